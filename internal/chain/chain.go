@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chain holds the nouns of Drayage: a Chain of Functions, their Ports,
+// the Links between them and what each Link requires. It parses and validates
+// chain files; it knows nothing of hosts, drivers or clocks.
+package chain
+
+import "net/netip"
+
+// APIVersion is the version of the chain file format that this package reads.
+const APIVersion = "drayage/v1"
+
+// Kind is the only kind of document that a chain file may hold.
+const Kind = "Chain"
+
+// Chain is one parsed and validated chain file.
+type Chain struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Name       string     `json:"name"`
+	Policy     Policy     `json:"policy"`
+	Functions  []Function `json:"functions"`
+	Links      []Link     `json:"links"`
+
+	// File is the name that errors print; it is empty for a chain made in code.
+	File string `json:"-"`
+}
+
+// Policy says what happens when a requirement cannot be met, and how far a
+// function may be trusted.
+type Policy struct {
+	OnInfeasible OnInfeasible `json:"on_infeasible"`
+	// Privileged allows functions to be started privileged. No runtime does so
+	// today; true is refused at validation with that reason.
+	Privileged bool `json:"privileged"`
+}
+
+// OnInfeasible is what `dray` does with a chain that the planner cannot satisfy.
+type OnInfeasible string
+
+const (
+	Refuse OnInfeasible = "refuse"
+	Warn   OnInfeasible = "warn"
+)
+
+// RuntimeName names a way to run a function.
+type RuntimeName string
+
+const (
+	RuntimeRunc     RuntimeName = "runc" // the default
+	RuntimeProcess  RuntimeName = "process"
+	RuntimeDocker   RuntimeName = "docker"
+	RuntimeExternal RuntimeName = "external"
+)
+
+// Function is a container or process that handles packets (a VNF or CNF).
+type Function struct {
+	Name      string            `json:"name"`
+	Runtime   RuntimeName       `json:"runtime"`
+	Image     string            `json:"image,omitempty"`  // docker image reference
+	Rootfs    string            `json:"rootfs,omitempty"` // absolute path; empty: the host's root, read-only
+	Command   []string          `json:"command,omitempty"`
+	Env       map[string]string `json:"env,omitempty"`
+	CPUs      CPURequest        `json:"cpus,omitempty"`
+	Memory    Bytes             `json:"memory,omitempty"`    // 0: no limit
+	Pids      int               `json:"pids,omitempty"`      // 0: the runtime's default of 512
+	HugePages []HugePages       `json:"hugepages,omitempty"` // one entry a page size, ascending
+	Restart   Restart           `json:"restart"`
+	External  *External         `json:"external,omitempty"` // exactly for RuntimeExternal
+	Ports     []Port            `json:"ports"`
+
+	Pos Position `json:"-"`
+}
+
+// CPURequest asks for CPUs: a number that the planner chooses and pins, or an
+// explicit set. The zero value asks for nothing: the function may use any CPU.
+type CPURequest struct {
+	Count int   `json:"count,omitempty"`
+	Set   []int `json:"set,omitempty"` // ascending, without duplicates; Count is then 0
+}
+
+// Number is how many CPUs are asked for; 0 means unpinned.
+func (c CPURequest) Number() int {
+	if len(c.Set) > 0 {
+		return len(c.Set)
+	}
+	return c.Count
+}
+
+// HugePages is the most hugetlb memory of one page size that a function may use.
+type HugePages struct {
+	Size  Bytes `json:"size"`  // page size: 2Mi or 1Gi
+	Limit Bytes `json:"limit"` // a multiple of Size
+}
+
+// Restart says when a function's command is started again.
+type Restart string
+
+const (
+	RestartNever     Restart = "never" // the default
+	RestartOnFailure Restart = "on-failure"
+	RestartAlways    Restart = "always"
+)
+
+// External names a container or process that somebody else started. Exactly
+// one field is set.
+type External struct {
+	PID       int    `json:"pid,omitempty"`
+	Container string `json:"container,omitempty"` // docker container name or id
+	Netns     string `json:"netns,omitempty"`     // absolute path of a network namespace file
+}
+
+// Face is how a function sees its port.
+type Face string
+
+const (
+	FaceNetdev Face = "netdev" // a network interface with the port's name
+	FaceNative Face = "native" // libdray; not built yet
+	FaceDPDK   Face = "dpdk"   // an ethdev, by net_dray; not built yet
+)
+
+// Port is what a function sees of a link. Its name, addresses, MTU and queue
+// count never change while the function runs.
+type Port struct {
+	Name   string       `json:"name"` // 1–15 bytes: it is the interface's name
+	Face   Face         `json:"face"`
+	IP     netip.Prefix `json:"ip,omitempty"`  // zero: the planner assigns one
+	MAC    MAC          `json:"mac,omitempty"` // zero: the planner derives one
+	MTU    int          `json:"mtu"`           // bytes of L3 packet; default 1500
+	Queues int          `json:"queues"`        // default 1
+
+	Pos Position `json:"-"`
+}
+
+// Isolation is what the two ends of a link may share with each other.
+type Isolation string
+
+const (
+	IsolationSlice          Isolation = "slice"
+	IsolationLink           Isolation = "link" // the default
+	IsolationNoPeerMemory   Isolation = "no-peer-memory"
+	IsolationNoSharedMemory Isolation = "no-shared-memory"
+)
+
+// TransportAuto lets the planner choose.
+const TransportAuto = "auto"
+
+// Link joins two or more ends and carries the requirement.
+type Link struct {
+	Name      string    `json:"name"`
+	Ends      []End     `json:"ends"`
+	Transport string    `json:"transport"` // TransportAuto or a driver's name
+	Isolation Isolation `json:"isolation"`
+	// Load is the traffic that runs while latency is measured, in one
+	// direction. HasLoad false: 10 % of Requires.MinBitrate.
+	Load     Bitrate  `json:"load"`
+	HasLoad  bool     `json:"-"`
+	Requires Requires `json:"requires"`
+	QoS      *Qdisc   `json:"qos,omitempty"` // attached to the egress of every port on the link
+
+	Pos Position `json:"-"`
+}
+
+// End is a function's port or an uplink: a host interface. Exactly one of
+// (Function, Port) and Uplink is set.
+type End struct {
+	Function string `json:"function,omitempty"`
+	Port     string `json:"port,omitempty"`
+	Uplink   string `json:"uplink,omitempty"`
+
+	Pos Position `json:"-"`
+}
+
+// IsUplink reports whether the end is a host interface.
+func (e End) IsUplink() bool { return e.Uplink != "" }
+
+// String is "function.port", or "uplink:interface".
+func (e End) String() string {
+	if e.IsUplink() {
+		return "uplink:" + e.Uplink
+	}
+	return e.Function + "." + e.Port
+}
+
+// Requires is what a link must do. A zero field requires nothing. The names
+// follow ETSI GS NFV-SOL 001 (tosca.datatypes.nfv.Qos, VirtualLinkBitrateRequirements).
+type Requires struct {
+	Latency    Duration   `json:"latency,omitempty"`                // one-way, at Percentile
+	Percentile Percentile `json:"percentile,omitempty"`             // default 99 where latency or PDV is required
+	PDV        Duration   `json:"packet_delay_variation,omitempty"` // D(i)−Dmin at Percentile, RFC 5481
+	LossRatio  *Ratio     `json:"packet_loss_ratio,omitempty"`      // nil: none required; 0 cannot be proven and is refused
+	MinBitrate Bitrate    `json:"min_bitrate,omitempty"`            // each direction
+	MaxBitrate Bitrate    `json:"max_bitrate,omitempty"`            // each direction; enforced by shaping, then measured
+	PacketRate PacketRate `json:"packet_rate,omitempty"`            // each direction, 64 B frames
+	MTU        int        `json:"mtu,omitempty"`                    // bytes of L3 packet that must pass unfragmented
+
+	Pos map[string]Position `json:"-"` // by field name in the file
+}
+
+// Qdisc is a queueing discipline and its parameters, in tc's own terms.
+type Qdisc struct {
+	Kind    string   `json:"qdisc"`             // pfifo, bfifo, tbf, htb, hfsc, sfq, codel, fq_codel, netem
+	Rate    Bitrate  `json:"rate,omitempty"`    // tbf, htb, hfsc
+	Ceil    Bitrate  `json:"ceil,omitempty"`    // htb
+	Burst   Bytes    `json:"burst,omitempty"`   // tbf, htb
+	Latency Duration `json:"latency,omitempty"` // tbf: the longest a packet may queue
+	Limit   int      `json:"limit,omitempty"`   // pfifo, sfq, codel, fq_codel: packets; bfifo: bytes
+
+	Pos Position `json:"-"`
+}
+
+// Function returns the function of that name, or nil.
+func (c *Chain) Function(name string) *Function {
+	for i := range c.Functions {
+		if c.Functions[i].Name == name {
+			return &c.Functions[i]
+		}
+	}
+	return nil
+}
+
+// Port returns the function's port of that name, or nil.
+func (f *Function) Port(name string) *Port {
+	for i := range f.Ports {
+		if f.Ports[i].Name == name {
+			return &f.Ports[i]
+		}
+	}
+	return nil
+}

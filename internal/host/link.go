@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/drayage/dray/internal/step"
+)
+
+// KindLink is a network interface. It is removed only while it still has the
+// MAC address that it was made with, so that a namesake is never touched.
+const KindLink step.Kind = "link"
+
+// LinkResource is the interface name in ns that was made with that MAC address.
+func LinkResource(ns Netns, name string, mac net.HardwareAddr) step.Resource {
+	return step.Resource{Kind: KindLink, Netns: ns.Path, Name: name, MAC: mac.String()}
+}
+
+// Iface says what an interface is to be called, where it lives, and its fixed
+// properties. MAC and MTU are set as it is created.
+type Iface struct {
+	Netns Netns
+	Name  string // 1–15 bytes
+	MAC   net.HardwareAddr
+	MTU   int // bytes of L3 packet
+}
+
+func (i Iface) String() string { return i.Name + " in " + i.Netns.String() }
+
+// CreateVeth makes a veth pair with its ends directly in their namespaces.
+func CreateVeth(a, b Iface) error {
+	nsA, err := a.Netns.open()
+	if err != nil {
+		return err
+	}
+	defer nsA.Close()
+	nsB, err := b.Netns.open()
+	if err != nil {
+		return err
+	}
+	defer nsB.Close()
+	attrs := linkAttrs(a)
+	attrs.Namespace = netlink.NsFd(nsA)
+	veth := &netlink.Veth{
+		LinkAttrs:        attrs,
+		PeerName:         b.Name,
+		PeerHardwareAddr: b.MAC,
+		PeerNamespace:    netlink.NsFd(nsB),
+		PeerMTU:          uint32(b.MTU),
+	}
+	if err := netlink.LinkAdd(veth); err != nil {
+		return fmt.Errorf("create veth %s to %s: %w", a, b, err)
+	}
+	return nil
+}
+
+// CreateBridge makes a Linux bridge without spanning tree.
+func CreateBridge(i Iface) error {
+	return addIn(i, &netlink.Bridge{LinkAttrs: linkAttrs(i)})
+}
+
+// CreateMacvlan makes a macvlan in bridge mode on the interface parent, which
+// lives in parentNs; the new interface appears in i.Netns.
+func CreateMacvlan(i Iface, parentNs Netns, parent string) error {
+	nl, err := parentNs.handle()
+	if err != nil {
+		return err
+	}
+	defer nl.Close()
+	p, err := nl.LinkByName(parent)
+	if err != nil {
+		return fmt.Errorf("macvlan parent %s in %s: %w", parent, parentNs, err)
+	}
+	target, err := i.Netns.open()
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	attrs := linkAttrs(i)
+	attrs.ParentIndex = p.Attrs().Index
+	attrs.Namespace = netlink.NsFd(target)
+	if err := nl.LinkAdd(&netlink.Macvlan{LinkAttrs: attrs, Mode: netlink.MACVLAN_MODE_BRIDGE}); err != nil {
+		return fmt.Errorf("create macvlan %s on %s: %w", i, parent, err)
+	}
+	return nil
+}
+
+func linkAttrs(i Iface) netlink.LinkAttrs {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.HardwareAddr, attrs.MTU = i.Name, i.MAC, i.MTU
+	return attrs
+}
+
+func addIn(i Iface, l netlink.Link) error {
+	nl, err := i.Netns.handle()
+	if err != nil {
+		return err
+	}
+	defer nl.Close()
+	if err := nl.LinkAdd(l); err != nil {
+		return fmt.Errorf("create %s %s: %w", l.Type(), i, err)
+	}
+	return nil
+}
+
+// withLink looks the interface up and calls f with it.
+func (n Netns) withLink(name string, f func(*netlink.Handle, netlink.Link) error) error {
+	nl, err := n.handle()
+	if err != nil {
+		return err
+	}
+	defer nl.Close()
+	l, err := nl.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("interface %s in %s: %w", name, n, err)
+	}
+	return f(nl, l)
+}
+
+// SetUp brings an interface up.
+func (n Netns) SetUp(name string) error {
+	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error { return nl.LinkSetUp(l) })
+}
+
+// SetDown brings an interface down.
+func (n Netns) SetDown(name string) error {
+	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error { return nl.LinkSetDown(l) })
+}
+
+// SetMaster makes the interface a port of the bridge.
+func (n Netns) SetMaster(name, bridge string) error {
+	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
+		br, err := nl.LinkByName(bridge)
+		if err != nil {
+			return fmt.Errorf("bridge %s in %s: %w", bridge, n, err)
+		}
+		return nl.LinkSetMaster(l, br)
+	})
+}
+
+// AddAddr gives the interface an address, usable at once (no IPv6 duplicate
+// address detection).
+func (n Netns) AddAddr(name string, ip netip.Prefix) error {
+	addr, err := netlink.ParseAddr(ip.String())
+	if err != nil {
+		return err
+	}
+	if ip.Addr().Is6() {
+		addr.Flags = 0x02 // IFA_F_NODAD
+	}
+	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
+		if err := nl.AddrAdd(l, addr); err != nil {
+			return fmt.Errorf("add address %s to %s: %w", ip, name, err)
+		}
+		return nil
+	})
+}
+
+// removeLink deletes the interface if it is still the one that was made.
+func removeLink(r step.Resource) error {
+	n := Netns{Path: r.Netns}
+	if !n.Exists() {
+		return nil // the namespace went, and the interface with it
+	}
+	nl, err := n.handle()
+	if err != nil {
+		return err
+	}
+	defer nl.Close()
+	l, err := nl.LinkByName(r.Name)
+	var notFound netlink.LinkNotFoundError
+	if errors.As(err, &notFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !strings.EqualFold(l.Attrs().HardwareAddr.String(), r.MAC) {
+		return nil
+	}
+	if err := nl.LinkDel(l); err != nil && !errors.As(err, &notFound) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/step"
+)
+
+// Netns is a network namespace, named by a file: one that Drayage pinned, or
+// /proc/PID/ns/net. The zero Netns is the namespace of this process.
+type Netns struct {
+	Path string
+}
+
+// HostNetns is the network namespace that `dray` itself runs in.
+var HostNetns = Netns{}
+
+func (n Netns) String() string {
+	if n.Path == "" {
+		return "host"
+	}
+	return n.Path
+}
+
+// file opens the namespace; the caller closes it.
+func (n Netns) open() (netns.NsHandle, error) {
+	path := n.Path
+	if path == "" {
+		path = "/proc/self/ns/net"
+	}
+	h, err := netns.GetFromPath(path)
+	if err != nil {
+		return h, fmt.Errorf("network namespace %s: %w", n, err)
+	}
+	return h, nil
+}
+
+// Exists reports whether the file is there and is a pinned namespace.
+func (n Netns) Exists() bool {
+	if n.Path == "" {
+		return true
+	}
+	var st unix.Statfs_t
+	return unix.Statfs(n.Path, &st) == nil && st.Type == unix.NSFS_MAGIC
+}
+
+// Inode identifies the namespace whatever file names it.
+func (n Netns) Inode() (uint64, error) {
+	path := n.Path
+	if path == "" {
+		path = "/proc/self/ns/net"
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return 0, fmt.Errorf("network namespace %s: %w", n, err)
+	}
+	return st.Ino, nil
+}
+
+// Do calls f on a thread that is inside the namespace. The thread is thrown
+// away afterwards, so that no other goroutine ever runs in the namespace by
+// accident. f must not start goroutines that need the namespace.
+func (n Netns) Do(f func() error) error {
+	h, err := n.open()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return onOwnThread(func() error {
+		if n.Path != "" {
+			if err := unix.Setns(int(h), unix.CLONE_NEWNET); err != nil {
+				return fmt.Errorf("enter network namespace %s: %w", n, err)
+			}
+		}
+		return f()
+	})
+}
+
+// onOwnThread runs f on a locked thread that ends with it.
+func onOwnThread(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		done <- f()
+	}()
+	return <-done
+}
+
+// handle opens a netlink socket in the namespace; the caller closes it.
+func (n Netns) handle() (*netlink.Handle, error) {
+	h, err := n.open()
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	nl, err := netlink.NewHandleAt(h, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("netlink in %s: %w", n, err)
+	}
+	return nl, nil
+}
+
+// KindNetns is a network or user namespace pinned by a bind mount on a file.
+const KindNetns step.Kind = "namespace"
+
+// NamespaceResource is the pinned namespace at path.
+func NamespaceResource(path string) step.Resource {
+	return step.Resource{Kind: KindNetns, Path: path}
+}
+
+// CreateNetns makes a network namespace with its loopback up and pins it at path.
+func CreateNetns(path string) error {
+	if err := touch(path); err != nil {
+		return err
+	}
+	err := onOwnThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("unshare network namespace: %w", err)
+		}
+		return unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, "")
+	})
+	if err != nil {
+		return fmt.Errorf("pin network namespace at %s: %w", path, err)
+	}
+	return Netns{Path: path}.SetUp("lo")
+}
+
+func touch(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// removeNamespace unpins a namespace; the kernel frees it when the last process
+// in it has gone.
+func removeNamespace(path string) error {
+	if err := unmountAll(path); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/opencontainers/cgroups"
+	"golang.org/x/sys/unix"
+)
+
+// Place is where a program runs: a network namespace and a cgroup.
+type Place struct {
+	Netns  Netns
+	Cgroup Cgroup
+}
+
+// Start starts cmd inside the place: it is born in the namespace and in the
+// cgroup. cmd.SysProcAttr.Pdeathsig must not be set, since the thread that
+// forks does not outlive the call.
+func (p Place) Start(cmd *exec.Cmd) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	if cgroups.IsCgroup2UnifiedMode() {
+		closeFD, err := p.Cgroup.setCgroupFD(cmd.SysProcAttr)
+		if err != nil {
+			return err
+		}
+		defer closeFD()
+	}
+	return p.Netns.Do(func() error {
+		if !cgroups.IsCgroup2UnifiedMode() {
+			if err := p.Cgroup.joinThread(); err != nil {
+				return err
+			}
+		}
+		return cmd.Start()
+	})
+}
+
+// setCgroupFD makes clone3 place the child in the cgroup (v2 only).
+func (c Cgroup) setCgroupFD(attr *syscall.SysProcAttr) (closeFD func(), err error) {
+	dirs, err := c.dirs()
+	if err != nil || len(dirs) == 0 {
+		return func() {}, err
+	}
+	dir, err := os.Open(dirs[""])
+	if err != nil {
+		return nil, fmt.Errorf("enter cgroup: %w", err)
+	}
+	attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
+	return func() { dir.Close() }, nil
+}
+
+// ProcessID identifies one process for ever: a pid alone is used again.
+type ProcessID struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // clock ticks after boot, field 22 of /proc/PID/stat
+	Boot  string `json:"boot"`  // /proc/sys/kernel/random/boot_id
+}
+
+// Identify returns the identity of a running process.
+func Identify(pid int) (ProcessID, error) {
+	start, err := startTime(pid)
+	if err != nil {
+		return ProcessID{}, err
+	}
+	boot, err := BootID()
+	return ProcessID{PID: pid, Start: start, Boot: boot}, err
+}
+
+// Alive reports whether that very process still runs (a zombie does not).
+func (p ProcessID) Alive() bool {
+	boot, err := BootID()
+	if err != nil || boot != p.Boot {
+		return false
+	}
+	start, err := startTime(p.PID)
+	return err == nil && start == p.Start
+}
+
+// Signal sends a signal to that very process; false if it is gone.
+func (p ProcessID) Signal(sig syscall.Signal) bool {
+	return p.Alive() && unix.Kill(p.PID, sig) == nil
+}
+
+// BootID changes at each boot.
+func BootID() (string, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b)), err
+}
+
+func startTime(pid int) (uint64, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, err
+	}
+	// The command name, in parentheses, may hold anything; fields follow the last ')'.
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 20 {
+		return 0, fmt.Errorf("/proc/%d/stat is malformed", pid)
+	}
+	if fields[0] == "Z" || fields[0] == "X" {
+		return 0, fmt.Errorf("process %d has exited", pid)
+	}
+	return strconv.ParseUint(fields[19], 10, 64)
+}

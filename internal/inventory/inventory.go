@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inventory holds what is known of one host: what `dray doctor` found
+// and what calibration measured. It is data only, so that the planner can be
+// run anywhere on a saved inventory.
+package inventory
+
+import "time"
+
+// Status says whether a thing can be used on this host.
+type Status string
+
+const (
+	OK       Status = "ok"
+	Missing  Status = "missing"   // Reason says what is missing, Fix how to get it
+	NeverRun Status = "never-run" // could be tried, but has never been run on this host
+)
+
+// Item is one thing that a host may or may not be able to do.
+type Item struct {
+	Name    string `json:"name"`
+	Status  Status `json:"status"`
+	Version string `json:"version,omitempty"`
+	Reason  string `json:"reason,omitempty"` // why it is not ok, one clause
+	Fix     string `json:"fix,omitempty"`    // the package or setting that mends it
+}
+
+// Inventory is one host as the planner sees it.
+type Inventory struct {
+	Host        Host          `json:"host"`
+	Transports  []Transport   `json:"transports"`
+	Runtimes    []Item        `json:"runtimes"`
+	Qdiscs      []Item        `json:"qdiscs"`
+	Instruments []Item        `json:"instruments"`
+	Interfaces  []Interface   `json:"interfaces"` // candidates for uplinks
+	Calibration []Calibration `json:"calibration,omitempty"`
+}
+
+// Host is the machine: cores, memory, kernel.
+type Host struct {
+	Hostname    string    `json:"hostname"`
+	Kernel      string    `json:"kernel"`  // uname -r
+	CmdLine     string    `json:"cmdline"` // /proc/cmdline
+	OS          string    `json:"os"`      // PRETTY_NAME of /etc/os-release
+	Arch        string    `json:"arch"`    // GOARCH
+	CPUModel    string    `json:"cpu_model"`
+	CPUs        []int     `json:"cpus"`         // online and allowed for this process, ascending
+	Isolated    []int     `json:"isolated"`     // isolcpus, ascending
+	Governor    string    `json:"governor"`     // scaling governor; "none" where there is no cpufreq
+	NUMANodes   int       `json:"numa_nodes"`   // at least 1
+	MemoryTotal uint64    `json:"memory_total"` // bytes
+	MemoryFree  uint64    `json:"memory_free"`  // MemAvailable, bytes
+	HugePages   []HugePg  `json:"hugepages"`
+	Load1       float64   `json:"load1"`    // 1-minute load average
+	Realtime    bool      `json:"realtime"` // PREEMPT_RT
+	Virtual     string    `json:"virtual"`  // hypervisor, or "" on bare metal
+	Cgroup      string    `json:"cgroup"`   // "v1", "v2" or "hybrid"
+	BootID      string    `json:"boot_id"`
+	Time        time.Time `json:"time"`
+}
+
+// HugePg counts the hugetlb pages of one size.
+type HugePg struct {
+	Size  uint64 `json:"size"` // bytes
+	Total int    `json:"total"`
+	Free  int    `json:"free"`
+}
+
+// Interface is a host network interface that a link may use as an uplink.
+type Interface struct {
+	Name string `json:"name"`
+	Kind string `json:"kind"` // netlink link type: "device", "veth", …
+	MTU  int    `json:"mtu"`
+	Up   bool   `json:"up"`
+}
+
+// Transport is one driver: whether it can run here, and what it can do.
+type Transport struct {
+	Item
+	Caps Caps `json:"caps"`
+}
+
+// Caps is what a transport driver can do and what it costs, as data.
+type Caps struct {
+	Faces      []string `json:"faces"`       // chain.Face values it can serve
+	Isolation  string   `json:"isolation"`   // the strictest chain.Isolation it satisfies
+	MinEnds    int      `json:"min_ends"`    // port ends
+	MaxEnds    int      `json:"max_ends"`    // 0: no limit
+	Uplink     bool     `json:"uplink"`      // one end may be a host interface
+	SameNetns  bool     `json:"same_netns"`  // both ends must be in one network namespace
+	Shapes     bool     `json:"shapes"`      // carries qdiscs on its ports
+	MaxMTU     int      `json:"max_mtu"`     // bytes of L3 packet
+	Rank       int      `json:"rank"`        // auto prefers the smallest; negative: never chosen by auto
+	Privileges string   `json:"privileges"`  // what the function needs beside its own namespaces; "none"
+	Processes  int      `json:"processes"`   // host processes it starts for a link
+	Copies     int      `json:"copies"`      // payload copies per packet, sender's buffer to receiver's
+	KernelPath string   `json:"kernel_path"` // one clause: the way of a packet
+	Note       string   `json:"note,omitempty"`
+}
+
+// Calibration is what was measured of one transport on this host, from records.
+// It is evidence for the planner; without it stated defaults stand in.
+type Calibration struct {
+	Transport string    `json:"transport"`
+	Measured  time.Time `json:"measured"`
+	Source    string    `json:"source"` // record file and run id, or "stated default"
+	// Latency maps percentiles to one-way latency (upper bound), ascending by Percentile.
+	Latency    []LatencyPoint `json:"latency"`
+	Bitrate    uint64         `json:"bitrate"`     // bit/s per direction, one TCP stream (lower bound)
+	PacketRate uint64         `json:"packet_rate"` // packets/s per direction, 64 B frames (lower bound)
+	LossRatio  float64        `json:"loss_ratio"`  // at the load of the calibration (upper bound)
+	PDVp99     time.Duration  `json:"pdv_p99"`     // ns
+	Marks      []string       `json:"marks,omitempty"`
+}
+
+// LatencyPoint is one quantile of a latency distribution.
+type LatencyPoint struct {
+	Percentile float64       `json:"percentile"`
+	Latency    time.Duration `json:"latency"` // ns
+}
+
+// Transport returns the driver of that name, or nil.
+func (inv *Inventory) Transport(name string) *Transport {
+	for i := range inv.Transports {
+		if inv.Transports[i].Name == name {
+			return &inv.Transports[i]
+		}
+	}
+	return nil
+}
+
+// Find returns the item of that name, or nil.
+func Find(items []Item, name string) *Item {
+	for i := range items {
+		if items[i].Name == name {
+			return &items[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides, purely, where each function runs, on which CPUs, and
+// which transport realises each link, or names the constraint that cannot be
+// met. It has no clock and no file system.
+package plan
+
+import (
+	"net/netip"
+
+	"github.com/drayage/dray/internal/chain"
+)
+
+// Plan is the decision for one chain on one inventory.
+type Plan struct {
+	Chain     string     `json:"chain"`
+	Host      string     `json:"host"`
+	Functions []Function `json:"functions"`
+	Links     []Link     `json:"links"`
+	// Violations is what cannot be met. It is empty, or the chain's policy is
+	// to warn and every one of them is a requirement without evidence.
+	Violations []Violation `json:"violations"`
+	Warnings   []string    `json:"warnings"`
+}
+
+// Function is a placed function.
+type Function struct {
+	Name    string            `json:"name"`
+	Runtime chain.RuntimeName `json:"runtime"`
+	Host    string            `json:"host"`
+	CPUs    []int             `json:"cpus"` // nil: any
+	Reason  string            `json:"reason"`
+}
+
+// Link is a link with its transport.
+type Link struct {
+	Name      string          `json:"name"`
+	Transport string          `json:"transport"` // empty where none is feasible
+	Reason    string          `json:"reason"`
+	Rejected  []Rejected      `json:"rejected"`
+	Ends      []End           `json:"ends"`
+	MTU       int             `json:"mtu"`
+	Load      chain.Bitrate   `json:"load"`            // traffic while latency is measured
+	Shape     *chain.Qdisc    `json:"shape,omitempty"` // egress qdisc of every port: qos, or a tbf for max_bitrate
+	Evidence  []Evidence      `json:"evidence"`
+	Requires  chain.Requires  `json:"requires"`
+	Isolation chain.Isolation `json:"isolation"`
+}
+
+// End is a link end with every address decided.
+type End struct {
+	Function string       `json:"function,omitempty"`
+	Port     string       `json:"port,omitempty"` // also the interface's name
+	Uplink   string       `json:"uplink,omitempty"`
+	Face     chain.Face   `json:"face,omitempty"`
+	IP       netip.Prefix `json:"ip,omitempty"`
+	MAC      chain.MAC    `json:"mac,omitempty"`
+	MTU      int          `json:"mtu,omitempty"`
+	Queues   int          `json:"queues,omitempty"`
+}
+
+// String is "function.port" or "uplink:interface".
+func (e End) String() string {
+	return chain.End{Function: e.Function, Port: e.Port, Uplink: e.Uplink}.String()
+}
+
+// Rejected is an alternative that was not taken, and why.
+type Rejected struct {
+	Transport string `json:"transport"`
+	Reason    string `json:"reason"`
+}
+
+// Evidence is why a requirement is expected to be met.
+type Evidence struct {
+	Requirement string `json:"requirement"` // field name in the chain file
+	Required    string `json:"required"`    // with unit
+	Expected    string `json:"expected"`    // with unit
+	Source      string `json:"source"`      // calibration record, or "stated default"
+	Meets       bool   `json:"meets"`
+}
+
+// Violation is a constraint that cannot be met.
+type Violation struct {
+	Subject    string         `json:"subject"`    // "link f1u", "function du"
+	Constraint string         `json:"constraint"` // e.g. "latency ≤ 25µs at p99.99"
+	Reason     string         `json:"reason"`
+	Fix        string         `json:"fix,omitempty"`
+	Pos        chain.Position `json:"-"`
+	Position   string         `json:"position,omitempty"` // Pos as text
+	// Hard violations can never be warned away: there is no way to build it.
+	Hard bool `json:"hard"`
+}
+
+// Link returns the planned link of that name, or nil.
+func (p *Plan) Link(name string) *Link {
+	for i := range p.Links {
+		if p.Links[i].Name == name {
+			return &p.Links[i]
+		}
+	}
+	return nil
+}
+
+// Function returns the placed function of that name, or nil.
+func (p *Plan) Function(name string) *Function {
+	for i := range p.Functions {
+		if p.Functions[i].Name == name {
+			return &p.Functions[i]
+		}
+	}
+	return nil
+}

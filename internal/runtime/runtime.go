@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runtime defines what a way to run functions must do. Each runtime
+// lives in a folder of its own and passes the suite in runtimetest.
+//
+// A function comes up in three phases: its sandbox (namespaces, cgroup) is
+// made, its ports are plumbed into the sandbox, and only then is its command
+// started. The sandbox outlives a restart of the command.
+package runtime
+
+import (
+	"context"
+	"io"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/step"
+)
+
+// Runtime is one way to run functions.
+type Runtime interface {
+	// Name is what a chain file calls it.
+	Name() chain.RuntimeName
+	// Probe reports whether this host can run it. It leaves nothing behind.
+	Probe(ctx context.Context) inventory.Item
+	// Sandbox returns the steps that make the function's namespaces and
+	// cgroup. Nothing has happened yet when it returns.
+	Sandbox(spec Spec) (*SandboxBuild, error)
+	// Start runs the function's command in its sandbox and returns once it
+	// has been started. It may be called again after the instance ended.
+	Start(ctx context.Context, spec Spec, out Output) (Instance, error)
+	// Exec runs another program inside the running function and returns its
+	// exit status.
+	Exec(ctx context.Context, spec Spec, argv []string, stdio Stdio) (int, error)
+	// Removers removes the kinds of resource that only this runtime makes.
+	Removers() step.Removers
+}
+
+// Spec is one function as it is to be run.
+type Spec struct {
+	Chain    string
+	Function chain.Function
+	CPUs     []int // as planned; nil: any
+	// Dir is an existing directory of the function's own, mode 0711.
+	Dir string
+	// Cgroup is the function's own. Sandbox creates it with the function's
+	// limits; the command runs in its child "run", instruments in "tools".
+	Cgroup host.Cgroup
+}
+
+// SandboxBuild is the work of making a sandbox.
+type SandboxBuild struct {
+	Steps []step.Step
+	// Sandbox is filled in by the steps as they run.
+	Sandbox *Sandbox
+}
+
+// Sandbox is where a function's ports are plumbed and where instruments run.
+type Sandbox struct {
+	Netns host.Netns `json:"netns"`
+	// Tools is the cgroup that instruments join: it is under the function's limits.
+	Tools host.Cgroup `json:"tools"`
+}
+
+// Place is where an instrument of this function runs.
+func (s Sandbox) Place() host.Place { return host.Place{Netns: s.Netns, Cgroup: s.Tools} }
+
+// Output is where the command's standard output and error go.
+type Output struct {
+	Stdout, Stderr io.Writer
+}
+
+// Stdio is what Exec connects.
+type Stdio struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}
+
+// Instance is one running command of a function.
+type Instance interface {
+	// ID identifies its first process.
+	ID() host.ProcessID
+	// Wait blocks until it has ended and returns its exit status; 128+n for
+	// signal n.
+	Wait() (int, error)
+	// Stop asks it to end (SIGTERM), and kills it when ctx ends.
+	Stop(ctx context.Context) error
+}

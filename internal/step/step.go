@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package step runs set-up as a list of small steps. Each step declares what it
+// may leave behind before it does anything; the declaration is journaled, so
+// that the same removal code serves a failed step, a `dray down`, and the
+// clean-up after a SIGKILL or a power cut.
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Kind says what a Resource is, and so how it is removed.
+type Kind string
+
+// Resource names one thing that a step leaves behind: enough to remove exactly
+// that thing later, from another process, and nothing else. Which fields are
+// set depends on Kind; the constructors in package host fill them.
+type Resource struct {
+	Kind  Kind   `json:"kind"`
+	Path  string `json:"path,omitempty"`  // file, directory, mount point, namespace file, cgroup
+	Netns string `json:"netns,omitempty"` // namespace file that a link lives in; empty: the host's
+	Name  string `json:"name,omitempty"`  // link or container name
+	MAC   string `json:"mac,omitempty"`   // a link is removed only if its address is still this one
+	Host  string `json:"host,omitempty"`  // engine socket that a container belongs to
+}
+
+func (r Resource) String() string {
+	s := string(r.Kind)
+	if r.Name != "" {
+		s += " " + r.Name
+	}
+	if r.Path != "" {
+		s += " " + r.Path
+	}
+	if r.Netns != "" {
+		s += " in " + r.Netns
+	}
+	return s
+}
+
+// Step is one change to the host.
+type Step struct {
+	Name  string     // unique within its list: "veth f1u: create pair"
+	Makes []Resource // everything that Do may leave behind
+	Do    func(ctx context.Context) error
+}
+
+// Journal makes a Resource durable before it exists.
+type Journal interface {
+	Append(r ...Resource) error
+}
+
+// Remover removes one Resource. It returns nil where the resource is already
+// gone, and never touches a thing that merely has the same name.
+type Remover func(ctx context.Context, r Resource) error
+
+// Removers maps each Kind to its Remover.
+type Removers map[Kind]Remover
+
+// Phase is a moment around a step at which a fault can be injected.
+type Phase string
+
+const (
+	Before Phase = "before" // journaled, not yet done
+	After  Phase = "after"  // done, but reported as failed
+)
+
+// Runner executes steps and undoes them.
+type Runner struct {
+	Journal  Journal
+	Removers Removers
+	Progress func(Step)              // called before each step; may be nil
+	Fault    func(Step, Phase) error // injects failures in tests; nil in production
+}
+
+// Run executes the steps in order. When one fails, everything that this call
+// made is removed in reverse order, and the error names the failing step.
+func (r *Runner) Run(ctx context.Context, steps []Step) error {
+	var made []Resource
+	for _, s := range steps {
+		made = append(made, s.Makes...)
+		if err := r.runOne(ctx, s); err != nil {
+			err = fmt.Errorf("%s: %w", s.Name, err)
+			// Removal must go on after a cancelled context.
+			return errors.Join(err, r.Remove(context.WithoutCancel(ctx), made))
+		}
+	}
+	return nil
+}
+
+func (r *Runner) runOne(ctx context.Context, s Step) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if r.Progress != nil {
+		r.Progress(s)
+	}
+	if err := r.Journal.Append(s.Makes...); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	if err := r.inject(s, Before); err != nil {
+		return err
+	}
+	if err := s.Do(ctx); err != nil {
+		return err
+	}
+	return r.inject(s, After)
+}
+
+func (r *Runner) inject(s Step, p Phase) error {
+	if r.Fault == nil {
+		return nil
+	}
+	return r.Fault(s, p)
+}
+
+// Remove removes resources in reverse order of their making. It tries every
+// one, and returns all errors joined.
+func (r *Runner) Remove(ctx context.Context, made []Resource) error {
+	var errs []error
+	for _, res := range slices.Backward(made) {
+		remove, ok := r.Removers[res.Kind]
+		if !ok {
+			errs = append(errs, fmt.Errorf("remove %s: no remover for this kind", res))
+			continue
+		}
+		if err := remove(ctx, res); err != nil {
+			errs = append(errs, fmt.Errorf("remove %s: %w", res, err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package transport defines what a way to realise a link must do. Each driver
+// lives in a folder of its own and passes the suite in transporttest.
+package transport
+
+import (
+	"context"
+	"net"
+	"net/netip"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/step"
+)
+
+// Driver is one transport.
+type Driver interface {
+	// Name is what a chain file calls it.
+	Name() string
+	// Caps is what it can do and what it costs; constant.
+	Caps() inventory.Caps
+	// Probe reports whether this host can run it. It leaves nothing behind.
+	Probe(ctx context.Context) inventory.Item
+	// Build returns the steps that realise the link. Nothing has happened
+	// yet when it returns; an error means that the spec cannot be built.
+	Build(spec Spec) (*Build, error)
+}
+
+// Spec is one link, with every address decided.
+type Spec struct {
+	Chain string // names what the driver creates
+	Link  string
+	// Dir is an existing directory for the driver's sockets, namespaces and
+	// logs; it is removed after the link.
+	Dir string
+	// Cgroup holds the link's host processes (a switch, a relay). It exists.
+	Cgroup host.Cgroup
+	Ends   []End
+	MTU    int          // bytes of L3 packet
+	Shape  *chain.Qdisc // egress qdisc of every port; nil: none
+}
+
+// End is a port to be made, or an uplink to be used.
+type End struct {
+	Netns  host.Netns // where the port appears; for an uplink, where the host interface lives
+	Name   string     // the interface's name: the port's, or the uplink's
+	Uplink bool
+	MAC    net.HardwareAddr
+	IP     netip.Prefix
+	Queues int
+}
+
+// Build is the work of making one link.
+type Build struct {
+	Steps []step.Step
+	// Report is filled in by the steps as they run.
+	Report *Report
+}
+
+// Report says what a driver did to the host, as data for the record.
+type Report struct {
+	Offloads []OffloadChange `json:"offloads"`
+	Qdiscs   []QdiscState    `json:"qdiscs"`
+	Engine   string          `json:"engine,omitempty"`   // name and version of the switch, e.g. "ovs 3.1.0"
+	Datapath string          `json:"datapath,omitempty"` // e.g. "netdev", "system"
+}
+
+// OffloadChange is an offload that the driver had to switch.
+type OffloadChange struct {
+	End     string `json:"end"`     // interface name
+	Feature string `json:"feature"` // ethtool name
+	To      bool   `json:"to"`
+	Reason  string `json:"reason"`
+}
+
+// QdiscState is a qdisc as the kernel reports it after it was set.
+type QdiscState struct {
+	End  string `json:"end"`
+	Kind string `json:"kind"`
+	Text string `json:"text"` // its parameters as read back
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package verdict judges, from records alone, whether each link met what it
+// was required to meet.
+package verdict
+
+// Word is the outcome of one requirement.
+type Word string
+
+const (
+	Met           Word = "met"            // the one-sided 95 % bound lies on the good side
+	Missed        Word = "missed"         // the one-sided 95 % bound lies on the bad side
+	NotMeasurable Word = "not measurable" // neither; Needs says what it would take
+)
+
+// Verdict is the judgement of one requirement of one link, over the worst of
+// its directions.
+type Verdict struct {
+	Link        string   `json:"link"`
+	Requirement string   `json:"requirement"` // field name in the chain file
+	Required    string   `json:"required"`    // "≤ 1.5ms at p99"
+	Measured    string   `json:"measured"`    // point estimate with unit; "–" where there is none
+	Bound       string   `json:"bound"`       // the one-sided 95 % bound that decided, with unit
+	Direction   string   `json:"direction"`   // "cu-up.f1u → du.f1u"; the one that decided
+	Verdict     Word     `json:"verdict"`
+	Reason      string   `json:"reason"`          // one sentence: why this word
+	Needs       string   `json:"needs,omitempty"` // for NotMeasurable: time, packets or cores that it would take
+	Method      string   `json:"method"`          // "full round trip, conservative", "Clopper–Pearson", …
+	Trials      []string `json:"trials"`          // ids of the records that it rests on
+	Marks       []string `json:"marks"`           // union of the marks of those records
+}
