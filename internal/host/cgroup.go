@@ -160,30 +160,35 @@ func (c Cgroup) joinThread() error {
 	return nil
 }
 
-// removeCgroup kills every process in the tree and removes it.
-func removeCgroup(ctx context.Context, path string) error {
-	if path == "" || path == "/" {
-		return fmt.Errorf("refusing to remove the root cgroup")
+// Kill kills every process in the cgroup and below it, and returns once none is
+// left. A cgroup that does not exist is empty.
+func (c Cgroup) Kill(ctx context.Context) error {
+	if c.Path == "" || c.Path == "/" {
+		return fmt.Errorf("refusing to kill the processes of the root cgroup")
 	}
-	c := Cgroup{Path: path}
 	for {
 		pids, err := c.Processes()
-		if err != nil {
+		if err != nil || len(pids) == 0 {
 			return err
-		}
-		if len(pids) == 0 {
-			break
 		}
 		for _, pid := range pids {
 			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("kill process %d in cgroup %s: %w", pid, path, err)
+				return fmt.Errorf("kill process %d in cgroup %s: %w", pid, c.Path, err)
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("cgroup %s: processes %v do not die: %w", path, pids, ctx.Err())
+			return fmt.Errorf("cgroup %s: processes %v do not die: %w", c.Path, pids, ctx.Err())
 		case <-time.After(2 * time.Millisecond):
 		}
+	}
+}
+
+// removeCgroup kills every process in the tree and removes it.
+func removeCgroup(ctx context.Context, path string) error {
+	c := Cgroup{Path: path}
+	if err := c.Kill(ctx); err != nil {
+		return err
 	}
 	dirs, err := c.dirs()
 	if err != nil {

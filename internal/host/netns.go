@@ -134,6 +134,21 @@ func CreateNetns(path string) error {
 	return Netns{Path: path}.SetUp("lo")
 }
 
+// PinNetns pins the network namespace that source names, such as
+// /proc/PID/ns/net, at path. The namespace itself is left as it is.
+func PinNetns(source, path string) error {
+	if !(Netns{Path: source}).Exists() {
+		return fmt.Errorf("%s is not a network namespace", source)
+	}
+	if err := touch(path); err != nil {
+		return err
+	}
+	if err := unix.Mount(source, path, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("pin %s at %s: %w", source, path, err)
+	}
+	return nil
+}
+
 func touch(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY|unix.O_CLOEXEC, 0o600)
 	if err != nil {
