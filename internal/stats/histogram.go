@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/drayage/dray/internal/record"
+)
+
+// Beyond is how many samples must lie beyond a quantile for it to be given.
+const Beyond = 10
+
+// maxValue bounds a histogram's range (2^43 ns is 2.4 hours), so that a forged
+// record cannot make it allocate without end.
+const maxValue = 1 << 43
+
+// maxCount bounds the samples of one trial: a packet each nanosecond for 11 days.
+const maxCount = 1 << 50
+
+// Dist is a distribution of times in nanoseconds, of one trial or several, and
+// of samples that never came back.
+type Dist struct {
+	bars     []hdrhistogram.Bar // not empty, ascending
+	answered int64
+	lost     int64
+}
+
+// Exceedance counts the samples above a threshold. A bucket that the threshold
+// divides is in Possible only.
+type Exceedance struct {
+	Sure     int64 // certainly above
+	Possible int64 // above, as far as the buckets can tell
+}
+
+// NewDist is the distribution of one trial. Lost samples lie beyond every
+// value. It refuses a malformed histogram.
+func NewDist(h record.Histogram, lost uint64) (*Dist, error) {
+	if lost > maxCount {
+		return nil, fmt.Errorf("%d lost samples: more than can be counted", lost)
+	}
+	if err := checkHistogram(h); err != nil {
+		return nil, err
+	}
+	hist := hdrhistogram.New(h.Lowest, h.Highest, h.Digits)
+	for _, c := range h.Counts {
+		if err := hist.RecordValues(c.Value, c.Count); err != nil {
+			return nil, fmt.Errorf("bucket at %d ns: %w", c.Value, err)
+		}
+	}
+	d := &Dist{answered: hist.TotalCount(), lost: int64(lost)}
+	for _, b := range hist.Distribution() {
+		if b.Count > 0 {
+			d.bars = append(d.bars, b)
+		}
+	}
+	return d, nil
+}
+
+func checkHistogram(h record.Histogram) error {
+	if h.Lowest < 1 || h.Highest < 2*h.Lowest || h.Highest > maxValue || h.Lowest > maxValue {
+		return fmt.Errorf("range %d–%d ns is not within 1–%d ns", h.Lowest, h.Highest, int64(maxValue))
+	}
+	if h.Digits < 1 || h.Digits > 4 {
+		return fmt.Errorf("%d significant digits; 1 to 4 are possible", h.Digits)
+	}
+	last, total := int64(-1), int64(0)
+	for _, c := range h.Counts {
+		if c.Value <= last || c.Count < 1 || c.Count > maxCount-total {
+			return fmt.Errorf("bucket at %d ns (count %d) is out of order, empty or impossibly full", c.Value, c.Count)
+		}
+		last = c.Value
+		total += c.Count
+	}
+	return nil
+}
+
+// Count is the number of samples, the lost ones included.
+func (d *Dist) Count() int64 { return d.answered + d.lost }
+
+// Lost is the number of samples that never came back.
+func (d *Dist) Lost() int64 { return d.lost }
+
+// Range is the lowest and the highest value, in nanoseconds, that a sample may
+// have had; ok is false where no sample came back.
+func (d *Dist) Range() (low, high int64, ok bool) {
+	if len(d.bars) == 0 {
+		return 0, 0, false
+	}
+	low = d.bars[0].From
+	for _, b := range d.bars {
+		low = min(low, b.From)
+	}
+	return low, d.bars[len(d.bars)-1].To, true
+}
+
+// LostError says that a quantile lies among the samples that never came back.
+type LostError struct {
+	Percentile float64
+	Lost, N    int64
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("p%g has no value: %d of %d samples were lost", e.Percentile, e.Lost, e.N)
+}
+
+// Quantile is the value in nanoseconds that percentile % of the samples do not
+// exceed, rounded up to its bucket. It is refused with a *TooFewError where
+// fewer than Beyond samples lie beyond it, and with a *LostError where it falls
+// among the lost.
+func (d *Dist) Quantile(percentile float64) (int64, error) {
+	if !(percentile >= 0 && percentile < 100) {
+		return 0, fmt.Errorf("percentile %g is not in [0, 100)", percentile)
+	}
+	n := d.Count()
+	if need := SamplesFor(percentile); n < need {
+		return 0, &TooFewError{What: fmt.Sprintf("p%g", percentile), Have: float64(n), Need: float64(need), Unit: "samples"}
+	}
+	rank := int64(math.Ceil(percentile / 100 * float64(n) * (1 - 1e-12)))
+	if rank > d.answered {
+		return 0, &LostError{Percentile: percentile, Lost: d.lost, N: n}
+	}
+	var seen int64
+	for _, b := range d.bars {
+		if seen += b.Count; seen >= rank {
+			return b.To, nil
+		}
+	}
+	return 0, &LostError{Percentile: percentile, Lost: d.lost, N: n} // no sample at all
+}
+
+// SamplesFor is how many samples it takes to give a percentile.
+func SamplesFor(percentile float64) int64 {
+	return int64(math.Ceil(Beyond*100/(100-percentile) - 1e-3))
+}
+
+// Exceed counts the samples above a threshold in nanoseconds; the lost are
+// above every threshold.
+func (d *Dist) Exceed(threshold int64) Exceedance {
+	e := Exceedance{Sure: d.lost, Possible: d.lost}
+	for _, b := range d.bars {
+		if b.To <= threshold {
+			continue
+		}
+		e.Possible += b.Count
+		if b.From > threshold {
+			e.Sure += b.Count
+		}
+	}
+	return e
+}
+
+// Variation is the distribution of PDV, D(i)−Dmin (RFC 5481 §4.2), over one
+// trial, the test interval: this distribution moved down by its Dmin, least,
+// in nanoseconds. Values are rounded up to the bucket of D(i).
+func (d *Dist) Variation(least int64) *Dist {
+	v := &Dist{answered: d.answered, lost: d.lost}
+	for _, b := range d.bars {
+		v.bars = append(v.bars, hdrhistogram.Bar{From: max(0, b.From-least), To: max(0, b.To-least), Count: b.Count})
+	}
+	return v
+}
+
+// Pool joins distributions without rounding again, so that those of different
+// resolution, or moved by Variation, keep their bounds.
+func Pool(parts ...*Dist) *Dist {
+	p := &Dist{}
+	for _, d := range parts {
+		p.bars = append(p.bars, d.bars...)
+		p.answered += d.answered
+		p.lost += d.lost
+	}
+	slices.SortFunc(p.bars, func(a, b hdrhistogram.Bar) int {
+		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.From, b.From))
+	})
+	return p
+}

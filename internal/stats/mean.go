@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Estimate is a mean over trials, in the unit of the values.
+type Estimate struct {
+	N    int
+	Mean float64
+	SD   float64
+	// CI is the two-sided 95 % Student-t interval.
+	CI Interval
+	// Lower and Upper are the one-sided 95 % Student-t bounds: each by itself
+	// holds with 95 % confidence.
+	Lower, Upper float64
+}
+
+// Mean estimates the mean of independent values, one a trial. It returns a
+// *TooFewError for fewer than two.
+func Mean(values []float64) (Estimate, error) {
+	n := len(values)
+	if n < 2 {
+		return Estimate{}, &TooFewError{What: "a mean with an interval", Have: float64(n), Need: 2, Unit: "trials"}
+	}
+	mean, sd := stat.MeanStdDev(values, nil)
+	se := sd / math.Sqrt(float64(n))
+	two := tQuantile(1-(1-Confidence)/2, n-1) * se
+	one := tQuantile(Confidence, n-1) * se
+	return Estimate{
+		N: n, Mean: mean, SD: sd,
+		CI:    Interval{mean - two, mean + two},
+		Lower: mean - one, Upper: mean + one,
+	}, nil
+}
+
+// tQuantile is the p-quantile of Student's t with df degrees of freedom.
+func tQuantile(p float64, df int) float64 {
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(df)}.Quantile(p)
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+// BootstrapFrom is the number of pairs from which a ratio's interval is
+// bootstrapped instead of computed by Student's t.
+const BootstrapFrom = 20
+
+const resamples = 10000
+
+// Pair holds two values of one round: the same conditions, two configurations.
+type Pair struct {
+	A, B float64
+}
+
+// RatioEstimate is the geometric mean of A/B with its 95 % interval.
+type RatioEstimate struct {
+	N      int
+	Ratio  float64
+	CI     Interval
+	Method string
+}
+
+// Indistinguishable reports whether the interval covers a ratio of 1.
+func (r RatioEstimate) Indistinguishable() bool {
+	return r.CI.Low <= 1 && 1 <= r.CI.High
+}
+
+// Ratio estimates A/B from paired trials: a Student-t interval on the logarithms,
+// or from BootstrapFrom pairs on a percentile bootstrap of their mean, whose
+// resampling is fixed by seed. It returns a *TooFewError for fewer than two
+// pairs, and an error for a value that is not positive.
+func Ratio(pairs []Pair, seed uint64) (RatioEstimate, error) {
+	logs := make([]float64, len(pairs))
+	for i, p := range pairs {
+		if !(p.A > 0 && p.B > 0) {
+			return RatioEstimate{}, fmt.Errorf("pair %d: a ratio needs two positive values, there are %g and %g", i, p.A, p.B)
+		}
+		logs[i] = math.Log(p.A / p.B)
+	}
+	e, err := Mean(logs)
+	if err != nil {
+		return RatioEstimate{}, fmt.Errorf("ratio of paired trials: %w", err)
+	}
+	r := RatioEstimate{N: e.N, Ratio: math.Exp(e.Mean), CI: e.CI, Method: "t interval on log ratios"}
+	if e.N >= BootstrapFrom {
+		r.CI, r.Method = bootstrap(logs, seed), "bootstrap"
+	}
+	r.CI = Interval{math.Exp(r.CI.Low), math.Exp(r.CI.High)}
+	return r, nil
+}
+
+func bootstrap(values []float64, seed uint64) Interval {
+	rng := rand.New(rand.NewPCG(seed, uint64(len(values))))
+	means := make([]float64, resamples)
+	for i := range means {
+		var sum float64
+		for range values {
+			sum += values[rng.IntN(len(values))]
+		}
+		means[i] = sum / float64(len(values))
+	}
+	slices.Sort(means)
+	tail := (1 - Confidence) / 2
+	return Interval{
+		stat.Quantile(tail, stat.Empirical, means, nil),
+		stat.Quantile(1-tail, stat.Empirical, means, nil),
+	}
+}
