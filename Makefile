@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# Build, test and show Drayage. `make help` lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+export GOTOOLCHAIN := local
+
+# Looked up when a recipe runs, since set-up may just have installed them.
+GO = $(shell scripts/find-go.sh 2>/dev/null || echo go)
+VERSION = $(shell git -c safe.directory='*' describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+PACKAGES ?= ./...
+DEMO_CHAIN ?= examples/f1-split.yaml
+DEMO_OUT ?= out/demo
+FUZZ_SMOKE ?= 3s
+FUZZ_TIME ?= 2m
+DEBIAN ?= 12
+
+say = printf '\n== %s\n'
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## install what is missing, build, run a chain with its verdicts and its report (as root)
+	@$(say) 'installing what is missing (scripts/setup.sh run)'
+	@scripts/setup.sh run
+	@$(MAKE) --no-print-directory build
+	@$(say) 'running $(DEMO_CHAIN): plan, up, verify, report, down'
+	@mkdir -p $(dir $(DEMO_OUT))
+	@bin/dray run $(DEMO_CHAIN) --out $(DEMO_OUT)
+
+.PHONY: build
+build: ## build every program into bin/
+	@$(say) "building every program into bin/ with $$($(GO) version | cut -d' ' -f3)"
+	@mkdir -p bin
+	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
+	@ls bin | sed 's,^,  bin/,'
+
+.PHONY: test
+test: ## install what is missing, then lint, all tests with the race detector, a little fuzzing (as root)
+	@$(say) 'installing what is missing (scripts/setup.sh test)'
+	@scripts/setup.sh test
+	@$(MAKE) --no-print-directory lint build
+	@scripts/test.sh $(PACKAGES)
+	@scripts/fuzz.sh $(FUZZ_SMOKE)
+	@$(say) 'all tests passed'
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck, shellcheck, modules, direction of dependencies, house rules
+	@scripts/lint.sh
+
+.PHONY: fuzz
+fuzz: ## fuzz every target for FUZZ_TIME (2m) each
+	@scripts/fuzz.sh $(FUZZ_TIME)
+
+.PHONY: fresh
+fresh: ## repeat demo and test in a new Debian 12 root file system; DEBIAN=13 for 13 (as root)
+	@scripts/fresh.sh $(DEBIAN)
+
+.PHONY: clean
+clean: ## remove what was built and written here
+	rm -rf bin out

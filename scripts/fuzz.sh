@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Run every fuzz target for the given time each (e.g. 5s).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export GOTOOLCHAIN=local
+time=${1:?usage: scripts/fuzz.sh TIME}
+go=$(scripts/find-go.sh)
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# targets prints "file:name" of each fuzz target.
+targets() {
+	git -c safe.directory='*' grep -E '^func Fuzz[A-Za-z0-9_]+\(' -- '*_test.go' |
+		sed -E 's/^([^:]+):func (Fuzz[A-Za-z0-9_]+)\(.*/\1:\2/'
+}
+
+printf '\n== fuzzing every target for %s\n' "$time"
+while IFS=: read -r file target; do
+	package=./$(dirname "$file")
+	if ! "$go" test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "$package" >"$log" 2>&1; then
+		cat "$log"
+		echo "FAIL  $package $target"
+		exit 1
+	fi
+	echo "ok    $package $target, $(grep -oE 'execs: [0-9]+' "$log" | tail -n1)"
+done < <(targets)

@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Check the form of the whole repository. Every check runs, also after one failed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export GOTOOLCHAIN=local
+go=$(scripts/find-go.sh)
+readonly go
+failed=()
+
+# check runs one check, and prints what it says only where it fails.
+check() {
+	local name=$1 start=$SECONDS output
+	shift
+	if output=$("$@" 2>&1); then
+		echo "ok    $name ($((SECONDS - start)) s)"
+	else
+		echo "FAIL  $name"
+		printf '      %s\n' "${output//$'\n'/$'\n'      }"
+		failed+=("$name")
+	fi
+}
+
+tracked() {
+	git -c safe.directory='*' ls-files "$@"
+}
+
+formatted() {
+	local files unformatted
+	mapfile -t files < <(tracked '*.go')
+	unformatted=$("$(dirname "$go")/gofmt" -s -l "${files[@]}")
+	[ -z "$unformatted" ] || {
+		echo "not formatted; run gofmt -s -w on:"
+		echo "$unformatted"
+		return 1
+	}
+}
+
+# staticcheck comes as a module, so that go.mod stays free of it. A release of
+# it knows the Go versions of its time.
+staticcheck() {
+	local version=v0.6.1
+	[[ $("$go" env GOVERSION) =~ go1\.([0-9]+) ]]
+	[ "${BASH_REMATCH[1]}" -lt 25 ] || version=v0.7.0
+	GOFLAGS=-mod=mod "$go" run "honnef.co/go/tools/cmd/staticcheck@$version" ./...
+}
+
+scripts_are_clean() {
+	local files
+	mapfile -t files < <(git -c safe.directory='*' grep --name-only -E '^#!/bin/(ba)?sh' -- ':!*.go' ':!*.md')
+	shellcheck --external-sources "${files[@]}"
+}
+
+printf '\n== lint\n'
+check 'gofmt' formatted
+check 'go vet' "$go" vet ./...
+check 'staticcheck' staticcheck
+check 'shellcheck' scripts_are_clean
+check 'go.mod and go.sum are tidy' "$go" mod tidy -diff
+check 'modules are as published' "$go" mod verify
+check 'direction of dependencies' "$go" test -count=1 ./internal/depcheck
+check 'house rules: licence lines, lengths, words' "$go" test -count=1 ./test/style
+
+[ ${#failed[@]} -eq 0 ] || {
+	printf 'lint: failed: %s\n' "${failed[@]}" >&2
+	exit 1
+}
