@@ -9,7 +9,12 @@ import "time"
 // Schema is the version of the record format.
 const Schema = 1
 
-// Trial is one measured interval: one line of a records file.
+// Trial is one measured interval: one line of a records file. Exactly one of
+// Throughput, Latency, Delivery, Requests and PathMTU is set where Error is
+// empty: the one that Quantity names (QDelivery and QPacketRate both fill
+// Delivery). A link is measured at most once under each pair of Quantity and
+// Load in a round and direction; trials of a quantity that the link requires
+// nothing of are cross-checks.
 type Trial struct {
 	Schema    int    `json:"schema"`
 	Run       string `json:"run"` // id of the run that made it
@@ -32,7 +37,8 @@ type Trial struct {
 	Round    int           `json:"round"`  // repetition of this cell, from 0
 	Start    time.Time     `json:"start"`
 	Duration time.Duration `json:"duration"` // ns
-	Marks    []string      `json:"marks"`    // "oversubscribed", "emulated", "busy", "governor"…
+	// Marks are doubts that travel with the figure: the Mark constants.
+	Marks []string `json:"marks"`
 	// Error says why there is no result. A trial with an error is a record too.
 	Error      string      `json:"error,omitempty"`
 	Throughput *Throughput `json:"throughput,omitempty"`
@@ -41,8 +47,21 @@ type Trial struct {
 	Requests   *Requests   `json:"requests,omitempty"`
 	PathMTU    *PathMTU    `json:"path_mtu,omitempty"`
 	Env        Environment `json:"environment"`
-	Raw        string      `json:"raw,omitempty"` // the instrument's own output, verbatim
+	// Raw is the instrument's own output, verbatim but for colours and, beyond
+	// 64 KiB, its middle. Samples that went into Latency are not repeated here.
+	Raw string `json:"raw,omitempty"`
 }
+
+// Marks of a trial.
+const (
+	MarkOversubscribed = "oversubscribed" // more threads want a CPU at once than there are CPUs
+	MarkGovernor       = "governor"       // the CPUs' frequency governor is not "performance"
+	MarkBusy           = "busy"           // over 20 % of the machine was in use just before the trial
+	MarkStolen         = "stolen"         // the hypervisor took over 2 % of the CPU time
+	MarkEmulated       = "emulated"       // a virtual machine without hardware virtualisation
+	MarkLoadMissed     = "load missed"    // achieved load, or sent rate, over 5 % off what was asked
+	MarkStalled        = "stalled"        // a lost message ended the ping-pong early; see Latency.Stalled
+)
 
 // Quantity is what a trial measures.
 type Quantity string
@@ -66,30 +85,50 @@ type Instrument struct {
 	Placement string `json:"placement"`
 }
 
-// Load is traffic offered to the link while something else was measured.
+// Load is traffic offered to the link while something else was measured, in
+// the direction of the trial. Rates count UDP payload, not headers.
 type Load struct {
 	Instrument Instrument `json:"instrument"`
 	Offered    uint64     `json:"offered"`  // bit/s
-	Achieved   uint64     `json:"achieved"` // bit/s received
+	Achieved   uint64     `json:"achieved"` // bit/s received, read at the receiver
+	Sent       uint64     `json:"sent"`     // datagrams, over the whole life of the load
+	Lost       uint64     `json:"lost"`     // datagrams
 }
 
 // Throughput is what one TCP stream carried.
 type Throughput struct {
 	BitsPerSecond uint64   `json:"bits_per_second"` // payload received, over the measured interval
-	Intervals     []uint64 `json:"intervals"`       // bit/s of each second or part
+	Intervals     []uint64 `json:"intervals"`       // bit/s of each part of the interval, at the sender
 	Retransmits   int      `json:"retransmits"`
 }
 
-// Latency is a distribution of round-trip times.
+// Latency is a distribution of round-trip times of UDP messages in a closed
+// loop: the next message is sent at its scheduled time, but never before the
+// answer to the last one.
 type Latency struct {
-	// Histogram holds round-trip times in nanoseconds as HDR counts.
+	// Histogram holds round-trip times in nanoseconds as HDR counts. Each is
+	// taken from the moment the request was due, not from the moment it was
+	// sent, where an outstanding answer held it up (so nothing is omitted in
+	// co-ordination with a slow link); time that the client itself lost is not
+	// counted as the link's.
 	Histogram Histogram `json:"histogram"`
 	// Halved says that the instrument itself reports half the round trip; the
 	// histogram here never is halved.
-	Halved bool          `json:"instrument_halves"`
-	Sent   uint64        `json:"sent"`
-	Lost   uint64        `json:"lost"`    // requests without an answer
-	MinRTT time.Duration `json:"min_rtt"` // ns
+	Halved bool `json:"instrument_halves"`
+	// Sent counts the requests whose answers are in Histogram, and Lost. Those
+	// of the instrument's own warm-up and of its last 50 ms are in neither.
+	Sent uint64 `json:"sent"`
+	// Lost counts requests without an answer. Each is an observation beyond
+	// every bound; the instrument waits for it to the end of the trial, so it
+	// is 0 or 1, and later samples are missing, not good.
+	Lost         uint64        `json:"lost"`
+	Duplicated   uint64        `json:"duplicated"`
+	Reordered    uint64        `json:"reordered"`
+	LateSends    uint64        `json:"late_sends"`    // the client itself was late by over a tenth of the interval
+	Stalled      time.Duration `json:"stalled"`       // from the lost request to the end, ns; 0 where none was lost
+	MessageBytes int           `json:"message_bytes"` // UDP payload
+	Rate         uint64        `json:"rate"`          // messages/s asked for
+	MinRTT       time.Duration `json:"min_rtt"`       // ns
 }
 
 // Histogram is an HDR histogram's non-zero counts, exactly.
@@ -106,28 +145,37 @@ type BucketCount struct {
 	Count int64 `json:"n"`
 }
 
-// Delivery is what became of UDP datagrams, read at the receiver.
+// Delivery is what became of UDP datagrams, read at the receiver. Rates count
+// UDP payload, not headers.
 type Delivery struct {
-	OfferedBits   uint64        `json:"offered_bits_per_second"` // asked for
-	SentBits      uint64        `json:"sent_bits_per_second"`    // what the sender managed
-	ReceivedBits  uint64        `json:"received_bits_per_second"`
-	DatagramBytes int           `json:"datagram_bytes"` // UDP payload
-	Sent          uint64        `json:"sent"`
-	Received      uint64        `json:"received"`
-	Lost          uint64        `json:"lost"`
-	Reordered     uint64        `json:"reordered"`
-	Jitter        time.Duration `json:"jitter"` // RFC 3550 estimator, ns
-	PacketRate    uint64        `json:"packets_per_second"`
+	OfferedBits   uint64 `json:"offered_bits_per_second"` // asked for
+	SentBits      uint64 `json:"sent_bits_per_second"`    // what the sender managed
+	ReceivedBits  uint64 `json:"received_bits_per_second"`
+	DatagramBytes int    `json:"datagram_bytes"` // UDP payload
+	FrameBytes    int    `json:"frame_bytes"`    // on an Ethernet wire, with FCS
+	// Sent = Received + Lost. Datagrams lost at the end of the stream, which a
+	// receiver alone cannot see, are known from the sender and counted.
+	Sent      uint64 `json:"sent"`
+	Received  uint64 `json:"received"`
+	Lost      uint64 `json:"lost"`
+	Reordered uint64 `json:"reordered"`
+	// Jitter is the RFC 3550 estimator at the end of the trial, ns.
+	Jitter      time.Duration `json:"jitter"`
+	OfferedRate uint64        `json:"offered_packets_per_second"`
+	SentRate    uint64        `json:"sent_packets_per_second"`
+	PacketRate  uint64        `json:"packets_per_second"` // received
 }
 
 // PathMTU is the largest packet that passed, and whether the wanted one did.
 type PathMTU struct {
-	Wanted int  `json:"wanted"` // bytes of L3 packet
-	Passed bool `json:"passed"`
+	Wanted  int  `json:"wanted"`  // bytes of L3 packet
+	Passed  bool `json:"passed"`  // Wanted passed unfragmented, and so did an answer of that size
+	Largest int  `json:"largest"` // largest that passed among those tried; Wanted where Passed; 0: none did
 }
 
 // Requests is the outcome of a closed loop of 1-byte requests and responses.
 type Requests struct {
+	Protocol  string        `json:"protocol"` // "tcp" or "udp"
 	PerSecond float64       `json:"per_second"`
 	MeanRTT   time.Duration `json:"mean_rtt"` // ns, the full round trip
 }

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func sampleTrial(id string) Trial {
+	h := NewHDR()
+	for _, v := range []int64{1, 999, 42_000, 42_000, 1_500_000, HistogramHighest} {
+		if err := h.RecordValue(v); err != nil {
+			panic(err)
+		}
+	}
+	return Trial{
+		Schema: Schema, Run: "r", ID: id, Link: "f1u", From: "a.x", To: "b.x",
+		Runtimes: map[string]string{"a.x": "runc"}, Quantity: QLatency,
+		Instrument: Instrument{Name: "sockperf", Client: []string{"sockperf", "pp"}, Server: []string{"sockperf", "sr"}},
+		Seed:       math.MaxUint64, Start: time.Unix(1700000000, 123).UTC(), Duration: time.Second,
+		Marks:   []string{MarkOversubscribed},
+		Latency: &Latency{Histogram: FromHDR(h), Halved: true, Sent: 7, Lost: 1},
+		Raw:     "line one\nline two \x1b é",
+	}
+}
+
+func TestWriteThenRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "records.jsonl")
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Trial{sampleTrial("1"), sampleTrial("2")}
+	for _, trial := range want {
+		if err := w.Write(trial); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, warnings, err := ReadFile(path)
+	if err != nil || len(warnings) > 0 {
+		t.Fatalf("error %v, warnings %v", err, warnings)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if err := w.Write(want[0]); err == nil {
+		t.Error("a write after Close succeeded")
+	}
+	if _, err := Create(path); err == nil {
+		t.Error("Create took an existing file")
+	}
+}
+
+func TestWriterRefusesLineTooLong(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "records.jsonl")
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	long := sampleTrial("long")
+	long.Raw = strings.Repeat("x", MaxLine)
+	if err := w.Write(long); err == nil {
+		t.Fatal("a line over MaxLine was written")
+	}
+	if err := w.Write(sampleTrial("short")); err != nil {
+		t.Fatalf("after a refused line: %v", err)
+	}
+	if got, _, err := ReadFile(path); err != nil || len(got) != 1 {
+		t.Errorf("%d trials, error %v", len(got), err)
+	}
+}
+
+func TestReadTornLastLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "records.jsonl")
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"1", "2"} {
+		if err := w.Write(sampleTrial(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Close()
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := bytes.IndexByte(whole, '\n') + 1
+	for cut := first + 1; cut < len(whole)-1; cut += 37 {
+		got, warnings, err := Read(bytes.NewReader(whole[:cut]))
+		if err != nil || len(got) != 1 || len(warnings) != 1 {
+			t.Fatalf("cut at %d: %d trials, warnings %v, error %v", cut, len(got), warnings, err)
+		}
+	}
+	got, warnings, err := Read(bytes.NewReader(whole[:len(whole)-1]))
+	if err != nil || len(got) != 2 || len(warnings) != 0 {
+		t.Errorf("only the newline missing: %d trials, warnings %v, error %v", len(got), warnings, err)
+	}
+}
+
+func TestReadRejects(t *testing.T) {
+	for name, c := range map[string]struct{ in, want string }{
+		"garbage line":    {`{"schema":1}` + "\nrubbish\n" + `{"schema":1}` + "\n", "line 2: not a record"},
+		"empty line":      {"\n", "line 1: not a record"},
+		"schema":          {`{"schema":2}` + "\n", "schema 2"},
+		"array":           {"[]\n", "not a record"},
+		"wrong type":      {`{"schema":1,"seed":-1}` + "\n", "not a record"},
+		"overflow":        {`{"schema":1,"seed":99999999999999999999999}` + "\n", "not a record"},
+		"duration":        {`{"schema":1,"duration":-1}` + "\n", "negative duration"},
+		"histogram range": {`{"schema":1,"latency":{"histogram":{"lowest":1,"highest":9223372036854775807,"digits":3}}}` + "\n", "impossible range"},
+		"histogram count": {`{"schema":1,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":-1}]}}}` + "\n", "impossible count"},
+		"histogram order": {`{"schema":1,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":1},{"v":5,"n":1}]}}}` + "\n", "not ascending"},
+		"delivery":        {`{"schema":1,"delivery":{"sent":1,"received":2}}` + "\n", "do not add up"},
+		"requests":        {`{"schema":1,"requests":{"per_second":-1}}` + "\n", "negative request"},
+		"long line":       {strings.Repeat("x", MaxLine+1), "longer than"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := Read(strings.NewReader(c.in))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v; want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestHistogramKeepsCountsExactly(t *testing.T) {
+	hdr := NewHDR()
+	for v := int64(1); v < HistogramHighest; v = v*3/2 + 1 {
+		if err := hdr.RecordValues(v, v%7+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := FromHDR(hdr)
+	back, err := h.HDR()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !hdr.Equals(back) {
+		t.Error("the rebuilt histogram differs")
+	}
+	if h.Total() != hdr.TotalCount() {
+		t.Errorf("total %d, want %d", h.Total(), hdr.TotalCount())
+	}
+	merged, err := MergeHistograms(h, h, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range merged.Counts {
+		if c.Value != h.Counts[i].Value || c.Count != 3*h.Counts[i].Count {
+			t.Fatalf("bucket %d: %+v after merging three of %+v", i, c, h.Counts[i])
+		}
+	}
+}
+
+func TestMergeRefuses(t *testing.T) {
+	a := Histogram{Lowest: 1, Highest: 1000, Digits: 3, Counts: []BucketCount{{5, math.MaxInt64}}}
+	b := Histogram{Lowest: 1, Highest: 2000, Digits: 3}
+	if _, err := MergeHistograms(a, b); err == nil {
+		t.Error("different geometries were merged")
+	}
+	if _, err := MergeHistograms(a, a); err == nil {
+		t.Error("an overflowing sum was merged")
+	}
+	if empty, err := MergeHistograms(); err != nil || empty.Total() != 0 {
+		t.Errorf("merging nothing: %v, %v", empty, err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(`{"schema":1,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":1}]}}}` + "\n"))
+	f.Add([]byte(`{"schema":1,"latency":{"histogram":{"lowest":1048576,"highest":1125899906842624,"digits":4,"counts":[{"v":1125899906842624,"n":1}]}}}`))
+	f.Add([]byte("{\"schema\":1}\n{\"sch"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		trials, _, err := Read(bytes.NewReader(in))
+		if err != nil {
+			return
+		}
+		for _, trial := range trials {
+			if trial.Latency == nil {
+				continue
+			}
+			hdr, err := trial.Latency.Histogram.HDR()
+			if err == nil && hdr.TotalCount() != trial.Latency.Histogram.Total() {
+				t.Errorf("%d samples read, %d in the histogram", trial.Latency.Histogram.Total(), hdr.TotalCount())
+			}
+		}
+	})
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// MaxLine bounds one record's line, in bytes. Writer refuses to write a longer
+// one and Read refuses to read it.
+const MaxLine = 8 << 20
+
+// Writer appends trials to a records file: one line of JSON for each. It is
+// safe for concurrent use.
+type Writer struct {
+	mu   sync.Mutex
+	file *os.File
+	err  error // the first failed write: the file's tail is then unknown
+}
+
+// Create makes a new records file. It is an error if the file exists: a file
+// holds one run, and a torn line can only be the last.
+func Create(path string) (*Writer, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("create records file: %w", err)
+	}
+	return &Writer{file: f}, nil
+}
+
+// Write appends one trial and returns once it is on disk. After a failed write
+// every later one fails too, so that no line follows a torn one.
+func (w *Writer) Write(t Trial) error {
+	t.Schema = Schema
+	line, err := json.Marshal(t)
+	if err != nil {
+		return fmt.Errorf("encode trial %s: %w", t.ID, err)
+	}
+	line = append(line, '\n')
+	if len(line) > MaxLine {
+		return fmt.Errorf("trial %s takes %d bytes, more than the %d of a line", t.ID, len(line), MaxLine)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	if _, err := w.file.Write(line); err != nil {
+		w.err = fmt.Errorf("write trial %s: %w", t.ID, err)
+		return w.err
+	}
+	if err := w.file.Sync(); err != nil {
+		w.err = fmt.Errorf("write trial %s to disk: %w", t.ID, err)
+		return w.err
+	}
+	return nil
+}
+
+// Close closes the file.
+func (w *Writer) Close() error { return w.file.Close() }
