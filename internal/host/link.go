@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/step"
 )
@@ -30,6 +31,8 @@ type Iface struct {
 	Name  string // 1–15 bytes
 	MAC   net.HardwareAddr
 	MTU   int // bytes of L3 packet
+	// Queues is the number of transmit and of receive queues; 0: the kernel's default.
+	Queues int
 }
 
 func (i Iface) String() string { return i.Name + " in " + i.Netns.String() }
@@ -54,6 +57,9 @@ func CreateVeth(a, b Iface) error {
 		PeerHardwareAddr: b.MAC,
 		PeerNamespace:    netlink.NsFd(nsB),
 		PeerMTU:          uint32(b.MTU),
+		PeerNumTxQueues:  uint32(b.Queues),
+		PeerNumRxQueues:  uint32(b.Queues),
+		PeerTxQLen:       -1, // the kernel's default: 0 would make a fifo qdisc hold one packet
 	}
 	if err := netlink.LinkAdd(veth); err != nil {
 		return fmt.Errorf("create veth %s to %s: %w", a, b, err)
@@ -95,6 +101,7 @@ func CreateMacvlan(i Iface, parentNs Netns, parent string) error {
 func linkAttrs(i Iface) netlink.LinkAttrs {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.HardwareAddr, attrs.MTU = i.Name, i.MAC, i.MTU
+	attrs.NumTxQueues, attrs.NumRxQueues = i.Queues, i.Queues
 	return attrs
 }
 
@@ -153,7 +160,7 @@ func (n Netns) AddAddr(name string, ip netip.Prefix) error {
 		return err
 	}
 	if ip.Addr().Is6() {
-		addr.Flags = 0x02 // IFA_F_NODAD
+		addr.Flags = unix.IFA_F_NODAD
 	}
 	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
 		if err := nl.AddrAdd(l, addr); err != nil {
@@ -165,6 +172,9 @@ func (n Netns) AddAddr(name string, ip netip.Prefix) error {
 
 // removeLink deletes the interface if it is still the one that was made.
 func removeLink(r step.Resource) error {
+	if r.MAC == "" {
+		return fmt.Errorf("refusing to remove interface %s: no MAC address was journaled to know it by", r.Name)
+	}
 	n := Netns{Path: r.Netns}
 	if !n.Exists() {
 		return nil // the namespace went, and the interface with it
@@ -185,7 +195,7 @@ func removeLink(r step.Resource) error {
 	if !strings.EqualFold(l.Attrs().HardwareAddr.String(), r.MAC) {
 		return nil
 	}
-	if err := nl.LinkDel(l); err != nil && !errors.As(err, &notFound) {
+	if err := nl.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) {
 		return err
 	}
 	return nil

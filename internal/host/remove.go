@@ -16,5 +16,10 @@ func Removers() step.Removers {
 		KindDir:    func(_ context.Context, r step.Resource) error { return removeDir(r.Path) },
 		KindLink:   func(_ context.Context, r step.Resource) error { return removeLink(r) },
 		KindCgroup: func(ctx context.Context, r step.Resource) error { return removeCgroup(ctx, r.Path) },
+
+		// These three are on interfaces that outlive the link.
+		KindQdisc:   func(_ context.Context, r step.Resource) error { return removeQdisc(r) },
+		KindAddress: func(_ context.Context, r step.Resource) error { return removeAddress(r) },
+		KindAltName: func(_ context.Context, r step.Resource) error { return removeAltName(r) },
 	}
 }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/step"
+)
+
+// LinkState is an interface as the kernel reports it.
+type LinkState struct {
+	Index    int
+	Kind     string // netlink link type: "veth", "macvlan", "device"
+	MAC      net.HardwareAddr
+	MTU      int
+	Up       bool // administratively
+	Carrier  bool // and able to carry packets
+	Queues   int  // transmit queues
+	AltNames []string
+	Addrs    []netip.Prefix
+}
+
+// ReadLink reports an interface's state.
+func (n Netns) ReadLink(name string) (LinkState, error) {
+	var s LinkState
+	err := n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
+		a := l.Attrs()
+		s = LinkState{
+			Index: a.Index, Kind: l.Type(), MAC: a.HardwareAddr, MTU: a.MTU,
+			Up: a.Flags&net.FlagUp != 0, Carrier: a.RawFlags&unix.IFF_LOWER_UP != 0,
+			Queues: a.NumTxQueues, AltNames: a.AltNames,
+		}
+		addrs, err := nl.AddrList(l, netlink.FAMILY_ALL)
+		if err != nil {
+			return fmt.Errorf("addresses of %s in %s: %w", name, n, err)
+		}
+		for _, addr := range addrs {
+			if ip, ok := netip.AddrFromSlice(addr.IP); ok {
+				ones, _ := addr.Mask.Size()
+				s.Addrs = append(s.Addrs, netip.PrefixFrom(ip.Unmap(), ones))
+			}
+		}
+		return nil
+	})
+	return s, err
+}
+
+// WaitCarrier waits until an interface can carry packets, or ctx ends.
+func (n Netns) WaitCarrier(ctx context.Context, name string) error {
+	for {
+		s, err := n.ReadLink(name)
+		if err != nil {
+			return err
+		}
+		if s.Carrier {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("interface %s in %s has no carrier: %w", name, n, ctx.Err())
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// mtu is the interface's MTU in bytes of L3 packet.
+func (n Netns) mtu(name string) (int, error) {
+	mtu := 0
+	err := n.withLink(name, func(_ *netlink.Handle, l netlink.Link) error {
+		mtu = l.Attrs().MTU
+		return nil
+	})
+	return mtu, err
+}
+
+// hasLink reports whether the namespace has an interface of that name.
+func (n Netns) hasLink(name string) (bool, error) {
+	err := n.withLink(name, func(*netlink.Handle, netlink.Link) error { return nil })
+	var notFound netlink.LinkNotFoundError
+	if errors.As(err, &notFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// DisableIPv6 keeps the namespace from sending router solicitations and
+// multicast reports of its own: a switch must add nothing to the traffic.
+func (n Netns) DisableIPv6() error {
+	return n.Do(func() error {
+		for _, which := range []string{"all", "default"} {
+			err := os.WriteFile("/proc/sys/net/ipv6/conf/"+which+"/disable_ipv6", []byte("1"), 0)
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("disable IPv6 in %s: %w", n, err)
+			}
+		}
+		return nil
+	})
+}
+
+const (
+	KindAddress step.Kind = "address" // an address that was given to an interface which outlives the link
+	KindAltName step.Kind = "altname" // an alternative name of such an interface
+)
+
+// AddressResource is an address of an interface that outlives the link.
+func AddressResource(ns Netns, link string, ip netip.Prefix) step.Resource {
+	return step.Resource{Kind: KindAddress, Netns: ns.Path, Name: link, Path: ip.String()}
+}
+
+// AltNameResource is an alternative name of an interface that outlives the link.
+func AltNameResource(ns Netns, link, altName string) step.Resource {
+	return step.Resource{Kind: KindAltName, Netns: ns.Path, Name: link, Path: altName}
+}
+
+// AddAltName gives the interface another name, by which it can be looked up.
+func (n Netns) AddAltName(name, altName string) error {
+	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
+		if err := nl.LinkAddAltName(l, altName); err != nil {
+			return fmt.Errorf("give %s in %s the name %s: %w", name, n, altName, err)
+		}
+		return nil
+	})
+}
+
+// ifExists calls f unless the namespace or the interface has gone.
+func ifExists(r step.Resource, f func(*netlink.Handle, netlink.Link) error) error {
+	n := Netns{Path: r.Netns}
+	if !n.Exists() {
+		return nil
+	}
+	err := n.withLink(r.Name, f)
+	var notFound netlink.LinkNotFoundError
+	if errors.As(err, &notFound) {
+		return nil
+	}
+	return err
+}
+
+func removeAddress(r step.Resource) error {
+	addr, err := netlink.ParseAddr(r.Path)
+	if err != nil {
+		return err
+	}
+	return ifExists(r, func(nl *netlink.Handle, l netlink.Link) error {
+		if err := nl.AddrDel(l, addr); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+			return err
+		}
+		return nil
+	})
+}
+
+func removeAltName(r step.Resource) error {
+	return ifExists(r, func(nl *netlink.Handle, l netlink.Link) error {
+		for _, name := range l.Attrs().AltNames {
+			if name == r.Path {
+				return nl.LinkDelAltName(l, name)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/safchain/ethtool"
+)
+
+// offloadGroups are the offloads that decide what a figure means, under the
+// names that records use, each with the kernel features that it stands for.
+var offloadGroups = []struct {
+	name     string
+	features []string // a trailing * matches any ending
+}{
+	{"tso", []string{"tx-tcp-segmentation", "tx-tcp6-segmentation"}},
+	{"gso", []string{"tx-generic-segmentation"}},
+	{"gro", []string{"rx-gro"}},
+	{"lro", []string{"rx-lro"}},
+	{"tx-checksum", []string{"tx-checksum-*"}},
+	{"rx-checksum", []string{"rx-checksum"}},
+	{"scatter-gather", []string{"tx-scatter-gather"}},
+	{"tx-udp-segmentation", []string{"tx-udp-segmentation"}},
+}
+
+// offloadAliases are the short names that ethtool -K takes.
+var offloadAliases = map[string]string{"tx": "tx-checksum", "rx": "rx-checksum", "sg": "scatter-gather"}
+
+// Offloads lists an interface's offloads for a record:
+// "tso on, gso on, gro off, lro off, tx-checksum on, …".
+func (n Netns) Offloads(link string) (string, error) {
+	var parts []string
+	err := n.withEthtool(link, func(e *ethtool.Ethtool) error {
+		states, err := e.FeaturesWithState(link)
+		if err != nil {
+			return err
+		}
+		for _, group := range offloadGroups {
+			state := "off"
+			if anyActive(states, group.features) {
+				state = "on"
+			}
+			parts = append(parts, group.name+" "+state)
+		}
+		return nil
+	})
+	return strings.Join(parts, ", "), err
+}
+
+// SetOffload switches an offload and reads it back. feature is a name that
+// Offloads prints, an alias of ethtool -K (tx, rx, sg), or a kernel feature.
+func (n Netns) SetOffload(link, feature string, on bool) error {
+	patterns := offloadPatterns(feature)
+	return n.withEthtool(link, func(e *ethtool.Ethtool) error {
+		states, err := e.FeaturesWithState(link)
+		if err != nil {
+			return err
+		}
+		change := map[string]bool{}
+		for name, state := range states {
+			if matches(name, patterns) && state.Available && !state.NeverChanged {
+				change[name] = on
+			}
+		}
+		if len(change) > 0 {
+			if err := e.Change(link, change); err != nil {
+				return err
+			}
+		}
+		if states, err = e.FeaturesWithState(link); err != nil {
+			return err
+		}
+		if anyActive(states, patterns) != on {
+			return fmt.Errorf("offload %s is fixed and cannot be switched %s", feature, onOff(on))
+		}
+		return nil
+	})
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+func offloadPatterns(feature string) []string {
+	if full, ok := offloadAliases[feature]; ok {
+		feature = full
+	}
+	for _, group := range offloadGroups {
+		if group.name == feature {
+			return group.features
+		}
+	}
+	return []string{feature}
+}
+
+func anyActive(states map[string]ethtool.FeatureState, patterns []string) bool {
+	for name, state := range states {
+		if state.Active && matches(name, patterns) {
+			return true
+		}
+	}
+	return false
+}
+
+func matches(name string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		before, after, wild := strings.Cut(pattern, "*")
+		if !wild {
+			return name == pattern
+		}
+		return strings.HasPrefix(name, before) && strings.HasSuffix(name, after)
+	})
+}
+
+// withEthtool calls f inside the namespace.
+func (n Netns) withEthtool(link string, f func(*ethtool.Ethtool) error) error {
+	err := n.Do(func() error {
+		e, err := ethtool.NewEthtool()
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		return f(e)
+	})
+	if err != nil {
+		return fmt.Errorf("offloads of %s in %s: %w", link, n, err)
+	}
+	return nil
+}

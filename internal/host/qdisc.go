@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/step"
+)
+
+// Qdisc is a root egress queueing discipline. A zero field is the kernel's or
+// the kind's default.
+type Qdisc struct {
+	Kind    string        // one of QdiscKinds
+	Rate    uint64        // bit/s: tbf, htb, hfsc, netem
+	Ceil    uint64        // bit/s: htb
+	Burst   uint64        // bytes: tbf, htb
+	Latency time.Duration // tbf: the longest a packet may queue; netem: the delay added
+	Limit   int           // packets: pfifo, sfq, codel, fq_codel, netem; bytes: bfifo
+}
+
+// QdiscState is a qdisc as the kernel reports it.
+type QdiscState struct {
+	Kind string
+	Text string // its parameters in tc's words
+}
+
+// QdiscKinds are the kinds that SetQdisc knows.
+func QdiscKinds() []string {
+	return []string{"pfifo", "bfifo", "tbf", "htb", "hfsc", "sfq", "codel", "fq_codel", "netem"}
+}
+
+// KindQdisc is a root qdisc that SetQdisc attached.
+const KindQdisc step.Kind = "qdisc"
+
+// QdiscResource is the root qdisc of an interface, if SetQdisc attached it. It
+// is needed only where the interface outlives the link.
+func QdiscResource(ns Netns, link string) step.Resource {
+	return step.Resource{Kind: KindQdisc, Netns: ns.Path, Name: link}
+}
+
+// ownHandle marks the qdiscs that Drayage attaches, so that nobody else's is
+// ever replaced or removed. Handles from 8000: on are the kernel's own.
+const ownHandle = "d7a:"
+
+// ownClass is the one class of a classful qdisc; all traffic goes there.
+const ownClass = ownHandle + "1"
+
+// SetQdisc makes q the root egress qdisc of an interface, in place of one that
+// SetQdisc set before, and reads it back. The error is an *Unsupported
+// where the kernel lacks the kind; nothing is attached when it fails.
+func (n Netns) SetQdisc(link string, q Qdisc) error {
+	mtu, err := n.mtu(link)
+	if err != nil {
+		return err
+	}
+	q, err = q.complete(mtu)
+	if err != nil {
+		return err
+	}
+	if err := n.DelQdisc(link); err != nil {
+		return err
+	}
+	for _, args := range q.tcArgs(link) {
+		if err = n.tc(args...); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = n.checkQdisc(link, q)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("set qdisc of %s in %s: %w", link, n, err), n.DelQdisc(link))
+	}
+	return nil
+}
+
+// ReadQdisc reports the root qdisc of an interface.
+func (n Netns) ReadQdisc(link string) (QdiscState, error) {
+	root, err := n.rootQdisc(link)
+	if err != nil {
+		return QdiscState{}, err
+	}
+	text, err := n.qdiscText(link)
+	return QdiscState{Kind: root.Kind, Text: text}, err
+}
+
+// DelQdisc removes the root qdisc that SetQdisc set; none is no error.
+func (n Netns) DelQdisc(link string) error {
+	root, err := n.rootQdisc(link)
+	if err != nil {
+		return err
+	}
+	if root.Handle != ownHandle {
+		return nil
+	}
+	return n.tc("qdisc", "del", "dev", link, "root")
+}
+
+// ProbeQdisc tries a kind on a throw-away interface. The error is an
+// *Unsupported where the kernel lacks it.
+func ProbeQdisc(kind string) error {
+	return InThrowawayNetns(func(ns Netns) error {
+		a, b := Iface{Netns: ns, Name: "p0", MTU: 1500}, Iface{Netns: ns, Name: "p1", MTU: 1500}
+		if err := CreateVeth(a, b); err != nil {
+			return err
+		}
+		return ns.SetQdisc(a.Name, Qdisc{Kind: kind, Rate: 1e6})
+	})
+}
+
+// defaultLatency is how long tbf queues at most where nobody says.
+const defaultLatency = 50 * time.Millisecond
+
+// complete checks the parameters and fills in the defaults for an interface
+// with that MTU.
+func (q Qdisc) complete(mtu int) (Qdisc, error) {
+	switch q.Kind {
+	case "pfifo", "bfifo", "sfq", "codel", "fq_codel", "netem":
+		return q, nil
+	case "tbf", "htb", "hfsc":
+	default:
+		return q, fmt.Errorf("qdisc %q is not known; use one of %s", q.Kind, strings.Join(QdiscKinds(), ", "))
+	}
+	if q.Rate < 8 {
+		return q, fmt.Errorf("qdisc %s needs a rate; give one, such as 100Mbps", q.Kind)
+	}
+	if q.Ceil == 0 {
+		q.Ceil = q.Rate
+	}
+	if q.Ceil < q.Rate {
+		return q, fmt.Errorf("qdisc %s: ceil %d bit/s is below rate %d bit/s; raise ceil or drop it", q.Kind, q.Ceil, q.Rate)
+	}
+	if q.Latency == 0 {
+		q.Latency = defaultLatency
+	}
+	frame := uint64(mtu + EthernetHeader)
+	if q.Burst == 0 {
+		// 4 ms of the rate: long enough for coarse timers, short enough not to show in a measured rate.
+		q.Burst = max(q.Rate/8/250, 2*frame)
+	}
+	if q.Burst < frame {
+		return q, fmt.Errorf("qdisc %s: burst of %d bytes is below one full frame; give at least %d", q.Kind, q.Burst, frame)
+	}
+	return q, nil
+}
+
+// EthernetHeader is the length of an untagged Ethernet header in bytes.
+const EthernetHeader = 14
+
+// tcArgs are the tc commands that attach a completed q.
+func (q Qdisc) tcArgs(link string) [][]string {
+	add := []string{"qdisc", "add", "dev", link, "root", "handle", ownHandle, q.Kind}
+	rate, burst := bits(q.Rate), strconv.FormatUint(q.Burst, 10)+"b"
+	class := []string{"class", "add", "dev", link, "parent", ownHandle, "classid", ownClass, q.Kind}
+	switch q.Kind {
+	case "tbf":
+		return [][]string{append(add, "rate", rate, "burst", burst, "latency", micros(q.Latency))}
+	case "htb":
+		return [][]string{
+			append(add, "default", "1"),
+			append(class, "rate", rate, "ceil", bits(q.Ceil), "burst", burst, "cburst", burst),
+		}
+	case "hfsc":
+		return [][]string{append(add, "default", "1"), append(class, "sc", "rate", rate, "ul", "rate", rate)}
+	case "netem":
+		if q.Latency > 0 {
+			add = append(add, "delay", micros(q.Latency))
+		}
+		if q.Rate > 0 {
+			add = append(add, "rate", rate)
+		}
+	}
+	if q.Limit > 0 {
+		add = append(add, "limit", strconv.Itoa(q.Limit))
+	}
+	return [][]string{add}
+}
+
+func bits(rate uint64) string { return strconv.FormatUint(rate, 10) + "bit" }
+
+func micros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) + "us" }
+
+// removeQdisc removes the root qdisc of an interface that is still there.
+func removeQdisc(r step.Resource) error {
+	n := Netns{Path: r.Netns}
+	if !n.Exists() {
+		return nil
+	}
+	if exists, err := n.hasLink(r.Name); err != nil || !exists {
+		return err
+	}
+	return n.DelQdisc(r.Name)
+}

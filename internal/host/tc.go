@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+// tcTimeout bounds one run of tc; it normally takes milliseconds.
+const tcTimeout = 20 * time.Second
+
+// tc runs tc inside the namespace. The netlink library knows only some of the
+// qdiscs, so all are set by tc, in one way.
+func (n Netns) tc(args ...string) error {
+	_, err := n.tcOutput(args...)
+	return err
+}
+
+func (n Netns) tcOutput(args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), tcTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "tc", args...)
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	err := Place{Netns: n}.Start(cmd)
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, fmt.Errorf("program tc not found: install the package iproute2")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Wait(); err != nil {
+		return nil, tcError(args, stderr.String(), err)
+	}
+	return out.Bytes(), nil
+}
+
+// tcError makes the kernel's complaint of an unknown kind a typed error.
+func tcError(args []string, stderr string, err error) error {
+	text := strings.TrimSpace(stderr)
+	unknown := strings.Contains(text, "qdisc kind is unknown") || // extended acknowledgement
+		strings.Contains(text, "Unknown qdisc") || // tc itself does not know it
+		strings.Contains(text, "RTNETLINK answers: No such file or directory")
+	if args[0] == "qdisc" && args[1] == "add" && unknown {
+		module := schedulerModule(args[7])
+		return &Unsupported{
+			What: "qdisc " + args[7],
+			Why:  "this kernel has no " + module,
+			Fix:  "needs CONFIG_NET_" + strings.ToUpper(module) + "; Debian's package linux-image-amd64 has it",
+		}
+	}
+	return fmt.Errorf("tc %s: %s: %w", strings.Join(args, " "), text, err)
+}
+
+// schedulerModule is the kernel module of a qdisc.
+func schedulerModule(kind string) string {
+	if kind == "pfifo" || kind == "bfifo" {
+		return "sch_fifo"
+	}
+	return "sch_" + kind
+}
+
+// tcQdisc is one element of `tc -j qdisc show`.
+type tcQdisc struct {
+	Kind    string `json:"kind"`
+	Handle  string `json:"handle"`
+	Root    bool   `json:"root"`
+	Options struct {
+		Rate    json.RawMessage `json:"rate"` // tbf: a number of bytes/s; netem: an object
+		Burst   uint64          `json:"burst"`
+		Lat     uint64          `json:"lat"` // µs
+		Limit   int             `json:"limit"`
+		Default string          `json:"default"`
+		Delay   struct {
+			Delay float64 `json:"delay"` // s
+		} `json:"delay"`
+	} `json:"options"`
+}
+
+func (n Netns) rootQdisc(link string) (tcQdisc, error) {
+	out, err := n.tcOutput("-j", "qdisc", "show", "dev", link)
+	if err != nil {
+		return tcQdisc{}, err
+	}
+	return parseRootQdisc(out)
+}
+
+func parseRootQdisc(out []byte) (tcQdisc, error) {
+	var all []tcQdisc
+	if err := json.Unmarshal(out, &all); err != nil {
+		return tcQdisc{}, fmt.Errorf("output of tc -j qdisc show: %w", err)
+	}
+	for _, q := range all {
+		if q.Root {
+			return q, nil
+		}
+	}
+	return tcQdisc{Kind: "noop"}, nil // an interface that is down shows none
+}
+
+// qdiscText is the root qdisc and its class in tc's words.
+func (n Netns) qdiscText(link string) (string, error) {
+	qdiscs, err := n.tcOutput("qdisc", "show", "dev", link, "root")
+	if err != nil {
+		return "", err
+	}
+	classes, err := n.tcOutput("class", "show", "dev", link)
+	if err != nil {
+		return "", err
+	}
+	lines := strings.FieldsFunc(string(qdiscs)+string(classes), func(r rune) bool { return r == '\n' })
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, "; "), nil
+}
+
+// checkQdisc compares what the kernel has attached with what was asked for.
+func (n Netns) checkQdisc(link string, want Qdisc) error {
+	got, err := n.rootQdisc(link)
+	if err != nil {
+		return err
+	}
+	if err := got.differs(want); err != nil {
+		return fmt.Errorf("read back: %w", err)
+	}
+	if want.Kind == "htb" || want.Kind == "hfsc" {
+		return n.withLink(link, func(nl *netlink.Handle, l netlink.Link) error {
+			return checkClass(nl, l, want)
+		})
+	}
+	return nil
+}
+
+func (got tcQdisc) differs(want Qdisc) error {
+	o := got.Options
+	if got.Kind != want.Kind || got.Handle != ownHandle {
+		return fmt.Errorf("root qdisc is %s %s, not %s", got.Kind, got.Handle, want.Kind)
+	}
+	if want.Limit > 0 && want.Kind != "tbf" && want.Kind != "htb" && want.Kind != "hfsc" && o.Limit != want.Limit {
+		return fmt.Errorf("limit is %d, not %d", o.Limit, want.Limit)
+	}
+	switch want.Kind {
+	case "tbf":
+		var rate uint64
+		if err := json.Unmarshal(o.Rate, &rate); err != nil {
+			return fmt.Errorf("rate: %w", err)
+		}
+		if rate != want.Rate/8 || !near(o.Burst, want.Burst) || !near(o.Lat, uint64(want.Latency.Microseconds())) {
+			return fmt.Errorf("rate %d bytes/s, burst %d bytes, latency %d µs, not %d, %d, %d",
+				rate, o.Burst, o.Lat, want.Rate/8, want.Burst, want.Latency.Microseconds())
+		}
+	case "netem":
+		if !near(uint64(o.Delay.Delay*1e6), uint64(want.Latency.Microseconds())) {
+			return fmt.Errorf("delay is %g s, not %s", o.Delay.Delay, want.Latency)
+		}
+	}
+	return nil
+}
+
+// near allows for the kernel's clock ticks, in which burst and latency are kept.
+func near(got, want uint64) bool {
+	diff := max(got, want) - min(got, want)
+	return diff <= 1+want/50
+}
+
+// checkClass compares the one class of a classful qdisc.
+func checkClass(nl *netlink.Handle, l netlink.Link, want Qdisc) error {
+	classes, err := nl.ClassList(l, netlink.HANDLE_NONE)
+	if err != nil {
+		return fmt.Errorf("read back classes: %w", err)
+	}
+	for _, c := range classes {
+		switch class := c.(type) {
+		case *netlink.HtbClass:
+			if class.Rate == want.Rate/8 && class.Ceil == want.Ceil/8 {
+				return nil
+			}
+		case *netlink.HfscClass:
+			// The library keeps the curve's rate in 32 bits of bit/s.
+			rate := uint32(want.Rate / 8 * 8)
+			if class.Fsc.Rate() == rate && class.Usc.Rate() == rate {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("read back: no %s class with rate %d and ceil %d bit/s", want.Kind, want.Rate, want.Ceil)
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// ErrUnsupported is what every *Unsupported error is.
+var ErrUnsupported = errors.New("unsupported on this host")
+
+// Unsupported says that this host lacks something: what cannot be done, why,
+// and the package or setting that mends it. Any other error of a probe means
+// that the probe itself failed, and nothing is known.
+type Unsupported struct {
+	What string // "qdisc hfsc"
+	Why  string // one clause: "this kernel has no sch_hfsc"
+	Fix  string // may be empty
+}
+
+func (u *Unsupported) Error() string {
+	s := u.What + ": unsupported: " + u.Why
+	if u.Fix != "" {
+		s += " (" + u.Fix + ")"
+	}
+	return s
+}
+
+// Is makes errors.Is(err, ErrUnsupported) true.
+func (u *Unsupported) Is(target error) bool { return target == ErrUnsupported }
+
+// ProbeItem turns the outcome of a probe into an inventory item.
+func ProbeItem(name string, err error) inventory.Item {
+	item := inventory.Item{Name: name, Status: inventory.OK}
+	if err == nil {
+		return item
+	}
+	item.Status = inventory.Missing
+	var u *Unsupported
+	switch {
+	case errors.As(err, &u):
+		item.Reason, item.Fix = u.Why, u.Fix
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		item.Reason, item.Fix = "the probe failed: "+err.Error(), "run as root"
+	default:
+		item.Reason = "the probe failed: " + err.Error()
+	}
+	return item
+}
