@@ -101,7 +101,7 @@ bootstrap() {
 		options+=(--aptopt="$line")
 	done < <(apt-config dump --format '%F "%v"%n' Acquire::http::Proxy Acquire::https::Proxy | grep -v '""$')
 	say "making Debian $suite from $archive"
-	mmdebstrap --mode=root --variant=apt --include=ca-certificates,make --quiet "${options[@]}" "$suite" "$root" \
+	mmdebstrap --mode=root --variant=minbase --include=ca-certificates,make --quiet "${options[@]}" "$suite" "$root" \
 		"deb $archive $suite main" "deb $archive $suite-updates main" "deb $security $suite-security main"
 	cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 	printf '127.0.0.1 localhost %s\n::1 localhost\n' "$cgroup" >"$root/etc/hosts"
