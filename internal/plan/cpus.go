@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drayage/dray/internal/chain"
+)
+
+// assignCPUs gives every pinned function its CPUs, by function name; a function
+// that asks for none is absent. Explicit sets come first, so that a count never
+// takes a CPU that another function names.
+func (p *planner) assignCPUs() map[string][]int {
+	given := map[string][]int{}
+	owner := map[int]string{}
+	for i := range p.chain.Functions {
+		if f := &p.chain.Functions[i]; len(f.CPUs.Set) > 0 {
+			given[f.Name] = p.takeSet(f, owner)
+		}
+	}
+	for i := range p.chain.Functions {
+		if f := &p.chain.Functions[i]; f.CPUs.Count > 0 {
+			if cpus := p.takeCount(f, owner); cpus != nil {
+				given[f.Name] = cpus
+			}
+		}
+	}
+	if len(owner) > 0 && len(p.freeCPUs(owner)) == 0 {
+		p.warn("every CPU is pinned to a function; the host, the switches and the instruments have to share them")
+	}
+	return given
+}
+
+// takeSet gives the function the CPUs it names.
+func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
+	v := Violation{
+		Subject:    "function " + f.Name,
+		Constraint: "cpus " + formatCPUs(f.CPUs.Set),
+		Pos:        f.Pos,
+	}
+	if offline := subtract(f.CPUs.Set, p.inv.Host.CPUs); len(offline) > 0 {
+		v.Hard = true
+		v.Reason = fmt.Sprintf("CPU %s is not online, or not allowed to this process", formatCPUs(offline))
+		v.Fix = "choose from " + formatCPUs(p.inv.Host.CPUs)
+		p.violate(v)
+	}
+	for _, cpu := range f.CPUs.Set {
+		if other, taken := owner[cpu]; taken {
+			v.Hard = false
+			v.Reason = fmt.Sprintf("CPU %d is already pinned to function %s", cpu, other)
+			v.Fix = "give each function CPUs of its own; free are: " + orNone(formatCPUs(p.freeCPUs(owner)))
+			p.violate(v)
+			break
+		}
+	}
+	for _, cpu := range f.CPUs.Set {
+		if _, taken := owner[cpu]; !taken {
+			owner[cpu] = f.Name
+		}
+	}
+	return slices.Clone(f.CPUs.Set)
+}
+
+// takeCount chooses CPUs for a function that asks for a number; nil where there
+// are too few.
+func (p *planner) takeCount(f *chain.Function, owner map[int]string) []int {
+	free := p.freeCPUs(owner)
+	if len(free) < f.CPUs.Count {
+		p.violate(Violation{
+			Subject:    "function " + f.Name,
+			Constraint: fmt.Sprintf("cpus %d", f.CPUs.Count),
+			Reason: fmt.Sprintf("asks for %d, and %d of the host's %d CPUs are not pinned to another function",
+				f.CPUs.Count, len(free), len(p.inv.Host.CPUs)),
+			Fix:  "ask for fewer CPUs, or leave cpus out to let the function use any",
+			Pos:  f.Pos,
+			Hard: true,
+		})
+		return nil
+	}
+	cpus := slices.Clone(free[:f.CPUs.Count])
+	for _, cpu := range cpus {
+		owner[cpu] = f.Name
+	}
+	slices.Sort(cpus)
+	return cpus
+}
+
+// freeCPUs lists the CPUs that nobody owns in the order in which counts take
+// them: isolated ones first, and the host's first CPU last, because interrupts
+// and housekeeping land there unless somebody moved them.
+func (p *planner) freeCPUs(owner map[int]string) []int {
+	var free []int
+	for _, cpu := range p.inv.Host.CPUs {
+		if _, taken := owner[cpu]; !taken {
+			free = append(free, cpu)
+		}
+	}
+	class := func(cpu int) int {
+		switch {
+		case slices.Contains(p.inv.Host.Isolated, cpu):
+			return 0
+		case cpu == p.inv.Host.CPUs[0]:
+			return 2
+		}
+		return 1
+	}
+	slices.SortStableFunc(free, func(a, b int) int { return class(a) - class(b) })
+	return free
+}
+
+// formatCPUs writes a CPU list as the kernel does: "0-2,5". Empty for none.
+func formatCPUs(cpus []int) string {
+	sorted := slices.Clone(cpus)
+	slices.Sort(sorted)
+	var parts []string
+	for i := 0; i < len(sorted); {
+		j := i
+		for j+1 < len(sorted) && sorted[j+1] == sorted[j]+1 {
+			j++
+		}
+		part := strconv.Itoa(sorted[i])
+		if j > i {
+			part += "-" + strconv.Itoa(sorted[j])
+		}
+		parts = append(parts, part)
+		i = j + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+func subtract(a, b []int) []int {
+	return slices.DeleteFunc(slices.Clone(a), func(v int) bool { return slices.Contains(b, v) })
+}
+
+func intersect(a, b []int) []int { return subtract(a, subtract(a, b)) }
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

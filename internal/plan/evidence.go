@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// estimate is what one transport is expected to do for one link.
+type estimate struct {
+	*needs
+	figures
+	transport string
+}
+
+// evidence holds every requirement of the link against what the transport is
+// expected to do, in the order of the chain reference.
+func (p *planner) evidence(t *inventory.Transport, n *needs) []Evidence {
+	e := estimate{needs: n, figures: figuresOf(p.inv, t.Name), transport: t.Name}
+	r := &n.link.Requires
+	var out []Evidence
+	add := func(required bool, judge func() Evidence) {
+		if required {
+			out = append(out, judge())
+		}
+	}
+	add(r.Latency > 0, e.judgeLatency)
+	add(r.PDV > 0, e.judgePDV)
+	add(r.LossRatio != nil, e.judgeLoss)
+	add(r.MinBitrate > 0, e.judgeMinBitrate)
+	add(r.MaxBitrate > 0, e.judgeMaxBitrate)
+	add(r.PacketRate > 0, e.judgePacketRate)
+	add(r.MTU > 0, e.judgeMTU)
+	return out
+}
+
+func firstUnmet(evidence []Evidence) *Evidence {
+	for i := range evidence {
+		if !evidence[i].Meets {
+			return &evidence[i]
+		}
+	}
+	return nil
+}
+
+func (e estimate) judgeLatency() Evidence {
+	r := e.link.Requires
+	return e.judgeDelay("latency", r.Latency, e.latency(float64(r.Percentile)))
+}
+
+func (e estimate) judgePDV() Evidence {
+	r := e.link.Requires
+	return e.judgeDelay("packet_delay_variation", r.PDV, e.pdv(float64(r.Percentile)))
+}
+
+// judgeDelay adds the wait in a shaped queue where the load can fill it. A
+// load that the transport itself cannot carry leaves no evidence at all: then
+// nothing bounds the queue.
+func (e estimate) judgeDelay(requirement string, limit chain.Duration, f figure) Evidence {
+	at := e.link.Requires.Percentile
+	ev := Evidence{Requirement: requirement, Required: fmt.Sprintf("≤ %v at p%v", limit, at)}
+	carried := e.bitrate()
+	switch {
+	case !f.known():
+		ev.Expected, ev.Source = unknown, fmt.Sprintf("no evidence reaches p%v", at)
+		return ev
+	case carried.known() && float64(e.load) >= carried.value:
+		ev.Expected = unknown
+		ev.Source = fmt.Sprintf("a load of %v fills what %s carries", e.load, e.transport)
+		return ev
+	case e.overloadsShape():
+		f.value += float64(queueBound(e.shape, e.mtu))
+		f.source += ", and the full queue of the " + e.shape.Kind
+	}
+	ev.Expected = fmt.Sprintf("%v at p%v", chain.Duration(f.value), at)
+	ev.Source = f.source
+	ev.Meets = f.value <= float64(limit)
+	return ev
+}
+
+func (e estimate) overloadsShape() bool {
+	rate := shapedRate(e.shape)
+	return rate > 0 && e.load >= rate
+}
+
+func (e estimate) judgeLoss() Evidence {
+	limit := *e.link.Requires.LossRatio
+	ev := Evidence{Requirement: "packet_loss_ratio", Required: fmt.Sprintf("≤ %v", limit)}
+	f := e.loss()
+	if !f.known() {
+		ev.Expected, ev.Source = unknown, noEvidence
+		return ev
+	}
+	capacity, what := e.bitrate().value, e.transport
+	if rate := float64(shapedRate(e.shape)); rate > 0 && (capacity == 0 || rate < capacity) {
+		capacity, what = rate, e.shape.Kind
+	}
+	if excess := 1 - capacity/float64(e.load); capacity > 0 && excess > f.value {
+		f = figure{excess, fmt.Sprintf("a load of %v over what the %s carries", e.load, what)}
+	}
+	ev.Expected = fmt.Sprint(chain.Ratio(f.value))
+	ev.Source = f.source
+	ev.Meets = f.value <= float64(limit)
+	return ev
+}
+
+func (e estimate) judgeMinBitrate() Evidence {
+	limit := e.link.Requires.MinBitrate
+	f := e.capped(e.bitrate(), goodput(shapedRate(e.shape), e.mtu), "payload through the ")
+	return judgeRate("min_bitrate", limit, f, chain.Bitrate(roundDown(f.value)))
+}
+
+func (e estimate) judgePacketRate() Evidence {
+	limit := e.link.Requires.PacketRate
+	perSecond := uint64(shapedRate(e.shape)) / (8 * smallFrame)
+	f := e.capped(e.packetRate(), perSecond, "64-byte frames through the ")
+	return judgeRate("packet_rate", limit, f, chain.PacketRate(roundDown(f.value)))
+}
+
+// capped lowers a rate to what the link's shape lets pass; limit 0 is none.
+func (e estimate) capped(f figure, limit uint64, source string) figure {
+	if limit == 0 || !f.known() || f.value <= float64(limit) {
+		return f
+	}
+	return figure{float64(limit), source + e.shape.Kind + fmt.Sprintf(" at %v", shapedRate(e.shape))}
+}
+
+// judgeRate compares a rate that must be reached. The value printed is rounded
+// down, and the value printed is the value judged.
+func judgeRate[T chain.Bitrate | chain.PacketRate](requirement string, limit T, f figure, expected T) Evidence {
+	ev := Evidence{Requirement: requirement, Required: fmt.Sprintf("≥ %v", limit)}
+	if !f.known() {
+		ev.Expected, ev.Source = unknown, noEvidence
+		return ev
+	}
+	ev.Expected = fmt.Sprint(expected)
+	ev.Source = f.source
+	ev.Meets = expected >= limit
+	return ev
+}
+
+// judgeMaxBitrate asks what holds the rate down: a transport that happens to be
+// slow is no evidence.
+func (e estimate) judgeMaxBitrate() Evidence {
+	limit := e.link.Requires.MaxBitrate
+	ev := Evidence{Requirement: "max_bitrate", Required: fmt.Sprintf("≤ %v", limit)}
+	rate := shapedRate(e.shape)
+	if rate == 0 {
+		ev.Expected, ev.Source = "unlimited", fmt.Sprintf("qos: a %s limits no rate", e.shape.Kind)
+		return ev
+	}
+	ev.Expected = fmt.Sprint(rate)
+	ev.Source = e.shape.Kind + " at the egress of every port"
+	ev.Meets = rate <= limit
+	return ev
+}
+
+func (e estimate) judgeMTU() Evidence {
+	limit := e.link.Requires.MTU
+	return Evidence{
+		Requirement: "mtu",
+		Required:    fmt.Sprintf("≥ %d", limit),
+		Expected:    fmt.Sprint(e.mtu),
+		Source:      "mtu of the ports",
+		Meets:       e.mtu >= limit,
+	}
+}
+
+const (
+	unknown    = "unknown"
+	noEvidence = "neither a calibration record nor a stated default"
+)
+
+// roundDown keeps four significant digits of a rate.
+func roundDown(v float64) uint64 {
+	step := uint64(1)
+	for n := uint64(v); n >= 10000; n /= 10 {
+		step *= 10
+	}
+	return uint64(v) / step * step
+}

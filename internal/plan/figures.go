@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// figures is what is known of one transport: its calibration on this host, and
+// behind that the stated defaults, for whatever was not calibrated.
+type figures struct {
+	measured *inventory.Calibration // nil: none
+	stated   *inventory.Calibration // nil: none
+}
+
+// figure is one expected value and where it comes from.
+type figure struct {
+	value  float64 // bit/s, packets/s, ratio, or ns
+	source string  // empty: nothing is known
+}
+
+func (f figure) known() bool { return f.source != "" }
+
+func figuresOf(inv *inventory.Inventory, transport string) figures {
+	var f figures
+	for i := range inv.Calibration {
+		c := &inv.Calibration[i]
+		if c.Transport == transport && (f.measured == nil || !c.Measured.Before(f.measured.Measured)) {
+			f.measured = c
+		}
+	}
+	if d, ok := statedDefaults[transport]; ok {
+		f.stated = &d
+	}
+	return f
+}
+
+// pick reads one value, 0 meaning unknown, from the calibration, else from the
+// stated defaults.
+func (f figures) pick(value func(*inventory.Calibration) float64) figure {
+	if f.measured != nil && value(f.measured) > 0 {
+		return figure{value(f.measured), sourceOf(f.measured)}
+	}
+	if f.stated != nil && value(f.stated) > 0 {
+		return figure{value(f.stated), statedDefault}
+	}
+	return figure{}
+}
+
+func (f figures) bitrate() figure {
+	return f.pick(func(c *inventory.Calibration) float64 { return float64(c.Bitrate) })
+}
+
+func (f figures) packetRate() figure {
+	return f.pick(func(c *inventory.Calibration) float64 { return float64(c.PacketRate) })
+}
+
+// loss needs no special case for a calibration without loss: the upper bound
+// of a ratio is never 0.
+func (f figures) loss() figure {
+	return f.pick(func(c *inventory.Calibration) float64 { return c.LossRatio })
+}
+
+// latency is the latency at the next higher percentile that is known. Where the
+// calibration does not reach that far, the stated default stands in, but never
+// with less than the calibration saw.
+func (f figures) latency(percentile float64) figure {
+	at := func(c *inventory.Calibration) float64 { return float64(latencyAt(c, percentile)) }
+	got := f.pick(at)
+	if f.measured == nil || at(f.measured) > 0 || !got.known() {
+		return got
+	}
+	for _, point := range f.measured.Latency {
+		got.value = max(got.value, float64(point.Latency))
+	}
+	return got
+}
+
+// pdv is known at p99; beyond it the latency itself is a bound of its
+// variation, since no packet is faster than instantaneous.
+func (f figures) pdv(percentile float64) figure {
+	if percentile <= 99 {
+		if got := f.pick(func(c *inventory.Calibration) float64 { return float64(c.PDVp99) }); got.known() {
+			return got
+		}
+	}
+	got := f.latency(percentile)
+	if got.known() {
+		got.source += ", by its latency"
+	}
+	return got
+}
+
+// latencyAt is 0 where the calibration does not reach the percentile.
+func latencyAt(c *inventory.Calibration, percentile float64) time.Duration {
+	var best inventory.LatencyPoint
+	for _, point := range c.Latency {
+		if point.Percentile >= percentile && (best.Percentile == 0 || point.Percentile < best.Percentile) {
+			best = point
+		}
+	}
+	return best.Latency
+}
+
+func sourceOf(c *inventory.Calibration) string {
+	if len(c.Marks) == 0 {
+		return c.Source
+	}
+	return c.Source + " [" + strings.Join(c.Marks, ", ") + "]"
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// obstacle is why a transport cannot realise a link at all.
+type obstacle struct {
+	constraint string
+	reason     string // one clause
+	fix        string
+	pos        chain.Position
+}
+
+// filters are tried in this order: what the link is first, then what the host
+// has. The transport that passes most of them is the nearest miss.
+var filters = []func(*inventory.Transport, *needs) *obstacle{
+	faceObstacle, isolationObstacle, uplinkObstacle, netnsObstacle, endsObstacle,
+	shapeObstacle, mtuObstacle, statusObstacle,
+}
+
+// firstObstacle returns the first reason why t cannot realise the link, and how
+// many filters it passed; nil where it can.
+func firstObstacle(t *inventory.Transport, n *needs) (*obstacle, int) {
+	for passed, filter := range filters {
+		if o := filter(t, n); o != nil {
+			return o, passed
+		}
+	}
+	return nil, len(filters)
+}
+
+func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
+	for _, e := range n.ports {
+		if slices.Contains(t.Caps.Faces, string(e.port.Face)) {
+			continue
+		}
+		return &obstacle{
+			constraint: fmt.Sprintf("face %s of %s", e.port.Face, e.end),
+			reason:     fmt.Sprintf("serves only ports with the face %s", strings.Join(t.Caps.Faces, ", ")),
+			fix:        "use face: " + strings.Join(t.Caps.Faces, " or "),
+			pos:        e.port.Pos,
+		}
+	}
+	return nil
+}
+
+// strictness orders the isolation levels; each satisfies all below it.
+var strictness = map[chain.Isolation]int{
+	chain.IsolationSlice:          1,
+	chain.IsolationLink:           2,
+	chain.IsolationNoPeerMemory:   3,
+	chain.IsolationNoSharedMemory: 4,
+}
+
+func isolationObstacle(t *inventory.Transport, n *needs) *obstacle {
+	if strictness[chain.Isolation(t.Caps.Isolation)] >= strictness[n.link.Isolation] {
+		return nil
+	}
+	return &obstacle{
+		constraint: fmt.Sprintf("isolation %s", n.link.Isolation),
+		reason:     fmt.Sprintf("isolates only to the level %q", t.Caps.Isolation),
+		fix:        fmt.Sprintf("use isolation: %s", t.Caps.Isolation),
+		pos:        n.link.Pos,
+	}
+}
+
+func uplinkObstacle(t *inventory.Transport, n *needs) *obstacle {
+	switch {
+	case len(n.uplinks) > 0 && !t.Caps.Uplink:
+		return &obstacle{
+			constraint: "end " + n.uplinks[0].String(),
+			reason:     "cannot join a host interface",
+			fix:        "use a transport that takes an uplink",
+			pos:        n.uplinks[0].Pos,
+		}
+	case len(n.uplinks) > 1:
+		return &obstacle{
+			constraint: "end " + n.uplinks[1].String(),
+			reason:     "joins one host interface at the most",
+			fix:        "leave one uplink per link",
+			pos:        n.uplinks[1].Pos,
+		}
+	}
+	return nil
+}
+
+func netnsObstacle(t *inventory.Transport, n *needs) *obstacle {
+	if !t.Caps.SameNetns || n.sameFunction() && len(n.uplinks) == 0 {
+		return nil
+	}
+	return &obstacle{
+		constraint: "ends in one network namespace",
+		reason:     "joins only ports of one function",
+		fix:        "join two ports of one function, or use transport: auto",
+		pos:        n.link.Pos,
+	}
+}
+
+// endsObstacle counts an uplink as an end towards the least number, since a
+// port and an uplink make a link; the greatest number is of ports alone.
+func endsObstacle(t *inventory.Transport, n *needs) *obstacle {
+	o := obstacle{constraint: fmt.Sprintf("%d ports", len(n.ports)), pos: n.link.Pos}
+	switch {
+	case len(n.ports)+len(n.uplinks) < t.Caps.MinEnds:
+		o.reason = fmt.Sprintf("needs %d ends or more", t.Caps.MinEnds)
+		o.fix = "add ends to the link"
+	case t.Caps.MaxEnds > 0 && len(n.ports) > t.Caps.MaxEnds:
+		o.reason = fmt.Sprintf("takes %d port(s) at the most", t.Caps.MaxEnds)
+		o.fix = "use fewer ends, or a transport that switches"
+	default:
+		return nil
+	}
+	return &o
+}
+
+func shapeObstacle(t *inventory.Transport, n *needs) *obstacle {
+	if n.shape == nil || t.Caps.Shapes {
+		return nil
+	}
+	return &obstacle{
+		constraint: "qdisc " + n.shape.Kind,
+		reason:     "carries no qdisc on its ports",
+		fix:        "leave qos and max_bitrate out, or use a transport that shapes",
+		pos:        n.shapePos(),
+	}
+}
+
+func mtuObstacle(t *inventory.Transport, n *needs) *obstacle {
+	if t.Caps.MaxMTU == 0 || n.mtu <= t.Caps.MaxMTU {
+		return nil
+	}
+	return &obstacle{
+		constraint: fmt.Sprintf("mtu %d", n.mtu),
+		reason:     fmt.Sprintf("carries packets of %d bytes at the most", t.Caps.MaxMTU),
+		fix:        fmt.Sprintf("lower the ports' mtu to %d", t.Caps.MaxMTU),
+		pos:        n.mtuPos,
+	}
+}
+
+func statusObstacle(t *inventory.Transport, n *needs) *obstacle {
+	if t.Status != inventory.Missing {
+		return nil
+	}
+	return &obstacle{
+		constraint: "transport " + t.Name,
+		reason:     "missing on this host: " + t.Reason,
+		fix:        t.Fix,
+		pos:        n.link.Pos,
+	}
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// placeFunctions puts every function on the one host of the inventory.
+func (p *planner) placeFunctions() {
+	cpus := p.assignCPUs()
+	for i := range p.chain.Functions {
+		f := &p.chain.Functions[i]
+		p.checkRuntime(f)
+		p.plan.Functions = append(p.plan.Functions, Function{
+			Name:    f.Name,
+			Runtime: f.Runtime,
+			Host:    p.inv.Host.Hostname,
+			CPUs:    cpus[f.Name],
+			Reason:  placementReason(f, cpus[f.Name], p.inv.Host),
+		})
+	}
+}
+
+func (p *planner) checkRuntime(f *chain.Function) {
+	v := Violation{
+		Subject:    "function " + f.Name,
+		Constraint: "runtime " + string(f.Runtime),
+		Pos:        f.Pos,
+		Hard:       true,
+	}
+	item := inventory.Find(p.inv.Runtimes, string(f.Runtime))
+	switch {
+	case item == nil:
+		v.Reason = "there is no runtime of that name"
+		v.Fix = "use one of: " + joinNames(p.inv.Runtimes)
+		p.violate(v)
+	case item.Status == inventory.Missing:
+		v.Reason, v.Fix = "missing on this host: "+item.Reason, item.Fix
+		p.violate(v)
+	case item.Status == inventory.NeverRun:
+		p.warn("function %s: runtime %s has never been run on this host", f.Name, f.Runtime)
+	}
+}
+
+func placementReason(f *chain.Function, cpus []int, host inventory.Host) string {
+	const where = "the only host"
+	switch {
+	case len(f.CPUs.Set) > 0:
+		return where + "; CPUs as named in the chain"
+	case f.CPUs.Count == 0:
+		return where + "; no CPUs asked for"
+	case cpus == nil:
+		return where + "; too few CPUs"
+	default:
+		isolated := intersect(cpus, host.Isolated)
+		return fmt.Sprintf("%s; %d of %d CPUs isolated", where, len(isolated), len(cpus))
+	}
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+
+	"github.com/drayage/dray/internal/inventory"
+)
+
+func findInterface(inv *inventory.Inventory, name string) *inventory.Interface {
+	for i := range inv.Interfaces {
+		if inv.Interfaces[i].Name == name {
+			return &inv.Interfaces[i]
+		}
+	}
+	return nil
+}
+
+func interfaceNames(inv *inventory.Inventory) string {
+	var names []string
+	for _, i := range inv.Interfaces {
+		names = append(names, i.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// usable leaves out what is missing on this host.
+func usable(items []inventory.Item) []inventory.Item {
+	var out []inventory.Item
+	for _, item := range items {
+		if item.Status != inventory.Missing {
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
+func joinNames(items []inventory.Item) string {
+	var names []string
+	for _, item := range items {
+		names = append(names, item.Name)
+	}
+	return strings.Join(names, ", ")
+}

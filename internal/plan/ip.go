@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/drayage/dray/internal/chain"
+)
+
+// benchmarking is the range that assigned addresses come from: RFC 2544,
+// appendix C.2.2, sets it aside for tests between two systems. Each link that
+// names no address takes a /24 of it.
+var benchmarking = netip.MustParsePrefix("198.18.0.0/15")
+
+const linkBits = 24
+
+// addresses hands out what the chain does not name itself.
+type addresses struct {
+	named []netip.Prefix // the subnets of all addresses that the chain names
+	used  map[netip.Addr]bool
+	next  netip.Addr // the first address of the next subnet to try
+}
+
+// assignIPs gives every port an address.
+func (p *planner) assignIPs() {
+	a := &addresses{used: map[netip.Addr]bool{}, next: benchmarking.Addr()}
+	for _, f := range p.chain.Functions {
+		for _, port := range f.Ports {
+			if port.IP.IsValid() {
+				a.named = append(a.named, port.IP.Masked())
+				a.used[port.IP.Addr()] = true
+			}
+		}
+	}
+	for i := range p.plan.Links {
+		p.assignLinkIPs(&p.chain.Links[i], &p.plan.Links[i], a)
+	}
+}
+
+func (p *planner) assignLinkIPs(l *chain.Link, link *Link, a *addresses) {
+	v := Violation{Subject: "link " + l.Name, Constraint: "ip", Pos: l.Pos, Hard: true}
+	subnet, ok := linkSubnet(link, a)
+	if !ok {
+		v.Reason = fmt.Sprintf("every /%d of %s is taken", linkBits, benchmarking)
+		v.Fix = "give the link's ports an ip"
+		p.violate(v)
+		return
+	}
+	for i := range link.Ends {
+		e := &link.Ends[i]
+		if e.Uplink != "" {
+			continue
+		}
+		if e.IP.IsValid() {
+			if e.IP.Masked() != subnet {
+				p.warn("link %s: %s has %s and another port is in %s: without routes they do not reach each other",
+					l.Name, e, e.IP, subnet)
+			}
+			continue
+		}
+		addr, ok := a.take(subnet)
+		if !ok {
+			v.Constraint = "ip of " + e.String()
+			v.Reason = fmt.Sprintf("%s has no free address left", subnet)
+			v.Fix = "give the port an ip, or the other ports a larger subnet"
+			p.violate(v)
+			return
+		}
+		e.IP = netip.PrefixFrom(addr, subnet.Bits())
+		if hasUplink(l) {
+			p.warn("link %s: %s names no ip, and is given %s; what is behind the uplink has to be in that subnet", l.Name, e, e.IP)
+		}
+	}
+}
+
+// linkSubnet is the subnet of the first address that the chain names on the
+// link, or else the next free one.
+func linkSubnet(link *Link, a *addresses) (netip.Prefix, bool) {
+	for _, e := range link.Ends {
+		if e.IP.IsValid() {
+			return e.IP.Masked(), true
+		}
+	}
+	return a.nextSubnet()
+}
+
+// nextSubnet is the next subnet that no address of the chain touches.
+func (a *addresses) nextSubnet() (netip.Prefix, bool) {
+	for benchmarking.Contains(a.next) {
+		subnet := netip.PrefixFrom(a.next, linkBits)
+		a.next = lastAddr(subnet).Next()
+		if !slices.ContainsFunc(a.named, subnet.Overlaps) {
+			return subnet, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// take returns the lowest free host address of the subnet. The first address
+// names the subnet (IPv4) or its routers (RFC 4291, 2.6.1), the last is IPv4's
+// broadcast; in a /31 and a /127 both are hosts (RFC 3021, RFC 6164).
+func (a *addresses) take(subnet netip.Prefix) (netip.Addr, bool) {
+	addr := subnet.Addr()
+	last := lastAddr(subnet)
+	pointToPoint := addr.BitLen()-subnet.Bits() <= 1
+	if !pointToPoint {
+		addr = addr.Next()
+	}
+	for ; subnet.Contains(addr); addr = addr.Next() {
+		if addr == last && addr.Is4() && !pointToPoint {
+			break
+		}
+		if !a.used[addr] {
+			a.used[addr] = true
+			return addr, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// lastAddr is the highest address of a prefix.
+func lastAddr(p netip.Prefix) netip.Addr {
+	b := p.Masked().Addr().AsSlice()
+	for bit := p.Bits(); bit < len(b)*8; bit++ {
+		b[bit/8] |= 1 << (7 - bit%8)
+	}
+	addr, _ := netip.AddrFromSlice(b)
+	return addr
+}
+
+func hasUplink(l *chain.Link) bool { return slices.ContainsFunc(l.Ends, chain.End.IsUplink) }

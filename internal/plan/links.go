@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// planLink chooses the transport of one link and gathers its evidence.
+// Addresses are decided later, over all links.
+func (p *planner) planLink(l *chain.Link) {
+	n := p.needsOf(l)
+	p.checkLink(n)
+	link := Link{
+		Name:      l.Name,
+		Rejected:  []Rejected{},
+		Ends:      p.ends(l),
+		MTU:       n.mtu,
+		Load:      n.load,
+		Shape:     n.shape,
+		Evidence:  []Evidence{},
+		Requires:  l.Requires,
+		Isolation: l.Isolation,
+	}
+	var c choice
+	if l.Transport == chain.TransportAuto {
+		c = p.chooseAuto(n)
+	} else {
+		c = p.checkNamed(n)
+	}
+	link.Reason, link.Rejected = c.reason, append(link.Rejected, c.rejected...)
+	if c.transport != nil {
+		link.Transport = c.transport.Name
+		link.Evidence = append(link.Evidence, c.evidence...)
+		p.warnOfChoice(n, c.transport)
+	}
+	p.plan.Links = append(p.plan.Links, link)
+}
+
+func (p *planner) ends(l *chain.Link) []End {
+	ends := []End{}
+	for _, e := range l.Ends {
+		if e.IsUplink() {
+			ends = append(ends, End{Uplink: e.Uplink})
+			continue
+		}
+		port := p.chain.Function(e.Function).Port(e.Port)
+		ends = append(ends, End{
+			Function: e.Function,
+			Port:     e.Port,
+			Face:     port.Face,
+			IP:       port.IP,
+			MAC:      port.MAC,
+			MTU:      port.MTU,
+			Queues:   port.Queues,
+		})
+	}
+	return ends
+}
+
+func (p *planner) warnOfChoice(n *needs, t *inventory.Transport) {
+	if t.Status == inventory.NeverRun {
+		p.warn("link %s: transport %s has never been run on this host", n.link.Name, t.Name)
+	}
+	if len(n.ports) > 1 && n.sameFunction() && !t.Caps.SameNetns {
+		p.warn("link %s: all its ports are in function %s, whose kernel delivers between its own addresses without using the link",
+			n.link.Name, n.ports[0].end.Function)
+	}
+}
+
+// choice is the transport of a link, and why not the others. The transport is
+// nil where none is feasible.
+type choice struct {
+	transport *inventory.Transport
+	reason    string
+	rejected  []Rejected
+	evidence  []Evidence
+}
+
+func (c *choice) reject(t *inventory.Transport, reason string) {
+	c.rejected = append(c.rejected, Rejected{Transport: t.Name, Reason: reason})
+}
+
+// byRank lists the host's transports, the fastest first; those that auto never
+// takes come last.
+func (p *planner) byRank() []*inventory.Transport {
+	var ts []*inventory.Transport
+	for i := range p.inv.Transports {
+		ts = append(ts, &p.inv.Transports[i])
+	}
+	slices.SortStableFunc(ts, func(a, b *inventory.Transport) int {
+		if (a.Caps.Rank < 0) != (b.Caps.Rank < 0) {
+			return cmp.Compare(b.Caps.Rank, a.Caps.Rank)
+		}
+		return cmp.Or(cmp.Compare(a.Caps.Rank, b.Caps.Rank), strings.Compare(a.Name, b.Name))
+	})
+	return ts
+}
+
+// chooseAuto takes the fastest transport that passes every filter and has
+// evidence for every requirement. Where none has the evidence, it takes the
+// fastest that passes the filters and reports what that one lacks.
+func (p *planner) chooseAuto(n *needs) choice {
+	var c choice
+	var fastest *inventory.Transport
+	for _, t := range p.byRank() {
+		o, _ := firstObstacle(t, n)
+		if o != nil || t.Caps.Rank < 0 {
+			continue
+		}
+		fastest = cmp.Or(fastest, t)
+		if evidence := p.evidence(t, n); firstUnmet(evidence) == nil {
+			c.transport, c.evidence = t, evidence
+			break
+		}
+	}
+	switch {
+	case fastest == nil:
+		p.violateNearest(n)
+	case c.transport == nil:
+		c.transport, c.evidence = fastest, p.evidence(fastest, n)
+		c.reason = fastestReason(n) + "; no transport has evidence for every requirement"
+		p.violateUnmet(n, c.transport, c.evidence)
+	case c.transport == fastest:
+		c.reason = fastestReason(n)
+	default:
+		c.reason = "fastest with evidence for every requirement"
+	}
+	p.rejectOthers(n, &c)
+	return c
+}
+
+func fastestReason(n *needs) string {
+	var faces []string
+	for _, e := range n.ports {
+		if !slices.Contains(faces, string(e.port.Face)) {
+			faces = append(faces, string(e.port.Face))
+		}
+	}
+	return fmt.Sprintf("fastest that isolation %q and the face %s allow on one host", n.link.Isolation, strings.Join(faces, ", "))
+}
+
+// rejectOthers says of each transport that auto did not take why it did not.
+func (p *planner) rejectOthers(n *needs, c *choice) {
+	for _, t := range p.byRank() {
+		if t == c.transport {
+			continue
+		}
+		o, _ := firstObstacle(t, n)
+		switch {
+		case t.Caps.Rank < 0:
+			c.reject(t, "a baseline: used only where the chain names it")
+		case o != nil:
+			c.reject(t, o.reason)
+		default:
+			unmet := firstUnmet(p.evidence(t, n))
+			faster := c.transport != nil && t.Caps.Rank < c.transport.Caps.Rank
+			if unmet != nil && (faster || firstUnmet(c.evidence) != nil) {
+				c.reject(t, fmt.Sprintf("%s %s, and %s is expected (%s)", unmet.Requirement, unmet.Required, unmet.Expected, unmet.Source))
+				continue
+			}
+			c.reject(t, fmt.Sprintf("ranked slower than %s", c.transport.Name))
+		}
+	}
+}
+
+// violateNearest names the constraint that stopped the transport that came
+// nearest to being usable.
+func (p *planner) violateNearest(n *needs) {
+	v := Violation{
+		Subject:    n.subject(),
+		Constraint: "transport auto",
+		Reason:     "this host's inventory has no transport that auto may choose",
+		Fix:        "run dray doctor",
+		Pos:        n.link.Pos,
+		Hard:       true,
+	}
+	most := -1
+	for _, t := range p.byRank() {
+		o, passed := firstObstacle(t, n)
+		if t.Caps.Rank < 0 || passed <= most {
+			continue
+		}
+		most = passed
+		v.Constraint, v.Fix, v.Pos = o.constraint, o.fix, o.pos
+		v.Reason = fmt.Sprintf("no transport can do this yet; the nearest is %s, which %s", t.Name, o.reason)
+	}
+	p.violate(v)
+}
+
+// checkNamed holds the transport that the chain names to the same filters.
+func (p *planner) checkNamed(n *needs) choice {
+	var c choice
+	name := n.link.Transport
+	for _, t := range p.byRank() {
+		if t.Name != name {
+			c.reject(t, "the chain names "+name)
+		}
+	}
+	t := p.inv.Transport(name)
+	if t == nil {
+		p.violateUnknown(n)
+		return c
+	}
+	if o, _ := firstObstacle(t, n); o != nil {
+		p.violate(Violation{
+			Subject:    n.subject(),
+			Constraint: o.constraint,
+			Reason:     fmt.Sprintf("transport %s: %s", name, o.reason),
+			Fix:        o.fix,
+			Pos:        o.pos,
+			Hard:       true,
+		})
+		c.reject(t, o.reason)
+		return c
+	}
+	c.transport, c.reason, c.evidence = t, "named by the chain", p.evidence(t, n)
+	p.violateUnmet(n, t, c.evidence)
+	return c
+}
+
+func (p *planner) violateUnknown(n *needs) {
+	var names []string
+	for _, t := range p.byRank() {
+		if t.Status != inventory.Missing {
+			names = append(names, t.Name)
+		}
+	}
+	p.violate(Violation{
+		Subject:    n.subject(),
+		Constraint: "transport " + n.link.Transport,
+		Reason:     "no such transport is built",
+		Fix:        "use auto, or one of: " + orNone(strings.Join(names, ", ")),
+		Pos:        n.link.Pos,
+		Hard:       true,
+	})
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// planner is the state of one call of Make.
+type planner struct {
+	chain *chain.Chain
+	inv   *inventory.Inventory
+	plan  *Plan
+}
+
+// Make decides placement, CPUs, addresses and the transport of every link. The
+// chain must be a validated one. The result depends on nothing but the two
+// arguments. The error is an *Infeasible where the chain cannot be satisfied;
+// under chain.Warn only a Hard violation makes it so, and the others are
+// repeated among the plan's warnings.
+func Make(c *chain.Chain, inv *inventory.Inventory) (*Plan, error) {
+	p := &planner{chain: c, inv: inv, plan: &Plan{
+		Chain:      c.Name,
+		Host:       inv.Host.Hostname,
+		Functions:  []Function{},
+		Links:      []Link{},
+		Violations: []Violation{},
+		Warnings:   []string{},
+	}}
+	p.placeFunctions()
+	p.checkMemory()
+	for i := range c.Links {
+		p.planLink(&c.Links[i])
+	}
+	p.assignIPs()
+	p.assignMACs()
+	return p.result()
+}
+
+func (p *planner) result() (*Plan, error) {
+	violations := p.plan.Violations
+	hard := slices.ContainsFunc(violations, func(v Violation) bool { return v.Hard })
+	if len(violations) > 0 && (hard || p.chain.Policy.OnInfeasible != chain.Warn) {
+		return nil, &Infeasible{Plan: p.plan}
+	}
+	for _, v := range violations {
+		p.warn("%s", v)
+	}
+	return p.plan, nil
+}
+
+func (p *planner) violate(v Violation) {
+	v.Position = v.Pos.String()
+	p.plan.Violations = append(p.plan.Violations, v)
+}
+
+func (p *planner) warn(format string, args ...any) {
+	p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(format, args...))
+}

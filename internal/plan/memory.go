@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/drayage/dray/internal/chain"
+)
+
+// checkMemory compares what all functions may use with what the host has.
+func (p *planner) checkMemory() {
+	var sum chain.Bytes
+	var over chain.Position // the function at which the sum first exceeds the host
+	total := chain.Bytes(p.inv.Host.MemoryTotal)
+	for _, f := range p.chain.Functions {
+		before := sum
+		sum += f.Memory
+		if before <= total && sum > total {
+			over = f.Pos
+		}
+	}
+	switch {
+	case sum > total:
+		p.violate(Violation{
+			Subject:    "chain " + p.chain.Name,
+			Constraint: fmt.Sprintf("memory %v", sum),
+			Reason:     fmt.Sprintf("the limits of all functions together exceed the host's %v", total),
+			Fix:        "lower the functions' memory limits",
+			Pos:        over,
+			Hard:       true,
+		})
+	case sum > chain.Bytes(p.inv.Host.MemoryFree):
+		p.warn("functions may use %v of memory; %v is available now", sum, chain.Bytes(p.inv.Host.MemoryFree))
+	}
+	p.checkHugePages()
+}
+
+func (p *planner) checkHugePages() {
+	asked := map[chain.Bytes]int{}
+	over := map[chain.Bytes]chain.Position{}
+	for _, f := range p.chain.Functions {
+		for _, h := range f.HugePages {
+			before := asked[h.Size]
+			asked[h.Size] += int(h.Limit / h.Size)
+			if free := p.freeHugePages(h.Size); before <= free && asked[h.Size] > free {
+				over[h.Size] = f.Pos
+			}
+		}
+	}
+	for _, size := range slices.Sorted(maps.Keys(over)) {
+		p.violate(Violation{
+			Subject:    "chain " + p.chain.Name,
+			Constraint: fmt.Sprintf("hugepages of %v", size),
+			Reason:     fmt.Sprintf("functions ask for %d pages together, and %d are free", asked[size], p.freeHugePages(size)),
+			Fix: fmt.Sprintf("write the number of pages to /sys/kernel/mm/hugepages/hugepages-%dkB/nr_hugepages, or ask for fewer",
+				size/1024),
+			Pos:  over[size],
+			Hard: true,
+		})
+	}
+}
+
+func (p *planner) freeHugePages(size chain.Bytes) int {
+	for _, h := range p.inv.Host.HugePages {
+		if h.Size == uint64(size) {
+			return h.Free
+		}
+	}
+	return 0
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+)
+
+const (
+	// slowestHZ is the slowest timer tick of the kernels that Debian ships. A
+	// token bucket must hold what its rate delivers in one tick, or it never
+	// reaches the rate (tc-tbf(8)).
+	slowestHZ = 250
+	// largestGSO is the largest packet that reaches a qdisc before it is
+	// segmented: 64 KiB (GSO_LEGACY_MAX_SIZE), for which qdiscs count a header
+	// per segment besides, of 536 bytes at the worst. With a smaller bucket tbf
+	// segments in software and does not reach a high rate.
+	largestGSO = 80 * 1024
+	// shapeLatency is the longest that a packet waits in the queue of a tbf
+	// that the chain does not parametrise: about one round trip of TCP over a
+	// wide-area link, the least with which one stream fills the rate.
+	shapeLatency = 20 * time.Millisecond
+	// defaultQueue is the length of a queue with no limit given, in packets:
+	// the kernel's default txqueuelen.
+	defaultQueue = 1000
+	ethernet     = 14      // bytes of header that qdiscs count
+	tcpOverhead  = 20 + 32 // bytes of IPv4 and TCP header with time stamps
+	smallFrame   = 64      // bytes of the frames that packet_rate counts
+)
+
+// shapeOf is the egress qdisc of every port of the link: its qos, or a token
+// bucket at its max_bitrate; nil for neither.
+func shapeOf(l *chain.Link) *chain.Qdisc {
+	var q chain.Qdisc
+	switch {
+	case l.QoS != nil:
+		q = *l.QoS
+	case l.Requires.MaxBitrate > 0:
+		q = chain.Qdisc{Kind: "tbf", Rate: l.Requires.MaxBitrate}
+	default:
+		return nil
+	}
+	if q.Burst == 0 && (q.Kind == "tbf" || q.Kind == "htb") {
+		q.Burst = max(chain.Bytes(q.Rate/8/slowestHZ), largestGSO)
+	}
+	if q.Latency == 0 && q.Kind == "tbf" {
+		q.Latency = chain.Duration(shapeLatency)
+	}
+	return &q
+}
+
+// shapedRate is the highest rate that a qdisc lets pass, in bit/s of Ethernet
+// frames without checksum; 0 where it sets no limit.
+func shapedRate(q *chain.Qdisc) chain.Bitrate {
+	if q == nil {
+		return 0
+	}
+	return max(q.Rate, q.Ceil)
+}
+
+// goodput is how much TCP payload a rate of frames carries at an MTU.
+func goodput(rate chain.Bitrate, mtu int) uint64 {
+	return uint64(float64(rate) * float64(mtu-tcpOverhead) / float64(mtu+ethernet))
+}
+
+// queueBound is the longest that a packet waits in a shaped queue whose load
+// exceeds its rate.
+func queueBound(q *chain.Qdisc, mtu int) time.Duration {
+	if q.Latency > 0 {
+		return time.Duration(q.Latency)
+	}
+	packets := q.Limit
+	if packets == 0 {
+		packets = defaultQueue
+	}
+	bits := float64(packets) * float64(mtu+ethernet) * 8
+	return time.Duration(bits / float64(shapedRate(q)) * float64(time.Second))
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/drayage/dray/internal/chain"
+)
+
+// Text writes the plan as tables for people. Verbose adds hardware addresses,
+// queues, the reasons for placement, and the alternatives to each transport
+// that was taken; those to a link without a transport are always written.
+func (p *Plan) Text(w io.Writer, verbose bool) error {
+	out := bufio.NewWriter(w)
+	t := &text{w: out, verbose: verbose}
+	fmt.Fprintf(out, "chain %s on %s: %s\n", p.Chain, p.Host, p.summary())
+	t.functions(p.Functions)
+	t.links(p.Links)
+	t.ends(p.Links)
+	t.rejected(p.Links)
+	t.evidence(p.Links)
+	t.violations(p.Violations)
+	t.warnings(p)
+	return out.Flush()
+}
+
+func (p *Plan) summary() string {
+	hard := slices.ContainsFunc(p.Violations, func(v Violation) bool { return v.Hard })
+	switch {
+	case len(p.Violations) == 0:
+		return "feasible"
+	case hard:
+		return "cannot be built"
+	default:
+		return "can be built, but not every requirement is expected to be met"
+	}
+}
+
+// text writes the sections of a plan; a section without rows is left out.
+type text struct {
+	w       io.Writer
+	verbose bool
+}
+
+// table writes aligned columns below a blank line.
+func (t *text) table(header string, rows []string) {
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintln(t.w)
+	tw := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, header)
+	for _, row := range rows {
+		fmt.Fprintln(tw, row)
+	}
+	tw.Flush() // its errors stay in the bufio.Writer, which reports them
+}
+
+func row(cells ...any) string {
+	var parts []string
+	for _, c := range cells {
+		parts = append(parts, fmt.Sprint(c))
+	}
+	return strings.Join(parts, "\t")
+}
+
+func (t *text) functions(functions []Function) {
+	var rows []string
+	for _, f := range functions {
+		cpus := "any"
+		if f.CPUs != nil {
+			cpus = formatCPUs(f.CPUs)
+		}
+		if t.verbose {
+			rows = append(rows, row(f.Name, f.Runtime, cpus, f.Reason))
+		} else {
+			rows = append(rows, row(f.Name, f.Runtime, cpus))
+		}
+	}
+	t.table(t.header("FUNCTION\tRUNTIME\tCPUS", "\tREASON"), rows)
+}
+
+func (t *text) header(short, more string) string {
+	if t.verbose {
+		return short + more
+	}
+	return short
+}
+
+func (t *text) links(links []Link) {
+	var rows []string
+	for _, l := range links {
+		rows = append(rows, row(l.Name, dash(l.Transport), l.Isolation, l.MTU, l.Load, shapeText(l.Shape), dash(l.Reason)))
+	}
+	t.table("LINK\tTRANSPORT\tISOLATION\tMTU\tLOAD\tSHAPE\tREASON", rows)
+}
+
+func shapeText(q *chain.Qdisc) string {
+	if q == nil {
+		return "-"
+	}
+	s := q.Kind
+	if rate := shapedRate(q); rate > 0 {
+		s += fmt.Sprintf(" %v", rate)
+	}
+	return s
+}
+
+func (t *text) ends(links []Link) {
+	var rows []string
+	for _, l := range links {
+		for _, e := range l.Ends {
+			switch {
+			case e.Uplink != "":
+				rows = append(rows, row(e, l.Name, "-"))
+			case t.verbose:
+				rows = append(rows, row(e, l.Name, e.IP, e.MAC, e.Face, e.Queues))
+			default:
+				rows = append(rows, row(e, l.Name, e.IP))
+			}
+		}
+	}
+	t.table(t.header("PORT\tLINK\tADDRESS", "\tMAC\tFACE\tQUEUES"), rows)
+}
+
+func (t *text) rejected(links []Link) {
+	var rows []string
+	for _, l := range links {
+		if !t.verbose && l.Transport != "" {
+			continue
+		}
+		for _, r := range l.Rejected {
+			rows = append(rows, row(l.Name, r.Transport, r.Reason))
+		}
+	}
+	t.table("LINK\tNOT TAKEN\tBECAUSE", rows)
+}
+
+func (t *text) evidence(links []Link) {
+	var rows []string
+	for _, l := range links {
+		for _, e := range l.Evidence {
+			meets := "no"
+			if e.Meets {
+				meets = "yes"
+			}
+			rows = append(rows, row(l.Name, e.Requirement, e.Required, e.Expected, meets, e.Source))
+		}
+	}
+	t.table("LINK\tREQUIREMENT\tREQUIRED\tEXPECTED\tMEETS\tSOURCE", rows)
+}
+
+// violations are sentences, too long for columns.
+func (t *text) violations(violations []Violation) {
+	if len(violations) == 0 {
+		return
+	}
+	fmt.Fprintln(t.w, "\nNot possible:")
+	for _, v := range violations {
+		fmt.Fprintf(t.w, "  %s: %s\n    because %s\n", v.Subject, v.Constraint, v.Reason)
+		if v.Fix != "" {
+			fmt.Fprintf(t.w, "    to mend it: %s\n", v.Fix)
+		}
+		if v.Position != "" {
+			fmt.Fprintf(t.w, "    at %s\n", v.Position)
+		}
+	}
+}
+
+// warnings leaves out those that repeat a violation.
+func (t *text) warnings(p *Plan) {
+	heading := "\nWarnings:\n"
+	for _, warning := range p.Warnings {
+		if slices.ContainsFunc(p.Violations, func(v Violation) bool { return v.String() == warning }) {
+			continue
+		}
+		fmt.Fprintf(t.w, "%s  %s\n", heading, warning)
+		heading = ""
+	}
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// violateUnmet reports every requirement that the evidence does not support.
+func (p *planner) violateUnmet(n *needs, t *inventory.Transport, evidence []Evidence) {
+	for _, ev := range evidence {
+		if ev.Meets {
+			continue
+		}
+		p.violate(Violation{
+			Subject:    n.subject(),
+			Constraint: ev.Requirement + " " + ev.Required,
+			Reason:     unmetReason(ev, t.Name),
+			Fix:        unmetFix(ev, n),
+			Pos:        n.pos(ev.Requirement),
+		})
+	}
+}
+
+func unmetReason(ev Evidence, transport string) string {
+	switch {
+	case ev.Expected == unknown:
+		return fmt.Sprintf("nothing is known of %s for this: %s", transport, ev.Source)
+	case ev.Requirement == "mtu":
+		return fmt.Sprintf("its ports have an mtu of %s", ev.Expected)
+	case ev.Requirement == "max_bitrate":
+		return fmt.Sprintf("its rate is %s (%s)", ev.Expected, ev.Source)
+	case ev.Requirement == "min_bitrate", ev.Requirement == "packet_rate":
+		return fmt.Sprintf("%s is expected to carry %s (%s)", transport, ev.Expected, ev.Source)
+	case ev.Requirement == "packet_loss_ratio":
+		return fmt.Sprintf("%s is expected to lose %s (%s)", transport, ev.Expected, ev.Source)
+	default:
+		return fmt.Sprintf("%s is expected to need %s (%s)", transport, ev.Expected, ev.Source)
+	}
+}
+
+func unmetFix(ev Evidence, n *needs) string {
+	const orMeasure = "set policy.on_infeasible: warn to measure it all the same"
+	switch {
+	case ev.Requirement == "mtu":
+		return fmt.Sprintf("give every port of the link mtu: %d", n.link.Requires.MTU)
+	case ev.Requirement == "max_bitrate":
+		return fmt.Sprintf("give qos a tbf with a rate of %v at the most, or leave qos out", n.link.Requires.MaxBitrate)
+	case ev.Expected == unknown:
+		return "ask for less, or " + orMeasure
+	case shapedRate(n.shape) > 0 && ev.Requirement == "min_bitrate":
+		return fmt.Sprintf("raise the rate of the %s, require %s at the most, or %s", n.shape.Kind, ev.Expected, orMeasure)
+	case ev.Requirement == "min_bitrate", ev.Requirement == "packet_rate":
+		return fmt.Sprintf("require %s at the most, or %s", ev.Expected, orMeasure)
+	default:
+		return fmt.Sprintf("allow %s, or %s", ev.Expected, orMeasure)
+	}
+}
