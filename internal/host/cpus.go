@@ -4,9 +4,12 @@ package host
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // FormatCPUs writes a CPU list as the kernel does: "0-2,5". Empty for none.
@@ -52,4 +55,20 @@ func ParseCPUs(s string) ([]int, error) {
 	}
 	slices.Sort(cpus)
 	return slices.Compact(cpus), nil
+}
+
+// AllowedCPUs lists the CPUs that this process may run on, ascending.
+func AllowedCPUs() ([]int, error) {
+	var set unix.CPUSet
+	// Of the main thread: the calling one may be in some function's cpuset.
+	if err := unix.SchedGetaffinity(os.Getpid(), &set); err != nil {
+		return nil, fmt.Errorf("CPUs allowed for this process: %w", err)
+	}
+	var cpus []int
+	for cpu := 0; cpu < len(set)*64 && len(cpus) < set.Count(); cpu++ {
+		if set.IsSet(cpu) {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus, nil
 }

@@ -5,7 +5,9 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/moby/sys/mountinfo"
@@ -34,7 +36,13 @@ func BindReadOnly(source, target string) error {
 	if err := unix.Mount("", target, "", unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make %s private: %w", target, err)
 	}
-	flags := uintptr(unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY)
+	var st unix.Statfs_t
+	if err := unix.Statfs(target, &st); err != nil {
+		return fmt.Errorf("bind %s on %s: %w", source, target, err)
+	}
+	// A remount drops every flag that it does not repeat.
+	kept := uintptr(st.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
+	flags := unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY | kept
 	if err := unix.Mount("", target, "", flags, ""); err != nil {
 		return fmt.Errorf("make %s read-only: %w", target, err)
 	}
@@ -71,9 +79,21 @@ func unmountAll(path string) error {
 	}
 }
 
-// removeDir unmounts what is mounted below path and removes the tree. It
-// refuses while a mount remains: a bind of the host's root may be there.
+// removeDir unmounts what is mounted below path and removes the tree. It never
+// removes anything through a mount: a bind of the host's root may be there.
 func removeDir(path string) error {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
+		return fmt.Errorf("refusing to remove directory %q: not an absolute, clean path", path)
+	}
+	// Mount points are listed by their real path.
+	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	path = filepath.Join(parent, filepath.Base(path))
 	points, err := MountsAt(path)
 	if err != nil {
 		return err
@@ -83,11 +103,45 @@ func removeDir(path string) error {
 			return err
 		}
 	}
-	if points, err = MountsAt(path); err != nil {
+	fd, err := unix.Open(parent, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", parent, err)
+	}
+	defer unix.Close(fd)
+	return removeTree(fd, filepath.Base(path), path)
+}
+
+// removeTree removes name below the open directory parent. The kernel itself
+// refuses to let it pass a mount point or a symbolic link; shown names it in errors.
+func removeTree(parent int, name, shown string) error {
+	err := unix.Unlinkat(parent, name, 0)
+	if err == nil || err == unix.ENOENT {
+		return nil
+	}
+	if err != unix.EISDIR {
+		return fmt.Errorf("remove %s: %w", shown, err)
+	}
+	fd, err := unix.Openat2(parent, name, &unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
+	})
+	if err == unix.EXDEV {
+		return fmt.Errorf("remove %s: still a mount point", shown)
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", shown, err)
+	}
+	dir := os.NewFile(uintptr(fd), shown)
+	names, err := dir.Readdirnames(-1)
+	for _, child := range names {
+		err = errors.Join(err, removeTree(fd, child, filepath.Join(shown, child)))
+	}
+	dir.Close()
+	if err != nil {
 		return err
 	}
-	if len(points) > 0 {
-		return fmt.Errorf("%s still has %s mounted below it", path, points[0])
+	if err := unix.Unlinkat(parent, name, unix.AT_REMOVEDIR); err != nil && err != unix.ENOENT {
+		return fmt.Errorf("remove %s: %w", shown, err)
 	}
-	return os.RemoveAll(path)
+	return nil
 }

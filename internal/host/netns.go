@@ -31,15 +31,30 @@ func (n Netns) String() string {
 	return n.Path
 }
 
-// file opens the namespace; the caller closes it.
+// hostNetns is open for the life of the process: threads enter other
+// namespaces, and no /proc path is safe from meeting one of those.
+var hostNetns, hostNetnsErr = netns.GetFromPath("/proc/thread-self/ns/net")
+
+// A thread that has entered a namespace or cgroup ends with its goroutine, but
+// Go cannot end the main thread: it would stay there for ever, and stand for the
+// whole process in /proc/PID and in cgroup.procs. So it runs nothing but main.
+func init() { runtime.LockOSThread() }
+
+// open opens the namespace; the caller closes it.
 func (n Netns) open() (netns.NsHandle, error) {
-	path := n.Path
-	if path == "" {
-		path = "/proc/self/ns/net"
+	if n.Path == "" {
+		if hostNetnsErr != nil {
+			return netns.None(), fmt.Errorf("network namespace %s: %w", n, hostNetnsErr)
+		}
+		fd, err := unix.FcntlInt(uintptr(hostNetns), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return netns.None(), fmt.Errorf("network namespace %s: %w", n, err)
+		}
+		return netns.NsHandle(fd), nil
 	}
-	h, err := netns.GetFromPath(path)
+	h, err := netns.GetFromPath(n.Path)
 	if err != nil {
-		return h, fmt.Errorf("network namespace %s: %w", n, err)
+		return netns.None(), fmt.Errorf("network namespace %s: %w", n, err)
 	}
 	return h, nil
 }
@@ -55,12 +70,13 @@ func (n Netns) Exists() bool {
 
 // Inode identifies the namespace whatever file names it.
 func (n Netns) Inode() (uint64, error) {
-	path := n.Path
-	if path == "" {
-		path = "/proc/self/ns/net"
+	h, err := n.open()
+	if err != nil {
+		return 0, err
 	}
+	defer h.Close()
 	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
+	if err := unix.Fstat(int(h), &st); err != nil {
 		return 0, fmt.Errorf("network namespace %s: %w", n, err)
 	}
 	return st.Ino, nil
@@ -90,7 +106,9 @@ func onOwnThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		done <- f()
+		err := errors.New("ended by runtime.Goexit inside a namespace")
+		defer func() { done <- err }()
+		err = f()
 	}()
 	return <-done
 }
@@ -137,7 +155,12 @@ func CreateNetns(path string) error {
 // PinNetns pins the network namespace that source names, such as
 // /proc/PID/ns/net, at path. The namespace itself is left as it is.
 func PinNetns(source, path string) error {
-	if !(Netns{Path: source}).Exists() {
+	ns, err := netns.GetFromPath(source)
+	if err != nil {
+		return fmt.Errorf("network namespace %s: %w", source, err)
+	}
+	defer ns.Close()
+	if kind, err := unix.IoctlRetInt(int(ns), unix.NS_GET_NSTYPE); err != nil || kind != unix.CLONE_NEWNET {
 		return fmt.Errorf("%s is not a network namespace", source)
 	}
 	if err := touch(path); err != nil {

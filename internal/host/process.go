@@ -4,6 +4,7 @@ package host
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/opencontainers/cgroups"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,41 +22,54 @@ type Place struct {
 }
 
 // Start starts cmd inside the place: it is born in the namespace and in the
-// cgroup. cmd.SysProcAttr.Pdeathsig must not be set, since the thread that
-// forks does not outlive the call.
+// cgroup, so that no moment exists in which killing the cgroup misses it.
+// cmd.SysProcAttr.Pdeathsig is refused: the thread that forks does not outlive
+// the call.
 func (p Place) Start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	if cgroups.IsCgroup2UnifiedMode() {
-		closeFD, err := p.Cgroup.setCgroupFD(cmd.SysProcAttr)
-		if err != nil {
-			return err
-		}
-		defer closeFD()
+	if cmd.SysProcAttr.Pdeathsig != 0 {
+		return errors.New("start in a place: Pdeathsig would kill the program at once")
 	}
+	closeFD, err := p.Cgroup.setCgroupFD(cmd.SysProcAttr)
+	if err != nil {
+		return err
+	}
+	defer closeFD()
 	return p.Netns.Do(func() error {
-		if !cgroups.IsCgroup2UnifiedMode() {
-			if err := p.Cgroup.joinThread(); err != nil {
-				return err
-			}
+		if err := p.Cgroup.joinThread(); err != nil {
+			return err
 		}
 		return cmd.Start()
 	})
 }
 
-// setCgroupFD makes clone3 place the child in the cgroup (v2 only).
+// setCgroupFD makes clone3 place the child in the cgroup's v2 hierarchy, if
+// there is one: a thread cannot enter it alone.
 func (c Cgroup) setCgroupFD(attr *syscall.SysProcAttr) (closeFD func(), err error) {
 	dirs, err := c.dirs()
-	if err != nil || len(dirs) == 0 {
-		return func() {}, err
-	}
-	dir, err := os.Open(dirs[""])
 	if err != nil {
-		return nil, fmt.Errorf("enter cgroup: %w", err)
+		return nil, err
 	}
-	attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
-	return func() { dir.Close() }, nil
+	if len(dirs) == 0 && c.Path != "" {
+		return nil, fmt.Errorf("enter cgroup %s: it does not exist", c.Path)
+	}
+	for _, dir := range dirs {
+		if !isV2(dir) {
+			continue
+		}
+		f, err := os.Open(dir)
+		if err != nil {
+			return nil, fmt.Errorf("enter cgroup: %w", err)
+		}
+		attr.UseCgroupFD, attr.CgroupFD = true, int(f.Fd())
+		return func() {
+			f.Close()
+			attr.UseCgroupFD = false
+		}, nil
+	}
+	return func() {}, nil
 }
 
 // ProcessID identifies one process for ever: a pid alone is used again.
@@ -88,7 +101,14 @@ func (p ProcessID) Alive() bool {
 
 // Signal sends a signal to that very process; false if it is gone.
 func (p ProcessID) Signal(sig syscall.Signal) bool {
-	return p.Alive() && unix.Kill(p.PID, sig) == nil
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	// The descriptor keeps meaning the process that had the pid when it was
+	// opened; only then is it certain that Alive speaks of the same one.
+	return p.Alive() && unix.PidfdSendSignal(fd, sig, nil, 0) == nil
 }
 
 // BootID changes at each boot.

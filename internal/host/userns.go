@@ -51,9 +51,9 @@ func CreateUserNetns(userPath, netPath string, m UserMapping) error {
 		_ = holder.Wait()
 	}()
 	ns := "/proc/" + strconv.Itoa(holder.Process.Pid) + "/ns/"
-	for source, target := range map[string]string{ns + "user": userPath, ns + "net": netPath} {
-		if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("pin %s at %s: %w", source, target, err)
+	for _, pin := range []struct{ source, target string }{{ns + "user", userPath}, {ns + "net", netPath}} {
+		if err := unix.Mount(pin.source, pin.target, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("pin %s at %s: %w", pin.source, pin.target, err)
 		}
 	}
 	return Netns{Path: netPath}.SetUp("lo")

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/opencontainers/cgroups"
+	"golang.org/x/sys/unix"
+)
+
+// killPatience bounds how long the processes of a cgroup may take to die. Only
+// one stuck in the kernel takes this long.
+const killPatience = 20 * time.Second
+
+// removeCgroup kills every process in the tree and removes it, then the parents
+// that are left empty.
+func removeCgroup(ctx context.Context, cgroup string) error {
+	if cgroup == ownPrefix {
+		return fmt.Errorf("refusing to remove %s: it holds every chain", cgroup)
+	}
+	ctx, cancel := context.WithTimeout(ctx, killPatience)
+	defer cancel()
+	c := Cgroup{Path: cgroup}
+	if err := c.Kill(ctx); err != nil {
+		return err
+	}
+	dirs, err := c.dirs()
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if err := cgroups.RemovePath(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove cgroup: %w", err)
+		}
+	}
+	return removeEmptyParents(cgroup)
+}
+
+// Kill kills every process in the cgroup and below it, also those that fork as
+// fast as they can and those that are frozen, and returns once none is left.
+// A cgroup that does not exist is empty. Only Drayage's own can be killed.
+func (c Cgroup) Kill(ctx context.Context) error {
+	if err := checkOwnCgroup(c.Path); err != nil {
+		return err
+	}
+	pids, err := c.Processes()
+	if err != nil || len(pids) == 0 {
+		return err
+	}
+	dirs, err := c.dirs()
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		defer stopForking(dir)()
+	}
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		if err := c.killEach(pids); err != nil {
+			return err
+		}
+		for _, dir := range dirs {
+			thaw(dir)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("cgroup %s: processes %v do not die: %w", c.Path, pids, ctx.Err())
+		case <-time.After(pause):
+		}
+		if pids, err = c.Processes(); err != nil || len(pids) == 0 {
+			return err
+		}
+	}
+}
+
+func (c Cgroup) killEach(pids []int) error {
+	for _, pid := range pids {
+		if pid <= 0 {
+			return fmt.Errorf("cgroup %s holds processes of another PID namespace: run dray in the host's", c.Path)
+		}
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("kill process %d in cgroup %s: %w", pid, c.Path, err)
+		}
+	}
+	return nil
+}
+
+// stopForking lets the tree at dir grow no more until the returned function is
+// called, so that killing its processes one by one comes to an end. Without a
+// pids controller killing is merely repeated.
+//
+// cgroup.kill is not used: after it, a kernel with kill sequence numbers (seen:
+// 6.18) also kills whatever clone3 starts in that cgroup later.
+func stopForking(dir string) (undo func()) {
+	limit := filepath.Join(dir, "pids.max")
+	old, err := os.ReadFile(limit)
+	if err != nil {
+		return func() {}
+	}
+	if strings.TrimSpace(string(old)) == "0" { // left by a `dray` that died in here
+		old = []byte("max")
+	}
+	_ = writeExisting(limit, []byte("0"))
+	return func() { _ = writeExisting(limit, old) }
+}
+
+// thaw wakes a v1 tree that something (docker pause) froze: a process frozen
+// by v1 does not die of SIGKILL before it is thawed.
+func thaw(dir string) {
+	if _, err := os.Stat(filepath.Join(dir, "freezer.state")); err != nil {
+		return
+	}
+	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			_ = writeExisting(filepath.Join(p, "freezer.state"), []byte("THAWED"))
+		}
+		return nil
+	})
+}
+
+// removeEmptyParents removes what Create made above the cgroup and nothing uses.
+func removeEmptyParents(cgroup string) error {
+	hs, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	for parent := path.Dir(cgroup); parent != "/"; parent = path.Dir(parent) {
+		for _, h := range hs {
+			// One that is in use, or gone, stays as it is.
+			_ = unix.Rmdir(filepath.Join(h.mount, parent))
+		}
+	}
+	return nil
+}

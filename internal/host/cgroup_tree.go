@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"github.com/opencontainers/cgroups"
+	"golang.org/x/sys/unix"
+)
+
+// hierarchy is one mounted tree of cgroups.
+type hierarchy struct {
+	mount string
+	v2    bool
+	// controllers of v1 are its mount options ("cpu", "cpuacct", "name=systemd");
+	// those of v2 are what its root offers.
+	controllers []string
+}
+
+func (h hierarchy) has(controller string) bool { return slices.Contains(h.controllers, controller) }
+
+// hierarchies lists the mounted ones, each once.
+func hierarchies() ([]hierarchy, error) {
+	infos, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
+	if err != nil {
+		return nil, fmt.Errorf("list cgroup mounts: %w", err)
+	}
+	return hierarchiesFrom(infos), nil
+}
+
+func hierarchiesFrom(infos []*mountinfo.Info) []hierarchy {
+	type device struct{ major, minor int }
+	seen := map[device]bool{}
+	var hs []hierarchy
+	for _, info := range infos {
+		if d := (device{info.Major, info.Minor}); seen[d] {
+			continue
+		} else {
+			seen[d] = true
+		}
+		h := hierarchy{mount: info.Mountpoint, v2: info.FSType == "cgroup2"}
+		if h.v2 {
+			b, _ := os.ReadFile(filepath.Join(h.mount, "cgroup.controllers"))
+			h.controllers = strings.Fields(string(b))
+		} else {
+			h.controllers = strings.Split(info.VFSOptions, ",")
+		}
+		hs = append(hs, h)
+	}
+	return hs
+}
+
+// dirs are the cgroup's existing directories, one a hierarchy.
+func (c Cgroup) dirs() ([]string, error) {
+	if len(c.Foreign) > 0 || c.Path == "" {
+		return c.Foreign, nil
+	}
+	hs, err := hierarchies()
+	if err != nil {
+		return nil, err
+	}
+	var existing []string
+	for _, h := range hs {
+		dir := filepath.Join(h.mount, c.Path)
+		if _, err := os.Stat(dir); err == nil {
+			existing = append(existing, dir)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return existing, nil
+}
+
+// isV2 reports whether the directory is a cgroup of a v2 hierarchy.
+func isV2(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC
+}
+
+// Exists reports whether the cgroup is there in any hierarchy.
+func (c Cgroup) Exists() (bool, error) {
+	dirs, err := c.dirs()
+	return len(dirs) > 0, err
+}
+
+// Processes lists the processes in the cgroup and everything below it,
+// ascending. This process itself never counts: its threads pass through a
+// cgroup while they start programs there.
+func (c Cgroup) Processes() ([]int, error) {
+	dirs, err := c.dirs()
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, dir := range dirs {
+		in, err := processesBelow(dir)
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, in...)
+	}
+	slices.Sort(pids)
+	self := os.Getpid()
+	return slices.DeleteFunc(slices.Compact(pids), func(pid int) bool { return pid == self }), nil
+}
+
+// processesBelow tolerates cgroups that vanish while it looks.
+func processesBelow(dir string) ([]int, error) {
+	var pids []int
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if gone(err) {
+			return nil
+		}
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		in, err := cgroups.GetPids(p)
+		if gone(err) {
+			return nil
+		}
+		pids = append(pids, in...)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list processes of cgroup %s: %w", dir, err)
+	}
+	return pids, nil
+}
+
+// gone reports an error that says that a cgroup was removed meanwhile.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV)
+}
+
+// CgroupOf is the cgroup that a process is in.
+func CgroupOf(pid int) (Cgroup, error) {
+	byController, err := cgroups.ParseCgroupFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
+	if err != nil {
+		return Cgroup{}, fmt.Errorf("cgroup of process %d: %w", pid, err)
+	}
+	hs, err := hierarchies()
+	if err != nil {
+		return Cgroup{}, err
+	}
+	return cgroupIn(byController, hs), nil
+}
+
+func cgroupIn(byController map[string]string, hs []hierarchy) Cgroup {
+	c := Cgroup{Path: byController["memory"]}
+	if c.Path == "" {
+		c.Path = byController[""]
+	}
+	for _, h := range hs {
+		if h.v2 {
+			if rel, ok := byController[""]; ok {
+				c.Foreign = append(c.Foreign, filepath.Join(h.mount, rel))
+			}
+			continue
+		}
+		for _, controller := range h.controllers {
+			if rel, ok := byController[controller]; ok {
+				c.Foreign = append(c.Foreign, filepath.Join(h.mount, rel))
+				break
+			}
+		}
+	}
+	return c
+}
+
+// joinThread puts the calling thread into the cgroup's v1 hierarchies; a
+// process that it forks is born there.
+func (c Cgroup) joinThread() error {
+	dirs, err := c.dirs()
+	if err != nil {
+		return err
+	}
+	tid := []byte(strconv.Itoa(unix.Gettid()))
+	for _, dir := range dirs {
+		if isV2(dir) {
+			continue
+		}
+		if err := writeExisting(filepath.Join(dir, "tasks"), tid); err != nil {
+			return fmt.Errorf("enter cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+// writeExisting writes to a file of the kernel in one call; it never creates one.
+func writeExisting(file string, data []byte) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
