@@ -26,7 +26,7 @@ func Program(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if _, err := exec.LookPath(name); err != nil {
-			unmet(t, "needs the program "+name+": run scripts/setup.sh")
+			unmet(t, "needs the program "+name+": run scripts/setup.sh test")
 		}
 	}
 }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package depcheck
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Load reads every package of the module whose root directory is given.
+func Load(root, module string) ([]Package, error) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports", "./...")
+	cmd.Dir = root
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w: %s", err, stderr.Bytes())
+	}
+	var pkgs []Package
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var listed struct {
+			ImportPath, Dir  string
+			GoFiles, Imports []string
+		}
+		if err := dec.Decode(&listed); errors.Is(err, io.EOF) {
+			return pkgs, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		p := Package{Path: strings.TrimPrefix(listed.ImportPath, module+"/"), Imports: listed.Imports}
+		for _, name := range listed.GoFiles {
+			calls, err := systemCalls(filepath.Join(listed.Dir, name))
+			if err != nil {
+				return nil, err
+			}
+			p.Calls = append(p.Calls, calls...)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+// systemCalls finds what one file uses of the packages unix and syscall, by
+// whatever name it imports them.
+func systemCalls(file string) ([]Call, error) {
+	fset := token.NewFileSet()
+	parsed, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]string{} // local name → canonical name
+	for _, spec := range parsed.Imports {
+		path, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, err
+		}
+		canonical := map[string]string{"golang.org/x/sys/unix": "unix", "syscall": "syscall"}[path]
+		if canonical == "" {
+			continue
+		}
+		local := canonical
+		if spec.Name != nil {
+			local = spec.Name.Name
+		}
+		names[local] = canonical
+	}
+	var calls []Call
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := sel.X.(*ast.Ident); ok && names[x.Name] != "" {
+			calls = append(calls, Call{names[x.Name] + "." + sel.Sel.Name, fset.Position(sel.Pos()).String()})
+		}
+		return true
+	})
+	return calls, nil
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package depcheck
+
+// Module is the path of the module that Repository speaks of.
+const Module = "github.com/drayage/dray"
+
+// Sets of packages that several layers share.
+var (
+	nouns   = []string{"internal/chain", "internal/inventory", "internal/plan"}
+	numbers = []string{"internal/record", "internal/stats", "internal/verdict"}
+	// drivers stand on the interface that they implement and on the kernel.
+	drivers = []string{"internal/chain", "internal/inventory", "internal/step", "internal/host"}
+)
+
+// Repository is the direction of dependencies in this module.
+var Repository = Rules{
+	Module: Module,
+	Layers: []Layer{
+		{"internal/chain", nil},
+		{"internal/inventory", nil},
+		{"internal/step", nil},
+		{"internal/record", nil},
+		{"internal/plan", []string{"internal/chain", "internal/inventory"}},
+		{"internal/stats", []string{"internal/record"}},
+		{"internal/verdict", with(nouns, "internal/record", "internal/stats")},
+		{"internal/report", with(nouns, numbers...)},
+		{"internal/host", []string{"internal/inventory", "internal/step"}},
+		{"internal/transport", drivers},
+		{"internal/transport/...", with(drivers, "internal/transport")},
+		{"internal/transport/all", []string{"internal/transport/..."}},
+		{"internal/runtime", drivers},
+		{"internal/runtime/...", with(drivers, "internal/runtime", "internal/runtime/child")},
+		{"internal/runtime/all", []string{"internal/runtime/..."}},
+		{"internal/instrument/...", []string{"internal/chain", "internal/inventory", "internal/record", "internal/host"}},
+		{"internal/trial", []string{"internal/inventory", "internal/record", "internal/host", "internal/instrument/..."}},
+		{"internal/verify", with(nouns, with(numbers, "internal/host", "internal/instrument/...", "internal/trial", "internal/transport", "internal/runtime")...)},
+		{"internal/doctor", with(nouns, "internal/record", "internal/host", "internal/instrument/...", "internal/transport", "internal/runtime")},
+		{"internal/node", with(nouns, "internal/step", "internal/host", "internal/transport", "internal/runtime")},
+		{"cmd/...", []string{"internal/..."}},
+		{"internal/testenv", []string{"internal/inventory"}},
+		{"internal/depcheck", nil},
+		{"test/...", []string{"internal/..."}},
+	},
+	Imports: []Guard{
+		{"github.com/vishvananda/netlink", onlyHost, "network links are made in one place"},
+		{"github.com/vishvananda/netns", onlyHost, "namespaces are entered in one place"},
+		{"github.com/safchain/ethtool", onlyHost, "offloads are switched in one place"},
+		{"github.com/opencontainers/cgroups", onlyHost, "both cgroup versions are known in one place"},
+		{"github.com/moby/sys/mountinfo", onlyHost, "mounts are made in one place"},
+		{"golang.org/x/sys/unix", kernel, "the rest stays portable and testable without a kernel"},
+		{"syscall", with(kernel, "cmd/..."), "the rest stays portable and testable without a kernel"},
+		{"go.yaml.in/yaml/v3", []string{"internal/chain"}, "chain files are parsed in one place"},
+		{"github.com/HdrHistogram/hdrhistogram-go", []string{"internal/record", "internal/stats", "internal/instrument/..."}, "histograms are stored and merged in one way"},
+		{"gonum.org/v1/gonum", []string{"internal/stats"}, "inference happens in one place"},
+		{"github.com/containerd/go-runc", []string{"internal/runtime/..."}, "it drives runc"},
+		{"github.com/opencontainers/runtime-spec", []string{"internal/runtime/..."}, "it describes a bundle for runc"},
+		{"github.com/moby/profiles/seccomp", []string{"internal/runtime/..."}, "it is the profile of a function"},
+		{"github.com/spf13/cobra", []string{"cmd/..."}, "only programs have a command line"},
+		{"golang.org/x/term", []string{"cmd/..."}, "only programs have a terminal"},
+	},
+	Calls: kernelCalls,
+}
+
+var (
+	onlyHost = []string{"internal/host"}
+	// kernel lists who may use system calls at all: they start, signal and
+	// lock, while everything in kernelCalls stays with host.
+	kernel = []string{"internal/host", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial"}
+)
+
+// kernelCalls are the system calls that change the host: only host makes them.
+var kernelCalls = guardCalls("only one package changes the host",
+	"Mount", "Unmount", "PivotRoot", "Chroot", "Setns", "Unshare", "Sethostname",
+	"OpenTree", "MoveMount", "Fsopen", "Fsmount", "Mknod", "InitModule", "FinitModule")
+
+func guardCalls(why string, names ...string) []Guard {
+	var guards []Guard
+	for _, name := range names {
+		for _, pkg := range []string{"unix.", "syscall."} {
+			guards = append(guards, Guard{pkg + name, onlyHost, why})
+		}
+	}
+	return guards
+}
+
+// with is a new list of both.
+func with(list []string, more ...string) []string {
+	return append(append([]string{}, list...), more...)
+}
