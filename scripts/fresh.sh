@@ -154,7 +154,7 @@ enter() {
 
 mount_cgroups() {
 	local root=$1 type at options name
-	if ! cgroup_mounts | grep -q '^cgroup '; then
+	if [[ $'\n'$(cgroup_mounts) != *$'\n''cgroup '* ]]; then
 		mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
 		return
 	fi

@@ -100,7 +100,7 @@ apt_get() {
 }
 
 has_candidate() {
-	apt-cache policy "$1" | grep -q 'Candidate: [^(]'
+	[[ $(apt-cache policy "$1") =~ Candidate:\ [^\(] ]]
 }
 
 # repository prints the address from which this machine gets the Debian
@@ -183,7 +183,7 @@ install_packages() {
 	hold_services
 	if ! apt_get install "$@"; then
 		for package in "$@"; do
-			dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || absent+=("$package")
+			[ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || absent+=("$package")
 		done
 		die "apt-get could not install: ${absent[*]:-$*}" "read apt's words above; then: apt-get -f install; scripts/setup.sh $set"
 	fi
