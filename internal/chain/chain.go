@@ -69,7 +69,8 @@ type Function struct {
 	External  *External         `json:"external,omitempty"` // exactly for RuntimeExternal
 	Ports     []Port            `json:"ports"`
 
-	Pos Position `json:"-"`
+	Pos      Position            `json:"-"`
+	FieldPos map[string]Position `json:"-"` // by field name, of the fields that the file gives
 }
 
 // CPURequest asks for CPUs: a number that the planner chooses and pins, or an
@@ -129,7 +130,8 @@ type Port struct {
 	MTU    int          `json:"mtu"`           // bytes of L3 packet; default 1500
 	Queues int          `json:"queues"`        // default 1
 
-	Pos Position `json:"-"`
+	Pos      Position            `json:"-"`
+	FieldPos map[string]Position `json:"-"` // by field name, of the fields that the file gives
 }
 
 // Isolation is what the two ends of a link may share with each other.
@@ -158,7 +160,8 @@ type Link struct {
 	Requires Requires `json:"requires"`
 	QoS      *Qdisc   `json:"qos,omitempty"` // attached to the egress of every port on the link
 
-	Pos Position `json:"-"`
+	Pos      Position            `json:"-"`
+	FieldPos map[string]Position `json:"-"` // by field name, of the fields that the file gives
 }
 
 // End is a function's port or an uplink: a host interface. Exactly one of
@@ -206,7 +209,8 @@ type Qdisc struct {
 	Latency Duration `json:"latency,omitempty"` // tbf: the longest a packet may queue
 	Limit   int      `json:"limit,omitempty"`   // pfifo, sfq, codel, fq_codel: packets; bfifo: bytes
 
-	Pos Position `json:"-"`
+	Pos      Position            `json:"-"`
+	FieldPos map[string]Position `json:"-"` // by field name, of the fields that the file gives
 }
 
 // Function returns the function of that name, or nil.

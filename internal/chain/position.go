@@ -2,10 +2,16 @@
 
 package chain
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Position is where in a chain file a value stands. Line and Column count from
-// 1; a zero Position is unknown.
+// 1, columns in characters; a zero Position is unknown.
 type Position struct {
 	File   string
 	Line   int
@@ -36,4 +42,45 @@ func (e *Error) Error() string {
 		s = p + ": " + s
 	}
 	return s
+}
+
+// Errors is every fault of one chain file, by position. It is never empty.
+type Errors []*Error
+
+// Error is one line per fault.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, fault := range e {
+		lines[i] = fault.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap lets errors.As find an *Error.
+func (e Errors) Unwrap() []error {
+	errs := make([]error, len(e))
+	for i, fault := range e {
+		errs[i] = fault
+	}
+	return errs
+}
+
+// sortErrors orders by position and drops repetitions, which arise where an
+// alias makes one piece of text count twice.
+func sortErrors(errs Errors) Errors {
+	slices.SortStableFunc(errs, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
+	})
+	return slices.CompactFunc(errs, func(a, b *Error) bool { return *a == *b })
+}
+
+// maxQuoted bounds how much of a file's text an error repeats, in characters.
+const maxQuoted = 40
+
+// quote is text as errors print it: on one line, and never long.
+func quote(text string) string {
+	if runes := []rune(text); len(runes) > maxQuoted {
+		text = string(runes[:maxQuoted]) + "…"
+	}
+	return strconv.Quote(text)
 }

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// checker compares the parts of a chain with each other.
+type checker struct {
+	*decoder
+	ports map[End]*member // by Function and Port
+	names []string        // of all ports: "function.port"
+}
+
+// member is a port and the link that it is on.
+type member struct {
+	function *Function
+	port     *Port
+	link     *Link
+}
+
+// check reports every fault between the parts of c.
+func check(d *decoder, c *Chain) {
+	k := &checker{decoder: d, ports: map[End]*member{}}
+	for i := range c.Functions {
+		f := &c.Functions[i]
+		for j := range f.Ports {
+			end := End{Function: f.Name, Port: f.Ports[j].Name}
+			if k.ports[end] == nil {
+				k.ports[end] = &member{function: f, port: &f.Ports[j]}
+				k.names = append(k.names, end.String())
+			}
+		}
+	}
+	for i := range c.Links {
+		members := k.join(c, &c.Links[i])
+		k.checkMTU(&c.Links[i], members)
+		k.checkAddresses(members)
+		k.checkBurst(&c.Links[i], members)
+	}
+	for i := range c.Functions {
+		k.checkSubnets(&c.Functions[i])
+	}
+}
+
+// join finds the ports of a link's ends, each on no other link.
+func (k *checker) join(c *Chain, l *Link) []*member {
+	var members []*member
+	uplinks := map[string]bool{}
+	for _, e := range l.Ends {
+		if e.IsUplink() {
+			if uplinks[e.Uplink] {
+				k.failAt(e.Pos, "remove one of the two", "the uplink %s is twice on the link", quote(e.Uplink))
+			}
+			uplinks[e.Uplink] = true
+			continue
+		}
+		m := k.ports[End{Function: e.Function, Port: e.Port}]
+		switch {
+		case e.Port == "": // reported where it was read
+		case m == nil:
+			k.dangling(c, e)
+		case m.link == l:
+			k.failAt(e.Pos, "name each port once", "the port %s is twice on the link", e)
+		case m.link != nil:
+			k.failAt(e.Pos, fmt.Sprintf("give %s another port for this link", quote(e.Function)),
+				"the port %s is already on the link in line %d", e, m.link.Pos.Line)
+		default:
+			m.link = l
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
+// dangling reports an end that names no port, and the port that comes nearest.
+func (k *checker) dangling(c *Chain, e End) {
+	if k.full() {
+		k.unseen++
+		return
+	}
+	known := k.names
+	var own []string
+	for _, name := range k.names {
+		if strings.HasPrefix(name, e.Function+".") {
+			own = append(own, name)
+		}
+	}
+	if own != nil {
+		known = own
+	}
+	fix := fmt.Sprintf("add a port %s to the function %s", quote(e.Port), quote(e.Function))
+	if near := nearest(e.String(), known); near != "" {
+		fix = fmt.Sprintf("the nearest port is %q", near)
+	}
+	k.failAt(e.Pos, fix, "there is no port %s", quote(e.String()))
+}
+
+// fieldAt is where a port's field stands, or the port where it has a default.
+func fieldAt(p *Port, field string) Position {
+	if at, ok := p.FieldPos[field]; ok {
+		return at
+	}
+	return p.Pos
+}
+
+// checkMTU compares the MTUs of a link's ports with each other, with the
+// requirement and with what the transport can carry.
+func (k *checker) checkMTU(l *Link, members []*member) {
+	for i, m := range members {
+		at := fieldAt(m.port, "mtu")
+		if limit := transportMTU[l.Transport]; limit > 0 && m.port.MTU > limit {
+			k.failAt(at, fmt.Sprintf("lower it to %d, or choose another transport", limit),
+				"the transport %s of the link %s carries an mtu of at most %d, not %d", l.Transport, quote(l.Name), limit, m.port.MTU)
+		}
+		if i == 0 {
+			continue
+		}
+		if first := members[0]; m.port.MTU != first.port.MTU {
+			k.failAt(at, "give both ports the same", "mtu %d of %s differs from mtu %d of %s on the same link",
+				m.port.MTU, m, first.port.MTU, first)
+		}
+	}
+	if len(members) == 0 || l.Requires.MTU == 0 {
+		return
+	}
+	if m := members[0]; m.port.MTU < l.Requires.MTU {
+		k.failAt(l.Requires.Pos["mtu"], fmt.Sprintf(`write "mtu: %d" at the link's ports`, l.Requires.MTU),
+			"the link requires an mtu of %d, but its port %s has %d", l.Requires.MTU, m, m.port.MTU)
+	}
+}
+
+func (m *member) String() string { return m.function.Name + "." + m.port.Name }
+
+// checkAddresses compares the addresses of a link's ports.
+func (k *checker) checkAddresses(members []*member) {
+	var first *member
+	addresses, macs := map[netip.Addr]*member{}, map[MAC]*member{}
+	for _, m := range members {
+		if m.port.MAC != "" {
+			if other := macs[m.port.MAC]; other != nil {
+				k.failAt(fieldAt(m.port, "mac"), "change one of the two", "the port %s on the same link has this mac too", other)
+			}
+			macs[m.port.MAC] = m
+		}
+		ip := m.port.IP
+		if !ip.IsValid() {
+			continue
+		}
+		if first == nil {
+			first = m
+		}
+		other := addresses[ip.Addr()]
+		addresses[ip.Addr()] = m
+		switch at := fieldAt(m.port, "ip"); {
+		case other != nil:
+			k.failAt(at, "change one of the two", "the port %s on the same link has the ip %s too", other, ip.Addr())
+		case ip.Masked() != first.port.IP.Masked():
+			k.failAt(at, "put both into one subnet", "ip %s is in another subnet than %s of %s on the same link", ip, first.port.IP, first)
+		}
+	}
+}
+
+// checkBurst finds a bucket too small to let one packet of full size through.
+func (k *checker) checkBurst(l *Link, members []*member) {
+	if l.QoS == nil || l.QoS.Burst == 0 || len(members) == 0 {
+		return
+	}
+	const ethernetHeader = 14
+	if least := Bytes(members[0].port.MTU + ethernetHeader); l.QoS.Burst < least {
+		k.failAt(l.QoS.FieldPos["burst"], fmt.Sprintf("raise it to %d or more", least),
+			"burst %s is less than one frame, so packets of the full mtu would never pass", l.QoS.Burst)
+	}
+}
+
+// checkSubnets finds two ports of a function whose subnets overlap although
+// they are not on one link: the kernel would send through either of them.
+func (k *checker) checkSubnets(f *Function) {
+	if len(f.Ports) > maxPorts {
+		return // reported where they were read
+	}
+	for i := range f.Ports {
+		p := &f.Ports[i]
+		for j := range f.Ports[:i] {
+			q := &f.Ports[j]
+			if !p.IP.IsValid() || !q.IP.IsValid() || !p.IP.Overlaps(q.IP) || k.sameLink(f, p, q) {
+				continue
+			}
+			k.failAt(fieldAt(p, "ip"), "give each link a subnet of its own",
+				"the subnet of ip %s overlaps that of %s at the port %s of the same function", p.IP, q.IP, quote(q.Name))
+			break
+		}
+	}
+}
+
+func (k *checker) sameLink(f *Function, p, q *Port) bool {
+	a := k.ports[End{Function: f.Name, Port: p.Name}]
+	b := k.ports[End{Function: f.Name, Port: q.Name}]
+	return a != nil && b != nil && a.link != nil && a.link == b.link
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// cpus is a number of CPUs, or text that names them: a quoted "2" is CPU 2.
+func (d *decoder) cpus(n *yaml.Node) CPURequest {
+	if deref(n).Tag == "!!int" {
+		count, _ := d.integer(n, "cpus", 1, maxCPU+1)
+		return CPURequest{Count: count}
+	}
+	s, ok := d.scalar(n, "cpus")
+	if !ok {
+		return CPURequest{}
+	}
+	set, err := ParseCPUSet(s)
+	if err != nil {
+		d.failWith(n, err)
+	}
+	return CPURequest{Set: set}
+}
+
+// ParseCPUSet reads the kernel's list form, "0-2,5", into ascending numbers.
+// Its errors are *Error without a position.
+func ParseCPUSet(s string) ([]int, error) {
+	const example = `write a count such as 2, or a set such as "0-2,5"`
+	var set []int
+	seen := map[int]bool{}
+	for _, part := range strings.Split(s, ",") {
+		low, high, isRange := strings.Cut(part, "-")
+		if !isRange {
+			high = low
+		}
+		first, ok1 := cpuNumber(low)
+		last, ok2 := cpuNumber(high)
+		if !ok1 || !ok2 {
+			return nil, &Error{Text: "cpus cannot be " + quote(s), Fix: example}
+		}
+		if last > maxCPU {
+			return nil, &Error{Text: fmt.Sprintf("there is no CPU %d", last), Fix: fmt.Sprintf("the largest number is %d", maxCPU)}
+		}
+		if first > last {
+			return nil, &Error{Text: fmt.Sprintf("the range %s of cpus runs backwards", quote(part)), Fix: fmt.Sprintf("write %d-%d", last, first)}
+		}
+		for cpu := first; cpu <= last; cpu++ {
+			if seen[cpu] {
+				return nil, &Error{Text: fmt.Sprintf("cpus names CPU %d twice", cpu), Fix: "name each once"}
+			}
+			seen[cpu] = true
+			set = append(set, cpu)
+		}
+	}
+	slices.Sort(set)
+	return set, nil
+}
+
+func cpuNumber(s string) (int, bool) {
+	if len(s) > 5 || !allDigits(s) {
+		return 0, false
+	}
+	n, err := strconv.Atoi(s)
+	return n, err == nil
+}
+
+// hugePageFields are the page sizes that a function may limit.
+var hugePageFields = []field[[]HugePages]{
+	hugePageField("2Mi", hugePage2M),
+	hugePageField("1Gi", hugePage1G),
+}
+
+func hugePageField(name string, size Bytes) field[[]HugePages] {
+	return field[[]HugePages]{name, false, func(d *decoder, n *yaml.Node, to *[]HugePages) {
+		limit, ok := positive(d, n, "a limit of huge pages", ParseBytes)
+		if ok && limit%size != 0 {
+			d.fail(n, fmt.Sprintf("write a multiple of %s", name), "%s is not a whole number of %s pages", limit, name)
+		}
+		*to = append(*to, HugePages{Size: size, Limit: limit})
+	}}
+}
+
+func (d *decoder) hugePages(n *yaml.Node) []HugePages {
+	var pages []HugePages
+	object(d, n, "hugepages", hugePageFields, &pages)
+	slices.SortFunc(pages, func(a, b HugePages) int { return cmp.Compare(a.Size, b.Size) })
+	return pages
+}

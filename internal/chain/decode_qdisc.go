@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// qdiscKinds are the disciplines that a chain file may ask for, with the
+// parameters that each has; a required one is marked.
+var qdiscKinds = []struct {
+	kind       string
+	parameters []string
+	required   []string
+}{
+	{"pfifo", []string{"limit"}, nil},
+	{"bfifo", []string{"limit"}, nil},
+	{"tbf", []string{"rate", "burst", "latency"}, []string{"rate"}},
+	{"htb", []string{"rate", "ceil", "burst"}, []string{"rate"}},
+	{"hfsc", []string{"rate"}, []string{"rate"}},
+	{"sfq", []string{"limit"}, nil},
+	{"codel", []string{"limit"}, nil},
+	{"fq_codel", []string{"limit"}, nil},
+	{"netem", []string{"limit"}, nil},
+}
+
+var qdiscFields = []field[Qdisc]{
+	{"qdisc", true, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Kind, _ = choice(d, n, "qdisc", qdiscNames()) }},
+	{"rate", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Rate, _ = positive(d, n, "rate", ParseBitrate) }},
+	{"ceil", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Ceil, _ = positive(d, n, "ceil", ParseBitrate) }},
+	{"burst", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Burst = d.burst(n) }},
+	{"latency", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Latency, _ = positive(d, n, "latency", ParseDuration) }},
+	{"limit", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Limit, _ = d.integer(n, "limit", 1, math.MaxInt32) }},
+}
+
+func decodeQdisc(d *decoder, n *yaml.Node, l *Link) {
+	q := &Qdisc{Pos: d.position(n)}
+	values := object(d, n, "qos", qdiscFields, q)
+	q.FieldPos = d.positions(values)
+	l.QoS = q
+	for _, k := range qdiscKinds {
+		if k.kind == q.Kind {
+			d.checkParameters(deref(n), values, k.kind, k.parameters, k.required)
+		}
+	}
+	if q.Ceil > 0 && q.Ceil < q.Rate {
+		d.fail(values["ceil"], "raise ceil or lower rate", "ceil %s is below rate %s", q.Ceil, q.Rate)
+	}
+}
+
+// checkParameters refuses parameters that the discipline would not apply.
+func (d *decoder) checkParameters(n *yaml.Node, values map[string]*yaml.Node, kind string, known, required []string) {
+	for _, f := range qdiscFields {
+		value := values[f.name]
+		if value != nil && f.name != "qdisc" && !slices.Contains(known, f.name) {
+			d.fail(value, "remove it; the parameters are: "+strings.Join(known, ", "), "the qdisc %s has no parameter %q", kind, f.name)
+		}
+	}
+	for _, name := range required {
+		if values[name] == nil {
+			d.fail(n, "add it", "the qdisc %s needs the parameter %q", kind, name)
+		}
+	}
+}
+
+// checkShaping refuses a discipline that would not keep the link below limit:
+// one egress has one discipline, so it must do both.
+func (d *decoder) checkShaping(q *Qdisc, limit Bitrate) {
+	fix := "remove qos: max_bitrate alone sets a tbf"
+	switch {
+	case q.Kind == "":
+	case q.Kind != "tbf" && q.Kind != "htb":
+		d.failAt(q.FieldPos["qdisc"], fix+"; or write a tbf or htb with a rate of at most "+limit.String(),
+			"the qdisc %s cannot enforce max_bitrate %s", q.Kind, limit)
+	case q.Rate > limit:
+		d.failAt(q.FieldPos["rate"], "lower rate, or raise max_bitrate", "the qdisc's rate %s is above max_bitrate %s", q.Rate, limit)
+	case q.Ceil > limit:
+		d.failAt(q.FieldPos["ceil"], "lower ceil, or raise max_bitrate", "the qdisc's ceil %s is above max_bitrate %s", q.Ceil, limit)
+	}
+}
+
+// burst is a size that fits the kernel's 32-bit field.
+func (d *decoder) burst(n *yaml.Node) Bytes {
+	v, ok := positive(d, n, "burst", ParseBytes)
+	if ok && v > math.MaxUint32 {
+		d.fail(n, "write less than 4Gi", "burst cannot be %s", v)
+	}
+	return v
+}
+
+func qdiscNames() []string {
+	names := make([]string, len(qdiscKinds))
+	for i, k := range qdiscKinds {
+		names[i] = k.kind
+	}
+	return names
+}
