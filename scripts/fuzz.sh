@@ -6,6 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export GOTOOLCHAIN=local
 time=${1:?usage: scripts/fuzz.sh TIME}
 go=$(scripts/find-go.sh)
+PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 

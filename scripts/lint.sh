@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export GOTOOLCHAIN=local
 go=$(scripts/find-go.sh)
+PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
 readonly go
 failed=()
 

@@ -9,6 +9,7 @@ export GOTOOLCHAIN=local CGO_ENABLED=1
 export DRAY_TEST_STRICT=1
 [ $# -gt 0 ] || set -- ./...
 go=$(scripts/find-go.sh)
+PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
 start=$SECONDS
 
 printf '\n== compiling the tests\n'

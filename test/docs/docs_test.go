@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/testenv"
+)
+
+const root = "../.."
+
+// TestEveryCommandOfTheReadmeWorks runs the blocks of the README in order, as a
+// reader would, with a state directory of its own.
+func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
+	testenv.Root(t)
+	testenv.Program(t, "runc", "iperf3", "iperf", "sockperf", "qperf", "ip")
+	reader := newReader(t)
+	for _, block := range blocksOf(t, "README.md") {
+		if block.NotRun != "" {
+			t.Logf("README.md:%d: not run: %s", block.Line, block.NotRun)
+			continue
+		}
+		started := time.Now()
+		out, err := reader.command("bash", "-c", block.Executable()).CombinedOutput()
+		if err != nil {
+			t.Fatalf("README.md:%d: %v\n%s\n%s", block.Line, err, block.Script, out)
+		}
+		t.Logf("README.md:%d: ok (%.1f s)", block.Line, time.Since(started).Seconds())
+	}
+}
+
+// TestReadmeRunsNearlyEverything keeps the exceptions few.
+func TestReadmeRunsNearlyEverything(t *testing.T) {
+	var run, notRun int
+	for _, block := range blocksOf(t, "README.md") {
+		if block.NotRun == "" {
+			run++
+		} else {
+			notRun++
+		}
+	}
+	if run < 5 || notRun > 2 {
+		t.Errorf("README.md: %d blocks are run and %d are not; want at least 5, and at most 2", run, notRun)
+	}
+}
+
+// TestMakeTargetsExist covers the blocks that are too long to be run.
+func TestMakeTargetsExist(t *testing.T) {
+	makefile := read(t, "Makefile")
+	called := regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)")
+	found := 0
+	for _, name := range documents(t) {
+		for _, m := range called.FindAllStringSubmatch(read(t, name), -1) {
+			found++
+			if !strings.Contains(makefile, "\n"+m[1]+": ") {
+				t.Errorf("%s: the Makefile has no target %q", name, m[1])
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("only %d calls of make were found", found)
+	}
+}
+
+// TestLinksLeadSomewhere checks every relative link and picture.
+func TestLinksLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)|(?:src|srcset)="([^"]+)"`)
+	found := 0
+	for _, name := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(read(t, name), -1) {
+			target := m[1] + m[2]
+			if strings.Contains(target, "://") {
+				continue
+			}
+			found++
+			path := filepath.Join(root, filepath.Dir(name), target)
+			if _, err := os.Stat(path); err != nil {
+				t.Errorf("%s: the link %s leads nowhere", name, target)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d links were found", found)
+	}
+}
+
+// TestEveryDecisionIsListed keeps the index of docs/decisions complete.
+func TestEveryDecisionIsListed(t *testing.T) {
+	index := read(t, "docs/decisions/README.md")
+	files, err := filepath.Glob(filepath.Join(root, "docs/decisions/[0-9]*.md"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no decisions found: %v", err)
+	}
+	for _, file := range files {
+		if name := filepath.Base(file); !strings.Contains(index, "("+name+")") {
+			t.Errorf("docs/decisions/README.md does not list %s", name)
+		}
+	}
+}
+
+// TestEveryDependencyIsExplained compares go.mod with docs/dependencies.md.
+func TestEveryDependencyIsExplained(t *testing.T) {
+	text := read(t, "docs/dependencies.md")
+	direct := regexp.MustCompile(`(?m)^\t(\S+) (v\S+)$`).FindAllStringSubmatch(read(t, "go.mod"), -1)
+	if len(direct) < 5 {
+		t.Fatalf("only %d direct dependencies were found in go.mod", len(direct))
+	}
+	for _, m := range direct {
+		if !strings.Contains(text, "`"+m[1]+"` | "+m[2]+" ") {
+			t.Errorf("docs/dependencies.md does not explain %s %s", m[1], m[2])
+		}
+	}
+}
+
+// reader is somebody who follows the README.
+type reader struct {
+	dir string // their copy of what the commands read
+	env []string
+}
+
+func newReader(t *testing.T) *reader {
+	t.Helper()
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "bin")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", bin+"/", "./cmd/dray")
+	build.Dir = root
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples"))); err != nil {
+		t.Fatal(err)
+	}
+	state, err := os.MkdirTemp("/run", "dray-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(state, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{dir: dir, env: append(os.Environ(), "DRAY_STATE="+state, "PATH="+bin+":"+os.Getenv("PATH"))}
+	t.Cleanup(func() { r.leave(t, state) })
+	return r
+}
+
+func (r *reader) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = r.dir
+	cmd.Env = r.env
+	return cmd
+}
+
+// leave takes down what a failed block left running.
+func (r *reader) leave(t *testing.T, state string) {
+	entries, err := os.ReadDir(state)
+	if err != nil {
+		t.Error(err)
+	}
+	script := `for chain in "$@"; do dray down "$chain" || true; done; dray gc`
+	args := []string{"-c", script, "bash"}
+	for _, e := range entries {
+		if e.IsDir() {
+			args = append(args, e.Name())
+		}
+	}
+	if out, err := r.command("bash", args...).CombinedOutput(); err != nil {
+		t.Errorf("clean-up: %v\n%s", err, out)
+		return // what is left tells why
+	}
+	if err := os.RemoveAll(state); err != nil {
+		t.Error(err)
+	}
+}
+
+func blocksOf(t *testing.T, name string) []Block {
+	t.Helper()
+	blocks, err := Blocks(read(t, name))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return blocks
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// documents are the Markdown files of the repository, by their path within it.
+func documents(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			names = append(names, strings.TrimPrefix(file, root+"/"))
+		}
+	}
+	if len(names) < 5 {
+		t.Fatalf("only %d documents were found", len(names))
+	}
+	return names
+}
