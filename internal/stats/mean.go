@@ -43,3 +43,15 @@ func Mean(values []float64) (Estimate, error) {
 func tQuantile(p float64, df int) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(df)}.Quantile(p)
 }
+
+// TrialsToResolve is about how many trials with the same spread it would take
+// for a one-sided bound to fall between the mean and limit; ok is false where
+// more than ten thousand would not do.
+func (e Estimate) TrialsToResolve(limit float64) (trials int, ok bool) {
+	for n := max(2, e.N); n <= 10_000; n += 1 + n/10 {
+		if tQuantile(Confidence, n-1)*e.SD/math.Sqrt(float64(n)) < math.Abs(e.Mean-limit) {
+			return n, true
+		}
+	}
+	return 0, false
+}

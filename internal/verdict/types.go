@@ -28,4 +28,21 @@ type Verdict struct {
 	Method      string   `json:"method"`          // "full round trip, conservative", "Clopper–Pearson", …
 	Trials      []string `json:"trials"`          // ids of the records that it rests on
 	Marks       []string `json:"marks"`           // union of the marks of those records
+	// Directions holds every direction's own finding; the worst of them is above.
+	Directions []Finding `json:"directions"`
+}
+
+// Finding is the judgement of one requirement over one direction of a link.
+type Finding struct {
+	Direction string   `json:"direction"` // "cu-up.f1u → du.f1u"
+	Verdict   Word     `json:"verdict"`
+	Measured  string   `json:"measured"`
+	Bound     string   `json:"bound"`
+	Reason    string   `json:"reason"`
+	Needs     string   `json:"needs,omitempty"`
+	Trials    []string `json:"trials"`             // ids of the records that it rests on
+	Rejected  []string `json:"rejected,omitempty"` // "id: why this record is not evidence"
+
+	marks   []string
+	badness float64 // orders findings of the same word: the larger, the worse
 }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+import (
+	"math"
+	"slices"
+)
+
+// UpperQuantile is the one-sided 95 % upper bound, in nanoseconds, of the value
+// that no more than the share tail of the samples exceed: the lowest value v
+// such that for it, and for every higher one, the upper bound of the share
+// above v is at most tail. It is +Inf where no value bounds it: too few samples,
+// or too many lost. Each part is one trial.
+//
+// It returns a *TooFewError for fewer than two trials with samples.
+func UpperQuantile(trials []*Dist, tail float64) (float64, error) {
+	bound := math.Inf(1)
+	for _, v := range descending(trials, func(from, to int64) int64 { return to }) {
+		p, err := Clustered(above(trials, v, func(e Exceedance) int64 { return e.Possible }))
+		if err != nil {
+			return bound, err
+		}
+		if p.Upper > tail {
+			return bound, nil
+		}
+		bound = float64(v)
+	}
+	return bound, nil
+}
+
+// LowerQuantile is the one-sided 95 % lower bound, in nanoseconds, of the value
+// that more than the share tail of the samples reach. It is +Inf where so many
+// were lost that the quantile has no value, and 0 where nothing is proven.
+//
+// It returns a *TooFewError for fewer than two trials with samples.
+func LowerQuantile(trials []*Dist, tail float64) (float64, error) {
+	sure := func(e Exceedance) int64 { return e.Sure }
+	p, err := Clustered(above(trials, math.MaxInt64, sure))
+	if err != nil {
+		return 0, err
+	}
+	if p.Lower > tail {
+		return math.Inf(1), nil
+	}
+	for _, v := range descending(trials, func(from, to int64) int64 { return from }) {
+		if p, err = Clustered(above(trials, v-1, sure)); err != nil {
+			return 0, err
+		}
+		if p.Lower > tail {
+			return float64(v), nil
+		}
+	}
+	return 0, nil
+}
+
+// descending is every distinct bucket edge of the trials, highest first.
+func descending(trials []*Dist, edge func(from, to int64) int64) []int64 {
+	var edges []int64
+	for _, d := range trials {
+		for _, b := range d.bars {
+			edges = append(edges, edge(b.From, b.To))
+		}
+	}
+	slices.Sort(edges)
+	edges = slices.Compact(edges)
+	slices.Reverse(edges)
+	return edges
+}
+
+func above(trials []*Dist, threshold int64, count func(Exceedance) int64) []Cluster {
+	clusters := make([]Cluster, len(trials))
+	for i, d := range trials {
+		clusters[i] = Cluster{Events: float64(count(d.Exceed(threshold))), N: float64(d.Count())}
+	}
+	return clusters
+}
+
+// SamplesToProve is about how many samples of the same kind it would take for
+// the upper bound of the share p.Value to fall to limit; ok is false where no
+// number would do.
+func (p Proportion) SamplesToProve(limit float64) (n float64, ok bool) {
+	if p.Value >= limit {
+		return 0, false
+	}
+	worth := p.EffectiveN / p.N
+	for n = 3 / limit; n < 1e15; n *= 1.25 {
+		if _, upper, err := ClopperPearson(p.Value*n*worth, n*worth); err == nil && upper <= limit {
+			return n, true
+		}
+	}
+	return 0, false
+}

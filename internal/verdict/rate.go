@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/stats"
+)
+
+// rate is a set of trials with one rate each.
+type rate struct {
+	trials   []record.Trial
+	values   []float64
+	rejected []string
+	format   func(float64) string
+}
+
+func (r *rate) add(t record.Trial, v float64) {
+	r.trials = append(r.trials, t)
+	r.values = append(r.values, v)
+}
+
+func (r *rate) reject(t record.Trial, why string) {
+	r.rejected = append(r.rejected, t.ID+": "+why)
+}
+
+// estimate starts the finding; ok is false where it is complete already.
+func (r *rate) estimate() (f Finding, e stats.Estimate, ok bool) {
+	f = newFinding(r.trials, r.rejected)
+	if len(r.values) < MinTrials {
+		return tooFewTrials(f), e, false
+	}
+	e, err := stats.Mean(r.values)
+	if err != nil {
+		f.Reason, f.Needs = err.Error(), "more trials"
+		return f, e, false
+	}
+	f.Measured = r.format(e.Mean)
+	return f, e, true
+}
+
+// atLeast decides whether a mean reaches a floor.
+func (r *rate) atLeast(f Finding, e stats.Estimate, floor float64) Finding {
+	f.badness = -e.Lower
+	switch {
+	case e.Lower >= floor:
+		f.Verdict, f.Bound = Met, "≥ "+r.format(e.Lower)
+		f.Reason = "even the lower bound reaches " + r.format(floor)
+	case e.Upper < floor:
+		f.Verdict, f.Bound = Missed, "≤ "+r.format(e.Upper)
+		f.Reason = "even the upper bound stays below " + r.format(floor)
+	default:
+		f.Bound = fmt.Sprintf("%s … %s", r.format(e.Lower), r.format(e.Upper))
+		f.Reason, f.Needs = r.undecided(e, floor)
+	}
+	return f
+}
+
+// atMost decides whether a mean stays under a ceiling.
+func (r *rate) atMost(f Finding, e stats.Estimate, ceiling float64) Finding {
+	f.badness = e.Upper
+	switch {
+	case e.Upper <= ceiling:
+		f.Verdict, f.Bound = Met, "≤ "+r.format(e.Upper)
+		f.Reason = "even the upper bound stays within " + r.format(ceiling)
+	case e.Lower > ceiling:
+		f.Verdict, f.Bound = Missed, "≥ "+r.format(e.Lower)
+		f.Reason = "even the lower bound exceeds " + r.format(ceiling)
+	default:
+		f.Bound = fmt.Sprintf("%s … %s", r.format(e.Lower), r.format(e.Upper))
+		f.Reason, f.Needs = r.undecided(e, ceiling)
+	}
+	return f
+}
+
+func (r *rate) undecided(e stats.Estimate, limit float64) (reason, needs string) {
+	reason = fmt.Sprintf("%s lies between the bounds of %d trials", r.format(limit), e.N)
+	if k, ok := e.TrialsToResolve(limit); ok {
+		each := span(r.trials).Seconds() / float64(len(r.trials))
+		return reason, fmt.Sprintf("about %d trials of this length (%s)", k, seconds(float64(k)*each))
+	}
+	return reason, "a link whose rate does not lie on the requirement, or trials that differ less"
+}
+
+func minBitrate(floor chain.Bitrate) func([]record.Trial) Finding {
+	return func(trials []record.Trial) Finding {
+		r := goodput(trials, false)
+		f, e, ok := r.estimate()
+		if !ok {
+			return f
+		}
+		return r.atLeast(f, e, float64(floor))
+	}
+}
+
+func maxBitrate(ceiling chain.Bitrate) func([]record.Trial) Finding {
+	return func(trials []record.Trial) Finding {
+		r := goodput(trials, true)
+		f, e, ok := r.estimate()
+		if !ok {
+			return f
+		}
+		return r.atMost(f, e, float64(ceiling))
+	}
+}
+
+// goodput collects what TCP carried. A link that carries nothing misses every
+// floor, but says nothing of a ceiling: whether nothing counts is the caller's.
+func goodput(trials []record.Trial, needFlow bool) *rate {
+	r := &rate{format: bitrate}
+	for _, t := range trials {
+		switch {
+		case t.Throughput == nil:
+			r.reject(t, noResult(t))
+		case needFlow && t.Throughput.BitsPerSecond == 0:
+			r.reject(t, "nothing was carried, so that no ceiling was tried")
+		default:
+			r.add(t, float64(t.Throughput.BitsPerSecond))
+		}
+	}
+	return r
+}
+
+// packetRate judges packets received. A sender that never offered the rate
+// bounds itself, not the link, unless the link's shaper held it back, or the
+// same generator offered that rate elsewhere in the run.
+func packetRate(floor chain.PacketRate, all []record.Trial) func([]record.Trial) Finding {
+	return func(trials []record.Trial) Finding {
+		r := &rate{format: packets}
+		offered, able := true, false
+		for _, t := range trials {
+			if t.Delivery == nil {
+				r.reject(t, noResult(t))
+				continue
+			}
+			r.add(t, float64(t.Delivery.PacketRate))
+			offered = offered && sentRate(t.Delivery) >= float64(floor)
+			able = able || shapedBelow(t, float64(floor)*frameBits(t.Delivery)) || offeredElsewhere(t, all, float64(floor))
+		}
+		f, e, ok := r.estimate()
+		if !ok {
+			return f
+		}
+		f = r.atLeast(f, e, float64(floor))
+		if f.Verdict == Missed && !offered && !able {
+			f.Verdict, f.Bound = NotMeasurable, "–"
+			f.Reason = "generator-bound: the sender itself did not offer " + floor.String()
+			f.Needs = "a sender that can offer " + floor.String() + ": more or faster cores"
+		}
+		return f
+	}
+}
+
+// sentRate is in packets per second.
+func sentRate(d *record.Delivery) float64 {
+	if d.DatagramBytes <= 0 {
+		return 0
+	}
+	return float64(d.SentBits) / float64(8*d.DatagramBytes)
+}
+
+// frameBits is a datagram's size in a frame without its check sequence, as
+// qdiscs count it: Ethernet 14, IPv4 20, UDP 8.
+func frameBits(d *record.Delivery) float64 {
+	return 8 * math.Max(60, float64(d.DatagramBytes+42))
+}
+
+func offeredElsewhere(t record.Trial, all []record.Trial, floor float64) bool {
+	for _, o := range all {
+		if o.Quantity == t.Quantity && o.Instrument.Name == t.Instrument.Name && o.Delivery != nil &&
+			o.Delivery.DatagramBytes == t.Delivery.DatagramBytes && sentRate(o.Delivery) >= floor {
+			return true
+		}
+	}
+	return false
+}
