@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/opencontainers/cgroups"
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// Describe reads what this machine is: cores, memory, kernel, and how it is
+// set. What a kernel or machine does not tell is left empty; it fails only
+// where nothing sensible can be said.
+func Describe() (inventory.Host, error) {
+	return root("/").describe()
+}
+
+// root is where /proc, /sys and /etc are looked up.
+type root string
+
+func (r root) describe() (inventory.Host, error) {
+	var uts unix.Utsname
+	if err := unix.Uname(&uts); err != nil {
+		return inventory.Host{}, fmt.Errorf("uname: %w", err)
+	}
+	cpus, err := AllowedCPUs()
+	if err != nil {
+		return inventory.Host{}, err
+	}
+	isolated, err := ParseCPUs(r.line("sys/devices/system/cpu/isolated"))
+	if err != nil {
+		return inventory.Host{}, fmt.Errorf("isolated CPUs: %w", err)
+	}
+	total, free, err := r.memory()
+	if err != nil {
+		return inventory.Host{}, err
+	}
+	load, err := r.load1()
+	if err != nil {
+		return inventory.Host{}, err
+	}
+	mode, err := cgroupMode()
+	if err != nil {
+		return inventory.Host{}, err
+	}
+	version := unix.ByteSliceToString(uts.Version[:])
+	return inventory.Host{
+		Hostname:    unix.ByteSliceToString(uts.Nodename[:]),
+		Kernel:      unix.ByteSliceToString(uts.Release[:]),
+		CmdLine:     r.line("proc/cmdline"),
+		OS:          r.osName(),
+		Arch:        runtime.GOARCH,
+		CPUModel:    r.cpuModel(),
+		CPUs:        cpus,
+		Isolated:    isolated,
+		Governor:    r.governor(cpus),
+		NUMANodes:   r.numaNodes(),
+		MemoryTotal: total,
+		MemoryFree:  free,
+		HugePages:   r.hugePages(),
+		Load1:       load,
+		Realtime:    r.line("sys/kernel/realtime") == "1" || isRealtime(version),
+		Virtual:     r.virtual(),
+		Cgroup:      mode,
+		BootID:      r.line("proc/sys/kernel/random/boot_id"),
+		Time:        time.Now(),
+	}, nil
+}
+
+// line is the content of a small file without the newline; empty if there is none.
+func (r root) line(name string) string {
+	b, err := os.ReadFile(filepath.Join(string(r), name))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(strings.TrimRight(string(b), "\x00"))
+}
+
+// isRealtime reads the version text of uname: "#1 SMP PREEMPT_RT Debian 6.1…".
+func isRealtime(version string) bool {
+	return strings.Contains(version, "PREEMPT_RT") || strings.Contains(version, "PREEMPT RT")
+}
+
+func (r root) osName() string {
+	for _, file := range []string{"etc/os-release", "usr/lib/os-release"} {
+		if name := strings.Trim(r.field(file, "PRETTY_NAME", "="), `"'`); name != "" {
+			return name
+		}
+	}
+	return "unknown"
+}
+
+// field is the value of the first "key<separator>value" line of a file.
+func (r root) field(file, key, separator string) string {
+	f, err := os.Open(filepath.Join(string(r), file))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20) // the flags of a CPU make long lines
+	for lines.Scan() {
+		k, v, found := strings.Cut(lines.Text(), separator)
+		if found && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+func (r root) cpuModel() string {
+	if model := r.field("proc/cpuinfo", "model name", ":"); model != "" {
+		return model
+	}
+	// arm64 has numbers only; the board's name says more.
+	if model := r.line("proc/device-tree/model"); model != "" {
+		return model
+	}
+	if part := r.field("proc/cpuinfo", "CPU part", ":"); part != "" {
+		return "implementer " + r.field("proc/cpuinfo", "CPU implementer", ":") + " part " + part
+	}
+	return "unknown"
+}
+
+// governor is the scaling governor of the CPUs: "none" without cpufreq, several
+// names where they differ.
+func (r root) governor(cpus []int) string {
+	var names []string
+	for _, cpu := range cpus {
+		name := r.line("sys/devices/system/cpu/cpu" + strconv.Itoa(cpu) + "/cpufreq/scaling_governor")
+		if name == "" {
+			name = "none"
+		}
+		if !strings.Contains(","+strings.Join(names, ",")+",", ","+name+",") {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+func (r root) numaNodes() int {
+	// A list of nodes is written as a list of CPUs is.
+	nodes, err := ParseCPUs(r.line("sys/devices/system/node/online"))
+	if err != nil || len(nodes) == 0 {
+		return 1
+	}
+	return len(nodes)
+}
+
+func (r root) load1() (float64, error) {
+	first, _, _ := strings.Cut(r.line("proc/loadavg"), " ")
+	load, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		return 0, fmt.Errorf("/proc/loadavg: %w", err)
+	}
+	return load, nil
+}
+
+// virtual names the hypervisor; empty on bare metal.
+func (r root) virtual() string {
+	if kind := r.line("sys/hypervisor/type"); kind != "" {
+		return kind // Xen
+	}
+	flags := " " + r.field("proc/cpuinfo", "flags", ":") + " "
+	onARM := r.line("proc/device-tree/hypervisor/compatible")
+	if !strings.Contains(flags, " hypervisor ") && onARM == "" {
+		return ""
+	}
+	for _, name := range []string{
+		r.line("sys/class/dmi/id/product_name"), r.line("sys/class/dmi/id/sys_vendor"), onARM,
+		strings.TrimSuffix(r.line("sys/devices/system/clocksource/clocksource0/current_clocksource"), "-clock"),
+	} {
+		if name != "" && name != "tsc" {
+			return name
+		}
+	}
+	return "unknown hypervisor"
+}
+
+func cgroupMode() (string, error) {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return "v2", nil
+	}
+	hs, err := hierarchies()
+	if err != nil {
+		return "", err
+	}
+	mode := "v1"
+	for _, h := range hs {
+		if h.v2 {
+			mode = "hybrid"
+		}
+	}
+	return mode, nil
+}
