@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/runtime"
+	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/transport"
+)
+
+// Live is a chain on this host: its sandboxes exist and its links are plumbed.
+type Live struct {
+	Chain *chain.Chain
+	State State
+
+	node    *Node
+	dir     string
+	lock    *os.File // nil for a chain that was only read
+	journal *journal // nil once committed
+}
+
+// ExistsError says that a chain of that name is up, or being worked on.
+type ExistsError struct {
+	Chain string
+	Text  string
+}
+
+func (e *ExistsError) Error() string { return fmt.Sprintf("chain %s %s", e.Chain, e.Text) }
+
+// Create makes the sandboxes and the links of a planned chain. Nothing is
+// started. Until Commit, the chain goes with this process: whatever becomes of
+// it, `dray gc` removes the rest. source is the chain file's text. On an error
+// everything has been removed again.
+func (n *Node) Create(ctx context.Context, command string, c *chain.Chain, source []byte, p *plan.Plan) (*Live, error) {
+	l, err := n.claim(ctx, command, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.create(ctx, source, p); err != nil {
+		return nil, errors.Join(err, l.Remove(context.WithoutCancel(ctx)))
+	}
+	return l, nil
+}
+
+// claim makes the chain's directory, lock and journal, after it has removed
+// what an earlier owner of that name left.
+func (n *Node) claim(ctx context.Context, command string, c *chain.Chain) (*Live, error) {
+	self, err := host.Identify(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	l := &Live{Chain: c, node: n, dir: n.dir(c.Name)}
+	err = n.withRootLock(func() error {
+		if err := n.clearLeftover(ctx, c.Name); err != nil {
+			return err
+		}
+		if err := os.Mkdir(l.dir, 0o711); err != nil {
+			return err
+		}
+		if l.lock, err = lock(filepath.Join(l.dir, fileLock), false); err != nil {
+			return err
+		}
+		l.journal, err = createJournal(filepath.Join(l.dir, fileJournal), owner{Process: self, Command: command, Since: time.Now()})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// clearLeftover removes what is left of a chain, unless it is up or in use.
+func (n *Node) clearLeftover(ctx context.Context, name string) error {
+	found, err := n.inspect(name)
+	if err != nil || found.Condition == Absent {
+		return err
+	}
+	switch found.Condition {
+	case Busy:
+		return &ExistsError{name, "is in use by another dray (" + found.Detail + "); wait for it, or stop it"}
+	case Up:
+		return &ExistsError{name, "is already up; run `dray down " + name + "` first"}
+	}
+	return n.removeLeftover(ctx, name)
+}
+
+func (l *Live) create(ctx context.Context, source []byte, p *plan.Plan) error {
+	n, c := l.node, l.Chain
+	boot, err := host.BootID()
+	if err != nil {
+		return err
+	}
+	l.State = State{
+		Created: time.Now(), Boot: boot, Plan: p,
+		Sandboxes: map[string]*runtime.Sandbox{},
+		Reports:   map[string]*transport.Report{},
+	}
+	cgroup := n.cgroupOf(c.Name)
+	runner := n.runner(l.journal)
+	if err := runner.Run(ctx, []step.Step{{
+		Name:  "chain " + c.Name + ": control group",
+		Makes: []step.Resource{host.CgroupResource(cgroup)},
+		Do:    func(context.Context) error { return cgroup.Create(host.Limits{}) },
+	}}); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(l.dir, fileChain), source, 0o600); err != nil {
+		return err
+	}
+	for _, f := range c.Functions {
+		if err := l.createSandbox(ctx, runner, f); err != nil {
+			return fmt.Errorf("function %s: %w", f.Name, err)
+		}
+	}
+	for _, pl := range p.Links {
+		if err := l.createLink(ctx, runner, pl); err != nil {
+			return fmt.Errorf("link %s: %w", pl.Name, err)
+		}
+	}
+	return writeJSON(filepath.Join(l.dir, fileState), l.State)
+}
+
+func (l *Live) createSandbox(ctx context.Context, runner *step.Runner, f chain.Function) error {
+	rt, err := l.node.runtime(f.Runtime)
+	if err != nil {
+		return err
+	}
+	spec := l.node.spec(l.Chain, l.State.Plan, f)
+	if err := os.MkdirAll(spec.Dir, 0o711); err != nil {
+		return err
+	}
+	build, err := rt.Sandbox(spec)
+	if err != nil {
+		return err
+	}
+	if err := runner.Run(ctx, build.Steps); err != nil {
+		return err
+	}
+	l.State.Sandboxes[f.Name] = build.Sandbox
+	return nil
+}
+
+func (l *Live) createLink(ctx context.Context, runner *step.Runner, pl plan.Link) error {
+	driver, err := l.node.driver(pl.Transport)
+	if err != nil {
+		return err
+	}
+	spec, err := l.linkSpec(pl)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(spec.Dir, 0o711); err != nil {
+		return err
+	}
+	build, err := driver.Build(spec)
+	if err != nil {
+		return err
+	}
+	cgroup := step.Step{
+		Name:  "link " + pl.Name + ": control group",
+		Makes: []step.Resource{host.CgroupResource(spec.Cgroup)},
+		Do:    func(context.Context) error { return spec.Cgroup.Create(host.Limits{}) },
+	}
+	if err := runner.Run(ctx, append([]step.Step{cgroup}, build.Steps...)); err != nil {
+		return err
+	}
+	l.State.Reports[pl.Name] = build.Report
+	return nil
+}
+
+func (l *Live) linkSpec(pl plan.Link) (transport.Spec, error) {
+	spec := transport.Spec{
+		Chain:  l.Chain.Name,
+		Link:   pl.Name,
+		Dir:    filepath.Join(l.dir, "link", pl.Name),
+		Cgroup: l.node.cgroupOf(l.Chain.Name).Child("link-" + pl.Name),
+		MTU:    pl.MTU,
+		Shape:  pl.Shape,
+	}
+	for _, e := range pl.Ends {
+		if e.Uplink != "" {
+			spec.Ends = append(spec.Ends, transport.End{Netns: host.HostNetns, Name: e.Uplink, Uplink: true})
+			continue
+		}
+		sandbox := l.State.Sandboxes[e.Function]
+		if sandbox == nil {
+			return spec, fmt.Errorf("function %s has no sandbox", e.Function)
+		}
+		spec.Ends = append(spec.Ends, transport.End{
+			Netns: sandbox.Netns, Name: e.Port, MAC: e.MAC.HardwareAddr(), IP: e.IP, Queues: e.Queues,
+		})
+	}
+	return spec, nil
+}
+
+// Commit makes the chain stay after this process.
+func (l *Live) Commit() error {
+	if err := l.journal.commit(); err != nil {
+		return err
+	}
+	return l.Release()
+}
+
+// Release lets other commands work on the chain.
+func (l *Live) Release() error {
+	var errs []error
+	if l.journal != nil {
+		errs = append(errs, l.journal.close())
+		l.journal = nil
+	}
+	if l.lock != nil {
+		errs = append(errs, l.lock.Close())
+		l.lock = nil
+	}
+	return errors.Join(errs...)
+}
+
+// Remove removes everything that the chain made, and the chain's directory
+// last. The caller holds the chain's lock.
+func (l *Live) Remove(ctx context.Context) error {
+	err := l.node.removeLeftover(ctx, l.Chain.Name)
+	return errors.Join(err, l.Release())
+}

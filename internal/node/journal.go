@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/step"
+)
+
+// maxJournal bounds what is read back: a chain of a thousand links needs a
+// tenth of it.
+const maxJournal = 64 << 20
+
+// entry is one line of a journal. Exactly one field is set.
+type entry struct {
+	Owner  *owner          `json:"owner,omitempty"`
+	Make   []step.Resource `json:"make,omitempty"`
+	Commit bool            `json:"commit,omitempty"`
+}
+
+// owner is the process that makes the chain.
+type owner struct {
+	Process host.ProcessID `json:"process"`
+	Command string         `json:"command"` // "up", "run"
+	Since   time.Time      `json:"since"`
+}
+
+// journal is the append-only list of what a chain has made or may have made.
+type journal struct {
+	file *os.File
+}
+
+// contents is a journal read back.
+type contents struct {
+	Owner     *owner
+	Resources []step.Resource // in the order of their making
+	Committed bool
+}
+
+func createJournal(path string, o owner) (*journal, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	j := &journal{file: f}
+	if err := j.write(entry{Owner: &o}); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return j, nil
+}
+
+// Append makes resources durable; it implements step.Journal.
+func (j *journal) Append(r ...step.Resource) error {
+	if len(r) == 0 {
+		return nil
+	}
+	return j.write(entry{Make: r})
+}
+
+// commit says that the chain is complete and is to stay.
+func (j *journal) commit() error { return j.write(entry{Commit: true}) }
+
+func (j *journal) write(e entry) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	return j.file.Sync()
+}
+
+func (j *journal) close() error { return j.file.Close() }
+
+// readJournal reads a journal. A last line without its newline was cut off
+// while it was written, before what it declares was made: it is left out.
+func readJournal(path string) (contents, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return contents{}, err
+	}
+	defer f.Close()
+	return parseJournal(io.LimitReader(f, maxJournal))
+}
+
+func parseJournal(r io.Reader) (contents, error) {
+	var c contents
+	br := bufio.NewReader(r)
+	for n := 1; ; n++ {
+		line, err := br.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return c, nil
+		}
+		if err != nil {
+			return c, err
+		}
+		var e entry
+		dec := json.NewDecoder(bytes.NewReader(line))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&e); err != nil {
+			return c, fmt.Errorf("journal line %d is malformed: %w", n, err)
+		}
+		if e.Owner != nil {
+			c.Owner = e.Owner
+		}
+		c.Resources = append(c.Resources, e.Make...)
+		c.Committed = c.Committed || e.Commit
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package node owns what Drayage makes on one host: it brings chains up and
+// down, supervises their functions, and cleans up after whoever died.
+//
+// Everything of a chain is in <state>/<chain>/ and in the cgroup /dray/<chain>.
+// What a chain makes is journaled first; only a committed chain outlives the
+// process that made it.
+package node
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/runtime"
+	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/transport"
+)
+
+// DefaultStateDir is where chains live unless DRAY_STATE says otherwise.
+const DefaultStateDir = "/run/dray"
+
+// Node is one host's chains.
+type Node struct {
+	StateDir   string
+	Transports []transport.Driver
+	Runtimes   []runtime.Runtime
+	// Progress is told of each step; it may be nil.
+	Progress func(text string)
+	// Fault injects failures in tests; nil in production.
+	Fault func(step.Step, step.Phase) error
+}
+
+// StateDir is the state directory that the environment asks for.
+func StateDir() string {
+	if dir := os.Getenv("DRAY_STATE"); dir != "" {
+		return filepath.Clean(dir)
+	}
+	return DefaultStateDir
+}
+
+func (n *Node) dir(chainName string) string { return filepath.Join(n.StateDir, chainName) }
+
+// cgroupOf is the root of a chain's cgroup tree. Chains of another state
+// directory than the default get a tree of their own.
+func (n *Node) cgroupOf(chainName string) host.Cgroup {
+	root := "/dray"
+	if n.StateDir != DefaultStateDir {
+		root += "-" + filepath.Base(n.StateDir) + "-" + shortHash(n.StateDir)
+	}
+	return host.Cgroup{Path: root}.Child(chainName)
+}
+
+func (n *Node) driver(name string) (transport.Driver, error) {
+	for _, d := range n.Transports {
+		if d.Name() == name {
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("no transport %q in this build", name)
+}
+
+func (n *Node) runtime(name chain.RuntimeName) (runtime.Runtime, error) {
+	for _, r := range n.Runtimes {
+		if r.Name() == name {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("no runtime %q in this build", name)
+}
+
+func (n *Node) runner(j step.Journal) *step.Runner {
+	removers := host.Removers()
+	for _, r := range n.Runtimes {
+		maps.Copy(removers, r.Removers())
+	}
+	progress := func(s step.Step) {
+		if n.Progress != nil {
+			n.Progress(s.Name)
+		}
+	}
+	return &step.Runner{Journal: j, Removers: removers, Progress: progress, Fault: n.Fault}
+}
+
+// spec is a function as its runtime is to run it.
+func (n *Node) spec(c *chain.Chain, p *plan.Plan, f chain.Function) runtime.Spec {
+	s := runtime.Spec{
+		Chain:    c.Name,
+		Function: f,
+		Dir:      filepath.Join(n.dir(c.Name), "fn", f.Name),
+		Cgroup:   n.cgroupOf(c.Name).Child("fn-" + f.Name),
+	}
+	if placed := p.Function(f.Name); placed != nil {
+		s.CPUs = placed.CPUs
+	}
+	return s
+}
+
+// removeAll removes a chain's resources: first every process, so that nothing
+// is used while it goes, then the rest in reverse order of making.
+func (n *Node) removeAll(ctx context.Context, chainName string, made []step.Resource) error {
+	r := n.runner(nil)
+	cgroup := host.CgroupResource(n.cgroupOf(chainName))
+	if err := r.Remove(ctx, []step.Resource{cgroup}); err != nil {
+		return err
+	}
+	return r.Remove(ctx, made)
+}

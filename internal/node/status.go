@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/runtime"
+)
+
+func pid() int { return os.Getpid() }
+
+// LogFile is where a function's output goes.
+func (l *Live) LogFile(function string) string {
+	return filepath.Join(l.dir, "log", function+".log")
+}
+
+// SupervisorLog is where the detached supervisor writes its own errors.
+func (l *Live) SupervisorLog() string { return filepath.Join(l.dir, "log", "supervisor.log") }
+
+func sortedStatus(functions map[string]FunctionStatus) []FunctionStatus {
+	var list []FunctionStatus
+	for _, st := range functions {
+		list = append(list, st)
+	}
+	slices.SortFunc(list, func(a, b FunctionStatus) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Status reads what the chain's supervisor last published, functions in order
+// of name, and whether the supervisor still runs. A chain whose functions were
+// never started has no functions here.
+func (l *Live) Status() (functions []FunctionStatus, supervised bool, err error) {
+	var s Status
+	err = readJSON(filepath.Join(l.dir, fileStatus), &s)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return sortedStatus(s.Functions), s.Supervisor.Alive(), nil
+}
+
+// StartSupervisor starts `program supervise CHAIN` detached from this process,
+// in the chain's own cgroup, and waits until the commands have settled.
+func (l *Live) StartSupervisor(ctx context.Context, program string, settle time.Duration) error {
+	leaf := l.node.cgroupOf(l.Chain.Name).Child(supervisorGroup)
+	if err := leaf.Create(host.Limits{}); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(l.SupervisorLog()), 0o700); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(l.SupervisorLog(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(program, "supervise", l.Chain.Name)
+	cmd.Env = append(os.Environ(), "DRAY_STATE="+l.node.StateDir)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := (host.Place{Cgroup: leaf}).Start(cmd); err != nil {
+		return fmt.Errorf("start supervisor: %w", err)
+	}
+	died := make(chan error, 1)
+	go func() { died <- cmd.Wait() }()
+	return l.awaitSettled(ctx, died, settle)
+}
+
+// awaitSettled polls the published status, which another process writes.
+func (l *Live) awaitSettled(ctx context.Context, died <-chan error, settle time.Duration) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-died:
+			return fmt.Errorf("supervisor ended (%v): %s", err, tail(l.SupervisorLog(), 5))
+		case <-tick.C:
+		}
+		functions, supervised, err := l.Status()
+		if err != nil {
+			return err
+		}
+		if !supervised {
+			continue // it has not published yet
+		}
+		byName := map[string]FunctionStatus{}
+		for _, st := range functions {
+			byName[st.Name] = st
+		}
+		if wait, err := settling(byName, settle); wait <= 0 {
+			return err
+		}
+	}
+}
+
+// tail is the last lines of a small file.
+func tail(path string, lines int) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// LogTail is the last lines that a function has written.
+func (l *Live) LogTail(function string, lines int) string { return tail(l.LogFile(function), lines) }
+
+// Exec runs a program inside a function and returns its exit status.
+func (l *Live) Exec(ctx context.Context, function string, argv []string, stdio runtime.Stdio) (int, error) {
+	f, err := l.function(function)
+	if err != nil {
+		return 0, err
+	}
+	rt, err := l.node.runtime(f.Runtime)
+	if err != nil {
+		return 0, err
+	}
+	return rt.Exec(ctx, l.node.spec(l.Chain, l.State.Plan, *f), argv, stdio)
+}
+
+func (l *Live) function(name string) (*chain.Function, error) {
+	if f := l.Chain.Function(name); f != nil {
+		return f, nil
+	}
+	var names []string
+	for _, f := range l.Chain.Functions {
+		names = append(names, f.Name)
+	}
+	return nil, fmt.Errorf("chain %s has no function %q; it has %s", l.Chain.Name, name, strings.Join(names, ", "))
+}
+
+// PinnedCPUs is which CPUs the chains of this node hold, by chain.
+func (n *Node) PinnedCPUs() (map[string][]int, error) {
+	list, err := n.List()
+	if err != nil {
+		return nil, err
+	}
+	pinned := map[string][]int{}
+	for _, found := range list {
+		if found.Condition != Up && found.Condition != Busy {
+			continue
+		}
+		var s State
+		if err := readJSON(filepath.Join(n.dir(found.Chain), fileState), &s); err != nil || s.Plan == nil {
+			continue // still being made
+		}
+		for _, f := range s.Plan.Functions {
+			pinned[found.Chain] = append(pinned[found.Chain], f.CPUs...)
+		}
+	}
+	return pinned, nil
+}

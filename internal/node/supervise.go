@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"gopkg.in/natefinch/lumberjack.v2"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/runtime"
+)
+
+// Phase is what a function's command is doing.
+type Phase string
+
+const (
+	PhaseNone       Phase = "no command" // only its sandbox exists
+	PhaseExternal   Phase = "external"   // somebody else runs it
+	PhaseStarting   Phase = "starting"
+	PhaseRunning    Phase = "running"
+	PhaseRestarting Phase = "restarting" // ended, waiting to be started again
+	PhaseExited     Phase = "exited"     // ended with status 0
+	PhaseFailed     Phase = "failed"     // ended otherwise, or could not be started
+)
+
+// FunctionStatus is one function as its supervisor sees it.
+type FunctionStatus struct {
+	Name     string         `json:"name"`
+	Phase    Phase          `json:"phase"`
+	Process  host.ProcessID `json:"process"`
+	Since    time.Time      `json:"since"`
+	Restarts int            `json:"restarts"`
+	Exit     int            `json:"exit"` // of the last instance that ended
+	Error    string         `json:"error,omitempty"`
+}
+
+// Status is what a supervisor publishes of its chain.
+type Status struct {
+	Supervisor host.ProcessID            `json:"supervisor"`
+	Functions  map[string]FunctionStatus `json:"functions"`
+}
+
+const (
+	stopGrace       = 3 * time.Second        // between SIGTERM and SIGKILL
+	firstBackoff    = 100 * time.Millisecond // before the first restart; doubles
+	longestBackoff  = 10 * time.Second
+	healthyAfter    = 10 * time.Second // a command that ran this long starts over with firstBackoff
+	logMegabytes    = 10               // of one log file; one older file is kept
+	supervisorGroup = "node"           // leaf of the chain's cgroup tree
+)
+
+// Supervisor starts the commands of a chain's functions, restarts them by
+// their policy, and publishes what they do.
+type Supervisor struct {
+	live *Live
+
+	mu     sync.Mutex
+	status Status
+	change chan struct{} // closed and replaced at each change
+}
+
+// Supervise returns a supervisor of the chain's functions; nothing is started.
+func (l *Live) Supervise() (*Supervisor, error) {
+	self, err := host.Identify(pid())
+	if err != nil {
+		return nil, err
+	}
+	s := &Supervisor{live: l, change: make(chan struct{})}
+	s.status = Status{Supervisor: self, Functions: map[string]FunctionStatus{}}
+	for _, f := range l.Chain.Functions {
+		s.status.Functions[f.Name] = FunctionStatus{Name: f.Name, Phase: initialPhase(f), Since: time.Now()}
+	}
+	return s, s.publish()
+}
+
+func initialPhase(f chain.Function) Phase {
+	switch {
+	case f.Runtime == chain.RuntimeExternal:
+		return PhaseExternal
+	case len(f.Command) == 0:
+		return PhaseNone
+	}
+	return PhaseStarting
+}
+
+// Run supervises until ctx ends; then it stops every function.
+func (s *Supervisor) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, f := range s.live.Chain.Functions {
+		if initialPhase(f) != PhaseStarting {
+			continue
+		}
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			s.function(ctx, f)
+		}()
+	}
+	wg.Wait()
+	<-ctx.Done()
+}
+
+// function keeps one function running by its policy.
+func (s *Supervisor) function(ctx context.Context, f chain.Function) {
+	log := &lumberjack.Logger{Filename: s.live.LogFile(f.Name), MaxSize: logMegabytes, MaxBackups: 1}
+	defer log.Close()
+	backoff := firstBackoff
+	for restarts := 0; ; restarts++ {
+		started := time.Now()
+		code, err := s.once(ctx, f, restarts, runtime.Output{Stdout: log, Stderr: log})
+		if ctx.Err() != nil {
+			return
+		}
+		phase := outcome(f.Restart, code, err)
+		s.set(f.Name, func(st *FunctionStatus) {
+			st.Phase, st.Exit, st.Error, st.Process = phase, code, text(err), host.ProcessID{}
+		})
+		if phase != PhaseRestarting {
+			return
+		}
+		if time.Since(started) > healthyAfter {
+			backoff = firstBackoff
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(backoff):
+		}
+		backoff = min(2*backoff, longestBackoff)
+	}
+}
+
+// once runs the function's command until it ends.
+func (s *Supervisor) once(ctx context.Context, f chain.Function, restarts int, out runtime.Output) (int, error) {
+	l := s.live
+	rt, err := l.node.runtime(f.Runtime)
+	if err != nil {
+		return 0, err
+	}
+	instance, err := rt.Start(ctx, l.node.spec(l.Chain, l.State.Plan, f), out)
+	if err != nil {
+		return 0, err
+	}
+	s.set(f.Name, func(st *FunctionStatus) {
+		st.Phase, st.Process, st.Restarts = PhaseRunning, instance.ID(), restarts
+	})
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+			defer cancel()
+			_ = instance.Stop(grace) // Wait below reports how it ended
+		}
+	}()
+	return instance.Wait()
+}
+
+// outcome is what follows when a command ended, or could not be started.
+func outcome(policy chain.Restart, code int, err error) Phase {
+	failed := code != 0 || err != nil
+	switch {
+	case policy == chain.RestartAlways, policy == chain.RestartOnFailure && failed:
+		return PhaseRestarting
+	case failed:
+		return PhaseFailed
+	}
+	return PhaseExited
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func (s *Supervisor) set(name string, edit func(*FunctionStatus)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.status.Functions[name]
+	st.Since = time.Now()
+	edit(&st)
+	s.status.Functions[name] = st
+	close(s.change)
+	s.change = make(chan struct{})
+	// The file is for other commands; this process goes by s.status.
+	_ = writeJSON(filepath.Join(s.live.dir, fileStatus), s.status)
+}
+
+func (s *Supervisor) publish() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return writeJSON(filepath.Join(s.live.dir, fileStatus), s.status)
+}
+
+// Settled waits until every command has been started and has then run for
+// settle, or has ended. It returns the functions that failed, as an error.
+func (s *Supervisor) Settled(ctx context.Context, settle time.Duration) error {
+	for {
+		s.mu.Lock()
+		wait, err := settling(s.status.Functions, settle)
+		change := s.change
+		s.mu.Unlock()
+		if wait <= 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-change:
+		case <-time.After(wait):
+		}
+	}
+}
+
+// settling is how long it takes at least until all functions have settled, and
+// which have failed.
+func settling(functions map[string]FunctionStatus, settle time.Duration) (wait time.Duration, failed error) {
+	for _, st := range sortedStatus(functions) {
+		switch st.Phase {
+		case PhaseStarting:
+			wait = max(wait, time.Second)
+		case PhaseRunning:
+			wait = max(wait, settle-time.Since(st.Since))
+		case PhaseFailed, PhaseRestarting:
+			failed = errors.Join(failed, st.failure())
+		}
+	}
+	return wait, failed
+}
+
+func (st FunctionStatus) failure() error {
+	if st.Error != "" {
+		return fmt.Errorf("function %s could not be started: %s", st.Name, st.Error)
+	}
+	return fmt.Errorf("function %s ended with status %d", st.Name, st.Exit)
+}
