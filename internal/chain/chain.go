@@ -203,11 +203,11 @@ type Requires struct {
 // Qdisc is a queueing discipline and its parameters, in tc's own terms.
 type Qdisc struct {
 	Kind    string   `json:"qdisc"`             // pfifo, bfifo, tbf, htb, hfsc, sfq, codel, fq_codel, netem
-	Rate    Bitrate  `json:"rate,omitempty"`    // tbf, htb, hfsc
+	Rate    Bitrate  `json:"rate,omitempty"`    // tbf, htb, hfsc, netem
 	Ceil    Bitrate  `json:"ceil,omitempty"`    // htb
 	Burst   Bytes    `json:"burst,omitempty"`   // tbf, htb
-	Latency Duration `json:"latency,omitempty"` // tbf: the longest a packet may queue
-	Limit   int      `json:"limit,omitempty"`   // pfifo, sfq, codel, fq_codel: packets; bfifo: bytes
+	Latency Duration `json:"latency,omitempty"` // tbf: the longest a packet may queue; netem: the delay added
+	Limit   int      `json:"limit,omitempty"`   // pfifo, sfq, codel, fq_codel, netem: packets; bfifo: bytes
 
 	Pos      Position            `json:"-"`
 	FieldPos map[string]Position `json:"-"` // by field name, of the fields that the file gives

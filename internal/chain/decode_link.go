@@ -46,7 +46,7 @@ var requiresFields = []field[Requires]{
 		r.MinBitrate, _ = positive(d, n, "min_bitrate", ParseBitrate)
 	}},
 	{"max_bitrate", false, func(d *decoder, n *yaml.Node, r *Requires) {
-		r.MaxBitrate, _ = positive(d, n, "max_bitrate", ParseBitrate)
+		r.MaxBitrate = d.shapedRate(n, "max_bitrate")
 	}},
 	{"packet_rate", false, func(d *decoder, n *yaml.Node, r *Requires) {
 		r.PacketRate, _ = positive(d, n, "packet_rate", ParsePacketRate)

@@ -11,7 +11,7 @@ import (
 )
 
 // qdiscKinds are the disciplines that a chain file may ask for, with the
-// parameters that each has; a required one is marked.
+// parameters that each has and needs..
 var qdiscKinds = []struct {
 	kind       string
 	parameters []string
@@ -25,15 +25,15 @@ var qdiscKinds = []struct {
 	{"sfq", []string{"limit"}, nil},
 	{"codel", []string{"limit"}, nil},
 	{"fq_codel", []string{"limit"}, nil},
-	{"netem", []string{"limit"}, nil},
+	{"netem", []string{"rate", "latency", "limit"}, nil},
 }
 
 var qdiscFields = []field[Qdisc]{
 	{"qdisc", true, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Kind, _ = choice(d, n, "qdisc", qdiscNames()) }},
-	{"rate", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Rate, _ = positive(d, n, "rate", ParseBitrate) }},
-	{"ceil", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Ceil, _ = positive(d, n, "ceil", ParseBitrate) }},
+	{"rate", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Rate = d.shapedRate(n, "rate") }},
+	{"ceil", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Ceil = d.shapedRate(n, "ceil") }},
 	{"burst", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Burst = d.burst(n) }},
-	{"latency", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Latency, _ = positive(d, n, "latency", ParseDuration) }},
+	{"latency", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Latency = d.queueing(n) }},
 	{"limit", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Limit, _ = d.integer(n, "limit", 1, math.MaxInt32) }},
 }
 
@@ -81,6 +81,24 @@ func (d *decoder) checkShaping(q *Qdisc, limit Bitrate) {
 	case q.Ceil > limit:
 		d.failAt(q.FieldPos["ceil"], "lower ceil, or raise max_bitrate", "the qdisc's ceil %s is above max_bitrate %s", q.Ceil, limit)
 	}
+}
+
+// shapedRate is a rate that the kernel can enforce: it counts whole bytes.
+func (d *decoder) shapedRate(n *yaml.Node, what string) Bitrate {
+	v, ok := positive(d, n, what, ParseBitrate)
+	if ok && v < 8 {
+		d.fail(n, "write 8bps or more", "%s cannot be %s, which is less than a byte per second", what, v)
+	}
+	return v
+}
+
+// queueing is a time in the unit of tc(8).
+func (d *decoder) queueing(n *yaml.Node) Duration {
+	v, ok := positive(d, n, "latency", ParseDuration)
+	if ok && v%1000 != 0 {
+		d.fail(n, "write whole microseconds", "the latency of a qdisc cannot be %s", v)
+	}
+	return v
 }
 
 // burst is a size that fits the kernel's 32-bit field.

@@ -21,27 +21,16 @@ const (
 	defaultMTU = 1500
 )
 
-// transportMTU is the largest MTU, in bytes, that each transport can carry, by
-// the name that a chain file uses. An uplink may carry less; that is the
-// planner's to find.
+// transportMTU is the largest MTU, in bytes, of the transports that carry less
+// than any packet, by the name that a chain file uses. What an uplink or a
+// driver carries besides is the planner's to find.
 var transportMTU = map[string]int{
-	TransportAuto: maxMTU,
-	"loopback":    maxMTU,
-	"veth":        maxMTU,
-	"bridge":      maxMTU,
-	"macvlan":     maxMTU,
-	"afpacket":    maxMTU,
-	"ovs":         maxMTU,
-	"shm":         maxMTU,
-	"memif":       9000, // VPP's and DPDK's default buffer chain
-	"vhost-user":  maxMTU,
-	"ovs-dpdk":    9702, // NETDEV_DPDK_MAX_PKT_LEN 9728 less Ethernet header and FCS, rounded as OVS does
-	"vxlan":       65485,
+	"ovs-dpdk": 9702,                       // NETDEV_DPDK_MAX_PKT_LEN (9728) less Ethernet header, FCS and two VLAN tags
+	"vxlan":    maxMTU - (20 + 8 + 8 + 14), // outer IPv4, UDP, VXLAN and the inner Ethernet header (RFC 7348)
 }
 
-// transports are the names of transportMTU, in the order in which the
-// documentation lists them.
+// transports are the names that a link may give.
 var transports = []string{
-	TransportAuto, "loopback", "veth", "bridge", "macvlan", "afpacket", "ovs",
+	TransportAuto, "loopback", "veth", "bridge", "macvlan", "af-packet", "ovs",
 	"shm", "memif", "vhost-user", "ovs-dpdk", "vxlan",
 }
