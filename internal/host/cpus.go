@@ -44,13 +44,13 @@ func ParseCPUs(s string) ([]int, error) {
 		if !isRange {
 			hi = lo
 		}
-		first, err1 := strconv.Atoi(lo)
-		last, err2 := strconv.Atoi(hi)
-		if err1 != nil || err2 != nil || first < 0 || last < first || last > maxCPU {
+		first, err1 := strconv.ParseUint(lo, 10, 32)
+		last, err2 := strconv.ParseUint(hi, 10, 32)
+		if err1 != nil || err2 != nil || last < first || last > maxCPU {
 			return nil, fmt.Errorf("%q is not a CPU list such as 0-2,5", s)
 		}
 		for cpu := first; cpu <= last; cpu++ {
-			cpus = append(cpus, cpu)
+			cpus = append(cpus, int(cpu))
 		}
 	}
 	slices.Sort(cpus)

@@ -195,8 +195,13 @@ func removeLink(r step.Resource) error {
 	if !strings.EqualFold(l.Attrs().HardwareAddr.String(), r.MAC) {
 		return nil
 	}
-	if err := nl.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) {
-		return err
+	return ignoreGone(nl.LinkDel(l))
+}
+
+// ignoreGone drops the error that says that the interface went meanwhile.
+func ignoreGone(err error) error {
+	if errors.Is(err, unix.ENODEV) {
+		return nil
 	}
-	return nil
+	return err
 }

@@ -82,8 +82,12 @@ type Runner struct {
 func (r *Runner) Run(ctx context.Context, steps []Step) error {
 	var made []Resource
 	for _, s := range steps {
-		made = append(made, s.Makes...)
-		if err := r.runOne(ctx, s); err != nil {
+		err := ctx.Err()
+		if err == nil {
+			made = append(made, s.Makes...)
+			err = r.runOne(ctx, s)
+		}
+		if err != nil {
 			err = fmt.Errorf("%s: %w", s.Name, err)
 			// Removal must go on after a cancelled context.
 			return errors.Join(err, r.Remove(context.WithoutCancel(ctx), made))
@@ -93,9 +97,6 @@ func (r *Runner) Run(ctx context.Context, steps []Step) error {
 }
 
 func (r *Runner) runOne(ctx context.Context, s Step) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	if r.Progress != nil {
 		r.Progress(s)
 	}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/drayage/dray/internal/testenv"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func TestVeth(t *testing.T) {
+	testenv.Root(t)
+	a := Iface{Netns: testNetns(t), Name: "f1u", MAC: mac(t, "02:00:00:00:00:0a"), MTU: 9000}
+	b := Iface{Netns: testNetns(t), Name: "f1u", MAC: mac(t, "02:00:00:00:00:0b"), MTU: 1500}
+	must(t, CreateVeth(a, b))
+	for _, i := range []Iface{a, b} {
+		s, err := i.Netns.ReadLink(i.Name)
+		must(t, err)
+		if s.Kind != "veth" || s.MAC.String() != i.MAC.String() || s.MTU != i.MTU || s.Up {
+			t.Errorf("%s: %+v", i, s)
+		}
+		must(t, i.Netns.SetUp(i.Name))
+	}
+	must(t, a.Netns.AddAddr("f1u", netip.MustParsePrefix("192.0.2.1/24")))
+	must(t, a.Netns.AddAddr("f1u", netip.MustParsePrefix("2001:db8::1/64")))
+	s, err := a.Netns.ReadLink("f1u")
+	must(t, err)
+	if !s.Up || !s.Carrier || !strings.Contains(strings.Join(prefixes(s.Addrs), " "), "192.0.2.1/24 2001:db8::1/64") {
+		t.Errorf("%+v", s)
+	}
+	must(t, a.Netns.SetDown("f1u"))
+	if err := CreateVeth(a, b); err == nil {
+		t.Error("made the pair a second time")
+	}
+}
+
+func prefixes(ps []netip.Prefix) []string {
+	var s []string
+	for _, p := range ps {
+		s = append(s, p.String())
+	}
+	return s
+}
+
+func TestBridgeAndMacvlan(t *testing.T) {
+	testenv.Root(t)
+	ns, inside := testNetns(t), testNetns(t)
+	br := Iface{Netns: ns, Name: "br0", MAC: mac(t, "02:00:00:00:01:00"), MTU: 1500}
+	must(t, CreateBridge(br))
+	p := Iface{Netns: ns, Name: "p0", MAC: mac(t, "02:00:00:00:01:01"), MTU: 1500}
+	q := Iface{Netns: ns, Name: "p1", MAC: mac(t, "02:00:00:00:01:02"), MTU: 1500}
+	must(t, CreateVeth(p, q))
+	must(t, ns.SetMaster("p0", "br0"))
+	if err := ns.SetMaster("p1", "no-such"); err == nil {
+		t.Error("joined a bridge that is not there")
+	}
+	m := Iface{Netns: inside, Name: "n3", MAC: mac(t, "02:00:00:00:01:03"), MTU: 1400}
+	must(t, CreateMacvlan(m, ns, "p1"))
+	s, err := inside.ReadLink("n3")
+	must(t, err)
+	if s.Kind != "macvlan" || s.MAC.String() != m.MAC.String() || s.MTU != 1400 {
+		t.Errorf("%+v", s)
+	}
+	if err := CreateMacvlan(m, ns, "no-such"); err == nil {
+		t.Error("no error without the parent")
+	}
+}
+
+func TestRemoveLink(t *testing.T) {
+	testenv.Root(t)
+	ns := testNetns(t)
+	a := Iface{Netns: ns, Name: "a0", MAC: mac(t, "02:00:00:00:02:01"), MTU: 1500}
+	b := Iface{Netns: ns, Name: "b0", MAC: mac(t, "02:00:00:00:02:02"), MTU: 1500}
+	must(t, CreateVeth(a, b))
+
+	namesake := LinkResource(ns, "a0", mac(t, "02:00:00:00:02:99"))
+	must(t, removeLink(namesake))
+	if there, err := ns.hasLink("a0"); err != nil || !there {
+		t.Fatalf("a namesake with another MAC was removed (%v)", err)
+	}
+	if err := removeLink(LinkResource(ns, "lo", nil)); err == nil {
+		t.Error("accepted a resource without a MAC address")
+	}
+	r := LinkResource(ns, a.Name, a.MAC)
+	must(t, removeLink(r))
+	for _, name := range []string{"a0", "b0"} {
+		if there, err := ns.hasLink(name); err != nil || there {
+			t.Errorf("%s is still there (%v)", name, err)
+		}
+	}
+	must(t, removeLink(r)) // again
+	must(t, removeNamespace(ns.Path))
+	must(t, removeLink(r)) // and without its namespace
+}
+
+// TestLinkGoneMeanwhile: the peer's removal takes the interface away between
+// the look-up and the removal.
+func TestLinkGoneMeanwhile(t *testing.T) {
+	testenv.Root(t)
+	ns := testNetns(t)
+	must(t, CreateVeth(Iface{Netns: ns, Name: "a0", MTU: 1500}, Iface{Netns: ns, Name: "b0", MTU: 1500}))
+	must(t, ns.withLink("a0", func(nl *netlink.Handle, l netlink.Link) error {
+		must(t, nl.LinkDel(l))
+		if err := ignoreGone(nl.LinkDel(l)); err != nil {
+			t.Errorf("removal of an interface that has gone: %v", err)
+		}
+		return nil
+	}))
+}
