@@ -28,10 +28,13 @@ type Runtime interface {
 	// cgroup. Nothing has happened yet when it returns.
 	Sandbox(spec Spec) (*SandboxBuild, error)
 	// Start runs the function's command in its sandbox and returns once it
-	// has been started. It may be called again after the instance ended.
+	// has been started. It may be called again after the instance ended. ctx
+	// bounds the starting only. ErrNothingToStart: the function has no command
+	// or somebody else runs it; a *CommandError: its command cannot be run.
 	Start(ctx context.Context, spec Spec, out Output) (Instance, error)
-	// Exec runs another program inside the running function and returns its
-	// exit status.
+	// Exec runs another program as the function's command runs (namespaces,
+	// limits, privileges) and returns its exit status, 128+n for signal n. It
+	// needs the sandbox, not a running command. When ctx ends the program is killed.
 	Exec(ctx context.Context, spec Spec, argv []string, stdio Stdio) (int, error)
 	// Removers removes the kinds of resource that only this runtime makes.
 	Removers() step.Removers

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package child supervises the host process that stands for a running command:
+// the command itself, or the engine's process that waits for it.
+package child
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// Child is a process that was started and is being waited for.
+type Child struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+	code int
+	err  error
+}
+
+// outputGrace is how long the output of an ended command may still be held open
+// by a process that escaped its cgroup.
+const outputGrace = 5 * time.Second
+
+// Start starts cmd in place. atExit, which may be nil, is called when the
+// process has ended and before its output is taken as complete: it must end
+// whatever else may hold the output open.
+func Start(place host.Place, cmd *exec.Cmd, atExit func() error) (*Child, error) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	// A terminal's SIGINT is for dray, which then stops functions in order.
+	cmd.SysProcAttr.Setsid = true
+	cmd.WaitDelay = outputGrace
+	feed, err := detachStdin(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if err := place.Start(cmd); err != nil {
+		return nil, err
+	}
+	go feed()
+	c := &Child{cmd: cmd, done: make(chan struct{})}
+	go c.wait(atExit)
+	return c, nil
+}
+
+// detachStdin lets the process end while its input, such as a terminal, has
+// more to come: exec.Cmd would wait for that.
+func detachStdin(cmd *exec.Cmd) (feed func(), err error) {
+	in := cmd.Stdin
+	if _, isFile := in.(*os.File); in == nil || isFile {
+		return func() {}, nil
+	}
+	cmd.Stdin = nil
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		_, _ = io.Copy(pipe, in) // it fails when the process has ended
+		pipe.Close()
+	}, nil
+}
+
+func (c *Child) wait(atExit func() error) {
+	defer close(c.done)
+	// WNOWAIT leaves the zombie, so that its pid cannot be used again before
+	// atExit is through.
+	for {
+		err := unix.Waitid(unix.P_PID, c.PID(), nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if atExit != nil {
+		c.err = atExit()
+	}
+	err := c.cmd.Wait()
+	c.code = ExitStatus(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		c.err = errors.Join(c.err, err)
+	}
+}
+
+// PID is the process's id.
+func (c *Child) PID() int { return c.cmd.Process.Pid }
+
+// Done is closed when the process has been reaped and its output is complete.
+func (c *Child) Done() <-chan struct{} { return c.done }
+
+// Wait returns the exit status, 128+n for signal n.
+func (c *Child) Wait() (int, error) {
+	<-c.done
+	return c.code, c.err
+}
+
+// End waits for the process to end; when ctx ends first it calls kill and waits
+// for the end that this must bring.
+func (c *Child) End(ctx context.Context, kill func() error) error {
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+	}
+	if err := kill(); err != nil {
+		return err
+	}
+	<-c.done
+	return c.err
+}
+
+// KillSession kills the sessions that the processes lead. One that has gone is
+// no error.
+func KillSession(leaders ...int) error {
+	var errs []error
+	for _, pid := range leaders {
+		if pid <= 0 {
+			continue
+		}
+		if err := unix.Kill(-pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ExitStatus is the status as a shell prints it.
+func ExitStatus(ws syscall.WaitStatus) int {
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
+}

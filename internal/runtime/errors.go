@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNothingToStart is returned by Start where Drayage has nothing to start:
+// the function has no command, or its runtime is external.
+var ErrNothingToStart = errors.New("nothing to start")
+
+// CommandError is a command that cannot be run in its function.
+type CommandError struct {
+	Function string
+	Command  string // the program, as the chain file names it
+	Reason   string
+}
+
+func (e *CommandError) Error() string {
+	return fmt.Sprintf("function %s: cannot run %q: %s (the program is looked up inside the function, in the PATH of its env)", e.Function, e.Command, e.Reason)
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runc
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/runtime"
+	"github.com/drayage/dray/internal/runtime/child"
+)
+
+// mainID is the container that runs the function's own command.
+const mainID = "run"
+
+// Start implements runtime.Runtime.
+func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (runtime.Instance, error) {
+	if len(s.Function.Command) == 0 {
+		return nil, fmt.Errorf("function %s: %w", s.Function.Name, runtime.ErrNothingToStart)
+	}
+	b := layout{dir: s.Dir}.bundle(mainID)
+	if err := b.deleteStale(s); err != nil {
+		return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
+	}
+	stdio := runtime.Stdio{Stdout: out.Stdout, Stderr: out.Stderr}
+	c, pid, err := runContainer(ctx, s, b, s.RunCgroup(), s.Function.Command, stdio)
+	if err != nil {
+		return nil, err
+	}
+	id, err := host.Identify(pid)
+	if err != nil { // it has ended already
+		id = host.ProcessID{PID: pid}
+	}
+	return &instance{Child: c, id: id, cgroup: s.RunCgroup()}, nil
+}
+
+// runContainer starts a container in the sandbox. The child is `runc run`,
+// which lives as long as the container and ends with its exit status.
+func runContainer(ctx context.Context, s runtime.Spec, b bundle, cgroup host.Cgroup, argv []string, stdio runtime.Stdio) (*child.Child, int, error) {
+	spec, err := ociSpec(s, argv, cgroup)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := b.writeConfig(spec); err != nil {
+		return nil, 0, fmt.Errorf("function %s: write bundle: %w", s.Function.Name, err)
+	}
+	cmd := b.command("run", "--bundle", b.dir, "--pid-file", b.pidFile(), b.id)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, stdio.Stdout, stdio.Stderr
+	// A container outlives a runc that was killed; its cgroup does not.
+	c, err := child.Start(host.Place{Cgroup: s.EngineCgroup()}, cmd, func() error { return cgroup.Kill(context.Background()) })
+	if err != nil {
+		return nil, 0, fmt.Errorf("function %s: start runc: %w", s.Function.Name, err)
+	}
+	pid, ok, err := b.awaitPID(ctx, c)
+	if err != nil {
+		_ = killTree(c, cgroup)
+		<-c.Done()
+		return nil, 0, fmt.Errorf("function %s: start: %w", s.Function.Name, err)
+	}
+	if !ok {
+		return nil, 0, b.engineError(s.Function.Name, argv[0])
+	}
+	return c, pid, nil
+}
+
+// Exec implements runtime.Runtime. Where the function's command does not run,
+// the program gets a container of its own in the sandbox.
+func (*Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio runtime.Stdio) (int, error) {
+	l := layout{dir: s.Dir}
+	id, err := execID()
+	if err != nil {
+		return 0, err
+	}
+	b := l.bundle(id)
+	defer os.RemoveAll(b.dir)
+	if !running(l.bundle(mainID)) {
+		cgroup := s.Cgroup.Child(id)
+		c, _, err := runContainer(ctx, s, b, cgroup, argv, stdio)
+		if err != nil {
+			return 0, err
+		}
+		if err := c.End(ctx, func() error { return killTree(c, cgroup) }); err != nil {
+			return 0, err
+		}
+		return c.Wait()
+	}
+	return execInside(ctx, s, b, argv, stdio)
+}
+
+// execInside runs the program in the container that runs the function's command.
+func execInside(ctx context.Context, s runtime.Spec, b bundle, argv []string, stdio runtime.Stdio) (int, error) {
+	process, err := ociProcess(s, argv)
+	if err != nil {
+		return 0, err
+	}
+	if err := b.writeConfig(process); err != nil {
+		return 0, fmt.Errorf("function %s: write bundle: %w", s.Function.Name, err)
+	}
+	cmd := b.command("exec", "--process", b.config(), "--pid-file", b.pidFile(), mainID)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, stdio.Stdout, stdio.Stderr
+	c, err := child.Start(host.Place{Cgroup: s.EngineCgroup()}, cmd, nil)
+	if err != nil {
+		return 0, fmt.Errorf("function %s: start runc: %w", s.Function.Name, err)
+	}
+	pid, ok, err := b.awaitPID(ctx, c)
+	if err == nil && !ok {
+		return 0, b.engineError(s.Function.Name, argv[0])
+	}
+	kill := func() error { return child.KillSession(c.PID(), pid) }
+	if err := c.End(ctx, kill); err != nil {
+		return 0, err
+	}
+	return c.Wait()
+}
+
+// running reports whether the container's first process runs.
+func running(b bundle) bool {
+	content, err := os.ReadFile(filepath.Join(b.state, b.id, "state.json"))
+	if err != nil {
+		return false
+	}
+	var state struct {
+		PID   int    `json:"init_process_pid"`
+		Start uint64 `json:"init_process_start"`
+	}
+	if json.Unmarshal(content, &state) != nil {
+		return false
+	}
+	id, err := host.Identify(state.PID)
+	return err == nil && id.Start == state.Start
+}
+
+func execID() (string, error) {
+	b := make([]byte, 6)
+	if _, err := rand.Read(b); err != nil {
+		return "", err
+	}
+	return "exec-" + hex.EncodeToString(b), nil
+}

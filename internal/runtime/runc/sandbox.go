@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runc
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/runtime"
+	"github.com/drayage/dray/internal/step"
+)
+
+// Sandbox implements runtime.Runtime.
+func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
+	source, err := rootSource(s)
+	if err != nil {
+		return nil, err
+	}
+	l := layout{dir: s.Dir}
+	sandbox := &runtime.Sandbox{}
+	named := func(what string) string { return s.Function.Name + ": " + what }
+	steps := []step.Step{
+		{
+			Name:  named("claim user ids"),
+			Makes: []step.Resource{host.DirResource(l.userRange())},
+			Do: func(context.Context) error {
+				_, err := claimUserRange(l, s.Chain+"/"+s.Function.Name)
+				return err
+			},
+		},
+		{
+			Name:  named("create user and network namespace"),
+			Makes: []step.Resource{host.NamespaceResource(l.user()), host.NamespaceResource(l.net().Path)},
+			Do: func(context.Context) error {
+				m, err := readUserRange(l.userRange())
+				if err != nil {
+					return err
+				}
+				sandbox.Netns = l.net()
+				return host.CreateUserNetns(l.user(), l.net().Path, m)
+			},
+		},
+		{
+			Name:  named("bind root file system"),
+			Makes: []step.Resource{host.DirResource(l.root()), host.MountResource(l.root())},
+			Do: func(context.Context) error {
+				if err := makeDir(l.root()); err != nil {
+					return err
+				}
+				return host.BindReadOnly(source, l.root())
+			},
+		},
+	}
+	if len(s.CPUs) > 0 {
+		steps = append(steps, step.Step{
+			Name:  named("copy what the kernel tells of the granted CPUs"),
+			Makes: []step.Resource{host.DirResource(l.cpus())},
+			Do:    func(context.Context) error { return cpuView{dir: l.cpus(), cpus: s.CPUs}.prepare() },
+		})
+	}
+	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: append(steps,
+		step.Step{
+			Name:  named("create runc directories"),
+			Makes: []step.Resource{host.DirResource(l.bundles()), host.DirResource(l.state())},
+			Do: func(context.Context) error {
+				for _, dir := range []string{l.bundles(), l.state()} {
+					if err := os.Mkdir(dir, 0o700); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+		},
+		// Last, hence removed first: removing it kills what runs in the sandbox.
+		step.Step{
+			Name:  named("create cgroup"),
+			Makes: []step.Resource{host.CgroupResource(s.EngineCgroup()), host.CgroupResource(s.Cgroup)},
+			Do: func(context.Context) error {
+				sandbox.Tools = s.ToolsCgroup()
+				return createCgroups(s)
+			},
+		},
+	)}, nil
+}
+
+func createCgroups(s runtime.Spec) error {
+	if err := s.EngineCgroup().Create(host.Limits{}); err != nil {
+		return err
+	}
+	return s.CreateCgroups(s.ToolsCgroup()) // runc makes "run"
+}
+
+// rootSource is the directory that the function sees as its root.
+func rootSource(s runtime.Spec) (string, error) {
+	if s.Function.Rootfs == "" {
+		return "/", nil
+	}
+	for _, dir := range []string{"", "proc", "sys", "dev"} {
+		path := filepath.Join(s.Function.Rootfs, dir)
+		if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+			return "", fmt.Errorf("function %s: rootfs %s: %s is not a directory: a root file system needs (empty) proc, sys and dev", s.Function.Name, s.Function.Rootfs, path)
+		}
+	}
+	return s.Function.Rootfs, nil
+}

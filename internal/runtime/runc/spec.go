@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runc
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/moby/profiles/seccomp"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/runtime"
+)
+
+// maskedPaths are covered by /dev/null or an empty read-only directory: moby's
+// list, the buses and devices that would show more than the function was
+// granted, and other people's homes and media.
+var maskedPaths = []string{
+	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+	"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+	"/sys/devices/virtual/powercap", "/sys/firmware", "/sys/fs/bpf", "/sys/kernel/debug", "/sys/kernel/tracing",
+	"/sys/bus/cpu", "/sys/bus/pci",
+	"/home", "/media", "/mnt", "/root",
+}
+
+// readonlyPaths is moby's list.
+var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+
+// scratchDirs are the places where a function may write: each a tmpfs of its
+// own, whose content counts against the function's memory.
+var scratchDirs = []string{"/run", "/tmp", "/var/tmp"}
+
+const (
+	scratchSize = 256 << 20 // of each scratch directory, where memory is not limited
+	maxFiles    = 20000     // RLIMIT_NOFILE, hard
+)
+
+// ociSpec describes one container in the function's sandbox.
+func ociSpec(s runtime.Spec, argv []string, cgroup host.Cgroup) (*specs.Spec, error) {
+	l := layout{dir: s.Dir}
+	ids, err := readUserRange(l.userRange())
+	if err != nil {
+		return nil, fmt.Errorf("function %s has no sandbox: %w", s.Function.Name, err)
+	}
+	mounts, err := mounts(s, l)
+	if err != nil {
+		return nil, err
+	}
+	pci, err := filepath.Glob("/sys/devices/pci*")
+	if err != nil {
+		return nil, err
+	}
+	process, err := ociProcess(s, argv)
+	if err != nil {
+		return nil, err
+	}
+	mapping := []specs.LinuxIDMapping{{ContainerID: 0, HostID: uint32(ids.HostID), Size: uint32(ids.Size)}}
+	spec := &specs.Spec{
+		Version:  "1.0.2", // what runc 1.1 implements
+		Process:  process,
+		Root:     &specs.Root{Path: l.root(), Readonly: true},
+		Hostname: s.Function.Name,
+		Mounts:   mounts,
+		Linux: &specs.Linux{
+			UIDMappings: mapping,
+			GIDMappings: mapping,
+			CgroupsPath: cgroup.Path,
+			Namespaces: []specs.LinuxNamespace{
+				{Type: specs.UserNamespace, Path: l.user()},
+				{Type: specs.NetworkNamespace, Path: l.net().Path},
+				{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}, {Type: specs.IPCNamespace},
+				{Type: specs.UTSNamespace}, {Type: specs.CgroupNamespace},
+			},
+			// In its own network namespace a function needs no capability for
+			// low ports and pings.
+			Sysctl: map[string]string{
+				"net.ipv4.ip_unprivileged_port_start": "0",
+				"net.ipv4.ping_group_range":           fmt.Sprintf("0 %d", ids.Size-1),
+			},
+			MaskedPaths:   append(pci, maskedPaths...),
+			ReadonlyPaths: readonlyPaths,
+			Resources:     &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}},
+		},
+	}
+	if spec.Linux.Seccomp, err = seccomp.GetDefaultProfile(spec); err != nil {
+		return nil, fmt.Errorf("seccomp profile: %w", err)
+	}
+	return spec, nil
+}
+
+// ociProcess is a process without any privilege.
+func ociProcess(s runtime.Spec, argv []string) (*specs.Process, error) {
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
+		return nil, fmt.Errorf("read the limit of open files: %w", err)
+	}
+	files := min(own.Max, maxFiles)
+	return &specs.Process{
+		Args:            argv,
+		Env:             s.Environ(),
+		Cwd:             "/",
+		Capabilities:    &specs.LinuxCapabilities{},
+		NoNewPrivileges: true,
+		Rlimits: []specs.POSIXRlimit{
+			{Type: "RLIMIT_CORE", Hard: 0, Soft: 0},
+			{Type: "RLIMIT_NOFILE", Hard: files, Soft: min(1024, files)},
+		},
+	}, nil
+}
+
+func mounts(s runtime.Spec, l layout) ([]specs.Mount, error) {
+	size := fmt.Sprintf("size=%d", scratchSize)
+	if s.Function.Memory > 0 {
+		size = fmt.Sprintf("size=%d", s.Function.Memory/4)
+	}
+	list := []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=65536"}},
+		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}},
+		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{"nosuid", "noexec", "nodev", "mode=1777", size}},
+		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
+	}
+	for _, dir := range scratchDirs {
+		if isDir(filepath.Join(l.root(), dir)) { // a read-only root takes no new mount points
+			list = append(list, specs.Mount{Destination: dir, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "mode=1777", size}})
+		}
+	}
+	if s.Function.Rootfs == "" {
+		parts, err := separateParts()
+		if err != nil {
+			return nil, err
+		}
+		for _, dir := range parts {
+			list = append(list, bind(dir, dir))
+		}
+	}
+	if len(s.CPUs) == 0 {
+		return list, nil
+	}
+	overlays, err := cpuView{dir: l.cpus(), cpus: s.CPUs}.overlays()
+	for _, o := range overlays {
+		list = append(list, bind(o.source, o.target))
+	}
+	return list, err
+}
+
+func bind(source, target string) specs.Mount {
+	return specs.Mount{Destination: target, Type: "bind", Source: source, Options: []string{"bind", "ro", "nosuid", "nodev"}}
+}
+
+// separateParts are file systems of their own that belong to the host's root: a
+// bind of "/" does not bring them along.
+func separateParts() ([]string, error) {
+	points, err := host.MountsAt("/usr")
+	if err != nil {
+		return nil, err
+	}
+	optional, err := host.MountsAt("/opt")
+	if err != nil {
+		return nil, err
+	}
+	var parts []string
+	for _, point := range append(points, optional...) {
+		if point == "/usr" || point == "/opt" || strings.HasPrefix(point, "/usr/") || strings.HasPrefix(point, "/opt/") {
+			parts = append(parts, point)
+		}
+	}
+	return parts, nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir()
+}

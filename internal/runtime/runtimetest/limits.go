@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runtimetest
+
+import (
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// limitTests show each limit by what happens with it and without it.
+var limitTests = []struct {
+	name string
+	run  func(*testing.T, Config)
+}{
+	{"cpus", testCPUs},
+	{"memory", testMemory},
+	{"pids", testPids},
+	{"default pids", testDefaultPids},
+}
+
+func testCPUs(t *testing.T, c Config) {
+	fn := c.function(t)
+	f := Up(t, c.Runtime, fn)
+	if out, _ := f.Output("nproc"); strings.TrimSpace(out) != strconv.Itoa(goruntime.NumCPU()) {
+		t.Errorf("without a limit the function sees %s CPUs", out)
+	}
+	last := goruntime.NumCPU() - 1
+	fn.CPUs.Set = []int{last}
+	f = Up(t, c.Runtime, fn)
+	const script = "nproc; grep Cpus_allowed_list /proc/self/status"
+	want := "1\nCpus_allowed_list:\t" + strconv.Itoa(last) + "\n"
+	if out, _ := f.Output("sh", "-c", script); out != want {
+		t.Errorf("with CPU %d: %s", last, out)
+	}
+	if out, _ := f.Exec("", "sh", "-c", script); out != want {
+		t.Errorf("exec with CPU %d: %s", last, out)
+	}
+}
+
+const hog = `$x = "a" x (200 << 20); print "allocated\n"`
+
+func testMemory(t *testing.T, c Config) {
+	fn := c.function(t)
+	f := Up(t, c.Runtime, fn)
+	if out, code := f.Output("perl", "-e", hog); code != 0 {
+		t.Errorf("without a limit: status %d, %s", code, out)
+	}
+	fn.Memory = 64 << 20
+	f = Up(t, c.Runtime, fn)
+	if out, code := f.Output("perl", "-e", hog); code != 137 {
+		t.Errorf("with 64 MiB, 200 MiB were had: status %d, %s", code, out)
+	}
+	if out, code := f.Output("echo", "again"); code != 0 {
+		t.Errorf("after the kill the function does not start again: status %d, %s", code, out)
+	}
+}
+
+// forks starts 200 processes, and exits with 3 when it cannot.
+const forks = `for (1 .. 200) { my $p = fork; if (!defined $p) { print "refused\n"; exit 3 } if (!$p) { sleep 1000; exit } } print "all\n"`
+
+func testPids(t *testing.T, c Config) {
+	fn := c.function(t)
+	fn.Pids = 300
+	f := Up(t, c.Runtime, fn)
+	if out, code := f.Output("perl", "-e", forks); code != 0 || out != "all\n" {
+		t.Errorf("with 300 processes: status %d, %s", code, out)
+	}
+	noProcesses(t, f)
+	fn.Pids = 50
+	f = Up(t, c.Runtime, fn)
+	if out, code := f.Output("perl", "-e", forks); code != 3 || !strings.HasPrefix(out, "refused\n") {
+		t.Errorf("with 50 processes: status %d, %s", code, out)
+	}
+	noProcesses(t, f)
+}
+
+func testDefaultPids(t *testing.T, c Config) {
+	f := Up(t, c.Runtime, c.function(t))
+	script := strings.Replace(forks, "200", "1000", 1)
+	if out, code := f.Output("perl", "-e", script); code != 3 {
+		t.Errorf("a thousand processes without a limit of its own: status %d, %s", code, out)
+	}
+	noProcesses(t, f)
+}
