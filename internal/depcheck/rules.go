@@ -18,6 +18,7 @@ var Repository = Rules{
 	Module: Module,
 	Layers: []Layer{
 		{"internal/chain", nil},
+		{"internal/chain/refgen", []string{"internal/chain"}},
 		{"internal/inventory", nil},
 		{"internal/step", nil},
 		{"internal/record", nil},
