@@ -19,15 +19,17 @@ import (
 
 // LinkState is an interface as the kernel reports it.
 type LinkState struct {
-	Index    int
-	Kind     string // netlink link type: "veth", "macvlan", "device"
-	MAC      net.HardwareAddr
-	MTU      int
-	Up       bool // administratively
-	Carrier  bool // and able to carry packets
-	Queues   int  // transmit queues
-	AltNames []string
-	Addrs    []netip.Prefix
+	Index   int
+	Kind    string // netlink link type: "veth", "macvlan", "device"
+	MAC     net.HardwareAddr
+	MTU     int
+	Up      bool // administratively
+	Carrier bool // and able to carry packets
+	Queues  int  // transmit queues
+	// Promiscuity counts those who asked for frames of any address.
+	Promiscuity int
+	AltNames    []string
+	Addrs       []netip.Prefix
 }
 
 // ReadLink reports an interface's state.
@@ -38,7 +40,7 @@ func (n Netns) ReadLink(name string) (LinkState, error) {
 		s = LinkState{
 			Index: a.Index, Kind: l.Type(), MAC: a.HardwareAddr, MTU: a.MTU,
 			Up: a.Flags&net.FlagUp != 0, Carrier: a.RawFlags&unix.IFF_LOWER_UP != 0,
-			Queues: a.NumTxQueues, AltNames: a.AltNames,
+			Queues: a.NumTxQueues, Promiscuity: a.Promisc, AltNames: a.AltNames,
 		}
 		addrs, err := nl.AddrList(l, netlink.FAMILY_ALL)
 		if err != nil {

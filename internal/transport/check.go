@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// Least MTUs: RFC 791 section 3.1 and RFC 8200 section 5.
+const (
+	minMTU4 = 68
+	minMTU6 = 1280
+)
+
+// maxName is the longest interface name in bytes (IFNAMSIZ − 1).
+const maxName = 15
+
+// Ports are the ends that are ports.
+func (s Spec) Ports() []End { return s.filter(false) }
+
+// Uplinks are the ends that are host interfaces.
+func (s Spec) Uplinks() []End { return s.filter(true) }
+
+func (s Spec) filter(uplink bool) []End {
+	var ends []End
+	for _, e := range s.Ends {
+		if e.Uplink == uplink {
+			ends = append(ends, e)
+		}
+	}
+	return ends
+}
+
+// Check reports, all at once, why a driver with those abilities cannot build
+// the spec, each with what mends it.
+func Check(driver string, caps inventory.Caps, s Spec) error {
+	errs := checkEnds(caps, s)
+	errs = append(errs, checkMTU(caps, s)...)
+	for _, e := range s.Ends {
+		errs = append(errs, checkEnd(e))
+	}
+	if s.Shape != nil && !caps.Shapes {
+		errs = append(errs, errors.New("it carries no qdiscs; drop qos and max_bitrate, or use transport veth"))
+	}
+	if !filepath.IsAbs(s.Dir) {
+		errs = append(errs, fmt.Errorf("directory %q is not absolute", s.Dir))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("link %s cannot use transport %s: %w", s.Link, driver, err)
+	}
+	return nil
+}
+
+func checkEnds(caps inventory.Caps, s Spec) []error {
+	var errs []error
+	ports, uplinks := s.Ports(), s.Uplinks()
+	if len(ports) < caps.MinEnds {
+		errs = append(errs, fmt.Errorf("it has %d ports, and the transport needs at least %d; add an end", len(ports), caps.MinEnds))
+	}
+	if caps.MaxEnds > 0 && len(ports) > caps.MaxEnds {
+		errs = append(errs, fmt.Errorf("it has %d ports, and the transport joins at most %d; use transport bridge", len(ports), caps.MaxEnds))
+	}
+	switch {
+	case len(uplinks) > 0 && !caps.Uplink:
+		errs = append(errs, errors.New("the transport takes no uplink; use macvlan or af-packet"))
+	case len(uplinks) > 1:
+		errs = append(errs, fmt.Errorf("it has %d uplinks; use one", len(uplinks)))
+	case len(ports) == 1 && len(uplinks) == 0:
+		errs = append(errs, errors.New("one port alone joins nothing; add a second port or an uplink"))
+	}
+	seen, macs := map[[2]string]bool{}, map[string]bool{}
+	for _, p := range ports {
+		if caps.SameNetns && p.Netns != ports[0].Netns {
+			errs = append(errs, errors.New("the transport needs all ports on one function; use transport veth"))
+		}
+		key := [2]string{p.Netns.Path, p.Name}
+		if seen[key] {
+			errs = append(errs, fmt.Errorf("port %s is an end twice; remove one", p.Name))
+		}
+		if macs[p.MAC.String()] {
+			errs = append(errs, fmt.Errorf("MAC %s is on two ports; change one", p.MAC))
+		}
+		seen[key], macs[p.MAC.String()] = true, true
+	}
+	return errs
+}
+
+func checkMTU(caps inventory.Caps, s Spec) []error {
+	least := minMTU4
+	for _, e := range s.Ends {
+		if e.IP.Addr().Is6() {
+			least = minMTU6
+		}
+	}
+	if s.MTU < least || s.MTU > caps.MaxMTU {
+		return []error{fmt.Errorf("mtu %d is not within %d–%d bytes; give an mtu in that range", s.MTU, least, caps.MaxMTU)}
+	}
+	return nil
+}
+
+func checkEnd(e End) error {
+	if n := len(e.Name); n == 0 || n > maxName {
+		return fmt.Errorf("interface name %q is not of 1–%d bytes; rename it", e.Name, maxName)
+	}
+	if e.Uplink {
+		return nil
+	}
+	if len(e.MAC) != 6 || e.MAC[0]&1 != 0 {
+		return fmt.Errorf("port %s: %q is not a unicast MAC address; give one such as 02:00:00:00:00:01", e.Name, e.MAC)
+	}
+	if e.Queues < 0 || e.Queues > maxQueues {
+		return fmt.Errorf("port %s: %d queues are not within 1–%d", e.Name, e.Queues, maxQueues)
+	}
+	return nil
+}
+
+// maxQueues is the most queues that the kernel gives a virtual interface.
+const maxQueues = 4096

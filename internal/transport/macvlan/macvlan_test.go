@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package macvlan_test
+
+import (
+	"testing"
+
+	"github.com/drayage/dray/internal/transport/macvlan"
+	"github.com/drayage/dray/internal/transport/transporttest"
+)
+
+func TestConformance(t *testing.T) { transporttest.Run(t, macvlan.New()) }
+
+func TestUplink(t *testing.T) { transporttest.RunUplink(t, macvlan.New()) }

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transporttest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/transport"
+)
+
+// portCounts are the numbers of ports that the suite tries.
+func portCounts(d transport.Driver) []int {
+	if d.Caps().MaxEnds == 2 {
+		return []int{2}
+	}
+	return []int{2, 3}
+}
+
+// testPorts checks that each port is exactly what the spec says.
+func testPorts(t *testing.T, d transport.Driver) {
+	for _, n := range portCounts(d) {
+		r := newRig(t, d, options{ports: n, mtu: 1600, queues: 2})
+		report := r.up()
+		for _, e := range r.spec.Ends {
+			s, err := e.Netns.ReadLink(e.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !s.Up || !s.Carrier {
+				t.Errorf("%d ports: %s is not up: %+v", n, e.Name, s)
+			}
+			if d.Caps().SameNetns {
+				// The port is a name of lo, which has neither the MAC nor the prefix.
+				if !slices.Contains(s.Addrs, netip.PrefixFrom(e.IP.Addr(), 32)) {
+					t.Errorf("%s lacks %s: %v", e.Name, e.IP, s.Addrs)
+				}
+				continue
+			}
+			if !bytes.Equal(s.MAC, e.MAC) || s.MTU != 1600 || s.Queues != 2 || !slices.Contains(s.Addrs, e.IP) {
+				t.Errorf("%d ports: %s is %+v, not as in %+v", n, e.Name, s, e)
+			}
+			if ip4 := slices.DeleteFunc(s.Addrs, func(p netip.Prefix) bool { return p.Addr().Is6() }); len(ip4) != 1 {
+				t.Errorf("%s has other addresses too: %v", e.Name, ip4)
+			}
+		}
+		checkOffloads(t, r, report)
+	}
+}
+
+// checkOffloads checks that the offloads which the driver reports are those
+// that differ from a port of a plain veth link.
+func checkOffloads(t *testing.T, r *rig, report *transport.Report) {
+	t.Helper()
+	if _, err := json.Marshal(report); err != nil {
+		t.Error(err)
+	}
+	for _, change := range report.Offloads {
+		want := change.Feature + " off"
+		if change.To {
+			want = change.Feature + " on"
+		}
+		for _, e := range r.spec.Ports() {
+			got, err := e.Netns.Offloads(e.Name)
+			if err != nil || !strings.Contains(got, want) || change.Reason == "" {
+				t.Errorf("reported %+v, but %s has %q, %v", change, e.Name, got, err)
+			}
+		}
+	}
+}
+
+// testTraffic checks that every pair of stations talks both ways, up to exactly
+// the MTU.
+func testTraffic(t *testing.T, d transport.Driver, o options) {
+	if _, err := os.Stat("/proc/net/if_inet6"); o.ipv6 && err != nil {
+		t.Skip("this kernel has no IPv6")
+	}
+	if !o.uplink {
+		counts := portCounts(d)
+		o.ports = counts[len(counts)-1]
+	}
+	r := newRig(t, d, o)
+	r.up()
+	header := header4
+	if o.ipv6 {
+		header = header6
+	}
+	largest := r.spec.MTU - header
+	for _, a := range r.stations {
+		for _, b := range r.stations {
+			if a == b {
+				continue
+			}
+			for _, size := range []int{1, 100, largest} {
+				sendUDP(t, a, b, size)
+			}
+			if !d.Caps().SameNetns { // the MTU of lo is beyond the longest datagram
+				refusedUDP(t, a, b, largest+1)
+			}
+			sendTCP(t, a, b, 1<<20)
+		}
+	}
+}
+
+// testShape checks that each qdisc is attached as asked, or that its absence is
+// a typed error which leaves nothing.
+func testShape(t *testing.T, d transport.Driver, o options) {
+	if !d.Caps().Shapes {
+		t.Skip("the driver carries no qdiscs, and says so")
+	}
+	cases := []struct {
+		qdisc chain.Qdisc
+		text  string
+	}{
+		{*pfifo, "limit 123p"},
+		{chain.Qdisc{Kind: "bfifo", Limit: 123456}, "limit 123456b"},
+		{chain.Qdisc{Kind: "tbf", Rate: 50e6, Burst: 70000}, "rate 50Mbit burst 70000b"},
+		{chain.Qdisc{Kind: "htb", Rate: 50e6, Ceil: 60e6}, "rate 50Mbit ceil 60Mbit"},
+		{chain.Qdisc{Kind: "hfsc", Rate: 50e6}, "m2 50Mbit"},
+	}
+	for _, c := range cases {
+		o.shape = &c.qdisc
+		r := newRig(t, d, o)
+		b := r.build()
+		err := r.run(context.Background(), b, nil)
+		if host.ProbeQdisc(c.qdisc.Kind) != nil {
+			var lacks *host.Unsupported
+			if !errors.As(err, &lacks) || !strings.Contains(err.Error(), "unsupported: this kernel has no sch_"+c.qdisc.Kind) {
+				t.Errorf("%s: error %v is not the typed one", c.qdisc.Kind, err)
+			}
+			r.clean("after an unsupported qdisc")
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v%s", c.qdisc.Kind, err, r.logs())
+		}
+		for _, e := range r.spec.Ports() {
+			got, err := e.Netns.ReadQdisc(e.Name)
+			if err != nil || got.Kind != c.qdisc.Kind || !strings.Contains(got.Text, c.text) {
+				t.Errorf("%s has %+v (%v), not %s with %q", e.Name, got, err, c.qdisc.Kind, c.text)
+			}
+		}
+		if len(b.Report.Qdiscs) == 0 || !strings.Contains(b.Report.Qdiscs[0].Text, c.text) {
+			t.Errorf("%s: report has %+v", c.qdisc.Kind, b.Report.Qdiscs)
+		}
+	}
+}
+
+// testShapeLimits checks that a tbf really holds traffic back, each way. Only
+// too fast is an error: a busy machine may be slower.
+func testShapeLimits(t *testing.T, d transport.Driver, o options) {
+	if !d.Caps().Shapes {
+		t.Skip("the driver carries no qdiscs, and says so")
+	}
+	const rate, size = 16e6, 1 << 20
+	o.shape = &chain.Qdisc{Kind: "tbf", Rate: rate}
+	r := newRig(t, d, o)
+	r.up()
+	least := time.Duration(size*8/rate*float64(time.Second)) / 2
+	for _, p := range r.stations[:len(r.spec.Ports())] {
+		for _, other := range r.stations {
+			if other == p {
+				continue
+			}
+			took := sendTCP(t, p, other, size)
+			t.Logf("%s to %s: %d bytes at %.0f Mbit/s through a tbf of 16", p.ip, other.ip, size, size*8/took.Seconds()/1e6)
+			if took < least {
+				t.Errorf("%s to %s: %d bytes took %s; 16 Mbit/s would be twice %s", p.ip, other.ip, size, took, least)
+			}
+		}
+	}
+}
+
+// testParallel makes two links at once, with the same names and addresses, and
+// checks that a broadcast on one is not heard on the other.
+func testParallel(t *testing.T, d transport.Driver) {
+	rigs := []*rig{newRig(t, d, options{}), newRig(t, d, options{})}
+	errs := make(chan error, len(rigs))
+	for _, r := range rigs {
+		b := r.build()
+		go func() { errs <- r.run(context.Background(), b, nil) }()
+	}
+	for range rigs {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ears []*net.UDPConn
+	for _, s := range rigs[1].stations {
+		ears = append(ears, s.listenUDP(t))
+	}
+	a, b := rigs[0].stations[0], rigs[0].stations[1]
+	from := a.listenUDP(t)
+	for _, ear := range ears {
+		port := ear.LocalAddr().(*net.UDPAddr).Port
+		for _, s := range rigs[1].stations {
+			to := netip.AddrPortFrom(s.ip, uint16(port))
+			if _, err := from.WriteToUDPAddrPort([]byte("leak"), to); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
+				t.Fatal(err)
+			}
+		}
+	}
+	sendUDP(t, a, b, 100)
+	sendUDP(t, rigs[1].stations[0], rigs[1].stations[1], 100)
+	for i, ear := range ears {
+		if err := ear.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if n, from, err := ear.ReadFromUDPAddrPort(make([]byte, 100)); err == nil {
+			t.Errorf("station %d of the other link heard %d bytes from %s", i, n, from)
+		}
+	}
+	// One link's removal does not touch the other.
+	if err := rigs[0].remove(); err != nil {
+		t.Fatal(err)
+	}
+	rigs[0].clean("after the first link's removal")
+	sendTCP(t, rigs[1].stations[0], rigs[1].stations[1], 1<<16)
+}
+
+// testRemoval removes a link from its journal alone, twice, and makes it again.
+func testRemoval(t *testing.T, d transport.Driver, o options) {
+	o.shape = pfifo
+	r := newRig(t, d, o)
+	for round := range 2 {
+		r.up()
+		if r.state() == r.before {
+			t.Fatal("a link that is up cannot be told from one that is not: the check for leftovers checks nothing")
+		}
+		sendUDP(t, r.stations[0], r.stations[1], 100)
+		for range 2 {
+			if err := r.remove(); err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+		}
+		r.clean("after removal")
+	}
+}

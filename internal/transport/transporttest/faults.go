@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transporttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/transport"
+)
+
+// World is where a link is set up and made to fail. A rig is the real one.
+type World interface {
+	// Steps returns the steps of a link that is not there.
+	Steps() []step.Step
+	// Try runs them with that injection of faults.
+	Try(steps []step.Step, fault func(step.Step, step.Phase) error) error
+	// Clean fails the test unless nothing is left of the link.
+	Clean(when string)
+}
+
+// Steps builds the rig's link.
+func (r *rig) Steps() []step.Step { return r.build().Steps }
+
+// Try runs steps as the product does.
+func (r *rig) Try(steps []step.Step, fault func(step.Step, step.Phase) error) error {
+	return r.run(context.Background(), &transport.Build{Steps: steps}, fault)
+}
+
+// Clean compares the rig with what it was before the link.
+func (r *rig) Clean(when string) {
+	r.t.Helper()
+	r.clean(when)
+}
+
+var errInjected = errors.New("injected fault")
+
+// RunFaults fails every step of a link in turn, before it acts and after, and
+// checks that nothing is left each time. The steps are enumerated from the
+// driver, so a new one cannot be forgotten.
+func RunFaults(t *testing.T, newWorld func(*testing.T) World) {
+	w := newWorld(t)
+	steps := w.Steps()
+	names := map[string]bool{}
+	for _, s := range steps {
+		if names[s.Name] {
+			t.Fatalf("two steps are called %q", s.Name)
+		}
+		names[s.Name] = true
+	}
+	injected := 0
+	for i := range steps {
+		for _, phase := range []step.Phase{step.Before, step.After} {
+			steps := w.Steps()
+			target := steps[i].Name
+			err := w.Try(steps, func(s step.Step, p step.Phase) error {
+				if s.Name != target || p != phase {
+					return nil
+				}
+				injected++
+				return errInjected
+			})
+			if !errors.Is(err, errInjected) {
+				t.Errorf("a fault %s %q gave %v", phase, target, err)
+			}
+			w.Clean(fmt.Sprintf("after a fault %s %q", phase, target))
+		}
+	}
+	if len(steps) == 0 || injected != 2*len(steps) {
+		t.Errorf("%d faults were injected into %d steps, two each are due", injected, len(steps))
+	}
+}
+
+// testCancel cancels a set-up before it begins and half-way.
+func testCancel(t *testing.T, d transport.Driver) {
+	r := newRig(t, d, options{})
+	steps := r.Steps()
+	for _, at := range []int{-1, 0, len(steps) / 2, len(steps) - 2} {
+		ctx, cancel := context.WithCancel(context.Background())
+		if at < 0 {
+			cancel()
+		}
+		b := r.build()
+		err := r.run(ctx, b, func(s step.Step, p step.Phase) error {
+			if at >= 0 && p == step.After && s.Name == b.Steps[at].Name {
+				cancel()
+			}
+			return nil
+		})
+		cancel()
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled after step %d: error %v", at, err)
+		}
+		r.clean(fmt.Sprintf("cancelled after step %d", at))
+	}
+}
+
+// testVanish lets the namespace of the last port disappear half-way, as when a
+// container dies: set-up must fail, and leave nothing at the other ends.
+func testVanish(t *testing.T, d transport.Driver) {
+	probe := newRig(t, d, options{})
+	count := len(probe.Steps())
+	for _, at := range []int{0, count / 2, count - 2} {
+		r := newRig(t, d, options{})
+		victim := r.spec.Ends[len(r.spec.Ends)-1].Netns
+		b := r.build()
+		err := r.run(context.Background(), b, func(s step.Step, p step.Phase) error {
+			if p == step.After && s.Name == b.Steps[at].Name {
+				runner := step.Runner{Removers: host.Removers()}
+				return runner.Remove(context.Background(), []step.Resource{host.NamespaceResource(victim.Path)})
+			}
+			return nil
+		})
+		if err == nil {
+			t.Errorf("a namespace vanished after %q, and set-up succeeded", b.Steps[at].Name)
+		}
+		r.before = withoutNetns(r.before, victim)
+		r.clean(fmt.Sprintf("after a namespace vanished after %q", b.Steps[at].Name))
+	}
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transporttest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/transport"
+)
+
+// options says what a link under test looks like; the zero value is two ports
+// with an MTU of 1500.
+type options struct {
+	ports  int // default 2; default 1 with an uplink
+	uplink bool
+	mtu    int
+	ipv6   bool
+	queues int
+	shape  *chain.Qdisc
+}
+
+// rig is one link under test, in namespaces, a cgroup and a directory of its own.
+type rig struct {
+	t        *testing.T
+	driver   transport.Driver
+	dir      string
+	spec     transport.Spec
+	stations []station
+	before   string // the state that a removed link must leave
+	made     journal
+}
+
+// station is somebody who can talk over the link: a port, or the outside world
+// beyond an uplink.
+type station struct {
+	ns   host.Netns
+	name string
+	ip   netip.Addr
+}
+
+// journal keeps the resources as JSON, as a journal on disk would.
+type journal [][]byte
+
+func (j *journal) Append(resources ...step.Resource) error {
+	for _, r := range resources {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		*j = append(*j, line)
+	}
+	return nil
+}
+
+func (j journal) resources(t *testing.T) []step.Resource {
+	t.Helper()
+	var all []step.Resource
+	for _, line := range j {
+		var r step.Resource
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+const (
+	uplinkName  = "eth0"
+	outsideName = "ext0"
+)
+
+func newRig(t *testing.T, d transport.Driver, o options) *rig {
+	t.Helper()
+	dir, err := os.MkdirTemp("/run", "dray-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, driver: d, dir: dir}
+	t.Cleanup(r.destroy)
+	if err := os.Mkdir(filepath.Join(dir, "link"), 0o711); err != nil {
+		t.Fatal(err)
+	}
+	r.spec = transport.Spec{
+		Chain: filepath.Base(dir), Link: "f1u", Dir: filepath.Join(dir, "link"),
+		Cgroup: host.Cgroup{Path: "/" + filepath.Base(dir)}, MTU: o.mtu, Shape: o.shape,
+	}
+	if r.spec.MTU == 0 {
+		r.spec.MTU = 1500
+	}
+	if err := r.spec.Cgroup.Create(host.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	if o.ports == 0 {
+		o.ports = 2
+		if o.uplink {
+			o.ports = 1
+		}
+	}
+	for i := range o.ports {
+		r.addPort(i, o)
+	}
+	if o.uplink {
+		r.addUplink(o)
+	}
+	r.before = r.state()
+	return r
+}
+
+func (r *rig) addPort(i int, o options) {
+	r.t.Helper()
+	ns, name := host.Netns{Path: filepath.Join(r.dir, fmt.Sprintf("f%d.net", i))}, "f1u"
+	if r.driver.Caps().SameNetns {
+		ns, name = host.Netns{Path: filepath.Join(r.dir, "f0.net")}, fmt.Sprintf("f1u%d", i)
+	}
+	if !ns.Exists() {
+		if err := host.CreateNetns(ns.Path); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	end := transport.End{Netns: ns, Name: name, MAC: mac(i), IP: address(i, o.ipv6), Queues: max(1, o.queues)}
+	r.spec.Ends = append(r.spec.Ends, end)
+	r.stations = append(r.stations, station{ns: ns, name: name, ip: end.IP.Addr()})
+}
+
+// addUplink makes a namespace that plays the host, with an interface eth0, and
+// one that plays the world outside, at the other end of its cable.
+func (r *rig) addUplink(o options) {
+	r.t.Helper()
+	hostNs := host.Netns{Path: filepath.Join(r.dir, "host.net")}
+	outside := host.Netns{Path: filepath.Join(r.dir, "outside.net")}
+	inner := host.Iface{Netns: hostNs, Name: uplinkName, MAC: mac(100), MTU: r.spec.MTU}
+	outer := host.Iface{Netns: outside, Name: outsideName, MAC: mac(101), MTU: r.spec.MTU}
+	for _, do := range []func() error{
+		func() error { return host.CreateNetns(hostNs.Path) },
+		func() error { return host.CreateNetns(outside.Path) },
+		func() error { return host.CreateVeth(inner, outer) },
+		func() error { return hostNs.AddAddr(uplinkName, address(100, o.ipv6)) },
+		func() error { return outside.AddAddr(outsideName, address(101, o.ipv6)) },
+		func() error { return hostNs.SetUp(uplinkName) },
+		func() error { return outside.SetUp(outsideName) },
+	} {
+		if err := do(); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.spec.Ends = append(r.spec.Ends, transport.End{Netns: hostNs, Name: uplinkName, Uplink: true})
+	r.stations = append(r.stations, station{ns: outside, name: outsideName, ip: address(101, o.ipv6).Addr()})
+}
+
+func mac(i int) net.HardwareAddr { return net.HardwareAddr{2, 0xda, 0, 0, 0, byte(i + 1)} }
+
+func address(i int, ipv6 bool) netip.Prefix {
+	if ipv6 {
+		return netip.MustParsePrefix(fmt.Sprintf("fd00:da::%d/64", i+1))
+	}
+	return netip.MustParsePrefix(fmt.Sprintf("192.0.2.%d/24", i+1))
+}
+
+// build builds the spec, which must succeed.
+func (r *rig) build() *transport.Build {
+	r.t.Helper()
+	b, err := r.driver.Build(r.spec)
+	if err != nil {
+		r.t.Fatalf("Build: %v", err)
+	}
+	return b
+}
+
+// up makes the link, which must succeed.
+func (r *rig) up() *transport.Report {
+	r.t.Helper()
+	b := r.build()
+	if err := r.run(context.Background(), b, nil); err != nil {
+		r.t.Fatalf("set-up: %v%s", err, r.logs())
+	}
+	return b.Report
+}
+
+// setupTimeout bounds a set-up on a busy machine.
+const setupTimeout = 2 * time.Minute
+
+// run executes the steps as the product does.
+func (r *rig) run(ctx context.Context, b *transport.Build, fault func(step.Step, step.Phase) error) error {
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	runner := step.Runner{Journal: &r.made, Removers: host.Removers(), Fault: fault}
+	return runner.Run(ctx, b.Steps)
+}
+
+// remove undoes the link from the journal alone.
+func (r *rig) remove() error {
+	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
+	defer cancel()
+	runner := step.Runner{Removers: host.Removers()}
+	return runner.Remove(ctx, r.made.resources(r.t))
+}
+
+// destroy removes everything, also when the test has failed half-way.
+func (r *rig) destroy() {
+	if err := r.remove(); err != nil {
+		r.t.Errorf("remove link: %v", err)
+	}
+	rest := []step.Resource{host.DirResource(r.dir)}
+	points, err := host.MountsAt(r.dir)
+	if err != nil {
+		r.t.Error(err)
+	}
+	for _, point := range points {
+		rest = append(rest, host.NamespaceResource(point))
+	}
+	rest = append(rest, host.CgroupResource(r.spec.Cgroup))
+	runner := step.Runner{Removers: host.Removers()}
+	if err := runner.Remove(context.Background(), rest); err != nil {
+		r.t.Errorf("remove rig: %v", err)
+	}
+}
+
+// logs returns what the link's processes logged.
+func (r *rig) logs() string {
+	text := ""
+	_ = filepath.WalkDir(r.spec.Dir, func(path string, _ os.DirEntry, _ error) error {
+		if filepath.Ext(path) == ".log" {
+			b, _ := os.ReadFile(path)
+			text += "\n" + path + ":\n" + string(b)
+		}
+		return nil
+	})
+	return text
+}

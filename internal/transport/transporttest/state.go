@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transporttest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// state describes everything that a link may change: interfaces, addresses,
+// alternative names, qdiscs and promiscuity in each namespace, files and mounts
+// in its directory, cgroups, processes, and this process's own descriptors and
+// children.
+func (r *rig) state() string {
+	r.t.Helper()
+	var b strings.Builder
+	for _, ns := range r.namespaces() {
+		describeNetns(r.t, &b, ns)
+	}
+	points, err := host.MountsAt(r.spec.Dir)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, point := range points {
+		fmt.Fprintf(&b, "mount %s\n", point)
+	}
+	files, err := os.ReadDir(r.spec.Dir)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, f := range files {
+		fmt.Fprintf(&b, "file %s\n", f.Name())
+	}
+	describeCgroup(r.t, &b, r.spec.Cgroup)
+	return b.String()
+}
+
+// namespaces are those that are there before the link is.
+func (r *rig) namespaces() []host.Netns {
+	r.t.Helper()
+	files, err := filepath.Glob(filepath.Join(r.dir, "*.net"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var all []host.Netns
+	for _, f := range files {
+		all = append(all, host.Netns{Path: f})
+	}
+	return all
+}
+
+func describeNetns(t *testing.T, b *strings.Builder, ns host.Netns) {
+	t.Helper()
+	var names []string
+	err := ns.Do(func() error {
+		ifaces, err := net.Interfaces()
+		for _, i := range ifaces {
+			names = append(names, i.Name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		s, err := ns.ReadLink(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		qdisc, err := ns.ReadQdisc(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		offloads, err := ns.Offloads(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs := slices.DeleteFunc(s.Addrs, func(p netip.Prefix) bool { return p.Addr().IsLinkLocalUnicast() })
+		fmt.Fprintf(b, "link %s in %s: mac %s mtu %d up %v promiscuous %d names %v addresses %v qdisc %s offloads %s\n",
+			name, filepath.Base(ns.Path), s.MAC, s.MTU, s.Up, s.Promiscuity, s.AltNames, addrs, qdisc.Kind, offloads)
+	}
+}
+
+func describeCgroup(t *testing.T, b *strings.Builder, c host.Cgroup) {
+	t.Helper()
+	pids, err := c.Processes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		name, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
+		fmt.Fprintf(b, "process %s", name)
+	}
+	for _, pattern := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
+		children, err := filepath.Glob(pattern + c.Path + "/*/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, child := range children {
+			fmt.Fprintf(b, "cgroup %s\n", child)
+		}
+	}
+}
+
+// clean fails the test unless everything is as it was before the link.
+func (r *rig) clean(when string) {
+	r.t.Helper()
+	if after := r.state(); after != r.before {
+		r.t.Errorf("%s, something is left:\nbefore:\n%s\nafter:\n%s", when, r.before, after)
+	}
+}
+
+// leaks reports the network namespaces that this process holds open, and its
+// children. A child that was killed is reaped shortly after.
+func leaks(t *testing.T) (open int, children []string) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		open, children = openNamespaces(t), childProcesses(t)
+		if len(children) == 0 || time.Now().After(deadline) {
+			return open, children
+		}
+	}
+}
+
+func openNamespaces(t *testing.T) int {
+	t.Helper()
+	fds, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := 0
+	for _, fd := range fds {
+		if target, err := os.Readlink(fd); err == nil && strings.HasPrefix(target, "net:[") {
+			open++
+		}
+	}
+	return open
+}
+
+func childProcesses(t *testing.T) []string {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var children []string
+	for _, path := range stats {
+		b, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) || err != nil {
+			continue // it ended meanwhile
+		}
+		text := string(b)
+		fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+		if len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid()) {
+			children = append(children, text[:strings.LastIndexByte(text, ')')+1])
+		}
+	}
+	return children
+}
+
+// withoutNetns drops what a state says of one namespace.
+func withoutNetns(state string, ns host.Netns) string {
+	var kept strings.Builder
+	for _, line := range strings.SplitAfter(state, "\n") {
+		if !strings.Contains(line, " in "+filepath.Base(ns.Path)+":") {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}
