@@ -40,12 +40,12 @@ func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
 	v := Violation{
 		Subject:    "function " + f.Name,
 		Constraint: "cpus " + formatCPUs(f.CPUs.Set),
-		Pos:        f.Pos,
+		Pos:        at(f.FieldPos, "cpus", f.Pos),
 	}
 	if offline := subtract(f.CPUs.Set, p.inv.Host.CPUs); len(offline) > 0 {
 		v.Hard = true
-		v.Reason = fmt.Sprintf("CPU %s is not online, or not allowed to this process", formatCPUs(offline))
-		v.Fix = "choose from " + formatCPUs(p.inv.Host.CPUs)
+		v.Reason = fmt.Sprintf("CPU %s is not to be had here: offline, not allowed to dray, or pinned by another chain", formatCPUs(offline))
+		v.Fix = "choose from: " + orNone(formatCPUs(p.inv.Host.CPUs))
 		p.violate(v)
 	}
 	for _, cpu := range f.CPUs.Set {
@@ -73,10 +73,10 @@ func (p *planner) takeCount(f *chain.Function, owner map[int]string) []int {
 		p.violate(Violation{
 			Subject:    "function " + f.Name,
 			Constraint: fmt.Sprintf("cpus %d", f.CPUs.Count),
-			Reason: fmt.Sprintf("asks for %d, and %d of the host's %d CPUs are not pinned to another function",
+			Reason: fmt.Sprintf("asks for %d, and %d of the host's %d CPUs are free of other functions",
 				f.CPUs.Count, len(free), len(p.inv.Host.CPUs)),
 			Fix:  "ask for fewer CPUs, or leave cpus out to let the function use any",
-			Pos:  f.Pos,
+			Pos:  at(f.FieldPos, "cpus", f.Pos),
 			Hard: true,
 		})
 		return nil

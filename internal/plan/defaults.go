@@ -23,9 +23,11 @@ const statedDefault = "stated default"
 //     100 Mb/s link (N16).
 //   - Bitrate is of one TCP stream: 15 Gb/s over veth, 12 through a bridge,
 //     18.8 over macvlan, 1 through Open vSwitch's userspace datapath on the
-//     same machine; half of that is stated.
+//     same machine; half of that or less is stated.
 //   - Packet rate is of a UDP socket: published 310 kpps over a veth pair (V19),
 //     240 kpps on the same machine; half of the smaller is stated.
+//   - What nobody measured (loopback, af-packet, loss, variation, and delay
+//     beyond p99) is set by order of magnitude.
 //
 // No kernel transport states a percentile beyond p99.99: nothing bounds its
 // scheduler there.

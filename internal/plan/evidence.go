@@ -72,13 +72,19 @@ func (e estimate) judgeDelay(requirement string, limit chain.Duration, f figure)
 		ev.Source = fmt.Sprintf("a load of %v fills what %s carries", e.load, e.transport)
 		return ev
 	case e.overloadsShape():
-		f.value += float64(queueBound(e.shape, e.mtu))
+		f.value += queueBound(e.shape, e.mtu)
 		f.source += ", and the full queue of the " + e.shape.Kind
 	}
-	ev.Expected = fmt.Sprintf("%v at p%v", chain.Duration(f.value), at)
+	ev.Expected = fmt.Sprintf("%v at p%v", duration(f.value), at)
 	ev.Source = f.source
 	ev.Meets = f.value <= float64(limit)
 	return ev
+}
+
+// duration keeps a wait in an absurdly long queue within what can be printed.
+func duration(ns float64) chain.Duration {
+	const longest = 1 << 62
+	return chain.Duration(min(ns, longest))
 }
 
 func (e estimate) overloadsShape() bool {

@@ -14,7 +14,7 @@ import (
 // obstacle is why a transport cannot realise a link at all.
 type obstacle struct {
 	constraint string
-	reason     string // one clause
+	reason     string // one clause, to follow the transport's name
 	fix        string
 	pos        chain.Position
 }
@@ -22,7 +22,7 @@ type obstacle struct {
 // filters are tried in this order: what the link is first, then what the host
 // has. The transport that passes most of them is the nearest miss.
 var filters = []func(*inventory.Transport, *needs) *obstacle{
-	faceObstacle, isolationObstacle, uplinkObstacle, netnsObstacle, endsObstacle,
+	faceObstacle, isolationObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
 	shapeObstacle, mtuObstacle, statusObstacle,
 }
 
@@ -46,7 +46,7 @@ func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
 			constraint: fmt.Sprintf("face %s of %s", e.port.Face, e.end),
 			reason:     fmt.Sprintf("serves only ports with the face %s", strings.Join(t.Caps.Faces, ", ")),
 			fix:        "use face: " + strings.Join(t.Caps.Faces, " or "),
-			pos:        e.port.Pos,
+			pos:        at(e.port.FieldPos, "face", e.port.Pos),
 		}
 	}
 	return nil
@@ -68,28 +68,32 @@ func isolationObstacle(t *inventory.Transport, n *needs) *obstacle {
 		constraint: fmt.Sprintf("isolation %s", n.link.Isolation),
 		reason:     fmt.Sprintf("isolates only to the level %q", t.Caps.Isolation),
 		fix:        fmt.Sprintf("use isolation: %s", t.Caps.Isolation),
-		pos:        n.link.Pos,
+		pos:        n.field("isolation"),
 	}
 }
 
 func uplinkObstacle(t *inventory.Transport, n *needs) *obstacle {
-	switch {
-	case len(n.uplinks) > 0 && !t.Caps.Uplink:
-		return &obstacle{
-			constraint: "end " + n.uplinks[0].String(),
-			reason:     "cannot join a host interface",
-			fix:        "use a transport that takes an uplink",
-			pos:        n.uplinks[0].Pos,
-		}
-	case len(n.uplinks) > 1:
-		return &obstacle{
-			constraint: "end " + n.uplinks[1].String(),
-			reason:     "joins one host interface at the most",
-			fix:        "leave one uplink per link",
-			pos:        n.uplinks[1].Pos,
-		}
+	if len(n.uplinks) == 0 || t.Caps.Uplink {
+		return nil
 	}
-	return nil
+	return &obstacle{
+		constraint: "end " + n.uplinks[0].String(),
+		reason:     "cannot join a host interface",
+		fix:        "use a transport that takes an uplink",
+		pos:        n.uplinks[0].Pos,
+	}
+}
+
+func uplinksObstacle(_ *inventory.Transport, n *needs) *obstacle {
+	if len(n.uplinks) <= 1 {
+		return nil
+	}
+	return &obstacle{
+		constraint: "end " + n.uplinks[1].String(),
+		reason:     "joins at most one host interface",
+		fix:        "leave one uplink per link",
+		pos:        n.uplinks[1].Pos,
+	}
 }
 
 func netnsObstacle(t *inventory.Transport, n *needs) *obstacle {
@@ -100,25 +104,30 @@ func netnsObstacle(t *inventory.Transport, n *needs) *obstacle {
 		constraint: "ends in one network namespace",
 		reason:     "joins only ports of one function",
 		fix:        "join two ports of one function, or use transport: auto",
-		pos:        n.link.Pos,
+		pos:        n.field("transport"),
 	}
 }
 
-// endsObstacle counts an uplink as an end towards the least number, since a
-// port and an uplink make a link; the greatest number is of ports alone.
 func endsObstacle(t *inventory.Transport, n *needs) *obstacle {
-	o := obstacle{constraint: fmt.Sprintf("%d ports", len(n.ports)), pos: n.link.Pos}
+	o := obstacle{constraint: ports(len(n.ports)), pos: n.field("ends")}
 	switch {
-	case len(n.ports)+len(n.uplinks) < t.Caps.MinEnds:
-		o.reason = fmt.Sprintf("needs %d ends or more", t.Caps.MinEnds)
-		o.fix = "add ends to the link"
+	case len(n.ports) < t.Caps.MinEnds:
+		o.reason = "needs at least " + ports(t.Caps.MinEnds)
+		o.fix = "add a port to the link"
 	case t.Caps.MaxEnds > 0 && len(n.ports) > t.Caps.MaxEnds:
-		o.reason = fmt.Sprintf("takes %d port(s) at the most", t.Caps.MaxEnds)
+		o.reason = "takes at most " + ports(t.Caps.MaxEnds)
 		o.fix = "use fewer ends, or a transport that switches"
 	default:
 		return nil
 	}
 	return &o
+}
+
+func ports(n int) string {
+	if n == 1 {
+		return "1 port"
+	}
+	return fmt.Sprintf("%d ports", n)
 }
 
 func shapeObstacle(t *inventory.Transport, n *needs) *obstacle {
@@ -139,7 +148,7 @@ func mtuObstacle(t *inventory.Transport, n *needs) *obstacle {
 	}
 	return &obstacle{
 		constraint: fmt.Sprintf("mtu %d", n.mtu),
-		reason:     fmt.Sprintf("carries packets of %d bytes at the most", t.Caps.MaxMTU),
+		reason:     fmt.Sprintf("carries packets of at most %d bytes", t.Caps.MaxMTU),
 		fix:        fmt.Sprintf("lower the ports' mtu to %d", t.Caps.MaxMTU),
 		pos:        n.mtuPos,
 	}
@@ -151,8 +160,8 @@ func statusObstacle(t *inventory.Transport, n *needs) *obstacle {
 	}
 	return &obstacle{
 		constraint: "transport " + t.Name,
-		reason:     "missing on this host: " + t.Reason,
+		reason:     "is missing on this host: " + t.Reason,
 		fix:        t.Fix,
-		pos:        n.link.Pos,
+		pos:        n.field("transport"),
 	}
 }

@@ -29,7 +29,7 @@ func (p *planner) checkRuntime(f *chain.Function) {
 	v := Violation{
 		Subject:    "function " + f.Name,
 		Constraint: "runtime " + string(f.Runtime),
-		Pos:        f.Pos,
+		Pos:        at(f.FieldPos, "runtime", f.Pos),
 		Hard:       true,
 	}
 	item := inventory.Find(p.inv.Runtimes, string(f.Runtime))

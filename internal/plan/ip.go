@@ -11,7 +11,7 @@ import (
 )
 
 // benchmarking is the range that assigned addresses come from: RFC 2544,
-// appendix C.2.2, sets it aside for tests between two systems. Each link that
+// appendix C, sets it aside for tests between two systems. Each link that
 // names no address takes a /24 of it.
 var benchmarking = netip.MustParsePrefix("198.18.0.0/15")
 
@@ -51,14 +51,7 @@ func (p *planner) assignLinkIPs(l *chain.Link, link *Link, a *addresses) {
 	}
 	for i := range link.Ends {
 		e := &link.Ends[i]
-		if e.Uplink != "" {
-			continue
-		}
-		if e.IP.IsValid() {
-			if e.IP.Masked() != subnet {
-				p.warn("link %s: %s has %s and another port is in %s: without routes they do not reach each other",
-					l.Name, e, e.IP, subnet)
-			}
+		if e.Uplink != "" || e.IP.IsValid() {
 			continue
 		}
 		addr, ok := a.take(subnet)

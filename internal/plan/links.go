@@ -155,7 +155,7 @@ func (p *planner) rejectOthers(n *needs, c *choice) {
 		o, _ := firstObstacle(t, n)
 		switch {
 		case t.Caps.Rank < 0:
-			c.reject(t, "a baseline: used only where the chain names it")
+			c.reject(t, "is a baseline, used only where the chain names it")
 		case o != nil:
 			c.reject(t, o.reason)
 		default:
@@ -165,7 +165,7 @@ func (p *planner) rejectOthers(n *needs, c *choice) {
 				c.reject(t, fmt.Sprintf("%s %s, and %s is expected (%s)", unmet.Requirement, unmet.Required, unmet.Expected, unmet.Source))
 				continue
 			}
-			c.reject(t, fmt.Sprintf("ranked slower than %s", c.transport.Name))
+			c.reject(t, "ranks behind "+c.transport.Name)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func (p *planner) violateNearest(n *needs) {
 		Constraint: "transport auto",
 		Reason:     "this host's inventory has no transport that auto may choose",
 		Fix:        "run dray doctor",
-		Pos:        n.link.Pos,
+		Pos:        n.field("transport"),
 		Hard:       true,
 	}
 	most := -1
@@ -212,7 +212,7 @@ func (p *planner) checkNamed(n *needs) choice {
 		p.violate(Violation{
 			Subject:    n.subject(),
 			Constraint: o.constraint,
-			Reason:     fmt.Sprintf("transport %s: %s", name, o.reason),
+			Reason:     name + " " + o.reason,
 			Fix:        o.fix,
 			Pos:        o.pos,
 			Hard:       true,
@@ -237,7 +237,7 @@ func (p *planner) violateUnknown(n *needs) {
 		Constraint: "transport " + n.link.Transport,
 		Reason:     "no such transport is built",
 		Fix:        "use auto, or one of: " + orNone(strings.Join(names, ", ")),
-		Pos:        n.link.Pos,
+		Pos:        n.field("transport"),
 		Hard:       true,
 	})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // assignMACs gives every port that names none a locally administered unicast
-// address (IEEE 802, 8.4: second-lowest bit of the first byte set) that depends
+// address (the U/L bit of IEEE Std 802) that depends
 // on nothing but the names of chain, function and port, and so survives any
 // other change of the chain.
 func (p *planner) assignMACs() {

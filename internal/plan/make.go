@@ -19,9 +19,10 @@ type planner struct {
 
 // Make decides placement, CPUs, addresses and the transport of every link. The
 // chain must be a validated one. The result depends on nothing but the two
-// arguments. The error is an *Infeasible where the chain cannot be satisfied;
-// under chain.Warn only a Hard violation makes it so, and the others are
-// repeated among the plan's warnings.
+// arguments. The error is an *Infeasible where the chain cannot be satisfied,
+// and the plan is then returned as far as it could be made; under chain.Warn
+// only a Hard violation makes it so, and the others are repeated among the
+// plan's warnings.
 func Make(c *chain.Chain, inv *inventory.Inventory) (*Plan, error) {
 	p := &planner{chain: c, inv: inv, plan: &Plan{
 		Chain:      c.Name,
@@ -45,7 +46,7 @@ func (p *planner) result() (*Plan, error) {
 	violations := p.plan.Violations
 	hard := slices.ContainsFunc(violations, func(v Violation) bool { return v.Hard })
 	if len(violations) > 0 && (hard || p.chain.Policy.OnInfeasible != chain.Warn) {
-		return nil, &Infeasible{Plan: p.plan}
+		return p.plan, &Infeasible{Plan: p.plan}
 	}
 	for _, v := range violations {
 		p.warn("%s", v)

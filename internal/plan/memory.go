@@ -5,6 +5,7 @@ package plan
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/drayage/dray/internal/chain"
@@ -17,9 +18,9 @@ func (p *planner) checkMemory() {
 	total := chain.Bytes(p.inv.Host.MemoryTotal)
 	for _, f := range p.chain.Functions {
 		before := sum
-		sum += f.Memory
+		sum += min(f.Memory, math.MaxUint64-sum)
 		if before <= total && sum > total {
-			over = f.Pos
+			over = at(f.FieldPos, "memory", f.Pos)
 		}
 	}
 	switch {
@@ -46,7 +47,7 @@ func (p *planner) checkHugePages() {
 			before := asked[h.Size]
 			asked[h.Size] += int(h.Limit / h.Size)
 			if free := p.freeHugePages(h.Size); before <= free && asked[h.Size] > free {
-				over[h.Size] = f.Pos
+				over[h.Size] = at(f.FieldPos, "hugepages", f.Pos)
 			}
 		}
 	}

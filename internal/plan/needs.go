@@ -15,8 +15,8 @@ type needs struct {
 	link    *chain.Link
 	ports   []portEnd
 	uplinks []chain.End
-	mtu     int            // the largest of its ports'
-	mtuPos  chain.Position // of the port with that MTU
+	mtu     int            // of every port: a valid chain has one per link
+	mtuPos  chain.Position // where the first port states it
 	load    chain.Bitrate
 	shape   *chain.Qdisc
 }
@@ -39,8 +39,8 @@ func (p *planner) needsOf(l *chain.Link) *needs {
 		}
 		port := p.chain.Function(e.Function).Port(e.Port)
 		n.ports = append(n.ports, portEnd{end: e, port: port})
-		if port.MTU > n.mtu {
-			n.mtu, n.mtuPos = port.MTU, port.Pos
+		if n.mtu == 0 {
+			n.mtu, n.mtuPos = port.MTU, at(port.FieldPos, "mtu", port.Pos)
 		}
 	}
 	return n
@@ -58,32 +58,30 @@ func (n *needs) sameFunction() bool {
 	return true
 }
 
-// pos is where the file states a requirement, or else the link.
-func (n *needs) pos(requirement string) chain.Position {
-	return cmp.Or(n.link.Requires.Pos[requirement], n.link.Pos)
+// field is where the file states a field of the link, or else the link.
+func (n *needs) field(name string) chain.Position {
+	return at(n.link.FieldPos, name, n.link.Pos)
+}
+
+// requirement is where the file states a requirement, or else the link.
+func (n *needs) requirement(name string) chain.Position {
+	return at(n.link.Requires.Pos, name, n.link.Pos)
 }
 
 func (n *needs) shapePos() chain.Position {
 	if n.link.QoS != nil {
-		return cmp.Or(n.link.QoS.Pos, n.link.Pos)
+		return at(n.link.QoS.FieldPos, "qdisc", n.field("qos"))
 	}
-	return n.pos("max_bitrate")
+	return n.requirement("max_bitrate")
+}
+
+// at is where the file states a field, or else what the field belongs to.
+func at(fields map[string]chain.Position, name string, owner chain.Position) chain.Position {
+	return cmp.Or(fields[name], owner)
 }
 
 // checkLink finds what makes a link impossible whatever carries it.
 func (p *planner) checkLink(n *needs) {
-	for _, e := range n.ports {
-		if e.port.MTU != n.mtu {
-			p.violate(Violation{
-				Subject:    n.subject(),
-				Constraint: fmt.Sprintf("mtu %d of %s", e.port.MTU, e.end),
-				Reason:     fmt.Sprintf("another port of the link has an MTU of %d, and larger packets would vanish", n.mtu),
-				Fix:        "give all ports of a link the same mtu",
-				Pos:        e.port.Pos,
-				Hard:       true,
-			})
-		}
-	}
 	for _, e := range n.uplinks {
 		p.checkUplink(n, e)
 	}
@@ -102,7 +100,7 @@ func (p *planner) checkUplink(n *needs, e chain.End) {
 		v.Fix = "ip link set " + i.Name + " up"
 	case n.mtu > i.MTU:
 		v.Constraint = fmt.Sprintf("mtu %d", n.mtu)
-		v.Reason = fmt.Sprintf("%s carries packets of %d bytes at the most", e, i.MTU)
+		v.Reason = fmt.Sprintf("%s carries packets of at most %d bytes", e, i.MTU)
 		v.Fix = fmt.Sprintf("lower the port's mtu to %d, or ip link set %s mtu %d", i.MTU, i.Name, n.mtu)
 		v.Pos = n.mtuPos
 	default:

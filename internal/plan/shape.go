@@ -66,15 +66,15 @@ func goodput(rate chain.Bitrate, mtu int) uint64 {
 }
 
 // queueBound is the longest that a packet waits in a shaped queue whose load
-// exceeds its rate.
-func queueBound(q *chain.Qdisc, mtu int) time.Duration {
+// exceeds its rate, in ns.
+func queueBound(q *chain.Qdisc, mtu int) float64 {
 	if q.Latency > 0 {
-		return time.Duration(q.Latency)
+		return float64(q.Latency)
 	}
 	packets := q.Limit
 	if packets == 0 {
 		packets = defaultQueue
 	}
 	bits := float64(packets) * float64(mtu+ethernet) * 8
-	return time.Duration(bits / float64(shapedRate(q)) * float64(time.Second))
+	return bits / float64(shapedRate(q)) * float64(time.Second)
 }

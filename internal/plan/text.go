@@ -25,7 +25,8 @@ func (p *Plan) Text(w io.Writer, verbose bool) error {
 	t.ends(p.Links)
 	t.rejected(p.Links)
 	t.evidence(p.Links)
-	t.violations(p.Violations)
+	t.violations("Cannot be built", p.Violations, true)
+	t.violations("Not expected to be met", p.Violations, false)
 	t.warnings(p)
 	return out.Flush()
 }
@@ -96,9 +97,16 @@ func (t *text) header(short, more string) string {
 func (t *text) links(links []Link) {
 	var rows []string
 	for _, l := range links {
-		rows = append(rows, row(l.Name, dash(l.Transport), l.Isolation, l.MTU, l.Load, shapeText(l.Shape), dash(l.Reason)))
+		rows = append(rows, row(l.Name, dash(l.Transport), l.Isolation, l.MTU, loadText(l.Load), shapeText(l.Shape), dash(l.Reason)))
 	}
 	t.table("LINK\tTRANSPORT\tISOLATION\tMTU\tLOAD\tSHAPE\tREASON", rows)
+}
+
+func loadText(load chain.Bitrate) string {
+	if load == 0 {
+		return "none"
+	}
+	return load.String()
 }
 
 func shapeText(q *chain.Qdisc) string {
@@ -157,12 +165,14 @@ func (t *text) evidence(links []Link) {
 }
 
 // violations are sentences, too long for columns.
-func (t *text) violations(violations []Violation) {
-	if len(violations) == 0 {
-		return
-	}
-	fmt.Fprintln(t.w, "\nNot possible:")
+func (t *text) violations(heading string, violations []Violation, hard bool) {
+	heading = "\n" + heading + ":\n"
 	for _, v := range violations {
+		if v.Hard != hard {
+			continue
+		}
+		fmt.Fprint(t.w, heading)
+		heading = ""
 		fmt.Fprintf(t.w, "  %s: %s\n    because %s\n", v.Subject, v.Constraint, v.Reason)
 		if v.Fix != "" {
 			fmt.Fprintf(t.w, "    to mend it: %s\n", v.Fix)

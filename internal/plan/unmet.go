@@ -19,7 +19,7 @@ func (p *planner) violateUnmet(n *needs, t *inventory.Transport, evidence []Evid
 			Constraint: ev.Requirement + " " + ev.Required,
 			Reason:     unmetReason(ev, t.Name),
 			Fix:        unmetFix(ev, n),
-			Pos:        n.pos(ev.Requirement),
+			Pos:        n.requirement(ev.Requirement),
 		})
 	}
 }
@@ -42,18 +42,18 @@ func unmetReason(ev Evidence, transport string) string {
 }
 
 func unmetFix(ev Evidence, n *needs) string {
-	const orMeasure = "set policy.on_infeasible: warn to measure it all the same"
+	const orMeasure = "set on_infeasible: warn under policy to measure it all the same"
 	switch {
 	case ev.Requirement == "mtu":
 		return fmt.Sprintf("give every port of the link mtu: %d", n.link.Requires.MTU)
 	case ev.Requirement == "max_bitrate":
-		return fmt.Sprintf("give qos a tbf with a rate of %v at the most, or leave qos out", n.link.Requires.MaxBitrate)
+		return fmt.Sprintf("give qos a tbf with a rate of at most %v, or leave qos out", n.link.Requires.MaxBitrate)
 	case ev.Expected == unknown:
 		return "ask for less, or " + orMeasure
-	case shapedRate(n.shape) > 0 && ev.Requirement == "min_bitrate":
-		return fmt.Sprintf("raise the rate of the %s, require %s at the most, or %s", n.shape.Kind, ev.Expected, orMeasure)
+	case ev.Requirement == "min_bitrate" && n.shape != nil && goodput(shapedRate(n.shape), n.mtu) < uint64(n.link.Requires.MinBitrate):
+		return fmt.Sprintf("raise the rate of the %s, require at most %s, or %s", n.shape.Kind, ev.Expected, orMeasure)
 	case ev.Requirement == "min_bitrate", ev.Requirement == "packet_rate":
-		return fmt.Sprintf("require %s at the most, or %s", ev.Expected, orMeasure)
+		return fmt.Sprintf("require at most %s, or %s", ev.Expected, orMeasure)
 	default:
 		return fmt.Sprintf("allow %s, or %s", ev.Expected, orMeasure)
 	}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/chain"
+)
+
+// star makes a chain of n links, each from the function "hub" to one of its own.
+func star(n int) *chain.Chain {
+	c := pair()
+	c.Functions, c.Links = []chain.Function{function("hub")}, nil
+	for i := range n {
+		name := fmt.Sprintf("f%d", i)
+		c.Functions[0].Ports = append(c.Functions[0].Ports, port(name))
+		c.Functions = append(c.Functions, function(name, port("p0")))
+		c.Links = append(c.Links, chain.Link{
+			Name:      name,
+			Ends:      []chain.End{end("hub", name), end(name, "p0")},
+			Transport: chain.TransportAuto,
+			Isolation: chain.IsolationLink,
+		})
+	}
+	return c
+}
+
+func TestAssignedIPs(t *testing.T) {
+	c := star(4)
+	c.Functions[0].Ports[1].IP = prefix("10.1.0.1/30")    // the other end gets the other host address
+	c.Functions[0].Ports[3].IP = prefix("198.18.1.77/16") // so every /24 below 198.19 is avoided
+	p := mustPlan(t, c, loadInventory(t, "vm2"))
+	want := map[string]string{
+		"hub.f0": "198.19.0.1/24", "f0.p0": "198.19.0.2/24",
+		"hub.f1": "10.1.0.1/30", "f1.p0": "10.1.0.2/30",
+		"hub.f2": "198.19.1.1/24", "f2.p0": "198.19.1.2/24",
+		"hub.f3": "198.18.1.77/16", "f3.p0": "198.18.0.1/16",
+	}
+	for _, l := range p.Links {
+		for _, e := range l.Ends {
+			if got := e.IP.String(); got != want[e.String()] {
+				t.Errorf("%s: %s, want %s", e, got, want[e.String()])
+			}
+		}
+	}
+}
+
+func TestAssignedIPsByFamilyAndLength(t *testing.T) {
+	for given, want := range map[string]string{
+		"10.0.0.1/24":   "10.0.0.2/24",
+		"10.0.0.9/24":   "10.0.0.1/24",
+		"10.0.0.0/31":   "10.0.0.1/31",
+		"fd00::1/64":    "fd00::2/64",
+		"fd00::8/64":    "fd00::1/64",
+		"fd00::1/127":   "fd00::/127",
+		"10.0.0.254/24": "10.0.0.1/24",
+	} {
+		c := pair()
+		c.Functions[0].Ports[0].IP = prefix(given)
+		if got := mustPlan(t, c, loadInventory(t, "vm2")).Links[0].Ends[1].IP.String(); got != want {
+			t.Errorf("beside %s: %s, want %s", given, got, want)
+		}
+	}
+}
+
+func TestAddressesRunOut(t *testing.T) {
+	c := pair()
+	c.Functions[0].Ports[0].IP = prefix("10.0.0.1/32")
+	if v := mustViolate(t, c, loadInventory(t, "vm2")); v.Constraint != "ip of b.p0" || !v.Hard {
+		t.Errorf("%+v", v)
+	}
+	if v := mustViolate(t, star(513), loadInventory(t, "vm2")); v.Subject != "link f512" || !strings.Contains(v.Reason, "198.18.0.0/15 is taken") {
+		t.Errorf("%+v", v)
+	}
+	mustPlan(t, star(512), loadInventory(t, "vm2"))
+}
+
+func TestMACs(t *testing.T) {
+	inv := loadInventory(t, "vm2")
+	first := mustPlan(t, pair(), inv)
+	derived := first.Links[0].Ends[0].MAC
+	if hw := derived.HardwareAddr(); len(hw) != 6 || hw[0] != 0x02 {
+		t.Errorf("derived address %q is not locally administered unicast", derived)
+	}
+
+	c := pair()
+	c.Name = "other"
+	if got := mustPlan(t, c, inv).Links[0].Ends[0].MAC; got == derived {
+		t.Errorf("two chains share the address %s", got)
+	}
+
+	c = pair()
+	c.Functions[1].Ports[0].MAC = chain.MAC(strings.ToUpper(string(derived)))
+	p := mustPlan(t, c, inv)
+	if got := p.Links[0].Ends[0].MAC; got == derived {
+		t.Errorf("a derived address collides with the named one: %s", got)
+	}
+	if got := p.Links[0].Ends[1].MAC; got != c.Functions[1].Ports[0].MAC {
+		t.Errorf("named address %s became %s", c.Functions[1].Ports[0].MAC, got)
+	}
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// Every kind of requirement is refused where the evidence is against it, and
+// accepted where the evidence is for it.
+func TestEachRequirementCanBeViolated(t *testing.T) {
+	type edit func(*chain.Link)
+	for _, test := range []struct {
+		requirement string
+		good, bad   edit
+	}{
+		{"latency",
+			func(l *chain.Link) { l.Requires.Latency, l.Requires.Percentile = chain.Duration(time.Millisecond), 99 },
+			func(l *chain.Link) {
+				l.Requires.Latency, l.Requires.Percentile = chain.Duration(25*time.Microsecond), 99
+			}},
+		{"latency",
+			func(l *chain.Link) { l.Requires.Latency, l.Requires.Percentile = chain.Duration(time.Second), 99.99 },
+			func(l *chain.Link) { l.Requires.Latency, l.Requires.Percentile = chain.Duration(time.Second), 99.999 }},
+		{"packet_delay_variation",
+			func(l *chain.Link) { l.Requires.PDV, l.Requires.Percentile = chain.Duration(time.Millisecond), 99 },
+			func(l *chain.Link) { l.Requires.PDV, l.Requires.Percentile = chain.Duration(time.Microsecond), 99 }},
+		{"packet_loss_ratio",
+			func(l *chain.Link) { l.Requires.LossRatio = ratio(1e-4) },
+			func(l *chain.Link) { l.Requires.LossRatio = ratio(1e-9) }},
+		{"packet_loss_ratio",
+			func(l *chain.Link) { l.Requires.LossRatio, l.Load, l.HasLoad = ratio(0.1), 1e9, true },
+			func(l *chain.Link) { l.Requires.LossRatio, l.Load, l.HasLoad = ratio(0.1), 100e9, true }},
+		{"min_bitrate",
+			func(l *chain.Link) { l.Requires.MinBitrate = 4e9 },
+			func(l *chain.Link) { l.Requires.MinBitrate = 400e9 }},
+		{"min_bitrate",
+			func(l *chain.Link) { l.Requires.MinBitrate, l.Requires.MaxBitrate = 1e9, 2e9 },
+			func(l *chain.Link) { l.Requires.MinBitrate, l.Requires.MaxBitrate = 2e9, 2e9 }},
+		{"packet_rate",
+			func(l *chain.Link) { l.Requires.PacketRate = 100e3 },
+			func(l *chain.Link) { l.Requires.PacketRate = 1e6 }},
+		{"packet_rate",
+			func(l *chain.Link) { l.Requires.PacketRate, l.Requires.MaxBitrate = 19e3, 10e6 },
+			func(l *chain.Link) { l.Requires.PacketRate, l.Requires.MaxBitrate = 20e3, 10e6 }},
+		{"max_bitrate",
+			func(l *chain.Link) {
+				l.Requires.MaxBitrate, l.QoS = 1e9, &chain.Qdisc{Kind: "htb", Rate: 500e6, Ceil: 1e9}
+			},
+			func(l *chain.Link) {
+				l.Requires.MaxBitrate, l.QoS = 1e9, &chain.Qdisc{Kind: "htb", Rate: 500e6, Ceil: 2e9}
+			}},
+		{"max_bitrate",
+			func(l *chain.Link) { l.Requires.MaxBitrate = 1e9 },
+			func(l *chain.Link) { l.Requires.MaxBitrate, l.QoS = 1e9, &chain.Qdisc{Kind: "fq_codel"} }},
+		{"mtu",
+			func(l *chain.Link) { l.Requires.MTU = 1500 },
+			func(l *chain.Link) { l.Requires.MTU = 1600 }},
+	} {
+		t.Run(test.requirement, func(t *testing.T) {
+			inv := loadInventory(t, "vm2")
+			c := pair()
+			test.good(&c.Links[0])
+			if p := mustPlan(t, c, inv); firstUnmet(p.Links[0].Evidence) != nil || len(p.Links[0].Evidence) == 0 {
+				t.Errorf("evidence of the feasible chain: %+v", p.Links[0].Evidence)
+			}
+			c = pair()
+			test.bad(&c.Links[0])
+			v := mustViolate(t, c, inv)
+			if !strings.HasPrefix(v.Constraint, test.requirement+" ") || v.Hard || v.Reason == "" || v.Fix == "" {
+				t.Errorf("violation: %+v", v)
+			}
+			c.Policy.OnInfeasible = chain.Warn
+			p := mustPlan(t, c, inv)
+			if len(p.Violations) != 1 || len(p.Warnings) != 1 || p.Warnings[0] != v.String() || p.Links[0].Transport != "veth" {
+				t.Errorf("under warn: transport %q, violations %v, warnings %q", p.Links[0].Transport, p.Violations, p.Warnings)
+			}
+		})
+	}
+}
+
+// A load that fills a token bucket adds the wait in its queue, and loss; a
+// smaller load adds nothing.
+func TestShapeAddsDelayOnlyWhereLoadFillsIt(t *testing.T) {
+	inv := loadInventory(t, "vm2")
+	link := func(load chain.Bitrate, limit time.Duration) *chain.Chain {
+		c := pair()
+		l := &c.Links[0]
+		l.Requires = chain.Requires{Latency: chain.Duration(limit), Percentile: 99, MaxBitrate: 1e9}
+		l.Load, l.HasLoad = load, true
+		return c
+	}
+	mustPlan(t, link(900e6, time.Millisecond), inv)
+	mustPlan(t, link(2e9, 21*time.Millisecond), inv)
+	v := mustViolate(t, link(2e9, 20*time.Millisecond), inv)
+	if !strings.Contains(v.Reason, "full queue of the tbf") {
+		t.Errorf("reason: %s", v.Reason)
+	}
+
+	c := link(2e9, 21*time.Millisecond)
+	c.Links[0].Requires.LossRatio = ratio(0.4)
+	if v := mustViolate(t, c, inv); !strings.Contains(v.Reason, "lose 0.5 ") {
+		t.Errorf("loss at twice the rate: %s", v.Reason)
+	}
+}
+
+// A load beyond what the transport carries leaves latency without evidence.
+func TestSaturatingLoadIsNoEvidenceForLatency(t *testing.T) {
+	c := pair()
+	l := &c.Links[0]
+	l.Requires = chain.Requires{Latency: chain.Duration(time.Second), Percentile: 99}
+	l.Load, l.HasLoad = 50e9, true
+	if v := mustViolate(t, c, loadInventory(t, "vm2")); !strings.Contains(v.Reason, "a load of 50Gbps fills what veth carries") {
+		t.Errorf("reason: %s", v.Reason)
+	}
+}
+
+// 25 µs at p99.99 through a kernel bridge is refused with and without records.
+func TestFronthaulOnBridgeIsInfeasible(t *testing.T) {
+	for _, name := range []string{"vm2", "server8", "calibrated"} {
+		c := pair()
+		c.Links[0].Transport = "bridge"
+		c.Links[0].Requires = chain.Requires{Latency: chain.Duration(25 * time.Microsecond), Percentile: 99.99}
+		v := mustViolate(t, c, loadInventory(t, name))
+		if v.Constraint != "latency ≤ 25us at p99.99" {
+			t.Errorf("%s: constraint %q", name, v.Constraint)
+		}
+		if calibrated := strings.Contains(v.Reason, "cal.jsonl run 7 [oversubscribed]"); calibrated != (name == "calibrated") {
+			t.Errorf("%s: reason %q", name, v.Reason)
+		}
+	}
+}
+
+// Where the fastest transport lacks evidence and a slower one has it, auto
+// takes the slower and says so.
+func TestAutoPrefersEvidence(t *testing.T) {
+	inv := loadInventory(t, "calibrated")
+	c := pair()
+	c.Links[0].Requires.MinBitrate = 17e9
+	p := mustPlan(t, c, inv)
+	if l := p.Link("ab"); l.Transport != "macvlan" {
+		t.Errorf("transport %s (%s), want macvlan", l.Transport, l.Reason)
+	}
+	if got := rejection(p.Link("ab"), "veth"); got != "min_bitrate ≥ 17Gbps, and 15.02Gbps is expected (records/cal.jsonl run 7 [oversubscribed])" {
+		t.Errorf("veth was not taken because %q", got)
+	}
+	c.Links[0].Requires.MinBitrate = 100e9
+	if v := mustViolate(t, c, inv); !strings.HasPrefix(v.Reason, "veth ") {
+		t.Errorf("where none has evidence, the fastest is reported: %s", v.Reason)
+	}
+}
+
+func rejection(l *Link, transport string) string {
+	for _, r := range l.Rejected {
+		if r.Transport == transport {
+			return r.Reason
+		}
+	}
+	return ""
+}
+
+func TestFigures(t *testing.T) {
+	inv := loadInventory(t, "calibrated")
+	const us = float64(time.Microsecond)
+	for _, test := range []struct {
+		what   string
+		got    figure
+		value  float64
+		source string
+	}{
+		{"the latest calibration counts", figuresOf(inv, "veth").latency(99), 86 * us, "records/cal.jsonl run 7 [oversubscribed]"},
+		{"the next higher percentile counts", figuresOf(inv, "veth").latency(99.5), 210 * us, "records/cal.jsonl run 7 [oversubscribed]"},
+		{"beyond the calibration the default counts", figuresOf(inv, "macvlan").latency(99.9), 800 * us, statedDefault},
+		{"beyond all evidence nothing is known", figuresOf(inv, "veth").latency(99.999), 0, ""},
+		{"a bound of PDV beyond p99 is the latency", figuresOf(inv, "veth").pdv(99.9), 210 * us, "records/cal.jsonl run 7 [oversubscribed], by its latency"},
+		{"an uncalibrated transport has its default", figuresOf(inv, "ovs").bitrate(), 500e6, statedDefault},
+		{"an unknown transport has nothing", figuresOf(inv, "fake").bitrate(), 0, ""},
+	} {
+		if test.got.value != test.value || test.got.source != test.source {
+			t.Errorf("%s: got %v from %q, want %v from %q", test.what, test.got.value, test.got.source, test.value, test.source)
+		}
+	}
+}
+
+// A stated default never undercuts what the calibration has already seen.
+func TestDefaultNeverBelowCalibration(t *testing.T) {
+	inv := &inventory.Inventory{Calibration: []inventory.Calibration{{
+		Transport: "veth",
+		Source:    "records",
+		Latency:   []inventory.LatencyPoint{{Percentile: 99, Latency: time.Second}},
+	}}}
+	if got := figuresOf(inv, "veth").latency(99.9); got.value != float64(time.Second) || got.source != statedDefault {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestStatedDefaultsAreConsistent(t *testing.T) {
+	for name, d := range statedDefaults {
+		if d.Bitrate == 0 || d.PacketRate == 0 || d.LossRatio == 0 || d.PDVp99 == 0 || len(d.Latency) == 0 {
+			t.Errorf("%s: a figure is missing", name)
+		}
+		for i := 1; i < len(d.Latency); i++ {
+			if a, b := d.Latency[i-1], d.Latency[i]; a.Percentile >= b.Percentile || a.Latency > b.Latency {
+				t.Errorf("%s: latency falls from %+v to %+v", name, a, b)
+			}
+		}
+		if d.PDVp99 > latencyAt(&d, 99) {
+			t.Errorf("%s: the variation %v exceeds the latency %v", name, d.PDVp99, latencyAt(&d, 99))
+		}
+	}
+}
+
+func TestShapeOfMaxBitrate(t *testing.T) {
+	for _, test := range []struct {
+		rate  chain.Bitrate
+		burst chain.Bytes
+	}{
+		{1e6, 80 * 1024},
+		{1e9, 500_000},
+		{100e9, 50_000_000},
+	} {
+		q := shapeOf(&chain.Link{Requires: chain.Requires{MaxBitrate: test.rate}})
+		want := chain.Qdisc{Kind: "tbf", Rate: test.rate, Burst: test.burst, Latency: chain.Duration(20 * time.Millisecond)}
+		if !cmp.Equal(*q, want) {
+			t.Errorf("shape at %v: %+v, want %+v", test.rate, *q, want)
+		}
+	}
+	given := &chain.Qdisc{Kind: "tbf", Rate: 1e6, Burst: 9000, Latency: 5}
+	if q := shapeOf(&chain.Link{QoS: given}); !cmp.Equal(q, given) || q == given {
+		t.Errorf("a full qos changed or is shared: %+v", q)
+	}
+	if q := shapeOf(&chain.Link{}); q != nil {
+		t.Errorf("a link without qos or max_bitrate is shaped: %+v", q)
+	}
+}

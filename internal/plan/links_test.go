@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// What cannot be built is infeasible under either policy, and names its constraint.
+func TestHardViolationsOfLinks(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		edit       func(*chain.Chain, *chain.Link, *inventory.Inventory)
+		constraint string
+		reason     string
+	}{
+		{"native face", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			c.Functions[1].Ports[0].Face = chain.FaceNative
+		}, "face native of b.p0", "no transport can do this yet"},
+		{"dpdk face on a named transport", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			c.Functions[0].Ports[0].Face, l.Transport = chain.FaceDPDK, "veth"
+		}, "face dpdk of a.p0", "veth serves only"},
+		{"transport not built", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			l.Transport = "memif"
+		}, "transport memif", "no such transport is built"},
+		{"transport missing", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			l.Transport = "ovs"
+		}, "transport ovs", "ovs is missing on this host: ovs-vswitchd is not installed"},
+		{"isolation", func(_ *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			l.Isolation = chain.IsolationNoSharedMemory
+			for i := range inv.Transports {
+				inv.Transports[i].Caps.Isolation = string(chain.IsolationLink)
+			}
+		}, "isolation no-shared-memory", "no transport can do this yet"},
+		{"too many ports", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			c.Functions = append(c.Functions, function("c", port("p0")))
+			l.Ends = append(l.Ends, end("c", "p0"))
+			l.Transport = "veth"
+		}, "3 ports", "takes at most 2 ports"},
+		{"different namespaces", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			l.Transport = "loopback"
+		}, "ends in one network namespace", "joins only ports of one function"},
+		{"qdisc the kernel lacks", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			l.QoS = &chain.Qdisc{Kind: "hfsc", Rate: 1e9}
+		}, "qdisc hfsc", "unsupported: this kernel has no sch_hfsc"},
+		{"qdisc nobody probed", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			l.QoS = &chain.Qdisc{Kind: "codel"}
+		}, "qdisc codel", "unsupported: this kernel has no sch_codel"},
+		{"tbf missing for max_bitrate", func(_ *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			l.Requires.MaxBitrate, inv.Qdiscs = 1e9, nil
+		}, "qdisc tbf", "unsupported: this kernel has no sch_tbf"},
+		{"transport that cannot shape", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			l.Transport, l.QoS = "veth", &chain.Qdisc{Kind: "pfifo"}
+			inv.Transport("veth").Caps.Shapes = false
+		}, "qdisc pfifo", "carries no qdisc"},
+		{"mtu beyond the transport", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			for i := range inv.Transports {
+				inv.Transports[i].Caps.MaxMTU = 1400
+			}
+		}, "mtu 1500", "carries packets of at most 1400 bytes"},
+		{"unknown uplink", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			l.Ends[1] = chain.End{Uplink: "eth9"}
+		}, "uplink:eth9", "no such interface"},
+		{"uplink that is down", func(_ *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			l.Ends[1], inv.Interfaces[0].Up = chain.End{Uplink: "eth0"}, false
+		}, "uplink:eth0", "the interface is down"},
+		{"mtu beyond the uplink", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			l.Ends[1], c.Functions[0].Ports[0].MTU = chain.End{Uplink: "eth0"}, 9000
+		}, "mtu 9000", "uplink:eth0 carries packets of at most 1500 bytes"},
+		{"transport without uplinks", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			l.Ends[1], l.Transport = chain.End{Uplink: "eth0"}, "bridge"
+		}, "end uplink:eth0", "bridge cannot join a host interface"},
+		{"two uplinks", func(_ *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			l.Ends = []chain.End{end("a", "p0"), {Uplink: "eth0"}, {Uplink: "eth1"}}
+			inv.Interfaces = append(inv.Interfaces, inventory.Interface{Name: "eth1", MTU: 1500, Up: true})
+		}, "end uplink:eth1", "at most one host interface"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inv, c := loadInventory(t, "vm2"), pair()
+			test.edit(c, &c.Links[0], inv)
+			for _, policy := range []chain.OnInfeasible{chain.Refuse, chain.Warn} {
+				c.Policy.OnInfeasible = policy
+				v := mustViolate(t, c, inv)
+				if v.Constraint != test.constraint || !strings.Contains(v.Reason, test.reason) || !v.Hard || v.Fix == "" || v.Subject != "link ab" {
+					t.Errorf("%s: %+v", policy, v)
+				}
+			}
+		})
+	}
+}
+
+// A kernel transport shares nothing, and so satisfies every isolation level.
+func TestKernelTransportsSatisfyEveryIsolation(t *testing.T) {
+	for isolation := range strictness {
+		c := pair()
+		c.Links[0].Isolation = isolation
+		p := mustPlan(t, c, loadInventory(t, "vm2"))
+		if got := p.Links[0].Transport; got != "veth" {
+			t.Errorf("%s: %s", isolation, got)
+		}
+	}
+}
+
+func TestAutoByShapeOfLink(t *testing.T) {
+	inv := loadInventory(t, "server8")
+	three := pair()
+	three.Functions = append(three.Functions, function("c", port("p0")))
+	three.Links[0].Ends = append(three.Links[0].Ends, end("c", "p0"))
+	uplink := pair()
+	uplink.Links[0].Ends[1] = chain.End{Uplink: "eth0"}
+	for _, test := range []struct {
+		name string
+		c    *chain.Chain
+		want string
+	}{{"two ports", pair(), "veth"}, {"three ports", three, "macvlan"}, {"uplink", uplink, "macvlan"}} {
+		if got := mustPlan(t, test.c, inv).Links[0].Transport; got != test.want {
+			t.Errorf("%s: %s, want %s", test.name, got, test.want)
+		}
+	}
+	if got := mustPlan(t, uplink, without(inv, "macvlan")).Links[0].Transport; got != "af-packet" {
+		t.Errorf("uplink without macvlan: %s, want af-packet", got)
+	}
+}
+
+func without(inv *inventory.Inventory, name string) *inventory.Inventory {
+	out := *inv
+	out.Transports = nil
+	for _, t := range inv.Transports {
+		if t.Name != name {
+			out.Transports = append(out.Transports, t)
+		}
+	}
+	return &out
+}
+
+// A transport that nobody has run here may be taken, and the plan says so.
+func TestNeverRunIsAllowedWithWarning(t *testing.T) {
+	c := pair()
+	c.Links[0].Transport = "ovs"
+	c.Functions[0].Runtime = chain.RuntimeRunc
+	p := mustPlan(t, c, loadInventory(t, "v2"))
+	text := strings.Join(p.Warnings, "\n")
+	if !strings.Contains(text, "transport ovs has never been run") || !strings.Contains(text, "runtime runc has never been run") {
+		t.Errorf("warnings: %q", p.Warnings)
+	}
+}
+
+func TestAutoNeverTakesABaseline(t *testing.T) {
+	c := pair()
+	c.Functions[0].Ports = append(c.Functions[0].Ports, port("p1"))
+	c.Links[0].Ends[1] = end("a", "p1")
+	inv := loadInventory(t, "vm2")
+	p := mustPlan(t, c, inv)
+	if p.Links[0].Transport != "veth" || len(p.Warnings) != 1 {
+		t.Errorf("transport %s, warnings %q", p.Links[0].Transport, p.Warnings)
+	}
+	c.Links[0].Transport = "loopback"
+	if p := mustPlan(t, c, inv); p.Links[0].Transport != "loopback" || len(p.Warnings) != 0 {
+		t.Errorf("transport %s, warnings %q", p.Links[0].Transport, p.Warnings)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	for _, test := range []struct {
+		min, load chain.Bitrate
+		has       bool
+		want      chain.Bitrate
+	}{{0, 0, false, 0}, {4e9, 0, false, 400e6}, {4e9, 1e6, true, 1e6}, {4e9, 0, true, 0}} {
+		c := pair()
+		l := &c.Links[0]
+		l.Requires.MinBitrate, l.Load, l.HasLoad = test.min, test.load, test.has
+		if got := mustPlan(t, c, loadInventory(t, "vm2")).Links[0].Load; got != test.want {
+			t.Errorf("%+v: load %v", test, got)
+		}
+	}
+}
