@@ -12,7 +12,7 @@ import (
 
 // ProbeVeth tries to make a veth pair.
 func ProbeVeth() error {
-	return InThrowawayNetns(func(n Netns) error {
+	return probeIn("veth", func(n Netns) error {
 		_, err := probePair(n)
 		return err
 	})
@@ -20,7 +20,7 @@ func ProbeVeth() error {
 
 // ProbeBridge tries to make a bridge with a port.
 func ProbeBridge() error {
-	return InThrowawayNetns(func(n Netns) error {
+	return probeIn("bridge", func(n Netns) error {
 		port, err := probePair(n)
 		if err != nil {
 			return err
@@ -35,7 +35,7 @@ func ProbeBridge() error {
 
 // ProbeMacvlan tries to make a macvlan on a veth.
 func ProbeMacvlan() error {
-	return InThrowawayNetns(func(n Netns) error {
+	return probeIn("macvlan", func(n Netns) error {
 		parent, err := probePair(n)
 		if err != nil {
 			return err
@@ -47,7 +47,7 @@ func ProbeMacvlan() error {
 
 // ProbeTap tries to make a tap interface, which a userspace switch needs.
 func ProbeTap() error {
-	return InThrowawayNetns(func(n Netns) error {
+	return probeIn("tap", func(n Netns) error {
 		return n.Do(func() error {
 			attrs := netlink.NewLinkAttrs()
 			attrs.Name = "tap0"

@@ -104,7 +104,7 @@ func (n Netns) DelQdisc(link string) error {
 // ProbeQdisc tries a kind on a throw-away interface. The error is an
 // *Unsupported where the kernel lacks it.
 func ProbeQdisc(kind string) error {
-	return InThrowawayNetns(func(ns Netns) error {
+	return probeIn("qdisc "+kind, func(ns Netns) error {
 		a, b := Iface{Netns: ns, Name: "p0", MTU: 1500}, Iface{Netns: ns, Name: "p1", MTU: 1500}
 		if err := CreateVeth(a, b); err != nil {
 			return err

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"strconv"
@@ -29,12 +30,40 @@ func CreateUserNetns(userPath, netPath string, m UserMapping) error {
 			return err
 		}
 	}
-	// A process has to hold the new namespaces until they are pinned; this one
-	// ends as soon as its standard input closes, at the latest with us.
+	pid, release, err := holdUserNetns(m)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ns := "/proc/" + strconv.Itoa(pid) + "/ns/"
+	for _, pin := range []struct{ source, target string }{{ns + "user", userPath}, {ns + "net", netPath}} {
+		if err := unix.Mount(pin.source, pin.target, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("pin %s at %s: %w", pin.source, pin.target, err)
+		}
+	}
+	return Netns{Path: netPath}.SetUp("lo")
+}
+
+// ProbeUserNetns tries to make a user and a network namespace. Nothing of it
+// can stay, not even after a SIGKILL.
+func ProbeUserNetns(m UserMapping) error {
+	return once("user namespace", func() error {
+		pid, release, err := holdUserNetns(m)
+		if err != nil {
+			return err
+		}
+		defer release()
+		return Netns{Path: "/proc/" + strconv.Itoa(pid) + "/ns/net"}.SetUp("lo")
+	})
+}
+
+// holdUserNetns starts a process that holds new namespaces until release is
+// called. It ends as soon as its standard input closes, so at the latest with us.
+func holdUserNetns(m UserMapping) (pid int, release func(), err error) {
 	holder := exec.Command("cat")
 	stdin, err := holder.StdinPipe()
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: m.HostID, Size: m.Size}}
 	holder.SysProcAttr = &syscall.SysProcAttr{
@@ -43,18 +72,21 @@ func CreateUserNetns(userPath, netPath string, m UserMapping) error {
 		GidMappings:                ids,
 		GidMappingsEnableSetgroups: true,
 	}
-	if err := holder.Start(); err != nil {
-		return fmt.Errorf("create user and network namespace: %w (user namespaces must be allowed: user.max_user_namespaces > 0, and not inside a chroot)", err)
-	}
-	defer func() {
-		stdin.Close()
-		_ = holder.Wait()
-	}()
-	ns := "/proc/" + strconv.Itoa(holder.Process.Pid) + "/ns/"
-	for _, pin := range []struct{ source, target string }{{ns + "user", userPath}, {ns + "net", netPath}} {
-		if err := unix.Mount(pin.source, pin.target, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("pin %s at %s: %w", pin.source, pin.target, err)
+	err = holder.Start()
+	for _, refusal := range []error{unix.EPERM, unix.ENOSPC, unix.EINVAL, unix.EUSERS} {
+		if errors.Is(err, refusal) {
+			return 0, nil, &Unsupported{
+				What: "user namespace",
+				Why:  "no user namespace can be made: " + err.Error(),
+				Fix:  "run as root, outside of a chroot, and: sysctl -w user.max_user_namespaces=10000",
+			}
 		}
 	}
-	return Netns{Path: netPath}.SetUp("lo")
+	if err != nil {
+		return 0, nil, fmt.Errorf("create user and network namespace: %w", err)
+	}
+	return holder.Process.Pid, func() {
+		stdin.Close()
+		_ = holder.Wait()
+	}, nil
 }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/testenv"
+)
+
+// TestOnceKeepsAnswersOnly: yes and unsupported are kept, a failed probe is not.
+func TestOnceKeepsAnswersOnly(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		err   error
+		asked int
+	}{
+		{"yes", nil, 1},
+		{"unsupported", fmt.Errorf("wrapped: %w", &Unsupported{What: "x"}), 1},
+		{"failed", errors.New("out of memory"), 2},
+	} {
+		asked := 0
+		probe := func() error { asked++; return test.err }
+		for i := 0; i < 2; i++ {
+			if err := once("test "+test.name, probe); !errors.Is(err, test.err) {
+				t.Errorf("%s: %v", test.name, err)
+			}
+		}
+		if asked != test.asked {
+			t.Errorf("%s: asked %d times, want %d", test.name, asked, test.asked)
+		}
+	}
+}
+
+func TestProbeItem(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want inventory.Item
+	}{
+		{nil, inventory.Item{Name: "x", Status: inventory.OK}},
+		{fmt.Errorf("on v0: %w", &Unsupported{What: "qdisc hfsc", Why: "this kernel has no sch_hfsc", Fix: "get one"}),
+			inventory.Item{Name: "x", Status: inventory.Missing, Reason: "this kernel has no sch_hfsc", Fix: "get one"}},
+		{unix.EPERM, inventory.Item{Name: "x", Status: inventory.Missing, Reason: "the probe failed: operation not permitted", Fix: "run as root"}},
+		{unix.ENOMEM, inventory.Item{Name: "x", Status: inventory.Missing, Reason: "the probe failed: cannot allocate memory"}},
+	} {
+		if got := ProbeItem("x", test.err); got != test.want {
+			t.Errorf("%v: %+v, want %+v", test.err, got, test.want)
+		}
+	}
+	u := &Unsupported{What: "qdisc hfsc", Why: "this kernel has no sch_hfsc", Fix: "get one"}
+	if u.Error() != "qdisc hfsc: unsupported: this kernel has no sch_hfsc (get one)" || !errors.Is(u, ErrUnsupported) {
+		t.Error(u)
+	}
+}
+
+// TestProbesAnswer: on a machine where we are root every probe comes to an
+// answer, and an unsupported thing says how to get it.
+func TestProbesAnswer(t *testing.T) {
+	testenv.Root(t)
+	probes := map[string]func() error{
+		"veth": ProbeVeth, "bridge": ProbeBridge, "macvlan": ProbeMacvlan, "tap": ProbeTap,
+		"user namespace": func() error { return ProbeUserNetns(UserMapping{HostID: 200000, Size: 65536}) },
+	}
+	for _, kind := range QdiscKinds() {
+		probes["qdisc "+kind] = func() error { return ProbeQdisc(kind) }
+	}
+	for name, probe := range probes {
+		err := probe()
+		var u *Unsupported
+		switch {
+		case errors.As(err, &u) && (u.Fix == "" || !strings.Contains(u.Why, "no ")):
+			t.Errorf("%s: %v does not say what is missing and how to get it", name, err)
+		case err != nil && !errors.Is(err, ErrUnsupported):
+			t.Errorf("%s: %v", name, err)
+		default:
+			t.Logf("%s: %v", name, err)
+		}
+	}
+}
