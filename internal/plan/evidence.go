@@ -4,6 +4,7 @@ package plan
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/inventory"
@@ -87,9 +88,9 @@ func duration(ns float64) chain.Duration {
 	return chain.Duration(min(ns, longest))
 }
 
+// overloadsShape compares payload with payload, as the load is counted.
 func (e estimate) overloadsShape() bool {
-	rate := shapedRate(e.shape)
-	return rate > 0 && e.load >= rate
+	return shapedRate(e.shape) > 0 && uint64(e.load) >= goodput(shapedRate(e.shape), e.mtu)
 }
 
 func (e estimate) judgeLoss() Evidence {
@@ -101,13 +102,13 @@ func (e estimate) judgeLoss() Evidence {
 		return ev
 	}
 	capacity, what := e.bitrate().value, e.transport
-	if rate := float64(shapedRate(e.shape)); rate > 0 && (capacity == 0 || rate < capacity) {
-		capacity, what = rate, e.shape.Kind
+	if limit := float64(goodput(shapedRate(e.shape), e.mtu)); limit > 0 && (capacity == 0 || limit < capacity) {
+		capacity, what = limit, e.shape.Kind
 	}
 	if excess := 1 - capacity/float64(e.load); capacity > 0 && excess > f.value {
-		f = figure{excess, fmt.Sprintf("a load of %v over what the %s carries", e.load, what)}
+		f = figure{excess, fmt.Sprintf("a load of %v over what %s carries", e.load, what)}
 	}
-	ev.Expected = fmt.Sprint(chain.Ratio(f.value))
+	ev.Expected = fmt.Sprint(threeDigits(f.value))
 	ev.Source = f.source
 	ev.Meets = f.value <= float64(limit)
 	return ev
@@ -179,6 +180,12 @@ const (
 	unknown    = "unknown"
 	noEvidence = "neither a calibration record nor a stated default"
 )
+
+// threeDigits is a ratio as it is printed; the exact one is judged.
+func threeDigits(v float64) chain.Ratio {
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // reads back what it wrote
+	return chain.Ratio(r)
+}
 
 // roundDown keeps four significant digits of a rate.
 func roundDown(v float64) uint64 {

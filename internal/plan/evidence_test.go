@@ -106,7 +106,7 @@ func TestShapeAddsDelayOnlyWhereLoadFillsIt(t *testing.T) {
 
 	c := link(2e9, 21*time.Millisecond)
 	c.Links[0].Requires.LossRatio = ratio(0.4)
-	if v := mustViolate(t, c, inv); !strings.Contains(v.Reason, "lose 0.5 ") {
+	if v := mustViolate(t, c, inv); !strings.Contains(v.Reason, "lose 0.522 ") {
 		t.Errorf("loss at twice the rate: %s", v.Reason)
 	}
 }

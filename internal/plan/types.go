@@ -17,8 +17,8 @@ type Plan struct {
 	Host      string     `json:"host"`
 	Functions []Function `json:"functions"`
 	Links     []Link     `json:"links"`
-	// Violations is what cannot be met. It is empty, or the chain's policy is
-	// to warn and every one of them is a requirement without evidence.
+	// Violations is what cannot be met. In a feasible plan it is empty, or the
+	// chain's policy is to warn and none of them is Hard.
 	Violations []Violation `json:"violations"`
 	Warnings   []string    `json:"warnings"`
 }
