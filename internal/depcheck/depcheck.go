@@ -87,10 +87,14 @@ func (r Rules) checkImport(p Package, layer Layer, path string) []string {
 	return nil
 }
 
-// layer is the one with the longest pattern that matches.
+// layer is the one whose pattern says the most about the path: the exact one,
+// else the longest.
 func (r Rules) layer(path string) (Layer, bool) {
 	var best Layer
 	for _, l := range r.Layers {
+		if l.Pattern == path {
+			return l, true
+		}
 		if match(l.Pattern, path) && len(l.Pattern) > len(best.Pattern) {
 			best = l
 		}

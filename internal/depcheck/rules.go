@@ -25,13 +25,17 @@ var Repository = Rules{
 		{"internal/plan", []string{"internal/chain", "internal/inventory"}},
 		{"internal/stats", []string{"internal/record"}},
 		{"internal/verdict", with(nouns, "internal/record", "internal/stats")},
-		{"internal/report", with(nouns, numbers...)},
+		{"internal/report", with(nouns, with(numbers, "internal/report/plot")...)},
+		{"internal/report/plot", []string{"internal/record", "internal/stats"}},
 		{"internal/host", []string{"internal/inventory", "internal/step"}},
+		{"internal/host/leftover", []string{"internal/host"}},
 		{"internal/transport", drivers},
 		{"internal/transport/...", with(drivers, "internal/transport")},
+		{"internal/transport/transporttest", with(drivers, "internal/transport", "internal/testenv")},
 		{"internal/transport/all", []string{"internal/transport/..."}},
 		{"internal/runtime", drivers},
 		{"internal/runtime/...", with(drivers, "internal/runtime", "internal/runtime/child")},
+		{"internal/runtime/runtimetest", with(drivers, "internal/runtime", "internal/testenv")},
 		{"internal/runtime/all", []string{"internal/runtime/..."}},
 		{"internal/instrument/...", []string{"internal/chain", "internal/inventory", "internal/record", "internal/host"}},
 		{"internal/trial", []string{"internal/inventory", "internal/record", "internal/host", "internal/instrument/..."}},
@@ -39,7 +43,7 @@ var Repository = Rules{
 		{"internal/doctor", with(nouns, "internal/record", "internal/host", "internal/instrument/...", "internal/transport", "internal/runtime")},
 		{"internal/node", with(nouns, "internal/step", "internal/host", "internal/transport", "internal/runtime")},
 		{"cmd/...", []string{"internal/..."}},
-		{"internal/testenv", []string{"internal/inventory"}},
+		{"internal/testenv", []string{"internal/inventory", "internal/host/leftover"}},
 		{"internal/depcheck", nil},
 		{"test/...", []string{"internal/..."}},
 	},
@@ -54,6 +58,7 @@ var Repository = Rules{
 		{"go.yaml.in/yaml/v3", []string{"internal/chain"}, "chain files are parsed in one place"},
 		{"github.com/HdrHistogram/hdrhistogram-go", []string{"internal/record", "internal/stats", "internal/instrument/..."}, "histograms are stored and merged in one way"},
 		{"gonum.org/v1/gonum", []string{"internal/stats"}, "inference happens in one place"},
+		{"gopkg.in/natefinch/lumberjack.v2", []string{"internal/node"}, "it rotates the logs of functions"},
 		{"github.com/containerd/go-runc", []string{"internal/runtime/..."}, "it drives runc"},
 		{"github.com/opencontainers/runtime-spec", []string{"internal/runtime/..."}, "it describes a bundle for runc"},
 		{"github.com/moby/profiles/seccomp", []string{"internal/runtime/..."}, "it is the profile of a function"},
@@ -64,10 +69,10 @@ var Repository = Rules{
 }
 
 var (
-	onlyHost = []string{"internal/host"}
+	onlyHost = []string{"internal/host/..."}
 	// kernel lists who may use system calls at all: they start, signal and
 	// lock, while everything in kernelCalls stays with host.
-	kernel = []string{"internal/host", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial"}
+	kernel = []string{"internal/host/...", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial"}
 )
 
 // kernelCalls are the system calls that change the host: only host makes them.

@@ -34,6 +34,7 @@ func TestEachRuleCatches(t *testing.T) {
 		{"no licence line in a script", "run", "#!/bin/sh\n", "lack"},
 		{"long file", "x.go", head + strings.Repeat("\n", maxFile), "split it"},
 		{"long function", "x.go", head + "func f() {\n" + strings.Repeat("\n", maxFunction) + "}\n", "function f has"},
+		{"long test", "x_test.go", head + "func f() {\n" + strings.Repeat("\n", maxTest) + "}\n", "function f has"},
 		{"unfinished work", "x.go", head + "// TO" + "DO: later\n", "x.go:4"},
 		{"path of one machine", "x.md", "see /wo" + "rk/main\n", "x.md:1"},
 		{"broken syntax", "x.go", head + "func {\n", "expected"},
@@ -52,6 +53,7 @@ func TestWhatIsPermittedPasses(t *testing.T) {
 	for name, content := range map[string]string{
 		"x.go":            "// " + licence + "\n\npackage x\n\n" + function,
 		"testdata/x.yaml": "a: 1\n",
+		"examples/x.yaml": "a: 1\n",
 		"x.json":          "{}\n",
 		"LICENSE":         "Apache\n",
 	} {
