@@ -22,9 +22,11 @@ func TestEachRequirementCanBeViolated(t *testing.T) {
 		good, bad   edit
 	}{
 		{"latency",
-			func(l *chain.Link) { l.Requires.Latency, l.Requires.Percentile = chain.Duration(time.Millisecond), 99 },
 			func(l *chain.Link) {
-				l.Requires.Latency, l.Requires.Percentile = chain.Duration(25*time.Microsecond), 99
+				l.Requires.Latency, l.Requires.Percentile = chain.Duration(200*time.Microsecond), 99
+			},
+			func(l *chain.Link) {
+				l.Requires.Latency, l.Requires.Percentile = chain.Duration(199*time.Microsecond), 99
 			}},
 		{"latency",
 			func(l *chain.Link) { l.Requires.Latency, l.Requires.Percentile = chain.Duration(time.Second), 99.99 },
@@ -39,8 +41,8 @@ func TestEachRequirementCanBeViolated(t *testing.T) {
 			func(l *chain.Link) { l.Requires.LossRatio, l.Load, l.HasLoad = ratio(0.1), 1e9, true },
 			func(l *chain.Link) { l.Requires.LossRatio, l.Load, l.HasLoad = ratio(0.1), 100e9, true }},
 		{"min_bitrate",
-			func(l *chain.Link) { l.Requires.MinBitrate = 4e9 },
-			func(l *chain.Link) { l.Requires.MinBitrate = 400e9 }},
+			func(l *chain.Link) { l.Requires.MinBitrate = 7e9 },
+			func(l *chain.Link) { l.Requires.MinBitrate = 7e9 + 1 }},
 		{"min_bitrate",
 			func(l *chain.Link) { l.Requires.MinBitrate, l.Requires.MaxBitrate = 1e9, 2e9 },
 			func(l *chain.Link) { l.Requires.MinBitrate, l.Requires.MaxBitrate = 2e9, 2e9 }},

@@ -84,6 +84,13 @@ func TestViolationsOfFunctions(t *testing.T) {
 	}
 }
 
+func TestAllFreeHugePagesMayBeAskedFor(t *testing.T) {
+	inv, c := loadInventory(t, "vm2"), pair()
+	inv.Host.HugePages[0].Free = 2
+	c.Functions[0].HugePages = []chain.HugePages{{Size: 2 << 20, Limit: 4 << 20}}
+	mustPlan(t, c, inv)
+}
+
 func TestScarceMemoryWarns(t *testing.T) {
 	c := pair()
 	c.Functions[0].Memory = 7 << 30

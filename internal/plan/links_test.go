@@ -41,6 +41,15 @@ func TestHardViolationsOfLinks(t *testing.T) {
 			l.Ends = append(l.Ends, end("c", "p0"))
 			l.Transport = "veth"
 		}, "3 ports", "takes at most 2 ports"},
+		{"too few ports", func(_ *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			l.Transport = "bridge"
+			inv.Transport("bridge").Caps.MinEnds = 3
+		}, "2 ports", "bridge needs at least 3 ports"},
+		{"only a baseline is there", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			c.Functions[0].Ports = append(c.Functions[0].Ports, port("p1"))
+			l.Ends[1] = end("a", "p1")
+			inv.Transports = []inventory.Transport{*inv.Transport("loopback")}
+		}, "transport auto", "no transport that auto may choose"},
 		{"different namespaces", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			l.Transport = "loopback"
 		}, "ends in one network namespace", "joins only ports of one function"},
@@ -59,9 +68,9 @@ func TestHardViolationsOfLinks(t *testing.T) {
 		}, "qdisc pfifo", "carries no qdisc"},
 		{"mtu beyond the transport", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
 			for i := range inv.Transports {
-				inv.Transports[i].Caps.MaxMTU = 1400
+				inv.Transports[i].Caps.MaxMTU = 1499
 			}
-		}, "mtu 1500", "carries packets of at most 1400 bytes"},
+		}, "mtu 1500", "carries packets of at most 1499 bytes"},
 		{"unknown uplink", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			l.Ends[1] = chain.End{Uplink: "eth9"}
 		}, "uplink:eth9", "no such interface"},
@@ -135,6 +144,14 @@ func without(inv *inventory.Inventory, name string) *inventory.Inventory {
 		}
 	}
 	return &out
+}
+
+func TestLargestMTUIsCarried(t *testing.T) {
+	inv := loadInventory(t, "vm2")
+	inv.Transport("veth").Caps.MaxMTU = 1500
+	if got := mustPlan(t, pair(), inv).Links[0].Transport; got != "veth" {
+		t.Errorf("transport %s, want veth", got)
+	}
 }
 
 // A transport that nobody has run here may be taken, and the plan says so.
