@@ -51,30 +51,11 @@ func (*Runtime) Probe(ctx context.Context) inventory.Item {
 	}
 	first, _, _ := strings.Cut(string(out), "\n")
 	item.Version = strings.TrimPrefix(first, "runc version ")
-	if err := tryUserNamespace(ctx); err != nil {
-		item.Reason = fmt.Sprintf("no user namespace can be made: %v", err)
-		item.Fix = "sysctl -w user.max_user_namespaces=10000 kernel.unprivileged_userns_clone=1, and run dray outside of a chroot"
+	if err := host.ProbeUserNetns(host.UserMapping{HostID: firstHostID, Size: rangeSize}); err != nil {
+		probed := host.ProbeItem(item.Name, err)
+		item.Reason, item.Fix = probed.Reason, probed.Fix
 		return item
 	}
 	item.Status = inventory.OK
 	return item
-}
-
-func tryUserNamespace(ctx context.Context) (err error) {
-	dir, err := os.MkdirTemp("", "dray-probe-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	l := layout{dir: dir}
-	removers := host.Removers()
-	defer func() {
-		for _, path := range []string{l.user(), l.net().Path} {
-			r := host.NamespaceResource(path)
-			if e := removers[r.Kind](ctx, r); e != nil && err == nil {
-				err = e
-			}
-		}
-	}()
-	return host.CreateUserNetns(l.user(), l.net().Path, host.UserMapping{HostID: firstHostID, Size: rangeSize})
 }
