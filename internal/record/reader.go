@@ -99,7 +99,7 @@ func (t *Trial) check() error {
 			return fmt.Errorf("trial %s: negative time", t.ID)
 		}
 	}
-	if d := t.Delivery; d != nil && (d.Received > d.Sent || d.Lost != d.Sent-d.Received || d.Jitter < 0) {
+	if d := t.Delivery; d != nil && (d.Received > d.Sent || d.Lost != d.Sent-d.Received || d.ReceiverDrops > d.Lost || d.Jitter < 0) {
 		return fmt.Errorf("trial %s: %d sent, %d received and %d lost do not add up, or jitter is negative", t.ID, d.Sent, d.Received, d.Lost)
 	}
 	if q := t.Requests; q != nil && (q.PerSecond < 0 || q.MeanRTT < 0) {

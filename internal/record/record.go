@@ -112,8 +112,8 @@ type Latency struct {
 	// co-ordination with a slow link); time that the client itself lost is not
 	// counted as the link's.
 	Histogram Histogram `json:"histogram"`
-	// Halved says that the instrument itself reports half the round trip; the
-	// histogram here never is halved.
+	// Halved says that the instrument's own figures in Raw are halves of round
+	// trips; the histogram here never is halved.
 	Halved bool `json:"instrument_halves"`
 	// Sent counts the requests whose answers are in Histogram, and Lost. Those
 	// of the instrument's own warm-up and of its last 50 ms are in neither.
@@ -159,6 +159,10 @@ type Delivery struct {
 	Received  uint64 `json:"received"`
 	Lost      uint64 `json:"lost"`
 	Reordered uint64 `json:"reordered"`
+	// ReceiverDrops counts those of Lost that the link delivered, but that the
+	// measuring program on the receiver's side was too slow to take out of its
+	// socket's buffer: the link's own loss is Lost − ReceiverDrops.
+	ReceiverDrops uint64 `json:"receiver_drops"`
 	// Jitter is the RFC 3550 estimator at the end of the trial, ns.
 	Jitter      time.Duration `json:"jitter"`
 	OfferedRate uint64        `json:"offered_packets_per_second"`

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package instrument runs measuring programs of the host inside the network
+// namespaces and cgroups of two functions, and turns their output into records.
+package instrument
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/record"
+)
+
+// Endpoint is a port of a function, as an instrument sees it.
+type Endpoint struct {
+	Name  string // "function.port"
+	Place host.Place
+	IP    netip.Addr
+	MTU   int // bytes of L3 packet
+}
+
+// Params says what to measure. Each instrument uses the fields that its doc
+// comment names.
+type Params struct {
+	Duration    time.Duration // of the measured interval
+	Load        uint64        // bit/s of UDP payload that run beside it, in the same direction; 0: none
+	Bitrate     uint64        // bit/s of UDP payload to offer
+	PacketRate  uint64        // 64-byte frames per second to offer
+	MessageRate uint64        // requests per second of a ping-pong
+	MTU         int           // bytes of L3 packet that must pass
+}
+
+// Instrument is one measuring program.
+type Instrument interface {
+	// Name is the program's.
+	Name() string
+	// Probe reports whether this host has the program, and its version.
+	Probe(ctx context.Context) inventory.Item
+	// Run measures from one endpoint to the other, and leaves no process
+	// behind however it ends. It fills the fields of the trial that the
+	// measurement decides: Quantity, Instrument, Load, From, To, Start,
+	// Duration, Marks, Raw and the result; also beside an error, as far as
+	// they are known.
+	Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial, error)
+}
+
+// All is every instrument.
+func All() []Instrument {
+	return []Instrument{Iperf3{}, Iperf{}, Sockperf{}, Qperf{}, Ping{}}
+}
+
+// begin is the trial of a quantity before anything has run.
+func begin(q record.Quantity, from, to Endpoint) record.Trial {
+	return record.Trial{Quantity: q, From: from.Name, To: to.Name, Marks: []string{}}
+}
+
+// placement says where the program of an endpoint runs.
+func placement(p host.Place) string {
+	where := "host program in the function's network namespace"
+	if p.Cgroup.Path == "" {
+		return where
+	}
+	return where + " and cgroup"
+}
+
+// describe is the record's account of a session with the tool.
+func describe(t tool, version string, s session) record.Instrument {
+	return record.Instrument{Name: t.name, Version: version, Client: s.client, Server: s.server, Placement: placement(s.from.Place)}
+}

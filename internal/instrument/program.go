@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// maxOutput bounds what is kept of each output stream of a program, in bytes.
+const maxOutput = 16 << 20
+
+// program is one running process group.
+type program struct {
+	name     string
+	cmd      *exec.Cmd
+	out      capture
+	errOut   capture
+	finished chan struct{} // closed once it has been reaped
+	err      error         // of Wait; valid once finished
+}
+
+// launch starts argv in the place, in a process group of its own. extra are
+// passed as file descriptors 3 and up.
+func launch(place host.Place, argv []string, extra ...*os.File) (*program, error) {
+	p := &program{name: filepath.Base(argv[0]), finished: make(chan struct{})}
+	p.cmd = exec.Command(argv[0], argv[1:]...)
+	p.cmd.Env = append(os.Environ(), "LC_ALL=C")
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errOut
+	p.cmd.ExtraFiles = extra
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// A grandchild that keeps the pipes open must not keep Wait waiting.
+	p.cmd.WaitDelay = time.Second
+	if err := place.Start(p.cmd); err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.name, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.finished)
+	}()
+	return p, nil
+}
+
+// signal sends a signal to the whole group, unless it has been reaped.
+func (p *program) signal(sig syscall.Signal) {
+	select {
+	case <-p.finished:
+	default:
+		_ = unix.Kill(-p.cmd.Process.Pid, sig) // it may have just gone
+	}
+}
+
+// kill ends the whole group and reaps the program.
+func (p *program) kill() {
+	p.signal(unix.SIGKILL)
+	<-p.finished
+}
+
+// within reports whether the program ends by itself within d.
+func (p *program) within(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-p.finished:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// words are the last things that the program said, for an error text.
+func (p *program) words() string {
+	if w := lastWords(p.errOut.bytes()); w != "" {
+		return w
+	}
+	return lastWords(p.out.bytes())
+}
+
+// lastWords is the last line of text with anything in it, shortened.
+func lastWords(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(stripANSI(out))), "\n")
+	last := strings.TrimSpace(lines[len(lines)-1])
+	if len(last) > 200 {
+		last = last[:200] + "…"
+	}
+	return strings.ToValidUTF8(last, "?")
+}
+
+// capture keeps the beginning of a stream, up to maxOutput.
+type capture struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+	cut bool
+}
+
+func (c *capture) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	room := maxOutput - c.buf.Len()
+	if len(b) > room {
+		c.cut = true
+		c.buf.Write(b[:room])
+		return len(b), nil
+	}
+	return c.buf.Write(b)
+}
+
+func (c *capture) bytes() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return bytes.Clone(c.buf.Bytes())
+}
+
+// truncated reports whether something was thrown away.
+func (c *capture) truncated() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cut
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// listenTimeout bounds how long a server may take to listen.
+	listenTimeout = 10 * time.Second
+	// lingerTimeout bounds how long one side may outlive the other.
+	lingerTimeout = 2 * time.Second
+	// slack is added to the planned duration to make a client's time-out.
+	slack = 10 * time.Second
+)
+
+// session is a server in the place of one endpoint and a client in the other's.
+type session struct {
+	from, to Endpoint
+	client   []string
+	server   []string // none: the client's peer is the kernel
+	listen   socket   // where the server listens
+	// serverEnds says that the server ends by itself after one client, having
+	// printed what counts; it is waited for. Others are killed.
+	serverEnds bool
+	timeout    time.Duration // of the client
+	extra      []*os.File    // passed to the client
+}
+
+// outcome is what a session printed.
+type outcome struct {
+	client, server []byte
+	start          time.Time
+	duration       time.Duration
+}
+
+// startServer starts the server and returns once it listens.
+func (s session) startServer(ctx context.Context) (*program, error) {
+	server, err := launch(s.to.Place, s.server)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.listen.await(ctx, server); err != nil {
+		server.kill()
+		return nil, err
+	}
+	return server, nil
+}
+
+// run runs the session to its end. When it returns, both programs have ended
+// and been reaped.
+func (s session) run(ctx context.Context) (outcome, error) {
+	var server *program
+	if len(s.server) > 0 {
+		var err error
+		if server, err = s.startServer(ctx); err != nil {
+			return outcome{}, err
+		}
+		defer server.kill()
+	}
+	o := outcome{start: time.Now()}
+	client, err := launch(s.from.Place, s.client, s.extra...)
+	if err != nil {
+		return o, err
+	}
+	defer client.kill()
+	err = s.watch(ctx, client, server)
+	o.duration = time.Since(o.start)
+	if err == nil && s.serverEnds {
+		s.endServer(server)
+	}
+	client.kill()
+	o.client = append(client.out.bytes(), client.errOut.bytes()...)
+	if server != nil {
+		server.kill()
+		o.server = append(server.out.bytes(), server.errOut.bytes()...)
+	}
+	if err == nil && (client.out.truncated() || server != nil && server.out.truncated()) {
+		err = fmt.Errorf("%s printed over %d bytes", client.name, maxOutput)
+	}
+	return o, err
+}
+
+// endServer lets the server finish; an interrupt makes one that missed the end
+// of its client print its report.
+func (s session) endServer(server *program) {
+	if !server.within(lingerTimeout) {
+		server.signal(unix.SIGINT)
+		server.within(lingerTimeout)
+	}
+}
+
+// watch waits for the client's end. A server that dies, the time-out and the
+// context end the wait with an error.
+func (s session) watch(ctx context.Context, client, server *program) error {
+	timeout := time.NewTimer(s.timeout)
+	defer timeout.Stop()
+	var serverDone <-chan struct{}
+	if server != nil {
+		serverDone = server.finished
+	}
+	select {
+	case <-client.finished:
+	case <-ctx.Done():
+		return fmt.Errorf("%s: %w", client.name, ctx.Err())
+	case <-timeout.C:
+		return fmt.Errorf("%s from %s to %s did not end within %v: %q", client.name, s.from.Name, s.to.Name, s.timeout, client.words())
+	case <-serverDone:
+		// The two may end together; one that goes on alone has lost its peer.
+		if !client.within(lingerTimeout) || server.err != nil {
+			return fmt.Errorf("the %s server in %s ended during the trial (%v): %q", server.name, s.to.Name, server.err, server.words())
+		}
+	}
+	if client.err != nil {
+		return fmt.Errorf("%s from %s to %s: %w: %q", client.name, s.from.Name, s.to.Name, client.err, client.words())
+	}
+	return nil
+}
