@@ -19,6 +19,7 @@ var Repository = Rules{
 	Layers: []Layer{
 		{"internal/chain", nil},
 		{"internal/chain/refgen", []string{"internal/chain"}},
+		{"internal/chain/refgen", []string{"internal/chain"}},
 		{"internal/inventory", nil},
 		{"internal/step", nil},
 		{"internal/record", nil},
