@@ -38,7 +38,7 @@ func (b *bounds) visit(n *yaml.Node) *Error {
 	}
 	b.nodes++
 	if b.nodes > maxNodes {
-		return b.fault(n, fmt.Sprintf("the file holds more than %d values once its aliases are expanded", maxNodes))
+		return b.fault(n, fmt.Sprintf("the file holds more than %d values, counting what its aliases stand for", maxNodes))
 	}
 	b.depth++
 	defer func() { b.depth-- }()

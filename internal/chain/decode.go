@@ -52,7 +52,7 @@ func object[T any](d *decoder, n *yaml.Node, what string, fields []field[T], to 
 	}
 	for i := range fields {
 		if fields[i].required && values[fields[i].name] == nil {
-			d.fail(n, "add it", "%s needs the field %q", what, fields[i].name)
+			d.missing(n, what, fields[i].name)
 		}
 	}
 	return values
@@ -126,7 +126,7 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 		return "", false
 	}
 	if tag := deref(n).Tag; tag != "!!str" {
-		d.fail(n, "put it in quotes: "+strconv.Quote(s), "%s must be text, not a %s", what, strings.TrimPrefix(tag, "!!"))
+		d.fail(n, "put it in quotes: "+quote(s), "%s must be text, not %s", what, tagNames[tag])
 		return "", false
 	}
 	if s == "" {
@@ -134,6 +134,11 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 		return "", false
 	}
 	return s, true
+}
+
+// tagNames say what YAML takes an unquoted text for.
+var tagNames = map[string]string{
+	"!!int": "a number", "!!float": "a number", "!!bool": "a truth value", "!!timestamp": "a date", "!!merge": "a merge key",
 }
 
 // integer is a decimal number between low and high.
@@ -166,7 +171,7 @@ func (d *decoder) boolean(n *yaml.Node, what string) (value, ok bool) {
 
 // choice is one of a few words.
 func choice[T ~string](d *decoder, n *yaml.Node, what string, words []T) (T, bool) {
-	s, ok := d.text(n, what)
+	s, ok := d.scalar(n, what)
 	if !ok {
 		return "", false
 	}

@@ -31,6 +31,9 @@ var policyFields = []field[Policy]{
 	}},
 }
 
+// versionFields are the fields that say what a document is, and what they must say.
+var versionFields = map[string]string{"apiVersion": APIVersion, "kind": Kind}
+
 // checkVersion complains about a document that says to be something else.
 func (d *decoder) checkVersion(root *yaml.Node) {
 	root = deref(root)
@@ -39,12 +42,13 @@ func (d *decoder) checkVersion(root *yaml.Node) {
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], deref(root.Content[i+1])
-		want := map[string]string{"apiVersion": APIVersion, "kind": Kind}[key.Value]
+		want := versionFields[key.Value]
 		if key.Kind != yaml.ScalarNode || want == "" || isNull(value) {
 			continue
 		}
-		if value.Kind != yaml.ScalarNode || value.Value != want {
-			d.fail(value, fmt.Sprintf("this version of dray reads %q", key.Value+": "+want), "%s cannot be %s", key.Value, form(value))
+		fix := fmt.Sprintf("this version of dray reads %q", key.Value+": "+want)
+		if s, ok := d.scalar(value, key.Value); ok && s != want {
+			d.fail(value, fix, "%s cannot be %s", key.Value, quote(s))
 		}
 	}
 }

@@ -124,11 +124,12 @@ func (d *decoder) command(n *yaml.Node) []string {
 		return nil
 	}
 	var argv []string
+	readable := true
 	d.list(n, "command", func(item *yaml.Node) {
-		s, _ := d.scalar(item, "a word of a command")
-		argv = append(argv, s)
+		s, ok := d.scalar(item, "a word of a command")
+		argv, readable = append(argv, s), readable && ok
 	})
-	if len(argv) == 0 || strings.TrimSpace(argv[0]) == "" {
+	if readable && (len(argv) == 0 || strings.TrimSpace(argv[0]) == "") {
 		d.fail(deref(n), "write the program first, or remove the field to start none", "command has no program")
 	}
 	return argv

@@ -61,7 +61,7 @@ func (d *decoder) ip(n *yaml.Node) netip.Prefix {
 		return netip.Prefix{}
 	}
 	if why := unusable(p); why != "" {
-		d.fail(n, fix, "a port cannot have the address %s: it is %s", p.Addr(), why)
+		d.fail(n, fix, "a port cannot have the address %q: it is %s", p.Addr(), why)
 		return netip.Prefix{}
 	}
 	return p

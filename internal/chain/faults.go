@@ -40,6 +40,15 @@ func (d *decoder) failAt(at Position, fix, format string, args ...any) {
 // make up a costly suggestion.
 func (d *decoder) full() bool { return len(d.errs) >= maxErrors }
 
+// missing notes that an object at n lacks a field.
+func (d *decoder) missing(n *yaml.Node, what, name string) {
+	fix := "add it"
+	if value := versionFields[name]; value != "" {
+		fix = fmt.Sprintf("add %q", name+": "+value)
+	}
+	d.fail(n, fix, "%s needs the field %q", what, name)
+}
+
 // failWith notes a fault that a parser of plain text found.
 func (d *decoder) failWith(n *yaml.Node, err error) {
 	var fault *Error
@@ -96,7 +105,7 @@ func form(n *yaml.Node) string {
 	case n.Kind == yaml.SequenceNode:
 		return "a list"
 	}
-	return "the single value " + quote(n.Value)
+	return "just " + quote(n.Value)
 }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }

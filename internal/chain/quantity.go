@@ -101,15 +101,17 @@ func (m *measure) scale(text, number, suffix string) (uint64, error) {
 		}
 	}
 	if suffix == "" {
-		return 0, m.fault(text, "has no unit", fmt.Sprintf("write %q, or another of %s", number+m.usual(), m.suffixes()))
+		return 0, m.fault(text, "has no unit", fmt.Sprintf("add one of %s, as in %q", strings.Join(m.suffixes(), ", "), m.example))
 	}
 	trimmed := strings.TrimSpace(suffix)
-	for _, u := range m.units {
-		if u.suffix != "" && (u.suffix == trimmed || strings.EqualFold(u.suffix, trimmed)) {
-			return 0, m.fault(text, fmt.Sprintf("has the unknown unit %q", suffix), fmt.Sprintf("did you mean %q?", number+u.suffix))
+	fix := "the units are " + strings.Join(m.suffixes(), ", ")
+	if near := similar(trimmed, m.suffixes()); near != "" {
+		fix = fmt.Sprintf("did you mean %q?", number+near)
+		if near == trimmed {
+			return 0, m.fault(text, "has a blank beside its unit", fix)
 		}
 	}
-	return 0, m.fault(text, fmt.Sprintf("has the unknown unit %q", trimmed), "the units are "+m.suffixes())
+	return 0, m.fault(text, "has the unknown unit "+quote(trimmed), fix)
 }
 
 // format writes base units as the shortest text that parses to the same value.
@@ -139,17 +141,14 @@ func (m *measure) fault(text, what, fix string) error {
 
 func (m *measure) hint() string { return fmt.Sprintf("write something like %q", m.example) }
 
-// usual is the suffix that the example uses.
-func (m *measure) usual() string { return strings.TrimLeft(m.example, "0123456789.") }
-
-func (m *measure) suffixes() string {
+func (m *measure) suffixes() []string {
 	var names []string
 	for _, u := range m.units {
 		if u.suffix != "" {
 			names = append(names, u.suffix)
 		}
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // pow10 holds every power of ten that a uint64 can hold.

@@ -14,7 +14,7 @@ func similar(s string, known []string) string {
 		return ""
 	}
 	best := nearest(s, known)
-	if best == "" || distance(strings.ToLower(s), best) > max(1, len(best)/3) {
+	if best == "" || distance(s, best) > max(1, len(best)/3) {
 		return ""
 	}
 	return best
@@ -28,7 +28,7 @@ func nearest(s string, known []string) string {
 		if i == maxCandidates {
 			break
 		}
-		if n := distance(strings.ToLower(s), name); least < 0 || n < least {
+		if n := distance(s, name); least < 0 || n < least {
 			best, least = name, n
 		}
 	}
@@ -36,8 +36,9 @@ func nearest(s string, known []string) string {
 }
 
 // distance counts the insertions, deletions, substitutions and swaps of
-// neighbours that turn a into b (optimal string alignment).
+// neighbours that turn a into b, in any case (optimal string alignment).
 func distance(a, b string) int {
+	a, b = strings.ToLower(a), strings.ToLower(b)
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j

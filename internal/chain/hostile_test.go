@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hostile are files that are made to cost time or memory, of up to the size
+// that they are given.
+var hostile = map[string]func(size int) string{
+	"flow lists":        repeat("[", ""),
+	"flow mappings":     repeat("{a: ", ""),
+	"nested lists":      repeat("- ", ""),
+	"nested keys":       repeat("? ", ""),
+	"keys":              func(size int) string { return numbered("k%d: v\n", size/2) },
+	"flow keys":         func(size int) string { return "{" + numbered("k%d: v, ", size) + "}" },
+	"comments":          repeat("# comment\n", ""),
+	"indented comments": repeat("a:\n  # c\n", ""),
+	"anchors":           func(size int) string { return numbered("- &a%d x\n", size) },
+	"aliases":           repeat("- *a\n", "- &a x\n"),
+	"documents":         repeat("---\n", ""),
+	"ports of one": func(size int) string {
+		return chainHead + "  - name: a\n    ports:\n" + numbered("    - {name: p%d, ip: 10.0.0.1/8}\n", size/2)
+	},
+	"dangling ends":      danglingEnds,
+	"unknown fields":     func(size int) string { return chainHead + "  - name: a\n" + numbered("    nmae%d: x\n", size/2) },
+	"long text":          func(size int) string { return "name: " + strings.Repeat("x", size-6) },
+	"long quoted text":   func(size int) string { return `name: "` + strings.Repeat(`\n`, size/2-4) + `"` },
+	"unterminated quote": func(size int) string { return `name: "` + strings.Repeat("x\n", size/2-4) },
+	"late syntax error":  func(size int) string { return numbered("k%d: v\n", size) + "a: b: c" },
+	"block text":         repeat(" x\n", "a: |\n"),
+	"blank lines":        repeat("\n", "a: 'b"),
+	"tabs":               repeat("\t", "a:"),
+	"colons":             repeat(":", ""),
+	"percent":            repeat("%YAML 1.1\n", ""),
+}
+
+const chainHead = "apiVersion: drayage/v1\nkind: Chain\nname: c\nfunctions:\n"
+
+func repeat(unit, head string) func(int) string {
+	return func(size int) string { return head + strings.Repeat(unit, (size-len(head))/len(unit)) }
+}
+
+func numbered(format string, size int) string {
+	var b strings.Builder
+	for i := 0; ; i++ {
+		next := fmt.Sprintf(format, i)
+		if b.Len()+len(next) > size-len(chainHead)-40 {
+			return b.String()
+		}
+		b.WriteString(next)
+	}
+}
+
+// danglingEnds has as many ports as ends, and none of them fit. It stays below
+// the limit of values, as other files do that are to reach the last checks.
+func danglingEnds(size int) string {
+	return chainHead + numbered("  - {name: a%d, ports: [{name: pppppppppppppp0}]}\n", size/5) +
+		"links:\n" + numbered("  - {name: l%[1]d, ends: [b%[1]d.qqqqqqqqqqqqqqq, b%[1]d.rrrrrrrrrrrrrrr]}\n", size/5)
+}
+
+// bound is far above what any file took when this was written (under 2 s), for
+// the sake of busy machines and the race detector.
+const bound = 30 * time.Second
+
+func TestHostileFilesAreRefusedInTime(t *testing.T) {
+	for name, make := range hostile {
+		t.Run(name, func(t *testing.T) {
+			text := make(maxFileSize)
+			if len(text) > maxFileSize {
+				t.Fatalf("the file has %d bytes", len(text))
+			}
+			start := time.Now()
+			_, err := Parse("hostile.yaml", []byte(text))
+			if took := time.Since(start); took > bound {
+				t.Errorf("took %v", took)
+			} else {
+				t.Logf("took %v: %.200v", took, err)
+			}
+			if err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}
