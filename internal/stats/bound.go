@@ -17,7 +17,7 @@ import (
 func UpperQuantile(trials []*Dist, tail float64) (float64, error) {
 	bound := math.Inf(1)
 	for _, v := range descending(trials, func(from, to int64) int64 { return to }) {
-		p, err := Clustered(above(trials, v, func(e Exceedance) int64 { return e.Possible }))
+		p, err := Clustered(PossiblyAbove(trials, v))
 		if err != nil {
 			return bound, err
 		}
@@ -35,8 +35,7 @@ func UpperQuantile(trials []*Dist, tail float64) (float64, error) {
 //
 // It returns a *TooFewError for fewer than two trials with samples.
 func LowerQuantile(trials []*Dist, tail float64) (float64, error) {
-	sure := func(e Exceedance) int64 { return e.Sure }
-	p, err := Clustered(above(trials, math.MaxInt64, sure))
+	p, err := Clustered(surelyAbove(trials, math.MaxInt64))
 	if err != nil {
 		return 0, err
 	}
@@ -44,7 +43,7 @@ func LowerQuantile(trials []*Dist, tail float64) (float64, error) {
 		return math.Inf(1), nil
 	}
 	for _, v := range descending(trials, func(from, to int64) int64 { return from }) {
-		if p, err = Clustered(above(trials, v-1, sure)); err != nil {
+		if p, err = Clustered(surelyAbove(trials, v-1)); err != nil {
 			return 0, err
 		}
 		if p.Lower > tail {
@@ -68,10 +67,22 @@ func descending(trials []*Dist, edge func(from, to int64) int64) []int64 {
 	return edges
 }
 
-func above(trials []*Dist, threshold int64, count func(Exceedance) int64) []Cluster {
+// PossiblyAbove counts for each trial the samples that may exceed a threshold
+// in nanoseconds, among all that were due.
+func PossiblyAbove(trials []*Dist, threshold int64) []Cluster {
 	clusters := make([]Cluster, len(trials))
 	for i, d := range trials {
-		clusters[i] = Cluster{Events: float64(count(d.Exceed(threshold))), N: float64(d.Count())}
+		clusters[i] = Cluster{Events: float64(d.Exceed(threshold).Possible), N: float64(d.Count() + d.missing)}
+	}
+	return clusters
+}
+
+// surelyAbove counts for each trial the samples that certainly exceed a
+// threshold in nanoseconds, among all that were taken.
+func surelyAbove(trials []*Dist, threshold int64) []Cluster {
+	clusters := make([]Cluster, len(trials))
+	for i, d := range trials {
+		clusters[i] = Cluster{Events: float64(d.Exceed(threshold).Sure), N: float64(d.Count())}
 	}
 	return clusters
 }

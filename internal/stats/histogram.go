@@ -16,44 +16,41 @@ import (
 // Beyond is how many samples must lie beyond a quantile for it to be given.
 const Beyond = 10
 
-// maxValue bounds a histogram's range (2^43 ns is 2.4 hours), so that a forged
-// record cannot make it allocate without end.
-const maxValue = 1 << 43
-
 // maxCount bounds the samples of one trial: a packet each nanosecond for 11 days.
 const maxCount = 1 << 50
 
-// Dist is a distribution of times in nanoseconds, of one trial or several, and
-// of samples that never came back.
+// Dist is a distribution of times in nanoseconds, of one trial or several, of
+// samples that never came back, and of some that were never taken.
 type Dist struct {
 	bars     []hdrhistogram.Bar // not empty, ascending
 	answered int64
 	lost     int64
+	missing  int64
 }
 
 // Exceedance counts the samples above a threshold. A bucket that the threshold
 // divides is in Possible only.
 type Exceedance struct {
 	Sure     int64 // certainly above
-	Possible int64 // above, as far as the buckets can tell
+	Possible int64 // above, as far as the buckets can tell, or missing
 }
 
 // NewDist is the distribution of one trial. Lost samples lie beyond every
-// value. It refuses a malformed histogram.
-func NewDist(h record.Histogram, lost uint64) (*Dist, error) {
-	if lost > maxCount {
-		return nil, fmt.Errorf("%d lost samples: more than can be counted", lost)
+// value. Missing ones were due but never taken: nothing is known of them, so
+// that they count against an upper bound and not towards a lower one. It
+// refuses a malformed histogram.
+func NewDist(h record.Histogram, lost, missing uint64) (*Dist, error) {
+	if lost > maxCount || missing > maxCount {
+		return nil, fmt.Errorf("%d lost and %d missing samples: more than can be counted", lost, missing)
 	}
-	if err := checkHistogram(h); err != nil {
+	hist, err := h.HDR()
+	if err != nil {
 		return nil, err
 	}
-	hist := hdrhistogram.New(h.Lowest, h.Highest, h.Digits)
-	for _, c := range h.Counts {
-		if err := hist.RecordValues(c.Value, c.Count); err != nil {
-			return nil, fmt.Errorf("bucket at %d ns: %w", c.Value, err)
-		}
+	d := &Dist{answered: hist.TotalCount(), lost: int64(lost), missing: int64(missing)}
+	if d.answered > maxCount {
+		return nil, fmt.Errorf("%d samples: more than can be counted", d.answered)
 	}
-	d := &Dist{answered: hist.TotalCount(), lost: int64(lost)}
 	for _, b := range hist.Distribution() {
 		if b.Count > 0 {
 			d.bars = append(d.bars, b)
@@ -62,25 +59,7 @@ func NewDist(h record.Histogram, lost uint64) (*Dist, error) {
 	return d, nil
 }
 
-func checkHistogram(h record.Histogram) error {
-	if h.Lowest < 1 || h.Highest < 2*h.Lowest || h.Highest > maxValue || h.Lowest > maxValue {
-		return fmt.Errorf("range %d–%d ns is not within 1–%d ns", h.Lowest, h.Highest, int64(maxValue))
-	}
-	if h.Digits < 1 || h.Digits > 4 {
-		return fmt.Errorf("%d significant digits; 1 to 4 are possible", h.Digits)
-	}
-	last, total := int64(-1), int64(0)
-	for _, c := range h.Counts {
-		if c.Value <= last || c.Count < 1 || c.Count > maxCount-total {
-			return fmt.Errorf("bucket at %d ns (count %d) is out of order, empty or impossibly full", c.Value, c.Count)
-		}
-		last = c.Value
-		total += c.Count
-	}
-	return nil
-}
-
-// Count is the number of samples, the lost ones included.
+// Count is the number of samples, with the lost and without the missing ones.
 func (d *Dist) Count() int64 { return d.answered + d.lost }
 
 // Lost is the number of samples that never came back.
@@ -140,9 +119,9 @@ func SamplesFor(percentile float64) int64 {
 }
 
 // Exceed counts the samples above a threshold in nanoseconds; the lost are
-// above every threshold.
+// above every threshold, and the missing may be.
 func (d *Dist) Exceed(threshold int64) Exceedance {
-	e := Exceedance{Sure: d.lost, Possible: d.lost}
+	e := Exceedance{Sure: d.lost, Possible: d.lost + d.missing}
 	for _, b := range d.bars {
 		if b.To <= threshold {
 			continue
@@ -159,7 +138,7 @@ func (d *Dist) Exceed(threshold int64) Exceedance {
 // trial, the test interval: this distribution moved down by its Dmin, least,
 // in nanoseconds. Values are rounded up to the bucket of D(i).
 func (d *Dist) Variation(least int64) *Dist {
-	v := &Dist{answered: d.answered, lost: d.lost}
+	v := &Dist{answered: d.answered, lost: d.lost, missing: d.missing}
 	for _, b := range d.bars {
 		v.bars = append(v.bars, hdrhistogram.Bar{From: max(0, b.From-least), To: max(0, b.To-least), Count: b.Count})
 	}
@@ -174,6 +153,7 @@ func Pool(parts ...*Dist) *Dist {
 		p.bars = append(p.bars, d.bars...)
 		p.answered += d.answered
 		p.lost += d.lost
+		p.missing += d.missing
 	}
 	slices.SortFunc(p.bars, func(a, b hdrhistogram.Bar) int {
 		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.From, b.From))

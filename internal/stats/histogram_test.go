@@ -32,7 +32,7 @@ func histogramOf(t *testing.T, digits int, values ...int64) record.Histogram {
 
 func dist(t *testing.T, h record.Histogram, lost uint64) *Dist {
 	t.Helper()
-	d, err := NewDist(h, lost)
+	d, err := NewDist(h, lost, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,6 +123,23 @@ func TestPoolKeepsCountsAndBounds(t *testing.T) {
 	}
 }
 
+func TestMissingCountAgainstUpperBoundsOnly(t *testing.T) {
+	stalled, err := NewDist(histogramOf(t, 3, ramp(500)...), 1, 500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := stalled.Exceed(1_000_000); e.Sure != 1 || e.Possible != 501 || stalled.Count() != 501 {
+		t.Errorf("a stalled trial: %+v of %d, want 1 sure and 501 possible of 501", e, stalled.Count())
+	}
+	parts := []*Dist{stalled, stalled, stalled}
+	if v, err := UpperQuantile(parts, 0.1); err != nil || !math.IsInf(v, 1) {
+		t.Errorf("half is missing: p90 is bounded by %g, %v; want no bound", v, err)
+	}
+	if v, err := LowerQuantile(parts, 0.1); err != nil || v > 455_000 {
+		t.Errorf("half is missing: p90 is at least %g, %v; want what the samples say", v, err)
+	}
+}
+
 func TestVariation(t *testing.T) {
 	d := dist(t, histogramOf(t, 3, 40_000, 41_000, 90_000), 1).Variation(40_000)
 	if e := d.Exceed(900); e.Sure != 3 {
@@ -155,14 +172,14 @@ func TestMalformedHistogramsAreRefused(t *testing.T) {
 		h := good
 		h.Counts = append([]record.BucketCount(nil), good.Counts...)
 		spoil(&h)
-		if _, err := NewDist(h, 0); err == nil {
+		if _, err := NewDist(h, 0, 0); err == nil {
 			t.Errorf("%s: a malformed histogram was accepted", name)
 		}
 	}
-	if _, err := NewDist(good, math.MaxUint64); err == nil {
+	if _, err := NewDist(good, math.MaxUint64, 0); err == nil {
 		t.Error("an impossible number of losses was accepted")
 	}
-	if _, err := NewDist(good, 0); err != nil {
+	if _, err := NewDist(good, 0, 0); err != nil {
 		t.Errorf("a good histogram was refused: %v", err)
 	}
 }

@@ -82,9 +82,9 @@ func (d delay) sort(trials []record.Trial) (accepted, lighter sample, rejected [
 		offered, achieved := loadOf(t)
 		switch {
 		case !within5(offered, uint64(d.link.Load)):
-			rejected = append(rejected, fmt.Sprintf("%s: it ran under %s, the link's load is %s", t.ID, bitrate(float64(offered)), d.link.Load))
+			rejected = append(rejected, fmt.Sprintf("%s: it ran under %s, the link's load is %s", t.ID, FormatBitrate(float64(offered)), d.link.Load))
 		case !within5(achieved, offered):
-			rejected = append(rejected, fmt.Sprintf("%s: the load was %s instead of %s", t.ID, bitrate(float64(achieved)), bitrate(float64(offered))))
+			rejected = append(rejected, fmt.Sprintf("%s: the load was %s instead of %s", t.ID, FormatBitrate(float64(achieved)), FormatBitrate(float64(offered))))
 			if achieved < offered {
 				lighter = lighter.plus(sample{[]record.Trial{t}, []*stats.Dist{dist}})
 			}
@@ -99,7 +99,7 @@ func (d delay) dist(t record.Trial) (*stats.Dist, error) {
 	if t.Latency == nil {
 		return nil, errors.New(noResult(t))
 	}
-	dist, err := stats.NewDist(t.Latency.Histogram, t.Latency.Lost)
+	dist, err := stats.NewDist(t.Latency.Histogram, t.Latency.Lost, notSent(t.Latency))
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (d delay) describe(f Finding, s sample) Finding {
 	v, err := pool.Quantile(d.pct)
 	switch {
 	case err == nil:
-		f.Measured = fmt.Sprintf("%s %s at p%g", duration(float64(v)), d.what, d.pct)
+		f.Measured = fmt.Sprintf("%s %s at p%g", FormatDuration(float64(v)), d.what, d.pct)
 	case pool.Lost() > 0:
 		f.Measured = fmt.Sprintf("%d of %d lost", pool.Lost(), pool.Count())
 	default:
@@ -149,7 +149,7 @@ func (d delay) decide(f Finding, s sample) Finding {
 	switch {
 	case lower/2 > float64(d.budget):
 		f.Verdict, f.badness = Missed, lower
-		f.Bound = "≥ " + duration(lower/2) + " one way"
+		f.Bound = "≥ " + FormatDuration(lower/2) + " one way"
 		f.Reason = fmt.Sprintf("even half of the %s exceeds %s", d.what, budget)
 		if math.IsInf(lower, 1) {
 			f.Bound = "no answer"
@@ -157,11 +157,11 @@ func (d delay) decide(f Finding, s sample) Finding {
 		}
 	case enough && upper <= float64(d.budget):
 		f.Verdict, f.badness = Met, upper/float64(d.budget)
-		f.Bound = "≤ " + duration(upper)
+		f.Bound = "≤ " + FormatDuration(upper)
 		f.Reason = fmt.Sprintf("the whole %s stays within %s", d.what, budget)
 	default:
 		f.badness = upper
-		f.Bound = "≤ " + duration(upper)
+		f.Bound = "≤ " + FormatDuration(upper)
 		f.Reason, f.Needs = d.undecided(s, tail, count)
 	}
 	return f
@@ -169,13 +169,13 @@ func (d delay) decide(f Finding, s sample) Finding {
 
 // undecided says why neither side was proven, and what would prove one.
 func (d delay) undecided(s sample, tail float64, count int64) (reason, needs string) {
-	clusters := make([]stats.Cluster, len(s.dists))
-	for i, dist := range s.dists {
-		clusters[i] = stats.Cluster{Events: float64(dist.Exceed(d.budget).Possible), N: float64(dist.Count())}
-	}
-	p, err := stats.Clustered(clusters)
+	p, err := stats.Clustered(stats.PossiblyAbove(s.dists, d.budget))
 	if err != nil {
 		return err.Error(), "more trials"
+	}
+	if missing := missingOf(s.trials); p.Value > tail && missing > 0 {
+		return fmt.Sprintf("a lost message ended the ping-pong early, so that %s were never sent", plural(int(missing), "request")),
+			"a link that loses nothing while latency is measured"
 	}
 	if p.Value > tail {
 		return fmt.Sprintf("the whole %s exceeds %s but half of it is not proven to: which way it is spent is not known", d.what, chain.Duration(d.budget)),
@@ -207,4 +207,17 @@ func span(trials []record.Trial) time.Duration {
 		sum += max(0, t.Duration)
 	}
 	return sum
+}
+
+// notSent is how many requests were due after the one that was never answered
+// had stopped the ping-pong.
+func notSent(l *record.Latency) uint64 {
+	return uint64(math.Max(0, l.Stalled.Seconds()*float64(l.Rate)))
+}
+
+func missingOf(trials []record.Trial) (n uint64) {
+	for _, t := range trials {
+		n += notSent(t.Latency)
+	}
+	return n
 }

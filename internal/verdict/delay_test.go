@@ -115,7 +115,7 @@ func TestMalformedHistogramIsNoEvidence(t *testing.T) {
 		latency(0, samples{1000, 86 * us})(tr)
 		tr.Latency.Histogram.Digits = 77
 	})
-	judgeOne(t, link(needsLatency), bad, NotMeasurable, "significant digits", "3 trials more")
+	judgeOne(t, link(needsLatency), bad, NotMeasurable, "77 digits", "3 trials more")
 }
 
 var needsPDV = chain.Requires{PDV: chain.Duration(200 * us), Percentile: 99}

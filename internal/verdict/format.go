@@ -10,18 +10,20 @@ import (
 	"github.com/drayage/dray/internal/record"
 )
 
-// Figures are printed with three significant digits, in the chain file's units.
-
-func duration(ns float64) string {
+// FormatDuration prints nanoseconds with three significant digits, in the
+// chain file's units; a delay without end is "∞".
+func FormatDuration(ns float64) string {
 	if math.IsInf(ns, 1) || ns > math.MaxInt64 {
 		return "∞"
 	}
 	return chain.Duration(round3(ns)).String()
 }
 
-func bitrate(bps float64) string { return chain.Bitrate(round3(bps)).String() }
+// FormatBitrate prints bits per second with three significant digits.
+func FormatBitrate(bps float64) string { return chain.Bitrate(round3(bps)).String() }
 
-func packets(pps float64) string { return chain.PacketRate(round3(pps)).String() }
+// FormatPacketRate prints packets per second with three significant digits.
+func FormatPacketRate(pps float64) string { return chain.PacketRate(round3(pps)).String() }
 
 func share(p float64) string { return fmt.Sprintf("%.3g", p) }
 

@@ -27,9 +27,10 @@ type rule struct {
 
 // Judge says of each requirement of a link whether it was met, from the trials
 // on that link. Warm-ups never count. A trial that carries a result is a
-// measurement even if it ended in an error, for nothing arriving is a result;
-// a trial with an error and no result is a failure of the instrument and no
-// evidence either way.
+// measurement even if it ended in an error, for nothing arriving is a result.
+// A trial with an error and no result is a failure of the instrument and no
+// evidence either way, but where others prove that nothing passes at all (see
+// fillSilence).
 func Judge(l Link, trials []record.Trial) []Verdict {
 	var mine []record.Trial
 	for _, t := range trials {
@@ -37,6 +38,7 @@ func Judge(l Link, trials []record.Trial) []Verdict {
 			mine = append(mine, t)
 		}
 	}
+	mine = fillSilence(l, mine)
 	var verdicts []Verdict
 	for _, r := range rules(l, trials) {
 		verdicts = append(verdicts, r.verdict(l, mine))

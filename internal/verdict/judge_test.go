@@ -82,18 +82,18 @@ func TestExitCode(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	for got, want := range map[string]string{
-		duration(86_123):    "86.1us",
-		duration(1_499_999): "1.5ms",
-		duration(0):         "0s",
-		bitrate(9.41249e9):  "9.41Gbps",
-		bitrate(-5):         "0bps",
-		packets(108_999):    "109kpps",
-		seconds(30):         "30 s",
-		seconds(1800):       "30 min",
-		seconds(36_000):     "10 h",
-		plural(1, "trial"):  "1 trial",
-		plural(2, "trial"):  "2 trials",
-		share(0.00012345):   "0.000123",
+		FormatDuration(86_123):    "86.1us",
+		FormatDuration(1_499_999): "1.5ms",
+		FormatDuration(0):         "0s",
+		FormatBitrate(9.41249e9):  "9.41Gbps",
+		FormatBitrate(-5):         "0bps",
+		FormatPacketRate(108_999): "109kpps",
+		seconds(30):               "30 s",
+		seconds(1800):             "30 min",
+		seconds(36_000):           "10 h",
+		plural(1, "trial"):        "1 trial",
+		plural(2, "trial"):        "2 trials",
+		share(0.00012345):         "0.000123",
 	} {
 		if got != want {
 			t.Errorf("printed %q, want %q", got, want)

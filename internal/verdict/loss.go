@@ -43,25 +43,27 @@ func (l loss) judge(trials []record.Trial) Finding {
 }
 
 // count is what a trial says of losses, or why it is rejected (RFC 9971 trials
-// that cannot be trusted: an offered load that was not offered, a negative loss).
+// that cannot be trusted: an offered load that was not offered, a negative
+// loss). What reached the receiver's socket, but not its program, the link did
+// not lose.
 func (l loss) count(t record.Trial) (stats.Cluster, string) {
 	d := t.Delivery
 	switch {
 	case d == nil || d.Sent == 0:
 		return stats.Cluster{}, noResult(t)
 	case l.load > 0 && !within5(d.OfferedBits, uint64(l.load)):
-		return stats.Cluster{}, fmt.Sprintf("it offered %s, the link's load is %s", bitrate(float64(d.OfferedBits)), l.load)
-	case d.Received > d.Sent || d.Lost > d.Sent:
+		return stats.Cluster{}, fmt.Sprintf("it offered %s, the link's load is %s", FormatBitrate(float64(d.OfferedBits)), l.load)
+	case d.Received > d.Sent || d.Lost > d.Sent || d.ReceiverDrops > d.Lost:
 		return stats.Cluster{}, fmt.Sprintf("negative loss: %d sent, %d received", d.Sent, d.Received)
 	case within5(d.SentBits, d.OfferedBits):
-		return stats.Cluster{Events: float64(max(d.Lost, d.Sent-d.Received)), N: float64(d.Sent)}, ""
+		return stats.Cluster{Events: float64(d.Lost - min(d.Lost, d.ReceiverDrops)), N: float64(d.Sent)}, ""
 	case d.SentBits < d.OfferedBits && shapedBelow(t, float64(d.OfferedBits)):
 		// The link's own shaper held the sender back: what could not be sent
 		// in time is the link's loss.
 		offered := float64(d.Sent) * float64(d.OfferedBits) / math.Max(1, float64(d.SentBits))
-		return stats.Cluster{Events: offered - float64(d.Received), N: offered}, ""
+		return stats.Cluster{Events: offered - float64(d.Received+d.ReceiverDrops), N: offered}, ""
 	}
-	return stats.Cluster{}, fmt.Sprintf("the sender managed %s of %s", bitrate(float64(d.SentBits)), bitrate(float64(d.OfferedBits)))
+	return stats.Cluster{}, fmt.Sprintf("the sender managed %s of %s", FormatBitrate(float64(d.SentBits)), FormatBitrate(float64(d.OfferedBits)))
 }
 
 func (l loss) decide(f Finding, p stats.Proportion, used []record.Trial) Finding {

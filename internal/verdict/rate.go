@@ -111,7 +111,7 @@ func maxBitrate(ceiling chain.Bitrate) func([]record.Trial) Finding {
 // goodput collects what TCP carried. A link that carries nothing misses every
 // floor, but says nothing of a ceiling: whether nothing counts is the caller's.
 func goodput(trials []record.Trial, needFlow bool) *rate {
-	r := &rate{format: bitrate}
+	r := &rate{format: FormatBitrate}
 	for _, t := range trials {
 		switch {
 		case t.Throughput == nil:
@@ -130,16 +130,16 @@ func goodput(trials []record.Trial, needFlow bool) *rate {
 // same generator offered that rate elsewhere in the run.
 func packetRate(floor chain.PacketRate, all []record.Trial) func([]record.Trial) Finding {
 	return func(trials []record.Trial) Finding {
-		r := &rate{format: packets}
+		r := &rate{format: FormatPacketRate}
 		offered, able := true, false
 		for _, t := range trials {
 			if t.Delivery == nil {
 				r.reject(t, noResult(t))
 				continue
 			}
-			r.add(t, float64(t.Delivery.PacketRate))
-			offered = offered && sentRate(t.Delivery) >= float64(floor)
-			able = able || shapedBelow(t, float64(floor)*frameBits(t.Delivery)) || offeredElsewhere(t, all, float64(floor))
+			r.add(t, carried(t))
+			offered = offered && t.Delivery.SentRate >= uint64(floor)
+			able = able || shapedBelow(t, float64(floor)*frameBits(t.Delivery)) || offeredElsewhere(t, all, floor)
 		}
 		f, e, ok := r.estimate()
 		if !ok {
@@ -155,24 +155,26 @@ func packetRate(floor chain.PacketRate, all []record.Trial) func([]record.Trial)
 	}
 }
 
-// sentRate is in packets per second.
-func sentRate(d *record.Delivery) float64 {
-	if d.DatagramBytes <= 0 {
-		return 0
+// carried is what the link delivered, in packets per second: what the receiver
+// took, and what it was too slow to take from its socket.
+func carried(t record.Trial) float64 {
+	v := float64(t.Delivery.PacketRate)
+	if s := t.Duration.Seconds(); s > 0 {
+		v += float64(t.Delivery.ReceiverDrops) / s
 	}
-	return float64(d.SentBits) / float64(8*d.DatagramBytes)
+	return v
 }
 
-// frameBits is a datagram's size in a frame without its check sequence, as
-// qdiscs count it: Ethernet 14, IPv4 20, UDP 8.
+// frameBits is a datagram's size as qdiscs count it: its frame without the
+// check sequence.
 func frameBits(d *record.Delivery) float64 {
-	return 8 * math.Max(60, float64(d.DatagramBytes+42))
+	return 8 * math.Max(60, float64(d.FrameBytes-4))
 }
 
-func offeredElsewhere(t record.Trial, all []record.Trial, floor float64) bool {
+func offeredElsewhere(t record.Trial, all []record.Trial, floor chain.PacketRate) bool {
 	for _, o := range all {
 		if o.Quantity == t.Quantity && o.Instrument.Name == t.Instrument.Name && o.Delivery != nil &&
-			o.Delivery.DatagramBytes == t.Delivery.DatagramBytes && sentRate(o.Delivery) >= floor {
+			o.Delivery.DatagramBytes == t.Delivery.DatagramBytes && o.Delivery.SentRate >= uint64(floor) {
 			return true
 		}
 	}

@@ -89,7 +89,8 @@ func pps(sent, received uint64) func(*record.Trial) {
 	return func(t *record.Trial) {
 		t.Delivery = &record.Delivery{
 			OfferedBits: 110_000 * 18 * 8, SentBits: sent * 18 * 8, ReceivedBits: received * 18 * 8,
-			DatagramBytes: 18, Sent: sent, Received: received, PacketRate: received,
+			DatagramBytes: 18, FrameBytes: 64, Sent: sent, Received: received, Lost: sent - received,
+			OfferedRate: 110_000, SentRate: sent, PacketRate: received,
 		}
 	}
 }
