@@ -33,15 +33,15 @@ func portCounts(d transport.Driver) []int {
 // testPorts checks that each port is exactly what the spec says.
 func testPorts(t *testing.T, d transport.Driver) {
 	for _, n := range portCounts(d) {
-		r := newRig(t, d, options{ports: n, mtu: 1600, queues: 2})
-		report := r.up()
-		for _, e := range r.spec.Ends {
+		r := NewRig(t, d, Options{Ports: n, MTU: 1600, Queues: 2})
+		report := r.Up()
+		for _, e := range r.Spec.Ends {
 			s, err := e.Netns.ReadLink(e.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !s.Up || !s.Carrier {
-				t.Errorf("%d ports: %s is not up: %+v", n, e.Name, s)
+				t.Errorf("%d Ports: %s is not up: %+v", n, e.Name, s)
 			}
 			if d.Caps().SameNetns {
 				// The port is a name of lo, which has neither the MAC nor the prefix.
@@ -51,7 +51,7 @@ func testPorts(t *testing.T, d transport.Driver) {
 				continue
 			}
 			if !bytes.Equal(s.MAC, e.MAC) || s.MTU != 1600 || s.Queues != 2 || !slices.Contains(s.Addrs, e.IP) {
-				t.Errorf("%d ports: %s is %+v, not as in %+v", n, e.Name, s, e)
+				t.Errorf("%d Ports: %s is %+v, not as in %+v", n, e.Name, s, e)
 			}
 			if ip4 := slices.DeleteFunc(s.Addrs, func(p netip.Prefix) bool { return p.Addr().Is6() }); len(ip4) != 1 {
 				t.Errorf("%s has other addresses too: %v", e.Name, ip4)
@@ -63,7 +63,7 @@ func testPorts(t *testing.T, d transport.Driver) {
 
 // checkOffloads checks that the offloads which the driver reports are those
 // that differ from a port of a plain veth link.
-func checkOffloads(t *testing.T, r *rig, report *transport.Report) {
+func checkOffloads(t *testing.T, r *Rig, report *transport.Report) {
 	t.Helper()
 	if _, err := json.Marshal(report); err != nil {
 		t.Error(err)
@@ -73,7 +73,7 @@ func checkOffloads(t *testing.T, r *rig, report *transport.Report) {
 		if change.To {
 			want = change.Feature + " on"
 		}
-		for _, e := range r.spec.Ports() {
+		for _, e := range r.Spec.Ports() {
 			got, err := e.Netns.Offloads(e.Name)
 			if err != nil || !strings.Contains(got, want) || change.Reason == "" {
 				t.Errorf("reported %+v, but %s has %q, %v", change, e.Name, got, err)
@@ -82,23 +82,26 @@ func checkOffloads(t *testing.T, r *rig, report *transport.Report) {
 	}
 }
 
+// longestPacket is the longest L3 packet without jumbograms, in bytes.
+const longestPacket = 65535
+
 // testTraffic checks that every pair of stations talks both ways, up to exactly
 // the MTU.
-func testTraffic(t *testing.T, d transport.Driver, o options) {
-	if _, err := os.Stat("/proc/net/if_inet6"); o.ipv6 && err != nil {
+func testTraffic(t *testing.T, d transport.Driver, o Options) {
+	if _, err := os.Stat("/proc/net/if_inet6"); o.IPv6 && err != nil {
 		t.Skip("this kernel has no IPv6")
 	}
-	if !o.uplink {
+	if !o.Uplink && o.Ports == 0 {
 		counts := portCounts(d)
-		o.ports = counts[len(counts)-1]
+		o.Ports = counts[len(counts)-1]
 	}
-	r := newRig(t, d, o)
-	r.up()
+	r := NewRig(t, d, o)
+	r.Up()
 	header := header4
-	if o.ipv6 {
+	if o.IPv6 {
 		header = header6
 	}
-	largest := r.spec.MTU - header
+	largest := min(r.Spec.MTU, longestPacket) - header
 	for _, a := range r.stations {
 		for _, b := range r.stations {
 			if a == b {
@@ -117,7 +120,7 @@ func testTraffic(t *testing.T, d transport.Driver, o options) {
 
 // testShape checks that each qdisc is attached as asked, or that its absence is
 // a typed error which leaves nothing.
-func testShape(t *testing.T, d transport.Driver, o options) {
+func testShape(t *testing.T, d transport.Driver, o Options) {
 	if !d.Caps().Shapes {
 		t.Skip("the driver carries no qdiscs, and says so")
 	}
@@ -132,22 +135,22 @@ func testShape(t *testing.T, d transport.Driver, o options) {
 		{chain.Qdisc{Kind: "hfsc", Rate: 50e6}, "m2 50Mbit"},
 	}
 	for _, c := range cases {
-		o.shape = &c.qdisc
-		r := newRig(t, d, o)
+		o.Shape = &c.qdisc
+		r := NewRig(t, d, o)
 		b := r.build()
-		err := r.run(context.Background(), b, nil)
+		err := r.run(context.Background(), b.Steps, nil)
 		if host.ProbeQdisc(c.qdisc.Kind) != nil {
 			var lacks *host.Unsupported
 			if !errors.As(err, &lacks) || !strings.Contains(err.Error(), "unsupported: this kernel has no sch_"+c.qdisc.Kind) {
 				t.Errorf("%s: error %v is not the typed one", c.qdisc.Kind, err)
 			}
-			r.clean("after an unsupported qdisc")
+			r.Clean("after an unsupported qdisc")
 			continue
 		}
 		if err != nil {
 			t.Fatalf("%s: %v%s", c.qdisc.Kind, err, r.logs())
 		}
-		for _, e := range r.spec.Ports() {
+		for _, e := range r.Spec.Ports() {
 			got, err := e.Netns.ReadQdisc(e.Name)
 			if err != nil || got.Kind != c.qdisc.Kind || !strings.Contains(got.Text, c.text) {
 				t.Errorf("%s has %+v (%v), not %s with %q", e.Name, got, err, c.qdisc.Kind, c.text)
@@ -161,16 +164,16 @@ func testShape(t *testing.T, d transport.Driver, o options) {
 
 // testShapeLimits checks that a tbf really holds traffic back, each way. Only
 // too fast is an error: a busy machine may be slower.
-func testShapeLimits(t *testing.T, d transport.Driver, o options) {
+func testShapeLimits(t *testing.T, d transport.Driver, o Options) {
 	if !d.Caps().Shapes {
 		t.Skip("the driver carries no qdiscs, and says so")
 	}
 	const rate, size = 16e6, 1 << 20
-	o.shape = &chain.Qdisc{Kind: "tbf", Rate: rate}
-	r := newRig(t, d, o)
-	r.up()
+	o.Shape = &chain.Qdisc{Kind: "tbf", Rate: rate}
+	r := NewRig(t, d, o)
+	r.Up()
 	least := time.Duration(size*8/rate*float64(time.Second)) / 2
-	for _, p := range r.stations[:len(r.spec.Ports())] {
+	for _, p := range r.stations[:len(r.Spec.Ports())] {
 		for _, other := range r.stations {
 			if other == p {
 				continue
@@ -187,11 +190,11 @@ func testShapeLimits(t *testing.T, d transport.Driver, o options) {
 // testParallel makes two links at once, with the same names and addresses, and
 // checks that a broadcast on one is not heard on the other.
 func testParallel(t *testing.T, d transport.Driver) {
-	rigs := []*rig{newRig(t, d, options{}), newRig(t, d, options{})}
+	rigs := []*Rig{NewRig(t, d, Options{}), NewRig(t, d, Options{})}
 	errs := make(chan error, len(rigs))
 	for _, r := range rigs {
 		b := r.build()
-		go func() { errs <- r.run(context.Background(), b, nil) }()
+		go func() { errs <- r.run(context.Background(), b.Steps, nil) }()
 	}
 	for range rigs {
 		if err := <-errs; err != nil {
@@ -224,28 +227,28 @@ func testParallel(t *testing.T, d transport.Driver) {
 		}
 	}
 	// One link's removal does not touch the other.
-	if err := rigs[0].remove(); err != nil {
+	if err := rigs[0].Remove(); err != nil {
 		t.Fatal(err)
 	}
-	rigs[0].clean("after the first link's removal")
+	rigs[0].Clean("after the first link's removal")
 	sendTCP(t, rigs[1].stations[0], rigs[1].stations[1], 1<<16)
 }
 
 // testRemoval removes a link from its journal alone, twice, and makes it again.
-func testRemoval(t *testing.T, d transport.Driver, o options) {
-	o.shape = pfifo
-	r := newRig(t, d, o)
+func testRemoval(t *testing.T, d transport.Driver, o Options) {
+	o.Shape = pfifo
+	r := NewRig(t, d, o)
 	for round := range 2 {
-		r.up()
+		r.Up()
 		if r.state() == r.before {
 			t.Fatal("a link that is up cannot be told from one that is not: the check for leftovers checks nothing")
 		}
 		sendUDP(t, r.stations[0], r.stations[1], 100)
 		for range 2 {
-			if err := r.remove(); err != nil {
+			if err := r.Remove(); err != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
 		}
-		r.clean("after removal")
+		r.Clean("after removal")
 	}
 }

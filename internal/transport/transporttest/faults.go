@@ -13,28 +13,25 @@ import (
 	"github.com/drayage/dray/internal/transport"
 )
 
+// Fault injects a failure at a step, or returns nil.
+type Fault func(step.Step, step.Phase) error
+
 // World is where a link is set up and made to fail. A rig is the real one.
 type World interface {
 	// Steps returns the steps of a link that is not there.
 	Steps() []step.Step
 	// Try runs them with that injection of faults.
-	Try(steps []step.Step, fault func(step.Step, step.Phase) error) error
+	Try(steps []step.Step, fault Fault) error
 	// Clean fails the test unless nothing is left of the link.
 	Clean(when string)
 }
 
 // Steps builds the rig's link.
-func (r *rig) Steps() []step.Step { return r.build().Steps }
+func (r *Rig) Steps() []step.Step { return r.build().Steps }
 
 // Try runs steps as the product does.
-func (r *rig) Try(steps []step.Step, fault func(step.Step, step.Phase) error) error {
-	return r.run(context.Background(), &transport.Build{Steps: steps}, fault)
-}
-
-// Clean compares the rig with what it was before the link.
-func (r *rig) Clean(when string) {
-	r.t.Helper()
-	r.clean(when)
+func (r *Rig) Try(steps []step.Step, fault Fault) error {
+	return r.run(context.Background(), steps, fault)
 }
 
 var errInjected = errors.New("injected fault")
@@ -77,7 +74,7 @@ func RunFaults(t *testing.T, newWorld func(*testing.T) World) {
 
 // testCancel cancels a set-up before it begins and half-way.
 func testCancel(t *testing.T, d transport.Driver) {
-	r := newRig(t, d, options{})
+	r := NewRig(t, d, Options{})
 	steps := r.Steps()
 	for _, at := range []int{-1, 0, len(steps) / 2, len(steps) - 2} {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -85,7 +82,7 @@ func testCancel(t *testing.T, d transport.Driver) {
 			cancel()
 		}
 		b := r.build()
-		err := r.run(ctx, b, func(s step.Step, p step.Phase) error {
+		err := r.run(ctx, b.Steps, func(s step.Step, p step.Phase) error {
 			if at >= 0 && p == step.After && s.Name == b.Steps[at].Name {
 				cancel()
 			}
@@ -95,20 +92,20 @@ func testCancel(t *testing.T, d transport.Driver) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled after step %d: error %v", at, err)
 		}
-		r.clean(fmt.Sprintf("cancelled after step %d", at))
+		r.Clean(fmt.Sprintf("cancelled after step %d", at))
 	}
 }
 
 // testVanish lets the namespace of the last port disappear half-way, as when a
 // container dies: set-up must fail, and leave nothing at the other ends.
 func testVanish(t *testing.T, d transport.Driver) {
-	probe := newRig(t, d, options{})
+	probe := NewRig(t, d, Options{})
 	count := len(probe.Steps())
 	for _, at := range []int{0, count / 2, count - 2} {
-		r := newRig(t, d, options{})
-		victim := r.spec.Ends[len(r.spec.Ends)-1].Netns
+		r := NewRig(t, d, Options{})
+		victim := r.Spec.Ends[len(r.Spec.Ends)-1].Netns
 		b := r.build()
-		err := r.run(context.Background(), b, func(s step.Step, p step.Phase) error {
+		err := r.run(context.Background(), b.Steps, func(s step.Step, p step.Phase) error {
 			if p == step.After && s.Name == b.Steps[at].Name {
 				runner := step.Runner{Removers: host.Removers()}
 				return runner.Remove(context.Background(), []step.Resource{host.NamespaceResource(victim.Path)})
@@ -119,6 +116,6 @@ func testVanish(t *testing.T, d transport.Driver) {
 			t.Errorf("a namespace vanished after %q, and set-up succeeded", b.Steps[at].Name)
 		}
 		r.before = withoutNetns(r.before, victim)
-		r.clean(fmt.Sprintf("after a namespace vanished after %q", b.Steps[at].Name))
+		r.Clean(fmt.Sprintf("after a namespace vanished after %q", b.Steps[at].Name))
 	}
 }

@@ -19,23 +19,24 @@ import (
 	"github.com/drayage/dray/internal/transport"
 )
 
-// options says what a link under test looks like; the zero value is two ports
+// Options says what a link under test looks like; the zero value is two ports
 // with an MTU of 1500.
-type options struct {
-	ports  int // default 2; default 1 with an uplink
-	uplink bool
-	mtu    int
-	ipv6   bool
-	queues int
-	shape  *chain.Qdisc
+type Options struct {
+	Ports  int // default 2; default 1 with an uplink
+	Uplink bool
+	MTU    int // bytes of L3 packet
+	IPv6   bool
+	Queues int
+	Shape  *chain.Qdisc
 }
 
-// rig is one link under test, in namespaces, a cgroup and a directory of its own.
-type rig struct {
+// Rig is one link under test, in namespaces, a cgroup and a directory of its own.
+type Rig struct {
+	Spec transport.Spec // Ports come first, then the uplink
+
 	t        *testing.T
 	driver   transport.Driver
 	dir      string
-	spec     transport.Spec
 	stations []station
 	before   string // the state that a removed link must leave
 	made     journal
@@ -81,44 +82,45 @@ const (
 	outsideName = "ext0"
 )
 
-func newRig(t *testing.T, d transport.Driver, o options) *rig {
+// NewRig makes the namespaces; the link itself is made by Up.
+func NewRig(t *testing.T, d transport.Driver, o Options) *Rig {
 	t.Helper()
 	dir, err := os.MkdirTemp("/run", "dray-test-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, driver: d, dir: dir}
+	r := &Rig{t: t, driver: d, dir: dir}
 	t.Cleanup(r.destroy)
 	if err := os.Mkdir(filepath.Join(dir, "link"), 0o711); err != nil {
 		t.Fatal(err)
 	}
-	r.spec = transport.Spec{
+	r.Spec = transport.Spec{
 		Chain: filepath.Base(dir), Link: "f1u", Dir: filepath.Join(dir, "link"),
-		Cgroup: host.Cgroup{Path: "/" + filepath.Base(dir)}, MTU: o.mtu, Shape: o.shape,
+		Cgroup: host.Cgroup{Path: "/" + filepath.Base(dir)}, MTU: o.MTU, Shape: o.Shape,
 	}
-	if r.spec.MTU == 0 {
-		r.spec.MTU = 1500
+	if r.Spec.MTU == 0 {
+		r.Spec.MTU = 1500
 	}
-	if err := r.spec.Cgroup.Create(host.Limits{}); err != nil {
+	if err := r.Spec.Cgroup.Create(host.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	if o.ports == 0 {
-		o.ports = 2
-		if o.uplink {
-			o.ports = 1
+	if o.Ports == 0 {
+		o.Ports = 2
+		if o.Uplink {
+			o.Ports = 1
 		}
 	}
-	for i := range o.ports {
+	for i := range o.Ports {
 		r.addPort(i, o)
 	}
-	if o.uplink {
+	if o.Uplink {
 		r.addUplink(o)
 	}
 	r.before = r.state()
 	return r
 }
 
-func (r *rig) addPort(i int, o options) {
+func (r *Rig) addPort(i int, o Options) {
 	r.t.Helper()
 	ns, name := host.Netns{Path: filepath.Join(r.dir, fmt.Sprintf("f%d.net", i))}, "f1u"
 	if r.driver.Caps().SameNetns {
@@ -129,25 +131,25 @@ func (r *rig) addPort(i int, o options) {
 			r.t.Fatal(err)
 		}
 	}
-	end := transport.End{Netns: ns, Name: name, MAC: mac(i), IP: address(i, o.ipv6), Queues: max(1, o.queues)}
-	r.spec.Ends = append(r.spec.Ends, end)
+	end := transport.End{Netns: ns, Name: name, MAC: mac(i), IP: address(i, o.IPv6), Queues: max(1, o.Queues)}
+	r.Spec.Ends = append(r.Spec.Ends, end)
 	r.stations = append(r.stations, station{ns: ns, name: name, ip: end.IP.Addr()})
 }
 
 // addUplink makes a namespace that plays the host, with an interface eth0, and
 // one that plays the world outside, at the other end of its cable.
-func (r *rig) addUplink(o options) {
+func (r *Rig) addUplink(o Options) {
 	r.t.Helper()
 	hostNs := host.Netns{Path: filepath.Join(r.dir, "host.net")}
 	outside := host.Netns{Path: filepath.Join(r.dir, "outside.net")}
-	inner := host.Iface{Netns: hostNs, Name: uplinkName, MAC: mac(100), MTU: r.spec.MTU}
-	outer := host.Iface{Netns: outside, Name: outsideName, MAC: mac(101), MTU: r.spec.MTU}
+	inner := host.Iface{Netns: hostNs, Name: uplinkName, MAC: mac(100), MTU: r.Spec.MTU}
+	outer := host.Iface{Netns: outside, Name: outsideName, MAC: mac(101), MTU: r.Spec.MTU}
 	for _, do := range []func() error{
 		func() error { return host.CreateNetns(hostNs.Path) },
 		func() error { return host.CreateNetns(outside.Path) },
 		func() error { return host.CreateVeth(inner, outer) },
-		func() error { return hostNs.AddAddr(uplinkName, address(100, o.ipv6)) },
-		func() error { return outside.AddAddr(outsideName, address(101, o.ipv6)) },
+		func() error { return hostNs.AddAddr(uplinkName, address(100, o.IPv6)) },
+		func() error { return outside.AddAddr(outsideName, address(101, o.IPv6)) },
 		func() error { return hostNs.SetUp(uplinkName) },
 		func() error { return outside.SetUp(outsideName) },
 	} {
@@ -155,8 +157,8 @@ func (r *rig) addUplink(o options) {
 			r.t.Fatal(err)
 		}
 	}
-	r.spec.Ends = append(r.spec.Ends, transport.End{Netns: hostNs, Name: uplinkName, Uplink: true})
-	r.stations = append(r.stations, station{ns: outside, name: outsideName, ip: address(101, o.ipv6).Addr()})
+	r.Spec.Ends = append(r.Spec.Ends, transport.End{Netns: hostNs, Name: uplinkName, Uplink: true})
+	r.stations = append(r.stations, station{ns: outside, name: outsideName, ip: address(101, o.IPv6).Addr()})
 }
 
 func mac(i int) net.HardwareAddr { return net.HardwareAddr{2, 0xda, 0, 0, 0, byte(i + 1)} }
@@ -169,20 +171,20 @@ func address(i int, ipv6 bool) netip.Prefix {
 }
 
 // build builds the spec, which must succeed.
-func (r *rig) build() *transport.Build {
+func (r *Rig) build() *transport.Build {
 	r.t.Helper()
-	b, err := r.driver.Build(r.spec)
+	b, err := r.driver.Build(r.Spec)
 	if err != nil {
 		r.t.Fatalf("Build: %v", err)
 	}
 	return b
 }
 
-// up makes the link, which must succeed.
-func (r *rig) up() *transport.Report {
+// Up makes the link, which must succeed.
+func (r *Rig) Up() *transport.Report {
 	r.t.Helper()
 	b := r.build()
-	if err := r.run(context.Background(), b, nil); err != nil {
+	if err := r.run(context.Background(), b.Steps, nil); err != nil {
 		r.t.Fatalf("set-up: %v%s", err, r.logs())
 	}
 	return b.Report
@@ -192,15 +194,15 @@ func (r *rig) up() *transport.Report {
 const setupTimeout = 2 * time.Minute
 
 // run executes the steps as the product does.
-func (r *rig) run(ctx context.Context, b *transport.Build, fault func(step.Step, step.Phase) error) error {
+func (r *Rig) run(ctx context.Context, steps []step.Step, fault Fault) error {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	runner := step.Runner{Journal: &r.made, Removers: host.Removers(), Fault: fault}
-	return runner.Run(ctx, b.Steps)
+	return runner.Run(ctx, steps)
 }
 
-// remove undoes the link from the journal alone.
-func (r *rig) remove() error {
+// Remove undoes the link from the journal alone.
+func (r *Rig) Remove() error {
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
 	runner := step.Runner{Removers: host.Removers()}
@@ -208,8 +210,8 @@ func (r *rig) remove() error {
 }
 
 // destroy removes everything, also when the test has failed half-way.
-func (r *rig) destroy() {
-	if err := r.remove(); err != nil {
+func (r *Rig) destroy() {
+	if err := r.Remove(); err != nil {
 		r.t.Errorf("remove link: %v", err)
 	}
 	rest := []step.Resource{host.DirResource(r.dir)}
@@ -220,7 +222,7 @@ func (r *rig) destroy() {
 	for _, point := range points {
 		rest = append(rest, host.NamespaceResource(point))
 	}
-	rest = append(rest, host.CgroupResource(r.spec.Cgroup))
+	rest = append(rest, host.CgroupResource(r.Spec.Cgroup))
 	runner := step.Runner{Removers: host.Removers()}
 	if err := runner.Remove(context.Background(), rest); err != nil {
 		r.t.Errorf("remove rig: %v", err)
@@ -228,9 +230,9 @@ func (r *rig) destroy() {
 }
 
 // logs returns what the link's processes logged.
-func (r *rig) logs() string {
+func (r *Rig) logs() string {
 	text := ""
-	_ = filepath.WalkDir(r.spec.Dir, func(path string, _ os.DirEntry, _ error) error {
+	_ = filepath.WalkDir(r.Spec.Dir, func(path string, _ os.DirEntry, _ error) error {
 		if filepath.Ext(path) == ".log" {
 			b, _ := os.ReadFile(path)
 			text += "\n" + path + ":\n" + string(b)

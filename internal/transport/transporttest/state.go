@@ -22,32 +22,32 @@ import (
 // alternative names, qdiscs and promiscuity in each namespace, files and mounts
 // in its directory, cgroups, processes, and this process's own descriptors and
 // children.
-func (r *rig) state() string {
+func (r *Rig) state() string {
 	r.t.Helper()
 	var b strings.Builder
 	for _, ns := range r.namespaces() {
 		describeNetns(r.t, &b, ns)
 	}
-	points, err := host.MountsAt(r.spec.Dir)
+	points, err := host.MountsAt(r.Spec.Dir)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	for _, point := range points {
 		fmt.Fprintf(&b, "mount %s\n", point)
 	}
-	files, err := os.ReadDir(r.spec.Dir)
+	files, err := os.ReadDir(r.Spec.Dir)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	for _, f := range files {
 		fmt.Fprintf(&b, "file %s\n", f.Name())
 	}
-	describeCgroup(r.t, &b, r.spec.Cgroup)
+	describeCgroup(r.t, &b, r.Spec.Cgroup)
 	return b.String()
 }
 
 // namespaces are those that are there before the link is.
-func (r *rig) namespaces() []host.Netns {
+func (r *Rig) namespaces() []host.Netns {
 	r.t.Helper()
 	files, err := filepath.Glob(filepath.Join(r.dir, "*.net"))
 	if err != nil {
@@ -113,8 +113,8 @@ func describeCgroup(t *testing.T, b *strings.Builder, c host.Cgroup) {
 	}
 }
 
-// clean fails the test unless everything is as it was before the link.
-func (r *rig) clean(when string) {
+// Clean fails the test unless everything is as it was before the link.
+func (r *Rig) Clean(when string) {
 	r.t.Helper()
 	if after := r.state(); after != r.before {
 		r.t.Errorf("%s, something is left:\nbefore:\n%s\nafter:\n%s", when, r.before, after)

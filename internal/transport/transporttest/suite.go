@@ -25,19 +25,20 @@ func Run(t *testing.T, d transport.Driver) {
 	t.Run("Caps", func(t *testing.T) { testCaps(t, d) })
 	t.Run("SpecErrors", func(t *testing.T) { testSpecErrors(t, d) })
 	t.Run("Ports", func(t *testing.T) { testPorts(t, d) })
-	t.Run("Traffic", func(t *testing.T) { testTraffic(t, d, options{queues: 2}) })
-	t.Run("TrafficIPv6", func(t *testing.T) { testTraffic(t, d, options{ipv6: true}) })
-	t.Run("Jumbo", func(t *testing.T) { testTraffic(t, d, options{mtu: jumbo}) })
-	t.Run("Shape", func(t *testing.T) { testShape(t, d, options{}) })
-	t.Run("ShapeLimits", func(t *testing.T) { testShapeLimits(t, d, options{}) })
+	t.Run("Traffic", func(t *testing.T) { testTraffic(t, d, Options{Queues: 2}) })
+	t.Run("TrafficIPv6", func(t *testing.T) { testTraffic(t, d, Options{IPv6: true}) })
+	t.Run("Jumbo", func(t *testing.T) { testTraffic(t, d, Options{MTU: jumbo}) })
+	t.Run("LargestMTU", func(t *testing.T) { testTraffic(t, d, Options{Ports: 2, MTU: d.Caps().MaxMTU}) })
+	t.Run("Shape", func(t *testing.T) { testShape(t, d, Options{}) })
+	t.Run("ShapeLimits", func(t *testing.T) { testShapeLimits(t, d, Options{}) })
 	t.Run("Parallel", func(t *testing.T) { testParallel(t, d) })
-	t.Run("Removal", func(t *testing.T) { testRemoval(t, d, options{}) })
+	t.Run("Removal", func(t *testing.T) { testRemoval(t, d, Options{}) })
 	t.Run("Faults", func(t *testing.T) {
-		RunFaults(t, func(t *testing.T) World { return newRig(t, d, options{shape: pfifo}) })
+		RunFaults(t, func(t *testing.T) World { return NewRig(t, d, Options{Shape: pfifo}) })
 	})
 	t.Run("Cancel", func(t *testing.T) { testCancel(t, d) })
 	t.Run("Vanish", func(t *testing.T) { testVanish(t, d) })
-	t.Run("Throughput", func(t *testing.T) { testThroughput(t, d, options{}) })
+	t.Run("Throughput", func(t *testing.T) { testThroughput(t, d, Options{}) })
 	checkLeaks(t, openBefore)
 }
 
@@ -45,10 +46,11 @@ func Run(t *testing.T, d transport.Driver) {
 func RunUplink(t *testing.T, d transport.Driver) {
 	require(t, d)
 	openBefore, _ := leaks(t)
-	up := options{uplink: true}
+	up := Options{Uplink: true}
 	t.Run("Traffic", func(t *testing.T) { testTraffic(t, d, up) })
-	t.Run("TrafficIPv6", func(t *testing.T) { testTraffic(t, d, options{uplink: true, ipv6: true}) })
-	t.Run("Jumbo", func(t *testing.T) { testTraffic(t, d, options{uplink: true, mtu: jumbo}) })
+	t.Run("TrafficIPv6", func(t *testing.T) { testTraffic(t, d, Options{Uplink: true, IPv6: true}) })
+	t.Run("Jumbo", func(t *testing.T) { testTraffic(t, d, Options{Uplink: true, MTU: jumbo}) })
+	t.Run("LargestMTU", func(t *testing.T) { testTraffic(t, d, Options{Uplink: true, MTU: d.Caps().MaxMTU}) })
 	t.Run("Bulk", func(t *testing.T) { testBulk(t, d) })
 	t.Run("HostKeepsItsTraffic", func(t *testing.T) { testHostTraffic(t, d) })
 	t.Run("Errors", func(t *testing.T) { testUplinkErrors(t, d) })
@@ -56,7 +58,7 @@ func RunUplink(t *testing.T, d transport.Driver) {
 	t.Run("ShapeLimits", func(t *testing.T) { testShapeLimits(t, d, up) })
 	t.Run("Removal", func(t *testing.T) { testRemoval(t, d, up) })
 	t.Run("Faults", func(t *testing.T) {
-		RunFaults(t, func(t *testing.T) World { return newRig(t, d, options{uplink: true, shape: pfifo}) })
+		RunFaults(t, func(t *testing.T) World { return NewRig(t, d, Options{Uplink: true, Shape: pfifo}) })
 	})
 	t.Run("Throughput", func(t *testing.T) { testThroughput(t, d, up) })
 	checkLeaks(t, openBefore)
@@ -129,17 +131,17 @@ func testSpecErrors(t *testing.T, d transport.Driver) {
 		{"other function", caps.SameNetns, func(s *transport.Spec) { s.Ends[1].Netns.Path += "x" }, "use transport veth"},
 		{"directory", true, func(s *transport.Spec) { s.Dir = "relative" }, "not absolute"},
 	}
-	r := newRig(t, d, options{})
+	r := NewRig(t, d, Options{})
 	for _, c := range cases {
 		if !c.applies {
 			continue
 		}
-		spec := r.spec
-		spec.Ends = append([]transport.End(nil), r.spec.Ends...)
+		spec := r.Spec
+		spec.Ends = append([]transport.End(nil), r.Spec.Ends...)
 		c.change(&spec)
 		if _, err := d.Build(spec); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
 	}
-	r.clean("after Build has refused")
+	r.Clean("after Build has refused")
 }

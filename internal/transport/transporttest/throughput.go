@@ -19,10 +19,10 @@ import (
 
 // testThroughput runs iperf3 over the link and logs the figure; only a link
 // that carries next to nothing is an error.
-func testThroughput(t *testing.T, d transport.Driver, o options) {
+func testThroughput(t *testing.T, d transport.Driver, o Options) {
 	testenv.Program(t, "iperf3")
-	r := newRig(t, d, o)
-	r.up()
+	r := NewRig(t, d, o)
+	r.Up()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	from, to := r.stations[0], r.stations[1]

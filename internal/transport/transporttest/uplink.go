@@ -14,8 +14,8 @@ import (
 // testBulk passes much data each way at once, with all offloads as they are:
 // segments that a driver mangles or forgets to finish do not survive it.
 func testBulk(t *testing.T, d transport.Driver) {
-	r := newRig(t, d, options{uplink: true})
-	report := r.up()
+	r := NewRig(t, d, Options{Uplink: true})
+	report := r.Up()
 	for _, change := range report.Offloads {
 		t.Logf("changed: %+v", change)
 	}
@@ -40,21 +40,21 @@ func testBulk(t *testing.T, d transport.Driver) {
 // testHostTraffic checks that the host goes on talking over its own interface
 // while a port uses it, and that two links can share one.
 func testHostTraffic(t *testing.T, d transport.Driver) {
-	r := newRig(t, d, options{uplink: true})
-	r.up()
-	hostStation := station{ns: r.spec.Uplinks()[0].Netns, name: uplinkName, ip: address(100, false).Addr()}
+	r := NewRig(t, d, Options{Uplink: true})
+	r.Up()
+	hostStation := station{ns: r.Spec.Uplinks()[0].Netns, name: uplinkName, ip: address(100, false).Addr()}
 	outside := r.stations[1]
 	sendTCP(t, hostStation, outside, 1<<16)
 	sendTCP(t, outside, hostStation, 1<<16)
 
-	second := newRig(t, d, options{uplink: true})
-	second.spec.Ends[0].IP, second.spec.Ends[0].MAC = address(7, false), mac(7)
-	second.spec.Ends[1] = r.spec.Uplinks()[0]
-	second.up()
-	other := station{ns: second.spec.Ends[0].Netns, name: "f1u", ip: address(7, false).Addr()}
+	second := NewRig(t, d, Options{Uplink: true})
+	second.Spec.Ends[0].IP, second.Spec.Ends[0].MAC = address(7, false), mac(7)
+	second.Spec.Ends[1] = r.Spec.Uplinks()[0]
+	second.Up()
+	other := station{ns: second.Spec.Ends[0].Netns, name: "f1u", ip: address(7, false).Addr()}
 	sendTCP(t, other, outside, 1<<16)
 	sendTCP(t, r.stations[0], outside, 1<<16)
-	if err := second.remove(); err != nil {
+	if err := second.Remove(); err != nil {
 		t.Fatal(err)
 	}
 	sendTCP(t, r.stations[0], outside, 1<<16)
@@ -65,31 +65,31 @@ func testHostTraffic(t *testing.T, d transport.Driver) {
 func testUplinkErrors(t *testing.T, d transport.Driver) {
 	cases := []struct {
 		name   string
-		change func(*testing.T, *rig)
+		change func(*testing.T, *Rig)
 		want   string
 	}{
-		{"missing", func(_ *testing.T, r *rig) { r.spec.Ends[1].Name = "eth7" }, "eth7"},
-		{"down", func(t *testing.T, r *rig) {
-			if err := r.spec.Ends[1].Netns.SetDown(uplinkName); err != nil {
+		{"missing", func(_ *testing.T, r *Rig) { r.Spec.Ends[1].Name = "eth7" }, "eth7"},
+		{"down", func(t *testing.T, r *Rig) {
+			if err := r.Spec.Ends[1].Netns.SetDown(uplinkName); err != nil {
 				t.Fatal(err)
 			}
 		}, "ip link set eth0 up"},
-		{"MTU", func(_ *testing.T, r *rig) { r.spec.MTU = 1501 }, "ip link set eth0 mtu 1501"},
+		{"MTU", func(_ *testing.T, r *Rig) { r.Spec.MTU = 1501 }, "ip link set eth0 mtu 1501"},
 	}
 	for _, c := range cases {
-		r := newRig(t, d, options{uplink: true})
+		r := NewRig(t, d, Options{Uplink: true})
 		c.change(t, r)
 		r.before = r.state()
-		err := r.run(context.Background(), r.build(), nil)
+		err := r.run(context.Background(), r.Steps(), nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
-		r.clean("after a refused uplink")
+		r.Clean("after a refused uplink")
 	}
 	// Two uplinks are no link of this kind.
-	r := newRig(t, d, options{uplink: true})
-	r.spec.Ends = append(r.spec.Ends, transport.End{Netns: host.HostNetns, Name: "eth1", Uplink: true})
-	if _, err := d.Build(r.spec); err == nil {
+	r := NewRig(t, d, Options{Uplink: true})
+	r.Spec.Ends = append(r.Spec.Ends, transport.End{Netns: host.HostNetns, Name: "eth1", Uplink: true})
+	if _, err := d.Build(r.Spec); err == nil {
 		t.Error("two uplinks were accepted")
 	}
 }

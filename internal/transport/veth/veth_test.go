@@ -5,8 +5,8 @@ package veth_test
 import (
 	"testing"
 
-	"github.com/drayage/dray/internal/transport/veth"
 	"github.com/drayage/dray/internal/transport/transporttest"
+	"github.com/drayage/dray/internal/transport/veth"
 )
 
 func TestConformance(t *testing.T) { transporttest.Run(t, veth.New()) }
