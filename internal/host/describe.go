@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +34,7 @@ func (r root) describe() (inventory.Host, error) {
 	if err := unix.Uname(&uts); err != nil {
 		return inventory.Host{}, fmt.Errorf("uname: %w", err)
 	}
-	cpus, err := AllowedCPUs()
+	allowed, err := AllowedCPUs()
 	if err != nil {
 		return inventory.Host{}, err
 	}
@@ -41,15 +42,16 @@ func (r root) describe() (inventory.Host, error) {
 	if err != nil {
 		return inventory.Host{}, fmt.Errorf("isolated CPUs: %w", err)
 	}
+	hs, err := hierarchies()
+	if err != nil {
+		return inventory.Host{}, err
+	}
+	cpus := withIsolated(allowed, isolated, cpusetOf(hs))
 	total, free, err := r.memory()
 	if err != nil {
 		return inventory.Host{}, err
 	}
 	load, err := r.load1()
-	if err != nil {
-		return inventory.Host{}, err
-	}
-	mode, err := cgroupMode()
 	if err != nil {
 		return inventory.Host{}, err
 	}
@@ -71,7 +73,7 @@ func (r root) describe() (inventory.Host, error) {
 		Load1:       load,
 		Realtime:    r.line("sys/kernel/realtime") == "1" || isRealtime(version),
 		Virtual:     r.virtual(),
-		Cgroup:      mode,
+		Cgroup:      cgroupMode(hs),
 		BootID:      r.line("proc/sys/kernel/random/boot_id"),
 		Time:        time.Now(),
 	}, nil
@@ -187,19 +189,41 @@ func (r root) virtual() string {
 	return "unknown hypervisor"
 }
 
-func cgroupMode() (string, error) {
-	if cgroups.IsCgroup2UnifiedMode() {
-		return "v2", nil
-	}
-	hs, err := hierarchies()
-	if err != nil {
-		return "", err
-	}
-	mode := "v1"
-	for _, h := range hs {
-		if h.v2 {
-			mode = "hybrid"
+// withIsolated adds the isolated CPUs that a cpuset can grant. No process is on
+// them by default, so they are not among those allowed for this one.
+func withIsolated(allowed, isolated, grantable []int) []int {
+	cpus := slices.Clone(allowed)
+	for _, cpu := range isolated {
+		if slices.Contains(grantable, cpu) {
+			cpus = append(cpus, cpu)
 		}
 	}
-	return mode, nil
+	slices.Sort(cpus)
+	return slices.Compact(cpus)
+}
+
+// cpusetOf lists the CPUs that cgroups below the root may be given; none where
+// there is no cpuset controller.
+func cpusetOf(hs []hierarchy) []int {
+	for _, h := range hs {
+		if !h.has("cpuset") {
+			continue
+		}
+		for _, file := range []string{"cpuset.cpus.effective", "cpuset.effective_cpus"} {
+			if cpus, err := ParseCPUs(root(h.mount).line(file)); err == nil && len(cpus) > 0 {
+				return cpus
+			}
+		}
+	}
+	return nil
+}
+
+func cgroupMode(hs []hierarchy) string {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return "v2"
+	}
+	if slices.ContainsFunc(hs, func(h hierarchy) bool { return h.v2 }) {
+		return "hybrid"
+	}
+	return "v1"
 }

@@ -94,6 +94,24 @@ func TestDescribeOtherMachines(t *testing.T) {
 	}
 }
 
+func TestIsolatedCPUsCanBeGranted(t *testing.T) {
+	cpuset := tree(t, map[string]string{"cpuset.cpus.effective": "0-3\n"})
+	grantable := cpusetOf([]hierarchy{{mount: "/nowhere", controllers: []string{"cpu"}}, {mount: string(cpuset), v2: true, controllers: []string{"cpuset"}}})
+	for _, test := range []struct{ allowed, isolated, want []int }{
+		{[]int{0, 1}, []int{2, 3}, []int{0, 1, 2, 3}},
+		{[]int{0, 1}, nil, []int{0, 1}},
+		{[]int{0}, []int{3, 9}, []int{0, 3}}, // 9 is offline, or not ours
+		{[]int{2, 3}, []int{2}, []int{2, 3}},
+	} {
+		if got := withIsolated(test.allowed, test.isolated, grantable); !slices.Equal(got, test.want) {
+			t.Errorf("allowed %v, isolated %v: %v, want %v", test.allowed, test.isolated, got, test.want)
+		}
+	}
+	if got := withIsolated([]int{0}, []int{1}, cpusetOf(nil)); !slices.Equal(got, []int{0}) {
+		t.Errorf("without a cpuset controller: %v", got)
+	}
+}
+
 func TestGovernor(t *testing.T) {
 	r := tree(t, map[string]string{
 		"sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance\n",

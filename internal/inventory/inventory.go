@@ -44,7 +44,7 @@ type Host struct {
 	OS          string    `json:"os"`      // PRETTY_NAME of /etc/os-release
 	Arch        string    `json:"arch"`    // GOARCH
 	CPUModel    string    `json:"cpu_model"`
-	CPUs        []int     `json:"cpus"`         // online and allowed for this process, ascending
+	CPUs        []int     `json:"cpus"`         // online, and allowed for this process or isolated: what a function can be given; ascending
 	Isolated    []int     `json:"isolated"`     // isolcpus, ascending
 	Governor    string    `json:"governor"`     // scaling governor; "none" where there is no cpufreq
 	NUMANodes   int       `json:"numa_nodes"`   // at least 1

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// Uplinks lists the host's interfaces that a link could use as an uplink: those
+// that carry Ethernet frames out of this network namespace. Drayage itself
+// keeps no interface here.
+func Uplinks() ([]inventory.Interface, error) {
+	nl, err := HostNetns.handle()
+	if err != nil {
+		return nil, err
+	}
+	defer nl.Close()
+	links, err := nl.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list host interfaces: %w", err)
+	}
+	return uplinksAmong(links), nil
+}
+
+func uplinksAmong(links []netlink.Link) []inventory.Interface {
+	interfaces := []inventory.Interface{}
+	for _, l := range links {
+		a := l.Attrs()
+		// An ifb only redirects what another interface receives.
+		if a.EncapType != "ether" || a.Flags&net.FlagLoopback != 0 || l.Type() == "ifb" {
+			continue
+		}
+		interfaces = append(interfaces, inventory.Interface{
+			Name: a.Name, Kind: l.Type(), MTU: a.MTU, Up: a.Flags&net.FlagUp != 0,
+		})
+	}
+	return interfaces
+}
