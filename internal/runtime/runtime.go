@@ -40,6 +40,13 @@ type Runtime interface {
 	Removers() step.Removers
 }
 
+// Checker is implemented by a runtime whose functions can vanish without
+// Drayage being told.
+type Checker interface {
+	// Check returns nil while the function is where its ports were plumbed.
+	Check(ctx context.Context, spec Spec) error
+}
+
 // Spec is one function as it is to be run.
 type Spec struct {
 	Chain    string

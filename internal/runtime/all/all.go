@@ -5,11 +5,15 @@ package all
 
 import (
 	"github.com/drayage/dray/internal/runtime"
+	"github.com/drayage/dray/internal/runtime/dockercli"
+	"github.com/drayage/dray/internal/runtime/external"
 	"github.com/drayage/dray/internal/runtime/process"
 	"github.com/drayage/dray/internal/runtime/runc"
 )
 
-// All returns every runtime, the default one first.
+// All returns every runtime, the default one first. Docker is the daemon that
+// DOCKER_HOST names, or the default one.
 func All() []runtime.Runtime {
-	return []runtime.Runtime{runc.New(), process.New()}
+	docker := dockercli.FromEnvironment()
+	return []runtime.Runtime{runc.New(), process.New(), external.New(docker)}
 }

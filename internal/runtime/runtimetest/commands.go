@@ -186,7 +186,7 @@ func testCancelledStart(t *testing.T, c Config) {
 
 func noProcesses(t *testing.T, f *Function) {
 	t.Helper()
-	pids, err := f.Spec.RunCgroup().Processes()
+	pids, err := f.Spec.Cgroup.Processes()
 	if err != nil || len(pids) > 0 {
 		t.Errorf("processes %v still run (%v)", pids, err)
 	}
@@ -215,7 +215,7 @@ func testStopStubborn(t *testing.T, c Config) {
 	// setsid: the child is in no process group that the parent's death reaches.
 	r := f.Start("sh", "-c", "trap '' TERM; setsid sh -c 'echo up; while :; do sleep 1; done' & while :; do sleep 1; done")
 	r.Await("up")
-	pids, err := f.Spec.RunCgroup().Processes()
+	pids, err := f.Spec.Cgroup.Processes()
 	if err != nil {
 		t.Fatal(err)
 	}

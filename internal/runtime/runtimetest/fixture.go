@@ -155,6 +155,13 @@ func (f *Function) NothingLeft() {
 			f.T.Errorf("left: cgroup %s (%v)", c.Path, err)
 		}
 	}
+	if rt, ok := f.Runtime.(interface {
+		Leftovers(runtime.Spec) ([]string, error)
+	}); ok { // a test's wrapper that knows what the engine keeps
+		if left, err := rt.Leftovers(f.Spec); err != nil || len(left) > 0 {
+			f.T.Errorf("left in the engine: %v %v", left, err)
+		}
+	}
 }
 
 // Buffer collects output; it may be read while it is written.

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dockercli calls the docker client program, always with an explicit
+// daemon, so that a user's contexts have no say.
+package dockercli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// DefaultHost is where Debian's docker daemon listens.
+const DefaultHost = "unix:///run/docker.sock"
+
+// Client calls one daemon.
+type Client struct {
+	Host string // "unix:///path"
+}
+
+// FromEnvironment is the daemon that DOCKER_HOST names, or the default one.
+func FromEnvironment() Client {
+	if h := os.Getenv("DOCKER_HOST"); h != "" {
+		return Client{Host: h}
+	}
+	return Client{Host: DefaultHost}
+}
+
+// Error is a docker command that failed.
+type Error struct {
+	Verb   string
+	Stderr string
+	Err    error
+}
+
+func (e *Error) Error() string {
+	text := strings.TrimSpace(e.Stderr)
+	if text == "" {
+		text = e.Err.Error()
+	}
+	return "docker " + e.Verb + ": " + text
+}
+
+// Unwrap gives the error of the client process.
+func (e *Error) Unwrap() error { return e.Err }
+
+// NotFound reports that the daemon knows no such container or image.
+func (e *Error) NotFound() bool { return strings.Contains(strings.ToLower(e.Stderr), "no such") }
+
+// Command is a call of the client that has not been started.
+func (c Client) Command(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, "docker", append([]string{"--host", c.Host}, args...)...)
+}
+
+// Output runs a command and returns its trimmed output. A failure is an *Error.
+func (c Client) Output(ctx context.Context, args ...string) (string, error) {
+	cmd := c.Command(ctx, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return "", &Error{Verb: args[0], Stderr: errs.String(), Err: err}
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+// SocketGone reports that the daemon's socket does not exist: whatever the
+// daemon ran cannot be asked for any more.
+func (c Client) SocketGone() bool {
+	path, isUnix := strings.CutPrefix(c.Host, "unix://")
+	if !isUnix {
+		return false
+	}
+	_, err := os.Stat(path)
+	return os.IsNotExist(err)
+}
+
+// PID is the first process of a running container.
+func (c Client) PID(ctx context.Context, container string) (int, error) {
+	out, err := c.Output(ctx, "container", "inspect", "--format", "{{.State.Pid}}", "--", container)
+	if err != nil {
+		return 0, err
+	}
+	var pid int
+	if _, err := fmt.Sscan(out, &pid); err != nil {
+		return 0, fmt.Errorf("docker container %s: pid %q: %w", container, out, err)
+	}
+	if pid == 0 {
+		return 0, fmt.Errorf("docker container %s is not running: docker start %s", container, container)
+	}
+	return pid, nil
+}
