@@ -51,12 +51,9 @@ func (d *decoder) missing(n *yaml.Node, what, name string) {
 
 // failWith notes a fault that a parser of plain text found.
 func (d *decoder) failWith(n *yaml.Node, err error) {
-	var fault *Error
-	if errors.As(err, &fault) {
-		d.fail(n, fault.Fix, "%s", fault.Text)
-		return
-	}
-	d.fail(n, "", "%v", err)
+	fault := &Error{Text: err.Error()}
+	errors.As(err, &fault)
+	d.fail(n, fault.Fix, "%s", fault.Text)
 }
 
 // result is every fault found, or nil.

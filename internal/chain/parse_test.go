@@ -152,6 +152,36 @@ func TestMaximumErrorsAreShown(t *testing.T) {
 	}
 }
 
+func TestNamesFindParts(t *testing.T) {
+	c, err := Load("testdata/good/full.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := c.Function("cu-up").Port("n3"); p == nil || p.IP.String() != "fd00:3::1/64" {
+		t.Errorf("cu-up.n3 is %v", p)
+	}
+	if c.Function("none") != nil || c.Function("du").Port("none") != nil {
+		t.Error("a name that is not there found something")
+	}
+}
+
+func TestNumberOfCPUs(t *testing.T) {
+	for want, r := range []CPURequest{{}, {Count: 1}, {Set: []int{4, 7}}} {
+		if got := r.Number(); got != want {
+			t.Errorf("%+v asks for %d, want %d", r, got, want)
+		}
+	}
+}
+
+func TestEndsPrintAsTheyAreNamed(t *testing.T) {
+	if got := (End{Function: "a", Port: "p"}).String(); got != "a.p" {
+		t.Errorf("got %q", got)
+	}
+	if got := (End{Uplink: "eth0"}).String(); got != "uplink:eth0" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestErrorsUnwrapToError(t *testing.T) {
 	_, err := Parse("c.yaml", []byte("kind: Pod\n"))
 	var fault *Error

@@ -25,6 +25,7 @@ const (
 // than any packet, by the name that a chain file uses. What an uplink or a
 // driver carries besides is the planner's to find.
 var transportMTU = map[string]int{
+	"ovs":      9216,                       // what its userspace datapath was seen to carry
 	"ovs-dpdk": 9702,                       // NETDEV_DPDK_MAX_PKT_LEN (9728) less Ethernet header, FCS and two VLAN tags
 	"vxlan":    maxMTU - (20 + 8 + 8 + 14), // outer IPv4, UDP, VXLAN and the inner Ethernet header (RFC 7348)
 }
