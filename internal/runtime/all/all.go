@@ -5,6 +5,7 @@ package all
 
 import (
 	"github.com/drayage/dray/internal/runtime"
+	"github.com/drayage/dray/internal/runtime/docker"
 	"github.com/drayage/dray/internal/runtime/dockercli"
 	"github.com/drayage/dray/internal/runtime/external"
 	"github.com/drayage/dray/internal/runtime/process"
@@ -14,6 +15,11 @@ import (
 // All returns every runtime, the default one first. Docker is the daemon that
 // DOCKER_HOST names, or the default one.
 func All() []runtime.Runtime {
-	docker := dockercli.FromEnvironment()
-	return []runtime.Runtime{runc.New(), process.New(), external.New(docker)}
+	client := dockercli.FromEnvironment()
+	return []runtime.Runtime{
+		runc.New(),
+		docker.New(docker.Options{Client: client}),
+		process.New(),
+		external.New(client),
+	}
 }

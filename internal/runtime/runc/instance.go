@@ -4,11 +4,6 @@ package runc
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
-	"syscall"
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/runtime/child"
@@ -23,35 +18,8 @@ type instance struct {
 // ID implements runtime.Instance.
 func (i *instance) ID() host.ProcessID { return i.id }
 
-// Stop implements runtime.Instance. The first process of a PID namespace
-// ignores a SIGTERM that it does not handle, of which any other process would
-// die: it is killed at once.
+// Stop implements runtime.Instance.
 func (i *instance) Stop(ctx context.Context) error {
-	sig := syscall.SIGTERM
-	if i.diesOfSIGTERM() {
-		sig = syscall.SIGKILL
-	}
-	i.id.Signal(sig)
+	child.Terminate(i.id)
 	return i.End(ctx, func() error { return i.cgroup.Kill(context.Background()) })
-}
-
-// diesOfSIGTERM reports that the process neither handles, ignores nor blocks
-// SIGTERM.
-func (i *instance) diesOfSIGTERM() bool {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", i.id.PID))
-	if err != nil {
-		return false
-	}
-	const bit = 1 << (syscall.SIGTERM - 1)
-	for _, line := range strings.Split(string(status), "\n") {
-		name, value, _ := strings.Cut(line, ":")
-		if name != "SigCgt" && name != "SigIgn" && name != "SigBlk" {
-			continue
-		}
-		mask, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
-		if err != nil || mask&bit != 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package docker runs a function as a Docker container. A pause container of
+// Drayage's own holds the network namespace, so that ports are plumbed before
+// the function starts and survive its restarts; the function joins it.
+//
+// Nothing runs privileged: no capability, no new privileges, Docker's default
+// seccomp profile, a read-only root with tmpfs for writes.
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/runtime"
+	"github.com/drayage/dray/internal/runtime/dockercli"
+	"github.com/drayage/dray/internal/step"
+)
+
+// Options says which daemon and which pause program are used.
+type Options struct {
+	Client dockercli.Client
+	// PauseProgram is a static program that, called with the argument "pause",
+	// calls Pause. Empty: the running program, as `dray` is one.
+	PauseProgram string
+}
+
+// Runtime is the docker runtime.
+type Runtime struct{ Options }
+
+// New returns the docker runtime.
+func New(o Options) *Runtime { return &Runtime{Options: o} }
+
+// Name implements runtime.Runtime.
+func (*Runtime) Name() chain.RuntimeName { return chain.RuntimeDocker }
+
+// Probe implements runtime.Runtime: the daemon answers.
+func (r *Runtime) Probe(ctx context.Context) inventory.Item {
+	item := inventory.Item{Name: string(chain.RuntimeDocker), Status: inventory.Missing}
+	version, err := r.Client.Output(ctx, "version", "--format", "{{.Server.Version}}")
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		item.Reason, item.Fix = "the docker client is not installed", "apt-get install docker.io (on Debian 13 also docker-cli)"
+	case err != nil:
+		item.Reason = fmt.Sprintf("no docker daemon answers at %s", r.Client.Host)
+		item.Fix = "apt-get install docker.io && systemctl start docker, or set DOCKER_HOST"
+	case os.Geteuid() != 0:
+		item.Reason, item.Fix = "not root", "run dray as root"
+	default:
+		item.Status, item.Version = inventory.OK, version
+	}
+	return item
+}
+
+// KindContainer is all the containers that carry the label of one function's
+// directory (Path), at one daemon (Host).
+const KindContainer step.Kind = "docker-container"
+
+// labelDir marks a function's containers with its directory, which is unique
+// on the host; a namesake of another origin does not have it.
+const labelDir = "dray.dir"
+
+func (r *Runtime) resource(s runtime.Spec) step.Resource {
+	return step.Resource{Kind: KindContainer, Name: containerName(s), Path: s.Dir, Host: r.Client.Host}
+}
+
+// Removers implements runtime.Runtime.
+func (*Runtime) Removers() step.Removers { return step.Removers{KindContainer: removeContainers} }
+
+func removeContainers(ctx context.Context, res step.Resource) error {
+	client := dockercli.Client{Host: res.Host}
+	if client.SocketGone() {
+		return nil // the daemon went, and what it ran is killed with the cgroup
+	}
+	out, err := client.Output(ctx, "ps", "--all", "--quiet", "--no-trunc", "--filter", "label="+labelDir+"="+res.Path)
+	if err != nil {
+		return err
+	}
+	for _, id := range strings.Fields(out) {
+		var failed *dockercli.Error
+		_, err := client.Output(ctx, "rm", "--force", "--volumes", id)
+		if errors.As(err, &failed) && (failed.NotFound() || strings.Contains(failed.Stderr, "already in progress")) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func containerName(s runtime.Spec) string { return "dray-" + s.Chain + "-" + s.Function.Name }
+func pauseName(s runtime.Spec) string     { return containerName(s) + "-pause" }
+func netns(s runtime.Spec) host.Netns     { return host.Netns{Path: filepath.Join(s.Dir, "net")} }
+
+// clientCgroup holds the docker client's processes, pauseCgroup the pause
+// container. Both are leaves: cgroup v2 allows processes nowhere else.
+func clientCgroup(s runtime.Spec) host.Cgroup { return s.EngineCgroup().Child("client") }
+func pauseCgroup(s runtime.Spec) host.Cgroup  { return s.EngineCgroup().Child("pause") }
+
+// Sandbox implements runtime.Runtime.
+func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
+	if s.Function.Image == "" {
+		return nil, fmt.Errorf("function %s: runtime docker needs an image", s.Function.Name)
+	}
+	sandbox := &runtime.Sandbox{}
+	named := func(what string) string { return s.Function.Name + ": " + what }
+	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: []step.Step{
+		{
+			Name: named("find image"),
+			Do:   func(ctx context.Context) error { return r.findImage(ctx, s) },
+		},
+		{
+			Name:  named("create cgroup"),
+			Makes: []step.Resource{host.CgroupResource(s.EngineCgroup()), host.CgroupResource(s.Cgroup)},
+			Do: func(context.Context) error {
+				sandbox.Tools = s.ToolsCgroup()
+				for _, c := range []host.Cgroup{clientCgroup(s), pauseCgroup(s)} {
+					if err := c.Create(host.Limits{}); err != nil {
+						return err
+					}
+				}
+				return s.CreateCgroups(s.ToolsCgroup())
+			},
+		},
+		{
+			Name:  named("start pause container"),
+			Makes: []step.Resource{r.resource(s)},
+			Do:    func(ctx context.Context) error { return r.startPause(ctx, s) },
+		},
+		{
+			Name:  named("pin network namespace"),
+			Makes: []step.Resource{host.NamespaceResource(netns(s).Path)},
+			Do: func(ctx context.Context) error {
+				pid, err := r.Client.PID(ctx, pauseName(s))
+				if err != nil {
+					return fmt.Errorf("function %s: %w", s.Function.Name, err)
+				}
+				sandbox.Netns = netns(s)
+				return host.PinNetns("/proc/"+strconv.Itoa(pid)+"/ns/net", netns(s).Path)
+			},
+		},
+	}}, nil
+}
+
+// ImageError is an image that the daemon does not have. Drayage pulls none: a
+// run must not depend on a registry.
+type ImageError struct{ Function, Image string }
+
+func (e *ImageError) Error() string {
+	return fmt.Sprintf("function %s: docker has no image %s: docker pull %s", e.Function, e.Image, e.Image)
+}
+
+func (r *Runtime) findImage(ctx context.Context, s runtime.Spec) error {
+	_, err := r.Client.Output(ctx, "image", "inspect", "--format", "{{.Id}}", "--", s.Function.Image)
+	var failed *dockercli.Error
+	if errors.As(err, &failed) && failed.NotFound() {
+		return &ImageError{Function: s.Function.Name, Image: s.Function.Image}
+	}
+	return err
+}
+
+// Check implements runtime.Checker: without its pause container a function
+// cannot start again.
+func (r *Runtime) Check(ctx context.Context, s runtime.Spec) error {
+	if _, err := r.Client.PID(ctx, pauseName(s)); err != nil {
+		return fmt.Errorf("function %s lost its network namespace: %w", s.Function.Name, err)
+	}
+	return nil
+}
