@@ -66,7 +66,7 @@ func (d *decoder) keys(n *yaml.Node) map[string]*yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		switch {
-		case key.Kind != yaml.ScalarNode:
+		case key.Kind != yaml.ScalarNode || key.Style&yaml.TaggedStyle != 0:
 			d.fail(key, "write plain text before the colon", "a field's name must be plain text")
 		case key.Tag == "!!merge":
 			d.fail(key, "write the fields out, or use an alias as a whole value", "merge keys (<<) are not supported")
@@ -106,10 +106,6 @@ func (d *decoder) list(n *yaml.Node, what string, each func(item *yaml.Node)) {
 func (d *decoder) scalar(n *yaml.Node, what string) (string, bool) {
 	n = deref(n)
 	if !d.isKind(n, yaml.ScalarNode, what) {
-		return "", false
-	}
-	if n.Style&yaml.TaggedStyle != 0 {
-		d.fail(n, "remove the tag", "the tag %s is not supported", quote(n.Tag))
 		return "", false
 	}
 	if strings.ContainsRune(n.Value, 0) {

@@ -71,6 +71,10 @@ func (d *decoder) result() error {
 
 // isKind reports whether n has the form that what needs, and complains if not.
 func (d *decoder) isKind(n *yaml.Node, kind yaml.Kind, what string) bool {
+	if n.Style&yaml.TaggedStyle != 0 {
+		d.fail(n, "remove the tag", "the tag %s is not supported", quote(n.Tag))
+		return false
+	}
 	if n.Kind == kind && !isNull(n) {
 		return true
 	}
