@@ -34,7 +34,13 @@ func hierarchies() ([]hierarchy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list cgroup mounts: %w", err)
 	}
-	return hierarchiesFrom(infos), nil
+	// Another mount may hide one that is listed.
+	visible := slices.DeleteFunc(infos, func(info *mountinfo.Info) bool {
+		var st unix.Statfs_t
+		err := unix.Statfs(info.Mountpoint, &st)
+		return err != nil || st.Type != unix.CGROUP_SUPER_MAGIC && st.Type != unix.CGROUP2_SUPER_MAGIC
+	})
+	return hierarchiesFrom(visible), nil
 }
 
 func hierarchiesFrom(infos []*mountinfo.Info) []hierarchy {
@@ -155,25 +161,32 @@ func CgroupOf(pid int) (Cgroup, error) {
 }
 
 func cgroupIn(byController map[string]string, hs []hierarchy) Cgroup {
-	c := Cgroup{Path: byController["memory"]}
-	if c.Path == "" {
-		c.Path = byController[""]
-	}
+	var c Cgroup
 	for _, h := range hs {
-		if h.v2 {
-			if rel, ok := byController[""]; ok {
-				c.Foreign = append(c.Foreign, filepath.Join(h.mount, rel))
-			}
+		rel, ok := h.pathIn(byController)
+		if !ok {
 			continue
 		}
-		for _, controller := range h.controllers {
-			if rel, ok := byController[controller]; ok {
-				c.Foreign = append(c.Foreign, filepath.Join(h.mount, rel))
-				break
-			}
+		c.Foreign = append(c.Foreign, filepath.Join(h.mount, rel))
+		if c.Path == "" || h.has("memory") {
+			c.Path = rel
 		}
 	}
 	return c
+}
+
+// pathIn picks this hierarchy's path from the lines of /proc/PID/cgroup.
+func (h hierarchy) pathIn(byController map[string]string) (rel string, ok bool) {
+	if h.v2 {
+		rel, ok = byController[""]
+		return rel, ok
+	}
+	for _, controller := range h.controllers {
+		if rel, ok := byController[controller]; ok {
+			return rel, true
+		}
+	}
+	return "", false
 }
 
 // joinThread puts the calling thread into the cgroup's v1 hierarchies; a
