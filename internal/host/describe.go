@@ -178,11 +178,15 @@ func (r root) virtual() string {
 	if !strings.Contains(flags, " hypervisor ") && onARM == "" {
 		return ""
 	}
-	for _, name := range []string{
-		r.line("sys/class/dmi/id/product_name"), r.line("sys/class/dmi/id/sys_vendor"), onARM,
-		strings.TrimSuffix(r.line("sys/devices/system/clocksource/clocksource0/current_clocksource"), "-clock"),
-	} {
-		if name != "" && name != "tsc" {
+	for _, name := range []string{r.line("sys/class/dmi/id/product_name"), r.line("sys/class/dmi/id/sys_vendor"), onARM} {
+		if name != "" {
+			return name
+		}
+	}
+	// A machine without firmware tables still offers its hypervisor's clock.
+	clocks := r.line("sys/devices/system/clocksource/clocksource0/available_clocksource")
+	for clock, name := range map[string]string{"kvm-clock": "KVM", "hyperv_clocksource": "Hyper-V"} {
+		if strings.Contains(clocks, clock) {
 			return name
 		}
 	}

@@ -47,18 +47,18 @@ func TestDescribeOtherMachines(t *testing.T) {
 		"etc/os-release":         "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n",
 		"sys/kernel/realtime":    "1\n",
 		"sys/class/dmi/id/empty": "",
-		"sys/devices/system/clocksource/clocksource0/current_clocksource": "kvm-clock\n",
-		"sys/devices/system/cpu/isolated":                                 "2-3\n",
-		"sys/devices/system/node/online":                                  "0-1\n",
-		"sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages":        "1\n",
-		"sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages":      "0\n",
-		"sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages":           "512\n",
-		"sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages":         "510\n",
-		"sys/kernel/mm/hugepages/unknown/nr_hugepages":                    "9\n",
+		"sys/devices/system/clocksource/clocksource0/available_clocksource": "tsc kvm-clock \n",
+		"sys/devices/system/cpu/isolated":                                   "2-3\n",
+		"sys/devices/system/node/online":                                    "0-1\n",
+		"sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages":          "1\n",
+		"sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages":        "0\n",
+		"sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages":             "512\n",
+		"sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages":           "510\n",
+		"sys/kernel/mm/hugepages/unknown/nr_hugepages":                      "9\n",
 	}
 	h, err := tree(t, base).describe()
 	must(t, err)
-	if !h.Realtime || h.Virtual != "kvm" || h.OS != "Debian GNU/Linux 12" || h.NUMANodes != 2 ||
+	if !h.Realtime || h.Virtual != "KVM" || h.OS != "Debian GNU/Linux 12" || h.NUMANodes != 2 ||
 		h.Load1 != 1.25 || h.MemoryTotal != 4000<<10 || h.MemoryFree != 3000<<10 || h.CPUModel != "Some CPU @ 2GHz" ||
 		h.Governor != "none" || h.CmdLine != "root=/dev/vda isolcpus=2-3" {
 		t.Errorf("%+v", h)
@@ -69,6 +69,11 @@ func TestDescribeOtherMachines(t *testing.T) {
 	pages := []inventory.HugePg{{Size: 2 << 20, Total: 512, Free: 510}, {Size: 1 << 30, Total: 1}}
 	if diff := cmp.Diff(pages, h.HugePages); diff != "" {
 		t.Error(diff)
+	}
+
+	base["sys/class/dmi/id/product_name"] = "VMware7,1\n"
+	if h, err = tree(t, base).describe(); err != nil || h.Virtual != "VMware7,1" {
+		t.Errorf("hypervisor %q, %v", h.Virtual, err)
 	}
 
 	base["proc/cpuinfo"] = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
