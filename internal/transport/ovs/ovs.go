@@ -54,7 +54,7 @@ func (driver) Caps() inventory.Caps {
 // maxMTU is the longest L3 packet that the userspace datapath was seen to carry.
 const maxMTU = 9216
 
-// programs are what a link runs, with the Debian package that has them.
+// programs are what a link runs.
 var programs = []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"}
 
 func (driver) Probe(ctx context.Context) inventory.Item {
@@ -73,16 +73,9 @@ func probe(ctx context.Context) (version string, err error) {
 	if _, err := schema(); err != nil {
 		return "", err
 	}
-	vsctl, err := lookup("ovs-vsctl")
-	if err != nil {
+	if version, err = switchVersion(ctx); err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(ctx, vsctl, "--version").Output()
-	if err != nil {
-		return "", fmt.Errorf("ovs-vsctl --version: %w", err)
-	}
-	first, _, _ := strings.Cut(string(out), "\n")
-	version = first[strings.LastIndexByte(first, ' ')+1:]
 	if err := host.ProbeVeth(); err != nil {
 		return version, err
 	}
@@ -90,6 +83,21 @@ func probe(ctx context.Context) (version string, err error) {
 		return version, nil
 	}
 	return version, host.ProbeTap() // the userspace datapath has a tap for its local port
+}
+
+// switchVersion asks the program: the database says it only once the switch has
+// settled.
+func switchVersion(ctx context.Context) (string, error) {
+	program, err := lookup(vswitchd)
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.CommandContext(ctx, program, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w", program, err)
+	}
+	first, _, _ := strings.Cut(string(out), "\n")
+	return first[strings.LastIndexByte(first, ' ')+1:], nil
 }
 
 func (d driver) Build(s transport.Spec) (*transport.Build, error) {
@@ -135,8 +143,8 @@ func createBridge(s transport.Spec, e *engine, report *transport.Report) step.St
 			if _, err := e.vsctl(ctx, args...); err != nil {
 				return err
 			}
-			version, err := e.vsctl(ctx, "get", "Open_vSwitch", ".", "ovs_version")
-			report.Engine = Name + " " + strings.Trim(version, `"`)
+			version, err := switchVersion(ctx)
+			report.Engine = Name + " " + version
 			return err
 		},
 	}

@@ -3,10 +3,105 @@
 package ovs_test
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/internal/transport"
 	"github.com/drayage/dray/internal/transport/ovs"
 	"github.com/drayage/dray/internal/transport/transporttest"
 )
 
 func TestConformance(t *testing.T) { transporttest.Run(t, ovs.New()) }
+
+func newRig(t *testing.T) *transporttest.Rig {
+	t.Helper()
+	testenv.Root(t)
+	item := ovs.New().Probe(context.Background())
+	testenv.Kernel(t, item)
+	if item.Status != inventory.OK || item.Version == "" {
+		t.Fatalf("probe: %+v", item)
+	}
+	return transporttest.NewRig(t, ovs.New(), transporttest.Options{})
+}
+
+func TestReport(t *testing.T) {
+	report := newRig(t).Up()
+	if !strings.HasPrefix(report.Engine, "ovs 3") && !strings.HasPrefix(report.Engine, "ovs 2") {
+		t.Errorf("engine %q", report.Engine)
+	}
+	switch report.Datapath {
+	case "netdev":
+		if len(report.Offloads) != 2 {
+			t.Errorf("the checksum offload of 2 ports must be off, reported: %+v", report.Offloads)
+		}
+	case "system":
+		if len(report.Offloads) != 0 {
+			t.Errorf("the kernel datapath needs no offload off, reported: %+v", report.Offloads)
+		}
+	default:
+		t.Errorf("datapath %q", report.Datapath)
+	}
+}
+
+// TestSwitchDies kills the daemons in the middle of a set-up: it must fail
+// soon, say why, and leave nothing.
+func TestSwitchDies(t *testing.T) {
+	r := newRig(t)
+	began := time.Now()
+	err := r.Try(r.Steps(), func(s step.Step, p step.Phase) error {
+		if p != step.Before || !strings.Contains(s.Name, "create bridge") {
+			return nil
+		}
+		pids, err := r.Spec.Cgroup.Processes()
+		for _, pid := range pids {
+			err = errors.Join(err, unix.Kill(pid, unix.SIGKILL))
+		}
+		if len(pids) != 2 {
+			t.Errorf("the cgroup holds %d processes, not ovsdb-server and ovs-vswitchd", len(pids))
+		}
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "its log ends") {
+		t.Errorf("error %v", err)
+	}
+	if took := time.Since(began); took > 25*time.Second {
+		t.Errorf("it took %s to notice", took)
+	}
+	r.Clean("after the switch died")
+}
+
+// TestMissingPort takes a port away before it is attached: ovs-vsctl succeeds
+// all the same, so the driver has to ask.
+func TestMissingPort(t *testing.T) {
+	r := newRig(t)
+	port := r.Spec.Ports()[1]
+	err := r.Try(r.Steps(), func(s step.Step, p step.Phase) error {
+		if p != step.Before || !strings.Contains(s.Name, "create bridge") {
+			return nil
+		}
+		runner := step.Runner{Removers: host.Removers()}
+		return runner.Remove(context.Background(), []step.Resource{transport.PortResource(port)})
+	})
+	if err == nil || !strings.Contains(err.Error(), "p2") {
+		t.Errorf("error %v does not name the port", err)
+	}
+	r.Clean("after a port was missing")
+}
+
+func TestSocketPathTooLong(t *testing.T) {
+	r := newRig(t)
+	r.Spec.Dir += strings.Repeat("/long", 20)
+	_, err := ovs.New().Build(r.Spec)
+	if err == nil || !strings.Contains(err.Error(), "use shorter names") {
+		t.Errorf("error %v", err)
+	}
+}

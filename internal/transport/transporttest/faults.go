@@ -73,8 +73,8 @@ func RunFaults(t *testing.T, newWorld func(*testing.T) World) {
 }
 
 // testCancel cancels a set-up before it begins and half-way.
-func testCancel(t *testing.T, d transport.Driver) {
-	r := NewRig(t, d, Options{})
+func testCancel(t *testing.T, d transport.Driver, o Options) {
+	r := NewRig(t, d, o)
 	steps := r.Steps()
 	for _, at := range []int{-1, 0, len(steps) / 2, len(steps) - 2} {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -98,12 +98,13 @@ func testCancel(t *testing.T, d transport.Driver) {
 
 // testVanish lets the namespace of the last port disappear half-way, as when a
 // container dies: set-up must fail, and leave nothing at the other ends.
-func testVanish(t *testing.T, d transport.Driver) {
-	probe := NewRig(t, d, Options{})
+func testVanish(t *testing.T, d transport.Driver, o Options) {
+	probe := NewRig(t, d, o)
 	count := len(probe.Steps())
 	for _, at := range []int{0, count / 2, count - 2} {
-		r := NewRig(t, d, Options{})
-		victim := r.Spec.Ends[len(r.Spec.Ends)-1].Netns
+		r := NewRig(t, d, o)
+		ports := r.Spec.Ports()
+		victim := ports[len(ports)-1].Netns
 		b := r.build()
 		err := r.run(context.Background(), b.Steps, func(s step.Step, p step.Phase) error {
 			if p == step.After && s.Name == b.Steps[at].Name {
@@ -116,6 +117,7 @@ func testVanish(t *testing.T, d transport.Driver) {
 			t.Errorf("a namespace vanished after %q, and set-up succeeded", b.Steps[at].Name)
 		}
 		r.before = withoutNetns(r.before, victim)
+		r.settle() // the kernel takes a dead namespace's interfaces down in its own time
 		r.Clean(fmt.Sprintf("after a namespace vanished after %q", b.Steps[at].Name))
 	}
 }

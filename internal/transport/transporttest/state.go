@@ -121,6 +121,14 @@ func (r *Rig) Clean(when string) {
 	}
 }
 
+// settle waits until everything is as it was before the link, or patience ends.
+func (r *Rig) settle() {
+	r.t.Helper()
+	for deadline := time.Now().Add(patience); r.state() != r.before && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // leaks reports the network namespaces that this process holds open, and its
 // children. A child that was killed is reaped shortly after.
 func leaks(t *testing.T) (open int, children []string) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/testenv"
 	"github.com/drayage/dray/internal/transport"
@@ -23,7 +24,7 @@ func Run(t *testing.T, d transport.Driver) {
 	require(t, d)
 	openBefore, _ := leaks(t)
 	t.Run("Caps", func(t *testing.T) { testCaps(t, d) })
-	t.Run("SpecErrors", func(t *testing.T) { testSpecErrors(t, d) })
+	t.Run("SpecErrors", func(t *testing.T) { testSpecErrors(t, d, Options{}) })
 	t.Run("Ports", func(t *testing.T) { testPorts(t, d) })
 	t.Run("Traffic", func(t *testing.T) { testTraffic(t, d, Options{Queues: 2}) })
 	t.Run("TrafficIPv6", func(t *testing.T) { testTraffic(t, d, Options{IPv6: true}) })
@@ -36,8 +37,8 @@ func Run(t *testing.T, d transport.Driver) {
 	t.Run("Faults", func(t *testing.T) {
 		RunFaults(t, func(t *testing.T) World { return NewRig(t, d, Options{Shape: pfifo}) })
 	})
-	t.Run("Cancel", func(t *testing.T) { testCancel(t, d) })
-	t.Run("Vanish", func(t *testing.T) { testVanish(t, d) })
+	t.Run("Cancel", func(t *testing.T) { testCancel(t, d, Options{}) })
+	t.Run("Vanish", func(t *testing.T) { testVanish(t, d, Options{}) })
 	t.Run("Throughput", func(t *testing.T) { testThroughput(t, d, Options{}) })
 	checkLeaks(t, openBefore)
 }
@@ -47,6 +48,8 @@ func RunUplink(t *testing.T, d transport.Driver) {
 	require(t, d)
 	openBefore, _ := leaks(t)
 	up := Options{Uplink: true}
+	t.Run("Caps", func(t *testing.T) { testCaps(t, d) })
+	t.Run("SpecErrors", func(t *testing.T) { testSpecErrors(t, d, up) })
 	t.Run("Traffic", func(t *testing.T) { testTraffic(t, d, up) })
 	t.Run("TrafficIPv6", func(t *testing.T) { testTraffic(t, d, Options{Uplink: true, IPv6: true}) })
 	t.Run("Jumbo", func(t *testing.T) { testTraffic(t, d, Options{Uplink: true, MTU: jumbo}) })
@@ -60,6 +63,8 @@ func RunUplink(t *testing.T, d transport.Driver) {
 	t.Run("Faults", func(t *testing.T) {
 		RunFaults(t, func(t *testing.T) World { return NewRig(t, d, Options{Uplink: true, Shape: pfifo}) })
 	})
+	t.Run("Cancel", func(t *testing.T) { testCancel(t, d, up) })
+	t.Run("Vanish", func(t *testing.T) { testVanish(t, d, up) })
 	t.Run("Throughput", func(t *testing.T) { testThroughput(t, d, up) })
 	checkLeaks(t, openBefore)
 }
@@ -103,8 +108,10 @@ func testCaps(t *testing.T, d transport.Driver) {
 
 // testSpecErrors checks that what cannot be built is refused by Build, with the
 // way to mend it.
-func testSpecErrors(t *testing.T, d transport.Driver) {
+func testSpecErrors(t *testing.T, d transport.Driver, o Options) {
 	caps := d.Caps()
+	extra := transport.End{Netns: host.Netns{Path: "/nowhere"}, Name: "extra", MAC: mac(9)}
+	uplink := transport.End{Name: "eth9", Uplink: true}
 	cases := []struct {
 		name    string
 		applies bool
@@ -113,25 +120,20 @@ func testSpecErrors(t *testing.T, d transport.Driver) {
 	}{
 		{"no ends", true, func(s *transport.Spec) { s.Ends = nil }, "add an end"},
 		{"one port and nothing else", true, func(s *transport.Spec) { s.Ends = s.Ends[:1] }, "add"},
-		{"too many ends", caps.MaxEnds == 2, func(s *transport.Spec) {
-			extra := s.Ends[0]
-			extra.Name, extra.MAC = "extra", mac(9)
-			s.Ends = append(s.Ends, extra)
-		}, "use transport bridge"},
-		{"uplink", !caps.Uplink, func(s *transport.Spec) { s.Ends[1].Uplink = true }, "use macvlan or af-packet"},
-		{"two uplinks", true, func(s *transport.Spec) {
-			up := transport.End{Name: "eth0", Uplink: true}
-			s.Ends = append(s.Ends, up, up)
-		}, "use"},
+		{"too many ports", caps.MaxEnds > 0, func(s *transport.Spec) { s.Ends = append(s.Ends, extra) }, "use transport bridge"},
+		{"uplink", !caps.Uplink, func(s *transport.Spec) { s.Ends[1] = uplink }, "use macvlan or af-packet"},
+		{"two uplinks", caps.Uplink, func(s *transport.Spec) { s.Ends = append(s.Ends[:1], uplink, uplink) }, "use one"},
 		{"MTU above", true, func(s *transport.Spec) { s.MTU = caps.MaxMTU + 1 }, "give an mtu"},
 		{"MTU below", true, func(s *transport.Spec) { s.MTU = 67 }, "give an mtu"},
+		{"MTU below IPv6", true, func(s *transport.Spec) { s.Ends[0].IP, s.MTU = address(0, true), 1279 }, "give an mtu"},
 		{"name too long", true, func(s *transport.Spec) { s.Ends[0].Name = strings.Repeat("x", 16) }, "rename"},
 		{"group MAC", true, func(s *transport.Spec) { s.Ends[0].MAC = []byte{1, 0, 0, 0, 0, 1} }, "give one such as"},
-		{"one MAC twice", true, func(s *transport.Spec) { s.Ends[0].MAC = s.Ends[1].MAC }, "change one"},
+		{"one MAC twice", true, func(s *transport.Spec) { extra.MAC = s.Ends[0].MAC; s.Ends = append(s.Ends, extra) }, "change one"},
+		{"one port twice", true, func(s *transport.Spec) { s.Ends = append(s.Ends, s.Ends[0]) }, "remove one"},
 		{"other function", caps.SameNetns, func(s *transport.Spec) { s.Ends[1].Netns.Path += "x" }, "use transport veth"},
 		{"directory", true, func(s *transport.Spec) { s.Dir = "relative" }, "not absolute"},
 	}
-	r := NewRig(t, d, Options{})
+	r := NewRig(t, d, o)
 	for _, c := range cases {
 		if !c.applies {
 			continue

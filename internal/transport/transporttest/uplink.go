@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/transport"
 )
 
@@ -85,11 +84,5 @@ func testUplinkErrors(t *testing.T, d transport.Driver) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
 		r.Clean("after a refused uplink")
-	}
-	// Two uplinks are no link of this kind.
-	r := NewRig(t, d, Options{Uplink: true})
-	r.Spec.Ends = append(r.Spec.Ends, transport.End{Netns: host.HostNetns, Name: "eth1", Uplink: true})
-	if _, err := d.Build(r.Spec); err == nil {
-		t.Error("two uplinks were accepted")
 	}
 }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package all lists every transport driver.
+package all
+
+import (
+	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/transport/afpacket"
+	"github.com/drayage/dray/internal/transport/bridge"
+	"github.com/drayage/dray/internal/transport/loopback"
+	"github.com/drayage/dray/internal/transport/macvlan"
+	"github.com/drayage/dray/internal/transport/ovs"
+	"github.com/drayage/dray/internal/transport/veth"
+)
+
+// All returns the drivers, fastest first, the baseline last.
+func All() []transport.Driver {
+	return []transport.Driver{veth.New(), macvlan.New(), bridge.New(), ovs.New(), afpacket.New(), loopback.New()}
+}
+
+// Get returns the driver of that name, or nil.
+func Get(name string) transport.Driver {
+	for _, d := range All() {
+		if d.Name() == name {
+			return d
+		}
+	}
+	return nil
+}
