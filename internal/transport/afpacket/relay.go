@@ -112,9 +112,12 @@ func pump(from, to *socket, stop *stopper) error {
 				return err
 			}
 			continue
-		case errors.Is(err, unix.ENETDOWN) && from.gone():
-			return fmt.Errorf("interface %s is gone", from.name)
-		default: // a frame that the header cannot describe, or the interface was set down
+		case errors.Is(err, unix.ENETDOWN):
+			if from.gone() {
+				return fmt.Errorf("interface %s is gone", from.name)
+			}
+			continue // told once; it may come up again
+		default: // a frame that the header cannot describe
 			from.dropped.Add(1)
 			continue
 		}
