@@ -178,8 +178,11 @@ check_candidates() {
 }
 
 install_packages() {
-	local package absent=()
+	local package summary absent=()
 	say "installing: $*"
+	# With --assume-no apt-get tells the size, and fails.
+	summary=$(apt-get install --assume-no --no-install-recommends "$@" 2>/dev/null) || true
+	[[ ! $summary =~ Need\ to\ get\ [^$'\n']*archives ]] || say "${BASH_REMATCH[0],}"
 	hold_services
 	if ! apt_get install "$@"; then
 		for package in "$@"; do
