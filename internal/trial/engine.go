@@ -81,10 +81,7 @@ type planned struct {
 // made so far are returned with the error.
 func (e *Engine) Run(ctx context.Context, cells []Cell) ([]record.Trial, error) {
 	schedule := e.schedule(cells)
-	var left time.Duration
-	for _, p := range schedule {
-		left += pause + p.cell.Expect
-	}
+	left := expect(schedule)
 	var trials []record.Trial
 	for order, p := range schedule {
 		if e.Progress != nil {
@@ -104,6 +101,17 @@ func (e *Engine) Run(ctx context.Context, cells []Cell) ([]record.Trial, error) 
 		left -= pause + p.cell.Expect
 	}
 	return trials, nil
+}
+
+// Estimate is about how long Run takes.
+func (e *Engine) Estimate(cells []Cell) time.Duration { return expect(e.schedule(cells)) }
+
+func expect(schedule []planned) time.Duration {
+	var sum time.Duration
+	for _, p := range schedule {
+		sum += pause + p.cell.Expect
+	}
+	return sum
 }
 
 // schedule draws the order of all trials.

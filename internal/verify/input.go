@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package verify measures the links of a running chain: it decides which trials
+// each requirement takes, runs them over the functions' own ports, and returns
+// the records. It judges nothing.
+package verify
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/runtime"
+	"github.com/drayage/dray/internal/trial"
+)
+
+// Input is what Links needs. Plan, Sandboxes, Run and Env must be set.
+type Input struct {
+	Plan      *plan.Plan
+	Sandboxes map[string]*runtime.Sandbox // by function: where its ports are
+	Options   Options
+	Run       string // id of the run, for the records
+	// Env describes the machine, the engines and the interfaces as they are
+	// now; see Environment for the part that the inventory gives. It is called
+	// before each trial. Pinning is filled in from the plan where it is nil.
+	Env      func() record.Environment
+	Sink     trial.Sink     // nil: records are only returned
+	Progress func(Progress) // nil: none
+}
+
+// Progress is where the measurement stands just before a trial.
+type Progress struct {
+	Text string        // "link f1u: latency cu-up → du, round 2 of 5, 14 s left"
+	Left time.Duration // about
+}
+
+// Profile is how long to measure.
+type Profile string
+
+const (
+	// Standard is long enough to judge the usual requirements in about a minute a link.
+	Standard Profile = "standard"
+	// Quick shows that everything works; it is too short to judge rates,
+	// latency or loss, which then are not measurable.
+	Quick Profile = "quick"
+	// Thorough halves the intervals that Standard gives, and more.
+	Thorough Profile = "thorough"
+)
+
+// ParseProfile is the profile of that name; "" is Standard.
+func ParseProfile(name string) (Profile, error) {
+	switch p := Profile(name); p {
+	case "":
+		return Standard, nil
+	case Standard, Quick, Thorough:
+		return p, nil
+	}
+	return "", fmt.Errorf("no profile %q: write %s, %s or %s", name, Quick, Standard, Thorough)
+}
+
+// Options are what a user may choose. The zero value is Standard, sized from
+// the requirements, with the order of seed 0.
+type Options struct {
+	Profile  Profile
+	Duration time.Duration // of each trial; 0: sized from the requirement
+	Rounds   int           // 0: the profile's
+	Seed     uint64        // of the random order
+}
+
+// pace is what a profile means.
+type pace struct {
+	rounds     int
+	warmups    int
+	throughput time.Duration // of one TCP trial
+	// surplus is how many times the least number of samples is taken, over
+	// all rounds.
+	surplus float64
+	longest time.Duration // of one trial
+}
+
+func (o Options) pace() pace {
+	p := pace{rounds: 5, warmups: 1, throughput: time.Second, surplus: 3, longest: 10 * time.Second}
+	switch o.Profile {
+	case Quick:
+		p = pace{rounds: 2, warmups: 0, throughput: time.Second, surplus: 0, longest: time.Second}
+	case Thorough:
+		p = pace{rounds: 15, warmups: 1, throughput: 5 * time.Second, surplus: 10, longest: 60 * time.Second}
+	}
+	if o.Rounds > 0 {
+		p.rounds = o.Rounds
+	}
+	return p
+}
