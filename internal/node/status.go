@@ -27,6 +27,9 @@ func (l *Live) LogFile(function string) string {
 	return filepath.Join(l.dir, "log", function+".log")
 }
 
+// ChainFile is the chain file's text as it was when the chain came up.
+func (l *Live) ChainFile() string { return filepath.Join(l.dir, fileChain) }
+
 // SupervisorLog is where the detached supervisor writes its own errors.
 func (l *Live) SupervisorLog() string { return filepath.Join(l.dir, "log", "supervisor.log") }
 

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/runtime"
+)
+
+func (a *app) execCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "exec CHAIN FUNCTION -- PROGRAM [ARG...]",
+		Short:   "Run a program inside a function",
+		Long:    "Run a program inside a function, under the function's own limits and isolation. The exit code is the program's.",
+		Example: "  dray exec f1-split du -- ip address",
+		Args:    args(cobra.MinimumNArgs(3)),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			live, err := a.node().Open(argv[0])
+			if err != nil {
+				return err
+			}
+			code, err := live.Exec(cmd.Context(), argv[1], argv[2:], runtime.Stdio{Stdin: os.Stdin, Stdout: a.out, Stderr: a.err})
+			if err != nil || code == 0 {
+				return err
+			}
+			return &codeError{Code: code}
+		},
+	}
+}
+
+func (a *app) logsCommand() *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use:     "logs CHAIN FUNCTION",
+		Short:   "Print what a function has written to standard output and error",
+		Example: "  dray logs f1-split du --follow",
+		Args:    args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			live, err := a.node().Open(argv[0])
+			if err != nil {
+				return err
+			}
+			if live.Chain.Function(argv[1]) == nil {
+				return fmt.Errorf("chain %s has no function %q", argv[0], argv[1])
+			}
+			return a.printLog(cmd.Context(), live, argv[1], follow)
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing what is written, until interrupted")
+	return cmd
+}
+
+// printLog copies a function's log; with follow, also what is added to it.
+func (a *app) printLog(ctx context.Context, live *node.Live, function string, follow bool) error {
+	f, err := os.Open(live.LogFile(function))
+	if errors.Is(err, fs.ErrNotExist) && !follow {
+		return nil // nothing has been written
+	}
+	for errors.Is(err, fs.ErrNotExist) {
+		if !pause(ctx) {
+			return nil
+		}
+		f, err = os.Open(live.LogFile(function))
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for {
+		if _, err := io.Copy(a.out, f); err != nil {
+			return err
+		}
+		if !follow || !pause(ctx) {
+			return nil
+		}
+		if f, err = reopenRotated(f, live.LogFile(function)); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits a moment; false when ctx has ended.
+func pause(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(100 * time.Millisecond):
+		return true
+	}
+}
+
+// reopenRotated returns the file now at path if f is no longer it, else f.
+func reopenRotated(f *os.File, path string) (*os.File, error) {
+	now, err := os.Stat(path)
+	if err != nil {
+		return f, nil // between two files
+	}
+	old, err := f.Stat()
+	if err != nil || os.SameFile(now, old) {
+		return f, err
+	}
+	f.Close()
+	return os.Open(path)
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drayage/dray/internal/node"
+)
+
+// settle is how long a command must run to count as started.
+const settle = 500 * time.Millisecond
+
+func (a *app) upCommand() *cobra.Command {
+	var warn bool
+	cmd := &cobra.Command{
+		Use:     "up FILE",
+		Short:   "Bring a chain up and leave it running",
+		Long:    "Plan the chain, make its sandboxes and links, start its functions' commands and supervise them until `dray down`.",
+		Example: "  dray up examples/f1-split.yaml\n  dray status f1-split",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			job, err := a.prepare(cmd.Context(), argv[0], warn)
+			if err != nil {
+				return err
+			}
+			return a.up(cmd.Context(), job)
+		},
+	}
+	addWarnFlag(cmd, &warn)
+	return cmd
+}
+
+func (a *app) up(ctx context.Context, job *job) error {
+	a.progress("Bringing up %s: %s", job.chain.Name, job.summary())
+	started := time.Now()
+	live, err := job.node.Create(ctx, "up", job.chain, job.source, job.plan)
+	if err != nil {
+		return err
+	}
+	if err := a.startAndCommit(ctx, live); err != nil {
+		return errors.Join(err, live.Remove(context.WithoutCancel(ctx)))
+	}
+	a.endProgress()
+	if a.json {
+		return a.printJSON(map[string]any{"chain": job.chain.Name, "state": "up", "seconds": time.Since(started).Seconds()})
+	}
+	fmt.Fprintf(a.out, "%s is up (%.2f s). `dray status %[1]s` shows it, `dray down %[1]s` removes it.\n", job.chain.Name, time.Since(started).Seconds())
+	return nil
+}
+
+func (a *app) startAndCommit(ctx context.Context, live *node.Live) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := live.StartSupervisor(ctx, program, settle); err != nil {
+		return withLogs(live, err)
+	}
+	return live.Commit()
+}
+
+// withLogs adds the last output of every function that failed.
+func withLogs(live *node.Live, err error) error {
+	functions, _, statusErr := live.Status()
+	if statusErr != nil {
+		return err
+	}
+	for _, st := range functions {
+		if st.Phase == node.PhaseFailed || st.Phase == node.PhaseRestarting {
+			if out := live.LogTail(st.Name, 5); out != "" && st.Error == "" {
+				err = fmt.Errorf("%w; its last output:\n%s", err, out)
+			}
+		}
+	}
+	return err
+}
+
+func (a *app) downCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "down CHAIN",
+		Short:   "Stop a chain and remove everything that it made",
+		Example: "  dray down f1-split",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			started := time.Now()
+			if err := a.node().Down(cmd.Context(), argv[0]); err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(map[string]any{"chain": argv[0], "state": "down", "seconds": time.Since(started).Seconds()})
+			}
+			fmt.Fprintf(a.out, "%s is down (%.2f s)\n", argv[0], time.Since(started).Seconds())
+			return nil
+		},
+	}
+}
+
+func (a *app) gcCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "gc",
+		Short: "Remove what chains left whose dray was killed",
+		Long: "Remove exactly what uncommitted chains left behind: namespaces, links, bridges, qdiscs, cgroups,\n" +
+			"mounts, containers, files and processes. Chains that are up, or that a running dray works on, stay.",
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			removed, err := a.node().Collect(cmd.Context())
+			if a.json {
+				return errors.Join(err, a.printJSON(map[string]any{"removed": removed}))
+			}
+			for _, found := range removed {
+				fmt.Fprintf(a.out, "removed what %s left (%s)\n", found.Chain, found.Detail)
+			}
+			if len(removed) == 0 && err == nil {
+				fmt.Fprintln(a.out, "nothing to remove")
+			}
+			return err
+		},
+	}
+}
+
+// chainStatus is one chain as `dray status --json` prints it.
+type chainStatus struct {
+	node.Found
+	Supervised bool                  `json:"supervised"`
+	Functions  []node.FunctionStatus `json:"functions"`
+	Links      []linkStatus          `json:"links"`
+}
+
+type linkStatus struct {
+	Name      string   `json:"name"`
+	Transport string   `json:"transport"`
+	Ends      []string `json:"ends"`
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "status [CHAIN]",
+		Short:   "Show the chains of this host, their functions and links",
+		Example: "  dray status\n  dray status f1-split --json",
+		Args:    args(cobra.MaximumNArgs(1)),
+		RunE: func(_ *cobra.Command, argv []string) error {
+			n := a.node()
+			list, err := n.List()
+			if err != nil {
+				return err
+			}
+			statuses := []chainStatus{}
+			for _, found := range list {
+				if len(argv) == 0 || argv[0] == found.Chain {
+					statuses = append(statuses, statusOf(n, found))
+				}
+			}
+			if len(argv) == 1 && len(statuses) == 0 {
+				return fmt.Errorf("no chain %q here", argv[0])
+			}
+			if a.json {
+				return a.printJSON(statuses)
+			}
+			return a.printStatus(statuses)
+		},
+	}
+}
+
+func statusOf(n *node.Node, found node.Found) chainStatus {
+	s := chainStatus{Found: found}
+	live, err := n.Open(found.Chain)
+	if err != nil {
+		return s // not up: found.Condition says what it is
+	}
+	if s.Functions, s.Supervised, err = live.Status(); err != nil {
+		s.Detail = err.Error()
+	}
+	for _, l := range live.State.Plan.Links {
+		ls := linkStatus{Name: l.Name, Transport: l.Transport}
+		for _, e := range l.Ends {
+			ls.Ends = append(ls.Ends, e.String())
+		}
+		s.Links = append(s.Links, ls)
+	}
+	return s
+}
+
+func (a *app) printStatus(statuses []chainStatus) error {
+	if len(statuses) == 0 {
+		fmt.Fprintln(a.out, "no chains; `dray up FILE` brings one up")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	for _, s := range statuses {
+		state := string(s.Condition)
+		if s.Condition == node.Up && len(s.Functions) > 0 && !s.Supervised {
+			state += ", supervisor dead: functions are not restarted"
+		}
+		fmt.Fprintf(w, "chain %s\t%s\t%s\n", s.Chain, state, s.Detail)
+		for _, f := range s.Functions {
+			fmt.Fprintf(w, "  function %s\t%s\t%s\n", f.Name, f.Phase, functionDetail(f))
+		}
+		for _, l := range s.Links {
+			fmt.Fprintf(w, "  link %s\t%s\t%v\n", l.Name, l.Transport, l.Ends)
+		}
+	}
+	return w.Flush()
+}
+
+func functionDetail(f node.FunctionStatus) string {
+	detail := "since " + f.Since.Format(time.DateTime)
+	if f.Process.PID != 0 {
+		detail = fmt.Sprintf("process %d, %s", f.Process.PID, detail)
+	}
+	if f.Restarts > 0 {
+		detail += fmt.Sprintf(", restarted %d times", f.Restarts)
+	}
+	if f.Phase == node.PhaseFailed || f.Phase == node.PhaseRestarting {
+		detail += fmt.Sprintf(", status %d %s", f.Exit, f.Error)
+	}
+	return detail
+}
+
+func (a *app) superviseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "supervise CHAIN",
+		Short:  "Start and restart the functions of a chain (run by `dray up`)",
+		Hidden: true,
+		Args:   args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			live, err := a.node().Open(argv[0])
+			if err != nil {
+				return err
+			}
+			s, err := live.Supervise()
+			if err != nil {
+				return err
+			}
+			s.Run(cmd.Context())
+			return nil
+		},
+	}
+}
+
+// absolute makes a path that survives a change of directory.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// progress tells what is being done, on standard error. On a terminal a line
+// that begins with a space replaces the one before it, if that did too.
+func (a *app) progress(format string, args ...any) {
+	if a.quiet {
+		return
+	}
+	line := fmt.Sprintf(format, args...)
+	width, isTerminal := terminalWidth(a.err)
+	transient := strings.HasPrefix(line, " ")
+	switch {
+	case !isTerminal && transient:
+		return
+	case !isTerminal:
+		fmt.Fprintln(a.err, line)
+	case transient:
+		fmt.Fprintf(a.err, "\r\x1b[K%s", cut(line, width-1))
+	default:
+		fmt.Fprintf(a.err, "\r\x1b[K%s\n", line)
+	}
+}
+
+// endProgress clears a line that progress left to be replaced.
+func (a *app) endProgress() {
+	if _, isTerminal := terminalWidth(a.err); isTerminal && !a.quiet {
+		fmt.Fprint(a.err, "\r\x1b[K")
+	}
+}
+
+// cut shortens a line to at most width characters.
+func cut(s string, width int) string {
+	runes := []rune(s)
+	if width < 1 || len(runes) <= width {
+		return s
+	}
+	return string(runes[:width-1]) + "…"
+}
+
+func terminalWidth(w io.Writer) (int, bool) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	return width, err == nil
+}

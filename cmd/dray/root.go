@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drayage/dray/internal/node"
+	runtimes "github.com/drayage/dray/internal/runtime/all"
+	transports "github.com/drayage/dray/internal/transport/all"
+)
+
+const rootLong = `Drayage gives every function of a containerised user plane a virtual port,
+puts the fastest transport behind it that placement and isolation permit, and
+proves by measurement that each link meets its throughput, latency, jitter and
+loss.
+
+Exit codes:
+  0  every requirement was met (or the command did what it was asked)
+  1  error
+  2  wrong usage
+  3  infeasible: the chain asks for what this host cannot give; nothing was started
+  4  a requirement was measured and missed
+  5  none was missed, but some were not measurable
+
+State is kept in /run/dray; DRAY_STATE names another directory.`
+
+const rootExample = `  dray doctor                          what this host can do
+  dray plan examples/f1-split.yaml     what would be done, and why
+  dray run examples/f1-split.yaml      bring up, measure, judge, report, take down
+  dray up examples/f1-split.yaml       bring up and leave running
+  dray verify f1-split                 measure the links of a running chain`
+
+// app is what the commands share.
+type app struct {
+	out, err io.Writer
+	json     bool
+	quiet    bool
+}
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "dray",
+		Short:         "Virtual ports for containerised user planes, with proof",
+		Long:          rootLong,
+		Example:       rootExample,
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print the result as JSON on standard output")
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print no progress on standard error")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError("%v; see `%s --help`", err, cmd.CommandPath())
+	})
+	root.AddCommand(
+		a.doctorCommand(), a.planCommand(), a.runCommand(), a.upCommand(), a.statusCommand(),
+		a.verifyCommand(), a.logsCommand(), a.execCommand(), a.downCommand(), a.gcCommand(),
+		a.reportCommand(), a.superviseCommand(), a.relayCommand(), a.pauseCommand(),
+	)
+	return root
+}
+
+// args makes a wrong number of arguments a usage error.
+func args(want cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, got []string) error {
+		if err := want(cmd, got); err != nil {
+			return usageError("%v; usage: %s", err, cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// node is this host's chains.
+func (a *app) node() *node.Node {
+	return &node.Node{
+		StateDir:   node.StateDir(),
+		Transports: transports.All(),
+		Runtimes:   runtimes.All(),
+		Progress:   func(text string) { a.progress("  %s", text) },
+	}
+}
+
+func (a *app) printJSON(v any) error { return encodeJSON(a.out, v) }
+
+func encodeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

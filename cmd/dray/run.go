@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/report"
+)
+
+const runLong = `Plan the chain, make its sandboxes and links, measure every link over the
+functions' own ports, start the functions' commands, write the report, and take
+everything down again: the main job.
+
+Links are measured before the functions' commands start, under the load that
+the chain file declares. The verdict of each requirement is met, missed or not
+measurable; the exit code tells which is the worst (see ` + "`dray --help`" + `).`
+
+func (a *app) runCommand() *cobra.Command {
+	var warn bool
+	var opts measureOptions
+	cmd := &cobra.Command{
+		Use:     "run FILE",
+		Short:   "Bring a chain up, measure and judge every link, report, take it down",
+		Long:    runLong,
+		Example: "  dray run examples/f1-split.yaml\n  dray run examples/f1-split.yaml --profile quick --json",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			j, err := a.prepare(cmd.Context(), argv[0], warn)
+			if err != nil {
+				return err
+			}
+			return a.run(cmd.Context(), j, opts)
+		},
+	}
+	addWarnFlag(cmd, &warn)
+	opts.addFlags(cmd)
+	return cmd
+}
+
+func (a *app) run(ctx context.Context, j *job, opts measureOptions) error {
+	m, err := a.newMeasurement(j, opts)
+	if err != nil {
+		return err
+	}
+	a.progress("Bringing up %s: %s", j.chain.Name, j.summary())
+	var live *node.Live
+	err = m.phase("up", func() error {
+		live, err = j.node.Create(ctx, "run", j.chain, j.source, j.plan)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = m.measureAndStart(ctx, live)
+	a.progress("Taking %s down", j.chain.Name)
+	down := m.phase("down", func() error { return live.Remove(context.WithoutCancel(ctx)) })
+	if err := errors.Join(err, down); err != nil {
+		return err
+	}
+	return m.finish(live)
+}
+
+// measureAndStart measures the links, and then starts the functions' commands
+// until they have settled.
+func (m *measurement) measureAndStart(ctx context.Context, live *node.Live) error {
+	if err := m.phase("measure", func() error { return m.links(ctx, live) }); err != nil {
+		return err
+	}
+	m.app.progress("Starting the functions' commands")
+	return m.phase("start", func() error { return m.startFunctions(ctx, live) })
+}
+
+// startFunctions starts every command, waits until all have settled, stops
+// them, and keeps what they wrote.
+func (m *measurement) startFunctions(ctx context.Context, live *node.Live) error {
+	s, err := live.Supervise()
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Run(running)
+	}()
+	failed := s.Settled(ctx, settle)
+	functions, _, err := live.Status()
+	if err == nil {
+		m.functions = functions
+	}
+	if failed != nil {
+		failed = withLogs(live, failed)
+	}
+	stop()
+	<-done
+	return errors.Join(failed, err, m.keepLogs(live))
+}
+
+// keepLogs copies what the functions wrote into the run directory.
+func (m *measurement) keepLogs(live *node.Live) error {
+	for _, f := range live.Chain.Functions {
+		if err := copyFile(live.LogFile(f.Name), filepath.Join(m.dir, "log", f.Name+".log")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyFile copies a file that need not exist.
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return printTo(to, func(w io.Writer) error {
+		_, err := io.Copy(w, in)
+		return err
+	})
+}
+
+// finish writes the run directory's last files and the page, prints the
+// verdicts, and returns the exit code that they ask for.
+func (m *measurement) finish(live *node.Live) error {
+	if err := m.writeRun(live); err != nil {
+		return err
+	}
+	data, err := report.Load(m.dir)
+	if err != nil {
+		return err
+	}
+	if m.run.ExitCode != data.ExitCode() {
+		m.run.ExitCode = data.ExitCode()
+		if err := m.writeRun(live); err != nil {
+			return err
+		}
+		data.Run.ExitCode = m.run.ExitCode
+	}
+	if err := m.app.show(data); err != nil {
+		return err
+	}
+	if code := data.ExitCode(); code != exitOK {
+		return &codeError{Code: code}
+	}
+	return nil
+}
+
+// show writes the page of a run, and prints its verdicts.
+func (a *app) show(data *report.Data) error {
+	page := filepath.Join(data.Dir, report.PageFile)
+	if err := printTo(page, data.HTML); err != nil {
+		return err
+	}
+	a.endProgress()
+	if a.json {
+		return data.JSON(a.out)
+	}
+	width, isTerminal := terminalWidth(a.out)
+	if !isTerminal {
+		width = 0
+	}
+	return data.Text(a.out, width)
+}
+
+func (a *app) reportCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "report DIR",
+		Short:   "Make the tables and the page of a run again, from its records alone",
+		Example: "  dray report out/f1-split-20260101T120000",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, argv []string) error {
+			data, err := report.Load(argv[0])
+			if err != nil {
+				return err
+			}
+			return a.show(data)
+		},
+	}
+}
+
+// runDir is where the records and the report of a run go.
+func runDir(asked, chainName string, now time.Time) (string, error) {
+	dir := asked
+	if dir == "" {
+		dir = filepath.Join("out", fmt.Sprintf("%s-%s", chainName, now.UTC().Format("20060102T150405.000")))
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		return "", errors.Join(err, fmt.Errorf("%s is not empty; name a new directory with --out", dir))
+	}
+	return absolute(dir), nil
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) verifyCommand() *cobra.Command {
+	var opts measureOptions
+	cmd := &cobra.Command{
+		Use:   "verify CHAIN",
+		Short: "Measure and judge every link of a chain that is up",
+		Long: "Measure every link of a chain that is up, over its functions' own ports, and judge its requirements.\n" +
+			"The functions' commands keep running, so that their own traffic shares the links; `dray run` measures\n" +
+			"before any command starts.",
+		Example: "  dray up examples/f1-split.yaml\n  dray verify f1-split",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE:    func(cmd *cobra.Command, argv []string) error { return a.verify(cmd.Context(), argv[0], opts) },
+	}
+	opts.addFlags(cmd)
+	return cmd
+}
+
+func (a *app) verify(ctx context.Context, name string, opts measureOptions) (err error) {
+	n := a.node()
+	live, err := n.OpenLocked(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, live.Release()) }()
+	source, err := os.ReadFile(live.ChainFile())
+	if err != nil {
+		return err
+	}
+	j := &job{chain: live.Chain, source: source, plan: live.State.Plan, node: n}
+	if j.inventory, err = a.inspect(ctx, n); err != nil {
+		return err
+	}
+	m, err := a.newMeasurement(j, opts)
+	if err != nil {
+		return err
+	}
+	if err := m.phase("measure", func() error { return m.links(ctx, live) }); err != nil {
+		return err
+	}
+	if m.functions, _, err = live.Status(); err != nil {
+		return err
+	}
+	return m.finish(live)
+}

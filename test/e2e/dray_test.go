@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e runs the dray program itself: real containers, real kernel
+// links, real traffic, real faults.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/testenv"
+)
+
+// program is the static dray binary under test.
+var program string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "dray-e2e-bin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "dray")
+	build := exec.Command("go", "build", "-o", program, "github.com/drayage/dray/cmd/dray")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build dray: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// bench is one test's dray: a state directory of its own.
+type bench struct {
+	t     *testing.T
+	state string
+	env   []string // beside DRAY_STATE
+}
+
+// newBench skips without root, and fails the test if anything of it is left.
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	testenv.Root(t)
+	state, err := os.MkdirTemp("/run", "dray-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(state, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	testenv.NoLeaks(t, filepath.Base(state))
+	b := &bench{t: t, state: state}
+	t.Cleanup(b.clear)
+	return b
+}
+
+// clear takes every chain down, and the state directory with them.
+func (b *bench) clear() {
+	entries, err := os.ReadDir(b.state)
+	if err != nil {
+		b.t.Error(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() && b.t.Failed() {
+			b.t.Logf("after the failure, dray down %s: %s", e.Name(), b.dray("down", e.Name()))
+		} else if e.IsDir() {
+			b.t.Errorf("%s is left in the state directory", e.Name())
+			b.dray("down", e.Name())
+		}
+	}
+	_ = os.Remove(filepath.Join(b.state, ".lock"))
+	if err := os.Remove(b.state); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// result is how one run of dray ended.
+type result struct {
+	Code        int
+	Stdout, Err string
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("exit %d\nstdout:\n%s\nstderr:\n%s", r.Code, r.Stdout, r.Err)
+}
+
+func (b *bench) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(append(os.Environ(), "DRAY_STATE="+b.state), b.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
+}
+
+// dray runs the program to its end.
+func (b *bench) dray(args ...string) result {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	defer cancel()
+	cmd := b.command(ctx, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		b.t.Fatalf("dray %s: %v", strings.Join(args, " "), err)
+	}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// want runs the program and fails the test unless it exits with code.
+func (b *bench) want(code int, args ...string) result {
+	b.t.Helper()
+	r := b.dray(args...)
+	if r.Code != code {
+		b.t.Fatalf("dray %s: want exit %d\n%s", strings.Join(args, " "), code, r)
+	}
+	return r
+}
+
+// file writes a chain file of the test's own.
+func (b *bench) file(text string) string {
+	b.t.Helper()
+	path := filepath.Join(b.t.TempDir(), "chain.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	return path
+}
+
+// example is a chain file of the examples folder.
+func example(name string) string { return filepath.Join("..", "..", "examples", name) }
+
+// decode reads a command's JSON output.
+func decode[T any](t *testing.T, r result) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(r.Stdout), &v); err != nil {
+		t.Fatalf("output is not the JSON that was expected: %v\n%s", err, r)
+	}
+	return v
+}

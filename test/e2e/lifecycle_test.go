@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestUpStatusExecLogsDown(t *testing.T) {
+	b := newBench(t)
+	file := b.file(pair{Name: "life", Command: `[sh, -c, "echo hello from $0; sleep 1000"]`}.yaml())
+	b.want(0, "up", file)
+
+	status := b.want(0, "status", "life")
+	for _, want := range []string{"chain life", "up", "function a", "running", "link ab", "veth"} {
+		if !strings.Contains(status.Stdout, want) {
+			t.Errorf("status lacks %q:\n%s", want, status)
+		}
+	}
+	if out := b.want(0, "exec", "life", "a", "--", "ip", "-br", "address", "show", "p0"); !strings.Contains(out.Stdout, "198.18.") {
+		t.Errorf("the port has no address from 198.18.0.0/15: %s", out)
+	}
+	if out := b.dray("exec", "life", "a", "--", "sh", "-c", "exit 7"); out.Code != 7 {
+		t.Errorf("exec does not pass the exit code on: %s", out)
+	}
+	if out := b.want(0, "logs", "life", "b"); !strings.Contains(out.Stdout, "hello from") {
+		t.Errorf("logs: %s", out)
+	}
+	if out := b.want(1, "up", file); !strings.Contains(out.Err, "dray down life") {
+		t.Errorf("a second up does not name the fix: %s", out)
+	}
+	b.want(0, "down", "life")
+	if out := b.want(1, "down", "life"); !strings.Contains(out.Err, `no chain "life"`) {
+		t.Errorf("a second down: %s", out)
+	}
+}
+
+func TestACommandThatFailsTakesTheChainDown(t *testing.T) {
+	b := newBench(t)
+	for name, command := range map[string]string{
+		"exits":   `[sh, -c, "echo the reason; exit 3"]`,
+		"missing": `[/no/such/program]`,
+	} {
+		out := b.want(1, "up", b.file(pair{Name: name, Command: command}.yaml()))
+		want := map[string]string{"exits": "the reason", "missing": "/no/such/program"}[name]
+		if !strings.Contains(out.Err, want) {
+			t.Errorf("%s: the error does not say %q: %s", name, want, out)
+		}
+	}
+}
+
+func TestRestartPolicyBringsACommandBack(t *testing.T) {
+	b := newBench(t)
+	file := b.file(pair{Name: "again", Restart: "always", Command: `[sleep, "1000"]`}.yaml())
+	b.want(0, "up", file)
+	defer b.want(0, "down", "again")
+	before := functionPID(t, b, "again", "a")
+	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for time.Now().Before(deadline) {
+		if now := functionPID(t, b, "again", "a"); now != 0 && now != before {
+			if out := b.want(0, "exec", "again", "a", "--", "ip", "link", "show", "p0"); !strings.Contains(out.Stdout, "UP") {
+				t.Errorf("the port did not survive: %s", out)
+			}
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Error("the function was not restarted")
+}
+
+// functionPID is the function's first process; 0 if it does not run.
+func functionPID(t *testing.T, b *bench, chain, function string) int {
+	t.Helper()
+	type status struct {
+		Functions []struct {
+			Name    string
+			Process struct{ PID int }
+		}
+	}
+	for _, s := range decode[[]status](t, b.want(0, "status", chain, "--json")) {
+		for _, f := range s.Functions {
+			if f.Name == function {
+				return f.Process.PID
+			}
+		}
+	}
+	return 0
+}
+
+func TestTwoChainsDoNotDisturbEachOther(t *testing.T) {
+	b := newBench(t)
+	one := pair{Name: "one", Command: `[sleep, "1000"]`, Transport: "bridge"}
+	two := pair{Name: "two", Command: `[sleep, "1000"]`, Transport: "bridge"}
+	b.want(0, "up", b.file(one.yaml()))
+	b.want(0, "up", b.file(two.yaml()))
+	b.want(0, "down", "one")
+	if out := b.want(0, "exec", "two", "a", "--", "ping", "-c1", "-W5", "198.18.0.2"); !strings.Contains(out.Stdout, " 0% packet loss") {
+		t.Errorf("chain two lost its link: %s", out)
+	}
+	b.want(0, "down", "two")
+}
+
+func TestFiftyLinks(t *testing.T) {
+	b := newBench(t)
+	file := b.file(many("fifty", 50))
+	start := time.Now()
+	b.want(0, "up", file)
+	up := time.Since(start)
+	start = time.Now()
+	b.want(0, "down", "fifty")
+	t.Logf("50 links, 100 functions: up %.2f s, down %.2f s", up.Seconds(), time.Since(start).Seconds())
+}
+
+func TestSignalsRemoveEverything(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(sig.String(), func(t *testing.T) {
+			b := newBench(t)
+			file := b.file(pair{Name: "sig", Transport: "bridge", Command: `[sleep, "1000"]`, Requires: "{min_bitrate: 1Mbps}"}.yaml())
+			cmd := b.command(context.Background(), "run", file, "--out", t.TempDir())
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(3 * time.Second)
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != 1 {
+				t.Errorf("exit %d, want 1", code)
+			}
+		})
+	}
+}
+
+// TestKillAtARandomMoment kills dray while it brings a chain up. DRAY_TEST_KILLS
+// says how many times; each kill is followed by gc and a check of the whole host.
+func TestKillAtARandomMoment(t *testing.T) {
+	b := newBench(t)
+	kills := 10
+	if s := os.Getenv("DRAY_TEST_KILLS"); s != "" {
+		var err error
+		if kills, err = strconv.Atoi(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d, %d kills", seed, kills)
+	committed := 0
+	for i := range kills {
+		p := pair{Name: "victim", Command: `[sleep, "1000"]`}
+		p.Runtime = []string{"process", "runc"}[rng.IntN(2)]
+		p.Transport = []string{"veth", "bridge", "macvlan", "ovs"}[rng.IntN(4)]
+		cmd := b.command(context.Background(), "up", b.file(p.yaml()))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		moment := time.Duration(rng.Int64N(int64(2500 * time.Millisecond)))
+		time.Sleep(moment)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if b.collect() {
+			committed++
+		}
+		if left := b.leftovers(); len(left) > 0 {
+			t.Fatalf("kill %d of %s over %s after %v left %v", i, p.Runtime, p.Transport, moment, left)
+		}
+	}
+	t.Logf("%d of %d had already been committed, and stayed until down", committed, kills)
+}
+
+// collect runs gc; a chain that had been committed must survive it, and goes
+// by down.
+func (b *bench) collect() (committed bool) {
+	b.t.Helper()
+	b.want(0, "gc")
+	if _, err := os.Stat(b.state + "/victim"); err != nil {
+		return false
+	}
+	if out := b.want(0, "status", "victim"); !strings.Contains(out.Stdout, "up") {
+		b.t.Fatalf("gc left a chain that is not up: %s", out)
+	}
+	b.want(0, "down", "victim")
+	return true
+}
