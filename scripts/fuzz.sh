@@ -40,5 +40,5 @@ while IFS=: read -r file target; do
 		echo "FAIL  $package $target"
 		exit 1
 	fi
-	echo "ok    $package $target, $(grep -oE 'execs: [0-9]+' "$log" | tail -n1)"
+	echo "ok    $package $target, $(grep -oE 'execs: [0-9]+|baseline coverage: [0-9]+.[0-9]+ completed' "$log" | tail -n1)"
 done < <(targets)

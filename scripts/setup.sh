@@ -35,8 +35,6 @@ ovs-vswitchd  openvswitch-switch
 ovsdb-server  openvswitch-common
 ovsdb-tool    openvswitch-common
 shellcheck    shellcheck
-stress-ng     stress-ng
-tcpdump       tcpdump
 '
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
