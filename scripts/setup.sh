@@ -26,6 +26,7 @@ qperf       qperf
 '
 readonly test_needs='
 chromium      chromium
+containerd    containerd
 dockerd       docker.io
 docker        docker-cli
 gcc           gcc
