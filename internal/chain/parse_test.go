@@ -133,6 +133,15 @@ func TestByteOrderMarkIsIgnored(t *testing.T) {
 	}
 }
 
+func TestSyntaxErrorInLargeFileIsPlaced(t *testing.T) {
+	text := "# " + strings.Repeat("x\n# ", maxBisected) + "\na: b: c\n" + strings.Repeat("# x\n", 1000)
+	wantLine := strings.Count(text[:strings.Index(text, "a: b")], "\n") + 1
+	var fault *Error
+	if _, err := Parse("c.yaml", []byte(text)); !errors.As(err, &fault) || fault.Pos.Line != wantLine {
+		t.Errorf("got %v, want line %d", err, wantLine)
+	}
+}
+
 func TestZeroBytesAreAnEmptyFile(t *testing.T) {
 	_, err := Parse("c.yaml", nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "c.yaml:1:1: the file is empty; ") {

@@ -44,14 +44,26 @@ func readYAML(file string, data []byte) (*yaml.Node, *Error) {
 		Text: `the file holds more than one YAML document`, Fix: `write one chain per file, without a second "---"`}
 }
 
+// maxBisected bounds the files, in bytes, whose syntax errors are placed by
+// bisection, since that parses the file many times.
+const maxBisected = 64 << 10
+
 // syntaxError says where the YAML parser failed. The parser names at most a
 // line, and for some faults a wrong one, so the place is found by bisection:
-// it is the end of the shortest prefix that fails in the same way.
+// it is the end of the shortest prefix that fails in the same way. In a large
+// file it is where the parser stopped reading, which is at that place or after.
 func syntaxError(file string, data []byte, err error) *Error {
 	problem := yamlProblem(err)
-	length := sort.Search(len(data), func(n int) bool {
-		return yamlProblem(parseAll(data[:n])) == problem
-	})
+	var length int
+	if len(data) <= maxBisected {
+		length = sort.Search(len(data), func(n int) bool {
+			return yamlProblem(parseAll(bytes.NewReader(data[:n]))) == problem
+		})
+	} else {
+		r := &trickle{rest: data}
+		_ = parseAll(r) // fails as it did before
+		length = len(data) - len(r.rest)
+	}
 	at := max(length-1, 0)
 	for at > 0 && !utf8.RuneStart(data[at]) {
 		at--
@@ -63,9 +75,21 @@ func syntaxError(file string, data []byte, err error) *Error {
 	}
 }
 
-// parseAll returns the parser's first error in any document of data.
-func parseAll(data []byte) error {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
+// trickle reads byte by byte, so that nothing is read before it is needed.
+type trickle struct{ rest []byte }
+
+func (t *trickle) Read(p []byte) (int, error) {
+	if len(t.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(1, len(p))], t.rest)
+	t.rest = t.rest[n:]
+	return n, nil
+}
+
+// parseAll returns the parser's first error in any document of r.
+func parseAll(r io.Reader) error {
+	dec := yaml.NewDecoder(r)
 	for {
 		var n yaml.Node
 		if err := dec.Decode(&n); errors.Is(err, io.EOF) {
@@ -99,7 +123,7 @@ func syntaxFix(problem string, rest []byte) string {
 	case strings.Contains(problem, "control characters"):
 		return "remove the control character"
 	case strings.Contains(problem, "unexpected end of stream"):
-		return "close the quotes that open here"
+		return "close the quotes"
 	}
 	return "check the indentation, brackets and quotes here"
 }
