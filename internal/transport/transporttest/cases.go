@@ -58,6 +58,31 @@ func testPorts(t *testing.T, d transport.Driver) {
 			}
 		}
 		checkOffloads(t, r, report)
+		checkSilence(t, r)
+	}
+}
+
+// checkSilence checks that the link's own namespace has no address by which it
+// would add packets of its own to the traffic.
+func checkSilence(t *testing.T, r *Rig) {
+	t.Helper()
+	ns := r.Spec.SwitchNetns()
+	if !ns.Exists() {
+		return
+	}
+	err := ns.Do(func() error {
+		ifaces, err := net.Interfaces()
+		for _, i := range ifaces {
+			addrs, addrErr := i.Addrs()
+			err = errors.Join(err, addrErr)
+			if i.Flags&net.FlagLoopback == 0 && len(addrs) > 0 {
+				t.Errorf("%s of the switch has the addresses %v", i.Name, addrs)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
