@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"strings"
 	"time"
 
@@ -94,7 +95,11 @@ func (n Netns) rootQdisc(link string) (tcQdisc, error) {
 	return parseRootQdisc(out)
 }
 
+// hfscOptions is text that iproute2 (seen: 6.1) prints in the midst of its JSON.
+var hfscOptions = regexp.MustCompile(`"options":\{default [0-9a-fx]+ *\}`)
+
 func parseRootQdisc(out []byte) (tcQdisc, error) {
+	out = hfscOptions.ReplaceAll(out, []byte(`"options":{}`))
 	var all []tcQdisc
 	if err := json.Unmarshal(out, &all); err != nil {
 		return tcQdisc{}, fmt.Errorf("output of tc -j qdisc show: %w", err)
