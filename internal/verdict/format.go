@@ -5,6 +5,7 @@ package verdict
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/record"
@@ -25,7 +26,14 @@ func FormatBitrate(bps float64) string { return chain.Bitrate(round3(bps)).Strin
 // FormatPacketRate prints packets per second with three significant digits.
 func FormatPacketRate(pps float64) string { return chain.PacketRate(round3(pps)).String() }
 
-func share(p float64) string { return fmt.Sprintf("%.3g", p) }
+// share prints a proportion with three significant digits, as a chain file would.
+func share(p float64) string {
+	v, err := strconv.ParseFloat(strconv.FormatFloat(p, 'g', 3, 64), 64)
+	if err != nil {
+		return "–"
+	}
+	return chain.Ratio(v).String()
+}
 
 // round3 rounds to a whole number of at most three significant digits; what is
 // negative, as a bound of a rate may be, counts as 0.

@@ -93,7 +93,7 @@ func TestFigures(t *testing.T) {
 		seconds(36_000):           "10 h",
 		plural(1, "trial"):        "1 trial",
 		plural(2, "trial"):        "2 trials",
-		share(0.00012345):         "0.000123",
+		share(0.00012345):         "1.23e-4",
 	} {
 		if got != want {
 			t.Errorf("printed %q, want %q", got, want)

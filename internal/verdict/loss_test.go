@@ -19,7 +19,7 @@ func TestLossMet(t *testing.T) {
 }
 
 func TestLossMissed(t *testing.T) {
-	judgeOne(t, link(needsLoss(1e-4)), both(3, record.QDelivery, delivery(20_000, 40)), Missed, "more than 0.0001", "")
+	judgeOne(t, link(needsLoss(1e-4)), both(3, record.QDelivery, delivery(20_000, 40)), Missed, "more than 1e-4", "")
 	judgeOne(t, link(needsLoss(1e-4)), both(3, record.QDelivery, delivery(20_000, 20_000)), Missed, "", "")
 }
 

@@ -8,6 +8,9 @@ import (
 	"github.com/drayage/dray/internal/record"
 )
 
+// DefaultPercentile is where delays are judged that name no percentile.
+const DefaultPercentile = 99
+
 // rules is one for each requirement that the link has. All trials of the run
 // are given, since what a generator can do may show on another link.
 func rules(l Link, all []record.Trial) []rule {
@@ -15,7 +18,7 @@ func rules(l Link, all []record.Trial) []rule {
 	q := l.Requires
 	pct := float64(q.Percentile)
 	if pct == 0 {
-		pct = 99
+		pct = DefaultPercentile
 	}
 	if q.Latency > 0 {
 		rs = append(rs, rule{

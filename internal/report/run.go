@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package report makes tables, JSON and one HTML page from a run directory:
+// from records alone, so that they can be made again on any machine.
+package report
+
+import "time"
+
+// Schema is the version of run.json.
+const Schema = 1
+
+// The files of a run directory.
+const (
+	RunFile       = "run.json"
+	PlanFile      = "plan.json"
+	InventoryFile = "inventory.json"
+	RecordsFile   = "records.jsonl"
+	ChainFile     = "chain.yaml"
+	PageFile      = "report.html"
+)
+
+// Run is run.json: what was brought up, how long each phase took, and how it ended.
+type Run struct {
+	Schema    int        `json:"schema"`
+	ID        string     `json:"id"`
+	Chain     string     `json:"chain"`
+	Started   time.Time  `json:"started"`
+	Finished  time.Time  `json:"finished"`
+	Dray      string     `json:"dray"` // version of this program
+	Seed      uint64     `json:"seed"` // of the random order of trials
+	Phases    []Phase    `json:"phases"`
+	Functions []Function `json:"functions"`
+	Links     []Link     `json:"links"`
+	ExitCode  int        `json:"exit_code"`
+}
+
+// Phase is a part of the run, in the order in which they ran.
+type Phase struct {
+	Name     string        `json:"name"`
+	Duration time.Duration `json:"duration"` // ns
+}
+
+// Function is a function as it ran.
+type Function struct {
+	Name    string `json:"name"`
+	Runtime string `json:"runtime"`
+	CPUs    []int  `json:"cpus"`    // nil: any
+	Outcome string `json:"outcome"` // "exited 0", "still running"…
+}
+
+// Link is a link as it was set up.
+type Link struct {
+	Name      string            `json:"name"`
+	Transport string            `json:"transport"`
+	Reason    string            `json:"reason"`
+	Ends      []string          `json:"ends"`      // "function.port" or "uplink:interface"
+	Addresses map[string]string `json:"addresses"` // by end: IP with prefix, or MAC
+	Offloads  []string          `json:"offloads"`  // what the driver changed, in words
+	Qdiscs    map[string]string `json:"qdiscs"`    // by end, as read back
+	Engine    string            `json:"engine"`    // program and version behind it; empty: the kernel
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/verdict"
+)
+
+// noneRequired stands in the place of a verdict where a link requires nothing.
+const noneRequired = "nothing required"
+
+// wordOf is the worst verdict of a link.
+func wordOf(vs []verdict.Verdict, link string) string {
+	worst := noneRequired
+	rank := map[string]int{noneRequired: 0, string(verdict.Met): 1, string(verdict.NotMeasurable): 2, string(verdict.Missed): 3}
+	for _, v := range vs {
+		if v.Link == link && rank[string(v.Verdict)] > rank[worst] {
+			worst = string(v.Verdict)
+		}
+	}
+	return worst
+}
+
+// wordClass is the style of a verdict; glyph stands beside its word, so that
+// nobody depends on colours.
+func wordClass(word string) string {
+	switch word {
+	case string(verdict.Met):
+		return "met"
+	case string(verdict.Missed):
+		return "missed"
+	case string(verdict.NotMeasurable):
+		return "open"
+	}
+	return "none"
+}
+
+func glyph(word string) string {
+	switch word {
+	case string(verdict.Met):
+		return "✓"
+	case string(verdict.Missed):
+		return "✕"
+	case string(verdict.NotMeasurable):
+		return "?"
+	}
+	return "–"
+}
+
+// markMeanings explains the marks that figures carry.
+var markMeanings = map[string]string{
+	record.MarkOversubscribed: "more threads want a CPU at once than there are CPUs: rates are lower and tails longer than on free cores",
+	record.MarkGovernor:       "the CPU frequency governor is not “performance”: speed varies",
+	record.MarkBusy:           "over 20 % of the machine was in use just before the trial",
+	record.MarkStolen:         "the hypervisor took over 2 % of the CPU time",
+	record.MarkEmulated:       "a virtual machine without hardware virtualisation: never to be compared with native figures",
+	record.MarkLoadMissed:     "the load, or the sender's rate, was over 5 % off what was asked",
+	record.MarkStalled:        "a lost message ended the ping-pong early: later samples are missing",
+}
