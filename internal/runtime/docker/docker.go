@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
@@ -35,7 +37,12 @@ type Options struct {
 }
 
 // Runtime is the docker runtime.
-type Runtime struct{ Options }
+type Runtime struct {
+	Options
+
+	mu     sync.Mutex
+	driver string // the daemon's cgroup driver, once known
+}
 
 // New returns the docker runtime.
 func New(o Options) *Runtime { return &Runtime{Options: o} }
@@ -62,15 +69,15 @@ func (r *Runtime) Probe(ctx context.Context) inventory.Item {
 }
 
 // KindContainer is all the containers that carry the label of one function's
-// directory (Path), at one daemon (Host).
+// cgroup (Path), at one daemon (Host).
 const KindContainer step.Kind = "docker-container"
 
-// labelDir marks a function's containers with its directory, which is unique
-// on the host; a namesake of another origin does not have it.
-const labelDir = "dray.dir"
+// labelCgroup marks a function's containers with its cgroup, which is unique on
+// the host; a namesake of another origin does not have it.
+const labelCgroup = "dray.cgroup"
 
 func (r *Runtime) resource(s runtime.Spec) step.Resource {
-	return step.Resource{Kind: KindContainer, Name: containerName(s), Path: s.Dir, Host: r.Client.Host}
+	return step.Resource{Kind: KindContainer, Name: containerName(s), Path: s.Cgroup.Path, Host: r.Client.Host}
 }
 
 // Removers implements runtime.Runtime.
@@ -81,7 +88,10 @@ func removeContainers(ctx context.Context, res step.Resource) error {
 	if client.SocketGone() {
 		return nil // the daemon went, and what it ran is killed with the cgroup
 	}
-	out, err := client.Output(ctx, "ps", "--all", "--quiet", "--no-trunc", "--filter", "label="+labelDir+"="+res.Path)
+	if err := awaitCreation(ctx, host.Cgroup{Path: res.Path}); err != nil {
+		return err
+	}
+	out, err := client.Output(ctx, "ps", "--all", "--quiet", "--no-trunc", "--filter", "label="+labelCgroup+"="+res.Path)
 	if err != nil {
 		return err
 	}
@@ -98,13 +108,36 @@ func removeContainers(ctx context.Context, res step.Resource) error {
 	return nil
 }
 
+// awaitCreation waits for clients that are still creating a container: a `dray`
+// that was killed leaves them behind, and what they asked for appears later.
+func awaitCreation(ctx context.Context, function host.Cgroup) error {
+	ctx, cancel := context.WithTimeout(ctx, creationPatience)
+	defer cancel()
+	for {
+		pids, err := createCgroup(runtime.Spec{Cgroup: function}).Processes()
+		if err != nil || len(pids) == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("docker clients %v do not finish creating a container: %w", pids, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// creationPatience bounds how long docker may take to create a container.
+const creationPatience = 30 * time.Second
+
 func containerName(s runtime.Spec) string { return "dray-" + s.Chain + "-" + s.Function.Name }
 func pauseName(s runtime.Spec) string     { return containerName(s) + "-pause" }
 func netns(s runtime.Spec) host.Netns     { return host.Netns{Path: filepath.Join(s.Dir, "net")} }
 
-// clientCgroup holds the docker client's processes, pauseCgroup the pause
-// container. Both are leaves: cgroup v2 allows processes nowhere else.
+// clientCgroup holds docker clients that stay with a container, createCgroup
+// those that create one, pauseCgroup the pause container. All are leaves: cgroup
+// v2 allows processes nowhere else.
 func clientCgroup(s runtime.Spec) host.Cgroup { return s.EngineCgroup().Child("client") }
+func createCgroup(s runtime.Spec) host.Cgroup { return s.EngineCgroup().Child("create") }
 func pauseCgroup(s runtime.Spec) host.Cgroup  { return s.EngineCgroup().Child("pause") }
 
 // Sandbox implements runtime.Runtime.
@@ -124,7 +157,7 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 			Makes: []step.Resource{host.CgroupResource(s.EngineCgroup()), host.CgroupResource(s.Cgroup)},
 			Do: func(context.Context) error {
 				sandbox.Tools = s.ToolsCgroup()
-				for _, c := range []host.Cgroup{clientCgroup(s), pauseCgroup(s)} {
+				for _, c := range []host.Cgroup{clientCgroup(s), createCgroup(s), pauseCgroup(s)} {
 					if err := c.Create(host.Limits{}); err != nil {
 						return err
 					}

@@ -5,10 +5,13 @@ package docker_test
 import (
 	"context"
 	"errors"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/runtime"
 	"github.com/drayage/dray/internal/runtime/docker"
@@ -109,8 +112,15 @@ func testLostPause(t *testing.T, rt watched) {
 // testExternal plumbs a container that somebody else started.
 func testExternal(t *testing.T, client dockercli.Client) {
 	rt := external.New(client)
+	parent := host.Cgroup{Path: "/dray-test-somebody-else-" + strconv.Itoa(os.Getpid())}
+	t.Cleanup(func() {
+		r := host.CgroupResource(parent)
+		if err := host.Removers()[r.Kind](context.Background(), r); err != nil {
+			t.Error(err)
+		}
+	})
 	somebodyElse := func(t *testing.T) chain.Function {
-		id, err := client.Output(context.Background(), "run", "--detach", "--network", "none", "--cgroup-parent", "/dray-test-somebody-else", image, "sleep", "1000")
+		id, err := client.Output(context.Background(), "run", "--detach", "--network", "none", "--cgroup-parent", parent.Path, image, "sleep", "1000")
 		if err != nil {
 			t.Fatal(err)
 		}

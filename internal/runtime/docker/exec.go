@@ -31,20 +31,30 @@ func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio
 	if err != nil {
 		return 0, err
 	}
-	name := containerName(s)
-	st, err := r.state(ctx, name)
-	var args []string
-	if err == nil && st.pid != 0 {
-		args = append(interactive("exec", stdio), "--env", execMark+"="+mark, name)
-		args = append(args, argv...)
-	} else {
-		name += "-exec-" + mark
-		flags, err := r.functionFlags(ctx, s, name, argv)
-		if err != nil {
-			return 0, fmt.Errorf("function %s: %w", s.Function.Name, err)
-		}
-		args = append(append(interactive("run", stdio), "--rm"), flags...)
+	if st, err := r.state(ctx, containerName(s)); err == nil && st.pid != 0 {
+		return r.execInside(ctx, s, mark, argv, stdio)
 	}
+	name := containerName(s) + "-exec-" + mark
+	removing := context.WithoutCancel(ctx)
+	defer func() { _ = r.removeContainer(removing, name) }() // else with the function's other containers
+	c, _, err := r.runContainer(ctx, s, name, argv, stdio)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.End(ctx, func() error { return r.removeContainer(removing, name) }); err != nil {
+		return 0, err
+	}
+	return c.Wait()
+}
+
+// execInside runs the program in the container that runs the function's command.
+func (r *Runtime) execInside(ctx context.Context, s runtime.Spec, mark string, argv []string, stdio runtime.Stdio) (int, error) {
+	args := []string{"exec", "--env", execMark + "=" + mark}
+	if stdio.Stdin != nil {
+		args = append(args, "--interactive")
+	}
+	args = append(append(args, containerName(s)), argv...)
+	// The client mixes its own errors into the program's output.
 	out, errs := &tail{to: stdio.Stdout}, &tail{to: stdio.Stderr}
 	cmd := r.Client.Command(context.Background(), args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, out, errs
@@ -53,30 +63,17 @@ func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio
 		return 0, fmt.Errorf("function %s: start docker: %w", s.Function.Name, err)
 	}
 	kill := func() error {
-		killing := context.WithoutCancel(ctx)
-		var err error
-		if args[0] == "run" {
-			err = r.removeContainer(killing, name)
-		} else {
-			err = r.killMarked(killing, name, mark)
-		}
+		err := r.killMarked(context.WithoutCancel(ctx), containerName(s), mark)
 		return errors.Join(err, child.KillSession(c.PID()))
 	}
 	if err := c.End(ctx, kill); err != nil {
 		return 0, err
 	}
 	code, err := c.Wait()
-	if err == nil && (code == 126 || code == 127 || code == 125) {
+	if err == nil && code >= 125 && code <= 127 { // docker-exec(1): its own failures, or the program's status
 		err = engineError(s.Function.Name, argv[0], out.last()+errs.last())
 	}
 	return code, err
-}
-
-func interactive(verb string, stdio runtime.Stdio) []string {
-	if stdio.Stdin == nil {
-		return []string{verb}
-	}
-	return []string{verb, "--interactive"}
 }
 
 // engineError is non-nil if the engine, and not the program, printed the text.

@@ -29,7 +29,7 @@ const (
 func labels(s runtime.Spec) []string {
 	return []string{
 		"--label", "dray.chain=" + s.Chain, "--label", "dray.function=" + s.Function.Name,
-		"--label", labelDir + "=" + s.Dir,
+		"--label", labelCgroup + "=" + s.Cgroup.Path,
 	}
 }
 
@@ -37,7 +37,7 @@ func labels(s runtime.Spec) []string {
 // parent must be a slice of systemd's: there Docker's own place stays, and the
 // container's limits are those of its flags.
 func (r *Runtime) cgroupParent(ctx context.Context, c host.Cgroup) ([]string, error) {
-	driver, err := r.Client.Output(ctx, "info", "--format", "{{.CgroupDriver}}")
+	driver, err := r.cgroupDriver(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +45,20 @@ func (r *Runtime) cgroupParent(ctx context.Context, c host.Cgroup) ([]string, er
 		return nil, nil
 	}
 	return []string{"--cgroup-parent", c.Path}, nil
+}
+
+// cgroupDriver asks the daemon once; a driver needs a restart to change.
+func (r *Runtime) cgroupDriver(ctx context.Context) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.driver != "" {
+		return r.driver, nil
+	}
+	driver, err := r.Client.Output(ctx, "info", "--format", "{{.CgroupDriver}}")
+	if err == nil {
+		r.driver = driver
+	}
+	return driver, err
 }
 
 // functionFlags are those of a container that runs a program of the function's.
@@ -69,7 +83,7 @@ func (r *Runtime) functionFlags(ctx context.Context, s runtime.Spec, name string
 		"--shm-size", strconv.FormatUint(size, 10),
 	}
 	for _, dir := range []string{"/run", "/tmp", "/var/tmp"} {
-		flags = append(flags, "--tmpfs", fmt.Sprintf("%s:rw,nosuid,nodev,mode=1777,size=%d", dir, size))
+		flags = append(flags, "--tmpfs", fmt.Sprintf("%s:rw,nosuid,nodev,exec,mode=1777,size=%d", dir, size))
 	}
 	flags = append(flags, labels(s)...)
 	flags = append(flags, confinement...)

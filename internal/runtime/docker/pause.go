@@ -46,8 +46,7 @@ func (r *Runtime) startPause(ctx context.Context, s runtime.Spec) error {
 	args = append(args, labels(s)...)
 	args = append(args, confinement...)
 	args = append(args, parent...)
-	_, err = r.Client.Output(ctx, append(args, s.Function.Image, "pause")...)
-	if err != nil {
+	if err := r.create(s, append(args, s.Function.Image, "pause")...); err != nil {
 		return fmt.Errorf("function %s: pause container: %w", s.Function.Name, err)
 	}
 	return nil

@@ -25,33 +25,13 @@ func (r *Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output)
 	if err := r.removeContainer(ctx, name); err != nil {
 		return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
 	}
-	flags, err := r.functionFlags(ctx, s, name, s.Function.Command)
+	c, st, err := r.runContainer(ctx, s, name, s.Function.Command, runtime.Stdio{Stdout: out.Stdout, Stderr: out.Stderr})
 	if err != nil {
-		return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
-	}
-	if _, err := r.Client.Output(ctx, append([]string{"create"}, flags...)...); err != nil {
-		return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
-	}
-	// The client lives as long as the container and ends with its exit status.
-	cmd := r.Client.Command(context.Background(), "start", "--attach", name)
-	cmd.Stdout, cmd.Stderr = out.Stdout, out.Stderr
-	c, err := child.Start(host.Place{Cgroup: clientCgroup(s)}, cmd, nil)
-	if err != nil {
-		return nil, fmt.Errorf("function %s: start docker: %w", s.Function.Name, err)
-	}
-	state, err := r.awaitStarted(ctx, name, c)
-	if err == nil && !state.started {
-		err = startError(s.Function.Name, s.Function.Command[0], state.reason)
-	}
-	if err != nil {
-		_ = r.removeContainer(context.WithoutCancel(ctx), name)
-		_ = child.KillSession(c.PID())
-		<-c.Done()
 		return nil, err
 	}
-	id, err := host.Identify(state.pid)
+	id, err := host.Identify(st.pid)
 	if err != nil { // it has ended already
-		id = host.ProcessID{PID: state.pid}
+		id = host.ProcessID{PID: st.pid}
 	}
 	return &instance{Child: c, id: id}, nil
 }

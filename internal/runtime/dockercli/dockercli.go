@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 )
 
 // DefaultHost is where Debian's docker daemon listens.
@@ -60,6 +61,8 @@ func (c Client) Output(ctx context.Context, args ...string) (string, error) {
 	cmd := c.Command(ctx, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
+	// A terminal's SIGINT is for dray, whose clean-up must not lose its client.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()

@@ -66,6 +66,11 @@ func runContainer(ctx context.Context, s runtime.Spec, b bundle, cgroup host.Cgr
 	if !ok {
 		return nil, 0, b.engineError(s.Function.Name, argv[0])
 	}
+	if err := child.CheckHugePages(s, pid); err != nil {
+		_ = killTree(c, cgroup)
+		<-c.Done()
+		return nil, 0, err
+	}
 	return c, pid, nil
 }
 

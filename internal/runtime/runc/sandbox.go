@@ -47,6 +47,9 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 			Name:  named("bind root file system"),
 			Makes: []step.Resource{host.DirResource(l.root()), host.MountResource(l.root())},
 			Do: func(context.Context) error {
+				if err := checkReachable(l.dir); err != nil {
+					return err
+				}
 				if err := makeDir(l.root()); err != nil {
 					return err
 				}
@@ -84,6 +87,21 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 			},
 		},
 	)}, nil
+}
+
+// checkReachable makes sure that the function's root, an ordinary user of the
+// host, can get to what is prepared for it in dir.
+func checkReachable(dir string) error {
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("functions in user namespaces cannot enter %s: chmod o+x %s, or set DRAY_STATE to another directory", dir, dir)
+		}
+	}
+	return nil
 }
 
 func createCgroups(s runtime.Spec) error {

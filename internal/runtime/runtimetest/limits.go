@@ -3,10 +3,16 @@
 package runtimetest
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	goruntime "runtime"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
 )
 
 // limitTests show each limit by what happens with it and without it.
@@ -18,6 +24,7 @@ var limitTests = []struct {
 	{"memory", testMemory},
 	{"pids", testPids},
 	{"default pids", testDefaultPids},
+	{"hugepages", testHugePages},
 }
 
 func testCPUs(t *testing.T, c Config) {
@@ -74,6 +81,41 @@ func testPids(t *testing.T, c Config) {
 		t.Errorf("with 50 processes: status %d, %s", code, out)
 	}
 	noProcesses(t, f)
+}
+
+// testHugePages shows that a limit of hugepages holds or is refused. The limit
+// is read back: this machine may have no page to try it with.
+func testHugePages(t *testing.T, c Config) {
+	fn := c.function(t)
+	fn.HugePages = []chain.HugePages{{Size: 2 << 20, Limit: 4 << 20}}
+	f := New(t, c.Runtime, fn)
+	if err := f.Up(nil); errors.Is(err, host.ErrUnsupported) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	r, err := f.TryStart("sleep", "1000")
+	if errors.Is(err, host.ErrUnsupported) {
+		noProcesses(t, f)
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	in, err := host.CgroupOf(r.ID().PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range in.Foreign {
+		for _, name := range []string{"hugetlb.2MB.max", "hugetlb.2MB.limit_in_bytes"} {
+			limit, err := os.ReadFile(filepath.Join(dir, "..", name))
+			found = found || err == nil && strings.TrimSpace(string(limit)) == "4194304"
+		}
+	}
+	if !found {
+		t.Errorf("no limit of 4 MiB above %v", in.Foreign)
+	}
 }
 
 func testDefaultPids(t *testing.T, c Config) {

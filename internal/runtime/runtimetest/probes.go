@@ -32,9 +32,8 @@ var probes = []probe{
 		my $b = "\0" x 28; my $to = pack "JJ", unpack("J", pack "p", $b), 28; my $from = pack "JJ", %s, 28;
 		syscall(%d, %d, $to, 1, $from, 1, 0) == 28 && $b eq "%s" ? yes : refused`,
 		func(t target) []any { return []any{t.address, unix.SYS_PROCESS_VM_READV, t.pid, t.secret} })},
-	{name: "see a neighbour's processes", script: scriptf(`
-		for (glob "/proc/[0-9]*/cmdline") { next if m{/$$/}; open my $f, "<", $_ or next; local $/; yes if (<$f> // "") =~ /\Q%s\E/ } refused("not there")`,
-		func(target) []any { return []any{"qw(dray secret of the neighbour)"} })},
+	{name: "see a neighbour's processes", script: static(`
+		for (glob "/proc/[0-9]*/cmdline") { open my $f, "<", $_ or next; local $/; yes if (<$f> // "") =~ /dray\x20secret\x20of/ } refused("not there")`)},
 	{name: "signal a neighbour", script: scriptf(`kill(0, %d) ? yes : refused`, func(t target) []any { return []any{t.pid} })},
 	{name: "connect to a socket of the host", script: scriptf(`
 		socket my $s, AF_UNIX, SOCK_STREAM, 0 or refused; connect($s, pack_sockaddr_un("%s")) ? yes : refused`,

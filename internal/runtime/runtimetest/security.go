@@ -29,16 +29,24 @@ func Security(t *testing.T, c Config, unprotected runtime.Runtime, except ...str
 	for _, name := range except {
 		skip[name] = true
 	}
+	var tried []probe
+	var scripts []string
 	for _, p := range probes {
 		if skip[p.name] {
 			delete(skip, p.name)
 			continue
 		}
+		tried = append(tried, p)
+		scripts = append(scripts, perlPrologue+p.script(target))
+	}
+	outcomes := f.runAll(scripts)
+	for i, p := range tried {
 		t.Run(strings.ReplaceAll(p.name, " ", "-"), func(t *testing.T) {
-			script := perlPrologue + p.script(target)
-			unprotected := onHost(t, script)
+			var unprotected string
 			if p.inFunction {
-				unprotected, _ = open.Output("perl", "-e", script)
+				unprotected, _ = open.Output("perl", "-e", scripts[i])
+			} else {
+				unprotected = onHost(t, scripts[i])
 			}
 			if strings.HasPrefix(unprotected, "unsupported") {
 				t.Skipf("this kernel cannot: %s", unprotected)
@@ -46,7 +54,7 @@ func Security(t *testing.T, c Config, unprotected runtime.Runtime, except ...str
 			if unprotected != "yes\n" {
 				t.Fatalf("without protection the probe does not succeed, so it proves nothing: %s", unprotected)
 			}
-			if out, _ := f.Output("perl", "-e", script); !strings.HasPrefix(out, "no: ") && !strings.HasPrefix(out, "unsupported: ") {
+			if out := outcomes[i]; !strings.HasPrefix(out, "no: ") && !strings.HasPrefix(out, "unsupported: ") {
 				t.Errorf("the function can: %s", out)
 			}
 		})
@@ -54,6 +62,18 @@ func Security(t *testing.T, c Config, unprotected runtime.Runtime, except ...str
 	for name := range skip {
 		t.Errorf("there is no probe %q", name)
 	}
+}
+
+// runAll runs each script as a perl of its own, in one run of the function.
+func (f *Function) runAll(scripts []string) []string {
+	f.T.Helper()
+	const each = `$| = 1; for (@ARGV) { system "perl", "-e", $_; print "\0" }`
+	out, code := f.Output(append([]string{"perl", "-e", each}, scripts...)...)
+	outcomes := strings.Split(out, "\x00")
+	if code != 0 || len(outcomes) != len(scripts)+1 {
+		f.T.Fatalf("%d scripts, %d outcomes, status %d: %s", len(scripts), len(outcomes)-1, code, out)
+	}
+	return outcomes
 }
 
 func onHost(t *testing.T, script string) string {

@@ -42,6 +42,7 @@ func (c Config) function(t *testing.T) chain.Function {
 
 // Run runs the suite.
 func Run(t *testing.T, c Config) {
+	t.Setenv(callersVariable, "of the caller") // which no function may see
 	tests := []struct {
 		name string
 		run  func(*testing.T, Config)
@@ -63,7 +64,10 @@ func Run(t *testing.T, c Config) {
 		tests = append(tests, limitTests...)
 	}
 	for _, test := range tests {
-		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) { test.run(t, c) })
+		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			test.run(t, c)
+		})
 	}
 }
 
