@@ -71,6 +71,9 @@ func (c Cgroup) Create(l Limits) error {
 			break
 		}
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("create cgroup %s: %w (on cgroup v2 a parent cannot hand on a controller while processes are directly in it: in a container, move them to a child cgroup first)", c.Path, err)
+	}
 	if err != nil {
 		return fmt.Errorf("create cgroup %s: %w", c.Path, err)
 	}

@@ -25,10 +25,10 @@ func TestOnceKeepsAnswersOnly(t *testing.T) {
 		{"unsupported", fmt.Errorf("wrapped: %w", &Unsupported{What: "x"}), 1},
 		{"failed", errors.New("out of memory"), 2},
 	} {
-		asked := 0
+		asked, feature := 0, unique(t)
 		probe := func() error { asked++; return test.err }
 		for i := 0; i < 2; i++ {
-			if err := once("test "+test.name, probe); !errors.Is(err, test.err) {
+			if err := once(feature, probe); !errors.Is(err, test.err) {
 				t.Errorf("%s: %v", test.name, err)
 			}
 		}

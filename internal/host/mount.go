@@ -67,6 +67,9 @@ func MountsAt(path string) ([]string, error) {
 // mount point, or does not exist, is no error.
 func unmountAll(path string) error {
 	for {
+		if err := makePrivate(path); err != nil {
+			return err
+		}
 		err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 		switch {
 		case err == nil:
@@ -77,6 +80,17 @@ func unmountAll(path string) error {
 			return fmt.Errorf("unmount %s: %w", path, err)
 		}
 	}
+}
+
+// makePrivate cuts what is mounted at path and below it off from its peers.
+// Whatever is unmounted below a shared bind vanishes below its source too: a bind
+// of the host's root would take the host's mounts with it.
+func makePrivate(path string) error {
+	err := unix.Mount("", path, "", unix.MS_PRIVATE|unix.MS_REC, "")
+	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("make %s private: %w", path, err)
+	}
+	return nil
 }
 
 // removeDir unmounts what is mounted below path and removes the tree. It never
@@ -97,6 +111,11 @@ func removeDir(path string) error {
 	points, err := MountsAt(path)
 	if err != nil {
 		return err
+	}
+	for _, point := range points {
+		if err := makePrivate(point); err != nil {
+			return err
+		}
 	}
 	for _, point := range slices.Backward(points) {
 		if err := unmountAll(point); err != nil {

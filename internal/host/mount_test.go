@@ -122,6 +122,32 @@ func TestRemoveTreeStopsAtMounts(t *testing.T) {
 	}
 }
 
+// TestRemovalDoesNotPropagate: a bind that is still shared with its source, as
+// one is on which `dray` died half-way, takes nothing of the source with it.
+func TestRemovalDoesNotPropagate(t *testing.T) {
+	testenv.Root(t)
+	dir := testDir(t)
+	source, doomed := dir+"/source", dir+"/doomed"
+	must(t, os.MkdirAll(source, 0o755))
+	must(t, os.MkdirAll(doomed+"/root", 0o755))
+	must(t, unix.Mount("tmpfs", source, "tmpfs", 0, "size=64k"))
+	must(t, unix.Mount("", source, "", unix.MS_SHARED, ""))
+	must(t, os.Mkdir(source+"/sub", 0o755))
+	must(t, unix.Mount(source, doomed+"/root", "", unix.MS_BIND, ""))
+	must(t, unix.Mount("tmpfs", source+"/sub", "tmpfs", 0, "size=64k")) // appears in the bind as well
+	points, err := MountsAt(doomed)
+	must(t, err)
+	if len(points) != 2 {
+		t.Fatalf("mounts %v: the bind is not shared", points)
+	}
+	must(t, removeDir(doomed))
+	points, err = MountsAt(source)
+	must(t, err)
+	if len(points) != 2 {
+		t.Errorf("of the source's mounts %v are left", points)
+	}
+}
+
 func TestRemoveDirRefuses(t *testing.T) {
 	for _, path := range []string{"", "/", "relative", "/run/../etc", "/run/x/"} {
 		if err := removeDir(path); err == nil {

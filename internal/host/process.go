@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strconv"
@@ -89,14 +90,23 @@ func Identify(pid int) (ProcessID, error) {
 	return ProcessID{PID: pid, Start: start, Boot: boot}, err
 }
 
-// Alive reports whether that very process still runs (a zombie does not).
+// Alive reports whether that very process still runs (a zombie does not). Where
+// that cannot be read it counts as alive: what belongs to it is then kept.
 func (p ProcessID) Alive() bool {
+	alive, err := p.state()
+	return alive || err != nil
+}
+
+func (p ProcessID) state() (alive bool, err error) {
 	boot, err := BootID()
 	if err != nil || boot != p.Boot {
-		return false
+		return false, err
 	}
 	start, err := startTime(p.PID)
-	return err == nil && start == p.Start
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, errExited) {
+		return false, nil
+	}
+	return start == p.Start, err
 }
 
 // Signal sends a signal to that very process; false if it is gone.
@@ -107,8 +117,9 @@ func (p ProcessID) Signal(sig syscall.Signal) bool {
 	}
 	defer unix.Close(fd)
 	// The descriptor keeps meaning the process that had the pid when it was
-	// opened; only then is it certain that Alive speaks of the same one.
-	return p.Alive() && unix.PidfdSendSignal(fd, sig, nil, 0) == nil
+	// opened; only then is it certain that the state is that of the same one.
+	alive, err := p.state()
+	return alive && err == nil && unix.PidfdSendSignal(fd, sig, nil, 0) == nil
 }
 
 // BootID changes at each boot.
@@ -116,6 +127,9 @@ func BootID() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(b)), err
 }
+
+// errExited says that a process is a zombie.
+var errExited = errors.New("has exited")
 
 func startTime(pid int) (uint64, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -128,7 +142,7 @@ func startTime(pid int) (uint64, error) {
 		return 0, fmt.Errorf("/proc/%d/stat is malformed", pid)
 	}
 	if fields[0] == "Z" || fields[0] == "X" {
-		return 0, fmt.Errorf("process %d has exited", pid)
+		return 0, fmt.Errorf("process %d: %w", pid, errExited)
 	}
 	return strconv.ParseUint(fields[19], 10, 64)
 }
