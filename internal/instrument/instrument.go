@@ -68,5 +68,6 @@ func placement(p host.Place) string {
 
 // describe is the record's account of a session with the tool.
 func describe(t tool, version string, s session) record.Instrument {
-	return record.Instrument{Name: t.name, Version: version, Client: s.client, Server: s.server, Placement: placement(s.from.Place)}
+	server := append([]string{}, s.server...) // never null in a record
+	return record.Instrument{Name: t.name, Version: version, Client: s.client, Server: server, Placement: placement(s.from.Place)}
 }

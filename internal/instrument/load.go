@@ -19,6 +19,7 @@ type Load struct {
 	server  *program
 	stream  stream
 	offered uint64
+	drops   uint64 // of the receiver's namespace before the load
 	tool    record.Instrument
 }
 
@@ -36,6 +37,9 @@ func StartLoad(ctx context.Context, from, to Endpoint, bits uint64, longest time
 	u := stream{from: from, to: to, payload: fullPayload(from, to), rate: strconv.FormatUint(bits, 10), duration: longest}
 	l := &Load{stream: u, session: u.session(path, ports[0]), offered: bits}
 	l.tool = describe(iperf, version, l.session)
+	if l.drops, err = receiverDrops(to.Place.Netns); err != nil {
+		return nil, fmt.Errorf("load: %w", err)
+	}
 	if l.server, err = l.session.startServer(ctx); err != nil {
 		return nil, fmt.Errorf("load: %w", err)
 	}
@@ -69,8 +73,14 @@ func (l *Load) Stop() (record.Load, error) {
 	if err != nil {
 		return out, fmt.Errorf("the load from %s to %s: %w", l.stream.from.Name, l.stream.to.Name, err)
 	}
-	out.Achieved = perSecond(float64(report.Received)*float64(8*l.stream.payload), report.Duration)
+	drops, err := receiverDrops(l.stream.to.Place.Netns)
+	if err != nil {
+		return out, err
+	}
 	out.Sent, out.Lost = report.Sent, report.Sent-report.Received
+	out.ReceiverDrops = min(drops-l.drops, out.Lost)
+	delivered := report.Received + out.ReceiverDrops
+	out.Achieved = perSecond(float64(delivered)*float64(8*l.stream.payload), report.Duration)
 	return out, nil
 }
 

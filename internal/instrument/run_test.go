@@ -8,11 +8,13 @@ import (
 	"errors"
 	"net/netip"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/record"
 	"github.com/drayage/dray/internal/testenv"
@@ -238,6 +240,48 @@ func TestCancelLeavesNothing(t *testing.T) {
 		}
 		waitFor(t, func() bool { return len(p.inside(t)) == 0 })
 	}
+}
+
+// TestRunsInTheFunctionsCgroup looks at the cgroups of both ends in the middle
+// of a trial, and kills the trial by them.
+func TestRunsInTheFunctionsCgroup(t *testing.T) {
+	programs(t)
+	p := newPair(t)
+	for _, e := range []*Endpoint{&p.a, &p.b} {
+		e.Place.Cgroup = newCgroup(t, filepath.Base(filepath.Dir(e.Place.Netns.Path))+"-"+filepath.Base(e.Place.Netns.Path))
+	}
+	params := short
+	params.Duration = 20 * time.Second
+	done := make(chan record.Trial, 1)
+	go func() {
+		trial, _ := Iperf{}.Run(context.Background(), p.a, p.b, params)
+		done <- trial
+	}()
+	for _, e := range []Endpoint{p.a, p.b} {
+		waitFor(t, func() bool { pids, err := e.Place.Cgroup.Processes(); return err == nil && len(pids) > 0 })
+	}
+	killIn(t, p.b)
+	killIn(t, p.a)
+	if trial := <-done; !strings.HasSuffix(trial.Instrument.Placement, "and cgroup") {
+		t.Errorf("placement %q", trial.Instrument.Placement)
+	}
+}
+
+func newCgroup(t *testing.T, name string) host.Cgroup {
+	t.Helper()
+	c := host.Cgroup{Path: "/" + name}
+	resource := host.CgroupResource(c)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := host.Removers()[resource.Kind](ctx, resource); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.Create(host.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func waitFor(t *testing.T, cond func() bool) {

@@ -89,10 +89,13 @@ type Instrument struct {
 // the direction of the trial. Rates count UDP payload, not headers.
 type Load struct {
 	Instrument Instrument `json:"instrument"`
-	Offered    uint64     `json:"offered"`  // bit/s
-	Achieved   uint64     `json:"achieved"` // bit/s received, read at the receiver
-	Sent       uint64     `json:"sent"`     // datagrams, over the whole life of the load
-	Lost       uint64     `json:"lost"`     // datagrams
+	Offered    uint64     `json:"offered"` // bit/s
+	// Achieved is what the link delivered, bit/s, read at the receiver: what
+	// the receiving program took, and what it was too slow to take.
+	Achieved      uint64 `json:"achieved"`
+	Sent          uint64 `json:"sent"`           // datagrams, over the whole life of the load
+	Lost          uint64 `json:"lost"`           // datagrams, with ReceiverDrops
+	ReceiverDrops uint64 `json:"receiver_drops"` // see Delivery
 }
 
 // Throughput is what one TCP stream carried.
