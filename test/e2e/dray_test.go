@@ -81,7 +81,9 @@ func (b *bench) clear() {
 			b.dray("down", e.Name())
 		}
 	}
-	_ = os.Remove(filepath.Join(b.state, ".lock"))
+	for _, note := range []string{".lock", ".ran", "calibration.json"} { // these outlive chains
+		_ = os.Remove(filepath.Join(b.state, note))
+	}
 	if err := os.Remove(b.state); err != nil {
 		b.t.Error(err)
 	}

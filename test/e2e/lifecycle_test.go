@@ -6,11 +6,14 @@ import (
 	"context"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/drayage/dray/internal/host/leftover"
 )
 
 func TestUpStatusExecLogsDown(t *testing.T) {
@@ -142,8 +145,9 @@ func TestSignalsRemoveEverything(t *testing.T) {
 	}
 }
 
-// TestKillAtARandomMoment kills dray while it brings a chain up. DRAY_TEST_KILLS
-// says how many times; each kill is followed by gc and a check of the whole host.
+// TestKillAtARandomMoment kills dray while it brings a chain up or measures it.
+// DRAY_TEST_KILLS says how many times; each kill is followed by gc and a look at
+// the whole host.
 func TestKillAtARandomMoment(t *testing.T) {
 	b := newBench(t)
 	kills := 10
@@ -161,11 +165,15 @@ func TestKillAtARandomMoment(t *testing.T) {
 		p := pair{Name: "victim", Command: `[sleep, "1000"]`}
 		p.Runtime = []string{"process", "runc"}[rng.IntN(2)]
 		p.Transport = []string{"veth", "bridge", "macvlan", "ovs"}[rng.IntN(4)]
-		cmd := b.command(context.Background(), "up", b.file(p.yaml()))
+		argv, within := []string{"up", b.file(p.yaml())}, 1200*time.Millisecond
+		if rng.IntN(3) == 0 { // now and then while it measures
+			argv, within = []string{"run", argv[1], "--out", t.TempDir()}, 5*time.Second
+		}
+		cmd := b.command(context.Background(), argv...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		moment := time.Duration(rng.Int64N(int64(2500 * time.Millisecond)))
+		moment := time.Duration(rng.Int64N(int64(within)))
 		time.Sleep(moment)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -173,7 +181,7 @@ func TestKillAtARandomMoment(t *testing.T) {
 			committed++
 		}
 		if left := b.leftovers(); len(left) > 0 {
-			t.Fatalf("kill %d of %s over %s after %v left %v", i, p.Runtime, p.Transport, moment, left)
+			t.Fatalf("kill %d of dray %s, %s over %s, after %v left %v", i, argv[0], p.Runtime, p.Transport, moment, left)
 		}
 	}
 	t.Logf("%d of %d had already been committed, and stayed until down", committed, kills)
@@ -192,4 +200,20 @@ func (b *bench) collect() (committed bool) {
 	}
 	b.want(0, "down", "victim")
 	return true
+}
+
+// leftovers is what remains on the host of this test's chains.
+func (b *bench) leftovers() []string {
+	b.t.Helper()
+	all, err := leftover.Take()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var left []string
+	for _, line := range all.Containing(filepath.Base(b.state)) {
+		if strings.Contains(line, "/victim") {
+			left = append(left, line)
+		}
+	}
+	return left
 }
