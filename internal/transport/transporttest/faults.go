@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/drayage/dray/internal/host"
@@ -120,4 +122,28 @@ func testVanish(t *testing.T, d transport.Driver, o Options) {
 		r.settle() // the kernel takes a dead namespace's interfaces down in its own time
 		r.Clean(fmt.Sprintf("after a namespace vanished after %q", b.Steps[at].Name))
 	}
+}
+
+// testReadBack takes a port's address away just before the last step, which has
+// to notice.
+func testReadBack(t *testing.T, d transport.Driver, o Options) {
+	r := NewRig(t, d, o)
+	port := r.Spec.Ports()[0]
+	ip := port.IP
+	if d.Caps().SameNetns {
+		ip = netip.PrefixFrom(ip.Addr(), ip.Addr().BitLen())
+	}
+	steps := r.Steps()
+	last := steps[len(steps)-1].Name
+	err := r.Try(steps, func(s step.Step, p step.Phase) error {
+		if p != step.Before || s.Name != last {
+			return nil
+		}
+		runner := step.Runner{Removers: host.Removers()}
+		return runner.Remove(context.Background(), []step.Resource{host.AddressResource(port.Netns, port.Name, ip)})
+	})
+	if err == nil || !strings.Contains(err.Error(), "address") {
+		t.Errorf("a port without its address gave %v", err)
+	}
+	r.Clean("after reading back failed")
 }

@@ -39,6 +39,7 @@ func Run(t *testing.T, d transport.Driver) {
 	})
 	t.Run("Cancel", func(t *testing.T) { testCancel(t, d, Options{}) })
 	t.Run("Vanish", func(t *testing.T) { testVanish(t, d, Options{}) })
+	t.Run("ReadBack", func(t *testing.T) { testReadBack(t, d, Options{}) })
 	t.Run("Throughput", func(t *testing.T) { testThroughput(t, d, Options{}) })
 	checkLeaks(t, openBefore)
 }
@@ -65,6 +66,7 @@ func RunUplink(t *testing.T, d transport.Driver) {
 	})
 	t.Run("Cancel", func(t *testing.T) { testCancel(t, d, up) })
 	t.Run("Vanish", func(t *testing.T) { testVanish(t, d, up) })
+	t.Run("ReadBack", func(t *testing.T) { testReadBack(t, d, up) })
 	t.Run("Throughput", func(t *testing.T) { testThroughput(t, d, up) })
 	checkLeaks(t, openBefore)
 }
