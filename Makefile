@@ -13,7 +13,6 @@ VERSION = $(shell git -c safe.directory='*' describe --tags --always --dirty 2>/
 
 PACKAGES ?= ./...
 DEMO_CHAIN ?= examples/f1-split.yaml
-DEMO_OUT ?= out/demo
 FUZZ_SMOKE ?= 3s
 FUZZ_TIME ?= 2m
 DEBIAN ?= 12
@@ -30,8 +29,7 @@ demo: ## install what is missing, build, run a chain with its verdicts and its r
 	@scripts/setup.sh run
 	@$(MAKE) --no-print-directory build
 	@$(say) 'running $(DEMO_CHAIN): plan, up, verify, report, down'
-	@mkdir -p $(dir $(DEMO_OUT))
-	@bin/dray run $(DEMO_CHAIN) --out $(DEMO_OUT)
+	@bin/dray run $(DEMO_CHAIN)
 
 .PHONY: build
 build: ## build every program into bin/

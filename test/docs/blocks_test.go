@@ -50,6 +50,9 @@ func TestExecutable(t *testing.T) {
 		{"(exit 3)   # exits 3\ntrue\n", true},
 		{"(exit 4)   # exits 3\n", false},
 		{"true   # exits 3\n", false},
+		{"dray() { return 4; }\ndray run x.yaml --out y\ntrue\n", true},
+		{"dray() { return 3; }\ndray run x.yaml\ntrue\n", false},
+		{"dray() { return 4; }\ndray up x.yaml\ntrue\n", false},
 	} {
 		out, err := exec.Command("bash", "-c", Block{Script: tc.script}.Executable()).CombinedOutput()
 		if (err == nil) != tc.ok {
