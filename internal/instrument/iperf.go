@@ -57,16 +57,21 @@ func (u stream) session(path string, port uint16) session {
 	return s
 }
 
+// wanted is the stream that the parameters ask for, and what it offers.
+func wanted(from, to Endpoint, p Params) (stream, record.Quantity, record.Delivery) {
+	u := stream{from: from, to: to, duration: p.Duration}
+	if p.PacketRate > 0 {
+		u.payload, u.rate = smallPayload, strconv.FormatUint(p.PacketRate, 10)+"pps"
+		return u, record.QPacketRate, record.Delivery{OfferedBits: p.PacketRate * 8 * smallPayload, OfferedRate: p.PacketRate}
+	}
+	u.payload, u.rate = fullPayload(from, to), strconv.FormatUint(p.Bitrate, 10)
+	return u, record.QDelivery, record.Delivery{OfferedBits: p.Bitrate, OfferedRate: p.Bitrate / uint64(8*max(1, u.payload))}
+}
+
 // Run offers UDP datagrams and reads at the receiver what became of them.
 func (Iperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial, error) {
-	u := stream{from: from, to: to, payload: fullPayload(from, to), rate: strconv.FormatUint(p.Bitrate, 10), duration: p.Duration}
-	t := begin(record.QDelivery, from, to)
-	offered := record.Delivery{OfferedBits: p.Bitrate, OfferedRate: p.Bitrate / uint64(8*max(1, u.payload))}
-	if p.PacketRate > 0 {
-		t.Quantity = record.QPacketRate
-		u.payload, u.rate = smallPayload, strconv.FormatUint(p.PacketRate, 10)+"pps"
-		offered = record.Delivery{OfferedBits: p.PacketRate * 8 * smallPayload, OfferedRate: p.PacketRate}
-	}
+	u, quantity, offered := wanted(from, to, p)
+	t := begin(quantity, from, to)
 	if offered.OfferedBits == 0 {
 		return t, errors.New("iperf: no rate to offer")
 	}
@@ -80,7 +85,7 @@ func (Iperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial
 	}
 	s := u.session(path, ports[0])
 	t.Instrument = describe(iperf, version, s)
-	dropsBefore, err := receiverDrops(to.Place.Netns)
+	before, err := receiverDrops(to.Place.Netns)
 	if err != nil {
 		return t, err
 	}
@@ -89,7 +94,7 @@ func (Iperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial
 	if err != nil {
 		return t, err
 	}
-	dropsAfter, err := receiverDrops(to.Place.Netns)
+	after, err := receiverDrops(to.Place.Netns)
 	if err != nil {
 		return t, err
 	}
@@ -98,7 +103,7 @@ func (Iperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial
 		return t, fmt.Errorf("iperf from %s to %s: %w", from.Name, to.Name, err)
 	}
 	t.Duration = report.Duration
-	t.Delivery = report.delivery(offered, u.payload, to, dropsAfter-dropsBefore)
+	t.Delivery = report.delivery(offered, u.payload, to, after-before)
 	if missed(t.Delivery.SentRate, t.Delivery.OfferedRate) {
 		t.Marks = append(t.Marks, record.MarkLoadMissed)
 	}
