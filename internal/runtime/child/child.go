@@ -30,6 +30,10 @@ type Child struct {
 // by a process that escaped its cgroup.
 const outputGrace = 5 * time.Second
 
+// killPatience bounds how long killed processes may take to die: only one that
+// is stuck in the kernel takes this long.
+const killPatience = 20 * time.Second
+
 // Start starts cmd in place. atExit, which may be nil, is called when the
 // process has ended and before its output is taken as complete: it must end
 // whatever else may hold the output open.
@@ -85,7 +89,9 @@ func (c *Child) wait(atExit func() error) {
 		c.err = atExit()
 	}
 	err := c.cmd.Wait()
-	c.code = ExitStatus(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
+	if c.cmd.ProcessState != nil {
+		c.code = exitStatus(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		c.err = errors.Join(c.err, err)
@@ -134,8 +140,15 @@ func KillSession(leaders ...int) error {
 	return errors.Join(errs...)
 }
 
-// ExitStatus is the status as a shell prints it.
-func ExitStatus(ws syscall.WaitStatus) int {
+// KillCgroup kills every process in the cgroup.
+func KillCgroup(c host.Cgroup) error {
+	ctx, cancel := context.WithTimeout(context.Background(), killPatience)
+	defer cancel()
+	return c.Kill(ctx)
+}
+
+// exitStatus is the status as a shell prints it.
+func exitStatus(ws syscall.WaitStatus) int {
 	if ws.Signaled() {
 		return 128 + int(ws.Signal())
 	}

@@ -27,11 +27,11 @@ func CheckHugePages(s runtime.Spec, pid int) error {
 	if strings.HasPrefix(hugetlbPath(string(text)), s.Cgroup.Path+"/") {
 		return nil
 	}
-	return fmt.Errorf("function %s: %w", s.Function.Name, &host.Unsupported{
+	return &host.Unsupported{
 		What: "hugepages limit with runtime " + string(s.Function.Runtime),
 		Why:  "the container engine does not put it under the hugetlb controller of this host",
 		Fix:  "boot with systemd.unified_cgroup_hierarchy=1 (for docker: with native.cgroupdriver=cgroupfs), or use runtime process",
-	})
+	}
 }
 
 // hugetlbPath is the process's cgroup in the hierarchy of the hugetlb

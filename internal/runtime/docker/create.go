@@ -59,6 +59,9 @@ func (r *Runtime) runContainer(ctx context.Context, s runtime.Spec, name string,
 		err = startError(s.Function.Name, argv[0], st.reason)
 	}
 	if err == nil && st.pid != 0 {
+		err = child.AwaitExec(ctx, st.pid)
+	}
+	if err == nil && st.pid != 0 {
 		err = child.CheckHugePages(s, st.pid)
 	}
 	if err != nil {

@@ -5,7 +5,12 @@
 // the function starts and survive its restarts; the function joins it.
 //
 // Nothing runs privileged: no capability, no new privileges, Docker's default
-// seccomp profile, a read-only root with tmpfs for writes.
+// seccomp profile, a read-only root with tmpfs for writes. Docker shows the whole
+// host in /proc/cpuinfo and /sys; the cpuset binds all the same.
+//
+// Instruments run in Drayage's own cgroup of the function, also where systemd
+// places the container elsewhere: what Drayage starts must be killed with a
+// cgroup that Drayage may kill.
 package docker
 
 import (

@@ -86,7 +86,7 @@ func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (
 		return nil, err
 	}
 	cmd.Stdout, cmd.Stderr = out.Stdout, out.Stderr
-	c, err := start(s, cmd, func() error { return run.Kill(context.Background()) })
+	c, err := start(s, cmd, func() error { return child.KillCgroup(run) })
 	if err != nil {
 		return nil, err
 	}
@@ -167,5 +167,5 @@ func (i *instance) ID() host.ProcessID { return i.id }
 // Stop implements runtime.Instance.
 func (i *instance) Stop(ctx context.Context) error {
 	i.id.Signal(syscall.SIGTERM)
-	return i.End(ctx, func() error { return i.run.Kill(context.Background()) })
+	return i.End(ctx, func() error { return child.KillCgroup(i.run) })
 }

@@ -27,7 +27,7 @@ type cpuView struct {
 	cpus []int
 }
 
-// overlay is a prepared file or directory and what it hides.
+// overlay is a file or directory of the host and what it covers in the function.
 type overlay struct{ source, target string }
 
 // overlays lists what prepare made.

@@ -122,5 +122,5 @@ func killTree(c *child.Child, cgroup host.Cgroup) error {
 	if err := unix.Kill(c.PID(), unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 		return err
 	}
-	return cgroup.Kill(context.Background())
+	return child.KillCgroup(cgroup)
 }

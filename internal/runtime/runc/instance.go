@@ -21,5 +21,5 @@ func (i *instance) ID() host.ProcessID { return i.id }
 // Stop implements runtime.Instance.
 func (i *instance) Stop(ctx context.Context) error {
 	child.Terminate(i.id)
-	return i.End(ctx, func() error { return i.cgroup.Kill(context.Background()) })
+	return i.End(ctx, func() error { return child.KillCgroup(i.cgroup) })
 }

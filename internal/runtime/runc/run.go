@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,21 +54,22 @@ func runContainer(ctx context.Context, s runtime.Spec, b bundle, cgroup host.Cgr
 	cmd := b.command("run", "--bundle", b.dir, "--pid-file", b.pidFile(), b.id)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, stdio.Stdout, stdio.Stderr
 	// A container outlives a runc that was killed; its cgroup does not.
-	c, err := child.Start(host.Place{Cgroup: s.EngineCgroup()}, cmd, func() error { return cgroup.Kill(context.Background()) })
+	c, err := child.Start(host.Place{Cgroup: s.EngineCgroup()}, cmd, func() error { return child.KillCgroup(cgroup) })
 	if err != nil {
 		return nil, 0, fmt.Errorf("function %s: start runc: %w", s.Function.Name, err)
 	}
 	pid, ok, err := b.awaitPID(ctx, c)
-	if err != nil {
-		_ = killTree(c, cgroup)
-		<-c.Done()
-		return nil, 0, fmt.Errorf("function %s: start: %w", s.Function.Name, err)
-	}
-	if !ok {
+	if err == nil && !ok {
 		return nil, 0, b.engineError(s.Function.Name, argv[0])
 	}
-	if err := child.CheckHugePages(s, pid); err != nil {
-		_ = killTree(c, cgroup)
+	if err == nil {
+		err = child.AwaitExec(ctx, pid)
+	}
+	if err == nil {
+		err = child.CheckHugePages(s, pid)
+	}
+	if err != nil {
+		err = errors.Join(fmt.Errorf("function %s: start: %w", s.Function.Name, err), killTree(c, cgroup))
 		<-c.Done()
 		return nil, 0, err
 	}

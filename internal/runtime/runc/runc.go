@@ -4,7 +4,8 @@
 // runtime. The function sees the host's root (or a root file system of its
 // own) read-only, its own processes, its own CPUs and its own ports; it is root
 // of a user namespace without any capability, under moby's default seccomp
-// profile.
+// profile. The kernel refuses to execute a program with file capabilities there,
+// such as Debian's ping; the sockets that it needs are allowed.
 //
 // Everything this runtime keeps is in the function's directory, so removing the
 // journaled resources is a complete clean-up: runc's own state is not needed.

@@ -130,27 +130,45 @@ func mounts(s runtime.Spec, l layout) ([]specs.Mount, error) {
 			list = append(list, specs.Mount{Destination: dir, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "mode=1777", size}})
 		}
 	}
+	var binds []overlay
 	if s.Function.Rootfs == "" {
 		parts, err := separateParts()
 		if err != nil {
 			return nil, err
 		}
 		for _, dir := range parts {
-			list = append(list, bind(dir, dir))
+			binds = append(binds, overlay{dir, dir})
 		}
 	}
-	if len(s.CPUs) == 0 {
-		return list, nil
+	if len(s.CPUs) > 0 {
+		overlays, err := cpuView{dir: l.cpus(), cpus: s.CPUs}.overlays()
+		if err != nil {
+			return nil, err
+		}
+		binds = append(binds, overlays...)
 	}
-	overlays, err := cpuView{dir: l.cpus(), cpus: s.CPUs}.overlays()
-	for _, o := range overlays {
-		list = append(list, bind(o.source, o.target))
+	for _, b := range binds {
+		mount, err := b.mount()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, mount)
 	}
-	return list, err
+	return list, nil
 }
 
-func bind(source, target string) specs.Mount {
-	return specs.Mount{Destination: target, Type: "bind", Source: source, Options: []string{"bind", "ro", "nosuid", "nodev"}}
+// mount binds the source read-only. A user namespace may add restrictions to a
+// mount but must keep those that it has: noexec, which Debian's /run has.
+func (o overlay) mount() (specs.Mount, error) {
+	options := []string{"bind", "ro", "nosuid", "nodev"}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(o.source, &fs); err != nil {
+		return specs.Mount{}, fmt.Errorf("bind %s: %w", o.source, err)
+	}
+	if fs.Flags&unix.ST_NOEXEC != 0 {
+		options = append(options, "noexec")
+	}
+	return specs.Mount{Destination: o.target, Type: "bind", Source: o.source, Options: options}, nil
 }
 
 // separateParts are file systems of their own that belong to the host's root: a
