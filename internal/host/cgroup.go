@@ -9,6 +9,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/cgroups/manager"
@@ -80,7 +81,12 @@ func (c Cgroup) Create(l Limits) error {
 	return nil
 }
 
+// creating serialises create: the library's managers share unguarded variables.
+var creating sync.Mutex
+
 func (c Cgroup) create(l Limits, hs []hierarchy) error {
+	creating.Lock()
+	defer creating.Unlock()
 	unified, onUnified := hugetlbOnHybrid(hs)
 	res := l.resources()
 	if onUnified {
