@@ -102,7 +102,7 @@ func (Iperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial
 	if err != nil {
 		return t, fmt.Errorf("iperf from %s to %s: %w", from.Name, to.Name, err)
 	}
-	t.Duration = report.Duration
+	t.Duration = report.span()
 	t.Delivery = report.delivery(offered, u.payload, to, after-before)
 	if missed(t.Delivery.SentRate, t.Delivery.OfferedRate) {
 		t.Marks = append(t.Marks, record.MarkLoadMissed)
@@ -119,7 +119,7 @@ func (r iperfReport) delivery(offered record.Delivery, payload int, to Endpoint,
 	d.ReceiverDrops = min(drops, d.Lost)
 	d.Jitter = r.Jitter
 	d.SentBits, d.SentRate = perSecond(float64(r.Sent)*bits, r.Sending), perSecond(float64(r.Sent), r.Sending)
-	d.ReceivedBits, d.PacketRate = perSecond(float64(r.Received)*bits, r.Duration), perSecond(float64(r.Received), r.Duration)
+	d.ReceivedBits, d.PacketRate = perSecond(float64(r.Received)*bits, r.span()), perSecond(float64(r.Received), r.span())
 	return &d
 }
 

@@ -21,6 +21,11 @@ type iperfReport struct {
 	Reordered uint64
 }
 
+// span is the time that what arrived is divided by. A receiver that woke late
+// finds the first datagrams waiting and sees a shorter stream than was sent, so
+// that its own time alone would give a rate that was never offered.
+func (r iperfReport) span() time.Duration { return max(r.Duration, r.Sending) }
+
 var (
 	// A server's report ends so with and without -e:
 	// "[  1] 0.0000-2.0002 sec   352 KBytes  1.44 Mbits/sec   0.001 ms 0/20004 (0%) …".

@@ -80,7 +80,7 @@ func (l *Load) Stop() (record.Load, error) {
 	out.Sent, out.Lost = report.Sent, report.Sent-report.Received
 	out.ReceiverDrops = min(drops-l.drops, out.Lost)
 	delivered := report.Received + out.ReceiverDrops
-	out.Achieved = perSecond(float64(delivered)*float64(8*l.stream.payload), report.Duration)
+	out.Achieved = perSecond(float64(delivered)*float64(8*l.stream.payload), report.span())
 	return out, nil
 }
 

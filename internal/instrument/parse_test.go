@@ -96,6 +96,10 @@ func TestParseIperfCounts(t *testing.T) {
 	if err != nil || late.Reordered != 7 {
 		t.Errorf("reordered: %+v, %v", late, err)
 	}
+	woke, err := parseIperf(server("0", "90"), []byte("[  1] 0.0000-2.0000 sec  1 MBytes  1 Mbits/sec  90/0    45 pps\n"))
+	if d := woke.delivery(record.Delivery{}, 18, Endpoint{}, 0); err != nil || d.PacketRate != 45 {
+		t.Errorf("a receiver that saw half the time: %d packets/s, %v; want 45", d.PacketRate, err)
+	}
 	for _, c := range [][2]string{{"-1", "90"}, {"91", "90"}, {"0", "0"}, {"0", "99999999999999999999"}, {"0", "-5"}} {
 		if r, err := parseIperf(server(c[0], c[1]), nil); err == nil {
 			t.Errorf("%s lost of %s gave %+v", c[0], c[1], r)
