@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os/exec"
 	"regexp"
@@ -27,16 +26,16 @@ func (n Netns) tc(args ...string) error {
 }
 
 func (n Netns) tcOutput(args ...string) ([]byte, error) {
+	program, err := LookProgram("tc")
+	if err != nil {
+		return nil, &Unsupported{What: "qdiscs", Why: "the program tc is not installed", Fix: "apt install iproute2"}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), tcTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "tc", args...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
-	err := Place{Netns: n}.Start(cmd)
-	if errors.Is(err, exec.ErrNotFound) {
-		return nil, fmt.Errorf("program tc not found: install the package iproute2")
-	}
-	if err != nil {
+	if err := (Place{Netns: n}).Start(cmd); err != nil {
 		return nil, err
 	}
 	if err := cmd.Wait(); err != nil {
@@ -80,7 +79,6 @@ type tcQdisc struct {
 		Burst   uint64          `json:"burst"`
 		Lat     uint64          `json:"lat"` // µs
 		Limit   int             `json:"limit"`
-		Default string          `json:"default"`
 		Delay   struct {
 			Delay float64 `json:"delay"` // s
 		} `json:"delay"`

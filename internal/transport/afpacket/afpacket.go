@@ -127,7 +127,7 @@ func (r relay) start(ctx context.Context, uplink transport.End, port host.Iface,
 	}
 	defer log.Close()
 	cmd := exec.Command(program, "relay", "--mac", mac.String(),
-		"--uplink", uplink.Name, "--uplink-netns", absolute(uplink.Netns),
+		"--uplink", uplink.Name, "--uplink-netns", uplink.Netns.Path,
 		"--port", port.Name, "--port-netns", port.Netns.Path)
 	cmd.Dir, cmd.Stderr = "/", log
 	cmd.Env = append(os.Environ(), nestedEnv+"=1")
@@ -137,6 +137,7 @@ func (r relay) start(ctx context.Context, uplink transport.End, port host.Iface,
 	if err != nil {
 		return err
 	}
+	// The relay is born in the host's namespace, so that an empty path means the same to it.
 	if err := (host.Place{Netns: host.HostNetns, Cgroup: r.cgroup}).Start(cmd); err != nil {
 		return fmt.Errorf("start relay: %w", err)
 	}
@@ -157,14 +158,6 @@ func (r relay) start(ctx context.Context, uplink transport.End, port host.Iface,
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// absolute names the namespace so that another process finds it too.
-func absolute(ns host.Netns) string {
-	if ns.Path == "" {
-		return fmt.Sprintf("/proc/%d/ns/net", os.Getpid())
-	}
-	return ns.Path
 }
 
 func (r relay) log() string { return filepath.Join(r.dir, "relay.log") }

@@ -176,7 +176,13 @@ func (e *engine) vsctl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, append([]string{timeout, "--db=unix:" + e.socket()}, args...)...)
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
-	if err := cmd.Run(); err != nil {
+	err = cmd.Run()
+	select {
+	case <-e.died[vswitchd]:
+		return "", fmt.Errorf("%s has ended%s", vswitchd, e.lastWords(vswitchd))
+	default:
+	}
+	if err != nil {
 		return "", fmt.Errorf("ovs-vsctl %s: %w: %s%s", strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()), e.lastWords(vswitchd))
 	}
 	return strings.TrimSpace(out.String()), nil
@@ -192,16 +198,12 @@ func (e *engine) lastWords(daemon string) string {
 	return "; its log ends: " + lines[len(lines)-1]
 }
 
-// lookup finds a program, also in the system directories that a user's PATH
-// may lack.
 func lookup(program string) (string, error) {
-	if path, err := exec.LookPath(program); err == nil {
-		return path, nil
+	path, err := host.LookProgram(program)
+	if err != nil {
+		return "", missing("the program " + program + " is not installed")
 	}
-	if path, err := exec.LookPath(filepath.Join("/usr/sbin", program)); err == nil {
-		return path, nil
-	}
-	return "", missing("the program " + program + " is not installed")
+	return path, nil
 }
 
 // schema finds the definition of the switch's database.

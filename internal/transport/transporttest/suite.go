@@ -57,6 +57,7 @@ func RunUplink(t *testing.T, d transport.Driver) {
 	t.Run("LargestMTU", func(t *testing.T) { testTraffic(t, d, Options{Uplink: true, MTU: d.Caps().MaxMTU}) })
 	t.Run("Bulk", func(t *testing.T) { testBulk(t, d) })
 	t.Run("HostKeepsItsTraffic", func(t *testing.T) { testHostTraffic(t, d) })
+	t.Run("HostNetns", func(t *testing.T) { testHostNetns(t, d) })
 	t.Run("Errors", func(t *testing.T) { testUplinkErrors(t, d) })
 	t.Run("Shape", func(t *testing.T) { testShape(t, d, up) })
 	t.Run("ShapeLimits", func(t *testing.T) { testShapeLimits(t, d, up) })

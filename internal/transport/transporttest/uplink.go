@@ -4,9 +4,13 @@ package transporttest
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/step"
 	"github.com/drayage/dray/internal/transport"
 )
 
@@ -84,5 +88,43 @@ func testUplinkErrors(t *testing.T, d transport.Driver) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
 		r.Clean("after a refused uplink")
+	}
+}
+
+// testHostNetns uses an interface of the host's own namespace, as a chain does.
+func testHostNetns(t *testing.T, d transport.Driver) {
+	r := NewRig(t, d, Options{Uplink: true})
+	played, outside := r.Spec.Uplinks()[0], r.stations[1]
+	inner := host.Iface{Name: fmt.Sprintf("drt%08x", rand.Uint32()), MAC: mac(100), MTU: r.Spec.MTU}
+	outer := host.Iface{Netns: outside.ns, Name: outsideName, MAC: mac(101), MTU: r.Spec.MTU}
+	ours := host.LinkResource(inner.Netns, inner.Name, inner.MAC)
+	t.Cleanup(func() { removeAll(t, ours) })
+	removeAll(t, host.LinkResource(played.Netns, played.Name, mac(100)))
+	for _, do := range []func() error{
+		func() error { return host.CreateVeth(inner, outer) },
+		func() error { return outside.ns.AddAddr(outsideName, address(101, false)) },
+		func() error { return outside.ns.SetUp(outsideName) },
+		func() error { return inner.Netns.SetUp(inner.Name) },
+	} {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Spec.Ends[1] = transport.End{Netns: host.HostNetns, Name: inner.Name, Uplink: true}
+	r.before = r.state()
+	r.Up()
+	sendTCP(t, r.stations[0], outside, 1<<16)
+	sendTCP(t, outside, r.stations[0], 1<<16)
+	if err := r.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	r.Clean("after a link to the host's own interface")
+}
+
+func removeAll(t *testing.T, resources ...step.Resource) {
+	t.Helper()
+	runner := step.Runner{Removers: host.Removers()}
+	if err := runner.Remove(context.Background(), resources); err != nil {
+		t.Error(err)
 	}
 }
