@@ -165,6 +165,22 @@ func good() *fixture {
 	return f
 }
 
+func siteN3() plan.Link {
+	return plan.Link{
+		Name: "n3", Transport: "veth", Reason: "veth was asked for", MTU: 1544, Load: 400_000_000, Isolation: chain.IsolationNoSharedMemory,
+		Ends:     []plan.End{{Function: "cu-up", Port: "n3", MTU: 1544}, {Function: "upf", Port: "n3", MTU: 1544}},
+		Requires: chain.Requires{MinBitrate: 4_000_000_000, Latency: chain.Duration(250 * time.Microsecond), Percentile: 99.9, LossRatio: ptr(chain.Ratio(1e-6))},
+	}
+}
+
+var measuredSite = sync.OnceValue(func() []record.Trial {
+	f := good()
+	f.measure(siteN3(), "cu-up.n3", "upf.n3", 1.9e9, 210*time.Microsecond, 0.02, 3)
+	failed := f.trial("oam", record.QThroughput, "cu-up.mgmt", "upf.mgmt", 0)
+	failed.Error = "iperf3: unable to connect to server: Connection refused"
+	return f.trials
+})
+
 // bad is a larger chain in which requirements are met, missed and not
 // measurable: a switch of three ends, and an uplink.
 func bad() *fixture {
@@ -178,20 +194,13 @@ func bad() *fixture {
 		Ends:     []plan.End{{Function: "cu-up", Port: "mgmt"}, {Function: "du", Port: "mgmt"}, {Function: "upf", Port: "mgmt"}},
 		Requires: chain.Requires{MinBitrate: 100_000_000},
 	}
-	n3 := plan.Link{
-		Name: "n3", Transport: "veth", Reason: "veth was asked for", MTU: 1544, Load: 400_000_000, Isolation: chain.IsolationNoSharedMemory,
-		Ends:     []plan.End{{Function: "cu-up", Port: "n3", MTU: 1544}, {Function: "upf", Port: "n3", MTU: 1544}},
-		Requires: chain.Requires{MinBitrate: 4_000_000_000, Latency: chain.Duration(250 * time.Microsecond), Percentile: 99.9, LossRatio: ptr(chain.Ratio(1e-6))},
-	}
 	n6 := plan.Link{
 		Name: "n6", Transport: "macvlan", Reason: "one end is a host interface", MTU: 1500, Isolation: chain.IsolationNoSharedMemory,
 		Ends:     []plan.End{{Function: "upf", Port: "n6"}, {Uplink: "eth0"}},
 		Requires: chain.Requires{MinBitrate: 1_000_000_000},
 	}
-	f.plan.Links = append(f.plan.Links, oam, n3, n6)
-	f.measure(n3, "cu-up.n3", "upf.n3", 1.9e9, 210*time.Microsecond, 0.02, 3)
-	failed := f.trial("oam", record.QThroughput, "cu-up.mgmt", "upf.mgmt", 0)
-	failed.Error = "iperf3: unable to connect to server: Connection refused"
+	f.plan.Links = append(f.plan.Links, oam, siteN3(), n6)
+	f.trials = slices.Clone(measuredSite())
 	f.plan.Warnings = []string{"link n3: latency ≤ 250us at p99.9 has no evidence; on_infeasible is warn"}
 	return f
 }
@@ -200,7 +209,7 @@ func bad() *fixture {
 func (f *fixture) dir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, v := range map[string]any{RunFile: f.run, PlanFile: f.plan, InventoryFile: inventory.Inventory{}} {
+	for name, v := range map[string]any{RunFile: f.run, PlanFile: f.plan, InventoryFile: inventory.Inventory{Host: inventory.Host{MemoryTotal: 8 << 30, Cgroup: "v2", NUMANodes: 1}}} {
 		b, err := json.MarshalIndent(v, "", "  ")
 		if err != nil {
 			t.Fatal(err)

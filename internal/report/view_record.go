@@ -144,7 +144,27 @@ func (d *Data) machine() []fact {
 			out = append(out, fact{f.name, strings.Join(values, " · ")})
 		}
 	}
+	out = append(out, d.host()...)
 	return append(out, d.loads()...)
+}
+
+// host is what the inventory knows beyond the records.
+func (d *Data) host() []fact {
+	if d.Inventory == nil {
+		return nil
+	}
+	h := d.Inventory.Host
+	var out []fact
+	if h.MemoryTotal > 0 {
+		out = append(out, fact{"Memory", fmt.Sprintf("%.1f GiB", float64(h.MemoryTotal)/(1<<30))})
+	}
+	if h.Cgroup != "" {
+		out = append(out, fact{"Control groups", h.Cgroup})
+	}
+	if h.NUMANodes > 0 {
+		out = append(out, fact{"NUMA nodes", fmt.Sprint(h.NUMANodes)})
+	}
+	return out
 }
 
 // loads is how busy the machine was over all trials.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -22,10 +23,22 @@ const maxCount = 1 << 50
 // Dist is a distribution of times in nanoseconds, of one trial or several, of
 // samples that never came back, and of some that were never taken.
 type Dist struct {
-	bars     []hdrhistogram.Bar // not empty, ascending
+	bars     []hdrhistogram.Bar // not empty, ascending by To
+	beyond   []int64            // samples in this bar and those after it
+	widest   int64              // the widest bar, ns
 	answered int64
 	lost     int64
 	missing  int64
+}
+
+// fill completes a distribution whose bars are set.
+func (d *Dist) fill() *Dist {
+	d.beyond = make([]int64, len(d.bars)+1)
+	for i := len(d.bars) - 1; i >= 0; i-- {
+		d.beyond[i] = d.beyond[i+1] + d.bars[i].Count
+		d.widest = max(d.widest, d.bars[i].To-d.bars[i].From)
+	}
+	return d
 }
 
 // Exceedance counts the samples above a threshold. A bucket that the threshold
@@ -56,7 +69,7 @@ func NewDist(h record.Histogram, lost, missing uint64) (*Dist, error) {
 			d.bars = append(d.bars, b)
 		}
 	}
-	return d, nil
+	return d.fill(), nil
 }
 
 // Count is the number of samples, with the lost and without the missing ones.
@@ -121,17 +134,18 @@ func SamplesFor(percentile float64) int64 {
 // Exceed counts the samples above a threshold in nanoseconds; the lost are
 // above every threshold, and the missing may be.
 func (d *Dist) Exceed(threshold int64) Exceedance {
-	e := Exceedance{Sure: d.lost, Possible: d.lost + d.missing}
-	for _, b := range d.bars {
-		if b.To <= threshold {
-			continue
+	first := sort.Search(len(d.bars), func(i int) bool { return d.bars[i].To > threshold })
+	possible := d.beyond[first]
+	sure := possible
+	for _, b := range d.bars[first:] {
+		if b.To > threshold+d.widest {
+			break
 		}
-		e.Possible += b.Count
-		if b.From > threshold {
-			e.Sure += b.Count
+		if b.From <= threshold {
+			sure -= b.Count
 		}
 	}
-	return e
+	return Exceedance{Sure: d.lost + sure, Possible: d.lost + d.missing + possible}
 }
 
 // Variation is the distribution of PDV, D(i)−Dmin (RFC 5481 §4.2), over one
@@ -142,7 +156,7 @@ func (d *Dist) Variation(least int64) *Dist {
 	for _, b := range d.bars {
 		v.bars = append(v.bars, hdrhistogram.Bar{From: max(0, b.From-least), To: max(0, b.To-least), Count: b.Count})
 	}
-	return v
+	return v.fill()
 }
 
 // Pool joins distributions without rounding again, so that those of different
@@ -158,5 +172,5 @@ func Pool(parts ...*Dist) *Dist {
 	slices.SortFunc(p.bars, func(a, b hdrhistogram.Bar) int {
 		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.From, b.From))
 	})
-	return p
+	return p.fill()
 }

@@ -140,6 +140,25 @@ func TestMissingCountAgainstUpperBoundsOnly(t *testing.T) {
 	}
 }
 
+// Counts by search agree with counts one by one, also in a pool of resolutions.
+func TestExceedAgreesWithCounting(t *testing.T) {
+	p := Pool(dist(t, histogramOf(t, 1, ramp(300)...), 2), dist(t, histogramOf(t, 3, ramp(400)...), 1))
+	for _, threshold := range []int64{-1, 0, 999, 50_000, 123_456, 299_999, 400_000, 1 << 40, math.MaxInt64} {
+		want := Exceedance{Sure: 3, Possible: 3}
+		for _, b := range p.bars {
+			if b.To > threshold {
+				want.Possible += b.Count
+			}
+			if b.From > threshold {
+				want.Sure += b.Count
+			}
+		}
+		if got := p.Exceed(threshold); got != want {
+			t.Errorf("above %d: %+v, want %+v", threshold, got, want)
+		}
+	}
+}
+
 func TestVariation(t *testing.T) {
 	d := dist(t, histogramOf(t, 3, 40_000, 41_000, 90_000), 1).Variation(40_000)
 	if e := d.Exceed(900); e.Sure != 3 {

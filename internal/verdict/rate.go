@@ -17,6 +17,7 @@ type rate struct {
 	values   []float64
 	rejected []string
 	format   func(float64) string
+	limit    string // the requirement, exactly as the chain has it
 }
 
 func (r *rate) add(t record.Trial, v float64) {
@@ -49,10 +50,10 @@ func (r *rate) atLeast(f Finding, e stats.Estimate, floor float64) Finding {
 	switch {
 	case e.Lower >= floor:
 		f.Verdict, f.Bound = Met, "≥ "+r.format(e.Lower)
-		f.Reason = "even the lower bound reaches " + r.format(floor)
+		f.Reason = "even the lower bound reaches " + r.limit
 	case e.Upper < floor:
 		f.Verdict, f.Bound = Missed, "≤ "+r.format(e.Upper)
-		f.Reason = "even the upper bound stays below " + r.format(floor)
+		f.Reason = "even the upper bound stays below " + r.limit
 	default:
 		f.Bound = fmt.Sprintf("%s … %s", r.format(e.Lower), r.format(e.Upper))
 		f.Reason, f.Needs = r.undecided(e, floor)
@@ -66,10 +67,10 @@ func (r *rate) atMost(f Finding, e stats.Estimate, ceiling float64) Finding {
 	switch {
 	case e.Upper <= ceiling:
 		f.Verdict, f.Bound = Met, "≤ "+r.format(e.Upper)
-		f.Reason = "even the upper bound stays within " + r.format(ceiling)
+		f.Reason = "even the upper bound stays within " + r.limit
 	case e.Lower > ceiling:
 		f.Verdict, f.Bound = Missed, "≥ "+r.format(e.Lower)
-		f.Reason = "even the lower bound exceeds " + r.format(ceiling)
+		f.Reason = "even the lower bound exceeds " + r.limit
 	default:
 		f.Bound = fmt.Sprintf("%s … %s", r.format(e.Lower), r.format(e.Upper))
 		f.Reason, f.Needs = r.undecided(e, ceiling)
@@ -78,7 +79,7 @@ func (r *rate) atMost(f Finding, e stats.Estimate, ceiling float64) Finding {
 }
 
 func (r *rate) undecided(e stats.Estimate, limit float64) (reason, needs string) {
-	reason = fmt.Sprintf("%s lies between the bounds of %d trials", r.format(limit), e.N)
+	reason = fmt.Sprintf("%s lies between the bounds of %d trials", r.limit, e.N)
 	if k, ok := e.TrialsToResolve(limit); ok {
 		each := span(r.trials).Seconds() / float64(len(r.trials))
 		return reason, fmt.Sprintf("about %d trials of this length (%s)", k, seconds(float64(k)*each))
@@ -89,6 +90,7 @@ func (r *rate) undecided(e stats.Estimate, limit float64) (reason, needs string)
 func minBitrate(floor chain.Bitrate) func([]record.Trial) Finding {
 	return func(trials []record.Trial) Finding {
 		r := goodput(trials, false)
+		r.limit = floor.String()
 		f, e, ok := r.estimate()
 		if !ok {
 			return f
@@ -100,6 +102,7 @@ func minBitrate(floor chain.Bitrate) func([]record.Trial) Finding {
 func maxBitrate(ceiling chain.Bitrate) func([]record.Trial) Finding {
 	return func(trials []record.Trial) Finding {
 		r := goodput(trials, true)
+		r.limit = ceiling.String()
 		f, e, ok := r.estimate()
 		if !ok {
 			return f
@@ -130,7 +133,7 @@ func goodput(trials []record.Trial, needFlow bool) *rate {
 // same generator offered that rate elsewhere in the run.
 func packetRate(floor chain.PacketRate, all []record.Trial) func([]record.Trial) Finding {
 	return func(trials []record.Trial) Finding {
-		r := &rate{format: FormatPacketRate}
+		r := &rate{format: FormatPacketRate, limit: floor.String()}
 		offered, able := true, false
 		for _, t := range trials {
 			if t.Delivery == nil {

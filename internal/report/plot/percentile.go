@@ -41,28 +41,39 @@ type Percentiles struct {
 
 // The frame of a percentile plot.
 const (
-	width, height              = 440.0, 280.0
-	left, right, top, bottom   = 52.0, 14.0, 34.0, 40.0
+	width, plotHeight          = 440.0, 210.0 // of the plot, without legend and axis
+	left, right, bottom        = 52.0, 14.0, 40.0
 	tickLength, labelDrop, dot = 4.0, 16.0, 3.2
+	legendRow, legendLine      = 19.0, 22.0
 )
+
+// frame is where a plot lies on its canvas.
+type frame struct {
+	x, y  scale
+	floor float64
+}
 
 // SVG draws the plot.
 func (p Percentiles) SVG() template.HTML {
-	c := &Canvas{Width: width, Height: height}
-	y := p.yScale()
-	x := p.xScale()
-	p.axes(c, x, y)
+	entries, rows := p.legend()
+	top := legendRow*float64(rows) + 12
+	c := &Canvas{Width: width, Height: top + plotHeight + bottom}
+	f := frame{x: p.xScale(), y: p.yScale(top+plotHeight, top), floor: top + plotHeight}
+	p.axes(c, f)
 	for _, l := range p.Limits {
-		p.limit(c, x, y, l)
+		p.limit(c, f, l)
 	}
 	for i, curve := range p.Curves {
-		p.curve(c, x, y, i, curve)
+		p.curve(c, f, i, curve)
 	}
-	p.legend(c)
+	for _, e := range entries {
+		c.Line(e.class, e.x, e.y-4, e.x+legendLine, e.y-4)
+		c.Text("label", "start", e.x+legendLine+6, e.y, e.text)
+	}
 	return c.Finish(p.ID, "plot", p.Title, p.Desc)
 }
 
-func (p Percentiles) yScale() scale {
+func (p Percentiles) yScale(from, to float64) scale {
 	low, high := math.Inf(1), 0.0
 	for _, c := range p.Curves {
 		for _, pt := range c.Points {
@@ -72,7 +83,7 @@ func (p Percentiles) yScale() scale {
 	for _, l := range p.Limits {
 		low, high = math.Min(low, l.Value), math.Max(high, l.Value)
 	}
-	return rangeScale(low, high, height-bottom, top)
+	return rangeScale(low, high, from, to)
 }
 
 func (p Percentiles) xScale() scale {
@@ -88,19 +99,21 @@ func (p Percentiles) xScale() scale {
 	return scale{low: 0, high: last * 1.04, from: left, to: width - right}
 }
 
-func (p Percentiles) axes(c *Canvas, x, y scale) {
-	for _, v := range y.ticks() {
-		c.Line("grid", left, y.at(v), width-right, y.at(v))
-		c.Text("tick", "end", left-7, y.at(v)+4, p.Format(v))
+func (p Percentiles) axes(c *Canvas, f frame) {
+	for _, v := range f.y.ticks() {
+		c.Line("grid", left, f.y.at(v), width-right, f.y.at(v))
+		c.Text("tick", "end", left-7, f.y.at(v)+4, p.Format(v))
 	}
-	for i := 0.0; i <= x.high; i++ {
-		c.Line("axis", x.at(i), height-bottom, x.at(i), height-bottom+tickLength)
-		c.Text("tick", "middle", x.at(i), height-bottom+labelDrop, nines(int(i)))
+	tick := func(x float64, text string) {
+		c.Line("axis", f.x.at(x), f.floor, f.x.at(x), f.floor+tickLength)
+		c.Text("tick", "middle", f.x.at(x), f.floor+labelDrop, text)
 	}
-	c.Text("tick", "middle", x.at(math.Log10(2)), height-bottom+labelDrop, "50")
-	c.Line("axis", x.at(math.Log10(2)), height-bottom, x.at(math.Log10(2)), height-bottom+tickLength)
-	c.Line("axis", left, height-bottom, width-right, height-bottom)
-	c.Text("tick", "middle", (left+width-right)/2, height-4, "percentile")
+	tick(percentileAt(50), "50")
+	for i := 0.0; i <= f.x.high; i++ {
+		tick(i, nines(int(i)))
+	}
+	c.Line("axis", left, f.floor, width-right, f.floor)
+	c.Text("tick", "middle", (left+width-right)/2, f.floor+bottom-4, "percentile")
 }
 
 // nines is 0, 90, 99, 99.9…
@@ -116,44 +129,59 @@ func nines(n int) string {
 	return "99." + strings.Repeat("9", n-2)
 }
 
-func (p Percentiles) limit(c *Canvas, x, y scale, l Limit) {
-	at := y.at(l.Value)
+func (p Percentiles) limit(c *Canvas, f frame, l Limit) {
 	c.Link("", l.Text, func() {
-		c.Line("limit", left, at, width-right, at)
-		px := x.at(percentileAt(l.Percentile))
-		c.Path("limit-point", fmt.Sprintf("M%.1f %.1fl5 -5l5 5l-5 5z", px-5, at))
-		drop := -8.0
-		if at < top+16 {
-			drop = 17
-		}
-		c.Text("limit-text", "start", left+6, at+drop, l.Text)
+		x, y := f.x.at(percentileAt(l.Percentile)), f.y.at(l.Value)
+		c.Line("limit", left, y, width-right, y)
+		c.Path("limit-point", fmt.Sprintf("M%.1f %.1fl5 -5l5 5l-5 5z", x-5, y))
 	})
 }
 
-func (p Percentiles) curve(c *Canvas, x, y scale, i int, curve Curve) {
+func (p Percentiles) curve(c *Canvas, f frame, i int, curve Curve) {
 	var d strings.Builder
 	for j, pt := range curve.Points {
 		letter := "L"
 		if j == 0 {
 			letter = "M"
 		}
-		fmt.Fprintf(&d, "%s%.1f %.1f", letter, x.at(percentileAt(pt.Percentile)), y.at(pt.Value))
+		fmt.Fprintf(&d, "%s%.1f %.1f", letter, f.x.at(percentileAt(pt.Percentile)), f.y.at(pt.Value))
 	}
-	c.Path(fmt.Sprintf("curve s%d", i%4), d.String())
+	c.Path(curveClass(i), d.String())
 	for _, pt := range curve.Points {
 		if pt.Marked {
 			c.Link(curve.Href, fmt.Sprintf("%s: p%g %s", curve.Name, pt.Percentile, p.Format(pt.Value)), func() {
-				c.Circle(fmt.Sprintf("dot f%d", i%4), x.at(percentileAt(pt.Percentile)), y.at(pt.Value), dot)
+				c.Circle(fmt.Sprintf("dot f%d", i%4), f.x.at(percentileAt(pt.Percentile)), f.y.at(pt.Value), dot)
 			})
 		}
 	}
 }
 
-func (p Percentiles) legend(c *Canvas) {
-	x := left
-	for i, curve := range p.Curves {
-		c.Line(fmt.Sprintf("curve s%d", i%4), x, 14, x+22, 14)
-		c.Text("label", "start", x+28, 18, curve.Name)
-		x += 44 + 6.6*float64(len([]rune(curve.Name)))
+func curveClass(i int) string { return fmt.Sprintf("curve s%d", i%4) }
+
+// entry is one line of the legend.
+type entry struct {
+	class, text string
+	x, y        float64
+}
+
+// legend places the names of curves and limits in rows above the plot.
+func (p Percentiles) legend() (entries []entry, rows int) {
+	for i, c := range p.Curves {
+		entries = append(entries, entry{class: curveClass(i), text: c.Name})
 	}
+	for _, l := range p.Limits {
+		entries = append(entries, entry{class: "limit", text: l.Text})
+	}
+	x := left
+	rows = 1
+	for i := range entries {
+		e := &entries[i]
+		wide := legendLine + 6 + 6.6*float64(len([]rune(e.text)))
+		if x > left && x+wide > width {
+			x, rows = left, rows+1
+		}
+		e.x, e.y = x, legendRow*float64(rows)-3
+		x += wide + 14
+	}
+	return entries, rows
 }
