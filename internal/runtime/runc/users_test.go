@@ -19,8 +19,8 @@ func TestChooseUserRangeAvoidsTaken(t *testing.T) {
 		}
 		taken[id] = true
 	}
-	if chooseUserRange("a/du", nil) != chooseUserRange("a/du", nil) {
-		t.Error("the same function got two ranges")
+	if first, second := chooseUserRange("a/du", nil), chooseUserRange("a/du", nil); first != second {
+		t.Errorf("the same function got %#x, then %#x", first, second)
 	}
 	if chooseUserRange("a/du", nil) == chooseUserRange("b/du", nil) {
 		t.Error("functions of one name in two chains got one range")

@@ -22,6 +22,7 @@ var probes = []probe{
 	{name: "see PCI devices", script: static(`
 		my @e = (glob("/sys/bus/pci/*"), glob("/sys/bus/cpu/*"), glob("/sys/devices/pci*/*")); @e ? yes : refused("empty")`)},
 	{name: "read shadow", script: static(`open(my $f, "<", "/etc/shadow") ? yes : refused`)},
+	{name: "see homes", script: scriptf(`opendir(my $d, "%s") ? yes : refused`, func(t target) []any { return []any{t.home} })},
 	{name: "see the host's run directory", script: static(`my @e = grep { !m{/(secrets|mount)$} } glob("/run/*"); @e ? yes : refused("empty")`)},
 	{name: "see cgroups", script: static(`my @e = grep { -e } glob("/sys/fs/cgroup/*/tasks /sys/fs/cgroup/cgroup.procs"); @e ? yes : refused("empty")`)},
 	{name: "read a neighbour's memory", script: scriptf(`

@@ -93,6 +93,7 @@ type target struct {
 	socket   string // path of a listening socket in the state directory
 	abstract string // name of a listening abstract socket of the host
 	openDir  string // a directory on the host's root in which everybody may write
+	home     string // a directory below /home that everybody may read
 }
 
 const secret = "dray-secret-of-the-neighbour"
@@ -114,13 +115,15 @@ func newTarget(t *testing.T, c Config) target {
 		}
 		t.Cleanup(func() { l.Close() })
 	}
-	tg.openDir = filepath.Join("/var/lib", f.Spec.Chain)
-	t.Cleanup(func() { os.RemoveAll(tg.openDir) })
-	if err := os.Mkdir(tg.openDir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(tg.openDir, 0o777); err != nil {
-		t.Fatal(err)
+	tg.openDir, tg.home = filepath.Join("/var/lib", f.Spec.Chain), filepath.Join("/home", f.Spec.Chain)
+	for _, dir := range []string{tg.openDir, tg.home} {
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(dir, 0o777); err != nil { // whatever the umask
+			t.Fatal(err)
+		}
 	}
 	return tg
 }
