@@ -65,7 +65,7 @@ func (r *Runtime) runContainer(ctx context.Context, s runtime.Spec, name string,
 		err = child.CheckHugePages(s, st.pid)
 	}
 	if err != nil {
-		_ = r.removeContainer(context.WithoutCancel(ctx), name)
+		_ = r.removeContainer(context.WithoutCancel(ctx), s, name)
 		_ = child.KillSession(c.PID())
 		<-c.Done()
 		return nil, state{}, err

@@ -96,7 +96,17 @@ func removeContainers(ctx context.Context, res step.Resource) error {
 	if err := awaitCreation(ctx, host.Cgroup{Path: res.Path}); err != nil {
 		return err
 	}
-	out, err := client.Output(ctx, "ps", "--all", "--quiet", "--no-trunc", "--filter", "label="+labelCgroup+"="+res.Path)
+	return removeLabelled(ctx, client, host.Cgroup{Path: res.Path})
+}
+
+// removeLabelled removes the function's containers, or those that the filters
+// select of them.
+func removeLabelled(ctx context.Context, client dockercli.Client, function host.Cgroup, filters ...string) error {
+	args := []string{"ps", "--all", "--quiet", "--no-trunc", "--filter", "label=" + labelCgroup + "=" + function.Path}
+	for _, filter := range filters {
+		args = append(args, "--filter", filter)
+	}
+	out, err := client.Output(ctx, args...)
 	if err != nil {
 		return err
 	}

@@ -56,6 +56,7 @@ func TestDocker(t *testing.T) {
 	t.Run("missing image", func(t *testing.T) { testMissingImage(t, rt) })
 	t.Run("daemon gone", func(t *testing.T) { testDaemonGone(t, rt) })
 	t.Run("external", func(t *testing.T) { testExternal(t, client) })
+	t.Run("somebody else's container", func(t *testing.T) { testNamesake(t, rt) })
 	t.Run("lost pause container", func(t *testing.T) { testLostPause(t, rt) })
 }
 
@@ -90,6 +91,26 @@ func testDaemonGone(t *testing.T, rt watched) {
 	}
 	if removed == 0 {
 		t.Error("the runtime declares no containers")
+	}
+}
+
+// testNamesake meets a container that has the function's name and is not ours.
+func testNamesake(t *testing.T, rt watched) {
+	f := runtimetest.Up(t, rt, function(t))
+	name := "dray-" + f.Spec.Chain + "-du"
+	id, err := rt.Client.Output(context.Background(), "create", "--name", name, image, "true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.TryStart("true"); err == nil || !strings.Contains(err.Error(), name) {
+		t.Errorf("start: %v", err)
+	}
+	f.Remove()
+	if _, err := rt.Client.Output(context.Background(), "container", "inspect", id); err != nil {
+		t.Errorf("somebody else's container was removed: %v", err)
+	}
+	if _, err := rt.Client.Output(context.Background(), "rm", id); err != nil {
+		t.Error(err)
 	}
 }
 

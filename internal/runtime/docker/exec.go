@@ -36,12 +36,12 @@ func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio
 	}
 	name := containerName(s) + "-exec-" + mark
 	removing := context.WithoutCancel(ctx)
-	defer func() { _ = r.removeContainer(removing, name) }() // else with the function's other containers
+	defer func() { _ = r.removeContainer(removing, s, name) }() // else with the function's other containers
 	c, _, err := r.runContainer(ctx, s, name, argv, stdio)
 	if err != nil {
 		return 0, err
 	}
-	if err := c.End(ctx, func() error { return r.removeContainer(removing, name) }); err != nil {
+	if err := c.End(ctx, func() error { return r.removeContainer(removing, s, name) }); err != nil {
 		return 0, err
 	}
 	return c.Wait()

@@ -4,8 +4,8 @@ package docker
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -13,7 +13,6 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/runtime"
 	"github.com/drayage/dray/internal/runtime/child"
-	"github.com/drayage/dray/internal/runtime/dockercli"
 )
 
 // Start implements runtime.Runtime.
@@ -22,7 +21,7 @@ func (r *Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output)
 		return nil, fmt.Errorf("function %s: %w", s.Function.Name, runtime.ErrNothingToStart)
 	}
 	name := containerName(s)
-	if err := r.removeContainer(ctx, name); err != nil {
+	if err := r.removeContainer(ctx, s, name); err != nil {
 		return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
 	}
 	c, st, err := r.runContainer(ctx, s, name, s.Function.Command, runtime.Stdio{Stdout: out.Stdout, Stderr: out.Stderr})
@@ -36,13 +35,10 @@ func (r *Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output)
 	return &instance{Child: c, id: id}, nil
 }
 
-func (r *Runtime) removeContainer(ctx context.Context, name string) error {
-	_, err := r.Client.Output(ctx, "rm", "--force", "--volumes", name)
-	var failed *dockercli.Error
-	if errors.As(err, &failed) && failed.NotFound() {
-		return nil
-	}
-	return err
+// removeContainer removes one container of the function's; somebody else's of
+// that name stays.
+func (r *Runtime) removeContainer(ctx context.Context, s runtime.Spec, name string) error {
+	return removeLabelled(ctx, r.Client, s.Cgroup, "name=^/"+regexp.QuoteMeta(name)+"$")
 }
 
 // state is a container's as the daemon reports it.
