@@ -64,10 +64,13 @@ type Quantile struct {
 
 // Loss is what became of datagrams.
 type Loss struct {
-	Sent      uint64        `json:"sent"`
-	Lost      uint64        `json:"lost"`
-	Reordered uint64        `json:"reordered"`
-	Jitter    time.Duration `json:"jitter"` // RFC 3550, mean over trials, ns
+	Sent uint64 `json:"sent"`
+	Lost uint64 `json:"lost"`
+	// ReceiverDrops are those of Lost that the link delivered, but that the
+	// receiving program was too slow to read.
+	ReceiverDrops uint64        `json:"receiver_drops"`
+	Reordered     uint64        `json:"reordered"`
+	Jitter        time.Duration `json:"jitter"` // RFC 3550, mean over trials, ns
 }
 
 // MTU counts the rounds in which packets of a size passed.
@@ -194,6 +197,7 @@ func (m *Measurement) take(t record.Trial) (value float64, dist *stats.Dist, ok 
 		}
 		m.Loss.Sent += t.Delivery.Sent
 		m.Loss.Lost += t.Delivery.Lost
+		m.Loss.ReceiverDrops += t.Delivery.ReceiverDrops
 		m.Loss.Reordered += t.Delivery.Reordered
 		m.Loss.Jitter += t.Delivery.Jitter
 		if t.Quantity == record.QPacketRate {

@@ -203,7 +203,11 @@ func lossText(m Measurement) string {
 	if m.Loss == nil || m.Loss.Sent == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%d of %d", m.Loss.Lost, m.Loss.Sent)
+	text := fmt.Sprintf("%d of %d", m.Loss.Lost-min(m.Loss.Lost, m.Loss.ReceiverDrops), m.Loss.Sent)
+	if m.Loss.ReceiverDrops > 0 {
+		text += fmt.Sprintf(" (and %d by a slow receiver)", m.Loss.ReceiverDrops)
+	}
+	return text
 }
 
 func trialsText(m Measurement) string {

@@ -38,7 +38,7 @@ func rules(l Link, all []record.Trial) []rule {
 	}
 	if q.LossRatio != nil {
 		rs = append(rs, rule{
-			requirement: "packet_loss_ratio", required: fmt.Sprintf("≤ %s at %s", *q.LossRatio, l.Load),
+			requirement: "packet_loss_ratio", required: lossRequired(l),
 			method:   "UDP at load, read at the receiver; Clopper–Pearson with design effect",
 			quantity: record.QDelivery,
 			judge:    loss{l.Load, float64(*q.LossRatio)}.judge,
@@ -73,4 +73,11 @@ func rules(l Link, all []record.Trial) []rule {
 		})
 	}
 	return rs
+}
+
+func lossRequired(l Link) string {
+	if l.Load == 0 {
+		return "≤ " + l.Requires.LossRatio.String()
+	}
+	return fmt.Sprintf("≤ %s at %s", *l.Requires.LossRatio, l.Load)
 }
