@@ -161,7 +161,9 @@ func (d delay) decide(f Finding, s sample) Finding {
 		f.Reason = fmt.Sprintf("the whole %s stays within %s", d.what, budget)
 	default:
 		f.badness = upper
-		f.Bound = "≤ " + FormatDuration(upper)
+		if !math.IsInf(upper, 1) {
+			f.Bound = "≤ " + FormatDuration(upper)
+		}
 		f.Reason, f.Needs = d.undecided(s, tail, count)
 	}
 	return f
