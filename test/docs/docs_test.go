@@ -3,6 +3,7 @@
 package docs
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	runtimes "github.com/drayage/dray/internal/runtime/all"
 	"github.com/drayage/dray/internal/testenv"
+	transports "github.com/drayage/dray/internal/transport/all"
 )
 
 const root = "../.."
@@ -115,6 +118,23 @@ func TestEveryDependencyIsExplained(t *testing.T) {
 	for _, m := range direct {
 		if !strings.Contains(text, "`"+m[1]+"` | "+m[2]+" ") {
 			t.Errorf("docs/dependencies.md does not explain %s %s", m[1], m[2])
+		}
+	}
+}
+
+// TestEveryDriverIsListed compares the tables of the README with the drivers.
+func TestEveryDriverIsListed(t *testing.T) {
+	readme := read(t, "README.md")
+	for _, driver := range transports.All() {
+		caps := driver.Caps()
+		row := fmt.Sprintf("\n| `%s` | %s | `%s` | ", driver.Name(), caps.KernelPath, caps.Isolation)
+		if !strings.Contains(readme, row) {
+			t.Errorf("README.md has no row that begins with%s", row)
+		}
+	}
+	for _, runtime := range runtimes.All() {
+		if !strings.Contains(readme, fmt.Sprintf("\n| `%s` ", runtime.Name())) {
+			t.Errorf("README.md has no row for the runtime %s", runtime.Name())
 		}
 	}
 }
