@@ -3,6 +3,7 @@
 package docs
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/chain"
 	runtimes "github.com/drayage/dray/internal/runtime/all"
 	"github.com/drayage/dray/internal/testenv"
 	transports "github.com/drayage/dray/internal/transport/all"
@@ -137,6 +139,34 @@ func TestEveryDriverIsListed(t *testing.T) {
 			t.Errorf("README.md has no row for the runtime %s", runtime.Name())
 		}
 	}
+}
+
+// TestReadmeShowsTheExample compares the chain in the README with the file that
+// it says it is, apart from its layout.
+func TestReadmeShowsTheExample(t *testing.T) {
+	_, rest, ok := strings.Cut(read(t, "README.md"), fence+"yaml\n")
+	shown, _, ok2 := strings.Cut(rest, fence)
+	if !ok || !ok2 {
+		t.Fatal("README.md shows no chain")
+	}
+	const name = "examples/f1-split.yaml"
+	if got, want := parsed(t, "README.md", shown), parsed(t, name, read(t, name)); got != want {
+		t.Errorf("README.md shows\n%s\nwhich is not %s:\n%s", got, name, want)
+	}
+}
+
+// parsed is a chain file without its layout.
+func parsed(t *testing.T, name, text string) string {
+	t.Helper()
+	c, err := chain.Parse(name, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }
 
 // reader is somebody who follows the README.
