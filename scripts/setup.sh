@@ -82,7 +82,7 @@ missing_needs() {
 apt_get() {
 	local log attempt
 	log=$(mktemp)
-	for attempt in 1 2 3 4 5; do
+	for attempt in {1..8}; do
 		if apt-get -y -q -o DPkg::Lock::Timeout="$lock_timeout" -o Acquire::Retries=3 \
 			-o Dpkg::Use-Pty=0 -o APT::Install-Recommends=false "$@" >"$log" 2>&1 </dev/null &&
 			! grep -q 'Some index files failed to download' "$log"; then
@@ -90,7 +90,7 @@ apt_get() {
 			return 0
 		fi
 		grep -qE 'Could not get lock|Failed to fetch|index files failed|Temporary failure' "$log" || break
-		say "apt-get $1: attempt $attempt of 5 failed: $(grep -m1 -E '^(E|W|Err)' "$log" || tail -n1 "$log")"
+		say "apt-get $1: attempt $attempt of 8 failed: $(grep -m1 -E '^(E|W|Err)' "$log" || tail -n1 "$log")"
 		sleep $((attempt * 3))
 	done
 	sed 's/^/  apt: /' "$log" | tail -n 30 >&2
