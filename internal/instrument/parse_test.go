@@ -237,6 +237,12 @@ func TestParseQperf(t *testing.T) {
 	}
 }
 
+func TestPingWithoutARouteIsNoAnswer(t *testing.T) {
+	if n, err := parsePing([]byte("ping: connect: Network is unreachable\n")); err != nil || n != 0 {
+		t.Errorf("%d answers, %v", n, err)
+	}
+}
+
 func TestParsePing(t *testing.T) {
 	if n, err := parsePing(testdata(t, "ping.txt")); err != nil || n != 3 {
 		t.Errorf("%d, %v", n, err)

@@ -94,9 +94,16 @@ func largest(probe func(int) (bool, error), passed bool, low, high int) (int, er
 
 var pingTotal = regexp.MustCompile(`(?m)^([0-9]+) packets transmitted, ([0-9]+) received`)
 
+// pingNoRoute is all that ping says where the sender's interface is down: no
+// packet can pass then.
+var pingNoRoute = regexp.MustCompile(`(?m)^ping: (connect|sendmsg): Network is unreachable$`)
+
 // parsePing returns how many answers came.
 func parsePing(out []byte) (int, error) {
 	m := pingTotal.FindSubmatch(out)
+	if m == nil && pingNoRoute.Match(out) {
+		return 0, nil
+	}
 	if m == nil {
 		return 0, fmt.Errorf("no totals in its output: %q", lastWords(out))
 	}

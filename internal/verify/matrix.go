@@ -71,10 +71,10 @@ func kinds(l plan.Link, o Options) []measurement {
 		ms = append(ms, measurement{tool: instrument.Iperf{}, quantity: record.QPacketRate, word: "packet rate",
 			params: packetRateParams(l, o), overhead: 200 * time.Millisecond, threads: 1})
 	}
-	if r.MTU > 0 {
-		ms = append(ms, once(measurement{tool: instrument.Ping{}, quantity: record.QPathMTU, word: "MTU",
-			params: mtuParams(l, o), overhead: 200 * time.Millisecond}))
-	}
+	// Also where no MTU is required: that not even a ping passes is what tells
+	// a dead link from instruments that fail.
+	ms = append(ms, once(measurement{tool: instrument.Ping{}, quantity: record.QPathMTU, word: "MTU",
+		params: mtuParams(l, o), overhead: 200 * time.Millisecond}))
 	return append(ms, once(measurement{tool: instrument.Qperf{}, quantity: record.QRequests, word: "requests",
 		params: requestsParams(l, o), overhead: 200 * time.Millisecond, threads: 1}))
 }

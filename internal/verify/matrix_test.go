@@ -90,8 +90,8 @@ func TestLinkWithoutRequirementsGetsCrossChecks(t *testing.T) {
 	p := f1()
 	p.Links[0].Requires = chain.Requires{}
 	ms := matrix(p, Options{})
-	if len(ms) != 6 {
-		t.Errorf("%d measurements, want three in each direction", len(ms))
+	if len(ms) != 8 {
+		t.Errorf("%d measurements, want four in each direction", len(ms))
 	}
 	for _, m := range ms {
 		if m.rounds != 1 || m.params.Load != 0 {
@@ -155,7 +155,7 @@ func TestDurationIsTaken(t *testing.T) {
 			t.Errorf("%s takes %v", m.quantity, m.params.Duration)
 		}
 	}
-	if r := find(t, matrix(p, Options{}), record.QPacketRate, "du").params.PacketRate; r != 1050 {
+	if r := find(t, matrix(p, Options{}), record.QPacketRate, "du").params.PacketRate; r != 1100 {
 		t.Errorf("%d packets/s are offered for a rate of 1000", r)
 	}
 }

@@ -25,7 +25,7 @@ const (
 	probeBitrate = 10_000_000
 	// rateMargin is offered above a required packet rate, so that the bound on
 	// what arrives can lie above the requirement.
-	rateMargin = 1.05
+	rateMargin = 1.1
 )
 
 // latencyParams sizes a ping-pong trial: enough requests over all rounds that
@@ -95,8 +95,12 @@ func idleLatencyParams(_ plan.Link, o Options) instrument.Params {
 	return instrument.Params{MessageRate: lowMessageRate, Duration: orElse(o.Duration, shortest)}
 }
 
+// mtuParams tries the required packet, or the largest that the ports take.
 func mtuParams(l plan.Link, _ Options) instrument.Params {
-	return instrument.Params{MTU: l.Requires.MTU}
+	if l.Requires.MTU > 0 {
+		return instrument.Params{MTU: l.Requires.MTU}
+	}
+	return instrument.Params{MTU: l.MTU}
 }
 
 func orElse(d, other time.Duration) time.Duration {

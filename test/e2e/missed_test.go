@@ -57,7 +57,7 @@ func TestEachRequirementIsMissedThroughARealFault(t *testing.T) {
 		{"packet_delay_variation", "{packet_delay_variation: 50ms, percentile: 90}", "30Mbps", bottleneck},
 		{"packet_loss_ratio", "{packet_loss_ratio: 0.1}", "40Mbps", bottleneck},
 		{"min_bitrate", "{min_bitrate: 100Mbps}", "1Mbps", bottleneck},
-		{"packet_rate", "{packet_rate: 20kpps}", "", func(b *bench, t *testing.T) {
+		{"packet_rate", "{packet_rate: 10kpps}", "", func(b *bench, t *testing.T) {
 			b.inPort(t, "tc", "qdisc", "replace", "dev", "p0", "root", "tbf", "rate", "2mbit", "burst", "4kb", "latency", "20ms")
 		}},
 		{"max_bitrate", "{max_bitrate: 200Mbps}", "", func(b *bench, t *testing.T) {
@@ -85,7 +85,7 @@ func TestEachRequirementIsMissedThroughARealFault(t *testing.T) {
 	}
 }
 
-// TestAStoppedPeerMissesEverything takes one end down.
+// TestAStoppedPeerMissesEverything takes one end down, seen from both ends.
 func TestAStoppedPeerMissesEverything(t *testing.T) {
 	b := newBench(t)
 	p := pair{Name: "stopped", Requires: "{latency: 10ms, percentile: 90, packet_loss_ratio: 0.1, min_bitrate: 10Mbps}"}
@@ -103,7 +103,7 @@ func TestAStoppedPeerMissesEverything(t *testing.T) {
 // TestAPinnedHogMissesLatency starves the function's CPU from inside its limits.
 func TestAPinnedHogMissesLatency(t *testing.T) {
 	b := newBench(t)
-	text := strings.ReplaceAll(pair{Name: "hog", Requires: "{latency: 300us, percentile: 90}"}.yaml(),
+	text := strings.ReplaceAll(pair{Name: "hog", Requires: "{latency: 2ms, percentile: 90}"}.yaml(),
 		"runtime: process\n", "runtime: process\n    cpus: \"0\"\n")
 	text = strings.Replace(text, "name: b\n    runtime: process\n    cpus: \"0\"\n", "name: b\n    runtime: process\n", 1)
 	b.want(0, "up", b.file(text))
