@@ -24,7 +24,7 @@ type LinkState struct {
 	MAC     net.HardwareAddr
 	MTU     int
 	Up      bool // administratively
-	Carrier bool // and able to carry packets
+	Carrier bool // and in operation: what is sent is no longer dropped
 	Queues  int  // transmit queues
 	// Promiscuity counts those who asked for frames of any address.
 	Promiscuity int
@@ -39,7 +39,7 @@ func (n Netns) ReadLink(name string) (LinkState, error) {
 		a := l.Attrs()
 		s = LinkState{
 			Index: a.Index, Kind: l.Type(), MAC: a.HardwareAddr, MTU: a.MTU,
-			Up: a.Flags&net.FlagUp != 0, Carrier: a.RawFlags&unix.IFF_LOWER_UP != 0,
+			Up: a.Flags&net.FlagUp != 0, Carrier: carries(a),
 			Queues: a.NumTxQueues, Promiscuity: a.Promisc, AltNames: a.AltNames,
 		}
 		addrs, err := nl.AddrList(l, netlink.FAMILY_ALL)
@@ -55,6 +55,13 @@ func (n Netns) ReadLink(name string) (LinkState, error) {
 		return nil
 	})
 	return s, err
+}
+
+// carries reports whether the kernel has put the interface into operation. The
+// carrier itself comes earlier, and until then the interface has no queue and
+// drops what is sent. The loopback has no such state.
+func carries(a *netlink.LinkAttrs) bool {
+	return a.OperState == netlink.OperUp || a.Flags&(net.FlagLoopback|net.FlagUp) == net.FlagLoopback|net.FlagUp
 }
 
 // WaitCarrier waits until an interface can carry packets, or ctx ends.

@@ -116,6 +116,12 @@ func ProbeQdisc(kind string) error {
 // defaultLatency is how long tbf queues at most where nobody says.
 const defaultLatency = 50 * time.Millisecond
 
+// Check reports parameters that cannot work on an interface with that MTU.
+func (q Qdisc) Check(mtu int) error {
+	_, err := q.complete(mtu)
+	return err
+}
+
 // complete checks the parameters and fills in the defaults for an interface
 // with that MTU.
 func (q Qdisc) complete(mtu int) (Qdisc, error) {

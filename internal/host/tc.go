@@ -75,11 +75,11 @@ type tcQdisc struct {
 	Handle  string `json:"handle"`
 	Root    bool   `json:"root"`
 	Options struct {
-		Rate    json.RawMessage `json:"rate"` // tbf: a number of bytes/s; netem: an object
-		Burst   uint64          `json:"burst"`
-		Lat     uint64          `json:"lat"` // µs
-		Limit   int             `json:"limit"`
-		Delay   struct {
+		Rate  json.RawMessage `json:"rate"` // tbf: a number of bytes/s; netem: an object
+		Burst uint64          `json:"burst"`
+		Lat   uint64          `json:"lat"` // µs
+		Limit int             `json:"limit"`
+		Delay struct {
 			Delay float64 `json:"delay"` // s
 		} `json:"delay"`
 	} `json:"options"`

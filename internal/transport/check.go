@@ -46,6 +46,9 @@ func Check(driver string, caps inventory.Caps, s Spec) error {
 	if s.Shape != nil && !caps.Shapes {
 		errs = append(errs, errors.New("it carries no qdiscs; drop qos and max_bitrate, or use transport veth"))
 	}
+	if s.Shape != nil {
+		errs = append(errs, hostQdisc(*s.Shape).Check(s.MTU))
+	}
 	if !filepath.IsAbs(s.Dir) {
 		errs = append(errs, fmt.Errorf("directory %q is not absolute", s.Dir))
 	}

@@ -16,8 +16,8 @@ import (
 )
 
 // carrierTimeout bounds the wait for a port that has been brought up; the
-// kernel takes microseconds.
-const carrierTimeout = 5 * time.Second
+// kernel takes microseconds, or up to a second after many other changes.
+const carrierTimeout = 10 * time.Second
 
 // NewBuild is a build with an empty report.
 func NewBuild(steps ...step.Step) *Build {
@@ -58,11 +58,7 @@ func (b *Build) add(name string, do func(context.Context) error) {
 
 // Shape attaches the qdisc to an interface and reports what the kernel made of it.
 func (b *Build) Shape(ns host.Netns, name string, q chain.Qdisc) error {
-	err := ns.SetQdisc(name, host.Qdisc{
-		Kind: q.Kind, Rate: uint64(q.Rate), Ceil: uint64(q.Ceil), Burst: uint64(q.Burst),
-		Latency: time.Duration(q.Latency), Limit: q.Limit,
-	})
-	if err != nil {
+	if err := ns.SetQdisc(name, hostQdisc(q)); err != nil {
 		return err
 	}
 	state, err := ns.ReadQdisc(name)
@@ -71,6 +67,13 @@ func (b *Build) Shape(ns host.Netns, name string, q chain.Qdisc) error {
 	}
 	b.Report.Qdiscs = append(b.Report.Qdiscs, QdiscState{End: name, Kind: state.Kind, Text: state.Text})
 	return nil
+}
+
+func hostQdisc(q chain.Qdisc) host.Qdisc {
+	return host.Qdisc{
+		Kind: q.Kind, Rate: uint64(q.Rate), Ceil: uint64(q.Ceil), Burst: uint64(q.Burst),
+		Latency: time.Duration(q.Latency), Limit: q.Limit,
+	}
 }
 
 // SwitchOffload switches an offload of a port and reports it.

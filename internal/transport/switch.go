@@ -65,6 +65,25 @@ func (s Spec) CreatePort(driver string, i int, e End) step.Step {
 	}
 }
 
+// AwaitSwitchPorts is the step that waits until the switch's sides of the ports
+// are in operation: before, the kernel drops what the switch sends.
+func (s Spec) AwaitSwitchPorts(driver string) step.Step {
+	return step.Step{
+		Name: s.StepName(driver, "wait for the switch's ports"),
+		Do: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, carrierTimeout)
+			defer cancel()
+			for i := range s.Ports() {
+				port := s.SwitchPort(i)
+				if err := port.Netns.WaitCarrier(ctx, port.Name); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
 // CheckUplink is the step that looks at a host interface before it is used; it
 // changes nothing.
 func (s Spec) CheckUplink(driver string, e End) step.Step {

@@ -94,6 +94,7 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 		},
 	})
 	build.Finish(Name, s)
+	build.Steps = append(build.Steps, s.AwaitSwitchPorts(Name))
 	return build, nil
 }
 

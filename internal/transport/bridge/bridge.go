@@ -7,6 +7,7 @@ package bridge
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
@@ -68,7 +69,30 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 		build.Steps = append(build.Steps, s.CreatePort(Name, i, e), attach(s, i))
 	}
 	build.Finish(Name, s)
+	build.Steps = append(build.Steps, awaitForwarding(s))
 	return build, nil
+}
+
+// forwardTimeout bounds the wait for the bridge; the kernel takes up to a second.
+const forwardTimeout = 10 * time.Second
+
+// awaitForwarding is the last step: the ports have a carrier only when both of
+// their ends are up.
+func awaitForwarding(s transport.Spec) step.Step {
+	return step.Step{
+		Name: s.StepName(Name, "wait until the bridge forwards"),
+		Do: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+			defer cancel()
+			for i := range s.Ports() {
+				port := s.SwitchPort(i)
+				if err := port.Netns.WaitForwarding(ctx, port.Name); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
 }
 
 func attach(s transport.Spec, i int) step.Step {

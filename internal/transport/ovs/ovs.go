@@ -118,6 +118,7 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 		build.Steps = append(build.Steps, finishChecksums(s, build, i, end))
 	}
 	build.Finish(Name, s)
+	build.Steps = append(build.Steps, s.AwaitSwitchPorts(Name))
 	return build, nil
 }
 

@@ -134,6 +134,10 @@ func testSpecErrors(t *testing.T, d transport.Driver, o Options) {
 		{"one MAC twice", true, func(s *transport.Spec) { extra.MAC = s.Ends[0].MAC; s.Ends = append(s.Ends, extra) }, "change one"},
 		{"one port twice", true, func(s *transport.Spec) { s.Ends = append(s.Ends, s.Ends[0]) }, "remove one"},
 		{"other function", caps.SameNetns, func(s *transport.Spec) { s.Ends[1].Netns.Path += "x" }, "use transport veth"},
+		{"qdisc without rate", caps.Shapes, func(s *transport.Spec) { s.Shape = &chain.Qdisc{Kind: "tbf"} }, "give one"},
+		{"burst below a frame", caps.Shapes, func(s *transport.Spec) {
+			s.Shape = &chain.Qdisc{Kind: "tbf", Rate: 1e6, Burst: 1513}
+		}, "give at least 1514"},
 		{"directory", true, func(s *transport.Spec) { s.Dir = "relative" }, "not absolute"},
 	}
 	r := NewRig(t, d, o)

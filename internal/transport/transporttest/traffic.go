@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
 )
 
 // patience is how long a packet may take on a busy machine before it counts as lost.
@@ -30,16 +32,42 @@ const (
 // listenUDP opens a socket of the station's, on its own address.
 func (s station) listenUDP(t *testing.T) *net.UDPConn {
 	t.Helper()
+	return listen(t, s.ns, netip.AddrPortFrom(s.ip, 0))
+}
+
+// listenAny opens a socket of the station's that hears broadcasts too; port 0
+// takes any.
+func (s station) listenAny(t *testing.T, port int) *net.UDPConn {
+	t.Helper()
+	return listen(t, s.ns, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)))
+}
+
+func listen(t *testing.T, ns host.Netns, on netip.AddrPort) *net.UDPConn {
+	t.Helper()
+	network := "udp4"
+	if on.Addr().Is6() {
+		network = "udp6"
+	}
 	var conn *net.UDPConn
-	err := s.ns.Do(func() (err error) {
-		conn, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(s.ip, 0)))
+	err := ns.Do(func() (err error) {
+		conn, err = net.ListenUDP(network, net.UDPAddrFromAddrPort(on))
 		return err
 	})
 	if err != nil {
-		t.Fatalf("UDP socket on %s: %v", s.ip, err)
+		t.Fatalf("UDP socket on %s: %v", on, err)
 	}
 	t.Cleanup(func() { conn.Close() })
 	return conn
+}
+
+// hears reports whether anything arrives within that time.
+func hears(t *testing.T, ear *net.UDPConn, within time.Duration) bool {
+	t.Helper()
+	if err := ear.SetReadDeadline(time.Now().Add(within)); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := ear.ReadFromUDPAddrPort(make([]byte, 100))
+	return err == nil
 }
 
 // payload is n bytes that no other call returns.
