@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drayage/dray/internal/calibrate"
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/doctor"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/report"
+)
+
+const calibrateLong = `Measure the transports of this host, two functions over one link of each, and
+keep what was measured as evidence for the planner, which otherwise goes by
+stated defaults. It takes a minute or two for each transport. The host should
+be idle: a busy one is recorded as such, and its figures are what plans go by.`
+
+func (a *app) calibrateCommand() *cobra.Command {
+	var opts measureOptions
+	cmd := &cobra.Command{
+		Use:     "calibrate [TRANSPORT...]",
+		Short:   "Measure this host's transports, as evidence for the planner",
+		Long:    calibrateLong,
+		Example: "  dray calibrate\n  dray calibrate veth bridge --rounds 3",
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			return a.calibrate(cmd.Context(), argv, opts)
+		},
+	}
+	opts.addFlags(cmd)
+	return cmd
+}
+
+func (a *app) calibrate(ctx context.Context, names []string, opts measureOptions) error {
+	inv, err := a.inspect(ctx, a.node())
+	if err != nil {
+		return err
+	}
+	chosen, err := calibratable(inv, names)
+	if err != nil {
+		return err
+	}
+	all, err := doctor.LoadCalibration(doctor.CalibrationFile(a.node().StateDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, name := range chosen {
+		c, err := a.calibrateOne(ctx, name, opts)
+		if err != nil {
+			return fmt.Errorf("calibrate %s: %w", name, err)
+		}
+		all = append(slices.DeleteFunc(all, func(o inventory.Calibration) bool { return o.Transport == name }), c)
+		if err := doctor.SaveCalibration(doctor.CalibrationFile(a.node().StateDir), all); err != nil {
+			return err
+		}
+	}
+	if a.json {
+		return a.printJSON(all)
+	}
+	for _, c := range all {
+		fmt.Fprintf(a.out, "%s: %s, %s, %d packets/s, loss ≤ %.2g, %s\n", c.Transport, latencyText(c),
+			chain.Bitrate(c.Bitrate), c.PacketRate, c.LossRatio, c.Source)
+	}
+	return nil
+}
+
+func latencyText(c inventory.Calibration) string {
+	var parts []string
+	for _, p := range c.Latency {
+		parts = append(parts, fmt.Sprintf("p%g ≤ %s", p.Percentile, p.Latency))
+	}
+	return strings.Join(parts, " ")
+}
+
+// calibratable are the transports asked for, or all that join two ports here.
+func calibratable(inv *inventory.Inventory, names []string) ([]string, error) {
+	if len(names) == 0 {
+		for _, t := range inv.Transports {
+			if t.Status != inventory.Missing && t.Caps.MinEnds >= 2 && !t.Caps.SameNetns {
+				names = append(names, t.Name)
+			}
+		}
+		return names, nil
+	}
+	for _, name := range names {
+		t := inv.Transport(name)
+		switch {
+		case t == nil:
+			return nil, usageError("no transport %q; `dray doctor` lists them", name)
+		case t.Status == inventory.Missing:
+			return nil, fmt.Errorf("transport %s: %s; %s", name, t.Reason, t.Fix)
+		case t.Caps.MinEnds < 2 || t.Caps.SameNetns:
+			return nil, usageError("transport %s does not join two functions: nothing to calibrate", name)
+		}
+	}
+	return names, nil
+}
+
+// calibrateOne measures one transport over a chain of its own.
+func (a *app) calibrateOne(ctx context.Context, name string, opts measureOptions) (inventory.Calibration, error) {
+	var none inventory.Calibration
+	source := calibrate.Chain(name)
+	c, err := chain.Parse("calibration of "+name, source)
+	if err != nil {
+		return none, err
+	}
+	j := &job{chain: c, source: source, node: a.node()}
+	if j.inventory, err = a.inspect(ctx, j.node); err != nil {
+		return none, err
+	}
+	if j.plan, err = plan.Make(c, j.inventory); err != nil {
+		return none, err
+	}
+	if opts.out != "" {
+		opts.out = filepath.Join(opts.out, name)
+	}
+	m, err := a.newMeasurement(j, opts)
+	if err != nil {
+		return none, err
+	}
+	a.progress("Calibrating %s", name)
+	live, err := j.node.Create(ctx, "calibrate", c, source, j.plan)
+	if err != nil {
+		return none, err
+	}
+	err = m.links(ctx, live)
+	err = errors.Join(err, live.Remove(context.WithoutCancel(ctx)))
+	if err != nil {
+		return none, err
+	}
+	if err := m.writeRun(live); err != nil {
+		return none, err
+	}
+	records := filepath.Join(m.dir, report.RecordsFile)
+	trials, _, err := record.ReadFile(records)
+	if err != nil {
+		return none, err
+	}
+	return calibrate.FromTrials(name, records, time.Now().UTC(), trials)
+}
