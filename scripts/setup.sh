@@ -89,8 +89,10 @@ apt_get() {
 			rm -f "$log"
 			return 0
 		fi
-		grep -qE 'Could not get lock|Failed to fetch|index files failed|Temporary failure' "$log" || break
-		say "apt-get $1: attempt $attempt of 8 failed: $(grep -m1 -E '^(E|W|Err)' "$log" || tail -n1 "$log")"
+		say "apt-get $1: attempt $attempt failed: $(grep -m1 -E '^(E|W|Err)' "$log" || tail -n1 "$log")"
+		if ! grep -q 'Could not get lock' "$log"; then
+			grep -qE 'Failed to fetch|index files failed' "$log" && [ "$attempt" -lt 3 ] || break
+		fi
 		sleep $((attempt * 3))
 	done
 	sed 's/^/  apt: /' "$log" | tail -n 30 >&2
@@ -225,7 +227,7 @@ say "missing: $(awk '{ print $1 }' <<<"$missing" | paste -sd' ')"
 [ "$(id -u)" -eq 0 ] || die "only root can install packages" "run as root: scripts/setup.sh $set"
 
 say "reading package lists"
-apt_get update || die "apt-get update failed" "mend /etc/apt (sources, proxy) until apt-get update succeeds"
+apt_get update || say "warning: not every source could be read; going on with what apt knows"
 [[ $missing != *golang ]] || prepare_go
 packages=$(packages_for "$missing")
 mapfile -t packages <<<"$packages"
