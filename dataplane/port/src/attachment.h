@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An attachment is one generation as this end has it: a transport's memory and descriptors, and a home per side and queue. */
+#ifndef DRAY_ATTACHMENT_H
+#define DRAY_ATTACHMENT_H
+
+#include <stdbool.h>
+
+#include "home.h"
+
+struct attachment {
+	_Atomic uint32_t refs; /* one of the port while it is current, one per home until that is settled */
+	uint32_t kind;	       /* enum dray_link_kind */
+	uint32_t generation;
+	uint32_t queues;
+	uint32_t packet_max, message_max;
+	_Atomic bool peer_gone;
+	uint64_t left_ns; /* when it ceased to be current; 0 while it is */
+	int memfd;
+	int bells[DRAY_MAX_QUEUES]; /* netdev: the packet sockets */
+	uint64_t inode;
+	uint8_t *memory;
+	void *map; /* memory with its guards */
+	size_t map_size;
+	struct dray_home *tx[DRAY_MAX_QUEUES];
+	struct dray_home *rx[DRAY_MAX_QUEUES];
+	void (*destroy_home)(struct dray_home *home);
+	void (*last_put)(struct attachment *attachment);
+	void *owner;		 /* for last_put */
+	struct attachment *next; /* of the port's */
+};
+
+struct attachment *attachment_new(uint32_t kind, uint32_t generation);
+
+static inline void attachment_get(struct attachment *attachment)
+{
+	atomic_fetch_add_explicit(&attachment->refs, 1, memory_order_relaxed);
+}
+
+/* Drop a reference. With the last one, last_put decides who frees it. */
+void attachment_put(struct attachment *attachment);
+
+/* Unmap, close and free. Nobody may refer to it any more. */
+void attachment_free(struct attachment *attachment);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The data path above the transports: ownership, switching between generations, copying what is not at home, asking to be woken. */
+#include <string.h>
+#include <sys/socket.h>
+
+#include "port.h"
+
+#define COPY_BATCH 32
+#define BELL_BATCH 8
+#define DRAIN_NS 1000000000u /* for how long a peer that was left may still send */
+
+static void side_owned_by(struct queue *queue, struct side *side, uintptr_t self)
+{
+	side->thread = self;
+	if (side->home)
+		atomic_store_explicit(&side->home->owner, self, memory_order_relaxed);
+	for (struct dray_home *h = side->draining; h; h = h->draining)
+		atomic_store_explicit(&h->owner, self, memory_order_relaxed);
+	if (side == &queue->rx && queue->pool)
+		atomic_store_explicit(&queue->pool->home.owner, self, memory_order_relaxed);
+}
+
+bool side_enter(struct dray_port *port, struct queue *queue, struct side *side)
+{
+	uintptr_t self = thread_self();
+
+	(void)port;
+	if (unlikely(atomic_load_explicit(&side->busy, memory_order_relaxed))) {
+		atomic_fetch_add_explicit(&side->counters.n[COUNT_MISUSE], 1, memory_order_relaxed);
+		return false;
+	}
+	atomic_store_explicit(&side->busy, 1, memory_order_relaxed);
+	if (unlikely(side->thread != self))
+		side_owned_by(queue, side, self);
+	return true;
+}
+
+void side_leave(struct side *side)
+{
+	atomic_store_explicit(&side->busy, 0, memory_order_relaxed);
+}
+
+unsigned bell_drain(struct attachment *a, unsigned queue, struct counters *counters)
+{
+	unsigned rings;
+	char bytes[2];
+
+	for (rings = 0; rings < BELL_BATCH; rings++) {
+		ssize_t n = recv(a->bells[queue], bytes, sizeof(bytes), MSG_DONTWAIT | MSG_TRUNC);
+
+		if (n < 0)
+			break;
+		if (n == 0) {
+			atomic_store_explicit(&a->peer_gone, true, memory_order_release);
+			break;
+		}
+		if (n != 1 || bytes[0] != 1)
+			violation(counters, DRAY_BAD_BELL);
+	}
+	return rings;
+}
+
+/* Leave the present home: sending, at once; receiving, when it is empty. */
+static void side_abandon(struct side *side, bool sending)
+{
+	struct dray_home *old = side->home;
+
+	if (!old)
+		return;
+	side->home = NULL;
+	side->armed = false;
+	if (sending) {
+		home_retire(old);
+		return;
+	}
+	old->draining = side->draining;
+	side->draining = old;
+}
+
+void side_update(struct dray_port *port, unsigned queue, struct side *side, bool sending)
+{
+	struct attachment *a;
+
+	pthread_mutex_lock(&port->lock);
+	a = atomic_load_explicit(&port->current, memory_order_relaxed);
+	side_abandon(side, sending);
+	side->attachment = a;
+	if (a && queue < a->queues) {
+		side->home = sending ? a->tx[queue] : a->rx[queue];
+		side->home->adopted = true;
+		atomic_store_explicit(&side->home->owner, side->thread, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&port->lock);
+}
+
+static inline void side_follow(struct dray_port *port, unsigned queue, struct side *side, bool sending)
+{
+	/* acquire: pairs with the release in port_switch. */
+	if (unlikely(side->attachment != atomic_load_explicit(&port->current, memory_order_acquire)))
+		side_update(port, queue, side, sending);
+}
+
+/* Take what was published in generations that this side has left, oldest first. */
+static unsigned recv_draining(struct side *side, struct dray_pkt *pkts, unsigned n)
+{
+	struct dray_home **link = &side->draining, *h;
+
+	while ((*link)->draining)
+		link = &(*link)->draining;
+	h = *link;
+	{
+		/* acquire: pairs with the release of whoever saw the hang-up; the tail that is read next is final. */
+		bool final = atomic_load_explicit(&h->attachment->peer_gone, memory_order_acquire) ||
+			     clock_coarse_ns() - h->attachment->left_ns > DRAIN_NS;
+		unsigned got = h->ops->recv(h, pkts, n);
+
+		if (got == 0 && final) {
+			*link = NULL;
+			home_retire(h);
+		}
+		return got;
+	}
+}
+
+/* Nothing came: ask to be woken, when it is time to. Returns packets that came in between. */
+static unsigned recv_idle(struct dray_port *port, unsigned queue, struct side *side, struct dray_pkt *pkts, unsigned n)
+{
+	struct dray_home *h = side->home;
+	unsigned rings, got;
+
+	if (!h || !h->ops->arm)
+		return 0;
+	if (port->mode == DRAY_MODE_ADAPTIVE && !side->armed) {
+		uint64_t now = clock_ticks();
+
+		if (side->idle_ticks == 0)
+			side->idle_ticks = now;
+		if (now - side->idle_ticks < port->spin_ticks)
+			return 0;
+	}
+	rings = bell_drain(side->attachment, queue, &side->counters);
+	if (side->armed && rings == 0)
+		return 0;
+	side->armed = true;
+	if (!h->ops->arm(h))
+		return 0;
+	got = h->ops->recv(h, pkts, n);
+	if (got) {
+		h->ops->disarm(h);
+		side->armed = false;
+		side->idle_ticks = 0;
+	}
+	return got;
+}
+
+static inline unsigned recv_sleeper(struct dray_port *port, unsigned queue, struct side *side, struct dray_pkt *pkts, unsigned n,
+				    unsigned got)
+{
+	if (got == 0)
+		return recv_idle(port, queue, side, pkts, n);
+	side->idle_ticks = 0;
+	if (side->armed) {
+		side->armed = false;
+		side->home->ops->disarm(side->home);
+	}
+	return got;
+}
+
+EXPORT unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n)
+{
+	struct side *side;
+	unsigned got = 0;
+
+	if (unlikely(!port_valid(port) || queue >= port->queue_count))
+		return 0;
+	side = &port->queues[queue].rx;
+	if (unlikely(!side_enter(port, &port->queues[queue], side)))
+		return 0;
+	side_follow(port, queue, side, false);
+	if (unlikely(side->draining))
+		got = recv_draining(side, pkts, n);
+	if (likely(got == 0 && side->home)) {
+		got = side->home->ops->recv(side->home, pkts, n);
+		if (port->mode != DRAY_MODE_BUSY)
+			got = recv_sleeper(port, queue, side, pkts, n, got);
+	}
+	side_leave(side);
+	return got;
+}
+
+EXPORT unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n, uint32_t size)
+{
+	struct side *side;
+	unsigned got = 0;
+
+	if (unlikely(!port_valid(port) || queue >= port->queue_count))
+		return 0;
+	side = &port->queues[queue].tx;
+	if (unlikely(!side_enter(port, &port->queues[queue], side)))
+		return 0;
+	side_follow(port, queue, side, true);
+	if (likely(side->home))
+		got = side->home->ops->alloc(side->home, pkts, n, size);
+	side_leave(side);
+	return got;
+}
+
+static void drop(struct side *side, struct dray_pkt *p)
+{
+	count(&side->counters, COUNT_TX_DROPPED, 1);
+	dray_release(p, 1);
+}
+
+static void copy_packet(struct dray_pkt *to, struct dray_pkt *from)
+{
+	memcpy(to->data, from->data, from->length);
+	to->length = from->length;
+	to->flags = from->flags;
+	to->vlan = from->vlan;
+	to->hash = from->hash;
+	to->meta = from->meta;
+	dray_release(from, 1);
+}
+
+/* Send packets whose buffers are not this home's, by copying them. Returns how many were consumed. */
+static unsigned send_copies(struct side *side, struct dray_pkt *pkts, unsigned n)
+{
+	struct dray_pkt copies[COPY_BATCH];
+	struct dray_home *h = side->home;
+	unsigned i, made = 0;
+
+	for (i = 0; i < n && made < COPY_BATCH; i++) {
+		uint32_t length = pkts[i].length;
+
+		if (!pkts[i].home) {
+			count(&side->counters, COUNT_MISUSE, 1);
+		} else if (!h || length == 0 || length > pkts[i].room ||
+			   (length > side->attachment->packet_max && length > side->attachment->message_max)) {
+			drop(side, &pkts[i]);
+		} else if (h->ops->alloc(h, &copies[made], 1, length)) {
+			copy_packet(&copies[made++], &pkts[i]);
+		} else {
+			break;
+		}
+	}
+	if (made) {
+		h->ops->send(h, copies, made);
+		count(&side->counters, COUNT_TX_COPIED, made);
+	}
+	return i;
+}
+
+EXPORT unsigned dray_tx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n)
+{
+	struct side *side;
+	unsigned i = 0, end, used;
+
+	if (unlikely(!port_valid(port) || queue >= port->queue_count))
+		return 0;
+	side = &port->queues[queue].tx;
+	if (unlikely(!side_enter(port, &port->queues[queue], side)))
+		return 0;
+	side_follow(port, queue, side, true);
+	while (i < n) {
+		bool at_home = side->home && pkts[i].home == side->home;
+
+		for (end = i + 1; end < n && (side->home && pkts[end].home == side->home) == at_home; end++)
+			;
+		used = at_home ? side->home->ops->send(side->home, &pkts[i], end - i) : send_copies(side, &pkts[i], end - i);
+		i += used;
+		if (used == 0)
+			break;
+	}
+	side_leave(side);
+	return i;
+}

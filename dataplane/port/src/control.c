@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end's half of the control protocol: PROTOCOL.md, section 2. Nothing here blocks, but dray_open up to its time-out. */
+#include "port.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "lane.h"
+#include "netdev.h"
+#include "shm.h"
+
+#define MS 1000000ull
+#define GREETING_MS 2000
+#define BACKOFF_FIRST_MS 100
+#define BACKOFF_MAX_MS 2000
+#define MESSAGES_PER_STEP 64
+#define MAPS_MAX 8 /* generations of which the application may still hold buffers */
+
+static void drop_offer(struct control *c)
+{
+	if (c->offered)
+		attachment_free(c->offered);
+	c->offered = NULL;
+}
+
+/* The connection is over. A live link is not. */
+static void lose(struct dray_port *port, int error)
+{
+	struct control *c = &port->control;
+	bool was_ready = c->state == CONTROL_READY;
+
+	if (c->fd >= 0) {
+		(void)epoll_ctl(port->epoll, EPOLL_CTL_DEL, c->fd, NULL);
+		close(c->fd);
+	}
+	c->fd = -1;
+	c->error = error;
+	c->state = CONTROL_LOST;
+	c->newest = 0;
+	drop_offer(c);
+	c->backoff_ms = was_ready || !c->backoff_ms ? BACKOFF_FIRST_MS : c->backoff_ms * 2;
+	if (c->backoff_ms > BACKOFF_MAX_MS)
+		c->backoff_ms = BACKOFF_MAX_MS;
+	c->deadline_ns = clock_ns() + c->backoff_ms * MS;
+	if (was_ready)
+		port_event(port, DRAY_EVENT_BROKER_LOST, 0, 0, 0);
+}
+
+static int say(struct dray_port *port, const struct wire_message *m, const int *fds, unsigned count)
+{
+	int ret = wire_send(port->control.fd, m, fds, count);
+
+	if (ret)
+		lose(port, ret);
+	return ret;
+}
+
+/* Say what is wrong, and hang up. */
+static void refuse(struct dray_port *port, int error, uint32_t about, const char *text)
+{
+	struct wire_message m;
+
+	wire_error(&m, FROM_END, -error, about, text);
+	(void)wire_send(port->control.fd, &m, NULL, 0);
+	lose(port, error);
+}
+
+static int greet(struct dray_port *port)
+{
+	struct attachment *a = atomic_load_explicit(&port->current, memory_order_relaxed);
+	bool readopt = a && a->kind == DRAY_LINK_SHM;
+	struct wire_message m;
+
+	wire_begin(&m, FROM_END, WIRE_HELLO, readopt ? a->generation : 0);
+	m.hello.features = FEATURES_KNOWN;
+	memcpy(m.hello.port, port->welcome.port, PORT_NAME);
+	m.hello.queues = port->wanted_queues;
+	m.hello.mode = port->mode;
+	m.hello.clock = CLOCK_KIND_HERE;
+	m.hello.flags = readopt ? HELLO_READOPT : 0;
+	m.hello.tick_hz = clock_rate_hz(&port->rate);
+	return wire_send(port->control.fd, &m, readopt ? &a->memfd : NULL, readopt ? 1 : 0);
+}
+
+static int dial(struct dray_port *port)
+{
+	struct control *c = &port->control;
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct epoll_event e = {.events = EPOLLIN};
+	int ret = 0;
+
+	memcpy(address.sun_path, port->path, sizeof(address.sun_path));
+	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (c->fd < 0)
+		return -errno;
+	if (connect(c->fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		ret = -errno;
+	if (ret == 0)
+		ret = greet(port);
+	if (ret == 0 && epoll_ctl(port->epoll, EPOLL_CTL_ADD, c->fd, &e) < 0)
+		ret = -errno;
+	if (ret) {
+		close(c->fd);
+		c->fd = -1;
+		return ret;
+	}
+	c->state = CONTROL_GREETED;
+	c->deadline_ns = clock_ns() + GREETING_MS * MS;
+	return 0;
+}
+
+/* What never changes while a port is open, did not change. */
+static bool same_port(const struct wire_welcome *a, const struct wire_welcome *b)
+{
+	return memcmp(a->port, b->port, sizeof(a->port)) == 0 && memcmp(a->mac, b->mac, sizeof(a->mac)) == 0 &&
+	       memcmp(a->ip4, b->ip4, sizeof(a->ip4)) == 0 && memcmp(a->ip6, b->ip6, sizeof(a->ip6)) == 0 &&
+	       a->ip4_prefix == b->ip4_prefix && a->ip6_prefix == b->ip6_prefix && a->mtu == b->mtu && a->queues == b->queues;
+}
+
+static void on_welcome(struct dray_port *port, const struct wire_message *m, const int *fds)
+{
+	struct control *c = &port->control;
+	const struct wire_welcome *w = &m->welcome;
+	bool again = port->magic == PORT_MAGIC;
+	int ret = 0;
+
+	if (memcmp(w->port, port->welcome.port, PORT_NAME) != 0 || (again && !same_port(w, &port->welcome)))
+		ret = -EPROTO;
+	if (ret == 0)
+		ret = telemetry_map(port, fds[0], w->telemetry_size);
+	close(fds[0]);
+	if (ret) {
+		refuse(port, ret, WIRE_WELCOME, "welcome is not acceptable");
+		return;
+	}
+	port->welcome = *w;
+	port->last_sample_shift = w->sample_shift;
+	c->state = CONTROL_READY;
+	c->backoff_ms = 0;
+	if (again)
+		port_event(port, DRAY_EVENT_BROKER_BACK, 0, 0, 0);
+}
+
+static unsigned maps(const struct dray_port *port)
+{
+	unsigned n = 0;
+
+	for (const struct attachment *a = port->attachments; a; a = a->next)
+		n += a->kind != DRAY_LINK_NONE;
+	return n;
+}
+
+static void go_live(struct dray_port *port, struct attachment *a)
+{
+	struct wire_message m;
+
+	port_adopt(port, a);
+	port_switch(port, a);
+	wire_begin(&m, FROM_END, WIRE_ACTIVE, a->generation);
+	(void)say(port, &m, NULL, 0);
+}
+
+static void offer_failed(struct dray_port *port, uint32_t generation, uint32_t kind, int error, const char *text)
+{
+	port_event(port, DRAY_EVENT_ERROR, generation, kind, error);
+	refuse(port, error, WIRE_OFFER, text);
+}
+
+static void on_shm(struct dray_port *port, const struct wire_message *m, int *fds, unsigned count)
+{
+	struct control *c = &port->control;
+	struct wire_message reply;
+	int ret = shm_map(&m->offer, m->header.generation, fds, count, &c->offered);
+
+	if (ret) {
+		c->offered = NULL;
+		offer_failed(port, m->header.generation, DRAY_LINK_SHM, ret, "offered memory is not acceptable");
+		return;
+	}
+	c->offer = m->offer;
+	wire_begin(&reply, FROM_END, WIRE_MAPPED, m->header.generation);
+	reply.mapped.inode = c->offered->inode;
+	(void)say(port, &reply, NULL, 0);
+}
+
+static void on_netdev(struct dray_port *port, const struct wire_message *m, int *fds, unsigned count)
+{
+	struct attachment *a = NULL;
+	int ret = netdev_attach(port, &m->offer, m->header.generation, fds, count, &a);
+
+	if (ret)
+		offer_failed(port, m->header.generation, DRAY_LINK_NETDEV, ret, "offered sockets are not acceptable");
+	else
+		go_live(port, a);
+}
+
+static void close_all(int *fds, unsigned count)
+{
+	while (count)
+		close(fds[--count]);
+}
+
+static void on_offer(struct dray_port *port, const struct wire_message *m, int *fds, unsigned count)
+{
+	struct control *c = &port->control;
+	struct attachment *a = atomic_load_explicit(&port->current, memory_order_relaxed);
+	uint32_t generation = m->header.generation;
+	const char *wrong = NULL;
+	int error = -EPROTO;
+
+	if (generation <= c->newest || (a && generation <= a->generation))
+		wrong = "generation does not rise";
+	else if (m->offer.queues > port->welcome.queues || (port->wanted_queues && m->offer.queues > port->wanted_queues))
+		wrong = "more queues than there are";
+	else if (m->offer.clock != CLOCK_KIND_HERE && (m->offer.features & FEATURE_STAMPS))
+		wrong = "not this host's clock";
+	if (!wrong && maps(port) >= MAPS_MAX) {
+		wrong = "too many generations with buffers out";
+		error = -EBUSY;
+	}
+	if (wrong) {
+		close_all(fds, count);
+		offer_failed(port, generation, m->offer.kind, error, wrong);
+		return;
+	}
+	c->newest = generation;
+	drop_offer(c);
+	if (m->offer.kind == DRAY_LINK_SHM)
+		on_shm(port, m, fds, count);
+	else
+		on_netdev(port, m, fds, count);
+}
+
+static int make_lanes(struct dray_port *port, struct attachment *a)
+{
+	const struct wire_offer *offer = &port->control.offer;
+	int ret = port_make_pools(port, port->welcome.hold_quota && port->welcome.hold_policy == HOLD_COPY);
+
+	for (unsigned q = 0; ret == 0 && q < a->queues; q++) {
+		struct queue *queue = &port->queues[q];
+		struct lane_options tx = {
+			.peer_sleeps = offer->peer_mode != DRAY_MODE_BUSY,
+			.bell = a->bells[q],
+			.sample_shift = port->welcome.sample_shift,
+			.hold_quota = port->welcome.hold_quota,
+			.hold_copy = port->welcome.hold_policy == HOLD_COPY,
+			.rx_copy = port->flags & DRAY_RX_COPY,
+			.pool = queue->pool,
+			.histogram = queue->histogram,
+			.attachment = a,
+			.counters = &queue->tx.counters,
+		};
+		struct lane_options rx = tx;
+
+		rx.counters = &queue->rx.counters;
+		ret = shm_make_lanes(a, offer, q, &tx, &rx);
+	}
+	return ret;
+}
+
+static void on_sealed(struct dray_port *port, const struct wire_message *m)
+{
+	struct control *c = &port->control;
+	struct attachment *a = c->offered;
+	int ret;
+
+	if (!a || a->generation != m->header.generation) {
+		refuse(port, -EPROTO, WIRE_SEALED, "nothing was mapped");
+		return;
+	}
+	ret = shm_check_sealed(a->memfd);
+	if (ret == 0)
+		ret = shm_populate(a, &c->offer.geometry);
+	if (ret == 0)
+		ret = make_lanes(port, a);
+	if (ret) {
+		offer_failed(port, a->generation, DRAY_LINK_SHM, ret, "memory could not be taken into use");
+		return;
+	}
+	c->offered = NULL;
+	go_live(port, a);
+}
+
+static void on_rebind(struct dray_port *port, const struct wire_message *m)
+{
+	struct attachment *a = atomic_load_explicit(&port->current, memory_order_relaxed);
+
+	if (port->control.offered && port->control.offered->generation == m->header.generation)
+		drop_offer(&port->control);
+	/* A link that only moves is left when the next generation is live. */
+	if (a && a->generation == m->header.generation && m->rebind.next == DRAY_LINK_NONE)
+		port_switch(port, NULL);
+}
+
+static void on_stats(struct dray_port *port)
+{
+	struct wire_message m;
+
+	wire_begin(&m, FROM_END, WIRE_STATS, 0);
+	m.stats.queues = port->queue_count;
+	for (unsigned q = 0; q < port->queue_count; q++)
+		for (unsigned i = 0; i < COUNTERS; i++)
+			m.stats.counters[i] += port_count(port, q, i);
+	(void)say(port, &m, NULL, 0);
+}
+
+static void on_message(struct dray_port *port, const struct wire_message *m, int *fds, unsigned count)
+{
+	bool greeted = port->control.state == CONTROL_GREETED;
+
+	if (m->header.type == WIRE_ERROR)
+		lose(port, m->error.code ? -(int)m->error.code : -EPROTO);
+	else if (m->header.type == WIRE_BYE)
+		lose(port, -ECONNRESET);
+	else if (greeted && m->header.type == WIRE_WELCOME)
+		on_welcome(port, m, fds);
+	else if (greeted || m->header.type == WIRE_WELCOME) {
+		close_all(fds, count);
+		refuse(port, -EPROTO, m->header.type, "not now");
+	} else if (m->header.type == WIRE_OFFER)
+		on_offer(port, m, fds, count);
+	else if (m->header.type == WIRE_SEALED)
+		on_sealed(port, m);
+	else if (m->header.type == WIRE_REBIND)
+		on_rebind(port, m);
+	else
+		on_stats(port);
+}
+
+void control_step(struct dray_port *port)
+{
+	struct control *c = &port->control;
+	struct wire_message m;
+	int fds[WIRE_MAX_FDS];
+	unsigned count;
+
+	if (c->state == CONTROL_LOST) {
+		if (clock_ns() < c->deadline_ns)
+			return;
+		c->error = dial(port);
+		if (c->error) {
+			lose(port, c->error);
+			return;
+		}
+	}
+	for (unsigned i = 0; i < MESSAGES_PER_STEP && c->state != CONTROL_LOST; i++) {
+		/* While dray_open runs there are no queues yet: what follows WELCOME waits. */
+		if (c->state == CONTROL_READY && !port->queues)
+			return;
+		int ret = wire_receive(c->fd, &m, fds, &count, FROM_BROKER);
+
+		if (ret == -EAGAIN)
+			break;
+		if (ret == -EPIPE)
+			lose(port, -ECONNRESET);
+		else if (ret < 0)
+			refuse(port, ret, 0, "message is not understood");
+		else if (ret == 0)
+			on_message(port, &m, fds, count);
+	}
+	if (c->state == CONTROL_GREETED && clock_ns() >= c->deadline_ns)
+		lose(port, -ETIMEDOUT);
+}
+
+int control_open(struct dray_port *port, uint32_t timeout_ms)
+{
+	struct control *c = &port->control;
+	uint64_t end = clock_ns() + timeout_ms * MS;
+	int ret;
+
+	/* A full backlog is the one thing worth another try. */
+	while ((ret = dial(port)) == -EAGAIN && clock_ns() < end)
+		poll(NULL, 0, 5);
+	if (ret)
+		return ret == -EAGAIN ? -ETIMEDOUT : ret;
+	c->deadline_ns = end;
+	while (c->state == CONTROL_GREETED) {
+		struct pollfd p = {.fd = c->fd, .events = POLLIN};
+		uint64_t now = clock_ns();
+
+		if (now < end)
+			(void)poll(&p, 1, (int)((end - now) / MS) + 1);
+		control_step(port);
+	}
+	return c->state == CONTROL_READY ? 0 : c->error;
+}
+
+void control_close(struct dray_port *port)
+{
+	struct wire_message m;
+
+	drop_offer(&port->control);
+	if (port->control.fd < 0)
+		return;
+	wire_begin(&m, FROM_END, WIRE_BYE, 0);
+	m.bye.reason = BYE_CLOSING;
+	(void)wire_send(port->control.fd, &m, NULL, 0);
+	close(port->control.fd);
+	port->control.fd = -1;
+}

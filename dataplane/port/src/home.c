@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffers coming back: from the queue's thread, from other threads, and after close. */
+#include "home.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "attachment.h"
+
+_Thread_local char thread_mark __attribute__((tls_model("initial-exec")));
+
+/* One thread at a time does the work of owners that are gone. */
+static pthread_mutex_t orphans = PTHREAD_MUTEX_INITIALIZER;
+
+int home_init(struct dray_home *home, const struct home_ops *ops, uint32_t slots, struct attachment *attachment,
+	      struct counters *counters)
+{
+	home->ops = ops;
+	home->slots = slots;
+	home->attachment = attachment;
+	home->counters = counters;
+	home->next = malloc(slots * sizeof(*home->next));
+	if (!home->next)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < slots; i++)
+		atomic_init(&home->next[i], HOME_UNLINKED);
+	return 0;
+}
+
+void home_destroy(struct dray_home *home)
+{
+	free(home->next);
+}
+
+void home_settle(struct dray_home *home)
+{
+	if (home->retired && !home->settled && home_held(home) == 0) {
+		home->settled = true;
+		attachment_put(home->attachment);
+	}
+}
+
+void home_retire(struct dray_home *home)
+{
+	home_drain(home);
+	home->retired = true;
+	home_settle(home);
+}
+
+void home_drain_foreign(struct dray_home *home)
+{
+	struct dray_pkt batch[32];
+	unsigned n = 0;
+	/* acquire: pairs with the release in push_foreign; the releasing thread's last access to the payload comes first. */
+	uint32_t head = atomic_exchange_explicit(&home->foreign, 0, memory_order_acquire);
+
+	while (head) {
+		uint32_t index = head - 1;
+
+		head = atomic_load_explicit(&home->next[index], memory_order_relaxed);
+		atomic_store_explicit(&home->next[index], HOME_UNLINKED, memory_order_relaxed);
+		batch[n++] = (struct dray_pkt){.home = home, .index = index};
+		if (n == 32 || !head) {
+			home->ops->give_back(home, batch, n);
+			n = 0;
+		}
+	}
+}
+
+static void misuse(struct dray_home *home)
+{
+	/* Another thread's counter: an increment may get lost against the owner's, but never the owner's against this one. */
+	atomic_fetch_add_explicit(&home->counters->n[COUNT_MISUSE], 1, memory_order_relaxed);
+}
+
+static void push_foreign(struct dray_home *home, uint32_t index)
+{
+	uint32_t head = atomic_load_explicit(&home->foreign, memory_order_relaxed);
+
+	if (index >= home->slots ||
+	    atomic_load_explicit(&home->next[index], memory_order_relaxed) != HOME_UNLINKED) {
+		misuse(home);
+		return;
+	}
+	do
+		atomic_store_explicit(&home->next[index], head, memory_order_relaxed);
+	/* release: pairs with the acquire in home_drain_foreign. */
+	while (!atomic_compare_exchange_weak_explicit(&home->foreign, &head, index + 1, memory_order_release,
+						      memory_order_relaxed));
+}
+
+static void drain_orphan(struct dray_home *home)
+{
+	pthread_mutex_lock(&orphans);
+	home_drain(home);
+	home_settle(home);
+	pthread_mutex_unlock(&orphans);
+}
+
+static void release_foreign(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+{
+	struct attachment *attachment = home->attachment;
+
+	/* The buffers are out, so there is a reference; this one keeps the home in being when they are back. */
+	attachment_get(attachment);
+	for (unsigned i = 0; i < n; i++)
+		push_foreign(home, pkts[i].index);
+	/* seq_cst: pairs with home_orphan; either it sees the push, or this sees the orphan. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&home->orphan, memory_order_relaxed))
+		drain_orphan(home);
+	attachment_put(attachment);
+}
+
+void home_orphan(struct dray_home *home)
+{
+	struct attachment *attachment = home->attachment;
+
+	attachment_get(attachment);
+	atomic_store_explicit(&home->owner, 0, memory_order_relaxed);
+	atomic_store_explicit(&home->orphan, true, memory_order_relaxed);
+	/* seq_cst: pairs with release_foreign. */
+	atomic_thread_fence(memory_order_seq_cst);
+	pthread_mutex_lock(&orphans);
+	home_retire(home);
+	pthread_mutex_unlock(&orphans);
+	attachment_put(attachment);
+}
+
+__attribute__((visibility("default"))) void dray_release(struct dray_pkt *pkts, unsigned n)
+{
+	uintptr_t self = thread_self();
+
+	for (unsigned i = 0, end; i < n; i = end) {
+		struct dray_home *home = pkts[i].home;
+
+		for (end = i + 1; end < n && pkts[end].home == home; end++)
+			;
+		if (unlikely(!home))
+			continue;
+		if (likely(atomic_load_explicit(&home->owner, memory_order_relaxed) == self)) {
+			home->ops->give_back(home, &pkts[i], end - i);
+			if (unlikely(home->retired))
+				home_settle(home);
+		} else {
+			release_foreign(home, &pkts[i], end - i);
+		}
+		for (unsigned j = i; j < end; j++)
+			pkts[j].home = NULL; /* a second release of the same struct does nothing */
+	}
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What both ends of a lane have in common. */
+#include "lane.h"
+
+#include <sys/socket.h>
+
+void lane_view_init(struct lane_view *view, void *memory, const struct geometry *g, const struct lane_offsets *o,
+		    unsigned direction, unsigned queue, uint64_t features)
+{
+	uint8_t *lane = (uint8_t *)memory + lane_offset(g, o, direction, queue);
+
+	*view = (struct lane_view){
+		.words = (struct lane_words *)lane,
+		.ring = (struct descriptor *)(lane + sizeof(struct lane_words)),
+		.extensions = (struct extension *)(lane + o->extensions),
+		.completions = (_Atomic uint32_t *)(lane + o->completions),
+		.packets = lane + o->packets,
+		.messages = lane + o->messages,
+		.ring_size = g->ring_size,
+		.pkt_slots = g->pkt_slots,
+		.pkt_stride = g->pkt_stride,
+		.pkt_headroom = g->pkt_headroom,
+		.msg_slots = (features & FEATURE_MESSAGES) ? g->msg_slots : 0,
+		.msg_stride = g->msg_stride,
+		.msg_headroom = g->msg_headroom,
+		.features = (uint32_t)features,
+	};
+}
+
+void ringer_ring(struct ringer *ringer)
+{
+	uint32_t word;
+	char one = 1;
+
+	/* seq_cst: pairs with rx_lane_arm (P3) and tx_lane_arm (P4): either they see what was published, or this sees their word. */
+	atomic_thread_fence(memory_order_seq_cst);
+	word = atomic_load_explicit(ringer->word, memory_order_relaxed);
+	if (word == 0 || word == ringer->rung)
+		return;
+	ringer->rung = word;
+	/* A full socket has something to read in it, so it wakes the peer all the same; a dead peer needs no waking. */
+	(void)!send(ringer->fd, &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}

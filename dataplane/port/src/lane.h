@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One queue in one direction over shared memory: its sending end and its receiving end. */
+#ifndef DRAY_LANE_H
+#define DRAY_LANE_H
+
+#include "geometry.h"
+#include "home.h"
+
+struct pool;
+
+/* What both ends of a lane know; made from the checked geometry, never from shared memory. */
+struct lane_view {
+	struct lane_words *words;
+	struct descriptor *ring;
+	struct extension *extensions;
+	_Atomic uint32_t *completions;
+	uint8_t *packets, *messages;
+	uint32_t ring_size, pkt_slots, pkt_stride, pkt_headroom, msg_slots, msg_stride, msg_headroom;
+	uint32_t features;
+};
+
+void lane_view_init(struct lane_view *view, void *memory, const struct geometry *geometry, const struct lane_offsets *offsets,
+		    unsigned direction, unsigned queue, uint64_t features);
+
+/* How an end of a lane is set up. */
+struct lane_options {
+	bool peer_sleeps;    /* the peer's mode is not busy */
+	int bell;	     /* to ring the peer */
+	uint32_t start;	     /* first index; 0 but in tests of wrap-around */
+	uint32_t sample_shift;
+	uint32_t hold_quota; /* receiving: 0 is all */
+	bool hold_copy;
+	bool rx_copy;
+	struct pool *pool;   /* for copies; NULL: none */
+	_Atomic uint64_t *histogram; /* receiving: of one-way latency; NULL: none */
+	struct attachment *attachment;
+	struct counters *counters;
+};
+
+/* What rings the peer, on either side. */
+struct ringer {
+	bool peer_sleeps;
+	int fd;
+	uint32_t rung;
+	const _Atomic uint32_t *word; /* the peer's */
+};
+
+/* Called after publishing. */
+void ringer_ring(struct ringer *ringer);
+
+enum slot_state { SLOT_FREE = 0, SLOT_WITH_APPLICATION = 1, SLOT_LENT = 2 };
+
+/* The sending end. */
+struct tx_lane {
+	struct dray_home home;
+	struct lane_view view;
+	uint8_t *state;	     /* one per slot: the ledger */
+	uint32_t *free_pkts; /* stacks: the slot that came back last is the warmest */
+	uint32_t *free_msgs;
+	uint32_t free_pkt_count, free_msg_count;
+	uint32_t tail;	   /* descriptors published */
+	uint32_t returned; /* completions taken */
+	uint32_t bad_returned;
+	uint32_t until_stamp;
+	_Atomic uint32_t stamp_period; /* 0: none */
+	uint32_t bell_number;
+	uint64_t full_since; /* ns; 0: something came back since */
+	_Atomic bool full_counted;
+	struct ringer ringer;
+};
+
+/* The receiving end. */
+struct rx_lane {
+	struct dray_home home;
+	struct lane_view view;
+	uint8_t *held;	    /* one per slot: the ledger */
+	uint32_t head;	    /* descriptors taken */
+	uint32_t seen_tail; /* the peer's word, as last seen and found in range */
+	uint32_t bad_tail;
+	uint32_t returned; /* completions published */
+	uint32_t allowed_flags;
+	uint32_t quota;
+	bool hold_copy;
+	struct pool *pool;
+	_Atomic uint64_t *histogram;
+	uint32_t bell_number;
+	struct ringer ringer;
+};
+
+int tx_lane_new(const struct lane_view *view, const struct lane_options *options, struct tx_lane **lane);
+int rx_lane_new(const struct lane_view *view, const struct lane_options *options, struct rx_lane **lane);
+void tx_lane_free(struct tx_lane *lane);
+void rx_lane_free(struct rx_lane *lane);
+
+/* Stamp one packet in `period`, 0: none. From any thread. */
+static inline void tx_lane_set_sampling(struct tx_lane *lane, uint32_t period)
+{
+	if (lane->view.features & FEATURE_STAMPS)
+		atomic_store_explicit(&lane->stamp_period, period, memory_order_relaxed);
+}
+
+/* Whether the peer has held all packet buffers for over a second; true once per such spell. */
+bool tx_lane_starved(struct tx_lane *lane);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is shared: structs and constants of PROTOCOL.md. */
+#ifndef DRAY_LAYOUT_H
+#define DRAY_LAYOUT_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the protocol is little-endian");
+static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared words must be lock-free");
+
+#define WIRE_MAGIC 0x59415244u
+#define WIRE_VERSION 1
+#define WIRE_MAX 512 /* bytes of a message */
+#define WIRE_MAX_FDS 17
+#define PORT_NAME 16
+
+enum wire_type {
+	WIRE_HELLO = 1,
+	WIRE_WELCOME,
+	WIRE_OFFER,
+	WIRE_MAPPED,
+	WIRE_SEALED,
+	WIRE_ACTIVE,
+	WIRE_REBIND,
+	WIRE_STATS,
+	WIRE_BYE,
+	WIRE_ERROR,
+	WIRE_TYPES,
+	WIRE_HINTS = 0x8000 /* unknown types from here on are ignored */
+};
+
+enum feature {
+	FEATURE_MESSAGES = 1u << 0,
+	FEATURE_STAMPS = 1u << 1,
+	FEATURE_EXTRAS = 1u << 2,
+	FEATURE_NETDEV = 1u << 3,
+	FEATURE_READOPT = 1u << 4,
+	FEATURES_KNOWN = 0x1f
+};
+
+enum wire_flags {
+	HELLO_READOPT = 1u << 0,
+	WELCOME_READOPTED = 1u << 0,
+};
+
+enum clock_kind { CLOCK_KIND_NS = 0, CLOCK_KIND_COUNTER = 1 };
+enum hold_policy { HOLD_DROP = 0, HOLD_COPY = 1 };
+enum bye_reason { BYE_CLOSING = 0, BYE_RESTART = 1 };
+enum rebind_reason { REBIND_DIED = 1, REBIND_LEFT, REBIND_MOVES, REBIND_POLICY };
+
+struct wire_header {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t type;
+	uint32_t length;
+	uint32_t generation;
+};
+static_assert(sizeof(struct wire_header) == 16, "header");
+
+struct wire_hello {
+	uint64_t features;
+	char port[PORT_NAME];
+	uint32_t queues;
+	uint32_t mode;
+	uint32_t clock;
+	uint32_t flags;
+	uint64_t tick_hz;
+	uint64_t reserved;
+};
+static_assert(sizeof(struct wire_hello) == 56 && offsetof(struct wire_hello, tick_hz) == 40, "hello");
+
+struct wire_welcome {
+	uint64_t features;
+	char port[PORT_NAME];
+	uint8_t mac[6];
+	uint8_t ip4_prefix;
+	uint8_t ip6_prefix;
+	uint8_t ip4[4];
+	uint32_t mtu;
+	uint8_t ip6[16];
+	uint32_t queues;
+	uint32_t sample_shift;
+	uint32_t hold_quota;
+	uint32_t hold_policy;
+	uint64_t telemetry_size;
+	uint32_t flags;
+	uint32_t reserved;
+};
+static_assert(sizeof(struct wire_welcome) == 88 && offsetof(struct wire_welcome, telemetry_size) == 72, "welcome");
+
+#define SAMPLE_NONE 0xffffffffu
+#define SAMPLE_SHIFT_MAX 20
+
+struct geometry {
+	uint64_t size;
+	uint32_t page_size;
+	uint32_t queues;
+	uint32_t ring_size;
+	uint32_t pkt_slots;
+	uint32_t pkt_stride;
+	uint32_t pkt_headroom;
+	uint32_t msg_slots;
+	uint32_t msg_stride;
+	uint32_t msg_headroom;
+	uint32_t reserved;
+};
+static_assert(sizeof(struct geometry) == 48 && offsetof(struct geometry, msg_slots) == 32, "geometry");
+
+struct wire_offer {
+	uint32_t kind;
+	uint32_t side;
+	uint32_t peer_mode;
+	uint32_t queues;
+	struct geometry geometry;
+	uint64_t features;
+	uint32_t clock;
+	uint32_t reserved;
+};
+static_assert(sizeof(struct wire_offer) == 80 && offsetof(struct wire_offer, features) == 64, "offer");
+
+struct wire_mapped {
+	uint64_t inode;
+};
+
+struct wire_rebind {
+	uint32_t reason;
+	uint32_t next;
+};
+
+enum counter {
+	COUNT_TX_PACKETS,
+	COUNT_TX_BYTES,
+	COUNT_RX_PACKETS,
+	COUNT_RX_BYTES,
+	COUNT_TX_NO_BUFFER,
+	COUNT_TX_DROPPED,
+	COUNT_TX_COPIED,
+	COUNT_RX_DROPPED,
+	COUNT_RX_COPIED,
+	COUNT_MISUSE,
+	COUNT_VIOLATION, /* the first of 12 */
+	COUNTERS = COUNT_VIOLATION + 12
+};
+
+struct wire_stats {
+	uint32_t queues;
+	uint32_t reserved;
+	uint64_t counters[COUNTERS];
+};
+static_assert(sizeof(struct wire_stats) == 184, "stats");
+
+struct wire_bye {
+	uint32_t reason;
+	uint32_t reserved;
+};
+
+struct wire_error {
+	uint32_t code;
+	uint32_t about;
+	char text[64];
+};
+static_assert(sizeof(struct wire_error) == 72, "error");
+
+/* The data memfd. */
+
+#define LAYOUT_PAGE 4096u
+#define LAYOUT_ALONE 128u /* bytes that a shared word has for itself: a line, and the one the prefetcher brings along */
+#define LAYOUT_SIZE_MAX (64ull << 30)
+
+struct shared_word {
+	_Alignas(LAYOUT_ALONE) _Atomic uint32_t value;
+};
+static_assert(sizeof(struct shared_word) == LAYOUT_ALONE, "shared word");
+
+struct lane_words {
+	struct shared_word tail;
+	struct shared_word returned;
+	struct shared_word receiver_bell;
+	struct shared_word sender_bell;
+};
+static_assert(sizeof(struct lane_words) == 512, "words of a lane");
+
+/* Descriptor v1, as the two words by which it is stored and loaded. */
+struct descriptor {
+	_Atomic uint64_t place_length; /* region and slot in the low half, length in the high */
+	_Atomic uint64_t offset_flags_meta;
+};
+static_assert(sizeof(struct descriptor) == 16, "descriptor");
+
+struct extension {
+	_Atomic uint64_t stamp;
+	_Atomic uint64_t hash_vlan; /* hash in the low half, then the tag */
+};
+static_assert(sizeof(struct extension) == 16, "extension");
+
+#define PLACE_SLOT_BITS 24
+#define PLACE_SLOT_MASK 0xffffffu
+enum region { REGION_PACKETS = 0, REGION_MESSAGES = 1 };
+
+enum descriptor_flags {
+	DESC_END = 0x01,
+	DESC_CSUM_NEEDED = 0x02,
+	DESC_CSUM_GOOD = 0x04,
+	DESC_VLAN = 0x08,
+	DESC_HASH = 0x10,
+	DESC_STAMP = 0x20,
+};
+
+/* The telemetry memfd. */
+
+#define TELEMETRY_MAGIC 0x54415244u
+#define TELEMETRY_BLOCK 16384u
+#define HISTOGRAM_SIZE 1184u
+#define HISTOGRAM_MAX_BIT 40
+
+enum telemetry_state { TELEMETRY_DOWN = 0, TELEMETRY_LIVE = 1, TELEMETRY_LOST = 2 };
+
+struct telemetry_header {
+	_Atomic uint32_t magic;
+	_Atomic uint32_t version;
+	_Atomic uint32_t queues;
+	_Atomic uint32_t state;
+	_Atomic uint32_t generation;
+	_Atomic uint32_t clock;
+	_Atomic uint64_t tick_hz;
+	_Alignas(128) _Atomic uint32_t sample_shift;
+};
+static_assert(offsetof(struct telemetry_header, tick_hz) == 24, "telemetry");
+static_assert(offsetof(struct telemetry_header, sample_shift) == 128, "telemetry");
+
+struct telemetry_block {
+	_Atomic uint64_t counters[COUNTERS];
+	_Atomic uint64_t depth;
+	uint64_t reserved;
+	_Atomic uint64_t histogram[HISTOGRAM_SIZE];
+};
+static_assert(offsetof(struct telemetry_block, depth) == 176, "telemetry block");
+static_assert(offsetof(struct telemetry_block, histogram) == 192, "telemetry block");
+static_assert(sizeof(struct telemetry_block) <= TELEMETRY_BLOCK, "telemetry block");
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packets through AF_PACKET sockets, in private buffers. */
+#include "netdev.h"
+
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "checksum.h"
+
+#define BATCH 32
+#define POOL_PACKETS 512
+#define VLAN_BYTES 4
+#define ETHERNET_BYTES 14
+
+struct net_home {
+	struct pool pool; /* first: a home of this kind is a pool */
+	int fd;
+};
+
+#define HOME(h) ((struct net_home *)(h))
+
+static unsigned net_alloc(struct dray_home *home, struct dray_pkt *pkts, unsigned n, uint32_t size)
+{
+	unsigned got = pool_take(&HOME(home)->pool, pkts, n, size);
+
+	if (got < n)
+		count(home->counters, COUNT_TX_NO_BUFFER, n - got);
+	return got;
+}
+
+/* Put the tag that travelled beside the frame into it. */
+static bool insert_vlan(struct dray_pkt *p)
+{
+	uint8_t *frame;
+
+	if (p->length < ETHERNET_BYTES || p->headroom < VLAN_BYTES)
+		return false;
+	frame = dray_pkt_push(p, VLAN_BYTES);
+	memmove(frame, frame + VLAN_BYTES, 12);
+	frame[12] = 0x81;
+	frame[13] = 0x00;
+	frame[14] = (uint8_t)(p->vlan >> 8);
+	frame[15] = (uint8_t)p->vlan;
+	p->flags &= (uint16_t)~DRAY_PKT_VLAN;
+	return true;
+}
+
+/* Make a frame fit for a wire. false: it cannot be. */
+static bool finish(const struct net_home *h, struct dray_pkt *p)
+{
+	if (p->index >= h->pool.home.slots || !h->pool.with_application[p->index] || p->length == 0 || p->length > p->room)
+		return false;
+	if (p->flags & DRAY_PKT_CSUM_NEEDED) {
+		if (!checksum_fill(p->data, p->length))
+			return false;
+		p->flags &= (uint16_t)~DRAY_PKT_CSUM_NEEDED;
+	}
+	return !(p->flags & DRAY_PKT_VLAN) || insert_vlan(p);
+}
+
+/* Send a batch that is fit. Returns how many were consumed; a frame that the device refuses is consumed and counted. */
+static unsigned transmit(struct net_home *h, struct dray_pkt *pkts, unsigned n)
+{
+	struct counters *c = h->pool.home.counters;
+	struct mmsghdr msgs[BATCH] = {0};
+	struct iovec iov[BATCH];
+	int sent;
+
+	for (unsigned i = 0; i < n; i++) {
+		iov[i] = (struct iovec){pkts[i].data, pkts[i].length};
+		msgs[i].msg_hdr.msg_iov = &iov[i];
+		msgs[i].msg_hdr.msg_iovlen = 1;
+	}
+	sent = sendmmsg(h->fd, msgs, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (sent < 0) {
+		if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR)
+			return 0;
+		count(c, COUNT_TX_DROPPED, 1);
+		pool_give_back(&h->pool.home, pkts, 1);
+		return 1;
+	}
+	for (int i = 0; i < sent; i++)
+		count(c, COUNT_TX_BYTES, pkts[i].length);
+	count(c, COUNT_TX_PACKETS, (uint64_t)sent);
+	pool_give_back(&h->pool.home, pkts, (unsigned)sent);
+	return (unsigned)sent;
+}
+
+static unsigned net_send(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+{
+	struct net_home *h = HOME(home);
+	unsigned done = 0, fit, used;
+
+	while (done < n) {
+		for (fit = 0; fit < BATCH && done + fit < n && finish(h, &pkts[done + fit]); fit++)
+			;
+		if (fit == 0) {
+			count(home->counters, COUNT_TX_DROPPED, 1);
+			pool_give_back(home, &pkts[done++], 1);
+			continue;
+		}
+		used = transmit(h, &pkts[done], fit);
+		done += used;
+		if (used < fit)
+			break;
+	}
+	return done;
+}
+
+static void read_aux(struct msghdr *msg, struct dray_pkt *p)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		struct tpacket_auxdata aux;
+
+		if (c->cmsg_level != SOL_PACKET || c->cmsg_type != PACKET_AUXDATA || c->cmsg_len < CMSG_LEN(sizeof(aux)))
+			continue;
+		memcpy(&aux, CMSG_DATA(c), sizeof(aux));
+		if (aux.tp_status & TP_STATUS_CSUMNOTREADY)
+			p->flags |= DRAY_PKT_CSUM_NEEDED;
+		else if (aux.tp_status & TP_STATUS_CSUM_VALID)
+			p->flags |= DRAY_PKT_CSUM_GOOD;
+		if (aux.tp_status & TP_STATUS_VLAN_VALID) {
+			p->flags |= DRAY_PKT_VLAN;
+			p->vlan = aux.tp_vlan_tci;
+		}
+	}
+}
+
+/* Keep the frames that came whole; returns how many there are. */
+static unsigned keep(struct net_home *h, struct mmsghdr *msgs, struct dray_pkt *pkts, unsigned n)
+{
+	struct counters *c = h->pool.home.counters;
+	uint64_t bytes = 0;
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (msgs[i].msg_len == 0 || msgs[i].msg_len > pkts[i].room) {
+			count(c, COUNT_RX_DROPPED, 1);
+			pool_give_back(&h->pool.home, &pkts[i], 1);
+			continue;
+		}
+		pkts[i].length = msgs[i].msg_len;
+		read_aux(&msgs[i].msg_hdr, &pkts[i]);
+		bytes += pkts[i].length;
+		pkts[kept++] = pkts[i];
+	}
+	count(c, COUNT_RX_PACKETS, kept);
+	count(c, COUNT_RX_BYTES, bytes);
+	return kept;
+}
+
+static unsigned net_recv(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+{
+	struct net_home *h = HOME(home);
+	_Alignas(struct cmsghdr) char control[BATCH][CMSG_SPACE(sizeof(struct tpacket_auxdata))];
+	struct mmsghdr msgs[BATCH] = {0};
+	struct iovec iov[BATCH];
+	unsigned buffers = pool_take(&h->pool, pkts, n < BATCH ? n : BATCH, 1);
+	int came;
+
+	for (unsigned i = 0; i < buffers; i++) {
+		iov[i] = (struct iovec){pkts[i].data, pkts[i].room};
+		msgs[i].msg_hdr = (struct msghdr){
+			.msg_iov = &iov[i], .msg_iovlen = 1, .msg_control = control[i], .msg_controllen = sizeof(control[i])};
+	}
+	came = buffers ? recvmmsg(h->fd, msgs, buffers, MSG_DONTWAIT | MSG_TRUNC, NULL) : 0;
+	if (came < 0)
+		came = 0;
+	pool_give_back(home, pkts + came, buffers - (unsigned)came);
+	return keep(h, msgs, pkts, (unsigned)came);
+}
+
+static bool readable(struct dray_home *home, short events)
+{
+	struct pollfd p = {.fd = HOME(home)->fd, .events = events};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+static bool net_can_recv(struct dray_home *home)
+{
+	return readable(home, POLLIN);
+}
+
+static bool net_can_send(struct dray_home *home)
+{
+	home_drain(home);
+	return HOME(home)->pool.free_packet_count > 0 && readable(home, POLLOUT);
+}
+
+static const struct home_ops net_tx_ops = {
+	.alloc = net_alloc,
+	.send = net_send,
+	.give_back = pool_give_back,
+	.ready = net_can_send,
+};
+
+static const struct home_ops net_rx_ops = {
+	.recv = net_recv,
+	.give_back = pool_give_back,
+	.ready = net_can_recv,
+};
+
+static int check_socket(int fd)
+{
+	int value, one = 1;
+	socklen_t length = sizeof(value);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &value, &length) < 0 || value != AF_PACKET)
+		return -EPROTO;
+	length = sizeof(value);
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &value, &length) < 0 || value != SOCK_RAW)
+		return -EPROTO;
+	if (setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &one, sizeof(one)) < 0)
+		return -errno;
+	(void)setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one));
+	return 0;
+}
+
+static int make_home(struct dray_port *port, struct attachment *a, unsigned q, const struct home_ops *ops,
+		     struct counters *counters, struct dray_home **home)
+{
+	struct pool_shape shape = {.packets = POOL_PACKETS, .packet_room = port->welcome.mtu + ETHERNET_BYTES + VLAN_BYTES};
+	struct pool *pool;
+	int ret = pool_new(&shape, ops, a, counters, sizeof(struct net_home) - sizeof(struct pool), &pool);
+
+	if (ret)
+		return ret;
+	*home = &pool->home;
+	HOME(*home)->fd = a->bells[q];
+	return 0;
+}
+
+int netdev_attach(struct dray_port *port, const struct wire_offer *offer, uint32_t generation, int *fds, unsigned count,
+		  struct attachment **attachment)
+{
+	struct attachment *a = attachment_new(DRAY_LINK_NETDEV, generation);
+	int ret = 0;
+
+	if (!a) {
+		while (count)
+			close(fds[--count]);
+		return -ENOMEM;
+	}
+	for (unsigned q = 0; q < count; q++)
+		a->bells[q] = fds[q];
+	a->destroy_home = pool_free;
+	a->queues = offer->queues;
+	a->packet_max = port->welcome.mtu + ETHERNET_BYTES + VLAN_BYTES;
+	for (unsigned q = 0; ret == 0 && q < a->queues; q++) {
+		ret = check_socket(a->bells[q]);
+		if (ret == 0)
+			ret = make_home(port, a, q, &net_tx_ops, &port->queues[q].tx.counters, &a->tx[q]);
+		if (ret == 0)
+			ret = make_home(port, a, q, &net_rx_ops, &port->queues[q].rx.counters, &a->rx[q]);
+	}
+	if (ret) {
+		attachment_free(a);
+		return ret;
+	}
+	*attachment = a;
+	return 0;
+}

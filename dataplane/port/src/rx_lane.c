@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The receiving end of a lane: check, deliver, return. Everything that is read here, a hostile peer may have written. */
+#include "lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "histogram.h"
+#include "pool.h"
+
+#define LANE(h) ((struct rx_lane *)(h))
+#define TO_APPLICATION (DESC_CSUM_NEEDED | DESC_CSUM_GOOD | DESC_VLAN | DESC_HASH)
+
+/* The private copy of a descriptor. */
+struct received {
+	uint32_t place, length, offset, flags, meta;
+};
+
+static inline struct received load(const struct rx_lane *l, uint32_t at)
+{
+	const struct descriptor *d = &l->view.ring[at & (l->view.ring_size - 1)];
+	uint64_t a = atomic_load_explicit(&d->place_length, memory_order_relaxed);
+	uint64_t b = atomic_load_explicit(&d->offset_flags_meta, memory_order_relaxed);
+
+	return (struct received){(uint32_t)a, (uint32_t)(a >> 32), (uint16_t)b, (uint16_t)(b >> 16), (uint32_t)(b >> 32)};
+}
+
+/* How many descriptors there are to take. */
+static inline uint32_t available(struct rx_lane *l, uint32_t wanted)
+{
+	uint32_t n = l->seen_tail - l->head, tail;
+
+	if (n >= wanted)
+		return wanted;
+	/* acquire: pairs with the release in tx_lane_send (P1). */
+	tail = atomic_load_explicit(&l->view.words->tail.value, memory_order_acquire);
+	if (unlikely(tail - l->head > l->view.ring_size)) {
+		if (tail != l->bad_tail)
+			violation(l->home.counters, DRAY_BAD_RING_INDEX);
+		l->bad_tail = tail;
+		return n;
+	}
+	l->seen_tail = tail;
+	n = tail - l->head;
+	return n < wanted ? n : wanted;
+}
+
+static inline void complete(struct rx_lane *l, uint32_t place)
+{
+	atomic_store_explicit(&l->view.completions[l->returned++ & (l->view.ring_size - 1)], place, memory_order_relaxed);
+}
+
+static uint32_t place_of(const struct rx_lane *l, uint32_t index)
+{
+	if (likely(index < l->view.pkt_slots))
+		return index;
+	return (index - l->view.pkt_slots) | (uint32_t)REGION_MESSAGES << PLACE_SLOT_BITS;
+}
+
+static void rx_lane_return(struct rx_lane *l)
+{
+	/* release: pairs with the acquire in tx_lane_reap (P2). */
+	atomic_store_explicit(&l->view.words->returned.value, l->returned, memory_order_release);
+	if (l->ringer.peer_sleeps)
+		ringer_ring(&l->ringer);
+}
+
+static void measure(struct rx_lane *l, uint32_t at)
+{
+	uint64_t then = atomic_load_explicit(&l->view.extensions[at & (l->view.ring_size - 1)].stamp, memory_order_relaxed);
+	uint64_t ticks = clock_ticks() - then;
+
+	if (ticks >> (HISTOGRAM_MAX_BIT + 1)) {
+		violation(l->home.counters, DRAY_BAD_STAMP);
+		return;
+	}
+	count_add(&l->home.counters->stamps, 1);
+	if (l->histogram)
+		count_add(&l->histogram[histogram_index(ticks)], 1);
+}
+
+/* Check a descriptor. Returns its index in the ledger, or HOME_UNLINKED where it was dropped. */
+static inline uint32_t check(struct rx_lane *l, const struct received *d, uint8_t **slot, uint32_t *size)
+{
+	const struct lane_view *v = &l->view;
+	uint32_t index = d->place, number;
+
+	*size = v->pkt_stride;
+	if (likely(index < v->pkt_slots)) {
+		*slot = v->packets + (uint64_t)index * v->pkt_stride;
+	} else {
+		number = d->place & PLACE_SLOT_MASK;
+		if (d->place >> PLACE_SLOT_BITS > REGION_MESSAGES ||
+		    (d->place >> PLACE_SLOT_BITS == REGION_MESSAGES && !v->msg_slots)) {
+			violation(l->home.counters, DRAY_BAD_REGION);
+			return HOME_UNLINKED;
+		}
+		if (d->place >> PLACE_SLOT_BITS == REGION_PACKETS || number >= v->msg_slots) {
+			violation(l->home.counters, DRAY_BAD_SLOT);
+			return HOME_UNLINKED;
+		}
+		index = v->pkt_slots + number;
+		*slot = v->messages + (uint64_t)number * v->msg_stride;
+		*size = v->msg_stride;
+	}
+	if (unlikely(l->held[index])) {
+		violation(l->home.counters, DRAY_BAD_DOUBLE);
+		return HOME_UNLINKED;
+	}
+	if (unlikely(d->length == 0 || (uint64_t)d->offset + d->length > *size)) {
+		violation(l->home.counters, DRAY_BAD_BOUNDS);
+		complete(l, d->place);
+		return HOME_UNLINKED;
+	}
+	if (unlikely((d->flags & DESC_END) == 0 || (d->flags & ~l->allowed_flags))) {
+		violation(l->home.counters, DRAY_BAD_FLAGS);
+		complete(l, d->place);
+		return HOME_UNLINKED;
+	}
+	return index;
+}
+
+static void fill_extras(const struct rx_lane *l, uint32_t at, struct dray_pkt *p)
+{
+	const struct extension *e = &l->view.extensions[at & (l->view.ring_size - 1)];
+	uint64_t word = atomic_load_explicit(&e->hash_vlan, memory_order_relaxed);
+
+	if (p->flags & DESC_HASH)
+		p->hash = (uint32_t)word;
+	if (p->flags & DESC_VLAN)
+		p->vlan = (uint16_t)(word >> 32);
+}
+
+static inline void fill(struct rx_lane *l, const struct received *d, uint32_t at, uint8_t *slot, uint32_t size, uint32_t index,
+			struct dray_pkt *p)
+{
+	__builtin_prefetch(slot + d->offset);
+	*p = (struct dray_pkt){
+		.data = slot + d->offset,
+		.length = d->length,
+		.room = size - d->offset,
+		.flags = (uint16_t)(d->flags & TO_APPLICATION),
+		.meta = d->meta,
+		.headroom = d->offset,
+		.home = &l->home,
+		.index = index,
+	};
+	if (unlikely(d->flags & (DESC_VLAN | DESC_HASH | DESC_STAMP))) {
+		fill_extras(l, at, p);
+		if (d->flags & DESC_STAMP)
+			measure(l, at);
+	}
+}
+
+static inline void took(struct rx_lane *l, uint32_t head, uint32_t before, unsigned got, uint64_t bytes)
+{
+	struct counters *c = l->home.counters;
+
+	l->head = head;
+	if (unlikely(l->returned != before))
+		rx_lane_return(l);
+	count(c, COUNT_RX_PACKETS, got);
+	count(c, COUNT_RX_BYTES, bytes);
+	atomic_store_explicit(&c->depth, l->seen_tail - head, memory_order_relaxed);
+}
+
+/* A packet that the quota or the options keep out of the application's hands: copy it, or drop it. Its slot goes back at once. */
+static bool deliver_copy(struct rx_lane *l, struct dray_pkt *p, uint32_t place, bool copy)
+{
+	struct dray_pkt to;
+
+	if (!copy || !l->pool || !pool_take(l->pool, &to, 1, p->length)) {
+		count(l->home.counters, COUNT_RX_DROPPED, 1);
+		complete(l, place);
+		return false;
+	}
+	memcpy(to.data, p->data, p->length);
+	to.length = p->length;
+	to.flags = p->flags;
+	to.vlan = p->vlan;
+	to.hash = p->hash;
+	to.meta = p->meta;
+	*p = to;
+	complete(l, place);
+	count(l->home.counters, COUNT_RX_COPIED, 1);
+	return true;
+}
+
+/* As rx_lane_recv, where some or all packets are not to be delivered in place: `in_place` of them are. */
+static unsigned recv_copying(struct rx_lane *l, struct dray_pkt *pkts, unsigned n, uint32_t in_place, bool copy)
+{
+	uint32_t at = l->head, end, before = l->returned, lent = 0;
+	uint64_t bytes = 0;
+	unsigned got = 0;
+
+	end = at + available(l, n);
+	for (; at != end; at++) {
+		struct received d = load(l, at);
+		uint8_t *slot;
+		uint32_t size, index = check(l, &d, &slot, &size);
+
+		if (index == HOME_UNLINKED)
+			continue;
+		fill(l, &d, at, slot, size, index, &pkts[got]);
+		if (lent < in_place) {
+			l->held[index] = 1;
+			lent++;
+		} else if (!deliver_copy(l, &pkts[got], d.place, copy)) {
+			continue;
+		}
+		bytes += d.length;
+		got++;
+	}
+	home_lend(&l->home, (int32_t)lent);
+	took(l, end, before, got, bytes);
+	return got;
+}
+
+static unsigned rx_lane_recv_copy(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+{
+	return recv_copying(LANE(home), pkts, n, 0, true);
+}
+
+static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+{
+	struct rx_lane *l = LANE(home);
+	uint32_t at = l->head, end, before = l->returned;
+	uint64_t bytes = 0;
+	unsigned got = 0;
+
+	home_drain(home);
+	if (unlikely(home_held(home) + n > l->quota))
+		return recv_copying(l, pkts, n, l->quota > home_held(home) ? l->quota - home_held(home) : 0, l->hold_copy);
+	end = at + available(l, n);
+	if (end == at)
+		return 0;
+	for (; at != end; at++) {
+		struct received d = load(l, at);
+		uint8_t *slot;
+		uint32_t size, index = check(l, &d, &slot, &size);
+
+		if (unlikely(index == HOME_UNLINKED))
+			continue;
+		l->held[index] = 1;
+		fill(l, &d, at, slot, size, index, &pkts[got]);
+		bytes += d.length;
+		got++;
+	}
+	home_lend(home, (int32_t)got);
+	took(l, end, before, got, bytes);
+	return got;
+}
+
+static void rx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+{
+	struct rx_lane *l = LANE(home);
+	int32_t back = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t index = pkts[i].index;
+
+		if (unlikely(index >= home->slots || !l->held[index])) {
+			count(home->counters, COUNT_MISUSE, 1);
+			continue;
+		}
+		l->held[index] = 0;
+		complete(l, place_of(l, index));
+		back++;
+	}
+	home_lend(home, -back);
+	if (likely(back))
+		rx_lane_return(l);
+}
+
+static bool rx_lane_ready(struct dray_home *home)
+{
+	return available(LANE(home), 1) > 0;
+}
+
+static bool rx_lane_arm(struct dray_home *home)
+{
+	struct rx_lane *l = LANE(home);
+
+	if (++l->bell_number == 0)
+		l->bell_number = 1;
+	atomic_store_explicit(&l->view.words->receiver_bell.value, l->bell_number, memory_order_relaxed);
+	/* seq_cst: pairs with the fence in ringer_ring after tx_lane_send (P3). */
+	atomic_thread_fence(memory_order_seq_cst);
+	return rx_lane_ready(home);
+}
+
+static void rx_lane_disarm(struct dray_home *home)
+{
+	atomic_store_explicit(&LANE(home)->view.words->receiver_bell.value, 0, memory_order_relaxed);
+}
+
+static const struct home_ops rx_lane_ops = {
+	.recv = rx_lane_recv,
+	.give_back = rx_lane_give_back,
+	.ready = rx_lane_ready,
+	.arm = rx_lane_arm,
+	.disarm = rx_lane_disarm,
+};
+
+static const struct home_ops rx_lane_copy_ops = {
+	.recv = rx_lane_recv_copy,
+	.give_back = rx_lane_give_back,
+	.ready = rx_lane_ready,
+	.arm = rx_lane_arm,
+	.disarm = rx_lane_disarm,
+};
+
+static uint32_t flags_of(uint64_t features)
+{
+	uint32_t flags = DESC_END | DESC_CSUM_NEEDED | DESC_CSUM_GOOD;
+
+	if (features & FEATURE_EXTRAS)
+		flags |= DESC_VLAN | DESC_HASH;
+	if (features & FEATURE_STAMPS)
+		flags |= DESC_STAMP;
+	return flags;
+}
+
+int rx_lane_new(const struct lane_view *view, const struct lane_options *options, struct rx_lane **lane)
+{
+	uint32_t slots = view->pkt_slots + view->msg_slots;
+	struct rx_lane *l = aligned_alloc(LAYOUT_ALONE, (sizeof(*l) + LAYOUT_ALONE - 1) / LAYOUT_ALONE * LAYOUT_ALONE);
+	int ret = -ENOMEM;
+
+	if (!l)
+		return ret;
+	memset(l, 0, sizeof(*l));
+	l->view = *view;
+	l->head = l->seen_tail = l->bad_tail = l->returned = options->start;
+	l->allowed_flags = flags_of(view->features);
+	l->quota = options->hold_quota ? options->hold_quota : UINT32_MAX;
+	l->hold_copy = options->hold_copy;
+	l->pool = options->pool;
+	l->histogram = options->histogram;
+	l->ringer = (struct ringer){
+		.peer_sleeps = options->peer_sleeps,
+		.fd = options->bell,
+		.word = &view->words->sender_bell.value,
+	};
+	l->held = calloc(slots, 1);
+	if (l->held)
+		ret = home_init(&l->home, options->rx_copy ? &rx_lane_copy_ops : &rx_lane_ops, slots, options->attachment,
+				options->counters);
+	if (ret) {
+		rx_lane_free(l);
+		return ret;
+	}
+	*lane = l;
+	return 0;
+}
+
+void rx_lane_free(struct rx_lane *l)
+{
+	home_destroy(&l->home);
+	free(l->held);
+	free(l);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Take over the memory of a generation, trusting nobody: neither the peer, nor the broker. */
+#include "shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define SEALS_AT_ONCE (F_SEAL_SHRINK | F_SEAL_GROW)
+#define SEALS_LIVE (SEALS_AT_ONCE | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
+
+static int check_memfd(int fd, uint64_t size, int wanted, uint64_t *inode)
+{
+	struct stat st;
+	int seals;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size < 0 || (uint64_t)st.st_size != size)
+		return -EPROTO;
+	seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || (seals & wanted) != wanted)
+		return -EPERM;
+	*inode = st.st_ino;
+	return 0;
+}
+
+static int check_bell(int fd)
+{
+	int value;
+	socklen_t length = sizeof(value);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &value, &length) < 0 || value != AF_UNIX)
+		return -EPROTO;
+	length = sizeof(value);
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &value, &length) < 0 || value != SOCK_SEQPACKET)
+		return -EPROTO;
+	return 0;
+}
+
+/* Map the memory between two pages that nobody may touch, aligned for its pages. */
+static int map_guarded(struct attachment *a, const struct geometry *g)
+{
+	uint64_t page = g->page_size, span = g->size + 3 * page;
+	uint8_t *reserved = mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *start;
+
+	if (reserved == MAP_FAILED)
+		return -errno;
+	a->map = reserved;
+	a->map_size = span;
+	start = (uint8_t *)(((uintptr_t)reserved + 2 * page - 1) & ~(uintptr_t)(page - 1));
+	if (mmap(start, g->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, a->memfd, 0) == MAP_FAILED)
+		return -errno;
+	a->memory = start;
+	(void)madvise(start, g->size, MADV_DONTFORK);
+	if (g->page_size == LAYOUT_PAGE)
+		(void)madvise(start, g->size, MADV_HUGEPAGE); /* a wish: memory is as correct without */
+	return 0;
+}
+
+int shm_map(const struct wire_offer *offer, uint32_t generation, int *fds, unsigned count, struct attachment **attachment)
+{
+	struct attachment *a = attachment_new(DRAY_LINK_SHM, generation);
+	struct lane_offsets offsets;
+	int ret;
+
+	if (!a) {
+		while (count)
+			close(fds[--count]);
+		return -ENOMEM;
+	}
+	a->memfd = fds[0];
+	for (unsigned q = 0; q + 1 < count; q++)
+		a->bells[q] = fds[q + 1];
+	a->queues = offer->queues;
+	ret = geometry_check(&offer->geometry, &offsets);
+	if (ret == 0 && offer->geometry.queues != offer->queues)
+		ret = -EINVAL;
+	if (ret == 0)
+		ret = check_memfd(a->memfd, offer->geometry.size, SEALS_AT_ONCE, &a->inode);
+	for (unsigned q = 0; ret == 0 && q < a->queues; q++)
+		ret = check_bell(a->bells[q]);
+	if (ret == 0)
+		ret = map_guarded(a, &offer->geometry);
+	if (ret) {
+		attachment_free(a);
+		return ret;
+	}
+	a->packet_max = offer->geometry.pkt_stride - offer->geometry.pkt_headroom;
+	if (offer->geometry.msg_slots && (offer->features & FEATURE_MESSAGES))
+		a->message_max = offer->geometry.msg_stride - offer->geometry.msg_headroom;
+	*attachment = a;
+	return 0;
+}
+
+int shm_check_sealed(int memfd)
+{
+	int seals = fcntl(memfd, F_GET_SEALS);
+
+	return seals >= 0 && (seals & SEALS_LIVE) == SEALS_LIVE ? 0 : -EPERM;
+}
+
+int shm_populate(struct attachment *a, const struct geometry *geometry)
+{
+	return madvise(a->memory, geometry->size, MADV_POPULATE_WRITE) < 0 ? -errno : 0;
+}
+
+static void destroy_lane(struct dray_home *home)
+{
+	if (home->ops->recv)
+		rx_lane_free((struct rx_lane *)home);
+	else
+		tx_lane_free((struct tx_lane *)home);
+}
+
+int shm_make_lanes(struct attachment *a, const struct wire_offer *offer, unsigned q, const struct lane_options *tx_options,
+		   const struct lane_options *rx_options)
+{
+	struct lane_offsets offsets;
+	struct lane_view view;
+	struct tx_lane *tx;
+	struct rx_lane *rx;
+	int ret = geometry_check(&offer->geometry, &offsets);
+
+	if (ret)
+		return ret;
+	a->destroy_home = destroy_lane;
+	lane_view_init(&view, a->memory, &offer->geometry, &offsets, offer->side, q, offer->features);
+	ret = tx_lane_new(&view, tx_options, &tx);
+	if (ret)
+		return ret;
+	a->tx[q] = &tx->home;
+	lane_view_init(&view, a->memory, &offer->geometry, &offsets, 1 - offer->side, q, offer->features);
+	ret = rx_lane_new(&view, rx_options, &rx);
+	if (ret)
+		return ret;
+	a->rx[q] = &rx->home;
+	return 0;
+}

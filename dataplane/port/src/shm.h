@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shared-memory transport: from an OFFER to lanes. */
+#ifndef DRAY_SHM_H
+#define DRAY_SHM_H
+
+#include "attachment.h"
+#include "lane.h"
+#include "wire.h"
+
+/*
+ * Check an offer and what came with it, and map the memory without touching it. Takes the descriptors over, also where it fails.
+ * -EPROTO, -EINVAL the offer is wrong; -EPERM seals are missing; -ENOMEM, other errors of mmap.
+ */
+int shm_map(const struct wire_offer *offer, uint32_t generation, int *fds, unsigned count, struct attachment **attachment);
+
+/* The seals that nobody can punch holes through are there? 0 or -EPERM. */
+int shm_check_sealed(int memfd);
+
+/* Fault every page in, so that none can fault later. 0 or -errno, never a signal. */
+int shm_populate(struct attachment *attachment, const struct geometry *geometry);
+
+/* Make the homes of queue q. common has what both sides share. */
+int shm_make_lanes(struct attachment *attachment, const struct wire_offer *offer, unsigned q, const struct lane_options *tx,
+		   const struct lane_options *rx);
+
+#endif

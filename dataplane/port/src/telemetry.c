@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the daemon may read without asking: counters and latency, copied to the telemetry memfd now and then. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "lane.h"
+#include "port.h"
+
+#define PERIOD_NS 250000000u
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+
+int telemetry_map(struct dray_port *port, int fd, uint64_t size)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+	void *map;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != size)
+		return -EPROTO;
+	if (seals < 0 || (seals & SEALS) != SEALS)
+		return -EPERM;
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	(void)madvise(map, size, MADV_DONTFORK);
+	telemetry_unmap(port);
+	port->telemetry = map;
+	port->telemetry_size = size;
+	atomic_store_explicit(&port->telemetry->magic, TELEMETRY_MAGIC, memory_order_relaxed);
+	atomic_store_explicit(&port->telemetry->version, WIRE_VERSION, memory_order_relaxed);
+	atomic_store_explicit(&port->telemetry->clock, CLOCK_KIND_HERE, memory_order_relaxed);
+	return 0;
+}
+
+void telemetry_unmap(struct dray_port *port)
+{
+	if (port->telemetry)
+		munmap(port->telemetry, port->telemetry_size);
+	port->telemetry = NULL;
+}
+
+uint64_t port_count(const struct dray_port *port, unsigned queue, unsigned which)
+{
+	const struct queue *q = &port->queues[queue];
+
+	return atomic_load_explicit(&q->tx.counters.n[which], memory_order_relaxed) +
+	       atomic_load_explicit(&q->rx.counters.n[which], memory_order_relaxed) +
+	       atomic_load_explicit(&q->pool_counters.n[which], memory_order_relaxed);
+}
+
+static void write_block(struct dray_port *port, unsigned q)
+{
+	struct telemetry_block *block = (struct telemetry_block *)((uint8_t *)port->telemetry + LAYOUT_PAGE + q * TELEMETRY_BLOCK);
+	struct queue *queue = &port->queues[q];
+
+	for (unsigned i = 0; i < COUNTERS; i++)
+		atomic_store_explicit(&block->counters[i], port_count(port, q, i), memory_order_relaxed);
+	atomic_store_explicit(&block->depth, atomic_load_explicit(&queue->rx.counters.depth, memory_order_relaxed),
+			      memory_order_relaxed);
+	for (unsigned i = 0; i < HISTOGRAM_SIZE; i++)
+		atomic_store_explicit(&block->histogram[i], atomic_load_explicit(&queue->histogram[i], memory_order_relaxed),
+				      memory_order_relaxed);
+}
+
+/* The broker may change how often packets are stamped. */
+static void follow_sampling(struct dray_port *port, struct attachment *current)
+{
+	uint32_t shift = atomic_load_explicit(&port->telemetry->sample_shift, memory_order_relaxed);
+	uint32_t period = shift <= SAMPLE_SHIFT_MAX ? 1u << shift : 0;
+
+	if (shift == port->last_sample_shift || (shift > SAMPLE_SHIFT_MAX && shift != SAMPLE_NONE))
+		return;
+	port->last_sample_shift = shift;
+	port->welcome.sample_shift = shift;
+	if (!current || current->kind != DRAY_LINK_SHM)
+		return;
+	for (unsigned q = 0; q < current->queues; q++)
+		tx_lane_set_sampling((struct tx_lane *)current->tx[q], period);
+}
+
+void telemetry_step(struct dray_port *port, bool now)
+{
+	struct attachment *current = atomic_load_explicit(&port->current, memory_order_relaxed);
+	struct telemetry_header *h = port->telemetry;
+	uint64_t ns = clock_ns();
+	uint32_t state = current ? TELEMETRY_LIVE : TELEMETRY_DOWN;
+
+	if (!h || (!now && ns < port->telemetry_due_ns))
+		return;
+	port->telemetry_due_ns = ns + PERIOD_NS;
+	follow_sampling(port, current);
+	if (port->control.state == CONTROL_LOST)
+		state = TELEMETRY_LOST;
+	atomic_store_explicit(&h->queues, port->queue_count, memory_order_relaxed);
+	atomic_store_explicit(&h->state, state, memory_order_relaxed);
+	atomic_store_explicit(&h->generation, current ? current->generation : 0, memory_order_relaxed);
+	atomic_store_explicit(&h->tick_hz, clock_rate_hz(&port->rate), memory_order_relaxed);
+	for (unsigned q = 0; q < port->queue_count; q++)
+		write_block(port, q);
+}

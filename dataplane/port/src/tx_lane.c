@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sending end of a lane: allocate, publish, take back. */
+#include "lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+
+#define HOLD_NS 1000000000u
+#define LANE(h) ((struct tx_lane *)(h))
+#define LENDABLE (DRAY_PKT_CSUM_NEEDED | DRAY_PKT_CSUM_GOOD | DRAY_PKT_VLAN | DRAY_PKT_HASH)
+
+static_assert((int)DRAY_PKT_CSUM_NEEDED == DESC_CSUM_NEEDED && (int)DRAY_PKT_CSUM_GOOD == DESC_CSUM_GOOD &&
+		      (int)DRAY_PKT_VLAN == DESC_VLAN && (int)DRAY_PKT_HASH == DESC_HASH,
+	      "flags of packets are those of descriptors");
+
+static void slot_is_back(struct tx_lane *l, uint32_t index)
+{
+	l->state[index] = SLOT_FREE;
+	if (likely(index < l->view.pkt_slots))
+		l->free_pkts[l->free_pkt_count++] = index;
+	else
+		l->free_msgs[l->free_msg_count++] = index;
+}
+
+/* A completion that is not simply a lent packet slot. */
+static void reap_odd(struct tx_lane *l, uint32_t place)
+{
+	uint32_t region = place >> PLACE_SLOT_BITS, slot = place & PLACE_SLOT_MASK;
+	uint32_t index = region == REGION_MESSAGES ? l->view.pkt_slots + slot : slot;
+
+	if (region > REGION_MESSAGES || slot >= (region == REGION_MESSAGES ? l->view.msg_slots : l->view.pkt_slots))
+		violation(l->home.counters, DRAY_BAD_RETURN_SLOT);
+	else if (l->state[index] != SLOT_LENT)
+		violation(l->home.counters, DRAY_BAD_RETURN_FORGED);
+	else
+		slot_is_back(l, index);
+}
+
+static void tx_lane_reap(struct tx_lane *l)
+{
+	/* acquire: pairs with the release in rx_lane_return (P2). */
+	uint32_t returned = atomic_load_explicit(&l->view.words->returned.value, memory_order_acquire);
+	uint32_t n = returned - l->returned, mask = l->view.ring_size - 1;
+
+	if (n == 0)
+		return;
+	if (unlikely(n > l->view.ring_size)) {
+		if (returned != l->bad_returned)
+			violation(l->home.counters, DRAY_BAD_RETURN_INDEX);
+		l->bad_returned = returned;
+		return;
+	}
+	for (uint32_t i = l->returned; i != returned; i++) {
+		uint32_t place = atomic_load_explicit(&l->view.completions[i & mask], memory_order_relaxed);
+
+		if (likely(place < l->view.pkt_slots && l->state[place] == SLOT_LENT)) {
+			l->state[place] = SLOT_FREE;
+			l->free_pkts[l->free_pkt_count++] = place;
+		} else {
+			reap_odd(l, place);
+		}
+	}
+	l->returned = returned;
+}
+
+bool tx_lane_starved(struct tx_lane *l)
+{
+	return atomic_load_explicit(&l->full_counted, memory_order_relaxed) &&
+	       atomic_exchange_explicit(&l->full_counted, false, memory_order_relaxed);
+}
+
+/* Nothing is free: begin to measure for how long. */
+static void note_full(struct tx_lane *l)
+{
+	uint64_t now = clock_coarse_ns();
+
+	if (l->full_since == 0)
+		l->full_since = now;
+	else if (l->full_since != UINT64_MAX && now - l->full_since > HOLD_NS) {
+		violation(l->home.counters, DRAY_BAD_HOLD);
+		atomic_store_explicit(&l->full_counted, true, memory_order_relaxed);
+		l->full_since = UINT64_MAX; /* once per spell */
+	}
+}
+
+static unsigned take_messages(struct tx_lane *l, struct dray_pkt *pkts, unsigned n, uint32_t size)
+{
+	const struct lane_view *v = &l->view;
+	unsigned i;
+
+	if (!v->msg_slots || size > v->msg_stride - v->msg_headroom)
+		return 0;
+	if (l->free_msg_count < n)
+		tx_lane_reap(l);
+	for (i = 0; i < n && l->free_msg_count; i++) {
+		uint32_t index = l->free_msgs[--l->free_msg_count];
+
+		l->state[index] = SLOT_WITH_APPLICATION;
+		pkts[i] = (struct dray_pkt){
+			.data = v->messages + (uint64_t)(index - v->pkt_slots) * v->msg_stride + v->msg_headroom,
+			.room = v->msg_stride - v->msg_headroom,
+			.headroom = v->msg_headroom,
+			.home = &l->home,
+			.index = index,
+		};
+	}
+	return i;
+}
+
+static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned n)
+{
+	const uint32_t headroom = l->view.pkt_headroom, stride = l->view.pkt_stride, room = stride - headroom;
+	uint8_t *first = l->view.packets + headroom;
+
+	if (l->free_pkt_count < n) {
+		tx_lane_reap(l);
+		if (l->free_pkt_count < n)
+			n = l->free_pkt_count;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t index = l->free_pkts[--l->free_pkt_count];
+		uint8_t *data = first + (uint64_t)index * stride;
+
+		__builtin_prefetch(data, 1);
+		l->state[index] = SLOT_WITH_APPLICATION;
+		pkts[i] = (struct dray_pkt){
+			.data = data,
+			.room = room,
+			.headroom = headroom,
+			.home = &l->home,
+			.index = index,
+		};
+	}
+	return n;
+}
+
+static unsigned tx_lane_alloc(struct dray_home *home, struct dray_pkt *pkts, unsigned n, uint32_t size)
+{
+	struct tx_lane *l = LANE(home);
+	unsigned got;
+
+	home_drain(home);
+	if (likely(size <= l->view.pkt_stride - l->view.pkt_headroom))
+		got = take_packets(l, pkts, n);
+	else
+		got = take_messages(l, pkts, n, size);
+	if (unlikely(got < n)) {
+		count(home->counters, COUNT_TX_NO_BUFFER, n - got);
+		if (got == 0)
+			note_full(l);
+	}
+	if (got)
+		l->full_since = 0;
+	home_lend(home, (int32_t)got);
+	return got;
+}
+
+static void tx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+{
+	struct tx_lane *l = LANE(home);
+	int32_t back = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t index = pkts[i].index;
+
+		if (unlikely(index >= home->slots || l->state[index] != SLOT_WITH_APPLICATION)) {
+			count(home->counters, COUNT_MISUSE, 1);
+			continue;
+		}
+		slot_is_back(l, index);
+		back++;
+	}
+	home_lend(home, -back);
+}
+
+/* Where the slot of an index begins, and how long it is. */
+static uint8_t *slot_of(const struct tx_lane *l, uint32_t index, uint32_t *size)
+{
+	const struct lane_view *v = &l->view;
+
+	if (likely(index < v->pkt_slots)) {
+		*size = v->pkt_stride;
+		return v->packets + (uint64_t)index * v->pkt_stride;
+	}
+	*size = v->msg_stride;
+	return v->messages + (uint64_t)(index - v->pkt_slots) * v->msg_stride;
+}
+
+static void put_extension(struct tx_lane *l, uint32_t at, const struct dray_pkt *p)
+{
+	struct extension *e = &l->view.extensions[at & (l->view.ring_size - 1)];
+
+	atomic_store_explicit(&e->hash_vlan, p->hash | (uint64_t)p->vlan << 32, memory_order_relaxed);
+}
+
+/* Write one descriptor at index `at`; false where the application's packet is not one. */
+static inline bool put(struct tx_lane *l, uint32_t at, const struct dray_pkt *p)
+{
+	struct descriptor *d = &l->view.ring[at & (l->view.ring_size - 1)];
+	uint32_t index = p->index, size, place, flags = (p->flags & LENDABLE) | DESC_END;
+	uint8_t *slot;
+	uint64_t offset;
+
+	if (unlikely(index >= l->home.slots || l->state[index] != SLOT_WITH_APPLICATION))
+		return false;
+	slot = slot_of(l, index, &size);
+	offset = (uint64_t)((uint8_t *)p->data - slot);
+	if (unlikely(p->length == 0 || offset >= size || offset > UINT16_MAX || offset + p->length > size))
+		return false;
+	if (unlikely(flags & (DESC_VLAN | DESC_HASH))) {
+		if (l->view.features & FEATURE_EXTRAS)
+			put_extension(l, at, p);
+		else
+			flags &= ~(uint32_t)(DESC_VLAN | DESC_HASH);
+	}
+	place = index;
+	if (unlikely(index >= l->view.pkt_slots))
+		place = (index - l->view.pkt_slots) | (uint32_t)REGION_MESSAGES << PLACE_SLOT_BITS;
+	l->state[index] = SLOT_LENT;
+	atomic_store_explicit(&d->place_length, place | (uint64_t)p->length << 32, memory_order_relaxed);
+	atomic_store_explicit(&d->offset_flags_meta, offset | (uint64_t)flags << 16 | (uint64_t)p->meta << 32,
+			      memory_order_relaxed);
+	return true;
+}
+
+/* Stamp the first descriptor of the burst, if it is time to: one in `period` packets. */
+static void stamp(struct tx_lane *l, uint32_t first, uint32_t n, uint32_t period)
+{
+	struct descriptor *d = &l->view.ring[first & (l->view.ring_size - 1)];
+	struct extension *e = &l->view.extensions[first & (l->view.ring_size - 1)];
+	uint64_t word = atomic_load_explicit(&d->offset_flags_meta, memory_order_relaxed);
+
+	if (l->until_stamp > n) {
+		l->until_stamp -= n;
+		return;
+	}
+	l->until_stamp = period;
+	/* The word is read back from where the peer may write: only its own descriptor can suffer. */
+	atomic_store_explicit(&e->stamp, clock_ticks(), memory_order_relaxed);
+	atomic_store_explicit(&d->offset_flags_meta, word | (uint64_t)DESC_STAMP << 16, memory_order_relaxed);
+}
+
+static void misused(struct tx_lane *l, struct dray_pkt *p)
+{
+	count(l->home.counters, COUNT_MISUSE, 1);
+	if (p->index < l->home.slots && l->state[p->index] == SLOT_WITH_APPLICATION) {
+		slot_is_back(l, p->index);
+		home_lend(&l->home, -1);
+	}
+}
+
+/* All n packets are from this home. Returns n: what is wrong is consumed and counted. */
+static unsigned tx_lane_send(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+{
+	struct tx_lane *l = LANE(home);
+	uint32_t tail = l->tail, sent, period;
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (likely(put(l, tail, &pkts[i]))) {
+			bytes += pkts[i].length;
+			tail++;
+		} else {
+			misused(l, &pkts[i]);
+		}
+	}
+	sent = tail - l->tail;
+	if (unlikely(sent == 0))
+		return n;
+	period = atomic_load_explicit(&l->stamp_period, memory_order_relaxed);
+	if (period)
+		stamp(l, l->tail, sent, period);
+	l->tail = tail;
+	/* release: pairs with the acquire in rx_lane_recv (P1). */
+	atomic_store_explicit(&l->view.words->tail.value, tail, memory_order_release);
+	if (l->ringer.peer_sleeps)
+		ringer_ring(&l->ringer);
+	home_lend(home, -(int32_t)sent);
+	count(home->counters, COUNT_TX_PACKETS, sent);
+	count(home->counters, COUNT_TX_BYTES, bytes);
+	return n;
+}
+
+static bool tx_lane_ready(struct dray_home *home)
+{
+	struct tx_lane *l = LANE(home);
+
+	home_drain(home);
+	if (l->free_pkt_count == 0)
+		tx_lane_reap(l);
+	return l->free_pkt_count > 0;
+}
+
+static bool tx_lane_arm(struct dray_home *home)
+{
+	struct tx_lane *l = LANE(home);
+
+	if (++l->bell_number == 0)
+		l->bell_number = 1;
+	atomic_store_explicit(&l->view.words->sender_bell.value, l->bell_number, memory_order_relaxed);
+	/* seq_cst: pairs with the fence in ringer_ring after rx_lane_return (P4). */
+	atomic_thread_fence(memory_order_seq_cst);
+	return tx_lane_ready(home);
+}
+
+static void tx_lane_disarm(struct dray_home *home)
+{
+	atomic_store_explicit(&LANE(home)->view.words->sender_bell.value, 0, memory_order_relaxed);
+}
+
+static const struct home_ops tx_lane_ops = {
+	.alloc = tx_lane_alloc,
+	.send = tx_lane_send,
+	.give_back = tx_lane_give_back,
+	.ready = tx_lane_ready,
+	.arm = tx_lane_arm,
+	.disarm = tx_lane_disarm,
+};
+
+static void fill_stacks(struct tx_lane *l)
+{
+	const struct lane_view *v = &l->view;
+
+	for (uint32_t i = v->pkt_slots; i-- > 0;)
+		l->free_pkts[l->free_pkt_count++] = i;
+	for (uint32_t i = v->msg_slots; i-- > 0;)
+		l->free_msgs[l->free_msg_count++] = v->pkt_slots + i;
+}
+
+int tx_lane_new(const struct lane_view *view, const struct lane_options *options, struct tx_lane **lane)
+{
+	uint32_t slots = view->pkt_slots + view->msg_slots;
+	struct tx_lane *l = aligned_alloc(LAYOUT_ALONE, (sizeof(*l) + LAYOUT_ALONE - 1) / LAYOUT_ALONE * LAYOUT_ALONE);
+	int ret = -ENOMEM;
+
+	if (!l)
+		return ret;
+	memset(l, 0, sizeof(*l));
+	l->view = *view;
+	l->tail = l->returned = l->bad_returned = options->start;
+	if (options->sample_shift <= SAMPLE_SHIFT_MAX)
+		tx_lane_set_sampling(l, l->until_stamp = 1u << options->sample_shift);
+	l->ringer = (struct ringer){
+		.peer_sleeps = options->peer_sleeps,
+		.fd = options->bell,
+		.word = &view->words->receiver_bell.value,
+	};
+	l->state = calloc(slots, 1);
+	l->free_pkts = calloc(slots, sizeof(*l->free_pkts));
+	if (l->state && l->free_pkts)
+		ret = home_init(&l->home, &tx_lane_ops, slots, options->attachment, options->counters);
+	if (ret) {
+		tx_lane_free(l);
+		return ret;
+	}
+	l->free_msgs = l->free_pkts + view->pkt_slots;
+	fill_stacks(l);
+	*lane = l;
+	return 0;
+}
+
+void tx_lane_free(struct tx_lane *l)
+{
+	home_destroy(&l->home);
+	free(l->state);
+	free(l->free_pkts);
+	free(l);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests have in common. A test exits 0, 1, or 77 with a reason where it cannot run here. */
+#ifndef DRAY_TEST_H
+#define DRAY_TEST_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "broker.h"
+#include "clock.h"
+#include "dray.h"
+
+#define CHECK(condition)                                                                                                          \
+	do {                                                                                                                      \
+		if (!(condition)) {                                                                                               \
+			fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                                   \
+			_exit(1);                                                                                                 \
+		}                                                                                                                 \
+	} while (0)
+
+#define CHECK_EQ(a, b)                                                                                                            \
+	do {                                                                                                                      \
+		long long got_ = (long long)(a), want_ = (long long)(b);                                                          \
+		if (got_ != want_) {                                                                                              \
+			fprintf(stderr, "%s:%d: %s is %lld, not %lld (%s)\n", __FILE__, __LINE__, #a, got_, want_, #b);           \
+			_exit(1);                                                                                                 \
+		}                                                                                                                 \
+	} while (0)
+
+/* Runs until the condition holds; fails after 20 s. `work` is done in between. */
+#define UNTIL(condition, work)                                                                                                    \
+	do {                                                                                                                      \
+		uint64_t until_ = clock_ns() + 20000000000ull;                                                                    \
+		while (!(condition)) {                                                                                            \
+			CHECK(clock_ns() < until_ && "in time: " #condition);                                                     \
+			work;                                                                                                     \
+		}                                                                                                                 \
+	} while (0)
+
+static inline void skip(const char *reason)
+{
+	fprintf(stderr, "skipped: %s\n", reason);
+	_exit(77);
+}
+
+/* A link with both ends in this process, on a broker that is a thread. */
+struct pair {
+	struct broker *broker;
+	struct dray_port *a, *b;
+};
+
+struct dray_port *test_open(struct broker *broker, const char *name, uint32_t mode, uint32_t flags);
+bool test_up(struct dray_port *port);
+uint32_t test_generation(struct dray_port *port);
+void test_service(struct dray_port *a, struct dray_port *b);
+struct dray_stats test_stats(struct dray_port *port);
+
+/* broker: NULL is the defaults; mode and flags are those of both ends. */
+struct pair test_pair(const struct broker_options *broker, uint32_t mode, uint32_t flags);
+void test_pair_close(struct pair *pair);
+
+/* A packet of `length` bytes that follow from `seed`, with the seed at its beginning; checked by the other. */
+void test_fill(struct dray_pkt *pkt, uint32_t length, uint32_t seed);
+void test_check(const struct dray_pkt *pkt, uint32_t length, uint32_t seed);
+
+/* Send one packet, or receive exactly one, with deadlines. */
+void test_send(struct dray_port *port, unsigned queue, uint32_t length, uint32_t seed);
+void test_receive(struct dray_port *port, unsigned queue, uint32_t length, uint32_t seed);
+
+#endif
