@@ -82,7 +82,7 @@ missing_needs() {
 apt_get() {
 	local log attempt
 	log=$(mktemp)
-	for attempt in {1..8}; do
+	for attempt in {1..30}; do
 		if apt-get -y -q -o DPkg::Lock::Timeout="$lock_timeout" -o Acquire::Retries=3 \
 			-o Dpkg::Use-Pty=0 -o APT::Install-Recommends=false "$@" >"$log" 2>&1 </dev/null &&
 			! grep -q 'Some index files failed to download' "$log"; then
@@ -90,10 +90,13 @@ apt_get() {
 			return 0
 		fi
 		say "apt-get $1: attempt $attempt failed: $(grep -m1 -E '^(E|W|Err)' "$log" || tail -n1 "$log")"
-		if ! grep -q 'Could not get lock' "$log"; then
-			grep -qE 'Failed to fetch|index files failed' "$log" && [ "$attempt" -lt 3 ] || break
+		if grep -q 'Could not get lock' "$log"; then
+			sleep 10
+		elif grep -qE 'Failed to fetch|index files failed' "$log" && [ "$attempt" -lt 3 ]; then
+			sleep 3
+		else
+			break
 		fi
-		sleep $((attempt * 3))
 	done
 	sed 's/^/  apt: /' "$log" | tail -n 30 >&2
 	rm -f "$log"
@@ -122,7 +125,8 @@ add_backports() {
 	say "adding $backports_list: Go 1.23 is in $codename-backports"
 	printf '# %s\n%s\n' "written by scripts/setup.sh of Drayage, for Go 1.23; may be removed" \
 		"deb [$options] $uri $codename-backports main" >"$backports_list"
-	if ! apt_get update; then
+	apt_get update || true # what counts is whether the package is there now
+	if ! has_candidate "$go_package"; then
 		rm -f "$backports_list"
 		die "$codename-backports could not be read from $uri" "install Go 1.23 or later in /usr/local/go, and run this again"
 	fi
