@@ -44,7 +44,7 @@ readonly backports_list=/etc/apt/sources.list.d/dray-backports.list
 readonly policy=/usr/sbin/policy-rc.d
 readonly policy_mark='# written by scripts/setup.sh of Drayage for the time of an installation'
 readonly ca_bundle=/etc/ssl/certs/ca-certificates.crt
-readonly lock_timeout=600 # seconds to wait for another apt
+readonly lock_timeout=30 # seconds that one attempt waits for another dpkg
 
 # Some users' PATH leaves out the system programs.
 export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
@@ -82,7 +82,7 @@ missing_needs() {
 apt_get() {
 	local log attempt
 	log=$(mktemp)
-	for attempt in {1..30}; do
+	for attempt in {1..20}; do
 		if apt-get -y -q -o DPkg::Lock::Timeout="$lock_timeout" -o Acquire::Retries=3 \
 			-o Dpkg::Use-Pty=0 -o APT::Install-Recommends=false "$@" >"$log" 2>&1 </dev/null &&
 			! grep -q 'Some index files failed to download' "$log"; then
