@@ -37,6 +37,7 @@ type measureOptions struct {
 }
 
 func (o *measureOptions) addFlags(cmd *cobra.Command) {
+	cmd.PreRunE = func(*cobra.Command, []string) error { return o.check() }
 	f := cmd.Flags()
 	f.StringVar(&o.out, "out", "", "directory for records and report (default out/CHAIN-TIME)")
 	f.StringVar(&o.profile, "profile", string(verify.Standard), "how long to measure: quick, standard or thorough")
@@ -45,22 +46,26 @@ func (o *measureOptions) addFlags(cmd *cobra.Command) {
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the random order (default: a new one, printed)")
 }
 
-// options checks the flags.
-func (o *measureOptions) options() (verify.Options, error) {
-	profile, err := verify.ParseProfile(o.profile)
-	if err != nil {
-		return verify.Options{}, usageError("--profile: %v", err)
+// check makes a senseless value a usage error.
+func (o *measureOptions) check() error {
+	switch _, err := verify.ParseProfile(o.profile); {
+	case err != nil:
+		return usageError("--profile: %v", err)
+	case o.duration != 0 && o.duration < time.Second:
+		return usageError("--duration %v is too short: the instruments take at least 1s", o.duration)
+	case o.rounds < 0:
+		return usageError("--rounds %d is negative", o.rounds)
 	}
-	if o.duration != 0 && o.duration < time.Second {
-		return verify.Options{}, usageError("--duration %v is too short: the instruments take at least 1s", o.duration)
+	return nil
+}
+
+// options are the flags as the measurement takes them.
+func (o *measureOptions) options() verify.Options {
+	seed := o.seed
+	if seed == 0 {
+		seed = rand.Uint64N(1 << 53) // exact in JSON readers that use doubles
 	}
-	if o.rounds < 0 {
-		return verify.Options{}, usageError("--rounds %d is negative", o.rounds)
-	}
-	if o.seed == 0 {
-		o.seed = rand.Uint64N(1 << 53) // exact in JSON readers that use doubles
-	}
-	return verify.Options{Profile: profile, Duration: o.duration, Rounds: o.rounds, Seed: o.seed}, nil
+	return verify.Options{Profile: verify.Profile(o.profile), Duration: o.duration, Rounds: o.rounds, Seed: seed}
 }
 
 // measurement is one run directory in the making.
@@ -74,10 +79,7 @@ type measurement struct {
 }
 
 func (a *app) newMeasurement(j *job, opts measureOptions) (*measurement, error) {
-	options, err := opts.options()
-	if err != nil {
-		return nil, err
-	}
+	options := opts.options()
 	now := time.Now()
 	dir, err := runDir(opts.out, j.chain.Name, now)
 	if err != nil {

@@ -4,9 +4,7 @@ package e2e
 
 import (
 	"context"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -137,33 +135,4 @@ func (b *bench) inPort(t *testing.T, argv ...string) {
 	}
 	args := append([]string{"exec", chains[0].Chain, "a", "--"}, argv...)
 	b.want(0, args...)
-}
-
-// iperf3ByHand measures the pair's link with iperf3 alone, in bit/s.
-func iperf3ByHand(t *testing.T, fromNetns, toNetns, address string, seconds int) float64 {
-	t.Helper()
-	server := exec.Command("nsenter", "--net="+toNetns, "iperf3", "-s", "-1", "-p", "5999")
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
-	var out []byte
-	var err error
-	for range 20 { // until the server listens
-		out, err = exec.Command("nsenter", "--net="+fromNetns, "iperf3", "-c", address, "-p", "5999", "-J", "-t", strconv.Itoa(seconds), "-O", "1").Output()
-		if err == nil {
-			break
-		}
-	}
-	if err != nil {
-		t.Fatalf("iperf3 by hand: %v\n%s", err, out)
-	}
-	type report struct {
-		End struct {
-			SumReceived struct {
-				BitsPerSecond float64 `json:"bits_per_second"`
-			} `json:"sum_received"`
-		}
-	}
-	return decode[report](t, result{Stdout: string(out)}).End.SumReceived.BitsPerSecond
 }

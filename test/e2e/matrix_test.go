@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/drayage/dray/internal/runtime/docker/dockertest"
+)
+
+// rates needs only the quick trials, and so keeps the matrix short.
+const rates = "{min_bitrate: 50Mbps, mtu: 1500}"
+
+func TestTheSameChainInEveryRuntime(t *testing.T) {
+	t.Run("process", func(t *testing.T) { runPair(t, pair{Name: "proc", Runtime: "process"}) })
+	t.Run("runc", func(t *testing.T) { runPair(t, pair{Name: "runc", Runtime: "runc"}) })
+	t.Run("docker", func(t *testing.T) {
+		client := dockertest.Start(t)
+		dockertest.Import(t, client, "dray-e2e", "sleep")
+		runPair(t, pair{Name: "dock", Runtime: "docker", Image: "dray-e2e"}, "DOCKER_HOST="+client.Host)
+	})
+	t.Run("external", testExternal)
+}
+
+func TestTheSameChainOverEveryTransport(t *testing.T) {
+	for _, transport := range []string{"veth", "macvlan", "bridge", "ovs"} {
+		t.Run(transport, func(t *testing.T) { runPair(t, pair{Name: "over-" + transport, Runtime: "runc", Transport: transport}) })
+	}
+	t.Run("loopback", func(t *testing.T) {
+		b := newBench(t)
+		file := b.file(fmt.Sprintf(`
+apiVersion: drayage/v1
+kind: Chain
+name: over-loopback
+functions:
+  - {name: a, runtime: process, ports: [{name: p0}, {name: p1}]}
+links:
+  - {name: ab, ends: [a.p0, a.p1], transport: loopback, requires: %s}
+`, rates))
+		b.want(0, append([]string{"run", file, "--out", filepath.Join(t.TempDir(), "out")}, short...)...)
+	})
+}
+
+// runPair runs the chain once and wants every requirement met.
+func runPair(t *testing.T, p pair, env ...string) {
+	b := newBench(t)
+	b.env = env
+	if p.Command == "" {
+		p.Command = `[sleep, "1000"]`
+	}
+	p.Requires = rates
+	b.want(0, append([]string{"run", b.file(p.yaml()), "--out", filepath.Join(t.TempDir(), "out")}, short...)...)
+}
+
+// testExternal joins two processes that somebody else runs.
+func testExternal(t *testing.T) {
+	b := newBench(t)
+	var functions strings.Builder
+	for _, name := range []string{"a", "b"} {
+		cmd := exec.Command("sleep", "1000")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNET}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+		fmt.Fprintf(&functions, "  - {name: %s, runtime: external, external: {pid: %d}, ports: [{name: p0}]}\n", name, cmd.Process.Pid)
+	}
+	file := b.file(fmt.Sprintf("apiVersion: drayage/v1\nkind: Chain\nname: ext\nfunctions:\n%slinks:\n  - {name: ab, ends: [a.p0, b.p0], requires: %s}\n", functions.String(), rates))
+	b.want(0, append([]string{"run", file, "--out", filepath.Join(t.TempDir(), "out")}, short...)...)
+}
