@@ -5,6 +5,7 @@
 package calibrate
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -113,12 +114,12 @@ func fillDelay(c *inventory.Calibration, ways map[string][]record.Trial) error {
 		}
 	}
 	if len(c.Latency) == 0 {
-		return fmt.Errorf("too few samples for any percentile")
+		return errors.New("too few samples for any percentile")
 	}
 	return nil
 }
 
-var errNoTrials = fmt.Errorf("no trial gave a result")
+var errNoTrials = errors.New("no trial gave a result")
 
 // leastRate is the lower 95 % bound of the slower direction.
 func leastRate(ways map[string][]record.Trial, rate func(record.Trial) float64) (uint64, error) {
