@@ -15,8 +15,25 @@ start=$SECONDS
 printf '\n== compiling the tests\n'
 "$go" test -race -run '^$' -exec true "$@" >/dev/null
 
-printf '\n== testing, with the race detector; kernel tests use namespaces of their own\n'
+packages=$("$go" list "$@")
 status=0
-"$go" test -race -count=1 -p 1 -timeout 15m "$@" 2>&1 | grep -v --line-buffered -F '[no test files]' || status=$?
+
+# run prints what the go command prints, but for packages without tests.
+run() {
+	"$go" test -race -count=1 -p 1 -timeout 20m "$@" 2>&1 |
+		grep -v --line-buffered -E '\[no test files\]|^=== (PAUSE|CONT|NAME)' || status=$?
+}
+
+mapfile -t short < <(grep -vE '/test/(e2e|docs)$' <<<"$packages")
+if [ ${#short[@]} -gt 0 ]; then
+	printf '\n== testing each package, with the race detector; kernel tests use namespaces of their own\n'
+	run "${short[@]}"
+fi
+
+mapfile -t long < <(grep -E '/test/(e2e|docs)$' <<<"$packages")
+if [ ${#long[@]} -gt 0 ]; then
+	printf '\n== testing the program as a user runs it; each test is named, for they take minutes\n'
+	run -v "${long[@]}"
+fi
 echo "tests took $((SECONDS - start)) s"
 exit "$status"
