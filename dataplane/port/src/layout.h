@@ -175,20 +175,24 @@ struct shared_word {
 };
 static_assert(sizeof(struct shared_word) == LAYOUT_ALONE, "shared word");
 
-struct lane_words {
-	struct shared_word tail;
-	struct shared_word returned;
-	struct shared_word receiver_bell;
-	struct shared_word sender_bell;
-};
-static_assert(sizeof(struct lane_words) == 512, "words of a lane");
-
 /* Descriptor v1, as the two words by which it is stored and loaded. */
 struct descriptor {
 	_Atomic uint64_t place_length; /* region and slot in the low half, length in the high */
 	_Atomic uint64_t offset_flags_meta;
 };
 static_assert(sizeof(struct descriptor) == 16, "descriptor");
+
+struct lane_words {
+	/* With the newest descriptors beside it: whoever sees the tail of a single packet has its descriptor without another miss. */
+	_Alignas(LAYOUT_ALONE) _Atomic uint32_t tail;
+	_Alignas(16) struct descriptor newest[2]; /* of tails that are even, and odd */
+	struct shared_word returned;
+	struct shared_word receiver_bell;
+	struct shared_word sender_bell;
+};
+static_assert(sizeof(struct lane_words) == 512 && offsetof(struct lane_words, newest) == 16 &&
+		      offsetof(struct lane_words, returned) == 128 && offsetof(struct lane_words, sender_bell) == 384,
+	      "words of a lane");
 
 struct extension {
 	_Atomic uint64_t stamp;

@@ -18,13 +18,32 @@ struct received {
 	uint32_t place, length, offset, flags, meta;
 };
 
-static inline struct received load(const struct rx_lane *l, uint32_t at)
+static inline struct received load_from(const struct descriptor *d)
 {
-	const struct descriptor *d = &l->view.ring[at & (l->view.ring_size - 1)];
 	uint64_t a = atomic_load_explicit(&d->place_length, memory_order_relaxed);
 	uint64_t b = atomic_load_explicit(&d->offset_flags_meta, memory_order_relaxed);
 
 	return (struct received){(uint32_t)a, (uint32_t)(a >> 32), (uint16_t)b, (uint16_t)(b >> 16), (uint32_t)(b >> 32)};
+}
+
+static inline struct received load(const struct rx_lane *l, uint32_t at)
+{
+	return load_from(&l->view.ring[at & (l->view.ring_size - 1)]);
+}
+
+/*
+ * The descriptor before `tail`, from the tail's own line if that is still the tail, else from the ring. The sender writes to these words
+ * again only after it has published the next tail.
+ */
+static inline struct received load_newest(struct rx_lane *l, uint32_t tail)
+{
+	struct received d = load_from(&l->view.words->newest[tail & 1]);
+
+	/* acquire: pairs with the fence in put_newest (P5). */
+	atomic_thread_fence(memory_order_acquire);
+	if (likely(atomic_load_explicit(&l->view.words->tail, memory_order_relaxed) == tail))
+		return d;
+	return load(l, tail - 1);
 }
 
 /* How many descriptors there are to take. */
@@ -35,7 +54,7 @@ static inline uint32_t available(struct rx_lane *l, uint32_t wanted)
 	if (n >= wanted)
 		return wanted;
 	/* acquire: pairs with the release in tx_lane_send (P1). */
-	tail = atomic_load_explicit(&l->view.words->tail.value, memory_order_acquire);
+	tail = atomic_load_explicit(&l->view.words->tail, memory_order_acquire);
 	if (unlikely(tail - l->head > l->view.ring_size)) {
 		if (tail != l->bad_tail)
 			violation(l->home.counters, DRAY_BAD_RING_INDEX);
@@ -229,6 +248,7 @@ static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsi
 	uint32_t at = l->head, end, before = l->returned;
 	uint64_t bytes = 0;
 	unsigned got = 0;
+	bool alone;
 
 	home_drain(home);
 	if (unlikely(home_held(home) + n > l->quota))
@@ -236,8 +256,9 @@ static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsi
 	end = at + available(l, n);
 	if (end == at)
 		return 0;
+	alone = end - at == 1;
 	for (; at != end; at++) {
-		struct received d = load(l, at);
+		struct received d = alone ? load_newest(l, end) : load(l, at);
 		uint8_t *slot;
 		uint32_t size, index = check(l, &d, &slot, &size);
 

@@ -243,6 +243,20 @@ static void stamp(struct tx_lane *l, uint32_t first, uint32_t n, uint32_t period
 	atomic_store_explicit(&d->offset_flags_meta, word | (uint64_t)DESC_STAMP << 16, memory_order_relaxed);
 }
 
+/* Copy the last descriptor of this burst beside the tail that publishes it. */
+static inline void put_newest(struct tx_lane *l, uint32_t tail)
+{
+	const struct descriptor *from = &l->view.ring[(tail - 1) & (l->view.ring_size - 1)];
+	struct descriptor *to = &l->view.words->newest[tail & 1];
+
+	/* release: pairs with the second look at the tail in load_newest; the tail before this one is out before these words change (P5). */
+	atomic_thread_fence(memory_order_release);
+	atomic_store_explicit(&to->place_length, atomic_load_explicit(&from->place_length, memory_order_relaxed),
+			      memory_order_relaxed);
+	atomic_store_explicit(&to->offset_flags_meta, atomic_load_explicit(&from->offset_flags_meta, memory_order_relaxed),
+			      memory_order_relaxed);
+}
+
 static void misused(struct tx_lane *l, struct dray_pkt *p)
 {
 	count(l->home.counters, COUNT_MISUSE, 1);
@@ -274,8 +288,9 @@ static unsigned tx_lane_send(struct dray_home *home, struct dray_pkt *pkts, unsi
 	if (period)
 		stamp(l, l->tail, sent, period);
 	l->tail = tail;
+	put_newest(l, tail);
 	/* release: pairs with the acquire in rx_lane_recv (P1). */
-	atomic_store_explicit(&l->view.words->tail.value, tail, memory_order_release);
+	atomic_store_explicit(&l->view.words->tail, tail, memory_order_release);
 	if (l->ringer.peer_sleeps)
 		ringer_ring(&l->ringer);
 	home_lend(home, -(int32_t)sent);

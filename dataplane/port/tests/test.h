@@ -30,12 +30,12 @@
 	} while (0)
 
 /* Runs until the condition holds; fails after 20 s. `work` is done in between. */
-#define UNTIL(condition, work)                                                                                                    \
+#define UNTIL(condition, ...)                                                                                                     \
 	do {                                                                                                                      \
 		uint64_t until_ = clock_ns() + 20000000000ull;                                                                    \
 		while (!(condition)) {                                                                                            \
 			CHECK(clock_ns() < until_ && "in time: " #condition);                                                     \
-			work;                                                                                                     \
+			__VA_ARGS__;                                                                                              \
 		}                                                                                                                 \
 	} while (0)
 

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Helpers of the benches. */
+#include "bench.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+static double ns_per_tick = 1;
+
+void bench_begin(void)
+{
+	struct clock_rate rate;
+	uint64_t end;
+
+	clock_rate_begin(&rate);
+	for (end = clock_ns() + 20000000; clock_ns() < end;)
+		clock_relax();
+	ns_per_tick = 1e9 / (double)clock_rate_hz(&rate);
+}
+
+uint32_t bench_ns(uint64_t ticks)
+{
+	return (uint32_t)((double)ticks * ns_per_tick);
+}
+
+void bench_pin(unsigned which)
+{
+	static cpu_set_t all;
+	static int have;
+	cpu_set_t one;
+
+	if (!have) {
+		sched_getaffinity(0, sizeof(all), &all);
+		have = 1;
+	}
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &all) || which-- > 0)
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+		return;
+	}
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+double bench_quantile(uint32_t *values, unsigned n, double q)
+{
+	qsort(values, n, sizeof(*values), compare);
+	return values[(unsigned)(q * (n - 1))];
+}
+
+void bench_keep(uint64_t value)
+{
+	__asm__ volatile("" : : "r"(value) : "memory");
+}

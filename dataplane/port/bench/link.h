@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libdray under load: both ends in this process, on their own cores. */
+#ifndef DRAY_BENCH_LINK_H
+#define DRAY_BENCH_LINK_H
+
+#include "broker.h"
+#include "dray.h"
+
+struct link {
+	struct broker *broker;
+	struct dray_port *a, *b;
+};
+
+struct link link_open(const struct broker_options *options, uint32_t mode);
+void link_close(struct link *link);
+
+/* Packets a second in one direction, burst 32. `all`: 64 bytes are written and read; else the header's first 16. */
+double link_rate(struct link *link, uint64_t packets, uint32_t size, int all);
+
+/* Nanoseconds of n round trips of one 64 B packet. */
+void link_round_trips(struct link *link, uint32_t *ns, unsigned n);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffers that other threads release come back, each once; also after close. */
+#include <pthread.h>
+
+#include "test.h"
+
+#define THREADS 3
+#define PACKETS 30000
+
+static struct dray_pkt box[THREADS][64];
+static _Atomic unsigned filled[THREADS], emptied[THREADS];
+static _Atomic bool done;
+
+static void *releaser(void *argument)
+{
+	unsigned me = *(unsigned *)argument;
+
+	for (;;) {
+		unsigned have = atomic_load_explicit(&filled[me], memory_order_acquire);
+		unsigned at = atomic_load_explicit(&emptied[me], memory_order_relaxed);
+
+		if (at == have) {
+			if (atomic_load(&done) && atomic_load(&filled[me]) == at)
+				return NULL;
+			usleep(10);
+			continue;
+		}
+		for (; at != have; at++)
+			dray_release(&box[me][at % 64], 1);
+		atomic_store_explicit(&emptied[me], at, memory_order_release);
+	}
+}
+
+static bool hand_over(unsigned to, const struct dray_pkt *p)
+{
+	unsigned at = atomic_load_explicit(&filled[to], memory_order_relaxed);
+
+	if (at - atomic_load_explicit(&emptied[to], memory_order_acquire) == 64)
+		return false;
+	box[to][at % 64] = *p;
+	atomic_store_explicit(&filled[to], at + 1, memory_order_release);
+	return true;
+}
+
+static void stress(struct pair *p)
+{
+	pthread_t threads[THREADS];
+	unsigned ids[THREADS];
+	uint32_t sent = 0, got = 0;
+	struct dray_pkt none;
+
+	for (unsigned i = 0; i < THREADS; i++) {
+		ids[i] = i;
+		CHECK_EQ(pthread_create(&threads[i], NULL, releaser, &ids[i]), 0);
+	}
+	UNTIL(got == PACKETS, {
+		struct dray_pkt t, r;
+
+		if (sent < PACKETS && dray_tx_alloc(p->a, 0, &t, 1, 64)) {
+			test_fill(&t, 64, sent++);
+			CHECK_EQ(dray_tx_burst(p->a, 0, &t, 1), 1);
+		}
+		if (dray_rx_burst(p->b, 0, &r, 1)) {
+			test_check(&r, 64, got++);
+			while (!hand_over(got % THREADS, &r))
+				usleep(10);
+		}
+	});
+	atomic_store(&done, true);
+	for (unsigned i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_join(threads[i], NULL), 0);
+	CHECK_EQ(dray_rx_burst(p->b, 0, &none, 1), 0);
+	CHECK_EQ(test_stats(p->b).held, 0);
+	CHECK_EQ(test_stats(p->b).misuse, 0);
+}
+
+static void *release_one(void *pkt)
+{
+	dray_release(pkt, 1);
+	return NULL;
+}
+
+static void in_another_thread(struct dray_pkt *pkt)
+{
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, release_one, pkt), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+/* The same buffer twice: by one thread each, before the owner looks. */
+static void doubled(struct pair *p)
+{
+	struct dray_pkt r, copy;
+
+	test_send(p->a, 0, 64, 1);
+	CHECK_EQ(dray_rx_burst(p->b, 0, &r, 1), 1);
+	copy = r;
+	in_another_thread(&r);
+	in_another_thread(&copy);
+	CHECK_EQ(test_stats(p->b).misuse, 1);
+	CHECK_EQ(dray_rx_burst(p->b, 0, &r, 1), 0);
+	CHECK_EQ(test_stats(p->b).held, 0);
+}
+
+int main(void)
+{
+	struct pair p = test_pair(NULL, DRAY_MODE_BUSY, 0);
+	struct dray_pkt kept[3];
+
+	stress(&p);
+	doubled(&p);
+	for (uint32_t i = 0; i < 3; i++)
+		test_send(p.a, 0, 900, i);
+	CHECK_EQ(dray_rx_burst(p.b, 0, kept, 3), 3);
+	test_pair_close(&p);
+	for (uint32_t i = 0; i < 3; i++)
+		test_check(&kept[i], 900, i); /* still mapped */
+	in_another_thread(&kept[1]);
+	dray_release(&kept[0], 1);
+	dray_release(&kept[2], 1);
+	return 0;
+}
