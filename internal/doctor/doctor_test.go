@@ -246,6 +246,7 @@ func TestWarnings(t *testing.T) {
 		"governor":          func(h *inventory.Host) { h.Governor = "performance,powersave" },
 		"busy":              func(h *inventory.Host) { h.Load1 = 2 },
 		"virtual machine":   func(h *inventory.Host) { h.Virtual = "KVM" },
+		"emulated":          func(h *inventory.Host) { h.Virtual = inventory.VirtualTCG },
 	} {
 		h := good
 		spoil(&h)

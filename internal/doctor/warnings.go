@@ -28,7 +28,11 @@ func Warnings(h inventory.Host) []string {
 	if cores > 0 && h.Load1 >= busyLoad*float64(cores) {
 		warn("the machine is busy: load %.2f on %s", h.Load1, count(cores, "core"))
 	}
-	if h.Virtual != "" {
+	switch h.Virtual {
+	case "":
+	case inventory.VirtualTCG:
+		warn("an emulated processor (%s): every figure is marked emulated, and compares with no real machine's; give the virtual machine KVM", h.Virtual)
+	default:
 		warn("a virtual machine (%s): its hypervisor decides on clock and cores, and may steal time", h.Virtual)
 	}
 	return warnings

@@ -23,7 +23,11 @@ import (
 // set. What a kernel or machine does not tell is left empty; it fails only
 // where nothing sensible can be said.
 func Describe() (inventory.Host, error) {
-	return root("/").describe()
+	h, err := root("/").describe()
+	if err == nil && emulatedCPU() {
+		h.Virtual = inventory.VirtualTCG
+	}
+	return h, err
 }
 
 // root is where /proc, /sys and /etc are looked up.

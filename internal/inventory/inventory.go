@@ -59,6 +59,10 @@ type Host struct {
 	Time        time.Time `json:"time"`
 }
 
+// VirtualTCG is the hypervisor of a machine whose processor QEMU emulates in
+// software.
+const VirtualTCG = "QEMU TCG"
+
 // HugePg counts the hugetlb pages of one size.
 type HugePg struct {
 	Size  uint64 `json:"size"` // bytes

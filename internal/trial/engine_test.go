@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/record"
 )
 
@@ -218,7 +219,7 @@ func TestPreflight(t *testing.T) {
 		"no cpufreq":               {change(func(e *record.Environment) { e.Governor = "none" }), nil, 0, []string{}},
 		"busy":                     {four, nil, 0.21, []string{record.MarkBusy}},
 		"stolen":                   {change(func(e *record.Environment) { e.Stolen = 0.021 }), nil, 0, []string{record.MarkStolen}},
-		"TCG":                      {change(func(e *record.Environment) { e.CPUModel = "QEMU TCG CPU version 2.5+" }), nil, 0, []string{record.MarkEmulated}},
+		"TCG":                      {change(func(e *record.Environment) { e.Virtual = inventory.VirtualTCG }), nil, 0, []string{record.MarkEmulated}},
 		"KVM":                      {change(func(e *record.Environment) { e.Virtual = "QEMU Standard PC" }), nil, 0, []string{}},
 	} {
 		if got := Preflight(c.env, c.demand, c.busy); !slices.Equal(got, c.want) {

@@ -4,8 +4,8 @@ package trial
 
 import (
 	"slices"
-	"strings"
 
+	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/record"
 )
 
@@ -48,7 +48,7 @@ func Preflight(env record.Environment, d Demand, busyBefore float64) []string {
 	if env.Stolen > maxStolen {
 		marks = append(marks, record.MarkStolen)
 	}
-	if emulated(env) {
+	if env.Virtual == inventory.VirtualTCG {
 		marks = append(marks, record.MarkEmulated)
 	}
 	return marks
@@ -91,9 +91,4 @@ func within(inner, outer []int) bool {
 		}
 	}
 	return true
-}
-
-// emulated recognises QEMU without KVM by the name of its processor.
-func emulated(env record.Environment) bool {
-	return strings.Contains(env.CPUModel, "TCG") || strings.Contains(strings.ToUpper(env.Virtual), "TCG")
 }
