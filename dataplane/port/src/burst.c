@@ -7,7 +7,6 @@
 
 #define COPY_BATCH 32
 #define BELL_BATCH 8
-#define DRAIN_NS 1000000000u /* for how long a peer that was left may still send */
 
 static void side_owned_by(struct queue *queue, struct side *side, uintptr_t self)
 {
@@ -77,6 +76,23 @@ static void side_abandon(struct side *side, bool sending)
 	side->draining = old;
 }
 
+/* Generations that came and went while the receiving side was elsewhere may have packets too; oldest first. */
+static void collect_missed(struct side *side, unsigned queue, struct attachment *a, const struct attachment *current)
+{
+	struct dray_home *h;
+
+	if (!a)
+		return;
+	collect_missed(side, queue, a->next, current);
+	h = a->rx[queue];
+	if (a == current || a->kind == DRAY_LINK_NONE || !h || h->adopted || h->retired)
+		return;
+	h->adopted = true;
+	atomic_store_explicit(&h->owner, side->thread, memory_order_relaxed);
+	h->draining = side->draining;
+	side->draining = h;
+}
+
 void side_update(struct dray_port *port, unsigned queue, struct side *side, bool sending)
 {
 	struct attachment *a;
@@ -84,6 +100,9 @@ void side_update(struct dray_port *port, unsigned queue, struct side *side, bool
 	pthread_mutex_lock(&port->lock);
 	a = atomic_load_explicit(&port->current, memory_order_relaxed);
 	side_abandon(side, sending);
+	if (!sending)
+		collect_missed(side, queue, port->attachments, a);
+	side->switches = atomic_load_explicit(&port->switches, memory_order_relaxed);
 	side->attachment = a;
 	if (a && queue < a->queues) {
 		side->home = sending ? a->tx[queue] : a->rx[queue];
@@ -91,13 +110,6 @@ void side_update(struct dray_port *port, unsigned queue, struct side *side, bool
 		atomic_store_explicit(&side->home->owner, side->thread, memory_order_relaxed);
 	}
 	pthread_mutex_unlock(&port->lock);
-}
-
-static inline void side_follow(struct dray_port *port, unsigned queue, struct side *side, bool sending)
-{
-	/* acquire: pairs with the release in port_switch. */
-	if (unlikely(side->attachment != atomic_load_explicit(&port->current, memory_order_acquire)))
-		side_update(port, queue, side, sending);
 }
 
 /* Take what was published in generations that this side has left, oldest first. */

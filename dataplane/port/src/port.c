@@ -68,9 +68,14 @@ void port_adopt(struct dray_port *port, struct attachment *a)
 	port->attachments = a;
 }
 
-static void retire_untaken(struct dray_home *home)
+/* A home that no side took: nobody else looks after it. What there is to receive waits for its queue. */
+static void retire_untaken(const struct attachment *a, struct dray_home *home)
 {
-	if (home && !home->adopted && !home->retired)
+	bool final = atomic_load_explicit(&a->peer_gone, memory_order_acquire) || clock_coarse_ns() - a->left_ns > DRAIN_NS;
+
+	if (!home || home->adopted || home->retired)
+		return;
+	if (!home->ops->recv || (final && !home->ops->ready(home)))
 		home_retire(home);
 }
 
@@ -83,8 +88,8 @@ void port_reap(struct dray_port *port)
 		struct attachment *a = *link;
 
 		for (unsigned q = 0; a != current && q < DRAY_MAX_QUEUES; q++) {
-			retire_untaken(a->tx[q]);
-			retire_untaken(a->rx[q]);
+			retire_untaken(a, a->tx[q]);
+			retire_untaken(a, a->rx[q]);
 		}
 		/* Only the list refers to it, and only those who refer to it can make more references. */
 		if (a != current && atomic_load_explicit(&a->refs, memory_order_acquire) == 1) {
@@ -117,8 +122,9 @@ void port_switch(struct dray_port *port, struct attachment *to)
 	}
 	if (to)
 		watch(port, to, EPOLL_CTL_ADD);
+	atomic_store_explicit(&port->current, to, memory_order_relaxed);
 	/* release: pairs with the acquire in side_follow. */
-	atomic_store_explicit(&port->current, to, memory_order_release);
+	atomic_fetch_add_explicit(&port->switches, 1, memory_order_release);
 	if (to)
 		port_event(port, from ? DRAY_EVENT_REBIND : DRAY_EVENT_PEER_UP, to->generation, to->kind, 0);
 	else

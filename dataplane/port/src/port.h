@@ -14,12 +14,14 @@
 
 #define PORT_MAGIC 0x706f7274u
 #define EVENTS 64
+#define DRAIN_NS 1000000000u /* for how long a peer that was left may still send */
 
 /* One direction of a queue, as its thread sees it. */
 struct side {
 	_Alignas(LAYOUT_ALONE) _Atomic uint32_t busy; /* a call is in progress */
 	uintptr_t thread;
-	struct attachment *attachment; /* that this side uses; compared, not followed */
+	uint32_t switches;	       /* of the port, that this side has followed */
+	struct attachment *attachment; /* that this side uses */
 	struct dray_home *home;	       /* in it; NULL: link down */
 	struct dray_home *draining;    /* receiving: left, but may still have packets */
 	bool armed;
@@ -57,6 +59,7 @@ struct dray_port {
 	uint32_t mode;
 	uint32_t flags;
 	uint64_t spin_ticks;
+	_Atomic uint32_t switches; /* how often current changed */
 	_Atomic(struct attachment *) current; /* NULL: down */
 	struct queue *queues;
 
@@ -128,6 +131,13 @@ void service_stop(struct dray_port *port);
 bool side_enter(struct dray_port *port, struct queue *queue, struct side *side);
 void side_leave(struct side *side);
 void side_update(struct dray_port *port, unsigned queue, struct side *side, bool sending);
+
+static inline void side_follow(struct dray_port *port, unsigned queue, struct side *side, bool sending)
+{
+	/* acquire: pairs with the release in port_switch. */
+	if (unlikely(side->switches != atomic_load_explicit(&port->switches, memory_order_acquire)))
+		side_update(port, queue, side, sending);
+}
 
 /* Read what is on a queue's bell. Returns how many rings there were; notes the end of file. */
 unsigned bell_drain(struct attachment *attachment, unsigned queue, struct counters *counters);

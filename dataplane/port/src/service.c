@@ -101,13 +101,10 @@ static void side_disarm(struct side *side)
 static unsigned what_holds(struct dray_port *port, unsigned queue, unsigned what, bool (*look)(struct side *))
 {
 	struct queue *q = &port->queues[queue];
-	struct attachment *a = atomic_load_explicit(&port->current, memory_order_acquire);
 	unsigned holds = 0;
 
-	if (q->rx.attachment != a)
-		side_update(port, queue, &q->rx, false);
-	if (q->tx.attachment != a)
-		side_update(port, queue, &q->tx, true);
+	side_follow(port, queue, &q->rx, false);
+	side_follow(port, queue, &q->tx, true);
 	for (struct dray_home *h = q->rx.draining; h; h = h->draining)
 		if (h->ops->ready(h))
 			holds |= DRAY_WAIT_RX;
