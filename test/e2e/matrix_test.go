@@ -48,6 +48,8 @@ links:
 
 // runPair runs the chain once and wants every requirement met.
 func runPair(t *testing.T, p pair, env ...string) {
+	t.Helper()
+	t.Parallel()
 	b := newBench(t)
 	b.env = env
 	if p.Command == "" {
@@ -59,6 +61,7 @@ func runPair(t *testing.T, p pair, env ...string) {
 
 // testExternal joins two processes that somebody else runs.
 func testExternal(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	var functions strings.Builder
 	for _, name := range []string{"a", "b"} {
