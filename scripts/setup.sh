@@ -73,6 +73,10 @@ missing_needs() {
 	[ -s "$ca_bundle" ] || echo "$ca_bundle ca-certificates"
 	if [ "$set" = test ]; then
 		[ -e /usr/include/stdlib.h ] || echo "/usr/include/stdlib.h libc6-dev"
+		# dockerd loads a profile where the kernel has AppArmor, and docker.io only recommends the program.
+		if [ "$(cat /sys/module/apparmor/parameters/enabled 2>/dev/null)" = Y ]; then
+			type -P apparmor_parser >/dev/null || echo "apparmor_parser apparmor"
+		fi
 	fi
 	"$here/find-go.sh" >/dev/null 2>&1 || echo "go golang"
 }

@@ -67,10 +67,23 @@ func (r *Runtime) Probe(ctx context.Context) inventory.Item {
 		item.Fix = "apt-get install docker.io && systemctl start docker, or set DOCKER_HOST"
 	case os.Geteuid() != 0:
 		item.Reason, item.Fix = "not root", "run dray as root"
+	case r.lacksAppArmor(ctx):
+		item.Reason, item.Fix = "docker cannot load its AppArmor profile without apparmor_parser", "apt-get install apparmor"
 	default:
 		item.Status, item.Version = inventory.OK, version
 	}
 	return item
+}
+
+// lacksAppArmor reports whether the daemon refuses every container: it wants an
+// AppArmor profile, and the program that loads one is not installed.
+func (r *Runtime) lacksAppArmor(ctx context.Context) bool {
+	options, err := r.Client.Output(ctx, "info", "--format", "{{.SecurityOptions}}")
+	if err != nil || !strings.Contains(options, "name=apparmor") {
+		return false
+	}
+	_, err = host.LookProgram("apparmor_parser")
+	return err != nil
 }
 
 // KindContainer is all the containers that carry the label of one function's
