@@ -62,14 +62,14 @@ func (e *engine) steps(s transport.Spec) []step.Step {
 	e.died = map[string]chan struct{}{dbServer: make(chan struct{}), vswitchd: make(chan struct{})}
 	return []step.Step{
 		{
+			Name:  s.StepName(Name, "create cgroup"),
+			Makes: []step.Resource{host.CgroupResource(e.cgroup)}, // and the programs in it
+			Do:    func(context.Context) error { return e.cgroup.Create(host.Limits{}) },
+		},
+		{
 			Name:  s.StepName(Name, "create database"),
 			Makes: []step.Resource{host.DirResource(e.dir)},
 			Do:    e.createDatabase,
-		},
-		{
-			Name:  s.StepName(Name, "create cgroup"),
-			Makes: []step.Resource{host.CgroupResource(e.cgroup)}, // and the daemons in it
-			Do:    func(context.Context) error { return e.cgroup.Create(host.Limits{}) },
 		},
 		{Name: s.StepName(Name, "start "+dbServer), Do: e.startDatabase},
 		{Name: s.StepName(Name, "start "+vswitchd), Do: e.startSwitch},
@@ -88,11 +88,24 @@ func (e *engine) createDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := exec.CommandContext(ctx, tool, "create", e.path("conf.db"), definition).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("ovsdb-tool create: %w: %s", err, bytes.TrimSpace(out))
+	_, err = e.run(ctx, tool, "create", e.path("conf.db"), definition)
+	return err
+}
+
+// run runs a tool to its end. It is in the switch's cgroup, so that it does
+// not outlive the switch if dray is killed meanwhile.
+func (e *engine) run(ctx context.Context, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	err := host.Place{Netns: e.ns, Cgroup: e.cgroup}.Start(cmd)
+	if err == nil {
+		err = cmd.Wait()
 	}
-	return nil
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return strings.TrimSpace(out.String()), nil
 }
 
 func (e *engine) startDatabase(ctx context.Context) error {
@@ -173,19 +186,16 @@ func (e *engine) vsctl(ctx context.Context, args ...string) (string, error) {
 		}
 	}()
 	timeout := fmt.Sprintf("--timeout=%d", int(startTimeout.Seconds()))
-	cmd := exec.CommandContext(ctx, program, append([]string{timeout, "--db=unix:" + e.socket()}, args...)...)
-	var out, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &stderr
-	err = cmd.Run()
+	out, err := e.run(ctx, program, append([]string{timeout, "--db=unix:" + e.socket()}, args...)...)
 	select {
 	case <-e.died[vswitchd]:
 		return "", fmt.Errorf("%s has ended%s", vswitchd, e.lastWords(vswitchd))
 	default:
 	}
 	if err != nil {
-		return "", fmt.Errorf("ovs-vsctl %s: %w: %s%s", strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()), e.lastWords(vswitchd))
+		return "", fmt.Errorf("%w%s", err, e.lastWords(vswitchd))
 	}
-	return strings.TrimSpace(out.String()), nil
+	return out, nil
 }
 
 // lastWords is the end of a daemon's log, for error messages.
