@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The link moves from memory to network devices and back under an open port: name, MAC and MTU stay, every packet arrives. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/socket.h>
+
+#include "test.h"
+
+#define PACKETS 300
+
+static void in_own_network(void)
+{
+	int fd;
+
+	if (unshare(CLONE_NEWNET) < 0)
+		skip("needs root, for a network namespace of its own");
+	fd = open("/proc/sys/net/ipv6/conf/default/disable_ipv6", O_WRONLY);
+	if (fd >= 0) {
+		(void)!write(fd, "1", 1);
+		close(fd);
+	}
+	if (system("ip link add drayt0 type veth peer name drayt1 && ip link set drayt0 up && ip link set drayt1 up"))
+		skip("needs ip(8) of iproute2 and veth");
+}
+
+/* An Ethernet frame of a type that nobody else sends. */
+static void send_frame(struct dray_port *port, uint32_t length, uint32_t seed)
+{
+	static const uint8_t header[14] = {2, 0, 0, 0, 0, 'b', 2, 0, 0, 0, 0, 'a', 0x88, 0xb5};
+	struct dray_pkt p;
+
+	UNTIL(dray_tx_alloc(port, 0, &p, 1, length + 14) == 1, test_service(port, NULL));
+	test_fill(&p, length, seed);
+	memmove((uint8_t *)p.data + 14, p.data, length);
+	memcpy(p.data, header, 14);
+	p.length = length + 14;
+	UNTIL(dray_tx_burst(port, 0, &p, 1) == 1, );
+}
+
+static void receive_frame(struct dray_port *port, uint32_t length, uint32_t seed)
+{
+	struct dray_pkt p;
+
+	UNTIL(dray_rx_burst(port, 0, &p, 1) == 1, test_service(port, NULL));
+	CHECK_EQ(p.length, length + 14);
+	CHECK(dray_pkt_pull(&p, 14) != NULL);
+	test_check(&p, length, seed);
+	dray_release(&p, 1);
+}
+
+static struct dray_info info_of(struct dray_port *port)
+{
+	struct dray_info info = {.size = sizeof(info)};
+
+	CHECK_EQ(dray_info(port, &info), 0);
+	return info;
+}
+
+static void traffic(struct pair *p)
+{
+	for (uint32_t i = 0; i < PACKETS; i++) {
+		uint32_t length = 60 + i * 7 % 1400;
+
+		send_frame(p->a, length, i);
+		send_frame(p->b, length, i + 1000);
+		receive_frame(p->b, length, i);
+		receive_frame(p->a, length, i + 1000);
+	}
+}
+
+/* The packet of the transport before, and that of the new one: the kernel may be the slower. */
+static void receive_both(struct dray_port *port)
+{
+	unsigned seen = 0;
+	struct dray_pkt p;
+
+	for (unsigned i = 0; i < 2; i++) {
+		UNTIL(dray_rx_burst(port, 0, &p, 1) == 1, test_service(port, NULL));
+		CHECK(p.length == 514 || p.length == 100);
+		seen |= p.length == 514 ? 1 : 2;
+		dray_release(&p, 1);
+	}
+	CHECK_EQ(seen, 3);
+}
+
+static void move_to(struct pair *p, uint32_t kind)
+{
+	uint32_t before = info_of(p->a).generation;
+	struct dray_pkt early;
+
+	send_frame(p->a, 500, 5); /* under way while the link moves */
+	CHECK_EQ(dray_tx_alloc(p->a, 0, &early, 1, 100), 1);
+	memset(early.data, 0, 100);
+	memcpy((uint8_t *)early.data + 12, "\x88\xb5", 2);
+	early.length = 100;
+	if (kind == DRAY_LINK_NETDEV)
+		broker_move_netdev(p->broker, "drayt0", "drayt1");
+	else
+		broker_move_shm(p->broker);
+	UNTIL(info_of(p->a).generation > before && info_of(p->b).generation > before, test_service(p->a, p->b));
+	CHECK_EQ(info_of(p->a).kind, kind);
+	CHECK_EQ(info_of(p->b).kind, kind);
+	CHECK(info_of(p->a).mtu == 1500 && info_of(p->a).mac[5] == 'a' && strcmp(info_of(p->a).name, "a") == 0);
+	CHECK_EQ(dray_tx_burst(p->a, 0, &early, 1), 1); /* from a buffer of the transport before */
+	receive_both(p->b);
+}
+
+/* A checksum that was left to be filled in is right on the wire. */
+static void checksum(struct pair *p)
+{
+	static const uint8_t udp[] = {2, 0, 0, 0, 0, 'b', 2, 0, 0, 0, 0, 'a', 8, 0, /* IPv4 */ 0x45, 0, 0, 32, 0, 0, 0, 0, 64, 17,
+				      0, 0, 10, 0, 0, 1, 10, 0, 0, 2, /* UDP */ 0x30, 0x39, 0x04, 0xd2, 0, 12, 0xff, 0xff, 'd', 'r',
+				      'a', 'y'};
+	struct dray_pkt t, r;
+	uint32_t sum = 17 + 12;
+
+	CHECK_EQ(dray_tx_alloc(p->a, 0, &t, 1, sizeof(udp)), 1);
+	memcpy(t.data, udp, sizeof(udp));
+	t.length = sizeof(udp);
+	t.flags = DRAY_PKT_CSUM_NEEDED;
+	CHECK_EQ(dray_tx_burst(p->a, 0, &t, 1), 1);
+	UNTIL(dray_rx_burst(p->b, 0, &r, 1) == 1, );
+	for (unsigned i = 26; i < sizeof(udp); i += 2)
+		sum += (uint32_t)((uint8_t *)r.data)[i] << 8 | ((uint8_t *)r.data)[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	CHECK_EQ(sum, 0xffff);
+	CHECK(!(r.flags & DRAY_PKT_CSUM_NEEDED));
+	dray_release(&r, 1);
+}
+
+/* The tag travels beside the frame on both transports. */
+static void vlan(struct pair *p)
+{
+	struct dray_pkt t, r;
+
+	CHECK_EQ(dray_tx_alloc(p->a, 0, &t, 1, 100), 1);
+	memset(t.data, 0, 100);
+	memcpy((uint8_t *)t.data + 12, "\x88\xb5", 2);
+	t.length = 100;
+	t.flags = DRAY_PKT_VLAN;
+	t.vlan = 0x2064;
+	CHECK_EQ(dray_tx_burst(p->a, 0, &t, 1), 1);
+	UNTIL(dray_rx_burst(p->b, 0, &r, 1) == 1, );
+	CHECK_EQ(r.length, 100);
+	CHECK(r.flags & DRAY_PKT_VLAN);
+	CHECK_EQ(r.vlan, 0x2064);
+	dray_release(&r, 1);
+}
+
+static void too_long(struct pair *p)
+{
+	struct dray_pkt t;
+
+	CHECK_EQ(dray_tx_alloc(p->a, 0, &t, 1, 3000), 0);
+	CHECK_EQ(dray_wait(p->b, 0, DRAY_WAIT_RX, 30), 0);
+	send_frame(p->a, 64, 1);
+	CHECK_EQ(dray_wait(p->b, 0, DRAY_WAIT_RX, 20000), DRAY_WAIT_RX);
+	receive_frame(p->b, 64, 1);
+	CHECK_EQ(dray_wait(p->b, 0, DRAY_WAIT_TX, 20000), DRAY_WAIT_TX);
+}
+
+int main(void)
+{
+	struct pair p;
+
+	in_own_network();
+	p = test_pair(NULL, DRAY_MODE_SLEEPING, 0);
+	traffic(&p);
+	move_to(&p, DRAY_LINK_NETDEV);
+	traffic(&p);
+	checksum(&p);
+	vlan(&p);
+	too_long(&p);
+	move_to(&p, DRAY_LINK_SHM);
+	traffic(&p);
+	vlan(&p);
+	UNTIL(test_stats(p.a).maps == 1 && test_stats(p.a).held == 0, test_service(p.a, p.b));
+	CHECK_EQ(test_stats(p.a).misuse, 0);
+	test_pair_close(&p);
+	return 0;
+}
