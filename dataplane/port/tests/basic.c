@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packets in both directions keep content, order, and all that travels beside them. */
+#include <errno.h>
+#include <sys/wait.h>
+
+#include "port.h"
 #include "test.h"
 
 #define PACKETS 5000
@@ -92,6 +96,53 @@ static void misuse(struct pair *p)
 	CHECK_EQ(dray_rx_burst(p->b, 0, &t, 1), 0);
 }
 
+/* Sent twice; released twice after reception; two threads in one side. */
+static void doubled(struct pair *p)
+{
+	struct dray_pkt t, r, copy;
+
+	CHECK_EQ(dray_tx_alloc(p->a, 0, &t, 1, 64), 1);
+	test_fill(&t, 64, 1);
+	CHECK_EQ(dray_tx_burst(p->a, 0, &t, 1), 1);
+	CHECK_EQ(dray_tx_burst(p->a, 0, &t, 1), 1);
+	CHECK_EQ(test_stats(p->a).misuse, 3);
+	CHECK_EQ(dray_rx_burst(p->b, 0, &r, 1), 1);
+	CHECK_EQ(dray_rx_burst(p->b, 0, &copy, 1), 0);
+	copy = r;
+	dray_release(&r, 1);
+	dray_release(&copy, 1);
+	CHECK_EQ(test_stats(p->b).misuse, 1);
+	CHECK_EQ(test_stats(p->b).held, 0);
+	test_send(p->a, 0, 64, 2);
+	atomic_store(&p->b->queues[0].rx.busy, 1); /* as while another thread is in it */
+	CHECK_EQ(dray_rx_burst(p->b, 0, &r, 1), 0);
+	CHECK_EQ(test_stats(p->b).misuse, 2);
+	atomic_store(&p->b->queues[0].rx.busy, 0);
+	test_receive(p->b, 0, 64, 2);
+}
+
+/* A child of fork has no port. */
+static void forked(struct pair *p)
+{
+	struct dray_pkt t;
+	int status;
+	pid_t pid;
+
+	test_send(p->a, 0, 64, 3);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK_EQ(dray_rx_burst(p->b, 0, &t, 1), 0);
+		CHECK_EQ(dray_tx_alloc(p->b, 0, &t, 1, 64), 0);
+		CHECK_EQ(dray_service(p->b), -EBADF);
+		CHECK_EQ(dray_close(p->b), -EBADF);
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	test_receive(p->b, 0, 64, 3);
+}
+
 int main(void)
 {
 	struct pair p = test_pair(NULL, DRAY_MODE_BUSY, 0);
@@ -104,6 +155,8 @@ int main(void)
 	both_ways(&p);
 	beside(&p);
 	misuse(&p);
+	doubled(&p);
+	forked(&p);
 	s = test_stats(p.b);
 	for (unsigned i = 0; i < DRAY_VIOLATIONS; i++)
 		CHECK_EQ(s.violations[i], 0);

@@ -558,6 +558,112 @@ static void try_offer(unsigned i)
 	CHECK_EQ(open_fds(), before);
 }
 
+/* Messages at the wrong time to an end that is live: it hangs up, and its link goes on. */
+
+typedef void interruption(int fd, struct offer *live);
+
+static void offer_again(int fd, struct offer *live)
+{
+	struct offer o;
+
+	good_offer(&o);
+	o.m.header.generation = live->m.header.generation;
+	(void)wire_send(fd, &o.m, o.fds, o.count);
+	close(o.fds[0]);
+	close(o.fds[1]);
+	close(o.other_bell);
+}
+
+static void offer_more_queues(int fd, struct offer *live)
+{
+	struct offer o;
+	int fds[3];
+
+	good_offer(&o);
+	o.m.header.generation = live->m.header.generation + 1;
+	o.m.offer.queues = 2;
+	fds[0] = o.fds[0];
+	fds[1] = o.fds[1];
+	fds[2] = o.other_bell;
+	(void)wire_send(fd, &o.m, fds, 3);
+	for (unsigned i = 0; i < 3; i++)
+		close(fds[i]);
+}
+
+static void seal_again(int fd, struct offer *live)
+{
+	struct wire_message m;
+
+	wire_begin(&m, FROM_BROKER, WIRE_SEALED, live->m.header.generation);
+	(void)wire_send(fd, &m, NULL, 0);
+}
+
+static void welcome_again(int fd, struct offer *live)
+{
+	struct wire_message m;
+
+	(void)live;
+	make_welcome(&m);
+	welcome_with(fd, &m, telemetry());
+}
+
+static interruption *const interruptions[] = {offer_again, offer_more_queues, seal_again, welcome_again};
+
+struct live_session {
+	interruption *interruption;
+	_Atomic bool live, over;
+};
+
+static void *serve_live(void *argument)
+{
+	struct live_session *s = argument;
+	int fd = accept_one();
+	struct wire_message m;
+	struct offer o;
+
+	CHECK(hear(fd, WIRE_HELLO));
+	make_welcome(&m);
+	welcome_with(fd, &m, telemetry());
+	good_offer(&o);
+	(void)wire_send(fd, &o.m, o.fds, o.count);
+	CHECK(hear(fd, WIRE_MAPPED));
+	seal_and_say(fd, &o);
+	CHECK(hear(fd, WIRE_ACTIVE));
+	s->interruption(fd, &o);
+	CHECK(!hear(fd, WIRE_MAPPED));
+	atomic_store(&s->live, true);
+	while (!atomic_load(&s->over))
+		usleep(100);
+	close(o.fds[0]);
+	close(o.fds[1]);
+	close(o.other_bell);
+	close(fd);
+	return NULL;
+}
+
+static void try_interruption(unsigned i)
+{
+	struct dray_options o = {.size = sizeof(o), .directory = directory};
+	struct live_session s = {.interruption = interruptions[i]};
+	struct dray_info info = {.size = sizeof(info)};
+	struct dray_port *port;
+	unsigned before = open_fds();
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, serve_live, &s), 0);
+	CHECK_EQ(dray_open("a", &o, &port), 0);
+	UNTIL(atomic_load(&s.live), test_service(port, NULL));
+	CHECK_EQ(dray_info(port, &info), 0);
+	CHECK_EQ(info.broker, 0);
+	CHECK_EQ(info.generation, 1);
+	test_send(port, 0, 64, 1);
+	CHECK_EQ(test_stats(port).maps, 1);
+	atomic_store(&s.over, true);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(dray_close(port), 0);
+	CHECK_EQ(open_fds(), before);
+}
+
 /* Messages without end: each call of dray_service takes some and returns. */
 static void *flood(void *argument)
 {
@@ -613,6 +719,8 @@ int main(void)
 		try_greeting(i);
 	for (unsigned i = 0; i < sizeof(spoils) / sizeof(*spoils); i++)
 		try_offer(i);
+	for (unsigned i = 0; i < sizeof(interruptions) / sizeof(*interruptions); i++)
+		try_interruption(i);
 	try_flood();
 	close(listener);
 	unlink(address.sun_path);
