@@ -37,8 +37,16 @@ func (j *job) summary() string {
 		transports = append(transports, l.Transport)
 	}
 	slices.Sort(transports)
-	return fmt.Sprintf("%d functions, %d links over %s", len(j.chain.Functions), len(j.chain.Links),
+	return fmt.Sprintf("%s, %s over %s", count(len(j.chain.Functions), "function"), count(len(j.chain.Links), "link"),
 		strings.Join(slices.Compact(transports), ", "))
+}
+
+// count is "1 link", "2 links".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func addWarnFlag(cmd *cobra.Command, warn *bool) {

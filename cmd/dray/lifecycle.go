@@ -147,7 +147,7 @@ func (a *app) statusCommand() *cobra.Command {
 		Short:   "Show the chains of this host, their functions and links",
 		Example: "  dray status\n  dray status f1-split --json",
 		Args:    args(cobra.MaximumNArgs(1)),
-		RunE: func(_ *cobra.Command, argv []string) error {
+		RunE: func(cmd *cobra.Command, argv []string) error {
 			n := a.node()
 			list, err := n.List()
 			if err != nil {
@@ -156,7 +156,7 @@ func (a *app) statusCommand() *cobra.Command {
 			statuses := []chainStatus{}
 			for _, found := range list {
 				if len(argv) == 0 || argv[0] == found.Chain {
-					statuses = append(statuses, statusOf(n, found))
+					statuses = append(statuses, statusOf(cmd.Context(), n, found))
 				}
 			}
 			if len(argv) == 1 && len(statuses) == 0 {
@@ -170,7 +170,7 @@ func (a *app) statusCommand() *cobra.Command {
 	}
 }
 
-func statusOf(n *node.Node, found node.Found) chainStatus {
+func statusOf(ctx context.Context, n *node.Node, found node.Found) chainStatus {
 	s := chainStatus{Found: found}
 	live, err := n.Open(found.Chain)
 	if err != nil {
@@ -178,6 +178,12 @@ func statusOf(n *node.Node, found node.Found) chainStatus {
 	}
 	if s.Functions, s.Supervised, err = live.Status(); err != nil {
 		s.Detail = err.Error()
+	}
+	wrong := live.Check(ctx)
+	for i := range s.Functions {
+		if err := wrong[s.Functions[i].Name]; err != nil {
+			s.Functions[i].Phase, s.Functions[i].Error = node.PhaseGone, err.Error()
+		}
 	}
 	for _, l := range live.State.Plan.Links {
 		ls := linkStatus{Name: l.Name, Transport: l.Transport}
@@ -219,8 +225,11 @@ func functionDetail(f node.FunctionStatus) string {
 	if f.Restarts > 0 {
 		detail += fmt.Sprintf(", restarted %d times", f.Restarts)
 	}
-	if f.Phase == node.PhaseFailed || f.Phase == node.PhaseRestarting {
+	switch f.Phase {
+	case node.PhaseFailed, node.PhaseRestarting:
 		detail += fmt.Sprintf(", status %d %s", f.Exit, f.Error)
+	case node.PhaseGone:
+		detail = f.Error
 	}
 	return detail
 }

@@ -108,7 +108,7 @@ func (m *measurement) links(ctx context.Context, live *node.Live) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, sink.Close()) }()
-	m.app.progress("Measuring %d links, about %v, seed %d", len(live.State.Plan.Links),
+	m.app.progress("Measuring %s, about %v, seed %d", count(len(live.State.Plan.Links), "link"),
 		verify.Estimate(live.State.Plan, m.options).Round(time.Second), m.options.Seed)
 	_, err = verify.Links(ctx, verify.Input{
 		Plan:      live.State.Plan,

@@ -57,6 +57,28 @@ func (l *Live) Status() (functions []FunctionStatus, supervised bool, err error)
 	return sortedStatus(s.Functions), s.Supervisor.Alive(), nil
 }
 
+// Check asks each runtime that can tell whether its function is still there,
+// which no supervisor of ours sees where somebody else runs it. It returns what
+// is wrong, by function.
+func (l *Live) Check(ctx context.Context) map[string]error {
+	wrong := map[string]error{}
+	for _, f := range l.Chain.Functions {
+		rt, err := l.node.runtime(f.Runtime)
+		if err != nil {
+			wrong[f.Name] = err
+			continue
+		}
+		checker, ok := rt.(runtime.Checker)
+		if !ok {
+			continue
+		}
+		if err := checker.Check(ctx, l.node.spec(l.Chain, l.State.Plan, f)); err != nil {
+			wrong[f.Name] = err
+		}
+	}
+	return wrong
+}
+
 // StartSupervisor starts `program supervise CHAIN` detached from this process,
 // in the chain's own cgroup, and waits until the commands have settled.
 func (l *Live) StartSupervisor(ctx context.Context, program string, settle time.Duration) error {

@@ -28,6 +28,7 @@ const (
 	PhaseRestarting Phase = "restarting" // ended, waiting to be started again
 	PhaseExited     Phase = "exited"     // ended with status 0
 	PhaseFailed     Phase = "failed"     // ended otherwise, or could not be started
+	PhaseGone       Phase = "gone"       // its sandbox is no more: whoever ran it has ended it
 )
 
 // FunctionStatus is one function as its supervisor sees it.

@@ -76,3 +76,33 @@ func testExternal(t *testing.T) {
 	file := b.file(fmt.Sprintf("apiVersion: drayage/v1\nkind: Chain\nname: ext\nfunctions:\n%slinks:\n  - {name: ab, ends: [a.p0, b.p0], requires: %s}\n", functions.String(), rates))
 	b.want(0, append([]string{"run", file, "--out", filepath.Join(t.TempDir(), "out")}, short...)...)
 }
+
+// TestStatusTellsThatAnExternalFunctionIsGone ends one that somebody else ran.
+func TestStatusTellsThatAnExternalFunctionIsGone(t *testing.T) {
+	b := newBench(t)
+	cmd := exec.Command("sleep", "1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNET}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	file := b.file(fmt.Sprintf(`
+apiVersion: drayage/v1
+kind: Chain
+name: ext
+functions:
+  - {name: a, runtime: external, external: {pid: %d}, ports: [{name: p0}]}
+  - {name: b, runtime: process, ports: [{name: p0}]}
+links:
+  - {name: ab, ends: [a.p0, b.p0]}
+`, cmd.Process.Pid))
+	b.want(0, "up", file)
+	defer b.want(0, "down", "ext")
+	if r := b.want(0, "status", "ext"); strings.Contains(r.Stdout, "gone") {
+		t.Errorf("gone while it runs: %s", r)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if r := b.want(0, "status", "ext"); !strings.Contains(r.Stdout, "gone") {
+		t.Errorf("not gone after it ended: %s", r)
+	}
+}
