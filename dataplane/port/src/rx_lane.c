@@ -242,12 +242,26 @@ static unsigned rx_lane_recv_copy(struct dray_home *home, struct dray_pkt *pkts,
 	return recv_copying(LANE(home), pkts, n, 0, true);
 }
 
+/*
+ * The common case at one look: a packet slot that is not held, bounds that fit, and no flags that need more than passing on. What fails here is
+ * looked at again by check(), which knows why.
+ */
+static inline bool plain(const struct received *d, const uint8_t *held, uint32_t slots, uint32_t stride)
+{
+	/* length - 1 wraps for 0, and is then too long. */
+	return likely(d->place < slots) && likely(!held[d->place]) && likely((uint64_t)(d->length - 1) + d->offset < stride) &&
+	       likely((d->flags & ~(uint32_t)(DESC_CSUM_NEEDED | DESC_CSUM_GOOD)) == DESC_END);
+}
+
 static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
 {
 	struct rx_lane *l = LANE(home);
+	/* Copies, since a store to held[] might be to anything as far as the compiler knows. */
+	const uint32_t slots = l->view.pkt_slots, stride = l->view.pkt_stride;
+	uint8_t *const held = l->held, *const packets = l->view.packets;
 	uint32_t at = l->head, end, before = l->returned;
+	struct dray_pkt *p = pkts;
 	uint64_t bytes = 0;
-	unsigned got = 0;
 	bool alone;
 
 	home_drain(home);
@@ -259,40 +273,45 @@ static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsi
 	alone = end - at == 1;
 	for (; at != end; at++) {
 		struct received d = alone ? load_newest(l, end) : load(l, at);
+		uint32_t size = stride, index = d.place;
 		uint8_t *slot;
-		uint32_t size, index = check(l, &d, &slot, &size);
 
-		if (unlikely(index == HOME_UNLINKED))
+		if (likely(plain(&d, held, slots, stride)))
+			slot = packets + (uint64_t)index * stride;
+		else if ((index = check(l, &d, &slot, &size)) == HOME_UNLINKED)
 			continue;
-		l->held[index] = 1;
-		fill(l, &d, at, slot, size, index, &pkts[got]);
+		held[index] = 1;
+		fill(l, &d, at, slot, size, index, p++);
 		bytes += d.length;
-		got++;
 	}
-	home_lend(home, (int32_t)got);
-	took(l, end, before, got, bytes);
-	return got;
+	home_lend(home, (int32_t)(p - pkts));
+	took(l, end, before, (unsigned)(p - pkts), bytes);
+	return (unsigned)(p - pkts);
 }
 
 static void rx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
 {
 	struct rx_lane *l = LANE(home);
-	int32_t back = 0;
+	_Atomic uint32_t *const completions = l->view.completions;
+	const uint32_t slots = home->slots, mask = l->view.ring_size - 1, first = l->returned;
+	uint8_t *const held = l->held;
+	uint32_t returned = first;
 
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t index = pkts[i].index;
 
-		if (unlikely(index >= home->slots || !l->held[index])) {
+		if (unlikely(index >= slots || !held[index])) {
 			count(home->counters, COUNT_MISUSE, 1);
 			continue;
 		}
-		l->held[index] = 0;
-		complete(l, place_of(l, index));
-		back++;
+		held[index] = 0;
+		atomic_store_explicit(&completions[returned++ & mask], place_of(l, index), memory_order_relaxed);
 	}
-	home_lend(home, -back);
-	if (likely(back))
-		rx_lane_return(l);
+	if (unlikely(returned == first))
+		return;
+	l->returned = returned;
+	home_lend(home, (int32_t)(first - returned));
+	rx_lane_return(l);
 }
 
 static bool rx_lane_ready(struct dray_home *home)

@@ -43,7 +43,10 @@ static void tx_lane_reap(struct tx_lane *l)
 {
 	/* acquire: pairs with the release in rx_lane_return (P2). */
 	uint32_t returned = atomic_load_explicit(&l->view.words->returned.value, memory_order_acquire);
-	uint32_t n = returned - l->returned, mask = l->view.ring_size - 1;
+	const uint32_t n = returned - l->returned, mask = l->view.ring_size - 1, slots = l->view.pkt_slots;
+	const _Atomic uint32_t *const completions = l->view.completions;
+	uint32_t *const free_pkts = l->free_pkts;
+	uint8_t *const state = l->state;
 
 	if (n == 0)
 		return;
@@ -54,11 +57,11 @@ static void tx_lane_reap(struct tx_lane *l)
 		return;
 	}
 	for (uint32_t i = l->returned; i != returned; i++) {
-		uint32_t place = atomic_load_explicit(&l->view.completions[i & mask], memory_order_relaxed);
+		uint32_t place = atomic_load_explicit(&completions[i & mask], memory_order_relaxed);
 
-		if (likely(place < l->view.pkt_slots && l->state[place] == SLOT_LENT)) {
-			l->state[place] = SLOT_FREE;
-			l->free_pkts[l->free_pkt_count++] = place;
+		if (likely(place < slots && state[place] == SLOT_LENT)) {
+			state[place] = SLOT_FREE;
+			free_pkts[l->free_pkt_count++] = place;
 		} else {
 			reap_odd(l, place);
 		}
@@ -110,22 +113,35 @@ static unsigned take_messages(struct tx_lane *l, struct dray_pkt *pkts, unsigned
 	return i;
 }
 
+/* Bring the lines of the next descriptors along already: they are with the receiver. */
+static inline void prefetch_ring(const struct tx_lane *l, unsigned n)
+{
+	const uint32_t mask = l->view.ring_size - 1;
+
+	for (unsigned i = 0; i < n; i += 4)
+		__builtin_prefetch(&l->view.ring[(l->tail + i) & mask], 1);
+}
+
 static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned n)
 {
 	const uint32_t headroom = l->view.pkt_headroom, stride = l->view.pkt_stride, room = stride - headroom;
-	uint8_t *first = l->view.packets + headroom;
+	uint8_t *const first = l->view.packets + headroom, *const state = l->state;
+	const uint32_t *top;
 
 	if (l->free_pkt_count < n) {
 		tx_lane_reap(l);
 		if (l->free_pkt_count < n)
 			n = l->free_pkt_count;
 	}
+	prefetch_ring(l, n);
+	top = l->free_pkts + l->free_pkt_count;
+	l->free_pkt_count -= n;
 	for (unsigned i = 0; i < n; i++) {
-		uint32_t index = l->free_pkts[--l->free_pkt_count];
+		uint32_t index = *--top;
 		uint8_t *data = first + (uint64_t)index * stride;
 
 		__builtin_prefetch(data, 1);
-		l->state[index] = SLOT_WITH_APPLICATION;
+		state[index] = SLOT_WITH_APPLICATION;
 		pkts[i] = (struct dray_pkt){
 			.data = data,
 			.room = room,
@@ -197,7 +213,7 @@ static void put_extension(struct tx_lane *l, uint32_t at, const struct dray_pkt 
 }
 
 /* Write one descriptor at index `at`; false where the application's packet is not one. */
-static inline bool put(struct tx_lane *l, uint32_t at, const struct dray_pkt *p)
+static bool put(struct tx_lane *l, uint32_t at, const struct dray_pkt *p)
 {
 	struct descriptor *d = &l->view.ring[at & (l->view.ring_size - 1)];
 	uint32_t index = p->index, size, place, flags = (p->flags & LENDABLE) | DESC_END;
@@ -266,22 +282,57 @@ static void misused(struct tx_lane *l, struct dray_pkt *p)
 	}
 }
 
-/* All n packets are from this home. Returns n: what is wrong is consumed and counted. */
-static unsigned tx_lane_send(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+/*
+ * The common case at one look: a packet buffer of the application's, with bounds that fit, and no extras. What fails here is looked at
+ * again by put().
+ */
+static inline bool put_plain(struct descriptor *d, const struct dray_pkt *p, uint8_t *state, const uint8_t *packets, uint32_t slots,
+			     uint32_t stride)
 {
-	struct tx_lane *l = LANE(home);
-	uint32_t tail = l->tail, sent, period;
-	uint64_t bytes = 0;
+	uint32_t index = p->index;
+	uint64_t offset;
+
+	if (unlikely(index >= slots || state[index] != SLOT_WITH_APPLICATION || (p->flags & (DESC_VLAN | DESC_HASH))))
+		return false;
+	offset = (uint64_t)((const uint8_t *)p->data - (packets + (uint64_t)index * stride));
+	/* length - 1 wraps for 0, and is then too long. */
+	if (unlikely(offset > UINT16_MAX || offset + (p->length - 1) >= stride))
+		return false;
+	state[index] = SLOT_LENT;
+	atomic_store_explicit(&d->place_length, index | (uint64_t)p->length << 32, memory_order_relaxed);
+	atomic_store_explicit(&d->offset_flags_meta,
+			      offset | (uint64_t)((p->flags & LENDABLE) | DESC_END) << 16 | (uint64_t)p->meta << 32,
+			      memory_order_relaxed);
+	return true;
+}
+
+/* Write the descriptors of n packets from l->tail on; returns the tail after them. */
+static inline uint32_t put_all(struct tx_lane *l, struct dray_pkt *pkts, unsigned n, uint64_t *bytes)
+{
+	const uint32_t mask = l->view.ring_size - 1, slots = l->view.pkt_slots, stride = l->view.pkt_stride;
+	const uint8_t *const packets = l->view.packets;
+	struct descriptor *const ring = l->view.ring;
+	uint8_t *const state = l->state;
+	uint32_t tail = l->tail;
 
 	for (unsigned i = 0; i < n; i++) {
-		if (likely(put(l, tail, &pkts[i]))) {
-			bytes += pkts[i].length;
+		if (likely(put_plain(&ring[tail & mask], &pkts[i], state, packets, slots, stride)) || put(l, tail, &pkts[i])) {
+			*bytes += pkts[i].length;
 			tail++;
 		} else {
 			misused(l, &pkts[i]);
 		}
 	}
-	sent = tail - l->tail;
+	return tail;
+}
+
+/* All n packets are from this home. Returns n: what is wrong is consumed and counted. */
+static unsigned tx_lane_send(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+{
+	struct tx_lane *l = LANE(home);
+	uint64_t bytes = 0;
+	uint32_t tail = put_all(l, pkts, n, &bytes), sent = tail - l->tail, period;
+
 	if (unlikely(sent == 0))
 		return n;
 	period = atomic_load_explicit(&l->stamp_period, memory_order_relaxed);
