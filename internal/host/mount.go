@@ -28,7 +28,9 @@ func MountResource(path string) step.Resource { return step.Resource{Kind: KindM
 func DirResource(path string) step.Resource { return step.Resource{Kind: KindDir, Path: path} }
 
 // BindReadOnly binds the directory source on target, read-only and private, so
-// that nothing can be changed or removed through it.
+// that nothing can be changed or removed through it. It is nosuid: programs
+// with file capabilities, such as Debian's ping, then start without them, where
+// the kernel would else refuse to start them without those capabilities.
 func BindReadOnly(source, target string) error {
 	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("bind %s on %s: %w", source, target, err)
@@ -41,8 +43,8 @@ func BindReadOnly(source, target string) error {
 		return fmt.Errorf("bind %s on %s: %w", source, target, err)
 	}
 	// A remount drops every flag that it does not repeat.
-	kept := uintptr(st.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
-	flags := unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY | kept
+	kept := uintptr(st.Flags) & (unix.MS_NODEV | unix.MS_NOEXEC)
+	flags := unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY | unix.MS_NOSUID | kept
 	if err := unix.Mount("", target, "", flags, ""); err != nil {
 		return fmt.Errorf("make %s read-only: %w", target, err)
 	}

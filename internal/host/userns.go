@@ -5,6 +5,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
 	"syscall"
@@ -35,13 +36,25 @@ func CreateUserNetns(userPath, netPath string, m UserMapping) error {
 		return err
 	}
 	defer release()
-	ns := "/proc/" + strconv.Itoa(pid) + "/ns/"
-	for _, pin := range []struct{ source, target string }{{ns + "user", userPath}, {ns + "net", netPath}} {
+	held := "/proc/" + strconv.Itoa(pid) + "/ns/"
+	for _, pin := range []struct{ source, target string }{{held + "user", userPath}, {held + "net", netPath}} {
 		if err := unix.Mount(pin.source, pin.target, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("pin %s at %s: %w", pin.source, pin.target, err)
 		}
 	}
-	return Netns{Path: netPath}.SetUp("lo")
+	ns := Netns{Path: netPath}
+	if err := ns.SetUp("lo"); err != nil {
+		return err
+	}
+	return ns.allowPing()
+}
+
+// allowPing lets every group of the namespace send ICMP echo requests, for
+// which ping else needs CAP_NET_RAW (icmp(7), ping_group_range).
+func (n Netns) allowPing() error {
+	return n.Do(func() error {
+		return os.WriteFile("/proc/sys/net/ipv4/ping_group_range", []byte("0 2147483647"), 0)
+	})
 }
 
 // ProbeUserNetns tries to make a user and a network namespace. Nothing of it

@@ -45,6 +45,17 @@ func TestUpStatusExecLogsDown(t *testing.T) {
 	}
 }
 
+// TestPingInAContainer is what a user tries first, and ping has a capability
+// that the container has not.
+func TestPingInAContainer(t *testing.T) {
+	b := newBench(t)
+	b.want(0, "up", b.file(pair{Name: "ping", Runtime: "runc"}.yaml()))
+	defer b.want(0, "down", "ping")
+	if r := b.want(0, "exec", "ping", "a", "--", "ping", "-c1", "-W5", "198.18.0.2"); !strings.Contains(r.Stdout, " 0% packet loss") {
+		t.Error(r)
+	}
+}
+
 func TestACommandThatFailsTakesTheChainDown(t *testing.T) {
 	b := newBench(t)
 	for name, command := range map[string]string{
