@@ -241,7 +241,7 @@ static unsigned send_copies(struct side *side, struct dray_pkt *pkts, unsigned n
 	struct dray_home *h = side->home;
 	unsigned i, made = 0;
 
-	for (i = 0; i < n && made < COPY_BATCH; i++) {
+	for (i = 0; i < n && made < COPY_BATCH && (!h || pkts[i].home != h); i++) {
 		uint32_t length = pkts[i].length;
 
 		if (!pkts[i].home) {
@@ -265,7 +265,7 @@ static unsigned send_copies(struct side *side, struct dray_pkt *pkts, unsigned n
 EXPORT unsigned dray_tx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n)
 {
 	struct side *side;
-	unsigned i = 0, end, used;
+	unsigned i = 0, used;
 
 	if (unlikely(!port_valid(port) || queue >= port->queue_count))
 		return 0;
@@ -274,11 +274,10 @@ EXPORT unsigned dray_tx_burst(struct dray_port *port, unsigned queue, struct dra
 		return 0;
 	side_follow(port, queue, side, true);
 	while (i < n) {
-		bool at_home = side->home && pkts[i].home == side->home;
-
-		for (end = i + 1; end < n && (side->home && pkts[end].home == side->home) == at_home; end++)
-			;
-		used = at_home ? side->home->ops->send(side->home, &pkts[i], end - i) : send_copies(side, &pkts[i], end - i);
+		if (likely(side->home && pkts[i].home == side->home))
+			used = side->home->ops->send(side->home, &pkts[i], n - i);
+		else
+			used = send_copies(side, &pkts[i], n - i);
 		i += used;
 		if (used == 0)
 			break;

@@ -128,25 +128,33 @@ void home_orphan(struct dray_home *home)
 	attachment_put(attachment);
 }
 
+static unsigned release_elsewhere(struct dray_pkt *pkts, unsigned n)
+{
+	struct dray_home *home = pkts[0].home;
+	unsigned end = 1;
+
+	while (end < n && pkts[end].home == home)
+		end++;
+	if (home)
+		release_foreign(home, pkts, end);
+	for (unsigned i = 0; i < end; i++)
+		pkts[i].home = NULL;
+	return end;
+}
+
 __attribute__((visibility("default"))) void dray_release(struct dray_pkt *pkts, unsigned n)
 {
 	uintptr_t self = thread_self();
 
-	for (unsigned i = 0, end; i < n; i = end) {
+	for (unsigned i = 0; i < n;) {
 		struct dray_home *home = pkts[i].home;
 
-		for (end = i + 1; end < n && pkts[end].home == home; end++)
-			;
-		if (unlikely(!home))
+		if (unlikely(!home || atomic_load_explicit(&home->owner, memory_order_relaxed) != self)) {
+			i += release_elsewhere(&pkts[i], n - i);
 			continue;
-		if (likely(atomic_load_explicit(&home->owner, memory_order_relaxed) == self)) {
-			home->ops->give_back(home, &pkts[i], end - i);
-			if (unlikely(home->retired))
-				home_settle(home);
-		} else {
-			release_foreign(home, &pkts[i], end - i);
 		}
-		for (unsigned j = i; j < end; j++)
-			pkts[j].home = NULL; /* a second release of the same struct does nothing */
+		i += home->ops->give_back(home, &pkts[i], n - i);
+		if (unlikely(home->retired))
+			home_settle(home);
 	}
 }

@@ -38,6 +38,8 @@ static inline void violation(struct counters *c, enum dray_violation kind)
 
 /*
  * What a home can do; chosen when it is made. alloc and send are those of the sending side, recv that of the receiving side.
+ * send and give_back consume packets from the first on while they are of this home, and return how many; what comes back loses its home, so
+ * that a second release of the same struct does nothing.
  * ready says whether recv, or alloc, would give something. arm asks the peer to ring, then does as ready; disarm takes that back; both are
  * NULL where the queue's descriptor does it alone.
  */
@@ -45,7 +47,7 @@ struct home_ops {
 	unsigned (*alloc)(struct dray_home *home, struct dray_pkt *pkts, unsigned n, uint32_t size);
 	unsigned (*send)(struct dray_home *home, struct dray_pkt *pkts, unsigned n);
 	unsigned (*recv)(struct dray_home *home, struct dray_pkt *pkts, unsigned n);
-	void (*give_back)(struct dray_home *home, struct dray_pkt *pkts, unsigned n);
+	unsigned (*give_back)(struct dray_home *home, struct dray_pkt *pkts, unsigned n);
 	bool (*ready)(struct dray_home *home);
 	bool (*arm)(struct dray_home *home);
 	void (*disarm)(struct dray_home *home);

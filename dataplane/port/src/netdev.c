@@ -96,8 +96,8 @@ static unsigned net_send(struct dray_home *home, struct dray_pkt *pkts, unsigned
 	struct net_home *h = HOME(home);
 	unsigned done = 0, fit, used;
 
-	while (done < n) {
-		for (fit = 0; fit < BATCH && done + fit < n && finish(h, &pkts[done + fit]); fit++)
+	while (done < n && pkts[done].home == home) {
+		for (fit = 0; fit < BATCH && done + fit < n && pkts[done + fit].home == home && finish(h, &pkts[done + fit]); fit++)
 			;
 		if (fit == 0) {
 			count(home->counters, COUNT_TX_DROPPED, 1);

@@ -51,14 +51,16 @@ unsigned pool_take(struct pool *p, struct dray_pkt *pkts, unsigned n, uint32_t s
 	return i;
 }
 
-void pool_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+unsigned pool_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
 {
 	struct pool *p = POOL(home);
 	int32_t back = 0;
+	unsigned i;
 
-	for (unsigned i = 0; i < n; i++) {
+	for (i = 0; i < n && pkts[i].home == home; i++) {
 		uint32_t index = pkts[i].index;
 
+		pkts[i].home = NULL;
 		if (index >= home->slots || !p->with_application[index]) {
 			count(home->counters, COUNT_MISUSE, 1);
 			continue;
@@ -67,6 +69,7 @@ void pool_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
 		back++;
 	}
 	home_lend(home, -back);
+	return i;
 }
 
 const struct home_ops pool_ops = {

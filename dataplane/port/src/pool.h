@@ -30,6 +30,6 @@ extern const struct home_ops pool_ops;
 
 /* Up to n buffers of at least size bytes. Counts them as lent to the application. */
 unsigned pool_take(struct pool *pool, struct dray_pkt *pkts, unsigned n, uint32_t size);
-void pool_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n);
+unsigned pool_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n);
 
 #endif

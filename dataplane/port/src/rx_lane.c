@@ -253,13 +253,55 @@ static inline bool plain(const struct received *d, const uint8_t *held, uint32_t
 	       likely((d->flags & ~(uint32_t)(DESC_CSUM_NEEDED | DESC_CSUM_GOOD)) == DESC_END);
 }
 
+/* Take descriptors while they are plain; returns where it stopped. A loop of its own, so that everything stays in registers. */
+static __attribute__((noinline)) uint32_t take_plain(struct rx_lane *l, uint32_t at, uint32_t end, struct dray_pkt *p, uint64_t *bytes)
+{
+	const uint32_t slots = l->view.pkt_slots, stride = l->view.pkt_stride, mask = l->view.ring_size - 1;
+	const struct descriptor *const ring = l->view.ring;
+	uint8_t *const held = l->held, *const packets = l->view.packets;
+	uint64_t sum = 0;
+
+	for (; at != end; at++, p++) {
+		struct received d = load_from(&ring[at & mask]);
+		uint8_t *data = packets + (uint64_t)d.place * stride + d.offset;
+
+		if (unlikely(!plain(&d, held, slots, stride)))
+			break;
+		__builtin_prefetch(data);
+		held[d.place] = 1;
+		p->data = data;
+		p->length = d.length;
+		p->room = stride - d.offset;
+		p->flags = (uint16_t)(d.flags & TO_APPLICATION);
+		p->vlan = 0;
+		p->hash = 0;
+		p->meta = d.meta;
+		p->headroom = d.offset;
+		p->home = &l->home;
+		p->index = d.place;
+		sum += d.length;
+	}
+	*bytes += sum;
+	return at;
+}
+
+/* Take one descriptor of any kind; false where it was dropped. */
+static bool take_any(struct rx_lane *l, const struct received *d, uint32_t at, struct dray_pkt *p)
+{
+	uint8_t *slot;
+	uint32_t size, index = check(l, d, &slot, &size);
+
+	if (index == HOME_UNLINKED)
+		return false;
+	l->held[index] = 1;
+	fill(l, d, at, slot, size, index, p);
+	return true;
+}
+
 static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
 {
 	struct rx_lane *l = LANE(home);
-	/* Copies, since a store to held[] might be to anything as far as the compiler knows. */
-	const uint32_t slots = l->view.pkt_slots, stride = l->view.pkt_stride;
-	uint8_t *const held = l->held, *const packets = l->view.packets;
-	uint32_t at = l->head, end, before = l->returned;
+	uint32_t at = l->head, end, before = l->returned, stop;
 	struct dray_pkt *p = pkts;
 	uint64_t bytes = 0;
 	bool alone;
@@ -271,35 +313,35 @@ static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsi
 	if (end == at)
 		return 0;
 	alone = end - at == 1;
-	for (; at != end; at++) {
-		struct received d = alone ? load_newest(l, end) : load(l, at);
-		uint32_t size = stride, index = d.place;
-		uint8_t *slot;
+	while (at != end) {
+		stop = alone ? at : take_plain(l, at, end, p, &bytes);
+		p += stop - at;
+		at = stop;
+		if (at != end) {
+			struct received d = alone ? load_newest(l, end) : load(l, at);
 
-		if (likely(plain(&d, held, slots, stride)))
-			slot = packets + (uint64_t)index * stride;
-		else if ((index = check(l, &d, &slot, &size)) == HOME_UNLINKED)
-			continue;
-		held[index] = 1;
-		fill(l, &d, at, slot, size, index, p++);
-		bytes += d.length;
+			if (take_any(l, &d, at++, p))
+				bytes += (p++)->length;
+		}
 	}
 	home_lend(home, (int32_t)(p - pkts));
 	took(l, end, before, (unsigned)(p - pkts), bytes);
 	return (unsigned)(p - pkts);
 }
 
-static void rx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+static unsigned rx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
 {
 	struct rx_lane *l = LANE(home);
 	_Atomic uint32_t *const completions = l->view.completions;
 	const uint32_t slots = home->slots, mask = l->view.ring_size - 1, first = l->returned;
 	uint8_t *const held = l->held;
 	uint32_t returned = first;
+	unsigned i;
 
-	for (unsigned i = 0; i < n; i++) {
+	for (i = 0; i < n && pkts[i].home == home; i++) {
 		uint32_t index = pkts[i].index;
 
+		pkts[i].home = NULL;
 		if (unlikely(index >= slots || !held[index])) {
 			count(home->counters, COUNT_MISUSE, 1);
 			continue;
@@ -308,10 +350,11 @@ static void rx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts, uns
 		atomic_store_explicit(&completions[returned++ & mask], place_of(l, index), memory_order_relaxed);
 	}
 	if (unlikely(returned == first))
-		return;
+		return i;
 	l->returned = returned;
 	home_lend(home, (int32_t)(first - returned));
 	rx_lane_return(l);
+	return i;
 }
 
 static bool rx_lane_ready(struct dray_home *home)

@@ -174,14 +174,16 @@ static unsigned tx_lane_alloc(struct dray_home *home, struct dray_pkt *pkts, uns
 	return got;
 }
 
-static void tx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+static unsigned tx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
 {
 	struct tx_lane *l = LANE(home);
 	int32_t back = 0;
+	unsigned i;
 
-	for (unsigned i = 0; i < n; i++) {
+	for (i = 0; i < n && pkts[i].home == home; i++) {
 		uint32_t index = pkts[i].index;
 
+		pkts[i].home = NULL;
 		if (unlikely(index >= home->slots || l->state[index] != SLOT_WITH_APPLICATION)) {
 			count(home->counters, COUNT_MISUSE, 1);
 			continue;
@@ -190,6 +192,7 @@ static void tx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts, uns
 		back++;
 	}
 	home_lend(home, -back);
+	return i;
 }
 
 /* Where the slot of an index begins, and how long it is. */
@@ -306,35 +309,52 @@ static inline bool put_plain(struct descriptor *d, const struct dray_pkt *p, uin
 	return true;
 }
 
-/* Write the descriptors of n packets from l->tail on; returns the tail after them. */
-static inline uint32_t put_all(struct tx_lane *l, struct dray_pkt *pkts, unsigned n, uint64_t *bytes)
+/* Write descriptors while they are plain; returns how many. A loop of its own, so that everything stays in registers. */
+static __attribute__((noinline)) unsigned put_all_plain(struct tx_lane *l, uint32_t tail, const struct dray_pkt *pkts, unsigned n,
+							  uint64_t *bytes)
 {
 	const uint32_t mask = l->view.ring_size - 1, slots = l->view.pkt_slots, stride = l->view.pkt_stride;
 	const uint8_t *const packets = l->view.packets;
 	struct descriptor *const ring = l->view.ring;
 	uint8_t *const state = l->state;
-	uint32_t tail = l->tail;
+	uint64_t sum = 0;
+	unsigned i;
 
-	for (unsigned i = 0; i < n; i++) {
-		if (likely(put_plain(&ring[tail & mask], &pkts[i], state, packets, slots, stride)) || put(l, tail, &pkts[i])) {
-			*bytes += pkts[i].length;
+	for (i = 0; i < n && pkts[i].home == &l->home; i++) {
+		if (unlikely(!put_plain(&ring[(tail + i) & mask], &pkts[i], state, packets, slots, stride)))
+			break;
+		sum += pkts[i].length;
+	}
+	*bytes += sum;
+	return i;
+}
+
+/* Consumes packets while they are from this home; returns how many. What is wrong with them is counted. */
+static unsigned tx_lane_send(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+{
+	struct tx_lane *l = LANE(home);
+	uint32_t tail = l->tail, sent, period;
+	uint64_t bytes = 0;
+	unsigned i = 0;
+
+	for (;;) {
+		unsigned some = put_all_plain(l, tail, &pkts[i], n - i, &bytes);
+
+		tail += some;
+		i += some;
+		if (i == n || pkts[i].home != home)
+			break;
+		if (put(l, tail, &pkts[i])) {
+			bytes += pkts[i].length;
 			tail++;
 		} else {
 			misused(l, &pkts[i]);
 		}
+		i++;
 	}
-	return tail;
-}
-
-/* All n packets are from this home. Returns n: what is wrong is consumed and counted. */
-static unsigned tx_lane_send(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
-{
-	struct tx_lane *l = LANE(home);
-	uint64_t bytes = 0;
-	uint32_t tail = put_all(l, pkts, n, &bytes), sent = tail - l->tail, period;
-
+	sent = tail - l->tail;
 	if (unlikely(sent == 0))
-		return n;
+		return i;
 	period = atomic_load_explicit(&l->stamp_period, memory_order_relaxed);
 	if (period)
 		stamp(l, l->tail, sent, period);
@@ -347,7 +367,7 @@ static unsigned tx_lane_send(struct dray_home *home, struct dray_pkt *pkts, unsi
 	home_lend(home, -(int32_t)sent);
 	count(home->counters, COUNT_TX_PACKETS, sent);
 	count(home->counters, COUNT_TX_BYTES, bytes);
-	return n;
+	return i;
 }
 
 static bool tx_lane_ready(struct dray_home *home)
