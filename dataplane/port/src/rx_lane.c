@@ -298,13 +298,33 @@ static bool take_any(struct rx_lane *l, const struct received *d, uint32_t at, s
 	return true;
 }
 
+/* Of what is known to be there already, bring the descriptors of the next burst along while the application works on this one. */
+static inline void prefetch_next(const struct rx_lane *l, uint32_t at, unsigned n)
+{
+	const uint32_t mask = l->view.ring_size - 1;
+
+	for (uint32_t left = l->seen_tail - at, i = 0; i < n && i < left; i += 4)
+		__builtin_prefetch(&l->view.ring[(at + i) & mask]);
+}
+
+/* Take one descriptor that came alone: latency matters, so the common case does without the loop. */
+static inline bool take_alone(struct rx_lane *l, uint32_t end, struct dray_pkt *p)
+{
+	struct received d = load_newest(l, end);
+
+	if (unlikely(!plain(&d, l->held, l->view.pkt_slots, l->view.pkt_stride)))
+		return take_any(l, &d, end - 1, p);
+	l->held[d.place] = 1;
+	fill(l, &d, end - 1, l->view.packets + (uint64_t)d.place * l->view.pkt_stride, l->view.pkt_stride, d.place, p);
+	return true;
+}
+
 static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
 {
 	struct rx_lane *l = LANE(home);
 	uint32_t at = l->head, end, before = l->returned, stop;
 	struct dray_pkt *p = pkts;
 	uint64_t bytes = 0;
-	bool alone;
 
 	home_drain(home);
 	if (unlikely(home_held(home) + n > l->quota))
@@ -312,18 +332,23 @@ static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsi
 	end = at + available(l, n);
 	if (end == at)
 		return 0;
-	alone = end - at == 1;
+	if (end - at == 1) {
+		at = end;
+		if (take_alone(l, end, p))
+			bytes = (p++)->length;
+	}
 	while (at != end) {
-		stop = alone ? at : take_plain(l, at, end, p, &bytes);
+		stop = take_plain(l, at, end, p, &bytes);
 		p += stop - at;
 		at = stop;
 		if (at != end) {
-			struct received d = alone ? load_newest(l, end) : load(l, at);
+			struct received d = load(l, at);
 
 			if (take_any(l, &d, at++, p))
 				bytes += (p++)->length;
 		}
 	}
+	prefetch_next(l, end, n);
 	home_lend(home, (int32_t)(p - pkts));
 	took(l, end, before, (unsigned)(p - pkts), bytes);
 	return (unsigned)(p - pkts);
