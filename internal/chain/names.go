@@ -31,11 +31,14 @@ var reservedPorts = map[string]bool{"lo": true, "all": true, "default": true}
 // name is the name of a chain, function or link.
 func (d *decoder) name(n *yaml.Node, what string) string {
 	s, ok := d.text(n, what)
-	if ok && !namePattern.MatchString(s) {
+	if ok && !ValidName(s) {
 		d.fail(n, "use 1 to 32 of a-z, 0-9 and -, with no - at either end", "%s cannot be %s", what, quote(s))
 	}
 	return s
 }
+
+// ValidName reports whether a chain, a function or a link can have that name.
+func ValidName(s string) bool { return namePattern.MatchString(s) }
 
 // portName is the name of a port, which is also its interface's.
 func (d *decoder) portName(n *yaml.Node) string {

@@ -9,8 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/step"
 )
@@ -36,6 +36,9 @@ type Found struct {
 // inspect tells what has become of a chain. It takes no lasting lock.
 func (n *Node) inspect(name string) (Found, error) {
 	found := Found{Chain: name, Condition: Absent}
+	if !chain.ValidName(name) { // it becomes part of a path that is removed
+		return found, fmt.Errorf("%q is no chain's name", name)
+	}
 	dir := n.dir(name)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return found, nil
@@ -123,7 +126,7 @@ func (n *Node) List() ([]Found, error) {
 	}
 	var list []Found
 	for _, e := range entries {
-		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+		if !e.IsDir() || !chain.ValidName(e.Name()) {
 			continue
 		}
 		found, err := n.inspect(e.Name())

@@ -188,6 +188,29 @@ func TestAFailureAtAnyStepRemovesEverything(t *testing.T) {
 	}
 }
 
+func TestANameThatIsAPathIsRefused(t *testing.T) {
+	n := newNode(t)
+	outside := filepath.Join(t.TempDir(), "outside")
+	if err := os.Mkdir(outside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	rel, err := filepath.Rel(n.StateDir, outside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{rel, "..", ".", "", "/etc", "a/b"} {
+		if err := n.Down(context.Background(), name); err == nil {
+			t.Errorf("down %q did something", name)
+		}
+		if _, err := n.Open(name); err == nil {
+			t.Errorf("%q was opened", name)
+		}
+	}
+	if _, err := os.Stat(outside); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestARestartOfTheHostLosesAChain(t *testing.T) {
 	n := newNode(t)
 	c, p := pair(t)
