@@ -6,12 +6,14 @@
 #include <stdlib.h>
 
 static double ns_per_tick = 1;
+static cpu_set_t usable;
 
 void bench_begin(void)
 {
 	struct clock_rate rate;
 	uint64_t end;
 
+	sched_getaffinity(0, sizeof(usable), &usable);
 	clock_rate_begin(&rate);
 	for (end = clock_ns() + 20000000; clock_ns() < end;)
 		clock_relax();
@@ -25,16 +27,10 @@ uint32_t bench_ns(uint64_t ticks)
 
 void bench_pin(unsigned which)
 {
-	static cpu_set_t all;
-	static int have;
 	cpu_set_t one;
 
-	if (!have) {
-		sched_getaffinity(0, sizeof(all), &all);
-		have = 1;
-	}
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (!CPU_ISSET(cpu, &all) || which-- > 0)
+		if (!CPU_ISSET(cpu, &usable) || which-- > 0)
 			continue;
 		CPU_ZERO(&one);
 		CPU_SET(cpu, &one);

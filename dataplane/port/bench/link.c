@@ -38,7 +38,7 @@ struct link link_open(const struct broker_options *options, uint32_t mode)
 	struct dray_options o = {.size = sizeof(o), .directory = broker_directory(l.broker), .mode = mode};
 
 	must(dray_open("a", &o, &l.a) == 0 && dray_open("b", &o, &l.b) == 0, "open");
-	while (!up(l.a) | !up(l.b))
+	while (up(l.a) + up(l.b) < 2)
 		;
 	return l;
 }
@@ -154,4 +154,25 @@ void link_round_trips(struct link *link, uint32_t *ns, unsigned n)
 	}
 	pthread_join(reflector, NULL);
 	bench_keep(sum + job.sum);
+}
+
+uint64_t link_alone(struct link *link, uint64_t packets)
+{
+	struct dray_pkt p[BURST];
+	uint64_t sum = 0;
+
+	for (uint64_t sent = 0; sent < packets; sent += BURST) {
+		unsigned n = dray_tx_alloc(link->a, 0, p, BURST, 64);
+
+		for (unsigned i = 0; i < n; i++) {
+			bench_write64(p[i].data, sent + i);
+			p[i].length = 64;
+		}
+		dray_tx_burst(link->a, 0, p, n);
+		n = dray_rx_burst(link->b, 0, p, BURST);
+		for (unsigned i = 0; i < n; i++)
+			sum += bench_read64(p[i].data);
+		dray_release(p, n);
+	}
+	return sum;
 }

@@ -20,4 +20,7 @@ double link_rate(struct link *link, uint64_t packets, uint32_t size, int all);
 /* Nanoseconds of n round trips of one 64 B packet. */
 void link_round_trips(struct link *link, uint32_t *ns, unsigned n);
 
+/* Both sides in this thread, in turns: for counting instructions. Returns a sum of what was read. */
+uint64_t link_alone(struct link *link, uint64_t packets);
+
 #endif
