@@ -116,6 +116,7 @@ func (m *measurement) links(ctx context.Context, live *node.Live) (err error) {
 		Options:   m.options,
 		Run:       m.run.ID,
 		Env:       m.environment(live),
+		Marks:     sharedMark(m.functions),
 		Sink:      sink,
 		Progress:  func(p verify.Progress) { m.app.progress("  %s", p.Text) },
 	})
@@ -124,6 +125,16 @@ func (m *measurement) links(ctx context.Context, live *node.Live) (err error) {
 		return err
 	}
 	return doctor.MarkRun(m.job.node.StateDir, ran(live)...)
+}
+
+// sharedMark marks what is measured while a function's command runs.
+func sharedMark(functions []node.FunctionStatus) []string {
+	for _, st := range functions {
+		if st.Phase == node.PhaseRunning || st.Phase == node.PhaseRestarting {
+			return []string{record.MarkShared}
+		}
+	}
+	return nil
 }
 
 // ran is what has carried traffic in a chain.

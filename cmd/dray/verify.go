@@ -45,10 +45,10 @@ func (a *app) verify(ctx context.Context, name string, opts measureOptions) (err
 	if err != nil {
 		return err
 	}
-	if err := m.phase("measure", func() error { return m.links(ctx, live) }); err != nil {
+	if m.functions, _, err = live.Status(); err != nil {
 		return err
 	}
-	if m.functions, _, err = live.Status(); err != nil {
+	if err := m.phase("measure", func() error { return m.links(ctx, live) }); err != nil {
 		return err
 	}
 	return m.finish(live)

@@ -52,6 +52,7 @@ func glyph(word string) string {
 var markMeanings = map[string]string{
 	record.MarkOversubscribed: "more threads want a CPU at once than there are CPUs: rates are lower and tails longer than on free cores",
 	record.MarkGovernor:       "the CPU frequency governor is not “performance”: speed varies",
+	record.MarkShared:         "the functions' own commands were running, and may have used the link",
 	record.MarkBusy:           "over 20 % of the machine was in use just before the trial",
 	record.MarkStolen:         "the hypervisor took over 2 % of the CPU time",
 	record.MarkEmulated:       "a virtual machine without hardware virtualisation: never to be compared with native figures",

@@ -25,6 +25,7 @@ type Input struct {
 	// now; see Environment for the part that the inventory gives. It is called
 	// before each trial. Pinning is filled in from the plan where it is nil.
 	Env      func() record.Environment
+	Marks    []string       // that every record carries, such as record.MarkShared
 	Sink     trial.Sink     // nil: records are only returned
 	Progress func(Progress) // nil: none
 }

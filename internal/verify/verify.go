@@ -59,6 +59,7 @@ func (in Input) run(ctx context.Context, m measurement, r trial.Round) (record.T
 	t, err := in.measure(ctx, m, r)
 	t.Run, t.Chain, t.Link, t.Transport = in.Run, in.Plan.Chain, m.link.Name, m.link.Transport
 	t.From, t.To, t.Quantity = m.from.String(), m.to.String(), m.quantity
+	t.Marks = append(t.Marks, in.Marks...)
 	t.Runtimes = map[string]string{}
 	for _, e := range []plan.End{m.from, m.to} {
 		if f := in.Plan.Function(e.Function); f != nil {
