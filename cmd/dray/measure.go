@@ -76,6 +76,7 @@ type measurement struct {
 	options   verify.Options
 	run       report.Run
 	functions []node.FunctionStatus
+	measured  bool // every link has been measured: the records are complete
 }
 
 func (a *app) newMeasurement(j *job, opts measureOptions) (*measurement, error) {

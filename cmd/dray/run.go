@@ -64,10 +64,10 @@ func (a *app) run(ctx context.Context, j *job, opts measureOptions) error {
 	err = m.measureAndStart(ctx, live)
 	a.progress("Taking %s down", j.chain.Name)
 	down := m.phase("down", func() error { return live.Remove(context.WithoutCancel(ctx)) })
-	if err := errors.Join(err, down); err != nil {
+	if err = errors.Join(err, down); !m.measured {
 		return err
 	}
-	return m.finish(live)
+	return m.finish(live, err)
 }
 
 // measureAndStart measures the links, and then starts the functions' commands
@@ -76,6 +76,7 @@ func (m *measurement) measureAndStart(ctx context.Context, live *node.Live) erro
 	if err := m.phase("measure", func() error { return m.links(ctx, live) }); err != nil {
 		return err
 	}
+	m.measured = true
 	m.app.progress("Starting the functions' commands")
 	return m.phase("start", func() error { return m.startFunctions(ctx, live) })
 }
@@ -135,25 +136,27 @@ func copyFile(from, to string) error {
 	})
 }
 
-// finish writes the run directory's last files and the page, prints the
-// verdicts, and returns the exit code that they ask for.
-func (m *measurement) finish(live *node.Live) error {
+// finish writes the run directory's last files and the page, and prints the
+// verdicts. It returns what the command ends with: failed, which says that
+// something went wrong after the links were measured, or the verdicts' exit code.
+func (m *measurement) finish(live *node.Live, failed error) error {
 	if err := m.writeRun(live); err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
 	data, err := report.Load(m.dir)
 	if err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
-	if m.run.ExitCode != data.ExitCode() {
-		m.run.ExitCode = data.ExitCode()
-		if err := m.writeRun(live); err != nil {
-			return err
-		}
-		data.Run.ExitCode = m.run.ExitCode
+	m.run.ExitCode = data.ExitCode()
+	if failed != nil {
+		m.run.ExitCode = exitError
 	}
-	if err := m.app.show(data); err != nil {
-		return err
+	if err := m.writeRun(live); err != nil {
+		return errors.Join(failed, err)
+	}
+	data.Run = m.run
+	if err := m.app.show(data); err != nil || failed != nil {
+		return errors.Join(failed, err)
 	}
 	if code := data.ExitCode(); code != exitOK {
 		return &codeError{Code: code}

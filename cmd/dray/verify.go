@@ -51,5 +51,5 @@ func (a *app) verify(ctx context.Context, name string, opts measureOptions) (err
 	if err := m.phase("measure", func() error { return m.links(ctx, live) }); err != nil {
 		return err
 	}
-	return m.finish(live)
+	return m.finish(live, nil)
 }

@@ -90,6 +90,18 @@ func TestCappedIsInfeasibleAndMissedWhenMeasured(t *testing.T) {
 	b.want(4, append([]string{"run", b.file(warn), "--out", filepath.Join(t.TempDir(), "warned")}, short...)...)
 }
 
+func TestTheReportIsKeptWhereAFunctionFailsToStart(t *testing.T) {
+	b := newBench(t)
+	out := filepath.Join(t.TempDir(), "out")
+	r := b.want(1, "run", b.file(pair{Name: "broken", Command: `[sh, -c, "echo the reason; exit 3"]`}.yaml()), "--profile", "quick", "--out", out)
+	if !strings.Contains(r.Err, "the reason") {
+		t.Errorf("the error does not say why: %s", r)
+	}
+	if _, err := os.Stat(filepath.Join(out, "report.html")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTooShortARunIsNotMeasurable(t *testing.T) {
 	b := newBench(t)
 	file := b.file(pair{Name: "brief", Requires: "{min_bitrate: 50Mbps}"}.yaml())
