@@ -78,7 +78,7 @@ static void scribble(struct state *s, struct input *in)
 	unsigned at = (unsigned)take(in, 1) & (v->ring_size - 1);
 	uint32_t place = (uint32_t)take(in, 1) | (uint32_t)take(in, 1) << 24;
 	uint32_t length = (uint32_t)take(in, 2), flags = (uint32_t)take(in, 1), offset = (uint32_t)take(in, 2);
-	struct descriptor *d = at & 1 ? &v->ring[at] : &v->words->newest[at >> 1 & 1];
+	struct descriptor *d = at & 1 ? &v->ring[at] : &v->words->newest;
 
 	if (flags & 0x80)
 		length = 0u - length;
@@ -97,6 +97,7 @@ static void step(struct state *s, struct input *in)
 	switch (op & 7) {
 	case 0:
 		atomic_store(&v->words->tail, s->bed.rx->head + (uint32_t)(int8_t)take(in, 1));
+		atomic_store(&v->words->newest_tail, atomic_load(&v->words->tail) + (n > 20));
 		break;
 	case 1:
 		atomic_store(&v->words->returned.value, s->bed.tx->returned + (uint32_t)(int8_t)take(in, 1));

@@ -183,15 +183,17 @@ struct descriptor {
 static_assert(sizeof(struct descriptor) == 16, "descriptor");
 
 struct lane_words {
-	/* With the newest descriptors beside it: whoever sees the tail of a single packet has its descriptor without another miss. */
+	/* With the newest descriptor beside it: whoever sees the tail of a single packet has its descriptor without another miss. */
 	_Alignas(LAYOUT_ALONE) _Atomic uint32_t tail;
-	_Alignas(16) struct descriptor newest[2]; /* of tails that are even, and odd */
+	_Atomic uint32_t newest_tail; /* the tail that newest belongs to */
+	_Alignas(16) struct descriptor newest;
 	struct shared_word returned;
 	struct shared_word receiver_bell;
 	struct shared_word sender_bell;
 };
-static_assert(sizeof(struct lane_words) == 512 && offsetof(struct lane_words, newest) == 16 &&
-		      offsetof(struct lane_words, returned) == 128 && offsetof(struct lane_words, sender_bell) == 384,
+static_assert(sizeof(struct lane_words) == 512 && offsetof(struct lane_words, newest_tail) == 4 &&
+		      offsetof(struct lane_words, newest) == 16 && offsetof(struct lane_words, returned) == 128 &&
+		      offsetof(struct lane_words, sender_bell) == 384,
 	      "words of a lane");
 
 struct extension {

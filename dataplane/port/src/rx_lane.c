@@ -32,17 +32,21 @@ static inline struct received load(const struct rx_lane *l, uint32_t at)
 }
 
 /*
- * The descriptor before `tail`, from the tail's own line if that is still the tail, else from the ring. The sender writes to these words
- * again only after it has published the next tail.
+ * The descriptor before `tail`, from the tail's own line if it belongs to that tail before and after it was read, else from the ring.
  */
 static inline struct received load_newest(struct rx_lane *l, uint32_t tail)
 {
-	struct received d = load_from(&l->view.words->newest[tail & 1]);
+	const struct lane_words *w = l->view.words;
+	struct received d;
 
-	/* acquire: pairs with the fence in put_newest (P5). */
-	atomic_thread_fence(memory_order_acquire);
-	if (likely(atomic_load_explicit(&l->view.words->tail, memory_order_relaxed) == tail))
-		return d;
+	/* acquire: pairs with the release in put_newest (P5). */
+	if (likely(atomic_load_explicit(&w->newest_tail, memory_order_acquire) == tail)) {
+		d = load_from(&w->newest);
+		/* acquire: pairs with the fence in put_newest (P5). */
+		atomic_thread_fence(memory_order_acquire);
+		if (likely(atomic_load_explicit(&w->newest_tail, memory_order_relaxed) == tail))
+			return d;
+	}
 	return load(l, tail - 1);
 }
 

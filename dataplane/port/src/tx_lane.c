@@ -252,6 +252,8 @@ static void stamp(struct tx_lane *l, uint32_t first, uint32_t n, uint32_t period
 	struct extension *e = &l->view.extensions[first & (l->view.ring_size - 1)];
 	uint64_t word = atomic_load_explicit(&d->offset_flags_meta, memory_order_relaxed);
 
+	if (l->until_stamp > period)
+		l->until_stamp = period; /* the broker shortened it */
 	if (l->until_stamp > n) {
 		l->until_stamp -= n;
 		return;
@@ -262,18 +264,24 @@ static void stamp(struct tx_lane *l, uint32_t first, uint32_t n, uint32_t period
 	atomic_store_explicit(&d->offset_flags_meta, word | (uint64_t)DESC_STAMP << 16, memory_order_relaxed);
 }
 
-/* Copy the last descriptor of this burst beside the tail that publishes it. */
+/*
+ * Copy the last descriptor of this burst beside the tail that publishes it. While it changes, newest_tail is one that no receiver has: half
+ * the range away.
+ */
 static inline void put_newest(struct tx_lane *l, uint32_t tail)
 {
 	const struct descriptor *from = &l->view.ring[(tail - 1) & (l->view.ring_size - 1)];
-	struct descriptor *to = &l->view.words->newest[tail & 1];
+	struct lane_words *w = l->view.words;
 
-	/* release: pairs with the second look at the tail in load_newest; the tail before this one is out before these words change (P5). */
+	atomic_store_explicit(&w->newest_tail, tail ^ 0x80000000u, memory_order_relaxed);
+	/* release: pairs with the fence in load_newest (P5): who reads the new words does not read the old newest_tail after them. */
 	atomic_thread_fence(memory_order_release);
-	atomic_store_explicit(&to->place_length, atomic_load_explicit(&from->place_length, memory_order_relaxed),
+	atomic_store_explicit(&w->newest.place_length, atomic_load_explicit(&from->place_length, memory_order_relaxed),
 			      memory_order_relaxed);
-	atomic_store_explicit(&to->offset_flags_meta, atomic_load_explicit(&from->offset_flags_meta, memory_order_relaxed),
-			      memory_order_relaxed);
+	atomic_store_explicit(&w->newest.offset_flags_meta,
+			      atomic_load_explicit(&from->offset_flags_meta, memory_order_relaxed), memory_order_relaxed);
+	/* release: pairs with the acquire in load_newest (P5). */
+	atomic_store_explicit(&w->newest_tail, tail, memory_order_release);
 }
 
 static void misused(struct tx_lane *l, struct dray_pkt *p)

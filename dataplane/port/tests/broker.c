@@ -498,6 +498,11 @@ const char *broker_directory(const struct broker *b)
 	return b->directory;
 }
 
+int broker_telemetry(const struct broker *b, unsigned end)
+{
+	return b->ends[end].telemetry;
+}
+
 pid_t broker_pid(const struct broker *b)
 {
 	return b->pid;

@@ -35,6 +35,9 @@ pid_t broker_pid(const struct broker *broker);
 void broker_move_netdev(struct broker *broker, const char *device_a, const char *device_b);
 void broker_move_shm(struct broker *broker);
 
+/* The telemetry memfd of an end (0 is "a") of a broker thread. */
+int broker_telemetry(const struct broker *broker, unsigned end);
+
 /* The geometry that the options give, with its size. */
 struct geometry broker_geometry(const struct broker_options *options);
 

@@ -55,8 +55,9 @@ static void scribble(const struct lane_view *v)
 	atomic_store(&v->ring[at].offset_flags_meta, rest);
 	atomic_store(&v->extensions[at].stamp, random64());
 	atomic_store(&v->completions[at], place);
-	atomic_store(&v->words->newest[r >> 20 & 1].place_length, place | (uint64_t)length << 32);
-	atomic_store(&v->words->newest[r >> 21 & 1].offset_flags_meta, rest);
+	atomic_store(&v->words->newest.place_length, place | (uint64_t)length << 32);
+	atomic_store(&v->words->newest.offset_flags_meta, rest);
+	atomic_store(&v->words->newest_tail, atomic_load(&v->words->tail));
 	if ((r >> 16 & 0xf) == 0)
 		atomic_store(&v->words->tail, atomic_load(&position->head) + (uint32_t)random64() % 64);
 	if ((r >> 20 & 0xf) == 0)

@@ -22,7 +22,8 @@ static void write_at(struct descriptor *d, uint32_t place, uint32_t length, uint
 static void forge(uint32_t place, uint32_t length, uint32_t offset, uint32_t flags)
 {
 	write_at(&bed.view.ring[tail & (bed.view.ring_size - 1)], place, length, offset, flags);
-	write_at(&bed.view.words->newest[(tail + 1) & 1], place, length, offset, flags);
+	write_at(&bed.view.words->newest, place, length, offset, flags);
+	atomic_store(&bed.view.words->newest_tail, tail + 1);
 	publish(1);
 }
 
@@ -126,6 +127,20 @@ static void indices(void)
 	dray_release(p, 1);
 }
 
+/* While the sender writes the descriptor beside the tail, the one in the ring counts. */
+static void torn(void)
+{
+	struct dray_pkt p;
+
+	write_at(&bed.view.ring[tail & (bed.view.ring_size - 1)], 9, 64, 128, DESC_END);
+	write_at(&bed.view.words->newest, 10, 64, 128, DESC_END);
+	atomic_store(&bed.view.words->newest_tail, (tail + 2) ^ 0x80000000u);
+	publish(1);
+	CHECK_EQ(receive(&p, 1), 1);
+	CHECK_EQ(p.index, 9);
+	dray_release(&p, 1);
+}
+
 static void stamps(void)
 {
 	uint64_t before = bed_violations(bed.rx_counters, DRAY_BAD_STAMP);
@@ -158,6 +173,7 @@ int main(void)
 	flags();
 	doubles();
 	indices();
+	torn();
 	stamps();
 	without_features();
 	bed_free(&bed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The broker dies: traffic goes on. It starts again: the link is adopted as it is. */
+/* The broker dies: traffic goes on. It starts again: the link is adopted as it is. An end leaves while there is
+ * no broker: the other notices. */
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -54,8 +55,9 @@ int main(void)
 	snprintf(journal, sizeof(journal), "%s/journal", directory);
 	CHECK_EQ(unlink(journal), 0);
 	traffic(a, b, &next);
-	CHECK_EQ(dray_close(a), 0);
 	CHECK_EQ(dray_close(b), 0);
+	UNTIL(!test_up(a), test_service(a, NULL)); /* the bells say so: there is no broker */
+	CHECK_EQ(dray_close(a), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		char path[64];
 
