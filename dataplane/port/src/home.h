@@ -12,6 +12,16 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
+/* Fetch a line in order to write to it. The compilers' own builtin fetches it for reading where the CPU might be an old one. */
+static inline void prefetch_write(const void *p)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
+#else
+	__builtin_prefetch(p, 1);
+#endif
+}
+
 struct attachment;
 
 /* Counters of one side of one queue. Its thread writes; any thread reads. */

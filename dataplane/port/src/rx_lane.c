@@ -311,6 +311,15 @@ static inline void prefetch_next(const struct rx_lane *l, uint32_t at, unsigned 
 		__builtin_prefetch(&l->view.ring[(at + i) & mask]);
 }
 
+/* The lines that the completions of this burst will be written to are with the sender: fetch them while the application works. */
+static inline void prefetch_returns(const struct rx_lane *l, uint32_t n)
+{
+	const uint32_t mask = l->view.ring_size - 1;
+
+	for (uint32_t i = 0; i < n; i += 16)
+		prefetch_write(&l->view.completions[(l->returned + i) & mask]);
+}
+
 /* Take one descriptor that came alone: latency matters, so the common case does without the loop. */
 static inline bool take_alone(struct rx_lane *l, uint32_t end, struct dray_pkt *p)
 {
@@ -336,6 +345,7 @@ static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsi
 	end = at + available(l, n);
 	if (end == at)
 		return 0;
+	prefetch_returns(l, end - at);
 	if (end - at == 1) {
 		at = end;
 		if (take_alone(l, end, p))

@@ -119,7 +119,7 @@ static inline void prefetch_ring(const struct tx_lane *l, unsigned n)
 	const uint32_t mask = l->view.ring_size - 1;
 
 	for (unsigned i = 0; i < n; i += 4)
-		__builtin_prefetch(&l->view.ring[(l->tail + i) & mask], 1);
+		prefetch_write(&l->view.ring[(l->tail + i) & mask]);
 }
 
 static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned n)
@@ -140,7 +140,7 @@ static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned 
 		uint32_t index = *--top;
 		uint8_t *data = first + (uint64_t)index * stride;
 
-		__builtin_prefetch(data, 1);
+		prefetch_write(data);
 		state[index] = SLOT_WITH_APPLICATION;
 		pkts[i] = (struct dray_pkt){
 			.data = data,
@@ -150,6 +150,9 @@ static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned 
 			.index = index,
 		};
 	}
+	/* For an application that sends one at a time, this is early enough. */
+	if (l->free_pkt_count)
+		prefetch_write(first + (uint64_t)*--top * stride);
 	return n;
 }
 
