@@ -32,17 +32,18 @@ static const struct {
 static double samples[FIGURES][MAX_ROUNDS];
 static uint32_t *trips; /* of libdray, all rounds */
 
-static struct broker_options shape(void)
+/* A port for packets of 1518 B, or one for jumbo frames: strides are odd numbers of lines. */
+static struct broker_options shape(uint32_t mtu)
 {
-	struct broker_options o = {.mtu = 9000};
+	struct broker_options o = {.mtu = mtu};
 
 	o.geometry.ring_size = 512;
 	o.geometry.pkt_slots = 256;
-	o.geometry.pkt_stride = 149 * 64; /* 9408 B of room; an odd number of lines */
+	o.geometry.pkt_stride = ((mtu + 128 + 64 + 63) / 64 | 1) * 64;
 	return o;
 }
 
-static void run_round(struct link *link, unsigned round)
+static void run_round(struct link *link, struct link *jumbo, unsigned round)
 {
 	uint32_t *ns = &trips[(size_t)round * ROUND_TRIPS];
 	static uint32_t scratch[ROUND_TRIPS];
@@ -50,7 +51,7 @@ static void run_round(struct link *link, unsigned round)
 	samples[BARE_RING][round] = bare_ring_rate(PACKETS);
 	samples[LINK_64][round] = link_rate(link, PACKETS, 64, 1);
 	samples[LINK_1518][round] = link_rate(link, PACKETS, 1518, 0);
-	samples[LINK_9000][round] = link_rate(link, PACKETS, 9000, 0);
+	samples[LINK_9000][round] = link_rate(jumbo, PACKETS, 9000, 0);
 	samples[BARE_LINE][round] = bare_line_round_trip(ROUND_TRIPS);
 	bare_ring_round_trips(scratch, ROUND_TRIPS);
 	samples[BARE_TRIP][round] = bench_quantile(scratch, ROUND_TRIPS, 0.5);
@@ -166,16 +167,44 @@ static int usage(void)
 	return 2;
 }
 
+static int compare_all(unsigned rounds, const char *json)
+{
+	struct broker_options small = shape(1500), large = shape(9000);
+	struct link link = link_open(&small, DRAY_MODE_BUSY), jumbo = link_open(&large, DRAY_MODE_BUSY);
+	int ret = 1;
+
+	trips = calloc((size_t)rounds * ROUND_TRIPS, sizeof(*trips));
+	if (trips) {
+		for (unsigned i = 0; i < rounds; i++)
+			run_round(&link, &jumbo, i);
+		print_table(rounds);
+		print_tail(rounds);
+		ret = json && write_json(json, rounds) ? 1 : 0;
+	}
+	free(trips);
+	link_close(&link);
+	link_close(&jumbo);
+	return ret;
+}
+
+static int count_alone(uint64_t packets)
+{
+	struct broker_options small = shape(1500);
+	struct link link = link_open(&small, DRAY_MODE_BUSY);
+
+	bench_keep(link_alone(&link, packets));
+	link_close(&link);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"rounds", required_argument, NULL, 'r'}, {"json", required_argument, NULL, 'j'}, {"alone", required_argument, NULL, 'a'}, {0}};
-	struct broker_options o = shape();
 	unsigned rounds = 20;
 	const char *json = NULL;
 	uint64_t alone = 0;
-	struct link link;
-	int c, ret = 0;
+	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (c == 'r')
@@ -191,18 +220,5 @@ int main(int argc, char **argv)
 		return usage();
 	look_at_machine();
 	bench_begin();
-	link = link_open(&o, DRAY_MODE_BUSY);
-	if (alone) {
-		bench_keep(link_alone(&link, alone));
-	} else {
-		trips = calloc((size_t)rounds * ROUND_TRIPS, sizeof(*trips));
-		for (unsigned i = 0; trips && i < rounds; i++)
-			run_round(&link, i);
-		print_table(rounds);
-		print_tail(rounds);
-		ret = json && write_json(json, rounds) ? 1 : 0;
-		free(trips);
-	}
-	link_close(&link);
-	return ret;
+	return alone ? count_alone(alone) : compare_all(rounds, json);
 }
