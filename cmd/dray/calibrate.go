@@ -18,6 +18,7 @@ import (
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/doctor"
 	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/record"
 	"github.com/drayage/dray/internal/report"
@@ -26,7 +27,9 @@ import (
 const calibrateLong = `Measure the transports of this host, two functions over one link of each, and
 keep what was measured as evidence for the planner, which otherwise goes by
 stated defaults. It takes a minute or two for each transport. The host should
-be idle: a busy one is recorded as such, and its figures are what plans go by.`
+be idle: a busy one is recorded as such, and its figures are what plans go by.
+The evidence is kept in the state directory, and goes with it at a restart of
+the host where that is in memory, as /run usually is.`
 
 func (a *app) calibrateCommand() *cobra.Command {
 	var opts measureOptions
@@ -44,7 +47,11 @@ func (a *app) calibrateCommand() *cobra.Command {
 }
 
 func (a *app) calibrate(ctx context.Context, names []string, opts measureOptions) error {
-	inv, err := a.inspect(ctx, a.node())
+	n, err := a.node()
+	if err != nil {
+		return err
+	}
+	inv, err := a.inspect(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -52,19 +59,46 @@ func (a *app) calibrate(ctx context.Context, names []string, opts measureOptions
 	if err != nil {
 		return err
 	}
-	all, err := doctor.LoadCalibration(doctor.CalibrationFile(a.node().StateDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	var failed []error
+	for _, name := range chosen {
+		c, err := a.calibrateOne(ctx, n, name, opts)
+		if err == nil {
+			err = keep(n.StateDir, c)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("calibrate %s: %w", name, err))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(append(failed, a.printCalibration(n.StateDir))...)
+}
+
+// keep replaces the calibration of one transport. The file is read just before,
+// since calibrating takes minutes.
+func keep(stateDir string, c inventory.Calibration) error {
+	all, err := calibrations(stateDir)
+	if err != nil {
 		return err
 	}
-	for _, name := range chosen {
-		c, err := a.calibrateOne(ctx, name, opts)
-		if err != nil {
-			return fmt.Errorf("calibrate %s: %w", name, err)
-		}
-		all = append(slices.DeleteFunc(all, func(o inventory.Calibration) bool { return o.Transport == name }), c)
-		if err := doctor.SaveCalibration(doctor.CalibrationFile(a.node().StateDir), all); err != nil {
-			return err
-		}
+	all = slices.DeleteFunc(all, func(o inventory.Calibration) bool { return o.Transport == c.Transport })
+	return doctor.SaveCalibration(doctor.CalibrationFile(stateDir), append(all, c))
+}
+
+// calibrations are those kept so far; none is no error.
+func calibrations(stateDir string) ([]inventory.Calibration, error) {
+	all, err := doctor.LoadCalibration(doctor.CalibrationFile(stateDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return []inventory.Calibration{}, nil
+	}
+	return all, err
+}
+
+func (a *app) printCalibration(stateDir string) error {
+	all, err := calibrations(stateDir)
+	if err != nil {
+		return err
 	}
 	if a.json {
 		return a.printJSON(all)
@@ -94,6 +128,8 @@ func calibratable(inv *inventory.Inventory, names []string) ([]string, error) {
 		}
 		return names, nil
 	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	for _, name := range names {
 		t := inv.Transport(name)
 		switch {
@@ -109,14 +145,14 @@ func calibratable(inv *inventory.Inventory, names []string) ([]string, error) {
 }
 
 // calibrateOne measures one transport over a chain of its own.
-func (a *app) calibrateOne(ctx context.Context, name string, opts measureOptions) (inventory.Calibration, error) {
+func (a *app) calibrateOne(ctx context.Context, n *node.Node, name string, opts measureOptions) (inventory.Calibration, error) {
 	var none inventory.Calibration
 	source := calibrate.Chain(name)
 	c, err := chain.Parse("calibration of "+name, source)
 	if err != nil {
 		return none, err
 	}
-	j := &job{chain: c, source: source, node: a.node()}
+	j := &job{chain: c, source: source, node: n}
 	if j.inventory, err = a.inspect(ctx, j.node); err != nil {
 		return none, err
 	}

@@ -25,7 +25,7 @@ func (a *app) execCommand() *cobra.Command {
 		Example: "  dray exec f1-split du -- ip address",
 		Args:    args(cobra.MinimumNArgs(3)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
-			live, err := a.node().Open(argv[0])
+			live, err := a.open(argv[0])
 			if err != nil {
 				return err
 			}
@@ -46,7 +46,7 @@ func (a *app) logsCommand() *cobra.Command {
 		Example: "  dray logs f1-split du --follow",
 		Args:    args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
-			live, err := a.node().Open(argv[0])
+			live, err := a.open(argv[0])
 			if err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ func (a *app) printLog(ctx context.Context, live *node.Live, function string, fo
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { f.Close() }()
 	for {
 		if _, err := io.Copy(a.out, f); err != nil {
 			return err
@@ -83,9 +83,18 @@ func (a *app) printLog(ctx context.Context, live *node.Live, function string, fo
 		if !follow || !pause(ctx) {
 			return nil
 		}
-		if f, err = reopenRotated(f, live.LogFile(function)); err != nil {
+		next, err := rotated(f, live.LogFile(function))
+		if err != nil {
 			return err
 		}
+		if next == nil {
+			continue
+		}
+		if _, err := io.Copy(a.out, f); err != nil { // what came before the rotation
+			return errors.Join(err, next.Close())
+		}
+		f.Close()
+		f = next
 	}
 }
 
@@ -99,16 +108,18 @@ func pause(ctx context.Context) bool {
 	}
 }
 
-// reopenRotated returns the file now at path if f is no longer it, else f.
-func reopenRotated(f *os.File, path string) (*os.File, error) {
+// rotated opens the file now at path if f is no longer it; else it returns nil.
+func rotated(f *os.File, path string) (*os.File, error) {
 	now, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // between two files
+	}
 	if err != nil {
-		return f, nil // between two files
+		return nil, err
 	}
 	old, err := f.Stat()
 	if err != nil || os.SameFile(now, old) {
-		return f, err
+		return nil, err
 	}
-	f.Close()
 	return os.Open(path)
 }

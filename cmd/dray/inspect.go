@@ -56,11 +56,11 @@ func addWarnFlag(cmd *cobra.Command, warn *bool) {
 // prepare reads, checks and plans a chain file. An infeasible chain is an
 // error with its exit code; the job is returned all the same.
 func (a *app) prepare(ctx context.Context, file string, warn bool) (*job, error) {
-	source, err := os.ReadFile(file)
+	source, err := chain.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	c, err := chain.Load(file)
+	c, err := chain.Parse(file, source)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,10 @@ func (a *app) prepare(ctx context.Context, file string, warn bool) (*job, error)
 		c.Policy.OnInfeasible = chain.Warn
 	}
 	a.progress("Looking at this host")
-	j := &job{chain: c, source: source, node: a.node()}
+	j := &job{chain: c, source: source}
+	if j.node, err = a.node(); err != nil {
+		return nil, err
+	}
 	if j.inventory, err = a.inspect(ctx, j.node); err != nil {
 		return nil, err
 	}
@@ -150,7 +153,11 @@ func (a *app) doctorCommand() *cobra.Command {
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.progress("Trying every transport, runtime, qdisc and instrument")
-			inv, err := a.inspect(cmd.Context(), a.node())
+			n, err := a.node()
+			if err != nil {
+				return err
+			}
+			inv, err := a.inspect(cmd.Context(), n)
 			if err != nil {
 				return err
 			}

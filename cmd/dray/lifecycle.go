@@ -92,7 +92,11 @@ func (a *app) downCommand() *cobra.Command {
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			started := time.Now()
-			if err := a.node().Down(cmd.Context(), argv[0]); err != nil {
+			n, err := a.node()
+			if err != nil {
+				return err
+			}
+			if err := n.Down(cmd.Context(), argv[0]); err != nil {
 				return err
 			}
 			if a.json {
@@ -112,7 +116,11 @@ func (a *app) gcCommand() *cobra.Command {
 			"mounts, containers, files and processes. Chains that are up, or that a running dray works on, stay.",
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			removed, err := a.node().Collect(cmd.Context())
+			n, err := a.node()
+			if err != nil {
+				return err
+			}
+			removed, err := n.Collect(cmd.Context())
 			if a.json {
 				return errors.Join(err, a.printJSON(map[string]any{"removed": removed}))
 			}
@@ -148,7 +156,10 @@ func (a *app) statusCommand() *cobra.Command {
 		Example: "  dray status\n  dray status f1-split --json",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
-			n := a.node()
+			n, err := a.node()
+			if err != nil {
+				return err
+			}
 			list, err := n.List()
 			if err != nil {
 				return err
@@ -171,14 +182,16 @@ func (a *app) statusCommand() *cobra.Command {
 }
 
 func statusOf(ctx context.Context, n *node.Node, found node.Found) chainStatus {
-	s := chainStatus{Found: found}
+	s := chainStatus{Found: found, Functions: []node.FunctionStatus{}, Links: []linkStatus{}}
 	live, err := n.Open(found.Chain)
 	if err != nil {
 		return s // not up: found.Condition says what it is
 	}
-	if s.Functions, s.Supervised, err = live.Status(); err != nil {
+	functions, supervised, err := live.Status()
+	if err != nil {
 		s.Detail = err.Error()
 	}
+	s.Functions, s.Supervised = append(s.Functions, functions...), supervised
 	wrong := live.Check(ctx)
 	for i := range s.Functions {
 		if err := wrong[s.Functions[i].Name]; err != nil {
@@ -241,7 +254,7 @@ func (a *app) superviseCommand() *cobra.Command {
 		Hidden: true,
 		Args:   args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
-			live, err := a.node().Open(argv[0])
+			live, err := a.open(argv[0])
 			if err != nil {
 				return err
 			}

@@ -19,11 +19,25 @@ import (
 var version = "devel"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	context.AfterFunc(ctx, stop) // a second signal ends dray at once, and leaves the rest to gc
+	ctx, stop := interruptible()
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(exitCode(err, os.Stderr))
+}
+
+// interruptible ends its context at a signal that asks dray to end, so that
+// what was made is removed again. A second Ctrl-C ends dray at once, and leaves
+// the rest to gc.
+func interruptible() (context.Context, context.CancelFunc) {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt) })
+	// A reader that goes away, such as head, must not kill dray in mid-step.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	return ctx, stop
 }
 
 // run is the whole program.
@@ -64,18 +78,19 @@ func usageError(format string, args ...any) error {
 	return &codeError{exitUsage, fmt.Errorf(format, args...)}
 }
 
+// exitCode prints what went wrong and tells what to exit with.
 func exitCode(err error, errOut io.Writer) int {
 	var coded *codeError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &coded):
-		if coded.Err != nil {
-			fmt.Fprintln(errOut, "dray:", coded.Err)
+		if coded.Err != nil || err != error(coded) {
+			fmt.Fprintln(errOut, "dray:", err)
 		}
 		return coded.Code
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(errOut, "dray: interrupted; everything was removed again")
+		fmt.Fprintln(errOut, "dray: interrupted:", err)
 		return exitError
 	}
 	fmt.Fprintln(errOut, "dray:", err)

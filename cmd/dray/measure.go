@@ -125,6 +125,7 @@ func (m *measurement) links(ctx context.Context, live *node.Live) (err error) {
 	if err != nil {
 		return err
 	}
+	m.measured = true
 	return doctor.MarkRun(m.job.node.StateDir, ran(live)...)
 }
 
@@ -241,7 +242,7 @@ func (m *measurement) functionRows(live *node.Live) []report.Function {
 func outcomeText(st node.FunctionStatus) string {
 	switch st.Phase {
 	case node.PhaseRunning:
-		return "still running when the chain was taken down"
+		return "was running"
 	case node.PhaseExited, node.PhaseFailed:
 		return fmt.Sprintf("exited %d", st.Exit)
 	}

@@ -78,13 +78,26 @@ func args(want cobra.PositionalArgs) cobra.PositionalArgs {
 }
 
 // node is this host's chains.
-func (a *app) node() *node.Node {
+func (a *app) node() (*node.Node, error) {
+	dir, err := node.StateDir()
+	if err != nil {
+		return nil, err
+	}
 	return &node.Node{
-		StateDir:   node.StateDir(),
+		StateDir:   dir,
 		Transports: transports.All(),
 		Runtimes:   runtimes.All(),
 		Progress:   func(text string) { a.progress("  %s", text) },
+	}, nil
+}
+
+// open reads a chain that is up.
+func (a *app) open(name string) (*node.Live, error) {
+	n, err := a.node()
+	if err != nil {
+		return nil, err
 	}
+	return n.Open(name)
 }
 
 func (a *app) printJSON(v any) error { return encodeJSON(a.out, v) }

@@ -73,10 +73,13 @@ func (a *app) run(ctx context.Context, j *job, opts measureOptions) error {
 // measureAndStart measures the links, and then starts the functions' commands
 // until they have settled.
 func (m *measurement) measureAndStart(ctx context.Context, live *node.Live) error {
+	// What is known now, so that also the records of a run that ends here can be read.
+	if err := m.writeRun(live); err != nil {
+		return err
+	}
 	if err := m.phase("measure", func() error { return m.links(ctx, live) }); err != nil {
 		return err
 	}
-	m.measured = true
 	m.app.progress("Starting the functions' commands")
 	return m.phase("start", func() error { return m.startFunctions(ctx, live) })
 }

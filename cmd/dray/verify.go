@@ -5,9 +5,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/drayage/dray/internal/node"
 )
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -27,12 +30,18 @@ func (a *app) verifyCommand() *cobra.Command {
 }
 
 func (a *app) verify(ctx context.Context, name string, opts measureOptions) (err error) {
-	n := a.node()
-	live, err := n.OpenLocked(name)
+	n, err := a.node()
+	if err != nil {
+		return err
+	}
+	live, err := n.OpenLocked(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, live.Release()) }()
+	if err := allThere(ctx, live); err != nil {
+		return err
+	}
 	source, err := os.ReadFile(live.ChainFile())
 	if err != nil {
 		return err
@@ -45,11 +54,25 @@ func (a *app) verify(ctx context.Context, name string, opts measureOptions) (err
 	if err != nil {
 		return err
 	}
+	if err := m.writeRun(live); err != nil {
+		return err
+	}
 	if m.functions, _, err = live.Status(); err != nil {
 		return err
 	}
-	if err := m.phase("measure", func() error { return m.links(ctx, live) }); err != nil {
+	err = m.phase("measure", func() error { return m.links(ctx, live) })
+	if !m.measured {
 		return err
 	}
-	return m.finish(live, nil)
+	return m.finish(live, err)
+}
+
+// allThere is an error where a function's sandbox is no more: whatever is
+// measured then is not the function's link.
+func allThere(ctx context.Context, live *node.Live) error {
+	var errs []error
+	for name, err := range live.Check(ctx) {
+		errs = append(errs, fmt.Errorf("function %s is gone: %w", name, err))
+	}
+	return errors.Join(errs...)
 }

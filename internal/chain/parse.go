@@ -10,9 +10,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Load reads and validates a chain file. A file that is too large is refused
-// without being read. Faults in the file are returned as Errors.
+// Load reads and parses a chain file; see ReadFile and Parse.
 func Load(path string) (*Chain, error) {
+	data, err := ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
+// ReadFile reads a chain file whole, and refuses one that is too large to be
+// one without reading it.
+func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("chain file: %w", err)
@@ -33,7 +42,10 @@ func Load(path string) (*Chain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("chain file: %w", err)
 	}
-	return Parse(path, data)
+	if len(data) > maxFileSize {
+		return nil, Errors{tooLarge(path)}
+	}
+	return data, nil
 }
 
 // Parse reads and validates a chain; file is the name that errors print. The

@@ -9,92 +9,116 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
-	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/step"
 )
 
-// Condition is what has become of a chain.
-type Condition string
-
-const (
-	Absent   Condition = "absent"
-	Busy     Condition = "busy"     // another dray works on it
-	Up       Condition = "up"       // committed
-	Lost     Condition = "lost"     // committed, but the host has restarted since
-	Leftover Condition = "leftover" // its maker died before it was committed
-)
-
-// Found is one chain directory as it was found.
-type Found struct {
-	Chain     string    `json:"chain"`
-	Condition Condition `json:"condition"`
-	Detail    string    `json:"detail,omitempty"`
+// Collect removes what uncommitted chains left whose maker is gone, and
+// returns what it removed. Chains that are up, lost or in use stay; one that
+// is broken is an error that says so.
+func (n *Node) Collect(ctx context.Context) ([]Found, error) {
+	removed := []Found{}
+	var errs []error
+	err := n.withRootLock(ctx, func() error {
+		list, err := n.List()
+		if err != nil {
+			return err
+		}
+		for _, found := range list {
+			switch found.Condition {
+			case Broken:
+				errs = append(errs, notUp(found))
+			case Leftover:
+				done, err := n.collectOne(ctx, found.Chain)
+				errs = append(errs, err)
+				if done {
+					removed = append(removed, found)
+				}
+			}
+		}
+		return nil
+	})
+	return removed, errors.Join(append(errs, err)...)
 }
 
-// inspect tells what has become of a chain. It takes no lasting lock.
-func (n *Node) inspect(name string) (Found, error) {
-	found := Found{Chain: name, Condition: Absent}
-	if !chain.ValidName(name) { // it becomes part of a path that is removed
-		return found, fmt.Errorf("%q is no chain's name", name)
+// collectOne removes a leftover, if it still is one once it is locked.
+func (n *Node) collectOne(ctx context.Context, name string) (done bool, err error) {
+	l, found, err := n.hold(ctx, name)
+	if l != nil {
+		defer l.Close()
 	}
-	dir := n.dir(name)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return found, nil
-	} else if err != nil {
-		return found, err
-	}
-	read, readErr := readJournal(filepath.Join(dir, fileJournal))
-	if o := read.Owner; o != nil {
-		found.Detail = fmt.Sprintf("dray %s, process %d", o.Command, o.Process.PID)
-	}
-	l, err := lock(filepath.Join(dir, fileLock), false)
-	if errors.Is(err, errBusy) {
-		found.Condition = Busy
-		return found, nil
+	var exists *ExistsError
+	if errors.As(err, &exists) || err == nil && found.Condition != Leftover {
+		return false, nil // somebody has taken care of it
 	}
 	if err != nil {
-		return found, err
+		return false, err
 	}
-	defer l.Close()
-	switch {
-	case errors.Is(readErr, fs.ErrNotExist):
-		// The journal goes after everything that it names.
-		found.Condition = Leftover
-	case readErr != nil:
-		return found, fmt.Errorf("chain %s: %w", name, readErr)
-	case !read.Committed:
-		found.Condition = Leftover
-	case !n.sameBoot(name):
-		found.Condition, found.Detail = Lost, "the host has restarted since"
-	default:
-		found.Condition = Up
-	}
-	return found, nil
+	err = n.removeLeftover(ctx, name)
+	return err == nil, err
 }
 
-func (n *Node) sameBoot(name string) bool {
-	var s State
-	if err := readJSON(filepath.Join(n.dir(name), fileState), &s); err != nil {
-		return false
+// Down removes a chain that is up, lost or left over. Once begun it is not
+// cancelled; what a killed one leaves is for Collect.
+func (n *Node) Down(ctx context.Context, name string) error {
+	l, found, err := n.hold(ctx, name)
+	if l != nil {
+		defer l.Close()
 	}
-	boot, err := host.BootID()
-	return err == nil && boot == s.Boot
+	switch {
+	case err != nil:
+		return err
+	case found.Condition == Broken:
+		return notUp(found)
+	case found.Condition == Up || found.Condition == Lost:
+		if err := n.revoke(name); err != nil {
+			return err
+		}
+	}
+	ctx = context.WithoutCancel(ctx)
+	n.stopSupervisor(name)
+	return n.removeLeftover(ctx, name)
+}
+
+// revoke takes the commit of a chain back.
+func (n *Node) revoke(name string) error {
+	j, err := openJournal(n.journalFile(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(j.revoke(), j.close())
+}
+
+// stopSupervisor lets the chain's supervisor stop the functions in order. What
+// does not stop is killed later, with the chain's cgroup.
+func (n *Node) stopSupervisor(name string) {
+	var s Status
+	if err := readJSON(filepath.Join(n.dir(name), fileStatus), &s); err != nil || !s.Supervisor.Signal(sigterm) {
+		return
+	}
+	for deadline := time.Now().Add(stopGrace + time.Second); s.Supervisor.Alive() && time.Now().Before(deadline); {
+		time.Sleep(lockPoll)
+	}
 }
 
 // removeLeftover removes everything that the chain's journal names, and then
 // its directory: the journal stays until all else is gone.
 func (n *Node) removeLeftover(ctx context.Context, name string) error {
-	dir := n.dir(name)
-	read, err := readJournal(filepath.Join(dir, fileJournal))
+	read, err := readJournal(n.journalFile(name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("chain %s: %w", name, err)
+	}
+	for _, r := range read.Resources {
+		if !n.owns(name, r) {
+			return fmt.Errorf("chain %s: its journal names %s, which is not the chain's: nothing was removed", name, r)
+		}
 	}
 	if err := n.removeAll(ctx, name, read.Resources); err != nil {
 		return fmt.Errorf("chain %s: %w (run `dray gc` to try again)", name, err)
 	}
-	return n.removeChainDir(ctx, dir)
+	return n.removeChainDir(ctx, n.dir(name))
 }
 
 // removeChainDir removes the directory with the journal as the last file.
@@ -115,101 +139,30 @@ func (n *Node) removeChainDir(ctx context.Context, dir string) error {
 	return runner.Remove(ctx, []step.Resource{host.DirResource(dir)})
 }
 
-// List inspects every chain of this node, in order of name.
-func (n *Node) List() ([]Found, error) {
-	entries, err := os.ReadDir(n.StateDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var list []Found
-	for _, e := range entries {
-		if !e.IsDir() || !chain.ValidName(e.Name()) {
-			continue
-		}
-		found, err := n.inspect(e.Name())
-		if err != nil {
-			found.Detail = err.Error()
-		}
-		list = append(list, found)
-	}
-	return list, nil
-}
-
-// Collect removes what uncommitted chains left whose maker is gone, and
-// returns what it removed. Chains that are up, lost or in use stay.
-func (n *Node) Collect(ctx context.Context) ([]Found, error) {
-	var removed []Found
-	var errs []error
-	err := n.withRootLock(func() error {
-		list, err := n.List()
-		if err != nil {
-			return err
-		}
-		for _, found := range list {
-			if found.Condition != Leftover {
-				continue
-			}
-			if err := n.removeLeftover(ctx, found.Chain); err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			removed = append(removed, found)
-		}
-		return nil
-	})
-	return removed, errors.Join(append(errs, err)...)
-}
-
-// Down removes a chain that is up, lost or left over.
-func (n *Node) Down(ctx context.Context, name string) error {
-	l, err := n.hold(name)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	return n.removeLeftover(ctx, name)
-}
-
-// hold locks an existing chain for this process.
-func (n *Node) hold(name string) (*os.File, error) {
-	found, err := n.inspect(name)
-	if err != nil {
-		return nil, err
-	}
-	if found.Condition == Absent {
-		return nil, fmt.Errorf("no chain %q here; `dray status` lists them", name)
-	}
-	l, err := lock(filepath.Join(n.dir(name), fileLock), false)
-	if errors.Is(err, errBusy) {
-		return nil, &ExistsError{name, "is in use by another dray (" + found.Detail + "); wait for it, or stop it"}
-	}
-	return l, err
-}
-
 // Open reads a chain that is up, without locking it.
 func (n *Node) Open(name string) (*Live, error) {
 	found, err := n.inspect(name)
 	if err != nil {
 		return nil, err
 	}
-	switch found.Condition {
-	case Up, Busy:
-		return n.load(name)
-	case Lost:
-		return nil, fmt.Errorf("chain %s is lost: the host has restarted; run `dray down %s` and `dray up` again", name, name)
+	if found.Condition != Up && found.Condition != Busy {
+		return nil, notUp(found)
 	}
-	return nil, fmt.Errorf("no chain %q is up; `dray status` lists them", name)
+	return n.load(name)
 }
 
 // OpenLocked reads a chain that is up and keeps others from changing it until
 // Release.
-func (n *Node) OpenLocked(name string) (*Live, error) {
-	held, err := n.hold(name)
+func (n *Node) OpenLocked(ctx context.Context, name string) (*Live, error) {
+	held, found, err := n.hold(ctx, name)
 	if err != nil {
 		return nil, err
+	}
+	if found.Condition != Up {
+		if held != nil {
+			held.Close()
+		}
+		return nil, notUp(found)
 	}
 	l, err := n.load(name)
 	if err != nil {

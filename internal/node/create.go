@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/chain"
@@ -42,7 +43,7 @@ func (e *ExistsError) Error() string { return fmt.Sprintf("chain %s %s", e.Chain
 // it, `dray gc` removes the rest. source is the chain file's text. On an error
 // everything has been removed again.
 func (n *Node) Create(ctx context.Context, command string, c *chain.Chain, source []byte, p *plan.Plan) (*Live, error) {
-	l, err := n.claim(ctx, command, c)
+	l, err := n.claim(ctx, command, c, p)
 	if err != nil {
 		return nil, err
 	}
@@ -52,31 +53,67 @@ func (n *Node) Create(ctx context.Context, command string, c *chain.Chain, sourc
 	return l, nil
 }
 
-// claim makes the chain's directory, lock and journal, after it has removed
-// what an earlier owner of that name left.
-func (n *Node) claim(ctx context.Context, command string, c *chain.Chain) (*Live, error) {
+// claim makes the chain's directory, lock, journal and first state, after it
+// has removed what an earlier owner of that name left.
+func (n *Node) claim(ctx context.Context, command string, c *chain.Chain, p *plan.Plan) (*Live, error) {
 	self, err := host.Identify(os.Getpid())
 	if err != nil {
 		return nil, err
 	}
+	boot, err := host.BootID()
+	if err != nil {
+		return nil, err
+	}
 	l := &Live{Chain: c, node: n, dir: n.dir(c.Name)}
-	err = n.withRootLock(func() error {
+	l.State = State{
+		Created: time.Now(), Boot: boot, Plan: p,
+		Sandboxes: map[string]*runtime.Sandbox{},
+		Reports:   map[string]*transport.Report{},
+	}
+	err = n.withRootLock(ctx, func() error {
 		if err := n.clearLeftover(ctx, c.Name); err != nil {
+			return err
+		}
+		if err := n.checkPinned(p); err != nil {
 			return err
 		}
 		if err := os.Mkdir(l.dir, 0o711); err != nil {
 			return err
 		}
-		if l.lock, err = lock(filepath.Join(l.dir, fileLock), false); err != nil {
+		if err := touch(n.lockFile(c.Name)); err != nil {
 			return err
 		}
-		l.journal, err = createJournal(filepath.Join(l.dir, fileJournal), owner{Process: self, Command: command, Since: time.Now()})
-		return err
+		if l.lock, err = tryLock(n.lockFile(c.Name), exclusive); err != nil {
+			return err
+		}
+		if l.journal, err = createJournal(n.journalFile(c.Name), owner{Process: self, Command: command, Since: time.Now()}); err != nil {
+			return err
+		}
+		// From here on the chain's CPUs are taken.
+		return writeJSON(filepath.Join(l.dir, fileState), l.State)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return l, nil
+}
+
+// checkPinned refuses a plan whose CPUs another chain was given meanwhile.
+func (n *Node) checkPinned(p *plan.Plan) error {
+	pinned, err := n.PinnedCPUs()
+	if err != nil {
+		return err
+	}
+	for other, cpus := range pinned {
+		for _, f := range p.Functions {
+			for _, cpu := range f.CPUs {
+				if slices.Contains(cpus, cpu) {
+					return fmt.Errorf("CPU %d was given to chain %s meanwhile: run the command again", cpu, other)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // clearLeftover removes what is left of a chain, unless it is up or in use.
@@ -85,26 +122,24 @@ func (n *Node) clearLeftover(ctx context.Context, name string) error {
 	if err != nil || found.Condition == Absent {
 		return err
 	}
+	l, found, err := n.hold(ctx, name)
+	if err != nil {
+		return err
+	}
+	if l != nil {
+		defer l.Close()
+	}
 	switch found.Condition {
-	case Busy:
-		return &ExistsError{name, "is in use by another dray (" + found.Detail + "); wait for it, or stop it"}
 	case Up:
 		return &ExistsError{name, "is already up; run `dray down " + name + "` first"}
+	case Broken:
+		return notUp(found)
 	}
 	return n.removeLeftover(ctx, name)
 }
 
 func (l *Live) create(ctx context.Context, source []byte, p *plan.Plan) error {
 	n, c := l.node, l.Chain
-	boot, err := host.BootID()
-	if err != nil {
-		return err
-	}
-	l.State = State{
-		Created: time.Now(), Boot: boot, Plan: p,
-		Sandboxes: map[string]*runtime.Sandbox{},
-		Reports:   map[string]*transport.Report{},
-	}
 	cgroup := n.cgroupOf(c.Name)
 	runner := n.runner(l.journal)
 	if err := runner.Run(ctx, []step.Step{{

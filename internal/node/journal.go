@@ -25,6 +25,7 @@ type entry struct {
 	Owner  *owner          `json:"owner,omitempty"`
 	Make   []step.Resource `json:"make,omitempty"`
 	Commit bool            `json:"commit,omitempty"`
+	Remove bool            `json:"remove,omitempty"` // the chain is being removed: it is no longer committed
 }
 
 // owner is the process that makes the chain.
@@ -33,6 +34,8 @@ type owner struct {
 	Command string         `json:"command"` // "up", "run"
 	Since   time.Time      `json:"since"`
 }
+
+func (o *owner) String() string { return fmt.Sprintf("dray %s, process %d", o.Command, o.Process.PID) }
 
 // journal is the append-only list of what a chain has made or may have made.
 type journal struct {
@@ -58,6 +61,15 @@ func createJournal(path string, o owner) (*journal, error) {
 	return j, nil
 }
 
+// openJournal opens an existing journal to add to it.
+func openJournal(path string) (*journal, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &journal{file: f}, nil
+}
+
 // Append makes resources durable; it implements step.Journal.
 func (j *journal) Append(r ...step.Resource) error {
 	if len(r) == 0 {
@@ -68,6 +80,10 @@ func (j *journal) Append(r ...step.Resource) error {
 
 // commit says that the chain is complete and is to stay.
 func (j *journal) commit() error { return j.write(entry{Commit: true}) }
+
+// revoke says that the chain is being removed, so that what an interrupted
+// removal leaves is a leftover, and not a chain that is up.
+func (j *journal) revoke() error { return j.write(entry{Remove: true}) }
 
 func (j *journal) write(e entry) error {
 	line, err := json.Marshal(e)
@@ -114,6 +130,6 @@ func parseJournal(r io.Reader) (contents, error) {
 			c.Owner = e.Owner
 		}
 		c.Resources = append(c.Resources, e.Make...)
-		c.Committed = c.Committed || e.Commit
+		c.Committed = (c.Committed || e.Commit) && !e.Remove
 	}
 }

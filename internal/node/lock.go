@@ -3,36 +3,79 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// errBusy says that another process holds a lock.
-var errBusy = errors.New("locked by another process")
+var (
+	// errBusy says that another process holds a lock.
+	errBusy = errors.New("locked by another process")
+	// errNoLock says that there is no lock file, and so nobody who holds it.
+	errNoLock = errors.New("no lock file")
+)
 
-// lock takes an exclusive lock on a file, which is made if need be. The kernel
-// releases it when this process ends, however it ends.
-func lock(path string, wait bool) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+const (
+	exclusive = unix.LOCK_EX
+	shared    = unix.LOCK_SH // of who only looks: it keeps changes away, and not others who look
+	// lockPatience is how long who changes waits for those who look.
+	lockPatience = time.Second
+	lockPoll     = 5 * time.Millisecond
+)
+
+// tryLock locks an existing file without waiting. The kernel releases the lock
+// when this process ends, however it ends.
+func tryLock(path string, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errNoLock
+	}
 	if err != nil {
 		return nil, err
 	}
-	how := unix.LOCK_EX
-	if !wait {
-		how |= unix.LOCK_NB
-	}
-	if err := flock(f, how); err != nil {
+	if err := flock(f, how|unix.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, errBusy
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
+	// Who held it before may have removed the file, and somebody made it anew.
+	if !stillAt(f, path) {
+		f.Close()
+		return nil, errBusy
+	}
 	return f, nil
+}
+
+func stillAt(f *os.File, path string) bool {
+	held, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Stat(path)
+	return err == nil && os.SameFile(held, now)
+}
+
+// waitLock is tryLock that waits for up to patience, and no longer than ctx.
+func waitLock(ctx context.Context, path string, how int, patience time.Duration) (*os.File, error) {
+	for deadline := time.Now().Add(patience); ; {
+		f, err := tryLock(path, how)
+		if !errors.Is(err, errBusy) || time.Now().After(deadline) {
+			return f, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(lockPoll):
+		}
+	}
 }
 
 func flock(f *os.File, how int) error {
@@ -43,15 +86,44 @@ func flock(f *os.File, how int) error {
 	}
 }
 
+// touch makes a lock file if there is none.
+func touch(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // withRootLock calls f while no other `dray` claims or collects a chain.
-func (n *Node) withRootLock(f func() error) error {
+func (n *Node) withRootLock(ctx context.Context, f func() error) error {
 	if err := os.MkdirAll(n.StateDir, 0o711); err != nil {
 		return fmt.Errorf("state directory: %w (run as root, or set DRAY_STATE)", err)
 	}
-	l, err := lock(filepath.Join(n.StateDir, ".lock"), true)
+	if err := checkStateDir(n.StateDir); err != nil {
+		return err
+	}
+	path := filepath.Join(n.StateDir, ".lock")
+	if err := touch(path); err != nil {
+		return fmt.Errorf("state directory: %w (run as root, or set DRAY_STATE)", err)
+	}
+	l, err := waitLock(ctx, path, exclusive, time.Hour)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
 	return f()
+}
+
+// checkStateDir refuses a directory that somebody else could write to: what its
+// journals name is removed.
+func checkStateDir(dir string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return fmt.Errorf("state directory %s: %w", dir, err)
+	}
+	if int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
+		return fmt.Errorf("state directory %s: others than its user may write to it, or it belongs to another; chown and chmod go-w it, or set DRAY_STATE", dir)
+	}
+	return nil
 }

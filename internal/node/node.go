@@ -14,6 +14,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
@@ -37,12 +39,21 @@ type Node struct {
 	Fault func(step.Step, step.Phase) error
 }
 
-// StateDir is the state directory that the environment asks for.
-func StateDir() string {
-	if dir := os.Getenv("DRAY_STATE"); dir != "" {
-		return filepath.Clean(dir)
+// StateDir is the state directory that the environment asks for, as one path
+// whatever the way that leads there: it becomes part of the cgroups' names.
+func StateDir() (string, error) {
+	dir := os.Getenv("DRAY_STATE")
+	if dir == "" {
+		return DefaultStateDir, nil
 	}
-	return DefaultStateDir
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("DRAY_STATE: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		return real, nil
+	}
+	return abs, nil // it is still to be made
 }
 
 func (n *Node) dir(chainName string) string { return filepath.Join(n.StateDir, chainName) }
@@ -102,13 +113,61 @@ func (n *Node) spec(c *chain.Chain, p *plan.Plan, f chain.Function) runtime.Spec
 	return s
 }
 
-// removeAll removes a chain's resources: first every process, so that nothing
-// is used while it goes, then the rest in reverse order of making.
+// removalTimeout bounds the removal of a chain: an engine's daemon may hang.
+const removalTimeout = 2 * time.Minute
+
+// removeAll removes a chain's resources: the supervisor first, which would
+// start things anew; then what engines hold, since a client that is killed
+// while it creates leaves its daemon at work; then every process, so that
+// nothing is used while it goes; and the rest in reverse order of making.
 func (n *Node) removeAll(ctx context.Context, chainName string, made []step.Resource) error {
+	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
+	defer cancel()
 	r := n.runner(nil)
-	cgroup := host.CgroupResource(n.cgroupOf(chainName))
-	if err := r.Remove(ctx, []step.Resource{cgroup}); err != nil {
+	root := n.cgroupOf(chainName)
+	engines, rest := n.splitEngines(made)
+	if err := r.Remove(ctx, []step.Resource{host.CgroupResource(root.Child(supervisorGroup))}); err != nil {
 		return err
 	}
-	return r.Remove(ctx, made)
+	if err := r.Remove(ctx, engines); err != nil {
+		return err
+	}
+	if err := r.Remove(ctx, []step.Resource{host.CgroupResource(root)}); err != nil {
+		return err
+	}
+	return r.Remove(ctx, rest)
+}
+
+// splitEngines separates what only a runtime's engine can remove.
+func (n *Node) splitEngines(made []step.Resource) (engines, rest []step.Resource) {
+	kinds := step.Removers{}
+	for _, rt := range n.Runtimes {
+		maps.Copy(kinds, rt.Removers())
+	}
+	for _, r := range made {
+		if _, ok := kinds[r.Kind]; ok {
+			engines = append(engines, r)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	return engines, rest
+}
+
+// owns reports whether a resource that a journal names can be the chain's:
+// files below its directory, cgroups below its own. A network interface, whose
+// name may be anything, is known by its MAC address when it is removed.
+func (n *Node) owns(chainName string, r step.Resource) bool {
+	switch r.Kind {
+	case host.KindDir, host.KindMount, host.KindNetns:
+		return below(n.dir(chainName), r.Path)
+	case host.KindCgroup:
+		root := n.cgroupOf(chainName).Path
+		return r.Path == root || below(root, r.Path)
+	}
+	return true
+}
+
+func below(dir, path string) bool {
+	return filepath.Clean(path) == path && strings.HasPrefix(path, dir+"/")
 }

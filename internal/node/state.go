@@ -76,5 +76,8 @@ func (n *Node) load(name string) (*Live, error) {
 	if err := readJSON(filepath.Join(dir, fileState), &l.State); err != nil {
 		return nil, err
 	}
+	if l.State.Plan == nil {
+		return nil, fmt.Errorf("%s holds no plan: it is damaged, or the chain is still being made", filepath.Join(dir, fileState))
+	}
 	return l, nil
 }

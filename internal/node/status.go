@@ -20,7 +20,7 @@ import (
 	"github.com/drayage/dray/internal/runtime"
 )
 
-func pid() int { return os.Getpid() }
+const sigterm = syscall.SIGTERM
 
 // LogFile is where a function's output goes.
 func (l *Live) LogFile(function string) string {
@@ -54,7 +54,14 @@ func (l *Live) Status() (functions []FunctionStatus, supervised bool, err error)
 	if err != nil {
 		return nil, false, err
 	}
-	return sortedStatus(s.Functions), s.Supervisor.Alive(), nil
+	functions = sortedStatus(s.Functions)
+	for i, st := range functions {
+		// A supervisor that was killed has not seen the end of what it ran.
+		if st.Phase == PhaseRunning && !st.Process.Alive() {
+			functions[i].Phase, functions[i].Error = PhaseGone, "it ended while no supervisor ran"
+		}
+	}
+	return functions, s.Supervisor.Alive(), nil
 }
 
 // Check asks each runtime that can tell whether its function is still there,
@@ -96,7 +103,7 @@ func (l *Live) StartSupervisor(ctx context.Context, program string, settle time.
 	defer log.Close()
 	cmd := exec.Command(program, "supervise", l.Chain.Name)
 	cmd.Env = append(os.Environ(), "DRAY_STATE="+l.node.StateDir)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := (host.Place{Cgroup: leaf}).Start(cmd); err != nil {
 		return fmt.Errorf("start supervisor: %w", err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -69,7 +70,7 @@ type Supervisor struct {
 
 // Supervise returns a supervisor of the chain's functions; nothing is started.
 func (l *Live) Supervise() (*Supervisor, error) {
-	self, err := host.Identify(pid())
+	self, err := host.Identify(os.Getpid())
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
+)
+
+// Condition is what has become of a chain.
+type Condition string
+
+const (
+	Absent   Condition = "absent"
+	Busy     Condition = "busy"     // another dray works on it
+	Up       Condition = "up"       // committed
+	Lost     Condition = "lost"     // committed, but the host has restarted since
+	Leftover Condition = "leftover" // its maker, or who removed it, died on the way
+	Broken   Condition = "broken"   // its files cannot be read; nothing is done with it
+)
+
+// Found is one chain directory as it was found.
+type Found struct {
+	Chain     string    `json:"chain"`
+	Condition Condition `json:"condition"`
+	Detail    string    `json:"detail,omitempty"`
+}
+
+// inspect tells what has become of a chain. It changes nothing.
+func (n *Node) inspect(name string) (Found, error) {
+	found := Found{Chain: name, Condition: Absent}
+	if !chain.ValidName(name) { // it becomes part of a path that is removed
+		return found, fmt.Errorf("%q is no chain's name", name)
+	}
+	if _, err := os.Stat(n.dir(name)); errors.Is(err, fs.ErrNotExist) {
+		return found, nil
+	} else if err != nil {
+		return found, err
+	}
+	l, err := tryLock(n.lockFile(name), shared)
+	switch {
+	case errors.Is(err, errBusy):
+		found.Condition = Busy
+		if read, err := readJournal(n.journalFile(name)); err == nil && read.Owner != nil && !read.Committed {
+			found.Detail = read.Owner.String()
+		}
+		return found, nil
+	case err == nil:
+		defer l.Close()
+	case !errors.Is(err, errNoLock):
+		return found, err
+	}
+	return n.judge(name), nil
+}
+
+func (n *Node) lockFile(name string) string    { return filepath.Join(n.dir(name), fileLock) }
+func (n *Node) journalFile(name string) string { return filepath.Join(n.dir(name), fileJournal) }
+
+// judge reads what has become of a chain that nobody works on; the caller
+// holds its lock, or there is none.
+func (n *Node) judge(name string) Found {
+	found := Found{Chain: name, Condition: Broken}
+	read, err := readJournal(n.journalFile(name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return n.judgeWithoutJournal(name)
+	case err != nil:
+		found.Detail = err.Error()
+		return found
+	}
+	if read.Owner != nil {
+		found.Detail = read.Owner.String()
+	}
+	if !read.Committed {
+		found.Condition = Leftover
+		return found
+	}
+	same, err := n.sameBoot(name)
+	switch {
+	case err != nil:
+		found.Detail = err.Error()
+	case !same:
+		found.Condition, found.Detail = Lost, "the host has restarted since"
+	default:
+		found.Condition = Up
+	}
+	return found
+}
+
+// judgeWithoutJournal: a chain's directory has no journal only while it is
+// being made, or at the end of its removal, and then holds at most its lock.
+// Anything else is not ours.
+func (n *Node) judgeWithoutJournal(name string) Found {
+	entries, err := os.ReadDir(n.dir(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Found{Chain: name, Condition: Absent}
+	}
+	if err != nil {
+		return Found{Chain: name, Condition: Broken, Detail: err.Error()}
+	}
+	for _, e := range entries {
+		if e.Name() != fileLock {
+			return Found{Chain: name, Condition: Broken, Detail: n.dir(name) + " has no journal: it is not a chain's directory, and is left alone"}
+		}
+	}
+	return Found{Chain: name, Condition: Leftover}
+}
+
+func (n *Node) sameBoot(name string) (bool, error) {
+	var s State
+	if err := readJSON(filepath.Join(n.dir(name), fileState), &s); err != nil {
+		return false, err
+	}
+	boot, err := host.BootID()
+	return boot == s.Boot, err
+}
+
+// List inspects every chain of this node, in order of name.
+func (n *Node) List() ([]Found, error) {
+	list := []Found{}
+	entries, err := os.ReadDir(n.StateDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return list, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !e.IsDir() || !chain.ValidName(e.Name()) {
+			continue
+		}
+		found, err := n.inspect(e.Name())
+		if err != nil {
+			found.Condition, found.Detail = Broken, err.Error()
+		}
+		list = append(list, found)
+	}
+	return list, nil
+}
+
+// hold locks an existing chain for this process and tells what has become of it.
+func (n *Node) hold(ctx context.Context, name string) (*os.File, Found, error) {
+	found, err := n.inspect(name)
+	if err != nil {
+		return nil, found, err
+	}
+	if found.Condition == Absent {
+		return nil, found, fmt.Errorf("no chain %q here; `dray status` lists them", name)
+	}
+	l, err := waitLock(ctx, n.lockFile(name), exclusive, lockPatience)
+	switch {
+	case errors.Is(err, errBusy):
+		return nil, found, busyError(found)
+	case errors.Is(err, errNoLock):
+		return nil, n.judge(name), nil // nobody can hold it
+	case err != nil:
+		return nil, found, err
+	}
+	return l, n.judge(name), nil
+}
+
+func busyError(found Found) error {
+	who := "is in use by another dray"
+	if found.Detail != "" {
+		who += " (" + found.Detail + ")"
+	}
+	return &ExistsError{found.Chain, who + "; wait for it, or stop it"}
+}
+
+// notUp says why a chain cannot be worked with.
+func notUp(found Found) error {
+	switch found.Condition {
+	case Lost:
+		return fmt.Errorf("chain %s is lost: the host has restarted; run `dray down %s` and `dray up` again", found.Chain, found.Chain)
+	case Broken:
+		return fmt.Errorf("chain %s is broken: %s", found.Chain, found.Detail)
+	}
+	return fmt.Errorf("no chain %q is up; `dray status` lists them", found.Chain)
+}
