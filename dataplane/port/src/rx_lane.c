@@ -257,21 +257,39 @@ static inline bool plain(const struct received *d, const uint8_t *held, uint32_t
 	       likely((d->flags & ~(uint32_t)(DESC_CSUM_NEEDED | DESC_CSUM_GOOD)) == DESC_END);
 }
 
+#define AHEAD 24u /* packets: long enough for a line to come over, and not more than the CPU can have under way */
+
+/*
+ * Fetch the payload that the application will read AHEAD packets from now. What is read of that descriptor here is a hint for the cache and
+ * nothing else: it is loaded again, and checked, when its turn comes.
+ */
+static inline void prefetch_payload(const struct descriptor *d, const uint8_t *first, uint32_t slots, uint32_t stride)
+{
+	uint32_t place = (uint32_t)atomic_load_explicit(&d->place_length, memory_order_relaxed);
+
+	if (likely(place < slots))
+		__builtin_prefetch(first + (uint64_t)place * stride);
+}
+
 /* Take descriptors while they are plain; returns where it stopped. A loop of its own, so that everything stays in registers. */
 static __attribute__((noinline)) uint32_t take_plain(struct rx_lane *l, uint32_t at, uint32_t end, struct dray_pkt *p, uint64_t *bytes)
 {
 	const uint32_t slots = l->view.pkt_slots, stride = l->view.pkt_stride, mask = l->view.ring_size - 1;
 	const struct descriptor *const ring = l->view.ring;
 	uint8_t *const held = l->held, *const packets = l->view.packets;
+	const uint8_t *const first = packets + l->view.pkt_headroom;
+	uint32_t known = l->seen_tail - at; /* descriptors from here on that are there */
 	uint64_t sum = 0;
 
-	for (; at != end; at++, p++) {
+	for (; at != end; at++, p++, known--) {
 		struct received d = load_from(&ring[at & mask]);
 		uint8_t *data = packets + (uint64_t)d.place * stride + d.offset;
 
 		if (unlikely(!plain(&d, held, slots, stride)))
 			break;
 		__builtin_prefetch(data);
+		if (known > AHEAD)
+			prefetch_payload(&ring[(at + AHEAD) & mask], first, slots, stride);
 		held[d.place] = 1;
 		p->data = data;
 		p->length = d.length;
