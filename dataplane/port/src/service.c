@@ -10,6 +10,7 @@
 
 #define MS 1000000ull
 #define SLEEP_MS 250	/* between two looks at what is due */
+#define RETRY_MS 50	/* while the broker is away */
 #define DRAINING_MS 5	/* while an old generation may still have packets */
 #define SPIN_SERVICE 1024
 
@@ -210,18 +211,34 @@ EXPORT int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int 
 	return ret;
 }
 
+/* What the thread sleeps on: the order to stop, the broker, and the death of the peer, but not what rings. */
+static unsigned gather(struct dray_port *port, struct pollfd *p)
+{
+	struct attachment *a = atomic_load_explicit(&port->current, memory_order_relaxed);
+	unsigned n = 2;
+
+	p[0] = (struct pollfd){.fd = port->thread_stop[0], .events = POLLIN};
+	p[1] = (struct pollfd){.fd = port->control.fd, .events = POLLIN};
+	for (unsigned q = 0; a && a->kind == DRAY_LINK_SHM && q < a->queues; q++)
+		p[n++] = (struct pollfd){.fd = a->bells[q], .events = POLLRDHUP};
+	return n;
+}
+
 static void *serve(void *argument)
 {
 	struct dray_port *port = argument;
 
 	for (;;) {
-		struct pollfd p[2] = {{.fd = port->thread_stop[0], .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+		struct pollfd p[2 + DRAY_MAX_QUEUES];
+		unsigned n;
+		int ms;
 
 		pthread_mutex_lock(&port->lock);
 		port_service(port);
-		p[1].fd = port->control.fd;
+		n = gather(port, p);
+		ms = port->control.state == CONTROL_READY ? SLEEP_MS : RETRY_MS;
 		pthread_mutex_unlock(&port->lock);
-		if (poll(p, 2, 20) > 0 && p[0].revents)
+		if (poll(p, n, ms) > 0 && p[0].revents)
 			return NULL;
 	}
 }
