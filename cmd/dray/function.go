@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,13 +19,22 @@ import (
 )
 
 func (a *app) execCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "exec CHAIN FUNCTION -- PROGRAM [ARG...]",
-		Short:   "Run a program inside a function",
-		Long:    "Run a program inside a function, under the function's own limits and isolation. The exit code is the program's.",
+	cmd := &cobra.Command{
+		Use:   "exec CHAIN FUNCTION [--] PROGRAM [ARG...]",
+		Short: "Run a program inside a function",
+		Long: "Run a program inside a function, under the function's own limits and isolation. The exit code is the\n" +
+			"program's. Standard input is passed on, but no terminal is made: a shell has no job control in a container.",
 		Example: "  dray exec f1-split du -- ip address",
 		Args:    args(cobra.MinimumNArgs(3)),
+
+		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, argv []string) error {
+			if argv[2] == "--" {
+				argv = slices.Delete(argv, 2, 3)
+			}
+			if len(argv) < 3 {
+				return usageError("name the program to run; usage: %s", cmd.UseLine())
+			}
 			live, err := a.open(argv[0])
 			if err != nil {
 				return err
@@ -36,6 +46,8 @@ func (a *app) execCommand() *cobra.Command {
 			return &codeError{Code: code}
 		},
 	}
+	cmd.Flags().SetInterspersed(false) // what follows FUNCTION is the program's
+	return cmd
 }
 
 func (a *app) logsCommand() *cobra.Command {

@@ -56,7 +56,7 @@ func addWarnFlag(cmd *cobra.Command, warn *bool) {
 // prepare reads, checks and plans a chain file. An infeasible chain is an
 // error with its exit code; the job is returned all the same.
 func (a *app) prepare(ctx context.Context, file string, warn bool) (*job, error) {
-	source, err := chain.ReadFile(file)
+	source, err := readFile(ctx, file)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +84,25 @@ func (a *app) prepare(ctx context.Context, file string, warn bool) (*job, error)
 		return j, &codeError{exitInfeasible, err}
 	}
 	return j, err
+}
+
+// readFile waits for a pipe that nobody writes to, but no longer than ctx.
+func readFile(ctx context.Context, file string) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		data, err := chain.ReadFile(file)
+		done <- result{data, err}
+	}()
+	select {
+	case r := <-done:
+		return r.data, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func (a *app) inspect(ctx context.Context, n *node.Node) (*inventory.Inventory, error) {

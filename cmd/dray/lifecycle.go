@@ -215,11 +215,7 @@ func (a *app) printStatus(statuses []chainStatus) error {
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	for _, s := range statuses {
-		state := string(s.Condition)
-		if s.Condition == node.Up && len(s.Functions) > 0 && !s.Supervised {
-			state += ", supervisor dead: functions are not restarted"
-		}
-		fmt.Fprintf(w, "chain %s\t%s\t%s\n", s.Chain, state, s.Detail)
+		fmt.Fprintf(w, "chain %s\t%s\t%s\n", s.Chain, conditionText(s), s.Detail)
 		for _, f := range s.Functions {
 			fmt.Fprintf(w, "  function %s\t%s\t%s\n", f.Name, f.Phase, functionDetail(f))
 		}
@@ -236,15 +232,40 @@ func functionDetail(f node.FunctionStatus) string {
 		detail = fmt.Sprintf("process %d, %s", f.Process.PID, detail)
 	}
 	if f.Restarts > 0 {
-		detail += fmt.Sprintf(", restarted %d times", f.Restarts)
+		detail += ", " + count(f.Restarts, "restart")
 	}
 	switch f.Phase {
 	case node.PhaseFailed, node.PhaseRestarting:
-		detail += fmt.Sprintf(", status %d %s", f.Exit, f.Error)
+		detail += ", " + endedText(f)
 	case node.PhaseGone:
 		detail = f.Error
 	}
 	return detail
+}
+
+func endedText(f node.FunctionStatus) string {
+	if f.Error != "" {
+		return f.Error
+	}
+	return fmt.Sprintf("exit status %d", f.Exit)
+}
+
+// conditionText is a chain's condition with what is wrong inside.
+func conditionText(s chainStatus) string {
+	text := string(s.Condition)
+	if s.Condition == node.Up && len(s.Functions) > 0 && !s.Supervised {
+		text += ", supervisor dead: functions are not restarted"
+	}
+	wrong := 0
+	for _, f := range s.Functions {
+		if f.Phase == node.PhaseFailed || f.Phase == node.PhaseRestarting || f.Phase == node.PhaseGone {
+			wrong++
+		}
+	}
+	if wrong > 0 {
+		text += fmt.Sprintf(", but %s not running", count(wrong, "function"))
+	}
+	return text
 }
 
 func (a *app) superviseCommand() *cobra.Command {

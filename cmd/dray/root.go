@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -50,8 +51,10 @@ func newRoot(a *app) *cobra.Command {
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          args(cobra.NoArgs),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          cobra.ArbitraryArgs,
+		RunE:          rootRun,
+
+		SuggestionsMinimumDistance: 2,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print the result as JSON on standard output")
@@ -65,6 +68,18 @@ func newRoot(a *app) *cobra.Command {
 		a.reportCommand(), a.calibrateCommand(), a.superviseCommand(), a.relayCommand(), a.pauseCommand(),
 	)
 	return root
+}
+
+// rootRun is what dray does without a command that it knows.
+func rootRun(cmd *cobra.Command, argv []string) error {
+	if len(argv) == 0 {
+		return cmd.Help()
+	}
+	hint := "`dray --help` lists them"
+	if near := cmd.SuggestionsFor(argv[0]); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usageError("unknown command %q; %s", argv[0], hint)
 }
 
 // args makes a wrong number of arguments a usage error.

@@ -33,6 +33,9 @@ func TestUpStatusExecLogsDown(t *testing.T) {
 	if out := b.dray("exec", "life", "a", "--", "sh", "-c", "exit 7"); out.Code != 7 {
 		t.Errorf("exec does not pass the exit code on: %s", out)
 	}
+	if out := b.dray("exec", "life", "a", "sh", "-c", "exit 8"); out.Code != 8 { // as docker's users write it
+		t.Errorf("exec without --: %s", out)
+	}
 	if out := b.want(0, "logs", "life", "b"); !strings.Contains(out.Stdout, "hello from") {
 		t.Errorf("logs: %s", out)
 	}
