@@ -295,13 +295,16 @@ static void offer_again(int fd, struct offer *live)
 
 static void offer_more_queues(int fd, struct offer *live)
 {
+	struct broker_options options = {.queues = 2};
 	struct offer o;
 	int fds[3];
 
 	good_offer(&o);
+	close(o.fds[0]);
 	o.m.header.generation = live->m.header.generation + 1;
 	o.m.offer.queues = 2;
-	fds[0] = o.fds[0];
+	o.m.offer.geometry = broker_geometry(&options);
+	fds[0] = broker_memfd(o.m.offer.geometry.size, FAKE_SEALS);
 	fds[1] = o.fds[1];
 	fds[2] = o.other_bell;
 	(void)wire_send(fd, &o.m, fds, 3);

@@ -158,6 +158,14 @@ static void offer_first(int fd)
 	(void)wire_send(fd, &m, NULL, 0);
 }
 
+static void stats_first(int fd)
+{
+	struct wire_message m;
+
+	wire_begin(&m, FROM_BROKER, WIRE_STATS, 0);
+	(void)wire_send(fd, &m, NULL, 0);
+}
+
 static void refused(int fd)
 {
 	struct wire_message m;
@@ -176,7 +184,7 @@ static const struct {
 	{another_name, -EPROTO},       {reserved_bits, -EPROTO},     {too_many_queues, -EPROTO},
 	{no_telemetry, -EPROTO},       {many_descriptors, -EPROTO},  {telemetry_is_short, -EPROTO},
 	{telemetry_is_unsealed, -EPERM}, {telemetry_is_a_socket, -EPROTO}, {offer_first, -EPROTO},
-	{refused, -EBUSY},
+	{stats_first, -EPROTO},	       {refused, -EBUSY},
 };
 
 static void *greet(void *argument)
