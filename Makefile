@@ -44,6 +44,8 @@ test: ## install what is missing, then lint, all tests with the race detector, a
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory lint build
 	@scripts/test.sh $(PACKAGES)
+	@$(say) 'testing libdray: plain, with AddressSanitizer and UBSan, with ThreadSanitizer'
+	@dataplane/port/test.sh
 	@scripts/fuzz.sh $(FUZZ_SMOKE)
 	@$(say) 'all tests passed'
 

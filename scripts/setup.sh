@@ -26,16 +26,20 @@ qperf       qperf
 '
 readonly test_needs='
 chromium      chromium
+clang         clang
 containerd    containerd
 dockerd       docker.io
 docker        docker-cli
 gcc           gcc
 make          make
+meson         meson
+ninja         ninja-build
 ovs-vsctl     openvswitch-switch
 ovs-vswitchd  openvswitch-switch
 ovsdb-server  openvswitch-common
 ovsdb-tool    openvswitch-common
 shellcheck    shellcheck
+valgrind      valgrind
 '
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -73,6 +77,9 @@ missing_needs() {
 	[ -s "$ca_bundle" ] || echo "$ca_bundle ca-certificates"
 	if [ "$set" = test ]; then
 		[ -e /usr/include/stdlib.h ] || echo "/usr/include/stdlib.h libc6-dev"
+		# libFuzzer and the sanitizers of clang are a package of their own, and named after its version.
+		compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-*.a" >/dev/null ||
+			echo "libclang_rt.fuzzer libclang-rt"
 		# dockerd loads a profile where the kernel has AppArmor, and docker.io only recommends the program.
 		if [ "$(cat /sys/module/apparmor/parameters/enabled 2>/dev/null)" = Y ]; then
 			type -P apparmor_parser >/dev/null || echo "apparmor_parser apparmor"
@@ -171,6 +178,7 @@ packages_for() {
 	while read -r program package; do
 		case $package in
 		golang) echo "$go_package" ;;
+		libclang-rt) [ "$release" -ge 13 ] && echo libclang-rt-19-dev || echo libclang-rt-14-dev ;;
 		# Debian 12 has the docker command in docker.io.
 		docker-cli) [ "$release" -ge 13 ] && echo docker-cli || echo docker.io ;;
 		*) echo "$package" ;;

@@ -6,7 +6,7 @@
 #
 # usage: dataplane/port/test.sh [test ...]
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 readonly source=dataplane/port builds=out/port
 passed=0 failed=0 skipped=0
 
