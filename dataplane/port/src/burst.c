@@ -19,11 +19,10 @@ static void side_owned_by(struct queue *queue, struct side *side, uintptr_t self
 		atomic_store_explicit(&queue->pool->home.owner, self, memory_order_relaxed);
 }
 
-bool side_enter(struct dray_port *port, struct queue *queue, struct side *side)
+bool side_enter(struct queue *queue, struct side *side)
 {
 	uintptr_t self = thread_self();
 
-	(void)port;
 	if (unlikely(atomic_load_explicit(&side->busy, memory_order_relaxed))) {
 		atomic_fetch_add_explicit(&side->counters.n[COUNT_MISUSE], 1, memory_order_relaxed);
 		return false;
@@ -103,12 +102,13 @@ void side_update(struct dray_port *port, unsigned queue, struct side *side, bool
 	if (!sending)
 		collect_missed(side, queue, port->attachments, a);
 	side->switches = atomic_load_explicit(&port->switches, memory_order_relaxed);
-	side->attachment = a;
+	side->attachment = NULL;
 	if (a && queue < a->queues) {
+		side->attachment = a;
 		side->home = sending ? a->tx[queue] : a->rx[queue];
 		side->home->adopted = true;
-		atomic_store_explicit(&side->home->owner, side->thread, memory_order_relaxed);
 	}
+	side_owned_by(&port->queues[queue], side, side->thread); /* the home is new, and a pool may be */
 	pthread_mutex_unlock(&port->lock);
 }
 
@@ -186,7 +186,7 @@ EXPORT unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dra
 	if (unlikely(!port_valid(port) || queue >= port->queue_count))
 		return 0;
 	side = &port->queues[queue].rx;
-	if (unlikely(!side_enter(port, &port->queues[queue], side)))
+	if (unlikely(!side_enter(&port->queues[queue], side)))
 		return 0;
 	side_follow(port, queue, side, false);
 	if (unlikely(side->draining))
@@ -208,7 +208,7 @@ EXPORT unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dra
 	if (unlikely(!port_valid(port) || queue >= port->queue_count))
 		return 0;
 	side = &port->queues[queue].tx;
-	if (unlikely(!side_enter(port, &port->queues[queue], side)))
+	if (unlikely(!side_enter(&port->queues[queue], side)))
 		return 0;
 	side_follow(port, queue, side, true);
 	if (likely(side->home))
@@ -223,7 +223,7 @@ static void drop(struct side *side, struct dray_pkt *p)
 	dray_release(p, 1);
 }
 
-static void copy_packet(struct dray_pkt *to, struct dray_pkt *from)
+static void copy_packet(struct dray_pkt *to, const struct dray_pkt *from)
 {
 	memcpy(to->data, from->data, from->length);
 	to->length = from->length;
@@ -231,35 +231,48 @@ static void copy_packet(struct dray_pkt *to, struct dray_pkt *from)
 	to->vlan = from->vlan;
 	to->hash = from->hash;
 	to->meta = from->meta;
-	dray_release(from, 1);
 }
 
-/* Send packets whose buffers are not this home's, by copying them. Returns how many were consumed. */
+/* Whether a packet can be sent from here at all. */
+static bool can_send(const struct side *side, const struct dray_pkt *p)
+{
+	return side->home && p->home && p->length > 0 && p->length <= p->room &&
+	       (p->length <= side->attachment->packet_max || p->length <= side->attachment->message_max);
+}
+
+static void drop_or_count(struct side *side, struct dray_pkt *p)
+{
+	if (!p->home)
+		count(&side->counters, COUNT_MISUSE, 1);
+	else
+		drop(side, p);
+}
+
+/*
+ * Send packets whose buffers are not this home's, by copying them. Returns how many were consumed: an original is, once its copy is sent;
+ * what cannot be sent at all is dropped when it comes first.
+ */
 static unsigned send_copies(struct side *side, struct dray_pkt *pkts, unsigned n)
 {
 	struct dray_pkt copies[COPY_BATCH];
 	struct dray_home *h = side->home;
-	unsigned i, made = 0;
+	unsigned made, sent = 0;
 
-	for (i = 0; i < n && made < COPY_BATCH && (!h || pkts[i].home != h); i++) {
-		uint32_t length = pkts[i].length;
-
-		if (!pkts[i].home) {
-			count(&side->counters, COUNT_MISUSE, 1);
-		} else if (!h || length == 0 || length > pkts[i].room ||
-			   (length > side->attachment->packet_max && length > side->attachment->message_max)) {
-			drop(side, &pkts[i]);
-		} else if (h->ops->alloc(h, &copies[made], 1, length)) {
-			copy_packet(&copies[made++], &pkts[i]);
-		} else {
+	if (!can_send(side, &pkts[0])) {
+		drop_or_count(side, &pkts[0]);
+		return 1;
+	}
+	for (made = 0; made < n && made < COPY_BATCH && pkts[made].home != h && can_send(side, &pkts[made]); made++) {
+		if (!h->ops->alloc(h, &copies[made], 1, pkts[made].length))
 			break;
-		}
+		copy_packet(&copies[made], &pkts[made]);
 	}
-	if (made) {
-		h->ops->send(h, copies, made);
-		count(&side->counters, COUNT_TX_COPIED, made);
-	}
-	return i;
+	if (made)
+		sent = h->ops->send(h, copies, made);
+	count(&side->counters, COUNT_TX_COPIED, sent);
+	dray_release(pkts, sent);
+	dray_release(&copies[sent], made - sent); /* the device has no room now */
+	return sent;
 }
 
 EXPORT unsigned dray_tx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n)
@@ -270,7 +283,7 @@ EXPORT unsigned dray_tx_burst(struct dray_port *port, unsigned queue, struct dra
 	if (unlikely(!port_valid(port) || queue >= port->queue_count))
 		return 0;
 	side = &port->queues[queue].tx;
-	if (unlikely(!side_enter(port, &port->queues[queue], side)))
+	if (unlikely(!side_enter(&port->queues[queue], side)))
 		return 0;
 	side_follow(port, queue, side, true);
 	while (i < n) {

@@ -21,8 +21,8 @@ struct side {
 	_Alignas(LAYOUT_ALONE) _Atomic uint32_t busy; /* a call is in progress */
 	uintptr_t thread;
 	uint32_t switches;	       /* of the port, that this side has followed */
-	struct attachment *attachment; /* that this side uses */
-	struct dray_home *home;	       /* in it; NULL: link down */
+	struct attachment *attachment; /* that this side uses; its home keeps it in being */
+	struct dray_home *home;	       /* in it; NULL, as attachment: link down */
 	struct dray_home *draining;    /* receiving: left, but may still have packets */
 	bool armed;
 	uint64_t idle_ticks; /* when it began to be empty; 0: it is not */
@@ -128,7 +128,7 @@ int service_start(struct dray_port *port);
 void service_stop(struct dray_port *port);
 
 /* burst.c: one call of a side, between enter and leave. */
-bool side_enter(struct dray_port *port, struct queue *queue, struct side *side);
+bool side_enter(struct queue *queue, struct side *side);
 void side_leave(struct side *side);
 void side_update(struct dray_port *port, unsigned queue, struct side *side, bool sending);
 

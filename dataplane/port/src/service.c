@@ -199,9 +199,9 @@ EXPORT int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int 
 	if (queue >= port->queue_count || what == 0 || (what & ~(unsigned)(DRAY_WAIT_RX | DRAY_WAIT_TX | DRAY_WAIT_EVENT)))
 		return -EINVAL;
 	q = &port->queues[queue];
-	if (!side_enter(port, q, &q->rx))
+	if (!side_enter(q, &q->rx))
 		return 0;
-	if (side_enter(port, q, &q->tx)) {
+	if (side_enter(q, &q->tx)) {
 		ret = wait_here(port, queue, what, timeout_ms < 0 ? UINT64_MAX : clock_ns() + (uint64_t)timeout_ms * MS);
 		side_disarm(&q->tx);
 		side_disarm(&q->rx);

@@ -19,7 +19,7 @@ int shm_check_sealed(int memfd);
 /* Fault every page in, so that none can fault later. 0 or -errno, never a signal. */
 int shm_populate(struct attachment *attachment, const struct geometry *geometry);
 
-/* Make the homes of queue q. common has what both sides share. */
+/* Make both homes of queue q. */
 int shm_make_lanes(struct attachment *attachment, const struct wire_offer *offer, unsigned q, const struct lane_options *tx,
 		   const struct lane_options *rx);
 

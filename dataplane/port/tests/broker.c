@@ -295,6 +295,8 @@ static void on_hello(struct broker *b, unsigned i, const struct wire_message *m,
 	e->hello = m->hello;
 	e->presented = count ? fds[0] : -1;
 	e->presented_generation = m->header.generation;
+	if (count && !b->journal.live && m->header.generation > b->journal.generation)
+		b->journal.generation = m->header.generation; /* generations rise also where the journal is lost */
 	/* An end that is live waits for its peer to say the same, so that both are adopted or neither. */
 	if (count && b->journal.live && !b->netdev && peer->presented < 0)
 		return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The broker dies: traffic goes on. It starts again: the link is adopted as it is. An end leaves while there is
- * no broker: the other notices. */
+/* The broker dies: traffic goes on. It starts again: the link is adopted as it is. It starts without its
+ * journal: there is a new generation, and nothing is lost. An end leaves while there is no broker: the other notices. */
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -34,7 +34,7 @@ int main(void)
 {
 	char directory[] = "/tmp/dray-test-XXXXXX", journal[64];
 	struct broker_options o = {.directory = mkdtemp(directory)};
-	struct broker *first = broker_fork(&o), *second;
+	struct broker *first = broker_fork(&o), *second, *third;
 	struct dray_port *a = test_open(first, "a", DRAY_MODE_BUSY, 0), *b = test_open(first, "b", DRAY_MODE_BUSY, 0);
 	uint32_t next = 0, generation;
 
@@ -53,6 +53,13 @@ int main(void)
 	broker_stop(second);
 
 	snprintf(journal, sizeof(journal), "%s/journal", directory);
+	CHECK_EQ(unlink(journal), 0);
+	traffic(a, b, &next);
+	third = broker_fork(&o);
+	UNTIL(test_generation(a) > generation && test_generation(b) > generation, test_service(a, b));
+	traffic(a, b, &next);
+	kill_broker(third, a, b);
+	broker_stop(third);
 	CHECK_EQ(unlink(journal), 0);
 	traffic(a, b, &next);
 	CHECK_EQ(dray_close(b), 0);
