@@ -415,6 +415,10 @@ static void *run(void *argument)
 	}
 }
 
+/* The broker that owns a directory, and the process that does. */
+static struct broker *newest;
+static pid_t newest_owner;
+
 static struct broker *make(const struct broker_options *options)
 {
 	struct broker *b = calloc(1, sizeof(*b));
@@ -425,9 +429,13 @@ static struct broker *make(const struct broker_options *options)
 	if (b->options.directory) {
 		snprintf(b->directory, sizeof(b->directory), "%s", b->options.directory);
 	} else {
-		strcpy(b->directory, "/tmp/dray-test-XXXXXX");
+		const char *tmp = getenv("TMPDIR");
+
+		snprintf(b->directory, sizeof(b->directory), "%s/dray-test-XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
 		must(mkdtemp(b->directory) != NULL, "directory");
 		b->own_directory = true;
+		newest = b;
+		newest_owner = getpid();
 	}
 	b->memfd = -1;
 	for (unsigned i = 0; i < 2; i++) {
@@ -474,8 +482,16 @@ static void remove_directory(struct broker *b)
 	rmdir(b->directory);
 }
 
+void broker_clean_up(void)
+{
+	if (newest && newest_owner == getpid())
+		remove_directory(newest);
+}
+
 void broker_stop(struct broker *b)
 {
+	if (newest == b)
+		newest = NULL;
 	if (b->pid) {
 		kill(b->pid, SIGKILL);
 		waitpid(b->pid, NULL, 0);

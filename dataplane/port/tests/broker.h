@@ -28,6 +28,9 @@ struct broker *broker_start(const struct broker_options *options);
 struct broker *broker_fork(const struct broker_options *options);
 void broker_stop(struct broker *broker);
 
+/* For a test that fails: remove what its brokers have left in the file system. */
+void broker_clean_up(void);
+
 const char *broker_directory(const struct broker *broker);
 pid_t broker_pid(const struct broker *broker);
 

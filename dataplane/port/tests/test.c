@@ -2,6 +2,12 @@
 /* Helpers of the tests. */
 #include "test.h"
 
+void test_failed(void)
+{
+	broker_clean_up();
+	_exit(1);
+}
+
 struct dray_port *test_open(struct broker *broker, const char *name, uint32_t mode, uint32_t flags)
 {
 	struct dray_options options = {

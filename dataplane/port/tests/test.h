@@ -12,11 +12,14 @@
 #include "clock.h"
 #include "dray.h"
 
+/* Leaves nothing behind. */
+_Noreturn void test_failed(void);
+
 #define CHECK(condition)                                                                                                          \
 	do {                                                                                                                      \
 		if (!(condition)) {                                                                                               \
 			fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                                   \
-			_exit(1);                                                                                                 \
+			test_failed();                                                                                                 \
 		}                                                                                                                 \
 	} while (0)
 
@@ -25,7 +28,7 @@
 		long long got_ = (long long)(a), want_ = (long long)(b);                                                          \
 		if (got_ != want_) {                                                                                              \
 			fprintf(stderr, "%s:%d: %s is %lld, not %lld (%s)\n", __FILE__, __LINE__, #a, got_, want_, #b);           \
-			_exit(1);                                                                                                 \
+			test_failed();                                                                                                 \
 		}                                                                                                                 \
 	} while (0)
 

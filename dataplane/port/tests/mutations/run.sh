@@ -5,7 +5,7 @@
 #
 # usage: dataplane/port/tests/mutations/run.sh [words of the mutations to run]
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 readonly list=tests/mutations/list.txt work=${TMPDIR:-/tmp}/dray-mutations.$$
 readonly limit=60 # seconds for a test; one that hangs has noticed
 caught=0 missed=0
@@ -33,7 +33,7 @@ try() {
 		missed=$((missed + 1))
 		return
 	fi
-	timeout "$limit" "$work/test" "$PWD/vectors" >/dev/null 2>"$work/said"
+	TMPDIR=$work timeout "$limit" "$work/test" "$PWD/vectors" >/dev/null 2>"$work/said"
 	status=$?
 	if [ "$status" -eq 0 ] || [ "$status" -eq 77 ]; then
 		echo "FAIL  $name: $test does not notice"
