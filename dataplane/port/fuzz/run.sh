@@ -5,7 +5,7 @@
 #
 # usage: dataplane/port/fuzz/run.sh handshake|ring [seconds]
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1 || exit
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 readonly target=${1:?handshake or ring} seconds=${2:-10}
 readonly out=$PWD/../../out/port-fuzz/$target
 mkdir -p "$out/corpus"

@@ -5,7 +5,7 @@
 #
 # usage: dataplane/port/tests/mutations/run.sh [words of the mutations to run]
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1 || exit
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 readonly list=tests/mutations/list.txt work=${TMPDIR:-/tmp}/dray-mutations.$$
 readonly limit=60 # seconds for a test; one that hangs has noticed
 caught=0 missed=0
