@@ -73,8 +73,8 @@ int main(void)
 			forget_packets(a);
 		stop_peer(pid);
 	}
-	UNTIL(!test_up(a) && test_stats(a).maps == 0, forget_packets(a));
-	CHECK_EQ(open_fds(), before);
+	/* An offer that was being answered goes when the broker has noticed. */
+	UNTIL(!test_up(a) && test_stats(a).maps == 0 && open_fds() == before, forget_packets(a));
 	pid = start_peer(broker);
 	UNTIL(test_up(a), test_service(a, NULL));
 	test_send(a, 0, 64, 1);

@@ -84,6 +84,45 @@ static void for_buffers(struct pair *p)
 	dray_release(&r[101], 27);
 }
 
+#define SPELLS 150
+
+static void *take_slowly(void *argument)
+{
+	struct dray_port *port = argument;
+	static struct dray_pkt r[128];
+
+	for (unsigned taken = 0; taken < SPELLS * 128;) {
+		unsigned n;
+
+		CHECK_EQ(dray_wait(port, 0, DRAY_WAIT_RX, 20000), DRAY_WAIT_RX);
+		n = dray_rx_burst(port, 0, r, 128);
+		usleep(1000); /* the sender sleeps by now */
+		dray_release(r, n);
+		taken += n;
+	}
+	return NULL;
+}
+
+/* The receiver rings when buffers are back: without, each spell would last as long as a sleep does at most. */
+static void rung_for_buffers(struct pair *p)
+{
+	static struct dray_pkt t[128];
+	uint64_t start = clock_ns();
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, take_slowly, p->b), 0);
+	for (unsigned sent = 0; sent < SPELLS * 128;) {
+		unsigned n = dray_tx_alloc(p->a, 0, t, 128, 64);
+
+		for (unsigned i = 0; i < n; i++)
+			t[i].length = 64;
+		sent += dray_tx_burst(p->a, 0, t, n);
+		CHECK_EQ(dray_wait(p->a, 0, DRAY_WAIT_TX, 20000), DRAY_WAIT_TX);
+	}
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK(clock_ns() - start < SPELLS * 125000000ull);
+}
+
 static void by_fd(struct pair *p)
 {
 	struct pollfd fd = {.fd = dray_fd(p->b), .events = POLLIN};
@@ -114,8 +153,10 @@ static void run(uint32_t mode)
 	ping_pong(&p);
 	idle(&p);
 	for_buffers(&p);
-	if (mode == DRAY_MODE_SLEEPING)
+	if (mode == DRAY_MODE_SLEEPING) {
+		rung_for_buffers(&p);
 		by_fd(&p);
+	}
 	CHECK_EQ(dray_wait(p.a, 0, 0, 1), -EINVAL);
 	test_pair_close(&p);
 }
