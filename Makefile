@@ -21,7 +21,7 @@ say = printf '\n== %s\n'
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## install what is missing, build, run a chain with its verdicts and its report (as root)
@@ -56,6 +56,18 @@ lint: ## gofmt, go vet, staticcheck, shellcheck, modules, direction of dependenc
 .PHONY: fuzz
 fuzz: ## fuzz every target for FUZZ_TIME (2m) each
 	@scripts/fuzz.sh $(FUZZ_TIME)
+
+.PHONY: bench
+bench: ## measure libdray beside the physical limit of the moment, in turns; writes out/bench.json
+	@scripts/setup.sh test
+	@[ -f out/port-plain/build.ninja ] || meson setup out/port-plain dataplane/port -Dbuildtype=release >/dev/null
+	@ninja -C out/port-plain >/dev/null
+	@out/port-plain/bench/dray-bench --rounds 20 --json out/bench.json
+
+.PHONY: mutations
+mutations: ## take each check out of libdray in turn: a test must fail (minutes)
+	@scripts/setup.sh test
+	@dataplane/port/tests/mutations/run.sh
 
 .PHONY: fresh
 fresh: ## repeat demo and test in a new Debian 12 root file system; DEBIAN=13 for 13 (as root)
