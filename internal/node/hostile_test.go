@@ -67,13 +67,7 @@ func TestAnUnreadableStateIsNotARestart(t *testing.T) {
 	n := newNode(t)
 	c, p := pair(t)
 	ctx := context.Background()
-	l, err := n.Create(ctx, "up", c, []byte(pairYAML), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	l := commit(t, n, c, p)
 	state := filepath.Join(n.dir("pair"), fileState)
 	good, err := os.ReadFile(state)
 	if err != nil {
@@ -103,13 +97,7 @@ func TestAnInterruptedDownIsALeftover(t *testing.T) {
 	n := newNode(t)
 	c, p := pair(t)
 	ctx := context.Background()
-	l, err := n.Create(ctx, "up", c, []byte(pairYAML), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	l := commit(t, n, c, p)
 	if err := n.revoke("pair"); err != nil { // the first thing that down does
 		t.Fatal(err)
 	}

@@ -75,6 +75,19 @@ func pair(t *testing.T) (*chain.Chain, *plan.Plan) {
 	return c, p
 }
 
+// commit brings the pair up to stay.
+func commit(t *testing.T, n *Node, c *chain.Chain, p *plan.Plan) *Live {
+	t.Helper()
+	l, err := n.Create(context.Background(), "up", c, []byte(pairYAML), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 func TestACommittedChainStaysUntilDown(t *testing.T) {
 	n := newNode(t)
 	c, p := pair(t)
