@@ -143,10 +143,7 @@ func copyFile(from, to string) error {
 // verdicts. It returns what the command ends with: failed, which says that
 // something went wrong after the links were measured, or the verdicts' exit code.
 func (m *measurement) finish(live *node.Live, failed error) error {
-	if err := m.writeRun(live); err != nil {
-		return errors.Join(failed, err)
-	}
-	data, err := report.Load(m.dir)
+	data, err := report.Load(m.dir) // run.json is there since before the first trial
 	if err != nil {
 		return errors.Join(failed, err)
 	}
