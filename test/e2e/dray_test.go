@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -131,6 +132,32 @@ func (b *bench) want(code int, args ...string) result {
 	}
 	return r
 }
+
+// measure runs a command that judges links, and fails the test unless it exits
+// with code. A busy machine can leave a verdict open (exit 5), so it tries
+// again with twice the rounds, up to most; any other exit stands. It
+// returns where the last run's files are, too.
+func (b *bench) measure(code int, args ...string) (result, string) {
+	b.t.Helper()
+	var r result
+	var out string
+	for rounds := fewest; rounds <= most; rounds *= 2 {
+		out = filepath.Join(b.t.TempDir(), "out")
+		r = b.dray(append(args, "--rounds", strconv.Itoa(rounds), "--duration", "1s", "--out", out)...)
+		if r.Code != undecided {
+			break
+		}
+		b.t.Logf("%d rounds decided nothing: %s", rounds, r)
+	}
+	if r.Code != code {
+		b.t.Fatalf("dray %s: want exit %d\n%s", strings.Join(args, " "), code, r)
+	}
+	return r, out
+}
+
+// The rounds that measure takes at first and at last, and the exit status of
+// a run that missed nothing but left a verdict open.
+const fewest, most, undecided = 3, 12, 5
 
 // file writes a chain file of the test's own.
 func (b *bench) file(text string) string {

@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,16 +18,13 @@ type verdicts struct {
 		Reason      string `json:"reason"`
 		Measured    string `json:"measured"`
 	} `json:"verdicts"`
-	code int
 }
 
-// verify measures a chain that is up for as short a time as a verdict allows.
-func (b *bench) verify(chain string) verdicts {
+// verify measures a chain that is up, and wants that exit status.
+func (b *bench) verify(code int, chain string) verdicts {
 	b.t.Helper()
-	r := b.dray("verify", chain, "--rounds", "3", "--duration", "1s", "--json", "--out", filepath.Join(b.t.TempDir(), "out"))
-	v := decode[verdicts](b.t, r)
-	v.code = r.Code
-	return v
+	r, _ := b.measure(code, "verify", chain, "--json")
+	return decode[verdicts](b.t, r)
 }
 
 // of is the verdict of one requirement.
@@ -75,11 +71,11 @@ func TestEachRequirementIsMissedThroughARealFault(t *testing.T) {
 			b.want(0, "up", b.file(p.yaml()))
 			defer b.want(0, "down", "miss")
 
-			if sound := b.verify("miss"); sound.of(tt.requirement) != "met" || sound.code != 0 {
+			if sound := b.verify(0, "miss"); sound.of(tt.requirement) != "met" {
 				t.Fatalf("before the fault: %+v", sound)
 			}
 			tt.fault(b, t)
-			if broken := b.verify("miss"); broken.of(tt.requirement) != "missed" || broken.code != 4 {
+			if broken := b.verify(4, "miss"); broken.of(tt.requirement) != "missed" {
 				t.Errorf("after the fault: %+v", broken)
 			}
 		})
@@ -94,9 +90,9 @@ func TestAStoppedPeerMissesEverything(t *testing.T) {
 	b.want(0, "up", b.file(p.yaml()))
 	defer b.want(0, "down", "stopped")
 	b.inPort(t, "ip", "link", "set", "p0", "down")
-	v := b.verify("stopped")
+	v := b.verify(4, "stopped")
 	for _, requirement := range []string{"latency", "packet_loss_ratio", "min_bitrate"} {
-		if v.of(requirement) != "missed" || v.code != 4 {
+		if v.of(requirement) != "missed" {
 			t.Errorf("%s: %+v", requirement, v)
 		}
 	}
@@ -109,7 +105,7 @@ func TestAPinnedHogMissesLatency(t *testing.T) {
 	text = strings.Replace(text, "name: a\n", "name: a\n    cpus: \"0\"\n", 1)
 	b.want(0, "up", b.file(text))
 	defer b.want(0, "down", "hog")
-	if sound := b.verify("hog"); sound.of("latency") != "met" {
+	if sound := b.verify(0, "hog"); sound.of("latency") != "met" {
 		t.Fatalf("before the fault: %+v", sound)
 	}
 
@@ -124,7 +120,7 @@ func TestAPinnedHogMissesLatency(t *testing.T) {
 		defer func() { _ = hog.Wait() }()
 	}
 	defer cancel()
-	if broken := b.verify("hog"); broken.of("latency") != "missed" || broken.code != 4 {
+	if broken := b.verify(4, "hog"); broken.of("latency") != "missed" {
 		t.Errorf("after the fault: %+v", broken)
 	}
 }

@@ -13,17 +13,13 @@ import (
 	"github.com/drayage/dray/internal/inventory"
 )
 
-// short is as few and as short trials as verdicts of rates allow.
-var short = []string{"--rounds", "3", "--duration", "1s"}
-
 // modest requirements, which any machine's kernel meets with room to spare.
 const modest = "{latency: 200ms, percentile: 50, min_bitrate: 50Mbps, packet_loss_ratio: 0.2, mtu: 1500}"
 
 func TestRunMeetsModestRequirements(t *testing.T) {
 	b := newBench(t)
-	out := filepath.Join(t.TempDir(), "out")
 	file := b.file(pair{Name: "modest", Runtime: "runc", Command: `[sh, -c, "echo up; sleep 1000"]`, Requires: modest}.yaml())
-	b.want(0, append([]string{"run", file, "--out", out}, short...)...)
+	_, out := b.measure(0, "run", file)
 	for _, name := range []string{"report.html", "records.jsonl", "plan.json", "inventory.json", "run.json", "chain.yaml", "log/a.log"} {
 		if info, err := os.Stat(filepath.Join(out, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s is missing or empty: %v", name, err)
@@ -87,7 +83,7 @@ func TestCappedIsInfeasibleAndMissedWhenMeasured(t *testing.T) {
 	if warn == string(text) {
 		t.Fatal("examples/capped.yaml does not say on_infeasible: refuse")
 	}
-	b.want(4, append([]string{"run", b.file(warn), "--out", filepath.Join(t.TempDir(), "warned")}, short...)...)
+	b.measure(4, "run", b.file(warn))
 }
 
 func TestTheReportIsKeptWhereAFunctionFailsToStart(t *testing.T) {
