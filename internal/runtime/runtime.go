@@ -71,6 +71,12 @@ type Sandbox struct {
 	Netns host.Netns `json:"netns"`
 	// Tools is the cgroup that instruments join: it is under the function's limits.
 	Tools host.Cgroup `json:"tools"`
+	// Ports is the directory on the host that holds the sockets of the function's
+	// native ports, one named as each port, and nothing else; the function sees
+	// it at PortsInside or at its DRAY_PORTS. Empty: it has no native port.
+	Ports string `json:"ports,omitempty"`
+	// PortsUser is the host's uid that may connect to these sockets, beside root.
+	PortsUser int `json:"ports_user,omitempty"`
 }
 
 // Place is where an instrument of this function runs.

@@ -175,7 +175,7 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 	}
 	sandbox := &runtime.Sandbox{}
 	named := func(what string) string { return s.Function.Name + ": " + what }
-	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: []step.Step{
+	steps := []step.Step{
 		{
 			Name: named("find image"),
 			Do:   func(ctx context.Context) error { return r.findImage(ctx, s) },
@@ -210,7 +210,10 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 				return host.PinNetns("/proc/"+strconv.Itoa(pid)+"/ns/net", netns(s).Path)
 			},
 		},
-	}}, nil
+	}
+	// The pause container, of the same image, tells how users are mapped.
+	steps = append(steps, s.PortsSteps(sandbox, func(ctx context.Context) (int, error) { return r.commandUser(ctx, s) })...)
+	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
 }
 
 // ImageError is an image that the daemon does not have. Drayage pulls none: a

@@ -85,6 +85,9 @@ func (r *Runtime) functionFlags(ctx context.Context, s runtime.Spec, name string
 	for _, dir := range []string{"/run", "/tmp", "/var/tmp"} {
 		flags = append(flags, "--tmpfs", fmt.Sprintf("%s:rw,nosuid,nodev,exec,mode=1777,size=%d", dir, size))
 	}
+	if s.HasNativePorts() {
+		flags = append(flags, "--mount", "type=bind,readonly,source="+s.PortsDir()+",target="+runtime.PortsInside)
+	}
 	flags = append(flags, labels(s)...)
 	flags = append(flags, confinement...)
 	flags = append(flags, parent...)

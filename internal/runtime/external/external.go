@@ -59,7 +59,7 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 	}
 	sandbox := &runtime.Sandbox{}
 	pinned := pin(s)
-	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: []step.Step{
+	steps := []step.Step{
 		{
 			Name:  s.Function.Name + ": pin the external network namespace",
 			Makes: []step.Resource{host.NamespaceResource(pinned.Path)},
@@ -87,7 +87,23 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 				return createCgroup(s, pid)
 			},
 		},
-	}}, nil
+	}
+	steps = append(steps, s.PortsSteps(sandbox, func(ctx context.Context) (int, error) { return r.user(ctx, s) })...)
+	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
+}
+
+// user is whom the function runs as, and so who may open its native ports: root
+// where only its network namespace is known.
+func (r *Runtime) user(ctx context.Context, s runtime.Spec) (int, error) {
+	_, pid, err := r.find(ctx, s)
+	if err != nil || pid == 0 {
+		return 0, err
+	}
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/"+strconv.Itoa(pid), &st); err != nil {
+		return 0, fmt.Errorf("function %s: user of process %d: %w", s.Function.Name, pid, err)
+	}
+	return int(st.Uid), nil
 }
 
 func pin(s runtime.Spec) host.Netns { return host.Netns{Path: filepath.Join(s.Dir, "net")} }

@@ -50,7 +50,7 @@ func netns(s runtime.Spec) host.Netns { return host.Netns{Path: filepath.Join(s.
 func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 	sandbox := &runtime.Sandbox{}
 	ns := netns(s)
-	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: []step.Step{
+	steps := append(s.PortsSteps(sandbox, func(context.Context) (int, error) { return os.Geteuid(), nil }), []step.Step{
 		{
 			Name:  s.Function.Name + ": create network namespace",
 			Makes: []step.Resource{host.NamespaceResource(ns.Path)},
@@ -68,7 +68,8 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 				return s.CreateCgroups(s.RunCgroup(), s.ToolsCgroup())
 			},
 		},
-	}}, nil
+	}...)
+	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
 }
 
 // Start implements runtime.Runtime. When the command ends, whatever it left
@@ -128,7 +129,7 @@ func start(s runtime.Spec, cmd *exec.Cmd, atExit func() error) (*child.Child, er
 
 // command looks the program up in the function's PATH, not in dray's.
 func command(s runtime.Spec, argv []string) (*exec.Cmd, error) {
-	env := s.Environ()
+	env := s.HostEnviron()
 	path, err := lookPath(argv[0], env)
 	if err != nil {
 		return nil, &runtime.CommandError{Function: s.Function.Name, Command: argv[0], Reason: err.Error()}

@@ -57,6 +57,10 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 			},
 		},
 	}
+	steps = append(steps, s.PortsSteps(sandbox, func(context.Context) (int, error) {
+		m, err := readUserRange(l.userRange())
+		return m.HostID, err // the function's root
+	})...)
 	if len(s.CPUs) > 0 {
 		steps = append(steps, step.Step{
 			Name:  named("copy what the kernel tells of the granted CPUs"),
@@ -116,10 +120,14 @@ func rootSource(s runtime.Spec) (string, error) {
 	if s.Function.Rootfs == "" {
 		return "/", nil
 	}
-	for _, dir := range []string{"", "proc", "sys", "dev"} {
+	dirs, need := []string{"", "proc", "sys", "dev"}, "proc, sys and dev"
+	if s.HasNativePorts() {
+		dirs, need = append(dirs, "run"), need+", and run for native ports"
+	}
+	for _, dir := range dirs {
 		path := filepath.Join(s.Function.Rootfs, dir)
 		if info, err := os.Lstat(path); err != nil || !info.IsDir() {
-			return "", fmt.Errorf("function %s: rootfs %s: %s is not a directory: a root file system needs (empty) proc, sys and dev", s.Function.Name, s.Function.Rootfs, path)
+			return "", fmt.Errorf("function %s: rootfs %s: %s is not a directory: a root file system needs (empty) %s", s.Function.Name, s.Function.Rootfs, path, need)
 		}
 	}
 	return s.Function.Rootfs, nil

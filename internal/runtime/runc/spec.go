@@ -140,6 +140,9 @@ func mounts(s runtime.Spec, l layout) ([]specs.Mount, error) {
 			binds = append(binds, overlay{dir, dir})
 		}
 	}
+	if s.HasNativePorts() {
+		binds = append(binds, overlay{s.PortsDir(), runtime.PortsInside})
+	}
 	if len(s.CPUs) > 0 {
 		overlays, err := cpuView{dir: l.cpus(), cpus: s.CPUs}.overlays()
 		if err != nil {

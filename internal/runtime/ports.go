@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/step"
+)
+
+// PortsInside is where a container finds the sockets of its native ports:
+// libdray's default directory.
+const PortsInside = "/run/dray/ports"
+
+// HasNativePorts reports whether the function opens a port by its socket.
+func (s Spec) HasNativePorts() bool {
+	for _, p := range s.Function.Ports {
+		if p.Face == chain.FaceNative {
+			return true
+		}
+	}
+	return false
+}
+
+// PortsDir is the directory of the function's own port sockets, on the host.
+func (s Spec) PortsDir() string { return filepath.Join(s.Dir, "ports") }
+
+// PortsSteps makes that directory, for a function that has native ports, and
+// notes it in the sandbox. user is asked when the step runs which uid of the
+// host the function's command has. The function may look into the directory and
+// change nothing there; the broker makes each socket for that uid alone.
+func (s Spec) PortsSteps(sandbox *Sandbox, user func(context.Context) (int, error)) []step.Step {
+	if !s.HasNativePorts() {
+		return nil
+	}
+	dir := s.PortsDir()
+	return []step.Step{{
+		Name:  s.Function.Name + ": create the directory of port sockets",
+		Makes: []step.Resource{host.DirResource(dir)},
+		Do: func(ctx context.Context) error {
+			uid, err := user(ctx)
+			if err != nil {
+				return err
+			}
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				return err
+			}
+			if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask
+				return err
+			}
+			sandbox.Ports, sandbox.PortsUser = dir, uid
+			return nil
+		},
+	}}
+}
+
+// HostEnviron is Environ for a command that sees the host's file system: there
+// its ports' sockets are not in libdray's default directory.
+func (s Spec) HostEnviron() []string {
+	list := s.Environ()
+	if _, own := s.Function.Env["DRAY_PORTS"]; s.HasNativePorts() && !own {
+		list = append(list, "DRAY_PORTS="+s.PortsDir())
+	}
+	return list
+}
