@@ -43,7 +43,9 @@ var Repository = Rules{
 		{"internal/trial", []string{"internal/inventory", "internal/record", "internal/host", "internal/instrument/..."}},
 		{"internal/verify", with(nouns, with(numbers, "internal/host", "internal/instrument/...", "internal/trial", "internal/transport", "internal/runtime")...)},
 		{"internal/doctor", with(nouns, "internal/record", "internal/host", "internal/instrument/...", "internal/transport", "internal/runtime")},
-		{"internal/node", with(nouns, "internal/step", "internal/host", "internal/transport", "internal/runtime")},
+		{"internal/broker", []string{"internal/inventory", "internal/host", "internal/broker/wire"}},
+		{"internal/broker/wire", nil},
+		{"internal/node", with(nouns, "internal/broker", "internal/step", "internal/host", "internal/transport", "internal/runtime")},
 		{"cmd/...", []string{"internal/..."}},
 		{"internal/testenv", []string{"internal/inventory", "internal/host/leftover"}},
 		{"internal/depcheck", nil},
@@ -73,7 +75,7 @@ var (
 	onlyHost = []string{"internal/host/..."}
 	// kernel lists who may use system calls at all: they start, signal and
 	// lock, while everything in kernelCalls stays with host.
-	kernel = []string{"internal/host/...", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial"}
+	kernel = []string{"internal/host/...", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial", "internal/broker/..."}
 )
 
 // kernelCalls are the system calls that change the host: only host makes them.

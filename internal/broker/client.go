@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Client talks to the broker of a directory. Its methods may be called from
+// several goroutines; each call is a connection of its own.
+type Client struct {
+	path string
+}
+
+// callTimeout bounds a call whose context has no deadline: making the memory
+// of a large link takes a second.
+const callTimeout = 30 * time.Second
+
+// Dial finds the broker whose state is in dir. The error is that of connecting:
+// fs.ErrNotExist or ECONNREFUSED where none runs.
+func Dial(dir string) (*Client, error) {
+	c := &Client{path: filepath.Join(dir, controlName)}
+	conn, err := c.connect(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return c, conn.Close()
+}
+
+// Add makes the broker serve a link. Adding it again, as it is, is no error.
+func (c *Client) Add(ctx context.Context, l Link) error {
+	return c.call(ctx, "add", l, nil)
+}
+
+// Remove ends a link: its sockets and its memory go, as far as it is the
+// broker's; the ends are told. Removing one that is not there is no error.
+func (c *Client) Remove(ctx context.Context, name string) error {
+	return c.call(ctx, "remove", name, nil)
+}
+
+// Relink moves a link to what l says, under traffic. Its ports stay as they
+// are: names, sockets, owners, addresses, MTU and queues must be the same.
+func (c *Client) Relink(ctx context.Context, l Link) error {
+	return c.call(ctx, "relink", l, nil)
+}
+
+// Status is how each link is, sorted by name.
+func (c *Client) Status(ctx context.Context) ([]LinkStatus, error) {
+	var all []LinkStatus
+	return all, c.call(ctx, "status", nil, &all)
+}
+
+// connect opens a connection to the broker. Its path may be longer than an
+// address of a socket can be.
+func (c *Client) connect(ctx context.Context) (*net.UnixConn, error) {
+	dir, err := os.Open(filepath.Dir(c.path))
+	if err != nil {
+		return nil, fmt.Errorf("no broker: %w", err)
+	}
+	defer dir.Close()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", procPath(int(dir.Fd()), controlName))
+	if err != nil {
+		return nil, fmt.Errorf("no broker answers at %s: %w", c.path, err)
+	}
+	return conn.(*net.UnixConn), nil
+}
+
+// procPath names a file in an open directory, in few bytes.
+func procPath(dir int, name string) string {
+	return "/proc/self/fd/" + strconv.Itoa(dir) + "/" + name
+}
+
+// request and response are one line each on the control socket.
+type request struct {
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params,omitempty"`
+}
+
+type response struct {
+	Error  string          `json:"error,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+// call does one request. result may be nil.
+func (c *Client) call(ctx context.Context, method string, params, result any) error {
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(callTimeout)
+	}
+	if err := conn.SetDeadline(deadline); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if err := c.exchange(conn, method, params, result); err != nil {
+		return errors.Join(ctx.Err(), fmt.Errorf("broker: %s: %w", method, err))
+	}
+	return nil
+}
+
+func (c *Client) exchange(conn *net.UnixConn, method string, params, result any) error {
+	body, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	if err := json.NewEncoder(conn).Encode(request{Method: method, Params: body}); err != nil {
+		return err
+	}
+	var r response
+	if err := json.NewDecoder(bufio.NewReader(conn)).Decode(&r); err != nil {
+		return err
+	}
+	if r.Error != "" {
+		return errors.New(r.Error)
+	}
+	if result == nil {
+		return nil
+	}
+	return json.Unmarshal(r.Result, result)
+}
