@@ -22,7 +22,7 @@ type obstacle struct {
 // filters are tried in this order: what the link is first, then what the host
 // has. The transport that passes most of them is the nearest miss.
 var filters = []func(*inventory.Transport, *needs) *obstacle{
-	faceObstacle, isolationObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
+	faceObstacle, queuesObstacle, isolationObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
 	shapeObstacle, mtuObstacle, statusObstacle,
 }
 
@@ -47,6 +47,25 @@ func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
 			reason:     fmt.Sprintf("serves only ports with the face %s", strings.Join(t.Caps.Faces, ", ")),
 			fix:        "use face: " + strings.Join(t.Caps.Faces, " or "),
 			pos:        at(e.port.FieldPos, "face", e.port.Pos),
+		}
+	}
+	return nil
+}
+
+// nativeQueues is the most queues of a port that is opened by libdray
+// (dataplane/port/PROTOCOL.md, section 3).
+const nativeQueues = 16
+
+func queuesObstacle(_ *inventory.Transport, n *needs) *obstacle {
+	for _, e := range n.ports {
+		if e.port.Face != chain.FaceNative || e.port.Queues <= nativeQueues {
+			continue
+		}
+		return &obstacle{
+			constraint: fmt.Sprintf("queues %d of %s", e.port.Queues, e.end),
+			reason:     fmt.Sprintf("gives a native port at most %d queues", nativeQueues),
+			fix:        fmt.Sprintf("lower the port's queues to %d", nativeQueues),
+			pos:        at(e.port.FieldPos, "queues", e.port.Pos),
 		}
 	}
 	return nil

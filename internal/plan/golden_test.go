@@ -113,6 +113,8 @@ func TestOutcomes(t *testing.T) {
 		{"testdata/chains/site", "server8", nil},
 		{examples + "f1-split", "vm2", nil},
 		{examples + "f1-split", "calibrated", nil},
+		{examples + "f1-split-native", "vm2", nil},
+		{examples + "f1-split-native", "calibrated", nil},
 		{examples + "fronthaul-on-bridge", "vm2", []string{"latency ≤ 25us at p99.99"}},
 		{examples + "fronthaul-on-bridge", "calibrated", []string{"latency ≤ 25us at p99.99"}},
 		{examples + "capped", "vm2", []string{"min_bitrate ≥ 2Gbps"}},

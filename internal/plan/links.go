@@ -37,6 +37,7 @@ func (p *planner) planLink(l *chain.Link) {
 	link.Reason, link.Rejected = c.reason, append(link.Rejected, c.rejected...)
 	if c.transport != nil {
 		link.Transport = c.transport.Name
+		setBackends(link.Ends, c.transport)
 		link.Evidence = append(link.Evidence, c.evidence...)
 		p.warnOfChoice(n, c.transport)
 	}
@@ -64,11 +65,25 @@ func (p *planner) ends(l *chain.Link) []End {
 	return ends
 }
 
+// setBackends says what is behind the native ports: memory, where the transport
+// serves no other face, and else an interface of the transport's.
+func setBackends(ends []End, t *inventory.Transport) {
+	backend := BackendShm
+	if slices.Contains(t.Caps.Faces, string(chain.FaceNetdev)) {
+		backend = BackendNetdev
+	}
+	for i := range ends {
+		if ends[i].Face == chain.FaceNative {
+			ends[i].Backend = backend
+		}
+	}
+}
+
 func (p *planner) warnOfChoice(n *needs, t *inventory.Transport) {
 	if t.Status == inventory.NeverRun {
 		p.warn("link %s: transport %s has never been run on this host", n.link.Name, t.Name)
 	}
-	if len(n.ports) > 1 && n.sameFunction() && !t.Caps.SameNetns {
+	if len(n.ports) > 1 && n.sameFunction() && !n.anyNative() && !t.Caps.SameNetns {
 		p.warn("link %s: all its ports are in function %s, whose kernel delivers between its own addresses without using the link",
 			n.link.Name, n.ports[0].end.Function)
 	}
@@ -184,14 +199,26 @@ func (p *planner) violateNearest(n *needs) {
 	most := -1
 	for _, t := range p.byRank() {
 		o, passed := firstObstacle(t, n)
-		if t.Caps.Rank < 0 || passed <= most {
+		near := passed*(len(n.ports)+1) + facesServed(t, n)
+		if t.Caps.Rank < 0 || near <= most {
 			continue
 		}
-		most = passed
+		most = near
 		v.Constraint, v.Fix, v.Pos = o.constraint, o.fix, o.pos
 		v.Reason = fmt.Sprintf("no transport can do this yet; the nearest is %s, which %s", t.Name, o.reason)
 	}
 	p.violate(v)
+}
+
+// facesServed is the number of the link's ports whose face the transport serves.
+func facesServed(t *inventory.Transport, n *needs) int {
+	served := 0
+	for _, e := range n.ports {
+		if slices.Contains(t.Caps.Faces, string(e.port.Face)) {
+			served++
+		}
+	}
+	return served
 }
 
 // checkNamed holds the transport that the chain names to the same filters.

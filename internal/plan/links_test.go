@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,9 +19,36 @@ func TestHardViolationsOfLinks(t *testing.T) {
 		constraint string
 		reason     string
 	}{
-		{"native face", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
-			c.Functions[1].Ports[0].Face = chain.FaceNative
-		}, "face native of b.p0", "no transport can do this yet"},
+		{"dpdk face", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			c.Functions[1].Ports[0].Face = chain.FaceDPDK
+		}, "face dpdk of b.p0", "no transport can do this yet"},
+		{"shared memory for a netdev", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			c.Functions[1].Ports[0].Face, l.Transport = chain.FaceNative, "shm"
+		}, "face netdev of a.p0", "shm serves only ports with the face native"},
+		{"shared memory where none may be shared", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			native(c)
+			l.Transport, l.Isolation = "shm", chain.IsolationNoSharedMemory
+		}, "isolation no-shared-memory", "shm isolates only to the level"},
+		{"shared memory for peers that share none", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			native(c)
+			l.Transport, l.Isolation = "shm", chain.IsolationNoPeerMemory
+		}, "isolation no-peer-memory", "shm isolates only to the level"},
+		{"shaped shared memory", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			native(c)
+			l.Transport, l.Requires.MaxBitrate = "shm", 1e9
+		}, "qdisc tbf", "shm carries no qdisc"},
+		{"shared memory of three", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			native(c)
+			c.Functions = append(c.Functions, function("c", chain.Port{Name: "p0", Face: chain.FaceNative, MTU: 1500, Queues: 1}))
+			l.Ends, l.Transport = append(l.Ends, end("c", "p0")), "shm"
+		}, "3 ports", "shm takes at most 2 ports"},
+		{"too many queues for libdray", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			native(c)
+			c.Functions[0].Ports[0].Queues = 17
+		}, "queues 17 of a.p0", "gives a native port at most 16 queues"},
+		{"native face on a baseline", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			c.Functions[0].Ports[0].Face, l.Transport = chain.FaceNative, "loopback"
+		}, "face native of a.p0", "loopback serves only ports with the face netdev"},
 		{"dpdk face on a named transport", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			c.Functions[0].Ports[0].Face, l.Transport = chain.FaceDPDK, "veth"
 		}, "face dpdk of a.p0", "veth serves only"},
@@ -192,6 +220,67 @@ func TestLoad(t *testing.T) {
 		l.Requires.MinBitrate, l.Load, l.HasLoad = test.min, test.load, test.has
 		if got := mustPlan(t, c, loadInventory(t, "vm2")).Links[0].Load; got != test.want {
 			t.Errorf("%+v: load %v", test, got)
+		}
+	}
+}
+
+// native gives every port of the chain that face.
+func native(c *chain.Chain) {
+	for i := range c.Functions {
+		for j := range c.Functions[i].Ports {
+			c.Functions[i].Ports[j].Face = chain.FaceNative
+		}
+	}
+}
+
+// What is behind a native port: memory where both ends are native and may share
+// it, and else packet sockets on an interface.
+func TestBackendOfNativePorts(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit      func(*chain.Chain)
+		transport string
+		backends  []Backend // of the two ends
+	}{
+		"both native":      {native, "shm", []Backend{BackendShm, BackendShm}},
+		"both netdev":      {func(*chain.Chain) {}, "veth", []Backend{"", ""}},
+		"one of each face": {func(c *chain.Chain) { c.Functions[1].Ports[0].Face = chain.FaceNative }, "veth", []Backend{"", BackendNetdev}},
+		"nothing may be shared": {func(c *chain.Chain) {
+			native(c)
+			c.Links[0].Isolation = chain.IsolationNoSharedMemory
+		}, "veth", []Backend{BackendNetdev, BackendNetdev}},
+		"shaped": {func(c *chain.Chain) {
+			native(c)
+			c.Links[0].Requires.MaxBitrate = 1e9
+		}, "veth", []Backend{BackendNetdev, BackendNetdev}},
+		"one slice": {func(c *chain.Chain) {
+			native(c)
+			c.Links[0].Isolation = chain.IsolationSlice
+		}, "shm", []Backend{BackendShm, BackendShm}},
+		"a switch that the chain names": {func(c *chain.Chain) {
+			native(c)
+			c.Links[0].Transport = "bridge"
+		}, "bridge", []Backend{BackendNetdev, BackendNetdev}},
+	} {
+		c := pair()
+		test.edit(c)
+		l := mustPlan(t, c, loadInventory(t, "vm2")).Links[0]
+		got := []Backend{l.Ends[0].Backend, l.Ends[1].Backend}
+		if l.Transport != test.transport || !slices.Equal(got, test.backends) {
+			t.Errorf("%s: transport %s with %q; want %s with %q", name, l.Transport, got, test.transport, test.backends)
+		}
+	}
+}
+
+// A function whose two native ports are joined sends over the link, not through
+// its kernel: no warning.
+func TestNativePortsOfOneFunctionUseTheirLink(t *testing.T) {
+	for face, want := range map[chain.Face]int{chain.FaceNetdev: 1, chain.FaceNative: 0} {
+		c := pair()
+		c.Functions[0].Ports = append(c.Functions[0].Ports, port("p1"))
+		c.Functions[0].Ports[0].Face, c.Functions[0].Ports[1].Face = face, face
+		c.Links[0].Ends[1] = end("a", "p1")
+		if got := mustPlan(t, c, loadInventory(t, "vm2")).Warnings; len(got) != want {
+			t.Errorf("face %s: warnings %q, want %d", face, got, want)
 		}
 	}
 }

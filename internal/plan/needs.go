@@ -5,6 +5,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/inventory"
@@ -56,6 +57,12 @@ func (n *needs) sameFunction() bool {
 		}
 	}
 	return true
+}
+
+// anyNative reports whether libdray opens a port of the link: its packets go
+// past the kernel's addresses.
+func (n *needs) anyNative() bool {
+	return slices.ContainsFunc(n.ports, func(e portEnd) bool { return e.port.Face == chain.FaceNative })
 }
 
 // field is where the file states a field of the link, or else the link.

@@ -128,13 +128,20 @@ func (t *text) ends(links []Link) {
 			case e.Uplink != "":
 				rows = append(rows, row(e, l.Name, "-"))
 			case t.verbose:
-				rows = append(rows, row(e, l.Name, e.IP, e.MAC, e.Face, e.Queues))
+				rows = append(rows, row(e, l.Name, e.IP, e.MAC, faceText(e), e.Queues))
 			default:
 				rows = append(rows, row(e, l.Name, e.IP))
 			}
 		}
 	}
 	t.table(t.header("PORT\tLINK\tADDRESS", "\tMAC\tFACE\tQUEUES"), rows)
+}
+
+func faceText(e End) string {
+	if e.Backend == "" {
+		return string(e.Face)
+	}
+	return fmt.Sprintf("%s over %s", e.Face, e.Backend)
 }
 
 func (t *text) rejected(links []Link) {

@@ -57,7 +57,17 @@ type End struct {
 	MAC      chain.MAC    `json:"mac,omitempty"`
 	MTU      int          `json:"mtu,omitempty"`
 	Queues   int          `json:"queues,omitempty"`
+	// Backend is what is behind a native port; empty for another face.
+	Backend Backend `json:"backend,omitempty"`
 }
+
+// Backend is what moves the packets of a native port.
+type Backend string
+
+const (
+	BackendShm    Backend = "shm"    // memory that the two ends of the link share
+	BackendNetdev Backend = "netdev" // packet sockets on an interface of the link, which the function does not see
+)
 
 // String is "function.port" or "uplink:interface".
 func (e End) String() string {
