@@ -25,6 +25,7 @@ sockperf    sockperf
 qperf       qperf
 '
 readonly test_needs='
+aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
 chromium      chromium
 clang         clang
 containerd    containerd
@@ -77,6 +78,7 @@ missing_needs() {
 	[ -s "$ca_bundle" ] || echo "$ca_bundle ca-certificates"
 	if [ "$set" = test ]; then
 		[ -e /usr/include/stdlib.h ] || echo "/usr/include/stdlib.h libc6-dev"
+		[ -e /usr/aarch64-linux-gnu/include/stdlib.h ] || echo "/usr/aarch64-linux-gnu/include/stdlib.h libc6-dev-arm64-cross"
 		# libFuzzer and the sanitizers of clang are a package of their own, and named after its version.
 		compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-*.a" >/dev/null ||
 			echo "libclang_rt.fuzzer libclang-rt"

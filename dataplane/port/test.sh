@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Build libdray three times (plain; with AddressSanitizer and UBSan; with ThreadSanitizer) and run all its tests in each.
+# Build libdray three times (plain; with AddressSanitizer and UBSan; with ThreadSanitizer) and run all its tests in each;
+# then build it for 64-bit ARM, and run nothing of that.
 # Needs meson, ninja-build and gcc; with clang and libclang-rt the fuzzers run for a moment too.
 # The last line says: N passed, N failed, N skipped. The exit status is 0 only if none failed.
 #
@@ -15,23 +16,27 @@ of() {
 	sed -n "s/^$1: *\([0-9]*\).*/\1/p" "$2" | tail -n1 | grep . || echo 0
 }
 
-# run configures, builds and tests one kind of build.
-run() {
-	local name=$1 dir=$builds-$1 log
+# build configures and builds one kind of build.
+build() {
+	local dir=$builds-$1
+	printf '\n== libdray, %s build\n' "$1"
 	shift
-	log=$dir/test.txt
-	printf '\n== libdray, %s build\n' "$name"
 	if [ ! -f "$dir/build.ninja" ] && ! meson setup "$dir" "$source" "$@" >/dev/null; then
 		echo "FAIL  configuring $dir (see $dir/meson-logs/meson-log.txt)"
-		failed=$((failed + 1))
-		return
-	fi
-	if ! ninja -C "$dir" >"$dir/build.txt" 2>&1; then
+	elif ! ninja -C "$dir" >"$dir/build.txt" 2>&1; then
 		tail -n 30 "$dir/build.txt"
 		echo "FAIL  building $dir"
-		failed=$((failed + 1))
-		return
+	else
+		return 0
 	fi
+	failed=$((failed + 1))
+	return 1
+}
+
+# run builds, and runs the tests.
+run() {
+	local dir=$builds-$1 log=$builds-$1/test.txt
+	build "$@" || return
 	meson test -C "$dir" --no-rebuild --print-errorlogs "${tests[@]}" 2>&1 | tee "$log" |
 		grep -vE '^(ninja:|Full log|Expected Fail|Unexpected Pass|$)'
 	passed=$((passed + $(of Ok "$log")))
@@ -46,5 +51,6 @@ mkdir -p out
 run plain -Dbuildtype=release
 run asan -Dbuildtype=debugoptimized -Db_sanitize=address,undefined
 run tsan -Dbuildtype=debugoptimized -Db_sanitize=thread
+build aarch64 --cross-file "$source/aarch64.ini" -Dbuildtype=release
 printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
