@@ -71,7 +71,7 @@ static void connect_port(uint8_t state)
 /* Fields that a mutation of bytes would hardly ever get right. */
 static void mend(struct wire_message *m, uint8_t how)
 {
-	static const uint16_t lengths[WIRE_TYPES] = {0, 56, 88, 80, 8, 0, 0, 8, 0, 8, 72};
+	static const uint16_t lengths[WIRE_TYPES] = {0, 56, 88, 80, 8, 0, 0, 8, 0, 8, 72, 32};
 
 	m->header = (struct wire_header){WIRE_MAGIC, WIRE_VERSION, m->header.type % WIRE_TYPES, 0, m->header.generation & 3};
 	m->header.length = lengths[m->header.type];

@@ -92,22 +92,48 @@ static void collect_missed(struct side *side, unsigned queue, struct attachment 
 	side->draining = h;
 }
 
+void side_leave_tap(struct side *side)
+{
+	if (side->tap)
+		capture_put(side->tap->capture);
+	side->tap = NULL;
+}
+
+static void follow_capture(struct dray_port *port, unsigned queue, struct side *side, bool sending)
+{
+	side_leave_tap(side);
+	if (port->capture) {
+		capture_get(port->capture);
+		side->tap = capture_tap(port->capture, queue, sending);
+	}
+}
+
+static void move_to(struct dray_port *port, unsigned queue, struct side *side, struct attachment *a, struct dray_home *home)
+{
+	bool sending = side == &port->queues[queue].tx;
+
+	side_abandon(side, sending);
+	if (!sending)
+		collect_missed(side, queue, port->attachments, a);
+	side->attachment = home ? a : NULL;
+	side->home = home;
+	if (home)
+		home->adopted = true;
+}
+
 void side_update(struct dray_port *port, unsigned queue, struct side *side, bool sending)
 {
+	struct dray_home *home = NULL;
 	struct attachment *a;
 
 	pthread_mutex_lock(&port->lock);
 	a = atomic_load_explicit(&port->current, memory_order_relaxed);
-	side_abandon(side, sending);
-	if (!sending)
-		collect_missed(side, queue, port->attachments, a);
+	if (a && queue < a->queues)
+		home = sending ? a->tx[queue] : a->rx[queue];
+	if (!home || home != side->home)
+		move_to(port, queue, side, a, home);
+	follow_capture(port, queue, side, sending);
 	side->switches = atomic_load_explicit(&port->switches, memory_order_relaxed);
-	side->attachment = NULL;
-	if (a && queue < a->queues) {
-		side->attachment = a;
-		side->home = sending ? a->tx[queue] : a->rx[queue];
-		side->home->adopted = true;
-	}
 	side_owned_by(&port->queues[queue], side, side->thread); /* the home is new, and a pool may be */
 	pthread_mutex_unlock(&port->lock);
 }
@@ -178,6 +204,14 @@ static inline unsigned recv_sleeper(struct dray_port *port, unsigned queue, stru
 	return got;
 }
 
+static void capture_received(struct tap *tap, const struct dray_pkt *pkts, unsigned n)
+{
+	if (n == 0)
+		return;
+	tap_fill(tap, pkts, n);
+	tap_publish(tap, n);
+}
+
 EXPORT unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n)
 {
 	struct side *side;
@@ -196,6 +230,8 @@ EXPORT unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dra
 		if (port->mode != DRAY_MODE_BUSY)
 			got = recv_sleeper(port, queue, side, pkts, n, got);
 	}
+	if (unlikely(side->tap))
+		capture_received(side->tap, pkts, got);
 	side_leave(side);
 	return got;
 }
@@ -215,6 +251,29 @@ EXPORT unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dra
 		got = side->home->ops->alloc(side->home, pkts, n, size);
 	side_leave(side);
 	return got;
+}
+
+/* Copied before they are sent: after that they are the peer's. */
+static unsigned send_captured(struct side *side, struct dray_pkt *pkts, unsigned n)
+{
+	struct dray_home *h = side->home;
+	unsigned fit, used;
+
+	for (fit = 0; fit < n && pkts[fit].home == h && pkts[fit].length - 1 < pkts[fit].room; fit++)
+		;
+	if (fit == 0)
+		return h->ops->send(h, pkts, 1);
+	tap_fill(side->tap, pkts, fit);
+	used = h->ops->send(h, pkts, fit);
+	tap_publish(side->tap, used);
+	return used;
+}
+
+static inline unsigned send_home(struct side *side, struct dray_pkt *pkts, unsigned n)
+{
+	if (unlikely(side->tap))
+		return send_captured(side, pkts, n);
+	return side->home->ops->send(side->home, pkts, n);
 }
 
 static void drop(struct side *side, struct dray_pkt *p)
@@ -268,7 +327,7 @@ static unsigned send_copies(struct side *side, struct dray_pkt *pkts, unsigned n
 		copy_packet(&copies[made], &pkts[made]);
 	}
 	if (made)
-		sent = h->ops->send(h, copies, made);
+		sent = send_home(side, copies, made);
 	count(&side->counters, COUNT_TX_COPIED, sent);
 	dray_release(pkts, sent);
 	dray_release(&copies[sent], made - sent); /* the device has no room now */
@@ -288,7 +347,7 @@ EXPORT unsigned dray_tx_burst(struct dray_port *port, unsigned queue, struct dra
 	side_follow(port, queue, side, true);
 	while (i < n) {
 		if (likely(side->home && pkts[i].home == side->home))
-			used = side->home->ops->send(side->home, &pkts[i], n - i);
+			used = send_home(side, &pkts[i], n - i);
 		else
 			used = send_copies(side, &pkts[i], n - i);
 		i += used;

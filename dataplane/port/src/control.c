@@ -43,6 +43,7 @@ static void lose(struct dray_port *port, int error)
 	c->state = CONTROL_LOST;
 	c->newest = 0;
 	drop_offer(c);
+	port_capture(port, NULL); /* whoever asked for it cannot be heard any more */
 	c->backoff_ms = was_ready || !c->backoff_ms ? BACKOFF_FIRST_MS : c->backoff_ms * 2;
 	if (c->backoff_ms > BACKOFF_MAX_MS)
 		c->backoff_ms = BACKOFF_MAX_MS;
@@ -309,6 +310,30 @@ static void on_stats(struct dray_port *port)
 	(void)say(port, &m, NULL, 0);
 }
 
+/* A capture that cannot be had costs the broker an answer, not the end its link. */
+static void on_capture(struct dray_port *port, const struct wire_message *m, int *fds, unsigned count)
+{
+	struct wire_message reply;
+	struct capture *capture = NULL;
+	int ret = 0;
+
+	if (!(port->welcome.features & FEATURE_CAPTURE)) {
+		close_all(fds, count);
+		refuse(port, -EPROTO, WIRE_CAPTURE, "capture was not agreed on");
+		return;
+	}
+	if (count) {
+		ret = m->capture.queues == port->queue_count ? capture_map(&m->capture, fds[0], &capture) : -EINVAL;
+		close_all(fds, count);
+	}
+	port_capture(port, capture);
+	if (count) {
+		wire_begin(&reply, FROM_END, WIRE_CAPTURE, 0);
+		reply.captured.error = (uint32_t)-ret;
+		(void)say(port, &reply, NULL, 0);
+	}
+}
+
 static void on_message(struct dray_port *port, const struct wire_message *m, int *fds, unsigned count)
 {
 	bool greeted = port->control.state == CONTROL_GREETED;
@@ -328,6 +353,8 @@ static void on_message(struct dray_port *port, const struct wire_message *m, int
 		on_sealed(port, m);
 	else if (m->header.type == WIRE_REBIND)
 		on_rebind(port, m);
+	else if (m->header.type == WIRE_CAPTURE)
+		on_capture(port, m, fds, count);
 	else
 		on_stats(port);
 }

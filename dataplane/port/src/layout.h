@@ -28,6 +28,7 @@ enum wire_type {
 	WIRE_STATS,
 	WIRE_BYE,
 	WIRE_ERROR,
+	WIRE_CAPTURE,
 	WIRE_TYPES,
 	WIRE_HINTS = 0x8000 /* unknown types from here on are ignored */
 };
@@ -38,7 +39,8 @@ enum feature {
 	FEATURE_EXTRAS = 1u << 2,
 	FEATURE_NETDEV = 1u << 3,
 	FEATURE_READOPT = 1u << 4,
-	FEATURES_KNOWN = 0x1f
+	FEATURE_CAPTURE = 1u << 5,
+	FEATURES_KNOWN = 0x3f
 };
 
 enum wire_flags {
@@ -164,6 +166,23 @@ struct wire_error {
 };
 static_assert(sizeof(struct wire_error) == 72, "error");
 
+/* From the broker. All 0: stop. */
+struct wire_capture {
+	uint64_t size;
+	uint32_t slots;
+	uint32_t slot_size;
+	uint32_t snaplen;
+	uint32_t queues;
+	uint64_t reserved;
+};
+static_assert(sizeof(struct wire_capture) == 32 && offsetof(struct wire_capture, queues) == 20, "capture");
+
+/* The end's answer to a start. */
+struct wire_captured {
+	uint32_t error;
+	uint32_t reserved;
+};
+
 /* The data memfd. */
 
 #define LAYOUT_PAGE 4096u
@@ -246,5 +265,33 @@ struct telemetry_block {
 static_assert(offsetof(struct telemetry_block, depth) == 176, "telemetry block");
 static_assert(offsetof(struct telemetry_block, histogram) == 192, "telemetry block");
 static_assert(sizeof(struct telemetry_block) <= TELEMETRY_BLOCK, "telemetry block");
+
+/* The capture memfd. */
+
+#define CAPTURE_SLOTS_MIN 64u
+#define CAPTURE_SLOTS_MAX 65536u
+#define CAPTURE_SNAPLEN_MAX 262144u
+#define CAPTURE_SIZE_MAX (1ull << 30)
+
+struct capture_words {
+	_Alignas(LAYOUT_ALONE) _Atomic uint32_t tail; /* records written; the end's */
+	uint32_t reserved;
+	_Atomic uint64_t lost; /* packets for which there was no room; the end's */
+	_Alignas(LAYOUT_ALONE) _Atomic uint32_t head; /* records read; the reader's */
+};
+static_assert(sizeof(struct capture_words) == 256 && offsetof(struct capture_words, lost) == 8 &&
+		      offsetof(struct capture_words, head) == 128,
+	      "words of a capture ring");
+
+/* The bytes follow it. */
+struct capture_record {
+	uint64_t time; /* ns since 1970 */
+	uint32_t length;
+	uint32_t captured;
+	uint32_t flags; /* CSUM_NEEDED, CSUM_GOOD */
+	uint32_t meta;
+	uint64_t reserved;
+};
+static_assert(sizeof(struct capture_record) == 32, "capture record");
 
 #endif

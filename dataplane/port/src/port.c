@@ -271,6 +271,17 @@ EXPORT int dray_open(const char *name, const struct dray_options *options, struc
 	return 0;
 }
 
+void port_capture(struct dray_port *port, struct capture *capture)
+{
+	if (port->capture == capture)
+		return;
+	if (port->capture)
+		capture_put(port->capture);
+	port->capture = capture;
+	/* release: pairs with the acquire in side_follow. */
+	atomic_fetch_add_explicit(&port->switches, 1, memory_order_release);
+}
+
 /* What a retired home still waits for comes back by dray_release; from now on, from any thread. */
 static void orphan_all(struct attachment *a)
 {
@@ -294,6 +305,11 @@ EXPORT int dray_close(struct dray_port *port)
 	pthread_mutex_lock(&port->lock);
 	atomic_store_explicit(&port->current, NULL, memory_order_release);
 	telemetry_step(port, true);
+	port_capture(port, NULL);
+	for (unsigned q = 0; q < port->queue_count; q++) {
+		side_leave_tap(&port->queues[q].tx);
+		side_leave_tap(&port->queues[q].rx);
+	}
 	pthread_mutex_unlock(&port->lock);
 	control_close(port);
 	port->magic = 0;

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "attachment.h"
+#include "capture.h"
 #include "clock.h"
 #include "pool.h"
 #include "wire.h"
@@ -24,6 +25,7 @@ struct side {
 	struct attachment *attachment; /* that this side uses; its home keeps it in being */
 	struct dray_home *home;	       /* in it; NULL, as attachment: link down */
 	struct dray_home *draining;    /* receiving: left, but may still have packets */
+	struct tap *tap;	       /* NULL: nobody captures */
 	bool armed;
 	uint64_t idle_ticks; /* when it began to be empty; 0: it is not */
 	struct counters counters;
@@ -59,7 +61,7 @@ struct dray_port {
 	uint32_t mode;
 	uint32_t flags;
 	uint64_t spin_ticks;
-	_Atomic uint32_t switches; /* how often current changed */
+	_Atomic uint32_t switches; /* how often current or capture changed */
 	_Atomic(struct attachment *) current; /* NULL: down */
 	struct queue *queues;
 
@@ -72,6 +74,7 @@ struct dray_port {
 	struct telemetry_header *telemetry;
 	size_t telemetry_size;
 	uint64_t telemetry_due_ns;
+	struct capture *capture; /* NULL: nobody captures */
 	struct clock_rate rate;
 	char path[108];
 	uint32_t wanted_queues;
@@ -96,6 +99,9 @@ void port_event(struct dray_port *port, enum dray_event_type type, uint32_t gene
 
 /* Make an attachment current, or none. The lock is held. */
 void port_switch(struct dray_port *port, struct attachment *attachment);
+
+/* Make all sides copy to a capture, whose reference it takes, or to none. The lock is held. */
+void port_capture(struct dray_port *port, struct capture *capture);
 
 /* Put a new attachment on the port's list: it is the port's from now on. The lock is held. */
 void port_adopt(struct dray_port *port, struct attachment *attachment);
@@ -130,6 +136,7 @@ void service_stop(struct dray_port *port);
 /* burst.c: one call of a side, between enter and leave. */
 bool side_enter(struct queue *queue, struct side *side);
 void side_leave(struct side *side);
+void side_leave_tap(struct side *side);
 void side_update(struct dray_port *port, unsigned queue, struct side *side, bool sending);
 
 static inline void side_follow(struct dray_port *port, unsigned queue, struct side *side, bool sending)

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "capture.h"
 #include "dray.h"
 
 #define ANY_FDS UINT32_MAX
@@ -25,6 +26,7 @@ static const struct shape shapes[2][WIRE_TYPES] = {
 		[WIRE_STATS] = {sizeof(struct wire_stats), 0, true},
 		[WIRE_BYE] = {sizeof(struct wire_bye), 0, true},
 		[WIRE_ERROR] = {sizeof(struct wire_error), 0, true},
+		[WIRE_CAPTURE] = {sizeof(struct wire_captured), 0, true},
 	},
 	[FROM_BROKER] = {
 		[WIRE_WELCOME] = {sizeof(struct wire_welcome), 1, true},
@@ -34,6 +36,7 @@ static const struct shape shapes[2][WIRE_TYPES] = {
 		[WIRE_STATS] = {0, 0, true},
 		[WIRE_BYE] = {sizeof(struct wire_bye), 0, true},
 		[WIRE_ERROR] = {sizeof(struct wire_error), 0, true},
+		[WIRE_CAPTURE] = {sizeof(struct wire_capture), ANY_FDS, true},
 	},
 };
 
@@ -100,6 +103,22 @@ static bool offer_valid(const struct wire_offer *o, unsigned fds)
 	return o->kind == DRAY_LINK_NETDEV && fds == o->queues && memcmp(&o->geometry, &none, sizeof(none)) == 0;
 }
 
+/* A start with its memfd, or all 0. */
+static bool capture_valid(const struct wire_capture *c, unsigned fds)
+{
+	static const struct wire_capture stop;
+	uint64_t ring_size, size;
+
+	if (memcmp(c, &stop, sizeof(stop)) == 0)
+		return fds == 0;
+	return capture_derive(c, &ring_size, &size) == 0 && c->size == size && fds == 1;
+}
+
+static bool captured_valid(const struct wire_captured *c)
+{
+	return c->error < 4096 && c->reserved == 0;
+}
+
 static bool body_valid(const struct wire_message *m, unsigned fds)
 {
 	switch (m->header.type) {
@@ -118,6 +137,9 @@ static bool body_valid(const struct wire_message *m, unsigned fds)
 		return m->bye.reason <= BYE_RESTART && m->bye.reserved == 0;
 	case WIRE_ERROR:
 		return m->error.code < 4096 && m->error.text[sizeof(m->error.text) - 1] == 0;
+	case WIRE_CAPTURE:
+		return m->header.generation == 0 && (m->header.length == sizeof(m->captured) ? captured_valid(&m->captured)
+											      : capture_valid(&m->capture, fds));
 	default:
 		return true;
 	}

@@ -19,6 +19,8 @@ struct wire_message {
 		struct wire_stats stats;
 		struct wire_bye bye;
 		struct wire_error error;
+		struct wire_capture capture;
+		struct wire_captured captured;
 		uint8_t raw[WIRE_MAX - sizeof(struct wire_header)];
 	};
 };

@@ -25,6 +25,8 @@
 #include "dray.h"
 
 #define SEALS_AT_ONCE (F_SEAL_SHRINK | F_SEAL_GROW)
+#define CAPTURE_UNANSWERED -1
+#define CAPTURE_UNSENT -2
 #define SEALS_LIVE (SEALS_AT_ONCE | F_SEAL_SEAL | 0x10)
 
 struct end {
@@ -51,6 +53,9 @@ struct broker {
 	int memfd;
 	bool netdev;
 	char devices[2][IFNAMSIZ];
+	struct wire_capture capture;
+	int capture_memfd;
+	_Atomic int captured;
 	int command[2];
 	pthread_t thread;
 	pid_t pid;
@@ -267,7 +272,7 @@ static void welcome(struct broker *b, struct end *e, bool readopted)
 	struct telemetry_header *h;
 
 	wire_begin(&m, FROM_BROKER, WIRE_WELCOME, readopted ? b->journal.generation : 0);
-	w->features = e->hello.features & FEATURES_KNOWN;
+	w->features = e->hello.features & (b->options.features ? b->options.features : FEATURES_KNOWN);
 	memcpy(w->port, e->hello.port, PORT_NAME);
 	memcpy(w->mac, (uint8_t[]){2, 0, 0, 0, 0, (uint8_t)e->hello.port[0]}, 6);
 	memcpy(w->ip4, (uint8_t[]){10, 0, 0, (uint8_t)(e->hello.port[0] - 'a' + 1)}, 4);
@@ -350,6 +355,8 @@ static void on_end(struct broker *b, unsigned i)
 		on_mapped(b, i, &m);
 	} else if (m.header.type == WIRE_ACTIVE) {
 		e->active = true;
+	} else if (m.header.type == WIRE_CAPTURE) {
+		atomic_store(&b->captured, (int)m.captured.error);
 	}
 }
 
@@ -370,12 +377,27 @@ static void on_listener(struct broker *b, unsigned i)
 	close(fd);
 }
 
+static void send_capture(struct broker *b)
+{
+	struct wire_message m;
+
+	wire_begin(&m, FROM_BROKER, WIRE_CAPTURE, 0);
+	m.capture = b->capture;
+	(void)wire_send(b->ends[0].fd, &m, &b->capture_memfd, b->capture_memfd >= 0);
+	close_fd(&b->capture_memfd);
+	atomic_store(&b->captured, CAPTURE_UNANSWERED);
+}
+
 static bool on_command(struct broker *b)
 {
 	char c;
 
 	if (read(b->command[0], &c, 1) != 1 || c == 'q')
 		return false;
+	if (c == 'c') {
+		send_capture(b);
+		return true;
+	}
 	b->netdev = c == 'n';
 	for (unsigned i = 0; i < 2; i++) {
 		struct wire_message m;
@@ -437,7 +459,7 @@ static struct broker *make(const struct broker_options *options)
 		newest = b;
 		newest_owner = getpid();
 	}
-	b->memfd = -1;
+	b->memfd = b->capture_memfd = -1;
 	for (unsigned i = 0; i < 2; i++) {
 		b->ends[i] = (struct end){.fd = -1, .telemetry = -1, .presented = -1};
 		b->ends[i].listener = listen_at(b, i ? "b" : "a");
@@ -531,6 +553,21 @@ void broker_move_netdev(struct broker *b, const char *device_a, const char *devi
 	snprintf(b->devices[0], IFNAMSIZ, "%s", device_a);
 	snprintf(b->devices[1], IFNAMSIZ, "%s", device_b);
 	must(write(b->command[1], "n", 1) == 1, "command");
+}
+
+void broker_capture(struct broker *b, const struct wire_capture *start, int fd)
+{
+	b->capture = start ? *start : (struct wire_capture){0};
+	b->capture_memfd = fd;
+	atomic_store(&b->captured, CAPTURE_UNSENT);
+	must(write(b->command[1], "c", 1) == 1, "command");
+	while (atomic_load(&b->captured) == CAPTURE_UNSENT)
+		usleep(100);
+}
+
+int broker_captured(const struct broker *b)
+{
+	return atomic_load(&b->captured);
 }
 
 void broker_move_shm(struct broker *b)

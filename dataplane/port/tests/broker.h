@@ -41,6 +41,12 @@ void broker_move_shm(struct broker *broker);
 /* The telemetry memfd of an end (0 is "a") of a broker thread. */
 int broker_telemetry(const struct broker *broker, unsigned end);
 
+/* Have end "a" captured to a memfd, which is closed; NULL stops it. */
+void broker_capture(struct broker *broker, const struct wire_capture *start, int fd);
+
+/* What the end has answered since: 0, an errno value, or -1: nothing yet. */
+int broker_captured(const struct broker *broker);
+
 /* The geometry that the options give, with its size. */
 struct geometry broker_geometry(const struct broker_options *options);
 

@@ -73,7 +73,7 @@ static void unknown_type(int fd)
 	struct wire_message m;
 
 	fake_welcome(&m);
-	m.header.type = 11;
+	m.header.type = WIRE_TYPES;
 	fake_welcome_with(fd, &m, fake_telemetry());
 }
 

@@ -55,6 +55,10 @@ static const struct place places[] = {
 	PLACE("bye", struct wire_bye, reason), PLACE("bye", struct wire_bye, reserved),
 	PLACE("error", struct wire_error, code), PLACE("error", struct wire_error, about),
 	PLACE("error", struct wire_error, text),
+	PLACE("capture", struct wire_capture, size), PLACE("capture", struct wire_capture, slots),
+	PLACE("capture", struct wire_capture, slot_size), PLACE("capture", struct wire_capture, snaplen),
+	PLACE("capture", struct wire_capture, queues), PLACE("capture", struct wire_capture, reserved),
+	PLACE("captured", struct wire_captured, error), PLACE("captured", struct wire_captured, reserved),
 	PLACE("lane_words", struct lane_words, tail), PLACE("lane_words", struct lane_words, newest_tail),
 	PLACE("lane_words", struct lane_words, newest),
 	PLACE("lane_words", struct lane_words, returned.value), PLACE("lane_words", struct lane_words, receiver_bell.value),
@@ -68,6 +72,11 @@ static const struct place places[] = {
 	PLACE("telemetry_header", struct telemetry_header, sample_shift),
 	PLACE("telemetry_block", struct telemetry_block, counters), PLACE("telemetry_block", struct telemetry_block, depth),
 	PLACE("telemetry_block", struct telemetry_block, reserved), PLACE("telemetry_block", struct telemetry_block, histogram),
+	PLACE("capture_words", struct capture_words, tail), PLACE("capture_words", struct capture_words, reserved),
+	PLACE("capture_words", struct capture_words, lost), PLACE("capture_words", struct capture_words, head),
+	PLACE("capture_record", struct capture_record, time), PLACE("capture_record", struct capture_record, length),
+	PLACE("capture_record", struct capture_record, captured), PLACE("capture_record", struct capture_record, flags),
+	PLACE("capture_record", struct capture_record, meta), PLACE("capture_record", struct capture_record, reserved),
 };
 
 static const struct {
@@ -83,7 +92,9 @@ static const struct {
 	{"header", sizeof(struct wire_header), 0},		{"geometry", sizeof(struct geometry), 0},
 	{"lane_words", sizeof(struct lane_words), 0},		{"descriptor", sizeof(struct descriptor), 0},
 	{"extension", sizeof(struct extension), 0},		{"telemetry_header", sizeof(struct telemetry_header), 0},
-	{"telemetry_block", sizeof(struct telemetry_block), 0},
+	{"telemetry_block", sizeof(struct telemetry_block), 0},	{"capture", sizeof(struct wire_capture), WIRE_CAPTURE},
+	{"captured", sizeof(struct wire_captured), WIRE_CAPTURE},
+	{"capture_words", sizeof(struct capture_words), 0},	{"capture_record", sizeof(struct capture_record), 0},
 };
 
 static unsigned struct_named(const char *name)

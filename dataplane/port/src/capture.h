@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies of what goes through a port, for whoever looks on: PROTOCOL.md, section 11. */
+#ifndef DRAY_CAPTURE_H
+#define DRAY_CAPTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "dray.h"
+#include "layout.h"
+
+struct capture;
+
+/* Where one side of one queue writes; its thread alone uses it. */
+struct tap {
+	_Alignas(LAYOUT_ALONE) struct capture *capture;
+	struct capture_words *words;
+	uint8_t *slots;
+	uint32_t slot_count, slot_size, snaplen;
+	uint32_t tail;	 /* records published */
+	uint32_t filled; /* records written behind them */
+	uint64_t lost;
+};
+
+struct capture {
+	_Atomic uint32_t refs; /* one of the port while it captures, one per side that has a tap */
+	void *memory;
+	size_t size;
+	uint32_t queues;
+	struct tap taps[2 * DRAY_MAX_QUEUES];
+};
+
+/* Check what a start asks for, and derive the size of one ring and of the memfd. 0 or -EINVAL; the size asked for is not compared. */
+int capture_derive(const struct wire_capture *start, uint64_t *ring_size, uint64_t *size);
+
+/*
+ * Map a capture memfd; the descriptor stays the caller's. `start` was checked.
+ * -EPROTO another size; -EPERM seals are missing; -ENOMEM, other errors of mmap.
+ */
+int capture_map(const struct wire_capture *start, int fd, struct capture **capture);
+
+void capture_get(struct capture *capture);
+void capture_put(struct capture *capture);
+
+static inline struct tap *capture_tap(struct capture *capture, unsigned queue, bool sending)
+{
+	return &capture->taps[2 * queue + !sending];
+}
+
+/* Write up to n packets behind what is published; none is waited for, and what finds no room is counted by tap_publish. */
+void tap_fill(struct tap *tap, const struct dray_pkt *pkts, unsigned n);
+
+/* Publish the first n of those packets, and forget the others. */
+void tap_publish(struct tap *tap, unsigned n);
+
+#endif
