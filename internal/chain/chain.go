@@ -116,7 +116,7 @@ type Face string
 
 const (
 	FaceNetdev Face = "netdev" // a network interface with the port's name
-	FaceNative Face = "native" // libdray; not built yet
+	FaceNative Face = "native" // a socket that libdray opens
 	FaceDPDK   Face = "dpdk"   // an ethdev, by net_dray; not built yet
 )
 

@@ -170,6 +170,18 @@ func (n Netns) AddAddr(name string, ip netip.Prefix) error {
 	})
 }
 
+// AddNeighbour makes the kernel send to ip at mac without asking the network
+// whose it is.
+func (n Netns) AddNeighbour(name string, ip netip.Addr, mac net.HardwareAddr) error {
+	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
+		entry := &netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT, IP: ip.AsSlice(), HardwareAddr: mac}
+		if err := nl.NeighSet(entry); err != nil {
+			return fmt.Errorf("add neighbour %s to %s: %w", ip, name, err)
+		}
+		return nil
+	})
+}
+
 // removeLink deletes the interface if it is still the one that was made.
 func removeLink(r step.Resource) error {
 	if r.MAC == "" {

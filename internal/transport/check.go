@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
+	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/inventory"
 )
 
@@ -49,6 +51,7 @@ func Check(driver string, caps inventory.Caps, s Spec) error {
 	if s.Shape != nil {
 		errs = append(errs, hostQdisc(*s.Shape).Check(s.MTU))
 	}
+	errs = append(errs, checkNative(caps, s)...)
 	if !filepath.IsAbs(s.Dir) {
 		errs = append(errs, fmt.Errorf("directory %q is not absolute", s.Dir))
 	}
@@ -88,6 +91,34 @@ func checkEnds(caps inventory.Caps, s Spec) []error {
 			errs = append(errs, fmt.Errorf("MAC %s is on two ports; change one", p.MAC))
 		}
 		seen[key], macs[p.MAC.String()] = true, true
+	}
+	return errs
+}
+
+// maxSocketPath is the longest path of a socket in bytes (unix(7)), without NUL.
+const maxSocketPath = 107
+
+// maxNativeQueues is the most queues of a port that libdray opens.
+const maxNativeQueues = 16
+
+func checkNative(caps inventory.Caps, s Spec) []error {
+	var errs []error
+	for _, e := range s.Ports() {
+		face := e.Face
+		if face == "" {
+			face = chain.FaceNetdev
+		}
+		switch {
+		case !slices.Contains(caps.Faces, string(face)):
+			errs = append(errs, fmt.Errorf("port %s has the face %s; use face: %s, or another transport", e.Name, face, caps.Faces[0]))
+		case !e.Native():
+		case !filepath.IsAbs(e.Socket) || len(e.Socket) > maxSocketPath:
+			errs = append(errs, fmt.Errorf("port %s: the path of its socket, %q, must be absolute and of at most %d bytes; set DRAY_STATE to a shorter one", e.Name, e.Socket, maxSocketPath))
+		case !filepath.IsAbs(s.Broker):
+			errs = append(errs, fmt.Errorf("port %s: no broker serves native ports: its directory %q is not absolute", e.Name, s.Broker))
+		case e.Queues > maxNativeQueues:
+			errs = append(errs, fmt.Errorf("port %s: %d queues are more than the %d that a native port can have", e.Name, e.Queues, maxNativeQueues))
+		}
 	}
 	return errs
 }

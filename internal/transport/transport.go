@@ -6,6 +6,8 @@ package transport
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 
@@ -37,6 +39,9 @@ type Spec struct {
 	Dir string
 	// Cgroup holds the link's host processes (a switch, a relay). It exists.
 	Cgroup host.Cgroup
+	// Broker is the state directory of the chain's broker, which runs where an
+	// end is native.
+	Broker string
 	Ends   []End
 	MTU    int          // bytes of L3 packet
 	Shape  *chain.Qdisc // egress qdisc of every port; nil: none
@@ -44,12 +49,39 @@ type Spec struct {
 
 // End is a port to be made, or an uplink to be used.
 type End struct {
-	Netns  host.Netns // where the port appears; for an uplink, where the host interface lives
-	Name   string     // the interface's name: the port's, or the uplink's
-	Uplink bool
-	MAC    net.HardwareAddr
-	IP     netip.Prefix
-	Queues int
+	Function string     // whose port it is; empty for an uplink
+	Netns    host.Netns // where the port appears; for an uplink, where the host interface lives
+	Name     string     // the interface's name: the port's, or the uplink's
+	Uplink   bool
+	MAC      net.HardwareAddr
+	IP       netip.Prefix
+	Queues   int
+
+	// Of a port with the native face, which has no interface in Netns: its
+	// socket on the host, and the uid that may connect to it.
+	Face   chain.Face // empty: netdev
+	Socket string
+	User   int
+}
+
+// Native reports whether the end is a port that libdray opens.
+func (e End) Native() bool { return e.Face == chain.FaceNative }
+
+// Cleaner is implemented by a driver whose links leave resources that package
+// host does not know how to remove.
+type Cleaner interface {
+	Removers() step.Removers
+}
+
+// AllRemovers removes whatever a link of one of the drivers leaves.
+func AllRemovers(drivers ...Driver) step.Removers {
+	all := host.Removers()
+	for _, d := range drivers {
+		if c, ok := d.(Cleaner); ok {
+			maps.Copy(all, c.Removers())
+		}
+	}
+	return all
 }
 
 // Build is the work of making one link.
@@ -65,6 +97,24 @@ type Report struct {
 	Qdiscs   []QdiscState    `json:"qdiscs"`
 	Engine   string          `json:"engine,omitempty"`   // name and version of the switch, e.g. "ovs 3.1.0"
 	Datapath string          `json:"datapath,omitempty"` // e.g. "netdev", "system"
+	// Processes are those of the host that the link cannot do without.
+	Processes []Process `json:"processes,omitempty"`
+}
+
+// Process is a process that carries a link's traffic.
+type Process struct {
+	Name string         `json:"name"` // e.g. "ovs-vswitchd"
+	ID   host.ProcessID `json:"id"`
+}
+
+// Watch notes a process that was just started, so that its end can be told.
+func (b *Build) Watch(name string, pid int) error {
+	id, err := host.Identify(pid)
+	if err != nil {
+		return fmt.Errorf("%s ended at once: %w", name, err)
+	}
+	b.Report.Processes = append(b.Report.Processes, Process{Name: name, ID: id})
+	return nil
 }
 
 // OffloadChange is an offload that the driver had to switch.

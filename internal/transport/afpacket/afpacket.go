@@ -90,7 +90,11 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 		Makes: []step.Resource{host.DirResource(r.dir)},
 		Do: func(ctx context.Context) error {
 			build.Report.Engine = "dray relay"
-			return r.start(ctx, uplink, s.SwitchPort(0), port.MAC)
+			pid, err := r.start(ctx, uplink, s.SwitchPort(0), port.MAC)
+			if err != nil {
+				return err
+			}
+			return build.Watch("relay", pid)
 		},
 	})
 	build.Finish(Name, s)
@@ -111,20 +115,21 @@ const startTimeout = 30 * time.Second
 // sub-command must not start itself again and again.
 const nestedEnv = "DRAY_RELAY"
 
-func (r relay) start(ctx context.Context, uplink transport.End, port host.Iface, mac net.HardwareAddr) error {
+// start returns the relay's pid once it passes frames.
+func (r relay) start(ctx context.Context, uplink transport.End, port host.Iface, mac net.HardwareAddr) (pid int, err error) {
 	if os.Getenv(nestedEnv) != "" {
-		return errors.New("this program has been started as a relay, and does not act as one: hand the sub-command \"relay\" to afpacket.RelayMain")
+		return 0, errors.New("this program has been started as a relay, and does not act as one: hand the sub-command \"relay\" to afpacket.RelayMain")
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
+		return 0, fmt.Errorf("find this program: %w", err)
 	}
 	if err := os.Mkdir(r.dir, 0o700); err != nil {
-		return err
+		return 0, err
 	}
 	log, err := os.Create(r.log())
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer log.Close()
 	cmd := exec.Command(program, "relay", "--mac", mac.String(),
@@ -136,11 +141,11 @@ func (r relay) start(ctx context.Context, uplink transport.End, port host.Iface,
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	ready, err := cmd.StdoutPipe()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	// The relay is born in the host's namespace, so that an empty path means the same to it.
 	if err := (host.Place{Netns: host.HostNetns, Cgroup: r.cgroup}).Start(cmd); err != nil {
-		return fmt.Errorf("start relay: %w", err)
+		return 0, fmt.Errorf("start relay: %w", err)
 	}
 	said := make(chan string, 1)
 	go func() {
@@ -151,13 +156,13 @@ func (r relay) start(ctx context.Context, uplink transport.End, port host.Iface,
 	select {
 	case line := <-said:
 		if line == readyLine {
-			return nil
+			return cmd.Process.Pid, nil
 		}
-		return fmt.Errorf("the relay ended at once: %s", r.lastWords())
+		return 0, fmt.Errorf("the relay ended at once: %s", r.lastWords())
 	case <-time.After(startTimeout):
-		return fmt.Errorf("the relay is not ready after %s: %s", startTimeout, r.lastWords())
+		return 0, fmt.Errorf("the relay is not ready after %s: %s", startTimeout, r.lastWords())
 	case <-ctx.Done():
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
 }
 

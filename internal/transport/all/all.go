@@ -9,13 +9,18 @@ import (
 	"github.com/drayage/dray/internal/transport/bridge"
 	"github.com/drayage/dray/internal/transport/loopback"
 	"github.com/drayage/dray/internal/transport/macvlan"
+	"github.com/drayage/dray/internal/transport/native"
 	"github.com/drayage/dray/internal/transport/ovs"
+	"github.com/drayage/dray/internal/transport/shm"
 	"github.com/drayage/dray/internal/transport/veth"
 )
 
 // All returns the drivers, fastest first, the baseline last.
 func All() []transport.Driver {
-	return []transport.Driver{veth.New(), macvlan.New(), bridge.New(), ovs.New(), afpacket.New(), loopback.New()}
+	return []transport.Driver{
+		shm.New(), native.Wrap(veth.New()), native.Wrap(macvlan.New()), native.Wrap(bridge.New()),
+		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), loopback.New(),
+	}
 }
 
 // Get returns the driver of that name, or nil.

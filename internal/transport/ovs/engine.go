@@ -40,6 +40,8 @@ type engine struct {
 	cgroup host.Cgroup
 	// died is closed when a daemon of that name has ended.
 	died map[string]chan struct{}
+	// watch notes a daemon that has come up.
+	watch func(daemon string, pid int) error
 }
 
 func (e *engine) path(name string) string { return filepath.Join(e.dir, name) }
@@ -109,29 +111,37 @@ func (e *engine) run(ctx context.Context, program string, args ...string) (strin
 }
 
 func (e *engine) startDatabase(ctx context.Context) error {
-	if err := e.start(dbServer, e.path("conf.db"), "--remote=punix:"+e.socket()); err != nil {
+	pid, err := e.start(dbServer, e.path("conf.db"), "--remote=punix:"+e.socket())
+	if err != nil {
 		return err
 	}
-	return e.awaitSocket(ctx, dbServer, e.socket())
+	if err := e.awaitSocket(ctx, dbServer, e.socket()); err != nil {
+		return err
+	}
+	return e.watch(dbServer, pid)
 }
 
 func (e *engine) startSwitch(ctx context.Context) error {
-	if err := e.start(vswitchd, "unix:"+e.socket()); err != nil {
+	pid, err := e.start(vswitchd, "unix:"+e.socket())
+	if err != nil {
 		return err
 	}
-	return e.awaitSocket(ctx, vswitchd, e.control(vswitchd))
+	if err := e.awaitSocket(ctx, vswitchd, e.control(vswitchd)); err != nil {
+		return err
+	}
+	return e.watch(vswitchd, pid)
 }
 
 // start runs a daemon in the foreground: it belongs to the cgroup, and needs
 // neither a pidfile nor a way to be found again.
-func (e *engine) start(daemon string, args ...string) error {
+func (e *engine) start(daemon string, args ...string) (pid int, err error) {
 	program, err := lookup(daemon)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	log, err := os.OpenFile(e.path(daemon+".log"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer log.Close()
 	args = append(args, "--unixctl="+e.control(daemon), "--no-chdir", "-vsyslog:off", "-vconsole:info")
@@ -141,13 +151,13 @@ func (e *engine) start(daemon string, args ...string) error {
 	// A session of its own: the terminal's interrupt is for dray alone.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := (host.Place{Netns: e.ns, Cgroup: e.cgroup}).Start(cmd); err != nil {
-		return fmt.Errorf("start %s: %w", daemon, err)
+		return 0, fmt.Errorf("start %s: %w", daemon, err)
 	}
 	go func() {
 		_ = cmd.Wait() // how it ended is in its log
 		close(e.died[daemon])
 	}()
-	return nil
+	return cmd.Process.Pid, nil
 }
 
 // awaitSocket waits until the daemon answers on a socket.

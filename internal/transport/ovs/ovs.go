@@ -109,6 +109,7 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 		return nil, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, Name, err)
 	}
 	build := transport.NewBuild(s.CreateSwitchNetns(Name))
+	e.watch = build.Watch
 	build.Steps = append(build.Steps, e.steps(s)...)
 	for i, end := range s.Ports() {
 		build.Steps = append(build.Steps, s.CreatePort(Name, i, end))

@@ -197,7 +197,7 @@ const setupTimeout = 2 * time.Minute
 func (r *Rig) run(ctx context.Context, steps []step.Step, fault Fault) error {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
-	runner := step.Runner{Journal: &r.made, Removers: host.Removers(), Fault: fault}
+	runner := step.Runner{Journal: &r.made, Removers: transport.AllRemovers(r.driver), Fault: fault}
 	return runner.Run(ctx, steps)
 }
 
@@ -205,7 +205,7 @@ func (r *Rig) run(ctx context.Context, steps []step.Step, fault Fault) error {
 func (r *Rig) Remove() error {
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
-	runner := step.Runner{Removers: host.Removers()}
+	runner := step.Runner{Removers: transport.AllRemovers(r.driver)}
 	return runner.Remove(ctx, r.made.resources(r.t))
 }
 

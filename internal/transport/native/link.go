@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package native puts ports that libdray opens on links: it tells the chain's
+// broker of a link, and gives native ends to the transports that make network
+// interfaces, by packet sockets on an interface that the function does not see.
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+	"time"
+
+	"github.com/drayage/dray/internal/broker"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/transport"
+)
+
+// KindLink is a link (Name) that the broker of a directory (Path) serves.
+const KindLink step.Kind = "broker-link"
+
+// Removers removes what Serve makes.
+func Removers() step.Removers { return step.Removers{KindLink: removeLink} }
+
+// removeLink tells the broker that the link is gone. One that does not run
+// serves nothing.
+func removeLink(ctx context.Context, r step.Resource) error {
+	client, err := broker.Dial(r.Path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return client.Remove(ctx, r.Name)
+}
+
+// Serve is the step that has the broker serve the link's native ends. kind is
+// one of the broker's; interfaces says where each native end's is, by its index
+// in s.Ends, and is nil for shared memory.
+func Serve(driver string, s transport.Spec, kind string, interfaces map[int]host.Netns) step.Step {
+	l := broker.Link{Name: s.Link, Kind: kind}
+	var makes []step.Resource
+	for i, e := range s.Ends {
+		if !e.Native() {
+			continue
+		}
+		end := broker.End{
+			Function: e.Function, Port: e.Name, Socket: e.Socket, Owner: e.User,
+			MAC: e.MAC, IP: e.IP, MTU: s.MTU, Queues: max(1, e.Queues),
+		}
+		if ns, ok := interfaces[i]; ok {
+			end.Netns, end.Interface = ns.Path, e.Name
+		}
+		l.Ends = append(l.Ends, end)
+		makes = append(makes, host.DirResource(e.Socket))
+	}
+	// Last, hence removed first: a broker that runs takes its sockets with it.
+	makes = append(makes, step.Resource{Kind: KindLink, Path: s.Broker, Name: s.Link})
+	return step.Step{
+		Name:  s.StepName(driver, "have the broker serve it"),
+		Makes: makes,
+		Do:    func(ctx context.Context) error { return add(ctx, s.Broker, l) },
+	}
+}
+
+// patience bounds how long a broker that died may take to be there again.
+const patience = 10 * time.Second
+
+func add(ctx context.Context, dir string, l broker.Link) error {
+	for deadline := time.Now().Add(patience); ; {
+		client, err := broker.Dial(dir)
+		if err == nil {
+			return client.Add(ctx, l)
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("no broker serves the chain's native ports: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
