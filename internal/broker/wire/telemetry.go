@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// TelemetryHeader stands at the beginning of a telemetry memfd.
+type TelemetryHeader struct {
+	Magic       uint32 `wire:"magic"`
+	Version     uint32 `wire:"version"`
+	Queues      uint32 `wire:"queues"`
+	State       uint32 `wire:"state"`
+	Generation  uint32 `wire:"generation"`
+	Clock       uint32 `wire:"clock"`
+	TickHz      uint64 `wire:"tick_hz"`
+	_           [96]byte
+	SampleShift uint32 `wire:"sample_shift"`
+	_           [124]byte
+}
+
+// TelemetryBlock is what one queue reports.
+type TelemetryBlock struct {
+	Counters  [CounterCount]uint64  `wire:"counters"`
+	Depth     uint64                `wire:"depth"`
+	Reserved  uint64                `wire:"reserved"`
+	Histogram [HistogramSize]uint64 `wire:"histogram"`
+}
+
+const (
+	telemetryMagic = 0x54415244
+	telemetryBlock = 16384
+
+	// SampleShiftOffset is where the broker writes, in bytes from the
+	// beginning of the telemetry memfd.
+	SampleShiftOffset = 128
+)
+
+// TelemetrySize is the size of the telemetry memfd of a port, in bytes.
+func TelemetrySize(queues int) uint64 { return Page + telemetryBlock*uint64(queues) }
+
+// Telemetry is what an end reports: all queues together.
+type Telemetry struct {
+	State      uint32 // 0 down, 1 live, 2 lost the broker
+	Generation uint32
+	Clock      uint32
+	TickHz     uint64
+	Counters   [CounterCount]uint64
+	Depth      uint64
+	Histogram  [HistogramSize]uint64 // in ticks
+}
+
+// ParseTelemetry reads a private copy of the telemetry memfd of a port with so
+// many queues. The function may have written anything there: whatever it is,
+// the result is some figures, or an error.
+func ParseTelemetry(b []byte, queues int) (*Telemetry, error) {
+	if uint64(len(b)) != TelemetrySize(queues) {
+		return nil, errors.New("telemetry of another size")
+	}
+	le := binary.LittleEndian
+	if le.Uint32(b) != telemetryMagic || le.Uint32(b[4:]) != Version {
+		return nil, errors.New("the function has not written telemetry yet")
+	}
+	t := &Telemetry{State: le.Uint32(b[12:]), Generation: le.Uint32(b[16:]), Clock: le.Uint32(b[20:]), TickHz: le.Uint64(b[24:])}
+	for q := range queues {
+		block := b[Page+q*telemetryBlock:]
+		for i := range t.Counters {
+			t.Counters[i] += le.Uint64(block[8*i:])
+		}
+		t.Depth += le.Uint64(block[176:])
+		for i := range t.Histogram {
+			t.Histogram[i] += le.Uint64(block[192+8*i:])
+		}
+	}
+	return t, nil
+}
+
+// ViolationNames are the kinds of violations, in the order of their counters.
+var ViolationNames = [ViolationCount]string{
+	"ring_index", "region", "slot", "double", "bounds", "flags", "stamp",
+	"return_index", "return_slot", "return_forged", "hold", "bell",
+}
