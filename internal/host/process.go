@@ -4,6 +4,7 @@ package host
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -120,6 +121,34 @@ func (p ProcessID) Signal(sig syscall.Signal) bool {
 	// opened; only then is it certain that the state is that of the same one.
 	alive, err := p.state()
 	return alive && err == nil && unix.PidfdSendSignal(fd, sig, nil, 0) == nil
+}
+
+// AwaitEnd waits until that very process has ended; its parent may not have
+// noticed yet. The error is ctx's, or that nothing can be told of processes.
+func (p ProcessID) AwaitEnd(ctx context.Context) error {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("watch process %d: %w", p.PID, err)
+	}
+	defer unix.Close(fd)
+	// The descriptor keeps meaning the process that had the pid when it was opened.
+	if alive, err := p.state(); err != nil || !alive {
+		return errors.Join(err, ctx.Err())
+	}
+	const look = 100 // ms between looks at ctx
+	for ctx.Err() == nil {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, look)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("watch process %d: %w", p.PID, err)
+		}
+		if n > 0 {
+			return nil
+		}
+	}
+	return ctx.Err()
 }
 
 // BootID changes at each boot.

@@ -28,6 +28,8 @@ type Live struct {
 	dir     string
 	lock    *os.File // nil for a chain that was only read
 	journal *journal // nil once committed
+	// releaseBroker ends this process's care for the broker; nil: it has none.
+	releaseBroker func()
 }
 
 // ExistsError says that a chain of that name is up, or being worked on.
@@ -157,6 +159,11 @@ func (l *Live) create(ctx context.Context, source []byte, p *plan.Plan) error {
 			return fmt.Errorf("function %s: %w", f.Name, err)
 		}
 	}
+	if needsBroker(p) {
+		if err := l.createBroker(ctx, runner); err != nil {
+			return err
+		}
+	}
 	for _, pl := range p.Links {
 		if err := l.createLink(ctx, runner, pl); err != nil {
 			return fmt.Errorf("link %s: %w", pl.Name, err)
@@ -219,6 +226,7 @@ func (l *Live) linkSpec(pl plan.Link) (transport.Spec, error) {
 		Link:   pl.Name,
 		Dir:    filepath.Join(l.dir, "link", pl.Name),
 		Cgroup: l.node.cgroupOf(l.Chain.Name).Child("link-" + pl.Name),
+		Broker: l.BrokerDir(),
 		MTU:    pl.MTU,
 		Shape:  pl.Shape,
 	}
@@ -231,9 +239,14 @@ func (l *Live) linkSpec(pl plan.Link) (transport.Spec, error) {
 		if sandbox == nil {
 			return spec, fmt.Errorf("function %s has no sandbox", e.Function)
 		}
-		spec.Ends = append(spec.Ends, transport.End{
-			Netns: sandbox.Netns, Name: e.Port, MAC: e.MAC.HardwareAddr(), IP: e.IP, Queues: e.Queues,
-		})
+		end := transport.End{
+			Function: e.Function, Netns: sandbox.Netns, Name: e.Port,
+			MAC: e.MAC.HardwareAddr(), IP: e.IP, Queues: e.Queues, Face: e.Face,
+		}
+		if end.Native() {
+			end.Socket, end.User = filepath.Join(sandbox.Ports, e.Port), sandbox.PortsUser
+		}
+		spec.Ends = append(spec.Ends, end)
 	}
 	return spec, nil
 }
@@ -248,6 +261,7 @@ func (l *Live) Commit() error {
 
 // Release lets other commands work on the chain.
 func (l *Live) Release() error {
+	l.leaveBroker()
 	var errs []error
 	if l.journal != nil {
 		errs = append(errs, l.journal.close())
@@ -263,6 +277,7 @@ func (l *Live) Release() error {
 // Remove removes everything that the chain made, and the chain's directory
 // last. The caller holds the chain's lock.
 func (l *Live) Remove(ctx context.Context) error {
+	l.leaveBroker()
 	err := l.node.removeLeftover(ctx, l.Chain.Name)
 	return errors.Join(err, l.Release())
 }

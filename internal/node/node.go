@@ -87,7 +87,7 @@ func (n *Node) runtime(name chain.RuntimeName) (runtime.Runtime, error) {
 }
 
 func (n *Node) runner(j step.Journal) *step.Runner {
-	removers := host.Removers()
+	removers := transport.AllRemovers(n.Transports...)
 	for _, r := range n.Runtimes {
 		maps.Copy(removers, r.Removers())
 	}
@@ -155,8 +155,9 @@ func (n *Node) splitEngines(made []step.Resource) (engines, rest []step.Resource
 }
 
 // owns reports whether a resource that a journal names can be the chain's:
-// files below its directory, cgroups below its own. A network interface, whose
-// name may be anything, is known by its MAC address when it is removed.
+// files below its directory, also those that a transport removes in its own way,
+// and cgroups below its own. A network interface, whose name may be anything, is
+// known by its MAC address when it is removed.
 func (n *Node) owns(chainName string, r step.Resource) bool {
 	switch r.Kind {
 	case host.KindDir, host.KindMount, host.KindNetns:
@@ -164,6 +165,11 @@ func (n *Node) owns(chainName string, r step.Resource) bool {
 	case host.KindCgroup:
 		root := n.cgroupOf(chainName).Path
 		return r.Path == root || below(root, r.Path)
+	}
+	for _, d := range n.Transports {
+		if c, ok := d.(transport.Cleaner); ok && c.Removers()[r.Kind] != nil {
+			return below(n.dir(chainName), r.Path)
+		}
 	}
 	return true
 }

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/drayage/dray/internal/broker"
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/step"
+)
+
+const (
+	brokerGroup  = "broker"         // leaf of the chain's cgroup tree
+	brokerFolder = "broker"         // its state directory, in the chain's
+	fileBroker   = "broker.json"    // which process it is
+	brokerStart  = 30 * time.Second // how long it may take to answer
+	// brokerEnv marks the broker's environment: a program that does not know
+	// the sub-command must not start itself again and again.
+	brokerEnv = "DRAY_DAEMON"
+)
+
+// Broker is the process that serves the native ports of a chain. Traffic goes
+// on without it.
+type Broker struct {
+	Process  host.ProcessID `json:"process"`
+	Since    time.Time      `json:"since"`
+	Restarts int            `json:"restarts"`
+}
+
+// BrokerDir is the state directory of the chain's broker, for broker.Dial.
+func (l *Live) BrokerDir() string { return l.node.brokerDir(l.Chain.Name) }
+
+func (n *Node) brokerDir(chainName string) string {
+	return filepath.Join(n.dir(chainName), brokerFolder)
+}
+
+// BrokerLog is where the chain's broker writes.
+func (l *Live) BrokerLog() string { return filepath.Join(l.dir, "log", "broker.log") }
+
+// Broker reads which process serves the chain's native ports; nil where the
+// chain has none.
+func (l *Live) Broker() (*Broker, error) {
+	var b Broker
+	err := readJSON(filepath.Join(l.dir, fileBroker), &b)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return &b, err
+}
+
+// needsBroker reports whether libdray opens a port of the chain.
+func needsBroker(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Links, hasNativeEnd)
+}
+
+func hasNativeEnd(l plan.Link) bool {
+	return slices.ContainsFunc(l.Ends, func(e plan.End) bool { return e.Face == chain.FaceNative })
+}
+
+// createBroker starts the chain's broker, and keeps it running as long as this
+// process has the chain to itself.
+func (l *Live) createBroker(ctx context.Context, runner *step.Runner) error {
+	leaf := l.node.cgroupOf(l.Chain.Name).Child(brokerGroup)
+	err := runner.Run(ctx, []step.Step{{
+		Name:  "chain " + l.Chain.Name + ": start broker",
+		Makes: []step.Resource{host.DirResource(l.BrokerDir()), host.CgroupResource(leaf)},
+		Do: func(ctx context.Context) error {
+			if err := os.Mkdir(l.BrokerDir(), 0o700); err != nil {
+				return err
+			}
+			if err := leaf.Create(host.Limits{}); err != nil {
+				return err
+			}
+			return l.startBroker(ctx, 0)
+		},
+	}})
+	if err == nil {
+		l.keepBroker()
+	}
+	return err
+}
+
+// startBroker starts `program daemon CHAIN` detached from this process, and
+// waits until it answers.
+func (l *Live) startBroker(ctx context.Context, restarts int) error {
+	if os.Getenv(brokerEnv) != "" {
+		return errors.New("this program has been started as a broker, and does not act as one: hand the sub-command \"daemon\" to broker.Serve")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(l.BrokerLog()), 0o700); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(l.BrokerLog(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(program, "daemon", l.Chain.Name)
+	cmd.Env = append(os.Environ(), "DRAY_STATE="+l.node.StateDir, brokerEnv+"=1")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	leaf := l.node.cgroupOf(l.Chain.Name).Child(brokerGroup)
+	if err := (host.Place{Cgroup: leaf}).Start(cmd); err != nil {
+		return fmt.Errorf("start broker: %w", err)
+	}
+	id, err := host.Identify(cmd.Process.Pid)
+	died := make(chan error, 1)
+	go func() { died <- cmd.Wait() }()
+	if err == nil {
+		err = writeJSON(filepath.Join(l.dir, fileBroker), Broker{Process: id, Since: time.Now(), Restarts: restarts})
+	}
+	if err != nil {
+		return fmt.Errorf("start broker: %w: %s", err, tail(l.BrokerLog(), 5))
+	}
+	return l.awaitBroker(ctx, died)
+}
+
+// awaitBroker waits until the broker answers.
+func (l *Live) awaitBroker(ctx context.Context, died <-chan error) error {
+	ctx, cancel := context.WithTimeout(ctx, brokerStart)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, err := broker.Dial(l.BrokerDir())
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w: %s", ctx.Err(), err, tail(l.BrokerLog(), 5))
+		case err := <-died:
+			return fmt.Errorf("the broker ended (%v): %s", err, tail(l.BrokerLog(), 5))
+		case <-tick.C:
+		}
+	}
+}
+
+// keepBroker restarts the chain's broker whenever it ends, until releaseBroker.
+func (l *Live) keepBroker() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	l.releaseBroker = func() {
+		cancel()
+		<-done
+	}
+	go func() {
+		defer close(done)
+		l.restartBroker(ctx)
+	}()
+}
+
+// leaveBroker leaves the broker to another process, or to its removal.
+func (l *Live) leaveBroker() {
+	if l.releaseBroker != nil {
+		l.releaseBroker()
+		l.releaseBroker = nil
+	}
+}
+
+// restartBroker restarts the chain's broker whenever it ends, until ctx ends.
+// The broker itself then goes on.
+func (l *Live) restartBroker(ctx context.Context) {
+	backoff := firstBackoff
+	for {
+		b, err := l.Broker()
+		if err != nil || b == nil {
+			return // it has been removed, or there is none
+		}
+		if b.Process.AwaitEnd(ctx) != nil {
+			return
+		}
+		if time.Since(b.Since) > healthyAfter {
+			backoff = firstBackoff
+		}
+		for restarts := b.Restarts + 1; ; restarts++ {
+			// The first restart is at once: until then nobody can attach.
+			err := l.startBroker(ctx, restarts)
+			if err == nil {
+				break
+			}
+			_ = appendLine(l.BrokerLog(), "dray: restart the broker: "+err.Error())
+			if !sleep(ctx, backoff) {
+				return
+			}
+			backoff = min(2*backoff, longestBackoff)
+		}
+		if !sleep(ctx, backoff) {
+			return
+		}
+		backoff = min(2*backoff, longestBackoff)
+	}
+}
+
+// sleep waits; false if ctx ended meanwhile.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+func appendLine(path, line string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, line)
+	return errors.Join(err, f.Close())
+}
