@@ -147,6 +147,7 @@ type linkStatus struct {
 	Name      string   `json:"name"`
 	Transport string   `json:"transport"`
 	Ends      []string `json:"ends"`
+	Error     string   `json:"error,omitempty"` // what of it does not run
 }
 
 func (a *app) statusCommand() *cobra.Command {
@@ -198,8 +199,9 @@ func statusOf(ctx context.Context, n *node.Node, found node.Found) chainStatus {
 			s.Functions[i].Phase, s.Functions[i].Error = node.PhaseGone, err.Error()
 		}
 	}
+	faults := live.LinkFaults()
 	for _, l := range live.State.Plan.Links {
-		ls := linkStatus{Name: l.Name, Transport: l.Transport}
+		ls := linkStatus{Name: l.Name, Transport: l.Transport, Error: faults[l.Name]}
 		for _, e := range l.Ends {
 			ls.Ends = append(ls.Ends, e.String())
 		}
@@ -220,7 +222,7 @@ func (a *app) printStatus(statuses []chainStatus) error {
 			fmt.Fprintf(w, "  function %s\t%s\t%s\n", f.Name, f.Phase, functionDetail(f))
 		}
 		for _, l := range s.Links {
-			fmt.Fprintf(w, "  link %s\t%s\t%v\n", l.Name, l.Transport, l.Ends)
+			fmt.Fprintf(w, "  link %s\t%s\t%v%s\n", l.Name, l.Transport, l.Ends, orEmpty(", but ", l.Error))
 		}
 	}
 	return w.Flush()
@@ -265,7 +267,24 @@ func conditionText(s chainStatus) string {
 	if wrong > 0 {
 		text += fmt.Sprintf(", but %s not running", count(wrong, "function"))
 	}
+	dead := 0
+	for _, l := range s.Links {
+		if l.Error != "" {
+			dead++
+		}
+	}
+	if dead > 0 {
+		text += fmt.Sprintf(", but %s not whole", count(dead, "link"))
+	}
 	return text
+}
+
+// orEmpty is the text after a lead, or nothing where there is none.
+func orEmpty(lead, text string) string {
+	if text == "" {
+		return ""
+	}
+	return lead + text
 }
 
 func (a *app) superviseCommand() *cobra.Command {

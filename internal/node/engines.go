@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"strings"
+)
+
+// LinkFaults tells of each link whose processes on the host do not all run what
+// is wrong with it, by link.
+func (l *Live) LinkFaults() map[string]string {
+	faults := map[string]string{}
+	for _, link := range l.State.Plan.Links {
+		var dead []string
+		if report := l.State.Reports[link.Name]; report != nil {
+			for _, p := range report.Processes {
+				if !p.ID.Alive() {
+					dead = append(dead, fmt.Sprintf("%s (process %d)", p.Name, p.ID.PID))
+				}
+			}
+		}
+		switch fault := l.brokerFault(); {
+		case len(dead) > 0:
+			faults[link.Name] = fmt.Sprintf("%s has ended: nothing passes; dray down %s, then dray up", strings.Join(dead, " and "), l.Chain.Name)
+		case hasNativeEnd(link) && fault != "":
+			faults[link.Name] = fault
+		}
+	}
+	return faults
+}
+
+// brokerFault is why nobody can open a native port of the chain now, or "".
+func (l *Live) brokerFault() string {
+	b, err := l.Broker()
+	switch {
+	case err != nil:
+		return err.Error()
+	case b == nil:
+		return "its broker was never started"
+	case !b.Process.Alive():
+		return fmt.Sprintf("its broker (process %d) has ended: open ports go on, none can be opened", b.Process.PID)
+	}
+	return ""
+}
