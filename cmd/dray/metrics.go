@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
+	"github.com/spf13/cobra"
+
+	"github.com/drayage/dray/internal/telemetry"
+)
+
+func (a *app) metricsCommand() *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use:   "metrics",
+		Short: "Give Prometheus the figures of native links",
+		Long: "Print the figures of all native links of this host in Prometheus' text format, as for the textfile\n" +
+			"collector of node_exporter; or, with --listen, serve them at /metrics until Ctrl-C. Anybody who reaches\n" +
+			"the address can read them.",
+		Example: "  dray metrics\n  dray metrics --listen 127.0.0.1:9464",
+		Args:    args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w, err := a.watcher(nil)
+			if err != nil {
+				return err
+			}
+			if listen == "" {
+				return a.printMetrics(cmd.Context(), w)
+			}
+			return a.serveMetrics(cmd.Context(), w, listen)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "", "serve at this address, host:port, instead of printing once")
+	return cmd
+}
+
+// registry holds the metrics of whatever sample is the latest.
+func registry(latest func() []telemetry.Link) *prometheus.Registry {
+	r := prometheus.NewPedanticRegistry()
+	r.MustRegister(telemetry.Collector{Latest: latest})
+	return r
+}
+
+// printMetrics samples as often as a verdict takes.
+func (a *app) printMetrics(ctx context.Context, w *telemetry.Watcher) error {
+	links, err := glance(ctx, w)
+	if err != nil {
+		return err
+	}
+	families, err := registry(func() []telemetry.Link { return links }).Gather()
+	if err != nil {
+		return err
+	}
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(a.out, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// glance watches for about a second, since verdicts rest on several intervals;
+// not at all where there is nothing to watch.
+func glance(ctx context.Context, w *telemetry.Watcher) ([]telemetry.Link, error) {
+	const intervals, interval = 4, 250 * time.Millisecond
+	var links []telemetry.Link
+	none := errors.New("no links")
+	err := w.Watch(ctx, interval, intervals, func(now []telemetry.Link) error {
+		if links = now; len(links) == 0 {
+			return none
+		}
+		return nil
+	})
+	if errors.Is(err, none) {
+		err = nil
+	}
+	return links, errors.Join(err, ctx.Err())
+}
+
+func (a *app) serveMetrics(ctx context.Context, w *telemetry.Watcher, address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("%w (--listen takes host:port, such as 127.0.0.1:9464)", err)
+	}
+	var latest atomic.Pointer[[]telemetry.Link]
+	latest.Store(&[]telemetry.Link{})
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry(func() []telemetry.Link { return *latest.Load() }), promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
+	watch, stop := context.WithCancel(ctx)
+	defer stop()
+	watched := make(chan error, 1)
+	go func() {
+		watched <- w.Watch(watch, time.Second, -1, func(now []telemetry.Link) error { latest.Store(&now); return nil })
+		server.Close()
+	}()
+	a.progress("Serving http://%s/metrics", l.Addr())
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-watched
+}

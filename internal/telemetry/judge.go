@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/verdict"
+)
+
+// Judge holds what live traffic shows against the link's requirements: latency,
+// its variation, and loss. Bitrate, packet rate and MTU say what a link must be
+// able to carry, which traffic that somebody else offers cannot show. Each
+// interval is one trial; the load is whatever the functions send.
+func Judge(l plan.Link, intervals [][]Flow) []verdict.Verdict {
+	live := verdict.FromPlan(l)
+	live.Load = 0
+	live.Requires = chain.Requires{
+		Latency: l.Requires.Latency, Percentile: l.Requires.Percentile, PDV: l.Requires.PDV, LossRatio: l.Requires.LossRatio,
+	}
+	var trials []record.Trial
+	for i, interval := range intervals {
+		for _, f := range interval {
+			// Delays of a link without a declared load are judged from probes,
+			// losses from the stream.
+			trials = append(trials, trial(f, record.QProbe, i), trial(f, record.QStream, i))
+		}
+	}
+	return verdict.Judge(live, trials)
+}
+
+// trial is one interval as a record of the functions' own packets.
+func trial(f Flow, q record.Quantity, number int) record.Trial {
+	t := record.Trial{
+		Schema: record.Schema, ID: fmt.Sprintf("live-%s-%d", q, number), Link: f.Link, From: f.From, To: f.To,
+		Quantity: q, Round: number, Duration: f.Interval, Marks: []string{},
+	}
+	if f.Latency.Count > 0 {
+		t.OneWay = oneWay(f)
+	}
+	if sent := f.Sent + f.Lost; sent > 0 && sent >= f.Lost { // a function may report what does not add up
+		t.Delivery = delivery(f)
+	}
+	return t
+}
+
+// oneWay takes every sample as the end of its bucket, and the least of them as
+// the beginning, so that variation is not understated.
+func oneWay(f Flow) *record.OneWay {
+	h := record.NewHDR()
+	for _, b := range f.Latency.Buckets {
+		_ = h.RecordValues(clamp(b.High), int64(min(b.Count, math.MaxInt32)))
+	}
+	first, last := f.Latency.Buckets[0], f.Latency.Buckets[len(f.Latency.Buckets)-1]
+	return &record.OneWay{
+		Latency: record.FromHDR(h), Min: time.Duration(first.Low), Max: time.Duration(clamp(last.High)),
+	}
+}
+
+// clamp fits what a function reports into what a histogram can hold.
+func clamp(ns float64) int64 {
+	return int64(math.Max(float64(record.HistogramLowest), math.Min(math.Ceil(ns), float64(record.HistogramHighest))))
+}
+
+// delivery counts what was lost, not what was received: packets are on their
+// way at both ends of an interval.
+func delivery(f Flow) *record.Delivery {
+	sent := f.Sent + f.Lost
+	bits := uint64(f.Bitrate())
+	return &record.Delivery{
+		OfferedBits: bits, SentBits: bits, ReceivedBits: bits, Sent: sent, Received: sent - f.Lost, Lost: f.Lost,
+	}
+}

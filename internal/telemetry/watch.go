@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"github.com/drayage/dray/internal/broker"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/verdict"
+)
+
+// Chain is what is asked of one chain: how its links were planned, and what its
+// broker says of those that have native ports.
+type Chain struct {
+	Snapshot
+	Planned []plan.Link
+}
+
+// Source asks every chain that is to be watched.
+type Source func(context.Context) ([]Chain, error)
+
+// Link is one live link as it is now.
+type Link struct {
+	Chain  string            `json:"chain"`
+	Status broker.LinkStatus `json:"status"`
+	// Requires is the planned link; nil where the plan does not name it.
+	Planned *plan.Link `json:"-"`
+	// Now is the last interval, Window the intervals that are kept, together,
+	// and Total all since the ports were opened; one flow for each direction.
+	Now    []Flow `json:"now"`
+	Window []Flow `json:"window"`
+	Total  []Flow `json:"total"`
+	// Verdicts judge the window; empty until an interval has passed.
+	Verdicts []verdict.Verdict `json:"verdicts"`
+}
+
+// Watcher samples live links, and keeps the latest intervals of each.
+type Watcher struct {
+	Source Source
+	Keep   int // intervals; a verdict takes at least verdict.MinTrials
+
+	last    map[string]Snapshot // by chain
+	history map[linkID][][]Flow // latest last
+}
+
+type linkID struct{ chain, link string }
+
+// Sample asks once, and tells how each link is and what happened on it since
+// the sample before.
+func (w *Watcher) Sample(ctx context.Context) ([]Link, error) {
+	chains, err := w.Source(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var links []Link
+	last, history := map[string]Snapshot{}, map[linkID][][]Flow{}
+	for _, c := range chains {
+		last[c.Chain] = c.Snapshot
+		recent := map[string][]Flow{}
+		if before, ok := w.last[c.Chain]; ok {
+			recent = byLink(Between(before, c.Snapshot))
+		}
+		total := byLink(Total(c.Snapshot))
+		for _, status := range c.Links {
+			id := linkID{c.Chain, status.Name}
+			kept := w.history[id]
+			if now := recent[status.Name]; len(now) > 0 {
+				kept = append(kept[max(0, len(kept)+1-w.Keep):], now)
+			}
+			history[id] = kept
+			links = append(links, link(c, status, recent[status.Name], kept, total[status.Name]))
+		}
+	}
+	w.last, w.history = last, history
+	return links, nil
+}
+
+// Watch samples at once and then n times more, every interval, and gives each
+// sample to show; n < 0: until ctx ends, which is no error.
+func (w *Watcher) Watch(ctx context.Context, interval time.Duration, n int, show func([]Link) error) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		links, err := w.Sample(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := show(links); err != nil || i == n {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func byLink(flows []Flow) map[string][]Flow {
+	out := map[string][]Flow{}
+	for _, f := range flows {
+		out[f.Link] = append(out[f.Link], f)
+	}
+	return out
+}
+
+func link(c Chain, status broker.LinkStatus, now []Flow, kept [][]Flow, total []Flow) Link {
+	l := Link{Chain: c.Chain, Status: status, Now: now, Window: window(kept), Total: total}
+	for i := range c.Planned {
+		if c.Planned[i].Name == status.Name {
+			l.Planned = &c.Planned[i]
+		}
+	}
+	if l.Planned != nil && len(kept) > 0 {
+		l.Verdicts = Judge(*l.Planned, kept)
+	}
+	return l
+}
+
+// window joins intervals, direction by direction.
+func window(kept [][]Flow) []Flow {
+	var out []Flow
+	for _, interval := range kept {
+		for _, f := range interval {
+			out = add(out, f)
+		}
+	}
+	return out
+}
+
+func add(sums []Flow, f Flow) []Flow {
+	for i := range sums {
+		s := &sums[i]
+		if s.From != f.From || s.To != f.To {
+			continue
+		}
+		s.Interval += f.Interval
+		s.Sent += f.Sent
+		s.Received += f.Received
+		s.Bytes += f.Bytes
+		s.Lost += f.Lost
+		s.NoBuffer += f.NoBuffer
+		s.Violations += f.Violations
+		s.Latency = join(s.Latency, f.Latency)
+		s.Waiting = f.Waiting
+		return sums
+	}
+	return append(sums, f)
+}
