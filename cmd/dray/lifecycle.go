@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/telemetry"
 )
 
 // settle is how long a command must run to count as started.
@@ -141,6 +142,8 @@ type chainStatus struct {
 	Supervised bool                  `json:"supervised"`
 	Functions  []node.FunctionStatus `json:"functions"`
 	Links      []linkStatus          `json:"links"`
+	// Live is what the functions report of their native ports.
+	Live []telemetry.Link `json:"live,omitempty"`
 }
 
 type linkStatus struct {
@@ -152,8 +155,10 @@ type linkStatus struct {
 
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "status [CHAIN]",
-		Short:   "Show the chains of this host, their functions and links",
+		Use:   "status [CHAIN]",
+		Short: "Show the chains of this host, their functions and links",
+		Long: "Show the chains of this host, their functions and links. Links with native ports are watched for a second\n" +
+			"to show what passes on them, and how it stands against their requirements; `dray top` goes on watching.",
 		Example: "  dray status\n  dray status f1-split --json",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
@@ -173,6 +178,9 @@ func (a *app) statusCommand() *cobra.Command {
 			}
 			if len(argv) == 1 && len(statuses) == 0 {
 				return fmt.Errorf("no chain %q here", argv[0])
+			}
+			if err := a.addLive(cmd.Context(), statuses); err != nil {
+				return err
 			}
 			if a.json {
 				return a.printJSON(statuses)
@@ -225,7 +233,10 @@ func (a *app) printStatus(statuses []chainStatus) error {
 			fmt.Fprintf(w, "  link %s\t%s\t%v%s\n", l.Name, l.Transport, l.Ends, orEmpty(", but ", l.Error))
 		}
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return a.printLive(statuses)
 }
 
 func functionDetail(f node.FunctionStatus) string {

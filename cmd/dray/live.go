@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -59,4 +60,55 @@ func askBroker(ctx context.Context, dir string) ([]broker.LinkStatus, error) {
 		return nil, err
 	}
 	return client.Status(ctx)
+}
+
+// glance watches for about a second, since verdicts rest on several intervals;
+// not at all where there is nothing to watch.
+func glance(ctx context.Context, w *telemetry.Watcher) ([]telemetry.Link, error) {
+	const intervals, interval = 4, 250 * time.Millisecond
+	var links []telemetry.Link
+	none := errors.New("no links")
+	err := w.Watch(ctx, interval, intervals, func(now []telemetry.Link) error {
+		if links = now; len(links) == 0 {
+			return none
+		}
+		return nil
+	})
+	if errors.Is(err, none) {
+		err = nil
+	}
+	return links, errors.Join(err, ctx.Err())
+}
+
+// addLive fills in what is known of live links, where any of the chains has one.
+func (a *app) addLive(ctx context.Context, statuses []chainStatus) error {
+	w, err := a.watcher(nil)
+	if err != nil {
+		return err
+	}
+	links, err := glance(ctx, w)
+	if err != nil {
+		return err
+	}
+	for i := range statuses {
+		for _, l := range links {
+			if l.Chain == statuses[i].Chain {
+				statuses[i].Live = append(statuses[i].Live, l)
+			}
+		}
+	}
+	return nil
+}
+
+// printLive adds the table of live links, where there are any.
+func (a *app) printLive(statuses []chainStatus) error {
+	var links []telemetry.Link
+	for _, s := range statuses {
+		links = append(links, s.Live...)
+	}
+	if len(links) == 0 {
+		return nil
+	}
+	fmt.Fprintln(a.out)
+	return telemetry.Text(a.out, links)
 }

@@ -69,24 +69,6 @@ func (a *app) printMetrics(ctx context.Context, w *telemetry.Watcher) error {
 	return nil
 }
 
-// glance watches for about a second, since verdicts rest on several intervals;
-// not at all where there is nothing to watch.
-func glance(ctx context.Context, w *telemetry.Watcher) ([]telemetry.Link, error) {
-	const intervals, interval = 4, 250 * time.Millisecond
-	var links []telemetry.Link
-	none := errors.New("no links")
-	err := w.Watch(ctx, interval, intervals, func(now []telemetry.Link) error {
-		if links = now; len(links) == 0 {
-			return none
-		}
-		return nil
-	})
-	if errors.Is(err, none) {
-		err = nil
-	}
-	return links, errors.Join(err, ctx.Err())
-}
-
 func (a *app) serveMetrics(ctx context.Context, w *telemetry.Watcher, address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
