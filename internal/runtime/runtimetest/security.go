@@ -62,6 +62,7 @@ func Security(t *testing.T, c Config, unprotected runtime.Runtime, except ...str
 	for name := range skip {
 		t.Errorf("there is no probe %q", name)
 	}
+	t.Run("reach-only-its-own-ports", func(t *testing.T) { testOwnPorts(t, c) })
 }
 
 // runAll runs each script as a perl of its own, in one run of the function.

@@ -53,6 +53,8 @@ func Run(t *testing.T, c Config) {
 		{"a failing step leaves nothing", testFaults},
 		{"an identical sandbox comes up again", testUpAgain},
 		{"two chains with one function name", testTwoChains},
+		{"no directory of ports where none is native", testNoPorts},
+		{"native ports are reached by their sockets", testPorts},
 	}
 	if c.External {
 		tests = append(tests, struct {
