@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A port as draygen sees it: datagrams in bursts. One table of operations for each kind; one thread uses a port. */
+#ifndef GEN_IO_H
+#define GEN_IO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "options.h"
+
+#define IO_BATCH 64u /* datagrams in one call, at most */
+
+/* A datagram in the port's memory. */
+struct slot {
+	uint8_t *data;	 /* UDP payload; what was received may be changed by its sender at any time */
+	uint32_t length; /* bytes; 0 where what was received is no datagram at all */
+	uint32_t index;	 /* the port's */
+};
+
+enum io_wait { IO_RX = 1u << 0, IO_TX = 1u << 1 };
+
+struct io_link {
+	const char *kind; /* NULL: the port has no link that could be told */
+	uint32_t generation;
+	uint64_t violations;
+};
+
+struct io;
+
+struct io_ops {
+	/* Get up to n buffers for datagrams of slots[i].length bytes. Returns how many, from the first; 0 where the port is full. */
+	unsigned (*alloc)(struct io *io, unsigned flow, struct slot *slots, unsigned n);
+	/* Send n consecutive slots of the last alloc. Returns how many went, from the first; 0 where the port is full; -errno. */
+	int (*send)(struct io *io, unsigned flow, struct slot *slots, unsigned n);
+	/* Give back slots of the last alloc that are not sent. */
+	void (*discard)(struct io *io, struct slot *slots, unsigned n);
+	/* Take up to n datagrams, never waits. They are the caller's until done. Returns how many, or -errno. */
+	int (*receive)(struct io *io, struct slot *slots, unsigned n);
+	/* Send n consecutive slots of the last receive, with the lengths they came with, back to where they came from. Returns how many could be sent. */
+	unsigned (*reply)(struct io *io, struct slot *slots, unsigned n);
+	/* All slots of the last receive are done with. */
+	void (*done)(struct io *io);
+	/* Sleep until one of `what` may be possible, or that time. May return early. Returns 0 or -errno. */
+	int (*wait)(struct io *io, unsigned what, uint64_t until_ns);
+	/* Do what is due beside; called at least every 50 ms. NULL: nothing. */
+	void (*service)(struct io *io);
+	/* Packets that the kernel dropped at the port's own receive buffer, so far. NULL: cannot happen. */
+	uint64_t (*drops)(struct io *io);
+	void (*link)(struct io *io, struct io_link *link); /* NULL: none */
+	void (*close)(struct io *io);
+};
+
+/* Ports are structs of their own that begin with this. */
+struct io {
+	const struct io_ops *ops;
+	char name[64];	  /* as --port, with the address that it really has */
+	uint32_t frame_max; /* bytes; for packets that are sent */
+};
+
+struct io_error {
+	char text[256];
+};
+
+/* Open the port of the options. NULL: error->text says why, and what mends it. */
+struct io *io_open(const struct options *options, struct io_error *error);
+void io_close(struct io *io);
+
+/* Openers of each kind; `name` is what follows the colon. */
+struct io *io_udp_open(const struct options *options, const char *name, struct io_error *error);
+struct io *io_packet_open(const struct options *options, const char *name, struct io_error *error);
+struct io *io_dray_open(const struct options *options, const char *name, struct io_error *error);
+struct io *io_null_open(const struct options *options, struct io_error *error);
+
+/* What a role does with a port. */
+static inline bool io_sends(const struct options *o)
+{
+	return o->role != ROLE_SINK;
+}
+
+static inline bool io_receives(const struct options *o)
+{
+	return o->role != ROLE_SEND;
+}
+
+/* Write the text of an error. Returns NULL. */
+__attribute__((format(printf, 2, 3))) void *io_fail(struct io_error *error, const char *format, ...);
+
+/* Sleep on descriptors until ns of CLOCK_MONOTONIC. Returns how many are ready, or -errno; a signal is no error. */
+struct pollfd;
+int io_poll(struct pollfd *fds, unsigned n, uint64_t until_ns);
+
+/* Sleep until then, or for 50 ms, or a signal. */
+void io_sleep(uint64_t until_ns);
+
+#endif

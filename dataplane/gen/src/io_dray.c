@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A port of libdray, with one queue in each direction. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "dray.h"
+#include "frame.h"
+#include "io.h"
+
+#define PEER_NS (10 * NS_PER_S) /* that a sender waits for its peer */
+#define US 1000
+
+struct io_dray {
+	struct io io;
+	struct dray_port *port;
+	struct frame_address address;
+	bool busy, look; /* look: service is due before the next sleep */
+	unsigned received;
+	struct dray_pkt tx[IO_BATCH], rx[IO_BATCH];
+};
+
+static unsigned dray_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+{
+	struct io_dray *p = (struct io_dray *)io;
+	uint32_t longest = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		longest = slots[i].length > longest ? slots[i].length : longest;
+	n = dray_tx_alloc(p->port, 0, p->tx, n, longest + FRAME_HEADERS);
+	for (unsigned i = 0; i < n; i++) {
+		p->tx[i].length = slots[i].length + FRAME_HEADERS;
+		frame_write(p->tx[i].data, &p->address, (uint16_t)(FRAME_PORT + flow), slots[i].length);
+		slots[i].data = (uint8_t *)p->tx[i].data + FRAME_HEADERS;
+		slots[i].index = i;
+	}
+	return n;
+}
+
+static int dray_send(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+{
+	struct io_dray *p = (struct io_dray *)io;
+
+	(void)flow;
+	return (int)dray_tx_burst(p->port, 0, &p->tx[slots[0].index], n);
+}
+
+static void dray_discard(struct io *io, struct slot *slots, unsigned n)
+{
+	struct io_dray *p = (struct io_dray *)io;
+
+	dray_release(&p->tx[slots[0].index], n);
+}
+
+static int dray_receive(struct io *io, struct slot *slots, unsigned n)
+{
+	struct io_dray *p = (struct io_dray *)io;
+
+	p->received = dray_rx_burst(p->port, 0, p->rx, n);
+	for (unsigned i = 0; i < p->received; i++)
+		slots[i] = (struct slot){
+			.data = (uint8_t *)p->rx[i].data + FRAME_HEADERS, .length = frame_payload(p->rx[i].data, p->rx[i].length), .index = i};
+	return (int)p->received;
+}
+
+/* What goes is no longer this end's: it is marked, so that dray_done leaves it alone. */
+static unsigned dray_reply(struct io *io, struct slot *slots, unsigned n)
+{
+	struct io_dray *p = (struct io_dray *)io;
+	struct dray_pkt *first = &p->rx[slots[0].index];
+	unsigned sent;
+
+	for (unsigned i = 0; i < n; i++)
+		frame_turn(first[i].data);
+	sent = dray_tx_burst(p->port, 0, first, n);
+	for (unsigned i = 0; i < sent; i++)
+		first[i].home = NULL;
+	return sent;
+}
+
+static void dray_done(struct io *io)
+{
+	struct io_dray *p = (struct io_dray *)io;
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < p->received; i++)
+		if (p->rx[i].home)
+			p->rx[kept++] = p->rx[i];
+	dray_release(p->rx, kept);
+	p->received = 0;
+}
+
+static void serve(struct io *io)
+{
+	struct io_dray *p = (struct io_dray *)io;
+	struct dray_event events[8];
+
+	if (dray_service(p->port) > 0)
+		while (dray_events(p->port, events, 8) == 8)
+			;
+}
+
+/*
+ * dray_wait counts in ms, so what is waited for until a moment is waited for on the descriptor: after a receive of nothing the library has
+ * asked to be rung.
+ */
+static int dray_port_wait(struct io *io, unsigned what, uint64_t until_ns)
+{
+	struct io_dray *p = (struct io_dray *)io;
+	struct pollfd fd = {.events = POLLIN};
+	int ret;
+
+	if (p->busy)
+		return 0;
+	if (what & IO_TX) {
+		ret = dray_wait(p->port, 0, DRAY_WAIT_TX, 1);
+		return ret < 0 && ret != -EINTR ? ret : 0;
+	}
+	if (p->look) { /* it was woken, and no packet came: that was for the control side */
+		p->look = false;
+		serve(io);
+		return 0;
+	}
+	fd.fd = dray_fd(p->port);
+	ret = io_poll(&fd, 1, until_ns);
+	p->look = ret > 0;
+	return ret < 0 ? ret : 0;
+}
+
+static void dray_link(struct io *io, struct io_link *link)
+{
+	struct io_dray *p = (struct io_dray *)io;
+	struct dray_info info = {.size = sizeof(info)};
+	struct dray_stats stats = {.size = sizeof(stats)};
+
+	link->kind = "none";
+	if (dray_info(p->port, &info) == 0) {
+		link->kind = info.kind == DRAY_LINK_SHM ? "shm" : info.kind == DRAY_LINK_NETDEV ? "netdev" : "none";
+		link->generation = info.generation;
+	}
+	if (dray_stats(p->port, DRAY_ALL_QUEUES, &stats) == 0)
+		for (unsigned i = 0; i < DRAY_VIOLATIONS; i++)
+			link->violations += stats.violations[i];
+}
+
+static void dray_io_close(struct io *io)
+{
+	struct io_dray *p = (struct io_dray *)io;
+
+	(void)dray_close(p->port);
+	free(p);
+}
+
+static const struct io_ops ops = {
+	.alloc = dray_alloc,
+	.send = dray_send,
+	.discard = dray_discard,
+	.receive = dray_receive,
+	.reply = dray_reply,
+	.done = dray_done,
+	.wait = dray_port_wait,
+	.service = serve,
+	.link = dray_link,
+	.close = dray_io_close,
+};
+
+static void set_address(struct io_dray *p, const struct options *o, const struct dray_info *info)
+{
+	memcpy(p->address.from_mac, info->mac, 6);
+	memcpy(p->address.to_mac, o->to_mac, 6);
+	memcpy(p->address.from_ip, info->ip4, 4);
+	memset(p->address.to_ip, 0xff, 4);
+	p->address.to_port = FRAME_PORT;
+	if (o->to_text) {
+		memcpy(p->address.to_ip, &o->to.sin_addr, 4);
+		p->address.to_port = ntohs(o->to.sin_port);
+	}
+}
+
+/* A sender needs somebody to send to. */
+static bool wait_for_peer(struct io_dray *p, struct dray_info *info)
+{
+	uint64_t end = clock_now() + PEER_NS;
+
+	while (info->state != DRAY_LINK_UP && clock_now() < end) {
+		serve(&p->io);
+		io_sleep(clock_now() + NS_PER_MS);
+		if (dray_info(p->port, info) < 0)
+			return false;
+	}
+	return info->state == DRAY_LINK_UP;
+}
+
+struct io *io_dray_open(const struct options *o, const char *name, struct io_error *error)
+{
+	struct io_dray *p = calloc(1, sizeof(*p));
+	struct dray_options options = {.size = sizeof(options), .queues = 1, .timeout_ms = 5000};
+	struct dray_info info = {.size = sizeof(info)};
+	int ret;
+
+	if (!p)
+		return io_fail(error, "no memory");
+	/* Half of the spinning, so that the library has asked for a ring before the last look. */
+	options.mode = o->busy ? DRAY_MODE_BUSY : o->spin_ns >= 2 * US ? DRAY_MODE_ADAPTIVE : DRAY_MODE_SLEEPING;
+	options.spin_us = (uint32_t)(o->spin_ns / US / 2);
+	ret = dray_open(name, &options, &p->port);
+	if (ret < 0) {
+		free(p);
+		return io_fail(error, "dray:%s: %s (in $DRAY_PORTS, else /run/dray/ports)", name, dray_strerror(ret));
+	}
+	p->busy = o->busy;
+	p->io.ops = &ops;
+	snprintf(p->io.name, sizeof(p->io.name), "dray:%s", name);
+	if (dray_info(p->port, &info) < 0 || (io_sends(o) && !wait_for_peer(p, &info))) {
+		io_fail(error, "dray:%s: its peer did not open its port within 10 s", name);
+		dray_io_close(&p->io);
+		return NULL;
+	}
+	set_address(p, o, &info);
+	p->io.frame_max = info.packet_max > info.message_max ? info.packet_max : info.message_max;
+	p->io.frame_max = p->io.frame_max > FRAME_MAX ? FRAME_MAX : p->io.frame_max;
+	return &p->io;
+}

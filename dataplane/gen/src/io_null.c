@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* No port: what is sent vanishes, or is back at once; what is received is made here. The ceiling and the floor of the generator. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "frame.h"
+#include "io.h"
+#include "packet.h"
+
+struct io_null {
+	struct io io;
+	enum role role;
+	bool check;
+	uint32_t stream;
+	uint64_t sequence;	     /* of packets made here */
+	unsigned waiting;	     /* ping: sent, and not yet back */
+	uint32_t lengths[IO_BATCH];
+	uint8_t buffers[IO_BATCH][PACKET_MAX];
+};
+
+static unsigned null_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+{
+	struct io_null *p = (struct io_null *)io;
+
+	(void)flow;
+	if (p->role == ROLE_PING && n > IO_BATCH - p->waiting)
+		n = IO_BATCH - p->waiting;
+	for (unsigned i = 0; i < n; i++) {
+		slots[i].index = p->waiting + i;
+		slots[i].data = p->buffers[p->waiting + i];
+	}
+	return n;
+}
+
+static int null_send(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+{
+	struct io_null *p = (struct io_null *)io;
+
+	(void)flow;
+	if (p->role != ROLE_PING)
+		return (int)n;
+	for (unsigned i = 0; i < n; i++)
+		p->lengths[slots[i].index] = slots[i].length;
+	p->waiting += n;
+	return (int)n;
+}
+
+static void null_discard(struct io *io, struct slot *slots, unsigned n)
+{
+	(void)io;
+	(void)slots;
+	(void)n;
+}
+
+/* What a reflector would do. */
+static void turn(const struct io_null *p, const struct slot *slot)
+{
+	struct packet packet;
+
+	if (packet_read(slot->data, slot->length, p->check, &packet) != PACKET_GOOD)
+		return;
+	packet.type = packet.type == PACKET_DATA ? PACKET_REPLY : PACKET_END_REPLY;
+	packet.turned = clock_now();
+	packet_write(slot->data, &packet);
+}
+
+static int null_receive(struct io *io, struct slot *slots, unsigned n)
+{
+	struct io_null *p = (struct io_null *)io;
+	uint64_t now = clock_now();
+
+	if (p->role == ROLE_PING) {
+		if (n > p->waiting)
+			n = p->waiting;
+		for (unsigned i = 0; i < n; i++) {
+			slots[i] = (struct slot){.data = p->buffers[i], .length = p->lengths[i], .index = i};
+			turn(p, &slots[i]);
+		}
+		p->waiting = 0;
+		return (int)n;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		struct packet packet = {.type = PACKET_DATA, .stream = p->stream, .length = FRAME_MIN - FRAME_HEADERS, .sequence = p->sequence++,
+					.intended = now, .sent = now, .flags = p->check ? PACKET_SUMMED : 0};
+
+		packet_write(p->buffers[i], &packet);
+		slots[i] = (struct slot){.data = p->buffers[i], .length = packet.length, .index = i};
+	}
+	return (int)n;
+}
+
+static unsigned null_reply(struct io *io, struct slot *slots, unsigned n)
+{
+	(void)io;
+	(void)slots;
+	(void)n;
+	return 0;
+}
+
+static void null_done(struct io *io)
+{
+	(void)io;
+}
+
+static int null_wait(struct io *io, unsigned what, uint64_t until_ns)
+{
+	struct io_null *p = (struct io_null *)io;
+
+	if (!(what & IO_TX) && p->waiting == 0)
+		io_sleep(until_ns);
+	return 0;
+}
+
+static void null_close(struct io *io)
+{
+	free(io);
+}
+
+static const struct io_ops ops = {
+	.alloc = null_alloc,
+	.send = null_send,
+	.discard = null_discard,
+	.receive = null_receive,
+	.reply = null_reply,
+	.done = null_done,
+	.wait = null_wait,
+	.close = null_close,
+};
+
+struct io *io_null_open(const struct options *o, struct io_error *error)
+{
+	struct io_null *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return io_fail(error, "no memory");
+	p->io = (struct io){.ops = &ops, .name = "null", .frame_max = FRAME_MAX};
+	p->role = o->role;
+	p->check = o->check;
+	p->stream = o->stream ? o->stream : 1;
+	return &p->io;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames on a network interface: one AF_PACKET socket with mapped rings, version 2 (which hands over each frame at once). */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "frame.h"
+#include "io.h"
+
+#define TX_OFFSET (TPACKET2_HDRLEN - sizeof(struct sockaddr_ll)) /* where the kernel looks for a frame that is sent */
+#define BLOCK_BYTES 65536u
+#define IGNORE_OUTGOING 23 /* PACKET_IGNORE_OUTGOING, since Linux 4.20 */
+
+struct ring {
+	uint8_t *memory;
+	uint32_t frame_bytes, frames, next;
+};
+
+struct io_packet {
+	struct io io;
+	int fd;
+	struct frame_address address;
+	void *map;
+	size_t map_bytes;
+	struct ring tx, rx;
+	unsigned received;
+	uint64_t drops;
+};
+
+static struct tpacket2_hdr *frame_at(const struct ring *r, uint32_t ahead)
+{
+	return (struct tpacket2_hdr *)(r->memory + (size_t)((r->next + ahead) % r->frames) * r->frame_bytes);
+}
+
+/* acquire: pairs with the kernel, which sets the status when it is done with the frame. */
+static uint32_t status_of(struct tpacket2_hdr *h)
+{
+	return atomic_load_explicit((_Atomic uint32_t *)&h->tp_status, memory_order_acquire);
+}
+
+/* release: pairs with the kernel, which reads the frame after the status. */
+static void hand_over(struct tpacket2_hdr *h, uint32_t status)
+{
+	atomic_store_explicit((_Atomic uint32_t *)&h->tp_status, status, memory_order_release);
+}
+
+static unsigned packet_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+{
+	struct io_packet *p = (struct io_packet *)io;
+	unsigned i;
+
+	for (i = 0; i < n && i < p->tx.frames; i++) {
+		struct tpacket2_hdr *h = frame_at(&p->tx, i);
+		uint32_t status = status_of(h);
+		uint8_t *frame = (uint8_t *)h + TX_OFFSET;
+
+		if (status != TP_STATUS_AVAILABLE && !(status & TP_STATUS_WRONG_FORMAT))
+			break;
+		h->tp_len = slots[i].length + FRAME_HEADERS;
+		frame_write(frame, &p->address, (uint16_t)(FRAME_PORT + flow), slots[i].length);
+		slots[i].data = frame + FRAME_HEADERS;
+		slots[i].index = i;
+	}
+	return i;
+}
+
+/* Tell the kernel that there are frames. */
+static int kick(struct io_packet *p)
+{
+	if (sendto(p->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) >= 0 || errno == EAGAIN || errno == ENOBUFS || errno == EINTR)
+		return 0;
+	return -errno;
+}
+
+static int packet_send(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+{
+	struct io_packet *p = (struct io_packet *)io;
+	int ret;
+
+	(void)flow;
+	(void)slots; /* they are the next of the ring */
+	for (unsigned i = 0; i < n; i++)
+		hand_over(frame_at(&p->tx, i), TP_STATUS_SEND_REQUEST);
+	p->tx.next = (p->tx.next + n) % p->tx.frames;
+	ret = kick(p);
+	return ret < 0 ? ret : (int)n;
+}
+
+static void packet_discard(struct io *io, struct slot *slots, unsigned n)
+{
+	(void)io; /* what was not handed over is the next to be had */
+	(void)slots;
+	(void)n;
+}
+
+static int packet_receive(struct io *io, struct slot *slots, unsigned n)
+{
+	struct io_packet *p = (struct io_packet *)io;
+
+	for (p->received = 0; p->received < n && p->received < p->rx.frames; p->received++) {
+		struct tpacket2_hdr *h = frame_at(&p->rx, p->received);
+		uint8_t *frame = (uint8_t *)h + h->tp_mac;
+
+		if (!(status_of(h) & TP_STATUS_USER))
+			break;
+		slots[p->received] = (struct slot){.data = frame + FRAME_HEADERS,
+						   .length = h->tp_snaplen == h->tp_len ? frame_payload(frame, h->tp_snaplen) : 0,
+						   .index = p->received};
+	}
+	return (int)p->received;
+}
+
+static unsigned packet_reply(struct io *io, struct slot *slots, unsigned n)
+{
+	struct io_packet *p = (struct io_packet *)io;
+	unsigned i;
+
+	for (i = 0; i < n && status_of(frame_at(&p->tx, i)) == TP_STATUS_AVAILABLE; i++) {
+		struct tpacket2_hdr *h = frame_at(&p->tx, i);
+
+		h->tp_len = slots[i].length + FRAME_HEADERS;
+		memcpy((uint8_t *)h + TX_OFFSET, slots[i].data - FRAME_HEADERS, h->tp_len);
+		frame_turn((uint8_t *)h + TX_OFFSET);
+	}
+	if (i && packet_send(io, 0, slots, i) < 0)
+		return 0;
+	return i;
+}
+
+static void packet_done(struct io *io)
+{
+	struct io_packet *p = (struct io_packet *)io;
+
+	for (unsigned i = 0; i < p->received; i++)
+		hand_over(frame_at(&p->rx, i), TP_STATUS_KERNEL);
+	p->rx.next = (p->rx.next + p->received) % p->rx.frames;
+	p->received = 0;
+}
+
+static int packet_wait(struct io *io, unsigned what, uint64_t until_ns)
+{
+	struct io_packet *p = (struct io_packet *)io;
+	struct pollfd fd = {.fd = p->fd, .events = (short)((what & IO_RX ? POLLIN : 0) | (what & IO_TX ? POLLOUT : 0))};
+	int ret;
+
+	if (what & IO_TX) {
+		ret = kick(p); /* what a full queue refused */
+		if (ret < 0)
+			return ret;
+	}
+	ret = io_poll(&fd, 1, until_ns);
+	return ret < 0 ? ret : 0;
+}
+
+/* The kernel's counter starts anew with each look. */
+static uint64_t packet_drops(struct io *io)
+{
+	struct io_packet *p = (struct io_packet *)io;
+	struct tpacket_stats stats;
+	socklen_t length = sizeof(stats);
+
+	if (p->rx.frames && getsockopt(p->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &length) == 0)
+		p->drops += stats.tp_drops;
+	return p->drops;
+}
+
+static void packet_close(struct io *io)
+{
+	struct io_packet *p = (struct io_packet *)io;
+
+	if (p->map)
+		munmap(p->map, p->map_bytes);
+	if (p->fd >= 0)
+		close(p->fd);
+	free(p);
+}
+
+static const struct io_ops ops = {
+	.alloc = packet_alloc,
+	.send = packet_send,
+	.discard = packet_discard,
+	.receive = packet_receive,
+	.reply = packet_reply,
+	.done = packet_done,
+	.wait = packet_wait,
+	.drops = packet_drops,
+	.close = packet_close,
+};
+
+/* Addresses and MTU of the interface. Returns its index, or -errno. */
+static int look_up(struct io_packet *p, const struct options *o, const char *name)
+{
+	struct ifreq r = {0};
+	int index;
+
+	if (strlen(name) >= sizeof(r.ifr_name))
+		return -ENODEV;
+	strcpy(r.ifr_name, name);
+	if (ioctl(p->fd, SIOCGIFINDEX, &r) < 0)
+		return -errno;
+	index = r.ifr_ifindex;
+	if (ioctl(p->fd, SIOCGIFMTU, &r) < 0)
+		return -errno;
+	p->io.frame_max = (uint32_t)r.ifr_mtu + ETH_HLEN > FRAME_MAX ? FRAME_MAX : (uint32_t)r.ifr_mtu + ETH_HLEN;
+	if (ioctl(p->fd, SIOCGIFHWADDR, &r) < 0)
+		return -errno;
+	memcpy(p->address.from_mac, r.ifr_hwaddr.sa_data, 6);
+	r.ifr_addr.sa_family = AF_INET;
+	if (ioctl(p->fd, SIOCGIFADDR, &r) == 0) /* otherwise 0.0.0.0 */
+		memcpy(p->address.from_ip, &((struct sockaddr_in *)&r.ifr_addr)->sin_addr, 4);
+	memcpy(p->address.to_mac, o->to_mac, 6);
+	memcpy(p->address.to_ip, &o->to.sin_addr, 4);
+	p->address.to_port = ntohs(o->to.sin_port);
+	return index;
+}
+
+/* Frames of a power of two, whole blocks of them, in about so many bytes. */
+static struct tpacket_req shape(uint32_t frame_max, uint64_t bytes)
+{
+	struct tpacket_req r = {.tp_frame_size = 2048, .tp_block_size = BLOCK_BYTES};
+
+	while (r.tp_frame_size < frame_max + TPACKET2_HDRLEN + TPACKET_ALIGNMENT)
+		r.tp_frame_size *= 2;
+	if (r.tp_block_size < r.tp_frame_size)
+		r.tp_block_size = r.tp_frame_size;
+	r.tp_block_nr = (unsigned)(bytes / r.tp_block_size) + 1;
+	r.tp_frame_nr = r.tp_block_nr * (r.tp_block_size / r.tp_frame_size);
+	return r;
+}
+
+static int make_rings(struct io_packet *p, const struct options *o)
+{
+	struct tpacket_req r = shape(p->io.frame_max, o->buffer);
+	bool rx = io_receives(o), tx = io_sends(o) || o->reflect;
+	size_t bytes = (size_t)r.tp_block_size * r.tp_block_nr;
+	int version = TPACKET_V2;
+	uint8_t *map;
+
+	if (setsockopt(p->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) < 0 ||
+	    (rx && setsockopt(p->fd, SOL_PACKET, PACKET_RX_RING, &r, sizeof(r)) < 0) ||
+	    (tx && setsockopt(p->fd, SOL_PACKET, PACKET_TX_RING, &r, sizeof(r)) < 0))
+		return -errno;
+	p->map_bytes = bytes * (rx + tx);
+	map = mmap(NULL, p->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, p->fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	p->map = map;
+	if (rx)
+		p->rx = (struct ring){.memory = map, .frame_bytes = r.tp_frame_size, .frames = r.tp_frame_nr};
+	if (tx)
+		p->tx = (struct ring){.memory = map + (rx ? bytes : 0), .frame_bytes = r.tp_frame_size, .frames = r.tp_frame_nr};
+	return 0;
+}
+
+static int set_up(struct io_packet *p, const struct options *o, const char *name)
+{
+	struct sockaddr_ll at = {.sll_family = AF_PACKET};
+	int one = 1, ret;
+
+	p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (p->fd < 0)
+		return -errno;
+	ret = look_up(p, o, name);
+	if (ret < 0)
+		return ret;
+	at.sll_ifindex = ret;
+	(void)setsockopt(p->fd, SOL_PACKET, IGNORE_OUTGOING, &one, sizeof(one)); /* an older kernel shows them: they are foreign */
+	ret = make_rings(p, o);
+	if (ret < 0)
+		return ret;
+	/* Only IPv4: all else is no business of ours. A sender receives nothing. */
+	at.sll_protocol = io_receives(o) ? htons(ETH_P_IP) : 0;
+	return bind(p->fd, (struct sockaddr *)&at, sizeof(at)) < 0 ? -errno : 0;
+}
+
+struct io *io_packet_open(const struct options *o, const char *name, struct io_error *error)
+{
+	struct io_packet *p = calloc(1, sizeof(*p));
+	int ret;
+
+	if (!p)
+		return io_fail(error, "no memory");
+	p->fd = -1;
+	p->io.ops = &ops;
+	snprintf(p->io.name, sizeof(p->io.name), "packet:%.32s", name);
+	ret = set_up(p, o, name);
+	if (ret == 0)
+		return &p->io;
+	io_fail(error, "packet:%s: %s%s", name, strerror(-ret), ret == -EPERM ? "; it needs CAP_NET_RAW" : "");
+	packet_close(&p->io);
+	return NULL;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* UDP sockets: one that receives from anybody, or one connected socket for each flow. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "frame.h"
+#include "io.h"
+#include "packet.h"
+
+#define SLOT_BYTES 65536u
+
+struct control {
+	_Alignas(struct cmsghdr) char bytes[CMSG_SPACE(sizeof(uint32_t))];
+};
+
+struct io_udp {
+	struct io io;
+	unsigned sockets;
+	int fds[PACKET_FLOWS];
+	unsigned receiving;	/* the socket to look at next */
+	int received_on;
+	uint64_t drops;
+	uint32_t drops_seen[PACKET_FLOWS];
+	struct mmsghdr tx[IO_BATCH], rx[IO_BATCH];
+	struct iovec tx_parts[IO_BATCH], rx_parts[IO_BATCH];
+	struct sockaddr_in from[IO_BATCH];
+	struct control controls[IO_BATCH];
+	uint8_t *tx_memory, *rx_memory;
+};
+
+static unsigned udp_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+{
+	struct io_udp *p = (struct io_udp *)io;
+
+	(void)flow;
+	for (unsigned i = 0; i < n; i++) {
+		slots[i].index = i;
+		slots[i].data = p->tx_memory + (size_t)i * SLOT_BYTES;
+		p->tx_parts[i].iov_len = slots[i].length;
+	}
+	return n;
+}
+
+static int send_messages(int fd, struct mmsghdr *messages, unsigned n)
+{
+	int ret = sendmmsg(fd, messages, n, MSG_DONTWAIT);
+
+	if (ret >= 0)
+		return ret;
+	return errno == EAGAIN || errno == ENOBUFS || errno == EINTR ? 0 : -errno;
+}
+
+static int udp_send(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+{
+	struct io_udp *p = (struct io_udp *)io;
+
+	return send_messages(p->fds[flow % p->sockets], &p->tx[slots[0].index], n);
+}
+
+static void udp_discard(struct io *io, struct slot *slots, unsigned n)
+{
+	(void)io;
+	(void)slots;
+	(void)n;
+}
+
+/* The kernel tells with each datagram how many it has dropped before, modulo 2^32. */
+static void look_at_drops(struct io_udp *p, unsigned which, struct msghdr *m)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		uint32_t seen;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SO_RXQ_OVFL)
+			continue;
+		memcpy(&seen, CMSG_DATA(c), sizeof(seen));
+		p->drops += seen - p->drops_seen[which];
+		p->drops_seen[which] = seen;
+	}
+}
+
+static int receive_from(struct io_udp *p, unsigned which, struct slot *slots, unsigned n)
+{
+	int got;
+
+	for (unsigned i = 0; i < n; i++) {
+		p->rx[i].msg_hdr.msg_namelen = sizeof(p->from[i]);
+		p->rx[i].msg_hdr.msg_controllen = sizeof(p->controls[i]);
+		p->rx_parts[i].iov_len = SLOT_BYTES;
+	}
+	got = recvmmsg(p->fds[which], p->rx, n, MSG_DONTWAIT, NULL);
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR || errno == ECONNREFUSED ? 0 : -errno;
+	for (int i = 0; i < got; i++) {
+		look_at_drops(p, which, &p->rx[i].msg_hdr);
+		slots[i] = (struct slot){.data = p->rx_memory + (size_t)i * SLOT_BYTES, .length = p->rx[i].msg_len, .index = (uint32_t)i};
+	}
+	p->received_on = p->fds[which];
+	return got;
+}
+
+static int udp_receive(struct io *io, struct slot *slots, unsigned n)
+{
+	struct io_udp *p = (struct io_udp *)io;
+
+	for (unsigned turn = 0; turn < p->sockets; turn++) {
+		unsigned which = p->receiving;
+		int got = receive_from(p, which, slots, n);
+
+		p->receiving = (p->receiving + 1) % p->sockets;
+		if (got)
+			return got;
+	}
+	return 0;
+}
+
+static unsigned udp_reply(struct io *io, struct slot *slots, unsigned n)
+{
+	struct io_udp *p = (struct io_udp *)io;
+	unsigned sent = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct msghdr *m = &p->rx[slots[i].index].msg_hdr;
+
+		p->rx_parts[slots[i].index].iov_len = slots[i].length;
+		m->msg_controllen = 0;
+	}
+	while (sent < n) {
+		int ret = send_messages(p->received_on, &p->rx[slots[sent].index], n - sent);
+
+		if (ret == 0)
+			return sent;
+		sent += ret > 0 ? (unsigned)ret : 0;
+		if (ret < 0 && ret != -ECONNREFUSED) /* that is of an earlier one: try again */
+			return sent;
+	}
+	return sent;
+}
+
+static void udp_done(struct io *io)
+{
+	(void)io;
+}
+
+static int udp_wait(struct io *io, unsigned what, uint64_t until_ns)
+{
+	struct io_udp *p = (struct io_udp *)io;
+	struct pollfd fds[PACKET_FLOWS];
+	int ret;
+
+	for (unsigned i = 0; i < p->sockets; i++)
+		fds[i] = (struct pollfd){.fd = p->fds[i], .events = (short)((what & IO_RX ? POLLIN : 0) | (what & IO_TX ? POLLOUT : 0))};
+	ret = io_poll(fds, p->sockets, until_ns);
+	return ret < 0 ? ret : 0;
+}
+
+static uint64_t udp_drops(struct io *io)
+{
+	return ((struct io_udp *)io)->drops;
+}
+
+static void udp_close(struct io *io)
+{
+	struct io_udp *p = (struct io_udp *)io;
+
+	for (unsigned i = 0; i < p->sockets; i++)
+		close(p->fds[i]);
+	free(p->tx_memory);
+	free(p->rx_memory);
+	free(p);
+}
+
+static const struct io_ops ops = {
+	.alloc = udp_alloc,
+	.send = udp_send,
+	.discard = udp_discard,
+	.receive = udp_receive,
+	.reply = udp_reply,
+	.done = udp_done,
+	.wait = udp_wait,
+	.drops = udp_drops,
+	.close = udp_close,
+};
+
+static void set_buffers(int fd, uint64_t bytes)
+{
+	int half = (int)(bytes / 2), one = 1; /* the kernel doubles it */
+
+	/* What an unprivileged process gets is the system's limit: less is no error, drops are counted. */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &half, sizeof(half)) < 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &half, sizeof(half));
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &half, sizeof(half)) < 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &half, sizeof(half));
+	(void)setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &one, sizeof(one));
+}
+
+/* A socket for one flow. Returns it, or -errno. */
+static int open_socket(const struct options *o, struct sockaddr_in *at)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), whole = IP_PMTUDISC_DO;
+	socklen_t length = sizeof(*at);
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	set_buffers(fd, o->buffer);
+	if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof(whole)) == 0 && bind(fd, (struct sockaddr *)at, sizeof(*at)) == 0 &&
+	    (o->role == ROLE_SINK || connect(fd, (const struct sockaddr *)&o->to, sizeof(o->to)) == 0) &&
+	    getsockname(fd, (struct sockaddr *)at, &length) == 0)
+		return fd;
+	error = errno;
+	close(fd);
+	return -error;
+}
+
+static bool make_memory(struct io_udp *p)
+{
+	p->tx_memory = calloc(IO_BATCH, SLOT_BYTES);
+	p->rx_memory = calloc(IO_BATCH, SLOT_BYTES);
+	if (!p->tx_memory || !p->rx_memory)
+		return false;
+	for (unsigned i = 0; i < IO_BATCH; i++) {
+		p->tx_parts[i].iov_base = p->tx_memory + (size_t)i * SLOT_BYTES;
+		p->rx_parts[i].iov_base = p->rx_memory + (size_t)i * SLOT_BYTES;
+		p->tx[i].msg_hdr = (struct msghdr){.msg_iov = &p->tx_parts[i], .msg_iovlen = 1};
+		p->rx[i].msg_hdr = (struct msghdr){.msg_iov = &p->rx_parts[i], .msg_iovlen = 1, .msg_name = &p->from[i], .msg_control = &p->controls[i]};
+	}
+	return true;
+}
+
+struct io *io_udp_open(const struct options *o, const char *name, struct io_error *error)
+{
+	struct io_udp *p = calloc(1, sizeof(*p));
+	unsigned wanted = io_sends(o) ? o->flows : 1;
+	struct sockaddr_in at, bound;
+	char ip[INET_ADDRSTRLEN];
+	int fd = -ENOMEM;
+
+	if (!options_address(name, &at)) {
+		free(p);
+		return io_fail(error, "udp:%s is no address: udp:IP:PORT, with port 0 for any", name);
+	}
+	bound = at;
+	if (p && make_memory(p))
+		while (p->sockets < wanted && (fd = open_socket(o, &at)) >= 0) {
+			if (p->sockets == 0)
+				bound = at;
+			p->fds[p->sockets++] = fd;
+			at.sin_port = 0; /* the other flows come from anywhere */
+		}
+	if (fd < 0) {
+		io_fail(error, "udp:%s: %s", name, strerror(-fd));
+		if (p)
+			udp_close(&p->io);
+		return NULL;
+	}
+	inet_ntop(AF_INET, &bound.sin_addr, ip, sizeof(ip));
+	p->io = (struct io){.ops = &ops, .frame_max = PACKET_MAX + FRAME_HEADERS > FRAME_MAX ? FRAME_MAX : PACKET_MAX + FRAME_HEADERS};
+	snprintf(p->io.name, sizeof(p->io.name), "udp:%s:%u", ip, ntohs(bound.sin_port));
+	return &p->io;
+}

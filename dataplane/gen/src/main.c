@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* draygen: traffic generator, sink and reflector. */
+#include <stdio.h>
+
+#include "run.h"
+
+int main(int argc, char **argv)
+{
+	static int (*const roles[])(const struct options *, struct io *) = {
+		[ROLE_SINK] = role_sink, [ROLE_SEND] = role_send, [ROLE_PING] = role_ping};
+	struct options options;
+	struct io_error error;
+	struct io *io;
+	int ret = options_read(argc, argv, &options);
+
+	if (ret)
+		return ret > 0 ? EXIT_DONE : EXIT_USAGE;
+	run_catch_signals();
+	io = io_open(&options, &error);
+	if (!io) {
+		fprintf(stderr, "draygen: %s\n", error.text);
+		return EXIT_ERROR;
+	}
+	ret = roles[options.role](&options, io);
+	io_close(io);
+	return ret;
+}

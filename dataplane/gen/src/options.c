@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the command line. */
+#include "options.h"
+
+#include <arpa/inet.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	FOR_SINK = 1u << ROLE_SINK,
+	FOR_SEND = 1u << ROLE_SEND,
+	FOR_PING = 1u << ROLE_PING,
+	SENDERS = FOR_SEND | FOR_PING,
+	ALL = FOR_SINK | SENDERS,
+};
+
+enum option_id {
+	O_PORT = 256, O_TO, O_TO_MAC, O_PACKETS, O_DURATION, O_STREAM, O_INTERVAL, O_BUSY, O_SPIN, O_CHECK, O_STRICT, O_BUFFER, O_SIZE, O_RATE,
+	O_LAYER, O_BURST, O_GRANULARITY, O_CATCH_UP, O_FLOWS, O_WARMUP, O_CLOSED, O_TIMEOUT, O_REFLECT, O_ONCE
+};
+
+static const struct option known[] = {
+	{"port", required_argument, NULL, O_PORT}, {"to", required_argument, NULL, O_TO}, {"to-mac", required_argument, NULL, O_TO_MAC},
+	{"packets", required_argument, NULL, O_PACKETS}, {"duration", required_argument, NULL, O_DURATION},
+	{"stream", required_argument, NULL, O_STREAM}, {"interval", required_argument, NULL, O_INTERVAL}, {"busy", no_argument, NULL, O_BUSY},
+	{"spin", required_argument, NULL, O_SPIN}, {"check", no_argument, NULL, O_CHECK}, {"strict", no_argument, NULL, O_STRICT},
+	{"buffer", required_argument, NULL, O_BUFFER}, {"size", required_argument, NULL, O_SIZE}, {"rate", required_argument, NULL, O_RATE},
+	{"layer", required_argument, NULL, O_LAYER}, {"burst", required_argument, NULL, O_BURST},
+	{"granularity", required_argument, NULL, O_GRANULARITY}, {"catch-up", required_argument, NULL, O_CATCH_UP},
+	{"flows", required_argument, NULL, O_FLOWS}, {"warmup", required_argument, NULL, O_WARMUP}, {"closed", no_argument, NULL, O_CLOSED},
+	{"timeout", required_argument, NULL, O_TIMEOUT}, {"reflect", no_argument, NULL, O_REFLECT}, {"once", no_argument, NULL, O_ONCE}, {0}};
+
+static unsigned roles_of(int id)
+{
+	switch (id) {
+	case O_REFLECT: case O_ONCE:
+		return FOR_SINK;
+	case O_CLOSED: case O_TIMEOUT:
+		return FOR_PING;
+	case O_TO: case O_TO_MAC: case O_SIZE: case O_RATE: case O_LAYER: case O_BURST: case O_GRANULARITY: case O_CATCH_UP: case O_FLOWS: case O_WARMUP:
+		return SENDERS;
+	default:
+		return ALL;
+	}
+}
+
+static const char help[] =
+	"usage: draygen sink --port PORT [--reflect] [--once] [--packets N] [--duration TIME] [option ...]\n"
+	"       draygen send --port PORT [--to IP:PORT] [--size BYTES|imix] [--rate RATE] [--packets N] [--duration TIME] [option ...]\n"
+	"       draygen ping --port PORT [--to IP:PORT] [--closed] [as send ...]\n"
+	"       draygen --help | --version\n"
+	"PORT: udp:IP:PORT | packet:IFACE | dray:NAME | null    RATE: 1000pps | 2Mpps | 1Gbps | max    TIME: 250us | 1.5s\n"
+	"\n"
+	"all:        --packets N  --duration TIME  --stream ID  --interval TIME  --busy  --spin TIME  --check  --strict  --buffer BYTES\n"
+	"send, ping: --to IP:PORT  --to-mac MAC  --size BYTES|imix  --rate RATE  --layer wire|frame|ip|payload  --burst N\n"
+	"            --granularity TIME  --catch-up TIME  --flows N  --warmup N\n"
+	"ping:       --closed  --timeout TIME\n"
+	"sink:       --reflect  --once\n"
+	"\n"
+	"Results are JSON, one object a line. SIGINT and SIGTERM end a role, with its result. All of it: dataplane/gen/README.md\n"
+	"exit: 0 done, 1 error, 2 wrong usage, 4 --strict and something was lost, unsent, doubled, reordered or corrupt\n";
+
+const char *options_role(enum role role)
+{
+	static const char *const names[] = {[ROLE_SINK] = "sink", [ROLE_SEND] = "send", [ROLE_PING] = "ping"};
+
+	return names[role];
+}
+
+__attribute__((format(printf, 1, 2))) static int wrong(const char *format, ...)
+{
+	va_list arguments;
+
+	fputs("draygen: ", stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputs("; see draygen --help\n", stderr);
+	return -1;
+}
+
+bool options_address(const char *text, struct sockaddr_in *address)
+{
+	const char *colon = strrchr(text, ':');
+	char ip[INET_ADDRSTRLEN];
+	uint64_t port;
+
+	if (!colon || (size_t)(colon - text) >= sizeof(ip) || !units_number(colon + 1, &port) || port > 65535)
+		return false;
+	memcpy(ip, text, (size_t)(colon - text));
+	ip[colon - text] = '\0';
+	*address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+	return inet_pton(AF_INET, ip, &address->sin_addr) == 1;
+}
+
+static bool read_mac(const char *text, uint8_t mac[6])
+{
+	unsigned m[6];
+	int end = 0;
+
+	if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &m[0], &m[1], &m[2], &m[3], &m[4], &m[5], &end) != 6 || text[end] != '\0')
+		return false;
+	for (unsigned i = 0; i < 6; i++)
+		mac[i] = (uint8_t)m[i];
+	return true;
+}
+
+static bool between(const char *text, uint64_t low, uint64_t high, uint64_t *value)
+{
+	return units_number(text, value) && *value >= low && *value <= high;
+}
+
+static bool between32(const char *text, uint32_t low, uint32_t high, uint32_t *value)
+{
+	uint64_t wide;
+
+	if (!between(text, low, high, &wide))
+		return false;
+	*value = (uint32_t)wide;
+	return true;
+}
+
+static bool time_between(const char *text, uint64_t low, uint64_t high, uint64_t *ns)
+{
+	return units_time(text, ns) && *ns >= low && *ns <= high;
+}
+
+static bool read_layer(const char *text, int32_t *bytes)
+{
+	static const struct {
+		const char *name;
+		int32_t bytes;
+	} layers[] = {{"wire", 24}, {"frame", 0}, {"ip", -14}, {"payload", -42}};
+
+	for (unsigned i = 0; i < sizeof(layers) / sizeof(*layers); i++) {
+		*bytes = layers[i].bytes;
+		if (strcmp(text, layers[i].name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool set_flag(struct options *o, int id)
+{
+	bool *flags[] = {[O_BUSY - O_PORT] = &o->busy, [O_CHECK - O_PORT] = &o->check, [O_STRICT - O_PORT] = &o->strict,
+			 [O_CLOSED - O_PORT] = &o->closed, [O_REFLECT - O_PORT] = &o->reflect, [O_ONCE - O_PORT] = &o->once};
+
+	*flags[id - O_PORT] = true;
+	return true;
+}
+
+static bool set_how_to_send(struct options *o, int id, const char *text)
+{
+	switch (id) {
+	case O_TO:
+		o->to_text = text;
+		return options_address(text, &o->to) && o->to.sin_port != 0;
+	case O_TO_MAC:
+		return read_mac(text, o->to_mac);
+	case O_SIZE:
+		o->imix = strcmp(text, "imix") == 0;
+		return o->imix || between32(text, FRAME_MIN, FRAME_MAX, &o->size);
+	case O_RATE:
+		o->rate_text = text;
+		return units_rate(text, &o->rate) && o->rate.per_second <= 1000000000000;
+	case O_LAYER:
+		o->layer_text = text;
+		return read_layer(text, &o->layer_bytes);
+	case O_BURST:
+		return between32(text, 1, BURST_MAX, &o->burst);
+	case O_GRANULARITY:
+		o->granularity_given = true;
+		return time_between(text, 0, 100000000, &o->granularity_ns);
+	case O_CATCH_UP:
+		return time_between(text, 1, 3600000000000, &o->catch_up_ns);
+	case O_FLOWS:
+		return between32(text, 1, 256, &o->flows);
+	case O_WARMUP:
+		return between(text, 0, UINT32_MAX, &o->warmup);
+	default:
+		return set_flag(o, id);
+	}
+}
+
+static bool set(struct options *o, int id, const char *text)
+{
+	switch (id) {
+	case O_PORT:
+		o->port = text;
+		return true;
+	case O_PACKETS:
+		return between(text, 1, UINT64_MAX / 2, &o->packets);
+	case O_DURATION:
+		return time_between(text, 1, 100000000000000, &o->duration_ns);
+	case O_STREAM:
+		return between32(text, 1, UINT32_MAX, &o->stream);
+	case O_INTERVAL:
+		return time_between(text, 1000000, 3600000000000, &o->interval_ns);
+	case O_SPIN:
+		return time_between(text, 0, 1000000000, &o->spin_ns);
+	case O_TIMEOUT:
+		return time_between(text, 1000, 60000000000, &o->timeout_ns);
+	case O_BUFFER:
+		return between(text, 4096, 1u << 30, &o->buffer);
+	default:
+		return set_how_to_send(o, id, text);
+	}
+}
+
+static struct options defaults(enum role role)
+{
+	return (struct options){
+		.role = role,
+		.to_mac = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		.stream = role == ROLE_SINK ? 0 : 1,
+		.buffer = 4000000,
+		.size = FRAME_MIN,
+		.rate_text = "1000pps",
+		.rate = {.per_second = 1000},
+		.layer_text = "frame",
+		.burst = 1,
+		.flows = 1,
+		.granularity_ns = 250000,
+		.catch_up_ns = 10000000,
+		.timeout_ns = 1000000000,
+	};
+}
+
+static int check_together(struct options *o)
+{
+	if (!o->port)
+		return wrong("%s needs --port", options_role(o->role));
+	if (o->role != ROLE_SINK && !o->to_text && (strncmp(o->port, "udp:", 4) == 0 || strncmp(o->port, "packet:", 7) == 0))
+		return wrong("%s over %s needs --to IP:PORT", options_role(o->role), o->port);
+	if (o->role == ROLE_SINK && o->reflect && strcmp(o->port, "null") == 0)
+		return wrong("a null port has nobody to send back to");
+	if (o->closed) {
+		if (o->burst > 1)
+			return wrong("--closed sends one packet at a time: leave out --burst");
+		o->granularity_ns = 0;
+	}
+	if (o->busy && !o->granularity_given)
+		o->granularity_ns = 0;
+	return 0;
+}
+
+static int print_help(const char *word)
+{
+	if (strcmp(word, "--version") == 0)
+		printf("draygen %s\n", DRAYGEN_VERSION);
+	else
+		fputs(help, stdout);
+	return 1;
+}
+
+int options_read(int argc, char **argv, struct options *o)
+{
+	enum role role;
+	int id, which;
+
+	if (argc < 2)
+		return wrong("say what to do: sink, send or ping");
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "--version") == 0)
+		return print_help(argv[1]);
+	for (role = ROLE_SINK; role <= ROLE_PING && strcmp(argv[1], options_role(role)) != 0; role++)
+		;
+	if (role > ROLE_PING)
+		return wrong("%s is none of sink, send, ping", argv[1]);
+	*o = defaults(role);
+	opterr = 0;
+	optind = 2;
+	while ((id = getopt_long(argc, argv, "+", known, &which)) != -1) {
+		if (id == '?' || id == ':')
+			return wrong("%s is no option, or lacks its value", argv[optind - 1]);
+		if (!(roles_of(id) & 1u << role))
+			return wrong("--%s is not for %s", known[which].name, argv[1]);
+		if (!set(o, id, optarg))
+			return wrong("--%s: %s is not possible", known[which].name, optarg);
+	}
+	if (optind != argc)
+		return wrong("%s: not expected", argv[optind]);
+	return check_together(o);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line: README.md, "Options". */
+#ifndef GEN_OPTIONS_H
+#define GEN_OPTIONS_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "units.h"
+
+#define BURST_MAX 1024u
+#define FRAME_MIN 98u /* bytes: all headers */
+#define FRAME_MAX 65535u
+
+enum role { ROLE_SINK = 1, ROLE_SEND, ROLE_PING };
+
+struct options {
+	enum role role;
+	const char *port, *to_text, *rate_text, *layer_text;
+	struct sockaddr_in to; /* sin_port 0: not given */
+	uint8_t to_mac[6];
+	uint64_t packets, duration_ns, interval_ns; /* 0: none */
+	uint32_t stream; /* sink: 0 is the first that comes */
+	uint64_t spin_ns, buffer;
+	bool busy, check, strict;
+
+	bool imix;
+	uint32_t size; /* of a frame; bytes */
+	struct rate rate;
+	int32_t layer_bytes; /* that a rate in bit/s counts beside the frame */
+	uint32_t burst, flows;
+	bool granularity_given;
+	uint64_t granularity_ns, catch_up_ns, warmup;
+	bool closed;
+	uint64_t timeout_ns;
+
+	bool reflect, once;
+};
+
+/* Read argv[1] on. Returns 0; 1: --help or --version was asked for and printed; -1: usage is wrong, and it was said on stderr. */
+int options_read(int argc, char **argv, struct options *options);
+
+const char *options_role(enum role role);
+
+/* "IP:PORT" */
+bool options_address(const char *text, struct sockaddr_in *address);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* draygen's packet: README.md, "Packet". */
+#ifndef GEN_PACKET_H
+#define GEN_PACKET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PACKET_MAGIC 0x4e454744u
+#define PACKET_VERSION 1
+#define PACKET_HEADER 56u     /* bytes */
+#define PACKET_MAX 65507u     /* bytes of a UDP payload over IPv4 */
+#define PACKET_FLOWS 256
+
+enum packet_type { PACKET_DATA = 1, PACKET_END = 2, PACKET_REPLY = 3, PACKET_END_REPLY = 4 };
+
+enum packet_flags {
+	PACKET_WARMUP = 1u << 0,
+	PACKET_SUMMED = 1u << 1, /* payload_sum is valid */
+};
+
+struct packet {
+	uint8_t type;
+	uint16_t flags, flow, length;
+	uint32_t stream;
+	uint64_t sequence;
+	uint64_t intended, sent, turned; /* ns of CLOCK_MONOTONIC; turned: 0 before a reflector has seen it */
+	uint32_t payload_sum;
+};
+
+enum packet_verdict {
+	PACKET_GOOD,
+	PACKET_FOREIGN, /* not draygen's */
+	PACKET_CORRUPT, /* draygen's, with a wrong checksum */
+};
+
+/* Write the header, with its checksum, to PACKET_HEADER bytes. */
+void packet_write(uint8_t *to, const struct packet *packet);
+
+/* Fill what follows the header with words that depend on the sequence number, and return its sum. */
+uint32_t packet_fill(uint8_t *datagram, uint32_t length, uint64_t sequence);
+
+/*
+ * Read a datagram that anybody may have sent, and may be writing to: the header is copied once, then checked. With `check` the padding must have
+ * a sum, and it must be right.
+ */
+enum packet_verdict packet_read(const uint8_t *datagram, uint32_t length, bool check, struct packet *packet);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The role "ping": round trips, on a schedule (open loop) or one after the other (closed loop). */
+#include <stdlib.h>
+
+#include "clock.h"
+#include "sender.h"
+
+struct ping {
+	struct run *run;
+	struct sender *sender;
+	struct tracker *tracker;
+	uint64_t busy_ns; /* when something came last */
+	/* of the closed loop */
+	bool waiting;
+	uint64_t asked_ns, warmup_before;
+};
+
+static void interval(struct ping *p, uint64_t now)
+{
+	struct json j = run_interval_begin(p->run, now);
+
+	sender_write_interval(p->sender, &j);
+	run_write_received_interval(p->run, &j, p->tracker);
+	(void)run_interval_end_line(p->run, &j, now);
+}
+
+/* Take what is there. Returns whether there was something. */
+static bool receive(struct ping *p, uint64_t *now)
+{
+	struct io *io = p->run->io;
+	struct slot slots[IO_BATCH];
+	struct packet packet;
+	int got = io->ops->receive(io, slots, IO_BATCH);
+
+	*now = clock_now();
+	if (got < 0)
+		p->run->error = got;
+	for (int i = 0; i < got; i++)
+		(void)tracker_take(p->tracker, slots[i].data, slots[i].length, *now, &packet);
+	if (got > 0) {
+		io->ops->done(io);
+		p->busy_ns = *now;
+	}
+	return got > 0;
+}
+
+static void housekeeping(struct ping *p, uint64_t now)
+{
+	run_service(p->run, now);
+	if (now >= run_interval_end(p->run))
+		interval(p, now);
+}
+
+static void wait_until(struct ping *p, uint64_t now, uint64_t until)
+{
+	const struct options *o = p->run->options;
+	struct io *io = p->run->io;
+	uint64_t end = run_interval_end(p->run);
+
+	if (o->busy || now - p->busy_ns < o->spin_ns)
+		clock_relax();
+	else
+		p->run->error = io->ops->wait(io, IO_RX, until < end ? until : end);
+}
+
+/* Whether the newest packet has come back: once packets are measured, by its number. */
+static bool answered(const struct ping *p)
+{
+	if (p->sender->sent)
+		return p->tracker->next >= p->sender->sent;
+	return p->tracker->counts.warmup > p->warmup_before;
+}
+
+/* In the closed loop, whether a reply is still waited for, and until when. */
+static bool must_wait(struct ping *p, uint64_t now, uint64_t *until)
+{
+	*until = p->asked_ns + p->run->options->timeout_ns;
+	p->waiting = p->waiting && now < *until && !answered(p);
+	return p->waiting;
+}
+
+static void ask(struct ping *p)
+{
+	p->warmup_before = p->tracker->counts.warmup;
+	p->run->error = sender_burst(p->sender);
+	p->asked_ns = clock_now();
+	p->waiting = p->run->options->closed;
+}
+
+static void ask_all(struct ping *p)
+{
+	struct run *run = p->run;
+
+	while (!run_stopped() && !run->error) {
+		uint64_t now, due, until = 0;
+
+		if (receive(p, &now))
+			continue;
+		housekeeping(p, now);
+		if (must_wait(p, now, &until)) {
+			wait_until(p, now, until);
+			continue;
+		}
+		due = sender_due(p->sender, now);
+		if (due == UINT64_MAX)
+			return;
+		if (now < due) {
+			wait_until(p, now, due);
+			continue;
+		}
+		ask(p);
+	}
+}
+
+/* Replies that are under way. */
+static void linger(struct ping *p)
+{
+	uint64_t now = clock_now(), end = now + p->run->options->timeout_ns;
+
+	while (!run_stopped() && !p->run->error && now < end && p->tracker->counts.received < p->sender->sent) {
+		if (!receive(p, &now))
+			wait_until(p, now, end);
+		housekeeping(p, now);
+	}
+}
+
+static int finish(struct ping *p)
+{
+	struct run *run = p->run;
+	struct json j;
+	bool clean;
+
+	linger(p);
+	if (!run->error)
+		sender_finish(p->sender);
+	/* Who asks knows how many there were. */
+	p->tracker->end_seen = true;
+	p->tracker->end_count = p->sender->sent;
+	j = run_result_begin(run);
+	sender_write(p->sender, &j);
+	run_write_received(run, &j, p->tracker);
+	clean = run_received_clean(p->tracker) && p->sender->unsent == 0 && p->sender->errors == 0 && !run->error;
+	return run_result_end(run, &j, clean);
+}
+
+int role_ping(const struct options *o, struct io *io)
+{
+	struct run run = run_begin(o, io);
+	struct ping p = {.run = &run, .sender = sender_new(&run), .tracker = tracker_new(o->stream)};
+	int status = EXIT_ERROR;
+
+	if (p.sender && p.tracker) {
+		p.tracker->replies = true;
+		p.tracker->check = o->check;
+		p.tracker->intervals = o->interval_ns != 0;
+		ask_all(&p);
+		status = finish(&p);
+	} else {
+		fputs("draygen: no memory\n", stderr);
+	}
+	free(p.sender);
+	free(p.tracker);
+	return status;
+}

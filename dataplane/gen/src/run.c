@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the roles have in common. */
+#include "run.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+#define SERVICE_NS (20 * NS_PER_MS)
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stopped = 1;
+}
+
+void run_catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	(void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0); /* the default makes each sleep 50 us longer */
+}
+
+bool run_stopped(void)
+{
+	return stopped;
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static const char *role_of(const struct run *run)
+{
+	return options_role(run->options->role);
+}
+
+struct run run_begin(const struct options *o, struct io *io)
+{
+	struct run run = {.options = o, .io = io};
+	struct json j = json_begin(stdout, "ready", options_role(o->role), io->name);
+
+	json_u64(&j, "pid", (uint64_t)getpid());
+	(void)json_end(&j); /* what cannot be written is noticed with the result */
+	run.started_cpu_ns = cpu_ns();
+	run.started_ns = run.interval_began_ns = clock_now();
+	return run;
+}
+
+void run_service(struct run *run, uint64_t now)
+{
+	if (run->io->ops->service && now - run->serviced_ns >= SERVICE_NS) {
+		run->serviced_ns = now;
+		run->io->ops->service(run->io);
+	}
+}
+
+uint64_t run_interval_end(const struct run *run)
+{
+	return run->options->interval_ns ? run->interval_began_ns + run->options->interval_ns : UINT64_MAX;
+}
+
+static uint64_t drops(const struct run *run)
+{
+	return run->io->ops->drops ? run->io->ops->drops(run->io) : 0;
+}
+
+void run_write_received_interval(struct run *run, struct json *j, struct tracker *t)
+{
+	const struct tracker_counts *now = &t->counts, *then = &run->last;
+	uint64_t expected = tracker_expected(t), dropped = drops(run);
+
+	json_u64(j, "received", now->received - then->received);
+	json_u64(j, "bytes", now->received_bytes - then->received_bytes);
+	json_i64(j, "lost", (int64_t)(expected - run->last_expected) - (int64_t)(now->received - then->received));
+	json_u64(j, "duplicates", now->duplicates - then->duplicates);
+	json_u64(j, "reordered", now->reordered - then->reordered);
+	json_u64(j, "corrupt", now->corrupt - then->corrupt);
+	json_u64(j, "foreign", now->foreign - then->foreign);
+	json_u64(j, "socket_drops", dropped - run->last_drops);
+	json_histogram(j, t->replies ? "round_trip" : "one_way", &t->delay_interval, false);
+	histogram_clear(&t->delay_interval);
+	run->last = *now;
+	run->last_expected = expected;
+	run->last_drops = dropped;
+}
+
+static void write_counts(struct run *run, struct json *j, const struct tracker *t)
+{
+	const struct tracker_counts *c = &t->counts;
+	uint64_t expected = tracker_expected(t);
+
+	if (!t->replies)
+		json_u64(j, "stream", t->stream);
+	json_bool(j, "end_seen", t->end_seen);
+	json_u64(j, "first_ns", t->first_ns);
+	json_u64(j, "last_ns", t->last_ns);
+	json_u64(j, "expected", expected);
+	json_u64(j, "received", c->received);
+	json_u64(j, "received_bytes", c->received_bytes);
+	json_u64(j, "lost", expected - c->received);
+	json_u64(j, "duplicates", c->duplicates);
+	json_u64(j, "reordered", c->reordered);
+	json_u64(j, "reordered_distance_max", t->reordered_distance_max);
+	json_u64(j, "stale", c->stale);
+	json_u64(j, t->replies ? "warmup_received" : "warmup", c->warmup);
+	json_u64(j, "foreign", c->foreign);
+	json_u64(j, "corrupt", c->corrupt);
+	json_u64(j, "other_stream", c->other_stream);
+	json_u64(j, "socket_drops", drops(run));
+	json_u64(j, "clock_errors", c->clock_errors);
+}
+
+static void write_rates(struct json *j, const struct tracker *t)
+{
+	uint64_t n = t->counts.received;
+	double seconds = (double)(t->last_ns - t->first_ns) / (double)NS_PER_S, pps = n > 1 && seconds > 0 ? (double)(n - 1) / seconds : 0;
+
+	json_double(j, "receive_pps", pps);
+	json_double(j, "receive_bps", n ? pps * 8 * (double)t->counts.received_bytes / (double)n : 0);
+}
+
+void run_write_received(struct run *run, struct json *j, const struct tracker *t)
+{
+	write_counts(run, j, t);
+	write_rates(j, t);
+	json_histogram(j, t->replies ? "round_trip" : "one_way", &t->delay, true);
+	json_histogram(j, t->replies ? "round_trip_intended" : "one_way_intended", &t->delay_intended, true);
+	if (t->replies) {
+		json_histogram(j, "forward", &t->forward, true);
+		json_histogram(j, "back", &t->back, true);
+	}
+	json_variation(j, "pdv", &t->delay);
+	json_histogram(j, "ipdv", &t->variation, true);
+	json_double(j, "jitter_ns", t->jitter_ns);
+	json_double(j, "jitter_max_ns", t->jitter_max_ns);
+}
+
+bool run_received_clean(const struct tracker *t)
+{
+	const struct tracker_counts *c = &t->counts;
+
+	return tracker_expected(t) == c->received && !(c->duplicates | c->reordered | c->corrupt | c->stale | c->clock_errors);
+}
+
+struct json run_interval_begin(struct run *run, uint64_t now)
+{
+	struct json j = json_begin(stdout, "interval", role_of(run), run->io->name);
+
+	json_u64(&j, "interval", run->interval);
+	json_u64(&j, "from_ns", run->interval_began_ns);
+	json_u64(&j, "to_ns", now);
+	return j;
+}
+
+int run_interval_end_line(struct run *run, struct json *j, uint64_t now)
+{
+	run->interval++;
+	/* On a grid; but no empty lines to make up for a stall. */
+	do
+		run->interval_began_ns += run->options->interval_ns;
+	while (run_interval_end(run) <= now);
+	return json_end(j);
+}
+
+struct json run_result_begin(struct run *run)
+{
+	return json_begin(stdout, "result", role_of(run), run->io->name);
+}
+
+static void write_link(struct run *run, struct json *j)
+{
+	struct io_link link = {0};
+
+	if (!run->io->ops->link)
+		return;
+	run->io->ops->link(run->io, &link);
+	json_open(j, "link");
+	json_string(j, "kind", link.kind);
+	json_u64(j, "generation", link.generation);
+	json_u64(j, "violations", link.violations);
+	json_close(j);
+}
+
+int run_result_end(struct run *run, struct json *j, bool clean)
+{
+	write_link(run, j);
+	json_bool(j, "clean", clean);
+	json_u64(j, "cpu_ns", cpu_ns() - run->started_cpu_ns);
+	json_u64(j, "wall_ns", clock_now() - run->started_ns);
+	if (json_end(j) < 0) {
+		fputs("draygen: the result could not be written to standard output\n", stderr);
+		return EXIT_ERROR;
+	}
+	if (run->error) {
+		fprintf(stderr, "draygen: %s: %s\n", run->io->name, strerror(-run->error));
+		return EXIT_ERROR;
+	}
+	return run->options->strict && !clean ? EXIT_NOT_CLEAN : EXIT_DONE;
+}

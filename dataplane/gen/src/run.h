@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the roles have in common: being stopped, intervals, results. */
+#ifndef GEN_RUN_H
+#define GEN_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "io.h"
+#include "json.h"
+#include "options.h"
+#include "tracker.h"
+
+enum exit_status { EXIT_DONE = 0, EXIT_ERROR = 1, EXIT_USAGE = 2, EXIT_NOT_CLEAN = 4 };
+
+struct run {
+	const struct options *options;
+	struct io *io;
+	uint64_t started_ns, started_cpu_ns; /* when it was ready */
+	uint64_t serviced_ns;
+	uint64_t interval, interval_began_ns;
+	struct tracker_counts last; /* at the beginning of this interval */
+	uint64_t last_expected, last_drops, last_sent, last_unsent;
+	int error; /* -errno that ended it */
+};
+
+/* From now on SIGINT and SIGTERM end the run; a second one kills. */
+void run_catch_signals(void);
+bool run_stopped(void);
+
+/* Says that it is ready. */
+struct run run_begin(const struct options *options, struct io *io);
+
+/* What is due at `now` beside packets. */
+void run_service(struct run *run, uint64_t now);
+
+/* When an interval ends: UINT64_MAX without. */
+uint64_t run_interval_end(const struct run *run);
+
+/* Fields of what was received: in the line of an interval (what came since the last), or of the result. */
+void run_write_received_interval(struct run *run, struct json *j, struct tracker *tracker);
+void run_write_received(struct run *run, struct json *j, const struct tracker *tracker);
+
+struct json run_interval_begin(struct run *run, uint64_t now);
+int run_interval_end_line(struct run *run, struct json *j, uint64_t now);
+
+struct json run_result_begin(struct run *run);
+
+/* Writes the end of the result, and returns the exit status. */
+int run_result_end(struct run *run, struct json *j, bool clean);
+
+/* Nothing lost, doubled, reordered, corrupt, stale or with wrong stamps. */
+bool run_received_clean(const struct tracker *tracker);
+
+int role_sink(const struct options *options, struct io *io);
+int role_send(const struct options *options, struct io *io);
+int role_ping(const struct options *options, struct io *io);
+
+#endif

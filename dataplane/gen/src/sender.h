@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sending engine of send and ping: bursts on a schedule, and an account of each packet that was due. */
+#ifndef GEN_SENDER_H
+#define GEN_SENDER_H
+
+#include "run.h"
+#include "schedule.h"
+
+struct sender {
+	struct run *run;
+	struct schedule schedule;
+	uint64_t warmup_left, warmup_sent, warmup_sequence;
+	uint64_t bursts;
+	bool measuring, done;
+	uint64_t started_ns, ended_ns; /* of what is measured */
+	uint64_t scheduled, sent, sent_bytes, unsent, errors, full;
+	struct histogram lateness, lateness_interval;
+};
+
+/* The first burst is due at once. NULL: no memory. Freed with free(). */
+struct sender *sender_new(struct run *run);
+
+/* When the next burst is due; for packets without a rate, `now`. UINT64_MAX: all is done. */
+uint64_t sender_due(struct sender *sender, uint64_t now);
+
+/* Send the burst that is due, or give up on it as the catch-up bound says. May wait where the port is full. Returns 0 or -errno. */
+int sender_burst(struct sender *sender);
+
+/* Tell the receiver how many there were: SENDER_ENDS end packets, 1 ms apart. */
+void sender_finish(struct sender *sender);
+
+/* One end packet. */
+void sender_say_end(struct sender *sender);
+
+/* Fields of the result, and of an interval. */
+void sender_write(struct sender *sender, struct json *j);
+void sender_write_interval(struct sender *sender, struct json *j);
+
+#define SENDER_ENDS 5 /* end packets */
+
+#endif

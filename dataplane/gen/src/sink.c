@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The role "sink": receive, judge, and send back where that is asked for. */
+#include <stdlib.h>
+
+#include "clock.h"
+#include "run.h"
+
+#define LINGER_NS (200 * NS_PER_MS) /* for what is missing when the sender is done */
+
+struct sink {
+	struct run *run;
+	struct tracker *tracker;
+	uint64_t reflected, reflect_dropped;
+	uint64_t end_ns; /* when the sender's end was seen; 0: not yet */
+	uint64_t busy_ns; /* when something came last */
+};
+
+static void interval(struct sink *s, uint64_t now)
+{
+	struct json j = run_interval_begin(s->run, now);
+
+	run_write_received_interval(s->run, &j, s->tracker);
+	(void)run_interval_end_line(s->run, &j, now);
+}
+
+/* Send back runs of slots that are good; those between are not answered. */
+static void reflect(struct sink *s, struct slot *slots, const bool *good, unsigned n)
+{
+	struct io *io = s->run->io;
+
+	for (unsigned i = 0, end; i < n; i = end + 1) {
+		unsigned sent;
+
+		for (end = i; end < n && good[end]; end++)
+			;
+		if (end == i)
+			continue;
+		sent = io->ops->reply(io, slots + i, end - i);
+		s->reflected += sent;
+		s->reflect_dropped += end - i - sent;
+	}
+}
+
+static void turn(struct slot *slot, struct packet *p, uint64_t now)
+{
+	p->type = p->type == PACKET_DATA ? PACKET_REPLY : PACKET_END_REPLY;
+	p->turned = now;
+	packet_write(slot->data, p);
+}
+
+static void take(struct sink *s, struct slot *slots, unsigned n, uint64_t now)
+{
+	bool good[IO_BATCH];
+	struct packet p;
+
+	for (unsigned i = 0; i < n; i++) {
+		good[i] = tracker_take(s->tracker, slots[i].data, slots[i].length, now, &p);
+		if (good[i] && s->run->options->reflect)
+			turn(&slots[i], &p, now);
+	}
+	if (s->run->options->reflect)
+		reflect(s, slots, good, n);
+	if (s->tracker->end_seen && s->end_ns == 0)
+		s->end_ns = now;
+}
+
+static bool over(const struct sink *s, uint64_t now)
+{
+	const struct options *o = s->run->options;
+
+	if (run_stopped() || s->run->error)
+		return true;
+	if (o->packets && s->tracker->counts.received >= o->packets)
+		return true;
+	if (o->duration_ns && now - s->run->started_ns >= o->duration_ns)
+		return true;
+	return o->once && s->end_ns && (tracker_complete(s->tracker) || now - s->end_ns >= LINGER_NS);
+}
+
+/* When to look again although nothing came. */
+static uint64_t next_look(const struct sink *s, uint64_t now)
+{
+	uint64_t until = run_interval_end(s->run), end;
+
+	if (s->run->options->duration_ns) {
+		end = s->run->started_ns + s->run->options->duration_ns;
+		until = end < until ? end : until;
+	}
+	if (s->end_ns) {
+		end = s->end_ns + LINGER_NS;
+		until = end < until && end > now ? end : until;
+	}
+	return until;
+}
+
+static void idle(struct sink *s, uint64_t now)
+{
+	const struct options *o = s->run->options;
+	struct io *io = s->run->io;
+
+	if (o->busy || now - s->busy_ns < o->spin_ns)
+		clock_relax();
+	else
+		s->run->error = io->ops->wait(io, IO_RX, next_look(s, now));
+}
+
+static void receive_all(struct sink *s)
+{
+	struct io *io = s->run->io;
+	struct slot slots[IO_BATCH];
+	uint64_t now = clock_now();
+
+	while (!over(s, now)) {
+		int got = io->ops->receive(io, slots, IO_BATCH);
+
+		now = clock_now();
+		if (got > 0) {
+			s->busy_ns = now;
+			take(s, slots, (unsigned)got, now);
+			io->ops->done(io);
+		} else if (got < 0) {
+			s->run->error = got;
+		} else {
+			idle(s, now);
+		}
+		run_service(s->run, now);
+		if (now >= run_interval_end(s->run))
+			interval(s, now);
+	}
+}
+
+int role_sink(const struct options *o, struct io *io)
+{
+	struct run run = run_begin(o, io);
+	struct sink s = {.run = &run, .tracker = tracker_new(o->stream)};
+	struct json j;
+	int status;
+
+	if (!s.tracker) {
+		fputs("draygen: no memory\n", stderr);
+		return EXIT_ERROR;
+	}
+	s.tracker->check = o->check;
+	s.tracker->intervals = o->interval_ns != 0;
+	receive_all(&s);
+	j = run_result_begin(&run);
+	run_write_received(&run, &j, s.tracker);
+	json_u64(&j, "reflected", s.reflected);
+	json_u64(&j, "reflect_dropped", s.reflect_dropped);
+	status = run_result_end(&run, &j, run_received_clean(s.tracker) && s.reflect_dropped == 0 && !run.error);
+	free(s.tracker);
+	return status;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a receiver makes of the packets of one stream: loss, duplication, order, delay. */
+#ifndef GEN_TRACKER_H
+#define GEN_TRACKER_H
+
+#include "histogram.h"
+#include "packet.h"
+
+#define TRACKER_WINDOW (1u << 20) /* sequence numbers that duplicates are told in */
+
+struct tracker_counts {
+	uint64_t received, received_bytes, duplicates, reordered, stale, warmup, foreign, corrupt, other_stream, clock_errors;
+};
+
+struct tracker {
+	/* set by the user */
+	uint32_t stream; /* 0: the first that comes */
+	bool check;	 /* sums of payloads too */
+	bool replies;	 /* wants replies, not data */
+	bool intervals;	 /* keep delay_interval */
+
+	struct tracker_counts counts;
+	uint64_t reordered_distance_max;
+	uint64_t next; /* highest sequence number + 1 */
+	bool end_seen;
+	uint64_t end_count; /* how many the sender says it sent */
+	uint64_t first_ns, last_ns;
+	double jitter_ns, jitter_max_ns;
+	struct histogram delay, delay_intended, variation, forward, back, delay_interval;
+
+	/* of the last packet that was measured */
+	bool has_last;
+	uint64_t last_sequence, last_delay;
+	uint64_t flow_next[PACKET_FLOWS];
+	uint64_t window[TRACKER_WINDOW / 64];
+};
+
+/* Zeroed, but for the stream; NULL without memory. Freed with free(). */
+struct tracker *tracker_new(uint32_t stream);
+
+/* Take a datagram that came at `now`. true: it is draygen's, whole, and of the wanted kind; *packet is its header, of whatever stream. */
+bool tracker_take(struct tracker *tracker, const uint8_t *datagram, uint32_t length, uint64_t now, struct packet *packet);
+
+/* Packets that were sent as far as can be known. */
+uint64_t tracker_expected(const struct tracker *tracker);
+
+/* Everything came that the sender says it sent. */
+bool tracker_complete(const struct tracker *tracker);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers with units, as options have them. All return false where the text is something else, or does not fit. */
+#ifndef GEN_UNITS_H
+#define GEN_UNITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* "1500", "10k", "2M", "1G": powers of 1000. */
+bool units_number(const char *text, uint64_t *value);
+
+/* "250us", "1.5ms", "0": in ns. */
+bool units_time(const char *text, uint64_t *ns);
+
+struct rate {
+	uint64_t per_second; /* 0: as fast as it goes */
+	bool bits;	     /* of bits, not of packets */
+};
+
+/* "1000pps", "2.5Gbps", "max". */
+bool units_rate(const char *text, struct rate *rate);
+
+#endif
