@@ -40,6 +40,7 @@ ovs-vswitchd  openvswitch-switch
 ovsdb-server  openvswitch-common
 ovsdb-tool    openvswitch-common
 shellcheck    shellcheck
+tcpdump       tcpdump
 valgrind      valgrind
 '
 

@@ -47,6 +47,7 @@ var Repository = Rules{
 		{"internal/doctor", with(nouns, "internal/record", "internal/host", "internal/instrument/...", "internal/transport", "internal/runtime")},
 		{"internal/broker", []string{"internal/inventory", "internal/host", "internal/broker/wire"}},
 		{"internal/broker/wire", nil},
+		{"internal/capture", []string{"internal/broker/wire", "internal/host"}},
 		{"internal/node", with(nouns, "internal/broker", "internal/step", "internal/host", "internal/transport", "internal/runtime")},
 		{"internal/telemetry", with(nouns, with(numbers, "internal/broker")...)},
 		{"cmd/...", []string{"internal/..."}},
@@ -80,7 +81,7 @@ var (
 	onlyHost = []string{"internal/host/..."}
 	// kernel lists who may use system calls at all: they start, signal and
 	// lock, while everything in kernelCalls stays with host.
-	kernel = []string{"internal/host/...", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial", "internal/broker/..."}
+	kernel = []string{"internal/host/...", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial", "internal/capture", "internal/broker/..."}
 )
 
 // kernelCalls are the system calls that change the host: only host makes them.

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capture
+
+import (
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// passAtMost bounds one Read from an interface.
+const passAtMost = 4096
+
+// Netdev captures at an interface.
+type Netdev struct {
+	tap     *host.PacketTap
+	buf     []byte
+	snaplen int
+	dropped uint64
+}
+
+// OpenNetdev captures at an interface of a network namespace.
+func OpenNetdev(n host.Netns, name string, snaplen int) (*Netdev, error) {
+	tap, err := host.OpenPacketTap(n, name)
+	if err != nil {
+		return nil, err
+	}
+	return &Netdev{tap: tap, buf: make([]byte, snaplen+64), snaplen: snaplen}, nil
+}
+
+// Close ends it.
+func (d *Netdev) Close() error { return d.tap.Close() }
+
+// Read hands over what the kernel has kept, up to some thousand packets.
+func (d *Netdev) Read(take func(Packet) error) error {
+	for range passAtMost {
+		p, ok, err := d.tap.Read(d.buf)
+		if err != nil || !ok {
+			return err
+		}
+		if err := take(Packet{Time: p.Time, Length: p.Length, Data: d.buf[:min(p.Kept, d.snaplen)], Sent: p.Sent}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Wait waits for a packet.
+func (d *Netdev) Wait(t time.Duration) error { return d.tap.Wait(t) }
+
+// Counts says how many packets the kernel had no room for.
+func (d *Netdev) Counts() Counts {
+	if n, err := d.tap.Dropped(); err == nil {
+		d.dropped = n
+	}
+	return Counts{Dropped: d.dropped}
+}

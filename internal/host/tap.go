@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// tapBuffer is how many bytes of packets the kernel may keep for a reader.
+const tapBuffer = 16 << 20
+
+// PacketTap sees what passes an interface, in both directions, without taking part.
+type PacketTap struct {
+	fd      int
+	dropped uint64
+	control []byte
+}
+
+// TappedPacket is one packet that passed an interface.
+type TappedPacket struct {
+	Time   int64 // ns since 1970
+	Length int   // bytes that it had, which may be more than were kept
+	Kept   int   // bytes
+	Sent   bool  // by the interface's host; otherwise it was received
+}
+
+// OpenPacketTap looks on at an interface of a network namespace.
+func OpenPacketTap(n Netns, name string) (*PacketTap, error) {
+	t := &PacketTap{fd: -1, control: make([]byte, 512)}
+	err := n.Do(func() error {
+		link, err := net.InterfaceByName(name)
+		if err != nil {
+			return err
+		}
+		// No protocol yet: nothing comes before it is bound.
+		t.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			return err
+		}
+		return t.bind(link.Index)
+	})
+	if err != nil {
+		if t.fd >= 0 {
+			unix.Close(t.fd)
+		}
+		return nil, fmt.Errorf("look on at interface %s in %s: %w", name, n, err)
+	}
+	return t, nil
+}
+
+func (t *PacketTap) bind(index int) error {
+	return errors.Join(
+		unix.SetsockoptInt(t.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, tapBuffer),
+		unix.SetsockoptInt(t.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
+		unix.SetsockoptInt(t.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
+		unix.Bind(t.fd, &unix.SockaddrLinklayer{Protocol: bigEndian16(unix.ETH_P_ALL), Ifindex: index}),
+	)
+}
+
+func bigEndian16(v uint16) uint16 {
+	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v))
+}
+
+// Close ends it.
+func (t *PacketTap) Close() error { return unix.Close(t.fd) }
+
+// vlanTag is what the kernel takes out of a frame, and has beside it.
+const (
+	vlanTag   = 4
+	addresses = 12 // bytes of a frame before its tag
+)
+
+// Read takes the next packet, with its VLAN tag in it; false where there is
+// none now. What does not fit buf is cut off; buf takes 16 bytes at least.
+func (t *PacketTap) Read(buf []byte) (TappedPacket, bool, error) {
+	// The tag's place is left free, so that putting it in moves 12 bytes only.
+	n, controlLength, _, from, err := unix.Recvmsg(t.fd, buf[vlanTag:], t.control, unix.MSG_TRUNC)
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+		return TappedPacket{}, false, nil
+	}
+	if err != nil {
+		return TappedPacket{}, false, err
+	}
+	p := TappedPacket{Length: n, Kept: min(n, len(buf)-vlanTag)}
+	if ll, ok := from.(*unix.SockaddrLinklayer); ok {
+		p.Sent = ll.Pkttype == unix.PACKET_OUTGOING
+	}
+	tag, tagged, err := t.readControl(controlLength, &p)
+	if err != nil {
+		return TappedPacket{}, false, err
+	}
+	if tagged && p.Kept >= addresses {
+		copy(buf, buf[vlanTag:vlanTag+addresses])
+		copy(buf[addresses:], tag[:])
+		p.Kept += vlanTag
+		p.Length += vlanTag
+	} else {
+		copy(buf, buf[vlanTag:vlanTag+p.Kept])
+	}
+	return p, true, nil
+}
+
+// readControl takes time and VLAN tag from what came beside a packet.
+func (t *PacketTap) readControl(length int, p *TappedPacket) (tag [vlanTag]byte, tagged bool, err error) {
+	messages, err := unix.ParseSocketControlMessage(t.control[:length])
+	if err != nil {
+		return tag, false, err
+	}
+	for _, m := range messages {
+		switch {
+		case m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SCM_TIMESTAMPNS && len(m.Data) >= int(unsafe.Sizeof(unix.Timespec{})):
+			p.Time = (*unix.Timespec)(unsafe.Pointer(&m.Data[0])).Nano()
+		case m.Header.Level == unix.SOL_PACKET && m.Header.Type == unix.PACKET_AUXDATA && len(m.Data) >= int(unsafe.Sizeof(unix.TpacketAuxdata{})):
+			aux := (*unix.TpacketAuxdata)(unsafe.Pointer(&m.Data[0]))
+			tagged = aux.Status&unix.TP_STATUS_VLAN_VALID != 0
+			protocol := uint16(unix.ETH_P_8021Q)
+			if aux.Status&unix.TP_STATUS_VLAN_TPID_VALID != 0 {
+				protocol = aux.Vlan_tpid
+			}
+			binary.BigEndian.PutUint16(tag[:], protocol)
+			binary.BigEndian.PutUint16(tag[2:], aux.Vlan_tci)
+		}
+	}
+	return tag, tagged, nil
+}
+
+// Wait waits for a packet, at the longest so long.
+func (t *PacketTap) Wait(d time.Duration) error {
+	_, err := unix.Poll([]unix.PollFd{{Fd: int32(t.fd), Events: unix.POLLIN}}, int(max(d, time.Millisecond).Milliseconds()))
+	if errors.Is(err, unix.EINTR) {
+		return nil
+	}
+	return err
+}
+
+// Dropped is how many packets have passed since the beginning for which the
+// kernel had no room.
+func (t *PacketTap) Dropped() (uint64, error) {
+	s, err := unix.GetsockoptTpacketStats(t.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	if err != nil {
+		return t.dropped, err
+	}
+	t.dropped += uint64(s.Drops) // the kernel begins again at 0
+	return t.dropped, nil
+}
