@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// controlName is the control socket in the broker's directory.
+const controlName = "control"
+
+const (
+	controlCallers = 16                     // served at a time
+	maxRequest     = 1 << 20                // bytes
+	requestTimeout = 5 * time.Second        // from the connection to the end of the request
+	acceptPause    = 100 * time.Millisecond // after one that failed
+)
+
+// control serves the control socket: a connection brings one request, a line
+// of JSON, and gets one line back. Only the broker's own user can connect.
+type control struct {
+	broker   *broker
+	listener *net.UnixListener
+	path     string
+	callers  sync.WaitGroup
+	slots    chan struct{}
+}
+
+// call is one request under way.
+type call struct {
+	broker *broker
+	conn   *net.UnixConn
+	params json.RawMessage
+}
+
+// methods are what can be requested. What a method returns is the result; a
+// method that has answered by itself returns errAnswered.
+var methods = map[string]func(context.Context, *call) (any, error){
+	"add":    callLink((*broker).add),
+	"relink": callLink((*broker).relink),
+	"remove": func(ctx context.Context, c *call) (any, error) {
+		var name string
+		if err := c.decode(&name); err != nil {
+			return nil, err
+		}
+		return nil, c.broker.remove(ctx, name)
+	},
+	"status": func(ctx context.Context, c *call) (any, error) { return c.broker.status(ctx) },
+}
+
+// errAnswered is returned by a method that has written its own response.
+var errAnswered = errors.New("answered")
+
+func callLink(f func(*broker, context.Context, Link) error) func(context.Context, *call) (any, error) {
+	return func(ctx context.Context, c *call) (any, error) {
+		var l Link
+		if err := c.decode(&l); err != nil {
+			return nil, err
+		}
+		return nil, f(c.broker, ctx, l)
+	}
+}
+
+// decode reads the parameters; unknown fields are errors.
+func (c *call) decode(v any) error {
+	d := json.NewDecoder(bytes.NewReader(c.params))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("parameters: %w", err)
+	}
+	return nil
+}
+
+func newControl(b *broker, dir string) (*control, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	if err := removeSocket(int(d.Fd()), controlName); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, controlName), err)
+	}
+	// The directory is the broker's user's alone, so the mode may follow.
+	address := &net.UnixAddr{Name: procPath(int(d.Fd()), controlName), Net: "unix"}
+	l, err := net.ListenUnix("unix", address)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	l.SetUnlinkOnClose(false)
+	if err := unix.Fchmodat(int(d.Fd()), controlName, 0o600, 0); err != nil {
+		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
+	}
+	return &control{broker: b, listener: l, path: filepath.Join(dir, controlName), slots: make(chan struct{}, controlCallers)}, nil
+}
+
+// serve takes requests until ctx ends.
+func (c *control) serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer c.callers.Wait()
+	defer cancel() // of the callers, before they are waited for
+	defer context.AfterFunc(ctx, func() { c.listener.Close() })()
+	for {
+		c.slots <- struct{}{}
+		conn, err := c.listener.AcceptUnix()
+		if err != nil {
+			<-c.slots
+			if ctx.Err() != nil {
+				return nil
+			}
+			c.broker.log.print("control socket: %v", err)
+			if errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			time.Sleep(acceptPause)
+			continue
+		}
+		c.callers.Add(1)
+		go func() {
+			defer c.callers.Done()
+			defer func() { <-c.slots }()
+			c.answer(ctx, conn)
+		}()
+	}
+}
+
+// answer does one request.
+func (c *control) answer(ctx context.Context, conn *net.UnixConn) {
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	_ = conn.SetDeadline(time.Now().Add(requestTimeout))
+	var q request
+	if err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&q); err != nil {
+		if !errors.Is(err, io.EOF) { // somebody only looked whether a broker is there
+			respond(conn, nil, fmt.Errorf("request: %w", err))
+		}
+		return
+	}
+	_ = conn.SetDeadline(time.Time{})
+	method, ok := methods[q.Method]
+	if !ok {
+		respond(conn, nil, fmt.Errorf("unknown method %q", q.Method))
+		return
+	}
+	result, err := method(ctx, &call{broker: c.broker, conn: conn, params: q.Params})
+	if !errors.Is(err, errAnswered) {
+		respond(conn, result, err)
+	}
+}
+
+// respond writes a response; the caller may be gone.
+func respond(conn *net.UnixConn, result any, err error) {
+	var r response
+	if err == nil {
+		r.Result, err = json.Marshal(result)
+	}
+	if err != nil {
+		r = response{Error: err.Error()}
+	}
+	_ = conn.SetWriteDeadline(time.Now().Add(requestTimeout))
+	_ = json.NewEncoder(conn).Encode(r)
+}
+
+func (c *control) close() {
+	c.listener.Close()
+	if err := unlink(c.path); err != nil {
+		c.broker.log.print("%v", err)
+	}
+}

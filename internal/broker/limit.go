@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import "time"
+
+// bucket limits how often something happens: burst times at once, then every
+// so often. The zero bucket is full.
+type bucket struct {
+	burst int
+	every time.Duration // that one more is allowed
+	spent int
+	since time.Time // when the spent ones began to come back
+}
+
+// refill gives back what the time since has earned.
+func (b *bucket) refill(now time.Time) {
+	if b.spent == 0 {
+		return
+	}
+	back := int(min(int64(now.Sub(b.since)/b.every), int64(b.spent)))
+	if back > 0 {
+		b.spent -= back
+		b.since = b.since.Add(time.Duration(back) * b.every)
+	}
+}
+
+// take uses one, if there is one.
+func (b *bucket) take(now time.Time) bool {
+	b.refill(now)
+	if b.spent >= b.burst {
+		return false
+	}
+	if b.spent == 0 {
+		b.since = now
+	}
+	b.spent++
+	return true
+}
+
+// next is when there is one again: the zero time where there is one now.
+func (b *bucket) next(now time.Time) time.Time {
+	b.refill(now)
+	if b.spent < b.burst {
+		return time.Time{}
+	}
+	return b.since.Add(b.every)
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// fanoutUniqueID is PACKET_FANOUT_FLAG_UNIQUEID of linux/if_packet.h: the
+// kernel chooses the number of the group.
+const fanoutUniqueID = 0x2000
+
+// packetSockets opens one packet socket per queue on an end's interface, in its
+// namespace. Frames of one flow always come to the same queue.
+func packetSockets(e *End, queues int) (fds []int, err error) {
+	defer func() {
+		if err != nil {
+			closeAll(fds)
+			fds, err = nil, fmt.Errorf("packet sockets on %s in namespace %q: %w", e.Interface, e.Netns, err)
+		}
+	}()
+	err = host.Netns{Path: e.Netns}.Do(func() error {
+		device, err := net.InterfaceByName(e.Interface)
+		if err != nil {
+			return err
+		}
+		group := 0
+		for range queues {
+			fd, err := packetSocket(device.Index)
+			if err != nil {
+				return err
+			}
+			fds = append(fds, fd)
+			if queues == 1 {
+				continue
+			}
+			if group, err = joinFanout(fd, group); err != nil {
+				return fmt.Errorf("fan-out over %d queues: %w", queues, err)
+			}
+		}
+		return nil
+	})
+	return fds, err
+}
+
+// packetBuffer is how much a packet socket may hold each way, in bytes; the
+// kernel counts what a frame takes, which is up to twice its length.
+const packetBuffer = 4 << 20
+
+func packetSocket(device int) (int, error) {
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	// The kernel's default of 208 KiB holds 20 jumbo frames, or one millisecond.
+	for _, option := range []int{unix.SO_RCVBUFFORCE, unix.SO_SNDBUFFORCE} {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, packetBuffer); err != nil {
+			_ = unix.Close(fd)
+			return -1, err
+		}
+	}
+	protocol := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL))
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: protocol, Ifindex: device}); err != nil {
+		_ = unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// joinFanout puts a socket into a group; group 0 is a new one. It returns the group.
+func joinFanout(fd, group int) (int, error) {
+	kind := unix.PACKET_FANOUT_HASH
+	if group == 0 {
+		kind |= fanoutUniqueID
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_FANOUT, group&0xffff|kind<<16); err != nil {
+		return 0, err
+	}
+	joined, err := unix.GetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_FANOUT)
+	return joined & 0xffff, err
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+}
