@@ -27,7 +27,7 @@ func (l *Link) check() error {
 		return wrong("kind %q is neither %s nor %s", l.Kind, KindShm, KindNetdev)
 	case len(l.Ends) != 2 && (l.Kind != KindNetdev || len(l.Ends) != 1):
 		return wrong("%d ends: a link of kind shm has two, one of kind netdev one or two", len(l.Ends))
-	case l.SampleShift > wire.SampleShiftMax && l.SampleShift != SampleNone:
+	case l.SampleShift > wire.SampleShiftMax && l.SampleShift != SampleEvery && l.SampleShift != SampleNone:
 		return wrong("sample shift %d is over %d", l.SampleShift, wire.SampleShiftMax)
 	case l.Pages != "" && l.Pages != PagesAuto && l.Pages != PagesHuge && l.Pages != PagesPlain:
 		return wrong("pages %q are none of %s, %s, %s", l.Pages, PagesAuto, PagesHuge, PagesPlain)
@@ -70,6 +70,17 @@ func (e *End) check(kind string) error {
 		return fmt.Errorf("port %s: a link of kind netdev needs the interface", e.Port)
 	}
 	return nil
+}
+
+// sampleShift is what the protocol calls it.
+func (l *Link) sampleShift() uint32 {
+	switch l.SampleShift {
+	case SampleDefault:
+		return 6
+	case SampleEvery:
+		return 0
+	}
+	return l.SampleShift // SampleNone is the protocol's number
 }
 
 // queues is how many both ends of a link have.

@@ -124,7 +124,7 @@ func (e *end) welcome(c *conn, readopted bool) {
 		MAC:           [6]byte(s.MAC),
 		MTU:           uint32(s.MTU),
 		Queues:        uint32(s.queues()),
-		SampleShift:   e.link.entry.Link.SampleShift,
+		SampleShift:   e.link.entry.Link.sampleShift(),
 		HoldQuota:     s.HoldQuota,
 		TelemetrySize: wire.TelemetrySize(s.queues()),
 	}

@@ -32,8 +32,12 @@ const (
 	HoldCopy = "copy" // delivered in private memory
 )
 
-// SampleNone as Link.SampleShift: no packet is stamped.
-const SampleNone = 0xffffffff
+// Values of Link.SampleShift beside 1 to 20.
+const (
+	SampleDefault = 0          // one packet in 64
+	SampleEvery   = 0xfffffffe // every packet
+	SampleNone    = 0xffffffff // none
+)
 
 // Link is what the broker is told of a link.
 type Link struct {
@@ -44,7 +48,7 @@ type Link struct {
 	Slots        int    `json:"slots"`         // packets under way per queue and direction, 32 to 65536; 0: 512
 	MessageBytes int    `json:"message_bytes"` // of the largest message; 0: the link has no message buffers
 	Messages     int    `json:"messages"`      // under way per queue and direction; 0: 8, where there are message buffers
-	SampleShift  uint32 `json:"sample_shift"`  // one packet in 2^shift is stamped, 0 to 20; SampleNone
+	SampleShift  uint32 `json:"sample_shift"`  // one packet in 2^shift is stamped, 1 to 20; SampleDefault, SampleEvery, SampleNone
 	Pages        string `json:"pages"`         // PagesAuto (also ""), PagesHuge, PagesPlain
 }
 

@@ -40,9 +40,10 @@ type Broker struct {
 }
 
 // BrokerDir is the state directory of the chain's broker, for broker.Dial.
-func (l *Live) BrokerDir() string { return l.node.brokerDir(l.Chain.Name) }
+func (l *Live) BrokerDir() string { return l.node.BrokerDir(l.Chain.Name) }
 
-func (n *Node) brokerDir(chainName string) string {
+// BrokerDir is the state directory of a chain's broker, whether it has one or not.
+func (n *Node) BrokerDir(chainName string) string {
 	return filepath.Join(n.dir(chainName), brokerFolder)
 }
 

@@ -28,7 +28,7 @@ func (n *Node) Brokered() ([]Brokered, error) {
 		if found.Condition != Up && found.Condition != Busy {
 			continue
 		}
-		dir := n.brokerDir(found.Chain)
+		dir := n.BrokerDir(found.Chain)
 		if _, err := os.Stat(dir); err != nil {
 			continue
 		}
