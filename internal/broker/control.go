@@ -57,7 +57,8 @@ var methods = map[string]func(context.Context, *call) (any, error){
 		}
 		return nil, c.broker.remove(ctx, name)
 	},
-	"status": func(ctx context.Context, c *call) (any, error) { return c.broker.status(ctx) },
+	"capture": callCapture,
+	"status":  func(ctx context.Context, c *call) (any, error) { return c.broker.status(ctx) },
 }
 
 // errAnswered is returned by a method that has written its own response.

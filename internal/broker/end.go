@@ -51,7 +51,9 @@ type conn struct {
 
 	telemetry int // memfd; -1: none yet
 	asked     time.Time
-	stats     *wire.Stats // its latest answer
+	stats     *wire.Stats  // its latest answer
+	capture   *capturing   // nil: nobody looks on
+	starts    []*capturing // of captures, that it has not answered
 
 	failed bool // to be ended by sweep
 	left   bool // it said BYE
@@ -252,6 +254,10 @@ func (e *end) hear(c *conn, m wire.Message, fd int) {
 			c.stats, c.asked = body, time.Time{}
 			return
 		}
+	case *wire.Captured:
+		if c.onCaptured(body) {
+			return
+		}
 	case nil: // ACTIVE: an end sends no other message without a body
 		if c.welcomed && e.onActive(c, m.Generation) {
 			return
@@ -306,6 +312,7 @@ func (c *conn) close(p *poller) {
 	p.close(c.source)
 	p.close(c.process)
 	c.presented.close()
+	c.endCapture()
 	if c.telemetry >= 0 {
 		_ = unix.Close(c.telemetry)
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +24,8 @@ type broker struct {
 	journal *journal
 	log     *logger
 	boot    string // of the host
+
+	captures atomic.Int32 // under way
 
 	mu    sync.Mutex // guards links; held while one is added, removed or moved
 	links map[string]*link

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/drayage/dray/internal/broker"
+	"github.com/drayage/dray/internal/capture"
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/node"
+)
+
+// captureFlags are the options of `dray capture`.
+type captureFlags struct {
+	file     string
+	snaplen  int
+	count    uint64
+	duration time.Duration
+}
+
+// snaplenMax is what tcpdump keeps of a packet at most.
+const snaplenMax = 262144
+
+func (a *app) captureCommand() *cobra.Command {
+	var f captureFlags
+	cmd := &cobra.Command{
+		Use:   "capture CHAIN FUNCTION.PORT",
+		Short: "Write the packets that pass a port as pcapng, for tcpdump or Wireshark",
+		Long: "Write the packets that pass a port, in both directions, as pcapng to a file or a pipe, until Ctrl-C. Of a native\n" +
+			"port the function itself copies them, where no tcpdump sees them; of any other port the kernel does. Nothing\n" +
+			"waits for the capture: packets for which there was no room are counted, in the file as interface drops.",
+		Example: "  dray capture f1-split du.f1u | tcpdump -n -r -\n  dray capture f1-split du.f1u -w f1u.pcapng --duration 10s",
+		Args:    args(cobra.ExactArgs(2)),
+		RunE:    func(cmd *cobra.Command, argv []string) error { return a.capture(cmd.Context(), argv[0], argv[1], f) },
+	}
+	cmd.Flags().StringVarP(&f.file, "write", "w", "-", "file to write to; -: standard output")
+	cmd.Flags().IntVarP(&f.snaplen, "snaplen", "s", 0, "bytes to keep of each packet; 0: all, of a message only as many as of the largest packet")
+	cmd.Flags().Uint64VarP(&f.count, "count", "c", 0, "end after that many packets; 0: never")
+	cmd.Flags().DurationVarP(&f.duration, "duration", "d", 0, "end after that time; 0: never")
+	return cmd
+}
+
+// check refuses what cannot be meant.
+func (f captureFlags) check(a *app) error {
+	out, isFile := a.out.(*os.File)
+	switch {
+	case f.snaplen < 0 || f.snaplen > snaplenMax:
+		return usageError("--snaplen %d: 0 to %d bytes can be kept of a packet", f.snaplen, snaplenMax)
+	case f.duration < 0:
+		return usageError("--duration %v: it must not be negative", f.duration)
+	case f.file != "-":
+		return nil
+	case a.json:
+		return usageError("--json prints the result on standard output, where the packets go: name a file with --write")
+	case isFile && term.IsTerminal(int(out.Fd())):
+		return usageError("packets are not written to a terminal: append `| tcpdump -n -r -`, or name a file with --write")
+	}
+	return nil
+}
+
+// capturedPort is a port to capture, as its chain knows it.
+type capturedPort struct {
+	live     *node.Live
+	function string
+	port     *chain.Port
+}
+
+func (a *app) findPort(chainName, name string) (*capturedPort, error) {
+	live, err := a.open(chainName)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for i := range live.Chain.Functions {
+		f := &live.Chain.Functions[i]
+		for j := range f.Ports {
+			p := &f.Ports[j]
+			if f.Name+"."+p.Name == name {
+				return &capturedPort{live, f.Name, p}, nil
+			}
+			all = append(all, f.Name+"."+p.Name)
+		}
+	}
+	return nil, fmt.Errorf("chain %s has no port %q; it has %s", chainName, name, strings.Join(all, ", "))
+}
+
+func (a *app) capture(ctx context.Context, chainName, name string, f captureFlags) error {
+	if err := f.check(a); err != nil {
+		return err
+	}
+	port, err := a.findPort(chainName, name)
+	if err != nil {
+		return err
+	}
+	source, err := port.open(ctx, f.snaplen)
+	if err != nil {
+		return err
+	}
+	defer source.close()
+	out, closeOut, err := a.captureFile(f.file)
+	if err != nil {
+		return err
+	}
+	w, err := capture.NewWriter(out, "dray "+version, capture.Interface{
+		Name: port.port.Name, Description: fmt.Sprintf("port %s of chain %s", name, chainName), Snaplen: source.snaplen,
+	})
+	if err != nil {
+		return errors.Join(err, closeOut())
+	}
+	a.progress("Capturing at %s, up to %d bytes of a packet", name, source.snaplen)
+	result, err := capture.Run(ctx, source, w, capture.Limits{Packets: f.count, Duration: f.duration})
+	if err := errors.Join(err, closeOut()); err != nil {
+		return fmt.Errorf("capture %s: %w", name, err)
+	}
+	return a.printCapture(result, source.reason())
+}
+
+// captureFile opens what the packets go to. A capture is nobody else's business.
+func (a *app) captureFile(name string) (io.Writer, func() error, error) {
+	if name == "-" {
+		return a.out, func() error { return nil }, nil
+	}
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	return file, file.Close, nil
+}
+
+func (a *app) printCapture(r capture.Result, reason string) error {
+	if a.json {
+		return a.printJSON(map[string]any{
+			"packets": r.Packets, "dropped": r.Dropped, "malformed": r.Malformed,
+			"start": r.Start, "end": r.End, "ended_because": reason,
+		})
+	}
+	text := fmt.Sprintf("%d packets captured, %d dropped for want of room, in %v", r.Packets, r.Dropped, r.End.Sub(r.Start).Round(time.Millisecond))
+	if r.Malformed > 0 {
+		text += fmt.Sprintf("; %d records of the function's cannot be, and were left out", r.Malformed)
+	}
+	if reason != "" {
+		text += ": " + reason
+	}
+	a.progress("%s", text)
+	return nil
+}
+
+// captureSource is a source with what opening it has told.
+type captureSource struct {
+	capture.Source
+	snaplen int
+	reason  func() string // why it ended by itself; "" where it did not
+	close   func() error
+}
+
+// open captures by the function's libdray where the port is native, else at its interface.
+func (p *capturedPort) open(ctx context.Context, snaplen int) (*captureSource, error) {
+	if p.port.Face == chain.FaceNative {
+		return p.openNative(ctx, snaplen)
+	}
+	if snaplen == 0 {
+		snaplen = snaplenMax
+	}
+	sandbox := p.live.State.Sandboxes[p.function]
+	if sandbox == nil {
+		return nil, fmt.Errorf("function %s has no sandbox: its chain is still being made, or is damaged", p.function)
+	}
+	d, err := capture.OpenNetdev(sandbox.Netns, p.port.Name, snaplen)
+	if err != nil {
+		return nil, err
+	}
+	return &captureSource{Source: d, snaplen: snaplen, reason: func() string { return "" }, close: d.Close}, nil
+}
+
+func (p *capturedPort) openNative(ctx context.Context, snaplen int) (*captureSource, error) {
+	client, err := broker.Dial(p.live.BrokerDir())
+	if err != nil {
+		return nil, err
+	}
+	k, err := client.Capture(ctx, p.function, p.port.Name, snaplen)
+	if err != nil {
+		return nil, err
+	}
+	m, err := capture.OpenMemory(k.Memory, k.Start, k.Ended())
+	if err != nil {
+		return nil, errors.Join(err, k.Close())
+	}
+	reason := func() string {
+		select {
+		case <-k.Ended():
+			return k.Reason()
+		default:
+			return ""
+		}
+	}
+	return &captureSource{Source: m, snaplen: int(k.Start.Snaplen), reason: reason,
+		close: func() error { return errors.Join(k.Close(), m.Close()) }}, nil
+}
