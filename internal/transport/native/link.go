@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/drayage/dray/internal/broker"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/step"
@@ -38,10 +40,10 @@ func removeLink(ctx context.Context, r step.Resource) error {
 	return client.Remove(ctx, r.Name)
 }
 
-// Serve is the step that has the broker serve the link's native ends. kind is
-// one of the broker's; interfaces says where each native end's is, by its index
-// in s.Ends, and is nil for shared memory.
-func Serve(driver string, s transport.Spec, kind string, interfaces map[int]host.Netns) step.Step {
+// Serve returns the steps that have the broker serve the link's native ends, and
+// look at what it made of them. kind is one of the broker's; interfaces says
+// where each native end's is, by its index in s.Ends, and is nil for shared memory.
+func Serve(driver string, s transport.Spec, kind string, interfaces map[int]host.Netns) []step.Step {
 	l := broker.Link{Name: s.Link, Kind: kind}
 	var makes []step.Resource
 	for i, e := range s.Ends {
@@ -60,11 +62,33 @@ func Serve(driver string, s transport.Spec, kind string, interfaces map[int]host
 	}
 	// Last, hence removed first: a broker that runs takes its sockets with it.
 	makes = append(makes, step.Resource{Kind: KindLink, Path: s.Broker, Name: s.Link})
-	return step.Step{
-		Name:  s.StepName(driver, "have the broker serve it"),
-		Makes: makes,
-		Do:    func(ctx context.Context) error { return add(ctx, s.Broker, l) },
+	return []step.Step{
+		{
+			Name:  s.StepName(driver, "have the broker serve it"),
+			Makes: makes,
+			Do:    func(ctx context.Context) error { return add(ctx, s.Broker, l) },
+		},
+		{
+			Name: s.StepName(driver, "check the ports' sockets"),
+			Do:   func(context.Context) error { return checkSockets(l.Ends) },
+		},
 	}
+}
+
+// checkSockets makes sure that each port can be opened by its user, and by
+// nobody else.
+func checkSockets(ends []broker.End) error {
+	for _, e := range ends {
+		var st unix.Stat_t
+		if err := unix.Lstat(e.Socket, &st); err != nil {
+			return fmt.Errorf("port %s of %s: socket %s: %w", e.Port, e.Function, e.Socket, err)
+		}
+		if st.Mode != unix.S_IFSOCK|0o600 || st.Uid != uint32(e.Owner) {
+			return fmt.Errorf("port %s of %s: socket %s has mode %#o and belongs to uid %d, not to %d alone",
+				e.Port, e.Function, e.Socket, st.Mode, st.Uid, e.Owner)
+		}
+	}
+	return nil
 }
 
 // patience bounds how long a broker that died may take to be there again.

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ type Options struct {
 	IPv6   bool
 	Queues int
 	Shape  *chain.Qdisc
+	Native []int // which ports libdray opens, from 0
 }
 
 // Rig is one link under test, in namespaces, a cgroup and a directory of its own.
@@ -40,6 +42,7 @@ type Rig struct {
 	stations []station
 	before   string // the state that a removed link must leave
 	made     journal
+	broker   *serving // where a port is native
 }
 
 // station is somebody who can talk over the link: a port, or the outside world
@@ -110,6 +113,9 @@ func NewRig(t *testing.T, d transport.Driver, o Options) *Rig {
 			o.Ports = 1
 		}
 	}
+	if len(o.Native) > 0 {
+		r.startBroker()
+	}
 	for i := range o.Ports {
 		r.addPort(i, o)
 	}
@@ -132,6 +138,9 @@ func (r *Rig) addPort(i int, o Options) {
 		}
 	}
 	end := transport.End{Netns: ns, Name: name, MAC: mac(i), IP: address(i, o.IPv6), Queues: max(1, o.Queues)}
+	if slices.Contains(o.Native, i) {
+		r.makeNative(&end, i)
+	}
 	r.Spec.Ends = append(r.Spec.Ends, end)
 	r.stations = append(r.stations, station{ns: ns, name: name, ip: end.IP.Addr()})
 }
@@ -214,6 +223,7 @@ func (r *Rig) destroy() {
 	if err := r.Remove(); err != nil {
 		r.t.Errorf("remove link: %v", err)
 	}
+	r.stopBroker()
 	rest := []step.Resource{host.DirResource(r.dir)}
 	points, err := host.MountsAt(r.dir)
 	if err != nil {

@@ -42,6 +42,7 @@ func (r *Rig) state() string {
 	for _, f := range files {
 		fmt.Fprintf(&b, "file %s\n", f.Name())
 	}
+	r.describeSockets(&b)
 	describeCgroup(r.t, &b, r.Spec.Cgroup)
 	return b.String()
 }

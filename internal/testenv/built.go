@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testenv
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Built is the path of a program that `make build` makes in bin/, and skips a
+// test that needs it where it has not been made.
+func Built(t testing.TB, name string) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+	}
+	path := filepath.Join(dir, "bin", name)
+	if _, err := os.Stat(path); err != nil {
+		unmet(t, "needs the program bin/"+name+": run make build")
+	}
+	return path
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shm_test
+
+import (
+	"testing"
+
+	"github.com/drayage/dray/internal/transport/shm"
+	"github.com/drayage/dray/internal/transport/transporttest"
+)
+
+func TestNative(t *testing.T) { transporttest.RunNative(t, shm.New(), 0, 1) }
