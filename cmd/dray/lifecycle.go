@@ -142,6 +142,7 @@ type chainStatus struct {
 	Supervised bool                  `json:"supervised"`
 	Functions  []node.FunctionStatus `json:"functions"`
 	Links      []linkStatus          `json:"links"`
+	Broker     *node.Broker          `json:"broker,omitempty"` // where the chain has native ports
 	// Live is what the functions report of their native ports.
 	Live []telemetry.Link `json:"live,omitempty"`
 }
@@ -207,6 +208,9 @@ func statusOf(ctx context.Context, n *node.Node, found node.Found) chainStatus {
 			s.Functions[i].Phase, s.Functions[i].Error = node.PhaseGone, err.Error()
 		}
 	}
+	if s.Broker, err = live.Broker(); err != nil {
+		s.Detail = err.Error()
+	}
 	faults := live.LinkFaults()
 	for _, l := range live.State.Plan.Links {
 		ls := linkStatus{Name: l.Name, Transport: l.Transport, Error: faults[l.Name]}
@@ -232,6 +236,9 @@ func (a *app) printStatus(statuses []chainStatus) error {
 		for _, l := range s.Links {
 			fmt.Fprintf(w, "  link %s\t%s\t%v%s\n", l.Name, l.Transport, l.Ends, orEmpty(", but ", l.Error))
 		}
+		if s.Broker != nil {
+			fmt.Fprintf(w, "  broker\t%s\t%s\n", brokerPhase(s.Broker), brokerDetail(s.Broker))
+		}
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -252,6 +259,21 @@ func functionDetail(f node.FunctionStatus) string {
 		detail += ", " + endedText(f)
 	case node.PhaseGone:
 		detail = f.Error
+	}
+	return detail
+}
+
+func brokerPhase(b *node.Broker) node.Phase {
+	if b.Process.Alive() {
+		return node.PhaseRunning
+	}
+	return node.PhaseGone
+}
+
+func brokerDetail(b *node.Broker) string {
+	detail := fmt.Sprintf("process %d, since %s", b.Process.PID, b.Since.Format(time.DateTime))
+	if b.Restarts > 0 {
+		detail += ", " + count(b.Restarts, "restart")
 	}
 	return detail
 }

@@ -17,7 +17,9 @@ type pair struct {
 	Runtime   string
 	Image     string // docker only
 	Command   string // YAML sequence
+	Face      string
 	Transport string
+	Isolation string
 	QoS       string // YAML mapping
 	Requires  string // YAML mapping
 	Load      string
@@ -37,10 +39,11 @@ func (p pair) yaml() string {
 		optional(&b, "image", p.Image)
 		optional(&b, "command", p.Command)
 		optional(&b, "restart", p.Restart)
-		b.WriteString("    ports: [{name: p0}]\n")
+		fmt.Fprintf(&b, "    ports: [{name: p0, face: %s}]\n", or(p.Face, "netdev"))
 	}
 	b.WriteString("links:\n  - name: ab\n    ends: [a.p0, b.p0]\n")
 	optional(&b, "transport", p.Transport)
+	optional(&b, "isolation", p.Isolation)
 	optional(&b, "load", p.Load)
 	optional(&b, "qos", p.QoS)
 	optional(&b, "requires", p.Requires)

@@ -178,7 +178,10 @@ func TestKillAtARandomMoment(t *testing.T) {
 	for i := range kills {
 		p := pair{Name: "victim", Command: `[sleep, "1000"]`}
 		p.Runtime = []string{"process", "runc"}[rng.IntN(2)]
-		p.Transport = []string{"veth", "bridge", "macvlan", "ovs"}[rng.IntN(4)]
+		p.Transport = []string{"veth", "bridge", "macvlan", "ovs", "shm"}[rng.IntN(5)]
+		if p.Transport == "shm" || rng.IntN(4) == 0 { // packet sockets, now and then
+			p.Face = "native"
+		}
 		argv, within := []string{"up", b.file(p.yaml())}, 1200*time.Millisecond
 		if rng.IntN(3) == 0 { // now and then while it measures
 			argv, within = []string{"run", argv[1], "--out", t.TempDir()}, 5*time.Second

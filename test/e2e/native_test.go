@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/broker"
+	"github.com/drayage/dray/internal/runtime/docker/dockertest"
+	"github.com/drayage/dray/internal/testenv"
+)
+
+// generator is draygen where a container over the host's root sees it, also if
+// the project is in a home or on a file system of its own.
+func generator(t *testing.T) string {
+	t.Helper()
+	built, err := os.ReadFile(testenv.Built(t, "draygen"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("/var/lib", "dray-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "draygen")
+	if err := os.WriteFile(path, built, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{dir, path} { // whatever the umask
+		if err := os.Chmod(p, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// passed is what a sink saw of a stream.
+type passed struct {
+	Received, Lost, Corrupt, Duplicates, Reordered int
+	Link                                           struct {
+		Kind       string
+		Generation int
+	}
+}
+
+// stream passes packets from function a to function b of a chain that is up, by
+// programs inside the functions; meanwhile, if given, is called once the sink is
+// ready and the sender has begun.
+func (b *bench) stream(chain, draygen string, packets, rate string, meanwhile func()) passed {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	sink := b.command(ctx, "exec", chain, "b", "--", draygen, "sink", "--port", "dray:p0", "--once", "--duration", "100s")
+	var errs bytes.Buffer
+	sink.Stderr = &errs
+	out, err := sink.StdoutPipe()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := sink.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() { cancel(); _ = sink.Wait() }()
+	lines := bufio.NewReader(out)
+	if ready, err := lines.ReadString('\n'); err != nil {
+		b.t.Fatalf("the sink is not ready: %v: %s%s", err, ready, errs.String())
+	}
+	sent := make(chan result, 1)
+	go func() {
+		sent <- b.dray("exec", chain, "a", "--", draygen, "send", "--port", "dray:p0", "--check",
+			"--packets", packets, "--rate", rate, "--catch-up", "60s")
+	}()
+	if meanwhile != nil {
+		meanwhile()
+	}
+	if r := <-sent; r.Code != 0 {
+		b.t.Fatalf("the sender: %s", r)
+	}
+	var p passed
+	line, err := lines.ReadString('\n')
+	if err != nil || json.Unmarshal([]byte(line), &p) != nil {
+		b.t.Fatalf("the sink ends with %q, %v: %s", line, err, errs.String())
+	}
+	return p
+}
+
+// A chain of native ports passes every packet whole, in order and once, between
+// functions without any privilege.
+func TestNativePorts(t *testing.T) {
+	draygen := generator(t)
+	const packets = 20000
+	for name, test := range map[string]struct {
+		pair pair
+		kind string // of the link, as libdray tells
+	}{
+		"runc":             {pair{Name: "native-runc", Runtime: "runc"}, "shm"},
+		"process":          {pair{Name: "native-process", Runtime: "process"}, "shm"},
+		"docker":           {pair{Name: "native-docker", Runtime: "docker", Image: "dray-e2e-native"}, "shm"},
+		"no memory shared": {pair{Name: "native-veth", Runtime: "runc", Isolation: "no-shared-memory"}, "netdev"},
+		"through a bridge": {pair{Name: "native-bridge", Runtime: "runc", Transport: "bridge"}, "netdev"},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			b := newBench(t)
+			if name == "docker" {
+				client := dockertest.Start(t)
+				dockertest.Import(t, client, test.pair.Image, draygen)
+				b.env = []string{"DOCKER_HOST=" + client.Host}
+			}
+			p := test.pair
+			p.Face, p.Command = "native", `[sleep, "1000"]`
+			b.want(0, "up", b.file(p.yaml()))
+			defer b.want(0, "down", p.Name)
+			got := b.stream(p.Name, draygen, "20000", "20kpps", nil)
+			if got.Link.Kind != test.kind || got.Corrupt+got.Duplicates+got.Reordered > 0 || got.Received == 0 {
+				t.Errorf("the sink saw %+v", got)
+			}
+			if test.kind == "shm" && got.Received != packets { // the kernel may drop
+				t.Errorf("%d of %d packets arrived", got.Received, packets)
+			}
+		})
+	}
+}
+
+// The broker of a chain dies under traffic: the supervisor starts another, which
+// adopts the link, and nothing is lost.
+func TestBrokerDiesUnderTraffic(t *testing.T) {
+	draygen := generator(t)
+	b := newBench(t)
+	p := pair{Name: "orphaned", Runtime: "runc", Face: "native", Command: `[sleep, "1000"]`}
+	b.want(0, "up", b.file(p.yaml()))
+	defer b.want(0, "down", p.Name)
+	const packets = 160000 // 8 s
+	got := b.stream(p.Name, draygen, "160000", "20kpps", func() {
+		b.awaitLink(p.Name, func(l broker.LinkStatus) bool { return l.State == broker.StateActive })
+		before := b.brokerPID(p.Name)
+		if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		l := b.awaitLink(p.Name, func(l broker.LinkStatus) bool { return l.Adopted && l.State == broker.StateActive })
+		if l.Generation != 1 || l.Rebinds != 0 {
+			t.Errorf("the link was not adopted as it was: %+v", l)
+		}
+		if now := b.brokerPID(p.Name); now == before {
+			t.Error("no other broker was started")
+		}
+	})
+	if got.Received != packets || got.Lost+got.Corrupt+got.Duplicates+got.Reordered > 0 || got.Link.Generation != 1 {
+		t.Errorf("of %d packets the sink saw %+v", packets, got)
+	}
+}
+
+// awaitLink waits until the broker of a chain, which may be on its way, tells of
+// its link what holds wants.
+func (b *bench) awaitLink(chain string, holds func(broker.LinkStatus) bool) broker.LinkStatus {
+	b.t.Helper()
+	var links []broker.LinkStatus
+	var err error
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		var client *broker.Client
+		if client, err = broker.Dial(filepath.Join(b.state, chain, "broker")); err != nil {
+			continue
+		}
+		if links, err = client.Status(context.Background()); err == nil && len(links) == 1 && holds(links[0]) {
+			return links[0]
+		}
+	}
+	b.t.Fatalf("waited in vain for the link; the broker tells %+v (%v)", links, err)
+	return broker.LinkStatus{}
+}
+
+// brokerPID is which process serves the chain's native ports.
+func (b *bench) brokerPID(chain string) int {
+	b.t.Helper()
+	type status struct {
+		Broker struct{ Process struct{ PID int } }
+	}
+	for _, s := range decode[[]status](b.t, b.want(0, "status", chain, "--json")) {
+		return s.Broker.Process.PID
+	}
+	b.t.Fatalf("no chain %s", chain)
+	return 0
+}
+
+// TestStatusTellsOfADeadSwitch ends the switch of a link.
+func TestStatusTellsOfADeadSwitch(t *testing.T) {
+	testenv.Program(t, "ovs-vswitchd")
+	b := newBench(t)
+	b.want(0, "up", b.file(pair{Name: "switched", Transport: "ovs"}.yaml()))
+	defer b.want(0, "down", "switched")
+	if r := b.want(0, "status", "switched"); strings.Contains(r.Stdout, "ended") {
+		t.Errorf("ended while it runs: %s", r)
+	}
+	var state struct {
+		Reports map[string]struct {
+			Processes []struct {
+				Name string
+				ID   struct{ PID int }
+			}
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(b.state, "switched", "state.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &state)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range state.Reports["ab"].Processes {
+		if p.Name == "ovs-vswitchd" {
+			if err := syscall.Kill(p.ID.PID, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if r := b.want(0, "status", "switched"); strings.Contains(r.Stdout, "ovs-vswitchd (process") {
+			return
+		}
+	}
+	t.Error("status never told that ovs-vswitchd has ended")
+}
