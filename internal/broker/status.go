@@ -138,7 +138,7 @@ func latencyOf(t *wire.Telemetry, hello *wire.Hello) Latency {
 		}
 		l.Count += n
 		l.Buckets = append(l.Buckets, Bucket{
-			Low: float64(wire.HistogramLow(i)) * 1e9 / hz, High: float64(wire.HistogramLow(i+1)) * 1e9 / hz, Count: n})
+			Index: i, Low: float64(wire.HistogramLow(i)) * 1e9 / hz, High: float64(wire.HistogramLow(i+1)) * 1e9 / hz, Count: n})
 	}
 	return l
 }

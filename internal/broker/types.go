@@ -140,8 +140,10 @@ type Latency struct {
 	Buckets []Bucket `json:"buckets,omitempty"` // those that are not empty
 }
 
-// Bucket counts values in [Low, High) nanoseconds.
+// Bucket counts values in [Low, High) nanoseconds. The function's clock is known
+// better from one moment to the next, so that a bucket is known by its Index.
 type Bucket struct {
+	Index int     `json:"index"` // PROTOCOL.md, section 9
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 	Count uint64  `json:"count"`

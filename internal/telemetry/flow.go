@@ -155,13 +155,13 @@ func change(before, after broker.EndStatus) broker.EndStatus {
 
 // subtract is the samples that came since before; nil where there are fewer now.
 func subtract(before, after broker.Latency) *broker.Latency {
-	old := map[float64]uint64{}
+	old := map[int]uint64{}
 	for _, b := range before.Buckets {
-		old[b.Low] += b.Count
+		old[b.Index] += b.Count
 	}
 	var out broker.Latency
 	for _, b := range after.Buckets {
-		was := old[b.Low]
+		was := old[b.Index]
 		if b.Count < was {
 			return nil
 		}
@@ -169,7 +169,7 @@ func subtract(before, after broker.Latency) *broker.Latency {
 			out.Buckets = append(out.Buckets, b)
 			out.Count += b.Count
 		}
-		delete(old, b.Low)
+		delete(old, b.Index)
 	}
 	for _, n := range old {
 		if n > 0 {
@@ -181,18 +181,18 @@ func subtract(before, after broker.Latency) *broker.Latency {
 
 // join adds the samples of several intervals.
 func join(parts ...broker.Latency) broker.Latency {
-	sum := map[float64]broker.Bucket{}
+	sum := map[int]broker.Bucket{}
 	var out broker.Latency
 	for _, p := range parts {
 		out.Count += p.Count
 		for _, b := range p.Buckets {
-			b.Count += sum[b.Low].Count
-			sum[b.Low] = b
+			b.Count += sum[b.Index].Count
+			sum[b.Index] = b
 		}
 	}
 	for _, b := range sum {
 		out.Buckets = append(out.Buckets, b)
 	}
-	slices.SortFunc(out.Buckets, func(a, b broker.Bucket) int { return cmp.Compare(a.Low, b.Low) })
+	slices.SortFunc(out.Buckets, func(a, b broker.Bucket) int { return cmp.Compare(a.Index, b.Index) })
 	return out
 }

@@ -22,15 +22,19 @@ import (
 
 // reported is a link over which a sends to b at a steady pace: after n seconds
 // 100,000 packets a second have passed, and 1,000 were stamped, each with a
-// latency just under highNs.
+// latency just under highNs. The clock's rate is known better every second.
 func reported(n uint64, highNs float64, lost uint64) broker.LinkStatus {
+	highNs *= 1 - 1e-9/float64(n+1)
 	return broker.LinkStatus{
 		Name: "ab", Kind: "shm", State: broker.StateActive, Generation: 1, Pages: "plain", Bytes: 1 << 20,
 		Ends: []broker.EndStatus{
 			{Function: "a", Port: "p0", PID: 10, Counters: broker.Counters{TxPackets: n * 100_000, TxBytes: n * 6_400_000}},
 			{Function: "b", Port: "p0", PID: 11, Counters: broker.Counters{RxPackets: n * 100_000, RxBytes: n * 6_400_000, RxDropped: lost},
 				Latency: broker.Latency{Count: n * 1000, Buckets: []broker.Bucket{
-					{Low: highNs / 2, High: highNs * 0.75, Count: n * 500}, {Low: highNs * 0.75, High: highNs, Count: n * 500}}}},
+					
+					{Index: 300, Low: highNs / 2, High: highNs * 0.75, Count: n * 500},
+					{Index: 301, Low: highNs * 0.75, High: highNs, Count: n * 500},
+				}}},
 		},
 	}
 }
