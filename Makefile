@@ -16,6 +16,7 @@ DEMO_CHAIN ?= examples/f1-split.yaml
 FUZZ_SMOKE ?= 3s
 FUZZ_TIME ?= 2m
 DEBIAN ?= 12
+PREFIX ?= /usr/local
 
 say = printf '\n== %s\n'
 
@@ -37,6 +38,13 @@ build: ## build every program into bin/
 	@mkdir -p bin
 	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
 	@ls bin | sed 's,^,  bin/,'
+
+.PHONY: install
+install: build ## install the programs, libdray, its header and pkg-config file below PREFIX (/usr/local)
+	@$(say) 'installing below $(DESTDIR)$(PREFIX)'
+	@meson setup $$([ ! -d out/install ] || echo --reconfigure) --prefix=$(abspath $(PREFIX)) --libdir=lib -Dbuildtype=release out/install dataplane/port >/dev/null
+	@meson install -C out/install $(if $(DESTDIR),--destdir $(abspath $(DESTDIR))) | grep '^Installing'
+	@install -D -t $(DESTDIR)$(abspath $(PREFIX))/bin bin/*
 
 .PHONY: test
 test: ## install what is missing, then lint, all tests with the race detector, a little fuzzing (as root)

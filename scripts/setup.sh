@@ -12,6 +12,9 @@ set -euo pipefail
 
 # One line a need: the program that must be found, then its Debian package.
 readonly run_needs='
+gcc         gcc
+meson       meson
+ninja       ninja-build
 git         git
 ip          iproute2
 tc          iproute2
@@ -31,14 +34,12 @@ clang         clang
 containerd    containerd
 dockerd       docker.io
 docker        docker-cli
-gcc           gcc
 make          make
-meson         meson
-ninja         ninja-build
 ovs-vsctl     openvswitch-switch
 ovs-vswitchd  openvswitch-switch
 ovsdb-server  openvswitch-common
 ovsdb-tool    openvswitch-common
+pkg-config    pkgconf
 shellcheck    shellcheck
 tcpdump       tcpdump
 valgrind      valgrind
@@ -77,8 +78,8 @@ missing_needs() {
 		type -P "$program" >/dev/null || echo "$program $package"
 	done <<<"$1"
 	[ -s "$ca_bundle" ] || echo "$ca_bundle ca-certificates"
+	[ -e /usr/include/stdlib.h ] || echo "/usr/include/stdlib.h libc6-dev"
 	if [ "$set" = test ]; then
-		[ -e /usr/include/stdlib.h ] || echo "/usr/include/stdlib.h libc6-dev"
 		[ -e /usr/aarch64-linux-gnu/include/stdlib.h ] || echo "/usr/aarch64-linux-gnu/include/stdlib.h libc6-dev-arm64-cross"
 		# libFuzzer and the sanitizers of clang are a package of their own, and named after its version.
 		compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/linux/libclang_rt.fuzzer-*.a" >/dev/null ||

@@ -31,7 +31,7 @@ func reported(n uint64, highNs float64, lost uint64) broker.LinkStatus {
 			{Function: "a", Port: "p0", PID: 10, Counters: broker.Counters{TxPackets: n * 100_000, TxBytes: n * 6_400_000}},
 			{Function: "b", Port: "p0", PID: 11, Counters: broker.Counters{RxPackets: n * 100_000, RxBytes: n * 6_400_000, RxDropped: lost},
 				Latency: broker.Latency{Count: n * 1000, Buckets: []broker.Bucket{
-					
+
 					{Index: 300, Low: highNs / 2, High: highNs * 0.75, Count: n * 500},
 					{Index: 301, Low: highNs * 0.75, High: highNs, Count: n * 500},
 				}}},

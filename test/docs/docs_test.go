@@ -4,7 +4,9 @@ package docs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,38 +23,46 @@ import (
 
 const root = "../.."
 
-// TestEveryCommandOfTheReadmeWorks runs the blocks of the README in order, as a
-// reader would, with a state directory of its own.
-func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
+// guides are the documents that a reader follows, command by command.
+var guides = []string{"README.md", "docs/native-ports.md"}
+
+// TestEveryCommandOfTheGuidesWorks runs the blocks of each guide in order, as a
+// reader would: in a copy of the repository, built by its Makefile, with a state
+// directory of its own.
+func TestEveryCommandOfTheGuidesWorks(t *testing.T) {
 	testenv.Root(t)
-	testenv.Program(t, "runc", "iperf3", "iperf", "sockperf", "qperf", "ip")
+	testenv.Program(t, "runc", "iperf3", "sockperf", "qperf", "ip", "make", "gcc", "meson", "ninja", "pkg-config", "tcpdump")
 	reader := newReader(t)
-	for _, block := range blocksOf(t, "README.md") {
-		if block.NotRun != "" {
-			t.Logf("README.md:%d: not run: %s", block.Line, block.NotRun)
-			continue
+	for _, guide := range guides {
+		for _, block := range blocksOf(t, guide) {
+			if block.NotRun != "" {
+				t.Logf("%s:%d: not run: %s", guide, block.Line, block.NotRun)
+				continue
+			}
+			started := time.Now()
+			out, err := reader.command("bash", "-c", block.Executable()).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s:%d: %v\n%s\n%s", guide, block.Line, err, block.Script, out)
+			}
+			t.Logf("%s:%d: ok (%.1f s)", guide, block.Line, time.Since(started).Seconds())
 		}
-		started := time.Now()
-		out, err := reader.command("bash", "-c", block.Executable()).CombinedOutput()
-		if err != nil {
-			t.Fatalf("README.md:%d: %v\n%s\n%s", block.Line, err, block.Script, out)
-		}
-		t.Logf("README.md:%d: ok (%.1f s)", block.Line, time.Since(started).Seconds())
 	}
 }
 
-// TestReadmeRunsNearlyEverything keeps the exceptions few.
-func TestReadmeRunsNearlyEverything(t *testing.T) {
-	var run, notRun int
-	for _, block := range blocksOf(t, "README.md") {
-		if block.NotRun == "" {
-			run++
-		} else {
-			notRun++
+// TestGuidesRunNearlyEverything keeps the exceptions few.
+func TestGuidesRunNearlyEverything(t *testing.T) {
+	for _, guide := range guides {
+		var run, notRun int
+		for _, block := range blocksOf(t, guide) {
+			if block.NotRun == "" {
+				run++
+			} else {
+				notRun++
+			}
 		}
-	}
-	if run < 5 || notRun > 2 {
-		t.Errorf("README.md: %d blocks are run and %d are not; want at least 5, and at most 2", run, notRun)
+		if run < 5 || notRun > 2 {
+			t.Errorf("%s: %d blocks are run and %d are not; want at least 5, and at most 2", guide, run, notRun)
+		}
 	}
 }
 
@@ -169,24 +179,20 @@ func parsed(t *testing.T, name, text string) string {
 	return string(out)
 }
 
-// reader is somebody who follows the README.
+// reader is somebody who follows a guide.
 type reader struct {
-	dir string // their copy of what the commands read
+	dir string // their copy of the repository
 	env []string
 }
 
 func newReader(t *testing.T) *reader {
 	t.Helper()
 	dir := t.TempDir()
-	bin := filepath.Join(dir, "bin")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", bin+"/", "./cmd/dray")
-	build.Dir = root
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	copyRepository(t, dir)
+	build := exec.Command("make", "--no-print-directory", "build")
+	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples"))); err != nil {
-		t.Fatal(err)
+		t.Fatalf("make build: %v\n%s", err, out)
 	}
 	state, err := os.MkdirTemp("/run", "dray-test-")
 	if err != nil {
@@ -195,9 +201,37 @@ func newReader(t *testing.T) *reader {
 	if err := os.Chmod(state, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	r := &reader{dir: dir, env: append(os.Environ(), "DRAY_STATE="+state, "PATH="+bin+":"+os.Getenv("PATH"))}
+	r := &reader{dir: dir, env: append(os.Environ(), "DRAY_STATE="+state, "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))}
 	t.Cleanup(func() { r.leave(t, state) })
 	return r
+}
+
+// copyRepository copies what git knows of, or would with the next commit.
+func copyRepository(t *testing.T, to string) {
+	t.Helper()
+	list := exec.Command("git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = root
+	names, err := list.Output()
+	if err != nil {
+		t.Fatalf("git ls-files: %v", err)
+	}
+	for _, name := range strings.Split(strings.TrimRight(string(names), "\x00"), "\x00") {
+		content, err := os.ReadFile(filepath.Join(root, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed, and not committed
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := filepath.Join(to, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(target), 0o755), os.WriteFile(target, content, info.Mode().Perm())); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func (r *reader) command(name string, args ...string) *exec.Cmd {
