@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "dray.h"
 #include "layout.h"
@@ -20,6 +21,26 @@ static inline void prefetch_write(const void *p)
 #else
 	__builtin_prefetch(p, 1);
 #endif
+}
+
+static_assert(sizeof(struct dray_pkt) == 48 && offsetof(struct dray_pkt, flags) == 16 && offsetof(struct dray_pkt, vlan) == 18 &&
+		      offsetof(struct dray_pkt, hash) == 20,
+	      "fields of a packet that are written together");
+
+/* Fill a packet's struct. Three fields in one store: the CPU's store buffer is what a burst fills first. */
+static inline void pkt_set(struct dray_pkt *p, void *data, uint32_t length, uint32_t room, uint32_t flags, uint32_t meta, uint32_t headroom,
+			   struct dray_home *home, uint32_t index)
+{
+	uint64_t flags_vlan_hash = flags;
+
+	p->data = data;
+	p->length = length;
+	p->room = room;
+	memcpy(&p->flags, &flags_vlan_hash, sizeof(flags_vlan_hash));
+	p->meta = meta;
+	p->headroom = headroom;
+	p->home = home;
+	p->index = index;
 }
 
 struct attachment;

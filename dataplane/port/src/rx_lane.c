@@ -257,54 +257,30 @@ static inline bool plain(const struct received *d, const uint8_t *held, uint32_t
 	       likely((d->flags & ~(uint32_t)(DESC_CSUM_NEEDED | DESC_CSUM_GOOD)) == DESC_END);
 }
 
-#define AHEAD 24u /* packets: long enough for a line to come over, and not more than the CPU can have under way */
-
 /*
- * Fetch the payload that the application will read AHEAD packets from now. What is read of that descriptor here is a hint for the cache and
- * nothing else: it is loaded again, and checked, when its turn comes.
+ * Take descriptors while they are plain, `n` from `at` on, which do not go over the end of the ring; returns how many. A loop of its own, so that
+ * everything stays in registers.
  */
-static inline void prefetch_payload(const struct descriptor *d, const uint8_t *first, uint32_t slots, uint32_t stride)
+static __attribute__((noinline)) uint32_t take_plain(struct rx_lane *l, uint32_t at, uint32_t n, struct dray_pkt *p, uint64_t *bytes)
 {
-	uint32_t place = (uint32_t)atomic_load_explicit(&d->place_length, memory_order_relaxed);
-
-	if (likely(place < slots))
-		__builtin_prefetch(first + (uint64_t)place * stride);
-}
-
-/* Take descriptors while they are plain; returns where it stopped. A loop of its own, so that everything stays in registers. */
-static __attribute__((noinline)) uint32_t take_plain(struct rx_lane *l, uint32_t at, uint32_t end, struct dray_pkt *p, uint64_t *bytes)
-{
-	const uint32_t slots = l->view.pkt_slots, stride = l->view.pkt_stride, mask = l->view.ring_size - 1;
-	const struct descriptor *const ring = l->view.ring;
+	const uint32_t slots = l->view.pkt_slots, stride = l->view.pkt_stride;
+	const struct descriptor *const first = &l->view.ring[at & (l->view.ring_size - 1)], *const last = first + n, *from;
 	uint8_t *const held = l->held, *const packets = l->view.packets;
-	const uint8_t *const first = packets + l->view.pkt_headroom;
-	uint32_t known = l->seen_tail - at; /* descriptors from here on that are there */
 	uint64_t sum = 0;
 
-	for (; at != end; at++, p++, known--) {
-		struct received d = load_from(&ring[at & mask]);
+	for (from = first; from != last; from++, p++) {
+		struct received d = load_from(from);
 		uint8_t *data = packets + (uint64_t)d.place * stride + d.offset;
 
 		if (unlikely(!plain(&d, held, slots, stride)))
 			break;
 		__builtin_prefetch(data);
-		if (known > AHEAD)
-			prefetch_payload(&ring[(at + AHEAD) & mask], first, slots, stride);
 		held[d.place] = 1;
-		p->data = data;
-		p->length = d.length;
-		p->room = stride - d.offset;
-		p->flags = (uint16_t)(d.flags & TO_APPLICATION);
-		p->vlan = 0;
-		p->hash = 0;
-		p->meta = d.meta;
-		p->headroom = d.offset;
-		p->home = &l->home;
-		p->index = d.place;
+		pkt_set(p, data, d.length, stride - d.offset, d.flags & TO_APPLICATION, d.meta, d.offset, &l->home, d.place);
 		sum += d.length;
 	}
 	*bytes += sum;
-	return at;
+	return (uint32_t)(from - first);
 }
 
 /* Take one descriptor of any kind; false where it was dropped. */
@@ -320,12 +296,22 @@ static bool take_any(struct rx_lane *l, const struct received *d, uint32_t at, s
 	return true;
 }
 
-/* Of what is known to be there already, bring the descriptors of the next burst along while the application works on this one. */
-static inline void prefetch_next(const struct rx_lane *l, uint32_t at, unsigned n)
+/*
+ * Of what is known to be there already, fetch the payload of the next burst while the application works on this one, and the descriptors of
+ * the burst after that. What is read of a descriptor here is a hint for the cache and nothing else: it is loaded again, and checked, when its turn comes.
+ */
+static inline void prefetch_next(const struct rx_lane *l, uint32_t at, uint32_t n)
 {
-	const uint32_t mask = l->view.ring_size - 1;
+	const uint32_t mask = l->view.ring_size - 1, slots = l->view.pkt_slots, stride = l->view.pkt_stride, known = l->seen_tail - at;
+	const uint8_t *const first = l->view.packets + l->view.pkt_headroom;
 
-	for (uint32_t left = l->seen_tail - at, i = 0; i < n && i < left; i += 4)
+	for (uint32_t i = 0; i < n && i < known; i++) {
+		uint32_t place = (uint32_t)atomic_load_explicit(&l->view.ring[(at + i) & mask].place_length, memory_order_relaxed);
+
+		if (likely(place < slots))
+			__builtin_prefetch(first + (uint64_t)place * stride);
+	}
+	for (uint32_t i = n; i < 2 * n && i < known; i += 4)
 		__builtin_prefetch(&l->view.ring[(at + i) & mask]);
 }
 
@@ -334,6 +320,7 @@ static inline void prefetch_returns(const struct rx_lane *l, uint32_t n)
 {
 	const uint32_t mask = l->view.ring_size - 1;
 
+	prefetch_write(&l->view.words->returned);
 	for (uint32_t i = 0; i < n; i += 16)
 		prefetch_write(&l->view.completions[(l->returned + i) & mask]);
 }
@@ -353,7 +340,7 @@ static inline bool take_alone(struct rx_lane *l, uint32_t end, struct dray_pkt *
 static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
 {
 	struct rx_lane *l = LANE(home);
-	uint32_t at = l->head, end, before = l->returned, stop;
+	uint32_t at = l->head, end, before = l->returned;
 	struct dray_pkt *p = pkts;
 	uint64_t bytes = 0;
 
@@ -370,10 +357,12 @@ static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsi
 			bytes = (p++)->length;
 	}
 	while (at != end) {
-		stop = take_plain(l, at, end, p, &bytes);
-		p += stop - at;
-		at = stop;
-		if (at != end) {
+		uint32_t to_wrap = l->view.ring_size - (at & (l->view.ring_size - 1)), some = end - at < to_wrap ? end - at : to_wrap;
+		uint32_t taken = take_plain(l, at, some, p, &bytes);
+
+		p += taken;
+		at += taken;
+		if (taken != some) {
 			struct received d = load(l, at);
 
 			if (take_any(l, &d, at++, p))
@@ -390,7 +379,7 @@ static unsigned rx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts,
 {
 	struct rx_lane *l = LANE(home);
 	_Atomic uint32_t *const completions = l->view.completions;
-	const uint32_t slots = home->slots, mask = l->view.ring_size - 1, first = l->returned;
+	const uint32_t slots = home->slots, packets = l->view.pkt_slots, mask = l->view.ring_size - 1, first = l->returned;
 	uint8_t *const held = l->held;
 	uint32_t returned = first;
 	unsigned i;
@@ -404,7 +393,9 @@ static unsigned rx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts,
 			continue;
 		}
 		held[index] = 0;
-		atomic_store_explicit(&completions[returned++ & mask], place_of(l, index), memory_order_relaxed);
+		if (unlikely(index >= packets))
+			index = place_of(l, index);
+		atomic_store_explicit(&completions[returned++ & mask], index, memory_order_relaxed);
 	}
 	if (unlikely(returned == first))
 		return i;

@@ -45,8 +45,8 @@ static void tx_lane_reap(struct tx_lane *l)
 	uint32_t returned = atomic_load_explicit(&l->view.words->returned.value, memory_order_acquire);
 	const uint32_t n = returned - l->returned, mask = l->view.ring_size - 1, slots = l->view.pkt_slots;
 	const _Atomic uint32_t *const completions = l->view.completions;
-	uint32_t *const free_pkts = l->free_pkts;
 	uint8_t *const state = l->state;
+	uint32_t *top = l->free_pkts + l->free_pkt_count;
 
 	if (n == 0)
 		return;
@@ -61,11 +61,14 @@ static void tx_lane_reap(struct tx_lane *l)
 
 		if (likely(place < slots && state[place] == SLOT_LENT)) {
 			state[place] = SLOT_FREE;
-			free_pkts[l->free_pkt_count++] = place;
+			*top++ = place;
 		} else {
+			l->free_pkt_count = (uint32_t)(top - l->free_pkts);
 			reap_odd(l, place);
+			top = l->free_pkts + l->free_pkt_count;
 		}
 	}
+	l->free_pkt_count = (uint32_t)(top - l->free_pkts);
 	l->returned = returned;
 }
 
@@ -113,13 +116,25 @@ static unsigned take_messages(struct tx_lane *l, struct dray_pkt *pkts, unsigned
 	return i;
 }
 
-/* Bring the lines of the next descriptors along already: they are with the receiver. */
-static inline void prefetch_ring(const struct tx_lane *l, unsigned n)
+/*
+ * The lines that the application and tx_lane_send will write to are with the receiver, and take longer to come than a burst lasts: they are
+ * fetched one burst ahead. Here: the buffers of n slots, from the top of the stack down.
+ */
+static inline void prefetch_slots(const struct tx_lane *l, const uint32_t *top, uint32_t n)
+{
+	uint8_t *const first = l->view.packets + l->view.pkt_headroom;
+
+	for (uint32_t i = 0; i < n; i++)
+		prefetch_write(first + (uint64_t)*--top * l->view.pkt_stride);
+}
+
+/* As prefetch_slots: n descriptors from an index on. */
+static inline void prefetch_ring(const struct tx_lane *l, uint32_t from, uint32_t n)
 {
 	const uint32_t mask = l->view.ring_size - 1;
 
-	for (unsigned i = 0; i < n; i += 4)
-		prefetch_write(&l->view.ring[(l->tail + i) & mask]);
+	for (uint32_t i = 0; i < n; i += 4)
+		prefetch_write(&l->view.ring[(from + i) & mask]);
 }
 
 static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned n)
@@ -132,27 +147,18 @@ static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned 
 		tx_lane_reap(l);
 		if (l->free_pkt_count < n)
 			n = l->free_pkt_count;
+		prefetch_slots(l, l->free_pkts + l->free_pkt_count, n);
 	}
-	prefetch_ring(l, n);
 	top = l->free_pkts + l->free_pkt_count;
 	l->free_pkt_count -= n;
+	prefetch_ring(l, l->tail + n, n);
+	prefetch_slots(l, top - n, n < l->free_pkt_count ? n : l->free_pkt_count);
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t index = *--top;
-		uint8_t *data = first + (uint64_t)index * stride;
 
-		prefetch_write(data);
 		state[index] = SLOT_WITH_APPLICATION;
-		pkts[i] = (struct dray_pkt){
-			.data = data,
-			.room = room,
-			.headroom = headroom,
-			.home = &l->home,
-			.index = index,
-		};
+		pkt_set(&pkts[i], first + (uint64_t)index * stride, 0, room, 0, 0, headroom, &l->home, index);
 	}
-	/* For an application that sends one at a time, this is early enough. */
-	if (l->free_pkt_count)
-		prefetch_write(first + (uint64_t)*--top * stride);
 	return n;
 }
 
@@ -348,6 +354,7 @@ static unsigned tx_lane_send(struct dray_home *home, struct dray_pkt *pkts, unsi
 	uint64_t bytes = 0;
 	unsigned i = 0;
 
+	prefetch_write(&l->view.words->tail); /* it takes as long to come as the descriptors take to be written */
 	for (;;) {
 		unsigned some = put_all_plain(l, tail, &pkts[i], n - i, &bytes);
 
