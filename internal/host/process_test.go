@@ -4,11 +4,14 @@ package host
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/drayage/dray/internal/testenv"
 )
@@ -81,5 +84,39 @@ func TestPlaceIsNetnsAndCgroup(t *testing.T) {
 	}
 	if cmd.SysProcAttr.UseCgroupFD {
 		t.Error("the command still names a descriptor that is closed")
+	}
+}
+
+func TestAwaitEnd(t *testing.T) {
+	cmd := exec.Command("cat")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	id, err := Identify(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	if err := id.AwaitEnd(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while it runs: %v", err)
+	}
+	stdin.Close() // cat ends, and is a zombie
+	if err := id.AwaitEnd(context.Background()); err != nil {
+		t.Errorf("a zombie: %v", err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if err := id.AwaitEnd(context.Background()); err != nil {
+		t.Errorf("after it was reaped: %v", err)
+	}
+	id.PID, id.Start = os.Getpid(), id.Start+1 // its pid went to another
+	if err := id.AwaitEnd(context.Background()); err != nil {
+		t.Errorf("another process with its pid: %v", err)
 	}
 }

@@ -162,6 +162,13 @@ func TestTheNextUpClearsWhatADeadOwnerLeft(t *testing.T) {
 func TestAFailureAtAnyStepRemovesEverything(t *testing.T) {
 	n := newNode(t)
 	c, p := pair(t)
+	failEachStep(t, n, c, p)
+}
+
+// failEachStep fails every step of making a chain in turn, before it acts and
+// after, and checks that nothing is left each time.
+func failEachStep(t *testing.T, n *Node, c *chain.Chain, p *plan.Plan) {
+	t.Helper()
 	ctx := context.Background()
 	var names []string
 	n.Fault = func(s step.Step, phase step.Phase) error {
@@ -194,7 +201,7 @@ func TestAFailureAtAnyStepRemovesEverything(t *testing.T) {
 			if _, err := n.Create(ctx, "up", c, []byte(pairYAML), p); !errors.Is(err, injected) {
 				t.Errorf("failing %s %q: error %v", phase, name, err)
 			}
-			if found, err := n.inspect("pair"); err != nil || found.Condition != Absent {
+			if found, err := n.inspect(c.Name); err != nil || found.Condition != Absent {
 				t.Errorf("failing %s %q left %+v, %v", phase, name, found, err)
 			}
 		}

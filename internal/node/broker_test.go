@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/broker"
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/transport/native"
+	"github.com/drayage/dray/internal/transport/shm"
+	"github.com/drayage/dray/internal/transport/veth"
+)
+
+// TestMain lets the test program be the broker, as dray is.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "daemon" {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		dir := filepath.Join(os.Getenv("DRAY_STATE"), os.Args[2], brokerFolder)
+		if err := broker.Serve(ctx, broker.Options{Dir: dir, Log: os.Stderr}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// nativePair is the pair with native ports, over shared memory and over veth.
+func nativePair(t *testing.T) (*Node, *chain.Chain, *plan.Plan) {
+	t.Helper()
+	n := newNode(t)
+	n.Transports = []transport.Driver{shm.New(), native.Wrap(veth.New())}
+	c, p := pair(t)
+	for i := range c.Functions {
+		port := &c.Functions[i].Ports[0]
+		port.Face = chain.FaceNative
+		second := *port
+		second.Name, second.MAC = "p1", chain.MAC(fmt.Sprintf("02:00:00:00:02:%02x", i+1))
+		c.Functions[i].Ports = append(c.Functions[i].Ports, second)
+	}
+	p.Links = nil
+	for j, transport := range []string{"shm", "veth"} {
+		l := plan.Link{Name: "over-" + transport, Transport: transport, MTU: 1500}
+		for _, f := range c.Functions {
+			port := f.Ports[j]
+			l.Ends = append(l.Ends, plan.End{Function: f.Name, Port: port.Name, Face: port.Face, MAC: port.MAC, MTU: 1500, Queues: 1})
+		}
+		p.Links = append(p.Links, l)
+	}
+	return n, c, p
+}
+
+// opens checks that every native port of the chain is there to be opened.
+func opens(t *testing.T, l *Live) {
+	t.Helper()
+	for _, f := range l.Chain.Functions {
+		for _, port := range f.Ports {
+			conn, err := net.Dial("unixpacket", filepath.Join(l.State.Sandboxes[f.Name].Ports, port.Name))
+			if err != nil {
+				t.Errorf("port %s of %s: %v", port.Name, f.Name, err)
+				continue
+			}
+			conn.Close()
+		}
+	}
+}
+
+// runningBroker waits until a broker runs that is not the one before.
+func runningBroker(t *testing.T, l *Live, before *Broker) *Broker {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		b, err := l.Broker()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b == nil || !b.Process.Alive() || before != nil && b.Process == before.Process {
+			continue
+		}
+		if client, err := broker.Dial(l.BrokerDir()); err == nil {
+			if links, err := client.Status(context.Background()); err == nil && len(links) == 2 {
+				return b
+			}
+		}
+	}
+	t.Fatalf("no broker runs: %s", tail(l.BrokerLog(), 5))
+	return nil
+}
+
+func TestABrokerThatEndsIsStartedAgain(t *testing.T) {
+	n, c, p := nativePair(t)
+	l, err := n.Create(context.Background(), "run", c, []byte(pairYAML), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opens(t, l)
+	first := runningBroker(t, l, nil)
+	first.Process.Signal(syscall.SIGKILL)
+	second := runningBroker(t, l, first)
+	if second.Restarts != 1 {
+		t.Errorf("%d restarts", second.Restarts)
+	}
+	opens(t, l)
+	// The same process may supervise the chain later, as dray run does.
+	s, err := l.Supervise()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); s.Run(ctx) }()
+	if err := s.Settled(ctx, 10*time.Millisecond); err != nil {
+		t.Error(err)
+	}
+	second.Process.Signal(syscall.SIGKILL)
+	third := runningBroker(t, l, second)
+	opens(t, l)
+	stop()
+	<-done
+	if !third.Process.Alive() {
+		t.Error("the broker ended with its supervisor")
+	}
+	if err := l.Remove(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if third.Process.Alive() {
+		t.Error("the broker outlived its chain")
+	}
+}
+
+func TestNobodyRestartsTheBrokerOfAReleasedChain(t *testing.T) {
+	n, c, p := nativePair(t)
+	l, err := n.Create(context.Background(), "up", c, []byte(pairYAML), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := runningBroker(t, l, nil)
+	if err := l.Release(); err != nil {
+		t.Fatal(err)
+	}
+	first.Process.Signal(syscall.SIGKILL)
+	if err := first.Process.AwaitEnd(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if fault := l.LinkFaults()["over-shm"]; fault == "" {
+		t.Error("status would not tell that the broker has ended")
+	}
+	// It was not committed: all of it goes, with nobody left to ask for its links.
+	if removed, err := n.Collect(context.Background()); err != nil || len(removed) != 1 {
+		t.Errorf("gc removed %v, %v", removed, err)
+	}
+}
+
+func TestAFailureAtAnyStepOfANativeChainRemovesEverything(t *testing.T) {
+	n, c, p := nativePair(t)
+	failEachStep(t, n, c, p)
+}
+
+func TestAJournalCannotNameTheBrokerOfAnother(t *testing.T) {
+	n := newNode(t)
+	n.Transports = []transport.Driver{shm.New()}
+	write(t, n.journalFile("evil"), `{"make":[{"kind":"broker-link","path":"/run/dray/other/broker","name":"f1u"}]}`+"\n")
+	if _, err := n.Collect(context.Background()); err == nil {
+		t.Error("gc asked another chain's broker")
+	}
+}
