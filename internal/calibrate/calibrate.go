@@ -26,20 +26,24 @@ kind: Chain
 name: %s
 policy: {on_infeasible: warn}
 functions:
-  - {name: a, runtime: process, ports: [{name: p0}]}
-  - {name: b, runtime: process, ports: [{name: p0}]}
+  - {name: a, runtime: process, ports: [{name: p0, face: %s}]}
+  - {name: b, runtime: process, ports: [{name: p0, face: %s}]}
 links:
   - name: %s
     ends: [a.p0, b.p0]
     transport: %s
     load: 100Mbps
-    requires: {latency: 1s, percentile: 99.9, packet_loss_ratio: 1e-3, min_bitrate: 1Mbps, packet_rate: 2Mpps}
+    requires: {latency: 1s, percentile: 99.9, packet_loss_ratio: 1e-3, min_bitrate: 1Mbps, packet_rate: %s}
 `
 
 // Chain is the text of the chain file that calibrates a transport.
 func Chain(transport string) []byte {
 	name := "calibrate-" + transport
-	return []byte(fmt.Sprintf(chainText, name, transport, transport))
+	face, rate := "netdev", "2Mpps" // more than any socket reaches
+	if transport == "shm" {
+		face, rate = "native", "20Mpps"
+	}
+	return []byte(fmt.Sprintf(chainText, name, face, face, transport, transport, rate))
 }
 
 // FromTrials is what the trials prove of a transport: upper bounds of delay and
@@ -49,7 +53,7 @@ func FromTrials(transport, source string, measured time.Time, trials []record.Tr
 	c := inventory.Calibration{Transport: transport, Measured: measured, Source: source}
 	by := map[record.Quantity]map[string][]record.Trial{}
 	for _, t := range trials {
-		if t.Warmup || t.Error != "" {
+		if t.Warmup || t.CrossCheck || t.Error != "" {
 			continue
 		}
 		if by[t.Quantity] == nil {
@@ -59,7 +63,7 @@ func FromTrials(transport, source string, measured time.Time, trials []record.Tr
 		by[t.Quantity][way] = append(by[t.Quantity][way], t)
 		c.Marks = union(c.Marks, t.Marks)
 	}
-	if err := fillDelay(&c, by[record.QLatency]); err != nil {
+	if err := fillDelay(&c, by[record.QStream]); err != nil {
 		return c, fmt.Errorf("latency: %w", err)
 	}
 	var err error
@@ -69,7 +73,7 @@ func FromTrials(transport, source string, measured time.Time, trials []record.Tr
 	if c.PacketRate, err = leastRate(by[record.QPacketRate], func(t record.Trial) float64 { return float64(t.Delivery.PacketRate) }); err != nil {
 		return c, fmt.Errorf("packet rate: %w", err)
 	}
-	if c.LossRatio, err = mostLoss(by[record.QDelivery]); err != nil {
+	if c.LossRatio, err = mostLoss(by[record.QStream]); err != nil {
 		return c, fmt.Errorf("loss: %w", err)
 	}
 	return c, nil
@@ -81,8 +85,8 @@ func union(marks, more []string) []string {
 	return slices.Compact(marks)
 }
 
-// fillDelay takes the whole round trip as the bound of either way, at the
-// percentiles that the samples support.
+// fillDelay takes the one-way delays of the slower direction, at the percentiles
+// that the samples support.
 func fillDelay(c *inventory.Calibration, ways map[string][]record.Trial) error {
 	if len(ways) == 0 {
 		return errNoTrials
@@ -91,12 +95,12 @@ func fillDelay(c *inventory.Calibration, ways map[string][]record.Trial) error {
 	for _, trials := range ways {
 		var dists, variations []*stats.Dist
 		for _, t := range trials {
-			d, err := stats.NewDist(t.Latency.Histogram, t.Latency.Lost, 0)
+			d, err := stats.NewDist(t.OneWay.Latency, ownLoss(t), 0)
 			if err != nil {
 				return fmt.Errorf("trial %s: %w", t.ID, err)
 			}
 			dists = append(dists, d)
-			variations = append(variations, d.Variation(int64(t.Latency.MinRTT)))
+			variations = append(variations, d.Variation(int64(t.OneWay.Min)))
 		}
 		pool := stats.Pool(dists...)
 		for _, p := range percentiles {
@@ -150,8 +154,7 @@ func mostLoss(ways map[string][]record.Trial) (float64, error) {
 	for _, trials := range ways {
 		var clusters []stats.Cluster
 		for _, t := range trials {
-			lost := t.Delivery.Lost - min(t.Delivery.Lost, t.Delivery.ReceiverDrops)
-			clusters = append(clusters, stats.Cluster{Events: float64(lost), N: float64(t.Delivery.Sent)})
+			clusters = append(clusters, stats.Cluster{Events: float64(ownLoss(t)), N: float64(t.Delivery.Sent)})
 		}
 		p, err := stats.Clustered(clusters)
 		if err != nil {
@@ -160,4 +163,9 @@ func mostLoss(ways map[string][]record.Trial) (float64, error) {
 		most = max(most, p.Upper)
 	}
 	return most, nil
+}
+
+// ownLoss is what the link lost: not what a slow receiver threw away.
+func ownLoss(t record.Trial) uint64 {
+	return t.Delivery.Lost - min(t.Delivery.Lost, t.Delivery.ReceiverDrops)
 }

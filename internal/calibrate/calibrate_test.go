@@ -18,22 +18,24 @@ func trials() []record.Trial {
 		for i, way := range [][2]string{{"a.p0", "b.p0"}, {"b.p0", "a.p0"}} {
 			base := record.Trial{From: way[0], To: way[1], Round: round, Marks: []string{}}
 			slower := int64(1 + i)
-			latency, throughput, rate, delivery := base, base, base, base
-			latency.Quantity, latency.Latency = record.QLatency, roundTrips(10_000*slower, 2000)
-			latency.Marks = []string{"busy"}
+			stream, throughput, rate, check := base, base, base, base
+			stream.Quantity, stream.OneWay = record.QStream, oneWay(10_000*slower, 2000)
+			stream.Delivery = &record.Delivery{Sent: 100_000, Lost: uint64(10 * slower), ReceiverDrops: 5}
+			stream.Marks = []string{"busy"}
 			throughput.Quantity = record.QThroughput
 			throughput.Throughput = &record.Throughput{BitsPerSecond: uint64(8_000_000_000/slower) + uint64(round)}
 			rate.Quantity, rate.Delivery = record.QPacketRate, &record.Delivery{PacketRate: uint64(300_000/slower) + uint64(round)}
-			delivery.Quantity = record.QDelivery
-			delivery.Delivery = &record.Delivery{Sent: 100_000, Lost: uint64(10 * slower), ReceiverDrops: 5}
-			all = append(all, latency, throughput, rate, delivery)
+			// A cross-check says something else, and is not asked.
+			check.Quantity, check.CrossCheck, check.Marks = record.QPacketRate, true, []string{"governor"}
+			check.Delivery = &record.Delivery{PacketRate: 1}
+			all = append(all, stream, throughput, rate, check)
 		}
 	}
 	return all
 }
 
-// roundTrips is n samples around a value in ns, one in a hundred of ten times that.
-func roundTrips(value int64, n int) *record.Latency {
+// oneWay is n samples around a value in ns, one in a hundred of ten times that.
+func oneWay(value int64, n int) *record.OneWay {
 	h := record.NewHDR()
 	for i := range n {
 		v := value
@@ -44,7 +46,7 @@ func roundTrips(value int64, n int) *record.Latency {
 			panic(err)
 		}
 	}
-	return &record.Latency{Histogram: record.FromHDR(h), Sent: uint64(n), MinRTT: time.Duration(value)}
+	return &record.OneWay{Latency: record.FromHDR(h), Min: time.Duration(value)}
 }
 
 func TestTheWorseDirectionCounts(t *testing.T) {
@@ -64,7 +66,7 @@ func TestTheWorseDirectionCounts(t *testing.T) {
 	}
 	p50 := c.Latency[0]
 	if p50.Percentile != 50 || p50.Latency < 20*time.Microsecond || p50.Latency > 21*time.Microsecond {
-		t.Errorf("p50 %+v, want the whole round trip of 20 µs", p50)
+		t.Errorf("p50 %+v, want the 20 µs of the slower direction", p50)
 	}
 	if !slices.Equal(c.Marks, []string{"busy"}) {
 		t.Errorf("marks %v", c.Marks)
@@ -84,7 +86,7 @@ func TestPercentilesBeyondTheSamplesAreLeftOut(t *testing.T) {
 }
 
 func TestAQuantityWithoutResultsIsAnError(t *testing.T) {
-	for _, missing := range []record.Quantity{record.QLatency, record.QThroughput, record.QPacketRate, record.QDelivery} {
+	for _, missing := range []record.Quantity{record.QStream, record.QThroughput, record.QPacketRate} {
 		kept := slices.DeleteFunc(trials(), func(tr record.Trial) bool { return tr.Quantity == missing })
 		if _, err := FromTrials("veth", "records.jsonl", time.Now(), kept); err == nil {
 			t.Errorf("no trial of %s, and no error", missing)
@@ -93,7 +95,7 @@ func TestAQuantityWithoutResultsIsAnError(t *testing.T) {
 }
 
 func TestTheChainParses(t *testing.T) {
-	for _, transport := range []string{"veth", "macvlan", "bridge", "ovs"} {
+	for _, transport := range []string{"veth", "macvlan", "bridge", "ovs", "shm"} {
 		c, err := chain.Parse("calibration", Chain(transport))
 		if err != nil {
 			t.Fatal(err)

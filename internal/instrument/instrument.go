@@ -18,8 +18,22 @@ import (
 type Endpoint struct {
 	Name  string // "function.port"
 	Place host.Place
-	IP    netip.Addr
-	MTU   int // bytes of L3 packet
+	IP    netip.Addr // not valid: a native port without an address
+	MAC   string
+	MTU   int    // bytes of L3 packet
+	Port  string // the port's name: that of its interface, or of its socket
+	// Native says that the port is libdray's, and no interface; Ports is then the
+	// directory on the host that holds its socket.
+	Native bool
+	Ports  string
+}
+
+// env is what a program at this endpoint finds its native port by.
+func (e Endpoint) env() []string {
+	if !e.Native {
+		return nil
+	}
+	return []string{"DRAY_PORTS=" + e.Ports}
 }
 
 // Params says what to measure. Each instrument uses the fields that its doc
@@ -28,8 +42,8 @@ type Params struct {
 	Duration    time.Duration // of the measured interval
 	Load        uint64        // bit/s of UDP payload that run beside it, in the same direction; 0: none
 	Bitrate     uint64        // bit/s of UDP payload to offer
-	PacketRate  uint64        // 64-byte frames per second to offer
-	MessageRate uint64        // requests per second of a ping-pong
+	PacketRate  uint64        // smallest frames per second to offer
+	MessageRate uint64        // requests per second of a ping-pong, or probes
 	MTU         int           // bytes of L3 packet that must pass
 }
 
@@ -49,7 +63,7 @@ type Instrument interface {
 
 // All is every instrument.
 func All() []Instrument {
-	return []Instrument{Iperf3{}, Iperf{}, Sockperf{}, Qperf{}, Ping{}}
+	return []Instrument{Draygen{record.QStream}, Iperf3{}, Iperf{}, Sockperf{}, Qperf{}, Ping{}}
 }
 
 // begin is the trial of a quantity before anything has run.

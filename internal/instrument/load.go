@@ -5,82 +5,75 @@ package instrument
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/drayage/dray/internal/record"
 )
 
-// Load is UDP traffic that runs on a link while something else is measured.
+// Load is a stream that runs on a link while something else is measured.
 type Load struct {
 	session session
 	client  *program
 	server  *program
-	stream  stream
-	offered uint64
-	drops   uint64 // of the receiver's namespace before the load
+	offer   offer
+	bits    uint64
 	tool    record.Instrument
 }
 
-// StartLoad offers bits per second of UDP payload, in datagrams that fill a
-// packet, for at most longest. The caller must call Stop or Abort.
+// StartLoad offers bits per second of payload, in packets that fill the MTU, for
+// at most longest. The caller must call Stop or Abort.
 func StartLoad(ctx context.Context, from, to Endpoint, bits uint64, longest time.Duration) (*Load, error) {
-	path, version, err := iperf.find(ctx)
+	path, version, err := draygen.find(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(to, 1)
+	o, err := Draygen{record.QStream}.wanted(from, to, Params{Bitrate: bits})
 	if err != nil {
 		return nil, err
 	}
-	u := stream{from: from, to: to, payload: fullPayload(from, to), rate: strconv.FormatUint(bits, 10), duration: longest}
-	l := &Load{stream: u, session: u.session(path, ports[0]), offered: bits}
-	l.tool = describe(iperf, version, l.session)
-	if l.drops, err = receiverDrops(to.Place.Netns); err != nil {
-		return nil, fmt.Errorf("load: %w", err)
+	l := &Load{offer: o, bits: bits}
+	if l.session, err = genSession(path, from, to, o, longest); err != nil {
+		return nil, err
 	}
+	l.tool = describe(draygen, version, l.session)
 	if l.server, err = l.session.startServer(ctx); err != nil {
-		return nil, fmt.Errorf("load: %w", err)
+		return nil, fmt.Errorf("load: %w", genError(err, from, to))
 	}
-	if l.client, err = launch(from.Place, l.session.client); err != nil {
+	if l.client, err = launch(from, l.session.client); err != nil {
 		l.server.kill()
 		return nil, fmt.Errorf("load: %w", err)
 	}
 	return l, nil
 }
 
-// stopTimeout bounds how long the sender may take to report after an
-// interrupt: iperf 2 asks ten times, every 250 ms, for the receiver's answer.
+// stopTimeout bounds how long the sender may take to report after an interrupt.
 const stopTimeout = 5 * time.Second
 
 // Stop ends the load and says what it achieved, as the receiver saw it. An
 // error means that the load did not run to this moment.
 func (l *Load) Stop() (record.Load, error) {
 	defer l.Abort()
-	out := record.Load{Instrument: l.tool, Offered: l.offered}
+	out := record.Load{Instrument: l.tool, Offered: l.bits}
+	from, to := l.session.from.Name, l.session.to.Name
 	if l.client.within(0) {
-		return out, fmt.Errorf("the load from %s to %s ended too early (%v): %q", l.stream.from.Name, l.stream.to.Name, l.client.err, l.client.words())
+		return out, fmt.Errorf("the load from %s to %s ended too early (%v): %q", from, to, l.client.err, l.client.words())
 	}
 	if l.server.within(0) {
-		return out, fmt.Errorf("the load's receiver in %s ended too early (%v): %q", l.stream.to.Name, l.server.err, l.server.words())
+		return out, fmt.Errorf("the load's receiver in %s ended too early (%v): %q", to, l.server.err, l.server.words())
 	}
 	l.client.signal(syscall.SIGINT)
 	l.client.within(stopTimeout)
 	l.session.endServer(l.server)
 	l.Abort()
-	report, err := parseIperf(l.server.out.bytes(), l.client.out.bytes())
+	r, err := parseDraygen(l.client.out.bytes(), l.server.out.bytes())
 	if err != nil {
-		return out, fmt.Errorf("the load from %s to %s: %w", l.stream.from.Name, l.stream.to.Name, err)
+		return out, fmt.Errorf("the load from %s to %s: %w", from, to, err)
 	}
-	drops, err := receiverDrops(l.stream.to.Place.Netns)
-	if err != nil {
-		return out, err
-	}
-	out.Sent, out.Lost = report.Sent, report.Sent-report.Received
-	out.ReceiverDrops = min(drops-l.drops, out.Lost)
-	delivered := report.Received + out.ReceiverDrops
-	out.Achieved = perSecond(float64(delivered)*float64(8*l.stream.payload), report.span())
+	d := r.delivery(record.QStream, l.offer, Params{Bitrate: l.bits})
+	out.Sent, out.Lost, out.ReceiverDrops = d.Sent, d.Lost, d.ReceiverDrops
+	delivered := d.Received + d.ReceiverDrops
+	out.Achieved = perSecond(float64(delivered)*float64(8*d.DatagramBytes), r.span())
 	return out, nil
 }
 

@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/drayage/dray/internal/host"
 )
 
 // maxOutput bounds what is kept of each output stream of a program, in bytes.
@@ -31,18 +29,18 @@ type program struct {
 	err      error         // of Wait; valid once finished
 }
 
-// launch starts argv in the place, in a process group of its own. extra are
+// launch starts argv at an endpoint, in a process group of its own. extra are
 // passed as file descriptors 3 and up.
-func launch(place host.Place, argv []string, extra ...*os.File) (*program, error) {
+func launch(at Endpoint, argv []string, extra ...*os.File) (*program, error) {
 	p := &program{name: filepath.Base(argv[0]), finished: make(chan struct{})}
 	p.cmd = exec.Command(argv[0], argv[1:]...)
-	p.cmd.Env = append(os.Environ(), "LC_ALL=C")
+	p.cmd.Env = append(append(os.Environ(), "LC_ALL=C"), at.env()...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errOut
 	p.cmd.ExtraFiles = extra
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// A grandchild that keeps the pipes open must not keep Wait waiting.
 	p.cmd.WaitDelay = time.Second
-	if err := place.Start(p.cmd); err != nil {
+	if err := at.Place.Start(p.cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.name, err)
 	}
 	go func() {

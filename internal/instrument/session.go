@@ -26,9 +26,13 @@ type session struct {
 	client   []string
 	server   []string // none: the client's peer is the kernel
 	listen   socket   // where the server listens
+	// ready reports whether a server that says so can be used; nil: one whose
+	// listen is looked for.
+	ready func(*program) bool
 	// serverEnds says that the server ends by itself after one client, having
 	// printed what counts; it is waited for. Others are killed.
 	serverEnds bool
+	linger     time.Duration // how long it is waited for; 0: lingerTimeout
 	timeout    time.Duration // of the client
 	extra      []*os.File    // passed to the client
 }
@@ -42,11 +46,15 @@ type outcome struct {
 
 // startServer starts the server and returns once it listens.
 func (s session) startServer(ctx context.Context) (*program, error) {
-	server, err := launch(s.to.Place, s.server)
+	server, err := launch(s.to, s.server)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.listen.await(ctx, server); err != nil {
+	ready := s.ready
+	if ready == nil {
+		ready = s.listen.open
+	}
+	if err := await(ctx, server, ready); err != nil {
 		server.kill()
 		return nil, err
 	}
@@ -65,7 +73,7 @@ func (s session) run(ctx context.Context) (outcome, error) {
 		defer server.kill()
 	}
 	o := outcome{start: time.Now()}
-	client, err := launch(s.from.Place, s.client, s.extra...)
+	client, err := launch(s.from, s.client, s.extra...)
 	if err != nil {
 		return o, err
 	}
@@ -90,7 +98,11 @@ func (s session) run(ctx context.Context) (outcome, error) {
 // endServer lets the server finish; an interrupt makes one that missed the end
 // of its client print its report.
 func (s session) endServer(server *program) {
-	if !server.within(lingerTimeout) {
+	linger := s.linger
+	if linger == 0 {
+		linger = lingerTimeout
+	}
+	if !server.within(linger) {
 		server.signal(unix.SIGINT)
 		server.within(lingerTimeout)
 	}

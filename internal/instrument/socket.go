@@ -25,13 +25,13 @@ type socket struct {
 	port  uint16
 }
 
-// await returns once the server has that socket in its network namespace; an
-// error if the server ends first, or takes longer than listenTimeout.
-func (s socket) await(ctx context.Context, server *program) error {
+// await returns once the server is ready; an error if it ends first, or takes
+// longer than listenTimeout.
+func await(ctx context.Context, server *program, ready func(*program) bool) error {
 	limit := time.NewTimer(listenTimeout)
 	defer limit.Stop()
 	for {
-		if s.listed(server.cmd.Process.Pid) {
+		if ready(server) {
 			return nil
 		}
 		select {
@@ -40,11 +40,14 @@ func (s socket) await(ctx context.Context, server *program) error {
 		case <-server.finished:
 			return fmt.Errorf("the %s server ended before it listened (%v): %q", server.name, server.err, server.words())
 		case <-limit.C:
-			return fmt.Errorf("the %s server did not listen on %s port %d within %v: %q", server.name, s.proto, s.port, listenTimeout, server.words())
+			return fmt.Errorf("the %s server was not ready within %v: %q", server.name, listenTimeout, server.words())
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
 }
+
+// open reports whether the server's network namespace has the socket.
+func (s socket) open(server *program) bool { return s.listed(server.cmd.Process.Pid) }
 
 // listed reads the socket tables of the process's network namespace.
 func (s socket) listed(pid int) bool {

@@ -5,7 +5,9 @@ package instrument
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"sync"
 	"time"
@@ -17,6 +19,7 @@ import (
 type tool struct {
 	name    string
 	pkg     string   // Debian package
+	own     bool     // this project's, built with it
 	ask     []string // arguments that make it print its version
 	version *regexp.Regexp
 }
@@ -30,9 +33,13 @@ var versions sync.Map // path → version
 
 // find returns the program's file and version.
 func (t tool) find(ctx context.Context) (path, version string, err error) {
-	path, err = exec.LookPath(t.name)
+	if t.own {
+		path, err = lookOwn(t.name)
+	} else {
+		path, err = exec.LookPath(t.name)
+	}
 	if err != nil {
-		return "", "", fmt.Errorf("the program %s is missing: apt-get install %s", t.name, t.pkg)
+		return "", "", fmt.Errorf("the program %s is missing: %s", t.name, t.fix())
 	}
 	if v, ok := versions.Load(path); ok {
 		return path, v.(string), nil
@@ -45,17 +52,37 @@ func (t tool) find(ctx context.Context) (path, version string, err error) {
 	out, runErr := cmd.CombinedOutput()
 	m := t.version.FindSubmatch(out)
 	if m == nil {
-		return "", "", fmt.Errorf("%s does not tell its version (%v, %q): reinstall the package %s", path, runErr, lastWords(out), t.pkg)
+		return "", "", fmt.Errorf("%s does not tell its version (%v, %q): %s", path, runErr, lastWords(out), t.fix())
 	}
 	versions.Store(path, string(m[1]))
 	return path, string(m[1]), nil
+}
+
+// fix is how a user gets the program.
+func (t tool) fix() string {
+	if t.own {
+		return "make build, which puts it beside dray, or put it into the PATH"
+	}
+	return "apt-get install " + t.pkg
+}
+
+// lookOwn finds a program of this project: beside the running program, where
+// both are built and installed, and then in the PATH.
+func lookOwn(name string) (string, error) {
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return beside, nil
+		}
+	}
+	return exec.LookPath(name)
 }
 
 // probe is the tool's line in `dray doctor`.
 func (t tool) probe(ctx context.Context) inventory.Item {
 	_, version, err := t.find(ctx)
 	if err != nil {
-		return inventory.Item{Name: t.name, Status: inventory.Missing, Reason: err.Error(), Fix: "apt-get install " + t.pkg}
+		return inventory.Item{Name: t.name, Status: inventory.Missing, Reason: err.Error(), Fix: t.fix()}
 	}
 	return inventory.Item{Name: t.name, Status: inventory.OK, Version: version}
 }

@@ -3,8 +3,10 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	mathbits "math/bits"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -23,7 +25,62 @@ const (
 	maxHistogramLowest  = int64(1) << 20
 	maxHistogramHighest = int64(1) << 50
 	maxHistogramDigits  = 4
+	// Log-linear histograms: 2^12 buckets an octave are finer than any clock
+	// here deserves.
+	maxHistogramBits = 12
 )
+
+// Bucket counts the samples from From to To, both included, in ns.
+type Bucket struct {
+	From, To, Count int64
+}
+
+// Buckets are those that have samples, in ascending order.
+func (h Histogram) Buckets() ([]Bucket, error) {
+	if h.Bits > 0 {
+		if err := h.Check(); err != nil {
+			return nil, err
+		}
+		out := make([]Bucket, len(h.Counts))
+		for i, c := range h.Counts {
+			out[i] = Bucket{c.Value - logLinearWidth(c.Value, h.Bits) + 1, c.Value, c.Count}
+		}
+		return out, nil
+	}
+	hdr, err := h.HDR()
+	if err != nil {
+		return nil, err
+	}
+	var out []Bucket
+	for _, bar := range hdr.Distribution() {
+		if bar.Count > 0 {
+			out = append(out, Bucket{bar.From, bar.To, bar.Count})
+		}
+	}
+	return out, nil
+}
+
+// logLinearWidth is how many values share the bucket of v, where every power of
+// two from 2^bits on has 2^bits buckets.
+func logLinearWidth(v int64, bits int) int64 {
+	return int64(1) << max(0, mathbits.Len64(uint64(v))-1-bits)
+}
+
+// FromLogLinear makes the log-linear histogram of the buckets that begin at the
+// given values, ascending. It refuses what is not the beginning of a bucket.
+func FromLogLinear(bits int, lowest, counts []int64) (Histogram, error) {
+	h := Histogram{Bits: bits, Counts: []BucketCount{}}
+	if bits < 1 || bits > maxHistogramBits || len(lowest) != len(counts) {
+		return h, fmt.Errorf("histogram of %d bits, %d values and %d counts: impossible", bits, len(lowest), len(counts))
+	}
+	for i, v := range lowest {
+		if v < 0 || v > maxHistogramHighest || v%logLinearWidth(v, bits) != 0 {
+			return h, fmt.Errorf("histogram bucket from %d ns: no bucket begins there", v)
+		}
+		h.Counts = append(h.Counts, BucketCount{Value: v + logLinearWidth(v, bits) - 1, Count: counts[i]})
+	}
+	return h, h.Check()
+}
 
 // NewHDR is an empty histogram of the geometry that Drayage records.
 func NewHDR() *hdrhistogram.Histogram {
@@ -46,10 +103,13 @@ func FromHDR(h *hdrhistogram.Histogram) Histogram {
 	return out
 }
 
-// HDR rebuilds the histogram with the same counts in the same buckets.
+// HDR rebuilds an HDR histogram with the same counts in the same buckets.
 func (h Histogram) HDR() (*hdrhistogram.Histogram, error) {
 	if err := h.Check(); err != nil {
 		return nil, err
+	}
+	if h.Bits > 0 {
+		return nil, errors.New("a log-linear histogram has no HDR buckets")
 	}
 	hdr := hdrhistogram.New(h.Lowest, h.Highest, h.Digits)
 	for _, c := range h.Counts {
@@ -71,17 +131,17 @@ func (h Histogram) Total() int64 {
 
 // Check reports a geometry or counts that no histogram made here can have.
 func (h Histogram) Check() error {
-	if h.Lowest < 1 || h.Lowest > maxHistogramLowest || h.Highest > maxHistogramHighest || h.Highest < 2*h.Lowest {
-		return fmt.Errorf("histogram from %d to %d ns: impossible range", h.Lowest, h.Highest)
-	}
-	if h.Digits < 1 || h.Digits > maxHistogramDigits {
-		return fmt.Errorf("histogram of %d digits: impossible", h.Digits)
+	highest, err := h.checkGeometry()
+	if err != nil {
+		return err
 	}
 	last, total := int64(-1), int64(0)
 	for _, c := range h.Counts {
-		// A bucket's highest value may lie a bucket's width above Highest.
-		if c.Value <= last || c.Value > 2*h.Highest {
+		if c.Value <= last || c.Value > highest {
 			return fmt.Errorf("histogram bucket %d ns: not ascending, or out of range", c.Value)
+		}
+		if h.Bits > 0 && (c.Value+1)%logLinearWidth(c.Value, h.Bits) != 0 {
+			return fmt.Errorf("histogram bucket %d ns: no bucket ends there", c.Value)
 		}
 		if c.Count < 1 || c.Count > math.MaxInt64-total {
 			return fmt.Errorf("histogram bucket %d ns: impossible count %d", c.Value, c.Count)
@@ -91,31 +151,20 @@ func (h Histogram) Check() error {
 	return nil
 }
 
-// MergeHistograms adds histograms of one geometry; their counts are summed,
-// never averaged. None gives an empty histogram of Drayage's own geometry.
-func MergeHistograms(hs ...Histogram) (Histogram, error) {
-	if len(hs) == 0 {
-		return FromHDR(NewHDR()), nil
-	}
-	sum, err := hs[0].HDR()
-	if err != nil {
-		return Histogram{}, err
-	}
-	for _, h := range hs[1:] {
-		if h.Lowest != hs[0].Lowest || h.Highest != hs[0].Highest || h.Digits != hs[0].Digits {
-			return Histogram{}, fmt.Errorf("histograms of different geometry cannot be merged")
+// checkGeometry returns the highest value that a bucket may have.
+func (h Histogram) checkGeometry() (int64, error) {
+	if h.Bits != 0 {
+		if h.Bits < 1 || h.Bits > maxHistogramBits || h.Lowest != 0 || h.Highest != 0 || h.Digits != 0 {
+			return 0, fmt.Errorf("histogram of %d bits, and %d to %d ns of %d digits: impossible", h.Bits, h.Lowest, h.Highest, h.Digits)
 		}
-		if err := h.Check(); err != nil {
-			return Histogram{}, err
-		}
-		for _, c := range h.Counts {
-			if c.Count > math.MaxInt64-sum.TotalCount() {
-				return Histogram{}, fmt.Errorf("merged histogram: count overflows")
-			}
-			if err := sum.RecordValues(c.Value, c.Count); err != nil {
-				return Histogram{}, fmt.Errorf("merge histogram: %w", err)
-			}
-		}
+		return 2 * maxHistogramHighest, nil
 	}
-	return FromHDR(sum), nil
+	if h.Lowest < 1 || h.Lowest > maxHistogramLowest || h.Highest > maxHistogramHighest || h.Highest < 2*h.Lowest {
+		return 0, fmt.Errorf("histogram from %d to %d ns: impossible range", h.Lowest, h.Highest)
+	}
+	if h.Digits < 1 || h.Digits > maxHistogramDigits {
+		return 0, fmt.Errorf("histogram of %d digits: impossible", h.Digits)
+	}
+	// A bucket's highest value may lie a bucket's width above Highest.
+	return 2 * h.Highest, nil
 }

@@ -81,7 +81,7 @@ func decode(line []byte) (Trial, error) {
 		return t, fmt.Errorf("not a record: %w", err)
 	}
 	if t.Schema != Schema {
-		return t, fmt.Errorf("record of schema %d; this program reads schema %d", t.Schema, Schema)
+		return t, fmt.Errorf("record of schema %d; this program reads schema %d: use the dray that made it, or measure again", t.Schema, Schema)
 	}
 	return t, t.check()
 }
@@ -99,11 +99,30 @@ func (t *Trial) check() error {
 			return fmt.Errorf("trial %s: negative time", t.ID)
 		}
 	}
+	if err := t.OneWay.check(); err != nil {
+		return fmt.Errorf("trial %s: %w", t.ID, err)
+	}
 	if d := t.Delivery; d != nil && (d.Received > d.Sent || d.Lost != d.Sent-d.Received || d.ReceiverDrops > d.Lost || d.Jitter < 0) {
 		return fmt.Errorf("trial %s: %d sent, %d received and %d lost do not add up, or jitter is negative", t.ID, d.Sent, d.Received, d.Lost)
 	}
 	if q := t.Requests; q != nil && (q.PerSecond < 0 || q.MeanRTT < 0) {
 		return fmt.Errorf("trial %s: negative request rate or time", t.ID)
+	}
+	return nil
+}
+
+// check refuses histograms and times that no stream can have; nil is none.
+func (o *OneWay) check() error {
+	if o == nil {
+		return nil
+	}
+	for _, h := range []Histogram{o.Latency, o.Intended, o.Lateness, o.IPDV} {
+		if err := h.Check(); err != nil {
+			return err
+		}
+	}
+	if o.Min < 0 || o.Max < o.Min {
+		return fmt.Errorf("one-way times from %v to %v", o.Min, o.Max)
 	}
 	return nil
 }

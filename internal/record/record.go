@@ -7,14 +7,17 @@ package record
 import "time"
 
 // Schema is the version of the record format.
-const Schema = 1
+//
+// Schema 2 measures one-way latency on the packets of a stream. Schema 1 had
+// round trips only, which bound a verdict in another way, so that it is refused.
+const Schema = 2
 
-// Trial is one measured interval: one line of a records file. Exactly one of
-// Throughput, Latency, Delivery, Requests and PathMTU is set where Error is
-// empty: the one that Quantity names (QDelivery and QPacketRate both fill
-// Delivery). A link is measured at most once under each pair of Quantity and
-// Load in a round and direction; trials of a quantity that the link requires
-// nothing of are cross-checks.
+// Trial is one measured interval: one line of a records file. Where Error is
+// empty the result that Quantity names is set: Throughput, Latency, Requests,
+// PathMTU, or Delivery (for QStream, QProbe, QDelivery and QPacketRate), which OneWay
+// accompanies where the instrument stamps its packets. A link is measured at
+// most once under each triple of Quantity, load and instrument in a round and
+// direction.
 type Trial struct {
 	Schema    int    `json:"schema"`
 	Run       string `json:"run"` // id of the run that made it
@@ -40,8 +43,12 @@ type Trial struct {
 	// Marks are doubts that travel with the figure: the Mark constants.
 	Marks []string `json:"marks"`
 	// Error says why there is no result. A trial with an error is a record too.
-	Error      string      `json:"error,omitempty"`
+	Error string `json:"error,omitempty"`
+	// CrossCheck says that another instrument judges this quantity, or nothing
+	// does: the figure is shown beside, and never decides.
+	CrossCheck bool        `json:"cross_check,omitempty"`
 	Throughput *Throughput `json:"throughput,omitempty"`
+	OneWay     *OneWay     `json:"one_way,omitempty"`
 	Latency    *Latency    `json:"latency,omitempty"`
 	Delivery   *Delivery   `json:"delivery,omitempty"`
 	Requests   *Requests   `json:"requests,omitempty"`
@@ -62,16 +69,19 @@ const (
 	MarkLoadMissed     = "load missed"    // achieved load, or sent rate, over 5 % off what was asked
 	MarkShared         = "shared"         // the functions' own commands were running, and used the link as they pleased
 	MarkStalled        = "stalled"        // a lost message ended the ping-pong early; see Latency.Stalled
+	MarkLate           = "late sender"    // the generator sent late: see OneWay.Lateness
 )
 
 // Quantity is what a trial measures.
 type Quantity string
 
 const (
-	QThroughput Quantity = "throughput"  // TCP goodput, bit/s
-	QLatency    Quantity = "latency"     // round-trip samples
+	QThroughput Quantity = "throughput"  // bit/s: TCP goodput, or payload received over a port without TCP
+	QStream     Quantity = "stream"      // stamped packets at the link's load: one-way latency, loss, order, jitter
+	QProbe      Quantity = "probe"       // the same of small packets at a low rate, on an otherwise idle link
+	QLatency    Quantity = "latency"     // round-trip samples of a ping-pong
 	QDelivery   Quantity = "delivery"    // UDP at an offered rate: loss, order, jitter
-	QPacketRate Quantity = "packet_rate" // UDP with 64-byte frames at an offered rate
+	QPacketRate Quantity = "packet_rate" // 64-byte frames at an offered rate
 	QRequests   Quantity = "requests"    // 1-byte request/response, transactions/s
 	QPathMTU    Quantity = "path_mtu"    // largest packet that passes unfragmented
 )
@@ -99,7 +109,8 @@ type Load struct {
 	ReceiverDrops uint64 `json:"receiver_drops"` // see Delivery
 }
 
-// Throughput is what one TCP stream carried.
+// Throughput is what one TCP stream carried, or what one generator that sends
+// as fast as it can brought over a native port.
 type Throughput struct {
 	BitsPerSecond uint64   `json:"bits_per_second"` // payload received, over the measured interval
 	Intervals     []uint64 `json:"intervals"`       // bit/s of each part of the interval, at the sender
@@ -135,15 +146,46 @@ type Latency struct {
 	MinRTT       time.Duration `json:"min_rtt"`       // ns
 }
 
-// Histogram is an HDR histogram's non-zero counts, exactly.
-type Histogram struct {
-	Lowest  int64         `json:"lowest"`  // lowest discernible value, ns
-	Highest int64         `json:"highest"` // highest trackable value, ns
-	Digits  int           `json:"digits"`  // significant decimal digits
-	Counts  []BucketCount `json:"counts"`  // ascending by Value
+// OneWay is what the stamps in a stream's packets tell. Sender and receiver
+// read one clock (CLOCK_MONOTONIC of one host), so that nothing is halved and
+// nothing is estimated.
+type OneWay struct {
+	// Latency holds the time from when a packet was handed to the port to when
+	// the receiving program had it, for each packet received once.
+	Latency Histogram `json:"latency"`
+	// Intended holds the time from when the packet was due to be sent instead:
+	// Latency and Lateness together.
+	Intended Histogram `json:"intended"`
+	// Lateness is of the generator: from when a packet was due to when it was
+	// handed to the port. It is the machine's or the port's back-pressure, and
+	// kept apart so that a late generator is not taken for a slow link.
+	Lateness Histogram `json:"lateness"`
+	// IPDV holds |D(i)−D(i−1)| of consecutive packets (RFC 3393).
+	IPDV Histogram     `json:"ipdv"`
+	Min  time.Duration `json:"min"` // exactly, of Latency, ns
+	Max  time.Duration `json:"max"` // exactly, of Latency, ns
+	// Unsent counts packets that were due and never sent, since the generator
+	// had fallen too far behind: they are no samples, and count against a bound.
+	Unsent uint64 `json:"unsent"`
+	// Held counts how often the port took nothing and the sender had to wait.
+	// Where it is not 0, Lateness is in part the port's doing, and Intended the
+	// careful figure.
+	Held uint64 `json:"held"`
 }
 
-// BucketCount counts the samples whose bucket's highest equivalent value is Value.
+// Histogram is a histogram's non-zero counts, exactly. Its buckets are those of
+// an HDR histogram (Lowest, Highest, Digits), or, where Bits is set, log-linear:
+// values below 2^Bits have one bucket each, and every power of two from there
+// on has 2^Bits of equal width.
+type Histogram struct {
+	Lowest  int64         `json:"lowest,omitempty"`  // HDR: lowest discernible value, ns
+	Highest int64         `json:"highest,omitempty"` // HDR: highest trackable value, ns
+	Digits  int           `json:"digits,omitempty"`  // HDR: significant decimal digits
+	Bits    int           `json:"bits,omitempty"`    // log-linear
+	Counts  []BucketCount `json:"counts"`            // ascending by Value
+}
+
+// BucketCount counts the samples of the bucket whose highest value is Value.
 type BucketCount struct {
 	Value int64 `json:"v"` // ns
 	Count int64 `json:"n"`
@@ -163,6 +205,10 @@ type Delivery struct {
 	Received  uint64 `json:"received"`
 	Lost      uint64 `json:"lost"`
 	Reordered uint64 `json:"reordered"`
+	// Duplicated counts further copies of packets in Received.
+	Duplicated uint64 `json:"duplicated"`
+	// Foreign counts packets that reached the receiver and are none of the stream's.
+	Foreign uint64 `json:"foreign"`
 	// ReceiverDrops counts those of Lost that the link delivered, but that the
 	// measuring program on the receiver's side was too slow to take out of its
 	// socket's buffer: the link's own loss is Lost − ReceiverDrops.

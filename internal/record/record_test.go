@@ -113,18 +113,20 @@ func TestReadTornLastLine(t *testing.T) {
 
 func TestReadRejects(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
-		"garbage line":    {`{"schema":1}` + "\nrubbish\n" + `{"schema":1}` + "\n", "line 2: not a record"},
+		"garbage line":    {`{"schema":2}` + "\nrubbish\n" + `{"schema":2}` + "\n", "line 2: not a record"},
 		"empty line":      {"\n", "line 1: not a record"},
-		"schema":          {`{"schema":2}` + "\n", "schema 2"},
+		"schema":          {`{"schema":1}` + "\n", "schema 1"},
 		"array":           {"[]\n", "not a record"},
-		"wrong type":      {`{"schema":1,"seed":-1}` + "\n", "not a record"},
-		"overflow":        {`{"schema":1,"seed":99999999999999999999999}` + "\n", "not a record"},
-		"duration":        {`{"schema":1,"duration":-1}` + "\n", "negative duration"},
-		"histogram range": {`{"schema":1,"latency":{"histogram":{"lowest":1,"highest":9223372036854775807,"digits":3}}}` + "\n", "impossible range"},
-		"histogram count": {`{"schema":1,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":-1}]}}}` + "\n", "impossible count"},
-		"histogram order": {`{"schema":1,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":1},{"v":5,"n":1}]}}}` + "\n", "not ascending"},
-		"delivery":        {`{"schema":1,"delivery":{"sent":1,"received":2}}` + "\n", "do not add up"},
-		"requests":        {`{"schema":1,"requests":{"per_second":-1}}` + "\n", "negative request"},
+		"wrong type":      {`{"schema":2,"seed":-1}` + "\n", "not a record"},
+		"overflow":        {`{"schema":2,"seed":99999999999999999999999}` + "\n", "not a record"},
+		"duration":        {`{"schema":2,"duration":-1}` + "\n", "negative duration"},
+		"histogram range": {`{"schema":2,"latency":{"histogram":{"lowest":1,"highest":9223372036854775807,"digits":3}}}` + "\n", "impossible range"},
+		"histogram count": {`{"schema":2,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":-1}]}}}` + "\n", "impossible count"},
+		"histogram order": {`{"schema":2,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":1},{"v":5,"n":1}]}}}` + "\n", "not ascending"},
+		"log-linear edge": {`{"schema":2,"one_way":{"latency":{"bits":5,"counts":[{"v":64,"n":1}]}}}` + "\n", "no bucket ends there"},
+		"one-way times":   {`{"schema":2,"one_way":{"latency":{"bits":5},"intended":{"bits":5},"lateness":{"bits":5},"ipdv":{"bits":5},"min":2,"max":1}}` + "\n", "one-way times"},
+		"delivery":        {`{"schema":2,"delivery":{"sent":1,"received":2}}` + "\n", "do not add up"},
+		"requests":        {`{"schema":2,"requests":{"per_second":-1}}` + "\n", "negative request"},
 		"long line":       {strings.Repeat("x", MaxLine+1), "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,47 +156,79 @@ func TestHistogramKeepsCountsExactly(t *testing.T) {
 	if h.Total() != hdr.TotalCount() {
 		t.Errorf("total %d, want %d", h.Total(), hdr.TotalCount())
 	}
-	merged, err := MergeHistograms(h, h, h)
+}
+
+// Every value lies in exactly one bucket, whose edges are those that the
+// generator and the receiver divide by.
+func TestLogLinearBuckets(t *testing.T) {
+	const bits = 5
+	h, err := FromLogLinear(bits, []int64{0, 31, 32, 62, 64, 126, 1 << 20, 1<<20 + 1<<15, 1 << 40}, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, c := range merged.Counts {
-		if c.Value != h.Counts[i].Value || c.Count != 3*h.Counts[i].Count {
-			t.Fatalf("bucket %d: %+v after merging three of %+v", i, c, h.Counts[i])
+	want := []Bucket{{0, 0, 1}, {31, 31, 2}, {32, 32, 3}, {62, 62, 4}, {64, 65, 5}, {126, 127, 6},
+		{1 << 20, 1<<20 + 1<<15 - 1, 7}, {1<<20 + 1<<15, 1<<20 + 1<<16 - 1, 8}, {1 << 40, 1<<40 + 1<<35 - 1, 9}}
+	got, err := h.Buckets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for name, c := range map[string]struct {
+		bits           int
+		lowest, counts []int64
+	}{
+		"inside a bucket": {bits, []int64{65}, []int64{1}},
+		"descending":      {bits, []int64{40, 39}, []int64{1, 1}},
+		"negative":        {bits, []int64{-1}, []int64{1}},
+		"no count":        {bits, []int64{40}, []int64{0}},
+		"uneven":          {bits, []int64{40, 41}, []int64{1}},
+		"beyond":          {bits, []int64{1 << 60}, []int64{1}},
+		"no bits":         {0, []int64{40}, []int64{1}},
+		"too many bits":   {13, []int64{40}, []int64{1}},
+		"overflow":        {bits, []int64{40, 41}, []int64{math.MaxInt64, 1}},
+	} {
+		if _, err := FromLogLinear(c.bits, c.lowest, c.counts); err == nil {
+			t.Errorf("%s: accepted", name)
 		}
 	}
-}
-
-func TestMergeRefuses(t *testing.T) {
-	a := Histogram{Lowest: 1, Highest: 1000, Digits: 3, Counts: []BucketCount{{5, math.MaxInt64}}}
-	b := Histogram{Lowest: 1, Highest: 2000, Digits: 3}
-	if _, err := MergeHistograms(a, b); err == nil {
-		t.Error("different geometries were merged")
+	if _, err := h.HDR(); err == nil {
+		t.Error("a log-linear histogram was taken for an HDR histogram")
 	}
-	if _, err := MergeHistograms(a, a); err == nil {
-		t.Error("an overflowing sum was merged")
-	}
-	if empty, err := MergeHistograms(); err != nil || empty.Total() != 0 {
-		t.Errorf("merging nothing: %v, %v", empty, err)
+	mixed := Histogram{Bits: 5, Lowest: 1, Highest: 1000, Digits: 3}
+	if err := mixed.Check(); err == nil {
+		t.Error("a histogram of two geometries was accepted")
 	}
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(`{"schema":1,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":1}]}}}` + "\n"))
-	f.Add([]byte(`{"schema":1,"latency":{"histogram":{"lowest":1048576,"highest":1125899906842624,"digits":4,"counts":[{"v":1125899906842624,"n":1}]}}}`))
-	f.Add([]byte("{\"schema\":1}\n{\"sch"))
+	f.Add([]byte(`{"schema":2,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":1}]}}}` + "\n"))
+	f.Add([]byte(`{"schema":2,"latency":{"histogram":{"lowest":1048576,"highest":1125899906842624,"digits":4,"counts":[{"v":1125899906842624,"n":1}]}}}`))
+	f.Add([]byte(`{"schema":2,"one_way":{"latency":{"bits":5,"counts":[{"v":65,"n":7}]},"intended":{"bits":5},"lateness":{"bits":5},"ipdv":{"bits":5}}}` + "\n"))
+	f.Add([]byte("{\"schema\":2}\n{\"sch"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		trials, _, err := Read(bytes.NewReader(in))
 		if err != nil {
 			return
 		}
 		for _, trial := range trials {
-			if trial.Latency == nil {
-				continue
+			var hs []Histogram
+			if trial.Latency != nil {
+				hs = append(hs, trial.Latency.Histogram)
 			}
-			hdr, err := trial.Latency.Histogram.HDR()
-			if err == nil && hdr.TotalCount() != trial.Latency.Histogram.Total() {
-				t.Errorf("%d samples read, %d in the histogram", trial.Latency.Histogram.Total(), hdr.TotalCount())
+			if trial.OneWay != nil {
+				hs = append(hs, trial.OneWay.Latency)
+			}
+			for _, h := range hs {
+				buckets, err := h.Buckets()
+				var n int64
+				for _, b := range buckets {
+					n += b.Count
+				}
+				if err == nil && n != h.Total() {
+					t.Errorf("%d samples read, %d in the buckets", h.Total(), n)
+				}
 			}
 		}
 	})

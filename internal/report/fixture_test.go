@@ -107,9 +107,8 @@ func (f *fixture) trial(link string, q record.Quantity, from, to string, round i
 	return &f.trials[n]
 }
 
-// delays adds a latency trial: lognormal round trips around a median, with a
-// share of slow ones.
-func (f *fixture) delays(t *record.Trial, load uint64, median time.Duration, slow float64, samples int) {
+// times draws lognormal times around a median, with a share of slow ones.
+func (f *fixture) times(median time.Duration, slow float64, samples int) (record.Histogram, time.Duration) {
 	hdr := record.NewHDR()
 	least := int64(math.MaxInt64)
 	for range samples {
@@ -120,10 +119,25 @@ func (f *fixture) delays(t *record.Trial, load uint64, median time.Duration, slo
 		least = min(least, int64(v))
 		_ = hdr.RecordValue(min(int64(v), record.HistogramHighest))
 	}
-	if load > 0 {
-		t.Load = &record.Load{Offered: load, Achieved: load}
-	}
-	t.Latency = &record.Latency{Histogram: record.FromHDR(hdr), Sent: uint64(samples), Rate: uint64(samples / 2), MinRTT: time.Duration(least)}
+	return record.FromHDR(hdr), time.Duration(least)
+}
+
+// stream adds a stream's trial: its delays, its loss, and a generator that is a
+// little late.
+func (f *fixture) stream(t *record.Trial, load uint64, median time.Duration, slow float64, samples int, lost uint64) {
+	f.delivery(t, load, uint64(samples)+lost, lost)
+	h, least := f.times(median, slow, samples)
+	late, _ := f.times(55*time.Microsecond, 0.01, samples)
+	t.Instrument = record.Instrument{Name: "draygen", Version: "1.0", Client: []string{"draygen", "send"}, Server: []string{"draygen", "sink"}}
+	t.OneWay = &record.OneWay{Latency: h, Intended: h, Lateness: late, IPDV: record.Histogram{Bits: 6, Counts: []record.BucketCount{}}, Min: least, Max: 2 * time.Second}
+}
+
+// pingPong adds a cross-check of delays.
+func (f *fixture) pingPong(t *record.Trial, load uint64, median time.Duration, samples int) {
+	h, least := f.times(median, 0.002, samples)
+	t.Load = &record.Load{Offered: load, Achieved: load}
+	t.Latency = &record.Latency{Histogram: h, Sent: uint64(samples), Rate: uint64(samples / 2), MinRTT: least}
+	t.Instrument.Name, t.CrossCheck = "sockperf", true
 }
 
 func (f *fixture) delivery(t *record.Trial, load, sent, lost uint64) {
@@ -142,9 +156,10 @@ func (f *fixture) measure(l plan.Link, a, b string, goodput float64, median time
 		for round := range 5 {
 			t := f.trial(l.Name, record.QThroughput, way[0], way[1], round)
 			t.Throughput = &record.Throughput{BitsPerSecond: uint64(goodput * (1 + 0.03*f.rng.NormFloat64()))}
-			f.delays(f.trial(l.Name, record.QLatency, way[0], way[1], round), uint64(l.Load), median, slow, 8000)
-			f.delays(f.trial(l.Name, record.QLatency, way[0], way[1], round), 0, median*6/10, slow/3, 8000)
-			f.delivery(f.trial(l.Name, record.QDelivery, way[0], way[1], round), uint64(l.Load), 51_000, lost)
+			f.stream(f.trial(l.Name, record.QStream, way[0], way[1], round), uint64(l.Load), median, slow, 8000, lost)
+		}
+		if way[0] == a {
+			f.pingPong(f.trial(l.Name, record.QLatency, a, b, 0), uint64(l.Load), 2*median, 1000)
 		}
 		t := f.trial(l.Name, record.QPathMTU, way[0], way[1], 0)
 		t.PathMTU = &record.PathMTU{Wanted: l.MTU, Passed: true, Largest: l.MTU}
@@ -176,8 +191,9 @@ func siteN3() plan.Link {
 var measuredSite = sync.OnceValue(func() []record.Trial {
 	f := good()
 	// One trial whose receiver was too slow for a moment.
-	f.trials[4].Delivery = ptr(*f.trials[4].Delivery)
-	d := f.trials[4].Delivery
+	slow := slices.IndexFunc(f.trials, func(t record.Trial) bool { return t.Delivery != nil })
+	f.trials[slow].Delivery = ptr(*f.trials[slow].Delivery)
+	d := f.trials[slow].Delivery
 	d.Lost, d.ReceiverDrops, d.Received = 7, 7, d.Sent-7
 	f.measure(siteN3(), "cu-up.n3", "upf.n3", 1.9e9, 210*time.Microsecond, 0.02, 3)
 	failed := f.trial("oam", record.QThroughput, "cu-up.mgmt", "upf.mgmt", 0)

@@ -69,8 +69,8 @@ func TestPageLinksLeadSomewhere(t *testing.T) {
 func TestEveryFigureNamesItsRecords(t *testing.T) {
 	html := page(t, bad())
 	figures := strings.Split(html, "<figure>")[1:]
-	if len(figures) != 6 {
-		t.Errorf("%d figures, want two latency plots and one bar plot for each of two links", len(figures))
+	if len(figures) != 7 {
+		t.Errorf("%d figures, want one of all links, and two latency plots and one bar plot for each of two", len(figures))
 	}
 	for _, f := range figures {
 		f, _, _ = strings.Cut(f, "</figure>")
@@ -83,7 +83,7 @@ func TestEveryFigureNamesItsRecords(t *testing.T) {
 func TestVerdictsStandFirst(t *testing.T) {
 	html := page(t, bad())
 	last := 0
-	for _, want := range []string{"3 missed, 2 not measurable, 5 met", `id="h-verdicts"`, `id="h-topology"`, `id="link-1"`, `id="link-4"`, `id="h-machine"`, `id="h-records"`} {
+	for _, want := range []string{"3 missed, 2 not measurable, 5 met", `id="h-verdicts"`, `id="h-topology"`, `id="h-compared"`, `id="link-1"`, `id="link-4"`, `id="h-machine"`, `id="h-records"`} {
 		at := strings.Index(html, want)
 		if at < last {
 			t.Errorf("%q stands at %d, after %d was wanted", want, at, last)
@@ -101,10 +101,10 @@ func TestVerdictsStandFirst(t *testing.T) {
 func TestRefusedQuantilesAreNotDrawn(t *testing.T) {
 	f := newFixture()
 	for range 3 {
-		f.delays(f.trial("f1u", record.QLatency, "cu-up.f1u", "du.f1u", 0), uint64(f.plan.Links[0].Load), 1000, 0, 100)
+		f.stream(f.trial("f1u", record.QStream, "cu-up.f1u", "du.f1u", 0), uint64(f.plan.Links[0].Load), 1000, 0, 100, 0)
 	}
 	html := page(t, f)
-	if !strings.Contains(html, "p90 ") || strings.Contains(html, "<title>load 302Mbps: p99 ") {
+	if !strings.Contains(html, "p90 ") || strings.Contains(html, "<title>one way, 302Mbps: p99 ") {
 		t.Error("300 samples support p90 and not p99")
 	}
 }

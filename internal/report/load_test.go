@@ -14,8 +14,8 @@ import (
 
 func TestLoadJudges(t *testing.T) {
 	d := good().load(t)
-	if len(d.Verdicts) != 5 || d.ExitCode() != 0 || len(d.Trials) != 44 || d.ChainText != chainText {
-		t.Errorf("%d verdicts, exit code %d, %d trials; want 5, 0, 44", len(d.Verdicts), d.ExitCode(), len(d.Trials))
+	if len(d.Verdicts) != 5 || d.ExitCode() != 0 || len(d.Trials) != 25 || d.ChainText != chainText {
+		t.Errorf("%d verdicts, exit code %d, %d trials; want 5, 0, 25", len(d.Verdicts), d.ExitCode(), len(d.Trials))
 	}
 	if code := bad().load(t).ExitCode(); code != 4 {
 		t.Errorf("exit code %d with missed requirements, want 4", code)
@@ -48,8 +48,8 @@ func TestLoadTornRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Trials) != 43 || len(d.Warnings) != 1 {
-		t.Errorf("%d trials and warnings %q, want 43 and one", len(d.Trials), d.Warnings)
+	if len(d.Trials) != 24 || len(d.Warnings) != 1 {
+		t.Errorf("%d trials and warnings %q, want 24 and one", len(d.Trials), d.Warnings)
 	}
 }
 

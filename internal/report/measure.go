@@ -4,8 +4,6 @@ package report
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -17,22 +15,24 @@ import (
 var Percentiles = []float64{50, 90, 99, 99.9, 99.99}
 
 // Measurement is one cell of the experiment: a quantity over one direction of
-// a link under one load, over all its trials but the warm-up.
+// a link under one load by one instrument, over all its trials but the warm-up.
 type Measurement struct {
-	Link      string          `json:"link"`
-	Transport string          `json:"transport"`
-	From      string          `json:"from"`
-	To        string          `json:"to"`
-	Quantity  record.Quantity `json:"quantity"`
-	Load      uint64          `json:"load"`           // bit/s on the link meanwhile, or offered
-	Rate      *Rate           `json:"rate,omitempty"` // throughput, delivery, packet_rate, requests
-	Delay     *Delay          `json:"delay,omitempty"`
-	Loss      *Loss           `json:"loss,omitempty"`
-	MTU       *MTU            `json:"mtu,omitempty"`
-	Trials    []string        `json:"trials"`
-	Failed    []string        `json:"failed"`   // trials without a result
-	Outliers  []string        `json:"outliers"` // flagged, not deleted
-	Marks     []string        `json:"marks"`
+	Link       string          `json:"link"`
+	Transport  string          `json:"transport"`
+	From       string          `json:"from"`
+	To         string          `json:"to"`
+	Quantity   record.Quantity `json:"quantity"`
+	Instrument string          `json:"instrument"`
+	CrossCheck bool            `json:"cross_check"`    // shown beside, never judged
+	Load       uint64          `json:"load"`           // bit/s on the link meanwhile, or offered
+	Rate       *Rate           `json:"rate,omitempty"` // throughput, stream, delivery, packet_rate, requests
+	Delay      *Delay          `json:"delay,omitempty"`
+	Loss       *Loss           `json:"loss,omitempty"`
+	MTU        *MTU            `json:"mtu,omitempty"`
+	Trials     []string        `json:"trials"`
+	Failed     []string        `json:"failed"`   // trials without a result
+	Outliers   []string        `json:"outliers"` // flagged, not deleted
+	Marks      []string        `json:"marks"`
 
 	dist *stats.Dist // of Delay
 }
@@ -47,13 +47,25 @@ type Rate struct {
 	Values []float64 `json:"values"` // of each trial, in the order of Trials
 }
 
-// Delay is the distribution of full round trips.
+// Delay is a distribution of one-way times or of full round trips.
 type Delay struct {
+	Way       string     `json:"way"`     // OneWay or RoundTrip
 	Samples   int64      `json:"samples"` // with the lost ones
 	Lost      int64      `json:"lost"`
 	Max       int64      `json:"max"` // ns
 	Quantiles []Quantile `json:"quantiles"`
+	// Of one-way times only: the variation D(i)−Dmin of each trial (RFC 5481) and
+	// how late the generator itself was, at p99, and what it never sent.
+	PDV      *Quantile `json:"pdv,omitempty"`
+	Lateness *Quantile `json:"lateness,omitempty"`
+	Unsent   uint64    `json:"unsent"`
 }
+
+// The ways that a delay was measured.
+const (
+	OneWay    = "one way"
+	RoundTrip = "round trip"
+)
 
 // Quantile is a value, or why there is none.
 type Quantile struct {
@@ -70,6 +82,7 @@ type Loss struct {
 	// receiving program was too slow to read.
 	ReceiverDrops uint64        `json:"receiver_drops"`
 	Reordered     uint64        `json:"reordered"`
+	Duplicated    uint64        `json:"duplicated"`
 	Jitter        time.Duration `json:"jitter"` // RFC 3550, mean over trials, ns
 }
 
@@ -84,9 +97,10 @@ type MTU struct {
 // quantity, direction and load.
 func (d *Data) Measurements() []Measurement {
 	type cell struct {
-		link, from, to string
-		quantity       record.Quantity
-		load           uint64
+		link, from, to, tool string
+		quantity             record.Quantity
+		load                 uint64
+		crossCheck           bool
 	}
 	var order []cell
 	trials := map[cell][]record.Trial{}
@@ -94,7 +108,7 @@ func (d *Data) Measurements() []Measurement {
 		if t.Warmup {
 			continue
 		}
-		c := cell{t.Link, t.From, t.To, t.Quantity, loadOf(t)}
+		c := cell{t.Link, t.From, t.To, t.Instrument.Name, t.Quantity, loadOf(t), t.CrossCheck}
 		if trials[c] == nil {
 			order = append(order, c)
 		}
@@ -128,7 +142,7 @@ func (d *Data) linkOrder() func(string) int {
 
 func quantityOrder(q record.Quantity) int {
 	return slices.Index([]record.Quantity{
-		record.QThroughput, record.QLatency, record.QDelivery, record.QPacketRate, record.QRequests, record.QPathMTU,
+		record.QThroughput, record.QStream, record.QProbe, record.QLatency, record.QDelivery, record.QPacketRate, record.QRequests, record.QPathMTU,
 	}, q)
 }
 
@@ -136,6 +150,8 @@ func loadOf(t record.Trial) uint64 {
 	switch {
 	case t.Load != nil:
 		return t.Load.Offered
+	case t.Quantity == record.QProbe:
+		return 0 // so few packets are no load
 	case t.Delivery != nil:
 		return t.Delivery.OfferedBits
 	}
@@ -146,32 +162,27 @@ func sumUp(trials []record.Trial) Measurement {
 	t := trials[0]
 	m := Measurement{
 		Link: t.Link, Transport: t.Transport, From: t.From, To: t.To, Quantity: t.Quantity, Load: loadOf(t),
+		Instrument: t.Instrument.Name, CrossCheck: t.CrossCheck,
 		Trials: []string{}, Failed: []string{}, Outliers: []string{}, Marks: []string{},
 	}
 	var values []float64
-	var dists []*stats.Dist
+	var delays delays
 	for _, t := range trials {
 		m.Marks = append(m.Marks, t.Marks...)
-		v, dist, ok := m.take(t)
-		if !ok {
+		v, ok := m.take(t)
+		if !ok || !delays.take(t) {
 			m.Failed = append(m.Failed, t.ID)
 			continue
 		}
 		m.Trials = append(m.Trials, t.ID)
 		values = append(values, v)
-		if dist != nil {
-			dists = append(dists, dist)
-		}
 	}
 	slices.Sort(m.Marks)
 	m.Marks = slices.Compact(m.Marks)
 	if m.Loss != nil && len(m.Trials) > 0 {
 		m.Loss.Jitter /= time.Duration(len(m.Trials))
 	}
-	if len(dists) > 0 {
-		m.dist = stats.Pool(dists...)
-		m.Delay = delayOf(m.dist)
-	}
+	m.dist, m.Delay = delays.sumUp()
 	if unit := rateUnit(t.Quantity); unit != "" && len(values) > 0 {
 		m.Rate = rateOf(unit, values)
 		for i, flagged := range stats.Outliers(values) {
@@ -183,14 +194,13 @@ func sumUp(trials []record.Trial) Measurement {
 	return m
 }
 
-// take adds one trial's result; ok is false where it has none.
-func (m *Measurement) take(t record.Trial) (value float64, dist *stats.Dist, ok bool) {
+// take adds one trial's result, but for its delays; ok is false where it has none.
+func (m *Measurement) take(t record.Trial) (value float64, ok bool) {
 	switch {
 	case t.Throughput != nil:
-		return float64(t.Throughput.BitsPerSecond), nil, true
+		return float64(t.Throughput.BitsPerSecond), true
 	case t.Latency != nil:
-		dist, err := stats.NewDist(t.Latency.Histogram, t.Latency.Lost, 0)
-		return 0, dist, err == nil
+		return 0, true
 	case t.Delivery != nil:
 		if m.Loss == nil {
 			m.Loss = &Loss{}
@@ -199,13 +209,14 @@ func (m *Measurement) take(t record.Trial) (value float64, dist *stats.Dist, ok 
 		m.Loss.Lost += t.Delivery.Lost
 		m.Loss.ReceiverDrops += t.Delivery.ReceiverDrops
 		m.Loss.Reordered += t.Delivery.Reordered
+		m.Loss.Duplicated += t.Delivery.Duplicated
 		m.Loss.Jitter += t.Delivery.Jitter
 		if t.Quantity == record.QPacketRate {
-			return float64(t.Delivery.PacketRate), nil, true
+			return float64(t.Delivery.PacketRate), true
 		}
-		return float64(t.Delivery.ReceivedBits), nil, true
+		return float64(t.Delivery.ReceivedBits), true
 	case t.Requests != nil:
-		return t.Requests.PerSecond, nil, true
+		return t.Requests.PerSecond, true
 	case t.PathMTU != nil:
 		if m.MTU == nil {
 			m.MTU = &MTU{Bytes: t.PathMTU.Wanted}
@@ -214,14 +225,14 @@ func (m *Measurement) take(t record.Trial) (value float64, dist *stats.Dist, ok 
 		if t.PathMTU.Passed {
 			m.MTU.Passed++
 		}
-		return 0, nil, true
+		return 0, true
 	}
-	return 0, nil, false
+	return 0, false
 }
 
 func rateUnit(q record.Quantity) string {
 	switch q {
-	case record.QThroughput, record.QDelivery:
+	case record.QThroughput, record.QStream, record.QProbe, record.QDelivery:
 		return "bit/s"
 	case record.QPacketRate:
 		return "packets/s"
@@ -238,24 +249,4 @@ func rateOf(unit string, values []float64) *Rate {
 	}
 	low := max(0, e.CI.Low)
 	return &Rate{Unit: unit, Mean: e.Mean, Low: &low, High: &e.CI.High, Values: values}
-}
-
-func delayOf(d *stats.Dist) *Delay {
-	out := &Delay{Samples: d.Count(), Lost: d.Lost()}
-	_, out.Max, _ = d.Range()
-	for _, p := range Percentiles {
-		q := Quantile{Percentile: p}
-		v, err := d.Quantile(p)
-		var few *stats.TooFewError
-		switch {
-		case err == nil:
-			q.Value = v
-		case errors.As(err, &few):
-			q.Refused = fmt.Sprintf("takes %.0f samples", few.Need)
-		default:
-			q.Refused = "lost"
-		}
-		out.Quantiles = append(out.Quantiles, q)
-	}
-	return out
 }

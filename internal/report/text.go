@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,9 @@ func (d *Data) Text(w io.Writer, width int) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s: %s\n\n", plain(d.Run.Chain), Headline(d.Verdicts))
 	if err := d.writeVerdicts(&b, width); err != nil {
+		return err
+	}
+	if err := d.writeComparison(&b, width); err != nil {
 		return err
 	}
 	if err := d.writeMeasurements(&b, width); err != nil {
@@ -127,18 +131,20 @@ func (d *Data) writeMeasurements(w *bytes.Buffer, width int) error {
 func writeLink(w *bytes.Buffer, width int, ms []Measurement) error {
 	fmt.Fprintf(w, "Link %s over %s\n\n", plain(ms[0].Link), plain(ms[0].Transport))
 	rates := table{head: []string{"QUANTITY", "DIRECTION", "LOAD", "MEAN, 95 % INTERVAL", "LOST", "TRIALS", "MARKS"}}
-	delays := table{head: []string{"ROUND TRIP", "LOAD", "P50", "P90", "P99", "P99.9", "P99.99", "MAX", "N", "LOST", "MARKS"}}
+	delays := table{head: []string{"DELAY", "DIRECTION", "LOAD", "P50", "P90", "P99", "P99.9", "P99.99", "MAX", "N", "LOST", "MARKS"}}
 	for _, m := range ms {
 		way := plain(m.From + " → " + m.To)
 		if m.Delay != nil {
-			row := []string{way, loadText(m)}
+			row := []string{plain(delayText(m)), way, loadText(m)}
 			for _, q := range m.Delay.Quantiles {
 				row = append(row, quantileText(q))
 			}
 			delays.add(append(row, longest(m.Delay), fmt.Sprint(m.Delay.Samples), fmt.Sprint(m.Delay.Lost), marks(m.Marks))...)
+		}
+		if m.Rate == nil && m.Delay != nil {
 			continue
 		}
-		rates.add(plain(quantityText(m.Quantity)), way, loadText(m), valueText(m), lossText(m), trialsText(m), marks(m.Marks))
+		rates.add(plain(quantityName(m)), way, loadText(m), valueText(m), lossText(m), trialsText(m), marks(m.Marks))
 	}
 	for _, t := range []table{rates, delays} {
 		if len(t.rows) == 0 {
@@ -149,10 +155,33 @@ func writeLink(w *bytes.Buffer, width int, ms []Measurement) error {
 		}
 		w.WriteString("\n")
 	}
+	if crossChecked(ms) {
+		w.WriteString(crossCheckNote + "\n\n")
+	}
 	return nil
 }
 
 func quantityText(q record.Quantity) string { return strings.ReplaceAll(string(q), "_", " ") }
+
+// quantityName says what a row shows, and by what where that decides nothing.
+func quantityName(m Measurement) string { return quantityText(m.Quantity) + by(m) }
+
+// delayText says how a delay was measured, and by what where that decides nothing.
+func delayText(m Measurement) string { return m.Delay.Way + by(m) }
+
+func by(m Measurement) string {
+	if !m.CrossCheck {
+		return ""
+	}
+	return " by " + m.Instrument
+}
+
+// crossCheckNote explains rows that name an instrument.
+const crossCheckNote = "Rows that name an instrument are cross-checks: they decide nothing."
+
+func crossChecked(ms []Measurement) bool {
+	return slices.ContainsFunc(ms, func(m Measurement) bool { return m.CrossCheck })
+}
 
 func loadText(m Measurement) string {
 	if m.Load == 0 {

@@ -27,6 +27,7 @@ type view struct {
 	Verdicts []verdictView
 	Wide     template.HTML
 	Narrow   template.HTML
+	Compared *comparison // nil: one link only
 	Links    []linkView
 	Machine  []fact
 	Phases   []phaseView
@@ -100,7 +101,7 @@ func (d *Data) view() view {
 		Chain: d.Run.Chain, Headline: strings.TrimSuffix(sentence(Headline(d.Verdicts)), "."), Class: wordClass(word), Glyph: glyph(word),
 		Facts: d.facts(), Warnings: append(slices.Clone(d.Warnings), d.Plan.Warnings...), Marks: d.marks(),
 		Wide: topo.wide(), Narrow: topo.narrow(),
-		Links: d.linkViews(a), Machine: d.machine(), Phases: d.phases(), Funcs: d.functions(),
+		Compared: d.compare(a), Links: d.linkViews(a), Machine: d.machine(), Phases: d.phases(), Funcs: d.functions(),
 		Chainsrc: d.ChainText, Records: d.recordViews(),
 	}
 	for _, vd := range d.Verdicts {

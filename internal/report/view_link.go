@@ -28,6 +28,7 @@ type linkView struct {
 	Figures   []figure
 	Delays    []delayRow
 	Rates     []rateRow
+	Note      string // on the rows
 	Rejected  []plan.Rejected
 	Evidence  []plan.Evidence
 }
@@ -41,11 +42,11 @@ type figure struct {
 }
 
 type delayRow struct {
-	Direction, Load string
-	Cells           []string // p50 … max
-	N, Lost         int64
-	Marks           []string
-	Records         []ref
+	Way, Direction, Load string
+	Cells                []string // p50 … max, PDV at p99, lateness of the sender at p99
+	N, Lost              int64
+	Marks                []string
+	Records              []ref
 }
 
 type rateRow struct {
@@ -71,6 +72,9 @@ func (d *Data) linkViews(a anchors) []linkView {
 			Facts: d.linkFacts(l), Rejected: l.Rejected, Evidence: l.Evidence,
 		}
 		v.addRows(mine, a)
+		if crossChecked(mine) {
+			v.Note = crossCheckNote
+		}
 		v.Figures = append(delayFigures(fmt.Sprintf("p%d", i+1), l, mine, a), rateFigures(fmt.Sprintf("b%d", i+1), l, mine, a)...)
 		out = append(out, v)
 	}
@@ -80,19 +84,28 @@ func (d *Data) linkViews(a anchors) []linkView {
 func (v *linkView) addRows(ms []Measurement, a anchors) {
 	for _, m := range ms {
 		way, refs := m.From+" → "+m.To, a.refs(append(slices.Clone(m.Trials), m.Failed...))
-		if m.Delay == nil {
+		if m.Rate != nil || m.Delay == nil {
 			v.Rates = append(v.Rates, rateRow{
-				quantityText(m.Quantity), way, loadText(m), valueText(m), lossText(m), trialsText(m), m.Marks, refs,
+				quantityName(m), way, loadText(m), valueText(m), lossText(m), trialsText(m), m.Marks, refs,
 			})
+		}
+		if m.Delay == nil {
 			continue
 		}
-		row := delayRow{Direction: way, Load: loadText(m), N: m.Delay.Samples, Lost: m.Delay.Lost, Marks: m.Marks, Records: refs}
+		row := delayRow{Way: delayText(m), Direction: way, Load: loadText(m), N: m.Delay.Samples, Lost: m.Delay.Lost, Marks: m.Marks, Records: refs}
 		for _, q := range m.Delay.Quantiles {
 			row.Cells = append(row.Cells, quantileText(q))
 		}
-		row.Cells = append(row.Cells, longest(m.Delay))
+		row.Cells = append(row.Cells, longest(m.Delay), optional(m.Delay.PDV), optional(m.Delay.Lateness))
 		v.Delays = append(v.Delays, row)
 	}
+}
+
+func optional(q *Quantile) string {
+	if q == nil {
+		return "–"
+	}
+	return quantileText(*q)
 }
 
 // linkFacts is how the link was set up, as far as the run says.
@@ -147,13 +160,13 @@ func delayFigures(id string, l plan.Link, ms []Measurement, a anchors) []figure 
 
 func delayFigure(id, way string, l plan.Link, ms []Measurement, a anchors) (figure, bool) {
 	p := plot.Percentiles{
-		ID: id, Title: "Round trip against percentile, " + way,
-		Desc:   "One curve for each load. The table below holds the same figures.",
+		ID: id, Title: "Delay against percentile, " + way,
+		Desc:   "One curve for each load and instrument. The table below holds the same figures.",
 		Format: func(ns float64) string { return verdict.FormatDuration(ns) },
 	}
 	var ids []string
 	for _, m := range ms {
-		c := plot.Curve{Name: loadName(m), Href: a.href(m.Trials[0]), Points: points(m)}
+		c := plot.Curve{Name: curveName(m), Href: a.href(m.Trials[0]), Points: points(m)}
 		if len(c.Points) > 0 {
 			p.Curves = append(p.Curves, c)
 			ids = append(ids, m.Trials...)
@@ -173,16 +186,16 @@ func delayFigure(id, way string, l plan.Link, ms []Measurement, a anchors) (figu
 		return figure{}, false
 	}
 	return figure{
-		Title: "Round trip, " + way, Plot: p.SVG(), Records: a.refs(ids),
-		Note: "Full round trips. A curve ends where fewer than ten samples lie beyond.",
+		Title: "Delay, " + way, Plot: p.SVG(), Records: a.refs(ids),
+		Note: "One-way times are stamped in each packet, and judged; round trips are a cross-check. A curve ends where fewer than ten samples lie beyond.",
 	}, true
 }
 
-func loadName(m Measurement) string {
+func curveName(m Measurement) string {
 	if m.Load == 0 {
-		return "no load"
+		return m.Delay.Way + ", no load"
 	}
-	return "load " + loadText(m)
+	return m.Delay.Way + ", " + loadText(m)
 }
 
 // points samples a distribution densely enough for a smooth curve, as far as
@@ -224,8 +237,8 @@ func rateFigures(id string, l plan.Link, ms []Measurement, a anchors) []figure {
 		title    string
 		limits   []plot.Limit
 	}{
-		{record.QThroughput, "TCP goodput", bitrateLimits(l.Requires)},
-		{record.QPacketRate, "Packets received, 64-byte frames", packetLimits(l.Requires)},
+		{record.QThroughput, goodputTitle(l), bitrateLimits(l.Requires)},
+		{record.QPacketRate, "Packets received, smallest frames", packetLimits(l.Requires)},
 	}
 	for _, k := range kinds {
 		if f, ok := rateFigure(id+"-"+string(k.quantity), k.title, k.quantity, k.limits, ms, a); ok {
@@ -239,7 +252,7 @@ func rateFigure(id, title string, q record.Quantity, limits []plot.Limit, ms []M
 	b := plot.Bars{ID: id, Title: title, Desc: "Means over trials with 95 % intervals; the table below holds the same figures.", Limits: limits}
 	var ids []string
 	for _, m := range ms {
-		if m.Quantity != q || m.Rate == nil {
+		if m.Quantity != q || m.Rate == nil || q == record.QPacketRate && m.CrossCheck {
 			continue
 		}
 		unit := m.Rate.Unit
@@ -259,6 +272,14 @@ func rateFigure(id, title string, q record.Quantity, limits []plot.Limit, ms []M
 		Title: title, Plot: b.SVG(), Records: a.refs(ids),
 		Note: "Bars are means, brackets 95 % intervals (Student t), dots single trials.",
 	}, true
+}
+
+// goodputTitle: a port that is no interface carries packets, and no TCP.
+func goodputTitle(l plan.Link) string {
+	if verdict.FromPlan(l).Native {
+		return "Payload received"
+	}
+	return "TCP goodput"
 }
 
 func bitrateLimits(r chain.Requires) []plot.Limit {

@@ -42,7 +42,7 @@ func (d *Data) recordViews() []recordView {
 		t.Raw = ""
 		out = append(out, recordView{
 			Anchor: fmt.Sprintf("rec-%d", i+1), Number: i + 1, ID: t.ID,
-			Title:  fmt.Sprintf("%s, %s → %s", quantityText(t.Quantity), t.From, t.To),
+			Title:  fmt.Sprintf("%s by %s, %s → %s", quantityText(t.Quantity), t.Instrument.Name, t.From, t.To),
 			Result: resultText(t), Warmup: t.Warmup, Error: t.Error, Marks: t.Marks,
 			Command: strings.Join(t.Instrument.Client, " "),
 			JSON:    cut(recordJSON(t), maxJSON), Raw: cut(raw, maxRaw),
@@ -76,6 +76,9 @@ func resultText(t record.Trial) string {
 		return verdict.FormatBitrate(float64(t.Throughput.BitsPerSecond))
 	case t.Latency != nil:
 		return fmt.Sprintf("%d round trips, %d lost, least %s", t.Latency.Sent-min(t.Latency.Sent, t.Latency.Lost), t.Latency.Lost, verdict.FormatDuration(float64(t.Latency.MinRTT)))
+	case t.OneWay != nil && t.Delivery != nil:
+		return fmt.Sprintf("%d received, %d lost, one way %s to %s", t.Delivery.Received, t.Delivery.Lost,
+			verdict.FormatDuration(float64(t.OneWay.Min)), verdict.FormatDuration(float64(t.OneWay.Max)))
 	case t.Delivery != nil:
 		return fmt.Sprintf("%s, %d of %d lost", verdict.FormatPacketRate(float64(t.Delivery.PacketRate)), t.Delivery.Lost, t.Delivery.Sent)
 	case t.Requests != nil:

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/drayage/dray/internal/record"
 )
 
@@ -23,9 +21,9 @@ const maxCount = 1 << 50
 // Dist is a distribution of times in nanoseconds, of one trial or several, of
 // samples that never came back, and of some that were never taken.
 type Dist struct {
-	bars     []hdrhistogram.Bar // not empty, ascending by To
-	beyond   []int64            // samples in this bar and those after it
-	widest   int64              // the widest bar, ns
+	bars     []record.Bucket // not empty, ascending by To
+	beyond   []int64         // samples in this bar and those after it
+	widest   int64           // the widest bar, ns
 	answered int64
 	lost     int64
 	missing  int64
@@ -56,18 +54,13 @@ func NewDist(h record.Histogram, lost, missing uint64) (*Dist, error) {
 	if lost > maxCount || missing > maxCount {
 		return nil, fmt.Errorf("%d lost and %d missing samples: more than can be counted", lost, missing)
 	}
-	hist, err := h.HDR()
+	buckets, err := h.Buckets()
 	if err != nil {
 		return nil, err
 	}
-	d := &Dist{answered: hist.TotalCount(), lost: int64(lost), missing: int64(missing)}
+	d := &Dist{bars: buckets, answered: h.Total(), lost: int64(lost), missing: int64(missing)}
 	if d.answered > maxCount {
 		return nil, fmt.Errorf("%d samples: more than can be counted", d.answered)
-	}
-	for _, b := range hist.Distribution() {
-		if b.Count > 0 {
-			d.bars = append(d.bars, b)
-		}
 	}
 	return d.fill(), nil
 }
@@ -154,7 +147,7 @@ func (d *Dist) Exceed(threshold int64) Exceedance {
 func (d *Dist) Variation(least int64) *Dist {
 	v := &Dist{answered: d.answered, lost: d.lost, missing: d.missing}
 	for _, b := range d.bars {
-		v.bars = append(v.bars, hdrhistogram.Bar{From: max(0, b.From-least), To: max(0, b.To-least), Count: b.Count})
+		v.bars = append(v.bars, record.Bucket{From: max(0, b.From-least), To: max(0, b.To-least), Count: b.Count})
 	}
 	return v.fill()
 }
@@ -169,7 +162,7 @@ func Pool(parts ...*Dist) *Dist {
 		p.lost += d.lost
 		p.missing += d.missing
 	}
-	slices.SortFunc(p.bars, func(a, b hdrhistogram.Bar) int {
+	slices.SortFunc(p.bars, func(a, b record.Bucket) int {
 		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.From, b.From))
 	})
 	return p.fill()

@@ -14,17 +14,16 @@ import (
 	"github.com/drayage/dray/internal/stats"
 )
 
-// delay judges a one-way delay, or its variation, from round trips.
+// delay judges a one-way delay, or its variation, from the stamps in the packets
+// of a stream: each sample is the time from when a packet was handed to the port
+// to when the receiver had it. A packet that the link lost lies beyond every
+// bound. One that reached the receiver's socket, but not its program, may have
+// been late: it counts against "met", and not towards "missed".
 //
-// No direction takes longer than the whole round trip, so a round trip within
-// the budget proves both directions. For the opposite, a round trip of more
-// than twice the budget proves only that one of the directions was late: of the
-// samples that are that late each direction may have caused half. So the
-// requirement is missed when more than twice the allowed share of round trips
-// exceeds twice the budget.
-//
-// For variation, RTT(i)−RTTmin bounds D(i)−Dmin in the same way, given that the
-// fastest way forth and the fastest way back meet in one of the samples.
+// A generator that wakes late is not the link's fault, and its packets count
+// from when they were sent. But where the port itself made the sender wait, that
+// wait is the port's: then packets count against "met" from when they were due,
+// and so do those that were never sent for it.
 type delay struct {
 	link      Link
 	pct       float64
@@ -58,62 +57,80 @@ func (d delay) judge(trials []record.Trial) Finding {
 	return f
 }
 
-// sample is a set of trials with their distributions.
+// sample is a set of trials with their distributions: sure of what certainly
+// was a delay of the link, and careful of all that may have been.
 type sample struct {
-	trials []record.Trial
-	dists  []*stats.Dist
+	trials        []record.Trial
+	sure, careful []*stats.Dist
 }
 
 func (s sample) plus(o sample) sample {
-	return sample{append(slices.Clone(s.trials), o.trials...), append(slices.Clone(s.dists), o.dists...)}
+	return sample{slices.Concat(s.trials, o.trials), slices.Concat(s.sure, o.sure), slices.Concat(s.careful, o.careful)}
 }
 
-func (s sample) pool() *stats.Dist { return stats.Pool(s.dists...) }
+func (s sample) pool() *stats.Dist { return stats.Pool(s.sure...) }
 
 // sort separates the trials under the declared load from those that missed it,
 // and from those that are no evidence.
 func (d delay) sort(trials []record.Trial) (accepted, lighter sample, rejected []string) {
 	for _, t := range trials {
-		dist, err := d.dist(t)
+		one, err := d.sample(t)
 		if err != nil {
 			rejected = append(rejected, t.ID+": "+err.Error())
 			continue
 		}
-		offered, achieved := loadOf(t)
+		offered, sent := t.Delivery.OfferedBits, t.Delivery.SentBits
 		switch {
-		case !within5(offered, uint64(d.link.Load)):
+		case t.Quantity == record.QStream && !within5(offered, uint64(d.link.Load)):
 			rejected = append(rejected, fmt.Sprintf("%s: it ran under %s, the link's load is %s", t.ID, FormatBitrate(float64(offered)), d.link.Load))
-		case !within5(achieved, offered):
-			rejected = append(rejected, fmt.Sprintf("%s: the load was %s instead of %s", t.ID, FormatBitrate(float64(achieved)), FormatBitrate(float64(offered))))
-			if achieved < offered {
-				lighter = lighter.plus(sample{[]record.Trial{t}, []*stats.Dist{dist}})
+		case !within5(sent, offered):
+			rejected = append(rejected, fmt.Sprintf("%s: the sender managed %s of %s", t.ID, FormatBitrate(float64(sent)), FormatBitrate(float64(offered))))
+			if sent < offered {
+				lighter = lighter.plus(one)
 			}
 		default:
-			accepted = accepted.plus(sample{[]record.Trial{t}, []*stats.Dist{dist}})
+			accepted = accepted.plus(one)
 		}
 	}
 	return accepted, lighter, rejected
 }
 
-func (d delay) dist(t record.Trial) (*stats.Dist, error) {
-	if t.Latency == nil {
-		return nil, errors.New(noResult(t))
+func (d delay) sample(t record.Trial) (sample, error) {
+	if t.OneWay == nil || t.Delivery == nil {
+		return sample{}, errors.New(noResult(t))
 	}
-	dist, err := stats.NewDist(t.Latency.Histogram, t.Latency.Lost, notSent(t.Latency))
-	if err != nil {
-		return nil, err
+	careful := t.OneWay.Latency
+	if t.OneWay.Held > 0 {
+		careful = t.OneWay.Intended
 	}
-	if dist.Count() == 0 {
-		return nil, errors.New("no samples")
+	sure, err1 := d.dist(t, t.OneWay.Latency)
+	bound, err2 := d.dist(t, careful)
+	if err := errors.Join(err1, err2); err != nil {
+		return sample{}, err
 	}
-	if !d.variation {
-		return dist, nil
+	if sure.Count() == 0 {
+		return sample{}, errors.New("no samples")
 	}
-	least := int64(t.Latency.MinRTT)
-	if low, _, ok := dist.Range(); ok && (least <= 0 || least > low) {
-		least = low
+	return sample{[]record.Trial{t}, []*stats.Dist{sure}, []*stats.Dist{bound}}, nil
+}
+
+func (d delay) dist(t record.Trial, h record.Histogram) (*stats.Dist, error) {
+	lost := t.Delivery.Lost - min(t.Delivery.Lost, t.Delivery.ReceiverDrops)
+	dist, err := stats.NewDist(h, lost, unknown(t))
+	if err != nil || !d.variation {
+		return dist, err
 	}
-	return dist.Variation(least), nil
+	return dist.Variation(int64(t.OneWay.Min)), nil
+}
+
+// unknown is how many packets may have been late, for all that is known: those
+// that the receiver was too slow to read, and those that the sender had no time
+// to send where the port made it wait.
+func unknown(t record.Trial) uint64 {
+	if t.OneWay.Held == 0 {
+		return t.Delivery.ReceiverDrops
+	}
+	return t.OneWay.Unsent + t.Delivery.ReceiverDrops
 }
 
 // describe fills in the point estimate.
@@ -134,12 +151,12 @@ func (d delay) describe(f Finding, s sample) Finding {
 func (d delay) decide(f Finding, s sample) Finding {
 	tail := (100 - d.pct) / 100
 	budget := chain.Duration(d.budget)
-	upper, err := stats.UpperQuantile(s.dists, tail)
+	upper, err := stats.UpperQuantile(s.careful, tail)
 	if err != nil {
 		f.Reason, f.Needs = err.Error(), "more trials"
 		return f
 	}
-	lower, err := stats.LowerQuantile(s.dists, 2*tail)
+	lower, err := stats.LowerQuantile(s.sure, tail)
 	if err != nil {
 		f.Reason, f.Needs = err.Error(), "more trials"
 		return f
@@ -147,18 +164,18 @@ func (d delay) decide(f Finding, s sample) Finding {
 	count := s.pool().Count()
 	enough := count >= stats.SamplesFor(d.pct)
 	switch {
-	case lower/2 > float64(d.budget):
+	case lower > float64(d.budget):
 		f.Verdict, f.badness = Missed, lower
-		f.Bound = "≥ " + FormatDuration(lower/2) + " one way"
-		f.Reason = fmt.Sprintf("even half of the %s exceeds %s", d.what, budget)
+		f.Bound = "≥ " + FormatDuration(lower)
+		f.Reason = fmt.Sprintf("the %s exceeds %s for more than %s of the packets", d.what, budget, share(tail))
 		if math.IsInf(lower, 1) {
-			f.Bound = "no answer"
-			f.Reason = "too many requests were never answered"
+			f.Bound = "lost"
+			f.Reason = "too many packets never arrived"
 		}
 	case enough && upper <= float64(d.budget):
 		f.Verdict, f.badness = Met, upper/float64(d.budget)
 		f.Bound = "≤ " + FormatDuration(upper)
-		f.Reason = fmt.Sprintf("the whole %s stays within %s", d.what, budget)
+		f.Reason = fmt.Sprintf("the %s stays within %s", d.what, budget)
 	default:
 		f.badness = upper
 		if !math.IsInf(upper, 1) {
@@ -171,35 +188,27 @@ func (d delay) decide(f Finding, s sample) Finding {
 
 // undecided says why neither side was proven, and what would prove one.
 func (d delay) undecided(s sample, tail float64, count int64) (reason, needs string) {
-	p, err := stats.Clustered(stats.PossiblyAbove(s.dists, d.budget))
+	p, err := stats.Clustered(stats.PossiblyAbove(s.careful, d.budget))
 	if err != nil {
 		return err.Error(), "more trials"
 	}
-	if missing := missingOf(s.trials); p.Value > tail && missing > 0 {
-		return fmt.Sprintf("a lost message ended the ping-pong early, so that %s were never sent", plural(int(missing), "request")),
-			"a link that loses nothing while latency is measured"
-	}
-	if p.Value > tail {
-		return fmt.Sprintf("the whole %s exceeds %s but half of it is not proven to: which way it is spent is not known", d.what, chain.Duration(d.budget)),
-			"one-way time stamps"
+	if missing := unknownOf(s.trials); p.Value > tail && float64(missing) > p.N*tail/2 {
+		return fmt.Sprintf("of %.0f packets that were due %d were not sent or not read in time, so that their delay is unknown", p.N, missing),
+			"programs that keep up with the load: less other work on the machine, or more cores"
 	}
 	need := stats.SamplesFor(d.pct)
 	reason = fmt.Sprintf("%s: p%g takes %d", plural(int(count), "sample"), d.pct, need)
 	if count >= need {
-		reason = fmt.Sprintf("%s of %s exceed %s: too close to the share allowed to decide",
-			share(p.Value), plural(int(count), "sample"), chain.Duration(d.budget))
+		reason = fmt.Sprintf("%s of %s exceed %s: too close to the share allowed, %s, to decide",
+			share(p.Value), plural(int(count), "packet"), chain.Duration(d.budget), share(tail))
+	}
+	if p.Value > tail && count >= need {
+		return reason, fmt.Sprintf("more than %s", plural(len(s.trials), "trial"))
 	}
 	if n, ok := p.SamplesToProve(tail); ok {
 		need = max(need, int64(math.Ceil(n)))
 	}
 	return reason, amount(float64(need), float64(count), s.trials, "sample")
-}
-
-func loadOf(t record.Trial) (offered, achieved uint64) {
-	if t.Load == nil {
-		return 0, 0
-	}
-	return t.Load.Offered, t.Load.Achieved
 }
 
 // span is the time that trials measured for.
@@ -211,15 +220,9 @@ func span(trials []record.Trial) time.Duration {
 	return sum
 }
 
-// notSent is how many requests were due after the one that was never answered
-// had stopped the ping-pong.
-func notSent(l *record.Latency) uint64 {
-	return uint64(math.Max(0, l.Stalled.Seconds()*float64(l.Rate)))
-}
-
-func missingOf(trials []record.Trial) (n uint64) {
+func unknownOf(trials []record.Trial) (n uint64) {
 	for _, t := range trials {
-		n += notSent(t.Latency)
+		n += unknown(t)
 	}
 	return n
 }

@@ -4,11 +4,12 @@ package verdict
 
 import (
 	"fmt"
+	"maps"
+	mathbits "math/bits"
+	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/record"
@@ -49,34 +50,46 @@ func both(rounds int, q record.Quantity, fill func(t *record.Trial)) []record.Tr
 	return out
 }
 
-// samples is n round trips of a time.
+// samples is n packets that took a time.
 type samples struct {
-	n   int64
-	rtt time.Duration
+	n    int64
+	took time.Duration
 }
 
-func latency(lost uint64, parts ...samples) func(*record.Trial) {
-	hdr := hdrhistogram.New(1000, int64(10*time.Second), 3)
-	least := time.Hour
-	var n uint64
+// histogram holds them in log-linear buckets of 64 an octave.
+func histogram(parts ...samples) record.Histogram {
+	const bits = 6
+	n := map[int64]int64{}
 	for _, p := range parts {
-		if err := hdr.RecordValues(int64(p.rtt), p.n); err != nil {
-			panic(err)
-		}
-		least, n = min(least, p.rtt), n+uint64(p.n)
+		v := int64(p.took)
+		n[v-v%(int64(1)<<max(0, mathbits.Len64(uint64(v))-1-bits))] += p.n
 	}
-	h := record.Histogram{Lowest: 1000, Highest: int64(10 * time.Second), Digits: 3}
-	for _, b := range hdr.Distribution() {
-		if b.Count > 0 {
-			h.Counts = append(h.Counts, record.BucketCount{Value: b.To, Count: b.Count})
+	lowest := slices.Sorted(maps.Keys(n))
+	var counts []int64
+	for _, v := range lowest {
+		counts = append(counts, n[v])
+	}
+	h, err := record.FromLogLinear(bits, lowest, counts)
+	if err != nil {
+		panic(err)
+	}
+	return h
+}
+
+// latency is a stream at the link's load, of which some packets were lost.
+func latency(lost uint64, parts ...samples) func(*record.Trial) {
+	h := histogram(parts...)
+	received := uint64(h.Total())
+	var least, most time.Duration
+	for i, p := range parts {
+		most = max(most, p.took)
+		if i == 0 || p.took < least {
+			least = p.took
 		}
 	}
 	return func(t *record.Trial) {
-		t.Load = &record.Load{Offered: load, Achieved: load}
-		t.Latency = &record.Latency{Histogram: h, Sent: n + lost, Lost: lost}
-		if n > 0 {
-			t.Latency.MinRTT = least
-		}
+		delivery(received+lost, lost)(t)
+		t.OneWay = &record.OneWay{Latency: h, Intended: h, Lateness: histogram(), IPDV: histogram(), Min: least, Max: most}
 	}
 }
 

@@ -19,14 +19,11 @@ type rule struct {
 	required    string
 	method      string
 	quantity    record.Quantity
-	// roundTrip: one trial sees both directions, so that each pair of ends
-	// needs to be measured from one side only.
-	roundTrip bool
-	judge     func(trials []record.Trial) Finding
+	judge       func(trials []record.Trial) Finding
 }
 
 // Judge says of each requirement of a link whether it was met, from the trials
-// on that link. Warm-ups never count. A trial that carries a result is a
+// on that link. Warm-ups and cross-checks never count. A trial that carries a result is a
 // measurement even if it ended in an error, for nothing arriving is a result.
 // A trial with an error and no result is a failure of the instrument and no
 // evidence either way, but where others prove that nothing passes at all (see
@@ -68,9 +65,6 @@ func (r rule) verdict(l Link, trials []record.Trial) Verdict {
 	for _, d := range l.Directions {
 		forth := r.of(trials, d)
 		if len(forth) == 0 {
-			if r.roundTrip && len(r.of(trials, Direction{d.To, d.From})) > 0 {
-				continue
-			}
 			findings = append(findings, notMeasurable(d.String(), "there is no trial in this direction",
 				fmt.Sprintf("at least %d trials of %s from %s to %s", MinTrials, r.quantity, d.From, d.To)))
 			continue
@@ -92,7 +86,7 @@ func (r rule) verdict(l Link, trials []record.Trial) Verdict {
 func (r rule) of(trials []record.Trial, d Direction) []record.Trial {
 	var out []record.Trial
 	for _, t := range trials {
-		if t.Quantity == r.quantity && t.From == d.From && t.To == d.To {
+		if t.Quantity == r.quantity && t.From == d.From && t.To == d.To && !t.CrossCheck {
 			out = append(out, t)
 		}
 	}

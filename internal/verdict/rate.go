@@ -129,8 +129,8 @@ func goodput(trials []record.Trial, needFlow bool) *rate {
 }
 
 // packetRate judges packets received. A sender that never offered the rate
-// bounds itself, not the link, unless the link's shaper held it back, or the
-// same generator offered that rate elsewhere in the run.
+// bounds itself, not the link, unless the link's shaper or the port held it
+// back, or the same generator offered that rate elsewhere in the run.
 func packetRate(floor chain.PacketRate, all []record.Trial) func([]record.Trial) Finding {
 	return func(trials []record.Trial) Finding {
 		r := &rate{format: FormatPacketRate, limit: floor.String()}
@@ -142,6 +142,7 @@ func packetRate(floor chain.PacketRate, all []record.Trial) func([]record.Trial)
 			}
 			r.add(t, carried(t))
 			offered = offered && t.Delivery.SentRate >= uint64(floor)
+			able = able || t.OneWay != nil && t.OneWay.Held > 0
 			able = able || shapedBelow(t, float64(floor)*frameBits(t.Delivery)) || offeredElsewhere(t, all, floor)
 		}
 		f, e, ok := r.estimate()

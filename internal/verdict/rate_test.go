@@ -101,7 +101,7 @@ func TestPacketRate(t *testing.T) {
 	judgeOne(t, link(needsRate), both(3, record.QPacketRate, pps(80_000, 80_000)), NotMeasurable, "generator-bound", "a sender that can offer 100kpps")
 }
 
-// Held back by a shaper on its own port, or having offered the rate elsewhere,
+// Held back by a shaper on its own port, or by the port, or having offered the rate elsewhere,
 // the sender is not to blame.
 func TestPacketRateShortfallIsTheLinks(t *testing.T) {
 	slow := both(3, record.QPacketRate, pps(20_000, 20_000))
@@ -110,6 +110,11 @@ func TestPacketRateShortfallIsTheLinks(t *testing.T) {
 		tr.Env.Qdiscs = map[string]string{tr.From: "tbf rate 10Mbit burst 4Kb lat 50ms"}
 	})
 	judgeOne(t, link(needsRate), shaped, Missed, "", "")
+	held := both(3, record.QPacketRate, func(tr *record.Trial) {
+		pps(20_000, 20_000)(tr)
+		tr.OneWay = &record.OneWay{Held: 9}
+	})
+	judgeOne(t, link(needsRate), held, Missed, "", "")
 	able := trial(record.QPacketRate, Direction{"x", "y"}, 0)
 	able.Link = "loopback"
 	pps(300_000, 300_000)(&able)

@@ -23,45 +23,45 @@ func rules(l Link, all []record.Trial) []rule {
 	if q.Latency > 0 {
 		rs = append(rs, rule{
 			requirement: "latency", required: fmt.Sprintf("≤ %s at p%g", q.Latency, pct),
-			method:   "full round trip, conservative; Clopper–Pearson with design effect",
-			quantity: record.QLatency, roundTrip: true,
-			judge: delay{l, pct, int64(q.Latency), "round trip", false}.judge,
+			method:   "one way, stamped in every packet" + under(l) + "; Clopper–Pearson with design effect",
+			quantity: delayQuantity(l),
+			judge:    delay{l, pct, int64(q.Latency), "one-way latency", false}.judge,
 		})
 	}
 	if q.PDV > 0 {
 		rs = append(rs, rule{
 			requirement: "packet_delay_variation", required: fmt.Sprintf("≤ %s at p%g", q.PDV, pct),
-			method:   "round trip above the least of its trial (RFC 5481), conservative; Clopper–Pearson with design effect",
-			quantity: record.QLatency, roundTrip: true,
-			judge: delay{l, pct, int64(q.PDV), "round-trip variation", true}.judge,
+			method:   "one way above the least of its trial (RFC 5481)" + under(l) + "; Clopper–Pearson with design effect",
+			quantity: delayQuantity(l),
+			judge:    delay{l, pct, int64(q.PDV), "one-way variation", true}.judge,
 		})
 	}
 	if q.LossRatio != nil {
 		rs = append(rs, rule{
 			requirement: "packet_loss_ratio", required: lossRequired(l),
-			method:   "UDP at load, read at the receiver; Clopper–Pearson with design effect",
-			quantity: record.QDelivery,
+			method:   "sequence numbers read at the receiver" + under(l) + "; Clopper–Pearson with design effect",
+			quantity: record.QStream,
 			judge:    loss{l.Load, float64(*q.LossRatio)}.judge,
 		})
 	}
 	if q.MinBitrate > 0 {
 		rs = append(rs, rule{
 			requirement: "min_bitrate", required: "≥ " + q.MinBitrate.String(),
-			method:   "TCP goodput received; one-sided Student t over trials",
+			method:   goodputName(l) + " received; one-sided Student t over trials",
 			quantity: record.QThroughput, judge: minBitrate(q.MinBitrate),
 		})
 	}
 	if q.MaxBitrate > 0 {
 		rs = append(rs, rule{
 			requirement: "max_bitrate", required: "≤ " + q.MaxBitrate.String(),
-			method:   "TCP goodput received; one-sided Student t over trials",
+			method:   goodputName(l) + " received; one-sided Student t over trials",
 			quantity: record.QThroughput, judge: maxBitrate(q.MaxBitrate),
 		})
 	}
 	if q.PacketRate > 0 {
 		rs = append(rs, rule{
 			requirement: "packet_rate", required: "≥ " + q.PacketRate.String(),
-			method:   "UDP in 64-byte frames, read at the receiver; one-sided Student t over trials",
+			method:   "64-byte frames, read at the receiver; one-sided Student t over trials",
 			quantity: record.QPacketRate, judge: packetRate(q.PacketRate, all),
 		})
 	}
@@ -73,6 +73,32 @@ func rules(l Link, all []record.Trial) []rule {
 		})
 	}
 	return rs
+}
+
+// delayQuantity is where delays are read: on the link's load, or, where it has
+// none, on probes of an idle link.
+func delayQuantity(l Link) record.Quantity {
+	if l.Load == 0 {
+		return record.QProbe
+	}
+	return record.QStream
+}
+
+// under names the traffic that the samples come from.
+func under(l Link) string {
+	if l.Load == 0 {
+		return ""
+	}
+	return " of the load"
+}
+
+// goodputName is what a bitrate is measured as: a native port carries packets,
+// and no TCP.
+func goodputName(l Link) string {
+	if l.Native {
+		return "payload"
+	}
+	return "TCP goodput"
 }
 
 func lossRequired(l Link) string {

@@ -55,10 +55,9 @@ func nothingPassed(l Link, t record.Trial) record.Trial {
 	switch t.Quantity {
 	case record.QThroughput:
 		t.Throughput = &record.Throughput{}
-	case record.QLatency:
-		t.Latency = &record.Latency{Histogram: record.FromHDR(record.NewHDR()), Sent: 1, Lost: 1}
-		t.Load = &record.Load{Offered: uint64(l.Load)}
-	case record.QDelivery:
+	case record.QStream, record.QProbe:
+		none := record.Histogram{Bits: 5}
+		t.OneWay = &record.OneWay{Latency: none, Intended: none, Lateness: none, IPDV: none}
 		t.Delivery = &record.Delivery{OfferedBits: uint64(l.Load), SentBits: uint64(l.Load), Sent: 1, Lost: 1}
 	case record.QPacketRate:
 		rate := uint64(l.Requires.PacketRate)

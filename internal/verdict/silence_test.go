@@ -21,14 +21,17 @@ func TestStoppedPeerMissesEverything(t *testing.T) {
 	ratio := chain.Ratio(1e-3)
 	for q, r := range map[record.Quantity]chain.Requires{
 		record.QThroughput: needsMin,
-		record.QLatency:    needsLatency,
-		record.QDelivery:   {LossRatio: &ratio},
+		record.QStream:     {LossRatio: &ratio},
 		record.QPacketRate: needsRate,
 		record.QPathMTU:    needsMTU,
 	} {
 		judgeOne(t, link(r), dead(q), Missed, "", "")
 	}
-	judgeOne(t, link(needsPDV), dead(record.QLatency), Missed, "never answered", "")
+	judgeOne(t, link(needsLatency), dead(record.QStream), Missed, "never arrived", "")
+	judgeOne(t, link(needsPDV), dead(record.QStream), Missed, "never arrived", "")
+	idle := link(needsLatency)
+	idle.Load = 0
+	judgeOne(t, idle, dead(record.QProbe), Missed, "never arrived", "")
 	judgeOne(t, link(needsMax), dead(record.QThroughput), NotMeasurable, "nothing was carried", "")
 }
 
@@ -39,21 +42,9 @@ func TestErrorsOnALivingLinkAreNoEvidence(t *testing.T) {
 	judgeOne(t, link(needsMin), trials, NotMeasurable, "no route to host", "3 trials more")
 }
 
-func TestLatencyStalledEarly(t *testing.T) {
-	i := 0
-	trials := both(3, record.QLatency, func(tr *record.Trial) {
-		latency(0, samples{2000, 86 * us})(tr)
-		if i++; i%3 == 0 {
-			latency(1, samples{1000, 86 * us})(tr)
-			tr.Latency.Rate, tr.Latency.Stalled = 2000, tr.Duration/2
-		}
-	})
-	judgeOne(t, link(needsLatency), trials, NotMeasurable, "ended the ping-pong early", "loses nothing")
-}
-
 // What the receiver's own program was too slow to read, the link delivered.
 func TestReceiverDropsAreNotTheLinks(t *testing.T) {
-	trials := both(3, record.QDelivery, func(tr *record.Trial) {
+	trials := both(3, record.QStream, func(tr *record.Trial) {
 		delivery(20_000, 40)(tr)
 		tr.Delivery.ReceiverDrops = 40
 	})

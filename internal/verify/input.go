@@ -71,7 +71,10 @@ type Options struct {
 
 // pace is what a profile means.
 type pace struct {
-	rounds     int
+	rounds int
+	// streams is the rounds of what draygen sends: trials differ by what else the
+	// machine does, and many short ones bound that better than a few long ones.
+	streams    int
 	warmups    int
 	throughput time.Duration // of one TCP trial
 	// surplus is how many times the least number of samples is taken, over
@@ -81,15 +84,15 @@ type pace struct {
 }
 
 func (o Options) pace() pace {
-	p := pace{rounds: 5, warmups: 1, throughput: time.Second, surplus: 3, longest: 10 * time.Second}
+	p := pace{rounds: 5, streams: 10, warmups: 1, throughput: time.Second, surplus: 3, longest: 10 * time.Second}
 	switch o.Profile {
 	case Quick:
-		p = pace{rounds: 2, warmups: 0, throughput: time.Second, surplus: 0, longest: time.Second}
+		p = pace{rounds: 2, streams: 2, warmups: 0, throughput: time.Second, surplus: 0, longest: time.Second}
 	case Thorough:
-		p = pace{rounds: 15, warmups: 1, throughput: 5 * time.Second, surplus: 10, longest: 60 * time.Second}
+		p = pace{rounds: 15, streams: 30, warmups: 1, throughput: 5 * time.Second, surplus: 10, longest: 60 * time.Second}
 	}
 	if o.Rounds > 0 {
-		p.rounds = o.Rounds
+		p.rounds, p.streams = o.Rounds, o.Rounds
 	}
 	return p
 }

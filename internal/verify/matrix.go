@@ -14,16 +14,17 @@ import (
 
 // measurement is one kind of trial in one direction of a link.
 type measurement struct {
-	link     plan.Link
-	from, to plan.End
-	tool     instrument.Instrument
-	quantity record.Quantity
-	word     string // for a user
-	params   instrument.Params
-	rounds   int  // 0: as often as the profile says
-	noWarmup bool // see trial.Cell
-	overhead time.Duration
-	threads  int // that each of the two functions has busy
+	link       plan.Link
+	from, to   plan.End
+	tool       instrument.Instrument
+	quantity   record.Quantity
+	word       string // for a user
+	params     instrument.Params
+	rounds     int  // 0: as often as the profile says
+	noWarmup   bool // see trial.Cell
+	crossCheck bool // see record.Trial
+	overhead   time.Duration
+	busy       [2]int // threads that want a CPU all the time, of the sender's function and of the receiver's
 }
 
 // matrix is everything to measure of a plan, in a fixed order. It follows the
@@ -37,7 +38,12 @@ func matrix(p *plan.Plan, o Options) []measurement {
 			ends[e.String()] = e
 		}
 		for _, d := range verdict.FromPlan(l).Directions {
-			for _, m := range kinds(l, o) {
+			ms := kinds(l, o)
+			// A round trip is the same from either side.
+			if d.From < d.To {
+				ms = append(ms, roundTrips(l, o)...)
+			}
+			for _, m := range ms {
 				m.link, m.from, m.to = l, ends[d.From], ends[d.To]
 				all = append(all, m)
 			}
@@ -47,70 +53,126 @@ func matrix(p *plan.Plan, o Options) []measurement {
 }
 
 // kinds is what to measure in each direction of a link: what its requirements
-// take, and as a cross-check one round of TCP, ping-pong and request/response
-// where they are not measured anyway.
+// take, and one round of what they do not, to see that the instruments agree.
 func kinds(l plan.Link, o Options) []measurement {
 	r := l.Requires
-	var ms []measurement
-	if needsLatency(r) {
-		m := latency(latencyParams(l, o))
+	ms := streams(l, o)
+	if m := throughput(l, o); needsThroughput(r) {
 		ms = append(ms, m)
 	} else {
-		ms = append(ms, once(latency(idleLatencyParams(l, o))))
-	}
-	if m := throughput(throughputParams(l, o)); needsThroughput(r) {
-		ms = append(ms, m)
-	} else {
-		ms = append(ms, once(m))
-	}
-	if r.LossRatio != nil {
-		ms = append(ms, measurement{tool: instrument.Iperf{}, quantity: record.QDelivery, word: "loss",
-			params: deliveryParams(l, o), overhead: 200 * time.Millisecond, threads: 1})
+		ms = append(ms, crossCheck(m))
 	}
 	if r.PacketRate > 0 {
-		ms = append(ms, measurement{tool: instrument.Iperf{}, quantity: record.QPacketRate, word: "packet rate",
-			params: packetRateParams(l, o), overhead: 200 * time.Millisecond, threads: 1})
+		ms = append(ms, stream(l, o, record.QPacketRate, "packet rate", packetRateParams(l, o)))
 	}
 	// Also where no MTU is required: that not even a ping passes is what tells
 	// a dead link from instruments that fail.
-	ms = append(ms, once(measurement{tool: instrument.Ping{}, quantity: record.QPathMTU, word: "MTU",
-		params: mtuParams(l, o), overhead: 200 * time.Millisecond}))
-	return append(ms, once(measurement{tool: instrument.Qperf{}, quantity: record.QRequests, word: "requests",
-		params: requestsParams(l, o), overhead: 200 * time.Millisecond, threads: 1}))
+	mtu := measurement{tool: instrument.Ping{}, quantity: record.QPathMTU, word: "MTU", params: mtuParams(l, o), overhead: 200 * time.Millisecond}
+	if native(l) {
+		mtu.tool = instrument.Draygen{Quantity: record.QPathMTU}
+		return append(ms, once(mtu))
+	}
+	if r.PacketRate > 0 {
+		ms = append(ms, crossCheck(iperf(record.QPacketRate, packetRateParams(l, o))))
+	}
+	if r.LossRatio != nil {
+		ms = append(ms, crossCheck(iperf(record.QDelivery, checkParams(l, o))))
+	}
+	return append(ms, once(mtu))
 }
 
-// latency leaves the warm-up to sockperf, which throws its own beginning away
-// after the load has run for two seconds.
-func latency(p instrument.Params) measurement {
-	m := measurement{tool: instrument.Sockperf{}, quantity: record.QLatency, word: "latency", params: p,
-		overhead: instrument.SockperfOverhead, threads: 1, noWarmup: true}
-	if p.Load > 0 {
-		m.threads, m.overhead = 2, m.overhead+200*time.Millisecond
+// streams are the stamped packets from which delay and loss are judged: at the
+// link's load both from the same ones. A link without a load is probed for
+// delay, and loaded for loss.
+func streams(l plan.Link, o Options) []measurement {
+	r := l.Requires
+	loaded := stream(l, o, record.QStream, "stream", streamParams(l, o))
+	if l.Load > 0 {
+		if !needsLatency(r) && r.LossRatio == nil {
+			loaded = once(loaded)
+		}
+		return []measurement{loaded}
+	}
+	probes := stream(l, o, record.QProbe, "latency", probeParams(l, o))
+	if !needsLatency(r) {
+		probes = once(probes)
+	}
+	if r.LossRatio == nil {
+		return []measurement{probes}
+	}
+	return []measurement{probes, loaded}
+}
+
+// stream is a measurement by draygen, which warms each trial up by itself.
+func stream(l plan.Link, o Options, q record.Quantity, word string, p instrument.Params) measurement {
+	m := measurement{tool: instrument.Draygen{Quantity: q}, quantity: q, word: word, params: p,
+		rounds: o.pace().streams, noWarmup: true, overhead: 200 * time.Millisecond}
+	rate := max(float64(p.Bitrate)/packetBits(l), float64(p.PacketRate))
+	if rate > busyRate {
+		m.busy = [2]int{1, 1}
+	}
+	if native(l) {
+		m.busy[1] = 1 // it polls
 	}
 	return m
 }
 
-func throughput(p instrument.Params) measurement {
-	return measurement{tool: instrument.Iperf3{}, quantity: record.QThroughput, word: "throughput", params: p,
-		overhead: 200 * time.Millisecond, threads: 1}
+func throughput(l plan.Link, o Options) measurement {
+	m := measurement{tool: instrument.Iperf3{}, quantity: record.QThroughput, word: "throughput", params: throughputParams(l, o),
+		overhead: 200 * time.Millisecond, busy: [2]int{1, 1}}
+	if native(l) {
+		m.tool, m.noWarmup = instrument.Draygen{Quantity: record.QThroughput}, true
+	}
+	return m
 }
 
-// once makes it a single trial: a cross-check, or a result that cannot vary.
+func iperf(q record.Quantity, p instrument.Params) measurement {
+	return measurement{tool: instrument.Iperf{}, quantity: q, word: "cross-check by iperf", params: p,
+		overhead: 200 * time.Millisecond, busy: [2]int{1, 1}}
+}
+
+// roundTrips are cross-checks by instruments that cannot look at one direction.
+// They need interfaces.
+func roundTrips(l plan.Link, o Options) []measurement {
+	if native(l) {
+		return nil
+	}
+	return []measurement{
+		crossCheck(measurement{tool: instrument.Sockperf{}, quantity: record.QLatency, word: "round trips", params: pingPongParams(l, o),
+			overhead: instrument.SockperfOverhead + 200*time.Millisecond, busy: [2]int{1, 1}}),
+		crossCheck(measurement{tool: instrument.Qperf{}, quantity: record.QRequests, word: "requests", params: requestsParams(l, o),
+			overhead: 200 * time.Millisecond, busy: [2]int{1, 1}}),
+	}
+}
+
+// once makes it a single trial: its result cannot vary, or nothing hangs on it.
 func once(m measurement) measurement {
 	m.rounds, m.noWarmup = 1, true
 	return m
 }
 
+func crossCheck(m measurement) measurement {
+	m.crossCheck = true
+	return once(m)
+}
+
+// native reports whether the link has a port that is no interface, where only
+// draygen can measure.
+func native(l plan.Link) bool { return verdict.FromPlan(l).Native }
+
 // id is the measurement's part of a trial's id.
 func (m measurement) id() string {
-	return m.link.Name + "-" + string(m.quantity) + "-" + m.from.String() + "-" + m.to.String()
+	id := m.link.Name + "-" + string(m.quantity) + "-" + m.from.String() + "-" + m.to.String()
+	if m.crossCheck {
+		id += "-" + m.tool.Name()
+	}
+	return id
 }
 
 func (m measurement) expect() time.Duration { return m.params.Duration + m.overhead }
 
-// demand is the client's threads in one function and the server's in the other.
 func (m measurement) demand() trial.Demand {
-	return trial.Demand{m.from.Function: m.threads}.With(trial.Demand{m.to.Function: m.threads})
+	return trial.Demand{m.from.Function: m.busy[0]}.With(trial.Demand{m.to.Function: m.busy[1]})
 }
 
 // Estimate is about how long Links takes.

@@ -43,15 +43,25 @@ func find(t *testing.T, ms []measurement, q record.Quantity, from string) measur
 	return ms[i]
 }
 
-func TestMainJobTakesAboutAMinute(t *testing.T) {
-	if d := Estimate(f1(), Options{}); d < 30*time.Second || d > 75*time.Second {
+// shm is the same plan between two native ports.
+func shm() *plan.Plan {
+	p := f1()
+	p.Links[0].Transport = "shm"
+	for i := range p.Links[0].Ends {
+		p.Links[0].Ends[i].Face = chain.FaceNative
+	}
+	return p
+}
+
+func TestMainJobTakesLessThanAMinute(t *testing.T) {
+	if d := Estimate(f1(), Options{}); d < 20*time.Second || d > 60*time.Second {
 		t.Errorf("the main job is estimated at %v", d)
 	}
 	quick, thorough := Estimate(f1(), Options{Profile: Quick}), Estimate(f1(), Options{Profile: Thorough})
-	if quick > 35*time.Second || thorough < 2*time.Minute {
+	if quick > 30*time.Second || thorough < 2*time.Minute {
 		t.Errorf("quick %v, thorough %v", quick, thorough)
 	}
-	if one, ten := Estimate(f1(), Options{Rounds: 1}), Estimate(f1(), Options{Rounds: 10}); ten < 4*one {
+	if one, ten := Estimate(f1(), Options{Rounds: 1}), Estimate(f1(), Options{Rounds: 10}); ten < 2*one {
 		t.Errorf("one round %v, ten rounds %v", one, ten)
 	}
 	if d := Estimate(&plan.Plan{}, Options{}); d != 0 {
@@ -62,41 +72,87 @@ func TestMainJobTakesAboutAMinute(t *testing.T) {
 func TestEachRequirementGetsTrialsInBothDirections(t *testing.T) {
 	ms := matrix(f1(), Options{})
 	if len(ms) != 10 {
-		t.Errorf("%d measurements, want 5 in each direction", len(ms))
+		t.Errorf("%d measurements, want 4 in each direction and two of round trips", len(ms))
+	}
+	ids := map[string]bool{}
+	for _, m := range ms {
+		ids[m.id()] = true
+	}
+	if len(ids) != len(ms) {
+		t.Errorf("%d measurements have %d ids", len(ms), len(ids))
 	}
 	for _, from := range []string{"cu-up", "du"} {
-		l := find(t, ms, record.QLatency, from)
-		if l.params.Load != 401_600_000 || l.rounds != 0 || !l.noWarmup || l.threads != 2 {
-			t.Errorf("latency %+v", l)
+		s := find(t, ms, record.QStream, from)
+		if s.params.Bitrate != 401_600_000 || s.rounds != 10 || !s.noWarmup || s.crossCheck || s.busy != [2]int{0, 0} {
+			t.Errorf("stream %+v", s)
 		}
-		d := find(t, ms, record.QDelivery, from)
-		packets := d.params.Duration.Seconds() * 5 * float64(d.params.Bitrate) / packetBits(d.link)
-		if d.params.Bitrate != 401_600_000 || packets < 3/1e-4 {
-			t.Errorf("loss: %+v makes %.0f packets in all", d.params, packets)
+		if packets := s.params.Duration.Seconds() * float64(s.rounds) * float64(s.params.Bitrate) / packetBits(s.link); packets < 3/1e-4 {
+			t.Errorf("stream: %+v makes %.0f packets in all", s.params, packets)
 		}
-		if th := find(t, ms, record.QThroughput, from); th.rounds != 0 || th.noWarmup {
+		if th := find(t, ms, record.QThroughput, from); th.rounds != 0 || th.noWarmup || th.crossCheck || th.tool.Name() != "iperf3" {
 			t.Errorf("throughput %+v", th)
 		}
-		if m := find(t, ms, record.QPathMTU, from); m.params.MTU != 1600 || m.rounds != 1 {
+		if m := find(t, ms, record.QPathMTU, from); m.params.MTU != 1600 || m.rounds != 1 || m.crossCheck {
 			t.Errorf("MTU %+v", m)
 		}
-		if r := find(t, ms, record.QRequests, from); r.rounds != 1 {
-			t.Errorf("requests %+v", r)
+		if d := find(t, ms, record.QDelivery, from); d.rounds != 1 || !d.crossCheck || d.tool.Name() != "iperf" {
+			t.Errorf("cross-check of loss %+v", d)
+		}
+	}
+	for _, q := range []record.Quantity{record.QLatency, record.QRequests} {
+		if m := find(t, ms, q, "cu-up"); m.rounds != 1 || !m.crossCheck {
+			t.Errorf("%s %+v", q, m)
+		}
+	}
+	if l := find(t, ms, record.QLatency, "cu-up"); l.params.Load != 401_600_000 {
+		t.Errorf("round trips under %d bit/s", l.params.Load)
+	}
+}
+
+func TestLinkWithoutRequirementsGetsOneRound(t *testing.T) {
+	p := f1()
+	p.Links[0].Requires, p.Links[0].Load = chain.Requires{}, 0
+	ms := matrix(p, Options{})
+	if len(ms) != 8 {
+		t.Errorf("%d measurements, want three in each direction and two of round trips", len(ms))
+	}
+	for _, m := range ms {
+		if m.rounds != 1 || m.params.Load != 0 || m.quantity == record.QStream {
+			t.Errorf("%+v", m)
 		}
 	}
 }
 
-func TestLinkWithoutRequirementsGetsCrossChecks(t *testing.T) {
-	p := f1()
-	p.Links[0].Requires = chain.Requires{}
+// A port that is no interface can be measured by draygen alone.
+func TestNativePortsAreMeasuredByDraygen(t *testing.T) {
+	p := shm()
+	p.Links[0].Requires.PacketRate = 1000
 	ms := matrix(p, Options{})
 	if len(ms) != 8 {
-		t.Errorf("%d measurements, want four in each direction", len(ms))
+		t.Errorf("%d measurements, want stream, throughput, packet rate and MTU in each direction", len(ms))
 	}
 	for _, m := range ms {
-		if m.rounds != 1 || m.params.Load != 0 {
-			t.Errorf("%+v", m)
+		if m.tool.Name() != "draygen" || m.crossCheck {
+			t.Errorf("%s by %s", m.quantity, m.tool.Name())
 		}
+	}
+	if s := find(t, ms, record.QStream, "du"); s.busy != [2]int{0, 1} {
+		t.Errorf("busy threads %v: the sink polls", s.busy)
+	}
+}
+
+// Without a load, delay is read from probes, and loss from a stream beside.
+func TestIdleLinkIsProbed(t *testing.T) {
+	p := f1()
+	p.Links[0].Load = 0
+	ms := matrix(p, Options{})
+	probe := find(t, ms, record.QProbe, "du")
+	if probe.rounds != 10 || probe.params.MessageRate != lowProbeRate || find(t, ms, record.QStream, "du").rounds != 10 {
+		t.Errorf("probe %+v", probe)
+	}
+	p.Links[0].Requires.LossRatio = nil
+	if slices.ContainsFunc(matrix(p, Options{}), func(m measurement) bool { return m.quantity == record.QStream }) {
+		t.Error("an idle link that may lose anything is loaded")
 	}
 }
 
@@ -122,10 +178,14 @@ func TestSamplesSupportThePercentile(t *testing.T) {
 	}{{50, 20}, {99, 1000}, {99.9, 10_000}, {99.99, 100_000}} {
 		p := f1()
 		p.Links[0].Requires.Percentile = c.percentile
-		params := latencyParams(p.Links[0], Options{})
-		samples := 5 * (params.Duration.Seconds() - 0.45) * float64(params.MessageRate)
-		if samples < 0.9*c.least || params.Duration > 10*time.Second {
-			t.Errorf("p%g: %.0f samples in trials of %v; the least is %.0f", c.percentile, samples, params.Duration, c.least)
+		stream := streamParams(p.Links[0], Options{})
+		if n := 10 * stream.Duration.Seconds() * float64(stream.Bitrate) / packetBits(p.Links[0]); n < 2.9*c.least || stream.Duration > 10*time.Second {
+			t.Errorf("p%g: %.0f packets in trials of %v; the least is %.0f", c.percentile, n, stream.Duration, c.least)
+		}
+		p.Links[0].Load = 0
+		probe := probeParams(p.Links[0], Options{})
+		if n := 10 * probe.Duration.Seconds() * float64(probe.MessageRate); n < 2.9*c.least || probe.Duration > 10*time.Second {
+			t.Errorf("p%g: %.0f probes in trials of %v; the least is %.0f", c.percentile, n, probe.Duration, c.least)
 		}
 	}
 }
@@ -134,15 +194,15 @@ func TestLossTrialsAreBounded(t *testing.T) {
 	p := f1()
 	tiny := chain.Ratio(1e-9)
 	p.Links[0].Requires.LossRatio = &tiny
-	if d := deliveryParams(p.Links[0], Options{}).Duration; d != 10*time.Second {
+	if d := streamParams(p.Links[0], Options{}).Duration; d != 10*time.Second {
 		t.Errorf("a ratio of 1e-9 takes trials of %v", d)
 	}
 	p.Links[0].Load = 0
-	if b := deliveryParams(p.Links[0], Options{}).Bitrate; b != 4_016_000_000 {
+	if b := streamParams(p.Links[0], Options{}).Bitrate; b != 4_016_000_000 {
 		t.Errorf("without load %d bit/s are offered, want min_bitrate", b)
 	}
 	p.Links[0].Requires.MinBitrate = 0
-	if b := deliveryParams(p.Links[0], Options{}).Bitrate; b != probeBitrate {
+	if b := streamParams(p.Links[0], Options{}).Bitrate; b != probeBitrate {
 		t.Errorf("without load and bitrate %d bit/s are offered", b)
 	}
 }
@@ -162,9 +222,9 @@ func TestDurationIsTaken(t *testing.T) {
 
 func TestText(t *testing.T) {
 	ms := matrix(f1(), Options{})
-	m := find(t, ms, record.QLatency, "cu-up")
+	m := find(t, ms, record.QStream, "cu-up")
 	p := trial.Progress{Cell: trial.Cell{ID: m.id()}, Round: trial.Round{Number: 1}, Rounds: 5, Left: 14200 * time.Millisecond}
-	if got, want := text(ms, p), "link f1u: latency cu-up → du, round 2 of 5, 14 s left"; got != want {
+	if got, want := text(ms, p), "link f1u: stream cu-up → du, round 2 of 5, 14 s left"; got != want {
 		t.Errorf("%q; want %q", got, want)
 	}
 	p.Round.Warmup = true

@@ -9,17 +9,21 @@ import (
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/instrument"
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/verdict"
 )
 
 const (
-	shortest = time.Second // of a trial; sockperf, iperf3 and qperf take whole seconds
+	shortest = time.Second // of a trial; iperf3, sockperf and qperf take whole seconds
 	// beyondQuantile is how many samples must lie beyond a percentile.
 	beyondQuantile = 10
 	// lossSamples is how many packets without loss prove a ratio r: 3/r.
 	lossSamples = 3
-	// The rates of a ping-pong: a higher one than 2,000/s would leave no time
-	// to wait for an answer of 500 µs without falling behind.
-	lowMessageRate, highMessageRate = 1000, 2000
+	// The rates of probes and of a ping-pong, per second. Probes at the higher one
+	// are 8 Mb/s: little enough to call a link idle.
+	lowProbeRate, highProbeRate, pingPongRate = 1000, 10_000, 2000
+	// busyRate is about how many packets per second keep a CPU busy at either end
+	// of a socket.
+	busyRate = 150_000
 	// probeBitrate is offered where a loss ratio is required of a link that
 	// has neither a load nor a bitrate.
 	probeBitrate = 10_000_000
@@ -28,33 +32,10 @@ const (
 	rateMargin = 1.1
 )
 
-// latencyParams sizes a ping-pong trial: enough requests over all rounds that
-// the percentile is supported with the profile's surplus.
-func latencyParams(l plan.Link, o Options) instrument.Params {
-	p := o.pace()
-	percentile := float64(l.Requires.Percentile)
-	if percentile <= 0 || percentile >= 100 {
-		percentile = 99
-	}
-	each := p.surplus * beyondQuantile / (1 - percentile/100) / float64(p.rounds)
-	out := instrument.Params{Load: uint64(l.Load), MessageRate: lowMessageRate, Duration: o.Duration}
-	if out.Duration > 0 {
-		return out
-	}
-	length := func(rate float64) time.Duration {
-		d := time.Duration(each/rate*float64(time.Second)) + instrument.SockperfUnused
-		return wholeSeconds(min(max(d, shortest), p.longest))
-	}
-	if out.Duration = length(lowMessageRate); out.Duration > shortest {
-		out.MessageRate, out.Duration = highMessageRate, length(highMessageRate)
-	}
-	return out
-}
-
-// deliveryParams sizes a loss trial: at the declared load, or at the required
-// bitrate where no load is declared.
-func deliveryParams(l plan.Link, o Options) instrument.Params {
-	p := o.pace()
+// streamParams sizes a stream: at the declared load, or at the required bitrate
+// where no load is declared; long enough over all rounds for the percentile and
+// for the loss ratio, with the profile's surplus.
+func streamParams(l plan.Link, o Options) instrument.Params {
 	bits := uint64(l.Load)
 	if bits == 0 {
 		bits = uint64(l.Requires.MinBitrate)
@@ -66,11 +47,39 @@ func deliveryParams(l plan.Link, o Options) instrument.Params {
 	if out.Duration > 0 {
 		return out
 	}
-	var each float64
+	p := o.pace()
+	var samples float64
 	if r := l.Requires.LossRatio; r != nil && *r > 0 {
-		each = p.surplus * lossSamples / float64(*r) / float64(p.rounds)
+		samples = lossSamples / float64(*r)
 	}
-	out.Duration = clamp(each*packetBits(l)/float64(bits), p.longest)
+	if needsLatency(l.Requires) {
+		samples = max(samples, percentileSamples(l))
+	}
+	out.Duration = clamp(p.surplus*samples/float64(p.streams)*packetBits(l)/float64(bits), p.longest)
+	return out
+}
+
+// percentileSamples is how many samples the link's percentile takes.
+func percentileSamples(l plan.Link) float64 {
+	percentile := float64(l.Requires.Percentile)
+	if percentile <= 0 || percentile >= 100 {
+		percentile = verdict.DefaultPercentile
+	}
+	return beyondQuantile / (1 - percentile/100)
+}
+
+// probeParams sizes the probes of an idle link.
+func probeParams(l plan.Link, o Options) instrument.Params {
+	p := o.pace()
+	out := instrument.Params{MessageRate: lowProbeRate, Duration: orElse(o.Duration, shortest)}
+	if o.Duration > 0 || !needsLatency(l.Requires) {
+		return out
+	}
+	each := p.surplus * percentileSamples(l) / float64(p.streams)
+	if each > lowProbeRate*shortest.Seconds() {
+		out.MessageRate = highProbeRate
+	}
+	out.Duration = clamp(each/float64(out.MessageRate), p.longest)
 	return out
 }
 
@@ -90,9 +99,16 @@ func requestsParams(_ plan.Link, o Options) instrument.Params {
 	return instrument.Params{Duration: orElse(o.Duration, shortest)}
 }
 
-// idleLatencyParams is for the cross-check where no latency is required.
-func idleLatencyParams(_ plan.Link, o Options) instrument.Params {
-	return instrument.Params{MessageRate: lowMessageRate, Duration: orElse(o.Duration, shortest)}
+// pingPongParams is the cross-check of delays: round trips under the link's load.
+func pingPongParams(l plan.Link, o Options) instrument.Params {
+	return instrument.Params{Load: uint64(l.Load), MessageRate: pingPongRate, Duration: orElse(o.Duration, shortest)}
+}
+
+// checkParams is the cross-check of loss: the stream's rate, for a second.
+func checkParams(l plan.Link, o Options) instrument.Params {
+	p := streamParams(l, o)
+	p.Duration = orElse(o.Duration, shortest)
+	return p
 }
 
 // mtuParams tries the required packet, or the largest that the ports take.
@@ -118,11 +134,7 @@ func clamp(seconds float64, longest time.Duration) time.Duration {
 	return max(shortest, time.Duration(seconds*float64(time.Second)))
 }
 
-func wholeSeconds(d time.Duration) time.Duration {
-	return time.Duration(math.Ceil(d.Seconds())) * time.Second
-}
-
-// needsLatency reports whether round trips are to be judged.
+// needsLatency reports whether delays are to be judged.
 func needsLatency(r chain.Requires) bool { return r.Latency > 0 || r.PDV > 0 }
 
 // needsThroughput reports whether a bitrate is to be judged.

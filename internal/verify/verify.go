@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/instrument"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/plan"
@@ -59,6 +60,7 @@ func (in Input) run(ctx context.Context, m measurement, r trial.Round) (record.T
 	t, err := in.measure(ctx, m, r)
 	t.Run, t.Chain, t.Link, t.Transport = in.Run, in.Plan.Chain, m.link.Name, m.link.Transport
 	t.From, t.To, t.Quantity = m.from.String(), m.to.String(), m.quantity
+	t.CrossCheck = m.crossCheck
 	t.Marks = append(t.Marks, in.Marks...)
 	t.Runtimes = map[string]string{}
 	for _, e := range []plan.End{m.from, m.to} {
@@ -86,10 +88,15 @@ func (in Input) measure(ctx context.Context, m measurement, r trial.Round) (reco
 }
 
 func (in Input) endpoint(e plan.End) (instrument.Endpoint, error) {
-	if !e.IP.IsValid() {
+	at := in.Sandboxes[e.Function]
+	native := e.Face == chain.FaceNative
+	if !e.IP.IsValid() && !native {
 		return instrument.Endpoint{}, errors.New(e.String() + " has no IP address: give the port one")
 	}
-	return instrument.Endpoint{Name: e.String(), Place: in.Sandboxes[e.Function].Place(), IP: e.IP.Addr(), MTU: e.MTU}, nil
+	return instrument.Endpoint{
+		Name: e.String(), Place: at.Place(), IP: e.IP.Addr(), MAC: string(e.MAC), MTU: e.MTU,
+		Port: e.Port, Native: native, Ports: at.Ports,
+	}, nil
 }
 
 // environment is the caller's, with the pinning of the plan.

@@ -41,6 +41,15 @@ func testMain(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "build dray: %v\n%s", err, out)
 		return 1
 	}
+	// Where make build puts what is not written in Go, such as draygen.
+	bin, err := filepath.Abs("../../bin")
+	if err == nil {
+		err = os.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return m.Run()
 }
 
@@ -55,6 +64,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	testenv.Root(t)
+	testenv.Built(t, "draygen")
 	state, err := os.MkdirTemp("/run", "dray-e2e-")
 	if err != nil {
 		t.Fatal(err)

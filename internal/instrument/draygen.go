@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/record"
+)
+
+// Draygen measures with Drayage's own generator and sink, which stamp and number
+// every packet. It offers, for Params.Duration, what Quantity says:
+//
+//   - QStream: Params.Bitrate of payload, in packets that fill the MTU;
+//   - QProbe: Params.MessageRate of the smallest packets;
+//   - QPacketRate: Params.PacketRate of the smallest packets;
+//   - QThroughput: as many packets that fill the MTU as the port takes;
+//   - QPathMTU: a few packets of Params.MTU bytes, for as long as they take.
+//
+// Sender and sink sleep while there is nothing to do, so that they leave the
+// CPUs to the link; on a native port the sink polls, as its users do.
+type Draygen struct{ Quantity record.Quantity }
+
+var draygen = tool{name: "draygen", own: true, ask: []string{"--version"}, version: regexp.MustCompile(`draygen (\S+)`)}
+
+func (Draygen) Name() string                             { return draygen.name }
+func (Draygen) Probe(ctx context.Context) inventory.Item { return draygen.probe(ctx) }
+
+const (
+	// genHeaders is Ethernet, IPv4 and UDP before the payload.
+	genHeaders = 14 + ipv4Header + udpHeader
+	// genSmallest is the smallest frame that holds the generator's header,
+	// without FCS.
+	genSmallest = 98
+	genFCS      = 4
+	// genWarmup is how long the stream runs before the first packet counts: the
+	// peer's address is found, caches and branch predictors are warm.
+	genWarmup = 100 * time.Millisecond
+	// genLinger is how long the sink may take to end by itself. It waits for
+	// 200 ms where packets are missing.
+	genLinger = time.Second
+	// nativePoll is how long a sink polls a native port before it sleeps: longer
+	// than the sender's bursts are apart.
+	nativePoll = time.Millisecond
+	// lateSend is how late a sender may be, in one of a hundred packets, before
+	// the trial is marked.
+	lateSend = time.Millisecond
+)
+
+// offer is what a sender is asked for.
+type offer struct {
+	frame   int    // bytes, without FCS
+	rate    string // as draygen takes it
+	perSec  float64
+	packets int // 0: no limit
+	warmup  int
+}
+
+// wanted is what the quantity offers under these parameters.
+func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
+	full := min(from.MTU, to.MTU, math.MaxUint16-14) + 14
+	bits := float64(8 * (full - genHeaders))
+	o := offer{frame: full}
+	switch g.Quantity {
+	case record.QStream:
+		o.rate, o.perSec = strconv.FormatUint(p.Bitrate, 10)+"bps", float64(p.Bitrate)/bits
+	case record.QProbe:
+		o.frame, o.rate, o.perSec = genSmallest, strconv.FormatUint(p.MessageRate, 10)+"pps", float64(p.MessageRate)
+	case record.QPacketRate:
+		o.frame, o.rate, o.perSec = genSmallest, strconv.FormatUint(p.PacketRate, 10)+"pps", float64(p.PacketRate)
+	case record.QThroughput:
+		o.rate, o.warmup = "max", 1000
+		return o, nil
+	default:
+		return o, fmt.Errorf("draygen does not measure %q", g.Quantity)
+	}
+	if o.frame < genSmallest {
+		return o, fmt.Errorf("draygen: an MTU of %d bytes is too small for its header: at least %d", full-14, genSmallest-14)
+	}
+	if o.perSec <= 0 {
+		return o, errors.New("draygen: no rate to offer")
+	}
+	o.warmup = int(math.Ceil(o.perSec * genWarmup.Seconds()))
+	return o, nil
+}
+
+// Run sends from one port to the other and reads at both what became of it.
+func (g Draygen) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial, error) {
+	t := begin(g.Quantity, from, to)
+	if g.Quantity == record.QPathMTU {
+		return g.pathMTU(ctx, t, from, to, p)
+	}
+	o, err := g.wanted(from, to, p)
+	if err != nil {
+		return t, err
+	}
+	result, err := g.send(ctx, &t, from, to, o, p.Duration)
+	if err != nil {
+		return t, err
+	}
+	t.Duration = result.span()
+	if g.Quantity == record.QThroughput {
+		t.Throughput = result.throughput(o)
+		return t, nil
+	}
+	t.Delivery, t.OneWay = result.delivery(g.Quantity, o, p), result.oneWay()
+	if missed(t.Delivery.SentRate, t.Delivery.OfferedRate) {
+		t.Marks = append(t.Marks, record.MarkLoadMissed)
+	}
+	if lateShare(t.OneWay.Lateness, lateSend) > 0.01 {
+		t.Marks = append(t.Marks, record.MarkLate)
+	}
+	return t, nil
+}
+
+// send runs one stream and fills in what is known of the trial in any case.
+func (g Draygen) send(ctx context.Context, t *record.Trial, from, to Endpoint, o offer, d time.Duration) (genResult, error) {
+	path, version, err := draygen.find(ctx)
+	if err != nil {
+		return genResult{}, err
+	}
+	s, err := genSession(path, from, to, o, d)
+	if err != nil {
+		return genResult{}, err
+	}
+	if len(t.Instrument.Client) == 0 {
+		t.Instrument = describe(draygen, version, s)
+	}
+	out, err := s.run(ctx)
+	if t.Start.IsZero() {
+		t.Start = out.start
+	}
+	t.Duration += out.duration
+	t.Raw = raw([]byte(t.Raw), genSummary(out.client), genSummary(out.server))
+	if err != nil {
+		return genResult{}, genError(err, from, to)
+	}
+	result, err := parseDraygen(out.client, out.server)
+	if err != nil {
+		return result, fmt.Errorf("draygen from %s to %s: %w", from.Name, to.Name, err)
+	}
+	return result, nil
+}
+
+// genSession is one sender and one sink.
+func genSession(path string, from, to Endpoint, o offer, d time.Duration) (session, error) {
+	s := session{from: from, to: to, ready: genReady, serverEnds: true, linger: genLinger, timeout: d + slack}
+	stream := strconv.FormatUint(uint64(rand.Uint32N(math.MaxUint32-1)+1), 10)
+	sink, source, target, err := genPorts(from, to)
+	if err != nil {
+		return s, err
+	}
+	s.server = []string{path, "sink", "--port", sink, "--stream", stream, "--once"}
+	if to.Native {
+		s.server = append(s.server, "--spin", nativePoll.String())
+	}
+	s.client = append([]string{path, "send", "--port", source}, target...)
+	s.client = append(s.client, "--stream", stream, "--size", strconv.Itoa(o.frame), "--rate", o.rate, "--layer", "payload")
+	if o.warmup > 0 {
+		s.client = append(s.client, "--warmup", strconv.Itoa(o.warmup))
+	}
+	if o.packets > 0 {
+		s.client = append(s.client, "--packets", strconv.Itoa(o.packets))
+	} else {
+		s.client = append(s.client, "--duration", strconv.FormatInt(d.Milliseconds(), 10)+"ms")
+	}
+	return s, nil
+}
+
+// genPorts are the sink's and the sender's ports, and how the sender addresses
+// the sink. A native port has one peer and needs no address. Where the other end
+// is an interface, its kernel has to take the packets for its own, or, the other
+// way round, has to be kept from asking a native port for its address.
+func genPorts(from, to Endpoint) (sink, source string, target []string, err error) {
+	if !to.Native {
+		if ipHeader(to.IP) == ipv6Header {
+			return "", "", nil, errors.New("draygen cannot measure over IPv6: give the ports of the link IPv4 addresses")
+		}
+		ports, err := freePorts(to, 1)
+		if err != nil {
+			return "", "", nil, err
+		}
+		address := fmt.Sprintf("%s:%d", to.IP, ports[0])
+		sink, target = "udp:"+address, []string{"--to", address}
+	} else {
+		sink = "dray:" + to.Port
+	}
+	switch {
+	case from.Native && !to.Native && to.MAC != "":
+		return sink, "dray:" + from.Port, append(target, "--to-mac", to.MAC), nil
+	case from.Native:
+		return sink, "dray:" + from.Port, target, nil
+	case to.Native:
+		target = []string{"--to", "255.255.255.255:5010"}
+		if to.MAC != "" {
+			target = append(target, "--to-mac", to.MAC)
+		}
+		return sink, "packet:" + from.Port, target, nil
+	}
+	return sink, "udp:" + from.IP.String() + ":0", target, nil
+}
+
+// genReady reports whether the sink has said that it misses nothing any more.
+func genReady(server *program) bool {
+	return strings.Contains(string(server.out.bytes()), `"event":"ready"`)
+}
+
+// genBusy finds what draygen says where another program holds the native port.
+var genBusy = regexp.MustCompile(`(?i)EBUSY|resource busy`)
+
+// genError explains what a user can mend.
+func genError(err error, from, to Endpoint) error {
+	if !from.Native && !to.Native || !genBusy.MatchString(err.Error()) {
+		return err
+	}
+	return fmt.Errorf("%w: the function's own command has the port open: stop it to measure, or read what its traffic shows of itself with `dray status` and `dray top`", err)
+}

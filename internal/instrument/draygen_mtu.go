@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/drayage/dray/internal/record"
+)
+
+// pathMTU tries packets of the wanted size on a port that answers no ping, and
+// where they do not arrive, finds the largest that do.
+func (g Draygen) pathMTU(ctx context.Context, t record.Trial, from, to Endpoint, p Params) (record.Trial, error) {
+	const smallest = genSmallest - 14
+	if p.MTU < smallest || p.MTU > maxPacket-14 {
+		return t, fmt.Errorf("draygen: a packet of %d bytes is impossible: at least %d, at most %d", p.MTU, smallest, maxPacket-14)
+	}
+	probe := func(size int) (bool, error) {
+		o := offer{frame: size + 14, rate: "100pps", packets: pingCount}
+		result, err := g.send(ctx, &t, from, to, o, time.Second)
+		return err == nil && result.sink.Received > 0, err
+	}
+	result := record.PathMTU{Wanted: p.MTU}
+	var err error
+	if result.Passed, err = probe(p.MTU); err == nil {
+		result.Largest, err = largest(probe, result.Passed, smallest, p.MTU)
+	}
+	if err != nil {
+		return t, err
+	}
+	t.PathMTU = &result
+	return t, nil
+}
