@@ -38,7 +38,8 @@ static int check_memfd(int fd, uint64_t size)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != size)
+	/* All pages are there, so touching one does not need memory. They are not mapped before they are used: that would hold the caller up for ms. */
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != size || (uint64_t)st.st_blocks * 512 < size)
 		return -EPROTO;
 	seals = fcntl(fd, F_GET_SEALS);
 	return seals >= 0 && (seals & SEALS) == SEALS ? 0 : -EPERM;
@@ -74,8 +75,7 @@ int capture_map(const struct wire_capture *start, int fd, struct capture **captu
 	if (!c)
 		return -ENOMEM;
 	memset(c, 0, sizeof(*c));
-	atomic_init(&c->refs, 1);
-	c->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	c->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (c->memory == MAP_FAILED) {
 		ret = -errno;
 		free(c);
@@ -89,16 +89,8 @@ int capture_map(const struct wire_capture *start, int fd, struct capture **captu
 	return 0;
 }
 
-void capture_get(struct capture *capture)
+void capture_free(struct capture *capture)
 {
-	atomic_fetch_add_explicit(&capture->refs, 1, memory_order_relaxed);
-}
-
-void capture_put(struct capture *capture)
-{
-	/* acq_rel: pairs with itself; whoever unmaps does it after the last write. */
-	if (atomic_fetch_sub_explicit(&capture->refs, 1, memory_order_acq_rel) != 1)
-		return;
 	munmap(capture->memory, capture->size);
 	free(capture);
 }

@@ -23,7 +23,8 @@ struct tap {
 };
 
 struct capture {
-	_Atomic uint32_t refs; /* one of the port while it captures, one per side that has a tap */
+	struct capture *next;  /* of the port's */
+	_Atomic uint32_t refs; /* one per side that has a tap */
 	void *memory;
 	size_t size;
 	uint32_t queues;
@@ -35,12 +36,29 @@ int capture_derive(const struct wire_capture *start, uint64_t *ring_size, uint64
 
 /*
  * Map a capture memfd; the descriptor stays the caller's. `start` was checked.
- * -EPROTO another size; -EPERM seals are missing; -ENOMEM, other errors of mmap.
+ * -EPROTO another size, or pages are missing; -EPERM seals are missing; -ENOMEM, other errors of mmap.
  */
 int capture_map(const struct wire_capture *start, int fd, struct capture **capture);
 
-void capture_get(struct capture *capture);
-void capture_put(struct capture *capture);
+/* Nobody may have a tap of it. */
+void capture_free(struct capture *capture);
+
+static inline void capture_get(struct capture *capture)
+{
+	atomic_fetch_add_explicit(&capture->refs, 1, memory_order_relaxed);
+}
+
+static inline void capture_put(struct capture *capture)
+{
+	/* release: pairs with the acquire in capture_unused. */
+	atomic_fetch_sub_explicit(&capture->refs, 1, memory_order_release);
+}
+
+static inline bool capture_unused(const struct capture *capture)
+{
+	/* acquire: pairs with the release in capture_put; whoever unmaps does it after the last write. */
+	return atomic_load_explicit(&capture->refs, memory_order_acquire) == 0;
+}
 
 static inline struct tap *capture_tap(struct capture *capture, unsigned queue, bool sending)
 {

@@ -275,11 +275,29 @@ void port_capture(struct dray_port *port, struct capture *capture)
 {
 	if (port->capture == capture)
 		return;
-	if (port->capture)
-		capture_put(port->capture);
+	if (capture) {
+		capture->next = port->captures;
+		port->captures = capture;
+	}
 	port->capture = capture;
 	/* release: pairs with the acquire in side_follow. */
 	atomic_fetch_add_explicit(&port->switches, 1, memory_order_release);
+}
+
+void port_reap_captures(struct dray_port *port)
+{
+	struct capture **link = &port->captures;
+
+	while (*link) {
+		struct capture *c = *link;
+
+		if (c != port->capture && capture_unused(c)) {
+			*link = c->next;
+			capture_free(c);
+		} else {
+			link = &c->next;
+		}
+	}
 }
 
 /* What a retired home still waits for comes back by dray_release; from now on, from any thread. */
@@ -310,6 +328,7 @@ EXPORT int dray_close(struct dray_port *port)
 		side_leave_tap(&port->queues[q].tx);
 		side_leave_tap(&port->queues[q].rx);
 	}
+	port_reap_captures(port);
 	pthread_mutex_unlock(&port->lock);
 	control_close(port);
 	port->magic = 0;

@@ -74,7 +74,8 @@ struct dray_port {
 	struct telemetry_header *telemetry;
 	size_t telemetry_size;
 	uint64_t telemetry_due_ns;
-	struct capture *capture; /* NULL: nobody captures */
+	struct capture *capture;  /* NULL: nobody captures */
+	struct capture *captures; /* that one, and those that a side has not left yet */
 	struct clock_rate rate;
 	char path[108];
 	uint32_t wanted_queues;
@@ -100,8 +101,11 @@ void port_event(struct dray_port *port, enum dray_event_type type, uint32_t gene
 /* Make an attachment current, or none. The lock is held. */
 void port_switch(struct dray_port *port, struct attachment *attachment);
 
-/* Make all sides copy to a capture, whose reference it takes, or to none. The lock is held. */
+/* Make all sides copy to a capture, which is the port's from now on, or to none. The lock is held. */
 void port_capture(struct dray_port *port, struct capture *capture);
+
+/* Free the captures that nobody uses. The lock is held. */
+void port_reap_captures(struct dray_port *port);
 
 /* Put a new attachment on the port's list: it is the port's from now on. The lock is held. */
 void port_adopt(struct dray_port *port, struct attachment *attachment);

@@ -51,6 +51,7 @@ void port_service(struct dray_port *port)
 	look_for_death(port);
 	look_for_holding(port);
 	port_reap(port);
+	port_reap_captures(port);
 	telemetry_step(port, false);
 }
 

@@ -2,6 +2,7 @@
 /* What passes a port is copied to the capture memfd while there is one: whole or cut, both directions, all queues; what finds no room is counted. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include "capture.h"
@@ -238,7 +239,7 @@ static void stop(struct pair *p)
 	munmap(memory, size);
 }
 
-static unsigned maps_of_captures(void)
+static unsigned maps_of_memfds(void)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
 	unsigned n = 0;
@@ -254,7 +255,7 @@ static unsigned maps_of_captures(void)
 /* One after the other, some replacing the one before, with sides that never notice: at most one stays mapped for each side until close. */
 static void many(struct pair *p)
 {
-	unsigned before = maps_of_captures();
+	unsigned before = maps_of_memfds();
 
 	for (unsigned i = 0; i < 10; i++) {
 		start(p, 1);
@@ -265,7 +266,51 @@ static void many(struct pair *p)
 			test_send(p->a, 0, 64, i);
 	}
 	test_receive(p->b, 0, 64, 4);
-	CHECK(maps_of_captures() <= before + 2);
+	UNTIL(maps_of_memfds() <= before + 2, test_service(p->a, p->b));
+}
+
+struct traffic {
+	struct dray_port *from, *to;
+	_Atomic bool over;
+};
+
+static void *exchange(void *argument)
+{
+	struct traffic *t = argument;
+	struct dray_pkt p[8];
+
+	while (!atomic_load(&t->over)) {
+		unsigned n = dray_tx_alloc(t->from, 0, p, 8, 64);
+
+		for (unsigned i = 0; i < n; i++)
+			test_fill(&p[i], 64, i);
+		CHECK_EQ(dray_tx_burst(t->from, 0, p, n), n);
+		dray_release(p, dray_rx_burst(t->to, 0, p, 8));
+	}
+	return NULL;
+}
+
+/* Captures come and go under traffic; control is another thread's. */
+static void under_traffic(void)
+{
+	struct pair p = test_pair(NULL, DRAY_MODE_BUSY, DRAY_SERVICE_THREAD);
+	struct traffic t = {.from = p.a, .to = p.b};
+	unsigned before = maps_of_memfds();
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, exchange, &t), 0);
+	for (unsigned i = 0; i < 20; i++) {
+		start(&p, 1);
+		UNTIL(lost(&(struct reader){.words = (struct capture_words *)memory}) > 0, usleep(100));
+		if (i & 1)
+			broker_capture(p.broker, NULL, -1);
+		munmap(memory, size);
+	}
+	broker_capture(p.broker, NULL, -1);
+	UNTIL(maps_of_memfds() == before, usleep(1000));
+	atomic_store(&t.over, true);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	test_pair_close(&p);
 }
 
 static void across_generations(void)
@@ -324,14 +369,20 @@ static void refused(struct pair *p)
 		uint64_t more;
 		uint32_t queues;
 		int error;
-	} cases[] = {{F_SEAL_SHRINK | F_SEAL_GROW, 0, 1, EPERM}, {F_SEAL_GROW | F_SEAL_SEAL, 0, 1, EPERM},
-		     {F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 4096, 1, EPROTO},
-		     {F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0, 2, EINVAL}};
+		bool hole;
+	} cases[] = {{F_SEAL_SHRINK | F_SEAL_GROW, 0, 1, EPERM, false}, {F_SEAL_GROW | F_SEAL_SEAL, 0, 1, EPERM, false},
+		     {F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 4096, 1, EPROTO, false},
+		     {F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0, 2, EINVAL, false},
+		     {F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0, 1, EPROTO, true}};
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct wire_capture c = start_of(cases[i].queues);
 
-		broker_capture(p->broker, &c, broker_memfd(size + cases[i].more, cases[i].seals));
+		int fd = broker_memfd(size + cases[i].more, cases[i].seals);
+
+		if (cases[i].hole)
+			CHECK_EQ(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 8192, 4096), 0);
+		broker_capture(p->broker, &c, fd);
 		UNTIL(broker_captured(p->broker) == cases[i].error, test_service(p->a, p->b));
 		test_send(p->a, 0, 64, i);
 		test_receive(p->b, 0, 64, i);
@@ -394,11 +445,12 @@ int main(void)
 	CHECK_EQ(test_stats(p.a).misuse, 2); /* the packets without length and without a home, and nothing else */
 	CHECK_EQ(test_stats(p.a).maps, 1);
 	test_pair_close(&p);
-	CHECK_EQ(maps_of_captures(), 0);
+	CHECK_EQ(maps_of_memfds(), 0);
 	several_queues();
 	across_generations();
+	under_traffic();
 	not_agreed();
 	broker_goes();
-	CHECK_EQ(maps_of_captures(), 0);
+	CHECK_EQ(maps_of_memfds(), 0);
 	return 0;
 }
