@@ -20,7 +20,11 @@ struct io_dray {
 	struct dray_port *port;
 	struct frame_address address;
 	bool busy, look; /* look: service is due before the next sleep */
+	uint64_t spin_ns;  /* that the library polls before it asks to be rung */
+	uint64_t empty_ns; /* since when there was nothing; 0: there was something */
+	bool asked;	   /* the library has asked to be rung: this end may sleep */
 	unsigned received;
+	struct io_link link; /* as it was last, while there was one */
 	struct dray_pkt tx[IO_BATCH], rx[IO_BATCH];
 };
 
@@ -56,11 +60,32 @@ static void dray_discard(struct io *io, struct slot *slots, unsigned n)
 	dray_release(&p->tx[slots[0].index], n);
 }
 
+/* The library asks to be rung when it has found nothing for as long as it polls; a little later is certain, whatever clock it goes by. */
+static void note_idle(struct io_dray *p)
+{
+	uint64_t now;
+
+	p->asked = false;
+	if (p->received) {
+		p->empty_ns = 0;
+		return;
+	}
+	if (p->spin_ns == 0) {
+		p->asked = true;
+		return;
+	}
+	now = clock_now();
+	if (p->empty_ns == 0)
+		p->empty_ns = now;
+	p->asked = now - p->empty_ns > p->spin_ns + p->spin_ns / 4 + US;
+}
+
 static int dray_receive(struct io *io, struct slot *slots, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
 
 	p->received = dray_rx_burst(p->port, 0, p->rx, n);
+	note_idle(p);
 	for (unsigned i = 0; i < p->received; i++)
 		slots[i] = (struct slot){
 			.data = (uint8_t *)p->rx[i].data + FRAME_HEADERS, .length = frame_payload(p->rx[i].data, p->rx[i].length), .index = i};
@@ -94,6 +119,17 @@ static void dray_done(struct io *io)
 	p->received = 0;
 }
 
+/* A peer that is done first takes the link with it. */
+static void remember_link(struct io_dray *p)
+{
+	struct dray_info info = {.size = sizeof(info)};
+
+	if (dray_info(p->port, &info) < 0 || info.state != DRAY_LINK_UP)
+		return;
+	p->link.kind = info.kind == DRAY_LINK_NETDEV ? "netdev" : "shm";
+	p->link.generation = info.generation;
+}
+
 static void serve(struct io *io)
 {
 	struct io_dray *p = (struct io_dray *)io;
@@ -102,6 +138,7 @@ static void serve(struct io *io)
 	if (dray_service(p->port) > 0)
 		while (dray_events(p->port, events, 8) == 8)
 			;
+	remember_link(p);
 }
 
 /*
@@ -114,7 +151,7 @@ static int dray_port_wait(struct io *io, unsigned what, uint64_t until_ns)
 	struct pollfd fd = {.events = POLLIN};
 	int ret;
 
-	if (p->busy)
+	if (p->busy || (what == IO_RX && !p->asked))
 		return 0;
 	if (what & IO_TX) {
 		ret = dray_wait(p->port, 0, DRAY_WAIT_TX, 1);
@@ -134,14 +171,9 @@ static int dray_port_wait(struct io *io, unsigned what, uint64_t until_ns)
 static void dray_link(struct io *io, struct io_link *link)
 {
 	struct io_dray *p = (struct io_dray *)io;
-	struct dray_info info = {.size = sizeof(info)};
 	struct dray_stats stats = {.size = sizeof(stats)};
 
-	link->kind = "none";
-	if (dray_info(p->port, &info) == 0) {
-		link->kind = info.kind == DRAY_LINK_SHM ? "shm" : info.kind == DRAY_LINK_NETDEV ? "netdev" : "none";
-		link->generation = info.generation;
-	}
+	*link = p->link;
 	if (dray_stats(p->port, DRAY_ALL_QUEUES, &stats) == 0)
 		for (unsigned i = 0; i < DRAY_VIOLATIONS; i++)
 			link->violations += stats.violations[i];
@@ -204,16 +236,17 @@ struct io *io_dray_open(const struct options *o, const char *name, struct io_err
 
 	if (!p)
 		return io_fail(error, "no memory");
-	/* Half of the spinning, so that the library has asked for a ring before the last look. */
-	options.mode = o->busy ? DRAY_MODE_BUSY : o->spin_ns >= 2 * US ? DRAY_MODE_ADAPTIVE : DRAY_MODE_SLEEPING;
-	options.spin_us = (uint32_t)(o->spin_ns / US / 2);
+	options.mode = o->busy ? DRAY_MODE_BUSY : o->spin_ns >= US ? DRAY_MODE_ADAPTIVE : DRAY_MODE_SLEEPING;
+	options.spin_us = (uint32_t)(o->spin_ns / US);
 	ret = dray_open(name, &options, &p->port);
 	if (ret < 0) {
 		free(p);
 		return io_fail(error, "dray:%s: %s (in $DRAY_PORTS, else /run/dray/ports)", name, dray_strerror(ret));
 	}
 	p->busy = o->busy;
+	p->spin_ns = o->busy ? 0 : (uint64_t)options.spin_us * US;
 	p->io.ops = &ops;
+	p->link.kind = "none";
 	snprintf(p->io.name, sizeof(p->io.name), "dray:%s", name);
 	if (dray_info(p->port, &info) < 0 || (io_sends(o) && !wait_for_peer(p, &info))) {
 		io_fail(error, "dray:%s: its peer did not open its port within 10 s", name);
@@ -221,6 +254,7 @@ struct io *io_dray_open(const struct options *o, const char *name, struct io_err
 		return NULL;
 	}
 	set_address(p, o, &info);
+	remember_link(p);
 	p->io.frame_max = info.packet_max > info.message_max ? info.packet_max : info.message_max;
 	p->io.frame_max = p->io.frame_max > FRAME_MAX ? FRAME_MAX : p->io.frame_max;
 	return &p->io;

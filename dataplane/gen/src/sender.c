@@ -9,6 +9,8 @@
 #include "frame.h"
 
 #define REFUSALS 100 /* of one batch, before it is given up */
+#define ENDS 8
+#define END_NS (2 * NS_PER_S)
 
 /* Packets that go to the port together. */
 struct batch {
@@ -96,7 +98,7 @@ static uint64_t stamp(struct batch *b, bool has_schedule)
 static void fill(struct sender *s, struct batch *b)
 {
 	const struct options *o = s->run->options;
-	uint64_t sequence = s->measuring ? s->sent : s->warmup_sequence;
+	uint64_t sequence = s->measuring ? s->sent : s->warmup_sent;
 
 	for (unsigned i = 0; i < b->n; i++) {
 		struct packet *p = &b->packets[i];
@@ -116,9 +118,7 @@ static void fill(struct sender *s, struct batch *b)
 
 static void sent(struct sender *s, struct batch *b, unsigned n, uint64_t now)
 {
-	for (unsigned i = b->done; i < b->done + n; i++) {
-		if (!s->measuring)
-			continue;
+	for (unsigned i = b->done; i < b->done + n && s->measuring; i++) {
 		s->sent_bytes += b->slots[i].length + FRAME_HEADERS;
 		if (paced(s)) {
 			histogram_add(&s->lateness, now - b->due);
@@ -128,8 +128,6 @@ static void sent(struct sender *s, struct batch *b, unsigned n, uint64_t now)
 	}
 	if (s->measuring)
 		s->ended_ns = now;
-	else
-		s->warmup_sequence += n;
 	account(s, n, true);
 	schedule_pass(&s->schedule, n);
 	b->done += n;
@@ -227,30 +225,38 @@ int sender_burst(struct sender *s)
 	return 0;
 }
 
-void sender_say_end(struct sender *s)
+/* One end packet. Returns whether the port took it. */
+static bool say_end(struct sender *s)
 {
 	const struct options *o = s->run->options;
 	struct io *io = s->run->io;
-	struct batch b = {.n = 1, .due = clock_now()};
+	struct batch b = {.n = 1};
 
 	b.slots[0].length = FRAME_MIN - FRAME_HEADERS;
 	if (io->ops->alloc(io, 0, b.slots, 1) != 1)
-		return;
+		return false;
 	b.packets[0] = (struct packet){.type = PACKET_END, .length = (uint16_t)b.slots[0].length, .stream = o->stream, .sequence = s->sent};
 	if (o->check) {
 		b.packets[0].flags = PACKET_SUMMED;
 		b.packets[0].payload_sum = packet_fill(b.slots[0].data, b.slots[0].length, s->sent);
 	}
 	(void)stamp(&b, false);
-	if (io->ops->send(io, 0, b.slots, 1) != 1)
-		io->ops->discard(io, b.slots, 1);
+	if (io->ops->send(io, 0, b.slots, 1) == 1)
+		return true;
+	io->ops->discard(io, b.slots, 1);
+	return false;
 }
 
 void sender_finish(struct sender *s)
 {
-	for (unsigned i = 0; i < SENDER_ENDS; i++) {
-		sender_say_end(s);
-		io_sleep(clock_now() + NS_PER_MS);
+	uint64_t give_up = clock_now() + END_NS;
+
+	for (unsigned said = 0; said < ENDS && clock_now() < give_up;) {
+		if (say_end(s))
+			said++;
+		if (said < ENDS)
+			io_sleep(clock_now() + (NS_PER_MS << (said ? said - 1 : 0)));
+		run_service(s->run, clock_now());
 	}
 }
 

@@ -9,7 +9,7 @@
 struct sender {
 	struct run *run;
 	struct schedule schedule;
-	uint64_t warmup_left, warmup_sent, warmup_sequence;
+	uint64_t warmup_left, warmup_sent;
 	uint64_t bursts;
 	bool measuring, done;
 	uint64_t started_ns, ended_ns; /* of what is measured */
@@ -26,16 +26,11 @@ uint64_t sender_due(struct sender *sender, uint64_t now);
 /* Send the burst that is due, or give up on it as the catch-up bound says. May wait where the port is full. Returns 0 or -errno. */
 int sender_burst(struct sender *sender);
 
-/* Tell the receiver how many there were: SENDER_ENDS end packets, 1 ms apart. */
+/* Tell the receiver how many there were: eight end packets, 1, 2, 4 ... 64 ms apart. Tries for 2 s where the port is full. */
 void sender_finish(struct sender *sender);
-
-/* One end packet. */
-void sender_say_end(struct sender *sender);
 
 /* Fields of the result, and of an interval. */
 void sender_write(struct sender *sender, struct json *j);
 void sender_write_interval(struct sender *sender, struct json *j);
-
-#define SENDER_ENDS 5 /* end packets */
 
 #endif

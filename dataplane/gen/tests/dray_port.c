@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Both ends of a shared-memory link: a million packets with every header and every byte checked, and round trips. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "broker.h"
+#include "support.h"
+
+#define PACKETS "1000000"
+
+static void all(void)
+{
+	struct child sink = START("sink", "--port", "dray:b", "--once", "--check", "--strict", "--spin", "10us"), sender;
+	char *r;
+
+	sender = START("send", "--port", "dray:a", "--rate", "max", "--packets", PACKETS, "--check", "--strict", "--spin", "10us", "--size", "128");
+	r = child_result(&sender, 0);
+	CHECK_EQ(json_number(r, "sent"), atof(PACKETS));
+	CHECK(strstr(r, "\"kind\":\"shm\""));
+	free(r);
+	r = child_result(&sink, 0);
+	CHECK_EQ(json_number(r, "received"), atof(PACKETS));
+	CHECK_EQ(json_number(r, "violations"), 0);
+	free(r);
+}
+
+static void round_trips(void)
+{
+	struct child sink = START("sink", "--port", "dray:b", "--reflect"), ping;
+	char *r;
+
+	ping = START("ping", "--port", "dray:a", "--packets", "1000", "--rate", "max", "--closed", "--timeout", "10s", "--strict");
+	r = child_result(&ping, 0);
+	CHECK_EQ(json_number(r, "received"), 1000);
+	CHECK_EQ(json_number(r, "foreign"), 0);
+	free(r);
+	ping = START("ping", "--port", "dray:a", "--stream", "2", "--packets", "1000", "--rate", "4kpps", "--timeout", "10s", "--catch-up", "60s", "--strict", "--check",
+		     "--size", "imix");
+	r = child_result(&ping, 0);
+	CHECK_EQ(json_number(r, "received"), 1000);
+	free(r);
+	kill(sink.pid, SIGTERM);
+	r = child_result(&sink, 0);
+	CHECK_EQ(json_number(r, "reflected") + json_number(r, "reflect_dropped"), 2016); /* with the end packets */
+	CHECK_EQ(json_number(r, "violations"), 0);
+	free(r);
+}
+
+/* The peer is killed in the middle, and another takes its place: the sender goes on. */
+static void successor(void)
+{
+	struct child sink = START("sink", "--port", "dray:b"), sender;
+	double received = 0;
+	char *r;
+
+	sender = START("send", "--port", "dray:a", "--rate", "2kpps", "--catch-up", "1ms");
+	usleep(200000);
+	kill(sink.pid, SIGKILL);
+	CHECK(child_line(&sink) == NULL);
+	fclose(sink.out);
+	CHECK(waitpid(sink.pid, NULL, 0) == sink.pid);
+	sink = START("sink", "--port", "dray:b", "--once", "--interval", "20ms");
+	while (received == 0) {
+		r = child_line(&sink);
+		CHECK(r != NULL);
+		received = json_number(r, "received");
+		free(r);
+	}
+	kill(sender.pid, SIGTERM);
+	r = child_result(&sender, 0);
+	CHECK(json_number(r, "sent") > 0);
+	CHECK_EQ(json_number(r, "sent") + json_number(r, "unsent"), json_number(r, "scheduled"));
+	free(r);
+	r = child_result(&sink, 0);
+	CHECK(json_number(r, "received") > 0);
+	CHECK_EQ(json_number(r, "duplicates"), 0);
+	free(r);
+}
+
+int main(int argc, char **argv)
+{
+	struct broker_options options = {.geometry = {.ring_size = 512, .pkt_slots = 256, .pkt_stride = 27 * 64}};
+	struct broker *broker;
+
+	test_program(argc, argv);
+	broker = broker_start(&options);
+	test_clean_up = broker_clean_up;
+	setenv("DRAY_PORTS", broker_directory(broker), 1);
+	all();
+	round_trips();
+	successor();
+	broker_stop(broker);
+	return 0;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames on an interface: the loopback of a network namespace of its own, where each frame that is sent comes in. */
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support.h"
+
+/* With an MTU as on a wire: its own is 65536, which leaves room for few frames in a ring. */
+static bool loopback_up(void)
+{
+	struct ifreq r = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+	struct ifreq mtu = {.ifr_name = "lo", .ifr_mtu = 1500};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), ret;
+
+	if (fd < 0)
+		return false;
+	ret = ioctl(fd, SIOCSIFMTU, &mtu) | ioctl(fd, SIOCSIFFLAGS, &r);
+	close(fd);
+	return ret == 0;
+}
+
+/* The ring has room for all of them, however late the sink is. */
+static void one_way(void)
+{
+	struct child sink = START("sink", "--port", "packet:lo", "--once", "--check", "--stream", "1", "--strict", "--buffer", "16M"), sender;
+	char *r;
+
+	sender = START("send", "--port", "packet:lo", "--to", "127.0.0.1:5010", "--packets", "5000", "--rate", "20kpps", "--size", "imix", "--check", "--flows", "8",
+		       "--catch-up", "60s", "--strict");
+	r = child_result(&sender, 0);
+	CHECK_EQ(json_number(r, "sent"), 5000);
+	free(r);
+	r = child_result(&sink, 0);
+	CHECK_EQ(json_number(r, "expected"), 5000);
+	CHECK_EQ(json_number(r, "received"), 5000);
+	CHECK_EQ(json_number(r, "socket_drops"), 0);
+	free(r);
+}
+
+/* Its own requests come in at the asking end as well: they are foreign to it. */
+static void round_trips(void)
+{
+	struct child sink = START("sink", "--port", "packet:lo", "--reflect"), ping;
+	char *r;
+
+	ping = START("ping", "--port", "packet:lo", "--to", "127.0.0.1:5010", "--packets", "300", "--rate", "max", "--closed", "--timeout", "10s");
+	r = child_result(&ping, 0);
+	CHECK_EQ(json_number(r, "received"), 300);
+	CHECK_EQ(json_number(r, "duplicates"), 0);
+	CHECK(json_number(r, "foreign") >= 300);
+	free(r);
+	kill(sink.pid, SIGTERM);
+	r = child_result(&sink, 0);
+	CHECK_EQ(json_number(r, "received"), 300);
+	free(r);
+}
+
+int main(int argc, char **argv)
+{
+	test_program(argc, argv);
+	test_pin();
+	if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
+		test_skip("no network namespace can be made: be root, or allow user namespaces");
+	CHECK(loopback_up());
+	one_way();
+	round_trips();
+	return 0;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program as a whole over UDP and null ports: accounts balance, rates are kept, every role ends as it is asked to, wrong usage is refused. */
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support.h"
+
+/* The count is of the schedule, so it is exact however late the machine is; time can only be longer than asked for. */
+static void rate(void)
+{
+	struct child sender = START("send", "--port", "null", "--rate", "2kpps", "--duration", "500ms");
+	char *r = child_result(&sender, 0);
+
+	CHECK_EQ(json_number(r, "scheduled"), 1000);
+	CHECK_EQ(json_number(r, "sent") + json_number(r, "unsent"), 1000);
+	CHECK_EQ(json_number(r, "lateness.n"), json_number(r, "sent"));
+	CHECK(json_number(r, "sent") > 0);
+	CHECK(json_number(r, "elapsed_ns") >= 490e6 || json_number(r, "unsent") > 0);
+	CHECK(json_number(r, "sent") <= 2 + json_number(r, "elapsed_ns") * 2e-6); /* never ahead */
+	free(r);
+	sender = START("send", "--port", "null", "--rate", "10Mbps", "--layer", "payload", "--size", "1292", "--duration", "200ms", "--busy");
+	r = child_result(&sender, 0);
+	CHECK_EQ(json_number(r, "scheduled"), 200); /* packets of 10,000 bits */
+	free(r);
+}
+
+/* What is too late is not sent, and said: a bound that cannot be kept. */
+static void unsent(void)
+{
+	struct child sender = START("send", "--port", "null", "--rate", "1kpps", "--packets", "300", "--catch-up", "1ns", "--strict");
+	char *r = child_result(&sender, 4);
+
+	CHECK_EQ(json_number(r, "scheduled"), 300);
+	CHECK(json_number(r, "unsent") > 0);
+	CHECK_EQ(json_number(r, "sent") + json_number(r, "unsent"), 300);
+	free(r);
+}
+
+static void round_trips(void)
+{
+	char to[32];
+	struct child sink = SINK(to, "sink", "--port", "udp:127.0.0.1:0", "--reflect"), ping;
+	char *r;
+
+	ping = START("ping", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "500", "--rate", "2kpps", "--catch-up", "60s", "--flows", "4", "--warmup", "20",
+		     "--size", "imix", "--check", "--timeout", "10s", "--strict");
+	r = child_result(&ping, 0);
+	CHECK_EQ(json_number(r, "received"), 500);
+	CHECK_EQ(json_number(r, "round_trip.n"), 500);
+	CHECK_EQ(json_number(r, "warmup_received"), 20);
+	CHECK(json_number(r, "round_trip.min") > 0);
+	CHECK_EQ(json_number(r, "forward.sum") + json_number(r, "back.sum"), json_number(r, "round_trip.sum"));
+	CHECK(json_number(r, "round_trip_intended.sum") >= json_number(r, "round_trip.sum"));
+	free(r);
+	ping = START("ping", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "300", "--rate", "max", "--closed", "--stream", "2", "--timeout", "10s", "--strict",
+		     "--spin", "20us", "--warmup", "5");
+	r = child_result(&ping, 0);
+	CHECK_EQ(json_number(r, "received"), 300);
+	CHECK_EQ(json_number(r, "reordered"), 0);
+	free(r);
+	kill(sink.pid, SIGINT);
+	r = child_result(&sink, 0);
+	CHECK_EQ(json_number(r, "received"), 500);
+	CHECK_EQ(json_number(r, "reflect_dropped"), 0);
+	CHECK(json_number(r, "other_stream") >= 300);
+	free(r);
+}
+
+/* A closed loop whose replies never come gives up each in its time; nothing is invented. */
+static void silence(void)
+{
+	char to[32];
+	struct child sink = SINK(to, "sink", "--port", "udp:127.0.0.1:0", "--packets", "4"), ping;
+	char *r;
+
+	ping = START("ping", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "4", "--rate", "max", "--closed", "--timeout", "20ms");
+	r = child_result(&ping, 0);
+	CHECK_EQ(json_number(r, "lost"), 4);
+	CHECK_EQ(json_number(r, "round_trip.n"), 0);
+	CHECK_EQ(json_number(r, "round_trip.p50"), -1);
+	CHECK(json_number(r, "elapsed_ns") >= 60e6);
+	free(r);
+	r = child_result(&sink, 0);
+	CHECK_EQ(json_number(r, "received"), 4);
+	CHECK_EQ(json_number(r, "reflected"), 0);
+	free(r);
+}
+
+/* Whatever is sent to a sink, it goes on, and follows the stream that it is told to. */
+static void strangers(void)
+{
+	char to[32];
+	struct child sink = SINK(to, "sink", "--port", "udp:127.0.0.1:0", "--stream", "7", "--once", "--reflect", "--interval", "100ms"), sender;
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(strrchr(to, ':') + 1))};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	uint8_t noise[1000];
+	char *r;
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	for (unsigned i = 0; i < sizeof(noise); i++)
+		noise[i] = (uint8_t)(i * 151 >> 2);
+	for (unsigned i = 0; i < 100; i++)
+		CHECK(sendto(fd, noise, i * 10, 0, (struct sockaddr *)&at, sizeof(at)) == (ssize_t)i * 10);
+	close(fd);
+	sender = START("send", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "10", "--stream", "8", "--catch-up", "60s");
+	free(child_result(&sender, 0));
+	sender = START("send", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "10", "--stream", "7", "--catch-up", "60s", "--interval", "5ms");
+	free(child_result(&sender, 0));
+	r = child_result(&sink, 0);
+	CHECK_EQ(json_number(r, "foreign"), 100);
+	CHECK_EQ(json_number(r, "stream"), 7);
+	CHECK_EQ(json_number(r, "received"), 10);
+	CHECK_EQ(json_number(r, "other_stream"), 18); /* with its ends */
+	CHECK(json_true(r, "clean"));
+	free(r);
+}
+
+/* What overflows the receiver's own buffer is told from what the link lost. */
+static void overflow(void)
+{
+	char to[32];
+	struct child sink = SINK(to, "sink", "--port", "udp:127.0.0.1:0", "--buffer", "4096", "--once"), sender;
+	char *r;
+
+	kill(sink.pid, SIGSTOP);
+	sender = START("send", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "1000", "--rate", "max", "--size", "1000");
+	free(child_result(&sender, 0));
+	kill(sink.pid, SIGCONT);
+	/* The kernel tells with the next datagram; the first end packets were dropped as well. */
+	sender = START("send", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "1");
+	free(child_result(&sender, 0));
+	r = child_result(&sink, 0);
+	CHECK(json_number(r, "socket_drops") >= json_number(r, "lost"));
+	CHECK(json_number(r, "socket_drops") > 500);
+	free(r);
+}
+
+/* Lines of intervals add up to the result. */
+static void intervals(void)
+{
+	struct child sender = START("send", "--port", "null", "--rate", "2kpps", "--packets", "1000", "--interval", "50ms");
+	double sent = 0, lines = 0;
+	char *line;
+	int status;
+
+	while ((line = child_line(&sender)) && strstr(line, "\"event\":\"interval\"")) {
+		CHECK_EQ(json_number(line, "interval"), lines);
+		sent += json_number(line, "sent") + json_number(line, "unsent");
+		lines++;
+		free(line);
+	}
+	CHECK(line && lines >= 1 && sent <= 1000 && sent > 0);
+	CHECK_EQ(json_number(line, "scheduled"), 1000);
+	free(line);
+	fclose(sender.out);
+	CHECK(waitpid(sender.pid, &status, 0) == sender.pid && status == 0);
+}
+
+/* The exit status without a ready line. */
+static int refused(const char *program, const char *const *arguments)
+{
+	char *argv[16] = {(char *)(uintptr_t)program};
+	int status;
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	for (unsigned i = 0; arguments[i]; i++)
+		argv[i + 1] = (char *)(uintptr_t)arguments[i];
+	if (pid == 0) {
+		alarm(60);
+		CHECK(freopen("/dev/null", "w", stderr) && freopen("/dev/null", "w", stdout));
+		execv(program, argv);
+		_exit(126);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+#define REFUSED(...) refused(argv[1], (const char *const[]){__VA_ARGS__, NULL})
+
+int main(int argc, char **argv)
+{
+	test_program(argc, argv);
+	test_pin();
+	rate();
+	unsent();
+	round_trips();
+	silence();
+	strangers();
+	overflow();
+	intervals();
+	CHECK_EQ(REFUSED("--help"), 0);
+	CHECK_EQ(REFUSED("nonsense"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "udp:127.0.0.1:0"), 2);
+	CHECK_EQ(REFUSED("sink", "--port", "null", "--rate", "1pps"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--rate", "fast"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--size", "97"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--size"), 2);
+	CHECK_EQ(REFUSED("sink", "--port", "pigeon:1"), 1);
+	CHECK_EQ(REFUSED("sink", "--port", "udp:203.0.113.1:1"), 1);
+	CHECK_EQ(REFUSED("sink", "--port", "packet:none-such"), 1);
+	CHECK_EQ(REFUSED("sink", "--port", "dray:none-such"), 1);
+	return 0;
+}
