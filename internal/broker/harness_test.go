@@ -261,7 +261,7 @@ func (s *site) join(e broker.End, role string) *peer {
 
 // seen is the file that an end keeps.
 type seen struct {
-	Packets, Wrong, Generation, Kind, Broker, Stream, Count, Streams, Rebinds, Stamps uint64
+	Packets, Wrong, Generation, Kind, Broker, Stream, Count, Streams, Rebinds, Stamps, Unordered uint64
 }
 
 func (p *peer) seen() seen {

@@ -26,7 +26,15 @@ func settled(from, to *peer) {
 	from.t.Helper()
 	until(from.t, "all received", func() bool { return to.seen().Stream == from.seen().Stream && to.seen().Count >= from.seen().Count })
 	if got := to.seen(); got.Wrong != 0 {
-		from.t.Errorf("%d packets were lost, doubled or damaged: %+v", got.Wrong, got)
+		from.t.Errorf("%d packets were doubled or damaged: %+v", got.Wrong, got)
+	}
+}
+
+// ordered fails the test where packets were not received in the order of their sending.
+func ordered(to *peer) {
+	to.t.Helper()
+	if got := to.seen(); got.Unordered != 0 {
+		to.t.Errorf("%d packets were received out of order: %+v", got.Unordered, got)
 	}
 }
 
@@ -57,6 +65,7 @@ func TestTraffic(t *testing.T) {
 	}
 	from.end()
 	settled(from, to)
+	ordered(to)
 	to.end()
 	until(t, "empty", func() bool { return s.status(c, "f1u").State == broker.StateEmpty })
 	if got := s.status(c, "f1u"); got.Bytes != 0 || got.Rebinds != 1 {
@@ -76,6 +85,7 @@ func TestKilledEndHasSuccessor(t *testing.T) {
 		from = s.join(l.Ends[0], "send")
 		to.flows(200)
 	}
+	ordered(to)
 	if got := to.seen(); got.Streams != deaths+1 {
 		t.Errorf("%d senders were heard, not %d", got.Streams, deaths+1)
 	}
@@ -87,7 +97,7 @@ func TestKilledEndHasSuccessor(t *testing.T) {
 	if got := s.status(c, "f1u"); got.Generation <= uint32(generation) || got.State != broker.StateActive || got.Rebinds != deaths+1 {
 		t.Errorf("status is %+v after generation %d", got, generation)
 	}
-	if to.seen().Wrong > 1 { // it begins in the middle of a stream
+	if to.seen().Wrong != 0 || to.seen().Unordered > 1 { // it begins in the middle of a stream
 		t.Errorf("the successor saw %+v", to.seen())
 	}
 }
@@ -120,6 +130,7 @@ func TestKilledBrokerAdoptsLinks(t *testing.T) {
 	}
 	from.end()
 	settled(from, to)
+	ordered(to)
 	// An adopted link is watched as any other.
 	to.end()
 	until(t, "empty", func() bool { return s.status(c, "f1u").State == broker.StateEmpty })
@@ -150,6 +161,7 @@ func TestLostJournal(t *testing.T) {
 	}
 	from.end()
 	settled(from, to)
+	ordered(to)
 }
 
 // One end dies while there is no broker. The next broker does not adopt half a link.
@@ -169,6 +181,7 @@ func TestEndDiesWithoutBroker(t *testing.T) {
 	}
 	from.end()
 	settled(from, to)
+	ordered(to)
 }
 
 func TestRemove(t *testing.T) {

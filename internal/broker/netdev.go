@@ -12,9 +12,15 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// fanoutUniqueID is PACKET_FANOUT_FLAG_UNIQUEID of linux/if_packet.h: the
-// kernel chooses the number of the group.
-const fanoutUniqueID = 0x2000
+// Constants of linux/if_packet.h.
+const (
+	packetIgnoreOutgoing = 23     // a socket does not get back what was sent through its interface
+	fanoutIgnoreOutgoing = 0x4000 // nor does a group
+	fanoutUniqueID       = 0x2000 // the kernel chooses the number of the group
+)
+
+// receiveBuffer is how much a packet socket queues, in bytes of kernel memory.
+const receiveBuffer = 8 << 20
 
 // packetSockets opens one packet socket per queue on an end's interface, in its
 // namespace. Frames of one flow always come to the same queue.
@@ -75,7 +81,7 @@ func packetSocket(device int) (int, error) {
 
 // joinFanout puts a socket into a group; group 0 is a new one. It returns the group.
 func joinFanout(fd, group int) (int, error) {
-	kind := unix.PACKET_FANOUT_HASH
+	kind := unix.PACKET_FANOUT_HASH | fanoutIgnoreOutgoing
 	if group == 0 {
 		kind |= fanoutUniqueID
 	}

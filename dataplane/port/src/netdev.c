@@ -3,6 +3,7 @@
 #include "netdev.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <poll.h>
@@ -16,6 +17,7 @@
 #define POOL_PACKETS 512
 #define VLAN_BYTES 4
 #define ETHERNET_BYTES 14
+#define FLUSH_MAX 65536 /* frames */
 
 struct net_home {
 	struct pool pool; /* first: a home of this kind is a pool */
@@ -236,6 +238,35 @@ static int make_home(struct dray_port *port, struct attachment *a, unsigned q, c
 	return 0;
 }
 
+/* From now on nothing more comes on the socket; what has come stays to be read. */
+static void deafen(int fd)
+{
+	struct sock_filter nothing = {.code = BPF_RET | BPF_K};
+	struct sock_fprog filter = {.len = 1, .filter = &nothing};
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
+}
+
+/*
+ * While two generations have sockets on one device, both get every frame. The older keeps what came until now; the newer begins
+ * anew. What comes in between is lost, as at any move of a device; nothing is delivered twice.
+ */
+static void take_over(struct dray_port *port, const struct attachment *a)
+{
+	bool older = false;
+
+	for (const struct attachment *o = port->attachments; o; o = o->next) {
+		if (o->kind != DRAY_LINK_NETDEV)
+			continue;
+		older = true;
+		for (unsigned q = 0; q < o->queues; q++)
+			deafen(o->bells[q]);
+	}
+	for (unsigned q = 0; older && q < a->queues; q++)
+		for (unsigned i = 0; i < FLUSH_MAX && recv(a->bells[q], NULL, 0, MSG_DONTWAIT | MSG_TRUNC) >= 0; i++)
+			;
+}
+
 int netdev_attach(struct dray_port *port, const struct wire_offer *offer, uint32_t generation, int *fds, unsigned count,
 		  struct attachment **attachment)
 {
@@ -263,6 +294,7 @@ int netdev_attach(struct dray_port *port, const struct wire_offer *offer, uint32
 		attachment_free(a);
 		return ret;
 	}
+	take_over(port, a);
 	*attachment = a;
 	return 0;
 }
