@@ -37,6 +37,9 @@ build: ## build every program into bin/
 	@$(say) "building every program into bin/ with $$($(GO) version | cut -d' ' -f3)"
 	@mkdir -p bin
 	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
+	@meson setup $$([ ! -f out/gen-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/gen-plain dataplane/gen >/dev/null
+	@ninja -C out/gen-plain draygen >/dev/null
+	@install -t bin out/gen-plain/draygen
 	@ls bin | sed 's,^,  bin/,'
 
 .PHONY: install
@@ -54,6 +57,8 @@ test: ## install what is missing, then lint, all tests with the race detector, a
 	@scripts/test.sh $(PACKAGES)
 	@$(say) 'testing libdray: plain, with AddressSanitizer and UBSan, with ThreadSanitizer'
 	@dataplane/port/test.sh
+	@$(say) 'testing draygen in the same ways'
+	@dataplane/gen/test.sh
 	@scripts/fuzz.sh $(FUZZ_SMOKE)
 	@$(say) 'all tests passed'
 
