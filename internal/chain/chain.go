@@ -125,14 +125,29 @@ const (
 type Port struct {
 	Name   string       `json:"name"` // 1–15 bytes: it is the interface's name
 	Face   Face         `json:"face"`
-	IP     netip.Prefix `json:"ip,omitempty"`  // zero: the planner assigns one
-	MAC    MAC          `json:"mac,omitempty"` // zero: the planner derives one
-	MTU    int          `json:"mtu"`           // bytes of L3 packet; default 1500
-	Queues int          `json:"queues"`        // default 1
+	IP     netip.Prefix `json:"ip,omitempty"`   // zero: the planner assigns one
+	MAC    MAC          `json:"mac,omitempty"`  // zero: the planner derives one
+	MTU    int          `json:"mtu"`            // bytes of L3 packet; default 1500
+	Queues int          `json:"queues"`         // default 1
+	Hold   *Hold        `json:"hold,omitempty"` // native ports only; nil: no bound
 
 	Pos      Position            `json:"-"`
 	FieldPos map[string]Position `json:"-"` // by field name, of the fields that the file gives
 }
+
+// Hold bounds what a native port may keep of its peer's buffers.
+type Hold struct {
+	Packets int    `json:"packets"` // per queue
+	Beyond  Beyond `json:"beyond"`
+}
+
+// Beyond is what becomes of packets that come to a port which holds all it may.
+type Beyond string
+
+const (
+	BeyondDrop Beyond = "drop" // the default: they are returned at once, and counted
+	BeyondCopy Beyond = "copy" // they are copied to the receiver's own memory
+)
 
 // Isolation is what the two ends of a link may share with each other.
 type Isolation string
@@ -159,6 +174,8 @@ type Link struct {
 	HasLoad  bool     `json:"-"`
 	Requires Requires `json:"requires"`
 	QoS      *Qdisc   `json:"qos,omitempty"` // attached to the egress of every port on the link
+	// Messages asks for buffers of a second size; nil: packets only.
+	Messages *Messages `json:"messages,omitempty"`
 
 	Pos      Position            `json:"-"`
 	FieldPos map[string]Position `json:"-"` // by field name, of the fields that the file gives
@@ -183,6 +200,13 @@ func (e End) String() string {
 		return "uplink:" + e.Uplink
 	}
 	return e.Function + "." + e.Port
+}
+
+// Messages are what native ports pass beside packets: contiguous, and published
+// whole.
+type Messages struct {
+	Size  Bytes `json:"size"`  // of the largest
+	Count int   `json:"count"` // under way per queue and direction
 }
 
 // Requires is what a link must do. A zero field requires nothing. The names

@@ -29,6 +29,7 @@ var linkFields = []field[Link]{
 	}},
 	{"requires", false, decodeRequires},
 	{"qos", false, decodeQdisc},
+	{"messages", false, decodeMessages},
 }
 
 var requiresFields = []field[Requires]{

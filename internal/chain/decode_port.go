@@ -29,6 +29,7 @@ var portFields = []field[Port]{
 			p.Queues = v
 		}
 	}},
+	{"hold", false, decodeHold},
 }
 
 func decodePorts(d *decoder, n *yaml.Node, f *Function) {
@@ -38,6 +39,7 @@ func decodePorts(d *decoder, n *yaml.Node, f *Function) {
 		values := object(d, item, "a port", portFields, &p)
 		p.FieldPos = d.positions(values)
 		names.add(d, p.Name, values["name"])
+		d.checkHold(&p, values)
 		if p.IP.Addr().Is6() && p.MTU < minMTUIPv6 {
 			d.fail(values["ip"], "write an mtu of at least 1280, or an IPv4 address", "IPv6 cannot run over an mtu of %d", p.MTU)
 		}

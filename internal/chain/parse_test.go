@@ -59,9 +59,10 @@ func TestParseFillsEveryField(t *testing.T) {
 			Restart: RestartNever, Ports: []Port{{Name: "f1u", Face: FaceNetdev, MTU: 1600, Queues: 1}},
 		}, {
 			Name: "probe", Runtime: RuntimeProcess, Command: []string{"sleep", "infinity"}, Restart: RestartNever,
+			Ports: []Port{{Name: "n4", Face: FaceNative, MTU: 1500, Queues: 1, Hold: &Hold{Packets: 64, Beyond: BeyondCopy}}},
 		}, {
 			Name: "upf", Runtime: RuntimeExternal, External: &External{Container: "upf-0"}, Restart: RestartNever,
-			Ports: []Port{{Name: "n3", Face: FaceNetdev, MTU: 1500, Queues: 1}},
+			Ports: []Port{{Name: "n3", Face: FaceNetdev, MTU: 1500, Queues: 1}, {Name: "n4", Face: FaceNative, MTU: 1500, Queues: 1}},
 		}},
 		Links: []Link{{
 			Name: "f1u", Ends: []End{{Function: "cu-up", Port: "f1u"}, {Function: "du", Port: "f1u"}}, Transport: "veth",
@@ -72,6 +73,9 @@ func TestParseFillsEveryField(t *testing.T) {
 		}, {
 			Name: "n3", Ends: []End{{Function: "cu-up", Port: "n3"}, {Function: "upf", Port: "n3"}, {Uplink: "eth0"}},
 			Transport: TransportAuto, Isolation: IsolationLink, QoS: &Qdisc{Kind: "htb", Rate: 100e6, Ceil: 1e9},
+		}, {
+			Name: "n4", Ends: []End{{Function: "probe", Port: "n4"}, {Function: "upf", Port: "n4"}},
+			Transport: TransportAuto, Isolation: IsolationLink, Messages: &Messages{Size: 4 << 20, Count: 4},
 		}},
 	}
 	if diff := cmp.Diff(want, got, comparePrefixes, ignorePositions); diff != "" {

@@ -123,7 +123,9 @@ func parserFields() map[string][]string {
 		"hugepages": marks(hugePageFields),
 		"external":  marks(externalFields),
 		"port":      marks(portFields),
+		"hold":      marks(holdFields),
 		"link":      marks(linkFields),
+		"messages":  marks(messagesFields),
 		"uplink":    marks(uplinkFields),
 		"requires":  marks(requiresFields),
 		"qos":       marks(qdiscFields),
@@ -177,6 +179,7 @@ func TestSchemaAndParserHaveTheSameWords(t *testing.T) {
 		{"function", "runtime", runtimes},
 		{"function", "restart", restarts},
 		{"port", "face", faces},
+		{"hold", "beyond", beyonds},
 		{"link", "transport", transports},
 		{"link", "isolation", isolations},
 		{"qos", "qdisc", qdiscNames()},
@@ -227,13 +230,14 @@ kind: Chain
 name: least
 functions:
   - name: a
-    ports: [{name: p}]
+    ports: [{name: p}, {name: q, face: native, hold: {packets: 1}}]
   - name: b
     ports: [{name: p}]
 links:
   - name: l
     ends: [a.p, b.p]
     requires: {latency: 1ms}
+    messages: {size: 1Ki}
 `
 
 func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
@@ -254,6 +258,8 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 		"link.transport":       l.Transport,
 		"link.isolation":       l.Isolation,
 		"requires.percentile":  l.Requires.Percentile,
+		"hold.beyond":          f.Ports[1].Hold.Beyond,
+		"messages.count":       l.Messages.Count,
 	}
 	for name, d := range schemaRoot(t).Defs {
 		for field, property := range d.Properties {

@@ -9,6 +9,7 @@ var (
 	runtimes   = []RuntimeName{RuntimeRunc, RuntimeProcess, RuntimeDocker, RuntimeExternal}
 	restarts   = []Restart{RestartNever, RestartOnFailure, RestartAlways}
 	faces      = []Face{FaceNetdev, FaceNative, FaceDPDK}
+	beyonds    = []Beyond{BeyondDrop, BeyondCopy}
 	isolations = []Isolation{IsolationSlice, IsolationLink, IsolationNoPeerMemory, IsolationNoSharedMemory}
 )
 
@@ -19,6 +20,15 @@ const (
 	minMTUIPv6 = 1280 // RFC 8200 section 5
 	maxMTU     = 65535
 	defaultMTU = 1500
+)
+
+// What a link between native ports may ask for (dataplane/port/PROTOCOL.md,
+// section 3).
+const (
+	maxMessage      = 4 << 20 // bytes
+	maxMessages     = 4096
+	defaultMessages = 8
+	maxHold         = 65536 // packets
 )
 
 // transportMTU is the largest MTU, in bytes, of the transports that carry less

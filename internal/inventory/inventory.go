@@ -94,6 +94,7 @@ type Caps struct {
 	SameNetns  bool     `json:"same_netns"`  // both ends must be in one network namespace
 	Shapes     bool     `json:"shapes"`      // carries qdiscs on its ports
 	MaxMTU     int      `json:"max_mtu"`     // bytes of L3 packet
+	MaxMessage int      `json:"max_message"` // bytes of a message, beside packets; 0: carries none
 	Rank       int      `json:"rank"`        // auto prefers the smallest; negative: never chosen by auto
 	Privileges string   `json:"privileges"`  // what the function needs beside its own namespaces; "none"
 	Processes  int      `json:"processes"`   // host processes it starts for a link

@@ -222,13 +222,14 @@ func (l *Live) createLink(ctx context.Context, runner *step.Runner, pl plan.Link
 
 func (l *Live) linkSpec(pl plan.Link) (transport.Spec, error) {
 	spec := transport.Spec{
-		Chain:  l.Chain.Name,
-		Link:   pl.Name,
-		Dir:    filepath.Join(l.dir, "link", pl.Name),
-		Cgroup: l.node.cgroupOf(l.Chain.Name).Child("link-" + pl.Name),
-		Broker: l.BrokerDir(),
-		MTU:    pl.MTU,
-		Shape:  pl.Shape,
+		Chain:    l.Chain.Name,
+		Link:     pl.Name,
+		Dir:      filepath.Join(l.dir, "link", pl.Name),
+		Cgroup:   l.node.cgroupOf(l.Chain.Name).Child("link-" + pl.Name),
+		Broker:   l.BrokerDir(),
+		MTU:      pl.MTU,
+		Shape:    pl.Shape,
+		Messages: pl.Messages,
 	}
 	for _, e := range pl.Ends {
 		if e.Uplink != "" {
@@ -244,7 +245,7 @@ func (l *Live) linkSpec(pl plan.Link) (transport.Spec, error) {
 			MAC: e.MAC.HardwareAddr(), IP: e.IP, Queues: e.Queues, Face: e.Face,
 		}
 		if end.Native() {
-			end.Socket, end.User = filepath.Join(sandbox.Ports, e.Port), sandbox.PortsUser
+			end.Socket, end.User, end.Hold = filepath.Join(sandbox.Ports, e.Port), sandbox.PortsUser, e.Hold
 		}
 		spec.Ends = append(spec.Ends, end)
 	}

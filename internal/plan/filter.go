@@ -23,7 +23,7 @@ type obstacle struct {
 // has. The transport that passes most of them is the nearest miss.
 var filters = []func(*inventory.Transport, *needs) *obstacle{
 	faceObstacle, queuesObstacle, isolationObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
-	shapeObstacle, mtuObstacle, statusObstacle,
+	shapeObstacle, mtuObstacle, messageObstacle, statusObstacle,
 }
 
 // firstObstacle returns the first reason why t cannot realise the link, and how
@@ -171,6 +171,24 @@ func mtuObstacle(t *inventory.Transport, n *needs) *obstacle {
 		fix:        fmt.Sprintf("lower the ports' mtu to %d", t.Caps.MaxMTU),
 		pos:        n.mtuPos,
 	}
+}
+
+func messageObstacle(t *inventory.Transport, n *needs) *obstacle {
+	m := n.link.Messages
+	if m == nil || m.Size <= chain.Bytes(t.Caps.MaxMessage) {
+		return nil
+	}
+	o := &obstacle{
+		constraint: fmt.Sprintf("messages of %v", m.Size),
+		reason:     "carries no messages beside packets",
+		fix:        "leave messages out, or let two native ports share memory",
+		pos:        n.field("messages"),
+	}
+	if t.Caps.MaxMessage > 0 {
+		o.reason = fmt.Sprintf("carries messages of at most %v", chain.Bytes(t.Caps.MaxMessage))
+		o.fix = fmt.Sprintf("lower the size to %v", chain.Bytes(t.Caps.MaxMessage))
+	}
+	return o
 }
 
 func statusObstacle(t *inventory.Transport, n *needs) *obstacle {

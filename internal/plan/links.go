@@ -24,6 +24,7 @@ func (p *planner) planLink(l *chain.Link) {
 		MTU:       n.mtu,
 		Load:      n.load,
 		Shape:     n.shape,
+		Messages:  l.Messages,
 		Evidence:  []Evidence{},
 		Requires:  l.Requires,
 		Isolation: l.Isolation,
@@ -60,6 +61,7 @@ func (p *planner) ends(l *chain.Link) []End {
 			MAC:      port.MAC,
 			MTU:      port.MTU,
 			Queues:   port.Queues,
+			Hold:     port.Hold,
 		})
 	}
 	return ends
@@ -80,6 +82,11 @@ func setBackends(ends []End, t *inventory.Transport) {
 }
 
 func (p *planner) warnOfChoice(n *needs, t *inventory.Transport) {
+	for _, e := range n.ports {
+		if e.port.Hold != nil && slices.Contains(t.Caps.Faces, string(chain.FaceNetdev)) {
+			p.warn("link %s: hold of %s bounds nothing: %s copies what it receives", n.link.Name, e.end, t.Name)
+		}
+	}
 	if t.Status == inventory.NeverRun {
 		p.warn("link %s: transport %s has never been run on this host", n.link.Name, t.Name)
 	}

@@ -46,6 +46,20 @@ func TestHardViolationsOfLinks(t *testing.T) {
 			native(c)
 			c.Functions[0].Ports[0].Queues = 17
 		}, "queues 17 of a.p0", "gives a native port at most 16 queues"},
+		{"messages over a kernel transport", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			native(c)
+			l.Transport, l.Messages = "veth", &chain.Messages{Size: 1 << 20, Count: 8}
+		}, "messages of 1Mi", "veth carries no messages"},
+		{"messages beyond the transport", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			native(c)
+			l.Messages = &chain.Messages{Size: 4 << 20, Count: 8}
+			inv.Transport("shm").Caps.MaxMessage = 2 << 20
+		}, "messages of 4Mi", "no transport can do this yet; the nearest is shm, which carries messages of at most 2Mi"},
+		{"messages beyond the memory", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			native(c)
+			l.Messages = &chain.Messages{Size: 4 << 20, Count: 8}
+			inv.Host.MemoryFree = 63 << 20 // they take 64 Mi: one queue in two directions
+		}, "messages of 4Mi", "take 64Mi, and 63Mi of memory is available"},
 		{"native face on a baseline", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
 			c.Functions[0].Ports[0].Face, l.Transport = chain.FaceNative, "loopback"
 		}, "face native of a.p0", "loopback serves only ports with the face netdev"},
@@ -267,6 +281,26 @@ func TestBackendOfNativePorts(t *testing.T) {
 		got := []Backend{l.Ends[0].Backend, l.Ends[1].Backend}
 		if l.Transport != test.transport || !slices.Equal(got, test.backends) {
 			t.Errorf("%s: transport %s with %q; want %s with %q", name, l.Transport, got, test.transport, test.backends)
+		}
+	}
+}
+
+// What a native port may hold, and the link's messages, reach the plan; a bound
+// that nothing keeps is told of.
+func TestPlanOfHoldAndMessages(t *testing.T) {
+	for isolation, warnings := range map[chain.Isolation]int{chain.IsolationLink: 0, chain.IsolationNoSharedMemory: 1} {
+		c := pair()
+		native(c)
+		c.Links[0].Isolation = isolation
+		hold := &chain.Hold{Packets: 64, Beyond: chain.BeyondCopy}
+		c.Functions[0].Ports[0].Hold = hold
+		if isolation == chain.IsolationLink {
+			c.Links[0].Messages = &chain.Messages{Size: 1 << 20, Count: 8}
+		}
+		p := mustPlan(t, c, loadInventory(t, "vm2"))
+		l := p.Links[0]
+		if l.Ends[0].Hold != hold || l.Ends[1].Hold != nil || l.Messages != c.Links[0].Messages || len(p.Warnings) != warnings {
+			t.Errorf("isolation %s: %+v, warnings %q", isolation, l, p.Warnings)
 		}
 	}
 }

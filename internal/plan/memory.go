@@ -37,6 +37,38 @@ func (p *planner) checkMemory() {
 		p.warn("functions may use %v of memory; %v is available now", sum, chain.Bytes(p.inv.Host.MemoryFree))
 	}
 	p.checkHugePages()
+	p.checkMessages()
+}
+
+// checkMessages compares what the message buffers of all links take, which is
+// there from the first packet on, with what the host has.
+func (p *planner) checkMessages() {
+	var sum chain.Bytes
+	for i := range p.chain.Links {
+		n := p.needsOf(&p.chain.Links[i])
+		m := n.link.Messages
+		if m == nil {
+			continue
+		}
+		queues := nativeQueues
+		for _, e := range n.ports {
+			queues = min(queues, e.port.Queues)
+		}
+		const directions = 2
+		before := sum
+		sum += chain.Bytes(directions*queues*m.Count) * m.Size
+		free := chain.Bytes(p.inv.Host.MemoryFree)
+		if before <= free && sum > free {
+			p.violate(Violation{
+				Subject:    n.subject(),
+				Constraint: fmt.Sprintf("messages of %v", m.Size),
+				Reason:     fmt.Sprintf("the message buffers of the links up to this one take %v, and %v of memory is available", sum, free),
+				Fix:        "lower the size, the count, or the ports' queues",
+				Pos:        n.field("messages"),
+				Hard:       true,
+			})
+		}
+	}
 }
 
 func (p *planner) checkHugePages() {

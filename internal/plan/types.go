@@ -42,6 +42,7 @@ type Link struct {
 	MTU       int             `json:"mtu"`
 	Load      chain.Bitrate   `json:"load"`            // traffic while latency is measured
 	Shape     *chain.Qdisc    `json:"shape,omitempty"` // egress qdisc of every port: qos, or a tbf for max_bitrate
+	Messages  *chain.Messages `json:"messages,omitempty"`
 	Evidence  []Evidence      `json:"evidence"`
 	Requires  chain.Requires  `json:"requires"`
 	Isolation chain.Isolation `json:"isolation"`
@@ -58,7 +59,8 @@ type End struct {
 	MTU      int          `json:"mtu,omitempty"`
 	Queues   int          `json:"queues,omitempty"`
 	// Backend is what is behind a native port; empty for another face.
-	Backend Backend `json:"backend,omitempty"`
+	Backend Backend     `json:"backend,omitempty"`
+	Hold    *chain.Hold `json:"hold,omitempty"`
 }
 
 // Backend is what moves the packets of a native port.

@@ -51,6 +51,9 @@ func Check(driver string, caps inventory.Caps, s Spec) error {
 	if s.Shape != nil {
 		errs = append(errs, hostQdisc(*s.Shape).Check(s.MTU))
 	}
+	if m := s.Messages; m != nil && uint64(m.Size) > uint64(caps.MaxMessage) {
+		errs = append(errs, fmt.Errorf("it carries no messages of %v; leave messages out, or lower their size to %d bytes", m.Size, caps.MaxMessage))
+	}
 	errs = append(errs, checkNative(caps, s)...)
 	if !filepath.IsAbs(s.Dir) {
 		errs = append(errs, fmt.Errorf("directory %q is not absolute", s.Dir))

@@ -45,6 +45,8 @@ type Spec struct {
 	Ends   []End
 	MTU    int          // bytes of L3 packet
 	Shape  *chain.Qdisc // egress qdisc of every port; nil: none
+	// Messages asks for message buffers; nil: none.
+	Messages *chain.Messages
 }
 
 // End is a port to be made, or an uplink to be used.
@@ -62,6 +64,7 @@ type End struct {
 	Face   chain.Face // empty: netdev
 	Socket string
 	User   int
+	Hold   *chain.Hold // nil: no bound
 }
 
 // Native reports whether the end is a port that libdray opens.

@@ -44,20 +44,9 @@ func removeLink(ctx context.Context, r step.Resource) error {
 // look at what it made of them. kind is one of the broker's; interfaces says
 // where each native end's is, by its index in s.Ends, and is nil for shared memory.
 func Serve(driver string, s transport.Spec, kind string, interfaces map[int]host.Netns) []step.Step {
-	l := broker.Link{Name: s.Link, Kind: kind}
+	l := served(s, kind, interfaces)
 	var makes []step.Resource
-	for i, e := range s.Ends {
-		if !e.Native() {
-			continue
-		}
-		end := broker.End{
-			Function: e.Function, Port: e.Name, Socket: e.Socket, Owner: e.User,
-			MAC: e.MAC, IP: e.IP, MTU: s.MTU, Queues: max(1, e.Queues),
-		}
-		if ns, ok := interfaces[i]; ok {
-			end.Netns, end.Interface = ns.Path, e.Name
-		}
-		l.Ends = append(l.Ends, end)
+	for _, e := range l.Ends {
 		makes = append(makes, host.DirResource(e.Socket))
 	}
 	// Last, hence removed first: a broker that runs takes its sockets with it.
@@ -73,6 +62,31 @@ func Serve(driver string, s transport.Spec, kind string, interfaces map[int]host
 			Do:   func(context.Context) error { return checkSockets(l.Ends) },
 		},
 	}
+}
+
+// served is the link as the broker is told of it.
+func served(s transport.Spec, kind string, interfaces map[int]host.Netns) broker.Link {
+	l := broker.Link{Name: s.Link, Kind: kind}
+	if s.Messages != nil {
+		l.MessageBytes, l.Messages = int(s.Messages.Size), s.Messages.Count
+	}
+	for i, e := range s.Ends {
+		if !e.Native() {
+			continue
+		}
+		end := broker.End{
+			Function: e.Function, Port: e.Name, Socket: e.Socket, Owner: e.User,
+			MAC: e.MAC, IP: e.IP, MTU: s.MTU, Queues: max(1, e.Queues),
+		}
+		if e.Hold != nil {
+			end.HoldQuota, end.HoldPolicy = uint32(e.Hold.Packets), string(e.Hold.Beyond)
+		}
+		if ns, ok := interfaces[i]; ok {
+			end.Netns, end.Interface = ns.Path, e.Name
+		}
+		l.Ends = append(l.Ends, end)
+	}
+	return l
 }
 
 // checkSockets makes sure that each port can be opened by its user, and by

@@ -34,6 +34,7 @@ func (driver) Caps() inventory.Caps {
 		MinEnds:    2,
 		MaxEnds:    2,
 		MaxMTU:     65535,
+		MaxMessage: 4 << 20,
 		Rank:       5,
 		Privileges: "none",
 		Processes:  1,

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/testenv"
 	"github.com/drayage/dray/internal/transport"
@@ -59,6 +60,9 @@ func testNativeErrors(t *testing.T, d transport.Driver, o Options) {
 		{"no broker", func(s *transport.Spec, _ *transport.End) { s.Broker = "" }, "no broker serves native ports"},
 		{"no socket", func(_ *transport.Spec, e *transport.End) { e.Socket = "" }, "must be absolute"},
 		{"long path", func(_ *transport.Spec, e *transport.End) { e.Socket = "/" + strings.Repeat("x", 107) }, "set DRAY_STATE"},
+		{"messages", func(s *transport.Spec, _ *transport.End) {
+			s.Messages = &chain.Messages{Size: chain.Bytes(d.Caps().MaxMessage) + 1, Count: 1}
+		}, "leave messages out, or lower their size"},
 		{"queues", func(_ *transport.Spec, e *transport.End) { e.Queues = 17 }, "17 queues are more than the 16"},
 	} {
 		spec := r.Spec
