@@ -47,6 +47,17 @@ func (n *Node) BrokerDir(chainName string) string {
 	return filepath.Join(n.dir(chainName), brokerFolder)
 }
 
+// PortDirs are the directories of native ports' sockets, by function.
+func (l *Live) PortDirs() map[string]string {
+	dirs := map[string]string{}
+	for name, sandbox := range l.State.Sandboxes {
+		if sandbox.Ports != "" {
+			dirs[name] = sandbox.Ports
+		}
+	}
+	return dirs
+}
+
 // BrokerLog is where the chain's broker writes.
 func (l *Live) BrokerLog() string { return filepath.Join(l.dir, "log", "broker.log") }
 

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/telemetry"
+)
+
+// chainStatus is one chain as `dray status --json` prints it.
+type chainStatus struct {
+	node.Found
+	Supervised bool                  `json:"supervised"`
+	Functions  []node.FunctionStatus `json:"functions"`
+	Links      []linkStatus          `json:"links"`
+	Broker     *node.Broker          `json:"broker,omitempty"` // where the chain has native ports
+	Ports      map[string]string     `json:"ports,omitempty"`  // by function: the directory of its native ports' sockets
+	// Live is what the functions report of their native ports.
+	Live []telemetry.Link `json:"live,omitempty"`
+}
+
+type linkStatus struct {
+	Name      string   `json:"name"`
+	Transport string   `json:"transport"`
+	Ends      []string `json:"ends"`
+	Error     string   `json:"error,omitempty"` // what of it does not run
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status [CHAIN]",
+		Short: "Show the chains of this host, their functions and links",
+		Long: "Show the chains of this host, their functions and links. Links with native ports are watched for a second\n" +
+			"to show what passes on them, and how it stands against their requirements; `dray top` goes on watching.",
+		Example: "  dray status\n  dray status f1-split --json",
+		Args:    args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			n, err := a.node()
+			if err != nil {
+				return err
+			}
+			list, err := n.List()
+			if err != nil {
+				return err
+			}
+			statuses := []chainStatus{}
+			for _, found := range list {
+				if len(argv) == 0 || argv[0] == found.Chain {
+					statuses = append(statuses, statusOf(cmd.Context(), n, found))
+				}
+			}
+			if len(argv) == 1 && len(statuses) == 0 {
+				return fmt.Errorf("no chain %q here", argv[0])
+			}
+			if err := a.addLive(cmd.Context(), statuses); err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(statuses)
+			}
+			return a.printStatus(statuses)
+		},
+	}
+}
+
+func statusOf(ctx context.Context, n *node.Node, found node.Found) chainStatus {
+	s := chainStatus{Found: found, Functions: []node.FunctionStatus{}, Links: []linkStatus{}}
+	live, err := n.Open(found.Chain)
+	if err != nil {
+		return s // not up: found.Condition says what it is
+	}
+	functions, supervised, err := live.Status()
+	if err != nil {
+		s.Detail = err.Error()
+	}
+	s.Functions, s.Supervised = append(s.Functions, functions...), supervised
+	wrong := live.Check(ctx)
+	for i := range s.Functions {
+		if err := wrong[s.Functions[i].Name]; err != nil {
+			s.Functions[i].Phase, s.Functions[i].Error = node.PhaseGone, err.Error()
+		}
+	}
+	if s.Broker, err = live.Broker(); err != nil {
+		s.Detail = err.Error()
+	}
+	s.Ports = live.PortDirs()
+	faults := live.LinkFaults()
+	for _, l := range live.State.Plan.Links {
+		ls := linkStatus{Name: l.Name, Transport: l.Transport, Error: faults[l.Name]}
+		for _, e := range l.Ends {
+			ls.Ends = append(ls.Ends, e.String())
+		}
+		s.Links = append(s.Links, ls)
+	}
+	return s
+}
+
+func (a *app) printStatus(statuses []chainStatus) error {
+	if len(statuses) == 0 {
+		fmt.Fprintln(a.out, "no chains; `dray up FILE` brings one up")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	for _, s := range statuses {
+		fmt.Fprintf(w, "chain %s\t%s\t%s\n", s.Chain, conditionText(s), s.Detail)
+		for _, f := range s.Functions {
+			fmt.Fprintf(w, "  function %s\t%s\t%s\n", f.Name, f.Phase, functionDetail(f))
+		}
+		for _, l := range s.Links {
+			fmt.Fprintf(w, "  link %s\t%s\t%v%s\n", l.Name, l.Transport, l.Ends, orEmpty(", but ", l.Error))
+		}
+		if s.Broker != nil {
+			fmt.Fprintf(w, "  broker\t%s\t%s\n", brokerPhase(s.Broker), brokerDetail(s.Broker))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return a.printLive(statuses)
+}
+
+func functionDetail(f node.FunctionStatus) string {
+	detail := "since " + f.Since.Format(time.DateTime)
+	if f.Process.PID != 0 {
+		detail = fmt.Sprintf("process %d, %s", f.Process.PID, detail)
+	}
+	if f.Restarts > 0 {
+		detail += ", " + count(f.Restarts, "restart")
+	}
+	switch f.Phase {
+	case node.PhaseFailed, node.PhaseRestarting:
+		detail += ", " + endedText(f)
+	case node.PhaseGone:
+		detail = f.Error
+	}
+	return detail
+}
+
+func brokerPhase(b *node.Broker) node.Phase {
+	if b.Process.Alive() {
+		return node.PhaseRunning
+	}
+	return node.PhaseGone
+}
+
+func brokerDetail(b *node.Broker) string {
+	detail := fmt.Sprintf("process %d, since %s", b.Process.PID, b.Since.Format(time.DateTime))
+	if b.Restarts > 0 {
+		detail += ", " + count(b.Restarts, "restart")
+	}
+	return detail
+}
+
+func endedText(f node.FunctionStatus) string {
+	if f.Error != "" {
+		return f.Error
+	}
+	return fmt.Sprintf("exit status %d", f.Exit)
+}
+
+// conditionText is a chain's condition with what is wrong inside.
+func conditionText(s chainStatus) string {
+	text := string(s.Condition)
+	if s.Condition == node.Up && len(s.Functions) > 0 && !s.Supervised {
+		text += ", supervisor dead: functions are not restarted"
+	}
+	wrong := 0
+	for _, f := range s.Functions {
+		if f.Phase == node.PhaseFailed || f.Phase == node.PhaseRestarting || f.Phase == node.PhaseGone {
+			wrong++
+		}
+	}
+	if wrong > 0 {
+		text += fmt.Sprintf(", but %s not running", count(wrong, "function"))
+	}
+	dead := 0
+	for _, l := range s.Links {
+		if l.Error != "" {
+			dead++
+		}
+	}
+	if dead > 0 {
+		text += fmt.Sprintf(", but %s not whole", count(dead, "link"))
+	}
+	return text
+}
+
+// orEmpty is the text after a lead, or nothing where there is none.
+func orEmpty(lead, text string) string {
+	if text == "" {
+		return ""
+	}
+	return lead + text
+}
