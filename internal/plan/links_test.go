@@ -11,58 +11,20 @@ import (
 	"github.com/drayage/dray/internal/inventory"
 )
 
+// hardLink is an edit of the pair that makes its link impossible to build.
+type hardLink struct {
+	name       string
+	edit       func(*chain.Chain, *chain.Link, *inventory.Inventory)
+	constraint string
+	reason     string
+}
+
 // What cannot be built is infeasible under either policy, and names its constraint.
 func TestHardViolationsOfLinks(t *testing.T) {
-	for _, test := range []struct {
-		name       string
-		edit       func(*chain.Chain, *chain.Link, *inventory.Inventory)
-		constraint string
-		reason     string
-	}{
+	violateEach(t, []hardLink{
 		{"dpdk face", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			c.Functions[1].Ports[0].Face = chain.FaceDPDK
 		}, "face dpdk of b.p0", "no transport can do this yet"},
-		{"shared memory for a netdev", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
-			c.Functions[1].Ports[0].Face, l.Transport = chain.FaceNative, "shm"
-		}, "face netdev of a.p0", "shm serves only ports with the face native"},
-		{"shared memory where none may be shared", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
-			native(c)
-			l.Transport, l.Isolation = "shm", chain.IsolationNoSharedMemory
-		}, "isolation no-shared-memory", "shm isolates only to the level"},
-		{"shared memory for peers that share none", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
-			native(c)
-			l.Transport, l.Isolation = "shm", chain.IsolationNoPeerMemory
-		}, "isolation no-peer-memory", "shm isolates only to the level"},
-		{"shaped shared memory", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
-			native(c)
-			l.Transport, l.Requires.MaxBitrate = "shm", 1e9
-		}, "qdisc tbf", "shm carries no qdisc"},
-		{"shared memory of three", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
-			native(c)
-			c.Functions = append(c.Functions, function("c", chain.Port{Name: "p0", Face: chain.FaceNative, MTU: 1500, Queues: 1}))
-			l.Ends, l.Transport = append(l.Ends, end("c", "p0")), "shm"
-		}, "3 ports", "shm takes at most 2 ports"},
-		{"too many queues for libdray", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
-			native(c)
-			c.Functions[0].Ports[0].Queues = 17
-		}, "queues 17 of a.p0", "gives a native port at most 16 queues"},
-		{"messages over a kernel transport", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
-			native(c)
-			l.Transport, l.Messages = "veth", &chain.Messages{Size: 1 << 20, Count: 8}
-		}, "messages of 1Mi", "veth carries no messages"},
-		{"messages beyond the transport", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
-			native(c)
-			l.Messages = &chain.Messages{Size: 4 << 20, Count: 8}
-			inv.Transport("shm").Caps.MaxMessage = 2 << 20
-		}, "messages of 4Mi", "no transport can do this yet; the nearest is shm, which carries messages of at most 2Mi"},
-		{"messages beyond the memory", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
-			native(c)
-			l.Messages = &chain.Messages{Size: 4 << 20, Count: 8}
-			inv.Host.MemoryFree = 63 << 20 // they take 64 Mi: one queue in two directions
-		}, "messages of 4Mi", "take 64Mi, and 63Mi of memory is available"},
-		{"native face on a baseline", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
-			c.Functions[0].Ports[0].Face, l.Transport = chain.FaceNative, "loopback"
-		}, "face native of a.p0", "loopback serves only ports with the face netdev"},
 		{"dpdk face on a named transport", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			c.Functions[0].Ports[0].Face, l.Transport = chain.FaceDPDK, "veth"
 		}, "face dpdk of a.p0", "veth serves only"},
@@ -129,7 +91,58 @@ func TestHardViolationsOfLinks(t *testing.T) {
 			l.Ends = []chain.End{end("a", "p0"), {Uplink: "eth0"}, {Uplink: "eth1"}}
 			inv.Interfaces = append(inv.Interfaces, inventory.Interface{Name: "eth1", MTU: 1500, Up: true})
 		}, "end uplink:eth1", "at most one host interface"},
-	} {
+	})
+}
+
+func TestHardViolationsOfNativeLinks(t *testing.T) {
+	violateEach(t, []hardLink{
+		{"shared memory for a netdev", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			c.Functions[1].Ports[0].Face, l.Transport = chain.FaceNative, "shm"
+		}, "face netdev of a.p0", "shm serves only ports with the face native"},
+		{"shared memory where none may be shared", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			native(c)
+			l.Transport, l.Isolation = "shm", chain.IsolationNoSharedMemory
+		}, "isolation no-shared-memory", "shm isolates only to the level"},
+		{"shared memory for peers that share none", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			native(c)
+			l.Transport, l.Isolation = "shm", chain.IsolationNoPeerMemory
+		}, "isolation no-peer-memory", "shm isolates only to the level"},
+		{"shaped shared memory", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			native(c)
+			l.Transport, l.Requires.MaxBitrate = "shm", 1e9
+		}, "qdisc tbf", "shm carries no qdisc"},
+		{"shared memory of three", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			native(c)
+			c.Functions = append(c.Functions, function("c", chain.Port{Name: "p0", Face: chain.FaceNative, MTU: 1500, Queues: 1}))
+			l.Ends, l.Transport = append(l.Ends, end("c", "p0")), "shm"
+		}, "3 ports", "shm takes at most 2 ports"},
+		{"too many queues for libdray", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			native(c)
+			c.Functions[0].Ports[0].Queues = 17
+		}, "queues 17 of a.p0", "gives a native port at most 16 queues"},
+		{"messages over a kernel transport", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			native(c)
+			l.Transport, l.Messages = "veth", &chain.Messages{Size: 1 << 20, Count: 8}
+		}, "messages of 1Mi", "veth carries no messages"},
+		{"messages beyond the transport", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			native(c)
+			l.Messages = &chain.Messages{Size: 4 << 20, Count: 8}
+			inv.Transport("shm").Caps.MaxMessage = 2 << 20
+		}, "messages of 4Mi", "no transport can do this yet; the nearest is shm, which carries messages of at most 2Mi"},
+		{"messages beyond the memory", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			native(c)
+			l.Messages = &chain.Messages{Size: 4 << 20, Count: 8}
+			inv.Host.MemoryFree = 63 << 20 // they take 64 Mi: one queue in two directions
+		}, "messages of 4Mi", "take 64Mi, and 63Mi of memory is available"},
+		{"native face on a baseline", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
+			c.Functions[0].Ports[0].Face, l.Transport = chain.FaceNative, "loopback"
+		}, "face native of a.p0", "loopback serves only ports with the face netdev"},
+	})
+}
+
+func violateEach(t *testing.T, tests []hardLink) {
+	t.Helper()
+	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			inv, c := loadInventory(t, "vm2"), pair()
 			test.edit(c, &c.Links[0], inv)
