@@ -14,9 +14,9 @@ struct io_null {
 	bool check;
 	uint32_t stream;
 	uint64_t sequence;	     /* of packets made here */
-	unsigned waiting;	     /* ping: sent, and not yet back */
-	uint32_t lengths[IO_BATCH];
-	uint8_t buffers[IO_BATCH][PACKET_MAX];
+	unsigned first, waiting;     /* ping: sent, and not yet back */
+	uint32_t lengths[BURST_MAX];
+	uint8_t buffers[BURST_MAX][PACKET_MAX];
 };
 
 static unsigned null_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
@@ -24,11 +24,13 @@ static unsigned null_alloc(struct io *io, unsigned flow, struct slot *slots, uns
 	struct io_null *p = (struct io_null *)io;
 
 	(void)flow;
-	if (p->role == ROLE_PING && n > IO_BATCH - p->waiting)
-		n = IO_BATCH - p->waiting;
+	if (p->waiting == 0)
+		p->first = 0;
+	if (n > BURST_MAX - p->first - p->waiting)
+		n = BURST_MAX - p->first - p->waiting;
 	for (unsigned i = 0; i < n; i++) {
-		slots[i].index = p->waiting + i;
-		slots[i].data = p->buffers[p->waiting + i];
+		slots[i].index = p->first + p->waiting + i;
+		slots[i].data = p->buffers[slots[i].index];
 	}
 	return n;
 }
@@ -73,11 +75,11 @@ static int null_receive(struct io *io, struct slot *slots, unsigned n)
 	if (p->role == ROLE_PING) {
 		if (n > p->waiting)
 			n = p->waiting;
-		for (unsigned i = 0; i < n; i++) {
-			slots[i] = (struct slot){.data = p->buffers[i], .length = p->lengths[i], .index = i};
+		for (unsigned i = 0; i < n; i++, p->first++) {
+			slots[i] = (struct slot){.data = p->buffers[p->first], .length = p->lengths[p->first], .index = p->first};
 			turn(p, &slots[i]);
 		}
-		p->waiting = 0;
+		p->waiting -= n;
 		return (int)n;
 	}
 	for (unsigned i = 0; i < n; i++) {

@@ -15,12 +15,12 @@ int main(int argc, char **argv)
 
 	if (ret)
 		return ret > 0 ? EXIT_DONE : EXIT_USAGE;
-	run_catch_signals();
 	io = io_open(&options, &error);
 	if (!io) {
 		fprintf(stderr, "draygen: %s\n", error.text);
 		return EXIT_ERROR;
 	}
+	run_catch_signals();
 	ret = roles[options.role](&options, io);
 	io_close(io);
 	return ret;
