@@ -4,6 +4,8 @@ package broker_test
 
 import (
 	"errors"
+	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -199,4 +201,20 @@ func within(t testing.TB, d time.Duration, what string, f func()) {
 		t.Errorf("%s takes over %s", what, d)
 		<-done
 	}
+}
+
+// ask sends a text to a control socket, and returns what is answered.
+func ask(t testing.TB, path, text string) string {
+	t.Helper()
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(conn, text) // a request that is too long is not read to its end
+	b, _ := io.ReadAll(conn)
+	return string(b)
 }
