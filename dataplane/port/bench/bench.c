@@ -20,9 +20,16 @@ void bench_begin(void)
 	ns_per_tick = 1e9 / (double)clock_rate_hz(&rate);
 }
 
+double bench_ns_per_tick(void)
+{
+	return ns_per_tick;
+}
+
 uint32_t bench_ns(uint64_t ticks)
 {
-	return (uint32_t)((double)ticks * ns_per_tick);
+	double ns = (double)ticks * ns_per_tick;
+
+	return ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
 }
 
 void bench_pin(unsigned which)
@@ -37,6 +44,11 @@ void bench_pin(unsigned which)
 		pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
 		return;
 	}
+}
+
+void bench_unpin(void)
+{
+	pthread_setaffinity_np(pthread_self(), sizeof(usable), &usable);
 }
 
 static int compare(const void *a, const void *b)

@@ -12,9 +12,13 @@
 /* Pin this thread to the first or the second CPU that the process may use. */
 void bench_pin(unsigned which);
 
+/* Back to every CPU that the process may use. */
+void bench_unpin(void);
+
 /* Ticks in nanoseconds; bench_begin measures the rate. */
 void bench_begin(void);
 uint32_t bench_ns(uint64_t ticks);
+double bench_ns_per_tick(void);
 
 /* Sorts. q from 0 to 1. */
 double bench_quantile(uint32_t *values, unsigned n, double q);

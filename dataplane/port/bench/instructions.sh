@@ -1,20 +1,31 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Count the instructions of one 64 B packet: allocated, written, sent, received, read, released; validation and telemetry on.
-# Exits 1 above the bound, 77 with a reason where valgrind is missing.
+# With --where, also of each function. Exits 1 above the bound, 77 with a reason where valgrind is missing.
 #
-# usage: instructions.sh DRAY-BENCH BOUND
+# usage: instructions.sh DRAY-BENCH BOUND [--where]
 set -euo pipefail
-readonly bench=$1 bound=$2 few=3200 many=35200
+readonly bench=$1 bound=$2 where=${3:-} few=3200 many=163200
 type -P valgrind >/dev/null || { echo "valgrind is missing (Debian: valgrind)"; exit 77; }
-out=$(mktemp)
-trap 'rm -f "$out"' EXIT
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
 
 count() {
-	valgrind --tool=callgrind --callgrind-out-file="$out" "$bench" --alone "$1" 2>&1 | sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
+	valgrind --tool=callgrind --callgrind-out-file="$out/$1" "$bench" --alone "$1" 2>&1 | sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
+}
+
+# functions prints NAME INSTRUCTIONS of the functions in the bench itself.
+functions() {
+	callgrind_annotate --threshold=100 "$out/$1" | grep -F "[$(realpath "$bench")]" |
+		sed -n 's/^ *\([0-9,]*\) ([^)]*)  [^:]*:\([a-z_0-9]*\).*/\2 \1/p' | tr -d , |
+		awk '{ n[$1] += $2 } END { for (f in n) print f, n[f] }' | sort -k1,1
 }
 
 a=$(count $few) b=$(count $many)
 per_packet=$(((b - a) / (many - few)))
 echo "$per_packet instructions per packet, both ends and the application; bound: $bound"
+if [ -n "$where" ]; then
+	join <(functions $few) <(functions $many) |
+		awk -v n=$((many - few)) '{ p = ($3 - $2) / n; if (p >= 1) printf "%6.1f %s\n", p, $1 }' | sort -rn
+fi
 [ "$per_packet" -gt 50 ] && [ "$per_packet" -le "$bound" ]

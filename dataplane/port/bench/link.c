@@ -24,7 +24,7 @@ static void must(int condition, const char *what)
 	}
 }
 
-static int up(struct dray_port *port)
+int link_up(struct dray_port *port)
 {
 	struct dray_info info = {.size = sizeof(info)};
 
@@ -38,7 +38,7 @@ struct link link_open(const struct broker_options *options, uint32_t mode)
 	struct dray_options o = {.size = sizeof(o), .directory = broker_directory(l.broker), .mode = mode};
 
 	must(dray_open("a", &o, &l.a) == 0 && dray_open("b", &o, &l.b) == 0, "open");
-	while (up(l.a) + up(l.b) < 2)
+	while (link_up(l.a) + link_up(l.b) < 2)
 		;
 	return l;
 }

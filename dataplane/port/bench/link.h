@@ -14,6 +14,9 @@ struct link {
 struct link link_open(const struct broker_options *options, uint32_t mode);
 void link_close(struct link *link);
 
+/* Runs dray_service. */
+int link_up(struct dray_port *port);
+
 /* Packets a second in one direction, burst 32. `all`: 64 bytes are written and read; else the header's first 16. */
 double link_rate(struct link *link, uint64_t packets, uint32_t size, int all);
 

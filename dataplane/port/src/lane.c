@@ -4,6 +4,11 @@
 
 #include <sys/socket.h>
 
+#ifdef DRAY_BENCH_UNCHECKED
+/* For bench/checked.sh. */
+const char lane_unchecked[] __attribute__((used)) = "dray: built without checks";
+#endif
+
 void lane_view_init(struct lane_view *view, void *memory, const struct geometry *g, const struct lane_offsets *o,
 		    unsigned direction, unsigned queue, uint64_t features)
 {

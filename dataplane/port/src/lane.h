@@ -8,6 +8,10 @@
 
 struct pool;
 
+#ifdef DRAY_BENCH_UNCHECKED
+extern const char lane_unchecked[];
+#endif
+
 /* What both ends of a lane know; made from the checked geometry, never from shared memory. */
 struct lane_view {
 	struct lane_words *words;

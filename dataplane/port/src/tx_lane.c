@@ -59,6 +59,10 @@ static void tx_lane_reap(struct tx_lane *l)
 	for (uint32_t i = l->returned; i != returned; i++) {
 		uint32_t place = atomic_load_explicit(&completions[i & mask], memory_order_relaxed);
 
+		if (UNCHECKED) {
+			*top++ = place;
+			continue;
+		}
 		if (likely(place < slots && state[place] == SLOT_LENT)) {
 			state[place] = SLOT_FREE;
 			*top++ = place;
@@ -156,7 +160,8 @@ static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned 
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t index = *--top;
 
-		state[index] = SLOT_WITH_APPLICATION;
+		if (!UNCHECKED)
+			state[index] = SLOT_WITH_APPLICATION;
 		pkt_set(&pkts[i], first + (uint64_t)index * stride, 0, room, 0, 0, headroom, &l->home, index);
 	}
 	return n;
@@ -306,19 +311,30 @@ static void misused(struct tx_lane *l, struct dray_pkt *p)
  * The common case at one look: a packet buffer of the application's, with bounds that fit, and no extras. What fails here is looked at
  * again by put().
  */
+static inline bool may_put(const struct dray_pkt *p, const uint8_t *state, uint64_t offset, uint32_t slots, uint32_t stride)
+{
+	uint32_t index = p->index;
+
+	if (UNCHECKED)
+		return true;
+	if (unlikely(index >= slots || state[index] != SLOT_WITH_APPLICATION || (p->flags & (DESC_VLAN | DESC_HASH))))
+		return false;
+	/* length - 1 wraps for 0, and is then too long. */
+	if (unlikely(offset > UINT16_MAX || offset + (p->length - 1) >= stride))
+		return false;
+	return true;
+}
+
 static inline bool put_plain(struct descriptor *d, const struct dray_pkt *p, uint8_t *state, const uint8_t *packets, uint32_t slots,
 			     uint32_t stride)
 {
 	uint32_t index = p->index;
-	uint64_t offset;
+	uint64_t offset = (uint64_t)((const uint8_t *)p->data - (packets + (uint64_t)index * stride));
 
-	if (unlikely(index >= slots || state[index] != SLOT_WITH_APPLICATION || (p->flags & (DESC_VLAN | DESC_HASH))))
+	if (unlikely(!may_put(p, state, offset, slots, stride)))
 		return false;
-	offset = (uint64_t)((const uint8_t *)p->data - (packets + (uint64_t)index * stride));
-	/* length - 1 wraps for 0, and is then too long. */
-	if (unlikely(offset > UINT16_MAX || offset + (p->length - 1) >= stride))
-		return false;
-	state[index] = SLOT_LENT;
+	if (!UNCHECKED)
+		state[index] = SLOT_LENT;
 	atomic_store_explicit(&d->place_length, index | (uint64_t)p->length << 32, memory_order_relaxed);
 	atomic_store_explicit(&d->offset_flags_meta,
 			      offset | (uint64_t)((p->flags & LENDABLE) | DESC_END) << 16 | (uint64_t)p->meta << 32,

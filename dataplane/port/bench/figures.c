@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples in, tables and JSON out. */
+#include "figures.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_FIGURES 128
+#define MAX_SAMPLES 1000
+
+struct figure {
+	const char *group, *name, *unit, *limit, *missing;
+	char marks[160];
+	double samples[MAX_SAMPLES];
+	unsigned n; /* samples, or values that a quantile comes from */
+	bool is_quantile, hidden;
+	double value, low, high;
+};
+
+static struct figure *figures[MAX_FIGURES];
+static unsigned count;
+static char run_marks[160];
+
+static void add_mark(char *marks, const char *mark)
+{
+	if (strlen(marks) + strlen(mark) + 3 > sizeof(run_marks))
+		return;
+	if (*marks)
+		strcat(marks, "; ");
+	strcat(marks, mark);
+}
+
+struct figure *figure(const char *group, const char *name, const char *unit, const char *limit)
+{
+	struct figure *f;
+
+	for (unsigned i = 0; i < count; i++)
+		if (!strcmp(figures[i]->group, group) && !strcmp(figures[i]->name, name))
+			return figures[i];
+	f = calloc(1, sizeof(*f));
+	if (!f || count == MAX_FIGURES) {
+		fprintf(stderr, "bench: no room for another figure\n");
+		exit(1);
+	}
+	*f = (struct figure){.group = group, .name = name, .unit = unit, .limit = limit};
+	return figures[count++] = f;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static unsigned within(double at, unsigned n)
+{
+	return at < 0 ? 0 : at > n - 1 ? n - 1 : (unsigned)at;
+}
+
+static void summarise(const double *values, unsigned n, double *value, double *low, double *high)
+{
+	double sorted[MAX_SAMPLES], off = ceil(0.98 * sqrt(n));
+
+	memcpy(sorted, values, n * sizeof(*values));
+	qsort(sorted, n, sizeof(*sorted), compare);
+	*value = (sorted[n / 2] + sorted[(n - 1) / 2]) / 2;
+	*low = sorted[within(n / 2 - off, n)];
+	*high = sorted[within((n - 1) / 2 + off, n)];
+}
+
+void figure_add(struct figure *f, double sample)
+{
+	if (f->n == MAX_SAMPLES)
+		return;
+	f->samples[f->n++] = sample;
+	summarise(f->samples, f->n, &f->value, &f->low, &f->high);
+}
+
+static int compare32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+void figure_quantile(struct figure *f, uint32_t *values, unsigned n, double q)
+{
+	double off = 1.96 * sqrt(n * q * (1 - q));
+
+	if (n * (1 - q) < 1 || n == 0) {
+		figure_missing(f, "too few samples for this quantile");
+		return;
+	}
+	qsort(values, n, sizeof(*values), compare32);
+	f->is_quantile = true;
+	f->n = n;
+	f->value = values[within(q * (n - 1), n)];
+	f->low = values[within(q * (n - 1) - off, n)];
+	f->high = values[within(q * (n - 1) + off, n)];
+}
+
+void figure_mark(struct figure *f, const char *mark)
+{
+	add_mark(f->marks, mark);
+}
+
+void figure_missing(struct figure *f, const char *reason)
+{
+	f->missing = reason;
+}
+
+void figures_hide(const char *group)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (!strcmp(figures[i]->group, group))
+			figures[i]->hidden = true;
+}
+
+double figure_value(const struct figure *f)
+{
+	return f->value;
+}
+
+void figures_mark(const char *mark)
+{
+	add_mark(run_marks, mark);
+}
+
+/* Of one figure to another: of the samples of each round where both have as many, else of the values. */
+static bool ratio(const struct figure *f, const struct figure *to, double r[3])
+{
+	double each[MAX_SAMPLES];
+
+	if (f->missing || to->missing || !f->n || !to->n || to->value == 0)
+		return false;
+	r[0] = r[1] = r[2] = f->value / to->value;
+	if (f->is_quantile || to->is_quantile || f->n != to->n)
+		return true;
+	for (unsigned i = 0; i < f->n; i++)
+		each[i] = f->samples[i] / to->samples[i];
+	summarise(each, f->n, &r[0], &r[1], &r[2]);
+	return true;
+}
+
+static const struct figure *named(const char *name)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (name && !strcmp(figures[i]->name, name))
+			return figures[i];
+	return NULL;
+}
+
+static void print_value(double value, const char *unit)
+{
+	if (!strcmp(unit, "packets/s"))
+		printf("%9.3f M/s", value / 1e6);
+	else
+		printf("%9.*f %s", value < 10 && value != floor(value) ? 2 : 0, value, unit);
+}
+
+static void print_figure(const struct figure *f)
+{
+	const struct figure *limit = named(f->limit);
+	double scale = strcmp(f->unit, "packets/s") ? 1 : 1e6, r[3];
+
+	printf("  %-50s ", f->name);
+	if (f->missing || !f->n) {
+		printf("not measured: %s\n", f->missing ? f->missing : "left out of this profile");
+		return;
+	}
+	print_value(f->value, f->unit);
+	if (f->low != f->high)
+		printf(" [%.3g, %.3g]", f->low / scale, f->high / scale);
+	if (limit && ratio(f, limit, r)) {
+		printf("  %.3g ", r[0]);
+		if (r[1] != r[2])
+			printf("[%.3g, %.3g] ", r[1], r[2]);
+		printf("of: %s", limit->name);
+	}
+	printf("%s%s\n", *f->marks ? "  -- " : "", f->marks);
+}
+
+static bool first_of_group(unsigned at)
+{
+	for (unsigned i = 0; i < at; i++)
+		if (!strcmp(figures[i]->group, figures[at]->group))
+			return false;
+	return true;
+}
+
+void figures_print(void)
+{
+	printf("medians with their 95 %% interval; marks of this run: %s\n", *run_marks ? run_marks : "none");
+	for (unsigned i = 0; i < count; i++) {
+		if (figures[i]->hidden || !first_of_group(i))
+			continue;
+		printf("\n%s\n", figures[i]->group);
+		for (unsigned k = i; k < count; k++)
+			if (!strcmp(figures[k]->group, figures[i]->group))
+				print_figure(figures[k]);
+	}
+}
+
+static void write_ratio(FILE *out, const char *key, const struct figure *to, const double r[3])
+{
+	fprintf(out, "%s{\"name\": \"%s\", \"ratio\": %.6g, \"low\": %.6g, \"high\": %.6g}", key, to->name, r[0], r[1], r[2]);
+}
+
+static void write_figure(FILE *out, const struct figure *f)
+{
+	const struct figure *limit = named(f->limit);
+	const char *between = "";
+	double r[3];
+
+	fprintf(out, "  {\"group\": \"%s\", \"name\": \"%s\", \"unit\": \"%s\", ", f->group, f->name, f->unit);
+	if (f->missing || !f->n) {
+		fprintf(out, "\"value\": null, \"missing\": \"%s\"}", f->missing ? f->missing : "left out of this profile");
+		return;
+	}
+	fprintf(out, "\"value\": %.9g, \"low\": %.9g, \"high\": %.9g, \"samples\": %u", f->value, f->low, f->high, f->n);
+	if (limit && ratio(f, limit, r))
+		write_ratio(out, ", \"limit\": ", limit, r);
+	fprintf(out, ", \"peers\": [");
+	for (unsigned i = 0; i < count; i++) {
+		const struct figure *peer = figures[i];
+
+		if (peer == f || strcmp(peer->group, f->group) || strcmp(peer->unit, f->unit) || !ratio(f, peer, r))
+			continue;
+		write_ratio(out, between, peer, r);
+		between = ", ";
+	}
+	fprintf(out, "], \"marks\": \"%s%s%s\"}", run_marks, *run_marks && *f->marks ? "; " : "", f->marks);
+}
+
+int figures_write(const char *path)
+{
+	FILE *out = fopen(path, "w");
+
+	if (!out)
+		return -1;
+	fprintf(out, "[\n");
+	for (unsigned i = 0; i < count; i++) {
+		write_figure(out, figures[i]);
+		fprintf(out, "%s\n", i + 1 < count ? "," : "");
+	}
+	fprintf(out, "]\n");
+	return fclose(out);
+}
