@@ -17,11 +17,12 @@ import (
 // chainStatus is one chain as `dray status --json` prints it.
 type chainStatus struct {
 	node.Found
-	Supervised bool                  `json:"supervised"`
-	Functions  []node.FunctionStatus `json:"functions"`
-	Links      []linkStatus          `json:"links"`
-	Broker     *node.Broker          `json:"broker,omitempty"` // where the chain has native ports
-	Ports      map[string]string     `json:"ports,omitempty"`  // by function: the directory of its native ports' sockets
+	Supervised    bool                  `json:"supervised"`
+	Functions     []node.FunctionStatus `json:"functions"`
+	Links         []linkStatus          `json:"links"`
+	Broker        *node.Broker          `json:"broker,omitempty"` // where the chain has native ports
+	brokerAnswers bool
+	Ports         map[string]string `json:"ports,omitempty"` // by function: the directory of its native ports' sockets
 	// Live is what the functions report of their native ports.
 	Live []telemetry.Link `json:"live,omitempty"`
 }
@@ -90,7 +91,7 @@ func statusOf(ctx context.Context, n *node.Node, found node.Found) chainStatus {
 	if s.Broker, err = live.Broker(); err != nil {
 		s.Detail = err.Error()
 	}
-	s.Ports = live.PortDirs()
+	s.Ports, s.brokerAnswers = live.PortDirs(), live.BrokerAnswers()
 	faults := live.LinkFaults()
 	for _, l := range live.State.Plan.Links {
 		ls := linkStatus{Name: l.Name, Transport: l.Transport, Error: faults[l.Name]}
@@ -117,7 +118,7 @@ func (a *app) printStatus(statuses []chainStatus) error {
 			fmt.Fprintf(w, "  link %s\t%s\t%v%s\n", l.Name, l.Transport, l.Ends, orEmpty(", but ", l.Error))
 		}
 		if s.Broker != nil {
-			fmt.Fprintf(w, "  broker\t%s\t%s\n", brokerPhase(s.Broker), brokerDetail(s.Broker))
+			fmt.Fprintf(w, "  broker\t%s\t%s\n", brokerPhase(s), brokerDetail(s.Broker))
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -143,8 +144,8 @@ func functionDetail(f node.FunctionStatus) string {
 	return detail
 }
 
-func brokerPhase(b *node.Broker) node.Phase {
-	if b.Process.Alive() {
+func brokerPhase(s chainStatus) node.Phase {
+	if s.brokerAnswers {
 		return node.PhaseRunning
 	}
 	return node.PhaseGone

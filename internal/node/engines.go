@@ -5,6 +5,8 @@ package node
 import (
 	"fmt"
 	"strings"
+
+	"github.com/drayage/dray/internal/broker"
 )
 
 // LinkFaults tells of each link whose processes on the host do not all run what
@@ -30,6 +32,13 @@ func (l *Live) LinkFaults() map[string]string {
 	return faults
 }
 
+// BrokerAnswers reports whether a broker serves the chain's native ports, also one
+// that somebody started by hand.
+func (l *Live) BrokerAnswers() bool {
+	_, err := broker.Dial(l.BrokerDir())
+	return err == nil
+}
+
 // brokerFault is why nobody can open a native port of the chain now, or "".
 func (l *Live) brokerFault() string {
 	b, err := l.Broker()
@@ -38,7 +47,7 @@ func (l *Live) brokerFault() string {
 		return err.Error()
 	case b == nil:
 		return "its broker was never started"
-	case !b.Process.Alive():
+	case !l.BrokerAnswers():
 		return fmt.Sprintf("its broker (process %d) has ended: open ports go on, none can be opened", b.Process.PID)
 	}
 	return ""

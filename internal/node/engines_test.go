@@ -3,6 +3,7 @@
 package node
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/broker"
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/plan"
@@ -38,32 +40,50 @@ func identify(t *testing.T) (alive, dead host.ProcessID) {
 func TestFaultsOfLinksNameWhatHasEnded(t *testing.T) {
 	alive, dead := identify(t)
 	native := []plan.End{{Function: "a", Port: "p", Face: chain.FaceNative}, {Function: "b", Port: "p", Face: chain.FaceNative}}
-	l := &Live{Chain: &chain.Chain{Name: "c"}, dir: t.TempDir(), node: &Node{}}
+	n := &Node{StateDir: t.TempDir()}
+	l := &Live{Chain: &chain.Chain{Name: "c"}, dir: n.dir("c"), node: n}
 	l.State.Plan = &plan.Plan{Links: []plan.Link{{Name: "plain"}, {Name: "switched"}, {Name: "native", Ends: native}}}
 	l.State.Reports = map[string]*transport.Report{
 		"switched": {Processes: []transport.Process{{Name: "database", ID: alive}, {Name: "switch", ID: dead}}},
 	}
-	note := func(id host.ProcessID) {
-		if err := writeJSON(filepath.Join(l.dir, fileBroker), Broker{Process: id, Since: time.Now()}); err != nil {
-			t.Fatal(err)
+	stop := serveBroker(t, l.BrokerDir())
+	// Somebody started this one by hand: the one that dray started has ended.
+	if err := writeJSON(filepath.Join(l.dir, fileBroker), Broker{Process: dead, Since: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	wantFaults(t, l.LinkFaults(), map[string]string{"switched": "switch (process"})
+	stop()
+	wantFaults(t, l.LinkFaults(), map[string]string{"switched": "switch (process", "native": "its broker (process"})
+}
+
+// wantFaults compares faults with what each must say.
+func wantFaults(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("faults %q", got)
+	}
+	for link, text := range want {
+		if !strings.Contains(got[link], text) || strings.Contains(got[link], "database") {
+			t.Errorf("link %s: %q, want %q", link, got[link], text)
 		}
 	}
-	for _, test := range []struct {
-		broker host.ProcessID
-		faults map[string]string // what each must say
-	}{
-		{alive, map[string]string{"switched": "switch (process"}},
-		{dead, map[string]string{"switched": "switch (process", "native": "its broker (process"}},
-	} {
-		note(test.broker)
-		got := l.LinkFaults()
-		if len(got) != len(test.faults) {
-			t.Errorf("faults %q", got)
-		}
-		for link, want := range test.faults {
-			if !strings.Contains(got[link], want) || strings.Contains(got[link], "database") {
-				t.Errorf("link %s: %q, want %q", link, got[link], want)
-			}
+}
+
+// serveBroker is a broker in this process.
+func serveBroker(t *testing.T, dir string) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- broker.Serve(ctx, broker.Options{Dir: dir, Ready: func() { close(ready) }}) }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	}
 }
