@@ -60,11 +60,12 @@ static void dray_discard(struct io *io, struct slot *slots, unsigned n)
 	dray_release(&p->tx[slots[0].index], n);
 }
 
-/* The library asks to be rung when it has found nothing for as long as it polls; a little later is certain, whatever clock it goes by. */
-static void note_idle(struct io_dray *p)
+/*
+ * The library asks to be rung when it has found nothing for as long as it polls; a little later is certain, whatever clock it goes by. It looked
+ * at its clock after `before`: a time taken when it has returned would count a pause of this thread as polling, and sleep with nobody to ring.
+ */
+static void note_idle(struct io_dray *p, uint64_t before)
 {
-	uint64_t now;
-
 	p->asked = false;
 	if (p->received) {
 		p->empty_ns = 0;
@@ -74,18 +75,19 @@ static void note_idle(struct io_dray *p)
 		p->asked = true;
 		return;
 	}
-	now = clock_now();
 	if (p->empty_ns == 0)
-		p->empty_ns = now;
-	p->asked = now - p->empty_ns > p->spin_ns + p->spin_ns / 4 + US;
+		p->empty_ns = clock_now();
+	else
+		p->asked = before > p->empty_ns && before - p->empty_ns > p->spin_ns + p->spin_ns / 4 + US;
 }
 
 static int dray_receive(struct io *io, struct slot *slots, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
+	uint64_t before = p->spin_ns ? clock_now() : 0;
 
 	p->received = dray_rx_burst(p->port, 0, p->rx, n);
-	note_idle(p);
+	note_idle(p, before);
 	for (unsigned i = 0; i < p->received; i++)
 		slots[i] = (struct slot){
 			.data = (uint8_t *)p->rx[i].data + FRAME_HEADERS, .length = frame_payload(p->rx[i].data, p->rx[i].length), .index = i};
