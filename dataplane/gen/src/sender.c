@@ -139,7 +139,8 @@ static int wait_for_room(struct sender *s, const struct batch *b)
 	struct run *run = s->run;
 	uint64_t now = clock_now();
 
-	s->full++;
+	if (s->measuring)
+		s->full++;
 	run_service(run, now);
 	if (run_stopped() || now >= b->deadline)
 		return -EAGAIN;
