@@ -96,6 +96,9 @@ func (r *raw) receive() (wire.Message, []int, error) {
 	}
 	b, rights := make([]byte, wire.MaxMessage), make([]byte, unix.CmsgSpace(4*wire.MaxFDs))
 	n, rn, _, _, err := unix.Recvmsg(r.fd, b, rights, unix.MSG_CMSG_CLOEXEC)
+	for errors.Is(err, unix.EINTR) { // a call with a time-out is not restarted
+		n, rn, _, _, err = unix.Recvmsg(r.fd, b, rights, unix.MSG_CMSG_CLOEXEC)
+	}
 	if err != nil {
 		return wire.Message{}, nil, err
 	}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/broker"
+)
+
+// idle is what links without traffic cost.
+type idle struct {
+	add, attach   time.Duration // of all links
+	cpu           time.Duration // of the broker, in one second
+	memory        uint64        // of one link: data and telemetry, bytes
+	resident      int64         // of the broker per link, bytes
+	fds, threads  int           // of the broker
+	afterRemoving int           // descriptors of the broker
+}
+
+// usage reads what a process uses.
+func usage(t testing.TB, pid int) (cpu time.Duration, resident int64, fds, threads int) {
+	t.Helper()
+	dir := "/proc/" + strconv.Itoa(pid)
+	stat, err1 := os.ReadFile(dir + "/stat")
+	statm, err2 := os.ReadFile(dir + "/statm")
+	entries, err3 := os.ReadDir(dir + "/fd")
+	if err1 != nil || err2 != nil || err3 != nil {
+		t.Fatal(err1, err2, err3)
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(after) // from the state on, field 3 of proc(5)
+	number := func(s string) int64 {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const tick = 10 * time.Millisecond // USER_HZ is 100 on all that Drayage runs on
+	ticks := number(fields[11]) + number(fields[12])
+	pages := number(strings.Fields(string(statm))[1])
+	return time.Duration(ticks) * tick, pages * int64(os.Getpagesize()), len(entries), int(number(fields[17]))
+}
+
+// idleLinks makes so many links on plain pages, joins both ends of each, and
+// lets them be.
+func idleLinks(t testing.TB, links int) idle {
+	s := newSite(t)
+	c, b := s.spawn()
+	_, before, _, _ := usage(t, b.Process.Pid)
+	var r idle
+	var all []broker.Link
+	for i := range links {
+		l := s.link(fmt.Sprintf("p%d", i))
+		l.Pages, l.Slots = broker.PagesPlain, 0
+		all = append(all, l)
+	}
+	start := time.Now()
+	for _, l := range all {
+		s.add(c, l)
+	}
+	r.add = time.Since(start)
+	start = time.Now()
+	var ends []*raw
+	for _, l := range all {
+		x, y, _, _ := s.joinRaw(l)
+		ends = append(ends, x, y)
+	}
+	r.attach = time.Since(start)
+	until(t, "all active", func() bool {
+		status, err := c.Status(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.memory = status[0].Bytes
+		active := 0
+		for _, l := range status {
+			if l.State == broker.StateActive && l.Pages == "plain" {
+				active++
+			}
+		}
+		return active == links
+	})
+	from, _, _, _ := usage(t, b.Process.Pid)
+	time.Sleep(time.Second)
+	cpu, resident, fds, threads := usage(t, b.Process.Pid)
+	r.cpu, r.resident, r.fds, r.threads = cpu-from, (resident-before)/int64(links), fds, threads
+	for _, l := range all {
+		if err := c.Remove(context.Background(), l.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range ends {
+		e.hangUp()
+	}
+	_, _, r.afterRemoving, _ = usage(t, b.Process.Pid)
+	return r
+}
+
+func (r idle) String() string {
+	return fmt.Sprintf("add %v, attach %v, broker: %v CPU in 1 s, %d B resident per link, %d descriptors, %d threads; memory %d B per link",
+		r.add, r.attach, r.cpu, r.resident, r.fds, r.threads, r.memory)
+}
+
+func TestIdleLinks(t *testing.T) {
+	const links = 100
+	r := idleLinks(t, links)
+	t.Log(r)
+	if r.cpu > 500*time.Millisecond {
+		t.Errorf("the broker of %d idle links uses %v in a second", links, r.cpu)
+	}
+	if r.fds > 12*links || r.threads > 64 {
+		t.Errorf("the broker of %d links has %d descriptors and %d threads", links, r.fds, r.threads)
+	}
+	if r.afterRemoving > 40 {
+		t.Errorf("%d descriptors are left after all links were removed", r.afterRemoving)
+	}
+}
+
+// BenchmarkIdleLinks says what 1,000 links cost that have no traffic.
+func BenchmarkIdleLinks(b *testing.B) {
+	const links = 1000
+	for range b.N {
+		r := idleLinks(b, links)
+		b.Log(r)
+		b.ReportMetric(r.add.Seconds()*1e6/links, "add-us/link")
+		b.ReportMetric(r.attach.Seconds()*1e6/links, "attach-us/link")
+		b.ReportMetric(float64(r.memory), "B/link")
+		b.ReportMetric(float64(r.resident), "broker-B/link")
+		b.ReportMetric(r.cpu.Seconds()*100, "%cpu")
+		b.ReportMetric(float64(r.fds), "descriptors")
+	}
+}
