@@ -20,6 +20,9 @@ import (
 	"github.com/drayage/dray/internal/node"
 )
 
+// waitsSilently is how long a port may take to be captured without a word.
+const waitsSilently = time.Second
+
 // captureFlags are the options of `dray capture`.
 type captureFlags struct {
 	file     string
@@ -37,8 +40,9 @@ func (a *app) captureCommand() *cobra.Command {
 		Use:   "capture CHAIN FUNCTION.PORT",
 		Short: "Write the packets that pass a port as pcapng, for tcpdump or Wireshark",
 		Long: "Write the packets that pass a port, in both directions, as pcapng to a file or a pipe, until Ctrl-C. Of a native\n" +
-			"port the function itself copies them, where no tcpdump sees them; of any other port the kernel does. Nothing\n" +
-			"waits for the capture: packets for which there was no room are counted, in the file as interface drops.",
+			"port the function itself copies them, where no tcpdump sees them, from the moment that a process opens the port;\n" +
+			"of any other port the kernel does. Nothing waits for the capture: packets for which there was no room are\n" +
+			"counted, in the file as interface drops.",
 		Example: "  dray capture f1-split du.f1u | tcpdump -n -r -\n  dray capture f1-split du.f1u -w f1u.pcapng --duration 10s",
 		Args:    args(cobra.ExactArgs(2)),
 		RunE:    func(cmd *cobra.Command, argv []string) error { return a.capture(cmd.Context(), argv[0], argv[1], f) },
@@ -102,7 +106,9 @@ func (a *app) capture(ctx context.Context, chainName, name string, f captureFlag
 	if err != nil {
 		return err
 	}
+	waits := time.AfterFunc(waitsSilently, func() { a.progress("Waiting until a process opens port %s", name) })
 	source, err := port.open(ctx, f.snaplen)
+	waits.Stop()
 	if err != nil {
 		return err
 	}

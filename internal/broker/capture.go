@@ -25,12 +25,14 @@ const (
 	capturesMax = controlCallers / 2
 )
 
-// capturing is a capture of one end. Its fields but the channels belong to the
-// link's goroutine.
+// capturing is a capture of one end, from its request to its end.
 type capturing struct {
-	answer chan error    // what the end said to its start
-	over   chan struct{} // closed when it has ended without being stopped
-	reason string        // set before over is closed
+	start   wire.Capture
+	memfd   int
+	started chan struct{} // closed when the end is told; it may open its port long after the request
+	answer  chan error    // what the end said to it
+	over    chan struct{} // closed when it has ended without being stopped
+	reason  string        // set before over is closed
 }
 
 // captureParams are those of the request "capture".
@@ -55,42 +57,71 @@ func captureShape(snaplen, queues int) (wire.Capture, error) {
 	return c, err
 }
 
-// planCapture reports whether the end can be captured now, and how. It runs in
-// the link's goroutine, as do startCapture and stopCapture.
+// planCapture is the shape of a capture of the port. It runs in the link's
+// goroutine, as do the next four.
 func (e *end) planCapture(snaplen int) (wire.Capture, error) {
 	s := e.spec()
-	c := e.conn
-	switch {
-	case c == nil || !c.welcomed || c.failed:
-		return wire.Capture{}, fmt.Errorf("no process has port %s of %s open", s.Port, s.Function)
-	case c.hello.Features&wire.FeatureCapture == 0:
-		return wire.Capture{}, fmt.Errorf("the libdray of %s cannot capture: build the function with a later one", s.Function)
-	case c.capture != nil:
-		return wire.Capture{}, fmt.Errorf("port %s of %s is being captured already", s.Port, s.Function)
-	}
 	if snaplen == 0 {
 		snaplen = max(e.link.entry.Link.PacketBytes, s.MTU+ethernetBytes)
 	}
 	return captureShape(snaplen, s.queues())
 }
 
-// startCapture hands the memory to the end.
-func (e *end) startCapture(k *capturing, start wire.Capture, memfd int) error {
-	again, err := e.planCapture(int(start.Snaplen))
-	if err != nil || again != start {
-		return errors.Join(err, errors.New("the port has changed meanwhile"))
+// awaitEnd has k begin as soon as an end has the port open.
+func (e *end) awaitEnd(k *capturing) error {
+	s := e.spec()
+	if e.capture != nil {
+		return fmt.Errorf("port %s of %s is being captured already", s.Port, s.Function)
 	}
-	c := e.conn
-	c.capture = k
-	c.starts = append(c.starts, k)
-	e.say(c, wire.Message{Type: wire.TypeCapture, Body: &start}, memfd)
+	e.capture = k
+	e.startCapture()
 	return nil
 }
 
+// startCapture hands the memory to the end, where it is there and somebody
+// waits for that. An end gets it right behind its WELCOME, so that nothing that
+// it sends or receives is missed.
+func (e *end) startCapture() {
+	c, k := e.conn, e.capture
+	if k == nil || c == nil || !c.welcomed || c.failed {
+		return
+	}
+	close(k.started)
+	if c.hello.Features&wire.FeatureCapture == 0 {
+		k.answer <- fmt.Errorf("the libdray of %s cannot capture: build the function with a later one", e.spec().Function)
+		e.capture = nil
+		return
+	}
+	c.starts = append(c.starts, k)
+	e.say(c, wire.Message{Type: wire.TypeCapture, Body: &k.start}, k.memfd)
+}
+
+// stopCapture ends k, if it has not ended.
 func (e *end) stopCapture(k *capturing) {
-	if c := e.conn; c != nil && c.capture == k {
-		c.capture = nil
+	if e.capture != k {
+		return
+	}
+	e.capture = nil
+	if c := e.conn; c != nil && c.welcomed && k.hasStarted() {
 		e.say(c, wire.Message{Type: wire.TypeCapture, Body: &wire.Capture{}})
+	}
+}
+
+// loseCapture tells whoever looks on that the end is gone.
+func (e *end) loseCapture() {
+	if k := e.capture; k != nil && k.hasStarted() {
+		k.reason = "the function has closed the port"
+		close(k.over)
+		e.capture = nil
+	}
+}
+
+func (k *capturing) hasStarted() bool {
+	select {
+	case <-k.started:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -108,18 +139,9 @@ func (c *conn) onCaptured(m *wire.Captured) bool {
 	return true
 }
 
-// endCapture tells whoever looks on that this connection is over.
-func (c *conn) endCapture() {
-	if c.capture != nil {
-		c.capture.reason = "the function has closed the port"
-		close(c.capture.over)
-		c.capture = nil
-	}
-}
-
-// callCapture is the request "capture": its response comes with the memory, and
-// the capture goes on until the connection ends. A second response says why
-// where it ends before.
+// callCapture is the request "capture": its response comes with the memory, once
+// a process has the port open, and the capture goes on until the connection ends.
+// A second response says why where it ends before.
 func callCapture(ctx context.Context, c *call) (any, error) {
 	var p captureParams
 	if err := c.decode(&p); err != nil {
@@ -152,63 +174,71 @@ func callCapture(ctx context.Context, c *call) (any, error) {
 // serveCapture answers one request, and holds the capture until the connection
 // ends, the port is closed or ctx is over.
 func (l *link) serveCapture(ctx context.Context, conn *net.UnixConn, e *end, snaplen int) error {
-	k := &capturing{answer: make(chan error, 1), over: make(chan struct{})}
-	start, memfd, err := l.beginCapture(ctx, e, k, snaplen)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		// Not under ctx: whoever is captured must not stay so.
-		_ = l.call(context.Background(), func() { e.stopCapture(k) })
-	}()
-	err = sendCapture(conn, start, memfd)
-	_ = unix.Close(memfd)
-	if err != nil {
-		return err
-	}
-	left := make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	go func() {
-		defer close(left)
+		defer cancel()
 		_, _ = conn.Read(make([]byte, 1)) // whoever looks on says nothing more
 	}()
+	k, err := l.newCapture(ctx, e, snaplen)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(k.memfd)
+	// Not under ctx: whoever is captured must not stay so.
+	defer func() { _ = l.call(context.Background(), func() { e.stopCapture(k) }) }()
+	if err := l.awaitCapture(ctx, k); err != nil {
+		return err
+	}
+	if err := sendCapture(conn, k.start, k.memfd); err != nil {
+		return err
+	}
 	select {
-	case <-left:
-		return errAnswered
 	case <-k.over:
 		return errors.New(k.reason)
 	case <-l.ended:
 		return errRemoved
 	case <-ctx.Done():
-		return errors.New("the broker ends")
+		return errAnswered
 	}
 }
 
-// beginCapture makes the memory, and waits for the end to fill it.
-func (l *link) beginCapture(ctx context.Context, e *end, k *capturing, snaplen int) (start wire.Capture, memfd int, err error) {
-	within := func(f func() error) error {
-		var failed error
-		return errors.Join(l.call(ctx, func() { failed = f() }), failed)
-	}
-	if err := within(func() error { start, err = e.planCapture(snaplen); return err }); err != nil {
-		return start, -1, err
-	}
-	memfd, err = newCaptureMemory(int64(start.Size))
+// newCapture makes the memory, and has the capture begin.
+func (l *link) newCapture(ctx context.Context, e *end, snaplen int) (*capturing, error) {
+	k := &capturing{started: make(chan struct{}), answer: make(chan error, 1), over: make(chan struct{})}
+	err := l.ask(ctx, func() (err error) { k.start, err = e.planCapture(snaplen); return err })
 	if err != nil {
-		return start, -1, err
+		return nil, err
 	}
-	err = within(func() error { return e.startCapture(k, start, memfd) })
-	if err == nil {
-		err = l.awaitCapture(ctx, k)
+	if k.memfd, err = newCaptureMemory(int64(k.start.Size)); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		_ = unix.Close(memfd)
+	if err := l.ask(ctx, func() error { return e.awaitEnd(k) }); err != nil {
+		// Where it was given up, it may have been done all the same.
 		_ = l.call(context.Background(), func() { e.stopCapture(k) })
-		return start, -1, err
+		return nil, errors.Join(err, unix.Close(k.memfd))
 	}
-	return start, memfd, nil
+	return k, nil
 }
 
+// ask is call of what may fail.
+func (l *link) ask(ctx context.Context, f func() error) error {
+	failed := make(chan error, 1) // f may run after this has been given up
+	if err := l.call(ctx, func() { failed <- f() }); err != nil {
+		return err
+	}
+	return <-failed
+}
+
+// awaitCapture waits until the end copies what passes.
 func (l *link) awaitCapture(ctx context.Context, k *capturing) error {
+	select {
+	case <-k.started:
+	case <-l.ended:
+		return errRemoved
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	timer := time.NewTimer(captureAnswer)
 	defer timer.Stop()
 	select {

@@ -28,8 +28,9 @@ type Capture struct {
 	reason string
 }
 
-// Capture makes a function copy what passes its port. snaplen is how many bytes
-// of a packet are kept; 0: the whole of the link's largest frame.
+// Capture makes a function copy what passes its port, and waits until a process
+// has it open. snaplen is how many bytes of a packet are kept; 0: the whole of
+// the link's largest frame.
 func (c *Client) Capture(ctx context.Context, function, port string, snaplen int) (*Capture, error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
@@ -44,15 +45,7 @@ func (c *Client) Capture(ctx context.Context, function, port string, snaplen int
 }
 
 func (c *Client) capture(ctx context.Context, conn *net.UnixConn, p captureParams) (*Capture, error) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		deadline = time.Now().Add(callTimeout)
-	}
-	if err := conn.SetDeadline(deadline); err != nil {
-		return nil, err
-	}
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
 	body, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
@@ -64,7 +57,10 @@ func (c *Client) capture(ctx context.Context, conn *net.UnixConn, p captureParam
 	if err := k.receive(); err != nil {
 		return nil, err
 	}
-	return k, conn.SetDeadline(time.Time{})
+	if !stop() {
+		return nil, errors.Join(ctx.Err(), k.Memory.Close())
+	}
+	return k, nil
 }
 
 // receive takes the answer, and the memory that comes with it.

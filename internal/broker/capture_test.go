@@ -21,11 +21,20 @@ import (
 type onlooker struct {
 	t      *testing.T
 	client *Client
-	fd     int
+	dir    string // of the sockets
+	fd     int    // of the end; -1: none
 }
 
-// newOnlooker opens port a of function f, whose end knows these features.
-func newOnlooker(t *testing.T, features uint64) *onlooker {
+// newOnlooker opens port a of function f.
+func newOnlooker(t *testing.T) *onlooker {
+	t.Helper()
+	o := newBrokerOf(t)
+	o.open(wire.FeaturesKnown)
+	return o
+}
+
+// newBrokerOf serves a link between ports a and b of function f, which nobody opens.
+func newBrokerOf(t *testing.T) *onlooker {
 	t.Helper()
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -44,7 +53,7 @@ func newOnlooker(t *testing.T, features uint64) *onlooker {
 	case err := <-served:
 		t.Fatal(err)
 	}
-	o := &onlooker{t: t, fd: -1}
+	o := &onlooker{t: t, dir: dir, fd: -1}
 	var err error
 	if o.client, err = Dial(filepath.Join(dir, "broker")); err != nil {
 		t.Fatal(err)
@@ -57,11 +66,11 @@ func newOnlooker(t *testing.T, features uint64) *onlooker {
 	if err := o.client.Add(ctx, l); err != nil {
 		t.Fatal(err)
 	}
-	o.open(filepath.Join(dir, "a"), features)
 	return o
 }
 
-func (o *onlooker) open(path string, features uint64) {
+// open opens port a, by an end that knows these features.
+func (o *onlooker) open(features uint64) {
 	o.t.Helper()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -70,7 +79,7 @@ func (o *onlooker) open(path string, features uint64) {
 	o.fd = fd
 	o.t.Cleanup(o.leave)
 	timeout := unix.Timeval{Sec: 20}
-	if err := errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout), unix.Connect(fd, &unix.SockaddrUnix{Name: path})); err != nil {
+	if err := errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout), unix.Connect(fd, &unix.SockaddrUnix{Name: filepath.Join(o.dir, "a")})); err != nil {
 		o.t.Fatal(err)
 	}
 	hello := &wire.Hello{Features: features, TickHz: 1e9}
@@ -154,7 +163,7 @@ func (o *onlooker) stopped() {
 }
 
 func TestCapture(t *testing.T) {
-	o := newOnlooker(t, wire.FeaturesKnown)
+	o := newOnlooker(t)
 	for range 2 { // one after the other
 		done := o.capture("a", 0)
 		start, memory := o.accept(0)
@@ -191,7 +200,7 @@ func TestCapture(t *testing.T) {
 }
 
 func TestCaptureEndsWithThePort(t *testing.T) {
-	o := newOnlooker(t, wire.FeaturesKnown)
+	o := newOnlooker(t)
 	done := o.capture("a", 100)
 	_, memory := o.accept(0)
 	unix.Close(memory)
@@ -213,14 +222,58 @@ func TestCaptureEndsWithThePort(t *testing.T) {
 	}
 }
 
+// TestCaptureWaitsForThePort: whoever opens the port is captured from the first
+// packet on, and one wait that is given up leaves room for another.
+func TestCaptureWaitsForThePort(t *testing.T) {
+	o := newBrokerOf(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	two := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := o.client.Capture(ctx, "f", "a", 0)
+			two <- err
+		}()
+	}
+	if err := <-two; err == nil || !strings.Contains(err.Error(), "already") {
+		t.Errorf("the second capture of one port: %v", err)
+	}
+	cancel()
+	if err := <-two; !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+	var done <-chan started
+	for waits, deadline := false, time.Now().Add(20*time.Second); !waits; {
+		done = o.capture("a", 0)
+		select {
+		case k := <-done: // the one before has not been missed yet
+			if !strings.Contains(k.err.Error(), "already") || time.Now().After(deadline) {
+				t.Fatal(k.err)
+			}
+		case <-time.After(time.Second):
+			waits = true
+		}
+	}
+	o.open(wire.FeaturesKnown)
+	_, memory := o.accept(0) // the first message behind WELCOME
+	unix.Close(memory)
+	k := <-done
+	if k.err != nil {
+		t.Fatal(k.err)
+	}
+	if err := k.capture.Close(); err != nil {
+		t.Error(err)
+	}
+	o.stopped()
+}
+
 func TestCaptureRefused(t *testing.T) {
-	o := newOnlooker(t, wire.FeaturesKnown)
+	o := newOnlooker(t)
 	for name, c := range map[string]struct {
 		port    string
 		snaplen int
 		want    string
 	}{
-		"closed":   {"b", 0, "open"},
 		"unknown":  {"c", 0, "no native port"},
 		"snaplen":  {"a", 1 << 20, "262144"},
 		"negative": {"a", -1, "not -1"},
@@ -239,7 +292,8 @@ func TestCaptureRefused(t *testing.T) {
 }
 
 func TestCaptureOfAnOldEnd(t *testing.T) {
-	o := newOnlooker(t, wire.FeaturesKnown&^wire.FeatureCapture)
+	o := newBrokerOf(t)
+	o.open(wire.FeaturesKnown &^ wire.FeatureCapture)
 	if k := <-o.capture("a", 0); k.err == nil || !strings.Contains(k.err.Error(), "later") {
 		t.Errorf("error %v", k.err)
 	}
@@ -248,7 +302,7 @@ func TestCaptureOfAnOldEnd(t *testing.T) {
 // TestCaptureUnanswered: an end that is stopped makes nobody wait for ever, and
 // what it says later does no harm.
 func TestCaptureUnanswered(t *testing.T) {
-	o := newOnlooker(t, wire.FeaturesKnown)
+	o := newOnlooker(t)
 	k := <-o.capture("a", 0)
 	if k.err == nil || !strings.Contains(k.err.Error(), "does not answer") {
 		t.Errorf("error %v", k.err)

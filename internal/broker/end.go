@@ -30,6 +30,7 @@ type end struct {
 	conn     *conn  // has said HELLO
 	accepts  bucket // of connections
 	refused  uint64
+	capture  *capturing // under way, or waiting for an end; nil: nobody looks on
 }
 
 // conn is one connection.
@@ -52,7 +53,6 @@ type conn struct {
 	telemetry int // memfd; -1: none yet
 	asked     time.Time
 	stats     *wire.Stats  // its latest answer
-	capture   *capturing   // nil: nobody looks on
 	starts    []*capturing // of captures, that it has not answered
 
 	failed bool // to be ended by sweep
@@ -312,7 +312,6 @@ func (c *conn) close(p *poller) {
 	p.close(c.source)
 	p.close(c.process)
 	c.presented.close()
-	c.endCapture()
 	if c.telemetry >= 0 {
 		_ = unix.Close(c.telemetry)
 	}

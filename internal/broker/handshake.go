@@ -152,6 +152,7 @@ func (e *end) welcome(c *conn, readopted bool) {
 		c.presented = nil
 	}
 	e.say(c, m, fd)
+	e.startCapture()
 }
 
 // features are what this broker knows.

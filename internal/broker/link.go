@@ -196,6 +196,7 @@ func (l *link) timeOut() {
 func (l *link) endGone(e *end) {
 	c := e.conn
 	e.conn = nil
+	e.loseCapture()
 	if c.reason != "" {
 		l.log.print("port %s: %s", e.spec().Port, c.reason)
 	}

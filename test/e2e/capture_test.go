@@ -31,6 +31,16 @@ type capturing struct {
 // capture starts a capture, and returns once it has begun.
 func (b *bench) capture(args ...string) *capturing {
 	b.t.Helper()
+	c := b.startCapture(args...)
+	if first := <-c.stderr; !strings.HasPrefix(first, "Capturing at ") {
+		b.t.Fatalf("the capture says %q", first)
+	}
+	return c
+}
+
+// startCapture starts a capture, which may have to wait for its port.
+func (b *bench) startCapture(args ...string) *capturing {
+	b.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	b.t.Cleanup(cancel)
 	c := &capturing{b: b, cmd: b.command(ctx, append([]string{"capture"}, args...)...), stderr: make(chan string, 64)}
@@ -48,9 +58,6 @@ func (b *bench) capture(args ...string) *capturing {
 			c.stderr <- s.Text()
 		}
 	}()
-	if first := <-c.stderr; !strings.HasPrefix(first, "Capturing at ") {
-		b.t.Fatalf("the capture says %q", first)
-	}
 	return c
 }
 
@@ -161,8 +168,11 @@ func nativePair(t *testing.T, name string) (*bench, string) {
 func TestCaptureOfANativePort(t *testing.T) {
 	const packets = 3000
 	b, draygen := nativePair(t, "captured")
+	c := b.startCapture("captured", "b.p0")
+	if first := <-c.stderr; !strings.HasPrefix(first, "Waiting until a process opens") {
+		t.Fatalf("before the port is open, the capture says %q", first)
+	}
 	ended := b.sink("captured", draygen)
-	c := b.capture("captured", "b.p0")
 	b.send("captured", draygen, packets)
 	ended()
 	if last := c.end(); !strings.Contains(last, " 0 dropped") || !strings.Contains(last, "closed the port") {
