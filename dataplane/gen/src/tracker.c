@@ -93,9 +93,21 @@ static bool plausible(uint64_t stamp, uint64_t now)
 	return stamp <= now && now - stamp < DELAY_MAX;
 }
 
+static bool is_reply(const struct packet *p)
+{
+	return p->type == PACKET_REPLY || p->type == PACKET_END_REPLY;
+}
+
+static bool is_data(const struct packet *p)
+{
+	return p->type == PACKET_DATA || p->type == PACKET_REPLY;
+}
+
 static void measure(struct tracker *t, const struct packet *p, uint64_t now)
 {
-	if (!plausible(p->sent, now) || !plausible(p->intended, now) || (t->replies && (!plausible(p->turned, now) || p->turned < p->sent))) {
+	bool turned = t->replies && is_reply(p);
+
+	if (!plausible(p->sent, now) || !plausible(p->intended, now) || (turned && (!plausible(p->turned, now) || p->turned < p->sent))) {
 		t->counts.clock_errors++;
 		return;
 	}
@@ -103,7 +115,7 @@ static void measure(struct tracker *t, const struct packet *p, uint64_t now)
 	histogram_add(&t->delay_intended, now - p->intended);
 	if (t->intervals)
 		histogram_add(&t->delay_interval, now - p->sent);
-	if (t->replies) {
+	if (turned) {
 		histogram_add(&t->forward, p->turned - p->sent);
 		histogram_add(&t->back, now - p->turned);
 	}
@@ -129,9 +141,9 @@ static void take_data(struct tracker *t, const struct packet *p, uint64_t now)
 
 bool tracker_take(struct tracker *t, const uint8_t *datagram, uint32_t length, uint64_t now, struct packet *p)
 {
-	uint8_t data = t->replies ? PACKET_REPLY : PACKET_DATA, end = t->replies ? PACKET_END_REPLY : PACKET_END;
 	enum packet_verdict verdict = packet_read(datagram, length, t->check, p);
-	bool wanted = verdict == PACKET_GOOD && (p->type == data || p->type == end);
+	/* Whoever asks takes its own packets too: what sends frames back may know nothing of draygen. */
+	bool wanted = verdict == PACKET_GOOD && (t->replies || !is_reply(p));
 
 	if (verdict == PACKET_CORRUPT) {
 		t->counts.corrupt++;
@@ -145,7 +157,7 @@ bool tracker_take(struct tracker *t, const uint8_t *datagram, uint32_t length, u
 		t->stream = p->stream;
 	if (p->stream != t->stream) {
 		t->counts.other_stream++;
-	} else if (p->type == data) {
+	} else if (is_data(p)) {
 		take_data(t, p, now);
 	} else {
 		t->end_seen = true;

@@ -16,7 +16,7 @@ struct tracker {
 	/* set by the user */
 	uint32_t stream; /* 0: the first that comes */
 	bool check;	 /* sums of payloads too */
-	bool replies;	 /* wants replies, not data */
+	bool replies;	 /* wants what comes back: replies, or data as it was sent */
 	bool intervals;	 /* keep delay_interval */
 
 	struct tracker_counts counts;

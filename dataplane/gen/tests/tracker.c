@@ -127,8 +127,25 @@ static void others(void)
 	CHECK(come((struct packet){.type = PACKET_END, .sequence = 2}, 0) && tracker_complete(t));
 }
 
+/* Whoever asks takes a reflector's replies, and its own packets from any other echo. */
+static void echoes(void)
+{
+	begin();
+	t->replies = true;
+	CHECK(come((struct packet){.sequence = 0, .type = PACKET_REPLY, .turned = now_ns + 950}, 100));
+	CHECK(come((struct packet){.sequence = 1}, 300));
+	CHECK_EQ(t->counts.received, 2);
+	CHECK_EQ(t->counts.clock_errors, 0);
+	CHECK_EQ(t->delay.n, 2);
+	CHECK_EQ(t->delay.max, 300);
+	CHECK_EQ(t->forward.n, 1);
+	CHECK_EQ(t->forward.max, 50);
+	CHECK_EQ(t->back.max, 50);
+}
+
 int main(void)
 {
+	echoes();
 	order();
 	flows();
 	window();
