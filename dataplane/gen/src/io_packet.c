@@ -20,7 +20,6 @@
 
 #define TX_OFFSET (TPACKET2_HDRLEN - sizeof(struct sockaddr_ll)) /* where the kernel looks for a frame that is sent */
 #define BLOCK_BYTES 65536u
-#define IGNORE_OUTGOING 23 /* PACKET_IGNORE_OUTGOING, since Linux 4.20 */
 
 struct ring {
 	uint8_t *memory;
@@ -266,7 +265,7 @@ static int make_rings(struct io_packet *p, const struct options *o)
 static int set_up(struct io_packet *p, const struct options *o, const char *name)
 {
 	struct sockaddr_ll at = {.sll_family = AF_PACKET};
-	int one = 1, ret;
+	int ret;
 
 	p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (p->fd < 0)
@@ -275,11 +274,10 @@ static int set_up(struct io_packet *p, const struct options *o, const char *name
 	if (ret < 0)
 		return ret;
 	at.sll_ifindex = ret;
-	(void)setsockopt(p->fd, SOL_PACKET, IGNORE_OUTGOING, &one, sizeof(one)); /* an older kernel shows them: they are foreign */
 	ret = make_rings(p, o);
 	if (ret < 0)
 		return ret;
-	/* Only IPv4: all else is no business of ours. A sender receives nothing. */
+	/* Only IPv4, and so nothing that goes out (a socket for all protocols sees that too). A sender receives nothing. */
 	at.sll_protocol = io_receives(o) ? htons(ETH_P_IP) : 0;
 	return bind(p->fd, (struct sockaddr *)&at, sizeof(at)) < 0 ? -errno : 0;
 }

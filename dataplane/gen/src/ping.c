@@ -21,7 +21,7 @@ static void interval(struct ping *p, uint64_t now)
 
 	sender_write_interval(p->sender, &j);
 	run_write_received_interval(p->run, &j, p->tracker);
-	(void)run_interval_end_line(p->run, &j, now);
+	(void)run_interval_finish(p->run, &j, now);
 }
 
 /* Take what is there. Returns whether there was something. */
@@ -47,7 +47,7 @@ static bool receive(struct ping *p, uint64_t *now)
 static void housekeeping(struct ping *p, uint64_t now)
 {
 	run_service(p->run, now);
-	if (now >= run_interval_end(p->run))
+	if (now >= run_interval_due(p->run))
 		interval(p, now);
 }
 
@@ -55,7 +55,7 @@ static void wait_until(struct ping *p, uint64_t now, uint64_t until)
 {
 	const struct options *o = p->run->options;
 	struct io *io = p->run->io;
-	uint64_t end = run_interval_end(p->run);
+	uint64_t end = run_interval_due(p->run);
 
 	if (o->busy || now - p->busy_ns < o->spin_ns)
 		clock_relax();

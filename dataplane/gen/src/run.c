@@ -68,7 +68,7 @@ void run_service(struct run *run, uint64_t now)
 	}
 }
 
-uint64_t run_interval_end(const struct run *run)
+uint64_t run_interval_due(const struct run *run)
 {
 	return run->options->interval_ns ? run->interval_began_ns + run->options->interval_ns : UINT64_MAX;
 }
@@ -166,13 +166,13 @@ struct json run_interval_begin(struct run *run, uint64_t now)
 	return j;
 }
 
-int run_interval_end_line(struct run *run, struct json *j, uint64_t now)
+int run_interval_finish(struct run *run, struct json *j, uint64_t now)
 {
 	run->interval++;
 	/* On a grid; but no empty lines to make up for a stall. */
 	do
 		run->interval_began_ns += run->options->interval_ns;
-	while (run_interval_end(run) <= now);
+	while (run_interval_due(run) <= now);
 	return json_end(j);
 }
 

@@ -35,14 +35,14 @@ struct run run_begin(const struct options *options, struct io *io);
 void run_service(struct run *run, uint64_t now);
 
 /* When an interval ends: UINT64_MAX without. */
-uint64_t run_interval_end(const struct run *run);
+uint64_t run_interval_due(const struct run *run);
 
 /* Fields of what was received: in the line of an interval (what came since the last), or of the result. */
 void run_write_received_interval(struct run *run, struct json *j, struct tracker *tracker);
 void run_write_received(struct run *run, struct json *j, const struct tracker *tracker);
 
 struct json run_interval_begin(struct run *run, uint64_t now);
-int run_interval_end_line(struct run *run, struct json *j, uint64_t now);
+int run_interval_finish(struct run *run, struct json *j, uint64_t now);
 
 struct json run_result_begin(struct run *run);
 

@@ -11,7 +11,7 @@ static void interval(struct sender *s, uint64_t now)
 	struct json j = run_interval_begin(s->run, now);
 
 	sender_write_interval(s, &j);
-	(void)run_interval_end_line(s->run, &j, now);
+	(void)run_interval_finish(s->run, &j, now);
 }
 
 /* Sleep, or spin, until a burst is due or something else is. */
@@ -28,7 +28,7 @@ static void send_all(struct sender *s)
 	struct run *run = s->run;
 
 	while (!run_stopped() && !run->error) {
-		uint64_t now = clock_now(), due = sender_due(s, now), end = run_interval_end(run);
+		uint64_t now = clock_now(), due = sender_due(s, now), end = run_interval_due(run);
 
 		if (due == UINT64_MAX)
 			return;

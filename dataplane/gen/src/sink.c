@@ -20,7 +20,7 @@ static void interval(struct sink *s, uint64_t now)
 	struct json j = run_interval_begin(s->run, now);
 
 	run_write_received_interval(s->run, &j, s->tracker);
-	(void)run_interval_end_line(s->run, &j, now);
+	(void)run_interval_finish(s->run, &j, now);
 }
 
 /* Send back runs of slots that are good; those between are not answered. */
@@ -80,7 +80,7 @@ static bool over(const struct sink *s, uint64_t now)
 /* When to look again although nothing came. */
 static uint64_t next_look(const struct sink *s, uint64_t now)
 {
-	uint64_t until = run_interval_end(s->run), end;
+	uint64_t until = run_interval_due(s->run), end;
 
 	if (s->run->options->duration_ns) {
 		end = s->run->started_ns + s->run->options->duration_ns;
@@ -124,7 +124,7 @@ static void receive_all(struct sink *s)
 			idle(s, now);
 		}
 		run_service(s->run, now);
-		if (now >= run_interval_end(s->run))
+		if (now >= run_interval_due(s->run))
 			interval(s, now);
 	}
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames on an interface: the loopback of a network namespace of its own, where each frame that is sent comes in. */
+#include <arpa/inet.h>
+#include <net/ethernet.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -41,18 +43,58 @@ static void one_way(void)
 	free(r);
 }
 
+/* What a small ring did not take while the sink was stopped is counted, and told from what the link lost. */
+static void overflow(void)
+{
+	struct child sink = START("sink", "--port", "packet:lo", "--once", "--buffer", "4096"), sender;
+	char *r;
+
+	kill(sink.pid, SIGSTOP);
+	sender = START("send", "--port", "packet:lo", "--to", "127.0.0.1:5010", "--packets", "1000", "--rate", "max");
+	free(child_result(&sender, 0));
+	kill(sink.pid, SIGCONT);
+	/* The first end packets were dropped as well. */
+	sender = START("send", "--port", "packet:lo", "--to", "127.0.0.1:5010", "--packets", "1");
+	free(child_result(&sender, 0));
+	r = child_result(&sink, 0);
+	CHECK(json_number(r, "socket_drops") > 500 && json_number(r, "socket_drops") <= 1008);
+	free(r);
+}
+
+static int listen_in(void)
+{
+	int fd = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_IP));
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+/* Whether a frame from one UDP port to another has come by. */
+static bool heard(int fd, unsigned from, unsigned to)
+{
+	uint8_t f[256];
+
+	while (recv(fd, f, sizeof(f), MSG_DONTWAIT) > 42)
+		if ((unsigned)(f[34] << 8 | f[35]) == from && (unsigned)(f[36] << 8 | f[37]) == to)
+			return true;
+	return false;
+}
+
 /* Its own requests come in at the asking end as well: they are foreign to it. */
 static void round_trips(void)
 {
 	struct child sink = START("sink", "--port", "packet:lo", "--reflect"), ping;
+	int ear = listen_in();
 	char *r;
 
-	ping = START("ping", "--port", "packet:lo", "--to", "127.0.0.1:5010", "--packets", "300", "--rate", "max", "--closed", "--timeout", "10s");
+	ping = START("ping", "--port", "packet:lo", "--to", "127.0.0.1:6000", "--packets", "300", "--rate", "max", "--closed", "--timeout", "10s");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 300);
 	CHECK_EQ(json_number(r, "duplicates"), 0);
 	CHECK(json_number(r, "foreign") >= 300);
 	free(r);
+	CHECK(heard(ear, 5010, 6000) && heard(ear, 6000, 5010)); /* turned: to whom it came from */
+	close(ear);
 	kill(sink.pid, SIGTERM);
 	r = child_result(&sink, 0);
 	CHECK_EQ(json_number(r, "received"), 300);
@@ -67,6 +109,7 @@ int main(int argc, char **argv)
 		test_skip("no network namespace can be made: be root, or allow user namespaces");
 	CHECK(loopback_up());
 	one_way();
+	overflow();
 	round_trips();
 	return 0;
 }
