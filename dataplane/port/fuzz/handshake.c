@@ -21,6 +21,7 @@ static struct broker *broker;
 static struct dray_port *port;
 static int wire[2] = {-1, -1};
 static struct geometry geometry;
+static struct wire_capture capture = {.slots = 64, .slot_size = 128, .snaplen = 80, .queues = 1};
 
 static unsigned open_fds(void)
 {
@@ -49,6 +50,8 @@ static int some_fd(uint8_t kind)
 	case 4:
 		return broker_memfd(4096, 0);
 	case 5:
+		return broker_memfd(capture.size, SEALS | F_SEAL_SEAL);
+	case 6:
 		return open("/dev/null", O_RDWR | O_CLOEXEC);
 	default:
 		CHECK_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
@@ -86,6 +89,13 @@ static void mend(struct wire_message *m, uint8_t how)
 		m->offer.geometry = how & 4 ? geometry : m->offer.geometry;
 		if (how & 2)
 			memset(&m->offer.geometry, 0, sizeof(m->offer.geometry));
+	}
+	if (m->header.type == WIRE_CAPTURE) {
+		m->header.generation = 0;
+		if (how & 1)
+			m->capture = capture;
+		else if (how & 2)
+			memset(&m->capture, 0, sizeof(m->capture));
 	}
 	if (m->header.type == WIRE_WELCOME && how & 1) {
 		uint32_t flags = m->welcome.flags & 1, shift = m->welcome.sample_shift % 21;
@@ -152,6 +162,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!port) {
 		struct broker_options o = {0};
+		uint64_t ring_size;
 		struct pair p;
 
 		__lsan_disable(); /* a port is on pages of its own, where LeakSanitizer does not look for pointers */
@@ -163,6 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		CHECK_EQ(dray_close(p.b), 0);
 		broker_stop(broker);
 		geometry = broker_geometry(&o);
+		CHECK_EQ(capture_derive(&capture, &ring_size, &capture.size), 0);
 		UNTIL(!test_up(port) && port->control.state == CONTROL_LOST, test_service(port, NULL));
 	}
 	if (size == 0)
