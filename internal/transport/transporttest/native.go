@@ -3,20 +3,10 @@
 package transporttest
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"net/netip"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
@@ -45,6 +35,30 @@ func RunNative(t *testing.T, d transport.Driver, native ...int) {
 		RunFaults(t, func(t *testing.T) World { return NewRig(t, d, o) })
 	})
 	t.Run("Cancel", func(t *testing.T) { testCancel(t, d, o) })
+	checkLeaks(t, openBefore)
+}
+
+// RunNativeUplink runs the suite for links from a native port to a host interface.
+func RunNativeUplink(t *testing.T, d transport.Driver) {
+	require(t, d)
+	draygen := testenv.Built(t, "draygen")
+	openBefore, _ := leaks(t)
+	o := Options{Uplink: true, Native: []int{0}}
+	t.Run("Traffic", func(t *testing.T) {
+		r := NewRig(t, d, o)
+		r.Up()
+		// No kernel answers for a native port: its application would.
+		port, outside := r.Spec.Ends[0], r.stations[1]
+		if err := outside.ns.AddNeighbour(outside.name, port.IP.Addr(), port.MAC); err != nil {
+			t.Fatal(err)
+		}
+		r.generate(draygen, 0, 1, 500)
+		r.generate(draygen, 1, 0, 500)
+	})
+	t.Run("NoInterface", func(t *testing.T) { testNoInterface(t, d, o) })
+	t.Run("Faults", func(t *testing.T) {
+		RunFaults(t, func(t *testing.T) World { return NewRig(t, d, o) })
+	})
 	checkLeaks(t, openBefore)
 }
 
@@ -150,110 +164,4 @@ func testNoInterface(t *testing.T, d transport.Driver, o Options) {
 			t.Errorf("behind a native port: %+v, %v; want an interface that is up, without an address", s, err)
 		}
 	}
-}
-
-// generated is how many packets one run of the generator passes.
-const generated = 2000
-
-// outcome is what the generator's sink makes of them.
-type outcome struct {
-	Received, Corrupt, Reordered, Duplicates int
-	Clean                                    bool
-}
-
-// generate passes packets of that size, in bytes of frame, from one end to the
-// other. The generator sums each payload up. A packet that is lost, changed,
-// doubled or out of order fails the test; but where the kernel carries packets,
-// a busy receiver may lose some, and all have to arrive in one of several runs.
-func (r *Rig) generate(draygen string, from, to, size int) {
-	r.t.Helper()
-	runs := 1
-	if len(r.driver.Caps().Faces) > 1 {
-		runs = 8
-	}
-	for run := 1; ; run++ {
-		got, err := r.generateOnce(draygen, from, to, size)
-		switch {
-		case err != nil:
-			r.t.Fatalf("%d bytes from end %d to end %d: %v", size, from+1, to+1, err)
-		case got.Clean && got.Received == generated:
-			return
-		case got.Corrupt > 0 || got.Duplicates > 0 || run == runs:
-			r.t.Fatalf("%d bytes from end %d to end %d: of %d packets arrived %+v, in run %d", size, from+1, to+1, generated, got, run)
-		}
-	}
-}
-
-func (r *Rig) generateOnce(draygen string, from, to, size int) (got outcome, err error) {
-	sink := r.draygen(draygen, to, "sink", "--once", "--duration", "60s")
-	out, err := sink.StdoutPipe()
-	if err != nil {
-		return got, err
-	}
-	if err := r.start(sink, to); err != nil {
-		return got, err
-	}
-	lines := bufio.NewReader(out)
-	if ready, err := lines.ReadString('\n'); err != nil {
-		return got, fmt.Errorf("the sink is not ready: %w: %s%s", err, ready, sink.Stderr)
-	}
-	send := r.draygen(draygen, from, "send", "--check", "--packets", strconv.Itoa(generated),
-		"--rate", "20kpps", "--catch-up", "10s", "--size", strconv.Itoa(size))
-	send.Args = append(send.Args, r.destination(from, to)...)
-	if err := r.start(send, from); err != nil {
-		return got, err
-	}
-	if err := send.Wait(); err != nil {
-		return got, fmt.Errorf("send: %w: %s", err, send.Stderr)
-	}
-	result, err := lines.ReadString('\n')
-	if err := errors.Join(err, sink.Wait()); err != nil {
-		return got, fmt.Errorf("sink: %w: %s", err, sink.Stderr)
-	}
-	return got, json.Unmarshal([]byte(result), &got)
-}
-
-// sinkPort is where a sink on an interface listens.
-const sinkPort = 5010
-
-// draygen is a call of the generator on the port of an end.
-func (r *Rig) draygen(program string, end int, role string, args ...string) *exec.Cmd {
-	e := r.Spec.Ends[end]
-	port := "dray:" + e.Name
-	if !e.Native() {
-		port = "udp:" + netip.AddrPortFrom(e.IP.Addr(), sinkPort).String()
-	}
-	cmd := exec.Command(program, append([]string{role, "--port", port}, args...)...)
-	cmd.Env = append(os.Environ(), "DRAY_PORTS="+filepath.Dir(e.Socket))
-	cmd.Stderr = &bytes.Buffer{}
-	return cmd
-}
-
-// destination is where packets go: a native port sends frames, which an
-// interface takes if they are for its address.
-func (r *Rig) destination(from, to int) []string {
-	a, b := r.Spec.Ends[from], r.Spec.Ends[to]
-	if a.Native() && b.Native() {
-		return nil
-	}
-	args := []string{"--to", netip.AddrPortFrom(b.IP.Addr(), sinkPort).String()}
-	if a.Native() {
-		args = append(args, "--to-mac", b.MAC.String())
-	}
-	return args
-}
-
-// start starts a program where the function of an end would be, and ends it
-// with the test at the latest.
-func (r *Rig) start(cmd *exec.Cmd, end int) error {
-	if err := (host.Place{Netns: r.Spec.Ends[end].Netns}).Start(cmd); err != nil {
-		return err
-	}
-	watchdog := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
-	r.t.Cleanup(func() {
-		watchdog.Stop()
-		_ = cmd.Process.Kill() // it has ended, unless the test has failed
-		_ = cmd.Wait()
-	})
-	return nil
 }

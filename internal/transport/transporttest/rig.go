@@ -152,7 +152,7 @@ func (r *Rig) addUplink(o Options) {
 	hostNs := host.Netns{Path: filepath.Join(r.dir, "host.net")}
 	outside := host.Netns{Path: filepath.Join(r.dir, "outside.net")}
 	inner := host.Iface{Netns: hostNs, Name: uplinkName, MAC: mac(100), MTU: r.Spec.MTU}
-	outer := host.Iface{Netns: outside, Name: outsideName, MAC: mac(101), MTU: r.Spec.MTU}
+	outer := host.Iface{Netns: outside, Name: outsideName, MAC: outsideMAC, MTU: r.Spec.MTU}
 	for _, do := range []func() error{
 		func() error { return host.CreateNetns(hostNs.Path) },
 		func() error { return host.CreateNetns(outside.Path) },
@@ -169,6 +169,9 @@ func (r *Rig) addUplink(o Options) {
 	r.Spec.Ends = append(r.Spec.Ends, transport.End{Netns: hostNs, Name: uplinkName, Uplink: true})
 	r.stations = append(r.stations, station{ns: outside, name: outsideName, ip: address(101, o.IPv6).Addr()})
 }
+
+// outsideMAC is the address of the world outside.
+var outsideMAC = mac(101)
 
 func mac(i int) net.HardwareAddr { return net.HardwareAddr{2, 0xda, 0, 0, 0, byte(i + 1)} }
 
