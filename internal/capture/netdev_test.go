@@ -28,7 +28,7 @@ var ours = []byte("\x02\x00\x00\x00\x00\x02\x02\x00\x00\x00\x00\x01")
 //	  \ captured here
 func TestNetdev(t *testing.T) {
 	testenv.Root(t)
-	testenv.Program(t, "ip", "umount")
+	testenv.Program(t, "ip")
 	ns := namespace(t)
 	inside(t, ns, "link add cap0 type veth peer cap1", "link set cap0 up", "link set cap1 up")
 	d, err := OpenNetdev(ns, "cap0", 100)
