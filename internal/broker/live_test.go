@@ -5,6 +5,8 @@ package broker_test
 import (
 	"context"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/drayage/dray/internal/broker"
@@ -71,6 +73,28 @@ func TestTraffic(t *testing.T) {
 	if got := s.status(c, "f1u"); got.Bytes != 0 || got.Rebinds != 1 {
 		t.Errorf("after both left: %+v", got)
 	}
+}
+
+// On huge pages, where there are some, and with messages and several queues.
+func TestTrafficOnHugePages(t *testing.T) {
+	b, err := os.ReadFile("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
+	if free, _ := strconv.Atoi(strings.TrimSpace(string(b))); err != nil || free < 8 {
+		t.Skipf("%d free huge pages of 2 MiB are too few: write 8 to /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", free)
+	}
+	s := newSite(t)
+	c, _ := s.serve()
+	l := s.link("f1u")
+	l.Pages, l.MessageBytes = broker.PagesHuge, 100_000
+	l.Ends[0].Queues, l.Ends[1].Queues = 2, 2
+	s.add(c, l)
+	to, from := s.join(l.Ends[1], "recv"), s.join(l.Ends[0], "send")
+	to.flows(1000)
+	if got := s.status(c, "f1u"); got.Pages != "huge 2M" || got.Bytes < 4<<20 {
+		t.Errorf("status is %+v", got)
+	}
+	from.end()
+	settled(from, to)
+	ordered(to)
 }
 
 // What a killed end has published is received; its successor goes on.
