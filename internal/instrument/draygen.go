@@ -27,7 +27,8 @@ import (
 //   - QPathMTU: a few packets of Params.MTU bytes, for as long as they take.
 //
 // Sender and sink sleep while there is nothing to do, so that they leave the
-// CPUs to the link; on a native port the sink polls, as its users do.
+// CPUs to the link; on a native port the sink polls, as its users do, where
+// Params.Poll says that it may.
 type Draygen struct{ Quantity record.Quantity }
 
 var draygen = tool{name: "draygen", own: true, ask: []string{"--version"}, version: regexp.MustCompile(`draygen (\S+)`)}
@@ -63,13 +64,14 @@ type offer struct {
 	perSec  float64
 	packets int // 0: no limit
 	warmup  int
+	poll    bool
 }
 
 // wanted is what the quantity offers under these parameters.
 func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
 	full := min(from.MTU, to.MTU, math.MaxUint16-14) + 14
 	bits := float64(8 * (full - genHeaders))
-	o := offer{frame: full}
+	o := offer{frame: full, poll: p.Poll}
 	switch g.Quantity {
 	case record.QStream:
 		o.rate, o.perSec = strconv.FormatUint(p.Bitrate, 10)+"bps", float64(p.Bitrate)/bits
@@ -160,7 +162,7 @@ func genSession(path string, from, to Endpoint, o offer, d time.Duration) (sessi
 		return s, err
 	}
 	s.server = []string{path, "sink", "--port", sink, "--stream", stream, "--once"}
-	if to.Native {
+	if to.Native && o.poll {
 		s.server = append(s.server, "--spin", nativePoll.String())
 	}
 	s.client = append([]string{path, "send", "--port", source}, target...)
@@ -214,13 +216,14 @@ func genReady(server *program) bool {
 	return strings.Contains(string(server.out.bytes()), `"event":"ready"`)
 }
 
-// genBusy finds what draygen says where another program holds the native port.
-var genBusy = regexp.MustCompile(`(?i)EBUSY|resource busy`)
+// genBusy finds what draygen says where it does not get a native port, most
+// often since another program holds it.
+var genBusy = regexp.MustCompile(`draygen: dray:[^ ]+: (the port is open elsewhere|the broker hung up|an error of the operating system)`)
 
 // genError explains what a user can mend.
 func genError(err error, from, to Endpoint) error {
 	if !from.Native && !to.Native || !genBusy.MatchString(err.Error()) {
 		return err
 	}
-	return fmt.Errorf("%w: the function's own command has the port open: stop it to measure, or read what its traffic shows of itself with `dray status` and `dray top`", err)
+	return fmt.Errorf("%w: where the function's own command has the port open, stop it to measure, or read what the port tells of its own traffic with `dray status` or `dray top`", err)
 }

@@ -5,10 +5,14 @@ package instrument
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/drayage/dray/internal/record"
 )
+
+// genTooLong finds what draygen says of a port that takes no such packet.
+var genTooLong = regexp.MustCompile(`frames of \d+ bytes do not fit`)
 
 // pathMTU tries packets of the wanted size on a port that answers no ping, and
 // where they do not arrive, finds the largest that do.
@@ -20,6 +24,9 @@ func (g Draygen) pathMTU(ctx context.Context, t record.Trial, from, to Endpoint,
 	probe := func(size int) (bool, error) {
 		o := offer{frame: size + 14, rate: "100pps", packets: pingCount}
 		result, err := g.send(ctx, &t, from, to, o, time.Second)
+		if err != nil && genTooLong.MatchString(err.Error()) {
+			return false, ctx.Err()
+		}
 		return err == nil && result.sink.Received > 0, err
 	}
 	result := record.PathMTU{Wanted: p.MTU}

@@ -132,7 +132,7 @@ func TestDraygenCommand(t *testing.T) {
 			[]string{"udp:127.0.0.1:"}, []string{"udp:10.0.0.1:0", "--to 127.0.0.1:", "--size 1514", "--rate 11776000bps --layer payload", "--duration 2000ms"}, 100, 1000},
 		"probe": {veth, record.QProbe, Params{MessageRate: 1000, Duration: time.Second}, nil, []string{"--size 98 --rate 1000pps"}, 100, 1000},
 		"rate":  {veth, record.QPacketRate, Params{PacketRate: 5000, Duration: time.Second}, nil, []string{"--size 98 --rate 5000pps"}, 500, 5000},
-		"native": {shm, record.QThroughput, Params{Duration: time.Second},
+		"native": {shm, record.QThroughput, Params{Duration: time.Second, Poll: true},
 			[]string{"sink --port dray:y", "--once", "--spin 1ms"}, []string{"send --port dray:x --stream", "--size 1614", "--rate max"}, 1000, 0},
 		"to an interface": {[2]Endpoint{shm[0], veth[1]}, record.QProbe, Params{MessageRate: 10, Duration: time.Second},
 			[]string{"udp:127.0.0.1:"}, []string{"dray:x --to 127.0.0.1:", "--to-mac 02:00:00:00:00:01"}, 1, 10},
@@ -235,7 +235,7 @@ func TestAnOpenPortIsExplained(t *testing.T) {
 	if strings.Contains(busy.Error(), "dray status") {
 		t.Errorf("every error is taken for a port in use: %v", busy)
 	}
-	for _, words := range []string{"f1u: Device or resource busy", "open f1u: EBUSY"} {
+	for _, words := range []string{"draygen: dray:f1u: the port is open elsewhere, or too many generations have buffers out", "draygen: dray:f1u: the broker hung up"} {
 		if err := genError(testError(words), native, Endpoint{}); !strings.Contains(err.Error(), "dray status") || !strings.Contains(err.Error(), words) {
 			t.Errorf("%q is not explained: %v", words, err)
 		}

@@ -45,6 +45,7 @@ type Params struct {
 	PacketRate  uint64        // smallest frames per second to offer
 	MessageRate uint64        // requests per second of a ping-pong, or probes
 	MTU         int           // bytes of L3 packet that must pass
+	Poll        bool          // the receiver of a native port may keep a CPU busy
 }
 
 // Instrument is one measuring program.

@@ -3,6 +3,7 @@
 package verify
 
 import (
+	goruntime "runtime"
 	"time"
 
 	"github.com/drayage/dray/internal/instrument"
@@ -45,6 +46,9 @@ func matrix(p *plan.Plan, o Options) []measurement {
 			}
 			for _, m := range ms {
 				m.link, m.from, m.to = l, ends[d.From], ends[d.To]
+				if native(l) && apart(p, m.from, m.to) {
+					m.params.Poll, m.busy[1] = true, 1
+				}
 				all = append(all, m)
 			}
 		}
@@ -111,17 +115,33 @@ func stream(l plan.Link, o Options, q record.Quantity, word string, p instrument
 	if rate > busyRate {
 		m.busy = [2]int{1, 1}
 	}
-	if native(l) {
-		m.busy[1] = 1 // it polls
-	}
 	return m
+}
+
+// apart reports whether two functions can run at once. A receiver that polled on
+// the only CPU would keep its sender from it.
+func apart(p *plan.Plan, from, to plan.End) bool {
+	cpus := map[int]bool{}
+	for _, e := range []plan.End{from, to} {
+		f := p.Function(e.Function)
+		if f == nil || len(f.CPUs) == 0 {
+			return goruntime.NumCPU() > 1
+		}
+		for _, cpu := range f.CPUs {
+			cpus[cpu] = true
+		}
+	}
+	return len(cpus) > 1
 }
 
 func throughput(l plan.Link, o Options) measurement {
 	m := measurement{tool: instrument.Iperf3{}, quantity: record.QThroughput, word: "throughput", params: throughputParams(l, o),
 		overhead: 200 * time.Millisecond, busy: [2]int{1, 1}}
 	if native(l) {
-		m.tool, m.noWarmup = instrument.Draygen{Quantity: record.QThroughput}, true
+		// How fast two polling threads are together differs much from trial to
+		// trial, since it depends on where they run.
+		m.tool, m.noWarmup, m.rounds = instrument.Draygen{Quantity: record.QThroughput}, true, o.pace().streams
+		m.params.Duration = orElse(o.Duration, m.params.Duration/2)
 	}
 	return m
 }

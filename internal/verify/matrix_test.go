@@ -136,8 +136,13 @@ func TestNativePortsAreMeasuredByDraygen(t *testing.T) {
 			t.Errorf("%s by %s", m.quantity, m.tool.Name())
 		}
 	}
-	if s := find(t, ms, record.QStream, "du"); s.busy != [2]int{0, 1} {
+	p.Functions[0].CPUs = []int{0}
+	if s := find(t, matrix(p, Options{}), record.QStream, "du"); s.busy != [2]int{0, 1} || !s.params.Poll {
 		t.Errorf("busy threads %v: the sink polls", s.busy)
+	}
+	p.Functions[0].CPUs = p.Functions[1].CPUs
+	if s := find(t, matrix(p, Options{}), record.QStream, "du"); s.busy != [2]int{0, 0} || s.params.Poll {
+		t.Errorf("busy threads %v: a sink polls on its sender's only CPU", s.busy)
 	}
 }
 
