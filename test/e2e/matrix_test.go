@@ -30,6 +30,12 @@ func TestTheSameChainOverEveryTransport(t *testing.T) {
 	for _, transport := range []string{"veth", "macvlan", "bridge", "ovs"} {
 		t.Run(transport, func(t *testing.T) { runPair(t, pair{Name: "over-" + transport, Runtime: "runc", Transport: transport}) })
 	}
+	t.Run("shm", func(t *testing.T) {
+		runPair(t, pair{Name: "over-shm", Runtime: "runc", Transport: "shm", Face: "native"})
+	})
+	t.Run("packet sockets", func(t *testing.T) {
+		runPair(t, pair{Name: "over-sockets", Runtime: "runc", Transport: "veth", Face: "native"})
+	})
 	t.Run("loopback", func(t *testing.T) {
 		b := newBench(t)
 		file := b.file(fmt.Sprintf(`
