@@ -15,9 +15,10 @@ import (
 
 // Bounds on what one end may cost the broker.
 const (
-	maxPending      = 8  // connections of one port that have not said HELLO
-	acceptsPerStep  = 8  // before other descriptors have their turn
-	messagesPerStep = 64 // of one connection
+	sendBuffer      = 16 << 10 // bytes that the kernel keeps for an end that does not read
+	maxPending      = 8        // connections of one port that have not said HELLO
+	acceptsPerStep  = 8        // before other descriptors have their turn
+	messagesPerStep = 64       // of one connection
 )
 
 // end is one port: its socket, and the connection of the end that has it open.
@@ -128,6 +129,7 @@ func (e *end) taken() bool {
 
 // greet waits for the HELLO of a new connection.
 func (e *end) greet(fd int) {
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, sendBuffer) // never fails on a socket
 	c := &conn{telemetry: -1, deadline: time.Now().Add(helloTimeout), messages: bucket{burst: 64, every: 10 * time.Millisecond}}
 	s, err := e.link.poller.add(fd, false, func() { e.read(c) })
 	if err != nil {
@@ -274,7 +276,10 @@ func (e *end) say(c *conn, m wire.Message, fds ...int) {
 	if c.failed {
 		return
 	}
-	if err := send(c.source.fd, m, fds...); err != nil {
+	err := send(c.source.fd, m, fds...)
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+		c.fail("")
+	} else if err != nil {
 		c.fail(fmt.Sprintf("it does not take messages: %v", err))
 	}
 }

@@ -19,9 +19,6 @@ const (
 	fanoutUniqueID       = 0x2000 // the kernel chooses the number of the group
 )
 
-// receiveBuffer is how much a packet socket queues, in bytes of kernel memory.
-const receiveBuffer = 8 << 20
-
 // packetSockets opens one packet socket per queue on an end's interface, in its
 // namespace. Frames of one flow always come to the same queue.
 func packetSockets(e *End, queues int) (fds []int, err error) {
@@ -64,6 +61,8 @@ func packetSocket(device int) (int, error) {
 	if err != nil {
 		return -1, err
 	}
+	// Best effort: an end ignores what it has sent by itself as well.
+	_ = unix.SetsockoptInt(fd, unix.SOL_PACKET, packetIgnoreOutgoing, 1)
 	// The kernel's default of 208 KiB holds 20 jumbo frames, or one millisecond.
 	for _, option := range []int{unix.SO_RCVBUFFORCE, unix.SO_SNDBUFFORCE} {
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, packetBuffer); err != nil {

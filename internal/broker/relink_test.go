@@ -122,7 +122,7 @@ func TestNetdevAfterRestart(t *testing.T) {
 	generation := to.seen().Generation
 	from.kill()
 	until(t, "half", func() bool { return s.status(c, "n3").State == broker.StateHalf })
-	from = s.join(l.Ends[0], "send")
+	s.join(l.Ends[0], "send")
 	to.flows(500)
 	if got := to.seen(); got.Generation != generation || got.Wrong != 0 {
 		t.Errorf("when the sender died, the receiver in generation %d saw: %+v", generation, got)
