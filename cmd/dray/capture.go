@@ -185,7 +185,7 @@ func (p *capturedPort) open(ctx context.Context, snaplen int) (*captureSource, e
 	if err != nil {
 		return nil, err
 	}
-	return &captureSource{Source: d, snaplen: snaplen, reason: func() string { return "" }, close: d.Close}, nil
+	return &captureSource{Source: d, snaplen: snaplen, reason: d.Reason, close: d.Close}, nil
 }
 
 func (p *capturedPort) openNative(ctx context.Context, snaplen int) (*captureSource, error) {

@@ -3,7 +3,10 @@
 package capture
 
 import (
+	"errors"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/host"
 )
@@ -17,6 +20,7 @@ type Netdev struct {
 	buf     []byte
 	snaplen int
 	dropped uint64
+	reason  string
 }
 
 // OpenNetdev captures at an interface of a network namespace.
@@ -35,6 +39,10 @@ func (d *Netdev) Close() error { return d.tap.Close() }
 func (d *Netdev) Read(take func(Packet) error) error {
 	for range passAtMost {
 		p, ok, err := d.tap.Read(d.buf)
+		if errors.Is(err, unix.ENETDOWN) {
+			d.reason = "the interface is down, or gone"
+			return ErrEnded
+		}
 		if err != nil || !ok {
 			return err
 		}
@@ -44,6 +52,9 @@ func (d *Netdev) Read(take func(Packet) error) error {
 	}
 	return nil
 }
+
+// Reason is why the source has ended; "" where it has not.
+func (d *Netdev) Reason() string { return d.reason }
 
 // Wait waits for a packet.
 func (d *Netdev) Wait(t time.Duration) error { return d.tap.Wait(t) }

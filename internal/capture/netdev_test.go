@@ -31,6 +31,11 @@ func TestNetdev(t *testing.T) {
 	testenv.Program(t, "ip")
 	ns := namespace(t)
 	inside(t, ns, "link add cap0 type veth peer cap1", "link set cap0 up", "link set cap1 up")
+	for _, name := range []string{"cap0", "cap1"} { // the kernel drops what is sent before
+		if err := ns.WaitCarrier(context.Background(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
 	d, err := OpenNetdev(ns, "cap0", 100)
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +65,16 @@ func TestNetdev(t *testing.T) {
 	}
 	if c := d.Counts(); c != (Counts{}) {
 		t.Errorf("counts %+v", c)
+	}
+	inside(t, ns, "link del cap0")
+	deadline := time.Now().Add(20 * time.Second)
+	for err = nil; err == nil && time.Now().Before(deadline); {
+		if err = d.Read(func(Packet) error { return nil }); err == nil {
+			err = d.Wait(time.Millisecond)
+		}
+	}
+	if !errors.Is(err, ErrEnded) || d.Reason() == "" {
+		t.Errorf("of an interface that went, %v because %q", err, d.Reason())
 	}
 	if _, err := OpenNetdev(ns, "absent", 100); err == nil || !strings.Contains(err.Error(), "absent") {
 		t.Errorf("an interface that is not there: %v", err)
