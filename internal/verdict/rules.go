@@ -61,7 +61,7 @@ func rules(l Link, all []record.Trial) []rule {
 	if q.PacketRate > 0 {
 		rs = append(rs, rule{
 			requirement: "packet_rate", required: "≥ " + q.PacketRate.String(),
-			method:   "64-byte frames, read at the receiver; one-sided Student t over trials",
+			method:   "the generator's smallest frames, read at the receiver; one-sided Student t over trials",
 			quantity: record.QPacketRate, judge: packetRate(q.PacketRate, all),
 		})
 	}
