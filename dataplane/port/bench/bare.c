@@ -22,6 +22,7 @@ static struct ring rings[2];
 struct job {
 	uint64_t packets;
 	uint64_t sum;
+	struct windows windows;
 };
 
 static void reset(struct ring *r)
@@ -66,6 +67,7 @@ static void *ring_receive(void *argument)
 			job->sum += bench_read64(r->slots + (size_t)(head + i) % BARE_SLOTS * BARE_STRIDE);
 		head += BARE_BURST;
 		atomic_store_explicit(&r->head.value, head, memory_order_release);
+		bench_window(&job->windows, got);
 	}
 	return NULL;
 }
@@ -74,16 +76,14 @@ double bare_ring_rate(uint64_t packets)
 {
 	struct job job = {.packets = packets / BARE_BURST * BARE_BURST};
 	pthread_t receiver;
-	uint64_t start;
 
 	reset(&rings[0]);
 	bench_pin(0);
-	start = clock_ns();
 	pthread_create(&receiver, NULL, ring_receive, &job);
 	ring_send(&rings[0], job.packets);
 	pthread_join(receiver, NULL);
 	bench_keep(job.sum);
-	return (double)job.packets * 1e9 / (double)(clock_ns() - start);
+	return bench_rate(&job.windows);
 }
 
 static void put_one(struct ring *r, uint32_t at)

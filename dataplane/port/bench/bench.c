@@ -64,6 +64,21 @@ double bench_quantile(uint32_t *values, unsigned n, double q)
 	return values[(unsigned)(q * (n - 1))];
 }
 
+void bench_window_end(struct windows *w)
+{
+	uint64_t now = clock_ticks();
+
+	if (w->next && w->n < MAX_WINDOWS)
+		w->ns[w->n++] = bench_ns(now - w->began);
+	w->next += WINDOW;
+	w->began = now;
+}
+
+double bench_rate(struct windows *w)
+{
+	return w->n ? WINDOW * 1e9 / bench_quantile(w->ns, w->n, 0.5) : 0;
+}
+
 void bench_keep(uint64_t value)
 {
 	__asm__ volatile("" : : "r"(value) : "memory");

@@ -20,6 +20,31 @@ void bench_begin(void);
 uint32_t bench_ns(uint64_t ticks);
 double bench_ns_per_tick(void);
 
+/*
+ * The rate of a load: the receiver's median over windows of packets. A window during which a thread was taken off its CPU, by other work on the machine,
+ * is an outlier among them, where it would spoil a mean.
+ */
+#define WINDOW 65536u
+#define MAX_WINDOWS 256
+struct windows {
+	uint64_t began; /* ticks */
+	uint64_t next;	/* packets at which this one ends */
+	uint32_t ns[MAX_WINDOWS];
+	unsigned n;
+};
+
+void bench_window_end(struct windows *windows);
+
+/* Called by the receiver with how many packets came so far. */
+static inline void bench_window(struct windows *windows, uint64_t packets)
+{
+	if (packets >= windows->next)
+		bench_window_end(windows);
+}
+
+/* Packets a second; 0: no window was complete. */
+double bench_rate(struct windows *windows);
+
 /* Sorts. q from 0 to 1. */
 double bench_quantile(uint32_t *values, unsigned n, double q);
 

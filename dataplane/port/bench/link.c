@@ -14,6 +14,7 @@ struct job {
 	uint64_t packets, sum;
 	uint32_t size;
 	int all;
+	struct windows windows;
 };
 
 static void must(int condition, const char *what)
@@ -63,6 +64,7 @@ static void *receive(void *argument)
 			job->sum += job->all ? bench_read64(p[i].data) : ((uint64_t *)p[i].data)[0] + ((uint64_t *)p[i].data)[1];
 		dray_release(p, n);
 		got += n;
+		bench_window(&job->windows, got);
 		if (n == 0)
 			clock_relax();
 	}
@@ -83,10 +85,8 @@ double link_rate(struct link *link, uint64_t packets, uint32_t size, int all)
 	struct job job = {.link = link, .packets = packets, .size = size, .all = all};
 	struct dray_pkt p[BURST];
 	pthread_t receiver;
-	uint64_t start;
 
 	bench_pin(0);
-	start = clock_ns();
 	pthread_create(&receiver, NULL, receive, &job);
 	for (uint64_t sent = 0; sent < packets;) {
 		unsigned n = dray_tx_alloc(link->a, 0, p, packets - sent < BURST ? (unsigned)(packets - sent) : BURST, size);
@@ -99,7 +99,7 @@ double link_rate(struct link *link, uint64_t packets, uint32_t size, int all)
 	}
 	pthread_join(receiver, NULL);
 	bench_keep(job.sum);
-	return (double)packets * 1e9 / (double)(clock_ns() - start);
+	return bench_rate(&job.windows);
 }
 
 static void put_one(struct dray_port *port, uint64_t value)

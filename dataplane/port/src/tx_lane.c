@@ -342,24 +342,27 @@ static inline bool put_plain(struct descriptor *d, const struct dray_pkt *p, uin
 	return true;
 }
 
-/* Write descriptors while they are plain; returns how many. A loop of its own, so that everything stays in registers. */
+/*
+ * Write descriptors while they are plain, up to n and not over the end of the ring; returns how many. A loop of its own, so that everything stays
+ * in registers.
+ */
 static __attribute__((noinline)) unsigned put_all_plain(struct tx_lane *l, uint32_t tail, const struct dray_pkt *pkts, unsigned n,
 							  uint64_t *bytes)
 {
-	const uint32_t mask = l->view.ring_size - 1, slots = l->view.pkt_slots, stride = l->view.pkt_stride;
+	const uint32_t slots = l->view.pkt_slots, stride = l->view.pkt_stride, to_wrap = l->view.ring_size - (tail & (l->view.ring_size - 1));
+	const struct dray_pkt *p = pkts, *const end = pkts + (n < to_wrap ? n : to_wrap);
 	const uint8_t *const packets = l->view.packets;
-	struct descriptor *const ring = l->view.ring;
+	struct descriptor *d = &l->view.ring[tail & (l->view.ring_size - 1)];
 	uint8_t *const state = l->state;
 	uint64_t sum = 0;
-	unsigned i;
 
-	for (i = 0; i < n && pkts[i].home == &l->home; i++) {
-		if (unlikely(!put_plain(&ring[(tail + i) & mask], &pkts[i], state, packets, slots, stride)))
+	for (; p != end && p->home == &l->home; p++, d++) {
+		if (unlikely(!put_plain(d, p, state, packets, slots, stride)))
 			break;
-		sum += pkts[i].length;
+		sum += p->length;
 	}
 	*bytes += sum;
-	return i;
+	return (unsigned)(p - pkts);
 }
 
 /* Consumes packets while they are from this home; returns how many. What is wrong with them is counted. */
@@ -378,6 +381,8 @@ static unsigned tx_lane_send(struct dray_home *home, struct dray_pkt *pkts, unsi
 		i += some;
 		if (i == n || pkts[i].home != home)
 			break;
+		if (some && (tail & (l->view.ring_size - 1)) == 0)
+			continue; /* it stopped at the end of the ring */
 		if (put(l, tail, &pkts[i])) {
 			bytes += pkts[i].length;
 			tail++;
