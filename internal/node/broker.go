@@ -194,8 +194,11 @@ func (l *Live) restartBroker(ctx context.Context) {
 		if err != nil || b == nil {
 			return // it has been removed, or there is none
 		}
-		if b.Process.AwaitEnd(ctx) != nil {
-			return
+		if err := b.Process.AwaitEnd(ctx); err != nil {
+			if !sleep(ctx, longestBackoff) { // no descriptor is free, say
+				return
+			}
+			continue
 		}
 		if time.Since(b.Since) > healthyAfter {
 			backoff = firstBackoff

@@ -13,6 +13,10 @@ import (
 // is wrong with it, by link.
 func (l *Live) LinkFaults() map[string]string {
 	faults := map[string]string{}
+	noBroker := ""
+	if needsBroker(l.State.Plan) {
+		noBroker = l.brokerFault()
+	}
 	for _, link := range l.State.Plan.Links {
 		var dead []string
 		if report := l.State.Reports[link.Name]; report != nil {
@@ -22,11 +26,11 @@ func (l *Live) LinkFaults() map[string]string {
 				}
 			}
 		}
-		switch fault := l.brokerFault(); {
+		switch {
 		case len(dead) > 0:
 			faults[link.Name] = fmt.Sprintf("%s has ended: nothing passes; dray down %s, then dray up", strings.Join(dead, " and "), l.Chain.Name)
-		case hasNativeEnd(link) && fault != "":
-			faults[link.Name] = fault
+		case hasNativeEnd(link) && noBroker != "":
+			faults[link.Name] = noBroker
 		}
 	}
 	return faults
