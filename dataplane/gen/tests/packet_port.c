@@ -1,37 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames on an interface: the loopback of a network namespace of its own, where each frame that is sent comes in. */
+/*
+ * Frames on interfaces, in a network namespace of their own:
+ *
+ *   draygen send or ping, ga ===veth=== gb, draygen sink
+ */
 #include <arpa/inet.h>
 #include <net/ethernet.h>
-#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "support.h"
 
-/* With an MTU as on a wire: its own is 65536, which leaves room for few frames in a ring. */
-static bool loopback_up(void)
+/* In the network namespace of this test, which takes it along. */
+static void make_link(void)
 {
-	struct ifreq r = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-	struct ifreq mtu = {.ifr_name = "lo", .ifr_mtu = 1500};
-	int fd = socket(AF_INET, SOCK_DGRAM, 0), ret;
+	int status = system("ip link add ga type veth peer name gb && ip link set ga up && ip link set gb up");
 
-	if (fd < 0)
-		return false;
-	ret = ioctl(fd, SIOCSIFMTU, &mtu) | ioctl(fd, SIOCSIFFLAGS, &r);
-	close(fd);
-	return ret == 0;
+	if (status != 0)
+		test_skip("no veth pair can be made: it takes the program ip (Debian: iproute2)");
 }
 
 /* The ring has room for all of them, however late the sink is. */
 static void one_way(void)
 {
-	struct child sink = START("sink", "--port", "packet:lo", "--once", "--check", "--stream", "1", "--strict", "--buffer", "16M"), sender;
+	struct child sink = START("sink", "--port", "packet:gb", "--once", "--check", "--stream", "1", "--strict", "--buffer", "16M"), sender;
 	char *r;
 
-	sender = START("send", "--port", "packet:lo", "--to", "127.0.0.1:5010", "--packets", "5000", "--rate", "20kpps", "--size", "imix", "--check", "--flows", "8",
+	sender = START("send", "--port", "packet:ga", "--to", "192.0.2.2:5010", "--packets", "5000", "--rate", "20kpps", "--size", "imix", "--check", "--flows", "8",
 		       "--catch-up", "60s", "--strict");
 	r = child_result(&sender, 0);
 	CHECK_EQ(json_number(r, "sent"), 5000);
@@ -46,15 +43,15 @@ static void one_way(void)
 /* What a small ring did not take while the sink was stopped is counted, and told from what the link lost. */
 static void overflow(void)
 {
-	struct child sink = START("sink", "--port", "packet:lo", "--once", "--buffer", "4096"), sender;
+	struct child sink = START("sink", "--port", "packet:gb", "--once", "--buffer", "4096"), sender;
 	char *r;
 
 	kill(sink.pid, SIGSTOP);
-	sender = START("send", "--port", "packet:lo", "--to", "127.0.0.1:5010", "--packets", "1000", "--rate", "max");
+	sender = START("send", "--port", "packet:ga", "--to", "192.0.2.2:5010", "--packets", "1000", "--rate", "max");
 	free(child_result(&sender, 0));
 	kill(sink.pid, SIGCONT);
 	/* The first end packets were dropped as well. */
-	sender = START("send", "--port", "packet:lo", "--to", "127.0.0.1:5010", "--packets", "1");
+	sender = START("send", "--port", "packet:ga", "--to", "192.0.2.2:5010", "--packets", "1");
 	free(child_result(&sender, 0));
 	r = child_result(&sink, 0);
 	CHECK(json_number(r, "socket_drops") > 500 && json_number(r, "socket_drops") <= 1008);
@@ -80,18 +77,16 @@ static bool heard(int fd, unsigned from, unsigned to)
 	return false;
 }
 
-/* Its own requests come in at the asking end as well: they are foreign to it. */
 static void round_trips(void)
 {
-	struct child sink = START("sink", "--port", "packet:lo", "--reflect"), ping;
+	struct child sink = START("sink", "--port", "packet:gb", "--reflect"), ping;
 	int ear = listen_in();
 	char *r;
 
-	ping = START("ping", "--port", "packet:lo", "--to", "127.0.0.1:6000", "--packets", "300", "--rate", "max", "--closed", "--timeout", "10s");
+	ping = START("ping", "--port", "packet:ga", "--to", "192.0.2.2:6000", "--packets", "300", "--rate", "max", "--closed", "--timeout", "10s");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 300);
 	CHECK_EQ(json_number(r, "duplicates"), 0);
-	CHECK(json_number(r, "foreign") >= 300);
 	free(r);
 	CHECK(heard(ear, 5010, 6000) && heard(ear, 6000, 5010)); /* turned: to whom it came from */
 	close(ear);
@@ -107,7 +102,7 @@ int main(int argc, char **argv)
 	test_pin();
 	if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
 		test_skip("no network namespace can be made: be root, or allow user namespaces");
-	CHECK(loopback_up());
+	make_link();
 	one_way();
 	overflow();
 	round_trips();
