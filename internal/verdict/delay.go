@@ -203,7 +203,8 @@ func (d delay) undecided(s sample, tail float64, count int64) (reason, needs str
 			share(p.Value), plural(int(count), "packet"), chain.Duration(d.budget), share(tail))
 	}
 	if p.Value > tail && count >= need {
-		return reason, fmt.Sprintf("more than %s", plural(len(s.trials), "trial"))
+		return fmt.Sprintf("%s of %s exceed %s, and %s may; but trials differ too much to rule out chance",
+			share(p.Value), plural(int(count), "packet"), chain.Duration(d.budget), share(tail)), fmt.Sprintf("more than %s", plural(len(s.trials), "trial"))
 	}
 	if n, ok := p.SamplesToProve(tail); ok {
 		need = max(need, int64(math.Ceil(n)))

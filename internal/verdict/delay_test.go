@@ -50,7 +50,7 @@ func TestLatencyTooFewSamples(t *testing.T) {
 
 func TestLatencyTooCloseToDecide(t *testing.T) {
 	judgeOne(t, link(needsLatency), both(3, record.QStream, latency(0, samples{1986, 86 * us}, samples{14, 1900 * us})), NotMeasurable, "too close", "samples (")
-	judgeOne(t, link(needsLatency), both(3, record.QStream, latency(0, samples{1978, 86 * us}, samples{22, 1900 * us})), NotMeasurable, "too close", "more than 3 trials")
+	judgeOne(t, link(needsLatency), both(3, record.QStream, latency(0, samples{1978, 86 * us}, samples{22, 1900 * us})), NotMeasurable, "rule out chance", "more than 3 trials")
 }
 
 func TestLatencyTooFewTrials(t *testing.T) {
@@ -70,7 +70,7 @@ func TestLatencyStoppedPeerIsMissed(t *testing.T) {
 
 func TestLatencyLossesCountAsLate(t *testing.T) {
 	judgeOne(t, link(needsLatency), both(3, record.QStream, latency(50, samples{950, 86 * us})), Missed, "never arrived", "")
-	judgeOne(t, link(needsLatency), both(3, record.QStream, latency(12, samples{988, 86 * us})), NotMeasurable, "too close", "more than 3 trials")
+	judgeOne(t, link(needsLatency), both(3, record.QStream, latency(12, samples{988, 86 * us})), NotMeasurable, "rule out chance", "more than 3 trials")
 }
 
 // A packet that a slow receiver threw away may have been late, or not.
@@ -92,7 +92,7 @@ func TestLatencyWhereTheSenderWasLate(t *testing.T) {
 		})
 	}
 	judgeOne(t, link(needsLatency), late(0), Met, "", "")
-	judgeOne(t, link(needsLatency), late(3), NotMeasurable, "too close", "more than 3 trials")
+	judgeOne(t, link(needsLatency), late(3), NotMeasurable, "rule out chance", "more than 3 trials")
 }
 
 // One bad trial of three must not be averaged away, nor taken for certain.
