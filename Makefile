@@ -16,6 +16,7 @@ DEMO_CHAIN ?= examples/f1-split.yaml
 FUZZ_SMOKE ?= 3s
 FUZZ_TIME ?= 2m
 DEBIAN ?= 12
+BENCH ?=
 PREFIX ?= /usr/local
 
 say = printf '\n== %s\n'
@@ -71,11 +72,11 @@ fuzz: ## fuzz every target for FUZZ_TIME (2m) each
 	@scripts/fuzz.sh $(FUZZ_TIME)
 
 .PHONY: bench
-bench: ## measure libdray beside the physical limit of the moment, in turns; writes out/bench.json
+bench: ## measure libdray beside the physical limit of the moment; writes out/bench.json; BENCH=--quick for a look
 	@scripts/setup.sh test
 	@[ -f out/port-plain/build.ninja ] || meson setup out/port-plain dataplane/port -Dbuildtype=release >/dev/null
 	@ninja -C out/port-plain >/dev/null
-	@out/port-plain/bench/dray-bench --rounds 20 --json out/bench.json
+	@out/port-plain/bench/dray-bench $(BENCH) --json out/bench.json
 
 .PHONY: mutations
 mutations: ## take each check out of libdray in turn: a test must fail (minutes)

@@ -27,7 +27,7 @@
 #define SLOTS 256u
 #define STALL_NS 1000000000ull
 #define GIVE_UP_NS 20000000000ull
-#define LEAK_NS 2000000000ull
+#define LEAK_NS 10000000000ull
 
 static const char *const steps[HANDSHAKE_STEPS] = {"connected", "HELLO sent",  "WELCOME received", "OFFER received",
 						   "MAPPED sent", "SEALED received", "ACTIVE sent"};

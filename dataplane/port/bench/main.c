@@ -19,7 +19,7 @@ static int usage(void)
 			"  --kills N  how often an end is killed; 0: leave that out\n"
 			"  --alone    both ends in one thread, no output: to be run under callgrind\n"
 			"  --serve    measure a rate for each line on stdin: how the build without checks takes part\n"
-			"exit: 0 done, 1 error, 2 usage\n");
+			"exit: 0 done, 1 error, or a kill lost a packet or leaked a buffer, 2 usage\n");
 	return 2;
 }
 
@@ -73,20 +73,22 @@ static int serve(void)
 
 static int measure(const struct profile *profile, const char *json)
 {
-	printf("reference: bare ring of %u slots of %u B, burst %u; libdray: %u slots, burst %u, header: 16 B\n", BARE_SLOTS, BARE_STRIDE,
-	       BARE_BURST, BARE_SLOTS, BARE_BURST);
+	int ret = 0;
+
+	printf("reference: bare ring of %u slots of %u B, burst %u; libdray: %u slots, burst %u, header: 16 B; rates: median windows of %u packets\n",
+	       BARE_SLOTS, BARE_STRIDE, BARE_BURST, BARE_SLOTS, BARE_BURST, WINDOW);
 	section_rates(profile);
 	section_instructions();
 	section_adaptive(profile);
 	section_set_up(profile);
-	if (profile->kills)
-		section_kills(profile);
+	if (profile->kills && section_kills(profile) < 0)
+		ret = 1;
 	figures_print();
 	if (json && figures_write(json) < 0) {
 		perror(json);
 		return 1;
 	}
-	return 0;
+	return ret;
 }
 
 int main(int argc, char **argv)

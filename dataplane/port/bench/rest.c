@@ -139,7 +139,8 @@ static void kill_row(const char *group, struct kills *k)
 	figures_hide(group);
 }
 
-static void run_kills(const char *group, unsigned rounds, void (*kill)(struct kills *), unsigned step)
+/* Returns what was lost and leaked. */
+static uint64_t run_kills(const char *group, unsigned rounds, void (*kill)(struct kills *), unsigned step)
 {
 	struct kills k = {.rounds = rounds, .recovery = calloc(rounds, sizeof(uint32_t))};
 
@@ -151,10 +152,12 @@ static void run_kills(const char *group, unsigned rounds, void (*kill)(struct ki
 		kill_in_handshake(&k, step);
 	kill_row(group, &k);
 	free(k.recovery);
+	return k.lost + k.leaked;
 }
 
-void section_kills(const struct profile *profile)
+int section_kills(const struct profile *profile)
 {
+	uint64_t broken;
 	static char names[HANDSHAKE_STEPS][64];
 	unsigned each = (profile->kills + HANDSHAKE_STEPS - 1) / HANDSHAKE_STEPS, few = (profile->kills + 9) / 10;
 
@@ -162,11 +165,12 @@ void section_kills(const struct profile *profile)
 		each * HANDSHAKE_STEPS);
 	printf("\nkill table (survivor, victim, successor and broker share the cores)\n  %-40s %6s %10s %10s %8s %8s %8s %12s\n", "one end dies",
 	       "times", "p50, us", "p99, us", "lost", "leaked", "stalls", "longest, ms");
-	run_kills("kill -9 under full load", profile->kills, kill_under_load, 0);
-	run_kills("kill -9 under full load, broker dead", few, kill_without_broker, 0);
+	broken = run_kills("kill -9 under full load", profile->kills, kill_under_load, 0);
+	broken += run_kills("kill -9 under full load, broker dead", few, kill_without_broker, 0);
 	for (unsigned i = 0; i < HANDSHAKE_STEPS; i++) {
 		snprintf(names[i], sizeof(names[i]), "kill -9 in set-up: %s", handshake_step(i));
-		run_kills(names[i], each, NULL, i);
+		broken += run_kills(names[i], each, NULL, i);
 	}
 	printf("\n");
+	return broken ? -1 : 0;
 }

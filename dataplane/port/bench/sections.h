@@ -16,6 +16,8 @@ void section_rates(const struct profile *profile);
 void section_instructions(void);
 void section_adaptive(const struct profile *profile);
 void section_set_up(const struct profile *profile);
-void section_kills(const struct profile *profile);
+
+/* -1: something was lost, or leaked. */
+int section_kills(const struct profile *profile);
 
 #endif
