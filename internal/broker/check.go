@@ -108,9 +108,9 @@ func (l *Link) samePorts(other *Link) error {
 	}
 	for i, e := range l.Ends {
 		o := other.Ends[i]
-		o.Netns, o.Interface, o.HoldQuota, o.HoldPolicy = e.Netns, e.Interface, e.HoldQuota, e.HoldPolicy
+		o.Netns, o.Interface = e.Netns, e.Interface
 		if !(&Link{Ends: []End{e}}).equal(&Link{Ends: []End{o}}) {
-			return fmt.Errorf("link %s: a move keeps port %s as it is: name, socket, owner, addresses, MTU, queues", l.Name, e.Port)
+			return fmt.Errorf("link %s: a move keeps port %s as it is: name, socket, owner, addresses, MTU, queues, quota", l.Name, e.Port)
 		}
 	}
 	return nil

@@ -48,7 +48,7 @@ func (c *Client) Remove(ctx context.Context, name string) error {
 }
 
 // Relink moves a link to what l says, under traffic. Its ports stay as they
-// are: names, sockets, owners, addresses, MTU and queues must be the same.
+// are: names, sockets, owners, addresses, MTU, queues and quotas must be the same.
 func (c *Client) Relink(ctx context.Context, l Link) error {
 	return c.call(ctx, "relink", l, nil)
 }

@@ -27,6 +27,7 @@ type end struct {
 	side     int
 	listener *source
 	muted    bool
+	again    time.Time // when a port that is muted listens again, if there is room
 	pending  []*conn
 	conn     *conn  // has said HELLO
 	accepts  bucket // of connections
@@ -87,15 +88,17 @@ func (e *end) peer() *end {
 // accept takes connections. Once they come too fast, they wait in the kernel.
 func (e *end) accept() {
 	for range acceptsPerStep {
-		if len(e.pending) >= maxPending || !e.accepts.take(time.Now()) {
-			e.mute(true)
+		now := time.Now()
+		if len(e.pending) >= maxPending || !e.accepts.take(now) {
+			e.mute(e.accepts.next(now))
 			return
 		}
 		fd, _, err := unix.Accept4(e.listener.fd, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 		if err != nil {
+			e.accepts.giveBack()
 			if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.ECONNABORTED) {
 				e.link.log.print("port %s: accept: %v", e.spec().Port, err)
-				e.mute(true) // out of descriptors: a wait helps, and spinning does not
+				e.mute(now.Add(acceptPause)) // out of descriptors, say
 			}
 			return
 		}
@@ -141,22 +144,24 @@ func (e *end) greet(fd int) {
 	e.pending = append(e.pending, c)
 }
 
-func (e *end) mute(on bool) {
-	if e.muted == on {
+// mute lets connections wait in the kernel, until then and until there is room.
+func (e *end) mute(until time.Time) {
+	e.again = until
+	if e.muted {
 		return
 	}
-	change := e.link.poller.unmute
-	if on {
-		change = e.link.poller.mute
-	}
-	if err := change(e.listener); err != nil {
+	if err := e.link.poller.mute(e.listener); err != nil {
 		e.link.log.print("port %s: %v", e.spec().Port, err)
 	}
-	e.muted = on
+	e.muted = true
 }
 
-// mutedFor is how long a port that accepts nothing waits at least.
-const mutedFor = 20 * time.Millisecond
+func (e *end) unmute() {
+	if err := e.link.poller.unmute(e.listener); err != nil {
+		e.link.log.print("port %s: %v", e.spec().Port, err)
+	}
+	e.muted = false
+}
 
 // next is when something of this end is due; the zero time is never.
 func (e *end) next() time.Time {
@@ -166,14 +171,8 @@ func (e *end) next() time.Time {
 			next = c.deadline
 		}
 	}
-	if e.muted && len(e.pending) < maxPending {
-		again := time.Now().Add(mutedFor)
-		if free := e.accepts.next(time.Now()); free.After(again) {
-			again = free
-		}
-		if next.IsZero() || again.Before(next) {
-			next = again
-		}
+	if e.muted && len(e.pending) < maxPending && (next.IsZero() || e.again.Before(next)) {
+		next = e.again
 	}
 	return next
 }
@@ -191,12 +190,15 @@ func (e *end) step(now time.Time) {
 	if c := e.conn; c != nil && !c.deadline.IsZero() && !now.Before(c.deadline) {
 		c.failed = true // the peer of an end that is live did not come; the end will try again
 	}
-	if e.muted && len(e.pending) < maxPending && e.accepts.next(now).IsZero() {
-		e.mute(false)
+	if e.muted && len(e.pending) < maxPending && !now.Before(e.again) {
+		e.unmute()
 	}
 }
 
 func (e *end) dropPending(c *conn) {
+	if c.reason != "" {
+		e.link.log.print("port %s: %s", e.spec().Port, c.reason)
+	}
 	e.pending = slices.DeleteFunc(e.pending, func(p *conn) bool { return p == c })
 	c.close(e.link.poller)
 }

@@ -4,6 +4,7 @@ package broker
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"time"
 
@@ -69,7 +70,7 @@ func (l *link) admit(e *end) {
 	if l.adoptable && l.matches(c) {
 		peer := e.peer().conn
 		switch {
-		case peer == nil:
+		case !e.peer().taken(): // or its connection has just been given up, and another will come
 			c.deadline = time.Now().Add(readoptTimeout)
 			return
 		case l.matches(peer) && !peer.welcomed:
@@ -167,7 +168,7 @@ func newTelemetry(size int64, sampleShift uint32) (int, error) {
 	}
 	err = populate(fd, size)
 	if err == nil {
-		_, err = unix.Pwrite(fd, binary.LittleEndian.AppendUint32(nil, sampleShift), wire.SampleShiftOffset)
+		err = writeSampleShift(fd, sampleShift)
 	}
 	if err == nil {
 		err = addSeals(fd, sealsTelemetry)
@@ -177,6 +178,14 @@ func newTelemetry(size int64, sampleShift uint32) (int, error) {
 		return -1, err
 	}
 	return fd, nil
+}
+
+// writeSampleShift tells an end how often to stamp from now on.
+func writeSampleShift(telemetry int, shift uint32) error {
+	if _, err := unix.Pwrite(telemetry, binary.LittleEndian.AppendUint32(nil, shift), wire.SampleShiftOffset); err != nil {
+		return fmt.Errorf("telemetry: %w", err)
+	}
+	return nil
 }
 
 // onMapped reports whether it could come now.

@@ -38,6 +38,9 @@ func (b *bucket) take(now time.Time) bool {
 	return true
 }
 
+// giveBack undoes a take.
+func (b *bucket) giveBack() { b.spent = max(b.spent-1, 0) }
+
 // next is when there is one again: the zero time where there is one now.
 func (b *bucket) next(now time.Time) time.Time {
 	b.refill(now)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -215,10 +216,12 @@ func (l *link) endGone(e *end) {
 
 // endGeneration tells the ends that are left that the newest generation is over.
 func (l *link) endGeneration(reason, next uint32) {
+	if l.phase != phaseNone || slices.ContainsFunc(l.ends, func(e *end) bool { return e.conn != nil && e.conn.offered != 0 }) {
+		l.rebinds++
+	}
 	l.phase, l.deadline = phaseNone, time.Time{}
 	l.memory.close()
 	l.memory = nil
-	l.rebinds++
 	for _, e := range l.ends {
 		if e.conn == nil || !e.conn.welcomed || e.conn.failed {
 			continue
@@ -278,8 +281,14 @@ func (l *link) relink(to Link) error {
 	}
 	l.endGeneration(wire.RebindMoves, next)
 	for _, e := range l.ends {
-		if c := e.conn; c != nil && c.hello != nil && !c.welcomed {
+		switch c := e.conn; {
+		case c == nil:
+		case !c.welcomed: // it waited for its peer
 			e.welcome(c, false)
+		default:
+			if err := writeSampleShift(c.telemetry, to.sampleShift()); err != nil {
+				return err
+			}
 		}
 	}
 	l.retryAfter = time.Time{}

@@ -20,7 +20,8 @@ type raw struct {
 	t    testing.TB
 	fd   int
 	port string
-	fds  []int // received; closed with the test
+	wait time.Duration // for the next message
+	fds  []int         // received; closed with the test
 }
 
 func (s *site) raw(e broker.End) *raw {
@@ -29,7 +30,7 @@ func (s *site) raw(e broker.End) *raw {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r := &raw{t: s.t, fd: fd, port: e.Port}
+	r := &raw{t: s.t, fd: fd, port: e.Port, wait: patience}
 	s.t.Cleanup(r.hangUp)
 	return r
 }
@@ -88,9 +89,9 @@ func (r *raw) hello(change func(*wire.Hello)) {
 
 var errHungUp = errors.New("hung up")
 
-// receive takes the next message, within the test's patience.
+// receive takes the next message.
 func (r *raw) receive() (wire.Message, []int, error) {
-	tv := unix.NsecToTimeval(patience.Nanoseconds())
+	tv := unix.NsecToTimeval(r.wait.Nanoseconds())
 	if err := unix.SetsockoptTimeval(r.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
 		return wire.Message{}, nil, err
 	}

@@ -4,6 +4,7 @@ package broker_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -177,5 +178,35 @@ func TestSockets(t *testing.T) {
 		if _, err := os.Lstat(e.Socket); err == nil {
 			t.Errorf("%s stays behind", e.Socket)
 		}
+	}
+}
+
+// The broker tells a live end how often to stamp.
+func TestSampling(t *testing.T) {
+	s := newSite(t)
+	c, _ := s.serve()
+	l := s.link("f1u")
+	l.SampleShift = broker.SampleDefault
+	s.add(c, l)
+	r := s.raw(l.Ends[0])
+	r.hello(nil)
+	m, fds := r.expect(wire.TypeWelcome)
+	if got := m.Body.(*wire.Welcome).SampleShift; got != 6 {
+		t.Errorf("one packet in 2^%d is stamped by default", got)
+	}
+	for _, tc := range []struct{ set, want uint32 }{
+		{broker.SampleEvery, 0}, {3, 3}, {broker.SampleNone, wire.SampleNone}, {broker.SampleDefault, 6},
+	} {
+		l.SampleShift = tc.set
+		if err := c.Relink(context.Background(), l); err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 4)
+		if _, err := unix.Pread(fds[0], b, wire.SampleShiftOffset); err != nil || binary.LittleEndian.Uint32(b) != tc.want {
+			t.Errorf("shift %d becomes %x, want %d: %v", tc.set, b, tc.want, err)
+		}
+	}
+	if got := s.status(c, "f1u"); got.Rebinds != 0 {
+		t.Errorf("generations ended: %+v", got)
 	}
 }
