@@ -150,12 +150,12 @@ func pcapng(t *testing.T, b []byte) (packets [][]byte, dropped uint64) {
 }
 
 // nativePair is a chain of two native ports that is up until the test ends.
-func nativePair(t *testing.T, name string) (*bench, string) {
+func nativePair(t *testing.T, name, runtime string) (*bench, string) {
 	t.Helper()
 	testenv.Program(t, "tcpdump")
 	draygen := generator(t)
 	b := newBench(t)
-	b.want(0, "up", b.file(pair{Name: name, Runtime: "process", Face: "native", Command: `[sleep, "1000"]`}.yaml()))
+	b.want(0, "up", b.file(pair{Name: name, Runtime: runtime, Face: "native", Command: `[sleep, "1000"]`}.yaml()))
 	t.Cleanup(func() { b.want(0, "down", name) })
 	return b, draygen
 }
@@ -167,7 +167,7 @@ func nativePair(t *testing.T, name string) (*bench, string) {
 //	               \ captured here
 func TestCaptureOfANativePort(t *testing.T) {
 	const packets = 3000
-	b, draygen := nativePair(t, "captured")
+	b, draygen := nativePair(t, "captured", "runc")
 	c := b.startCapture("captured", "b.p0")
 	if first := <-c.stderr; !strings.HasPrefix(first, "Waiting until a process opens") {
 		t.Fatalf("before the port is open, the capture says %q", first)
@@ -199,7 +199,7 @@ func TestCaptureOfANativePort(t *testing.T) {
 // A reader that stops makes nobody wait: what finds no room is counted.
 func TestCaptureThatStopsReading(t *testing.T) {
 	const packets, slots = 1000, 64
-	b, draygen := nativePair(t, "stalled")
+	b, draygen := nativePair(t, "stalled", "process")
 	file := filepath.Join(t.TempDir(), "stalled.pcapng")
 	ended := b.sink("stalled", draygen)
 	c := b.capture("stalled", "b.p0", "--snaplen", "262144", "--write", file, "--json") // so long that few fit
@@ -228,7 +228,7 @@ func TestCaptureThatStopsReading(t *testing.T) {
 // A capture that is killed leaves nothing: the next one finds the port free.
 // One that is interrupted ends its file.
 func TestCaptureKilledAndInterrupted(t *testing.T) {
-	b, draygen := nativePair(t, "killed")
+	b, draygen := nativePair(t, "killed", "process")
 	ended := b.sink("killed", draygen)
 	c := b.capture("killed", "b.p0")
 	if r := b.want(1, "capture", "killed", "b.p0", "--write", os.DevNull); !strings.Contains(r.Err, "captured already") {
