@@ -1,10 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Run every fuzz target for the given time each (e.g. 5s).
+# Run every fuzz target for the given time each (5s, 2m): those in Go, and those
+# in C but for a time so short that the tests of the C code have done it already.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export GOTOOLCHAIN=local
 time=${1:?usage: scripts/fuzz.sh TIME}
+[[ $time =~ ^([1-9][0-9]*)(s|m)$ ]] || {
+	echo "fuzz: error: $time is no time such as 5s or 2m" >&2
+	exit 2
+}
+seconds=${BASH_REMATCH[1]}
+[ "${BASH_REMATCH[2]}" = s ] || seconds=$((seconds * 60))
 go=$(scripts/find-go.sh)
 PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
 log=$(mktemp)
@@ -42,3 +49,19 @@ while IFS=: read -r file target; do
 	fi
 	echo "ok    $package $target, $(grep -oE 'execs: [0-9]+|baseline coverage: [0-9]+.[0-9]+ completed' "$log" | tail -n1)"
 done < <(targets)
+
+# fuzz_c runs one target of libFuzzer, which prints its statistics.
+fuzz_c() {
+	if ! "$@" "$seconds" >"$log" 2>&1; then
+		cat "$log"
+		echo "FAIL  $*"
+		exit 1
+	fi
+	echo "ok    $*, $(grep -oE 'number_of_executed_units: [0-9]+' "$log")"
+}
+
+if [ "$seconds" -ge 10 ]; then
+	fuzz_c dataplane/port/fuzz/run.sh ring
+	fuzz_c dataplane/port/fuzz/run.sh handshake
+	fuzz_c dataplane/gen/fuzz/run.sh
+fi
