@@ -299,22 +299,12 @@ static bool take_any(struct rx_lane *l, const struct received *d, uint32_t at, s
 	return true;
 }
 
-/*
- * Of what is known to be there already, fetch the payload of the next burst while the application works on this one, and the descriptors of
- * the burst after that. What is read of a descriptor here is a hint for the cache and nothing else: it is loaded again, and checked, when its turn comes.
- */
+/* Of what is known to be there already, bring the descriptors of the next burst along while the application works on this one. */
 static inline void prefetch_next(const struct rx_lane *l, uint32_t at, uint32_t n)
 {
-	const uint32_t mask = l->view.ring_size - 1, slots = l->view.pkt_slots, stride = l->view.pkt_stride, known = l->seen_tail - at;
-	const uint8_t *const first = l->view.packets + l->view.pkt_headroom;
+	const uint32_t mask = l->view.ring_size - 1, known = l->seen_tail - at;
 
-	for (uint32_t i = 0; i < n && i < known; i++) {
-		uint32_t place = (uint32_t)atomic_load_explicit(&l->view.ring[(at + i) & mask].place_length, memory_order_relaxed);
-
-		if (likely(place < slots))
-			__builtin_prefetch(first + (uint64_t)place * stride);
-	}
-	for (uint32_t i = n; i < 2 * n && i < known; i += 4)
+	for (uint32_t i = 0; i < n && i < known; i += 4)
 		__builtin_prefetch(&l->view.ring[(at + i) & mask]);
 }
 

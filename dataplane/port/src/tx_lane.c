@@ -145,7 +145,8 @@ static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned 
 {
 	const uint32_t headroom = l->view.pkt_headroom, stride = l->view.pkt_stride, room = stride - headroom;
 	uint8_t *const first = l->view.packets + headroom, *const state = l->state;
-	const uint32_t *top;
+	const uint32_t *top, *soon;
+	uint32_t ahead;
 
 	if (l->free_pkt_count < n) {
 		tx_lane_reap(l);
@@ -155,11 +156,14 @@ static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned 
 	}
 	top = l->free_pkts + l->free_pkt_count;
 	l->free_pkt_count -= n;
+	soon = top - n;
+	ahead = n < l->free_pkt_count ? n : l->free_pkt_count;
 	prefetch_ring(l, l->tail + n, n);
-	prefetch_slots(l, top - n, n < l->free_pkt_count ? n : l->free_pkt_count);
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t index = *--top;
 
+		if (i < ahead)
+			prefetch_write(first + (uint64_t)*--soon * stride);
 		if (!UNCHECKED)
 			state[index] = SLOT_WITH_APPLICATION;
 		pkt_set(&pkts[i], first + (uint64_t)index * stride, 0, room, 0, 0, headroom, &l->home, index);
