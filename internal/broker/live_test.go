@@ -45,8 +45,8 @@ func TestTraffic(t *testing.T) {
 	c, _ := s.serve()
 	l, from, to := s.pair(c, "f1u")
 	until(t, "figures reported", func() bool {
-		e := s.status(c, "f1u").Ends[1]
-		return e.Counters.RxPackets > 1000 && e.Latency.Count > 10 && e.Answers
+		ends := s.status(c, "f1u").Ends
+		return ends[0].Generation == 1 && ends[1].Generation == 1 && ends[1].Counters.RxPackets > 1000 && ends[1].Latency.Count > 10 && ends[1].Answers
 	})
 	st := s.status(c, "f1u")
 	if st.State != broker.StateActive || st.Generation != 1 || st.Pages == "" || st.Bytes == 0 || st.Adopted || st.Rebinds != 0 || st.LastError != "" {
