@@ -4,11 +4,13 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/drayage/dray/internal/broker"
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/step"
 	"github.com/drayage/dray/internal/transport"
 	"github.com/drayage/dray/internal/transport/native"
 	"github.com/drayage/dray/internal/transport/shm"
@@ -173,5 +176,148 @@ func TestAJournalCannotNameTheBrokerOfAnother(t *testing.T) {
 	write(t, n.journalFile("evil"), `{"make":[{"kind":"broker-link","path":"/run/dray/other/broker","name":"f1u"}]}`+"\n")
 	if _, err := n.Collect(context.Background()); err == nil {
 		t.Error("gc asked another chain's broker")
+	}
+}
+
+// kinds is what the broker says of each link.
+func kinds(t *testing.T, l *Live) map[string]string {
+	t.Helper()
+	client, err := broker.Dial(l.BrokerDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	links, err := client.Status(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]string{}
+	for _, link := range links {
+		kinds[link.Name] = link.Kind
+	}
+	return kinds
+}
+
+// over is the first link of the pair as it is planned over a transport.
+func over(l *Live, transport string) plan.Link {
+	to := *l.State.Plan.Link("over-shm")
+	to.Transport = transport
+	return to
+}
+
+// directories lists what links have in the chain's directory.
+func directories(t *testing.T, l *Live) string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(l.dir, "link"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+func TestALinkMovesBetweenTransports(t *testing.T) {
+	n, c, p := nativePair(t)
+	ctx := context.Background()
+	commit(t, n, c, p)
+	l, err := n.OpenLocked(ctx, c.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := runningBroker(t, l, nil)
+	for _, at := range []struct{ transport, kind, directories string }{
+		{"veth", broker.KindNetdev, "over-shm.1 over-veth"},
+		{"veth", broker.KindNetdev, "over-shm.2 over-veth"},
+		{"shm", broker.KindShm, "over-shm.3 over-veth"},
+	} {
+		if err := l.Move(ctx, over(l, at.transport)); err != nil {
+			t.Fatal(err)
+		}
+		if got := kinds(t, l)["over-shm"]; got != at.kind {
+			t.Errorf("moved to %s, and the broker serves it by %s", at.transport, got)
+		}
+		if got := directories(t, l); got != at.directories {
+			t.Errorf("moved to %s: directories %s", at.transport, got)
+		}
+		opens(t, l)
+	}
+	if err := l.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := n.Open(c.Name); err != nil || again.State.Plan.Link("over-shm").Transport != "shm" || again.State.Moves["over-shm"].At != 3 {
+		t.Errorf("what was saved: %+v, %v", again, err)
+	}
+	if b, err := l.Broker(); err != nil || b.Process != first.Process {
+		t.Errorf("another broker serves the links: %+v, %v", b, err)
+	}
+	if err := n.Down(ctx, c.Name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAMoveThatFailsLeavesTheLinkWhereItWas(t *testing.T) {
+	n, c, p := nativePair(t)
+	ctx := context.Background()
+	commit(t, n, c, p)
+	l, err := n.OpenLocked(ctx, c.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	injected, tried := errors.New("injected"), 0
+	for target := 1; ; target++ {
+		seen, hit := 0, false
+		n.Fault = func(step.Step, step.Phase) error {
+			if seen++; seen == target {
+				hit = true
+				return injected
+			}
+			return nil
+		}
+		err := l.Move(ctx, over(l, "veth"))
+		if !hit { // there are no more steps
+			if err != nil {
+				t.Error(err)
+			}
+			break
+		}
+		tried++
+		if !errors.Is(err, injected) {
+			t.Fatalf("fault %d gave %v", target, err)
+		}
+		if kind, dirs := kinds(t, l)["over-shm"], directories(t, l); kind != broker.KindShm || dirs != "over-shm over-veth" {
+			t.Errorf("after fault %d: kind %s, directories %s", target, kind, dirs)
+		}
+		opens(t, l)
+	}
+	if tried < 10 {
+		t.Errorf("%d faults were tried", tried)
+	}
+	if got := kinds(t, l)["over-shm"]; got != broker.KindNetdev {
+		t.Errorf("after all faults it moves, to %s", got)
+	}
+	if err := l.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Down(ctx, c.Name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestALinkWithAnInterfaceDoesNotMove(t *testing.T) {
+	n := newNode(t)
+	c, p := pair(t)
+	l, err := n.Create(context.Background(), "run", c, []byte(pairYAML), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := *l.State.Plan.Link("ab")
+	to.Transport = "veth"
+	if err := l.Move(context.Background(), to); err == nil || !strings.Contains(err.Error(), "use face: native") {
+		t.Errorf("error %v", err)
+	}
+	if err := l.Remove(context.Background()); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -193,39 +193,57 @@ func (l *Live) createSandbox(ctx context.Context, runner *step.Runner, f chain.F
 }
 
 func (l *Live) createLink(ctx context.Context, runner *step.Runner, pl plan.Link) error {
-	driver, err := l.node.driver(pl.Transport)
+	build, err := l.buildLink(pl, 0, false)
 	if err != nil {
 		return err
 	}
-	spec, err := l.linkSpec(pl)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(spec.Dir, 0o711); err != nil {
-		return err
-	}
-	build, err := driver.Build(spec)
-	if err != nil {
-		return err
-	}
-	cgroup := step.Step{
-		Name:  "link " + pl.Name + ": control group",
-		Makes: []step.Resource{host.CgroupResource(spec.Cgroup)},
-		Do:    func(context.Context) error { return spec.Cgroup.Create(host.Limits{}) },
-	}
-	if err := runner.Run(ctx, append([]step.Step{cgroup}, build.Steps...)); err != nil {
+	if err := runner.Run(ctx, build.Steps); err != nil {
 		return err
 	}
 	l.State.Reports[pl.Name] = build.Report
 	return nil
 }
 
-func (l *Live) linkSpec(pl plan.Link) (transport.Spec, error) {
+// buildLink is the work of making a link as it is planned, at the move of that
+// number; moves says that the link is there already, over another transport.
+func (l *Live) buildLink(pl plan.Link, number int, moves bool) (*transport.Build, error) {
+	driver, err := l.node.driver(pl.Transport)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := l.linkSpec(pl, number)
+	if err != nil {
+		return nil, err
+	}
+	spec.Move = moves
+	build, err := driver.Build(spec)
+	if err != nil {
+		return nil, err
+	}
+	first := step.Step{
+		Name:  "link " + pl.Name + ": directory and control group",
+		Makes: []step.Resource{host.DirResource(spec.Dir), host.CgroupResource(spec.Cgroup)},
+		Do: func(context.Context) error {
+			if err := os.MkdirAll(spec.Dir, 0o711); err != nil {
+				return err
+			}
+			return spec.Cgroup.Create(host.Limits{})
+		},
+	}
+	build.Steps = append([]step.Step{first}, build.Steps...)
+	return build, nil
+}
+
+func (l *Live) linkSpec(pl plan.Link, number int) (transport.Spec, error) {
+	own := pl.Name
+	if number > 0 {
+		own += fmt.Sprintf(".%d", number) // beside what it comes from
+	}
 	spec := transport.Spec{
 		Chain:    l.Chain.Name,
 		Link:     pl.Name,
-		Dir:      filepath.Join(l.dir, "link", pl.Name),
-		Cgroup:   l.node.cgroupOf(l.Chain.Name).Child("link-" + pl.Name),
+		Dir:      filepath.Join(l.dir, "link", own),
+		Cgroup:   l.node.cgroupOf(l.Chain.Name).Child("link-" + own),
 		Broker:   l.BrokerDir(),
 		MTU:      pl.MTU,
 		Shape:    pl.Shape,

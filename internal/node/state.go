@@ -33,6 +33,15 @@ type State struct {
 	Plan      *plan.Plan                   `json:"plan"`
 	Sandboxes map[string]*runtime.Sandbox  `json:"sandboxes"` // by function
 	Reports   map[string]*transport.Report `json:"reports"`   // by link
+	// Moves is of the links that were to move to another transport, by link.
+	Moves map[string]Moves `json:"moves,omitempty"`
+}
+
+// Moves counts what was tried with a link. What its transport has in the chain's
+// directory and cgroups carries the number of the move that made it.
+type Moves struct {
+	Tried int `json:"tried"`
+	At    int `json:"at"` // the move that the link is at; 0: where it was made
 }
 
 // shortHash tells strings apart where a name would be too long.

@@ -42,9 +42,12 @@ type Spec struct {
 	// Broker is the state directory of the chain's broker, which runs where an
 	// end is native.
 	Broker string
-	Ends   []End
-	MTU    int          // bytes of L3 packet
-	Shape  *chain.Qdisc // egress qdisc of every port; nil: none
+	// Move says that the broker serves the link already, over another transport:
+	// its native ports stay, and the last step takes them to this one.
+	Move  bool
+	Ends  []End
+	MTU   int          // bytes of L3 packet
+	Shape *chain.Qdisc // egress qdisc of every port; nil: none
 	// Messages asks for message buffers; nil: none.
 	Messages *chain.Messages
 }
@@ -90,6 +93,9 @@ func AllRemovers(drivers ...Driver) step.Removers {
 // Build is the work of making one link.
 type Build struct {
 	Steps []step.Step
+	// Keeps is what of the steps' resources belongs to the ports: it stays when
+	// the link moves to another transport.
+	Keeps []step.Resource
 	// Report is filled in by the steps as they run.
 	Report *Report
 }

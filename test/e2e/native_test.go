@@ -159,6 +159,32 @@ func TestBrokerDiesUnderTraffic(t *testing.T) {
 	}
 }
 
+// A link moves from memory to packet sockets and back while its ports are open.
+func TestRelinkUnderTraffic(t *testing.T) {
+	draygen := generator(t)
+	b := newBench(t)
+	p := pair{Name: "moving", Runtime: "runc", Face: "native", Command: `[sleep, "1000"]`}
+	b.want(0, "up", b.file(p.yaml()))
+	defer b.want(0, "down", p.Name)
+	const packets = 160000 // 8 s
+	got := b.stream(p.Name, draygen, "160000", "20kpps", func() {
+		b.awaitLink(p.Name, func(l broker.LinkStatus) bool { return l.State == broker.StateActive })
+		for _, at := range []struct{ transport, kind string }{{"veth", broker.KindNetdev}, {"shm", broker.KindShm}} {
+			b.want(0, "relink", p.Name, "ab", at.transport)
+			b.awaitLink(p.Name, func(l broker.LinkStatus) bool { return l.State == broker.StateActive && l.Kind == at.kind })
+			if r := b.want(0, "status", p.Name); !strings.Contains(r.Stdout, at.transport) {
+				t.Errorf("status does not tell that the link is over %s: %s", at.transport, r)
+			}
+		}
+		b.want(3, "relink", p.Name, "ab", "loopback")
+		b.want(1, "relink", p.Name, "nolink", "veth")
+	})
+	// What the kernel had not delivered when the link moved on is lost.
+	if got.Received < packets*9/10 || got.Corrupt+got.Duplicates > 0 || got.Link.Generation < 3 || got.Link.Kind != "shm" {
+		t.Errorf("of %d packets the sink saw %+v", packets, got)
+	}
+}
+
 // awaitLink waits until the broker of a chain, which may be on its way, tells of
 // its link what holds wants.
 func (b *bench) awaitLink(chain string, holds func(broker.LinkStatus) bool) broker.LinkStatus {

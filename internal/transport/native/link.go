@@ -40,28 +40,37 @@ func removeLink(ctx context.Context, r step.Resource) error {
 	return client.Remove(ctx, r.Name)
 }
 
-// Serve returns the steps that have the broker serve the link's native ends, and
+// Serve appends the steps that have the broker serve the link's native ends, and
 // look at what it made of them. kind is one of the broker's; interfaces says
 // where each native end's is, by its index in s.Ends, and is nil for shared memory.
-func Serve(driver string, s transport.Spec, kind string, interfaces map[int]host.Netns) []step.Step {
+func Serve(b *transport.Build, driver string, s transport.Spec, kind string, interfaces map[int]host.Netns) {
 	l := served(s, kind, interfaces)
-	var makes []step.Resource
+	check := step.Step{
+		Name: s.StepName(driver, "check the ports' sockets"),
+		Do:   func(context.Context) error { return checkSockets(l.Ends) },
+	}
+	if s.Move {
+		// Last: what fails before it leaves the link where it was.
+		b.Steps = append(b.Steps, check, step.Step{
+			Name: s.StepName(driver, "have the broker move it"),
+			Do: func(ctx context.Context) error {
+				return ask(ctx, s.Broker, func(c *broker.Client) error { return c.Relink(ctx, l) })
+			},
+		})
+		return
+	}
 	for _, e := range l.Ends {
-		makes = append(makes, host.DirResource(e.Socket))
+		b.Keeps = append(b.Keeps, host.DirResource(e.Socket))
 	}
 	// Last, hence removed first: a broker that runs takes its sockets with it.
-	makes = append(makes, step.Resource{Kind: KindLink, Path: s.Broker, Name: s.Link})
-	return []step.Step{
-		{
-			Name:  s.StepName(driver, "have the broker serve it"),
-			Makes: makes,
-			Do:    func(ctx context.Context) error { return add(ctx, s.Broker, l) },
+	b.Keeps = append(b.Keeps, step.Resource{Kind: KindLink, Path: s.Broker, Name: s.Link})
+	b.Steps = append(b.Steps, step.Step{
+		Name:  s.StepName(driver, "have the broker serve it"),
+		Makes: b.Keeps,
+		Do: func(ctx context.Context) error {
+			return ask(ctx, s.Broker, func(c *broker.Client) error { return c.Add(ctx, l) })
 		},
-		{
-			Name: s.StepName(driver, "check the ports' sockets"),
-			Do:   func(context.Context) error { return checkSockets(l.Ends) },
-		},
-	}
+	}, check)
 }
 
 // served is the link as the broker is told of it.
@@ -108,11 +117,12 @@ func checkSockets(ends []broker.End) error {
 // patience bounds how long a broker that died may take to be there again.
 const patience = 10 * time.Second
 
-func add(ctx context.Context, dir string, l broker.Link) error {
+// ask waits for the chain's broker, and asks it something.
+func ask(ctx context.Context, dir string, call func(*broker.Client) error) error {
 	for deadline := time.Now().Add(patience); ; {
 		client, err := broker.Dial(dir)
 		if err == nil {
-			return client.Add(ctx, l)
+			return call(client)
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("no broker serves the chain's native ports: %w", err)

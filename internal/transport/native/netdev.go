@@ -74,7 +74,7 @@ func (w wrapped) Build(s transport.Spec) (*transport.Build, error) {
 			build.Steps = append(build.Steps, meetNative(build, w.Name(), s, e))
 		}
 	}
-	build.Steps = append(build.Steps, Serve(w.Name(), s, broker.KindNetdev, interfaces)...)
+	Serve(build, w.Name(), s, broker.KindNetdev, interfaces)
 	return build, nil
 }
 

@@ -55,7 +55,8 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 	if err := transport.Check(Name, d.Caps(), s); err != nil {
 		return nil, err
 	}
-	build := transport.NewBuild(native.Serve(Name, s, broker.KindShm, nil)...)
+	build := transport.NewBuild()
+	native.Serve(build, Name, s, broker.KindShm, nil)
 	build.Report.Engine = "dray daemon"
 	return build, nil
 }

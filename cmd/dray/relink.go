@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/plan"
+)
+
+func (a *app) relinkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "relink CHAIN LINK TRANSPORT",
+		Short: "Move a link between native ports to another transport, under traffic",
+		Long: "Put another transport behind a link of a chain that is up. The link's ports must all be native: they stay\n" +
+			"open, with the same names, addresses, MTU and queues, and the applications see a new generation. What the\n" +
+			"link requires is planned anew, and a transport that cannot meet it is refused (exit code 3).",
+		Example: "  dray relink echo echo veth\n  dray relink echo echo shm",
+		Args:    args(cobra.ExactArgs(3)),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			n, err := a.node()
+			if err != nil {
+				return err
+			}
+			live, err := n.OpenLocked(cmd.Context(), argv[0])
+			if err != nil {
+				return err
+			}
+			err = a.relink(cmd.Context(), n, live, argv[1], argv[2])
+			return errors.Join(err, live.Release())
+		},
+	}
+}
+
+func (a *app) relink(ctx context.Context, n *node.Node, live *node.Live, link, transport string) error {
+	to, err := a.replan(ctx, n, live, link, transport)
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	if err := live.Move(ctx, to); err != nil {
+		return err
+	}
+	a.endProgress()
+	if a.json {
+		return a.printJSON(map[string]any{"chain": live.Chain.Name, "link": link, "transport": to.Transport, "seconds": time.Since(started).Seconds()})
+	}
+	fmt.Fprintf(a.out, "link %s of %s is over %s (%.2f s)\n", link, live.Chain.Name, to.Transport, time.Since(started).Seconds())
+	return nil
+}
+
+// replan plans one link of a chain that is up over another transport.
+func (a *app) replan(ctx context.Context, n *node.Node, live *node.Live, link, transport string) (plan.Link, error) {
+	found := false
+	for i := range live.Chain.Links {
+		if l := &live.Chain.Links[i]; l.Name == link {
+			l.Transport, found = transport, true
+		}
+	}
+	if !found {
+		return plan.Link{}, fmt.Errorf("chain %s has no link %q; `dray status %[1]s` lists them", live.Chain.Name, link)
+	}
+	inv, err := a.inspect(ctx, n)
+	if err != nil {
+		return plan.Link{}, err
+	}
+	if err := withoutPinned(inv, n, live.Chain.Name); err != nil {
+		return plan.Link{}, err
+	}
+	p, err := plan.Make(live.Chain, inv)
+	var infeasible *plan.Infeasible
+	if errors.As(err, &infeasible) {
+		return plan.Link{}, &codeError{exitInfeasible, err}
+	}
+	if err != nil {
+		return plan.Link{}, err
+	}
+	return *p.Link(link), nil
+}

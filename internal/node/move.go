@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/transport"
+)
+
+// Move puts another transport behind a link whose ports are all native, under
+// traffic: to is the link as it was planned anew. Its ports stay as they are,
+// and the applications see a new generation. The caller holds the chain's lock.
+// On an error the link is where it was, unless the error says otherwise.
+func (l *Live) Move(ctx context.Context, to plan.Link) (err error) {
+	from := l.State.Plan.Link(to.Name)
+	if from == nil {
+		return fmt.Errorf("chain %s has no link %q", l.Chain.Name, to.Name)
+	}
+	for _, e := range from.Ends {
+		if e.Uplink == "" && e.Face != chain.FaceNative {
+			return fmt.Errorf("link %s cannot move: its port %s is an interface, which its transport made; use face: native", to.Name, e)
+		}
+	}
+	moves := l.State.Moves[to.Name]
+	old, err := l.buildLink(*from, moves.At, false)
+	if err != nil {
+		return err
+	}
+	back, err := l.buildLink(*from, moves.At, true)
+	if err != nil {
+		return err
+	}
+	moves.Tried++
+	build, err := l.buildLink(to, moves.Tried, true)
+	if err != nil {
+		return err
+	}
+	// Before anything is made: a number serves once, whatever a killed dray left of it.
+	if err := l.saveMoves(to.Name, moves); err != nil {
+		return err
+	}
+	j, err := openJournal(l.node.journalFile(l.Chain.Name))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	runner, asked := l.node.runner(j), false
+	last := &build.Steps[len(build.Steps)-1]
+	ask := last.Do
+	last.Do = func(ctx context.Context) error {
+		asked = true
+		return ask(ctx)
+	}
+	if err := runner.Run(ctx, build.Steps); err != nil {
+		if asked { // the broker may have begun
+			err = errors.Join(err, back.Steps[len(back.Steps)-1].Do(context.WithoutCancel(ctx)))
+		}
+		return err
+	}
+	moves.At = moves.Tried
+	*from, l.State.Reports[to.Name] = to, build.Report
+	if err := l.saveMoves(to.Name, moves); err != nil {
+		return fmt.Errorf("link %s has moved to %s, but: %w", to.Name, to.Transport, err)
+	}
+	if err := runner.Remove(context.WithoutCancel(ctx), ownResources(old)); err != nil {
+		return fmt.Errorf("link %s has moved to %s, but what it came from is still there until dray down %s: %w", to.Name, to.Transport, l.Chain.Name, err)
+	}
+	return nil
+}
+
+// ownResources is what a link's transport made, without what belongs to its ports.
+func ownResources(b *transport.Build) []step.Resource {
+	var all []step.Resource
+	for _, s := range b.Steps {
+		for _, r := range s.Makes {
+			if !slices.Contains(b.Keeps, r) {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+func (l *Live) saveMoves(link string, m Moves) error {
+	if l.State.Moves == nil {
+		l.State.Moves = map[string]Moves{}
+	}
+	l.State.Moves[link] = m
+	return writeJSON(filepath.Join(l.dir, fileState), l.State)
+}
