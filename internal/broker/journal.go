@@ -113,6 +113,15 @@ func (j *journal) load() ([]*entry, error) {
 	return all, errors.Join(errs...)
 }
 
+// generation is the highest that the journal knows of a link; 0 where it knows none.
+func (j *journal) generation(link string) uint32 {
+	e, err := readEntry(j.path(link))
+	if err != nil {
+		return 0
+	}
+	return e.Generation
+}
+
 func readEntry(path string) (*entry, error) {
 	info, err := os.Stat(path)
 	if err != nil {

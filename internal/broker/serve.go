@@ -127,7 +127,8 @@ func (b *broker) add(ctx context.Context, spec Link) error {
 			return fmt.Errorf("link %s: one of its sockets is that of another link", spec.Name)
 		}
 	}
-	e := entry{Link: spec}
+	// A link that could not be served when the broker started has had generations.
+	e := entry{Link: spec, Generation: b.journal.generation(spec.Name)}
 	if err := b.start(e); err != nil {
 		return err
 	}

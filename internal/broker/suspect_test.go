@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -208,5 +210,48 @@ func TestSampling(t *testing.T) {
 	}
 	if got := s.status(c, "f1u"); got.Rebinds != 0 {
 		t.Errorf("generations ended: %+v", got)
+	}
+}
+
+// A broker that ends leaves neither goroutines nor descriptors, whatever its links were doing.
+func TestServeEndsWhole(t *testing.T) {
+	s := newSite(t)
+	l := s.link("p0")
+	goroutines, before := runtime.NumGoroutine(), descriptors(t)
+	c, stop := s.serve()
+	s.add(c, l)
+	a, b, _, _ := s.joinRaw(l)
+	silent := s.raw(l.Ends[0])
+	for i := range 10 {
+		s.add(c, s.link(fmt.Sprintf("p%d", i+1)))
+	}
+	alone := s.raw(s.link("p1").Ends[0])
+	alone.hello(nil)
+	alone.expect(wire.TypeWelcome)
+	stop()
+	if m, _ := a.expect(wire.TypeBye); m.Body.(*wire.Bye).Reason != wire.ByeRestart {
+		t.Errorf("the end is told %+v", m.Body)
+	}
+	for _, r := range []*raw{a, b, silent, alone} {
+		r.hangUp()
+	}
+	settles(t, before)
+	until(t, "without goroutines of its own", func() bool { return runtime.NumGoroutine() <= goroutines })
+
+	// One of its directories is gone when the next starts: the others are served,
+	// and the link goes on counting when it can be served again.
+	if err := os.Rename(filepath.Dir(l.Ends[1].Socket), filepath.Join(s.dir, "away")); err != nil {
+		t.Fatal(err)
+	}
+	c, _ = s.serve()
+	if all, err := c.Status(context.Background()); err != nil || len(all) != 0 || !strings.Contains(s.log.String(), "p0") {
+		t.Errorf("served without their directory: %+v, %v, log %q", all, err, s.log)
+	}
+	if err := os.Rename(filepath.Join(s.dir, "away"), filepath.Dir(l.Ends[1].Socket)); err != nil {
+		t.Fatal(err)
+	}
+	s.add(c, l)
+	if got := s.status(c, "p0"); got.Generation != 1 {
+		t.Errorf("generation %d follows", got.Generation)
 	}
 }
