@@ -23,7 +23,10 @@
 
 static const char bare_ring[] = "bare ring, 64 B written and read";
 static const char link_64[] = "libdray, 64 B, header written and read";
+static const char link_1518[] = "libdray, 1518 B, header written and read";
+static const char link_9000[] = "libdray, 9000 B, header written and read";
 static const char bare_trip[] = "bare ring, 64 B";
+static const char link_trip[] = "libdray, 64 B";
 
 /* The other program, in which the checks are left out: asked for a rate by a line, it answers with one. */
 struct unchecked {
@@ -112,28 +115,34 @@ static void links_add(struct link *link, struct link *jumbo, uint32_t *ns)
 	figure_add(figure(RATES, bare_ring, "packets/s", NULL), bare_ring_rate(PACKETS));
 	figure_add(figure(RATES, link_64, "packets/s", bare_ring), link_rate(link, PACKETS, 64, 0));
 	figure_add(figure(RATES, "libdray, 64 B, all written and read", "packets/s", bare_ring), link_rate(link, PACKETS, 64, 1));
-	figure_add(figure(RATES, "libdray, 1518 B, header written and read", "packets/s", link_64), link_rate(link, PACKETS, 1518, 0));
-	figure_add(figure(RATES, "libdray, 9000 B, header written and read", "packets/s", link_64), link_rate(jumbo, PACKETS, 9000, 0));
+	figure_add(figure(RATES, link_1518, "packets/s", link_64), link_rate(link, PACKETS, 1518, 0));
+	figure_add(figure(RATES, link_9000, "packets/s", link_64), link_rate(jumbo, PACKETS, 9000, 0));
 	figure_add(figure(TRIP, "bare cache line", "ns", NULL), bare_line_round_trip(TRIPS));
 	bare_ring_round_trips(scratch, TRIPS);
 	figure_add(figure(TRIP, bare_trip, "ns", NULL), bench_quantile(scratch, TRIPS, 0.5));
 	link_round_trips(link, ns, TRIPS);
 	memcpy(scratch, ns, sizeof(scratch));
-	figure_add(figure(TRIP, "libdray", "ns", bare_trip), bench_quantile(scratch, TRIPS, 0.5));
+	figure_add(figure(TRIP, link_trip, "ns", bare_trip), bench_quantile(scratch, TRIPS, 0.5));
 }
 
-static void judge(const char *group, const char *name, double target, int at_most)
+/* Of a figure to another of its group: at least what, or at most. */
+static void judge(const char *group, const char *name, const char *of, const char *what, double target, int at_most)
 {
-	double value, limit;
-	const char *of = strcmp(group, TRIP) ? bare_ring : bare_trip;
+	double value = figure_value(figure(group, name, "", NULL)), limit = figure_value(figure(group, of, "", NULL));
 	char mark[48];
 
-	if (!strcmp(group, RATES) && strcmp(name, link_64))
-		of = link_64;
-	value = figure_value(figure(group, name, "", NULL));
-	limit = figure_value(figure(group, of, "", NULL));
-	snprintf(mark, sizeof(mark), "target %.2f: %s", target, (at_most ? value <= target * limit : value >= target * limit) ? "reached" : "NOT reached");
+	snprintf(mark, sizeof(mark), "%s %.2f: %s", what, target,
+		 (at_most ? value <= target * limit : value >= target * limit) ? "reached" : "NOT reached");
 	figure_mark(figure(group, name, "", NULL), mark);
+}
+
+static void judge_all(void)
+{
+	judge(RATES, link_64, bare_ring, "target", 0.75, 0);
+	judge(RATES, link_64, bare_ring, "floor", 0.6, 0);
+	judge(RATES, link_1518, link_64, "target", 0.8, 0);
+	judge(RATES, link_9000, link_64, "target", 0.8, 0);
+	judge(TRIP, link_trip, bare_trip, "target", 1.6, 1);
 }
 
 void section_rates(const struct profile *profile)
@@ -156,13 +165,10 @@ void section_rates(const struct profile *profile)
 		unchecked_add(&unchecked);
 		peers_add(&peers);
 	}
-	figure_quantile(figure(TRIP, "libdray, p99", "ns", NULL), ns, n, 0.99);
-	figure_quantile(figure(TRIP, "libdray, p99.9", "ns", NULL), ns, n, 0.999);
-	figure_quantile(figure(TRIP, "libdray, p99.99", "ns", NULL), ns, n, 0.9999);
-	judge(RATES, link_64, 0.75, 0);
-	judge(RATES, "libdray, 1518 B, header written and read", 0.8, 0);
-	judge(RATES, "libdray, 9000 B, header written and read", 0.8, 0);
-	judge(TRIP, "libdray", 1.6, 1);
+	figure_quantile(figure(TRIP, "libdray, 64 B, p99", "ns", NULL), ns, n, 0.99);
+	figure_quantile(figure(TRIP, "libdray, 64 B, p99.9", "ns", NULL), ns, n, 0.999);
+	figure_quantile(figure(TRIP, "libdray, 64 B, p99.99", "ns", NULL), ns, n, 0.9999);
+	judge_all();
 	free(ns);
 	link_close(&link);
 	link_close(&jumbo);
