@@ -77,6 +77,7 @@ bench: ## measure libdray beside the physical limit of the moment; writes out/be
 	@[ -f out/port-plain/build.ninja ] || meson setup out/port-plain dataplane/port -Dbuildtype=release >/dev/null
 	@ninja -C out/port-plain >/dev/null
 	@out/port-plain/bench/dray-bench $(BENCH) --json out/bench.json
+	@DRAY_BENCH_JSON=$(CURDIR)/out/bench.json $(GO) test -run '^$$' -bench IdleLinks -benchtime 1x ./internal/broker
 
 .PHONY: mutations
 mutations: ## take each check out of libdray in turn: a test must fail (minutes)
