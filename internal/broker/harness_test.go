@@ -21,11 +21,37 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/broker"
+	"github.com/drayage/dray/internal/broker/wire"
 	"github.com/drayage/dray/internal/testenv"
 )
 
 // brokerEnv makes the test program a broker of the directory that it names.
 const brokerEnv = "DRAY_TEST_BROKER"
+
+// holderEnv makes the test program open the port whose socket it names, and end,
+// while a child of it holds the connection.
+const holderEnv = "DRAY_TEST_HOLDER"
+
+func hold(path string) error {
+	fd, err := connect(path)
+	if err != nil {
+		return err
+	}
+	r := &raw{fd: fd, port: filepath.Base(path), wait: patience}
+	if err := r.send(r.helloMessage(nil).Marshal()); err != nil {
+		return err
+	}
+	if m, _, err := r.receive(); err != nil || m.Type != wire.TypeWelcome {
+		return fmt.Errorf("instead of WELCOME: %+v, %w", m, err)
+	}
+	child := exec.Command("sleep", "60")
+	child.ExtraFiles = []*os.File{os.NewFile(uintptr(fd), "connection")}
+	if err := child.Start(); err != nil {
+		return err
+	}
+	fmt.Println(child.Process.Pid)
+	return nil
+}
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(brokerEnv); dir != "" {
@@ -33,6 +59,13 @@ func TestMain(m *testing.M) {
 		err := broker.Serve(ctx, broker.Options{Dir: dir, Log: os.Stderr, Ready: func() { fmt.Println("ready") }})
 		stop()
 		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if path := os.Getenv(holderEnv); path != "" {
+		if err := hold(path); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/drayage/dray/internal/broker"
 	"github.com/drayage/dray/internal/broker/wire"
+	"github.com/drayage/dray/internal/testenv"
 )
 
 // Seals: at once, nobody changes the size; once both have mapped it, nobody
@@ -254,4 +257,48 @@ func TestServeEndsWhole(t *testing.T) {
 	if got := s.status(c, "p0"); got.Generation != 1 {
 		t.Errorf("generation %d follows", got.Generation)
 	}
+}
+
+// The broker keeps no copy of a bell: the death of an end is a hang-up at the other without its help.
+func TestBellsBelongToTheEnds(t *testing.T) {
+	s := newSite(t)
+	c, _ := s.serve()
+	l := s.link("f1u")
+	s.add(c, l)
+	a, b, _, _ := s.joinRaw(l)
+	bell := b.fds[len(b.fds)-1]
+	poll := []unix.PollFd{{Fd: int32(bell), Events: unix.POLLRDHUP}}
+	if n, err := unix.Poll(poll, 0); n != 0 || err != nil {
+		t.Fatalf("the bell has hung up while its end lives: %d, %v", n, err)
+	}
+	a.hangUp()
+	until(t, "hung up", func() bool {
+		n, _ := unix.Poll(poll, 0)
+		return n == 1 && poll[0].Revents&unix.POLLHUP != 0
+	})
+}
+
+// A process that dies is missed also where a child of it holds the connection open.
+func TestDeathBehindAnOpenConnection(t *testing.T) {
+	testenv.Program(t, "sleep")
+	s := newSite(t)
+	c, _ := s.serve()
+	l := s.link("f1u")
+	s.add(c, l)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), holderEnv+"="+l.Ends[0].Socket)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Kill(child, unix.SIGKILL) })
+	until(t, "missed", func() bool { return !s.status(c, "f1u").Ends[0].Connected })
+	if err := unix.Kill(child, 0); err != nil {
+		t.Errorf("the child is gone, and the test shows nothing: %v", err)
+	}
+	s.healthy(l)
 }
