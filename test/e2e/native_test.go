@@ -110,6 +110,7 @@ func TestNativePorts(t *testing.T) {
 		"through a bridge": {pair{Name: "native-bridge", Runtime: "runc", Transport: "bridge"}, "netdev"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t)
 			if name == "docker" {
 				client := dockertest.Start(t)
