@@ -52,6 +52,11 @@ const (
 	// nativePoll is how long a sink polls a native port before it sleeps: longer
 	// than the sender's bursts are apart.
 	nativePoll = time.Millisecond
+	// A sender that lost its CPU catches up what was due in the meantime, but no
+	// more than about so many packets, and nothing older than that: a long burst
+	// would queue, and its delay would be taken for the link's.
+	catchUpPackets            = 300
+	leastCatchUp, mostCatchUp = 10 * time.Millisecond, 100 * time.Millisecond
 	// lateSend is how late a sender may be, in one of a hundred packets, before
 	// the trial is marked.
 	lateSend = time.Millisecond
@@ -65,6 +70,11 @@ type offer struct {
 	packets int // 0: no limit
 	warmup  int
 	poll    bool
+}
+
+// catchUp is how late a packet may still be sent.
+func (o offer) catchUp() time.Duration {
+	return min(max(time.Duration(catchUpPackets/o.perSec*float64(time.Second)), leastCatchUp), mostCatchUp)
 }
 
 // wanted is what the quantity offers under these parameters.
@@ -167,6 +177,9 @@ func genSession(path string, from, to Endpoint, o offer, d time.Duration) (sessi
 	}
 	s.client = append([]string{path, "send", "--port", source}, target...)
 	s.client = append(s.client, "--stream", stream, "--size", strconv.Itoa(o.frame), "--rate", o.rate, "--layer", "payload")
+	if o.perSec > 0 {
+		s.client = append(s.client, "--catch-up", strconv.FormatInt(o.catchUp().Microseconds(), 10)+"us")
+	}
 	if o.warmup > 0 {
 		s.client = append(s.client, "--warmup", strconv.Itoa(o.warmup))
 	}

@@ -130,8 +130,8 @@ func TestDraygenCommand(t *testing.T) {
 	}{
 		"stream": {veth, record.QStream, Params{Bitrate: 11_776_000, Duration: 2 * time.Second},
 			[]string{"udp:127.0.0.1:"}, []string{"udp:10.0.0.1:0", "--to 127.0.0.1:", "--size 1514", "--rate 11776000bps --layer payload", "--duration 2000ms"}, 100, 1000},
-		"probe": {veth, record.QProbe, Params{MessageRate: 1000, Duration: time.Second}, nil, []string{"--size 98 --rate 1000pps"}, 100, 1000},
-		"rate":  {veth, record.QPacketRate, Params{PacketRate: 5000, Duration: time.Second}, nil, []string{"--size 98 --rate 5000pps"}, 500, 5000},
+		"probe": {veth, record.QProbe, Params{MessageRate: 1000, Duration: time.Second}, nil, []string{"--size 98 --rate 1000pps", "--catch-up 100000us"}, 100, 1000},
+		"rate":  {veth, record.QPacketRate, Params{PacketRate: 5000, Duration: time.Second}, nil, []string{"--size 98 --rate 5000pps", "--catch-up 60000us"}, 500, 5000},
 		"native": {shm, record.QThroughput, Params{Duration: time.Second, Poll: true},
 			[]string{"sink --port dray:y", "--once", "--spin 1ms"}, []string{"send --port dray:x --stream", "--size 1614", "--rate max"}, 1000, 0},
 		"to an interface": {[2]Endpoint{shm[0], veth[1]}, record.QProbe, Params{MessageRate: 10, Duration: time.Second},
