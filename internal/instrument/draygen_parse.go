@@ -99,6 +99,9 @@ func parseDraygen(client, server []byte) (genResult, error) {
 	if r.intended, err = k.Intended.record("one_way_intended", k.Received); err != nil {
 		return r, err
 	}
+	if got := uint64(r.latency.Total()); got != k.Received || uint64(r.intended.Total()) != got {
+		return r, fmt.Errorf("%d packets received, and %d and %d times of them", k.Received, got, r.intended.Total())
+	}
 	if r.ipdv, err = k.IPDV.record("ipdv", math.MaxUint64); err != nil {
 		return r, err
 	}
