@@ -49,6 +49,9 @@ static void *receive(void *argument)
 		if (dray_wait(job->link->b, 0, DRAY_WAIT_RX, 100) > 0)
 			take_stamps(job);
 	job->cpu = (double)(clock_of(CLOCK_THREAD_CPUTIME_ID) - cpu) * 100 / (double)(clock_ns() - wall);
+	job->n = 0; /* what is left must not be taken for packets of the next load */
+	while (dray_wait(job->link->b, 0, DRAY_WAIT_RX, 10) > 0)
+		take_stamps(job);
 	return NULL;
 }
 
