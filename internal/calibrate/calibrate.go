@@ -125,7 +125,8 @@ func fillDelay(c *inventory.Calibration, ways map[string][]record.Trial) error {
 
 var errNoTrials = errors.New("no trial gave a result")
 
-// leastRate is the lower 95 % bound of the slower direction.
+// leastRate is the lower 95 % bound of the slower direction. Where trials differ
+// so much that it is not above zero, they are evidence of nothing.
 func leastRate(ways map[string][]record.Trial, rate func(record.Trial) float64) (uint64, error) {
 	if len(ways) == 0 {
 		return 0, errNoTrials
@@ -140,9 +141,13 @@ func leastRate(ways map[string][]record.Trial, rate func(record.Trial) float64) 
 		if err != nil {
 			return 0, err
 		}
+		if e.Lower <= 0 {
+			return 0, fmt.Errorf("trials between %.3g and %.3g differ too much to tell: calibrate an idle machine, or with more rounds",
+				slices.Min(values), slices.Max(values))
+		}
 		least = min(least, e.Lower)
 	}
-	return uint64(max(0, least)), nil
+	return uint64(least), nil
 }
 
 // mostLoss is the upper 95 % bound of the direction that loses more.

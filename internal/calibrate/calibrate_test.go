@@ -94,6 +94,20 @@ func TestAQuantityWithoutResultsIsAnError(t *testing.T) {
 	}
 }
 
+// TestTrialsThatDifferTooMuchAreNoEvidence keeps a busy machine from telling the
+// planner that a transport carries nothing.
+func TestTrialsThatDifferTooMuchAreNoEvidence(t *testing.T) {
+	wild := trials()
+	for i := range wild {
+		if wild[i].Quantity == record.QPacketRate && !wild[i].CrossCheck {
+			wild[i].Delivery.PacketRate = []uint64{1000, 900_000, 5000}[i%3]
+		}
+	}
+	if c, err := FromTrials("veth", "records.jsonl", time.Now(), wild); err == nil {
+		t.Errorf("a packet rate of %d from trials all over the place", c.PacketRate)
+	}
+}
+
 func TestTheChainParses(t *testing.T) {
 	for _, transport := range []string{"veth", "macvlan", "bridge", "ovs", "shm"} {
 		c, err := chain.Parse("calibration", Chain(transport))
