@@ -30,9 +30,10 @@ type Flow struct {
 	Sent     uint64        `json:"sent"`     // packets, by From
 	Received uint64        `json:"received"` // packets, by To
 	Bytes    uint64        `json:"bytes"`    // received by To
-	// Lost counts packets that From could not send (no peer, or too long), and
-	// those that To dropped beyond its quota.
-	Lost uint64 `json:"lost"`
+	// Lost counts packets that From could not send (no peer, or too long), which
+	// are Unsent, and those that To dropped beyond its quota, which are in Sent.
+	Lost   uint64 `json:"lost"`
+	Unsent uint64 `json:"unsent"`
 	// NoBuffer counts buffers that From asked for while To held them all.
 	NoBuffer uint64 `json:"no_buffer"`
 	// Violations counts what From did wrong in the eyes of To, and the reverse.
@@ -55,14 +56,6 @@ func (f Flow) perSecond(n uint64) float64 {
 		return 0
 	}
 	return float64(n) / f.Interval.Seconds()
-}
-
-// LossRatio is the share of packets that were lost, 0 to 1.
-func (f Flow) LossRatio() float64 {
-	if f.Lost == 0 {
-		return 0
-	}
-	return float64(f.Lost) / float64(f.Sent+f.Lost)
 }
 
 // Total is each flow since the ports were opened.
@@ -93,7 +86,7 @@ func flow(link string, from, to broker.EndStatus, interval time.Duration) Flow {
 	f := Flow{
 		Link: link, From: from.Function + "." + from.Port, To: to.Function + "." + to.Port, Interval: interval,
 		Sent: from.Counters.TxPackets, Received: to.Counters.RxPackets, Bytes: to.Counters.RxBytes,
-		Lost: from.Counters.TxDropped + to.Counters.RxDropped, NoBuffer: from.Counters.TxNoBuffer,
+		Lost: from.Counters.TxDropped + to.Counters.RxDropped, Unsent: from.Counters.TxDropped, NoBuffer: from.Counters.TxNoBuffer,
 		Latency: to.Latency, Waiting: to.Depth,
 	}
 	for kind, n := range to.Violations {
@@ -110,8 +103,8 @@ func flow(link string, from, to broker.EndStatus, interval time.Duration) Flow {
 }
 
 // aboutReturns are the violations that a sender sees: its receiver is at fault
-// (PROTOCOL.md, section 7).
-var aboutReturns = map[string]bool{"RETURN_INDEX": true, "RETURN_SLOT": true, "RETURN_FORGED": true, "HOLD": true}
+// (PROTOCOL.md, section 7). The names are those of wire.ViolationNames.
+var aboutReturns = map[string]bool{"return_index": true, "return_slot": true, "return_forged": true, "hold": true}
 
 // end is one end of a link as it was; the zero EndStatus where it was not there.
 func (s Snapshot) end(link string, side int) broker.EndStatus {
@@ -121,6 +114,24 @@ func (s Snapshot) end(link string, side int) broker.EndStatus {
 		}
 	}
 	return broker.EndStatus{}
+}
+
+// withUnheard is the snapshot with what was last heard, before, of ends that the
+// broker has lost: one that was only cut off goes on from there when it is back,
+// and does not report all its life as one interval.
+func (s Snapshot) withUnheard(before Snapshot) Snapshot {
+	links := slices.Clone(s.Links)
+	for i := range links {
+		ends := slices.Clone(links[i].Ends)
+		for side := range ends {
+			if !ends[side].Connected {
+				ends[side] = before.end(links[i].Name, side)
+			}
+		}
+		links[i].Ends = ends
+	}
+	s.Links = links
+	return s
 }
 
 // change is what an end reported beyond what it had reported before. One that

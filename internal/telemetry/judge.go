@@ -43,7 +43,7 @@ func trial(f Flow, q record.Quantity, number int) record.Trial {
 	if f.Latency.Count > 0 {
 		t.OneWay = oneWay(f)
 	}
-	if sent := f.Sent + f.Lost; sent > 0 && sent >= f.Lost { // a function may report what does not add up
+	if offered := f.Sent + f.Unsent; offered > 0 && offered >= f.Sent { // a function may report what does not add up
 		t.Delivery = delivery(f)
 	}
 	return t
@@ -70,9 +70,10 @@ func clamp(ns float64) int64 {
 // delivery counts what was lost, not what was received: packets are on their
 // way at both ends of an interval.
 func delivery(f Flow) *record.Delivery {
-	sent := f.Sent + f.Lost
+	sent := f.Sent + f.Unsent
+	lost := min(f.Lost, sent) // what is dropped now may have been sent in the interval before
 	bits := uint64(f.Bitrate())
 	return &record.Delivery{
-		OfferedBits: bits, SentBits: bits, ReceivedBits: bits, Sent: sent, Received: sent - f.Lost, Lost: f.Lost,
+		OfferedBits: bits, SentBits: bits, ReceivedBits: bits, Sent: sent, Received: sent - lost, Lost: lost,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/drayage/dray/internal/broker"
+	"github.com/drayage/dray/internal/broker/wire"
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/verdict"
@@ -28,8 +30,8 @@ func reported(n uint64, highNs float64, lost uint64) broker.LinkStatus {
 	return broker.LinkStatus{
 		Name: "ab", Kind: "shm", State: broker.StateActive, Generation: 1, Pages: "plain", Bytes: 1 << 20,
 		Ends: []broker.EndStatus{
-			{Function: "a", Port: "p0", PID: 10, Counters: broker.Counters{TxPackets: n * 100_000, TxBytes: n * 6_400_000}},
-			{Function: "b", Port: "p0", PID: 11, Counters: broker.Counters{RxPackets: n * 100_000, RxBytes: n * 6_400_000, RxDropped: lost},
+			{Function: "a", Port: "p0", Connected: true, PID: 10, Counters: broker.Counters{TxPackets: n * 100_000, TxBytes: n * 6_400_000}},
+			{Function: "b", Port: "p0", Connected: true, PID: 11, Counters: broker.Counters{RxPackets: n * 100_000, RxBytes: n * 6_400_000, RxDropped: lost},
 				Latency: broker.Latency{Count: n * 1000, Buckets: []broker.Bucket{
 
 					{Index: 300, Low: highNs / 2, High: highNs * 0.75, Count: n * 500},
@@ -75,10 +77,30 @@ func TestANewProcessBeginsAnew(t *testing.T) {
 
 func TestViolationsAreOfTheOneAtFault(t *testing.T) {
 	l := reported(1, 2000, 0)
-	l.Ends[1].Violations = map[string]uint64{"SLOT": 3, "RETURN_SLOT": 5} // b saw a forge slots, and a return wrongly what b had sent
+	l.Ends[1].Violations = map[string]uint64{"slot": 3, "return_slot": 5} // b saw a forge slots, and a return wrongly what b had sent
 	flows := Total(snapshot(1, l))
 	if flows[0].Violations != 3 || flows[1].Violations != 5 {
 		t.Errorf("forth %d, back %d", flows[0].Violations, flows[1].Violations)
+	}
+}
+
+// TestEveryViolationHasABrokersName keeps the names of the two packages together.
+func TestEveryViolationHasABrokersName(t *testing.T) {
+	for kind := range aboutReturns {
+		if !slices.Contains(wire.ViolationNames[:], kind) {
+			t.Errorf("the broker has no violation %q", kind)
+		}
+	}
+}
+
+// TestLossIsAShareOfWhatWasOffered: a packet that the receiver dropped has been
+// sent, one that could not be sent has not.
+func TestLossIsAShareOfWhatWasOffered(t *testing.T) {
+	l := reported(1, 2000, 20_000)
+	l.Ends[0].Counters.TxDropped = 100_000
+	f := Total(snapshot(1, l))[0]
+	if d := delivery(f); d.Sent != 200_000 || d.Lost != 120_000 || d.Received != 80_000 {
+		t.Errorf("%+v of %+v", d, f)
 	}
 }
 
@@ -107,6 +129,39 @@ func watched(t *testing.T, n int, planned plan.Link, at func(second uint64) brok
 		}
 	}
 	return links
+}
+
+// TestNothingIsCountedTwice has the broker away for two samples, and then up for
+// one before the functions are back: what they had reported before is not new.
+func TestNothingIsCountedTwice(t *testing.T) {
+	second := 0
+	w := &Watcher{Keep: 9, Source: func(context.Context) ([]Chain, error) {
+		second++
+		s := snapshot(second, reported(uint64(second), 2000, 0))
+		switch second {
+		case 4, 5:
+			s.Links = nil
+		case 6:
+			for i := range s.Links[0].Ends {
+				e := &s.Links[0].Ends[i]
+				*e = broker.EndStatus{Function: e.Function, Port: e.Port}
+			}
+		}
+		return []Chain{{s, []plan.Link{requiring(time.Second, 0.5)}}}, nil
+	}}
+	var links []Link
+	for range 8 {
+		var err error
+		if links, err = w.Sample(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sum := links[0].Window[0]; sum.Received != 700_000 || sum.Sent != 700_000 || sum.Latency.Count != 7000 {
+		t.Errorf("in seven seconds: %+v", sum)
+	}
+	if sum := links[0].Window[0].Interval; sum != 7*time.Second {
+		t.Errorf("%v of the seven seconds", sum)
+	}
 }
 
 // oneWord is the verdict on a requirement in the direction that had traffic.

@@ -12,7 +12,7 @@ import (
 )
 
 // Chain is what is asked of one chain: how its links were planned, and what its
-// broker says of those that have native ports.
+// broker says of those that have native ports; nil Links are no answer.
 type Chain struct {
 	Snapshot
 	Planned []plan.Link
@@ -57,9 +57,14 @@ func (w *Watcher) Sample(ctx context.Context) ([]Link, error) {
 	var links []Link
 	last, history := map[string]Snapshot{}, map[linkID][][]Flow{}
 	for _, c := range chains {
-		last[c.Chain] = c.Snapshot
+		before, ok := w.last[c.Chain]
+		if c.Links == nil {
+			keepChain(c.Chain, before, ok, last, w.history, history)
+			continue
+		}
+		last[c.Chain] = c.withUnheard(before)
 		recent := map[string][]Flow{}
-		if before, ok := w.last[c.Chain]; ok {
+		if ok {
 			recent = byLink(Between(before, c.Snapshot))
 		}
 		total := byLink(Total(c.Snapshot))
@@ -75,6 +80,20 @@ func (w *Watcher) Sample(ctx context.Context) ([]Link, error) {
 	}
 	w.last, w.history = last, history
 	return links, nil
+}
+
+// keepChain keeps what is known of a chain that has not answered: what happens
+// meanwhile belongs to the interval that ends with its next answer.
+func keepChain(chain string, before Snapshot, known bool, last map[string]Snapshot, from, to map[linkID][][]Flow) {
+	if !known {
+		return
+	}
+	last[chain] = before
+	for id, kept := range from {
+		if id.chain == chain {
+			to[id] = kept
+		}
+	}
 }
 
 // Watch samples at once and then n times more, every interval, and gives each
@@ -144,6 +163,7 @@ func add(sums []Flow, f Flow) []Flow {
 		s.Received += f.Received
 		s.Bytes += f.Bytes
 		s.Lost += f.Lost
+		s.Unsent += f.Unsent
 		s.NoBuffer += f.NoBuffer
 		s.Violations += f.Violations
 		s.Latency = join(s.Latency, f.Latency)
