@@ -49,7 +49,7 @@ func (l *link) nextGeneration() (uint32, error) {
 		return 0, fmt.Errorf("link %s has had all generations that there are: remove and add it", l.entry.Link.Name)
 	}
 	l.entry.Generation++
-	l.entry.Inode = 0
+	l.entry.Inode, l.adopted = 0, false
 	return l.entry.Generation, nil
 }
 

@@ -215,8 +215,8 @@ func (e *end) onActive(c *conn, generation uint32) bool {
 		return true
 	}
 	netdev := l.entry.Link.Kind == KindNetdev
-	if generation != c.offered || c.active || !netdev && l.phase != phaseSealed {
-		return c.offered == 0
+	if c.offered == 0 || generation != c.offered || c.active || !netdev && l.phase != phaseSealed {
+		return c.offered == 0 // of one that has just ended
 	}
 	c.active, c.live = true, generation
 	if peer := e.peer(); !netdev && peer.conn != nil && peer.conn.active {

@@ -137,13 +137,24 @@ func (l *link) next() time.Time {
 	}
 	earlier(l.deadline)
 	if l.wantsGeneration() {
-		earlier(l.pace.next(time.Now()))
-		earlier(l.retryAfter)
+		earlier(l.generationDue(time.Now()))
 	}
 	for _, e := range l.ends {
 		earlier(e.next())
 	}
 	return next
+}
+
+// generationDue is when the next generation may be made: never the zero time.
+func (l *link) generationDue(now time.Time) time.Time {
+	due := l.pace.next(now)
+	if due.IsZero() {
+		due = now
+	}
+	if due.Before(l.retryAfter) {
+		due = l.retryAfter
+	}
+	return due
 }
 
 // step does what is due: time-outs, ends that are gone, the next generation.
@@ -271,10 +282,12 @@ func (l *link) relink(to Link) error {
 	if err := l.entry.Link.samePorts(&to); err != nil {
 		return err
 	}
-	l.entry.Link, l.entry.Inode, l.adoptable = to, 0, false
-	if err := l.broker.journal.save(&l.entry); err != nil {
-		return err
+	moved := l.entry
+	moved.Link, moved.Inode = to, 0
+	if err := l.broker.journal.save(&moved); err != nil {
+		return err // the link is where it was
 	}
+	l.entry, l.adoptable = moved, false
 	next := uint32(wire.KindShm)
 	if to.Kind == KindNetdev {
 		next = wire.KindNetdev
