@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,8 +30,9 @@ type end struct {
 	muted    bool
 	again    time.Time // when a port that is muted listens again, if there is room
 	pending  []*conn
-	conn     *conn  // has said HELLO
-	accepts  bucket // of connections
+	conn     *conn        // has said HELLO
+	accepts  bucket       // of connections
+	held     atomic.Int32 // telemetry memfds that somebody has
 	refused  uint64
 	capture  *capturing // under way, or waiting for an end; nil: nobody looks on
 }

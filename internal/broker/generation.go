@@ -15,15 +15,46 @@ import (
 
 // wantsGeneration reports whether a generation is due.
 func (l *link) wantsGeneration() bool {
-	welcomed := func(e *end) bool { return e.conn != nil && e.conn.welcomed && !e.conn.failed }
 	if l.entry.Link.Kind == KindNetdev {
 		return slices.ContainsFunc(l.ends, (*end).wantsSockets)
 	}
-	return l.phase == phaseNone && welcomed(l.ends[0]) && welcomed(l.ends[1])
+	return l.bothWait() && !l.hoarded()
+}
+
+// bothWait reports whether both ends of a link of memory are there, and have none.
+func (l *link) bothWait() bool {
+	welcomed := func(e *end) bool { return e.conn != nil && e.conn.welcomed && !e.conn.failed }
+	return l.entry.Link.Kind == KindShm && l.phase == phaseNone && welcomed(l.ends[0]) && welcomed(l.ends[1])
+}
+
+// hoarded reports whether the ends keep so much memory of earlier generations
+// that there shall be no more of it.
+func (l *link) hoarded() bool { return l.held.Load() >= heldMax }
+
+// awaitRelease says why there is no generation. The link goes on when the ends
+// let go; whoever has not even read what it was sent is dropped after a while.
+func (l *link) awaitRelease(now time.Time) {
+	if why := fmt.Sprintf("the ends keep the memory of %d earlier generations", heldMax); l.lastError != why {
+		l.lastError = why
+		l.log.print("%s", why)
+	}
+	if l.deadline.IsZero() {
+		l.deadline = now.Add(mappedTimeout)
+	}
+}
+
+// count has the memory of a generation counted until nobody has it.
+func (l *link) count(m *memory) {
+	if err := l.broker.ledger.add(m.fd, &l.held, l.poller.poke); err != nil {
+		l.log.print("%v", err)
+	}
 }
 
 // advance offers the generation that is due, unless they follow too fast.
 func (l *link) advance(now time.Time) {
+	if l.bothWait() && l.hoarded() {
+		l.awaitRelease(now)
+	}
 	if !l.wantsGeneration() || now.Before(l.retryAfter) || !l.pace.take(now) {
 		return
 	}
@@ -63,6 +94,7 @@ func (l *link) offerShm() error {
 	if err != nil {
 		return err
 	}
+	l.count(m)
 	generation, err := l.nextGeneration()
 	if err != nil {
 		m.close()

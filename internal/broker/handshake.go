@@ -106,6 +106,7 @@ func (l *link) adopt() {
 		if l.memory == nil {
 			l.memory, c.presented = c.presented, nil
 			l.memory.geometry, l.memory.pages = l.entry.Geometry, l.entry.Pages
+			l.count(l.memory)
 			continue
 		}
 		c.presented.close()
@@ -141,11 +142,18 @@ func (e *end) welcome(c *conn, readopted bool) {
 	if readopted {
 		w.Flags, m.Generation = wire.WelcomeReadopted, e.link.entry.Generation
 	}
+	if e.held.Load() >= heldMax {
+		e.refuse(c, unix.ENOMEM, wire.TypeHello, "the memory of earlier connections is still held")
+		return
+	}
 	fd, err := newTelemetry(int64(w.TelemetrySize), w.SampleShift)
 	if err != nil {
 		e.refuse(c, unix.ENOMEM, wire.TypeHello, "no memory for telemetry")
 		e.link.log.print("telemetry: %v", err)
 		return
+	}
+	if err := e.link.broker.ledger.add(fd, &e.held, func() {}); err != nil {
+		e.link.log.print("%v", err)
 	}
 	c.telemetry, c.welcomed, c.deadline = fd, true, time.Time{}
 	if !readopted {

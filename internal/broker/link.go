@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -53,7 +54,8 @@ type link struct {
 	adopted    bool
 	rebinds    uint64
 	lastError  string
-	pace       bucket // of generations
+	pace       bucket       // of generations
+	held       atomic.Int32 // generations whose memory somebody has
 	log        *limitedLog
 	discarder  discarder
 	unsaved    bool
@@ -198,6 +200,8 @@ func (l *link) timeOut() {
 		case c == nil:
 		case l.phase == phaseOffered && !c.mapped:
 			e.refuse(c, unix.ETIMEDOUT, wire.TypeOffer, "no MAPPED in time")
+		case l.phase == phaseNone && l.hoarded() && unread(c.source.fd):
+			c.fail("it does not read, and what it was sent holds memory")
 		case l.phase == phaseSealed && !c.active:
 			e.refuse(c, unix.ETIMEDOUT, wire.TypeSealed, "no ACTIVE in time")
 		}

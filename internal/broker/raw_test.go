@@ -52,10 +52,19 @@ func (r *raw) hangUp() {
 		unix.Close(r.fd)
 	}
 	r.fd = -1
-	for _, fd := range r.fds {
+	r.letGo()
+}
+
+// letGo closes what was received.
+func (r *raw) letGo() {
+	closeFDs(r.fds)
+	r.fds = nil
+}
+
+func closeFDs(fds []int) {
+	for _, fd := range fds {
 		unix.Close(fd)
 	}
-	r.fds = nil
 }
 
 func (r *raw) send(b []byte, fds ...int) error {

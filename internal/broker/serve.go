@@ -23,6 +23,7 @@ import (
 type broker struct {
 	journal *journal
 	log     *logger
+	ledger  *ledger
 	boot    string // of the host
 
 	captures atomic.Int32 // under way
@@ -52,6 +53,8 @@ func Serve(ctx context.Context, o Options) error {
 		return fmt.Errorf("broker: %w", err)
 	}
 	b := &broker{journal: j, log: &logger{w: o.Log}, boot: boot, links: map[string]*link{}}
+	b.ledger = newLedger(b.log)
+	defer b.ledger.close()
 	defer b.leave()
 	b.resume()
 	c, err := newControl(b, o.Dir)

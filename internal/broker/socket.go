@@ -92,6 +92,12 @@ func send(fd int, m wire.Message, fds ...int) error {
 	return err
 }
 
+// unread reports whether what was sent has not been received yet.
+func unread(fd int) bool {
+	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
+	return err == nil && n > 0
+}
+
 // errGone is returned for a connection that has ended.
 var errGone = errors.New("hung up")
 
