@@ -29,7 +29,7 @@ func (l *link) bothWait() bool {
 
 // hoarded reports whether the ends keep so much memory of earlier generations
 // that there shall be no more of it.
-func (l *link) hoarded() bool { return l.held.Load() >= heldMax }
+func (l *link) hoarded() bool { return l.broker.ledger.tooMany(&l.held) }
 
 // awaitRelease says why there is no generation. The link goes on when the ends
 // let go; whoever has not even read what it was sent is dropped after a while.

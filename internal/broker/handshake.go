@@ -142,7 +142,7 @@ func (e *end) welcome(c *conn, readopted bool) {
 	if readopted {
 		w.Flags, m.Generation = wire.WelcomeReadopted, e.link.entry.Generation
 	}
-	if e.held.Load() >= heldMax {
+	if e.link.broker.ledger.tooMany(&e.held) {
 		e.refuse(c, unix.ENOMEM, wire.TypeHello, "the memory of earlier connections is still held")
 		return
 	}

@@ -3,6 +3,7 @@
 package broker_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,4 +86,36 @@ func TestTelemetryHoarder(t *testing.T) {
 		m, _, err := r.receive()
 		return err == nil && m.Type == wire.TypeWelcome
 	})
+}
+
+// TestSocketHoarder keeps the packet sockets of every generation.
+func TestSocketHoarder(t *testing.T) {
+	s := newSite(t)
+	l := s.link("n3")
+	l.Kind = broker.KindNetdev
+	s.veth(&l)
+	c, _ := s.serve()
+	s.add(c, l)
+	var kept []int
+	t.Cleanup(func() { closeFDs(kept) })
+	for range 8 {
+		r := s.raw(l.Ends[0])
+		r.hello(nil)
+		r.expect(wire.TypeWelcome)
+		_, fds := r.expect(wire.TypeOffer)
+		kept = append(kept, fds...)
+		r.fds = slices.DeleteFunc(r.fds, func(fd int) bool { return slices.Contains(fds, fd) })
+		r.hangUp()
+	}
+	r := s.raw(l.Ends[0])
+	r.hello(nil)
+	r.expect(wire.TypeWelcome)
+	until(t, "refused", func() bool { return strings.Contains(s.status(c, "n3").LastError, "still open") })
+	peer := s.raw(l.Ends[1])
+	peer.hello(nil)
+	peer.expect(wire.TypeWelcome)
+	peer.expect(wire.TypeOffer)
+	closeFDs(kept)
+	kept = nil
+	r.expect(wire.TypeOffer)
 }

@@ -34,6 +34,15 @@ type lent struct {
 	gone func()
 }
 
+// tooMany reports whether somebody keeps as much as may be kept.
+func (l *ledger) tooMany(held *atomic.Int32) bool {
+	if held.Load() < heldMax {
+		return false
+	}
+	l.catchUp()
+	return held.Load() >= heldMax
+}
+
 // newLedger counts nothing where the host gives no inotify instance: links are
 // served without that bound then.
 func newLedger(log *logger) *ledger {
@@ -49,8 +58,8 @@ func newLedger(log *logger) *ledger {
 	return l
 }
 
-// add counts a memfd in held until nobody has it, and then calls gone, from a
-// goroutine of the ledger's.
+// add counts a memfd in held until nobody has it, and then calls gone, from any
+// goroutine.
 func (l *ledger) add(memfd int, held *atomic.Int32, gone func()) error {
 	if l.file == nil {
 		return nil
@@ -74,14 +83,40 @@ func (l *ledger) add(memfd int, held *atomic.Int32, gone func()) error {
 	return nil
 }
 
+// run takes what the kernel tells, until close.
 func (l *ledger) run() {
 	defer close(l.done)
+	conn, err := l.file.SyscallConn()
+	for err == nil {
+		err = conn.Read(func(fd uintptr) bool { return l.take(int(fd)) })
+	}
+}
+
+// catchUp takes what run has not come to yet: nobody shall be blamed for what
+// has been given back already.
+func (l *ledger) catchUp() {
+	if l.file == nil {
+		return
+	}
+	if conn, err := l.file.SyscallConn(); err == nil {
+		_ = conn.Control(func(fd uintptr) { l.take(int(fd)) })
+	}
+}
+
+// take reads all events that there are; false: none.
+func (l *ledger) take(fd int) (some bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	events := make([]byte, 4096)
 	for {
-		n, err := l.file.Read(events)
-		if err != nil {
-			return // closed
+		n, err := unix.Read(fd, events)
+		if errors.Is(err, unix.EINTR) {
+			continue
 		}
+		if err != nil || n <= 0 {
+			return some
+		}
+		some = true
 		for b := events[:n]; len(b) >= unix.SizeofInotifyEvent; {
 			ne := binary.NativeEndian
 			l.event(int32(ne.Uint32(b)), ne.Uint32(b[4:]))
@@ -91,8 +126,6 @@ func (l *ledger) run() {
 }
 
 func (l *ledger) event(watch int32, mask uint32) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if mask&unix.IN_Q_OVERFLOW != 0 { // rather too little than for ever
 		for watch := range l.lent {
 			l.forget(watch)

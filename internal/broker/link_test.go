@@ -13,7 +13,7 @@ import (
 // TestADueGenerationWakesTheLink holds where the pace gives one back between
 // two looks at the clock: a link that slept for ever would never offer it.
 func TestADueGenerationWakesTheLink(t *testing.T) {
-	l := &link{entry: entry{Link: Link{Kind: KindShm}}, pace: bucket{burst: 1, every: time.Hour}}
+	l := &link{broker: &broker{ledger: &ledger{}}, entry: entry{Link: Link{Kind: KindShm}}, pace: bucket{burst: 1, every: time.Hour}}
 	for range 2 {
 		l.ends = append(l.ends, &end{link: l, conn: &conn{welcomed: true}})
 	}

@@ -3,9 +3,11 @@
 package broker
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"net"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -33,6 +35,9 @@ func packetSockets(e *End, queues int) (fds []int, err error) {
 		if err != nil {
 			return err
 		}
+		if err := checkHeldSockets(e); err != nil {
+			return err
+		}
 		group := 0
 		for range queues {
 			fd, err := packetSocket(device.Index)
@@ -50,6 +55,23 @@ func packetSockets(e *End, queues int) (fds []int, err error) {
 		return nil
 	})
 	return fds, err
+}
+
+// checkHeldSockets refuses more to an end that keeps those of earlier
+// generations: each costs memory, and time with every frame. The namespace is the
+// port's own, so they are all that there are in it.
+func checkHeldSockets(e *End) error {
+	if e.Netns == "" {
+		return nil // the host's, where others have theirs
+	}
+	b, err := os.ReadFile("/proc/thread-self/net/packet")
+	if err != nil {
+		return err
+	}
+	if n := bytes.Count(b, []byte("\n")) - 1; n >= heldMax*e.queues() { // the first line is a heading
+		return fmt.Errorf("%d sockets of earlier generations are still open", n)
+	}
+	return nil
 }
 
 // packetBuffer is how much a packet socket may hold each way, in bytes; the
