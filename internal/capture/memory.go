@@ -54,10 +54,10 @@ func OpenMemory(f *os.File, start wire.Capture, ended <-chan struct{}) (*Memory,
 // Close unmaps the memory.
 func (m *Memory) Close() error { return unix.Munmap(m.memory) }
 
-// Read hands over what all rings hold now, oldest first.
-func (m *Memory) Read(take func(Packet) error) (err error) {
-	// The function cannot shrink the memory. If the kernel finds no page for a
-	// hole that it has punched, that is an error here, not a crash.
+// guard calls f, which looks at the memory. The function at the other end cannot
+// shrink it; but if the kernel finds no page for a hole that it has punched, that
+// is an error here, not a crash.
+func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		switch v := recover().(type) {
@@ -68,6 +68,15 @@ func (m *Memory) Read(take func(Packet) error) (err error) {
 			panic(v)
 		}
 	}()
+	return f()
+}
+
+// Read hands over what all rings hold now, oldest first.
+func (m *Memory) Read(take func(Packet) error) error {
+	return guard(func() error { return m.read(take) })
+}
+
+func (m *Memory) read(take func(Packet) error) error {
 	ended := m.hasEnded() // before looking: so nothing that came earlier is missed
 	for _, r := range m.rings {
 		r.begin()
@@ -117,7 +126,7 @@ func (m *Memory) Wait(d time.Duration) error {
 func (m *Memory) Counts() Counts {
 	var c Counts
 	for _, r := range m.rings {
-		c.Dropped += r.lost()
+		_ = guard(func() error { c.Dropped += r.lost(); return nil }) // Read has said so
 		c.Malformed += r.malformed
 	}
 	return c

@@ -62,4 +62,7 @@ func TestMemoryGoes(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("error %v", err)
 	}
+	if c := m.Counts(); c != (Counts{}) { // Run asks, to end the file
+		t.Errorf("counts %+v of nothing", c)
+	}
 }
