@@ -46,6 +46,7 @@ func (c *Client) Capture(ctx context.Context, function, port string, snaplen int
 
 func (c *Client) capture(ctx context.Context, conn *net.UnixConn, p captureParams) (*Capture, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
 	body, err := json.Marshal(p)
 	if err != nil {
 		return nil, err

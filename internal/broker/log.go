@@ -25,7 +25,7 @@ func (l *logger) print(format string, args ...any) {
 }
 
 // limitedLog is for lines that a hostile end can cause: so many at once, then
-// one a second.
+// one a minute, since nothing ever shortens the log.
 type limitedLog struct {
 	log     *logger
 	prefix  string
@@ -34,7 +34,7 @@ type limitedLog struct {
 }
 
 func (l *logger) limited(prefix string) *limitedLog {
-	return &limitedLog{log: l, prefix: prefix, lines: bucket{burst: 50, every: time.Second}}
+	return &limitedLog{log: l, prefix: prefix, lines: bucket{burst: 50, every: time.Minute}}
 }
 
 func (l *limitedLog) print(format string, args ...any) {

@@ -139,7 +139,11 @@ func (l *Live) startBroker(ctx context.Context, restarts int) error {
 	if err != nil {
 		return fmt.Errorf("start broker: %w: %s", err, tail(l.BrokerLog(), 5))
 	}
-	return l.awaitBroker(ctx, died)
+	err = l.awaitBroker(ctx, died)
+	if err != nil && ctx.Err() == nil {
+		_ = cmd.Process.Kill() // the next one could not serve beside it
+	}
+	return err
 }
 
 // awaitBroker waits until the broker answers.
