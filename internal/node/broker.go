@@ -58,8 +58,8 @@ func (l *Live) PortDirs() map[string]string {
 	return dirs
 }
 
-// BrokerLog is where the chain's broker writes.
-func (l *Live) BrokerLog() string { return filepath.Join(l.dir, "log", "broker.log") }
+// BrokerLog is where the chain's broker writes. No function's log has the name.
+func (l *Live) BrokerLog() string { return filepath.Join(l.dir, "log", "dray.broker.log") }
 
 // Broker reads which process serves the chain's native ports; nil where the
 // chain has none.

@@ -30,8 +30,9 @@ func (l *Live) LogFile(function string) string {
 // ChainFile is the chain file's text as it was when the chain came up.
 func (l *Live) ChainFile() string { return filepath.Join(l.dir, fileChain) }
 
-// SupervisorLog is where the detached supervisor writes its own errors.
-func (l *Live) SupervisorLog() string { return filepath.Join(l.dir, "log", "supervisor.log") }
+// SupervisorLog is where the detached supervisor writes its own errors. No
+// function's log has the name.
+func (l *Live) SupervisorLog() string { return filepath.Join(l.dir, "log", "dray.supervisor.log") }
 
 func sortedStatus(functions map[string]FunctionStatus) []FunctionStatus {
 	var list []FunctionStatus

@@ -4,6 +4,8 @@ package node
 
 import (
 	"errors"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,4 +63,14 @@ func byName(list ...FunctionStatus) map[string]FunctionStatus {
 		m[st.Name] = st
 	}
 	return m
+}
+
+// TestLogsHaveNamesOfTheirOwn: a function may be called like a part of Drayage.
+func TestLogsHaveNamesOfTheirOwn(t *testing.T) {
+	l := &Live{dir: "/chain"}
+	for _, own := range []string{l.BrokerLog(), l.SupervisorLog()} {
+		if name := strings.TrimSuffix(filepath.Base(own), ".log"); chain.ValidName(name) {
+			t.Errorf("%s is the log of a function called %q as well", own, name)
+		}
+	}
 }
