@@ -54,11 +54,16 @@ func askBrokers(ctx context.Context, n *node.Node, names []string) ([]telemetry.
 	return chains, nil
 }
 
+// answerTime bounds how long one broker can keep the figures of the others back.
+const answerTime = 3 * time.Second
+
 func askBroker(ctx context.Context, dir string) ([]broker.LinkStatus, error) {
 	client, err := broker.Dial(dir)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	return client.Status(ctx)
 }
 
