@@ -33,7 +33,7 @@ const (
 type control struct {
 	broker   *broker
 	listener *net.UnixListener
-	path     string
+	socket   place
 	callers  sync.WaitGroup
 	slots    chan struct{}
 }
@@ -103,7 +103,11 @@ func newControl(b *broker, dir string) (*control, error) {
 	if err := unix.Fchmodat(int(d.Fd()), controlName, 0o600, 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
 	}
-	return &control{broker: b, listener: l, path: filepath.Join(dir, controlName), slots: make(chan struct{}, controlCallers)}, nil
+	at, err := placed(int(d.Fd()), filepath.Join(dir, controlName))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
+	}
+	return &control{broker: b, listener: l, socket: at, slots: make(chan struct{}, controlCallers)}, nil
 }
 
 // serve takes requests until ctx ends.
@@ -175,7 +179,7 @@ func respond(conn *net.UnixConn, result any, err error) {
 
 func (c *control) close() {
 	c.listener.Close()
-	if err := unlink(c.path); err != nil {
+	if err := c.socket.unlink(); err != nil {
 		c.broker.log.print("%v", err)
 	}
 }

@@ -27,6 +27,7 @@ type end struct {
 	link     *link
 	side     int
 	listener *source
+	socket   place // that the listener is bound to
 	muted    bool
 	again    time.Time // when a port that is muted listens again, if there is room
 	pending  []*conn
@@ -67,10 +68,11 @@ type conn struct {
 // newEnd binds the port.
 func newEnd(l *link, side int) (*end, error) {
 	e := &end{link: l, side: side, accepts: bucket{burst: 64, every: 20 * time.Millisecond}}
-	fd, err := listen(e.spec().Socket, e.spec().Owner)
+	fd, at, err := listen(e.spec().Socket, e.spec().Owner)
 	if err != nil {
 		return nil, err
 	}
+	e.socket = at
 	if e.listener, err = l.poller.add(fd, true, e.accept); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
@@ -335,7 +337,7 @@ func (e *end) close() {
 	}
 	e.pending, e.conn = nil, nil
 	e.link.poller.close(e.listener)
-	if err := unlink(e.spec().Socket); err != nil {
+	if err := e.socket.unlink(); err != nil {
 		e.link.log.print("port %s: %v", e.spec().Port, err)
 	}
 }

@@ -3,9 +3,12 @@
 package broker
 
 import (
+	"errors"
 	"os"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/broker/wire"
 )
@@ -62,5 +65,25 @@ func TestActiveBeforeAnyOffer(t *testing.T) {
 	e.onActive(e.conn, 0)
 	if e.conn.active {
 		t.Error("an end without sockets counts as active")
+	}
+}
+
+// TestASocketThatCannotBeBoundIsClosed: no file can be made in /proc.
+func TestASocketThatCannotBeBoundIsClosed(t *testing.T) {
+	open := func() int {
+		files, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(files)
+	}
+	before := open()
+	for range 5 {
+		if _, _, err := listen("/proc/dray-test", 0); err == nil || errors.Is(err, unix.EBADF) {
+			t.Fatalf("error %v", err)
+		}
+	}
+	if after := open(); after >= before+5 {
+		t.Errorf("%d descriptors are open, and were %d", after, before)
 	}
 }

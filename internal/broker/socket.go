@@ -19,37 +19,42 @@ const backlog = 8
 
 // listen binds a SEQPACKET socket at path, for one user: nobody else can connect
 // to it at any moment. A socket that a broker before this one left is replaced.
-func listen(path string, owner int) (fd int, err error) {
+func listen(path string, owner int) (fd int, at place, err error) {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
-		return -1, fmt.Errorf("directory of the socket: %w", err)
+		return -1, at, fmt.Errorf("directory of the socket: %w", err)
 	}
 	defer dir.Close()
-	name := filepath.Base(path)
-	if err := removeSocket(int(dir.Fd()), name); err != nil {
-		return -1, fmt.Errorf("%s: %w", path, err)
+	if err := removeSocket(int(dir.Fd()), filepath.Base(path)); err != nil {
+		return -1, at, fmt.Errorf("%s: %w", path, err)
 	}
-	fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return -1, fmt.Errorf("socket: %w", err)
+		return -1, at, fmt.Errorf("socket: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("socket %s: %w", path, err), unix.Close(fd))
-		}
-	}()
+	if at, err = bind(s, int(dir.Fd()), path, owner); err != nil {
+		return -1, at, errors.Join(fmt.Errorf("socket %s: %w", path, err), unix.Close(s))
+	}
+	return s, at, nil
+}
+
+func bind(fd, dir int, path string, owner int) (at place, err error) {
+	name := filepath.Base(path)
 	// The file gets the mode of the socket, and no moment has another.
 	if err := unix.Fchmod(fd, 0o600); err != nil {
-		return -1, err
+		return at, err
 	}
 	// An address is 108 bytes at most, which the path may exceed.
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: procPath(int(dir.Fd()), name)}); err != nil {
-		return -1, err
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: procPath(dir, name)}); err != nil {
+		return at, err
 	}
-	if err := unix.Fchownat(int(dir.Fd()), name, owner, -1, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return -1, err
+	if err := unix.Fchownat(dir, name, owner, -1, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return at, err
 	}
-	return fd, unix.Listen(fd, backlog)
+	if at, err = placed(dir, path); err != nil {
+		return at, err
+	}
+	return at, unix.Listen(fd, backlog)
 }
 
 // removeSocket removes a socket, and nothing else.
@@ -68,9 +73,23 @@ func removeSocket(dir int, name string) error {
 	return unix.Unlinkat(dir, name, 0)
 }
 
-// unlink removes the socket at path, if it is one.
-func unlink(path string) error {
-	dir, err := os.Open(filepath.Dir(path))
+// place is a socket of this broker's in the file system.
+type place struct {
+	path       string
+	dev, inode uint64
+}
+
+// placed is the place of a socket that has just been bound.
+func placed(dir int, path string) (place, error) {
+	var st unix.Stat_t
+	err := unix.Fstatat(dir, filepath.Base(path), &st, unix.AT_SYMLINK_NOFOLLOW)
+	return place{path, st.Dev, st.Ino}, err
+}
+
+// unlink removes the socket, unless the chain has gone and come back meanwhile,
+// and it is another broker's that is there now.
+func (p place) unlink() error {
+	dir, err := os.Open(filepath.Dir(p.path))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -78,7 +97,14 @@ func unlink(path string) error {
 		return err
 	}
 	defer dir.Close()
-	return removeSocket(int(dir.Fd()), filepath.Base(path))
+	now, err := placed(int(dir.Fd()), p.path)
+	if errors.Is(err, unix.ENOENT) || err == nil && now != p {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return removeSocket(int(dir.Fd()), filepath.Base(p.path))
 }
 
 // send sends one message with descriptors, which stay the caller's. It never

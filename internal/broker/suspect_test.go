@@ -302,3 +302,25 @@ func TestDeathBehindAnOpenConnection(t *testing.T) {
 	}
 	s.healthy(l)
 }
+
+// A broker whose chain was removed, and made again, leaves the sockets of the one
+// that serves it now alone.
+func TestABrokerThatOutlivedItsChain(t *testing.T) {
+	s := newSite(t)
+	c, stop := s.serve()
+	l := s.link("f1u")
+	s.add(c, l)
+	if err := os.RemoveAll(s.state()); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range l.Ends {
+		if err := os.Remove(e.Socket); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, _ = s.serve()
+	s.add(c, l)
+	stop()
+	s.status(s.dial(), "f1u")
+	s.healthy(l)
+}
