@@ -216,12 +216,13 @@ func (l *link) endGone(e *end) {
 	if c.reason != "" {
 		l.log.print("port %s: %s", e.spec().Port, c.reason)
 	}
-	welcomed, reason := c.welcomed, uint32(wire.RebindDied)
+	// One that is adopted is part of the generation before it has its WELCOME.
+	part, reason := c.welcomed || c.active, uint32(wire.RebindDied)
 	if c.left {
 		reason = wire.RebindLeft
 	}
 	c.close(l.poller)
-	if welcomed && l.entry.Link.Kind == KindShm && l.phase != phaseNone {
+	if part && l.entry.Link.Kind == KindShm && l.phase != phaseNone {
 		if l.phase != phaseActive {
 			l.lastError = fmt.Sprintf("port %s: %s", e.spec().Port, c.why())
 		}
