@@ -68,14 +68,17 @@ void port_adopt(struct dray_port *port, struct attachment *a)
 	port->attachments = a;
 }
 
-/* A home that no side took: nobody else looks after it. What there is to receive waits for its queue. */
-static void retire_untaken(const struct attachment *a, struct dray_home *home)
+/* Generations whose packets wait for a queue that is not polled: without a bound, a peer that sends one and dies, again and again, fills the memory. */
+#define UNTAKEN_MAX 4
+
+/* A home that no side took: nobody else looks after it. What there is to receive waits for its queue, `drop`: no longer. */
+static void retire_untaken(const struct attachment *a, struct dray_home *home, bool drop)
 {
 	bool final = atomic_load_explicit(&a->peer_gone, memory_order_acquire) || clock_coarse_ns() - a->left_ns > DRAIN_NS;
 
 	if (!home || home->adopted || home->retired)
 		return;
-	if (!home->ops->recv || (final && !home->ops->ready(home)))
+	if (!home->ops->recv || drop || (final && !home->ops->ready(home)))
 		home_retire(home);
 }
 
@@ -83,13 +86,15 @@ void port_reap(struct dray_port *port)
 {
 	struct attachment **link = &port->attachments;
 	struct attachment *current = atomic_load_explicit(&port->current, memory_order_relaxed);
+	unsigned left = 0; /* the newest come first */
 
 	while (*link) {
 		struct attachment *a = *link;
 
+		left += a != current && a->kind != DRAY_LINK_NONE;
 		for (unsigned q = 0; a != current && q < DRAY_MAX_QUEUES; q++) {
-			retire_untaken(a, a->tx[q]);
-			retire_untaken(a, a->rx[q]);
+			retire_untaken(a, a->tx[q], false);
+			retire_untaken(a, a->rx[q], left > UNTAKEN_MAX);
 		}
 		/* Only the list refers to it, and only those who refer to it can make more references. */
 		if (a != current && atomic_load_explicit(&a->refs, memory_order_acquire) == 1) {
