@@ -135,8 +135,12 @@ func (p ProcessID) AwaitEnd(ctx context.Context) error {
 	}
 	defer unix.Close(fd)
 	// The descriptor keeps meaning the process that had the pid when it was opened.
-	if alive, err := p.state(); err != nil || !alive {
-		return errors.Join(err, ctx.Err())
+	// A zombie may be a first thread whose others are still ending, with all files
+	// open: the descriptor tells when they have.
+	if _, err := startTime(p.PID); !errors.Is(err, errExited) {
+		if alive, err := p.state(); err != nil || !alive {
+			return errors.Join(err, ctx.Err())
+		}
 	}
 	const look = 100 // ms between looks at ctx
 	for ctx.Err() == nil {
