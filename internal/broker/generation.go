@@ -55,7 +55,7 @@ func (l *link) advance(now time.Time) {
 	if l.bothWait() && l.hoarded() {
 		l.awaitRelease(now)
 	}
-	if !l.wantsGeneration() || now.Before(l.retryAfter) || !l.pace.take(now) {
+	if !l.wantsGeneration() || l.generationDue(now).After(now) || !l.pace.take(now) {
 		return
 	}
 	l.retryAfter = time.Time{}
@@ -90,6 +90,7 @@ func (l *link) offerShm() error {
 	if err != nil {
 		return err
 	}
+	l.bytes.spend(time.Now(), offer.Geometry.Size) // also where it comes to nothing
 	m, err := newMemory(offer.Geometry, l.entry.Link.Pages)
 	if err != nil {
 		return err

@@ -49,3 +49,32 @@ func (b *bucket) next(now time.Time) time.Time {
 	}
 	return b.since.Add(b.every)
 }
+
+// budget limits how many bytes are made: burst bytes at once, then so many a
+// second. What is larger than the burst is made whole, and paid back before
+// anything else is made. The zero value of paid owes nothing.
+type budget struct {
+	burst, perSecond uint64
+	paid             time.Time // when all that was made has been paid for
+}
+
+// spend counts bytes, whether or not there is room for them.
+func (b *budget) spend(now time.Time, bytes uint64) {
+	if b.paid.Before(now) {
+		b.paid = now
+	}
+	b.paid = b.paid.Add(b.worth(bytes))
+}
+
+// next is when anything may be made again: the zero time where it may be now.
+func (b *budget) next(now time.Time) time.Time {
+	if due := b.paid.Add(-b.worth(b.burst)); now.Before(due) {
+		return due
+	}
+	return time.Time{}
+}
+
+// worth is how long it takes to pay for so many bytes.
+func (b *budget) worth(bytes uint64) time.Duration {
+	return time.Duration(float64(bytes) / float64(b.perSecond) * float64(time.Second))
+}

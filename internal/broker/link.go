@@ -25,6 +25,13 @@ const (
 	readoptTimeout = 2500 * time.Millisecond
 )
 
+// What the memory of one link's generations may cost the machine that makes it,
+// whoever comes and goes: the kernel clears 1 to 4 GB a second.
+const (
+	populateBurst = 1 << 30   // bytes at once
+	populateRate  = 256 << 20 // bytes a second from then on
+)
+
 // phase is where a link's newest generation is.
 type phase int
 
@@ -55,6 +62,7 @@ type link struct {
 	rebinds    uint64
 	lastError  string
 	pace       bucket       // of generations
+	bytes      budget       // of their memory
 	held       atomic.Int32 // generations whose memory somebody has
 	log        *limitedLog
 	discarder  discarder
@@ -70,7 +78,8 @@ func newLink(b *broker, e entry) (*link, error) {
 	}
 	l := &link{
 		broker: b, poller: p, calls: make(chan func(), 16), ended: make(chan struct{}), entry: e,
-		pace: bucket{burst: 32, every: 100 * time.Millisecond}, log: b.log.limited("link " + e.Link.Name + ": "),
+		pace: bucket{burst: 32, every: 100 * time.Millisecond}, bytes: budget{burst: populateBurst, perSecond: populateRate},
+		log:       b.log.limited("link " + e.Link.Name + ": "),
 		adoptable: e.Link.Kind == KindShm && e.Inode != 0 && e.Boot == b.boot,
 	}
 	for i := range e.Link.Ends {
@@ -149,12 +158,11 @@ func (l *link) next() time.Time {
 
 // generationDue is when the next generation may be made: never the zero time.
 func (l *link) generationDue(now time.Time) time.Time {
-	due := l.pace.next(now)
-	if due.IsZero() {
-		due = now
-	}
-	if due.Before(l.retryAfter) {
-		due = l.retryAfter
+	due := now
+	for _, t := range []time.Time{l.pace.next(now), l.bytes.next(now), l.retryAfter} {
+		if due.Before(t) {
+			due = t
+		}
 	}
 	return due
 }
