@@ -50,6 +50,7 @@ type link struct {
 	calls  chan func()   // run by the goroutine
 	ended  chan struct{} // closed when the goroutine is
 	stop   bool
+	told   told // of any goroutine
 
 	entry      entry
 	sockets    []string // of its ends; they never change
@@ -91,6 +92,7 @@ func newLink(b *broker, e entry) (*link, error) {
 		l.ends = append(l.ends, end)
 		l.sockets = append(l.sockets, end.spec().Socket)
 	}
+	l.told.status = l.status()
 	return l, nil
 }
 
@@ -176,8 +178,10 @@ func (l *link) step(now time.Time) {
 		l.timeOut()
 	}
 	l.sweep()
-	l.advance(now)
-	l.sweep()
+	if !l.stop { // memory that nobody will be given
+		l.advance(now)
+		l.sweep()
+	}
 	if l.unsaved {
 		l.unsaved = false
 		if err := l.broker.journal.save(&l.entry); err != nil {

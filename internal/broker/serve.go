@@ -6,16 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drayage/dray/internal/broker/wire"
 	"github.com/drayage/dray/internal/host"
 )
 
@@ -28,8 +25,9 @@ type broker struct {
 
 	captures atomic.Int32 // under way
 
-	mu    sync.Mutex // guards links; held while one is added, removed or moved
+	mu    sync.Mutex // guards what follows; never held while a link is waited for
 	links map[string]*link
+	busy  map[string]chan struct{} // by name, while a link is added, removed or moved; closed when that is over
 }
 
 // Serve serves the links that the journal of o.Dir knows, and those that are
@@ -52,7 +50,7 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
-	b := &broker{journal: j, log: &logger{w: o.Log}, boot: boot, links: map[string]*link{}}
+	b := &broker{journal: j, log: &logger{w: o.Log}, boot: boot, links: map[string]*link{}, busy: map[string]chan struct{}{}}
 	b.ledger = newLedger(b.log)
 	defer b.ledger.close()
 	defer b.leave()
@@ -92,134 +90,4 @@ func (b *broker) resume() {
 			b.log.print("%v", err)
 		}
 	}
-}
-
-// start serves a link.
-func (b *broker) start(e entry) error {
-	l, err := newLink(b, e)
-	if err != nil {
-		return err
-	}
-	b.links[e.Link.Name] = l
-	go l.run()
-	return nil
-}
-
-// leave ends all links, and lets their ends expect a broker again.
-func (b *broker) leave() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, l := range b.links {
-		_ = l.call(context.Background(), func() { l.part(wire.ByeRestart, false) })
-		<-l.ended
-	}
-}
-
-// add serves a new link.
-func (b *broker) add(ctx context.Context, spec Link) error {
-	if err := spec.check(); err != nil {
-		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if l := b.links[spec.Name]; l != nil {
-		return l.same(ctx, spec)
-	}
-	for _, l := range b.links {
-		if l.owns(spec.Ends) {
-			return fmt.Errorf("link %s: one of its sockets is that of another link", spec.Name)
-		}
-	}
-	// A link that could not be served when the broker started has had generations.
-	e := entry{Link: spec, Generation: b.journal.generation(spec.Name)}
-	if err := b.start(e); err != nil {
-		return err
-	}
-	if err := b.journal.save(&e); err != nil {
-		return errors.Join(err, b.removeLocked(ctx, spec.Name))
-	}
-	return nil
-}
-
-// owns reports whether one of the sockets is this link's. Sockets never change.
-func (l *link) owns(ends []End) bool {
-	return slices.ContainsFunc(ends, func(e End) bool { return slices.Contains(l.sockets, e.Socket) })
-}
-
-// same is no error where the link is what it is to be.
-func (l *link) same(ctx context.Context, spec Link) error {
-	var differs bool
-	if err := l.call(ctx, func() { differs = !l.entry.Link.equal(&spec) }); err != nil {
-		return err
-	}
-	if differs {
-		return fmt.Errorf("link %s is there already, and is another: relink moves it", spec.Name)
-	}
-	return nil
-}
-
-// remove ends a link.
-func (b *broker) remove(ctx context.Context, name string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.removeLocked(ctx, name)
-}
-
-func (b *broker) removeLocked(ctx context.Context, name string) error {
-	l := b.links[name]
-	if l == nil {
-		return nil
-	}
-	if err := l.call(ctx, func() { l.part(wire.ByeClosing, true) }); err != nil && !errors.Is(err, errRemoved) {
-		return err
-	}
-	<-l.ended
-	delete(b.links, name)
-	return b.journal.remove(name)
-}
-
-// relink moves a link.
-func (b *broker) relink(ctx context.Context, spec Link) error {
-	if err := spec.check(); err != nil {
-		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l := b.links[spec.Name]
-	if l == nil {
-		return fmt.Errorf("there is no link %s to move", spec.Name)
-	}
-	var moved error
-	if err := l.call(ctx, func() { moved = l.relink(spec) }); err != nil {
-		return err
-	}
-	return moved
-}
-
-// status is how all links are, by name.
-func (b *broker) status(ctx context.Context) ([]LinkStatus, error) {
-	all := []LinkStatus{}
-	for _, l := range b.sorted() {
-		var s LinkStatus
-		err := l.call(ctx, func() { s = l.status() })
-		if errors.Is(err, errRemoved) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
-	}
-	return all, nil
-}
-
-// sorted is all links by name.
-func (b *broker) sorted() []*link {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var all []*link
-	for _, name := range slices.Sorted(maps.Keys(b.links)) {
-		all = append(all, b.links[name])
-	}
-	return all
 }

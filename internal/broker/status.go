@@ -3,12 +3,62 @@
 package broker
 
 import (
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/broker/wire"
 )
+
+// told is the latest that a link has said of itself, for those who cannot wait
+// for its goroutine.
+type told struct {
+	mu     sync.Mutex
+	status LinkStatus
+	asked  chan struct{} // closed when the goroutine has said more; nil: it has not been asked
+}
+
+// askStatus has the link say how it is, soon; the channel is closed then. Whoever asks
+// while it has yet to answer gets the same answer: who asks a link that is busy
+// again and again does not fill its queue. The channel is nil where that is full.
+func (l *link) askStatus() <-chan struct{} {
+	l.told.mu.Lock()
+	defer l.told.mu.Unlock()
+	if l.told.asked != nil {
+		return l.told.asked
+	}
+	answer := make(chan struct{})
+	select {
+	case l.calls <- func() { l.tell(answer) }:
+		l.told.asked = answer
+		l.poller.poke()
+		return answer
+	default:
+		return nil
+	}
+}
+
+func (l *link) tell(answer chan struct{}) {
+	s := l.status()
+	l.told.mu.Lock()
+	defer l.told.mu.Unlock()
+	l.told.status, l.told.asked = s, nil
+	close(answer)
+}
+
+// latest is what the link said last; late where that is not the answer.
+func (l *link) latest(answer <-chan struct{}) LinkStatus {
+	l.told.mu.Lock()
+	defer l.told.mu.Unlock()
+	s := l.told.status
+	select {
+	case <-answer:
+	default:
+		s.Late = true
+	}
+	return s
+}
 
 // status is how the link is.
 func (l *link) status() LinkStatus {

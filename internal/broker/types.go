@@ -97,6 +97,7 @@ type LinkStatus struct {
 	Bytes      uint64      `json:"bytes"`      // of memory: data and telemetry
 	Rebinds    uint64      `json:"rebinds"`    // generations that have ended since this broker started
 	LastError  string      `json:"last_error"` // why the latest generation that failed did
+	Late       bool        `json:"late"`       // it is busy, with gigabytes of memory, say: all else is how it was when it last answered
 	Ends       []EndStatus `json:"ends"`
 }
 

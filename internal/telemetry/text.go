@@ -78,6 +78,9 @@ func (l Link) state() string {
 	if violations > 0 {
 		text += fmt.Sprintf(", %d violations", violations)
 	}
+	if s.Late {
+		text += ", busy: these figures are old"
+	}
 	if s.LastError != "" && s.State != "active" {
 		text += ": " + s.LastError
 	}
