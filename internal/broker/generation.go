@@ -90,8 +90,10 @@ func (l *link) offerShm() error {
 	if err != nil {
 		return err
 	}
-	l.bytes.spend(time.Now(), offer.Geometry.Size) // also where it comes to nothing
 	m, err := newMemory(offer.Geometry, l.entry.Link.Pages)
+	if !errors.Is(err, errNoRoom) { // where it came to nothing half way, it cost as much
+		l.bytes.spend(time.Now(), offer.Geometry.Size)
+	}
 	if err != nil {
 		return err
 	}

@@ -321,6 +321,6 @@ func (l *link) relink(to Link) error {
 			}
 		}
 	}
-	l.retryAfter = time.Time{}
+	l.retryAfter, l.bytes.paid = time.Time{}, time.Time{} // whoever moves links is no end, and may want a smaller one
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/broker/wire"
+	"github.com/drayage/dray/internal/host"
 )
 
 // Seals: at once, nobody can change the size; when both ends have mapped it,
@@ -106,6 +107,9 @@ func newMemory(g wire.Geometry, pages string) (*memory, error) {
 			return nil, fmt.Errorf("%d huge pages of 2 MiB: %w (add to /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)", huge.Size/hugePage, err)
 		}
 	}
+	if err := enough(g.Size, host.MemoryAvailable); err != nil {
+		return nil, err
+	}
 	advise := worthIt && thpForShmem()
 	m, err := makeMemory(g, 0, advise)
 	if err != nil {
@@ -116,6 +120,28 @@ func newMemory(g wire.Geometry, pages string) (*memory, error) {
 		m.pages = "thp"
 	}
 	return m, nil
+}
+
+// Memory that is asked for in vain is no error to the kernel: it kills for it.
+const (
+	largeMemory  = 64 << 20 // bytes: what is smaller is not worth a look
+	memoryMargin = 64 << 20 // bytes that a host needs beside it
+)
+
+// errNoRoom is returned for memory of which nothing has been made.
+var errNoRoom = fmt.Errorf("not tried: %w", unix.ENOMEM)
+
+// enough makes sure that the host has so many bytes left. What it cannot tell is
+// no reason to refuse.
+func enough(size uint64, available func() (uint64, error)) error {
+	if size < largeMemory {
+		return nil
+	}
+	if n, err := available(); err == nil && n < size+memoryMargin {
+		return fmt.Errorf("the link's memory takes %d MiB, and the host has %d left: give it fewer or smaller slots or messages, or free memory: %w",
+			size>>20, n>>20, errNoRoom)
+	}
+	return nil
 }
 
 // thpForShmem reports whether the kernel heeds advice to use large pages for shared memory.

@@ -4,6 +4,7 @@ package broker
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -122,5 +123,32 @@ func checkMemory(t *testing.T, m *memory, asked wire.Geometry) {
 	var copied wire.Geometry
 	if _, err := binary.Decode(mapping[:unsafe.Sizeof(copied)], binary.LittleEndian, &copied); err != nil || copied != m.geometry {
 		t.Errorf("the copy in the first page is %+v, not %+v", copied, m.geometry)
+	}
+}
+
+// TestMemoryThatIsNotThere asks for more than any host has.
+func TestMemoryThatIsNotThere(t *testing.T) {
+	for _, tc := range []struct {
+		size, available uint64
+		readable, want  bool
+	}{
+		{1 << 30, 1<<30 + memoryMargin, true, true},
+		{1 << 30, 1<<30 + memoryMargin - 1, true, false},
+		{largeMemory - 1, 0, true, true},
+		{1 << 30, 0, false, true},
+	} {
+		err := enough(tc.size, func() (uint64, error) {
+			if !tc.readable {
+				return 0, os.ErrNotExist
+			}
+			return tc.available, nil
+		})
+		if (err == nil) != tc.want || err != nil && !errors.Is(err, unix.ENOMEM) {
+			t.Errorf("%+v: %v", tc, err)
+		}
+	}
+	_, err := newMemory(wire.Geometry{Size: 1 << 60}, PagesPlain)
+	if !errors.Is(err, unix.ENOMEM) || !strings.Contains(err.Error(), "the host has") {
+		t.Errorf("an exbibyte: %v", err)
 	}
 }

@@ -13,6 +13,13 @@ import (
 	"github.com/drayage/dray/internal/inventory"
 )
 
+// MemoryAvailable is how many bytes programs can still have without swapping, as
+// the kernel estimates it: MemAvailable of /proc/meminfo.
+func MemoryAvailable() (uint64, error) {
+	_, available, err := root("/").memory()
+	return available, err
+}
+
 // memory is MemTotal and MemAvailable in bytes.
 func (r root) memory() (total, available uint64, err error) {
 	for key, value := range map[string]*uint64{"MemTotal": &total, "MemAvailable": &available} {
