@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
@@ -37,12 +38,12 @@ func (Draygen) Name() string                             { return draygen.name }
 func (Draygen) Probe(ctx context.Context) inventory.Item { return draygen.probe(ctx) }
 
 const (
-	// genHeaders is Ethernet, IPv4 and UDP before the payload.
-	genHeaders = 14 + ipv4Header + udpHeader
-	// genSmallest is the smallest frame that holds the generator's header,
-	// without FCS.
-	genSmallest = 98
-	genFCS      = 4
+	genMAC = 14 // bytes of a frame before the packet
+	genFCS = 4
+	// genPayload is the least that holds the generator's header.
+	genPayload = 56
+	// genPort is where frames for a native port go to, which nobody looks at.
+	genPort = 5010
 	// genWarmup is how long the stream runs before the first packet counts: the
 	// peer's address is found, caches and branch predictors are warm.
 	genWarmup = 100 * time.Millisecond
@@ -65,12 +66,27 @@ const (
 // offer is what a sender is asked for.
 type offer struct {
 	frame   int    // bytes, without FCS
+	ip6     bool   // packets are IPv6's
 	rate    string // as draygen takes it
 	perSec  float64
 	packets int // 0: no limit
 	warmup  int
 	poll    bool
 }
+
+// headers is what comes before the payload of a frame: Ethernet, IP and UDP.
+func (o offer) headers() int {
+	if o.ip6 {
+		return genMAC + ipv6Header + udpHeader
+	}
+	return genMAC + ipv4Header + udpHeader
+}
+
+// smallest is the smallest frame that holds the generator's header.
+func (o offer) smallest() int { return o.headers() + genPayload }
+
+// payloadBits is what one packet carries.
+func (o offer) payloadBits() float64 { return float64(8 * (o.frame - o.headers())) }
 
 // catchUp is how late a packet may still be sent.
 func (o offer) catchUp() time.Duration {
@@ -79,24 +95,22 @@ func (o offer) catchUp() time.Duration {
 
 // wanted is what the quantity offers under these parameters.
 func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
-	full := min(from.MTU, to.MTU, math.MaxUint16-14) + 14
-	bits := float64(8 * (full - genHeaders))
-	o := offer{frame: full, poll: p.Poll}
+	o := offer{frame: min(from.MTU, to.MTU, math.MaxUint16-genMAC) + genMAC, ip6: ipHeader(to.IP) == ipv6Header, poll: p.Poll}
 	switch g.Quantity {
 	case record.QStream:
-		o.rate, o.perSec = strconv.FormatUint(p.Bitrate, 10)+"bps", float64(p.Bitrate)/bits
+		o.rate, o.perSec = strconv.FormatUint(p.Bitrate, 10)+"bps", float64(p.Bitrate)/o.payloadBits()
 	case record.QProbe:
-		o.frame, o.rate, o.perSec = genSmallest, strconv.FormatUint(p.MessageRate, 10)+"pps", float64(p.MessageRate)
+		o.frame, o.rate, o.perSec = o.smallest(), strconv.FormatUint(p.MessageRate, 10)+"pps", float64(p.MessageRate)
 	case record.QPacketRate:
-		o.frame, o.rate, o.perSec = genSmallest, strconv.FormatUint(p.PacketRate, 10)+"pps", float64(p.PacketRate)
+		o.frame, o.rate, o.perSec = o.smallest(), strconv.FormatUint(p.PacketRate, 10)+"pps", float64(p.PacketRate)
 	case record.QThroughput:
 		o.rate, o.warmup = "max", 1000
 		return o, nil
 	default:
 		return o, fmt.Errorf("draygen does not measure %q", g.Quantity)
 	}
-	if o.frame < genSmallest {
-		return o, fmt.Errorf("draygen: an MTU of %d bytes is too small for its header: at least %d", full-14, genSmallest-14)
+	if o.frame < o.smallest() {
+		return o, fmt.Errorf("draygen: an MTU of %d bytes is too small for its header: at least %d", o.frame-genMAC, o.smallest()-genMAC)
 	}
 	if o.perSec <= 0 {
 		return o, errors.New("draygen: no rate to offer")
@@ -192,22 +206,23 @@ func genSession(path string, from, to Endpoint, o offer, d time.Duration) (sessi
 }
 
 // genPorts are the sink's and the sender's ports, and how the sender addresses
-// the sink. A native port has one peer and needs no address. Where the other end
+// the sink. A native port has one peer, which needs no address but says of what
+// family the packets are. Where the other end
 // is an interface, its kernel has to take the packets for its own, or, the other
 // way round, has to be kept from asking a native port for its address.
 func genPorts(from, to Endpoint) (sink, source string, target []string, err error) {
 	if !to.Native {
-		if ipHeader(to.IP) == ipv6Header {
-			return "", "", nil, errors.New("draygen cannot measure over IPv6: give the ports of the link IPv4 addresses")
-		}
 		ports, err := freePorts(to, 1)
 		if err != nil {
 			return "", "", nil, err
 		}
-		address := fmt.Sprintf("%s:%d", to.IP, ports[0])
-		sink, target = "udp:"+address, []string{"--to", address}
+		sink = "udp:" + netip.AddrPortFrom(to.scoped(to.IP), ports[0]).String()
+		target = []string{"--to", netip.AddrPortFrom(from.scoped(to.IP), ports[0]).String()}
 	} else {
 		sink = "dray:" + to.Port
+		if ipHeader(to.IP) == ipv6Header {
+			target = []string{"--to", netip.AddrPortFrom(to.IP, genPort).String()}
+		}
 	}
 	switch {
 	case from.Native && !to.Native && to.MAC != "":
@@ -215,13 +230,15 @@ func genPorts(from, to Endpoint) (sink, source string, target []string, err erro
 	case from.Native:
 		return sink, "dray:" + from.Port, target, nil
 	case to.Native:
-		target = []string{"--to", "255.255.255.255:5010"}
+		if target == nil {
+			target = []string{"--to", netip.AddrPortFrom(netip.AddrFrom4([4]byte{255, 255, 255, 255}), genPort).String()}
+		}
 		if to.MAC != "" {
 			target = append(target, "--to-mac", to.MAC)
 		}
 		return sink, "packet:" + from.Port, target, nil
 	}
-	return sink, "udp:" + from.IP.String() + ":0", target, nil
+	return sink, "udp:" + netip.AddrPortFrom(from.scoped(from.IP), 0).String(), target, nil
 }
 
 // genReady reports whether the sink has said that it misses nothing any more.
@@ -229,9 +246,8 @@ func genReady(server *program) bool {
 	return strings.Contains(string(server.out.bytes()), `"event":"ready"`)
 }
 
-// genBusy finds what draygen says where it does not get a native port, most
-// often since another program holds it.
-var genBusy = regexp.MustCompile(`draygen: dray:[^ ]+: (the port is open elsewhere|the broker hung up|an error of the operating system)`)
+// genBusy finds what draygen says where another program has a native port open.
+var genBusy = regexp.MustCompile(`draygen: dray:[^ ]+: the port is open elsewhere`)
 
 // genError explains what a user can mend.
 func genError(err error, from, to Endpoint) error {

@@ -17,12 +17,13 @@ var genTooLong = regexp.MustCompile(`frames of \d+ bytes do not fit`)
 // pathMTU tries packets of the wanted size on a port that answers no ping, and
 // where they do not arrive, finds the largest that do.
 func (g Draygen) pathMTU(ctx context.Context, t record.Trial, from, to Endpoint, p Params) (record.Trial, error) {
-	const smallest = genSmallest - 14
-	if p.MTU < smallest || p.MTU > maxPacket-14 {
-		return t, fmt.Errorf("draygen: a packet of %d bytes is impossible: at least %d, at most %d", p.MTU, smallest, maxPacket-14)
+	o := offer{ip6: ipHeader(to.IP) == ipv6Header, rate: "100pps", packets: pingCount}
+	smallest := o.smallest() - genMAC
+	if p.MTU < smallest || p.MTU > maxPacket-genMAC {
+		return t, fmt.Errorf("draygen: a packet of %d bytes is impossible: at least %d, at most %d", p.MTU, smallest, maxPacket-genMAC)
 	}
 	probe := func(size int) (bool, error) {
-		o := offer{frame: size + 14, rate: "100pps", packets: pingCount}
+		o.frame = size + genMAC
 		result, err := g.send(ctx, &t, from, to, o, time.Second)
 		if err != nil && genTooLong.MatchString(err.Error()) {
 			return false, ctx.Err()

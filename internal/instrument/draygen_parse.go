@@ -173,12 +173,11 @@ func (r genResult) span() time.Duration {
 
 // delivery is the result in the record's terms.
 func (r genResult) delivery(q record.Quantity, o offer, p Params) *record.Delivery {
-	payload := o.frame - genHeaders
-	bits := float64(8 * payload)
+	bits := o.payloadBits()
 	sending, span := time.Duration(r.sender.ElapsedNs), r.span()
 	d := &record.Delivery{
 		OfferedBits: uint64(math.Round(o.perSec * bits)), OfferedRate: uint64(math.Round(o.perSec)),
-		DatagramBytes: payload, FrameBytes: o.frame + genFCS,
+		DatagramBytes: o.frame - o.headers(), FrameBytes: o.frame + genFCS,
 		Sent: r.sender.Sent, Received: r.sink.Received, Lost: r.sender.Sent - r.sink.Received,
 		Reordered: r.sink.Reordered, Duplicated: r.sink.Duplicates,
 		Foreign:  r.sink.Foreign + r.sink.Corrupt + r.sink.OtherStream,
@@ -204,7 +203,7 @@ func (r genResult) oneWay() *record.OneWay {
 
 // throughput is the payload that arrived, over the whole of the stream.
 func (r genResult) throughput(o offer) *record.Throughput {
-	bits := float64(r.sink.Received) * float64(8*(o.frame-genHeaders))
+	bits := float64(r.sink.Received) * o.payloadBits()
 	return &record.Throughput{BitsPerSecond: perSecond(bits, r.span()), Intervals: []uint64{}}
 }
 

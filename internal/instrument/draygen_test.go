@@ -128,6 +128,10 @@ func FuzzDraygen(f *testing.F) {
 func TestDraygenCommand(t *testing.T) {
 	ip := func(s string) netip.Addr { return netip.MustParseAddr(s) }
 	veth := [2]Endpoint{{Name: "a.x", Port: "x", IP: ip("10.0.0.1"), MTU: 1600}, {Name: "b.x", Port: "x", IP: ip("127.0.0.1"), MTU: 1500, MAC: "02:00:00:00:00:01"}}
+	six := func(e [2]Endpoint, from, to string) [2]Endpoint {
+		e[0].IP, e[1].IP = ip(from), ip(to)
+		return e
+	}
 	shm := [2]Endpoint{{Name: "a.x", Port: "x", Native: true, Ports: "/run/a", MTU: 1600}, {Name: "b.y", Port: "y", Native: true, Ports: "/run/b", MTU: 1600, MAC: "02:00:00:00:00:02"}}
 	for name, c := range map[string]struct {
 		ends           [2]Endpoint
@@ -146,6 +150,15 @@ func TestDraygenCommand(t *testing.T) {
 			[]string{"udp:127.0.0.1:"}, []string{"dray:x --to 127.0.0.1:", "--to-mac 02:00:00:00:00:01"}, 1, 10},
 		"from an interface": {[2]Endpoint{veth[0], shm[1]}, record.QProbe, Params{MessageRate: 10, Duration: time.Second},
 			[]string{"dray:y"}, []string{"packet:x", "--to-mac 02:00:00:00:00:02"}, 1, 10},
+		"IPv6": {six(veth, "fd00::1", "::1"), record.QStream, Params{Bitrate: 11_616_000, Duration: time.Second},
+			[]string{"udp:[::1]:"}, []string{"udp:[fd00::1]:0 --to [::1]:", "--size 1514"}, 100, 1000},
+		"small IPv6": {six(veth, "fd00::1", "::1"), record.QPacketRate, Params{PacketRate: 5000, Duration: time.Second}, nil, []string{"--size 118 --rate 5000pps"}, 500, 5000},
+		"link-local": {six(veth, "fe80::1", "fe80::2"), record.QProbe, Params{MessageRate: 10, Duration: time.Second},
+			[]string{"udp:[fe80::2%x]:"}, []string{"udp:[fe80::1%x]:0 --to [fe80::2%x]:"}, 1, 10},
+		"native IPv6": {six(shm, "fd00::1", "fd00::2"), record.QProbe, Params{MessageRate: 10, Duration: time.Second},
+			[]string{"dray:y"}, []string{"dray:x --to [fd00::2]:5010", "--size 118"}, 1, 10},
+		"from an IPv6 interface": {six([2]Endpoint{veth[0], shm[1]}, "fe80::1", "fe80::2"), record.QProbe, Params{MessageRate: 10, Duration: time.Second},
+			[]string{"dray:y"}, []string{"packet:x --to [fe80::2]:5010 --to-mac 02:00:00:00:00:02"}, 1, 10},
 	} {
 		o, err := Draygen{c.quantity}.wanted(c.ends[0], c.ends[1], c.params)
 		if err != nil {
@@ -183,7 +196,17 @@ func generator(t *testing.T) {
 
 func TestDraygenMeasures(t *testing.T) {
 	generator(t)
-	p := newPair(t)
+	v4 := newPair(t)
+	for _, family := range []struct {
+		name  string
+		pair  pair
+		small int // bytes of the smallest frame, with FCS
+	}{{"IPv4", v4, 102}, {"IPv6", v4.v6(), 122}, {"link-local", v4.linkLocal(t), 122}} {
+		t.Run(family.name, func(t *testing.T) { measures(t, family.pair, family.small) })
+	}
+}
+
+func measures(t *testing.T, p pair, smallest int) {
 	for _, q := range []record.Quantity{record.QStream, record.QProbe, record.QPacketRate} {
 		params := Params{Duration: 300 * time.Millisecond, Bitrate: 20_000_000, MessageRate: 500, PacketRate: 2000}
 		trial := run(t, Draygen{q}, p, params)
@@ -197,12 +220,9 @@ func TestDraygenMeasures(t *testing.T) {
 		if w.Min <= 0 || w.Min > w.Max || w.Min > 100*time.Millisecond || uint64(w.Lateness.Total()) != d.Sent {
 			t.Errorf("%s: one way %v to %v, lateness of %d", q, w.Min, w.Max, w.Lateness.Total())
 		}
-		if small := q != record.QStream; small != (d.FrameBytes == 102) || !small && d.FrameBytes != 1518 {
+		if small := q != record.QStream; small != (d.FrameBytes == smallest) || !small && d.FrameBytes != 1518 {
 			t.Errorf("%s: frames of %d bytes", q, d.FrameBytes)
 		}
-	}
-	if _, err := (Draygen{record.QStream}).Run(context.Background(), p.v6().a, p.v6().b, short); err == nil || !strings.Contains(err.Error(), "IPv4") {
-		t.Errorf("over IPv6: %v", err)
 	}
 }
 
@@ -239,17 +259,17 @@ func TestDraygenNamesAMissingPort(t *testing.T) {
 
 func TestAnOpenPortIsExplained(t *testing.T) {
 	native := Endpoint{Native: true}
-	busy := genError(context.DeadlineExceeded, native, native)
-	if strings.Contains(busy.Error(), "dray status") {
-		t.Errorf("every error is taken for a port in use: %v", busy)
+	for _, other := range []error{context.DeadlineExceeded, testError("draygen: dray:f1u: the broker hung up")} {
+		if err := genError(other, native, native); strings.Contains(err.Error(), "dray status") {
+			t.Errorf("every error is taken for a port in use: %v", err)
+		}
 	}
-	for _, words := range []string{"draygen: dray:f1u: the port is open elsewhere, or too many generations have buffers out", "draygen: dray:f1u: the broker hung up"} {
-		if err := genError(testError(words), native, Endpoint{}); !strings.Contains(err.Error(), "dray status") || !strings.Contains(err.Error(), words) {
-			t.Errorf("%q is not explained: %v", words, err)
-		}
-		if err := genError(testError(words), Endpoint{}, Endpoint{}); strings.Contains(err.Error(), "dray status") {
-			t.Errorf("an interface in use is taken for a native port: %v", err)
-		}
+	const words = "draygen: dray:f1u: the port is open elsewhere, or too many generations have buffers out"
+	if err := genError(testError(words), native, Endpoint{}); !strings.Contains(err.Error(), "dray status") || !strings.Contains(err.Error(), words) {
+		t.Errorf("a port in use is not explained: %v", err)
+	}
+	if err := genError(testError(words), Endpoint{}, Endpoint{}); strings.Contains(err.Error(), "dray status") {
+		t.Errorf("an interface in use is taken for a native port: %v", err)
 	}
 }
 

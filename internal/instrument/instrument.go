@@ -28,6 +28,15 @@ type Endpoint struct {
 	Ports  string
 }
 
+// scoped is an address as a program at this endpoint has to write it: one of link
+// scope with the interface.
+func (e Endpoint) scoped(ip netip.Addr) netip.Addr {
+	if e.Native || !ip.Is6() || !ip.IsLinkLocalUnicast() {
+		return ip
+	}
+	return ip.WithZone(e.Port)
+}
+
 // env is what a program at this endpoint finds its native port by.
 func (e Endpoint) env() []string {
 	if !e.Native {

@@ -111,6 +111,9 @@ func freePorts(e Endpoint, n int) ([]uint16, error) {
 
 // portFree tries the port on the thread's own network namespace.
 func portFree(ip netip.Addr, port uint16) bool {
+	if ip.Is6() && ip.IsLinkLocalUnicast() {
+		ip = netip.IPv6Unspecified() // it would take the interface too
+	}
 	addr := netip.AddrPortFrom(ip, port)
 	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr))
 	if err != nil {

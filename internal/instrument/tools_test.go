@@ -65,6 +65,7 @@ func endpoint(t *testing.T, dir, name string, last int) Endpoint {
 		Name:  name + ".eth0",
 		Place: host.Place{Netns: host.Netns{Path: path}},
 		IP:    netip.AddrFrom4([4]byte{10, 9, 0, byte(last)}),
+		Port:  "eth0",
 		MTU:   1500,
 	}
 }
@@ -72,6 +73,19 @@ func endpoint(t *testing.T, dir, name string, last int) Endpoint {
 // v6 is the same pair by its IPv6 addresses.
 func (p pair) v6() pair {
 	p.a.IP, p.b.IP = netip.MustParseAddr("fd09::1"), netip.MustParseAddr("fd09::2")
+	return p
+}
+
+// linkLocal is the same pair by addresses that mean something on the link alone.
+func (p pair) linkLocal(t *testing.T) pair {
+	t.Helper()
+	for i, e := range []*Endpoint{&p.a, &p.b} {
+		prefix := netip.MustParsePrefix(fmt.Sprintf("fe80::9:%d/64", i+1))
+		if err := e.Place.Netns.AddAddr("eth0", prefix); err != nil {
+			t.Fatal(err)
+		}
+		e.IP = prefix.Addr()
+	}
 	return p
 }
 

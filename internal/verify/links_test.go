@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
@@ -24,6 +25,8 @@ import (
 // of two ends, joined by a veth pair:
 //
 //	cu-up: f1u 10.38.0.1 ── veth, MTU 1600 ── du: f1u 10.38.0.2
+//
+// or the IPv6 addresses of the plan.
 func bringUp(t *testing.T, p *plan.Plan) map[string]*runtime.Sandbox {
 	t.Helper()
 	testenv.Root(t)
@@ -122,6 +125,45 @@ func TestQuickRunIsNotMeasurable(t *testing.T) {
 	}
 	if got["mtu"] != verdict.Met {
 		t.Errorf("mtu: %s", got["mtu"])
+	}
+}
+
+// TestIPv6LinkIsMeasured has everything of a link with IPv6 addresses measured
+// once: what the verdicts rest on is there.
+func TestIPv6LinkIsMeasured(t *testing.T) {
+	p := sixF1()
+	l := &p.Links[0]
+	l.Load, l.Requires.PacketRate = 4_000_000, 500
+	in := Input{Plan: p, Sandboxes: bringUp(t, p), Options: Options{Rounds: 1, Duration: 300 * time.Millisecond}, Run: "run-6", Env: environment(t)}
+	trials, err := Links(context.Background(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[record.Quantity]int{}
+	for _, trial := range trials {
+		if trial.Error != "" {
+			t.Errorf("%s: %s", trial.ID, trial.Error)
+			continue
+		}
+		d := trial.Delivery
+		switch trial.Quantity {
+		case record.QStream:
+			if d.FrameBytes != 1614+4 || d.DatagramBytes != 1600-48 || trial.OneWay.Latency.Total() == 0 {
+				t.Errorf("%s: %d bytes in frames of %d, %d samples", trial.ID, d.DatagramBytes, d.FrameBytes, trial.OneWay.Latency.Total())
+			}
+		case record.QPacketRate:
+			if d.Received == 0 {
+				t.Errorf("%s: %+v", trial.ID, d)
+			}
+		}
+		if !trial.CrossCheck {
+			seen[trial.Quantity]++
+		}
+	}
+	for _, q := range []record.Quantity{record.QStream, record.QPacketRate, record.QThroughput, record.QPathMTU} {
+		if seen[q] < 2 {
+			t.Errorf("%s: %d trials, want both directions", q, seen[q])
+		}
 	}
 }
 

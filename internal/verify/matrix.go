@@ -4,6 +4,7 @@ package verify
 
 import (
 	goruntime "runtime"
+	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/instrument"
@@ -157,12 +158,22 @@ func roundTrips(l plan.Link, o Options) []measurement {
 	if native(l) {
 		return nil
 	}
+	requests := crossCheck(measurement{tool: instrument.Qperf{}, quantity: record.QRequests, word: "requests", params: requestsParams(l, o),
+		overhead: 200 * time.Millisecond, busy: [2]int{1, 1}})
+	if ip6(l) {
+		return []measurement{requests} // sockperf has no IPv6
+	}
 	return []measurement{
 		crossCheck(measurement{tool: instrument.Sockperf{}, quantity: record.QLatency, word: "round trips", params: pingPongParams(l, o),
 			overhead: instrument.SockperfOverhead + 200*time.Millisecond, busy: [2]int{1, 1}}),
-		crossCheck(measurement{tool: instrument.Qperf{}, quantity: record.QRequests, word: "requests", params: requestsParams(l, o),
-			overhead: 200 * time.Millisecond, busy: [2]int{1, 1}}),
+		requests,
 	}
+}
+
+// ip6 reports whether the ports of the link have IPv6 addresses: all are in one
+// subnet.
+func ip6(l plan.Link) bool {
+	return slices.ContainsFunc(l.Ends, func(e plan.End) bool { return e.IP.IsValid() && e.IP.Addr().Is6() })
 }
 
 // once makes it a single trial: its result cannot vary, or nothing hangs on it.

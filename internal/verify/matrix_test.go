@@ -123,6 +123,28 @@ func TestLinkWithoutRequirementsGetsOneRound(t *testing.T) {
 	}
 }
 
+// sixF1 is the same plan with IPv6 addresses.
+func sixF1() *plan.Plan {
+	p := f1()
+	p.Links[0].Ends[0].IP, p.Links[0].Ends[1].IP = netip.MustParsePrefix("fd38::1/64"), netip.MustParsePrefix("fd38::2/64")
+	return p
+}
+
+// What is judged does not depend on the family; sockperf has no IPv6.
+func TestIPv6IsMeasuredAlike(t *testing.T) {
+	p, four := sixF1(), f1()
+	p.Links[0].Requires.PacketRate, four.Links[0].Requires.PacketRate = 1000, 1000
+	ids := map[string]bool{}
+	for _, m := range matrix(p, Options{}) {
+		ids[m.id()] = true
+	}
+	for _, m := range matrix(four, Options{}) {
+		if want := m.tool.Name() != "sockperf"; ids[m.id()] != want {
+			t.Errorf("%s over IPv6: %v", m.id(), ids[m.id()])
+		}
+	}
+}
+
 // A port that is no interface can be measured by draygen alone.
 func TestNativePortsAreMeasuredByDraygen(t *testing.T) {
 	p := shm()

@@ -37,22 +37,24 @@ static void put_right(uint8_t *datagram, uint32_t length)
 	memcpy(datagram + 52, &sum, sizeof(sum));
 }
 
-static void one(struct tracker *t, uint8_t *frame, uint32_t length, uint64_t now, bool right)
+static void one(struct tracker *t, uint8_t *frame, uint32_t length, uint64_t now, bool right, bool ip6)
 {
-	struct frame_address address = {.to_port = FRAME_PORT};
+	struct frame_address address = {.ip6 = ip6, .to_port = FRAME_PORT};
+	uint32_t payload, headers = frame_headers(ip6);
 	struct packet p;
-	uint32_t payload;
 
-	if (right && length >= FRAME_HEADERS) {
-		frame_write(frame, &address, FRAME_PORT, length - FRAME_HEADERS);
-		put_right(frame + FRAME_HEADERS, length - FRAME_HEADERS);
+	if (right && length >= headers) {
+		frame_write(frame, &address, FRAME_PORT, length - headers);
+		put_right(frame + headers, length - headers);
 	}
-	payload = frame_payload(frame, length);
-	must(payload == 0 || payload + FRAME_HEADERS <= length);
-	if (tracker_take(t, frame + FRAME_HEADERS, payload, now, &p)) {
+	payload = frame_payload(frame, length, &headers);
+	must(payload == 0 || payload + headers <= length);
+	t->headers = headers;
+	if (tracker_take(t, frame + headers, payload, now, &p)) {
 		p.turned = now;
-		packet_write(frame + FRAME_HEADERS, &p);
-		frame_turn(frame);
+		packet_write(frame + headers, &p);
+		frame_turn(frame, headers);
+		frame_finish(frame, headers, payload);
 	}
 }
 
@@ -78,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	t->replies = size & 2;
 	while (size >= 2) {
 		uint32_t length = (data[0] | (uint32_t)data[1] << 8) % FRAME;
-		bool right = data[1] & 0x80;
+		bool right = data[1] & 0x80, ip6 = data[1] & 0x40;
 
 		data += 2;
 		size -= 2;
@@ -86,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		frame = malloc(length + 1); /* of just that size: what is read beyond is noticed */
 		must(frame != NULL);
 		memcpy(frame, data, length);
-		one(t, frame, length, 1000000 + frames, right);
+		one(t, frame, length, 1000000 + frames, right, ip6);
 		free(frame);
 		frames++;
 		data += length;

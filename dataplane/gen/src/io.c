@@ -38,7 +38,7 @@ struct io *io_open(const struct options *o, struct io_error *error)
 	else if (strcmp(o->port, "null") == 0)
 		io = io_null_open(o, error);
 	else
-		return io_fail(error, "%s is no port: udp:IP:PORT, packet:IFACE, dray:NAME or null", o->port);
+		return io_fail(error, "%s is no port: udp:IP:PORT, udp:[IP]:PORT, packet:IFACE, dray:NAME or null", o->port);
 	if (io && io_sends(o) && (o->imix ? 1514 : o->size) > io->frame_max) {
 		io_fail(error, "frames of %u bytes do not fit %s: at most %u", o->imix ? 1514 : o->size, io->name, io->frame_max);
 		io_close(io);

@@ -14,6 +14,7 @@
 struct slot {
 	uint8_t *data;	 /* UDP payload; what was received may be changed by its sender at any time */
 	uint32_t length; /* bytes; 0 where what was received is no datagram at all */
+	uint32_t headers; /* of what was received: bytes of the frame before it */
 	uint32_t index;	 /* the port's */
 };
 
@@ -53,7 +54,7 @@ struct io_ops {
 /* Ports are structs of their own that begin with this. */
 struct io {
 	const struct io_ops *ops;
-	char name[64];	  /* as --port, with the address that it really has */
+	char name[96];	  /* as --port, with the address that it really has */
 	uint32_t frame_max; /* bytes; for packets that are sent */
 };
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A port of libdray, with one queue in each direction. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -31,15 +30,15 @@ struct io_dray {
 static unsigned dray_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
-	uint32_t longest = 0;
+	uint32_t longest = 0, headers = frame_headers(p->address.ip6);
 
 	for (unsigned i = 0; i < n; i++)
 		longest = slots[i].length > longest ? slots[i].length : longest;
-	n = dray_tx_alloc(p->port, 0, p->tx, n, longest + FRAME_HEADERS);
+	n = dray_tx_alloc(p->port, 0, p->tx, n, longest + headers);
 	for (unsigned i = 0; i < n; i++) {
-		p->tx[i].length = slots[i].length + FRAME_HEADERS;
+		p->tx[i].length = slots[i].length + headers;
 		frame_write(p->tx[i].data, &p->address, (uint16_t)(FRAME_PORT + flow), slots[i].length);
-		slots[i].data = (uint8_t *)p->tx[i].data + FRAME_HEADERS;
+		slots[i].data = (uint8_t *)p->tx[i].data + headers;
 		slots[i].index = i;
 	}
 	return n;
@@ -50,6 +49,8 @@ static int dray_send(struct io *io, unsigned flow, struct slot *slots, unsigned 
 	struct io_dray *p = (struct io_dray *)io;
 
 	(void)flow;
+	for (unsigned i = 0; i < n && p->address.ip6; i++)
+		frame_finish(p->tx[slots[i].index].data, FRAME_HEADERS6, slots[i].length);
 	return (int)dray_tx_burst(p->port, 0, &p->tx[slots[0].index], n);
 }
 
@@ -88,9 +89,11 @@ static int dray_receive(struct io *io, struct slot *slots, unsigned n)
 
 	p->received = dray_rx_burst(p->port, 0, p->rx, n);
 	note_idle(p, before);
-	for (unsigned i = 0; i < p->received; i++)
-		slots[i] = (struct slot){
-			.data = (uint8_t *)p->rx[i].data + FRAME_HEADERS, .length = frame_payload(p->rx[i].data, p->rx[i].length), .index = i};
+	for (unsigned i = 0; i < p->received; i++) {
+		uint32_t headers, length = frame_payload(p->rx[i].data, p->rx[i].length, &headers);
+
+		slots[i] = (struct slot){.data = (uint8_t *)p->rx[i].data + headers, .length = length, .headers = headers, .index = i};
+	}
 	return (int)p->received;
 }
 
@@ -101,8 +104,10 @@ static unsigned dray_reply(struct io *io, struct slot *slots, unsigned n)
 	struct dray_pkt *first = &p->rx[slots[0].index];
 	unsigned sent;
 
-	for (unsigned i = 0; i < n; i++)
-		frame_turn(first[i].data);
+	for (unsigned i = 0; i < n; i++) {
+		frame_turn(first[i].data, slots[i].headers);
+		frame_finish(first[i].data, slots[i].headers, slots[i].length);
+	}
 	sent = dray_tx_burst(p->port, 0, first, n);
 	for (unsigned i = 0; i < sent; i++)
 		first[i].home = NULL;
@@ -209,9 +214,15 @@ static void set_address(struct io_dray *p, const struct options *o, const struct
 	memcpy(p->address.from_ip, info->ip4, 4);
 	memset(p->address.to_ip, 0xff, 4);
 	p->address.to_port = FRAME_PORT;
-	if (o->to_text) {
-		memcpy(p->address.to_ip, &o->to.sin_addr, 4);
-		p->address.to_port = ntohs(o->to.sin_port);
+	if (!o->to_text)
+		return;
+	p->address.to_port = address_port(&o->to);
+	p->address.ip6 = address_is6(&o->to);
+	if (p->address.ip6) {
+		memcpy(p->address.from_ip, info->ip6, 16);
+		memcpy(p->address.to_ip, &o->to.v6.sin6_addr, 16);
+	} else {
+		memcpy(p->address.to_ip, &o->to.v4.sin_addr, 4);
 	}
 }
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "clock.h"
-#include "frame.h"
 #include "io.h"
 #include "packet.h"
 
@@ -12,7 +11,7 @@ struct io_null {
 	struct io io;
 	enum role role;
 	bool check;
-	uint32_t stream;
+	uint32_t headers, stream;
 	uint64_t sequence;	     /* of packets made here */
 	unsigned first, waiting;     /* ping: sent, and not yet back */
 	uint32_t lengths[BURST_MAX];
@@ -76,18 +75,18 @@ static int null_receive(struct io *io, struct slot *slots, unsigned n)
 		if (n > p->waiting)
 			n = p->waiting;
 		for (unsigned i = 0; i < n; i++, p->first++) {
-			slots[i] = (struct slot){.data = p->buffers[p->first], .length = p->lengths[p->first], .index = p->first};
+			slots[i] = (struct slot){.data = p->buffers[p->first], .length = p->lengths[p->first], .headers = p->headers, .index = p->first};
 			turn(p, &slots[i]);
 		}
 		p->waiting -= n;
 		return (int)n;
 	}
 	for (unsigned i = 0; i < n; i++) {
-		struct packet packet = {.type = PACKET_DATA, .stream = p->stream, .length = FRAME_MIN - FRAME_HEADERS, .sequence = p->sequence++,
+		struct packet packet = {.type = PACKET_DATA, .stream = p->stream, .length = PACKET_HEADER, .sequence = p->sequence++,
 					.intended = now, .sent = now, .flags = p->check ? PACKET_SUMMED : 0};
 
 		packet_write(p->buffers[i], &packet);
-		slots[i] = (struct slot){.data = p->buffers[i], .length = packet.length, .index = i};
+		slots[i] = (struct slot){.data = p->buffers[i], .length = packet.length, .headers = p->headers, .index = i};
 	}
 	return (int)n;
 }
@@ -139,6 +138,7 @@ struct io *io_null_open(const struct options *o, struct io_error *error)
 	p->io = (struct io){.ops = &ops, .name = "null", .frame_max = FRAME_MAX};
 	p->role = o->role;
 	p->check = o->check;
+	p->headers = o->headers;
 	p->stream = o->stream ? o->stream : 1;
 	return &p->io;
 }

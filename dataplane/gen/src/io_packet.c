@@ -2,6 +2,8 @@
 /* Frames on a network interface: one AF_PACKET socket with mapped rings, version 2 (which hands over each frame at once). */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <net/if.h>
@@ -57,6 +59,7 @@ static void hand_over(struct tpacket2_hdr *h, uint32_t status)
 static unsigned packet_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
 {
 	struct io_packet *p = (struct io_packet *)io;
+	uint32_t headers = frame_headers(p->address.ip6);
 	unsigned i;
 
 	for (i = 0; i < n && i < p->tx.frames; i++) {
@@ -66,9 +69,9 @@ static unsigned packet_alloc(struct io *io, unsigned flow, struct slot *slots, u
 
 		if (status != TP_STATUS_AVAILABLE && !(status & TP_STATUS_WRONG_FORMAT))
 			break;
-		h->tp_len = slots[i].length + FRAME_HEADERS;
+		h->tp_len = slots[i].length + headers;
 		frame_write(frame, &p->address, (uint16_t)(FRAME_PORT + flow), slots[i].length);
-		slots[i].data = frame + FRAME_HEADERS;
+		slots[i].data = frame + headers;
 		slots[i].index = i;
 	}
 	return i;
@@ -82,18 +85,26 @@ static int kick(struct io_packet *p)
 	return -errno;
 }
 
-static int packet_send(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+/* The next n frames of the ring are whole. */
+static int send_next(struct io_packet *p, unsigned n)
 {
-	struct io_packet *p = (struct io_packet *)io;
 	int ret;
 
-	(void)flow;
-	(void)slots; /* they are the next of the ring */
 	for (unsigned i = 0; i < n; i++)
 		hand_over(frame_at(&p->tx, i), TP_STATUS_SEND_REQUEST);
 	p->tx.next = (p->tx.next + n) % p->tx.frames;
 	ret = kick(p);
 	return ret < 0 ? ret : (int)n;
+}
+
+static int packet_send(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+{
+	struct io_packet *p = (struct io_packet *)io;
+
+	(void)flow;
+	for (unsigned i = 0; i < n && p->address.ip6; i++)
+		frame_finish(slots[i].data - FRAME_HEADERS6, FRAME_HEADERS6, slots[i].length);
+	return send_next(p, n);
 }
 
 static void packet_discard(struct io *io, struct slot *slots, unsigned n)
@@ -110,12 +121,12 @@ static int packet_receive(struct io *io, struct slot *slots, unsigned n)
 	for (p->received = 0; p->received < n && p->received < p->rx.frames; p->received++) {
 		struct tpacket2_hdr *h = frame_at(&p->rx, p->received);
 		uint8_t *frame = (uint8_t *)h + h->tp_mac;
+		uint32_t headers, length;
 
 		if (!(status_of(h) & TP_STATUS_USER))
 			break;
-		slots[p->received] = (struct slot){.data = frame + FRAME_HEADERS,
-						   .length = h->tp_snaplen == h->tp_len ? frame_payload(frame, h->tp_snaplen) : 0,
-						   .index = p->received};
+		length = frame_payload(frame, h->tp_snaplen == h->tp_len ? h->tp_snaplen : 0, &headers);
+		slots[p->received] = (struct slot){.data = frame + headers, .length = length, .headers = headers, .index = p->received};
 	}
 	return (int)p->received;
 }
@@ -127,12 +138,14 @@ static unsigned packet_reply(struct io *io, struct slot *slots, unsigned n)
 
 	for (i = 0; i < n && status_of(frame_at(&p->tx, i)) == TP_STATUS_AVAILABLE; i++) {
 		struct tpacket2_hdr *h = frame_at(&p->tx, i);
+		uint8_t *frame = (uint8_t *)h + TX_OFFSET;
 
-		h->tp_len = slots[i].length + FRAME_HEADERS;
-		memcpy((uint8_t *)h + TX_OFFSET, slots[i].data - FRAME_HEADERS, h->tp_len);
-		frame_turn((uint8_t *)h + TX_OFFSET);
+		h->tp_len = slots[i].length + slots[i].headers;
+		memcpy(frame, slots[i].data - slots[i].headers, h->tp_len);
+		frame_turn(frame, slots[i].headers);
+		frame_finish(frame, slots[i].headers, slots[i].length);
 	}
-	if (i && packet_send(io, 0, slots, i) < 0)
+	if (i && send_next(p, i) < 0)
 		return 0;
 	return i;
 }
@@ -197,6 +210,44 @@ static const struct io_ops ops = {
 	.close = packet_close,
 };
 
+/* An IPv6 address of the interface, if it can be of the destination's scope; otherwise ::. */
+static void find_ip6(struct io_packet *p, const struct options *o, const char *name)
+{
+	int local = IN6_IS_ADDR_LINKLOCAL(&o->to.v6.sin6_addr);
+	bool suits = false;
+	struct ifaddrs *all;
+
+	if (getifaddrs(&all) < 0)
+		return;
+	for (struct ifaddrs *a = all; a && !suits; a = a->ifa_next) {
+		const struct sockaddr_in6 *ip6 = (const struct sockaddr_in6 *)a->ifa_addr;
+
+		if (!ip6 || ip6->sin6_family != AF_INET6 || strcmp(a->ifa_name, name) != 0)
+			continue;
+		suits = !IN6_IS_ADDR_LINKLOCAL(&ip6->sin6_addr) == !local;
+		memcpy(p->address.from_ip, &ip6->sin6_addr, 16);
+	}
+	freeifaddrs(all);
+}
+
+static void set_ip(struct io_packet *p, const struct options *o, const char *name)
+{
+	struct ifreq r = {0};
+
+	p->address.ip6 = address_is6(&o->to);
+	p->address.to_port = address_port(&o->to);
+	if (p->address.ip6) {
+		memcpy(p->address.to_ip, &o->to.v6.sin6_addr, 16);
+		find_ip6(p, o, name);
+		return;
+	}
+	memcpy(p->address.to_ip, &o->to.v4.sin_addr, 4);
+	strcpy(r.ifr_name, name);
+	r.ifr_addr.sa_family = AF_INET;
+	if (ioctl(p->fd, SIOCGIFADDR, &r) == 0) /* otherwise 0.0.0.0 */
+		memcpy(p->address.from_ip, &((struct sockaddr_in *)&r.ifr_addr)->sin_addr, 4);
+}
+
 /* Addresses and MTU of the interface. Returns its index, or -errno. */
 static int look_up(struct io_packet *p, const struct options *o, const char *name)
 {
@@ -215,12 +266,8 @@ static int look_up(struct io_packet *p, const struct options *o, const char *nam
 	if (ioctl(p->fd, SIOCGIFHWADDR, &r) < 0)
 		return -errno;
 	memcpy(p->address.from_mac, r.ifr_hwaddr.sa_data, 6);
-	r.ifr_addr.sa_family = AF_INET;
-	if (ioctl(p->fd, SIOCGIFADDR, &r) == 0) /* otherwise 0.0.0.0 */
-		memcpy(p->address.from_ip, &((struct sockaddr_in *)&r.ifr_addr)->sin_addr, 4);
 	memcpy(p->address.to_mac, o->to_mac, 6);
-	memcpy(p->address.to_ip, &o->to.sin_addr, 4);
-	p->address.to_port = ntohs(o->to.sin_port);
+	set_ip(p, o, name);
 	return index;
 }
 
@@ -262,6 +309,32 @@ static int make_rings(struct io_packet *p, const struct options *o)
 	return 0;
 }
 
+/*
+ * Only what comes in, IPv4, and UDP over IPv6, whose neighbours talk by themselves: a socket takes one protocol or all, so it takes all, without what goes
+ * out. A sender takes nothing. Returns the protocol to bind to, or -errno.
+ */
+static int choose(int fd, const struct options *o)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12), /* the type of the frame */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 0, 3),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, ETH_HLEN + 6), /* the next header */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	struct sock_fprog program = {.len = sizeof(filter) / sizeof(*filter), .filter = filter};
+	int one = 1;
+
+	if (!io_receives(o))
+		return 0;
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ||
+	    setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one)) < 0)
+		return -errno;
+	return htons(ETH_P_ALL);
+}
+
 static int set_up(struct io_packet *p, const struct options *o, const char *name)
 {
 	struct sockaddr_ll at = {.sll_family = AF_PACKET};
@@ -277,8 +350,10 @@ static int set_up(struct io_packet *p, const struct options *o, const char *name
 	ret = make_rings(p, o);
 	if (ret < 0)
 		return ret;
-	/* Only IPv4, and so nothing that goes out (a socket for all protocols sees that too). A sender receives nothing. */
-	at.sll_protocol = io_receives(o) ? htons(ETH_P_IP) : 0;
+	ret = choose(p->fd, o);
+	if (ret < 0)
+		return ret;
+	at.sll_protocol = (uint16_t)ret;
 	return bind(p->fd, (struct sockaddr *)&at, sizeof(at)) < 0 ? -errno : 0;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* UDP sockets: one that receives from anybody, or one connected socket for each flow. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -22,6 +21,7 @@ struct control {
 
 struct io_udp {
 	struct io io;
+	uint32_t headers; /* of the frames that carry its datagrams */
 	unsigned sockets;
 	int fds[PACKET_FLOWS];
 	unsigned receiving;	/* the socket to look at next */
@@ -30,7 +30,7 @@ struct io_udp {
 	uint32_t drops_seen[PACKET_FLOWS];
 	struct mmsghdr tx[IO_BATCH], rx[IO_BATCH];
 	struct iovec tx_parts[IO_BATCH], rx_parts[IO_BATCH];
-	struct sockaddr_in from[IO_BATCH];
+	union address from[IO_BATCH];
 	struct control controls[IO_BATCH];
 	uint8_t *tx_memory, *rx_memory;
 };
@@ -99,7 +99,7 @@ static int receive_from(struct io_udp *p, unsigned which, struct slot *slots, un
 		return errno == EAGAIN || errno == EINTR || errno == ECONNREFUSED ? 0 : -errno;
 	for (int i = 0; i < got; i++) {
 		look_at_drops(p, which, &p->rx[i].msg_hdr);
-		slots[i] = (struct slot){.data = p->rx_memory + (size_t)i * SLOT_BYTES, .length = p->rx[i].msg_len, .index = (uint32_t)i};
+		slots[i] = (struct slot){.data = p->rx_memory + (size_t)i * SLOT_BYTES, .length = p->rx[i].msg_len, .headers = p->headers, .index = (uint32_t)i};
 	}
 	p->received_on = p->fds[which];
 	return got;
@@ -200,19 +200,30 @@ static void set_buffers(int fd, uint64_t bytes)
 	(void)setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &one, sizeof(one));
 }
 
-/* A socket for one flow. Returns it, or -errno. */
-static int open_socket(const struct options *o, struct sockaddr_in *at)
+/* No fragments; and a socket of one family has nothing to do with the other. */
+static bool keep_whole(int fd, bool ip6)
 {
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), whole = IP_PMTUDISC_DO;
+	int whole = ip6 ? IPV6_PMTUDISC_DO : IP_PMTUDISC_DO, one = 1;
+
+	if (!ip6)
+		return setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof(whole)) == 0;
+	return setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &whole, sizeof(whole)) == 0 &&
+	       setsockopt(fd, IPPROTO_IPV6, IPV6_DONTFRAG, &one, sizeof(one)) == 0 &&
+	       setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) == 0;
+}
+
+/* A socket for one flow. Returns it, or -errno. */
+static int open_socket(const struct options *o, union address *at)
+{
+	int fd = socket(at->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	socklen_t length = sizeof(*at);
 	int error;
 
 	if (fd < 0)
 		return -errno;
 	set_buffers(fd, o->buffer);
-	if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof(whole)) == 0 && bind(fd, (struct sockaddr *)at, sizeof(*at)) == 0 &&
-	    (o->role == ROLE_SINK || connect(fd, (const struct sockaddr *)&o->to, sizeof(o->to)) == 0) &&
-	    getsockname(fd, (struct sockaddr *)at, &length) == 0)
+	if (keep_whole(fd, address_is6(at)) && bind(fd, &at->any, address_length(at)) == 0 &&
+	    (o->role == ROLE_SINK || connect(fd, &o->to.any, address_length(&o->to)) == 0) && getsockname(fd, &at->any, &length) == 0)
 		return fd;
 	error = errno;
 	close(fd);
@@ -234,25 +245,46 @@ static bool make_memory(struct io_udp *p)
 	return true;
 }
 
+/* Both addresses, before there is a socket. */
+static bool read_addresses(const struct options *o, const char *name, union address *at, struct io_error *error)
+{
+	const char *wrong = address_read(name, at);
+
+	if (!wrong && address_lacks_interface(at))
+		wrong = "needs its interface: [fe80::1%IFACE]:PORT";
+	if (wrong) {
+		io_fail(error, "udp:%s: %s %s", name, name, wrong);
+		return false;
+	}
+	if (!io_sends(o))
+		return true;
+	if (address_is6(at) != address_is6(&o->to))
+		io_fail(error, "udp:%s cannot send to %s: one is IPv4, the other IPv6", name, o->to_text);
+	else if (address_lacks_interface(&o->to))
+		io_fail(error, "--to: %s needs its interface: [fe80::1%%IFACE]:PORT", o->to_text);
+	else
+		return true;
+	return false;
+}
+
 struct io *io_udp_open(const struct options *o, const char *name, struct io_error *error)
 {
-	struct io_udp *p = calloc(1, sizeof(*p));
+	struct io_udp *p;
 	unsigned wanted = io_sends(o) ? o->flows : 1;
-	struct sockaddr_in at, bound;
-	char ip[INET_ADDRSTRLEN];
+	union address at, bound;
+	char text[ADDRESS_TEXT];
 	int fd = -ENOMEM;
 
-	if (!options_address(name, &at)) {
-		free(p);
-		return io_fail(error, "udp:%s is no address: udp:IP:PORT, with port 0 for any", name);
-	}
+	if (!read_addresses(o, name, &at, error))
+		return NULL;
 	bound = at;
+	p = calloc(1, sizeof(*p));
 	if (p && make_memory(p))
 		while (p->sockets < wanted && (fd = open_socket(o, &at)) >= 0) {
 			if (p->sockets == 0)
 				bound = at;
 			p->fds[p->sockets++] = fd;
-			at.sin_port = 0; /* the other flows come from anywhere */
+			address_set_port(&at, 0); /* the other flows come from anywhere */
 		}
 	if (fd < 0) {
 		io_fail(error, "udp:%s: %s", name, strerror(-fd));
@@ -260,8 +292,9 @@ struct io *io_udp_open(const struct options *o, const char *name, struct io_erro
 			udp_close(&p->io);
 		return NULL;
 	}
-	inet_ntop(AF_INET, &bound.sin_addr, ip, sizeof(ip));
-	p->io = (struct io){.ops = &ops, .frame_max = PACKET_MAX + FRAME_HEADERS > FRAME_MAX ? FRAME_MAX : PACKET_MAX + FRAME_HEADERS};
-	snprintf(p->io.name, sizeof(p->io.name), "udp:%s:%u", ip, ntohs(bound.sin_port));
+	p->headers = frame_headers(address_is6(&bound));
+	p->io = (struct io){.ops = &ops, .frame_max = PACKET_MAX + p->headers > FRAME_MAX ? FRAME_MAX : PACKET_MAX + p->headers};
+	address_print(&bound, text);
+	snprintf(p->io.name, sizeof(p->io.name), "udp:%s", text);
 	return &p->io;
 }

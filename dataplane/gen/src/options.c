@@ -2,12 +2,14 @@
 /* Reading the command line. */
 #include "options.h"
 
-#include <arpa/inet.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "frame.h"
+#include "packet.h"
 
 enum {
 	FOR_SINK = 1u << ROLE_SINK,
@@ -53,6 +55,7 @@ static const char help[] =
 	"       draygen ping --port PORT [--to IP:PORT] [--closed] [as send ...]\n"
 	"       draygen --help | --version\n"
 	"PORT: udp:IP:PORT | packet:IFACE | dray:NAME | null    RATE: 1000pps | 2Mpps | 1Gbps | max    TIME: 250us | 1.5s\n"
+	"IP:   192.0.2.1 | [fd00::1] | [fe80::1%IFACE]\n"
 	"\n"
 	"all:        --packets N  --duration TIME  --stream ID  --interval TIME  --busy  --spin TIME  --check  --strict  --buffer BYTES\n"
 	"send, ping: --to IP:PORT  --to-mac MAC  --size BYTES|imix  --rate RATE  --layer wire|frame|ip|payload  --burst N\n"
@@ -80,20 +83,6 @@ __attribute__((format(printf, 1, 2))) static int wrong(const char *format, ...)
 	va_end(arguments);
 	fputs("; see draygen --help\n", stderr);
 	return -1;
-}
-
-bool options_address(const char *text, struct sockaddr_in *address)
-{
-	const char *colon = strrchr(text, ':');
-	char ip[INET_ADDRSTRLEN];
-	uint64_t port;
-
-	if (!colon || (size_t)(colon - text) >= sizeof(ip) || !units_number(colon + 1, &port) || port > 65535)
-		return false;
-	memcpy(ip, text, (size_t)(colon - text));
-	ip[colon - text] = '\0';
-	*address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-	return inet_pton(AF_INET, ip, &address->sin_addr) == 1;
 }
 
 static bool read_mac(const char *text, uint8_t mac[6])
@@ -133,7 +122,7 @@ static bool read_layer(const char *text, int32_t *bytes)
 	static const struct {
 		const char *name;
 		int32_t bytes;
-	} layers[] = {{"wire", 24}, {"frame", 0}, {"ip", -14}, {"payload", -42}};
+	} layers[] = {{"wire", 24}, {"frame", 0}, {"ip", -14}, {"payload", -(int32_t)FRAME_HEADERS}};
 
 	for (unsigned i = 0; i < sizeof(layers) / sizeof(*layers); i++) {
 		*bytes = layers[i].bytes;
@@ -157,12 +146,12 @@ static bool set_how_to_send(struct options *o, int id, const char *text)
 	switch (id) {
 	case O_TO:
 		o->to_text = text;
-		return options_address(text, &o->to) && o->to.sin_port != 0;
+		return true; /* check_to reads it */
 	case O_TO_MAC:
 		return read_mac(text, o->to_mac);
 	case O_SIZE:
 		o->imix = strcmp(text, "imix") == 0;
-		return o->imix || between32(text, FRAME_MIN, FRAME_MAX, &o->size);
+		return o->imix || between32(text, FRAME_HEADERS + PACKET_HEADER, FRAME_MAX, &o->size);
 	case O_RATE:
 		o->rate_text = text;
 		return units_rate(text, &o->rate) && o->rate.per_second <= 1000000000000;
@@ -217,7 +206,7 @@ static struct options defaults(enum role role)
 		.to_mac = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 		.stream = role == ROLE_SINK ? 0 : 1,
 		.buffer = 4000000,
-		.size = FRAME_MIN,
+		.headers = FRAME_HEADERS,
 		.rate_text = "1000pps",
 		.rate = {.per_second = 1000},
 		.layer_text = "frame",
@@ -229,8 +218,39 @@ static struct options defaults(enum role role)
 	};
 }
 
+static int check_to(struct options *o)
+{
+	const char *wrong_with_it;
+
+	if (!o->to_text)
+		return 0;
+	wrong_with_it = address_read(o->to_text, &o->to);
+	if (wrong_with_it)
+		return wrong("--to: %s %s", o->to_text, wrong_with_it);
+	if (address_port(&o->to) == 0)
+		return wrong("--to: %s is nobody's port", o->to_text);
+	o->headers = frame_headers(address_is6(&o->to));
+	if (strcmp(o->layer_text, "payload") == 0)
+		o->layer_bytes = -(int32_t)o->headers;
+	return 0;
+}
+
+/* Over IPv6 the smallest frame is larger. */
+static int check_size(struct options *o)
+{
+	uint32_t smallest = o->headers + PACKET_HEADER;
+
+	if (o->size == 0)
+		o->size = smallest;
+	if (o->size < smallest)
+		return wrong("--size: over IPv6 a frame has at least %u bytes", smallest);
+	return 0;
+}
+
 static int check_together(struct options *o)
 {
+	if (check_to(o) < 0 || check_size(o) < 0)
+		return -1;
 	if (!o->port)
 		return wrong("%s needs --port", options_role(o->role));
 	if (o->role != ROLE_SINK && !o->to_text && (strncmp(o->port, "udp:", 4) == 0 || strncmp(o->port, "packet:", 7) == 0))

@@ -3,14 +3,13 @@
 #ifndef GEN_OPTIONS_H
 #define GEN_OPTIONS_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "address.h"
 #include "units.h"
 
 #define BURST_MAX 1024u
-#define FRAME_MIN 98u /* bytes: all headers */
 #define FRAME_MAX 65535u
 
 enum role { ROLE_SINK = 1, ROLE_SEND, ROLE_PING };
@@ -18,7 +17,8 @@ enum role { ROLE_SINK = 1, ROLE_SEND, ROLE_PING };
 struct options {
 	enum role role;
 	const char *port, *to_text, *rate_text, *layer_text;
-	struct sockaddr_in to; /* sin_port 0: not given */
+	union address to; /* where to_text is given */
+	uint32_t headers; /* bytes of a frame that is sent, before its payload */
 	uint8_t to_mac[6];
 	uint64_t packets, duration_ns, interval_ns; /* 0: none */
 	uint32_t stream; /* sink: 0 is the first that comes */
@@ -26,7 +26,7 @@ struct options {
 	bool busy, check, strict;
 
 	bool imix;
-	uint32_t size; /* of a frame; bytes */
+	uint32_t size; /* of a frame; bytes; 0 while it is not given */
 	struct rate rate;
 	int32_t layer_bytes; /* that a rate in bit/s counts beside the frame */
 	uint32_t burst, flows;
@@ -42,8 +42,5 @@ struct options {
 int options_read(int argc, char **argv, struct options *options);
 
 const char *options_role(enum role role);
-
-/* "IP:PORT" */
-bool options_address(const char *text, struct sockaddr_in *address);
 
 #endif

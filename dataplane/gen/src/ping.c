@@ -35,8 +35,10 @@ static bool receive(struct ping *p, uint64_t *now)
 	*now = clock_now();
 	if (got < 0)
 		p->run->error = got;
-	for (int i = 0; i < got; i++)
+	for (int i = 0; i < got; i++) {
+		p->tracker->headers = slots[i].headers;
 		(void)tracker_take(p->tracker, slots[i].data, slots[i].length, *now, &packet);
+	}
 	if (got > 0) {
 		io->ops->done(io);
 		p->busy_ns = *now;

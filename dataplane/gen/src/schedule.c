@@ -3,6 +3,7 @@
 #include "schedule.h"
 
 #include "clock.h"
+#include "packet.h"
 
 #define IMIX 12
 
@@ -31,6 +32,7 @@ struct schedule schedule_begin(const struct options *o, uint64_t start_ns)
 		.imix = o->imix,
 		.bits = o->rate.bits,
 		.size = o->size,
+		.smallest = o->headers + PACKET_HEADER,
 		.layer_bytes = o->layer_bytes,
 		.rate = o->rate.per_second,
 		.burst = o->burst,
@@ -58,7 +60,11 @@ uint64_t schedule_due(const struct schedule *s)
 
 uint32_t schedule_size(const struct schedule *s, uint64_t packet)
 {
-	return s->imix ? imix[packet % IMIX] : s->size;
+	uint32_t size = imix[packet % IMIX];
+
+	if (!s->imix)
+		return s->size;
+	return size > s->smallest ? size : s->smallest;
 }
 
 void schedule_pass(struct schedule *s, uint32_t n)

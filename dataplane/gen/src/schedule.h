@@ -7,7 +7,7 @@
 
 struct schedule {
 	bool imix, bits;
-	uint32_t size;
+	uint32_t size, smallest;
 	int32_t layer_bytes;
 	uint64_t rate;	/* packets or bits a second; 0: no schedule, always due */
 	uint32_t burst; /* packets due at one moment */

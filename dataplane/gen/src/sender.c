@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "clock.h"
-#include "frame.h"
 
 #define REFUSALS 100 /* of one batch, before it is given up */
 #define ENDS 8
@@ -119,7 +118,7 @@ static void fill(struct sender *s, struct batch *b)
 static void sent(struct sender *s, struct batch *b, unsigned n, uint64_t now)
 {
 	for (unsigned i = b->done; i < b->done + n && s->measuring; i++) {
-		s->sent_bytes += b->slots[i].length + FRAME_HEADERS;
+		s->sent_bytes += b->slots[i].length + s->run->options->headers;
 		if (paced(s)) {
 			histogram_add(&s->lateness, now - b->due);
 			if (s->run->options->interval_ns)
@@ -193,7 +192,7 @@ static int send_some(struct sender *s, struct batch *b, uint32_t n)
 	b->done = 0;
 	b->n = n < IO_BATCH ? n : IO_BATCH;
 	for (unsigned i = 0; i < b->n; i++)
-		b->slots[i].length = schedule_size(&s->schedule, s->schedule.packets + i) - FRAME_HEADERS;
+		b->slots[i].length = schedule_size(&s->schedule, s->schedule.packets + i) - s->run->options->headers;
 	b->n = io->ops->alloc(io, b->flow, b->slots, b->n);
 	ret = b->n ? send_batch(s, b) : wait_for_room(s, b);
 	return ret < 0 && b->done == 0 ? ret : (int)b->done;
@@ -233,7 +232,7 @@ static bool say_end(struct sender *s)
 	struct io *io = s->run->io;
 	struct batch b = {.n = 1};
 
-	b.slots[0].length = FRAME_MIN - FRAME_HEADERS;
+	b.slots[0].length = PACKET_HEADER;
 	if (io->ops->alloc(io, 0, b.slots, 1) != 1)
 		return false;
 	b.packets[0] = (struct packet){.type = PACKET_END, .length = (uint16_t)b.slots[0].length, .stream = o->stream, .sequence = s->sent};

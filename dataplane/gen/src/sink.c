@@ -54,6 +54,7 @@ static void take(struct sink *s, struct slot *slots, unsigned n, uint64_t now)
 	struct packet p;
 
 	for (unsigned i = 0; i < n; i++) {
+		s->tracker->headers = slots[i].headers;
 		good[i] = tracker_take(s->tracker, slots[i].data, slots[i].length, now, &p);
 		if (good[i] && s->run->options->reflect)
 			turn(&slots[i], &p, now);

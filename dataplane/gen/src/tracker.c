@@ -14,8 +14,10 @@ struct tracker *tracker_new(uint32_t stream)
 {
 	struct tracker *t = calloc(1, sizeof(*t));
 
-	if (t)
+	if (t) {
 		t->stream = stream;
+		t->headers = FRAME_HEADERS;
+	}
 	return t;
 }
 
@@ -134,7 +136,7 @@ static void take_data(struct tracker *t, const struct packet *p, uint64_t now)
 		t->first_ns = now;
 	t->last_ns = now;
 	t->counts.received++;
-	t->counts.received_bytes += p->length + FRAME_HEADERS;
+	t->counts.received_bytes += p->length + t->headers;
 	look_at_order(t, p);
 	measure(t, p, now);
 }

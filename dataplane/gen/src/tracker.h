@@ -18,6 +18,7 @@ struct tracker {
 	bool check;	 /* sums of payloads too */
 	bool replies;	 /* wants what comes back: replies, or data as it was sent */
 	bool intervals;	 /* keep delay_interval */
+	uint32_t headers; /* bytes of the frame before the datagram that is taken next */
 
 	struct tracker_counts counts;
 	uint64_t reordered_distance_max;
@@ -35,7 +36,7 @@ struct tracker {
 	uint64_t window[TRACKER_WINDOW / 64];
 };
 
-/* Zeroed, but for the stream; NULL without memory. Freed with free(). */
+/* Zeroed, but for the stream and the headers, which are those of IPv4; NULL without memory. Freed with free(). */
 struct tracker *tracker_new(uint32_t stream);
 
 /* Take a datagram that came at `now`. true: it is draygen's, whole, and of the wanted kind; *packet is its header, of whatever stream. */

@@ -23,12 +23,12 @@ static void make_link(void)
 }
 
 /* The ring has room for all of them, however late the sink is. */
-static void one_way(void)
+static void one_way(const char *to)
 {
 	struct child sink = START("sink", "--port", "packet:gb", "--once", "--check", "--stream", "1", "--strict", "--buffer", "16M"), sender;
 	char *r;
 
-	sender = START("send", "--port", "packet:ga", "--to", "192.0.2.2:5010", "--packets", "5000", "--rate", "20kpps", "--size", "imix", "--check", "--flows", "8",
+	sender = START("send", "--port", "packet:ga", "--to", to, "--packets", "5000", "--rate", "20kpps", "--size", "imix", "--check", "--flows", "8",
 		       "--catch-up", "60s", "--strict");
 	r = child_result(&sender, 0);
 	CHECK_EQ(json_number(r, "sent"), 5000);
@@ -58,42 +58,82 @@ static void overflow(void)
 	free(r);
 }
 
-static int listen_in(void)
+static int listen_in(uint16_t protocol)
 {
-	int fd = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_IP));
+	int fd = socket(AF_PACKET, SOCK_RAW, htons(protocol));
 
 	CHECK(fd >= 0);
 	return fd;
 }
 
 /* Whether a frame from one UDP port to another has come by. */
-static bool heard(int fd, unsigned from, unsigned to)
+static bool heard(int fd, unsigned udp, unsigned from, unsigned to)
 {
 	uint8_t f[256];
+	ssize_t n;
 
-	while (recv(fd, f, sizeof(f), MSG_DONTWAIT) > 42)
-		if ((unsigned)(f[34] << 8 | f[35]) == from && (unsigned)(f[36] << 8 | f[37]) == to)
+	while ((n = recv(fd, f, sizeof(f), MSG_DONTWAIT)) > 0)
+		if ((unsigned)n >= udp + 8 && (unsigned)(f[udp] << 8 | f[udp + 1]) == from && (unsigned)(f[udp + 2] << 8 | f[udp + 3]) == to)
 			return true;
 	return false;
 }
 
-static void round_trips(void)
+/* `udp`: where the header of UDP begins. */
+static void round_trips(const char *to, uint16_t protocol, unsigned udp)
 {
 	struct child sink = START("sink", "--port", "packet:gb", "--reflect"), ping;
-	int ear = listen_in();
+	int ear = listen_in(protocol);
 	char *r;
 
-	ping = START("ping", "--port", "packet:ga", "--to", "192.0.2.2:6000", "--packets", "300", "--rate", "max", "--closed", "--timeout", "10s");
+	ping = START("ping", "--port", "packet:ga", "--to", to, "--packets", "300", "--rate", "max", "--closed", "--timeout", "10s");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 300);
 	CHECK_EQ(json_number(r, "duplicates"), 0);
 	free(r);
-	CHECK(heard(ear, 5010, 6000) && heard(ear, 6000, 5010)); /* turned: to whom it came from */
+	CHECK(heard(ear, udp, 5010, 6000) && heard(ear, udp, 6000, 5010)); /* turned: to whom it came from */
 	close(ear);
 	kill(sink.pid, SIGTERM);
 	r = child_result(&sink, 0);
 	CHECK_EQ(json_number(r, "received"), 300);
 	free(r);
+}
+
+/* The kernel takes no datagram over IPv6 whose checksum is wrong. */
+static void kernel_takes_them(void)
+{
+	char to[64];
+	struct child sink = SINK(to, "sink", "--port", "udp:[fd09::2]:0", "--once", "--strict"), sender;
+	char *r;
+
+	sender = START("send", "--port", "packet:ga", "--to", to, "--packets", "300", "--rate", "2kpps", "--size", "imix", "--flows", "4", "--catch-up", "60s", "--strict");
+	free(child_result(&sender, 0));
+	r = child_result(&sink, 0);
+	CHECK_EQ(json_number(r, "received"), 300);
+	free(r);
+}
+
+/* As every interface has them, and to be said with the interface. */
+static void link_local(void)
+{
+	char to[64];
+	struct child sink = SINK(to, "sink", "--port", "udp:[fe80::9:2%gb]:0", "--once", "--strict", "--reflect"), ping;
+	char *at = strstr(to, "%gb"), *r;
+
+	CHECK(at != NULL);
+	at[2] = 'a'; /* the interface is the sender's own */
+	ping = START("ping", "--port", "udp:[fe80::9:1%ga]:0", "--to", to, "--packets", "100", "--rate", "2kpps", "--catch-up", "60s", "--timeout", "10s", "--strict");
+	r = child_result(&ping, 0);
+	CHECK_EQ(json_number(r, "received"), 100);
+	CHECK(strstr(r, "\"port\":\"udp:[fe80::9:1%ga]:") != NULL);
+	free(r);
+	free(child_result(&sink, 0));
+}
+
+static void give_addresses(void)
+{
+	if (system("ip addr add fd09::1/64 dev ga nodad && ip addr add fd09::2/64 dev gb nodad && ip addr add fe80::9:1/64 dev ga nodad && "
+		   "ip addr add fe80::9:2/64 dev gb nodad") != 0)
+		test_skip("IPv4 passes; there is no IPv6 here: sysctl net.ipv6.conf.all.disable_ipv6=0");
 }
 
 int main(int argc, char **argv)
@@ -103,8 +143,13 @@ int main(int argc, char **argv)
 	if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
 		test_skip("no network namespace can be made: be root, or allow user namespaces");
 	make_link();
-	one_way();
+	one_way("192.0.2.2:5010");
 	overflow();
-	round_trips();
+	round_trips("192.0.2.2:6000", ETH_P_IP, 34);
+	give_addresses();
+	one_way("[fd09::2]:5010");
+	round_trips("[fd09::2]:6000", ETH_P_IPV6, 54);
+	kernel_takes_them();
+	link_local();
 	return 0;
 }

@@ -3,13 +3,15 @@
  * A relay between sender and sink that loses, doubles, swaps, damages and invents packets: each is counted exactly.
  *
  *   draygen send ---> relay (this process) ---> draygen sink
+ *
+ * usage: relay PROGRAM [6]
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "packet.h"
 #include "support.h"
 
@@ -23,28 +25,24 @@ struct relay {
 	unsigned lost, doubled, swapped, damaged, invented;
 };
 
-static struct sockaddr_in address_of(const char *text)
+/* Of the family of `loopback`, as the sink is. */
+static struct relay relay_open(const char *loopback, const char *sink, char to[ADDRESS_TEXT])
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(strrchr(text, ':') + 1))};
-
-	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	return a;
-}
-
-static struct relay relay_open(const char *sink, char to[32])
-{
-	struct relay r = {.in = socket(AF_INET, SOCK_DGRAM, 0), .out = socket(AF_INET, SOCK_DGRAM, 0)};
-	struct sockaddr_in at = address_of(":0"), next = address_of(sink);
+	union address at, next;
+	struct relay r = {.held_bytes = 0};
 	socklen_t length = sizeof(at);
 	int bytes = 4 << 20; /* holds them all, however late this process is */
 
+	CHECK(address_read(loopback, &at) == NULL && address_read(sink, &next) == NULL);
+	r.in = socket(at.any.sa_family, SOCK_DGRAM, 0);
+	r.out = socket(at.any.sa_family, SOCK_DGRAM, 0);
 	CHECK(r.in >= 0 && r.out >= 0);
 	if (setsockopt(r.in, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
 		test_skip("it takes CAP_NET_ADMIN to have a socket buffer that loses nothing");
-	CHECK(bind(r.in, (struct sockaddr *)&at, sizeof(at)) == 0);
-	CHECK(getsockname(r.in, (struct sockaddr *)&at, &length) == 0);
-	CHECK(connect(r.out, (struct sockaddr *)&next, sizeof(next)) == 0);
-	snprintf(to, 32, "127.0.0.1:%u", ntohs(at.sin_port));
+	CHECK(bind(r.in, &at.any, address_length(&at)) == 0);
+	CHECK(getsockname(r.in, &at.any, &length) == 0);
+	CHECK(connect(r.out, &next.any, address_length(&next)) == 0);
+	address_print(&at, to);
 	return r;
 }
 
@@ -128,17 +126,21 @@ static void check_sink(const char *line, const struct relay *r)
 
 int main(int argc, char **argv)
 {
-	char sink_at[32], to[32];
+	bool ip6 = argc > 2 && strcmp(argv[2], "6") == 0;
+	const char *port = ip6 ? "udp:[::1]:0" : "udp:127.0.0.1:0";
+	char sink_at[64], to[ADDRESS_TEXT];
 	struct child sink, sender;
 	struct relay r;
 	char *result;
 
-	test_program(argc, argv);
+	test_program(ip6 ? 2 : argc, argv);
+	if (ip6)
+		test_needs_ip6();
 	test_pin();
-	sink = SINK(sink_at, "sink", "--port", "udp:127.0.0.1:0", "--check", "--strict", "--once");
-	r = relay_open(sink_at, to);
+	sink = SINK(sink_at, "sink", "--port", port, "--check", "--strict", "--once");
+	r = relay_open(port + strlen("udp:"), sink_at, to);
 	/* A stall of this machine makes the sender late, never less than complete. */
-	sender = START("send", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "2000", "--warmup", "50", "--rate", "20kpps", "--size", "300", "--check",
+	sender = START("send", "--port", port, "--to", to, "--packets", "2000", "--warmup", "50", "--rate", "20kpps", "--size", "300", "--check",
 		       "--catch-up", "60s", "--strict");
 	relay_all(&r);
 	result = child_result(&sender, 0);

@@ -41,7 +41,7 @@ static void unsent(void)
 
 static void round_trips(void)
 {
-	char to[32];
+	char to[64];
 	struct child sink = SINK(to, "sink", "--port", "udp:127.0.0.1:0", "--reflect"), ping;
 	char *r;
 
@@ -70,10 +70,30 @@ static void round_trips(void)
 	free(r);
 }
 
+/* Over either family, sizes are those of frames. */
+static void sizes(const char *at, const char *size, const char *bytes)
+{
+	char to[64];
+	struct child sink = SINK(to, "sink", "--port", at, "--reflect", "--once", "--strict"), ping;
+	char *r;
+
+	ping = START("ping", "--port", at, "--to", to, "--packets", "100", "--rate", "2kpps", "--catch-up", "60s", "--flows", "3", "--size", size, "--check", "--timeout",
+		     "10s", "--strict");
+	r = child_result(&ping, 0);
+	CHECK_EQ(json_number(r, "received"), 100);
+	CHECK_EQ(json_number(r, "sent_bytes"), atof(bytes));
+	CHECK_EQ(json_number(r, "received_bytes"), atof(bytes));
+	free(r);
+	r = child_result(&sink, 0);
+	CHECK_EQ(json_number(r, "received_bytes"), atof(bytes));
+	CHECK(strncmp(strstr(r, "\"port\":\"") + 8, at, strlen(at) - 1) == 0); /* but for the port number */
+	free(r);
+}
+
 /* A closed loop whose replies never come gives up each in its time; nothing is invented. */
 static void silence(void)
 {
-	char to[32];
+	char to[64];
 	struct child sink = SINK(to, "sink", "--port", "udp:127.0.0.1:0", "--packets", "4"), ping;
 	char *r;
 
@@ -93,7 +113,7 @@ static void silence(void)
 /* Whatever is sent to a sink, it goes on, and follows the stream that it is told to. */
 static void strangers(void)
 {
-	char to[32];
+	char to[64];
 	struct child sink = SINK(to, "sink", "--port", "udp:127.0.0.1:0", "--stream", "7", "--once", "--reflect", "--interval", "100ms"), sender;
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(strrchr(to, ':') + 1))};
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
@@ -120,18 +140,18 @@ static void strangers(void)
 }
 
 /* What overflows the receiver's own buffer is told from what the link lost. */
-static void overflow(void)
+static void overflow(const char *at)
 {
-	char to[32];
-	struct child sink = SINK(to, "sink", "--port", "udp:127.0.0.1:0", "--buffer", "4096", "--once"), sender;
+	char to[64];
+	struct child sink = SINK(to, "sink", "--port", at, "--buffer", "4096", "--once"), sender;
 	char *r;
 
 	kill(sink.pid, SIGSTOP);
-	sender = START("send", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "1000", "--rate", "max", "--size", "1000");
+	sender = START("send", "--port", at, "--to", to, "--packets", "1000", "--rate", "max", "--size", "1000");
 	free(child_result(&sender, 0));
 	kill(sink.pid, SIGCONT);
 	/* The kernel tells with the next datagram; the first end packets were dropped as well. */
-	sender = START("send", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "1");
+	sender = START("send", "--port", at, "--to", to, "--packets", "1");
 	free(child_result(&sender, 0));
 	r = child_result(&sink, 0);
 	CHECK(json_number(r, "socket_drops") >= json_number(r, "lost"));
@@ -182,6 +202,19 @@ static int refused(const char *program, const char *const *arguments)
 
 #define REFUSED(...) refused(argv[1], (const char *const[]){__VA_ARGS__, NULL})
 
+static void addresses(const char *program)
+{
+	const char *argv[] = {NULL, program};
+
+	CHECK_EQ(REFUSED("sink", "--port", "udp:::1:5010"), 1);
+	CHECK_EQ(REFUSED("sink", "--port", "udp:[fe80::1]:5010"), 1);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--to", "fd00::1:5010"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--to", "[fd00::1]:0"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--to", "[fe80::1%none-such]:5010"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--to", "[fd00::1]:5010", "--size", "117"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "udp:127.0.0.1:0", "--to", "[::1]:5010"), 1);
+}
+
 int main(int argc, char **argv)
 {
 	test_program(argc, argv);
@@ -191,7 +224,7 @@ int main(int argc, char **argv)
 	round_trips();
 	silence();
 	strangers();
-	overflow();
+	overflow("udp:127.0.0.1:0");
 	intervals();
 	CHECK_EQ(REFUSED("--help"), 0);
 	CHECK_EQ(REFUSED("nonsense"), 2);
@@ -204,5 +237,11 @@ int main(int argc, char **argv)
 	CHECK_EQ(REFUSED("sink", "--port", "udp:203.0.113.1:1"), 1);
 	CHECK_EQ(REFUSED("sink", "--port", "packet:none-such"), 1);
 	CHECK_EQ(REFUSED("sink", "--port", "dray:none-such"), 1);
+	addresses(argv[1]);
+	sizes("udp:127.0.0.1:0", "1000", "100000");
+	test_needs_ip6();
+	overflow("udp:[::1]:0");
+	sizes("udp:[::1]:0", "1000", "100000");
+	sizes("udp:[::1]:0", "118", "11800");
 	return 0;
 }

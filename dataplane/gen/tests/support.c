@@ -2,9 +2,11 @@
 /* Helpers of the tests. */
 #include "support.h"
 
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,6 +49,16 @@ void test_pin(void)
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
 	CHECK(sched_setaffinity(0, sizeof(one), &one) == 0);
+}
+
+void test_needs_ip6(void)
+{
+	struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	int fd = socket(AF_INET6, SOCK_DGRAM, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
+		test_skip("this machine has no IPv6 on its loopback: sysctl net.ipv6.conf.all.disable_ipv6=0");
+	close(fd);
 }
 
 static void become(int out, const char *const *arguments, pid_t parent)
@@ -162,11 +174,11 @@ bool json_true(const char *line, const char *name)
 	return strncmp(find(line, name, strlen(name)), "true", 4) == 0;
 }
 
-struct child sink_start(const char *const *arguments, char to[32])
+struct child sink_start(const char *const *arguments, char to[64])
 {
 	struct child c = child_start(arguments);
 	const char *at = find(ready_line, "port", 4);
 
-	CHECK_EQ(sscanf(at, "\"udp:%31[0-9.:]\"", to), 1);
+	CHECK_EQ(sscanf(at, "\"udp:%63[^\"]\"", to), 1);
 	return c;
 }

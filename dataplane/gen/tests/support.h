@@ -46,6 +46,9 @@ void test_pin(void);
 /* Where the program is: the first argument of main. */
 void test_program(int argc, char **argv);
 
+/* Skips the test where there is no IPv6. */
+void test_needs_ip6(void);
+
 /* Start draygen with these arguments (NULL ends them), and wait until it says that it is ready. */
 struct child child_start(const char *const *arguments);
 #define START(...) child_start((const char *const[]){__VA_ARGS__, NULL})
@@ -66,8 +69,8 @@ char *child_result(struct child *child, int status);
 double json_number(const char *line, const char *path);
 bool json_true(const char *line, const char *name);
 
-/* The UDP port that a sink is bound to, from its "ready" line, as text for --to. */
-struct child sink_start(const char *const *arguments, char to[32]);
+/* The UDP address that a sink is bound to, from its "ready" line, as text for --to. */
+struct child sink_start(const char *const *arguments, char to[64]);
 #define SINK(to, ...) sink_start((const char *const[]){__VA_ARGS__, NULL}, to)
 
 #endif
