@@ -109,6 +109,7 @@ func (e *end) accept() {
 		if e.taken() {
 			e.refused++
 			_ = send(fd, errorMessage(unix.EBUSY, wire.TypeHello, "the port is open"))
+			discardUnread(fd)
 			_ = unix.Close(fd)
 			continue
 		}

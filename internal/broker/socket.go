@@ -118,6 +118,17 @@ func send(fd int, m wire.Message, fds ...int) error {
 	return err
 }
 
+// discardUnread takes what a connection has said, and keeps none of it: what is
+// not read when it is closed is an error to the other side, before it has read why.
+func discardUnread(fd int) {
+	var b [1]byte
+	for range messagesPerStep {
+		if n, _, _, _, err := unix.Recvmsg(fd, b[:], nil, unix.MSG_DONTWAIT); n == 0 || err != nil {
+			return
+		}
+	}
+}
+
 // unread reports whether what was sent has not been received yet.
 func unread(fd int) bool {
 	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)

@@ -88,6 +88,12 @@ static int greet(struct dray_port *port)
 	return wire_send(port->control.fd, &m, readopt ? &a->memfd : NULL, readopt ? 1 : 0);
 }
 
+/* Whoever is refused at once may find the connection closed, with the reason still to be read. */
+static bool hung_up(int error)
+{
+	return error == -EPIPE || error == -ECONNRESET || error == -ECONNREFUSED;
+}
+
 static int dial(struct dray_port *port)
 {
 	struct control *c = &port->control;
@@ -101,8 +107,11 @@ static int dial(struct dray_port *port)
 		return -errno;
 	if (connect(c->fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		ret = -errno;
-	if (ret == 0)
+	if (ret == 0) {
 		ret = greet(port);
+		if (hung_up(ret))
+			ret = 0; /* control_step reads why */
+	}
 	if (ret == 0 && epoll_ctl(port->epoll, EPOLL_CTL_ADD, c->fd, &e) < 0)
 		ret = -errno;
 	if (ret) {
@@ -369,6 +378,7 @@ void control_step(struct dray_port *port)
 	if (c->state == CONTROL_LOST) {
 		if (clock_ns() < c->deadline_ns)
 			return;
+		port_look_for_death(port); /* a link whose peer is gone is not presented: the broker would wait for that peer */
 		c->error = dial(port);
 		if (c->error) {
 			lose(port, c->error);
@@ -381,6 +391,9 @@ void control_step(struct dray_port *port)
 			return;
 		int ret = wire_receive(c->fd, &m, fds, &count, FROM_BROKER);
 
+		/* A broker that closed without reading all is an error once; what it said before comes then. */
+		if (ret == -EPIPE)
+			ret = wire_receive(c->fd, &m, fds, &count, FROM_BROKER);
 		if (ret == -EAGAIN)
 			break;
 		if (ret == -EPIPE)

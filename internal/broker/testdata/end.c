@@ -4,7 +4,10 @@
  * where it stays when the process is killed.
  *
  * usage: end DIRECTORY PORT send|recv FILE [SIZE]
+ *        end DIRECTORY PORT busy COUNT
+ * The latter opens a port so many times that another has open, and says what is not answered with EBUSY.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -147,6 +150,24 @@ static unsigned receive_burst(struct dray_port *port, struct seen *seen)
 	return n;
 }
 
+static int expect_busy(const char *name, const struct dray_options *options, int count)
+{
+	int wrong = 0;
+
+	for (int i = 0; i < count; i++) {
+		struct dray_port *port;
+		int ret = dray_open(name, options, &port);
+
+		if (ret == 0)
+			(void)dray_close(port);
+		if (ret != -EBUSY) {
+			printf("%d: %s\n", i, dray_strerror(ret));
+			wrong = 1;
+		}
+	}
+	return wrong;
+}
+
 int main(int argc, char **argv)
 {
 	struct dray_options options = {.size = sizeof(options), .directory = argc > 4 ? argv[1] : NULL, .mode = DRAY_MODE_SLEEPING};
@@ -155,9 +176,11 @@ int main(int argc, char **argv)
 	int fd, ret;
 
 	if (argc < 5) {
-		fprintf(stderr, "usage: end DIRECTORY PORT send|recv FILE [SIZE]\n");
+		fprintf(stderr, "usage: end DIRECTORY PORT send|recv FILE [SIZE]\n       end DIRECTORY PORT busy COUNT\n");
 		return 2;
 	}
+	if (strcmp(argv[3], "busy") == 0)
+		return expect_busy(argv[2], &options, atoi(argv[4]));
 	fd = open(argv[4], O_RDWR | O_CREAT | O_TRUNC, 0600);
 	if (fd < 0 || ftruncate(fd, sizeof(*seen)) < 0)
 		return 1;
