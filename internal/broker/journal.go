@@ -35,6 +35,7 @@ type journal struct {
 }
 
 const (
+	entryPrefix = "link-"
 	entrySuffix = ".json"
 	// maxEntry bounds what is read back, in bytes.
 	maxEntry = 1 << 20
@@ -50,7 +51,7 @@ func openJournal(dir string) (*journal, error) {
 
 // path has a link's name in it, whatever that is made of.
 func (j *journal) path(link string) string {
-	return filepath.Join(j.dir, "link-"+url.PathEscape(link)+entrySuffix)
+	return filepath.Join(j.dir, entryPrefix+url.PathEscape(link)+entrySuffix)
 }
 
 // save replaces the entry of a link.
@@ -90,27 +91,33 @@ func (j *journal) remove(link string) error {
 	return nil
 }
 
-// load reads every entry. An entry that cannot be read is an error of its own,
-// and costs the other links nothing.
-func (j *journal) load() ([]*entry, error) {
+// names is the links that the journal has entries of.
+func (j *journal) names() ([]string, error) {
 	files, err := os.ReadDir(j.dir)
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	var all []*entry
-	var errs []error
+	var all []string
 	for _, file := range files {
-		if !strings.HasSuffix(file.Name(), entrySuffix) {
-			continue
+		escaped, isEntry := strings.CutSuffix(strings.TrimPrefix(file.Name(), entryPrefix), entrySuffix)
+		name, err := url.PathUnescape(escaped)
+		if isEntry && err == nil && file.Name() == filepath.Base(j.path(name)) {
+			all = append(all, name)
 		}
-		e, err := readEntry(filepath.Join(j.dir, file.Name()))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("journal: %s: %w", file.Name(), err))
-			continue
-		}
-		all = append(all, e)
 	}
-	return all, errors.Join(errs...)
+	return all, nil
+}
+
+// load reads the entry of a link. The error is fs.ErrNotExist where it has none.
+func (j *journal) load(link string) (*entry, error) {
+	e, err := readEntry(j.path(link))
+	if err == nil && e.Link.Name != link {
+		err = fmt.Errorf("the entry is that of link %q", e.Link.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal: link %s: %w", link, err)
+	}
+	return e, nil
 }
 
 // generation is the highest that the journal knows of a link; 0 where it knows none.

@@ -234,6 +234,9 @@ func (l *link) endGone(e *end) {
 		reason = wire.RebindLeft
 	}
 	c.close(l.poller)
+	if l.entry.Link.Kind == KindNetdev && c.offered != 0 {
+		l.rebinds++ // each end of such a link has generations of its own
+	}
 	if part && l.entry.Link.Kind == KindShm && l.phase != phaseNone {
 		if l.phase != phaseActive {
 			l.lastError = fmt.Sprintf("port %s: %s", e.spec().Port, c.why())

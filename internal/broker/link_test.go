@@ -148,3 +148,17 @@ func TestALargeGenerationHoldsTheNextUp(t *testing.T) {
 	}
 	l.memory.close()
 }
+
+// TestAnEndOfADeviceThatDies has no peer that would be told, and is counted all the same.
+func TestAnEndOfADeviceThatDies(t *testing.T) {
+	l := &link{entry: entry{Link: Link{Kind: KindNetdev, Ends: []End{{Port: "n3"}}}}}
+	e := &end{link: l}
+	l.ends = []*end{e}
+	for _, offered := range []uint32{0, 1, 2} { // the first had no sockets yet
+		e.conn = &conn{welcomed: true, offered: offered, telemetry: -1}
+		l.endGone(e)
+	}
+	if l.rebinds != 2 {
+		t.Errorf("%d generations have ended, not 2", l.rebinds)
+	}
+}

@@ -134,7 +134,7 @@ func (b *broker) remove(ctx context.Context, name string) error {
 func (b *broker) end(ctx context.Context, name string) error {
 	l := b.find(name)
 	if l == nil {
-		return nil
+		return b.journal.remove(name) // it could not be served, and shall not be
 	}
 	if err := l.call(ctx, func() { l.part(wire.ByeClosing, true) }); err != nil && !errors.Is(err, errRemoved) {
 		return err

@@ -54,7 +54,7 @@ func Serve(ctx context.Context, o Options) error {
 	b.ledger = newLedger(b.log)
 	defer b.ledger.close()
 	defer b.leave()
-	b.resume()
+	defer b.resume(ctx)()
 	c, err := newControl(b, o.Dir)
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
@@ -76,18 +76,4 @@ func lock(path string) (unlock func(), err error) {
 		return nil, errors.Join(fmt.Errorf("%s: another broker serves this directory: %w", path, err), f.Close())
 	}
 	return func() { f.Close() }, nil
-}
-
-// resume serves what the journal knows. What cannot be served is logged: the
-// other links must not suffer from it.
-func (b *broker) resume() {
-	entries, err := b.journal.load()
-	if err != nil {
-		b.log.print("%v", err)
-	}
-	for _, e := range entries {
-		if err := b.start(*e); err != nil {
-			b.log.print("%v", err)
-		}
-	}
 }

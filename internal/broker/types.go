@@ -95,7 +95,7 @@ type LinkStatus struct {
 	Adopted    bool        `json:"adopted"`    // a broker before this one made it
 	Pages      string      `json:"pages"`      // what the memory is really made of: "huge 2M", "thp" (advised), "plain"; "" where there is none
 	Bytes      uint64      `json:"bytes"`      // of memory: data and telemetry
-	Rebinds    uint64      `json:"rebinds"`    // generations that have ended since this broker started
+	Rebinds    uint64      `json:"rebinds"`    // generations that have ended since this broker started; of a netdev link, each end's
 	LastError  string      `json:"last_error"` // why the latest generation that failed did
 	Late       bool        `json:"late"`       // it is busy, with gigabytes of memory, say: all else is how it was when it last answered
 	Ends       []EndStatus `json:"ends"`

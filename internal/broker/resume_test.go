@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestALinkThatCannotBeServedYet is served once it can be, by itself; unless it
+// has been removed meanwhile.
+func TestALinkThatCannotBeServedYet(t *testing.T) {
+	s := newSite(t)
+	c, stop := s.serve()
+	l, gone := s.link("f1u"), s.link("gone")
+	s.add(c, l)
+	s.add(c, gone)
+	stop()
+	ports, away := filepath.Dir(l.Ends[1].Socket), filepath.Join(s.dir, "away")
+	if err := os.Rename(ports, away); err != nil {
+		t.Fatal(err)
+	}
+	c, _ = s.serve()
+	if all, err := c.Status(context.Background()); err != nil || len(all) != 0 {
+		t.Fatalf("served without a directory: %+v, %v", all, err)
+	}
+	if err := c.Remove(context.Background(), "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(away, ports); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "served again", func() bool {
+		all, err := c.Status(context.Background())
+		return err == nil && len(all) == 1 && all[0].Name == "f1u"
+	})
+	s.healthy(l)
+	if n := strings.Count(s.log.String(), "f1u: "); n != 1 {
+		t.Errorf("told of %d times:\n%s", n, s.log)
+	}
+	if _, err := os.Stat(filepath.Join(s.state(), "links", "link-gone.json")); !os.IsNotExist(err) {
+		t.Errorf("what was removed is still in the journal: %v", err)
+	}
+}
