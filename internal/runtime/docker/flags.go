@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -86,7 +87,11 @@ func (r *Runtime) functionFlags(ctx context.Context, s runtime.Spec, name string
 		flags = append(flags, "--tmpfs", fmt.Sprintf("%s:rw,nosuid,nodev,exec,mode=1777,size=%d", dir, size))
 	}
 	if s.HasNativePorts() {
-		flags = append(flags, "--mount", "type=bind,readonly,source="+s.PortsDir()+",target="+runtime.PortsInside)
+		mount, err := bindMount(s.PortsDir(), runtime.PortsInside)
+		if err != nil {
+			return nil, fmt.Errorf("the directory of native ports: %w: choose another state directory with DRAY_STATE", err)
+		}
+		flags = append(flags, mount...)
 	}
 	flags = append(flags, labels(s)...)
 	flags = append(flags, confinement...)
@@ -95,6 +100,15 @@ func (r *Runtime) functionFlags(ctx context.Context, s runtime.Spec, name string
 	flags = append(flags, envFlags(s.Function.Env)...)
 	flags = append(flags, "--entrypoint", argv[0], s.Function.Image)
 	return append(flags, argv[1:]...), nil
+}
+
+// bindMount shows a file or directory of the host inside, to be read only. The
+// flag is a line of comma-separated values: a path must not look like several.
+func bindMount(source, target string) ([]string, error) {
+	if strings.ContainsAny(source, ",\"\r\n") {
+		return nil, fmt.Errorf("docker cannot mount %q: its path has a comma, a quotation mark or a line break", source)
+	}
+	return []string{"--mount", "type=bind,readonly,source=" + source + ",target=" + target}, nil
 }
 
 // limitFlags repeat the limits of the function's cgroup, under which the

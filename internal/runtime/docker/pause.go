@@ -34,15 +34,19 @@ func (r *Runtime) startPause(ctx context.Context, s runtime.Spec) error {
 		}
 		program = own
 	}
+	mount, err := bindMount(program, pausePath)
+	if err != nil {
+		return fmt.Errorf("the pause program: %w: move the program elsewhere", err)
+	}
 	args := []string{
 		"run", "--detach", "--pull", "never", "--name", pauseName(s), "--hostname", s.Function.Name,
 		"--network", "none", "--ipc", "private", "--user", "65534:65534", "--entrypoint", pausePath,
-		"--mount", "type=bind,readonly,source=" + program + ",target=" + pausePath,
 	}
 	parent, err := r.cgroupParent(ctx, pauseCgroup(s))
 	if err != nil {
 		return err
 	}
+	args = append(args, mount...)
 	args = append(args, labels(s)...)
 	args = append(args, confinement...)
 	args = append(args, parent...)
