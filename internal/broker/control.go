@@ -48,21 +48,31 @@ type call struct {
 // methods are what can be requested. What a method returns is the result; a
 // method that has answered by itself returns errAnswered.
 var methods = map[string]func(context.Context, *call) (any, error){
-	"add":    callLink((*broker).add),
-	"relink": callLink((*broker).relink),
-	"remove": func(ctx context.Context, c *call) (any, error) {
+	"add":    bounded(callLink((*broker).add)),
+	"relink": bounded(callLink((*broker).relink)),
+	"remove": bounded(func(ctx context.Context, c *call) (any, error) {
 		var name string
 		if err := c.decode(&name); err != nil {
 			return nil, err
 		}
 		return nil, c.broker.remove(ctx, name)
-	},
+	}),
 	"capture": callCapture,
 	"status":  func(ctx context.Context, c *call) (any, error) { return c.broker.status(ctx) },
 }
 
 // errAnswered is returned by a method that has written its own response.
 var errAnswered = errors.New("answered")
+
+// bounded ends a call whose caller has given up: who asks a link that is busy
+// again and again shall not take the place of those who ask others.
+func bounded(f func(context.Context, *call) (any, error)) func(context.Context, *call) (any, error) {
+	return func(ctx context.Context, c *call) (any, error) {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		return f(ctx, c)
+	}
+}
 
 func callLink(f func(*broker, context.Context, Link) error) func(context.Context, *call) (any, error) {
 	return func(ctx context.Context, c *call) (any, error) {

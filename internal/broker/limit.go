@@ -51,8 +51,8 @@ func (b *bucket) next(now time.Time) time.Time {
 }
 
 // budget limits how many bytes are made: burst bytes at once, then so many a
-// second. What is larger than the burst is made whole, and paid back before
-// anything else is made. The zero value of paid owes nothing.
+// second. What is larger than the burst is made whole; nothing else is made until
+// no more than the burst is left to pay. The zero value of paid owes nothing.
 type budget struct {
 	burst, perSecond uint64
 	paid             time.Time // when all that was made has been paid for
