@@ -9,6 +9,10 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/broker/wire"
 )
 
 // patience is how long what takes milliseconds may take on a busy machine.
@@ -128,5 +132,49 @@ func TestOneChangeAtATime(t *testing.T) {
 	}
 	if len(b.links) != 1 || len(b.busy) != 0 {
 		t.Errorf("%d links, %d under way", len(b.links), len(b.busy))
+	}
+}
+
+// TestARefusalIsReadFirst has the HELLO of a second end arrive before the broker
+// looks: what it left unread would be an error to that end, ahead of the reason.
+func TestARefusalIsReadFirst(t *testing.T) {
+	b, spec := newTestBroker(t), twoEnds(t.TempDir(), "f1u")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := b.add(ctx, spec); err != nil {
+		t.Fatal(err)
+	}
+	hello := &wire.Hello{Mode: wire.ModeSleeping}
+	copy(hello.Port[:], "f1u")
+	enter := func() int {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Close(fd) })
+		if err := unix.Connect(fd, &unix.SockaddrUnix{Name: spec.Ends[0].Socket}); err != nil {
+			t.Fatal(err)
+		}
+		if err := send(fd, wire.Message{Type: wire.TypeHello, Body: hello}); err != nil {
+			t.Fatal(err)
+		}
+		return fd
+	}
+	buffer := make([]byte, wire.MaxMessage)
+	if _, err := unix.Read(enter(), buffer); err != nil { // its WELCOME
+		t.Fatal(err)
+	}
+	release, began := make(chan struct{}), make(chan struct{})
+	go func() { _ = b.find("f1u").call(context.Background(), func() { close(began); <-release }) }()
+	<-began
+	second := enter()
+	close(release)
+	n, err := unix.Read(second, buffer)
+	if err != nil {
+		t.Fatalf("before the reason: %v", err)
+	}
+	m, err := wire.Parse(buffer[:n], 0, wire.FromBroker)
+	if e, ok := m.Body.(*wire.Error); err != nil || !ok || unix.Errno(e.Code) != unix.EBUSY {
+		t.Errorf("told %+v, %v", m, err)
 	}
 }
