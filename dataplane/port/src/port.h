@@ -33,6 +33,7 @@ struct side {
 
 struct queue {
 	struct side tx, rx;
+	int wake;		  /* readable from a switch until rx follows it: for sleep_on. -1: busy mode */
 	struct pool *pool;	  /* for copies; NULL: none needed */
 	struct counters pool_counters;
 	_Atomic uint64_t *histogram; /* of HISTOGRAM_SIZE */
@@ -112,6 +113,9 @@ void port_adopt(struct dray_port *port, struct attachment *attachment);
 
 /* Look after attachments that are not current, and free those that nobody uses. The lock is held. */
 void port_reap(struct dray_port *port);
+
+/* Leave a generation whose peer is gone. The lock is held. */
+void port_look_for_death(struct dray_port *port);
 
 /* Everything that is due; the lock is held. */
 void port_service(struct dray_port *port);

@@ -2,6 +2,7 @@
 /* The control side of a port that is open: what is due, waiting, and the optional thread. */
 #include <errno.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,10 +13,20 @@
 #define SLEEP_MS 250	/* between two looks at what is due */
 #define RETRY_MS 50	/* while the broker is away */
 #define DRAINING_MS 5	/* while an old generation may still have packets */
+#define DRAINING_MAX 8 /* of which the bells are listened to */
 #define SPIN_SERVICE 1024
 
+/* Its bells stay readable from now on: nobody is to be woken by that again and again. */
+static void note_death(struct dray_port *port, struct attachment *a)
+{
+	/* release: pairs with the acquire in drain_from. */
+	atomic_store_explicit(&a->peer_gone, true, memory_order_release);
+	for (unsigned q = 0; q < a->queues; q++)
+		(void)epoll_ctl(port->epoll, EPOLL_CTL_DEL, a->bells[q], NULL);
+}
+
 /* A bell that hung up means that the peer is gone. */
-static void look_for_death(struct dray_port *port)
+void port_look_for_death(struct dray_port *port)
 {
 	struct attachment *current = atomic_load_explicit(&port->current, memory_order_relaxed);
 
@@ -27,8 +38,7 @@ static void look_for_death(struct dray_port *port)
 		for (unsigned q = 0; q < a->queues; q++)
 			p[q] = (struct pollfd){.fd = a->bells[q], .events = POLLRDHUP};
 		if (poll(p, a->queues, 0) > 0)
-			/* release: pairs with the acquire in recv_draining. */
-			atomic_store_explicit(&a->peer_gone, true, memory_order_release);
+			note_death(port, a);
 		if (a == current && atomic_load_explicit(&a->peer_gone, memory_order_relaxed))
 			port_switch(port, NULL);
 	}
@@ -48,7 +58,7 @@ static void look_for_holding(struct dray_port *port)
 void port_service(struct dray_port *port)
 {
 	control_step(port);
-	look_for_death(port);
+	port_look_for_death(port);
 	look_for_holding(port);
 	port_reap(port);
 	port_reap_captures(port);
@@ -124,7 +134,8 @@ static int sleep_on(struct dray_port *port, unsigned queue, unsigned what, int m
 {
 	struct queue *q = &port->queues[queue];
 	struct attachment *a = q->rx.attachment;
-	struct pollfd p[2] = {{.fd = -1}, {.fd = port->control.fd, .events = POLLIN}};
+	struct pollfd p[3 + DRAINING_MAX] = {{.fd = -1}, {.fd = port->control.fd, .events = POLLIN}, {.fd = q->wake, .events = POLLIN}};
+	unsigned n = 3;
 	bool netdev = a && a->kind == DRAY_LINK_NETDEV;
 
 	if (a && queue < a->queues) {
@@ -135,7 +146,10 @@ static int sleep_on(struct dray_port *port, unsigned queue, unsigned what, int m
 	}
 	if (q->rx.draining && ms > DRAINING_MS)
 		ms = DRAINING_MS;
-	if (poll(p, 2, ms > SLEEP_MS ? SLEEP_MS : ms) < 0)
+	for (struct dray_home *h = q->rx.draining; h && n < 3 + DRAINING_MAX; h = h->draining)
+		if (!atomic_load_explicit(&h->attachment->peer_gone, memory_order_relaxed))
+			p[n++] = (struct pollfd){.fd = h->attachment->bells[queue], .events = POLLIN};
+	if (poll(p, n, ms > SLEEP_MS ? SLEEP_MS : ms) < 0)
 		return -errno;
 	return 0;
 }
@@ -162,6 +176,16 @@ static unsigned spin(struct dray_port *port, unsigned queue, unsigned what, uint
 	}
 }
 
+/* What rang is known: whoever sleeps next looks once more. */
+static void drain_bells(struct queue *q, unsigned queue)
+{
+	if (q->rx.home && q->rx.home->ops->arm)
+		(void)bell_drain(q->rx.attachment, queue, &q->rx.counters);
+	for (struct dray_home *h = q->rx.draining; h; h = h->draining)
+		if (h->ops->arm && bell_drain(h->attachment, queue, &q->rx.counters))
+			(void)h->ops->arm(h);
+}
+
 static int wait_here(struct dray_port *port, unsigned queue, unsigned what, uint64_t end_ns)
 {
 	struct queue *q = &port->queues[queue];
@@ -181,8 +205,7 @@ static int wait_here(struct dray_port *port, unsigned queue, unsigned what, uint
 			return ret;
 		if (port->mode == DRAY_MODE_BUSY)
 			continue;
-		if (q->rx.home && q->rx.home->ops->arm)
-			(void)bell_drain(q->rx.attachment, queue, &q->rx.counters);
+		drain_bells(q, queue);
 		holds = what_holds(port, queue, what, side_arm);
 		if (holds)
 			return (int)holds;
