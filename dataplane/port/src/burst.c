@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The data path above the transports: ownership, switching between generations, copying what is not at home, asking to be woken. */
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include "port.h"
@@ -58,6 +60,15 @@ unsigned bell_drain(struct attachment *a, unsigned queue, struct counters *count
 	return rings;
 }
 
+/* What is left to be drained stays armed: its packets ring like all others. The caller looks at it next. */
+static void drain_later(struct side *side, struct dray_home *h)
+{
+	h->draining = side->draining;
+	side->draining = h;
+	if (h->ops->arm)
+		(void)h->ops->arm(h);
+}
+
 /* Leave the present home: sending, at once; receiving, when it is empty. */
 static void side_abandon(struct side *side, bool sending)
 {
@@ -71,8 +82,7 @@ static void side_abandon(struct side *side, bool sending)
 		home_retire(old);
 		return;
 	}
-	old->draining = side->draining;
-	side->draining = old;
+	drain_later(side, old);
 }
 
 /* Generations that came and went while the receiving side was elsewhere may have packets too; oldest first. */
@@ -88,8 +98,7 @@ static void collect_missed(struct side *side, unsigned queue, struct attachment 
 		return;
 	h->adopted = true;
 	atomic_store_explicit(&h->owner, side->thread, memory_order_relaxed);
-	h->draining = side->draining;
-	side->draining = h;
+	drain_later(side, h);
 }
 
 void side_leave_tap(struct side *side)
@@ -127,6 +136,11 @@ void side_update(struct dray_port *port, unsigned queue, struct side *side, bool
 	struct attachment *a;
 
 	pthread_mutex_lock(&port->lock);
+	if (port->queues[queue].wake >= 0 && !sending) {
+		eventfd_t switches;
+
+		(void)eventfd_read(port->queues[queue].wake, &switches);
+	}
 	a = atomic_load_explicit(&port->current, memory_order_relaxed);
 	if (a && queue < a->queues)
 		home = sending ? a->tx[queue] : a->rx[queue];
@@ -138,26 +152,66 @@ void side_update(struct dray_port *port, unsigned queue, struct side *side, bool
 	pthread_mutex_unlock(&port->lock);
 }
 
-/* Take what was published in generations that this side has left, oldest first. */
-static unsigned recv_draining(struct side *side, struct dray_pkt *pkts, unsigned n)
+static bool is_shm(const struct dray_home *h)
 {
-	struct dray_home **link = &side->draining, *h;
+	return h->attachment->kind == DRAY_LINK_SHM;
+}
 
-	while ((*link)->draining)
-		link = &(*link)->draining;
-	h = *link;
-	{
-		/* acquire: pairs with the release of whoever saw the hang-up; the tail that is read next is final. */
-		bool final = atomic_load_explicit(&h->attachment->peer_gone, memory_order_acquire) ||
-			     clock_coarse_ns() - h->attachment->left_ns > DRAIN_NS;
-		unsigned got = h->ops->recv(h, pkts, n);
+/* Nothing more comes from a home that its side had left. */
+static void end_draining(struct dray_port *port, unsigned queue, struct dray_home **link)
+{
+	struct dray_home *h = *link;
 
-		if (got == 0 && final) {
-			*link = NULL;
-			home_retire(h);
-		}
+	*link = h->draining;
+	(void)epoll_ctl(port->epoll, EPOLL_CTL_DEL, h->attachment->bells[queue], NULL);
+	home_retire(h);
+}
+
+/*
+ * Take what was published in generations that this side has left, oldest first. A sender moves from one lane to the next and never back: once
+ * there is something in a newer lane (`newer`: looked at before), an older one gets nothing more. Until then the newer ones wait: *held.
+ */
+static unsigned drain_from(struct dray_port *port, unsigned queue, struct dray_home **link, struct dray_pkt *pkts, unsigned n, bool newer,
+			   bool *held)
+{
+	struct side *side = &port->queues[queue].rx;
+	struct dray_home *h = *link;
+	unsigned got;
+	bool final;
+
+	if (!h)
+		return 0;
+	got = drain_from(port, queue, &h->draining, pkts, n, newer || (is_shm(h) && h->ops->ready(h)), held);
+	if (got || (*held && is_shm(h)))
 		return got;
+	/* acquire: pairs with the release of whoever saw the hang-up; the tail that is read next is final. */
+	final = atomic_load_explicit(&h->attachment->peer_gone, memory_order_acquire) ||
+		clock_coarse_ns() - h->attachment->left_ns > DRAIN_NS || (is_shm(h) && newer);
+	got = h->ops->recv(h, pkts, n);
+	if (got)
+		return got;
+	if (is_shm(h) && bell_drain(h->attachment, queue, &side->counters) && h->ops->arm(h))
+		return h->ops->recv(h, pkts, n);
+	if (final && !h->ops->ready(h))
+		end_draining(port, queue, link);
+	else
+		*held |= is_shm(h);
+	return 0;
+}
+
+/* Take what there is, in the order in which it was published. */
+static unsigned recv_any(struct dray_port *port, unsigned queue, struct side *side, struct dray_pkt *pkts, unsigned n)
+{
+	struct dray_home *h = side->home;
+	bool held = false;
+
+	if (unlikely(side->draining)) {
+		unsigned got = drain_from(port, queue, &side->draining, pkts, n, h && is_shm(h) && h->ops->ready(h), &held);
+
+		if (got)
+			return got;
 	}
+	return likely(h && !(held && is_shm(h))) ? h->ops->recv(h, pkts, n) : 0;
 }
 
 /* Nothing came: ask to be woken, when it is time to. Returns packets that came in between. */
@@ -182,7 +236,7 @@ static unsigned recv_idle(struct dray_port *port, unsigned queue, struct side *s
 	side->armed = true;
 	if (!h->ops->arm(h))
 		return 0;
-	got = h->ops->recv(h, pkts, n);
+	got = recv_any(port, queue, side, pkts, n);
 	if (got) {
 		h->ops->disarm(h);
 		side->armed = false;
@@ -215,7 +269,7 @@ static void capture_received(struct tap *tap, const struct dray_pkt *pkts, unsig
 EXPORT unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n)
 {
 	struct side *side;
-	unsigned got = 0;
+	unsigned got;
 
 	if (unlikely(!port_valid(port) || queue >= port->queue_count))
 		return 0;
@@ -223,13 +277,9 @@ EXPORT unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dra
 	if (unlikely(!side_enter(&port->queues[queue], side)))
 		return 0;
 	side_follow(port, queue, side, false);
-	if (unlikely(side->draining))
-		got = recv_draining(side, pkts, n);
-	if (likely(got == 0 && side->home)) {
-		got = side->home->ops->recv(side->home, pkts, n);
-		if (port->mode != DRAY_MODE_BUSY)
-			got = recv_sleeper(port, queue, side, pkts, n, got);
-	}
+	got = recv_any(port, queue, side, pkts, n);
+	if (port->mode != DRAY_MODE_BUSY)
+		got = recv_sleeper(port, queue, side, pkts, n, got);
 	if (unlikely(side->tap))
 		capture_received(side->tap, pkts, got);
 	side_leave(side);

@@ -154,7 +154,7 @@ __attribute__((visibility("default"))) void dray_release(struct dray_pkt *pkts, 
 			continue;
 		}
 		i += home->ops->give_back(home, &pkts[i], n - i);
-		if (unlikely(home->retired))
+		if (unlikely(atomic_load_explicit(&home->retired, memory_order_relaxed)))
 			home_settle(home);
 	}
 }

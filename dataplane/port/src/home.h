@@ -96,7 +96,7 @@ struct dray_home {
 	_Atomic uintptr_t owner; /* thread_self() of the side's thread */
 	_Atomic uint32_t held;	 /* buffers that the application has; its owner writes */
 	uint32_t slots;
-	bool retired; /* its side has left; the reference goes with the last buffer */
+	_Atomic bool retired; /* its side has left; the reference goes with the last buffer */
 	bool adopted; /* a side took it */
 	bool settled;
 	_Atomic bool orphan;	    /* closed: whoever releases does the owner's work */

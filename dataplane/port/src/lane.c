@@ -40,8 +40,9 @@ void ringer_ring(struct ringer *ringer)
 	/* seq_cst: pairs with rx_lane_arm (P3) and tx_lane_arm (P4): either they see what was published, or this sees their word. */
 	atomic_thread_fence(memory_order_seq_cst);
 	word = atomic_load_explicit(ringer->word, memory_order_relaxed);
-	if (word == 0 || word == ringer->rung)
+	if ((word == 0 || word == ringer->rung) && !ringer->first)
 		return;
+	ringer->first = false;
 	ringer->rung = word;
 	/* A full socket has something to read in it, so it wakes the peer all the same; a dead peer needs no waking. */
 	(void)!send(ringer->fd, &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -44,6 +44,7 @@ struct lane_options {
 /* What rings the peer, on either side. */
 struct ringer {
 	bool peer_sleeps;
+	bool first; /* ring whatever the word says: the peer may sleep, and not have seen yet that there is this lane */
 	int fd;
 	uint32_t rung;
 	const _Atomic uint32_t *word; /* the peer's */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -26,10 +27,17 @@ void port_get(struct dray_port *port)
 	atomic_fetch_add_explicit(&port->refs, 1, memory_order_relaxed);
 }
 
+static void free_queue(struct queue *queue)
+{
+	free((void *)queue->histogram);
+	if (queue->wake >= 0)
+		close(queue->wake);
+}
+
 static void port_free(struct dray_port *port)
 {
 	for (unsigned q = 0; port->queues && q < port->queue_count; q++)
-		free((void *)port->queues[q].histogram);
+		free_queue(&port->queues[q]);
 	telemetry_unmap(port);
 	if (port->epoll >= 0)
 		close(port->epoll);
@@ -123,13 +131,18 @@ void port_switch(struct dray_port *port, struct attachment *to)
 		return;
 	if (from) {
 		from->left_ns = clock_coarse_ns();
-		watch(port, from, EPOLL_CTL_DEL);
+		/* When the link moves, the peer may still ring on the old bells: until they are drained. */
+		if (!to || from->kind != DRAY_LINK_SHM)
+			watch(port, from, EPOLL_CTL_DEL);
 	}
 	if (to)
 		watch(port, to, EPOLL_CTL_ADD);
 	atomic_store_explicit(&port->current, to, memory_order_relaxed);
 	/* release: pairs with the acquire in side_follow. */
 	atomic_fetch_add_explicit(&port->switches, 1, memory_order_release);
+	for (unsigned q = 0; q < port->queue_count; q++)
+		if (port->queues[q].wake >= 0)
+			(void)eventfd_write(port->queues[q].wake, 1);
 	if (to)
 		port_event(port, from ? DRAY_EVENT_REBIND : DRAY_EVENT_PEER_UP, to->generation, to->kind, 0);
 	else
@@ -220,10 +233,14 @@ static int make_queues(struct dray_port *port)
 	if (!port->queues)
 		return -ENOMEM;
 	memset(port->queues, 0, size);
+	for (unsigned q = 0; q < port->queue_count; q++)
+		port->queues[q].wake = -1;
 	for (unsigned q = 0; q < port->queue_count; q++) {
 		port->queues[q].histogram = calloc(HISTOGRAM_SIZE, sizeof(uint64_t));
 		if (!port->queues[q].histogram)
 			return -ENOMEM;
+		if (port->mode != DRAY_MODE_BUSY && (port->queues[q].wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+			return -errno;
 	}
 	return port_make_pools(port, (port->flags & DRAY_RX_COPY) ||
 					     (port->welcome.hold_quota && port->welcome.hold_policy == HOLD_COPY));

@@ -401,6 +401,7 @@ static unsigned rx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts,
 
 static bool rx_lane_ready(struct dray_home *home)
 {
+	home_drain(home); /* the sender may wait for what other threads gave back, while this one waits for the sender */
 	return available(LANE(home), 1) > 0;
 }
 

@@ -484,6 +484,7 @@ int tx_lane_new(const struct lane_view *view, const struct lane_options *options
 		tx_lane_set_sampling(l, l->until_stamp = 1u << options->sample_shift);
 	l->ringer = (struct ringer){
 		.peer_sleeps = options->peer_sleeps,
+		.first = true,
 		.fd = options->bell,
 		.word = &view->words->receiver_bell.value,
 	};
