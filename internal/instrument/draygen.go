@@ -40,8 +40,9 @@ func (Draygen) Probe(ctx context.Context) inventory.Item { return draygen.probe(
 const (
 	genMAC = 14 // bytes of a frame before the packet
 	genFCS = 4
-	// genPayload is the least that holds the generator's header.
-	genPayload = 56
+	// genPayload is the least that holds the generator's short header. It makes
+	// frames of 64 bytes with FCS, and of 84 over IPv6.
+	genPayload = 18
 	// genPort is where frames for a native port go to, which nobody looks at.
 	genPort = 5010
 	// genWarmup is how long the stream runs before the first packet counts: the

@@ -109,7 +109,7 @@ func FuzzDraygen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		d, w := r.delivery(record.QProbe, offer{frame: 98, perSec: 1000}, Params{}), r.oneWay()
+		d, w := r.delivery(record.QProbe, offer{frame: 60, perSec: 1000}, Params{}), r.oneWay()
 		if d.Sent == 0 || d.Received+d.Lost != d.Sent || d.ReceiverDrops > d.Lost || d.Jitter < 0 || r.span() < 0 {
 			t.Errorf("%+v", d)
 		}
@@ -142,8 +142,8 @@ func TestDraygenCommand(t *testing.T) {
 	}{
 		"stream": {veth, record.QStream, Params{Bitrate: 11_776_000, Duration: 2 * time.Second},
 			[]string{"udp:127.0.0.1:"}, []string{"udp:10.0.0.1:0", "--to 127.0.0.1:", "--size 1514", "--rate 11776000bps --layer payload", "--duration 2000ms"}, 100, 1000},
-		"probe": {veth, record.QProbe, Params{MessageRate: 1000, Duration: time.Second}, nil, []string{"--size 98 --rate 1000pps", "--catch-up 100000us"}, 100, 1000},
-		"rate":  {veth, record.QPacketRate, Params{PacketRate: 5000, Duration: time.Second}, nil, []string{"--size 98 --rate 5000pps", "--catch-up 60000us"}, 500, 5000},
+		"probe": {veth, record.QProbe, Params{MessageRate: 1000, Duration: time.Second}, nil, []string{"--size 60 --rate 1000pps", "--catch-up 100000us"}, 100, 1000},
+		"rate":  {veth, record.QPacketRate, Params{PacketRate: 5000, Duration: time.Second}, nil, []string{"--size 60 --rate 5000pps", "--catch-up 60000us"}, 500, 5000},
 		"native": {shm, record.QThroughput, Params{Duration: time.Second, Poll: true},
 			[]string{"sink --port dray:y", "--once", "--spin 1ms"}, []string{"send --port dray:x --stream", "--size 1614", "--rate max"}, 1000, 0},
 		"to an interface": {[2]Endpoint{shm[0], veth[1]}, record.QProbe, Params{MessageRate: 10, Duration: time.Second},
@@ -152,11 +152,11 @@ func TestDraygenCommand(t *testing.T) {
 			[]string{"dray:y"}, []string{"packet:x", "--to-mac 02:00:00:00:00:02"}, 1, 10},
 		"IPv6": {six(veth, "fd00::1", "::1"), record.QStream, Params{Bitrate: 11_616_000, Duration: time.Second},
 			[]string{"udp:[::1]:"}, []string{"udp:[fd00::1]:0 --to [::1]:", "--size 1514"}, 100, 1000},
-		"small IPv6": {six(veth, "fd00::1", "::1"), record.QPacketRate, Params{PacketRate: 5000, Duration: time.Second}, nil, []string{"--size 118 --rate 5000pps"}, 500, 5000},
+		"small IPv6": {six(veth, "fd00::1", "::1"), record.QPacketRate, Params{PacketRate: 5000, Duration: time.Second}, nil, []string{"--size 80 --rate 5000pps"}, 500, 5000},
 		"link-local": {six(veth, "fe80::1", "fe80::2"), record.QProbe, Params{MessageRate: 10, Duration: time.Second},
 			[]string{"udp:[fe80::2%x]:"}, []string{"udp:[fe80::1%x]:0 --to [fe80::2%x]:"}, 1, 10},
 		"native IPv6": {six(shm, "fd00::1", "fd00::2"), record.QProbe, Params{MessageRate: 10, Duration: time.Second},
-			[]string{"dray:y"}, []string{"dray:x --to [fd00::2]:5010", "--size 118"}, 1, 10},
+			[]string{"dray:y"}, []string{"dray:x --to [fd00::2]:5010", "--size 80"}, 1, 10},
 		"from an IPv6 interface": {six([2]Endpoint{veth[0], shm[1]}, "fe80::1", "fe80::2"), record.QProbe, Params{MessageRate: 10, Duration: time.Second},
 			[]string{"dray:y"}, []string{"packet:x --to [fe80::2]:5010 --to-mac 02:00:00:00:00:02"}, 1, 10},
 	} {
@@ -201,7 +201,7 @@ func TestDraygenMeasures(t *testing.T) {
 		name  string
 		pair  pair
 		small int // bytes of the smallest frame, with FCS
-	}{{"IPv4", v4, 102}, {"IPv6", v4.v6(), 122}, {"link-local", v4.linkLocal(t), 122}} {
+	}{{"IPv4", v4, 64}, {"IPv6", v4.v6(), 84}, {"link-local", v4.linkLocal(t), 84}} {
 		t.Run(family.name, func(t *testing.T) { measures(t, family.pair, family.small) })
 	}
 }

@@ -81,7 +81,7 @@ const (
 	QProbe      Quantity = "probe"       // the same of small packets at a low rate, on an otherwise idle link
 	QLatency    Quantity = "latency"     // round-trip samples of a ping-pong
 	QDelivery   Quantity = "delivery"    // UDP at an offered rate: loss, order, jitter
-	QPacketRate Quantity = "packet_rate" // the instrument's smallest frames at an offered rate
+	QPacketRate Quantity = "packet_rate" // 64-byte frames (84 over IPv6) at an offered rate
 	QRequests   Quantity = "requests"    // 1-byte request/response, transactions/s
 	QPathMTU    Quantity = "path_mtu"    // largest packet that passes unfragmented
 )

@@ -238,7 +238,7 @@ func rateFigures(id string, l plan.Link, ms []Measurement, a anchors) []figure {
 		limits   []plot.Limit
 	}{
 		{record.QThroughput, goodputTitle(l), bitrateLimits(l.Requires)},
-		{record.QPacketRate, "Packets received, smallest frames", packetLimits(l.Requires)},
+		{record.QPacketRate, "Packets received, frames of 64 B (IPv6: 84 B)", packetLimits(l.Requires)},
 	}
 	for _, k := range kinds {
 		if f, ok := rateFigure(id+"-"+string(k.quantity), k.title, k.quantity, k.limits, ms, a); ok {

@@ -61,7 +61,7 @@ func rules(l Link, all []record.Trial) []rule {
 	if q.PacketRate > 0 {
 		rs = append(rs, rule{
 			requirement: "packet_rate", required: "≥ " + q.PacketRate.String(),
-			method:   "the generator's smallest frames, read at the receiver; one-sided Student t over trials",
+			method:   "frames of 64 bytes (84 over IPv6), read at the receiver; one-sided Student t over trials",
 			quantity: record.QPacketRate, judge: packetRate(q.PacketRate, all),
 		})
 	}

@@ -19,7 +19,7 @@ const (
 	// lossSamples is how many packets without loss prove a ratio r: 3/r.
 	lossSamples = 3
 	// The rates of probes and of a ping-pong, per second. Probes at the higher one
-	// are 8 Mb/s: little enough to call a link idle.
+	// are 5 Mb/s: little enough to call a link idle.
 	lowProbeRate, highProbeRate, pingPongRate = 1000, 10_000, 2000
 	// busyRate is about how many packets per second keep a CPU busy at either end
 	// of a socket.

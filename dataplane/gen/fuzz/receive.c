@@ -20,6 +20,20 @@ static void must(int condition)
 		abort();
 }
 
+static void put_right_short(uint8_t *datagram, uint32_t length)
+{
+	uint32_t sum;
+
+	if (length < PACKET_SHORT)
+		return;
+	datagram[0] = 0xdc;
+	datagram[1] = 0x21 | (datagram[1] & 0x12);
+	memset(datagram + 16, 0, 2);
+	sum = crc32c(datagram, length);
+	sum ^= sum >> 16;
+	memcpy(datagram + 16, &sum, 2);
+}
+
 /* So that the fuzzer gets beyond the checksum. */
 static void put_right(uint8_t *datagram, uint32_t length)
 {
@@ -27,8 +41,10 @@ static void put_right(uint8_t *datagram, uint32_t length)
 	uint16_t bytes = (uint16_t)length;
 	uint32_t sum;
 
-	if (length < PACKET_HEADER)
+	if (length < PACKET_HEADER) {
+		put_right_short(datagram, length);
 		return;
+	}
 	memcpy(datagram, begin, sizeof(begin));
 	memcpy(datagram + 14, &bytes, sizeof(bytes));
 	sum = crc32c(datagram + PACKET_HEADER, length - PACKET_HEADER);
@@ -51,8 +67,11 @@ static void one(struct tracker *t, uint8_t *frame, uint32_t length, uint64_t now
 	must(payload == 0 || payload + headers <= length);
 	t->headers = headers;
 	if (tracker_take(t, frame + headers, payload, now, &p)) {
+		must(packet_is_short(&p) == (payload < PACKET_HEADER));
+		p.type = p.type == PACKET_DATA || p.type == PACKET_REPLY ? PACKET_REPLY : PACKET_END_REPLY;
 		p.turned = now;
 		packet_write(frame + headers, &p);
+		must(packet_read(frame + headers, payload, false, &p) == PACKET_GOOD);
 		frame_turn(frame, headers);
 		frame_finish(frame, headers, payload);
 	}

@@ -151,7 +151,7 @@ static bool set_how_to_send(struct options *o, int id, const char *text)
 		return read_mac(text, o->to_mac);
 	case O_SIZE:
 		o->imix = strcmp(text, "imix") == 0;
-		return o->imix || between32(text, FRAME_HEADERS + PACKET_HEADER, FRAME_MAX, &o->size);
+		return o->imix || between32(text, FRAME_HEADERS + PACKET_SHORT, FRAME_MAX, &o->size);
 	case O_RATE:
 		o->rate_text = text;
 		return units_rate(text, &o->rate) && o->rate.per_second <= 1000000000000;
@@ -238,10 +238,10 @@ static int check_to(struct options *o)
 /* Over IPv6 the smallest frame is larger. */
 static int check_size(struct options *o)
 {
-	uint32_t smallest = o->headers + PACKET_HEADER;
+	uint32_t smallest = o->headers + PACKET_SHORT;
 
 	if (o->size == 0)
-		o->size = smallest;
+		o->size = o->headers + PACKET_HEADER;
 	if (o->size < smallest)
 		return wrong("--size: over IPv6 a frame has at least %u bytes", smallest);
 	return 0;

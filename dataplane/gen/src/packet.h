@@ -9,6 +9,7 @@
 #define PACKET_MAGIC 0x4e454744u
 #define PACKET_VERSION 1
 #define PACKET_HEADER 56u     /* bytes */
+#define PACKET_SHORT 18u      /* bytes of the header in payloads that do not hold the other */
 #define PACKET_MAX 65507u     /* bytes of a UDP payload over IPv4 */
 #define PACKET_FLOWS 256
 
@@ -19,6 +20,7 @@ enum packet_flags {
 	PACKET_SUMMED = 1u << 1, /* payload_sum is valid */
 };
 
+/* Of a short one, as it is read: only what its fields hold, until packet_complete. */
 struct packet {
 	uint8_t type;
 	uint16_t flags, flow, length;
@@ -34,10 +36,16 @@ enum packet_verdict {
 	PACKET_CORRUPT, /* draygen's, with a wrong checksum */
 };
 
-/* Write the header, with its checksum, to PACKET_HEADER bytes. */
+/* Data or a reply whose length does not hold the whole header. */
+static inline bool packet_is_short(const struct packet *packet)
+{
+	return packet->length < PACKET_HEADER;
+}
+
+/* Write the header, with its checksum, to PACKET_HEADER bytes; a short one to PACKET_SHORT bytes, and its checksum is also of what follows it. */
 void packet_write(uint8_t *to, const struct packet *packet);
 
-/* Fill what follows the header with words that depend on the sequence number, and return its sum. */
+/* Fill what follows the header with words that depend on the sequence number, and return its sum; 0 after a short one. */
 uint32_t packet_fill(uint8_t *datagram, uint32_t length, uint64_t sequence);
 
 /*
@@ -45,5 +53,11 @@ uint32_t packet_fill(uint8_t *datagram, uint32_t length, uint64_t sequence);
  * a sum, and it must be right.
  */
 enum packet_verdict packet_read(const uint8_t *datagram, uint32_t length, bool check, struct packet *packet);
+
+/*
+ * Make the sequence number and the times of a short packet whole: those that are nearest to `next`, the number that is expected, and to now. The
+ * numbers of warm-up packets stay as they are.
+ */
+void packet_complete(struct packet *packet, uint64_t now, uint64_t next);
 
 #endif

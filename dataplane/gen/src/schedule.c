@@ -7,7 +7,7 @@
 
 #define IMIX 12
 
-static const uint32_t imix[IMIX] = {98, 590, 98, 98, 590, 98, 1514, 98, 590, 98, 98, 590};
+static const uint32_t imix[IMIX] = {60, 590, 60, 60, 590, 60, 1514, 60, 590, 60, 60, 590};
 
 static uint64_t bits_of(const struct schedule *s, uint64_t packet)
 {
@@ -32,7 +32,7 @@ struct schedule schedule_begin(const struct options *o, uint64_t start_ns)
 		.imix = o->imix,
 		.bits = o->rate.bits,
 		.size = o->size,
-		.smallest = o->headers + PACKET_HEADER,
+		.smallest = o->headers + PACKET_SHORT,
 		.layer_bytes = o->layer_bytes,
 		.rate = o->rate.per_second,
 		.burst = o->burst,

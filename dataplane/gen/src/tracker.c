@@ -9,6 +9,7 @@
 
 #define JUMP_MAX (1ull << 32)	  /* a sequence number further ahead is no sender's */
 #define DELAY_MAX (1ull << 42)	  /* ns; 73 minutes */
+#define LOW 0xffu		  /* of a stream's number, what short packets say */
 
 struct tracker *tracker_new(uint32_t stream)
 {
@@ -16,6 +17,7 @@ struct tracker *tracker_new(uint32_t stream)
 
 	if (t) {
 		t->stream = stream;
+		t->has_stream = stream != 0;
 		t->headers = FRAME_HEADERS;
 	}
 	return t;
@@ -107,7 +109,7 @@ static bool is_data(const struct packet *p)
 
 static void measure(struct tracker *t, const struct packet *p, uint64_t now)
 {
-	bool turned = t->replies && is_reply(p);
+	bool turned = t->replies && is_reply(p) && !packet_is_short(p); /* which do not say when */
 
 	if (!plausible(p->sent, now) || !plausible(p->intended, now) || (turned && (!plausible(p->turned, now) || p->turned < p->sent))) {
 		t->counts.clock_errors++;
@@ -141,6 +143,22 @@ static void take_data(struct tracker *t, const struct packet *p, uint64_t now)
 	measure(t, p, now);
 }
 
+/* Whether it is of the stream that is followed, which may begin with it. Short packets say no more than its low bits. */
+static bool is_followed(struct tracker *t, const struct packet *p)
+{
+	if (!t->has_stream) {
+		t->has_stream = true;
+		t->low_stream = packet_is_short(p);
+		t->stream = p->stream;
+	} else if (packet_is_short(p)) {
+		return p->stream == (t->stream & LOW);
+	} else if (t->low_stream && (p->stream & LOW) == t->stream) {
+		t->low_stream = false;
+		t->stream = p->stream;
+	}
+	return p->stream == t->stream;
+}
+
 bool tracker_take(struct tracker *t, const uint8_t *datagram, uint32_t length, uint64_t now, struct packet *p)
 {
 	enum packet_verdict verdict = packet_read(datagram, length, t->check, p);
@@ -151,13 +169,13 @@ bool tracker_take(struct tracker *t, const uint8_t *datagram, uint32_t length, u
 		t->counts.corrupt++;
 		return false;
 	}
+	if (wanted)
+		packet_complete(p, now, t->next);
 	if (!wanted || (p->sequence > t->next && p->sequence - t->next > JUMP_MAX)) {
 		t->counts.foreign++;
 		return false;
 	}
-	if (t->stream == 0)
-		t->stream = p->stream;
-	if (p->stream != t->stream) {
+	if (!is_followed(t, p)) {
 		t->counts.other_stream++;
 	} else if (is_data(p)) {
 		take_data(t, p, now);

@@ -14,12 +14,13 @@ struct tracker_counts {
 
 struct tracker {
 	/* set by the user */
-	uint32_t stream; /* 0: the first that comes */
+	uint32_t stream; /* 0: the first that comes; of short packets, its low bits until a whole one comes */
 	bool check;	 /* sums of payloads too */
 	bool replies;	 /* wants what comes back: replies, or data as it was sent */
 	bool intervals;	 /* keep delay_interval */
 	uint32_t headers; /* bytes of the frame before the datagram that is taken next */
 
+	bool has_stream, low_stream; /* one is followed; only its low bits are known */
 	struct tracker_counts counts;
 	uint64_t reordered_distance_max;
 	uint64_t next; /* highest sequence number + 1 */

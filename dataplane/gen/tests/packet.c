@@ -87,6 +87,111 @@ static void nonsense(void)
 	CHECK_EQ(packet_read(datagram, LENGTH, false, &q), PACKET_GOOD);
 }
 
+/* A warm-up packet, 5001 ns late, which 5 bits and 11 give as 1251 * 2^2. */
+static struct packet short_example(uint16_t length)
+{
+	return (struct packet){.type = PACKET_DATA, .flags = PACKET_WARMUP, .flow = 7, .length = length, .stream = 0x01020304, .sequence = 0x1122334455667788,
+			       .intended = 0xffff123456789abc - 5001, .sent = 0xffff123456789abc};
+}
+
+static void short_round_trip(void)
+{
+	static const uint8_t want[] = {0xdc, 0x31, 4, 7, 0x88, 0x77, 0x66, 0x55, 0xbc, 0x9a, 0x78, 0x56, 0x34, 0x12, 0xe3, 0x14, 0x2f, 0xf5};
+	struct packet p = short_example(PACKET_SHORT), q;
+
+	CHECK(packet_is_short(&p));
+	packet_write(datagram, &p);
+	CHECK(memcmp(datagram, want, sizeof(want)) == 0);
+	CHECK_EQ(packet_read(datagram, PACKET_SHORT, true, &q), PACKET_GOOD);
+	CHECK(packet_is_short(&q) && q.type == PACKET_DATA && q.flags == PACKET_WARMUP && q.flow == 7 && q.stream == 4 && q.sequence == 0x55667788);
+	CHECK(q.sent == 0x123456789abc && q.sent - q.intended == 5004);
+	packet_complete(&q, 0xffff1234567fffff, 0x1122334455667000);
+	CHECK(q.sent == p.sent && q.sent - q.intended == 5004);
+	CHECK_EQ(q.sequence, 0x55667788); /* of warm-up */
+	q.flags = 0;
+	packet_complete(&q, 0xffff1234567fffff, 0x1122334455667000);
+	CHECK_EQ(q.sequence, p.sequence);
+	q.type = PACKET_REPLY;
+	packet_write(datagram, &q);
+	CHECK_EQ(datagram[1], 0x23);
+	CHECK(datagram[14] == 0xe3 && datagram[15] == 0x14); /* what was rounded once is exact */
+}
+
+/* The short header's sum is of everything, whether the padding is asked for or not. */
+static void every_byte_of_short(void)
+{
+	struct packet q;
+
+	for (uint16_t length = PACKET_SHORT; length < PACKET_HEADER; length++) {
+		struct packet p = short_example(length);
+
+		CHECK_EQ(packet_fill(datagram, length, p.sequence), 0);
+		packet_write(datagram, &p);
+		CHECK_EQ(packet_read(datagram, length, true, &q), PACKET_GOOD);
+		CHECK_EQ(q.length, length);
+		for (unsigned i = 0; i < length; i++) {
+			datagram[i] ^= 0x80;
+			CHECK_EQ(packet_read(datagram, length, false, &q), i < 2 ? PACKET_FOREIGN : PACKET_CORRUPT);
+			datagram[i] ^= 0x80;
+		}
+		CHECK_EQ(packet_read(datagram, length - 1u, false, &q), length == PACKET_SHORT ? PACKET_FOREIGN : PACKET_CORRUPT);
+	}
+	for (unsigned kind = 0; kind < 256; kind++) {
+		datagram[1] = (uint8_t)kind;
+		if (kind != 0x21 && kind != 0x23 && kind != 0x31 && kind != 0x33)
+			CHECK_EQ(packet_read(datagram, 55, false, &q), PACKET_FOREIGN); /* an end, or a version to come */
+	}
+}
+
+/* What is read is never less late than it was, and by a thousandth more at most. */
+static void lateness(void)
+{
+	static const uint64_t most = 2047ull << 31;
+	struct packet p = short_example(PACKET_SHORT), q;
+
+	for (uint64_t late = 0; late <= most; late += 1 + late / 97) {
+		p.intended = p.sent - late;
+		packet_write(datagram, &p);
+		CHECK_EQ(packet_read(datagram, PACKET_SHORT, false, &q), PACKET_GOOD);
+		CHECK(q.sent - q.intended >= late && q.sent - q.intended - late <= late / 1024);
+	}
+	p.intended = p.sent - 2 * most;
+	packet_write(datagram, &p);
+	CHECK_EQ(packet_read(datagram, PACKET_SHORT, false, &q), PACKET_GOOD);
+	CHECK_EQ(q.sent - q.intended, most);
+}
+
+/* Numbers and times come whole from what is left of them, around each wrap. */
+static void complete(void)
+{
+	static const struct {
+		uint64_t next, sequence;
+	} numbers[] = {{0, 0}, {0, 3000000000}, {5, 2}, {5, 0xffffffff}, {1ull << 32, 0xfffffff0}, {(1ull << 32) - 5, (1ull << 32) + 7}, {7ull << 33, (7ull << 33) - 1},
+		       {10, 2000000000}, {3000000000, 4}};
+	struct packet p = short_example(PACKET_SHORT);
+
+	p.flags = 0;
+	for (unsigned i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		p.sequence = numbers[i].sequence & 0xffffffff;
+		packet_complete(&p, 0, numbers[i].next);
+		CHECK_EQ(p.sequence, numbers[i].next == 3000000000 ? (1ull << 32) + 4 : numbers[i].sequence);
+	}
+	for (uint64_t now = 3ull << 48, i = 0; i < 4; i++, now += 1 - (i == 1 ? 1000 : 0)) {
+		p.sent = (now - 700) & 0xffffffffffff;
+		p.intended = p.sent - 30;
+		packet_complete(&p, now, 0);
+		CHECK(p.sent == now - 700 && p.intended == now - 730);
+	}
+	p.sent = 5; /* sent after now: it stays so, to be noticed */
+	p.intended = 5;
+	packet_complete(&p, (3ull << 48) - 5, 0);
+	CHECK(p.sent == (3ull << 48) + 5);
+	p.length = PACKET_HEADER;
+	p.sequence = 9;
+	packet_complete(&p, 0, 1ull << 40);
+	CHECK_EQ(p.sequence, 9);
+}
+
 static void frames(void)
 {
 	struct frame_address a = {.from_mac = {2, 0, 0, 0, 0, 1}, .to_mac = {2, 0, 0, 0, 0, 2}, .from_ip = {192, 0, 2, 1}, .to_ip = {192, 0, 2, 2}, .to_port = 5010};
@@ -192,6 +297,10 @@ int main(void)
 	round_trip();
 	every_byte();
 	nonsense();
+	short_round_trip();
+	every_byte_of_short();
+	lateness();
+	complete();
 	frames();
 	frames6();
 	no_zero_sum();

@@ -46,7 +46,7 @@ static void round_trips(void)
 	char *r;
 
 	ping = START("ping", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "500", "--rate", "2kpps", "--catch-up", "60s", "--flows", "4", "--warmup", "20",
-		     "--size", "imix", "--check", "--timeout", "10s", "--strict");
+		     "--check", "--timeout", "10s", "--strict");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 500);
 	CHECK_EQ(json_number(r, "round_trip.n"), 500);
@@ -70,22 +70,28 @@ static void round_trips(void)
 	free(r);
 }
 
-/* Over either family, sizes are those of frames. */
-static void sizes(const char *at, const char *size, const char *bytes)
+/* Over either family, sizes are those of frames; whole headers say when they were turned. */
+static void sizes(const char *at, const char *size, unsigned bytes, unsigned whole)
 {
 	char to[64];
 	struct child sink = SINK(to, "sink", "--port", at, "--reflect", "--once", "--strict"), ping;
 	char *r;
 
-	ping = START("ping", "--port", at, "--to", to, "--packets", "100", "--rate", "2kpps", "--catch-up", "60s", "--flows", "3", "--size", size, "--check", "--timeout",
+	ping = START("ping", "--port", at, "--to", to, "--packets", "100", "--rate", "2kpps", "--catch-up", "60s", "--flows", "3", "--warmup", "7", "--size", size, "--check", "--timeout",
 		     "10s", "--strict");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 100);
-	CHECK_EQ(json_number(r, "sent_bytes"), atof(bytes));
-	CHECK_EQ(json_number(r, "received_bytes"), atof(bytes));
+	CHECK_EQ(json_number(r, "sent_bytes"), bytes);
+	CHECK_EQ(json_number(r, "received_bytes"), bytes);
+	CHECK_EQ(json_number(r, "round_trip.n"), 100);
+	CHECK_EQ(json_number(r, "forward.n"), whole);
+	/* Of a short header rounded up, by a thousandth at most. */
+	CHECK(json_number(r, "round_trip_intended.sum") - json_number(r, "round_trip.sum") >= json_number(r, "lateness.sum"));
+	CHECK(json_number(r, "round_trip_intended.sum") - json_number(r, "round_trip.sum") <= json_number(r, "lateness.sum") * 1.001);
 	free(r);
 	r = child_result(&sink, 0);
-	CHECK_EQ(json_number(r, "received_bytes"), atof(bytes));
+	CHECK_EQ(json_number(r, "received_bytes"), bytes);
+	CHECK_EQ(json_number(r, "stream"), 1);
 	CHECK(strncmp(strstr(r, "\"port\":\"") + 8, at, strlen(at) - 1) == 0); /* but for the port number */
 	free(r);
 }
@@ -211,7 +217,7 @@ static void addresses(const char *program)
 	CHECK_EQ(REFUSED("send", "--port", "null", "--to", "fd00::1:5010"), 2);
 	CHECK_EQ(REFUSED("send", "--port", "null", "--to", "[fd00::1]:0"), 2);
 	CHECK_EQ(REFUSED("send", "--port", "null", "--to", "[fe80::1%none-such]:5010"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--to", "[fd00::1]:5010", "--size", "117"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--to", "[fd00::1]:5010", "--size", "79"), 2);
 	CHECK_EQ(REFUSED("send", "--port", "udp:127.0.0.1:0", "--to", "[::1]:5010"), 1);
 }
 
@@ -231,17 +237,20 @@ int main(int argc, char **argv)
 	CHECK_EQ(REFUSED("send", "--port", "udp:127.0.0.1:0"), 2);
 	CHECK_EQ(REFUSED("sink", "--port", "null", "--rate", "1pps"), 2);
 	CHECK_EQ(REFUSED("send", "--port", "null", "--rate", "fast"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "null", "--size", "97"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--size", "59"), 2);
 	CHECK_EQ(REFUSED("send", "--port", "null", "--size"), 2);
 	CHECK_EQ(REFUSED("sink", "--port", "pigeon:1"), 1);
 	CHECK_EQ(REFUSED("sink", "--port", "udp:203.0.113.1:1"), 1);
 	CHECK_EQ(REFUSED("sink", "--port", "packet:none-such"), 1);
 	CHECK_EQ(REFUSED("sink", "--port", "dray:none-such"), 1);
 	addresses(argv[1]);
-	sizes("udp:127.0.0.1:0", "1000", "100000");
+	sizes("udp:127.0.0.1:0", "98", 9800, 100);
+	sizes("udp:127.0.0.1:0", "97", 9700, 0);
+	sizes("udp:127.0.0.1:0", "60", 6000, 0);
+	sizes("udp:127.0.0.1:0", "imix", 8 * 4294 + 60 * 3 + 590, 8 * 5 + 1);
 	test_needs_ip6();
 	overflow("udp:[::1]:0");
-	sizes("udp:[::1]:0", "1000", "100000");
-	sizes("udp:[::1]:0", "118", "11800");
+	sizes("udp:[::1]:0", "118", 11800, 100);
+	sizes("udp:[::1]:0", "80", 8000, 0);
 	return 0;
 }

@@ -58,8 +58,8 @@ static void bits(void)
 	o.layer_bytes = 0;
 	o.imix = true;
 	s = schedule_begin(&o, 0);
-	schedule_pass(&s, 12000); /* of 380 bytes in the mean */
-	CHECK_EQ(schedule_due(&s), 12000ll * 380 * 1000);
+	schedule_pass(&s, 12000); /* 12 are 4294 bytes */
+	CHECK_EQ(schedule_due(&s), 1000ll * 4294 * 1000);
 }
 
 static void mix(void)
@@ -71,11 +71,15 @@ static void mix(void)
 	o.imix = true;
 	s = schedule_begin(&o, 0);
 	for (unsigned i = 0; i < 12; i++) {
-		small += schedule_size(&s, 120 + i) == 98;
+		small += schedule_size(&s, 120 + i) == 60;
 		medium += schedule_size(&s, 120 + i) == 590;
 		large += schedule_size(&s, 120 + i) == 1514;
 	}
 	CHECK(small == 7 && medium == 4 && large == 1);
+	o.headers = 62; /* IPv6 */
+	s = schedule_begin(&o, 0);
+	CHECK_EQ(schedule_size(&s, 0), 80);
+	CHECK_EQ(schedule_size(&s, 1), 590);
 }
 
 static void units(void)

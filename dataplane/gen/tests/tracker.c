@@ -18,17 +18,17 @@ static void begin(void)
 /* A packet that came with this delay, 1 us after the one before. */
 static bool come(struct packet p, uint64_t delay)
 {
-	uint8_t datagram[PACKET_HEADER];
+	uint8_t datagram[PACKET_HEADER] = {0};
 	struct packet read;
 
 	now_ns += 1000;
-	p.length = PACKET_HEADER;
+	p.length = p.length ? p.length : PACKET_HEADER;
 	p.stream = p.stream ? p.stream : 5;
 	p.type = p.type ? p.type : PACKET_DATA;
 	p.sent = now_ns - delay;
 	p.intended = p.sent - 7;
 	packet_write(datagram, &p);
-	return tracker_take(t, datagram, sizeof(datagram), now_ns, &read);
+	return tracker_take(t, datagram, p.length, now_ns, &read);
 }
 
 static void sequence(uint64_t n)
@@ -143,8 +143,70 @@ static void echoes(void)
 	CHECK_EQ(t->back.max, 50);
 }
 
+static bool come_short(struct packet p, uint64_t delay)
+{
+	p.length = PACKET_SHORT;
+	return come(p, delay);
+}
+
+/* The same known answers of short packets, whose numbers wrap on the way; the end packet says how many there were. */
+static void short_ones(void)
+{
+	static const uint64_t numbers[] = {0, 1, 2, 4, 3, 5, 5, 9, 6, 8, 2};
+
+	begin();
+	for (unsigned i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		CHECK(come_short((struct packet){.sequence = numbers[i]}, 100));
+	CHECK(t->counts.received == 9 && t->counts.duplicates == 2 && t->counts.reordered == 3 && t->reordered_distance_max == 4);
+	CHECK_EQ(t->counts.received_bytes, 9 * 60);
+	CHECK(t->delay.n == 9 && t->delay.min == 100 && t->delay.max == 100 && t->delay_intended.max == 107);
+	CHECK(come_short((struct packet){.sequence = 7, .flags = PACKET_WARMUP}, 5) && t->counts.warmup == 1);
+	for (uint64_t at = 1ull << 30; at <= 5ull << 30; at += 1ull << 30)
+		CHECK(come_short((struct packet){.sequence = at}, 100));
+	CHECK_EQ(tracker_expected(t), (5ull << 30) + 1); /* more than 32 bits hold */
+	CHECK_EQ(t->counts.received, 14);
+	CHECK(come((struct packet){.type = PACKET_END, .sequence = (5ull << 30) + 3}, 0));
+	CHECK_EQ(tracker_expected(t), (5ull << 30) + 3);
+	CHECK(come_short((struct packet){.sequence = 5ull << 30}, (uint64_t)-5)); /* a duplicate from the future */
+	CHECK(come_short((struct packet){.sequence = (5ull << 30) + 1}, (uint64_t)-5));
+	CHECK_EQ(t->counts.clock_errors, 1);
+}
+
+/* Of a stream's number they have the low bits: the rest is known from the first whole packet, such as the end. */
+static void short_streams(void)
+{
+	begin();
+	CHECK(come_short((struct packet){.stream = 0x12345600, .sequence = 0}, 5));
+	CHECK(t->stream == 0 && t->counts.received == 1);
+	CHECK(come_short((struct packet){.stream = 0x12345601, .sequence = 1}, 5));
+	CHECK(come((struct packet){.stream = 0x12345601, .sequence = 1}, 5));
+	CHECK_EQ(t->counts.other_stream, 2);
+	CHECK(come((struct packet){.type = PACKET_END, .stream = 0x12345600, .sequence = 2}, 5));
+	CHECK(t->stream == 0x12345600 && t->end_seen);
+	CHECK(come((struct packet){.stream = 0x77777700, .sequence = 1}, 5));
+	CHECK_EQ(t->counts.other_stream, 3);
+	CHECK(come_short((struct packet){.stream = 0x77777700, .sequence = 1}, 5)); /* cannot be told */
+	CHECK(t->counts.received == 2 && tracker_complete(t));
+}
+
+/* A short reply does not say when it was turned. */
+static void short_echoes(void)
+{
+	begin();
+	t->replies = true;
+	CHECK(come_short((struct packet){.sequence = 0, .type = PACKET_REPLY}, 100));
+	CHECK(come_short((struct packet){.sequence = 1}, 300));
+	CHECK(t->counts.received == 2 && t->counts.clock_errors == 0 && t->delay.max == 300 && t->forward.n == 0 && t->back.n == 0);
+	begin();
+	CHECK(!come_short((struct packet){.sequence = 0, .type = PACKET_REPLY}, 100));
+	CHECK_EQ(t->counts.foreign, 1);
+}
+
 int main(void)
 {
+	short_ones();
+	short_streams();
+	short_echoes();
 	echoes();
 	order();
 	flows();
