@@ -2,8 +2,11 @@
 /* Helpers of the benches. */
 #include "bench.h"
 
+#include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static double ns_per_tick = 1;
 static cpu_set_t usable;
@@ -49,6 +52,20 @@ void bench_pin(unsigned which)
 void bench_unpin(void)
 {
 	pthread_setaffinity_np(pthread_self(), sizeof(usable), &usable);
+}
+
+uint64_t bench_starved_ns(void)
+{
+	int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	unsigned long long ran, waited = 0;
+	char text[96] = "";
+
+	if (fd < 0)
+		return 0;
+	if (read(fd, text, sizeof(text) - 1) <= 0 || sscanf(text, "%llu %llu", &ran, &waited) != 2)
+		waited = 0;
+	close(fd);
+	return waited;
 }
 
 static int compare(const void *a, const void *b)

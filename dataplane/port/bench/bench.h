@@ -15,6 +15,9 @@ void bench_pin(unsigned which);
 /* Back to every CPU that the process may use. */
 void bench_unpin(void);
 
+/* Nanoseconds that this thread was ready to run and had no CPU, so far; 0 where the kernel does not say. */
+uint64_t bench_starved_ns(void);
+
 /* Ticks in nanoseconds; bench_begin measures the rate. */
 void bench_begin(void);
 uint32_t bench_ns(uint64_t ticks);

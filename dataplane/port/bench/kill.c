@@ -51,6 +51,7 @@ struct survivor {
 	_Atomic uint64_t *published; /* of each run, by its sender; shared */
 	uint64_t run, next;	     /* the run that packets come from now; the number that comes next */
 	uint64_t runs;		     /* started */
+	uint64_t starved;	     /* bench_starved_ns when this turn began */
 };
 
 static void die(const char *what)
@@ -102,8 +103,10 @@ static void took(struct survivor *s, uint64_t since)
 {
 	uint64_t ns = clock_ns() - since;
 
-	if (ns > s->kills->longest)
+	if (ns > s->kills->longest) {
 		s->kills->longest = ns;
+		s->kills->starved = bench_starved_ns() - s->starved;
+	}
 	s->kills->stalls += ns > STALL_NS;
 }
 
@@ -128,9 +131,12 @@ static void check(struct survivor *s, const struct load *load)
 static void live(struct survivor *s)
 {
 	struct dray_pkt p[BURST];
-	uint64_t since = clock_ns();
-	unsigned n = dray_tx_alloc(s->port, 0, p, BURST, 64);
+	uint64_t since;
+	unsigned n;
 
+	s->starved = bench_starved_ns();
+	since = clock_ns();
+	n = dray_tx_alloc(s->port, 0, p, BURST, 64);
 	took(s, since);
 	for (unsigned i = 0; i < n; i++)
 		p[i].length = 64;

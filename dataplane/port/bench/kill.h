@@ -15,6 +15,7 @@ struct kills {
 	uint64_t leaked;    /* buffers that did not come back, and generations that stayed mapped */
 	uint64_t stalls;    /* calls of the survivor that took over 1 s */
 	uint64_t longest;   /* ns of the longest call; the scheduler's doing included */
+	uint64_t starved; /* of that call and what else there was in its turn: ns ready to run, without a CPU */
 };
 
 /* The successor stands by, and tries to open the port all the time. Rounds and recovery are given; the rest is filled in. */

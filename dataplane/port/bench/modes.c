@@ -17,7 +17,7 @@
 struct job {
 	struct link *link;
 	_Atomic int stop;
-	double cpu; /* % of a core */
+	double cpu, starved; /* % of a core; % of the time ready to run, without a CPU */
 	uint32_t *ns;
 	unsigned n, got;
 	_Atomic uint32_t word; /* of the futex */
@@ -40,15 +40,17 @@ static void take_stamps(struct job *job)
 static void *receive(void *argument)
 {
 	struct job *job = argument;
-	uint64_t cpu, wall;
+	uint64_t cpu, wall, starved;
 
 	bench_pin(1);
+	starved = bench_starved_ns();
 	cpu = clock_of(CLOCK_THREAD_CPUTIME_ID);
 	wall = clock_ns();
 	while (!atomic_load(&job->stop))
 		if (dray_wait(job->link->b, 0, DRAY_WAIT_RX, 100) > 0)
 			take_stamps(job);
 	job->cpu = (double)(clock_of(CLOCK_THREAD_CPUTIME_ID) - cpu) * 100 / (double)(clock_ns() - wall);
+	job->starved = (double)(bench_starved_ns() - starved) * 100 / (double)(clock_ns() - wall);
 	job->n = 0; /* what is left must not be taken for packets of the next load */
 	while (dray_wait(job->link->b, 0, DRAY_WAIT_RX, 10) > 0)
 		take_stamps(job);
@@ -82,7 +84,7 @@ static void send_paced(struct link *link, unsigned pps, unsigned ms)
 	}
 }
 
-unsigned adaptive_load(struct link *link, unsigned pps, unsigned ms, double *cpu, uint32_t *ns, unsigned n)
+unsigned adaptive_load(struct link *link, unsigned pps, unsigned ms, double *cpu, double *starved, uint32_t *ns, unsigned n)
 {
 	struct job job = {.link = link, .ns = ns, .n = n};
 	pthread_t receiver;
@@ -96,6 +98,7 @@ unsigned adaptive_load(struct link *link, unsigned pps, unsigned ms, double *cpu
 	atomic_store(&job.stop, 1);
 	pthread_join(receiver, NULL);
 	*cpu = job.cpu;
+	*starved = job.starved;
 	return job.got;
 }
 

@@ -7,8 +7,11 @@
 
 #include "link.h"
 
-/* The receiver of an adaptive link at `pps` for `ms`: its CPU use in %; one-way ns of packets, up to n of them, into ns[]. Returns how many. */
-unsigned adaptive_load(struct link *link, unsigned pps, unsigned ms, double *cpu, uint32_t *ns, unsigned n);
+/*
+ * The receiver of an adaptive link at `pps` for `ms`: its CPU use in %; for how many % of the time it was ready and had no CPU, which no library can help;
+ * one-way ns of packets, up to n of them, into ns[]. Returns how many.
+ */
+unsigned adaptive_load(struct link *link, unsigned pps, unsigned ms, double *cpu, double *starved, uint32_t *ns, unsigned n);
 
 /* Nanoseconds from sending to receipt of n packets, each after the receiver has gone to sleep: over the link, a futex, a UNIX datagram socket. */
 void first_packets(struct link *link, uint32_t *ns, unsigned n);
