@@ -44,8 +44,8 @@ func (u stream) session(path string, port uint16) session {
 	p := strconv.Itoa(int(port))
 	s := session{
 		from: u.from, to: u.to,
-		server: []string{path, "-s", "-u", "-e", "-P", "1", "-w", socketBuffer, "-B", u.to.IP.String(), "-p", p},
-		client: []string{path, "-c", u.to.IP.String(), "-u", "-e", "-p", p, "-B", u.from.IP.String(),
+		server: []string{path, "-s", "-u", "-e", "-P", "1", "-w", socketBuffer, "-p", p},
+		client: []string{path, "-c", u.from.scoped(u.to.IP).String(), "-u", "-e", "-p", p,
 			"-l", strconv.Itoa(u.payload), "-b", u.rate, "-t", strconv.FormatFloat(u.duration.Seconds(), 'f', 2, 64)},
 		listen:     socket{"udp", port},
 		serverEnds: true,
@@ -53,6 +53,9 @@ func (u stream) session(path string, port uint16) session {
 	}
 	if ipHeader(u.to.IP) == ipv6Header {
 		s.server, s.client = append(s.server, "-V"), append(s.client, "-V")
+	}
+	if !u.to.IP.IsLinkLocalUnicast() { // which it cannot bind to
+		s.server, s.client = append(s.server, "-B", u.to.IP.String()), append(s.client, "-B", u.from.IP.String())
 	}
 	return s
 }

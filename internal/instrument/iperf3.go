@@ -35,8 +35,8 @@ func (Iperf3) Run(ctx context.Context, from, to Endpoint, p Params) (record.Tria
 	port := strconv.Itoa(int(ports[0]))
 	s := session{
 		from: from, to: to,
-		server: []string{path, "-s", "-1", "-B", to.IP.String(), "-p", port},
-		client: []string{path, "-c", to.IP.String(), "-B", from.IP.String(), "-p", port, "-J",
+		server: []string{path, "-s", "-1", "-B", to.scoped(to.IP).String(), "-p", port},
+		client: []string{path, "-c", from.scoped(to.IP).String(), "-B", from.scoped(from.IP).String(), "-p", port, "-J",
 			"-t", strconv.Itoa(wholeSeconds(p.Duration)), "-i", "0.5", "--connect-timeout", "3000"},
 		listen:     socket{"tcp", ports[0]},
 		serverEnds: true,

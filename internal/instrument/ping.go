@@ -43,7 +43,7 @@ func (Ping) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial,
 	}
 	probe := func(size int) (bool, error) {
 		s := session{from: from, to: to, timeout: pingTimeout, client: []string{path, "-n", "-M", "do", "-c", strconv.Itoa(pingCount),
-			"-i", "0.05", "-W", "0.5", "-s", strconv.Itoa(size - smallest), to.IP.String()}}
+			"-i", "0.05", "-W", "0.5", "-s", strconv.Itoa(size - smallest), from.scoped(to.IP).String()}}
 		o, err := s.run(ctx)
 		if len(t.Instrument.Client) == 0 {
 			t.Instrument, t.Start = describe(ping, version, s), o.start

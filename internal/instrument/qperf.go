@@ -38,7 +38,7 @@ func (Qperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial
 		from: from, to: to,
 		server: []string{path, "-lp", control},
 		client: []string{path, "-lp", control, "-ip", data, "-t", strconv.Itoa(wholeSeconds(p.Duration)),
-			"-to", "5", "-uu", to.IP.String(), "tcp_lat"},
+			"-to", "5", "-uu", from.scoped(to.IP).String(), "tcp_lat"},
 		listen:  socket{"tcp", ports[0]},
 		timeout: p.Duration + slack,
 	}

@@ -52,7 +52,7 @@ func TestHappyPath(t *testing.T) {
 	for _, family := range []struct {
 		name string
 		pair pair
-	}{{"IPv4", v4}, {"IPv6", v4.v6()}} {
+	}{{"IPv4", v4}, {"IPv6", v4.v6()}, {"link-local", v4.linkLocal(t)}} {
 		t.Run(family.name, func(t *testing.T) {
 			if trial := run(t, Iperf3{}, family.pair, short); trial.Throughput.BitsPerSecond < 10_000_000 {
 				t.Errorf("throughput %+v", trial.Throughput)
