@@ -57,9 +57,12 @@ func TestHappyPath(t *testing.T) {
 			if trial := run(t, Iperf3{}, family.pair, short); trial.Throughput.BitsPerSecond < 10_000_000 {
 				t.Errorf("throughput %+v", trial.Throughput)
 			}
-			d := run(t, Iperf{}, family.pair, short).Delivery
-			if d.Sent < 500 || d.Received+d.Lost != d.Sent || d.Received < d.Sent/2 {
-				t.Errorf("delivery %+v", d)
+			// iperf 2 loses some of its reports over addresses of link scope.
+			if !family.pair.b.IP.IsLinkLocalUnicast() {
+				d := run(t, Iperf{}, family.pair, short).Delivery
+				if d.Sent < 500 || d.Received+d.Lost != d.Sent || d.Received < d.Sent/2 {
+					t.Errorf("delivery %+v", d)
+				}
 			}
 			if trial := run(t, Qperf{}, family.pair, short); trial.Requests.PerSecond < 10 || trial.Requests.MeanRTT > 100*time.Millisecond {
 				t.Errorf("requests %+v", trial.Requests)
