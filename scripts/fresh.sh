@@ -45,6 +45,9 @@ make_cgroups() {
 			for file in cpuset.cpus cpuset.mems; do
 				cat "$at/$file" >"$at/$cgroup/$file"
 			done
+		elif [ -e "$at/cpu.rt_runtime_us" ]; then
+			# A new group has no real-time runtime, and it is shared out, not inherited.
+			cat "$at/cpu.rt_runtime_us" >"$at/$cgroup/cpu.rt_runtime_us" 2>/dev/null || true
 		fi
 	done < <(cgroup_mounts)
 }
