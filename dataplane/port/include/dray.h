@@ -192,6 +192,7 @@ int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int timeout
  * A descriptor for poll or epoll, the same while the port is open; close it with dray_close only. Readable means: call dray_service, then
  * dray_rx_burst on each queue until it returns 0 (which asks the peer to ring again). It is for DRAY_MODE_SLEEPING and DRAY_MODE_ADAPTIVE (which asks
  * when a queue was empty for spin_us).
+ * dray_wait takes back what that asked for: after it, poll again only once dray_rx_burst has returned 0 anew.
  * Errors: -ENOTSUP in busy mode; -EBADF.
  */
 int dray_fd(struct dray_port *port);
