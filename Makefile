@@ -57,9 +57,9 @@ test: ## install what is missing, then lint, all tests with the race detector, a
 	@$(MAKE) --no-print-directory lint build
 	@scripts/test.sh $(PACKAGES)
 	@$(say) 'testing libdray: plain, with AddressSanitizer and UBSan, with ThreadSanitizer'
-	@dataplane/port/test.sh
+	@dataplane/test.sh port
 	@$(say) 'testing draygen in the same ways'
-	@dataplane/gen/test.sh
+	@dataplane/test.sh gen
 	@scripts/fuzz.sh $(FUZZ_SMOKE)
 	@$(say) 'all tests passed'
 

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Build libdray three times (plain; with AddressSanitizer and UBSan; with ThreadSanitizer) and run all its tests in each;
-# then build it for 64-bit ARM, and run nothing of that.
+# Build a project of this folder three times (plain; with AddressSanitizer and UBSan; with ThreadSanitizer) and run all its
+# tests in each; then build it for 64-bit ARM, and run nothing of that.
 # Needs meson, ninja-build and gcc; with clang and libclang-rt the fuzzers run for a moment too.
 # The last line says: N passed, N failed, N skipped. The exit status is 0 only if none failed.
 #
-# usage: dataplane/port/test.sh [test ...]
+# usage: dataplane/test.sh port|gen [test ...]
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-readonly source=dataplane/port builds=out/port
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+readonly source=dataplane/${1:?port or gen} builds=out/$1
 passed=0 failed=0 skipped=0
 
 # of prints the number after a label in meson's summary; 0 where there is none.
@@ -19,9 +19,11 @@ of() {
 # build configures and builds one kind of build.
 build() {
 	local dir=$builds-$1
-	printf '\n== libdray, %s build\n' "$1"
+	printf '\n== %s, %s build\n' "$source" "$1"
 	shift
-	if [ ! -f "$dir/build.ninja" ] && ! meson setup "$dir" "$source" "$@" >/dev/null; then
+	# Each time: draygen's list of libdray's sources is made here.
+	[ ! -f "$dir/build.ninja" ] || set -- --reconfigure "$@"
+	if ! meson setup "$dir" "$source" "$@" >/dev/null; then
 		echo "FAIL  configuring $dir (see $dir/meson-logs/meson-log.txt)"
 	elif ! ninja -C "$dir" >"$dir/build.txt" 2>&1; then
 		tail -n 30 "$dir/build.txt"
@@ -44,13 +46,13 @@ run() {
 	skipped=$((skipped + $(of Skipped "$log")))
 }
 
-tests=("$@")
+tests=("${@:2}")
 # A sanitizer's exit status is not that of a skipped or a passed test.
 export ASAN_OPTIONS=detect_leaks=1:exitcode=99 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 TSAN_OPTIONS=exitcode=99
 mkdir -p out
 run plain -Dbuildtype=release
 run asan -Dbuildtype=debugoptimized -Db_sanitize=address,undefined
 run tsan -Dbuildtype=debugoptimized -Db_sanitize=thread
-build aarch64 --cross-file "$source/aarch64.ini" -Dbuildtype=release
+build aarch64 --cross-file dataplane/port/aarch64.ini -Dbuildtype=release
 printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
