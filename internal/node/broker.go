@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/drayage/dray/internal/broker"
@@ -114,20 +112,9 @@ func (l *Live) startBroker(ctx context.Context, restarts int) error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(l.BrokerLog()), 0o700); err != nil {
-		return err
-	}
-	log, err := os.OpenFile(l.BrokerLog(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	cmd := exec.Command(program, "daemon", l.Chain.Name)
-	cmd.Env = append(os.Environ(), "DRAY_STATE="+l.node.StateDir, brokerEnv+"=1")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	leaf := l.node.cgroupOf(l.Chain.Name).Child(brokerGroup)
-	if err := (host.Place{Cgroup: leaf}).Start(cmd); err != nil {
+	cmd, err := l.detach(leaf, l.BrokerLog(), program, "daemon", brokerEnv+"=1")
+	if err != nil {
 		return fmt.Errorf("start broker: %w", err)
 	}
 	id, err := host.Identify(cmd.Process.Pid)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -95,19 +94,8 @@ func (l *Live) StartSupervisor(ctx context.Context, program string, settle time.
 	if err := leaf.Create(host.Limits{}); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(l.SupervisorLog()), 0o700); err != nil {
-		return err
-	}
-	log, err := os.OpenFile(l.SupervisorLog(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	cmd, err := l.detach(leaf, l.SupervisorLog(), program, "supervise")
 	if err != nil {
-		return err
-	}
-	defer log.Close()
-	cmd := exec.Command(program, "supervise", l.Chain.Name)
-	cmd.Env = append(os.Environ(), "DRAY_STATE="+l.node.StateDir)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := (host.Place{Cgroup: leaf}).Start(cmd); err != nil {
 		return fmt.Errorf("start supervisor: %w", err)
 	}
 	died := make(chan error, 1)

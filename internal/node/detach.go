@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// detach starts `program command CHAIN` in a session of its own and in a leaf of
+// the chain's cgroup tree, which is there, with its output at the end of a log.
+// The caller has to wait for it.
+func (l *Live) detach(leaf host.Cgroup, logFile, program, command string, env ...string) (*exec.Cmd, error) {
+	if err := os.MkdirAll(filepath.Dir(logFile), 0o700); err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(program, command, l.Chain.Name)
+	cmd.Env = append(append(os.Environ(), "DRAY_STATE="+l.node.StateDir), env...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd, host.Place{Cgroup: leaf}.Start(cmd)
+}
