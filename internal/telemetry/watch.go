@@ -25,8 +25,6 @@ type Source func(context.Context) ([]Chain, error)
 type Link struct {
 	Chain  string            `json:"chain"`
 	Status broker.LinkStatus `json:"status"`
-	// Requires is the planned link; nil where the plan does not name it.
-	Planned *plan.Link `json:"-"`
 	// Now is the last interval, Window the intervals that are kept, together,
 	// and Total all since the ports were opened; one flow for each direction.
 	Now    []Flow `json:"now"`
@@ -130,13 +128,10 @@ func byLink(flows []Flow) map[string][]Flow {
 
 func link(c Chain, status broker.LinkStatus, now []Flow, kept [][]Flow, total []Flow) Link {
 	l := Link{Chain: c.Chain, Status: status, Now: now, Window: window(kept), Total: total}
-	for i := range c.Planned {
-		if c.Planned[i].Name == status.Name {
-			l.Planned = &c.Planned[i]
+	for _, planned := range c.Planned {
+		if planned.Name == status.Name && len(kept) > 0 {
+			l.Verdicts = Judge(planned, kept)
 		}
-	}
-	if l.Planned != nil && len(kept) > 0 {
-		l.Verdicts = Judge(*l.Planned, kept)
 	}
 	return l
 }
