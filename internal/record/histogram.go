@@ -66,6 +66,10 @@ func logLinearWidth(v int64, bits int) int64 {
 	return int64(1) << max(0, mathbits.Len64(uint64(v))-1-bits)
 }
 
+// LogLinearLowest is where the bucket of v begins, where every power of two from
+// 2^bits on has 2^bits buckets.
+func LogLinearLowest(v int64, bits int) int64 { return v - v%logLinearWidth(v, bits) }
+
 // FromLogLinear makes the log-linear histogram of the buckets that begin at the
 // given values, ascending. It refuses what is not the beginning of a bucket.
 func FromLogLinear(bits int, lowest, counts []int64) (Histogram, error) {
@@ -74,7 +78,7 @@ func FromLogLinear(bits int, lowest, counts []int64) (Histogram, error) {
 		return h, fmt.Errorf("histogram of %d bits, %d values and %d counts: impossible", bits, len(lowest), len(counts))
 	}
 	for i, v := range lowest {
-		if v < 0 || v > maxHistogramHighest || v%logLinearWidth(v, bits) != 0 {
+		if v < 0 || v > maxHistogramHighest || v != LogLinearLowest(v, bits) {
 			return h, fmt.Errorf("histogram bucket from %d ns: no bucket begins there", v)
 		}
 		h.Counts = append(h.Counts, BucketCount{Value: v + logLinearWidth(v, bits) - 1, Count: counts[i]})

@@ -26,19 +26,17 @@ func Judge(l plan.Link, intervals [][]Flow) []verdict.Verdict {
 	var trials []record.Trial
 	for i, interval := range intervals {
 		for _, f := range interval {
-			// Delays of a link without a declared load are judged from probes,
-			// losses from the stream.
-			trials = append(trials, trial(f, record.QProbe, i), trial(f, record.QStream, i))
+			trials = append(trials, asTrials(f, i)...)
 		}
 	}
 	return verdict.Judge(live, trials)
 }
 
-// trial is one interval as a record of the functions' own packets.
-func trial(f Flow, q record.Quantity, number int) record.Trial {
+// asTrials is one interval as records of the functions' own packets. Delays of a
+// link without a declared load are judged from probes, losses from the stream.
+func asTrials(f Flow, number int) []record.Trial {
 	t := record.Trial{
-		Schema: record.Schema, ID: fmt.Sprintf("live-%s-%d", q, number), Link: f.Link, From: f.From, To: f.To,
-		Quantity: q, Round: number, Duration: f.Interval, Marks: []string{},
+		Schema: record.Schema, Link: f.Link, From: f.From, To: f.To, Round: number, Duration: f.Interval, Marks: []string{},
 	}
 	if f.Latency.Count > 0 {
 		t.OneWay = oneWay(f)
@@ -46,19 +44,34 @@ func trial(f Flow, q record.Quantity, number int) record.Trial {
 	if offered := f.Sent + f.Unsent; offered > 0 && offered >= f.Sent { // a function may report what does not add up
 		t.Delivery = delivery(f)
 	}
-	return t
+	var trials []record.Trial
+	for _, q := range []record.Quantity{record.QProbe, record.QStream} {
+		t.Quantity, t.ID = q, fmt.Sprintf("live-%s-%d", q, number)
+		trials = append(trials, t)
+	}
+	return trials
 }
+
+// histogramBits keeps a value to within 1/1024, which is finer than what
+// functions report.
+const histogramBits = 10
 
 // oneWay takes every sample as the end of its bucket, and the least of them as
 // the beginning, so that variation is not understated.
 func oneWay(f Flow) *record.OneWay {
-	h := record.NewHDR()
+	var lowest, counts []int64
 	for _, b := range f.Latency.Buckets {
-		_ = h.RecordValues(clamp(b.High), int64(min(b.Count, math.MaxInt32)))
+		low, n := record.LogLinearLowest(clamp(b.High), histogramBits), int64(min(b.Count, math.MaxInt32))
+		if last := len(lowest) - 1; last >= 0 && lowest[last] == low {
+			counts[last] += n
+			continue
+		}
+		lowest, counts = append(lowest, low), append(counts, n)
 	}
+	h, _ := record.FromLogLinear(histogramBits, lowest, counts) // what cannot be is refused where it is judged
 	first, last := f.Latency.Buckets[0], f.Latency.Buckets[len(f.Latency.Buckets)-1]
 	return &record.OneWay{
-		Latency: record.FromHDR(h), Min: time.Duration(first.Low), Max: time.Duration(clamp(last.High)),
+		Latency: h, Min: time.Duration(first.Low), Max: time.Duration(clamp(last.High)),
 	}
 }
 
