@@ -87,6 +87,9 @@ func glance(ctx context.Context, w *telemetry.Watcher) ([]telemetry.Link, error)
 
 // addLive fills in what is known of live links, where any of the chains has one.
 func (a *app) addLive(ctx context.Context, statuses []chainStatus) error {
+	if !slices.ContainsFunc(statuses, func(s chainStatus) bool { return s.Broker != nil }) {
+		return nil
+	}
 	w, err := a.watcher(nil)
 	if err != nil {
 		return err
