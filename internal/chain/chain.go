@@ -117,7 +117,7 @@ type Face string
 const (
 	FaceNetdev Face = "netdev" // a network interface with the port's name
 	FaceNative Face = "native" // a socket that libdray opens
-	FaceDPDK   Face = "dpdk"   // an ethdev, by net_dray; not built yet
+	FaceDPDK   Face = "dpdk"   // a device (ethdev) of the function's own DPDK application
 )
 
 // Port is what a function sees of a link. Its name, addresses, MTU and queue

@@ -43,5 +43,5 @@ var transportMTU = map[string]int{
 // transports are the names that a link may give.
 var transports = []string{
 	TransportAuto, "loopback", "veth", "bridge", "macvlan", "af-packet", "ovs",
-	"shm", "memif", "vhost-user", "ovs-dpdk", "vxlan",
+	"shm", "memif", "dpdk-ring", "af-xdp", "vhost-user", "ovs-dpdk", "vpp", "vxlan",
 }

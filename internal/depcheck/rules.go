@@ -10,7 +10,7 @@ var (
 	nouns   = []string{"internal/chain", "internal/inventory", "internal/plan"}
 	numbers = []string{"internal/record", "internal/stats", "internal/verdict"}
 	// drivers stand on the interface that they implement and on the kernel.
-	drivers = []string{"internal/chain", "internal/inventory", "internal/step", "internal/host"}
+	drivers = []string{"internal/chain", "internal/inventory", "internal/dpdk", "internal/step", "internal/host"}
 )
 
 // Repository is the direction of dependencies in this module.
@@ -20,6 +20,7 @@ var Repository = Rules{
 		{"internal/chain", nil},
 		{"internal/chain/refgen", []string{"internal/chain"}},
 		{"internal/inventory", nil},
+		{"internal/dpdk", []string{"internal/chain", "internal/inventory"}},
 		{"internal/step", nil},
 		{"internal/record", nil},
 		{"internal/plan", []string{"internal/chain", "internal/inventory"}},
@@ -43,12 +44,12 @@ var Repository = Rules{
 		{"internal/runtime/all", []string{"internal/runtime/..."}},
 		{"internal/instrument/...", []string{"internal/chain", "internal/inventory", "internal/record", "internal/host"}},
 		{"internal/trial", []string{"internal/inventory", "internal/record", "internal/host", "internal/instrument/..."}},
-		{"internal/verify", with(nouns, with(numbers, "internal/host", "internal/instrument/...", "internal/trial", "internal/transport", "internal/runtime")...)},
-		{"internal/doctor", with(nouns, "internal/record", "internal/host", "internal/instrument/...", "internal/transport", "internal/runtime")},
+		{"internal/verify", with(nouns, with(numbers, "internal/dpdk", "internal/host", "internal/instrument/...", "internal/trial", "internal/transport", "internal/runtime")...)},
+		{"internal/doctor", with(nouns, "internal/record", "internal/dpdk", "internal/host", "internal/instrument/...", "internal/transport", "internal/runtime")},
 		{"internal/broker", []string{"internal/inventory", "internal/host", "internal/broker/wire"}},
 		{"internal/broker/wire", nil},
 		{"internal/capture", []string{"internal/broker/wire", "internal/host"}},
-		{"internal/node", with(nouns, "internal/broker", "internal/step", "internal/host", "internal/transport", "internal/runtime")},
+		{"internal/node", with(nouns, "internal/broker", "internal/dpdk", "internal/step", "internal/host", "internal/transport", "internal/runtime")},
 		{"internal/telemetry", with(nouns, with(numbers, "internal/broker")...)},
 		{"cmd/...", []string{"internal/..."}},
 		{"internal/testenv", []string{"internal/inventory", "internal/host/leftover"}},

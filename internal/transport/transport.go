@@ -12,6 +12,7 @@ import (
 	"net/netip"
 
 	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/dpdk"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/step"
@@ -68,10 +69,22 @@ type End struct {
 	Socket string
 	User   int
 	Hold   *chain.Hold // nil: no bound
+
+	// Of a port with the dpdk face: an existing directory on the host, in which
+	// the function alone may make sockets, and which it sees at
+	// dpdk.LinksInside/NAME. User is then its owner. Socket is that of the native
+	// port which net_dray opens, on the transports that have one beneath it.
+	Dir string
 }
 
 // Native reports whether the end is a port that libdray opens.
 func (e End) Native() bool { return e.Face == chain.FaceNative }
+
+// Dpdk reports whether the end is a device of the function's DPDK application.
+func (e End) Dpdk() bool { return e.Face == chain.FaceDPDK }
+
+// Vdev is how a function's DPDK application attaches to a dpdk end.
+type Vdev = dpdk.Vdev
 
 // Cleaner is implemented by a driver whose links leave resources that package
 // host does not know how to remove.
@@ -106,6 +119,9 @@ type Report struct {
 	Qdiscs   []QdiscState    `json:"qdiscs"`
 	Engine   string          `json:"engine,omitempty"`   // name and version of the switch, e.g. "ovs 3.1.0"
 	Datapath string          `json:"datapath,omitempty"` // e.g. "netdev", "system"
+	// Vdevs has one for each dpdk end. Build fills it in: it is known before the
+	// functions start.
+	Vdevs []Vdev `json:"vdevs,omitempty"`
 	// Processes are those of the host that the link cannot do without.
 	Processes []Process `json:"processes,omitempty"`
 }
