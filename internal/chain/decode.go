@@ -16,6 +16,7 @@ const maxErrors = 100
 // decoder turns YAML nodes into a Chain and collects every fault on its way.
 type decoder struct {
 	file   string
+	kind   string // of document
 	errs   Errors // at most maxErrors
 	unseen int    // faults beyond those
 }

@@ -31,8 +31,11 @@ var policyFields = []field[Policy]{
 	}},
 }
 
-// versionFields are the fields that say what a document is, and what they must say.
-var versionFields = map[string]string{"apiVersion": APIVersion, "kind": Kind}
+// versionField is what a field must say that says what the document is; empty for
+// any other.
+func (d *decoder) versionField(name string) string {
+	return map[string]string{"apiVersion": APIVersion, "kind": d.kind}[name]
+}
 
 // checkVersion complains about a document that says to be something else.
 func (d *decoder) checkVersion(root *yaml.Node) {
@@ -42,7 +45,7 @@ func (d *decoder) checkVersion(root *yaml.Node) {
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], deref(root.Content[i+1])
-		want := versionFields[key.Value]
+		want := d.versionField(key.Value)
 		if key.Kind != yaml.ScalarNode || want == "" || isNull(value) {
 			continue
 		}

@@ -43,7 +43,7 @@ func (d *decoder) full() bool { return len(d.errs) >= maxErrors }
 // missing notes that an object at n lacks a field.
 func (d *decoder) missing(n *yaml.Node, what, name string) {
 	fix := "add it"
-	if value := versionFields[name]; value != "" {
+	if value := d.versionField(name); value != "" {
 		fix = fmt.Sprintf("add %q", name+": "+value)
 	}
 	d.fail(n, fix, "%s needs the field %q", what, name)

@@ -51,22 +51,27 @@ func ReadFile(path string) ([]byte, error) {
 // Parse reads and validates a chain; file is the name that errors print. The
 // error, if any, is an Errors that holds every fault, by position.
 func Parse(file string, data []byte) (*Chain, error) {
-	if len(data) > maxFileSize {
-		return nil, Errors{tooLarge(file)}
-	}
-	root, fault := readYAML(file, data)
+	d, root, fault := open(file, data, Kind)
 	if fault != nil {
 		return nil, Errors{fault}
 	}
-	if fault := checkBounds(file, root); fault != nil {
-		return nil, Errors{fault}
-	}
-	d := &decoder{file: file}
 	c := d.chain(root)
 	if errs := d.result(); errs != nil {
 		return nil, errs
 	}
 	return c, nil
+}
+
+// open reads the one document of a file that should be of that kind.
+func open(file string, data []byte, kind string) (*decoder, *yaml.Node, *Error) {
+	if len(data) > maxFileSize {
+		return nil, nil, tooLarge(file)
+	}
+	root, fault := readYAML(file, data, kind)
+	if fault == nil {
+		fault = checkBounds(file, root)
+	}
+	return &decoder{file: file, kind: kind}, root, fault
 }
 
 // chain decodes the document. A document that is not a chain of this version

@@ -33,7 +33,7 @@ var compiled = sync.OnceValues(func() (*jsonschema.Schema, error) {
 // schemaVerdict is "accepts", "rejects" or, for text that is no single
 // document of JSON's types, "cannot read".
 func schemaVerdict(text []byte) string {
-	root, fault := readYAML("", text)
+	root, fault := readYAML("", text, Kind)
 	if fault != nil || checkBounds("", root) != nil {
 		return "cannot read"
 	}

@@ -15,9 +15,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// readYAML parses the one document of a chain file. Its nodes are not expanded:
+// readYAML parses the one document of a file that should be of that kind. Its nodes are not expanded:
 // an alias still points at its anchor.
-func readYAML(file string, data []byte) (*yaml.Node, *Error) {
+func readYAML(file string, data []byte, kind string) (*yaml.Node, *Error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !utf8.Valid(data) {
 		return nil, &Error{Pos: positionAt(file, data, invalidUTF8(data)),
@@ -28,7 +28,7 @@ func readYAML(file string, data []byte) (*yaml.Node, *Error) {
 	err := dec.Decode(&doc)
 	if errors.Is(err, io.EOF) {
 		return nil, &Error{Pos: Position{File: file, Line: 1, Column: 1}, Text: "the file is empty",
-			Fix: fmt.Sprintf("begin it with %q and %q", "apiVersion: "+APIVersion, "kind: "+Kind)}
+			Fix: fmt.Sprintf("begin it with %q and %q", "apiVersion: "+APIVersion, "kind: "+kind)}
 	}
 	if err != nil {
 		return nil, syntaxError(file, data, err)

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	_ "embed"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// KindBench is the kind of document that a bench's matrix is.
+const KindBench = "Bench"
+
+// Bench is one parsed and validated matrix: every combination of what its lists
+// hold is a configuration, and each is measured at every load.
+type Bench struct {
+	APIVersion string        `json:"apiVersion"`
+	Kind       string        `json:"kind"`
+	Name       string        `json:"name"`
+	Transports []string      `json:"transports,omitempty"` // nil: all that this build knows
+	Faces      []Face        `json:"faces,omitempty"`      // nil: interfaces where a transport has them, else all that it takes
+	Runtimes   []RuntimeName `json:"runtimes"`
+	Image      string        `json:"image,omitempty"` // of docker functions
+	Sizes      []FrameSize   `json:"sizes"`
+	Loads      []BenchLoad   `json:"loads"`
+	VNFs       []VNF         `json:"vnfs"`
+	// Repetitions is the number of rounds; each measures every configuration once.
+	Repetitions int      `json:"repetitions"`
+	Trial       Duration `json:"trial"` // how long each trial offers its load
+	// AtMost ends the run early: no round but the first begins that could not end
+	// in time. 0: all rounds.
+	AtMost   Duration `json:"at_most,omitempty"`
+	Seed     uint64   `json:"seed,omitempty"` // of the random order; 0: a new one for each run
+	Baseline string   `json:"baseline,omitempty"`
+	// Privileged lets transports take part whose functions need privileges.
+	Privileged bool `json:"privileged,omitempty"`
+
+	File string `json:"-"` // that errors print
+}
+
+// FrameSize is the length of an Ethernet frame on the wire, with its FCS, in
+// bytes; 0 is the simple IMIX: 64, 594 and 1518 bytes at 7:4:1.
+type FrameSize int
+
+// IMIX is the mix of three sizes.
+const IMIX FrameSize = 0
+
+// mixedMean is the mean length of a frame of the simple IMIX, with FCS, in bytes:
+// (7·64 + 4·594 + 1518) / 12, as the generator sends it.
+const mixedMean = 4342.0 / 12
+
+// Bytes is the mean length of a frame on the wire, with its FCS.
+func (s FrameSize) Bytes() float64 {
+	if s == IMIX {
+		return mixedMean
+	}
+	return float64(s)
+}
+
+// Largest is the longest frame, with its FCS, in bytes.
+func (s FrameSize) Largest() int {
+	if s == IMIX {
+		return 1518
+	}
+	return int(s)
+}
+
+func (s FrameSize) String() string {
+	if s == IMIX {
+		return "imix"
+	}
+	return strconv.Itoa(int(s))
+}
+
+// MarshalText is the size as a matrix has it.
+func (s FrameSize) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (s *FrameSize) UnmarshalText(text []byte) (err error) {
+	*s, err = parseFrameSize(string(text))
+	return err
+}
+
+// The frames that a matrix may ask for, with FCS, in bytes: the generator's
+// smallest, and a jumbo frame's packet of 9000 bytes.
+const minFrame, maxFrame = 64, 9018
+
+func parseFrameSize(text string) (FrameSize, error) {
+	if text == "imix" {
+		return IMIX, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || strconv.Itoa(n) != text || n < minFrame || n > maxFrame {
+		return 0, &Error{Text: "a frame's size cannot be " + quote(text),
+			Fix: fmt.Sprintf("write %d to %d (bytes with FCS), or imix", minFrame, maxFrame)}
+	}
+	return FrameSize(n), nil
+}
+
+// BenchLoad is what a trial offers: exactly one of the fields is set.
+type BenchLoad struct {
+	Search     string     // LoadMax, LoadNDR or LoadPDR
+	PacketRate PacketRate // per second
+	Bitrate    Bitrate    // of frames without FCS
+}
+
+// The loads that are no stated rate.
+const (
+	LoadMax = "max" // as fast as the port takes packets
+	LoadNDR = "ndr" // the highest rate without loss, searched for
+	LoadPDR = "pdr" // the highest rate with at most 0.5 % of loss
+)
+
+// Stated reports whether the load is a rate, and not the most that passes.
+func (l BenchLoad) Stated() bool { return l.Search == "" }
+
+func (l BenchLoad) String() string {
+	switch {
+	case l.Search != "":
+		return l.Search
+	case l.PacketRate > 0:
+		return l.PacketRate.String()
+	}
+	return l.Bitrate.String()
+}
+
+// MarshalText is the load as a matrix has it.
+func (l BenchLoad) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (l *BenchLoad) UnmarshalText(text []byte) (err error) {
+	*l, err = parseBenchLoad(string(text))
+	return err
+}
+
+func parseBenchLoad(text string) (BenchLoad, error) {
+	switch {
+	case text == LoadMax || text == LoadNDR || text == LoadPDR:
+		return BenchLoad{Search: text}, nil
+	case strings.HasSuffix(text, "pps"):
+		r, err := ParsePacketRate(text)
+		return BenchLoad{PacketRate: r}, notZero(text, uint64(r), err)
+	case strings.HasSuffix(text, "bps"):
+		b, err := ParseBitrate(text)
+		return BenchLoad{Bitrate: b}, notZero(text, uint64(b), err)
+	}
+	return BenchLoad{}, &Error{Text: "a load cannot be " + quote(text), Fix: `write max, ndr, pdr, or a rate such as "100kpps" or "1Gbps"`}
+}
+
+func notZero(text string, value uint64, err error) error {
+	if err == nil && value == 0 {
+		return &Error{Text: "a load of " + quote(text) + " measures nothing", Fix: "write a rate above 0, or max"}
+	}
+	return err
+}
+
+// VNF is what stands between the generator's ports.
+type VNF string
+
+// VNFDirect is no function: one link joins sender and receiver. The others are
+// modes of dray-vnf, with a link on either side.
+const VNFDirect VNF = "direct"
+
+//go:embed bench.schema.json
+var benchSchema []byte
+
+// BenchSchema is the JSON Schema (draft 2020-12) of a matrix file.
+func BenchSchema() []byte { return append([]byte(nil), benchSchema...) }
