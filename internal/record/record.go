@@ -53,6 +53,7 @@ type Trial struct {
 	Delivery   *Delivery   `json:"delivery,omitempty"`
 	Requests   *Requests   `json:"requests,omitempty"`
 	PathMTU    *PathMTU    `json:"path_mtu,omitempty"`
+	Bench      *Bench      `json:"bench,omitempty"` // of a trial of a matrix
 	Env        Environment `json:"environment"`
 	// Raw is the instrument's own output, verbatim but for colours and, beyond
 	// 64 KiB, its middle. Samples that went into Latency are not repeated here.
