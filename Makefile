@@ -41,6 +41,9 @@ build: ## build every program into bin/
 	@meson setup $$([ ! -f out/gen-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/gen-plain dataplane/gen >/dev/null
 	@ninja -C out/gen-plain draygen >/dev/null
 	@install -t bin out/gen-plain/draygen
+	@meson setup $$([ ! -f out/port-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/port-plain dataplane/port >/dev/null
+	@ninja -C out/port-plain bench/dray-limit >/dev/null
+	@install -t bin out/port-plain/bench/dray-limit
 	@ls bin | sed 's,^,  bin/,'
 
 .PHONY: install
