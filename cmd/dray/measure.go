@@ -42,7 +42,7 @@ func (o *measureOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.out, "out", "", "directory for records and report (default out/CHAIN-TIME)")
 	f.StringVar(&o.profile, "profile", string(verify.Standard), "how long to measure: quick, standard or thorough")
 	f.DurationVar(&o.duration, "duration", 0, "length of each trial (default: sized from the requirement)")
-	f.IntVar(&o.rounds, "rounds", 0, "rounds of trials (default: the profile's)")
+	f.IntVar(&o.rounds, "rounds", 0, "rounds of trials (default: the profile's, four times as many where they decide nothing)")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the random order (default: a new one, printed)")
 }
 

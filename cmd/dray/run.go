@@ -23,7 +23,9 @@ everything down again: the main job.
 
 Links are measured before the functions' commands start, under the load that
 the chain file declares. The verdict of each requirement is met, missed or not
-measurable; the exit code tells which is the worst (see ` + "`dray --help`" + `).`
+measurable; the exit code tells which is the worst (see ` + "`dray --help`" + `). What is
+undecided at first is measured four times as long, unless --rounds or
+--profile quick say how much to measure.`
 
 func (a *app) runCommand() *cobra.Command {
 	var warn bool

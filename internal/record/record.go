@@ -33,11 +33,16 @@ type Trial struct {
 	Quantity   Quantity   `json:"quantity"`
 	Instrument Instrument `json:"instrument"`
 	// Load is what else ran on the link meanwhile; nil: nothing.
-	Load     *Load         `json:"load,omitempty"`
-	Warmup   bool          `json:"warmup"` // kept for completeness, never evaluated
-	Seed     uint64        `json:"seed"`   // of the random order
-	Order    int           `json:"order"`  // position in the run, from 0
-	Round    int           `json:"round"`  // repetition of this cell, from 0
+	Load   *Load  `json:"load,omitempty"`
+	Warmup bool   `json:"warmup"` // kept for completeness, never evaluated
+	Seed   uint64 `json:"seed"`   // of the random order
+	Order  int    `json:"order"`  // position in the run, from 0
+	Round  int    `json:"round"`  // repetition of this cell, from 0
+	// Looks is at how many points the run could end, each judged at a level of
+	// confidence that leaves the others their share; 0 and 1: at one. Look is the
+	// first of them, from 0, that the trial counts at.
+	Looks    int           `json:"looks,omitempty"`
+	Look     int           `json:"look,omitempty"`
 	Start    time.Time     `json:"start"`
 	Duration time.Duration `json:"duration"` // ns
 	// Marks are doubts that travel with the figure: the Mark constants.

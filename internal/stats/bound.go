@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// UpperQuantile is the one-sided 95 % upper bound, in nanoseconds, of the value
+// UpperQuantile is the one-sided upper bound at a level of confidence, in nanoseconds, of the value
 // that no more than the share tail of the samples exceed: the lowest value v
 // such that for it, and for every higher one, the upper bound of the share
 // above v is at most tail. It is +Inf where no value bounds it: too few samples,
 // or too many lost. Each part is one trial.
 //
 // It returns a *TooFewError for fewer than two trials with samples.
-func UpperQuantile(trials []*Dist, tail float64) (float64, error) {
+func UpperQuantile(level float64, trials []*Dist, tail float64) (float64, error) {
 	bound := math.Inf(1)
 	for _, v := range descending(trials, func(from, to int64) int64 { return to }) {
-		p, err := Clustered(PossiblyAbove(trials, v))
+		p, err := ClusteredAt(level, PossiblyAbove(trials, v))
 		if err != nil {
 			return bound, err
 		}
@@ -29,13 +29,13 @@ func UpperQuantile(trials []*Dist, tail float64) (float64, error) {
 	return bound, nil
 }
 
-// LowerQuantile is the one-sided 95 % lower bound, in nanoseconds, of the value
+// LowerQuantile is the one-sided lower bound at a level of confidence, in nanoseconds, of the value
 // that more than the share tail of the samples reach. It is +Inf where so many
 // were lost that the quantile has no value, and 0 where nothing is proven.
 //
 // It returns a *TooFewError for fewer than two trials with samples.
-func LowerQuantile(trials []*Dist, tail float64) (float64, error) {
-	p, err := Clustered(surelyAbove(trials, math.MaxInt64))
+func LowerQuantile(level float64, trials []*Dist, tail float64) (float64, error) {
+	p, err := ClusteredAt(level, surelyAbove(trials, math.MaxInt64))
 	if err != nil {
 		return 0, err
 	}
@@ -43,7 +43,7 @@ func LowerQuantile(trials []*Dist, tail float64) (float64, error) {
 		return math.Inf(1), nil
 	}
 	for _, v := range descending(trials, func(from, to int64) int64 { return from }) {
-		if p, err = Clustered(surelyAbove(trials, v-1)); err != nil {
+		if p, err = ClusteredAt(level, surelyAbove(trials, v-1)); err != nil {
 			return 0, err
 		}
 		if p.Lower > tail {
@@ -96,7 +96,7 @@ func (p Proportion) SamplesToProve(limit float64) (n float64, ok bool) {
 	}
 	worth := p.EffectiveN / p.N
 	for n = 3 / limit; n < 1e15; n *= 1.25 {
-		if _, upper, err := ClopperPearson(p.Value*n*worth, n*worth); err == nil && upper <= limit {
+		if _, upper, err := ClopperPearsonAt(p.Level, p.Value*n*worth, n*worth); err == nil && upper <= limit {
 			return n, true
 		}
 	}

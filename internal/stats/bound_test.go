@@ -28,11 +28,11 @@ func TestQuantileBoundsHold(t *testing.T) {
 				}
 				parts[i] = dist(t, histogramOf(t, 2, values...), 0)
 			}
-			up, err := UpperQuantile(parts, tail)
+			up, err := UpperQuantile(Confidence, parts, tail)
 			if err != nil {
 				t.Fatal(err)
 			}
-			low, err := LowerQuantile(parts, tail)
+			low, err := LowerQuantile(Confidence, parts, tail)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,17 +53,17 @@ func TestQuantileBoundsWithLosses(t *testing.T) {
 		h := histogramOf(t, 3, ramp(1000)...)
 		return []*Dist{dist(t, h, lost), dist(t, h, lost), dist(t, h, lost)}
 	}
-	if v, err := UpperQuantile(some(50), 0.01); err != nil || !math.IsInf(v, 1) {
+	if v, err := UpperQuantile(Confidence, some(50), 0.01); err != nil || !math.IsInf(v, 1) {
 		t.Errorf("5 %% lost: p99 is bounded by %g, %v; want no bound", v, err)
 	}
-	if v, err := LowerQuantile(some(50), 0.01); err != nil || !math.IsInf(v, 1) {
+	if v, err := LowerQuantile(Confidence, some(50), 0.01); err != nil || !math.IsInf(v, 1) {
 		t.Errorf("5 %% lost: p99 is at least %g, %v; want +Inf", v, err)
 	}
-	if v, err := UpperQuantile(some(0), 0.01); err != nil || v < 990e3 || v > 1001e3 {
+	if v, err := UpperQuantile(Confidence, some(0), 0.01); err != nil || v < 990e3 || v > 1001e3 {
 		t.Errorf("none lost: p99 is at most %g, %v; want 0.99–1.0 ms", v, err)
 	}
 	empty := dist(t, record.Histogram{Lowest: 1, Highest: 1000, Digits: 3}, 7)
-	if v, err := LowerQuantile([]*Dist{empty, empty, empty}, 0.02); err != nil || !math.IsInf(v, 1) {
+	if v, err := LowerQuantile(Confidence, []*Dist{empty, empty, empty}, 0.02); err != nil || !math.IsInf(v, 1) {
 		t.Errorf("everything lost: at least %g, %v; want +Inf", v, err)
 	}
 }
@@ -71,13 +71,13 @@ func TestQuantileBoundsWithLosses(t *testing.T) {
 func TestQuantileBoundsTooFew(t *testing.T) {
 	var few *TooFewError
 	d := dist(t, histogramOf(t, 3, ramp(100)...), 0)
-	if _, err := UpperQuantile([]*Dist{d}, 0.01); !errors.As(err, &few) {
+	if _, err := UpperQuantile(Confidence, []*Dist{d}, 0.01); !errors.As(err, &few) {
 		t.Errorf("one trial: %v, want a *TooFewError", err)
 	}
-	if v, err := UpperQuantile([]*Dist{d, d}, 1e-4); err != nil || !math.IsInf(v, 1) {
+	if v, err := UpperQuantile(Confidence, []*Dist{d, d}, 1e-4); err != nil || !math.IsInf(v, 1) {
 		t.Errorf("p99.99 of 200 samples is bounded by %g, %v; want no bound", v, err)
 	}
-	if v, err := LowerQuantile([]*Dist{d, d}, 1); err != nil || v != 0 {
+	if v, err := LowerQuantile(Confidence, []*Dist{d, d}, 1); err != nil || v != 0 {
 		t.Errorf("a tail of 1: at least %g, %v; want nothing proven", v, err)
 	}
 }

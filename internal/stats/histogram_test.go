@@ -132,10 +132,10 @@ func TestMissingCountAgainstUpperBoundsOnly(t *testing.T) {
 		t.Errorf("a stalled trial: %+v of %d, want 1 sure and 501 possible of 501", e, stalled.Count())
 	}
 	parts := []*Dist{stalled, stalled, stalled}
-	if v, err := UpperQuantile(parts, 0.1); err != nil || !math.IsInf(v, 1) {
+	if v, err := UpperQuantile(Confidence, parts, 0.1); err != nil || !math.IsInf(v, 1) {
 		t.Errorf("half is missing: p90 is bounded by %g, %v; want no bound", v, err)
 	}
-	if v, err := LowerQuantile(parts, 0.1); err != nil || v > 455_000 {
+	if v, err := LowerQuantile(Confidence, parts, 0.1); err != nil || v > 455_000 {
 		t.Errorf("half is missing: p90 is at least %g, %v; want what the samples say", v, err)
 	}
 }

@@ -16,14 +16,18 @@ type Estimate struct {
 	SD   float64
 	// CI is the two-sided 95 % Student-t interval.
 	CI Interval
-	// Lower and Upper are the one-sided 95 % Student-t bounds: each by itself
-	// holds with 95 % confidence.
+	// Lower and Upper are the one-sided Student-t bounds: each by itself holds
+	// with the confidence Level.
+	Level        float64
 	Lower, Upper float64
 }
 
-// Mean estimates the mean of independent values, one a trial. It returns a
-// *TooFewError for fewer than two.
-func Mean(values []float64) (Estimate, error) {
+// Mean is MeanAt of Confidence.
+func Mean(values []float64) (Estimate, error) { return MeanAt(Confidence, values) }
+
+// MeanAt estimates the mean of independent values, one a trial, with one-sided
+// bounds at a level of confidence. It returns a *TooFewError for fewer than two.
+func MeanAt(level float64, values []float64) (Estimate, error) {
 	n := len(values)
 	if n < 2 {
 		return Estimate{}, &TooFewError{What: "a mean with an interval", Have: float64(n), Need: 2, Unit: "trials"}
@@ -31,11 +35,11 @@ func Mean(values []float64) (Estimate, error) {
 	mean, sd := stat.MeanStdDev(values, nil)
 	se := sd / math.Sqrt(float64(n))
 	two := tQuantile(1-(1-Confidence)/2, n-1) * se
-	one := tQuantile(Confidence, n-1) * se
+	one := tQuantile(level, n-1) * se
 	return Estimate{
 		N: n, Mean: mean, SD: sd,
 		CI:    Interval{mean - two, mean + two},
-		Lower: mean - one, Upper: mean + one,
+		Level: level, Lower: mean - one, Upper: mean + one,
 	}, nil
 }
 
@@ -49,7 +53,7 @@ func tQuantile(p float64, df int) float64 {
 // more than ten thousand would not do.
 func (e Estimate) TrialsToResolve(limit float64) (trials int, ok bool) {
 	for n := max(2, e.N); n <= 10_000; n += 1 + n/10 {
-		if tQuantile(Confidence, n-1)*e.SD/math.Sqrt(float64(n)) < math.Abs(e.Mean-limit) {
+		if tQuantile(e.Level, n-1)*e.SD/math.Sqrt(float64(n)) < math.Abs(e.Mean-limit) {
 			return n, true
 		}
 	}

@@ -14,8 +14,10 @@ type Cluster struct {
 	Events, N float64
 }
 
-// Proportion is the share of events, with one-sided 95 % bounds.
+// Proportion is the share of events, with one-sided bounds at a level of
+// confidence.
 type Proportion struct {
+	Level      float64
 	Events, N  float64
 	Value      float64 // Events / N
 	Lower      float64
@@ -24,15 +26,20 @@ type Proportion struct {
 	EffectiveN float64 // the number of independent samples that N is worth
 }
 
-// ClopperPearson returns the exact one-sided 95 % bounds of a proportion from
-// events among n independent samples (Clopper & Pearson, Biometrika 26, 1934).
-// Both may be fractional, as effective sizes are. It returns a *TooFewError
-// for n ≤ 0.
+// ClopperPearson is ClopperPearsonAt of Confidence.
 func ClopperPearson(events, n float64) (lower, upper float64, err error) {
+	return ClopperPearsonAt(Confidence, events, n)
+}
+
+// ClopperPearsonAt returns the exact one-sided bounds at a level of confidence of
+// a proportion from events among n independent samples (Clopper & Pearson,
+// Biometrika 26, 1934). Both may be fractional, as effective sizes are. It
+// returns a *TooFewError for n ≤ 0.
+func ClopperPearsonAt(level, events, n float64) (lower, upper float64, err error) {
 	if !(n > 0) || events < 0 || events > n {
 		return 0, 1, &TooFewError{What: "a proportion", Have: n, Need: math.Max(1, events), Unit: "samples"}
 	}
-	alpha := 1 - Confidence
+	alpha := 1 - level
 	lower, upper = 0, 1
 	if events > 0 {
 		lower = betaQuantile(alpha, events, n-events+1)
@@ -54,7 +61,10 @@ func betaQuantile(p, a, b float64) float64 {
 	return mathext.InvRegIncBeta(a, b, p)
 }
 
-// Clustered bounds a proportion whose samples come from several trials.
+// Clustered is ClusteredAt of Confidence.
+func Clustered(trials []Cluster) (Proportion, error) { return ClusteredAt(Confidence, trials) }
+
+// ClusteredAt bounds a proportion whose samples come from several trials.
 // Samples of one trial resemble each other, so that a million of them from
 // three trials are not a million independent ones. Their number is divided by
 // the design effect (Kish, Survey Sampling, 1965, §8.2), estimated from the
@@ -63,13 +73,13 @@ func betaQuantile(p, a, b float64) float64 {
 // 1998); Clopper–Pearson then works on the effective number. Where there are
 // no events, or nothing else, trials show no difference and none is assumed.
 //
-// Simulated, the bounds hold in at least 95 % where trials do not differ (in
+// Simulated at 95 %, the bounds hold in at least 95 % where trials do not differ (in
 // nearly all for three trials), and in 92–99 % where they differ so much that
 // bounds from samples taken as independent hold in 65–68 %.
 //
 // It returns a *TooFewError for fewer than two trials, or no samples.
-func Clustered(trials []Cluster) (Proportion, error) {
-	var p Proportion
+func ClusteredAt(level float64, trials []Cluster) (Proportion, error) {
+	p := Proportion{Level: level}
 	used := 0
 	for _, c := range trials {
 		if c.N > 0 {
@@ -85,10 +95,10 @@ func Clustered(trials []Cluster) (Proportion, error) {
 	p.Deff, p.EffectiveN = 1, p.N
 	if p.Events > 0 && p.Events < p.N {
 		p.Deff = designEffect(trials, used, p.Value, p.N)
-		p.EffectiveN = math.Min(p.N, p.N/p.Deff*fewTrials(used))
+		p.EffectiveN = math.Min(p.N, p.N/p.Deff*fewTrials(level, used))
 	}
 	var err error
-	p.Lower, p.Upper, err = ClopperPearson(p.Value*p.EffectiveN, p.EffectiveN)
+	p.Lower, p.Upper, err = ClopperPearsonAt(level, p.Value*p.EffectiveN, p.EffectiveN)
 	return p, err
 }
 
@@ -107,7 +117,7 @@ func designEffect(trials []Cluster, used int, value, n float64) float64 {
 
 // fewTrials is the squared ratio of the normal quantile to Student's with one
 // degree of freedom less than there are trials.
-func fewTrials(trials int) float64 {
-	r := distuv.UnitNormal.Quantile(Confidence) / tQuantile(Confidence, trials-1)
+func fewTrials(level float64, trials int) float64 {
+	r := distuv.UnitNormal.Quantile(level) / tQuantile(level, trials-1)
 	return r * r
 }

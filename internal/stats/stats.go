@@ -6,7 +6,7 @@ package stats
 
 import "fmt"
 
-// Confidence is the level of every interval and one-sided bound.
+// Confidence is the level of every interval and one-sided bound that names no other.
 const Confidence = 0.95
 
 // TooFewError says that the data cannot support the estimate asked for.

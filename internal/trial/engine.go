@@ -55,6 +55,7 @@ type Engine struct {
 	Seed     uint64 // of the order
 	Rounds   int
 	Warmups  int            // rounds before the first that counts
+	Before   Before         // what the run that this one goes on with has made
 	Sink     Sink           // nil: records are only returned
 	Progress func(Progress) // nil: none
 	// Env describes the machine as it is now; the engine adds what it
@@ -62,6 +63,13 @@ type Engine struct {
 	Env func() record.Environment
 
 	cpuTimes func() (host.CPUTimes, error) // nil: host.ReadCPUTimes
+}
+
+// Before is how far a run had come that is prolonged: ids and orders go on from
+// there. Cells then have as many rounds more.
+type Before struct {
+	Trials int // records
+	Rounds int // of any cell, at most
 }
 
 // pause is how long the machine is watched before each trial, to see what
@@ -91,7 +99,7 @@ func (e *Engine) Run(ctx context.Context, cells []Cell) ([]record.Trial, error) 
 		if err != nil {
 			return trials, err
 		}
-		t.Order = order
+		t.Order = e.Before.Trials + order
 		if e.Sink != nil {
 			if err := e.Sink.Write(t); err != nil {
 				return trials, err
@@ -116,7 +124,7 @@ func expect(schedule []planned) time.Duration {
 
 // schedule draws the order of all trials.
 func (e *Engine) schedule(cells []Cell) []planned {
-	rng := rand.New(rand.NewPCG(e.Seed, 0))
+	rng := rand.New(rand.NewPCG(e.Seed, uint64(e.Before.Trials)))
 	var all []planned
 	add := func(round Round, member func(Cell) (rounds int, in bool)) {
 		first := len(all)
@@ -132,7 +140,7 @@ func (e *Engine) schedule(cells []Cell) []planned {
 		add(Round{n, true}, func(c Cell) (int, bool) { return e.Warmups, !c.NoWarmup })
 	}
 	for n := range e.most(cells) {
-		add(Round{n, false}, func(c Cell) (int, bool) { return e.rounds(c), n < e.rounds(c) })
+		add(Round{e.Before.Rounds + n, false}, func(c Cell) (int, bool) { return e.rounds(c), n < e.rounds(c) })
 	}
 	return all
 }

@@ -80,6 +80,30 @@ func order(e *Engine, cs []Cell) []string {
 	return out
 }
 
+// A run that goes on makes records that no earlier one has the id of.
+func TestProlongedRunGoesOn(t *testing.T) {
+	e := &Engine{Seed: 7, Rounds: 2, Env: env}
+	first, err := e.Run(context.Background(), cells(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Before = Before{Trials: len(first), Rounds: 2}
+	second, err := e.Run(context.Background(), cells(2)[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	for i, trial := range append(first, second...) {
+		if trial.Order != i || ids[trial.ID] {
+			t.Errorf("trial %d: order %d, id %s (seen before: %v)", i, trial.Order, trial.ID, ids[trial.ID])
+		}
+		ids[trial.ID] = true
+	}
+	if len(second) != 2 || second[1].Round != 3 {
+		t.Errorf("the second run: %+v", second)
+	}
+}
+
 func TestOrderComesFromTheSeed(t *testing.T) {
 	cs := cells(6)
 	first := order(&Engine{Seed: 1, Rounds: 8}, cs)

@@ -34,19 +34,19 @@ type delay struct {
 
 // judge decides "met" from the trials that ran under the load that the link
 // declares, and "missed" also from those that ran under less.
-func (d delay) judge(trials []record.Trial) Finding {
+func (d delay) judge(level float64, trials []record.Trial) Finding {
 	accepted, lighter, rejected := d.sort(trials)
 	f := newFinding(accepted.trials, rejected)
 	if len(accepted.trials) >= MinTrials {
 		f = d.describe(f, accepted)
-		if f = d.decide(f, accepted); f.Verdict != NotMeasurable {
+		if f = d.decide(level, f, accepted); f.Verdict != NotMeasurable {
 			return f
 		}
 	}
 	both := accepted.plus(lighter)
 	if len(both.trials) >= MinTrials && len(lighter.trials) > 0 {
 		g := d.describe(newFinding(both.trials, rejected), both)
-		if g = d.decide(g, both); g.Verdict == Missed {
+		if g = d.decide(level, g, both); g.Verdict == Missed {
 			g.Reason += ", though the load was lighter than declared"
 			return g
 		}
@@ -148,15 +148,15 @@ func (d delay) describe(f Finding, s sample) Finding {
 	return f
 }
 
-func (d delay) decide(f Finding, s sample) Finding {
+func (d delay) decide(level float64, f Finding, s sample) Finding {
 	tail := (100 - d.pct) / 100
 	budget := chain.Duration(d.budget)
-	upper, err := stats.UpperQuantile(s.careful, tail)
+	upper, err := stats.UpperQuantile(level, s.careful, tail)
 	if err != nil {
 		f.Reason, f.Needs = err.Error(), "more trials"
 		return f
 	}
-	lower, err := stats.LowerQuantile(s.sure, tail)
+	lower, err := stats.LowerQuantile(level, s.sure, tail)
 	if err != nil {
 		f.Reason, f.Needs = err.Error(), "more trials"
 		return f
@@ -181,20 +181,21 @@ func (d delay) decide(f Finding, s sample) Finding {
 		if !math.IsInf(upper, 1) {
 			f.Bound = "≤ " + FormatDuration(upper)
 		}
-		f.Reason, f.Needs = d.undecided(s, tail, count)
+		f.Reason, f.Needs, f.more = d.undecided(level, s, tail, count)
 	}
 	return f
 }
 
-// undecided says why neither side was proven, and what would prove one.
-func (d delay) undecided(s sample, tail float64, count int64) (reason, needs string) {
-	p, err := stats.Clustered(stats.PossiblyAbove(s.careful, d.budget))
+// undecided says why neither side was proven, what would prove one, and how many
+// times as many trials that is.
+func (d delay) undecided(level float64, s sample, tail float64, count int64) (reason, needs string, more float64) {
+	p, err := stats.ClusteredAt(level, stats.PossiblyAbove(s.careful, d.budget))
 	if err != nil {
-		return err.Error(), "more trials"
+		return err.Error(), "more trials", unclear
 	}
 	if missing := unknownOf(s.trials); p.Value > tail && float64(missing) > p.N*tail/2 {
 		return fmt.Sprintf("of %.0f packets that were due %d were not sent or not read in time, so that their delay is unknown", p.N, missing),
-			"programs that keep up with the load: less other work on the machine, or more cores"
+			"programs that keep up with the load: less other work on the machine, or more cores", unclear
 	}
 	need := stats.SamplesFor(d.pct)
 	reason = fmt.Sprintf("%s: p%g takes %d", plural(int(count), "sample"), d.pct, need)
@@ -204,12 +205,12 @@ func (d delay) undecided(s sample, tail float64, count int64) (reason, needs str
 	}
 	if p.Value > tail && count >= need {
 		return fmt.Sprintf("%s of %s exceed %s, and %s may; but trials differ too much to rule out chance",
-			share(p.Value), plural(int(count), "packet"), chain.Duration(d.budget), share(tail)), fmt.Sprintf("more than %s", plural(len(s.trials), "trial"))
+			share(p.Value), plural(int(count), "packet"), chain.Duration(d.budget), share(tail)), fmt.Sprintf("more than %s", plural(len(s.trials), "trial")), unclear
 	}
 	if n, ok := p.SamplesToProve(tail); ok {
 		need = max(need, int64(math.Ceil(n)))
 	}
-	return reason, amount(float64(need), float64(count), s.trials, "sample")
+	return reason, amount(float64(need), float64(count), s.trials, "sample"), float64(need) / float64(count)
 }
 
 // span is the time that trials measured for.

@@ -61,6 +61,9 @@ func histogram(parts ...samples) record.Histogram {
 	const bits = 6
 	n := map[int64]int64{}
 	for _, p := range parts {
+		if p.n == 0 {
+			continue
+		}
 		v := int64(p.took)
 		n[v-v%(int64(1)<<max(0, mathbits.Len64(uint64(v))-1-bits))] += p.n
 	}

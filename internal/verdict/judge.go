@@ -19,7 +19,7 @@ type rule struct {
 	required    string
 	method      string
 	quantity    record.Quantity
-	judge       func(trials []record.Trial) Finding
+	judge       func(level float64, trials []record.Trial) Finding
 }
 
 // Judge says of each requirement of a link whether it was met, from the trials
@@ -29,18 +29,23 @@ type rule struct {
 // evidence either way, but where others prove that nothing passes at all (see
 // fillSilence).
 func Judge(l Link, trials []record.Trial) []Verdict {
+	mine := ofLink(l, trials)
+	var verdicts []Verdict
+	for _, r := range rules(l, trials) {
+		verdicts = append(verdicts, r.verdict(l, mine))
+	}
+	return verdicts
+}
+
+// ofLink is what of all trials says something of a link.
+func ofLink(l Link, trials []record.Trial) []record.Trial {
 	var mine []record.Trial
 	for _, t := range trials {
 		if t.Link == l.Name && !t.Warmup {
 			mine = append(mine, t)
 		}
 	}
-	mine = fillSilence(l, mine)
-	var verdicts []Verdict
-	for _, r := range rules(l, trials) {
-		verdicts = append(verdicts, r.verdict(l, mine))
-	}
-	return verdicts
+	return fillSilence(l, mine)
 }
 
 // ExitCode is what a program that ends with these verdicts returns: 0 all met,
@@ -69,7 +74,7 @@ func (r rule) verdict(l Link, trials []record.Trial) Verdict {
 				fmt.Sprintf("at least %d trials of %s from %s to %s", MinTrials, r.quantity, d.From, d.To)))
 			continue
 		}
-		f := r.judge(forth)
+		f := r.atLooks(forth)
 		f.Direction = d.String()
 		findings = append(findings, f)
 	}
@@ -153,5 +158,6 @@ func tooFewTrials(f Finding) Finding {
 		f.Reason += fmt.Sprintf(" (%s rejected, the first: %s)", plural(n, "trial"), f.Rejected[0])
 	}
 	f.Needs = fmt.Sprintf("%s more of this kind", plural(MinTrials-len(f.Trials), "trial"))
+	f.more = unclear
 	return f
 }

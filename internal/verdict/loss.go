@@ -17,7 +17,7 @@ type loss struct {
 	ratio float64
 }
 
-func (l loss) judge(trials []record.Trial) Finding {
+func (l loss) judge(level float64, trials []record.Trial) Finding {
 	var used []record.Trial
 	var clusters []stats.Cluster
 	var rejected []string
@@ -34,7 +34,7 @@ func (l loss) judge(trials []record.Trial) Finding {
 	if len(used) < MinTrials {
 		return tooFewTrials(f)
 	}
-	p, err := stats.Clustered(clusters)
+	p, err := stats.ClusteredAt(level, clusters)
 	if err != nil {
 		f.Reason, f.Needs = err.Error(), "more trials"
 		return f
@@ -79,12 +79,12 @@ func (l loss) decide(f Finding, p stats.Proportion, used []record.Trial) Finding
 		f.Reason = fmt.Sprintf("no more than %s of the packets are lost", share(l.ratio))
 	default:
 		f.Bound = "≤ " + share(p.Upper)
-		f.Reason, f.Needs = l.undecided(p, least, used)
+		f.Reason, f.Needs, f.more = l.undecided(p, least, used)
 	}
 	return f
 }
 
-func (l loss) undecided(p stats.Proportion, least float64, used []record.Trial) (reason, needs string) {
+func (l loss) undecided(p stats.Proportion, least float64, used []record.Trial) (reason, needs string, more float64) {
 	n, ok := p.SamplesToProve(l.ratio)
 	switch {
 	case p.N < least:
@@ -93,7 +93,8 @@ func (l loss) undecided(p stats.Proportion, least float64, used []record.Trial) 
 		reason = fmt.Sprintf("%s is too close to %s to decide with %.0f packets", share(p.Value), share(l.ratio), p.N)
 	default:
 		return fmt.Sprintf("more than %s were lost, but trials differ too much to rule out chance", share(l.ratio)),
-			fmt.Sprintf("more than %d trials", len(used))
+			fmt.Sprintf("more than %d trials", len(used)), unclear
 	}
-	return reason, amount(math.Max(n, least), p.N, used, "packet")
+	need := math.Max(n, least)
+	return reason, amount(need, p.N, used, "packet"), need / p.N
 }

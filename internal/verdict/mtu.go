@@ -10,8 +10,8 @@ import (
 
 // pathMTU judges whether packets of the wanted size pass. The answer does not
 // vary by chance, so that one round decides and rounds that disagree do not.
-func pathMTU(wanted int) func([]record.Trial) Finding {
-	return func(trials []record.Trial) Finding {
+func pathMTU(wanted int) func(float64, []record.Trial) Finding {
+	return func(_ float64, trials []record.Trial) Finding {
 		var used []record.Trial
 		var rejected []string
 		passed := 0

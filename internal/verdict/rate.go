@@ -30,12 +30,12 @@ func (r *rate) reject(t record.Trial, why string) {
 }
 
 // estimate starts the finding; ok is false where it is complete already.
-func (r *rate) estimate() (f Finding, e stats.Estimate, ok bool) {
+func (r *rate) estimate(level float64) (f Finding, e stats.Estimate, ok bool) {
 	f = newFinding(r.trials, r.rejected)
 	if len(r.values) < MinTrials {
 		return tooFewTrials(f), e, false
 	}
-	e, err := stats.Mean(r.values)
+	e, err := stats.MeanAt(level, r.values)
 	if err != nil {
 		f.Reason, f.Needs = err.Error(), "more trials"
 		return f, e, false
@@ -56,7 +56,7 @@ func (r *rate) atLeast(f Finding, e stats.Estimate, floor float64) Finding {
 		f.Reason = "even the upper bound stays below " + r.limit
 	default:
 		f.Bound = fmt.Sprintf("%s … %s", r.format(e.Lower), r.format(e.Upper))
-		f.Reason, f.Needs = r.undecided(e, floor)
+		f.Reason, f.Needs, f.more = r.undecided(e, floor)
 	}
 	return f
 }
@@ -73,25 +73,25 @@ func (r *rate) atMost(f Finding, e stats.Estimate, ceiling float64) Finding {
 		f.Reason = "even the lower bound exceeds " + r.limit
 	default:
 		f.Bound = fmt.Sprintf("%s … %s", r.format(e.Lower), r.format(e.Upper))
-		f.Reason, f.Needs = r.undecided(e, ceiling)
+		f.Reason, f.Needs, f.more = r.undecided(e, ceiling)
 	}
 	return f
 }
 
-func (r *rate) undecided(e stats.Estimate, limit float64) (reason, needs string) {
+func (r *rate) undecided(e stats.Estimate, limit float64) (reason, needs string, more float64) {
 	reason = fmt.Sprintf("%s lies between the bounds of %d trials", r.limit, e.N)
 	if k, ok := e.TrialsToResolve(limit); ok {
 		each := span(r.trials).Seconds() / float64(len(r.trials))
-		return reason, fmt.Sprintf("about %d trials of this length (%s)", k, seconds(float64(k)*each))
+		return reason, fmt.Sprintf("about %d trials of this length (%s)", k, seconds(float64(k)*each)), float64(k) / float64(e.N)
 	}
-	return reason, "a link whose rate does not lie on the requirement, or trials that differ less"
+	return reason, "a link whose rate does not lie on the requirement, or trials that differ less", 0
 }
 
-func minBitrate(floor chain.Bitrate) func([]record.Trial) Finding {
-	return func(trials []record.Trial) Finding {
+func minBitrate(floor chain.Bitrate) func(float64, []record.Trial) Finding {
+	return func(level float64, trials []record.Trial) Finding {
 		r := goodput(trials, false)
 		r.limit = floor.String()
-		f, e, ok := r.estimate()
+		f, e, ok := r.estimate(level)
 		if !ok {
 			return f
 		}
@@ -99,11 +99,11 @@ func minBitrate(floor chain.Bitrate) func([]record.Trial) Finding {
 	}
 }
 
-func maxBitrate(ceiling chain.Bitrate) func([]record.Trial) Finding {
-	return func(trials []record.Trial) Finding {
+func maxBitrate(ceiling chain.Bitrate) func(float64, []record.Trial) Finding {
+	return func(level float64, trials []record.Trial) Finding {
 		r := goodput(trials, true)
 		r.limit = ceiling.String()
-		f, e, ok := r.estimate()
+		f, e, ok := r.estimate(level)
 		if !ok {
 			return f
 		}
@@ -131,8 +131,8 @@ func goodput(trials []record.Trial, needFlow bool) *rate {
 // packetRate judges packets received. A sender that never offered the rate
 // bounds itself, not the link, unless the link's shaper or the port held it
 // back, or the same generator offered that rate elsewhere in the run.
-func packetRate(floor chain.PacketRate, all []record.Trial) func([]record.Trial) Finding {
-	return func(trials []record.Trial) Finding {
+func packetRate(floor chain.PacketRate, all []record.Trial) func(float64, []record.Trial) Finding {
+	return func(level float64, trials []record.Trial) Finding {
 		r := &rate{format: FormatPacketRate, limit: floor.String()}
 		offered, able := true, false
 		for _, t := range trials {
@@ -145,7 +145,7 @@ func packetRate(floor chain.PacketRate, all []record.Trial) func([]record.Trial)
 			able = able || t.OneWay != nil && t.OneWay.Held > 0
 			able = able || shapedBelow(t, float64(floor)*frameBits(t.Delivery)) || offeredElsewhere(t, all, floor)
 		}
-		f, e, ok := r.estimate()
+		f, e, ok := r.estimate(level)
 		if !ok {
 			return f
 		}

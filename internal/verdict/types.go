@@ -8,8 +8,8 @@ package verdict
 type Word string
 
 const (
-	Met           Word = "met"            // the one-sided 95 % bound lies on the good side
-	Missed        Word = "missed"         // the one-sided 95 % bound lies on the bad side
+	Met           Word = "met"            // the one-sided bound lies on the good side, with 95 % confidence
+	Missed        Word = "missed"         // the one-sided bound lies on the bad side, with 95 % confidence
 	NotMeasurable Word = "not measurable" // neither; Needs says what it would take
 )
 
@@ -20,7 +20,7 @@ type Verdict struct {
 	Requirement string   `json:"requirement"` // field name in the chain file
 	Required    string   `json:"required"`    // "≤ 1.5ms at p99"
 	Measured    string   `json:"measured"`    // point estimate with unit; "–" where there is none
-	Bound       string   `json:"bound"`       // the one-sided 95 % bound that decided, with unit
+	Bound       string   `json:"bound"`       // the one-sided bound that decided, with unit
 	Direction   string   `json:"direction"`   // "cu-up.f1u → du.f1u"; the one that decided
 	Verdict     Word     `json:"verdict"`
 	Reason      string   `json:"reason"`          // one sentence: why this word
@@ -45,4 +45,6 @@ type Finding struct {
 
 	marks   []string
 	badness float64 // orders findings of the same word: the larger, the worse
+	// more is about how many times as many trials would decide; 0: no number would.
+	more float64
 }

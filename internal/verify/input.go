@@ -2,7 +2,7 @@
 
 // Package verify measures the links of a running chain: it decides which trials
 // each requirement takes, runs them over the functions' own ports, and returns
-// the records. It judges nothing.
+// the records. It judges nothing: where a judge cannot decide, it measures more.
 package verify
 
 import (
@@ -13,6 +13,7 @@ import (
 	"github.com/drayage/dray/internal/record"
 	"github.com/drayage/dray/internal/runtime"
 	"github.com/drayage/dray/internal/trial"
+	"github.com/drayage/dray/internal/verdict"
 )
 
 // Input is what Links needs. Plan, Sandboxes, Run and Env must be set.
@@ -65,7 +66,7 @@ func ParseProfile(name string) (Profile, error) {
 type Options struct {
 	Profile  Profile
 	Duration time.Duration // of each trial; 0: sized from the requirement
-	Rounds   int           // 0: the profile's
+	Rounds   int           // 0: the profile's, prolonged where they decide nothing
 	Seed     uint64        // of the random order
 }
 
@@ -81,18 +82,19 @@ type pace struct {
 	// all rounds.
 	surplus float64
 	longest time.Duration // of one trial
+	looks   int           // see record.Trial.Looks
 }
 
 func (o Options) pace() pace {
-	p := pace{rounds: 5, streams: 10, warmups: 1, throughput: time.Second, surplus: 3, longest: 10 * time.Second}
+	p := pace{rounds: 5, streams: 10, warmups: 1, throughput: time.Second, surplus: 3, longest: 10 * time.Second, looks: verdict.MaxLooks}
 	switch o.Profile {
 	case Quick:
-		p = pace{rounds: 2, streams: 2, warmups: 0, throughput: time.Second, surplus: 0, longest: time.Second}
+		p = pace{rounds: 2, streams: 2, warmups: 0, throughput: time.Second, surplus: 0, longest: time.Second, looks: 1}
 	case Thorough:
-		p = pace{rounds: 15, streams: 30, warmups: 1, throughput: 5 * time.Second, surplus: 10, longest: 60 * time.Second}
+		p = pace{rounds: 15, streams: 30, warmups: 1, throughput: 5 * time.Second, surplus: 10, longest: 60 * time.Second, looks: verdict.MaxLooks}
 	}
 	if o.Rounds > 0 {
-		p.rounds, p.streams = o.Rounds, o.Rounds
+		p.rounds, p.streams, p.looks = o.Rounds, o.Rounds, 1
 	}
 	return p
 }

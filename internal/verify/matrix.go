@@ -26,6 +26,8 @@ type measurement struct {
 	noWarmup   bool // see trial.Cell
 	crossCheck bool // see record.Trial
 	overhead   time.Duration
+	look       int    // see record.Trial
+	before     int    // rounds that were run before this look
 	busy       [2]int // threads that want a CPU all the time, of the sender's function and of the receiver's
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/record"
 	"github.com/drayage/dray/internal/trial"
+	"github.com/drayage/dray/internal/verdict"
 )
 
 // Links measures every link of the plan over its own ports and returns the
@@ -29,12 +30,22 @@ func Links(ctx context.Context, in Input) ([]record.Trial, error) {
 			}
 		}
 	}
+	trials, err := in.engine(ms).Run(ctx, cells(ms, in.run))
+	if err != nil || in.Options.pace().looks < verdict.MaxLooks {
+		return trials, err
+	}
+	more, err := in.prolong(ctx, ms, trials)
+	return append(trials, more...), err
+}
+
+// engine runs some measurements of the chain.
+func (in Input) engine(ms []measurement) *trial.Engine {
 	e := engine(in.Options)
 	e.Sink, e.Env = in.Sink, in.environment
 	if in.Progress != nil {
 		e.Progress = func(p trial.Progress) { in.Progress(Progress{text(ms, p), p.Left}) }
 	}
-	return e.Run(ctx, cells(ms, in.run))
+	return e
 }
 
 func engine(o Options) *trial.Engine {
@@ -61,6 +72,10 @@ func (in Input) run(ctx context.Context, m measurement, r trial.Round) (record.T
 	t.Run, t.Chain, t.Link, t.Transport = in.Run, in.Plan.Chain, m.link.Name, m.link.Transport
 	t.From, t.To, t.Quantity = m.from.String(), m.to.String(), m.quantity
 	t.CrossCheck = m.crossCheck
+	t.Look = m.look
+	if in.Options.pace().looks > 1 {
+		t.Looks = in.Options.pace().looks
+	}
 	t.Marks = append(t.Marks, in.Marks...)
 	t.Runtimes = map[string]string{}
 	for _, e := range []plan.End{m.from, m.to} {
@@ -143,7 +158,7 @@ func text(ms []measurement, p trial.Progress) string {
 		if m.id() != p.Cell.ID {
 			continue
 		}
-		round := fmt.Sprintf("round %d of %d", p.Round.Number+1, p.Rounds)
+		round := fmt.Sprintf("round %d of %d", p.Round.Number+1, m.before+p.Rounds)
 		if p.Round.Warmup {
 			round = "warm-up"
 		}
