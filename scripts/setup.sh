@@ -15,6 +15,9 @@ readonly run_needs='
 gcc         gcc
 meson       meson
 ninja       ninja-build
+pkg-config  pkgconf
+dpkg-source dpkg-dev
+dpdk-testpmd dpdk-dev
 git         git
 ip          iproute2
 tc          iproute2
@@ -39,7 +42,6 @@ ovs-vsctl     openvswitch-switch
 ovs-vswitchd  openvswitch-switch
 ovsdb-server  openvswitch-common
 ovsdb-tool    openvswitch-common
-pkg-config    pkgconf
 shellcheck    shellcheck
 tcpdump       tcpdump
 valgrind      valgrind
@@ -79,6 +81,7 @@ missing_needs() {
 	done <<<"$1"
 	[ -s "$ca_bundle" ] || echo "$ca_bundle ca-certificates"
 	[ -e /usr/include/stdlib.h ] || echo "/usr/include/stdlib.h libc6-dev"
+	compgen -G '/usr/lib/*/pkgconfig/libdpdk.pc' >/dev/null || echo "libdpdk.pc libdpdk-dev"
 	if [ "$set" = test ]; then
 		[ -e /usr/aarch64-linux-gnu/include/stdlib.h ] || echo "/usr/aarch64-linux-gnu/include/stdlib.h libc6-dev-arm64-cross"
 		# libFuzzer and the sanitizers of clang are a package of their own, and named after its version.
