@@ -31,10 +31,14 @@ var Repository = Rules{
 		{"internal/report/plot", []string{"internal/record", "internal/stats"}},
 		{"internal/host", []string{"internal/inventory", "internal/step"}},
 		{"internal/host/leftover", []string{"internal/host"}},
+		{"internal/engine", []string{"internal/step", "internal/host"}},
 		{"internal/transport", drivers},
 		{"internal/transport/...", with(drivers, "internal/transport")},
 		{"internal/transport/native", with(drivers, "internal/transport", "internal/broker")},
 		{"internal/transport/shm", with(drivers, "internal/transport", "internal/transport/native", "internal/broker")},
+		{"internal/transport/vhostuser", with(drivers, "internal/transport", "internal/engine")},
+		{"internal/transport/ovsdpdk", with(drivers, "internal/transport", "internal/engine")},
+		{"internal/transport/vpp", with(drivers, "internal/transport", "internal/engine")},
 		{"internal/transport/transporttest", with(drivers, "internal/transport", "internal/broker", "internal/testenv")},
 		{"internal/transport/all", []string{"internal/transport/..."}},
 		{"internal/runtime", drivers},
@@ -68,8 +72,8 @@ var Repository = Rules{
 		{"github.com/HdrHistogram/hdrhistogram-go", []string{"internal/record", "internal/stats", "internal/instrument/..."}, "histograms are stored and merged in one way"},
 		{"gonum.org/v1/gonum", []string{"internal/stats"}, "inference happens in one place"},
 		{"gopkg.in/natefinch/lumberjack.v2", []string{"internal/node"}, "it rotates the logs of functions"},
-		{"github.com/opencontainers/runtime-spec", []string{"internal/runtime/..."}, "it describes a bundle for runc"},
-		{"github.com/moby/profiles/seccomp", []string{"internal/runtime/..."}, "it is the profile of a function"},
+		{"github.com/opencontainers/runtime-spec", []string{"internal/runtime/...", "internal/engine"}, "it describes a bundle for runc"},
+		{"github.com/moby/profiles/seccomp", []string{"internal/runtime/...", "internal/engine"}, "it is the profile of a container"},
 		{"github.com/prometheus/client_golang", []string{"internal/telemetry", "cmd/..."}, "metrics are made in one place, and served by a program"},
 		{"github.com/prometheus/common", []string{"internal/telemetry", "cmd/..."}, "metrics are made in one place, and served by a program"},
 		{"github.com/spf13/cobra", []string{"cmd/..."}, "only programs have a command line"},
@@ -82,7 +86,7 @@ var (
 	onlyHost = []string{"internal/host/..."}
 	// kernel lists who may use system calls at all: they start, signal and
 	// lock, while everything in kernelCalls stays with host.
-	kernel = []string{"internal/host/...", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial", "internal/capture", "internal/broker/..."}
+	kernel = []string{"internal/host/...", "internal/engine", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial", "internal/capture", "internal/broker/..."}
 )
 
 // kernelCalls are the system calls that change the host: only host makes them.

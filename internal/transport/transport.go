@@ -40,6 +40,8 @@ type Spec struct {
 	Dir string
 	// Cgroup holds the link's host processes (a switch, a relay). It exists.
 	Cgroup host.Cgroup
+	// CPUs are those that the link's processes may use; nil: any.
+	CPUs []int
 	// Broker is the state directory of the chain's broker, which runs where an
 	// end is native.
 	Broker string
@@ -130,6 +132,7 @@ type Report struct {
 type Process struct {
 	Name string         `json:"name"` // e.g. "ovs-vswitchd"
 	ID   host.ProcessID `json:"id"`
+	Log  string         `json:"log,omitempty"` // a file that grows with what it says
 }
 
 // Watch notes a process that was just started, so that its end can be told.

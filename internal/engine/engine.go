@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package engine runs the processes of the host that carry links, such as a
+// switch, each in a container of its own with the least that it needs.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/step"
+)
+
+// Engine is one process that carries a link. It runs as an ordinary user of the
+// host, mapped to root in a user namespace of its own; in new mount, PID, IPC,
+// UTS and control-group namespaces; under Docker's default seccomp profile; and
+// sees of the host /usr, read-only, and Binds.
+type Engine struct {
+	Name string // of the program, e.g. "dpdk-testpmd"; unique in Dir
+	// Dir is on the host. It holds the container's root and bundle, and the log;
+	// Steps make it.
+	Dir string
+	// Cgroup is that of the link. The engine and runc get children of it.
+	Cgroup host.Cgroup
+	// Owner decides which user of the host the process is: "chain/link".
+	Owner string
+	Args  []string // the program's path, below /usr, and its arguments
+	Env   []string
+	Binds []Bind
+	// Files are the users of the host whose files among Binds the process may open
+	// whatever their mode; their group must be GID.
+	Files []int
+	// Netns is the network namespace; nil: a new one, with nothing in it.
+	Netns *host.Netns
+	// Userns is the user namespace that owns Netns; empty: a new one, without a
+	// capability but for Files.
+	Userns string
+	// Caps are capabilities over Netns, e.g. "CAP_NET_ADMIN".
+	Caps    []string
+	Devices []string // device nodes of the host, e.g. "/dev/net/tun"
+	CPUs    []int    // nil: any
+	Memory  uint64   // limit in bytes; 0: none
+	// HugePages lets the process place huge pages, by three system calls more.
+	HugePages bool
+}
+
+// Bind is a file or directory of the host that an engine sees.
+type Bind struct {
+	Source, Target string // absolute
+	Write          bool
+}
+
+// startTimeout bounds how long a process may take from its start to its first
+// sign of readiness; a busy machine takes seconds.
+const startTimeout = 60 * time.Second
+
+// logLimit is the size in bytes at which TrimLog begins a new log.
+const logLimit = 10 << 20
+
+// firstID opens the range of 2^24 host ids that engines run as. It ends where
+// that of functions in user namespaces begins.
+const firstID = 0x0f000000
+
+// UID is the user and group of the host that an engine of that owner runs as.
+func UID(owner string) int {
+	h := fnv.New32a()
+	h.Write([]byte(owner))
+	return firstID + int(h.Sum32()&0xffffff)
+}
+
+// Log is where the process's output goes.
+func (e Engine) Log() string { return filepath.Join(e.Dir, e.Name+".log") }
+
+func (e Engine) root() string        { return filepath.Join(e.Dir, "root") }
+func (e Engine) bundle() string      { return filepath.Join(e.Dir, e.Name+".bundle") }
+func (e Engine) runcState() string   { return filepath.Join(e.Dir, "runc") }
+func (e Engine) pidFile() string     { return filepath.Join(e.bundle(), "pid") }
+func (e Engine) runcLog() string     { return filepath.Join(e.bundle(), "runc.json") }
+func (e Engine) group() host.Cgroup  { return e.Cgroup.Child(e.Name) }
+func (e Engine) helper() host.Cgroup { return e.Cgroup.Child("runc") }
+
+// Steps make what Start needs. name makes a step's name of what it does.
+func (e Engine) Steps(name func(what string) string) []step.Step {
+	return []step.Step{
+		{
+			Name:  name("create the directory of " + e.Name),
+			Makes: []step.Resource{host.DirResource(e.Dir)},
+			Do:    func(context.Context) error { return e.prepare() },
+		},
+		{
+			Name: name("create the control group of " + e.Name),
+			// The container's own is made by runc, and holds the process.
+			Makes: []step.Resource{host.CgroupResource(e.helper()), host.CgroupResource(e.group())},
+			Do:    func(context.Context) error { return e.helper().Create(host.Limits{}) },
+		},
+	}
+}
+
+// prepare makes the container's root: mount points, and the links of a system
+// whose programs are all below /usr.
+func (e Engine) prepare() error {
+	dirs := []string{"usr", "proc", "sys", "dev", "tmp", "run", "var", "etc"}
+	for _, b := range e.Binds {
+		dirs = append(dirs, b.Target)
+	}
+	if err := os.Mkdir(e.Dir, 0o711); err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if err := os.MkdirAll(filepath.Join(e.root(), dir), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(e.runcState(), 0o700); err != nil {
+		return err
+	}
+	if err := os.Mkdir(e.bundle(), 0o700); err != nil {
+		return err
+	}
+	for link, target := range map[string]string{
+		"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64", "var/run": "../run",
+	} {
+		if err := os.Symlink(target, filepath.Join(e.root(), link)); err != nil {
+			return err
+		}
+	}
+	return checkReachable(e.Dir)
+}
+
+// checkReachable makes sure that an ordinary user of the host can get to dir.
+func checkReachable(dir string) error {
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("a switch in a user namespace cannot enter %s: chmod o+x %s, or set DRAY_STATE to another directory", dir, dir)
+		}
+	}
+	return nil
+}
+
+// Admit lets an engine of that owner connect to sockets that the directory's
+// owner makes in it: they get the engine's group.
+func Admit(dir, owner string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if err := os.Chown(dir, -1, UID(owner)); err != nil {
+		return err
+	}
+	return os.Chmod(dir, info.Mode().Perm()&0o700|0o050|os.ModeSetgid)
+}
+
+// Start starts the process in place of one that may have run before, and
+// returns once it runs; see Await for whether it works.
+func (e Engine) Start(ctx context.Context) (host.ProcessID, error) {
+	id, err := e.start(ctx)
+	if err != nil {
+		return id, fmt.Errorf("start %s: %w%s", e.Name, err, e.LastWords())
+	}
+	return id, nil
+}
+
+func (e Engine) start(ctx context.Context) (host.ProcessID, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := e.clear(ctx); err != nil {
+		return host.ProcessID{}, err
+	}
+	if err := e.writeBundle(); err != nil {
+		return host.ProcessID{}, err
+	}
+	log, err := os.OpenFile(e.Log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return host.ProcessID{}, err
+	}
+	defer log.Close()
+	if err := e.runc(ctx, log, "run", "--detach", "--bundle", e.bundle(), "--pid-file", e.pidFile(), e.Name); err != nil {
+		return host.ProcessID{}, err
+	}
+	text, err := os.ReadFile(e.pidFile())
+	if err != nil {
+		return host.ProcessID{}, err
+	}
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		return host.ProcessID{}, fmt.Errorf("runc wrote the process id %q", text)
+	}
+	id, err := host.Identify(pid)
+	if err != nil {
+		return host.ProcessID{}, errors.New("it ended at once")
+	}
+	return id, nil
+}
+
+// clear removes what an instance left that has ended, and kills one that has not.
+func (e Engine) clear(ctx context.Context) error {
+	if err := e.group().Kill(ctx); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(e.runcState(), e.Name)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return e.runc(ctx, nil, "delete", "--force", e.Name)
+}
+
+// Await waits until ready returns true, and notices if the process ends first.
+func (e Engine) Await(ctx context.Context, id host.ProcessID, ready func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for !ready() {
+		if !id.Alive() {
+			return fmt.Errorf("%s has ended%s", e.Name, e.LastWords())
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w%s", e.Name, ctx.Err(), e.LastWords())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// users are the host ids that the engine's user namespace knows, its own first.
+func (e Engine) users() []int {
+	list := []int{UID(e.Owner)}
+	for _, u := range e.Files {
+		if !slices.Contains(list, u) {
+			list = append(list, u)
+		}
+	}
+	return list
+}
