@@ -25,6 +25,8 @@ import (
 //   - QProbe: Params.MessageRate of the smallest packets;
 //   - QPacketRate: Params.PacketRate of the smallest packets;
 //   - QThroughput: as many packets that fill the MTU as the port takes;
+//   - QFrames: Params.PacketRate frames of Params.Frame bytes, or as many as the
+//     port takes;
 //   - QPathMTU: a few packets of Params.MTU bytes, for as long as they take.
 //
 // Sender and sink sleep while there is nothing to do, so that they leave the
@@ -73,6 +75,8 @@ type offer struct {
 	packets int // 0: no limit
 	warmup  int
 	poll    bool
+	mixed   bool // frames of three sizes; frame is their mean
+	busy    bool // both ends spin
 }
 
 // headers is what comes before the payload of a frame: Ethernet, IP and UDP.
@@ -96,6 +100,9 @@ func (o offer) catchUp() time.Duration {
 
 // wanted is what the quantity offers under these parameters.
 func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
+	if g.Quantity == record.QFrames {
+		return g.frames(from, to, p)
+	}
 	o := offer{frame: min(from.MTU, to.MTU, math.MaxUint16-genMAC) + genMAC, ip6: ipHeader(to.IP) == ipv6Header, poll: p.Poll}
 	switch g.Quantity {
 	case record.QStream:
@@ -140,7 +147,14 @@ func (g Draygen) Run(ctx context.Context, from, to Endpoint, p Params) (record.T
 		return t, nil
 	}
 	t.Delivery, t.OneWay = result.delivery(g.Quantity, o, p), result.oneWay()
-	if missed(t.Delivery.SentRate, t.Delivery.OfferedRate) {
+	if g.Quantity == record.QFrames {
+		span, err := result.stream()
+		if err != nil {
+			return t, err
+		}
+		t.Bench = &record.Bench{Span: span}
+	}
+	if t.Delivery.OfferedRate > 0 && missed(t.Delivery.SentRate, t.Delivery.OfferedRate) {
 		t.Marks = append(t.Marks, record.MarkLoadMissed)
 	}
 	if lateShare(t.OneWay.Lateness, lateSend) > 0.01 {
@@ -187,11 +201,14 @@ func genSession(path string, from, to Endpoint, o offer, d time.Duration) (sessi
 		return s, err
 	}
 	s.server = []string{path, "sink", "--port", sink, "--stream", stream, "--once"}
-	if to.Native && o.poll {
+	if to.Native && o.poll && !o.busy {
 		s.server = append(s.server, "--spin", nativePoll.String())
 	}
 	s.client = append([]string{path, "send", "--port", source}, target...)
-	s.client = append(s.client, "--stream", stream, "--size", strconv.Itoa(o.frame), "--rate", o.rate, "--layer", "payload")
+	s.client = append(s.client, "--stream", stream, "--size", o.size(), "--rate", o.rate, "--layer", "payload")
+	if o.busy {
+		s.server, s.client = append(s.server, "--busy"), append(s.client, "--busy")
+	}
 	if o.perSec > 0 {
 		s.client = append(s.client, "--catch-up", strconv.FormatInt(o.catchUp().Microseconds(), 10)+"us")
 	}

@@ -28,7 +28,14 @@ type genLine struct {
 	Event  string `json:"event"`
 	Role   string `json:"role"`
 
+	// of both
+	CPUNs  int64 `json:"cpu_ns"`
+	WallNs int64 `json:"wall_ns"`
+
 	// of a sender
+	StartedNs int64         `json:"started_ns"`
+	EndedNs   int64         `json:"ended_ns"`
+	SendRate  float64       `json:"send_pps"`
 	ElapsedNs int64         `json:"elapsed_ns"`
 	Sent      uint64        `json:"sent"`
 	Unsent    uint64        `json:"unsent"`
@@ -36,6 +43,7 @@ type genLine struct {
 	Lateness  *genHistogram `json:"lateness"`
 
 	// of a sink
+	ReceiveRate float64       `json:"receive_pps"`
 	FirstNs     int64         `json:"first_ns"`
 	LastNs      int64         `json:"last_ns"`
 	Received    uint64        `json:"received"`

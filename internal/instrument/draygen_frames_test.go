@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"context"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/testenv"
+)
+
+func framesOffer(t *testing.T, p Params, mtu int) (offer, error) {
+	t.Helper()
+	e := Endpoint{Name: "a.p0", IP: netip.MustParseAddr("10.0.0.1"), MTU: mtu}
+	return Draygen{record.QFrames}.wanted(e, e, p)
+}
+
+func TestFramesOffer(t *testing.T) {
+	for name, c := range map[string]struct {
+		p    Params
+		mtu  int
+		want []string // size, rate; none: refused
+	}{
+		"smallest":        {Params{Frame: 60}, 1500, []string{"60", "max"}},
+		"stated rate":     {Params{Frame: 1514, PacketRate: 10_000}, 1500, []string{"1514", "10000pps"}},
+		"mixed":           {Params{}, 1500, []string{"imix", "max"}},
+		"jumbo":           {Params{Frame: 9014}, 9000, []string{"9014", "max"}},
+		"larger than MTU": {Params{Frame: 1515}, 1500, nil},
+		"mixed, less MTU": {Params{}, 1400, nil},
+		"no header":       {Params{Frame: 59}, 1500, nil},
+	} {
+		o, err := framesOffer(t, c.p, c.mtu)
+		if c.want == nil {
+			if err == nil {
+				t.Errorf("%s: accepted", name)
+			}
+			continue
+		}
+		if err != nil || !slices.Equal([]string{o.size(), o.rate}, c.want) {
+			t.Errorf("%s: %s at %s, error %v", name, o.size(), o.rate, err)
+		}
+	}
+}
+
+func TestFramesSession(t *testing.T) {
+	testenv.Built(t, "draygen")
+	e := Endpoint{Name: "a.p0", Native: true, Port: "p0", MTU: 1500}
+	o, err := Draygen{record.QFrames}.wanted(e, e, Params{Busy: true, Poll: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := genSession("draygen", e, e, o, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, server := strings.Join(s.client, " "), strings.Join(s.server, " ")
+	if !strings.Contains(client, "--size imix --rate max") || !strings.Contains(client, "--busy") ||
+		!strings.Contains(server, "--busy") || strings.Contains(server, "--spin") {
+		t.Errorf("%s\n%s", client, server)
+	}
+}
+
+func TestStreamSpan(t *testing.T) {
+	r, err := parseDraygen(testdata(t, "draygen-send.json"), testdata(t, "draygen-sink.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.stream()
+	if err != nil || s.End-s.Start != time.Duration(r.sender.ElapsedNs) || s.Sender <= 0 || s.Sender > 1 || s.Sink <= 0 || s.Sink > 1 {
+		t.Errorf("%+v, error %v", s, err)
+	}
+	r.sender.EndedNs = r.sender.StartedNs - 1
+	if _, err := r.stream(); err == nil {
+		t.Error("a stream that ends before it begins")
+	}
+}
+
+func TestParseLimit(t *testing.T) {
+	l, err := parseLimit([]byte(`{"dray_limit": 1, "ring_pps": 100000000, "line_ns": 110.5, "tsc_hz": 2600000000}`))
+	if err != nil || *l != (record.Limit{Ring: 1e8, Line: 110.5, TSC: 2.6e9}) {
+		t.Errorf("%+v, error %v", l, err)
+	}
+	for _, bad := range []string{``, `{}`, `{"dray_limit": 2, "ring_pps": 1, "line_ns": 1, "tsc_hz": 1}`, `{"dray_limit": 1, "ring_pps": 0, "line_ns": 1, "tsc_hz": 1}`} {
+		if l, err := parseLimit([]byte(bad)); err == nil {
+			t.Errorf("%q gives %+v", bad, l)
+		}
+	}
+}
+
+// What the generator does alone is more than nothing, and within reason.
+func TestCeiling(t *testing.T) {
+	testenv.Built(t, "draygen")
+	trial, err := Draygen{}.Ceiling(context.Background(), 60, 50*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rate := range []float64{trial.Bench.Ceiling.Send, trial.Bench.Ceiling.Receive} {
+		if rate < 1e3 || rate > 1e10 || math.IsNaN(rate) {
+			t.Errorf("%v packets/s", rate)
+		}
+	}
+}
