@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package search finds the highest load that something still carries well
+// enough: MLRsearch (RFC 9971) for any number of goals at once, such as NDR and
+// PDR, and the binary search of RFC 2544. It is pure: trials are made by the
+// Measurer that it is given, and the same outcomes lead to the same result.
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Measurer makes one trial: it offers load packets/s for the duration d, waits
+// until what is under way has arrived, and says what became of the packets. It
+// does its own warm-up. A trial that it wants repeated is a *RejectedError; any
+// other error ends the search.
+type Measurer interface {
+	Measure(ctx context.Context, load uint64, d time.Duration) (Outcome, error)
+}
+
+// MeasurerFunc is a Measurer made of a function.
+type MeasurerFunc func(ctx context.Context, load uint64, d time.Duration) (Outcome, error)
+
+// Measure calls f.
+func (f MeasurerFunc) Measure(ctx context.Context, load uint64, d time.Duration) (Outcome, error) {
+	return f(ctx, load, d)
+}
+
+// Outcome is what became of the packets of one trial. With several streams each
+// count is their sum, and so is the load.
+type Outcome struct {
+	Sent     uint64 `json:"sent"`     // packets that were sent in time
+	Received uint64 `json:"received"` // different packets that arrived
+	// Unsent counts packets that were due and not sent in time. They count as lost.
+	Unsent uint64 `json:"unsent"`
+	// ReceiverDrops counts those of the lost that arrived, and that the measuring
+	// program was too slow to take. They count as lost, and tell who lost them.
+	ReceiverDrops uint64        `json:"receiver_drops,omitempty"`
+	Lateness      time.Duration `json:"lateness"` // p99 of sent − due, ns; for the report
+}
+
+// due is how many packets the trial was about.
+func (o Outcome) due() float64 { return float64(o.Sent) + float64(o.Unsent) }
+
+// LossRatio is the share of the packets due that did not arrive: RFC 9971's
+// Trial Loss Ratio, with what was not sent in time among the lost.
+func (o Outcome) LossRatio() float64 {
+	if o.due() == 0 {
+		return 1
+	}
+	return 1 - math.Min(1, float64(o.Received)/o.due())
+}
+
+// byInstrument is how many of the lost packets the measuring programs lost.
+func (o Outcome) byInstrument() float64 { return float64(o.Unsent) + float64(o.ReceiverDrops) }
+
+// Trial is one trial of a search.
+type Trial struct {
+	Load     uint64        `json:"load"`     // packets/s asked for
+	Duration time.Duration `json:"duration"` // ns
+	Outcome  Outcome       `json:"outcome"`
+	// Rejected says why the trial does not count; empty: it does.
+	Rejected string `json:"rejected,omitempty"`
+	// Short says that it was rejected since the sender offered too little.
+	Short bool `json:"short,omitempty"`
+}
+
+// ForwardingRate is RFC 9971's Trial Forwarding Rate: the share of the load
+// that arrived, packets/s.
+func (t Trial) ForwardingRate() float64 { return float64(t.Load) * (1 - t.Outcome.LossRatio()) }
+
+// RejectedError is what a Measurer returns of a trial that does not count.
+type RejectedError struct {
+	Reason string
+}
+
+func (e *RejectedError) Error() string { return "trial rejected: " + e.Reason }
+
+// MaxMiss is by how much the offered load may miss the one asked for.
+const MaxMiss = 0.05
+
+// Check says why a trial must not count: its offered load misses the one asked
+// for by over MaxMiss (or, in a trial of few packets, by over one packet), or
+// more packets arrived than were sent. short is that the sender offered too
+// little; reason is empty where the trial counts.
+func Check(load uint64, d time.Duration, o Outcome) (reason string, short bool) {
+	asked := float64(load) * d.Seconds()
+	tolerance := math.Max(1, MaxMiss*asked)
+	switch sent := float64(o.Sent); {
+	case o.Received > o.Sent:
+		return fmt.Sprintf("%d packets received of %d sent: negative loss", o.Received, o.Sent), false
+	case sent < asked-tolerance:
+		return fmt.Sprintf("offered %.4g packets/s of %d: %.1f %% too little", sent/d.Seconds(), load, 100*(1-sent/asked)), true
+	case sent > asked+tolerance:
+		return fmt.Sprintf("offered %.4g packets/s of %d: %.1f %% too much", sent/d.Seconds(), load, 100*(sent/asked-1)), false
+	}
+	return "", false
+}
+
+// runOne makes one trial and checks it.
+func runOne(ctx context.Context, m Measurer, load uint64, d time.Duration) (Trial, error) {
+	t := Trial{Load: load, Duration: d}
+	if err := ctx.Err(); err != nil {
+		return t, err
+	}
+	o, err := m.Measure(ctx, load, d)
+	var rejected *RejectedError
+	switch {
+	case errors.As(err, &rejected):
+		t.Outcome, t.Rejected = o, rejected.Reason
+		return t, nil
+	case err != nil:
+		return t, fmt.Errorf("trial of %d packets/s for %v: %w", load, d, err)
+	}
+	t.Outcome = o
+	t.Rejected, t.Short = Check(load, d, o)
+	return t, nil
+}
