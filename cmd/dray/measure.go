@@ -119,7 +119,13 @@ func (m *measurement) links(ctx context.Context, live *node.Live) (err error) {
 		Env:       m.environment(live),
 		Marks:     sharedMark(m.functions),
 		Sink:      sink,
-		Progress:  func(p verify.Progress) { m.app.progress("  %s", p.Text) },
+		Progress: func(p verify.Progress) {
+			if p.Prolonged {
+				m.app.progress("%s", p.Text)
+				return
+			}
+			m.app.progress("  %s", p.Text)
+		},
 	})
 	m.app.endProgress()
 	if err != nil {

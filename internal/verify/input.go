@@ -35,6 +35,8 @@ type Input struct {
 type Progress struct {
 	Text string        // "link f1u: latency cu-up → du, round 2 of 5, 14 s left"
 	Left time.Duration // about
+	// Prolonged says that no trial begins: the run has become longer.
+	Prolonged bool
 }
 
 // Profile is how long to measure.

@@ -31,7 +31,10 @@ func (in Input) prolong(ctx context.Context, ms []measurement, trials []record.T
 	cs := cells(again, in.run)
 	if in.Progress != nil {
 		left := e.Estimate(cs)
-		in.Progress(Progress{fmt.Sprintf("not decided yet: %s; measuring on for about %v", names(again), left.Round(time.Second)), left})
+		in.Progress(Progress{
+			Text: fmt.Sprintf("Not decided yet: %s; measuring on for about %v", names(again), left.Round(time.Second)),
+			Left: left, Prolonged: true,
+		})
 	}
 	return e.Run(ctx, cs)
 }

@@ -43,7 +43,7 @@ func (in Input) engine(ms []measurement) *trial.Engine {
 	e := engine(in.Options)
 	e.Sink, e.Env = in.Sink, in.environment
 	if in.Progress != nil {
-		e.Progress = func(p trial.Progress) { in.Progress(Progress{text(ms, p), p.Left}) }
+		e.Progress = func(p trial.Progress) { in.Progress(Progress{Text: text(ms, p), Left: p.Left}) }
 	}
 	return e
 }
