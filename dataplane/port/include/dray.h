@@ -100,6 +100,8 @@ struct dray_info {
 	uint32_t packet_max; /* bytes that a packet buffer takes */
 	uint32_t message_max; /* bytes that a message buffer takes; 0: none on this link */
 	uint64_t tick_hz;     /* of the clock of latency histograms */
+	uint32_t packet_slots; /* packet buffers that a queue of the present link has to send from */
+	uint32_t reserved;
 };
 
 /* Errors: -EINVAL size; -EBADF no port, or used after fork. */
@@ -196,6 +198,15 @@ int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int timeout
  * Errors: -ENOTSUP in busy mode; -EBADF.
  */
 int dray_fd(struct dray_port *port);
+
+/*
+ * As dray_fd, of the control side alone, in every mode: readable means that dray_service has something to do (the broker, the end of the peer). No packet
+ * makes it so. Errors: -EBADF, -EMFILE, -ENOMEM.
+ */
+int dray_event_fd(struct dray_port *port);
+
+/* As dray_fd, of what rings on one queue alone. Errors: -ENOTSUP in busy mode; -EINVAL queue; -EBADF, -EMFILE, -ENOMEM. */
+int dray_queue_fd(struct dray_port *port, unsigned queue);
 
 /*
  * Do what is due on the control side, and return at once: the broker's messages, a new generation, the death of the peer, telemetry.

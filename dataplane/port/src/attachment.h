@@ -13,6 +13,7 @@ struct attachment {
 	uint32_t generation;
 	uint32_t queues;
 	uint32_t packet_max, message_max;
+	uint32_t packet_slots; /* packet buffers of a queue, to send from */
 	_Atomic bool peer_gone;
 	uint64_t left_ns; /* when it ceased to be current; 0 while it is */
 	int memfd;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The data path above the transports: ownership, switching between generations, copying what is not at home, asking to be woken. */
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include "port.h"
+#include "watch.h"
 
 #define COPY_BATCH 32
 #define BELL_BATCH 8
@@ -163,7 +163,7 @@ static void end_draining(struct dray_port *port, unsigned queue, struct dray_hom
 	struct dray_home *h = *link;
 
 	*link = h->draining;
-	(void)epoll_ctl(port->epoll, EPOLL_CTL_DEL, h->attachment->bells[queue], NULL);
+	unwatch_bell(port, h->attachment, queue);
 	home_retire(h);
 }
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "lane.h"
 #include "netdev.h"
 #include "shm.h"
+#include "watch.h"
 
 #define MS 1000000ull
 #define GREETING_MS 2000
@@ -35,7 +35,7 @@ static void lose(struct dray_port *port, int error)
 	bool was_ready = c->state == CONTROL_READY;
 
 	if (c->fd >= 0) {
-		(void)epoll_ctl(port->epoll, EPOLL_CTL_DEL, c->fd, NULL);
+		unwatch_control(port, c->fd);
 		close(c->fd);
 	}
 	c->fd = -1;
@@ -98,7 +98,6 @@ static int dial(struct dray_port *port)
 {
 	struct control *c = &port->control;
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	struct epoll_event e = {.events = EPOLLIN};
 	int ret = 0;
 
 	memcpy(address.sun_path, port->path, sizeof(address.sun_path));
@@ -112,8 +111,8 @@ static int dial(struct dray_port *port)
 		if (hung_up(ret))
 			ret = 0; /* control_step reads why */
 	}
-	if (ret == 0 && epoll_ctl(port->epoll, EPOLL_CTL_ADD, c->fd, &e) < 0)
-		ret = -errno;
+	if (ret == 0)
+		ret = watch_control(port, c->fd);
 	if (ret) {
 		close(c->fd);
 		c->fd = -1;

@@ -283,6 +283,7 @@ int netdev_attach(struct dray_port *port, const struct wire_offer *offer, uint32
 	a->destroy_home = pool_free;
 	a->queues = offer->queues;
 	a->packet_max = port->welcome.mtu + ETHERNET_BYTES + VLAN_BYTES;
+	a->packet_slots = POOL_PACKETS;
 	for (unsigned q = 0; ret == 0 && q < a->queues; q++) {
 		ret = check_socket(a->bells[q]);
 		if (ret == 0)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lane.h"
+#include "watch.h"
 
 #define DEFAULT_DIRECTORY "/run/dray/ports"
 #define DEFAULT_TIMEOUT_MS 2000
@@ -32,6 +33,8 @@ static void free_queue(struct queue *queue)
 	free((void *)queue->histogram);
 	if (queue->wake >= 0)
 		close(queue->wake);
+	if (queue->epoll >= 0)
+		close(queue->epoll);
 }
 
 static void port_free(struct dray_port *port)
@@ -41,6 +44,8 @@ static void port_free(struct dray_port *port)
 	telemetry_unmap(port);
 	if (port->epoll >= 0)
 		close(port->epoll);
+	if (port->event_epoll >= 0)
+		close(port->event_epoll);
 	pthread_mutex_destroy(&port->lock);
 	free(port->queues);
 	munmap(port, sizeof(*port));
@@ -114,15 +119,6 @@ void port_reap(struct dray_port *port)
 	}
 }
 
-static void watch(struct dray_port *port, const struct attachment *a, int what)
-{
-	for (unsigned q = 0; q < a->queues; q++) {
-		struct epoll_event e = {.events = EPOLLIN};
-
-		(void)epoll_ctl(port->epoll, what, a->bells[q], &e);
-	}
-}
-
 void port_switch(struct dray_port *port, struct attachment *to)
 {
 	struct attachment *from = atomic_load_explicit(&port->current, memory_order_relaxed);
@@ -133,10 +129,12 @@ void port_switch(struct dray_port *port, struct attachment *to)
 		from->left_ns = clock_coarse_ns();
 		/* When the link moves, the peer may still ring on the old bells: until they are drained. */
 		if (!to || from->kind != DRAY_LINK_SHM)
-			watch(port, from, EPOLL_CTL_DEL);
+			unwatch_bells(port, from);
+		else
+			unwatch_death(port, from);
 	}
 	if (to)
-		watch(port, to, EPOLL_CTL_ADD);
+		watch_bells(port, to);
 	atomic_store_explicit(&port->current, to, memory_order_relaxed);
 	/* release: pairs with the acquire in side_follow. */
 	atomic_fetch_add_explicit(&port->switches, 1, memory_order_release);
@@ -234,7 +232,7 @@ static int make_queues(struct dray_port *port)
 		return -ENOMEM;
 	memset(port->queues, 0, size);
 	for (unsigned q = 0; q < port->queue_count; q++)
-		port->queues[q].wake = -1;
+		port->queues[q].wake = port->queues[q].epoll = -1;
 	for (unsigned q = 0; q < port->queue_count; q++) {
 		port->queues[q].histogram = calloc(HISTOGRAM_SIZE, sizeof(uint64_t));
 		if (!port->queues[q].histogram)
@@ -259,6 +257,7 @@ static struct dray_port *port_alloc(void)
 	port->control.fd = -1;
 	port->thread_stop[0] = port->thread_stop[1] = -1;
 	port->epoll = epoll_create1(EPOLL_CLOEXEC);
+	port->event_epoll = -1;
 	clock_rate_begin(&port->rate);
 	return port;
 }
@@ -376,6 +375,7 @@ static void link_info(struct dray_port *port, struct dray_info *info)
 		info->generation = a->generation;
 		info->packet_max = a->packet_max;
 		info->message_max = a->message_max;
+		info->packet_slots = a->packet_slots;
 	}
 	info->broker = port->control.state == CONTROL_READY;
 	info->tick_hz = clock_rate_hz(&port->rate);

@@ -34,6 +34,7 @@ struct side {
 struct queue {
 	struct side tx, rx;
 	int wake;		  /* readable from a switch until rx follows it: for sleep_on. -1: busy mode */
+	int epoll;		  /* dray_queue_fd; -1: nobody asked */
 	struct pool *pool;	  /* for copies; NULL: none needed */
 	struct counters pool_counters;
 	_Atomic uint64_t *histogram; /* of HISTOGRAM_SIZE */
@@ -81,6 +82,7 @@ struct dray_port {
 	char path[108];
 	uint32_t wanted_queues;
 	int epoll;
+	int event_epoll; /* dray_event_fd; -1: nobody asked */
 	struct dray_event events[EVENTS];
 	uint32_t event_head;
 	_Atomic uint32_t event_tail;

@@ -2,12 +2,12 @@
 /* The control side of a port that is open: what is due, waiting, and the optional thread. */
 #include <errno.h>
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "lane.h"
 #include "port.h"
+#include "watch.h"
 
 #define MS 1000000ull
 #define SLEEP_MS 250	/* between two looks at what is due */
@@ -21,8 +21,7 @@ static void note_death(struct dray_port *port, struct attachment *a)
 {
 	/* release: pairs with the acquire in drain_from. */
 	atomic_store_explicit(&a->peer_gone, true, memory_order_release);
-	for (unsigned q = 0; q < a->queues; q++)
-		(void)epoll_ctl(port->epoll, EPOLL_CTL_DEL, a->bells[q], NULL);
+	unwatch_bells(port, a);
 }
 
 /* A bell that hung up means that the peer is gone. */
@@ -78,13 +77,6 @@ EXPORT int dray_service(struct dray_port *port)
 		return events;
 	}
 	return 0; /* another thread is at it */
-}
-
-EXPORT int dray_fd(struct dray_port *port)
-{
-	if (!port_valid(port))
-		return -EBADF;
-	return port->mode == DRAY_MODE_BUSY ? -ENOTSUP : port->epoll;
 }
 
 static bool side_ready(struct side *side)

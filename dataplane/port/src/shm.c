@@ -99,6 +99,7 @@ int shm_map(const struct wire_offer *offer, uint32_t generation, int *fds, unsig
 		return ret;
 	}
 	a->packet_max = offer->geometry.pkt_stride - offer->geometry.pkt_headroom;
+	a->packet_slots = offer->geometry.pkt_slots;
 	if (offer->geometry.msg_slots && (offer->features & FEATURE_MESSAGES))
 		a->message_max = offer->geometry.msg_stride - offer->geometry.msg_headroom;
 	*attachment = a;

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the descriptors of a port that can be slept on look at. The port's lock is held, but for unwatch_bell. */
+#ifndef DRAY_WATCH_H
+#define DRAY_WATCH_H
+
+struct attachment;
+struct dray_port;
+
+/* The connection to the broker. Error: -errno. */
+int watch_control(struct dray_port *port, int fd);
+void unwatch_control(struct dray_port *port, int fd);
+
+/* What rings on all queues, and the peer's death. */
+void watch_bells(struct dray_port *port, const struct attachment *attachment);
+void unwatch_bells(struct dray_port *port, const struct attachment *attachment);
+
+/* One bell, when a side has taken the last of it. */
+void unwatch_bell(struct dray_port *port, const struct attachment *attachment, unsigned queue);
+
+/* Only the peer's death: the bells may still ring. */
+void unwatch_death(struct dray_port *port, const struct attachment *attachment);
+
+#endif
