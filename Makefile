@@ -39,8 +39,8 @@ build: ## build every program into bin/
 	@mkdir -p bin
 	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
 	@meson setup $$([ ! -f out/gen-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/gen-plain dataplane/gen >/dev/null
-	@ninja -C out/gen-plain draygen >/dev/null
-	@install -t bin out/gen-plain/draygen
+	@ninja -C out/gen-plain programs >/dev/null
+	@install -t bin $$(find out/gen-plain -maxdepth 1 -type f -name 'draygen*' -perm -u+x)
 	@meson setup $$([ ! -f out/port-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/port-plain dataplane/port >/dev/null
 	@ninja -C out/port-plain bench/dray-limit >/dev/null
 	@install -t bin out/port-plain/bench/dray-limit

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#define NS_PER_S 1000000000ull
+#define NS_PER_SECOND 1000000000ull
 #define NS_PER_MS 1000000ull
 
 /* CLOCK_MONOTONIC in ns: all processes of a host share it. */
@@ -15,12 +15,12 @@ static inline uint64_t clock_now(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+	return (uint64_t)t.tv_sec * NS_PER_SECOND + (uint64_t)t.tv_nsec;
 }
 
 static inline struct timespec clock_timespec(uint64_t ns)
 {
-	return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+	return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_SECOND), .tv_nsec = (long)(ns % NS_PER_SECOND)};
 }
 
 /* A spinning thread's word to the CPU. */

@@ -13,6 +13,8 @@
 
 #define SLICE_NS (50 * NS_PER_MS) /* signals and service wait no longer */
 
+volatile sig_atomic_t io_exit_status = -1;
+
 void *io_fail(struct io_error *error, const char *format, ...)
 {
 	va_list arguments;
@@ -23,28 +25,68 @@ void *io_fail(struct io_error *error, const char *format, ...)
 	return NULL;
 }
 
+/* What comes before the colon. */
+static const struct {
+	const char *name;
+	struct io *(*open)(const struct options *, const char *, struct io_error *);
+} kinds[] = {{"udp", io_udp_open}, {"packet", io_packet_open}, {"dray", io_dray_open}, {"dpdk", io_dpdk_open}};
+
 struct io *io_open(const struct options *o, struct io_error *error)
 {
 	const char *colon = strchr(o->port, ':');
-	size_t kind = colon ? (size_t)(colon - o->port) : strlen(o->port);
-	struct io *io;
+	size_t length = colon ? (size_t)(colon - o->port) : 0;
 
-	if (colon && kind == 3 && strncmp(o->port, "udp", 3) == 0)
-		io = io_udp_open(o, colon + 1, error);
-	else if (colon && kind == 6 && strncmp(o->port, "packet", 6) == 0)
-		io = io_packet_open(o, colon + 1, error);
-	else if (colon && kind == 4 && strncmp(o->port, "dray", 4) == 0)
-		io = io_dray_open(o, colon + 1, error);
-	else if (strcmp(o->port, "null") == 0)
-		io = io_null_open(o, error);
+	for (unsigned i = 0; colon && i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (strlen(kinds[i].name) == length && strncmp(o->port, kinds[i].name, length) == 0)
+			return kinds[i].open(o, colon + 1, error);
+	if (strcmp(o->port, "null") == 0)
+		return io_null_open(o, error);
+	return io_fail(error, "%s is no port: udp:IP:PORT, udp:[IP]:PORT, packet:IFACE, dray:NAME, dpdk:DEVICE or null", o->port);
+}
+
+/* One that has nobody at its other end. All are asked: each does then what is due. */
+static struct io *lonely(struct io *const *ios, unsigned n)
+{
+	struct io *found = NULL;
+
+	for (unsigned i = 0; i < n; i++)
+		if (ios[i]->ops->has_peer && !ios[i]->ops->has_peer(ios[i]))
+			found = ios[i];
+	return found;
+}
+
+bool io_await_peers(struct io *const *ios, unsigned n, const struct options *o, struct io_error *error)
+{
+	uint64_t end = clock_now() + o->peer_timeout_ns;
+	uint32_t size = o->imix ? 1514 : o->size;
+	struct io *without;
+
+	while ((without = lonely(ios, n)) && clock_now() < end)
+		io_sleep(clock_now() + NS_PER_MS);
+	if (without)
+		return io_fail(error, "%s: its peer did not open its port within %g s", without->name, (double)o->peer_timeout_ns / (double)NS_PER_SECOND);
+	for (unsigned i = 0; i < n; i++)
+		if (size > ios[i]->frame_max)
+			return io_fail(error, "frames of %u bytes do not fit %s: at most %u", size, ios[i]->name, ios[i]->frame_max);
+	return true;
+}
+
+void io_set_destination(struct io *io, const struct options *o)
+{
+	struct frame_address *a = &io->address;
+
+	io->frames = true;
+	memcpy(a->to_mac, o->to_mac, 6);
+	memset(a->to_ip, 0xff, 4);
+	a->to_port = FRAME_PORT;
+	if (!o->to_text)
+		return;
+	a->to_port = address_port(&o->to);
+	a->ip6 = address_is6(&o->to);
+	if (a->ip6)
+		memcpy(a->to_ip, &o->to.v6.sin6_addr, 16);
 	else
-		return io_fail(error, "%s is no port: udp:IP:PORT, udp:[IP]:PORT, packet:IFACE, dray:NAME or null", o->port);
-	if (io && io_sends(o) && (o->imix ? 1514 : o->size) > io->frame_max) {
-		io_fail(error, "frames of %u bytes do not fit %s: at most %u", o->imix ? 1514 : o->size, io->name, io->frame_max);
-		io_close(io);
-		return NULL;
-	}
-	return io;
+		memcpy(a->to_ip, &o->to.v4.sin_addr, 4);
 }
 
 void io_close(struct io *io)

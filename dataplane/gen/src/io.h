@@ -3,9 +3,11 @@
 #ifndef GEN_IO_H
 #define GEN_IO_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "frame.h"
 #include "options.h"
 
 #define IO_BATCH 64u /* datagrams in one call, at most */
@@ -23,6 +25,7 @@ enum io_wait { IO_RX = 1u << 0, IO_TX = 1u << 1 };
 struct io_link {
 	const char *kind; /* NULL: the port has no link that could be told */
 	uint32_t generation;
+	bool judges; /* it counts violations of its peer */
 	uint64_t violations;
 };
 
@@ -43,8 +46,10 @@ struct io_ops {
 	void (*done)(struct io *io);
 	/* Sleep until one of `what` may be possible, or that time. May return early. Returns 0 or -errno. */
 	int (*wait)(struct io *io, unsigned what, uint64_t until_ns);
-	/* Do what is due beside; called at least every 50 ms. NULL: nothing. */
-	void (*service)(struct io *io);
+	/* Do what is due beside; called at least every 50 ms. Returns 0 or -errno. NULL: nothing. */
+	int (*service)(struct io *io);
+	/* Whether there is a peer to send to; does what service does. NULL: always. */
+	bool (*has_peer)(struct io *io);
 	/* Packets that the kernel dropped at the port's own receive buffer, so far. NULL: cannot happen. */
 	uint64_t (*drops)(struct io *io);
 	void (*link)(struct io *io, struct io_link *link); /* NULL: none */
@@ -56,6 +61,9 @@ struct io {
 	const struct io_ops *ops;
 	char name[96];	  /* as --port, with the address that it really has */
 	uint32_t frame_max; /* bytes; for packets that are sent */
+	bool frames;	  /* it carries frames, with the addresses below in those that are sent */
+	struct frame_address address;
+	bool polls; /* nothing wakes who waits for packets: it looks again and again */
 };
 
 struct io_error {
@@ -64,13 +72,23 @@ struct io_error {
 
 /* Open the port of the options. NULL: error->text says why, and what mends it. */
 struct io *io_open(const struct options *options, struct io_error *error);
+
+/* Wait until each of n ports has a peer, and check that the frames of the options fit. */
+bool io_await_peers(struct io *const *ios, unsigned n, const struct options *options, struct io_error *error);
 void io_close(struct io *io);
+
+/* What the program ends with, whatever happens while its ports are closed; -1 before that. */
+extern volatile sig_atomic_t io_exit_status;
+
+/* Of a port of frames: where they go, as the options say; without them to everybody. */
+void io_set_destination(struct io *io, const struct options *options);
 
 /* Openers of each kind; `name` is what follows the colon. */
 struct io *io_udp_open(const struct options *options, const char *name, struct io_error *error);
 struct io *io_packet_open(const struct options *options, const char *name, struct io_error *error);
 struct io *io_dray_open(const struct options *options, const char *name, struct io_error *error);
 struct io *io_null_open(const struct options *options, struct io_error *error);
+struct io *io_dpdk_open(const struct options *options, const char *name, struct io_error *error);
 
 /* What a role does with a port. */
 static inline bool io_sends(const struct options *o)

@@ -11,13 +11,11 @@
 #include "frame.h"
 #include "io.h"
 
-#define PEER_NS (10 * NS_PER_S) /* that a sender waits for its peer */
 #define US 1000
 
 struct io_dray {
 	struct io io;
 	struct dray_port *port;
-	struct frame_address address;
 	bool busy, look; /* look: service is due before the next sleep */
 	uint64_t spin_ns;  /* that the library polls before it asks to be rung */
 	uint64_t empty_ns; /* since when there was nothing; 0: there was something */
@@ -30,14 +28,14 @@ struct io_dray {
 static unsigned dray_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
-	uint32_t longest = 0, headers = frame_headers(p->address.ip6);
+	uint32_t longest = 0, headers = frame_headers(p->io.address.ip6);
 
 	for (unsigned i = 0; i < n; i++)
 		longest = slots[i].length > longest ? slots[i].length : longest;
 	n = dray_tx_alloc(p->port, 0, p->tx, n, longest + headers);
 	for (unsigned i = 0; i < n; i++) {
 		p->tx[i].length = slots[i].length + headers;
-		frame_write(p->tx[i].data, &p->address, (uint16_t)(FRAME_PORT + flow), slots[i].length);
+		frame_write(p->tx[i].data, &p->io.address, (uint16_t)(FRAME_PORT + flow), slots[i].length);
 		slots[i].data = (uint8_t *)p->tx[i].data + headers;
 		slots[i].index = i;
 	}
@@ -49,7 +47,7 @@ static int dray_send(struct io *io, unsigned flow, struct slot *slots, unsigned 
 	struct io_dray *p = (struct io_dray *)io;
 
 	(void)flow;
-	for (unsigned i = 0; i < n && p->address.ip6; i++)
+	for (unsigned i = 0; i < n && p->io.address.ip6; i++)
 		frame_finish(p->tx[slots[i].index].data, FRAME_HEADERS6, slots[i].length);
 	return (int)dray_tx_burst(p->port, 0, &p->tx[slots[0].index], n);
 }
@@ -137,7 +135,7 @@ static void remember_link(struct io_dray *p)
 	p->link.generation = info.generation;
 }
 
-static void serve(struct io *io)
+static int serve(struct io *io)
 {
 	struct io_dray *p = (struct io_dray *)io;
 	struct dray_event events[8];
@@ -146,6 +144,7 @@ static void serve(struct io *io)
 		while (dray_events(p->port, events, 8) == 8)
 			;
 	remember_link(p);
+	return 0;
 }
 
 /*
@@ -166,8 +165,7 @@ static int dray_port_wait(struct io *io, unsigned what, uint64_t until_ns)
 	}
 	if (p->look) { /* it was woken, and no packet came: that was for the control side */
 		p->look = false;
-		serve(io);
-		return 0;
+		return serve(io);
 	}
 	fd.fd = dray_fd(p->port);
 	ret = io_poll(&fd, 1, until_ns);
@@ -181,6 +179,7 @@ static void dray_link(struct io *io, struct io_link *link)
 	struct dray_stats stats = {.size = sizeof(stats)};
 
 	*link = p->link;
+	link->judges = true;
 	if (dray_stats(p->port, DRAY_ALL_QUEUES, &stats) == 0)
 		for (unsigned i = 0; i < DRAY_VIOLATIONS; i++)
 			link->violations += stats.violations[i];
@@ -194,6 +193,32 @@ static void dray_io_close(struct io *io)
 	free(p);
 }
 
+/* The port's own, and what it takes; the latter is certain once there is a peer. */
+static void look_up(struct io_dray *p, const struct dray_info *info)
+{
+	struct frame_address *a = &p->io.address;
+	uint32_t most = info->packet_max > info->message_max ? info->packet_max : info->message_max;
+
+	memcpy(a->from_mac, info->mac, 6);
+	if (a->ip6)
+		memcpy(a->from_ip, info->ip6, 16);
+	else
+		memcpy(a->from_ip, info->ip4, 4);
+	p->io.frame_max = most > FRAME_MAX ? FRAME_MAX : most;
+}
+
+static bool dray_has_peer(struct io *io)
+{
+	struct io_dray *p = (struct io_dray *)io;
+	struct dray_info info = {.size = sizeof(info)};
+
+	(void)serve(io);
+	if (dray_info(p->port, &info) < 0 || info.state != DRAY_LINK_UP)
+		return false;
+	look_up(p, &info);
+	return true;
+}
+
 static const struct io_ops ops = {
 	.alloc = dray_alloc,
 	.send = dray_send,
@@ -203,42 +228,10 @@ static const struct io_ops ops = {
 	.done = dray_done,
 	.wait = dray_port_wait,
 	.service = serve,
+	.has_peer = dray_has_peer,
 	.link = dray_link,
 	.close = dray_io_close,
 };
-
-static void set_address(struct io_dray *p, const struct options *o, const struct dray_info *info)
-{
-	memcpy(p->address.from_mac, info->mac, 6);
-	memcpy(p->address.to_mac, o->to_mac, 6);
-	memcpy(p->address.from_ip, info->ip4, 4);
-	memset(p->address.to_ip, 0xff, 4);
-	p->address.to_port = FRAME_PORT;
-	if (!o->to_text)
-		return;
-	p->address.to_port = address_port(&o->to);
-	p->address.ip6 = address_is6(&o->to);
-	if (p->address.ip6) {
-		memcpy(p->address.from_ip, info->ip6, 16);
-		memcpy(p->address.to_ip, &o->to.v6.sin6_addr, 16);
-	} else {
-		memcpy(p->address.to_ip, &o->to.v4.sin_addr, 4);
-	}
-}
-
-/* A sender needs somebody to send to. */
-static bool wait_for_peer(struct io_dray *p, struct dray_info *info)
-{
-	uint64_t end = clock_now() + PEER_NS;
-
-	while (info->state != DRAY_LINK_UP && clock_now() < end) {
-		serve(&p->io);
-		io_sleep(clock_now() + NS_PER_MS);
-		if (dray_info(p->port, info) < 0)
-			return false;
-	}
-	return info->state == DRAY_LINK_UP;
-}
 
 struct io *io_dray_open(const struct options *o, const char *name, struct io_error *error)
 {
@@ -261,14 +254,14 @@ struct io *io_dray_open(const struct options *o, const char *name, struct io_err
 	p->io.ops = &ops;
 	p->link.kind = "none";
 	snprintf(p->io.name, sizeof(p->io.name), "dray:%s", name);
-	if (dray_info(p->port, &info) < 0 || (io_sends(o) && !wait_for_peer(p, &info))) {
-		io_fail(error, "dray:%s: its peer did not open its port within 10 s", name);
+	io_set_destination(&p->io, o);
+	ret = dray_info(p->port, &info);
+	if (ret < 0) {
+		io_fail(error, "dray:%s: %s", name, dray_strerror(ret));
 		dray_io_close(&p->io);
 		return NULL;
 	}
-	set_address(p, o, &info);
+	look_up(p, &info);
 	remember_link(p);
-	p->io.frame_max = info.packet_max > info.message_max ? info.packet_max : info.message_max;
-	p->io.frame_max = p->io.frame_max > FRAME_MAX ? FRAME_MAX : p->io.frame_max;
 	return &p->io;
 }

@@ -11,9 +11,10 @@ struct io_null {
 	struct io io;
 	enum role role;
 	bool check;
+	bool returns; /* what is sent */
 	uint32_t headers, stream;
 	uint64_t sequence;	     /* of packets made here */
-	unsigned first, waiting;     /* ping: sent, and not yet back */
+	unsigned first, waiting;     /* ping, loop: sent, and not yet back */
 	uint32_t lengths[BURST_MAX];
 	uint8_t buffers[BURST_MAX][PACKET_MAX];
 };
@@ -39,7 +40,7 @@ static int null_send(struct io *io, unsigned flow, struct slot *slots, unsigned 
 	struct io_null *p = (struct io_null *)io;
 
 	(void)flow;
-	if (p->role != ROLE_PING)
+	if (!p->returns)
 		return (int)n;
 	for (unsigned i = 0; i < n; i++)
 		p->lengths[slots[i].index] = slots[i].length;
@@ -71,12 +72,13 @@ static int null_receive(struct io *io, struct slot *slots, unsigned n)
 	struct io_null *p = (struct io_null *)io;
 	uint64_t now = clock_now();
 
-	if (p->role == ROLE_PING) {
+	if (p->returns) {
 		if (n > p->waiting)
 			n = p->waiting;
 		for (unsigned i = 0; i < n; i++, p->first++) {
 			slots[i] = (struct slot){.data = p->buffers[p->first], .length = p->lengths[p->first], .headers = p->headers, .index = p->first};
-			turn(p, &slots[i]);
+			if (p->role == ROLE_PING)
+				turn(p, &slots[i]);
 		}
 		p->waiting -= n;
 		return (int)n;
@@ -137,6 +139,7 @@ struct io *io_null_open(const struct options *o, struct io_error *error)
 		return io_fail(error, "no memory");
 	p->io = (struct io){.ops = &ops, .name = "null", .frame_max = FRAME_MAX};
 	p->role = o->role;
+	p->returns = o->role == ROLE_PING || o->role == ROLE_LOOP;
 	p->check = o->check;
 	p->headers = o->headers;
 	p->stream = o->stream ? o->stream : 1;

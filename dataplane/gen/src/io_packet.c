@@ -31,7 +31,6 @@ struct ring {
 struct io_packet {
 	struct io io;
 	int fd;
-	struct frame_address address;
 	void *map;
 	size_t map_bytes;
 	struct ring tx, rx;
@@ -59,7 +58,7 @@ static void hand_over(struct tpacket2_hdr *h, uint32_t status)
 static unsigned packet_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
 {
 	struct io_packet *p = (struct io_packet *)io;
-	uint32_t headers = frame_headers(p->address.ip6);
+	uint32_t headers = frame_headers(p->io.address.ip6);
 	unsigned i;
 
 	for (i = 0; i < n && i < p->tx.frames; i++) {
@@ -70,7 +69,7 @@ static unsigned packet_alloc(struct io *io, unsigned flow, struct slot *slots, u
 		if (status != TP_STATUS_AVAILABLE && !(status & TP_STATUS_WRONG_FORMAT))
 			break;
 		h->tp_len = slots[i].length + headers;
-		frame_write(frame, &p->address, (uint16_t)(FRAME_PORT + flow), slots[i].length);
+		frame_write(frame, &p->io.address, (uint16_t)(FRAME_PORT + flow), slots[i].length);
 		slots[i].data = frame + headers;
 		slots[i].index = i;
 	}
@@ -102,7 +101,7 @@ static int packet_send(struct io *io, unsigned flow, struct slot *slots, unsigne
 	struct io_packet *p = (struct io_packet *)io;
 
 	(void)flow;
-	for (unsigned i = 0; i < n && p->address.ip6; i++)
+	for (unsigned i = 0; i < n && p->io.address.ip6; i++)
 		frame_finish(slots[i].data - FRAME_HEADERS6, FRAME_HEADERS6, slots[i].length);
 	return send_next(p, n);
 }
@@ -225,27 +224,23 @@ static void find_ip6(struct io_packet *p, const struct options *o, const char *n
 		if (!ip6 || ip6->sin6_family != AF_INET6 || strcmp(a->ifa_name, name) != 0)
 			continue;
 		suits = !IN6_IS_ADDR_LINKLOCAL(&ip6->sin6_addr) == !local;
-		memcpy(p->address.from_ip, &ip6->sin6_addr, 16);
+		memcpy(p->io.address.from_ip, &ip6->sin6_addr, 16);
 	}
 	freeifaddrs(all);
 }
 
-static void set_ip(struct io_packet *p, const struct options *o, const char *name)
+static void set_source(struct io_packet *p, const struct options *o, const char *name)
 {
 	struct ifreq r = {0};
 
-	p->address.ip6 = address_is6(&o->to);
-	p->address.to_port = address_port(&o->to);
-	if (p->address.ip6) {
-		memcpy(p->address.to_ip, &o->to.v6.sin6_addr, 16);
+	if (p->io.address.ip6) {
 		find_ip6(p, o, name);
 		return;
 	}
-	memcpy(p->address.to_ip, &o->to.v4.sin_addr, 4);
 	strcpy(r.ifr_name, name);
 	r.ifr_addr.sa_family = AF_INET;
 	if (ioctl(p->fd, SIOCGIFADDR, &r) == 0) /* otherwise 0.0.0.0 */
-		memcpy(p->address.from_ip, &((struct sockaddr_in *)&r.ifr_addr)->sin_addr, 4);
+		memcpy(p->io.address.from_ip, &((struct sockaddr_in *)&r.ifr_addr)->sin_addr, 4);
 }
 
 /* Addresses and MTU of the interface. Returns its index, or -errno. */
@@ -265,9 +260,9 @@ static int look_up(struct io_packet *p, const struct options *o, const char *nam
 	p->io.frame_max = (uint32_t)r.ifr_mtu + ETH_HLEN > FRAME_MAX ? FRAME_MAX : (uint32_t)r.ifr_mtu + ETH_HLEN;
 	if (ioctl(p->fd, SIOCGIFHWADDR, &r) < 0)
 		return -errno;
-	memcpy(p->address.from_mac, r.ifr_hwaddr.sa_data, 6);
-	memcpy(p->address.to_mac, o->to_mac, 6);
-	set_ip(p, o, name);
+	memcpy(p->io.address.from_mac, r.ifr_hwaddr.sa_data, 6);
+	io_set_destination(&p->io, o);
+	set_source(p, o, name);
 	return index;
 }
 

@@ -15,13 +15,19 @@ int main(int argc, char **argv)
 
 	if (ret)
 		return ret > 0 ? EXIT_DONE : EXIT_USAGE;
+	if (options.role == ROLE_LOOP)
+		return role_loop(&options);
 	io = io_open(&options, &error);
-	if (!io) {
+	if (!io || (io_sends(&options) && !io_await_peers(&io, 1, &options, &error))) {
 		fprintf(stderr, "draygen: %s\n", error.text);
+		io_exit_status = EXIT_ERROR;
+		if (io)
+			io_close(io);
 		return EXIT_ERROR;
 	}
 	run_catch_signals();
 	ret = roles[options.role](&options, io);
+	io_exit_status = ret;
 	io_close(io);
 	return ret;
 }

@@ -15,13 +15,15 @@ enum {
 	FOR_SINK = 1u << ROLE_SINK,
 	FOR_SEND = 1u << ROLE_SEND,
 	FOR_PING = 1u << ROLE_PING,
-	SENDERS = FOR_SEND | FOR_PING,
+	FOR_LOOP = 1u << ROLE_LOOP,
+	SENDERS = FOR_SEND | FOR_PING | FOR_LOOP,
 	ALL = FOR_SINK | SENDERS,
 };
 
 enum option_id {
 	O_PORT = 256, O_TO, O_TO_MAC, O_PACKETS, O_DURATION, O_STREAM, O_INTERVAL, O_BUSY, O_SPIN, O_CHECK, O_STRICT, O_BUFFER, O_SIZE, O_RATE,
-	O_LAYER, O_BURST, O_GRANULARITY, O_CATCH_UP, O_FLOWS, O_WARMUP, O_CLOSED, O_TIMEOUT, O_REFLECT, O_ONCE
+	O_LAYER, O_BURST, O_GRANULARITY, O_CATCH_UP, O_FLOWS, O_WARMUP, O_CLOSED, O_TIMEOUT, O_REFLECT, O_ONCE, O_BESIDE, O_PEER_TIMEOUT,
+	O_TO_PORT, O_BOTH, O_BACK_TO, O_BACK_TO_MAC, O_EAL, O_QUEUES, O_DESCRIPTORS, O_MTU, O_FROM
 };
 
 static const struct option known[] = {
@@ -33,16 +35,26 @@ static const struct option known[] = {
 	{"layer", required_argument, NULL, O_LAYER}, {"burst", required_argument, NULL, O_BURST},
 	{"granularity", required_argument, NULL, O_GRANULARITY}, {"catch-up", required_argument, NULL, O_CATCH_UP},
 	{"flows", required_argument, NULL, O_FLOWS}, {"warmup", required_argument, NULL, O_WARMUP}, {"closed", no_argument, NULL, O_CLOSED},
-	{"timeout", required_argument, NULL, O_TIMEOUT}, {"reflect", no_argument, NULL, O_REFLECT}, {"once", no_argument, NULL, O_ONCE}, {0}};
+	{"timeout", required_argument, NULL, O_TIMEOUT}, {"reflect", no_argument, NULL, O_REFLECT}, {"once", no_argument, NULL, O_ONCE},
+	{"beside", required_argument, NULL, O_BESIDE}, {"peer-timeout", required_argument, NULL, O_PEER_TIMEOUT},
+	{"to-port", required_argument, NULL, O_TO_PORT}, {"both", no_argument, NULL, O_BOTH}, {"back-to", required_argument, NULL, O_BACK_TO},
+	{"back-to-mac", required_argument, NULL, O_BACK_TO_MAC}, {"eal", required_argument, NULL, O_EAL},
+	{"queues", required_argument, NULL, O_QUEUES}, {"descriptors", required_argument, NULL, O_DESCRIPTORS}, {"mtu", required_argument, NULL, O_MTU},
+	{"from", required_argument, NULL, O_FROM}, {0}};
 
 static unsigned roles_of(int id)
 {
 	switch (id) {
 	case O_REFLECT: case O_ONCE:
 		return FOR_SINK;
-	case O_CLOSED: case O_TIMEOUT:
+	case O_CLOSED:
 		return FOR_PING;
+	case O_TIMEOUT:
+		return FOR_PING | FOR_LOOP;
+	case O_TO_PORT: case O_BOTH: case O_BACK_TO: case O_BACK_TO_MAC:
+		return FOR_LOOP;
 	case O_TO: case O_TO_MAC: case O_SIZE: case O_RATE: case O_LAYER: case O_BURST: case O_GRANULARITY: case O_CATCH_UP: case O_FLOWS: case O_WARMUP:
+	case O_FROM:
 		return SENDERS;
 	default:
 		return ALL;
@@ -53,22 +65,26 @@ static const char help[] =
 	"usage: draygen sink --port PORT [--reflect] [--once] [--packets N] [--duration TIME] [option ...]\n"
 	"       draygen send --port PORT [--to IP:PORT] [--size BYTES|imix] [--rate RATE] [--packets N] [--duration TIME] [option ...]\n"
 	"       draygen ping --port PORT [--to IP:PORT] [--closed] [as send ...]\n"
+	"       draygen loop --port PORT --to-port PORT [--both] [as send ...]\n"
 	"       draygen --help | --version\n"
-	"PORT: udp:IP:PORT | packet:IFACE | dray:NAME | null    RATE: 1000pps | 2Mpps | 1Gbps | max    TIME: 250us | 1.5s\n"
+	"PORT: udp:IP:PORT | packet:IFACE | dray:NAME | dpdk:DEVICE | null    RATE: 1000pps | 2Mpps | 1Gbps | max    TIME: 250us | 1.5s\n"
 	"IP:   192.0.2.1 | [fd00::1] | [fe80::1%IFACE]\n"
 	"\n"
 	"all:        --packets N  --duration TIME  --stream ID  --interval TIME  --busy  --spin TIME  --check  --strict  --buffer BYTES\n"
-	"send, ping: --to IP:PORT  --to-mac MAC  --size BYTES|imix  --rate RATE  --layer wire|frame|ip|payload  --burst N\n"
+	"            --beside N  --peer-timeout TIME\n"
+	"senders:    --to IP:PORT  --to-mac MAC  --size BYTES|imix  --rate RATE  --layer wire|frame|ip|payload  --burst N\n"
 	"            --granularity TIME  --catch-up TIME  --flows N  --warmup N\n"
 	"ping:       --closed  --timeout TIME\n"
+	"loop:       --to-port PORT  --both  --back-to IP:PORT  --back-to-mac MAC  --timeout TIME\n"
 	"sink:       --reflect  --once\n"
+	"dpdk ports: --eal \"ARGUMENT ...\"  --queues N  --descriptors N  --mtu BYTES  --from IP          (in draygen-dpdk)\n"
 	"\n"
 	"Results are JSON, one object a line. SIGINT and SIGTERM end a role, with its result. All of it: dataplane/gen/README.md\n"
 	"exit: 0 done, 1 error, 2 wrong usage, 4 --strict and something was lost, unsent, doubled, reordered or corrupt\n";
 
 const char *options_role(enum role role)
 {
-	static const char *const names[] = {[ROLE_SINK] = "sink", [ROLE_SEND] = "send", [ROLE_PING] = "ping"};
+	static const char *const names[] = {[ROLE_SINK] = "sink", [ROLE_SEND] = "send", [ROLE_PING] = "ping", [ROLE_LOOP] = "loop"};
 
 	return names[role];
 }
@@ -117,6 +133,15 @@ static bool time_between(const char *text, uint64_t low, uint64_t high, uint64_t
 	return units_time(text, ns) && *ns >= low && *ns <= high;
 }
 
+static bool read_from(const char *text, struct options *o)
+{
+	char with_port[ADDRESS_TEXT];
+	int n = snprintf(with_port, sizeof(with_port), strchr(text, ':') ? "[%s]:0" : "%s:0", text);
+
+	o->from_given = true;
+	return n > 0 && (size_t)n < sizeof(with_port) && !address_read(with_port, &o->from);
+}
+
 static bool read_layer(const char *text, int32_t *bytes)
 {
 	static const struct {
@@ -135,7 +160,7 @@ static bool read_layer(const char *text, int32_t *bytes)
 static bool set_flag(struct options *o, int id)
 {
 	bool *flags[] = {[O_BUSY - O_PORT] = &o->busy, [O_CHECK - O_PORT] = &o->check, [O_STRICT - O_PORT] = &o->strict,
-			 [O_CLOSED - O_PORT] = &o->closed, [O_REFLECT - O_PORT] = &o->reflect, [O_ONCE - O_PORT] = &o->once};
+			 [O_CLOSED - O_PORT] = &o->closed, [O_REFLECT - O_PORT] = &o->reflect, [O_ONCE - O_PORT] = &o->once, [O_BOTH - O_PORT] = &o->both};
 
 	*flags[id - O_PORT] = true;
 	return true;
@@ -148,7 +173,17 @@ static bool set_how_to_send(struct options *o, int id, const char *text)
 		o->to_text = text;
 		return true; /* check_to reads it */
 	case O_TO_MAC:
+		o->to_mac_given = true;
 		return read_mac(text, o->to_mac);
+	case O_TO_PORT:
+		o->to_port = text;
+		return true;
+	case O_BACK_TO:
+		o->back_to_text = text;
+		return true; /* check_back reads it */
+	case O_BACK_TO_MAC:
+		o->back_to_mac_given = true;
+		return read_mac(text, o->back_to_mac);
 	case O_SIZE:
 		o->imix = strcmp(text, "imix") == 0;
 		return o->imix || between32(text, FRAME_HEADERS + PACKET_SHORT, FRAME_MAX, &o->size);
@@ -174,6 +209,25 @@ static bool set_how_to_send(struct options *o, int id, const char *text)
 	}
 }
 
+static bool set_dpdk(struct options *o, int id, const char *text)
+{
+	switch (id) {
+	case O_EAL:
+		o->eal = text;
+		return true;
+	case O_QUEUES:
+		return between32(text, 1, QUEUES_MAX, &o->queues);
+	case O_DESCRIPTORS:
+		return between32(text, 32, 32768, &o->descriptors);
+	case O_MTU:
+		return between32(text, 68, FRAME_MAX - 14, &o->mtu);
+	case O_FROM:
+		return read_from(text, o);
+	default:
+		return set_how_to_send(o, id, text);
+	}
+}
+
 static bool set(struct options *o, int id, const char *text)
 {
 	switch (id) {
@@ -194,8 +248,12 @@ static bool set(struct options *o, int id, const char *text)
 		return time_between(text, 1000, 60000000000, &o->timeout_ns);
 	case O_BUFFER:
 		return between(text, 4096, 1u << 30, &o->buffer);
+	case O_BESIDE:
+		return between32(text, 0, 100000, &o->beside);
+	case O_PEER_TIMEOUT:
+		return time_between(text, 1000000, 3600000000000, &o->peer_timeout_ns);
 	default:
-		return set_how_to_send(o, id, text);
+		return set_dpdk(o, id, text);
 	}
 }
 
@@ -215,20 +273,33 @@ static struct options defaults(enum role role)
 		.granularity_ns = 250000,
 		.catch_up_ns = 10000000,
 		.timeout_ns = 1000000000,
+		.peer_timeout_ns = 10000000000,
+		.back_to_mac = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		.queues = 1,
+		.descriptors = 1024,
+		.mtu = 1500,
 	};
+}
+
+static int read_to(const char *option, const char *text, union address *to)
+{
+	const char *wrong_with_it = address_read(text, to);
+
+	if (wrong_with_it)
+		return wrong("%s: %s %s", option, text, wrong_with_it);
+	if (address_port(to) == 0)
+		return wrong("%s: %s is nobody's port", option, text);
+	return 0;
 }
 
 static int check_to(struct options *o)
 {
-	const char *wrong_with_it;
-
 	if (!o->to_text)
 		return 0;
-	wrong_with_it = address_read(o->to_text, &o->to);
-	if (wrong_with_it)
-		return wrong("--to: %s %s", o->to_text, wrong_with_it);
-	if (address_port(&o->to) == 0)
-		return wrong("--to: %s is nobody's port", o->to_text);
+	if (read_to("--to", o->to_text, &o->to) < 0)
+		return -1;
+	if (o->from_given && address_is6(&o->from) != address_is6(&o->to))
+		return wrong("--from and --to are not of one family");
 	o->headers = frame_headers(address_is6(&o->to));
 	if (strcmp(o->layer_text, "payload") == 0)
 		o->layer_bytes = -(int32_t)o->headers;
@@ -247,14 +318,72 @@ static int check_size(struct options *o)
 	return 0;
 }
 
-static int check_together(struct options *o)
+static bool is_kind(const char *port, const char *kind)
 {
-	if (check_to(o) < 0 || check_size(o) < 0)
+	return strncmp(port, kind, strlen(kind)) == 0;
+}
+
+/* What goes back goes, without --back-to, to where a udp port is bound. */
+static int check_back(struct options *o)
+{
+	if (!o->both)
+		return o->back_to_text || o->back_to_mac_given ? wrong("--back-to and --back-to-mac need --both") : 0;
+	if (!o->back_to_text && is_kind(o->port, "udp:"))
+		o->back_to_text = o->port + strlen("udp:");
+	if (o->back_to_text && read_to("--back-to", o->back_to_text, &o->back_to) < 0)
 		return -1;
+	if ((o->back_to_text && address_is6(&o->back_to)) != (o->to_text && address_is6(&o->to)))
+		return wrong("both ways need one family: give --to and --back-to");
+	if (is_kind(o->port, "udp:") && o->flows > 1)
+		return wrong("--both over udp has one flow");
+	return 0;
+}
+
+static int check_loop(struct options *o)
+{
+	if (!o->to_port)
+		return wrong("loop needs --to-port");
+	if ((strcmp(o->port, "null") == 0) != (strcmp(o->to_port, "null") == 0))
+		return wrong("a null port is the other end of null only");
+	if (o->both && strcmp(o->port, o->to_port) == 0)
+		return wrong("--both needs two ports");
+	if (!o->to_text && is_kind(o->to_port, "udp:"))
+		o->to_text = o->to_port + strlen("udp:");
+	return 0;
+}
+
+static int check_ports(struct options *o)
+{
 	if (!o->port)
 		return wrong("%s needs --port", options_role(o->role));
-	if (o->role != ROLE_SINK && !o->to_text && (strncmp(o->port, "udp:", 4) == 0 || strncmp(o->port, "packet:", 7) == 0))
+	if (o->role == ROLE_LOOP)
+		return check_loop(o);
+	if (o->role != ROLE_SINK && !o->to_text && (is_kind(o->port, "udp:") || is_kind(o->port, "packet:")))
 		return wrong("%s over %s needs --to IP:PORT", options_role(o->role), o->port);
+	return 0;
+}
+
+/* An option that a port would not look at is a mistake. */
+static int check_dpdk(const struct options *o)
+{
+	bool dpdk = is_kind(o->port, "dpdk:") || (o->to_port && is_kind(o->to_port, "dpdk:"));
+	struct options d = defaults(o->role);
+
+	if (!dpdk && (o->eal || o->from_given || o->queues != d.queues || o->descriptors != d.descriptors || o->mtu != d.mtu))
+		return wrong("--eal, --queues, --descriptors, --mtu and --from are for dpdk ports");
+	if (dpdk && !o->eal)
+		return wrong("a dpdk port needs --eal: at least --vdev");
+	return 0;
+}
+
+static int check_together(struct options *o)
+{
+	if (check_ports(o) < 0 || check_dpdk(o) < 0)
+		return -1;
+	if (check_to(o) < 0 || check_size(o) < 0)
+		return -1;
+	if (o->role == ROLE_LOOP && check_back(o) < 0)
+		return -1;
 	if (o->role == ROLE_SINK && o->reflect && strcmp(o->port, "null") == 0)
 		return wrong("a null port has nobody to send back to");
 	if (o->closed) {
@@ -282,13 +411,13 @@ int options_read(int argc, char **argv, struct options *o)
 	int id, which;
 
 	if (argc < 2)
-		return wrong("say what to do: sink, send or ping");
+		return wrong("say what to do: sink, send, ping or loop");
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "--version") == 0)
 		return print_help(argv[1]);
-	for (role = ROLE_SINK; role <= ROLE_PING && strcmp(argv[1], options_role(role)) != 0; role++)
+	for (role = ROLE_SINK; role <= ROLE_LOOP && strcmp(argv[1], options_role(role)) != 0; role++)
 		;
-	if (role > ROLE_PING)
-		return wrong("%s is none of sink, send, ping", argv[1]);
+	if (role > ROLE_LOOP)
+		return wrong("%s is none of sink, send, ping, loop", argv[1]);
 	*o = defaults(role);
 	opterr = 0;
 	optind = 2;

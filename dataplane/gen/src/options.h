@@ -11,8 +11,9 @@
 
 #define BURST_MAX 1024u
 #define FRAME_MAX 65535u
+#define QUEUES_MAX 64u
 
-enum role { ROLE_SINK = 1, ROLE_SEND, ROLE_PING };
+enum role { ROLE_SINK = 1, ROLE_SEND, ROLE_PING, ROLE_LOOP };
 
 struct options {
 	enum role role;
@@ -24,6 +25,8 @@ struct options {
 	uint32_t stream; /* sink: 0 is the first that comes */
 	uint64_t spin_ns, buffer;
 	bool busy, check, strict;
+	uint32_t beside; /* polling threads of other programs on the same CPUs */
+	uint64_t peer_timeout_ns;
 
 	bool imix;
 	uint32_t size; /* of a frame; bytes; 0 while it is not given */
@@ -36,6 +39,18 @@ struct options {
 	uint64_t timeout_ns;
 
 	bool reflect, once;
+
+	/* of loop */
+	const char *to_port, *back_to_text;
+	bool both, to_mac_given, back_to_mac_given;
+	union address back_to; /* where back_to_text is given */
+	uint8_t back_to_mac[6];
+
+	/* of dpdk ports */
+	const char *eal;
+	uint32_t queues, descriptors, mtu;
+	bool from_given;
+	union address from;
 };
 
 /* Read argv[1] on. Returns 0; 1: --help or --version was asked for and printed; -1: usage is wrong, and it was said on stderr. */

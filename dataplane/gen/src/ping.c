@@ -142,12 +142,13 @@ static int finish(struct ping *p)
 	sender_write(p->sender, &j);
 	run_write_received(run, &j, p->tracker);
 	clean = run_received_clean(p->tracker) && p->sender->unsent == 0 && p->sender->errors == 0 && !run->error;
+	run_write_link(run, &j);
 	return run_result_end(run, &j, clean);
 }
 
 int role_ping(const struct options *o, struct io *io)
 {
-	struct run run = run_begin(o, io);
+	struct run run = run_begin(o, io, NULL);
 	struct ping p = {.run = &run, .sender = sender_new(&run), .tracker = tracker_new(o->stream)};
 	int status = EXIT_ERROR;
 

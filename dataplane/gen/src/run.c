@@ -40,21 +40,34 @@ static uint64_t cpu_ns(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+	return (uint64_t)t.tv_sec * NS_PER_SECOND + (uint64_t)t.tv_nsec;
 }
 
-static const char *role_of(const struct run *run)
+static struct json line_begin(const struct run *run, const char *event)
 {
-	return options_role(run->options->role);
+	struct json j = json_begin(stdout, event, options_role(run->options->role), run->io->name);
+
+	if (run->to)
+		json_string(&j, "to_port", run->to->name);
+	return j;
 }
 
-struct run run_begin(const struct options *o, struct io *io)
+/* This thread is the only one that handles packets. At `max` it is always about to send. */
+static unsigned polling_threads(const struct options *o, const struct io *io, const struct io *to)
 {
-	struct run run = {.options = o, .io = io};
-	struct json j = json_begin(stdout, "ready", options_role(o->role), io->name);
+	bool polls = io->polls || (to && to->polls);
+
+	return o->busy || (polls && (io_receives(o) || o->rate.per_second == 0)) || (to && o->both);
+}
+
+struct run run_begin(const struct options *o, struct io *io, struct io *to)
+{
+	struct run run = {.options = o, .io = io, .to = to};
+	struct json j = line_begin(&run, "ready");
 
 	json_u64(&j, "pid", (uint64_t)getpid());
 	(void)json_end(&j); /* what cannot be written is noticed with the result */
+	run.cpus = cpus_begin(polling_threads(o, io, to), o->beside);
 	run.started_cpu_ns = cpu_ns();
 	run.started_ns = run.interval_began_ns = clock_now();
 	return run;
@@ -63,8 +76,11 @@ struct run run_begin(const struct options *o, struct io *io)
 void run_service(struct run *run, uint64_t now)
 {
 	if (run->io->ops->service && now - run->serviced_ns >= SERVICE_NS) {
+		int ret = run->io->ops->service(run->io);
+
 		run->serviced_ns = now;
-		run->io->ops->service(run->io);
+		if (ret < 0 && !run->error)
+			run->error = ret;
 	}
 }
 
@@ -127,7 +143,7 @@ static void write_counts(struct run *run, struct json *j, const struct tracker *
 static void write_rates(struct json *j, const struct tracker *t)
 {
 	uint64_t n = t->counts.received;
-	double seconds = (double)(t->last_ns - t->first_ns) / (double)NS_PER_S, pps = n > 1 && seconds > 0 ? (double)(n - 1) / seconds : 0;
+	double seconds = (double)(t->last_ns - t->first_ns) / (double)NS_PER_SECOND, pps = n > 1 && seconds > 0 ? (double)(n - 1) / seconds : 0;
 
 	json_double(j, "receive_pps", pps);
 	json_double(j, "receive_bps", n ? pps * 8 * (double)t->counts.received_bytes / (double)n : 0);
@@ -158,7 +174,7 @@ bool run_received_clean(const struct tracker *t)
 
 struct json run_interval_begin(struct run *run, uint64_t now)
 {
-	struct json j = json_begin(stdout, "interval", role_of(run), run->io->name);
+	struct json j = line_begin(run, "interval");
 
 	json_u64(&j, "interval", run->interval);
 	json_u64(&j, "from_ns", run->interval_began_ns);
@@ -178,10 +194,10 @@ int run_interval_finish(struct run *run, struct json *j, uint64_t now)
 
 struct json run_result_begin(struct run *run)
 {
-	return json_begin(stdout, "result", role_of(run), run->io->name);
+	return line_begin(run, "result");
 }
 
-static void write_link(struct run *run, struct json *j)
+void run_write_link(const struct run *run, struct json *j)
 {
 	struct io_link link = {0};
 
@@ -191,14 +207,15 @@ static void write_link(struct run *run, struct json *j)
 	json_open(j, "link");
 	json_string(j, "kind", link.kind);
 	json_u64(j, "generation", link.generation);
-	json_u64(j, "violations", link.violations);
+	if (link.judges)
+		json_u64(j, "violations", link.violations);
 	json_close(j);
 }
 
 int run_result_end(struct run *run, struct json *j, bool clean)
 {
-	write_link(run, j);
 	json_bool(j, "clean", clean);
+	cpus_write(&run->cpus, j);
 	json_u64(j, "cpu_ns", cpu_ns() - run->started_cpu_ns);
 	json_u64(j, "wall_ns", clock_now() - run->started_ns);
 	if (json_end(j) < 0) {

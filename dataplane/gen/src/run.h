@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cpus.h"
 #include "io.h"
 #include "json.h"
 #include "options.h"
@@ -15,9 +16,12 @@ enum exit_status { EXIT_DONE = 0, EXIT_ERROR = 1, EXIT_USAGE = 2, EXIT_NOT_CLEAN
 
 struct run {
 	const struct options *options;
-	struct io *io;
+	struct io *io, *to;
 	uint64_t started_ns, started_cpu_ns; /* when it was ready */
+	struct cpus cpus;
 	uint64_t serviced_ns;
+	void (*meanwhile)(void *); /* while the port is full, instead of waiting for room. NULL: waits */
+	void *meanwhile_of;
 	uint64_t interval, interval_began_ns;
 	struct tracker_counts last; /* at the beginning of this interval */
 	uint64_t last_expected, last_drops, last_sent, last_unsent;
@@ -28,10 +32,10 @@ struct run {
 void run_catch_signals(void);
 bool run_stopped(void);
 
-/* Says that it is ready. */
-struct run run_begin(const struct options *options, struct io *io);
+/* Says that it is ready. `to` is the other port of a loop, or NULL. */
+struct run run_begin(const struct options *options, struct io *io, struct io *to);
 
-/* What is due at `now` beside packets. */
+/* What is due at `now` beside packets. What it cannot mend ends the run. */
 void run_service(struct run *run, uint64_t now);
 
 /* When an interval ends: UINT64_MAX without. */
@@ -46,6 +50,9 @@ int run_interval_finish(struct run *run, struct json *j, uint64_t now);
 
 struct json run_result_begin(struct run *run);
 
+/* What the port tells of its link, if it has one. */
+void run_write_link(const struct run *run, struct json *j);
+
 /* Writes the end of the result, and returns the exit status. */
 int run_result_end(struct run *run, struct json *j, bool clean);
 
@@ -55,5 +62,8 @@ bool run_received_clean(const struct tracker *tracker);
 int role_sink(const struct options *options, struct io *io);
 int role_send(const struct options *options, struct io *io);
 int role_ping(const struct options *options, struct io *io);
+
+/* Opens its two ports itself. */
+int role_loop(const struct options *options);
 
 #endif

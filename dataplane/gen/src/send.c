@@ -44,7 +44,7 @@ static void send_all(struct sender *s)
 
 int role_send(const struct options *o, struct io *io)
 {
-	struct run run = run_begin(o, io);
+	struct run run = run_begin(o, io, NULL);
 	struct sender *s = sender_new(&run);
 	struct json j;
 	int status;
@@ -58,6 +58,7 @@ int role_send(const struct options *o, struct io *io)
 		sender_finish(s);
 	j = run_result_begin(&run);
 	sender_write(s, &j);
+	run_write_link(&run, &j);
 	status = run_result_end(&run, &j, s->unsent == 0 && s->errors == 0 && !run.error);
 	free(s);
 	return status;

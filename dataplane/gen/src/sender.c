@@ -9,7 +9,7 @@
 
 #define REFUSALS 100 /* of one batch, before it is given up */
 #define ENDS 8
-#define END_NS (2 * NS_PER_S)
+#define END_NS (2 * NS_PER_SECOND)
 
 /* Packets that go to the port together. */
 struct batch {
@@ -141,8 +141,14 @@ static int wait_for_room(struct sender *s, const struct batch *b)
 	if (s->measuring)
 		s->full++;
 	run_service(run, now);
+	if (run->error)
+		return run->error;
 	if (run_stopped() || now >= b->deadline)
 		return -EAGAIN;
+	if (run->meanwhile) {
+		run->meanwhile(run->meanwhile_of);
+		return 0;
+	}
 	if (run->options->busy) {
 		clock_relax();
 		return 0;
@@ -289,7 +295,7 @@ static void write_how(const struct sender *s, struct json *j)
 void sender_write(struct sender *s, struct json *j)
 {
 	uint64_t elapsed = s->ended_ns - s->started_ns;
-	double seconds = (double)elapsed / (double)NS_PER_S;
+	double seconds = (double)elapsed / (double)NS_PER_SECOND;
 
 	write_how(s, j);
 	json_u64(j, "started_ns", s->started_ns);

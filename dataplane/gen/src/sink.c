@@ -132,7 +132,7 @@ static void receive_all(struct sink *s)
 
 int role_sink(const struct options *o, struct io *io)
 {
-	struct run run = run_begin(o, io);
+	struct run run = run_begin(o, io, NULL);
 	struct sink s = {.run = &run, .tracker = tracker_new(o->stream)};
 	struct json j;
 	int status;
@@ -148,6 +148,7 @@ int role_sink(const struct options *o, struct io *io)
 	run_write_received(&run, &j, s.tracker);
 	json_u64(&j, "reflected", s.reflected);
 	json_u64(&j, "reflect_dropped", s.reflect_dropped);
+	run_write_link(&run, &j);
 	status = run_result_end(&run, &j, run_received_clean(s.tracker) && s.reflect_dropped == 0 && !run.error);
 	free(s.tracker);
 	return status;

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting and stopping EAL, and what to say where a driver takes the program along. */
+#include "dpdk_eal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_log.h>
+
+#include "clock.h"
+#include "run.h" /* EXIT_ERROR */
+
+#define ARGUMENTS 128
+#define CRASH_STACK 16384
+
+static unsigned users;
+static char *arguments; /* EAL keeps pointers into it */
+static timer_t watch;
+static bool watching;
+
+/* Signal handlers may call nothing else. */
+static void say(const char *text)
+{
+	ssize_t n = write(STDERR_FILENO, text, strlen(text));
+
+	(void)n;
+}
+
+static void on_crash(int number)
+{
+	(void)number;
+	if (io_exit_status >= 0) {
+		say("draygen: a driver of DPDK crashed while its port was closed; what was said before stands\n");
+		_exit(io_exit_status);
+	}
+	say("draygen: crashed inside a driver of DPDK: net_memif does that where its peer goes while packets are on the way\n");
+	/* The handler is gone with its first call: the instruction is tried again, and the signal ends the program. */
+}
+
+static void on_watch(int number)
+{
+	(void)number;
+	say("draygen: EAL did not start within --peer-timeout: a device that is the server of its socket waits there for its peer\n");
+	_exit(EXIT_ERROR);
+}
+
+/* Sanitizers report crashes themselves. */
+static void catch_crashes(void)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	static char stack[CRASH_STACK];
+	stack_t other = {.ss_sp = stack, .ss_size = sizeof(stack)};
+	struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_RESETHAND | SA_ONSTACK};
+
+	(void)sigaltstack(&other, NULL);
+	(void)sigaction(SIGSEGV, &action, NULL);
+	(void)sigaction(SIGBUS, &action, NULL);
+#else
+	(void)on_crash;
+#endif
+}
+
+static void watch_begin(uint64_t ns)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMAX};
+	struct sigaction action = {.sa_handler = on_watch};
+	struct itimerspec when = {.it_value = clock_timespec(ns)};
+
+	(void)sigaction(SIGRTMAX, &action, NULL);
+	watching = timer_create(CLOCK_MONOTONIC, &event, &watch) == 0 && timer_settime(watch, 0, &when, NULL) == 0;
+}
+
+static void watch_end(void)
+{
+	if (watching)
+		(void)timer_delete(watch);
+	watching = false;
+}
+
+/*
+ * A socket that a killed server left behind keeps its successor from binding. A datagram socket connects to no stream: it is told the wrong type where
+ * somebody listens, who notices nothing, and is refused where nobody does.
+ */
+static void remove_stale(const char *path, size_t length)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int fd;
+
+	if (length == 0 || length >= sizeof(at.sun_path))
+		return;
+	memcpy(at.sun_path, path, length);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	if (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0 && errno == ECONNREFUSED)
+		(void)unlink(at.sun_path);
+	close(fd);
+}
+
+/* Of "net_virtio_user0,path=PATH,server=1,..." and "net_memif0,role=server,socket=PATH,socket-abstract=no,...". */
+static void remove_stale_of(const char *device)
+{
+	const char *path = NULL;
+
+	if (strstr(device, "net_virtio_user") && strstr(device, ",server=1"))
+		path = strstr(device, ",path=");
+	else if (strstr(device, "net_memif") && strstr(device, ",role=server") && strstr(device, ",socket-abstract=no"))
+		path = strstr(device, ",socket=");
+	if (!path)
+		return;
+	path = strchr(path, '=') + 1;
+	remove_stale(path, strcspn(path, ","));
+}
+
+/* Returns how many, or -1. */
+static int split(const char *text, char **argv)
+{
+	static char name[] = "draygen-dpdk";
+	char *rest = NULL;
+	int n = 1;
+
+	argv[0] = name;
+	free(arguments);
+	arguments = strdup(text);
+	if (!arguments)
+		return -1;
+	for (char *word = strtok_r(arguments, " \t\n", &rest); word; word = strtok_r(NULL, " \t\n", &rest)) {
+		if (n + 1 == ARGUMENTS)
+			return -1;
+		remove_stale_of(word);
+		argv[n++] = word;
+	}
+	argv[n] = NULL;
+	return n;
+}
+
+bool dpdk_eal_start(const struct options *o, struct io_error *error)
+{
+	char *argv[ARGUMENTS];
+	int argc, ret;
+
+	if (users > 0) {
+		users++;
+		return true;
+	}
+	argc = split(o->eal, argv);
+	if (argc < 0)
+		return io_fail(error, "--eal: over %d arguments, or no memory", ARGUMENTS - 2);
+	/* Standard output is for results, and the news that EAL starts with is none. */
+	(void)rte_openlog_stream(stderr);
+	rte_log_set_global_level(RTE_LOG_WARNING);
+	catch_crashes();
+	watch_begin(o->peer_timeout_ns);
+	ret = rte_eal_init(argc, argv);
+	watch_end();
+	if (ret < 0)
+		return io_fail(error, "EAL did not start with %s: %s; it says more above, and most with --log-level=8 in --eal", o->eal, rte_strerror(rte_errno));
+	users = 1;
+	return true;
+}
+
+void dpdk_eal_stop(void)
+{
+	if (--users == 0)
+		(void)rte_eal_cleanup();
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DPDK's environment (EAL) of this process, which its dpdk ports share. */
+#ifndef GEN_DPDK_EAL_H
+#define GEN_DPDK_EAL_H
+
+#include <stdbool.h>
+
+#include "io.h"
+
+/*
+ * Start it with the arguments of the options, unless it runs; each start takes one stop. A device that waits there for its peer, as virtio-user does
+ * where it is the server, gets --peer-timeout; then the program ends with a message. false: error says why.
+ */
+bool dpdk_eal_start(const struct options *options, struct io_error *error);
+void dpdk_eal_stop(void);
+
+#endif

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device (ethdev) of DPDK, whatever its driver. */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "clock.h"
+#include "dpdk_eal.h"
+#include "frame.h"
+#include "io.h"
+#include "units.h"
+
+#define BURST 32u	      /* as DPDK applications have it, and some drivers know no other */
+#define ETHERNET 14u
+#define TAGS 8u		      /* two VLAN tags, which a peer may send */
+#define OWN_PACKETS 1536u     /* beside those in the device's own rings: in a cache, in hand, and in rings of the driver's that are no descriptors */
+#define CACHE 256u
+
+struct io_dpdk {
+	struct io io;
+	uint16_t port, queues, next; /* next: the queue to look at first */
+	bool started;
+	struct rte_mempool *pool;
+	const char *driver;
+	unsigned received;
+	uint64_t drops;
+	bool up, was_up;
+	uint64_t generation, down_ns, patience_ns;
+	struct rte_mbuf *tx[IO_BATCH], *rx[IO_BATCH];
+};
+
+static unsigned dpdk_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+{
+	struct io_dpdk *p = (struct io_dpdk *)io;
+	uint32_t headers = frame_headers(io->address.ip6);
+
+	if (rte_pktmbuf_alloc_bulk(p->pool, p->tx, n) != 0) {
+		/* Some drivers give back what is sent only when they are called. */
+		(void)rte_eth_tx_burst(p->port, (uint16_t)(flow % p->queues), NULL, 0);
+		return 0;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		struct rte_mbuf *m = p->tx[i];
+		uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+
+		m->data_len = (uint16_t)(slots[i].length + headers);
+		m->pkt_len = slots[i].length + headers;
+		frame_write(frame, &io->address, (uint16_t)(FRAME_PORT + flow), slots[i].length);
+		slots[i].data = frame + headers;
+		slots[i].index = i;
+	}
+	return n;
+}
+
+/* Returns how many went, from the first. */
+static unsigned transmit(struct io_dpdk *p, uint16_t queue, struct rte_mbuf **mbufs, unsigned n)
+{
+	unsigned done = 0;
+
+	while (done < n) {
+		unsigned ask = n - done < BURST ? n - done : BURST;
+		unsigned sent = rte_eth_tx_burst(p->port, queue, mbufs + done, (uint16_t)ask);
+
+		done += sent;
+		if (sent < ask)
+			break;
+	}
+	return done;
+}
+
+static int dpdk_send(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+{
+	struct io_dpdk *p = (struct io_dpdk *)io;
+
+	for (unsigned i = 0; i < n && io->address.ip6; i++)
+		frame_finish(slots[i].data - FRAME_HEADERS6, FRAME_HEADERS6, slots[i].length);
+	return (int)transmit(p, (uint16_t)(flow % p->queues), &p->tx[slots[0].index], n);
+}
+
+static void dpdk_discard(struct io *io, struct slot *slots, unsigned n)
+{
+	struct io_dpdk *p = (struct io_dpdk *)io;
+
+	rte_pktmbuf_free_bulk(&p->tx[slots[0].index], n);
+}
+
+/* The queues in turn; a second burst only after a full one. */
+static unsigned take(struct io_dpdk *p, unsigned n)
+{
+	unsigned got = 0;
+
+	for (uint16_t i = 0; i < p->queues && got + BURST <= n; i++) {
+		unsigned came;
+
+		do {
+			came = rte_eth_rx_burst(p->port, p->next, p->rx + got, BURST);
+			got += came;
+		} while (came == BURST && got + BURST <= n);
+		p->next = (uint16_t)((p->next + 1) % p->queues);
+	}
+	return got;
+}
+
+static int dpdk_receive(struct io *io, struct slot *slots, unsigned n)
+{
+	struct io_dpdk *p = (struct io_dpdk *)io;
+
+	p->received = take(p, n);
+	for (unsigned i = 0; i < p->received; i++)
+		rte_prefetch0(rte_pktmbuf_mtod(p->rx[i], void *));
+	for (unsigned i = 0; i < p->received; i++) {
+		struct rte_mbuf *m = p->rx[i];
+		uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+		uint32_t headers, length = frame_payload(frame, m->nb_segs == 1 ? m->data_len : 0, &headers);
+
+		slots[i] = (struct slot){.data = frame + headers, .length = length, .headers = headers, .index = i};
+	}
+	return (int)p->received;
+}
+
+/* What goes is the device's: it is taken out, so that dpdk_done leaves it alone. */
+static unsigned dpdk_reply(struct io *io, struct slot *slots, unsigned n)
+{
+	struct io_dpdk *p = (struct io_dpdk *)io;
+	struct rte_mbuf **first = &p->rx[slots[0].index];
+	unsigned sent;
+
+	for (unsigned i = 0; i < n; i++) {
+		uint8_t *frame = rte_pktmbuf_mtod(first[i], uint8_t *);
+
+		frame_turn(frame, slots[i].headers);
+		frame_finish(frame, slots[i].headers, slots[i].length);
+	}
+	sent = transmit(p, 0, first, n);
+	memset(first, 0, sent * sizeof(*first));
+	return sent;
+}
+
+static void dpdk_done(struct io *io)
+{
+	struct io_dpdk *p = (struct io_dpdk *)io;
+
+	rte_pktmbuf_free_bulk(p->rx, p->received); /* it passes over NULL */
+	p->received = 0;
+}
+
+/* Some drivers connect anew only when they are asked for the link. */
+static void look_at_link(struct io_dpdk *p)
+{
+	struct rte_eth_link link;
+	bool up = rte_eth_link_get_nowait(p->port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+
+	if (up && !p->up)
+		p->generation++;
+	if (!up && (p->up || p->down_ns == 0))
+		p->down_ns = clock_now();
+	p->up = up;
+	p->was_up |= up;
+}
+
+static int dpdk_service(struct io *io)
+{
+	struct io_dpdk *p = (struct io_dpdk *)io;
+
+	look_at_link(p);
+	return p->was_up && !p->up && clock_now() - p->down_ns > p->patience_ns ? -ENOTCONN : 0;
+}
+
+static bool dpdk_has_peer(struct io *io)
+{
+	struct io_dpdk *p = (struct io_dpdk *)io;
+
+	look_at_link(p);
+	return p->up;
+}
+
+/* Nothing wakes this thread, so it looks again; but nothing comes before there has been a link, and others may need the CPU. */
+static int dpdk_wait(struct io *io, unsigned what, uint64_t until_ns)
+{
+	struct io_dpdk *p = (struct io_dpdk *)io;
+	uint64_t soon = clock_now() + NS_PER_MS;
+
+	(void)what;
+	if (p->was_up)
+		sched_yield();
+	else
+		io_sleep(until_ns < soon ? until_ns : soon);
+	return 0;
+}
+
+/* Drivers may start to count anew with a new peer. */
+static uint64_t dpdk_drops(struct io *io)
+{
+	struct io_dpdk *p = (struct io_dpdk *)io;
+	struct rte_eth_stats stats;
+
+	if (rte_eth_stats_get(p->port, &stats) == 0 && stats.imissed + stats.rx_nombuf > p->drops)
+		p->drops = stats.imissed + stats.rx_nombuf;
+	return p->drops;
+}
+
+static void dpdk_link(struct io *io, struct io_link *link)
+{
+	struct io_dpdk *p = (struct io_dpdk *)io;
+
+	*link = (struct io_link){.kind = p->driver, .generation = (uint32_t)p->generation};
+}
+
+/* The pool stays: packets of it may be in the rings of others. It goes with EAL. */
+static void dpdk_close(struct io *io)
+{
+	struct io_dpdk *p = (struct io_dpdk *)io;
+
+	if (p->started) {
+		(void)rte_eth_dev_stop(p->port);
+		(void)rte_eth_dev_close(p->port);
+	}
+	dpdk_eal_stop();
+	free(p);
+}
+
+static const struct io_ops ops = {
+	.alloc = dpdk_alloc,
+	.send = dpdk_send,
+	.discard = dpdk_discard,
+	.receive = dpdk_receive,
+	.reply = dpdk_reply,
+	.done = dpdk_done,
+	.wait = dpdk_wait,
+	.service = dpdk_service,
+	.has_peer = dpdk_has_peer,
+	.drops = dpdk_drops,
+	.link = dpdk_link,
+	.close = dpdk_close,
+};
+
+static bool find(struct io_dpdk *p, const char *name, struct io_error *error)
+{
+	char found[160] = "none";
+	size_t at = 0;
+	uint64_t number;
+	uint16_t id;
+
+	if (rte_eth_dev_get_port_by_name(name, &p->port) == 0)
+		return true;
+	if (units_number(name, &number) && number < RTE_MAX_ETHPORTS && rte_eth_dev_is_valid_port((uint16_t)number)) {
+		p->port = (uint16_t)number;
+		return true;
+	}
+	RTE_ETH_FOREACH_DEV(id) {
+		char device[RTE_ETH_NAME_MAX_LEN];
+
+		if (rte_eth_dev_get_name_by_port(id, device) == 0 && at < sizeof(found))
+			at += (size_t)snprintf(found + at, sizeof(found) - at, "%s%s", at ? ", " : "", device);
+	}
+	return io_fail(error, "dpdk:%s: no such device; EAL found %s", name, found);
+}
+
+static int set_up_queues(struct io_dpdk *p, uint16_t rx, uint16_t tx)
+{
+	int socket = rte_eth_dev_socket_id(p->port), ret = 0;
+
+	for (uint16_t q = 0; q < p->queues && ret == 0; q++) {
+		ret = rte_eth_rx_queue_setup(p->port, q, rx, (unsigned)socket, NULL, p->pool);
+		if (ret == 0)
+			ret = rte_eth_tx_queue_setup(p->port, q, tx, (unsigned)socket, NULL);
+	}
+	return ret;
+}
+
+/* One segment holds the largest frame. */
+static int make_pool(struct io_dpdk *p, const struct options *o, unsigned descriptors)
+{
+	uint32_t room = o->mtu + ETHERNET + TAGS < 2048 ? 2048 : o->mtu + ETHERNET + TAGS;
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	room += RTE_PKTMBUF_HEADROOM;
+	if (room > UINT16_MAX)
+		room = UINT16_MAX;
+	/* In a secondary process names are those of all processes. */
+	snprintf(name, sizeof(name), "draygen-%d-%u", (int)getpid(), p->port);
+	p->pool = rte_pktmbuf_pool_create(name, descriptors + OWN_PACKETS, CACHE, 0, (uint16_t)room, rte_eth_dev_socket_id(p->port));
+	p->io.frame_max = o->mtu + ETHERNET < room - RTE_PKTMBUF_HEADROOM ? o->mtu + ETHERNET : room - RTE_PKTMBUF_HEADROOM;
+	return p->pool ? 0 : -ENOMEM;
+}
+
+static int configure(struct io_dpdk *p, const struct options *o, const char **what)
+{
+	struct rte_eth_conf conf = {.rxmode.mtu = o->mtu};
+	uint16_t rx = (uint16_t)o->descriptors, tx = rx;
+	int ret;
+
+	*what = "it refuses so many queues, or such an MTU";
+	ret = rte_eth_dev_configure(p->port, p->queues, p->queues, &conf);
+	if (ret < 0)
+		return ret;
+	ret = rte_eth_dev_adjust_nb_rx_tx_desc(p->port, &rx, &tx);
+	if (ret < 0)
+		return ret;
+	*what = "too little memory for its packets: more for EAL (-m), fewer --descriptors, or a smaller --mtu";
+	ret = make_pool(p, o, (unsigned)(rx + tx) * p->queues);
+	if (ret < 0)
+		return ret;
+	*what = "its queues could not be set up";
+	ret = set_up_queues(p, rx, tx);
+	if (ret < 0)
+		return ret;
+	*what = "it did not start";
+	ret = rte_eth_dev_start(p->port);
+	p->started = ret == 0;
+	return ret;
+}
+
+/* What it is, once it runs. */
+static void look_up(struct io_dpdk *p, const struct options *o)
+{
+	struct rte_eth_dev_info info;
+	struct rte_ether_addr mac;
+
+	if (rte_eth_dev_info_get(p->port, &info) == 0)
+		p->driver = info.driver_name;
+	if (rte_eth_macaddr_get(p->port, &mac) == 0)
+		memcpy(p->io.address.from_mac, mac.addr_bytes, 6);
+	if (o->from_given && address_is6(&o->from))
+		memcpy(p->io.address.from_ip, &o->from.v6.sin6_addr, 16);
+	else if (o->from_given)
+		memcpy(p->io.address.from_ip, &o->from.v4.sin_addr, 4);
+	/* Some cannot be told, and take all frames anyway. */
+	(void)rte_eth_promiscuous_enable(p->port);
+	look_at_link(p);
+}
+
+struct io *io_dpdk_open(const struct options *o, const char *name, struct io_error *error)
+{
+	struct io_dpdk *p;
+	const char *what;
+	int ret;
+
+	if (!dpdk_eal_start(o, error))
+		return NULL;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return io_fail(error, "no memory");
+	p->io.ops = &ops;
+	p->io.polls = true;
+	p->queues = (uint16_t)o->queues;
+	p->patience_ns = o->peer_timeout_ns;
+	p->driver = "unknown";
+	snprintf(p->io.name, sizeof(p->io.name), "dpdk:%s", name);
+	if (!find(p, name, error)) {
+		dpdk_close(&p->io);
+		return NULL;
+	}
+	ret = configure(p, o, &what);
+	if (ret < 0) {
+		io_fail(error, "dpdk:%s: %s (%s)", name, what, rte_strerror(-ret));
+		dpdk_close(&p->io);
+		return NULL;
+	}
+	io_set_destination(&p->io, o);
+	look_up(p, o);
+	return &p->io;
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In place of io_dpdk.c, in the program that is one file and links no DPDK. */
+#include "io.h"
+
+struct io *io_dpdk_open(const struct options *o, const char *name, struct io_error *error)
+{
+	(void)name;
+	return io_fail(error, "%s: this program has no DPDK: take draygen-dpdk, which is built where libdpdk-dev is installed", o->port);
+}
