@@ -62,9 +62,6 @@ type Bind struct {
 // sign of readiness; a busy machine takes seconds.
 const startTimeout = 60 * time.Second
 
-// logLimit is the size in bytes at which TrimLog begins a new log.
-const logLimit = 10 << 20
-
 // firstID opens the range of 2^24 host ids that engines run as. It ends where
 // that of functions in user namespaces begins.
 const firstID = 0x0f000000

@@ -108,21 +108,3 @@ func (e Engine) LogSize() int64 {
 	}
 	return info.Size()
 }
-
-// TrimLog keeps a log from growing for ever: beyond 10 MiB it becomes the older
-// log, in place of that one, and begins anew. The process appends to it meanwhile;
-// what it writes in between is lost.
-func TrimLog(path string) error {
-	info, err := os.Stat(path)
-	if err != nil || info.Size() <= logLimit {
-		return err
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(path+".1", text, 0o600); err != nil {
-		return err
-	}
-	return os.Truncate(path, 0)
-}
