@@ -30,11 +30,21 @@ type Vdev struct {
 	// {dir} stands for Dir as that application sees it.
 	Options string `json:"options,omitempty"`
 	// Dir is a directory on the host that the function must see; "" for none.
-	// A container sees it at LinksInside/PORT.
+	// A container sees it at LinksInside/PORT. Sockets that an earlier instance
+	// left in the end's own directory (transport.End.Dir) are removed before each
+	// start of the function; another directory is left as it is.
 	Dir string `json:"dir,omitempty"`
 	// ReadOnly says that the function changes nothing in Dir: it connects to a
 	// socket that somebody else makes there.
 	ReadOnly bool `json:"read_only,omitempty"`
+	// PeerConnects says that the user of another function connects to a socket
+	// that this one makes in Dir, where nobody else gets: its command starts with
+	// the umask 0.
+	PeerConnects bool `json:"peer_connects,omitempty"`
+	// Capabilities are those that the application needs in the host's user
+	// namespace, such as "CAP_NET_ADMIN"; none but for transports that a chain
+	// must permit.
+	Capabilities []string `json:"capabilities,omitempty"`
 	// SingleFileSegments: EAL needs --single-file-segments, since the device
 	// hands its memory to somebody else.
 	SingleFileSegments bool `json:"single_file_segments,omitempty"`

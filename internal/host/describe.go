@@ -154,6 +154,9 @@ func (r root) governor(cpus []int) string {
 	return strings.Join(names, ",")
 }
 
+// NUMANodes is the number of the host's NUMA nodes, at least 1.
+func NUMANodes() int { return root("/").numaNodes() }
+
 func (r root) numaNodes() int {
 	// A list of nodes is written as a list of CPUs is.
 	nodes, err := ParseCPUs(r.line("sys/devices/system/node/online"))

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/broker"
-	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/step"
@@ -72,11 +71,11 @@ func (l *Live) Broker() (*Broker, error) {
 
 // needsBroker reports whether libdray opens a port of the chain.
 func needsBroker(p *plan.Plan) bool {
-	return slices.ContainsFunc(p.Links, hasNativeEnd)
+	return slices.ContainsFunc(p.Links, hasBrokeredEnd)
 }
 
-func hasNativeEnd(l plan.Link) bool {
-	return slices.ContainsFunc(l.Ends, func(e plan.End) bool { return e.Face == chain.FaceNative })
+func hasBrokeredEnd(l plan.Link) bool {
+	return slices.ContainsFunc(l.Ends, plan.End.Brokered)
 }
 
 // createBroker starts the chain's broker, and keeps it running as long as this

@@ -262,8 +262,14 @@ func (l *Live) linkSpec(pl plan.Link, number int) (transport.Spec, error) {
 			Function: e.Function, Netns: sandbox.Netns, Name: e.Port,
 			MAC: e.MAC.HardwareAddr(), IP: e.IP, Queues: e.Queues, Face: e.Face,
 		}
-		if end.Native() {
+		if f := l.Chain.Function(e.Function); f != nil {
+			end.Runtime = f.Runtime
+		}
+		if end.Brokered() {
 			end.Socket, end.User, end.Hold = filepath.Join(sandbox.Ports, e.Port), sandbox.PortsUser, e.Hold
+		}
+		if end.Dpdk() {
+			end.Dir = filepath.Join(sandbox.Links, e.Port)
 		}
 		spec.Ends = append(spec.Ends, end)
 	}

@@ -29,7 +29,7 @@ func (l *Live) LinkFaults() map[string]string {
 		switch {
 		case len(dead) > 0:
 			faults[link.Name] = fmt.Sprintf("%s has ended: nothing passes; dray down %s, then dray up", strings.Join(dead, " and "), l.Chain.Name)
-		case hasNativeEnd(link) && noBroker != "":
+		case hasBrokeredEnd(link) && noBroker != "":
 			faults[link.Name] = noBroker
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/drayage/dray/internal/transport"
 )
 
-// Move puts another transport behind a link whose ports are all native, under
+// Move puts another transport behind a link whose ports libdray opens, under
 // traffic: to is the link as it was planned anew. Its ports stay as they are,
 // and the applications see a new generation. The caller holds the chain's lock.
 // On an error the link is where it was, unless the error says otherwise.
@@ -24,10 +24,8 @@ func (l *Live) Move(ctx context.Context, to plan.Link) (err error) {
 	if from == nil {
 		return fmt.Errorf("chain %s has no link %q", l.Chain.Name, to.Name)
 	}
-	for _, e := range from.Ends {
-		if e.Uplink == "" && e.Face != chain.FaceNative {
-			return fmt.Errorf("link %s cannot move: its port %s is an interface, which its transport made; use face: native", to.Name, e)
-		}
+	if err := checkMove(from, &to); err != nil {
+		return err
 	}
 	moves := l.State.Moves[to.Name]
 	old, err := l.buildLink(*from, moves.At, false)
@@ -72,6 +70,22 @@ func (l *Live) Move(ctx context.Context, to plan.Link) (err error) {
 	}
 	if err := runner.Remove(context.WithoutCancel(ctx), ownResources(old)); err != nil {
 		return fmt.Errorf("link %s has moved to %s, but what it came from is still there until dray down %s: %w", to.Name, to.Transport, l.Chain.Name, err)
+	}
+	return nil
+}
+
+// checkMove refuses what would take a port away from its application.
+func checkMove(from, to *plan.Link) error {
+	for i, e := range from.Ends {
+		switch {
+		case e.Uplink != "" || e.Brokered() && to.Ends[i].Brokered():
+		case e.Brokered():
+			return fmt.Errorf("link %s cannot move to %s, which has DPDK devices of its own; name a transport that serves native ports", to.Name, to.Transport)
+		case e.Face == chain.FaceDPDK:
+			return fmt.Errorf("link %s cannot move: its port %s is a DPDK device of %s alone; only what net_dray and libdray open can move", to.Name, e, from.Transport)
+		default:
+			return fmt.Errorf("link %s cannot move: its port %s is an interface, which its transport made; use face: native", to.Name, e)
+		}
 	}
 	return nil
 }

@@ -113,6 +113,21 @@ func (n *Node) spec(c *chain.Chain, p *plan.Plan, f chain.Function) runtime.Spec
 	return s
 }
 
+// spec is a function of a chain whose links are there, as its runtime is to run it.
+func (l *Live) spec(f chain.Function) runtime.Spec {
+	s := l.node.spec(l.Chain, l.State.Plan, f)
+	for _, p := range f.Ports {
+		for _, report := range l.State.Reports {
+			for _, v := range report.Vdevs {
+				if v.Function == f.Name && v.Port == p.Name {
+					s.Vdevs = append(s.Vdevs, v)
+				}
+			}
+		}
+	}
+	return s
+}
+
 // removalTimeout bounds the removal of a chain: an engine's daemon may hang.
 const removalTimeout = 2 * time.Minute
 

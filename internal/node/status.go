@@ -79,7 +79,7 @@ func (l *Live) Check(ctx context.Context) map[string]error {
 		if !ok {
 			continue
 		}
-		if err := checker.Check(ctx, l.node.spec(l.Chain, l.State.Plan, f)); err != nil {
+		if err := checker.Check(ctx, l.spec(f)); err != nil {
 			wrong[f.Name] = err
 		}
 	}
@@ -155,7 +155,7 @@ func (l *Live) Exec(ctx context.Context, function string, argv []string, stdio r
 	if err != nil {
 		return 0, err
 	}
-	return rt.Exec(ctx, l.node.spec(l.Chain, l.State.Plan, *f), argv, stdio)
+	return rt.Exec(ctx, l.spec(*f), argv, stdio)
 }
 
 func (l *Live) function(name string) (*chain.Function, error) {

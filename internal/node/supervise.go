@@ -152,7 +152,7 @@ func (s *Supervisor) once(ctx context.Context, f chain.Function, restarts int, o
 	if err != nil {
 		return 0, err
 	}
-	instance, err := rt.Start(ctx, l.node.spec(l.Chain, l.State.Plan, f), out)
+	instance, err := rt.Start(ctx, l.spec(f), out)
 	if err != nil {
 		return 0, err
 	}

@@ -56,14 +56,17 @@ func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
 // (dataplane/port/PROTOCOL.md, section 3).
 const nativeQueues = 16
 
-func queuesObstacle(_ *inventory.Transport, n *needs) *obstacle {
+func queuesObstacle(t *inventory.Transport, n *needs) *obstacle {
+	if !slices.Contains(t.Caps.Faces, string(chain.FaceNative)) {
+		return nil
+	}
 	for _, e := range n.ports {
-		if e.port.Face != chain.FaceNative || e.port.Queues <= nativeQueues {
+		if e.port.Face == chain.FaceNetdev || e.port.Queues <= nativeQueues {
 			continue
 		}
 		return &obstacle{
 			constraint: fmt.Sprintf("queues %d of %s", e.port.Queues, e.end),
-			reason:     fmt.Sprintf("gives a native port at most %d queues", nativeQueues),
+			reason:     fmt.Sprintf("gives a native or dpdk port at most %d queues", nativeQueues),
 			fix:        fmt.Sprintf("lower the port's queues to %d", nativeQueues),
 			pos:        at(e.port.FieldPos, "queues", e.port.Pos),
 		}

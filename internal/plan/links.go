@@ -67,15 +67,19 @@ func (p *planner) ends(l *chain.Link) []End {
 	return ends
 }
 
-// setBackends says what is behind the native ports: memory, where the transport
-// serves no other face, and else an interface of the transport's.
+// setBackends says what is behind the ports that libdray opens, in an application
+// or in a DPDK driver: memory, where the transport makes no interfaces, and else
+// an interface of the transport's.
 func setBackends(ends []End, t *inventory.Transport) {
+	if !slices.Contains(t.Caps.Faces, string(chain.FaceNative)) {
+		return
+	}
 	backend := BackendShm
 	if slices.Contains(t.Caps.Faces, string(chain.FaceNetdev)) {
 		backend = BackendNetdev
 	}
 	for i := range ends {
-		if ends[i].Face == chain.FaceNative {
+		if ends[i].Face == chain.FaceNative || ends[i].Face == chain.FaceDPDK {
 			ends[i].Backend = backend
 		}
 	}
@@ -90,7 +94,7 @@ func (p *planner) warnOfChoice(n *needs, t *inventory.Transport) {
 	if t.Status == inventory.NeverRun {
 		p.warn("link %s: transport %s has never been run on this host", n.link.Name, t.Name)
 	}
-	if len(n.ports) > 1 && n.sameFunction() && !n.anyNative() && !t.Caps.SameNetns {
+	if len(n.ports) > 1 && n.sameFunction() && !n.anyBeside() && !t.Caps.SameNetns {
 		p.warn("link %s: all its ports are in function %s, whose kernel delivers between its own addresses without using the link",
 			n.link.Name, n.ports[0].end.Function)
 	}

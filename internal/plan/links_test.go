@@ -119,7 +119,7 @@ func TestHardViolationsOfNativeLinks(t *testing.T) {
 		{"too many queues for libdray", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			native(c)
 			c.Functions[0].Ports[0].Queues = 17
-		}, "queues 17 of a.p0", "gives a native port at most 16 queues"},
+		}, "queues 17 of a.p0", "gives a native or dpdk port at most 16 queues"},
 		{"messages over a kernel transport", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			native(c)
 			l.Transport, l.Messages = "veth", &chain.Messages{Size: 1 << 20, Count: 8}

@@ -59,10 +59,10 @@ func (n *needs) sameFunction() bool {
 	return true
 }
 
-// anyNative reports whether libdray opens a port of the link: its packets go
+// anyBeside reports whether a port of the link is no interface: its packets go
 // past the kernel's addresses.
-func (n *needs) anyNative() bool {
-	return slices.ContainsFunc(n.ports, func(e portEnd) bool { return e.port.Face == chain.FaceNative })
+func (n *needs) anyBeside() bool {
+	return slices.ContainsFunc(n.ports, func(e portEnd) bool { return e.port.Face != chain.FaceNetdev })
 }
 
 // field is where the file states a field of the link, or else the link.

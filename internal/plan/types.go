@@ -58,18 +58,25 @@ type End struct {
 	MAC      chain.MAC    `json:"mac,omitempty"`
 	MTU      int          `json:"mtu,omitempty"`
 	Queues   int          `json:"queues,omitempty"`
-	// Backend is what is behind a native port; empty for another face.
+	// Backend is what is behind a port that libdray opens, in an application or in
+	// a DPDK driver; empty for another.
 	Backend Backend     `json:"backend,omitempty"`
 	Hold    *chain.Hold `json:"hold,omitempty"`
 }
 
-// Backend is what moves the packets of a native port.
+// Backend is what moves the packets of a port that libdray opens.
 type Backend string
 
 const (
 	BackendShm    Backend = "shm"    // memory that the two ends of the link share
 	BackendNetdev Backend = "netdev" // packet sockets on an interface of the link, which the function does not see
 )
+
+// Brokered reports whether libdray opens the port, in the function's own program
+// or in its DPDK driver.
+func (e End) Brokered() bool {
+	return e.Face == chain.FaceNative || e.Face == chain.FaceDPDK && e.Backend != ""
+}
 
 // String is "function.port" or "uplink:interface".
 func (e End) String() string {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
@@ -16,29 +17,27 @@ import (
 // libdray's default directory.
 const PortsInside = "/run/dray/ports"
 
-// HasNativePorts reports whether the function opens a port by its socket.
-func (s Spec) HasNativePorts() bool {
-	for _, p := range s.Function.Ports {
-		if p.Face == chain.FaceNative {
-			return true
-		}
-	}
-	return false
+// HasPortSockets reports whether the function opens a port by its socket, or may
+// do so: whether a dpdk port has one depends on its link's transport.
+func (s Spec) HasPortSockets() bool {
+	return slices.ContainsFunc(s.Function.Ports, func(p chain.Port) bool {
+		return p.Face == chain.FaceNative || p.Face == chain.FaceDPDK
+	})
 }
 
 // PortsDir is the directory of the function's own port sockets, on the host.
 func (s Spec) PortsDir() string { return filepath.Join(s.Dir, "ports") }
 
-// PortsSteps makes that directory, for a function that has native ports, and
-// notes it in the sandbox. user is asked when the step runs which uid of the
+// PortsSteps makes that directory, for a function that has native or dpdk ports,
+// and notes it in the sandbox. user is asked when the step runs which uid of the
 // host the function's command has. The function may look into the directory and
 // change nothing there; the broker makes each socket for that uid alone.
 func (s Spec) PortsSteps(sandbox *Sandbox, user func(context.Context) (int, error)) []step.Step {
-	if !s.HasNativePorts() {
+	if !s.HasPortSockets() {
 		return nil
 	}
 	dir := s.PortsDir()
-	return []step.Step{{
+	steps := []step.Step{{
 		Name:  s.Function.Name + ": create the directory of port sockets",
 		Makes: []step.Resource{host.DirResource(dir)},
 		Do: func(ctx context.Context) error {
@@ -56,13 +55,17 @@ func (s Spec) PortsSteps(sandbox *Sandbox, user func(context.Context) (int, erro
 			return nil
 		},
 	}}
+	if s.HasDpdkPorts() {
+		steps = append(steps, s.linksStep(sandbox, user))
+	}
+	return steps
 }
 
 // HostEnviron is Environ for a command that sees the host's file system: there
 // its ports' sockets are not in libdray's default directory.
 func (s Spec) HostEnviron() []string {
 	list := s.Environ()
-	if _, own := s.Function.Env["DRAY_PORTS"]; s.HasNativePorts() && !own {
+	if _, own := s.Function.Env["DRAY_PORTS"]; s.HasPortSockets() && !own {
 		list = append(list, "DRAY_PORTS="+s.PortsDir())
 	}
 	return list

@@ -13,6 +13,7 @@ import (
 	"io"
 
 	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/dpdk"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/step"
@@ -52,6 +53,9 @@ type Spec struct {
 	Chain    string
 	Function chain.Function
 	CPUs     []int // as planned; nil: any
+	// Vdevs says how the function's DPDK application attaches to its dpdk ports,
+	// in their order in the chain file. They are known from phase 3 on.
+	Vdevs []dpdk.Vdev
 	// Dir is an existing directory of the function's own, mode 0711.
 	Dir string
 	// Cgroup is the function's own. Sandbox creates it with the function's
@@ -77,6 +81,12 @@ type Sandbox struct {
 	Ports string `json:"ports,omitempty"`
 	// PortsUser is the host's uid that may connect to these sockets, beside root.
 	PortsUser int `json:"ports_user,omitempty"`
+	// Links is the directory on the host that holds one directory for each dpdk
+	// port, named as the port, which belongs to PortsUser. Empty: it has none.
+	Links string `json:"links,omitempty"`
+	// RuntimeDir is where EAL of a program that runs on the host's file system in
+	// the function's place is to keep its files (dpdk.RuntimeVariable).
+	RuntimeDir string `json:"runtime_dir,omitempty"`
 }
 
 // Place is where an instrument of this function runs.

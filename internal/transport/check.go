@@ -54,7 +54,7 @@ func Check(driver string, caps inventory.Caps, s Spec) error {
 	if m := s.Messages; m != nil && uint64(m.Size) > uint64(caps.MaxMessage) {
 		errs = append(errs, fmt.Errorf("it carries no messages of %v; leave messages out, or lower their size to %d bytes", m.Size, caps.MaxMessage))
 	}
-	errs = append(errs, checkNative(caps, s)...)
+	errs = append(errs, checkFaces(caps, s)...)
 	if !filepath.IsAbs(s.Dir) {
 		errs = append(errs, fmt.Errorf("directory %q is not absolute", s.Dir))
 	}
@@ -104,26 +104,42 @@ const maxSocketPath = 107
 // maxNativeQueues is the most queues of a port that libdray opens.
 const maxNativeQueues = 16
 
-func checkNative(caps inventory.Caps, s Spec) []error {
+// longestSocket is how much of a path is left for the name of a socket in the
+// directory of a dpdk end.
+const longestSocket = len("/vhost-user.sock")
+
+func checkFaces(caps inventory.Caps, s Spec) []error {
 	var errs []error
+	libdray := slices.Contains(caps.Faces, string(chain.FaceNative))
 	for _, e := range s.Ports() {
 		face := e.Face
 		if face == "" {
 			face = chain.FaceNetdev
 		}
-		switch {
-		case !slices.Contains(caps.Faces, string(face)):
+		if !slices.Contains(caps.Faces, string(face)) {
 			errs = append(errs, fmt.Errorf("port %s has the face %s; use face: %s, or another transport", e.Name, face, caps.Faces[0]))
-		case !e.Native():
-		case !filepath.IsAbs(e.Socket) || len(e.Socket) > maxSocketPath:
-			errs = append(errs, fmt.Errorf("port %s: the path of its socket, %q, must be absolute and of at most %d bytes; set DRAY_STATE to a shorter one", e.Name, e.Socket, maxSocketPath))
-		case !filepath.IsAbs(s.Broker):
-			errs = append(errs, fmt.Errorf("port %s: no broker serves native ports: its directory %q is not absolute", e.Name, s.Broker))
-		case e.Queues > maxNativeQueues:
-			errs = append(errs, fmt.Errorf("port %s: %d queues are more than the %d that a native port can have", e.Name, e.Queues, maxNativeQueues))
+			continue
+		}
+		if e.Dpdk() && (!filepath.IsAbs(e.Dir) || len(e.Dir)+longestSocket > maxSocketPath) {
+			errs = append(errs, fmt.Errorf("port %s: the path of its directory, %q, must be absolute and of at most %d bytes; set DRAY_STATE to a shorter one", e.Name, e.Dir, maxSocketPath-longestSocket))
+		}
+		if e.Brokered() && libdray {
+			errs = append(errs, checkBrokered(s, e))
 		}
 	}
 	return errs
+}
+
+func checkBrokered(s Spec, e End) error {
+	switch {
+	case !filepath.IsAbs(e.Socket) || len(e.Socket) > maxSocketPath:
+		return fmt.Errorf("port %s: the path of its socket, %q, must be absolute and of at most %d bytes; set DRAY_STATE to a shorter one", e.Name, e.Socket, maxSocketPath)
+	case !filepath.IsAbs(s.Broker):
+		return fmt.Errorf("port %s: no broker serves native ports: its directory %q is not absolute", e.Name, s.Broker)
+	case e.Queues > maxNativeQueues:
+		return fmt.Errorf("port %s: %d queues are more than the %d that a native port can have", e.Name, e.Queues, maxNativeQueues)
+	}
+	return nil
 }
 
 func checkMTU(caps inventory.Caps, s Spec) []error {

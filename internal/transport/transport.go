@@ -65,25 +65,33 @@ type End struct {
 	IP       netip.Prefix
 	Queues   int
 
-	// Of a port with the native face, which has no interface in Netns: its
+	// Of a port with the native or dpdk face, which has no interface in Netns: its
 	// socket on the host, and the uid that may connect to it.
 	Face   chain.Face // empty: netdev
 	Socket string
 	User   int
 	Hold   *chain.Hold // nil: no bound
 
+	// Runtime is that of the function.
+	Runtime chain.RuntimeName
+
 	// Of a port with the dpdk face: an existing directory on the host, in which
 	// the function alone may make sockets, and which it sees at
-	// dpdk.LinksInside/NAME. User is then its owner. Socket is that of the native
-	// port which net_dray opens, on the transports that have one beneath it.
+	// dpdk.LinksInside/NAME. User is its owner.
 	Dir string
 }
 
-// Native reports whether the end is a port that libdray opens.
+// Native reports whether the end is a port that libdray opens in the function's
+// own program.
 func (e End) Native() bool { return e.Face == chain.FaceNative }
 
 // Dpdk reports whether the end is a device of the function's DPDK application.
 func (e End) Dpdk() bool { return e.Face == chain.FaceDPDK }
+
+// Brokered reports whether the end can be a port that libdray opens, on the
+// transports that have such ports: in the function's own program, or in the DPDK
+// driver net_dray.
+func (e End) Brokered() bool { return e.Native() || e.Dpdk() }
 
 // Vdev is how a function's DPDK application attaches to a dpdk end.
 type Vdev = dpdk.Vdev

@@ -49,6 +49,10 @@ func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio
 
 // execInside runs the program in the container that runs the function's command.
 func (r *Runtime) execInside(ctx context.Context, s runtime.Spec, mark string, argv []string, stdio runtime.Stdio) (int, error) {
+	s, argv, err := s.Resolve(argv, true)
+	if err != nil {
+		return 0, err
+	}
 	args := []string{"exec", "--env", execMark + "=" + mark}
 	if stdio.Stdin != nil {
 		args = append(args, "--interactive")

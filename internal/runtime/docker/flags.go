@@ -4,11 +4,16 @@ package docker
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/moby/profiles/seccomp"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/host"
@@ -65,6 +70,10 @@ func (r *Runtime) cgroupDriver(ctx context.Context) (string, error) {
 // functionFlags are those of a container that runs a program of the function's.
 // The image's entry point is not used: a command means the same in every runtime.
 func (r *Runtime) functionFlags(ctx context.Context, s runtime.Spec, name string, argv []string) ([]string, error) {
+	s, argv, err := s.Resolve(argv, true)
+	if err != nil {
+		return nil, err
+	}
 	parent, err := r.cgroupParent(ctx, s.Cgroup)
 	if err != nil {
 		return nil, err
@@ -83,16 +92,25 @@ func (r *Runtime) functionFlags(ctx context.Context, s runtime.Spec, name string
 		"--ulimit", fmt.Sprintf("nofile=%d:%d", min(1024, files), files),
 		"--shm-size", strconv.FormatUint(size, 10),
 	}
-	for _, dir := range []string{"/run", "/tmp", "/var/tmp"} {
-		flags = append(flags, "--tmpfs", fmt.Sprintf("%s:rw,nosuid,nodev,exec,mode=1777,size=%d", dir, size))
+	for _, scratch := range [][2]string{{"/run", s.RunMode()}, {"/tmp", "1777"}, {"/var/tmp", "1777"}} {
+		flags = append(flags, "--tmpfs", fmt.Sprintf("%s:rw,nosuid,nodev,exec,mode=%s,size=%d", scratch[0], scratch[1], size))
 	}
-	if s.HasNativePorts() {
-		mount, err := bindMount(s.PortsDir(), runtime.PortsInside)
+	binds, err := s.Binds()
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range binds {
+		mount, err := bindMount(b)
 		if err != nil {
-			return nil, fmt.Errorf("the directory of native ports: %w: choose another state directory with DRAY_STATE", err)
+			return nil, fmt.Errorf("the directories of its ports: %w: choose another state directory with DRAY_STATE", err)
 		}
 		flags = append(flags, mount...)
 	}
+	privileges, err := privilegeFlags(s)
+	if err != nil {
+		return nil, err
+	}
+	flags = append(flags, privileges...)
 	flags = append(flags, labels(s)...)
 	flags = append(flags, confinement...)
 	flags = append(flags, parent...)
@@ -102,13 +120,41 @@ func (r *Runtime) functionFlags(ctx context.Context, s runtime.Spec, name string
 	return append(flags, argv[1:]...), nil
 }
 
-// bindMount shows a file or directory of the host inside, to be read only. The
-// flag is a line of comma-separated values: a path must not look like several.
-func bindMount(source, target string) ([]string, error) {
-	if strings.ContainsAny(source, ",\"\r\n") {
-		return nil, fmt.Errorf("docker cannot mount %q: its path has a comma, a quotation mark or a line break", source)
+// bindMount shows a file or directory of the host inside. The flag is a line of
+// comma-separated values: a path must not look like several.
+func bindMount(b runtime.Bind) ([]string, error) {
+	if strings.ContainsAny(b.Source, ",\"\r\n") {
+		return nil, fmt.Errorf("docker cannot mount %q: its path has a comma, a quotation mark or a line break", b.Source)
 	}
-	return []string{"--mount", "type=bind,readonly,source=" + source + ",target=" + target}, nil
+	kind := "type=bind,readonly,"
+	if b.Writable {
+		kind = "type=bind,"
+	}
+	return []string{"--mount", kind + "source=" + b.Source + ",target=" + b.Target}, nil
+}
+
+// privilegeFlags are what the function's dpdk ports need beyond confinement:
+// nothing, unless it has huge pages or a transport that its chain had to permit.
+func privilegeFlags(s runtime.Spec) ([]string, error) {
+	var flags []string
+	for _, c := range s.Capabilities() {
+		flags = append(flags, "--cap-add", strings.TrimPrefix(c, "CAP_"))
+	}
+	calls := s.SeccompCalls()
+	if len(calls) == 0 {
+		return flags, nil
+	}
+	profile := seccomp.DefaultProfile()
+	profile.Syscalls = append(profile.Syscalls, &seccomp.Syscall{LinuxSyscall: specs.LinuxSyscall{Names: calls, Action: specs.ActAllow}})
+	text, err := json.Marshal(profile)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(s.Dir, "seccomp.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, err
+	}
+	return append(flags, "--security-opt", "seccomp="+file), nil
 }
 
 // limitFlags repeat the limits of the function's cgroup, under which the

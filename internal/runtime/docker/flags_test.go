@@ -16,13 +16,13 @@ func TestPathsThatDockerWouldSplit(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/run/dray/f1/cu/ports": true, "/tmp/a b=c": true, "/tmp/x,readonly=false": false, "/tmp/\"": false, "/tmp/a\nb": false,
 	} {
-		flags, err := bindMount(path, runtime.PortsInside)
+		flags, err := bindMount(runtime.Bind{Source: path, Target: runtime.PortsInside})
 		if (err == nil) != want {
 			t.Errorf("%q: %q, %v", path, flags, err)
 		}
 	}
 	s := runtime.Spec{Dir: "/tmp/a,b", Function: chain.Function{Name: "cu", Ports: []chain.Port{{Name: "f1u", Face: chain.FaceNative}}}}
-	if !s.HasNativePorts() {
+	if !s.HasPortSockets() {
 		t.Fatal("the test's function has no native port")
 	}
 	r := &Runtime{driver: "systemd"}

@@ -34,7 +34,7 @@ func (r *Runtime) startPause(ctx context.Context, s runtime.Spec) error {
 		}
 		program = own
 	}
-	mount, err := bindMount(program, pausePath)
+	mount, err := bindMount(runtime.Bind{Source: program, Target: pausePath})
 	if err != nil {
 		return fmt.Errorf("the pause program: %w: move the program elsewhere", err)
 	}

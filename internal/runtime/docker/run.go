@@ -24,6 +24,9 @@ func (r *Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output)
 	if err := r.removeContainer(ctx, s, name); err != nil {
 		return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
 	}
+	if err := s.ClearLinks(); err != nil {
+		return nil, err
+	}
 	c, st, err := r.runContainer(ctx, s, name, s.Function.Command, runtime.Stdio{Stdout: out.Stdout, Stderr: out.Stderr})
 	if err != nil {
 		return nil, err

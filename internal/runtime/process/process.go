@@ -82,6 +82,9 @@ func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (
 	if err := run.Kill(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.ClearLinks(); err != nil {
+		return nil, err
+	}
 	cmd, err := command(s, s.Function.Command)
 	if err != nil {
 		return nil, err
@@ -129,6 +132,10 @@ func start(s runtime.Spec, cmd *exec.Cmd, atExit func() error) (*child.Child, er
 
 // command looks the program up in the function's PATH, not in dray's.
 func command(s runtime.Spec, argv []string) (*exec.Cmd, error) {
+	s, argv, err := s.Resolve(argv, false)
+	if err != nil {
+		return nil, err
+	}
 	env := s.HostEnviron()
 	path, err := lookPath(argv[0], env)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/runtime"
 )
 
 const (
@@ -27,19 +28,16 @@ type cpuView struct {
 	cpus []int
 }
 
-// overlay is a file or directory of the host and what it covers in the function.
-type overlay struct{ source, target string }
-
 // overlays lists what prepare made.
-func (v cpuView) overlays() ([]overlay, error) {
-	list := []overlay{
-		{filepath.Join(v.dir, "cpuinfo"), "/proc/cpuinfo"},
-		{filepath.Join(v.dir, "cpu"), sysCPU},
+func (v cpuView) overlays() ([]runtime.Bind, error) {
+	list := []runtime.Bind{
+		{Source: filepath.Join(v.dir, "cpuinfo"), Target: "/proc/cpuinfo"},
+		{Source: filepath.Join(v.dir, "cpu"), Target: sysCPU},
 	}
 	nodes, err := filepath.Glob(filepath.Join(v.dir, "node", "*", "*"))
 	for _, file := range nodes {
 		node := filepath.Base(filepath.Dir(file))
-		list = append(list, overlay{file, filepath.Join(sysNode, node, filepath.Base(file))})
+		list = append(list, runtime.Bind{Source: file, Target: filepath.Join(sysNode, node, filepath.Base(file))})
 	}
 	return list, err
 }

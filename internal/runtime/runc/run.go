@@ -29,6 +29,9 @@ func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (
 	if err := b.deleteStale(s); err != nil {
 		return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
 	}
+	if err := s.ClearLinks(); err != nil {
+		return nil, err
+	}
 	stdio := runtime.Stdio{Stdout: out.Stdout, Stderr: out.Stderr}
 	c, pid, err := runContainer(ctx, s, b, s.RunCgroup(), s.Function.Command, stdio)
 	if err != nil {
@@ -44,6 +47,10 @@ func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (
 // runContainer starts a container in the sandbox. The child is `runc run`,
 // which lives as long as the container and ends with its exit status.
 func runContainer(ctx context.Context, s runtime.Spec, b bundle, cgroup host.Cgroup, argv []string, stdio runtime.Stdio) (*child.Child, int, error) {
+	s, argv, err := s.Resolve(argv, true)
+	if err != nil {
+		return nil, 0, err
+	}
 	spec, err := ociSpec(s, argv, cgroup)
 	if err != nil {
 		return nil, 0, err
@@ -102,6 +109,10 @@ func (*Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio r
 
 // execInside runs the program in the container that runs the function's command.
 func execInside(ctx context.Context, s runtime.Spec, b bundle, argv []string, stdio runtime.Stdio) (int, error) {
+	s, argv, err := s.Resolve(argv, true)
+	if err != nil {
+		return 0, err
+	}
 	process, err := ociProcess(s, argv)
 	if err != nil {
 		return 0, err

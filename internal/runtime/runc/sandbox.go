@@ -121,8 +121,8 @@ func rootSource(s runtime.Spec) (string, error) {
 		return "/", nil
 	}
 	dirs, need := []string{"", "proc", "sys", "dev"}, "proc, sys and dev"
-	if s.HasNativePorts() {
-		dirs, need = append(dirs, "run"), need+", and run for native ports"
+	if s.HasPortSockets() {
+		dirs, need = append(dirs, "run"), need+", and run for native and dpdk ports"
 	}
 	for _, dir := range dirs {
 		path := filepath.Join(s.Function.Rootfs, dir)

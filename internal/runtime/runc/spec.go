@@ -41,6 +41,9 @@ const (
 
 // ociSpec describes one container in the function's sandbox.
 func ociSpec(s runtime.Spec, argv []string, cgroup host.Cgroup) (*specs.Spec, error) {
+	if caps := s.Capabilities(); len(caps) > 0 {
+		return nil, fmt.Errorf("function %s: a link of its needs %s of the host, which a function in a user namespace cannot have: use runtime docker or process", s.Function.Name, strings.Join(caps, ", "))
+	}
 	l := layout{dir: s.Dir}
 	ids, err := readUserRange(l.userRange())
 	if err != nil {
@@ -89,6 +92,9 @@ func ociSpec(s runtime.Spec, argv []string, cgroup host.Cgroup) (*specs.Spec, er
 	if spec.Linux.Seccomp, err = seccomp.GetDefaultProfile(spec); err != nil {
 		return nil, fmt.Errorf("seccomp profile: %w", err)
 	}
+	if calls := s.SeccompCalls(); len(calls) > 0 {
+		spec.Linux.Seccomp.Syscalls = append(spec.Linux.Seccomp.Syscalls, specs.LinuxSyscall{Names: calls, Action: specs.ActAllow})
+	}
 	return spec, nil
 }
 
@@ -99,7 +105,12 @@ func ociProcess(s runtime.Spec, argv []string) (*specs.Process, error) {
 		return nil, fmt.Errorf("read the limit of open files: %w", err)
 	}
 	files := min(own.Max, maxFiles)
+	var user specs.User
+	if s.OpensSockets() {
+		user.Umask = new(uint32)
+	}
 	return &specs.Process{
+		User:            user,
 		Args:            argv,
 		Env:             s.Environ(),
 		Cwd:             "/",
@@ -127,21 +138,25 @@ func mounts(s runtime.Spec, l layout) ([]specs.Mount, error) {
 	}
 	for _, dir := range scratchDirs {
 		if isDir(filepath.Join(l.root(), dir)) { // a read-only root takes no new mount points
-			list = append(list, specs.Mount{Destination: dir, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "mode=1777", size}})
+			mode := "1777"
+			if dir == "/run" {
+				mode = s.RunMode()
+			}
+			list = append(list, specs.Mount{Destination: dir, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "mode=" + mode, size}})
 		}
 	}
-	var binds []overlay
+	binds, err := s.Binds()
+	if err != nil {
+		return nil, err
+	}
 	if s.Function.Rootfs == "" {
 		parts, err := separateParts()
 		if err != nil {
 			return nil, err
 		}
 		for _, dir := range parts {
-			binds = append(binds, overlay{dir, dir})
+			binds = append(binds, runtime.Bind{Source: dir, Target: dir})
 		}
-	}
-	if s.HasNativePorts() {
-		binds = append(binds, overlay{s.PortsDir(), runtime.PortsInside})
 	}
 	if len(s.CPUs) > 0 {
 		overlays, err := cpuView{dir: l.cpus(), cpus: s.CPUs}.overlays()
@@ -151,7 +166,7 @@ func mounts(s runtime.Spec, l layout) ([]specs.Mount, error) {
 		binds = append(binds, overlays...)
 	}
 	for _, b := range binds {
-		mount, err := b.mount()
+		mount, err := mount(b)
 		if err != nil {
 			return nil, err
 		}
@@ -160,18 +175,21 @@ func mounts(s runtime.Spec, l layout) ([]specs.Mount, error) {
 	return list, nil
 }
 
-// mount binds the source read-only. A user namespace may add restrictions to a
+// mount binds the source, read-only unless it is to be written. A user namespace may add restrictions to a
 // mount but must keep those that it has: noexec, which Debian's /run has.
-func (o overlay) mount() (specs.Mount, error) {
+func mount(b runtime.Bind) (specs.Mount, error) {
 	options := []string{"bind", "ro", "nosuid", "nodev"}
+	if b.Writable {
+		options[1] = "rw"
+	}
 	var fs unix.Statfs_t
-	if err := unix.Statfs(o.source, &fs); err != nil {
-		return specs.Mount{}, fmt.Errorf("bind %s: %w", o.source, err)
+	if err := unix.Statfs(b.Source, &fs); err != nil {
+		return specs.Mount{}, fmt.Errorf("bind %s: %w", b.Source, err)
 	}
 	if fs.Flags&unix.ST_NOEXEC != 0 {
 		options = append(options, "noexec")
 	}
-	return specs.Mount{Destination: o.target, Type: "bind", Source: o.source, Options: options}, nil
+	return specs.Mount{Destination: b.Target, Type: "bind", Source: b.Source, Options: options}, nil
 }
 
 // separateParts are file systems of their own that belong to the host's root: a

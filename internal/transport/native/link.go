@@ -2,7 +2,8 @@
 
 // Package native puts ports that libdray opens on links: it tells the chain's
 // broker of a link, and gives native ends to the transports that make network
-// interfaces, by packet sockets on an interface that the function does not see.
+// interfaces, by packet sockets on an interface that the function does not see. A
+// dpdk end is such a port as well, which the DPDK driver net_dray opens.
 package native
 
 import (
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/broker"
+	"github.com/drayage/dray/internal/dpdk"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/step"
 	"github.com/drayage/dray/internal/transport"
@@ -40,11 +42,29 @@ func removeLink(ctx context.Context, r step.Resource) error {
 	return client.Remove(ctx, r.Name)
 }
 
-// Serve appends the steps that have the broker serve the link's native ends, and
+// Serve appends the steps that have the broker serve the link's native and dpdk ends, and
 // look at what it made of them. kind is one of the broker's; interfaces says
 // where each native end's is, by its index in s.Ends, and is nil for shared memory.
 func Serve(b *transport.Build, driver string, s transport.Spec, kind string, interfaces map[int]host.Netns) {
 	l := served(s, kind, interfaces)
+	for _, e := range s.Ends {
+		if e.Dpdk() {
+			b.Report.Vdevs = append(b.Report.Vdevs, transport.Vdev{
+				Function: e.Function, Port: e.Name, Driver: dpdk.NetDray, Options: "port=" + e.Name,
+			})
+		}
+	}
+	if len(b.Report.Vdevs) > 0 {
+		// Before anything is made: a command that cannot load it comes too late.
+		find := step.Step{
+			Name: s.StepName(driver, "find the DPDK driver"),
+			Do: func(context.Context) error {
+				_, err := dpdk.FindDriver()
+				return err
+			},
+		}
+		b.Steps = append([]step.Step{find}, b.Steps...)
+	}
 	check := step.Step{
 		Name: s.StepName(driver, "check the ports' sockets"),
 		Do:   func(context.Context) error { return checkSockets(l.Ends) },
@@ -80,7 +100,7 @@ func served(s transport.Spec, kind string, interfaces map[int]host.Netns) broker
 		l.MessageBytes, l.Messages = int(s.Messages.Size), s.Messages.Count
 	}
 	for i, e := range s.Ends {
-		if !e.Native() {
+		if !e.Brokered() {
 			continue
 		}
 		end := broker.End{

@@ -28,7 +28,7 @@ type wrapped struct{ transport.Driver }
 // Caps implements transport.Driver.
 func (w wrapped) Caps() inventory.Caps {
 	caps := w.Driver.Caps()
-	caps.Faces = append(slices.Clone(caps.Faces), string(chain.FaceNative))
+	caps.Faces = append(slices.Clone(caps.Faces), string(chain.FaceNative), string(chain.FaceDPDK))
 	return caps
 }
 
@@ -45,7 +45,7 @@ func (w wrapped) Removers() step.Removers {
 
 // Build implements transport.Driver.
 func (w wrapped) Build(s transport.Spec) (*transport.Build, error) {
-	if !slices.ContainsFunc(s.Ends, transport.End.Native) {
+	if !slices.ContainsFunc(s.Ends, transport.End.Brokered) {
 		return w.Driver.Build(s)
 	}
 	if err := transport.Check(w.Name(), w.Caps(), s); err != nil {
@@ -56,7 +56,7 @@ func (w wrapped) Build(s transport.Spec) (*transport.Build, error) {
 	interfaces := map[int]host.Netns{}
 	var before []step.Step
 	for i, e := range s.Ends {
-		if !e.Native() {
+		if !e.Brokered() {
 			continue
 		}
 		ns := host.Netns{Path: filepath.Join(s.Dir, fmt.Sprintf("native%d.net", i+1))}
@@ -70,7 +70,7 @@ func (w wrapped) Build(s transport.Spec) (*transport.Build, error) {
 	}
 	build.Steps = append(before, build.Steps...)
 	for _, e := range s.Ports() {
-		if !e.Native() {
+		if !e.Brokered() {
 			build.Steps = append(build.Steps, meetNative(build, w.Name(), s, e))
 		}
 	}
@@ -104,7 +104,7 @@ func meetNative(b *transport.Build, driver string, s transport.Spec, e transport
 				}
 			}
 			for _, peer := range s.Ports() {
-				if !peer.Native() || !peer.IP.IsValid() {
+				if !peer.Brokered() || !peer.IP.IsValid() {
 					continue
 				}
 				if err := e.Netns.AddNeighbour(e.Name, peer.IP.Addr(), peer.MAC); err != nil {

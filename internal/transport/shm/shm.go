@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shm joins two native ports by memory that their applications share
+// Package shm joins two native or dpdk ports by memory that their applications share
 // with each other and with nobody else. The chain's broker makes the memory and
 // hands it over; it is not on the way of a packet.
 package shm
@@ -29,7 +29,7 @@ func (driver) Name() string { return Name }
 
 func (driver) Caps() inventory.Caps {
 	return inventory.Caps{
-		Faces:      []string{string(chain.FaceNative)},
+		Faces:      []string{string(chain.FaceNative), string(chain.FaceDPDK)},
 		Isolation:  string(chain.IsolationLink),
 		MinEnds:    2,
 		MaxEnds:    2,

@@ -70,7 +70,7 @@ func testNativeErrors(t *testing.T, d transport.Driver, o Options) {
 		change func(*transport.Spec, *transport.End)
 		want   string
 	}{
-		{"face", func(_ *transport.Spec, e *transport.End) { e.Face = "dpdk" }, "use face: "},
+		{"face", func(_ *transport.Spec, e *transport.End) { e.Face = "morse" }, "use face: "},
 		{"no broker", func(s *transport.Spec, _ *transport.End) { s.Broker = "" }, "no broker serves native ports"},
 		{"no socket", func(_ *transport.Spec, e *transport.End) { e.Socket = "" }, "must be absolute"},
 		{"long path", func(_ *transport.Spec, e *transport.End) { e.Socket = "/" + strings.Repeat("x", 107) }, "set DRAY_STATE"},

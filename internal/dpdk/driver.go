@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dpdk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// DriverFile is the name of net_dray's file.
+const DriverFile = "librte_net_dray.so"
+
+// libVariable names another folder to look for the driver in.
+const libVariable = "DRAY_LIB"
+
+// DriverError says why no net_dray can be loaded.
+type DriverError struct {
+	Reason string // one clause
+	Fix    string
+}
+
+func (e *DriverError) Error() string { return e.Reason + ": " + e.Fix }
+
+// FindDriver returns the file of net_dray: in the folder that DRAY_LIB names, or
+// else beside the running program, or in ../lib of there. An error is a
+// *DriverError.
+func FindDriver() (string, error) {
+	var dirs []string
+	if dir := os.Getenv(libVariable); dir != "" {
+		dirs = []string{dir}
+	} else {
+		own, err := os.Executable()
+		if err != nil {
+			return "", &DriverError{Reason: fmt.Sprintf("the folder of this program is not known: %v", err), Fix: "set DRAY_LIB to the folder of " + DriverFile}
+		}
+		beside := filepath.Dir(own)
+		dirs = []string{beside, filepath.Join(filepath.Dir(beside), "lib")}
+	}
+	for _, dir := range dirs {
+		file, err := findIn(dir)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return file, err
+		}
+	}
+	return "", &DriverError{
+		Reason: fmt.Sprintf("the DPDK driver %s is not in %s", DriverFile, strings.Join(dirs, " nor in ")),
+		Fix:    "make pmd, or set DRAY_LIB to its folder",
+	}
+}
+
+// findIn looks into one folder. EAL loads nothing that somebody else could have
+// put there: no part of the path may be open to everybody's writing.
+func findIn(dir string) (string, error) {
+	file, err := filepath.EvalSymlinks(filepath.Join(dir, DriverFile))
+	if err == nil {
+		file, err = filepath.Abs(file)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if err != nil {
+		return "", &DriverError{Reason: err.Error(), Fix: "set DRAY_LIB to the folder of " + DriverFile}
+	}
+	for part := file; part != "/"; part = filepath.Dir(part) {
+		info, err := os.Stat(part)
+		if err != nil {
+			return "", &DriverError{Reason: err.Error(), Fix: "set DRAY_LIB to the folder of " + DriverFile}
+		}
+		if info.Mode().Perm()&0o002 != 0 {
+			return "", &DriverError{
+				Reason: fmt.Sprintf("DPDK refuses to load %s, since everybody may write to %s", file, part),
+				Fix:    fmt.Sprintf("chmod o-w %s, or set DRAY_LIB to another folder", part),
+			}
+		}
+	}
+	return file, nil
+}

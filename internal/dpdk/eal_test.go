@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dpdk
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/chain"
+)
+
+var dray = Vdev{Function: "a", Port: "f1u", Driver: NetDray, Options: "port=f1u"}
+
+// TestEAL compares the arguments of functions with what they should be.
+func TestEAL(t *testing.T) {
+	memif := Vdev{Function: "a", Port: "n3", Driver: NetMemif, Options: "socket={dir}/memif.sock,role=client,zero-copy=yes",
+		Dir: "/run/dray/c/fn/b/links/n3", SingleFileSegments: true}
+	second := dray
+	second.Port, second.Options = "e1", "port=e1"
+	cases := []struct {
+		name string
+		app  Application
+		want string
+	}{
+		{"container on one CPU",
+			Application{CPUs: []int{1}, Pinned: true, Vdevs: []Vdev{dray}, Inside: true, Driver: "/opt/bin/librte_net_dray.so"},
+			"--no-huge --no-shconf -m 1024 --no-pci --no-telemetry --lcores 0@1,1@1 -d /run/dray/lib/librte_net_dray.so --vdev net_dray0,port=f1u"},
+		{"devices are counted by driver, in the order of ports",
+			Application{CPUs: []int{2, 5, 7}, Pinned: true, Vdevs: []Vdev{dray, memif, second}, Inside: true, Memory: 512 << 20, Driver: "/x/librte_net_dray.so"},
+			"--no-huge --no-shconf -m 384 --single-file-segments --no-pci --no-telemetry --lcores 0@2,1@5,2@7 -d /run/dray/lib/librte_net_dray.so " +
+				"--vdev net_dray0,port=f1u --vdev net_memif0,socket=/run/dray/links/n3/memif.sock,role=client,zero-copy=yes --vdev net_dray1,port=e1"},
+		{"a process sees the host's paths",
+			Application{CPUs: []int{0, 1}, Vdevs: []Vdev{memif, dray}, Driver: "/x/librte_net_dray.so", Ports: "/run/dray/c/fn/a/ports"},
+			"--no-huge --no-shconf -m 1024 --single-file-segments --no-pci --no-telemetry --lcores 0@(0,1),1@(0,1) -d /x/librte_net_dray.so " +
+				"--vdev net_memif0,socket=/run/dray/c/fn/b/links/n3/memif.sock,role=client,zero-copy=yes --vdev net_dray0,port=f1u,dir=/run/dray/c/fn/a/ports"},
+		{"huge pages",
+			Application{CPUs: []int{3}, Pinned: true, Nodes: 2, Vdevs: []Vdev{memif}, Inside: true, Memory: 64 << 20,
+				HugePages: []chain.HugePages{{Size: 2 << 20, Limit: 256 << 20}}},
+			"--in-memory --single-file-segments --socket-limit 256,256 --no-pci --no-telemetry --lcores 0@3,1@3 " +
+				"--vdev net_memif0,socket=/run/dray/links/n3/memif.sock,role=client,zero-copy=yes"},
+		{"a driver without options",
+			Application{CPUs: []int{0}, Pinned: true, Vdevs: []Vdev{{Port: "p", Driver: NetRing}}},
+			"--no-huge --no-shconf -m 1024 --no-pci --no-telemetry --lcores 0@0,1@0 --vdev net_ring0"},
+	}
+	for _, c := range cases {
+		got, err := c.app.EAL()
+		if err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%s (%v):\ngot  %s\nwant %s", c.name, err, strings.Join(got, " "), c.want)
+		}
+	}
+}
+
+// TestEALRefuses checks that what cannot be told to EAL is an error with its fix.
+func TestEALRefuses(t *testing.T) {
+	cases := map[string]Application{
+		"memory 32Mi is too little": {CPUs: []int{0}, Memory: 32 << 20},
+		"its file is not known":     {CPUs: []int{0}, Vdevs: []Vdev{dray}},
+		"DRAY_STATE":                {CPUs: []int{0}, Vdevs: []Vdev{dray}, Driver: "/x", Ports: "/run/a b/ports"},
+	}
+	for want, app := range cases {
+		if got, err := app.EAL(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, %v; want an error with %q", got, err, want)
+		}
+	}
+}
+
+// TestOnly checks that a port alone is the first of its driver.
+func TestOnly(t *testing.T) {
+	second := dray
+	second.Port = "e1"
+	app, ok := Application{Vdevs: []Vdev{dray, second}}.Only("e1")
+	if d := app.Devices(); !ok || len(d) != 1 || d[0] != (Device{"e1", "net_dray0"}) {
+		t.Errorf("%v, %v", d, ok)
+	}
+	if _, ok := app.Only("f1u"); ok {
+		t.Error("a port is found that is not there")
+	}
+}
+
+// TestExpand checks that only the argument that stands alone is replaced.
+func TestExpand(t *testing.T) {
+	got := Expand([]string{"testpmd", "$(DRAY_EAL)", "--", "x$(DRAY_EAL)"}, []string{"-l", "0"})
+	if want := []string{"testpmd", "-l", "0", "--", "x$(DRAY_EAL)"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
