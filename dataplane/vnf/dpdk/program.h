@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program: a function, its ports, and the threads that work. */
+#ifndef VNF_PROGRAM_H
+#define VNF_PROGRAM_H
+
+#include <rte_mempool.h>
+#include <stdatomic.h>
+
+#include "counters.h"
+#include "options.h"
+#include "report.h"
+#include "routes.h"
+
+struct rte_fib;
+
+struct program {
+	struct options options;
+	struct function function;
+	struct report report;
+	struct report_port names[PORTS_MAX];
+	uint16_t device[PORTS_MAX]; /* port ids of ethdev, in the order of EAL's --vdev */
+	unsigned ports;
+	unsigned lcores; /* that work */
+	struct rte_mempool *pool;
+	struct rte_fib *fib; /* l3fwd */
+	struct hop *hops;
+	uint16_t no_hop; /* what the table says where it has no route */
+	struct counters *counters; /* of each working lcore */
+	atomic_bool stop;
+};
+
+/* ports.c: what was said of a failure goes to standard error. 0 or -1. */
+int ports_find(struct program *p);
+int ports_open(struct program *p);
+void ports_close(struct program *p);
+
+/* table.c: p->fib from the routes of the options. 0 or -1. */
+int fib_open(struct program *p);
+void fib_close(struct program *p);
+
+/* loops.c: run until p->stop; loops_lcores says first how many lcores it takes, or -1. */
+int loops_lcores(const struct program *p);
+int loops_run(struct program *p);
+
+/* control.c: signals must be blocked before any thread is. */
+void control_block_signals(void);
+int control_start(struct program *p);
+void control_end(struct program *p);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bursts of mbufs through the function. */
+#ifndef VNF_WORK_H
+#define VNF_WORK_H
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "program.h"
+
+struct rte_ring;
+
+/* What one thread works with. */
+struct worker {
+	const struct program *program;
+	struct counters *counters;
+	void (*handle)(struct worker *w, unsigned in, struct rte_mbuf **m, unsigned n);
+	void (*emit)(struct worker *w, unsigned out, struct rte_mbuf **m, unsigned n);
+	struct rte_ring *ring; /* of emit, where that is to the core that transmits */
+	uint16_t queue;
+	struct {
+		unsigned n;
+		struct rte_mbuf *m[BURST_MAX];
+	} outbox[PORTS_MAX];
+};
+
+/* Choose what the mode takes; packets leave by the queue, or through the ring where there is one. */
+void work_open(struct worker *w, const struct program *program, struct counters *counters, uint16_t queue, struct rte_ring *ring);
+
+/* Hand over what waits in the outboxes. */
+void work_flush(struct worker *w);
+
+/* Send on a queue of port `out`; what the port does not take is dropped, and counted. */
+void work_transmit(struct worker *w, unsigned out, struct rte_mbuf **m, unsigned n);
+
+/* Put the change into effect: PASS or why it cannot be. */
+enum reason work_apply(struct rte_mbuf *m, const struct change *c);
+
+void work_drop(struct worker *w, struct rte_mbuf *m, enum reason reason);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ARP for IPv4 over Ethernet (RFC 826), behind any number of tags. */
+#ifndef VNF_ARP_H
+#define VNF_ARP_H
+
+#include "port_setup.h"
+
+#define ARP 28u /* bytes */
+
+struct arp {
+	const uint8_t *at;
+	uint32_t offset; /* in the packet; all before is the link layer */
+	uint32_t operation, target;
+	const uint8_t *sender; /* a unicast MAC */
+};
+
+/* DROP_SHORT, or DROP_ARP where it is not about IPv4 over Ethernet or its sender has no unicast address. */
+enum reason arp_read(const struct packet *p, uint32_t offset, struct arp *arp);
+
+/* Answer a request for the port's own address, under the tags that it came with. DROP_ARP: all others. */
+enum reason arp_answer(const struct packet *p, const struct arp *arp, const struct port_setup *own, struct change *c);
+
+/* Both, for a function that learns nothing from it. */
+enum reason arp_handle(const struct packet *p, uint32_t offset, const struct port_setup *own, struct change *c);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Internet checksum. */
+#include "checksum.h"
+
+#include <string.h>
+
+#include "wire.h"
+
+static uint64_t reduce(uint64_t sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+/* Words are summed in the machine's order, and the sum turned at the end: RFC 1071, section 2 (B). */
+uint64_t checksum_add(uint64_t sum, const uint8_t *from, uint32_t length)
+{
+	uint64_t own = 0;
+	uint8_t turned[2];
+	uint16_t folded;
+
+	for (; length >= 4; from += 4, length -= 4) {
+		uint32_t word;
+
+		memcpy(&word, from, sizeof(word));
+		own += word;
+	}
+	if (length) {
+		uint8_t rest[4] = {0};
+		uint32_t word;
+
+		memcpy(rest, from, length);
+		memcpy(&word, rest, sizeof(word));
+		own += word;
+	}
+	folded = (uint16_t)reduce(own);
+	memcpy(turned, &folded, sizeof(turned));
+	return sum + get16(turned);
+}
+
+uint16_t checksum_fold(uint64_t sum)
+{
+	return (uint16_t)~reduce(sum);
+}
+
+uint16_t checksum_update(uint16_t field, uint16_t old, uint16_t new)
+{
+	return checksum_fold((uint64_t)(uint16_t)~field + (uint16_t)~old + new);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing results. */
+#include "report.h"
+
+#include <inttypes.h>
+
+#define FORMAT_VERSION 1
+
+static void begin(const struct report *r, const char *event)
+{
+	fprintf(r->out, "{\"dray_vnf\":%d,\"event\":\"%s\",\"mode\":\"%s\"", FORMAT_VERSION, event, r->mode);
+}
+
+static void end(const struct report *r)
+{
+	fputs("}\n", r->out);
+	fflush(r->out);
+}
+
+/* Device names come from the command line, and may have anything in them. */
+static void string(FILE *out, const char *name, const char *value)
+{
+	fprintf(out, "\"%s\":\"", name);
+	for (; *value; value++) {
+		unsigned char c = (unsigned char)*value;
+
+		if (c < 0x20 || c == '"' || c == '\\')
+			fprintf(out, "\\u%04x", c);
+		else
+			fputc(c, out);
+	}
+	fputc('"', out);
+}
+
+void report_ready(const struct report *r)
+{
+	begin(r, "ready");
+	fprintf(r->out, ",\"lcores\":%u,\"stages\":%s,\"ports\":[", r->lcores, r->stages ? "true" : "false");
+	for (unsigned i = 0; i < r->ports; i++) {
+		const uint8_t *mac = r->setup[i].mac;
+
+		fputs(i ? ",{" : "{", r->out);
+		string(r->out, "name", r->port[i].name);
+		fprintf(r->out, ",\"mac\":\"%02x:%02x:%02x:%02x:%02x:%02x\",\"mtu\":%u}", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5],
+			r->setup[i].mtu);
+	}
+	fputc(']', r->out);
+	end(r);
+}
+
+static void named(FILE *out, const char **comma, const char *name, uint64_t value)
+{
+	fprintf(out, "%s\"%s\":%" PRIu64, *comma, name, value);
+	*comma = ",";
+}
+
+void report_counts(const struct report *r, const char *event, double seconds, const struct totals *t)
+{
+	const char *comma = "";
+
+	begin(r, event);
+	fprintf(r->out, ",\"seconds\":%.6f,\"received\":%" PRIu64 ",\"sent\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"drops\":{", seconds,
+		t->all_received, t->all_sent, t->all_dropped);
+	for (unsigned i = PASS + 1; i < REASON_COUNT; i++)
+		if (t->dropped[i])
+			named(r->out, &comma, reason_name((enum reason)i), t->dropped[i]);
+	fprintf(r->out, "},\"arp_replies\":%" PRIu64 ",\"echo_replies\":%" PRIu64 ",\"ports\":[", t->replied[REPLY_ARP], t->replied[REPLY_ECHO]);
+	for (unsigned i = 0; i < r->ports; i++)
+		fprintf(r->out, "%s{\"received\":%" PRIu64 ",\"sent\":%" PRIu64 "}", i ? "," : "", t->received[i], t->sent[i]);
+	fputs("],\"cycles_per_packet\":", r->out);
+	if (t->handled)
+		fprintf(r->out, "%.1f", (double)t->cycles / (double)t->handled);
+	else
+		fputs("null", r->out);
+	end(r);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Routes. */
+#include "routes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "numbers.h"
+#include "table.h"
+
+static int hop_index(struct routes *r, const struct hop *hop)
+{
+	struct hop *more;
+
+	/* The last ones first: files have routes of one hop beside each other. */
+	for (uint32_t i = r->hop_count; i-- > 0;)
+		if (r->hops[i].port == hop->port && memcmp(r->hops[i].mac, hop->mac, MAC) == 0)
+			return (int)i;
+	if (r->hop_count == HOPS_MAX)
+		return -1;
+	more = reallocarray(r->hops, r->hop_count + 1, sizeof(*more));
+	if (!more)
+		return -1;
+	r->hops = more;
+	more[r->hop_count] = *hop;
+	return (int)r->hop_count++;
+}
+
+static int append(struct routes *r, struct route route)
+{
+	if (r->count == r->room) {
+		uint32_t room = r->room ? 2 * r->room : 256;
+		struct route *more = reallocarray(r->routes, room, sizeof(*more));
+
+		if (!more)
+			return -1;
+		r->routes = more;
+		r->room = room;
+	}
+	r->routes[r->count++] = route;
+	return 0;
+}
+
+int routes_add(struct routes *r, uint32_t prefix, uint8_t bits, const struct hop *hop)
+{
+	int index = r->count < ROUTES_MAX ? hop_index(r, hop) : -1;
+
+	if (index < 0)
+		return -1;
+	return append(r, (struct route){.prefix = prefix, .bits = bits, .hop = (uint16_t)index});
+}
+
+/* NULL, or what is wrong with the line. */
+static const char *read_line(struct routes *r, char *line, const struct port_setup *port, unsigned ports)
+{
+	char *rest, *prefix_text, *port_text, *mac_text;
+	struct hop hop;
+	uint32_t prefix, number;
+	uint8_t bits;
+
+	line[strcspn(line, "#\n")] = '\0';
+	prefix_text = strtok_r(line, " \t\r", &rest);
+	if (!prefix_text)
+		return NULL;
+	port_text = strtok_r(NULL, " \t\r", &rest);
+	mac_text = port_text ? strtok_r(NULL, " \t\r", &rest) : NULL;
+	if (!number_prefix(prefix_text, &prefix, &bits))
+		return "its prefix is none, or has bits set behind it (want: 10.1.0.0/16)";
+	if (!port_text || !number_read32(port_text, 0, ports - 1, &number))
+		return "after the prefix it lacks the number of a port that is there";
+	hop.port = (uint8_t)number;
+	memcpy(hop.mac, port[number].next, MAC);
+	if (mac_text && (!number_mac(mac_text, hop.mac) || strtok_r(NULL, " \t\r", &rest)))
+		return "after the port there may be one MAC, and nothing else";
+	return routes_add(r, prefix, bits, &hop) < 0 ? "it is one route or one next hop too many" : NULL;
+}
+
+int routes_read(struct routes *r, const char *path, const struct port_setup *port, unsigned ports, struct routes_error *error)
+{
+	FILE *in = fopen(path, "re");
+	const char *wrong = NULL;
+	unsigned number = 0;
+	char line[256];
+
+	if (!in) {
+		snprintf(error->text, sizeof(error->text), "%s: %s", path, strerror(errno));
+		return -1;
+	}
+	while (!wrong && fgets(line, sizeof(line), in)) {
+		number++;
+		wrong = strlen(line) == sizeof(line) - 1 ? "it is too long" : read_line(r, line, port, ports);
+	}
+	fclose(in);
+	if (wrong)
+		snprintf(error->text, sizeof(error->text), "%s: line %u: %s", path, number, wrong);
+	return wrong ? -1 : 0;
+}
+
+/* Of a thousand prefixes in the Internet's table, by length from 8 bits on, rounded. */
+static uint8_t random_bits(uint64_t random)
+{
+	static const uint16_t of_1000[] = {1, 1, 1, 1, 1, 2, 3, 6, 14, 8, 13, 25, 42, 50, 110, 100, 600, 4, 4, 3, 3, 3, 3, 1, 1};
+	uint32_t at = random % 1000, i = 0;
+
+	while (at >= of_1000[i])
+		at -= of_1000[i++];
+	return (uint8_t)(8 + i);
+}
+
+static bool can_be_routed(uint32_t prefix)
+{
+	uint32_t first = prefix >> 24;
+
+	return first >= 1 && first <= 223 && first != 127 && prefix >> 16 != 0xa9fe;
+}
+
+/*
+ * One number for prefix and length: a bit behind the prefix tells where it ends. A prefix of 32 bits has no room for it and may be taken for one of 31: then one
+ * of them is left out, and another prefix made in its place.
+ */
+static uint32_t key_of(uint32_t prefix, uint8_t bits)
+{
+	return bits < 32 ? prefix | 1u << (31 - bits) : prefix;
+}
+
+int routes_generate(struct routes *r, uint32_t count, uint64_t seed, const struct port_setup *port, unsigned ports)
+{
+	struct table seen;
+	int ret = table_open(&seen, count);
+
+	while (ret == 0 && r->count < count) {
+		uint64_t random = number_random(&seed);
+		uint8_t bits = random_bits(random >> 32);
+		uint32_t prefix = (uint32_t)random & 0xffffffffu << (32 - bits);
+		struct hop hop = {.port = (uint8_t)(r->count % ports)};
+
+		memcpy(hop.mac, port[hop.port].next, MAC);
+		if (can_be_routed(prefix) && table_put(&seen, key_of(prefix, bits), 0))
+			ret = routes_add(r, prefix, bits, &hop);
+	}
+	table_close(&seen);
+	return ret;
+}
+
+void routes_close(struct routes *r)
+{
+	free(r->routes);
+	free(r->hops);
+	*r = (struct routes){0};
+}

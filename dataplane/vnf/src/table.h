@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A table from 32-bit keys to indices, made once and then only read. */
+#ifndef VNF_TABLE_H
+#define VNF_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct table {
+	struct table_slot *slots;
+	uint32_t mask;
+};
+
+struct table_slot {
+	uint32_t key, value; /* value: index + 1; 0: free */
+};
+
+/* At most half full with so many entries. 0, or -1: no memory. */
+int table_open(struct table *table, uint32_t entries);
+void table_close(struct table *table);
+
+/* False where the key is there already. */
+bool table_put(struct table *table, uint32_t key, uint32_t index);
+
+static inline uint32_t table_slot_of(const struct table *table, uint32_t key)
+{
+	uint32_t h = key * 0x9e3779b1u;
+
+	h ^= h >> 15;
+	h *= 0x85ebca77u;
+	return (h ^ h >> 13) & table->mask;
+}
+
+static inline bool table_get(const struct table *table, uint32_t key, uint32_t *index)
+{
+	uint32_t i = table_slot_of(table, key);
+
+	for (; table->slots[i].value; i = (i + 1) & table->mask) {
+		if (table->slots[i].key == key) {
+			*index = table->slots[i].value - 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+#endif
