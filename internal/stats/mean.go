@@ -27,6 +27,11 @@ func Mean(values []float64) (Estimate, error) { return MeanAt(Confidence, values
 
 // MeanAt estimates the mean of independent values, one a trial, with one-sided
 // bounds at a level of confidence. It returns a *TooFewError for fewer than two.
+//
+// Simulated, its 95 % interval covers the truth in 93–96 % on normal and uniform
+// values, 5 to 30 of them. On skewed values it does not keep its word: 92.7 % on
+// 5 lognormal ones with σ = 0.3, 88–93 % on exponential ones, 82–87 % on
+// lognormal ones with σ = 1.
 func MeanAt(level float64, values []float64) (Estimate, error) {
 	n := len(values)
 	if n < 2 {

@@ -32,37 +32,40 @@ func TestRatioRefuses(t *testing.T) {
 	}
 }
 
-// A/A runs: equal configurations are called indistinguishable in about 95 %.
-func TestRatioCoverage(t *testing.T) {
-	for _, c := range []struct {
-		pairs  int
-		method string
-		low    float64
-	}{
-		{5, "t interval on log ratios", 0.93},
-		{10, "t interval on log ratios", 0.93},
-		{30, "bootstrap", 0.92}, // a percentile bootstrap of 30 is known to be a little narrow
-	} {
-		// The bootstrap draws 10,000 resamples an experiment: fewer experiments.
-		runs := simulations
-		if c.pairs >= BootstrapFrom {
-			runs = 400
-		}
-		same := 0.0
-		for seed := range uint64(runs) {
-			rng := rand.New(rand.NewPCG(seed, uint64(c.pairs)))
-			pairs := make([]Pair, c.pairs)
+// A/A runs: two equal configurations are called different in about 5 %.
+func TestFalseDifferences(t *testing.T) {
+	for _, n := range []int{5, 10, 30} {
+		var paired, unpaired float64
+		for seed := range uint64(simulations) {
+			rng := rand.New(rand.NewPCG(seed, uint64(n)))
+			pairs := make([]Pair, n)
+			a, b := make([]float64, n), make([]float64, n)
 			for i := range pairs {
-				pairs[i] = Pair{math.Exp(0.1 * rng.NormFloat64()), math.Exp(0.1 * rng.NormFloat64())}
+				shared := math.Exp(rng.NormFloat64()) // conditions of the round
+				a[i], b[i] = math.Exp(0.1*rng.NormFloat64()), math.Exp(0.1*rng.NormFloat64())
+				pairs[i] = Pair{shared * a[i], shared * b[i]}
 			}
-			r, err := Ratio(pairs, seed)
-			if err != nil || r.Method != c.method {
-				t.Fatalf("%d pairs: method %q, %v; want %q", c.pairs, r.Method, err, c.method)
+			r, err := ratio(pairs, seed, 400)
+			if err != nil {
+				t.Fatal(err)
 			}
-			same += one(r.Indistinguishable())
+			if want := map[bool]string{false: "t interval on log ratios", true: "bootstrap"}[n >= BootstrapFrom]; r.Method != want {
+				t.Fatalf("%d pairs: method %q, want %q", n, r.Method, want)
+			}
+			paired += one(!r.Indistinguishable())
+			u, p, err := UnpairedRatio(a, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if u.Indistinguishable() != (p >= 0.05) {
+				t.Fatalf("%d values, seed %d: p = %g beside the interval %v", n, seed, p, u.CI)
+			}
+			unpaired += one(!u.Indistinguishable())
 		}
-		if share := same / float64(runs); share < c.low || share > 0.975 {
-			t.Errorf("%d pairs: indistinguishable in %.1f %%, want %.0f–97.5 %%", c.pairs, 100*share, 100*c.low)
+		for what, n5 := range map[string]float64{"pairs": paired, "two runs": unpaired} {
+			if share := n5 / simulations; share < 0.03 || share > 0.07 {
+				t.Errorf("%d %s: %.1f %% false differences, want 3–7 %%", n, what, 100*share)
+			}
 		}
 	}
 }
