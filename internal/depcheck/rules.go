@@ -37,9 +37,10 @@ var Repository = Rules{
 		{"internal/transport/...", with(drivers, "internal/transport")},
 		{"internal/transport/native", with(drivers, "internal/transport", "internal/broker")},
 		{"internal/transport/shm", with(drivers, "internal/transport", "internal/transport/native", "internal/broker")},
-		{"internal/transport/vhostuser", with(drivers, "internal/transport", "internal/engine")},
-		{"internal/transport/ovsdpdk", with(drivers, "internal/transport", "internal/engine")},
-		{"internal/transport/vpp", with(drivers, "internal/transport", "internal/engine")},
+		{"internal/transport/vhost", with(drivers, "internal/transport", "internal/engine")},
+		{"internal/transport/vhostuser", with(drivers, "internal/transport", "internal/engine", "internal/transport/vhost")},
+		{"internal/transport/ovsdpdk", with(drivers, "internal/transport", "internal/engine", "internal/transport/vhost")},
+		{"internal/transport/vpp", with(drivers, "internal/transport", "internal/engine", "internal/transport/vhost")},
 		{"internal/transport/transporttest", with(drivers, "internal/transport", "internal/broker", "internal/testenv")},
 		{"internal/transport/all", []string{"internal/transport/..."}},
 		{"internal/runtime", drivers},
@@ -55,6 +56,8 @@ var Repository = Rules{
 		{"internal/broker/wire", nil},
 		{"internal/capture", []string{"internal/broker/wire", "internal/host"}},
 		{"internal/node", with(nouns, "internal/broker", "internal/dpdk", "internal/step", "internal/host", "internal/transport", "internal/runtime")},
+		{"internal/bench", with(nouns, with(numbers, "internal/host", "internal/instrument/...", "internal/node", "internal/report", "internal/search", "internal/trial")...)},
+		{"experiments", nil},
 		{"internal/telemetry", with(nouns, with(numbers, "internal/broker")...)},
 		{"cmd/...", []string{"internal/..."}},
 		{"internal/testenv", []string{"internal/inventory", "internal/host/leftover"}},
@@ -87,7 +90,7 @@ var (
 	onlyHost = []string{"internal/host/..."}
 	// kernel lists who may use system calls at all: they start, signal and
 	// lock, while everything in kernelCalls stays with host.
-	kernel = []string{"internal/host/...", "internal/engine", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial", "internal/capture", "internal/broker/..."}
+	kernel = []string{"internal/host/...", "internal/engine", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial", "internal/capture", "internal/broker/...", "internal/bench"}
 )
 
 // kernelCalls are the system calls that change the host: only host makes them.

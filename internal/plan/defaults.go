@@ -56,6 +56,14 @@ var statedDefaults = map[string]inventory.Calibration{
 		LossRatio:  1e-5,
 		PDVp99:     200 * time.Microsecond,
 	},
+	// The same with a flow table.
+	"ovs-dpdk": {
+		Latency:    latencies(40*time.Microsecond, 250*time.Microsecond, 1500*time.Microsecond, 5*time.Millisecond),
+		Bitrate:    4e9,
+		PacketRate: 700e3,
+		LossRatio:  1e-5,
+		PDVp99:     250 * time.Microsecond,
+	},
 	"loopback": {
 		Latency:    latencies(60*time.Microsecond, 120*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond),
 		Bitrate:    8e9,

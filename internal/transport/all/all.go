@@ -11,6 +11,7 @@ import (
 	"github.com/drayage/dray/internal/transport/macvlan"
 	"github.com/drayage/dray/internal/transport/native"
 	"github.com/drayage/dray/internal/transport/ovs"
+	"github.com/drayage/dray/internal/transport/ovsdpdk"
 	"github.com/drayage/dray/internal/transport/shm"
 	"github.com/drayage/dray/internal/transport/veth"
 	"github.com/drayage/dray/internal/transport/vhostuser"
@@ -19,7 +20,7 @@ import (
 // All returns the drivers, fastest first, the baseline last.
 func All() []transport.Driver {
 	return []transport.Driver{
-		shm.New(), vhostuser.New(), native.Wrap(veth.New()), native.Wrap(macvlan.New()), native.Wrap(bridge.New()),
+		shm.New(), vhostuser.New(), ovsdpdk.New(), native.Wrap(veth.New()), native.Wrap(macvlan.New()), native.Wrap(bridge.New()),
 		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), loopback.New(),
 	}
 }

@@ -94,6 +94,9 @@ func NewRig(t *testing.T, d transport.Driver, o Options) *Rig {
 	}
 	r := &Rig{t: t, driver: d, dir: dir}
 	t.Cleanup(r.destroy)
+	if err := os.Chmod(dir, 0o711); err != nil { // a switch may be another user
+		t.Fatal(err)
+	}
 	if err := os.Mkdir(filepath.Join(dir, "link"), 0o711); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/drayage/dray/internal/engine"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/transport/vhost"
 )
 
 const program = "dpdk-testpmd"
@@ -37,19 +38,17 @@ func testpmd(s transport.Spec, cpus []int) engine.Engine {
 	size := max(leastMbuf, (s.MTU+ethernet+headroom+63)/64*64)
 	memory := otherMemory + mbufs*(size+256)>>20
 	e := engine.Engine{
-		Name: program, Dir: filepath.Join(s.Dir, "switch"), Cgroup: s.Cgroup, Owner: owner(s),
-		Files: users(s), CPUs: cpus, Memory: uint64(memory+processLimit) << 20,
+		Name: program, Dir: filepath.Join(s.Dir, "switch"), Cgroup: s.Cgroup, Owner: vhost.Owner(s),
+		Binds: vhost.Binds(s), Files: vhost.Users(s), CPUs: cpus, Memory: uint64(memory+processLimit) << 20,
 	}
 	eal := []string{
 		"--no-huge", "--no-shconf", "-m", strconv.Itoa(memory), "--no-pci", "--no-telemetry",
 		"--lcores", lcores(cpus),
 	}
 	for i, end := range s.Ends {
-		inside := fmt.Sprintf("/links/%d", i+1)
-		e.Binds = append(e.Binds, engine.Bind{Source: end.Dir, Target: inside})
-		eal = append(eal, "--vdev", fmt.Sprintf("net_vhost%d,iface=%s/%s,client=1,queues=%d", i, inside, socketName, queues(end)))
+		eal = append(eal, "--vdev", fmt.Sprintf("net_vhost%d,iface=%s,client=1,queues=%d", i, vhost.Socket(i), vhost.Queues(end)))
 	}
-	n := queues(s.Ends[0])
+	n := vhost.Queues(s.Ends[0])
 	app := []string{
 		"--forward-mode=io", "--nb-cores=1", fmt.Sprintf("--rxq=%d", n), fmt.Sprintf("--txq=%d", n),
 		fmt.Sprintf("--total-num-mbufs=%d", mbufs), fmt.Sprintf("--mbuf-size=%d", size),

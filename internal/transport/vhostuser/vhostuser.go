@@ -8,15 +8,14 @@ package vhostuser
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/dpdk"
 	"github.com/drayage/dray/internal/engine"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/step"
 	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/transport/vhost"
 )
 
 // Name is what a chain file calls this transport.
@@ -70,16 +69,12 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 	if err := transport.Check(Name, d.Caps(), s); err != nil {
 		return nil, err
 	}
-	if a, b := queues(s.Ends[0]), queues(s.Ends[1]); a != b {
+	if a, b := vhost.Queues(s.Ends[0]), vhost.Queues(s.Ends[1]); a != b {
 		return nil, fmt.Errorf("link %s cannot use transport %s: its ports have %d and %d queues, and testpmd joins one to one; give both the same", s.Link, Name, a, b)
 	}
-	build := transport.NewBuild()
-	for i, e := range s.Ends {
-		build.Report.Vdevs = append(build.Report.Vdevs, vdev(e))
-		build.Steps = append(build.Steps, step.Step{
-			Name: s.StepName(Name, fmt.Sprintf("admit the switch to end %d %s", i+1, e.Name)),
-			Do:   func(context.Context) error { return engine.Admit(e.Dir, owner(s)) },
-		})
+	build := transport.NewBuild(vhost.Admit(Name, s)...)
+	for _, e := range s.Ends {
+		build.Report.Vdevs = append(build.Report.Vdevs, vhost.Vdev(e))
 	}
 	build.Steps = append(build.Steps, testpmd(s, s.CPUs).Steps(func(what string) string { return s.StepName(Name, what) })...)
 	build.Steps = append(build.Steps, step.Step{
@@ -93,35 +88,4 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 // which take the next testpmd's connection.
 func (driver) Revive(ctx context.Context, s transport.Spec, r *transport.Report) error {
 	return start(ctx, s, r)
-}
-
-// socketName is the socket that the application makes in its end's directory.
-const socketName = "vhost.sock"
-
-// ringSlots is the length of a virtio ring: long enough for what comes while the
-// two ends of a link take turns on one CPU.
-const ringSlots = 1024
-
-// vdev is the application's device: it listens, so that it outlives testpmd.
-func vdev(e transport.End) transport.Vdev {
-	return transport.Vdev{
-		Function: e.Function, Port: e.Name, Driver: dpdk.NetVirtioUser,
-		Options: fmt.Sprintf("path={dir}/%s,server=1,queues=%d,queue_size=%d,mac=%s", socketName, queues(e), ringSlots, e.MAC),
-		Dir:     e.Dir, SingleFileSegments: true,
-	}
-}
-
-func queues(e transport.End) int { return max(1, e.Queues) }
-
-func owner(s transport.Spec) string { return s.Chain + "/" + s.Link }
-
-// users are the owners of the applications' sockets.
-func users(s transport.Spec) []int {
-	var list []int
-	for _, e := range s.Ends {
-		if !slices.Contains(list, e.User) {
-			list = append(list, e.User)
-		}
-	}
-	return list
 }

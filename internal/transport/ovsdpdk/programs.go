@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovsdpdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// The two processes of a link.
+const (
+	dbServer = "ovsdb-server"
+	vswitchd = "ovs-vswitchd"
+)
+
+// debianSwitch is where Debian has the program that is linked with DPDK, beside
+// the plain one, whichever of them is /usr/sbin/ovs-vswitchd.
+const debianSwitch = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
+
+// switchProgram is an ovs-vswitchd that is linked with DPDK.
+type switchProgram struct {
+	path    string // without symbolic links: the switch sees nothing but /usr
+	version string // "3.1.0, DPDK 22.11.11"
+}
+
+func lookupSwitch(ctx context.Context) (switchProgram, error) {
+	candidates := []string{debianSwitch}
+	if path, err := host.LookProgram(vswitchd); err == nil {
+		candidates = append(candidates, path)
+	}
+	for _, path := range candidates {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			continue
+		}
+		out, err := exec.CommandContext(ctx, real, "--version").Output()
+		if err != nil {
+			return switchProgram{}, fmt.Errorf("%s --version: %w", real, errors.Join(err, ctx.Err()))
+		}
+		if version, ok := parseVersion(string(out)); ok {
+			return switchProgram{path: real, version: version}, nil
+		}
+	}
+	return switchProgram{}, missing("no ovs-vswitchd that is linked with DPDK is installed")
+}
+
+// parseVersion reads what --version prints: a line with the switch's version, and
+// one with that of DPDK; false where it is not linked with DPDK.
+func parseVersion(out string) (string, bool) {
+	first, rest, _ := strings.Cut(out, "\n")
+	dpdk, _, _ := strings.Cut(rest, "\n")
+	if !strings.HasPrefix(dpdk, "DPDK ") {
+		return "", false
+	}
+	return first[strings.LastIndexByte(first, ' ')+1:] + ", " + dpdk, true
+}
+
+func lookup(program string) (string, error) {
+	path, err := host.LookProgram(program)
+	if err != nil {
+		return "", missing("the program " + program + " is not installed")
+	}
+	return path, nil
+}
+
+// schema finds the definition of the switch's database.
+func schema() (string, error) {
+	const path = "/usr/share/openvswitch/vswitch.ovsschema"
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return "", missing(path + " is not there")
+	}
+	return path, nil
+}
+
+func missing(why string) error {
+	return &host.Unsupported{What: Name, Why: why, Fix: "apt install openvswitch-switch-dpdk"}
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovsdpdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/engine"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/transport/vhost"
+)
+
+// inside is where the link's two processes see the directory that they share, and
+// sock what they talk over.
+const (
+	inside = "/ovs"
+	sock   = "unix:" + inside + "/db.sock"
+	bridge = "br0"
+)
+
+// toolTimeout bounds each command to the switch, in seconds. ovs-vsctl waits for
+// ever without one when ovs-vswitchd dies.
+const toolTimeout = 30
+
+// ovsSwitch is one link's database server and switch, each in its container.
+type ovsSwitch struct {
+	spec transport.Spec
+	dir  string // what both share: database and sockets; belongs to their user
+	db   engine.Engine
+}
+
+func newSwitch(s transport.Spec) *ovsSwitch {
+	w := &ovsSwitch{spec: s, dir: filepath.Join(s.Dir, "ovs")}
+	w.db = engine.Engine{
+		Name: dbServer, Dir: filepath.Join(s.Dir, "db"), Cgroup: s.Cgroup, Owner: vhost.Owner(s),
+		Env: environment, Binds: []engine.Bind{{Source: w.dir, Target: inside, Write: true}}, Memory: 128 << 20,
+	}
+	return w
+}
+
+var environment = []string{"OVS_RUNDIR=" + inside, "OVS_LOGDIR=" + inside, "OVS_DBDIR=" + inside}
+
+// daemonArgs are those of either daemon.
+func daemonArgs(daemon string) []string {
+	return []string{"--unixctl=" + inside + "/" + daemon + ".ctl", "--no-chdir", "-vsyslog:off", "-vconsole:info"}
+}
+
+// vswitchd is the switch itself, of that program, on those CPUs.
+func (w *ovsSwitch) vswitchd(program string, cpus []int) engine.Engine {
+	s := w.spec
+	e := engine.Engine{
+		Name: vswitchd, Dir: filepath.Join(s.Dir, "switch"), Cgroup: s.Cgroup, Owner: vhost.Owner(s),
+		Args: append([]string{program, sock}, daemonArgs(vswitchd)...), Env: environment,
+		Binds: append(vhost.Binds(s), engine.Bind{Source: w.dir, Target: inside, Write: true}),
+		// Its datapath insists on tap interfaces, for itself and for the bridge.
+		Devices: []string{"/dev/net/tun"}, Caps: []string{"CAP_NET_ADMIN"},
+		Files: vhost.Users(s), CPUs: cpus, Memory: uint64(w.memory()+processLimit) << 20,
+	}
+	return e
+}
+
+func portName(i int) string { return fmt.Sprintf("p%d", i+1) }
+
+// processLimit is what the switch may use beside its packets' memory, in MiB;
+// what applications hand over is charged to them.
+const processLimit = 512
+
+// memory is what the switch's packets take, in MiB: with memory by port, it makes
+// 16,384 buffers for each and some for its queues, rounded up to 1 KiB, with a
+// record of its own before each.
+func (w *ovsSwitch) memory() int {
+	const buffers, record, other = 24 << 10, 1024, 96
+	size := (w.spec.MTU+154+1023)/1024*1024 + record
+	return other + len(w.spec.Ends)*(buffers*size>>20)
+}
+
+// steps start the switch, up to where it forwards.
+func (w *ovsSwitch) steps(report *transport.Report) []step.Step {
+	s := w.spec
+	name := func(what string) string { return s.StepName(Name, what) }
+	steps := []step.Step{{
+		Name:  name("create database"),
+		Makes: []step.Resource{host.DirResource(w.dir)},
+		Do:    w.createDatabase,
+	}}
+	steps = append(steps, w.db.Steps(name)...)
+	steps = append(steps, w.vswitchd("", nil).Steps(name)...)
+	return append(steps,
+		step.Step{Name: name("start " + dbServer), Do: func(ctx context.Context) error { return w.startDatabase(ctx, report) }},
+		step.Step{Name: name("configure"), Do: w.configure},
+		step.Step{Name: name("start " + vswitchd), Do: func(ctx context.Context) error { return w.startSwitch(ctx, report) }},
+		step.Step{Name: name("create bridge"), Do: w.createBridge},
+		step.Step{Name: name("join the ends"), Do: w.join},
+		step.Step{Name: name("check health"), Do: w.checkPorts},
+	)
+}
+
+func (w *ovsSwitch) createDatabase(ctx context.Context) error {
+	tool, err := lookup("ovsdb-tool")
+	if err != nil {
+		return err
+	}
+	definition, err := schema()
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(w.dir, 0o700); err != nil {
+		return err
+	}
+	file := filepath.Join(w.dir, "conf.db")
+	if out, err := exec.CommandContext(ctx, tool, "create", file, definition).CombinedOutput(); err != nil {
+		return fmt.Errorf("ovsdb-tool create: %w: %s", errors.Join(err, ctx.Err()), out)
+	}
+	id := engine.UID(vhost.Owner(w.spec))
+	for _, path := range []string{file, filepath.Join(w.dir, ".conf.db.~lock~"), w.dir} {
+		if err := os.Lchown(path, id, id); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *ovsSwitch) startDatabase(ctx context.Context, r *transport.Report) error {
+	program, err := lookup(dbServer)
+	if err != nil {
+		return err
+	}
+	w.db.Args = append([]string{program, inside + "/conf.db", "--remote=p" + sock}, daemonArgs(dbServer)...)
+	id, err := w.db.Start(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.db.Await(ctx, id, func() bool { return answers(filepath.Join(w.dir, "db.sock")) }); err != nil {
+		return err
+	}
+	r.Note(dbServer, id, w.db.Log())
+	return nil
+}
+
+// answers reports whether somebody listens on a socket.
+func answers(socket string) bool {
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// configure tells the switch, before it runs, how to start DPDK. It adds
+// --in-memory by itself, which EAL refuses without huge pages, unless it is told
+// that the memory is of the old kind.
+func (w *ovsSwitch) configure(ctx context.Context) error {
+	extra := []string{"--no-huge", "--legacy-mem", "--no-shconf", "-m", strconv.Itoa(w.memory()), "--no-pci", "--no-telemetry"}
+	return w.vsctl(ctx, "--no-wait", "set", "Open_vSwitch", ".",
+		"other_config:dpdk-init=true", "other_config:per-port-memory=true",
+		"other_config:dpdk-extra="+quote(strings.Join(extra, " ")))
+}
+
+// quote makes a value one string to the parser of ovs-vsctl.
+func quote(s string) string { return `"` + s + `"` }
+
+func (w *ovsSwitch) startSwitch(ctx context.Context, r *transport.Report) error {
+	program, err := lookupSwitch(ctx)
+	if err != nil {
+		return err
+	}
+	cpus := w.spec.CPUs
+	if len(cpus) == 0 {
+		allowed, err := host.AllowedCPUs()
+		if err != nil {
+			return err
+		}
+		cpus = allowed[len(allowed)-1:] // a polling thread is pinned to its CPU
+	}
+	if err := w.vsctl(ctx, "--no-wait", "set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask="+cpuMask(cpus)); err != nil {
+		return err
+	}
+	e := w.vswitchd(program.path, cpus)
+	logged := e.LogSize()
+	id, err := e.Start(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.Await(ctx, id, func() bool { return e.Logged(logged, "DPDK Enabled - initialized") }); err != nil {
+		return err
+	}
+	r.Engine = "ovs " + program.version
+	r.Note(vswitchd, id, e.Log())
+	return nil
+}
+
+// cpuMask is a set of CPUs as a hexadecimal number, bit n for CPU n.
+func cpuMask(cpus []int) string {
+	var words []byte
+	for _, cpu := range cpus {
+		for len(words) <= cpu/4 {
+			words = append(words, 0)
+		}
+		words[cpu/4] |= 1 << (cpu % 4)
+	}
+	mask := "0x"
+	for i := len(words) - 1; i >= 0; i-- {
+		mask += strconv.FormatUint(uint64(words[i]), 16)
+	}
+	return mask
+}
+
+func (w *ovsSwitch) createBridge(ctx context.Context) error {
+	mode := "standalone" // it learns addresses
+	if w.direct() {
+		mode = "secure" // it does nothing but what the flows say
+	}
+	args := []string{"add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev", "fail_mode=" + mode, "other_config:disable-in-band=true"}
+	for i := range w.spec.Ends {
+		args = append(args, "--", "add-port", bridge, portName(i), "--", "set", "interface", portName(i),
+			fmt.Sprintf("ofport_request=%d", i+1), fmt.Sprintf("mtu_request=%d", w.spec.MTU),
+			"type=dpdkvhostuserclient", "options:vhost-server-path="+vhost.Socket(i))
+	}
+	return w.vsctl(ctx, args...)
+}
+
+// direct reports whether packets go from one end to the other, whatever their
+// addresses.
+func (w *ovsSwitch) direct() bool { return len(w.spec.Ends) == 2 }
+
+// join adds the flows of a link of two ends. A switch that has just started takes
+// a moment until it listens.
+func (w *ovsSwitch) join(ctx context.Context) error {
+	if !w.direct() {
+		return nil
+	}
+	for i := range 2 {
+		flow := fmt.Sprintf("in_port=%d,actions=output:%d", i+1, 2-i)
+		err := w.retry(ctx, func() error {
+			_, err := w.tool(ctx, "ovs-ofctl", "add-flow", "unix:"+inside+"/"+bridge+".mgmt", flow)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPorts asks the switch whether it forwards on every port: adding a port
+// that it cannot open is no error of ovs-vsctl.
+func (w *ovsSwitch) checkPorts(ctx context.Context) error {
+	return w.retry(ctx, func() error {
+		for i := range w.spec.Ends {
+			number, err := w.tool(ctx, "ovs-vsctl", "--db="+sock, "get", "Interface", portName(i), "ofport")
+			if err != nil {
+				return err
+			}
+			if number != strconv.Itoa(i+1) {
+				reason, _ := w.tool(ctx, "ovs-vsctl", "--db="+sock, "get", "Interface", portName(i), "error")
+				return fmt.Errorf("ovs-vswitchd does not forward on port %s (%s): %s", portName(i), number, reason)
+			}
+		}
+		return nil
+	})
+}
+
+// patience bounds how long a switch that has just started may take to do what its
+// database says.
+const patience = 20 * time.Second
+
+// retry tries until it succeeds, patience ends, or the switch does.
+func (w *ovsSwitch) retry(ctx context.Context, try func() error) error {
+	for deadline := time.Now().Add(patience); ; {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		e := w.vswitchd("", nil)
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			return fmt.Errorf("%w%s", err, e.LastWords())
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// vsctl changes the link's database and, unless told otherwise, waits until
+// ovs-vswitchd has done what it says now.
+func (w *ovsSwitch) vsctl(ctx context.Context, args ...string) error {
+	if _, err := w.tool(ctx, "ovs-vsctl", append([]string{"--db=" + sock}, args...)...); err != nil {
+		return fmt.Errorf("%w%s", err, w.vswitchd("", nil).LastWords())
+	}
+	return nil
+}
+
+// tool runs one of Open vSwitch's tools beside the database server.
+func (w *ovsSwitch) tool(ctx context.Context, program string, args ...string) (string, error) {
+	path, err := lookup(program)
+	if err != nil {
+		return "", err
+	}
+	return w.db.Exec(ctx, append([]string{path, "--timeout=" + strconv.Itoa(toolTimeout)}, args...)...)
+}
+
+// revive starts what has ended of the two processes.
+func (w *ovsSwitch) revive(ctx context.Context, r *transport.Report) error {
+	for _, p := range r.Processes {
+		if p.Name == dbServer && !p.ID.Alive() {
+			if err := w.startDatabase(ctx, r); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range r.Processes {
+		if p.Name == vswitchd && !p.ID.Alive() {
+			if err := w.startSwitch(ctx, r); err != nil {
+				return err
+			}
+			if err := w.join(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return w.checkPorts(ctx)
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package vhost is what the drivers share whose switches reach DPDK applications
+// by vhost-user: the application's device, and the switch's way to its socket.
+package vhost
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/drayage/dray/internal/dpdk"
+	"github.com/drayage/dray/internal/engine"
+	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/transport"
+)
+
+// socketName is the socket that the application makes in its end's directory.
+const socketName = "vhost.sock"
+
+// ringSlots is the length of a virtio ring: long enough for what comes while the
+// ends and the switch of a link take turns on one CPU.
+const ringSlots = 1024
+
+// Vdev is the application's device at an end. It is the one that listens, so that
+// it outlives the switch.
+func Vdev(e transport.End) transport.Vdev {
+	return transport.Vdev{
+		Function: e.Function, Port: e.Name, Driver: dpdk.NetVirtioUser,
+		Options: fmt.Sprintf("path={dir}/%s,server=1,queues=%d,queue_size=%d,mac=%s", socketName, Queues(e), ringSlots, e.MAC),
+		Dir:     e.Dir, SingleFileSegments: true,
+	}
+}
+
+// Queues is how many queues an end has in each direction.
+func Queues(e transport.End) int { return max(1, e.Queues) }
+
+// Owner decides which user of the host the switch of a link is.
+func Owner(s transport.Spec) string { return s.Chain + "/" + s.Link }
+
+// Users are the owners of the applications' sockets.
+func Users(s transport.Spec) []int {
+	var list []int
+	for _, e := range s.Ends {
+		if e.Dpdk() && !slices.Contains(list, e.User) {
+			list = append(list, e.User)
+		}
+	}
+	return list
+}
+
+// Socket is where the switch finds the socket of end i.
+func Socket(i int) string { return directory(i) + "/" + socketName }
+
+func directory(i int) string { return fmt.Sprintf("/links/%d", i+1) }
+
+// Binds show the switch the directories of its link's sockets, and no other.
+func Binds(s transport.Spec) []engine.Bind {
+	var list []engine.Bind
+	for i, e := range s.Ends {
+		if e.Dpdk() {
+			list = append(list, engine.Bind{Source: e.Dir, Target: directory(i)})
+		}
+	}
+	return list
+}
+
+// Admit are the steps that let the switch connect to those sockets.
+func Admit(driver string, s transport.Spec) []step.Step {
+	var steps []step.Step
+	for i, e := range s.Ends {
+		if e.Dpdk() {
+			steps = append(steps, step.Step{
+				Name: s.StepName(driver, fmt.Sprintf("admit the switch to end %d %s", i+1, e.Name)),
+				Do:   func(context.Context) error { return engine.Admit(e.Dir, Owner(s)) },
+			})
+		}
+	}
+	return steps
+}
