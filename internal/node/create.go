@@ -30,6 +30,8 @@ type Live struct {
 	journal *journal // nil once committed
 	// releaseBroker ends this process's care for the broker; nil: it has none.
 	releaseBroker func()
+	// releaseLinks ends its care for the links' processes; nil: it has none.
+	releaseLinks func()
 }
 
 // ExistsError says that a chain of that name is up, or being worked on.
@@ -169,7 +171,11 @@ func (l *Live) create(ctx context.Context, source []byte, p *plan.Plan) error {
 			return fmt.Errorf("link %s: %w", pl.Name, err)
 		}
 	}
-	return writeJSON(filepath.Join(l.dir, fileState), l.State)
+	if err := writeJSON(filepath.Join(l.dir, fileState), l.State); err != nil {
+		return err
+	}
+	l.keepLinks()
+	return nil
 }
 
 func (l *Live) createSandbox(ctx context.Context, runner *step.Runner, f chain.Function) error {
@@ -286,6 +292,7 @@ func (l *Live) Commit() error {
 
 // Release lets other commands work on the chain.
 func (l *Live) Release() error {
+	l.leaveLinks()
 	l.leaveBroker()
 	var errs []error
 	if l.journal != nil {
@@ -302,6 +309,7 @@ func (l *Live) Release() error {
 // Remove removes everything that the chain made, and the chain's directory
 // last. The caller holds the chain's lock.
 func (l *Live) Remove(ctx context.Context) error {
+	l.leaveLinks()
 	l.leaveBroker()
 	err := l.node.removeLeftover(ctx, l.Chain.Name)
 	return errors.Join(err, l.Release())

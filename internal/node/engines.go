@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/broker"
+	"github.com/drayage/dray/internal/transport"
 )
 
 // LinkFaults tells of each link whose processes on the host do not all run what
@@ -17,23 +18,40 @@ func (l *Live) LinkFaults() map[string]string {
 	if needsBroker(l.State.Plan) {
 		noBroker = l.brokerFault()
 	}
+	revivals, err := l.Revivals()
+	if err != nil {
+		revivals = nil // unreadable: the processes that the links began with are looked at
+	}
 	for _, link := range l.State.Plan.Links {
 		var dead []string
-		if report := l.State.Reports[link.Name]; report != nil {
-			for _, p := range report.Processes {
-				if !p.ID.Alive() {
-					dead = append(dead, fmt.Sprintf("%s (process %d)", p.Name, p.ID.PID))
-				}
+		for _, p := range l.processes(link.Name, revivals) {
+			if !p.ID.Alive() {
+				dead = append(dead, fmt.Sprintf("%s (process %d)", p.Name, p.ID.PID))
 			}
 		}
 		switch {
 		case len(dead) > 0:
-			faults[link.Name] = fmt.Sprintf("%s has ended: nothing passes; dray down %s, then dray up", strings.Join(dead, " and "), l.Chain.Name)
+			faults[link.Name] = strings.Join(dead, " and ") + " has ended: nothing passes" + l.prospect(link.Transport, revivals[link.Name])
 		case hasBrokeredEnd(link) && noBroker != "":
 			faults[link.Name] = noBroker
 		}
 	}
 	return faults
+}
+
+// prospect is what becomes of a link of which a process has ended.
+func (l *Live) prospect(driver string, r Revival) string {
+	d, err := l.node.driver(driver)
+	if err != nil {
+		return ": " + err.Error()
+	}
+	switch _, revives := d.(transport.Reviver); {
+	case !revives:
+		return "; dray down " + l.Chain.Name + ", then dray up"
+	case r.Error != "":
+		return "; it cannot be started again: " + r.Error
+	}
+	return " until it has been started again"
 }
 
 // BrokerAnswers reports whether a broker serves the chain's native ports, also one

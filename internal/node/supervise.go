@@ -95,12 +95,15 @@ func initialPhase(f chain.Function) Phase {
 // Run supervises until ctx ends; then it stops every function.
 func (s *Supervisor) Run(ctx context.Context) {
 	var wg sync.WaitGroup
+	s.live.leaveLinks()
 	s.live.leaveBroker()
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
-		s.live.restartBroker(ctx)
-	}()
+	for _, keep := range []func(context.Context){s.live.restartBroker, s.live.reviveLinks} {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			keep(ctx)
+		}()
+	}
 	for _, f := range s.live.Chain.Functions {
 		if initialPhase(f) != PhaseStarting {
 			continue
