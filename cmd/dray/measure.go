@@ -114,6 +114,7 @@ func (m *measurement) links(ctx context.Context, live *node.Live) (err error) {
 	_, err = verify.Links(ctx, verify.Input{
 		Plan:      live.State.Plan,
 		Sandboxes: live.State.Sandboxes,
+		Device:    live.Device,
 		Options:   m.options,
 		Run:       m.run.ID,
 		Env:       m.environment(live),
@@ -166,28 +167,34 @@ func ran(live *node.Live) []string {
 // environment describes the machine, the engines and the chain's interfaces
 // before each trial.
 func (m *measurement) environment(live *node.Live) func() record.Environment {
-	versions := engines(m.job.inventory, live)
-	return func() record.Environment {
-		now, err := host.Describe()
-		if err != nil {
-			now = m.job.inventory.Host
-		}
-		env := verify.Environment(now)
-		env.Dray, env.Engines = version, versions
-		env.Offloads, env.Qdiscs = map[string]string{}, map[string]string{}
-		for _, l := range live.State.Plan.Links {
-			for _, e := range l.Ends {
-				if e.Uplink != "" {
-					continue
-				}
-				ns := live.State.Sandboxes[e.Function].Netns
-				env.Offloads[e.String()] = textOr(ns.Offloads(e.Port))
-				qdisc, err := ns.ReadQdisc(e.Port)
-				env.Qdiscs[e.String()] = textOr(strings.TrimSpace(qdisc.Kind+" "+qdisc.Text), err)
-			}
-		}
+	return func() record.Environment { return environmentOf(m.job.inventory, live) }
+}
+
+// environmentOf describes the machine as it is now and, unless live is nil, the
+// engines and the interfaces of a chain.
+func environmentOf(inv *inventory.Inventory, live *node.Live) record.Environment {
+	now, err := host.Describe()
+	if err != nil {
+		now = inv.Host
+	}
+	env := verify.Environment(now)
+	env.Dray, env.Engines = version, engines(inv, live)
+	env.Offloads, env.Qdiscs = map[string]string{}, map[string]string{}
+	if live == nil {
 		return env
 	}
+	for _, l := range live.State.Plan.Links {
+		for _, e := range l.Ends {
+			if e.Uplink != "" || live.State.Sandboxes[e.Function] == nil {
+				continue
+			}
+			ns := live.State.Sandboxes[e.Function].Netns
+			env.Offloads[e.String()] = textOr(ns.Offloads(e.Port))
+			qdisc, err := ns.ReadQdisc(e.Port)
+			env.Qdiscs[e.String()] = textOr(strings.TrimSpace(qdisc.Kind+" "+qdisc.Text), err)
+		}
+	}
+	return env
 }
 
 func textOr(s string, err error) string {
@@ -206,6 +213,9 @@ func engines(inv *inventory.Inventory, live *node.Live) map[string]string {
 				versions[item.Name] = item.Version
 			}
 		}
+	}
+	if live == nil {
+		return versions
 	}
 	for link, r := range live.State.Reports {
 		if r != nil && r.Engine != "" {

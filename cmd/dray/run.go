@@ -190,6 +190,9 @@ func (a *app) reportCommand() *cobra.Command {
 		Example: "  dray report out/f1-split-20260101T120000",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, argv []string) error {
+			if report.IsBench(argv[0]) {
+				return a.showBench(argv[0])
+			}
 			data, err := report.Load(argv[0])
 			if err != nil {
 				return err

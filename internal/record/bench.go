@@ -16,6 +16,10 @@ const (
 	QCeiling Quantity = "ceiling" // the same without a port: what the generator itself can do
 )
 
+// MarkGeneratorBound is of a rate over 80 % of what the generator reaches without
+// a port: the figure is rather the generator's than the link's.
+const MarkGeneratorBound = "generator-bound"
+
 // Bench is what a trial of a matrix has beside what every trial has.
 type Bench struct {
 	Config Config `json:"config"`
@@ -26,7 +30,10 @@ type Bench struct {
 	Cost  *Cost  `json:"cost,omitempty"`
 	// Ceiling is the result of QCeiling.
 	Ceiling *Ceiling `json:"ceiling,omitempty"`
-	Search  *Search  `json:"search,omitempty"` // how a load that is searched for was found
+	// Search is how a load that is searched for was found; the trial is then the
+	// one at the load found. Step counts the trials of the search itself, from 1.
+	Search *Search `json:"search,omitempty"`
+	Step   int     `json:"step,omitempty"`
 }
 
 // Config is one combination of what a matrix lists, as the matrix has it.
@@ -64,7 +71,8 @@ type Span struct {
 // Cost is what a trial took of the machine.
 type Cost struct {
 	// Cores is the CPU time of the chain (instruments, functions, switches) between
-	// Span's two moments, by that time; Machine is everyone's.
+	// Span's two moments, by that time. Machine is the share of all CPU time that was
+	// in use then, by everyone, 0 to 1.
 	Cores   float64 `json:"cores"`
 	Machine float64 `json:"machine"`
 	// Idle is the CPUs that the chain kept busy while nothing was sent.
@@ -82,12 +90,12 @@ type Ceiling struct {
 
 // Search is how a rate was searched for.
 type Search struct {
-	Method    string        `json:"method"`     // in words, with its parameters
-	LossGoal  float64       `json:"loss_goal"`  // ratio
-	Trials    int           `json:"trials"`     // that the search took
-	TrialTime time.Duration `json:"trial_time"` // of the trials that count, ns
-	Lower     float64       `json:"lower"`      // packets/s: the highest rate that met the goal
-	Upper     float64       `json:"upper"`      // packets/s: the lowest that did not; 0: none
+	Goal       string  `json:"goal"`                // with its loss ratio, trial length and width
+	Trials     int     `json:"trials"`              // that the search took
+	Lower      uint64  `json:"lower"`               // packets/s: the highest load that met the goal; 0: none did
+	Upper      uint64  `json:"upper"`               // packets/s: the lowest that did not; 0: none
+	Throughput float64 `json:"throughput"`          // packets/s to be expected at Lower
+	Irregular  string  `json:"irregular,omitempty"` // why the bounds are not as close as the goal asks
 }
 
 // check refuses what no trial can have; nil is none.
@@ -104,6 +112,9 @@ func (b *Bench) check() error {
 	}
 	if c := b.Ceiling; c != nil {
 		values = append(values, c.Send, c.Receive)
+	}
+	if s := b.Search; s != nil {
+		values = append(values, s.Throughput)
 	}
 	for _, v := range values {
 		if !(v >= 0) || math.IsInf(v, 1) {

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drayage/dray/experiments"
+	"github.com/drayage/dray/internal/bench"
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/doctor"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/report"
+)
+
+const benchLong = `Measure a matrix: transports × faces × runtimes × sizes of frames × loads × VNFs.
+Each configuration is brought up as a chain of its own, offered every load, and
+taken down again, once in each round and in an order drawn anew for each. The
+result is one table, records, and one HTML page.
+
+MATRIX is a file with ` + "`kind: Bench`" + ` (docs/bench.md), or ` + "`quick`" + `, which is built
+in: every transport of this host in under three minutes on two cores. What the
+host cannot run is a row with the reason.
+
+A run that was interrupted is taken up again by the same command, or by
+--resume with its directory: what was measured is not measured again. However
+dray ends, ` + "`dray gc`" + ` removes what it left; so does the resumed run.`
+
+const benchExample = `  dray bench quick
+  dray bench quick --dry-run
+  dray bench matrix.yaml --out out/mine --seed 7
+  dray bench --resume out/mine
+  dray bench quick --json > quick.json
+  dray bench --list`
+
+// benchOptions are the flags of dray bench.
+type benchOptions struct {
+	out, resume       string
+	seed              uint64
+	list, dry, afresh bool
+}
+
+func (a *app) benchCommand() *cobra.Command {
+	var o benchOptions
+	cmd := &cobra.Command{
+		Use:     "bench MATRIX",
+		Short:   "Compare transports by a matrix of measurements: one table, one page",
+		Long:    benchLong,
+		Example: benchExample,
+		Args:    args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			switch {
+			case o.list:
+				return a.benchList(cmd.Context())
+			case o.resume != "" && len(argv) == 0:
+				return a.benchResume(cmd.Context(), o.resume)
+			case o.resume != "":
+				return usageError("--resume goes on with the matrix of its directory: name no other")
+			case len(argv) == 0:
+				return usageError("name a matrix: a file, or quick, which is built in; `dray bench --help` has examples")
+			}
+			return a.bench(cmd.Context(), argv[0], o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.out, "out", "", "directory for records and report (default out/bench-NAME-TIME)")
+	f.StringVar(&o.resume, "resume", "", "go on with the interrupted run of this directory")
+	f.Uint64Var(&o.seed, "seed", 0, "seed of the random order (default: the matrix's, or a new one, printed)")
+	f.BoolVar(&o.list, "list", false, "list the built-in matrices, and what of this host can take part")
+	f.BoolVar(&o.dry, "dry-run", false, "print what would be measured, and about how long it takes")
+	f.BoolVar(&o.afresh, "afresh", false, "begin anew also where an interrupted run of the same matrix is found")
+	return cmd
+}
+
+// benchMatrix reads a matrix: a file's, or the one that is built in.
+func benchMatrix(ctx context.Context, name string) (*chain.Bench, []byte, error) {
+	if name == "quick" {
+		text := experiments.BenchQuick()
+		m, err := chain.ParseBench("quick", text)
+		return m, text, err
+	}
+	text, err := readFile(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := chain.ParseBench(name, text)
+	return m, text, err
+}
+
+// benchHost is this host, without the CPUs that chains hold which are up.
+func (a *app) benchHost(ctx context.Context) (*node.Node, *inventory.Inventory, error) {
+	a.progress("Looking at this host")
+	n, err := a.node()
+	if err != nil {
+		return nil, nil, err
+	}
+	inv, err := a.inspect(ctx, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	return n, inv, withoutPinned(inv, n, "")
+}
+
+func (a *app) bench(ctx context.Context, name string, o benchOptions) error {
+	m, text, err := benchMatrix(ctx, name)
+	if err != nil {
+		return err
+	}
+	n, inv, err := a.benchHost(ctx)
+	if err != nil {
+		return err
+	}
+	run := benchRun(m, text, inv, o.seed)
+	if o.dry {
+		return a.benchPlan(run)
+	}
+	if o.out == "" && !o.afresh {
+		if dir := bench.Interrupted("out", run.Hash, version, inv.Host.BootID); dir != "" {
+			a.progress("Going on with the interrupted run in %s (--afresh begins anew)", dir)
+			return a.benchGoOn(ctx, dir, n, inv)
+		}
+	}
+	if bench.Runnable(run.Rows) == 0 {
+		return errors.Join(a.benchPlan(run), errors.New("this host can run nothing of the matrix"))
+	}
+	dir := o.out
+	if dir == "" {
+		dir = filepath.Join("out", run.ID)
+	}
+	s, err := bench.Begin(absolute(dir), run, text)
+	if err != nil {
+		return err
+	}
+	return a.benchMeasure(ctx, s, n, inv)
+}
+
+// benchRun is a run that is to be.
+func benchRun(m *chain.Bench, text []byte, inv *inventory.Inventory, seed uint64) *report.BenchRun {
+	now := time.Now()
+	if seed == 0 {
+		seed = m.Seed
+	}
+	if seed == 0 {
+		seed = 1 + rand.Uint64N(1<<53-1) // exact in JSON readers that use doubles
+	}
+	run := &report.BenchRun{
+		Schema: report.BenchSchema, ID: fmt.Sprintf("bench-%s-%s", m.Name, now.UTC().Format("20060102T150405.000")),
+		Matrix: *m, Hash: bench.Hash(text), Started: now, Seed: seed, Dray: version, Host: inv.Host, Rows: bench.Rows(m, inv),
+	}
+	run.Baseline = bench.Baseline(m, run.Rows)
+	return run
+}
+
+func (a *app) benchResume(ctx context.Context, dir string) error {
+	n, inv, err := a.benchHost(ctx)
+	if err != nil {
+		return err
+	}
+	return a.benchGoOn(ctx, dir, n, inv)
+}
+
+func (a *app) benchGoOn(ctx context.Context, dir string, n *node.Node, inv *inventory.Inventory) error {
+	s, err := bench.Resume(absolute(dir))
+	if err != nil {
+		return err
+	}
+	if was := s.Run.Host; was.CPUModel != inv.Host.CPUModel || was.Hostname != inv.Host.Hostname || was.Kernel != inv.Host.Kernel || s.Run.Dray != version {
+		return errors.Join(s.Close(), fmt.Errorf("%s was begun on %s (%s, Linux %s) by dray %s: figures of two machines or versions do not mix; begin anew with another --out",
+			dir, was.Hostname, was.CPUModel, was.Kernel, s.Run.Dray))
+	}
+	if _, err := n.Collect(ctx); err != nil {
+		return errors.Join(s.Close(), err)
+	}
+	return a.benchMeasure(ctx, s, n, inv)
+}
+
+// benchMeasure runs what is left of a run, and shows what there is.
+func (a *app) benchMeasure(ctx context.Context, s *bench.Session, n *node.Node, inv *inventory.Inventory) error {
+	a.progress("Measuring %s of matrix %s into %s, about %v, seed %d", count(bench.Runnable(s.Run.Rows), "configuration"), s.Run.Matrix.Name, s.Dir,
+		bench.Estimate(s.Run).Round(time.Second), s.Run.Seed)
+	n.Progress = nil // each configuration is one line of progress
+	ran := map[string]bool{}
+	r := &bench.Runner{
+		Node: n, Inventory: inv, Run: s.Run, Sink: s.Sink, Done: s.Done,
+		Save: func(run *report.BenchRun) error { return bench.Save(s.Dir, run) },
+		Env: func(live *node.Live) record.Environment {
+			if live != nil {
+				ran[doctor.Transports.Key(live.State.Plan.Links[0].Transport)] = true
+			}
+			return environmentOf(inv, live)
+		},
+		Progress: func(text string, left time.Duration) {
+			a.progress("  %s, %d s left", text, int(left.Round(time.Second).Seconds()))
+		},
+	}
+	err := errors.Join(r.Measure(ctx), s.Close())
+	a.endProgress()
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: nothing is left up; `dray bench --resume %s` goes on", err, s.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.showBench(s.Dir), doctor.MarkRun(n.StateDir, keys(ran)...))
+}
+
+func keys(m map[string]bool) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	return out
+}
+
+// showBench writes the page of a bench, and prints its table.
+func (a *app) showBench(dir string) error {
+	data, err := report.LoadBench(dir)
+	if err != nil {
+		return err
+	}
+	if err := printTo(filepath.Join(dir, report.PageFile), data.HTML); err != nil {
+		return err
+	}
+	if a.json {
+		return data.JSON(a.out)
+	}
+	width, isTerminal := terminalWidth(a.out)
+	if !isTerminal {
+		width = 0
+	}
+	return data.Text(a.out, width)
+}

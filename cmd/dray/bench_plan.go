@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/drayage/dray/experiments"
+	"github.com/drayage/dray/internal/bench"
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/report"
+)
+
+// benchPlanned is what --dry-run prints as JSON.
+type benchPlanned struct {
+	Matrix   chain.Bench       `json:"matrix"`
+	Seed     uint64            `json:"seed"`
+	Baseline string            `json:"baseline"`
+	Seconds  float64           `json:"seconds"` // that it takes, about
+	Rows     []report.BenchRow `json:"rows"`
+}
+
+// benchPlan prints what would be measured.
+func (a *app) benchPlan(run *report.BenchRun) error {
+	a.endProgress()
+	about := bench.Estimate(run)
+	if a.json {
+		return a.printJSON(benchPlanned{run.Matrix, run.Seed, run.Baseline, about.Seconds(), run.Rows})
+	}
+	width, isTerminal := terminalWidth(a.out)
+	if !isTerminal {
+		width = 0
+	}
+	fmt.Fprintf(a.out, "%s: %s at %s, %s, trials of %v, about %v\n\n", run.Matrix.Name,
+		count(bench.Runnable(run.Rows), "configuration"), count(len(run.Matrix.Loads), "load"), count(run.Matrix.Repetitions, "round"),
+		time.Duration(run.Matrix.Trial), about.Round(time.Second))
+	return report.BenchPlan(a.out, run, width)
+}
+
+// benchListed is what --list prints as JSON.
+type benchListed struct {
+	Matrices   []benchMatrixItem     `json:"matrices"`
+	Transports []inventory.Transport `json:"transports"`
+}
+
+type benchMatrixItem struct {
+	Name string      `json:"name"`
+	File string      `json:"file"`
+	Text chain.Bench `json:"matrix"`
+}
+
+// benchList prints the built-in matrices, and the transports of this host.
+func (a *app) benchList(ctx context.Context) error {
+	m, err := chain.ParseBench("quick", experiments.BenchQuick())
+	if err != nil {
+		return err
+	}
+	_, inv, err := a.benchHost(ctx)
+	if err != nil {
+		return err
+	}
+	a.endProgress()
+	if a.json {
+		return a.printJSON(benchListed{[]benchMatrixItem{{m.Name, "experiments/bench-quick.yaml", *m}}, inv.Transports})
+	}
+	fmt.Fprintf(a.out, "Built-in matrices\n  %s  experiments/bench-quick.yaml: every transport, %s, %v at most\n\nTransports of this host\n",
+		m.Name, count(m.Repetitions, "round"), time.Duration(m.AtMost))
+	width, isTerminal := terminalWidth(a.out)
+	if !isTerminal {
+		width = 0
+	}
+	return report.BenchPlan(a.out, benchRun(m, nil, inv, 1), width)
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/instrument"
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/trial"
+)
+
+const (
+	// watched is how long the machine is looked at before a configuration comes up,
+	// and the configuration before it is offered anything: several clock ticks of 10 ms.
+	watched = 100 * time.Millisecond
+	// settled is how long a new configuration is left alone.
+	settled = 50 * time.Millisecond
+	// downTime bounds the removal of a configuration, also after an interrupt.
+	downTime = 2 * time.Minute
+)
+
+// visit brings a configuration up, offers it its loads, and takes it down.
+func (r *Runner) visit(ctx context.Context, v visit) error {
+	if v.config.Transport == "" {
+		return r.ceiling(ctx, v)
+	}
+	at, err := r.look(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := r.open(ctx, v, at)
+	for _, load := range v.loads {
+		if ctx.Err() != nil {
+			break
+		}
+		t := record.Trial{}
+		failed := err
+		if failed == nil {
+			t, failed = s.trial(ctx, load)
+		}
+		if ctx.Err() != nil {
+			break // what was interrupted is measured again
+		}
+		if writeErr := r.write(s.complete(t, load, failed)); writeErr != nil {
+			return errors.Join(writeErr, s.close(ctx))
+		}
+	}
+	return errors.Join(ctx.Err(), s.close(ctx))
+}
+
+// moment is the machine before a configuration comes up.
+type moment struct {
+	busy  float64 // share of all CPU time that was in use
+	limit *record.Limit
+	note  string // why there is no limit
+}
+
+// look sees what else the machine does, and what it can do at best just now.
+func (r *Runner) look(ctx context.Context) (moment, error) {
+	begin, err := host.ReadCPUTimes()
+	if err != nil {
+		return moment{}, fmt.Errorf("load of the machine: %w", err)
+	}
+	if err := sleep(ctx, watched); err != nil {
+		return moment{}, err
+	}
+	end, err := host.ReadCPUTimes()
+	if err != nil {
+		return moment{}, fmt.Errorf("load of the machine: %w", err)
+	}
+	m := moment{}
+	m.busy, _ = end.Since(begin)
+	if m.limit, err = instrument.PhysicalLimit(ctx); err != nil {
+		m.note = err.Error()
+	}
+	return m, ctx.Err()
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// site is a configuration that is up. It is never nil, also beside an error.
+type site struct {
+	runner *Runner
+	visit  visit
+	moment moment
+	live   *node.Live // nil: it could not be brought up
+	meter  *host.Meter
+	idle   float64 // CPUs that it keeps busy without traffic
+}
+
+// open brings a configuration up.
+func (r *Runner) open(ctx context.Context, v visit, at moment) (*site, error) {
+	s := &site{runner: r, visit: v, moment: at}
+	c, text, p, err := prepare(&r.Run.Matrix, r.Inventory, v.config)
+	if err != nil {
+		return s, err
+	}
+	if s.live, err = r.Node.Create(ctx, "bench", c, text, p); err != nil {
+		return s, err
+	}
+	if s.meter, err = host.NewMeter(s.live.Cgroup()); err != nil {
+		return s, err
+	}
+	if err := sleep(ctx, settled); err != nil {
+		return s, err
+	}
+	before, err := s.meter.Read()
+	if err != nil {
+		return s, err
+	}
+	if err := sleep(ctx, watched); err != nil {
+		return s, err
+	}
+	after, err := s.meter.Read()
+	s.idle = cores(before, after)
+	return s, err
+}
+
+func cores(from, to host.Usage) float64 {
+	if to.At <= from.At {
+		return 0
+	}
+	return max(0, float64(to.CPU-from.CPU)/float64(to.At-from.At))
+}
+
+func (s *site) close(ctx context.Context) error {
+	if s.live == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTime)
+	defer cancel()
+	return s.live.Remove(ctx)
+}
+
+// complete fills in what every trial of a configuration has, also one that failed.
+func (s *site) complete(t record.Trial, load chain.BenchLoad, failed error) record.Trial {
+	v := s.visit
+	t.ID, t.Round, t.Quantity = v.id(load), v.round, record.QFrames
+	t.Chain, t.Link, t.Transport = chainName(v.config), linkName, v.config.Transport
+	t.Runtimes = map[string]string{t.From: v.config.Runtime, t.To: v.config.Runtime}
+	if t.Start.IsZero() {
+		t.Start = time.Now()
+	}
+	if failed != nil {
+		t.Error = failed.Error()
+	}
+	if t.Bench == nil {
+		t.Bench = &record.Bench{}
+	}
+	t.Bench.Config, t.Bench.Load, t.Bench.Limit = v.config, load.String(), s.moment.limit
+	stolen := t.Env.Stolen
+	busy := t.Env.BusyDuring
+	t.Env = s.environment()
+	t.Env.Stolen, t.Env.BusyDuring = stolen, busy
+	t.Marks = append(trial.Preflight(t.Env, s.demand(load), s.moment.busy), t.Marks...)
+	return t
+}
+
+// environment is the machine's, with the pinning of the plan.
+func (s *site) environment() record.Environment {
+	env := s.runner.Env(s.live)
+	if s.live != nil && env.Pinning == nil {
+		env.Pinning = map[string][]int{}
+		for _, f := range s.live.State.Plan.Functions {
+			if len(f.CPUs) > 0 {
+				env.Pinning[f.Name] = f.CPUs
+			}
+		}
+	}
+	return env
+}
+
+// busyRate is about how many packets per second keep a CPU busy at either end of
+// a socket.
+const busyRate = 150_000
+
+// demand is the threads that want a CPU all the time: what the configuration
+// keeps busy without traffic, and the two ends of a load that is large enough.
+func (s *site) demand(load chain.BenchLoad) trial.Demand {
+	d := trial.Demand{"switch": int(math.Round(s.idle))}
+	if rate, ok := packetRate(load, s.visit.config.Size); !ok || rate > busyRate || s.visit.config.Face == string(chain.FaceDPDK) {
+		d[sender]++
+		d[receiver]++
+	}
+	return d
+}
+
+// packetRate is a stated load in packets per second; ok is false for the most
+// that passes.
+func packetRate(load chain.BenchLoad, size string) (rate uint64, ok bool) {
+	if !load.Stated() {
+		return 0, false
+	}
+	if load.PacketRate > 0 {
+		return uint64(load.PacketRate), true
+	}
+	var s chain.FrameSize
+	if err := s.UnmarshalText([]byte(size)); err != nil {
+		return 0, false
+	}
+	const fcs = 4
+	return max(1, uint64(math.Round(float64(load.Bitrate)/8/(s.Bytes()-fcs)))), true
+}
+
+// ceiling measures the generator alone.
+func (r *Runner) ceiling(ctx context.Context, v visit) error {
+	if r.Done[v.ceilingID()] {
+		return nil
+	}
+	frame, err := frameBytes(v.config.Size)
+	if err != nil {
+		return err
+	}
+	t, err := generator(v.config.Face).Ceiling(ctx, frame, ceilingTime)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		t.Error = err.Error()
+	}
+	if t.Bench == nil {
+		t.Bench = &record.Bench{}
+	}
+	t.Bench.Config, t.Bench.Load = v.config, chain.LoadMax
+	t.ID, t.Round, t.Quantity, t.Env = v.ceilingID(), v.round, record.QCeiling, r.Env(nil)
+	return r.write(t)
+}
+
+// frameBytes is a frame's length without FCS, as the generator counts; 0: IMIX.
+func frameBytes(size string) (int, error) {
+	var s chain.FrameSize
+	if err := s.UnmarshalText([]byte(size)); err != nil || s == chain.IMIX {
+		return 0, err
+	}
+	const fcs = 4
+	return int(s) - fcs, nil
+}
+
+// generator is what measures ports of a face.
+func generator(string) instrument.Draygen { return instrument.Draygen{Quantity: record.QFrames} }

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// benchColumn is one column of the table. One that says the same in every row
+// that was measured goes into the line above the table instead, if it may.
+type benchColumn struct {
+	head  string
+	cell  func(l *BenchLine) string
+	moves bool
+}
+
+func benchColumns(baseline string) []benchColumn {
+	return []benchColumn{
+		{"TRANSPORT", func(l *BenchLine) string { return plain(l.Config.Transport) }, false},
+		{"PORTS", func(l *BenchLine) string { return plain(l.Config.Face) }, false},
+		{"RUNTIME", func(l *BenchLine) string { return plain(l.Config.Runtime) }, true},
+		{"FRAMES", func(l *BenchLine) string { return sizeWords(plain(l.Config.Size)) }, true},
+		{"THROUGH", func(l *BenchLine) string { return plain(l.Config.VNF) }, true},
+		{"LOAD", func(l *BenchLine) string { return plain(l.Load) }, true},
+		{"RATE", func(l *BenchLine) string { return valueOr(l.Rate, ppsText) }, false},
+		{"95 %", func(l *BenchLine) string { return orNone(intervalText(l.Rate)) }, false},
+		{"BITS", func(l *BenchLine) string { return valueOr(l.Bits, bpsText) }, false},
+		{"LOST", func(l *BenchLine) string { return l.lossPercent() }, false},
+		{"LATENCY AT", func(l *BenchLine) string { return plain(l.LatencyLoad) }, true},
+		{"P50", func(l *BenchLine) string { return l.atPercentile(50) }, false},
+		{"P99", func(l *BenchLine) string { return l.atPercentile(99) }, false},
+		{"P99.9", func(l *BenchLine) string { return l.atPercentile(99.9) }, false},
+		{"MAX", func(l *BenchLine) string { return l.longest() }, false},
+		{"CORES", func(l *BenchLine) string { return cost(l, func(c *BenchCost) *BenchValue { return c.Cores }, three) }, false},
+		{"CPU", func(l *BenchLine) string {
+			return cost(l, func(c *BenchCost) *BenchValue { return c.Machine }, percentText)
+		}, false},
+		{"CYC/PKT", func(l *BenchLine) string { return cost(l, func(c *BenchCost) *BenchValue { return c.Cycles }, three) }, false},
+		{"MEMORY", func(l *BenchLine) string {
+			return cost(l, func(c *BenchCost) *BenchValue { return c.Memory }, memoryText)
+		}, false},
+		{"OF LIMIT", func(l *BenchLine) string { return limitText(l.Limit) }, false},
+		{"OF " + strings.ToUpper(plain(baseline)), func(l *BenchLine) string { return ratioText(l.Base) }, false},
+		{"PRIVILEGES", func(l *BenchLine) string { return plain(l.Privileges) }, false},
+		{"MARKS", func(l *BenchLine) string { return marks(l.marksOf()) }, false},
+	}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return noFigure
+	}
+	return s
+}
+
+func cost(l *BenchLine, of func(*BenchCost) *BenchValue, format func(float64) string) string {
+	if l.Cost == nil {
+		return noFigure
+	}
+	return valueOr(of(l.Cost), format)
+}
+
+// limitText is a share of the physical limit.
+func limitText(r *BenchRatio) string {
+	if r == nil {
+		return noFigure
+	}
+	return three(100*r.Ratio) + " %"
+}
+
+// Text writes the table for a terminal. A width of 0 means no limit.
+func (d *BenchData) Text(w io.Writer, width int) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s: %s\n\n", plain(d.Run.Matrix.Name), d.headline())
+	columns, common := d.split(benchColumns(d.Run.Baseline))
+	if len(common) > 0 {
+		fmt.Fprintf(&b, "All rows: %s\n\n", strings.Join(common, ", "))
+	}
+	t := table{}
+	for _, c := range columns {
+		t.head = append(t.head, c.head)
+	}
+	var without []*BenchLine
+	for i := range d.Lines {
+		l := &d.Lines[i]
+		if l.state() != "" {
+			without = append(without, l)
+			continue
+		}
+		var cells []string
+		for _, c := range columns {
+			cells = append(cells, c.cell(l))
+		}
+		t.add(cells...)
+	}
+	if len(t.rows) > 0 {
+		if err := t.write(&b, width); err != nil {
+			return err
+		}
+		b.WriteString("\n")
+	}
+	if err := writeWithout(&b, without, width); err != nil {
+		return err
+	}
+	d.writeFacts(&b, width)
+	fmt.Fprintf(&b, "Report: %s\n", filepath.Join(d.Dir, PageFile))
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// split takes the columns that say the same in every measured row out of the table.
+func (d *BenchData) split(all []benchColumn) (columns []benchColumn, common []string) {
+	for _, c := range all {
+		var values []string
+		for i := range d.Lines {
+			if v := c.cell(&d.Lines[i]); d.Lines[i].state() == "" && !slices.Contains(values, v) {
+				values = append(values, v)
+			}
+		}
+		if c.moves && len(values) == 1 {
+			common = append(common, strings.ToLower(c.head)+" "+values[0])
+			continue
+		}
+		columns = append(columns, c)
+	}
+	return columns, common
+}
+
+// writeWithout lists the rows that have no figures, with the reason.
+func writeWithout(w io.Writer, lines []*BenchLine, width int) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	t := table{head: []string{"TRANSPORT", "PORTS", "FRAMES", "NO FIGURES, SINCE"}}
+	for _, l := range lines {
+		t.add(plain(l.Config.Transport), plain(l.Config.Face), sizeWords(plain(l.Config.Size)), l.state())
+	}
+	if err := t.write(w, width); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+// writeFacts says what the figures rest on.
+func (d *BenchData) writeFacts(b *bytes.Buffer, width int) {
+	facts := []string{
+		fmt.Sprintf("%d of %d rounds in random order, seed %d, took %s; rates with two-sided 95 %% intervals over rounds; latency is one way, of all rounds together.",
+			d.Run.Rounds, d.Run.Matrix.Repetitions, d.Run.Seed, elapsed(d.Run.Took.Round(time.Second))),
+		fmt.Sprintf("The limit of the moment, measured before each row: %s. The generator reaches %s.", d.limits(), d.ceilings()),
+		"OF LIMIT is the rate by that of the bare ring; CORES is the CPU time of instruments, functions and switches; CYC/PKT is TSC ticks × cores by packets.",
+	}
+	for _, text := range append(facts, d.Warnings...) {
+		if width > 0 {
+			text = strings.Join(wrap(plain(text), max(width, 20)), "\n")
+		}
+		b.WriteString(text + "\n")
+	}
+	b.WriteString("\n")
+}
+
+// BenchPlan lists the rows of a run that has not been made. A width of 0 means no limit.
+func BenchPlan(w io.Writer, run *BenchRun, width int) error {
+	t := table{head: []string{"TRANSPORT", "PORTS", "RUNTIME", "FRAMES", "THROUGH", "PRIVILEGES", "STATE"}}
+	for _, r := range run.Rows {
+		l := BenchLine{Skipped: r.Skipped, Fix: r.Fix, Untried: r.Untried}
+		state := "to be measured"
+		switch {
+		case r.Skipped != "":
+			state = l.state()
+		case r.Untried:
+			state += ", for the first time on this host"
+		}
+		t.add(plain(r.Config.Transport), plain(r.Config.Face), plain(r.Config.Runtime), sizeWords(plain(r.Config.Size)), plain(r.Config.VNF), orNone(plain(r.Privileges)), state)
+	}
+	return t.write(w, width)
+}

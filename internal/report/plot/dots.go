@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plot
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+)
+
+// Row is a line of a dot plot: values on one axis, with what spans them.
+type Row struct {
+	Label string
+	Text  string // beside the label
+	// Low and High are the ends of a line; nil: none.
+	Low, High *float64
+	Dots      []Dot
+}
+
+// Dot is a value of a row.
+type Dot struct {
+	Value float64
+	Kind  int    // its form and colour, 0 to 3
+	Tip   string // that a reader gets who points at it
+	Href  string // "#…": the record it rests on
+}
+
+// Dots is a plot of rows over one axis, logarithmic where values are far apart.
+type Dots struct {
+	ID, Title, Desc string
+	Rows            []Row
+	Limits          []Limit
+	Legend          []string // names of the kinds of dots, as far as they need one
+	Format          func(float64) string
+}
+
+const (
+	dotsPitch, dotsDrop = 40.0, 24.0 // of a row, and from its top to its line
+	dotsBottom          = 30.0
+)
+
+// SVG draws the plot.
+func (p Dots) SVG() template.HTML {
+	top := 14.0
+	if len(p.Legend) > 0 {
+		top += legendRow
+	}
+	if len(p.Limits) > 0 {
+		top += legendRow
+	}
+	c := &Canvas{Width: width, Height: top + dotsPitch*float64(len(p.Rows)) + dotsBottom}
+	x, floor := p.scale(), c.Height-dotsBottom
+	for i, v := range thinned(x.ticks()) {
+		c.Line("grid", x.at(v), top-4, x.at(v), floor)
+		anchor := "middle"
+		if i == 0 && x.at(v) < barsLeft+10 {
+			anchor = "start"
+		}
+		c.Text("tick", anchor, x.at(v), floor+labelDrop, p.Format(v))
+	}
+	p.legend(c)
+	for _, l := range p.Limits {
+		p.limit(c, x, top, floor, l)
+	}
+	for i, row := range p.Rows {
+		p.row(c, x, top+dotsPitch*float64(i), row)
+	}
+	return c.Finish(p.ID, "plot", p.Title, p.Desc)
+}
+
+// mostTicks is how many have room for their texts.
+const mostTicks = 7
+
+// thinned leaves every other tick out until there is room.
+func thinned(ticks []float64) []float64 {
+	for len(ticks) > mostTicks {
+		var kept []float64
+		for i := 0; i < len(ticks); i += 2 {
+			kept = append(kept, ticks[i])
+		}
+		ticks = kept
+	}
+	return ticks
+}
+
+func (p Dots) scale() scale {
+	low, high := math.Inf(1), 0.0
+	see := func(v float64) {
+		if v > 0 {
+			low, high = math.Min(low, v), math.Max(high, v)
+		}
+	}
+	for _, row := range p.Rows {
+		for _, d := range row.Dots {
+			see(d.Value)
+		}
+	}
+	for _, l := range p.Limits {
+		see(l.Value)
+	}
+	// A lower bound near zero would stretch the axis for nobody's use.
+	return rangeScale(low, high, barsLeft, width-barsRight)
+}
+
+func (p Dots) legend(c *Canvas) {
+	at := barsLeft
+	for i, name := range p.Legend {
+		p.dot(c, i, at+5, 10)
+		c.Text("label", "start", at+14, 14, name)
+		at += 14 + 6.6*float64(len([]rune(name))) + 18
+	}
+}
+
+func (p Dots) limit(c *Canvas, x scale, top, floor float64, l Limit) {
+	at := x.at(l.Value)
+	anchor, shift := "start", 4.0
+	if at > width/2 {
+		anchor, shift = "end", -4.0
+	}
+	c.Link("", l.Text, func() {
+		c.Line("limit", at, top-legendRow, at, floor)
+		c.Text("limit-text", anchor, at+shift, top-8, l.Text)
+	})
+}
+
+func (p Dots) row(c *Canvas, x scale, y float64, row Row) {
+	mid := y + dotsDrop
+	c.Text("label", "start", barsLeft, y+13, row.Label)
+	c.Text("value", "end", width-barsRight, y+13, row.Text)
+	c.Line("grid", barsLeft, mid, width-barsRight, mid)
+	if row.Low != nil && row.High != nil {
+		low, high := x.within(*row.Low), x.within(*row.High)
+		c.Line("whisker", low, mid, high, mid)
+		c.Line("whisker", low, mid-4, low, mid+4)
+		c.Line("whisker", high, mid-4, high, mid+4)
+	}
+	for _, d := range row.Dots {
+		c.Link(d.Href, d.Tip, func() { p.dot(c, d.Kind, x.within(d.Value), mid) })
+	}
+}
+
+// dot draws a value in the form of its kind, so that nobody depends on colours.
+func (p Dots) dot(c *Canvas, kind int, x, y float64) {
+	switch kind {
+	case 0:
+		c.Circle("dot f0", x, y, dot+0.8)
+	case 1:
+		c.Rect("dot f1", x-3.5, y-3.5, 7, 7, 0)
+	case 2:
+		c.Path("dot f2", fmt.Sprintf("M%.1f %.1fl4.5 8h-9z", x, y-5))
+	default:
+		c.Path("dot f3", fmt.Sprintf("M%.1f %.1fl4.5 -4.5l4.5 4.5l-4.5 4.5z", x-4.5, y))
+	}
+}
+
+// within is the coordinate of a value, at the edge where it is beyond.
+func (s scale) within(v float64) float64 {
+	return s.at(math.Min(math.Max(v, s.low), s.high))
+}
