@@ -169,10 +169,13 @@ type captureSource struct {
 	close   func() error
 }
 
-// open captures by the function's libdray where the port is native, else at its interface.
+// open captures by the function's libdray where that opens the port, else at its interface.
 func (p *capturedPort) open(ctx context.Context, snaplen int) (*captureSource, error) {
-	if p.port.Face == chain.FaceNative {
+	switch {
+	case p.brokered():
 		return p.openNative(ctx, snaplen)
+	case p.port.Face == chain.FaceDPDK:
+		return nil, fmt.Errorf("port %s of %s is a device of the function's own DPDK, where nobody else sees its packets: use a transport with net_dray, such as shm", p.port.Name, p.function)
 	}
 	if snaplen == 0 {
 		snaplen = snaplenMax
@@ -186,6 +189,18 @@ func (p *capturedPort) open(ctx context.Context, snaplen int) (*captureSource, e
 		return nil, err
 	}
 	return &captureSource{Source: d, snaplen: snaplen, reason: d.Reason, close: d.Close}, nil
+}
+
+// brokered reports whether libdray opens the port.
+func (p *capturedPort) brokered() bool {
+	for _, l := range p.live.State.Plan.Links {
+		for _, e := range l.Ends {
+			if e.Function == p.function && e.Port == p.port.Name {
+				return e.Brokered()
+			}
+		}
+	}
+	return false
 }
 
 func (p *capturedPort) openNative(ctx context.Context, snaplen int) (*captureSource, error) {

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/drayage/dray/internal/dpdk"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/record"
@@ -31,6 +32,8 @@ type Endpoint struct {
 	// function's, under the name Device ("net_memif0").
 	EAL    []string
 	Device string
+	// RuntimeDir is where EAL of such a program keeps its files.
+	RuntimeDir string
 }
 
 // scoped is an address as a program at this endpoint has to write it: one of link
@@ -42,12 +45,15 @@ func (e Endpoint) scoped(ip netip.Addr) netip.Addr {
 	return ip.WithZone(e.Port)
 }
 
-// env is what a program at this endpoint finds its native port by.
+// env is what a program at this endpoint finds its native or dpdk port by.
 func (e Endpoint) env() []string {
-	if !e.Native {
-		return nil
+	switch {
+	case e.Native:
+		return []string{"DRAY_PORTS=" + e.Ports}
+	case e.Device != "":
+		return []string{dpdk.RuntimeVariable + "=" + e.RuntimeDir}
 	}
-	return []string{"DRAY_PORTS=" + e.Ports}
+	return nil
 }
 
 // Params says what to measure. Each instrument uses the fields that its doc

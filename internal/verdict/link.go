@@ -13,7 +13,7 @@ type Link struct {
 	Requires chain.Requires
 	// Load is the traffic under which latency and loss are to be measured; 0: idle.
 	Load chain.Bitrate
-	// Native says that its ports are no network interfaces.
+	// Native says that one of its ports is no network interface.
 	Native bool
 	// Directions are those that the requirements hold for.
 	Directions []Direction
@@ -34,7 +34,7 @@ func (d Direction) String() string { return d.From + " → " + d.To }
 func FromPlan(l plan.Link) Link {
 	out := Link{Name: l.Name, Requires: l.Requires, Load: l.Load}
 	for _, from := range l.Ends {
-		out.Native = out.Native || from.Face == chain.FaceNative
+		out.Native = out.Native || from.Face == chain.FaceNative || from.Face == chain.FaceDPDK
 		if from.Uplink != "" {
 			out.Uplinks = append(out.Uplinks, from.String())
 			continue

@@ -20,8 +20,11 @@ import (
 type Input struct {
 	Plan      *plan.Plan
 	Sandboxes map[string]*runtime.Sandbox // by function: where its ports are
-	Options   Options
-	Run       string // id of the run, for the records
+	// Device is how a program of the host opens a dpdk port: arguments of EAL, and
+	// the device's name. It must be set where a port has that face.
+	Device  func(plan.End) (eal []string, name string, err error)
+	Options Options
+	Run     string // id of the run, for the records
 	// Env describes the machine, the engines and the interfaces as they are
 	// now; see Environment for the part that the inventory gives. It is called
 	// before each trial. Pinning is filled in from the plan where it is nil.

@@ -104,14 +104,19 @@ func (in Input) measure(ctx context.Context, m measurement, r trial.Round) (reco
 
 func (in Input) endpoint(e plan.End) (instrument.Endpoint, error) {
 	at := in.Sandboxes[e.Function]
-	native := e.Face == chain.FaceNative
-	if !e.IP.IsValid() && !native {
+	if !e.IP.IsValid() && e.Face != chain.FaceNative && e.Face != chain.FaceDPDK {
 		return instrument.Endpoint{}, errors.New(e.String() + " has no IP address: give the port one")
 	}
-	return instrument.Endpoint{
+	end := instrument.Endpoint{
 		Name: e.String(), Place: at.Place(), IP: e.IP.Addr(), MAC: string(e.MAC), MTU: e.MTU,
-		Port: e.Port, Native: native, Ports: at.Ports,
-	}, nil
+		Port: e.Port, Native: e.Face == chain.FaceNative, Ports: at.Ports, RuntimeDir: at.RuntimeDir,
+	}
+	if e.Face != chain.FaceDPDK {
+		return end, nil
+	}
+	var err error
+	end.EAL, end.Device, err = in.Device(e)
+	return end, err
 }
 
 // environment is the caller's, with the pinning of the plan.

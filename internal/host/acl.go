@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Entries of an access control list, as the kernel stores them in an extended
+// attribute (linux/posix_acl_xattr.h and posix_acl.h).
+const (
+	aclAttribute = "system.posix_acl_access"
+	aclVersion   = 2
+
+	aclOwner      = 0x01
+	aclUser       = 0x02
+	aclOwnerGroup = 0x04
+	aclMask       = 0x10
+	aclOthers     = 0x20
+
+	aclAll    = 7 // read, write, enter
+	aclNobody = 0xffffffff
+)
+
+// ShareDir lets the directory's owner and one other user make files in it, and
+// nobody else enter it. Neither may remove the other's files, but the owner may
+// remove all.
+func ShareDir(dir string, uid int) error {
+	if err := unix.Chmod(dir, 0o1700); err != nil {
+		return fmt.Errorf("share %s: %w", dir, err)
+	}
+	acl := binary.LittleEndian.AppendUint32(nil, aclVersion)
+	for _, e := range []struct {
+		tag, perm uint16
+		id        uint32
+	}{
+		{aclOwner, aclAll, aclNobody}, {aclUser, aclAll, uint32(uid)}, {aclOwnerGroup, 0, aclNobody},
+		{aclMask, aclAll, aclNobody}, {aclOthers, 0, aclNobody},
+	} {
+		acl = binary.LittleEndian.AppendUint16(acl, e.tag)
+		acl = binary.LittleEndian.AppendUint16(acl, e.perm)
+		acl = binary.LittleEndian.AppendUint32(acl, e.id)
+	}
+	err := unix.Setxattr(dir, aclAttribute, acl, 0)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return &Unsupported{
+			What: "a directory for two users",
+			Why:  "the file system of " + dir + " has no access control lists",
+			Fix:  "set DRAY_STATE to a directory on tmpfs, ext4, xfs or btrfs",
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("share %s with uid %d: %w", dir, uid, err)
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// TestShareDir makes files in a shared directory as its owner, as the other user
+// and as a third one, and removes them as each.
+func TestShareDir(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to be several users")
+	}
+	const owner, other, third = 0x10000001, 0x10000002, 0x10000003
+	top, err := os.MkdirTemp("/tmp", "dray-share-") // whose parents anybody may enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(top) })
+	dir := filepath.Join(top, "shared")
+	if err := os.Chmod(top, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, owner, owner); err != nil {
+		t.Fatal(err)
+	}
+	as := func(uid uint32, program string, args ...string) bool {
+		cmd := exec.Command(program, args...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		return cmd.Run() == nil
+	}
+	if as(other, "touch", dir+"/early") {
+		t.Fatal("the other user gets in before: the probe proves nothing")
+	}
+	if err := ShareDir(dir, other); err != nil {
+		t.Fatal(err)
+	}
+	checks := []struct {
+		what string
+		got  bool
+		want bool
+	}{
+		{"the owner makes a file", as(owner, "touch", dir+"/o"), true},
+		{"the other makes a file", as(other, "touch", dir+"/u"), true},
+		{"a third makes a file", as(third, "touch", dir+"/t"), false},
+		{"a third reads the directory", as(third, "ls", dir), false},
+		{"the other removes the owner's file", as(other, "rm", "-f", dir+"/o"), false},
+		{"the owner removes the other's file", as(owner, "rm", "-f", dir+"/u"), true},
+	}
+	for _, c := range checks {
+		if c.got != c.want {
+			t.Errorf("%s: %v", c.what, c.got)
+		}
+	}
+}
