@@ -7,7 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_ethdev.h>
+#include <rte_log.h>
 #include <rte_mbuf.h>
 
 #include "clock.h"
@@ -21,11 +24,15 @@
 #define TAGS 8u		      /* two VLAN tags, which a peer may send */
 #define OWN_PACKETS 1536u     /* beside those in the device's own rings: in a cache, in hand, and in rings of the driver's that are no descriptors */
 #define CACHE 256u
+#define AGAIN_NS (100 * NS_PER_MS) /* between two tries to start */
 
 struct io_dpdk {
 	struct io io;
 	uint16_t port, queues, next; /* next: the queue to look at first */
-	bool started;
+	bool configured, started;
+	int start_error; /* of the last try; 0: none, or it has started */
+	bool calls;	 /* it connects to its peer, and only when it is started */
+	uint64_t tried_ns;
 	struct rte_mempool *pool;
 	const char *driver;
 	unsigned received;
@@ -111,7 +118,7 @@ static int dpdk_receive(struct io *io, struct slot *slots, unsigned n)
 {
 	struct io_dpdk *p = (struct io_dpdk *)io;
 
-	p->received = take(p, n);
+	p->received = p->started ? take(p, n) : 0;
 	for (unsigned i = 0; i < p->received; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(p->rx[i], void *));
 	for (unsigned i = 0; i < p->received; i++) {
@@ -150,11 +157,36 @@ static void dpdk_done(struct io *io)
 	p->received = 0;
 }
 
-/* Some drivers connect anew only when they are asked for the link. */
+static void start(struct io_dpdk *p)
+{
+	p->start_error = rte_eth_dev_start(p->port);
+	p->started = p->start_error == 0;
+	p->tried_ns = clock_now();
+}
+
+/*
+ * A client of net_memif does not start before its server listens, which the server may do only when this end says that it is ready; and one that the
+ * server has turned away, or left, does not try again by itself. Only the first try complains.
+ */
+static void start_again(struct io_dpdk *p)
+{
+	uint32_t level = rte_log_get_global_level();
+
+	rte_log_set_global_level(RTE_LOG_EMERG);
+	if (p->started)
+		(void)rte_eth_dev_stop(p->port);
+	start(p);
+	rte_log_set_global_level(level);
+}
+
 static void look_at_link(struct io_dpdk *p)
 {
 	struct rte_eth_link link;
-	bool up = rte_eth_link_get_nowait(p->port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+	bool up;
+
+	if (!p->up && (p->calls || !p->started) && clock_now() - p->tried_ns > AGAIN_NS)
+		start_again(p);
+	up = p->started && rte_eth_link_get_nowait(p->port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 
 	if (up && !p->up)
 		p->generation++;
@@ -169,7 +201,9 @@ static int dpdk_service(struct io *io)
 	struct io_dpdk *p = (struct io_dpdk *)io;
 
 	look_at_link(p);
-	return p->was_up && !p->up && clock_now() - p->down_ns > p->patience_ns ? -ENOTCONN : 0;
+	if (p->up || (p->started && !p->was_up) || clock_now() - p->down_ns <= p->patience_ns)
+		return 0;
+	return p->started ? -ENOTCONN : p->start_error;
 }
 
 static bool dpdk_has_peer(struct io *io)
@@ -217,10 +251,10 @@ static void dpdk_close(struct io *io)
 {
 	struct io_dpdk *p = (struct io_dpdk *)io;
 
-	if (p->started) {
+	if (p->started)
 		(void)rte_eth_dev_stop(p->port);
+	if (p->configured)
 		(void)rte_eth_dev_close(p->port);
-	}
 	dpdk_eal_stop();
 	free(p);
 }
@@ -290,16 +324,33 @@ static int make_pool(struct io_dpdk *p, const struct options *o, unsigned descri
 	return p->pool ? 0 : -ENOMEM;
 }
 
+/*
+ * The MTU to set. Some drivers state a limit that they do not have (net_memif: 1500), and refuse to be set to more; what a device does with longer frames
+ * is seen when they are sent.
+ */
+static uint32_t possible_mtu(struct io_dpdk *p, uint32_t mtu)
+{
+	const uint32_t overhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+	struct rte_eth_dev_info info;
+
+	if (rte_eth_dev_info_get(p->port, &info) != 0)
+		return mtu;
+	if (mtu > info.max_mtu)
+		mtu = info.max_mtu;
+	return info.max_rx_pktlen > overhead && mtu > info.max_rx_pktlen - overhead ? info.max_rx_pktlen - overhead : mtu;
+}
+
 static int configure(struct io_dpdk *p, const struct options *o, const char **what)
 {
-	struct rte_eth_conf conf = {.rxmode.mtu = o->mtu};
+	struct rte_eth_conf conf = {.rxmode.mtu = possible_mtu(p, o->mtu)};
 	uint16_t rx = (uint16_t)o->descriptors, tx = rx;
 	int ret;
 
-	*what = "it refuses so many queues, or such an MTU";
+	*what = "it refuses so many queues";
 	ret = rte_eth_dev_configure(p->port, p->queues, p->queues, &conf);
 	if (ret < 0)
 		return ret;
+	p->configured = true;
 	ret = rte_eth_dev_adjust_nb_rx_tx_desc(p->port, &rx, &tx);
 	if (ret < 0)
 		return ret;
@@ -308,23 +359,28 @@ static int configure(struct io_dpdk *p, const struct options *o, const char **wh
 	if (ret < 0)
 		return ret;
 	*what = "its queues could not be set up";
-	ret = set_up_queues(p, rx, tx);
-	if (ret < 0)
-		return ret;
-	*what = "it did not start";
-	ret = rte_eth_dev_start(p->port);
-	p->started = ret == 0;
-	return ret;
+	return set_up_queues(p, rx, tx);
 }
 
-/* What it is, once it runs. */
+/* net_memif is one unless told otherwise. */
+static bool is_client(const struct rte_eth_dev_info *info)
+{
+	const struct rte_devargs *given = rte_dev_devargs(info->device);
+	const char *arguments = given && given->args ? given->args : "";
+
+	return strcmp(info->driver_name, "net_memif") == 0 && !strstr(arguments, "role=server") && !strstr(arguments, "role=master");
+}
+
+/* What it is, and from whom what it sends is. */
 static void look_up(struct io_dpdk *p, const struct options *o)
 {
 	struct rte_eth_dev_info info;
 	struct rte_ether_addr mac;
 
-	if (rte_eth_dev_info_get(p->port, &info) == 0)
+	if (rte_eth_dev_info_get(p->port, &info) == 0) {
 		p->driver = info.driver_name;
+		p->calls = is_client(&info);
+	}
 	if (rte_eth_macaddr_get(p->port, &mac) == 0)
 		memcpy(p->io.address.from_mac, mac.addr_bytes, 6);
 	if (o->from_given && address_is6(&o->from))
@@ -333,7 +389,6 @@ static void look_up(struct io_dpdk *p, const struct options *o)
 		memcpy(p->io.address.from_ip, &o->from.v4.sin_addr, 4);
 	/* Some cannot be told, and take all frames anyway. */
 	(void)rte_eth_promiscuous_enable(p->port);
-	look_at_link(p);
 }
 
 struct io *io_dpdk_open(const struct options *o, const char *name, struct io_error *error)
@@ -365,5 +420,7 @@ struct io *io_dpdk_open(const struct options *o, const char *name, struct io_err
 	}
 	io_set_destination(&p->io, o);
 	look_up(p, o);
+	start(p);
+	look_at_link(p);
 	return &p->io;
 }
