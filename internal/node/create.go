@@ -250,6 +250,7 @@ func (l *Live) linkSpec(pl plan.Link, number int) (transport.Spec, error) {
 		Link:     pl.Name,
 		Dir:      filepath.Join(l.dir, "link", own),
 		Cgroup:   l.node.cgroupOf(l.Chain.Name).Child("link-" + own),
+		CPUs:     pl.CPUs,
 		Broker:   l.BrokerDir(),
 		MTU:      pl.MTU,
 		Shape:    pl.Shape,

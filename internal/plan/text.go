@@ -97,7 +97,7 @@ func (t *text) header(short, more string) string {
 func (t *text) links(links []Link) {
 	var rows []string
 	for _, l := range links {
-		rows = append(rows, row(l.Name, dash(l.Transport), l.Isolation, l.MTU, loadText(l.Load), shapeText(l.Shape), dash(l.Reason)))
+		rows = append(rows, row(l.Name, dash(l.Transport), l.Isolation, l.MTU, loadText(l.Load), shapeText(l.Shape), dash(l.Reason)+pollText(l.CPUs)))
 	}
 	t.table("LINK\tTRANSPORT\tISOLATION\tMTU\tLOAD\tSHAPE\tREASON", rows)
 }
@@ -107,6 +107,13 @@ func loadText(load chain.Bitrate) string {
 		return "none"
 	}
 	return load.String()
+}
+
+func pollText(cpus []int) string {
+	if len(cpus) == 0 {
+		return ""
+	}
+	return "; polls on CPU " + formatCPUs(cpus)
 }
 
 func shapeText(q *chain.Qdisc) string {

@@ -39,6 +39,7 @@ type Link struct {
 	Reason    string          `json:"reason"`
 	Rejected  []Rejected      `json:"rejected"`
 	Ends      []End           `json:"ends"`
+	CPUs      []int           `json:"cpus,omitempty"` // for the polling of the transport's processes; nil: any
 	MTU       int             `json:"mtu"`
 	Load      chain.Bitrate   `json:"load"`            // traffic while latency is measured
 	Shape     *chain.Qdisc    `json:"shape,omitempty"` // egress qdisc of every port: qos, or a tbf for max_bitrate

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import "strings"
+
+// assignLinkCPUs gives each link whose processes poll as many CPUs as they keep
+// busy: such that neither a pinned function nor another of these links has. Where
+// too few are left the link's processes may use any.
+func (p *planner) assignLinkCPUs() {
+	owner := map[int]string{}
+	for _, f := range p.plan.Functions {
+		for _, cpu := range f.CPUs {
+			owner[cpu] = f.Name
+		}
+	}
+	var sharing []string
+	for i := range p.plan.Links {
+		l := &p.plan.Links[i]
+		t := p.inv.Transport(l.Transport)
+		if t == nil || t.Caps.BusyCPUs == 0 {
+			continue
+		}
+		free := p.freeCPUs(owner)
+		if len(free) < t.Caps.BusyCPUs {
+			sharing = append(sharing, l.Name)
+			continue
+		}
+		l.CPUs = free[:t.Caps.BusyCPUs]
+		for _, cpu := range l.CPUs {
+			owner[cpu] = l.Name
+		}
+	}
+	if len(sharing) > 0 {
+		p.warn("no CPU is left for the polling of link %s: functions and switches take turns, and every figure will show it", strings.Join(sharing, ", "))
+	}
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// TestPollingLinksGetCPUs: none that a function is pinned to, none twice, and a
+// warning where none is left.
+func TestPollingLinksGetCPUs(t *testing.T) {
+	inv := &inventory.Inventory{Transports: []inventory.Transport{
+		{Item: inventory.Item{Name: "switch"}, Caps: inventory.Caps{BusyCPUs: 1}},
+		{Item: inventory.Item{Name: "veth"}},
+	}}
+	for _, c := range []struct {
+		name     string
+		cpus     []int
+		pinned   []int
+		want     [][]int // by link
+		warnings string
+	}{
+		{"free", []int{0, 1, 2, 3}, nil, [][]int{{1}, nil, {2}}, ""},
+		{"beside a function", []int{0, 1, 2, 3}, []int{1}, [][]int{{2}, nil, {3}}, ""},
+		{"too few", []int{0, 1}, []int{1}, [][]int{{0}, nil, nil}, "link c:"},
+		{"none", []int{0, 1}, []int{0, 1}, [][]int{nil, nil, nil}, "link a, c:"},
+	} {
+		inv.Host.CPUs = c.cpus
+		p := &planner{inv: inv, chain: &chain.Chain{}, plan: &Plan{
+			Functions: []Function{{Name: "f", CPUs: c.pinned}},
+			Links:     []Link{{Name: "a", Transport: "switch"}, {Name: "b", Transport: "veth"}, {Name: "c", Transport: "switch"}},
+		}}
+		p.assignLinkCPUs()
+		for i, l := range p.plan.Links {
+			if !slices.Equal(l.CPUs, c.want[i]) {
+				t.Errorf("%s: link %s has CPUs %v, not %v", c.name, l.Name, l.CPUs, c.want[i])
+			}
+		}
+		if got := strings.Join(p.plan.Warnings, "\n"); !strings.Contains(got, c.warnings) || (c.warnings == "") != (got == "") {
+			t.Errorf("%s: warnings %q, want one with %q", c.name, got, c.warnings)
+		}
+	}
+}
