@@ -32,6 +32,8 @@ type linkStatus struct {
 	Transport string   `json:"transport"`
 	Ends      []string `json:"ends"`
 	Error     string   `json:"error,omitempty"` // what of it does not run
+	// Revival is set where its processes have been started again, or are to be.
+	Revival *node.Revival `json:"revival,omitempty"`
 }
 
 func (a *app) statusCommand() *cobra.Command {
@@ -93,8 +95,15 @@ func statusOf(ctx context.Context, n *node.Node, found node.Found) chainStatus {
 	}
 	s.Ports, s.brokerAnswers = live.PortDirs(), live.BrokerAnswers()
 	faults := live.LinkFaults()
+	revivals, err := live.Revivals()
+	if err != nil {
+		s.Detail = err.Error()
+	}
 	for _, l := range live.State.Plan.Links {
 		ls := linkStatus{Name: l.Name, Transport: l.Transport, Error: faults[l.Name]}
+		if r, ok := revivals[l.Name]; ok {
+			ls.Revival = &r
+		}
 		for _, e := range l.Ends {
 			ls.Ends = append(ls.Ends, e.String())
 		}
@@ -115,7 +124,7 @@ func (a *app) printStatus(statuses []chainStatus) error {
 			fmt.Fprintf(w, "  function %s\t%s\t%s\n", f.Name, f.Phase, functionDetail(f))
 		}
 		for _, l := range s.Links {
-			fmt.Fprintf(w, "  link %s\t%s\t%v%s\n", l.Name, l.Transport, l.Ends, orEmpty(", but ", l.Error))
+			fmt.Fprintf(w, "  link %s\t%s\t%v%s%s\n", l.Name, l.Transport, l.Ends, revivalText(l.Revival), orEmpty(", but ", l.Error))
 		}
 		if s.Broker != nil {
 			fmt.Fprintf(w, "  broker\t%s\t%s\n", brokerPhase(s), brokerDetail(s.Broker))
@@ -142,6 +151,15 @@ func functionDetail(f node.FunctionStatus) string {
 		detail = f.Error
 	}
 	return detail
+}
+
+// revivalText says how often a link's processes were started again.
+func revivalText(r *node.Revival) string {
+	if r == nil || r.Restarts == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s, the last within %s at %s", count(r.Restarts, "restart"),
+		r.Outage.Round(time.Millisecond), r.Since.Format(time.DateTime))
 }
 
 func brokerPhase(s chainStatus) node.Phase {
