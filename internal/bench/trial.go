@@ -11,8 +11,8 @@ import (
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/instrument"
-	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/verify"
 )
 
 // trial offers one load once.
@@ -37,7 +37,7 @@ func (s *site) offer(ctx context.Context, rate uint64, d time.Duration) (record.
 	}
 	p := instrument.Params{Duration: d, Frame: frame, PacketRate: rate}
 	// A receiver that polled on the only CPU would keep its sender from it.
-	if several := len(s.runner.Inventory.Host.CPUs) > 1; several && from.Native && to.Native {
+	if several := len(s.runner.Inventory.Host.CPUs) > 1; several && s.visit.config.Face != string(chain.FaceNetdev) {
 		p.Poll, p.Busy = true, rate == 0
 	}
 	watch := startSampling(s.meter)
@@ -58,22 +58,12 @@ func (s *site) ends() (from, to instrument.Endpoint, err error) {
 	if l == nil || len(l.Ends) != 2 {
 		return from, to, fmt.Errorf("the plan has no link of two ends")
 	}
-	if from, err = s.endpoint(l.Ends[0]); err != nil {
+	in := verify.Input{Plan: s.live.State.Plan, Sandboxes: s.live.State.Sandboxes, Device: s.live.Device}
+	if from, err = in.Endpoint(l.Ends[0]); err != nil {
 		return from, to, err
 	}
-	to, err = s.endpoint(l.Ends[1])
+	to, err = in.Endpoint(l.Ends[1])
 	return from, to, err
-}
-
-func (s *site) endpoint(e plan.End) (instrument.Endpoint, error) {
-	at := s.live.State.Sandboxes[e.Function]
-	if at == nil {
-		return instrument.Endpoint{}, fmt.Errorf("function %s has no sandbox", e.Function)
-	}
-	return instrument.Endpoint{
-		Name: e.String(), Place: at.Place(), IP: e.IP.Addr(), MAC: string(e.MAC), MTU: e.MTU,
-		Port: e.Port, Native: e.Face == chain.FaceNative, Ports: at.Ports,
-	}, nil
 }
 
 // sampleEvery is how often the use of the machine is read during a trial.

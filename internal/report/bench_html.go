@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -65,12 +66,20 @@ type benchRowView struct {
 	Cycles    string
 	Memory    string
 	Limit     string
-	Base      string
-	LatBase   string
+	Base      benchRatioView
+	LatBase   benchRatioView
 	Privilege string
 	Isolation string
 	Marks     []string
 	Records   []ref
+}
+
+// benchRatioView is a ratio and, below it, its interval.
+type benchRatioView struct{ Text, Interval string }
+
+func ratioView(r *BenchRatio) benchRatioView {
+	text, interval, _ := strings.Cut(strings.TrimSuffix(ratioText(r), ")"), " (")
+	return benchRatioView{text, interval}
 }
 
 type benchWithout struct {
@@ -136,10 +145,10 @@ func (l *BenchLine) view(moving []benchColumn, a anchors) benchRowView {
 		Lost: l.lossPercent(), P50: l.atPercentile(50), P99: l.atPercentile(99), P999: l.atPercentile(99.9), Longest: l.longest(),
 		Cores:   cost(l, func(c *BenchCost) *BenchValue { return c.Cores }, three),
 		Machine: cost(l, func(c *BenchCost) *BenchValue { return c.Machine }, percentText),
-		Idle:    cost(l, func(c *BenchCost) *BenchValue { return c.Idle }, three),
+		Idle:    cost(l, func(c *BenchCost) *BenchValue { return c.Idle }, func(v float64) string { return fmt.Sprintf("%.2g", math.Round(v*100)/100) }),
 		Cycles:  cost(l, func(c *BenchCost) *BenchValue { return c.Cycles }, three),
 		Memory:  cost(l, func(c *BenchCost) *BenchValue { return c.Memory }, memoryText),
-		Limit:   limitText(l.Limit), Base: ratioText(l.Base), LatBase: ratioText(l.LatencyBase),
+		Limit:   limitText(l.Limit), Base: ratioView(l.Base), LatBase: ratioView(l.LatencyBase),
 		Privilege: l.Privileges, Isolation: l.Isolation, Marks: l.marksOf(), Records: a.refs(l.Trials),
 	}
 	for _, c := range moving {
@@ -225,7 +234,7 @@ func (d *BenchData) rateFigure(n int, lines []*BenchLine, size, load string, a a
 	if len(lines) == 0 {
 		return nil
 	}
-	p := plot.Dots{ID: fmt.Sprintf("rates-%d", n), Title: "Packet rate at " + size + ", load " + load, Format: ppsText,
+	p := plot.Dots{ID: fmt.Sprintf("rates-%d", n), Title: "Packet rate at " + size + ", load " + load, Format: verdict.FormatPacketRate,
 		Desc: "Mean packet rate of each row with its 95 % interval, on a logarithmic axis, beside the bare ring"}
 	var ids []string
 	for _, l := range lines {

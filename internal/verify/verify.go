@@ -91,18 +91,19 @@ func (in Input) measure(ctx context.Context, m measurement, r trial.Round) (reco
 	if r.Warmup {
 		params.Duration = min(params.Duration, shortest)
 	}
-	from, err := in.endpoint(m.from)
+	from, err := in.Endpoint(m.from)
 	if err != nil {
 		return record.Trial{}, err
 	}
-	to, err := in.endpoint(m.to)
+	to, err := in.Endpoint(m.to)
 	if err != nil {
 		return record.Trial{}, err
 	}
 	return m.tool.Run(ctx, from, to, params)
 }
 
-func (in Input) endpoint(e plan.End) (instrument.Endpoint, error) {
+// Endpoint is a port of the chain as an instrument sees it.
+func (in Input) Endpoint(e plan.End) (instrument.Endpoint, error) {
 	at := in.Sandboxes[e.Function]
 	if !e.IP.IsValid() && e.Face != chain.FaceNative && e.Face != chain.FaceDPDK {
 		return instrument.Endpoint{}, errors.New(e.String() + " has no IP address: give the port one")

@@ -125,8 +125,9 @@ func (p Dots) limit(c *Canvas, x scale, top, floor float64, l Limit) {
 
 func (p Dots) row(c *Canvas, x scale, y float64, row Row) {
 	mid := y + dotsDrop
+	// Beside each other: at the far end a limit's line would cross the text.
 	c.Text("label", "start", barsLeft, y+13, row.Label)
-	c.Text("value", "end", width-barsRight, y+13, row.Text)
+	c.Text("value", "start", barsLeft+10+6.7*float64(len([]rune(row.Label))), y+13, row.Text)
 	c.Line("grid", barsLeft, mid, width-barsRight, mid)
 	if row.Low != nil && row.High != nil {
 		low, high := x.within(*row.Low), x.within(*row.High)
