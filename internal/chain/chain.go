@@ -30,8 +30,9 @@ type Chain struct {
 // function may be trusted.
 type Policy struct {
 	OnInfeasible OnInfeasible `json:"on_infeasible"`
-	// Privileged allows functions to be started privileged. No runtime does so
-	// today; true is refused at validation with that reason.
+	// Privileged permits transports that need privileges of their functions, such
+	// as a capability of the host's, and gives these to them. No function is ever
+	// started with all of them.
 	Privileged bool `json:"privileged"`
 }
 

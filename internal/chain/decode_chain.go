@@ -24,9 +24,8 @@ var policyFields = []field[Policy]{
 		}
 	}},
 	{"privileged", false, func(d *decoder, n *yaml.Node, p *Policy) {
-		v, ok := d.boolean(n, "privileged")
-		if ok && v {
-			d.fail(n, "remove the field: a port needs no privilege of its function", "no runtime starts functions privileged")
+		if v, ok := d.boolean(n, "privileged"); ok {
+			p.Privileged = v
 		}
 	}},
 }
@@ -64,6 +63,7 @@ func decodeFunctions(d *decoder, n *yaml.Node, c *Chain) {
 		f.FieldPos = d.positions(values)
 		names.add(d, f.Name, values["name"])
 		d.checkRuntime(&f, values)
+		d.checkEAL(&f, values["command"])
 		c.Functions = append(c.Functions, f)
 	})
 	if n := deref(n); n.Kind == yaml.SequenceNode && len(n.Content) == 0 {

@@ -20,7 +20,7 @@ func decodeHold(d *decoder, n *yaml.Node, p *Port) {
 
 // checkHold refuses a bound that nothing would keep.
 func (d *decoder) checkHold(p *Port, values map[string]*yaml.Node) {
-	if p.Hold != nil && p.Face != FaceNative {
+	if p.Hold != nil && p.Face == FaceNetdev {
 		d.fail(values["hold"], "remove it, or write face: native", "hold cannot be given with face: %s, whose packets the kernel copies", p.Face)
 	}
 }

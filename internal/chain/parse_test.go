@@ -45,7 +45,7 @@ func TestParseFillsEveryField(t *testing.T) {
 	}
 	ratio := Ratio(1e-4)
 	want := &Chain{
-		APIVersion: "drayage/v1", Kind: "Chain", Name: "full", Policy: Policy{OnInfeasible: Warn},
+		APIVersion: "drayage/v1", Kind: "Chain", Name: "full", Policy: Policy{OnInfeasible: Warn, Privileged: true},
 		Functions: []Function{{
 			Name: "cu-up", Runtime: RuntimeRunc, Rootfs: "/srv/cu-up", Command: []string{"/usr/bin/cu-up", "--workers", "2"},
 			Env: map[string]string{"LOG_LEVEL": "info", "SHARDS": "2"}, CPUs: CPURequest{Count: 2}, Memory: 512 << 20, Pids: 64,

@@ -35,9 +35,11 @@ const (
 // than any packet, by the name that a chain file uses. What an uplink or a
 // driver carries besides is the planner's to find.
 var transportMTU = map[string]int{
-	"ovs":      9216,                       // what its userspace datapath was seen to carry
-	"ovs-dpdk": 9702,                       // NETDEV_DPDK_MAX_PKT_LEN (9728) less Ethernet header, FCS and two VLAN tags
-	"vxlan":    maxMTU - (20 + 8 + 8 + 14), // outer IPv4, UDP, VXLAN and the inner Ethernet header (RFC 7348)
+	"ovs":        9216,                       // what its userspace datapath was seen to carry
+	"memif":      1500,                       // net_memif takes frames of 1518 bytes
+	"vhost-user": 9216,                       // what testpmd's buffers are made for
+	"ovs-dpdk":   9216,                       // what its buffers are made for
+	"vxlan":      maxMTU - (20 + 8 + 8 + 14), // outer IPv4, UDP, VXLAN and the inner Ethernet header (RFC 7348)
 }
 
 // transports are the names that a link may give.

@@ -37,6 +37,9 @@ type Vdev struct {
 	// ReadOnly says that the function changes nothing in Dir: it connects to a
 	// socket that somebody else makes there.
 	ReadOnly bool `json:"read_only,omitempty"`
+	// Awaits is a file in Dir that must be there before the command is started: a
+	// socket that the other end makes. DPDK's drivers do not wait for it.
+	Awaits string `json:"awaits,omitempty"`
 	// PeerConnects says that the user of another function connects to a socket
 	// that this one makes in Dir, where nobody else gets: its command starts with
 	// the umask 0.

@@ -86,21 +86,22 @@ type Transport struct {
 
 // Caps is what a transport driver can do and what it costs, as data.
 type Caps struct {
-	Faces      []string `json:"faces"`               // chain.Face values it can serve
-	Isolation  string   `json:"isolation"`           // the strictest chain.Isolation it satisfies
-	MinEnds    int      `json:"min_ends"`            // port ends
-	MaxEnds    int      `json:"max_ends"`            // 0: no limit
-	Uplink     bool     `json:"uplink"`              // one end may be a host interface
-	SameNetns  bool     `json:"same_netns"`          // both ends must be in one network namespace
-	Shapes     bool     `json:"shapes"`              // carries qdiscs on its ports
-	MaxMTU     int      `json:"max_mtu"`             // bytes of L3 packet
-	MaxMessage int      `json:"max_message"`         // bytes of a message, beside packets; 0: carries none
-	Rank       int      `json:"rank"`                // auto prefers the smallest; negative: never chosen by auto
-	Privileges string   `json:"privileges"`          // what the function needs beside its own namespaces; "none"
-	Processes  int      `json:"processes"`           // host processes it starts for a link
-	BusyCPUs   int      `json:"busy_cpus,omitempty"` // CPUs that those keep busy by polling, also on an idle link
-	Copies     int      `json:"copies"`              // payload copies per packet, sender's buffer to receiver's
-	KernelPath string   `json:"kernel_path"`         // one clause: the way of a packet
+	Faces      []string `json:"faces"`                // chain.Face values it can serve
+	Isolation  string   `json:"isolation"`            // the strictest chain.Isolation it satisfies
+	MinEnds    int      `json:"min_ends"`             // port ends
+	MaxEnds    int      `json:"max_ends"`             // 0: no limit
+	Uplink     bool     `json:"uplink"`               // one end may be a host interface
+	SameNetns  bool     `json:"same_netns"`           // both ends must be in one network namespace
+	Shapes     bool     `json:"shapes"`               // carries qdiscs on its ports
+	MaxMTU     int      `json:"max_mtu"`              // bytes of L3 packet
+	MaxMessage int      `json:"max_message"`          // bytes of a message, beside packets; 0: carries none
+	Rank       int      `json:"rank"`                 // auto prefers the smallest; negative: never chosen by auto
+	Privileged bool     `json:"privileged,omitempty"` // needs privileges that a chain's policy must permit
+	Privileges string   `json:"privileges"`           // what the function needs beside its own namespaces; "none"
+	Processes  int      `json:"processes"`            // host processes it starts for a link
+	BusyCPUs   int      `json:"busy_cpus,omitempty"`  // CPUs that those keep busy by polling, also on an idle link
+	Copies     int      `json:"copies"`               // payload copies per packet, sender's buffer to receiver's
+	KernelPath string   `json:"kernel_path"`          // one clause: the way of a packet
 	Note       string   `json:"note,omitempty"`
 }
 

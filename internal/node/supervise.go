@@ -155,7 +155,11 @@ func (s *Supervisor) once(ctx context.Context, f chain.Function, restarts int, o
 	if err != nil {
 		return 0, err
 	}
-	instance, err := rt.Start(ctx, l.spec(f), out)
+	spec := l.spec(f)
+	if err := spec.AwaitPeers(ctx); err != nil {
+		return 0, err
+	}
+	instance, err := rt.Start(ctx, spec, out)
 	if err != nil {
 		return 0, err
 	}

@@ -48,6 +48,15 @@ var statedDefaults = map[string]inventory.Calibration{
 		LossRatio:  1e-6,
 		PDVp99:     100 * time.Microsecond,
 	},
+	// As shm: between two polling applications DPDK's memif was seen to move 6 to
+	// 27 million packets of 64 B a second on the same machine.
+	"memif": {
+		Latency:    latencies(30*time.Microsecond, 100*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond),
+		Bitrate:    5e9,
+		PacketRate: 1e6,
+		LossRatio:  1e-6,
+		PDVp99:     100 * time.Microsecond,
+	},
 	// A thread that polls both ends and copies.
 	"vhost-user": {
 		Latency:    latencies(30*time.Microsecond, 200*time.Microsecond, 1*time.Millisecond, 5*time.Millisecond),

@@ -22,7 +22,7 @@ type obstacle struct {
 // filters are tried in this order: what the link is first, then what the host
 // has. The transport that passes most of them is the nearest miss.
 var filters = []func(*inventory.Transport, *needs) *obstacle{
-	faceObstacle, queuesObstacle, isolationObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
+	faceObstacle, queuesObstacle, isolationObstacle, privilegeObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
 	shapeObstacle, mtuObstacle, messageObstacle, statusObstacle,
 }
 
@@ -91,6 +91,18 @@ func isolationObstacle(t *inventory.Transport, n *needs) *obstacle {
 		reason:     fmt.Sprintf("isolates only to the level %q", t.Caps.Isolation),
 		fix:        fmt.Sprintf("use isolation: %s", t.Caps.Isolation),
 		pos:        n.field("isolation"),
+	}
+}
+
+func privilegeObstacle(t *inventory.Transport, n *needs) *obstacle {
+	if !t.Caps.Privileged || n.privileged {
+		return nil
+	}
+	return &obstacle{
+		constraint: "policy privileged: false",
+		reason:     "needs " + t.Caps.Privileges,
+		fix:        "permit it with policy: {privileged: true}, or use another transport",
+		pos:        n.field("transport"),
 	}
 }
 

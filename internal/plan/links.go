@@ -87,7 +87,8 @@ func setBackends(ends []End, t *inventory.Transport) {
 
 func (p *planner) warnOfChoice(n *needs, t *inventory.Transport) {
 	for _, e := range n.ports {
-		if e.port.Hold != nil && slices.Contains(t.Caps.Faces, string(chain.FaceNetdev)) {
+		bounds := slices.Contains(t.Caps.Faces, string(chain.FaceNative)) && !slices.Contains(t.Caps.Faces, string(chain.FaceNetdev))
+		if e.port.Hold != nil && !bounds {
 			p.warn("link %s: hold of %s bounds nothing: %s copies what it receives", n.link.Name, e.end, t.Name)
 		}
 	}

@@ -20,6 +20,8 @@ type needs struct {
 	mtuPos  chain.Position // where the first port states it
 	load    chain.Bitrate
 	shape   *chain.Qdisc
+	// privileged: the chain permits transports that need privileges.
+	privileged bool
 }
 
 // portEnd is an end that is a function's port.
@@ -29,7 +31,7 @@ type portEnd struct {
 }
 
 func (p *planner) needsOf(l *chain.Link) *needs {
-	n := &needs{link: l, load: l.Load, shape: shapeOf(l)}
+	n := &needs{link: l, load: l.Load, shape: shapeOf(l), privileged: p.chain.Policy.Privileged}
 	if !l.HasLoad {
 		n.load = l.Requires.MinBitrate / 10
 	}

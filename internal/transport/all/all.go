@@ -9,6 +9,7 @@ import (
 	"github.com/drayage/dray/internal/transport/bridge"
 	"github.com/drayage/dray/internal/transport/loopback"
 	"github.com/drayage/dray/internal/transport/macvlan"
+	"github.com/drayage/dray/internal/transport/memif"
 	"github.com/drayage/dray/internal/transport/native"
 	"github.com/drayage/dray/internal/transport/ovs"
 	"github.com/drayage/dray/internal/transport/ovsdpdk"
@@ -20,7 +21,7 @@ import (
 // All returns the drivers, fastest first, the baseline last.
 func All() []transport.Driver {
 	return []transport.Driver{
-		shm.New(), vhostuser.New(), ovsdpdk.New(), native.Wrap(veth.New()), native.Wrap(macvlan.New()), native.Wrap(bridge.New()),
+		shm.New(), memif.New(), vhostuser.New(), ovsdpdk.New(), native.Wrap(veth.New()), native.Wrap(macvlan.New()), native.Wrap(bridge.New()),
 		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), loopback.New(),
 	}
 }

@@ -20,6 +20,9 @@ import (
 // Name is what a chain file calls this transport.
 const Name = "memif"
 
+// socket is the name of the server's, in its end's directory.
+const socket = "memif.sock"
+
 // maxMTU is what net_memif says of itself: frames of 1518 bytes.
 const maxMTU = 1500
 
@@ -61,9 +64,11 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 	build.Report.Engine = "net_memif, in the functions' own DPDK"
 	others := server.User != client.User
 	build.Report.Vdevs = []transport.Vdev{
-		vdev(server, server.Dir, "role=server", others),
-		vdev(client, server.Dir, "role=client,zero-copy=yes", false),
+		vdev(server, server.Dir, "role=server"),
+		vdev(client, server.Dir, "role=client,zero-copy=yes"),
 	}
+	build.Report.Vdevs[0].PeerConnects = others
+	build.Report.Vdevs[1].Awaits = socket
 	if others {
 		build.Steps = append(build.Steps, step.Step{
 			Name: s.StepName(Name, "let "+client.Function+" into the directory of "+server.Function),
@@ -75,12 +80,11 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 
 // vdev is the device of an end. The server makes the socket; net_memif wants the
 // client to be able to write to its directory as well.
-func vdev(e transport.End, dir, role string, peerConnects bool) transport.Vdev {
+func vdev(e transport.End, dir, role string) transport.Vdev {
 	return transport.Vdev{
 		Function: e.Function, Port: e.Name, Driver: dpdk.NetMemif,
-		Options:      fmt.Sprintf("socket={dir}/memif.sock,%s,mac=%s", role, e.MAC),
-		Dir:          dir,
-		PeerConnects: peerConnects,
+		Options: fmt.Sprintf("socket={dir}/%s,%s,mac=%s", socket, role, e.MAC),
+		Dir:     dir,
 		// Zero-copy hands the client's memory over, file by file.
 		SingleFileSegments: true,
 	}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// argumentEAL stands for the arguments that attach an application to its ports.
+const argumentEAL = "$(DRAY_EAL)"
+
+// checkEAL refuses a command in which argumentEAL would mean nothing.
+func (d *decoder) checkEAL(f *Function, command *yaml.Node) {
+	if command == nil {
+		return
+	}
+	hasPort := slices.ContainsFunc(f.Ports, func(p Port) bool { return p.Face == FaceDPDK })
+	for i, arg := range f.Command {
+		n := command
+		if list := deref(command); list.Kind == yaml.SequenceNode && i < len(list.Content) {
+			n = list.Content[i]
+		}
+		switch {
+		case !strings.Contains(arg, argumentEAL):
+		case arg != argumentEAL:
+			d.fail(n, "write it as an argument of its own, or use the environment variable DRAY_EAL in a script", "%s stands for several arguments, and cannot be a part of one", argumentEAL)
+		case !hasPort:
+			d.fail(n, "remove it, or write face: dpdk for a port", "%s means nothing where no port of the function has the face dpdk", argumentEAL)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// devices adds transports with DPDK devices of their own to an inventory whose
+// shm and kernel transports take dpdk ports as well.
+func devices(inv *inventory.Inventory) {
+	for i := range inv.Transports {
+		t := &inv.Transports[i]
+		if t.Name == "shm" || t.Name == "veth" {
+			t.Caps.Faces = append(t.Caps.Faces, string(chain.FaceDPDK))
+		}
+	}
+	direct := inventory.Caps{Faces: []string{string(chain.FaceDPDK)}, Isolation: string(chain.IsolationLink), MinEnds: 2, MaxEnds: 2, MaxMTU: 1500, Rank: 6}
+	own := direct
+	own.Rank, own.Privileged, own.Privileges = 3, true, "all of the host"
+	for name, caps := range map[string]inventory.Caps{"direct": direct, "own": own} {
+		inv.Transports = append(inv.Transports, inventory.Transport{Item: inventory.Item{Name: name, Status: inventory.OK}, Caps: caps})
+	}
+}
+
+// TestBackendsOfDpdkPorts checks what is behind a dpdk port: a native port, of
+// one kind or the other, or nothing where the transport has devices of its own.
+func TestBackendsOfDpdkPorts(t *testing.T) {
+	for transport, want := range map[string]Backend{"shm": BackendShm, "veth": BackendNetdev, "direct": "", chain.TransportAuto: BackendShm} {
+		inv, c := loadInventory(t, "vm2"), pair()
+		devices(inv)
+		c.Functions[0].Ports[0].Face, c.Functions[1].Ports[0].Face = chain.FaceDPDK, chain.FaceDPDK
+		c.Links[0].Transport = transport
+		e := mustPlan(t, c, inv).Links[0].Ends[0]
+		if e.Backend != want || e.Brokered() != (want != "") {
+			t.Errorf("%s: %q, brokered %v; want %q", transport, e.Backend, e.Brokered(), want)
+		}
+	}
+}
+
+// TestPrivilegesMustBePermitted: a transport that needs some is taken where the
+// chain permits it, and nowhere else.
+func TestPrivilegesMustBePermitted(t *testing.T) {
+	inv, c := loadInventory(t, "vm2"), pair()
+	devices(inv)
+	c.Functions[0].Ports[0].Face, c.Functions[1].Ports[0].Face = chain.FaceDPDK, chain.FaceDPDK
+	if p := mustPlan(t, c, inv); p.Links[0].Transport != "shm" {
+		t.Errorf("auto took %s", p.Links[0].Transport)
+	}
+	c.Links[0].Transport = "own"
+	if v := mustViolate(t, c, inv); v.Constraint != "policy privileged: false" || v.Reason != "own needs all of the host" || !v.Hard {
+		t.Errorf("%+v", v)
+	}
+	c.Policy.Privileged = true
+	mustPlan(t, c, inv)
+	c.Links[0].Transport = chain.TransportAuto
+	if p := mustPlan(t, c, inv); p.Links[0].Transport != "own" {
+		t.Errorf("where it may, auto took %s", p.Links[0].Transport)
+	}
+}
