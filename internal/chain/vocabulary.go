@@ -39,11 +39,13 @@ var transportMTU = map[string]int{
 	"memif":      1500,                       // net_memif takes frames of 1518 bytes
 	"vhost-user": 9216,                       // what testpmd's buffers are made for
 	"ovs-dpdk":   9216,                       // what its buffers are made for
+	"vpp":        9000,                       // what VPP's interfaces are made for
+	"vpp-memif":  1500,                       // as memif
 	"vxlan":      maxMTU - (20 + 8 + 8 + 14), // outer IPv4, UDP, VXLAN and the inner Ethernet header (RFC 7348)
 }
 
 // transports are the names that a link may give.
 var transports = []string{
 	TransportAuto, "loopback", "veth", "bridge", "macvlan", "af-packet", "ovs",
-	"shm", "memif", "dpdk-ring", "af-xdp", "vhost-user", "ovs-dpdk", "vpp", "vxlan",
+	"shm", "memif", "dpdk-ring", "af-xdp", "vhost-user", "ovs-dpdk", "vpp", "vpp-memif", "vxlan",
 }

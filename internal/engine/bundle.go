@@ -114,7 +114,12 @@ func (e Engine) process() *specs.Process {
 	if len(e.Files) > 0 {
 		caps = append(caps, capFiles)
 	}
+	var user specs.User
+	if e.OpenSockets {
+		user.Umask = new(uint32)
+	}
 	return &specs.Process{
+		User:            user,
 		Args:            e.Args,
 		Env:             append([]string{"PATH=/usr/sbin:/usr/bin", "HOME=/tmp"}, e.Env...),
 		Cwd:             "/",
@@ -152,7 +157,7 @@ func (e Engine) mounts() ([]specs.Mount, error) {
 		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "noexec", "mode=755", "size=65536"}},
 		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
 	}
-	for _, dir := range []string{"/tmp", "/run"} {
+	for _, dir := range []string{"/tmp", "/run", "/dev/shm"} {
 		list = append(list, specs.Mount{Destination: dir, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "noexec", "mode=700", size}})
 	}
 	usr, err := bind(Bind{Source: "/usr", Target: "/usr"})

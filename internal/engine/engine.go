@@ -48,6 +48,9 @@ type Engine struct {
 	Devices []string // device nodes of the host, e.g. "/dev/net/tun"
 	CPUs    []int    // nil: any
 	Memory  uint64   // limit in bytes; 0: none
+	// OpenSockets lets everybody connect to the sockets that the process makes who
+	// gets to them.
+	OpenSockets bool
 	// HugePages lets the process place huge pages, by three system calls more.
 	HugePages bool
 }

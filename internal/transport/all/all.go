@@ -16,13 +16,14 @@ import (
 	"github.com/drayage/dray/internal/transport/shm"
 	"github.com/drayage/dray/internal/transport/veth"
 	"github.com/drayage/dray/internal/transport/vhostuser"
+	"github.com/drayage/dray/internal/transport/vpp"
 )
 
 // All returns the drivers, fastest first, the baseline last.
 func All() []transport.Driver {
 	return []transport.Driver{
 		shm.New(), memif.New(), vhostuser.New(), ovsdpdk.New(), native.Wrap(veth.New()), native.Wrap(macvlan.New()), native.Wrap(bridge.New()),
-		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), loopback.New(),
+		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), vpp.New(), vpp.NewMemif(), loopback.New(),
 	}
 }
 
