@@ -44,14 +44,25 @@ build: ## build every program into bin/
 	@meson setup $$([ ! -f out/port-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/port-plain dataplane/port >/dev/null
 	@ninja -C out/port-plain bench/dray-limit >/dev/null
 	@install -t bin out/port-plain/bench/dray-limit
+	@$(MAKE) --no-print-directory pmd
 	@ls bin | sed 's,^,  bin/,'
+
+.PHONY: pmd
+pmd: ## build net_dray, the DPDK driver, into bin/
+	@mkdir -p bin
+	@if ! pkg-config --exists libdpdk; then echo 'net_dray is not built: pkg-config finds no libdpdk (scripts/setup.sh run installs it)'; else \
+		meson setup $$([ ! -f out/pmd-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/pmd-plain dataplane/pmd >/dev/null; \
+		ninja -C out/pmd-plain librte_net_dray.so >/dev/null; \
+		install -m 644 -t bin out/pmd-plain/librte_net_dray.so; \
+	fi
 
 .PHONY: install
 install: build ## install the programs, libdray, its header and pkg-config file below PREFIX (/usr/local)
 	@$(say) 'installing below $(DESTDIR)$(PREFIX)'
 	@meson setup $$([ ! -d out/install ] || echo --reconfigure) --prefix=$(abspath $(PREFIX)) --libdir=lib -Dbuildtype=release out/install dataplane/port >/dev/null
 	@meson install -C out/install $(if $(DESTDIR),--destdir $(abspath $(DESTDIR))) | grep '^Installing'
-	@install -D -t $(DESTDIR)$(abspath $(PREFIX))/bin bin/*
+	@find bin -type f ! -name '*.so' -exec install -D -t $(DESTDIR)$(abspath $(PREFIX))/bin {} +
+	@find bin -type f -name '*.so' -exec install -D -m 644 -t $(DESTDIR)$(abspath $(PREFIX))/lib {} +
 
 .PHONY: test
 test: ## install what is missing, then lint, all tests with the race detector, a little fuzzing (as root)

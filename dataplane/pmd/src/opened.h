@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A port of libdray that is open, and what must outlive its closing: buffers of it that the application still has. */
+#ifndef NET_DRAY_OPENED_H
+#define NET_DRAY_OPENED_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dray.h"
+
+struct leases;
+
+/* Buffers of one sending queue that a thread has given up which does not own that queue. */
+struct returns {
+	uint32_t count; /* looked at without the lock: 0 or not */
+	uint32_t size;
+	struct dray_pkt *pkts;
+};
+
+struct opened {
+	struct dray_port *port;
+	pthread_mutex_t lock; /* from closing on, it orders all releases, since no queue has an owner any more */
+	uint32_t references;
+	bool closed;
+	struct leases *leases[DRAY_MAX_QUEUES];
+	struct returns returns[DRAY_MAX_QUEUES];
+};
+
+/* Error: -errno, as dray_open. */
+int opened_new(const char *name, const struct dray_options *options, struct opened **opened);
+
+/* Close the port. What is still out is released when it comes back. */
+void opened_close(struct opened *opened);
+
+void opened_get(struct opened *opened);
+void opened_put(struct opened *opened);
+
+/* From any thread: give a buffer of a sending queue up. The queue's owner takes it at its next burst. */
+void opened_return(struct opened *opened, unsigned int lane, const struct dray_pkt *pkt);
+
+/* By the owner of that queue. Returns how many of them were of a generation. */
+unsigned int opened_take_returns(struct opened *opened, unsigned int lane, const struct dray_home *home);
+
+static inline bool opened_has_returns(const struct opened *opened, unsigned int lane)
+{
+	return __atomic_load_n(&opened->returns[lane].count, __ATOMIC_RELAXED) > 0;
+}
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sending. An mbuf of any pool is copied once, into a buffer of the link; one that is bound to such a buffer (pool.c) is sent as it is, and gets an empty
+ * buffer in exchange. Nothing of an mbuf but its data is copied: what stands beside it is not for the peer.
+ */
+#include <rte_memcpy.h>
+
+#include "driver.h"
+#include "pool.h"
+
+/* Where a burst goes: a queue of the present link, which others may share. */
+struct way {
+	struct dray_txq *q;
+	struct dray_lane *lane;
+	uint16_t number;
+};
+
+/* What a burst has done; put into the counters once. */
+struct tally {
+	uint64_t bytes;
+	unsigned int in_place, old;
+};
+
+static bool copy_chain(struct dray_pkt *p, const struct rte_mbuf *m)
+{
+	uint32_t done = 0;
+
+	for (; m; m = m->next) {
+		if (m->data_len > p->room - done)
+			return false;
+		rte_memcpy((uint8_t *)p->data + done, rte_pktmbuf_mtod(m, const void *), m->data_len);
+		done += m->data_len;
+	}
+	p->length = done;
+	return done > 0;
+}
+
+static __rte_always_inline void copy_tag(const struct dray_txq *q, struct dray_pkt *p, const struct rte_mbuf *m)
+{
+	if (unlikely(m->ol_flags & RTE_MBUF_F_TX_VLAN) && q->vlan) {
+		p->flags |= DRAY_PKT_VLAN;
+		p->vlan = m->vlan_tci;
+	}
+}
+
+/* Copy a frame to an empty buffer. False: it does not fit, or is empty. */
+static __rte_always_inline bool copy_frame(const struct dray_txq *q, struct dray_pkt *p, const struct rte_mbuf *m)
+{
+	const uint32_t length = m->data_len;
+
+	if (unlikely(m->nb_segs != 1)) {
+		if (!copy_chain(p, m))
+			return false;
+	} else {
+		if (unlikely(length - 1 >= p->room)) /* wraps for 0 */
+			return false;
+		rte_memcpy(p->data, rte_pktmbuf_mtod(m, const void *), length);
+		p->length = length;
+	}
+	copy_tag(q, p, m);
+	return true;
+}
+
+/* Nobody else has it, nothing is attached to it, and no other follows. */
+static __rte_always_inline bool is_plain(const struct rte_mbuf *m, const struct rte_mempool *pool)
+{
+	return m->pool == pool && rte_mbuf_refcnt_read(m) == 1 && m->nb_segs == 1 && RTE_MBUF_DIRECT(m);
+}
+
+static __rte_always_inline void free_mbufs(struct rte_mbuf **mbufs, unsigned int n)
+{
+	struct rte_mempool *pool;
+	unsigned int i;
+
+	if (unlikely(n == 0))
+		return;
+	pool = mbufs[0]->pool;
+	for (i = 0; i < n && is_plain(mbufs[i], pool); i++)
+		;
+	if (likely(i > 0))
+		rte_mempool_put_bulk(pool, (void **)mbufs, i);
+	if (unlikely(i < n))
+		rte_pktmbuf_free_bulk(&mbufs[i], n - i);
+}
+
+/* The first mbuf cannot be sent. */
+static __rte_noinline void drop(struct dray_txq *q, struct rte_mbuf *m, enum tx_counter why)
+{
+	rte_pktmbuf_free(m);
+	dray_count(&q->counters[why], 1);
+}
+
+/* No buffer: the peer has them all, or there is none. Nobody waits for a peer that is gone. */
+static __rte_noinline unsigned int no_buffer(const struct way *w, struct rte_mbuf **mbufs, unsigned int n)
+{
+	struct rte_eth_link link;
+
+	rte_eth_linkstatus_get(w->q->device->ethdev, &link);
+	if (link.link_status == RTE_ETH_LINK_UP)
+		return 0;
+	rte_pktmbuf_free_bulk(mbufs, n);
+	dray_count(&w->q->counters[TX_NO_LINK], n);
+	return n;
+}
+
+/* Send up to DRAY_BURST mbufs by copying them. Returns how many are no longer the caller's. */
+static __rte_always_inline unsigned int send_copies(const struct way *w, struct rte_mbuf **mbufs, unsigned int n, struct tally *tally)
+{
+	struct dray_pkt pkts[DRAY_BURST];
+	unsigned int got = dray_tx_alloc(w->q->port, w->number, pkts, n, 1), i, sent;
+	uint64_t bytes = 0;
+
+	if (unlikely(got == 0))
+		return no_buffer(w, mbufs, n);
+	for (i = 0; i < got; i++) {
+		if (unlikely(!copy_frame(w->q, &pkts[i], mbufs[i])))
+			break;
+		bytes += pkts[i].length;
+	}
+	sent = dray_tx_burst(w->q->port, w->number, pkts, i);
+	if (unlikely(sent < got)) {
+		for (unsigned int k = sent; k < i; k++)
+			bytes -= pkts[k].length;
+		dray_release(&pkts[sent], got - sent);
+	}
+	free_mbufs(mbufs, sent);
+	tally->bytes += bytes;
+	if (unlikely(i < got && sent == i)) {
+		drop(w->q, mbufs[i], TX_TOO_LONG);
+		return sent + 1;
+	}
+	return sent;
+}
+
+/* The queue sends through a new generation. What is bound to an older one and not in use gives that up. */
+static __rte_noinline void begin_generation(const struct way *w, struct dray_home *home)
+{
+	struct dray_info info = {.size = sizeof(info)};
+
+	w->lane->home = home;
+	w->lane->bound = 0;
+	w->lane->bound_max = 0;
+	if (dray_info(w->q->port, &info) == 0)
+		w->lane->bound_max = info.packet_slots / 2;
+	pool_sweep(w->q->device->opened, w->number, home);
+}
+
+/* Whether an mbuf of our pools can be sent as it is, and got a buffer of this generation to be so. */
+static __rte_always_inline bool is_bound(const struct dray_lane *lane, const struct rte_mbuf *m)
+{
+	struct binding *b = pool_binding(m);
+
+	return b->opened && b->home == lane->home && rte_mbuf_refcnt_read(m) == 1 && rte_mbuf_ext_refcnt_read(&b->info) == 1 &&
+	       m->nb_segs == 1 && m->data_len > 0;
+}
+
+static __rte_always_inline void describe(const struct dray_txq *q, struct dray_pkt *p, const struct rte_mbuf *m)
+{
+	const struct binding *b = pool_binding(m);
+
+	*p = (struct dray_pkt){
+		.data = rte_pktmbuf_mtod(m, void *),
+		.length = m->data_len,
+		.room = (uint32_t)m->buf_len - m->data_off,
+		.headroom = m->data_off,
+		.home = b->home,
+		.index = b->index,
+	};
+	copy_tag(q, p, m);
+}
+
+/* Give buffers to mbufs that were copied, so that they are not again. They are this thread's alone. */
+static __rte_noinline void bind_some(const struct way *w, struct rte_mbuf **mbufs, unsigned int n)
+{
+	struct dray_lane *lane = w->lane;
+	struct dray_pkt pkts[DRAY_BURST];
+	unsigned int got;
+
+	if (lane->bound >= lane->bound_max)
+		return;
+	n = RTE_MIN(n, lane->bound_max - lane->bound);
+	got = dray_tx_alloc(w->q->port, w->number, pkts, n, 1);
+	for (unsigned int i = 0; i < got; i++) {
+		/* The application may write as much as the pool promises. */
+		if (pkts[i].home != lane->home || pkts[i].headroom + pkts[i].room < pool_binding(mbufs[i])->own_length) {
+			dray_release(&pkts[i], got - i);
+			return;
+		}
+		pool_bind(mbufs[i], w->q->device->opened, w->number, &pkts[i]);
+		lane->bound++;
+	}
+}
+
+/* An mbuf of our pools that was copied: true where it can be bound. */
+static __rte_noinline bool can_bind(const struct way *w, struct rte_mbuf *m, struct tally *tally)
+{
+	struct binding *b = pool_binding(m);
+
+	if (rte_mbuf_refcnt_read(m) != 1 || rte_mbuf_ext_refcnt_read(&b->info) != 1 || m->nb_segs != 1)
+		return false;
+	if (b->opened && b->opened == w->q->device->opened && b->lane == w->number) {
+		tally->old += b->home != w->lane->home;
+		pool_unbind_owned(m);
+	} else if (b->opened && b->opened->closed) {
+		pool_unbind_one(m);
+	}
+	return !b->opened;
+}
+
+/* After the burst: mbufs whose buffers were sent get empty ones; what is left of those goes back. */
+static __rte_always_inline unsigned int exchange(const struct way *w, struct rte_mbuf **mbufs, unsigned int n, unsigned int sent,
+						 const struct dray_pkt *out, struct dray_pkt *fresh, uint32_t copied, struct rte_mbuf **bare,
+						 struct tally *tally)
+{
+	unsigned int bares = 0;
+
+	for (unsigned int i = 0; i < sent; i++) {
+		tally->bytes += out[i].length;
+		if (likely(!(copied >> i & 1))) {
+			pool_rebind(mbufs[i], pool_binding(mbufs[i]), &fresh[i]);
+			tally->in_place++;
+		} else if (pool_is_ours(mbufs[i]->pool) && can_bind(w, mbufs[i], tally)) {
+			bare[bares++] = mbufs[i];
+		}
+	}
+	if (unlikely(sent < n))
+		dray_release(&fresh[sent], n - sent); /* a copy that was not sent is in its fresh buffer */
+	return bares;
+}
+
+/* As free_mbufs, of mbufs most of which are of one of our pools. */
+static __rte_always_inline void free_bound(struct rte_mbuf **mbufs, unsigned int n, uint32_t copied)
+{
+	if (likely(copied == 0)) {
+		for (unsigned int i = 0; i < n; i++)
+			mbufs[i]->ol_flags = RTE_MBUF_F_EXTERNAL;
+		if (n)
+			rte_mempool_put_bulk(mbufs[0]->pool, (void **)mbufs, n);
+		return;
+	}
+	rte_pktmbuf_free_bulk(mbufs, n);
+}
+
+/* As send_copies, where mbufs may be bound. */
+static __rte_noinline unsigned int send_bound(const struct way *w, struct rte_mbuf **mbufs, unsigned int n, struct tally *tally)
+{
+	struct dray_pkt out[DRAY_BURST], fresh[DRAY_BURST];
+	struct rte_mbuf *bare[DRAY_BURST];
+	const struct rte_mempool *pool = mbufs[0]->pool;
+	unsigned int got = dray_tx_alloc(w->q->port, w->number, fresh, n, 1), i, sent, bares;
+	uint32_t copied = 0;
+
+	if (unlikely(got == 0))
+		return no_buffer(w, mbufs, n);
+	if (unlikely(fresh[0].home != w->lane->home))
+		begin_generation(w, fresh[0].home);
+	for (i = 0; i < got; i++) {
+		struct rte_mbuf *m = mbufs[i];
+
+		if (likely(m->pool == pool && is_bound(w->lane, m))) {
+			describe(w->q, &out[i], m);
+			continue;
+		}
+		if (unlikely(!copy_frame(w->q, &fresh[i], m)))
+			break;
+		out[i] = fresh[i];
+		copied |= 1u << i;
+	}
+	sent = dray_tx_burst(w->q->port, w->number, out, i);
+	bares = exchange(w, mbufs, got, sent, out, fresh, copied, bare, tally);
+	if (unlikely(bares))
+		bind_some(w, bare, bares);
+	free_bound(mbufs, sent, copied);
+	if (unlikely(i < got && sent == i)) {
+		drop(w->q, mbufs[i], TX_TOO_LONG);
+		return sent + 1;
+	}
+	return sent;
+}
+
+/* What other threads have given up of this queue's. */
+static __rte_noinline void take_returns(const struct way *w)
+{
+	unsigned int n = opened_take_returns(w->q->device->opened, w->number, w->lane->home);
+
+	w->lane->bound -= RTE_MIN(n, w->lane->bound);
+}
+
+static __rte_always_inline uint16_t send_all(const struct way *w, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct dray_txq *q = w->q;
+	struct tally tally = {0};
+	unsigned int done = 0, some, used, dropped = 0;
+
+	if (unlikely(opened_has_returns(q->device->opened, w->number)))
+		take_returns(w);
+	dropped = (unsigned int)(q->counters[TX_TOO_LONG] + q->counters[TX_NO_LINK]);
+	while (done < n) {
+		some = RTE_MIN(n - done, DRAY_BURST);
+		if (unlikely(pool_is_ours(mbufs[done]->pool)))
+			used = send_bound(w, &mbufs[done], some, &tally);
+		else
+			used = send_copies(w, &mbufs[done], some, &tally);
+		done += used;
+		if (used == 0)
+			break;
+	}
+	dropped = (unsigned int)(q->counters[TX_TOO_LONG] + q->counters[TX_NO_LINK]) - dropped;
+	dray_count(&q->counters[TX_PACKETS], done - dropped);
+	dray_count(&q->counters[TX_BYTES], tally.bytes);
+	dray_count(&q->counters[TX_IN_PLACE], tally.in_place);
+	dray_count(&q->counters[TX_OLD], tally.old);
+	return (uint16_t)done;
+}
+
+static uint16_t burst_alone(void *queue, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct dray_txq *q = queue;
+	struct way way = {.q = q, .lane = &q->device->lane[0]};
+
+	return send_all(&way, mbufs, n);
+}
+
+/* Queues of the application beyond those of the present link share these. */
+static uint16_t burst_shared(void *queue, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct dray_txq *q = queue;
+	uint16_t lanes = __atomic_load_n(&q->device->lanes, __ATOMIC_RELAXED), sent;
+	struct way way = {.q = q, .number = lanes ? (uint16_t)(q->queue % lanes) : 0};
+
+	way.lane = &q->device->lane[way.number];
+	rte_spinlock_lock(&way.lane->lock);
+	sent = send_all(&way, mbufs, n);
+	rte_spinlock_unlock(&way.lane->lock);
+	return sent;
+}
+
+eth_tx_burst_t dray_tx_choose(const struct rte_eth_dev *dev)
+{
+	return dev->data->nb_tx_queues > 1 ? burst_shared : burst_alone;
+}
+
+int dray_tx_mode(struct rte_eth_dev *dev, uint16_t queue, struct rte_eth_burst_mode *mode)
+{
+	(void)queue;
+	snprintf(mode->info, sizeof(mode->info), "Zero copy of bound mbufs%s", dev->data->nb_tx_queues > 1 ? ", queues locked" : "");
+	return 0;
+}
