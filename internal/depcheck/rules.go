@@ -29,6 +29,7 @@ var Repository = Rules{
 		{"internal/verdict", with(nouns, "internal/record", "internal/stats")},
 		{"internal/calibrate", []string{"internal/inventory", "internal/record", "internal/stats"}},
 		{"internal/report", with(nouns, with(numbers, "internal/report/plot")...)},
+		{"internal/compare", with(numbers, "internal/report")},
 		{"internal/report/plot", []string{"internal/record", "internal/stats"}},
 		{"internal/host", []string{"internal/inventory", "internal/step"}},
 		{"internal/host/leftover", []string{"internal/host"}},
