@@ -84,7 +84,6 @@ func ratioView(r *BenchRatio) benchRatioView {
 
 type benchWithout struct {
 	Transport, Detail, Reason string
-	Untried                   bool
 }
 
 // HTML writes the page: it needs no network and no scripts.
@@ -117,11 +116,12 @@ func (d *BenchData) view() benchView {
 	}
 	for i := range d.Lines {
 		l := &d.Lines[i]
-		if state := l.state(); state != "" {
-			v.Without = append(v.Without, benchWithout{l.Config.Transport, l.detail(), state, l.Untried})
-			continue
+		if l.state() == "" {
+			v.Rows = append(v.Rows, l.view(moving, a))
 		}
-		v.Rows = append(v.Rows, l.view(moving, a))
+	}
+	for _, l := range d.without() {
+		v.Without = append(v.Without, benchWithout{l.Config.Transport, l.detail(), l.state()})
 	}
 	return v
 }

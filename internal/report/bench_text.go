@@ -86,11 +86,9 @@ func (d *BenchData) Text(w io.Writer, width int) error {
 	for _, c := range columns {
 		t.head = append(t.head, c.head)
 	}
-	var without []*BenchLine
 	for i := range d.Lines {
 		l := &d.Lines[i]
 		if l.state() != "" {
-			without = append(without, l)
 			continue
 		}
 		var cells []string
@@ -105,7 +103,7 @@ func (d *BenchData) Text(w io.Writer, width int) error {
 		}
 		b.WriteString("\n")
 	}
-	if err := writeWithout(&b, without, width); err != nil {
+	if err := writeWithout(&b, d.without(), width); err != nil {
 		return err
 	}
 	d.writeFacts(&b, width)
@@ -130,6 +128,22 @@ func (d *BenchData) split(all []benchColumn) (columns []benchColumn, common []st
 		columns = append(columns, c)
 	}
 	return columns, common
+}
+
+// without are the lines that have no figures, each reason once for a configuration.
+func (d *BenchData) without() []*BenchLine {
+	var out []*BenchLine
+	seen := map[string]bool{}
+	for i := range d.Lines {
+		l := &d.Lines[i]
+		key := l.Config.String() + " " + l.state()
+		if l.state() == "" || seen[key] {
+			continue
+		}
+		seen[key] = true
+		out = append(out, l)
+	}
+	return out
 }
 
 // writeWithout lists the rows that have no figures, with the reason.

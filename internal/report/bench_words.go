@@ -164,17 +164,19 @@ func sizeWords(size string) string {
 	return size + " B"
 }
 
-// benchHeadline sums a bench up.
+// headline sums a bench up.
 func (d *BenchData) headline() string {
 	measured, skipped, failed := 0, 0, 0
-	for _, l := range d.Lines {
-		switch {
-		case l.Skipped != "":
-			skipped++
-		case l.Rate == nil:
-			failed++
-		default:
+	for i := range d.Lines {
+		if d.Lines[i].state() == "" {
 			measured++
+		}
+	}
+	for _, l := range d.without() {
+		if l.Skipped != "" {
+			skipped++
+		} else {
+			failed++
 		}
 	}
 	parts := []string{countOf(measured, "row") + " measured"}

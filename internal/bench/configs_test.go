@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/report"
+)
+
+func item(name string, status inventory.Status) inventory.Item {
+	return inventory.Item{Name: name, Status: status}
+}
+
+// host is a machine with transports of every sort.
+func host2() *inventory.Inventory {
+	caps := func(faces ...string) inventory.Caps {
+		return inventory.Caps{Faces: faces, Isolation: "no-shared-memory", MinEnds: 2, MaxEnds: 2, Privileges: "none"}
+	}
+	gone := item("ovs", inventory.Missing)
+	gone.Reason, gone.Fix = "no ovs-vswitchd", "apt-get install openvswitch-switch"
+	uplink, self := caps("netdev"), caps("netdev")
+	uplink.MinEnds, uplink.MaxEnds, uplink.Uplink = 1, 1, true
+	self.SameNetns = true
+	return &inventory.Inventory{
+		Host: inventory.Host{Hostname: "h", CPUs: []int{0, 1}, NUMANodes: 1, MemoryTotal: 8 << 30, MemoryFree: 8 << 30},
+		Transports: []inventory.Transport{
+			{Item: item("shm", inventory.OK), Caps: caps("native")},
+			{Item: item("veth", inventory.NeverRun), Caps: caps("netdev", "native")},
+			{Item: gone, Caps: caps("netdev")},
+			{Item: item("af-packet", inventory.OK), Caps: uplink},
+			{Item: item("loopback", inventory.OK), Caps: self},
+		},
+		Runtimes: []inventory.Item{item("process", inventory.OK), item("runc", inventory.OK), {Name: "docker", Status: inventory.Missing, Reason: "no daemon", Fix: "start it"}},
+	}
+}
+
+func matrix(t *testing.T, lines string) *chain.Bench {
+	t.Helper()
+	m, err := chain.ParseBench("m", []byte("apiVersion: drayage/v1\nkind: Bench\nname: m\nruntimes: [process]\n"+lines))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func rowTexts(rows []report.BenchRow) []string {
+	var out []string
+	for _, r := range rows {
+		text := r.Config.String()
+		if r.Untried {
+			text += " untried"
+		}
+		if r.Skipped != "" {
+			text += ": " + r.Skipped
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func TestRows(t *testing.T) {
+	for name, c := range map[string]struct {
+		matrix string
+		want   []string
+	}{
+		"all": {"", []string{
+			"shm/native/process/64/direct", "veth/netdev/process/64/direct untried", "ovs/–/–/–/–: no ovs-vswitchd",
+			"af-packet/–/–/–/–: it joins a function with a host interface, and no two functions", "loopback/netdev/process/64/direct",
+		}},
+		"faces": {"faces: [native]\ntransports: [shm, veth, loopback]\nsizes: [64, imix]\n", []string{
+			"shm/native/process/64/direct", "shm/native/process/imix/direct", "veth/native/process/64/direct untried",
+			"veth/native/process/imix/direct untried", "loopback/–/–/–/–: it serves only ports with the face netdev",
+		}},
+		"runtime": {"transports: [shm]\nruntimes: [process, docker]\nimage: x\n", nil},
+		"unknown": {"transports: [vxlan]\n", []string{"vxlan/–/–/–/–: this build has no such transport"}},
+		"vnf": {"transports: [veth]\nvnfs: [l2fwd]\n", []string{
+			"veth/netdev/process/64/l2fwd untried: dray-vnf is a DPDK application, and has no ports with the face netdev",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if strings.Contains(c.matrix, "runtimes") {
+				m := matrix(t, strings.Replace(c.matrix, "runtimes: [process, docker]\nimage: x\n", "", 1))
+				m.Runtimes = append(m.Runtimes, chain.RuntimeDocker)
+				rows := Rows(m, host2())
+				if len(rows) != 2 || rows[1].Skipped != "runtime docker: no daemon" || rows[1].Fix != "start it" {
+					t.Errorf("%v", rowTexts(rows))
+				}
+				return
+			}
+			got := rowTexts(Rows(matrix(t, c.matrix), host2()))
+			if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
+				t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestFramesThatNoPortTakesAreARow(t *testing.T) {
+	inv := host2()
+	inv.Transports[1].Caps.MaxMTU = 1500
+	rows := Rows(matrix(t, "transports: [veth]\nsizes: [1518, 9018]\n"), inv)
+	if len(rows) != 2 || rows[0].Skipped != "" || !strings.Contains(rows[1].Skipped, "mtu 9000") || rows[1].Fix == "" {
+		t.Errorf("%+v", rows)
+	}
+}
+
+func TestChainsOfConfigurations(t *testing.T) {
+	inv := host2()
+	m := matrix(t, "sizes: [64, 9018]\n")
+	for _, row := range Rows(m, inv) {
+		if row.Skipped != "" {
+			continue
+		}
+		c, _, p, err := prepare(m, inv, row.Config)
+		if err != nil {
+			t.Errorf("%s: %v", row.Config, err)
+			continue
+		}
+		same := row.Config.Transport == "loopback"
+		if got := len(c.Functions); same && got != 1 || !same && got != 2 {
+			t.Errorf("%s: %d functions", row.Config, got)
+		}
+		if mtu := p.Links[0].MTU; row.Config.Size == "9018" && mtu != 9000 || row.Config.Size == "64" && mtu != 1500 {
+			t.Errorf("%s: MTU %d", row.Config, mtu)
+		}
+		pinned := len(p.Functions[0].CPUs) == 1
+		if native := row.Config.Face == "native"; pinned != native {
+			t.Errorf("%s: pinned %v", row.Config, p.Functions[0].CPUs)
+		}
+	}
+}
+
+func TestBaseline(t *testing.T) {
+	m := matrix(t, "transports: [shm, veth]\n")
+	rows := Rows(m, host2())
+	if got := Baseline(m, rows); got != "veth" {
+		t.Errorf("baseline %q", got)
+	}
+	if got := Baseline(m, rows[:1]); got != "shm" {
+		t.Errorf("baseline %q", got)
+	}
+	m.Baseline = "bridge"
+	if got := Baseline(m, rows); got != "bridge" {
+		t.Errorf("baseline %q", got)
+	}
+}
+
+func TestPacketRates(t *testing.T) {
+	for _, c := range []struct {
+		load chain.BenchLoad
+		size string
+		want uint64
+		ok   bool
+	}{
+		{chain.BenchLoad{Search: chain.LoadMax}, "64", 0, false},
+		{chain.BenchLoad{PacketRate: 10_000}, "1518", 10_000, true},
+		{chain.BenchLoad{Bitrate: 1_000_000_000}, "1518", 82_563, true}, // 1e9 / 8 / 1514
+	} {
+		if got, ok := packetRate(c.load, c.size); got != c.want || ok != c.ok {
+			t.Errorf("%v at %s: %d, %v", c.load, c.size, got, ok)
+		}
+	}
+}
+
+// testRun is a run of three rounds of all that the machine of the tests can do.
+func testRun(t *testing.T) *report.BenchRun {
+	m := matrix(t, "loads: [max, 10kpps, ndr]\nrepetitions: 3\n")
+	return &report.BenchRun{Schema: report.BenchSchema, ID: "bench-m-1", Matrix: *m, Seed: 7, Rows: Rows(m, host2()), Dray: "v1", Started: time.Now()}
+}
+
+func TestScheduleIsDrawnAnewAndTheSameAgain(t *testing.T) {
+	run := testRun(t)
+	texts := func(round int) []string {
+		var out []string
+		for _, v := range schedule(run, round) {
+			if v.loads == nil {
+				out = append(out, v.ceilingID())
+			}
+			for _, l := range v.loads {
+				out = append(out, v.id(l))
+			}
+		}
+		return out
+	}
+	first, again := strings.Join(texts(0), " "), strings.Join(texts(0), " ")
+	if first != again {
+		t.Error("one round has two orders")
+	}
+	different := false
+	seen := map[string]int{}
+	for round := range 3 {
+		ids := texts(round)
+		different = different || strings.ReplaceAll(strings.Join(ids, " "), "-r"+string(rune('0'+round)), "") != strings.ReplaceAll(first, "-r0", "")
+		for _, id := range ids {
+			seen[id]++
+		}
+	}
+	if !different {
+		t.Error("three rounds have one order")
+	}
+	// Three configurations at three loads, and the generator alone, in three rounds.
+	if len(seen) != 3*(3*3+1) {
+		t.Errorf("%d trials", len(seen))
+	}
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("%s: %d times", id, n)
+		}
+	}
+}
+
+func TestRemaining(t *testing.T) {
+	v := visit{record.Config{Transport: "veth"}, 1, []chain.BenchLoad{{Search: chain.LoadMax}, {PacketRate: 10}}}
+	r := &Runner{Done: map[string]bool{v.id(v.loads[0]): true}}
+	if got := r.remaining(v).loads; len(got) != 1 || got[0].PacketRate != 10 {
+		t.Errorf("left %v", got)
+	}
+}
+
+func TestEstimateKeepsToTheMatrix(t *testing.T) {
+	run := testRun(t)
+	all := Estimate(run)
+	run.Matrix.AtMost = chain.Duration(all / 2)
+	if got := Estimate(run); got != all/2 {
+		t.Errorf("%v of %v with half of it", got, all)
+	}
+	run.Matrix.AtMost = 1
+	if got := Estimate(run); got != roundTime(run) {
+		t.Errorf("%v with no time: one round takes %v", got, roundTime(run))
+	}
+}
