@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
@@ -45,8 +44,9 @@ const (
 	// genPayload is the least that holds the generator's short header. It makes
 	// frames of 64 bytes with FCS, and of 84 over IPv6.
 	genPayload = 18
-	// genPort is where frames for a native port go to, which nobody looks at.
-	genPort = 5010
+	// genDiscard is where frames for a port that is no interface go to, which
+	// nobody looks at.
+	genDiscard = 5010
 	// genWarmup is how long the stream runs before the first packet counts: the
 	// peer's address is found, caches and branch predictors are warm.
 	genWarmup = 100 * time.Millisecond
@@ -144,6 +144,9 @@ func (g Draygen) Run(ctx context.Context, from, to Endpoint, p Params) (record.T
 	t.Duration = result.span()
 	if g.Quantity == record.QThroughput {
 		t.Throughput = result.throughput(o)
+		if result.starved() {
+			t.Marks = append(t.Marks, record.MarkOversubscribed)
+		}
 		return t, nil
 	}
 	t.Delivery, t.OneWay = result.delivery(g.Quantity, o, p), result.oneWay()
@@ -157,6 +160,9 @@ func (g Draygen) Run(ctx context.Context, from, to Endpoint, p Params) (record.T
 	if t.Delivery.OfferedRate > 0 && missed(t.Delivery.SentRate, t.Delivery.OfferedRate) {
 		t.Marks = append(t.Marks, record.MarkLoadMissed)
 	}
+	if result.starved() {
+		t.Marks = append(t.Marks, record.MarkOversubscribed)
+	}
 	if lateShare(t.OneWay.Lateness, lateSend) > 0.01 {
 		t.Marks = append(t.Marks, record.MarkLate)
 	}
@@ -165,11 +171,7 @@ func (g Draygen) Run(ctx context.Context, from, to Endpoint, p Params) (record.T
 
 // send runs one stream and fills in what is known of the trial in any case.
 func (g Draygen) send(ctx context.Context, t *record.Trial, from, to Endpoint, o offer, d time.Duration) (genResult, error) {
-	path, version, err := draygen.find(ctx)
-	if err != nil {
-		return genResult{}, err
-	}
-	s, err := genSession(path, from, to, o, d)
+	s, version, err := genSession(ctx, from, to, o, d)
 	if err != nil {
 		return genResult{}, err
 	}
@@ -192,19 +194,36 @@ func (g Draygen) send(ctx context.Context, t *record.Trial, from, to Endpoint, o
 	return result, nil
 }
 
-// genSession is one sender and one sink.
-func genSession(path string, from, to Endpoint, o offer, d time.Duration) (session, error) {
+// genSession is one sender and one sink, and the version of the latter.
+func genSession(ctx context.Context, from, to Endpoint, o offer, d time.Duration) (session, string, error) {
+	sender, _, err := genTool(from).find(ctx)
+	if err != nil {
+		return session{}, "", err
+	}
+	sink, version, err := genTool(to).find(ctx)
+	if err != nil {
+		return session{}, "", err
+	}
+	s, err := genCommands(sender, sink, from, to, o, d)
+	return s, version, err
+}
+
+// genCommands are the command lines of the two programs.
+func genCommands(sender, receiver string, from, to Endpoint, o offer, d time.Duration) (session, error) {
 	s := session{from: from, to: to, ready: genReady, serverEnds: true, linger: genLinger, timeout: d + slack}
 	stream := strconv.FormatUint(uint64(rand.Uint32N(math.MaxUint32-1)+1), 10)
 	sink, source, target, err := genPorts(from, to)
 	if err != nil {
 		return s, err
 	}
-	s.server = []string{path, "sink", "--port", sink, "--stream", stream, "--once"}
+	if from.dpdk() || to.dpdk() {
+		s.patience, s.timeout = dpdkPatience+slack, s.timeout+dpdkPatience
+	}
+	s.server = append(append([]string{receiver, "sink"}, sink...), "--stream", stream, "--once")
 	if to.Native && o.poll && !o.busy {
 		s.server = append(s.server, "--spin", nativePoll.String())
 	}
-	s.client = append([]string{path, "send", "--port", source}, target...)
+	s.client = append(append([]string{sender, "send"}, source...), target...)
 	s.client = append(s.client, "--stream", stream, "--size", o.size(), "--rate", o.rate, "--layer", "payload")
 	if o.busy {
 		s.server, s.client = append(s.server, "--busy"), append(s.client, "--busy")
@@ -223,54 +242,8 @@ func genSession(path string, from, to Endpoint, o offer, d time.Duration) (sessi
 	return s, nil
 }
 
-// genPorts are the sink's and the sender's ports, and how the sender addresses
-// the sink. A native port has one peer, which needs no address but says of what
-// family the packets are. Where the other end
-// is an interface, its kernel has to take the packets for its own, or, the other
-// way round, has to be kept from asking a native port for its address.
-func genPorts(from, to Endpoint) (sink, source string, target []string, err error) {
-	if !to.Native {
-		ports, err := freePorts(to, 1)
-		if err != nil {
-			return "", "", nil, err
-		}
-		sink = "udp:" + netip.AddrPortFrom(to.scoped(to.IP), ports[0]).String()
-		target = []string{"--to", netip.AddrPortFrom(from.scoped(to.IP), ports[0]).String()}
-	} else {
-		sink = "dray:" + to.Port
-		if ipHeader(to.IP) == ipv6Header {
-			target = []string{"--to", netip.AddrPortFrom(to.IP, genPort).String()}
-		}
-	}
-	switch {
-	case from.Native && !to.Native && to.MAC != "":
-		return sink, "dray:" + from.Port, append(target, "--to-mac", to.MAC), nil
-	case from.Native:
-		return sink, "dray:" + from.Port, target, nil
-	case to.Native:
-		if target == nil {
-			target = []string{"--to", netip.AddrPortFrom(netip.AddrFrom4([4]byte{255, 255, 255, 255}), genPort).String()}
-		}
-		if to.MAC != "" {
-			target = append(target, "--to-mac", to.MAC)
-		}
-		return sink, "packet:" + from.Port, target, nil
-	}
-	return sink, "udp:" + netip.AddrPortFrom(from.scoped(from.IP), 0).String(), target, nil
-}
-
-// genReady reports whether the sink has said that it misses nothing any more.
-func genReady(server *program) bool {
-	return strings.Contains(string(server.out.bytes()), `"event":"ready"`)
-}
-
-// genBusy finds what draygen says where another program has a native port open.
-var genBusy = regexp.MustCompile(`draygen: dray:[^ ]+: the port is open elsewhere`)
-
-// genError explains what a user can mend.
-func genError(err error, from, to Endpoint) error {
-	if !from.Native && !to.Native || !genBusy.MatchString(err.Error()) {
-		return err
-	}
-	return fmt.Errorf("%w: where the function's own command has the port open, stop it to measure, or read what the port tells of its own traffic with `dray status` or `dray top`", err)
+// genReady reports whether a sink has said that it misses nothing any more, or a
+// sender that it begins.
+func genReady(p *program) bool {
+	return strings.Contains(string(p.out.bytes()), `"event":"ready"`)
 }

@@ -55,7 +55,7 @@ func TestFramesSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := genSession("draygen", e, e, o, time.Second)
+	s, err := genCommands("draygen", "draygen", e, e, o, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestParseLimit(t *testing.T) {
 
 // What the generator does alone is more than nothing, and within reason.
 func TestCeiling(t *testing.T) {
-	testenv.Built(t, "draygen")
+	generator(t)
 	trial, err := Draygen{}.Ceiling(context.Background(), 60, 50*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)

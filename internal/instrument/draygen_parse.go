@@ -31,6 +31,10 @@ type genLine struct {
 	// of both
 	CPUNs  int64 `json:"cpu_ns"`
 	WallNs int64 `json:"wall_ns"`
+	CPUs   struct {
+		Polling        int  `json:"polling_threads"`
+		Oversubscribed bool `json:"oversubscribed"`
+	} `json:"cpus"`
 
 	// of a sender
 	StartedNs int64         `json:"started_ns"`
@@ -177,6 +181,17 @@ func (h *genHistogram) record(name string, most uint64) (record.Histogram, error
 // shorter stream than was sent.
 func (r genResult) span() time.Duration {
 	return time.Duration(max(r.sender.ElapsedNs, r.sink.LastNs-r.sink.FirstNs))
+}
+
+// starved reports whether a sender or sink that polls had no CPU to itself, as
+// the scheduler tells it. One that sleeps may share its CPU.
+func (r genResult) starved() bool {
+	for _, line := range []genLine{r.sender, r.sink} {
+		if line.CPUs.Polling > 0 && line.CPUs.Oversubscribed {
+			return true
+		}
+	}
+	return false
 }
 
 // delivery is the result in the record's terms.

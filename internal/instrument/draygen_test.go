@@ -8,7 +8,6 @@ import (
 	"math"
 	"net/netip"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +132,10 @@ func TestDraygenCommand(t *testing.T) {
 		return e
 	}
 	shm := [2]Endpoint{{Name: "a.x", Port: "x", Native: true, Ports: "/run/a", MTU: 1600}, {Name: "b.y", Port: "y", Native: true, Ports: "/run/b", MTU: 1600, MAC: "02:00:00:00:00:02"}}
+	dev := [2]Endpoint{
+		{Name: "a.z", Port: "z", Device: "net_virtio_user0", EAL: []string{"--no-huge", "--vdev", "net_virtio_user0,queues=1"}, IP: ip("10.0.0.3"), MTU: 1600},
+		{Name: "b.z", Port: "z", Device: "net_memif0", EAL: []string{"--no-huge", "--vdev", "net_memif0,id=1"}, IP: ip("10.0.0.4"), MTU: 1600, MAC: "02:00:00:00:00:04"},
+	}
 	for name, c := range map[string]struct {
 		ends           [2]Endpoint
 		quantity       record.Quantity
@@ -159,12 +162,21 @@ func TestDraygenCommand(t *testing.T) {
 			[]string{"dray:y"}, []string{"dray:x --to [fd00::2]:5010", "--size 80"}, 1, 10},
 		"from an IPv6 interface": {six([2]Endpoint{veth[0], shm[1]}, "fe80::1", "fe80::2"), record.QProbe, Params{MessageRate: 10, Duration: time.Second},
 			[]string{"dray:y"}, []string{"packet:x --to [fe80::2]:5010 --to-mac 02:00:00:00:00:02"}, 1, 10},
+		"dpdk": {dev, record.QThroughput, Params{Duration: time.Second, Poll: true},
+			[]string{"draygen-dpdk sink --port dpdk:net_memif0 --eal --no-huge --vdev net_memif0,id=1 --mtu 1600 --peer-timeout 20s --stream"},
+			[]string{"draygen-dpdk send --port dpdk:net_virtio_user0 --eal --no-huge --vdev net_virtio_user0,queues=1 --mtu 1600 --peer-timeout 20s --to 10.0.0.4:5010 --from 10.0.0.3 --to-mac 02:00:00:00:00:04", "--size 1614", "--rate max"}, 1000, 0},
+		"dpdk to an interface": {[2]Endpoint{dev[0], veth[1]}, record.QProbe, Params{MessageRate: 10, Duration: time.Second},
+			[]string{"draygen sink --port udp:127.0.0.1:"}, []string{"draygen-dpdk send --port dpdk:net_virtio_user0", "--to 127.0.0.1:", "--from 10.0.0.3 --to-mac 02:00:00:00:00:01"}, 1, 10},
+		"dpdk from an interface": {[2]Endpoint{veth[0], dev[1]}, record.QProbe, Params{MessageRate: 10, Duration: time.Second},
+			[]string{"draygen-dpdk sink --port dpdk:net_memif0"}, []string{"draygen send --port packet:x --to 255.255.255.255:5010 --to-mac 02:00:00:00:00:04"}, 1, 10},
+		"dpdk from a native port": {[2]Endpoint{shm[0], dev[1]}, record.QProbe, Params{MessageRate: 10, Duration: time.Second},
+			[]string{"draygen-dpdk sink --port dpdk:net_memif0"}, []string{"draygen send --port dray:x --to-mac 02:00:00:00:00:04"}, 1, 10},
 	} {
 		o, err := Draygen{c.quantity}.wanted(c.ends[0], c.ends[1], c.params)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		s, err := genSession("draygen", c.ends[0], c.ends[1], o, c.params.Duration)
+		s, err := genCommands(genTool(c.ends[0]).name, genTool(c.ends[1]).name, c.ends[0], c.ends[1], o, c.params.Duration)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -257,31 +269,6 @@ func TestDraygenNamesAMissingPort(t *testing.T) {
 	p.empty(t)
 }
 
-func TestAnOpenPortIsExplained(t *testing.T) {
-	native := Endpoint{Native: true}
-	for _, other := range []error{context.DeadlineExceeded, testError("draygen: dray:f1u: the broker hung up")} {
-		if err := genError(other, native, native); strings.Contains(err.Error(), "dray status") {
-			t.Errorf("every error is taken for a port in use: %v", err)
-		}
-	}
-	const words = "draygen: dray:f1u: the port is open elsewhere, or too many generations have buffers out"
-	if err := genError(testError(words), native, Endpoint{}); !strings.Contains(err.Error(), "dray status") || !strings.Contains(err.Error(), words) {
-		t.Errorf("a port in use is not explained: %v", err)
-	}
-	if err := genError(testError(words), Endpoint{}, Endpoint{}); strings.Contains(err.Error(), "dray status") {
-		t.Errorf("an interface in use is taken for a native port: %v", err)
-	}
-}
-
 type testError string
 
 func (e testError) Error() string { return string(e) }
-
-func TestOwnProgramsEnvironment(t *testing.T) {
-	if env := (Endpoint{Ports: "/x"}).env(); len(env) != 0 {
-		t.Errorf("an interface gets %q", env)
-	}
-	if env := (Endpoint{Native: true, Ports: "/run/dray/c/f/ports"}).env(); !slices.Equal(env, []string{"DRAY_PORTS=/run/dray/c/f/ports"}) {
-		t.Errorf("environment %q", env)
-	}
-}

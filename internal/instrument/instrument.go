@@ -39,7 +39,7 @@ type Endpoint struct {
 // scoped is an address as a program at this endpoint has to write it: one of link
 // scope with the interface.
 func (e Endpoint) scoped(ip netip.Addr) netip.Addr {
-	if e.Native || !ip.Is6() || !ip.IsLinkLocalUnicast() {
+	if e.framed() || !ip.Is6() || !ip.IsLinkLocalUnicast() {
 		return ip
 	}
 	return ip.WithZone(e.Port)

@@ -24,16 +24,13 @@ type Load struct {
 // StartLoad offers bits per second of payload, in packets that fill the MTU, for
 // at most longest. The caller must call Stop or Abort.
 func StartLoad(ctx context.Context, from, to Endpoint, bits uint64, longest time.Duration) (*Load, error) {
-	path, version, err := draygen.find(ctx)
-	if err != nil {
-		return nil, err
-	}
 	o, err := Draygen{record.QStream}.wanted(from, to, Params{Bitrate: bits})
 	if err != nil {
 		return nil, err
 	}
 	l := &Load{offer: o, bits: bits}
-	if l.session, err = genSession(path, from, to, o, longest); err != nil {
+	var version string
+	if l.session, version, err = genSession(ctx, from, to, o, longest); err != nil {
 		return nil, err
 	}
 	l.tool = describe(draygen, version, l.session)
@@ -43,6 +40,10 @@ func StartLoad(ctx context.Context, from, to Endpoint, bits uint64, longest time
 	if l.client, err = launch(from, l.session.client); err != nil {
 		l.server.kill()
 		return nil, fmt.Errorf("load: %w", err)
+	}
+	if err := await(ctx, l.client, genReady, max(listenTimeout, l.session.patience)); err != nil {
+		l.Abort()
+		return nil, fmt.Errorf("load: %w", genError(err, from, to))
 	}
 	return l, nil
 }

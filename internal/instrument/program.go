@@ -34,6 +34,11 @@ type program struct {
 func launch(at Endpoint, argv []string, extra ...*os.File) (*program, error) {
 	p := &program{name: filepath.Base(argv[0]), finished: make(chan struct{})}
 	p.cmd = exec.Command(argv[0], argv[1:]...)
+	if at.dpdk() {
+		// A switch of another user may have to connect to the socket that a device
+		// makes. Who gets to it is decided by its directory.
+		p.cmd = exec.Command("/bin/sh", append([]string{"-c", `umask 0; exec "$@"`, "sh"}, argv...)...)
+	}
 	p.cmd.Env = append(append(os.Environ(), "LC_ALL=C"), at.env()...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errOut
 	p.cmd.ExtraFiles = extra

@@ -33,6 +33,7 @@ type session struct {
 	// printed what counts; it is waited for. Others are killed.
 	serverEnds bool
 	linger     time.Duration // how long it is waited for; 0: lingerTimeout
+	patience   time.Duration // until the server is ready; 0: listenTimeout
 	timeout    time.Duration // of the client
 	extra      []*os.File    // passed to the client
 }
@@ -54,7 +55,11 @@ func (s session) startServer(ctx context.Context) (*program, error) {
 	if ready == nil {
 		ready = s.listen.open
 	}
-	if err := await(ctx, server, ready); err != nil {
+	patience := s.patience
+	if patience == 0 {
+		patience = listenTimeout
+	}
+	if err := await(ctx, server, ready, patience); err != nil {
 		server.kill()
 		return nil, err
 	}

@@ -25,10 +25,10 @@ type socket struct {
 	port  uint16
 }
 
-// await returns once the server is ready; an error if it ends first, or takes
-// longer than listenTimeout.
-func await(ctx context.Context, server *program, ready func(*program) bool) error {
-	limit := time.NewTimer(listenTimeout)
+// await returns once the program is ready; an error if it ends first, or takes
+// longer than its patience.
+func await(ctx context.Context, server *program, ready func(*program) bool, patience time.Duration) error {
+	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
 		if ready(server) {
@@ -36,11 +36,11 @@ func await(ctx context.Context, server *program, ready func(*program) bool) erro
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s server: %w", server.name, ctx.Err())
+			return fmt.Errorf("%s: %w", server.name, ctx.Err())
 		case <-server.finished:
-			return fmt.Errorf("the %s server ended before it listened (%v): %q", server.name, server.err, server.words())
+			return fmt.Errorf("%s ended before it was ready (%v): %q", server.name, server.err, server.words())
 		case <-limit.C:
-			return fmt.Errorf("the %s server was not ready within %v: %q", server.name, listenTimeout, server.words())
+			return fmt.Errorf("%s was not ready within %v: %q", server.name, patience, server.words())
 		case <-time.After(2 * time.Millisecond):
 		}
 	}

@@ -60,6 +60,9 @@ func (t tool) find(ctx context.Context) (path, version string, err error) {
 
 // fix is how a user gets the program.
 func (t tool) fix() string {
+	if t.name == draygenDPDK.name {
+		return "apt-get install libdpdk-dev, then make build, which puts it beside dray"
+	}
 	if t.own {
 		return "make build, which puts it beside dray, or put it into the PATH"
 	}

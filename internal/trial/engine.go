@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/host"
@@ -186,8 +187,19 @@ func (e *Engine) one(ctx context.Context, p planned) (record.Trial, error) {
 	}
 	t.Schema, t.Seed, t.Env = record.Schema, e.Seed, env
 	t.ID, t.Round, t.Warmup = p.id(), p.round.Number, p.round.Warmup
-	t.Marks = append(Preflight(env, p.cell.Demand, busyBefore), t.Marks...)
+	t.Marks = merge(Preflight(env, p.cell.Demand, busyBefore), t.Marks)
 	return t, nil
+}
+
+// merge adds the marks that are not there yet: the instrument may have seen what
+// was expected.
+func merge(marks, more []string) []string {
+	for _, m := range more {
+		if !slices.Contains(marks, m) {
+			marks = append(marks, m)
+		}
+	}
+	return marks
 }
 
 func (p planned) id() string {

@@ -53,6 +53,33 @@ static void on_watch(int number)
 	_exit(EXIT_ERROR);
 }
 
+/*
+ * What EAL logs goes to standard error, since standard output is for results. What was wrong is in the first error that it tells of: those after it are
+ * of what failed in turn.
+ */
+static char first_error[160];
+
+static ssize_t on_log(void *cookie, const char *text, size_t length)
+{
+	(void)cookie;
+	if (first_error[0] == '\0' && rte_log_cur_msg_loglevel() <= (int)RTE_LOG_ERR)
+		snprintf(first_error, sizeof(first_error), "%.*s", (int)strcspn(text, "\n") < (int)length ? (int)strcspn(text, "\n") : (int)length, text);
+	return fwrite(text, 1, length, stderr) == length ? (ssize_t)length : 0;
+}
+
+static void open_log(void)
+{
+	FILE *log = fopencookie(NULL, "w", (cookie_io_functions_t){.write = on_log});
+
+	if (log) {
+		setvbuf(log, NULL, _IOLBF, 0);
+		(void)rte_openlog_stream(log);
+	} else {
+		(void)rte_openlog_stream(stderr);
+	}
+	rte_log_set_global_level(RTE_LOG_WARNING); /* the news that it starts with is none */
+}
+
 /* Sanitizers report crashes themselves. */
 static void catch_crashes(void)
 {
@@ -155,17 +182,20 @@ bool dpdk_eal_start(const struct options *o, struct io_error *error)
 	argc = split(o->eal, argv);
 	if (argc < 0)
 		return io_fail(error, "--eal: over %d arguments, or no memory", ARGUMENTS - 2);
-	/* Standard output is for results, and the news that EAL starts with is none. */
-	(void)rte_openlog_stream(stderr);
-	rte_log_set_global_level(RTE_LOG_WARNING);
+	open_log();
 	catch_crashes();
 	watch_begin(o->peer_timeout_ns);
 	ret = rte_eal_init(argc, argv);
 	watch_end();
 	if (ret < 0)
-		return io_fail(error, "EAL did not start with %s: %s; it says more above, and most with --log-level=8 in --eal", o->eal, rte_strerror(rte_errno));
+		return io_fail(error, "EAL did not start: %s: %s", rte_strerror(rte_errno), first_error[0] ? first_error : "it gives no reason");
 	users = 1;
 	return true;
+}
+
+const char *dpdk_eal_complaint(void)
+{
+	return first_error;
 }
 
 void dpdk_eal_stop(void)

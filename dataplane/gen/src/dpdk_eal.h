@@ -14,4 +14,7 @@
 bool dpdk_eal_start(const struct options *options, struct io_error *error);
 void dpdk_eal_stop(void);
 
+/* The first error that EAL or a driver told of; "" where there was none. */
+const char *dpdk_eal_complaint(void);
+
 #endif

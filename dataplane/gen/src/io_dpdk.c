@@ -293,7 +293,7 @@ static bool find(struct io_dpdk *p, const char *name, struct io_error *error)
 		if (rte_eth_dev_get_name_by_port(id, device) == 0 && at < sizeof(found))
 			at += (size_t)snprintf(found + at, sizeof(found) - at, "%s%s", at ? ", " : "", device);
 	}
-	return io_fail(error, "dpdk:%s: no such device; EAL found %s", name, found);
+	return io_fail(error, "dpdk:%s: no such device; EAL found %s%s%s", name, found, *dpdk_eal_complaint() ? ", and said: " : "", dpdk_eal_complaint());
 }
 
 static int set_up_queues(struct io_dpdk *p, uint16_t rx, uint16_t tx)
