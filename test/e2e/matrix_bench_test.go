@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/report"
+)
+
+// Of each configuration in turn:
+//
+//	a.p0 ---veth--- b.p1        a.p0 ===shm=== b.p1
+const twoCells = `apiVersion: drayage/v1
+kind: Bench
+name: two
+transports: [veth, shm]
+faces: [netdev, native]
+runtimes: [process]
+sizes: [128]
+loads: [max, 2kpps]
+repetitions: %d
+trial: 100ms
+seed: 3
+`
+
+// benchRecords are the records of a directory so far.
+func benchRecords(t *testing.T, dir string) []record.Trial {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, report.RecordsFile))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	trials, _, err := record.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trials
+}
+
+// trialIDs are the ids of records without an error, each of which stands once.
+func trialIDs(t *testing.T, trials []record.Trial) []string {
+	t.Helper()
+	var ids []string
+	for _, trial := range trials {
+		if trial.Error != "" {
+			t.Errorf("%s: %s", trial.ID, trial.Error)
+		}
+		ids = append(ids, trial.ID)
+	}
+	slices.Sort(ids)
+	if n := len(slices.Compact(slices.Clone(ids))); n != len(ids) {
+		t.Errorf("of %d records only %d are different: %v", len(ids), n, ids)
+	}
+	return ids
+}
+
+func TestBenchOfTwoCells(t *testing.T) {
+	b := newBench(t)
+	file := b.file(strings.Replace(fmt.Sprintf(twoCells, 2), "faces: [netdev, native]\n", "", 1))
+	if r := b.want(0, "bench", file, "--dry-run"); !strings.Contains(r.Stdout, "to be measured") {
+		t.Errorf("dry run: %s", r)
+	}
+	dir := filepath.Join(t.TempDir(), "out")
+	type result struct {
+		Rounds   int
+		Baseline string
+		Lines    []report.BenchLine
+	}
+	got := decode[result](t, b.want(0, "bench", file, "--out", dir, "--json"))
+	if got.Rounds != 2 || got.Baseline != "veth" {
+		t.Errorf("%d rounds, baseline %q", got.Rounds, got.Baseline)
+	}
+	measured := 0
+	for _, l := range got.Lines {
+		if l.Skipped != "" || l.Config.Face == "dpdk" { // another test's
+			continue
+		}
+		measured++
+		switch {
+		case l.Rate == nil || l.Rate.Mean <= 0 || l.Rate.Low == nil:
+			t.Errorf("%s has no rate with an interval: %+v (%s)", l.Config, l.Rate, l.Error)
+		case l.Limit == nil || l.Limit.Ratio <= 0:
+			t.Errorf("%s has no ratio to the limit", l.Config)
+		case l.Cost == nil || l.Cost.Cores.Mean <= 0 || l.Cost.Cycles == nil || l.Ceiling <= 0:
+			t.Errorf("%s: cost %+v, ceiling %v", l.Config, l.Cost, l.Ceiling)
+		case l.LatencyLoad != "2kpps" || l.Samples < 100:
+			t.Errorf("%s: %d samples of latency at %s", l.Config, l.Samples, l.LatencyLoad)
+		case l.Config.Transport != "veth" && l.Base == nil:
+			t.Errorf("%s is not compared with veth", l.Config)
+		}
+	}
+	if measured != 2 {
+		t.Errorf("%d rows", measured)
+	}
+	if r := b.want(0, "report", dir); !strings.Contains(r.Stdout, "OF VETH") {
+		t.Errorf("report: %s", r)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, report.PageFile))
+	if err != nil || !bytes.Contains(page, []byte("One-way latency")) {
+		t.Errorf("page of %d bytes, error %v", len(page), err)
+	}
+}
+
+// A run that was killed goes on where it was, in the order that it would have had.
+func TestBenchResumesAfterKill(t *testing.T) {
+	b := newBench(t)
+	dir := filepath.Join(t.TempDir(), "out")
+	file := b.file(fmt.Sprintf(twoCells, 2))
+	b.killBench(file, dir, 3)
+	before := benchRecords(t, dir)
+	if page := filepath.Join(dir, report.PageFile); fileExists(page) {
+		t.Errorf("%s is there of a run that was killed", page)
+	}
+	b.want(0, "bench", "--resume", dir, "--quiet")
+	after := benchRecords(t, dir)
+	for i, trial := range before {
+		if after[i].ID != trial.ID || !after[i].Start.Equal(trial.Start) {
+			t.Errorf("record %d was %s and is %s", i, trial.ID, after[i].ID)
+		}
+	}
+	// Three rows at two loads and the generator alone, in two rounds.
+	if ids := trialIDs(t, after); len(ids) != 2*(3*2+1) {
+		t.Errorf("%d records: %v", len(ids), ids)
+	}
+	if r := b.want(1, "bench", "--resume", dir); !strings.Contains(r.Err, "finished") {
+		t.Errorf("resumed a second time: %s", r)
+	}
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// killBench begins a bench and kills dray itself once it has made some records.
+func (b *bench) killBench(file, dir string, records int) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := b.command(ctx, "bench", file, "--out", dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }()
+	for len(benchRecords(b.t, dir)) < records {
+		if ctx.Err() != nil {
+			b.t.Fatalf("%d records after two minutes: %s", len(benchRecords(b.t, dir)), stderr.String())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// A bench that is interrupted takes down what it has up, and can be taken up again.
+func TestBenchInterrupted(t *testing.T) {
+	b := newBench(t)
+	dir := filepath.Join(t.TempDir(), "out")
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := b.command(ctx, "bench", b.file(fmt.Sprintf(twoCells, 50)), "--out", dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for len(benchRecords(t, dir)) < 2 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(stderr.String(), "--resume "+dir) {
+		t.Errorf("exit %d: %s", code, stderr.String())
+	}
+	// What is left up of it, the clean-up of the test finds.
+	trialIDs(t, benchRecords(t, dir))
+}
+
+func TestBenchNamesThePlaceOfAFault(t *testing.T) {
+	b := &bench{t: t, state: t.TempDir()}
+	file := b.file("apiVersion: drayage/v1\nkind: Bench\nname: x\ntransports: [vet]\n")
+	if r := b.want(1, "bench", file); !strings.Contains(r.Err, ":4:14: ") || !strings.Contains(r.Err, `did you mean "veth"?`) {
+		t.Errorf("%s", r)
+	}
+	if r := b.want(2, "bench"); !strings.Contains(r.Err, "quick") {
+		t.Errorf("%s", r)
+	}
+}
