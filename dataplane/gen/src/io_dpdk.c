@@ -22,6 +22,7 @@
 #define BURST 32u	      /* as DPDK applications have it, and some drivers know no other */
 #define ETHERNET 14u
 #define TAGS 8u		      /* two VLAN tags, which a peer may send */
+#define OWN_HEADER 16u	      /* of a driver before the frame, at most: virtio's has 12 bytes */
 #define OWN_PACKETS 1536u     /* beside those in the device's own rings: in a cache, in hand, and in rings of the driver's that are no descriptors */
 #define CACHE 256u
 #define AGAIN_NS (100 * NS_PER_MS) /* between two tries to start */
@@ -311,9 +312,11 @@ static int set_up_queues(struct io_dpdk *p, uint16_t rx, uint16_t tx)
 /* One segment holds the largest frame. */
 static int make_pool(struct io_dpdk *p, const struct options *o, unsigned descriptors)
 {
-	uint32_t room = o->mtu + ETHERNET + TAGS < 2048 ? 2048 : o->mtu + ETHERNET + TAGS;
+	uint32_t room = o->mtu + ETHERNET + TAGS + OWN_HEADER;
 	char name[RTE_MEMPOOL_NAMESIZE];
 
+	if (room < 2048)
+		room = 2048;
 	room += RTE_PKTMBUF_HEADROOM;
 	if (room > UINT16_MAX)
 		room = UINT16_MAX;
