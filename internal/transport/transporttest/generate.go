@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/transport"
 )
 
 // generated is how many packets one run of the generator passes.
@@ -30,11 +31,11 @@ type outcome struct {
 // generate passes packets of that size, in bytes of frame, from one end to the
 // other. The generator sums each payload up. A packet that is lost, changed,
 // doubled or out of order fails the test; but where the kernel carries packets,
-// a busy receiver may lose some, and all have to arrive in one of several runs.
+// or a polling receiver shares its CPU, it may lose some, and all have to arrive in one of several runs.
 func (r *Rig) generate(draygen string, from, to, size int) {
 	r.t.Helper()
 	runs := 1
-	if len(r.driver.Caps().Faces) > 1 {
+	if len(r.driver.Caps().Faces) > 1 || r.Spec.Ends[from].Dpdk() || r.Spec.Ends[to].Dpdk() {
 		runs = 8
 	}
 	for run := 1; ; run++ {
@@ -85,6 +86,12 @@ const sinkPort = 5010
 // draygen is a call of the generator on the port of an end.
 func (r *Rig) draygen(program string, end int, role string, args ...string) *exec.Cmd {
 	e := r.Spec.Ends[end]
+	if e.Dpdk() {
+		cmd := exec.Command(program, append([]string{role}, args...)...)
+		r.asApplication(cmd, e)
+		cmd.Stderr = &bytes.Buffer{}
+		return cmd
+	}
 	port := "dray:" + e.Name
 	if !e.Native() {
 		port = "udp:" + netip.AddrPortFrom(r.stations[end].ip, sinkPort).String()
@@ -99,18 +106,21 @@ func (r *Rig) draygen(program string, end int, role string, args ...string) *exe
 // interface takes if they are for its address.
 func (r *Rig) destination(from, to int) []string {
 	a, b := r.Spec.Ends[from], r.Spec.Ends[to]
-	if a.Native() && b.Native() {
-		return nil
+	if frames(a) && frames(b) {
+		return []string{"--to-mac", b.MAC.String()}
 	}
 	args := []string{"--to", netip.AddrPortFrom(r.stations[to].ip, sinkPort).String()}
 	switch {
-	case a.Native() && b.Uplink:
+	case frames(a) && b.Uplink:
 		args = append(args, "--to-mac", outsideMAC.String())
-	case a.Native():
+	case frames(a):
 		args = append(args, "--to-mac", b.MAC.String())
 	}
 	return args
 }
+
+// frames reports whether the application of an end sends frames.
+func frames(e transport.End) bool { return e.Native() || e.Dpdk() }
 
 // start starts a program where the function of an end would be, and ends it
 // with the test at the latest.

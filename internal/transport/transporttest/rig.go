@@ -30,6 +30,7 @@ type Options struct {
 	Queues int
 	Shape  *chain.Qdisc
 	Native []int // which ports libdray opens, from 0
+	Dpdk   []int // which ports are devices of a DPDK application, from 0
 }
 
 // Rig is one link under test, in namespaces, a cgroup and a directory of its own.
@@ -43,6 +44,7 @@ type Rig struct {
 	before   string // the state that a removed link must leave
 	made     journal
 	broker   *serving // where a port is native
+	vdevs    []transport.Vdev
 }
 
 // station is somebody who can talk over the link: a port, or the outside world
@@ -144,6 +146,9 @@ func (r *Rig) addPort(i int, o Options) {
 	if slices.Contains(o.Native, i) {
 		r.makeNative(&end, i)
 	}
+	if slices.Contains(o.Dpdk, i) {
+		r.makeDpdk(&end, i)
+	}
 	r.Spec.Ends = append(r.Spec.Ends, end)
 	r.stations = append(r.stations, station{ns: ns, name: name, ip: end.IP.Addr()})
 }
@@ -192,6 +197,7 @@ func (r *Rig) build() *transport.Build {
 	if err != nil {
 		r.t.Fatalf("Build: %v", err)
 	}
+	r.vdevs = b.Report.Vdevs
 	return b
 }
 

@@ -52,7 +52,7 @@ func (memif) prepare(driver string, s transport.Spec) []step.Step {
 			Name:  s.StepName(driver, fmt.Sprintf("create the directory of end %d %s", i+1, e.Name)),
 			Makes: []step.Resource{host.DirResource(dir)},
 			Do: func(context.Context) error {
-				// It belongs to the function, which sees it read-only; VPP is its group.
+				// It belongs to the function; VPP has its group.
 				if err := os.Mkdir(dir, 0o700); err != nil {
 					return err
 				}
@@ -71,7 +71,8 @@ func (memif) vdev(s transport.Spec, i int) transport.Vdev {
 	return transport.Vdev{
 		Function: e.Function, Port: e.Name, Driver: dpdk.NetMemif,
 		Options: fmt.Sprintf("socket={dir}/%s,socket-abstract=no,role=client,id=0,zero-copy=yes,rsize=%d,mac=%s", memifSocket, ringLog, e.MAC),
-		Dir:     memifDir(s, i), ReadOnly: true, SingleFileSegments: true,
+		// net_memif wants to be able to write beside the socket that it connects to.
+		Dir: memifDir(s, i), SingleFileSegments: true,
 	}
 }
 

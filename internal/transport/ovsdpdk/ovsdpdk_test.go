@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovsdpdk_test
+
+import (
+	"testing"
+
+	"github.com/drayage/dray/internal/transport/ovsdpdk"
+	"github.com/drayage/dray/internal/transport/transporttest"
+)
+
+func TestTwoEnds(t *testing.T) { transporttest.RunDpdk(t, ovsdpdk.New(), 0, 1) }
+
+func TestThreeEnds(t *testing.T) { transporttest.RunDpdk(t, ovsdpdk.New(), 0, 1, 2) }

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transporttest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/dpdk"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/internal/transport"
+)
+
+// firstUser is the user of the host that the first function of a rig is; the
+// others follow.
+const firstUser = 0x6fff0000
+
+// RunDpdk runs the suite for links of which those ports are devices of DPDK
+// applications, with the project's own generator as their application.
+func RunDpdk(t *testing.T, d transport.Driver, ends ...int) {
+	require(t, d)
+	program := testenv.Built(t, "draygen-dpdk")
+	openBefore, _ := leaks(t)
+	o := Options{Dpdk: ends, Ports: max(2, len(ends))}
+	t.Run("Caps", func(t *testing.T) { testCaps(t, d) })
+	t.Run("SpecErrors", func(t *testing.T) { testSpecErrors(t, d, o) })
+	t.Run("Traffic", func(t *testing.T) { testDpdkTraffic(t, d, program, o) })
+	t.Run("LargestMTU", func(t *testing.T) { testDpdkLargest(t, d, program, o) })
+	t.Run("Parallel", func(t *testing.T) { testNativeParallel(t, d, program, o) })
+	t.Run("Removal", func(t *testing.T) { testDpdkRemoval(t, d, program, o) })
+	t.Run("Revive", func(t *testing.T) { testRevive(t, d, program, o) })
+	t.Run("Faults", func(t *testing.T) {
+		RunFaults(t, func(t *testing.T) World { return NewRig(t, d, o) })
+	})
+	t.Run("Cancel", func(t *testing.T) { testCancel(t, d, o) })
+	checkLeaks(t, openBefore)
+}
+
+// makeDpdk gives an end the directory that its function would have.
+func (r *Rig) makeDpdk(e *transport.End, i int) {
+	r.t.Helper()
+	e.Function, e.Face, e.User = fmt.Sprintf("f%d", i), chain.FaceDPDK, firstUser+i
+	e.Runtime = chain.RuntimeRunc
+	links := filepath.Join(r.dir, e.Function+".links")
+	e.Dir = filepath.Join(links, e.Name)
+	for _, dir := range []string{links, e.Dir, r.runtimeDir(*e)} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			r.t.Fatal(err)
+		}
+		if err := os.Chown(dir, e.User, e.User); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(links, 0o711); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// runtimeDir is where EAL of an end's application keeps its files.
+func (r *Rig) runtimeDir(e transport.End) string { return filepath.Join(r.dir, e.Function+".runtime") }
+
+// asApplication makes the command that of an end's DPDK application: the end's
+// user, with the device that the link's report tells of.
+func (r *Rig) asApplication(cmd *exec.Cmd, e transport.End) {
+	r.t.Helper()
+	if err := clearSockets(e.Dir); err != nil { // as a runtime does
+		r.t.Fatal(err)
+	}
+	cpus, err := host.AllowedCPUs()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	app := dpdk.Application{Memory: 256 << 20, CPUs: cpus, Nodes: 1, Ports: filepath.Dir(e.Socket)}
+	for _, v := range r.vdevs {
+		if v.Function == e.Function && v.Port == e.Name {
+			app.Vdevs = append(app.Vdevs, v)
+		}
+	}
+	if app.Uses(dpdk.NetDray) {
+		if app.Driver, err = dpdk.FindDriver(); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	eal, err := app.EAL()
+	if err != nil || len(app.Vdevs) != 1 {
+		r.t.Fatalf("the report has %v for %s of %s: %v", app.Vdevs, e.Name, e.Function, err)
+	}
+	cmd.Args = append(cmd.Args, "--port", "dpdk:"+app.Devices()[0].Name, "--eal", strings.Join(eal, " "), "--mtu", fmt.Sprint(r.Spec.MTU))
+	cmd.Env = append(os.Environ(), dpdk.RuntimeVariable+"="+r.runtimeDir(e))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(e.User), Gid: uint32(e.User)}}
+}
+
+func clearSockets(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// testDpdkTraffic passes packets of several sizes between all ends, and checks
+// that each function has no interface for it.
+func testDpdkTraffic(t *testing.T, d transport.Driver, program string, o Options) {
+	r := NewRig(t, d, o)
+	r.Up()
+	for from := range r.Spec.Ends {
+		for to := range r.Spec.Ends {
+			if from != to {
+				r.generate(program, from, to, 100)
+				r.generate(program, from, to, r.Spec.MTU+14)
+			}
+		}
+	}
+	for _, e := range r.Spec.Ends {
+		if s, err := e.Netns.ReadLink(e.Name); err == nil && e.Dpdk() {
+			t.Errorf("the function of dpdk port %s has an interface: %+v", e.Name, s)
+		}
+	}
+}
+
+func testDpdkLargest(t *testing.T, d transport.Driver, program string, o Options) {
+	o.MTU = d.Caps().MaxMTU
+	r := NewRig(t, d, o)
+	r.Up()
+	r.generate(program, 0, 1, r.Spec.MTU+14)
+	r.generate(program, 1, 0, r.Spec.MTU+14)
+}
+
+// testDpdkRemoval removes a link from its journal alone, twice, and makes it again.
+func testDpdkRemoval(t *testing.T, d transport.Driver, program string, o Options) {
+	r := NewRig(t, d, o)
+	for range 2 {
+		r.Up()
+		r.generate(program, 0, 1, 100)
+		for range 2 {
+			if err := r.Remove(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Clean("after removal")
+	}
+}
+
+// testRevive kills each of the link's processes in turn, and checks that the
+// driver starts it again and that nothing else of the link has changed.
+func testRevive(t *testing.T, d transport.Driver, program string, o Options) {
+	reviver, ok := d.(transport.Reviver)
+	if !ok {
+		t.Skip("the link has no process that could be started again")
+	}
+	r := NewRig(t, d, o)
+	report := r.Up()
+	if len(report.Processes) != d.Caps().Processes {
+		t.Errorf("the report has the processes %+v, and the driver says that they are %d", report.Processes, d.Caps().Processes)
+	}
+	up := r.state()
+	for _, victim := range slices.Clone(report.Processes) {
+		killProcess(t, victim)
+		ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
+		defer cancel()
+		began := time.Now()
+		if err := reviver.Revive(ctx, r.Spec, report); err != nil {
+			t.Fatalf("after %s was killed: %v%s", victim.Name, err, r.logs())
+		}
+		t.Logf("%s was there again %s after it had been killed", victim.Name, time.Since(began).Round(time.Millisecond))
+		for _, p := range report.Processes {
+			if !p.ID.Alive() || p.Name == victim.Name && p.ID == victim.ID {
+				t.Errorf("after %s was killed, the report has %+v", victim.Name, p)
+			}
+		}
+		if now := r.state(); now != up {
+			t.Errorf("after %s was killed, the link is not as before:\nbefore:\n%s\nafter:\n%s", victim.Name, up, now)
+		}
+		r.generate(program, 0, 1, 100)
+		r.generate(program, 1, 0, 100)
+	}
+	if err := r.Remove(); err != nil {
+		t.Error(err)
+	}
+	r.Clean("after a link whose processes were killed")
+}
+
+func killProcess(t *testing.T, p transport.Process) {
+	t.Helper()
+	if !p.ID.Signal(syscall.SIGKILL) {
+		t.Fatalf("%s (process %d) does not run", p.Name, p.ID.PID)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := p.ID.AwaitEnd(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// KillDuring is a fault that kills the process of that name in the link's control
+// group before the step whose name has that part.
+func (r *Rig) KillDuring(part, process string) Fault {
+	return func(s step.Step, p step.Phase) error {
+		if p != step.Before || !strings.Contains(s.Name, part) {
+			return nil
+		}
+		pids, err := r.Spec.Cgroup.Processes()
+		if err != nil {
+			return err
+		}
+		killed := 0
+		for _, pid := range pids {
+			comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+			if err == nil && strings.HasPrefix(process, strings.TrimSpace(string(comm))) {
+				killed++
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+					return err
+				}
+			}
+		}
+		if killed == 0 {
+			return fmt.Errorf("no %s runs before %q", process, s.Name)
+		}
+		return nil
+	}
+}
