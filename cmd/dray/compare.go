@@ -17,7 +17,7 @@ interval over the trials. Where the interval covers no change, the two are
 indistinguishable. Trials of one run share its conditions, so that their spread
 does not show how far two runs differ by themselves: further runs of what A ran,
 given with --same, do, and a difference within that is indistinguishable too.
-Two or more of them make a useful limit.
+Four of them make a useful limit, and one a very wide one.
 
 Emulated figures are not compared with native ones. docs/method.md explains each
 statistic.`

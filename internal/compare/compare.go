@@ -33,6 +33,8 @@ type Side struct {
 	Value    *float64 `json:"value,omitempty"`
 	Outliers []string `json:"outliers"` // trials flagged, not left out
 	Marks    []string `json:"marks"`
+
+	results int // trials with any result
 }
 
 // Row is one figure of one cell in both runs.
@@ -224,7 +226,7 @@ func (v values) mean() float64 {
 func (v values) side(s *side) Side {
 	out := Side{
 		Transports: append([]string{}, s.transports...), N: v.n(), Failed: s.failed,
-		Outliers: []string{}, Marks: append([]string{}, s.marks...),
+		Outliers: []string{}, Marks: append([]string{}, s.marks...), results: len(s.trials),
 	}
 	slices.Sort(out.Marks)
 	if v.n() > 0 {
@@ -278,7 +280,7 @@ func (r *Row) compare(a, b values, sameAsA []values) {
 // missing says why one side lacks a figure that the other has.
 func missing(s Side, name, other string) string {
 	switch {
-	case len(s.Transports) > 0:
+	case s.results > 0:
 		return "the trials of " + name + " do not support it"
 	case s.Failed > 0:
 		return "every trial of " + name + " failed"

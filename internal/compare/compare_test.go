@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -229,6 +230,25 @@ func TestNoiseBetweenRuns(t *testing.T) {
 	}
 }
 
+// A trial that failed says nothing of its load; it counts as failed where its
+// series belongs.
+func TestFailedTrialsBelongToTheirSeries(t *testing.T) {
+	a, b := newFixture("a", "veth", 1), newFixture("b", "veth", 2)
+	for _, f := range []*fixture{a, b} {
+		f.stream(3, 50*time.Microsecond, 0)
+		f.add(func(t *record.Trial) { t.Quantity, t.Error = record.QStream, "the sink died" })
+		for i := range f.trials {
+			f.trials[i].ID = fmt.Sprintf("f1u-stream-r%d", i)
+		}
+	}
+	c := comparison(t, a.run(t), b.run(t))
+	for _, r := range c.Rows {
+		if r.Outcome == NotCompared || r.A.N != 3 || r.A.Failed != 1 || r.Cell.Load != "400000000" {
+			t.Errorf("%s at %s: %s (%s), %d trials and %d failed; want 3 and 1", r.Metric, r.Cell.Load, r.Outcome, r.Reason, r.A.N, r.A.Failed)
+		}
+	}
+}
+
 // A/A: two runs of one kind differ in about 5 % of the figures, as the summary says.
 func TestFalseDifferences(t *testing.T) {
 	const runs = 600
@@ -319,7 +339,7 @@ func TestJSONIsWhole(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &back); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(c.Rows, back.Rows, cmpopts.IgnoreUnexported(Row{})); diff != "" {
+	if diff := cmp.Diff(c.Rows, back.Rows, cmpopts.IgnoreUnexported(Row{}, Side{})); diff != "" {
 		t.Error(diff)
 	}
 }

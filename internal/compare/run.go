@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drayage/dray/internal/record"
@@ -126,11 +127,15 @@ func (r *Run) cells() ([]Cell, map[Cell]*side) {
 	var order []Cell
 	rank := map[string]int{}
 	sides := map[Cell]*side{}
+	repeated := r.repeated()
 	for _, t := range r.trials {
 		if !counts(t) {
 			continue
 		}
 		c := cellOf(t)
+		if like, ok := repeated[series(t)]; ok && t.Error != "" {
+			c = like
+		}
 		s := sides[c]
 		if s == nil {
 			s = &side{}
@@ -149,7 +154,26 @@ func (r *Run) cells() ([]Cell, map[Cell]*side) {
 	return order, sides
 }
 
+// repeated finds the cell of each series of trials. One that failed may not say
+// under what load, or by what instrument: its series does.
+func (r *Run) repeated() map[string]Cell {
+	cells := map[string]Cell{}
+	for _, t := range r.trials {
+		if s := series(t); s != "" && t.Error == "" && counts(t) {
+			cells[s] = cellOf(t)
+		}
+	}
+	return cells
+}
+
+// series is what the ids of a cell's trials begin with: "f1u-stream-a-b" of
+// "f1u-stream-a-b-r3".
+func series(t record.Trial) string { return t.ID[:max(0, strings.LastIndexByte(t.ID, '-'))] }
+
 func (s *side) take(t record.Trial) {
+	if !slices.Contains(s.transports, t.Transport) {
+		s.transports = append(s.transports, t.Transport)
+	}
 	if t.Error != "" {
 		s.failed++
 		return
@@ -159,9 +183,6 @@ func (s *side) take(t record.Trial) {
 		if !slices.Contains(s.marks, m) {
 			s.marks = append(s.marks, m)
 		}
-	}
-	if !slices.Contains(s.transports, t.Transport) {
-		s.transports = append(s.transports, t.Transport)
 	}
 }
 

@@ -193,7 +193,8 @@ func signed(v float64, unit string) string {
 	return "+" + text
 }
 
-// changeText prints a ratio near 1 in per cent, and any other as a factor.
+// changeText prints a ratio in per cent where all of its interval is near 1, and
+// as a factor where not.
 func (r Row) changeText() string {
 	switch {
 	case r.Outcome == NotCompared:
@@ -202,7 +203,7 @@ func (r Row) changeText() string {
 		d := r.Difference
 		return fmt.Sprintf("%s (%s … %s)", signed(d.Value, r.Unit), signed(d.Low, r.Unit), signed(d.High, r.Unit))
 	}
-	if c := r.Ratio; c.Value > 0.5 && c.Value < 2 {
+	if c := r.Ratio; c.Low > 0.5 && c.High < 2 {
 		share := func(v float64) string { return signed(v-1, ringShare) }
 		return fmt.Sprintf("%s (%s … %s)", share(c.Value), share(c.Low), share(c.High))
 	}
