@@ -41,7 +41,7 @@ func (s *site) offer(ctx context.Context, rate uint64, d time.Duration) (record.
 		p.Poll, p.Busy = true, rate == 0
 	}
 	watch := startSampling(s.meter)
-	t, err := generator(s.visit.config.Face).Run(ctx, from, to, p)
+	t, err := generator.Run(ctx, from, to, p)
 	samples, watchErr := watch.stop()
 	if err = errors.Join(err, watchErr); err != nil || t.Bench == nil || t.Bench.Span == nil {
 		return t, err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/chain"
@@ -167,7 +168,11 @@ func (s *site) complete(t record.Trial, load chain.BenchLoad, failed error) reco
 	busy := t.Env.BusyDuring
 	t.Env = s.environment()
 	t.Env.Stolen, t.Env.BusyDuring = stolen, busy
-	t.Marks = append(trial.Preflight(t.Env, s.demand(load), s.moment.busy), t.Marks...)
+	for _, mark := range trial.Preflight(t.Env, s.demand(load), s.moment.busy) {
+		if !slices.Contains(t.Marks, mark) { // the instrument may have seen it too
+			t.Marks = append(t.Marks, mark)
+		}
+	}
 	return t
 }
 
@@ -226,7 +231,7 @@ func (r *Runner) ceiling(ctx context.Context, v visit) error {
 	if err != nil {
 		return err
 	}
-	t, err := generator(v.config.Face).Ceiling(ctx, frame, ceilingTime)
+	t, err := generator.Ceiling(ctx, v.config.Face == string(chain.FaceDPDK), frame, ceilingTime)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -251,5 +256,5 @@ func frameBytes(size string) (int, error) {
 	return int(s) - fcs, nil
 }
 
-// generator is what measures ports of a face.
-func generator(string) instrument.Draygen { return instrument.Draygen{Quantity: record.QFrames} }
+// generator measures ports of every face.
+var generator = instrument.Draygen{Quantity: record.QFrames}

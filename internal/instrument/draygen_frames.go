@@ -67,33 +67,37 @@ func share(part, whole int64) float64 {
 	return float64(part) / float64(whole)
 }
 
+// nullDevice is what EAL needs for a device that throws away what it is given.
+const nullDevice = "--no-huge --no-shconf -m 256 --no-pci --no-telemetry --vdev net_null0"
+
 // Ceiling measures what draygen does without a port: how fast it makes frames of
-// so many bytes without FCS (0: IMIX), and how fast it takes them apart.
-func (g Draygen) Ceiling(ctx context.Context, frame int, d time.Duration) (record.Trial, error) {
+// so many bytes without FCS (0: IMIX), and how fast it takes them apart. onDPDK
+// has it made by the generator for DPDK's devices, which sends into net_null.
+func (g Draygen) Ceiling(ctx context.Context, onDPDK bool, frame int, d time.Duration) (record.Trial, error) {
 	t := record.Trial{Quantity: record.QCeiling, Marks: []string{}, Start: time.Now()}
-	path, version, err := draygen.find(ctx)
+	program, port := draygen, []string{"--port", "null"}
+	if onDPDK {
+		program, port = draygenDPDK, []string{"--port", "dpdk:net_null0", "--eal", nullDevice, "--to", "198.18.0.2:5010"}
+	}
+	path, version, err := program.find(ctx)
 	if err != nil {
 		return t, err
 	}
 	o := offer{frame: frame, mixed: frame == 0}
-	length := strconv.FormatInt(d.Milliseconds(), 10) + "ms"
-	send := []string{path, "send", "--port", "null", "--rate", "max", "--busy", "--size", o.size(), "--duration", length}
-	sink := []string{path, "sink", "--port", "null", "--busy", "--duration", length}
-	t.Instrument = record.Instrument{Name: draygen.name, Version: version, Client: send, Server: sink, Placement: "host program, one after the other"}
-	result := &record.Ceiling{Instrument: draygen.name}
-	for role, argv := range map[string][]string{"send": send, "sink": sink} {
-		line, err := alone(ctx, role, argv, d+slack)
-		if err != nil {
-			return t, err
-		}
-		if role == "send" {
-			result.Send = line.SendRate
-		} else {
-			result.Receive = line.ReceiveRate
-		}
+	common := []string{"--busy", "--duration", strconv.FormatInt(d.Milliseconds(), 10) + "ms"}
+	send := append(append([]string{path, "send"}, port...), append(common, "--rate", "max", "--size", o.size())...)
+	sink := append([]string{path, "sink", "--port", "null"}, common...)
+	t.Instrument = record.Instrument{Name: program.name, Version: version, Client: send, Server: sink, Placement: "host program, one after the other"}
+	sent, err := alone(ctx, "send", send, d+slack)
+	if err != nil {
+		return t, err
+	}
+	received, err := alone(ctx, "sink", sink, d+slack)
+	if err != nil {
+		return t, err
 	}
 	t.Duration = time.Since(t.Start)
-	t.Bench = &record.Bench{Ceiling: result}
+	t.Bench = &record.Bench{Ceiling: &record.Ceiling{Instrument: program.name, Send: sent.SendRate, Receive: received.ReceiveRate}}
 	return t, nil
 }
 

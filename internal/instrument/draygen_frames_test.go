@@ -6,6 +6,8 @@ import (
 	"context"
 	"math"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -95,14 +97,18 @@ func TestParseLimit(t *testing.T) {
 
 // What the generator does alone is more than nothing, and within reason.
 func TestCeiling(t *testing.T) {
-	generator(t)
-	trial, err := Draygen{}.Ceiling(context.Background(), 60, 50*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, rate := range []float64{trial.Bench.Ceiling.Send, trial.Bench.Ceiling.Receive} {
-		if rate < 1e3 || rate > 1e10 || math.IsNaN(rate) {
-			t.Errorf("%v packets/s", rate)
-		}
+	for name, onDPDK := range map[string]bool{"draygen": false, "draygen-dpdk": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("PATH", filepath.Dir(testenv.Built(t, name))+":"+os.Getenv("PATH"))
+			trial, err := Draygen{}.Ceiling(context.Background(), onDPDK, 60, 50*time.Millisecond)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, rate := range []float64{trial.Bench.Ceiling.Send, trial.Bench.Ceiling.Receive} {
+				if rate < 1e3 || rate > 1e10 || math.IsNaN(rate) {
+					t.Errorf("%v packets/s", rate)
+				}
+			}
+		})
 	}
 }
