@@ -37,8 +37,9 @@ type Vdev struct {
 	// ReadOnly says that the function changes nothing in Dir: it connects to a
 	// socket that somebody else makes there.
 	ReadOnly bool `json:"read_only,omitempty"`
-	// Awaits is a file in Dir that must be there before the command is started: a
-	// socket that the other end makes. DPDK's drivers do not wait for it.
+	// Awaits is the name of a socket in Dir that the other end makes: the device
+	// connects to it once, as it starts. The command is started when somebody
+	// listens there, and is stopped as failed when the connection is gone.
 	Awaits string `json:"awaits,omitempty"`
 	// PeerConnects says that the user of another function connects to a socket
 	// that this one makes in Dir, where nobody else gets: its command starts with

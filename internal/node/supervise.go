@@ -155,29 +155,25 @@ func (s *Supervisor) once(ctx context.Context, f chain.Function, restarts int, o
 	if err != nil {
 		return 0, err
 	}
-	spec := l.spec(f)
-	if err := spec.AwaitPeers(ctx); err != nil {
-		return 0, err
-	}
-	instance, err := rt.Start(ctx, spec, out)
-	if err != nil {
-		return 0, err
-	}
-	s.set(f.Name, func(st *FunctionStatus) {
-		st.Phase, st.Process, st.Restarts = PhaseRunning, instance.ID(), restarts
-	})
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() {
-		select {
-		case <-ended:
-		case <-ctx.Done():
-			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
-			defer cancel()
-			_ = instance.Stop(grace) // Wait below reports how it ended
+	peers, grace := l.peers(f), connectGrace
+	for try := 1; ; try++ {
+		if err := awaitPeers(ctx, peers); err != nil {
+			return 0, err
 		}
-	}()
-	return instance.Wait()
+		instance, err := rt.Start(ctx, l.spec(f), out)
+		if err != nil {
+			return 0, err
+		}
+		s.set(f.Name, func(st *FunctionStatus) {
+			st.Phase, st.Process, st.Restarts = PhaseRunning, instance.ID(), restarts
+		})
+		code, again, err := attend(ctx, instance, peers, grace)
+		if !again || try == connectTries || ctx.Err() != nil {
+			return code, err
+		}
+		fmt.Fprintf(out.Stderr, "dray: %v: starting the command again\n", err)
+		grace *= 2
+	}
 }
 
 // outcome is what follows when a command ended, or could not be started.

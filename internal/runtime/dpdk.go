@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/dpdk"
@@ -88,37 +87,6 @@ func (s Spec) ClearLinks() error {
 			}
 			if err := os.Remove(filepath.Join(v.Dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("function %s: %w", s.Function.Name, err)
-			}
-		}
-	}
-	return nil
-}
-
-// peerPatience bounds the wait for a socket that another function makes, and
-// peerPoll is how often it is looked for.
-const (
-	peerPatience = 10 * time.Second
-	peerPoll     = 20 * time.Millisecond
-)
-
-// AwaitPeers waits until the sockets are there that the function's devices
-// connect to as they start.
-func (s Spec) AwaitPeers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, peerPatience)
-	defer cancel()
-	for _, v := range s.Vdevs {
-		for v.Awaits != "" {
-			_, err := os.Lstat(filepath.Join(v.Dir, v.Awaits))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("function %s: %w", s.Function.Name, err)
-			}
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("function %s: the other end of its port %s has not come up within %v: is its command running?", s.Function.Name, v.Port, peerPatience)
-			case <-time.After(peerPoll): // also where it is there: it begins to listen after
-			}
-			if err == nil {
-				break
 			}
 		}
 	}

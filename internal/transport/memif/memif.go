@@ -83,7 +83,7 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 func vdev(e transport.End, dir, role string) transport.Vdev {
 	return transport.Vdev{
 		Function: e.Function, Port: e.Name, Driver: dpdk.NetMemif,
-		Options: fmt.Sprintf("socket={dir}/%s,%s,mac=%s", socket, role, e.MAC),
+		Options: fmt.Sprintf("socket={dir}/%s,socket-abstract=no,%s,mac=%s", socket, role, e.MAC),
 		Dir:     dir,
 		// Zero-copy hands the client's memory over, file by file.
 		SingleFileSegments: true,

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"os"
+	"strings"
+)
+
+// SocketState is what a network namespace knows of a unix socket's path.
+type SocketState struct {
+	Listening bool
+	// Connected: a process of this namespace has connected to it, wherever the
+	// one is that listens.
+	Connected bool
+}
+
+// UnixSocket looks for sockets of the network namespace with the path, as whoever
+// bound it wrote it.
+func (n Netns) UnixSocket(path string) (SocketState, error) {
+	var s SocketState
+	err := n.Do(func() error {
+		text, err := os.ReadFile("/proc/thread-self/net/unix") // of the thread that Do has moved
+		if err == nil {
+			s = parseUnixSockets(string(text), path)
+		}
+		return err
+	})
+	return s, err
+}
+
+// parseUnixSockets reads the table of proc(5): an accepted socket has the path of
+// the listening one. Flags and state are those of net/unix/af_unix.c and
+// linux/net.h.
+func parseUnixSockets(table, path string) SocketState {
+	const (
+		flags, state, name = 3, 5, 7 // columns
+		accepts            = "00010000"
+		connected          = "03"
+	)
+	var s SocketState
+	for _, line := range strings.Split(table, "\n") {
+		f := strings.Fields(line)
+		if len(f) != name+1 || f[name] != path {
+			continue
+		}
+		s.Listening = s.Listening || f[flags] == accepts
+		s.Connected = s.Connected || f[state] == connected
+	}
+	return s
+}

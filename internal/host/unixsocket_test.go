@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"net"
+	"path/filepath"
+	"testing"
+)
+
+// TestUnixSocket follows a socket from nothing to a connection and back.
+func TestUnixSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	look := func(want SocketState) {
+		t.Helper()
+		if got, err := HostNetns.UnixSocket(path); err != nil || got != want {
+			t.Fatalf("%+v, %v; want %+v", got, err, want)
+		}
+	}
+	look(SocketState{})
+	l, err := net.Listen("unixpacket", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	look(SocketState{Listening: true})
+	client, err := net.Dial("unixpacket", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	look(SocketState{Listening: true, Connected: true})
+	server.Close()
+	look(SocketState{Listening: true})
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/dpdk"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/runtime"
+)
+
+const (
+	peerPoll     = 100 * time.Millisecond
+	peerPatience = 10 * time.Second // for the other end's socket
+	// connectGrace is how long the first start of a command may take until its
+	// device has connected. It doubles with each start that did not come to that.
+	connectGrace = 3 * time.Second
+	connectTries = 5
+	// lostFor is how long a connection must be gone: while a socket is closed it is
+	// neither.
+	lostFor = 3 * peerPoll
+)
+
+// peer is the other end of a DPDK device that connects to a socket once, as it
+// starts, and never again.
+type peer struct {
+	port, function string
+	netns          host.Netns // where the peer listens
+	// own is that of the function: the kernel counts both sides of a connection
+	// to the namespace of whoever connected.
+	own    host.Netns
+	socket string // as the peer sees it
+}
+
+// peers are those of a function's devices.
+func (l *Live) peers(f chain.Function) []peer {
+	var list []peer
+	for _, report := range l.State.Reports {
+		for _, v := range report.Vdevs {
+			if v.Function != f.Name || v.Awaits == "" {
+				continue
+			}
+			for _, o := range report.Vdevs {
+				if o.Dir == v.Dir && o.Awaits == "" {
+					list = append(list, l.peerOf(v, o))
+				}
+			}
+		}
+	}
+	return list
+}
+
+func (l *Live) peerOf(v, other dpdk.Vdev) peer {
+	p := peer{port: v.Port, function: other.Function, socket: filepath.Join(other.Dir, v.Awaits)}
+	if f := l.Chain.Function(other.Function); f != nil && (f.Runtime == chain.RuntimeRunc || f.Runtime == chain.RuntimeDocker) {
+		p.socket = filepath.Join(dpdk.LinksInside, other.Port, v.Awaits)
+	}
+	if sandbox := l.State.Sandboxes[other.Function]; sandbox != nil {
+		p.netns = sandbox.Netns
+	}
+	if sandbox := l.State.Sandboxes[v.Function]; sandbox != nil {
+		p.own = sandbox.Netns
+	}
+	return p
+}
+
+// awaitPeers waits until every peer listens.
+func awaitPeers(ctx context.Context, peers []peer) error {
+	deadline := time.Now().Add(peerPatience)
+	for _, p := range peers {
+		for {
+			s, err := p.netns.UnixSocket(p.socket)
+			if err != nil {
+				return fmt.Errorf("port %s: %w", p.port, err)
+			}
+			if s.Listening {
+				break
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("port %s: function %s, its other end, has not made its socket within %v: does its command run?", p.port, p.function, peerPatience)
+			}
+			if !sleep(ctx, peerPoll) {
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
+}
+
+// watchPeers returns why the command should be started again: a device of its is
+// not connected, and will never be. It returns nil when ctx ends. early says that
+// it never was: DPDK refuses who connects before the other end's device is started.
+func watchPeers(ctx context.Context, peers []peer, grace time.Duration) (early bool, why error) {
+	started, was, lost := time.Now(), make([]bool, len(peers)), make([]time.Time, len(peers))
+	for sleep(ctx, peerPoll) {
+		for i, p := range peers {
+			s, err := p.own.UnixSocket(p.socket)
+			switch {
+			case err != nil:
+				return false, fmt.Errorf("port %s: %w", p.port, err)
+			case s.Connected:
+				was[i], lost[i] = true, time.Time{}
+			case !was[i] && time.Since(started) > grace:
+				return true, fmt.Errorf("port %s has not connected to %s within %v", p.port, p.function, grace)
+			case was[i] && lost[i].IsZero():
+				lost[i] = time.Now()
+			case was[i] && time.Since(lost[i]) > lostFor:
+				return false, fmt.Errorf("port %s lost %s, its other end, and its driver never connects again", p.port, p.function)
+			}
+		}
+	}
+	return false, nil
+}
+
+// attend waits until the command ends. It stops one whose devices cannot work any
+// more, which again reports where they never have.
+func attend(ctx context.Context, instance runtime.Instance, peers []peer, grace time.Duration) (code int, again bool, err error) {
+	stop := func() {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+		defer cancel()
+		_ = instance.Stop(grace) // Wait below reports how it ended
+	}
+	watching, done := context.WithCancel(ctx)
+	var why error
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if again, why = watchPeers(watching, peers, grace); why != nil || ctx.Err() != nil {
+			stop()
+		}
+	}()
+	code, err = instance.Wait()
+	done()
+	<-watched
+	if why != nil && err == nil {
+		err = why
+	}
+	return code, again, err
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/dpdk"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/runtime"
+	"github.com/drayage/dray/internal/transport"
+)
+
+// TestPeers finds the other end of a device that connects, where its runtime puts it.
+func TestPeers(t *testing.T) {
+	c := &chain.Chain{Functions: []chain.Function{{Name: "a", Runtime: chain.RuntimeRunc}, {Name: "b", Runtime: chain.RuntimeProcess}}}
+	l := &Live{Chain: c}
+	l.State.Sandboxes = map[string]*runtime.Sandbox{"a": {Netns: host.Netns{Path: "/a"}}, "b": {Netns: host.Netns{Path: "/b"}}}
+	l.State.Reports = map[string]*transport.Report{"n3": {Vdevs: []dpdk.Vdev{
+		{Function: "a", Port: "p", Dir: "/s/a/p"}, {Function: "b", Port: "q", Dir: "/s/a/p", Awaits: "memif.sock"},
+	}}}
+	want := []peer{{port: "q", function: "a", netns: host.Netns{Path: "/a"}, own: host.Netns{Path: "/b"}, socket: "/run/dray/links/p/memif.sock"}}
+	if got := l.peers(c.Functions[1]); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := l.peers(c.Functions[0]); got != nil {
+		t.Errorf("who listens waits for %+v", got)
+	}
+	c.Functions[0].Runtime = chain.RuntimeProcess
+	if got := l.peers(c.Functions[1]); got[0].socket != "/s/a/p/memif.sock" {
+		t.Errorf("a process listens at %s", got[0].socket)
+	}
+}
+
+// TestWatchPeers follows a device that never connects, and one that loses its peer.
+func TestWatchPeers(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	path := filepath.Join(t.TempDir(), "s")
+	peers := []peer{{port: "q", function: "a", socket: path}}
+	l, err := net.Listen("unixpacket", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := awaitPeers(ctx, peers); err != nil {
+		t.Fatal(err)
+	}
+	if early, why := watchPeers(ctx, peers, time.Millisecond); !early || why == nil || !strings.Contains(why.Error(), "has not connected") {
+		t.Errorf("never connected: %v, %v", early, why)
+	}
+	client, err := net.Dial("unixpacket", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		time.Sleep(5 * peerPoll)
+		client.Close()
+		server.Close()
+	}()
+	if early, why := watchPeers(ctx, peers, time.Hour); early || why == nil || !strings.Contains(why.Error(), "lost a") {
+		t.Errorf("lost: %v, %v", early, why)
+	}
+	cancel()
+	if early, why := watchPeers(ctx, peers, time.Hour); early || why != nil {
+		t.Errorf("ended: %v, %v", early, why)
+	}
+}
