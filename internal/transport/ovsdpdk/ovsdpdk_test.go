@@ -11,4 +11,4 @@ import (
 
 func TestTwoEnds(t *testing.T) { transporttest.RunDpdk(t, ovsdpdk.New(), 0, 1) }
 
-func TestThreeEnds(t *testing.T) { transporttest.RunDpdk(t, ovsdpdk.New(), 0, 1, 2) }
+func TestThreeEnds(t *testing.T) { transporttest.RunDpdkMany(t, ovsdpdk.New(), 0, 1, 2) }
