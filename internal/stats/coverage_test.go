@@ -160,3 +160,18 @@ func TestCoverage(t *testing.T) {
 		t.Errorf("coverage has changed; if that is meant, run with -update and copy the table to docs/method.md:\n%s", b.String())
 	}
 }
+
+// The table of the documentation is the one that was measured.
+func TestMethodDocs(t *testing.T) {
+	table, err := os.ReadFile("testdata/coverage.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile("../../docs/method.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(doc), string(table)) {
+		t.Error("docs/method.md does not hold testdata/coverage.md; copy it there")
+	}
+}
