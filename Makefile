@@ -44,7 +44,7 @@ build: ## build every program into bin/
 	@meson setup $$([ ! -f out/port-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/port-plain dataplane/port >/dev/null
 	@ninja -C out/port-plain bench/dray-limit >/dev/null
 	@install -t bin out/port-plain/bench/dray-limit
-	@$(MAKE) --no-print-directory pmd
+	@$(MAKE) --no-print-directory pmd vnf
 	@ls bin | sed 's,^,  bin/,'
 
 .PHONY: pmd
@@ -54,6 +54,15 @@ pmd: ## build net_dray, the DPDK driver, into bin/
 		meson setup $$([ ! -f out/pmd-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/pmd-plain dataplane/pmd >/dev/null; \
 		ninja -C out/pmd-plain librte_net_dray.so >/dev/null; \
 		install -m 644 -t bin out/pmd-plain/librte_net_dray.so; \
+	fi
+
+.PHONY: vnf
+vnf: ## build dray-vnf, network functions on DPDK ports, into bin/
+	@mkdir -p bin
+	@if ! pkg-config --exists libdpdk; then echo 'dray-vnf is not built: pkg-config finds no libdpdk (scripts/setup.sh run installs it)'; else \
+		meson setup $$([ ! -f out/vnf-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/vnf-plain dataplane/vnf >/dev/null; \
+		ninja -C out/vnf-plain dray-vnf >/dev/null; \
+		install -t bin out/vnf-plain/dray-vnf; \
 	fi
 
 .PHONY: install
@@ -74,6 +83,8 @@ test: ## install what is missing, then lint, all tests with the race detector, a
 	@dataplane/test.sh port
 	@$(say) 'testing draygen in the same ways'
 	@dataplane/test.sh gen
+	@$(say) 'testing dray-vnf in the same ways, and its bytes against scapy and tshark'
+	@dataplane/test.sh vnf
 	@scripts/fuzz.sh $(FUZZ_SMOKE)
 	@$(say) 'all tests passed'
 

@@ -64,4 +64,5 @@ if [ "$seconds" -ge 10 ]; then
 	fuzz_c dataplane/port/fuzz/run.sh ring
 	fuzz_c dataplane/port/fuzz/run.sh handshake
 	fuzz_c dataplane/gen/fuzz/run.sh
+	fuzz_c dataplane/vnf/fuzz/run.sh
 fi

@@ -38,12 +38,14 @@ containerd    containerd
 dockerd       docker.io
 docker        docker-cli
 make          make
+scapy         python3-scapy
 ovs-vsctl     openvswitch-switch
 ovs-vswitchd  openvswitch-switch
 ovsdb-server  openvswitch-common
 ovsdb-tool    openvswitch-common
 shellcheck    shellcheck
 tcpdump       tcpdump
+tshark        tshark
 valgrind      valgrind
 '
 

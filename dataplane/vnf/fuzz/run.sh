@@ -14,9 +14,8 @@ clang -fsanitize=fuzzer,address,undefined "$out/probe.c" -o "$out/probe" 2>/dev/
 	{ echo "clang has no libFuzzer (Debian: libclang-rt-14-dev, or that of your clang)"; exit 77; }
 clang -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Isrc \
 	src/{arp,bng,checksum,function,gtpu,gtpu_header,ip4,l3fwd,table}.c fuzz/handle.c -o "$out/fuzz" || exit 1
-# Lines "name hexadecimal"; printf writes the bytes.
 while read -r name bytes; do
-	[ -z "$name" ] || [ "${name:0:1}" = "#" ] || printf '%b' "$(sed 's/../\\x&/g' <<<"$bytes")" >"$out/seeds/$name"
+	[ "$name" = "#" ] || printf '%b' "$bytes" >"$out/seeds/$name"
 done <fuzz/seeds.txt
 "$out/fuzz" -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=1024 -artifact_prefix="$out/" -print_final_stats=1 "$out/corpus" "$out/seeds" 2>&1 |
 	tail -n 12
