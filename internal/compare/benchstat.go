@@ -57,6 +57,7 @@ func WriteBenchmarks(w io.Writer, runs ...*Run) error {
 
 func (r *Run) writeTrials(b *strings.Builder) {
 	order, sides := r.cells()
+	arrange(order)
 	for _, cell := range order {
 		for _, t := range sides[cell].trials {
 			if figures := goFigures(t); figures != "" {

@@ -98,6 +98,7 @@ func Compare(a, b *Run, same ...*Run) (*Comparison, error) {
 			order = append(order, cell)
 		}
 	}
+	arrange(order)
 	var more []map[Cell]*side
 	for _, r := range same {
 		_, cells := r.cells()
@@ -110,6 +111,7 @@ func Compare(a, b *Run, same ...*Run) (*Comparison, error) {
 		}
 		c.Rows = append(c.Rows, rows(cell, orEmpty(inA[cell]), orEmpty(inB[cell]), others)...)
 	}
+	c.nameInstruments()
 	c.sum()
 	return c, nil
 }
@@ -119,6 +121,32 @@ func orEmpty(s *side) *side {
 		return &side{}
 	}
 	return s
+}
+
+// nameInstruments says where a figure was measured on both sides, but by
+// different instruments: such figures are not compared.
+func (c *Comparison) nameInstruments() {
+	type figure struct {
+		cell   Cell
+		metric string
+	}
+	key := func(r Row) figure {
+		cell := r.Cell
+		cell.Instrument = ""
+		return figure{cell, r.Metric}
+	}
+	onlyB := map[figure]int{}
+	for i, r := range c.Rows {
+		if r.Reason == onlyInB {
+			onlyB[key(r)] = i
+		}
+	}
+	for i, r := range c.Rows {
+		if j, ok := onlyB[key(r)]; ok && r.Reason == onlyInA {
+			reason := fmt.Sprintf("by %s in A, by %s in B", r.Cell.Instrument, c.Rows[j].Cell.Instrument)
+			c.Rows[i].Reason, c.Rows[j].Reason = reason, reason
+		}
+	}
 }
 
 // sum adds what concerns all rows together.
@@ -285,8 +313,17 @@ func missing(s Side, name, other string) string {
 	case s.Failed > 0:
 		return "every trial of " + name + " failed"
 	}
-	return "only in " + other
+	if other == "A" {
+		return onlyInA
+	}
+	return onlyInB
 }
+
+// Reasons of figures that one run does not have at all.
+const (
+	onlyInA = "only in A"
+	onlyInB = "only in B"
+)
 
 // estimate is the ratio or difference of a row, and its value where nothing has changed.
 func (r *Row) estimate(a, b values) (change Change, unchanged float64, err error) {

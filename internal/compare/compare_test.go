@@ -249,6 +249,39 @@ func TestFailedTrialsBelongToTheirSeries(t *testing.T) {
 	}
 }
 
+// What each run measured by another instrument is not compared, and a link that
+// one run alone has is one line; what belongs to one link stays in one table.
+func TestWhatOneRunLacks(t *testing.T) {
+	a, b := newFixture("a", "veth", 1), newFixture("b", "shm", 2)
+	for _, f := range []*fixture{a, b} {
+		f.throughput(3, 10e9)
+		f.stream(3, 50*time.Microsecond, 0)
+		for i := 3; i < 6; i++ {
+			f.trials[i].Link = "second"
+		}
+	}
+	for i := range 3 {
+		b.trials[i].Instrument.Name = "draygen"
+	}
+	b.throughput(2, 1e9)
+	b.trials[6].Link, b.trials[7].Link = "third", "third"
+	c := comparison(t, a.run(t), b.run(t))
+	for _, r := range c.Rows {
+		if r.Metric == "throughput" && r.Cell.Link == "f1u" && r.Reason != "by iperf3 in A, by draygen in B" {
+			t.Errorf("throughput by %s: %s (%s)", r.Cell.Instrument, r.Outcome, r.Reason)
+		}
+	}
+	out := string(text(t, c, 0))
+	for _, want := range []string{"Link f1u over veth in A, over shm in B\n", "\nLink third over shm, only in B: 1 figure\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in:\n%s", want, out)
+		}
+	}
+	if strings.Count(out, "Link f1u ") != 1 || strings.Count(out, "Link second ") != 1 {
+		t.Errorf("a link has several tables:\n%s", out)
+	}
+}
+
 // A/A: two runs of one kind differ in about 5 % of the figures, as the summary says.
 func TestFalseDifferences(t *testing.T) {
 	const runs = 600

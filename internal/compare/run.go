@@ -121,11 +121,9 @@ func counts(t record.Trial) bool {
 	return !t.Warmup && !t.CrossCheck && (t.Bench == nil || t.Bench.Step == 0)
 }
 
-// cells sorts the run's trials by what they measured. The order is that in
-// which the links and configurations first appear, then by quantity and direction.
+// cells sorts the run's trials by what they measured, in the order of appearance.
 func (r *Run) cells() ([]Cell, map[Cell]*side) {
 	var order []Cell
-	rank := map[string]int{}
 	sides := map[Cell]*side{}
 	repeated := r.repeated()
 	for _, t := range r.trials {
@@ -136,22 +134,28 @@ func (r *Run) cells() ([]Cell, map[Cell]*side) {
 		if like, ok := repeated[series(t)]; ok && t.Error != "" {
 			c = like
 		}
-		s := sides[c]
-		if s == nil {
-			s = &side{}
-			sides[c] = s
+		if sides[c] == nil {
+			sides[c] = &side{}
 			order = append(order, c)
-			if _, known := rank[c.group()]; !known {
-				rank[c.group()] = len(rank)
-			}
 		}
-		s.take(t)
+		sides[c].take(t)
 	}
-	slices.SortStableFunc(order, func(a, b Cell) int {
+	return order, sides
+}
+
+// arrange puts cells in the order of a report: links and configurations as they
+// first appear, then by direction, quantity and load.
+func arrange(cells []Cell) {
+	rank := map[string]int{}
+	for _, c := range cells {
+		if _, known := rank[c.group()]; !known {
+			rank[c.group()] = len(rank)
+		}
+	}
+	slices.SortStableFunc(cells, func(a, b Cell) int {
 		return cmp.Or(cmp.Compare(rank[a.group()], rank[b.group()]), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To),
 			cmp.Compare(a.Quantity, b.Quantity), cmp.Compare(len(a.Load), len(b.Load)), cmp.Compare(a.Load, b.Load))
 	})
-	return order, sides
 }
 
 // repeated finds the cell of each series of trials. One that failed may not say

@@ -64,6 +64,12 @@ func (c *Comparison) writeHead(b *strings.Builder) {
 }
 
 func writeGroup(b *strings.Builder, width int, rows []Row) error {
+	if side := rows[0].Reason; side == onlyInA || side == onlyInB {
+		if !slices.ContainsFunc(rows, func(r Row) bool { return r.Reason != side }) {
+			fmt.Fprintf(b, "%s: %s\n\n", report.Plain(title(rows)), count(len(rows), "figure"))
+			return nil
+		}
+	}
 	fmt.Fprintf(b, "%s\n\n", report.Plain(title(rows)))
 	var cells [][]string
 	for _, r := range rows {
@@ -81,22 +87,25 @@ func writeGroup(b *strings.Builder, width int, rows []Row) error {
 
 // title names a table, with the transports where they differ.
 func title(rows []Row) string {
-	c := rows[0].Cell
-	if c.Config != "" {
-		return c.Config
-	}
 	var a, b []string
 	for _, r := range rows {
 		a, b = merge(a, r.A.Transports), merge(b, r.B.Transports)
 	}
+	c := rows[0].Cell
 	s := "Link " + c.Link
 	switch x, y := strings.Join(a, ", "), strings.Join(b, ", "); {
+	case c.Config != "" && x == "":
+		return c.Config + ", only in B"
+	case c.Config != "" && y == "":
+		return c.Config + ", only in A"
+	case c.Config != "":
+		return c.Config
 	case x == y:
 		return s + " over " + x
 	case x == "":
-		return s + " over " + y + " in B"
+		return s + " over " + y + ", only in B"
 	case y == "":
-		return s + " over " + x + " in A"
+		return s + " over " + x + ", only in A"
 	default:
 		return fmt.Sprintf("%s over %s in A, over %s in B", s, x, y)
 	}
