@@ -15,6 +15,7 @@
 
 #include "clock.h"
 #include "dpdk_eal.h"
+#include "dpdk_memory.h"
 #include "frame.h"
 #include "io.h"
 #include "units.h"
@@ -26,6 +27,7 @@
 #define OWN_PACKETS 1536u     /* beside those in the device's own rings: in a cache, in hand, and in rings of the driver's that are no descriptors */
 #define CACHE 256u
 #define AGAIN_NS (100 * NS_PER_MS) /* between two tries to start */
+#define CALL_NS (500 * NS_PER_MS)  /* that a peer gets to answer */
 
 struct io_dpdk {
 	struct io io;
@@ -50,7 +52,8 @@ static unsigned dpdk_alloc(struct io *io, unsigned flow, struct slot *slots, uns
 
 	if (rte_pktmbuf_alloc_bulk(p->pool, p->tx, n) != 0) {
 		/* Some drivers give back what is sent only when they are called. */
-		(void)rte_eth_tx_burst(p->port, (uint16_t)(flow % p->queues), NULL, 0);
+		if (p->started)
+			(void)rte_eth_tx_burst(p->port, (uint16_t)(flow % p->queues), NULL, 0);
 		return 0;
 	}
 	for (unsigned i = 0; i < n; i++) {
@@ -71,7 +74,7 @@ static unsigned transmit(struct io_dpdk *p, uint16_t queue, struct rte_mbuf **mb
 {
 	unsigned done = 0;
 
-	while (done < n) {
+	while (p->started && done < n) {
 		unsigned ask = n - done < BURST ? n - done : BURST;
 		unsigned sent = rte_eth_tx_burst(p->port, queue, mbufs + done, (uint16_t)ask);
 
@@ -176,6 +179,7 @@ static void start_again(struct io_dpdk *p)
 	rte_log_set_global_level(RTE_LOG_EMERG);
 	if (p->started)
 		(void)rte_eth_dev_stop(p->port);
+	dpdk_memory_restore();
 	start(p);
 	rte_log_set_global_level(level);
 }
@@ -185,7 +189,7 @@ static void look_at_link(struct io_dpdk *p)
 	struct rte_eth_link link;
 	bool up;
 
-	if (!p->up && (p->calls || !p->started) && clock_now() - p->tried_ns > AGAIN_NS)
+	if (!p->up && (p->calls || !p->started) && clock_now() - p->tried_ns > (p->started ? CALL_NS : AGAIN_NS))
 		start_again(p);
 	up = p->started && rte_eth_link_get_nowait(p->port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 
@@ -423,6 +427,7 @@ struct io *io_dpdk_open(const struct options *o, const char *name, struct io_err
 	}
 	io_set_destination(&p->io, o);
 	look_up(p, o);
+	dpdk_memory_keep();
 	start(p);
 	look_at_link(p);
 	return &p->io;

@@ -13,6 +13,7 @@
 
 #include "support.h"
 
+#define SANITIZER 99 /* exit status */
 #define EAL "--no-huge --no-shconf --no-pci --no-telemetry -m 48 "
 
 static char directory[] = "/tmp/draygen-dpdk-XXXXXX";
@@ -85,12 +86,28 @@ static void null(void)
 	free(r);
 }
 
-/* A device that gives back what is sent on it; of both families, every byte looked at. */
+static int first_cpu(void)
+{
+	cpu_set_t allowed;
+	int cpu = 0;
+
+	CHECK(sched_getaffinity(0, sizeof(allowed), &allowed) == 0);
+	while (!CPU_ISSET(cpu, &allowed))
+		cpu++;
+	return cpu;
+}
+
+/* A device that gives back what is sent on it; of both families, every byte looked at. It has as many queues as EAL has lcores. */
 static void ring(const char *size, const char *to, const char *from)
 {
-	struct child c = START("loop", "--port", "dpdk:net_ring0", "--to-port", "dpdk:net_ring0", "--eal", EAL "--vdev net_ring0", "--packets", "50000", "--rate", "max",
-			       "--check", "--strict", "--size", size, "--flows", "8", "--to", to, "--from", from);
-	char *r = child_result(&c, 0);
+	char arguments[256];
+	struct child c;
+	char *r;
+
+	snprintf(arguments, sizeof(arguments), EAL "--vdev net_ring0 --lcores 0@%d,1@%d", first_cpu(), first_cpu());
+	c = START("loop", "--port", "dpdk:net_ring0", "--to-port", "dpdk:net_ring0", "--eal", arguments, "--packets", "50000", "--rate", "max", "--check", "--strict",
+		  "--size", size, "--flows", "8", "--queues", "2", "--to", to, "--from", from);
+	r = child_result(&c, 0);
 
 	CHECK_EQ(json_number(r, "sink.received"), 50000);
 	CHECK_EQ(json_number(r, "sink.foreign"), 0);
@@ -131,6 +148,12 @@ static void memif_loop(void)
 	free(r);
 }
 
+/* AddressSanitizer takes the signal itself, and ends the program so: dataplane/test.sh. */
+static bool crashed(int status)
+{
+	return WIFSIGNALED(status) ? WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGBUS : WEXITSTATUS(status) == SANITIZER;
+}
+
 /* The peer is killed in the middle: the driver crashes, or the program says that nobody is there. It never waits for ever. */
 static void memif_peer_dies(void)
 {
@@ -145,23 +168,52 @@ static void memif_peer_dies(void)
 	fclose(sink.out);
 	CHECK(waitpid(sender.pid, &status, 0) == sender.pid);
 	fclose(sender.out);
-	CHECK(WIFSIGNALED(status) ? WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGBUS : WEXITSTATUS(status) == 1 || WEXITSTATUS(status) == 99);
+	CHECK(crashed(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 1));
+}
+
+/* The server of a sender goes, and another takes its place: the sender goes on, unless its driver crashed. */
+static void memif_successor(void)
+{
+	char to[512], from[512];
+	struct child sink = START("sink", "--port", "dpdk:net_memif0", "--eal", eal(to, SERVER)), sender;
+	double received = 0;
+	int status;
+	char *r;
+
+	sender = START("send", "--port", "dpdk:net_memif0", "--eal", eal(from, CLIENT), "--rate", "1kpps", "--catch-up", "1ms", "--peer-timeout", "50s");
+	usleep(50000);
+	kill(sink.pid, SIGTERM);
+	free(child_result(&sink, 0));
+	sink = START("sink", "--port", "dpdk:net_memif0", "--eal", to, "--interval", "20ms");
+	while (received == 0 && waitpid(sender.pid, &status, WNOHANG) == 0) {
+		r = child_line(&sink);
+		CHECK(r != NULL);
+		received = json_number(r, "received");
+		free(r);
+	}
+	kill(sink.pid, SIGTERM);
+	free(child_result(&sink, 0));
+	if (received == 0) {
+		CHECK(crashed(status));
+		fclose(sender.out);
+		return;
+	}
+	kill(sender.pid, SIGTERM);
+	CHECK(waitpid(sender.pid, &status, 0) == sender.pid);
+	CHECK(crashed(status) || WEXITSTATUS(status) == 0);
+	fclose(sender.out);
 }
 
 static void become_testpmd(pid_t parent)
 {
 	char a[96], b[96], lcores[32];
-	int cpu = 0, log, none = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	cpu_set_t allowed;
+	int log, none = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	snprintf(a, sizeof(a), "%s/testpmd.txt", directory);
 	log = open(a, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	snprintf(a, sizeof(a), "net_vhost0,iface=%s/a.sock,client=1", directory);
 	snprintf(b, sizeof(b), "net_vhost1,iface=%s/b.sock,client=1", directory);
-	CHECK(sched_getaffinity(0, sizeof(allowed), &allowed) == 0);
-	while (!CPU_ISSET(cpu, &allowed))
-		cpu++;
-	snprintf(lcores, sizeof(lcores), "0@%d,1@%d", cpu, cpu);
+	snprintf(lcores, sizeof(lcores), "0@%d,1@%d", first_cpu(), first_cpu());
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(60);
 	if (getppid() == parent && dup2(none, 0) >= 0 && dup2(log, 1) >= 0 && dup2(log, 2) >= 0)
@@ -255,6 +307,7 @@ int main(int argc, char **argv)
 	memif(CLIENT, SERVER);
 	memif_loop();
 	memif_peer_dies();
+	memif_successor();
 	failures(argv[1]);
 	through_a_switch();
 	clean_up();

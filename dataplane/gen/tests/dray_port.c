@@ -55,6 +55,19 @@ static void round_trips(void)
 	free(r);
 }
 
+/* Both ends in one thread: a full link is relieved by the thread that waits for room on it. */
+static void one_thread(void)
+{
+	struct child loop = START("loop", "--port", "dray:a", "--to-port", "dray:b", "--both", "--packets", "200000", "--rate", "max", "--burst", "1024", "--check",
+				  "--strict", "--size", "imix");
+	char *r = child_result(&loop, 0);
+
+	CHECK_EQ(json_number(strstr(r, "\"forward\""), "sink.received"), 200000);
+	CHECK_EQ(json_number(strstr(r, "\"backward\""), "sink.received"), 200000);
+	CHECK(json_number(strstr(r, "\"forward\""), "sender.full") > 0);
+	free(r);
+}
+
 /* The peer is killed in the middle, and another takes its place: the sender goes on. */
 static void successor(void)
 {
@@ -97,6 +110,7 @@ int main(int argc, char **argv)
 	setenv("DRAY_PORTS", broker_directory(broker), 1);
 	all();
 	round_trips();
+	one_thread();
 	successor();
 	broker_stop(broker);
 	return 0;
