@@ -35,10 +35,11 @@ const (
 // than any packet, by the name that a chain file uses. What an uplink or a
 // driver carries besides is the planner's to find.
 var transportMTU = map[string]int{
-	"ovs":        9216,                       // what its userspace datapath was seen to carry
-	"memif":      1500,                       // net_memif takes frames of 1518 bytes
-	"vhost-user": 9216,                       // what testpmd's buffers are made for
-	"ovs-dpdk":   9216,                       // what its buffers are made for
+	"ovs":        9216, // what its userspace datapath was seen to carry
+	"memif":      1500, // net_memif takes frames of 1518 bytes
+	"vhost-user": 9216, // what testpmd's buffers are made for
+	"ovs-dpdk":   9216, // what its buffers are made for
+	"ovs-dray":   9216,
 	"vpp":        9000,                       // what VPP's interfaces are made for
 	"vpp-memif":  1500,                       // as memif
 	"vxlan":      maxMTU - (20 + 8 + 8 + 14), // outer IPv4, UDP, VXLAN and the inner Ethernet header (RFC 7348)
@@ -47,5 +48,5 @@ var transportMTU = map[string]int{
 // transports are the names that a link may give.
 var transports = []string{
 	TransportAuto, "loopback", "veth", "bridge", "macvlan", "af-packet", "ovs",
-	"shm", "memif", "dpdk-ring", "af-xdp", "vhost-user", "ovs-dpdk", "vpp", "vpp-memif", "vxlan",
+	"shm", "memif", "dpdk-ring", "af-xdp", "vhost-user", "ovs-dpdk", "ovs-dray", "vpp", "vpp-memif", "vxlan",
 }

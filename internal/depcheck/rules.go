@@ -40,7 +40,7 @@ var Repository = Rules{
 		{"internal/transport/shm", with(drivers, "internal/transport", "internal/transport/native", "internal/broker")},
 		{"internal/transport/vhost", with(drivers, "internal/transport", "internal/engine")},
 		{"internal/transport/vhostuser", with(drivers, "internal/transport", "internal/engine", "internal/transport/vhost")},
-		{"internal/transport/ovsdpdk", with(drivers, "internal/transport", "internal/engine", "internal/transport/vhost")},
+		{"internal/transport/ovsdpdk", with(drivers, "internal/transport", "internal/engine", "internal/transport/vhost", "internal/transport/native", "internal/broker")},
 		{"internal/transport/vpp", with(drivers, "internal/transport", "internal/engine", "internal/transport/vhost")},
 		{"internal/transport/transporttest", with(drivers, "internal/transport", "internal/broker", "internal/testenv")},
 		{"internal/transport/all", []string{"internal/transport/..."}},

@@ -73,6 +73,14 @@ var statedDefaults = map[string]inventory.Calibration{
 		LossRatio:  1e-5,
 		PDVp99:     250 * time.Microsecond,
 	},
+	// That, with other rings.
+	"ovs-dray": {
+		Latency:    latencies(40*time.Microsecond, 250*time.Microsecond, 1500*time.Microsecond, 5*time.Millisecond),
+		Bitrate:    4e9,
+		PacketRate: 700e3,
+		LossRatio:  1e-5,
+		PDVp99:     250 * time.Microsecond,
+	},
 	"loopback": {
 		Latency:    latencies(60*time.Microsecond, 120*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond),
 		Bitrate:    8e9,

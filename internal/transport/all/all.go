@@ -22,7 +22,7 @@ import (
 // All returns the drivers, fastest first, the baseline last.
 func All() []transport.Driver {
 	return []transport.Driver{
-		shm.New(), memif.New(), vhostuser.New(), ovsdpdk.New(), native.Wrap(veth.New()), native.Wrap(macvlan.New()), native.Wrap(bridge.New()),
+		shm.New(), memif.New(), vhostuser.New(), ovsdpdk.New(), ovsdpdk.NewDray(), native.Wrap(veth.New()), native.Wrap(macvlan.New()), native.Wrap(bridge.New()),
 		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), vpp.New(), vpp.NewMemif(), loopback.New(),
 	}
 }

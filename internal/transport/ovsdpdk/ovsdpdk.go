@@ -1,54 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package ovsdpdk joins ports by an Open vSwitch of the link's own with its
-// datapath in user space on DPDK: it reaches each DPDK application by a
-// vhost-user device, and functions with network interfaces by packet sockets.
+// datapath in user space on DPDK: it reaches applications by vhost-user devices,
+// or by ports of the port library.
 package ovsdpdk
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/engine"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/step"
 	"github.com/drayage/dray/internal/transport"
-	"github.com/drayage/dray/internal/transport/vhost"
+	"github.com/drayage/dray/internal/transport/native"
 )
 
-// Name is what a chain file calls this transport.
-const Name = "ovs-dpdk"
+// What a chain file calls the two transports of this package.
+const (
+	Name     = "ovs-dpdk"
+	NameDray = "ovs-dray"
+)
 
-type driver struct{}
+// driver joins ports by a switch that reaches them in one way.
+type driver struct {
+	name  string
+	faces []string
+	rank  int
+	path  string // the way of a packet
+	note  string
+	ports ports
+}
 
-// New returns the driver.
-func New() transport.Driver { return driver{} }
+// New returns the driver for vhost-user.
+func New() transport.Driver {
+	return driver{
+		name: Name, faces: []string{string(chain.FaceDPDK)}, rank: 8, ports: vhostPorts{},
+		path: "none: virtio rings that each application shares with ovs-vswitchd, which copies packets from one to the others",
+		note: "it maps the packet memory of all applications",
+	}
+}
 
-func (driver) Name() string { return Name }
+// NewDray returns the driver for ports of the port library.
+func NewDray() transport.Driver {
+	return driver{
+		name: NameDray, faces: []string{string(chain.FaceNative), string(chain.FaceDPDK)}, rank: 9, ports: drayPorts{},
+		path: "none: descriptor rings that each application shares with ovs-vswitchd, which copies packets from one to the others",
+		note: "it shares with each application the memory of a link of their own",
+	}
+}
 
-func (driver) Caps() inventory.Caps {
+func (d driver) Name() string { return d.name }
+
+func (d driver) Caps() inventory.Caps {
 	return inventory.Caps{
-		Faces:      []string{string(chain.FaceDPDK)},
+		Faces:      d.faces,
 		Isolation:  string(chain.IsolationNoPeerMemory),
 		MinEnds:    2,
 		MaxMTU:     maxMTU,
-		Rank:       8,
+		Rank:       d.rank,
 		Privileges: "none",
 		Processes:  2,
 		BusyCPUs:   1,
 		Copies:     2,
-		KernelPath: "none: virtio rings that each application shares with ovs-vswitchd, which copies packets from one to the others",
-		Note: "ovs-vswitchd polls and keeps one CPU busy, also on an idle link; it maps the packet memory of all applications; " +
-			"two ends are joined by two flows, more by learning addresses",
+		KernelPath: d.path,
+		Note: "ovs-vswitchd polls and keeps one CPU busy, also on an idle link; " + d.note +
+			"; two ends are joined by two flows, more by learning addresses",
 	}
 }
 
 // maxMTU is the longest L3 packet that the switch was seen to carry.
 const maxMTU = 9216
 
-func (driver) Probe(ctx context.Context) inventory.Item {
+func (d driver) Probe(ctx context.Context) inventory.Item {
 	version, err := probe(ctx)
-	item := host.ProbeItem(Name, err)
+	if err == nil {
+		err = d.ports.probe()
+	}
+	item := host.ProbeItem(d.name, err)
 	item.Version = version
 	return item
 }
@@ -70,22 +101,25 @@ func probe(ctx context.Context) (version string, err error) {
 }
 
 func (d driver) Build(s transport.Spec) (*transport.Build, error) {
-	if err := transport.Check(Name, d.Caps(), s); err != nil {
+	if err := transport.Check(d.name, d.Caps(), s); err != nil {
 		return nil, err
 	}
-	sw := newSwitch(s)
-	build := transport.NewBuild(vhost.Admit(Name, s)...)
-	build.Report.Datapath = "netdev"
-	for _, e := range s.Ends {
-		build.Report.Vdevs = append(build.Report.Vdevs, vhost.Vdev(e))
+	if err := d.ports.check(s); err != nil {
+		return nil, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, d.name, err)
 	}
-	build.Steps = append(build.Steps, sw.steps(build.Report)...)
+	build := transport.NewBuild()
+	build.Report.Datapath = "netdev"
+	d.ports.prepare(build, d.name, s)
+	build.Steps = append(build.Steps, d.newSwitch(s).steps(build.Report)...)
 	return build, nil
 }
 
-// Revive implements transport.Reviver: the applications' devices are servers,
-// which take the next switch's connection, and the database keeps what the switch
-// is to be, but for its flows.
-func (driver) Revive(ctx context.Context, s transport.Spec, r *transport.Report) error {
-	return newSwitch(s).revive(ctx, r)
+// Removers implements transport.Cleaner.
+func (driver) Removers() step.Removers { return native.Removers() }
+
+// Revive implements transport.Reviver: the applications' devices take the next
+// switch's connection, and the database keeps what the switch is to be, but for
+// its flows.
+func (d driver) Revive(ctx context.Context, s transport.Spec, r *transport.Report) error {
+	return d.newSwitch(s).revive(ctx, r)
 }

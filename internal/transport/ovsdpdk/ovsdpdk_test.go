@@ -11,4 +11,6 @@ import (
 
 func TestTwoEnds(t *testing.T) { transporttest.RunDpdk(t, ovsdpdk.New(), 0, 1) }
 
+func TestDray(t *testing.T) { transporttest.RunDpdk(t, ovsdpdk.NewDray(), 0, 1) }
+
 func TestThreeEnds(t *testing.T) { transporttest.RunDpdkMany(t, ovsdpdk.New(), 0, 1, 2) }

@@ -35,13 +35,15 @@ const toolTimeout = 30
 
 // ovsSwitch is one link's database server and switch, each in its container.
 type ovsSwitch struct {
-	spec transport.Spec
-	dir  string // what both share: database and sockets; belongs to their user
-	db   engine.Engine
+	driver string
+	ports  ports
+	spec   transport.Spec
+	dir    string // what both share: database and sockets; belongs to their user
+	db     engine.Engine
 }
 
-func newSwitch(s transport.Spec) *ovsSwitch {
-	w := &ovsSwitch{spec: s, dir: filepath.Join(s.Dir, "ovs")}
+func (d driver) newSwitch(s transport.Spec) *ovsSwitch {
+	w := &ovsSwitch{driver: d.name, ports: d.ports, spec: s, dir: filepath.Join(s.Dir, "ovs")}
 	w.db = engine.Engine{
 		Name: dbServer, Dir: filepath.Join(s.Dir, "db"), Cgroup: s.Cgroup, Owner: vhost.Owner(s),
 		Env: environment, Binds: []engine.Bind{{Source: w.dir, Target: inside, Write: true}}, Memory: 128 << 20,
@@ -62,10 +64,10 @@ func (w *ovsSwitch) vswitchd(program string, cpus []int) engine.Engine {
 	e := engine.Engine{
 		Name: vswitchd, Dir: filepath.Join(s.Dir, "switch"), Cgroup: s.Cgroup, Owner: vhost.Owner(s),
 		Args: append([]string{program, sock}, daemonArgs(vswitchd)...), Env: environment,
-		Binds: append(vhost.Binds(s), engine.Bind{Source: w.dir, Target: inside, Write: true}),
+		Binds: append(w.ports.binds(s), engine.Bind{Source: w.dir, Target: inside, Write: true}),
 		// Its datapath insists on tap interfaces, for itself and for the bridge.
 		Devices: []string{"/dev/net/tun"}, Caps: []string{"CAP_NET_ADMIN"},
-		Files: vhost.Users(s), CPUs: cpus, Memory: uint64(w.memory()+processLimit) << 20,
+		Files: w.ports.files(s), CPUs: cpus, Memory: uint64(w.memory()+processLimit) << 20,
 	}
 	return e
 }
@@ -88,7 +90,7 @@ func (w *ovsSwitch) memory() int {
 // steps start the switch, up to where it forwards.
 func (w *ovsSwitch) steps(report *transport.Report) []step.Step {
 	s := w.spec
-	name := func(what string) string { return s.StepName(Name, what) }
+	name := func(what string) string { return s.StepName(w.driver, what) }
 	steps := []step.Step{{
 		Name:  name("create database"),
 		Makes: []step.Resource{host.DirResource(w.dir)},
@@ -162,10 +164,14 @@ func answers(socket string) bool {
 // --in-memory by itself, which EAL refuses without huge pages, unless it is told
 // that the memory is of the old kind.
 func (w *ovsSwitch) configure(ctx context.Context) error {
+	more, err := w.ports.eal()
+	if err != nil {
+		return err
+	}
 	extra := []string{"--no-huge", "--legacy-mem", "--no-shconf", "-m", strconv.Itoa(w.memory()), "--no-pci", "--no-telemetry"}
 	return w.vsctl(ctx, "--no-wait", "set", "Open_vSwitch", ".",
 		"other_config:dpdk-init=true", "other_config:per-port-memory=true",
-		"other_config:dpdk-extra="+quote(strings.Join(extra, " ")))
+		"other_config:dpdk-extra="+quote(strings.Join(append(extra, more...), " ")))
 }
 
 // quote makes a value one string to the parser of ovs-vsctl.
@@ -225,8 +231,8 @@ func (w *ovsSwitch) createBridge(ctx context.Context) error {
 	args := []string{"add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev", "fail_mode=" + mode, "other_config:disable-in-band=true"}
 	for i := range w.spec.Ends {
 		args = append(args, "--", "add-port", bridge, portName(i), "--", "set", "interface", portName(i),
-			fmt.Sprintf("ofport_request=%d", i+1), fmt.Sprintf("mtu_request=%d", w.spec.MTU),
-			"type=dpdkvhostuserclient", "options:vhost-server-path="+vhost.Socket(i))
+			fmt.Sprintf("ofport_request=%d", i+1), fmt.Sprintf("mtu_request=%d", w.spec.MTU))
+		args = append(args, w.ports.options(w.spec, i)...)
 	}
 	return w.vsctl(ctx, args...)
 }
