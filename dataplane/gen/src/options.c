@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the command line. */
-#include "options.h"
+#include "options_check.h"
 
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,18 +86,6 @@ const char *options_role(enum role role)
 	static const char *const names[] = {[ROLE_SINK] = "sink", [ROLE_SEND] = "send", [ROLE_PING] = "ping", [ROLE_LOOP] = "loop"};
 
 	return names[role];
-}
-
-__attribute__((format(printf, 1, 2))) static int wrong(const char *format, ...)
-{
-	va_list arguments;
-
-	fputs("draygen: ", stderr);
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fputs("; see draygen --help\n", stderr);
-	return -1;
 }
 
 static bool read_mac(const char *text, uint8_t mac[6])
@@ -281,121 +268,6 @@ static struct options defaults(enum role role)
 	};
 }
 
-static int read_to(const char *option, const char *text, union address *to)
-{
-	const char *wrong_with_it = address_read(text, to);
-
-	if (wrong_with_it)
-		return wrong("%s: %s %s", option, text, wrong_with_it);
-	if (address_port(to) == 0)
-		return wrong("%s: %s is nobody's port", option, text);
-	return 0;
-}
-
-static int check_to(struct options *o)
-{
-	if (!o->to_text)
-		return 0;
-	if (read_to("--to", o->to_text, &o->to) < 0)
-		return -1;
-	if (o->from_given && address_is6(&o->from) != address_is6(&o->to))
-		return wrong("--from and --to are not of one family");
-	o->headers = frame_headers(address_is6(&o->to));
-	if (strcmp(o->layer_text, "payload") == 0)
-		o->layer_bytes = -(int32_t)o->headers;
-	return 0;
-}
-
-/* Over IPv6 the smallest frame is larger. */
-static int check_size(struct options *o)
-{
-	uint32_t smallest = o->headers + PACKET_SHORT;
-
-	if (o->size == 0)
-		o->size = o->headers + PACKET_HEADER;
-	if (o->size < smallest)
-		return wrong("--size: over IPv6 a frame has at least %u bytes", smallest);
-	return 0;
-}
-
-static bool is_kind(const char *port, const char *kind)
-{
-	return strncmp(port, kind, strlen(kind)) == 0;
-}
-
-/* What goes back goes, without --back-to, to where a udp port is bound. */
-static int check_back(struct options *o)
-{
-	if (!o->both)
-		return o->back_to_text || o->back_to_mac_given ? wrong("--back-to and --back-to-mac need --both") : 0;
-	if (!o->back_to_text && is_kind(o->port, "udp:"))
-		o->back_to_text = o->port + strlen("udp:");
-	if (o->back_to_text && read_to("--back-to", o->back_to_text, &o->back_to) < 0)
-		return -1;
-	if ((o->back_to_text && address_is6(&o->back_to)) != (o->to_text && address_is6(&o->to)))
-		return wrong("both ways need one family: give --to and --back-to");
-	if (is_kind(o->port, "udp:") && o->flows > 1)
-		return wrong("--both over udp has one flow");
-	return 0;
-}
-
-static int check_loop(struct options *o)
-{
-	if (!o->to_port)
-		return wrong("loop needs --to-port");
-	if ((strcmp(o->port, "null") == 0) != (strcmp(o->to_port, "null") == 0))
-		return wrong("a null port is the other end of null only");
-	if (o->both && strcmp(o->port, o->to_port) == 0)
-		return wrong("--both needs two ports");
-	if (!o->to_text && is_kind(o->to_port, "udp:"))
-		o->to_text = o->to_port + strlen("udp:");
-	return 0;
-}
-
-static int check_ports(struct options *o)
-{
-	if (!o->port)
-		return wrong("%s needs --port", options_role(o->role));
-	if (o->role == ROLE_LOOP)
-		return check_loop(o);
-	if (o->role != ROLE_SINK && !o->to_text && (is_kind(o->port, "udp:") || is_kind(o->port, "packet:")))
-		return wrong("%s over %s needs --to IP:PORT", options_role(o->role), o->port);
-	return 0;
-}
-
-/* An option that a port would not look at is a mistake. */
-static int check_dpdk(const struct options *o)
-{
-	bool dpdk = is_kind(o->port, "dpdk:") || (o->to_port && is_kind(o->to_port, "dpdk:"));
-	struct options d = defaults(o->role);
-
-	if (!dpdk && (o->eal || o->from_given || o->queues != d.queues || o->descriptors != d.descriptors || o->mtu != d.mtu))
-		return wrong("--eal, --queues, --descriptors, --mtu and --from are for dpdk ports");
-	if (dpdk && !o->eal)
-		return wrong("a dpdk port needs --eal: at least --vdev");
-	return 0;
-}
-
-static int check_together(struct options *o)
-{
-	if (check_ports(o) < 0 || check_dpdk(o) < 0)
-		return -1;
-	if (check_to(o) < 0 || check_size(o) < 0)
-		return -1;
-	if (o->role == ROLE_LOOP && check_back(o) < 0)
-		return -1;
-	if (o->role == ROLE_SINK && o->reflect && strcmp(o->port, "null") == 0)
-		return wrong("a null port has nobody to send back to");
-	if (o->closed) {
-		if (o->burst > 1)
-			return wrong("--closed sends one packet at a time: leave out --burst");
-		o->granularity_ns = 0;
-	}
-	if (o->busy && !o->granularity_given)
-		o->granularity_ns = 0;
-	return 0;
-}
-
 static int print_help(const char *word)
 {
 	if (strcmp(word, "--version") == 0)
@@ -407,29 +279,31 @@ static int print_help(const char *word)
 
 int options_read(int argc, char **argv, struct options *o)
 {
+	struct options usual;
 	enum role role;
 	int id, which;
 
 	if (argc < 2)
-		return wrong("say what to do: sink, send, ping or loop");
+		return options_wrong("say what to do: sink, send, ping or loop");
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "--version") == 0)
 		return print_help(argv[1]);
 	for (role = ROLE_SINK; role <= ROLE_LOOP && strcmp(argv[1], options_role(role)) != 0; role++)
 		;
 	if (role > ROLE_LOOP)
-		return wrong("%s is none of sink, send, ping, loop", argv[1]);
-	*o = defaults(role);
+		return options_wrong("%s is none of sink, send, ping, loop", argv[1]);
+	usual = defaults(role);
+	*o = usual;
 	opterr = 0;
 	optind = 2;
 	while ((id = getopt_long(argc, argv, "+", known, &which)) != -1) {
 		if (id == '?' || id == ':')
-			return wrong("%s is no option, or lacks its value", argv[optind - 1]);
+			return options_wrong("%s is no option, or lacks its value", argv[optind - 1]);
 		if (!(roles_of(id) & 1u << role))
-			return wrong("--%s is not for %s", known[which].name, argv[1]);
+			return options_wrong("--%s is not for %s", known[which].name, argv[1]);
 		if (!set(o, id, optarg))
-			return wrong("--%s: %s is not possible", known[which].name, optarg);
+			return options_wrong("--%s: %s is not possible", known[which].name, optarg);
 	}
 	if (optind != argc)
-		return wrong("%s: not expected", argv[optind]);
-	return check_together(o);
+		return options_wrong("%s: not expected", argv[optind]);
+	return options_check(o, &usual);
 }

@@ -221,6 +221,21 @@ static void addresses(const char *program)
 	CHECK_EQ(REFUSED("send", "--port", "udp:127.0.0.1:0", "--to", "[::1]:5010"), 1);
 }
 
+static void loops(const char *program)
+{
+	const char *argv[] = {NULL, program};
+
+	CHECK_EQ(REFUSED("loop", "--port", "null"), 2);
+	CHECK_EQ(REFUSED("loop", "--port", "null", "--to-port", "udp:127.0.0.1:1"), 2);
+	CHECK_EQ(REFUSED("loop", "--port", "null", "--to-port", "null", "--both"), 2);
+	CHECK_EQ(REFUSED("loop", "--port", "udp:127.0.0.1:1", "--to-port", "udp:127.0.0.1:0"), 2);
+	CHECK_EQ(REFUSED("loop", "--port", "udp:127.0.0.1:0", "--to-port", "udp:127.0.0.1:1", "--both"), 2);
+	CHECK_EQ(REFUSED("loop", "--port", "udp:127.0.0.1:1", "--to-port", "udp:127.0.0.1:2", "--back-to", "127.0.0.1:1"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "null", "--mtu", "1400"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "dpdk:net_null0"), 2);
+	CHECK_EQ(REFUSED("send", "--port", "dpdk:net_null0", "--eal", "--no-huge"), 1); /* this program has no DPDK */
+}
+
 int main(int argc, char **argv)
 {
 	test_program(argc, argv);
@@ -243,6 +258,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(REFUSED("sink", "--port", "udp:203.0.113.1:1"), 1);
 	CHECK_EQ(REFUSED("sink", "--port", "packet:none-such"), 1);
 	CHECK_EQ(REFUSED("sink", "--port", "dray:none-such"), 1);
+	loops(argv[1]);
 	addresses(argv[1]);
 	sizes("udp:127.0.0.1:0", "98", 9800, 100);
 	sizes("udp:127.0.0.1:0", "97", 9700, 0);

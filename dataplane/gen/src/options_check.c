@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What options must not be together, and what some are where they are not given. */
+#include "options_check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "frame.h"
+#include "packet.h"
+
+int options_wrong(const char *format, ...)
+{
+	va_list arguments;
+
+	fputs("draygen: ", stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputs("; see draygen --help\n", stderr);
+	return -1;
+}
+
+static int read_to(const char *option, const char *text, union address *to)
+{
+	const char *wrong_with_it = address_read(text, to);
+
+	if (wrong_with_it)
+		return options_wrong("%s: %s %s", option, text, wrong_with_it);
+	if (address_port(to) == 0)
+		return options_wrong("%s: %s is nobody's port", option, text);
+	return 0;
+}
+
+static int check_to(struct options *o)
+{
+	if (!o->to_text)
+		return 0;
+	if (read_to("--to", o->to_text, &o->to) < 0)
+		return -1;
+	if (o->from_given && address_is6(&o->from) != address_is6(&o->to))
+		return options_wrong("--from and --to are not of one family");
+	o->headers = frame_headers(address_is6(&o->to));
+	if (strcmp(o->layer_text, "payload") == 0)
+		o->layer_bytes = -(int32_t)o->headers;
+	return 0;
+}
+
+/* Over IPv6 the smallest frame is larger. */
+static int check_size(struct options *o)
+{
+	uint32_t smallest = o->headers + PACKET_SHORT;
+
+	if (o->size == 0)
+		o->size = o->headers + PACKET_HEADER;
+	if (o->size < smallest)
+		return options_wrong("--size: over IPv6 a frame has at least %u bytes", smallest);
+	return 0;
+}
+
+static bool is_kind(const char *port, const char *kind)
+{
+	return strncmp(port, kind, strlen(kind)) == 0;
+}
+
+/* What goes back goes, without --back-to, to where a udp port is bound. */
+static int check_back(struct options *o)
+{
+	if (!o->both)
+		return o->back_to_text || o->back_to_mac_given ? options_wrong("--back-to and --back-to-mac need --both") : 0;
+	if (!o->back_to_text && is_kind(o->port, "udp:"))
+		o->back_to_text = o->port + strlen("udp:");
+	if (o->back_to_text && read_to("--back-to", o->back_to_text, &o->back_to) < 0)
+		return -1;
+	if ((o->back_to_text && address_is6(&o->back_to)) != (o->to_text && address_is6(&o->to)))
+		return options_wrong("both ways need one family: give --to and --back-to");
+	if (is_kind(o->port, "udp:") && o->flows > 1)
+		return options_wrong("--both over udp has one flow");
+	return 0;
+}
+
+static int check_loop(struct options *o)
+{
+	if (!o->to_port)
+		return options_wrong("loop needs --to-port");
+	if ((strcmp(o->port, "null") == 0) != (strcmp(o->to_port, "null") == 0))
+		return options_wrong("a null port is the other end of null only");
+	if (o->both && strcmp(o->port, o->to_port) == 0)
+		return options_wrong("--both needs two ports");
+	if (!o->to_text && is_kind(o->to_port, "udp:"))
+		o->to_text = o->to_port + strlen("udp:");
+	return 0;
+}
+
+static int check_ports(struct options *o)
+{
+	if (!o->port)
+		return options_wrong("%s needs --port", options_role(o->role));
+	if (o->role == ROLE_LOOP)
+		return check_loop(o);
+	if (o->role != ROLE_SINK && !o->to_text && (is_kind(o->port, "udp:") || is_kind(o->port, "packet:")))
+		return options_wrong("%s over %s needs --to IP:PORT", options_role(o->role), o->port);
+	return 0;
+}
+
+/* An option that a port would not look at is a mistake. */
+static int check_dpdk(const struct options *o, const struct options *usual)
+{
+	bool dpdk = is_kind(o->port, "dpdk:") || (o->to_port && is_kind(o->to_port, "dpdk:"));
+
+	if (!dpdk && (o->eal || o->from_given || o->queues != usual->queues || o->descriptors != usual->descriptors || o->mtu != usual->mtu))
+		return options_wrong("--eal, --queues, --descriptors, --mtu and --from are for dpdk ports");
+	if (dpdk && !o->eal)
+		return options_wrong("a dpdk port needs --eal: at least --vdev");
+	return 0;
+}
+
+int options_check(struct options *o, const struct options *usual)
+{
+	if (check_ports(o) < 0 || check_dpdk(o, usual) < 0)
+		return -1;
+	if (check_to(o) < 0 || check_size(o) < 0)
+		return -1;
+	if (o->role == ROLE_LOOP && check_back(o) < 0)
+		return -1;
+	if (o->role == ROLE_SINK && o->reflect && strcmp(o->port, "null") == 0)
+		return options_wrong("a null port has nobody to send back to");
+	if (o->closed) {
+		if (o->burst > 1)
+			return options_wrong("--closed sends one packet at a time: leave out --burst");
+		o->granularity_ns = 0;
+	}
+	if (o->busy && !o->granularity_given)
+		o->granularity_ns = 0;
+	return 0;
+}
