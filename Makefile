@@ -83,6 +83,8 @@ test: ## install what is missing, then lint, all tests with the race detector, a
 	@dataplane/test.sh port
 	@$(say) 'testing draygen in the same ways'
 	@dataplane/test.sh gen
+	@$(say) 'testing net_dray: plain, with AddressSanitizer and UBSan'
+	@dataplane/test.sh pmd
 	@$(say) 'testing dray-vnf in the same ways, and its bytes against scapy and tshark'
 	@dataplane/test.sh vnf
 	@scripts/fuzz.sh $(FUZZ_SMOKE)

@@ -85,20 +85,32 @@ void dray_interrupts_stop(struct rte_eth_dev *dev)
 	dev->intr_handle = NULL;
 }
 
+static bool poll_once(struct dray_rxq *q)
+{
+	q->pending_count = (uint16_t)dray_rx_burst(q->port, q->queue, q->pending, 1);
+	return q->pending_count > 0;
+}
+
 /*
- * Called by the thread that polls the queue, before it sleeps. libdray asks the peer to ring once the queue has been empty for as long as it was told to poll;
- * what comes until then is kept, and makes the descriptor readable at once.
+ * Called by the thread that polls the queue, before it sleeps. libdray asks the peer to ring at the first poll that finds the queue empty for DRAY_SPIN_US
+ * since another did: so there must be one that begins that late, however long this thread was without a CPU in between. What comes until then is kept, and
+ * makes the descriptor readable at once.
  */
 int dray_rx_interrupt_enable(struct rte_eth_dev *dev, uint16_t queue)
 {
+	const uint64_t spin = 2 * DRAY_SPIN_US * rte_get_timer_hz() / 1000000;
 	struct dray_rxq *q = dev->data->rx_queues[queue];
-	uint64_t end = rte_get_timer_cycles() + 2 * DRAY_SPIN_US * rte_get_timer_hz() / 1000000;
+	uint64_t first, now;
 
 	if (q->epoll < 0)
 		return -ENOTSUP;
 	leases_wait(q->leases);
-	while (q->pending_count == 0 && rte_get_timer_cycles() < end)
-		q->pending_count = (uint16_t)dray_rx_burst(q->port, q->queue, q->pending, 1);
+	if (q->pending_count == 0 && !poll_once(q)) {
+		first = rte_get_timer_cycles();
+		do
+			now = rte_get_timer_cycles();
+		while (!poll_once(q) && now - first < spin);
+	}
 	if (q->pending_count)
 		(void)eventfd_write(q->leases->event, 1);
 	return 0;
