@@ -32,6 +32,8 @@ func TestBothNative(t *testing.T) { transporttest.RunNative(t, native.Wrap(veth.
 
 func TestOneNative(t *testing.T) { transporttest.RunNative(t, native.Wrap(bridge.New()), 1) }
 
+func TestDpdkBesideInterface(t *testing.T) { transporttest.RunDpdk(t, native.Wrap(veth.New()), 1) }
+
 func TestMacvlanUplink(t *testing.T) {
 	transporttest.RunNativeUplink(t, native.Wrap(macvlan.New()))
 }

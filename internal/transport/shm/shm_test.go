@@ -10,3 +10,7 @@ import (
 )
 
 func TestNative(t *testing.T) { transporttest.RunNative(t, shm.New(), 0, 1) }
+
+func TestDpdk(t *testing.T) { transporttest.RunDpdk(t, shm.New(), 0, 1) }
+
+func TestDpdkBesideNative(t *testing.T) { transporttest.RunDpdkBesideNative(t, shm.New()) }

@@ -29,6 +29,9 @@ const firstUser = 0x6fff0000
 // RunDpdk runs the suite for links of which those ports are devices of DPDK
 // applications, with the project's own generator as their application.
 func RunDpdk(t *testing.T, d transport.Driver, ends ...int) {
+	if libdray(d) {
+		t.Setenv("DRAY_LIB", filepath.Dir(testenv.Built(t, dpdk.DriverFile)))
+	}
 	require(t, d)
 	program := testenv.Built(t, "draygen-dpdk")
 	openBefore, _ := leaks(t)
@@ -39,6 +42,7 @@ func RunDpdk(t *testing.T, d transport.Driver, ends ...int) {
 	t.Run("Parallel", func(t *testing.T) { testNativeParallel(t, d, program, o) })
 	t.Run("Removal", func(t *testing.T) { testDpdkRemoval(t, d, program, o) })
 	t.Run("Revive", func(t *testing.T) { testRevive(t, d, program, o) })
+	t.Run("Outage", func(t *testing.T) { testOutage(t, d, program, o) })
 	t.Run("Faults", func(t *testing.T) {
 		RunFaults(t, func(t *testing.T) World { return NewRig(t, d, o) })
 	})
@@ -46,9 +50,17 @@ func RunDpdk(t *testing.T, d transport.Driver, ends ...int) {
 	checkLeaks(t, openBefore)
 }
 
-// makeDpdk gives an end the directory that its function would have.
+// libdray reports whether the driver's dpdk ports are native ports underneath.
+func libdray(d transport.Driver) bool {
+	return slices.Contains(d.Caps().Faces, string(chain.FaceNative))
+}
+
+// makeDpdk gives an end the directories that its function would have.
 func (r *Rig) makeDpdk(e *transport.End, i int) {
 	r.t.Helper()
+	if libdray(r.driver) {
+		r.makeNative(e, i)
+	}
 	e.Function, e.Face, e.User = fmt.Sprintf("f%d", i), chain.FaceDPDK, firstUser+i
 	e.Runtime = chain.RuntimeRunc
 	links := filepath.Join(r.dir, e.Function+".links")
@@ -98,6 +110,10 @@ func (r *Rig) asApplication(cmd *exec.Cmd, e transport.End) {
 	cmd.Args = append(cmd.Args, "--port", "dpdk:"+app.Devices()[0].Name, "--eal", strings.Join(eal, " "), "--mtu", fmt.Sprint(r.Spec.MTU))
 	cmd.Env = append(os.Environ(), dpdk.RuntimeVariable+"="+r.runtimeDir(e))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(e.User), Gid: uint32(e.User)}}
+	if app.Vdevs[0].PeerConnects {
+		cmd.Args = append([]string{"sh", "-c", `umask 0; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+	}
 }
 
 func clearSockets(dir string) error {
@@ -110,6 +126,14 @@ func clearSockets(dir string) error {
 	return err
 }
 
+// RunDpdkBesideNative passes traffic between a port that libdray opens and one
+// that net_dray opens.
+func RunDpdkBesideNative(t *testing.T, d transport.Driver) {
+	require(t, d)
+	t.Setenv("DRAY_LIB", filepath.Dir(testenv.Built(t, dpdk.DriverFile)))
+	testDpdkTraffic(t, d, testenv.Built(t, "draygen-dpdk"), Options{Native: []int{0}, Dpdk: []int{1}, Ports: 2})
+}
+
 // RunDpdkMany passes traffic between all ends of a link of more than two, as
 // RunDpdk does between two.
 func RunDpdkMany(t *testing.T, d transport.Driver, ends ...int) {
@@ -120,7 +144,7 @@ func RunDpdkMany(t *testing.T, d transport.Driver, ends ...int) {
 // testDpdkTraffic passes packets between all ends, up to the longest that the
 // driver carries, and checks that each function has no interface for it.
 func testDpdkTraffic(t *testing.T, d transport.Driver, program string, o Options) {
-	o.MTU = d.Caps().MaxMTU
+	o.MTU = min(d.Caps().MaxMTU, jumbo)
 	r := NewRig(t, d, o)
 	r.Up()
 	for from := range r.Spec.Ends {

@@ -110,6 +110,9 @@ func (r *Rig) destination(from, to int) []string {
 		return []string{"--to-mac", b.MAC.String()}
 	}
 	args := []string{"--to", netip.AddrPortFrom(r.stations[to].ip, sinkPort).String()}
+	if a.Dpdk() { // no device of DPDK's has an address
+		args = append(args, "--from", r.stations[from].ip.String())
+	}
 	switch {
 	case frames(a) && b.Uplink:
 		args = append(args, "--to-mac", outsideMAC.String())

@@ -107,7 +107,7 @@ func NewRig(t *testing.T, d transport.Driver, o Options) *Rig {
 		Cgroup: host.Cgroup{Path: "/" + filepath.Base(dir)}, MTU: o.MTU, Shape: o.Shape,
 	}
 	if r.Spec.MTU == 0 {
-		r.Spec.MTU = 1500
+		r.Spec.MTU = defaultMTU
 	}
 	if err := r.Spec.Cgroup.Create(host.Limits{}); err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func NewRig(t *testing.T, d transport.Driver, o Options) *Rig {
 			o.Ports = 1
 		}
 	}
-	if len(o.Native) > 0 {
+	if len(o.Native) > 0 || len(o.Dpdk) > 0 && libdray(d) {
 		r.startBroker()
 	}
 	for i := range o.Ports {
