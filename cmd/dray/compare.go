@@ -19,8 +19,9 @@ does not show how far two runs differ by themselves: further runs of what A ran,
 given with --same, do, and a difference within that is indistinguishable too.
 Four of them make a useful limit, and one a very wide one.
 
-Emulated figures are not compared with native ones. docs/method.md explains each
-statistic.`
+Emulated figures are not compared with native ones, nor those of different
+instruments. The exit code is 0 also where the runs differ. docs/method.md
+explains each statistic.`
 
 const compareExample = `  dray compare out/monday out/tuesday
   dray compare out/veth out/shm --same out/veth-2 --same out/veth-3

@@ -113,6 +113,22 @@ func benches(t *testing.T) (a, b *Run) {
 		ring := map[string]float64{"host-a": 100e6, "host-b": 50e6}[f.id]
 		f.frames(5, "shm", "max", ring/5, ring)
 		f.frames(5, "veth", "max", 300_000, ring)
+		f.frames(5, "veth", "10kpps", 10_000, ring)
+		f.frames(3, "veth", "pdr", 290_000, ring)
+		for i := range 3 {
+			search := &record.Search{Goal: "PDR", Lower: 290_000, Throughput: 290_000 + float64(i)}
+			if f.id == "host-b" {
+				search.Irregular = "the sender cannot offer more"
+			}
+			f.trials[15+i].Bench.Search = search
+		}
+		for range 3 {
+			f.add(func(t *record.Trial) {
+				t.Quantity, t.Link, t.From, t.To, t.Transport = record.QCeiling, "", "", "", ""
+				t.Bench = &record.Bench{Config: record.Config{Face: "native", Size: "64"}, Load: "max",
+					Ceiling: &record.Ceiling{Send: ring / 4 * f.noise(0.01), Receive: ring / 3 * f.noise(0.01)}}
+			})
+		}
 		f.add(func(t *record.Trial) { // a step on the way of a search is no evidence
 			t.Quantity, t.Delivery, t.Bench = record.QFrames, &record.Delivery{Sent: 1, Received: 1, PacketRate: 1}, &record.Bench{Load: "ndr", Step: 1}
 		})

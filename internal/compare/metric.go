@@ -22,6 +22,9 @@ const (
 	ringShare  = "share"
 )
 
+// loadMax is how a matrix says "as fast as the port takes packets".
+const loadMax = "max"
+
 // metric is one figure that a trial of a cell may have.
 type metric struct {
 	name   string
@@ -48,7 +51,8 @@ func metrics() []metric {
 		{"packet rate", packetRate, true, rate, nil},
 		{"packet rate / bare ring", ringShare, true, func(t record.Trial) (float64, bool) {
 			v, ok := rate(t)
-			if !ok || t.Bench == nil || t.Bench.Limit == nil || t.Bench.Limit.Ring <= 0 {
+			// At a stated load the share says nothing of the transport.
+			if !ok || t.Bench == nil || t.Bench.Load != loadMax && t.Bench.Search == nil || t.Bench.Limit == nil || t.Bench.Limit.Ring <= 0 {
 				return 0, false
 			}
 			return v / t.Bench.Limit.Ring, true

@@ -175,7 +175,7 @@ func (r *Run) repeated() map[string]Cell {
 func series(t record.Trial) string { return t.ID[:max(0, strings.LastIndexByte(t.ID, '-'))] }
 
 func (s *side) take(t record.Trial) {
-	if !slices.Contains(s.transports, t.Transport) {
+	if t.Transport != "" && !slices.Contains(s.transports, t.Transport) {
 		s.transports = append(s.transports, t.Transport)
 	}
 	if t.Error != "" {
@@ -183,11 +183,22 @@ func (s *side) take(t record.Trial) {
 		return
 	}
 	s.trials = append(s.trials, t)
-	for _, m := range t.Marks {
+	for _, m := range marksOf(t) {
 		if !slices.Contains(s.marks, m) {
 			s.marks = append(s.marks, m)
 		}
 	}
+}
+
+// markAtLeast is of a rate that was searched for and has no regular result: the
+// figure is a lower bound.
+const markAtLeast = "at least"
+
+func marksOf(t record.Trial) []string {
+	if t.Bench != nil && t.Bench.Search != nil && t.Bench.Search.Irregular != "" {
+		return append([]string{markAtLeast}, t.Marks...)
+	}
+	return t.Marks
 }
 
 // group is what one table of a comparison is about.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/drayage/dray/internal/record"
 	"github.com/drayage/dray/internal/report"
 	"github.com/drayage/dray/internal/verdict"
 )
@@ -66,7 +67,7 @@ func (c *Comparison) writeHead(b *strings.Builder) {
 func writeGroup(b *strings.Builder, width int, rows []Row) error {
 	if side := rows[0].Reason; side == onlyInA || side == onlyInB {
 		if !slices.ContainsFunc(rows, func(r Row) bool { return r.Reason != side }) {
-			fmt.Fprintf(b, "%s: %s\n\n", report.Plain(title(rows)), count(len(rows), "figure"))
+			fmt.Fprintf(b, "%s, %s: %s\n\n", report.Plain(title(rows)), side, count(len(rows), "figure"))
 			return nil
 		}
 	}
@@ -74,7 +75,7 @@ func writeGroup(b *strings.Builder, width int, rows []Row) error {
 	var cells [][]string
 	for _, r := range rows {
 		cells = append(cells, []string{
-			r.Metric, r.Cell.From + " → " + r.Cell.To, loadText(r.Cell),
+			r.Metric, directionText(r.Cell), loadText(r.Cell),
 			sideText(r.A, r.Unit), sideText(r.B, r.Unit), r.changeText(), r.outcomeText(), marksText(r),
 		})
 	}
@@ -92,23 +93,33 @@ func title(rows []Row) string {
 		a, b = merge(a, r.A.Transports), merge(b, r.B.Transports)
 	}
 	c := rows[0].Cell
-	s := "Link " + c.Link
-	switch x, y := strings.Join(a, ", "), strings.Join(b, ", "); {
-	case c.Config != "" && x == "":
-		return c.Config + ", only in B"
-	case c.Config != "" && y == "":
-		return c.Config + ", only in A"
+	x, y := strings.Join(a, ", "), strings.Join(b, ", ")
+	switch {
 	case c.Config != "":
-		return c.Config
+		return configText(c)
 	case x == y:
-		return s + " over " + x
-	case x == "":
-		return s + " over " + y + ", only in B"
-	case y == "":
-		return s + " over " + x + ", only in A"
-	default:
-		return fmt.Sprintf("%s over %s in A, over %s in B", s, x, y)
+		return "Link " + c.Link + " over " + x
+	case x == "" || y == "":
+		return "Link " + c.Link + " over " + x + y
 	}
+	return fmt.Sprintf("Link %s over %s in A, over %s in B", c.Link, x, y)
+}
+
+// configText leaves out what the configuration does not have, such as the
+// transport of a generator alone.
+func configText(c Cell) string {
+	parts := strings.FieldsFunc(c.Config, func(r rune) bool { return r == '/' })
+	if c.Quantity == record.QCeiling {
+		return "No transport, " + strings.Join(parts, "/")
+	}
+	return strings.Join(parts, "/")
+}
+
+func directionText(c Cell) string {
+	if c.From == "" && c.To == "" {
+		return "–"
+	}
+	return c.From + " → " + c.To
 }
 
 func merge(all, more []string) []string {
