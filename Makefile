@@ -99,11 +99,14 @@ fuzz: ## fuzz every target for FUZZ_TIME (2m) each
 	@scripts/fuzz.sh $(FUZZ_TIME)
 
 .PHONY: bench
-bench: ## measure libdray beside the physical limit of the moment; writes out/bench.json; BENCH=--quick for a look
+bench: ## measure libdray beside the physical limit of the moment, and dray-vnf; writes out/bench.json, out/bench-vnf.json; BENCH=--quick for a look
 	@scripts/setup.sh test
 	@[ -f out/port-plain/build.ninja ] || meson setup out/port-plain dataplane/port -Dbuildtype=release >/dev/null
 	@ninja -C out/port-plain >/dev/null
 	@out/port-plain/bench/dray-bench $(BENCH) --json out/bench.json
+	@[ -f out/vnf-plain/build.ninja ] || meson setup out/vnf-plain dataplane/vnf -Dbuildtype=release >/dev/null
+	@ninja -C out/vnf-plain bench/dray-vnf-bench >/dev/null
+	@out/vnf-plain/bench/dray-vnf-bench $(filter --quick,$(BENCH)) --json out/bench-vnf.json
 	@DRAY_BENCH_JSON=$(CURDIR)/out/bench.json $(GO) test -run '^$$' -bench IdleLinks -benchtime 1x ./internal/broker
 
 .PHONY: mutations

@@ -43,18 +43,22 @@ static uint32_t long_prefixes(const struct routes *r)
 
 static int make_fib(struct program *p, const struct routes *r)
 {
+	static unsigned made; /* names of tables are those of the process: the bench has several */
+	char name[32];
 	uint32_t groups = long_prefixes(r) + 1;
 	bool large = groups > SMALL_GROUPS;
 	struct rte_fib_conf conf = {
 		.type = RTE_FIB_DIR24_8, .default_nh = HOPS_MAX, .max_routes = (int)r->count + 1,
 		.dir24_8 = {.nh_sz = large ? RTE_FIB_DIR24_8_4B : RTE_FIB_DIR24_8_2B, .num_tbl8 = groups < LARGE_GROUPS ? groups : LARGE_GROUPS}};
-	uint32_t megabytes = (large ? 64 : 32) + (uint32_t)((uint64_t)groups * (large ? 1024 : 512) + r->count * UINT64_C(320)) / 1048576 + 32;
+	/* What EAL's memory must hold in all: the table, its tree of routes (tried: up to 440 bytes each), packets and what EAL needs itself. */
+	uint32_t bytes_of_group = large ? 1024 : 512;
+	uint32_t megabytes = (large ? 64 : 32) + (uint32_t)((groups * (uint64_t)bytes_of_group + r->count * UINT64_C(440)) >> 20) + 24;
 
 	p->no_hop = HOPS_MAX;
-	p->fib = rte_fib_create("dray-vnf", (int)rte_socket_id(), &conf);
+	snprintf(name, sizeof(name), "dray-vnf-%u", made++);
+	p->fib = rte_fib_create(name, (int)rte_socket_id(), &conf);
 	if (!p->fib) {
-		fprintf(stderr, "dray-vnf: no table for %u routes (%s): it takes about %u MB: give EAL a larger -m\n", r->count, rte_strerror(rte_errno),
-			megabytes);
+		fprintf(stderr, "dray-vnf: no table for %u routes: it takes about %u MB of EAL's memory: give EAL a larger -m\n", r->count, megabytes);
 		return -1;
 	}
 	for (uint32_t i = 0; i < r->count; i++) {

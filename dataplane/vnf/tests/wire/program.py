@@ -3,6 +3,7 @@
 """The program: stages, statistics, signals, privileges, and what it refuses."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -106,6 +107,20 @@ class Program(harness.Case):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertIn(words, done.stderr + done.stdout)
+
+    def test_every_option_and_reason_is_documented(self):
+        top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../..")
+        with open(os.path.join(top, "docs/vnf.md")) as file:
+            guide = file.read()
+        with open(os.path.join(top, "dataplane/vnf/src/reason.h")) as file:
+            reasons = re.findall(r'X\(DROP_\w+, "(\w+)"\)', file.read())
+        with open(os.path.join(top, "dataplane/vnf/src/options.c")) as file:
+            options = re.findall(r'\{"([a-z-]+)", (?:no|required)_argument', file.read())
+        self.assertGreater(min(len(reasons), len(options)), 20)
+        for reason in reasons:
+            self.assertIn("\n| `%s` |" % reason, guide)
+        for option in options:
+            self.assertIn("`--%s" % option, guide)
 
     def test_usage(self):
         self.refuses(0, "usage:", "--help")
