@@ -350,9 +350,13 @@ static uint32_t possible_mtu(struct io_dpdk *p, uint32_t mtu)
 static int configure(struct io_dpdk *p, const struct options *o, const char **what)
 {
 	struct rte_eth_conf conf = {.rxmode.mtu = possible_mtu(p, o->mtu)};
+	struct rte_eth_dev_info info;
 	uint16_t rx = (uint16_t)o->descriptors, tx = rx;
 	int ret;
 
+	/* net_virtio_user's own handling of a switch that ends rests on it: without, EAL panics. */
+	if (rte_eth_dev_info_get(p->port, &info) == 0 && info.dev_flags)
+		conf.intr_conf.lsc = (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0;
 	*what = "it refuses so many queues";
 	ret = rte_eth_dev_configure(p->port, p->queues, p->queues, &conf);
 	if (ret < 0)
