@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/instrument"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/record"
@@ -16,11 +17,45 @@ import (
 
 // The names in the chain of a configuration.
 const (
-	sender, receiver       = "a", "b"
-	senderPort, sinkPort   = "p0", "p1"
-	linkName               = "link"
-	defaultMTU, frameExtra = 1500, 18 // Ethernet header and FCS
+	sender, receiver, through = "a", "b", "vnf"
+	senderPort, sinkPort      = "p0", "p1"
+	inPort, outPort           = "q0", "q1" // of the VNF
+	linkName, backName        = "link", "back"
 )
+
+// The MAC addresses of a chain with a VNF, which has to be told who is beyond
+// its ports.
+const senderMAC, sinkMAC, inMAC, outMAC = "02:64:72:61:79:a0", "02:64:72:61:79:a1", "02:64:72:61:79:f0", "02:64:72:61:79:f1"
+
+const defaultMTU, frameExtra = 1500, 18 // Ethernet header and FCS
+
+// shape is what the chain of a configuration looks like.
+type shape int
+
+const (
+	pair  shape = iota // sender and receiver in two functions
+	alone              // both in one function, by two programs or threads
+	loop               // both ports in one function, by one thread
+	vnf                // the same, with a function between
+)
+
+// fewCPUs is how many CPUs do not suffice for sender, receiver and switch.
+const fewCPUs = 3
+
+// shapeOf decides it. Where a switch polls and there is no CPU for it beside
+// those of sender and receiver, one thread is both of these.
+func shapeOf(inv *inventory.Inventory, c record.Config) shape {
+	t := inv.Transport(c.Transport)
+	switch {
+	case c.VNF != string(chain.VNFDirect):
+		return vnf
+	case t != nil && t.Caps.SameNetns:
+		return alone
+	case t != nil && t.Caps.Processes > 0 && c.Face == string(chain.FaceDPDK) && len(inv.Host.CPUs) < fewCPUs:
+		return loop
+	}
+	return pair
+}
 
 // chainName is that of a configuration's chain: the same in every run, so that
 // what a run left that was killed goes when the next one comes to it.
@@ -49,31 +84,54 @@ func chainText(m *chain.Bench, inv *inventory.Inventory, c record.Config) ([]byt
 	if err := size.UnmarshalText([]byte(c.Size)); err != nil {
 		return nil, err
 	}
-	mtu := max(defaultMTU, size.Largest()-frameExtra)
-	port := func(name string) string { return fmt.Sprintf("{name: %s, face: %s, mtu: %d}", name, c.Face, mtu) }
-	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\nname: %s\npolicy: {on_infeasible: warn%s}\nfunctions:\n",
-		chain.APIVersion, chain.Kind, chainName(c), privileged(m))
-	extra := more(m, inv, c)
-	if t := inv.Transport(c.Transport); t != nil && t.Caps.SameNetns {
-		fmt.Fprintf(&b, "  - {name: %s, runtime: %s%s, ports: [%s, %s]}\n", sender, c.Runtime, extra, port(senderPort), port(sinkPort))
-	} else {
-		fmt.Fprintf(&b, "  - {name: %s, runtime: %s%s, ports: [%s]}\n", sender, c.Runtime, extra, port(senderPort))
-		fmt.Fprintf(&b, "  - {name: %s, runtime: %s%s, ports: [%s]}\n", receiver, c.Runtime, extra, port(sinkPort))
+	f := fields{config: c, mtu: max(defaultMTU, size.Largest()-frameExtra), more: more(m, inv, c)}
+	functions := []string{f.function(sender, "", f.port(senderPort, ""), f.port(sinkPort, ""))}
+	links := []string{f.link(linkName, sender+"."+senderPort, sender+"."+sinkPort)}
+	switch shapeOf(inv, c) {
+	case pair:
+		functions = []string{f.function(sender, "", f.port(senderPort, "")), f.function(receiver, "", f.port(sinkPort, ""))}
+		links = []string{f.link(linkName, sender+"."+senderPort, receiver+"."+sinkPort)}
+	case vnf:
+		command, err := vnfCommand(chain.VNF(c.VNF))
+		if err != nil {
+			return nil, err
+		}
+		functions = []string{
+			f.function(sender, "", f.port(senderPort, senderMAC), f.port(sinkPort, sinkMAC)),
+			f.function(through, command, f.port(inPort, inMAC), f.port(outPort, outMAC)),
+		}
+		links = []string{
+			// The first end of a link may be the server of a socket, which the VNF must not wait for.
+			f.link(linkName, through+"."+inPort, sender+"."+senderPort), f.link(backName, through+"."+outPort, sender+"."+sinkPort),
+		}
 	}
-	fmt.Fprintf(&b, "links:\n  - {name: %s, ends: [%s, %s.%s], transport: %s}\n", linkName, senderPortName, receiverOf(inv, c), sinkPort, c.Transport)
-	return []byte(b.String()), nil
+	return []byte(fmt.Sprintf("apiVersion: %s\nkind: %s\nname: %s\npolicy: {on_infeasible: warn%s}\nfunctions:\n%slinks:\n%s",
+		chain.APIVersion, chain.Kind, chainName(c), privileged(m), strings.Join(functions, ""), strings.Join(links, ""))), nil
 }
 
-const senderPortName = sender + "." + senderPort
+// fields write parts of a chain file.
+type fields struct {
+	config record.Config
+	mtu    int
+	more   string // of every function
+}
 
-// receiverOf is the function that receives: the sender itself, where a transport
-// joins only ports of one function.
-func receiverOf(inv *inventory.Inventory, c record.Config) string {
-	if t := inv.Transport(c.Transport); t != nil && t.Caps.SameNetns {
-		return sender
+func (f fields) port(name, mac string) string {
+	if mac != "" {
+		mac = fmt.Sprintf(", mac: %q", mac)
 	}
-	return receiver
+	return fmt.Sprintf("{name: %s, face: %s, mtu: %d%s}", name, f.config.Face, f.mtu, mac)
+}
+
+func (f fields) function(name, command string, ports ...string) string {
+	if command != "" {
+		command = ", command: " + command
+	}
+	return fmt.Sprintf("  - {name: %s, runtime: %s%s%s, ports: [%s]}\n", name, f.config.Runtime, f.more, command, strings.Join(ports, ", "))
+}
+
+func (f fields) link(name, from, to string) string {
+	return fmt.Sprintf("  - {name: %s, ends: [%s, %s], transport: %s}\n", name, from, to, f.config.Transport)
 }
 
 // privileged is the part of the policy that lets functions have privileges.
@@ -96,4 +154,26 @@ func more(m *chain.Bench, inv *inventory.Inventory, c record.Config) string {
 		s += ", cpus: 1"
 	}
 	return s
+}
+
+// vnfProgram is the program of the VNFs.
+const vnfProgram = "dray-vnf"
+
+// vnfCommand is what runs in the function between the generator's ports, as a
+// list of a chain file.
+func vnfCommand(mode chain.VNF) (string, error) {
+	options := map[chain.VNF]string{
+		"none":  "",
+		"l2fwd": fmt.Sprintf(", --next-hop, 0=%s, --next-hop, 1=%s", senderMAC, sinkMAC),
+		"l3fwd": fmt.Sprintf(", --generate, %q, --seed, %q, --default-route, %q, --next-hop, 0=%s, --next-hop, 1=%s", "1000", "1", "1", senderMAC, sinkMAC),
+	}
+	more, ok := options[mode]
+	if !ok {
+		return "", fmt.Errorf("the generator makes no frames that %s takes apart: QinQ, MPLS and GTP-U are tested on the wire instead (docs/vnf.md)", mode)
+	}
+	path, err := instrument.FindOwn(vnfProgram)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(`[%q, $(DRAY_EAL), "--", %s%s]`, path, mode, more), nil
 }

@@ -3,6 +3,8 @@
 package bench
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +134,40 @@ func TestChainsOfConfigurations(t *testing.T) {
 		pinned := len(p.Functions[0].CPUs) == 1
 		if native := row.Config.Face == "native"; pinned != native {
 			t.Errorf("%s: pinned %v", row.Config, p.Functions[0].CPUs)
+		}
+	}
+}
+
+// TestShapes has one thread send and receive where a polling switch needs a CPU
+// that there is not, and puts a VNF between two links.
+func TestShapes(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, vnfProgram), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	inv := host2()
+	inv.Transports = append(inv.Transports, inventory.Transport{Item: item("vhost-user", inventory.OK),
+		Caps: inventory.Caps{Faces: []string{"dpdk"}, Isolation: "link", MinEnds: 2, MaxEnds: 2, Processes: 1}})
+	m := matrix(t, "transports: [vhost-user]\nvnfs: [direct, l2fwd]\n")
+	direct := record.Config{Transport: "vhost-user", Face: "dpdk", Runtime: "process", Size: "64", VNF: "direct"}
+	between := direct
+	between.VNF = "l2fwd"
+	for _, c := range []struct {
+		cpus             []int
+		config           record.Config
+		want             shape
+		functions, links int
+	}{
+		{[]int{0, 1}, direct, loop, 1, 1}, {[]int{0, 1, 2}, direct, pair, 2, 1}, {[]int{0, 1}, between, vnf, 2, 2},
+	} {
+		inv.Host.CPUs = c.cpus
+		if got := shapeOf(inv, c.config); got != c.want {
+			t.Errorf("%s on CPUs %v: shape %d, want %d", c.config, c.cpus, got, c.want)
+		}
+		parsed, _, _, err := prepare(m, inv, c.config)
+		if err != nil || len(parsed.Functions) != c.functions || len(parsed.Links) != c.links {
+			t.Errorf("%s on CPUs %v: %+v, error %v", c.config, c.cpus, parsed, err)
 		}
 	}
 }

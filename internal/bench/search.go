@@ -23,9 +23,6 @@ const (
 	searchMost = 60
 	// searchRange is how far below the most that passes a search may go.
 	searchRange = 1000
-	// searchFirst is a share of what the sender reached at full speed that it can
-	// also pace.
-	searchFirst = 0.95
 )
 
 // search finds the highest rate that loses little enough. The record is that of
@@ -44,9 +41,9 @@ func (s *site) search(ctx context.Context, load chain.BenchLoad) (record.Trial, 
 	if err := s.step(first, load, 1); err != nil {
 		return first, err
 	}
-	most := uint64(searchFirst * float64(first.Delivery.SentRate))
+	most := first.Delivery.SentRate
 	if most < searchRange {
-		return first, fmt.Errorf("%s: at full speed only %d packets/s were sent: nothing to search", load, first.Delivery.SentRate)
+		return first, fmt.Errorf("%s: at full speed only %d packets/s were sent: nothing to search", load, most)
 	}
 	steps, best := 1, map[uint64]record.Trial{}
 	measure := func(ctx context.Context, rate uint64, d time.Duration) (search.Outcome, error) {

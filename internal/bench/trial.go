@@ -5,7 +5,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/drayage/dray/internal/chain"
@@ -41,7 +40,11 @@ func (s *site) offer(ctx context.Context, rate uint64, d time.Duration) (record.
 		p.Poll, p.Busy = true, rate == 0
 	}
 	watch := startSampling(s.meter)
-	t, err := generator.Run(ctx, from, to, p)
+	measure := generator.Run
+	if s.oneThread() {
+		measure = generator.Loop
+	}
+	t, err := measure(ctx, from, to, p)
 	samples, watchErr := watch.stop()
 	if err = errors.Join(err, watchErr); err != nil || t.Bench == nil || t.Bench.Span == nil {
 		return t, err
@@ -54,17 +57,37 @@ func (s *site) offer(ctx context.Context, rate uint64, d time.Duration) (record.
 
 // ends are the two ports as the instrument sees them.
 func (s *site) ends() (from, to instrument.Endpoint, err error) {
-	l := s.live.State.Plan.Link(linkName)
-	if l == nil || len(l.Ends) != 2 {
-		return from, to, fmt.Errorf("the plan has no link of two ends")
-	}
 	in := verify.Input{Plan: s.live.State.Plan, Sandboxes: s.live.State.Sandboxes, Device: s.live.Device}
-	if from, err = in.Endpoint(l.Ends[0]); err != nil {
-		return from, to, err
+	for _, l := range s.live.State.Plan.Links {
+		for _, e := range l.Ends {
+			switch e.Port {
+			case senderPort:
+				from, err = in.Endpoint(e)
+			case sinkPort:
+				to, err = in.Endpoint(e)
+			}
+			if err != nil {
+				return from, to, err
+			}
+		}
 	}
-	to, err = in.Endpoint(l.Ends[1])
+	if from.Name == "" || to.Name == "" {
+		return from, to, errors.New("the plan has no two ends to measure between")
+	}
+	if !s.oneThread() || from.Device == "" {
+		return from, to, nil
+	}
+	eal, names, err := s.live.Devices(sender)
+	from.EAL, to.EAL = eal, eal
+	from.Device, to.Device = names[senderPort], names[sinkPort]
+	if s.shape == vnf {
+		to.MAC = inMAC // of who forwards
+	}
 	return from, to, err
 }
+
+// oneThread reports whether one thread sends and receives.
+func (s *site) oneThread() bool { return s.shape == loop || s.shape == vnf }
 
 // sampleEvery is how often the use of the machine is read during a trial.
 const sampleEvery = 20 * time.Millisecond

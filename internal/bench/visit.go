@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"time"
 
@@ -99,14 +100,16 @@ type site struct {
 	runner *Runner
 	visit  visit
 	moment moment
+	shape  shape
 	live   *node.Live // nil: it could not be brought up
+	stop   func()     // ends the functions' commands; nil: none runs
 	meter  *host.Meter
 	idle   float64 // CPUs that it keeps busy without traffic
 }
 
 // open brings a configuration up.
 func (r *Runner) open(ctx context.Context, v visit, at moment) (*site, error) {
-	s := &site{runner: r, visit: v, moment: at}
+	s := &site{runner: r, visit: v, moment: at, shape: shapeOf(r.Inventory, v.config)}
 	c, text, p, err := prepare(&r.Run.Matrix, r.Inventory, v.config)
 	if err != nil {
 		return s, err
@@ -116,6 +119,11 @@ func (r *Runner) open(ctx context.Context, v visit, at moment) (*site, error) {
 	}
 	if s.meter, err = host.NewMeter(s.live.Cgroup()); err != nil {
 		return s, err
+	}
+	if s.shape == vnf {
+		if err := s.startFunctions(ctx); err != nil {
+			return s, err
+		}
 	}
 	if err := sleep(ctx, settled); err != nil {
 		return s, err
@@ -132,6 +140,35 @@ func (r *Runner) open(ctx context.Context, v visit, at moment) (*site, error) {
 	return s, err
 }
 
+// vnfStarts is how long a VNF must have run to count as started: longer than EAL
+// takes to find that something is wrong.
+const vnfStarts = 1500 * time.Millisecond
+
+// startFunctions runs the commands of the chain until the site closes.
+func (s *site) startFunctions(ctx context.Context) error {
+	supervisor, err := s.live.Supervise()
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		supervisor.Run(running)
+	}()
+	s.stop = func() {
+		stop()
+		<-done
+	}
+	if err := supervisor.Settled(ctx, vnfStarts); err != nil {
+		if _, logErr := os.Stat(s.live.LogFile(through)); logErr == nil {
+			err = fmt.Errorf("%w; its last output:\n%s", err, s.live.LogTail(through, 5))
+		}
+		return err
+	}
+	return nil
+}
+
 func cores(from, to host.Usage) float64 {
 	if to.At <= from.At {
 		return 0
@@ -142,6 +179,9 @@ func cores(from, to host.Usage) float64 {
 func (s *site) close(ctx context.Context) error {
 	if s.live == nil {
 		return nil
+	}
+	if s.stop != nil {
+		s.stop()
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTime)
 	defer cancel()
@@ -198,9 +238,16 @@ const busyRate = 150_000
 // keeps busy without traffic, and the two ends of a load that is large enough.
 func (s *site) demand(load chain.BenchLoad) trial.Demand {
 	d := trial.Demand{"switch": int(math.Round(s.idle))}
-	if rate, ok := packetRate(load, s.visit.config.Size); !ok || rate > busyRate || s.visit.config.Face == string(chain.FaceDPDK) {
-		d[sender]++
+	rate, ok := packetRate(load, s.visit.config.Size)
+	if ok && rate <= busyRate && s.visit.config.Face != string(chain.FaceDPDK) {
+		return d
+	}
+	d[sender]++
+	switch s.shape {
+	case pair:
 		d[receiver]++
+	case alone:
+		d[sender]++
 	}
 	return d
 }

@@ -157,15 +157,7 @@ func (g Draygen) Run(ctx context.Context, from, to Endpoint, p Params) (record.T
 		}
 		t.Bench = &record.Bench{Span: span}
 	}
-	if t.Delivery.OfferedRate > 0 && missed(t.Delivery.SentRate, t.Delivery.OfferedRate) {
-		t.Marks = append(t.Marks, record.MarkLoadMissed)
-	}
-	if result.starved() {
-		t.Marks = append(t.Marks, record.MarkOversubscribed)
-	}
-	if lateShare(t.OneWay.Lateness, lateSend) > 0.01 {
-		t.Marks = append(t.Marks, record.MarkLate)
-	}
+	t.Marks = append(t.Marks, result.marks(t)...)
 	return t, nil
 }
 

@@ -114,14 +114,23 @@ func alone(ctx context.Context, role string, argv []string, timeout time.Duratio
 	return lastResult(out, role)
 }
 
+// FindOwn finds a program of this project: beside the running one, or in the PATH.
+func FindOwn(name string) (string, error) {
+	path, err := lookOwn(name)
+	if err != nil {
+		return "", fmt.Errorf("the program %s is missing: %s", name, tool{name: name, own: true}.fix())
+	}
+	return path, nil
+}
+
 var limit = tool{name: "dray-limit", own: true}
 
 // PhysicalLimit measures what two cores of this machine can do at best at this
 // moment. No other program should be busy meanwhile.
 func PhysicalLimit(ctx context.Context) (*record.Limit, error) {
-	path, err := lookOwn(limit.name)
+	path, err := FindOwn(limit.name)
 	if err != nil {
-		return nil, fmt.Errorf("the program %s is missing: %s", limit.name, limit.fix())
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, slack)
 	defer cancel()

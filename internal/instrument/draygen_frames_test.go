@@ -68,6 +68,45 @@ func TestFramesSession(t *testing.T) {
 	}
 }
 
+func TestLoop(t *testing.T) {
+	end := func(port, device string) Endpoint {
+		return Endpoint{Name: "a." + port, Port: port, Device: device, EAL: []string{"--no-huge"}, IP: netip.MustParseAddr("10.0.0.1"), MAC: "02:00:00:00:00:01", MTU: 1500}
+	}
+	from, to := end("p0", "net_memif0"), end("p1", "net_memif1")
+	o, err := Draygen{record.QFrames}.frames(from, to, Params{Frame: 60, PacketRate: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := loopSession("draygen-dpdk", from, to, o, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "draygen-dpdk loop --port dpdk:net_memif0 --eal --no-huge --mtu 1500 --peer-timeout 20s --to-port dpdk:net_memif1 --to 10.0.0.1:5010 --from 10.0.0.1 --to-mac 02:00:00:00:00:01 --stream"
+	if got := strings.Join(s.client, " "); !strings.HasPrefix(got, want) || !strings.Contains(got, "--size 60 --rate 1000pps --duration 1000ms") || len(s.server) != 0 {
+		t.Errorf("%s", got)
+	}
+	netdev := Endpoint{Name: "a.p1", Port: "p1"}
+	if _, err := loopSession("draygen", from, netdev, o, time.Second); err == nil {
+		t.Error("a loop over a device and an interface")
+	}
+}
+
+func TestParseLoop(t *testing.T) {
+	r, err := parseLoop(testdata(t, "draygen-loop.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.stream()
+	if err != nil || r.sender.Sent != 879 || r.sink.Received != 879 || r.latency.Total() != 879 || s.Sender <= 0 {
+		t.Errorf("%d sent, %d received, %d times, span %+v, error %v", r.sender.Sent, r.sink.Received, r.latency.Total(), s, err)
+	}
+	for _, bad := range []string{"", `{"draygen":1,"event":"result","role":"loop"}`} {
+		if _, err := parseLoop([]byte(bad)); err == nil {
+			t.Errorf("%q is a loop", bad)
+		}
+	}
+}
+
 func TestStreamSpan(t *testing.T) {
 	r, err := parseDraygen(testdata(t, "draygen-send.json"), testdata(t, "draygen-sink.json"))
 	if err != nil {

@@ -36,6 +36,12 @@ type genLine struct {
 		Oversubscribed bool `json:"oversubscribed"`
 	} `json:"cpus"`
 
+	// of a loop
+	Forward *struct {
+		Sender genLine `json:"sender"`
+		Sink   genLine `json:"sink"`
+	} `json:"forward"`
+
 	// of a sender
 	StartedNs int64         `json:"started_ns"`
 	EndedNs   int64         `json:"ended_ns"`
@@ -81,14 +87,21 @@ type genResult struct {
 
 // parseDraygen reads what the sender and the sink of one stream printed.
 func parseDraygen(client, server []byte) (genResult, error) {
-	var r genResult
+	sender, err := lastResult(client, "send")
+	if err != nil {
+		return genResult{}, err
+	}
+	sink, err := lastResult(server, "sink")
+	if err != nil {
+		return genResult{sender: sender}, err
+	}
+	return joined(sender, sink)
+}
+
+// joined is what both ends of one stream say.
+func joined(sender, sink genLine) (genResult, error) {
+	r := genResult{sender: sender, sink: sink}
 	var err error
-	if r.sender, err = lastResult(client, "send"); err != nil {
-		return r, err
-	}
-	if r.sink, err = lastResult(server, "sink"); err != nil {
-		return r, err
-	}
 	s, k := r.sender, r.sink
 	switch {
 	case s.Sent == 0:

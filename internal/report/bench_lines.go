@@ -195,6 +195,10 @@ func benchRate(t record.Trial) float64 {
 	return float64(t.Delivery.PacketRate)
 }
 
+// markNotNarrowed is of a rate that was searched for, whose bounds are further
+// apart than the goal asks: it may be higher.
+const markNotNarrowed = "at least"
+
 // generatorBound is the share of the generator's own ceiling from which a rate is
 // rather the generator's than the link's.
 const generatorBound = 0.8
@@ -218,6 +222,9 @@ func (b *benchSums) rate(l *BenchLine, all []record.Trial) {
 		}
 		if t.Bench.Search != nil {
 			l.Search = t.Bench.Search.Goal
+			if t.Bench.Search.Irregular != "" && !slices.Contains(l.Marks, markNotNarrowed) {
+				l.Marks = append(l.Marks, markNotNarrowed)
+			}
 		}
 	}
 	l.Cost = benchCost(trials)
