@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/instrument"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/record"
@@ -52,11 +53,29 @@ func matrix(p *plan.Plan, o Options) []measurement {
 				if native(l) && apart(p, m.from, m.to) {
 					m.params.Poll, m.busy[1] = true, 1
 				}
+				m = m.onDevices()
 				all = append(all, m)
 			}
 		}
 	}
 	return all
+}
+
+// ealStarts is how long a program at a dpdk port takes to start.
+const ealStarts = time.Second
+
+// onDevices allows for dpdk ports: EAL takes its time to start, sink and sender
+// one after the other, and whoever receives there polls.
+func (m measurement) onDevices() measurement {
+	for _, e := range []plan.End{m.from, m.to} {
+		if e.Face == chain.FaceDPDK {
+			m.overhead += ealStarts
+		}
+	}
+	if m.to.Face == chain.FaceDPDK {
+		m.busy[1] = 1
+	}
+	return m
 }
 
 // kinds is what to measure in each direction of a link: what its requirements

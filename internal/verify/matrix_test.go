@@ -168,6 +168,26 @@ func TestNativePortsAreMeasuredByDraygen(t *testing.T) {
 	}
 }
 
+// Whoever receives at a dpdk port polls, also on its sender's only CPU; and EAL
+// takes its time.
+func TestReceiversPollOnDevices(t *testing.T) {
+	p := shm()
+	p.Links[0].Ends[1].Face = chain.FaceDPDK
+	p.Functions[0].CPUs = p.Functions[1].CPUs
+	ms := matrix(p, Options{})
+	to, from := p.Links[0].Ends[1].Function, p.Links[0].Ends[0].Function
+	if s := find(t, ms, record.QStream, from); s.to.Function != to || s.busy != [2]int{0, 1} {
+		t.Errorf("busy threads %v of a sender and the sink on a device", s.busy)
+	}
+	if s := find(t, ms, record.QStream, to); s.busy != [2]int{0, 0} {
+		t.Errorf("busy threads %v of a sender on a device and a sink that sleeps", s.busy)
+	}
+	native := find(t, matrix(shm(), Options{}), record.QStream, from).overhead
+	if s := find(t, ms, record.QStream, from); s.overhead != native+ealStarts {
+		t.Errorf("overhead %v", s.overhead)
+	}
+}
+
 // Without a load, delay is read from probes, and loss from a stream beside.
 func TestIdleLinkIsProbed(t *testing.T) {
 	p := f1()
