@@ -118,14 +118,14 @@ struct dray_device {
 	struct dray_info info;	     /* what never changes of it; the rest is of the moment when it was opened */
 	uint32_t opened_queues, opened_mode;
 	struct rte_ether_addr mac;
-	uint16_t lanes;		     /* queues of the present link; changed by events, read by senders */
+	uint16_t lanes;		     /* in use: queues of the present link; changed by events, read by senders */
 	uint32_t generation;	     /* that went live last */
 	uint32_t hold;		     /* received buffers of it that the application may have at once, per queue */
 	bool notified_up;	     /* the state that the application was told */
 	struct dray_link_counts link, link_cleared;
 	struct dray_stats stats_cleared;
 	struct rte_intr_handle *control; /* libdray's control side */
-	struct dray_lane lane[DRAY_MAX_QUEUES];
+	struct dray_lane *lane;		 /* DRAY_MAX_QUEUES of them */
 };
 
 /* arguments.c */
