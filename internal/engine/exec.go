@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// outputGrace is how long a tool's output may be held open after its end.
+const outputGrace = 5 * time.Second
+
+// Exec runs a program beside the process, as confined as that is, to its end, and
+// returns what it prints. It is the way to talk to a process that hostile
+// applications talk to as well.
+func (e Engine) Exec(ctx context.Context, args ...string) (string, error) {
+	runc, err := host.LookProgram("runc")
+	if err != nil {
+		return "", lacksRunc()
+	}
+	log := filepath.Join(e.bundle(), "exec.json")
+	all := append([]string{"--root", e.runcState(), "--log", log, "--log-format", "json", "exec", e.Name}, args...)
+	cmd := exec.CommandContext(ctx, runc, all...)
+	var out, stderr bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = "/", &out, &stderr, outputGrace
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = host.Place{Cgroup: e.helper()}.Start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(args, " "), errors.Join(err, ctx.Err()), bytes.TrimSpace(stderr.Bytes()))
+	}
+	return strings.TrimSpace(out.String()), nil
+}
