@@ -42,7 +42,7 @@ static void on_crash(int number)
 		say("draygen: a driver of DPDK crashed while its port was closed; what was said before stands\n");
 		_exit(io_exit_status);
 	}
-	say("draygen: crashed inside a driver of DPDK: net_memif does that where its peer goes while packets are on the way\n");
+	say("draygen: crashed, most likely inside a driver of DPDK: net_memif does that where its peer goes while packets are on the way\n");
 	/* The handler is gone with its first call: the instruction is tried again, and the signal ends the program. */
 }
 

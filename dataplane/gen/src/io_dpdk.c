@@ -251,11 +251,15 @@ static void dpdk_link(struct io *io, struct io_link *link)
 	*link = (struct io_link){.kind = p->driver, .generation = (uint32_t)p->generation};
 }
 
-/* The pool stays: packets of it may be in the rings of others. It goes with EAL. */
+/*
+ * The pool stays: packets of it may be in the rings of others. It goes with EAL. What drivers say of a peer that is gone already would hide what ended
+ * the role.
+ */
 static void dpdk_close(struct io *io)
 {
 	struct io_dpdk *p = (struct io_dpdk *)io;
 
+	rte_log_set_global_level(RTE_LOG_EMERG);
 	if (p->started)
 		(void)rte_eth_dev_stop(p->port);
 	if (p->configured)

@@ -27,6 +27,17 @@ struct loop {
 
 static const char *const names[] = {"forward", "backward"};
 
+/* It ends a sender too that waits for room. */
+static void fail(struct loop *l, int error, const struct io *io)
+{
+	if (l->run.error)
+		return;
+	l->run.error = error;
+	l->run.failed = io;
+	for (unsigned i = 0; i < l->n; i++)
+		l->ways[i].tx.error = error;
+}
+
 /* Take what has come. Returns whether there was something. */
 static bool receive(struct loop *l, struct way *w, uint64_t *now)
 {
@@ -37,7 +48,7 @@ static bool receive(struct loop *l, struct way *w, uint64_t *now)
 
 	*now = clock_now();
 	if (got < 0)
-		l->run.error = got;
+		fail(l, got, io);
 	for (int i = 0; i < got; i++) {
 		w->tracker->headers = slots[i].headers;
 		(void)tracker_take(w->tracker, slots[i].data, slots[i].length, *now, &packet);
@@ -78,8 +89,10 @@ static void housekeeping(struct loop *l, uint64_t now)
 {
 	run_service(&l->ways[0].tx, now);
 	run_service(&l->ways[0].rx, now);
-	for (unsigned i = 0; i < l->n && !l->run.error; i++)
-		l->run.error = l->ways[i].tx.error ? l->ways[i].tx.error : l->ways[i].rx.error;
+	if (l->ways[0].tx.error)
+		fail(l, l->ways[0].tx.error, l->ways[0].tx.io);
+	if (l->ways[0].rx.error)
+		fail(l, l->ways[0].rx.error, l->ways[0].rx.io);
 	if (now >= run_interval_due(&l->run))
 		interval(l, now);
 }
@@ -108,7 +121,7 @@ static uint64_t send_due(struct loop *l, uint64_t now)
 			int ret = sender_burst(w->sender);
 
 			if (ret < 0)
-				l->run.error = ret;
+				fail(l, ret, w->tx.io);
 		}
 		next = due < next ? due : next;
 	}
@@ -120,11 +133,12 @@ static void wait_until(struct loop *l, uint64_t now, uint64_t until)
 {
 	struct io *io = l->ways[0].rx.io;
 	uint64_t end = run_interval_due(&l->run);
+	int ret;
 
 	if (!l->sleeps || now - l->busy_ns < l->run.options->spin_ns)
 		clock_relax();
-	else
-		l->run.error = io->ops->wait(io, IO_RX, until < end ? until : end);
+	else if ((ret = io->ops->wait(io, IO_RX, until < end ? until : end)) < 0)
+		fail(l, ret, io);
 }
 
 static void send_all(struct loop *l)

@@ -223,7 +223,7 @@ int run_result_end(struct run *run, struct json *j, bool clean)
 		return EXIT_ERROR;
 	}
 	if (run->error) {
-		fprintf(stderr, "draygen: %s: %s\n", run->io->name, strerror(-run->error));
+		fprintf(stderr, "draygen: %s: %s\n", (run->failed ? run->failed : run->io)->name, strerror(-run->error));
 		return EXIT_ERROR;
 	}
 	return run->options->strict && !clean ? EXIT_NOT_CLEAN : EXIT_DONE;

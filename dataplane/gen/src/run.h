@@ -26,6 +26,7 @@ struct run {
 	struct tracker_counts last; /* at the beginning of this interval */
 	uint64_t last_expected, last_drops, last_sent, last_unsent;
 	int error; /* -errno that ended it */
+	const struct io *failed; /* the port that it is of; NULL: `io` */
 };
 
 /* From now on SIGINT and SIGTERM end the run; a second one kills. */

@@ -147,7 +147,7 @@ static int wait_for_room(struct sender *s, const struct batch *b)
 		return -EAGAIN;
 	if (run->meanwhile) {
 		run->meanwhile(run->meanwhile_of);
-		return 0;
+		return run->error;
 	}
 	if (run->options->busy) {
 		clock_relax();
