@@ -4,6 +4,7 @@ package stats
 
 import (
 	"math"
+	"sync"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -48,10 +49,23 @@ func MeanAt(level float64, values []float64) (Estimate, error) {
 	}, nil
 }
 
-// tQuantile is the p-quantile of Student's t with df degrees of freedom.
+// tQuantile is the p-quantile of Student's t with df degrees of freedom. The
+// bounds of one quantile ask for the same few of them hundreds of times.
 func tQuantile(p float64, df int) float64 {
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(df)}.Quantile(p)
+	type key struct {
+		p  float64
+		df int
+	}
+	if q, ok := tQuantiles.Load(key{p, df}); ok {
+		return q.(float64)
+	}
+	q := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(df)}.Quantile(p)
+	tQuantiles.Store(key{p, df}, q)
+	return q
 }
+
+// tQuantiles keeps what tQuantile has computed.
+var tQuantiles sync.Map
 
 // TrialsToResolve is about how many trials with the same spread it would take
 // for a one-sided bound to fall between the mean and limit; ok is false where
