@@ -25,6 +25,12 @@ ping        iputils-ping
 ethtool     ethtool
 ps          procps
 runc        runc
+ovs-vsctl    openvswitch-switch
+ovs-vswitchd openvswitch-switch
+ovs-ofctl    openvswitch-common
+ovsdb-server openvswitch-common
+ovsdb-tool   openvswitch-common
+/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk openvswitch-switch-dpdk
 iperf       iperf
 iperf3      iperf3
 sockperf    sockperf
@@ -39,10 +45,6 @@ dockerd       docker.io
 docker        docker-cli
 make          make
 scapy         python3-scapy
-ovs-vsctl     openvswitch-switch
-ovs-vswitchd  openvswitch-switch
-ovsdb-server  openvswitch-common
-ovsdb-tool    openvswitch-common
 shellcheck    shellcheck
 tcpdump       tcpdump
 tshark        tshark
