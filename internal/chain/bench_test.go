@@ -205,6 +205,18 @@ func TestBenchDefaultsAreThoseOfTheSchema(t *testing.T) {
 	}
 }
 
+func TestBenchTransportsAreThoseOfTheSchema(t *testing.T) {
+	var schema struct {
+		Defs map[string]struct{ Enum []string } `json:"$defs"`
+	}
+	if err := json.Unmarshal(BenchSchema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(benchTransports(), schema.Defs["transport"].Enum); diff != "" {
+		t.Errorf("bench.schema.json, $defs/transport: %s", diff)
+	}
+}
+
 func TestFrameSizes(t *testing.T) {
 	if got := IMIX.Bytes(); got < 361.8 || got > 361.9 {
 		t.Errorf("mean of IMIX is %v, want 361.8 B", got)

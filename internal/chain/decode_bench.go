@@ -118,9 +118,6 @@ func contains[T comparable](list []T, item T) bool {
 // benchTransports are the names that a matrix may list.
 func benchTransports() []string { return transports[1:] } // without auto
 
-// BenchTransports are the transports that a matrix may list.
-func BenchTransports() []string { return append([]string(nil), benchTransports()...) }
-
 func (d *decoder) benchTransports(n *yaml.Node) []string {
 	if m := deref(n); m.Kind == yaml.ScalarNode && m.Value == benchTransportsAll && m.Tag == "!!str" {
 		return nil

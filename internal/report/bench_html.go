@@ -39,6 +39,7 @@ type benchView struct {
 	Common   string
 	Columns  []string // heads of the columns that can move, as far as they have not
 	Baseline string
+	Width    int // of the table, in columns
 	Rows     []benchRowView
 	Without  []benchWithout
 	Marks    []fact
@@ -47,6 +48,9 @@ type benchView struct {
 	Matrix   string
 	Records  []recordView
 }
+
+// fixedColumns is the number of columns of the page's table that never move.
+const fixedColumns = 14
 
 type benchRowView struct {
 	Transport string
@@ -114,6 +118,7 @@ func (d *BenchData) view() benchView {
 	for _, c := range moving {
 		v.Columns = append(v.Columns, capital(strings.ToLower(c.head)))
 	}
+	v.Width = fixedColumns + len(v.Columns)
 	for i := range d.Lines {
 		l := &d.Lines[i]
 		if l.state() == "" {
