@@ -45,8 +45,8 @@ const (
 // errBudget ends a search that has taken too long; what was found stays.
 var errBudget = errors.New(ReasonBudget)
 
-// phases is how many times longer trials become from phase to phase.
-const phases = 4
+// lengthening is how many times longer trials become from phase to phase.
+const lengthening = 4
 
 // controller is a search under way.
 type controller struct {
@@ -116,10 +116,10 @@ func (g Goal) first() time.Duration {
 }
 
 // targets are the versions of a goal from the coarsest to itself. Trials are
-// `phases` times longer from one to the next, and the width is half.
+// `lengthening` times longer from one to the next, and the width is half.
 func (g Goal) targets() []*target {
 	var durations []time.Duration
-	for d := g.first(); d < g.Trial; d *= phases {
+	for d := g.first(); d < g.Trial; d *= lengthening {
 		durations = append(durations, d)
 	}
 	var out []*target
@@ -239,11 +239,9 @@ func (s *controller) result(ended error) Result {
 		load, reason := s.next(t, g.Width)
 		lo, hi := s.loads.bounds(g)
 		res := GoalResult{Goal: g, Lower: lo, Upper: hi, Reason: reason}
-		switch {
-		case load != 0 && ended != nil:
+		res.Regular = load == 0 && reason == ""
+		if load != 0 && ended != nil {
 			res.Reason = ended.Error()
-		default:
-			res.Regular = reason == ""
 		}
 		if lo > 0 {
 			res.Throughput = g.ConditionalThroughput(s.loads.at(lo))
