@@ -26,12 +26,14 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## install what is missing, build, run a chain with its verdicts and its report (as root)
+demo: ## install what is missing, build, run a chain with its verdicts, compare all transports (as root)
 	@$(say) 'installing what is missing (scripts/setup.sh run)'
 	@scripts/setup.sh run
 	@$(MAKE) --no-print-directory build
 	@$(say) 'running $(DEMO_CHAIN): plan, up, verify, report, down'
 	@bin/dray run $(DEMO_CHAIN)
+	@$(say) 'comparing every transport of this host: one table, one page (at most three minutes)'
+	@bin/dray bench quick --afresh
 
 .PHONY: build
 build: ## build every program into bin/

@@ -217,6 +217,18 @@ func TestBenchTransportsAreThoseOfTheSchema(t *testing.T) {
 	}
 }
 
+func TestEveryFieldOfAMatrixIsInTheGuide(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/bench.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range benchFields {
+		if !strings.Contains(string(guide), "`"+f.name+"`") {
+			t.Errorf("docs/bench.md does not explain %s", f.name)
+		}
+	}
+}
+
 func TestFrameSizes(t *testing.T) {
 	if got := IMIX.Bytes(); got < 361.8 || got > 361.9 {
 		t.Errorf("mean of IMIX is %v, want 361.8 B", got)
