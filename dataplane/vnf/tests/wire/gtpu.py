@@ -117,6 +117,7 @@ class Gtpu(harness.Case):
             "UDP port behind": with_extensions(ip, (0x85, up), (0x40, b"\1\2")),
             "long container": with_extensions(ip, (0x85, up + b"\0" * 12)),
             "outer options": n3(pdu(1, ip, UP), outer=IP(src=PEER, dst=HERE, options=[IPOption(b"\x94\x04\x00\x00")])),
+            "two extensions of 44 octets": with_extensions(ip, (0x20, b"\0" * 42), (0x20, b"\0" * 42), (0x85, up)),
             "UDP checksum": n3(pdu(1, ip, UP), udp=UDP(sport=40000, dport=2152)),
             "any source port": n3(pdu(1, ip, UP), udp=UDP(sport=40000, dport=2152, chksum=0)),
             "padding": bytes(n3(pdu(1, ip, UP))) + b"trailer",
@@ -160,7 +161,8 @@ class Gtpu(harness.Case):
             ("down", 1, plain(to_ue(tos=0xba)), 0, sent(1, hop(to_ue(tos=0xba)), DOWN))])
 
     def test_what_is_dropped_of_n3(self):
-        ip, up, unknown = from_ue(), b"\x10\x09", 0x85
+        ip, up = from_ue(), b"\x10\x09"
+        options = IP(bytes(IP(src=FIRST, dst=NET, options=[IPOption(b"\x44\x28\x05\x00" + bytes(36))]) / UDP()))
         good = bytes(n3(pdu(1, ip, UP)))
 
         def outer(**fields):
@@ -173,7 +175,7 @@ class Gtpu(harness.Case):
             ("IPv6", Ether() / IPv6() / UDP(dport=2152), "ethertype"), ("to somebody else", outer(dst="198.18.0.9"), "tunnel_address"),
             ("from a group", outer(src="224.0.0.1"), "address"),
             ("first fragment", outer(flags="MF"), "fragment"), ("later fragment", outer(frag=3), "fragment"), ("TCP", outer(proto=6), "protocol"),
-            ("other port", udp(dport=2123), "protocol"), ("UDP length 7", udp(len=7), "length"), ("UDP longer than IP", udp(len=1000), "length"),
+            ("other port", udp(dport=2123), "protocol"), ("UDP length 7", udp(len=7), "length"), ("UDP longer than IP", udp(len=1000), "length"), ("by one byte", udp(len=8 + 16 + 31 + 1), "length"),
             ("UDP without a header's room", Ether(dst=OWN[0]) / IP(src=PEER, dst=HERE, proto=17) / Raw(b"1234567"), "short"),
             ("UDP of no payload", n3(Raw(b"")), "short"), ("wrong UDP checksum", udp(chksum=0x1234), "checksum"),
             ("GTP version 2", patched(good, GTP, b"\x54"), "gtp_header"), ("GTP version 0", patched(good, GTP, b"\x14"), "gtp_header"), ("GTP'", patched(good, GTP, b"\x24"), "gtp_header"),
@@ -184,7 +186,8 @@ class Gtpu(harness.Case):
             ("no container", n3(GTP_U_Header(teid=1, gtp_type=255) / ip), "gtp_extension"), ("container of the other direction", n3(pdu(1, ip, DOWN)), "gtp_extension"),
             ("two containers", with_extensions(ip, (0x85, up), (0x85, up)), "gtp_extension"), ("extension that must be known", with_extensions(ip, (0x85, up), (0xc0, b"12")), "gtp_extension"),
             ("extension of length 0", patched(good, GTP + 12, b"\0"), "gtp_extension"), ("extension beyond the end", patched(good, GTP + 12, b"\xff"), "gtp_extension"),
-            ("chain without end", patched(good, GTP + 15, b"\x20"), "gtp_extension"), ("chain longer than is looked at", with_extensions(ip, *[(0x20, b"\0" * 42)] * 4, (unknown, up)), "headers_too_long"),
+            ("chain without end", patched(good, GTP + 15, b"\x20"), "gtp_extension"), ("chain longer than is looked at", with_extensions(ip, *[(0x20, b"\0" * 42)] * 4, (0x85, up)), "headers_too_long"),
+            ("inner options beyond what is looked at", with_extensions(options, (0x20, b"\0" * 42), (0x20, b"\0" * 42), (0x85, up)), "headers_too_long"),
             ("other flow", n3(pdu(1, ip, UP, 8)), "qfi"), ("of another UE", n3(pdu(2, ip, UP)), "foreign_source"),
             ("IPv6 inside", patched(good, GTP + 16, b"\x60"), "ip_header"), ("inner TTL 1", n3(pdu(1, from_ue(ttl=1), UP)), "ttl"), ("inner checksum", patched(good, GTP + 16 + 8, b"\x05"), "checksum"),
             ("inner longer than outer", patched(good, GTP + 16 + 2, b"\x01\x00"), "length"), ("to loopback", n3(pdu(1, from_ue(dst="127.0.0.1"), UP)), "address"),
