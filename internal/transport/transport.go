@@ -74,6 +74,8 @@ type End struct {
 
 	// Runtime is that of the function.
 	Runtime chain.RuntimeName
+	// HugePages says that the function has some.
+	HugePages bool
 
 	// Of a port with the dpdk face: an existing directory on the host, in which
 	// the function alone may make sockets, and which it sees at

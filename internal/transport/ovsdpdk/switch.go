@@ -67,7 +67,7 @@ func (w *ovsSwitch) vswitchd(program string, cpus []int) engine.Engine {
 		Binds: append(w.ports.binds(s), engine.Bind{Source: w.dir, Target: inside, Write: true}),
 		// Its datapath insists on tap interfaces, for itself and for the bridge.
 		Devices: []string{"/dev/net/tun"}, Caps: []string{"CAP_NET_ADMIN"},
-		Files: w.ports.files(s), CPUs: cpus, Memory: uint64(w.memory()+processLimit) << 20,
+		Files: w.ports.files(s), CPUs: cpus, HugePages: vhost.HugePages(s), Memory: uint64(w.memory()+processLimit) << 20,
 	}
 	return e
 }
@@ -168,7 +168,10 @@ func (w *ovsSwitch) configure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	extra := []string{"--no-huge", "--legacy-mem", "--no-shconf", "-m", strconv.Itoa(w.memory()), "--no-pci", "--no-telemetry"}
+	extra := []string{"-m", strconv.Itoa(w.memory()), "--no-pci", "--no-telemetry"}
+	if !vhost.HugePages(w.spec) {
+		extra = append(extra, "--no-huge", "--legacy-mem", "--no-shconf")
+	}
 	return w.vsctl(ctx, "--no-wait", "set", "Open_vSwitch", ".",
 		"other_config:dpdk-init=true", "other_config:per-port-memory=true",
 		"other_config:dpdk-extra="+quote(strings.Join(append(extra, more...), " ")))

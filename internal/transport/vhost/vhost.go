@@ -49,6 +49,12 @@ func Users(s transport.Spec) []int {
 	return list
 }
 
+// HugePages reports whether a link's switch is to use huge pages: where all its
+// applications do.
+func HugePages(s transport.Spec) bool {
+	return !slices.ContainsFunc(s.Ends, func(e transport.End) bool { return !e.HugePages })
+}
+
 // Socket is where the switch finds the socket of end i.
 func Socket(i int) string { return directory(i) + "/" + socketName }
 

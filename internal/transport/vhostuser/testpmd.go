@@ -39,12 +39,14 @@ func testpmd(s transport.Spec, cpus []int) engine.Engine {
 	memory := otherMemory + mbufs*(size+256)>>20
 	e := engine.Engine{
 		Name: program, Dir: filepath.Join(s.Dir, "switch"), Cgroup: s.Cgroup, Owner: vhost.Owner(s),
-		Binds: vhost.Binds(s), Files: vhost.Users(s), CPUs: cpus, Memory: uint64(memory+processLimit) << 20,
+		Binds: vhost.Binds(s), Files: vhost.Users(s), HugePages: vhost.HugePages(s), CPUs: cpus, Memory: uint64(memory+processLimit) << 20,
 	}
-	eal := []string{
-		"--no-huge", "--no-shconf", "-m", strconv.Itoa(memory), "--no-pci", "--no-telemetry",
-		"--lcores", lcores(cpus),
+	pages := []string{"--no-huge", "--no-shconf"}
+	if e.HugePages {
+		pages = []string{"--in-memory"}
 	}
+	eal := append(pages, "-m", strconv.Itoa(memory), "--no-pci", "--no-telemetry",
+		"--lcores", lcores(cpus))
 	for i, end := range s.Ends {
 		eal = append(eal, "--vdev", fmt.Sprintf("net_vhost%d,iface=%s,client=1,queues=%d", i, vhost.Socket(i), vhost.Queues(end)))
 	}

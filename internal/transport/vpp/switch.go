@@ -198,7 +198,7 @@ func (v vppSwitch) joined(out string) error {
 func lookup(name string) (string, error) {
 	path, err := host.LookProgram(name)
 	if err != nil {
-		return "", &host.Unsupported{What: Name, Why: "no " + name + " binary", Fix: "install VPP from fd.io's packages: Debian has none"}
+		return "", &host.Unsupported{What: Name, Why: "no " + name + " binary", Fix: "install VPP from fd.io's packages, Debian has none; this driver is written from its documentation and has never been run"}
 	}
 	return path, nil
 }
