@@ -211,6 +211,9 @@ func genCommands(sender, receiver string, from, to Endpoint, o offer, d time.Dur
 	if from.dpdk() || to.dpdk() {
 		s.patience, s.timeout = dpdkPatience+slack, s.timeout+dpdkPatience
 	}
+	if to.secondary() && from.dpdk() && !from.secondary() {
+		s.opened, target = genOpened, append(target, "--hold")
+	}
 	s.server = append(append([]string{receiver, "sink"}, sink...), "--stream", stream, "--once")
 	if to.Native && o.poll && !o.busy {
 		s.server = append(s.server, "--spin", nativePoll.String())

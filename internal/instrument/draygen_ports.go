@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,6 +48,13 @@ func genPort(e Endpoint) ([]string, error) {
 	return []string{"--port", "dpdk:" + e.Device, "--eal", strings.Join(e.EAL, " "), "--mtu", strconv.Itoa(e.MTU),
 		"--peer-timeout", dpdkPatience.String()}, nil
 }
+
+// secondary reports whether the device's application needs another process of
+// DPDK, which has the memory of both, to run before it.
+func (e Endpoint) secondary() bool { return slices.Contains(e.EAL, "--proc-type=secondary") }
+
+// genOpened reports whether a sender has opened its port.
+func genOpened(p *program) bool { return strings.Contains(string(p.out.bytes()), `"event":"open"`) }
 
 // genPorts are the sink's and the sender's ports, and how the sender addresses
 // the sink.

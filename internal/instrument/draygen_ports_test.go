@@ -5,6 +5,7 @@ package instrument
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -124,6 +125,43 @@ func TestADeviceThatIsMissingIsExplained(t *testing.T) {
 	p.b.EAL[len(p.b.EAL)-1] = "net_memif0,socket=/a b"
 	if _, err := (Draygen{record.QProbe}).Run(context.Background(), p.a, p.b, Params{Duration: time.Second, MessageRate: 100}); err == nil || !strings.Contains(err.Error(), "DRAY_STATE") {
 		t.Errorf("a path with a blank: error %v", err)
+	}
+}
+
+// The sink on a device that another process's memory is needed for starts when
+// the sender has opened its own, and before it sends.
+func TestASecondaryStartsSecond(t *testing.T) {
+	p := newPair(t)
+	mark := filepath.Join(t.TempDir(), "mark")
+	s := session{from: p.a, to: p.b, opened: genOpened, ready: genReady, timeout: time.Minute,
+		client: []string{"/bin/sh", "-c", `test -e $0 && echo early; echo '"event":"open"'; cat; test -e $0 && echo later`, mark},
+		server: []string{"/bin/sh", "-c", `touch $0; echo '"event":"ready"'; exec sleep 60`, mark}}
+	out, err := s.run(context.Background())
+	if err != nil || !strings.Contains(string(out.client), "later") || strings.Contains(string(out.client), "early") || out.start.IsZero() {
+		t.Errorf("%q, error %v", out.client, err)
+	}
+	p.empty(t)
+	s.client = []string{"/bin/sh", "-c", "exit 3"}
+	if _, err := s.run(context.Background()); err == nil || !strings.Contains(err.Error(), "ended before it was ready") {
+		t.Errorf("a client that fails: error %v", err)
+	}
+	s.client, s.server = []string{"/bin/sh", "-c", `echo '"event":"open"'; exec cat`}, []string{"/bin/sh", "-c", "exit 3"}
+	if _, err := s.run(context.Background()); err == nil {
+		t.Error("a server that fails is no error")
+	}
+	p.empty(t)
+
+	dev := func(name, kind string) Endpoint {
+		return Endpoint{Name: name, Device: "net_ring0", EAL: []string{"--proc-type=" + kind}, MTU: 1500}
+	}
+	for _, c := range []struct {
+		from, to string
+		held     bool
+	}{{"primary", "secondary", true}, {"secondary", "primary", false}, {"secondary", "secondary", false}} {
+		s, err := genCommands("g", "g", dev("a.p", c.from), dev("b.p", c.to), offer{rate: "max"}, time.Second)
+		if held := slices.Contains(s.client, "--hold"); err != nil || held != c.held || (s.opened != nil) != c.held {
+			t.Errorf("from %s to %s: held %v, error %v", c.from, c.to, held, err)
+		}
 	}
 }
 

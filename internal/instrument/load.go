@@ -34,14 +34,10 @@ func StartLoad(ctx context.Context, from, to Endpoint, bits uint64, longest time
 		return nil, err
 	}
 	l.tool = describe(draygen, version, l.session)
-	if l.server, err = l.session.startServer(ctx); err != nil {
+	if l.client, l.server, _, err = l.session.start(ctx); err != nil {
 		return nil, fmt.Errorf("load: %w", genError(err, from, to))
 	}
-	if l.client, err = launch(from, l.session.client); err != nil {
-		l.server.kill()
-		return nil, fmt.Errorf("load: %w", err)
-	}
-	if err := await(ctx, l.client, genReady, max(listenTimeout, l.session.patience)); err != nil {
+	if err := await(ctx, l.client, genReady, l.session.limit()); err != nil {
 		l.Abort()
 		return nil, fmt.Errorf("load: %w", genError(err, from, to))
 	}

@@ -32,6 +32,27 @@ type program struct {
 // launch starts argv at an endpoint, in a process group of its own. extra are
 // passed as file descriptors 3 and up.
 func launch(at Endpoint, argv []string, extra ...*os.File) (*program, error) {
+	p := prepare(at, argv, extra)
+	if err := p.start(at); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// launchHeld starts argv as well, with a standard input that ends with letGo.
+func launchHeld(at Endpoint, argv []string) (p *program, letGo func() error, err error) {
+	p = prepare(at, argv, nil)
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("start %s: %w", p.name, err)
+	}
+	if err := p.start(at); err != nil {
+		return nil, nil, err
+	}
+	return p, in.Close, nil
+}
+
+func prepare(at Endpoint, argv []string, extra []*os.File) *program {
 	p := &program{name: filepath.Base(argv[0]), finished: make(chan struct{})}
 	p.cmd = exec.Command(argv[0], argv[1:]...)
 	if at.dpdk() {
@@ -45,14 +66,18 @@ func launch(at Endpoint, argv []string, extra ...*os.File) (*program, error) {
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// A grandchild that keeps the pipes open must not keep Wait waiting.
 	p.cmd.WaitDelay = time.Second
+	return p
+}
+
+func (p *program) start(at Endpoint) error {
 	if err := at.Place.Start(p.cmd); err != nil {
-		return nil, fmt.Errorf("start %s: %w", p.name, err)
+		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	go func() {
 		p.err = p.cmd.Wait()
 		close(p.finished)
 	}()
-	return p, nil
+	return nil
 }
 
 // signal sends a signal to the whole group, unless it has been reaped.
@@ -64,8 +89,11 @@ func (p *program) signal(sig syscall.Signal) {
 	}
 }
 
-// kill ends the whole group and reaps the program.
+// kill ends the whole group and reaps the program. There may be none.
 func (p *program) kill() {
+	if p == nil {
+		return
+	}
 	p.signal(unix.SIGKILL)
 	<-p.finished
 }

@@ -36,6 +36,10 @@ type session struct {
 	patience   time.Duration // until the server is ready; 0: listenTimeout
 	timeout    time.Duration // of the client
 	extra      []*os.File    // passed to the client
+	// opened reports whether a client that is to start before the server has come
+	// as far as the server needs it; then the end of its standard input lets it go
+	// on, once the server is ready. nil: the server starts first.
+	opened func(*program) bool
 }
 
 // outcome is what a session printed.
@@ -55,33 +59,62 @@ func (s session) startServer(ctx context.Context) (*program, error) {
 	if ready == nil {
 		ready = s.listen.open
 	}
-	patience := s.patience
-	if patience == 0 {
-		patience = listenTimeout
-	}
-	if err := await(ctx, server, ready, patience); err != nil {
+	if err := await(ctx, server, ready, s.limit()); err != nil {
 		server.kill()
 		return nil, err
 	}
 	return server, nil
 }
 
+// limit is how long a program may take to be ready.
+func (s session) limit() time.Duration {
+	if s.patience == 0 {
+		return listenTimeout
+	}
+	return s.patience
+}
+
+// start starts both programs, and says when the client was let go. On error none
+// of them runs.
+func (s session) start(ctx context.Context) (client, server *program, began time.Time, err error) {
+	defer func() {
+		if err != nil {
+			client.kill()
+			server.kill()
+		}
+	}()
+	letGo := func() error { return nil }
+	if s.opened != nil {
+		if client, letGo, err = launchHeld(s.from, s.client); err != nil {
+			return client, server, began, err
+		}
+		if err = await(ctx, client, s.opened, s.limit()); err != nil {
+			return client, server, began, err
+		}
+	}
+	if len(s.server) > 0 {
+		if server, err = s.startServer(ctx); err != nil {
+			return client, server, began, err
+		}
+	}
+	began = time.Now()
+	if client == nil {
+		client, err = launch(s.from, s.client, s.extra...)
+	} else {
+		err = letGo()
+	}
+	return client, server, began, err
+}
+
 // run runs the session to its end. When it returns, both programs have ended
 // and been reaped.
 func (s session) run(ctx context.Context) (outcome, error) {
-	var server *program
-	if len(s.server) > 0 {
-		var err error
-		if server, err = s.startServer(ctx); err != nil {
-			return outcome{}, err
-		}
-		defer server.kill()
-	}
-	o := outcome{start: time.Now()}
-	client, err := launch(s.from, s.client, s.extra...)
+	client, server, began, err := s.start(ctx)
+	o := outcome{start: began}
 	if err != nil {
 		return o, err
 	}
+	defer server.kill()
 	defer client.kill()
 	err = s.watch(ctx, client, server)
 	o.duration = time.Since(o.start)

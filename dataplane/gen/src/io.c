@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "clock.h"
 
+#define HOLD_NS (20 * NS_PER_MS)
 #define SLICE_NS (50 * NS_PER_MS) /* signals and service wait no longer */
 
 volatile sig_atomic_t io_exit_status = -1;
@@ -69,6 +71,22 @@ bool io_await_peers(struct io *const *ios, unsigned n, const struct options *o, 
 		if (size > ios[i]->frame_max)
 			return io_fail(error, "frames of %u bytes do not fit %s: at most %u", size, ios[i]->name, ios[i]->frame_max);
 	return true;
+}
+
+bool io_hold(struct io *const *ios, unsigned n, struct io_error *error)
+{
+	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+	char line[64];
+
+	while (io_poll(&in, 1, clock_now() + HOLD_NS) <= 0) {
+		for (unsigned i = 0; i < n; i++) {
+			int ret = ios[i]->ops->service ? ios[i]->ops->service(ios[i]) : 0;
+
+			if (ret < 0)
+				return io_fail(error, "%s: %s", ios[i]->name, strerror(-ret));
+		}
+	}
+	return read(STDIN_FILENO, line, sizeof(line)) >= 0 || io_fail(error, "standard input: %s", strerror(errno));
 }
 
 void io_set_destination(struct io *io, const struct options *o)

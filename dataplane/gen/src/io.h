@@ -80,6 +80,9 @@ void io_close(struct io *io);
 /* What the program ends with, whatever happens while its ports are closed; -1 before that. */
 extern volatile sig_atomic_t io_exit_status;
 
+/* Serve n ports until there is a line on standard input, or its end. false: a port failed. */
+bool io_hold(struct io *const *ios, unsigned n, struct io_error *error);
+
 /* Of a port of frames: where they go, as the options say; without them to everybody. */
 void io_set_destination(struct io *io, const struct options *options);
 

@@ -288,7 +288,7 @@ static bool open_ports(struct loop *l, const struct options *o, struct io_error 
 	if (!l->ports[0])
 		return false;
 	l->ports[1] = one_port(o) ? l->ports[0] : io_open(&l->ways[1].options, error);
-	if (!l->ports[1] || !io_await_peers(l->ports, 2, o, error))
+	if (!l->ports[1] || !run_await(o, l->ports, 2, error))
 		return false;
 	address_each_other(l, o);
 	return true;

@@ -18,7 +18,7 @@ int main(int argc, char **argv)
 	if (options.role == ROLE_LOOP)
 		return role_loop(&options);
 	io = io_open(&options, &error);
-	if (!io || (io_sends(&options) && !io_await_peers(&io, 1, &options, &error))) {
+	if (!io || (io_sends(&options) && !run_await(&options, &io, 1, &error))) {
 		fprintf(stderr, "draygen: %s\n", error.text);
 		io_exit_status = EXIT_ERROR;
 		if (io)

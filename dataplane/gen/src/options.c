@@ -22,7 +22,8 @@ enum {
 enum option_id {
 	O_PORT = 256, O_TO, O_TO_MAC, O_PACKETS, O_DURATION, O_STREAM, O_INTERVAL, O_BUSY, O_SPIN, O_CHECK, O_STRICT, O_BUFFER, O_SIZE, O_RATE,
 	O_LAYER, O_BURST, O_GRANULARITY, O_CATCH_UP, O_FLOWS, O_WARMUP, O_CLOSED, O_TIMEOUT, O_REFLECT, O_ONCE, O_BESIDE, O_PEER_TIMEOUT,
-	O_TO_PORT, O_BOTH, O_BACK_TO, O_BACK_TO_MAC, O_EAL, O_QUEUES, O_DESCRIPTORS, O_MTU, O_FROM
+	O_TO_PORT, O_BOTH, O_BACK_TO, O_BACK_TO_MAC, O_EAL, O_QUEUES, O_DESCRIPTORS, O_MTU, O_FROM,
+	O_HOLD
 };
 
 static const struct option known[] = {
@@ -39,7 +40,7 @@ static const struct option known[] = {
 	{"to-port", required_argument, NULL, O_TO_PORT}, {"both", no_argument, NULL, O_BOTH}, {"back-to", required_argument, NULL, O_BACK_TO},
 	{"back-to-mac", required_argument, NULL, O_BACK_TO_MAC}, {"eal", required_argument, NULL, O_EAL},
 	{"queues", required_argument, NULL, O_QUEUES}, {"descriptors", required_argument, NULL, O_DESCRIPTORS}, {"mtu", required_argument, NULL, O_MTU},
-	{"from", required_argument, NULL, O_FROM}, {0}};
+	{"from", required_argument, NULL, O_FROM}, {"hold", no_argument, NULL, O_HOLD}, {0}};
 
 static unsigned roles_of(int id)
 {
@@ -53,7 +54,7 @@ static unsigned roles_of(int id)
 	case O_TO_PORT: case O_BOTH: case O_BACK_TO: case O_BACK_TO_MAC:
 		return FOR_LOOP;
 	case O_TO: case O_TO_MAC: case O_SIZE: case O_RATE: case O_LAYER: case O_BURST: case O_GRANULARITY: case O_CATCH_UP: case O_FLOWS: case O_WARMUP:
-	case O_FROM:
+	case O_FROM: case O_HOLD:
 		return SENDERS;
 	default:
 		return ALL;
@@ -72,7 +73,7 @@ static const char help[] =
 	"all:        --packets N  --duration TIME  --stream ID  --interval TIME  --busy  --spin TIME  --check  --strict  --buffer BYTES\n"
 	"            --beside N  --peer-timeout TIME\n"
 	"senders:    --to IP:PORT  --to-mac MAC  --size BYTES|imix  --rate RATE  --layer wire|frame|ip|payload  --burst N\n"
-	"            --granularity TIME  --catch-up TIME  --flows N  --warmup N\n"
+	"            --granularity TIME  --catch-up TIME  --flows N  --warmup N  --hold\n"
 	"ping:       --closed  --timeout TIME\n"
 	"loop:       --to-port PORT  --both  --back-to IP:PORT  --back-to-mac MAC  --timeout TIME\n"
 	"sink:       --reflect  --once\n"
@@ -147,7 +148,8 @@ static bool read_layer(const char *text, int32_t *bytes)
 static bool set_flag(struct options *o, int id)
 {
 	bool *flags[] = {[O_BUSY - O_PORT] = &o->busy, [O_CHECK - O_PORT] = &o->check, [O_STRICT - O_PORT] = &o->strict,
-			 [O_CLOSED - O_PORT] = &o->closed, [O_REFLECT - O_PORT] = &o->reflect, [O_ONCE - O_PORT] = &o->once, [O_BOTH - O_PORT] = &o->both};
+			 [O_CLOSED - O_PORT] = &o->closed, [O_REFLECT - O_PORT] = &o->reflect, [O_ONCE - O_PORT] = &o->once, [O_BOTH - O_PORT] = &o->both,
+			 [O_HOLD - O_PORT] = &o->hold};
 
 	*flags[id - O_PORT] = true;
 	return true;

@@ -43,6 +43,20 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * NS_PER_SECOND + (uint64_t)t.tv_nsec;
 }
 
+bool run_await(const struct options *o, struct io *const *ios, unsigned n, struct io_error *error)
+{
+	struct json j;
+
+	if (o->hold) {
+		j = json_begin(stdout, "open", options_role(o->role), ios[0]->name);
+		json_u64(&j, "pid", (uint64_t)getpid());
+		(void)json_end(&j);
+		if (!io_hold(ios, n, error))
+			return false;
+	}
+	return io_await_peers(ios, n, o, error);
+}
+
 static struct json line_begin(const struct run *run, const char *event)
 {
 	struct json j = json_begin(stdout, event, options_role(run->options->role), run->io->name);

@@ -33,6 +33,9 @@ struct run {
 void run_catch_signals(void);
 bool run_stopped(void);
 
+/* With --hold: say that n ports are open, and wait until told to go on. Then wait for their peers. The senders' way from open to ready. */
+bool run_await(const struct options *options, struct io *const *ios, unsigned n, struct io_error *error);
+
 /* Says that it is ready. `to` is the other port of a loop, or NULL. */
 struct run run_begin(const struct options *options, struct io *io, struct io *to);
 

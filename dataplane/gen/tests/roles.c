@@ -221,6 +221,41 @@ static void addresses(const char *program)
 	CHECK_EQ(REFUSED("send", "--port", "udp:127.0.0.1:0", "--to", "[::1]:5010"), 1);
 }
 
+/* A sender that holds has its port and sends nothing until it is told to. */
+static void hold(const char *program)
+{
+	char to[64], *line;
+	struct child sink = SINK(to, "sink", "--port", "udp:127.0.0.1:0", "--once"), sender = {0};
+	int in[2], out[2], status;
+
+	CHECK(pipe(in) == 0 && pipe(out) == 0);
+	sender.pid = fork();
+	CHECK(sender.pid >= 0);
+	if (sender.pid == 0) {
+		alarm(60);
+		CHECK(dup2(in[0], 0) == 0 && dup2(out[1], 1) == 1 && close(in[0]) == 0 && close(in[1]) == 0);
+		execl(program, program, "send", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "5", "--hold", (char *)NULL);
+		_exit(126);
+	}
+	close(in[0]);
+	close(out[1]);
+	sender.out = fdopen(out[0], "r");
+	CHECK(sender.out != NULL);
+	line = child_line(&sender);
+	CHECK(line && strstr(line, "\"event\":\"open\""));
+	free(line);
+	usleep(50000);
+	CHECK(waitpid(sender.pid, &status, WNOHANG) == 0);
+	close(in[1]);
+	line = child_line(&sender);
+	CHECK(line && strstr(line, "\"event\":\"ready\""));
+	free(line);
+	free(child_result(&sender, 0));
+	line = child_result(&sink, 0);
+	CHECK_EQ(json_number(line, "received"), 5);
+	free(line);
+}
+
 static void loops(const char *program)
 {
 	const char *argv[] = {NULL, program};
@@ -258,6 +293,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(REFUSED("sink", "--port", "udp:203.0.113.1:1"), 1);
 	CHECK_EQ(REFUSED("sink", "--port", "packet:none-such"), 1);
 	CHECK_EQ(REFUSED("sink", "--port", "dray:none-such"), 1);
+	hold(argv[1]);
 	loops(argv[1]);
 	addresses(argv[1]);
 	sizes("udp:127.0.0.1:0", "98", 9800, 100);
