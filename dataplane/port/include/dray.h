@@ -120,15 +120,15 @@ enum dray_pkt_flags {
  */
 struct dray_pkt {
 	void *data;
-	uint32_t length; /* bytes */
-	uint32_t room;	 /* bytes from data to the end of the buffer */
-	uint16_t flags;	 /* enum dray_pkt_flags */
-	uint16_t vlan;	 /* TCI, where DRAY_PKT_VLAN is set */
-	uint32_t hash;	 /* where DRAY_PKT_HASH is set */
-	uint32_t meta;	 /* 32 bits for the application, carried as they are */
-	uint32_t headroom; /* bytes before data that may be written */
 	struct dray_home *home;
 	uint32_t index;
+	uint32_t length; /* bytes */
+	uint16_t vlan;	 /* TCI, where DRAY_PKT_VLAN is set */
+	uint16_t flags;	 /* enum dray_pkt_flags */
+	uint32_t meta;	 /* 32 bits for the application, carried as they are */
+	uint32_t room;	 /* bytes from data to the end of the buffer */
+	uint32_t headroom; /* bytes before data that may be written */
+	uint32_t hash;	 /* where DRAY_PKT_HASH is set */
 	uint32_t reserved;
 };
 

@@ -2,6 +2,7 @@
 /* What both ends of a lane have in common. */
 #include "lane.h"
 
+#include <stdlib.h>
 #include <sys/socket.h>
 
 #ifdef DRAY_BENCH_UNCHECKED
@@ -30,6 +31,21 @@ void lane_view_init(struct lane_view *view, void *memory, const struct geometry 
 		.msg_headroom = g->msg_headroom,
 		.features = (uint32_t)features,
 	};
+}
+
+uint64_t *ledger_new(const struct lane_view *v, enum slot_state state)
+{
+	uint64_t *ledger = malloc((v->pkt_slots + (size_t)v->msg_slots) * sizeof(*ledger));
+
+	if (!ledger)
+		return NULL;
+	for (uint32_t i = 0; i < v->pkt_slots; i++)
+		ledger[i] = (uintptr_t)v->packets + (uint64_t)i * v->pkt_stride;
+	for (uint32_t i = 0; i < v->msg_slots; i++)
+		ledger[v->pkt_slots + i] = (uintptr_t)v->messages + (uint64_t)i * v->msg_stride;
+	for (uint32_t i = 0; i < v->pkt_slots + v->msg_slots; i++)
+		slot_set(&ledger[i], state);
+	return ledger;
 }
 
 void ringer_ring(struct ringer *ringer)

@@ -53,18 +53,52 @@ struct ringer {
 /* Called after publishing. */
 void ringer_ring(struct ringer *ringer);
 
-enum slot_state { SLOT_FREE = 0, SLOT_WITH_APPLICATION = 1, SLOT_LENT = 2 };
+/*
+ * The ledger has a word for each slot: where it begins, and in the top byte, which no address uses, its state. One load gives both. Of the states with
+ * which the common case goes on, one is 0, so that the word is the address, and the other is the sign.
+ */
+enum slot_state {
+	SLOT_WITH_APPLICATION = 0,
+	SLOT_FREE = 0x40,
+	SLOT_LENT = 0x80, /* sending */
+	SLOT_THERE = 0,	  /* receiving: with the sender, or on its way */
+	SLOT_HELD = 0x80,
+};
+
+#define SLOT_STATE_SHIFT 56
+#define SLOT_SIGN (1ull << 63)
+
+static inline enum slot_state slot_state(uint64_t word)
+{
+	return (enum slot_state)(word >> SLOT_STATE_SHIFT);
+}
+
+static inline uint8_t *slot_begin(uint64_t word)
+{
+	return (uint8_t *)(uintptr_t)(word & ((1ull << SLOT_STATE_SHIFT) - 1));
+}
+
+/* By its byte alone: the rest of the word need not be known. */
+static inline void slot_set(uint64_t *word, enum slot_state state)
+{
+	if (!UNCHECKED)
+		((uint8_t *)word)[SLOT_STATE_SHIFT / 8] = (uint8_t)state;
+}
+
+/* One word per slot, packets first, all in the same state; NULL: no memory. */
+uint64_t *ledger_new(const struct lane_view *view, enum slot_state state);
 
 /* The sending end. */
 struct tx_lane {
 	struct dray_home home;
 	struct lane_view view;
-	uint8_t *state;	     /* one per slot: the ledger */
+	uint64_t *ledger;
 	uint32_t *free_pkts; /* stacks: the slot that came back last is the warmest */
 	uint32_t *free_msgs;
 	uint32_t free_pkt_count, free_msg_count;
 	uint32_t tail;	   /* descriptors published */
 	uint32_t returned; /* completions taken */
+	uint32_t seen_returned; /* the peer's word, as last seen and found in range */
 	uint32_t bad_returned;
 	uint32_t until_stamp;
 	_Atomic uint32_t stamp_period; /* 0: none */
@@ -78,12 +112,13 @@ struct tx_lane {
 struct rx_lane {
 	struct dray_home home;
 	struct lane_view view;
-	uint8_t *held;	    /* one per slot: the ledger */
+	uint64_t *ledger;
 	uint32_t head;	    /* descriptors taken */
 	uint32_t seen_tail; /* the peer's word, as last seen and found in range */
 	uint32_t bad_tail;
 	uint32_t returned; /* completions published */
 	uint32_t allowed_flags;
+	uint32_t plain_limit; /* no packet that the common case takes ends beyond; 65536 at most */
 	uint32_t quota;
 	bool hold_copy;
 	struct pool *pool;

@@ -111,9 +111,7 @@ static inline uint32_t check(struct rx_lane *l, const struct received *d, uint8_
 	uint32_t index = d->place, number;
 
 	*size = v->pkt_stride;
-	if (likely(index < v->pkt_slots)) {
-		*slot = v->packets + (uint64_t)index * v->pkt_stride;
-	} else {
+	if (unlikely(index >= v->pkt_slots)) {
 		number = d->place & PLACE_SLOT_MASK;
 		if (d->place >> PLACE_SLOT_BITS > REGION_MESSAGES ||
 		    (d->place >> PLACE_SLOT_BITS == REGION_MESSAGES && !v->msg_slots)) {
@@ -125,10 +123,10 @@ static inline uint32_t check(struct rx_lane *l, const struct received *d, uint8_
 			return HOME_UNLINKED;
 		}
 		index = v->pkt_slots + number;
-		*slot = v->messages + (uint64_t)number * v->msg_stride;
 		*size = v->msg_stride;
 	}
-	if (unlikely(l->held[index])) {
+	*slot = slot_begin(l->ledger[index]);
+	if (unlikely(slot_state(l->ledger[index]) == SLOT_HELD)) {
 		violation(l->home.counters, DRAY_BAD_DOUBLE);
 		return HOME_UNLINKED;
 	}
@@ -228,7 +226,7 @@ static unsigned recv_copying(struct rx_lane *l, struct dray_pkt *pkts, unsigned 
 			continue;
 		fill(l, &d, at, slot, size, index, &pkts[got]);
 		if (lent < in_place) {
-			l->held[index] = 1;
+			slot_set(&l->ledger[index], SLOT_HELD);
 			lent++;
 		} else if (!deliver_copy(l, &pkts[got], d.place, copy)) {
 			continue;
@@ -246,41 +244,63 @@ static unsigned rx_lane_recv_copy(struct dray_home *home, struct dray_pkt *pkts,
 	return recv_copying(LANE(home), pkts, n, 0, true);
 }
 
+/* Of the second word of a descriptor: the flags that every packet has, and those that are passed on and mean nothing here. */
+#define WORD_PLAIN ((uint32_t)DESC_END << 16)
+#define WORD_PASSED ((uint32_t)(DESC_CSUM_NEEDED | DESC_CSUM_GOOD) << 16)
+
 /*
- * The common case at one look: a packet slot that is not held, bounds that fit, and no flags that need more than passing on. What fails here is
- * looked at again by check(), which knows why.
+ * The offset, if the flags are plain: with END, and none that needs more than passing on. Else something beyond every offset.
  */
-static inline bool plain(const struct received *d, const uint8_t *held, uint32_t slots, uint32_t stride)
+static inline uint32_t plain_offset(uint64_t rest)
+{
+	return ((uint32_t)rest ^ WORD_PLAIN) & ~WORD_PASSED;
+}
+
+/*
+ * Whether a packet slot is not held, by its word of the ledger, and the bounds fit. limit: the stride, and at most what no offset is beyond.
+ */
+static inline bool plain(uint64_t word, uint32_t length, size_t offset, size_t limit)
 {
 	if (UNCHECKED)
 		return true;
 	/* length - 1 wraps for 0, and is then too long. */
-	return likely(d->place < slots) && likely(!held[d->place]) && likely((uint64_t)(d->length - 1) + d->offset < stride) &&
-	       likely((d->flags & ~(uint32_t)(DESC_CSUM_NEEDED | DESC_CSUM_GOOD)) == DESC_END);
+	return likely((int64_t)word >= 0 && (size_t)(length - 1) + offset < limit);
 }
 
 /*
- * Take descriptors while they are plain, `n` from `at` on, which do not go over the end of the ring; returns how many. A loop of its own, so that
+ * Take descriptors while they are plain: a packet slot that is not held, bounds that fit, and no flags that need more than passing on. `n` from `at` on,
+ * which do not go over the end of the ring; returns how many. What is not plain is looked at again by check(), which knows why. A loop of its own, so that
  * everything stays in registers.
  */
 static __attribute__((noinline)) uint32_t take_plain(struct rx_lane *l, uint32_t at, uint32_t n, struct dray_pkt *p, uint64_t *bytes)
 {
-	const uint32_t slots = l->view.pkt_slots, stride = l->view.pkt_stride;
+	const size_t slots = l->view.pkt_slots, stride = l->view.pkt_stride, limit = l->plain_limit;
 	const struct descriptor *const first = &l->view.ring[at & (l->view.ring_size - 1)], *const last = first + n, *from;
-	uint8_t *const held = l->held, *const packets = l->view.packets;
-	uint64_t sum = 0;
+	const uint64_t passed = ~(uint64_t)UINT32_MAX | WORD_PASSED;
+	uint64_t *const ledger = l->ledger;
+	uint64_t sum = 0, swap = UINT32_MAX;
 
+	HIDE(swap);
 	for (from = first; from != last; from++, p++) {
-		struct received d = load_from(from);
-		uint8_t *data = packets + (uint64_t)d.place * stride + d.offset;
+		uint64_t a = atomic_load_explicit(&from->place_length, memory_order_relaxed);
+		uint64_t b = atomic_load_explicit(&from->offset_flags_meta, memory_order_relaxed);
+		size_t place = (uint32_t)a, offset = plain_offset(b);
+		uint64_t word;
+		uint8_t *data;
 
-		if (unlikely(!plain(&d, held, slots, stride)))
+		if (!UNCHECKED && unlikely(place >= slots))
 			break;
+		word = ledger[place];
+		if (unlikely(!plain(word, (uint32_t)(a >> 32), offset, limit)))
+			break;
+		data = (uint8_t *)(uintptr_t)word + offset;
 		__builtin_prefetch(data);
-		if (!UNCHECKED)
-			held[d.place] = 1;
-		pkt_set(p, data, d.length, stride - d.offset, d.flags & TO_APPLICATION, d.meta, d.offset, &l->home, d.place);
-		sum += d.length;
+		slot_set(&ledger[place], SLOT_HELD);
+		/* The last: stride - offset, and above it the offset. */
+		pkt_set(p, data, &l->home, stride + offset * swap);
+		store_word(&p->index, a);
+		store_word(&p->vlan, b & passed);
+		sum += a >> 32;
 	}
 	*bytes += sum;
 	return (uint32_t)(from - first);
@@ -294,7 +314,7 @@ static bool take_any(struct rx_lane *l, const struct received *d, uint32_t at, s
 
 	if (index == HOME_UNLINKED)
 		return false;
-	l->held[index] = 1;
+	slot_set(&l->ledger[index], SLOT_HELD);
 	fill(l, d, at, slot, size, index, p);
 	return true;
 }
@@ -302,10 +322,12 @@ static bool take_any(struct rx_lane *l, const struct received *d, uint32_t at, s
 /* Of what is known to be there already, bring the descriptors of the next burst along while the application works on this one. */
 static inline void prefetch_next(const struct rx_lane *l, uint32_t at, uint32_t n)
 {
-	const uint32_t mask = l->view.ring_size - 1, known = l->seen_tail - at;
+	const uint32_t known = l->seen_tail - at, first = at & (l->view.ring_size - 1), to_wrap = l->view.ring_size - first;
+	const uint32_t some = known < n ? known : n;
+	const struct descriptor *d = &l->view.ring[first], *const end = d + (some < to_wrap ? some : to_wrap);
 
-	for (uint32_t i = 0; i < n && i < known; i += 4)
-		__builtin_prefetch(&l->view.ring[(at + i) & mask]);
+	for (; d < end; d += 4)
+		__builtin_prefetch(d);
 }
 
 /* The lines that the completions of this burst will be written to are with the sender: fetch them while the application works. */
@@ -323,10 +345,12 @@ static inline bool take_alone(struct rx_lane *l, uint32_t end, struct dray_pkt *
 {
 	struct received d = load_newest(l, end);
 
-	if (unlikely(!plain(&d, l->held, l->view.pkt_slots, l->view.pkt_stride)))
+	if (!UNCHECKED &&
+	    unlikely(d.place >= l->view.pkt_slots ||
+		     !plain(l->ledger[d.place], d.length, plain_offset(d.offset | d.flags << 16), l->plain_limit)))
 		return take_any(l, &d, end - 1, p);
-	l->held[d.place] = 1;
-	fill(l, &d, end - 1, l->view.packets + (uint64_t)d.place * l->view.pkt_stride, l->view.pkt_stride, d.place, p);
+	fill(l, &d, end - 1, slot_begin(l->ledger[d.place]), l->view.pkt_stride, d.place, p);
+	slot_set(&l->ledger[d.place], SLOT_HELD);
 	return true;
 }
 
@@ -368,33 +392,63 @@ static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsi
 	return (unsigned)(p - pkts);
 }
 
+/*
+ * Give back what is plain, a packet buffer that the application has: up to n, which do not go over the end of the ring; returns how many. A loop of
+ * its own, so that everything stays in registers.
+ */
+static __attribute__((noinline)) uint32_t give_back_plain(struct rx_lane *l, struct dray_pkt *p, uint32_t n)
+{
+	_Atomic uint32_t *const first = &l->view.completions[l->returned & (l->view.ring_size - 1)], *const last = first + n, *to;
+	const size_t slots = l->view.pkt_slots;
+	struct dray_home *const home = &l->home;
+	uint64_t *const ledger = l->ledger;
+
+#pragma GCC unroll 4
+	for (to = first; to != last; to++, p++) {
+		size_t index = p->index;
+
+		if (unlikely(p->home != home))
+			break;
+		if (!UNCHECKED && unlikely(index >= slots || slot_state(ledger[index]) != SLOT_HELD))
+			break;
+		slot_set(&ledger[index], SLOT_THERE);
+		p->home = NULL;
+		atomic_store_explicit(to, (uint32_t)index, memory_order_relaxed);
+	}
+	return (uint32_t)(to - first);
+}
+
+static void give_back_any(struct rx_lane *l, struct dray_pkt *p)
+{
+	uint32_t index = p->index;
+
+	p->home = NULL;
+	if (index >= l->home.slots || slot_state(l->ledger[index]) != SLOT_HELD) {
+		count(l->home.counters, COUNT_MISUSE, 1);
+		return;
+	}
+	slot_set(&l->ledger[index], SLOT_THERE);
+	complete(l, place_of(l, index));
+}
+
 static unsigned rx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
 {
 	struct rx_lane *l = LANE(home);
-	_Atomic uint32_t *const completions = l->view.completions;
-	const uint32_t slots = home->slots, packets = l->view.pkt_slots, mask = l->view.ring_size - 1, first = l->returned;
-	uint8_t *const held = l->held;
-	uint32_t returned = first;
-	unsigned i;
+	const uint32_t first = l->returned;
+	unsigned i = 0;
 
-	for (i = 0; i < n && pkts[i].home == home; i++) {
-		uint32_t index = pkts[i].index;
+	while (i < n && pkts[i].home == home) {
+		uint32_t to_wrap = l->view.ring_size - (l->returned & (l->view.ring_size - 1)), some = n - i < to_wrap ? n - i : to_wrap;
+		uint32_t given = give_back_plain(l, &pkts[i], some);
 
-		pkts[i].home = NULL;
-		if (!UNCHECKED && unlikely(index >= slots || !held[index])) {
-			count(home->counters, COUNT_MISUSE, 1);
-			continue;
-		}
-		if (!UNCHECKED)
-			held[index] = 0;
-		if (unlikely(index >= packets))
-			index = place_of(l, index);
-		atomic_store_explicit(&completions[returned++ & mask], index, memory_order_relaxed);
+		l->returned += given;
+		i += given;
+		if (given != some && pkts[i].home == home)
+			give_back_any(l, &pkts[i++]);
 	}
-	if (unlikely(returned == first))
+	if (unlikely(l->returned == first))
 		return i;
-	l->returned = returned;
-	home_lend(home, (int32_t)(first - returned));
+	home_lend(home, (int32_t)(first - l->returned));
 	rx_lane_return(l);
 	return i;
 }
@@ -461,6 +515,7 @@ int rx_lane_new(const struct lane_view *view, const struct lane_options *options
 	l->view = *view;
 	l->head = l->seen_tail = l->bad_tail = l->returned = options->start;
 	l->allowed_flags = flags_of(view->features);
+	l->plain_limit = view->pkt_stride < UINT16_MAX + 1u ? view->pkt_stride : UINT16_MAX + 1u;
 	l->quota = options->hold_quota ? options->hold_quota : UINT32_MAX;
 	l->hold_copy = options->hold_copy;
 	l->pool = options->pool;
@@ -470,8 +525,8 @@ int rx_lane_new(const struct lane_view *view, const struct lane_options *options
 		.fd = options->bell,
 		.word = &view->words->sender_bell.value,
 	};
-	l->held = calloc(slots, 1);
-	if (l->held)
+	l->ledger = ledger_new(view, SLOT_THERE);
+	if (l->ledger)
 		ret = home_init(&l->home, options->rx_copy ? &rx_lane_copy_ops : &rx_lane_ops, slots, options->attachment,
 				options->counters);
 	if (ret) {
@@ -485,6 +540,6 @@ int rx_lane_new(const struct lane_view *view, const struct lane_options *options
 void rx_lane_free(struct rx_lane *l)
 {
 	home_destroy(&l->home);
-	free(l->held);
+	free(l->ledger);
 	free(l);
 }

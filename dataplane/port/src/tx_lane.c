@@ -18,7 +18,7 @@ static_assert((int)DRAY_PKT_CSUM_NEEDED == DESC_CSUM_NEEDED && (int)DRAY_PKT_CSU
 
 static void slot_is_back(struct tx_lane *l, uint32_t index)
 {
-	l->state[index] = SLOT_FREE;
+	slot_set(&l->ledger[index], SLOT_FREE);
 	if (likely(index < l->view.pkt_slots))
 		l->free_pkts[l->free_pkt_count++] = index;
 	else
@@ -33,47 +33,74 @@ static void reap_odd(struct tx_lane *l, uint32_t place)
 
 	if (region > REGION_MESSAGES || slot >= (region == REGION_MESSAGES ? l->view.msg_slots : l->view.pkt_slots))
 		violation(l->home.counters, DRAY_BAD_RETURN_SLOT);
-	else if (l->state[index] != SLOT_LENT)
+	else if (slot_state(l->ledger[index]) != SLOT_LENT)
 		violation(l->home.counters, DRAY_BAD_RETURN_FORGED);
 	else
 		slot_is_back(l, index);
 }
 
-static void tx_lane_reap(struct tx_lane *l)
+/*
+ * Take back what is plain, lent packet slots: n completions from `from` on, which do not go over the end of the ring; returns how many. A loop of its
+ * own, so that everything stays in registers.
+ */
+static __attribute__((noinline)) uint32_t reap_plain(struct tx_lane *l, uint32_t from, uint32_t n)
+{
+	const _Atomic uint32_t *const first = &l->view.completions[from & (l->view.ring_size - 1)], *const last = first + n, *c;
+	uint32_t *top = l->free_pkts + l->free_pkt_count;
+	const size_t slots = l->view.pkt_slots;
+	uint64_t *const ledger = l->ledger;
+
+	for (c = first; c != last; c++) {
+		size_t place = atomic_load_explicit(c, memory_order_relaxed);
+
+		if (!UNCHECKED && unlikely(place >= slots || slot_state(ledger[place]) != SLOT_LENT))
+			break;
+		slot_set(&ledger[place], SLOT_FREE);
+		*top++ = (uint32_t)place;
+	}
+	l->free_pkt_count += (uint32_t)(c - first);
+	return (uint32_t)(c - first);
+}
+
+/* Look how many completions there are now. */
+static void see_returned(struct tx_lane *l)
 {
 	/* acquire: pairs with the release in rx_lane_return (P2). */
 	uint32_t returned = atomic_load_explicit(&l->view.words->returned.value, memory_order_acquire);
-	const uint32_t n = returned - l->returned, mask = l->view.ring_size - 1, slots = l->view.pkt_slots;
-	const _Atomic uint32_t *const completions = l->view.completions;
-	uint8_t *const state = l->state;
-	uint32_t *top = l->free_pkts + l->free_pkt_count;
 
-	if (n == 0)
-		return;
-	if (unlikely(n > l->view.ring_size)) {
+	if (unlikely(returned - l->returned > l->view.ring_size)) {
 		if (returned != l->bad_returned)
 			violation(l->home.counters, DRAY_BAD_RETURN_INDEX);
 		l->bad_returned = returned;
 		return;
 	}
-	for (uint32_t i = l->returned; i != returned; i++) {
-		uint32_t place = atomic_load_explicit(&completions[i & mask], memory_order_relaxed);
+	l->seen_returned = returned;
+}
 
-		if (UNCHECKED) {
-			*top++ = place;
-			continue;
-		}
-		if (likely(place < slots && state[place] == SLOT_LENT)) {
-			state[place] = SLOT_FREE;
-			*top++ = place;
-		} else {
-			l->free_pkt_count = (uint32_t)(top - l->free_pkts);
-			reap_odd(l, place);
-			top = l->free_pkts + l->free_pkt_count;
-		}
+/* How many of the completions that were seen can be taken in one run, up to `wanted`. */
+static inline uint32_t returned_run(const struct tx_lane *l, uint32_t wanted)
+{
+	uint32_t n = l->seen_returned - l->returned, to_wrap = l->view.ring_size - (l->returned & (l->view.ring_size - 1));
+
+	n = n < to_wrap ? n : to_wrap;
+	return n < wanted ? n : wanted;
+}
+
+static void reap_next_odd(struct tx_lane *l)
+{
+	reap_odd(l, atomic_load_explicit(&l->view.completions[l->returned++ & (l->view.ring_size - 1)], memory_order_relaxed));
+}
+
+static void tx_lane_reap(struct tx_lane *l)
+{
+	see_returned(l);
+	while (l->returned != l->seen_returned) {
+		uint32_t some = returned_run(l, UINT32_MAX), taken = reap_plain(l, l->returned, some);
+
+		l->returned += taken;
+		if (unlikely(taken != some))
+			reap_next_odd(l);
 	}
-	l->free_pkt_count = (uint32_t)(top - l->free_pkts);
-	l->returned = returned;
 }
 
 bool tx_lane_starved(struct tx_lane *l)
@@ -108,9 +135,9 @@ static unsigned take_messages(struct tx_lane *l, struct dray_pkt *pkts, unsigned
 	for (i = 0; i < n && l->free_msg_count; i++) {
 		uint32_t index = l->free_msgs[--l->free_msg_count];
 
-		l->state[index] = SLOT_WITH_APPLICATION;
+		slot_set(&l->ledger[index], SLOT_WITH_APPLICATION);
 		pkts[i] = (struct dray_pkt){
-			.data = v->messages + (uint64_t)(index - v->pkt_slots) * v->msg_stride + v->msg_headroom,
+			.data = slot_begin(l->ledger[index]) + v->msg_headroom,
 			.room = v->msg_stride - v->msg_headroom,
 			.headroom = v->msg_headroom,
 			.home = &l->home,
@@ -121,66 +148,114 @@ static unsigned take_messages(struct tx_lane *l, struct dray_pkt *pkts, unsigned
 }
 
 /*
- * The lines that the application and tx_lane_send will write to are with the receiver, and take longer to come than a burst lasts: they are
- * fetched one burst ahead. Here: the buffers of n slots, from the top of the stack down.
+ * The lines that tx_lane_send will write to are with the receiver, and take longer to come than a burst lasts: they are fetched one burst ahead. Here:
+ * n descriptors from an index on.
  */
-static inline void prefetch_slots(const struct tx_lane *l, const uint32_t *top, uint32_t n)
+static inline void prefetch_ring(const struct tx_lane *l, uint32_t from, uint32_t n)
 {
-	uint8_t *const first = l->view.packets + l->view.pkt_headroom;
+	const uint32_t at = from & (l->view.ring_size - 1), to_wrap = l->view.ring_size - at;
+	const struct descriptor *d = &l->view.ring[at], *const end = d + (n < to_wrap ? n : to_wrap);
 
-	for (uint32_t i = 0; i < n; i++)
-		prefetch_write(first + (uint64_t)*--top * l->view.pkt_stride);
+	for (; d < end; d += 4)
+		prefetch_write(d);
 }
 
-/* As prefetch_slots: n descriptors from an index on. */
-static inline void prefetch_ring(const struct tx_lane *l, uint32_t from, uint32_t n)
+/*
+ * Hand out what is plain, lent packet slots, straight from the completion ring: n from l->returned on, which do not go over its end; returns how many.
+ * What came back last is the warmest. A loop of its own, so that everything stays in registers.
+ */
+static __attribute__((noinline)) uint32_t take_returned(struct tx_lane *l, struct dray_pkt *p, uint32_t n)
+{
+	const _Atomic uint32_t *const first = &l->view.completions[l->returned & (l->view.ring_size - 1)], *const last = first + n, *c;
+	const uint32_t headroom = l->view.pkt_headroom;
+	const uint64_t room_headroom = (l->view.pkt_stride - headroom) | (uint64_t)headroom << 32;
+	const size_t slots = l->view.pkt_slots;
+	uint64_t *const ledger = l->ledger;
+
+#pragma GCC unroll 4
+	for (c = first; c != last; c++, p++) {
+		size_t place = atomic_load_explicit(c, memory_order_relaxed);
+		uint8_t *data;
+		uint64_t word;
+
+		if (!UNCHECKED && unlikely(place >= slots))
+			break;
+		word = ledger[place];
+		if (!UNCHECKED) {
+			if (unlikely((int64_t)word >= 0)) /* not SLOT_LENT */
+				break;
+			word ^= SLOT_SIGN; /* SLOT_WITH_APPLICATION */
+			ledger[place] = word;
+		}
+		data = (uint8_t *)(uintptr_t)word + headroom;
+		prefetch_write(data);
+		pkt_set(p, data, &l->home, room_headroom);
+		store_words(&p->index, (words){place, 0});
+	}
+	return (uint32_t)(c - first);
+}
+
+/* Hand out slots that lie about here. */
+static uint32_t take_free(struct tx_lane *l, struct dray_pkt *pkts, uint32_t n)
+{
+	const uint32_t headroom = l->view.pkt_headroom;
+	const uint64_t room_headroom = (l->view.pkt_stride - headroom) | (uint64_t)headroom << 32;
+
+	if (l->free_pkt_count < n)
+		n = l->free_pkt_count;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t index = l->free_pkts[--l->free_pkt_count];
+		uint8_t *data = slot_begin(l->ledger[index]) + headroom;
+
+		prefetch_write(data);
+		slot_set(&l->ledger[index], SLOT_WITH_APPLICATION);
+		pkt_set(&pkts[i], data, &l->home, room_headroom);
+		store_words(&pkts[i].index, (words){index, 0});
+	}
+	return n;
+}
+
+/* Of the completions that are known to be there, those of the burst after the next are fetched. */
+static inline void prefetch_returned(const struct tx_lane *l, uint32_t n)
 {
 	const uint32_t mask = l->view.ring_size - 1;
 
-	for (uint32_t i = 0; i < n; i += 4)
-		prefetch_write(&l->view.ring[(from + i) & mask]);
+	if (l->seen_returned - l->returned < 2 * n)
+		return;
+	for (uint32_t i = n; i < 2 * n; i += 16)
+		__builtin_prefetch(&l->view.completions[(l->returned + i) & mask]);
 }
 
-/* Copy what is the same in all new packets, from length to headroom: as one block that is two stores, which fills the CPU's store buffer less than six. */
-static inline void set_common(struct dray_pkt *p, const struct dray_pkt *from)
-{
-	const size_t begin = offsetof(struct dray_pkt, length), end = offsetof(struct dray_pkt, home);
-
-	memcpy((uint8_t *)p + begin, (const uint8_t *)from + begin, end - begin);
-}
-
+/*
+ * From what came back, then from what lies about here. The peer's word is looked at only where both are not enough, and once: its line takes its time to
+ * come, and a peer that keeps changing it shall not keep this thread.
+ */
 static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned n)
 {
-	const uint32_t headroom = l->view.pkt_headroom, stride = l->view.pkt_stride, room = stride - headroom;
-	uint8_t *const first = l->view.packets + headroom, *const state = l->state;
-	const struct dray_pkt empty = {.room = room, .headroom = headroom};
-	const uint32_t *top, *soon;
-	uint32_t ahead;
+	bool looked = false;
+	unsigned got = 0;
 
-	if (l->free_pkt_count < n) {
-		tx_lane_reap(l);
-		if (l->free_pkt_count < n)
-			n = l->free_pkt_count;
-		prefetch_slots(l, l->free_pkts + l->free_pkt_count, n);
-	}
-	top = l->free_pkts + l->free_pkt_count;
-	l->free_pkt_count -= n;
-	soon = top - n;
-	ahead = n < l->free_pkt_count ? n : l->free_pkt_count;
-	prefetch_ring(l, l->tail + n, n);
-	for (unsigned i = 0; i < n; i++) {
-		uint32_t index = *--top;
+	while (got < n) {
+		uint32_t some, taken;
 
-		if (i < ahead)
-			prefetch_write(first + (uint64_t)*--soon * stride);
-		if (!UNCHECKED)
-			state[index] = SLOT_WITH_APPLICATION;
-		pkts[i].data = first + (uint64_t)index * stride;
-		pkts[i].home = &l->home;
-		pkts[i].index = index;
-		set_common(&pkts[i], &empty);
+		if (l->seen_returned - l->returned + l->free_pkt_count < n - got && !looked) {
+			see_returned(l);
+			looked = true;
+		}
+		some = returned_run(l, n - got);
+		if (some == 0)
+			break;
+		taken = take_returned(l, &pkts[got], some);
+		l->returned += taken;
+		got += taken;
+		if (unlikely(taken != some))
+			reap_next_odd(l);
 	}
-	return n;
+	if (got < n)
+		got += take_free(l, &pkts[got], n - got);
+	prefetch_ring(l, l->tail + got, got);
+	prefetch_returned(l, got);
+	return got;
 }
 
 static unsigned tx_lane_alloc(struct dray_home *home, struct dray_pkt *pkts, unsigned n, uint32_t size)
@@ -214,7 +289,7 @@ static unsigned tx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts,
 		uint32_t index = pkts[i].index;
 
 		pkts[i].home = NULL;
-		if (unlikely(index >= home->slots || l->state[index] != SLOT_WITH_APPLICATION)) {
+		if (unlikely(index >= home->slots || slot_state(l->ledger[index]) != SLOT_WITH_APPLICATION)) {
 			count(home->counters, COUNT_MISUSE, 1);
 			continue;
 		}
@@ -223,19 +298,6 @@ static unsigned tx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts,
 	}
 	home_lend(home, -back);
 	return i;
-}
-
-/* Where the slot of an index begins, and how long it is. */
-static uint8_t *slot_of(const struct tx_lane *l, uint32_t index, uint32_t *size)
-{
-	const struct lane_view *v = &l->view;
-
-	if (likely(index < v->pkt_slots)) {
-		*size = v->pkt_stride;
-		return v->packets + (uint64_t)index * v->pkt_stride;
-	}
-	*size = v->msg_stride;
-	return v->messages + (uint64_t)(index - v->pkt_slots) * v->msg_stride;
 }
 
 static void put_extension(struct tx_lane *l, uint32_t at, const struct dray_pkt *p)
@@ -249,14 +311,12 @@ static void put_extension(struct tx_lane *l, uint32_t at, const struct dray_pkt 
 static bool put(struct tx_lane *l, uint32_t at, const struct dray_pkt *p)
 {
 	struct descriptor *d = &l->view.ring[at & (l->view.ring_size - 1)];
-	uint32_t index = p->index, size, place, flags = (p->flags & LENDABLE) | DESC_END;
-	uint8_t *slot;
+	uint32_t index = p->index, size = index < l->view.pkt_slots ? l->view.pkt_stride : l->view.msg_stride, place, flags = (p->flags & LENDABLE) | DESC_END;
 	uint64_t offset;
 
-	if (unlikely(index >= l->home.slots || l->state[index] != SLOT_WITH_APPLICATION))
+	if (unlikely(index >= l->home.slots || slot_state(l->ledger[index]) != SLOT_WITH_APPLICATION))
 		return false;
-	slot = slot_of(l, index, &size);
-	offset = (uint64_t)((uint8_t *)p->data - slot);
+	offset = (uint64_t)((uint8_t *)p->data - slot_begin(l->ledger[index]));
 	if (unlikely(p->length == 0 || offset >= size || offset > UINT16_MAX || offset + p->length > size))
 		return false;
 	if (unlikely(flags & (DESC_VLAN | DESC_HASH))) {
@@ -268,7 +328,7 @@ static bool put(struct tx_lane *l, uint32_t at, const struct dray_pkt *p)
 	place = index;
 	if (unlikely(index >= l->view.pkt_slots))
 		place = (index - l->view.pkt_slots) | (uint32_t)REGION_MESSAGES << PLACE_SLOT_BITS;
-	l->state[index] = SLOT_LENT;
+	slot_set(&l->ledger[index], SLOT_LENT);
 	atomic_store_explicit(&d->place_length, place | (uint64_t)p->length << 32, memory_order_relaxed);
 	atomic_store_explicit(&d->offset_flags_meta, offset | (uint64_t)flags << 16 | (uint64_t)p->meta << 32,
 			      memory_order_relaxed);
@@ -280,7 +340,7 @@ static void stamp(struct tx_lane *l, uint32_t first, uint32_t n, uint32_t period
 {
 	struct descriptor *d = &l->view.ring[first & (l->view.ring_size - 1)];
 	struct extension *e = &l->view.extensions[first & (l->view.ring_size - 1)];
-	uint64_t word = atomic_load_explicit(&d->offset_flags_meta, memory_order_relaxed);
+	uint64_t word;
 
 	if (l->until_stamp > period)
 		l->until_stamp = period; /* the broker shortened it */
@@ -290,6 +350,7 @@ static void stamp(struct tx_lane *l, uint32_t first, uint32_t n, uint32_t period
 	}
 	l->until_stamp = period;
 	/* The word is read back from where the peer may write: only its own descriptor can suffer. */
+	word = atomic_load_explicit(&d->offset_flags_meta, memory_order_relaxed);
 	atomic_store_explicit(&e->stamp, clock_ticks(), memory_order_relaxed);
 	atomic_store_explicit(&d->offset_flags_meta, word | (uint64_t)DESC_STAMP << 16, memory_order_relaxed);
 }
@@ -317,64 +378,65 @@ static inline void put_newest(struct tx_lane *l, uint32_t tail)
 static void misused(struct tx_lane *l, struct dray_pkt *p)
 {
 	count(l->home.counters, COUNT_MISUSE, 1);
-	if (p->index < l->home.slots && l->state[p->index] == SLOT_WITH_APPLICATION) {
+	if (p->index < l->home.slots && slot_state(l->ledger[p->index]) == SLOT_WITH_APPLICATION) {
 		slot_is_back(l, p->index);
 		home_lend(&l->home, -1);
 	}
 }
 
-/*
- * The common case at one look: a packet buffer of the application's, with bounds that fit, and no extras. What fails here is looked at
- * again by put().
- */
-static inline bool may_put(uint32_t index, uint32_t length, uint32_t flags, const uint8_t *state, uint64_t offset, uint32_t slots,
-			   uint32_t stride)
+/* Write a descriptor in one store. */
+static inline void put_descriptor(struct descriptor *d, uint32_t place, uint32_t length, uint32_t offset_flags, uint32_t meta)
 {
-	if (UNCHECKED)
-		return true;
-	if (unlikely(index >= slots || state[index] != SLOT_WITH_APPLICATION || (flags & (DESC_VLAN | DESC_HASH))))
-		return false;
-	/* length - 1 wraps for 0, and is then too long. */
-	if (unlikely(offset > UINT16_MAX || offset + (length - 1) >= stride))
-		return false;
-	return true;
-}
+#ifdef SEES_ATOMICS_ONLY
+	atomic_store_explicit(&d->place_length, place | (uint64_t)length << 32, memory_order_relaxed);
+	atomic_store_explicit(&d->offset_flags_meta, offset_flags | (uint64_t)meta << 32, memory_order_relaxed);
+#else
+	typedef uint32_t halves __attribute__((vector_size(16)));
 
-static inline bool put_plain(struct descriptor *d, const struct dray_pkt *p, uint8_t *state, const uint8_t *packets, uint32_t slots,
-			     uint32_t stride, uint64_t *bytes)
-{
-	uint32_t index = p->index, length = p->length, flags = p->flags;
-	uint64_t offset = (uint64_t)((const uint8_t *)p->data - (packets + (uint64_t)index * stride));
-
-	if (unlikely(!may_put(index, length, flags, state, offset, slots, stride)))
-		return false;
-	if (!UNCHECKED)
-		state[index] = SLOT_LENT;
-	*bytes += length;
-	atomic_store_explicit(&d->place_length, index | (uint64_t)length << 32, memory_order_relaxed);
-	atomic_store_explicit(&d->offset_flags_meta,
-			      offset | (uint64_t)((flags & LENDABLE) | DESC_END) << 16 | (uint64_t)p->meta << 32,
-			      memory_order_relaxed);
-	return true;
+	store_words(d, (words)(halves){place, length, offset_flags, meta});
+#endif
 }
 
 /*
- * Write descriptors while they are plain, up to n and not over the end of the ring; returns how many. A loop of its own, so that everything stays
- * in registers.
+ * Write descriptors while they are plain: packet buffers of the application's, with bounds that fit, and no extras. Up to n and not over the end of the
+ * ring; returns how many. What is not plain is looked at again by put(). A loop of its own, so that everything stays in registers.
  */
 static __attribute__((noinline)) unsigned put_all_plain(struct tx_lane *l, uint32_t tail, const struct dray_pkt *pkts, unsigned n,
 							  uint64_t *bytes)
 {
-	const uint32_t slots = l->view.pkt_slots, stride = l->view.pkt_stride, to_wrap = l->view.ring_size - (tail & (l->view.ring_size - 1));
+	const size_t slots = l->view.pkt_slots, stride = l->view.pkt_stride;
+	const uint32_t to_wrap = l->view.ring_size - (tail & (l->view.ring_size - 1));
 	const struct dray_pkt *p = pkts, *const end = pkts + (n < to_wrap ? n : to_wrap);
-	const uint8_t *const packets = l->view.packets;
+	const struct dray_home *const home = &l->home;
 	struct descriptor *d = &l->view.ring[tail & (l->view.ring_size - 1)];
-	uint8_t *const state = l->state;
+	uint64_t *const ledger = l->ledger;
 	uint64_t sum = 0;
 
-	for (; p != end && p->home == &l->home; p++, d++)
-		if (unlikely(!put_plain(d, p, state, packets, slots, stride, &sum)))
+	for (; p != end; p++, d++) {
+		size_t index = p->index, length = p->length;
+		uint32_t flags = DESC_END;
+		uint64_t offset;
+
+		if (unlikely(p->home != home))
 			break;
+		if (unlikely(p->flags)) {
+			if (p->flags & (DESC_VLAN | DESC_HASH))
+				break;
+			flags |= p->flags & LENDABLE;
+		}
+		if (!UNCHECKED && unlikely(index >= slots))
+			break;
+		/* Far away, too, where the word has a state in it: where the slot is not with the application. */
+		offset = (uintptr_t)p->data - ledger[index];
+		/* length - 1 wraps for 0, and is then too long. */
+		if (!UNCHECKED && unlikely(offset > UINT16_MAX || offset + (uint32_t)(length - 1) >= stride))
+			break;
+		slot_set(&ledger[index], SLOT_LENT);
+		sum += length;
+		/* Else the compiler loads both at once, and the CPU has no such word yet: the application has just stored the length. */
+		HIDE(length);
+		put_descriptor(d, (uint32_t)index, (uint32_t)length, (uint32_t)offset | flags << 16, p->meta);
+	}
 	*bytes += sum;
 	return (unsigned)(p - pkts);
 }
@@ -479,7 +541,7 @@ int tx_lane_new(const struct lane_view *view, const struct lane_options *options
 		return ret;
 	memset(l, 0, sizeof(*l));
 	l->view = *view;
-	l->tail = l->returned = l->bad_returned = options->start;
+	l->tail = l->returned = l->seen_returned = l->bad_returned = options->start;
 	if (options->sample_shift <= SAMPLE_SHIFT_MAX)
 		tx_lane_set_sampling(l, l->until_stamp = 1u << options->sample_shift);
 	l->ringer = (struct ringer){
@@ -488,9 +550,9 @@ int tx_lane_new(const struct lane_view *view, const struct lane_options *options
 		.fd = options->bell,
 		.word = &view->words->receiver_bell.value,
 	};
-	l->state = calloc(slots, 1);
+	l->ledger = ledger_new(view, SLOT_FREE);
 	l->free_pkts = calloc(slots, sizeof(*l->free_pkts));
-	if (l->state && l->free_pkts)
+	if (l->ledger && l->free_pkts)
 		ret = home_init(&l->home, &tx_lane_ops, slots, options->attachment, options->counters);
 	if (ret) {
 		tx_lane_free(l);
@@ -505,7 +567,7 @@ int tx_lane_new(const struct lane_view *view, const struct lane_options *options
 void tx_lane_free(struct tx_lane *l)
 {
 	home_destroy(&l->home);
-	free(l->state);
+	free(l->ledger);
 	free(l->free_pkts);
 	free(l);
 }

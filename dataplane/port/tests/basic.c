@@ -88,10 +88,15 @@ static void misuse(struct pair *p)
 	CHECK_EQ(dray_tx_burst(p->a, 0, &t, 1), 1);
 	CHECK_EQ(test_stats(p->a).misuse, 1);
 	CHECK_EQ(dray_tx_alloc(p->a, 0, &t, 1, 64), 1);
+	t.data = (uint8_t *)t.data - t.headroom - 1; /* in the buffer before it, or before all */
+	t.length = 64;
+	CHECK_EQ(dray_tx_burst(p->a, 0, &t, 1), 1);
+	CHECK_EQ(test_stats(p->a).misuse, 2);
+	CHECK_EQ(dray_tx_alloc(p->a, 0, &t, 1, 64), 1);
 	copy = t;
 	dray_release(&t, 1);
 	dray_release(&copy, 1);
-	CHECK_EQ(test_stats(p->a).misuse, 2);
+	CHECK_EQ(test_stats(p->a).misuse, 3);
 	CHECK_EQ(test_stats(p->a).held, 0);
 	CHECK_EQ(dray_rx_burst(p->b, 0, &t, 1), 0);
 }
@@ -105,7 +110,7 @@ static void doubled(struct pair *p)
 	test_fill(&t, 64, 1);
 	CHECK_EQ(dray_tx_burst(p->a, 0, &t, 1), 1);
 	CHECK_EQ(dray_tx_burst(p->a, 0, &t, 1), 1);
-	CHECK_EQ(test_stats(p->a).misuse, 3);
+	CHECK_EQ(test_stats(p->a).misuse, 4);
 	CHECK_EQ(dray_rx_burst(p->b, 0, &r, 1), 1);
 	CHECK_EQ(dray_rx_burst(p->b, 0, &copy, 1), 0);
 	copy = r;

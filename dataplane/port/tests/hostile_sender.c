@@ -42,6 +42,25 @@ static void expect(enum dray_violation kind, uint64_t count)
 	CHECK_EQ(bed_violations(bed.rx_counters, kind), count);
 }
 
+/* The same between two good ones of a burst: those arrive. */
+static void refused_in_burst(uint32_t place, uint32_t length, uint32_t offset, uint32_t flags, enum dray_violation kind)
+{
+	uint64_t before = bed_violations(bed.rx_counters, kind);
+	uint32_t mask = bed.view.ring_size - 1;
+	struct dray_pkt p[4];
+
+	write_at(&bed.view.ring[tail & mask], 11, 100, 128, DESC_END | DESC_CSUM_GOOD);
+	write_at(&bed.view.ring[(tail + 1) & mask], place, length, offset, flags);
+	write_at(&bed.view.ring[(tail + 2) & mask], 12, 100, 128, DESC_END);
+	publish(3);
+	CHECK_EQ(receive(p, 4), 2);
+	expect(kind, before + 1);
+	CHECK_EQ(p[0].index, 11);
+	CHECK_EQ(p[0].flags, DRAY_PKT_CSUM_GOOD);
+	CHECK_EQ(p[1].index, 12);
+	dray_release(p, 2);
+}
+
 /* The descriptor must be dropped, counted as `kind`, and its slot given back or not. */
 static void refused(uint32_t place, uint32_t length, uint32_t offset, uint32_t flags, enum dray_violation kind, bool back)
 {
@@ -57,6 +76,7 @@ static void refused(uint32_t place, uint32_t length, uint32_t offset, uint32_t f
 	CHECK_EQ(receive(p, 2), 1);
 	CHECK(p[0].data == bed.view.packets + 3 * bed.view.pkt_stride + 128);
 	dray_release(p, 1);
+	refused_in_burst(place, length, offset, flags, kind);
 }
 
 static void places(void)
@@ -165,6 +185,23 @@ static void without_features(void)
 	refused(1u << 24, 64, 128, DESC_END, DRAY_BAD_REGION, false);
 }
 
+/* Slots longer than an offset can say: what ends beyond is as good as any, and flags are looked at as well. */
+static void wide(void)
+{
+	struct dray_pkt p;
+
+	bed_free(&bed);
+	bed = bed_make_wide(0, 0, FEATURES_KNOWN, 131072 - 64);
+	tail = 0;
+	forge(1, 70000, 128, DESC_END);
+	CHECK_EQ(receive(&p, 1), 1);
+	CHECK_EQ(p.length, 70000);
+	CHECK_EQ(p.room, bed.view.pkt_stride - 128);
+	dray_release(&p, 1);
+	refused(1, 64, 128, 0, DRAY_BAD_FLAGS, true);
+	refused(1, bed.view.pkt_stride - 127, 128, DESC_END, DRAY_BAD_BOUNDS, true);
+}
+
 int main(void)
 {
 	bed = bed_make(0, 0, FEATURES_KNOWN);
@@ -176,6 +213,7 @@ int main(void)
 	torn();
 	stamps();
 	without_features();
+	wide();
 	bed_free(&bed);
 	return 0;
 }

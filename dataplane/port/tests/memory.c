@@ -11,8 +11,14 @@
 
 struct bed bed_make(uint32_t start, uint32_t quota, uint64_t features)
 {
+	return bed_make_wide(start, quota, features, 0);
+}
+
+struct bed bed_make_wide(uint32_t start, uint32_t quota, uint64_t features, uint32_t pkt_stride)
+{
 	struct broker_options o = {.geometry = {.ring_size = 64,
 						.pkt_slots = 48,
+						.pkt_stride = pkt_stride,
 						.msg_slots = 4,
 						.msg_stride = 128 + 8192,
 						.msg_headroom = 128}};
