@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/drayage/dray/internal/dpdk"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/runtime"
@@ -38,6 +39,7 @@ func Inspect(ctx context.Context, drivers []transport.Driver, runtimes []runtime
 		Runtimes:    make([]inventory.Item, len(runtimes)),
 		Qdiscs:      make([]inventory.Item, len(host.QdiscKinds())),
 		Instruments: make([]inventory.Item, len(instruments)),
+		DPDK:        dpdkItems(),
 		Interfaces:  interfaces,
 	}
 	var probes sync.WaitGroup
@@ -64,4 +66,13 @@ func Inspect(ctx context.Context, drivers []transport.Driver, runtimes []runtime
 	probes.Wait()
 	// A probe that was cut short says nothing about the host.
 	return inv, ctx.Err()
+}
+
+// dpdkItems is what functions with dpdk ports stand on.
+func dpdkItems() []inventory.Item {
+	return []inventory.Item{
+		dpdk.Probe("dpdk", "mempool_ring"), // which every application needs
+		dpdk.ProbeDriver(),
+		host.ProbeItem("hugepage limits", host.ProbeHugePageLimits()),
+	}
 }

@@ -34,8 +34,11 @@ func Text(w io.Writer, inv *inventory.Inventory) error {
 		title string
 		items []inventory.Item
 	}{
-		{"Transports", transports}, {"Runtimes", inv.Runtimes}, {"Qdiscs", inv.Qdiscs}, {"Instruments", inv.Instruments},
+		{"Transports", transports}, {"Runtimes", inv.Runtimes}, {"DPDK", inv.DPDK}, {"Qdiscs", inv.Qdiscs}, {"Instruments", inv.Instruments},
 	} {
+		if len(section.items) == 0 {
+			continue // an older inventory does not know it
+		}
 		if err := writeItems(&b, section.title, section.items); err != nil {
 			return err
 		}

@@ -38,6 +38,15 @@ func checkControllers(l Limits, hs []hierarchy) error {
 	return nil
 }
 
+// ProbeHugePageLimits reports whether this host can limit a function's huge pages.
+func ProbeHugePageLimits() error {
+	hs, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	return checkControllers(Limits{HugePages: map[uint64]uint64{2 << 20: 0}}, hs)
+}
+
 func controllerFix(controller string, hs []hierarchy) string {
 	if slices.ContainsFunc(hs, func(h hierarchy) bool { return !h.v2 }) {
 		dir := "/sys/fs/cgroup/" + controller

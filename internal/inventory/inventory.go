@@ -32,7 +32,8 @@ type Inventory struct {
 	Runtimes    []Item        `json:"runtimes"`
 	Qdiscs      []Item        `json:"qdiscs"`
 	Instruments []Item        `json:"instruments"`
-	Interfaces  []Interface   `json:"interfaces"` // candidates for uplinks
+	DPDK        []Item        `json:"dpdk,omitempty"` // what functions with dpdk ports stand on
+	Interfaces  []Interface   `json:"interfaces"`     // candidates for uplinks
 	Calibration []Calibration `json:"calibration,omitempty"`
 }
 
