@@ -171,7 +171,8 @@ class Bng(harness.Case):
             ("user of the other port", down(32768, ip), "unknown_user"), ("user ffffffff", down(0xffffffff, ip), "unknown_user"),
             ("outer checksum", patched(good, LABELLED + 8, b"\x09"), "checksum"), ("inner checksum", patched(good, gre + 16, b"\x09"), "checksum"),
             ("inner TTL 1", inside(udp(ttl=1)), "ttl"), ("inner address", inside(IP(bytes(IP(src="127.0.0.1", dst="203.0.113.9")))), "address"),
-            ("inner longer than outer", patched(good, gre + 8 + 2, b"\x00\x30"), "length"), ("inner version 6", patched(good, gre + 8, b"\x65"), "ip_header"),
+            ("inner longer than outer", patched(good, gre + 8 + 2, b"\x00\x30"), "length"), ("and in the trailer", bytes(inside(udp(b"xyz", len=35))) + b"more", "length"),
+            ("inner version 6", patched(good, gre + 8, b"\x65"), "ip_header"),
             ("too big for the CPE", inside(udp(b"z" * (1500 - 28 + 1))), "too_big"),
             ("outer ends in GRE", Ether(dst=OWN[1]) / MPLS(label=3, s=1) / IP(**outside, proto=47) / Raw(b"\x20\x00\x08\x00"), "short"),
         ]

@@ -181,6 +181,7 @@ class Gtpu(harness.Case):
             ("GTP version 2", patched(good, GTP, b"\x54"), "gtp_header"), ("GTP version 0", patched(good, GTP, b"\x14"), "gtp_header"), ("GTP'", patched(good, GTP, b"\x24"), "gtp_header"),
             ("echo response", patched(good, GTP + 1, b"\x02"), "gtp_message"), ("error indication", patched(good, GTP + 1, b"\x1a"), "gtp_message"),
             ("end marker", patched(good, GTP + 1, b"\xfe"), "gtp_message"), ("GTP longer than UDP", patched(good, GTP + 2, b"\xff\xff"), "length"),
+            ("by one byte", patched(good, GTP + 2, b"\0\x28"), "length"),
             ("GTP of length 0", patched(good, GTP + 2, b"\0\0"), "short"), ("GTP that ends in the inner header", patched(good, GTP + 2, b"\0\x1b"), "short"),
             ("TEID 0", n3(pdu(0, ip, UP)), "unknown_user"), ("TEID 10001", n3(pdu(10001, ip, UP)), "unknown_user"), ("TEID ffffffff", n3(pdu(0xffffffff, ip, UP)), "unknown_user"),
             ("no container", n3(GTP_U_Header(teid=1, gtp_type=255) / ip), "gtp_extension"), ("container of the other direction", n3(pdu(1, ip, DOWN)), "gtp_extension"),
