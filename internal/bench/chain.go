@@ -92,7 +92,7 @@ func chainText(m *chain.Bench, inv *inventory.Inventory, c record.Config) ([]byt
 		functions = []string{f.function(sender, "", f.port(senderPort, "")), f.function(receiver, "", f.port(sinkPort, ""))}
 		links = []string{f.link(linkName, sender+"."+senderPort, receiver+"."+sinkPort)}
 	case vnf:
-		command, err := vnfCommand(chain.VNF(c.VNF))
+		command, err := vnfCommand(chain.VNF(c.VNF), f.mtu)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +161,7 @@ const vnfProgram = "dray-vnf"
 
 // vnfCommand is what runs in the function between the generator's ports, as a
 // list of a chain file.
-func vnfCommand(mode chain.VNF) (string, error) {
+func vnfCommand(mode chain.VNF, mtu int) (string, error) {
 	options := map[chain.VNF]string{
 		"none":  "",
 		"l2fwd": fmt.Sprintf(", --next-hop, 0=%s, --next-hop, 1=%s", senderMAC, sinkMAC),
@@ -175,5 +175,5 @@ func vnfCommand(mode chain.VNF) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf(`[%q, $(DRAY_EAL), "--", %s%s]`, path, mode, more), nil
+	return fmt.Sprintf(`[%q, $(DRAY_EAL), "--", %s, --mtu, "%d"%s]`, path, mode, mtu, more), nil
 }

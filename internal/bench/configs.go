@@ -51,15 +51,14 @@ const none = "–"
 
 func rowOf(t *inventory.Transport, c record.Config) report.BenchRow {
 	return report.BenchRow{
-		Config: c, Untried: untried(t), Privileges: t.Caps.Privileges, Isolation: t.Caps.Isolation,
+		Config: c, Untried: t.Status == inventory.NeverRun || neverRun(t), Privileges: t.Caps.Privileges, Isolation: t.Caps.Isolation,
 		Copies: t.Caps.Copies, Path: t.Caps.KernelPath, Note: t.Caps.Note,
 	}
 }
 
-// untried reports whether nobody has seen the transport run: on this host, or, as
-// its driver says, anywhere.
-func untried(t *inventory.Transport) bool {
-	return t.Status == inventory.NeverRun || strings.Contains(t.Reason+t.Caps.Note, "never run")
+// neverRun reports whether the driver itself says that nobody has seen it run.
+func neverRun(t *inventory.Transport) bool {
+	return strings.Contains(t.Reason+t.Caps.Note, "never run")
 }
 
 // skippedTransport is the row of a transport that takes no part at all.
@@ -69,6 +68,7 @@ func skippedTransport(m *chain.Bench, name string, t *inventory.Transport) (repo
 		return report.BenchRow{Config: nothing, Skipped: "this build has no such transport"}, true
 	}
 	row := rowOf(t, nothing)
+	row.Untried = neverRun(t)
 	switch {
 	case t.Status == inventory.Missing:
 		row.Skipped, row.Fix = t.Reason, t.Fix
@@ -101,6 +101,7 @@ func facesOf(m *chain.Bench, t *inventory.Transport) []chain.Face {
 func transportRows(m *chain.Bench, inv *inventory.Inventory, t *inventory.Transport, runtime chain.RuntimeName) []report.BenchRow {
 	if rt := inventory.Find(inv.Runtimes, string(runtime)); rt == nil || rt.Status == inventory.Missing {
 		row := rowOf(t, record.Config{Transport: t.Name, Face: none, Runtime: string(runtime), Size: none, VNF: none})
+		row.Untried = neverRun(t)
 		row.Skipped = fmt.Sprintf("this build has no runtime %s", runtime)
 		if rt != nil {
 			row.Skipped, row.Fix = fmt.Sprintf("runtime %s: %s", runtime, rt.Reason), rt.Fix
@@ -113,7 +114,9 @@ func transportRows(m *chain.Bench, inv *inventory.Inventory, t *inventory.Transp
 			for _, size := range m.Sizes {
 				c := record.Config{Transport: t.Name, Face: string(face), Runtime: string(runtime), Size: size.String(), VNF: string(vnf)}
 				row := rowOf(t, c)
-				row.Skipped, row.Fix = obstacle(m, inv, c)
+				if row.Skipped, row.Fix = obstacle(m, inv, c); row.Skipped != "" {
+					row.Untried = neverRun(t)
+				}
 				rows = append(rows, row)
 			}
 		}
@@ -128,10 +131,13 @@ func obstacle(m *chain.Bench, inv *inventory.Inventory, c record.Config) (reason
 	}
 	_, _, _, err := prepare(m, inv, c)
 	var infeasible *plan.Infeasible
+	var fault *chain.Error
 	switch {
 	case errors.As(err, &infeasible) && len(infeasible.Plan.Violations) > 0:
 		v := infeasible.Plan.Violations[0]
 		return v.Constraint + ": " + v.Reason, v.Fix
+	case errors.As(err, &fault):
+		return fault.Text, fault.Fix
 	case err != nil:
 		return err.Error(), ""
 	}

@@ -82,7 +82,7 @@ func TestRows(t *testing.T) {
 		"runtime": {"transports: [shm]\nruntimes: [process, docker]\nimage: x\n", nil},
 		"unknown": {"transports: [vxlan]\n", []string{"vxlan/–/–/–/–: this build has no such transport"}},
 		"vnf": {"transports: [veth]\nvnfs: [l2fwd]\n", []string{
-			"veth/netdev/process/64/l2fwd untried: dray-vnf is a DPDK application, and has no ports with the face netdev",
+			"veth/netdev/process/64/l2fwd: dray-vnf is a DPDK application, and has no ports with the face netdev",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

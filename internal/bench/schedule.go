@@ -74,11 +74,12 @@ const (
 	searchSteps = 14                     // trials of a search, about
 )
 
-// Estimate is about how long all rounds take, as far as the matrix lets them.
+// Estimate is about how long the rounds take that are left, as far as the matrix
+// lets them.
 func Estimate(run *report.BenchRun) time.Duration {
-	total := time.Duration(run.Matrix.Repetitions) * roundTime(run)
+	total := time.Duration(run.Matrix.Repetitions-run.Rounds) * roundTime(run)
 	if most := time.Duration(run.Matrix.AtMost); most > 0 {
-		return min(total, max(most, roundTime(run)))
+		return min(total, max(most-run.Took, roundTime(run)))
 	}
 	return total
 }

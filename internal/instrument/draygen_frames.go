@@ -77,7 +77,7 @@ func (g Draygen) Ceiling(ctx context.Context, onDPDK bool, frame int, d time.Dur
 	t := record.Trial{Quantity: record.QCeiling, Marks: []string{}, Start: time.Now()}
 	program, port := draygen, []string{"--port", "null"}
 	if onDPDK {
-		program, port = draygenDPDK, []string{"--port", "dpdk:net_null0", "--eal", nullDevice, "--to", "198.18.0.2:5010"}
+		program, port = draygenDPDK, []string{"--port", "dpdk:net_null0", "--eal", nullDevice, "--to", "198.18.0.2:5010", "--mtu", strconv.Itoa(max(1500, frame-genMAC))}
 	}
 	path, version, err := program.find(ctx)
 	if err != nil {
@@ -108,6 +108,10 @@ func alone(ctx context.Context, role string, argv []string, timeout time.Duratio
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return genLine{}, fmt.Errorf("draygen without a port: %w: %q", err, lastWords(exit.Stderr))
+	}
 	if err != nil {
 		return genLine{}, fmt.Errorf("draygen without a port: %w", err)
 	}

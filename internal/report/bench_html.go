@@ -173,6 +173,7 @@ func (d *BenchData) facts() []fact {
 func (d *BenchData) notes() []string {
 	return []string{
 		"Each configuration was brought up, offered each load, and taken down, once a round, in an order drawn anew for each round. Rates are what arrived; their intervals are two-sided 95 % over rounds (Student t).",
+		"The generator writes and reads each packet's headers; the rest of a packet moves only where the transport copies it. So a large frame costs a transport that copies nothing hardly more than a small one.",
 		"Latency is one way, from time stamps in the packets that sender and receiver read from one clock, of the samples of all rounds together. A percentile that the samples do not support is left out.",
 		"The limit of the moment, measured before each row: " + d.limits() + ". “Of limit” is the rate by that of the bare ring, in the mean of pairs.",
 		"The generator reaches " + d.ceilings() + ". A rate over 80 % of that is marked generator-bound: it is rather the generator's than the link's.",
