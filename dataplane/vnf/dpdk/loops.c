@@ -219,8 +219,6 @@ int loops_lcores(const struct program *p)
 		fprintf(stderr, "dray-vnf: %u queues take as many lcores, and there are %u: give EAL -l or --lcores\n", p->options.queues, there);
 		return -1;
 	}
-	if (there > p->options.queues)
-		fprintf(stderr, "dray-vnf: warning: %u of %u lcores have nothing to do: give --queues, or --stages\n", there - p->options.queues, there);
 	return (int)p->options.queues;
 }
 
