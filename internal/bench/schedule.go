@@ -115,5 +115,5 @@ func visitTime(run *report.BenchRun, v visit) time.Duration {
 
 // engine reports whether a program has to be started for each link of a transport.
 func engine(transport string) bool {
-	return slices.Contains([]string{"ovs", "ovs-dpdk", "vpp", "vhost-user"}, transport)
+	return slices.Contains([]string{"ovs", "ovs-dpdk", "ovs-dray", "vpp", "vpp-memif", "vhost-user"}, transport)
 }
