@@ -46,9 +46,9 @@ func New() transport.Driver {
 // NewDray returns the driver for ports of the port library.
 func NewDray() transport.Driver {
 	return driver{
-		name: NameDray, faces: []string{string(chain.FaceNative), string(chain.FaceDPDK)}, rank: 9, ports: drayPorts{},
+		name: NameDray, faces: []string{string(chain.FaceNative), string(chain.FaceDPDK)}, rank: -5, ports: drayPorts{},
 		path: "none: descriptor rings that each application shares with ovs-vswitchd, which copies packets from one to the others",
-		note: "it shares with each application the memory of a link of their own",
+		note: "it shares with each application the memory of a link of their own; never chosen by auto, since applications on native ports may sleep, and it does not",
 	}
 }
 
