@@ -205,7 +205,7 @@ func (a *app) benchMeasure(ctx context.Context, s *bench.Session, n *node.Node, 
 	err := errors.Join(r.Measure(ctx), s.Close())
 	a.endProgress()
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w: nothing is left up; `dray bench --resume %s` goes on", err, s.Dir)
+		return fmt.Errorf("%w: nothing is left up; `dray report %[2]s` shows what there is, `dray bench --resume %[2]s` goes on", err, s.Dir)
 	}
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ const none = "–"
 func rowOf(t *inventory.Transport, c record.Config) report.BenchRow {
 	return report.BenchRow{
 		Config: c, Untried: t.Status == inventory.NeverRun || neverRun(t), Privileges: t.Caps.Privileges, Isolation: t.Caps.Isolation,
-		Copies: t.Caps.Copies, Path: t.Caps.KernelPath, Note: t.Caps.Note,
+		Copies: t.Caps.Copies,
 	}
 }
 

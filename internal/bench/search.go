@@ -38,7 +38,12 @@ func (s *site) search(ctx context.Context, load chain.BenchLoad) (record.Trial, 
 	if err != nil {
 		return first, err
 	}
-	if err := s.step(first, load, 1); err != nil {
+	// A search that was interrupted has left the first steps of another.
+	before := 0
+	for s.runner.Done[s.stepID(load, before+1)] {
+		before++
+	}
+	if err := s.step(first, load, before+1); err != nil {
 		return first, err
 	}
 	most := first.Delivery.SentRate
@@ -56,7 +61,7 @@ func (s *site) search(ctx context.Context, load chain.BenchLoad) (record.Trial, 
 		}
 		steps++
 		best[rate] = t
-		return outcome(t, s.step(t, load, steps))
+		return outcome(t, s.step(t, load, before+steps))
 	}
 	found, err := search.MLR(ctx, search.MeasurerFunc(measure), search.Config{
 		Goals: []search.Goal{goal}, Min: max(1, most/searchRange), Max: most, MaxTrials: searchMost,
@@ -78,11 +83,16 @@ func outcome(t record.Trial, written error) (search.Outcome, error) {
 // step writes the record of a trial on the way.
 func (s *site) step(t record.Trial, load chain.BenchLoad, number int) error {
 	t = s.complete(t, load, errorOf(t))
-	t.ID = fmt.Sprintf("%s-s%d", t.ID, number)
+	t.ID = s.stepID(load, number)
 	bench := *t.Bench // the trial found shares it
 	bench.Step = number
 	t.Bench = &bench
 	return s.runner.write(t)
+}
+
+// stepID names a trial on the way.
+func (s *site) stepID(load chain.BenchLoad, number int) string {
+	return fmt.Sprintf("%s-s%d", s.visit.id(load), number)
 }
 
 func errorOf(t record.Trial) error {

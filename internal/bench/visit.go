@@ -23,7 +23,8 @@ const (
 	// watched is how long the machine is looked at before a configuration comes up,
 	// and the configuration before it is offered anything: several clock ticks of 10 ms.
 	watched = 100 * time.Millisecond
-	// settled is how long a new configuration is left alone.
+	// settled is how long a configuration is left alone that is new, and the machine
+	// after one that went.
 	settled = 50 * time.Millisecond
 	// downTime bounds the removal of a configuration, also after an interrupt.
 	downTime = 2 * time.Minute
@@ -33,6 +34,10 @@ const (
 func (r *Runner) visit(ctx context.Context, v visit) error {
 	if v.config.Transport == "" {
 		return r.ceiling(ctx, v)
+	}
+	// What came down just before may still keep the kernel busy.
+	if err := sleep(ctx, settled); err != nil {
+		return err
 	}
 	at, err := r.look(ctx)
 	if err != nil {
@@ -60,9 +65,8 @@ func (r *Runner) visit(ctx context.Context, v visit) error {
 
 // moment is the machine before a configuration comes up.
 type moment struct {
-	busy  float64 // share of all CPU time that was in use
-	limit *record.Limit
-	note  string // why there is no limit
+	busy  float64       // share of all CPU time that was in use
+	limit *record.Limit // nil: the run says why
 }
 
 // look sees what else the machine does, and what it can do at best just now.
@@ -81,7 +85,7 @@ func (r *Runner) look(ctx context.Context) (moment, error) {
 	m := moment{}
 	m.busy, _ = end.Since(begin)
 	if m.limit, err = instrument.PhysicalLimit(ctx); err != nil {
-		m.note = err.Error()
+		r.Run.NoLimit = err.Error()
 	}
 	return m, ctx.Err()
 }
@@ -204,10 +208,9 @@ func (s *site) complete(t record.Trial, load chain.BenchLoad, failed error) reco
 		t.Bench = &record.Bench{}
 	}
 	t.Bench.Config, t.Bench.Load, t.Bench.Limit = v.config, load.String(), s.moment.limit
-	stolen := t.Env.Stolen
-	busy := t.Env.BusyDuring
+	during := t.Env
 	t.Env = s.environment()
-	t.Env.Stolen, t.Env.BusyDuring = stolen, busy
+	t.Env.Stolen, t.Env.BusyDuring = during.Stolen, during.BusyDuring
 	for _, mark := range trial.Preflight(t.Env, s.demand(load), s.moment.busy) {
 		if !slices.Contains(t.Marks, mark) { // the instrument may have seen it too
 			t.Marks = append(t.Marks, mark)

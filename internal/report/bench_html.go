@@ -74,6 +74,7 @@ type benchRowView struct {
 	LatBase   benchRatioView
 	Privilege string
 	Isolation string
+	Copies    string
 	Marks     []string
 	Records   []ref
 }
@@ -154,12 +155,23 @@ func (l *BenchLine) view(moving []benchColumn, a anchors) benchRowView {
 		Cycles:  cost(l, func(c *BenchCost) *BenchValue { return c.Cycles }, three),
 		Memory:  cost(l, func(c *BenchCost) *BenchValue { return c.Memory }, memoryText),
 		Limit:   limitText(l.Limit), Base: ratioView(l.Base), LatBase: ratioView(l.LatencyBase),
-		Privilege: l.Privileges, Isolation: l.Isolation, Marks: l.marksOf(), Records: a.refs(l.Trials),
+		Privilege: l.Privileges, Isolation: l.Isolation, Copies: copiesText(l.Copies), Marks: l.marksOf(), Records: a.refs(l.Trials),
 	}
 	for _, c := range moving {
 		r.Moving = append(r.Moving, c.cell(l))
 	}
 	return r
+}
+
+// copiesText says how often a packet's payload is copied.
+func copiesText(n int) string {
+	switch n {
+	case 0:
+		return "no copy"
+	case 1:
+		return "1 copy"
+	}
+	return fmt.Sprintf("%d copies", n)
 }
 
 func (d *BenchData) facts() []fact {

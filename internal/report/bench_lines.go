@@ -38,6 +38,7 @@ type BenchLine struct {
 
 	Privileges string   `json:"privileges"`
 	Isolation  string   `json:"isolation,omitempty"`
+	Copies     int      `json:"copies"`
 	Marks      []string `json:"marks"`
 	Trials     []string `json:"trials"`           // ids of the records
 	Failed     []string `json:"failed,omitempty"` // of them without a result
@@ -144,7 +145,7 @@ func (b *benchSums) row(row BenchRow) []BenchLine {
 func (b *benchSums) line(row BenchRow, load, latencyLoad string) BenchLine {
 	l := BenchLine{
 		Config: row.Config, Skipped: row.Skipped, Fix: row.Fix, Untried: row.Untried, Load: load,
-		Privileges: row.Privileges, Isolation: row.Isolation, Marks: []string{}, Trials: []string{},
+		Privileges: row.Privileges, Isolation: row.Isolation, Copies: row.Copies, Marks: []string{}, Trials: []string{},
 	}
 	if row.Skipped != "" {
 		return l

@@ -33,7 +33,9 @@ type BenchRun struct {
 	Dray     string         `json:"dray"` // version of this program
 	Baseline string         `json:"baseline"`
 	Host     inventory.Host `json:"host"`
-	Rows     []BenchRow     `json:"rows"`
+	// NoLimit says why the physical limit of the moment could not be measured.
+	NoLimit string     `json:"no_limit,omitempty"`
+	Rows    []BenchRow `json:"rows"`
 }
 
 // BenchRow is one configuration.
@@ -46,7 +48,5 @@ type BenchRow struct {
 	Untried    bool   `json:"untried,omitempty"`
 	Privileges string `json:"privileges,omitempty"` // what its functions need
 	Isolation  string `json:"isolation,omitempty"`
-	Copies     int    `json:"copies"`
-	Path       string `json:"path,omitempty"` // of a packet
-	Note       string `json:"note,omitempty"`
+	Copies     int    `json:"copies"` // of a packet's payload, from sender to receiver
 }
