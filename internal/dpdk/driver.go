@@ -52,8 +52,9 @@ func FindDriver() (string, error) {
 	}
 }
 
-// findIn looks into one folder. EAL loads nothing that somebody else could have
-// put there: no part of the path may be open to everybody's writing.
+// findIn looks into one folder. Nothing is loaded that somebody else could have
+// put there: no part of the path may be open to everybody's writing, but for
+// directories such as /tmp, where nobody can replace what is another's.
 func findIn(dir string) (string, error) {
 	file, err := filepath.EvalSymlinks(filepath.Join(dir, DriverFile))
 	if err == nil {
@@ -70,9 +71,9 @@ func findIn(dir string) (string, error) {
 		if err != nil {
 			return "", &DriverError{Reason: err.Error(), Fix: "set DRAY_LIB to the folder of " + DriverFile}
 		}
-		if info.Mode().Perm()&0o002 != 0 {
+		if info.Mode().Perm()&0o002 != 0 && info.Mode()&os.ModeSticky == 0 {
 			return "", &DriverError{
-				Reason: fmt.Sprintf("DPDK refuses to load %s, since everybody may write to %s", file, part),
+				Reason: fmt.Sprintf("%s is not safe to load, since everybody may write to %s", file, part),
 				Fix:    fmt.Sprintf("chmod o-w %s, or set DRAY_LIB to another folder", part),
 			}
 		}

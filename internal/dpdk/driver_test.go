@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestFindDriver looks in a folder without it, and in one that everybody may
-// write to, as DPDK refuses to load from.
+// TestFindDriver looks in a folder without it, in one that everybody may write
+// to, and in one that is as it should be.
 func TestFindDriver(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv(libVariable, dir)
@@ -21,6 +21,9 @@ func TestFindDriver(t *testing.T) {
 	}
 	if err := os.WriteFile(filepath.Join(dir, DriverFile), nil, 0o644); err != nil {
 		t.Fatal(err)
+	}
+	if file, err := FindDriver(); err != nil || file != filepath.Join(dir, DriverFile) {
+		t.Errorf("where it is: %q, %v", file, err)
 	}
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)

@@ -171,6 +171,11 @@ func (l *Live) create(ctx context.Context, source []byte, p *plan.Plan) error {
 			return fmt.Errorf("link %s: %w", pl.Name, err)
 		}
 	}
+	for _, f := range c.Functions {
+		if err := l.tellExternal(f); err != nil {
+			return err
+		}
+	}
 	if err := writeJSON(filepath.Join(l.dir, fileState), l.State); err != nil {
 		return err
 	}

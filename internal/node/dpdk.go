@@ -4,6 +4,9 @@ package node
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/plan"
@@ -32,4 +35,29 @@ func (l *Live) Device(e plan.End) (eal []string, name string, err error) {
 		return nil, "", fmt.Errorf("port %s: %w", e, err)
 	}
 	return eal, app.Devices()[0].Name, nil
+}
+
+// fileEAL holds the arguments for a function that somebody else starts.
+const fileEAL = "eal"
+
+// tellExternal leaves EAL's arguments where whoever runs the function can read
+// them: Drayage does not start its command.
+func (l *Live) tellExternal(f chain.Function) error {
+	spec := l.spec(f)
+	if f.Runtime != chain.RuntimeExternal || len(spec.Vdevs) == 0 {
+		return nil
+	}
+	app, err := spec.Application(false)
+	if err != nil {
+		return err
+	}
+	eal, err := app.EAL()
+	if err != nil {
+		return fmt.Errorf("function %s: %w", f.Name, err)
+	}
+	file := filepath.Join(spec.Dir, fileEAL)
+	if err := os.WriteFile(file, []byte(strings.Join(eal, " ")+"\n"), 0o644); err != nil {
+		return err
+	}
+	return os.Chmod(file, 0o644) // whatever the umask
 }

@@ -3,6 +3,8 @@
 package plan
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/drayage/dray/internal/chain"
@@ -55,9 +57,31 @@ func TestPrivilegesMustBePermitted(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	c.Policy.Privileged = true
-	mustPlan(t, c, inv)
+	if p := mustPlan(t, c, inv); !warned(p, "own gives the functions of its ports all of the host") {
+		t.Errorf("the plan does not show the privileges: %q", p.Warnings)
+	}
 	c.Links[0].Transport = chain.TransportAuto
 	if p := mustPlan(t, c, inv); p.Links[0].Transport != "own" {
 		t.Errorf("where it may, auto took %s", p.Links[0].Transport)
 	}
+}
+
+// TestHugePagesAreShown: what a profile allows beyond the default is no secret.
+func TestHugePagesAreShown(t *testing.T) {
+	for face, want := range map[chain.Face]bool{chain.FaceDPDK: true, chain.FaceNative: false} {
+		inv, c := loadInventory(t, "vm2"), pair()
+		devices(inv)
+		inv.Host.HugePages = []inventory.HugePg{{Size: 2 << 20, Total: 64, Free: 64}}
+		for i := range c.Functions {
+			c.Functions[i].Runtime, c.Functions[i].Ports[0].Face = chain.RuntimeRunc, face
+		}
+		c.Functions[0].HugePages = []chain.HugePages{{Size: 2 << 20, Limit: 64 << 20}}
+		if p := mustPlan(t, c, inv); warned(p, "mbind") != want {
+			t.Errorf("face %s: warnings %q", face, p.Warnings)
+		}
+	}
+}
+
+func warned(p *Plan, part string) bool {
+	return slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.Contains(w, part) })
 }

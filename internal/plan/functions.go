@@ -4,6 +4,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/inventory"
@@ -15,6 +16,7 @@ func (p *planner) placeFunctions() {
 	for i := range p.chain.Functions {
 		f := &p.chain.Functions[i]
 		p.checkRuntime(f)
+		p.warnOfHugePages(f)
 		p.plan.Functions = append(p.plan.Functions, Function{
 			Name:    f.Name,
 			Runtime: f.Runtime,
@@ -43,6 +45,16 @@ func (p *planner) checkRuntime(f *chain.Function) {
 		p.violate(v)
 	case item.Status == inventory.NeverRun:
 		p.warn("function %s: runtime %s has never been run on this host", f.Name, f.Runtime)
+	}
+}
+
+// warnOfHugePages says what a function gets beyond the default seccomp profile:
+// what EAL calls to bind huge pages to NUMA nodes.
+func (p *planner) warnOfHugePages(f *chain.Function) {
+	confined := f.Runtime == chain.RuntimeRunc || f.Runtime == chain.RuntimeDocker
+	hasPort := slices.ContainsFunc(f.Ports, func(port chain.Port) bool { return port.Face == chain.FaceDPDK })
+	if confined && hasPort && len(f.HugePages) > 0 {
+		p.warn("function %s: for DPDK's huge pages its seccomp profile allows mbind, set_mempolicy and get_mempolicy beside the default", f.Name)
 	}
 }
 

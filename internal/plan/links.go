@@ -92,6 +92,9 @@ func (p *planner) warnOfChoice(n *needs, t *inventory.Transport) {
 			p.warn("link %s: hold of %s bounds nothing: %s copies what it receives", n.link.Name, e.end, t.Name)
 		}
 	}
+	if t.Caps.Privileged {
+		p.warn("link %s: %s gives the functions of its ports %s, as the policy permits", n.link.Name, t.Name, t.Caps.Privileges)
+	}
 	if t.Status == inventory.NeverRun {
 		p.warn("link %s: transport %s has never been run on this host", n.link.Name, t.Name)
 	}

@@ -33,12 +33,50 @@ func (s Spec) linksDir() string { return filepath.Join(s.Dir, "links") }
 // runtimeDir is where EAL keeps its directory on the host's file system.
 func (s Spec) runtimeDir() string { return filepath.Join(s.Dir, "dpdk") }
 
+// driverFile is the function's own copy of net_dray: DPDK refuses one below a
+// directory that everybody may write to, and a new build is not to meet a function
+// that starts again.
+func (s Spec) driverFile() string { return filepath.Join(s.Dir, "lib", dpdk.DriverFile) }
+
+// driver returns that copy, which it makes where there is none.
+func (s Spec) driver() (string, error) {
+	own := s.driverFile()
+	if _, err := os.Stat(own); err == nil {
+		return own, nil
+	}
+	found, err := dpdk.FindDriver()
+	if err != nil {
+		return "", fmt.Errorf("function %s: %w", s.Function.Name, err)
+	}
+	content, err := os.ReadFile(found)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(own), 0o755); err != nil {
+		return "", err
+	}
+	// Whole or not at all: another program of the function may look for it now.
+	tmp, err := os.CreateTemp(filepath.Dir(own), "new-")
+	if err != nil {
+		return "", err
+	}
+	_, err = tmp.Write(content)
+	err = errors.Join(err, tmp.Chmod(0o644), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), own)
+	}
+	if err != nil {
+		return "", errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return own, os.Chmod(filepath.Dir(own), 0o755) // whatever the umask
+}
+
 // linksStep makes the directories of the dpdk ports. Only the function's own
 // user, whose uid user returns, gets into them.
 func (s Spec) linksStep(sandbox *Sandbox, user func(context.Context) (int, error)) step.Step {
 	return step.Step{
 		Name:  s.Function.Name + ": create the directories of dpdk ports",
-		Makes: []step.Resource{host.DirResource(s.linksDir()), host.DirResource(s.runtimeDir())},
+		Makes: []step.Resource{host.DirResource(s.linksDir()), host.DirResource(s.runtimeDir()), host.DirResource(filepath.Dir(s.driverFile()))},
 		Do: func(ctx context.Context) error {
 			uid, err := user(ctx)
 			if err != nil {
@@ -107,9 +145,9 @@ func (s Spec) Binds() ([]Bind, error) {
 	}
 	app := dpdk.Application{Vdevs: s.Vdevs}
 	if app.Uses(dpdk.NetDray) {
-		driver, err := dpdk.FindDriver()
+		driver, err := s.driver()
 		if err != nil {
-			return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
+			return nil, err
 		}
 		list = append(list, Bind{Source: driver, Target: filepath.Join(dpdk.LibInside, filepath.Base(driver))})
 	}
@@ -175,7 +213,7 @@ func (s Spec) Application(inside bool) (dpdk.Application, error) {
 	}
 	if app.Uses(dpdk.NetDray) {
 		var err error
-		if app.Driver, err = dpdk.FindDriver(); err != nil {
+		if app.Driver, err = s.driver(); err != nil {
 			return app, err
 		}
 	}
