@@ -12,8 +12,6 @@
 #include "work.h"
 
 #define BURST 32u
-#define ROUTES_SMALL "1"
-#define ROUTES_LARGE "1000000"
 #define GROUP "dray-vnf, one core: bursts of 32 frames, 4096 different, headers in cache"
 
 struct variant {
@@ -28,14 +26,14 @@ struct variant {
 };
 
 static struct variant variants[] = {
-	{"none", 0, {"none"}, .figure = NULL},
-	{"l2fwd", 0, {"l2fwd"}, .figure = NULL},
-	{"l3fwd, 1 route", 0, {"l3fwd", "--generate", ROUTES_SMALL, "--default-route", "1"}, .figure = NULL},
-	{"l3fwd, 1,000,000 routes", 0, {"l3fwd", "--generate", ROUTES_LARGE, "--default-route", "1"}, .figure = NULL},
-	{"bng, from the customers, 32,768 users", 0, {"bng", "--mtu", "1600"}, .figure = NULL},
-	{"bng, to them", 1, {"bng", "--mtu", "1600"}, .figure = NULL},
-	{"gtpu, from N3, 10,000 tunnels", 0, {"gtpu", "--mtu", "1600"}, .figure = NULL},
-	{"gtpu, to N3", 1, {"gtpu", "--mtu", "1600"}, .figure = NULL},
+	{.name = "none", .arguments = {"none"}},
+	{.name = "l2fwd", .arguments = {"l2fwd"}},
+	{.name = "l3fwd, 1 route", .arguments = {"l3fwd", "--generate", "1", "--default-route", "1"}},
+	{.name = "l3fwd, 1,000,000 routes", .arguments = {"l3fwd", "--generate", "1000000", "--default-route", "1"}},
+	{.name = "bng, from the customers, 32,768 users", .arguments = {"bng", "--mtu", "1600"}},
+	{.name = "bng, to them", .in = 1, .arguments = {"bng", "--mtu", "1600"}},
+	{.name = "gtpu, from N3, 10,000 tunnels", .arguments = {"gtpu", "--mtu", "1600"}},
+	{.name = "gtpu, to N3", .in = 1, .arguments = {"gtpu", "--mtu", "1600"}},
 };
 
 #define VARIANTS (sizeof(variants) / sizeof(*variants))
@@ -241,8 +239,10 @@ int main(int argc, char **argv)
 	}
 	if (optind != argc)
 		goto usage;
-	if (rte_eal_init(sizeof(eal) / sizeof(*eal) - 1, eal) < 0)
-		return fail("EAL does not start") ? 1 : 0;
+	if (rte_eal_init(sizeof(eal) / sizeof(*eal) - 1, eal) < 0) {
+		fail("EAL does not start");
+		return 1;
+	}
 	c = run(rounds, json) < 0;
 	rte_eal_cleanup();
 	return c;

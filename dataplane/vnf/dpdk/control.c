@@ -2,7 +2,6 @@
 /* The thread that prints what was counted and ends the others. No working thread sees a signal. */
 #include <errno.h>
 #include <pthread.h>
-#include <rte_malloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>

@@ -10,7 +10,6 @@
 
 #include "work.h"
 
-#define RING_SIZE 1024u
 #define CLASSIFY 64u /* bytes that tell whose packet it is */
 
 /*
@@ -227,7 +226,7 @@ static struct rte_ring *make_ring(const char *kind, unsigned worker)
 	char name[RTE_RING_NAMESIZE];
 
 	snprintf(name, sizeof(name), "dray-vnf-%s-%u", kind, worker);
-	return rte_ring_create(name, RING_SIZE, (int)rte_socket_id(), RING_F_SP_ENQ | RING_F_SC_DEQ);
+	return rte_ring_create(name, STAGE_RING, (int)rte_socket_id(), RING_F_SP_ENQ | RING_F_SC_DEQ);
 }
 
 static int make_stages(struct program *p)

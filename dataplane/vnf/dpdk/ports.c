@@ -8,6 +8,7 @@
 
 #define CACHE 256u /* mbufs that a thread keeps */
 #define TAGS 8u	   /* bytes of VLAN tags that an MTU does not count */
+#define RING 1024u /* what a ring of net_memif holds, whatever is asked for */
 
 static int failed(const struct program *p, unsigned port, const char *what, int error)
 {
@@ -55,7 +56,7 @@ static int read_setup(struct program *p, unsigned i)
 /* Frames of the largest MTU are one segment; what is larger comes in several, or not at all. */
 static int make_pool(struct program *p)
 {
-	uint32_t room = RTE_MBUF_DEFAULT_DATAROOM, count;
+	uint32_t ring = p->options.descriptors > RING ? p->options.descriptors : RING, room = RTE_MBUF_DEFAULT_DATAROOM, count;
 
 	for (unsigned i = 0; i < p->ports; i++) {
 		uint32_t frame = p->function.port[i].mtu + RTE_ETHER_HDR_LEN + TAGS;
@@ -65,7 +66,9 @@ static int make_pool(struct program *p)
 	room += RTE_PKTMBUF_HEADROOM;
 	if (room > UINT16_MAX)
 		room = UINT16_MAX;
-	count = p->ports * p->options.queues * 2 * p->options.descriptors + p->lcores * (CACHE + 2 * BURST_MAX) + (p->options.stages ? 2 * 1024 * p->lcores : 0);
+	count = p->ports * p->options.queues * 2 * ring + p->lcores * (CACHE + 2 * BURST_MAX);
+	if (p->options.stages)
+		count += p->lcores * 2 * STAGE_RING;
 	p->pool = rte_pktmbuf_pool_create("dray-vnf", count, CACHE, 0, (uint16_t)room, (int)rte_socket_id());
 	if (p->pool)
 		return 0;
@@ -87,6 +90,10 @@ static int configure(struct program *p, unsigned i)
 	if (queues > info.max_rx_queues || queues > info.max_tx_queues) {
 		fprintf(stderr, "dray-vnf: %s: it has %u receive and %u transmit queues: take fewer --queues than %u\n", p->names[i].name,
 			info.max_rx_queues, info.max_tx_queues, queues);
+		return -1;
+	}
+	if (p->options.mtu_of & 1u << i && (conf.rxmode.mtu < info.min_mtu || conf.rxmode.mtu > info.max_mtu)) {
+		fprintf(stderr, "dray-vnf: %s: --mtu has to be from %u to %u there\n", p->names[i].name, info.min_mtu, info.max_mtu);
 		return -1;
 	}
 	ret = rte_eth_dev_configure(id, queues, queues, &conf);

@@ -11,6 +11,8 @@
 #include "report.h"
 #include "routes.h"
 
+#define STAGE_RING 1024u /* packets between two stages */
+
 struct rte_fib;
 
 struct program {

@@ -10,12 +10,13 @@
 
 bool number_read(const char *text, uint64_t low, uint64_t high, uint64_t *value)
 {
+	bool hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
 	char *end;
 
 	if (*text < '0' || *text > '9')
 		return false;
 	errno = 0;
-	*value = strtoull(text, &end, 0);
+	*value = strtoull(text, &end, hexadecimal ? 16 : 10);
 	return errno == 0 && *end == '\0' && *value >= low && *value <= high;
 }
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Decimal, or hexadecimal behind 0x. */
 bool number_read(const char *text, uint64_t low, uint64_t high, uint64_t *value);
 bool number_read32(const char *text, uint32_t low, uint32_t high, uint32_t *value);
 bool number_mac(const char *text, uint8_t mac[6]);

@@ -8,6 +8,22 @@
 
 static const struct port_setup ports[2] = {{.next = {2, 0, 0, 0, 0, 0}, .peer = 0xc0000201}, {.next = {2, 0, 0, 0, 0, 1}}};
 
+static void test_numbers(void)
+{
+	uint64_t value;
+	uint8_t bits;
+	uint32_t address;
+
+	CHECK(number_read("010", 0, 100, &value) && value == 10);
+	CHECK(number_read("0x10", 0, 100, &value) && value == 16);
+	CHECK(number_read("18446744073709551615", 0, UINT64_MAX, &value) && value == UINT64_MAX);
+	CHECK(!number_read("18446744073709551616", 0, UINT64_MAX, &value) && !number_read("", 0, 9, &value) && !number_read("-1", 0, 9, &value));
+	CHECK(!number_read("1x", 0, 9, &value) && !number_read("10", 0, 9, &value) && !number_read(" 1", 0, 9, &value));
+	CHECK(number_time("1.5ms", &value) && value == 1500000);
+	CHECK(!number_time("5", &value) && !number_time("0s", &value) && !number_time("-1s", &value) && !number_time("1e99s", &value));
+	CHECK(number_prefix("0.0.0.0/0", &address, &bits) && bits == 0 && number_prefix("10.0.0.1/32", &address, &bits) && address == 0x0a000001);
+}
+
 static void test_table_finds_what_was_put(void)
 {
 	struct table table;
@@ -145,6 +161,7 @@ static void test_a_session_twice(void)
 
 int main(void)
 {
+	test_numbers();
 	test_table_finds_what_was_put();
 	test_routes_of_a_file();
 	test_wrong_routes();

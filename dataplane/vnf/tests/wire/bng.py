@@ -77,6 +77,12 @@ class Bng(harness.Case):
             ("down", 1, down(511, ip, label=1048575), 0, delivered(511, ip, 0, 4001, 1255)),
             ("beyond", 0, cpe(4002, 1000, ip), "unknown_user"), ("before", 0, cpe(4000, 999, ip), "unknown_user")])
 
+    def test_all_65536_users_on_one_port(self):
+        ip = udp(b"x")
+        self.check([*OPTIONS, "--svlans", "256"], 2, [("up", 0, cpe(256, 256, ip), 1, core(65535, hop(ip))),
+                                                      ("down", 1, down(65535, ip), 0, delivered(65535, ip, 0, 256, 256)),
+                                                      ("beyond", 1, down(65536, ip), "unknown_user")])
+
     def test_priority_bits_do_not_matter(self):
         ip = udp(b"x")
         tagged = patched(patched(cpe(1, 1, ip), 14, b"\xf0"), 18, b"\xa0")
