@@ -51,7 +51,7 @@ func shapeOf(inv *inventory.Inventory, c record.Config) shape {
 		return vnf
 	case t != nil && t.Caps.SameNetns:
 		return alone
-	case t != nil && t.Caps.Processes > 0 && c.Face != string(chain.FaceNetdev) && len(inv.Host.CPUs) < fewCPUs:
+	case t != nil && t.Caps.BusyCPUs > 0 && c.Face != string(chain.FaceNetdev) && len(inv.Host.CPUs) < fewCPUs:
 		return loop
 	}
 	return pair

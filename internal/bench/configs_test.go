@@ -148,7 +148,9 @@ func TestShapes(t *testing.T) {
 	t.Setenv("PATH", bin)
 	inv := host2()
 	inv.Transports = append(inv.Transports, inventory.Transport{Item: item("vhost-user", inventory.OK),
-		Caps: inventory.Caps{Faces: []string{"dpdk"}, Isolation: "link", MinEnds: 2, MaxEnds: 2, Processes: 1}})
+		Caps: inventory.Caps{Faces: []string{"dpdk"}, Isolation: "link", MinEnds: 2, MaxEnds: 2, Processes: 1, BusyCPUs: 1}})
+	// The process of shm is its broker, which sleeps.
+	asleep := record.Config{Transport: "shm", Face: "native", Runtime: "process", Size: "64", VNF: "direct"}
 	m := matrix(t, "transports: [vhost-user]\nvnfs: [direct, l2fwd]\n")
 	direct := record.Config{Transport: "vhost-user", Face: "dpdk", Runtime: "process", Size: "64", VNF: "direct"}
 	between := direct
@@ -159,7 +161,7 @@ func TestShapes(t *testing.T) {
 		want             shape
 		functions, links int
 	}{
-		{[]int{0, 1}, direct, loop, 1, 1}, {[]int{0, 1, 2}, direct, pair, 2, 1}, {[]int{0, 1}, between, vnf, 2, 2},
+		{[]int{0, 1}, asleep, pair, 2, 1}, {[]int{0, 1}, direct, loop, 1, 1}, {[]int{0, 1, 2}, direct, pair, 2, 1}, {[]int{0, 1}, between, vnf, 2, 2},
 	} {
 		inv.Host.CPUs = c.cpus
 		if got := shapeOf(inv, c.config); got != c.want {
