@@ -41,9 +41,12 @@ aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
 chromium      chromium
 clang         clang
 containerd    containerd
+cpio          cpio
+depmod        kmod
 dockerd       docker.io
 docker        docker-cli
 make          make
+qemu-system-x86_64 qemu-system-x86
 scapy         python3-scapy
 shellcheck    shellcheck
 tcpdump       tcpdump

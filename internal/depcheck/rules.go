@@ -34,6 +34,10 @@ var Repository = Rules{
 		{"internal/host", []string{"internal/inventory", "internal/step"}},
 		{"internal/host/leftover", []string{"internal/host"}},
 		{"internal/engine", []string{"internal/step", "internal/host"}},
+		{"internal/guest", []string{"internal/inventory", "internal/host", "internal/guest/inside", "internal/guest/wire"}},
+		{"internal/guest/inside", []string{"internal/guest/wire"}},
+		{"internal/guest/wire", nil},
+		{"internal/lab", []string{"internal/inventory", "internal/host", "internal/guest", "internal/guest/wire"}},
 		{"internal/transport", drivers},
 		{"internal/transport/...", with(drivers, "internal/transport")},
 		{"internal/transport/native", with(drivers, "internal/transport", "internal/broker")},
@@ -46,12 +50,13 @@ var Repository = Rules{
 		{"internal/transport/all", []string{"internal/transport/..."}},
 		{"internal/runtime", drivers},
 		{"internal/runtime/...", with(drivers, "internal/runtime", "internal/runtime/child", "internal/runtime/dockercli")},
+		{"internal/runtime/vm", with(drivers, "internal/runtime", "internal/runtime/child", "internal/guest", "internal/guest/wire")},
 		{"internal/runtime/docker/dockertest/...", with(drivers, "internal/runtime/docker", "internal/runtime/dockercli", "internal/testenv")},
 		{"internal/runtime/runtimetest", with(drivers, "internal/runtime", "internal/testenv")},
 		{"internal/runtime/all", []string{"internal/runtime/..."}},
-		{"internal/instrument/...", []string{"internal/chain", "internal/dpdk", "internal/inventory", "internal/record", "internal/host"}},
+		{"internal/instrument/...", []string{"internal/chain", "internal/dpdk", "internal/guest", "internal/guest/wire", "internal/inventory", "internal/record", "internal/host"}},
 		{"internal/trial", []string{"internal/inventory", "internal/record", "internal/search", "internal/host", "internal/instrument/..."}},
-		{"internal/verify", with(nouns, with(numbers, "internal/dpdk", "internal/host", "internal/instrument/...", "internal/trial", "internal/transport", "internal/runtime")...)},
+		{"internal/verify", with(nouns, with(numbers, "internal/dpdk", "internal/guest", "internal/host", "internal/instrument/...", "internal/trial", "internal/transport", "internal/runtime")...)},
 		{"internal/doctor", with(nouns, "internal/record", "internal/dpdk", "internal/host", "internal/instrument/...", "internal/transport", "internal/runtime")},
 		{"internal/broker", []string{"internal/inventory", "internal/host", "internal/broker/wire"}},
 		{"internal/broker/wire", nil},
@@ -91,7 +96,7 @@ var (
 	onlyHost = []string{"internal/host/..."}
 	// kernel lists who may use system calls at all: they start, signal and
 	// lock, while everything in kernelCalls stays with host.
-	kernel = []string{"internal/host/...", "internal/engine", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial", "internal/capture", "internal/broker/...", "internal/bench"}
+	kernel = []string{"internal/host/...", "internal/engine", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial", "internal/capture", "internal/broker/...", "internal/bench", "internal/guest/...", "internal/lab"}
 )
 
 // kernelCalls are the system calls that change the host: only host makes them.
@@ -103,7 +108,7 @@ func guardCalls(why string, names ...string) []Guard {
 	var guards []Guard
 	for _, name := range names {
 		for _, pkg := range []string{"unix.", "syscall."} {
-			guards = append(guards, Guard{pkg + name, onlyHost, why})
+			guards = append(guards, Guard{pkg + name, with(onlyHost, "internal/guest/inside"), why})
 		}
 	}
 	return guards

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command dray-guest is the first process of Drayage's virtual machines, and on
+// the host the process that stands for a program in one of them. dray starts it;
+// there is nothing in it for a user.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/drayage/dray/internal/guest"
+	"github.com/drayage/dray/internal/guest/inside"
+)
+
+func main() {
+	if os.Getpid() == 1 && len(os.Args) == 1 {
+		inside.Main()
+	}
+	if len(os.Args) == 3 && os.Args[1] == "run" {
+		os.Exit(guest.ClientMain(os.Args[2]))
+	}
+	fmt.Fprintln(os.Stderr, "dray-guest is started by dray: as the first process of a guest, and to run a program in one")
+	os.Exit(2)
+}

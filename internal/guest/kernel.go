@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// Flavour is one of Debian's kernels.
+type Flavour string
+
+// The flavours that Debian has packages of.
+const (
+	Generic  Flavour = "generic"
+	Realtime Flavour = "rt" // PREEMPT_RT
+)
+
+// packageName is the package that depends on the newest kernel of a flavour.
+func (f Flavour) packageName() (string, error) {
+	switch f {
+	case Generic, "":
+		return "linux-image-amd64", nil
+	case Realtime:
+		return "linux-image-rt-amd64", nil
+	}
+	return "", fmt.Errorf("no kernel %q: write %s or %s", f, Generic, Realtime)
+}
+
+// Kernel is a kernel that guests can boot.
+type Kernel struct {
+	Version string // as uname -r says
+	Image   string // file
+	Modules string // directory with the kernel/ and the modules.dep of that version
+}
+
+// cacheVariable names another folder for unpacked kernels.
+const cacheVariable = "DRAY_GUEST_CACHE"
+
+const defaultCache = "/var/cache/dray/guest"
+
+func cacheDir() string {
+	if dir := os.Getenv(cacheVariable); dir != "" {
+		return dir
+	}
+	return defaultCache
+}
+
+// FindKernel returns the kernel of a flavour. It is taken out of Debian's
+// package, which is not installed, the first time; after that no network is
+// needed. The error is a *host.Unsupported where it cannot be had.
+func FindKernel(ctx context.Context, f Flavour) (Kernel, error) {
+	name, err := f.packageName()
+	if err != nil {
+		return Kernel{}, err
+	}
+	home := filepath.Join(cacheDir(), string(f))
+	if k, err := readKernel(home); err == nil {
+		return k, nil
+	}
+	if err := os.MkdirAll(cacheDir(), 0o755); err != nil {
+		return Kernel{}, fmt.Errorf("folder for guests' kernels: %w (%s names another)", err, cacheVariable)
+	}
+	unlock, err := lockFile(home + ".lock")
+	if err != nil {
+		return Kernel{}, err
+	}
+	defer unlock()
+	if k, err := readKernel(home); err == nil { // whoever held the lock has made it
+		return k, nil
+	}
+	if err := fetchKernel(ctx, name, home); err != nil {
+		return Kernel{}, &host.Unsupported{
+			What: "a guest with Debian's " + name, Why: err.Error(),
+			Fix: "apt-get update, and see that apt-cache policy " + name + " names a candidate; scripts/setup.sh test installs the programs",
+		}
+	}
+	return readKernel(home)
+}
+
+// readKernel looks at an unpacked package.
+func readKernel(home string) (Kernel, error) {
+	images, err := filepath.Glob(filepath.Join(home, "boot/vmlinuz-*"))
+	if err != nil || len(images) != 1 {
+		return Kernel{}, errors.Join(err, fmt.Errorf("%s: %d kernels", home, len(images)))
+	}
+	version := strings.TrimPrefix(filepath.Base(images[0]), "vmlinuz-")
+	modules := filepath.Join(home, "lib/modules", version)
+	if _, err := os.Stat(filepath.Join(modules, "modules.dep")); err != nil {
+		return Kernel{}, err
+	}
+	return Kernel{Version: version, Image: images[0], Modules: modules}, nil
+}
+
+// fetchKernel downloads the package that a package of Debian's stands for, and
+// unpacks it. What is complete is moved to its place in one step.
+func fetchKernel(ctx context.Context, name, home string) error {
+	real, err := resolvePackage(ctx, name)
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp(filepath.Dir(home), ".fetch-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	if err := command(ctx, work, "apt-get", "-q", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=3", "download", real); err != nil {
+		return err
+	}
+	packages, err := filepath.Glob(filepath.Join(work, "*.deb"))
+	if err != nil || len(packages) != 1 {
+		return errors.Join(err, fmt.Errorf("apt-get download %s left %d packages", real, len(packages)))
+	}
+	tree := filepath.Join(work, "tree")
+	if err := command(ctx, work, "dpkg-deb", "--extract", packages[0], tree); err != nil {
+		return err
+	}
+	// Debian 13 unpacks modules below /usr.
+	if _, err := os.Stat(filepath.Join(tree, "lib/modules")); errors.Is(err, fs.ErrNotExist) {
+		if err := os.Symlink("usr/lib", filepath.Join(tree, "lib")); err != nil {
+			return err
+		}
+	}
+	version := strings.TrimPrefix(real, "linux-image-")
+	if err := command(ctx, work, "depmod", "--basedir", tree, version); err != nil {
+		return err
+	}
+	if err := os.Chmod(tree, 0o755); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(home); err != nil { // an unpacked package that is incomplete
+		return err
+	}
+	return os.Rename(tree, home)
+}
+
+// resolvePackage is the package with the kernel that name depends on.
+func resolvePackage(ctx context.Context, name string) (string, error) {
+	out, err := exec.CommandContext(ctx, "apt-cache", "depends", "--important", name).Output()
+	if err != nil {
+		return "", fmt.Errorf("apt-cache depends %s: %w", name, err)
+	}
+	for _, line := range strings.Split(string(out), "\n") {
+		if real, ok := strings.CutPrefix(strings.TrimSpace(line), "Depends: "); ok && strings.HasPrefix(real, "linux-image-") {
+			return real, nil
+		}
+	}
+	return "", fmt.Errorf("apt knows no kernel behind %s", name)
+}
+
+// command runs a program of the host; the error has its last words.
+func command(ctx context.Context, dir, name string, args ...string) error {
+	path, err := host.LookProgram(name)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		return fmt.Errorf("%s: %w: %s", name, err, lines[len(lines)-1])
+	}
+	return nil
+}
+
+// lockFile holds a lock until unlock is called or this process ends.
+func lockFile(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { f.Close() }, nil
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// bootTimeout is how long a guest may take until its agent answers. Emulated on
+// an idle machine it takes 3 to 6 seconds.
+const bootTimeout = 2 * time.Minute
+
+// Info is what is known of a guest that runs.
+type Info struct {
+	Process host.ProcessID `json:"process"` // QEMU's
+	Accel   Accel          `json:"accel"`
+	Kernel  string         `json:"kernel"` // version
+	Boot    time.Duration  `json:"boot"`   // from QEMU's start to the agent's answer, ns
+	CPUs    int            `json:"cpus"`
+}
+
+// Machine is a guest that this process has booted.
+type Machine struct {
+	Info
+	Dir   string
+	ended chan struct{} // closed once QEMU has been reaped
+}
+
+// Boot boots a guest and returns when its agent answers. On error nothing of it
+// runs; what its console said is in the error, and in the guest's directory.
+func Boot(ctx context.Context, c Config) (*Machine, error) {
+	kernel, err := FindKernel(ctx, c.Kernel)
+	if err != nil {
+		return nil, err
+	}
+	accel, err := Accelerator(ctx, kernel)
+	if err != nil {
+		return nil, err
+	}
+	return c.boot(ctx, kernel, accel, bootTimeout)
+}
+
+func (c Config) boot(ctx context.Context, kernel Kernel, accel Accel, patience time.Duration) (*Machine, error) {
+	agent, err := FindAgent()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.writeInitramfs(filepath.Join(c.Dir, fileInitramfs), kernel, agent); err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	m, err := c.start(c.args(kernel, accel))
+	if err != nil {
+		return nil, err
+	}
+	m.Accel, m.Kernel, m.CPUs = accel, kernel.Version, c.vcpus()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = m.await(ctx)
+	if err == nil {
+		m.Boot = time.Since(begin)
+		if err = c.pin(ctx); err == nil {
+			err = m.writeInfo()
+		}
+	}
+	// The kernel has read it; it would only take room.
+	err = errors.Join(err, os.Remove(filepath.Join(c.Dir, fileInitramfs)))
+	if err != nil {
+		m.Kill()
+		return nil, fmt.Errorf("boot guest %s (%s, %s): %w%s", c.Name, kernel.Version, accel, err, m.lastWords())
+	}
+	return m, nil
+}
+
+// start starts QEMU.
+func (c Config) start(args []string) (*Machine, error) {
+	path, err := host.LookProgram(Emulator)
+	if err != nil {
+		return nil, &host.Unsupported{What: "guests", Why: "the program " + Emulator + " is not installed", Fix: "apt install qemu-system-x86"}
+	}
+	log, err := os.Create(filepath.Join(c.Dir, fileQEMULog))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(path, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = c.Dir, log, log
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
+	// A terminal's Ctrl-C is for dray.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	m := &Machine{Dir: c.Dir, ended: make(chan struct{})}
+	if c.Detached {
+		if err := c.Place.Start(cmd); err != nil {
+			return nil, err
+		}
+		go m.reap(cmd)
+	} else {
+		if c.Place.Netns != host.HostNetns || c.Place.Cgroup.Path != "" {
+			return nil, errors.New("a guest that ends with this process has no place of its own")
+		}
+		if err := m.startTied(cmd); err != nil {
+			return nil, err
+		}
+	}
+	if m.Process, err = host.Identify(cmd.Process.Pid); err != nil {
+		m.Process = host.ProcessID{PID: cmd.Process.Pid} // it has ended already
+	}
+	return m, nil
+}
+
+// startTied starts QEMU so that it is killed when this process ends. That is
+// tied to the thread which starts it: the thread waits for its end.
+func (m *Machine) startTied(cmd *exec.Cmd) error {
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			m.reap(cmd)
+		}
+	}()
+	return <-started
+}
+
+func (m *Machine) reap(cmd *exec.Cmd) {
+	_ = cmd.Wait() // how it ended is in its log
+	close(m.ended)
+}
+
+// errEnded says that a guest ended before it was ready.
+var errEnded = errors.New("QEMU ended")
+
+// await waits for the agent's first answer.
+func (m *Machine) await(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-m.ended:
+			cancel(errEnded)
+		case <-ctx.Done():
+		}
+	}()
+	for {
+		c, err := Dial(ctx, m.Dir)
+		if err == nil {
+			return c.Close()
+		}
+		select {
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); errors.Is(cause, errEnded) {
+				return cause
+			}
+			return fmt.Errorf("its agent does not answer: %w", ctx.Err())
+		case <-time.After(20 * time.Millisecond): // QEMU makes its sockets first
+		}
+	}
+}
+
+// Kill ends the guest at once, and returns when QEMU has been reaped.
+func (m *Machine) Kill() {
+	m.Process.Signal(syscall.SIGKILL)
+	<-m.ended
+}
+
+// Ended is closed when the guest has ended.
+func (m *Machine) Ended() <-chan struct{} { return m.ended }
+
+// lastWords is the end of the console and of what QEMU said, for an error.
+func (m *Machine) lastWords() string {
+	var words string
+	for _, file := range []string{fileConsole, fileQEMULog} {
+		text, err := os.ReadFile(filepath.Join(m.Dir, file))
+		if err != nil || len(text) == 0 {
+			continue
+		}
+		lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(text), "?")), "\n")
+		words += fmt.Sprintf("; %s: %q", file, strings.Join(lines[max(0, len(lines)-5):], "\n"))
+	}
+	return words
+}
+
+func (m *Machine) writeInfo() error {
+	text, err := json.Marshal(m.Info)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(m.Dir, fileInfo), text, 0o600)
+}
+
+// ReadInfo tells of the guest of a directory; whether it still runs is for
+// Info.Process to say. os.ErrNotExist: none has been booted there.
+func ReadInfo(dir string) (Info, error) {
+	var i Info
+	text, err := os.ReadFile(filepath.Join(dir, fileInfo))
+	if err != nil {
+		return i, err
+	}
+	return i, json.Unmarshal(text, &i)
+}
+
+// Clear removes what a guest that has ended left in its directory.
+func Clear(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guest
+
+import (
+	"bytes"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/testenv"
+)
+
+// TestArchive reads the archive back by another's program.
+func TestArchive(t *testing.T) {
+	testenv.Program(t, "cpio")
+	var buf bytes.Buffer
+	w := newCPIO(&buf)
+	for name, text := range map[string]string{"init": "abcde", "/a/b/c": "", "a/b/d": "1234"} {
+		if err := w.file(name, 0o755, int64(len(text)), strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cmd := exec.Command("cpio", "--extract", "--quiet", "--no-preserve-owner")
+	cmd.Dir, cmd.Stdin = dir, &buf
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Fatalf("cpio: %v: %s", err, out)
+	}
+	out, err := exec.Command("sh", "-c", `cd "$1" && cat init a/b/c a/b/d && stat -c %a init a`, "sh", dir).Output()
+	if err != nil || string(out) != "abcde1234755\n755\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestArchiveOfShortContent(t *testing.T) {
+	if err := newCPIO(&bytes.Buffer{}).file("x", 0o644, 9, strings.NewReader("four")); err == nil {
+		t.Error("a file that is shorter than announced was taken")
+	}
+}
+
+const someModules = `kernel/net/9p/9pnet.ko:
+kernel/net/9p/9pnet_virtio.ko: kernel/net/9p/9pnet.ko kernel/drivers/virtio/virtio.ko kernel/drivers/virtio/virtio_ring.ko
+kernel/fs/9p/9p.ko: kernel/net/9p/9pnet.ko kernel/fs/fscache/fscache.ko kernel/fs/netfs/netfs.ko
+kernel/drivers/char/hw_random/virtio-rng.ko: kernel/drivers/virtio/virtio.ko kernel/drivers/virtio/virtio_ring.ko
+`
+
+func TestModuleOrder(t *testing.T) {
+	m, err := parseModules(strings.NewReader(someModules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := m.order([]string{"9p", "9pnet_virtio", "virtio_rng", "virtio_pci"}, parseBuiltin("kernel/drivers/virtio/virtio_pci.ko\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range list {
+		names = append(names, moduleName(f))
+	}
+	want := []string{"netfs", "fscache", "9pnet", "9p", "virtio_ring", "virtio", "9pnet_virtio", "virtio_rng"}
+	if !slices.Equal(names, want) {
+		t.Errorf("order %v, want %v", names, want)
+	}
+	if _, err := m.order([]string{"nosuch"}, nil); err == nil || !strings.Contains(err.Error(), "nosuch") {
+		t.Errorf("a module that does not exist: %v", err)
+	}
+	if _, err := parseModules(strings.NewReader("nonsense\n")); err == nil {
+		t.Error("a line without a colon was taken")
+	}
+}
+
+func FuzzModules(f *testing.F) {
+	f.Add(someModules)
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := parseModules(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for name := range m.files {
+			if list, err := m.order([]string{name}, nil); err != nil || len(list) == 0 {
+				t.Fatalf("%q: %v, %v", name, list, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guest
+
+import (
+	"fmt"
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/drayage/dray/internal/guest/inside"
+	"github.com/drayage/dray/internal/host"
+)
+
+// Emulator is the program that runs guests.
+const Emulator = "qemu-system-x86_64"
+
+// Accel says what executes a guest's instructions.
+type Accel string
+
+// The accelerators.
+const (
+	KVM Accel = "kvm" // the CPU
+	TCG Accel = "tcg" // a translator: everything measured there is emulated
+)
+
+// DefaultMemory is a guest's memory unless it is told otherwise, in bytes.
+const DefaultMemory = 512 << 20
+
+// Config is a guest as it is to be booted.
+type Config struct {
+	Name   string // its host name, and what its process is called
+	Dir    string // an existing directory of the guest's own, for sockets and logs
+	Kernel Flavour
+	VCPUs  int   // 0: as many as this machine has CPUs
+	CPUs   []int // the host's CPUs to which the virtual ones are pinned, one by one; nil: any
+	Memory uint64
+	// HugePages takes the guest's memory from the host's pages of 2 MiB.
+	HugePages bool
+	Root      string // directory of the host below the guest's root; empty: the host's own root
+	Shares    []Share
+	NICs      []NIC
+	CmdLine   []string // further words of the kernel's command line
+	// Place is where QEMU runs. Detached says that it outlives this process, and
+	// that whoever removes the place's control group ends it; otherwise it ends
+	// with this process, however that ends, and Place must be the zero Place.
+	Place    host.Place
+	Detached bool
+}
+
+// NIC is a network interface of the guest, joined to a tap on the host.
+type NIC struct {
+	Tap string // name of the tap in Place's network namespace; QEMU makes it
+	MAC net.HardwareAddr
+	MTU int
+}
+
+// Names of the files in a guest's directory.
+const (
+	fileConsole   = "console.log"
+	fileQEMULog   = "qemu.log"
+	fileQMP       = "qmp"
+	fileInitramfs = "initramfs"
+	fileInfo      = "guest.json"
+)
+
+func channelFile(i int) string { return "agent." + strconv.Itoa(i) }
+
+func shareTag(i int) string { return "share" + strconv.Itoa(i) }
+
+// vcpus is how many CPUs the guest has.
+func (c Config) vcpus() int {
+	switch {
+	case len(c.CPUs) > 0:
+		return len(c.CPUs)
+	case c.VCPUs > 0:
+		return c.VCPUs
+	}
+	return runtime.NumCPU()
+}
+
+// quote protects a value among QEMU's comma-separated options.
+func quote(value string) string { return strings.ReplaceAll(value, ",", ",,") }
+
+// args is QEMU's command line. Its working directory is the guest's, since a
+// socket's path may not be longer than 107 bytes.
+func (c Config) args(k Kernel, accel Accel) []string {
+	memory := c.Memory
+	if memory == 0 {
+		memory = DefaultMemory
+	}
+	model := "max"
+	if accel == KVM {
+		model = "host"
+	}
+	ram := "memory-backend-memfd,id=ram,share=on,size=" + strconv.FormatUint(memory, 10)
+	if c.HugePages {
+		ram += ",hugetlb=on,hugetlbsize=2M"
+	}
+	root := c.Root
+	if root == "" {
+		root = "/"
+	}
+	list := []string{
+		"-name", quote(c.Name), "-machine", "q35,memory-backend=ram,accel=" + string(accel), "-object", ram,
+		"-cpu", model, "-smp", strconv.Itoa(c.vcpus()), "-m", strconv.FormatUint(memory, 10) + "B",
+		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny",
+		"-serial", "file:" + fileConsole, "-qmp", "unix:" + fileQMP + ",server=on,wait=off",
+		"-kernel", k.Image, "-initrd", fileInitramfs,
+		"-append", strings.Join(append([]string{"console=ttyS0", "quiet", "panic=-1", "net.ifnames=0", "dray.guest=1"}, c.CmdLine...), " "),
+		"-device", "virtio-rng-pci",
+		"-device", fmt.Sprintf("virtio-serial-pci,max_ports=%d", Channels+1),
+	}
+	for i := range Channels {
+		list = append(list,
+			"-chardev", fmt.Sprintf("socket,id=c%d,path=%s,server=on,wait=off", i, channelFile(i)),
+			"-device", fmt.Sprintf("virtserialport,chardev=c%d,name=%s%d", i, inside.PortPrefix, i))
+	}
+	list = append(list, ninep(tagRoot, root, true)...)
+	list = append(list, ninep(tagModules, k.Modules, true)...)
+	for i, s := range c.Shares {
+		list = append(list, ninep(shareTag(i), s.Path, s.ReadOnly)...)
+	}
+	for i, n := range c.NICs {
+		list = append(list,
+			"-netdev", fmt.Sprintf("tap,id=n%d,ifname=%s,script=no,downscript=no", i, n.Tap),
+			"-device", fmt.Sprintf("virtio-net-pci,netdev=n%d,mac=%s,host_mtu=%d", i, n.MAC, n.MTU))
+	}
+	return list
+}
+
+// ninep shares a directory of the host.
+func ninep(tag, path string, readOnly bool) []string {
+	fs := "local,id=" + tag + ",path=" + quote(path) + ",security_model=none,multidevs=remap"
+	if readOnly {
+		fs += ",readonly=on"
+	}
+	return []string{"-fsdev", fs, "-device", "virtio-9p-pci,fsdev=" + tag + ",mount_tag=" + tag}
+}

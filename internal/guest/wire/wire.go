@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wire is what the host and the agent in a guest say to each other over
+// one channel of virtio-serial. Neither side trusts the other: each frame is
+// bounded, and what does not parse ends the session and nothing else.
+//
+// A frame is a type (1 byte, never 0), the payload's length (4 bytes, big
+// endian) and the payload. A 0 byte in the place of a type is skipped: a new
+// client sends Preamble first, which completes whatever frame a client that was
+// killed has left unfinished, and then a Hello, which the agent answers with a
+// Welcome that repeats its nonce. The client throws away what comes before.
+//
+//	client                          agent
+//	Preamble, Hello(nonce)   →
+//	                         ←      Welcome(nonce)
+//	Exec(request)            →
+//	                         ←      Started | Failed(reason)
+//	Stdin(data)… StdinEnd    →
+//	Signal(number)           →
+//	                         ←      Stdout(data), Stderr(data), Credit(bytes), Beat…
+//	                         ←      Exit(status)
+//
+// A client that goes ends its session: the agent kills what it had started.
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Type says what a frame is.
+type Type byte
+
+// The types of frames: those below 64 go to the agent, the others to the client.
+const (
+	Hello    Type = 1 // nonce
+	Exec     Type = 2 // Request, as JSON
+	Stdin    Type = 3 // data, within what was credited
+	StdinEnd Type = 4
+	Signal   Type = 5 // one byte: the number
+
+	Welcome Type = 65 // nonce
+	Started Type = 66
+	Failed  Type = 67 // why the program could not be started
+	Stdout  Type = 68 // data
+	Stderr  Type = 69 // data
+	Credit  Type = 70 // uint32: further bytes of Stdin that there is room for
+	Beat    Type = 71 // nothing: the guest is alive
+	Exit    Type = 72 // int32: exit status, 128+n for signal n; all output has been sent
+)
+
+// Limits of a frame and of a session.
+const (
+	// MaxPayload bounds a frame's payload, in bytes.
+	MaxPayload = 32 << 10
+	// Window is how much Stdin may be under way before any Credit, in bytes.
+	Window = 64 << 10
+	// NonceSize is the length of a nonce, in bytes.
+	NonceSize = 16
+	header    = 5
+)
+
+// ErrMalformed is every error that the peer, and not the channel, is to blame for.
+var ErrMalformed = errors.New("malformed frame")
+
+// Preamble brings the agent's reader to the beginning of a frame, whatever came before.
+func Preamble() []byte { return make([]byte, header+MaxPayload) }
+
+// Append appends a frame to a buffer. The payload must not be over MaxPayload.
+func Append(buf []byte, t Type, payload []byte) []byte {
+	buf = append(buf, byte(t))
+	buf = binary.BigEndian.AppendUint32(buf, uint32(len(payload)))
+	return append(buf, payload...)
+}
+
+// Reader reads frames.
+type Reader struct {
+	r   io.Reader
+	buf [MaxPayload]byte
+}
+
+// NewReader reads frames from r, which should be buffered.
+func NewReader(r io.Reader) *Reader { return &Reader{r: r} }
+
+// Next returns the next frame; its payload is valid until the next call.
+func (r *Reader) Next() (Type, []byte, error) {
+	var h [header]byte
+	for h[0] == 0 {
+		if _, err := io.ReadFull(r.r, h[:1]); err != nil {
+			return 0, nil, err
+		}
+	}
+	if _, err := io.ReadFull(r.r, h[1:]); err != nil {
+		return 0, nil, err
+	}
+	n := binary.BigEndian.Uint32(h[1:])
+	if n > MaxPayload {
+		return 0, nil, fmt.Errorf("%w: type %d, length %d", ErrMalformed, h[0], n)
+	}
+	if _, err := io.ReadFull(r.r, r.buf[:n]); err != nil {
+		return 0, nil, err
+	}
+	return Type(h[0]), r.buf[:n], nil
+}
+
+// maxGarbage bounds what Await throws away: more than a virtqueue and all
+// buffers between guest and host hold.
+const maxGarbage = 64 << 20
+
+// Await reads up to and including the Welcome that answers the nonce. Anything
+// before it was meant for an earlier client.
+func Await(r io.ByteReader, nonce []byte) error {
+	want := Append(nil, Welcome, nonce)
+	window := make([]byte, 0, 2*len(want))
+	for i := 0; i < maxGarbage; i++ {
+		b, err := r.ReadByte()
+		if err != nil {
+			return err
+		}
+		if len(window) == cap(window) {
+			window = append(window[:0], window[len(window)-len(want)+1:]...)
+		}
+		if window = append(window, b); bytes.HasSuffix(window, want) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: no answer in %d bytes", ErrMalformed, maxGarbage)
+}
+
+// Request says what to run.
+type Request struct {
+	Argv []string `json:"argv"`
+	Env  []string `json:"env"`
+	Dir  string   `json:"dir"`
+	// Group is the control group below which the program runs, one word; Memory
+	// (bytes) and Pids are its limits, 0 for none.
+	Group  string `json:"group,omitempty"`
+	Memory uint64 `json:"memory,omitempty"`
+	Pids   uint64 `json:"pids,omitempty"`
+}
+
+// ParseRequest reads the payload of an Exec.
+func ParseRequest(payload []byte) (Request, error) {
+	var r Request
+	if err := json.Unmarshal(payload, &r); err != nil {
+		return r, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if len(r.Argv) == 0 || r.Argv[0] == "" {
+		return r, fmt.Errorf("%w: no program", ErrMalformed)
+	}
+	for _, c := range r.Group {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return r, fmt.Errorf("%w: control group %q", ErrMalformed, r.Group)
+		}
+	}
+	return r, nil
+}
+
+// Uint32 reads the payload of a Credit or an Exit.
+func Uint32(payload []byte) (uint32, error) {
+	if len(payload) != 4 {
+		return 0, fmt.Errorf("%w: %d bytes for a number", ErrMalformed, len(payload))
+	}
+	return binary.BigEndian.Uint32(payload), nil
+}
+
+// PutUint32 is the payload of a Credit or an Exit.
+func PutUint32(v uint32) []byte { return binary.BigEndian.AppendUint32(nil, v) }
