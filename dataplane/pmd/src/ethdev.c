@@ -9,13 +9,28 @@
 #include "leases.h"
 #include "pool.h"
 
-#define REOPEN_MS 3000 /* for how long a broker may not have noticed that the port was closed */
+#define BUSY_MS 3000 /* for how long a port may seem to be open elsewhere */
 #define RETRY_MS 10
 
 #define RX_OFFLOADS (RTE_ETH_RX_OFFLOAD_SCATTER | RTE_ETH_RX_OFFLOAD_VLAN_STRIP | RTE_ETH_RX_OFFLOAD_RSS_HASH)
 #define TX_OFFLOADS (RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_VLAN_INSERT)
 
 RTE_LOG_REGISTER_DEFAULT(dray_log_type, NOTICE);
+
+/* Open the port. A broker may not have noticed yet that its last application is gone. */
+static int open_free(const char *name, const struct dray_options *options, struct opened **opened)
+{
+	const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000};
+	int ret = -EBUSY;
+
+	for (int ms = 0; ms < BUSY_MS; ms += RETRY_MS) {
+		ret = opened_new(name, options, opened);
+		if (ret != -EBUSY)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	return ret;
+}
 
 static int open_port(struct dray_device *device, uint32_t queues, uint32_t mode)
 {
@@ -27,7 +42,7 @@ static int open_port(struct dray_device *device, uint32_t queues, uint32_t mode)
 		.mode = mode,
 		.spin_us = DRAY_SPIN_US,
 	};
-	int ret = opened_new(a->port, &options, &device->opened);
+	int ret = open_free(a->port, &options, &device->opened);
 
 	if (ret)
 		return ret;
@@ -37,20 +52,6 @@ static int open_port(struct dray_device *device, uint32_t queues, uint32_t mode)
 	device->opened_mode = mode;
 	memset(&device->stats_cleared, 0, sizeof(device->stats_cleared));
 	return 0;
-}
-
-static int open_and_watch(struct dray_device *device, uint32_t queues, uint32_t mode)
-{
-	int ret = open_port(device, queues, mode);
-
-	if (ret)
-		return ret;
-	ret = dray_link_watch(device);
-	if (ret) {
-		opened_close(device->opened);
-		device->opened = NULL;
-	}
-	return ret;
 }
 
 static void close_port(struct dray_device *device)
@@ -72,14 +73,16 @@ static void close_port(struct dray_device *device)
 /* Open the port again, for another number of queues or another mode: both are agreed upon when it is opened. */
 static int reopen_port(struct dray_device *device, uint32_t queues, uint32_t mode)
 {
-	const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000};
-	int ret = -EBUSY;
+	int ret;
 
 	close_port(device);
-	for (int ms = 0; ret == -EBUSY && ms < REOPEN_MS; ms += RETRY_MS) {
-		ret = open_and_watch(device, queues, mode);
-		if (ret == -EBUSY)
-			nanosleep(&pause, NULL);
+	ret = open_port(device, queues, mode);
+	if (ret)
+		return ret;
+	ret = dray_link_watch(device);
+	if (ret) {
+		opened_close(device->opened);
+		device->opened = NULL;
 	}
 	return ret;
 }

@@ -94,12 +94,12 @@ static inline bool push_foreign(struct leases *l, struct lease *lease)
 		if (unlikely(head == LEASES_CLOSED))
 			return false;
 		lease->next = head;
-		/* seq_cst: as a release it pairs with the acquire in leases_give_back; and in return_waking it comes before the look at `waiting`. */
-	} while (!__atomic_compare_exchange_n(&l->foreign, &head, lease, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+		/* release: pairs with the acquire in leases_give_back. */
+	} while (!__atomic_compare_exchange_n(&l->foreign, &head, lease, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 	return true;
 }
 
-/* As return_foreign, where the owner may sleep, and the peer wait for this buffer. The lock keeps `l` in being after the push. */
+/* As push_foreign, where the owner may sleep, and the peer wait for this buffer. The lock keeps `l` in being after the push. */
 static bool return_waking(struct leases *l, struct lease *lease)
 {
 	struct opened *opened = l->opened;
@@ -108,8 +108,9 @@ static bool return_waking(struct leases *l, struct lease *lease)
 	opened_get(opened);
 	pthread_mutex_lock(&opened->lock);
 	pushed = push_foreign(l, lease);
-	/* seq_cst: pairs with leases_wait; either this sees that the owner sleeps, or the owner sees the lease. */
-	if (pushed && __atomic_load_n(&l->waiting, __ATOMIC_SEQ_CST))
+	/* seq_cst: pairs with the fence in leases_wait; either this sees that the owner sleeps, or the owner sees the lease. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (pushed && __atomic_load_n(&l->waiting, __ATOMIC_RELAXED))
 		(void)eventfd_write(l->event, 1);
 	pthread_mutex_unlock(&opened->lock);
 	opened_put(opened);
@@ -186,7 +187,7 @@ void leases_give_back(struct leases *l)
 	l->back = NULL;
 	give_list(l, list);
 	if (__atomic_load_n(&l->foreign, __ATOMIC_RELAXED))
-		/* acquire: pairs with the exchange in return_foreign; the other threads' last access to the payload comes first. */
+		/* acquire: pairs with the release in push_foreign; the other threads' last access to the payload comes first. */
 		give_list(l, __atomic_exchange_n(&l->foreign, NULL, __ATOMIC_ACQUIRE));
 }
 
@@ -214,8 +215,9 @@ int leases_can_wake(struct leases *l)
 
 void leases_wait(struct leases *l)
 {
-	/* seq_cst: pairs with return_waking. */
-	__atomic_store_n(&l->waiting, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&l->waiting, 1, __ATOMIC_RELAXED);
+	/* seq_cst: pairs with the fence in return_waking. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	leases_collect(l);
 }
 

@@ -107,9 +107,7 @@ int dray_link_update(struct rte_eth_dev *dev, int wait)
 	struct dray_info info = {.size = sizeof(info)};
 
 	(void)wait; /* there is nothing to negotiate: a peer is there, or not */
-	if (dray_info(device->opened->port, &info) < 0)
-		return -EIO;
-	set_link(dev, info.state == DRAY_LINK_UP);
+	set_link(dev, device->opened && dray_info(device->opened->port, &info) == 0 && info.state == DRAY_LINK_UP);
 	return 0;
 }
 

@@ -59,7 +59,7 @@ void opened_close(struct opened *o)
 		release_returns(&o->returns[i]);
 	}
 	dray_close(o->port);
-	o->closed = true;
+	__atomic_store_n(&o->closed, true, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&o->lock);
 	opened_put(o);
 }

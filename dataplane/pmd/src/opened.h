@@ -42,6 +42,12 @@ void opened_return(struct opened *opened, unsigned int lane, const struct dray_p
 /* By the owner of that queue. Returns how many of them were of a generation. */
 unsigned int opened_take_returns(struct opened *opened, unsigned int lane, const struct dray_home *home);
 
+/* True once, and for ever, after opened_close. */
+static inline bool opened_is_closed(const struct opened *opened)
+{
+	return __atomic_load_n(&opened->closed, __ATOMIC_RELAXED);
+}
+
 static inline bool opened_has_returns(const struct opened *opened, unsigned int lane)
 {
 	return __atomic_load_n(&opened->returns[lane].count, __ATOMIC_RELAXED) > 0;

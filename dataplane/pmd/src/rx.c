@@ -160,8 +160,10 @@ static __rte_noinline unsigned int with_few_mbufs(struct dray_rxq *q, struct rte
 		got++;
 	if (got < n) {
 		dray_count(&q->counters[RX_NO_MBUF], 1);
-		q->pending_count = (uint16_t)(n - got);
+		/* Before those that are there still: these were taken from them, or there are none. */
+		memmove(&q->pending[n - got], q->pending, q->pending_count * sizeof(*pkts));
 		memcpy(q->pending, &pkts[got], (n - got) * sizeof(*pkts));
+		q->pending_count = (uint16_t)(q->pending_count + n - got);
 	}
 	return got;
 }

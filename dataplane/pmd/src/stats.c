@@ -91,12 +91,20 @@ static uint64_t at(const void *base, size_t offset)
 	return value;
 }
 
+/* What libdray has counted. */
+static int library_stats(const struct dray_device *device, struct dray_stats *s)
+{
+	*s = (struct dray_stats){.size = sizeof(*s)};
+	/* Without a port where configuring has failed to open it again. */
+	return device->opened ? dray_stats(device->opened->port, DRAY_ALL_QUEUES, s) : -ENODEV;
+}
+
 int dray_stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats)
 {
 	const struct dray_device *device = dev->data->dev_private;
-	struct dray_stats s = {.size = sizeof(s)};
 	const struct dray_stats *c = &device->stats_cleared;
-	int ret = dray_stats(device->opened->port, DRAY_ALL_QUEUES, &s);
+	struct dray_stats s;
+	int ret = library_stats(device, &s);
 
 	if (ret)
 		return ret;
@@ -140,8 +148,7 @@ int dray_stats_reset(struct rte_eth_dev *dev)
 			q->cleared[k] = dray_counted(&q->counters[k]);
 	}
 	device->link_cleared = device->link;
-	device->stats_cleared.size = sizeof(device->stats_cleared);
-	return dray_stats(device->opened->port, DRAY_ALL_QUEUES, &device->stats_cleared);
+	return library_stats(device, &device->stats_cleared);
 }
 
 static uint64_t now_of(const struct dray_device *device, const struct dray_stats *s, enum now which)
@@ -181,8 +188,8 @@ static uint64_t value_of(const struct rte_eth_dev *dev, const struct dray_stats 
 int dray_xstats_get(struct rte_eth_dev *dev, struct rte_eth_xstat *xstats, unsigned int n)
 {
 	const struct dray_device *device = dev->data->dev_private;
-	struct dray_stats s = {.size = sizeof(s)};
-	int ret = dray_stats(device->opened->port, DRAY_ALL_QUEUES, &s);
+	struct dray_stats s;
+	int ret = library_stats(device, &s);
 
 	if (ret)
 		return ret;

@@ -18,7 +18,7 @@ struct way {
 /* What a burst has done; put into the counters once. */
 struct tally {
 	uint64_t bytes;
-	unsigned int in_place, old;
+	unsigned int in_place, old, dropped;
 };
 
 static bool copy_chain(struct dray_pkt *p, const struct rte_mbuf *m)
@@ -84,14 +84,15 @@ static __rte_always_inline void free_mbufs(struct rte_mbuf **mbufs, unsigned int
 }
 
 /* The first mbuf cannot be sent. */
-static __rte_noinline void drop(struct dray_txq *q, struct rte_mbuf *m, enum tx_counter why)
+static __rte_noinline void drop(struct dray_txq *q, struct rte_mbuf *m, struct tally *tally)
 {
 	rte_pktmbuf_free(m);
-	dray_count(&q->counters[why], 1);
+	dray_count(&q->counters[TX_TOO_LONG], 1);
+	tally->dropped++;
 }
 
 /* No buffer: the peer has them all, or there is none. Nobody waits for a peer that is gone. */
-static __rte_noinline unsigned int no_buffer(const struct way *w, struct rte_mbuf **mbufs, unsigned int n)
+static __rte_noinline unsigned int no_buffer(const struct way *w, struct rte_mbuf **mbufs, unsigned int n, struct tally *tally)
 {
 	struct rte_eth_link link;
 
@@ -100,6 +101,7 @@ static __rte_noinline unsigned int no_buffer(const struct way *w, struct rte_mbu
 		return 0;
 	rte_pktmbuf_free_bulk(mbufs, n);
 	dray_count(&w->q->counters[TX_NO_LINK], n);
+	tally->dropped += n;
 	return n;
 }
 
@@ -111,7 +113,7 @@ static __rte_always_inline unsigned int send_copies(const struct way *w, struct 
 	uint64_t bytes = 0;
 
 	if (unlikely(got == 0))
-		return no_buffer(w, mbufs, n);
+		return no_buffer(w, mbufs, n, tally);
 	for (i = 0; i < got; i++) {
 		if (unlikely(!copy_frame(w->q, &pkts[i], mbufs[i])))
 			break;
@@ -126,7 +128,7 @@ static __rte_always_inline unsigned int send_copies(const struct way *w, struct 
 	free_mbufs(mbufs, sent);
 	tally->bytes += bytes;
 	if (unlikely(i < got && sent == i)) {
-		drop(w->q, mbufs[i], TX_TOO_LONG);
+		drop(w->q, mbufs[i], tally);
 		return sent + 1;
 	}
 	return sent;
@@ -201,7 +203,7 @@ static __rte_noinline bool can_bind(const struct way *w, struct rte_mbuf *m, str
 	if (b->opened && b->opened == w->q->device->opened && b->lane == w->number) {
 		tally->old += b->home != w->lane->home;
 		pool_unbind_owned(m);
-	} else if (b->opened && b->opened->closed) {
+	} else if (b->opened && opened_is_closed(b->opened)) {
 		pool_unbind_one(m);
 	}
 	return !b->opened;
@@ -251,7 +253,7 @@ static __rte_noinline unsigned int send_bound(const struct way *w, struct rte_mb
 	uint32_t copied = 0;
 
 	if (unlikely(got == 0))
-		return no_buffer(w, mbufs, n);
+		return no_buffer(w, mbufs, n, tally);
 	if (unlikely(fresh[0].home != w->lane->home))
 		begin_generation(w, fresh[0].home);
 	for (i = 0; i < got; i++) {
@@ -272,7 +274,7 @@ static __rte_noinline unsigned int send_bound(const struct way *w, struct rte_mb
 		bind_some(w, bare, bares);
 	free_bound(mbufs, sent, copied);
 	if (unlikely(i < got && sent == i)) {
-		drop(w->q, mbufs[i], TX_TOO_LONG);
+		drop(w->q, mbufs[i], tally);
 		return sent + 1;
 	}
 	return sent;
@@ -290,11 +292,10 @@ static __rte_always_inline uint16_t send_all(const struct way *w, struct rte_mbu
 {
 	struct dray_txq *q = w->q;
 	struct tally tally = {0};
-	unsigned int done = 0, some, used, dropped = 0;
+	unsigned int done = 0, some, used;
 
 	if (unlikely(opened_has_returns(q->device->opened, w->number)))
 		take_returns(w);
-	dropped = (unsigned int)(q->counters[TX_TOO_LONG] + q->counters[TX_NO_LINK]);
 	while (done < n) {
 		some = RTE_MIN(n - done, DRAY_BURST);
 		if (unlikely(pool_is_ours(mbufs[done]->pool)))
@@ -305,8 +306,7 @@ static __rte_always_inline uint16_t send_all(const struct way *w, struct rte_mbu
 		if (used == 0)
 			break;
 	}
-	dropped = (unsigned int)(q->counters[TX_TOO_LONG] + q->counters[TX_NO_LINK]) - dropped;
-	dray_count(&q->counters[TX_PACKETS], done - dropped);
+	dray_count(&q->counters[TX_PACKETS], done - tally.dropped);
 	dray_count(&q->counters[TX_BYTES], tally.bytes);
 	dray_count(&q->counters[TX_IN_PLACE], tally.in_place);
 	dray_count(&q->counters[TX_OLD], tally.old);

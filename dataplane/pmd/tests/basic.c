@@ -109,6 +109,7 @@ static void without_mbufs(void)
 		rig_send(a, 0, rig_make(rig_source(), 100 + i, i));
 	CHECK_EQ(rte_mempool_get_bulk(rig_pool(b), (void **)taken, RIG_MBUFS), 0);
 	UNTIL(stats_of(b).rx_nombuf > 0, CHECK_EQ(rte_eth_rx_burst(b, 0, r, 8), 0));
+	CHECK_EQ(rte_eth_rx_burst(b, 0, r, 2), 0); /* fewer than wait */
 	rte_mempool_put_bulk(rig_pool(b), (void **)taken, 4);
 	for (uint32_t i = 0; i < 4; i++) {
 		m = rig_receive(b, 0);

@@ -5,6 +5,7 @@
 #include <rte_bus_vdev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <sched.h>
 
 #include "clock.h"
 
@@ -13,10 +14,17 @@ static struct rte_mempool *pools[RTE_MAX_ETHPORTS], *source;
 void rig_begin(void)
 {
 	char *arguments[] = {(char *)"test", (char *)"--no-huge", (char *)"--no-shconf", (char *)"-m", (char *)"64", (char *)"--no-pci", (char *)"--no-telemetry",
-			     (char *)"--lcores", (char *)"0@(0-1023)", (char *)"--log-level", (char *)"lib.eal:error", NULL};
-	char lcores[32];
+			     (char *)"--lcores", NULL, (char *)"--log-level", (char *)"lib.eal:error", NULL};
+	char lcores[4096] = "0@(";
+	cpu_set_t set;
+	size_t n = strlen(lcores);
 
-	snprintf(lcores, sizeof(lcores), "0@(0-%ld)", sysconf(_SC_NPROCESSORS_ONLN) - 1);
+	/* One lcore, on every CPU that the process may use. */
+	CHECK_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set) && n < sizeof(lcores) - 16)
+			n += (size_t)snprintf(lcores + n, sizeof(lcores) - n, "%s%d", lcores[n - 1] == '(' ? "" : ",", cpu);
+	lcores[n] = ')';
 	arguments[8] = lcores;
 	if (rte_eal_init((int)RTE_DIM(arguments) - 1, arguments) < 0) {
 		fprintf(stderr, "EAL: %s\n", rte_strerror(rte_errno));
