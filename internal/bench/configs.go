@@ -23,7 +23,7 @@ func Rows(m *chain.Bench, inv *inventory.Inventory) []report.BenchRow {
 	var rows []report.BenchRow
 	for _, name := range transportNames(m, inv) {
 		t := inv.Transport(name)
-		if row, skipped := skippedTransport(m, name, t); skipped {
+		if row, skipped := skippedTransport(m, inv, name, t); skipped {
 			rows = append(rows, row)
 			continue
 		}
@@ -62,7 +62,7 @@ func neverRun(t *inventory.Transport) bool {
 }
 
 // skippedTransport is the row of a transport that takes no part at all.
-func skippedTransport(m *chain.Bench, name string, t *inventory.Transport) (report.BenchRow, bool) {
+func skippedTransport(m *chain.Bench, inv *inventory.Inventory, name string, t *inventory.Transport) (report.BenchRow, bool) {
 	nothing := record.Config{Transport: name, Face: none, Runtime: none, Size: none, VNF: none}
 	if t == nil {
 		return report.BenchRow{Config: nothing, Skipped: "this build has no such transport"}, true
@@ -74,7 +74,7 @@ func skippedTransport(m *chain.Bench, name string, t *inventory.Transport) (repo
 		row.Skipped, row.Fix = t.Reason, t.Fix
 	case t.Caps.MaxEnds == 1:
 		row.Skipped = "it joins a function with a host interface, and no two functions"
-	case len(facesOf(m, t)) == 0:
+	case len(facesOf(m, inv, t)) == 0:
 		row.Skipped = "it serves only ports with the face " + strings.Join(t.Caps.Faces, " or ")
 	default:
 		return row, false
@@ -83,19 +83,27 @@ func skippedTransport(m *chain.Bench, name string, t *inventory.Transport) (repo
 }
 
 // facesOf are the faces to measure a transport with: those asked for that it
-// has; or as interfaces, where it has them, and otherwise in each way that it has.
-func facesOf(m *chain.Bench, t *inventory.Transport) []chain.Face {
-	var faces []chain.Face
+// has; or as interfaces, where it joins two of these, and otherwise in each other
+// way that it has.
+func facesOf(m *chain.Bench, inv *inventory.Inventory, t *inventory.Transport) []chain.Face {
+	var faces, others []chain.Face
 	for _, f := range t.Caps.Faces {
 		face := chain.Face(f)
 		if slices.Contains(m.Faces, face) || len(m.Faces) == 0 {
 			faces = append(faces, face)
 		}
+		if face != chain.FaceNetdev {
+			others = append(others, face)
+		}
 	}
-	if len(m.Faces) == 0 && slices.Contains(faces, chain.FaceNetdev) {
-		return []chain.Face{chain.FaceNetdev}
+	if len(m.Faces) > 0 || !slices.Contains(faces, chain.FaceNetdev) {
+		return faces
 	}
-	return faces
+	pair := record.Config{Transport: t.Name, Face: string(chain.FaceNetdev), Runtime: string(chain.RuntimeProcess), Size: "64", VNF: string(chain.VNFDirect)}
+	if reason, _ := obstacle(m, inv, pair); reason != "" && len(others) > 0 {
+		return others
+	}
+	return []chain.Face{chain.FaceNetdev}
 }
 
 func transportRows(m *chain.Bench, inv *inventory.Inventory, t *inventory.Transport, runtime chain.RuntimeName) []report.BenchRow {
@@ -110,7 +118,7 @@ func transportRows(m *chain.Bench, inv *inventory.Inventory, t *inventory.Transp
 	}
 	var rows []report.BenchRow
 	for _, vnf := range m.VNFs {
-		for _, face := range facesOf(m, t) {
+		for _, face := range facesOf(m, inv, t) {
 			for _, size := range m.Sizes {
 				c := record.Config{Transport: t.Name, Face: string(face), Runtime: string(runtime), Size: size.String(), VNF: string(vnf)}
 				row := rowOf(t, c)

@@ -26,6 +26,9 @@ const (
 	// settled is how long a configuration is left alone that is new, and the machine
 	// after one that went.
 	settled = 50 * time.Millisecond
+	// patience is how long a trial may take to fail before its configuration is
+	// given up for the round.
+	patience = 5 * time.Second
 	// downTime bounds the removal of a configuration, also after an interrupt.
 	downTime = 2 * time.Minute
 )
@@ -48,10 +51,13 @@ func (r *Runner) visit(ctx context.Context, v visit) error {
 		if ctx.Err() != nil {
 			break
 		}
-		t := record.Trial{}
+		t, began := record.Trial{}, time.Now()
 		failed := err
 		if failed == nil {
 			t, failed = s.trial(ctx, load)
+		}
+		if failed != nil && time.Since(began) > patience {
+			err = failed // a time-out, which the other loads would only wait for again
 		}
 		if ctx.Err() != nil {
 			break // what was interrupted is measured again

@@ -10,45 +10,48 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // benchColumn is one column of the table. One that says the same in every row
-// that was measured goes into the line above the table instead, if it may.
+// that was measured goes into the line above the table instead, if it moves. A
+// key stands in each part of a table that is too wide for a terminal.
 type benchColumn struct {
 	head  string
 	cell  func(l *BenchLine) string
 	moves bool
+	key   bool
 }
 
 func benchColumns(baseline string) []benchColumn {
 	return []benchColumn{
-		{"TRANSPORT", func(l *BenchLine) string { return plain(l.Config.Transport) }, false},
-		{"PORTS", func(l *BenchLine) string { return plain(l.Config.Face) }, false},
-		{"RUNTIME", func(l *BenchLine) string { return plain(l.Config.Runtime) }, true},
-		{"FRAMES", func(l *BenchLine) string { return sizeWords(plain(l.Config.Size)) }, true},
-		{"THROUGH", func(l *BenchLine) string { return plain(l.Config.VNF) }, true},
-		{"LOAD", func(l *BenchLine) string { return plain(l.Load) }, true},
-		{"RATE", func(l *BenchLine) string { return valueOr(l.Rate, ppsText) }, false},
-		{"95 %", func(l *BenchLine) string { return orNone(intervalText(l.Rate)) }, false},
-		{"BITS", func(l *BenchLine) string { return valueOr(l.Bits, bpsText) }, false},
-		{"LOST", func(l *BenchLine) string { return l.lossPercent() }, false},
-		{"LATENCY AT", func(l *BenchLine) string { return plain(l.LatencyLoad) }, true},
-		{"P50", func(l *BenchLine) string { return l.atPercentile(50) }, false},
-		{"P99", func(l *BenchLine) string { return l.atPercentile(99) }, false},
-		{"P99.9", func(l *BenchLine) string { return l.atPercentile(99.9) }, false},
-		{"MAX", func(l *BenchLine) string { return l.longest() }, false},
-		{"CORES", func(l *BenchLine) string { return cost(l, func(c *BenchCost) *BenchValue { return c.Cores }, three) }, false},
-		{"CPU", func(l *BenchLine) string {
+		{head: "TRANSPORT", cell: func(l *BenchLine) string { return plain(l.Config.Transport) }, key: true},
+		{head: "PORTS", cell: func(l *BenchLine) string { return plain(l.Config.Face) }, key: true},
+		{head: "RUNTIME", cell: func(l *BenchLine) string { return plain(l.Config.Runtime) }, moves: true, key: true},
+		{head: "FRAMES", cell: func(l *BenchLine) string { return sizeWords(plain(l.Config.Size)) }, moves: true, key: true},
+		{head: "THROUGH", cell: func(l *BenchLine) string { return plain(l.Config.VNF) }, moves: true, key: true},
+		{head: "LOAD", cell: func(l *BenchLine) string { return plain(l.Load) }, moves: true, key: true},
+		{head: "RATE", cell: func(l *BenchLine) string { return valueOr(l.Rate, ppsText) }},
+		{head: "95 %", cell: func(l *BenchLine) string { return orNone(intervalText(l.Rate)) }},
+		{head: "BITS", cell: func(l *BenchLine) string { return valueOr(l.Bits, bpsText) }},
+		{head: "LOST", cell: func(l *BenchLine) string { return l.lossPercent() }},
+		{head: "LATENCY AT", cell: func(l *BenchLine) string { return plain(l.LatencyLoad) }, moves: true},
+		{head: "P50", cell: func(l *BenchLine) string { return l.atPercentile(50) }},
+		{head: "P99", cell: func(l *BenchLine) string { return l.atPercentile(99) }},
+		{head: "P99.9", cell: func(l *BenchLine) string { return l.atPercentile(99.9) }},
+		{head: "MAX", cell: func(l *BenchLine) string { return l.longest() }},
+		{head: "CORES", cell: func(l *BenchLine) string { return cost(l, func(c *BenchCost) *BenchValue { return c.Cores }, three) }},
+		{head: "CPU", cell: func(l *BenchLine) string {
 			return cost(l, func(c *BenchCost) *BenchValue { return c.Machine }, percentText)
-		}, false},
-		{"CYC/PKT", func(l *BenchLine) string { return cost(l, func(c *BenchCost) *BenchValue { return c.Cycles }, three) }, false},
-		{"MEMORY", func(l *BenchLine) string {
+		}},
+		{head: "CYC/PKT", cell: func(l *BenchLine) string { return cost(l, func(c *BenchCost) *BenchValue { return c.Cycles }, three) }},
+		{head: "MEMORY", cell: func(l *BenchLine) string {
 			return cost(l, func(c *BenchCost) *BenchValue { return c.Memory }, memoryText)
-		}, false},
-		{"OF LIMIT", func(l *BenchLine) string { return limitText(l.Limit) }, false},
-		{"OF " + strings.ToUpper(plain(baseline)), func(l *BenchLine) string { return ratioText(l.Base) }, false},
-		{"PRIVILEGES", func(l *BenchLine) string { return plain(l.Privileges) }, false},
-		{"MARKS", func(l *BenchLine) string { return marks(l.marksOf()) }, false},
+		}},
+		{head: "OF LIMIT", cell: func(l *BenchLine) string { return limitText(l.Limit) }},
+		{head: "OF " + strings.ToUpper(plain(baseline)), cell: func(l *BenchLine) string { return ratioText(l.Base) }},
+		{head: "PRIVILEGES", cell: func(l *BenchLine) string { return plain(l.Privileges) }},
+		{head: "MARKS", cell: func(l *BenchLine) string { return marks(l.marksOf()) }},
 	}
 }
 
@@ -82,10 +85,22 @@ func (d *BenchData) Text(w io.Writer, width int) error {
 	if len(common) > 0 {
 		fmt.Fprintf(&b, "All rows: %s\n\n", strings.Join(common, ", "))
 	}
-	t := table{}
-	for _, c := range columns {
-		t.head = append(t.head, c.head)
+	if err := d.writeFigures(&b, columns, width); err != nil {
+		return err
 	}
+	if err := writeWithout(&b, d.without(), width); err != nil {
+		return err
+	}
+	d.writeFacts(&b, width)
+	fmt.Fprintf(&b, "Report: %s\n", filepath.Join(d.Dir, PageFile))
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// writeFigures writes the table, in parts below each other where a terminal is too
+// narrow for it.
+func (d *BenchData) writeFigures(w io.Writer, columns []benchColumn, width int) error {
+	var rows [][]string
 	for i := range d.Lines {
 		l := &d.Lines[i]
 		if l.state() != "" {
@@ -95,21 +110,64 @@ func (d *BenchData) Text(w io.Writer, width int) error {
 		for _, c := range columns {
 			cells = append(cells, c.cell(l))
 		}
-		t.add(cells...)
+		rows = append(rows, cells)
 	}
-	if len(t.rows) > 0 {
-		if err := t.write(&b, width); err != nil {
+	if len(rows) == 0 {
+		return nil
+	}
+	for _, part := range partsOf(columns, rows, width) {
+		t := table{}
+		for _, at := range part {
+			t.head = append(t.head, columns[at].head)
+		}
+		for _, row := range rows {
+			var cells []string
+			for _, at := range part {
+				cells = append(cells, row[at])
+			}
+			t.add(cells...)
+		}
+		if err := t.write(w, width); err != nil {
 			return err
 		}
-		b.WriteString("\n")
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
 	}
-	if err := writeWithout(&b, d.without(), width); err != nil {
-		return err
+	return nil
+}
+
+// partsOf shares the columns out over as many tables as it takes for each to fit
+// the width, every one with the keys first. A width of 0 means no limit.
+func partsOf(columns []benchColumn, rows [][]string, width int) [][]int {
+	var keys []int
+	keyWidth := 0
+	widths := make([]int, len(columns))
+	for at, c := range columns {
+		widths[at] = utf8.RuneCountInString(c.head)
+		for _, row := range rows {
+			widths[at] = max(widths[at], utf8.RuneCountInString(row[at]))
+		}
+		widths[at] += len(gap)
+		if c.key {
+			keys = append(keys, at)
+			keyWidth += widths[at]
+		}
 	}
-	d.writeFacts(&b, width)
-	fmt.Fprintf(&b, "Report: %s\n", filepath.Join(d.Dir, PageFile))
-	_, err := w.Write(b.Bytes())
-	return err
+	parts := [][]int{slices.Clone(keys)}
+	used := keyWidth
+	for at, c := range columns {
+		if c.key {
+			continue
+		}
+		last := len(parts) - 1
+		if width > 0 && used+widths[at]-len(gap) > width && len(parts[last]) > len(keys) {
+			parts, used, last = append(parts, slices.Clone(keys)), keyWidth, last+1
+		}
+		parts[last] = append(parts[last], at)
+		used += widths[at]
+	}
+	return parts
 }
 
 // split takes the columns that say the same in every measured row out of the table.

@@ -117,7 +117,11 @@ func (l *BenchLine) lossPercent() string {
 	if l.Lost == nil || l.Lost.Sent == 0 {
 		return noFigure
 	}
-	return three(100*float64(l.Lost.Lost)/float64(l.Lost.Sent)) + " %"
+	percent := 100 * float64(l.Lost.Lost) / float64(l.Lost.Sent)
+	if percent > 0 && percent < 0.001 {
+		return "< 0.001 %"
+	}
+	return three(percent) + " %"
 }
 
 // state says why a line has no figures; empty: it has.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/drayage/dray/internal/record"
 	"github.com/drayage/dray/internal/report"
+	"github.com/drayage/dray/internal/testenv"
 )
 
 // Of each configuration in turn:
@@ -139,6 +140,39 @@ func TestBenchResumesAfterKill(t *testing.T) {
 	}
 	if r := b.want(1, "bench", "--resume", dir); !strings.Contains(r.Err, "finished") {
 		t.Errorf("resumed a second time: %s", r)
+	}
+}
+
+// TestBenchThroughAVNF has one thread send and receive, and a function between:
+//
+//	a.p0 ===shm=== vnf.q0   vnf.q1 ===shm=== a.p1
+func TestBenchThroughAVNF(t *testing.T) {
+	b := newBench(t)
+	testenv.Built(t, "draygen-dpdk")
+	testenv.Built(t, "dray-vnf")
+	b.env = append(b.env, "DRAY_LIB="+filepath.Dir(testenv.Built(t, "librte_net_dray.so")))
+	file := b.file(`apiVersion: drayage/v1
+kind: Bench
+name: vnf
+transports: [shm]
+faces: [dpdk]
+runtimes: [process]
+loads: [20kpps]
+vnfs: [l2fwd, bng]
+repetitions: 1
+trial: 100ms
+`)
+	got := decode[struct{ Lines []report.BenchLine }](t, b.want(0, "bench", file, "--out", filepath.Join(t.TempDir(), "out"), "--json"))
+	if len(got.Lines) != 2 {
+		t.Fatalf("%d lines", len(got.Lines))
+	}
+	for _, l := range got.Lines {
+		switch {
+		case l.Config.VNF == "bng" && !strings.Contains(l.Skipped, "no frames"):
+			t.Errorf("bng: %+v", l)
+		case l.Config.VNF == "l2fwd" && (l.Rate == nil || l.Rate.Mean <= 0 || l.Lost.Lost >= l.Lost.Sent):
+			t.Errorf("l2fwd: rate %+v, lost %+v, %s%s", l.Rate, l.Lost, l.Error, l.Skipped)
+		}
 	}
 }
 
