@@ -36,6 +36,7 @@ const (
 // driver carries besides is the planner's to find.
 var transportMTU = map[string]int{
 	"ovs":        9216, // what its userspace datapath was seen to carry
+	"af-xdp":     1500, // one buffer of a DPDK application
 	"memif":      1500, // net_memif takes frames of 1518 bytes
 	"vhost-user": 9216, // what testpmd's buffers are made for
 	"ovs-dpdk":   9216, // what its buffers are made for

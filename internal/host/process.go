@@ -21,6 +21,10 @@ import (
 type Place struct {
 	Netns  Netns
 	Cgroup Cgroup
+	// HugePages is another cgroup that limits huge pages: the process is born in it
+	// where the hugetlb controller is in a v2 hierarchy beside those of v1. What a
+	// container engine starts stays there, since it knows nothing of that one.
+	HugePages Cgroup
 }
 
 // Start starts cmd inside the place: it is born in the namespace and in the
@@ -34,7 +38,11 @@ func (p Place) Start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr.Pdeathsig != 0 {
 		return errors.New("start in a place: Pdeathsig would kill the program at once")
 	}
-	closeFD, err := p.Cgroup.setCgroupFD(cmd.SysProcAttr)
+	unified, err := p.unified()
+	if err != nil {
+		return err
+	}
+	closeFD, err := unified.setCgroupFD(cmd.SysProcAttr)
 	if err != nil {
 		return err
 	}
@@ -45,6 +53,21 @@ func (p Place) Start(cmd *exec.Cmd) error {
 		}
 		return cmd.Start()
 	})
+}
+
+// unified is whose place in the v2 hierarchy the process gets.
+func (p Place) unified() (Cgroup, error) {
+	if p.HugePages.Path == "" {
+		return p.Cgroup, nil
+	}
+	hs, err := hierarchies()
+	if err != nil {
+		return Cgroup{}, err
+	}
+	if _, hybrid := hugetlbOnHybrid(hs); hybrid {
+		return p.HugePages, nil
+	}
+	return p.Cgroup, nil
 }
 
 // setCgroupFD makes clone3 place the child in the cgroup's v2 hierarchy, if

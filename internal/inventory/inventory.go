@@ -100,6 +100,7 @@ type Caps struct {
 	Privileged bool     `json:"privileged,omitempty"` // needs privileges that a chain's policy must permit
 	Privileges string   `json:"privileges"`           // what the function needs beside its own namespaces; "none"
 	Processes  int      `json:"processes"`            // host processes it starts for a link
+	HugePages  bool     `json:"huge_pages,omitempty"` // its functions must have huge pages
 	BusyCPUs   int      `json:"busy_cpus,omitempty"`  // CPUs that those keep busy by polling, also on an idle link
 	Copies     int      `json:"copies"`               // payload copies per packet, sender's buffer to receiver's
 	KernelPath string   `json:"kernel_path"`          // one clause: the way of a packet

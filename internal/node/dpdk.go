@@ -49,7 +49,7 @@ func (l *Live) tellExternal(f chain.Function) error {
 	}
 	app, err := spec.Application(false)
 	if err != nil {
-		return err
+		return fmt.Errorf("function %s: %w", f.Name, err)
 	}
 	eal, err := app.EAL()
 	if err != nil {

@@ -66,6 +66,25 @@ func TestPrivilegesMustBePermitted(t *testing.T) {
 	}
 }
 
+// TestHugePagesMustBeThere: a transport that cannot do without them is not taken
+// for a function that has none.
+func TestHugePagesMustBeThere(t *testing.T) {
+	inv, c := loadInventory(t, "vm2"), pair()
+	devices(inv)
+	inv.Host.HugePages = []inventory.HugePg{{Size: 2 << 20, Total: 64, Free: 64}}
+	inv.Transport("direct").Caps.HugePages = true
+	for i := range c.Functions {
+		c.Functions[i].Ports[0].Face = chain.FaceDPDK
+	}
+	c.Functions[0].HugePages = []chain.HugePages{{Size: 2 << 20, Limit: 64 << 20}}
+	c.Links[0].Transport = "direct"
+	if v := mustViolate(t, c, inv); v.Constraint != "huge pages of function b" || !v.Hard || v.Fix == "" {
+		t.Errorf("%+v", v)
+	}
+	c.Functions[1].HugePages = c.Functions[0].HugePages
+	mustPlan(t, c, inv)
+}
+
 // TestHugePagesAreShown: what a profile allows beyond the default is no secret.
 func TestHugePagesAreShown(t *testing.T) {
 	for face, want := range map[chain.Face]bool{chain.FaceDPDK: true, chain.FaceNative: false} {

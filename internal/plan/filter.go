@@ -22,7 +22,7 @@ type obstacle struct {
 // filters are tried in this order: what the link is first, then what the host
 // has. The transport that passes most of them is the nearest miss.
 var filters = []func(*inventory.Transport, *needs) *obstacle{
-	faceObstacle, queuesObstacle, isolationObstacle, privilegeObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
+	faceObstacle, queuesObstacle, isolationObstacle, privilegeObstacle, hugePagesObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
 	shapeObstacle, mtuObstacle, messageObstacle, statusObstacle,
 }
 
@@ -104,6 +104,23 @@ func privilegeObstacle(t *inventory.Transport, n *needs) *obstacle {
 		fix:        "permit it with policy: {privileged: true}, or use another transport",
 		pos:        n.field("transport"),
 	}
+}
+
+func hugePagesObstacle(t *inventory.Transport, n *needs) *obstacle {
+	if !t.Caps.HugePages {
+		return nil
+	}
+	for _, e := range n.ports {
+		if f := n.functions[e.end.Function]; f != nil && len(f.HugePages) == 0 && f.Runtime != chain.RuntimeExternal {
+			return &obstacle{
+				constraint: "huge pages of function " + f.Name,
+				reason:     "needs DPDK applications with huge pages",
+				fix:        "give the function hugepages, such as {2Mi: 256Mi}, or use another transport",
+				pos:        f.Pos,
+			}
+		}
+	}
+	return nil
 }
 
 func uplinkObstacle(t *inventory.Transport, n *needs) *obstacle {

@@ -22,6 +22,7 @@ type needs struct {
 	shape   *chain.Qdisc
 	// privileged: the chain permits transports that need privileges.
 	privileged bool
+	functions  map[string]*chain.Function // of the ports
 }
 
 // portEnd is an end that is a function's port.
@@ -31,7 +32,7 @@ type portEnd struct {
 }
 
 func (p *planner) needsOf(l *chain.Link) *needs {
-	n := &needs{link: l, load: l.Load, shape: shapeOf(l), privileged: p.chain.Policy.Privileged}
+	n := &needs{link: l, load: l.Load, shape: shapeOf(l), privileged: p.chain.Policy.Privileged, functions: map[string]*chain.Function{}}
 	if !l.HasLoad {
 		n.load = l.Requires.MinBitrate / 10
 	}
@@ -40,7 +41,9 @@ func (p *planner) needsOf(l *chain.Link) *needs {
 			n.uplinks = append(n.uplinks, e)
 			continue
 		}
-		port := p.chain.Function(e.Function).Port(e.Port)
+		f := p.chain.Function(e.Function)
+		n.functions[e.Function] = f
+		port := f.Port(e.Port)
 		n.ports = append(n.ports, portEnd{end: e, port: port})
 		if n.mtu == 0 {
 			n.mtu, n.mtuPos = port.MTU, at(port.FieldPos, "mtu", port.Pos)

@@ -46,7 +46,7 @@ func (s Spec) driver() (string, error) {
 	}
 	found, err := dpdk.FindDriver()
 	if err != nil {
-		return "", fmt.Errorf("function %s: %w", s.Function.Name, err)
+		return "", err
 	}
 	content, err := os.ReadFile(found)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s Spec) Binds() ([]Bind, error) {
 	if app.Uses(dpdk.NetDray) {
 		driver, err := s.driver()
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
 		}
 		list = append(list, Bind{Source: driver, Target: filepath.Join(dpdk.LibInside, filepath.Base(driver))})
 	}
@@ -168,15 +168,15 @@ func (s Spec) RunMode() string {
 	return "1777"
 }
 
-// HugePageCalls are the system calls that EAL makes beside those of the default
+// hugePageCalls are the system calls that EAL makes beside those of the default
 // seccomp profile: with huge pages it binds memory to NUMA nodes.
-var HugePageCalls = []string{"mbind", "set_mempolicy", "get_mempolicy"}
+var hugePageCalls = []string{"mbind", "set_mempolicy", "get_mempolicy"}
 
 // SeccompCalls are the system calls that the function may make beside the default
 // profile's.
 func (s Spec) SeccompCalls() []string {
 	if s.HasDpdkPorts() && len(s.Function.HugePages) > 0 {
-		return HugePageCalls
+		return hugePageCalls
 	}
 	return nil
 }

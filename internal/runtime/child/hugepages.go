@@ -14,8 +14,8 @@ import (
 
 // CheckHugePages makes sure that a container's process is under the function's
 // limit of huge pages, if there is one. An engine that knows nothing of the
-// hierarchy that has the hugetlb controller leaves the process outside: runc
-// where cgroup v1 and v2 are mixed, Docker where systemd places its containers.
+// hierarchy that has the hugetlb controller leaves the process outside: Docker
+// where cgroup v1 and v2 are mixed, and where systemd places its containers.
 func CheckHugePages(s runtime.Spec, pid int) error {
 	if len(s.Function.HugePages) == 0 {
 		return nil
@@ -30,7 +30,7 @@ func CheckHugePages(s runtime.Spec, pid int) error {
 	return &host.Unsupported{
 		What: "hugepages limit with runtime " + string(s.Function.Runtime),
 		Why:  "the container engine does not put it under the hugetlb controller of this host",
-		Fix:  "boot with systemd.unified_cgroup_hierarchy=1 (for docker: with native.cgroupdriver=cgroupfs), or use runtime process",
+		Fix:  "boot with systemd.unified_cgroup_hierarchy=1 (for docker: with native.cgroupdriver=cgroupfs), or use runtime runc",
 	}
 }
 

@@ -61,7 +61,7 @@ func runContainer(ctx context.Context, s runtime.Spec, b bundle, cgroup host.Cgr
 	cmd := b.command("run", "--bundle", b.dir, "--pid-file", b.pidFile(), b.id)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, stdio.Stdout, stdio.Stderr
 	// A container outlives a runc that was killed; its cgroup does not.
-	c, err := child.Start(host.Place{Cgroup: s.EngineCgroup()}, cmd, func() error { return child.KillCgroup(cgroup) })
+	c, err := child.Start(enginePlace(s), cmd, func() error { return child.KillCgroup(cgroup) })
 	if err != nil {
 		return nil, 0, fmt.Errorf("function %s: start runc: %w", s.Function.Name, err)
 	}
@@ -122,7 +122,7 @@ func execInside(ctx context.Context, s runtime.Spec, b bundle, argv []string, st
 	}
 	cmd := b.command("exec", "--process", b.config(), "--pid-file", b.pidFile(), mainID)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, stdio.Stdout, stdio.Stderr
-	c, err := child.Start(host.Place{Cgroup: s.EngineCgroup()}, cmd, nil)
+	c, err := child.Start(enginePlace(s), cmd, nil)
 	if err != nil {
 		return 0, fmt.Errorf("function %s: start runc: %w", s.Function.Name, err)
 	}

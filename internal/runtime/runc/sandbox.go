@@ -112,7 +112,24 @@ func createCgroups(s runtime.Spec) error {
 	if err := s.EngineCgroup().Create(host.Limits{}); err != nil {
 		return err
 	}
-	return s.CreateCgroups(s.ToolsCgroup()) // runc makes "run"
+	children := []host.Cgroup{s.ToolsCgroup()} // runc makes "run"
+	if len(s.Function.HugePages) > 0 {
+		children = append(children, hugePagesCgroup(s))
+	}
+	return s.CreateCgroups(children...)
+}
+
+// hugePagesCgroup is where the function's processes are in a hierarchy that runc
+// knows nothing of.
+func hugePagesCgroup(s runtime.Spec) host.Cgroup { return s.Cgroup.Child("huge") }
+
+// enginePlace is where runc is started.
+func enginePlace(s runtime.Spec) host.Place {
+	place := host.Place{Cgroup: s.EngineCgroup()}
+	if len(s.Function.HugePages) > 0 {
+		place.HugePages = hugePagesCgroup(s)
+	}
+	return place
 }
 
 // rootSource is the directory that the function sees as its root.

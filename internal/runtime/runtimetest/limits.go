@@ -13,6 +13,7 @@ import (
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/testenv"
 )
 
 // limitTests show each limit by what happens with it and without it.
@@ -125,4 +126,49 @@ func testDefaultPids(t *testing.T, c Config) {
 		t.Errorf("a thousand processes without a limit of its own: status %d, %s", code, out)
 	}
 	noProcesses(t, f)
+}
+
+// mapPages maps three huge pages of 2 MiB and touches each: mmap(2) and
+// memfd_create(2) by number, which perl has no names for.
+const mapPages = perlPrologue + `my %nr = (x86_64 => [319, 9], aarch64 => [279, 222]); chomp(my $arch = qx(uname -m));
+	my ($create, $mmap) = @{ $nr{$arch} // [] } or print("unsupported: $arch\n"), exit; my $size = 6 << 20;
+	my $fd = syscall($create, my $name = "probe", 4); $fd >= 0 or refused;
+	open(my $f, "+<&=", $fd) or refused; truncate($f, $size) or refused;
+	my $at = syscall($mmap, 0, $size, 3, 1, $fd, 0); $at != -1 or refused;
+	for my $page (0 .. 2) { unpack("P1", pack("J", $at + ($page << 21))) } yes`
+
+// testHugePageProbe shows that a function gets no more huge pages than its limit.
+func testHugePageProbe(t *testing.T, c Config) {
+	testenv.HugePages(t, 8)
+	fn := c.function(t)
+	fn.HugePages = []chain.HugePages{{Size: 2 << 20, Limit: 8 << 20}}
+	enough := New(t, c.Runtime, fn)
+	fn.HugePages = []chain.HugePages{{Size: 2 << 20, Limit: 4 << 20}}
+	less := New(t, c.Runtime, fn)
+	for _, f := range []*Function{enough, less} {
+		if err := f.Up(nil); errors.Is(err, host.ErrUnsupported) {
+			t.Skip(err)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := enough.TryStart("perl", "-e", mapPages)
+	if errors.Is(err, host.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := r.Status()
+	out := r.Out.String()
+	if strings.HasPrefix(out, "unsupported") {
+		t.Skip(out)
+	}
+	if code != 0 || out != "yes\n" {
+		t.Fatalf("within the limit the probe does not succeed, so it proves nothing: status %d, %s%s", code, out, r.Err)
+	}
+	// The kernel refuses the mapping, or kills whoever touches the third page.
+	if out, code := less.Output("perl", "-e", mapPages); out == "yes\n" {
+		t.Errorf("with 4 MiB of huge pages, 6 MiB were had: status %d, %s", code, out)
+	}
 }

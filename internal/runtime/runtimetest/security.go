@@ -63,6 +63,8 @@ func Security(t *testing.T, c Config, unprotected runtime.Runtime, except ...str
 		t.Errorf("there is no probe %q", name)
 	}
 	t.Run("reach-only-its-own-ports", func(t *testing.T) { testOwnPorts(t, c) })
+	t.Run("reach-only-its-own-links", func(t *testing.T) { testOwnLinks(t, c) })
+	t.Run("exceed-no-huge-pages", func(t *testing.T) { testHugePageProbe(t, c) })
 }
 
 // runAll runs each script as a perl of its own, in one run of the function.

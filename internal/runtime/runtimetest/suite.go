@@ -64,6 +64,10 @@ func Run(t *testing.T, c Config) {
 	} else {
 		tests = append(tests, commandTests...)
 		tests = append(tests, limitTests...)
+		tests = append(tests, struct {
+			name string
+			run  func(*testing.T, Config)
+		}{"DPDK applications are told of their devices", testDpdk})
 	}
 	for _, test := range tests {
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {

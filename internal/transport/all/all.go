@@ -6,6 +6,7 @@ package all
 import (
 	"github.com/drayage/dray/internal/transport"
 	"github.com/drayage/dray/internal/transport/afpacket"
+	"github.com/drayage/dray/internal/transport/afxdp"
 	"github.com/drayage/dray/internal/transport/bridge"
 	"github.com/drayage/dray/internal/transport/loopback"
 	"github.com/drayage/dray/internal/transport/macvlan"
@@ -23,7 +24,7 @@ import (
 func All() []transport.Driver {
 	return []transport.Driver{
 		shm.New(), memif.New(), vhostuser.New(), ovsdpdk.New(), ovsdpdk.NewDray(), native.Wrap(veth.New()), native.Wrap(macvlan.New()), native.Wrap(bridge.New()),
-		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), vpp.New(), vpp.NewMemif(), loopback.New(),
+		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), afxdp.New(), vpp.New(), vpp.NewMemif(), loopback.New(),
 	}
 }
 

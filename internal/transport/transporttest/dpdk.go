@@ -26,6 +26,9 @@ import (
 // others follow.
 const firstUser = 0x6fff0000
 
+// hugePages is what an application gets, in MiB, where it cannot do without.
+const hugePages = 64
+
 // RunDpdk runs the suite for links of which those ports are devices of DPDK
 // applications, with the project's own generator as their application.
 func RunDpdk(t *testing.T, d transport.Driver, ends ...int) {
@@ -34,6 +37,9 @@ func RunDpdk(t *testing.T, d transport.Driver, ends ...int) {
 	}
 	require(t, d)
 	program := testenv.Built(t, "draygen-dpdk")
+	if d.Caps().HugePages {
+		testenv.HugePages(t, 4*hugePages/2) // two links at once, of two applications each
+	}
 	openBefore, _ := leaks(t)
 	o := Options{Dpdk: ends, Ports: max(2, len(ends))}
 	t.Run("Caps", func(t *testing.T) { testCaps(t, d) })
@@ -63,6 +69,9 @@ func (r *Rig) makeDpdk(e *transport.End, i int) {
 	}
 	e.Function, e.Face, e.User = fmt.Sprintf("f%d", i), chain.FaceDPDK, firstUser+i
 	e.Runtime = chain.RuntimeRunc
+	if r.driver.Caps().Privileged {
+		e.Runtime, e.User = chain.RuntimeProcess, 0
+	}
 	links := filepath.Join(r.dir, e.Function+".links")
 	e.Dir = filepath.Join(links, e.Name)
 	for _, dir := range []string{links, e.Dir, r.runtimeDir(*e)} {
@@ -93,6 +102,9 @@ func (r *Rig) asApplication(cmd *exec.Cmd, e transport.End) {
 		r.t.Fatal(err)
 	}
 	app := dpdk.Application{Memory: 256 << 20, CPUs: cpus, Nodes: 1, Ports: filepath.Dir(e.Socket)}
+	if r.driver.Caps().HugePages {
+		app.HugePages = []chain.HugePages{{Size: 2 << 20, Limit: hugePages << 20}}
+	}
 	for _, v := range r.vdevs {
 		if v.Function == e.Function && v.Port == e.Name {
 			app.Vdevs = append(app.Vdevs, v)
@@ -159,7 +171,7 @@ func testDpdkTraffic(t *testing.T, d transport.Driver, program string, o Options
 		}
 	}
 	for _, e := range r.Spec.Ends {
-		if s, err := e.Netns.ReadLink(e.Name); err == nil && e.Dpdk() {
+		if s, err := e.Netns.ReadLink(e.Name); err == nil && e.Dpdk() && !d.Caps().Privileged {
 			t.Errorf("the function of dpdk port %s has an interface: %+v", e.Name, s)
 		}
 	}

@@ -20,8 +20,8 @@ import (
 // modules.
 var Programs = []string{"sh", "cat", "echo", "env", "grep", "id", "ls", "nproc", "perl", "readlink", "setsid", "sleep", "sort", "wc"}
 
-// Import makes a small image of programs of the host, with the libraries that
-// they need. Nothing is downloaded.
+// Import makes a small image of programs of the host, and of libraries by their
+// paths, with the libraries that they need. Nothing is downloaded.
 func Import(t testing.TB, client dockercli.Client, name string, programs ...string) {
 	t.Helper()
 	var archive bytes.Buffer
@@ -111,12 +111,16 @@ func (b *imageBuilder) file(path string) {
 
 var libraryPath = regexp.MustCompile(`/\S+`)
 
-// program adds a program of the host and the libraries that ldd(1) names.
+// program adds a program of the host, or a library by its path, and the libraries
+// that ldd(1) names.
 func (b *imageBuilder) program(name string) {
 	b.t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		b.t.Fatal(err)
+	path := name
+	if !filepath.IsAbs(path) {
+		var err error
+		if path, err = exec.LookPath(name); err != nil {
+			b.t.Fatal(err)
+		}
 	}
 	b.file(path)
 	libraries, err := exec.Command("ldd", path).Output()
