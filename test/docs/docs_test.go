@@ -24,14 +24,14 @@ import (
 const root = "../.."
 
 // guides are the documents that a reader follows, command by command.
-var guides = []string{"README.md", "docs/native-ports.md", "docs/switches.md", "docs/method.md", "docs/vnf.md", "docs/bench.md"}
+var guides = []string{"README.md", "docs/native-ports.md", "docs/dpdk-ports.md", "docs/switches.md", "docs/method.md", "docs/vnf.md", "docs/bench.md"}
 
 // TestEveryCommandOfTheGuidesWorks runs the blocks of each guide in order, as a
 // reader would: in a copy of the repository, built by its Makefile, with a state
 // directory of its own.
 func TestEveryCommandOfTheGuidesWorks(t *testing.T) {
 	testenv.Root(t)
-	testenv.Program(t, "runc", "iperf3", "sockperf", "qperf", "ip", "make", "gcc", "meson", "ninja", "pkg-config", "tcpdump", "tshark", "scapy")
+	testenv.Program(t, "runc", "iperf3", "sockperf", "qperf", "ip", "make", "gcc", "meson", "ninja", "pkg-config", "tcpdump", "dpdk-testpmd", "tshark", "scapy")
 	reader := newReader(t)
 	for _, guide := range guides {
 		for _, block := range blocksOf(t, guide) {
