@@ -52,7 +52,8 @@ build: ## build every program into bin/
 .PHONY: pmd
 pmd: ## build net_dray, the DPDK driver, into bin/
 	@mkdir -p bin
-	@if ! pkg-config --exists libdpdk; then echo 'net_dray is not built: pkg-config finds no libdpdk (scripts/setup.sh run installs it)'; else \
+	@if ! pkg-config --exists libdpdk; then echo 'net_dray is not built: pkg-config finds no libdpdk (scripts/setup.sh run installs it)'; \
+	elif ! scripts/dpdk-source.sh >/dev/null; then echo 'net_dray is not built: there are no headers for drivers, for the reason above'; else \
 		meson setup $$([ ! -f out/pmd-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/pmd-plain dataplane/pmd >/dev/null; \
 		ninja -C out/pmd-plain librte_net_dray.so >/dev/null; \
 		install -m 644 -t bin out/pmd-plain/librte_net_dray.so; \
@@ -106,6 +107,9 @@ bench: ## measure libdray beside the physical limit of the moment, and dray-vnf;
 	@[ -f out/port-plain/build.ninja ] || meson setup out/port-plain dataplane/port -Dbuildtype=release >/dev/null
 	@ninja -C out/port-plain >/dev/null
 	@out/port-plain/bench/dray-bench $(BENCH) --json out/bench.json
+	@$(MAKE) --no-print-directory pmd
+	@ninja -C out/pmd-plain bench/dray-pmd-bench >/dev/null
+	@out/pmd-plain/bench/dray-pmd-bench --driver bin/librte_net_dray.so --generator bin/draygen-dpdk $(filter --quick,$(BENCH)) --json out/bench.json
 	@[ -f out/vnf-plain/build.ninja ] || meson setup out/vnf-plain dataplane/vnf -Dbuildtype=release >/dev/null
 	@ninja -C out/vnf-plain bench/dray-vnf-bench >/dev/null
 	@out/vnf-plain/bench/dray-vnf-bench $(filter --quick,$(BENCH)) --json out/bench-vnf.json
