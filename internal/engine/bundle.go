@@ -103,8 +103,8 @@ func (e Engine) ociSpec() (*specs.Spec, error) {
 // those of Files, and no other.
 func (e Engine) mapping() []specs.LinuxIDMapping {
 	var list []specs.LinuxIDMapping
-	for inside, id := range e.users() {
-		list = append(list, specs.LinuxIDMapping{ContainerID: uint32(inside), HostID: uint32(id), Size: 1})
+	for inside, m := range e.Users() {
+		list = append(list, specs.LinuxIDMapping{ContainerID: uint32(inside), HostID: uint32(m.HostID), Size: 1})
 	}
 	return list
 }

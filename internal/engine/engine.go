@@ -232,12 +232,13 @@ func (e Engine) Await(ctx context.Context, id host.ProcessID, ready func() bool)
 	return nil
 }
 
-// users are the host ids that the engine's user namespace knows, its own first.
-func (e Engine) users() []int {
-	list := []int{UID(e.Owner)}
+// Users are the host ids that the engine's user namespace knows, its own first:
+// those of Userns too.
+func (e Engine) Users() []host.UserMapping {
+	list := []host.UserMapping{{HostID: UID(e.Owner), Size: 1}}
 	for _, u := range e.Files {
-		if !slices.Contains(list, u) {
-			list = append(list, u)
+		if m := (host.UserMapping{HostID: u, Size: 1}); !slices.Contains(list, m) {
+			list = append(list, m)
 		}
 	}
 	return list

@@ -20,18 +20,19 @@ type UserMapping struct {
 	Size   int
 }
 
-// CreateUserNetns makes a user namespace with that mapping and a network
+// CreateUserNetns makes a user namespace with those mappings, whose ids inside
+// follow each other, and a network
 // namespace owned by it, pins both, and brings the loopback up.
 //
 // Both are pinned before any container exists, so that ports are plumbed first
 // and survive a restart of the container, which joins the two by path.
-func CreateUserNetns(userPath, netPath string, m UserMapping) error {
+func CreateUserNetns(userPath, netPath string, m ...UserMapping) error {
 	for _, path := range []string{userPath, netPath} {
 		if err := touch(path); err != nil {
 			return err
 		}
 	}
-	pid, release, err := holdUserNetns(m)
+	pid, release, err := holdUserNetns(m...)
 	if err != nil {
 		return err
 	}
@@ -72,13 +73,18 @@ func ProbeUserNetns(m UserMapping) error {
 
 // holdUserNetns starts a process that holds new namespaces until release is
 // called. It ends as soon as its standard input closes, so at the latest with us.
-func holdUserNetns(m UserMapping) (pid int, release func(), err error) {
+func holdUserNetns(mappings ...UserMapping) (pid int, release func(), err error) {
 	holder := exec.Command("cat")
 	stdin, err := holder.StdinPipe()
 	if err != nil {
 		return 0, nil, err
 	}
-	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: m.HostID, Size: m.Size}}
+	var ids []syscall.SysProcIDMap
+	inside := 0
+	for _, m := range mappings {
+		ids = append(ids, syscall.SysProcIDMap{ContainerID: inside, HostID: m.HostID, Size: m.Size})
+		inside += m.Size
+	}
 	holder.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:                 unix.CLONE_NEWUSER | unix.CLONE_NEWNET,
 		UidMappings:                ids,

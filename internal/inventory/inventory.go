@@ -64,6 +64,10 @@ type Host struct {
 // software.
 const VirtualTCG = "QEMU TCG"
 
+// LabParameter is a word of the kernel's command line of a guest that `dray lab`
+// has booted in place of the host.
+const LabParameter = "dray.lab=1"
+
 // HugePg counts the hugetlb pages of one size.
 type HugePg struct {
 	Size  uint64 `json:"size"` // bytes
@@ -88,6 +92,7 @@ type Transport struct {
 // Caps is what a transport driver can do and what it costs, as data.
 type Caps struct {
 	Faces      []string `json:"faces"`                // chain.Face values it can serve
+	NeedsFace  string   `json:"needs_face,omitempty"` // the face that a port at least must have
 	Isolation  string   `json:"isolation"`            // the strictest chain.Isolation it satisfies
 	MinEnds    int      `json:"min_ends"`             // port ends
 	MaxEnds    int      `json:"max_ends"`             // 0: no limit

@@ -49,7 +49,16 @@ func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
 			pos:        at(e.port.FieldPos, "face", e.port.Pos),
 		}
 	}
-	return nil
+	need := t.Caps.NeedsFace
+	if need == "" || slices.ContainsFunc(n.ports, func(e portEnd) bool { return string(e.port.Face) == need }) {
+		return nil
+	}
+	return &obstacle{
+		constraint: "a port with the face " + need,
+		reason:     "serves only links with such a port",
+		fix:        "use face: " + need + " for one, or another transport",
+		pos:        n.field("transport"),
+	}
 }
 
 // nativeQueues is the most queues of a port that is opened by libdray

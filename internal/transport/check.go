@@ -110,6 +110,9 @@ const longestSocket = len("/vhost-user.sock")
 
 func checkFaces(caps inventory.Caps, s Spec) []error {
 	var errs []error
+	if need := caps.NeedsFace; need != "" && !slices.ContainsFunc(s.Ports(), func(e End) bool { return string(e.Face) == need }) {
+		errs = append(errs, fmt.Errorf("none of its ports has the face %s; use that for one, or another transport", need))
+	}
 	libdray := slices.Contains(caps.Faces, string(chain.FaceNative))
 	for _, e := range s.Ports() {
 		face := e.Face

@@ -28,6 +28,7 @@ const (
 type driver struct {
 	name  string
 	faces []string
+	needs string // a face that one of them must have
 	rank  int
 	path  string // the way of a packet
 	note  string
@@ -37,9 +38,9 @@ type driver struct {
 // New returns the driver for vhost-user.
 func New() transport.Driver {
 	return driver{
-		name: Name, faces: []string{string(chain.FaceDPDK)}, rank: 8, ports: vhostPorts{},
+		name: Name, faces: []string{string(chain.FaceDPDK), string(chain.FaceNetdev)}, needs: string(chain.FaceDPDK), rank: 8, ports: vhostPorts{},
 		path: "none: virtio rings that each application shares with ovs-vswitchd, which copies packets from one to the others",
-		note: "it maps the packet memory of all applications",
+		note: "it maps the packet memory of all applications, and reaches ports with an interface by packet sockets",
 	}
 }
 
@@ -57,6 +58,7 @@ func (d driver) Name() string { return d.name }
 func (d driver) Caps() inventory.Caps {
 	return inventory.Caps{
 		Faces:      d.faces,
+		NeedsFace:  d.needs,
 		Isolation:  string(chain.IsolationNoPeerMemory),
 		MinEnds:    2,
 		MaxMTU:     maxMTU,
@@ -110,7 +112,10 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 	build := transport.NewBuild()
 	build.Report.Datapath = "netdev"
 	d.ports.prepare(build, d.name, s)
-	build.Steps = append(build.Steps, d.newSwitch(s).steps(build.Report)...)
+	w := d.newSwitch(s)
+	build.Steps = append(build.Steps, w.createInterfaces()...)
+	build.Steps = append(build.Steps, w.steps(build.Report)...)
+	w.finishInterfaces(build)
 	return build, nil
 }
 

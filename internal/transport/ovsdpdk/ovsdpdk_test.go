@@ -13,4 +13,7 @@ func TestTwoEnds(t *testing.T) { transporttest.RunDpdk(t, ovsdpdk.New(), 0, 1) }
 
 func TestDray(t *testing.T) { transporttest.RunDpdk(t, ovsdpdk.NewDray(), 0, 1) }
 
+// TestInterface: one of the ends is a network interface.
+func TestInterface(t *testing.T) { transporttest.RunDpdkBeside(t, ovsdpdk.New()) }
+
 func TestThreeEnds(t *testing.T) { transporttest.RunDpdkMany(t, ovsdpdk.New(), 0, 1, 2) }

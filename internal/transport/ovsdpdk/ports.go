@@ -48,7 +48,9 @@ func (vhostPorts) check(transport.Spec) error { return nil }
 
 func (vhostPorts) prepare(b *transport.Build, driver string, s transport.Spec) {
 	for _, e := range s.Ends {
-		b.Report.Vdevs = append(b.Report.Vdevs, vhost.Vdev(e))
+		if e.Dpdk() {
+			b.Report.Vdevs = append(b.Report.Vdevs, vhost.Vdev(e))
+		}
 	}
 	b.Steps = append(b.Steps, vhost.Admit(driver, s)...)
 }
@@ -59,8 +61,11 @@ func (vhostPorts) files(s transport.Spec) []int { return vhost.Users(s) }
 
 func (vhostPorts) eal() ([]string, error) { return nil, nil }
 
-func (vhostPorts) options(_ transport.Spec, i int) []string {
-	return []string{"type=dpdkvhostuserclient", "options:vhost-server-path=" + vhost.Socket(i)}
+func (vhostPorts) options(s transport.Spec, i int) []string {
+	if hasInterface(s.Ends[i]) {
+		return nil // of the usual kind, and with the MTU that the interface has
+	}
+	return []string{fmt.Sprintf("mtu_request=%d", s.MTU), "type=dpdkvhostuserclient", "options:vhost-server-path=" + vhost.Socket(i)}
 }
 
 // drayPorts are ports of the port library, opened by its DPDK driver: the broker
@@ -145,6 +150,6 @@ func (drayPorts) eal() ([]string, error) {
 
 // options: Open vSwitch expects the data of a packet inside its own buffer.
 func (drayPorts) options(s transport.Spec, i int) []string {
-	return []string{"type=dpdk", fmt.Sprintf("options:dpdk-devargs=%s%d,dir=%s,port=%s,rx=copy", dpdk.NetDray, i, portsInside, portName(i)),
+	return []string{fmt.Sprintf("mtu_request=%d", s.MTU), "type=dpdk", fmt.Sprintf("options:dpdk-devargs=%s%d,dir=%s,port=%s,rx=copy", dpdk.NetDray, i, portsInside, portName(i)),
 		fmt.Sprintf("options:n_rxq=%d", vhost.Queues(s.Ends[i]))}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,6 +69,13 @@ func (w *ovsSwitch) vswitchd(program string, cpus []int) engine.Engine {
 		// Its datapath insists on tap interfaces, for itself and for the bridge.
 		Devices: []string{"/dev/net/tun"}, Caps: []string{"CAP_NET_ADMIN"},
 		Files: w.ports.files(s), CPUs: cpus, HugePages: vhost.HugePages(s), Memory: uint64(w.memory()+processLimit) << 20,
+	}
+	if slices.ContainsFunc(s.Ends, hasInterface) {
+		ns := s.SwitchNetns()
+		e.Netns, e.Userns, e.Caps = &ns, userNamespace(s), append(e.Caps, "CAP_NET_RAW")
+		// The thread that serves interfaces sleeps: beside the one that polls it would
+		// wait for its CPU.
+		e.CPUs = nil
 	}
 	return e
 }
@@ -234,7 +242,7 @@ func (w *ovsSwitch) createBridge(ctx context.Context) error {
 	args := []string{"add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev", "fail_mode=" + mode, "other_config:disable-in-band=true"}
 	for i := range w.spec.Ends {
 		args = append(args, "--", "add-port", bridge, portName(i), "--", "set", "interface", portName(i),
-			fmt.Sprintf("ofport_request=%d", i+1), fmt.Sprintf("mtu_request=%d", w.spec.MTU))
+			fmt.Sprintf("ofport_request=%d", i+1))
 		args = append(args, w.ports.options(w.spec, i)...)
 	}
 	return w.vsctl(ctx, args...)

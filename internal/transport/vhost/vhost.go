@@ -52,7 +52,7 @@ func Users(s transport.Spec) []int {
 // HugePages reports whether a link's switch is to use huge pages: where all its
 // applications do.
 func HugePages(s transport.Spec) bool {
-	return !slices.ContainsFunc(s.Ends, func(e transport.End) bool { return !e.HugePages })
+	return !slices.ContainsFunc(s.Ends, func(e transport.End) bool { return e.Dpdk() && !e.HugePages })
 }
 
 // Socket is where the switch finds the socket of end i.
