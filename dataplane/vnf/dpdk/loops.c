@@ -6,10 +6,12 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 #include <rte_ring.h>
+#include <sched.h>
 #include <stdio.h>
 
 #include "work.h"
 
+#define IDLE_ROUNDS 32u
 #define CLASSIFY 64u /* bytes that tell whose packet it is */
 
 /*
@@ -33,16 +35,33 @@ static bool stopped(const struct program *p)
 	return atomic_load_explicit(&p->stop, memory_order_relaxed);
 }
 
+/* What one round of a loop leaves to the next. */
+struct rounds {
+	struct counters *counters;
+	uint64_t began; /* ticks */
+	unsigned idle;	/* rounds without packets in a row */
+	bool yield;
+};
+
+static struct rounds rounds_begin(const struct program *p, struct counters *counters)
+{
+	return (struct rounds){.counters = counters, .began = rte_rdtsc(), .yield = p->options.yield};
+}
+
 /* A round that had packets counts with its cycles. */
-static void account(struct counters *c, uint64_t packets, uint64_t *last)
+static void round_end(struct rounds *r, uint64_t packets)
 {
 	uint64_t now = rte_rdtsc();
 
 	if (packets) {
-		count(&c->cycles, now - *last);
-		count(&c->handled, packets);
+		count(&r->counters->cycles, now - r->began);
+		count(&r->counters->handled, packets);
+		r->idle = 0;
+	} else if (r->yield && ++r->idle >= IDLE_ROUNDS) {
+		sched_yield();
+		now = rte_rdtsc();
 	}
-	*last = now;
+	r->began = now;
 }
 
 static unsigned receive(struct worker *w, unsigned port, struct rte_mbuf **m)
@@ -56,7 +75,7 @@ static unsigned receive(struct worker *w, unsigned port, struct rte_mbuf **m)
 
 static void run_to_completion(struct program *p, unsigned which)
 {
-	uint64_t last = rte_rdtsc();
+	struct rounds rounds = rounds_begin(p, &p->counters[which]);
 	struct worker w;
 
 	work_open(&w, p, &p->counters[which], (uint16_t)which, NULL);
@@ -73,7 +92,7 @@ static void run_to_completion(struct program *p, unsigned which)
 		}
 		if (packets)
 			work_flush(&w);
-		account(w.counters, packets, &last);
+		round_end(&rounds, packets);
 	}
 }
 
@@ -97,7 +116,7 @@ static void balance(struct worker *w, unsigned port, struct rte_mbuf **m, unsign
 
 static void stage_receive(struct program *p, unsigned which)
 {
-	uint64_t last = rte_rdtsc();
+	struct rounds rounds = rounds_begin(p, &p->counters[which]);
 	struct worker w;
 
 	work_open(&w, p, &p->counters[which], 0, NULL);
@@ -111,7 +130,7 @@ static void stage_receive(struct program *p, unsigned which)
 			balance(&w, port, m, n);
 			packets += n;
 		}
-		account(w.counters, packets, &last);
+		round_end(&rounds, packets);
 	}
 	atomic_store_explicit(&stages.received_all, true, memory_order_release); /* acquired in stage_work */
 }
@@ -132,7 +151,7 @@ static void handle_runs(void (*handle)(struct worker *, unsigned, struct rte_mbu
 static void stage_work(struct program *p, unsigned which)
 {
 	unsigned me = which - 1;
-	uint64_t last = rte_rdtsc();
+	struct rounds rounds = rounds_begin(p, &p->counters[which]);
 	struct worker w;
 	bool ending;
 
@@ -149,14 +168,14 @@ static void stage_work(struct program *p, unsigned which)
 		} else if (ending) {
 			break;
 		}
-		account(w.counters, n, &last);
+		round_end(&rounds, n);
 	}
 	atomic_fetch_add_explicit(&stages.workers_done, 1, memory_order_release); /* acquired in stage_transmit */
 }
 
 static void stage_transmit(struct program *p, unsigned which)
 {
-	uint64_t last = rte_rdtsc();
+	struct rounds rounds = rounds_begin(p, &p->counters[which]);
 	struct worker w;
 	bool ending;
 
@@ -174,7 +193,7 @@ static void stage_transmit(struct program *p, unsigned which)
 		}
 		if (ending && packets == 0)
 			break;
-		account(w.counters, packets, &last);
+		round_end(&rounds, packets);
 	}
 }
 

@@ -19,12 +19,13 @@ enum {
 };
 
 enum option_id {
-	O_STAGES = 256, O_QUEUES, O_BURST, O_DESCRIPTORS, O_INTERVAL, O_DURATION, O_PACKETS, O_NEXT_HOP, O_IP, O_PEER, O_MTU, O_ROUTES, O_GENERATE,
+	O_STAGES = 256, O_YIELD, O_QUEUES, O_BURST, O_DESCRIPTORS, O_INTERVAL, O_DURATION, O_PACKETS, O_NEXT_HOP, O_IP, O_PEER, O_MTU, O_ROUTES, O_GENERATE,
 	O_SEED, O_DEFAULT_ROUTE, O_SVLANS, O_SVLAN_BASE, O_CVLAN_BASE, O_LABEL, O_ROLE, O_PLAIN, O_SESSIONS, O_TUNNELS, O_TEID, O_UE, O_QFI
 };
 
 static const struct option known[] = {
-	{"stages", no_argument, NULL, O_STAGES}, {"queues", required_argument, NULL, O_QUEUES}, {"burst", required_argument, NULL, O_BURST},
+	{"stages", no_argument, NULL, O_STAGES}, {"yield", no_argument, NULL, O_YIELD}, {"queues", required_argument, NULL, O_QUEUES},
+	{"burst", required_argument, NULL, O_BURST},
 	{"descriptors", required_argument, NULL, O_DESCRIPTORS}, {"interval", required_argument, NULL, O_INTERVAL},
 	{"duration", required_argument, NULL, O_DURATION}, {"packets", required_argument, NULL, O_PACKETS},
 	{"next-hop", required_argument, NULL, O_NEXT_HOP}, {"ip", required_argument, NULL, O_IP}, {"peer", required_argument, NULL, O_PEER},
@@ -65,7 +66,7 @@ static const char help[] =
 	"bng     broadband network gateway, even ports: CPE, odd: core:  --svlans N  --svlan-base N  --cvlan-base N  --label N\n"
 	"gtpu    N3, even ports: N3, odd: plain:  --role upf|gnb  --plain  --sessions FILE | --tunnels N --teid N --ue ADDRESS --qfi N\n"
 	"\n"
-	"all:         --stages  --queues N  --burst N  --descriptors N  --mtu [PORT=]BYTES  --packets N  --duration TIME  --interval TIME\n"
+	"all:         --stages  --yield  --queues N  --burst N  --descriptors N  --mtu [PORT=]BYTES  --packets N  --duration TIME  --interval TIME\n"
 	"but none:    --next-hop PORT=MAC      (who is beyond the port)\n"
 	"routers:     --ip PORT=ADDRESS        (the function's own; ARP is answered)      bng, gtpu: --peer PORT=ADDRESS (far end of the tunnels)\n"
 	"\n"
@@ -201,6 +202,8 @@ static bool set(struct options *o, int id, const char *text)
 	switch (id) {
 	case O_STAGES:
 		return o->stages = true;
+	case O_YIELD:
+		return o->yield = true;
 	case O_QUEUES:
 		return number_read32(text, 1, 64, &o->queues);
 	case O_BURST:

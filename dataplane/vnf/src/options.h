@@ -9,7 +9,7 @@
 
 struct options {
 	enum mode mode;
-	bool stages;
+	bool stages, yield;
 	uint32_t queues, burst, descriptors;
 	uint64_t interval_ns, duration_ns, packets; /* 0: none, no end */
 

@@ -86,6 +86,8 @@ class Program(harness.Case):
         for options in (["none"], ["l2fwd"], ["gtpu", "--mtu", "1600"], ["l3fwd", "--generate", "1", "--default-route", "0"]):
             result = self.run_vnf([*options, "--stages"], [[], [frame] * 100], lcores=lcores_on(3), memory=128)
             self.assertEqual(len(result.out[0]), 100, options)
+            result = self.run_vnf([*options, "--stages", "--yield"], [[], [frame] * 100], lcores=lcores_on(3), memory=128)
+            self.assertEqual(len(result.out[0]), 100, options)
 
     def test_no_capability_and_another_user(self):
         setpriv = shutil.which("setpriv")
