@@ -150,6 +150,13 @@ func more(m *chain.Bench, inv *inventory.Inventory, c record.Config) string {
 	if c.Runtime == string(chain.RuntimeDocker) {
 		s += fmt.Sprintf(", image: %q", m.Image)
 	}
+	if c.Face == string(chain.FaceDPDK) && len(m.HugePages) > 0 {
+		var limits []string
+		for _, h := range m.HugePages {
+			limits = append(limits, fmt.Sprintf("%v: %v", h.Size, h.Limit))
+		}
+		s += ", hugepages: {" + strings.Join(limits, ", ") + "}"
+	}
 	if c.Face != string(chain.FaceNetdev) && len(inv.Host.CPUs) > 1 {
 		s += ", cpus: 1"
 	}

@@ -21,7 +21,8 @@ type Bench struct {
 	Transports []string      `json:"transports,omitempty"` // nil: all that this build knows
 	Faces      []Face        `json:"faces,omitempty"`      // nil: interfaces where a transport has them, else all that it takes
 	Runtimes   []RuntimeName `json:"runtimes"`
-	Image      string        `json:"image,omitempty"` // of docker functions
+	Image      string        `json:"image,omitempty"`     // of docker functions
+	HugePages  []HugePages   `json:"hugepages,omitempty"` // of each function with dpdk ports; nil: plain pages
 	Sizes      []FrameSize   `json:"sizes"`
 	Loads      []BenchLoad   `json:"loads"`
 	VNFs       []VNF         `json:"vnfs"`

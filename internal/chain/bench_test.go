@@ -120,6 +120,7 @@ transports: [veth, shm]
 faces: [netdev, native]
 runtimes: [process, docker]
 image: debian:12
+hugepages: {2Mi: 256Mi}
 sizes: [64, 1518, imix]
 loads: [max, ndr, pdr, 10kpps, 1Gbps]
 vnfs: [direct, l2fwd]
@@ -139,7 +140,7 @@ func TestParseBench(t *testing.T) {
 	want := &Bench{
 		APIVersion: APIVersion, Kind: KindBench, Name: "all-of-it", File: "m.yaml",
 		Transports: []string{"veth", "shm"}, Faces: []Face{FaceNetdev, FaceNative},
-		Runtimes: []RuntimeName{RuntimeProcess, RuntimeDocker}, Image: "debian:12", Sizes: []FrameSize{64, 1518, IMIX},
+		Runtimes: []RuntimeName{RuntimeProcess, RuntimeDocker}, Image: "debian:12", HugePages: []HugePages{{Size: 2 << 20, Limit: 256 << 20}}, Sizes: []FrameSize{64, 1518, IMIX},
 		Loads: []BenchLoad{{Search: LoadMax}, {Search: LoadNDR}, {Search: LoadPDR}, {PacketRate: 10_000}, {Bitrate: 1_000_000_000}},
 		VNFs:  []VNF{VNFDirect, "l2fwd"}, Repetitions: 7, Trial: Duration(250 * time.Millisecond),
 		AtMost: Duration(10 * time.Minute), Seed: 42, Baseline: "veth", Privileged: true,
