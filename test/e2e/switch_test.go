@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/internal/transport"
+)
+
+// needSwitches skips where a switch is missing.
+func needSwitches(t *testing.T) {
+	t.Helper()
+	needDPDK(t)
+	testenv.Program(t, "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk", "ovs-vsctl", "ovs-ofctl", "ovsdb-server", "ovsdb-tool")
+}
+
+// switchOf is the process that carries packets of the link n3.
+func (b *bench) switchOf(chain string) transport.Process {
+	b.t.Helper()
+	var state node.State
+	text, err := os.ReadFile(filepath.Join(b.state, chain, "state.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &state)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	processes := state.Reports["n3"].Processes
+	return processes[len(processes)-1]
+}
+
+var revived = regexp.MustCompile(`, 1 restart, the last within (\S+) at`)
+
+// TestASwitchThatDies kills the switch between two applications that a supervisor
+// looks after: it is started again, and nobody else is.
+//
+//	gen  dpdk-testpmd, sends  ── switch ──  dpdk-testpmd, receives  sink
+func TestASwitchThatDies(t *testing.T) {
+	for _, driver := range []string{"vhost-user", "ovs-dpdk", "ovs-dray"} {
+		t.Run(driver, func(t *testing.T) {
+			needSwitches(t)
+			b := newBench(t)
+			chain := "dies-" + driver
+			b.want(0, "up", b.file(testpmds(chain, driver, "runtime: runc")))
+			b.receives(chain)
+			gen, sink := functionPID(t, b, chain, "gen"), functionPID(t, b, chain, "sink")
+			if !b.switchOf(chain).ID.Signal(syscall.SIGKILL) {
+				t.Fatal("the switch does not run")
+			}
+			var outage []string
+			for end := time.Now().Add(time.Minute); outage == nil; time.Sleep(100 * time.Millisecond) {
+				r := b.want(0, "status", chain)
+				outage = revived.FindStringSubmatch(r.Stdout)
+				if time.Now().After(end) {
+					t.Fatalf("the switch is not started again: %s", r)
+				}
+			}
+			t.Logf("the switch ran again after %s", outage[1])
+			b.receives(chain)
+			if functionPID(t, b, chain, "gen") != gen || functionPID(t, b, chain, "sink") != sink {
+				t.Errorf("a function was restarted too: %s", b.want(0, "status", chain))
+			}
+			b.want(0, "down", chain)
+		})
+	}
+}
+
+// TestKillAChainWithASwitch kills dray at random moments of a set-up, and wants
+// gc to leave nothing of the switch's container.
+func TestKillAChainWithASwitch(t *testing.T) {
+	needSwitches(t)
+	b := newBench(t)
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+	for i, driver := range []string{"vhost-user", "ovs-dpdk", "ovs-dray", "ovs-dpdk", "vhost-user"} {
+		cmd := b.command(context.Background(), "up", b.file(testpmds("victim", driver, "runtime: runc")))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		moment := time.Duration(rng.Int64N(int64(1500 * time.Millisecond)))
+		time.Sleep(moment)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		b.collect()
+		if left := b.leftovers(); len(left) > 0 {
+			t.Fatalf("kill %d, over %s, after %v left %v", i, driver, moment, left)
+		}
+	}
+}
