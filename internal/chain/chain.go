@@ -51,6 +51,7 @@ const (
 	RuntimeRunc     RuntimeName = "runc" // the default
 	RuntimeProcess  RuntimeName = "process"
 	RuntimeDocker   RuntimeName = "docker"
+	RuntimeVM       RuntimeName = "vm"
 	RuntimeExternal RuntimeName = "external"
 )
 
@@ -68,6 +69,7 @@ type Function struct {
 	HugePages []HugePages       `json:"hugepages,omitempty"` // one entry a page size, ascending
 	Restart   Restart           `json:"restart"`
 	External  *External         `json:"external,omitempty"` // exactly for RuntimeExternal
+	VM        *VM               `json:"vm,omitempty"`       // only for RuntimeVM; nil: the defaults
 	Ports     []Port            `json:"ports"`
 
 	Pos      Position            `json:"-"`
@@ -111,6 +113,19 @@ type External struct {
 	Container string `json:"container,omitempty"` // docker container name or id
 	Netns     string `json:"netns,omitempty"`     // absolute path of a network namespace file
 }
+
+// VM says what machine a function with runtime vm gets.
+type VM struct {
+	Kernel VMKernel `json:"kernel"`
+}
+
+// VMKernel is one of Debian's kernels.
+type VMKernel string
+
+const (
+	VMKernelGeneric VMKernel = "generic" // the default: linux-image-amd64
+	VMKernelRT      VMKernel = "rt"      // PREEMPT_RT: linux-image-rt-amd64
+)
 
 // Face is how a function sees its port.
 type Face string

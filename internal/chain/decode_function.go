@@ -42,6 +42,7 @@ var functionFields = []field[Function]{
 		}
 	}},
 	{"external", false, decodeExternal},
+	{"vm", false, decodeVM},
 	{"ports", false, decodePorts},
 }
 
@@ -49,6 +50,36 @@ var externalFields = []field[External]{
 	{"pid", false, func(d *decoder, n *yaml.Node, e *External) { e.PID, _ = d.integer(n, "pid", 1, maxPids) }},
 	{"container", false, func(d *decoder, n *yaml.Node, e *External) { e.Container = d.container(n) }},
 	{"netns", false, func(d *decoder, n *yaml.Node, e *External) { e.Netns = d.absolutePath(n, "netns") }},
+}
+
+var vmFields = []field[VM]{
+	{"kernel", false, func(d *decoder, n *yaml.Node, v *VM) {
+		if k, ok := choice(d, n, "kernel", vmKernels); ok {
+			v.Kernel = k
+		}
+	}},
+}
+
+func decodeVM(d *decoder, n *yaml.Node, f *Function) {
+	f.VM = &VM{Kernel: VMKernelGeneric}
+	object(d, n, "vm", vmFields, f.VM)
+}
+
+// checkVM refuses what a virtual machine cannot have: sockets and memory of the
+// host's.
+func (d *decoder) checkVM(f *Function, values map[string]*yaml.Node) {
+	if n := values["hugepages"]; n != nil {
+		d.fail(n, "remove it, or choose another runtime", "hugepages cannot be given with runtime: vm")
+	}
+	for _, p := range f.Ports {
+		if p.Face != FaceNetdev && p.Face != "" {
+			pos := p.Pos
+			if at, ok := p.FieldPos["face"]; ok {
+				pos = at
+			}
+			d.failAt(pos, "write face: netdev, or choose another runtime", "face: %s cannot be given with runtime: vm", p.Face)
+		}
+	}
 }
 
 func decodeExternal(d *decoder, n *yaml.Node, f *Function) {
@@ -72,6 +103,10 @@ func (d *decoder) checkRuntime(f *Function, values map[string]*yaml.Node) {
 	only("image", RuntimeDocker, "remove it, or write runtime: docker")
 	only("rootfs", RuntimeRunc, "remove it, or write runtime: runc")
 	only("external", RuntimeExternal, "remove it, or write runtime: external")
+	only("vm", RuntimeVM, "remove it, or write runtime: vm")
+	if f.Runtime == RuntimeVM {
+		d.checkVM(f, values)
+	}
 	if f.Runtime == RuntimeDocker && values["image"] == nil {
 		d.failAt(f.Pos, `add one, such as "image: debian:12"`, "runtime: docker needs an image")
 	}

@@ -122,6 +122,7 @@ func parserFields() map[string][]string {
 		"function":  marks(functionFields),
 		"hugepages": marks(hugePageFields),
 		"external":  marks(externalFields),
+		"vm":        marks(vmFields),
 		"port":      marks(portFields),
 		"hold":      marks(holdFields),
 		"link":      marks(linkFields),
@@ -245,6 +246,10 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	machine, err := Parse("least", []byte(strings.Replace(least, "- name: b", "- name: b\n    runtime: vm\n    vm: {}", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	f, p, l := c.Functions[0], c.Functions[0].Ports[0], c.Links[0]
 	parser := map[string]any{
 		"policy.on_infeasible": c.Policy.OnInfeasible,
@@ -252,6 +257,7 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 		"function.runtime":     f.Runtime,
 		"function.restart":     f.Restart,
 		"function.pids":        512, // chain.Function says so of Pids 0; runtimes apply it
+		"vm.kernel":            machine.Functions[1].VM.Kernel,
 		"port.face":            p.Face,
 		"port.mtu":             p.MTU,
 		"port.queues":          p.Queues,

@@ -6,7 +6,8 @@ package chain
 // be built, and where, is for the planner to say.
 var (
 	policies   = []OnInfeasible{Refuse, Warn}
-	runtimes   = []RuntimeName{RuntimeRunc, RuntimeProcess, RuntimeDocker, RuntimeExternal}
+	runtimes   = []RuntimeName{RuntimeRunc, RuntimeProcess, RuntimeDocker, RuntimeVM, RuntimeExternal}
+	vmKernels  = []VMKernel{VMKernelGeneric, VMKernelRT}
 	restarts   = []Restart{RestartNever, RestartOnFailure, RestartAlways}
 	faces      = []Face{FaceNetdev, FaceNative, FaceDPDK}
 	beyonds    = []Beyond{BeyondDrop, BeyondCopy}

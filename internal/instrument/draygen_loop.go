@@ -63,7 +63,7 @@ func (r genResult) marks(t record.Trial) []string {
 	if r.starved() {
 		marks = append(marks, record.MarkOversubscribed)
 	}
-	if lateShare(t.OneWay.Lateness, lateSend) > 0.01 {
+	if lateShare(r.lateness, lateSend) > 0.01 {
 		marks = append(marks, record.MarkLate)
 	}
 	return marks

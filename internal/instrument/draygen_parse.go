@@ -98,6 +98,9 @@ func parseDraygen(client, server []byte) (genResult, error) {
 	return joined(sender, sink)
 }
 
+// errClocks follows a number. Rates and losses are known all the same.
+var errClocks = errors.New("packets were stamped in the future or long ago: sender and sink do not read one clock")
+
 // joined is what both ends of one stream say.
 func joined(sender, sink genLine) (genResult, error) {
 	r := genResult{sender: sender, sink: sink}
@@ -110,13 +113,14 @@ func joined(sender, sink genLine) (genResult, error) {
 		return r, fmt.Errorf("the sender claims %d sent and %d unsent", s.Sent, s.Unsent)
 	case k.Received > s.Sent:
 		return r, fmt.Errorf("%d different packets received of %d sent: impossible", k.Received, s.Sent)
-	case k.ClockErrors > 0:
-		return r, fmt.Errorf("%d packets were stamped in the future or long ago: sender and sink do not read one clock", k.ClockErrors)
 	case s.ElapsedNs < 0 || s.ElapsedNs > int64(maxTrial) || k.LastNs < k.FirstNs || k.LastNs-k.FirstNs > int64(maxTrial):
 		return r, errors.New("impossible times in its output")
 	}
 	if r.lateness, err = s.Lateness.record("lateness", s.Sent); err != nil {
 		return r, err
+	}
+	if k.ClockErrors > 0 {
+		return r, fmt.Errorf("%d %w", k.ClockErrors, errClocks)
 	}
 	if r.latency, err = k.OneWay.record("one_way", k.Received); err != nil {
 		return r, err

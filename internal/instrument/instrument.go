@@ -23,6 +23,9 @@ type Endpoint struct {
 	MAC   string
 	MTU   int    // bytes of L3 packet
 	Port  string // the port's name: that of its interface, or of its socket
+	// Guest is the directory of the virtual machine that the port is in (package
+	// guest): programs then run there. Empty: the port is in Place.
+	Guest string
 	// Native says that the port is libdray's, and no interface; Ports is then the
 	// directory on the host that holds its socket.
 	Native bool
@@ -95,9 +98,12 @@ func begin(q record.Quantity, from, to Endpoint) record.Trial {
 }
 
 // placement says where the program of an endpoint runs.
-func placement(p host.Place) string {
+func placement(e Endpoint) string {
+	if e.machine() {
+		return "host program inside the function's virtual machine"
+	}
 	where := "host program in the function's network namespace"
-	if p.Cgroup.Path == "" {
+	if e.Place.Cgroup.Path == "" {
 		return where
 	}
 	return where + " and cgroup"
@@ -106,5 +112,5 @@ func placement(p host.Place) string {
 // describe is the record's account of a session with the tool.
 func describe(t tool, version string, s session) record.Instrument {
 	server := append([]string{}, s.server...) // never null in a record
-	return record.Instrument{Name: t.name, Version: version, Client: s.client, Server: server, Placement: placement(s.from.Place)}
+	return record.Instrument{Name: t.name, Version: version, Client: s.client, Server: server, Placement: placement(s.from)}
 }

@@ -88,7 +88,7 @@ func (Iperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial
 	}
 	s := u.session(path, ports[0])
 	t.Instrument = describe(iperf, version, s)
-	before, err := receiverDrops(to.Place.Netns)
+	before, err := receiverDrops(ctx, to)
 	if err != nil {
 		return t, err
 	}
@@ -97,7 +97,7 @@ func (Iperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial
 	if err != nil {
 		return t, err
 	}
-	after, err := receiverDrops(to.Place.Netns)
+	after, err := receiverDrops(ctx, to)
 	if err != nil {
 		return t, err
 	}

@@ -23,6 +23,7 @@ const maxOutput = 16 << 20
 type program struct {
 	name     string
 	cmd      *exec.Cmd
+	at       Endpoint
 	out      capture
 	errOut   capture
 	finished chan struct{} // closed once it has been reaped
@@ -53,9 +54,16 @@ func launchHeld(at Endpoint, argv []string) (p *program, letGo func() error, err
 }
 
 func prepare(at Endpoint, argv []string, extra []*os.File) *program {
-	p := &program{name: filepath.Base(argv[0]), finished: make(chan struct{})}
+	p := &program{name: filepath.Base(argv[0]), at: at, finished: make(chan struct{})}
 	p.cmd = exec.Command(argv[0], argv[1:]...)
-	if at.dpdk() {
+	if at.machine() {
+		cmd, err := inMachine(at, argv)
+		if err != nil {
+			p.cmd.Err = err // start fails with it
+		} else {
+			p.cmd = cmd
+		}
+	} else if at.dpdk() {
 		// A switch of another user may have to connect to the socket that a device
 		// makes. Who gets to it is decided by its directory.
 		p.cmd = exec.Command("/bin/sh", append([]string{"-c", `umask 0; exec "$@"`, "sh"}, argv...)...)

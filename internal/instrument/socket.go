@@ -15,8 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/drayage/dray/internal/host"
 )
 
 // socket is where a server listens.
@@ -47,7 +45,12 @@ func await(ctx context.Context, server *program, ready func(*program) bool, pati
 }
 
 // open reports whether the server's network namespace has the socket.
-func (s socket) open(server *program) bool { return s.listed(server.cmd.Process.Pid) }
+func (s socket) open(server *program) bool {
+	if server.at.machine() {
+		return s.listedIn(server.at)
+	}
+	return s.listed(server.cmd.Process.Pid)
+}
 
 // listed reads the socket tables of the process's network namespace.
 func (s socket) listed(pid int) bool {
@@ -129,9 +132,13 @@ func portFree(ip netip.Addr, port uint16) bool {
 
 // receiverDrops counts the UDP datagrams that reached the namespace and were
 // thrown away because a socket's buffer was full, since the namespace was made.
-func receiverDrops(ns host.Netns) (uint64, error) {
+func receiverDrops(ctx context.Context, e Endpoint) (uint64, error) {
+	if e.machine() {
+		text, err := readInMachine(ctx, e, "/proc/net/snmp", "/proc/net/snmp6")
+		return snmpRcvbufErrors(string(text)) + snmp6RcvbufErrors(string(text)), err
+	}
 	var drops uint64
-	err := ns.Do(func() error {
+	err := e.Place.Netns.Do(func() error {
 		v4, err := os.ReadFile("/proc/thread-self/net/snmp")
 		if err != nil {
 			return err

@@ -66,7 +66,13 @@ func (Sockperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Tr
 	}
 	defer log.Close()
 	s := sockperfSession(path, from, to, ports[0], whole, p.MessageRate)
-	s.extra = []*os.File{log}
+	inside := ""
+	if from.machine() {
+		inside = fmt.Sprintf("/tmp/dray-sockperf-%d.log", ports[0])
+		s.client[len(s.client)-1] = fullLog + inside
+	} else {
+		s.extra = []*os.File{log}
+	}
 	t.Instrument = describe(sockperf, version, s)
 	o, load, err := s.runUnder(ctx, p.Load)
 	t.Start, t.Duration, t.Raw, t.Load = o.start, o.duration, raw(o.client), load
@@ -76,6 +82,11 @@ func (Sockperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Tr
 	t.Duration = time.Duration(whole) * time.Second
 	if load != nil && missed(load.Achieved, load.Offered) {
 		t.Marks = append(t.Marks, record.MarkLoadMissed)
+	}
+	if from.machine() {
+		if err := takeLog(ctx, from, inside, log); err != nil {
+			return t, err
+		}
 	}
 	latency, err := readSockperf(o.client, log, p.MessageRate, t.Duration)
 	if err != nil {
@@ -88,13 +99,28 @@ func (Sockperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Tr
 	return t, nil
 }
 
+// fullLog is the option that names sockperf's log; it is the last one.
+const fullLog = "--full-log="
+
+// takeLog brings a log out of the virtual machine that sockperf ran in.
+func takeLog(ctx context.Context, at Endpoint, path string, log io.Writer) error {
+	text, err := readInMachine(ctx, at, path)
+	if err != nil {
+		return err
+	}
+	if _, err := log.Write(text); err != nil {
+		return fmt.Errorf("keep sockperf's log: %w", err)
+	}
+	return removeInMachine(ctx, at, path)
+}
+
 func sockperfSession(path string, from, to Endpoint, port uint16, whole int, rate uint64) session {
 	ip, p := to.IP.String(), strconv.Itoa(int(port))
 	return session{
 		from: from, to: to,
 		server: []string{path, "sr", "-i", ip, "-p", p},
 		client: []string{path, "pp", "-i", ip, "-p", p, "-m", strconv.Itoa(messageBytes),
-			"-t", strconv.Itoa(whole), "--mps=" + strconv.FormatUint(rate, 10), "--full-rtt", "--full-log=/proc/self/fd/3"},
+			"-t", strconv.Itoa(whole), "--mps=" + strconv.FormatUint(rate, 10), "--full-rtt", fullLog + "/proc/self/fd/3"},
 		listen:  socket{"udp", port},
 		timeout: time.Duration(whole)*time.Second + SockperfOverhead + slack,
 	}

@@ -176,10 +176,30 @@ func (l *Live) create(ctx context.Context, source []byte, p *plan.Plan) error {
 			return err
 		}
 	}
+	if err := l.bootFunctions(ctx); err != nil {
+		return err
+	}
 	if err := writeJSON(filepath.Join(l.dir, fileState), l.State); err != nil {
 		return err
 	}
 	l.keepLinks()
+	return nil
+}
+
+// bootFunctions boots the functions whose runtime needs that, now that their
+// ports are there.
+func (l *Live) bootFunctions(ctx context.Context) error {
+	for _, f := range l.Chain.Functions {
+		rt, err := l.node.runtime(f.Runtime)
+		if err != nil {
+			return err
+		}
+		if booter, ok := rt.(runtime.Booter); ok {
+			if err := booter.Boot(ctx, l.spec(f)); err != nil {
+				return fmt.Errorf("function %s: %w", f.Name, err)
+			}
+		}
+	}
 	return nil
 }
 

@@ -72,6 +72,7 @@ const (
 	MarkBusy           = "busy"           // over 20 % of the machine was in use just before the trial
 	MarkStolen         = "stolen"         // the hypervisor took over 2 % of the CPU time
 	MarkEmulated       = "emulated"       // a virtual machine without hardware virtualisation
+	MarkLab            = "lab"            // measured inside a virtual machine that stands for the host (dray lab)
 	MarkLoadMissed     = "load missed"    // achieved load, or sent rate, over 5 % off what was asked
 	MarkShared         = "shared"         // the functions' own commands were running, and used the link as they pleased
 	MarkStalled        = "stalled"        // a lost message ended the ping-pong early; see Latency.Stalled

@@ -56,6 +56,7 @@ var markMeanings = map[string]string{
 	record.MarkBusy:           "over 20 % of the machine was in use just before the trial",
 	record.MarkStolen:         "the hypervisor took over 2 % of the CPU time",
 	record.MarkEmulated:       "a virtual machine without hardware virtualisation: never to be compared with native figures",
+	record.MarkLab:            "measured inside a virtual machine that stands for this host, on Debian's kernel",
 	record.MarkLoadMissed:     "the load, or the sender's rate, was over 5 % off what was asked",
 	record.MarkLate:           "one packet in a hundred was sent over 1 ms after it was due: the generator had no CPU, or the port made it wait",
 	record.MarkStalled:        "a lost message ended the ping-pong early: later samples are missing",

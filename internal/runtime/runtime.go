@@ -41,6 +41,14 @@ type Runtime interface {
 	Removers() step.Removers
 }
 
+// Booter is implemented by a runtime whose functions need something running
+// before an instrument can run in them.
+type Booter interface {
+	// Boot is called when the function's ports have been plumbed. What it starts
+	// belongs to the sandbox, and ends with its removal.
+	Boot(ctx context.Context, spec Spec) error
+}
+
 // Checker is implemented by a runtime whose functions can vanish without
 // Drayage being told.
 type Checker interface {
@@ -84,6 +92,9 @@ type Sandbox struct {
 	// Links is the directory on the host that holds one directory for each dpdk
 	// port, named as the port, which belongs to PortsUser. Empty: it has none.
 	Links string `json:"links,omitempty"`
+	// Guest is the directory of the function's virtual machine (package guest):
+	// instruments then run inside it. Empty: the function is no machine.
+	Guest string `json:"guest,omitempty"`
 	// RuntimeDir is where EAL of a program that runs on the host's file system in
 	// the function's place is to keep its files (dpdk.RuntimeVariable).
 	RuntimeDir string `json:"runtime_dir,omitempty"`

@@ -4,6 +4,7 @@ package trial
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/record"
@@ -50,6 +51,9 @@ func Preflight(env record.Environment, d Demand, busyBefore float64) []string {
 	}
 	if env.Virtual == inventory.VirtualTCG {
 		marks = append(marks, record.MarkEmulated)
+	}
+	if slices.Contains(strings.Fields(env.CmdLine), inventory.LabParameter) {
+		marks = append(marks, record.MarkLab)
 	}
 	return marks
 }

@@ -6,13 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/guest"
 	"github.com/drayage/dray/internal/instrument"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/runtime"
 	"github.com/drayage/dray/internal/trial"
 	"github.com/drayage/dray/internal/verdict"
 )
@@ -82,8 +85,20 @@ func (in Input) run(ctx context.Context, m measurement, r trial.Round) (record.T
 		if f := in.Plan.Function(e.Function); f != nil {
 			t.Runtimes[e.String()] = string(f.Runtime)
 		}
+		if !slices.Contains(t.Marks, record.MarkEmulated) && emulated(in.Sandboxes[e.Function]) {
+			t.Marks = append(t.Marks, record.MarkEmulated)
+		}
 	}
 	return t, err
+}
+
+// emulated reports whether the function is a machine whose CPUs are emulated.
+func emulated(s *runtime.Sandbox) bool {
+	if s.Guest == "" {
+		return false
+	}
+	info, err := guest.ReadInfo(s.Guest)
+	return err != nil || info.Accel != guest.KVM // what cannot be told is not taken for native
 }
 
 func (in Input) measure(ctx context.Context, m measurement, r trial.Round) (record.Trial, error) {
@@ -110,7 +125,7 @@ func (in Input) Endpoint(e plan.End) (instrument.Endpoint, error) {
 	}
 	end := instrument.Endpoint{
 		Name: e.String(), Place: at.Place(), IP: e.IP.Addr(), MAC: string(e.MAC), MTU: e.MTU,
-		Port: e.Port, Native: e.Face == chain.FaceNative, Ports: at.Ports, RuntimeDir: at.RuntimeDir,
+		Port: e.Port, Guest: at.Guest, Native: e.Face == chain.FaceNative, Ports: at.Ports, RuntimeDir: at.RuntimeDir,
 	}
 	if e.Face != chain.FaceDPDK {
 		return end, nil

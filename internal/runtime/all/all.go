@@ -10,6 +10,7 @@ import (
 	"github.com/drayage/dray/internal/runtime/external"
 	"github.com/drayage/dray/internal/runtime/process"
 	"github.com/drayage/dray/internal/runtime/runc"
+	"github.com/drayage/dray/internal/runtime/vm"
 )
 
 // All returns every runtime, the default one first. Docker is the daemon that
@@ -20,6 +21,7 @@ func All() []runtime.Runtime {
 		runc.New(),
 		docker.New(docker.Options{Client: client}),
 		process.New(),
+		vm.New(),
 		external.New(client),
 	}
 }

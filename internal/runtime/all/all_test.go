@@ -24,7 +24,7 @@ func TestEveryRuntimeOfAChainIsThere(t *testing.T) {
 			kinds[kind] = true
 		}
 	}
-	for _, name := range []chain.RuntimeName{chain.RuntimeRunc, chain.RuntimeProcess, chain.RuntimeDocker, chain.RuntimeExternal} {
+	for _, name := range []chain.RuntimeName{chain.RuntimeRunc, chain.RuntimeProcess, chain.RuntimeDocker, chain.RuntimeVM, chain.RuntimeExternal} {
 		if !built[name] {
 			t.Errorf("no runtime %s", name)
 		}

@@ -13,10 +13,7 @@ import (
 )
 
 // commandTests are about starting, ending and joining a function's command.
-var commandTests = []struct {
-	name string
-	run  func(*testing.T, Config)
-}{
+var commandTests = []namedTest{
 	{"output and exit status", testOutput},
 	{"much output", testMuchOutput},
 	{"environment", testEnvironment},

@@ -31,6 +31,9 @@ type Config struct {
 	Function func(t *testing.T) chain.Function
 	// External says that somebody else runs the function: nothing is started.
 	External bool
+	// Machine says that a function is a virtual machine: it numbers its CPUs from 0,
+	// and sees no socket of the host's.
+	Machine bool
 }
 
 func (c Config) function(t *testing.T) chain.Function {
@@ -40,13 +43,16 @@ func (c Config) function(t *testing.T) chain.Function {
 	return c.Function(t)
 }
 
+// namedTest is one test of the suite.
+type namedTest struct {
+	name string
+	run  func(*testing.T, Config)
+}
+
 // Run runs the suite.
 func Run(t *testing.T, c Config) {
 	t.Setenv(callersVariable, "of the caller") // which no function may see
-	tests := []struct {
-		name string
-		run  func(*testing.T, Config)
-	}{
+	tests := []namedTest{
 		{"the sandbox is there before anything starts", testSandbox},
 		{"ports are plumbed into the sandbox", testPort},
 		{"instruments run in the sandbox", testInstrument},
@@ -54,20 +60,18 @@ func Run(t *testing.T, c Config) {
 		{"an identical sandbox comes up again", testUpAgain},
 		{"two chains with one function name", testTwoChains},
 		{"no directory of ports where none is native", testNoPorts},
-		{"native ports are reached by their sockets", testPorts},
+	}
+	if !c.Machine {
+		tests = append(tests, namedTest{"native ports are reached by their sockets", testPorts})
 	}
 	if c.External {
-		tests = append(tests, struct {
-			name string
-			run  func(*testing.T, Config)
-		}{"nothing is started", testExternal})
+		tests = append(tests, namedTest{"nothing is started", testExternal})
 	} else {
 		tests = append(tests, commandTests...)
 		tests = append(tests, limitTests...)
-		tests = append(tests, struct {
-			name string
-			run  func(*testing.T, Config)
-		}{"DPDK applications are told of their devices", testDpdk})
+		if !c.Machine {
+			tests = append(tests, namedTest{"DPDK applications are told of their devices", testDpdk})
+		}
 	}
 	for _, test := range tests {
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+)
+
+// Interfaces lists the names of the namespace's interfaces, the loopback left
+// out, in the order in which they were made.
+func (n Netns) Interfaces() ([]string, error) {
+	nl, err := n.handle()
+	if err != nil {
+		return nil, err
+	}
+	defer nl.Close()
+	links, err := nl.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list interfaces in %s: %w", n, err)
+	}
+	var names []string
+	for _, l := range links {
+		if a := l.Attrs(); a.EncapType == "ether" {
+			names = append(names, a.Name)
+		}
+	}
+	return names, nil
+}
+
+// SetMTU sets an interface's MTU, in bytes of L3 packet.
+func (n Netns) SetMTU(name string, mtu int) error {
+	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error { return nl.LinkSetMTU(l, mtu) })
+}
+
+// Join makes two interfaces of the namespace one wire: all that one receives the
+// other sends, past the namespace's own protocols. What was joined to either
+// before is cut off. Root qdiscs stay, and act on what is sent.
+func (n Netns) Join(a, b string) error {
+	for _, ends := range [][2]string{{a, b}, {b, a}} {
+		if err := n.redirect(ends[0], ends[1]); err != nil {
+			return fmt.Errorf("join %s and %s in %s: %w", a, b, n, err)
+		}
+	}
+	return nil
+}
+
+// redirect sends all that from receives out of to. The classifier u32 is what
+// also small kernels have.
+func (n Netns) redirect(from, to string) error {
+	_ = n.tc("qdisc", "del", "dev", from, "clsact") // of an earlier peer; mostly there is none
+	if err := n.tc("qdisc", "replace", "dev", from, "clsact"); err != nil {
+		return err
+	}
+	err := n.tc("filter", "add", "dev", from, "ingress", "protocol", "all", "prio", "1", "u32", "match", "u32", "0", "0",
+		"action", "mirred", "egress", "redirect", "dev", to)
+	if err != nil {
+		return &Unsupported{
+			What: "ports of virtual machines", Why: err.Error(),
+			Fix: "needs CONFIG_NET_CLS_U32 and CONFIG_NET_ACT_MIRRED; Debian's package linux-image-amd64 has both",
+		}
+	}
+	return nil
+}
