@@ -26,6 +26,7 @@
 #define OWN_HEADER 16u	      /* of a driver before the frame, at most: virtio's has 12 bytes */
 #define OWN_PACKETS 1536u     /* beside those in the device's own rings: in a cache, in hand, and in rings of the driver's that are no descriptors */
 #define CACHE 256u
+#define DESCRIPTORS 1024u     /* of a queue whose driver prefers no number */
 #define AGAIN_NS (100 * NS_PER_MS) /* between two tries to start */
 #define CALL_NS (500 * NS_PER_MS)  /* that a peer gets to answer */
 
@@ -351,11 +352,25 @@ static uint32_t possible_mtu(struct io_dpdk *p, uint32_t mtu)
 	return info.max_rx_pktlen > overhead && mtu > info.max_rx_pktlen - overhead ? info.max_rx_pktlen - overhead : mtu;
 }
 
+/* How long the rings are to be. net_af_xdp sends next to nothing where they have another length than it prefers. */
+static void choose_descriptors(struct io_dpdk *p, const struct options *o, uint16_t *rx, uint16_t *tx)
+{
+	struct rte_eth_dev_info info;
+
+	*rx = *tx = (uint16_t)(o->descriptors ? o->descriptors : DESCRIPTORS);
+	if (o->descriptors || rte_eth_dev_info_get(p->port, &info) != 0)
+		return;
+	if (info.default_rxportconf.ring_size)
+		*rx = info.default_rxportconf.ring_size;
+	if (info.default_txportconf.ring_size)
+		*tx = info.default_txportconf.ring_size;
+}
+
 static int configure(struct io_dpdk *p, const struct options *o, const char **what)
 {
 	struct rte_eth_conf conf = {.rxmode.mtu = possible_mtu(p, o->mtu)};
 	struct rte_eth_dev_info info;
-	uint16_t rx = (uint16_t)o->descriptors, tx = rx;
+	uint16_t rx, tx;
 	int ret;
 
 	/* net_virtio_user's own handling of a switch that ends rests on it: without, EAL panics. */
@@ -366,6 +381,7 @@ static int configure(struct io_dpdk *p, const struct options *o, const char **wh
 	if (ret < 0)
 		return ret;
 	p->configured = true;
+	choose_descriptors(p, o, &rx, &tx);
 	ret = rte_eth_dev_adjust_nb_rx_tx_desc(p->port, &rx, &tx);
 	if (ret < 0)
 		return ret;

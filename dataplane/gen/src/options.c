@@ -265,7 +265,6 @@ static struct options defaults(enum role role)
 		.peer_timeout_ns = 10000000000,
 		.back_to_mac = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 		.queues = 1,
-		.descriptors = 1024,
 		.mtu = 1500,
 	};
 }

@@ -48,7 +48,8 @@ struct options {
 
 	/* of dpdk ports */
 	const char *eal;
-	uint32_t queues, descriptors, mtu;
+	uint32_t queues, mtu;
+	uint32_t descriptors; /* 0: as the driver likes it */
 	bool from_given;
 	union address from;
 };
