@@ -75,6 +75,7 @@ type benchRowView struct {
 	Privilege string
 	Isolation string
 	Copies    string
+	Line      string // the median by a cache line's way; empty: unknown
 	Marks     []string
 	Records   []ref
 }
@@ -156,6 +157,9 @@ func (l *BenchLine) view(moving []benchColumn, a anchors) benchRowView {
 		Memory:  cost(l, func(c *BenchCost) *BenchValue { return c.Memory }, memoryText),
 		Limit:   limitText(l.Limit), Base: ratioView(l.Base), LatBase: ratioView(l.LatencyBase),
 		Privilege: l.Privileges, Isolation: l.Isolation, Copies: copiesText(l.Copies), Marks: l.marksOf(), Records: a.refs(l.Trials),
+	}
+	if l.LatencyLimit != nil {
+		r.Line = "× " + three(l.LatencyLimit.Ratio)
 	}
 	for _, c := range moving {
 		r.Moving = append(r.Moving, c.cell(l))

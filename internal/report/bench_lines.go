@@ -34,7 +34,9 @@ type BenchLine struct {
 	Latency     []BenchQuantile `json:"latency,omitempty"`      // one way
 	Longest     int64           `json:"longest,omitempty"`      // ns
 	Samples     int64           `json:"samples,omitempty"`      // of latency
-	LatencyBase *BenchRatio     `json:"latency_of_baseline,omitempty"`
+	LatencyBase *BenchRatio     `json:"latency_of_baseline,omitempty"` // of medians
+	// LatencyLimit is the median by half the round trip of one cache line.
+	LatencyLimit *BenchRatio `json:"latency_of_limit,omitempty"`
 
 	Privileges string   `json:"privileges"`
 	Isolation  string   `json:"isolation,omitempty"`
@@ -346,6 +348,13 @@ func (b *benchSums) latency(l *BenchLine, all []record.Trial) {
 		}
 		l.Latency = append(l.Latency, q)
 	}
+	var lines []stats.Pair
+	for _, t := range trials {
+		if t.Bench.Limit != nil {
+			lines = append(lines, stats.Pair{A: medianOf(t), B: t.Bench.Limit.Line / 2})
+		}
+	}
+	l.LatencyLimit = benchRatio(lines, b.run.Seed)
 	if base, ok := b.baseline(l.Config); ok && l.LatencyLoad != chain.LoadMax {
 		l.LatencyBase = benchRatio(paired(trials, withResult(b.trials(base, l.LatencyLoad)), medianOf), b.run.Seed)
 	}

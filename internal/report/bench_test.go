@@ -198,6 +198,7 @@ func TestBenchLines(t *testing.T) {
 	if shm.LatencyLoad != "10kpps" || shm.Samples != 12_000 || shm.Latency[3].Refused != "" || shm.Latency[4].Refused == "" {
 		t.Errorf("latency at %s, %d samples: %+v", shm.LatencyLoad, shm.Samples, shm.Latency)
 	}
+	near(t, "median by the way of a cache line", shm.LatencyLimit.Ratio, 400.0/55, 0.05)
 	near(t, "latency of the baseline", shm.LatencyBase.Ratio, 0.02, 0.05)
 	veth := benchLine(t, d, "veth", "max")
 	if veth.Base != nil || veth.LatencyBase != nil {
