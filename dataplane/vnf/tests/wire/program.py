@@ -10,7 +10,7 @@ import subprocess
 
 import harness
 from harness import lcores_on
-from scapy.all import IP, UDP, Dot1AD, Dot1Q, Ether
+from scapy.all import IP, UDP, Dot1AD, Dot1Q, Ether, rdpcap, wrpcap
 
 PATIENCE = 60  # s
 
@@ -80,6 +80,22 @@ class Program(harness.Case):
             self.assertEqual(sorted(result.out[1]), sorted(alone.out[1]))
             for key in {f[42:46] for f in alone.out[1]}:
                 self.assertEqual([f for f in result.out[1] if f[42:46] == key], [f for f in alone.out[1] if f[42:46] == key])
+
+    def test_queues_are_one_core_each(self):
+        vdevs, files = [], {}
+        for port in (0, 1):
+            for queue in (0, 1):
+                files[port, queue] = self.path("out%d-%d" % (port, queue))
+                wrpcap(self.path("in%d-%d" % (port, queue)), [bytes([16 * port + queue]) * 60] * (10 + queue), linktype=1)
+            arguments = ["rx_pcap=%s,tx_pcap=%s" % (self.path("in%d-%d" % (port, queue)), files[port, queue]) for queue in (0, 1)]
+            vdevs += ["--vdev", "net_pcap%d,%s" % (port, ",".join(arguments))]
+        command = [*harness.eal(*vdevs, lcores=lcores_on(2)), "--", "l2fwd", "--queues", "2", "--packets", "42"]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        end = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual((end["received"], end["sent"], end["ports"]), (42, 42, [{"received": 21, "sent": 21}] * 2))
+        for (port, queue), name in files.items():
+            self.assertEqual([bytes(f)[12:] for f in rdpcap(name)], [bytes([16 * (1 - port) + queue]) * 48] * (10 + queue))
 
     def test_stages_of_the_other_modes(self):
         frame = Ether(dst="02:70:63:61:70:00") / IP(src="192.0.2.1", dst="10.60.0.1") / UDP()
