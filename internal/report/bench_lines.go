@@ -30,10 +30,10 @@ type BenchLine struct {
 	Base    *BenchRatio `json:"of_baseline,omitempty"` // Rate to the baseline's
 	Ceiling float64     `json:"ceiling,omitempty"`     // packets/s that the generator reaches without a port
 
-	LatencyLoad string          `json:"latency_load,omitempty"` // that Latency is of
-	Latency     []BenchQuantile `json:"latency,omitempty"`      // one way
-	Longest     int64           `json:"longest,omitempty"`      // ns
-	Samples     int64           `json:"samples,omitempty"`      // of latency
+	LatencyLoad string          `json:"latency_load,omitempty"`        // that Latency is of
+	Latency     []BenchQuantile `json:"latency,omitempty"`             // one way
+	Longest     int64           `json:"longest,omitempty"`             // ns
+	Samples     int64           `json:"samples,omitempty"`             // of latency
 	LatencyBase *BenchRatio     `json:"latency_of_baseline,omitempty"` // of medians
 	// LatencyLimit is the median by half the round trip of one cache line.
 	LatencyLimit *BenchRatio `json:"latency_of_limit,omitempty"`
