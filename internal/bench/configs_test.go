@@ -174,6 +174,21 @@ func TestShapes(t *testing.T) {
 	}
 }
 
+func TestDockerFunctionsHaveTheImage(t *testing.T) {
+	inv := host2()
+	inv.Runtimes[2] = item("docker", inventory.OK)
+	m := matrix(t, "transports: [veth]\n")
+	m.Runtimes, m.Image = []chain.RuntimeName{chain.RuntimeDocker}, "registry:5000/debian:12"
+	rows := Rows(m, inv)
+	if len(rows) != 1 || rows[0].Skipped != "" {
+		t.Fatalf("%+v", rows)
+	}
+	c, _, _, err := prepare(m, inv, rows[0].Config)
+	if err != nil || c.Functions[0].Image != m.Image || c.Functions[1].Runtime != chain.RuntimeDocker {
+		t.Errorf("%+v, error %v", c, err)
+	}
+}
+
 func TestBaseline(t *testing.T) {
 	m := matrix(t, "transports: [shm, veth]\n")
 	rows := Rows(m, host2())
