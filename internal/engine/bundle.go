@@ -77,7 +77,7 @@ func (e Engine) ociSpec() (*specs.Spec, error) {
 		Mounts:   mounts,
 		Linux: &specs.Linux{
 			UIDMappings: mapping,
-			GIDMappings: mapping,
+			GIDMappings: mapping[:1],
 			CgroupsPath: e.group().Path,
 			Namespaces: []specs.LinuxNamespace{
 				user, network,
@@ -99,8 +99,8 @@ func (e Engine) ociSpec() (*specs.Spec, error) {
 	return spec, nil
 }
 
-// mapping makes the process root of a user namespace that knows its own id and
-// those of Files, and no other.
+// mapping makes the process root of a user namespace that knows its own user and
+// those of Files, and no other. Of groups it knows its own.
 func (e Engine) mapping() []specs.LinuxIDMapping {
 	var list []specs.LinuxIDMapping
 	for inside, m := range e.Users() {

@@ -21,7 +21,7 @@ type UserMapping struct {
 }
 
 // CreateUserNetns makes a user namespace with those mappings, whose ids inside
-// follow each other, and a network
+// follow each other (of groups it knows only the first), and a network
 // namespace owned by it, pins both, and brings the loopback up.
 //
 // Both are pinned before any container exists, so that ports are plumbed first
@@ -88,7 +88,7 @@ func holdUserNetns(mappings ...UserMapping) (pid int, release func(), err error)
 	holder.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:                 unix.CLONE_NEWUSER | unix.CLONE_NEWNET,
 		UidMappings:                ids,
-		GidMappings:                ids,
+		GidMappings:                ids[:1],
 		GidMappingsEnableSetgroups: true,
 	}
 	err = holder.Start()
