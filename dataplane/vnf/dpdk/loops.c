@@ -55,7 +55,6 @@ static void round_end(struct rounds *r, uint64_t packets)
 
 	if (packets) {
 		count(&r->counters->cycles, now - r->began);
-		count(&r->counters->handled, packets);
 		r->idle = 0;
 	} else if (r->yield && ++r->idle >= IDLE_ROUNDS) {
 		sched_yield();

@@ -18,7 +18,6 @@ static void add_one(struct totals *t, const struct counters *c)
 	for (unsigned i = 0; i < REPLY_COUNT; i++)
 		t->replied[i] += look(&c->replied[i]);
 	t->cycles += look(&c->cycles);
-	t->handled += look(&c->handled);
 }
 
 void counters_total(struct totals *t, const struct counters *counters, unsigned threads)

@@ -14,7 +14,6 @@ struct counters {
 	_Atomic uint64_t dropped[REASON_COUNT];
 	_Atomic uint64_t replied[REPLY_COUNT]; /* they are sent as well */
 	_Atomic uint64_t cycles;	       /* of the time-stamp counter, in rounds that had packets */
-	_Atomic uint64_t handled;	       /* packets of these rounds */
 };
 
 /* No read-modify-write: there is one writer, and a reader needs no order among counters. */
@@ -26,7 +25,7 @@ static inline void count(_Atomic uint64_t *counter, uint64_t n)
 /* Sums of several threads' counters, as plain numbers. */
 struct totals {
 	uint64_t received[PORTS_MAX], sent[PORTS_MAX], dropped[REASON_COUNT], replied[REPLY_COUNT];
-	uint64_t cycles, handled;
+	uint64_t cycles;
 	uint64_t all_received, all_sent, all_dropped;
 };
 

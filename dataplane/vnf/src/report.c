@@ -68,8 +68,8 @@ void report_counts(const struct report *r, const char *event, double seconds, co
 	for (unsigned i = 0; i < r->ports; i++)
 		fprintf(r->out, "%s{\"received\":%" PRIu64 ",\"sent\":%" PRIu64 "}", i ? "," : "", t->received[i], t->sent[i]);
 	fputs("],\"cycles_per_packet\":", r->out);
-	if (t->handled)
-		fprintf(r->out, "%.1f", (double)t->cycles / (double)t->handled);
+	if (t->all_received)
+		fprintf(r->out, "%.1f", (double)t->cycles / (double)t->all_received);
 	else
 		fputs("null", r->out);
 	end(r);
