@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dray-pmd-bench: net_dray beside DPDK's own ways between two applications, in turns, as ratios. */
 #include <getopt.h>
+#include <limits.h>
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
@@ -37,8 +38,14 @@ static const struct way ways[WAYS] = {
 	[VHOST] = {"net_virtio_user to net_vhost", "--vdev net_virtio_user0,path={d}/s,queues=1,mac=02:00:00:00:00:01",
 		   "--vdev net_vhost0,iface={d}/s,queues=1", "", 0},
 	[VHOST_BACK] = {"net_vhost to net_virtio_user", "--vdev net_vhost0,iface={d}/s,queues=1,client=1",
-			"--vdev net_virtio_user0,path={d}/s,queues=1,server=1,mac=02:00:00:00:00:01", "", 0},
+			"--vdev net_virtio_user0,path={d}/s,queues=1,server=1,mac=02:00:00:00:00:01", "", 0, 1},
 };
+
+/* Where copying ends to be the cheaper: the receiver does not look at what it gets, which is the worst case for a copy. */
+static const char copies[] = "reception copied and in place, testpmd txonly to rxonly";
+static const unsigned copy_sizes[] = {64, 256};
+static const struct way copied = {"copied", "--vdev net_dray0,port=a,dir={d}", "--vdev net_dray0,port=b,dir={d},rx=copy", "", 1, 0},
+			in_place = {"in place", "--vdev net_dray0,port=a,dir={d}", "--vdev net_dray0,port=b,dir={d},rx-copy-max=0", "", 1, 0};
 
 /* Names are unique over all groups: a figure is a ratio to another by its name. */
 static const char *name_of(const char *what, unsigned size)
@@ -51,7 +58,7 @@ static const char *name_of(const char *what, unsigned size)
 	return name;
 }
 
-static struct figure *rate_figures[SIZES][WAYS], *null_figures[SIZES], *trip_figures[WAYS];
+static struct figure *rate_figures[SIZES][WAYS], *null_figures[SIZES], *trip_figures[WAYS], *copy_figures[COUNT(copy_sizes)][2];
 
 static void name_figures(void)
 {
@@ -62,11 +69,41 @@ static void name_figures(void)
 		for (unsigned k = 0; k < WAYS; k++)
 			rate_figures[i][k] = figure(rates[i], name_of(ways[k].name, sizes[i]), "packets/s", null);
 	}
+	for (unsigned i = 0; i < COUNT(copy_sizes); i++) {
+		const char *first = name_of(copied.name, copy_sizes[i]);
+
+		copy_figures[i][0] = figure(copies, first, "packets/s", NULL);
+		copy_figures[i][1] = figure(copies, name_of(in_place.name, copy_sizes[i]), "packets/s", first);
+	}
 	for (unsigned k = 0; k < WAYS; k++) {
 		trip_figures[k] = figure(round_trips, name_of(ways[k].name, 64), "ns", NULL);
 		if (!place.generator)
 			figure_missing(trip_figures[k], "no draygen-dpdk");
 	}
+}
+
+/* What dray-pmd-cost, beside this program, measures. */
+static void add_costs(void)
+{
+	char command[PATH_MAX + 32], line[160];
+	ssize_t n = readlink("/proc/self/exe", command, PATH_MAX - 1);
+	FILE *f;
+
+	if (n < 0)
+		return;
+	command[n] = 0;
+	strcpy(strrchr(command, '/'), "/dray-pmd-cost 2>&1");
+	f = popen(command, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		char *tab = strchr(line, '\t');
+
+		if (!tab)
+			continue; /* EAL talks, too */
+		*tab = 0;
+		figure_add(figure("CPU time of a frame, both ends and the application on one core", strdup(line), "ns", NULL), strtod(tab + 1, NULL));
+	}
+	if (f)
+		pclose(f);
 }
 
 /* A sample, or why there is none: then the figure has none at all, since rounds are compared with each other. */
@@ -82,6 +119,7 @@ static void add(struct figure *f, double sample)
 /* All ways once, begun with another each time. */
 static void round_of(unsigned round)
 {
+	add_costs();
 	for (unsigned i = 0; i < SIZES; i++) {
 		add(null_figures[i], null_rate(&place, sizes[i]));
 		for (unsigned k = 0; k < WAYS; k++) {
@@ -89,6 +127,11 @@ static void round_of(unsigned round)
 
 			add(rate_figures[i][way], pair_rate(&place, &ways[way], sizes[i]));
 		}
+	}
+	for (unsigned i = 0; i < 2 * COUNT(copy_sizes); i++) {
+		unsigned way = (i + round) % 2;
+
+		add(copy_figures[i / 2][way], pair_rate(&place, way ? &in_place : &copied, copy_sizes[i / 2]));
 	}
 	for (unsigned k = 0; k < WAYS && place.generator; k++) {
 		unsigned way = (k + round) % WAYS;

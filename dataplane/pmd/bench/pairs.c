@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "broker.h"
+#include "clock.h"
 #include "process.h"
 
 #define START_S 20.0
@@ -90,7 +91,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* The median of what testpmd printed as its rate each second, without the first second and the last, in which it was not at work all the time. */
-static double rate_in(const char *log, const char *label)
+static double rate_in(const char *log, const char *label, unsigned wanted)
 {
 	double samples[MAX_SAMPLES];
 	unsigned n = 0;
@@ -101,10 +102,27 @@ static double rate_in(const char *log, const char *label)
 		if (value > 0)
 			samples[n++] = value;
 	}
-	if (n < 3)
+	if (n < wanted)
 		return 0;
 	qsort(samples + 1, n - 2, sizeof(*samples), compare);
 	return samples[1 + (n - 2) / 2];
+}
+
+/* Wait until it has printed its rate for as many seconds as are wanted, and the two that do not count. */
+static double rate_of(const struct place *place, struct process *p, const char *label)
+{
+	const uint64_t end = clock_ns() + (uint64_t)((place->seconds + START_S) * 1e9);
+	double rate = 0;
+
+	do {
+		char *log;
+
+		usleep(200000);
+		log = process_log(p);
+		rate = rate_in(log, label, (unsigned)place->seconds + 2);
+		free(log);
+	} while (rate == 0 && clock_ns() < end);
+	return rate;
 }
 
 static struct broker *broker_of(const struct place *place)
@@ -127,19 +145,15 @@ double pair_rate(struct place *place, const struct way *way, unsigned size)
 	struct process receiver = start_testpmd(place, 1, way->receiver, way->dray, "rxonly", size, ""), sender;
 	double rate = 0;
 
-	if (process_says(&receiver, "Port statistics", START_S) < 0) {
+	if (!way->waits && process_says(&receiver, "Port statistics", START_S) < 0) {
 		failed(place, "the receiving testpmd did not start");
 	} else {
 		sender = start_testpmd(place, 0, way->sender, way->dray, "txonly", size, way->application);
 		if (process_says(&sender, "Port statistics", START_S) < 0)
 			failed(place, "the sending testpmd did not start");
 		else
-			usleep((unsigned)((place->seconds + 2) * 1e6));
-		char *log = process_log(&receiver); /* before the sender goes: net_memif dies with its peer */
-
-		rate = rate_in(log, "Rx-pps:");
-		free(log);
-		process_end(&receiver);
+			rate = rate_of(place, &receiver, "Rx-pps:");
+		process_end(&receiver); /* before the sender: net_memif dies with its peer */
 		process_end(&sender);
 		if (rate == 0 && !place->why)
 			failed(place, "no packet arrived");
@@ -156,15 +170,10 @@ double null_rate(struct place *place, unsigned size)
 	struct process sender = start_testpmd(place, 0, "--vdev net_null0", 0, "txonly", size, "");
 	double rate = 0;
 
-	if (process_says(&sender, "Port statistics", START_S) < 0) {
+	if (process_says(&sender, "Port statistics", START_S) < 0)
 		failed(place, "testpmd did not start");
-	} else {
-		usleep((unsigned)((place->seconds + 2) * 1e6));
-		char *log = process_log(&sender);
-
-		rate = rate_in(log, "Tx-pps:");
-		free(log);
-	}
+	else
+		rate = rate_of(place, &sender, "Tx-pps:");
 	process_end(&sender);
 	empty(place);
 	return rate;
@@ -193,7 +202,7 @@ double pair_round_trip(struct place *place, const struct way *way)
 
 	snprintf(role, sizeof(role), "ping --closed --size 64 --packets %u", ROUND_TRIPS);
 	/* The sink is ready before its link is up: who serves the socket has made it. */
-	if (process_says(&sink, "\"ready\"", START_S) < 0) {
+	if (!way->waits && process_says(&sink, "\"ready\"", START_S) < 0) {
 		failed(place, "the reflecting generator did not start");
 	} else {
 		ping = start_generator(place, 0, way->sender, way->dray, role);

@@ -19,6 +19,7 @@ struct way {
 	const char *sender, *receiver;	 /* --vdev of each, and what else EAL needs */
 	const char *application;	 /* further arguments of the sending testpmd */
 	int dray;			 /* it takes a broker, and the driver */
+	int waits;			 /* the receiver starts only when the sender does */
 };
 
 /* Find two CPUs, and make the directory. Exits where that fails. */
