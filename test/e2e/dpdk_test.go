@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/runtime/docker/dockertest"
+	"github.com/drayage/dray/internal/testenv"
+)
+
+// testpmds is a chain of two unmodified applications:
+//
+//	gen  dpdk-testpmd, sends  ── n3 ──  dpdk-testpmd, receives  sink
+func testpmds(name, transport, sink string) string {
+	const function = `
+  - name: %s
+    memory: 512Mi
+    restart: on-failure
+    %s
+    command: [dpdk-testpmd, $(DRAY_EAL), --, --forward-mode=%s, --stats-period=1, --total-num-mbufs=4096]
+    ports: [{name: n3, face: dpdk}]`
+	return fmt.Sprintf(`
+apiVersion: drayage/v1
+kind: Chain
+name: %s
+functions:`+function+function+`
+links:
+  - {name: n3, ends: [gen.n3, sink.n3], transport: %s}
+`, name, "gen", "runtime: runc", "txonly", "sink", sink, "rxonly", transport)
+}
+
+// needDPDK skips where there is no DPDK, and tells dray where the driver is.
+func needDPDK(t *testing.T) {
+	t.Helper()
+	testenv.Program(t, "dpdk-testpmd", "runc")
+	t.Setenv("DRAY_LIB", filepath.Dir(testenv.Built(t, "librte_net_dray.so")))
+}
+
+// TestDPDKApplicationsWithoutPrivileges passes packets between unmodified
+// applications, over memory that net_dray or DPDK's own driver shares.
+func TestDPDKApplicationsWithoutPrivileges(t *testing.T) {
+	for _, test := range []struct{ name, transport, sink string }{
+		{"pmd-shm", "shm", "runtime: runc"},
+		{"pmd-docker", "shm", "runtime: docker\n    image: dray-e2e-dpdk"},
+		{"pmd-memif", "memif", "runtime: runc"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			needDPDK(t)
+			b := newBench(t)
+			if strings.Contains(test.sink, "docker") {
+				client := dockertest.Start(t)
+				dockertest.Import(t, client, "dray-e2e-dpdk", append(dpdkFiles(t), "dpdk-testpmd", "grep")...)
+				b.env = []string{"DOCKER_HOST=" + client.Host}
+			}
+			b.want(0, "up", b.file(testpmds(test.name, test.transport, test.sink)))
+			b.receives(test.name)
+			for _, function := range []string{"gen", "sink"} {
+				caps := b.want(0, "exec", test.name, function, "--", "grep", "Cap", "/proc/self/status").Stdout
+				if n := strings.Count(caps, ":\t0000000000000000\n"); n != 5 {
+					t.Errorf("%s has capabilities:\n%s", function, caps)
+				}
+			}
+			b.want(0, "down", test.name)
+		})
+	}
+}
+
+// dpdkFiles are what an application needs beside itself in an image.
+func dpdkFiles(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob("/usr/lib/*/dpdk/pmds-*/librte_mempool_ring.so")
+	if err != nil || len(found) == 0 {
+		t.Skipf("needs DPDK's driver mempool_ring where Debian puts it: %v", err)
+	}
+	// net_dray comes from the host, but not the libraries that it needs.
+	return []string{testenv.Built(t, "librte_net_dray.so"), found[len(found)-1]}
+}
+
+var received = regexp.MustCompile(`RX-packets: (\d+)`)
+
+// receives waits until the sink has received more than it has by now.
+func (b *bench) receives(chain string) {
+	b.t.Helper()
+	const patience = 60 * time.Second
+	var first uint64
+	known, log := false, ""
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		log = b.want(0, "logs", chain, "sink").Stdout
+		all := received.FindAllStringSubmatch(log, -1)
+		if len(all) == 0 {
+			continue
+		}
+		n, err := strconv.ParseUint(all[len(all)-1][1], 10, 64)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if int64(n) < 0 { // net_memif counts so, after its peer went
+			continue
+		}
+		if !known || n < first { // a new instance counts anew
+			first, known = n, true
+		}
+		if n > first {
+			return
+		}
+	}
+	b.t.Fatalf("the sink receives nothing within %v; gen:\n%s\nsink:\n%s", patience, b.want(0, "logs", chain, "gen").Stdout, log)
+}
+
+// TestAMemifPeerThatDies: DPDK's driver crashes or goes deaf when its peer ends.
+// Each is reported and replaced, and packets pass again.
+func TestAMemifPeerThatDies(t *testing.T) {
+	needDPDK(t)
+	b := newBench(t)
+	const chain = "pmd-dies"
+	b.want(0, "up", b.file(testpmds(chain, "memif", "runtime: runc")))
+	b.receives(chain)
+	for restarts, victim := range []string{"gen", "sink"} {
+		sink := functionPID(t, b, chain, "sink")
+		if err := syscall.Kill(functionPID(t, b, chain, victim), syscall.SIGKILL); err != nil {
+			t.Fatalf("kill %s: %v", victim, err)
+		}
+		// The sink connects: whoever dies, it has to be another process.
+		end := time.Now().Add(time.Minute)
+		for pid := sink; pid == sink || pid == 0; pid = functionPID(t, b, chain, "sink") {
+			if time.Now().After(end) {
+				t.Fatalf("after %s was killed, the sink is still process %d", victim, pid)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		b.receives(chain)
+		if r := b.want(0, "status", chain); strings.Count(r.Stdout, " restart") < 1+restarts {
+			t.Errorf("the end of %s is not reported: %s", victim, r)
+		}
+	}
+	b.want(0, "down", chain)
+}
