@@ -100,7 +100,7 @@ var (
 )
 
 // kernelCalls are the system calls that change the host: only host makes them.
-var kernelCalls = guardCalls("only one package changes the host",
+var kernelCalls = guardCalls("only one package changes the host, and one a guest's own kernel",
 	"Mount", "Unmount", "PivotRoot", "Chroot", "Setns", "Unshare", "Sethostname",
 	"OpenTree", "MoveMount", "Fsopen", "Fsmount", "Mknod", "InitModule", "FinitModule")
 

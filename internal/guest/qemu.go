@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -69,6 +70,10 @@ func channelFile(i int) string { return "agent." + strconv.Itoa(i) }
 
 func shareTag(i int) string { return "share" + strconv.Itoa(i) }
 
+// commandLine is the kernel's. The last words spare self-tests and probes that an
+// emulator takes seconds for, and change nothing of what is measured.
+var commandLine = []string{"console=ttyS0", "quiet", "panic=-1", "net.ifnames=0", "cryptomgr.notests", "no_timer_check", "audit=0", "i8042.noaux", "i8042.nokbd", "8250.nr_uarts=1"}
+
 // vcpus is how many CPUs the guest has.
 func (c Config) vcpus() int {
 	switch {
@@ -109,7 +114,7 @@ func (c Config) args(k Kernel, accel Accel) []string {
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny",
 		"-serial", "file:" + fileConsole, "-qmp", "unix:" + fileQMP + ",server=on,wait=off",
 		"-kernel", k.Image, "-initrd", fileInitramfs,
-		"-append", strings.Join(append([]string{"console=ttyS0", "quiet", "panic=-1", "net.ifnames=0", "dray.guest=1"}, c.CmdLine...), " "),
+		"-append", strings.Join(append(slices.Clone(commandLine), c.CmdLine...), " "),
 		"-device", "virtio-rng-pci",
 		"-device", fmt.Sprintf("virtio-serial-pci,max_ports=%d", Channels+1),
 	}

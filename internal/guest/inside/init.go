@@ -166,7 +166,6 @@ func enterRoot(c Config) error {
 		{"devpts", "devpts", "/dev/pts", "mode=620,gid=5,ptmxmode=666", unix.MS_NOSUID | unix.MS_NOEXEC},
 		{"tmpfs", "tmpfs", "/dev/shm", "mode=1777", unix.MS_NOSUID | unix.MS_NODEV},
 		{"tmpfs", "tmpfs", "/run", "mode=755", unix.MS_NOSUID | unix.MS_NODEV},
-		{"tmpfs", "tmpfs", "/tmp", "mode=1777", unix.MS_NOSUID | unix.MS_NODEV},
 		{"cgroup2", "cgroup2", "/sys/fs/cgroup", "", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
 	}); err != nil {
 		return err

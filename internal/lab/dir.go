@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// labDir holds one directory for each guest of the lab.
+const labDir = "/run/dray-lab"
+
+// makeDir makes a directory for a guest. Directories whose maker was killed go
+// at the next call: their guests have ended with it.
+func makeDir() (dir string, remove func(), err error) {
+	if err := os.MkdirAll(labDir, 0o700); err != nil {
+		return "", nil, fmt.Errorf("folder of the lab's guests: %w (run as root)", err)
+	}
+	sweep()
+	dir, err = os.MkdirTemp(labDir, "guest-")
+	if err != nil {
+		return "", nil, err
+	}
+	lock, err := takeLock(dir)
+	if err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return dir, func() {
+		_ = os.RemoveAll(dir) // what stays is swept by the next call
+		_ = os.Remove(labDir) // it stays while it is not empty
+		lock.Close()
+	}, nil
+}
+
+// takeLock locks a directory; it is free once its maker has ended.
+func takeLock(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func sweep() {
+	dirs, err := filepath.Glob(filepath.Join(labDir, "guest-*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range dirs {
+		// One that was made this moment has no lock yet, but it is empty.
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) == 0 {
+			continue
+		}
+		lock, err := takeLock(dir)
+		if err != nil {
+			continue
+		}
+		_ = os.RemoveAll(dir) // it is tried again the next time
+		lock.Close()
+	}
+}
