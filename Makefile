@@ -108,7 +108,7 @@ bench: ## measure libdray beside the physical limit of the moment, and dray-vnf;
 	@ninja -C out/port-plain >/dev/null
 	@out/port-plain/bench/dray-bench $(BENCH) --json out/bench.json
 	@$(MAKE) --no-print-directory pmd
-	@ninja -C out/pmd-plain bench/dray-pmd-bench >/dev/null
+	@ninja -C out/pmd-plain bench/dray-pmd-bench bench/dray-pmd-cost >/dev/null
 	@out/pmd-plain/bench/dray-pmd-bench --driver bin/librte_net_dray.so --generator bin/draygen-dpdk $(filter --quick,$(BENCH)) --json out/bench.json
 	@[ -f out/vnf-plain/build.ninja ] || meson setup out/vnf-plain dataplane/vnf -Dbuildtype=release >/dev/null
 	@ninja -C out/vnf-plain bench/dray-vnf-bench >/dev/null
