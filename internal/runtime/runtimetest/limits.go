@@ -130,7 +130,7 @@ func testDefaultPids(t *testing.T, c Config) {
 
 // mapPages maps three huge pages of 2 MiB and touches each: mmap(2) and
 // memfd_create(2) by number, which perl has no names for.
-const mapPages = perlPrologue + `my %nr = (x86_64 => [319, 9], aarch64 => [279, 222]); chomp(my $arch = qx(uname -m));
+const mapPages = perlPrologue + `my %nr = (x86_64 => [319, 9], aarch64 => [279, 222]); use POSIX (); my $arch = (POSIX::uname())[4];
 	my ($create, $mmap) = @{ $nr{$arch} // [] } or print("unsupported: $arch\n"), exit; my $size = 6 << 20;
 	my $fd = syscall($create, my $name = "probe", 4); $fd >= 0 or refused;
 	open(my $f, "+<&=", $fd) or refused; truncate($f, $size) or refused;
