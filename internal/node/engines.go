@@ -45,9 +45,13 @@ func (l *Live) prospect(driver string, r Revival) string {
 	if err != nil {
 		return ": " + err.Error()
 	}
-	switch _, revives := d.(transport.Reviver); {
+	_, revives := d.(transport.Reviver)
+	functions, supervised, err := l.Status()
+	switch {
 	case !revives:
 		return "; dray down " + l.Chain.Name + ", then dray up"
+	case err == nil && len(functions) > 0 && !supervised:
+		return ", and its supervisor is dead: dray down " + l.Chain.Name + ", then dray up"
 	case r.Error != "":
 		return "; it cannot be started again: " + r.Error
 	}
