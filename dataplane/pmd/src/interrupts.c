@@ -72,6 +72,7 @@ void dray_interrupts_stop(struct rte_eth_dev *dev)
 {
 	if (!dev->intr_handle)
 		return;
+	rte_intr_free_epoll_fd(dev->intr_handle); /* an application need not have taken them out of its own */
 	for (uint16_t i = 0; i < dev->data->nb_rx_queues; i++) {
 		struct dray_rxq *q = dev->data->rx_queues[i];
 
@@ -79,7 +80,6 @@ void dray_interrupts_stop(struct rte_eth_dev *dev)
 			close(q->epoll);
 		q->epoll = -1;
 	}
-	rte_intr_free_epoll_fd(dev->intr_handle);
 	rte_intr_vec_list_free(dev->intr_handle);
 	rte_intr_instance_free(dev->intr_handle);
 	dev->intr_handle = NULL;

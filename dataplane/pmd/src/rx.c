@@ -3,9 +3,7 @@
  * Reception. Mbufs come from the queue's own pool. A frame of up to copy_max bytes is copied into one; a longer one is attached to it, and its buffer goes back
  * to the peer when the mbuf is freed. What a dray_pkt says was checked by libdray, and is private; what its data says is the peer's.
  */
-#include <rte_memcpy.h>
-#include <rte_version.h>
-
+#include "copy.h"
 #include "driver.h"
 #include "leases.h"
 #include "pool.h"
@@ -27,15 +25,6 @@ static __rte_always_inline void fill_mbuf(const struct dray_rxq *q, struct rte_m
 	m->pkt_len = length;
 	m->data_len = (uint16_t)length;
 	m->vlan_tci = 0;
-}
-
-/* Copy the data of a frame. Short ones as whole lines where the buffers are as long: what is beyond the frame is nobody's. */
-static __rte_always_inline void copy_data(void *to, const struct dray_pkt *p, uint16_t room)
-{
-	if (likely(p->length <= 64 && p->room >= 64 && room >= 64))
-		rte_memcpy(to, p->data, 64);
-	else
-		rte_memcpy(to, p->data, p->length);
 }
 
 /* Put a VLAN tag into the frame. Where there is no headroom for it, it stays beside. */
@@ -79,7 +68,7 @@ static __rte_always_inline void copy_frame(const struct dray_rxq *q, struct rte_
 {
 	fill_mbuf(q, m, p->length);
 	m->ol_flags = q->flags;
-	copy_data((uint8_t *)m->buf_addr + RTE_PKTMBUF_HEADROOM, p, q->room);
+	copy_roughly((uint8_t *)m->buf_addr + RTE_PKTMBUF_HEADROOM, p->data, p->length, RTE_MIN(p->room, (uint32_t)q->room));
 	if (unlikely(p->flags))
 		fill_extras(q, m, p);
 }
@@ -118,7 +107,7 @@ static bool copy_chain(struct dray_rxq *q, struct rte_mbuf *head, const struct d
 	for (;;) {
 		uint32_t some = RTE_MIN(p->length - done, (uint32_t)q->room);
 
-		rte_memcpy((uint8_t *)last->buf_addr + RTE_PKTMBUF_HEADROOM, (const uint8_t *)p->data + done, some);
+		memcpy((uint8_t *)last->buf_addr + RTE_PKTMBUF_HEADROOM, (const uint8_t *)p->data + done, some);
 		last->data_len = (uint16_t)some;
 		done += some;
 		if (done == p->length)

@@ -3,8 +3,7 @@
  * Sending. An mbuf of any pool is copied once, into a buffer of the link; one that is bound to such a buffer (pool.c) is sent as it is, and gets an empty
  * buffer in exchange. Nothing of an mbuf but its data is copied: what stands beside it is not for the peer.
  */
-#include <rte_memcpy.h>
-
+#include "copy.h"
 #include "driver.h"
 #include "pool.h"
 
@@ -28,7 +27,7 @@ static bool copy_chain(struct dray_pkt *p, const struct rte_mbuf *m)
 	for (; m; m = m->next) {
 		if (m->data_len > p->room - done)
 			return false;
-		rte_memcpy((uint8_t *)p->data + done, rte_pktmbuf_mtod(m, const void *), m->data_len);
+		memcpy((uint8_t *)p->data + done, rte_pktmbuf_mtod(m, const void *), m->data_len);
 		done += m->data_len;
 	}
 	p->length = done;
@@ -54,7 +53,7 @@ static __rte_always_inline bool copy_frame(const struct dray_txq *q, struct dray
 	} else {
 		if (unlikely(length - 1 >= p->room)) /* wraps for 0 */
 			return false;
-		rte_memcpy(p->data, rte_pktmbuf_mtod(m, const void *), length);
+		copy_exactly(p->data, rte_pktmbuf_mtod(m, const void *), length);
 		p->length = length;
 	}
 	copy_tag(q, p, m);
