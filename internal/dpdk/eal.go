@@ -67,7 +67,8 @@ func (a Application) EAL() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	args = append(args, "--no-pci", "--no-telemetry", "--lcores", a.lcores())
+	// No device here is told of physical addresses, which only root could know.
+	args = append(args, "--iova-mode=va", "--no-pci", "--no-telemetry", "--lcores", a.lcores())
 	if a.Uses(NetDray) {
 		if a.Driver == "" {
 			return nil, fmt.Errorf("the driver %s is needed, and its file is not known", NetDray)

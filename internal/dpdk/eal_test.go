@@ -25,23 +25,23 @@ func TestEAL(t *testing.T) {
 	}{
 		{"container on one CPU",
 			Application{CPUs: []int{1}, Pinned: true, Vdevs: []Vdev{dray}, Inside: true, Driver: "/opt/bin/librte_net_dray.so"},
-			"--no-huge --no-shconf -m 1024 --no-pci --no-telemetry --lcores 0@1,1@1 -d /run/dray/lib/librte_net_dray.so --vdev net_dray0,port=f1u"},
+			"--no-huge --no-shconf -m 1024 --iova-mode=va --no-pci --no-telemetry --lcores 0@1,1@1 -d /run/dray/lib/librte_net_dray.so --vdev net_dray0,port=f1u"},
 		{"devices are counted by driver, in the order of ports",
 			Application{CPUs: []int{2, 5, 7}, Pinned: true, Vdevs: []Vdev{dray, memif, second}, Inside: true, Memory: 512 << 20, Driver: "/x/librte_net_dray.so"},
-			"--no-huge --no-shconf -m 384 --single-file-segments --no-pci --no-telemetry --lcores 0@2,1@5,2@7 -d /run/dray/lib/librte_net_dray.so " +
+			"--no-huge --no-shconf -m 384 --single-file-segments --iova-mode=va --no-pci --no-telemetry --lcores 0@2,1@5,2@7 -d /run/dray/lib/librte_net_dray.so " +
 				"--vdev net_dray0,port=f1u --vdev net_memif0,socket=/run/dray/links/n3/memif.sock,role=client,zero-copy=yes --vdev net_dray1,port=e1"},
 		{"a process sees the host's paths",
 			Application{CPUs: []int{0, 1}, Vdevs: []Vdev{memif, dray}, Driver: "/x/librte_net_dray.so", Ports: "/run/dray/c/fn/a/ports"},
-			"--no-huge --no-shconf -m 1024 --single-file-segments --no-pci --no-telemetry --lcores 0@(0,1),1@(0,1) -d /x/librte_net_dray.so " +
+			"--no-huge --no-shconf -m 1024 --single-file-segments --iova-mode=va --no-pci --no-telemetry --lcores 0@(0,1),1@(0,1) -d /x/librte_net_dray.so " +
 				"--vdev net_memif0,socket=/run/dray/c/fn/b/links/n3/memif.sock,role=client,zero-copy=yes --vdev net_dray0,port=f1u,dir=/run/dray/c/fn/a/ports"},
 		{"huge pages",
 			Application{CPUs: []int{3}, Pinned: true, Nodes: 2, Vdevs: []Vdev{memif}, Inside: true, Memory: 64 << 20,
 				HugePages: []chain.HugePages{{Size: 2 << 20, Limit: 256 << 20}}},
-			"--in-memory --single-file-segments --socket-limit 256,256 --no-pci --no-telemetry --lcores 0@3,1@3 " +
+			"--in-memory --single-file-segments --socket-limit 256,256 --iova-mode=va --no-pci --no-telemetry --lcores 0@3,1@3 " +
 				"--vdev net_memif0,socket=/run/dray/links/n3/memif.sock,role=client,zero-copy=yes"},
 		{"a driver without options",
 			Application{CPUs: []int{0}, Pinned: true, Vdevs: []Vdev{{Port: "p", Driver: NetRing}}},
-			"--no-huge --no-shconf -m 1024 --no-pci --no-telemetry --lcores 0@0,1@0 --vdev net_ring0"},
+			"--no-huge --no-shconf -m 1024 --iova-mode=va --no-pci --no-telemetry --lcores 0@0,1@0 --vdev net_ring0"},
 	}
 	for _, c := range cases {
 		got, err := c.app.EAL()
