@@ -30,7 +30,7 @@ const testPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 func needs(t *testing.T) {
 	t.Helper()
 	testenv.Root(t)
-	testenv.Program(t, Emulator, "depmod", "dpkg-deb")
+	testenv.Program(t, Emulator, "depmod")
 	t.Setenv(agentVariable, testenv.Built(t, AgentProgram))
 }
 

@@ -44,7 +44,7 @@ func TestWhatTheHostHasRunsHere(t *testing.T) {
 // brings a file back.
 func TestGuestHasWhatTheHostLacks(t *testing.T) {
 	testenv.Root(t)
-	testenv.Program(t, guest.Emulator, "depmod", "dpkg-deb", "tc", "ip")
+	testenv.Program(t, guest.Emulator, "depmod", "tc", "ip")
 	t.Setenv("DRAY_GUEST", testenv.Built(t, guest.AgentProgram))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -112,7 +112,7 @@ func servePort(path string, wake *bell) error {
 		return err
 	}
 	in := wire.NewReader(bufio.NewReaderSize(hostReader{f}, 8<<10))
-	s := &session{port: f}
+	s := &session{port: f, start: startProgram}
 	for {
 		kind, payload, err := in.Next()
 		switch {

@@ -23,6 +23,8 @@ const beat = time.Second
 type session struct {
 	port io.Writer // the channel
 	open bool      // a Hello has come
+	// start starts a program: startProgram.
+	start func(wire.Request, func(wire.Type, []byte) error) (*running, error)
 
 	mu  sync.Mutex // of the channel's writers
 	run *running
@@ -72,7 +74,7 @@ func (s *session) exec(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	r, err := startProgram(request, s.send)
+	r, err := s.start(request, s.send)
 	if err != nil {
 		return s.send(wire.Failed, []byte(truncate(reason(err))))
 	}

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,8 +33,10 @@ type Config struct {
 	// External says that somebody else runs the function: nothing is started.
 	External bool
 	// Machine says that a function is a virtual machine: it numbers its CPUs from 0,
-	// and sees no socket of the host's.
+	// sees no socket of the host's, and one at a time is booted.
 	Machine bool
+	// Only names the tests that are run; none: all.
+	Only []string
 }
 
 func (c Config) function(t *testing.T) chain.Function {
@@ -74,8 +77,13 @@ func Run(t *testing.T, c Config) {
 		}
 	}
 	for _, test := range tests {
+		if len(c.Only) > 0 && !slices.Contains(c.Only, test.name) {
+			continue
+		}
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
-			t.Parallel()
+			if !c.Machine {
+				t.Parallel()
+			}
 			test.run(t, c)
 		})
 	}
