@@ -32,7 +32,13 @@ func (g Draygen) pathMTU(ctx context.Context, t record.Trial, from, to Endpoint,
 	}
 	result := record.PathMTU{Wanted: p.MTU}
 	var err error
-	if result.Passed, err = probe(p.MTU); err == nil {
+	result.Passed, err = probe(p.MTU)
+	if err == nil && !result.Passed {
+		// A switch that meets a device for the first time may begin to serve it when the
+		// few packets and their sender are gone.
+		result.Passed, err = probe(p.MTU)
+	}
+	if err == nil {
 		result.Largest, err = largest(probe, result.Passed, smallest, p.MTU)
 	}
 	if err != nil {
