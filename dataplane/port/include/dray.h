@@ -174,7 +174,8 @@ unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *
 
 /*
  * Give buffers back, received or allocated and not sent, in any order and from any thread, also after dray_close. What another thread
- * than the queue's owner gives back reaches the peer when the owner calls the queue next. A buffer given back twice is counted as misuse.
+ * than the queue's owner gives back reaches the peer when the owner calls the queue next; an owner that sleeps, in dray_wait or on a descriptor, is woken
+ * for that. A buffer given back twice is counted as misuse.
  */
 void dray_release(struct dray_pkt *pkts, unsigned n);
 

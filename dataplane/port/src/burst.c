@@ -70,7 +70,7 @@ static void drain_later(struct side *side, struct dray_home *h)
 }
 
 /* Leave the present home: sending, at once; receiving, when it is empty. */
-static void side_abandon(struct side *side, bool sending)
+static void side_abandon(struct queue *queue, struct side *side)
 {
 	struct dray_home *old = side->home;
 
@@ -78,27 +78,29 @@ static void side_abandon(struct side *side, bool sending)
 		return;
 	side->home = NULL;
 	side->armed = false;
-	if (sending) {
-		home_retire(old);
+	if (side == &queue->tx) {
+		home_orphan(old);
 		return;
 	}
+	waker_awake(&queue->waker);
 	drain_later(side, old);
 }
 
 /* Generations that came and went while the receiving side was elsewhere may have packets too; oldest first. */
-static void collect_missed(struct side *side, unsigned queue, struct attachment *a, const struct attachment *current)
+static void collect_missed(struct queue *q, unsigned queue, struct attachment *a, const struct attachment *current)
 {
 	struct dray_home *h;
 
 	if (!a)
 		return;
-	collect_missed(side, queue, a->next, current);
+	collect_missed(q, queue, a->next, current);
 	h = a->rx[queue];
 	if (a == current || a->kind == DRAY_LINK_NONE || !h || h->adopted || h->retired)
 		return;
 	h->adopted = true;
-	atomic_store_explicit(&h->owner, side->thread, memory_order_relaxed);
-	drain_later(side, h);
+	h->waker = &q->waker;
+	atomic_store_explicit(&h->owner, q->rx.thread, memory_order_relaxed);
+	drain_later(&q->rx, h);
 }
 
 void side_leave_tap(struct side *side)
@@ -119,15 +121,17 @@ static void follow_capture(struct dray_port *port, unsigned queue, struct side *
 
 static void move_to(struct dray_port *port, unsigned queue, struct side *side, struct attachment *a, struct dray_home *home)
 {
-	bool sending = side == &port->queues[queue].tx;
+	struct queue *q = &port->queues[queue];
 
-	side_abandon(side, sending);
-	if (!sending)
-		collect_missed(side, queue, port->attachments, a);
+	side_abandon(q, side);
+	if (side == &q->rx)
+		collect_missed(q, queue, port->attachments, a);
 	side->attachment = home ? a : NULL;
 	side->home = home;
-	if (home)
+	if (home) {
 		home->adopted = true;
+		home->waker = &q->waker;
+	}
 }
 
 void side_update(struct dray_port *port, unsigned queue, struct side *side, bool sending)
@@ -164,7 +168,7 @@ static void end_draining(struct dray_port *port, unsigned queue, struct dray_hom
 
 	*link = h->draining;
 	unwatch_bell(port, h->attachment, queue);
-	home_retire(h);
+	home_orphan(h);
 }
 
 /*
@@ -217,6 +221,7 @@ static unsigned recv_any(struct dray_port *port, unsigned queue, struct side *si
 /* Nothing came: ask to be woken, when it is time to. Returns packets that came in between. */
 static unsigned recv_idle(struct dray_port *port, unsigned queue, struct side *side, struct dray_pkt *pkts, unsigned n)
 {
+	struct waker *waker = &port->queues[queue].waker;
 	struct dray_home *h = side->home;
 	unsigned rings, got;
 
@@ -231,14 +236,16 @@ static unsigned recv_idle(struct dray_port *port, unsigned queue, struct side *s
 			return 0;
 	}
 	rings = bell_drain(side->attachment, queue, &side->counters);
-	if (side->armed && rings == 0)
+	if (side->armed && rings == 0 && !waker_rang(waker))
 		return 0;
 	side->armed = true;
+	waker_sleep(waker);
 	if (!h->ops->arm(h))
 		return 0;
 	got = recv_any(port, queue, side, pkts, n);
 	if (got) {
 		h->ops->disarm(h);
+		waker_awake(waker);
 		side->armed = false;
 		side->idle_ticks = 0;
 	}
@@ -254,6 +261,7 @@ static inline unsigned recv_sleeper(struct dray_port *port, unsigned queue, stru
 	if (side->armed) {
 		side->armed = false;
 		side->home->ops->disarm(side->home);
+		waker_awake(&port->queues[queue].waker);
 	}
 	return got;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 
 #include "attachment.h"
 
@@ -33,7 +34,8 @@ void home_destroy(struct dray_home *home)
 	free(home->next);
 }
 
-void home_settle(struct dray_home *home)
+/* Drop the side's reference if it has left and every buffer is back. */
+static void home_settle(struct dray_home *home)
 {
 	if (home->retired && !home->settled && home_held(home) == 0) {
 		home->settled = true;
@@ -98,6 +100,28 @@ static void drain_orphan(struct dray_home *home)
 	pthread_mutex_unlock(&orphans);
 }
 
+/* Once per sleep. The queue is in being as long as there is a reference to the attachment. */
+static void waker_ring(struct waker *waker)
+{
+	uint32_t asleep = WAKER_ASLEEP;
+
+	if (atomic_load_explicit(&waker->state, memory_order_relaxed) == WAKER_ASLEEP &&
+	    atomic_compare_exchange_strong_explicit(&waker->state, &asleep, WAKER_RUNG, memory_order_relaxed, memory_order_relaxed))
+		(void)eventfd_write(waker->fd, 1);
+}
+
+void waker_awake(struct waker *waker)
+{
+	eventfd_t rings;
+
+	if (waker->fd < 0)
+		return;
+	if (atomic_exchange_explicit(&waker->state, WAKER_AWAKE, memory_order_relaxed) == WAKER_RUNG)
+		waker->owed = true;
+	if (waker->owed)
+		waker->owed = eventfd_read(waker->fd, &rings) < 0;
+}
+
 static void release_foreign(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
 {
 	struct attachment *attachment = home->attachment;
@@ -106,10 +130,12 @@ static void release_foreign(struct dray_home *home, struct dray_pkt *pkts, unsig
 	attachment_get(attachment);
 	for (unsigned i = 0; i < n; i++)
 		push_foreign(home, pkts[i].index);
-	/* seq_cst: pairs with home_orphan; either it sees the push, or this sees the orphan. */
+	/* seq_cst: pairs with home_orphan and waker_sleep; either they see the push, or this sees the orphan, and the sleeper. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&home->orphan, memory_order_relaxed))
 		drain_orphan(home);
+	else if (home->waker)
+		waker_ring(home->waker);
 	attachment_put(attachment);
 }
 
@@ -154,7 +180,5 @@ __attribute__((visibility("default"))) void dray_release(struct dray_pkt *pkts, 
 			continue;
 		}
 		i += home->ops->give_back(home, &pkts[i], n - i);
-		if (unlikely(atomic_load_explicit(&home->retired, memory_order_relaxed)))
-			home_settle(home);
 	}
 }

@@ -117,6 +117,39 @@ struct home_ops {
 	void (*disarm)(struct dray_home *home);
 };
 
+enum waker_state { WAKER_AWAKE = 0, WAKER_ASLEEP, WAKER_RUNG };
+
+/* Wakes the thread that owns a queue, and sleeps, when another one has released what is the queue's to return. */
+struct waker {
+	_Atomic uint32_t state; /* ASLEEP: or about to be. Whoever makes RUNG of it rings */
+	bool owed;		/* the owner's: somebody rings, and it could not be read yet */
+	int fd;			/* an eventfd; -1: busy mode, which never sleeps */
+};
+
+/*
+ * Between this and the sleep the owner looks once more at what was released. seq_cst: pairs with release_foreign; either the owner sees what was released, or
+ * who released it sees that the owner sleeps.
+ */
+static inline void waker_sleep(struct waker *waker)
+{
+	if (waker->fd < 0)
+		return;
+	atomic_store_explicit(&waker->state, WAKER_ASLEEP, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* The owner does not sleep any more. Only its thread calls this, and before it calls waker_sleep again. */
+void waker_awake(struct waker *waker);
+
+/* Whether somebody rang since waker_sleep: then the owner is awake. Only its thread calls it. */
+static inline bool waker_rang(struct waker *waker)
+{
+	if (!waker->owed && atomic_load_explicit(&waker->state, memory_order_relaxed) != WAKER_RUNG)
+		return false;
+	waker_awake(waker);
+	return true;
+}
+
 struct dray_home {
 	const struct home_ops *ops;
 	_Atomic uintptr_t owner; /* thread_self() of the side's thread */
@@ -129,6 +162,7 @@ struct dray_home {
 	_Atomic uint32_t foreign;   /* head of the list of what other threads gave back: index + 1 */
 	_Atomic uint32_t *next;	    /* one per slot: link of that list; HOME_UNLINKED off it */
 	struct attachment *attachment;
+	struct waker *waker; /* of the queue whose side took it; NULL: nobody sleeps for what comes back */
 	struct counters *counters;
 	struct dray_home *draining; /* next of the homes that their side has left */
 };
@@ -168,10 +202,7 @@ static inline void home_drain(struct dray_home *home)
 /* The side leaves: its reference goes at once, or with the last buffer. */
 void home_retire(struct dray_home *home);
 
-/* Nobody owns it any more: the port is being closed. */
+/* The side leaves, and nobody owns it any more: whatever thread gives back what is still out does the owner's work. */
 void home_orphan(struct dray_home *home);
-
-/* Drop the side's reference if it has left and every buffer is back. */
-void home_settle(struct dray_home *home);
 
 #endif

@@ -33,6 +33,8 @@ static void free_queue(struct queue *queue)
 	free((void *)queue->histogram);
 	if (queue->wake >= 0)
 		close(queue->wake);
+	if (queue->waker.fd >= 0)
+		close(queue->waker.fd);
 	if (queue->epoll >= 0)
 		close(queue->epoll);
 }
@@ -221,6 +223,15 @@ static int take_options(struct dray_port *port, const char *name, const struct d
 	return 0;
 }
 
+static int make_wakers(struct dray_port *port, struct queue *queue)
+{
+	queue->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	queue->waker.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (queue->wake < 0 || queue->waker.fd < 0)
+		return -errno;
+	return watch_waker(port, queue->waker.fd);
+}
+
 static int make_queues(struct dray_port *port)
 {
 	size_t size;
@@ -232,13 +243,17 @@ static int make_queues(struct dray_port *port)
 		return -ENOMEM;
 	memset(port->queues, 0, size);
 	for (unsigned q = 0; q < port->queue_count; q++)
-		port->queues[q].wake = port->queues[q].epoll = -1;
+		port->queues[q].wake = port->queues[q].waker.fd = port->queues[q].epoll = -1;
 	for (unsigned q = 0; q < port->queue_count; q++) {
 		port->queues[q].histogram = calloc(HISTOGRAM_SIZE, sizeof(uint64_t));
 		if (!port->queues[q].histogram)
 			return -ENOMEM;
-		if (port->mode != DRAY_MODE_BUSY && (port->queues[q].wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
-			return -errno;
+		if (port->mode != DRAY_MODE_BUSY) {
+			int ret = make_wakers(port, &port->queues[q]);
+
+			if (ret)
+				return ret;
+		}
 	}
 	return port_make_pools(port, (port->flags & DRAY_RX_COPY) ||
 					     (port->welcome.hold_quota && port->welcome.hold_policy == HOLD_COPY));

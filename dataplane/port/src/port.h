@@ -34,6 +34,7 @@ struct side {
 struct queue {
 	struct side tx, rx;
 	int wake;		  /* readable from a switch until rx follows it: for sleep_on. -1: busy mode */
+	struct waker waker;	  /* of the thread that has both sides, or rx */
 	int epoll;		  /* dray_queue_fd; -1: nobody asked */
 	struct pool *pool;	  /* for copies; NULL: none needed */
 	struct counters pool_counters;

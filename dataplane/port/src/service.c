@@ -112,6 +112,8 @@ static unsigned what_holds(struct dray_port *port, unsigned queue, unsigned what
 	for (struct dray_home *h = q->rx.draining; h; h = h->draining)
 		if (h->ops->ready(h))
 			holds |= DRAY_WAIT_RX;
+	if (q->rx.home)
+		home_drain(q->rx.home); /* the peer may wait for it, whatever this side waits for */
 	if ((what & DRAY_WAIT_RX) && look(&q->rx))
 		holds |= DRAY_WAIT_RX;
 	if ((what & DRAY_WAIT_TX) && look(&q->tx))
@@ -126,8 +128,11 @@ static int sleep_on(struct dray_port *port, unsigned queue, unsigned what, int m
 {
 	struct queue *q = &port->queues[queue];
 	struct attachment *a = q->rx.attachment;
-	struct pollfd p[3 + DRAINING_MAX] = {{.fd = -1}, {.fd = port->control.fd, .events = POLLIN}, {.fd = q->wake, .events = POLLIN}};
-	unsigned n = 3;
+	struct pollfd p[4 + DRAINING_MAX] = {{.fd = -1},
+					     {.fd = port->control.fd, .events = POLLIN},
+					     {.fd = q->wake, .events = POLLIN},
+					     {.fd = q->waker.fd, .events = POLLIN}};
+	unsigned n = 4;
 	bool netdev = a && a->kind == DRAY_LINK_NETDEV;
 
 	if (a && queue < a->queues) {
@@ -138,7 +143,7 @@ static int sleep_on(struct dray_port *port, unsigned queue, unsigned what, int m
 	}
 	if (q->rx.draining && ms > DRAINING_MS)
 		ms = DRAINING_MS;
-	for (struct dray_home *h = q->rx.draining; h && n < 3 + DRAINING_MAX; h = h->draining)
+	for (struct dray_home *h = q->rx.draining; h && n < 4 + DRAINING_MAX; h = h->draining)
 		if (!atomic_load_explicit(&h->attachment->peer_gone, memory_order_relaxed))
 			p[n++] = (struct pollfd){.fd = h->attachment->bells[queue], .events = POLLIN};
 	if (poll(p, n, ms > SLEEP_MS ? SLEEP_MS : ms) < 0)
@@ -198,10 +203,12 @@ static int wait_here(struct dray_port *port, unsigned queue, unsigned what, uint
 		if (port->mode == DRAY_MODE_BUSY)
 			continue;
 		drain_bells(q, queue);
+		waker_sleep(&q->waker);
 		holds = what_holds(port, queue, what, side_arm);
 		if (holds)
 			return (int)holds;
 		ret = sleep_on(port, queue, what, end_ns - now > 3600000 * MS ? 3600000 : (int)((end_ns - now + MS - 1) / MS));
+		waker_awake(&q->waker);
 	}
 }
 
@@ -221,6 +228,7 @@ EXPORT int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int 
 		ret = wait_here(port, queue, what, timeout_ms < 0 ? UINT64_MAX : clock_ns() + (uint64_t)timeout_ms * MS);
 		side_disarm(&q->tx);
 		side_disarm(&q->rx);
+		waker_awake(&q->waker);
 		side_leave(&q->tx);
 	}
 	side_leave(&q->rx);

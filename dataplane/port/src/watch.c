@@ -26,6 +26,13 @@ int watch_control(struct dray_port *port, int fd)
 	return 0;
 }
 
+int watch_waker(struct dray_port *port, int fd)
+{
+	struct epoll_event e = {.events = EPOLLIN};
+
+	return epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
 void unwatch_control(struct dray_port *port, int fd)
 {
 	change(port->epoll, EPOLL_CTL_DEL, fd, 0);
@@ -119,6 +126,8 @@ EXPORT int dray_queue_fd(struct dray_port *port, unsigned queue)
 	pthread_mutex_lock(&port->lock);
 	first = port->queues[queue].epoll < 0;
 	fd = made(&port->queues[queue].epoll);
+	if (fd >= 0 && first)
+		change(fd, EPOLL_CTL_ADD, port->queues[queue].waker.fd, EPOLLIN);
 	/* Generations that were left may still ring, unless their end has been seen. */
 	for (struct attachment *a = port->attachments; fd >= 0 && first && a; a = a->next)
 		if (queue < a->queues && a->kind != DRAY_LINK_NONE && !atomic_load_explicit(&a->peer_gone, memory_order_relaxed))

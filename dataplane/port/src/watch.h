@@ -10,6 +10,9 @@ struct dray_port;
 int watch_control(struct dray_port *port, int fd);
 void unwatch_control(struct dray_port *port, int fd);
 
+/* What rings for buffers that other threads released. Error: -errno. */
+int watch_waker(struct dray_port *port, int fd);
+
 /* What rings on all queues, and the peer's death. */
 void watch_bells(struct dray_port *port, const struct attachment *attachment);
 void unwatch_bells(struct dray_port *port, const struct attachment *attachment);

@@ -103,6 +103,32 @@ static void doubled(struct pair *p)
 	CHECK_EQ(test_stats(p->b).held, 0);
 }
 
+/* Buffers of a generation that both ends have left: received, and allocated. */
+static void of_an_old_generation(struct pair *p)
+{
+	uint32_t before = test_generation(p->a);
+	uint64_t misuse = test_stats(p->b).misuse;
+	struct dray_pkt received, allocated, none;
+
+	test_send(p->a, 0, 900, 1);
+	CHECK_EQ(dray_rx_burst(p->b, 0, &received, 1), 1);
+	CHECK_EQ(dray_tx_alloc(p->b, 0, &allocated, 1, 64), 1);
+	broker_move_shm(p->broker);
+	UNTIL(test_generation(p->a) > before && test_generation(p->b) > before, test_service(p->a, p->b));
+	test_send(p->a, 0, 64, 2);
+	test_receive(p->b, 0, 64, 2);
+	test_send(p->b, 0, 64, 3);
+	test_receive(p->a, 0, 64, 3);
+	in_another_thread(&received);
+	in_another_thread(&allocated);
+	UNTIL(test_stats(p->b).maps == 1, {
+		CHECK_EQ(dray_rx_burst(p->b, 0, &none, 1), 0);
+		test_service(p->a, p->b);
+	});
+	CHECK_EQ(test_stats(p->b).held, 0);
+	CHECK_EQ(test_stats(p->b).misuse, misuse);
+}
+
 int main(void)
 {
 	struct pair p = test_pair(NULL, DRAY_MODE_BUSY, 0);
@@ -110,6 +136,7 @@ int main(void)
 
 	stress(&p);
 	doubled(&p);
+	of_an_old_generation(&p);
 	for (uint32_t i = 0; i < 3; i++)
 		test_send(p.a, 0, 900, i);
 	CHECK_EQ(dray_rx_burst(p.b, 0, kept, 3), 3);

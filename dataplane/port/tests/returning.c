@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that owns a queue sleeps; another thread gives back what the sender waits for: it gets it soon, not when the owner wakes by itself. */
+#include <poll.h>
+#include <pthread.h>
+
+#include "memory.h"
+#include "test.h"
+
+#define ROUNDS 9
+#define ALL 4096
+#define SOON_NS 100000000u /* a sleeper looks by itself every 250 ms */
+
+static struct dray_pkt received[ALL], allocated[ALL];
+static struct dray_pkt taken[2 * ROUNDS]; /* by the sender, so that it has none again */
+static unsigned takings;
+
+static bool take_one(struct dray_port *sender)
+{
+	unsigned n = dray_tx_alloc(sender, 0, &taken[takings], 1, 64);
+
+	takings += n;
+	return n == 1;
+}
+
+static void close_all(struct pair *p)
+{
+	dray_release(taken, takings);
+	takings = 0;
+	test_pair_close(p);
+}
+
+static void *release_one(void *pkt)
+{
+	dray_release(pkt, 1);
+	return NULL;
+}
+
+static void in_another_thread(struct dray_pkt *pkt)
+{
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, release_one, pkt), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+/* All that "a" can send is with the application of "b". */
+static unsigned use_up(struct pair *p)
+{
+	struct dray_pkt t;
+	unsigned sent = 0, got = 0;
+
+	for (; dray_tx_alloc(p->a, 0, &t, 1, 64) == 1; sent++) {
+		t.length = 64;
+		CHECK_EQ(dray_tx_burst(p->a, 0, &t, 1), 1);
+	}
+	CHECK(sent > ROUNDS && sent <= ALL);
+	UNTIL(got == sent, got += dray_rx_burst(p->b, 0, &received[got], sent - got));
+	return sent;
+}
+
+struct sleeper {
+	struct dray_port *port;
+	unsigned what;
+	pthread_t thread;
+	int result;
+};
+
+static void *sleep_on_it(void *argument)
+{
+	struct sleeper *s = argument;
+
+	s->result = dray_wait(s->port, 0, s->what, 20000);
+	return NULL;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Give one back after the other; the sender takes each. */
+static void give_back(struct pair *p)
+{
+	uint64_t ns[ROUNDS];
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		uint64_t since;
+
+		usleep(10000); /* so that the owner sleeps again, most times */
+		since = clock_ns();
+		in_another_thread(&received[i]);
+		UNTIL(take_one(p->a), usleep(50));
+		ns[i] = clock_ns() - since;
+	}
+	qsort(ns, ROUNDS, sizeof(*ns), by_time);
+	CHECK(ns[ROUNDS / 2] < SOON_NS);
+}
+
+/* The owner waits for packets; one ends its wait. */
+static void while_waiting_for_packets(void)
+{
+	struct pair p = test_pair(NULL, DRAY_MODE_SLEEPING, 0);
+	struct sleeper s = {.port = p.b, .what = DRAY_WAIT_RX};
+	unsigned n = use_up(&p);
+
+	CHECK_EQ(pthread_create(&s.thread, NULL, sleep_on_it, &s), 0);
+	give_back(&p);
+	in_another_thread(&received[ROUNDS]);
+	test_send(p.a, 0, 64, 1);
+	CHECK_EQ(pthread_join(s.thread, NULL), 0);
+	CHECK_EQ(s.result, DRAY_WAIT_RX);
+	dray_release(&received[ROUNDS + 1], n - ROUNDS - 1);
+	close_all(&p);
+}
+
+/* The owner waits for a buffer to send, which another thread gives back, too. */
+static void while_waiting_for_buffers(void)
+{
+	struct pair p = test_pair(NULL, DRAY_MODE_SLEEPING, 0);
+	struct sleeper s = {.port = p.b, .what = DRAY_WAIT_TX};
+	unsigned n = use_up(&p), mine = dray_tx_alloc(p.b, 0, allocated, ALL, 64);
+
+	CHECK_EQ(pthread_create(&s.thread, NULL, sleep_on_it, &s), 0);
+	give_back(&p);
+	in_another_thread(&allocated[0]);
+	CHECK_EQ(pthread_join(s.thread, NULL), 0);
+	CHECK_EQ(s.result, DRAY_WAIT_TX);
+	dray_release(&received[ROUNDS], n - ROUNDS);
+	dray_release(&allocated[1], mine - 1);
+	close_all(&p);
+}
+
+static void take_turn(struct dray_port *port)
+{
+	struct dray_pkt none;
+
+	CHECK(dray_service(port) >= 0);
+	CHECK_EQ(dray_rx_burst(port, 0, &none, 1), 0);
+}
+
+/* The owner sleeps on a descriptor of its own accord, and is told nowhere else. */
+static void while_polling(struct pair *p, int fd, unsigned first)
+{
+	struct pollfd sleep = {.fd = fd, .events = POLLIN};
+
+	CHECK(fd >= 0);
+	for (unsigned i = first; i < first + ROUNDS; i++) {
+		UNTIL(poll(&sleep, 1, 0) == 0, take_turn(p->b));
+		CHECK(!take_one(p->a));
+		in_another_thread(&received[i]);
+		CHECK_EQ(poll(&sleep, 1, 20000), 1);
+		take_turn(p->b);
+		CHECK(take_one(p->a));
+	}
+}
+
+/* What others gave back is looked at between asking to be woken and sleeping. */
+static void before_sleep(void)
+{
+	struct bed bed = bed_make(0, 0, FEATURES_KNOWN);
+	struct dray_home *tx = &bed.tx->home, *rx = &bed.rx->home;
+	struct dray_pkt p;
+
+	CHECK_EQ(tx->ops->alloc(tx, &p, 1, 64), 1);
+	p.length = 64;
+	CHECK_EQ(tx->ops->send(tx, &p, 1), 1);
+	CHECK_EQ(rx->ops->recv(rx, &p, 1), 1);
+	in_another_thread(&p);
+	CHECK_EQ(atomic_load(&bed.view.words->returned.value), 0);
+	CHECK(!rx->ops->arm(rx));
+	CHECK_EQ(atomic_load(&bed.view.words->returned.value), 1);
+	bed_free(&bed);
+}
+
+int main(void)
+{
+	struct pair p = test_pair(NULL, DRAY_MODE_SLEEPING, 0);
+	unsigned n = use_up(&p);
+
+	take_turn(p.b);
+	while_polling(&p, dray_fd(p.b), 0);
+	while_polling(&p, dray_queue_fd(p.b, 0), ROUNDS);
+	dray_release(&received[2 * ROUNDS], n - 2 * ROUNDS);
+	close_all(&p);
+	while_waiting_for_packets();
+	while_waiting_for_buffers();
+	before_sleep();
+	return 0;
+}
