@@ -3,8 +3,12 @@
 package ovsdpdk_test
 
 import (
+	"context"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/drayage/dray/internal/testenv"
 	"github.com/drayage/dray/internal/transport/ovsdpdk"
 	"github.com/drayage/dray/internal/transport/transporttest"
 )
@@ -12,6 +16,28 @@ import (
 func TestTwoEnds(t *testing.T) { transporttest.RunDpdk(t, ovsdpdk.New(), 0, 1) }
 
 func TestDray(t *testing.T) { transporttest.RunDpdk(t, ovsdpdk.NewDray(), 0, 1) }
+
+// TestDaemonDies kills a daemon in the middle of a set-up: it must fail soon, say
+// why, and leave nothing.
+func TestDaemonDies(t *testing.T) {
+	testenv.Root(t)
+	testenv.Kernel(t, ovsdpdk.New().Probe(context.Background()))
+	for program, want := range map[string]string{
+		"ovs-vswitchd-dpdk": "ovs-vswitchd has ended",
+		"ovsdb-server":      "ovs-vsctl",
+	} {
+		r := transporttest.NewRig(t, ovsdpdk.New(), transporttest.Options{Dpdk: []int{0, 1}})
+		began := time.Now()
+		err := r.Try(r.Steps(), r.KillDuring("create bridge", program))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s died: error %v, want one with %q", program, err, want)
+		}
+		if took := time.Since(began); took > 25*time.Second {
+			t.Errorf("%s died: it took %s to notice", program, took)
+		}
+		r.Clean("after " + program + " died")
+	}
+}
 
 // TestInterface: one of the ends is a network interface.
 func TestInterface(t *testing.T) { transporttest.RunDpdkBeside(t, ovsdpdk.New()) }

@@ -41,6 +41,8 @@ type ovsSwitch struct {
 	spec   transport.Spec
 	dir    string // what both share: database and sockets; belongs to their user
 	db     engine.Engine
+	// running is the switch once it has started: nobody waits for one that has ended.
+	running *host.ProcessID
 }
 
 func (d driver) newSwitch(s transport.Spec) *ovsSwitch {
@@ -213,6 +215,7 @@ func (w *ovsSwitch) startSwitch(ctx context.Context, r *transport.Report) error 
 	if err := e.Await(ctx, id, func() bool { return e.Logged(logged, "DPDK Enabled - initialized") }); err != nil {
 		return err
 	}
+	w.running = &id
 	r.Engine = "ovs " + program.version
 	r.Note(vswitchd, id, e.Log())
 	return nil
@@ -300,9 +303,8 @@ func (w *ovsSwitch) retry(ctx context.Context, try func() error) error {
 		if err == nil {
 			return nil
 		}
-		e := w.vswitchd("", nil)
-		if ctx.Err() != nil || time.Now().After(deadline) {
-			return fmt.Errorf("%w%s", err, e.LastWords())
+		if ctx.Err() != nil || w.ended() || time.Now().After(deadline) {
+			return fmt.Errorf("%w%s", err, w.vswitchd("", nil).LastWords())
 		}
 		select {
 		case <-ctx.Done():
@@ -326,8 +328,24 @@ func (w *ovsSwitch) tool(ctx context.Context, program string, args ...string) (s
 	if err != nil {
 		return "", err
 	}
-	return w.db.Exec(ctx, append([]string{path, "--timeout=" + strconv.Itoa(toolTimeout)}, args...)...)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if w.running != nil {
+		go func() {
+			if w.running.AwaitEnd(ctx) == nil {
+				cancel() // it would be waited for in vain
+			}
+		}()
+	}
+	out, err := w.db.Exec(ctx, append([]string{path, "--timeout=" + strconv.Itoa(toolTimeout)}, args...)...)
+	if err != nil && w.ended() {
+		return "", fmt.Errorf("%s has ended: %w", vswitchd, err)
+	}
+	return out, err
 }
+
+// ended reports whether the switch has started and runs no more.
+func (w *ovsSwitch) ended() bool { return w.running != nil && !w.running.Alive() }
 
 // revive starts what has ended of the two processes.
 func (w *ovsSwitch) revive(ctx context.Context, r *transport.Report) error {
