@@ -117,6 +117,30 @@ type External struct {
 // VM says what machine a function with runtime vm gets.
 type VM struct {
 	Kernel VMKernel `json:"kernel"`
+	// HugePages takes the machine's memory from the host's pages of 2 MiB.
+	HugePages bool `json:"hugepages"`
+}
+
+// What a machine has besides what its function may use, and what it has where
+// that is not limited.
+const (
+	vmKernelMemory  = 256 << 20
+	vmDefaultMemory = 512 << 20
+)
+
+// VMPage is the page size of a machine's memory where that is of huge pages.
+const VMPage Bytes = 2 << 20
+
+// MachineMemory is the memory of the machine of a function with runtime vm, whole
+// VMPages; 0 for other runtimes.
+func (f Function) MachineMemory() Bytes {
+	switch {
+	case f.Runtime != RuntimeVM:
+		return 0
+	case f.Memory == 0:
+		return vmDefaultMemory
+	}
+	return (f.Memory + vmKernelMemory + VMPage - 1) / VMPage * VMPage
 }
 
 // VMKernel is one of Debian's kernels.

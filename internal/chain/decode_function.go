@@ -58,6 +58,7 @@ var vmFields = []field[VM]{
 			v.Kernel = k
 		}
 	}},
+	{"hugepages", false, func(d *decoder, n *yaml.Node, v *VM) { v.HugePages, _ = d.boolean(n, "hugepages") }},
 }
 
 func decodeVM(d *decoder, n *yaml.Node, f *Function) {

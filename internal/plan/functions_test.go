@@ -68,6 +68,16 @@ func TestViolationsOfFunctions(t *testing.T) {
 		{"hugepages of a size the host has none of", func(a, _ *chain.Function, _ *inventory.Inventory) {
 			a.HugePages = []chain.HugePages{{Size: 1 << 30, Limit: 1 << 30}}
 		}, "chain pair", "hugepages of 1Gi", "ask for 1 pages together, and 0 are free", true},
+		{"a machine of huge pages", func(a, _ *chain.Function, inv *inventory.Inventory) {
+			inv.Runtimes = append(inv.Runtimes, inventory.Item{Name: "vm", Status: inventory.OK})
+			inv.Host.HugePages[0].Free = 255
+			a.Runtime, a.VM = chain.RuntimeVM, &chain.VM{HugePages: true}
+		}, "chain pair", "hugepages of 2Mi", "ask for 256 pages together, and 255 are free", true},
+		{"memory of machines", func(a, b *chain.Function, inv *inventory.Inventory) {
+			inv.Runtimes = append(inv.Runtimes, inventory.Item{Name: "vm", Status: inventory.OK})
+			a.Runtime, b.Runtime = chain.RuntimeVM, chain.RuntimeVM
+			a.Memory, b.Memory = 4<<30, 15<<28
+		}, "chain pair", "memory 8448Mi", "exceed the host's 8Gi", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inv, c := loadInventory(t, "vm2"), pair()

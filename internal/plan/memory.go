@@ -18,7 +18,7 @@ func (p *planner) checkMemory() {
 	total := chain.Bytes(p.inv.Host.MemoryTotal)
 	for _, f := range p.chain.Functions {
 		before := sum
-		sum += min(f.Memory, math.MaxUint64-sum)
+		sum += min(max(f.Memory, f.MachineMemory()), math.MaxUint64-sum)
 		if before <= total && sum > total {
 			over = at(f.FieldPos, "memory", f.Pos)
 		}
@@ -75,11 +75,16 @@ func (p *planner) checkHugePages() {
 	asked := map[chain.Bytes]int{}
 	over := map[chain.Bytes]chain.Position{}
 	for _, f := range p.chain.Functions {
-		for _, h := range f.HugePages {
+		pages, field := f.HugePages, "hugepages"
+		if f.VM != nil && f.VM.HugePages {
+			field = "vm"
+			pages = []chain.HugePages{{Size: chain.VMPage, Limit: f.MachineMemory()}}
+		}
+		for _, h := range pages {
 			before := asked[h.Size]
 			asked[h.Size] += int(h.Limit / h.Size)
 			if free := p.freeHugePages(h.Size); before <= free && asked[h.Size] > free {
-				over[h.Size] = at(f.FieldPos, "hugepages", f.Pos)
+				over[h.Size] = at(f.FieldPos, field, f.Pos)
 			}
 		}
 	}

@@ -18,10 +18,6 @@ import (
 	"github.com/drayage/dray/internal/runtime"
 )
 
-// kernelMemory is what a guest has beyond the function's own limit, in bytes: for
-// its kernel, the agent, and caches.
-const kernelMemory = 256 << 20
-
 // tapPrefix begins the names of the taps that QEMU makes in the sandbox.
 const tapPrefix = "dray-tap"
 
@@ -64,11 +60,9 @@ func config(s runtime.Spec, ports []port) guest.Config {
 		Name: s.Function.Name, Dir: guestDir(s), CPUs: s.CPUs, Detached: true,
 		Place: host.Place{Netns: netns(s), Cgroup: machineCgroup(s)},
 	}
+	c.Memory = uint64(s.Function.MachineMemory())
 	if s.Function.VM != nil {
-		c.Kernel = guest.Flavour(s.Function.VM.Kernel)
-	}
-	if s.Function.Memory > 0 {
-		c.Memory = uint64(s.Function.Memory) + kernelMemory
+		c.Kernel, c.HugePages = guest.Flavour(s.Function.VM.Kernel), s.Function.VM.HugePages
 	}
 	for _, p := range ports {
 		c.NICs = append(c.NICs, guest.NIC{Tap: p.tap, MAC: p.MAC, MTU: p.MTU})

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"math"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+var (
+	tools = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest}
+	// figureNames are all figures, in the order in which errors list them.
+	figureNames        = []Figure{"packet_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max"}
+	experimentRuntimes = []RuntimeName{RuntimeProcess, RuntimeRunc, RuntimeVM}
+)
+
+// futureTransports are published and not built: a row of one says so.
+var futureTransports = []string{"macvtap", "sr-iov"}
+
+var experimentFields = []field[Experiment]{
+	{"apiVersion", true, func(d *decoder, n *yaml.Node, e *Experiment) { e.APIVersion = APIVersion }},
+	{"kind", true, func(d *decoder, n *yaml.Node, e *Experiment) { e.Kind = KindExperiment }},
+	{"name", true, func(d *decoder, n *yaml.Node, e *Experiment) { e.Name = d.name(n, "an experiment's name") }},
+	{"title", true, func(d *decoder, n *yaml.Node, e *Experiment) { e.Title, _ = d.text(n, "title") }},
+	{"source", true, func(d *decoder, n *yaml.Node, e *Experiment) { e.Source, _ = d.text(n, "source") }},
+	{"notes", false, func(d *decoder, n *yaml.Node, e *Experiment) {
+		d.list(n, "notes", func(item *yaml.Node) {
+			if s, ok := d.text(item, "a note"); ok {
+				e.Notes = append(e.Notes, s)
+			}
+		})
+	}},
+	{"rows", true, decodeRows},
+	{"claims", false, decodeClaims},
+}
+
+var rowFields = []field[ExperimentRow]{
+	{"name", true, func(d *decoder, n *yaml.Node, r *ExperimentRow) { r.Name = d.name(n, "a row's name") }},
+	{"title", true, func(d *decoder, n *yaml.Node, r *ExperimentRow) { r.Title, _ = d.text(n, "title") }},
+	{"published", false, func(d *decoder, n *yaml.Node, r *ExperimentRow) { r.Published, _ = d.text(n, "published") }},
+	{"value", false, func(d *decoder, n *yaml.Node, r *ExperimentRow) { r.Value, _ = quantity(d, n, "value", parseFigure) }},
+	{"figure", false, func(d *decoder, n *yaml.Node, r *ExperimentRow) { r.Figure, _ = choice(d, n, "figure", figureNames) }},
+	{"cell", false, func(d *decoder, n *yaml.Node, r *ExperimentRow) { d.cell(n, &r.Cell) }},
+	{"not_run", false, func(d *decoder, n *yaml.Node, r *ExperimentRow) { r.NotRun, _ = d.text(n, "not_run") }},
+}
+
+var cellFields = []field[Cell]{
+	{"tool", true, func(d *decoder, n *yaml.Node, c *Cell) { c.Tool, _ = choice(d, n, "tool", tools) }},
+	{"transport", false, func(d *decoder, n *yaml.Node, c *Cell) {
+		c.Transport, _ = choice(d, n, "transport", append(append([]string{}, benchTransports()...), futureTransports...))
+	}},
+	{"face", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Face, _ = choice(d, n, "face", faces) }},
+	{"runtime", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Runtime, _ = choice(d, n, "runtime", experimentRuntimes) }},
+	{"vnf", false, func(d *decoder, n *yaml.Node, c *Cell) { c.VNF, _ = choice(d, n, "VNF", vnfs) }},
+	{"size", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Size, _ = quantity(d, n, "size", parseFrameSize) }},
+	{"load", false, func(d *decoder, n *yaml.Node, c *Cell) {
+		if load, ok := quantity(d, n, "load", parseBenchLoad); ok {
+			c.Load = load.String()
+		}
+	}},
+	{"qdisc", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Qdisc, _ = choice(d, n, "qdisc", qdiscNames()) }},
+	{"rate", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Rate = d.shapedRate(n, "rate") }},
+	{"stress", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Stress, _ = d.boolean(n, "stress") }},
+}
+
+var claimFields = []field[ShapeClaim]{
+	{"text", true, func(d *decoder, n *yaml.Node, c *ShapeClaim) { c.Text, _ = d.text(n, "text") }},
+	{"less", true, func(d *decoder, n *yaml.Node, c *ShapeClaim) { c.Less = d.name(n, "a row's name") }},
+	{"than", true, func(d *decoder, n *yaml.Node, c *ShapeClaim) { c.Than = d.name(n, "a row's name") }},
+}
+
+// ParseExperiment reads and validates an experiment; file is the name that errors
+// print. The error, if any, is an Errors that holds every fault, by position.
+func ParseExperiment(file string, data []byte) (*Experiment, error) {
+	d, root, fault := open(file, data, KindExperiment)
+	if fault != nil {
+		return nil, Errors{fault}
+	}
+	e := &Experiment{File: file}
+	d.checkVersion(root)
+	if len(d.errs) == 0 {
+		if values := object(d, root, "an experiment", experimentFields, e); values != nil {
+			d.checkClaims(e, values["claims"])
+		}
+	}
+	if errs := d.result(); errs != nil {
+		return nil, errs
+	}
+	return e, nil
+}
+
+// IsExperiment reports whether a file says that it is an experiment, whatever
+// faults it has.
+func IsExperiment(data []byte) bool {
+	root, fault := readYAML("", data, KindExperiment)
+	if fault != nil || root.Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value == "kind" {
+			return root.Content[i+1].Value == KindExperiment
+		}
+	}
+	return false
+}
+
+func parseFigure(text string) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v > 0) || math.IsInf(v, 1) {
+		return 0, &Error{Text: "a published value cannot be " + quote(text), Fix: "write a number above 0 in the figure's unit, or leave it out"}
+	}
+	return v, nil
+}
+
+func decodeRows(d *decoder, n *yaml.Node, e *Experiment) {
+	names := newUnique("rows")
+	d.list(n, "rows", func(item *yaml.Node) {
+		var r ExperimentRow
+		values := object(d, item, "a row", rowFields, &r)
+		if values == nil {
+			return
+		}
+		names.add(d, r.Name, values["name"])
+		d.checkRow(item, &r, values)
+		e.Rows = append(e.Rows, r)
+	})
+}
+
+// checkRow judges what fields of a row say about each other.
+func (d *decoder) checkRow(item *yaml.Node, r *ExperimentRow, values map[string]*yaml.Node) {
+	switch measured := values["cell"] != nil; {
+	case measured && values["not_run"] != nil:
+		d.fail(values["not_run"], "remove it, or the cell", "a row is measured, or not run")
+	case !measured && values["not_run"] == nil:
+		d.fail(item, "add cell, or not_run with the reason", "the row says neither how it is measured nor why it is not")
+	case !measured && (values["figure"] != nil || values["value"] != nil):
+		d.fail(item, "remove figure and value", "a row that is not run has no figure to compare")
+	case measured && values["figure"] == nil:
+		d.fail(item, "add it", "a row that is measured needs the field %q", "figure")
+	case measured && r.Cell.Tool != "" && r.Figure != "" && !contains(toolFigures[r.Cell.Tool], r.Figure):
+		d.fail(values["figure"], "choose another tool or figure", "the tool %s gives no figure %q", r.Cell.Tool, r.Figure)
+	}
+}
+
+func (d *decoder) cell(n *yaml.Node, c *Cell) {
+	values := object(d, n, "a cell", cellFields, c)
+	if values == nil || c.Tool == "" {
+		return
+	}
+	need := map[Tool][]string{
+		ToolFrames: {"transport", "face", "runtime", "size", "load"}, ToolTCP: {"transport", "runtime"}, ToolRequests: {"transport", "runtime"},
+		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolStart: {"runtime"},
+	}[c.Tool]
+	may := map[Tool][]string{
+		ToolFrames: {"vnf"}, ToolTCP: {"qdisc", "rate"}, ToolRequests: {"qdisc", "rate"},
+		ToolPingPong: {"qdisc", "rate"}, ToolUDP: {"qdisc", "rate"}, ToolCyclictest: {"stress"},
+	}[c.Tool]
+	for _, name := range need {
+		if values[name] == nil {
+			d.fail(n, "add it", "the tool %s needs the field %q", c.Tool, name)
+		}
+	}
+	for _, f := range cellFields {
+		if value := values[f.name]; value != nil && f.name != "tool" && !contains(need, f.name) && !contains(may, f.name) {
+			d.fail(value, "remove it", "the tool %s takes no field %q", c.Tool, f.name)
+		}
+	}
+	if c.Tool == ToolUDP && c.Load != "" && c.Offered().Bitrate == 0 {
+		d.fail(values["load"], `write a bit rate such as "95Mbps"`, "the tool %s sends at a bit rate", c.Tool)
+	}
+	if c.Tool == ToolFrames && c.VNF == "" {
+		c.VNF = VNFDirect
+	}
+}
+
+func decodeClaims(d *decoder, n *yaml.Node, e *Experiment) {
+	d.list(n, "claims", func(item *yaml.Node) {
+		var c ShapeClaim
+		if object(d, item, "a claim", claimFields, &c) != nil {
+			e.Claims = append(e.Claims, c)
+		}
+	})
+}
+
+// checkClaims refuses claims about what is not there or cannot be compared.
+func (d *decoder) checkClaims(e *Experiment, n *yaml.Node) {
+	rows := map[string]ExperimentRow{}
+	for _, r := range e.Rows {
+		rows[r.Name] = r
+	}
+	for _, c := range e.Claims {
+		a, okA := rows[c.Less]
+		b, okB := rows[c.Than]
+		switch {
+		case c.Less == "" || c.Than == "": // reported already
+		case !okA || !okB:
+			missing := c.Than
+			if !okA {
+				missing = c.Less
+			}
+			d.fail(n, "name two rows of the experiment", "a claim speaks of a row %s that there is not", quote(missing))
+		case c.Less == c.Than:
+			d.fail(n, "name two rows", "a claim compares %s with itself", quote(c.Less))
+		case a.NotRun == "" && b.NotRun == "" && a.Figure.Unit() != b.Figure.Unit():
+			d.fail(n, "compare rows of one unit", "a claim compares %s (%s) with %s (%s)", quote(c.Less), a.Figure.Unit(), quote(c.Than), b.Figure.Unit())
+		}
+	}
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	_ "embed"
+	"strings"
+)
+
+// KindExperiment is the kind of document that a published experiment is.
+const KindExperiment = "Experiment"
+
+// Experiment is one published experiment: what was published, how each of its
+// figures is measured here, and what should hold between them on any machine.
+type Experiment struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Name       string          `json:"name"`
+	Title      string          `json:"title"`
+	Source     string          `json:"source"`          // where it was published
+	Notes      []string        `json:"notes,omitempty"` // what disagrees in what was published, and how this differs from it
+	Rows       []ExperimentRow `json:"rows"`
+	Claims     []ShapeClaim    `json:"claims,omitempty"`
+
+	File string `json:"-"` // that errors print
+}
+
+// ExperimentRow is one figure. Either Figure and Cell are set, or NotRun is.
+type ExperimentRow struct {
+	Name      string `json:"name"` // unique in the experiment; claims use it
+	Title     string `json:"title"`
+	Published string `json:"published,omitempty"` // in the source's words; empty: it has no such figure
+	// Value is the published figure in Figure's unit; 0: none that a ratio could be made to.
+	Value  float64 `json:"value,omitempty"`
+	Figure Figure  `json:"figure,omitempty"`
+	Cell   Cell    `json:"cell"`
+	NotRun string  `json:"not_run,omitempty"` // why no machine measures it yet
+}
+
+// Cell is what is brought up and measured. Rows with the same cell are read off
+// the same trials, also those of different experiments.
+type Cell struct {
+	Tool      Tool        `json:"tool,omitempty"`
+	Transport string      `json:"transport,omitempty"`
+	Face      Face        `json:"face,omitempty"`
+	Runtime   RuntimeName `json:"runtime,omitempty"`
+	VNF       VNF         `json:"vnf,omitempty"`
+	Size      FrameSize   `json:"size,omitempty"`
+	Load      string      `json:"load,omitempty"` // as a matrix has it: "max", "1Mpps", "95Mbps"
+	Qdisc     string      `json:"qdisc,omitempty"`
+	Rate      Bitrate     `json:"rate,omitempty"`   // of the qdisc
+	Stress    bool        `json:"stress,omitempty"` // every CPU is kept busy meanwhile
+}
+
+// Tool is how a cell is measured.
+type Tool string
+
+// The tools of cells.
+const (
+	ToolFrames     Tool = "frames"     // draygen, as dray bench uses it
+	ToolTCP        Tool = "tcp"        // iperf3
+	ToolRequests   Tool = "requests"   // qperf, 1 byte over TCP
+	ToolPingPong   Tool = "pingpong"   // sockperf, 64 bytes over UDP, together 1 Mb/s
+	ToolUDP        Tool = "udp"        // iperf 2, at the cell's load
+	ToolStart      Tool = "start"      // time and memory of a function's sandbox, until a command has run in it
+	ToolCyclictest Tool = "cyclictest" // on the host itself
+)
+
+// Figure is what of a cell's result a row shows.
+type Figure string
+
+// Unit is that of a figure's values.
+func (f Figure) Unit() string { return figureUnits[f] }
+
+// Most reports whether the figure is a maximum, whose headline is the largest
+// one seen.
+func (f Figure) Most() bool {
+	return f == "latency_max" || f == "wakeup_max"
+}
+
+var figureUnits = map[Figure]string{
+	"packet_rate": "kpps", "latency_mean": "µs", "latency_p99": "µs", "latency_max": "µs",
+	"throughput": "Mb/s", "round_trip": "ms", "jitter": "ms",
+	"start_time": "s", "memory": "MB", "wakeup_max": "µs",
+}
+
+// toolFigures are the figures that each tool gives.
+var toolFigures = map[Tool][]Figure{
+	ToolFrames:     {"packet_rate", "latency_mean", "latency_p99", "latency_max"},
+	ToolTCP:        {"throughput"},
+	ToolRequests:   {"round_trip"},
+	ToolPingPong:   {"latency_mean", "latency_p99", "latency_max"},
+	ToolUDP:        {"throughput", "jitter"},
+	ToolStart:      {"start_time", "memory"},
+	ToolCyclictest: {"wakeup_max"},
+}
+
+// ShapeClaim says that one row's figure is below another's on any machine.
+type ShapeClaim struct {
+	Text string `json:"text"`
+	Less string `json:"less"` // name of a row
+	Than string `json:"than"`
+}
+
+//go:embed experiment.schema.json
+var experimentSchema []byte
+
+// ExperimentSchema is the JSON Schema (draft 2020-12) of an experiment's file.
+func ExperimentSchema() []byte { return append([]byte(nil), experimentSchema...) }
+
+// Offered is the cell's load; of a cell without one it is zero.
+func (c Cell) Offered() BenchLoad {
+	load, err := parseBenchLoad(c.Load)
+	if err != nil {
+		return BenchLoad{}
+	}
+	return load
+}
+
+// String names the cell in the identifiers of its trials.
+func (c Cell) String() string {
+	parts := []string{string(c.Tool)}
+	size := ""
+	if c.Tool == ToolFrames {
+		size = c.Size.String()
+	}
+	rate := ""
+	if c.Rate > 0 {
+		rate = c.Rate.String()
+	}
+	stress := ""
+	if c.Stress {
+		stress = "stress"
+	}
+	for _, part := range []string{c.Transport, string(c.Face), string(c.Runtime), string(c.VNF), size, c.Load, c.Qdisc, rate, stress} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "/")
+}
