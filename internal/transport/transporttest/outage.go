@@ -81,7 +81,8 @@ func testOutage(t *testing.T, d transport.Driver, program string, o Options) {
 // once it is ready, and what waits for its end.
 func (r *Rig) startRole(program string, end int, role string, args ...string) (*os.Process, *bufio.Reader, func() error) {
 	r.t.Helper()
-	cmd := r.draygen(program, end, role, args...)
+	// A busy machine may take long to start a switch again.
+	cmd := r.draygen(program, end, role, append(args, "--peer-timeout", "60s")...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		r.t.Fatal(err)
