@@ -35,6 +35,9 @@ func (p *planner) checkRuntime(f *chain.Function) {
 		Hard:       true,
 	}
 	item := inventory.Find(p.inv.Runtimes, string(f.Runtime))
+	if f.Runtime == chain.RuntimeVM {
+		p.warn("function %s: what transports are expected to reach is known of functions on the host itself; a virtual machine reaches less", f.Name)
+	}
 	switch {
 	case item == nil:
 		v.Reason = "there is no runtime of that name"
