@@ -226,6 +226,27 @@ static inline void prefetch_returned(const struct tx_lane *l, uint32_t n)
 		__builtin_prefetch(&l->view.completions[(l->returned + i) & mask]);
 }
 
+#define FEW 4
+
+/* The buffers that are handed out next: where packets are sent one by one, the line of each is fetched while the one before is on its way. */
+static inline void prefetch_buffers(const struct tx_lane *l, uint32_t n)
+{
+	const uint32_t mask = l->view.ring_size - 1, known = l->seen_returned - l->returned;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t next = i - known;
+
+		if (i < known)
+			next = atomic_load_explicit(&l->view.completions[(l->returned + i) & mask], memory_order_relaxed);
+		else if (next < l->free_pkt_count)
+			next = l->free_pkts[l->free_pkt_count - 1 - next];
+		else
+			return;
+		if (next < l->view.pkt_slots)
+			prefetch_write(slot_begin(l->ledger[next]) + l->view.pkt_headroom);
+	}
+}
+
 /*
  * From what came back, then from what lies about here. The peer's word is looked at only where both are not enough, and once: its line takes its time to
  * come, and a peer that keeps changing it shall not keep this thread.
@@ -255,6 +276,8 @@ static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned 
 		got += take_free(l, &pkts[got], n - got);
 	prefetch_ring(l, l->tail + got, got);
 	prefetch_returned(l, got);
+	if (got <= FEW)
+		prefetch_buffers(l, got);
 	return got;
 }
 
