@@ -28,6 +28,14 @@ static void drop_offer(struct control *c)
 	c->offered = NULL;
 }
 
+/* Nanoseconds until the next try, after so many without a broker: who comes back is found when it was away for a quarter longer, at worst. */
+static uint64_t backoff(uint64_t away)
+{
+	if (away < 4 * BACKOFF_FIRST_MS * MS)
+		return BACKOFF_FIRST_MS * MS;
+	return away < 4 * BACKOFF_MAX_MS * MS ? away / 4 : BACKOFF_MAX_MS * MS;
+}
+
 /* The connection is over. A live link is not. */
 static void lose(struct dray_port *port, int error)
 {
@@ -44,10 +52,9 @@ static void lose(struct dray_port *port, int error)
 	c->newest = 0;
 	drop_offer(c);
 	port_capture(port, NULL); /* whoever asked for it cannot be heard any more */
-	c->backoff_ms = was_ready || !c->backoff_ms ? BACKOFF_FIRST_MS : c->backoff_ms * 2;
-	if (c->backoff_ms > BACKOFF_MAX_MS)
-		c->backoff_ms = BACKOFF_MAX_MS;
-	c->deadline_ns = clock_ns() + c->backoff_ms * MS;
+	if (was_ready)
+		c->lost_ns = clock_ns();
+	c->deadline_ns = clock_ns() + backoff(clock_ns() - c->lost_ns);
 	if (was_ready)
 		port_event(port, DRAY_EVENT_BROKER_LOST, 0, 0, 0);
 }
@@ -150,7 +157,6 @@ static void on_welcome(struct dray_port *port, const struct wire_message *m, con
 	port->welcome = *w;
 	port->last_sample_shift = w->sample_shift;
 	c->state = CONTROL_READY;
-	c->backoff_ms = 0;
 	if (again)
 		port_event(port, DRAY_EVENT_BROKER_BACK, 0, 0, 0);
 }

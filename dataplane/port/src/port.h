@@ -51,7 +51,7 @@ struct control {
 	_Atomic int fd; /* changed under the lock, polled without */
 	enum control_state state;
 	uint64_t deadline_ns; /* GREETED: give up; LOST: try again */
-	uint32_t backoff_ms;
+	uint64_t lost_ns;     /* when the broker was lost that was there last */
 	uint32_t newest;	      /* generation offered last on this connection */
 	struct attachment *offered;   /* mapped, not live */
 	struct wire_offer offer;      /* that belongs to it */
