@@ -237,19 +237,20 @@ func testShare(t *testing.T, m *Machine, share string) {
 	}
 }
 
-// TestHungGuest boots something that never answers.
-func TestHungGuest(t *testing.T) {
+// TestGuestThatDoesNotBoot boots what ends at once, and what takes too long.
+func TestGuestThatDoesNotBoot(t *testing.T) {
 	needs(t)
 	kernel, err := FindKernel(withPatience(t), Generic)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Name: "dray-test-hung", Dir: t.TempDir(), VCPUs: 1, CmdLine: []string{"rdinit=/bin/nothing"}}
-	_, err = c.boot(withPatience(t), kernel, TCG, patience)
-	if err == nil || !strings.Contains(err.Error(), "dray-test-hung") {
-		t.Errorf("a kernel without an init: %v", err)
+	c := Config{Name: "dray-test-hung", Dir: t.TempDir(), VCPUs: 1}
+	none := kernel
+	none.Image = "/etc/passwd"
+	_, err = c.boot(withPatience(t), none, TCG, patience)
+	if !errors.Is(err, errEnded) || !strings.Contains(err.Error(), "dray-test-hung") || !strings.Contains(err.Error(), fileQEMULog) {
+		t.Errorf("what is no kernel: %v", err)
 	}
-	c.CmdLine = nil
 	begin := time.Now()
 	_, err = c.boot(withPatience(t), kernel, TCG, 100*time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "does not answer") {

@@ -29,7 +29,7 @@ const (
 // packageName is the package that depends on the newest kernel of a flavour.
 func (f Flavour) packageName() (string, error) {
 	switch f {
-	case Generic, "":
+	case Generic:
 		return "linux-image-amd64", nil
 	case Realtime:
 		return "linux-image-rt-amd64", nil
@@ -58,8 +58,11 @@ func cacheDir() string {
 
 // FindKernel returns the kernel of a flavour. It is taken out of Debian's
 // package, which is not installed, the first time; after that no network is
-// needed. The error is a *host.Unsupported where it cannot be had.
+// needed. An empty flavour is Generic. The error is a *host.Unsupported where it cannot be had.
 func FindKernel(ctx context.Context, f Flavour) (Kernel, error) {
+	if f == "" {
+		f = Generic
+	}
 	name, err := f.packageName()
 	if err != nil {
 		return Kernel{}, err

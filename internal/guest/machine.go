@@ -178,9 +178,6 @@ func (m *Machine) Kill() {
 	<-m.ended
 }
 
-// Ended is closed when the guest has ended.
-func (m *Machine) Ended() <-chan struct{} { return m.ended }
-
 // lastWords is the end of the console and of what QEMU said, for an error.
 func (m *Machine) lastWords() string {
 	var words string

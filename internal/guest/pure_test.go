@@ -4,11 +4,16 @@ package guest
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/testenv"
 )
 
@@ -87,4 +92,36 @@ func FuzzModules(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestKernelOfTheCache finds what is unpacked without any network or package tool.
+func TestKernelOfTheCache(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv(cacheVariable, cache)
+	t.Setenv("PATH", "/nowhere")
+	for _, dir := range []string{"generic/boot", "generic/lib/modules/6.1.0-9-amd64"} {
+		if err := os.MkdirAll(filepath.Join(cache, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"generic/boot/vmlinuz-6.1.0-9-amd64", "generic/lib/modules/6.1.0-9-amd64/modules.dep"} {
+		if err := os.WriteFile(filepath.Join(cache, file), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []Flavour{"", Generic} {
+		k, err := FindKernel(context.Background(), f)
+		if err != nil || k.Version != "6.1.0-9-amd64" || filepath.Dir(filepath.Dir(k.Image)) != filepath.Join(cache, "generic") {
+			t.Errorf("flavour %q: %+v, %v", f, k, err)
+		}
+	}
+	if _, err := FindKernel(context.Background(), "best"); err == nil || !strings.Contains(err.Error(), "generic or rt") {
+		t.Errorf("a flavour that is none: %v", err)
+	}
+	if _, err := FindKernel(context.Background(), Realtime); !errors.Is(err, host.ErrUnsupported) {
+		t.Errorf("without apt: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(cache, "generic/boot")); err != nil {
+		t.Errorf("a kernel that could not be fetched took another with it: %v", err)
+	}
 }
