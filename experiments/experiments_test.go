@@ -18,3 +18,23 @@ func TestQuickIsQuick(t *testing.T) {
 		t.Errorf("transports %v, at most %v", m.Transports, m.AtMost)
 	}
 }
+
+func TestPublishedExperiments(t *testing.T) {
+	names := Names()
+	if len(names) < 15 {
+		t.Fatalf("only %v", names)
+	}
+	for _, name := range names {
+		e, err := Published(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if e.Name != name || len(e.Rows) == 0 {
+			t.Errorf("%s: called %q, with %d rows", name, e.Name, len(e.Rows))
+		}
+	}
+	if e, err := Published("../secret"); e != nil || err != nil {
+		t.Errorf("a name that is none gives %v, %v", e, err)
+	}
+}

@@ -31,6 +31,10 @@ MATRIX is a file with ` + "`kind: Bench`" + ` (docs/bench.md), or ` + "`quick`" 
 in: every transport of this host in under three minutes on two cores. What the
 host cannot run is a row with the reason.
 
+MATRIX may also be a published experiment, such as k17-fig15 (--list names them),
+or a file with ` + "`kind: Experiment`" + ` (docs/experiments.md): its figures are printed
+beside those measured here. --all measures every one of them onto one page.
+
 A run that was interrupted is taken up again by the same command, or by
 --resume with its directory: what was measured is not measured again. However
 dray ends, ` + "`dray gc`" + ` removes what it left; so does the resumed run.`
@@ -40,13 +44,17 @@ const benchExample = `  dray bench quick
   dray bench matrix.yaml --out out/mine --seed 7
   dray bench --resume out/mine
   dray bench quick --json > quick.json
+  dray bench v19-switches --dry-run
+  dray bench --all --profile quick
   dray bench --list`
 
 // benchOptions are the flags of dray bench.
 type benchOptions struct {
 	out, resume       string
 	seed              uint64
+	profile           string
 	list, dry, afresh bool
+	all               bool
 }
 
 func (a *app) benchCommand() *cobra.Command {
@@ -61,6 +69,16 @@ func (a *app) benchCommand() *cobra.Command {
 			switch {
 			case o.list:
 				return a.benchList(cmd.Context())
+			case o.all && (len(argv) > 0 || o.resume != ""):
+				return usageError("--all measures every published experiment: name no other")
+			case o.all:
+				list, err := publishedExperiments()
+				if err != nil {
+					return err
+				}
+				return a.benchExperiments(cmd.Context(), list, o)
+			case o.resume != "" && len(argv) == 0 && report.IsExperiments(o.resume):
+				return a.resumeExperiments(cmd.Context(), o.resume)
 			case o.resume != "" && len(argv) == 0:
 				return a.benchResume(cmd.Context(), o.resume)
 			case o.resume != "":
@@ -68,17 +86,34 @@ func (a *app) benchCommand() *cobra.Command {
 			case len(argv) == 0:
 				return usageError("name a matrix: a file, or quick, which is built in; `dray bench --help` has examples")
 			}
-			return a.bench(cmd.Context(), argv[0], o)
+			return a.benchNamed(cmd.Context(), argv[0], o, cmd.Flags().Changed("profile"))
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.out, "out", "", "directory for records and report (default out/bench-NAME-TIME)")
 	f.StringVar(&o.resume, "resume", "", "go on with the interrupted run of this directory")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the random order (default: the matrix's, or a new one, printed)")
-	f.BoolVar(&o.list, "list", false, "list the built-in matrices, and what of this host can take part")
+	f.BoolVar(&o.list, "list", false, "list the built-in matrices and experiments, and what of this host can take part")
+	f.BoolVar(&o.all, "all", false, "measure every published experiment")
+	f.StringVar(&o.profile, "profile", "quick", "how long to measure experiments: quick or paper")
 	f.BoolVar(&o.dry, "dry-run", false, "print what would be measured, and about how long it takes")
 	f.BoolVar(&o.afresh, "afresh", false, "begin anew also where an interrupted run of the same matrix is found")
 	return cmd
+}
+
+// benchNamed measures a published experiment or a matrix. profiled says that a
+// profile was asked for.
+func (a *app) benchNamed(ctx context.Context, name string, o benchOptions, profiled bool) error {
+	e, err := findExperiment(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case e != nil:
+		return a.benchExperiments(ctx, []chain.Experiment{*e}, o)
+	case profiled:
+		return usageError("--profile is for experiments: a matrix says itself how long it measures")
+	}
+	return a.bench(ctx, name, o)
 }
 
 // benchMatrix reads a matrix: a file's, or the one that is built in.

@@ -42,8 +42,9 @@ func (a *app) benchPlan(run *report.BenchRun) error {
 
 // benchListed is what --list prints as JSON.
 type benchListed struct {
-	Matrices   []benchMatrixItem     `json:"matrices"`
-	Transports []inventory.Transport `json:"transports"`
+	Matrices    []benchMatrixItem     `json:"matrices"`
+	Experiments []experimentItem      `json:"experiments"`
+	Transports  []inventory.Transport `json:"transports"`
 }
 
 type benchMatrixItem struct {
@@ -58,16 +59,24 @@ func (a *app) benchList(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	items, err := experimentItems()
+	if err != nil {
+		return err
+	}
 	_, inv, err := a.benchHost(ctx)
 	if err != nil {
 		return err
 	}
 	a.endProgress()
 	if a.json {
-		return a.printJSON(benchListed{[]benchMatrixItem{{m.Name, "experiments/bench-quick.yaml", *m}}, inv.Transports})
+		return a.printJSON(benchListed{[]benchMatrixItem{{m.Name, "experiments/bench-quick.yaml", *m}}, items, inv.Transports})
 	}
-	fmt.Fprintf(a.out, "Built-in matrices\n  %s  experiments/bench-quick.yaml: every transport, %s, %v at most\n\nTransports of this host\n",
+	fmt.Fprintf(a.out, "Built-in matrices\n  %s  experiments/bench-quick.yaml: every transport, %s, %v at most\n\nPublished experiments\n",
 		m.Name, count(m.Repetitions, "round"), time.Duration(m.AtMost))
+	for _, e := range items {
+		fmt.Fprintf(a.out, "  %-14s %s: %s (%s)\n", e.Name, e.Title, count(e.Rows, "row"), e.Source)
+	}
+	fmt.Fprintln(a.out, "\nTransports of this host")
 	width, isTerminal := terminalWidth(a.out)
 	if !isTerminal {
 		width = 0

@@ -193,6 +193,9 @@ func (a *app) reportCommand() *cobra.Command {
 			if report.IsBench(argv[0]) {
 				return a.showBench(argv[0])
 			}
+			if report.IsExperiments(argv[0]) {
+				return a.showExperiments(argv[0])
+			}
 			data, err := report.Load(argv[0])
 			if err != nil {
 				return err

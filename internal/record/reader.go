@@ -99,7 +99,7 @@ func (t *Trial) check() error {
 			return fmt.Errorf("trial %s: negative time", t.ID)
 		}
 	}
-	if err := errors.Join(t.OneWay.check(), t.Bench.check()); err != nil {
+	if err := errors.Join(t.OneWay.check(), t.Bench.check(), t.Experiment.check()); err != nil {
 		return fmt.Errorf("trial %s: %w", t.ID, err)
 	}
 	if d := t.Delivery; d != nil && (d.Received > d.Sent || d.Lost != d.Sent-d.Received || d.ReceiverDrops > d.Lost || d.Jitter < 0) {

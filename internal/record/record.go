@@ -59,6 +59,8 @@ type Trial struct {
 	Requests   *Requests   `json:"requests,omitempty"`
 	PathMTU    *PathMTU    `json:"path_mtu,omitempty"`
 	Bench      *Bench      `json:"bench,omitempty"` // of a trial of a matrix
+	// Experiment is set of a trial of a published experiment.
+	Experiment *Experiment `json:"experiment,omitempty"`
 	Env        Environment `json:"environment"`
 	// Raw is the instrument's own output, verbatim but for colours and, beyond
 	// 64 KiB, its middle. Samples that went into Latency are not repeated here.

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"time"
+
+	"github.com/drayage/dray/experiments"
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/doctor"
+	"github.com/drayage/dray/internal/experiment"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/report"
+)
+
+// quickAtMost is how long the quick profile takes at most, whatever is in it.
+const quickAtMost = 38 * time.Minute
+
+// publishedExperiments are those of these names; none: all.
+func publishedExperiments(names ...string) ([]chain.Experiment, error) {
+	if len(names) == 0 {
+		names = experiments.Names()
+	}
+	var list []chain.Experiment
+	for _, name := range names {
+		e, err := experiments.Published(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, *e)
+	}
+	return list, nil
+}
+
+// findExperiment is the experiment that is built in under that name, or that is
+// in a file; nil: it is a matrix.
+func findExperiment(ctx context.Context, name string) (*chain.Experiment, error) {
+	if e, err := experiments.Published(name); e != nil || err != nil || name == "quick" {
+		return e, err
+	}
+	text, err := readFile(ctx, name)
+	if err != nil || !chain.IsExperiment(text) {
+		return nil, err
+	}
+	return chain.ParseExperiment(name, text)
+}
+
+// benchExperiments measures published experiments.
+func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o benchOptions) error {
+	profile, err := experiment.FindProfile(o.profile)
+	if err != nil {
+		return usageError("%v", err)
+	}
+	n, inv, err := a.benchHost(ctx)
+	if err != nil {
+		return err
+	}
+	now, seed := time.Now(), o.seed
+	if seed == 0 {
+		seed = 1 + rand.Uint64N(1<<53-1) // exact in JSON readers that use doubles
+	}
+	name := "experiments"
+	if len(list) == 1 {
+		name = list[0].Name
+	}
+	run := &report.ExperimentsRun{
+		Schema: report.ExperimentsSchema, ID: fmt.Sprintf("%s-%s", name, now.UTC().Format("20060102T150405.000")),
+		Profile: profile.Name, Rounds: profile.Rounds, Trial: profile.Trial, Experiments: list, Started: now, Seed: seed,
+		Dray: version, Host: inv.Host, Skipped: experiment.Skipped(inv, experiment.Cells(list)),
+	}
+	if profile.Name == "quick" {
+		run.AtMost = quickAtMost
+	}
+	if o.dry {
+		return a.experimentPlan(run)
+	}
+	dir := o.out
+	if dir == "" {
+		dir = filepath.Join("out", run.ID)
+	}
+	s, err := experiment.Begin(absolute(dir), run)
+	if err != nil {
+		return err
+	}
+	return a.measureExperiments(ctx, s, n, inv)
+}
+
+// experimentPlan prints what would be measured.
+func (a *app) experimentPlan(run *report.ExperimentsRun) error {
+	a.endProgress()
+	about := experiment.Estimate(run)
+	if a.json {
+		return a.printJSON(struct {
+			*report.ExperimentsRun
+			Seconds float64 `json:"seconds"` // that it takes, about
+		}{run, about.Seconds()})
+	}
+	fmt.Fprintf(a.out, "%s, profile %s: %s, trials of %v, about %v\n", count(len(run.Experiments), "experiment"), run.Profile,
+		count(run.Rounds, "round"), run.Trial, about.Round(time.Second))
+	for _, c := range experiment.Cells(run.Experiments) {
+		if why := run.Skipped[c.String()]; why != "" {
+			fmt.Fprintf(a.out, "  %s: not run here: %s\n", c, report.Plain(why))
+			continue
+		}
+		fmt.Fprintf(a.out, "  %s\n", c)
+	}
+	return nil
+}
+
+// resumeExperiments takes an interrupted run up again.
+func (a *app) resumeExperiments(ctx context.Context, dir string) error {
+	n, inv, err := a.benchHost(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := experiment.Resume(absolute(dir))
+	if err != nil {
+		return err
+	}
+	if was := s.Run.Host; was.CPUModel != inv.Host.CPUModel || was.Hostname != inv.Host.Hostname || was.Kernel != inv.Host.Kernel || s.Run.Dray != version {
+		return errors.Join(s.Close(), fmt.Errorf("%s was begun on %s (%s, Linux %s) by dray %s: figures of two machines or versions do not mix; begin anew with another --out",
+			dir, was.Hostname, was.CPUModel, was.Kernel, s.Run.Dray))
+	}
+	if _, err := n.Collect(ctx); err != nil {
+		return errors.Join(s.Close(), err)
+	}
+	return a.measureExperiments(ctx, s, n, inv)
+}
+
+// measureExperiments runs what is left of a run, and shows what there is.
+func (a *app) measureExperiments(ctx context.Context, s *experiment.Session, n *node.Node, inv *inventory.Inventory) error {
+	a.progress("Measuring %s, profile %s, into %s, about %v, seed %d", count(len(s.Run.Experiments), "experiment"), s.Run.Profile, s.Dir,
+		experiment.Estimate(s.Run).Round(time.Second), s.Run.Seed)
+	n.Progress = nil // each cell is one line of progress
+	ran := map[string]bool{}
+	r := &experiment.Runner{
+		Node: n, Inventory: inv, Run: s.Run, Sink: s.Sink, Done: s.Done,
+		Env: func(live *node.Live) record.Environment {
+			if live != nil && len(live.State.Plan.Links) > 0 {
+				ran[doctor.Transports.Key(live.State.Plan.Links[0].Transport)] = true
+			}
+			return environmentOf(inv, live)
+		},
+		Progress: func(text string, left time.Duration) {
+			a.progress("  %s, %d s left", text, int(left.Round(time.Second).Seconds()))
+		},
+	}
+	err := r.Measure(ctx)
+	err = errors.Join(err, s.Save(), s.Close())
+	a.endProgress()
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: nothing is left up; `dray report %[2]s` shows what there is, `dray bench --resume %[2]s` goes on", err, s.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.showExperiments(s.Dir), doctor.MarkRun(n.StateDir, keys(ran)...))
+}
+
+// showExperiments writes the page of experiments, and prints their tables.
+func (a *app) showExperiments(dir string) error {
+	data, err := report.LoadExperiments(dir)
+	if err != nil {
+		return err
+	}
+	if err := printTo(filepath.Join(dir, report.PageFile), data.HTML); err != nil {
+		return err
+	}
+	if a.json {
+		return data.JSON(a.out)
+	}
+	width, isTerminal := terminalWidth(a.out)
+	if !isTerminal {
+		width = 0
+	}
+	return data.Text(a.out, width)
+}
+
+// experimentItem is an experiment as --list prints it.
+type experimentItem struct {
+	Name   string `json:"name"`
+	Title  string `json:"title"`
+	Source string `json:"source"`
+	Rows   int    `json:"rows"`
+}
+
+func experimentItems() ([]experimentItem, error) {
+	list, err := publishedExperiments()
+	var items []experimentItem
+	for _, e := range list {
+		items = append(items, experimentItem{e.Name, e.Title, e.Source, len(e.Rows)})
+	}
+	return items, err
+}

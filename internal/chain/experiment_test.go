@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+)
+
+const experimentHead = "apiVersion: drayage/v1\nkind: Experiment\nname: x\ntitle: t\nsource: s\nrows:\n"
+
+const goodRow = "  - {name: a, title: A, figure: throughput, value: 93.4, cell: {tool: tcp, transport: bridge, runtime: runc, qdisc: htb, rate: 100Mbps}}\n"
+
+func TestParseExperiment(t *testing.T) {
+	e, err := ParseExperiment("x.yaml", []byte(experimentHead+goodRow+"  - {name: b, title: B, not_run: no NIC}\nclaims:\n  - {text: c, less: a, than: b}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Cell{Tool: ToolTCP, Transport: "bridge", Runtime: RuntimeRunc, Qdisc: "htb", Rate: 100_000_000}
+	if e.Rows[0].Cell != want || e.Rows[0].Value != 93.4 || e.Rows[1].NotRun != "no NIC" || len(e.Claims) != 1 {
+		t.Errorf("%+v", e)
+	}
+	if got := want.String(); got != "tcp/bridge/runc/htb/100Mbps" {
+		t.Errorf("the cell is called %s", got)
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Experiment
+	if err := json.Unmarshal(text, &again); err != nil || again.Rows[0].Cell != want {
+		t.Errorf("%v: %+v", err, again)
+	}
+}
+
+func TestBadExperiments(t *testing.T) {
+	for text, want := range map[string]string{
+		"  - {name: a, title: A}\n":                          "x.yaml:7:5: the row says neither",
+		goodRow + goodRow:                                    "two rows are called",
+		goodRow + "claims: [{text: t, less: a, than: zz}]\n": `a row "zz" that there is not`,
+		goodRow + "claims: [{text: t, less: a, than: a}]\n":  "with itself",
+		"  - {name: a, title: A, figure: jitter, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                                     "gives no figure",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, runtime: runc}}\n":                                                  `needs the field "transport"`,
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, load: max}}\n":                      `takes no field "load"`,
+		"  - {name: a, title: A, figure: jitter, cell: {tool: udp, transport: veth, runtime: runc, load: max}}\n":                          "sends at a bit rate",
+		"  - {name: a, title: A, figure: throughput, value: -1, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                      "a published value cannot be",
+		"  - {name: a, title: A, not_run: x, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                     "a row is measured, or not run",
+		"  - {name: a, title: A, not_run: x, value: 3}\n":                                                                                  "has no figure to compare",
+		"  - {name: a, title: A, tilte: x, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                       `did you mean "title"`,
+		"  - {name: a, title: A, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                                                     `needs the field "figure"`,
+		goodRow + "  - {name: b, title: B, figure: start_time, cell: {tool: start, runtime: vm}}\nclaims: [{text: t, less: a, than: b}]\n": "compares",
+	} {
+		_, err := ParseExperiment("x.yaml", []byte(experimentHead+text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestIsExperiment(t *testing.T) {
+	for text, want := range map[string]bool{experimentHead + "nonsense: 1\n": true, "kind: Bench\n": false, "[1]": false, "\t": false} {
+		if text == experimentHead+"nonsense: 1\n" {
+			text = strings.Replace(text, "rows:\n", "", 1)
+		}
+		if got := IsExperiment([]byte(text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// Every published experiment follows the schema, and knows no field that the
+// parser does not.
+func TestExperimentSchema(t *testing.T) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(ExperimentSchema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("experiment.schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("experiment.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../../experiments/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !IsExperiment(text) {
+			continue
+		}
+		seen++
+		var value any
+		if err := yaml.Unmarshal(text, &value); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Validate(value); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	if seen < 15 {
+		t.Errorf("only %d experiments", seen)
+	}
+	var schema struct {
+		Properties map[string]any
+		Defs       map[string]struct{ Properties map[string]any } `json:"$defs"`
+	}
+	if err := json.Unmarshal(ExperimentSchema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "experiment", fieldNames(experimentFields), schema.Properties)
+	same(t, "row", fieldNames(rowFields), schema.Defs["row"].Properties)
+	same(t, "cell", fieldNames(cellFields), schema.Defs["cell"].Properties)
+	same(t, "claim", fieldNames(claimFields), schema.Defs["claim"].Properties)
+	// What one knows the other must know too: a schema that refuses nothing proves nothing.
+	var bad any
+	if err := yaml.Unmarshal([]byte(experimentHead+"  - {name: a, title: A}\n"), &bad); err != nil {
+		t.Fatal(err)
+	}
+	if s.Validate(bad) == nil {
+		t.Error("the schema takes a row that is neither measured nor not run")
+	}
+}
+
+func same(t *testing.T, what string, fields []string, properties map[string]any) {
+	t.Helper()
+	if len(fields) != len(properties) {
+		t.Errorf("%s: the parser knows %d fields, the schema %d", what, len(fields), len(properties))
+	}
+	for _, f := range fields {
+		if properties[f] == nil {
+			t.Errorf("%s: the schema lacks %s", what, f)
+		}
+	}
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package experiment runs published experiments: each of their cells is brought
+// up and measured once in each round, in an order drawn anew for each.
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/bench"
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/report"
+)
+
+// Profile is how long to measure.
+type Profile struct {
+	Name   string
+	Rounds int
+	Trial  time.Duration
+}
+
+// Profiles are those there are. Both have the five pairs that a claim takes.
+var Profiles = []Profile{
+	{"quick", 5, time.Second},
+	{"paper", 100, 10 * time.Second},
+}
+
+// FindProfile is the profile of that name.
+func FindProfile(name string) (Profile, error) {
+	for _, p := range Profiles {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return Profile{}, fmt.Errorf("no profile %q: write quick or paper", name)
+}
+
+// Cells are what experiments measure, each once.
+func Cells(experiments []chain.Experiment) []chain.Cell {
+	var cells []chain.Cell
+	for _, e := range experiments {
+		for _, r := range e.Rows {
+			if r.NotRun == "" && !slices.Contains(cells, r.Cell) {
+				cells = append(cells, r.Cell)
+			}
+		}
+	}
+	return cells
+}
+
+// Skipped says of the cells that a host cannot measure why, by their names.
+func Skipped(inv *inventory.Inventory, cells []chain.Cell) map[string]string {
+	skipped := map[string]string{}
+	for _, c := range cells {
+		if reason := obstacle(inv, c); reason != "" {
+			skipped[c.String()] = reason
+		}
+	}
+	return skipped
+}
+
+// obstacle is why a cell cannot be measured here; empty where it can.
+func obstacle(inv *inventory.Inventory, c chain.Cell) string {
+	if c.Tool == chain.ToolCyclictest {
+		return missingPrograms(c)
+	}
+	if rt := inventory.Find(inv.Runtimes, string(c.Runtime)); rt == nil {
+		return fmt.Sprintf("this build has no runtime %s", c.Runtime)
+	} else if rt.Status == inventory.Missing {
+		return fmt.Sprintf("runtime %s: %s", c.Runtime, rt.Reason)
+	}
+	if c.Transport != "" && inv.Transport(c.Transport) == nil {
+		return "this build has no transport " + c.Transport
+	}
+	if c.Tool == chain.ToolFrames {
+		for _, row := range bench.Rows(matrix(c, time.Second), inv) {
+			if row.Skipped != "" {
+				return row.Skipped
+			}
+		}
+		return ""
+	}
+	_, _, _, err := prepare(inv, c)
+	var infeasible *plan.Infeasible
+	if errors.As(err, &infeasible) && len(infeasible.Plan.Violations) > 0 {
+		v := infeasible.Plan.Violations[0]
+		return v.Constraint + ": " + v.Reason
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func missingPrograms(c chain.Cell) string {
+	programs := map[string]string{"cyclictest": "rt-tests"}
+	if c.Stress {
+		programs["stress-ng"] = "stress-ng"
+	}
+	for program, pkg := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Sprintf("there is no %s (apt-get install %s)", program, pkg)
+		}
+	}
+	return ""
+}
+
+// matrix is the matrix of one cell that draygen measures.
+func matrix(c chain.Cell, trial time.Duration) *chain.Bench {
+	return &chain.Bench{
+		APIVersion: chain.APIVersion, Kind: chain.KindBench, Name: "experiment", Transports: []string{c.Transport}, Faces: []chain.Face{c.Face},
+		Runtimes: []chain.RuntimeName{c.Runtime}, Sizes: []chain.FrameSize{c.Size}, Loads: []chain.BenchLoad{c.Offered()},
+		VNFs: []chain.VNF{c.VNF}, Repetitions: 1, Trial: chain.Duration(trial), Privileged: true,
+	}
+}
+
+// The names in the chains of cells.
+const (
+	chainName        = "experiment"
+	client, server   = "a", "b"
+	clientPort, sink = "p0", "p1"
+)
+
+// ready is what a function writes that has started.
+const ready = "dray-ready"
+
+// prepare is the chain of a cell that draygen does not measure, with its text and
+// its plan.
+func prepare(inv *inventory.Inventory, c chain.Cell) (*chain.Chain, []byte, *plan.Plan, error) {
+	text := chainText(c)
+	parsed, err := chain.Parse("chain of "+c.String(), text)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	p, err := plan.Make(parsed, inv)
+	return parsed, text, p, err
+}
+
+func chainText(c chain.Cell) []byte {
+	head := fmt.Sprintf("apiVersion: %s\nkind: %s\nname: %s\npolicy: {on_infeasible: warn}\n", chain.APIVersion, chain.Kind, chainName)
+	if c.Tool == chain.ToolStart {
+		return []byte(head + fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, command: [sh, -c, \"echo %s; exec sleep infinity\"]}\n", client, c.Runtime, ready))
+	}
+	var b strings.Builder
+	b.WriteString(head + "functions:\n")
+	for i, f := range []string{client, server} {
+		fmt.Fprintf(&b, "  - {name: %s, runtime: %s, ports: [{name: p%d, ip: 10.99.0.%d/24}]}\n", f, c.Runtime, i, i+1)
+	}
+	fmt.Fprintf(&b, "links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, qos(c))
+	return []byte(b.String())
+}
+
+func qos(c chain.Cell) string {
+	if c.Qdisc == "" {
+		return ""
+	}
+	if c.Rate == 0 {
+		return fmt.Sprintf(", qos: {qdisc: %s}", c.Qdisc)
+	}
+	return fmt.Sprintf(", qos: {qdisc: %s, rate: %v}", c.Qdisc, c.Rate)
+}
+
+// About how long parts of a cell take beside its trial, on an idle machine.
+const (
+	overhead   = 1500 * time.Millisecond
+	vmExtra    = 7 * time.Second
+	pingExtra  = 2400 * time.Millisecond // that sockperf sleeps
+	pollsExtra = 4 * time.Second         // of switches and DPDK applications
+)
+
+func expect(c chain.Cell, trial time.Duration) time.Duration {
+	d := overhead + trial
+	if c.Runtime == chain.RuntimeVM {
+		d += vmExtra
+	}
+	if c.Tool == chain.ToolPingPong {
+		d += pingExtra
+	}
+	if c.Face == chain.FaceDPDK || strings.HasPrefix(c.Transport, "ovs") {
+		d += pollsExtra
+	}
+	if c.Tool == chain.ToolStart {
+		d -= trial
+	}
+	return d
+}
+
+// Estimate is about how long a run takes that is all to be done.
+func Estimate(run *report.ExperimentsRun) time.Duration {
+	var sum time.Duration
+	for _, c := range Cells(run.Experiments) {
+		if run.Skipped[c.String()] == "" {
+			sum += expect(c, run.Trial)
+		}
+	}
+	return time.Duration(run.Rounds) * sum
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/report"
+)
+
+func tcp(transport string) chain.Cell {
+	return chain.Cell{Tool: chain.ToolTCP, Transport: transport, Runtime: chain.RuntimeRunc}
+}
+
+func two() []chain.Experiment {
+	row := func(name string, figure chain.Figure, c chain.Cell) chain.ExperimentRow {
+		return chain.ExperimentRow{Name: name, Title: name, Figure: figure, Cell: c}
+	}
+	shaped := tcp("veth")
+	shaped.Qdisc, shaped.Rate = "htb", 100_000_000
+	return []chain.Experiment{
+		{Name: "x", Rows: []chain.ExperimentRow{row("a", "throughput", tcp("veth")), {Name: "n", Title: "n", NotRun: "no NIC"}}},
+		{Name: "y", Rows: []chain.ExperimentRow{row("a", "throughput", tcp("veth")), row("b", "throughput", shaped), row("c", "throughput", tcp("sr-iov"))}},
+	}
+}
+
+func host2() *inventory.Inventory {
+	return &inventory.Inventory{
+		Host: inventory.Host{Hostname: "h", CPUs: []int{0, 1}, NUMANodes: 1, MemoryTotal: 8 << 30, MemoryFree: 8 << 30},
+		Transports: []inventory.Transport{{
+			Item: inventory.Item{Name: "veth", Status: inventory.OK},
+			Caps: inventory.Caps{Faces: []string{"netdev"}, Isolation: "no-shared-memory", MinEnds: 2, MaxEnds: 2, Privileges: "none"},
+		}},
+		Runtimes: []inventory.Item{{Name: "runc", Status: inventory.OK}, {Name: "vm", Status: inventory.Missing, Reason: "no qemu"}},
+	}
+}
+
+func TestCellsAreMeasuredOnce(t *testing.T) {
+	if cells := Cells(two()); len(cells) != 3 {
+		t.Errorf("%v", cells)
+	}
+}
+
+func TestSkippedSaysWhy(t *testing.T) {
+	vm := chain.Cell{Tool: chain.ToolStart, Runtime: chain.RuntimeVM}
+	got := Skipped(host2(), append(Cells(two()), vm))
+	if got[tcp("sr-iov").String()] != "this build has no transport sr-iov" || got[vm.String()] != "runtime vm: no qemu" || got[tcp("veth").String()] != "" {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestChainsOfCellsParse(t *testing.T) {
+	for _, c := range []chain.Cell{
+		tcp("bridge"), {Tool: chain.ToolStart, Runtime: chain.RuntimeVM},
+		{Tool: chain.ToolUDP, Transport: "ovs", Runtime: chain.RuntimeVM, Qdisc: "tbf", Rate: 100_000_000, Load: "95Mbps"},
+	} {
+		if _, err := chain.Parse(c.String(), chainText(c)); err != nil {
+			t.Errorf("%v:\n%s", err, chainText(c))
+		}
+	}
+}
+
+func TestBothProfilesDecideClaims(t *testing.T) {
+	for _, name := range []string{"quick", "paper"} {
+		if p, err := FindProfile(name); err != nil || p.Rounds < 5 {
+			t.Errorf("%s: %d rounds, %v", name, p.Rounds, err)
+		}
+	}
+	if _, err := FindProfile("slow"); err == nil {
+		t.Error("there is a profile slow")
+	}
+}
+
+func TestSessionGoesOnWhereItWas(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	run := &report.ExperimentsRun{Schema: report.ExperimentsSchema, ID: "x", Rounds: 5, Trial: time.Second, Experiments: two()}
+	s, err := Begin(dir, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Resume(dir); err == nil {
+		t.Error("two sessions are at work in one directory")
+	}
+	if err := s.Sink.Write(record.Trial{ID: "done", Run: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Begin(dir, run); err == nil {
+		t.Error("a run begins over another")
+	}
+	if s, err = Resume(dir); err != nil || !s.Done["done"] || len(s.Run.Experiments) != 2 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	s.Run.Finished = time.Now()
+	if err := s.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Resume(dir); !errors.Is(err, ErrFinished) {
+		t.Errorf("a finished run goes on: %v", err)
+	}
+}
+
+func TestValues(t *testing.T) {
+	got, err := values(record.Trial{Throughput: &record.Throughput{BitsPerSecond: 93_460_000}})
+	if err != nil || got["throughput"] != 93.46 {
+		t.Errorf("%v, %v", got, err)
+	}
+	got, err = values(record.Trial{Quantity: record.QStart, Duration: 1500 * time.Millisecond, Bench: &record.Bench{Cost: &record.Cost{Memory: 17_000_000}}})
+	if err != nil || got["start_time"] != 1.5 || got["memory"] != 17 {
+		t.Errorf("%v, %v", got, err)
+	}
+	h := record.Histogram{Bits: 10, Counts: []record.BucketCount{{Value: 500, Count: 3}, {Value: 900, Count: 1}}}
+	got, err = values(record.Trial{Delivery: &record.Delivery{PacketRate: 310_000, Jitter: 2500}, OneWay: &record.OneWay{Latency: h, Max: 900}})
+	if err != nil || got["packet_rate"] != 310 || got["jitter"] != 0.0025 || got["latency_mean"] != 0.6 || got["latency_max"] != 0.9 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, refused := got["latency_p99"]; refused {
+		t.Error("four samples support no p99")
+	}
+	if _, err := values(record.Trial{}); err == nil {
+		t.Error("no result has a value")
+	}
+}
+
+// As cyclictest 2.5 prints it, cut to three µs, with one sample beyond them.
+const cyclictestOutput = `# /dev/cpu_dma_latency set to 0us
+# Histogram
+000000 000000	000000
+000003 000010	000004
+000004 000002	000001
+# Min Latencies: 00003 00003
+# Avg Latencies: 00003 00003
+# Max Latencies: 00004 12000
+# Histogram Overflows: 00000 00001
+`
+
+func TestParseCyclictest(t *testing.T) {
+	l, err := parseCyclictest(cyclictestOutput)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := largest(l.Histogram); l.Sent != 18 || most < 12_000_000 || most > 12_010_000 {
+		t.Errorf("%d samples, at most %d ns", l.Sent, most)
+	}
+	for _, bad := range []string{"", "# Max Latencies: 00004\n", strings.ReplaceAll(cyclictestOutput, "# Max", "# Mix")} {
+		if _, err := parseCyclictest(bad); err == nil {
+			t.Errorf("%q is a result", bad)
+		}
+	}
+}

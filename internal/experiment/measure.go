@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/bench"
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/guest"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/instrument"
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/report"
+	"github.com/drayage/dray/internal/verify"
+)
+
+func (r *Runner) measure(ctx context.Context, c chain.Cell) (record.Trial, error) {
+	switch c.Tool {
+	case chain.ToolFrames:
+		return r.frames(ctx, c)
+	case chain.ToolCyclictest:
+		return cyclictest(ctx, c, r.Run.Trial)
+	}
+	began := time.Now()
+	live, err := r.create(ctx, c)
+	if err != nil {
+		return record.Trial{}, err
+	}
+	var t record.Trial
+	if c.Tool == chain.ToolStart {
+		t, err = start(ctx, live, began)
+	} else {
+		t, err = r.link(ctx, live, c)
+	}
+	t.Env, t.Chain = r.Env(live), chainName
+	if emulated(live) {
+		t.Marks = append(t.Marks, record.MarkEmulated)
+	}
+	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTime)
+	defer cancel()
+	return t, errors.Join(err, live.Remove(down))
+}
+
+// downTime bounds the removal of a cell, also after an interrupt.
+const downTime = 2 * time.Minute
+
+func (r *Runner) create(ctx context.Context, c chain.Cell) (*node.Live, error) {
+	parsed, text, p, err := prepare(r.Inventory, c)
+	if err != nil {
+		return nil, err
+	}
+	return r.Node.Create(ctx, "bench", parsed, text, p)
+}
+
+// emulated reports whether some function is a machine whose CPUs are emulated.
+func emulated(live *node.Live) bool {
+	for _, s := range live.State.Sandboxes {
+		if s.Guest == "" {
+			continue
+		}
+		if info, err := guest.ReadInfo(s.Guest); err != nil || info.Accel != guest.KVM {
+			return true // what cannot be told is not taken for native
+		}
+	}
+	return false
+}
+
+// pingRate is how many requests of 64 bytes make 1 Mb/s.
+const pingRate = 1_000_000 / 8 / 64
+
+// link measures the one link of a chain that is up.
+func (r *Runner) link(ctx context.Context, live *node.Live, c chain.Cell) (record.Trial, error) {
+	in := verify.Input{Plan: live.State.Plan, Sandboxes: live.State.Sandboxes, Device: live.Device}
+	ends := live.State.Plan.Links[0].Ends
+	from, err := in.Endpoint(ends[0])
+	if err != nil {
+		return record.Trial{}, err
+	}
+	to, err := in.Endpoint(ends[1])
+	if err != nil {
+		return record.Trial{}, err
+	}
+	p := instrument.Params{Duration: r.Run.Trial}
+	var tool instrument.Instrument
+	switch c.Tool {
+	case chain.ToolTCP:
+		tool = instrument.Iperf3{}
+	case chain.ToolRequests:
+		tool = instrument.Qperf{}
+	case chain.ToolPingPong:
+		tool, p.MessageRate = instrument.Sockperf{}, pingRate
+	case chain.ToolUDP:
+		tool, p.Bitrate = instrument.Iperf{}, uint64(c.Offered().Bitrate)
+	default:
+		return record.Trial{}, fmt.Errorf("no instrument for %s", c.Tool)
+	}
+	t, err := tool.Run(ctx, from, to, p)
+	t.Link = live.State.Plan.Links[0].Name
+	t.Runtimes = map[string]string{from.Name: string(c.Runtime), to.Name: string(c.Runtime)}
+	return t, err
+}
+
+// frames measures a cell as dray bench would.
+func (r *Runner) frames(ctx context.Context, c chain.Cell) (record.Trial, error) {
+	m := matrix(c, r.Run.Trial)
+	var got collector
+	b := bench.Runner{
+		Node: r.Node, Inventory: r.Inventory, Sink: &got, Env: r.Env, Done: map[string]bool{},
+		Save: func(*report.BenchRun) error { return nil },
+		Run: &report.BenchRun{
+			ID: r.Run.ID, Matrix: *m, Seed: r.Run.Seed, Dray: r.Run.Dray, Host: r.Run.Host, Rows: bench.Rows(m, r.Inventory),
+		},
+	}
+	if err := b.Measure(ctx); err != nil {
+		return record.Trial{}, err
+	}
+	if got.trial == nil {
+		return record.Trial{}, errors.New("nothing was measured")
+	}
+	t := *got.trial
+	if t.Delivery != nil && got.ceiling > 0 && float64(t.Delivery.PacketRate) > generatorShare*got.ceiling {
+		t.Marks = append(t.Marks, record.MarkGeneratorBound)
+	}
+	return t, nil
+}
+
+// generatorShare is the share of the generator's ceiling from which a rate is
+// the generator's own.
+const generatorShare = 0.8
+
+// collector takes what dray bench measures of one configuration in one round.
+type collector struct {
+	trial   *record.Trial
+	ceiling float64 // packets/s; 0: unknown
+}
+
+func (c *collector) Write(t record.Trial) error {
+	if t.Quantity != record.QCeiling {
+		c.trial = &t
+	} else if t.Bench != nil && t.Bench.Ceiling != nil {
+		c.ceiling = min(t.Bench.Ceiling.Send, t.Bench.Ceiling.Receive)
+	}
+	return nil
+}
+
+// startTime bounds how long a function may take until its command runs.
+const startTime = 2 * time.Minute
+
+// start waits until the function's command has written, and reads what memory
+// its control group then holds.
+func start(ctx context.Context, live *node.Live, began time.Time) (record.Trial, error) {
+	t := record.Trial{Quantity: record.QStart, Start: began, Marks: []string{}}
+	supervisor, err := live.Supervise()
+	if err != nil {
+		return t, err
+	}
+	running, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		supervisor.Run(running)
+	}()
+	defer func() {
+		stop()
+		<-done
+	}()
+	for !strings.Contains(live.LogTail(client, 3), ready) {
+		if time.Since(began) > startTime {
+			return t, fmt.Errorf("the function did not start within %v", startTime)
+		}
+		if err := sleep(ctx, 2*time.Millisecond); err != nil {
+			return t, err
+		}
+	}
+	t.Duration = time.Since(began)
+	meter, err := host.NewMeter(live.Cgroup())
+	if err != nil {
+		return t, err
+	}
+	usage, err := meter.Read()
+	t.Raw = fmt.Sprintf("memory %d\n", usage.Memory)
+	t.Bench = &record.Bench{Cost: &record.Cost{Memory: usage.Memory}}
+	return t, err
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/report"
+	"github.com/drayage/dray/internal/trial"
+)
+
+// Runner runs experiments. All but Done and Progress must be set.
+type Runner struct {
+	Node      *node.Node
+	Inventory *inventory.Inventory
+	Run       *report.ExperimentsRun
+	Sink      trial.Sink
+	// Env describes the machine, and the chain's interfaces and engines; nil: only
+	// the machine.
+	Env func(*node.Live) record.Environment
+	// Done are the ids of the trials that an earlier session made.
+	Done     map[string]bool
+	Progress func(text string, left time.Duration)
+
+	order int // of the next record
+}
+
+// watched is how long the machine is looked at before a cell comes up: several
+// clock ticks of 10 ms.
+const watched = 100 * time.Millisecond
+
+// id names a trial.
+func id(c chain.Cell, round int) string { return fmt.Sprintf("%s-r%d", c, round) }
+
+// Measure runs every round that is left. A trial that fails is a record with
+// Error; a cancelled context and a sink that fails end the run, with nothing of it
+// left up.
+func (r *Runner) Measure(ctx context.Context) error {
+	r.order = len(r.Done)
+	began, before := time.Now(), r.Run.Took
+	defer func() { r.Run.Took = before + time.Since(began) }()
+	var cells []chain.Cell
+	for _, c := range Cells(r.Run.Experiments) {
+		if r.Run.Skipped[c.String()] == "" {
+			cells = append(cells, c)
+		}
+	}
+	for round := range r.Run.Rounds {
+		order := slices.Clone(cells)
+		rng := rand.New(rand.NewPCG(r.Run.Seed, uint64(round)))
+		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		for i, c := range order {
+			if r.Done[id(c, round)] {
+				continue
+			}
+			if most := r.Run.AtMost; most > 0 && before+time.Since(began)+expect(c, r.Run.Trial) > most {
+				continue // a shorter one may still fit
+			}
+			r.tell(c, round, order[i:])
+			if err := r.cell(ctx, c, round); err != nil {
+				return err
+			}
+		}
+	}
+	r.Run.Finished = time.Now()
+	return nil
+}
+
+func (r *Runner) tell(c chain.Cell, round int, ahead []chain.Cell) {
+	if r.Progress == nil {
+		return
+	}
+	left := time.Duration(r.Run.Rounds-round-1) * Estimate(r.Run) / time.Duration(r.Run.Rounds)
+	for _, next := range ahead {
+		left += expect(next, r.Run.Trial)
+	}
+	r.Progress(fmt.Sprintf("round %d of %d: %s", round+1, r.Run.Rounds, c), left)
+}
+
+// cell measures a cell once, and writes the record.
+func (r *Runner) cell(ctx context.Context, c chain.Cell, round int) error {
+	busy, err := watch(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	t, failed := r.measure(ctx, c)
+	if ctx.Err() != nil {
+		return errors.Join(failed, ctx.Err()) // what was interrupted is measured again
+	}
+	if t.Env.Kernel == "" {
+		t.Env = r.Env(nil)
+	}
+	if t.Start.IsZero() {
+		t.Start = began
+	}
+	if t.Duration == 0 {
+		t.Duration = time.Since(began)
+	}
+	t.Run, t.ID, t.Round, t.Seed, t.Order = r.Run.ID, id(c, round), round, r.Run.Seed, r.order
+	t.Transport, t.Experiment = c.Transport, &record.Experiment{Cell: c.String()}
+	r.order++
+	if failed == nil && t.Error == "" {
+		t.Experiment.Values, failed = values(t)
+	}
+	if failed != nil {
+		t.Error = failed.Error()
+	}
+	for _, m := range trial.Preflight(t.Env, demand(c), busy) {
+		if !slices.Contains(t.Marks, m) {
+			t.Marks = append(t.Marks, m)
+		}
+	}
+	return r.Sink.Write(t)
+}
+
+// watch sees what else the machine does.
+func watch(ctx context.Context) (busy float64, err error) {
+	begin, err := host.ReadCPUTimes()
+	if err != nil {
+		return 0, fmt.Errorf("load of the machine: %w", err)
+	}
+	if err := sleep(ctx, watched); err != nil {
+		return 0, err
+	}
+	end, err := host.ReadCPUTimes()
+	if err != nil {
+		return 0, fmt.Errorf("load of the machine: %w", err)
+	}
+	busy, _ = end.Since(begin)
+	return busy, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// demand is the threads that want a CPU all the time. What bench measures it
+// marks itself.
+func demand(c chain.Cell) trial.Demand {
+	switch c.Tool {
+	case chain.ToolTCP, chain.ToolRequests:
+		return trial.Demand{client: 1, server: 1}
+	}
+	return trial.Demand{}
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"fmt"
+	"math"
+)
+
+// Quantities of published experiments that no link has.
+const (
+	QStart  Quantity = "start"  // a function's sandbox, from nothing until a command has run in it
+	QWakeup Quantity = "wakeup" // how late timers wake a thread
+)
+
+// Experiment is what a trial of a published experiment has beside its result.
+type Experiment struct {
+	Cell string `json:"cell"` // what was measured; rows of experiments refer to it
+	// Values are the figures that rows show, in the units that these have.
+	Values map[string]float64 `json:"values,omitempty"`
+}
+
+// check refuses values that no measurement gives; nil is none.
+func (e *Experiment) check() error {
+	if e == nil {
+		return nil
+	}
+	for name, v := range e.Values {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return fmt.Errorf("a %s of %v", name, v)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/stats"
+)
+
+// ExperimentLine is one row of an experiment: published beside measured.
+type ExperimentLine struct {
+	Experiment string   `json:"experiment"`
+	Row        string   `json:"row"`
+	Title      string   `json:"title"`
+	Published  string   `json:"published,omitempty"`
+	Unit       string   `json:"unit,omitempty"`
+	N          int      `json:"n"`
+	Measured   *float64 `json:"measured,omitempty"` // the mean; of a maximum, the largest seen
+	Low        *float64 `json:"low,omitempty"`      // 95 % interval of the mean; nil: one trial, or a maximum
+	High       *float64 `json:"high,omitempty"`
+	Most       bool     `json:"most,omitempty"`  // Measured is the largest seen
+	Ratio      *float64 `json:"ratio,omitempty"` // Measured by what was published
+	Marks      []string `json:"marks"`
+	NotRun     string   `json:"not_run,omitempty"` // why there is no figure
+	Failed     string   `json:"failed,omitempty"`  // of some of its trials, where others did not
+	Records    []string `json:"records"`           // ids of the trials
+}
+
+// Words of claims.
+const (
+	ClaimHeld      = "held"
+	ClaimNotHeld   = "not held"
+	ClaimUndecided = "undecided"
+)
+
+// ClaimLine is one claim, decided or not.
+type ClaimLine struct {
+	Experiment string `json:"experiment"`
+	Text       string `json:"text"`
+	Word       string `json:"word"`
+	Why        string `json:"why"`
+}
+
+// Lines are all rows of an experiment, those that were not run among them.
+func (d *ExperimentsData) Lines(e *chain.Experiment) []ExperimentLine {
+	lines := make([]ExperimentLine, len(e.Rows))
+	for i, r := range e.Rows {
+		lines[i] = d.line(e, r)
+	}
+	return lines
+}
+
+func (d *ExperimentsData) line(e *chain.Experiment, r chain.ExperimentRow) ExperimentLine {
+	l := ExperimentLine{
+		Experiment: e.Name, Row: r.Name, Title: r.Title, Published: r.Published, Unit: r.Figure.Unit(), Most: r.Figure.Most(),
+		Marks: []string{}, Records: []string{}, NotRun: r.NotRun,
+	}
+	if l.NotRun != "" {
+		return l
+	}
+	var values []float64
+	for _, t := range d.of(r.Cell) {
+		l.Records = append(l.Records, t.ID)
+		v, ok := t.Experiment.Values[string(r.Figure)]
+		switch {
+		case t.Error != "":
+			l.Failed = t.Error
+			continue
+		case !ok:
+			l.Failed = "the trial gives no such figure"
+			continue
+		}
+		values = append(values, v)
+		for _, m := range t.Marks {
+			if !slices.Contains(l.Marks, m) {
+				l.Marks = append(l.Marks, m)
+			}
+		}
+	}
+	slices.Sort(l.Marks)
+	l.N = len(values)
+	if l.N == 0 {
+		l.NotRun, l.Failed = d.reason(r.Cell, l.Failed), ""
+		return l
+	}
+	l.sum(values, r.Value)
+	return l
+}
+
+// sum makes the line's figures of its trials' values.
+func (l *ExperimentLine) sum(values []float64, published float64) {
+	mean := values[0]
+	switch e, err := stats.Mean(values); {
+	case l.Most:
+		mean = slices.Max(values)
+	case err == nil:
+		low, high := max(0, e.CI.Low), e.CI.High
+		mean, l.Low, l.High = e.Mean, &low, &high
+	}
+	l.Measured = &mean
+	if published > 0 {
+		ratio := mean / published
+		l.Ratio = &ratio
+	}
+}
+
+// reason is why a cell has no figure.
+func (d *ExperimentsData) reason(c chain.Cell, failed string) string {
+	switch {
+	case d.Run.Skipped[c.String()] != "":
+		return d.Run.Skipped[c.String()]
+	case failed != "":
+		return failed
+	}
+	return "the run ended before it"
+}
+
+// of are the trials of a cell that count.
+func (d *ExperimentsData) of(c chain.Cell) []record.Trial {
+	var trials []record.Trial
+	for _, t := range d.Trials {
+		if t.Experiment != nil && t.Experiment.Cell == c.String() && !t.Warmup {
+			trials = append(trials, t)
+		}
+	}
+	return trials
+}
+
+// claimPairs is how many pairs a claim needs at least.
+const claimPairs = 5
+
+// Claims decides an experiment's claims, each at 95 % confidence from the ratio of
+// paired trials: those of one round.
+func (d *ExperimentsData) Claims(e *chain.Experiment) []ClaimLine {
+	var lines []ClaimLine
+	for _, c := range e.Claims {
+		l := ClaimLine{Experiment: e.Name, Text: c.Text}
+		l.Word, l.Why = d.decide(e, c)
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+func (d *ExperimentsData) decide(e *chain.Experiment, c chain.ShapeClaim) (word, why string) {
+	rows := map[string]chain.ExperimentRow{}
+	for _, r := range e.Rows {
+		rows[r.Name] = r
+	}
+	a, b := rows[c.Less], rows[c.Than]
+	for _, r := range []chain.ExperimentRow{a, b} {
+		if l := d.line(e, r); l.Measured == nil {
+			return ClaimUndecided, fmt.Sprintf("%s was not run here", r.Title)
+		}
+	}
+	pairs, emulated := d.pairs(a, b)
+	if emulated {
+		return ClaimUndecided, "an emulated figure is never compared with another"
+	}
+	if len(pairs) < claimPairs {
+		return ClaimUndecided, fmt.Sprintf("%d pairs of trials; it takes %d", len(pairs), claimPairs)
+	}
+	ratio, err := stats.Ratio(pairs, d.Run.Seed)
+	if err != nil {
+		return ClaimUndecided, err.Error()
+	}
+	why = fmt.Sprintf("ratio %s, 95 %% interval %s…%s, %d pairs", three(ratio.Ratio), three(ratio.CI.Low), three(ratio.CI.High), ratio.N)
+	switch {
+	case ratio.CI.High < 1:
+		return ClaimHeld, why
+	case ratio.CI.Low > 1:
+		return ClaimNotHeld, why
+	}
+	return ClaimUndecided, why + ": indistinguishable"
+}
+
+// pairs are the values of two rows in the rounds in which both have one.
+func (d *ExperimentsData) pairs(a, b chain.ExperimentRow) (pairs []stats.Pair, emulated bool) {
+	other := map[int]float64{}
+	for _, t := range d.of(b.Cell) {
+		v, ok := t.Experiment.Values[string(b.Figure)]
+		if ok && t.Error == "" {
+			other[t.Round] = v
+			emulated = emulated || slices.Contains(t.Marks, record.MarkEmulated)
+		}
+	}
+	for _, t := range d.of(a.Cell) {
+		v, ok := t.Experiment.Values[string(a.Figure)]
+		w, both := other[t.Round]
+		if ok && both && t.Error == "" {
+			pairs = append(pairs, stats.Pair{A: v, B: w})
+			emulated = emulated || slices.Contains(t.Marks, record.MarkEmulated)
+		}
+	}
+	return pairs, emulated
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/record"
+)
+
+// ExperimentsSchema is the version of experiments.json.
+const ExperimentsSchema = 1
+
+// ExperimentsFile is the file that a directory of experiments has and no other.
+const ExperimentsFile = "experiments.json"
+
+// ExperimentsRun is experiments.json: what was to be measured, and what of it
+// cannot be.
+type ExperimentsRun struct {
+	Schema  int           `json:"schema"`
+	ID      string        `json:"id"`
+	Profile string        `json:"profile"`
+	Rounds  int           `json:"rounds"` // of every cell
+	Trial   time.Duration `json:"trial"`  // ns
+	// AtMost ends the run early: no cell begins that could not end in time. 0: all
+	// rounds. Took is what the run has taken so far, in all its sessions. In ns.
+	AtMost      time.Duration      `json:"at_most,omitempty"`
+	Took        time.Duration      `json:"took"`
+	Experiments []chain.Experiment `json:"experiments"`
+	Started     time.Time          `json:"started"`
+	Finished    time.Time          `json:"finished"` // zero: it was interrupted, or is at work
+	Seed        uint64             `json:"seed"`
+	Dray        string             `json:"dray"`
+	Host        inventory.Host     `json:"host"`
+	// Skipped says of cells that cannot be run here why, by their names.
+	Skipped map[string]string `json:"skipped"`
+}
+
+// ExperimentsData is the directory of experiments, read.
+type ExperimentsData struct {
+	Dir      string
+	Run      ExperimentsRun
+	Trials   []record.Trial
+	Warnings []string
+}
+
+// IsExperiments reports whether a directory is one of experiments.
+func IsExperiments(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, ExperimentsFile))
+	return err == nil
+}
+
+// LoadExperimentsRun reads experiments.json of a directory.
+func LoadExperimentsRun(dir string) (*ExperimentsRun, error) {
+	var run ExperimentsRun
+	if err := readJSON(dir, ExperimentsFile, &run); err != nil {
+		return nil, err
+	}
+	if run.Schema != ExperimentsSchema {
+		return nil, fmt.Errorf("%s: schema %d; this version of dray reads %d", filepath.Join(dir, ExperimentsFile), run.Schema, ExperimentsSchema)
+	}
+	return &run, nil
+}
+
+// LoadExperiments reads the directory of experiments, finished or not.
+func LoadExperiments(dir string) (*ExperimentsData, error) {
+	run, err := LoadExperimentsRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	d := &ExperimentsData{Dir: dir, Run: *run}
+	if d.Trials, d.Warnings, err = readRecords(filepath.Join(dir, RecordsFile), run.ID); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if run.Finished.IsZero() {
+		d.Warnings = append(d.Warnings, fmt.Sprintf("The run was interrupted: `dray bench --resume %s` goes on with it.", dir))
+	}
+	if run.AtMost > 0 && !run.Finished.IsZero() && run.Took+time.Minute > run.AtMost {
+		d.Warnings = append(d.Warnings, fmt.Sprintf("The profile gave %v: some rows have fewer rounds than others, or none.", run.AtMost))
+	}
+	return d, nil
+}

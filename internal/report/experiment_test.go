@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/record"
+)
+
+// experimentFixture is a directory of one experiment with stored records.
+type experimentFixture struct {
+	dir    string
+	run    ExperimentsRun
+	trials []record.Trial
+}
+
+func cellOf(transport string) chain.Cell {
+	return chain.Cell{Tool: chain.ToolTCP, Transport: transport, Runtime: chain.RuntimeRunc}
+}
+
+func measuredRow(name string, published float64) chain.ExperimentRow {
+	r := chain.ExperimentRow{Name: name, Title: "TCP over " + name, Figure: "throughput", Cell: cellOf(name), Value: published}
+	if published > 0 {
+		r.Published = fmt.Sprintf("%g Mb/s", published)
+	}
+	return r
+}
+
+func newExperiments(t *testing.T) *experimentFixture {
+	t.Helper()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return &experimentFixture{dir: t.TempDir(), run: ExperimentsRun{
+		Schema: ExperimentsSchema, ID: "x", Profile: "quick", Rounds: 6, Trial: time.Second, Started: at, Finished: at.Add(time.Minute),
+		Seed: 5, Dray: "v0", Host: inventory.Host{CPUModel: "CPU", CPUs: []int{0, 1}, Kernel: "6"},
+		Skipped: map[string]string{cellOf("ovs").String(): "no ovs-vswitchd"},
+		Experiments: []chain.Experiment{{
+			Name: "x-fig1", Title: "A figure", Source: "X, figure 1", Notes: []string{"X contradicts itself"},
+			Rows: []chain.ExperimentRow{
+				measuredRow("bridge", 100), measuredRow("veth", 0), measuredRow("ovs", 90),
+				{Name: "nic", Title: "A NIC", Published: "10 Gb/s", NotRun: "it needs a NIC"},
+			},
+			Claims: []chain.ShapeClaim{
+				{Text: "bridge below veth", Less: "bridge", Than: "veth"}, {Text: "veth below bridge", Less: "veth", Than: "bridge"},
+				{Text: "bridge below ovs", Less: "bridge", Than: "ovs"},
+			},
+		}},
+	}}
+}
+
+// add is a trial of a transport in each round with such values.
+func (f *experimentFixture) add(transport string, marks []string, values ...float64) {
+	for round, v := range values {
+		c := cellOf(transport).String()
+		f.trials = append(f.trials, record.Trial{
+			Schema: record.Schema, Run: "x", ID: fmt.Sprintf("%s-r%d", c, round), Round: round, Marks: marks, Start: f.run.Started,
+			Experiment: &record.Experiment{Cell: c, Values: map[string]float64{"throughput": v}},
+		})
+	}
+}
+
+func (f *experimentFixture) load(t *testing.T) *ExperimentsData {
+	t.Helper()
+	text, err := json.Marshal(f.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(f.dir, ExperimentsFile), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w, err := record.Create(filepath.Join(f.dir, RecordsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trial := range f.trials {
+		if err := w.Write(trial); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d, err := LoadExperiments(f.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Dir = "DIR"
+	return d
+}
+
+func goodExperiments(t *testing.T) *experimentFixture {
+	f := newExperiments(t)
+	f.add("bridge", []string{}, 90, 91, 92, 90, 91, 89)
+	f.add("veth", []string{record.MarkOversubscribed}, 180, 185, 178, 182, 181, 183)
+	return f
+}
+
+func TestExperimentsTextGolden(t *testing.T) {
+	var b bytes.Buffer
+	if err := goodExperiments(t).load(t).Text(&b, 0); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "experiment.txt", b.Bytes())
+}
+
+func TestExperimentsPageGolden(t *testing.T) {
+	var b bytes.Buffer
+	if err := goodExperiments(t).load(t).HTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	start, end := strings.Index(page, "<main>"), strings.Index(page, `<section aria-labelledby="h-records">`)
+	if start < 0 || end < start {
+		t.Fatal("the page has no table")
+	}
+	golden(t, "experiment.html", []byte(page[start:end]))
+	for _, href := range strings.Split(page, `href="#`)[1:] {
+		id, _, _ := strings.Cut(href, `"`)
+		if !strings.Contains(page, `id="`+id+`"`) {
+			t.Errorf("a link leads to %s, which is not there", id)
+		}
+	}
+}
+
+func TestExperimentsPageEscapes(t *testing.T) {
+	f := goodExperiments(t)
+	f.run.Experiments[0].Title = "<script>alert(1)</script>"
+	f.trials[0].Raw = "</pre><script>alert(2)</script>"
+	var b bytes.Buffer
+	if err := f.load(t).HTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(b.String(), "<script>") {
+		t.Error("text of a file is taken for HTML")
+	}
+}
+
+func TestClaims(t *testing.T) {
+	five := []float64{10, 11, 10, 12, 11}
+	for name, c := range map[string]struct {
+		bridge, veth []float64
+		marks        []string
+		want         string
+	}{
+		"held":          {five, []float64{20, 21, 19, 22, 20}, nil, ClaimHeld},
+		"not held":      {[]float64{20, 21, 19, 22, 20}, five, nil, ClaimNotHeld},
+		"noise":         {five, []float64{11, 10, 12, 10, 11}, nil, ClaimUndecided},
+		"four pairs":    {five[:4], []float64{20, 21, 19, 22}, nil, ClaimUndecided},
+		"emulated":      {five, []float64{20, 21, 19, 22, 20}, []string{record.MarkEmulated}, ClaimUndecided},
+		"not run":       {five, nil, nil, ClaimUndecided},
+		"zero measured": {[]float64{0, 11, 10, 12, 11}, []float64{20, 21, 19, 22, 20}, nil, ClaimUndecided},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newExperiments(t)
+			f.add("bridge", []string{}, c.bridge...)
+			f.add("veth", append([]string{}, c.marks...), c.veth...)
+			d := f.load(t)
+			got := d.Claims(&d.Run.Experiments[0])[0]
+			if got.Word != c.want || got.Why == "" {
+				t.Errorf("%s (%s), want %s", got.Word, got.Why, c.want)
+			}
+		})
+	}
+}
+
+// What is not measured is said, and never left out.
+func TestRowsWithoutAFigureSayWhy(t *testing.T) {
+	f := newExperiments(t)
+	f.trials = append(f.trials, record.Trial{ID: "f", Run: "x", Error: "no route", Marks: []string{}, Experiment: &record.Experiment{Cell: cellOf("bridge").String()}})
+	d := f.load(t)
+	lines := d.Lines(&d.Run.Experiments[0])
+	for i, want := range []string{"no route", "the run ended before it", "no ovs-vswitchd", "it needs a NIC"} {
+		if lines[i].NotRun != want || lines[i].Measured != nil {
+			t.Errorf("%s: %q, want %q", lines[i].Row, lines[i].NotRun, want)
+		}
+	}
+}
+
+func TestMaximaAreNotAveraged(t *testing.T) {
+	f := newExperiments(t)
+	f.run.Experiments[0].Rows[0].Figure = "latency_max"
+	for round, v := range []float64{3, 9, 4} {
+		c := cellOf("bridge").String()
+		f.trials = append(f.trials, record.Trial{ID: fmt.Sprint(round), Run: "x", Round: round, Marks: []string{}, Experiment: &record.Experiment{Cell: c, Values: map[string]float64{"latency_max": v}}})
+	}
+	d := f.load(t)
+	if l := d.Lines(&d.Run.Experiments[0])[0]; l.Measured == nil || *l.Measured != 9 || l.Low != nil {
+		t.Errorf("%+v", l)
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+var experimentHead = []string{"what", "published", "measured", "interval", "n", "ratio", "marks"}
+
+// measuredText is a line's figure, or why it has none.
+func (l *ExperimentLine) measuredText() string {
+	switch {
+	case l.Measured == nil:
+		return "not run here: " + l.NotRun
+	case l.Most:
+		return three(*l.Measured) + " " + l.Unit + " (largest)"
+	}
+	return three(*l.Measured) + " " + l.Unit
+}
+
+func (l *ExperimentLine) intervalText() string {
+	if l.Low == nil || l.High == nil {
+		return noFigure
+	}
+	return three(*l.Low) + "…" + three(*l.High)
+}
+
+func (l *ExperimentLine) ratioText() string {
+	if l.Ratio == nil {
+		return noFigure
+	}
+	return "× " + three(*l.Ratio)
+}
+
+func (l *ExperimentLine) countText() string {
+	if l.N == 0 {
+		return noFigure
+	}
+	return fmt.Sprint(l.N)
+}
+
+func (l *ExperimentLine) marksText() string {
+	text := strings.Join(l.Marks, ", ")
+	if l.Failed != "" {
+		text = strings.TrimPrefix(text+", some trials failed: "+l.Failed, ", ")
+	}
+	return orNone(text)
+}
+
+// Text prints one table for each experiment; a width of 0 means no limit.
+func (d *ExperimentsData) Text(w io.Writer, width int) error {
+	for i := range d.Run.Experiments {
+		e := &d.Run.Experiments[i]
+		fmt.Fprintf(w, "%s: %s (%s)\n", plain(e.Name), plain(e.Title), plain(e.Source))
+		t := table{head: experimentHead}
+		var without []ExperimentLine
+		for _, l := range d.Lines(e) {
+			if l.Measured == nil {
+				without = append(without, l)
+				continue
+			}
+			t.add(plain(l.Title), orNone(plain(l.Published)), l.measuredText(), l.intervalText(), l.countText(), l.ratioText(), plain(l.marksText()))
+		}
+		if len(t.rows) > 0 {
+			if err := t.write(w, width); err != nil {
+				return err
+			}
+		}
+		for _, l := range without {
+			fmt.Fprintf(w, "%s (published: %s): %s\n", plain(l.Title), orNone(plain(l.Published)), plain(l.measuredText()))
+		}
+		for _, c := range d.Claims(e) {
+			fmt.Fprintf(w, "claim: %s: %s (%s)\n", plain(c.Text), c.Word, plain(c.Why))
+		}
+		for _, n := range e.Notes {
+			fmt.Fprintf(w, "note: %s\n", plain(n))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, warning := range d.Warnings {
+		fmt.Fprintln(w, plain(warning))
+	}
+	_, err := fmt.Fprintf(w, "Profile %s, %d rounds, seed %d. Records and page: %s\n", plain(d.Run.Profile), d.Run.Rounds, d.Run.Seed, plain(d.Dir))
+	return err
+}
+
+// JSON writes the run, its lines and its claims.
+func (d *ExperimentsData) JSON(w io.Writer) error {
+	out := struct {
+		ExperimentsRun
+		Directory string           `json:"directory"`
+		Warnings  []string         `json:"warnings"`
+		Lines     []ExperimentLine `json:"lines"`
+		Claims    []ClaimLine      `json:"claims"`
+	}{ExperimentsRun: d.Run, Directory: d.Dir, Warnings: append([]string{}, d.Warnings...), Lines: []ExperimentLine{}, Claims: []ClaimLine{}}
+	for i := range d.Run.Experiments {
+		e := &d.Run.Experiments[i]
+		out.Lines = append(out.Lines, d.Lines(e)...)
+		out.Claims = append(out.Claims, d.Claims(e)...)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}
