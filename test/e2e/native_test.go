@@ -19,29 +19,10 @@ import (
 	"github.com/drayage/dray/internal/testenv"
 )
 
-// generator is draygen where a container over the host's root sees it, also if
-// the project is in a home or on a file system of its own.
+// generator is draygen where a container over the host's root sees it.
 func generator(t *testing.T) string {
 	t.Helper()
-	built, err := os.ReadFile(testenv.Built(t, "draygen"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("/var/lib", "dray-e2e-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	path := filepath.Join(dir, "draygen")
-	if err := os.WriteFile(path, built, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range []string{dir, path} { // whatever the umask
-		if err := os.Chmod(p, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return path
+	return filepath.Join(visible(t, "draygen"), "draygen")
 }
 
 // passed is what a sink saw of a stream.

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// counts is what one line of draygen's JSON says: of an interval, or of all.
+type counts struct {
+	Sent, Unsent, Received, Lost, Duplicates, Corrupt int
+}
+
+// arrived are all packets, also those of a sender that was started again and
+// counts from 0: to the sink these are duplicates.
+func (n counts) arrived() int { return n.Received + n.Duplicates }
+
+type tick struct {
+	counts
+	from, to nanoseconds
+}
+
+// instance is one process of a function that draygen runs in.
+type instance struct {
+	ticks  []tick
+	result *counts // nil of one that was killed, or runs
+}
+
+// instances are those of one function, in order.
+type instances []instance
+
+// roles reads what a function has written so far.
+func (b *bench) roles(chain, function string) instances {
+	b.t.Helper()
+	var list instances
+	for _, text := range strings.Split(b.want(0, "logs", chain, function).Stdout, "\n") {
+		var line struct {
+			Event  string
+			FromNs nanoseconds `json:"from_ns"`
+			ToNs   nanoseconds `json:"to_ns"`
+			counts
+		}
+		if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &line) != nil {
+			continue // EAL's words, or a line cut short by SIGKILL
+		}
+		if line.Event == "ready" {
+			list = append(list, instance{})
+			continue
+		}
+		if len(list) == 0 {
+			b.t.Fatalf("%s of %s is not ready, but says %s", function, chain, text)
+		}
+		last := &list[len(list)-1]
+		switch line.Event {
+		case "interval":
+			last.ticks = append(last.ticks, tick{line.counts, line.FromNs, line.ToNs})
+		case "result":
+			last.result = &line.counts
+		}
+	}
+	return list
+}
+
+// sum adds up what all instances have counted: their results, or else what they
+// had told before they were killed.
+func (list instances) sum(of func(counts) int) int {
+	total := 0
+	for _, i := range list {
+		if i.result != nil {
+			total += of(*i.result)
+			continue
+		}
+		for _, t := range i.ticks {
+			total += of(t.counts)
+		}
+	}
+	return total
+}
+
+// between is how many packets arrived in intervals within two moments.
+func (list instances) between(from, to nanoseconds) int {
+	total := 0
+	for _, i := range list {
+		for _, t := range i.ticks {
+			if t.from >= from && t.to <= to {
+				total += t.arrived()
+			}
+		}
+	}
+	return total
+}
+
+// lostBefore is how many packets the sinks missed until that moment.
+func (list instances) lostBefore(at nanoseconds) int {
+	total := 0
+	for _, i := range list {
+		for _, t := range i.ticks {
+			if t.to <= at {
+				total += t.Lost
+			}
+		}
+	}
+	return total
+}
+
+// gap is the longest time without a packet that has a part between two moments,
+// as intervals show it: to within faultTick.
+func (list instances) gap(from, to nanoseconds) time.Duration {
+	return list.longest(func(begin, end nanoseconds) bool { return end > from && begin < to })
+}
+
+// gapBefore is the longest that was over at that moment.
+func (list instances) gapBefore(at nanoseconds) time.Duration {
+	return list.longest(func(_, end nanoseconds) bool { return end <= at })
+}
+
+func (list instances) longest(counts func(begin, end nanoseconds) bool) time.Duration {
+	var last nanoseconds // until when packets arrived
+	var longest time.Duration
+	for _, i := range list {
+		for _, t := range i.ticks {
+			if t.arrived() == 0 {
+				continue
+			}
+			if last != 0 && counts(last, t.from) {
+				longest = max(longest, time.Duration(t.from-last))
+			}
+			last = t.to
+		}
+	}
+	return longest.Round(10 * time.Millisecond)
+}
+
+// lostBetween is how many packets of the senders' never arrived. It is exact
+// where all have told their results; who was killed has not told of its last
+// interval.
+func lostBetween(senders, sinks instances) (lost int, exact bool) {
+	lost = senders.sum(func(n counts) int { return n.Sent }) - sinks.sum(counts.arrived)
+	exact = true
+	for _, i := range append(append(instances{}, senders...), sinks...) {
+		exact = exact && i.result != nil
+	}
+	return lost, exact
+}
+
+// told says whether the last instance has ended, and told its result.
+func (list instances) told() bool {
+	return len(list) > 0 && list[len(list)-1].result != nil
+}
+
+func gapText(gap time.Duration) string {
+	if gap == 0 {
+		return fmt.Sprint("under ", faultTick)
+	}
+	return gap.String()
+}
+
+func lossText(lost int, exact bool) string {
+	if exact {
+		return fmt.Sprint(lost)
+	}
+	return fmt.Sprintf("about %d", max(lost, 0))
+}
+
+// tail is the last lines of a log.
+func tail(log string) string {
+	lines := strings.Split(log, "\n")
+	return strings.Join(lines[max(0, len(lines)-6):], "\n")
+}

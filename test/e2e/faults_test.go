@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/testenv"
+)
+
+// The chains of the fault table. The generator sends faultRate packets/s of 98 B
+// as `sh` would start any program, the sink polls, and both say every faultTick
+// what passed:
+//
+//	gen  draygen-dpdk send ── n3 ── draygen-dpdk sink  sink
+//
+//	gen  draygen-dpdk send ── n3 ── dray-vnf l2fwd  vnf ── n6 ── draygen-dpdk sink  sink
+//
+// On vhost-user and ovs-dpdk a switch is in the middle of each link.
+const (
+	faultRate = 10_000 // packets/s
+	faultTick = 20 * time.Millisecond
+	// faultPatience is how long anything may take before it counts as hanging: the
+	// machine may have a tenth of a CPU to spare.
+	faultPatience = 90 * time.Second
+)
+
+// fault is one row of the table: who is killed on a chain over which transport.
+type fault struct {
+	victim, transport string
+	// must and may are those who have to be restarted besides, and who may be.
+	must, may []string
+	// lossless faults lose no packet that was sent.
+	lossless bool
+	// brief says that make test looks at it.
+	brief bool
+}
+
+var faults = []fault{
+	{victim: "link n3", transport: "vhost-user", brief: true},
+	{victim: "link n3", transport: "ovs-dpdk"},
+	{victim: "function gen", transport: "shm", brief: true},
+	{victim: "function gen", transport: "vhost-user", brief: true},
+	{victim: "function gen", transport: "memif", brief: true, must: []string{"function sink"}},
+	{victim: "function sink", transport: "memif", may: []string{"function gen"}},
+	{victim: "function vnf", transport: "shm", brief: true},
+	{victim: "function vnf", transport: "vhost-user"},
+	{victim: "broker", transport: "shm", brief: true, lossless: true},
+}
+
+func (f fault) chain() string {
+	return "fault-" + strings.ReplaceAll(strings.TrimPrefix(f.victim, "function "), " ", "-") + "-" + f.transport
+}
+
+// yaml is the chain; programs is the directory of what its functions run.
+func (f fault) yaml(programs string) string {
+	generator := func(name, args string) string {
+		return fmt.Sprintf(`
+  - name: %s
+    runtime: runc
+    memory: 512Mi
+    restart: on-failure
+    command:
+      - sh
+      - -c
+      - exec %s/draygen-dpdk %s --port dpdk:0 --eal "$DRAY_EAL" --interval %s --peer-timeout %.0fs
+    ports: [{name: n3, face: dpdk}]`, name, programs, args, faultTick, faultPatience.Seconds())
+	}
+	functions := generator("gen", fmt.Sprintf("send --rate %dpps --catch-up 100ms", faultRate)) + generator("sink", "sink --once")
+	links := fmt.Sprintf("\n  - {name: n3, ends: [gen.n3, sink.n3], transport: %s}", f.transport)
+	if f.victim == "function vnf" {
+		functions += fmt.Sprintf(`
+  - name: vnf
+    runtime: runc
+    memory: 512Mi
+    restart: on-failure
+    command: [%s/dray-vnf, $(DRAY_EAL), --, l2fwd, --yield]
+    ports: [{name: west, face: dpdk}, {name: east, face: dpdk}]`, programs)
+		links = fmt.Sprintf(`
+  - {name: n3, ends: [gen.n3, vnf.west], transport: %[1]s}
+  - {name: n6, ends: [vnf.east, sink.n3], transport: %[1]s}`, f.transport)
+	}
+	return fmt.Sprintf("apiVersion: drayage/v1\nkind: Chain\nname: %s\nfunctions:%s\nlinks:%s\n", f.chain(), functions, links)
+}
+
+// TestFaults kills each party of a chain under load, with SIGKILL, and prints a
+// table of what that did to the others. DRAY_TEST_FAULTS=N looks at each row N
+// times; without, at some rows once.
+func TestFaults(t *testing.T) {
+	needDPDK(t)
+	times := 0
+	if asked := os.Getenv("DRAY_TEST_FAULTS"); asked != "" {
+		var err error
+		if times, err = strconv.Atoi(asked); err != nil || times < 1 {
+			t.Fatalf("DRAY_TEST_FAULTS is %q: want a number from 1", asked)
+		}
+	}
+	var table []string
+	for _, f := range faults {
+		if times == 0 && !f.brief {
+			continue
+		}
+		t.Run(f.chain(), func(t *testing.T) {
+			if f.transport == "ovs-dpdk" {
+				needSwitches(t)
+			}
+			programs := visible(t, "draygen-dpdk", "dray-vnf")
+			b := newBench(t)
+			for range max(times, 1) {
+				row := f.kill(b, programs)
+				t.Log(row)
+				table = append(table, row)
+			}
+		})
+	}
+	t.Logf("\n| killed | over | no packet for | at most before | lost | unsent | restarted besides |\n|---|---|---|---|---|---|---|\n%s",
+		strings.Join(table, "\n"))
+}
+
+// kill is one trial: its row of the table.
+func (f fault) kill(b *bench, programs string) string {
+	t, chain := b.t, f.chain()
+	b.want(0, "up", b.file(f.yaml(programs)))
+	defer func() { b.want(0, "down", chain) }()
+
+	b.awaitPassing(chain, monotonic())
+	time.Sleep(time.Second) // the load, undisturbed, to compare with
+	before := b.parties(chain)
+	at := monotonic()
+	victim := b.pidOf(chain, f.victim)
+	if victim <= 0 { // 0 would be this test itself
+		t.Fatalf("%s does not run: %s", f.victim, b.want(0, "status", chain))
+	}
+	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
+		t.Fatalf("kill %s: %v", f.victim, err)
+	}
+	b.awaitParties(chain, f.victim+" runs again", func(now map[string]string) bool {
+		return now[f.victim] != before[f.victim] && now[f.victim] != ""
+	})
+	if f.transport == "memif" { // whoever has lost its peer may yet be replaced
+		time.Sleep(2 * time.Second)
+	}
+	b.awaitParties(chain, fmt.Sprint("restarted too: ", f.must), func(now map[string]string) bool {
+		return !slices.ContainsFunc(f.must, func(p string) bool { return now[p] == before[p] || now[p] == "" })
+	})
+	b.awaitPassing(chain, monotonic())
+	after := b.parties(chain)
+	until := monotonic()
+	b.finish(chain)
+
+	sent, arrived := b.roles(chain, "gen"), b.roles(chain, "sink")
+	var besides []string
+	for party := range maps.Keys(after) {
+		if party != f.victim && after[party] != before[party] {
+			besides = append(besides, party)
+			if !slices.Contains(append(f.may, f.must...), party) {
+				t.Errorf("%s was killed, and %s restarted besides", f.victim, party)
+			}
+		}
+	}
+	slices.Sort(besides)
+	lost, exact := lostBetween(sent, arrived)
+	lost -= arrived.lostBefore(at) // such as what was sent before the sink was there
+	if f.lossless && (lost != 0 || !exact) {
+		t.Errorf("%s was killed, and %s packets were lost", f.victim, lossText(lost, exact))
+	}
+	if corrupt := arrived.sum(func(n counts) int { return n.Corrupt }); corrupt > 0 {
+		t.Errorf("%d packets are corrupt", corrupt)
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %d | %s |", f.victim, f.transport,
+		gapText(arrived.gap(at, until)), gapText(arrived.gapBefore(at)), lossText(lost, exact),
+		sent.sum(func(n counts) int { return n.Unsent }), or(strings.Join(besides, ", "), "nobody"))
+}
+
+// pidOf is the process to kill.
+func (b *bench) pidOf(chain, victim string) int {
+	b.t.Helper()
+	switch kind, name, _ := strings.Cut(victim, " "); kind {
+	case "broker":
+		return b.brokerPID(chain)
+	case "link":
+		return b.switchOf(chain).ID.PID
+	default:
+		return functionPID(b.t, b, chain, name)
+	}
+}
+
+// parties is everybody that can be restarted, and which one it is that runs now;
+// "" for who does not.
+func (b *bench) parties(chain string) map[string]string {
+	b.t.Helper()
+	type process struct{ PID int }
+	type status struct {
+		Functions []struct {
+			Name    string
+			Phase   node.Phase
+			Process process
+		}
+		Links []struct {
+			Name    string
+			Error   string
+			Revival *node.Revival
+		}
+		Broker *struct{ Process process }
+	}
+	list := map[string]string{}
+	for _, s := range decode[[]status](b.t, b.want(0, "status", chain, "--json")) {
+		for _, f := range s.Functions {
+			list["function "+f.Name] = ""
+			if f.Phase == node.PhaseRunning {
+				list["function "+f.Name] = fmt.Sprint(f.Process.PID)
+			}
+		}
+		for _, l := range s.Links {
+			list["link "+l.Name] = "the first"
+			switch {
+			case l.Error != "":
+				list["link "+l.Name] = ""
+			case l.Revival != nil:
+				list["link "+l.Name] = fmt.Sprintf("restart %d", l.Revival.Restarts)
+			}
+		}
+		if s.Broker != nil {
+			list["broker"] = fmt.Sprint(s.Broker.Process.PID)
+		}
+	}
+	return list
+}
+
+// awaitParties waits until the parties are as holds wants.
+func (b *bench) awaitParties(chain, what string, holds func(map[string]string) bool) {
+	b.t.Helper()
+	for end := time.Now().Add(faultPatience); !holds(b.parties(chain)); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.t.Fatalf("within %v not: %s; %s", faultPatience, what, b.want(0, "status", chain))
+		}
+	}
+}
+
+// awaitPassing waits until packets have arrived for a while after a moment.
+func (b *bench) awaitPassing(chain string, since nanoseconds) {
+	b.t.Helper()
+	const enough = faultRate / 10
+	for end := time.Now().Add(faultPatience); b.roles(chain, "sink").between(since, monotonic()) < enough; time.Sleep(200 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.t.Fatalf("no packets pass within %v: %s\ngen: %s\nsink: %s", faultPatience, b.want(0, "status", chain),
+				tail(b.want(0, "logs", chain, "gen").Stdout), tail(b.want(0, "logs", chain, "sink").Stdout))
+		}
+	}
+}
+
+// finish has the generator end its stream, and waits until it and the sink have
+// told their results. A sink that a switch without a CPU kept the end from is told
+// to end; one whose driver crashes when its peer goes has no result.
+func (b *bench) finish(chain string) {
+	b.t.Helper()
+	const grace = 3 * time.Second
+	sink := functionPID(b.t, b, chain, "sink")
+	b.terminate(chain, "gen")
+	started, asked := time.Now(), false
+	for time.Since(started) < faultPatience {
+		time.Sleep(200 * time.Millisecond)
+		if !b.roles(chain, "gen").told() {
+			continue
+		}
+		if b.roles(chain, "sink").told() || functionPID(b.t, b, chain, "sink") != sink {
+			return
+		}
+		if !asked && time.Since(started) > grace {
+			asked = true
+			b.terminate(chain, "sink")
+		}
+	}
+	b.t.Fatalf("the stream does not end within %v: %s", faultPatience, b.want(0, "status", chain))
+}
+
+func (b *bench) terminate(chain, function string) {
+	b.t.Helper()
+	pid := functionPID(b.t, b, chain, function)
+	if pid == 0 {
+		return // it has just ended by itself
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+		b.t.Fatalf("end %s: %v", function, err)
+	}
+}
+
+// nanoseconds is a moment of CLOCK_MONOTONIC, which draygen goes by too.
+type nanoseconds int64
+
+func (n nanoseconds) add(d time.Duration) nanoseconds { return n + nanoseconds(d) }
+
+func monotonic() nanoseconds {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // never fails for this clock
+	return nanoseconds(now.Nano())
+}
+
+// visible is a directory with programs of bin that a container over the host's
+// root sees, also if the project is in a home or on a file system of its own.
+func visible(t *testing.T, names ...string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/lib", "dray-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	for _, name := range names {
+		built, err := os.ReadFile(testenv.Built(t, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), built, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range append(names, ".") { // whatever the umask
+		if err := os.Chmod(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
