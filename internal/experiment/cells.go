@@ -170,7 +170,7 @@ func qos(c chain.Cell) string {
 // About how long parts of a cell take beside its trial, on an idle machine.
 const (
 	overhead   = 1500 * time.Millisecond
-	vmExtra    = 7 * time.Second
+	vmExtra    = 12 * time.Second
 	pingExtra  = 2400 * time.Millisecond // that sockperf sleeps
 	pollsExtra = 4 * time.Second         // of switches and DPDK applications
 )

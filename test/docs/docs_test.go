@@ -24,7 +24,7 @@ import (
 const root = "../.."
 
 // guides are the documents that a reader follows, command by command.
-var guides = []string{"README.md", "docs/native-ports.md", "docs/dpdk-ports.md", "docs/net-dray.md", "docs/switches.md", "docs/method.md", "docs/vnf.md", "docs/bench.md", "docs/vm.md"}
+var guides = []string{"README.md", "docs/native-ports.md", "docs/dpdk-ports.md", "docs/net-dray.md", "docs/switches.md", "docs/method.md", "docs/vnf.md", "docs/bench.md", "docs/experiments.md", "docs/vm.md"}
 
 // TestEveryCommandOfTheGuidesWorks runs the blocks of each guide in order, as a
 // reader would: in a copy of the repository, built by its Makefile, with a state
