@@ -71,6 +71,9 @@ func obstacle(inv *inventory.Inventory, c chain.Cell) string {
 	if c.Tool == chain.ToolCyclictest {
 		return missingPrograms(c)
 	}
+	if c.Runtime == chain.RuntimeVM && slices.Contains(strings.Fields(inv.Host.CmdLine), inventory.LabParameter) {
+		return "nested emulation: this host is itself a guest of the lab"
+	}
 	if rt := inventory.Find(inv.Runtimes, string(c.Runtime)); rt == nil {
 		return fmt.Sprintf("this build has no runtime %s", c.Runtime)
 	} else if rt.Status == inventory.Missing {

@@ -56,6 +56,15 @@ func TestSkippedSaysWhy(t *testing.T) {
 	}
 }
 
+func TestNoMachinesInsideTheLab(t *testing.T) {
+	inv := host2()
+	inv.Runtimes[1].Status, inv.Host.CmdLine = inventory.OK, "quiet "+inventory.LabParameter
+	vm := chain.Cell{Tool: chain.ToolStart, Runtime: chain.RuntimeVM}
+	if got := Skipped(inv, []chain.Cell{vm}); !strings.HasPrefix(got[vm.String()], "nested emulation") {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestChainsOfCellsParse(t *testing.T) {
 	for _, c := range []chain.Cell{
 		tcp("bridge"), {Tool: chain.ToolStart, Runtime: chain.RuntimeVM},

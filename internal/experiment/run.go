@@ -121,6 +121,9 @@ func (r *Runner) cell(ctx context.Context, c chain.Cell, round int) error {
 			t.Marks = append(t.Marks, m)
 		}
 	}
+	if c.Tool == chain.ToolCyclictest && !t.Env.Realtime {
+		t.Marks = append(t.Marks, record.MarkNotRealtime)
+	}
 	return r.Sink.Write(t)
 }
 

@@ -13,6 +13,9 @@ const (
 	QWakeup Quantity = "wakeup" // how late timers wake a thread
 )
 
+// MarkNotRealtime says that a claim about real time was measured without it.
+const MarkNotRealtime = "no RT kernel"
+
 // Experiment is what a trial of a published experiment has beside its result.
 type Experiment struct {
 	Cell string `json:"cell"` // what was measured; rows of experiments refer to it

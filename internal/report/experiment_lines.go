@@ -5,6 +5,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/record"
@@ -13,21 +14,22 @@ import (
 
 // ExperimentLine is one row of an experiment: published beside measured.
 type ExperimentLine struct {
-	Experiment string   `json:"experiment"`
-	Row        string   `json:"row"`
-	Title      string   `json:"title"`
-	Published  string   `json:"published,omitempty"`
-	Unit       string   `json:"unit,omitempty"`
-	N          int      `json:"n"`
-	Measured   *float64 `json:"measured,omitempty"` // the mean; of a maximum, the largest seen
-	Low        *float64 `json:"low,omitempty"`      // 95 % interval of the mean; nil: one trial, or a maximum
-	High       *float64 `json:"high,omitempty"`
-	Most       bool     `json:"most,omitempty"`  // Measured is the largest seen
-	Ratio      *float64 `json:"ratio,omitempty"` // Measured by what was published
-	Marks      []string `json:"marks"`
-	NotRun     string   `json:"not_run,omitempty"` // why there is no figure
-	Failed     string   `json:"failed,omitempty"`  // of some of its trials, where others did not
-	Records    []string `json:"records"`           // ids of the trials
+	Experiment string        `json:"experiment"`
+	Row        string        `json:"row"`
+	Title      string        `json:"title"`
+	Published  string        `json:"published,omitempty"`
+	Unit       string        `json:"unit,omitempty"`
+	N          int           `json:"n"`
+	Measured   *float64      `json:"measured,omitempty"` // the mean; of a maximum, the largest seen
+	Low        *float64      `json:"low,omitempty"`      // 95 % interval of the mean; nil: one trial, or a maximum
+	High       *float64      `json:"high,omitempty"`
+	Most       bool          `json:"most,omitempty"`  // Measured is the largest seen, in N trials of Trial
+	Trial      time.Duration `json:"trial"`           // ns
+	Ratio      *float64      `json:"ratio,omitempty"` // Measured by what was published; nil: nothing to compare, or emulated
+	Marks      []string      `json:"marks"`
+	NotRun     string        `json:"not_run,omitempty"` // why there is no figure
+	Failed     string        `json:"failed,omitempty"`  // of some of its trials, where others did not
+	Records    []string      `json:"records"`           // ids of the trials
 }
 
 // Words of claims.
@@ -56,7 +58,7 @@ func (d *ExperimentsData) Lines(e *chain.Experiment) []ExperimentLine {
 
 func (d *ExperimentsData) line(e *chain.Experiment, r chain.ExperimentRow) ExperimentLine {
 	l := ExperimentLine{
-		Experiment: e.Name, Row: r.Name, Title: r.Title, Published: r.Published, Unit: r.Figure.Unit(), Most: r.Figure.Most(),
+		Experiment: e.Name, Row: r.Name, Title: r.Title, Published: r.Published, Unit: r.Figure.Unit(), Most: r.Figure.Most(), Trial: d.Run.Trial,
 		Marks: []string{}, Records: []string{}, NotRun: r.NotRun,
 	}
 	if l.NotRun != "" {
@@ -102,7 +104,7 @@ func (l *ExperimentLine) sum(values []float64, published float64) {
 		mean, l.Low, l.High = e.Mean, &low, &high
 	}
 	l.Measured = &mean
-	if published > 0 {
+	if published > 0 && !slices.Contains(l.Marks, record.MarkEmulated) {
 		ratio := mean / published
 		l.Ratio = &ratio
 	}

@@ -185,6 +185,17 @@ func TestRowsWithoutAFigureSayWhy(t *testing.T) {
 	}
 }
 
+func TestEmulatedFiguresHaveNoRatio(t *testing.T) {
+	for marks, want := range map[string]bool{record.MarkEmulated: false, record.MarkLab: true} {
+		f := newExperiments(t)
+		f.add("bridge", []string{marks}, 90, 91)
+		d := f.load(t)
+		if l := d.Lines(&d.Run.Experiments[0])[0]; (l.Ratio != nil) != want || l.Measured == nil {
+			t.Errorf("%s: %+v", marks, l)
+		}
+	}
+}
+
 func TestMaximaAreNotAveraged(t *testing.T) {
 	f := newExperiments(t)
 	f.run.Experiments[0].Rows[0].Figure = "latency_max"

@@ -17,7 +17,7 @@ func (l *ExperimentLine) measuredText() string {
 	case l.Measured == nil:
 		return "not run here: " + l.NotRun
 	case l.Most:
-		return three(*l.Measured) + " " + l.Unit + " (largest)"
+		return fmt.Sprintf("%s %s (largest in %d × %v)", three(*l.Measured), l.Unit, l.N, l.Trial)
 	}
 	return three(*l.Measured) + " " + l.Unit
 }

@@ -55,6 +55,7 @@ var markMeanings = map[string]string{
 	record.MarkShared:         "the functions' own commands were running, and may have used the link",
 	record.MarkBusy:           "over 20 % of the machine was in use just before the trial",
 	record.MarkStolen:         "the hypervisor took over 2 % of the CPU time",
+	record.MarkNotRealtime:    "the kernel is not PREEMPT_RT: what a real-time system would do is not seen",
 	record.MarkEmulated:       "a virtual machine without hardware virtualisation: never to be compared with native figures",
 	record.MarkLab:            "measured inside a virtual machine that stands for this host, on Debian's kernel",
 	record.MarkLoadMissed:     "the load, or the sender's rate, was over 5 % off what was asked",
