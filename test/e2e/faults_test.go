@@ -21,9 +21,8 @@ import (
 	"github.com/drayage/dray/internal/testenv"
 )
 
-// The chains of the fault table. The generator sends faultRate packets/s of 98 B
-// as `sh` would start any program, the sink polls, and both say every faultTick
-// what passed:
+// The chains of the fault table. The generator sends faultRate packets/s of 98 B,
+// the sink polls, and both say every faultTick what passed:
 //
 //	gen  draygen-dpdk send ── n3 ── draygen-dpdk sink  sink
 //
@@ -300,8 +299,6 @@ func (b *bench) terminate(chain, function string) {
 
 // nanoseconds is a moment of CLOCK_MONOTONIC, which draygen goes by too.
 type nanoseconds int64
-
-func (n nanoseconds) add(d time.Duration) nanoseconds { return n + nanoseconds(d) }
 
 func monotonic() nanoseconds {
 	var now unix.Timespec
