@@ -67,13 +67,9 @@ func (d *ExperimentsData) line(e *chain.Experiment, r chain.ExperimentRow) Exper
 	var values []float64
 	for _, t := range d.of(r.Cell) {
 		l.Records = append(l.Records, t.ID)
-		v, ok := t.Experiment.Values[string(r.Figure)]
-		switch {
-		case t.Error != "":
-			l.Failed = t.Error
-			continue
-		case !ok:
-			l.Failed = "the trial gives no such figure"
+		v, failed := valueOf(r.Figure, t)
+		if failed != "" {
+			l.Failed = failed
 			continue
 		}
 		values = append(values, v)
@@ -91,6 +87,21 @@ func (d *ExperimentsData) line(e *chain.Experiment, r chain.ExperimentRow) Exper
 	}
 	l.sum(values, r.Value)
 	return l
+}
+
+// valueOf is a trial's value of a figure, or why it has none that counts. Times of
+// a load that was not offered say nothing of the load that was asked for.
+func valueOf(f chain.Figure, t record.Trial) (v float64, failed string) {
+	v, ok := t.Experiment.Values[string(f)]
+	switch rate := f == "packet_rate" || f == "throughput"; {
+	case t.Error != "":
+		return 0, t.Error
+	case !ok:
+		return 0, "the trial gives no such figure"
+	case !rate && slices.Contains(t.Marks, record.MarkLoadMissed):
+		return 0, "rejected: the offered load missed by over 5 %"
+	}
+	return v, ""
 }
 
 // sum makes the line's figures of its trials' values.
@@ -183,16 +194,14 @@ func (d *ExperimentsData) decide(e *chain.Experiment, c chain.ShapeClaim) (word,
 func (d *ExperimentsData) pairs(a, b chain.ExperimentRow) (pairs []stats.Pair, emulated bool) {
 	other := map[int]float64{}
 	for _, t := range d.of(b.Cell) {
-		v, ok := t.Experiment.Values[string(b.Figure)]
-		if ok && t.Error == "" {
+		if v, failed := valueOf(b.Figure, t); failed == "" {
 			other[t.Round] = v
 			emulated = emulated || slices.Contains(t.Marks, record.MarkEmulated)
 		}
 	}
 	for _, t := range d.of(a.Cell) {
-		v, ok := t.Experiment.Values[string(a.Figure)]
-		w, both := other[t.Round]
-		if ok && both && t.Error == "" {
+		v, failed := valueOf(a.Figure, t)
+		if w, both := other[t.Round]; failed == "" && both {
 			pairs = append(pairs, stats.Pair{A: v, B: w})
 			emulated = emulated || slices.Contains(t.Marks, record.MarkEmulated)
 		}

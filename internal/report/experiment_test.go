@@ -196,6 +196,22 @@ func TestEmulatedFiguresHaveNoRatio(t *testing.T) {
 	}
 }
 
+// A time under a load that was not offered is rejected; what came through is not.
+func TestMissedLoadsAreRejected(t *testing.T) {
+	for figure, want := range map[chain.Figure]int{"latency_mean": 1, "packet_rate": 2} {
+		f := newExperiments(t)
+		f.run.Experiments[0].Rows[0].Figure = figure
+		for round, marks := range [][]string{{}, {record.MarkLoadMissed}} {
+			f.trials = append(f.trials, record.Trial{ID: fmt.Sprint(round), Run: "x", Round: round, Marks: marks,
+				Experiment: &record.Experiment{Cell: cellOf("bridge").String(), Values: map[string]float64{string(figure): 7}}})
+		}
+		d := f.load(t)
+		if l := d.Lines(&d.Run.Experiments[0])[0]; l.N != want || (l.Failed == "") != (want == 2) {
+			t.Errorf("%s: %+v", figure, l)
+		}
+	}
+}
+
 func TestMaximaAreNotAveraged(t *testing.T) {
 	f := newExperiments(t)
 	f.run.Experiments[0].Rows[0].Figure = "latency_max"
