@@ -40,6 +40,7 @@ const (
 // fault is one row of the table: who is killed on a chain over which transport.
 type fault struct {
 	victim, transport string
+	through           bool // the network function is in the chain, also where another dies
 	// must and may are those who have to be restarted besides, and who may be.
 	must, may []string
 	// lossless faults lose no packet that was sent.
@@ -50,18 +51,23 @@ type fault struct {
 
 var faults = []fault{
 	{victim: "link n3", transport: "vhost-user", brief: true},
+	{victim: "link n3", transport: "vhost-user", through: true},
 	{victim: "link n3", transport: "ovs-dpdk"},
 	{victim: "function gen", transport: "shm", brief: true},
 	{victim: "function gen", transport: "vhost-user", brief: true},
 	{victim: "function gen", transport: "memif", brief: true, must: []string{"function sink"}},
 	{victim: "function sink", transport: "memif", may: []string{"function gen"}},
-	{victim: "function vnf", transport: "shm", brief: true},
-	{victim: "function vnf", transport: "vhost-user"},
+	{victim: "function vnf", transport: "shm", through: true, brief: true},
+	{victim: "function vnf", transport: "vhost-user", through: true},
 	{victim: "broker", transport: "shm", brief: true, lossless: true},
 }
 
 func (f fault) chain() string {
-	return "fault-" + strings.ReplaceAll(strings.TrimPrefix(f.victim, "function "), " ", "-") + "-" + f.transport
+	name := "fault-" + strings.ReplaceAll(strings.TrimPrefix(f.victim, "function "), " ", "-") + "-" + f.transport
+	if f.through {
+		name += "-through"
+	}
+	return name
 }
 
 // yaml is the chain; programs is the directory of what its functions run.
@@ -80,7 +86,7 @@ func (f fault) yaml(programs string) string {
 	}
 	functions := generator("gen", fmt.Sprintf("send --rate %dpps --catch-up 100ms", faultRate)) + generator("sink", "sink --once")
 	links := fmt.Sprintf("\n  - {name: n3, ends: [gen.n3, sink.n3], transport: %s}", f.transport)
-	if f.victim == "function vnf" {
+	if f.through {
 		functions += fmt.Sprintf(`
   - name: vnf
     runtime: runc
@@ -179,7 +185,11 @@ func (f fault) kill(b *bench, programs string) string {
 	if corrupt := arrived.sum(func(n counts) int { return n.Corrupt }); corrupt > 0 {
 		t.Errorf("%d packets are corrupt", corrupt)
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %d | %s |", f.victim, f.transport,
+	victimText := f.victim
+	if f.through && f.victim != "function vnf" {
+		victimText += ", beside a network function"
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %d | %s |", victimText, f.transport,
 		gapText(arrived.gap(at, until)), gapText(arrived.gapBefore(at)), lossText(lost, exact),
 		sent.sum(func(n counts) int { return n.Unsent }), or(strings.Join(besides, ", "), "nobody"))
 }
