@@ -96,7 +96,7 @@ static int configure(struct program *p, unsigned i)
 		fprintf(stderr, "dray-vnf: %s: --mtu has to be from %u to %u there\n", p->names[i].name, info.min_mtu, info.max_mtu);
 		return -1;
 	}
-	/* net_virtio_user's own handling of a switch that ends rests on it: without, EAL panics. */
+	/* net_virtio_user's own handling of a switch that ends rests on it: without, the port stays dead, or EAL panics. */
 	conf.intr_conf.lsc = info.dev_flags && (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0;
 	ret = rte_eth_dev_configure(id, queues, queues, &conf);
 	if (ret == 0)
