@@ -138,6 +138,10 @@ func TestValues(t *testing.T) {
 	if _, refused := got["latency_p99"]; refused {
 		t.Error("four samples support no p99")
 	}
+	got, err = values(record.Trial{Delivery: &record.Delivery{}, OneWay: &record.OneWay{Latency: record.Histogram{Bits: 10}}})
+	if _, some := got["latency_max"]; some || err != nil {
+		t.Errorf("no packet has a latency: %v, %v", got, err)
+	}
 	if _, err := values(record.Trial{}); err == nil {
 		t.Error("no result has a value")
 	}

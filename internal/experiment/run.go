@@ -94,7 +94,7 @@ func (r *Runner) cell(ctx context.Context, c chain.Cell, round int) error {
 		return err
 	}
 	began := time.Now()
-	t, failed := r.measure(ctx, c)
+	t, failed := r.bounded(ctx, c)
 	if ctx.Err() != nil {
 		return errors.Join(failed, ctx.Err()) // what was interrupted is measured again
 	}
@@ -125,6 +125,22 @@ func (r *Runner) cell(ctx context.Context, c chain.Cell, round int) error {
 		t.Marks = append(t.Marks, record.MarkNotRealtime)
 	}
 	return r.Sink.Write(t)
+}
+
+// patience is how long a cell may take beside ten trials: far longer than it does
+// on a busy machine, and short enough that one that hangs does not cost the run.
+const patience = time.Minute
+
+// bounded measures a cell, and gives it up where it hangs.
+func (r *Runner) bounded(ctx context.Context, c chain.Cell) (record.Trial, error) {
+	most := patience + 10*r.Run.Trial
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	t, err := r.measure(ctx, c)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("given up after %v: %w", most, err)
+	}
+	return t, err
 }
 
 // watch sees what else the machine does.

@@ -41,7 +41,9 @@ func values(t record.Trial) (map[string]float64, error) {
 			if err := distribution(v, t.OneWay.Latency); err != nil {
 				return v, err
 			}
-			v["latency_max"] = float64(t.OneWay.Max) / perMicro
+			if _, some := v["latency_max"]; some { // the exact one
+				v["latency_max"] = float64(t.OneWay.Max) / perMicro
+			}
 		}
 	default:
 		return v, errors.New("the instrument gave no result")

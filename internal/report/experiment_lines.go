@@ -96,10 +96,10 @@ func valueOf(f chain.Figure, t record.Trial) (v float64, failed string) {
 	switch rate := f == "packet_rate" || f == "throughput"; {
 	case t.Error != "":
 		return 0, t.Error
-	case !ok:
-		return 0, "the trial gives no such figure"
 	case !rate && slices.Contains(t.Marks, record.MarkLoadMissed):
 		return 0, "rejected: the offered load missed by over 5 %"
+	case !ok:
+		return 0, "the trial gives no such figure"
 	}
 	return v, ""
 }
