@@ -20,7 +20,7 @@ status=0
 
 # run prints what the go command prints, but for packages without tests.
 run() {
-	"$go" test -race -count=1 -p 1 -timeout 20m "$@" 2>&1 |
+	"$go" test -race -count=1 -p 1 -timeout 40m "$@" 2>&1 |
 		grep -v --line-buffered -E '\[no test files\]|^=== (PAUSE|CONT|NAME)' || status=$?
 }
 
