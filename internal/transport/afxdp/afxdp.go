@@ -44,7 +44,7 @@ func (driver) Caps() inventory.Caps {
 		MinEnds:    2,
 		MaxEnds:    2,
 		MaxMTU:     maxMTU,
-		Rank:       60,
+		Rank:       70,
 		Privileged: true,
 		HugePages:  true,
 		Privileges: "CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and CAP_IPC_LOCK of the host",

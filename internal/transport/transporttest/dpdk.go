@@ -4,6 +4,7 @@ package transporttest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -33,10 +34,10 @@ const hugePages = 64
 // applications, with the project's own generator as their application.
 func RunDpdk(t *testing.T, d transport.Driver, ends ...int) {
 	if libdray(d) {
-		t.Setenv("DRAY_LIB", filepath.Dir(testenv.Built(t, dpdk.DriverFile)))
+		t.Setenv("DRAY_LIB", filepath.Dir(forAnyUser(t, dpdk.DriverFile)))
 	}
 	require(t, d)
-	program := testenv.Built(t, "draygen-dpdk")
+	program := forAnyUser(t, "draygen-dpdk")
 	if d.Caps().HugePages {
 		testenv.HugePages(t, 4*hugePages/2) // two links at once, of two applications each
 	}
@@ -54,6 +55,28 @@ func RunDpdk(t *testing.T, d transport.Driver, ends ...int) {
 	})
 	t.Run("Cancel", func(t *testing.T) { testCancel(t, d, o) })
 	checkLeaks(t, openBefore)
+}
+
+// forAnyUser is a copy of a program of bin/ that the users of the applications can
+// reach, wherever the repository is; and from which DPDK loads a driver, as it does
+// not below /tmp.
+func forAnyUser(t *testing.T, name string) string {
+	t.Helper()
+	testenv.Root(t)
+	content, err := os.ReadFile(testenv.Built(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("/var/cache", "dray-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	file := filepath.Join(dir, name)
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(file, content, 0o755), os.Chmod(file, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // libdray reports whether the driver's dpdk ports are native ports underneath.
@@ -142,15 +165,15 @@ func clearSockets(dir string) error {
 // that net_dray opens.
 func RunDpdkBesideNative(t *testing.T, d transport.Driver) {
 	require(t, d)
-	t.Setenv("DRAY_LIB", filepath.Dir(testenv.Built(t, dpdk.DriverFile)))
-	testDpdkTraffic(t, d, testenv.Built(t, "draygen-dpdk"), Options{Native: []int{0}, Dpdk: []int{1}, Ports: 2})
+	t.Setenv("DRAY_LIB", filepath.Dir(forAnyUser(t, dpdk.DriverFile)))
+	testDpdkTraffic(t, d, forAnyUser(t, "draygen-dpdk"), Options{Native: []int{0}, Dpdk: []int{1}, Ports: 2})
 }
 
 // RunDpdkMany passes traffic between all ends of a link of more than two, as
 // RunDpdk does between two.
 func RunDpdkMany(t *testing.T, d transport.Driver, ends ...int) {
 	require(t, d)
-	testDpdkTraffic(t, d, testenv.Built(t, "draygen-dpdk"), Options{Dpdk: ends, Ports: len(ends)})
+	testDpdkTraffic(t, d, forAnyUser(t, "draygen-dpdk"), Options{Dpdk: ends, Ports: len(ends)})
 }
 
 // testDpdkTraffic passes packets between all ends, up to the longest that the

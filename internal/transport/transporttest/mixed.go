@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drayage/dray/internal/testenv"
 	"github.com/drayage/dray/internal/transport"
 )
 
@@ -14,7 +13,7 @@ import (
 // and an interface, whose checksums the sender must finish.
 func RunDpdkBeside(t *testing.T, d transport.Driver) {
 	require(t, d)
-	program := testenv.Built(t, "draygen-dpdk")
+	program := forAnyUser(t, "draygen-dpdk")
 	r := NewRig(t, d, Options{Dpdk: []int{0}, Ports: 2})
 	report := r.Up()
 	netdev := r.Spec.Ends[1]
