@@ -166,3 +166,13 @@ func removeTree(parent int, name, shown string) error {
 	}
 	return nil
 }
+
+// NoExec reports whether nothing on the file system of a path can be executed or
+// loaded, as on the /run of most distributions.
+func NoExec(path string) (bool, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return false, &os.PathError{Op: "statfs", Path: path, Err: err}
+	}
+	return fs.Flags&unix.ST_NOEXEC != 0, nil
+}
