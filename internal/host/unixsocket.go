@@ -10,9 +10,9 @@ import (
 // SocketState is what a network namespace knows of a unix socket's path.
 type SocketState struct {
 	Listening bool
-	// Connected: a process of this namespace has connected to it, wherever the
-	// one is that listens.
-	Connected bool
+	// Connected is how many sockets of this namespace have connected to it, wherever
+	// the one is that listens.
+	Connected int
 }
 
 // UnixSocket looks for sockets of the network namespace with the path, as whoever
@@ -45,7 +45,9 @@ func parseUnixSockets(table, path string) SocketState {
 			continue
 		}
 		s.Listening = s.Listening || f[flags] == accepts
-		s.Connected = s.Connected || f[state] == connected
+		if f[state] == connected {
+			s.Connected++
+		}
 	}
 	return s
 }

@@ -33,7 +33,7 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look(SocketState{Listening: true, Connected: true})
+	look(SocketState{Listening: true, Connected: 1})
 	server.Close()
 	look(SocketState{Listening: true})
 }

@@ -114,12 +114,18 @@ func (k *keeper) keep(ctx context.Context, link string) {
 	backoff := firstBackoff
 	for {
 		l, pl, err := k.state(link)
-		if err != nil {
+		var revivals map[string]Revival
+		if err == nil {
+			revivals, err = l.Revivals()
+		}
+		if errors.Is(err, fs.ErrNotExist) {
 			return // the chain has been removed
 		}
-		revivals, err := l.Revivals()
 		if err != nil {
-			return
+			if !sleep(ctx, longestBackoff) {
+				return
+			}
+			continue
 		}
 		running := l.processes(link, revivals)
 		if len(running) == 0 {
@@ -154,7 +160,7 @@ func (k *keeper) state(link string) (*Live, *plan.Link, error) {
 		return nil, nil, err
 	}
 	if l.State.Plan == nil || l.State.Plan.Link(link) == nil {
-		return nil, nil, fmt.Errorf("no link %s", link)
+		return nil, nil, fmt.Errorf("no link %s: %w", link, fs.ErrNotExist)
 	}
 	return l, l.State.Plan.Link(link), nil
 }
@@ -217,8 +223,14 @@ func (k *keeper) revive(ctx context.Context, l *Live, pl plan.Link, dead []trans
 		if err == nil {
 			r.Restarts, r.Outage, r.Since = restarts, time.Since(r.Since), time.Now()
 		}
-		if k.note(pl.Name, r) != nil || err == nil {
-			return err == nil
+		for noted := k.note(pl.Name, r); noted != nil; noted = k.note(pl.Name, r) {
+			// A process that is not noted would be taken for the dead one.
+			if errors.Is(noted, fs.ErrNotExist) || !sleep(ctx, longestBackoff) {
+				return false
+			}
+		}
+		if err == nil {
+			return true
 		}
 		if !sleep(ctx, *backoff) {
 			return false

@@ -97,13 +97,17 @@ func awaitPeers(ctx context.Context, peers []peer) error {
 // it never was: DPDK refuses who connects before the other end's device is started.
 func watchPeers(ctx context.Context, peers []peer, grace time.Duration) (early bool, why error) {
 	started, was, lost := time.Now(), make([]bool, len(peers)), make([]time.Time, len(peers))
+	need := map[string]int{} // containers may have their sockets at the same path
+	for _, p := range peers {
+		need[p.socket]++
+	}
 	for sleep(ctx, peerPoll) {
 		for i, p := range peers {
 			s, err := p.own.UnixSocket(p.socket)
 			switch {
 			case err != nil:
-				return false, fmt.Errorf("port %s: %w", p.port, err)
-			case s.Connected:
+				continue // it tells nothing of the connection: look again
+			case s.Connected >= need[p.socket]:
 				was[i], lost[i] = true, time.Time{}
 			case !was[i] && time.Since(started) > grace:
 				return true, fmt.Errorf("port %s has not connected to %s within %v", p.port, p.function, grace)

@@ -65,7 +65,7 @@ func TestWatchPeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		time.Sleep(5 * peerPoll)
+		time.Sleep(30 * peerPoll)
 		client.Close()
 		server.Close()
 	}()

@@ -361,10 +361,11 @@ func (w *ovsSwitch) revive(ctx context.Context, r *transport.Report) error {
 			if err := w.startSwitch(ctx, r); err != nil {
 				return err
 			}
-			if err := w.join(ctx); err != nil {
-				return err
-			}
 		}
+	}
+	// Also of a switch that an earlier attempt started, and came no further with.
+	if err := w.join(ctx); err != nil {
+		return err
 	}
 	return w.checkPorts(ctx)
 }

@@ -49,10 +49,11 @@ func Users(s transport.Spec) []int {
 	return list
 }
 
-// HugePages reports whether a link's switch is to use huge pages: where all its
-// applications do.
+// HugePages reports whether a link's switch is to use huge pages: where it has
+// DPDK applications, and all of these do.
 func HugePages(s transport.Spec) bool {
-	return !slices.ContainsFunc(s.Ends, func(e transport.End) bool { return e.Dpdk() && !e.HugePages })
+	return slices.ContainsFunc(s.Ends, transport.End.Dpdk) &&
+		!slices.ContainsFunc(s.Ends, func(e transport.End) bool { return e.Dpdk() && !e.HugePages })
 }
 
 // Socket is where the switch finds the socket of end i.

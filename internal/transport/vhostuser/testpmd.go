@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/drayage/dray/internal/engine"
 	"github.com/drayage/dray/internal/host"
@@ -18,6 +20,9 @@ import (
 )
 
 const program = "dpdk-testpmd"
+
+// versionTimeout bounds how long it may take to tell its version.
+const versionTimeout = 30 * time.Second
 
 // Of testpmd's memory.
 const (
@@ -99,8 +104,8 @@ func start(ctx context.Context, s transport.Spec, r *transport.Report) error {
 }
 
 func lookup() (string, error) {
-	path, err := host.LookProgram(program)
-	if err != nil {
+	path := "/usr/bin/" + program // Debian's: the libraries of another one are not found inside
+	if _, err := os.Stat(path); err != nil {
 		return "", &host.Unsupported{What: Name, Why: "the program " + program + " is not installed", Fix: "apt install dpdk"}
 	}
 	return path, nil
@@ -112,6 +117,8 @@ func testpmdVersion(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
 	out, err := exec.CommandContext(ctx, path, "-v", "-h").CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -4,10 +4,12 @@ package vpp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/drayage/dray/internal/engine"
 	"github.com/drayage/dray/internal/host"
@@ -29,6 +31,9 @@ const (
 	heap         = 256
 	processLimit = 1024
 )
+
+// askTimeout bounds one question to VPP.
+const askTimeout = 10 * time.Second
 
 // buffers is how many packets VPP can hold.
 const buffers = 16384
@@ -153,6 +158,8 @@ func (v vppSwitch) start(ctx context.Context, r *transport.Report) error {
 		return err
 	}
 	ask := func(what ...string) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
 		return e.Exec(ctx, append([]string{vppctl, "-s", cli}, what...)...)
 	}
 	if err := e.Await(ctx, id, func() bool {
@@ -160,7 +167,7 @@ func (v vppSwitch) start(ctx context.Context, r *transport.Report) error {
 		return err == nil && v.joined(out) == nil
 	}); err != nil {
 		out, _ := ask("show", "mode")
-		return fmt.Errorf("%w: %w", err, v.joined(out))
+		return errors.Join(err, v.joined(out))
 	}
 	version, err := ask("show", "version")
 	if err != nil {
