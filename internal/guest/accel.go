@@ -77,5 +77,10 @@ func tryKVM(ctx context.Context, k Kernel) (Accel, error) {
 	case ctx.Err() != nil, errors.Is(err, host.ErrUnsupported):
 		return "", err
 	}
+	// What fails without KVM as well says nothing of KVM.
+	if m, err = c.boot(ctx, k, TCG, bootTimeout); err != nil {
+		return "", err
+	}
+	m.Kill()
 	return TCG, nil
 }

@@ -69,13 +69,20 @@ func (c *Channel) greet(ctx context.Context) error {
 		return err
 	}
 	defer closeWith(ctx, c.conn)()
+	// QEMU takes the connection also where its guest hangs.
+	if err := c.conn.SetDeadline(time.Now().Add(silence)); err != nil {
+		return errors.Join(ctx.Err(), err)
+	}
 	if _, err := c.conn.Write(wire.Append(wire.Preamble(), wire.Hello, nonce)); err != nil {
 		return errors.Join(ctx.Err(), err)
 	}
 	if err := wire.Await(c.in, nonce); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = ErrSilent
+		}
 		return errors.Join(ctx.Err(), fmt.Errorf("the guest's agent: %w", err))
 	}
-	return nil
+	return c.conn.SetDeadline(time.Time{})
 }
 
 // Close ends the session: what still runs on the channel is killed.
@@ -101,6 +108,9 @@ func (e *StartError) Error() string {
 	return fmt.Sprintf("start %q in the guest: %s", e.Program, e.Reason)
 }
 
+// killGrace is how long a guest may take to kill a program.
+const killGrace = 20 * time.Second
+
 // ErrSilent says that a guest no longer answers.
 var ErrSilent = fmt.Errorf("the guest has said nothing for %v: it hangs", silence)
 
@@ -121,6 +131,8 @@ func (c *Channel) Run(ctx context.Context, command Command) (int, error) {
 		return 0, err
 	}
 	stop := context.AfterFunc(ctx, func() {
+		// A guest that does not end it is not waited for.
+		time.AfterFunc(killGrace, func() { c.conn.Close() })
 		_ = s.send(wire.Signal, []byte{byte(unix.SIGKILL)}) // its end is waited for
 	})
 	defer stop()

@@ -32,6 +32,7 @@ type clientOrder struct {
 const (
 	reportStarted = "started"
 	reportFailed  = "failed: " // and the reason: the program cannot be run
+	reportSilent  = "silent"   // ErrSilent
 	reportError   = "error: "  // and the text: the guest or the client is to blame
 )
 
@@ -91,6 +92,9 @@ func parseReport(ctx context.Context, program, text string, err error) error {
 	if reason, ok := strings.CutPrefix(text, reportFailed); ok {
 		return &StartError{Program: program, Reason: reason}
 	}
+	if text == reportSilent {
+		return ErrSilent
+	}
 	if reason, ok := strings.CutPrefix(text, reportError); ok {
 		return errors.New(reason)
 	}
@@ -126,6 +130,8 @@ func ClientMain(argument string) int {
 		return code
 	case errors.As(err, &bad):
 		report(reportFailed + bad.Reason)
+	case errors.Is(err, ErrSilent):
+		report(reportSilent)
 	default:
 		report(reportError + err.Error())
 	}

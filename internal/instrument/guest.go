@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os/exec"
 	"time"
 
@@ -49,14 +50,31 @@ func removeInMachine(ctx context.Context, at Endpoint, path string) error {
 func brieflyInMachine(ctx context.Context, at Endpoint, argv []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, guestPatience)
 	defer cancel()
-	var out bytes.Buffer
+	var out bounded
 	_, err := guest.Run(ctx, at.Guest, guest.Command{
 		Request: wire.Request{Argv: argv, Env: []string{guestPath}, Dir: "/"}, Stdout: &out,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s in the machine of %s: %w", argv[0], at.Name, err)
 	}
-	return out.Bytes(), nil
+	if out.over {
+		return nil, fmt.Errorf("%s in the machine of %s prints over %d bytes", argv[0], at.Name, maxLogBytes)
+	}
+	return out.buf.Bytes(), nil
+}
+
+// bounded takes no more than the longest log: what is in the machine is not trusted.
+type bounded struct {
+	buf  bytes.Buffer
+	over bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.buf.Len()+len(p) > maxLogBytes {
+		b.over = true
+		return 0, io.ErrShortBuffer
+	}
+	return b.buf.Write(p)
 }
 
 // listedIn reads the socket tables of a virtual machine. One that cannot be read

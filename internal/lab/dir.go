@@ -31,7 +31,6 @@ func makeDir() (dir string, remove func(), err error) {
 	}
 	return dir, func() {
 		_ = os.RemoveAll(dir) // what stays is swept by the next call
-		_ = os.Remove(labDir) // it stays while it is not empty
 		lock.Close()
 	}, nil
 }

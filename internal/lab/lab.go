@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -135,14 +136,21 @@ func Run(ctx context.Context, needs Needs, c Command) (Result, error) {
 	return c.runInGuest(ctx, needs, missing)
 }
 
+// grace is how long a command that was asked to end may take.
+const grace = 20 * time.Second
+
 func (c Command) runHere(ctx context.Context) (int, error) {
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
 	// dray removes what it has made when it is asked to end.
 	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) }
+	cmd.WaitDelay = grace
 	err := cmd.Run()
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.Exited() {
+	if errors.As(err, &exit) {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return 128 + int(status.Signal()), ctx.Err()
+		}
 		return exit.ExitCode(), ctx.Err()
 	}
 	return 0, err
@@ -164,6 +172,10 @@ func (c Command) runInGuest(ctx context.Context, needs Needs, missing []string) 
 			return r, err
 		}
 		if err := os.MkdirAll(out, 0o755); err != nil {
+			return r, err
+		}
+		// The agent mounts it before the guest's root is the root: links would lead elsewhere.
+		if out, err = filepath.EvalSymlinks(out); err != nil {
 			return r, err
 		}
 		config.Shares = []guest.Share{{Path: out}}
@@ -245,7 +257,6 @@ func (c Command) run(ctx context.Context, m *guest.Machine) (int, error) {
 	}
 	signals := make(chan unix.Signal, 1)
 	defer context.AfterFunc(ctx, func() { signals <- unix.SIGTERM })()
-	const grace = 20 * time.Second
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()

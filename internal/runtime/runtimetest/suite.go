@@ -76,6 +76,11 @@ func Run(t *testing.T, c Config) {
 			tests = append(tests, namedTest{"DPDK applications are told of their devices", testDpdk})
 		}
 	}
+	for _, name := range c.Only {
+		if !slices.ContainsFunc(tests, func(n namedTest) bool { return n.name == name }) {
+			t.Errorf("the suite has no test %q", name)
+		}
+	}
 	for _, test := range tests {
 		if len(c.Only) > 0 && !slices.Contains(c.Only, test.name) {
 			continue

@@ -30,7 +30,9 @@ func (*Runtime) Boot(ctx context.Context, s runtime.Spec) error {
 	defer unlock()
 	dir := guestDir(s)
 	if info, err := guest.ReadInfo(dir); err == nil && info.Process.Alive() {
-		return nil
+		if _, err := os.Stat(filepath.Join(dir, fileConnected)); err == nil {
+			return nil
+		}
 	}
 	// One that was being booted when its maker was killed may still run.
 	if err := machineCgroup(s).Kill(ctx); err != nil {
@@ -47,12 +49,18 @@ func (*Runtime) Boot(ctx context.Context, s runtime.Spec) error {
 	if err != nil {
 		return err
 	}
-	if err := connect(ctx, s, ports); err != nil {
-		m.Kill()
-		return err
+	err = connect(ctx, s, ports)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, fileConnected), nil, 0o600)
 	}
-	return nil
+	if err != nil {
+		m.Kill()
+	}
+	return err
 }
+
+// fileConnected is there once the guest's interfaces are joined to the ports.
+const fileConnected = "connected"
 
 // config is the function's guest.
 func config(s runtime.Spec, ports []port) guest.Config {

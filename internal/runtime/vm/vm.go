@@ -122,6 +122,11 @@ func check(s runtime.Spec) error {
 	if s.HasPortSockets() {
 		return &host.Unsupported{What: "native and dpdk ports with runtime vm", Why: "their sockets and memory are the host's", Fix: "use face: netdev, or another runtime"}
 	}
+	for _, p := range s.Function.Ports {
+		if p.Queues > 1 {
+			return &host.Unsupported{What: "queues of port " + p.Name + " with runtime vm", Why: "the guest's device has one", Fix: "remove queues, or use another runtime"}
+		}
+	}
 	return nil
 }
 
