@@ -117,9 +117,9 @@ void waker_awake(struct waker *waker)
 	if (waker->fd < 0)
 		return;
 	if (atomic_exchange_explicit(&waker->state, WAKER_AWAKE, memory_order_relaxed) == WAKER_RUNG)
-		waker->owed = true;
-	if (waker->owed)
-		waker->owed = eventfd_read(waker->fd, &rings) < 0;
+		waker->owed++;
+	while (waker->owed && eventfd_read(waker->fd, &rings) == 0)
+		waker->owed--;
 }
 
 static void release_foreign(struct dray_home *home, struct dray_pkt *pkts, unsigned n)

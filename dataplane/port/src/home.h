@@ -122,9 +122,12 @@ enum waker_state { WAKER_AWAKE = 0, WAKER_ASLEEP, WAKER_RUNG };
 /* Wakes the thread that owns a queue, and sleeps, when another one has released what is the queue's to return. */
 struct waker {
 	_Atomic uint32_t state; /* ASLEEP: or about to be. Whoever makes RUNG of it rings */
-	bool owed;		/* the owner's: somebody rings, and it could not be read yet */
+	uint32_t owed;		/* the owner's: rings that could not be read yet */
 	int fd;			/* an eventfd; -1: busy mode, which never sleeps */
 };
+
+/* The owner does not sleep any more. Only its thread calls this. */
+void waker_awake(struct waker *waker);
 
 /*
  * Between this and the sleep the owner looks once more at what was released. seq_cst: pairs with release_foreign; either the owner sees what was released, or
@@ -134,12 +137,10 @@ static inline void waker_sleep(struct waker *waker)
 {
 	if (waker->fd < 0)
 		return;
+	waker_awake(waker); /* a ring that is not read would keep the descriptor readable */
 	atomic_store_explicit(&waker->state, WAKER_ASLEEP, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 }
-
-/* The owner does not sleep any more. Only its thread calls this, and before it calls waker_sleep again. */
-void waker_awake(struct waker *waker);
 
 /* Whether somebody rang since waker_sleep: then the owner is awake. Only its thread calls it. */
 static inline bool waker_rang(struct waker *waker)

@@ -226,7 +226,7 @@ static int take_options(struct dray_port *port, const char *name, const struct d
 static int make_wakers(struct dray_port *port, struct queue *queue)
 {
 	queue->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	queue->waker.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	queue->waker.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
 	if (queue->wake < 0 || queue->waker.fd < 0)
 		return -errno;
 	return watch_waker(port, queue->waker.fd);
