@@ -99,7 +99,7 @@ static double rate_in(const char *log, const char *label, unsigned wanted)
 	for (const char *at = log; (at = strstr(at, label)) && n < MAX_SAMPLES;) {
 		double value = strtod(at += strlen(label), NULL);
 
-		if (value > 0)
+		if (value > 0 || n > 0) /* before the first there was nothing to count */
 			samples[n++] = value;
 	}
 	if (n < wanted)

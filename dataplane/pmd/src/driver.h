@@ -133,8 +133,6 @@ int dray_arguments_read(const char *text, struct dray_arguments *arguments);
 
 /* ethdev.c */
 extern const struct eth_dev_ops dray_ops;
-int dray_device_open(struct dray_device *device, uint32_t queues, uint32_t mode);
-void dray_device_close(struct dray_device *device);
 
 /* link.c */
 int dray_link_update(struct rte_eth_dev *dev, int wait);

@@ -113,6 +113,8 @@ static bool copy_chain(struct dray_rxq *q, struct rte_mbuf *head, const struct d
 		if (done == p->length)
 			break;
 		last->next = rte_pktmbuf_alloc(q->pool);
+		if (q->bindable && last->next)
+			pool_unbind(&last->next, 1); /* what is received is for no other peer */
 		if (!last->next || head->nb_segs == RTE_MBUF_MAX_NB_SEGS) {
 			dray_count(&q->counters[RX_NO_MBUF], 1);
 			return false;
@@ -200,7 +202,7 @@ static __rte_always_inline uint16_t receive(struct dray_rxq *q, struct rte_mbuf 
 	struct tally tally = {0};
 	unsigned int got, k = 0, done = 0;
 
-	if (in_place)
+	if (in_place || unlikely(q->leases->out)) /* lent before the queue was set up anew */
 		leases_collect(q->leases);
 	if (unlikely(q->pending_count))
 		got = take_pending(q, pkts, n);

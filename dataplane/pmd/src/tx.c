@@ -200,7 +200,10 @@ static __rte_noinline bool can_bind(const struct way *w, struct rte_mbuf *m, str
 	if (rte_mbuf_refcnt_read(m) != 1 || rte_mbuf_ext_refcnt_read(&b->info) != 1 || m->nb_segs != 1)
 		return false;
 	if (b->opened && b->opened == w->q->device->opened && b->lane == w->number) {
-		tally->old += b->home != w->lane->home;
+		if (b->home != w->lane->home)
+			tally->old++;
+		else if (w->lane->bound)
+			w->lane->bound--;
 		pool_unbind_owned(m);
 	} else if (b->opened && opened_is_closed(b->opened)) {
 		pool_unbind_one(m);
