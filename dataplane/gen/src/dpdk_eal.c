@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -120,11 +121,14 @@ static void watch_end(void)
 static void remove_stale(const char *path, size_t length)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	struct stat st;
 	int fd;
 
 	if (length == 0 || length >= sizeof(at.sun_path))
 		return;
 	memcpy(at.sun_path, path, length);
+	if (lstat(at.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return; /* whoever connects to what is no socket is refused as well */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;

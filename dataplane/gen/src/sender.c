@@ -213,7 +213,11 @@ int sender_burst(struct sender *s)
 
 	b.flow = (unsigned)(s->bursts++ % o->flows);
 	b.due = paced(s) ? schedule_due(&s->schedule) : now;
-	b.deadline = paced(s) ? b.due + o->catch_up_ns : UINT64_MAX;
+	b.deadline = UINT64_MAX;
+	if (paced(s))
+		b.deadline = b.due + o->catch_up_ns;
+	else if (s->measuring && o->duration_ns)
+		b.deadline = s->started_ns + o->duration_ns; /* also where the port takes nothing more */
 	while (left > 0 && now <= b.deadline) {
 		int ret = send_some(s, &b, left);
 

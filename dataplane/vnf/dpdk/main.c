@@ -67,6 +67,10 @@ int main(int argc, char **argv)
 	ret = options_read(argc - at - 1 > 0 ? argc - at - 1 : 0, argv + at + 1, &program.options);
 	if (ret)
 		return ret > 0 ? EXIT_DONE : EXIT_USAGE;
+	if (at == 0) {
+		fputs("dray-vnf: before the mode come EAL's arguments and --; see dray-vnf --help\n", stderr);
+		return EXIT_USAGE;
+	}
 	control_block_signals();
 	argv[at] = NULL;
 	if (rte_eal_init(at, argv) < 0) {
