@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/drayage/dray/experiments"
 	"github.com/drayage/dray/internal/bench"
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/doctor"
@@ -67,6 +67,8 @@ func (a *app) benchCommand() *cobra.Command {
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			switch {
+			case o.resume != "" && changed(cmd, "out", "seed", "profile", "dry-run", "afresh"):
+				return usageError("--resume goes on as the run was begun: give it alone")
 			case o.list:
 				return a.benchList(cmd.Context())
 			case o.all && (len(argv) > 0 || o.resume != ""):
@@ -101,10 +103,15 @@ func (a *app) benchCommand() *cobra.Command {
 	return cmd
 }
 
+// changed reports whether one of the flags was given.
+func changed(cmd *cobra.Command, names ...string) bool {
+	return slices.ContainsFunc(names, cmd.Flags().Changed)
+}
+
 // benchNamed measures a published experiment or a matrix. profiled says that a
 // profile was asked for.
 func (a *app) benchNamed(ctx context.Context, name string, o benchOptions, profiled bool) error {
-	e, err := findExperiment(ctx, name)
+	e, text, err := findExperiment(ctx, name)
 	switch {
 	case err != nil:
 		return err
@@ -113,22 +120,7 @@ func (a *app) benchNamed(ctx context.Context, name string, o benchOptions, profi
 	case profiled:
 		return usageError("--profile is for experiments: a matrix says itself how long it measures")
 	}
-	return a.bench(ctx, name, o)
-}
-
-// benchMatrix reads a matrix: a file's, or the one that is built in.
-func benchMatrix(ctx context.Context, name string) (*chain.Bench, []byte, error) {
-	if name == "quick" {
-		text := experiments.BenchQuick()
-		m, err := chain.ParseBench("quick", text)
-		return m, text, err
-	}
-	text, err := readFile(ctx, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	m, err := chain.ParseBench(name, text)
-	return m, text, err
+	return a.bench(ctx, name, text, o)
 }
 
 // benchHost is this host, without the CPUs that chains hold which are up.
@@ -145,8 +137,8 @@ func (a *app) benchHost(ctx context.Context) (*node.Node, *inventory.Inventory, 
 	return n, inv, withoutPinned(inv, n, "")
 }
 
-func (a *app) bench(ctx context.Context, name string, o benchOptions) error {
-	m, text, err := benchMatrix(ctx, name)
+func (a *app) bench(ctx context.Context, name string, text []byte, o benchOptions) error {
+	m, err := chain.ParseBench(name, text)
 	if err != nil {
 		return err
 	}

@@ -40,16 +40,21 @@ func publishedExperiments(names ...string) ([]chain.Experiment, error) {
 }
 
 // findExperiment is the experiment that is built in under that name, or that is
-// in a file; nil: it is a matrix.
-func findExperiment(ctx context.Context, name string) (*chain.Experiment, error) {
-	if e, err := experiments.Published(name); e != nil || err != nil || name == "quick" {
-		return e, err
+// in a file; nil: it is a matrix, of that text. A file is read once, since it may be
+// a pipe.
+func findExperiment(ctx context.Context, name string) (*chain.Experiment, []byte, error) {
+	if e, err := experiments.Published(name); e != nil || err != nil {
+		return e, nil, err
+	}
+	if name == "quick" {
+		return nil, experiments.BenchQuick(), nil
 	}
 	text, err := readFile(ctx, name)
 	if err != nil || !chain.IsExperiment(text) {
-		return nil, err
+		return nil, text, err
 	}
-	return chain.ParseExperiment(name, text)
+	e, err := chain.ParseExperiment(name, text)
+	return e, text, err
 }
 
 // benchExperiments measures published experiments.

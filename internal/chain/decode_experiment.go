@@ -170,6 +170,12 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	if c.Tool == ToolUDP && c.Load != "" && c.Offered().Bitrate == 0 {
 		d.fail(values["load"], `write a bit rate such as "95Mbps"`, "the tool %s sends at a bit rate", c.Tool)
 	}
+	if c.Tool == ToolFrames && (c.Load == LoadNDR || c.Load == LoadPDR) {
+		d.fail(values["load"], "write max or a rate; a matrix of dray bench searches", "an experiment does not search for a rate")
+	}
+	if values["rate"] != nil && values["qdisc"] == nil {
+		d.fail(values["rate"], "add qdisc, or remove it", "a rate is that of a qdisc")
+	}
 	if c.Tool == ToolFrames && c.VNF == "" {
 		c.VNF = VNFDirect
 	}

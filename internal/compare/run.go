@@ -78,7 +78,7 @@ func (r *Run) check(file string) error {
 // Cell is what was measured, whatever stood behind it: cells of two runs that
 // are equal are compared.
 type Cell struct {
-	Config     string          `json:"config,omitempty"` // of a bench: transport/face/runtime/size/vnf
+	Config     string          `json:"config,omitempty"` // of a bench: transport/face/runtime/size/vnf; of an experiment: the cell
 	Link       string          `json:"link"`
 	From       string          `json:"from"`
 	To         string          `json:"to"`
@@ -93,6 +93,9 @@ func cellOf(t record.Trial) Cell {
 	c := Cell{Link: t.Link, From: t.From, To: t.To, Quantity: t.Quantity, Instrument: t.Instrument.Name, Load: loadOf(t)}
 	if t.Bench != nil {
 		c.Config, c.Load = t.Bench.Config.String(), t.Bench.Load
+	}
+	if t.Experiment != nil {
+		c.Config = t.Experiment.Cell
 	}
 	return c
 }

@@ -203,5 +203,9 @@ func Estimate(run *report.ExperimentsRun) time.Duration {
 			sum += expect(c, run.Trial)
 		}
 	}
-	return time.Duration(run.Rounds) * sum
+	all := time.Duration(run.Rounds) * sum
+	if run.AtMost > 0 {
+		return min(all, max(0, run.AtMost-run.Took))
+	}
+	return all
 }

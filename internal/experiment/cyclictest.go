@@ -41,7 +41,10 @@ func cyclictest(ctx context.Context, c chain.Cell, length time.Duration) (t reco
 		}
 		defer func() {
 			kill := syscall.Kill(-load.Process.Pid, syscall.SIGKILL)
-			_ = load.Wait() // killed on purpose
+			_ = load.Wait() // killed on purpose, or else:
+			if load.ProcessState == nil || load.ProcessState.ExitCode() != -1 {
+				kill = errors.Join(kill, fmt.Errorf("stress-ng ended before the measurement did: %v", load.ProcessState))
+			}
 			err = errors.Join(err, kill)
 		}()
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/guest"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/node"
@@ -55,6 +56,7 @@ func (r *Runner) Measure(ctx context.Context) error {
 			cells = append(cells, c)
 		}
 	}
+	prepareMachines(ctx, cells)
 	for round := range r.Run.Rounds {
 		order := slices.Clone(cells)
 		rng := rand.New(rand.NewPCG(r.Run.Seed, uint64(round)))
@@ -76,6 +78,17 @@ func (r *Runner) Measure(ctx context.Context) error {
 	return nil
 }
 
+// prepareMachines does what is done once on a host, or once after its boot, and is
+// no part of a machine's start: the kernel is fetched, and KVM is tried.
+func prepareMachines(ctx context.Context, cells []chain.Cell) {
+	if !slices.ContainsFunc(cells, func(c chain.Cell) bool { return c.Runtime == chain.RuntimeVM }) {
+		return
+	}
+	if k, err := guest.FindKernel(ctx, guest.Generic); err == nil {
+		_, _ = guest.Accelerator(ctx, k) // what is wrong is said by the cells
+	}
+}
+
 func (r *Runner) tell(c chain.Cell, round int, ahead []chain.Cell) {
 	if r.Progress == nil {
 		return
@@ -94,12 +107,23 @@ func (r *Runner) cell(ctx context.Context, c chain.Cell, round int) error {
 		return err
 	}
 	began := time.Now()
+	begin, err := host.ReadCPUTimes()
+	if err != nil {
+		return err
+	}
 	t, failed := r.bounded(ctx, c)
 	if ctx.Err() != nil {
 		return errors.Join(failed, ctx.Err()) // what was interrupted is measured again
 	}
 	if t.Env.Kernel == "" {
 		t.Env = r.Env(nil)
+	}
+	if c.Tool != chain.ToolFrames { // the others are metered by who runs them
+		end, err := host.ReadCPUTimes()
+		if err != nil {
+			return err
+		}
+		t.Env.BusyDuring, t.Env.Stolen = end.Since(begin)
 	}
 	if t.Start.IsZero() {
 		t.Start = began

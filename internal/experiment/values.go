@@ -32,13 +32,13 @@ func values(t record.Trial) (map[string]float64, error) {
 	case t.Requests != nil:
 		v["round_trip"] = float64(t.Requests.MeanRTT) / perMilli
 	case t.Latency != nil:
-		return v, distribution(v, t.Latency.Histogram)
+		return v, distribution(v, t.Latency.Histogram, t.Latency.Lost)
 	case t.Delivery != nil:
 		v["packet_rate"] = float64(t.Delivery.PacketRate) / 1e3
 		v["throughput"] = float64(t.Delivery.ReceivedBits) / mega
 		v["jitter"] = float64(t.Delivery.Jitter) / perMilli
 		if t.OneWay != nil {
-			if err := distribution(v, t.OneWay.Latency); err != nil {
+			if err := distribution(v, t.OneWay.Latency, t.Delivery.Lost-min(t.Delivery.Lost, t.Delivery.ReceiverDrops)); err != nil {
 				return v, err
 			}
 			if _, some := v["latency_max"]; some { // the exact one
@@ -51,8 +51,9 @@ func values(t record.Trial) (map[string]float64, error) {
 	return v, nil
 }
 
-// distribution adds the figures of a histogram of times.
-func distribution(v map[string]float64, h record.Histogram) error {
+// distribution adds the figures of a histogram of times; lost packets lie beyond all
+// of them.
+func distribution(v map[string]float64, h record.Histogram, lost uint64) error {
 	bars, err := h.Buckets()
 	if err != nil || len(bars) == 0 {
 		return err
@@ -64,7 +65,7 @@ func distribution(v map[string]float64, h record.Histogram) error {
 	}
 	v["latency_mean"] = sum / n / perMicro
 	v["latency_max"] = float64(largest(h)) / perMicro
-	d, err := stats.NewDist(h, 0, 0)
+	d, err := stats.NewDist(h, lost, 0)
 	if err != nil {
 		return err
 	}
