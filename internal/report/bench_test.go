@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -307,20 +308,21 @@ document.getElementById("f").onload = e => {
 func TestBenchPageInBrowser(t *testing.T) {
 	testenv.Program(t, "chromium")
 	html := newBench(t).page(t)
-	width := 0
+	var width atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		if r.URL.Path == "/report.html" {
 			fmt.Fprint(w, html)
 			return
 		}
-		fmt.Fprintf(w, benchProbe, width)
+		fmt.Fprintf(w, benchProbe, width.Load())
 	}))
 	defer server.Close()
-	for _, width = range []int{390, 1440} {
+	for _, px := range []int64{390, 1440} {
+		width.Store(px)
 		if dom := dump(t, server.URL+"/probe.html"); !strings.Contains(dom, "overflow=0;small=0;outside=</p>") {
 			_, seen, _ := strings.Cut(dom, `<p id="out">`)
-			t.Errorf("at %d px: %.300s", width, seen)
+			t.Errorf("at %d px: %.300s", px, seen)
 		}
 	}
 }
