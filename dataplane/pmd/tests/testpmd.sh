@@ -13,12 +13,19 @@ type -P dpdk-testpmd >/dev/null || {
 cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
 work=$(mktemp -d "${TMPDIR:-/tmp}/dray-testpmd-XXXXXX")
 chmod 755 "$work"
-pids=()
+pids=() lib=
+# Where another user may load it: neither below a closed folder nor below one that everybody may write to.
+if [ "$(id -u)" -eq 0 ]; then
+	lib=$(mktemp -d /var/cache/dray-testpmd-XXXXXX)
+	chmod 755 "$lib"
+	install -m 644 -t "$lib" "$driver"
+	driver=$lib/$(basename "$driver")
+fi
 
 clean_up() {
 	[ ${#pids[@]} -eq 0 ] || kill -KILL "${pids[@]}" 2>/dev/null
 	wait
-	rm -rf "$work"
+	rm -rf "$work" ${lib:+"$lib"}
 }
 trap clean_up EXIT
 
