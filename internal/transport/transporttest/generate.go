@@ -52,7 +52,8 @@ func (r *Rig) generate(draygen string, from, to, size int) {
 }
 
 func (r *Rig) generateOnce(draygen string, from, to, size int) (got outcome, err error) {
-	sink := r.draygen(draygen, to, "sink", "--once", "--duration", "60s")
+	// It ends by itself before it is killed, and a run in which nothing came is repeated.
+	sink := r.draygen(draygen, to, "sink", "--once", "--duration", "30s")
 	out, err := sink.StdoutPipe()
 	if err != nil {
 		return got, err
