@@ -151,18 +151,24 @@ func TestNobodyRevivesALeftLink(t *testing.T) {
 // TestNobodyIsLeftToRevive: status does not promise what nobody will do.
 func TestNobodyIsLeftToRevive(t *testing.T) {
 	s, l, first := keptLink(t)
-	first.Signal(syscall.SIGKILL)
+	kill(t, first)
 	supervisor := s.start()
 	status := Status{Supervisor: supervisor, Functions: map[string]FunctionStatus{"a": {Name: "a", Phase: PhaseNone}}}
 	if err := writeJSON(filepath.Join(l.dir, fileStatus), status); err != nil {
 		t.Fatal(err)
 	}
 	wantFaults(t, l.LinkFaults(), map[string]string{"ab": "until it has been started again"})
-	supervisor.Signal(syscall.SIGKILL)
-	if err := supervisor.AwaitEnd(context.Background()); err != nil {
+	kill(t, supervisor)
+	wantFaults(t, l.LinkFaults(), map[string]string{"ab": "its supervisor is dead: dray down c"})
+}
+
+// kill ends a process and waits until it has ended.
+func kill(t *testing.T, id host.ProcessID) {
+	t.Helper()
+	id.Signal(syscall.SIGKILL)
+	if err := id.AwaitEnd(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	wantFaults(t, l.LinkFaults(), map[string]string{"ab": "its supervisor is dead: dray down c"})
 }
 
 // TestAMovedLinkIsNotRevived: the old process's end was meant, and the new one is
