@@ -74,7 +74,6 @@ var Repository = Rules{
 	Imports: []Guard{
 		{"github.com/vishvananda/netlink", onlyHost, "network links are made in one place"},
 		{"github.com/vishvananda/netns", onlyHost, "namespaces are entered in one place"},
-		{"github.com/safchain/ethtool", onlyHost, "offloads are switched in one place"},
 		{"github.com/opencontainers/cgroups", onlyHost, "both cgroup versions are known in one place"},
 		{"github.com/moby/sys/mountinfo", onlyHost, "mounts are made in one place"},
 		{"golang.org/x/sys/unix", kernel, "the rest stays portable and testable without a kernel"},

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/safchain/ethtool"
 )
 
 // offloadGroups are the offloads that decide what a figure means, under the
@@ -32,45 +30,46 @@ var offloadAliases = map[string]string{"tx": "tx-checksum", "rx": "rx-checksum",
 // Offloads lists an interface's offloads for a record:
 // "tso on, gso on, gro off, lro off, tx-checksum on, …".
 func (n Netns) Offloads(link string) (string, error) {
-	var parts []string
-	err := n.withEthtool(link, func(e *ethtool.Ethtool) error {
-		states, err := e.FeaturesWithState(link)
-		if err != nil {
-			return err
+	var text string
+	err := n.withEthtool(link, func(e ethtool) error {
+		states, err := e.features(link)
+		if err == nil {
+			text = describeOffloads(states)
 		}
-		for _, group := range offloadGroups {
-			state := "off"
-			if anyActive(states, group.features) {
-				state = "on"
-			}
-			parts = append(parts, group.name+" "+state)
-		}
-		return nil
+		return err
 	})
-	return strings.Join(parts, ", "), err
+	return text, err
+}
+
+func describeOffloads(states map[string]featureState) string {
+	var parts []string
+	for _, group := range offloadGroups {
+		parts = append(parts, group.name+" "+onOff(anyActive(states, group.features)))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // SetOffload switches an offload and reads it back. feature is a name that
 // Offloads prints, an alias of ethtool -K (tx, rx, sg), or a kernel feature.
 func (n Netns) SetOffload(link, feature string, on bool) error {
 	patterns := offloadPatterns(feature)
-	return n.withEthtool(link, func(e *ethtool.Ethtool) error {
-		states, err := e.FeaturesWithState(link)
+	return n.withEthtool(link, func(e ethtool) error {
+		states, err := e.features(link)
 		if err != nil {
 			return err
 		}
 		change := map[string]bool{}
 		for name, state := range states {
-			if matches(name, patterns) && state.Available && !state.NeverChanged {
+			if matches(name, patterns) && state.Available {
 				change[name] = on
 			}
 		}
 		if len(change) > 0 {
-			if err := e.Change(link, change); err != nil {
+			if err := e.change(link, change); err != nil {
 				return err
 			}
 		}
-		if states, err = e.FeaturesWithState(link); err != nil {
+		if states, err = e.features(link); err != nil {
 			return err
 		}
 		if anyActive(states, patterns) != on {
@@ -99,7 +98,7 @@ func offloadPatterns(feature string) []string {
 	return []string{feature}
 }
 
-func anyActive(states map[string]ethtool.FeatureState, patterns []string) bool {
+func anyActive(states map[string]featureState, patterns []string) bool {
 	for name, state := range states {
 		if state.Active && matches(name, patterns) {
 			return true
@@ -119,13 +118,13 @@ func matches(name string, patterns []string) bool {
 }
 
 // withEthtool calls f inside the namespace.
-func (n Netns) withEthtool(link string, f func(*ethtool.Ethtool) error) error {
+func (n Netns) withEthtool(link string, f func(ethtool) error) error {
 	err := n.Do(func() error {
-		e, err := ethtool.NewEthtool()
+		e, err := openEthtool()
 		if err != nil {
 			return err
 		}
-		defer e.Close()
+		defer e.close()
 		return f(e)
 	})
 	if err != nil {

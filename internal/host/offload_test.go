@@ -3,6 +3,7 @@
 package host
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -35,4 +36,67 @@ func TestOffloads(t *testing.T) {
 			t.Error("an interface that is not there has offloads")
 		}
 	})
+}
+
+// TestOffloadsOnAMovingStack: what the kernel answers arrives, however deep the
+// stack is when it grows, and while the garbage collector makes it shorter.
+func TestOffloadsOnAMovingStack(t *testing.T) {
+	inVeth(t, func(n Netns) {
+		want, err := n.Offloads("p0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = n.Do(func() error {
+			e, err := openEthtool()
+			if err != nil {
+				return err
+			}
+			defer e.close()
+			stop := make(chan struct{})
+			defer close(stop)
+			go func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						runtime.GC()
+					}
+				}
+			}()
+			for depth := range 256 {
+				atDepth(depth, func() {
+					states, err := e.features("p0")
+					if err != nil || describeOffloads(states) != want {
+						t.Errorf("at depth %d: %q, %v, want %q", depth, describeOffloads(states), err, want)
+					}
+				})
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// atDepth calls f on a new stack, beneath that many frames.
+func atDepth(depth int, f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		descend(depth, f)
+	}()
+	<-done
+}
+
+//go:noinline
+func descend(depth int, f func()) {
+	var frame [64]byte
+	if depth > 0 {
+		descend(depth-1, f)
+	} else {
+		f()
+	}
+	runtime.KeepAlive(&frame)
 }

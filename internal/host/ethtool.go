@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"encoding/binary"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The ioctls that read and switch an interface's features, from
+// include/uapi/linux/ethtool.h.
+
+const (
+	featureNames    = 4  // ETH_SS_FEATURES: the string set of the features' names
+	featureNameSize = 32 // bytes of a name, ETH_GSTRING_LEN
+)
+
+// featureState is how one feature of an interface stands.
+type featureState struct {
+	Active    bool
+	Available bool // it can be switched, and not only by the driver itself
+}
+
+// ethtoolRequest is struct ifreq with ifr_data.
+type ethtoolRequest struct {
+	name [unix.IFNAMSIZ]byte
+	data unsafe.Pointer
+	_    [16]byte // ifr_ifru is the longer union
+}
+
+// ethtool reads and switches features in the network namespace in which it was
+// opened.
+type ethtool struct{ socket int }
+
+func openEthtool() (ethtool, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	return ethtool{fd}, os.NewSyscallError("socket", err)
+}
+
+func (e ethtool) close() { _ = unix.Close(e.socket) }
+
+// call hands the kernel a command, a multiple of 32 bits, in which it answers.
+func (e ethtool) call(link string, command []uint32) error {
+	if len(link) >= unix.IFNAMSIZ {
+		return unix.ENODEV
+	}
+	request := ethtoolRequest{data: unsafe.Pointer(&command[0])}
+	copy(request.name[:], link)
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(e.socket), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// names lists the features that the kernel knows; the place of each is its bit.
+func (e ethtool) names(link string) ([]string, error) {
+	// struct ethtool_sset_info: cmd, reserved, sset_mask (64 bits), data[1]
+	count := make([]uint32, 5)
+	count[0] = unix.ETHTOOL_GSSET_INFO
+	binary.NativeEndian.PutUint64(bytesOf(count[2:4]), 1<<featureNames)
+	if err := e.call(link, count); err != nil {
+		return nil, err
+	}
+	// struct ethtool_gstrings: cmd, string_set, len, data[len*32]
+	n := int(count[4])
+	table := make([]uint32, 3+n*featureNameSize/4)
+	table[0], table[1], table[2] = unix.ETHTOOL_GSTRINGS, featureNames, uint32(n)
+	if err := e.call(link, table); err != nil {
+		return nil, err
+	}
+	names := make([]string, min(n, int(table[2])))
+	text := bytesOf(table[3:])
+	for i := range names {
+		names[i] = unix.ByteSliceToString(text[i*featureNameSize : (i+1)*featureNameSize])
+	}
+	return names, nil
+}
+
+// features reads all of an interface's features, by name.
+func (e ethtool) features(link string) (map[string]featureState, error) {
+	names, err := e.names(link)
+	if err != nil {
+		return nil, err
+	}
+	// struct ethtool_gfeatures: cmd, size, then for each 32 features one block of
+	// available, requested, active, never_changed
+	blocks := (len(names) + 31) / 32
+	answer := make([]uint32, 2+4*blocks)
+	answer[0], answer[1] = unix.ETHTOOL_GFEATURES, uint32(blocks)
+	if err := e.call(link, answer); err != nil {
+		return nil, err
+	}
+	states := make(map[string]featureState, len(names))
+	for i, name := range names {
+		block, bit := answer[2+4*(i/32):], uint32(1)<<(i%32)
+		states[name] = featureState{Active: block[2]&bit != 0, Available: block[0]&^block[3]&bit != 0}
+	}
+	return states, nil
+}
+
+// change switches features, by name. The kernel may switch others with them, and
+// leave alone what others forbid.
+func (e ethtool) change(link string, change map[string]bool) error {
+	names, err := e.names(link)
+	if err != nil {
+		return err
+	}
+	// struct ethtool_sfeatures: cmd, size, then for each 32 features one block of
+	// valid, requested
+	blocks := (len(names) + 31) / 32
+	command := make([]uint32, 2+2*blocks)
+	command[0], command[1] = unix.ETHTOOL_SFEATURES, uint32(blocks)
+	for i, name := range names {
+		on, valid := change[name]
+		block, bit := command[2+2*(i/32):], uint32(1)<<(i%32)
+		if valid {
+			block[0] |= bit
+		}
+		if on {
+			block[1] |= bit
+		}
+	}
+	return e.call(link, command)
+}
+
+// bytesOf is the memory of words.
+func bytesOf(words []uint32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 4*len(words))
+}
