@@ -218,7 +218,7 @@ func (a *app) benchMeasure(ctx context.Context, s *bench.Session, n *node.Node, 
 	ran := map[string]bool{}
 	r := &bench.Runner{
 		Node: n, Inventory: inv, Run: s.Run, Sink: s.Sink, Done: s.Done,
-		Save: func(run *report.BenchRun) error { return bench.Save(s.Dir, run) },
+		Save: s.Save,
 		Env: func(live *node.Live) record.Environment {
 			if live != nil {
 				ran[doctor.Transports.Key(live.State.Plan.Links[0].Transport)] = true

@@ -5,18 +5,11 @@ package bench
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/drayage/dray/internal/record"
 	"github.com/drayage/dray/internal/report"
+	"github.com/drayage/dray/internal/session"
 )
 
 // Hash tells matrices apart: of the file's text.
@@ -25,18 +18,21 @@ func Hash(text []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Save writes a bench's state whole or not at all.
-func Save(dir string, run *report.BenchRun) error {
-	text, err := json.MarshalIndent(run, "", "  ")
-	if err != nil {
-		return err
-	}
-	temporary := filepath.Join(dir, report.BenchFile+".new")
-	if err := os.WriteFile(temporary, append(text, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(temporary, filepath.Join(dir, report.BenchFile))
+// Session is the directory of a bench.
+type Session = session.Session[report.BenchRun]
+
+var directories = &session.Kind[report.BenchRun]{
+	StateFile: report.BenchFile, RecordsFile: report.RecordsFile, Load: report.LoadBenchRun,
+	Finished: func(run *report.BenchRun) bool { return !run.Finished.IsZero() },
 }
+
+// Begin makes the directory of a new run, which must be empty or not there.
+func Begin(dir string, run *report.BenchRun, matrix []byte) (*Session, error) {
+	return directories.Begin(dir, run, map[string][]byte{report.MatrixFile: matrix})
+}
+
+// Resume takes an interrupted run up again.
+func Resume(dir string) (*Session, error) { return directories.Resume(dir) }
 
 // Interrupted finds the newest unfinished run of a matrix by this version of
 // dray on this machine below a directory; "" where there is none.
@@ -51,105 +47,9 @@ func Interrupted(parent, hash, dray, bootID string) string {
 		if err != nil || run.Hash != hash || run.Dray != dray || run.Host.BootID != bootID || !run.Finished.IsZero() {
 			continue
 		}
-		f, err := lock(dir)
-		if err != nil {
-			continue // it is at work
-		}
-		f.Close()
-		if run.Started.After(newest) {
+		if run.Started.After(newest) && !session.AtWork(dir) {
 			newest, found = run.Started, dir
 		}
 	}
 	return found
-}
-
-// Session is a directory that a runner may write to.
-type Session struct {
-	Dir  string
-	Run  *report.BenchRun
-	Sink *record.Writer
-	Done map[string]bool // trials of earlier sessions
-	lock *os.File
-}
-
-// ErrFinished says that a run has nothing left to do.
-var ErrFinished = errors.New("the run is finished; `dray report` shows it")
-
-// Begin makes the directory of a new run, which must be empty or not there.
-func Begin(dir string, run *report.BenchRun, matrix []byte) (*Session, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	f, err := lock(dir)
-	if err != nil {
-		return nil, err
-	}
-	s := &Session{Dir: dir, Run: run, Done: map[string]bool{}, lock: f}
-	if err := s.begin(matrix); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return s, nil
-}
-
-func (s *Session) begin(matrix []byte) error {
-	if entries, err := os.ReadDir(s.Dir); err != nil || len(entries) > 0 {
-		return errors.Join(err, fmt.Errorf("%s is not empty: name a new directory with --out, or go on with what it holds with --resume", s.Dir))
-	}
-	if err := os.WriteFile(filepath.Join(s.Dir, report.MatrixFile), matrix, 0o644); err != nil {
-		return err
-	}
-	if err := Save(s.Dir, s.Run); err != nil {
-		return err
-	}
-	var err error
-	s.Sink, err = record.Create(filepath.Join(s.Dir, report.RecordsFile))
-	return err
-}
-
-// Resume takes an interrupted run up again.
-func Resume(dir string) (*Session, error) {
-	f, err := lock(dir)
-	if err != nil {
-		return nil, err
-	}
-	s := &Session{Dir: dir, Done: map[string]bool{}, lock: f}
-	if err := s.resume(); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return s, nil
-}
-
-func (s *Session) resume() (err error) {
-	if s.Run, err = report.LoadBenchRun(s.Dir); err != nil {
-		return err
-	}
-	if !s.Run.Finished.IsZero() {
-		return ErrFinished
-	}
-	path := filepath.Join(s.Dir, report.RecordsFile)
-	var trials []record.Trial
-	s.Sink, trials, err = record.Continue(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		s.Sink, err = record.Create(path)
-	}
-	for _, t := range trials {
-		s.Done[t.ID] = true
-	}
-	return err
-}
-
-// Close ends the session.
-func (s *Session) Close() error { return errors.Join(s.Sink.Close(), s.lock.Close()) }
-
-// lock keeps a second dray out of a directory for as long as the file is open.
-func lock(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: another dray is at work there (%w)", dir, err)
-	}
-	return f, nil
 }

@@ -4,13 +4,12 @@ package bench
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/drayage/dray/internal/record"
-	"github.com/drayage/dray/internal/report"
+	"github.com/drayage/dray/internal/session"
 )
 
 func TestResume(t *testing.T) {
@@ -49,45 +48,13 @@ func TestResume(t *testing.T) {
 		t.Errorf("done %v, run %+v", s.Done, s.Run)
 	}
 	s.Run.Finished = time.Now()
-	if err := errors.Join(Save(dir, s.Run), s.Close()); err != nil {
+	if err := errors.Join(s.Save(), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Resume(dir); !errors.Is(err, ErrFinished) {
+	if _, err := Resume(dir); !errors.Is(err, session.ErrFinished) {
 		t.Errorf("error %v", err)
 	}
 	if got := Interrupted(parent, "h", "v1", "boot"); got != "" {
 		t.Errorf("%s is finished, and was found", got)
-	}
-}
-
-// TestResumeWithoutRecords is a run that was killed before its first.
-func TestResumeWithoutRecords(t *testing.T) {
-	dir := t.TempDir()
-	if err := Save(dir, testRun(t)); err != nil {
-		t.Fatal(err)
-	}
-	s, err := Resume(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(s.Done) != 0 {
-		t.Errorf("done %v", s.Done)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestBeginKeepsWhatIsThere(t *testing.T) {
-	dir := t.TempDir()
-	mine := filepath.Join(dir, "mine")
-	if err := os.WriteFile(mine, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Begin(dir, testRun(t), nil); err == nil {
-		t.Error("a directory with something in it was taken")
-	}
-	if _, err := os.Stat(filepath.Join(dir, report.BenchFile)); err == nil {
-		t.Error("and written to")
 	}
 }

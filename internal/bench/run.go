@@ -23,7 +23,7 @@ type Runner struct {
 	Run       *report.BenchRun
 	Sink      trial.Sink
 	// Save keeps Run as it is now, whenever a round has ended.
-	Save func(*report.BenchRun) error
+	Save func() error
 	// Env describes the machine, and the chain's interfaces and engines; nil: only
 	// the machine.
 	Env func(*node.Live) record.Environment
@@ -65,7 +65,7 @@ func (r *Runner) took() time.Duration { return r.before + time.Since(r.started) 
 
 func (r *Runner) keep() error {
 	r.Run.Took = r.took()
-	return r.Save(r.Run)
+	return r.Save()
 }
 
 func (r *Runner) round(ctx context.Context, round int) error {

@@ -62,8 +62,9 @@ var Repository = Rules{
 		{"internal/broker/wire", nil},
 		{"internal/capture", []string{"internal/broker/wire", "internal/host"}},
 		{"internal/node", with(nouns, "internal/broker", "internal/dpdk", "internal/step", "internal/host", "internal/transport", "internal/runtime")},
-		{"internal/bench", with(nouns, with(numbers, "internal/host", "internal/instrument/...", "internal/node", "internal/report", "internal/search", "internal/trial", "internal/verify")...)},
-		{"internal/experiment", with(nouns, with(numbers, "internal/bench", "internal/guest", "internal/host", "internal/instrument/...", "internal/node", "internal/report", "internal/trial", "internal/verify", "internal/testenv")...)},
+		{"internal/session", []string{"internal/record"}},
+		{"internal/bench", with(nouns, with(numbers, "internal/session", "internal/host", "internal/instrument/...", "internal/node", "internal/report", "internal/search", "internal/trial", "internal/verify")...)},
+		{"internal/experiment", with(nouns, with(numbers, "internal/session", "internal/bench", "internal/guest", "internal/host", "internal/instrument/...", "internal/node", "internal/report", "internal/trial", "internal/verify", "internal/testenv")...)},
 		{"experiments", []string{"internal/chain"}},
 		{"internal/telemetry", with(nouns, with(numbers, "internal/broker")...)},
 		{"cmd/...", []string{"internal/...", "experiments"}},
@@ -96,7 +97,7 @@ var (
 	onlyHost = []string{"internal/host/..."}
 	// kernel lists who may use system calls at all: they start, signal and
 	// lock, while everything in kernelCalls stays with host.
-	kernel = []string{"internal/host/...", "internal/engine", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial", "internal/capture", "internal/broker/...", "internal/bench", "internal/experiment", "internal/guest/...", "internal/lab"}
+	kernel = []string{"internal/host/...", "internal/engine", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial", "internal/capture", "internal/broker/...", "internal/session", "internal/guest/...", "internal/lab"}
 )
 
 // kernelCalls are the system calls that change the host: only host makes them.

@@ -13,6 +13,7 @@ import (
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/record"
 	"github.com/drayage/dray/internal/report"
+	"github.com/drayage/dray/internal/session"
 )
 
 func tcp(transport string) chain.Cell {
@@ -116,7 +117,7 @@ func TestSessionGoesOnWhereItWas(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Resume(dir); !errors.Is(err, ErrFinished) {
+	if _, err := Resume(dir); !errors.Is(err, session.ErrFinished) {
 		t.Errorf("a finished run goes on: %v", err)
 	}
 }

@@ -112,7 +112,7 @@ func (r *Runner) frames(ctx context.Context, c chain.Cell) (record.Trial, error)
 	var got collector
 	b := bench.Runner{
 		Node: r.Node, Inventory: r.Inventory, Sink: &got, Env: r.Env, Done: map[string]bool{},
-		Save: func(*report.BenchRun) error { return nil },
+		Save: func() error { return nil },
 		Run: &report.BenchRun{
 			ID: r.Run.ID, Matrix: *m, Seed: r.Run.Seed, Dray: r.Run.Dray, Host: r.Run.Host, Rows: bench.Rows(m, r.Inventory),
 		},
