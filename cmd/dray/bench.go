@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"time"
@@ -176,12 +175,9 @@ func benchRun(m *chain.Bench, text []byte, inv *inventory.Inventory, seed uint64
 	if seed == 0 {
 		seed = m.Seed
 	}
-	if seed == 0 {
-		seed = 1 + rand.Uint64N(1<<53-1) // exact in JSON readers that use doubles
-	}
 	run := &report.BenchRun{
 		Schema: report.BenchSchema, ID: fmt.Sprintf("bench-%s-%s", m.Name, now.UTC().Format("20060102T150405.000")),
-		Matrix: *m, Hash: bench.Hash(text), Started: now, Seed: seed, Dray: version, Host: inv.Host, Rows: bench.Rows(m, inv),
+		Matrix: *m, Hash: bench.Hash(text), Started: now, Seed: seedOr(seed), Dray: version, Host: inv.Host, Rows: bench.Rows(m, inv),
 	}
 	run.Baseline = bench.Baseline(m, run.Rows)
 	return run
@@ -200,11 +196,7 @@ func (a *app) benchGoOn(ctx context.Context, dir string, n *node.Node, inv *inve
 	if err != nil {
 		return err
 	}
-	if was := s.Run.Host; was.CPUModel != inv.Host.CPUModel || was.Hostname != inv.Host.Hostname || was.Kernel != inv.Host.Kernel || s.Run.Dray != version {
-		return errors.Join(s.Close(), fmt.Errorf("%s was begun on %s (%s, Linux %s) by dray %s: figures of two machines or versions do not mix; begin anew with another --out",
-			dir, was.Hostname, was.CPUModel, was.Kernel, s.Run.Dray))
-	}
-	if _, err := n.Collect(ctx); err != nil {
+	if err := takeUp(ctx, dir, s.Run.Host, s.Run.Dray, n, inv); err != nil {
 		return errors.Join(s.Close(), err)
 	}
 	return a.benchMeasure(ctx, s, n, inv)
@@ -225,19 +217,17 @@ func (a *app) benchMeasure(ctx context.Context, s *bench.Session, n *node.Node, 
 			}
 			return environmentOf(inv, live)
 		},
-		Progress: func(text string, left time.Duration) {
-			a.progress("  %s, %d s left", text, int(left.Round(time.Second).Seconds()))
-		},
+		Progress: a.progressLeft,
 	}
 	err := errors.Join(r.Measure(ctx), s.Close())
 	a.endProgress()
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w: nothing is left up; `dray report %[2]s` shows what there is, `dray bench --resume %[2]s` goes on", err, s.Dir)
+		return interrupted(err, s.Dir)
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.showBench(s.Dir), doctor.MarkRun(n.StateDir, keys(ran)...))
+	return errors.Join(a.showDir(s.Dir), doctor.MarkRun(n.StateDir, keys(ran)...))
 }
 
 func keys(m map[string]bool) []string {
@@ -246,23 +236,4 @@ func keys(m map[string]bool) []string {
 		out = append(out, k)
 	}
 	return out
-}
-
-// showBench writes the page of a bench, and prints its table.
-func (a *app) showBench(dir string) error {
-	data, err := report.LoadBench(dir)
-	if err != nil {
-		return err
-	}
-	if err := printTo(filepath.Join(dir, report.PageFile), data.HTML); err != nil {
-		return err
-	}
-	if a.json {
-		return data.JSON(a.out)
-	}
-	width, isTerminal := terminalWidth(a.out)
-	if !isTerminal {
-		width = 0
-	}
-	return data.Text(a.out, width)
 }

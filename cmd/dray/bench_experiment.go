@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"time"
 
@@ -67,17 +66,14 @@ func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o b
 	if err != nil {
 		return err
 	}
-	now, seed := time.Now(), o.seed
-	if seed == 0 {
-		seed = 1 + rand.Uint64N(1<<53-1) // exact in JSON readers that use doubles
-	}
+	now := time.Now()
 	name := "experiments"
 	if len(list) == 1 {
 		name = list[0].Name
 	}
 	run := &report.ExperimentsRun{
 		Schema: report.ExperimentsSchema, ID: fmt.Sprintf("%s-%s", name, now.UTC().Format("20060102T150405.000")),
-		Profile: profile.Name, Rounds: profile.Rounds, Trial: profile.Trial, Experiments: list, Started: now, Seed: seed,
+		Profile: profile.Name, Rounds: profile.Rounds, Trial: profile.Trial, Experiments: list, Started: now, Seed: seedOr(o.seed),
 		Dray: version, Host: inv.Host, Skipped: experiment.Skipped(inv, experiment.Cells(list)),
 	}
 	if profile.Name == "quick" {
@@ -129,11 +125,7 @@ func (a *app) resumeExperiments(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if was := s.Run.Host; was.CPUModel != inv.Host.CPUModel || was.Hostname != inv.Host.Hostname || was.Kernel != inv.Host.Kernel || s.Run.Dray != version {
-		return errors.Join(s.Close(), fmt.Errorf("%s was begun on %s (%s, Linux %s) by dray %s: figures of two machines or versions do not mix; begin anew with another --out",
-			dir, was.Hostname, was.CPUModel, was.Kernel, s.Run.Dray))
-	}
-	if _, err := n.Collect(ctx); err != nil {
+	if err := takeUp(ctx, dir, s.Run.Host, s.Run.Dray, n, inv); err != nil {
 		return errors.Join(s.Close(), err)
 	}
 	return a.measureExperiments(ctx, s, n, inv)
@@ -153,39 +145,18 @@ func (a *app) measureExperiments(ctx context.Context, s *experiment.Session, n *
 			}
 			return environmentOf(inv, live)
 		},
-		Progress: func(text string, left time.Duration) {
-			a.progress("  %s, %d s left", text, int(left.Round(time.Second).Seconds()))
-		},
+		Progress: a.progressLeft,
 	}
 	err := r.Measure(ctx)
 	err = errors.Join(err, s.Save(), s.Close())
 	a.endProgress()
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w: nothing is left up; `dray report %[2]s` shows what there is, `dray bench --resume %[2]s` goes on", err, s.Dir)
+		return interrupted(err, s.Dir)
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.showExperiments(s.Dir), doctor.MarkRun(n.StateDir, keys(ran)...))
-}
-
-// showExperiments writes the page of experiments, and prints their tables.
-func (a *app) showExperiments(dir string) error {
-	data, err := report.LoadExperiments(dir)
-	if err != nil {
-		return err
-	}
-	if err := printTo(filepath.Join(dir, report.PageFile), data.HTML); err != nil {
-		return err
-	}
-	if a.json {
-		return data.JSON(a.out)
-	}
-	width, isTerminal := terminalWidth(a.out)
-	if !isTerminal {
-		width = 0
-	}
-	return data.Text(a.out, width)
+	return errors.Join(a.showDir(s.Dir), doctor.MarkRun(n.StateDir, keys(ran)...))
 }
 
 // experimentItem is an experiment as --list prints it.

@@ -30,14 +30,10 @@ func (a *app) benchPlan(run *report.BenchRun) error {
 	if a.json {
 		return a.printJSON(benchPlanned{run.Matrix, run.Seed, run.Baseline, about.Seconds(), run.Rows})
 	}
-	width, isTerminal := terminalWidth(a.out)
-	if !isTerminal {
-		width = 0
-	}
 	fmt.Fprintf(a.out, "%s: %s at %s, %s, trials of %v, about %v\n\n", run.Matrix.Name,
 		count(bench.Runnable(run.Rows), "configuration"), count(len(run.Matrix.Loads), "load"), count(run.Matrix.Repetitions, "round"),
 		time.Duration(run.Matrix.Trial), about.Round(time.Second))
-	return report.BenchPlan(a.out, run, width)
+	return report.BenchPlan(a.out, run, a.width())
 }
 
 // benchListed is what --list prints as JSON.
@@ -77,9 +73,5 @@ func (a *app) benchList(ctx context.Context) error {
 		fmt.Fprintf(a.out, "  %-14s %s: %s (%s)\n", e.Name, e.Title, count(e.Rows, "row"), e.Source)
 	}
 	fmt.Fprintln(a.out, "\nTransports of this host")
-	width, isTerminal := terminalWidth(a.out)
-	if !isTerminal {
-		width = 0
-	}
-	return report.BenchPlan(a.out, benchRun(m, nil, inv, 1), width)
+	return report.BenchPlan(a.out, benchRun(m, nil, inv, 1), a.width())
 }

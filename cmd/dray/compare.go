@@ -91,9 +91,5 @@ func (a *app) compare(format string, paths, same []string) error {
 	if format == formatJSON {
 		return c.JSON(a.out)
 	}
-	width, isTerminal := terminalWidth(a.out)
-	if !isTerminal {
-		width = 0
-	}
-	return c.Text(a.out, width)
+	return c.Text(a.out, a.width())
 }

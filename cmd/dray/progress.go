@@ -48,6 +48,12 @@ func cut(s string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
+// width is that of the terminal on standard output; 0: there is none.
+func (a *app) width() int {
+	width, _ := terminalWidth(a.out)
+	return max(width, 0)
+}
+
 func terminalWidth(w io.Writer) (int, bool) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

@@ -157,7 +157,7 @@ func (m *measurement) finish(live *node.Live, failed error) error {
 		return errors.Join(failed, err)
 	}
 	data.Run = m.run
-	if err := m.app.show(data); err != nil || failed != nil {
+	if err := m.app.show(data.Dir, data); err != nil || failed != nil {
 		return errors.Join(failed, err)
 	}
 	if code := data.ExitCode(); code != exitOK {
@@ -166,21 +166,41 @@ func (m *measurement) finish(live *node.Live, failed error) error {
 	return nil
 }
 
-// show writes the page of a run, and prints its verdicts.
-func (a *app) show(data *report.Data) error {
-	page := filepath.Join(data.Dir, report.PageFile)
-	if err := printTo(page, data.HTML); err != nil {
+// page is what a directory of results is shown as.
+type page interface {
+	HTML(w io.Writer) error
+	JSON(w io.Writer) error
+	Text(w io.Writer, width int) error
+}
+
+// show writes the page of a directory, and prints its tables.
+func (a *app) show(dir string, p page) error {
+	if err := printTo(filepath.Join(dir, report.PageFile), p.HTML); err != nil {
 		return err
 	}
 	a.endProgress()
 	if a.json {
-		return data.JSON(a.out)
+		return p.JSON(a.out)
 	}
-	width, isTerminal := terminalWidth(a.out)
-	if !isTerminal {
-		width = 0
+	return p.Text(a.out, a.width())
+}
+
+// showDir shows what a directory holds: a run, a bench or experiments.
+func (a *app) showDir(dir string) error {
+	var p page
+	var err error
+	switch {
+	case report.IsBench(dir):
+		p, err = report.LoadBench(dir)
+	case report.IsExperiments(dir):
+		p, err = report.LoadExperiments(dir)
+	default:
+		p, err = report.Load(dir)
 	}
-	return data.Text(a.out, width)
+	if err != nil {
+		return err
+	}
+	return a.show(dir, p)
 }
 
 func (a *app) reportCommand() *cobra.Command {
@@ -190,17 +210,7 @@ func (a *app) reportCommand() *cobra.Command {
 		Example: "  dray report out/f1-split-20260101T120000",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, argv []string) error {
-			if report.IsBench(argv[0]) {
-				return a.showBench(argv[0])
-			}
-			if report.IsExperiments(argv[0]) {
-				return a.showExperiments(argv[0])
-			}
-			data, err := report.Load(argv[0])
-			if err != nil {
-				return err
-			}
-			return a.show(data)
+			return a.showDir(argv[0])
 		},
 	}
 }
