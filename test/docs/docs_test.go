@@ -23,8 +23,15 @@ import (
 
 const root = "../.."
 
-// guides are the documents that a reader follows, command by command.
-var guides = []string{"README.md", "docs/native-ports.md", "docs/dpdk-ports.md", "docs/net-dray.md", "docs/switches.md", "docs/method.md", "docs/vnf.md", "docs/bench.md", "docs/experiments.md", "docs/vm.md"}
+// guides are the documents that a reader follows, command by command, each with
+// the number of blocks of commands that are run at least.
+var guides = []struct {
+	name string
+	run  int
+}{
+	{"README.md", 5}, {"docs/native-ports.md", 5}, {"docs/dpdk-ports.md", 3}, {"docs/net-dray.md", 2}, {"docs/switches.md", 1},
+	{"docs/method.md", 1}, {"docs/vnf.md", 5}, {"docs/bench.md", 5}, {"docs/experiments.md", 3}, {"docs/vm.md", 2},
+}
 
 // TestEveryCommandOfTheGuidesWorks runs the blocks of each guide in order, as a
 // reader would: in a copy of the repository, built by its Makefile, with a state
@@ -34,40 +41,35 @@ func TestEveryCommandOfTheGuidesWorks(t *testing.T) {
 	testenv.Program(t, "runc", "iperf3", "sockperf", "qperf", "ip", "make", "gcc", "meson", "ninja", "pkg-config", "tcpdump", "dpdk-testpmd", "tshark", "scapy")
 	reader := newReader(t)
 	for _, guide := range guides {
-		for _, block := range blocksOf(t, guide) {
+		for _, block := range blocksOf(t, guide.name) {
 			if block.NotRun != "" {
-				t.Logf("%s:%d: not run: %s", guide, block.Line, block.NotRun)
+				t.Logf("%s:%d: not run: %s", guide.name, block.Line, block.NotRun)
 				continue
 			}
 			started := time.Now()
 			out, err := reader.command("bash", "-c", block.Executable()).CombinedOutput()
 			if err != nil {
-				t.Fatalf("%s:%d: %v\n%s\n%s", guide, block.Line, err, block.Script, out)
+				t.Fatalf("%s:%d: %v\n%s\n%s", guide.name, block.Line, err, block.Script, out)
 			}
-			t.Logf("%s:%d: ok (%.1f s)", guide, block.Line, time.Since(started).Seconds())
+			t.Logf("%s:%d: ok (%.1f s)", guide.name, block.Line, time.Since(started).Seconds())
 		}
 	}
 }
 
 // TestGuidesRunNearlyEverything keeps the exceptions few.
 func TestGuidesRunNearlyEverything(t *testing.T) {
-	all := 0
 	for _, guide := range guides {
 		var run, notRun int
-		for _, block := range blocksOf(t, guide) {
+		for _, block := range blocksOf(t, guide.name) {
 			if block.NotRun == "" {
 				run++
 			} else {
 				notRun++
 			}
 		}
-		if run < 1 || notRun > 2 {
-			t.Errorf("%s: %d blocks are run and %d are not; want at least 1, and at most 2", guide, run, notRun)
+		if run < guide.run || notRun > 2 {
+			t.Errorf("%s: %d blocks are run and %d are not; want at least %d, and at most 2", guide.name, run, notRun, guide.run)
 		}
-		all += run
-	}
-	if all < 10 {
-		t.Errorf("only %d blocks of all guides are run", all)
 	}
 }
 
