@@ -3,7 +3,6 @@
 package report
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -25,7 +24,7 @@ var benchPageText string
 //go:embed bench_style.css
 var benchStyleText string
 
-var benchTemplate = template.Must(template.New("bench").Funcs(template.FuncMap{"sentence": sentence}).Parse(benchPageText))
+var benchTemplate = parsePage(benchPageText)
 
 // benchView is what the page shows, in the order in which it shows it.
 type benchView struct {
@@ -96,12 +95,7 @@ type benchWithout struct {
 func (d *BenchData) HTML(w io.Writer) error {
 	v := d.view()
 	v.Style = template.CSS(styleText + benchStyleText)
-	var b bytes.Buffer
-	if err := benchTemplate.Execute(&b, v); err != nil {
-		return fmt.Errorf("write the page of a bench: %w", err)
-	}
-	_, err := w.Write(b.Bytes())
-	return err
+	return writePage(w, benchTemplate, v)
 }
 
 func (d *BenchData) view() benchView {

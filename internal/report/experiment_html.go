@@ -17,7 +17,7 @@ import (
 //go:embed experiment_page.html
 var experimentPageText string
 
-var experimentTemplate = template.Must(template.New("experiments").Parse(experimentPageText))
+var experimentTemplate = parsePage(experimentPageText)
 
 // experimentView is what the page shows.
 type experimentView struct {
@@ -55,12 +55,7 @@ func (d *ExperimentsData) HTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	if err := experimentTemplate.Execute(&b, v); err != nil {
-		return fmt.Errorf("write the page of experiments: %w", err)
-	}
-	_, err = w.Write(b.Bytes())
-	return err
+	return writePage(w, experimentTemplate, v)
 }
 
 func (d *ExperimentsData) view() (*experimentView, error) {
