@@ -2,6 +2,7 @@
 /* The thread that owns a queue sleeps; another thread gives back what the sender waits for: it gets it soon, not when the owner wakes by itself. */
 #include <poll.h>
 #include <pthread.h>
+#include <time.h>
 
 #include "memory.h"
 #include "test.h"
@@ -9,6 +10,7 @@
 #define ROUNDS 9
 #define ALL 4096
 #define SOON_NS 100000000u /* a sleeper looks by itself every 250 ms */
+#define IDLE_NS 100000000u /* CPU time in 300 ms of sleep: far above what it takes, and far below what polling does */
 
 static struct dray_pkt received[ALL], allocated[ALL];
 static struct dray_pkt taken[2 * ROUNDS]; /* by the sender, so that it has none again */
@@ -156,6 +158,23 @@ static void while_polling(struct pair *p, int fd, unsigned first)
 	}
 }
 
+/* A ring between a look for packets and a wait wakes nobody in vain: whoever waits sleeps for all of the time. */
+static void rung_before_waiting(void)
+{
+	struct pair p = test_pair(NULL, DRAY_MODE_SLEEPING, 0);
+	unsigned n = use_up(&p);
+	uint64_t cpu;
+
+	take_turn(p.b); /* asks to be rung */
+	in_another_thread(&received[0]);
+	cpu = clock_of(CLOCK_THREAD_CPUTIME_ID);
+	CHECK_EQ(dray_wait(p.b, 0, DRAY_WAIT_RX, 300), 0);
+	CHECK(clock_of(CLOCK_THREAD_CPUTIME_ID) - cpu < IDLE_NS);
+	CHECK(take_one(p.a));
+	dray_release(&received[1], n - 1);
+	close_all(&p);
+}
+
 /* What others gave back is looked at between asking to be woken and sleeping. */
 static void before_sleep(void)
 {
@@ -186,6 +205,7 @@ int main(void)
 	close_all(&p);
 	while_waiting_for_packets();
 	while_waiting_for_buffers();
+	rung_before_waiting();
 	before_sleep();
 	return 0;
 }
