@@ -151,8 +151,12 @@ func ran(live *node.Live) []string {
 	var keys []string
 	for _, l := range live.State.Plan.Links {
 		keys = append(keys, doctor.Transports.Key(l.Transport))
-		if l.Shape != nil {
-			keys = append(keys, doctor.Qdiscs.Key(l.Shape.Kind))
+		kinds := l.Shape.Kinds()
+		for _, e := range l.Ends {
+			kinds = append(kinds, e.Shape.Kinds()...)
+		}
+		for _, kind := range kinds {
+			keys = append(keys, doctor.Qdiscs.Key(kind))
 		}
 	}
 	for _, f := range live.State.Plan.Functions {

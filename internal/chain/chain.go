@@ -19,6 +19,7 @@ type Chain struct {
 	Kind       string     `json:"kind"`
 	Name       string     `json:"name"`
 	Policy     Policy     `json:"policy"`
+	Hosts      *Hosts     `json:"hosts,omitempty"` // nil: all is on one host
 	Functions  []Function `json:"functions"`
 	Links      []Link     `json:"links"`
 
@@ -59,6 +60,7 @@ const (
 type Function struct {
 	Name      string            `json:"name"`
 	Runtime   RuntimeName       `json:"runtime"`
+	Host      string            `json:"host,omitempty"`   // one of the chain's Hosts; empty where it has none
 	Image     string            `json:"image,omitempty"`  // docker image reference
 	Rootfs    string            `json:"rootfs,omitempty"` // absolute path; empty: the host's root, read-only
 	Command   []string          `json:"command,omitempty"`
@@ -170,6 +172,7 @@ type Port struct {
 	MTU    int          `json:"mtu"`            // bytes of L3 packet; default 1500
 	Queues int          `json:"queues"`         // default 1
 	Hold   *Hold        `json:"hold,omitempty"` // native ports only; nil: no bound
+	QoS    *Qdisc       `json:"qos,omitempty"`  // of the port's egress, in place of the link's; nil: the link's
 
 	Pos      Position            `json:"-"`
 	FieldPos map[string]Position `json:"-"` // by field name, of the fields that the file gives
@@ -213,7 +216,7 @@ type Link struct {
 	Load     Bitrate  `json:"load"`
 	HasLoad  bool     `json:"-"`
 	Requires Requires `json:"requires"`
-	QoS      *Qdisc   `json:"qos,omitempty"` // attached to the egress of every port on the link
+	QoS      *Qdisc   `json:"qos,omitempty"` // attached to the egress of every port on the link that has none of its own
 	// Messages asks for buffers of a second size; nil: packets only.
 	Messages *Messages `json:"messages,omitempty"`
 
@@ -272,9 +275,18 @@ type Qdisc struct {
 	Burst   Bytes    `json:"burst,omitempty"`   // tbf, htb
 	Latency Duration `json:"latency,omitempty"` // tbf: the longest a packet may queue; netem: the delay added
 	Limit   int      `json:"limit,omitempty"`   // pfifo, sfq, codel, fq_codel, netem: packets; bfifo: bytes
+	Child   *Qdisc   `json:"child,omitempty"`   // of tbf, htb and hfsc: what queues below the shaper; nil: a FIFO
 
 	Pos      Position            `json:"-"`
 	FieldPos map[string]Position `json:"-"` // by field name, of the fields that the file gives
+}
+
+// Kinds are the kinds of the discipline and of what queues below it; nil has none.
+func (q *Qdisc) Kinds() []string {
+	if q == nil {
+		return nil
+	}
+	return append([]string{q.Kind}, q.Child.Kinds()...)
 }
 
 // Function returns the function of that name, or nil.

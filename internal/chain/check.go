@@ -35,11 +35,12 @@ func check(d *decoder, c *Chain) {
 			}
 		}
 	}
+	k.checkHosts(c)
 	for i := range c.Links {
 		members := k.join(c, &c.Links[i])
 		k.checkMTU(&c.Links[i], members)
 		k.checkAddresses(members)
-		k.checkBurst(&c.Links[i], members)
+		k.checkQdiscs(&c.Links[i], members)
 	}
 	for i := range c.Functions {
 		k.checkSubnets(&c.Functions[i])
@@ -164,15 +165,29 @@ func (k *checker) checkAddresses(members []*member) {
 	}
 }
 
+// checkQdiscs holds the disciplines of a link and of its ports against its MTU
+// and its limit.
+func (k *checker) checkQdiscs(l *Link, members []*member) {
+	if len(members) > 0 {
+		k.checkBurst(l.QoS, members[0].port.MTU)
+	}
+	for _, m := range members {
+		k.checkBurst(m.port.QoS, m.port.MTU)
+		if m.port.QoS != nil && l.Requires.MaxBitrate > 0 {
+			k.checkShaping(m.port.QoS, l.Requires.MaxBitrate)
+		}
+	}
+}
+
 // checkBurst finds a bucket too small to let one packet of full size through.
-func (k *checker) checkBurst(l *Link, members []*member) {
-	if l.QoS == nil || l.QoS.Burst == 0 || len(members) == 0 {
+func (k *checker) checkBurst(q *Qdisc, mtu int) {
+	if q == nil || q.Burst == 0 {
 		return
 	}
 	const ethernetHeader = 14
-	if least := Bytes(members[0].port.MTU + ethernetHeader); l.QoS.Burst < least {
-		k.failAt(l.QoS.FieldPos["burst"], fmt.Sprintf("raise it to %d or more", least),
-			"burst %s is less than one frame, so packets of the full mtu would never pass", l.QoS.Burst)
+	if least := Bytes(mtu + ethernetHeader); q.Burst < least {
+		k.failAt(q.FieldPos["burst"], fmt.Sprintf("raise it to %d or more", least),
+			"burst %s is less than one frame, so packets of the full mtu would never pass", q.Burst)
 	}
 }
 

@@ -13,6 +13,7 @@ var chainFields = []field[Chain]{
 	{"kind", true, func(d *decoder, n *yaml.Node, c *Chain) { c.Kind = Kind }},
 	{"name", true, func(d *decoder, n *yaml.Node, c *Chain) { c.Name = d.name(n, "a chain's name") }},
 	{"policy", false, func(d *decoder, n *yaml.Node, c *Chain) { object(d, n, "a policy", policyFields, &c.Policy) }},
+	{"hosts", false, decodeHosts},
 	{"functions", true, decodeFunctions},
 	{"links", false, decodeLinks},
 }

@@ -28,6 +28,7 @@ var functionFields = []field[Function]{
 			f.Runtime = v
 		}
 	}},
+	{"host", false, func(d *decoder, n *yaml.Node, f *Function) { f.Host = d.name(n, "a host's name") }},
 	{"image", false, func(d *decoder, n *yaml.Node, f *Function) { f.Image = d.image(n) }},
 	{"rootfs", false, func(d *decoder, n *yaml.Node, f *Function) { f.Rootfs = d.absolutePath(n, "rootfs") }},
 	{"command", false, func(d *decoder, n *yaml.Node, f *Function) { f.Command = d.command(n) }},

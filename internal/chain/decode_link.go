@@ -28,7 +28,7 @@ var linkFields = []field[Link]{
 		l.Load, l.HasLoad = quantity(d, n, "load", ParseBitrate)
 	}},
 	{"requires", false, decodeRequires},
-	{"qos", false, decodeQdisc},
+	{"qos", false, func(d *decoder, n *yaml.Node, l *Link) { l.QoS = d.qdisc(n) }},
 	{"messages", false, decodeMessages},
 }
 

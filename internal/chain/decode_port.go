@@ -30,6 +30,7 @@ var portFields = []field[Port]{
 		}
 	}},
 	{"hold", false, decodeHold},
+	{"qos", false, func(d *decoder, n *yaml.Node, p *Port) { p.QoS = d.qdisc(n) }},
 }
 
 func decodePorts(d *decoder, n *yaml.Node, f *Function) {

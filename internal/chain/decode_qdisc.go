@@ -11,7 +11,7 @@ import (
 )
 
 // qdiscKinds are the disciplines that a chain file may ask for, with the
-// parameters that each has and needs..
+// parameters that each has and needs.
 var qdiscKinds = []struct {
 	kind       string
 	parameters []string
@@ -19,14 +19,17 @@ var qdiscKinds = []struct {
 }{
 	{"pfifo", []string{"limit"}, nil},
 	{"bfifo", []string{"limit"}, nil},
-	{"tbf", []string{"rate", "burst", "latency"}, []string{"rate"}},
-	{"htb", []string{"rate", "ceil", "burst"}, []string{"rate"}},
-	{"hfsc", []string{"rate"}, []string{"rate"}},
+	{"tbf", []string{"rate", "burst", "latency", "child"}, []string{"rate"}},
+	{"htb", []string{"rate", "ceil", "burst", "child"}, []string{"rate"}},
+	{"hfsc", []string{"rate", "child"}, []string{"rate"}},
 	{"sfq", []string{"limit"}, nil},
 	{"codel", []string{"limit"}, nil},
 	{"fq_codel", []string{"limit"}, nil},
 	{"netem", []string{"rate", "latency", "limit"}, nil},
 }
+
+// queueKinds are those that may queue below a shaper.
+var queueKinds = []string{"pfifo", "bfifo", "sfq", "codel", "fq_codel"}
 
 var qdiscFields = []field[Qdisc]{
 	{"qdisc", true, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Kind, _ = choice(d, n, "qdisc", qdiscNames()) }},
@@ -37,11 +40,22 @@ var qdiscFields = []field[Qdisc]{
 	{"limit", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Limit, _ = d.integer(n, "limit", 1, math.MaxInt32) }},
 }
 
-func decodeQdisc(d *decoder, n *yaml.Node, l *Link) {
+func init() { // the table would refer to itself
+	qdiscFields = append(qdiscFields, field[Qdisc]{"child", false, decodeChild})
+}
+
+// decodeChild reads what queues below a shaper, which shapes nothing itself.
+func decodeChild(d *decoder, n *yaml.Node, q *Qdisc) {
+	q.Child = d.qdisc(n)
+	if kind := q.Child.Kind; kind != "" && !slices.Contains(queueKinds, kind) {
+		d.failAt(q.Child.FieldPos["qdisc"], "use one of: "+strings.Join(queueKinds, ", "), "the qdisc %s cannot queue below another", kind)
+	}
+}
+
+func (d *decoder) qdisc(n *yaml.Node) *Qdisc {
 	q := &Qdisc{Pos: d.position(n)}
 	values := object(d, n, "qos", qdiscFields, q)
 	q.FieldPos = d.positions(values)
-	l.QoS = q
 	for _, k := range qdiscKinds {
 		if k.kind == q.Kind {
 			d.checkParameters(deref(n), values, k.kind, k.parameters, k.required)
@@ -50,6 +64,10 @@ func decodeQdisc(d *decoder, n *yaml.Node, l *Link) {
 	if q.Ceil > 0 && q.Ceil < q.Rate {
 		d.fail(values["ceil"], "raise ceil or lower rate", "ceil %s is below rate %s", q.Ceil, q.Rate)
 	}
+	if q.Kind == "tbf" && q.Child != nil && values["latency"] != nil {
+		d.fail(values["latency"], "remove it, or bound the queue by the child's limit", "a tbf with a child has no queue of its own, whose latency could be bounded")
+	}
+	return q
 }
 
 // checkParameters refuses parameters that the discipline would not apply.

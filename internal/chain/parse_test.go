@@ -72,7 +72,7 @@ func TestParseFillsEveryField(t *testing.T) {
 			QoS: &Qdisc{Kind: "tbf", Rate: 2e9, Burst: 64 << 10, Latency: 20e6},
 		}, {
 			Name: "n3", Ends: []End{{Function: "cu-up", Port: "n3"}, {Function: "upf", Port: "n3"}, {Uplink: "eth0"}},
-			Transport: TransportAuto, Isolation: IsolationLink, QoS: &Qdisc{Kind: "htb", Rate: 100e6, Ceil: 1e9},
+			Transport: TransportAuto, Isolation: IsolationLink, QoS: &Qdisc{Kind: "htb", Rate: 100e6, Ceil: 1e9, Child: &Qdisc{Kind: "fq_codel", Limit: 200}},
 		}, {
 			Name: "n4", Ends: []End{{Function: "probe", Port: "n4"}, {Function: "upf", Port: "n4"}},
 			Transport: TransportAuto, Isolation: IsolationLink, Messages: &Messages{Size: 4 << 20, Count: 4},

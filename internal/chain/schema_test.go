@@ -118,6 +118,8 @@ func schemaRoot(t *testing.T) definition {
 func parserFields() map[string][]string {
 	return map[string][]string{
 		"chain":     marks(chainFields),
+		"hosts":     marks(hostsFields),
+		"underlay":  marks(underlayFields),
 		"policy":    marks(policyFields),
 		"function":  marks(functionFields),
 		"hugepages": marks(hugePageFields),
@@ -250,6 +252,10 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	hosted, err := Parse("hosted", []byte("apiVersion: drayage/v1\nkind: Chain\nname: c\nhosts: {names: [a, b], underlay: {}}\nfunctions: [{name: f, host: a}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	f, p, l := c.Functions[0], c.Functions[0].Ports[0], c.Links[0]
 	parser := map[string]any{
 		"policy.on_infeasible": c.Policy.OnInfeasible,
@@ -267,6 +273,7 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 		"requires.percentile":  l.Requires.Percentile,
 		"hold.beyond":          f.Ports[1].Hold.Beyond,
 		"messages.count":       l.Messages.Count,
+		"underlay.mtu":         hosted.Hosts.Underlay.MTU,
 	}
 	for name, d := range schemaRoot(t).Defs {
 		for field, property := range d.Properties {

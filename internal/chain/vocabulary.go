@@ -44,11 +44,12 @@ var transportMTU = map[string]int{
 	"ovs-dray":   9216,
 	"vpp":        9000,                       // what VPP's interfaces are made for
 	"vpp-memif":  1500,                       // as memif
-	"vxlan":      maxMTU - (20 + 8 + 8 + 14), // outer IPv4, UDP, VXLAN and the inner Ethernet header (RFC 7348)
+	"vxlan":      maxMTU - VXLANOverhead,
+	"ovs-vxlan":  9216, // as ovs
 }
 
 // transports are the names that a link may give.
 var transports = []string{
 	TransportAuto, "loopback", "veth", "bridge", "macvlan", "af-packet", "ovs",
-	"shm", "memif", "dpdk-ring", "af-xdp", "vhost-user", "ovs-dpdk", "ovs-dray", "vpp", "vpp-memif", "vxlan",
+	"shm", "memif", "dpdk-ring", "af-xdp", "vhost-user", "ovs-dpdk", "ovs-dray", "vpp", "vpp-memif", "vxlan", "ovs-vxlan",
 }

@@ -21,6 +21,7 @@ type Qdisc struct {
 	Burst   uint64        // bytes: tbf, htb
 	Latency time.Duration // tbf: the longest a packet may queue; netem: the delay added
 	Limit   int           // packets: pfifo, sfq, codel, fq_codel, netem; bytes: bfifo
+	Child   *Qdisc        // of tbf, htb and hfsc: what queues below it; nil: the kernel's FIFO
 }
 
 // QdiscState is a qdisc as the kernel reports it.
@@ -48,7 +49,11 @@ func QdiscResource(ns Netns, link string) step.Resource {
 const ownHandle = "d7a:"
 
 // ownClass is the one class of a classful qdisc; all traffic goes there.
-const ownClass = ownHandle + "1"
+// ownChild is what queues in it.
+const (
+	ownClass = ownHandle + "1"
+	ownChild = "d7b:"
+)
 
 // SetQdisc makes q the root egress qdisc of an interface, in place of one that
 // SetQdisc set before, and reads it back. The error is an *Unsupported
@@ -127,10 +132,20 @@ func (q Qdisc) Check(mtu int) error {
 func (q Qdisc) complete(mtu int) (Qdisc, error) {
 	switch q.Kind {
 	case "pfifo", "bfifo", "sfq", "codel", "fq_codel", "netem":
+		if q.Child != nil {
+			return q, fmt.Errorf("qdisc %s takes no child; put it below a tbf, htb or hfsc", q.Kind)
+		}
 		return q, nil
 	case "tbf", "htb", "hfsc":
 	default:
 		return q, fmt.Errorf("qdisc %q is not known; use one of %s", q.Kind, strings.Join(QdiscKinds(), ", "))
+	}
+	if q.Child != nil {
+		child, err := q.Child.complete(mtu)
+		if err != nil {
+			return q, err
+		}
+		q.Child = &child
 	}
 	if q.Rate < 8 {
 		return q, fmt.Errorf("qdisc %s needs a rate; give one, such as 100Mbps", q.Kind)
@@ -158,8 +173,24 @@ func (q Qdisc) complete(mtu int) (Qdisc, error) {
 // EthernetHeader is the length of an untagged Ethernet header in bytes.
 const EthernetHeader = 14
 
-// tcArgs are the tc commands that attach a completed q.
+// tcArgs are the tc commands that attach a completed q and its child.
 func (q Qdisc) tcArgs(link string) [][]string {
+	all := q.rootArgs(link)
+	if q.Child != nil {
+		all = append(all, q.Child.limited([]string{"qdisc", "add", "dev", link, "parent", ownClass, "handle", ownChild, q.Child.Kind}))
+	}
+	return all
+}
+
+// limited appends the length of the queue, where it is given.
+func (q Qdisc) limited(args []string) []string {
+	if q.Limit > 0 {
+		args = append(args, "limit", strconv.Itoa(q.Limit))
+	}
+	return args
+}
+
+func (q Qdisc) rootArgs(link string) [][]string {
 	add := []string{"qdisc", "add", "dev", link, "root", "handle", ownHandle, q.Kind}
 	rate, burst := bits(q.Rate), strconv.FormatUint(q.Burst, 10)+"b"
 	class := []string{"class", "add", "dev", link, "parent", ownHandle, "classid", ownClass, q.Kind}
@@ -181,10 +212,7 @@ func (q Qdisc) tcArgs(link string) [][]string {
 			add = append(add, "rate", rate)
 		}
 	}
-	if q.Limit > 0 {
-		add = append(add, "limit", strconv.Itoa(q.Limit))
-	}
-	return [][]string{add}
+	return [][]string{q.limited(add)}
 }
 
 func bits(rate uint64) string { return strconv.FormatUint(rate, 10) + "bit" }

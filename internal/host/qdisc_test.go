@@ -4,6 +4,7 @@ package host
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,41 @@ func TestSetQdisc(t *testing.T) {
 	}
 }
 
+// TestQueueBelowShaper reads back both, and sees that a queue which the kernel
+// lacks leaves no shaper.
+func TestQueueBelowShaper(t *testing.T) {
+	testenv.Program(t, "tc")
+	inVeth(t, func(n Netns) {
+		for _, kind := range []string{"htb", "tbf"} {
+			for _, child := range []Qdisc{{Kind: "pfifo", Limit: 77}, {Kind: "bfifo", Limit: 99000}, {Kind: "sfq", Limit: 66}, {Kind: "codel", Limit: 55}, {Kind: "fq_codel"}} {
+				err := n.SetQdisc("p0", Qdisc{Kind: kind, Rate: 10e6, Child: &child})
+				state, readErr := n.ReadQdisc("p0")
+				if readErr != nil {
+					t.Fatal(readErr)
+				}
+				want := "qdisc " + child.Kind + " d7b: parent d7a:1 limit " + strconv.Itoa(child.Limit)
+				if child.Limit == 0 {
+					want = "qdisc " + child.Kind + " d7b: parent d7a:1"
+				}
+				var lacks *Unsupported
+				switch {
+				case errors.As(err, &lacks):
+					if lacks.What != "qdisc "+child.Kind || state.Kind != "noqueue" {
+						t.Errorf("%s over %s: %v; it left %+v", kind, child.Kind, err, state)
+					}
+				case err != nil:
+					t.Errorf("%s over %s: %v", kind, child.Kind, err)
+				case state.Kind != kind || !strings.Contains(state.Text, "rate 10Mbit") || !strings.Contains(state.Text, want):
+					t.Errorf("%s over %s: read back %+v", kind, child.Kind, state)
+				}
+				if err := n.DelQdisc("p0"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
 func TestSetQdiscReplacesOnlyItsOwn(t *testing.T) {
 	testenv.Program(t, "tc")
 	inVeth(t, func(n Netns) {
@@ -120,6 +156,8 @@ func TestQdiscParameters(t *testing.T) {
 		{Qdisc{Kind: "htb", Rate: 10e6, Ceil: 5e6}, "raise ceil"},
 		{Qdisc{Kind: "tbf", Rate: 10e6, Burst: 1500}, "give at least 1514"},
 		{Qdisc{Kind: "red"}, "use one of pfifo"},
+		{Qdisc{Kind: "pfifo", Child: &Qdisc{Kind: "pfifo"}}, "below a tbf, htb or hfsc"},
+		{Qdisc{Kind: "htb", Rate: 10e6, Child: &Qdisc{Kind: "red"}}, "use one of pfifo"},
 	}
 	for _, c := range cases {
 		if _, err := c.q.complete(1500); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -135,12 +173,13 @@ func TestQdiscParameters(t *testing.T) {
 // TestReadBackNotices shows that the comparison after setting can fail.
 func TestReadBackNotices(t *testing.T) {
 	out := `[{"kind":"tbf","handle":"d7a:","root":true,"options":{"rate":1250000,"burst":20000,"lat":50000}}]`
-	got, err := parseRootQdisc([]byte(out))
+	all, err := parseQdiscs([]byte(out))
 	if err != nil {
 		t.Fatal(err)
 	}
+	got := rootOf(all)
 	asked := Qdisc{Kind: "tbf", Rate: 10e6, Burst: 20000, Latency: 50 * time.Millisecond}
-	if err := got.differs(asked); err != nil {
+	if err := got.differs(asked, ownHandle); err != nil {
 		t.Errorf("equal parameters differ: %v", err)
 	}
 	for name, change := range map[string]func(*Qdisc){
@@ -151,7 +190,7 @@ func TestReadBackNotices(t *testing.T) {
 	} {
 		q := asked
 		change(&q)
-		if got.differs(q) == nil {
+		if got.differs(q, ownHandle) == nil {
 			t.Errorf("a different %s was not noticed", name)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,9 +52,10 @@ func tcError(args []string, stderr string, err error) error {
 		strings.Contains(text, "Unknown qdisc") || // tc itself does not know it
 		strings.Contains(text, "RTNETLINK answers: No such file or directory")
 	if args[0] == "qdisc" && args[1] == "add" && unknown {
-		module := schedulerModule(args[7])
+		kind := args[slices.Index(args, "handle")+2]
+		module := schedulerModule(kind)
 		return &Unsupported{
-			What: "qdisc " + args[7],
+			What: "qdisc " + kind,
 			Why:  "this kernel has no " + module,
 			Fix:  "needs CONFIG_NET_" + strings.ToUpper(module) + "; Debian's package linux-image-amd64 has it",
 		}
@@ -74,6 +76,7 @@ type tcQdisc struct {
 	Kind    string `json:"kind"`
 	Handle  string `json:"handle"`
 	Root    bool   `json:"root"`
+	Parent  string `json:"parent"` // class
 	Options struct {
 		Rate  json.RawMessage `json:"rate"` // tbf: a number of bytes/s; netem: an object
 		Burst uint64          `json:"burst"`
@@ -85,32 +88,41 @@ type tcQdisc struct {
 	} `json:"options"`
 }
 
-func (n Netns) rootQdisc(link string) (tcQdisc, error) {
+func (n Netns) qdiscs(link string) ([]tcQdisc, error) {
 	out, err := n.tcOutput("-j", "qdisc", "show", "dev", link)
 	if err != nil {
-		return tcQdisc{}, err
+		return nil, err
 	}
-	return parseRootQdisc(out)
+	return parseQdiscs(out)
+}
+
+func (n Netns) rootQdisc(link string) (tcQdisc, error) {
+	all, err := n.qdiscs(link)
+	return rootOf(all), err
 }
 
 // hfscOptions is text that iproute2 (seen: 6.1) prints in the midst of its JSON.
 var hfscOptions = regexp.MustCompile(`"options":\{default [0-9a-fx]+ *\}`)
 
-func parseRootQdisc(out []byte) (tcQdisc, error) {
+func parseQdiscs(out []byte) ([]tcQdisc, error) {
 	out = hfscOptions.ReplaceAll(out, []byte(`"options":{}`))
 	var all []tcQdisc
 	if err := json.Unmarshal(out, &all); err != nil {
-		return tcQdisc{}, fmt.Errorf("output of tc -j qdisc show: %w", err)
+		return nil, fmt.Errorf("output of tc -j qdisc show: %w", err)
 	}
-	for _, q := range all {
-		if q.Root {
-			return q, nil
-		}
-	}
-	return tcQdisc{Kind: "noop"}, nil // an interface that is down shows none
+	return all, nil
 }
 
-// qdiscText is the root qdisc and its class in tc's words.
+func rootOf(all []tcQdisc) tcQdisc {
+	for _, q := range all {
+		if q.Root {
+			return q
+		}
+	}
+	return tcQdisc{Kind: "noop"} // an interface that is down shows none
+}
+
+// qdiscText is the root qdisc, its class, and what queues in it, in tc's words.
 func (n Netns) qdiscText(link string) (string, error) {
 	qdiscs, err := n.tcOutput("qdisc", "show", "dev", link, "root")
 	if err != nil {
@@ -120,7 +132,11 @@ func (n Netns) qdiscText(link string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	lines := strings.FieldsFunc(string(qdiscs)+string(classes), func(r rune) bool { return r == '\n' })
+	below, err := n.tcOutput("qdisc", "show", "dev", link, "parent", ownClass)
+	if err != nil {
+		return "", err
+	}
+	lines := strings.FieldsFunc(string(qdiscs)+string(classes)+string(below), func(r rune) bool { return r == '\n' })
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])
 	}
@@ -129,11 +145,14 @@ func (n Netns) qdiscText(link string) (string, error) {
 
 // checkQdisc compares what the kernel has attached with what was asked for.
 func (n Netns) checkQdisc(link string, want Qdisc) error {
-	got, err := n.rootQdisc(link)
+	all, err := n.qdiscs(link)
 	if err != nil {
 		return err
 	}
-	if err := got.differs(want); err != nil {
+	if err := rootOf(all).differs(want, ownHandle); err != nil {
+		return fmt.Errorf("read back: %w", err)
+	}
+	if err := checkChild(all, want.Child); err != nil {
 		return fmt.Errorf("read back: %w", err)
 	}
 	if want.Kind == "htb" || want.Kind == "hfsc" {
@@ -144,10 +163,23 @@ func (n Netns) checkQdisc(link string, want Qdisc) error {
 	return nil
 }
 
-func (got tcQdisc) differs(want Qdisc) error {
+// checkChild compares what queues in the one class.
+func checkChild(all []tcQdisc, want *Qdisc) error {
+	if want == nil {
+		return nil
+	}
+	for _, q := range all {
+		if q.Parent == ownClass {
+			return q.differs(*want, ownChild)
+		}
+	}
+	return fmt.Errorf("no %s queues in class %s", want.Kind, ownClass)
+}
+
+func (got tcQdisc) differs(want Qdisc, handle string) error {
 	o := got.Options
-	if got.Kind != want.Kind || got.Handle != ownHandle {
-		return fmt.Errorf("root qdisc is %s %s, not %s", got.Kind, got.Handle, want.Kind)
+	if got.Kind != want.Kind || got.Handle != handle {
+		return fmt.Errorf("qdisc is %s %s, not %s %s", got.Kind, got.Handle, want.Kind, handle)
 	}
 	if want.Limit > 0 && want.Kind != "tbf" && want.Kind != "htb" && want.Kind != "hfsc" && o.Limit != want.Limit {
 		return fmt.Errorf("limit is %d, not %d", o.Limit, want.Limit)

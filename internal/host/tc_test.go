@@ -6,12 +6,24 @@ import "testing"
 
 // TestParseHfsc: as Debian 12's tc prints it, which is not JSON.
 func TestParseHfsc(t *testing.T) {
-	q, err := parseRootQdisc([]byte(`[{"kind":"hfsc","handle":"d7a:","root":true,"refcnt":3,"options":{default 1 }}]`))
+	all, err := parseQdiscs([]byte(`[{"kind":"hfsc","handle":"d7a:","root":true,"refcnt":3,"options":{default 1 }},` +
+		`{"kind":"sfq","handle":"d7b:","parent":"d7a:1","options":{"limit":127}}]`))
 	must(t, err)
-	if err := q.differs(Qdisc{Kind: "hfsc"}); err != nil {
+	if err := rootOf(all).differs(Qdisc{Kind: "hfsc"}, ownHandle); err != nil {
 		t.Error(err)
 	}
-	if _, err := parseRootQdisc([]byte(`[{"kind":"hfsc","options":{whatever}}]`)); err == nil {
+	if err := checkChild(all, &Qdisc{Kind: "sfq", Limit: 127}); err != nil {
+		t.Error(err)
+	}
+	for _, other := range []Qdisc{{Kind: "sfq", Limit: 128}, {Kind: "codel"}} {
+		if err := checkChild(all, &other); err == nil {
+			t.Errorf("took an sfq of 127 for %+v", other)
+		}
+	}
+	if err := checkChild(all[:1], &Qdisc{Kind: "sfq"}); err == nil {
+		t.Error("a child that is not there was read back")
+	}
+	if _, err := parseQdiscs([]byte(`[{"kind":"hfsc","options":{whatever}}]`)); err == nil {
 		t.Error("accepted what is no JSON")
 	}
 }

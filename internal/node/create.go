@@ -292,7 +292,7 @@ func (l *Live) linkSpec(pl plan.Link, number int) (transport.Spec, error) {
 		}
 		end := transport.End{
 			Function: e.Function, Netns: sandbox.Netns, Name: e.Port,
-			MAC: e.MAC.HardwareAddr(), IP: e.IP, Queues: e.Queues, Face: e.Face,
+			MAC: e.MAC.HardwareAddr(), IP: e.IP, Queues: e.Queues, Face: e.Face, Shape: e.Shape,
 		}
 		if f := l.Chain.Function(e.Function); f != nil {
 			end.Runtime, end.HugePages = f.Runtime, len(f.HugePages) > 0

@@ -73,8 +73,8 @@ func (e estimate) judgeDelay(requirement string, limit chain.Duration, f figure)
 		ev.Source = fmt.Sprintf("a load of %v fills what %s carries", e.load, e.transport)
 		return ev
 	case e.overloadsShape():
-		f.value += queueBound(e.shape, e.mtu)
-		f.source += ", and the full queue of the " + e.shape.Kind
+		f.value += queueBound(e.tight, e.mtu)
+		f.source += ", and the full queue of the " + e.tight.Kind
 	}
 	ev.Expected = fmt.Sprintf("%v at p%v", duration(f.value), at)
 	ev.Source = f.source
@@ -90,7 +90,7 @@ func duration(ns float64) chain.Duration {
 
 // overloadsShape compares payload with payload, as the load is counted.
 func (e estimate) overloadsShape() bool {
-	return shapedRate(e.shape) > 0 && uint64(e.load) >= goodput(shapedRate(e.shape), e.mtu)
+	return shapedRate(e.tight) > 0 && uint64(e.load) >= goodput(shapedRate(e.tight), e.mtu)
 }
 
 func (e estimate) judgeLoss() Evidence {
@@ -102,8 +102,8 @@ func (e estimate) judgeLoss() Evidence {
 		return ev
 	}
 	capacity, what := e.bitrate().value, e.transport
-	if limit := float64(goodput(shapedRate(e.shape), e.mtu)); limit > 0 && (capacity == 0 || limit < capacity) {
-		capacity, what = limit, e.shape.Kind
+	if limit := float64(goodput(shapedRate(e.tight), e.mtu)); limit > 0 && (capacity == 0 || limit < capacity) {
+		capacity, what = limit, e.tight.Kind
 	}
 	if excess := 1 - capacity/float64(e.load); capacity > 0 && excess > f.value {
 		f = figure{excess, fmt.Sprintf("a load of %v over what %s carries", e.load, what)}
@@ -116,13 +116,13 @@ func (e estimate) judgeLoss() Evidence {
 
 func (e estimate) judgeMinBitrate() Evidence {
 	limit := e.link.Requires.MinBitrate
-	f := e.capped(e.bitrate(), goodput(shapedRate(e.shape), e.mtu), "payload through the ")
+	f := e.capped(e.bitrate(), goodput(shapedRate(e.tight), e.mtu), "payload through the ")
 	return judgeRate("min_bitrate", limit, f, chain.Bitrate(roundDown(f.value)))
 }
 
 func (e estimate) judgePacketRate() Evidence {
 	limit := e.link.Requires.PacketRate
-	perSecond := uint64(shapedRate(e.shape)) / (8 * smallFrame)
+	perSecond := uint64(shapedRate(e.tight)) / (8 * smallFrame)
 	f := e.capped(e.packetRate(), perSecond, "64-byte frames through the ")
 	return judgeRate("packet_rate", limit, f, chain.PacketRate(roundDown(f.value)))
 }
@@ -132,7 +132,7 @@ func (e estimate) capped(f figure, limit uint64, source string) figure {
 	if limit == 0 || !f.known() || f.value <= float64(limit) {
 		return f
 	}
-	return figure{float64(limit), source + e.shape.Kind + fmt.Sprintf(" at %v", shapedRate(e.shape))}
+	return figure{float64(limit), source + e.tight.Kind + fmt.Sprintf(" at %v", shapedRate(e.tight))}
 }
 
 // judgeRate compares a rate that must be reached. The value printed is rounded
@@ -154,13 +154,16 @@ func judgeRate[T chain.Bitrate | chain.PacketRate](requirement string, limit T, 
 func (e estimate) judgeMaxBitrate() Evidence {
 	limit := e.link.Requires.MaxBitrate
 	ev := Evidence{Requirement: "max_bitrate", Required: fmt.Sprintf("≤ %v", limit)}
-	rate := shapedRate(e.shape)
-	if rate == 0 {
-		ev.Expected, ev.Source = "unlimited", fmt.Sprintf("qos: a %s limits no rate", e.shape.Kind)
-		return ev
+	var rate chain.Bitrate
+	for _, q := range e.shapes {
+		if shapedRate(q) == 0 {
+			ev.Expected, ev.Source = "unlimited", fmt.Sprintf("qos: a %s limits no rate", q.Kind)
+			return ev
+		}
+		rate = max(rate, shapedRate(q))
 	}
 	ev.Expected = fmt.Sprint(rate)
-	ev.Source = e.shape.Kind + " at the egress of every port"
+	ev.Source = e.tight.Kind + " at the egress of every port"
 	ev.Meets = rate <= limit
 	return ev
 }

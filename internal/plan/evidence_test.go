@@ -219,6 +219,40 @@ func TestStatedDefaultsAreConsistent(t *testing.T) {
 	}
 }
 
+// TestTightest: rates are judged by the port that holds back most.
+func TestTightest(t *testing.T) {
+	slow := &chain.Qdisc{Kind: "htb", Rate: 1e6}
+	for name, shapes := range map[string][]*chain.Qdisc{
+		"slower port":  {{Kind: "tbf", Rate: 2e6}, slow},
+		"unshaped too": {{Kind: "pfifo"}, slow},
+		"longer queue": {{Kind: "htb", Rate: 1e6, Child: &chain.Qdisc{Kind: "bfifo", Limit: 2000}}, slow, {Kind: "htb", Rate: 1e6, Child: &chain.Qdisc{Kind: "sfq"}}},
+	} {
+		if q := tightest(shapes, 1500); q != slow {
+			t.Errorf("%s: %+v", name, q)
+		}
+	}
+	if q := tightest(nil, 1500); q != nil {
+		t.Errorf("of none: %+v", q)
+	}
+}
+
+// TestPortShape: a port's own qdisc is in the plan, completed, and the others
+// have the link's.
+func TestPortShape(t *testing.T) {
+	c := pair()
+	c.Functions[1].Ports[0].QoS = &chain.Qdisc{Kind: "htb", Rate: 4e6, Child: &chain.Qdisc{Kind: "pfifo", Limit: 9}}
+	c.Links[0].QoS = &chain.Qdisc{Kind: "tbf", Rate: 8e6}
+	inv := loadInventory(t, "vm2")
+	inv.Qdiscs = append(inv.Qdiscs, inventory.Item{Name: "htb", Status: inventory.OK}, inventory.Item{Name: "pfifo", Status: inventory.OK})
+	l := mustPlan(t, c, inv).Links[0]
+	if l.Shape.Kind != "tbf" || l.Ends[0].Shape != nil || l.Ends[1].Shape == nil || l.Ends[1].Shape.Burst == 0 || l.Ends[1].Shape.Child.Limit != 9 {
+		t.Errorf("%+v, %+v", l.Shape, l.Ends)
+	}
+	if text, want := shapesText(l), "a.p0: tbf 8Mbps, b.p0: htb 4Mbps over pfifo"; text != want {
+		t.Errorf("%q, want %q", text, want)
+	}
+}
+
 func TestShapeOfMaxBitrate(t *testing.T) {
 	for _, test := range []struct {
 		rate  chain.Bitrate

@@ -191,15 +191,33 @@ func ports(n int) string {
 }
 
 func shapeObstacle(t *inventory.Transport, n *needs) *obstacle {
-	if n.shape == nil || t.Caps.Shapes {
+	if t.Caps.Shapes && t.Caps.SameNetns {
+		return ownShapeObstacle(n)
+	}
+	if n.tight == nil || t.Caps.Shapes {
 		return nil
 	}
 	return &obstacle{
-		constraint: "qdisc " + n.shape.Kind,
+		constraint: "qdisc " + n.tight.Kind,
 		reason:     "carries no qdisc on its ports",
 		fix:        "leave qos and max_bitrate out, or use a transport that shapes",
-		pos:        n.shapePos(),
+		pos:        n.shapePos(n.tight.Kind),
 	}
+}
+
+// ownShapeObstacle is for a transport whose ports are one interface.
+func ownShapeObstacle(n *needs) *obstacle {
+	for _, e := range n.ports {
+		if e.port.QoS != nil {
+			return &obstacle{
+				constraint: "qos of " + e.end.String(),
+				reason:     "has one qdisc for all its ports",
+				fix:        "give the link the qos, or use another transport",
+				pos:        at(e.port.FieldPos, "qos", e.port.Pos),
+			}
+		}
+	}
+	return nil
 }
 
 func mtuObstacle(t *inventory.Transport, n *needs) *obstacle {

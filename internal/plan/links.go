@@ -62,6 +62,7 @@ func (p *planner) ends(l *chain.Link) []End {
 			MTU:      port.MTU,
 			Queues:   port.Queues,
 			Hold:     port.Hold,
+			Shape:    completed(port.QoS),
 		})
 	}
 	return ends

@@ -60,6 +60,17 @@ func TestHardViolationsOfLinks(t *testing.T) {
 		{"qdisc the kernel lacks", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			l.QoS = &chain.Qdisc{Kind: "hfsc", Rate: 1e9}
 		}, "qdisc hfsc", "unsupported: this kernel has no sch_hfsc"},
+		{"queue below a shaper that the kernel lacks", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			l.QoS = &chain.Qdisc{Kind: "tbf", Rate: 1e9, Child: &chain.Qdisc{Kind: "sfq"}}
+		}, "qdisc sfq", "unsupported: this kernel has no sch_sfq"},
+		{"qdisc of one port that the kernel lacks", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			c.Functions[1].Ports[0].QoS = &chain.Qdisc{Kind: "codel"}
+		}, "qdisc codel", "unsupported: this kernel has no sch_codel"},
+		{"qdisc of one port where both are lo", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			c.Functions[0].Ports = append(c.Functions[0].Ports, port("p1"))
+			l.Ends[1], l.Transport = end("a", "p1"), "loopback"
+			c.Functions[0].Ports[0].QoS = &chain.Qdisc{Kind: "tbf", Rate: 1e9}
+		}, "qos of a.p0", "has one qdisc for all its ports"},
 		{"qdisc nobody probed", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			l.QoS = &chain.Qdisc{Kind: "codel"}
 		}, "qdisc codel", "unsupported: this kernel has no sch_codel"},

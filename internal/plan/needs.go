@@ -19,7 +19,9 @@ type needs struct {
 	mtu     int            // of every port: a valid chain has one per link
 	mtuPos  chain.Position // where the first port states it
 	load    chain.Bitrate
-	shape   *chain.Qdisc
+	shape   *chain.Qdisc   // of the ports that have none of their own
+	shapes  []*chain.Qdisc // of every port that has one, its own or the link's
+	tight   *chain.Qdisc   // that of them which holds back most
 	// privileged: the chain permits transports that need privileges.
 	privileged bool
 	functions  map[string]*chain.Function // of the ports
@@ -45,10 +47,14 @@ func (p *planner) needsOf(l *chain.Link) *needs {
 		n.functions[e.Function] = f
 		port := f.Port(e.Port)
 		n.ports = append(n.ports, portEnd{end: e, port: port})
+		if q := cmp.Or(completed(port.QoS), n.shape); q != nil {
+			n.shapes = append(n.shapes, q)
+		}
 		if n.mtu == 0 {
 			n.mtu, n.mtuPos = port.MTU, at(port.FieldPos, "mtu", port.Pos)
 		}
 	}
+	n.tight = tightest(n.shapes, n.mtu)
 	return n
 }
 
@@ -80,9 +86,19 @@ func (n *needs) requirement(name string) chain.Position {
 	return at(n.link.Requires.Pos, name, n.link.Pos)
 }
 
-func (n *needs) shapePos() chain.Position {
-	if n.link.QoS != nil {
-		return at(n.link.QoS.FieldPos, "qdisc", n.field("qos"))
+// shapePos is where the file asks for a qdisc of a kind.
+func (n *needs) shapePos(kind string) chain.Position {
+	for _, e := range n.ports {
+		for q := e.port.QoS; q != nil; q = q.Child {
+			if q.Kind == kind {
+				return at(q.FieldPos, "qdisc", q.Pos)
+			}
+		}
+	}
+	for q := n.link.QoS; q != nil; q = q.Child {
+		if q.Kind == kind {
+			return at(q.FieldPos, "qdisc", n.field("qos"))
+		}
 	}
 	return n.requirement("max_bitrate")
 }
@@ -97,7 +113,15 @@ func (p *planner) checkLink(n *needs) {
 	for _, e := range n.uplinks {
 		p.checkUplink(n, e)
 	}
-	p.checkQdisc(n)
+	var checked []string
+	for _, q := range n.shapes {
+		for _, kind := range q.Kinds() {
+			if !slices.Contains(checked, kind) {
+				checked = append(checked, kind)
+				p.checkQdisc(n, kind)
+			}
+		}
+	}
 }
 
 func (p *planner) checkUplink(n *needs, e chain.End) {
@@ -121,28 +145,26 @@ func (p *planner) checkUplink(n *needs, e chain.End) {
 	p.violate(v)
 }
 
-// checkQdisc asks whether the kernel has the queueing discipline of the link.
-func (p *planner) checkQdisc(n *needs) {
-	if n.shape == nil {
-		return
-	}
+// checkQdisc asks whether the kernel has a queueing discipline of the link.
+func (p *planner) checkQdisc(n *needs, kind string) {
 	v := Violation{
 		Subject:    n.subject(),
-		Constraint: "qdisc " + n.shape.Kind,
+		Constraint: "qdisc " + kind,
 		Fix:        "use one of: " + orNone(joinNames(usable(p.inv.Qdiscs))),
-		Pos:        n.shapePos(),
+		Pos:        n.shapePos(kind),
 		Hard:       true,
 	}
-	item := inventory.Find(p.inv.Qdiscs, n.shape.Kind)
+	item := inventory.Find(p.inv.Qdiscs, kind)
 	if item != nil && item.Status != inventory.Missing {
 		return
 	}
-	v.Reason = "unsupported: this kernel has no sch_" + n.shape.Kind
+	v.Reason = "unsupported: this kernel has no sch_" + kind
 	if item != nil && item.Reason != "" {
 		v.Reason = "unsupported: " + item.Reason
 	}
 	if item != nil && item.Fix != "" {
 		v.Fix = item.Fix + "; or " + v.Fix
 	}
+	v.Fix = fmt.Sprintf("a guest of the lab has it: dray lab --need %s --out DIR -- dray run …; or %s", kind, v.Fix)
 	p.violate(v)
 }

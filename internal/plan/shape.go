@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/drayage/dray/internal/chain"
@@ -30,26 +31,48 @@ const (
 	smallFrame   = 64      // bytes of the frames that packet_rate counts
 )
 
-// shapeOf is the egress qdisc of every port of the link: its qos, or a token
-// bucket at its max_bitrate; nil for neither.
+// shapeOf is the egress qdisc of the ports of the link that have none of their
+// own: its qos, or a token bucket at its max_bitrate; nil for neither.
 func shapeOf(l *chain.Link) *chain.Qdisc {
-	var q chain.Qdisc
-	switch {
-	case l.QoS != nil:
-		q = *l.QoS
-	case l.Requires.MaxBitrate > 0:
-		q = chain.Qdisc{Kind: "tbf", Rate: l.Requires.MaxBitrate}
-	default:
+	if l.QoS == nil && l.Requires.MaxBitrate > 0 {
+		return completed(&chain.Qdisc{Kind: "tbf", Rate: l.Requires.MaxBitrate})
+	}
+	return completed(l.QoS)
+}
+
+// completed is a qdisc with what the chain leaves to us.
+func completed(given *chain.Qdisc) *chain.Qdisc {
+	if given == nil {
 		return nil
 	}
+	q := *given
 	if q.Burst == 0 && (q.Kind == "tbf" || q.Kind == "htb") {
 		q.Burst = max(chain.Bytes(q.Rate/8/slowestHZ), largestGSO)
 	}
-	if q.Latency == 0 && q.Kind == "tbf" {
+	if q.Latency == 0 && q.Kind == "tbf" && q.Child == nil {
 		q.Latency = chain.Duration(shapeLatency)
 	}
 	return &q
 }
+
+// tightest is the qdisc that holds back most of those of a link's ports, as far
+// as any does; nil: there is none.
+func tightest(shapes []*chain.Qdisc, mtu int) *chain.Qdisc {
+	var found *chain.Qdisc
+	for _, q := range shapes {
+		rate, least := shapedRate(q), shapedRate(found)
+		switch {
+		case found == nil, least == 0 && rate > 0, rate > 0 && rate < least,
+			rate > 0 && rate == least && queueBound(q, mtu) > queueBound(found, mtu):
+			found = q
+		}
+	}
+	return found
+}
+
+// defaultQueues are the lengths of queues whose kinds have one of their own
+// (sch_sfq.c, sch_fq_codel.c), in packets.
+var defaultQueues = map[string]int{"sfq": 127, "fq_codel": 10240}
 
 // shapedRate is the highest rate that a qdisc lets pass, in bit/s of Ethernet
 // frames without checksum; 0 where it sets no limit.
@@ -71,10 +94,17 @@ func queueBound(q *chain.Qdisc, mtu int) float64 {
 	if q.Latency > 0 {
 		return float64(q.Latency)
 	}
-	packets := q.Limit
+	queue := q
+	if q.Child != nil {
+		queue = q.Child
+	}
+	packets := queue.Limit
 	if packets == 0 {
-		packets = defaultQueue
+		packets = cmp.Or(defaultQueues[queue.Kind], defaultQueue)
 	}
 	bits := float64(packets) * float64(mtu+ethernet) * 8
+	if queue.Kind == "bfifo" && queue.Limit > 0 {
+		bits = float64(queue.Limit) * 8
+	}
 	return bits / float64(shapedRate(q)) * float64(time.Second)
 }

@@ -4,6 +4,7 @@ package plan
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -97,7 +98,7 @@ func (t *text) header(short, more string) string {
 func (t *text) links(links []Link) {
 	var rows []string
 	for _, l := range links {
-		rows = append(rows, row(l.Name, dash(l.Transport), l.Isolation, l.MTU, loadText(l.Load), shapeText(l.Shape), dash(l.Reason)+pollText(l.CPUs)))
+		rows = append(rows, row(l.Name, dash(l.Transport), l.Isolation, l.MTU, loadText(l.Load), shapesText(l), dash(l.Reason)+pollText(l.CPUs)))
 	}
 	t.table("LINK\tTRANSPORT\tISOLATION\tMTU\tLOAD\tSHAPE\tREASON", rows)
 }
@@ -116,6 +117,22 @@ func pollText(cpus []int) string {
 	return "; polls on CPU " + formatCPUs(cpus)
 }
 
+// shapesText is the qdisc of a link's ports, of each where they differ.
+func shapesText(l Link) string {
+	own := false
+	var parts []string
+	for _, e := range l.Ends {
+		if e.Uplink == "" {
+			own = own || e.Shape != nil
+			parts = append(parts, fmt.Sprintf("%s.%s: %s", e.Function, e.Port, shapeText(cmp.Or(e.Shape, l.Shape))))
+		}
+	}
+	if own {
+		return strings.Join(parts, ", ")
+	}
+	return shapeText(l.Shape)
+}
+
 func shapeText(q *chain.Qdisc) string {
 	if q == nil {
 		return "-"
@@ -123,6 +140,9 @@ func shapeText(q *chain.Qdisc) string {
 	s := q.Kind
 	if rate := shapedRate(q); rate > 0 {
 		s += fmt.Sprintf(" %v", rate)
+	}
+	if q.Child != nil {
+		s += " over " + q.Child.Kind
 	}
 	return s
 }

@@ -42,7 +42,7 @@ type Link struct {
 	CPUs      []int           `json:"cpus,omitempty"` // for the polling of the transport's processes; nil: any
 	MTU       int             `json:"mtu"`
 	Load      chain.Bitrate   `json:"load"`            // traffic while latency is measured
-	Shape     *chain.Qdisc    `json:"shape,omitempty"` // egress qdisc of every port: qos, or a tbf for max_bitrate
+	Shape     *chain.Qdisc    `json:"shape,omitempty"` // egress qdisc of the ports without one of their own: qos, or a tbf for max_bitrate
 	Messages  *chain.Messages `json:"messages,omitempty"`
 	Evidence  []Evidence      `json:"evidence"`
 	Requires  chain.Requires  `json:"requires"`
@@ -63,6 +63,8 @@ type End struct {
 	// a DPDK driver; empty for another.
 	Backend Backend     `json:"backend,omitempty"`
 	Hold    *chain.Hold `json:"hold,omitempty"`
+	// Shape is the egress qdisc of a port that has one of its own; nil: the link's.
+	Shape *chain.Qdisc `json:"shape,omitempty"`
 }
 
 // Backend is what moves the packets of a port that libdray opens.

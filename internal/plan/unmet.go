@@ -50,8 +50,8 @@ func unmetFix(ev Evidence, n *needs) string {
 		return fmt.Sprintf("give qos a tbf with a rate of at most %v, or leave qos out", n.link.Requires.MaxBitrate)
 	case ev.Expected == unknown:
 		return "ask for less, or " + orMeasure
-	case ev.Requirement == "min_bitrate" && n.shape != nil && goodput(shapedRate(n.shape), n.mtu) < uint64(n.link.Requires.MinBitrate):
-		return fmt.Sprintf("raise the rate of the %s, require at most %s, or %s", n.shape.Kind, ev.Expected, orMeasure)
+	case ev.Requirement == "min_bitrate" && n.tight != nil && goodput(shapedRate(n.tight), n.mtu) < uint64(n.link.Requires.MinBitrate):
+		return fmt.Sprintf("raise the rate of the %s, require at most %s, or %s", n.tight.Kind, ev.Expected, orMeasure)
 	case ev.Requirement == "min_bitrate", ev.Requirement == "packet_rate":
 		return fmt.Sprintf("require at most %s, or %s", ev.Expected, orMeasure)
 	default:

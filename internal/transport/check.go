@@ -45,12 +45,7 @@ func Check(driver string, caps inventory.Caps, s Spec) error {
 	for _, e := range s.Ends {
 		errs = append(errs, checkEnd(e))
 	}
-	if s.Shape != nil && !caps.Shapes {
-		errs = append(errs, errors.New("it carries no qdiscs; drop qos and max_bitrate, or use transport veth"))
-	}
-	if s.Shape != nil {
-		errs = append(errs, hostQdisc(*s.Shape).Check(s.MTU))
-	}
+	errs = append(errs, checkShapes(caps, s)...)
 	if m := s.Messages; m != nil && uint64(m.Size) > uint64(caps.MaxMessage) {
 		errs = append(errs, fmt.Errorf("it carries no messages of %v; leave messages out, or lower their size to %d bytes", m.Size, caps.MaxMessage))
 	}
@@ -62,6 +57,27 @@ func Check(driver string, caps inventory.Caps, s Spec) error {
 		return fmt.Errorf("link %s cannot use transport %s: %w", s.Link, driver, err)
 	}
 	return nil
+}
+
+func checkShapes(caps inventory.Caps, s Spec) []error {
+	var errs []error
+	shapes := []*chain.Qdisc{s.Shape}
+	for _, e := range s.Ends {
+		shapes = append(shapes, e.Shape)
+		if e.Shape != nil && caps.SameNetns {
+			errs = append(errs, fmt.Errorf("port %s cannot have a qos of its own: all ports are one interface; give the link one", e.Name))
+		}
+	}
+	for _, q := range shapes {
+		switch {
+		case q == nil:
+		case !caps.Shapes:
+			return append(errs, errors.New("it carries no qdiscs; drop qos and max_bitrate, or use transport veth"))
+		default:
+			errs = append(errs, hostQdisc(*q).Check(s.MTU))
+		}
+	}
+	return errs
 }
 
 func checkEnds(caps inventory.Caps, s Spec) []error {

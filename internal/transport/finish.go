@@ -4,6 +4,7 @@ package transport
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,8 +45,8 @@ func (b *Build) Finish(driver string, s Spec) {
 			b.add(name("address"), func(context.Context) error { return e.Netns.AddAddr(e.Name, e.IP) })
 		}
 		b.add(name("bring up"), func(context.Context) error { return e.Netns.SetUp(e.Name) })
-		if s.Shape != nil {
-			b.add(name("shape"), func(context.Context) error { return b.Shape(e.Netns, e.Name, *s.Shape) })
+		if q := s.ShapeOf(e); q != nil {
+			b.add(name("shape"), func(context.Context) error { return b.Shape(e.Netns, e.Name, *q) })
 		}
 	}
 	b.add(s.StepName(driver, "read back"), func(ctx context.Context) error { return readBack(ctx, s) })
@@ -69,11 +70,19 @@ func (b *Build) Shape(ns host.Netns, name string, q chain.Qdisc) error {
 	return nil
 }
 
+// ShapeOf is the egress qdisc of a port; nil: none.
+func (s Spec) ShapeOf(e End) *chain.Qdisc { return cmp.Or(e.Shape, s.Shape) }
+
 func hostQdisc(q chain.Qdisc) host.Qdisc {
-	return host.Qdisc{
+	made := host.Qdisc{
 		Kind: q.Kind, Rate: uint64(q.Rate), Ceil: uint64(q.Ceil), Burst: uint64(q.Burst),
 		Latency: time.Duration(q.Latency), Limit: q.Limit,
 	}
+	if q.Child != nil {
+		child := hostQdisc(*q.Child)
+		made.Child = &child
+	}
+	return made
 }
 
 // SwitchOffload switches an offload of a port and reports it.

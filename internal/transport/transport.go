@@ -50,7 +50,7 @@ type Spec struct {
 	Move  bool
 	Ends  []End
 	MTU   int          // bytes of L3 packet
-	Shape *chain.Qdisc // egress qdisc of every port; nil: none
+	Shape *chain.Qdisc // egress qdisc of every port without one of its own; nil: none
 	// Messages asks for message buffers; nil: none.
 	Messages *chain.Messages
 }
@@ -71,6 +71,8 @@ type End struct {
 	Socket string
 	User   int
 	Hold   *chain.Hold // nil: no bound
+	// Shape is the egress qdisc of this port; nil: that of the spec.
+	Shape *chain.Qdisc
 
 	// Runtime is that of the function.
 	Runtime chain.RuntimeName

@@ -155,6 +155,7 @@ func testShape(t *testing.T, d transport.Driver, o Options) {
 		{chain.Qdisc{Kind: "tbf", Rate: 50e6, Burst: 70000}, "rate 50Mbit burst 70000b"},
 		{chain.Qdisc{Kind: "htb", Rate: 50e6, Ceil: 60e6}, "rate 50Mbit ceil 60Mbit"},
 		{chain.Qdisc{Kind: "hfsc", Rate: 50e6}, "m2 50Mbit"},
+		{chain.Qdisc{Kind: "htb", Rate: 50e6, Child: &chain.Qdisc{Kind: "pfifo", Limit: 77}}, "qdisc pfifo d7b: parent d7a:1 limit 77p"},
 	}
 	for _, c := range cases {
 		o.Shape = &c.qdisc
@@ -184,6 +185,27 @@ func testShape(t *testing.T, d transport.Driver, o Options) {
 		}
 		if len(b.Report.Qdiscs) != shaped || !strings.Contains(b.Report.Qdiscs[0].Text, c.text) {
 			t.Errorf("%s: report has %+v", c.qdisc.Kind, b.Report.Qdiscs)
+		}
+	}
+}
+
+// testShapeOfOneEnd checks that a port's own qdisc is there in place of the link's.
+func testShapeOfOneEnd(t *testing.T, d transport.Driver, o Options) {
+	if !d.Caps().Shapes || d.Caps().SameNetns {
+		t.Skip("the driver carries no qdiscs, or has one interface for all ports")
+	}
+	o.Shape = pfifo
+	r := NewRig(t, d, o)
+	own := len(r.Spec.Ports()) - 1
+	r.Spec.Ends[own].Shape = &chain.Qdisc{Kind: "bfifo", Limit: 98765}
+	r.Up()
+	for i, e := range r.Spec.Ports() {
+		want := "limit 123p"
+		if i == own {
+			want = "limit 98765b"
+		}
+		if got, err := e.Netns.ReadQdisc(e.Name); err != nil || !strings.Contains(got.Text, want) {
+			t.Errorf("%s has %+v (%v), not %q", e.Name, got, err, want)
 		}
 	}
 }

@@ -34,6 +34,7 @@ func Run(t *testing.T, d transport.Driver) {
 	t.Run("Jumbo", func(t *testing.T) { testTraffic(t, d, Options{MTU: jumbo}) })
 	t.Run("LargestMTU", func(t *testing.T) { testTraffic(t, d, Options{Ports: 2, MTU: d.Caps().MaxMTU}) })
 	t.Run("Shape", func(t *testing.T) { testShape(t, d, Options{}) })
+	t.Run("ShapeOfOneEnd", func(t *testing.T) { testShapeOfOneEnd(t, d, Options{}) })
 	t.Run("ShapeLimits", func(t *testing.T) { testShapeLimits(t, d, Options{}) })
 	t.Run("Parallel", func(t *testing.T) { testParallel(t, d) })
 	t.Run("Removal", func(t *testing.T) { testRemoval(t, d, Options{}) })
