@@ -14,7 +14,7 @@
 static int make_routes(struct program *p, struct routes *r)
 {
 	const struct options *o = &p->options;
-	struct routes_error error = {"no memory for the routes"};
+	struct lines_error error = {"no memory for the routes"};
 	struct hop hop = {.port = (uint8_t)o->default_route};
 	int ret;
 

@@ -49,10 +49,17 @@ enum reason arp_answer(const struct packet *p, const struct arp *arp, const stru
 	return PASS;
 }
 
-enum reason arp_handle(const struct packet *p, uint32_t offset, const struct port_setup *own, struct change *c)
+enum reason arp_or_type(const struct packet *p, uint32_t type, const struct port_setup *own, struct change *c)
 {
+	enum reason reason;
 	struct arp arp;
-	enum reason reason = arp_read(p, offset, &arp);
 
+	if (p->have < ETHERNET)
+		return packet_lacks(p, ETHERNET);
+	if (get16(p->head + 2 * MAC) == type)
+		return PASS;
+	if (get16(p->head + 2 * MAC) != TYPE_ARP)
+		return DROP_TYPE;
+	reason = arp_read(p, ETHERNET, &arp);
 	return reason ? reason : arp_answer(p, &arp, own, c);
 }

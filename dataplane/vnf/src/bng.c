@@ -169,12 +169,9 @@ enum reason bng_down(const struct bng *bng, const struct port_setup *port, const
 	enum reason reason;
 	uint32_t user;
 
-	if (p->have < ETHERNET)
-		return packet_lacks(p, ETHERNET);
-	if (get16(p->head + 12) == TYPE_ARP)
-		return arp_handle(p, ETHERNET, &port[p->in], c);
-	if (get16(p->head + 12) != TYPE_MPLS)
-		return DROP_TYPE;
+	reason = arp_or_type(p, TYPE_MPLS, &port[p->in], c);
+	if (reason || c->reply)
+		return reason;
 	reason = read_tunnel(bng, &port[p->in], p, &outer, &user);
 	if (!reason)
 		reason = ip4_read(p, outer.offset + outer.header + GRE_KEYED, outer.offset + outer.total, &ip);

@@ -105,12 +105,9 @@ enum reason gtpu_decapsulate(const struct gtpu *gtpu, const struct port_setup *p
 	enum reason reason;
 	struct ip4 outer;
 
-	if (p->have < ETHERNET)
-		return packet_lacks(p, ETHERNET);
-	if (get16(p->head + 12) == TYPE_ARP)
-		return arp_handle(p, ETHERNET, &port[p->in], c);
-	if (get16(p->head + 12) != TYPE_IP4)
-		return DROP_TYPE;
+	reason = arp_or_type(p, TYPE_IP4, &port[p->in], c);
+	if (reason || c->reply)
+		return reason;
 	reason = ip4_read(p, ETHERNET, p->length, &outer);
 	if (reason)
 		return reason;
@@ -132,12 +129,9 @@ enum reason gtpu_encapsulate(const struct gtpu *gtpu, const struct port_setup *p
 	uint32_t index;
 	struct ip4 ip;
 
-	if (p->have < ETHERNET)
-		return packet_lacks(p, ETHERNET);
-	if (get16(p->head + 12) == TYPE_ARP)
-		return arp_handle(p, ETHERNET, &port[p->in], c);
-	if (get16(p->head + 12) != TYPE_IP4)
-		return DROP_TYPE;
+	reason = arp_or_type(p, TYPE_IP4, &port[p->in], c);
+	if (reason || c->reply)
+		return reason;
 	reason = ip4_read(p, ETHERNET, p->length, &ip);
 	if (!reason && !gtpu->gnb)
 		reason = ip4_forwardable(&ip);

@@ -10,12 +10,9 @@ enum reason l3fwd_check(const struct port_setup *port, const struct packet *p, s
 	enum reason reason;
 	struct ip4 ip;
 
-	if (p->have < ETHERNET)
-		return packet_lacks(p, ETHERNET);
-	if (get16(p->head + 12) == TYPE_ARP)
-		return arp_handle(p, ETHERNET, &port[p->in], c);
-	if (get16(p->head + 12) != TYPE_IP4)
-		return DROP_TYPE;
+	reason = arp_or_type(p, TYPE_IP4, &port[p->in], c);
+	if (reason || c->reply)
+		return reason;
 	reason = ip4_read(p, ETHERNET, p->length, &ip);
 	if (!reason)
 		reason = ip4_forwardable(&ip);

@@ -2,8 +2,6 @@
 /* Routes. */
 #include "routes.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "numbers.h"
@@ -51,50 +49,35 @@ int routes_add(struct routes *r, uint32_t prefix, uint8_t bits, const struct hop
 	return append(r, (struct route){.prefix = prefix, .bits = bits, .hop = (uint16_t)index});
 }
 
-/* NULL, or what is wrong with the line. */
-static const char *read_line(struct routes *r, char *line, const struct port_setup *port, unsigned ports)
+struct reader {
+	struct routes *routes;
+	const struct port_setup *port;
+	unsigned ports;
+};
+
+static const char *take_route(void *to, char *const *fields, unsigned n)
 {
-	char *rest, *prefix_text, *port_text, *mac_text;
-	struct hop hop;
+	const struct reader *reader = to;
 	uint32_t prefix, number;
+	struct hop hop;
 	uint8_t bits;
 
-	line[strcspn(line, "#\n")] = '\0';
-	prefix_text = strtok_r(line, " \t\r", &rest);
-	if (!prefix_text)
-		return NULL;
-	port_text = strtok_r(NULL, " \t\r", &rest);
-	mac_text = port_text ? strtok_r(NULL, " \t\r", &rest) : NULL;
-	if (!number_prefix(prefix_text, &prefix, &bits))
+	if (!number_prefix(fields[0], &prefix, &bits))
 		return "its prefix is none, or has bits set behind it (want: 10.1.0.0/16)";
-	if (!port_text || !number_read32(port_text, 0, ports - 1, &number))
+	if (n < 2 || !number_read32(fields[1], 0, reader->ports - 1, &number))
 		return "after the prefix it lacks the number of a port that is there";
 	hop.port = (uint8_t)number;
-	memcpy(hop.mac, port[number].next, MAC);
-	if (mac_text && (!number_mac(mac_text, hop.mac) || strtok_r(NULL, " \t\r", &rest)))
+	memcpy(hop.mac, reader->port[number].next, MAC);
+	if (n > 3 || (n == 3 && !number_mac(fields[2], hop.mac)))
 		return "after the port there may be one MAC, and nothing else";
-	return routes_add(r, prefix, bits, &hop) < 0 ? "it is one route or one next hop too many" : NULL;
+	return routes_add(reader->routes, prefix, bits, &hop) < 0 ? "it is one route or one next hop too many" : NULL;
 }
 
-int routes_read(struct routes *r, const char *path, const struct port_setup *port, unsigned ports, struct routes_error *error)
+int routes_read(struct routes *r, const char *path, const struct port_setup *port, unsigned ports, struct lines_error *error)
 {
-	FILE *in = fopen(path, "re");
-	const char *wrong = NULL;
-	unsigned number = 0;
-	char line[256];
+	struct reader reader = {.routes = r, .port = port, .ports = ports};
 
-	if (!in) {
-		snprintf(error->text, sizeof(error->text), "%s: %s", path, strerror(errno));
-		return -1;
-	}
-	while (!wrong && fgets(line, sizeof(line), in)) {
-		number++;
-		wrong = strlen(line) == sizeof(line) - 1 ? "it is too long" : read_line(r, line, port, ports);
-	}
-	fclose(in);
-	if (wrong)
-		snprintf(error->text, sizeof(error->text), "%s: line %u: %s", path, number, wrong);
-	return wrong ? -1 : 0;
+	return lines_read(path, take_route, &reader, error);
 }
 
 /* Of a thousand prefixes in the Internet's table, by length from 8 bits on, rounded. */

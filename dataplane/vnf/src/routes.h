@@ -4,6 +4,7 @@
 #define VNF_ROUTES_H
 
 #include "l3fwd.h"
+#include "lines.h"
 
 #define ROUTES_MAX 1048576u
 #define HOPS_MAX 32767u /* two bytes of the table, one bit of which is its own */
@@ -21,15 +22,11 @@ struct routes {
 	uint32_t room; /* of routes */
 };
 
-struct routes_error {
-	char text[160];
-};
-
 /*
  * Lines "PREFIX/BITS PORT [MAC]"; without MAC that of who is beyond the port. "#" begins a comment. 0, or -1 with the error's text, which names the
  * line.
  */
-int routes_read(struct routes *routes, const char *path, const struct port_setup *port, unsigned ports, struct routes_error *error);
+int routes_read(struct routes *routes, const char *path, const struct port_setup *port, unsigned ports, struct lines_error *error);
 
 /*
  * Make `count` different prefixes between 1.0.0.0 and 223.255.255.255 that can be forwarded to, of lengths as in the Internet's table (three of five

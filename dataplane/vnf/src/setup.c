@@ -46,7 +46,7 @@ static int make_bng(const struct options *o, struct function *f)
 
 static int make_gtpu(const struct options *o, struct function *f)
 {
-	struct sessions_error error = {"no memory for the sessions"};
+	struct lines_error error = {"no memory for the sessions"};
 	int64_t ret;
 
 	f->gtpu = (struct gtpu){.gnb = o->gnb, .plain = o->plain};

@@ -43,7 +43,7 @@ static void test_table_finds_what_was_put(void)
 static void test_routes_of_a_file(void)
 {
 	struct routes r = {0};
-	struct routes_error error;
+	struct lines_error error;
 	const char *path = test_file("# all\n\n0.0.0.0/0 1\n10.0.0.0/8\t0 02:0a:00:00:00:01 # here\n255.255.255.255/32 1\n10.1.0.0/16 0 02:0a:00:00:00:01");
 
 	CHECK_EQ(routes_read(&r, path, ports, 2, &error), 0);
@@ -62,7 +62,7 @@ static void test_wrong_routes(void)
 
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		struct routes r = {0};
-		struct routes_error error = {""};
+		struct lines_error error = {""};
 
 		CHECK_EQ(routes_read(&r, test_file(wrong[i]), ports, 2, &error), -1);
 		CHECK(strstr(error.text, "line 1: ") != NULL);
@@ -118,7 +118,7 @@ static void test_generated_routes(void)
 static void test_sessions_of_a_file(void)
 {
 	const char *path = test_file("10.0.0.1 1 2 192.0.2.1 0\n# none\n10.0.0.2 0xffffffff 0 192.0.2.2 63\n10.0.0.3 3 3 192.0.2.3 5\n");
-	struct sessions_error error;
+	struct lines_error error;
 	struct gtpu g = {0};
 	uint32_t index;
 
@@ -136,7 +136,7 @@ static void test_wrong_sessions(void)
 					    "10.0.0.1 1 -2 192.0.2.1 1", "10.0.0.1 1 2 192.0.2.1 1 1"};
 
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		struct sessions_error error = {""};
+		struct lines_error error = {""};
 		struct gtpu g = {0};
 
 		CHECK_EQ(sessions_read(&g, test_file(wrong[i]), &error), -1);
@@ -150,7 +150,7 @@ static void test_a_session_twice(void)
 	static const char *const twice[] = {"10.0.0.1 1 1 192.0.2.1 1\n10.0.0.2 1 1 192.0.2.1 1\n", "10.0.0.1 1 1 192.0.2.1 1\n10.0.0.1 2 1 192.0.2.1 1\n"};
 
 	for (unsigned i = 0; i < 2; i++) {
-		struct sessions_error error;
+		struct lines_error error;
 		struct gtpu g = {0};
 
 		CHECK_EQ(sessions_read(&g, test_file(twice[i]), &error), 0);
