@@ -32,6 +32,11 @@ type Place struct {
 // cmd.SysProcAttr.Pdeathsig is refused: the thread that forks does not outlive
 // the call.
 func (p Place) Start(cmd *exec.Cmd) error {
+	return p.start(cmd, func() error { return nil })
+}
+
+// start starts cmd on a thread that has been prepared.
+func (p Place) start(cmd *exec.Cmd, prepare func() error) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -49,6 +54,9 @@ func (p Place) Start(cmd *exec.Cmd) error {
 	defer closeFD()
 	return p.Netns.Do(func() error {
 		if err := p.Cgroup.joinThread(); err != nil {
+			return err
+		}
+		if err := prepare(); err != nil {
 			return err
 		}
 		return cmd.Start()

@@ -105,6 +105,7 @@ func (n *Node) spec(c *chain.Chain, p *plan.Plan, f chain.Function) runtime.Spec
 		Chain:    c.Name,
 		Function: f,
 		Dir:      filepath.Join(n.dir(c.Name), "fn", f.Name),
+		State:    n.StateDir,
 		Cgroup:   n.cgroupOf(c.Name).Child("fn-" + f.Name),
 	}
 	if placed := p.Function(f.Name); placed != nil {

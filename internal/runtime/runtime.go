@@ -64,8 +64,9 @@ type Spec struct {
 	// Vdevs says how the function's DPDK application attaches to its dpdk ports,
 	// in their order in the chain file. They are known from phase 3 on.
 	Vdevs []dpdk.Vdev
-	// Dir is an existing directory of the function's own, mode 0711.
-	Dir string
+	// Dir is an existing directory of the function's own, mode 0711, and State the
+	// directory of all that Drayage keeps, in which it is.
+	Dir, State string
 	// Cgroup is the function's own. Sandbox creates it with the function's
 	// limits; the command runs in its child "run", instruments in "tools".
 	Cgroup host.Cgroup

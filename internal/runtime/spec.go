@@ -13,6 +13,15 @@ import (
 // limit of its own.
 const DefaultPids = 512
 
+// What of the host's root a function does not see.
+var (
+	// PrivateDirs are other people's homes and media.
+	PrivateDirs = []string{"/home", "/media", "/mnt", "/root"}
+	// ScratchDirs are where a function may write: each is a file system of its own,
+	// in memory that counts against the function's.
+	ScratchDirs = []string{"/run", "/tmp", "/var/tmp"}
+)
+
 // defaultPath is where a function's programs are looked for unless its env says
 // otherwise; it is Docker's.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/moby/profiles/seccomp"
@@ -17,22 +18,17 @@ import (
 )
 
 // maskedPaths are covered by /dev/null or an empty read-only directory: moby's
-// list, the buses and devices that would show more than the function was
-// granted, and other people's homes and media.
+// list, and the buses and devices that would show more than the function was
+// granted.
 var maskedPaths = []string{
 	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
 	"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
 	"/sys/devices/virtual/powercap", "/sys/firmware", "/sys/fs/bpf", "/sys/kernel/debug", "/sys/kernel/tracing",
 	"/sys/bus/cpu", "/sys/bus/pci",
-	"/home", "/media", "/mnt", "/root",
 }
 
 // readonlyPaths is moby's list.
 var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
-
-// scratchDirs are the places where a function may write: each a tmpfs of its
-// own, whose content counts against the function's memory.
-var scratchDirs = []string{"/run", "/tmp", "/var/tmp"}
 
 const (
 	scratchSize = 256 << 20 // of each scratch directory, where memory is not limited
@@ -84,7 +80,7 @@ func ociSpec(s runtime.Spec, argv []string, cgroup host.Cgroup) (*specs.Spec, er
 				"net.ipv4.ip_unprivileged_port_start": "0",
 				"net.ipv4.ping_group_range":           fmt.Sprintf("0 %d", ids.Size-1),
 			},
-			MaskedPaths:   append(pci, maskedPaths...),
+			MaskedPaths:   slices.Concat(pci, maskedPaths, runtime.PrivateDirs),
 			ReadonlyPaths: readonlyPaths,
 			Resources:     &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}},
 		},
@@ -136,7 +132,7 @@ func mounts(s runtime.Spec, l layout) ([]specs.Mount, error) {
 		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
 		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
 	}
-	for _, dir := range scratchDirs {
+	for _, dir := range runtime.ScratchDirs {
 		if isDir(filepath.Join(l.root(), dir)) { // a read-only root takes no new mount points
 			mode := "1777"
 			if dir == "/run" {
@@ -150,7 +146,7 @@ func mounts(s runtime.Spec, l layout) ([]specs.Mount, error) {
 		return nil, err
 	}
 	if s.Function.Rootfs == "" {
-		parts, err := separateParts()
+		parts, err := host.ProgramMounts()
 		if err != nil {
 			return nil, err
 		}
@@ -190,26 +186,6 @@ func mount(b runtime.Bind) (specs.Mount, error) {
 		options = append(options, "noexec")
 	}
 	return specs.Mount{Destination: b.Target, Type: "bind", Source: b.Source, Options: options}, nil
-}
-
-// separateParts are file systems of their own that belong to the host's root: a
-// bind of "/" does not bring them along.
-func separateParts() ([]string, error) {
-	points, err := host.MountsAt("/usr")
-	if err != nil {
-		return nil, err
-	}
-	optional, err := host.MountsAt("/opt")
-	if err != nil {
-		return nil, err
-	}
-	var parts []string
-	for _, point := range append(points, optional...) {
-		if point == "/usr" || point == "/opt" || strings.HasPrefix(point, "/usr/") || strings.HasPrefix(point, "/opt/") {
-			parts = append(parts, point)
-		}
-	}
-	return parts, nil
 }
 
 func isDir(path string) bool {

@@ -65,6 +65,7 @@ func New(t *testing.T, rt runtime.Runtime, fn chain.Function) *Function {
 		Function: fn,
 		CPUs:     fn.CPUs.Set,
 		Dir:      filepath.Join(base, fn.Name),
+		State:    base,
 		Cgroup:   host.Cgroup{Path: "/" + chainName + "/" + fn.Name},
 	}}
 	for _, dir := range []string{base, f.Spec.Dir} {
