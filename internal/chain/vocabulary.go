@@ -42,8 +42,8 @@ var transportMTU = map[string]int{
 	"vhost-user": 9216, // what testpmd's buffers are made for
 	"ovs-dpdk":   9216, // what its buffers are made for
 	"ovs-dray":   9216,
-	"vpp":        9000,                       // what VPP's interfaces are made for
-	"vpp-memif":  1500,                       // as memif
+	"vpp":        9000, // what VPP's interfaces are made for
+	"vpp-memif":  1500, // as memif
 	"vxlan":      maxMTU - VXLANOverhead,
 	"ovs-vxlan":  9216, // as ovs
 }
