@@ -301,7 +301,7 @@ func (l *Live) linkSpec(pl plan.Link, number int) (transport.Spec, error) {
 			end.Socket, end.User, end.Hold = filepath.Join(sandbox.Ports, e.Port), sandbox.PortsUser, e.Hold
 		}
 		if end.Dpdk() {
-			end.Dir = filepath.Join(sandbox.Links, e.Port)
+			end.Dir, end.StartsAfter = filepath.Join(sandbox.Links, e.Port), l.startsAfter(e.Function)
 		}
 		spec.Ends = append(spec.Ends, end)
 	}

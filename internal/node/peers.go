@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/chain"
@@ -67,6 +68,21 @@ func (l *Live) peerOf(v, other dpdk.Vdev) peer {
 		p.own = sandbox.Netns
 	}
 	return p
+}
+
+// startsAfter are the functions whose sockets a function waits for, over the links
+// that have been made, directly or by way of others.
+func (l *Live) startsAfter(function string) []string {
+	var all []string
+	for next := []string{function}; len(next) > 0; next = next[1:] {
+		for _, p := range l.peers(chain.Function{Name: next[0]}) {
+			if !slices.Contains(all, p.function) {
+				all = append(all, p.function)
+				next = append(next, p.function)
+			}
+		}
+	}
+	return all
 }
 
 // awaitPeers waits until every peer listens.

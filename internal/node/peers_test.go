@@ -4,9 +4,11 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +16,10 @@ import (
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/dpdk"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/runtime"
 	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/transport/memif"
 )
 
 // TestPeers finds the other end of a device that connects, where its runtime puts it.
@@ -36,6 +40,44 @@ func TestPeers(t *testing.T) {
 	c.Functions[0].Runtime = chain.RuntimeProcess
 	if got := l.peers(c.Functions[1]); got[0].socket != "/s/a/p/memif.sock" {
 		t.Errorf("a process listens at %s", got[0].socket)
+	}
+}
+
+// TestNobodyWaitsInACircle builds links in opposite directions, of two functions
+// and around three: whoever waits for another's socket is not waited for by it.
+func TestNobodyWaitsInACircle(t *testing.T) {
+	for _, ends := range [][][2]string{
+		{{"a", "b"}, {"b", "a"}},
+		{{"a", "b"}, {"b", "c"}, {"c", "a"}, {"b", "a"}},
+	} {
+		l := &Live{Chain: &chain.Chain{Name: "c"}, node: &Node{StateDir: "/s", Transports: []transport.Driver{memif.New()}}, dir: "/s/c"}
+		l.State.Sandboxes, l.State.Reports = map[string]*runtime.Sandbox{}, map[string]*transport.Report{}
+		for i, name := range []string{"a", "b", "c"} {
+			l.Chain.Functions = append(l.Chain.Functions, chain.Function{Name: name, Runtime: chain.RuntimeRunc})
+			l.State.Sandboxes[name] = &runtime.Sandbox{Netns: host.Netns{Path: "/" + name}, Links: "/s/c/fn/" + name + "/links", PortsUser: 1000 + i}
+		}
+		for i, e := range ends {
+			pl := plan.Link{Name: fmt.Sprintf("l%d", i), Transport: memif.Name, MTU: 1500}
+			for j, function := range e {
+				pl.Ends = append(pl.Ends, plan.End{
+					Function: function, Port: fmt.Sprintf("p%d", i), Face: chain.FaceDPDK,
+					MAC: chain.MAC(fmt.Sprintf("02:00:00:00:%02x:%02x", i, j)), Queues: 1,
+				})
+			}
+			build, err := l.buildLink(pl, 0, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.State.Reports[pl.Name] = build.Report
+		}
+		for _, f := range l.Chain.Functions {
+			if after := l.startsAfter(f.Name); slices.Contains(after, f.Name) {
+				t.Errorf("links %v: %s starts after %v", ends, f.Name, after)
+			}
+		}
+		if after := l.startsAfter("b"); !slices.Equal(after, []string{"a"}) {
+			t.Errorf("links %v: b starts after %v, not a: the first end does not listen where it can", ends, after)
+		}
 	}
 }
 

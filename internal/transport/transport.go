@@ -78,6 +78,10 @@ type End struct {
 	Runtime chain.RuntimeName
 	// HugePages says that the function has some.
 	HugePages bool
+	// StartsAfter are the functions whose sockets that function waits for before it
+	// starts, over the links that are there already, directly or by way of others.
+	// None of these may be made to wait for it (Vdev.Awaits).
+	StartsAfter []string
 
 	// Of a port with the dpdk face: an existing directory on the host, in which
 	// the function alone may make sockets, and which it sees at

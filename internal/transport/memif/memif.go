@@ -8,6 +8,7 @@ package memif
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/dpdk"
@@ -90,14 +91,26 @@ func vdev(e transport.End, dir, role string) transport.Vdev {
 	}
 }
 
-// roles says which end listens. A socket lets its own user connect, and root; any
-// other user needs a listener that is started with the umask 0.
+// roles says which end listens: the first where both can. A socket lets its own
+// user connect, and root; any other user needs a listener that is started with the
+// umask 0. Who listens must not itself wait for who connects, over another link.
 func roles(a, b transport.End) (server, client transport.End, err error) {
+	if a.Function == b.Function {
+		return a, b, fmt.Errorf("both its ports are of function %s, which would wait for itself to listen; use another transport, such as shm", a.Function)
+	}
+	circular := error(nil)
 	for _, try := range [][2]transport.End{{a, b}, {b, a}} {
 		server, client = try[0], try[1]
-		if server.User == client.User || client.Runtime == chain.RuntimeProcess || server.Runtime == chain.RuntimeRunc {
+		switch opens := server.User == client.User || client.Runtime == chain.RuntimeProcess || server.Runtime == chain.RuntimeRunc; {
+		case opens && !slices.Contains(server.StartsAfter, client.Function):
 			return server, client, nil
+		case opens:
+			circular = fmt.Errorf("each of %s and %s would wait for the other to listen: %s does so over another link, and cannot open its own socket to %s; use runtime runc for both, or another transport for one of the links",
+				server.Function, client.Function, server.Function, client.Function)
 		}
+	}
+	if circular != nil {
+		return a, b, circular
 	}
 	return server, client, fmt.Errorf("%s and %s are different users of the host (%d and %d), and neither can open its socket to the other; use runtime runc for one, or the same USER in both images",
 		a.Function, b.Function, a.User, b.User)
