@@ -62,6 +62,15 @@ var cellFields = []field[Cell]{
 	}},
 	{"qdisc", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Qdisc, _ = choice(d, n, "qdisc", qdiscNames()) }},
 	{"rate", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Rate = d.shapedRate(n, "rate") }},
+	{"queue", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Queue, _ = choice(d, n, "queue", queueKinds) }},
+	{"far_queue", false, func(d *decoder, n *yaml.Node, c *Cell) { c.FarQueue, _ = choice(d, n, "queue", queueKinds) }},
+	{"datapath", false, func(d *decoder, n *yaml.Node, c *Cell) {
+		c.Datapath, _ = choice(d, n, "datapath", []Datapath{DatapathKernel})
+	}},
+	{"bulk", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Bulk, _ = d.boolean(n, "bulk") }},
+	{"kernel", false, func(d *decoder, n *yaml.Node, c *Cell) {
+		c.Kernel, _ = choice(d, n, "kernel", []VMKernel{VMKernelGeneric, VMKernelRT})
+	}},
 	{"stress", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Stress, _ = d.boolean(n, "stress") }},
 }
 
@@ -149,13 +158,14 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	if values == nil || c.Tool == "" {
 		return
 	}
+	shaped := []string{"qdisc", "rate", "queue", "far_queue", "datapath"}
 	need := map[Tool][]string{
 		ToolFrames: {"transport", "face", "runtime", "size", "load"}, ToolTCP: {"transport", "runtime"}, ToolRequests: {"transport", "runtime"},
 		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolStart: {"runtime"},
 	}[c.Tool]
 	may := map[Tool][]string{
-		ToolFrames: {"vnf"}, ToolTCP: {"qdisc", "rate"}, ToolRequests: {"qdisc", "rate"},
-		ToolPingPong: {"qdisc", "rate"}, ToolUDP: {"qdisc", "rate"}, ToolCyclictest: {"stress"},
+		ToolFrames: {"vnf"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),
+		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: shaped, ToolCyclictest: {"runtime", "kernel", "stress"},
 	}[c.Tool]
 	for _, name := range need {
 		if values[name] == nil {
@@ -175,6 +185,17 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	}
 	if values["rate"] != nil && values["qdisc"] == nil {
 		d.fail(values["rate"], "add qdisc, or remove it", "a rate is that of a qdisc")
+	}
+	for _, name := range []string{"queue", "far_queue"} {
+		if values[name] != nil && c.Qdisc != "tbf" && c.Qdisc != "htb" && c.Qdisc != "hfsc" {
+			d.fail(values[name], "give the cell the qdisc tbf, htb or hfsc", "a queue is below a shaper")
+		}
+	}
+	if values["far_queue"] != nil && values["queue"] == nil {
+		d.fail(values["far_queue"], "add queue, or remove it", "the far end's queue is in place of the cell's")
+	}
+	if c.Datapath != "" && c.Transport != "ovs" {
+		d.fail(values["datapath"], "remove it, or use the transport ovs", "a datapath is that of Open vSwitch")
 	}
 	if c.Tool == ToolFrames && c.VNF == "" {
 		c.VNF = VNFDirect

@@ -48,9 +48,20 @@ type Cell struct {
 	Size      FrameSize   `json:"size,omitempty"`
 	Load      string      `json:"load,omitempty"` // as a matrix has it: "max", "1Mpps", "95Mbps"
 	Qdisc     string      `json:"qdisc,omitempty"`
-	Rate      Bitrate     `json:"rate,omitempty"`   // of the qdisc
-	Stress    bool        `json:"stress,omitempty"` // every CPU is kept busy meanwhile
+	Rate      Bitrate     `json:"rate,omitempty"`      // of the qdisc
+	Queue     string      `json:"queue,omitempty"`     // what queues below the qdisc
+	FarQueue  string      `json:"far_queue,omitempty"` // the same at the far end; empty: Queue
+	Datapath  Datapath    `json:"datapath,omitempty"`  // of Open vSwitch; empty: the kernel's where there is one
+	Bulk      bool        `json:"bulk,omitempty"`      // a TCP stream of all it can send goes beside
+	Kernel    VMKernel    `json:"kernel,omitempty"`    // that must be Debian's of this flavour; empty: any
+	Stress    bool        `json:"stress,omitempty"`    // every CPU is kept busy meanwhile
 }
+
+// Datapath is where Open vSwitch forwards.
+type Datapath string
+
+// DatapathKernel is the module openvswitch.
+const DatapathKernel Datapath = "kernel"
 
 // Tool is how a cell is measured.
 type Tool string
@@ -63,7 +74,7 @@ const (
 	ToolPingPong   Tool = "pingpong"   // sockperf, 64 bytes over UDP, together 1 Mb/s
 	ToolUDP        Tool = "udp"        // iperf 2, at the cell's load
 	ToolStart      Tool = "start"      // time and memory of a function's sandbox, until a command has run in it
-	ToolCyclictest Tool = "cyclictest" // on the host itself
+	ToolCyclictest Tool = "cyclictest" // on the host itself, or in a function
 )
 
 // Figure is what of a cell's result a row shows.
@@ -128,11 +139,19 @@ func (c Cell) String() string {
 	if c.Rate > 0 {
 		rate = c.Rate.String()
 	}
-	stress := ""
+	far, stress, bulk := "", "", ""
 	if c.Stress {
 		stress = "stress"
 	}
-	for _, part := range []string{c.Transport, string(c.Face), string(c.Runtime), string(c.VNF), size, c.Load, c.Qdisc, rate, stress} {
+	if c.Bulk {
+		bulk = "bulk"
+	}
+	if c.FarQueue != "" {
+		far = "far-" + c.FarQueue
+	}
+	for _, part := range []string{
+		c.Transport, string(c.Datapath), string(c.Face), string(c.Runtime), string(c.VNF), size, c.Load, c.Qdisc, rate, c.Queue, far, bulk, string(c.Kernel), stress,
+	} {
 		if part != "" {
 			parts = append(parts, part)
 		}
