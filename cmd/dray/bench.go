@@ -133,7 +133,7 @@ func (a *app) benchHost(ctx context.Context) (*node.Node, *inventory.Inventory, 
 	if err != nil {
 		return nil, nil, err
 	}
-	return n, inv, withoutPinned(inv, n, "")
+	return n, inv, withoutClaimed(inv, n, "")
 }
 
 func (a *app) bench(ctx context.Context, name string, text []byte, o benchOptions) error {

@@ -75,7 +75,7 @@ func (a *app) prepare(ctx context.Context, file string, warn bool) (*job, error)
 	if j.inventory, err = a.inspect(ctx, j.node); err != nil {
 		return nil, err
 	}
-	if err := withoutPinned(j.inventory, j.node, c.Name); err != nil {
+	if err := withoutClaimed(j.inventory, j.node, c.Name); err != nil {
 		return nil, err
 	}
 	j.plan, err = plan.Make(c, j.inventory)
@@ -122,13 +122,13 @@ func instruments() []doctor.Prober {
 	return probers
 }
 
-// withoutPinned takes away the CPUs that other chains hold.
-func withoutPinned(inv *inventory.Inventory, n *node.Node, self string) error {
-	pinned, err := n.PinnedCPUs()
+// withoutClaimed takes away the CPUs that other chains have for themselves.
+func withoutClaimed(inv *inventory.Inventory, n *node.Node, self string) error {
+	claimed, err := n.ClaimedCPUs()
 	if err != nil {
 		return err
 	}
-	for chainName, cpus := range pinned {
+	for chainName, cpus := range claimed {
 		if chainName == self {
 			continue
 		}

@@ -70,7 +70,7 @@ func (a *app) replan(ctx context.Context, n *node.Node, live *node.Live, link, t
 	if err != nil {
 		return plan.Link{}, err
 	}
-	if err := withoutPinned(inv, n, live.Chain.Name); err != nil {
+	if err := withoutClaimed(inv, n, live.Chain.Name); err != nil {
 		return plan.Link{}, err
 	}
 	p, err := plan.Make(live.Chain, inv)

@@ -78,7 +78,7 @@ func (n *Node) claim(ctx context.Context, command string, c *chain.Chain, p *pla
 		if err := n.clearLeftover(ctx, c.Name); err != nil {
 			return err
 		}
-		if err := n.checkPinned(p); err != nil {
+		if err := n.checkClaimed(p); err != nil {
 			return err
 		}
 		if err := os.Mkdir(l.dir, 0o711); err != nil {
@@ -102,18 +102,16 @@ func (n *Node) claim(ctx context.Context, command string, c *chain.Chain, p *pla
 	return l, nil
 }
 
-// checkPinned refuses a plan whose CPUs another chain was given meanwhile.
-func (n *Node) checkPinned(p *plan.Plan) error {
-	pinned, err := n.PinnedCPUs()
+// checkClaimed refuses a plan whose CPUs another chain was given meanwhile.
+func (n *Node) checkClaimed(p *plan.Plan) error {
+	claimed, err := n.ClaimedCPUs()
 	if err != nil {
 		return err
 	}
-	for other, cpus := range pinned {
-		for _, f := range p.Functions {
-			for _, cpu := range f.CPUs {
-				if slices.Contains(cpus, cpu) {
-					return fmt.Errorf("CPU %d was given to chain %s meanwhile: run the command again", cpu, other)
-				}
+	for other, cpus := range claimed {
+		for _, cpu := range p.ClaimedCPUs() {
+			if slices.Contains(cpus, cpu) {
+				return fmt.Errorf("CPU %d was given to chain %s meanwhile: run the command again", cpu, other)
 			}
 		}
 	}

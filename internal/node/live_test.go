@@ -7,6 +7,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +88,34 @@ func commit(t *testing.T, n *Node, c *chain.Chain, p *plan.Plan) *Live {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// TestClaimedCPUsStayAChainsOwn: those of functions, and those on which the
+// processes of links poll.
+func TestClaimedCPUsStayAChainsOwn(t *testing.T) {
+	n := newNode(t)
+	c, p := pair(t)
+	ctx := context.Background()
+	p.Functions[0].CPUs, p.Links[0].CPUs = []int{0}, []int{1}
+	commit(t, n, c, p)
+	defer func() {
+		if err := n.Down(ctx, "pair"); err != nil {
+			t.Error(err)
+		}
+	}()
+	if claimed, err := n.ClaimedCPUs(); err != nil || !slices.Equal(claimed["pair"], []int{0, 1}) {
+		t.Errorf("claimed: %v, %v", claimed, err)
+	}
+	for name, claim := range map[string]plan.Plan{
+		"CPU 0": {Functions: []plan.Function{{Name: "a", CPUs: []int{0}}}},
+		"CPU 1": {Links: []plan.Link{{Name: "ab", CPUs: []int{1}}}},
+	} {
+		other := *c
+		other.Name = "other"
+		if _, err := n.Create(ctx, "up", &other, []byte(pairYAML), &claim); err == nil || !strings.Contains(err.Error(), name+" was given to chain pair") {
+			t.Errorf("%s is claimed twice: %v", name, err)
+		}
+	}
 }
 
 func TestACommittedChainStaysUntilDown(t *testing.T) {

@@ -170,13 +170,13 @@ func (l *Live) function(name string) (*chain.Function, error) {
 	return nil, fmt.Errorf("chain %s has no function %q; it has %s", l.Chain.Name, name, strings.Join(names, ", "))
 }
 
-// PinnedCPUs is which CPUs the chains of this node hold, by chain.
-func (n *Node) PinnedCPUs() (map[string][]int, error) {
+// ClaimedCPUs is which CPUs the chains of this node have for themselves, by chain.
+func (n *Node) ClaimedCPUs() (map[string][]int, error) {
 	list, err := n.List()
 	if err != nil {
 		return nil, err
 	}
-	pinned := map[string][]int{}
+	claimed := map[string][]int{}
 	for _, found := range list {
 		if found.Condition != Up && found.Condition != Busy {
 			continue
@@ -185,9 +185,9 @@ func (n *Node) PinnedCPUs() (map[string][]int, error) {
 		if err := readJSON(filepath.Join(n.dir(found.Chain), fileState), &s); err != nil || s.Plan == nil {
 			continue // still being made
 		}
-		for _, f := range s.Plan.Functions {
-			pinned[found.Chain] = append(pinned[found.Chain], f.CPUs...)
+		if cpus := s.Plan.ClaimedCPUs(); len(cpus) > 0 {
+			claimed[found.Chain] = cpus
 		}
 	}
-	return pinned, nil
+	return claimed, nil
 }

@@ -44,7 +44,7 @@ func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
 	}
 	if offline := subtract(f.CPUs.Set, p.inv.Host.CPUs); len(offline) > 0 {
 		v.Hard = true
-		v.Reason = fmt.Sprintf("CPU %s is not to be had here: offline, not allowed to dray, or pinned by another chain", formatCPUs(offline))
+		v.Reason = fmt.Sprintf("CPU %s is not to be had here: offline, not allowed to dray, or taken by another chain", formatCPUs(offline))
 		v.Fix = "choose from: " + orNone(formatCPUs(p.inv.Host.CPUs))
 		p.violate(v)
 	}

@@ -113,6 +113,19 @@ type Violation struct {
 	Hard bool `json:"hard"`
 }
 
+// ClaimedCPUs are those that the chain has for itself: those that a function is
+// pinned to, and those on which a link's processes poll.
+func (p *Plan) ClaimedCPUs() []int {
+	var all []int
+	for _, f := range p.Functions {
+		all = append(all, f.CPUs...)
+	}
+	for _, l := range p.Links {
+		all = append(all, l.CPUs...)
+	}
+	return all
+}
+
 // Link returns the planned link of that name, or nil.
 func (p *Plan) Link(name string) *Link {
 	for i := range p.Links {
