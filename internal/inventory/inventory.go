@@ -98,6 +98,7 @@ type Caps struct {
 	MaxEnds    int      `json:"max_ends"`             // 0: no limit
 	Uplink     bool     `json:"uplink"`               // one end may be a host interface
 	SameNetns  bool     `json:"same_netns"`           // both ends must be in one network namespace
+	Tunnel     bool     `json:"tunnel,omitempty"`     // joins ports on different hosts, and no others
 	Shapes     bool     `json:"shapes"`               // carries qdiscs on its ports
 	MaxMTU     int      `json:"max_mtu"`              // bytes of L3 packet
 	MaxMessage int      `json:"max_message"`          // bytes of a message, beside packets; 0: carries none
@@ -107,9 +108,38 @@ type Caps struct {
 	Processes  int      `json:"processes"`            // host processes it starts for a link
 	HugePages  bool     `json:"huge_pages,omitempty"` // its functions must have huge pages
 	BusyCPUs   int      `json:"busy_cpus,omitempty"`  // CPUs that those keep busy by polling, also on an idle link
-	Copies     int      `json:"copies"`               // payload copies per packet, sender's buffer to receiver's
-	KernelPath string   `json:"kernel_path"`          // one clause: the way of a packet
-	Note       string   `json:"note,omitempty"`
+	// PacketMemory is what those take for packets; nil: next to nothing.
+	PacketMemory *PacketMemory `json:"packet_memory,omitempty"`
+	Copies       int           `json:"copies"`      // payload copies per packet, sender's buffer to receiver's
+	KernelPath   string        `json:"kernel_path"` // one clause: the way of a packet
+	Note         string        `json:"note,omitempty"`
+}
+
+// PacketMemory is the memory that a switch takes for packets: huge pages, where the
+// functions of all its dpdk ports have some.
+type PacketMemory struct {
+	Other   int  `json:"other"`    // bytes beside the packets
+	Buffers int  `json:"buffers"`  // packets
+	PerPort bool `json:"per_port"` // that many for each port
+	Extra   int  `json:"extra"`    // bytes of a buffer beside the L3 packet
+	Align   int  `json:"align"`    // bytes that a buffer is a multiple of
+	Least   int  `json:"least"`    // bytes of the smallest buffer
+	Record  int  `json:"record"`   // bytes that go with each buffer
+}
+
+// Buffer is the size of a buffer for L3 packets of at most mtu bytes.
+func (m PacketMemory) Buffer(mtu int) int {
+	return max(m.Least, (mtu+m.Extra+m.Align-1)/m.Align*m.Align)
+}
+
+// MiB is what a link with so many ports takes, in whole MiB.
+func (m PacketMemory) MiB(mtu, ports int) int {
+	buffers := m.Buffers
+	if m.PerPort {
+		buffers *= ports
+	}
+	const mib = 1 << 20
+	return (m.Other + buffers*(m.Buffer(mtu)+m.Record) + mib - 1) / mib
 }
 
 // Calibration is what was measured of one transport on this host, from records.

@@ -85,6 +85,43 @@ func TestHugePagesMustBeThere(t *testing.T) {
 	mustPlan(t, c, inv)
 }
 
+// TestHugePagesOfSwitchesCount: beside the functions', where all applications of
+// the link have some, and in the smallest pages of the host.
+func TestHugePagesOfSwitchesCount(t *testing.T) {
+	pages := []chain.HugePages{{Size: 2 << 20, Limit: 64 << 20}}
+	for _, test := range []struct {
+		name      string
+		free      int
+		transport string
+		second    []chain.HugePages // of the other function
+		asked     string            // "": enough
+	}{
+		{"enough", 32 + 32 + 61, "switch", pages, ""},
+		{"one too few", 32 + 32 + 60, "switch", pages, "functions and switches ask for 125 pages together, and 124 are free"},
+		{"no switch", 32 + 32, "direct", pages, ""},
+		{"plain pages in one function", 32, "switch", nil, ""},
+	} {
+		inv, c := loadInventory(t, "vm2"), pair()
+		devices(inv)
+		// 100 MiB, and for each port 4096 buffers of 2 KiB and 600 B: 121 MiB.
+		inv.Transports = append(inv.Transports, inventory.Transport{Item: inventory.Item{Name: "switch", Status: inventory.OK}, Caps: inv.Transport("direct").Caps})
+		inv.Transport("switch").Caps.PacketMemory = &inventory.PacketMemory{
+			Other: 100 << 20, Buffers: 4096, PerPort: true, Extra: 150, Align: 1024, Record: 600,
+		}
+		inv.Host.HugePages = []inventory.HugePg{{Size: 1 << 30, Total: 1, Free: 1}, {Size: 2 << 20, Total: 256, Free: test.free}}
+		c.Functions[0].HugePages, c.Functions[1].HugePages = pages, test.second
+		for i := range c.Functions {
+			c.Functions[i].Ports[0].Face = chain.FaceDPDK
+		}
+		c.Links[0].Transport = test.transport
+		if test.asked == "" {
+			mustPlan(t, c, inv)
+		} else if v := mustViolate(t, c, inv); v.Reason != test.asked || !v.Hard || v.Constraint != "hugepages of 2Mi" {
+			t.Errorf("%s: %+v", test.name, v)
+		}
+	}
+}
+
 // TestHugePagesAreShown: what a profile allows beyond the default is no secret.
 func TestHugePagesAreShown(t *testing.T) {
 	for face, want := range map[chain.Face]bool{chain.FaceDPDK: true, chain.FaceNative: false} {

@@ -37,6 +37,7 @@ func Make(c *chain.Chain, inv *inventory.Inventory) (*Plan, error) {
 	for i := range c.Links {
 		p.planLink(&c.Links[i])
 	}
+	p.checkHugePages()
 	p.assignLinkCPUs()
 	p.assignIPs()
 	p.assignMACs()

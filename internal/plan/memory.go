@@ -36,7 +36,6 @@ func (p *planner) checkMemory() {
 	case sum > chain.Bytes(p.inv.Host.MemoryFree):
 		p.warn("functions may use %v of memory; %v is available now", sum, chain.Bytes(p.inv.Host.MemoryFree))
 	}
-	p.checkHugePages()
 	p.checkMessages()
 }
 
@@ -71,9 +70,18 @@ func (p *planner) checkMessages() {
 	}
 }
 
+// checkHugePages compares the huge pages that functions and switches ask for with
+// those that are free.
 func (p *planner) checkHugePages() {
 	asked := map[chain.Bytes]int{}
 	over := map[chain.Bytes]chain.Position{}
+	ask := func(h chain.HugePages, pos chain.Position) {
+		before := asked[h.Size]
+		asked[h.Size] += int((h.Limit-1)/h.Size + 1)
+		if free := p.freeHugePages(h.Size); before <= free && asked[h.Size] > free {
+			over[h.Size] = pos
+		}
+	}
 	for _, f := range p.chain.Functions {
 		pages, field := f.HugePages, "hugepages"
 		if f.VM != nil && f.VM.HugePages {
@@ -81,24 +89,57 @@ func (p *planner) checkHugePages() {
 			pages = []chain.HugePages{{Size: chain.VMPage, Limit: f.MachineMemory()}}
 		}
 		for _, h := range pages {
-			before := asked[h.Size]
-			asked[h.Size] += int(h.Limit / h.Size)
-			if free := p.freeHugePages(h.Size); before <= free && asked[h.Size] > free {
-				over[h.Size] = at(f.FieldPos, field, f.Pos)
-			}
+			ask(h, at(f.FieldPos, field, f.Pos))
+		}
+	}
+	who := "functions"
+	for i := range p.chain.Links {
+		n := p.needsOf(&p.chain.Links[i])
+		if h := p.switchPages(n); h.Limit > 0 {
+			ask(h, n.field("transport"))
+			who = "functions and switches"
 		}
 	}
 	for _, size := range slices.Sorted(maps.Keys(over)) {
 		p.violate(Violation{
 			Subject:    "chain " + p.chain.Name,
 			Constraint: fmt.Sprintf("hugepages of %v", size),
-			Reason:     fmt.Sprintf("functions ask for %d pages together, and %d are free", asked[size], p.freeHugePages(size)),
+			Reason:     fmt.Sprintf("%s ask for %d pages together, and %d are free", who, asked[size], p.freeHugePages(size)),
 			Fix: fmt.Sprintf("write the number of pages to /sys/kernel/mm/hugepages/hugepages-%dkB/nr_hugepages, or ask for fewer",
 				size/1024),
 			Pos:  over[size],
 			Hard: true,
 		})
 	}
+}
+
+// switchPages are the huge pages that the switch of a planned link takes. It takes
+// some where each of its DPDK applications does, and the smallest that the host has.
+func (p *planner) switchPages(n *needs) chain.HugePages {
+	t := p.inv.Transport(p.plan.Link(n.link.Name).Transport)
+	if t == nil || t.Caps.PacketMemory == nil {
+		return chain.HugePages{}
+	}
+	devices := 0
+	for _, e := range n.ports {
+		if e.port.Face != chain.FaceDPDK {
+			continue
+		}
+		devices++
+		if len(n.functions[e.end.Function].HugePages) == 0 {
+			return chain.HugePages{}
+		}
+	}
+	size := chain.Bytes(0)
+	for _, h := range p.inv.Host.HugePages {
+		if h.Total > 0 && (size == 0 || chain.Bytes(h.Size) < size) {
+			size = chain.Bytes(h.Size)
+		}
+	}
+	if devices == 0 || size == 0 {
+		return chain.HugePages{}
+	}
+	return chain.HugePages{Size: size, Limit: chain.Bytes(t.Caps.PacketMemory.MiB(n.mtu, len(n.ports))) << 20}
 }
 
 func (p *planner) freeHugePages(size chain.Bytes) int {

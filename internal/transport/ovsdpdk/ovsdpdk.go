@@ -65,7 +65,7 @@ func (d driver) Caps() inventory.Caps {
 		Rank:       d.rank,
 		Privileges: "none",
 		Processes:  2,
-		BusyCPUs:   1,
+		BusyCPUs:   1, PacketMemory: &packetMemory,
 		Copies:     2,
 		KernelPath: d.path,
 		Note: "ovs-vswitchd polls and keeps one CPU busy, also on an idle link; " + d.note +

@@ -17,6 +17,7 @@ import (
 
 	"github.com/drayage/dray/internal/engine"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/step"
 	"github.com/drayage/dray/internal/transport"
 	"github.com/drayage/dray/internal/transport/vhost"
@@ -88,14 +89,15 @@ func portName(i int) string { return fmt.Sprintf("p%d", i+1) }
 // what applications hand over is charged to them.
 const processLimit = 512
 
-// memory is what the switch's packets take, in MiB: with memory by port, it makes
+// packetMemory is what the switch's packets take: with memory by port, it makes
 // 16,384 buffers for each and some for its queues, rounded up to 1 KiB, with a
 // record of its own before each.
-func (w *ovsSwitch) memory() int {
-	const buffers, record, other = 24 << 10, 1024, 96
-	size := (w.spec.MTU+154+1023)/1024*1024 + record
-	return other + len(w.spec.Ends)*(buffers*size>>20)
+var packetMemory = inventory.PacketMemory{
+	Other: 96 << 20, Buffers: 24 << 10, PerPort: true, Extra: 154, Align: 1024, Record: 1024,
 }
+
+// memory is that of this link, in MiB.
+func (w *ovsSwitch) memory() int { return packetMemory.MiB(w.spec.MTU, len(w.spec.Ends)) }
 
 // steps start the switch, up to where it forwards.
 func (w *ovsSwitch) steps(report *transport.Report) []step.Step {

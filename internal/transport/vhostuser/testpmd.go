@@ -15,6 +15,7 @@ import (
 
 	"github.com/drayage/dray/internal/engine"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/transport"
 	"github.com/drayage/dray/internal/transport/vhost"
 )
@@ -29,10 +30,13 @@ const (
 	mbufs        = 8192 // packets that are on their way at most
 	ethernet     = 22   // header and VLAN tag, in bytes
 	headroom     = 128  // before each packet, in bytes
-	leastMbuf    = 2048 + headroom
-	otherMemory  = 64  // MiB of EAL and the drivers
-	processLimit = 512 // MiB beside the packets; what applications hand over is charged to them
+	otherMemory  = 64   // MiB of EAL and the drivers
+	processLimit = 512  // MiB beside the packets; what applications hand over is charged to them
 )
+
+var packetMemory = inventory.PacketMemory{
+	Other: otherMemory << 20, Buffers: mbufs, Extra: ethernet + headroom, Align: 64, Least: 2048 + headroom, Record: 256,
+}
 
 // quiet is the longest period, in seconds, at which testpmd prints statistics.
 // With a period it neither reads its input nor ends with it.
@@ -40,8 +44,7 @@ const quiet = 1<<16 - 1
 
 // testpmd is the engine of a link, on those CPUs.
 func testpmd(s transport.Spec, cpus []int) engine.Engine {
-	size := max(leastMbuf, (s.MTU+ethernet+headroom+63)/64*64)
-	memory := otherMemory + mbufs*(size+256)>>20
+	size, memory := packetMemory.Buffer(s.MTU), packetMemory.MiB(s.MTU, len(s.Ends))
 	e := engine.Engine{
 		Name: program, Dir: filepath.Join(s.Dir, "switch"), Cgroup: s.Cgroup, Owner: vhost.Owner(s),
 		Binds: vhost.Binds(s), Files: vhost.Users(s), HugePages: vhost.HugePages(s), CPUs: cpus, Memory: uint64(memory+processLimit) << 20,

@@ -38,7 +38,7 @@ func (driver) Caps() inventory.Caps {
 		Rank:       7,
 		Privileges: "none",
 		Processes:  1,
-		BusyCPUs:   1,
+		BusyCPUs:   1, PacketMemory: &packetMemory,
 		Copies:     2,
 		KernelPath: "none: virtio rings that each application shares with testpmd, which copies packets from one to the other",
 		Note:       "testpmd polls and keeps one CPU busy, also on an idle link; it maps the packet memory of both applications",
