@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command dray-guest is the first process of Drayage's virtual machines, and on
-// the host the process that stands for a program in one of them. dray starts it;
-// there is nothing in it for a user.
+// the host the process that stands for a program in one of them, and the one that
+// keeps their logs. dray starts it; there is nothing in it for a user.
 package main
 
 import (
@@ -20,6 +20,9 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == "run" {
 		os.Exit(guest.ClientMain(os.Args[2]))
 	}
-	fmt.Fprintln(os.Stderr, "dray-guest is started by dray: as the first process of a guest, and to run a program in one")
+	if len(os.Args) == 3 && os.Args[1] == "logs" {
+		os.Exit(guest.LogsMain(os.Args[2]))
+	}
+	fmt.Fprintln(os.Stderr, "dray-guest is started by dray: as the first process of a guest, to run a program in one, and to keep its logs")
 	os.Exit(2)
 }

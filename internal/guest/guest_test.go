@@ -69,6 +69,7 @@ func TestGuest(t *testing.T) {
 		"many at once": testMany, "what is left is killed": testLeft, "a client that goes": testGone,
 		"cancelled": testCancelled, "signals": testSignals, "limits": testLimits, "the kernel's own modules": testModules,
 		"one CPU":     testCPU,
+		"no secrets":  testUnconfined,
 		"a directory": func(t *testing.T, m *Machine) { testShare(t, m, share) },
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) { test(t, m) })

@@ -63,6 +63,9 @@ func (c Config) writeInitramfs(file string, k Kernel, agent string) error {
 		return err
 	}
 	defer f.Close()
+	if err := f.Chmod(0o644); err != nil { // whoever QEMU is
+		return err
+	}
 	out := bufio.NewWriterSize(f, 1<<20)
 	w := newCPIO(out)
 	if err := addFile(w, "init", 0o755, agent); err != nil {

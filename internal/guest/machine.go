@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
@@ -35,7 +34,8 @@ type Info struct {
 type Machine struct {
 	Info
 	Dir   string
-	ended chan struct{} // closed once QEMU has been reaped
+	ended chan struct{}   // closed once QEMU has been reaped
+	kept  <-chan struct{} // closed once all has been kept that it said
 }
 
 // Boot boots a guest and returns when its agent answers. On error nothing of it
@@ -61,7 +61,7 @@ func (c Config) boot(ctx context.Context, kernel Kernel, accel Accel, patience t
 		return nil, err
 	}
 	begin := time.Now()
-	m, err := c.start(c.args(kernel, accel))
+	m, err := c.start(kernel, accel)
 	if err != nil {
 		return nil, err
 	}
@@ -85,39 +85,57 @@ func (c Config) boot(ctx context.Context, kernel Kernel, accel Accel, patience t
 }
 
 // start starts QEMU.
-func (c Config) start(args []string) (*Machine, error) {
+func (c Config) start(kernel Kernel, accel Accel) (*Machine, error) {
 	path, err := host.LookProgram(Emulator)
 	if err != nil {
 		return nil, &host.Unsupported{What: "guests", Why: "the program " + Emulator + " is not installed", Fix: "apt install qemu-system-x86"}
 	}
-	log, err := os.Create(filepath.Join(c.Dir, fileQEMULog))
+	h, err := c.open()
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
-	cmd := exec.Command(path, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = c.Dir, log, log
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
+	defer h.close()
+	m := &Machine{Dir: c.Dir, ended: make(chan struct{})}
+	var outputs []*os.File
+	if outputs, m.kept, err = c.startLogs(); err != nil {
+		return nil, err
+	}
+	h.console = h.add(outputs[0])
+	defer outputs[1].Close()
+	cmd := exec.Command(path, c.args(kernel, accel, h)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = "/", outputs[1], outputs[1], h.files
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin", "LC_ALL=C"}
 	// A terminal's Ctrl-C is for dray.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	m := &Machine{Dir: c.Dir, ended: make(chan struct{})}
-	if c.Detached {
-		if err := c.Place.Start(cmd); err != nil {
-			return nil, err
-		}
-		go m.reap(cmd)
-	} else {
-		if c.Place.Netns != host.HostNetns || c.Place.Cgroup.Path != "" {
-			return nil, errors.New("a guest that ends with this process has no place of its own")
-		}
-		if err := m.startTied(cmd); err != nil {
-			return nil, err
-		}
+	if err := c.startQEMU(m, cmd, kernel); err != nil {
+		return nil, err
 	}
 	if m.Process, err = host.Identify(cmd.Process.Pid); err != nil {
 		m.Process = host.ProcessID{PID: cmd.Process.Pid} // it has ended already
 	}
 	return m, nil
+}
+
+func (c Config) startQEMU(m *Machine, cmd *exec.Cmd, kernel Kernel) error {
+	if !c.Detached {
+		if c.Place.Netns != host.HostNetns || c.Place.Cgroup.Path != "" || c.User != 0 {
+			return errors.New("a guest that ends with this process has no place and no user of its own")
+		}
+		return m.startTied(cmd)
+	}
+	start := c.Place.Start
+	if c.User != 0 {
+		confinement, err := c.confinement(kernel)
+		if err != nil {
+			return err
+		}
+		start = func(cmd *exec.Cmd) error { return c.Place.StartConfined(cmd, confinement) }
+	}
+	if err := start(cmd); err != nil {
+		return err
+	}
+	go m.reap(cmd)
+	return nil
 }
 
 // startTied starts QEMU so that it is killed when this process ends. That is
@@ -172,22 +190,21 @@ func (m *Machine) await(ctx context.Context) error {
 	}
 }
 
-// Kill ends the guest at once, and returns when QEMU has been reaped.
+// Kill ends the guest at once, and returns when QEMU has been reaped and its logs
+// are complete.
 func (m *Machine) Kill() {
 	m.Process.Signal(syscall.SIGKILL)
 	<-m.ended
+	<-m.kept
 }
 
 // lastWords is the end of the console and of what QEMU said, for an error.
 func (m *Machine) lastWords() string {
 	var words string
-	for _, file := range []string{fileConsole, fileQEMULog} {
-		text, err := os.ReadFile(filepath.Join(m.Dir, file))
-		if err != nil || len(text) == 0 {
-			continue
+	for _, file := range logged {
+		if lines := lastLines(filepath.Join(m.Dir, file)); lines != "" {
+			words += fmt.Sprintf("; %s: %q", file, lines)
 		}
-		lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(text), "?")), "\n")
-		words += fmt.Sprintf("; %s: %q", file, strings.Join(lines[max(0, len(lines)-5):], "\n"))
 	}
 	return words
 }

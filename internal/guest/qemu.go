@@ -39,10 +39,14 @@ type Config struct {
 	Memory uint64
 	// HugePages takes the guest's memory from the host's pages of 2 MiB.
 	HugePages bool
-	Root      string // directory of the host below the guest's root; empty: the host's own root
-	Shares    []Share
-	NICs      []NIC
-	CmdLine   []string // further words of the kernel's command line
+	// User is whom of the host QEMU runs as; the guest sees what that user may
+	// read, less Hidden, directories that are empty there, but for Shown. 0: root,
+	// and everything. Such a guest must be Detached.
+	User          int
+	Hidden, Shown []string
+	Shares        []Share
+	NICs          []NIC
+	CmdLine       []string // further words of the kernel's command line
 	// Place is where QEMU runs. Detached says that it outlives this process, and
 	// that whoever removes the place's control group ends it; otherwise it ends
 	// with this process, however that ends, and Place must be the zero Place.
@@ -50,11 +54,16 @@ type Config struct {
 	Detached bool
 }
 
-// NIC is a network interface of the guest, joined to a tap on the host.
+// NIC is a network interface of the guest.
 type NIC struct {
-	Tap string // name of the tap in Place's network namespace; QEMU makes it
-	MAC net.HardwareAddr
-	MTU int
+	// Tap is the name of the tap that is made for it in Place's network namespace.
+	Tap string
+	// Socket is made instead of a tap where it is not empty: a switch connects to
+	// it that maps the guest's memory (vhost-user). Path on the host.
+	Socket string
+	Queues int // 0: one
+	MAC    net.HardwareAddr
+	MTU    int
 }
 
 // Names of the files in a guest's directory.
@@ -88,9 +97,8 @@ func (c Config) vcpus() int {
 // quote protects a value among QEMU's comma-separated options.
 func quote(value string) string { return strings.ReplaceAll(value, ",", ",,") }
 
-// args is QEMU's command line. Its working directory is the guest's, since a
-// socket's path may not be longer than 107 bytes.
-func (c Config) args(k Kernel, accel Accel) []string {
+// args is QEMU's command line.
+func (c Config) args(k Kernel, accel Accel, h *handles) []string {
 	memory := c.Memory
 	if memory == 0 {
 		memory = DefaultMemory
@@ -103,37 +111,51 @@ func (c Config) args(k Kernel, accel Accel) []string {
 	if c.HugePages {
 		ram += ",hugetlb=on,hugetlbsize=2M"
 	}
-	root := c.Root
-	if root == "" {
-		root = "/"
-	}
+	paths := c.seen(k)
 	list := []string{
 		"-name", quote(c.Name), "-machine", "q35,memory-backend=ram,accel=" + string(accel), "-object", ram,
 		"-cpu", model, "-smp", strconv.Itoa(c.vcpus()), "-m", strconv.FormatUint(memory, 10) + "B",
 		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny",
-		"-serial", "file:" + fileConsole, "-qmp", "unix:" + fileQMP + ",server=on,wait=off",
-		"-kernel", k.Image, "-initrd", fileInitramfs,
+		// A pipe cannot be cut off, as without append.
+		"-add-fd", fmt.Sprintf("fd=%d,set=0", h.console), "-chardev", "file,id=console,path=/dev/fdset/0,append=on", "-serial", "chardev:console",
+		"-chardev", fmt.Sprintf("socket,id=qmp,fd=%d,server=on,wait=off", h.qmp), "-mon", "chardev=qmp,mode=control",
+		"-kernel", paths.image, "-initrd", paths.initramfs,
 		"-append", strings.Join(append(slices.Clone(commandLine), c.CmdLine...), " "),
 		"-device", "virtio-rng-pci",
 		"-device", fmt.Sprintf("virtio-serial-pci,max_ports=%d", Channels+1),
 	}
 	for i := range Channels {
 		list = append(list,
-			"-chardev", fmt.Sprintf("socket,id=c%d,path=%s,server=on,wait=off", i, channelFile(i)),
+			"-chardev", fmt.Sprintf("socket,id=c%d,fd=%d,server=on,wait=off", i, h.channels[i]),
 			"-device", fmt.Sprintf("virtserialport,chardev=c%d,name=%s%d", i, inside.PortPrefix, i))
 	}
-	list = append(list, ninep(tagRoot, root, true)...)
-	list = append(list, ninep(tagModules, k.Modules, true)...)
+	list = append(list, ninep(tagRoot, paths.root, true)...)
+	list = append(list, ninep(tagModules, paths.modules, true)...)
 	for i, s := range c.Shares {
-		list = append(list, ninep(shareTag(i), s.Path, s.ReadOnly)...)
+		list = append(list, ninep(shareTag(i), paths.shares[i], s.ReadOnly)...)
 	}
 	for i, n := range c.NICs {
-		list = append(list,
-			"-netdev", fmt.Sprintf("tap,id=n%d,ifname=%s,script=no,downscript=no", i, n.Tap),
-			"-device", fmt.Sprintf("virtio-net-pci,netdev=n%d,mac=%s,host_mtu=%d", i, n.MAC, n.MTU))
+		list = append(list, n.args(i, h.nics[i])...)
 	}
 	return list
+}
+
+// args are those of NIC i, whose tap or socket QEMU is handed.
+func (n NIC) args(i, handle int) []string {
+	device := fmt.Sprintf("virtio-net-pci,netdev=n%d,mac=%s,host_mtu=%d", i, n.MAC, n.MTU)
+	if n.Socket == "" {
+		return []string{"-netdev", fmt.Sprintf("tap,id=n%d,fd=%d", i, handle), "-device", device}
+	}
+	queues := max(1, n.Queues)
+	if queues > 1 {
+		// Beside those of packets a vector each for control and configuration.
+		device += fmt.Sprintf(",mq=on,vectors=%d", 2*queues+2)
+	}
+	return []string{
+		"-chardev", fmt.Sprintf("socket,id=v%d,fd=%d,server=on", i, handle),
+		"-netdev", fmt.Sprintf("vhost-user,id=n%d,chardev=v%d,queues=%d", i, i, queues), "-device", device,
+	}
 }
 
 // ninep shares a directory of the host.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -71,6 +72,11 @@ func setMountAttr(fd int, attr uint64) error {
 
 // open takes hold of all that the view shows, before the host's root is left.
 func (v *View) open(f *fds) error {
+	for _, dir := range slices.Concat(v.Hidden, v.Shown, v.Parts) {
+		if rel, err := filepath.Rel(v.Source, dir); err != nil || rel == "." || !filepath.IsLocal(rel) {
+			return fmt.Errorf("view of %s: %q is not below it", v.Source, dir)
+		}
+	}
 	for _, dir := range v.Shown {
 		shut, err := closed(dir)
 		if err != nil {

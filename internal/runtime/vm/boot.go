@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -45,7 +46,11 @@ func (*Runtime) Boot(ctx context.Context, s runtime.Spec) error {
 	if err != nil {
 		return err
 	}
-	m, err := guest.Boot(ctx, config(s, ports))
+	c, err := config(s, ports)
+	if err != nil {
+		return err
+	}
+	m, err := guest.Boot(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -63,11 +68,17 @@ func (*Runtime) Boot(ctx context.Context, s runtime.Spec) error {
 const fileConnected = "connected"
 
 // config is the function's guest.
-func config(s runtime.Spec, ports []port) guest.Config {
+func config(s runtime.Spec, ports []port) (guest.Config, error) {
 	c := guest.Config{
 		Name: s.Function.Name, Dir: guestDir(s), CPUs: s.CPUs, Detached: true,
 		Place: host.Place{Netns: netns(s), Cgroup: machineCgroup(s)},
+		User:  user(s), Hidden: slices.Concat(runtime.PrivateDirs, runtime.ScratchDirs, []string{s.State, s.Dir}),
 	}
+	programs, err := ownPrograms()
+	if err != nil {
+		return c, err
+	}
+	c.Shown = []string{programs}
 	c.Memory = uint64(s.Function.MachineMemory())
 	if s.Function.VM != nil {
 		c.Kernel, c.HugePages = guest.Flavour(s.Function.VM.Kernel), s.Function.VM.HugePages
@@ -75,7 +86,23 @@ func config(s runtime.Spec, ports []port) guest.Config {
 	for _, p := range ports {
 		c.NICs = append(c.NICs, guest.NIC{Tap: p.tap, MAC: p.MAC, MTU: p.MTU})
 	}
-	return c
+	return c, nil
+}
+
+// user is whom QEMU runs as.
+func user(s runtime.Spec) int { return guest.User(s.Chain + "/" + s.Function.Name) }
+
+// ownPrograms is the directory of Drayage's programs, wherever it is: instruments
+// among them run in the guest.
+func ownPrograms() (string, error) {
+	own, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if own, err = filepath.EvalSymlinks(own); err != nil {
+		return "", err
+	}
+	return filepath.Dir(own), nil
 }
 
 // lockSandbox keeps two commands from booting one guest.

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guest
+
+import (
+	"fmt"
+	"hash/fnv"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// firstUser opens the range of 2^24 host ids that QEMU runs as; those of switches
+// and of functions in user namespaces follow.
+const firstUser = 0x0e000000
+
+// User is the user and group of the host that the QEMU of that owner runs as.
+func User(owner string) int {
+	h := fnv.New32a()
+	h.Write([]byte(owner))
+	return firstUser + int(h.Sum32()&0xffffff)
+}
+
+// seen are the paths by which QEMU knows what it opens.
+type seen struct {
+	image, initramfs, modules, root string
+	shares                          []string
+}
+
+// Where a confined QEMU finds these.
+const (
+	insideImage     = "/guest/kernel"
+	insideInitramfs = "/guest/initramfs"
+	insideModules   = "/guest/modules"
+	insideRoot      = "/guest/root"
+)
+
+func insideShare(i int) string { return fmt.Sprintf("/guest/share%d", i) }
+
+// seen tells what QEMU opens by path.
+func (c Config) seen(k Kernel) seen {
+	s := seen{image: k.Image, initramfs: filepath.Join(c.Dir, fileInitramfs), modules: k.Modules, root: "/"}
+	if c.User != 0 {
+		s = seen{image: insideImage, initramfs: insideInitramfs, modules: insideModules, root: insideRoot}
+	}
+	for i, share := range c.Shares {
+		path := share.Path
+		if c.User != 0 {
+			path = insideShare(i)
+		}
+		s.shares = append(s.shares, path)
+	}
+	return s
+}
+
+// confinement is what QEMU sees of the host as an ordinary user: its own program,
+// and what the guest sees.
+func (c Config) confinement(k Kernel) (host.Confinement, error) {
+	parts, err := host.ProgramMounts()
+	if err != nil {
+		return host.Confinement{}, err
+	}
+	s := c.seen(k)
+	views := []host.View{
+		{Source: "/usr", Target: "/usr", Parts: below(parts, "/usr")},
+		{Source: k.Image, Target: s.image},
+		{Source: filepath.Join(c.Dir, fileInitramfs), Target: s.initramfs},
+		{Source: k.Modules, Target: s.modules},
+		{Source: "/", Target: s.root, Parts: parts, Hidden: c.Hidden, Shown: c.Shown},
+	}
+	for i, share := range c.Shares {
+		views = append(views, host.View{Source: share.Path, Target: s.shares[i], Write: !share.ReadOnly})
+	}
+	return host.Confinement{
+		User: c.User, Views: views,
+		Links:   map[string]string{"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64"},
+		Devices: []string{"/dev/null", "/dev/urandom", "/dev/kvm"},
+	}, nil
+}
+
+// below are the paths below a directory.
+func below(paths []string, dir string) []string {
+	var list []string
+	for _, p := range paths {
+		if rel, err := filepath.Rel(dir, p); err == nil && rel != "." && filepath.IsLocal(rel) {
+			list = append(list, p)
+		}
+	}
+	return list
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// firstHandle is the number of the first file that a program is handed.
+const firstHandle = 3
+
+// handles are the files that QEMU is handed open, by their numbers there: it needs
+// no right to make a socket, an interface or a log.
+type handles struct {
+	files    []*os.File
+	channels []int
+	qmp      int
+	console  int
+	nics     []int // a tap, or the socket of a vhost-user device
+}
+
+func (h *handles) add(f *os.File) int {
+	h.files = append(h.files, f)
+	return firstHandle + len(h.files) - 1
+}
+
+func (h *handles) close() {
+	for _, f := range h.files {
+		f.Close()
+	}
+}
+
+// open makes the sockets and interfaces of the guest; its logs are added later.
+func (c Config) open() (*handles, error) {
+	h := &handles{}
+	err := func() error {
+		for i := range Channels {
+			f, err := listen(c.Dir, channelFile(i), 0)
+			if err != nil {
+				return err
+			}
+			h.channels = append(h.channels, h.add(f))
+		}
+		f, err := listen(c.Dir, fileQMP, 0)
+		if err != nil {
+			return err
+		}
+		h.qmp = h.add(f)
+		for _, n := range c.NICs {
+			if n.Socket != "" {
+				f, err = listen(filepath.Dir(n.Socket), filepath.Base(n.Socket), c.User)
+			} else {
+				f, err = c.Place.Netns.OpenTap(n.Tap)
+			}
+			if err != nil {
+				return err
+			}
+			h.nics = append(h.nics, h.add(f))
+		}
+		return nil
+	}()
+	if err != nil {
+		h.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// listen makes a socket of a user's in a directory, in place of an earlier one. Its
+// path may be longer than a socket's.
+func listen(dir, name string, user int) (*os.File, error) {
+	f, err := listenAt(dir, name, user)
+	if err != nil {
+		return nil, fmt.Errorf("make socket %s: %w", filepath.Join(dir, name), err)
+	}
+	return f, nil
+}
+
+func listenAt(dir, name string, user int) (*os.File, error) {
+	at, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(at)
+	if err := unix.Unlinkat(at, name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return nil, err
+	}
+	path := fmt.Sprintf("/proc/self/fd/%d/%s", at, name)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, errors.New(strings.ReplaceAll(err.Error(), path, name))
+	}
+	defer l.Close() // what is handed on is a copy
+	l.SetUnlinkOnClose(false)
+	if err := unix.Fchownat(at, name, user, -1, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return nil, err
+	}
+	return l.File()
+}
