@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,11 +75,10 @@ func config(s runtime.Spec, ports []port) (guest.Config, error) {
 		Place: host.Place{Netns: netns(s), Cgroup: machineCgroup(s)},
 		User:  user(s), Hidden: slices.Concat(runtime.PrivateDirs, runtime.ScratchDirs, []string{s.State, s.Dir}),
 	}
-	programs, err := ownPrograms()
-	if err != nil {
+	var err error
+	if c.Shown, err = programDirs(); err != nil {
 		return c, err
 	}
-	c.Shown = []string{programs}
 	c.Memory = uint64(s.Function.MachineMemory())
 	if s.Function.VM != nil {
 		c.Kernel, c.HugePages = guest.Flavour(s.Function.VM.Kernel), s.Function.VM.HugePages
@@ -92,17 +92,34 @@ func config(s runtime.Spec, ports []port) (guest.Config, error) {
 // user is whom QEMU runs as.
 func user(s runtime.Spec) int { return guest.User(s.Chain + "/" + s.Function.Name) }
 
-// ownPrograms is the directory of Drayage's programs, wherever it is: instruments
-// among them run in the guest.
-func ownPrograms() (string, error) {
+// ownPrograms are those of Drayage's programs that run in functions.
+var ownPrograms = []string{"draygen", "draygen-dpdk", "dray-vnf"}
+
+// programDirs are the directories of Drayage's programs, wherever they are:
+// beside this one, or in the PATH.
+func programDirs() ([]string, error) {
 	own, err := os.Executable()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if own, err = filepath.EvalSymlinks(own); err != nil {
-		return "", err
+	files := []string{own}
+	for _, name := range ownPrograms {
+		if path, err := exec.LookPath(name); err == nil {
+			files = append(files, path)
+		}
 	}
-	return filepath.Dir(own), nil
+	var dirs []string
+	for _, file := range files {
+		// By the path that instruments call it by: a link would be none in the guest.
+		dir, err := filepath.Abs(filepath.Dir(file))
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs, nil
 }
 
 // lockSandbox keeps two commands from booting one guest.
