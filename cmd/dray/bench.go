@@ -33,6 +33,8 @@ host cannot run is a row with the reason.
 MATRIX may also be a published experiment, such as k17-fig15 (--list names them),
 or a file with ` + "`kind: Experiment`" + ` (docs/experiments.md): its figures are printed
 beside those measured here. --all measures every one of them onto one page.
+What needs features of a kernel that this host's lacks is measured in a guest of
+the lab (dray lab --help), and marked so; --no-lab keeps it from that.
 
 A run that was interrupted is taken up again by the same command, or by
 --resume with its directory: what was measured is not measured again. However
@@ -53,7 +55,7 @@ type benchOptions struct {
 	seed              uint64
 	profile           string
 	list, dry, afresh bool
-	all               bool
+	all, noLab        bool
 }
 
 func (a *app) benchCommand() *cobra.Command {
@@ -66,7 +68,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			switch {
-			case o.resume != "" && changed(cmd, "out", "seed", "profile", "dry-run", "afresh"):
+			case o.resume != "" && changed(cmd, "out", "seed", "profile", "dry-run", "afresh", "no-lab"):
 				return usageError("--resume goes on as the run was begun: give it alone")
 			case o.list:
 				return a.benchList(cmd.Context())
@@ -97,6 +99,7 @@ func (a *app) benchCommand() *cobra.Command {
 	f.BoolVar(&o.list, "list", false, "list the built-in matrices and experiments, and what of this host can take part")
 	f.BoolVar(&o.all, "all", false, "measure every published experiment")
 	f.StringVar(&o.profile, "profile", "quick", "how long to measure experiments: quick or paper")
+	f.BoolVar(&o.noLab, "no-lab", false, "measure nothing in a guest of the lab: what this kernel lacks is not run")
 	f.BoolVar(&o.dry, "dry-run", false, "print what would be measured, and about how long it takes")
 	f.BoolVar(&o.afresh, "afresh", false, "begin anew also where an interrupted run of the same matrix is found")
 	return cmd

@@ -74,8 +74,9 @@ func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o b
 	run := &report.ExperimentsRun{
 		Schema: report.ExperimentsSchema, ID: fmt.Sprintf("%s-%s", name, now.UTC().Format("20060102T150405.000")),
 		Profile: profile.Name, Rounds: profile.Rounds, Trial: profile.Trial, Experiments: list, Started: now, Seed: seedOr(o.seed),
-		Dray: version, Host: inv.Host, Skipped: experiment.Skipped(inv, experiment.Cells(list)),
+		Dray: version, Host: inv.Host,
 	}
+	a.divide(ctx, run, inv, o.noLab)
 	if profile.Name == "quick" {
 		run.AtMost = quickAtMost
 	}
@@ -110,6 +111,10 @@ func (a *app) experimentPlan(run *report.ExperimentsRun) error {
 			fmt.Fprintf(a.out, "  %s: not run here: %s\n", c, report.Plain(why))
 			continue
 		}
+		if kernel := run.Lab[c.String()]; kernel != "" {
+			fmt.Fprintf(a.out, "  %s: in a guest of the lab, kernel %s, %s\n", c, kernel, count(run.LabRounds, "round"))
+			continue
+		}
 		fmt.Fprintf(a.out, "  %s\n", c)
 	}
 	return nil
@@ -124,6 +129,12 @@ func (a *app) resumeExperiments(ctx context.Context, dir string) error {
 	s, err := experiment.Resume(absolute(dir))
 	if err != nil {
 		return err
+	}
+	if s.Run.Part {
+		experiment.Adopt(s.Run, inv)
+		if err := s.Save(); err != nil {
+			return errors.Join(err, s.Close())
+		}
 	}
 	if err := takeUp(ctx, dir, s.Run.Host, s.Run.Dray, n, inv); err != nil {
 		return errors.Join(s.Close(), err)
@@ -147,7 +158,10 @@ func (a *app) measureExperiments(ctx context.Context, s *experiment.Session, n *
 		},
 		Progress: a.progressLeft,
 	}
-	err := r.Measure(ctx)
+	err := a.measureInLab(ctx, s)
+	if err == nil {
+		err = r.Measure(ctx)
+	}
 	err = errors.Join(err, s.Save(), s.Close())
 	a.endProgress()
 	if ctx.Err() != nil {
@@ -155,6 +169,9 @@ func (a *app) measureExperiments(ctx context.Context, s *experiment.Session, n *
 	}
 	if err != nil {
 		return err
+	}
+	if s.Run.Part {
+		return nil // it is shown with the run that it is of
 	}
 	return errors.Join(a.showDir(s.Dir), doctor.MarkRun(n.StateDir, keys(ran)...))
 }

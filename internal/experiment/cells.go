@@ -55,23 +55,12 @@ func Cells(experiments []chain.Experiment) []chain.Cell {
 	return cells
 }
 
-// Skipped says of the cells that a host cannot measure why, by their names.
-func Skipped(inv *inventory.Inventory, cells []chain.Cell) map[string]string {
-	skipped := map[string]string{}
-	for _, c := range cells {
-		if reason := obstacle(inv, c); reason != "" {
-			skipped[c.String()] = reason
-		}
-	}
-	return skipped
-}
-
 // obstacle is why a cell cannot be measured here; empty where it can.
 func obstacle(inv *inventory.Inventory, c chain.Cell) string {
 	if c.Tool == chain.ToolCyclictest {
 		return missingPrograms(c)
 	}
-	if c.Runtime == chain.RuntimeVM && slices.Contains(strings.Fields(inv.Host.CmdLine), inventory.LabParameter) {
+	if c.Runtime == chain.RuntimeVM && inLab(inv) {
 		return "nested emulation: this host is itself a guest of the lab"
 	}
 	if rt := inventory.Find(inv.Runtimes, string(c.Runtime)); rt == nil {
@@ -154,20 +143,30 @@ func chainText(c chain.Cell) []byte {
 	var b strings.Builder
 	b.WriteString(head + "functions:\n")
 	for i, f := range []string{client, server} {
-		fmt.Fprintf(&b, "  - {name: %s, runtime: %s, ports: [{name: p%d, ip: 10.99.0.%d/24}]}\n", f, c.Runtime, i, i+1)
+		own := ""
+		if c.FarQueue != "" && f == server {
+			own = qos(c, c.FarQueue)
+		}
+		fmt.Fprintf(&b, "  - {name: %s, runtime: %s, ports: [{name: p%d, ip: 10.99.0.%d/24%s}]}\n", f, c.Runtime, i, i+1, own)
 	}
-	fmt.Fprintf(&b, "links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, qos(c))
+	fmt.Fprintf(&b, "links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, qos(c, c.Queue))
 	return []byte(b.String())
 }
 
-func qos(c chain.Cell) string {
+// qos is the discipline of a cell, with what queues below it, as a field of a link
+// or a port.
+func qos(c chain.Cell, queue string) string {
 	if c.Qdisc == "" {
 		return ""
 	}
-	if c.Rate == 0 {
-		return fmt.Sprintf(", qos: {qdisc: %s}", c.Qdisc)
+	text := ", qos: {qdisc: " + c.Qdisc
+	if c.Rate > 0 {
+		text += fmt.Sprintf(", rate: %v", c.Rate)
 	}
-	return fmt.Sprintf(", qos: {qdisc: %s, rate: %v}", c.Qdisc, c.Rate)
+	if queue != "" {
+		text += fmt.Sprintf(", child: {qdisc: %s}", queue)
+	}
+	return text + "}"
 }
 
 // About how long parts of a cell take beside its trial, on an idle machine.
@@ -195,15 +194,25 @@ func expect(c chain.Cell, trial time.Duration) time.Duration {
 	return d
 }
 
+// here are the cells of a run that are not measured elsewhere.
+func here(run *report.ExperimentsRun) []chain.Cell {
+	return slices.DeleteFunc(Cells(run.Experiments), func(c chain.Cell) bool {
+		return run.Skipped[c.String()] != "" || run.Lab[c.String()] != ""
+	})
+}
+
+// expectIn is what a cell takes in a run.
+func expectIn(run *report.ExperimentsRun, c chain.Cell) time.Duration {
+	return slower(run, expect(c, run.Trial))
+}
+
 // Estimate is about how long a run takes that is all to be done.
 func Estimate(run *report.ExperimentsRun) time.Duration {
 	var sum time.Duration
-	for _, c := range Cells(run.Experiments) {
-		if run.Skipped[c.String()] == "" {
-			sum += expect(c, run.Trial)
-		}
+	for _, c := range here(run) {
+		sum += expectIn(run, c)
 	}
-	all := time.Duration(run.Rounds) * sum
+	all := time.Duration(run.Rounds)*sum + labEstimate(run)
 	if run.AtMost > 0 {
 		return min(all, max(0, run.AtMost-run.Took))
 	}

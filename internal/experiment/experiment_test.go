@@ -39,6 +39,7 @@ func host2() *inventory.Inventory {
 			Item: inventory.Item{Name: "veth", Status: inventory.OK},
 			Caps: inventory.Caps{Faces: []string{"netdev"}, Isolation: "no-shared-memory", MinEnds: 2, MaxEnds: 2, Privileges: "none"},
 		}},
+		Qdiscs:   []inventory.Item{{Name: "htb", Status: inventory.OK}, {Name: "sfq", Status: inventory.Missing}},
 		Runtimes: []inventory.Item{{Name: "runc", Status: inventory.OK}, {Name: "vm", Status: inventory.Missing, Reason: "no qemu"}},
 	}
 }
@@ -51,7 +52,7 @@ func TestCellsAreMeasuredOnce(t *testing.T) {
 
 func TestSkippedSaysWhy(t *testing.T) {
 	vm := chain.Cell{Tool: chain.ToolStart, Runtime: chain.RuntimeVM}
-	got := Skipped(host2(), append(Cells(two()), vm))
+	_, got := Divide(host2(), Lab{}, append(Cells(two()), vm))
 	if got[tcp("sr-iov").String()] != "this build has no transport sr-iov" || got[vm.String()] != "runtime vm: no qemu" || got[tcp("veth").String()] != "" {
 		t.Errorf("%v", got)
 	}
@@ -61,7 +62,7 @@ func TestNoMachinesInsideTheLab(t *testing.T) {
 	inv := host2()
 	inv.Runtimes[1].Status, inv.Host.CmdLine = inventory.OK, "quiet "+inventory.LabParameter
 	vm := chain.Cell{Tool: chain.ToolStart, Runtime: chain.RuntimeVM}
-	if got := Skipped(inv, []chain.Cell{vm}); !strings.HasPrefix(got[vm.String()], "nested emulation") {
+	if _, got := Divide(inv, Lab{}, []chain.Cell{vm}); !strings.HasPrefix(got[vm.String()], "nested emulation") {
 		t.Errorf("%v", got)
 	}
 }

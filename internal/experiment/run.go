@@ -50,12 +50,7 @@ func (r *Runner) Measure(ctx context.Context) error {
 	r.order = len(r.Done)
 	began, before := time.Now(), r.Run.Took
 	defer func() { r.Run.Took = before + time.Since(began) }()
-	var cells []chain.Cell
-	for _, c := range Cells(r.Run.Experiments) {
-		if r.Run.Skipped[c.String()] == "" {
-			cells = append(cells, c)
-		}
-	}
+	cells := here(r.Run)
 	prepareMachines(ctx, cells)
 	for round := range r.Run.Rounds {
 		order := slices.Clone(cells)
@@ -65,7 +60,7 @@ func (r *Runner) Measure(ctx context.Context) error {
 			if r.Done[id(c, round)] {
 				continue
 			}
-			if most := r.Run.AtMost; most > 0 && before+time.Since(began)+expect(c, r.Run.Trial) > most {
+			if most := r.Run.AtMost; most > 0 && before+time.Since(began)+expectIn(r.Run, c) > most {
 				continue // a shorter one may still fit
 			}
 			r.tell(c, round, order[i:])
@@ -95,7 +90,7 @@ func (r *Runner) tell(c chain.Cell, round int, ahead []chain.Cell) {
 	}
 	left := time.Duration(r.Run.Rounds-round-1) * Estimate(r.Run) / time.Duration(r.Run.Rounds)
 	for _, next := range ahead {
-		left += expect(next, r.Run.Trial)
+		left += expectIn(r.Run, next)
 	}
 	r.Progress(fmt.Sprintf("round %d of %d: %s", round+1, r.Run.Rounds, c), left)
 }
@@ -157,7 +152,7 @@ const patience = time.Minute
 
 // bounded measures a cell, and gives it up where it hangs.
 func (r *Runner) bounded(ctx context.Context, c chain.Cell) (record.Trial, error) {
-	most := patience + 10*r.Run.Trial
+	most := patienceOf(r.Run) + 10*r.Run.Trial
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	t, err := r.measure(ctx, c)

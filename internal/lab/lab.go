@@ -96,6 +96,28 @@ func hasFeature(feature string) (bool, error) {
 	return err == nil, err
 }
 
+// Ready says how a guest of the lab would run, with PREEMPT_RT where rt says so; an
+// error is why there can be none. The first time on a host it fetches the
+// kernel's package, and once after each boot of the host it tries KVM.
+func Ready(ctx context.Context, rt bool) (guest.Accel, error) {
+	if os.Geteuid() != 0 {
+		return "", &host.Unsupported{What: "lab", Why: "not root", Fix: "run dray as root"}
+	}
+	for program, pkg := range map[string]string{guest.Emulator: "qemu-system-x86", "dpkg-deb": "dpkg", "depmod": "kmod"} {
+		if _, err := host.LookProgram(program); err != nil {
+			return "", &host.Unsupported{What: "lab", Why: "the program " + program + " is not installed", Fix: "apt install " + pkg}
+		}
+	}
+	if _, err := guest.FindAgent(); err != nil {
+		return "", err
+	}
+	k, err := guest.FindKernel(ctx, Needs{RT: rt}.flavour())
+	if err != nil {
+		return "", err
+	}
+	return guest.Accelerator(ctx, k)
+}
+
 // Command is what is to be run.
 type Command struct {
 	Argv []string

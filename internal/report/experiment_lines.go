@@ -170,6 +170,9 @@ func (d *ExperimentsData) decide(e *chain.Experiment, c chain.ShapeClaim) (word,
 		}
 	}
 	pairs, emulated := d.pairs(a, b)
+	if d.elsewhere(a) != d.elsewhere(b) {
+		return ClaimUndecided, "one of the two was measured in the lab, on another kernel"
+	}
 	if emulated {
 		return ClaimUndecided, "an emulated figure is never compared with another"
 	}
@@ -188,6 +191,11 @@ func (d *ExperimentsData) decide(e *chain.Experiment, c chain.ShapeClaim) (word,
 		return ClaimNotHeld, why
 	}
 	return ClaimUndecided, why + ": indistinguishable"
+}
+
+// elsewhere reports whether a row was measured in a guest of the lab.
+func (d *ExperimentsData) elsewhere(r chain.ExperimentRow) bool {
+	return slices.ContainsFunc(d.of(r.Cell), func(t record.Trial) bool { return slices.Contains(t.Marks, record.MarkLab) })
 }
 
 // pairs are the values of two rows in the rounds in which both have one.

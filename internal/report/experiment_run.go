@@ -41,6 +41,15 @@ type ExperimentsRun struct {
 	Host        inventory.Host     `json:"host"`
 	// Skipped says of cells that cannot be run here why, by their names.
 	Skipped map[string]string `json:"skipped"`
+	// Lab says of the cells that a guest of the lab measures with which kernel, by
+	// their names, LabRounds how often it does, Emulated whether its CPUs are, and
+	// LabDone which of these guests have done their part.
+	Lab       map[string]chain.VMKernel `json:"lab,omitempty"`
+	LabRounds int                       `json:"lab_rounds,omitempty"`
+	Emulated  bool                      `json:"emulated,omitempty"`
+	LabDone   []chain.VMKernel          `json:"lab_done,omitempty"`
+	// Part says that this is what a guest of the lab measures of another run.
+	Part bool `json:"part,omitempty"`
 }
 
 // ExperimentsData is the directory of experiments, read.
@@ -81,6 +90,9 @@ func LoadExperiments(dir string) (*ExperimentsData, error) {
 	}
 	if run.Finished.IsZero() {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("The run was interrupted: `dray bench --resume %s` goes on with it.", dir))
+	}
+	if len(run.Lab) > 0 && run.LabRounds < run.Rounds {
+		d.Warnings = append(d.Warnings, fmt.Sprintf("Rows marked lab and emulated have %d of the profile's %d rounds: they take several times as long, and decide no claim.", run.LabRounds, run.Rounds))
 	}
 	if run.AtMost > 0 && !run.Finished.IsZero() && run.Took+time.Minute > run.AtMost {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("The profile gave %v: some rows have fewer rounds than others, or none.", run.AtMost))

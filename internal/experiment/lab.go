@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/report"
+)
+
+// Openvswitch is what a cell lacks where Open vSwitch has no datapath in the kernel.
+const Openvswitch = "openvswitch"
+
+// Lab is what the lab of this host can do.
+type Lab struct {
+	// Off is why no cell is to be measured there; empty: it may be.
+	Off string
+	// Obstacle is why there can be no guest with a kernel; empty: there can be.
+	Obstacle func(chain.VMKernel) string
+	// Datapath says that this host's kernel has Open vSwitch's datapath.
+	Datapath bool
+}
+
+// debianGeneric is how the versions of Debian's generic kernels end.
+const debianGeneric = "-amd64"
+
+// Lacks are the features of a kernel that a cell needs and this host's has not, by
+// the names that package lab gives them; a kernel that it must be and that this one
+// is not stands by its flavour.
+func Lacks(inv *inventory.Inventory, datapath bool, c chain.Cell) []string {
+	var lacks []string
+	for _, kind := range []string{c.Qdisc, c.Queue, c.FarQueue} {
+		if kind == "" || slices.Contains(lacks, kind) {
+			continue
+		}
+		if item := inventory.Find(inv.Qdiscs, kind); item == nil || item.Status == inventory.Missing {
+			lacks = append(lacks, kind)
+		}
+	}
+	if c.Datapath == chain.DatapathKernel && !datapath {
+		lacks = append(lacks, Openvswitch)
+	}
+	generic := strings.HasSuffix(inv.Host.Kernel, debianGeneric) && !inv.Host.Realtime
+	if c.Kernel == chain.VMKernelGeneric && !generic || c.Kernel == chain.VMKernelRT && !inv.Host.Realtime {
+		lacks = append(lacks, string(c.Kernel))
+	}
+	return lacks
+}
+
+// HasDatapath reports whether this host's kernel has Open vSwitch's datapath.
+func HasDatapath() bool { return host.HasNetlinkFamily("ovs_datapath") }
+
+// inLab reports whether this host is itself a guest of the lab.
+func inLab(inv *inventory.Inventory) bool {
+	return slices.Contains(strings.Fields(inv.Host.CmdLine), inventory.LabParameter)
+}
+
+// flavour is the kernel of the guest that a cell is measured in.
+func flavour(c chain.Cell) chain.VMKernel {
+	if c.Kernel == chain.VMKernelRT {
+		return chain.VMKernelRT
+	}
+	return chain.VMKernelGeneric
+}
+
+// Divide says which cells are measured in a guest of the lab, with which kernel, and
+// of those that cannot be measured at all why; both by the names of the cells.
+func Divide(inv *inventory.Inventory, l Lab, cells []chain.Cell) (inGuest map[string]chain.VMKernel, skipped map[string]string) {
+	inGuest, skipped = map[string]chain.VMKernel{}, map[string]string{}
+	for _, c := range cells {
+		lacks := Lacks(inv, l.Datapath, c)
+		if len(lacks) == 0 {
+			if reason := obstacle(inv, c); reason != "" {
+				skipped[c.String()] = reason
+			}
+			continue
+		}
+		if reason := l.obstacle(inv, c); reason != "" {
+			skipped[c.String()] = fmt.Sprintf("this kernel is or has no %s: %s", strings.Join(lacks, ", "), reason)
+			continue
+		}
+		inGuest[c.String()] = flavour(c)
+	}
+	return inGuest, skipped
+}
+
+// obstacle is why a cell that this kernel cannot run is not measured in the lab.
+func (l Lab) obstacle(inv *inventory.Inventory, c chain.Cell) string {
+	switch {
+	case inLab(inv):
+		return "nor has the lab's"
+	case c.Runtime == chain.RuntimeVM:
+		return "nested emulation: a guest of the lab, which has it, runs no machines"
+	case l.Off != "":
+		return l.Off
+	}
+	return l.Obstacle(flavour(c))
+}
+
+// Flavours are the kernels of the guests that a run takes, in the order in which
+// they are booted.
+func Flavours(run *report.ExperimentsRun) []chain.VMKernel {
+	list := slices.Collect(maps.Values(run.Lab))
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Needs are the features that the guest with a kernel must have.
+func Needs(run *report.ExperimentsRun, kernel chain.VMKernel) []string {
+	features := map[string]bool{}
+	for _, c := range labCells(run, kernel) {
+		for _, kind := range []string{c.Qdisc, c.Queue, c.FarQueue} {
+			if kind != "" {
+				features[kind] = true
+			}
+		}
+		if c.Datapath == chain.DatapathKernel {
+			features[Openvswitch] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(features))
+}
+
+func labCells(run *report.ExperimentsRun, kernel chain.VMKernel) []chain.Cell {
+	var cells []chain.Cell
+	for _, c := range Cells(run.Experiments) {
+		if run.Lab[c.String()] == kernel {
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+// quickLabRounds is how often the quick profile measures a cell in an emulated
+// guest, where it takes several times as long and decides no claim.
+const quickLabRounds = 1
+
+// LabRounds is how often each cell is measured in the lab.
+func LabRounds(run *report.ExperimentsRun, emulated bool) int {
+	if emulated && run.Profile == "quick" {
+		return min(quickLabRounds, run.Rounds)
+	}
+	return run.Rounds
+}
+
+// PartDir is the directory within that of a run in which a guest leaves its part.
+func PartDir(dir string, kernel chain.VMKernel) string {
+	return filepath.Join(dir, "lab-"+string(kernel))
+}
+
+// labShare is how much of the time of a run that is limited its lab takes at most.
+const labShare = 0.6
+
+// Part is what a guest measures of a run: those rows, for so many rounds. Whose
+// figures they are and what the guest cannot run, the guest says itself.
+func Part(run *report.ExperimentsRun, kernel chain.VMKernel) *report.ExperimentsRun {
+	part := &report.ExperimentsRun{
+		Schema: run.Schema, ID: run.ID, Profile: run.Profile, Rounds: run.LabRounds, Trial: run.Trial, Started: time.Now(), Seed: run.Seed,
+		Dray: run.Dray, Part: true, Emulated: run.Emulated, Skipped: map[string]string{},
+	}
+	for _, e := range run.Experiments {
+		rows := slices.DeleteFunc(slices.Clone(e.Rows), func(r chain.ExperimentRow) bool {
+			return r.NotRun != "" || run.Lab[r.Cell.String()] != kernel
+		})
+		if len(rows) > 0 {
+			e.Rows, e.Claims = rows, nil
+			part.Experiments = append(part.Experiments, e)
+		}
+	}
+	if run.AtMost > 0 {
+		part.AtMost = max(time.Second, time.Duration(labShare*float64(run.AtMost))-run.Took)
+	}
+	return part
+}
+
+// Adopt is what a guest makes of the part that it is to measure, or to go on with.
+func Adopt(part *report.ExperimentsRun, inv *inventory.Inventory) {
+	part.Host = inv.Host
+	_, part.Skipped = Divide(inv, Lab{Datapath: HasDatapath()}, Cells(part.Experiments))
+}
+
+// Merge takes the part that a guest has measured into the run that it is of. failed
+// is why it did not end: what was not measured then has that reason.
+func Merge(s *Session, kernel chain.VMKernel, failed error) error {
+	part, err := report.LoadExperiments(PartDir(s.Dir, kernel))
+	if err != nil {
+		return fmt.Errorf("what the lab guest has left: %w", err)
+	}
+	order := len(s.Done)
+	for _, t := range part.Trials {
+		if s.Done[t.ID] {
+			continue
+		}
+		t.Order = order
+		order++
+		if err := s.Sink.Write(t); err != nil {
+			return err
+		}
+		s.Done[t.ID] = true
+	}
+	for cell, why := range part.Run.Skipped {
+		skip(s.Run, cell, "in a guest of the lab: "+why)
+	}
+	for _, c := range labCells(s.Run, kernel) {
+		measured := slices.ContainsFunc(part.Trials, func(t record.Trial) bool { return t.Experiment != nil && t.Experiment.Cell == c.String() })
+		if failed != nil && !measured {
+			skip(s.Run, c.String(), "the guest of the lab failed: "+failed.Error())
+		}
+	}
+	return nil
+}
+
+func skip(run *report.ExperimentsRun, cell, why string) {
+	delete(run.Lab, cell)
+	run.Skipped[cell] = why
+}
+
+// What a guest of the lab takes besides its cells: to boot, and to be looked at.
+const (
+	labBoot    = 35 * time.Second
+	labBootKVM = 8 * time.Second
+)
+
+// emulation is how many times as long everything but the trial takes where the
+// CPUs are emulated.
+const emulation = 6
+
+// slower is what a cell takes where its run is measured.
+func slower(run *report.ExperimentsRun, d time.Duration) time.Duration {
+	if run.Part && run.Emulated {
+		return run.Trial + emulation*(d-run.Trial)
+	}
+	return d
+}
+
+// labEstimate is about how long the lab takes of a run that is all to be done.
+func labEstimate(run *report.ExperimentsRun) time.Duration {
+	var sum time.Duration
+	for _, kernel := range Flavours(run) {
+		part := Part(run, kernel)
+		if slices.Contains(run.LabDone, kernel) {
+			continue
+		}
+		sum += labBootKVM
+		if run.Emulated {
+			sum += labBoot - labBootKVM
+		}
+		sum += Estimate(part)
+	}
+	return sum
+}
+
+// patienceOf is how long a cell may take beside ten trials.
+func patienceOf(run *report.ExperimentsRun) time.Duration {
+	if run.Part && run.Emulated {
+		return emulation * patience
+	}
+	return patience
+}
