@@ -10,9 +10,11 @@ import (
 )
 
 var (
-	tools = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest}
+	tools = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolChecks}
 	// figureNames are all figures, in the order in which errors list them.
-	figureNames        = []Figure{"packet_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max"}
+	figureNames = append([]Figure{
+		"packet_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max", "syscalls_dropped",
+	}, checkFigures...)
 	experimentRuntimes = []RuntimeName{RuntimeProcess, RuntimeRunc, RuntimeVM}
 )
 
@@ -150,6 +152,8 @@ func (d *decoder) checkRow(item *yaml.Node, r *ExperimentRow, values map[string]
 		d.fail(item, "add it", "a row that is measured needs the field %q", "figure")
 	case measured && r.Cell.Tool != "" && r.Figure != "" && !contains(toolFigures[r.Cell.Tool], r.Figure):
 		d.fail(values["figure"], "choose another tool or figure", "the tool %s gives no figure %q", r.Cell.Tool, r.Figure)
+	case values["value"] != nil && r.Figure.PassFail():
+		d.fail(values["value"], "remove it", "what holds or does not has no ratio to a published value")
 	}
 }
 
@@ -162,6 +166,7 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	need := map[Tool][]string{
 		ToolFrames: {"transport", "face", "runtime", "size", "load"}, ToolTCP: {"transport", "runtime"}, ToolRequests: {"transport", "runtime"},
 		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolStart: {"runtime"},
+		ToolChecks: {"runtime"},
 	}[c.Tool]
 	may := map[Tool][]string{
 		ToolFrames: {"vnf"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),
@@ -230,6 +235,8 @@ func (d *decoder) checkClaims(e *Experiment, n *yaml.Node) {
 			d.fail(n, "name two rows of the experiment", "a claim speaks of a row %s that there is not", quote(missing))
 		case c.Less == c.Than:
 			d.fail(n, "name two rows", "a claim compares %s with itself", quote(c.Less))
+		case a.Figure.PassFail() || b.Figure.PassFail():
+			d.fail(n, "compare rows with figures", "a claim compares what holds or does not")
 		case a.NotRun == "" && b.NotRun == "" && a.Figure.Unit() != b.Figure.Unit():
 			d.fail(n, "compare rows of one unit", "a claim compares %s (%s) with %s (%s)", quote(c.Less), a.Figure.Unit(), quote(c.Than), b.Figure.Unit())
 		}

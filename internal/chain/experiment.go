@@ -75,13 +75,23 @@ const (
 	ToolUDP        Tool = "udp"        // iperf 2, at the cell's load
 	ToolStart      Tool = "start"      // time and memory of a function's sandbox, until a command has run in it
 	ToolCyclictest Tool = "cyclictest" // on the host itself, or in a function
+	ToolChecks     Tool = "checks"     // what a function must not be able to do, tried with and without the protection
 )
 
 // Figure is what of a cell's result a row shows.
 type Figure string
 
 // Unit is that of a figure's values.
-func (f Figure) Unit() string { return figureUnits[f] }
+func (f Figure) Unit() string {
+	if f.PassFail() {
+		return "pass/fail"
+	}
+	return figureUnits[f]
+}
+
+// PassFail reports whether the figure is whether something holds: 1 if it does,
+// and 0 if not.
+func (f Figure) PassFail() bool { return contains(checkFigures, f) }
 
 // Most reports whether the figure is a maximum, whose headline is the largest
 // one seen.
@@ -92,8 +102,18 @@ func (f Figure) Most() bool {
 var figureUnits = map[Figure]string{
 	"packet_rate": "kpps", "latency_mean": "µs", "latency_p99": "µs", "latency_max": "µs",
 	"throughput": "Mb/s", "round_trip": "ms", "jitter": "ms",
-	"start_time": "s", "memory": "MB", "wakeup_max": "µs",
+	"start_time": "s", "memory": "MB", "wakeup_max": "µs", "syscalls_dropped": "syscalls",
 }
+
+// checkFigures are what the tool checks finds to hold, or not.
+var checkFigures = []Figure{
+	"limits_huge_pages", "limits_memory", "limits_processes", "limits_cpus", "limits_devices",
+	"hides_cpus", "hides_devices", "hides_processes", "hides_memory", "hides_huge_pages", "hides_sockets", "hides_host",
+	"maps_users", "drops_capabilities", "filters_syscalls", "gains_nothing",
+}
+
+// Checks are the figures that hold or do not.
+func Checks() []Figure { return append([]Figure(nil), checkFigures...) }
 
 // toolFigures are the figures that each tool gives.
 var toolFigures = map[Tool][]Figure{
@@ -104,6 +124,7 @@ var toolFigures = map[Tool][]Figure{
 	ToolUDP:        {"throughput", "jitter"},
 	ToolStart:      {"start_time", "memory"},
 	ToolCyclictest: {"wakeup_max"},
+	ToolChecks:     append([]Figure{"syscalls_dropped"}, checkFigures...),
 }
 
 // ShapeClaim says that one row's figure is below another's on any machine.

@@ -42,10 +42,12 @@ func TestParseExperiment(t *testing.T) {
 
 func TestBadExperiments(t *testing.T) {
 	for text, want := range map[string]string{
-		"  - {name: a, title: A}\n":                          "x.yaml:7:5: the row says neither",
-		goodRow + goodRow:                                    "two rows are called",
-		goodRow + "claims: [{text: t, less: a, than: zz}]\n": `a row "zz" that there is not`,
-		goodRow + "claims: [{text: t, less: a, than: a}]\n":  "with itself",
+		"  - {name: a, title: A}\n": "x.yaml:7:5: the row says neither",
+		goodRow + goodRow:           "two rows are called",
+		"  - {name: a, title: A, figure: hides_cpus, value: 1, cell: {tool: checks, runtime: runc}}\n":                                              "no ratio to a published value",
+		goodRow + "  - {name: b, title: B, figure: hides_cpus, cell: {tool: checks, runtime: runc}}\nclaims: [{text: t, less: a, than: b}]\n":       "compares what holds",
+		goodRow + "claims: [{text: t, less: a, than: zz}]\n":                                                                                        `a row "zz" that there is not`,
+		goodRow + "claims: [{text: t, less: a, than: a}]\n":                                                                                         "with itself",
 		"  - {name: a, title: A, figure: jitter, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                                              "gives no figure",
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, runtime: runc}}\n":                                                           `needs the field "transport"`,
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, load: max}}\n":                               `takes no field "load"`,

@@ -64,7 +64,7 @@ var Repository = Rules{
 		{"internal/node", with(nouns, "internal/broker", "internal/dpdk", "internal/step", "internal/host", "internal/transport", "internal/runtime")},
 		{"internal/session", []string{"internal/record"}},
 		{"internal/bench", with(nouns, with(numbers, "internal/session", "internal/host", "internal/instrument/...", "internal/node", "internal/report", "internal/search", "internal/trial", "internal/verify")...)},
-		{"internal/experiment", with(nouns, with(numbers, "internal/session", "internal/bench", "internal/guest", "internal/host", "internal/instrument/...", "internal/node", "internal/report", "internal/trial", "internal/verify", "internal/testenv")...)},
+		{"internal/experiment", with(nouns, with(numbers, "internal/session", "internal/bench", "internal/guest", "internal/host", "internal/instrument/...", "internal/node", "internal/report", "internal/runtime", "internal/trial", "internal/verify", "internal/testenv")...)},
 		{"experiments", []string{"internal/chain"}},
 		{"internal/telemetry", with(nouns, with(numbers, "internal/broker")...)},
 		{"cmd/...", []string{"internal/...", "experiments"}},

@@ -126,7 +126,7 @@ const ready = "dray-ready"
 // prepare is the chain of a cell that draygen does not measure, with its text and
 // its plan.
 func prepare(inv *inventory.Inventory, c chain.Cell) (*chain.Chain, []byte, *plan.Plan, error) {
-	text := chainText(c)
+	text := chainText(inv, c)
 	parsed, err := chain.Parse("chain of "+c.String(), text)
 	if err != nil {
 		return nil, nil, nil, err
@@ -135,8 +135,11 @@ func prepare(inv *inventory.Inventory, c chain.Cell) (*chain.Chain, []byte, *pla
 	return parsed, text, p, err
 }
 
-func chainText(c chain.Cell) []byte {
+func chainText(inv *inventory.Inventory, c chain.Cell) []byte {
 	head := fmt.Sprintf("apiVersion: %s\nkind: %s\nname: %s\npolicy: {on_infeasible: warn}\n", chain.APIVersion, chain.Kind, chainName)
+	if p, ok := probes[c.Tool]; ok {
+		return []byte(head + p.text(inv, c))
+	}
 	if c.Tool == chain.ToolStart {
 		return []byte(head + fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, command: [sh, -c, \"echo %s; exec sleep infinity\"]}\n", client, c.Runtime, ready))
 	}
@@ -178,6 +181,9 @@ const (
 )
 
 func expect(c chain.Cell, trial time.Duration) time.Duration {
+	if p, ok := probes[c.Tool]; ok {
+		trial = p.takes(c, trial)
+	}
 	d := overhead + trial
 	if c.Runtime == chain.RuntimeVM {
 		d += vmExtra

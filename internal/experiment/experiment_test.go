@@ -70,10 +70,11 @@ func TestNoMachinesInsideTheLab(t *testing.T) {
 func TestChainsOfCellsParse(t *testing.T) {
 	for _, c := range []chain.Cell{
 		tcp("bridge"), {Tool: chain.ToolStart, Runtime: chain.RuntimeVM},
+		{Tool: chain.ToolChecks, Runtime: chain.RuntimeRunc},
 		{Tool: chain.ToolUDP, Transport: "ovs", Runtime: chain.RuntimeVM, Qdisc: "tbf", Rate: 100_000_000, Load: "95Mbps"},
 	} {
-		if _, err := chain.Parse(c.String(), chainText(c)); err != nil {
-			t.Errorf("%v:\n%s", err, chainText(c))
+		if _, err := chain.Parse(c.String(), chainText(host2(), c)); err != nil {
+			t.Errorf("%v:\n%s", err, chainText(host2(), c))
 		}
 	}
 }

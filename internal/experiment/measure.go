@@ -33,7 +33,9 @@ func (r *Runner) measure(ctx context.Context, c chain.Cell) (record.Trial, error
 		return record.Trial{}, err
 	}
 	var t record.Trial
-	if c.Tool == chain.ToolStart {
+	if p, ok := probes[c.Tool]; ok {
+		t, err = p.run(ctx, r, live, c)
+	} else if c.Tool == chain.ToolStart {
 		t, err = start(ctx, live, began)
 	} else {
 		t, err = r.link(ctx, live, c)
@@ -156,20 +158,11 @@ const startTime = 2 * time.Minute
 // its control group then holds.
 func start(ctx context.Context, live *node.Live, began time.Time) (record.Trial, error) {
 	t := record.Trial{Quantity: record.QStart, Start: began, Marks: []string{}}
-	supervisor, err := live.Supervise()
+	stop, err := supervise(ctx, live)
 	if err != nil {
 		return t, err
 	}
-	running, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		supervisor.Run(running)
-	}()
-	defer func() {
-		stop()
-		<-done
-	}()
+	defer stop()
 	for !strings.Contains(live.LogTail(client, 3), ready) {
 		if time.Since(began) > startTime {
 			return t, fmt.Errorf("the function did not start within %v", startTime)

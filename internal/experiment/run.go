@@ -127,9 +127,9 @@ func (r *Runner) cell(ctx context.Context, c chain.Cell, round int) error {
 		t.Duration = time.Since(began)
 	}
 	t.Run, t.ID, t.Round, t.Seed, t.Order = r.Run.ID, id(c, round), round, r.Run.Seed, r.order
-	t.Transport, t.Experiment = c.Transport, &record.Experiment{Cell: c.String()}
+	t.Transport, t.Experiment = c.Transport, named(t.Experiment, c)
 	r.order++
-	if failed == nil && t.Error == "" {
+	if failed == nil && t.Error == "" && t.Experiment.Values == nil {
 		t.Experiment.Values, failed = values(t)
 	}
 	if failed != nil {
@@ -144,6 +144,15 @@ func (r *Runner) cell(ctx context.Context, c chain.Cell, round int) error {
 		t.Marks = append(t.Marks, record.MarkNotRealtime)
 	}
 	return r.Sink.Write(t)
+}
+
+// named is what a trial says of its figures, for that cell.
+func named(e *record.Experiment, c chain.Cell) *record.Experiment {
+	if e == nil {
+		e = &record.Experiment{}
+	}
+	e.Cell = c.String()
+	return e
 }
 
 // patience is how long a cell may take beside ten trials: far longer than it does

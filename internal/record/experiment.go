@@ -11,6 +11,7 @@ import (
 const (
 	QStart  Quantity = "start"  // a function's sandbox, from nothing until a command has run in it
 	QWakeup Quantity = "wakeup" // how late timers wake a thread
+	QChecks Quantity = "checks" // what a function must not be able to do
 )
 
 // MarkNotRealtime says that a claim about real time was measured without it.
@@ -21,6 +22,8 @@ type Experiment struct {
 	Cell string `json:"cell"` // what was measured; rows of experiments refer to it
 	// Values are the figures that rows show, in the units that these have.
 	Values map[string]float64 `json:"values,omitempty"`
+	// Why says of figures that this trial could not give why, by their names.
+	Why map[string]string `json:"why,omitempty"`
 }
 
 // check refuses values that no measurement gives; nil is none.

@@ -24,6 +24,7 @@ type ExperimentLine struct {
 	Low        *float64      `json:"low,omitempty"`      // 95 % interval of the mean; nil: one trial, or a maximum
 	High       *float64      `json:"high,omitempty"`
 	Most       bool          `json:"most,omitempty"`  // Measured is the largest seen, in N trials of Trial
+	Holds      *bool         `json:"holds,omitempty"` // of what holds or does not: whether it did in every trial
 	Trial      time.Duration `json:"trial"`           // ns
 	Ratio      *float64      `json:"ratio,omitempty"` // Measured by what was published; nil: nothing to compare, or emulated
 	Marks      []string      `json:"marks"`
@@ -85,6 +86,12 @@ func (d *ExperimentsData) line(e *chain.Experiment, r chain.ExperimentRow) Exper
 		l.NotRun, l.Failed = d.reason(r.Cell, l.Failed), ""
 		return l
 	}
+	if r.Figure.PassFail() {
+		least := slices.Min(values)
+		holds := least == 1
+		l.Measured, l.Holds = &least, &holds
+		return l
+	}
 	l.sum(values, r.Value)
 	return l
 }
@@ -98,6 +105,8 @@ func valueOf(f chain.Figure, t record.Trial) (v float64, failed string) {
 		return 0, t.Error
 	case !rate && slices.Contains(t.Marks, record.MarkLoadMissed):
 		return 0, "rejected: the offered load missed by over 5 %"
+	case !ok && t.Experiment.Why[string(f)] != "":
+		return 0, t.Experiment.Why[string(f)]
 	case !ok:
 		return 0, "the trial gives no such figure"
 	}

@@ -212,6 +212,26 @@ func TestMissedLoadsAreRejected(t *testing.T) {
 	}
 }
 
+// What holds in four rounds of five does not hold; what no trial could tell has its reason.
+func TestChecksHoldInEveryRound(t *testing.T) {
+	for want, values := range map[string][]float64{"holds": {1, 1, 1}, "does not hold": {1, 0, 1}, "not run here: one CPU": nil} {
+		f := newExperiments(t)
+		f.run.Experiments[0].Rows[0].Figure = "hides_cpus"
+		c := cellOf("bridge").String()
+		for round, v := range values {
+			f.trials = append(f.trials, record.Trial{ID: fmt.Sprint(round), Run: "x", Round: round, Marks: []string{}, Experiment: &record.Experiment{Cell: c, Values: map[string]float64{"hides_cpus": v}}})
+		}
+		if values == nil {
+			f.trials = append(f.trials, record.Trial{ID: "n", Run: "x", Marks: []string{}, Experiment: &record.Experiment{Cell: c, Why: map[string]string{"hides_cpus": "one CPU"}}})
+		}
+		d := f.load(t)
+		l := d.Lines(&d.Run.Experiments[0])[0]
+		if got := l.measuredText(); got != want || l.Ratio != nil || l.Low != nil {
+			t.Errorf("%q, want %q: %+v", got, want, l)
+		}
+	}
+}
+
 func TestMaximaAreNotAveraged(t *testing.T) {
 	f := newExperiments(t)
 	f.run.Experiments[0].Rows[0].Figure = "latency_max"

@@ -16,6 +16,10 @@ func (l *ExperimentLine) measuredText() string {
 	switch {
 	case l.Measured == nil:
 		return "not run here: " + l.NotRun
+	case l.Holds != nil && *l.Holds:
+		return "holds"
+	case l.Holds != nil:
+		return "does not hold"
 	case l.Most:
 		return fmt.Sprintf("%s %s (largest in %d × %v)", three(*l.Measured), l.Unit, l.N, l.Trial)
 	}
