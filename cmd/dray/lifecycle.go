@@ -149,8 +149,29 @@ func (a *app) superviseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			program, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			s.Outlive(program)
 			s.Run(cmd.Context())
 			return nil
+		},
+	}
+}
+
+func (a *app) keepOutputCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    node.HeirCommand + " CHAIN FUNCTION…",
+		Short:  "Log the output of functions whose supervisor was killed (run by that)",
+		Hidden: true,
+		Args:   args(cobra.MinimumNArgs(2)),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			n, err := a.node()
+			if err != nil {
+				return err
+			}
+			return n.KeepOutput(cmd.Context(), argv[0], argv[1:])
 		},
 	}
 }

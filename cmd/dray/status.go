@@ -188,7 +188,7 @@ func endedText(f node.FunctionStatus) string {
 func conditionText(s chainStatus) string {
 	text := string(s.Condition)
 	if s.Condition == node.Up && len(s.Functions) > 0 && !s.Supervised {
-		text += ", supervisor dead: functions are not restarted"
+		text += ", supervisor dead: dray down " + s.Chain + ", then dray up"
 	}
 	wrong := 0
 	for _, f := range s.Functions {

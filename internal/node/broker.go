@@ -112,7 +112,7 @@ func (l *Live) startBroker(ctx context.Context, restarts int) error {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	leaf := l.node.cgroupOf(l.Chain.Name).Child(brokerGroup)
-	cmd, err := l.detach(leaf, l.BrokerLog(), program, "daemon", brokerEnv+"=1")
+	cmd, err := l.detach(leaf, l.BrokerLog(), program, []string{"daemon", l.Chain.Name}, nil, brokerEnv+"=1")
 	if err != nil {
 		return fmt.Errorf("start broker: %w", err)
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// detach starts `program command CHAIN` in a session of its own and in a leaf of
-// the chain's cgroup tree, which is there, with its output at the end of a log.
-// The caller has to wait for it.
-func (l *Live) detach(leaf host.Cgroup, logFile, program, command string, env ...string) (*exec.Cmd, error) {
+// detach starts a program in a session of its own and in a leaf of the chain's
+// cgroup tree, which is there, with its output at the end of a log, and files from
+// descriptor 3 on. The caller has to wait for it.
+func (l *Live) detach(leaf host.Cgroup, logFile, program string, args []string, files []*os.File, env ...string) (*exec.Cmd, error) {
 	if err := os.MkdirAll(filepath.Dir(logFile), 0o700); err != nil {
 		return nil, err
 	}
@@ -23,9 +23,9 @@ func (l *Live) detach(leaf host.Cgroup, logFile, program, command string, env ..
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(program, command, l.Chain.Name)
+	cmd := exec.Command(program, args...)
 	cmd.Env = append(append(os.Environ(), "DRAY_STATE="+l.node.StateDir), env...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = "/", log, log, files
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd, host.Place{Cgroup: leaf}.Start(cmd)
 }

@@ -95,7 +95,7 @@ func (l *Live) StartSupervisor(ctx context.Context, program string, settle time.
 	if err := leaf.Create(host.Limits{}); err != nil {
 		return err
 	}
-	cmd, err := l.detach(leaf, l.SupervisorLog(), program, "supervise")
+	cmd, err := l.detach(leaf, l.SupervisorLog(), program, []string{"supervise", l.Chain.Name}, nil)
 	if err != nil {
 		return fmt.Errorf("start supervisor: %w", err)
 	}

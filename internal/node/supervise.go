@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"gopkg.in/natefinch/lumberjack.v2"
-
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/runtime"
@@ -61,7 +59,9 @@ const (
 // Supervisor starts the commands of a chain's functions, restarts them by
 // their policy, and publishes what they do.
 type Supervisor struct {
-	live *Live
+	live    *Live
+	heir    string             // the program that outlives this process; "": none
+	outputs map[string]*output // of the functions that have a command
 
 	mu     sync.Mutex
 	status Status
@@ -104,28 +104,63 @@ func (s *Supervisor) Run(ctx context.Context) {
 			keep(ctx)
 		}()
 	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.functions(ctx)
+	}()
+	wg.Wait()
+	<-ctx.Done()
+	<-stopped
+}
+
+// functions keeps all functions running by their policies until ctx ends.
+func (s *Supervisor) functions(ctx context.Context) {
+	s.outputs = map[string]*output{}
 	for _, f := range s.live.Chain.Functions {
 		if initialPhase(f) != PhaseStarting {
 			continue
 		}
-		wg.Add(1)
+		out, err := newOutput(s.live.LogFile(f.Name))
+		if err != nil {
+			s.set(f.Name, func(st *FunctionStatus) { st.Phase, st.Error = PhaseFailed, err.Error() })
+			continue
+		}
+		defer out.close()
+		s.outputs[f.Name] = out
+	}
+	if s.heir != "" {
+		heir, leave := context.WithCancel(context.WithoutCancel(ctx))
+		kept := make(chan struct{})
 		go func() {
-			defer wg.Done()
-			s.function(ctx, f)
+			defer close(kept)
+			s.keepHeir(heir)
+		}()
+		defer func() {
+			leave()
+			<-kept
 		}()
 	}
+	var wg sync.WaitGroup
+	for _, f := range s.live.Chain.Functions {
+		if out := s.outputs[f.Name]; out != nil {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				s.function(ctx, f, out)
+			}()
+		}
+	}
 	wg.Wait()
-	<-ctx.Done()
 }
 
 // function keeps one function running by its policy.
-func (s *Supervisor) function(ctx context.Context, f chain.Function) {
-	log := &lumberjack.Logger{Filename: s.live.LogFile(f.Name), MaxSize: logMegabytes, MaxBackups: 1}
-	defer log.Close()
+func (s *Supervisor) function(ctx context.Context, f chain.Function, out *output) {
 	backoff := firstBackoff
 	for restarts := 0; ; restarts++ {
 		started := time.Now()
-		code, err := s.once(ctx, f, restarts, runtime.Output{Stdout: log, Stderr: log})
+		code, err := s.once(ctx, f, restarts, runtime.Output{Stdout: out.write, Stderr: out.write})
+		out.drain()
 		if ctx.Err() != nil {
 			return
 		}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// HeirCommand is the sub-command of a supervisor's heir: its arguments are the
+// chain and its functions. It hands them to KeepOutput.
+const HeirCommand = "keep-output"
+
+// firstOutput is the heir's descriptor of the first function's output.
+const firstOutput = 3
+
+// Outlive lets the functions' output outlive this process, if it is killed: an
+// heir, `program keep-output CHAIN FUNCTION…`, has it too, and then reads it on.
+// It is called before Run.
+func (s *Supervisor) Outlive(program string) { s.heir = program }
+
+// keepHeir keeps an heir until ctx ends, and then does without.
+func (s *Supervisor) keepHeir(ctx context.Context) {
+	for backoff := firstBackoff; ; backoff = min(2*backoff, longestBackoff) {
+		if err := s.runHeir(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "dray: who keeps the functions' output:", err)
+		}
+		if !sleep(ctx, backoff) {
+			return
+		}
+	}
+}
+
+// runHeir starts the heir and waits for its end, or kills it when ctx ends.
+func (s *Supervisor) runHeir(ctx context.Context) error {
+	args := []string{HeirCommand, s.live.Chain.Name}
+	var files []*os.File
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	for _, f := range s.live.Chain.Functions {
+		o := s.outputs[f.Name]
+		if o == nil {
+			continue
+		}
+		file, err := o.reader()
+		if err != nil {
+			return err
+		}
+		args, files = append(args, f.Name), append(files, file)
+	}
+	if len(files) == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	leaf := s.live.node.cgroupOf(s.live.Chain.Name).Child(supervisorGroup)
+	cmd, err := s.live.detach(leaf, s.live.SupervisorLog(), s.heir, args, files)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("it ended: %v", err)
+	case <-ctx.Done():
+	}
+	_ = cmd.Process.Kill()
+	<-ended
+	return nil
+}
+
+// KeepOutput is the heir: when the chain's supervisor has ended, it takes the
+// output of the functions, from descriptor 3 on, to their logs, as long as anybody
+// can write it.
+func (n *Node) KeepOutput(ctx context.Context, chainName string, functions []string) error {
+	var outputs []*output
+	for i := range functions {
+		// First: it is not to be used for anything else.
+		file := os.NewFile(uintptr(firstOutput+i), "output")
+		if _, err := file.Stat(); err != nil {
+			return fmt.Errorf("this is a part of dray's supervisor, started by it: no output of function %s: %w", functions[i], err)
+		}
+		outputs = append(outputs, &output{read: file, done: make(chan struct{})})
+	}
+	l := &Live{dir: n.dir(chainName)}
+	var s Status
+	if err := readJSON(filepath.Join(l.dir, fileStatus), &s); err != nil {
+		return err
+	}
+	if err := awaitEnd(ctx, s.Supervisor); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	for i, o := range outputs {
+		o.log = logger(l.LogFile(functions[i]))
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			o.copy()
+		}()
+	}
+	wg.Wait()
+	return nil
+}
+
+// awaitEnd waits for a process's end, also while it cannot be watched.
+func awaitEnd(ctx context.Context, id host.ProcessID) error {
+	for id.AwaitEnd(ctx) != nil {
+		if !sleep(ctx, longestBackoff) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/runtime"
+	"github.com/drayage/dray/internal/runtime/process"
+	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/transport/bridge"
+)
+
+// supervisorMain is this program as a supervisor, or as its heir.
+func supervisorMain(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	n := &Node{
+		StateDir: os.Getenv("DRAY_STATE"), Runtimes: []runtime.Runtime{process.New()}, Transports: []transport.Driver{bridge.New()},
+	}
+	if args[0] == HeirCommand {
+		return n.KeepOutput(ctx, args[1], args[2:])
+	}
+	l, err := n.Open(args[1])
+	if err != nil {
+		return err
+	}
+	s, err := l.Supervise()
+	if err != nil {
+		return err
+	}
+	s.Outlive(os.Args[0])
+	s.Run(ctx)
+	return nil
+}
+
+// talking is the pair, in which a function counts aloud.
+const talking = `
+i=0; while :; do echo said $i; echo complained $i >&2; i=$((i+1)); sleep 0.02; done`
+
+// TestOutputOutlivesTheSupervisor kills it: its functions go on, and what they
+// print is in their logs.
+func TestOutputOutlivesTheSupervisor(t *testing.T) {
+	n := newNode(t)
+	c, p := pair(t)
+	ctx := context.Background()
+	source := strings.Replace(pairYAML, `command: [sleep, "1000"]`, fmt.Sprintf("command: [sh, -c, %q]", talking), 1)
+	l, err := n.Create(ctx, "up", c, []byte(source), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := n.Down(ctx, c.Name); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := l.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.StartSupervisor(ctx, program, 100*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	leaf := n.cgroupOf(c.Name).Child(supervisorGroup)
+	await(t, "an heir", func() bool { pids, err := leaf.Processes(); return err == nil && len(pids) == 2 })
+
+	var s Status
+	if err := readJSON(filepath.Join(n.dir(c.Name), fileStatus), &s); err != nil {
+		t.Fatal(err)
+	}
+	s.Supervisor.Signal(syscall.SIGKILL)
+	await(t, "the supervisor's end", func() bool { return !s.Supervisor.Alive() })
+	said := lastSaid(t, l)
+	await(t, "more in the log", func() bool { return lastSaid(t, l) > said+20 })
+	functions, supervised, err := l.Status()
+	if err != nil || supervised || functions[0].Phase != PhaseRunning {
+		t.Errorf("supervised: %v, %v; %+v", supervised, err, functions)
+	}
+	lines := strings.Split(strings.TrimSpace(l.LogTail("a", 1<<20)), "\n")
+	for i, line := range lines { // none is lost, none comes twice
+		if want := fmt.Sprintf("%s %d", []string{"said", "complained"}[i%2], i/2); line != want {
+			t.Fatalf("line %d of the log is %q, not %q", i, line, want)
+		}
+	}
+}
+
+// lastSaid is the last number in the log of function a; -1 for none.
+func lastSaid(t *testing.T, l *Live) int {
+	t.Helper()
+	var what string
+	number := -1
+	_, _ = fmt.Sscan(l.LogTail("a", 1), &what, &number)
+	return number
+}
+
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("within 20 s not: %s", what)
+		}
+	}
+}
+
+// TestOutputIsDrained: what has been written when drain begins is in the log when
+// it ends, and an escaped writer does not keep close from ending.
+func TestOutputIsDrained(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.log")
+	o, err := newOutput(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	escaped, err := syscall.Dup(int(o.write.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(escaped)
+	want := ""
+	for i := range 2000 {
+		line := fmt.Sprintf("%d %s\n", i, strings.Repeat("x", i%100))
+		want += line
+		if _, err := o.write.WriteString(line); err != nil {
+			t.Fatal(err)
+		}
+		if i%100 > 0 {
+			continue
+		}
+		o.drain()
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Fatalf("after line %d: %d bytes of %d are in the log, %v", i, len(got), len(want), err)
+		}
+	}
+	o.close()
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("%d bytes of %d are in the log, %v", len(got), len(want), err)
+	}
+}
