@@ -162,7 +162,7 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	if values == nil || c.Tool == "" {
 		return
 	}
-	shaped := []string{"qdisc", "rate", "queue", "far_queue", "datapath"}
+	shaped := []string{"qdisc", "rate", "queue", "far_queue", "datapath", "kernel"}
 	need := map[Tool][]string{
 		ToolFrames: {"transport", "face", "runtime", "size", "load"}, ToolTCP: {"transport", "runtime"}, ToolRequests: {"transport", "runtime"},
 		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolStart: {"runtime"},

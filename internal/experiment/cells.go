@@ -58,7 +58,9 @@ func Cells(experiments []chain.Experiment) []chain.Cell {
 // obstacle is why a cell cannot be measured here; empty where it can.
 func obstacle(inv *inventory.Inventory, c chain.Cell) string {
 	if c.Tool == chain.ToolCyclictest {
-		return missingPrograms(c)
+		if missing := missingPrograms(c); missing != "" || c.Runtime == "" {
+			return missing
+		}
 	}
 	if c.Runtime == chain.RuntimeVM && inLab(inv) {
 		return "nested emulation: this host is itself a guest of the lab"
@@ -143,6 +145,9 @@ func chainText(inv *inventory.Inventory, c chain.Cell) []byte {
 	if c.Tool == chain.ToolStart {
 		return []byte(head + fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, command: [sh, -c, \"echo %s; exec sleep infinity\"]}\n", client, c.Runtime, ready))
 	}
+	if c.Tool == chain.ToolCyclictest {
+		return []byte(head + wakeUpText(c))
+	}
 	var b strings.Builder
 	b.WriteString(head + "functions:\n")
 	for i, f := range []string{client, server} {
@@ -178,6 +183,7 @@ const (
 	vmExtra    = 12 * time.Second
 	pingExtra  = 2400 * time.Millisecond // that sockperf sleeps
 	pollsExtra = 4 * time.Second         // of switches and DPDK applications
+	bulkExtra  = 6 * time.Second         // for which a bulk stream outlasts the trial
 )
 
 func expect(c chain.Cell, trial time.Duration) time.Duration {
@@ -193,6 +199,9 @@ func expect(c chain.Cell, trial time.Duration) time.Duration {
 	}
 	if c.Face == chain.FaceDPDK || strings.HasPrefix(c.Transport, "ovs") {
 		d += pollsExtra
+	}
+	if c.Bulk {
+		d += bulkExtra
 	}
 	if c.Tool == chain.ToolStart {
 		d -= trial

@@ -217,3 +217,8 @@ func aim(ctx context.Context, inv *inventory.Inventory, live *node.Live) (target
 	}
 	return t, nil
 }
+
+func firstLine(out []byte) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return line
+}

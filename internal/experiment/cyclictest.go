@@ -6,109 +6,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"os"
-	"os/exec"
-	"regexp"
-	"strconv"
-	"strings"
-	"syscall"
-	"time"
 
 	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/instrument"
 	"github.com/drayage/dray/internal/record"
 )
 
-// cycle is the time between two wake-ups, and histogram the µs that the
-// histogram holds.
-const (
-	cycle     = time.Millisecond
-	histogram = 10_000
-)
-
-// cyclictest measures how late timers wake a thread of the highest priority that
-// this process may have, on each CPU; under stress-ng where the cell says so.
-func cyclictest(ctx context.Context, c chain.Cell, length time.Duration) (t record.Trial, err error) {
-	t = record.Trial{Quantity: record.QWakeup, Start: time.Now(), Marks: []string{}}
-	ctx, cancel := context.WithTimeout(ctx, length+30*time.Second)
-	defer cancel()
-	if c.Stress {
-		load := exec.CommandContext(ctx, "stress-ng", "--cpu", "0", "--timeout", fmt.Sprintf("%ds", int(length.Seconds())+20))
-		load.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-		load.Cancel = func() error { return syscall.Kill(-load.Process.Pid, syscall.SIGKILL) }
-		if err := load.Start(); err != nil {
-			return t, err
-		}
-		defer func() {
-			kill := syscall.Kill(-load.Process.Pid, syscall.SIGKILL)
-			_ = load.Wait() // killed on purpose, or else:
-			if load.ProcessState == nil || load.ProcessState.ExitCode() != -1 {
-				kill = errors.Join(kill, fmt.Errorf("stress-ng ended before the measurement did: %v", load.ProcessState))
-			}
-			err = errors.Join(err, kill)
-		}()
+// wakeUp measures how late timers wake a thread of real-time priority, on the host
+// itself or in a function.
+func (r *Runner) wakeUp(ctx context.Context, c chain.Cell) (record.Trial, error) {
+	if c.Runtime == "" {
+		return instrument.WakeUp(ctx, instrument.Endpoint{}, c.Stress, r.Run.Trial)
 	}
-	argv := []string{"-q", "-m", "-S", "-p", "95", "-i", strconv.Itoa(int(cycle.Microseconds())), "-l", strconv.Itoa(int(length / cycle)), "-h", strconv.Itoa(histogram)}
-	cmd := exec.CommandContext(ctx, "cyclictest", argv...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	out, err := cmd.CombinedOutput()
-	t.Raw = string(out)
-	t.Instrument = record.Instrument{Name: "cyclictest", Client: append([]string{"cyclictest"}, argv...), Server: []string{}, Placement: "on the host"}
-	t.Duration = time.Since(t.Start)
+	live, err := r.create(ctx, c)
 	if err != nil {
-		return t, fmt.Errorf("cyclictest: %w: %s", err, firstLine(out))
+		return record.Trial{}, err
 	}
-	t.Latency, err = parseCyclictest(string(out))
-	return t, err
+	at := live.State.Sandboxes[client]
+	t, err := instrument.WakeUp(ctx, instrument.Endpoint{Name: client, Place: at.Place(), Guest: at.Guest}, c.Stress, r.Run.Trial)
+	t.Env, t.Chain = r.Env(live), chainName
+	if emulated(live) {
+		t.Marks = append(t.Marks, record.MarkEmulated)
+	}
+	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTime)
+	defer cancel()
+	return t, errors.Join(err, live.Remove(down))
 }
 
-func firstLine(out []byte) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	return line
+// ownKernel reports whether the kernel of a cell is that of its machine, and not
+// the host's.
+func ownKernel(c chain.Cell) bool {
+	return c.Tool == chain.ToolCyclictest && c.Runtime == chain.RuntimeVM
 }
 
-var (
-	cyclictestBar  = regexp.MustCompile(`(?m)^(\d{6,})((?:[ \t]+\d+)+)$`)
-	cyclictestMost = regexp.MustCompile(`(?m)^# Max Latencies:((?: \d+)+)`)
-)
-
-// parseCyclictest sums the histograms of all threads: one line for each µs.
-func parseCyclictest(out string) (*record.Latency, error) {
-	h := record.NewHDR()
-	for _, m := range cyclictestBar.FindAllStringSubmatch(out, -1) {
-		micros, err := strconv.ParseInt(m[1], 10, 64)
-		if err != nil {
-			return nil, err
-		}
-		for _, field := range strings.Fields(m[2]) {
-			n, err := strconv.ParseInt(field, 10, 64)
-			if err != nil {
-				return nil, err
-			}
-			if n > 0 {
-				if err := h.RecordValues(max(1, micros*1000), n); err != nil {
-					return nil, err
-				}
-			}
-		}
+// wakeUpText is the one function of such a cell.
+func wakeUpText(c chain.Cell) string {
+	machine := ""
+	if c.Runtime == chain.RuntimeVM && c.Kernel != "" {
+		machine = fmt.Sprintf(", vm: {kernel: %s}", c.Kernel)
 	}
-	// The largest may lie beyond the histogram.
-	m := cyclictestMost.FindStringSubmatch(out)
-	if m == nil || h.TotalCount() == 0 {
-		return nil, errors.New("cyclictest printed no histogram")
-	}
-	most := int64(0)
-	for _, field := range strings.Fields(m[1]) {
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil || n > math.MaxInt64/1000 {
-			return nil, fmt.Errorf("cyclictest printed a maximum of %s", field)
-		}
-		most = max(most, n)
-	}
-	if most >= histogram {
-		if err := h.RecordValue(most * 1000); err != nil {
-			return nil, err
-		}
-	}
-	return &record.Latency{Histogram: record.FromHDR(h), Sent: uint64(h.TotalCount())}, nil
+	return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, command: [sleep, infinity]%s}\n", client, c.Runtime, machine)
 }

@@ -49,6 +49,9 @@ func Lacks(inv *inventory.Inventory, datapath bool, c chain.Cell) []string {
 	if c.Datapath == chain.DatapathKernel && !datapath {
 		lacks = append(lacks, Openvswitch)
 	}
+	if ownKernel(c) {
+		return lacks
+	}
 	generic := strings.HasSuffix(inv.Host.Kernel, debianGeneric) && !inv.Host.Realtime
 	if c.Kernel == chain.VMKernelGeneric && !generic || c.Kernel == chain.VMKernelRT && !inv.Host.Realtime {
 		lacks = append(lacks, string(c.Kernel))

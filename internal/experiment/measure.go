@@ -25,7 +25,7 @@ func (r *Runner) measure(ctx context.Context, c chain.Cell) (record.Trial, error
 	case chain.ToolFrames:
 		return r.frames(ctx, c)
 	case chain.ToolCyclictest:
-		return cyclictest(ctx, c, r.Run.Trial)
+		return r.wakeUp(ctx, c)
 	}
 	began := time.Now()
 	live, err := r.create(ctx, c)
@@ -102,7 +102,11 @@ func (r *Runner) link(ctx context.Context, live *node.Live, c chain.Cell) (recor
 	default:
 		return record.Trial{}, fmt.Errorf("no instrument for %s", c.Tool)
 	}
-	t, err := tool.Run(ctx, from, to, p)
+	run := tool.Run
+	if c.Bulk {
+		run = besideBulk(tool)
+	}
+	t, err := run(ctx, from, to, p)
 	t.Link = live.State.Plan.Links[0].Name
 	t.Runtimes = map[string]string{from.Name: string(c.Runtime), to.Name: string(c.Runtime)}
 	return t, err

@@ -140,7 +140,7 @@ func (r *Runner) cell(ctx context.Context, c chain.Cell, round int) error {
 			t.Marks = append(t.Marks, m)
 		}
 	}
-	if c.Tool == chain.ToolCyclictest && !t.Env.Realtime {
+	if c.Tool == chain.ToolCyclictest && !t.Env.Realtime && !(ownKernel(c) && c.Kernel == chain.VMKernelRT) {
 		t.Marks = append(t.Marks, record.MarkNotRealtime)
 	}
 	return r.Sink.Write(t)

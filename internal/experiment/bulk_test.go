@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/record"
+)
+
+func TestOutlasts(t *testing.T) {
+	at := time.Now()
+	bulk := record.Trial{Start: at, Duration: 7 * time.Second}
+	for name, c := range map[string]struct {
+		start  time.Duration
+		length time.Duration
+		good   bool
+	}{
+		"within":    {time.Second, time.Second, true},
+		"too early": {-time.Second, time.Second, false},
+		"too late":  {6 * time.Second, 2 * time.Second, false},
+	} {
+		err := outlasts(bulk, record.Trial{Start: at.Add(c.start), Duration: c.length})
+		if (err == nil) != c.good {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestChainsOfTheLabsCells(t *testing.T) {
+	bottleneck := chain.Cell{
+		Tool: chain.ToolPingPong, Transport: "bridge", Runtime: chain.RuntimeRunc, Qdisc: "tbf", Rate: 100_000_000, Queue: "fq_codel", FarQueue: "pfifo", Bulk: true,
+	}
+	for _, c := range []struct {
+		cell chain.Cell
+		want string
+	}{
+		{bottleneck, "qos: {qdisc: tbf, rate: 100Mbps, child: {qdisc: pfifo}}}"},
+		{bottleneck, "transport: bridge, qos: {qdisc: tbf, rate: 100Mbps, child: {qdisc: fq_codel}}}"},
+		{chain.Cell{Tool: chain.ToolCyclictest, Runtime: chain.RuntimeVM, Kernel: chain.VMKernelRT}, "vm: {kernel: rt}"},
+		{chain.Cell{Tool: chain.ToolCyclictest, Runtime: chain.RuntimeRunc, Stress: true}, "runtime: runc, command: [sleep, infinity]}"},
+	} {
+		text := string(chainText(host2(), c.cell))
+		if _, err := chain.Parse(c.cell.String(), []byte(text)); err != nil || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %v: %s", c.cell, err, text)
+		}
+	}
+	// The kernel of a machine is its own: no lab is needed for it.
+	inv := host2()
+	if lacks := Lacks(inv, false, chain.Cell{Tool: chain.ToolCyclictest, Runtime: chain.RuntimeVM, Kernel: chain.VMKernelRT}); len(lacks) != 0 {
+		t.Errorf("%v", lacks)
+	}
+}
