@@ -122,7 +122,7 @@ func latencyText(c inventory.Calibration) string {
 func calibratable(inv *inventory.Inventory, names []string) ([]string, error) {
 	if len(names) == 0 {
 		for _, t := range inv.Transports {
-			if t.Status != inventory.Missing && t.Caps.MinEnds >= 2 && !t.Caps.SameNetns {
+			if t.Status != inventory.Missing && t.Caps.MinEnds >= 2 && !t.Caps.SameNetns && !t.Caps.Tunnel {
 				names = append(names, t.Name)
 			}
 		}
@@ -137,6 +137,8 @@ func calibratable(inv *inventory.Inventory, names []string) ([]string, error) {
 			return nil, usageError("no transport %q; `dray doctor` lists them", name)
 		case t.Status == inventory.Missing:
 			return nil, fmt.Errorf("transport %s: %s; %s", name, t.Reason, t.Fix)
+		case t.Caps.Tunnel:
+			return nil, usageError("transport %s joins functions on different hosts, whose underlay is the chain's: run a chain with hosts instead", name)
 		case t.Caps.MinEnds < 2 || t.Caps.SameNetns:
 			return nil, usageError("transport %s does not join two functions: nothing to calibrate", name)
 		}

@@ -72,6 +72,8 @@ func skippedTransport(m *chain.Bench, inv *inventory.Inventory, name string, t *
 	switch {
 	case t.Status == inventory.Missing:
 		row.Skipped, row.Fix = t.Reason, t.Fix
+	case t.Caps.Tunnel:
+		row.Skipped = "it joins functions on different hosts, and a matrix has one host; a chain with hosts measures it"
 	case t.Caps.MaxEnds == 1:
 		row.Skipped = "it joins a function with a host interface, and no two functions"
 	case len(facesOf(m, inv, t)) == 0:

@@ -164,6 +164,9 @@ func (l *Live) create(ctx context.Context, source []byte, p *plan.Plan) error {
 			return err
 		}
 	}
+	if err := l.createHosts(ctx, runner, p); err != nil {
+		return err
+	}
 	for _, pl := range p.Links {
 		if err := l.createLink(ctx, runner, pl); err != nil {
 			return fmt.Errorf("link %s: %w", pl.Name, err)
@@ -303,7 +306,7 @@ func (l *Live) linkSpec(pl plan.Link, number int) (transport.Spec, error) {
 		}
 		spec.Ends = append(spec.Ends, end)
 	}
-	return spec, nil
+	return spec, l.putOnHosts(&spec, pl, number)
 }
 
 // Commit makes the chain stay after this process.

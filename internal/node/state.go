@@ -15,6 +15,7 @@ import (
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/runtime"
 	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/underlay"
 )
 
 // Files of a chain's directory.
@@ -33,6 +34,7 @@ type State struct {
 	Plan      *plan.Plan                   `json:"plan"`
 	Sandboxes map[string]*runtime.Sandbox  `json:"sandboxes"` // by function
 	Reports   map[string]*transport.Report `json:"reports"`   // by link
+	Underlay  *underlay.Report             `json:"underlay,omitempty"`
 	// Moves is of the links that were to move to another transport, by link.
 	Moves map[string]Moves `json:"moves,omitempty"`
 }

@@ -126,6 +126,22 @@ var statedDefaults = map[string]inventory.Calibration{
 		LossRatio:  1e-4,
 		PDVp99:     1 * time.Millisecond,
 	},
+	// A bridge at each end, and the kernel's UDP between them.
+	"vxlan": {
+		Latency:    latencies(200*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond, 5*time.Millisecond),
+		Bitrate:    1500e6,
+		PacketRate: 60e3,
+		LossRatio:  1e-4,
+		PDVp99:     400 * time.Microsecond,
+	},
+	// Open vSwitch's userspace datapath at each end.
+	"ovs-vxlan": {
+		Latency:    latencies(600*time.Microsecond, 2*time.Millisecond, 8*time.Millisecond, 20*time.Millisecond),
+		Bitrate:    200e6,
+		PacketRate: 20e3,
+		LossRatio:  1e-4,
+		PDVp99:     2 * time.Millisecond,
+	},
 	// A process that copies each frame between two packet sockets.
 	"af-packet": {
 		Latency:    latencies(200*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond, 5*time.Millisecond),

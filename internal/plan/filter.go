@@ -22,8 +22,8 @@ type obstacle struct {
 // filters are tried in this order: what the link is first, then what the host
 // has. The transport that passes most of them is the nearest miss.
 var filters = []func(*inventory.Transport, *needs) *obstacle{
-	faceObstacle, queuesObstacle, isolationObstacle, privilegeObstacle, hugePagesObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
-	shapeObstacle, mtuObstacle, messageObstacle, statusObstacle,
+	hostsObstacle, faceObstacle, queuesObstacle, isolationObstacle, privilegeObstacle, hugePagesObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
+	shapeObstacle, mtuObstacle, underlayMTUObstacle, messageObstacle, statusObstacle,
 }
 
 // firstObstacle returns the first reason why t cannot realise the link, and how

@@ -21,6 +21,7 @@ func (p *planner) placeFunctions() {
 			Name:    f.Name,
 			Runtime: f.Runtime,
 			Host:    p.inv.Host.Hostname,
+			On:      f.Host,
 			CPUs:    cpus[f.Name],
 			Reason:  placementReason(f, cpus[f.Name], p.inv.Host),
 		})

@@ -29,6 +29,9 @@ func (p *planner) planLink(l *chain.Link) {
 		Requires:  l.Requires,
 		Isolation: l.Isolation,
 	}
+	if n.crosses() {
+		link.Hosts, link.VNI = n.hosts, 1+slices.IndexFunc(p.chain.Links, func(o chain.Link) bool { return o.Name == l.Name })
+	}
 	var c choice
 	if l.Transport == chain.TransportAuto {
 		c = p.chooseAuto(n)
@@ -174,7 +177,11 @@ func fastestReason(n *needs) string {
 			faces = append(faces, string(e.port.Face))
 		}
 	}
-	return fmt.Sprintf("fastest that isolation %q and the face %s allow on one host", n.link.Isolation, strings.Join(faces, ", "))
+	where := "on one host"
+	if n.crosses() {
+		where = "between hosts"
+	}
+	return fmt.Sprintf("fastest that isolation %q and the face %s allow %s", n.link.Isolation, strings.Join(faces, ", "), where)
 }
 
 // rejectOthers says of each transport that auto did not take why it did not.

@@ -32,6 +32,7 @@ func Make(c *chain.Chain, inv *inventory.Inventory) (*Plan, error) {
 		Violations: []Violation{},
 		Warnings:   []string{},
 	}}
+	p.planHosts()
 	p.placeFunctions()
 	p.checkMemory()
 	for i := range c.Links {

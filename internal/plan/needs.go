@@ -25,6 +25,8 @@ type needs struct {
 	// privileged: the chain permits transports that need privileges.
 	privileged bool
 	functions  map[string]*chain.Function // of the ports
+	hosts      []string                   // the simulated hosts that the ports are on
+	underlay   chain.Underlay             // of those
 }
 
 // portEnd is an end that is a function's port.
@@ -35,6 +37,9 @@ type portEnd struct {
 
 func (p *planner) needsOf(l *chain.Link) *needs {
 	n := &needs{link: l, load: l.Load, shape: shapeOf(l), privileged: p.chain.Policy.Privileged, functions: map[string]*chain.Function{}}
+	if p.chain.Hosts != nil {
+		n.hosts, n.underlay = p.chain.Simulated(l), p.chain.Hosts.Underlay
+	}
 	if !l.HasLoad {
 		n.load = l.Requires.MinBitrate / 10
 	}

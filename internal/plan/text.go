@@ -21,7 +21,10 @@ func (p *Plan) Text(w io.Writer, verbose bool) error {
 	out := bufio.NewWriter(w)
 	t := &text{w: out, verbose: verbose}
 	fmt.Fprintf(out, "chain %s on %s: %s\n", p.Chain, p.Host, p.summary())
-	t.functions(p.Functions)
+	if p.Hosts != nil {
+		fmt.Fprintf(out, "hosts %s are simulated on it; underlay: %s\n", strings.Join(p.Hosts.Names, ", "), underlayText(p.Hosts.Underlay))
+	}
+	t.functions(p)
 	t.links(p.Links)
 	t.ends(p.Links)
 	t.rejected(p.Links)
@@ -72,20 +75,24 @@ func row(cells ...any) string {
 	return strings.Join(parts, "\t")
 }
 
-func (t *text) functions(functions []Function) {
+func (t *text) functions(p *Plan) {
+	where, header := func(_, cpus string) string { return cpus }, "FUNCTION\tRUNTIME\tCPUS"
+	if p.Hosts != nil {
+		where, header = func(host, cpus string) string { return row(host, cpus) }, "FUNCTION\tRUNTIME\tHOST\tCPUS"
+	}
 	var rows []string
-	for _, f := range functions {
+	for _, f := range p.Functions {
 		cpus := "any"
 		if f.CPUs != nil {
 			cpus = formatCPUs(f.CPUs)
 		}
 		if t.verbose {
-			rows = append(rows, row(f.Name, f.Runtime, cpus, f.Reason))
+			rows = append(rows, row(f.Name, f.Runtime, where(f.On, cpus), f.Reason))
 		} else {
-			rows = append(rows, row(f.Name, f.Runtime, cpus))
+			rows = append(rows, row(f.Name, f.Runtime, where(f.On, cpus)))
 		}
 	}
-	t.table(t.header("FUNCTION\tRUNTIME\tCPUS", "\tREASON"), rows)
+	t.table(t.header(header, "\tREASON"), rows)
 }
 
 func (t *text) header(short, more string) string {

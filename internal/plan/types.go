@@ -16,7 +16,9 @@ type Plan struct {
 	Chain     string     `json:"chain"`
 	Host      string     `json:"host"`
 	Functions []Function `json:"functions"`
-	Links     []Link     `json:"links"`
+	// Hosts are simulated, on Host; nil: there are none.
+	Hosts *chain.Hosts `json:"hosts,omitempty"`
+	Links []Link       `json:"links"`
 	// Violations is what cannot be met. In a feasible plan it is empty, or the
 	// chain's policy is to warn and none of them is Hard.
 	Violations []Violation `json:"violations"`
@@ -28,7 +30,8 @@ type Function struct {
 	Name    string            `json:"name"`
 	Runtime chain.RuntimeName `json:"runtime"`
 	Host    string            `json:"host"`
-	CPUs    []int             `json:"cpus"` // nil: any
+	On      string            `json:"on,omitempty"` // the simulated host there
+	CPUs    []int             `json:"cpus"`         // nil: any
 	Reason  string            `json:"reason"`
 }
 
@@ -47,7 +50,14 @@ type Link struct {
 	Evidence  []Evidence      `json:"evidence"`
 	Requires  chain.Requires  `json:"requires"`
 	Isolation chain.Isolation `json:"isolation"`
+	// Hosts are the simulated hosts that a tunnel joins, and VNI is its number;
+	// none for a link on one host.
+	Hosts []string `json:"hosts,omitempty"`
+	VNI   int      `json:"vni,omitempty"`
 }
+
+// Tunnel reports whether the link joins simulated hosts.
+func (l Link) Tunnel() bool { return len(l.Hosts) > 1 }
 
 // End is a link end with every address decided.
 type End struct {

@@ -69,16 +69,17 @@ type Trial struct {
 
 // Marks of a trial.
 const (
-	MarkOversubscribed = "oversubscribed" // more threads want a CPU at once than there are CPUs
-	MarkGovernor       = "governor"       // the CPUs' frequency governor is not "performance"
-	MarkBusy           = "busy"           // over 20 % of the machine was in use just before the trial
-	MarkStolen         = "stolen"         // the hypervisor took over 2 % of the CPU time
-	MarkEmulated       = "emulated"       // a virtual machine without hardware virtualisation
-	MarkLab            = "lab"            // measured inside a virtual machine that stands for the host (dray lab)
-	MarkLoadMissed     = "load missed"    // achieved load, or sent rate, over 5 % off what was asked
-	MarkShared         = "shared"         // the functions' own commands were running, and used the link as they pleased
-	MarkStalled        = "stalled"        // a lost message ended the ping-pong early; see Latency.Stalled
-	MarkLate           = "late sender"    // the generator sent late: see OneWay.Lateness
+	MarkOversubscribed = "oversubscribed"  // more threads want a CPU at once than there are CPUs
+	MarkGovernor       = "governor"        // the CPUs' frequency governor is not "performance"
+	MarkBusy           = "busy"            // over 20 % of the machine was in use just before the trial
+	MarkStolen         = "stolen"          // the hypervisor took over 2 % of the CPU time
+	MarkEmulated       = "emulated"        // a virtual machine without hardware virtualisation
+	MarkLab            = "lab"             // measured inside a virtual machine that stands for the host (dray lab)
+	MarkSimulatedHosts = "simulated hosts" // the link's hosts were network namespaces of one machine, with one clock
+	MarkLoadMissed     = "load missed"     // achieved load, or sent rate, over 5 % off what was asked
+	MarkShared         = "shared"          // the functions' own commands were running, and used the link as they pleased
+	MarkStalled        = "stalled"         // a lost message ended the ping-pong early; see Latency.Stalled
+	MarkLate           = "late sender"     // the generator sent late: see OneWay.Lateness
 )
 
 // Quantity is what a trial measures.

@@ -58,6 +58,7 @@ var markMeanings = map[string]string{
 	record.MarkNotRealtime:    "the kernel is not PREEMPT_RT: what a real-time system would do is not seen",
 	record.MarkEmulated:       "a virtual machine without hardware virtualisation: never to be compared with native figures",
 	record.MarkLab:            "measured inside a virtual machine that stands for this host, on Debian's kernel",
+	record.MarkSimulatedHosts: "the hosts that the link joins were network namespaces of one machine, which share its CPUs and its clock",
 	record.MarkLoadMissed:     "the load, or the sender's rate, was over 5 % off what was asked",
 	record.MarkLate:           "one packet in a hundred was sent over 1 ms after it was due: the generator had no CPU, or the port made it wait",
 	record.MarkStalled:        "a lost message ended the ping-pong early: later samples are missing",

@@ -42,6 +42,7 @@ func (s Spec) filter(uplink bool) []End {
 func Check(driver string, caps inventory.Caps, s Spec) error {
 	errs := checkEnds(caps, s)
 	errs = append(errs, checkMTU(caps, s)...)
+	errs = append(errs, checkHosts(caps, s))
 	for _, e := range s.Ends {
 		errs = append(errs, checkEnd(e))
 	}

@@ -53,11 +53,16 @@ type Spec struct {
 	Shape *chain.Qdisc // egress qdisc of every port without one of its own; nil: none
 	// Messages asks for message buffers; nil: none.
 	Messages *chain.Messages
+	// Hosts are the simulated hosts of the ends, each once; at most one where the
+	// link is no tunnel. VNI is the number of a tunnel, the only one of its chain.
+	Hosts []Host
+	VNI   int
 }
 
 // End is a port to be made, or an uplink to be used.
 type End struct {
 	Function string     // whose port it is; empty for an uplink
+	Host     string     // the simulated host that the function is on; empty: none
 	Netns    host.Netns // where the port appears; for an uplink, where the host interface lives
 	Name     string     // the interface's name: the port's, or the uplink's
 	Uplink   bool

@@ -80,6 +80,9 @@ func (in Input) run(ctx context.Context, m measurement, r trial.Round) (record.T
 		t.Looks = in.Options.pace().looks
 	}
 	t.Marks = append(t.Marks, in.Marks...)
+	if m.link.Tunnel() {
+		t.Marks = append(t.Marks, record.MarkSimulatedHosts)
+	}
 	t.Runtimes = map[string]string{}
 	for _, e := range []plan.End{m.from, m.to} {
 		if f := in.Plan.Function(e.Function); f != nil {

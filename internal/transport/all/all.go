@@ -18,13 +18,14 @@ import (
 	"github.com/drayage/dray/internal/transport/veth"
 	"github.com/drayage/dray/internal/transport/vhostuser"
 	"github.com/drayage/dray/internal/transport/vpp"
+	"github.com/drayage/dray/internal/transport/vxlan"
 )
 
 // All returns the drivers, fastest first, the baseline last.
 func All() []transport.Driver {
 	return []transport.Driver{
 		shm.New(), memif.New(), vhostuser.New(), ovsdpdk.New(), ovsdpdk.NewDray(), native.Wrap(veth.New()), native.Wrap(macvlan.New()), native.Wrap(bridge.New()),
-		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), afxdp.New(), vpp.New(), vpp.NewMemif(), loopback.New(),
+		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), afxdp.New(), native.Wrap(vxlan.New()), vpp.New(), vpp.NewMemif(), loopback.New(),
 	}
 }
 

@@ -29,8 +29,10 @@ type Options struct {
 	IPv6   bool
 	Queues int
 	Shape  *chain.Qdisc
-	Native []int // which ports libdray opens, from 0
-	Dpdk   []int // which ports are devices of a DPDK application, from 0
+	Native []int         // which ports libdray opens, from 0
+	Dpdk   []int         // which ports are devices of a DPDK application, from 0
+	Apart  bool          // of a tunnel: each port is on a host of its own
+	Rate   chain.Bitrate // of a tunnel's underlay; 0: what the machine gives
 }
 
 // Rig is one link under test, in namespaces, a cgroup and a directory of its own.
@@ -43,6 +45,7 @@ type Rig struct {
 	stations []station
 	before   string // the state that a removed link must leave
 	made     journal
+	hosts    journal  // of the underlay
 	broker   *serving // where a port is native
 	vdevs    []transport.Vdev
 }
@@ -126,6 +129,9 @@ func NewRig(t *testing.T, d transport.Driver, o Options) *Rig {
 	}
 	if o.Uplink {
 		r.addUplink(o)
+	}
+	if d.Caps().Tunnel {
+		r.addHosts(o)
 	}
 	r.before = r.state()
 	return r

@@ -50,13 +50,15 @@ func (r *Rig) state() string {
 // namespaces are those that are there before the link is.
 func (r *Rig) namespaces() []host.Netns {
 	r.t.Helper()
-	files, err := filepath.Glob(filepath.Join(r.dir, "*.net"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	var all []host.Netns
-	for _, f := range files {
-		all = append(all, host.Netns{Path: f})
+	for _, pattern := range []string{"*.net", "hosts/*.net"} {
+		files, err := filepath.Glob(filepath.Join(r.dir, pattern))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, f := range files {
+			all = append(all, host.Netns{Path: f})
+		}
 	}
 	return all
 }

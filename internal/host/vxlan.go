@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Vxlan is one end of a VXLAN tunnel (RFC 7348).
+type Vxlan struct {
+	Iface
+	// Underlay is the namespace whose network carries the tunnel, and Device its
+	// interface there; Iface may be in another.
+	Underlay Netns
+	Device   string
+	Local    netip.Addr // an address of Device
+	VNI      int        // 1 to 2^24 − 1
+	Port     int        // of UDP, at both ends
+}
+
+// CreateVxlan makes the end of a tunnel. It learns nothing of where addresses
+// are: AddForwarding tells it.
+func CreateVxlan(v Vxlan) error {
+	nl, err := v.Underlay.handle()
+	if err != nil {
+		return err
+	}
+	defer nl.Close()
+	dev, err := nl.LinkByName(v.Device)
+	if err != nil {
+		return fmt.Errorf("interface %s in %s: %w", v.Device, v.Underlay, err)
+	}
+	target, err := v.Netns.open()
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	attrs := linkAttrs(v.Iface)
+	attrs.Namespace = netlink.NsFd(target)
+	err = nl.LinkAdd(&netlink.Vxlan{
+		LinkAttrs: attrs, VxlanId: v.VNI, VtepDevIndex: dev.Attrs().Index,
+		SrcAddr: v.Local.AsSlice(), Port: v.Port, NoAge: true,
+	})
+	if err != nil {
+		return fmt.Errorf("create vxlan %s over %s in %s: %w", v.Iface, v.Device, v.Underlay, err)
+	}
+	return nil
+}
+
+// AddForwarding has the end of a tunnel send what is for mac to another end. For
+// the zero MAC that is what is for no known address, or for all: it is sent to
+// each end that was added for it.
+func (n Netns) AddForwarding(name string, mac net.HardwareAddr, to netip.Addr) error {
+	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
+		entry := &netlink.Neigh{
+			LinkIndex: l.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT | netlink.NUD_NOARP,
+			Flags: netlink.NTF_SELF, IP: to.AsSlice(), HardwareAddr: mac,
+		}
+		if err := nl.NeighAppend(entry); err != nil {
+			return fmt.Errorf("forward %s to %s on %s in %s: %w", mac, to, name, n, err)
+		}
+		return nil
+	})
+}
+
+// ReadForwarding lists where the end of a tunnel sends what is for an address.
+func (n Netns) ReadForwarding(name string) (map[string][]netip.Addr, error) {
+	table := map[string][]netip.Addr{}
+	err := n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
+		entries, err := nl.NeighList(l.Attrs().Index, unix.AF_BRIDGE)
+		if err != nil {
+			return fmt.Errorf("forwarding table of %s in %s: %w", name, n, err)
+		}
+		for _, e := range entries {
+			if to, ok := netip.AddrFromSlice(e.IP); ok {
+				table[e.HardwareAddr.String()] = append(table[e.HardwareAddr.String()], to.Unmap())
+			}
+		}
+		return nil
+	})
+	return table, err
+}
+
+// ProbeVxlan tries to make the end of a tunnel.
+func ProbeVxlan() error {
+	return probeIn("vxlan", func(n Netns) error {
+		device, err := probePair(n)
+		if err != nil {
+			return err
+		}
+		err = CreateVxlan(Vxlan{
+			Iface:    Iface{Netns: n, Name: "vx0", MAC: probeMAC(5), MTU: 1400},
+			Underlay: n, Device: device, Local: netip.MustParseAddr("192.0.2.1"), VNI: 1, Port: 8472,
+		})
+		return lacksLinkKind("vxlan", "CONFIG_VXLAN", err)
+	})
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/drayage/dray/internal/testenv"
+)
+
+// TestVxlan makes the end of a tunnel in another namespace than its underlay's,
+// and tells it where addresses are.
+func TestVxlan(t *testing.T) {
+	testenv.Root(t)
+	if err := ProbeVxlan(); err != nil {
+		t.Skip(err)
+	}
+	under, inside := testNetns(t), testNetns(t)
+	a := Iface{Netns: under, Name: "eth0", MAC: mac(t, "02:00:00:00:02:0a"), MTU: 1600}
+	b := Iface{Netns: under, Name: "peer", MAC: mac(t, "02:00:00:00:02:0b"), MTU: 1600}
+	must(t, CreateVeth(a, b))
+	v := Vxlan{
+		Iface:    Iface{Netns: inside, Name: "vxlan0", MAC: mac(t, "02:00:00:00:02:0c"), MTU: 1550},
+		Underlay: under, Device: "eth0", Local: netip.MustParseAddr("192.0.2.1"), VNI: 7, Port: 8472,
+	}
+	must(t, CreateVxlan(v))
+	s, err := inside.ReadLink("vxlan0")
+	must(t, err)
+	if s.Kind != "vxlan" || s.MTU != 1550 || s.MAC.String() != v.MAC.String() {
+		t.Errorf("%+v", s)
+	}
+	if _, err := under.ReadLink("vxlan0"); err == nil {
+		t.Error("it is in the underlay's namespace")
+	}
+	known, all := mac(t, "02:00:00:00:02:0d"), make(net.HardwareAddr, 6)
+	b2, b3 := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")
+	must(t, inside.AddForwarding("vxlan0", known, b2))
+	must(t, inside.AddForwarding("vxlan0", all, b2))
+	must(t, inside.AddForwarding("vxlan0", all, b3))
+	table, err := inside.ReadForwarding("vxlan0")
+	must(t, err)
+	if got := table[known.String()]; !slices.Equal(got, []netip.Addr{b2}) {
+		t.Errorf("%s is sent to %v", known, got)
+	}
+	if got := table[all.String()]; len(got) != 2 || !slices.Contains(got, b2) || !slices.Contains(got, b3) {
+		t.Errorf("what is for all is sent to %v", got)
+	}
+	if err := CreateVxlan(v); err == nil {
+		t.Error("made a second end of the same name")
+	}
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/underlay"
+)
+
+func (l *Live) underlay(p *plan.Plan) underlay.Spec {
+	return underlay.Spec{Chain: l.Chain.Name, Dir: filepath.Join(l.dir, "hosts"), Hosts: *p.Hosts}
+}
+
+// createHosts makes the simulated hosts of the chain and what joins them.
+func (l *Live) createHosts(ctx context.Context, runner *step.Runner, p *plan.Plan) error {
+	if p.Hosts == nil {
+		return nil
+	}
+	build := l.underlay(p).Build()
+	if err := runner.Run(ctx, build.Steps); err != nil {
+		return fmt.Errorf("simulated hosts: %w", err)
+	}
+	l.State.Underlay = build.Report
+	return nil
+}
+
+// putOnHosts fills in where the ends of a tunnel are. number is that of the link's
+// move: for a while there are two tunnels.
+func (l *Live) putOnHosts(spec *transport.Spec, pl plan.Link, number int) error {
+	if !pl.Tunnel() {
+		return nil
+	}
+	under := l.underlay(l.State.Plan)
+	for _, name := range pl.Hosts {
+		h, err := under.At(name)
+		if err != nil {
+			return err
+		}
+		spec.Hosts = append(spec.Hosts, h)
+	}
+	for i, e := range spec.Ends {
+		if f := l.Chain.Function(e.Function); f != nil {
+			spec.Ends[i].Host = f.Host
+		}
+	}
+	spec.VNI = pl.VNI + number*len(l.Chain.Links)
+	return nil
+}

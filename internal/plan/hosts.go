@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+)
+
+// planHosts copies the simulated hosts into the plan, and finds what their
+// underlay needs and the kernel lacks.
+func (p *planner) planHosts() {
+	p.plan.Hosts = p.chain.Hosts
+	if p.chain.Hosts == nil {
+		return
+	}
+	u := p.chain.Hosts.Underlay
+	if u.Rate > 0 {
+		p.checkUnderlayQdisc("tbf", "rate", u.Rate.String(), "leave the underlay's rate out")
+	}
+	if u.Delay > 0 {
+		p.checkUnderlayQdisc("netem", "delay", u.Delay.String(), "leave the underlay's delay out")
+	}
+}
+
+func (p *planner) checkUnderlayQdisc(kind, field, value, otherwise string) {
+	item := inventory.Find(p.inv.Qdiscs, kind)
+	if item != nil && item.Status != inventory.Missing {
+		return
+	}
+	hosts := p.chain.Hosts
+	p.violate(Violation{
+		Subject:    "underlay",
+		Constraint: field + " " + value,
+		Reason:     "unsupported: this kernel has no sch_" + kind,
+		Fix:        fmt.Sprintf("run it in a guest whose kernel has it: `dray lab --need %s -- dray …`; or %s", kind, otherwise),
+		Pos:        at(hosts.Underlay.FieldPos, field, at(hosts.FieldPos, "underlay", hosts.Pos)),
+		Hard:       true,
+	})
+}
+
+// crosses reports whether the link's ports are on different simulated hosts.
+func (n *needs) crosses() bool { return len(n.hosts) > 1 }
+
+// hostsObstacle keeps tunnels to links between hosts, and these to tunnels.
+func hostsObstacle(t *inventory.Transport, n *needs) *obstacle {
+	switch {
+	case n.crosses() && !t.Caps.Tunnel:
+		return &obstacle{
+			constraint: "hosts " + strings.Join(n.hosts, ", "),
+			reason:     "joins only ports on one host",
+			fix:        "use transport: auto, or put the link's functions on one host",
+			pos:        n.field("transport"),
+		}
+	case !n.crosses() && t.Caps.Tunnel:
+		return &obstacle{
+			constraint: "ends on one host",
+			reason:     "joins only ports on different hosts",
+			fix:        "use transport: auto, or put the link's functions on different simulated hosts",
+			pos:        n.field("transport"),
+		}
+	}
+	return nil
+}
+
+// underlayMTUObstacle asks whether the underlay has room for the tunnel's headers.
+func underlayMTUObstacle(_ *inventory.Transport, n *needs) *obstacle {
+	if !n.crosses() || n.mtu+chain.VXLANOverhead <= n.underlay.MTU {
+		return nil
+	}
+	most := n.underlay.MTU - chain.VXLANOverhead
+	return &obstacle{
+		constraint: fmt.Sprintf("mtu %d", n.mtu),
+		reason:     fmt.Sprintf("carries packets of at most %d bytes over an underlay with mtu %d", most, n.underlay.MTU),
+		fix:        fmt.Sprintf("lower the ports' mtu to %d, or raise the underlay's to %d", most, n.mtu+chain.VXLANOverhead),
+		pos:        n.mtuPos,
+	}
+}
+
+// latency is that of the transport, and for a tunnel the underlay's delay.
+func (e estimate) latency(percentile float64) figure {
+	f := e.figures.latency(percentile)
+	if e.crosses() && e.underlay.Delay > 0 && f.known() {
+		f.value += float64(e.underlay.Delay)
+		f.source += ", and the underlay's delay"
+	}
+	return f
+}
+
+// bitrate is that of the transport, and of a tunnel no more TCP payload than the
+// underlay's rate carries.
+func (e estimate) bitrate() figure {
+	f := e.figures.bitrate()
+	if !e.crosses() || e.underlay.Rate == 0 || !f.known() {
+		return f
+	}
+	limit := float64(e.underlay.Rate) * float64(e.mtu-tcpOverhead) / float64(e.mtu+chain.VXLANOverhead+ethernet)
+	return lesser(f, limit, fmt.Sprintf("payload through the underlay at %v", e.underlay.Rate))
+}
+
+// packetRate is the same for frames of 64 bytes, of which 4 are a checksum that no
+// tunnel carries.
+func (e estimate) packetRate() figure {
+	f := e.figures.packetRate()
+	if !e.crosses() || e.underlay.Rate == 0 || !f.known() {
+		return f
+	}
+	limit := float64(e.underlay.Rate) / 8 / (smallFrame - 4 + chain.VXLANOverhead)
+	return lesser(f, limit, fmt.Sprintf("64-byte frames through the underlay at %v", e.underlay.Rate))
+}
+
+func lesser(f figure, limit float64, source string) figure {
+	if f.value <= limit {
+		return f
+	}
+	return figure{limit, source}
+}
+
+// underlayText is the underlay in one line.
+func underlayText(u chain.Underlay) string {
+	text := "no stated rate"
+	if u.Rate > 0 {
+		text = u.Rate.String()
+	}
+	if u.Delay > 0 {
+		text += fmt.Sprintf(", %v one way", u.Delay)
+	}
+	return fmt.Sprintf("%s, mtu %d", text, u.MTU)
+}
