@@ -154,8 +154,7 @@ func (a *app) superviseCommand() *cobra.Command {
 				return err
 			}
 			s.Outlive(program)
-			s.Run(cmd.Context())
-			return nil
+			return s.Run(cmd.Context())
 		},
 	}
 }

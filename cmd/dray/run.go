@@ -94,11 +94,8 @@ func (m *measurement) startFunctions(ctx context.Context, live *node.Live) error
 		return err
 	}
 	running, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.Run(running)
-	}()
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Run(running) }()
 	failed := s.Settled(ctx, settle)
 	functions, _, err := live.Status()
 	if err == nil {
@@ -108,8 +105,7 @@ func (m *measurement) startFunctions(ctx context.Context, live *node.Live) error
 		failed = withLogs(live, failed)
 	}
 	stop()
-	<-done
-	return errors.Join(failed, err, m.keepLogs(live))
+	return errors.Join(failed, err, <-stopped, m.keepLogs(live))
 }
 
 // keepLogs copies what the functions wrote into the run directory.

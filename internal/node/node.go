@@ -10,6 +10,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -132,10 +133,14 @@ func (l *Live) spec(f chain.Function) runtime.Spec {
 // removalTimeout bounds the removal of a chain: an engine's daemon may hang.
 const removalTimeout = 2 * time.Minute
 
+// enginesTimeout bounds the part of it in which engines are asked.
+const enginesTimeout = time.Minute
+
 // removeAll removes a chain's resources: the supervisor first, which would
 // start things anew; then what engines hold, since a client that is killed
 // while it creates leaves its daemon at work; then every process, so that
-// nothing is used while it goes; and the rest in reverse order of making.
+// nothing is used while it goes; and the rest in reverse order of making. Where
+// an engine hangs, all else goes, and its own is for the next attempt.
 func (n *Node) removeAll(ctx context.Context, chainName string, made []step.Resource) error {
 	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
 	defer cancel()
@@ -145,13 +150,17 @@ func (n *Node) removeAll(ctx context.Context, chainName string, made []step.Reso
 	if err := r.Remove(ctx, []step.Resource{host.CgroupResource(root.Child(supervisorGroup))}); err != nil {
 		return err
 	}
-	if err := r.Remove(ctx, engines); err != nil {
-		return err
-	}
+	hung := removeEngines(ctx, r, engines)
 	if err := r.Remove(ctx, []step.Resource{host.CgroupResource(root)}); err != nil {
-		return err
+		return errors.Join(hung, err)
 	}
-	return r.Remove(ctx, rest)
+	return errors.Join(hung, r.Remove(ctx, rest))
+}
+
+func removeEngines(ctx context.Context, r *step.Runner, engines []step.Resource) error {
+	ctx, cancel := context.WithTimeout(ctx, enginesTimeout)
+	defer cancel()
+	return r.Remove(ctx, engines)
 }
 
 // splitEngines separates what only a runtime's engine can remove.

@@ -63,9 +63,10 @@ type Supervisor struct {
 	heir    string             // the program that outlives this process; "": none
 	outputs map[string]*output // of the functions that have a command
 
-	mu     sync.Mutex
-	status Status
-	change chan struct{} // closed and replaced at each change
+	mu      sync.Mutex
+	stopped error // what did not stop as it should
+	status  Status
+	change  chan struct{} // closed and replaced at each change
 }
 
 // Supervise returns a supervisor of the chain's functions; nothing is started.
@@ -92,8 +93,9 @@ func initialPhase(f chain.Function) Phase {
 	return PhaseStarting
 }
 
-// Run supervises until ctx ends; then it stops every function.
-func (s *Supervisor) Run(ctx context.Context) {
+// Run supervises until ctx ends; then it stops every function, and returns which
+// could not be stopped in order.
+func (s *Supervisor) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	s.live.leaveLinks()
 	s.live.leaveBroker()
@@ -112,6 +114,9 @@ func (s *Supervisor) Run(ctx context.Context) {
 	wg.Wait()
 	<-ctx.Done()
 	<-stopped
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped
 }
 
 // functions keeps all functions running by their policies until ctx ends.
@@ -162,6 +167,11 @@ func (s *Supervisor) function(ctx context.Context, f chain.Function, out *output
 		code, err := s.once(ctx, f, restarts, runtime.Output{Stdout: out.write, Stderr: out.write})
 		out.drain()
 		if ctx.Err() != nil {
+			if err != nil && !errors.Is(err, context.Canceled) {
+				s.mu.Lock()
+				s.stopped = errors.Join(s.stopped, fmt.Errorf("stop function %s: %w", f.Name, err))
+				s.mu.Unlock()
+			}
 			return
 		}
 		phase := outcome(f.Restart, code, err)

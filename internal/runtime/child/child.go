@@ -7,9 +7,12 @@ package child
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,6 +27,9 @@ type Child struct {
 	done chan struct{}
 	code int
 	err  error
+
+	mu     sync.Mutex
+	killed error // why End killed the process itself; nil: it did not
 }
 
 // outputGrace is how long the output of an ended command may still be held open
@@ -33,6 +39,10 @@ const outputGrace = 5 * time.Second
 // killPatience bounds how long killed processes may take to die: only one that
 // is stuck in the kernel takes this long.
 const killPatience = 20 * time.Second
+
+// endPatience bounds how long the process may go on when what it stands for has
+// been killed: an engine's process that hangs then is killed as well.
+var endPatience = 10 * time.Second
 
 // Start starts cmd in place. atExit, which may be nil, is called when the
 // process has ended and before its output is taken as complete: it must end
@@ -96,6 +106,9 @@ func (c *Child) wait(atExit func() error) {
 	if err != nil && !errors.As(err, &exit) {
 		c.err = errors.Join(c.err, err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = errors.Join(c.err, c.killed)
 }
 
 // PID is the process's id.
@@ -111,18 +124,30 @@ func (c *Child) Wait() (int, error) {
 }
 
 // End waits for the process to end; when ctx ends first it calls kill and waits
-// for the end that this must bring.
+// for the end that this must bring. A process that hangs nevertheless is killed,
+// which is an error of End and Wait.
 func (c *Child) End(ctx context.Context, kill func() error) error {
 	select {
 	case <-c.done:
 		return c.err
 	case <-ctx.Done():
 	}
-	if err := kill(); err != nil {
-		return err
+	failed := kill()
+	select {
+	case <-c.done:
+		return errors.Join(failed, c.err)
+	case <-time.After(endPatience):
 	}
-	<-c.done
-	return c.err
+	c.mu.Lock()
+	c.killed = fmt.Errorf("%s (process %d) did not end within %v of being stopped, and was killed", filepath.Base(c.cmd.Path), c.PID(), endPatience)
+	c.mu.Unlock()
+	failed = errors.Join(failed, KillSession(c.PID()))
+	select {
+	case <-c.done:
+		return errors.Join(failed, c.err)
+	case <-time.After(killPatience):
+		return errors.Join(failed, fmt.Errorf("%s (process %d) does not die of SIGKILL", filepath.Base(c.cmd.Path), c.PID()))
+	}
 }
 
 // KillSession kills the sessions that the processes lead. One that has gone is

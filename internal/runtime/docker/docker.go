@@ -119,13 +119,13 @@ func removeLabelled(ctx context.Context, client dockercli.Client, function host.
 	for _, filter := range filters {
 		args = append(args, "--filter", filter)
 	}
-	out, err := client.Output(ctx, args...)
+	out, err := ask(ctx, client, args...)
 	if err != nil {
 		return err
 	}
 	for _, id := range strings.Fields(out) {
 		var failed *dockercli.Error
-		_, err := client.Output(ctx, "rm", "--force", "--volumes", id)
+		_, err := ask(ctx, client, "rm", "--force", "--volumes", id)
 		if errors.As(err, &failed) && (failed.NotFound() || strings.Contains(failed.Stderr, "already in progress")) {
 			continue
 		}
@@ -134,6 +134,21 @@ func removeLabelled(ctx context.Context, client dockercli.Client, function host.
 		}
 	}
 	return nil
+}
+
+// daemonPatience bounds how long the daemon may take to answer while a function is
+// stopped or removed.
+var daemonPatience = 20 * time.Second
+
+// ask asks a daemon that may hang.
+func ask(ctx context.Context, client dockercli.Client, args ...string) (string, error) {
+	bounded, cancel := context.WithTimeout(ctx, daemonPatience)
+	defer cancel()
+	out, err := client.Output(bounded, args...)
+	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
+		err = fmt.Errorf("docker %s: the daemon at %s has not answered within %v: does it hang?", args[0], client.Host, daemonPatience)
+	}
+	return out, err
 }
 
 // awaitCreation waits for clients that are still creating a container: a `dray`

@@ -93,7 +93,7 @@ func engineError(function, program, text string) error {
 
 // killMarked kills the processes of the container that carry the mark.
 func (r *Runtime) killMarked(ctx context.Context, container, mark string) error {
-	out, err := r.Client.Output(ctx, "top", container, "-eo", "pid")
+	out, err := ask(ctx, r.Client, "top", container, "-eo", "pid")
 	if err != nil {
 		return err
 	}
