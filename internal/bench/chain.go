@@ -84,7 +84,7 @@ func chainText(m *chain.Bench, inv *inventory.Inventory, c record.Config) ([]byt
 	if err := size.UnmarshalText([]byte(c.Size)); err != nil {
 		return nil, err
 	}
-	f := fields{config: c, mtu: max(defaultMTU, size.Largest()-frameExtra), more: more(m, inv, c)}
+	f := fields{config: c, mtu: max(defaultMTU, size.Largest()-frameExtra), more: more(m, inv, c), slice: trusting(inv, c)}
 	functions := []string{f.function(sender, "", f.port(senderPort, ""), f.port(sinkPort, ""))}
 	links := []string{f.link(linkName, sender+"."+senderPort, sender+"."+sinkPort)}
 	switch shapeOf(inv, c) {
@@ -114,6 +114,7 @@ type fields struct {
 	config record.Config
 	mtu    int
 	more   string // of every function
+	slice  bool   // the ends of a link trust each other
 }
 
 func (f fields) port(name, mac string) string {
@@ -131,8 +132,22 @@ func (f fields) function(name, command string, ports ...string) string {
 }
 
 func (f fields) link(name, from, to string) string {
-	return fmt.Sprintf("  - {name: %s, ends: [%s, %s], transport: %s}\n", name, from, to, f.config.Transport)
+	isolation := ""
+	if f.slice {
+		isolation = fmt.Sprintf(", isolation: %s", chain.IsolationSlice)
+	}
+	return fmt.Sprintf("  - {name: %s, ends: [%s, %s], transport: %s%s}\n", name, from, to, f.config.Transport, isolation)
 }
+
+// trusting reports whether the transport takes only ends that trust each other.
+func trusting(inv *inventory.Inventory, c record.Config) bool {
+	t := inv.Transport(c.Transport)
+	return t != nil && t.Caps.Isolation == string(chain.IsolationSlice)
+}
+
+// defaultHugePages is what a function gets of the pages that are free, where its
+// transport has no others and the matrix names none.
+const defaultHugePages = "{2Mi: 64Mi}"
 
 // privileged is the part of the policy that lets functions have privileges.
 func privileged(m *chain.Bench) string {
@@ -156,6 +171,8 @@ func more(m *chain.Bench, inv *inventory.Inventory, c record.Config) string {
 			limits = append(limits, fmt.Sprintf("%v: %v", h.Size, h.Limit))
 		}
 		s += ", hugepages: {" + strings.Join(limits, ", ") + "}"
+	} else if t := inv.Transport(c.Transport); t != nil && t.Caps.HugePages {
+		s += ", hugepages: " + defaultHugePages
 	}
 	if c.Face != string(chain.FaceNetdev) && len(inv.Host.CPUs) > 1 {
 		s += ", cpus: 1"

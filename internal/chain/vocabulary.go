@@ -38,6 +38,7 @@ const (
 var transportMTU = map[string]int{
 	"ovs":        9216, // what its userspace datapath was seen to carry
 	"af-xdp":     1500, // one buffer of a DPDK application
+	"dpdk-ring":  9216, // what net_mpring says of itself
 	"memif":      1500, // net_memif takes frames of 1518 bytes
 	"vhost-user": 9216, // what testpmd's buffers are made for
 	"ovs-dpdk":   9216, // what its buffers are made for

@@ -67,11 +67,16 @@ func (a Application) EAL() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	shared, err := a.shared()
+	if err != nil {
+		return nil, err
+	}
+	args = append(args, shared...)
 	// No device here is told of physical addresses, which only root could know.
 	args = append(args, "--iova-mode=va", "--no-pci", "--no-telemetry", "--lcores", a.lcores())
-	if a.Uses(NetDray) {
+	if a.NeedsDriver() {
 		if a.Driver == "" {
-			return nil, fmt.Errorf("the driver %s is needed, and its file is not known", NetDray)
+			return nil, fmt.Errorf("the driver %s is needed, and its file is not known", DriverFile)
 		}
 		driver := a.Driver
 		if a.Inside {
@@ -92,6 +97,11 @@ func (a Application) EAL() ([]string, error) {
 // Uses reports whether a port of the application has the driver.
 func (a Application) Uses(driver string) bool {
 	return slices.ContainsFunc(a.Vdevs, func(v Vdev) bool { return v.Driver == driver })
+}
+
+// NeedsDriver reports whether it has to load DriverFile.
+func (a Application) NeedsDriver() bool {
+	return a.Uses(NetDray) || slices.ContainsFunc(a.Vdevs, Vdev.Shared)
 }
 
 // memory is what EAL takes. Plain pages are one memfd of that size, which has
@@ -119,7 +129,58 @@ func (a Application) memory() ([]string, error) {
 	}
 	// Of each node, since the function may have all of its pages on any.
 	each := slices.Repeat([]string{strconv.FormatUint(limit>>20, 10)}, max(1, a.Nodes))
-	return []string{"--in-memory", "--single-file-segments", "--socket-limit", strings.Join(each, ",")}, nil
+	args := []string{"--single-file-segments", "--socket-limit", strings.Join(each, ",")}
+	if slices.ContainsFunc(a.Vdevs, Vdev.Shared) {
+		return args, nil
+	}
+	return append([]string{"--in-memory"}, args...), nil
+}
+
+// Where EAL of two processes keeps what they share, below the directory of their
+// devices, and what it is called by.
+const (
+	HugeDir      = "huge" // a hugetlbfs; package dpdkring mounts it
+	sharedPrefix = "ring"
+)
+
+// shared makes the application one of two that share EAL's memory. The primary
+// one takes half of its limit at once, so that the other needs nothing of it but
+// what is there: to ask for more is to wait for a process that may have ended.
+func (a Application) shared() ([]string, error) {
+	var group []Vdev
+	for _, v := range a.Vdevs {
+		if v.Shared() {
+			group = append(group, v)
+		}
+	}
+	if len(group) == 0 {
+		return nil, nil
+	}
+	if len(group) > 1 {
+		return nil, fmt.Errorf("ports %s and %s are both rings of shared memory, and a process shares memory with one other: use another transport for one of them", group[0].Port, group[1].Port)
+	}
+	if len(a.HugePages) == 0 {
+		return nil, fmt.Errorf("port %s needs huge pages: two processes of EAL share no others", group[0].Port)
+	}
+	dir := a.dir(group[0])
+	args := []string{"--file-prefix", sharedPrefix, "--huge-dir", filepath.Join(dir, HugeDir)}
+	if group[0].Driver == NetMPRingPeer {
+		return append(args, "--proc-type", "secondary"), nil
+	}
+	var limit uint64
+	for _, h := range a.HugePages {
+		limit += uint64(h.Limit)
+	}
+	return append(args, "--proc-type", "primary", "-m", strconv.FormatUint(max(1, limit/2>>20), 10)), nil
+}
+
+// RuntimeDir is where EAL with those arguments is to keep its files: own, or the
+// directory that the process shares with another.
+func RuntimeDir(eal []string, own string) string {
+	if i := slices.Index(eal, "--huge-dir"); i >= 0 && i+1 < len(eal) {
+		return filepath.Dir(eal[i+1])
+	}
+	return own
 }
 
 // Only returns the application as it is with one of its ports alone, which is
@@ -139,19 +200,27 @@ func (a Application) Only(port string) (Application, bool) {
 // share it. Threads of a function that was granted no CPU of its own go to any.
 func (a Application) lcores() string {
 	var list []string
-	n := max(2, len(a.CPUs))
+	n, first := max(2, len(a.CPUs)), 0
 	if !a.Pinned {
 		n = 2
+	}
+	if a.Uses(NetMPRingPeer) {
+		first = peerLcore
 	}
 	for i := range n {
 		on := strconv.Itoa(a.CPUs[i%len(a.CPUs)])
 		if !a.Pinned {
 			on = "(" + numbers(a.CPUs) + ")"
 		}
-		list = append(list, strconv.Itoa(i)+"@"+on)
+		list = append(list, strconv.Itoa(first+i)+"@"+on)
 	}
 	return strings.Join(list, ",")
 }
+
+// peerLcore is the first of a secondary process, half of what Debian's DPDK has:
+// each thread that uses a packet pool has a cache in it, by its number, and the
+// pools are those of both processes.
+const peerLcore = 64
 
 func numbers(list []int) string {
 	var words []string
@@ -167,16 +236,21 @@ func (a Application) vdev(name string, v Vdev) (string, error) {
 	if v.Driver == NetDray && !a.Inside {
 		options = join(options, "dir="+a.Ports)
 	}
-	dir := v.Dir
-	if a.Inside {
-		dir = filepath.Join(LinksInside, v.Port)
-	}
+	dir := a.dir(v)
 	options = strings.ReplaceAll(options, "{dir}", dir)
 	// The list is split at commas, and DRAY_EAL at blanks.
 	if strings.ContainsAny(dir+a.Ports, ", \t\n\"'\\") && !a.Inside {
 		return "", fmt.Errorf("port %s: no device can be told of a path with blanks, commas or quotes: %q: choose another state directory with DRAY_STATE", v.Port, dir+a.Ports)
 	}
 	return join(name, options), nil
+}
+
+// dir is a device's directory as the application sees it.
+func (a Application) dir(v Vdev) string {
+	if a.Inside {
+		return v.Inside()
+	}
+	return v.Dir
 }
 
 func join(parts ...string) string {

@@ -39,6 +39,14 @@ func TestEAL(t *testing.T) {
 				HugePages: []chain.HugePages{{Size: 2 << 20, Limit: 256 << 20}}},
 			"--in-memory --single-file-segments --socket-limit 256,256 --iova-mode=va --no-pci --no-telemetry --lcores 0@3,1@3 " +
 				"--vdev net_memif0,socket=/run/dray/links/n3/memif.sock,role=client,zero-copy=yes"},
+		{"a primary process, in a container",
+			Application{CPUs: []int{3}, Pinned: true, Vdevs: []Vdev{primary}, Inside: true, Driver: "/x/librte_net_dray.so", HugePages: pages},
+			"--single-file-segments --socket-limit 64 --file-prefix ring --huge-dir /run/dray/ring/huge --proc-type primary -m 32 " +
+				"--iova-mode=va --no-pci --no-telemetry --lcores 0@3,1@3 -d /run/dray/lib/librte_net_dray.so --vdev net_mpring0,socket=/run/dray/ring/s"},
+		{"its secondary one, on the host: with lcores of other numbers",
+			Application{CPUs: []int{3}, Pinned: true, Vdevs: []Vdev{secondary}, Driver: "/x/librte_net_dray.so", HugePages: pages},
+			"--single-file-segments --socket-limit 64 --file-prefix ring --huge-dir /l/ring/huge --proc-type secondary " +
+				"--iova-mode=va --no-pci --no-telemetry --lcores 64@3,65@3 -d /x/librte_net_dray.so --vdev net_mpring_peer0,socket=/l/ring/s"},
 		{"a driver without options",
 			Application{CPUs: []int{0}, Pinned: true, Vdevs: []Vdev{{Port: "p", Driver: NetRing}}},
 			"--no-huge --no-shconf -m 1024 --iova-mode=va --no-pci --no-telemetry --lcores 0@0,1@0 --vdev net_ring0"},
@@ -51,16 +59,41 @@ func TestEAL(t *testing.T) {
 	}
 }
 
+// The two ends of a ring, and what an application of theirs must have.
+var (
+	primary   = Vdev{Port: "r", Driver: NetMPRing, Options: "socket={dir}/s", Dir: "/l/ring", At: "/run/dray/ring"}
+	secondary = Vdev{Port: "r", Driver: NetMPRingPeer, Options: "socket={dir}/s", Dir: "/l/ring", At: "/run/dray/ring"}
+	pages     = []chain.HugePages{{Size: 2 << 20, Limit: 64 << 20}}
+)
+
 // TestEALRefuses checks that what cannot be told to EAL is an error with its fix.
 func TestEALRefuses(t *testing.T) {
 	cases := map[string]Application{
 		"memory 32Mi is too little": {CPUs: []int{0}, Memory: 32 << 20},
 		"its file is not known":     {CPUs: []int{0}, Vdevs: []Vdev{dray}},
+		"both rings":                {CPUs: []int{0}, Vdevs: []Vdev{primary, secondary}, Driver: "/x", HugePages: pages},
+		"needs huge pages":          {CPUs: []int{0}, Vdevs: []Vdev{primary}, Driver: "/x"},
 		"DRAY_STATE":                {CPUs: []int{0}, Vdevs: []Vdev{dray}, Driver: "/x", Ports: "/run/a b/ports"},
 	}
 	for want, app := range cases {
 		if got, err := app.EAL(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, %v; want an error with %q", got, err, want)
+		}
+	}
+}
+
+// TestRuntimeDir: two processes that share memory find each other in one directory.
+func TestRuntimeDir(t *testing.T) {
+	app := Application{CPUs: []int{0}, Vdevs: []Vdev{primary}, Driver: "/x", HugePages: pages}
+	for want, alone := range map[string]bool{"/own": true, "/l/ring": false} {
+		if alone {
+			app.Vdevs = []Vdev{dray}
+		} else {
+			app.Vdevs = []Vdev{primary}
+		}
+		eal, err := app.EAL()
+		if got := RuntimeDir(eal, "/own"); err != nil || got != want {
+			t.Errorf("%v: %s, %v; want %s", eal, got, err, want)
 		}
 	}
 }

@@ -4,6 +4,8 @@
 // with the face dpdk: the arguments of its environment abstraction layer (EAL).
 package dpdk
 
+import "path/filepath"
+
 // LinksInside is where a container finds the directories of its dpdk ports, one
 // named as each port that has one.
 const LinksInside = "/run/dray/links"
@@ -19,6 +21,10 @@ const (
 	NetMemif      = "net_memif"
 	NetRing       = "net_ring"
 	NetAFXDP      = "net_af_xdp"
+	// The two ends of a pair of rings in memory that a primary and a secondary
+	// process of EAL share. Their devices need different names.
+	NetMPRing     = "net_mpring"
+	NetMPRingPeer = "net_mpring_peer"
 )
 
 // Vdev is how the application of a function with a dpdk port attaches to it.
@@ -34,6 +40,13 @@ type Vdev struct {
 	// left in the end's own directory (transport.End.Dir) are removed before each
 	// start of the function; another directory is left as it is.
 	Dir string `json:"dir,omitempty"`
+	// At is where a container sees Dir instead; "" for LinksInside/PORT. A path in
+	// memory that two processes share must be the same in both.
+	At string `json:"at,omitempty"`
+	// Clears says that the function makes anew what is in Dir, all of which is
+	// removed before each start of its command: whoever still uses it goes on with
+	// what it has, and meets nobody there.
+	Clears bool `json:"clears,omitempty"`
 	// ReadOnly says that the function changes nothing in Dir: it connects to a
 	// socket that somebody else makes there.
 	ReadOnly bool `json:"read_only,omitempty"`
@@ -53,3 +66,15 @@ type Vdev struct {
 	// hands its memory to somebody else.
 	SingleFileSegments bool `json:"single_file_segments,omitempty"`
 }
+
+// Inside is where a container sees Dir.
+func (v Vdev) Inside() string {
+	if v.At != "" {
+		return v.At
+	}
+	return filepath.Join(LinksInside, v.Port)
+}
+
+// Shared reports whether the application is one of two that share all of EAL's
+// memory: a primary process (NetMPRing) or a secondary one.
+func (v Vdev) Shared() bool { return v.Driver == NetMPRing || v.Driver == NetMPRingPeer }

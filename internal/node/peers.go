@@ -59,7 +59,7 @@ func (l *Live) peers(f chain.Function) []peer {
 func (l *Live) peerOf(v, other dpdk.Vdev) peer {
 	p := peer{port: v.Port, function: other.Function, socket: filepath.Join(other.Dir, v.Awaits)}
 	if f := l.Chain.Function(other.Function); f != nil && (f.Runtime == chain.RuntimeRunc || f.Runtime == chain.RuntimeDocker) {
-		p.socket = filepath.Join(dpdk.LinksInside, other.Port, v.Awaits)
+		p.socket = filepath.Join(other.Inside(), v.Awaits)
 	}
 	if sandbox := l.State.Sandboxes[other.Function]; sandbox != nil {
 		p.netns = sandbox.Netns

@@ -65,6 +65,14 @@ var statedDefaults = map[string]inventory.Calibration{
 		LossRatio:  1e-6,
 		PDVp99:     100 * time.Microsecond,
 	},
+	// As memif, whose way is longer by a copy.
+	"dpdk-ring": {
+		Latency:    latencies(30*time.Microsecond, 100*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond),
+		Bitrate:    5e9,
+		PacketRate: 1e6,
+		LossRatio:  1e-6,
+		PDVp99:     100 * time.Microsecond,
+	},
 	// A thread that polls both ends and copies.
 	"vhost-user": {
 		Latency:    latencies(30*time.Microsecond, 200*time.Microsecond, 1*time.Millisecond, 5*time.Millisecond),

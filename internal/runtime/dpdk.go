@@ -120,6 +120,11 @@ func (s Spec) linksStep(sandbox *Sandbox, user func(context.Context) (int, error
 // function's own directories: most DPDK drivers refuse to make them again.
 func (s Spec) ClearLinks() error {
 	for _, v := range s.Vdevs {
+		if v.Clears {
+			if err := clearShared(v.Dir); err != nil {
+				return fmt.Errorf("function %s: %w", s.Function.Name, err)
+			}
+		}
 		if v.Dir == "" || v.Dir != s.LinkDir(v.Port) {
 			continue
 		}
@@ -139,6 +144,26 @@ func (s Spec) ClearLinks() error {
 	return nil
 }
 
+// clearShared removes the files of two processes of EAL: those of what is in the
+// directory, and of what is mounted there, which stays.
+func clearShared(dir string) error {
+	for _, d := range []string{filepath.Join(dir, dpdk.HugeDir), dir} {
+		entries, err := os.ReadDir(d)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if d == dir && e.Name() == dpdk.HugeDir {
+				continue
+			}
+			if err := os.RemoveAll(filepath.Join(d, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Bind is a file or directory of the host that a container sees at Target.
 type Bind struct {
 	Source, Target string
@@ -152,7 +177,7 @@ func (s Spec) Binds() ([]Bind, error) {
 		list = append(list, Bind{Source: s.PortsDir(), Target: PortsInside})
 	}
 	app := dpdk.Application{Vdevs: s.Vdevs}
-	if app.Uses(dpdk.NetDray) {
+	if app.NeedsDriver() {
 		driver, err := s.driver()
 		if err != nil {
 			return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
@@ -161,7 +186,7 @@ func (s Spec) Binds() ([]Bind, error) {
 	}
 	for _, v := range s.Vdevs {
 		if v.Dir != "" {
-			list = append(list, Bind{Source: v.Dir, Target: filepath.Join(dpdk.LinksInside, v.Port), Writable: !v.ReadOnly})
+			list = append(list, Bind{Source: v.Dir, Target: v.Inside(), Writable: !v.ReadOnly})
 		}
 	}
 	return list, nil
@@ -219,7 +244,7 @@ func (s Spec) Application(inside bool) (dpdk.Application, error) {
 			return app, err
 		}
 	}
-	if app.Uses(dpdk.NetDray) {
+	if app.NeedsDriver() {
 		var err error
 		if app.Driver, err = s.driver(); err != nil {
 			return app, err
@@ -243,10 +268,11 @@ func (s Spec) Resolve(argv []string, inside bool) (Spec, []string, error) {
 	if err != nil {
 		return s, nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
 	}
-	env := map[string]string{dpdk.Variable: strings.Join(eal, " "), dpdk.RuntimeVariable: s.runtimeDir()}
+	own := s.runtimeDir()
 	if inside {
-		env[dpdk.RuntimeVariable] = "/tmp" // a tmpfs of the container's own, for any user
+		own = "/tmp" // a tmpfs of the container's own, for any user
 	}
+	env := map[string]string{dpdk.Variable: strings.Join(eal, " "), dpdk.RuntimeVariable: dpdk.RuntimeDir(eal, own)}
 	maps.Copy(env, s.Function.Env)
 	s.Function.Env = env
 	return s, dpdk.Expand(argv, eal), nil

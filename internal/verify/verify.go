@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/dpdk"
 	"github.com/drayage/dray/internal/guest"
 	"github.com/drayage/dray/internal/instrument"
 	"github.com/drayage/dray/internal/inventory"
@@ -135,6 +136,7 @@ func (in Input) Endpoint(e plan.End) (instrument.Endpoint, error) {
 	}
 	var err error
 	end.EAL, end.Device, err = in.Device(e)
+	end.RuntimeDir = dpdk.RuntimeDir(end.EAL, end.RuntimeDir)
 	return end, err
 }
 

@@ -114,27 +114,47 @@ static void watch_end(void)
 	watching = false;
 }
 
+/* Whether the socket at a path is one that nobody has open. */
+enum socket_state { SOCKET_NONE, SOCKET_STALE, SOCKET_OPEN };
+
 /*
- * A socket that a killed server left behind keeps its successor from binding. A datagram socket connects to no stream: it is told the wrong type where
- * somebody listens, who notices nothing, and is refused where nobody does.
+ * A datagram socket connects to no stream: it is told the wrong type where somebody listens, who notices nothing, and is refused where nobody does.
  */
-static void remove_stale(const char *path, size_t length)
+static enum socket_state look_at_socket(const struct sockaddr_un *at)
 {
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	enum socket_state state = SOCKET_OPEN;
 	struct stat st;
 	int fd;
 
-	if (length == 0 || length >= sizeof(at.sun_path))
-		return;
-	memcpy(at.sun_path, path, length);
-	if (lstat(at.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
-		return; /* whoever connects to what is no socket is refused as well */
+	if (lstat(at->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return SOCKET_NONE; /* whoever connects to what is no socket is refused as well */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return;
-	if (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0 && errno == ECONNREFUSED)
-		(void)unlink(at.sun_path);
+		return SOCKET_NONE;
+	if (connect(fd, (const struct sockaddr *)at, sizeof(*at)) < 0 && errno == ECONNREFUSED)
+		state = SOCKET_STALE;
 	close(fd);
+	return state;
+}
+
+static bool socket_address(struct sockaddr_un *at, const char *path)
+{
+	size_t length = strcspn(path, ",");
+
+	*at = (struct sockaddr_un){.sun_family = AF_UNIX};
+	if (length == 0 || length >= sizeof(at->sun_path))
+		return false;
+	memcpy(at->sun_path, path, length);
+	return true;
+}
+
+/* A socket that a killed server left behind keeps its successor from binding. */
+static void remove_stale(const char *path)
+{
+	struct sockaddr_un at;
+
+	if (socket_address(&at, path) && look_at_socket(&at) == SOCKET_STALE)
+		(void)unlink(at.sun_path);
 }
 
 /* Of "net_virtio_user0,path=PATH,server=1,..." and "net_memif0,role=server,socket=PATH,socket-abstract=no,...". */
@@ -148,8 +168,21 @@ static void remove_stale_of(const char *device)
 		path = strstr(device, ",socket=");
 	if (!path)
 		return;
-	path = strchr(path, '=') + 1;
-	remove_stale(path, strcspn(path, ","));
+	remove_stale(strchr(path, '=') + 1);
+}
+
+/* Of "net_mpring_peer0,role=secondary,socket=PATH,...", among other arguments. */
+bool dpdk_eal_has_primary(const char *eal)
+{
+	const char *device = strstr(eal, "net_mpring"), *path = device ? strstr(device, ",socket=") : NULL;
+	char word[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct sockaddr_un at;
+
+	if (!path || !strstr(device, ",role=secondary"))
+		return true;
+	path += strlen(",socket=");
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(path, ", \t\n"), path);
+	return !socket_address(&at, word) || look_at_socket(&at) == SOCKET_OPEN;
 }
 
 /* Returns how many, or -1. */

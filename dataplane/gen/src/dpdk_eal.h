@@ -14,6 +14,12 @@
 bool dpdk_eal_start(const struct options *options, struct io_error *error);
 void dpdk_eal_stop(void);
 
+/*
+ * Whether EAL with these arguments can start: that of a secondary process fails where the primary one does not run, which a device of net_mpring tells. It
+ * may run without being one that this process can join.
+ */
+bool dpdk_eal_has_primary(const char *arguments);
+
 /* The first error that EAL or a driver told of; "" where there was none. */
 const char *dpdk_eal_complaint(void);
 

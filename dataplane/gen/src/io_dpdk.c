@@ -20,6 +20,7 @@
 #include "io.h"
 #include "units.h"
 
+#define PREFIX "dpdk:" /* of the port's name */
 #define BURST 32u	      /* as DPDK applications have it, and some drivers know no other */
 #define ETHERNET 14u
 #define TAGS 8u		      /* two VLAN tags, which a peer may send */
@@ -34,6 +35,8 @@ struct io_dpdk {
 	struct io io;
 	uint16_t port, queues, next; /* next: the queue to look at first */
 	bool configured, started;
+	bool has_eal, opened, failed;
+	const struct options *options; /* to open it with, where that has to wait */
 	int start_error; /* of the last try; 0: none, or it has started */
 	bool calls;	 /* it connects to its peer, and only when it is started */
 	uint64_t tried_ns;
@@ -51,6 +54,8 @@ static unsigned dpdk_alloc(struct io *io, unsigned flow, struct slot *slots, uns
 	struct io_dpdk *p = (struct io_dpdk *)io;
 	uint32_t headers = frame_headers(io->address.ip6);
 
+	if (!p->opened)
+		return 0;
 	if (rte_pktmbuf_alloc_bulk(p->pool, p->tx, n) != 0) {
 		/* Some drivers give back what is sent only when they are called. */
 		if (p->started)
@@ -169,6 +174,23 @@ static void start(struct io_dpdk *p)
 	p->tried_ns = clock_now();
 }
 
+static bool bring_up(struct io_dpdk *p, const struct options *o, const char *name, struct io_error *error);
+
+/*
+ * A secondary process of EAL cannot start before the primary one, which may be started only when this end says that it is ready. So its port is opened when
+ * somebody looks at it.
+ */
+static void open_late(struct io_dpdk *p)
+{
+	struct io_error error;
+
+	if (p->failed || !dpdk_eal_has_primary(p->options->eal))
+		return;
+	p->failed = !bring_up(p, p->options, p->io.name + strlen(PREFIX), &error);
+	if (p->failed)
+		fprintf(stderr, "draygen: %s\n", error.text);
+}
+
 /*
  * A client of net_memif does not start before its server listens, which the server may do only when this end says that it is ready; and one that the
  * server has turned away, or left, does not try again by itself. Only the first try complains.
@@ -190,7 +212,9 @@ static void look_at_link(struct io_dpdk *p)
 	struct rte_eth_link link;
 	bool up;
 
-	if (!p->up && (p->calls || !p->started) && clock_now() - p->tried_ns > (p->started ? CALL_NS : AGAIN_NS))
+	if (!p->opened)
+		open_late(p);
+	if (p->opened && !p->up && (p->calls || !p->started) && clock_now() - p->tried_ns > (p->started ? CALL_NS : AGAIN_NS))
 		start_again(p);
 	up = p->started && rte_eth_link_get_nowait(p->port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 
@@ -240,7 +264,7 @@ static uint64_t dpdk_drops(struct io *io)
 	struct io_dpdk *p = (struct io_dpdk *)io;
 	struct rte_eth_stats stats;
 
-	if (rte_eth_stats_get(p->port, &stats) == 0 && stats.imissed + stats.rx_nombuf > p->drops)
+	if (p->opened && rte_eth_stats_get(p->port, &stats) == 0 && stats.imissed + stats.rx_nombuf > p->drops)
 		p->drops = stats.imissed + stats.rx_nombuf;
 	return p->drops;
 }
@@ -265,7 +289,8 @@ static void dpdk_close(struct io *io)
 		(void)rte_eth_dev_stop(p->port);
 	if (p->configured)
 		(void)rte_eth_dev_close(p->port);
-	dpdk_eal_stop();
+	if (p->has_eal)
+		dpdk_eal_stop();
 	free(p);
 }
 
@@ -422,37 +447,45 @@ static void look_up(struct io_dpdk *p, const struct options *o)
 	(void)rte_eth_promiscuous_enable(p->port);
 }
 
-struct io *io_dpdk_open(const struct options *o, const char *name, struct io_error *error)
+static bool bring_up(struct io_dpdk *p, const struct options *o, const char *name, struct io_error *error)
 {
-	struct io_dpdk *p;
 	const char *what;
 	int ret;
 
-	if (!dpdk_eal_start(o, error))
-		return NULL;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return io_fail(error, "no memory");
-	p->io.ops = &ops;
-	p->io.polls = true;
-	p->queues = (uint16_t)o->queues;
-	p->patience_ns = o->peer_timeout_ns;
-	p->driver = "unknown";
-	snprintf(p->io.name, sizeof(p->io.name), "dpdk:%s", name);
-	if (!find(p, name, error)) {
-		dpdk_close(&p->io);
-		return NULL;
-	}
+	p->has_eal = dpdk_eal_start(o, error);
+	if (!p->has_eal || !find(p, name, error))
+		return false;
 	ret = configure(p, o, &what);
 	if (ret < 0) {
 		io_fail(error, "dpdk:%s: %s (%s)", name, what, rte_strerror(-ret));
-		dpdk_close(&p->io);
-		return NULL;
+		return false;
 	}
 	io_set_destination(&p->io, o);
 	look_up(p, o);
 	dpdk_memory_keep();
 	start(p);
+	p->opened = true;
+	return true;
+}
+
+struct io *io_dpdk_open(const struct options *o, const char *name, struct io_error *error)
+{
+	struct io_dpdk *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return io_fail(error, "no memory");
+	p->io.ops = &ops;
+	p->io.polls = true;
+	p->options = o;
+	p->queues = (uint16_t)o->queues;
+	p->patience_ns = o->peer_timeout_ns;
+	p->start_error = -ENOTCONN;
+	p->driver = "unknown";
+	snprintf(p->io.name, sizeof(p->io.name), PREFIX "%s", name);
+	if (dpdk_eal_has_primary(o->eal) && !bring_up(p, o, name, error)) {
+		dpdk_close(&p->io);
+		return NULL;
+	}
 	look_at_link(p);
 	return &p->io;
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/drayage/dray/internal/transport/afpacket"
 	"github.com/drayage/dray/internal/transport/afxdp"
 	"github.com/drayage/dray/internal/transport/bridge"
+	"github.com/drayage/dray/internal/transport/dpdkring"
 	"github.com/drayage/dray/internal/transport/loopback"
 	"github.com/drayage/dray/internal/transport/macvlan"
 	"github.com/drayage/dray/internal/transport/memif"
@@ -25,7 +26,7 @@ import (
 func All() []transport.Driver {
 	return []transport.Driver{
 		shm.New(), memif.New(), vhostuser.New(), ovsdpdk.New(), ovsdpdk.NewDray(), native.Wrap(veth.New()), native.Wrap(macvlan.New()), native.Wrap(bridge.New()),
-		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), afxdp.New(), native.Wrap(vxlan.New()), vpp.New(), vpp.NewMemif(), loopback.New(),
+		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), afxdp.New(), native.Wrap(vxlan.New()), vpp.New(), vpp.NewMemif(), dpdkring.New(), loopback.New(),
 	}
 }
 

@@ -27,15 +27,14 @@ import (
 // others follow.
 const firstUser = 0x6fff0000
 
-// hugePages is what an application gets, in MiB, where it cannot do without.
-const hugePages = 64
+// hugePages is what an application gets, in MiB, where it cannot do without; those
+// that share memory have that of one.
+const hugePages = 96
 
 // RunDpdk runs the suite for links of which those ports are devices of DPDK
 // applications, with the project's own generator as their application.
 func RunDpdk(t *testing.T, d transport.Driver, ends ...int) {
-	if libdray(d) {
-		t.Setenv("DRAY_LIB", filepath.Dir(forAnyUser(t, dpdk.DriverFile)))
-	}
+	t.Setenv("DRAY_LIB", filepath.Dir(forAnyUser(t, dpdk.DriverFile)))
 	require(t, d)
 	program := forAnyUser(t, "draygen-dpdk")
 	if d.Caps().HugePages {
@@ -133,7 +132,7 @@ func (r *Rig) asApplication(cmd *exec.Cmd, e transport.End) {
 			app.Vdevs = append(app.Vdevs, v)
 		}
 	}
-	if app.Uses(dpdk.NetDray) {
+	if app.NeedsDriver() {
 		if app.Driver, err = dpdk.FindDriver(); err != nil {
 			r.t.Fatal(err)
 		}
@@ -143,7 +142,7 @@ func (r *Rig) asApplication(cmd *exec.Cmd, e transport.End) {
 		r.t.Fatalf("the report has %v for %s of %s: %v", app.Vdevs, e.Name, e.Function, err)
 	}
 	cmd.Args = append(cmd.Args, "--port", "dpdk:"+app.Devices()[0].Name, "--eal", strings.Join(eal, " "), "--mtu", fmt.Sprint(r.Spec.MTU))
-	cmd.Env = append(os.Environ(), dpdk.RuntimeVariable+"="+r.runtimeDir(e))
+	cmd.Env = append(os.Environ(), dpdk.RuntimeVariable+"="+dpdk.RuntimeDir(eal, r.runtimeDir(e)))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(e.User), Gid: uint32(e.User)}}
 	if app.Vdevs[0].PeerConnects {
 		cmd.Args = append([]string{"sh", "-c", `umask 0; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)

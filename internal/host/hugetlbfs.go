@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// MountHugePages mounts a hugetlbfs of its own on the directory, with pages of
+// the kernel's default size, for that user of the host alone. Its pages go back
+// when it is unmounted (MountResource) and the last process that maps them ends.
+func MountHugePages(dir string, user int) error {
+	options := fmt.Sprintf("mode=0700,uid=%d,gid=%d", user, user)
+	if err := unix.Mount("dray", dir, "hugetlbfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options); err != nil {
+		return fmt.Errorf("mount a hugetlbfs on %s: %w", dir, err)
+	}
+	return nil
+}
+
+// ProbeHugePages reports whether the kernel has a hugetlbfs. Whether pages are
+// free is of the moment: the planner looks at that.
+func ProbeHugePages() error {
+	const dir = "/sys/kernel/mm/hugepages"
+	_, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Unsupported{What: "hugetlbfs", Why: "the kernel has no huge pages", Fix: "use a kernel with CONFIG_HUGETLBFS, as those of all distributions"}
+	}
+	return err
+}
