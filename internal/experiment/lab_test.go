@@ -42,7 +42,7 @@ func TestDivide(t *testing.T) {
 		"not realtime":  {host2(), Lab{Obstacle: free}, rt, chain.VMKernelRT, ""},
 		"turned off":    {host2(), Lab{Off: "leave out --no-lab", Obstacle: free}, sfq, "", "leave out --no-lab"},
 		"no QEMU":       {host2(), Lab{Obstacle: func(chain.VMKernel) string { return "apt install qemu-system-x86" }}, sfq, "", "no sfq: apt install"},
-		"in the lab":    {inside, Lab{}, sfq, "", "nor has the lab's"},
+		"in the lab":    {inside, Lab{}, sfq, "", "this is the lab's already"},
 		"no datapath": {host2(), Lab{Obstacle: free}, chain.Cell{Tool: chain.ToolTCP, Transport: "ovs", Runtime: chain.RuntimeRunc, Datapath: chain.DatapathKernel},
 			chain.VMKernelGeneric, ""},
 	} {
