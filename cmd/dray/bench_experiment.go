@@ -106,18 +106,27 @@ func (a *app) experimentPlan(run *report.ExperimentsRun) error {
 	}
 	fmt.Fprintf(a.out, "%s, profile %s: %s, trials of %v, about %v\n", count(len(run.Experiments), "experiment"), run.Profile,
 		count(run.Rounds, "round"), run.Trial, about.Round(time.Second))
-	for _, c := range experiment.Cells(run.Experiments) {
-		if why := run.Skipped[c.String()]; why != "" {
-			fmt.Fprintf(a.out, "  %s: not run here: %s\n", c, report.Plain(why))
-			continue
+	for _, e := range run.Experiments {
+		fmt.Fprintf(a.out, "%s: %s\n", report.Plain(e.Name), report.Plain(e.Title))
+		for _, r := range e.Rows {
+			fmt.Fprintf(a.out, "  %s: %s\n", report.Plain(r.Title), rowPlan(run, r))
 		}
-		if kernel := run.Lab[c.String()]; kernel != "" {
-			fmt.Fprintf(a.out, "  %s: in a guest of the lab, kernel %s, %s\n", c, kernel, count(run.LabRounds, "round"))
-			continue
-		}
-		fmt.Fprintf(a.out, "  %s\n", c)
 	}
 	return nil
+}
+
+// rowPlan says how a row is measured, or why it is not.
+func rowPlan(run *report.ExperimentsRun, r chain.ExperimentRow) string {
+	c := r.Cell.String()
+	switch {
+	case r.NotRun != "":
+		return "not run here: " + report.Plain(r.NotRun)
+	case run.Skipped[c] != "":
+		return "not run here: " + report.Plain(run.Skipped[c])
+	case run.Lab[c] != "":
+		return fmt.Sprintf("%s, in a guest of the lab, kernel %s, %s", c, run.Lab[c], count(run.LabRounds, "round"))
+	}
+	return c
 }
 
 // resumeExperiments takes an interrupted run up again.

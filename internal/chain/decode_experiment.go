@@ -10,13 +10,17 @@ import (
 )
 
 var (
-	tools = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolChecks}
+	tools = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolClocks}
 	// figureNames are all figures, in the order in which errors list them.
 	figureNames = append([]Figure{
 		"packet_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max", "syscalls_dropped",
+		"disk", "threads", "memory_per_thread", "functions", "back_after", "clock_difference", "clock_bound",
 	}, checkFigures...)
 	experimentRuntimes = []RuntimeName{RuntimeProcess, RuntimeRunc, RuntimeVM}
 )
+
+// mostCellFunctions is how many functions a cell may bring up at once.
+const mostCellFunctions = 200
 
 // futureTransports are published and not built: a row of one says so.
 var futureTransports = []string{"macvtap", "sr-iov"}
@@ -72,6 +76,9 @@ var cellFields = []field[Cell]{
 	{"bulk", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Bulk, _ = d.boolean(n, "bulk") }},
 	{"kernel", false, func(d *decoder, n *yaml.Node, c *Cell) {
 		c.Kernel, _ = choice(d, n, "kernel", []VMKernel{VMKernelGeneric, VMKernelRT})
+	}},
+	{"functions", false, func(d *decoder, n *yaml.Node, c *Cell) {
+		c.Functions, _ = d.integer(n, "functions", 1, mostCellFunctions)
 	}},
 	{"stress", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Stress, _ = d.boolean(n, "stress") }},
 }
@@ -166,7 +173,7 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	need := map[Tool][]string{
 		ToolFrames: {"transport", "face", "runtime", "size", "load"}, ToolTCP: {"transport", "runtime"}, ToolRequests: {"transport", "runtime"},
 		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolStart: {"runtime"},
-		ToolChecks: {"runtime"},
+		ToolChecks: {"runtime"}, ToolDensity: {"runtime", "functions"}, ToolRecovery: {"runtime"}, ToolClocks: {"transport", "runtime"},
 	}[c.Tool]
 	may := map[Tool][]string{
 		ToolFrames: {"vnf"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),

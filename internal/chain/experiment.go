@@ -4,6 +4,7 @@ package chain
 
 import (
 	_ "embed"
+	"fmt"
 	"strings"
 )
 
@@ -55,6 +56,7 @@ type Cell struct {
 	Bulk      bool        `json:"bulk,omitempty"`      // a TCP stream of all it can send goes beside
 	Kernel    VMKernel    `json:"kernel,omitempty"`    // that must be Debian's of this flavour; empty: any
 	Stress    bool        `json:"stress,omitempty"`    // every CPU is kept busy meanwhile
+	Functions int         `json:"functions,omitempty"` // how many come up at once
 }
 
 // Datapath is where Open vSwitch forwards.
@@ -73,9 +75,13 @@ const (
 	ToolRequests   Tool = "requests"   // qperf, 1 byte over TCP
 	ToolPingPong   Tool = "pingpong"   // sockperf, 64 bytes over UDP, together 1 Mb/s
 	ToolUDP        Tool = "udp"        // iperf 2, at the cell's load
-	ToolStart      Tool = "start"      // time and memory of a function's sandbox, until a command has run in it
+	ToolStart      Tool = "start"      // time, memory and disk of a function's sandbox, until a command has run in it
 	ToolCyclictest Tool = "cyclictest" // on the host itself, or in a function
 	ToolChecks     Tool = "checks"     // what a function must not be able to do, tried with and without the protection
+	ToolDensity    Tool = "density"    // time and memory of many idle functions
+	ToolPlanned    Tool = "planned"    // what the planner would give to functions, with nothing brought up
+	ToolRecovery   Tool = "recovery"   // how long a function is away whose process is killed
+	ToolClocks     Tool = "clocks"     // both directions of a link at once, as if its ends had no common clock
 )
 
 // Figure is what of a cell's result a row shows.
@@ -103,17 +109,19 @@ var figureUnits = map[Figure]string{
 	"packet_rate": "kpps", "latency_mean": "µs", "latency_p99": "µs", "latency_max": "µs",
 	"throughput": "Mb/s", "round_trip": "ms", "jitter": "ms",
 	"start_time": "s", "memory": "MB", "wakeup_max": "µs", "syscalls_dropped": "syscalls",
+	"disk": "MB", "threads": "threads", "memory_per_thread": "GB", "functions": "functions", "back_after": "ms",
+	"clock_difference": "µs", "clock_bound": "µs",
 }
 
 // checkFigures are what the tool checks finds to hold, or not.
 var checkFigures = []Figure{
 	"limits_huge_pages", "limits_memory", "limits_processes", "limits_cpus", "limits_devices",
 	"hides_cpus", "hides_devices", "hides_processes", "hides_memory", "hides_huge_pages", "hides_sockets", "hides_host",
-	"maps_users", "drops_capabilities", "filters_syscalls", "gains_nothing",
+	"maps_users", "drops_capabilities", "filters_syscalls", "gains_nothing", "clock_agrees",
 }
 
-// Checks are the figures that hold or do not.
-func Checks() []Figure { return append([]Figure(nil), checkFigures...) }
+// Checks are the figures of the tool checks that hold or do not.
+func Checks() []Figure { return append([]Figure(nil), checkFigures[:len(checkFigures)-1]...) }
 
 // toolFigures are the figures that each tool gives.
 var toolFigures = map[Tool][]Figure{
@@ -122,9 +130,13 @@ var toolFigures = map[Tool][]Figure{
 	ToolRequests:   {"round_trip"},
 	ToolPingPong:   {"latency_mean", "latency_p99", "latency_max"},
 	ToolUDP:        {"throughput", "jitter"},
-	ToolStart:      {"start_time", "memory"},
+	ToolStart:      {"start_time", "memory", "disk"},
 	ToolCyclictest: {"wakeup_max"},
-	ToolChecks:     append([]Figure{"syscalls_dropped"}, checkFigures...),
+	ToolChecks:     append([]Figure{"syscalls_dropped"}, Checks()...),
+	ToolDensity:    {"start_time", "memory", "functions"},
+	ToolPlanned:    {"threads", "memory_per_thread", "functions"},
+	ToolRecovery:   {"back_after"},
+	ToolClocks:     {"clock_difference", "clock_bound", "clock_agrees", "latency_mean"},
 }
 
 // ShapeClaim says that one row's figure is below another's on any machine.
@@ -170,8 +182,12 @@ func (c Cell) String() string {
 	if c.FarQueue != "" {
 		far = "far-" + c.FarQueue
 	}
+	many := ""
+	if c.Functions > 0 {
+		many = fmt.Sprintf("%d-functions", c.Functions)
+	}
 	for _, part := range []string{
-		c.Transport, string(c.Datapath), string(c.Face), string(c.Runtime), string(c.VNF), size, c.Load, c.Qdisc, rate, c.Queue, far, bulk, string(c.Kernel), stress,
+		many, c.Transport, string(c.Datapath), string(c.Face), string(c.Runtime), string(c.VNF), size, c.Load, c.Qdisc, rate, c.Queue, far, bulk, string(c.Kernel), stress,
 	} {
 		if part != "" {
 			parts = append(parts, part)

@@ -62,6 +62,9 @@ func obstacle(inv *inventory.Inventory, c chain.Cell) string {
 			return missing
 		}
 	}
+	if p, ok := probes[c.Tool]; ok && p.text == nil {
+		return ""
+	}
 	if c.Runtime == chain.RuntimeVM && inLab(inv) {
 		return "nested emulation: this host is itself a guest of the lab"
 	}
@@ -148,8 +151,13 @@ func chainText(inv *inventory.Inventory, c chain.Cell) []byte {
 	if c.Tool == chain.ToolCyclictest {
 		return []byte(head + wakeUpText(c))
 	}
+	return []byte(head + pairText(c))
+}
+
+// pairText are two functions and their link.
+func pairText(c chain.Cell) string {
 	var b strings.Builder
-	b.WriteString(head + "functions:\n")
+	b.WriteString("functions:\n")
 	for i, f := range []string{client, server} {
 		own := ""
 		if c.FarQueue != "" && f == server {
@@ -158,7 +166,7 @@ func chainText(inv *inventory.Inventory, c chain.Cell) []byte {
 		fmt.Fprintf(&b, "  - {name: %s, runtime: %s, ports: [{name: p%d, ip: 10.99.0.%d/24%s}]}\n", f, c.Runtime, i, i+1, own)
 	}
 	fmt.Fprintf(&b, "links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, qos(c, c.Queue))
-	return []byte(b.String())
+	return b.String()
 }
 
 // qos is the discipline of a cell, with what queues below it, as a field of a link
@@ -188,7 +196,7 @@ const (
 
 func expect(c chain.Cell, trial time.Duration) time.Duration {
 	if p, ok := probes[c.Tool]; ok {
-		trial = p.takes(c, trial)
+		return watched + p.takes(c, trial)
 	}
 	d := overhead + trial
 	if c.Runtime == chain.RuntimeVM {

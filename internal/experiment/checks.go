@@ -28,8 +28,8 @@ const (
 	hugePagesNeeded                   = 8 // of the pool, for all three functions
 )
 
-// checksTime is about how long the checks take.
-const checksTime = 800 * time.Millisecond
+// checksTime is about how long the checks take, with their functions.
+const checksTime = 2 * time.Second
 
 // noHugePages is why huge pages cannot be tried on a host; empty: they can.
 func noHugePages(inv *inventory.Inventory) string {

@@ -17,7 +17,6 @@ import (
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/record"
 	"github.com/drayage/dray/internal/report"
-	"github.com/drayage/dray/internal/verify"
 )
 
 func (r *Runner) measure(ctx context.Context, c chain.Cell) (record.Trial, error) {
@@ -27,16 +26,20 @@ func (r *Runner) measure(ctx context.Context, c chain.Cell) (record.Trial, error
 	case chain.ToolCyclictest:
 		return r.wakeUp(ctx, c)
 	}
+	p, own := probes[c.Tool]
+	if own && p.text == nil {
+		return p.run(ctx, r, nil, c)
+	}
 	began := time.Now()
 	live, err := r.create(ctx, c)
 	if err != nil {
 		return record.Trial{}, err
 	}
 	var t record.Trial
-	if p, ok := probes[c.Tool]; ok {
+	if own {
 		t, err = p.run(ctx, r, live, c)
 	} else if c.Tool == chain.ToolStart {
-		t, err = start(ctx, live, began)
+		t, err = start(ctx, r.Node.StateDir, live, c, began)
 	} else {
 		t, err = r.link(ctx, live, c)
 	}
@@ -78,13 +81,7 @@ const pingRate = 1_000_000 / 8 / 64
 
 // link measures the one link of a chain that is up.
 func (r *Runner) link(ctx context.Context, live *node.Live, c chain.Cell) (record.Trial, error) {
-	in := verify.Input{Plan: live.State.Plan, Sandboxes: live.State.Sandboxes, Device: live.Device}
-	ends := live.State.Plan.Links[0].Ends
-	from, err := in.Endpoint(ends[0])
-	if err != nil {
-		return record.Trial{}, err
-	}
-	to, err := in.Endpoint(ends[1])
+	from, to, err := ends(live)
 	if err != nil {
 		return record.Trial{}, err
 	}
@@ -159,8 +156,8 @@ func (c *collector) Write(t record.Trial) error {
 const startTime = 2 * time.Minute
 
 // start waits until the function's command has written, and reads what memory
-// its control group then holds.
-func start(ctx context.Context, live *node.Live, began time.Time) (record.Trial, error) {
+// its control group then holds, and what it needs on disk.
+func start(ctx context.Context, state string, live *node.Live, c chain.Cell, began time.Time) (record.Trial, error) {
 	t := record.Trial{Quantity: record.QStart, Start: began, Marks: []string{}}
 	stop, err := supervise(ctx, live)
 	if err != nil {
@@ -181,7 +178,14 @@ func start(ctx context.Context, live *node.Live, began time.Time) (record.Trial,
 		return t, err
 	}
 	usage, err := meter.Read()
-	t.Raw = fmt.Sprintf("memory %d\n", usage.Memory)
+	if err != nil {
+		return t, err
+	}
+	disk, err := diskOf(ctx, state, live, c)
+	t.Raw = fmt.Sprintf("memory %d, disk %d\n", usage.Memory, disk)
 	t.Bench = &record.Bench{Cost: &record.Cost{Memory: usage.Memory}}
+	t.Experiment = &record.Experiment{Values: map[string]float64{
+		"start_time": t.Duration.Seconds(), "memory": float64(usage.Memory) / mega, "disk": float64(disk) / mega,
+	}}
 	return t, err
 }

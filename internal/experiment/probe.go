@@ -14,14 +14,22 @@ import (
 
 // probe is how the cells of a tool are measured that takes a chain of its own kind.
 type probe struct {
-	// text is the chain's functions and links.
+	// text is the chain's functions and links; nil: nothing comes up.
 	text func(inv *inventory.Inventory, c chain.Cell) string
 	// run measures the chain, which is up, and whose commands do not run yet.
 	run func(ctx context.Context, r *Runner, live *node.Live, c chain.Cell) (record.Trial, error)
-	// takes is about how long that takes on an idle machine.
+	// takes is about how long all of that takes on an idle machine.
 	takes func(c chain.Cell, trial time.Duration) time.Duration
 }
 
+func always(d time.Duration) func(chain.Cell, time.Duration) time.Duration {
+	return func(chain.Cell, time.Duration) time.Duration { return d }
+}
+
 var probes = map[chain.Tool]probe{
-	chain.ToolChecks: {checksText, checked, func(chain.Cell, time.Duration) time.Duration { return checksTime }},
+	chain.ToolChecks:   {checksText, checked, always(checksTime)},
+	chain.ToolDensity:  {densityText, dense, func(c chain.Cell, _ time.Duration) time.Duration { return time.Duration(c.Functions) * denseTime }},
+	chain.ToolPlanned:  {nil, planned, always(0)},
+	chain.ToolRecovery: {recoveryText, recovered, always(recoveryTime)},
+	chain.ToolClocks:   {clocksText, clocks, func(_ chain.Cell, trial time.Duration) time.Duration { return trial + clockIntervals*clockExtra }},
 }

@@ -14,17 +14,13 @@ const (
 	perMicro = 1e3 // ns in a µs
 	perMilli = 1e6
 	mega     = 1e6
+	giga     = 1e9
 )
 
 // values are the figures that rows show of a trial, in the units of chain.Figure.
 func values(t record.Trial) (map[string]float64, error) {
 	v := map[string]float64{}
 	switch {
-	case t.Quantity == record.QStart:
-		v["start_time"] = t.Duration.Seconds()
-		if t.Bench != nil && t.Bench.Cost != nil && t.Bench.Cost.Memory > 0 {
-			v["memory"] = float64(t.Bench.Cost.Memory) / mega
-		}
 	case t.Quantity == record.QWakeup && t.Latency != nil:
 		v["wakeup_max"] = float64(largest(t.Latency.Histogram)) / perMicro
 	case t.Throughput != nil:

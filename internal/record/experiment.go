@@ -9,9 +9,11 @@ import (
 
 // Quantities of published experiments that no link has.
 const (
-	QStart  Quantity = "start"  // a function's sandbox, from nothing until a command has run in it
-	QWakeup Quantity = "wakeup" // how late timers wake a thread
-	QChecks Quantity = "checks" // what a function must not be able to do
+	QStart    Quantity = "start"    // a function's sandbox, from nothing until a command has run in it
+	QWakeup   Quantity = "wakeup"   // how late timers wake a thread
+	QChecks   Quantity = "checks"   // what a function must not be able to do
+	QPlanned  Quantity = "planned"  // what the planner would give to functions
+	QRecovery Quantity = "recovery" // how long a killed function is away
 )
 
 // MarkNotRealtime says that a claim about real time was measured without it.

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/record"
+)
+
+func recoveryText(_ *inventory.Inventory, c chain.Cell) string {
+	return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, restart: always, command: [sh, -c, \"echo %s; exec sleep infinity\"]}\n", client, c.Runtime, ready)
+}
+
+// recoveryTime is about how long a function takes to start, and to be replaced.
+const recoveryTime = 400 * time.Millisecond
+
+// recovered kills the function's process, and waits until its command has run
+// again.
+func recovered(ctx context.Context, _ *Runner, live *node.Live, _ chain.Cell) (record.Trial, error) {
+	t := record.Trial{Quantity: record.QRecovery, Start: time.Now(), Marks: []string{}}
+	stop, err := supervise(ctx, live)
+	if err != nil {
+		return t, err
+	}
+	defer stop()
+	if err := awaitStarts(ctx, live, 1); err != nil {
+		return t, err
+	}
+	pid, err := processOf(ctx, live)
+	if err != nil {
+		return t, err
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return t, err
+	}
+	killed := time.Now()
+	if err := process.Kill(); err != nil {
+		return t, fmt.Errorf("kill the function's process: %w", err)
+	}
+	if err := awaitStarts(ctx, live, 2); err != nil {
+		return t, err
+	}
+	t.Duration = time.Since(killed)
+	t.Raw = fmt.Sprintf("process %d was killed; its command ran again after %v\n", pid, t.Duration)
+	t.Experiment = &record.Experiment{Values: map[string]float64{"back_after": float64(t.Duration) / perMilli}}
+	return t, nil
+}
+
+// awaitStarts waits until the function has started so often.
+func awaitStarts(ctx context.Context, live *node.Live, times int) error {
+	for began := time.Now(); strings.Count(live.LogTail(client, times+1), ready) < times; {
+		if time.Since(began) > startTime {
+			return fmt.Errorf("the function did not start within %v; its last output: %s", startTime, live.LogTail(client, 3))
+		}
+		if err := sleep(ctx, time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// processOf is the function's first process, once its supervisor has published it.
+func processOf(ctx context.Context, live *node.Live) (int, error) {
+	for began := time.Now(); time.Since(began) < startTime; {
+		functions, _, err := live.Status()
+		if err != nil {
+			return 0, err
+		}
+		for _, f := range functions {
+			if f.Name == client && f.Phase == node.PhaseRunning && f.Process.PID > 0 {
+				return f.Process.PID, nil
+			}
+		}
+		if err := sleep(ctx, time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+	return 0, errors.New("the function has no process")
+}
