@@ -23,7 +23,7 @@ say = printf '\n== %s\n'
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## install what is missing, build, run a chain with its verdicts, compare all transports (as root)
@@ -102,18 +102,24 @@ fuzz: ## fuzz every target for FUZZ_TIME (2m) each
 	@scripts/fuzz.sh $(FUZZ_TIME)
 
 .PHONY: bench
-bench: ## measure libdray beside the physical limit of the moment, and dray-vnf; writes out/bench.json, out/bench-vnf.json; BENCH=--quick for a look
+bench: ## measure libdray beside the physical limit of the moment, the DPDK face, dray-vnf; writes out/bench*.json; BENCH=--quick for a look
 	@scripts/setup.sh test
 	@[ -f out/port-plain/build.ninja ] || meson setup out/port-plain dataplane/port -Dbuildtype=release >/dev/null
 	@ninja -C out/port-plain >/dev/null
 	@out/port-plain/bench/dray-bench $(BENCH) --json out/bench.json
-	@$(MAKE) --no-print-directory pmd
-	@ninja -C out/pmd-plain bench/dray-pmd-bench bench/dray-pmd-cost >/dev/null
-	@out/pmd-plain/bench/dray-pmd-bench --driver bin/librte_net_dray.so --generator bin/draygen-dpdk $(filter --quick,$(BENCH)) --json out/bench.json
+	@$(MAKE) --no-print-directory bench-dpdk
 	@[ -f out/vnf-plain/build.ninja ] || meson setup out/vnf-plain dataplane/vnf -Dbuildtype=release >/dev/null
 	@ninja -C out/vnf-plain bench/dray-vnf-bench >/dev/null
 	@out/vnf-plain/bench/dray-vnf-bench $(filter --quick,$(BENCH)) --json out/bench-vnf.json
 	@DRAY_BENCH_JSON=$(CURDIR)/out/bench.json $(GO) test -run '^$$' -bench IdleLinks -benchtime 1x ./internal/broker
+
+.PHONY: bench-dpdk
+bench-dpdk: build ## of these the DPDK face alone: net_dray beside memif, vhost-user and Open vSwitch, against its targets, in five minutes
+	@[ -f out/port-plain/build.ninja ] || meson setup out/port-plain dataplane/port -Dbuildtype=release >/dev/null
+	@ninja -C out/port-plain bench/dray-bench bench/dray-limit >/dev/null
+	@ninja -C out/pmd-plain bench/dray-pmd-bench bench/dray-pmd-cost bench/dray-pmd-trips >/dev/null
+	@out/pmd-plain/bench/dray-pmd-bench --driver bin/librte_net_dray.so --generator bin/draygen-dpdk --vnf bin/dray-vnf --bare out/port-plain/bench/dray-bench \
+		$(filter --quick,$(BENCH)) --json out/bench-dpdk.json
 
 .PHONY: mutations
 mutations: ## take each check out of libdray in turn: a test must fail (minutes)

@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting pairs of applications, and reading what they count. */
+/* What all pairs have in common. */
 #include "pairs.h"
 
-#include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "broker.h"
 #include "clock.h"
-#include "process.h"
-
-#define START_S 20.0
-#define MAX_SAMPLES 64
-#define ROUND_TRIPS 20000
-#define ROUND_TRIPS_S 30.0
-#define EAL_TEXT 1024
 
 void place_begin(struct place *place)
 {
@@ -37,186 +31,112 @@ void place_begin(struct place *place)
 	}
 }
 
-/* All that anybody makes there. It is removed by a signal handler too, which may not look what there is. */
-static const char *const files[] = {"a", "b", "journal", "s", "rxonly.log", "txonly.log", "generator0.log", "generator1.log"};
-
-static void empty(const struct place *place)
+bool place_late(const struct place *place)
 {
-	int fd = open(place->directory, O_DIRECTORY | O_CLOEXEC);
-
-	for (unsigned i = 0; fd >= 0 && i < sizeof(files) / sizeof(files[0]); i++)
-		unlinkat(fd, files[i], 0);
-	if (fd >= 0)
-		close(fd);
+	return clock_ns() > place->end_ns;
 }
 
 void place_end(const struct place *place)
 {
-	empty(place);
-	rmdir(place->directory);
-}
+	pid_t pid = fork();
 
-/* What EAL is given: {d} in the device's text is the directory. */
-static void eal_text(const struct place *place, int side, const char *device, int dray, char *out, size_t size)
-{
-	const char *at;
-	size_t n = (size_t)snprintf(out, size, "--lcores 0@%d,1@%d --no-huge --no-shconf -m 256 --single-file-segments --no-pci --no-telemetry ", place->cpus[side],
-				    place->cpus[side]);
-
-	if (dray)
-		n += (size_t)snprintf(out + n, size - n, "-d %s ", place->driver);
-	for (; n < size && (at = strstr(device, "{d}")); device = at + 3)
-		n += (size_t)snprintf(out + n, size - n, "%.*s%s", (int)(at - device), device, place->directory);
-	if (n < size)
-		snprintf(out + n, size - n, "%s", device);
-}
-
-static struct process start_testpmd(const struct place *place, int side, const char *device, int dray, const char *mode, unsigned size,
-				    const char *more)
-{
-	struct command c = {0};
-	char log[128], eal[EAL_TEXT];
-
-	eal_text(place, side, device, dray, eal, sizeof(eal));
-	command_add(&c, "dpdk-testpmd %s -- --forward-mode=%s --stats-period=1 --total-num-mbufs=4096 --txpkts=%u %s", eal, mode, size, more);
-	snprintf(log, sizeof(log), "%s/%s.log", place->directory, mode);
-	return process_start(&c, log);
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* The median of what testpmd printed as its rate each second, without the first second and the last, in which it was not at work all the time. */
-static double rate_in(const char *log, const char *label, unsigned wanted)
-{
-	double samples[MAX_SAMPLES];
-	unsigned n = 0;
-
-	for (const char *at = log; (at = strstr(at, label)) && n < MAX_SAMPLES;) {
-		double value = strtod(at += strlen(label), NULL);
-
-		if (value > 0 || n > 0) /* before the first there was nothing to count */
-			samples[n++] = value;
+	if (pid == 0) {
+		execlp("rm", "rm", "-rf", place->directory, (char *)NULL);
+		_exit(127);
 	}
-	if (n < wanted)
-		return 0;
-	qsort(samples + 1, n - 2, sizeof(*samples), compare);
-	return samples[1 + (n - 2) / 2];
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
 }
 
-/* Wait until it has printed its rate for as many seconds as are wanted, and the two that do not count. */
-static double rate_of(const struct place *place, struct process *p, const char *label)
-{
-	const uint64_t end = clock_ns() + (uint64_t)((place->seconds + START_S) * 1e9);
-	double rate = 0;
-
-	do {
-		char *log;
-
-		usleep(200000);
-		log = process_log(p);
-		rate = rate_in(log, label, (unsigned)place->seconds + 2);
-		free(log);
-	} while (rate == 0 && clock_ns() < end);
-	return rate;
-}
-
-static struct broker *broker_of(const struct place *place)
+static struct broker *broker_in(const char *directory)
 {
 	/* As a chain's broker makes a link by default. */
-	struct broker_options o = {.directory = place->directory, .geometry = {.ring_size = 512, .pkt_slots = 512}};
+	struct broker_options o = {.directory = directory, .geometry = {.ring_size = 512, .pkt_slots = 512}};
 
 	return broker_fork(&o);
 }
 
-static double failed(struct place *place, const char *why)
+void pair_begin(struct place *place, struct pair *pair, unsigned brokers)
 {
-	place->why = why;
+	char second[96];
+
+	*pair = (struct pair){0};
+	snprintf(pair->directory, sizeof(pair->directory), "%s/%u", place->directory, place->made++);
+	snprintf(second, sizeof(second), "%s/e", pair->directory);
+	if (mkdir(pair->directory, 0700) < 0 || mkdir(second, 0700) < 0) {
+		perror(pair->directory);
+		exit(1);
+	}
+	for (unsigned i = 0; i < brokers; i++)
+		pair->broker[i] = broker_in(i ? second : pair->directory);
+}
+
+void pair_text(const struct pair *pair, struct command *c, const char *text)
+{
+	char out[1024];
+	size_t n = 0;
+
+	for (; *text && n < sizeof(out) - sizeof(pair->directory) - 3; text++) {
+		if (!strncmp(text, "{d}", 3) || !strncmp(text, "{e}", 3)) {
+			n += (size_t)sprintf(out + n, "%s%s", pair->directory, text[1] == 'e' ? "/e" : "");
+			text += 2;
+		} else {
+			out[n++] = *text;
+		}
+	}
+	out[n] = 0;
+	command_add(c, "%s", out);
+}
+
+void pair_eal(const struct place *place, const struct pair *pair, int side, const char *devices, int dray, struct command *c)
+{
+	int cpu = place->cpus[side];
+
+	command_add(c, "--lcores 0@%d,1@%d --no-huge --no-shconf -m 128 --single-file-segments --no-pci --no-telemetry", cpu, cpu);
+	if (dray)
+		command_add(c, "-d %s", place->driver);
+	pair_text(pair, c, devices);
+}
+
+struct process pair_run(const struct pair *pair, const struct command *command, const char *name)
+{
+	char log[112];
+
+	snprintf(log, sizeof(log), "%s/%s.log", pair->directory, name);
+	return process_start(command, log);
+}
+
+void pair_resume(const struct pair *p)
+{
+	process_signal(&p->between, SIGCONT);
+	process_signal(&p->receiver, SIGCONT);
+	process_signal(&p->sender, SIGCONT);
+}
+
+void pair_pause(const struct pair *p)
+{
+	process_signal(&p->sender, SIGSTOP);
+	process_signal(&p->receiver, SIGSTOP);
+	process_signal(&p->between, SIGSTOP);
+}
+
+void pair_end(struct pair *p)
+{
+	process_end(&p->receiver); /* before the sender: net_memif dies with its peer */
+	process_end(&p->sender);
+	process_end(&p->between);
+	for (unsigned i = 0; i < 2; i++) {
+		if (p->broker[i])
+			broker_stop(p->broker[i]);
+		p->broker[i] = NULL;
+	}
+}
+
+double pair_failed(struct pair *p, const char *why)
+{
+	if (!p->why)
+		p->why = why;
+	pair_resume(p);
+	pair_end(p);
 	return 0;
-}
-
-double pair_rate(struct place *place, const struct way *way, unsigned size)
-{
-	struct broker *broker = way->dray ? broker_of(place) : NULL;
-	struct process receiver = start_testpmd(place, 1, way->receiver, way->dray, "rxonly", size, ""), sender;
-	double rate = 0;
-
-	if (!way->waits && process_says(&receiver, "Port statistics", START_S) < 0) {
-		failed(place, "the receiving testpmd did not start");
-	} else {
-		sender = start_testpmd(place, 0, way->sender, way->dray, "txonly", size, way->application);
-		if (process_says(&sender, "Port statistics", START_S) < 0)
-			failed(place, "the sending testpmd did not start");
-		else
-			rate = rate_of(place, &receiver, "Rx-pps:");
-		process_end(&receiver); /* before the sender: net_memif dies with its peer */
-		process_end(&sender);
-		if (rate == 0 && !place->why)
-			failed(place, "no packet arrived");
-	}
-	process_end(&receiver);
-	if (broker)
-		broker_stop(broker);
-	empty(place);
-	return rate;
-}
-
-double null_rate(struct place *place, unsigned size)
-{
-	struct process sender = start_testpmd(place, 0, "--vdev net_null0", 0, "txonly", size, "");
-	double rate = 0;
-
-	if (process_says(&sender, "Port statistics", START_S) < 0)
-		failed(place, "testpmd did not start");
-	else
-		rate = rate_of(place, &sender, "Tx-pps:");
-	process_end(&sender);
-	empty(place);
-	return rate;
-}
-
-/* A generator on the device of the text, in the role that the words say. */
-static struct process start_generator(const struct place *place, int side, const char *device, int dray, const char *role)
-{
-	const char *name = strstr(device, "--vdev ") + strlen("--vdev ");
-	struct command c = {0};
-	char log[128], eal[EAL_TEXT];
-
-	eal_text(place, side, device, dray, eal, sizeof(eal));
-	command_add(&c, "%s %s --busy --peer-timeout 10s --port dpdk:%.*s --eal", place->generator, role, (int)strcspn(name, ", "), name);
-	command_word(&c, eal);
-	snprintf(log, sizeof(log), "%s/generator%d.log", place->directory, side);
-	return process_start(&c, log);
-}
-
-double pair_round_trip(struct place *place, const struct way *way)
-{
-	struct broker *broker = way->dray ? broker_of(place) : NULL;
-	struct process sink = start_generator(place, 1, way->receiver, way->dray, "sink --reflect --once"), ping;
-	char role[80], *log, *at;
-	double p50 = 0;
-
-	snprintf(role, sizeof(role), "ping --closed --size 64 --packets %u", ROUND_TRIPS);
-	/* The sink is ready before its link is up: who serves the socket has made it. */
-	if (!way->waits && process_says(&sink, "\"ready\"", START_S) < 0) {
-		failed(place, "the reflecting generator did not start");
-	} else {
-		ping = start_generator(place, 0, way->sender, way->dray, role);
-		process_wait(&ping, ROUND_TRIPS_S);
-		log = process_log(&ping);
-		at = strstr(log, "\"result\"");
-		at = at ? strstr(at, "\"round_trip\"") : NULL;
-		at = at ? strstr(at, "\"p50\":") : NULL;
-		p50 = at ? strtod(at + strlen("\"p50\":"), NULL) : failed(place, "the generator had no round trip");
-		free(log);
-	}
-	process_end(&sink);
-	if (broker)
-		broker_stop(broker);
-	empty(place);
-	return p50;
 }

@@ -3,6 +3,7 @@
 #include "figures.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,14 @@
 
 #define MAX_FIGURES 128
 #define MAX_SAMPLES 1000
+#define MAX_TARGETS 2
+
+struct target {
+	const struct figure *of;
+	const char *what;
+	double target;
+	bool at_most;
+};
 
 struct figure {
 	const char *group, *name, *unit, *limit, *missing;
@@ -18,6 +27,9 @@ struct figure {
 	unsigned n; /* samples, or values that a quantile comes from */
 	bool is_quantile, hidden;
 	double value, low, high;
+	struct target targets[MAX_TARGETS];
+	unsigned target_count;
+	char limited[1024];
 };
 
 static struct figure *figures[MAX_FIGURES];
@@ -80,6 +92,18 @@ void figure_add(struct figure *f, double sample)
 	summarise(f->samples, f->n, &f->value, &f->low, &f->high);
 }
 
+void figures_keep(unsigned n)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct figure *f = figures[i];
+
+		if (f->n <= n || f->is_quantile)
+			continue;
+		f->n = n;
+		summarise(f->samples, n, &f->value, &f->low, &f->high);
+	}
+}
+
 static int compare32(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -108,6 +132,17 @@ void figure_mark(struct figure *f, const char *mark)
 	add_mark(f->marks, mark);
 }
 
+void figure_target(struct figure *f, const struct figure *of, const char *what, double target, bool at_most)
+{
+	if (f->target_count < MAX_TARGETS)
+		f->targets[f->target_count++] = (struct target){.of = of, .what = what, .target = target, .at_most = at_most};
+}
+
+void figure_limited(struct figure *f, const char *by)
+{
+	snprintf(f->limited, sizeof(f->limited), "%s", by);
+}
+
 void figure_missing(struct figure *f, const char *reason)
 {
 	f->missing = reason;
@@ -130,6 +165,17 @@ void figures_mark(const char *mark)
 	add_mark(run_marks, mark);
 }
 
+void figures_look_at_machine(void)
+{
+	double load = 0;
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 2)
+		figures_mark("oversubscribed");
+	if (getloadavg(&load, 1) == 1 && load > 0.5)
+		figures_mark("busy machine");
+}
+
 /* Of one figure to another: of the samples of each round where both have as many, else of the values. */
 static bool ratio(const struct figure *f, const struct figure *to, double r[3])
 {
@@ -144,6 +190,53 @@ static bool ratio(const struct figure *f, const struct figure *to, double r[3])
 		each[i] = f->samples[i] / to->samples[i];
 	summarise(each, f->n, &r[0], &r[1], &r[2]);
 	return true;
+}
+
+static bool reached(const struct target *t, double value)
+{
+	return t->at_most ? value <= t->target : value >= t->target;
+}
+
+bool figure_reached(const struct figure *f)
+{
+	double r[3];
+
+	for (unsigned i = 0; i < f->target_count; i++)
+		if (f->targets[i].of && ratio(f, f->targets[i].of, r) && !reached(&f->targets[i], r[0]))
+			return false;
+	return true;
+}
+
+/* In words: whether a target was reached, and whether that is certain. */
+static const char *outcome(const struct target *t, const double r[3])
+{
+	if (reached(t, r[1]) != reached(t, r[2]))
+		return reached(t, r[0]) ? "reached, though its interval has the target in it" : "NOT reached, though its interval has the target in it";
+	return reached(t, r[0]) ? "reached" : "NOT reached";
+}
+
+static void print_target(const struct figure *f, const struct target *t)
+{
+	double r[3];
+
+	printf("  %-58s of %-38s ", f->name, t->what);
+	if (f->missing || !f->n)
+		printf("not measured: %s\n", f->missing ? f->missing : "left out of this profile");
+	else if (!t->of || !ratio(f, t->of, r))
+		printf("there is nothing to hold it against\n");
+	else
+		printf("%5.2f [%.2f, %.2f]  target %s %.2f: %s\n", r[0], r[1], r[2], t->at_most ? "at most" : "at least", t->target, outcome(t, r));
+}
+
+void figures_print_targets(void)
+{
+	printf("\ntargets: the median of the ratios of each round, with its 95 %% interval\n");
+	for (unsigned i = 0; i < count; i++) {
+		for (unsigned k = 0; k < figures[i]->target_count; k++)
+			print_target(figures[i], &figures[i]->targets[k]);
+		if (*figures[i]->limited)
+			printf("%s", figures[i]->limited);
+	}
 }
 
 static const struct figure *named(const char *name)
@@ -210,6 +303,24 @@ static void write_ratio(FILE *out, const char *key, const struct figure *to, con
 	fprintf(out, "%s{\"name\": \"%s\", \"ratio\": %.6g, \"low\": %.6g, \"high\": %.6g}", key, to->name, r[0], r[1], r[2]);
 }
 
+static void write_targets(FILE *out, const struct figure *f)
+{
+	double r[3];
+
+	if (f->target_count == 0)
+		return;
+	fprintf(out, "\"targets\": [");
+	for (unsigned i = 0, n = 0; i < f->target_count; i++) {
+		const struct target *t = &f->targets[i];
+
+		if (!t->of || !ratio(f, t->of, r))
+			continue;
+		fprintf(out, "%s{\"name\": \"%s\", \"ratio\": %.6g, \"low\": %.6g, \"high\": %.6g, \"target\": %g, \"at_most\": %s, \"outcome\": \"%s\"}",
+			n++ ? ", " : "", t->of->name, r[0], r[1], r[2], t->target, t->at_most ? "true" : "false", outcome(t, r));
+	}
+	fprintf(out, "], ");
+}
+
 static void write_figure(FILE *out, const struct figure *f)
 {
 	const struct figure *limit = named(f->limit);
@@ -233,7 +344,9 @@ static void write_figure(FILE *out, const struct figure *f)
 		write_ratio(out, between, peer, r);
 		between = ", ";
 	}
-	fprintf(out, "], \"marks\": \"%s%s%s\"}", run_marks, *run_marks && *f->marks ? "; " : "", f->marks);
+	fprintf(out, "], ");
+	write_targets(out, f);
+	fprintf(out, "\"marks\": \"%s%s%s\"}", run_marks, *run_marks && *f->marks ? "; " : "", f->marks);
 }
 
 int figures_write(const char *path)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dray-bench: libdray beside the physical limit of the moment and what it replaces, interleaved, as ratios. */
 #include <getopt.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,19 +20,6 @@ static int usage(void)
 			"  --serve    measure a rate for each line on stdin: how the build without checks takes part\n"
 			"exit: 0 done, 1 error, or a kill lost a packet or leaked a buffer, 2 usage\n");
 	return 2;
-}
-
-/* Before the threads are pinned, and before they are the load. */
-static void look_at_machine(void)
-{
-	double load = 0;
-	cpu_set_t set;
-
-	sched_getaffinity(0, sizeof(set), &set);
-	if (CPU_COUNT(&set) < 2)
-		figures_mark("oversubscribed");
-	if (getloadavg(&load, 1) == 1 && load > 0.5)
-		figures_mark("busy machine");
 }
 
 /* A port for packets of this MTU; its stride is an odd number of lines. */
@@ -120,7 +106,7 @@ int main(int argc, char **argv)
 	}
 	if (optind != argc || profile.rounds < 1 || profile.rounds > 1000 || profile.kills > 100000)
 		return usage();
-	look_at_machine();
+	figures_look_at_machine();
 	if (alone)
 		return count_alone(alone); /* nothing that depends on time */
 	bench_begin();
