@@ -33,8 +33,10 @@ const maxSocketPath = 107
 // be carried out. ovs-vsctl waits for ever without one when ovs-vswitchd dies.
 const startTimeout = 30 * time.Second
 
-// engine is one link's database server and switch.
+// engine is one link's database server and switch, on one host.
 type engine struct {
+	driver string // that it is of
+	on     string // the simulated host; empty: this one
 	dir    string // database, sockets and logs; made by a step
 	ns     host.Netns
 	cgroup host.Cgroup
@@ -62,24 +64,32 @@ func (e *engine) checkPaths() error {
 // steps start the switch, up to where it takes commands.
 func (e *engine) steps(s transport.Spec) []step.Step {
 	e.died = map[string]chan struct{}{dbServer: make(chan struct{}), vswitchd: make(chan struct{})}
+	name := func(what string) string { return s.StepName(e.driver, e.named(what)) }
 	return []step.Step{
 		{
-			Name:  s.StepName(Name, "create cgroup"),
-			Makes: []step.Resource{host.CgroupResource(e.cgroup)}, // and the programs in it
-			Do:    func(context.Context) error { return e.cgroup.Create(host.Limits{}) },
-		},
-		{
-			Name:  s.StepName(Name, "create database"),
-			Makes: []step.Resource{host.DirResource(e.dir)},
+			Name: name("create database"),
+			// The cgroup goes first, with the programs in it: one that starts makes files.
+			Makes: []step.Resource{host.DirResource(e.dir), host.CgroupResource(e.cgroup)},
 			Do:    e.createDatabase,
 		},
-		{Name: s.StepName(Name, "start "+dbServer), Do: e.startDatabase},
-		{Name: s.StepName(Name, "start "+vswitchd), Do: e.startSwitch},
+		{Name: name("start " + dbServer), Do: e.startDatabase},
+		{Name: name("start " + vswitchd), Do: e.startSwitch},
 	}
+}
+
+// named tells what is done on one host from what is done on another.
+func (e *engine) named(what string) string {
+	if e.on == "" {
+		return what
+	}
+	return what + " on " + e.on
 }
 
 func (e *engine) createDatabase(ctx context.Context) error {
 	if err := os.Mkdir(e.dir, 0o700); err != nil {
+		return err
+	}
+	if err := e.cgroup.Create(host.Limits{}); err != nil {
 		return err
 	}
 	tool, err := lookup("ovsdb-tool")
@@ -118,7 +128,7 @@ func (e *engine) startDatabase(ctx context.Context) error {
 	if err := e.awaitSocket(ctx, dbServer, e.socket()); err != nil {
 		return err
 	}
-	return e.watch(dbServer, pid)
+	return e.watch(e.named(dbServer), pid)
 }
 
 func (e *engine) startSwitch(ctx context.Context) error {
@@ -129,7 +139,7 @@ func (e *engine) startSwitch(ctx context.Context) error {
 	if err := e.awaitSocket(ctx, vswitchd, e.control(vswitchd)); err != nil {
 		return err
 	}
-	return e.watch(vswitchd, pid)
+	return e.watch(e.named(vswitchd), pid)
 }
 
 // start runs a daemon in the foreground: it belongs to the cgroup, and needs
@@ -202,6 +212,20 @@ func (e *engine) vsctl(ctx context.Context, args ...string) (string, error) {
 		return "", fmt.Errorf("%s has ended%s", vswitchd, e.lastWords(vswitchd))
 	default:
 	}
+	if err != nil {
+		return "", fmt.Errorf("%w%s", err, e.lastWords(vswitchd))
+	}
+	return out, nil
+}
+
+// appctl asks ovs-vswitchd itself.
+func (e *engine) appctl(ctx context.Context, args ...string) (string, error) {
+	program, err := lookup("ovs-appctl")
+	if err != nil {
+		return "", err
+	}
+	timeout := fmt.Sprintf("--timeout=%d", int(startTimeout.Seconds()))
+	out, err := e.run(ctx, program, append([]string{timeout, "--target=" + e.control(vswitchd)}, args...)...)
 	if err != nil {
 		return "", fmt.Errorf("%w%s", err, e.lastWords(vswitchd))
 	}

@@ -104,7 +104,7 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 	if err := transport.Check(Name, d.Caps(), s); err != nil {
 		return nil, err
 	}
-	e := &engine{dir: filepath.Join(s.Dir, "ovs"), ns: s.SwitchNetns(), cgroup: s.Cgroup.Child("ovs-" + s.Link)}
+	e := &engine{driver: Name, dir: filepath.Join(s.Dir, "ovs"), ns: s.SwitchNetns(), cgroup: s.Cgroup.Child("ovs-" + s.Link)}
 	if err := e.checkPaths(); err != nil {
 		return nil, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, Name, err)
 	}
@@ -116,7 +116,7 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 	}
 	build.Steps = append(build.Steps, createBridge(s, e, build.Report), checkPorts(s, e))
 	for i, end := range s.Ports() {
-		build.Steps = append(build.Steps, finishChecksums(s, build, i, end))
+		build.Steps = append(build.Steps, finishChecksums(Name, s, build, i, end))
 	}
 	build.Finish(Name, s)
 	build.Steps = append(build.Steps, s.AwaitSwitchPorts(Name))
@@ -158,27 +158,40 @@ func checkPorts(s transport.Spec, e *engine) step.Step {
 	return step.Step{
 		Name: s.StepName(Name, "check health"),
 		Do: func(ctx context.Context) error {
+			var names []string
 			for i := range s.Ports() {
-				port := s.SwitchPort(i).Name
-				number, err := e.vsctl(ctx, "get", "Interface", port, "ofport")
-				if err != nil {
-					return err
-				}
-				if number == "" || number == "[]" || strings.HasPrefix(number, "-") {
-					reason, _ := e.vsctl(ctx, "get", "Interface", port, "error")
-					return fmt.Errorf("ovs-vswitchd does not forward on port %s: %s%s", port, reason, e.lastWords(vswitchd))
-				}
+				names = append(names, s.SwitchPort(i).Name)
 			}
-			return nil
+			return e.checkPorts(ctx, names)
 		},
 	}
 }
 
+func (e *engine) checkPorts(ctx context.Context, names []string) error {
+	var args []string
+	for _, port := range names {
+		args = append(args, "--", "get", "Interface", port, "ofport")
+	}
+	out, err := e.vsctl(ctx, args...)
+	if err != nil {
+		return err
+	}
+	numbers := strings.Split(out, "\n")
+	for i, port := range names {
+		if i < len(numbers) && numbers[i] != "" && numbers[i] != "[]" && !strings.HasPrefix(numbers[i], "-") {
+			continue
+		}
+		reason, _ := e.vsctl(ctx, "get", "Interface", port, "error")
+		return fmt.Errorf("ovs-vswitchd does not forward on port %s: %s%s", port, reason, e.lastWords(vswitchd))
+	}
+	return nil
+}
+
 // finishChecksums makes the port send finished checksums under the userspace
 // datapath, which does not finish them itself: TCP would hang.
-func finishChecksums(s transport.Spec, b *transport.Build, i int, end transport.End) step.Step {
+func finishChecksums(driver string, s transport.Spec, b *transport.Build, i int, end transport.End) step.Step {
 	return step.Step{
-		Name: s.StepName(Name, fmt.Sprintf("finish checksums end %d %s", i+1, end.Name)),
+		Name: s.StepName(driver, fmt.Sprintf("finish checksums end %d %s", i+1, end.Name)),
 		Do: func(context.Context) error {
 			if b.Report.Datapath == datapathSystem {
 				return nil
