@@ -58,6 +58,9 @@ func findExperiment(ctx context.Context, name string) (*chain.Experiment, []byte
 
 // benchExperiments measures published experiments.
 func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o benchOptions) error {
+	if o.afresh {
+		return usageError("--afresh is for a matrix: experiments begin anew in any case, and --resume DIR goes on with a run of theirs")
+	}
 	profile, err := experiment.FindProfile(o.profile)
 	if err != nil {
 		return usageError("%v", err)

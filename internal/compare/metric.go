@@ -75,7 +75,7 @@ func metrics() []metric {
 	}
 	return append(list,
 		metric{"jitter (RFC 3550)", nanosecond, false, func(t record.Trial) (float64, bool) {
-			if t.Delivery == nil || t.Quantity == record.QPacketRate || t.Quantity == record.QFrames {
+			if !t.HasJitter() || t.Quantity == record.QPacketRate || t.Quantity == record.QFrames {
 				return 0, false
 			}
 			return float64(t.Delivery.Jitter), true

@@ -32,7 +32,9 @@ func values(t record.Trial) (map[string]float64, error) {
 	case t.Delivery != nil:
 		v["packet_rate"] = float64(t.Delivery.PacketRate) / 1e3
 		v["throughput"] = float64(t.Delivery.ReceivedBits) / mega
-		v["jitter"] = float64(t.Delivery.Jitter) / perMilli
+		if t.HasJitter() {
+			v["jitter"] = float64(t.Delivery.Jitter) / perMilli
+		}
 		if t.OneWay != nil {
 			if err := distribution(v, t.OneWay.Latency, t.Delivery.Lost-min(t.Delivery.Lost, t.Delivery.ReceiverDrops)); err != nil {
 				return v, err

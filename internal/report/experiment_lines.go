@@ -46,6 +46,8 @@ type ClaimLine struct {
 	Text       string `json:"text"`
 	Word       string `json:"word"`
 	Why        string `json:"why"`
+	// Marks are those of the rows that it compares.
+	Marks []string `json:"marks"`
 }
 
 // Lines are all rows of an experiment, those that were not run among them.
@@ -160,7 +162,14 @@ const claimPairs = 5
 func (d *ExperimentsData) Claims(e *chain.Experiment) []ClaimLine {
 	var lines []ClaimLine
 	for _, c := range e.Claims {
-		l := ClaimLine{Experiment: e.Name, Text: c.Text}
+		l := ClaimLine{Experiment: e.Name, Text: c.Text, Marks: []string{}}
+		for _, r := range e.Rows {
+			if r.Name == c.Less || r.Name == c.Than {
+				l.Marks = append(l.Marks, d.line(e, r).Marks...)
+			}
+		}
+		slices.Sort(l.Marks)
+		l.Marks = slices.Compact(l.Marks)
 		l.Word, l.Why = d.decide(e, c)
 		lines = append(lines, l)
 	}

@@ -168,6 +168,9 @@ func TestClaims(t *testing.T) {
 			if got.Word != c.want || got.Why == "" {
 				t.Errorf("%s (%s), want %s", got.Word, got.Why, c.want)
 			}
+			if strings.Join(got.Marks, " ") != strings.Join(c.marks, " ") {
+				t.Errorf("marks %v, those of its rows are %v", got.Marks, c.marks)
+			}
 		})
 	}
 }

@@ -78,7 +78,11 @@ func (d *ExperimentsData) Text(w io.Writer, width int) error {
 			fmt.Fprintf(w, "%s (published: %s): %s\n", plain(l.Title), orNone(plain(l.Published)), plain(l.measuredText()))
 		}
 		for _, c := range d.Claims(e) {
-			fmt.Fprintf(w, "claim: %s: %s (%s)\n", plain(c.Text), c.Word, plain(c.Why))
+			fmt.Fprintf(w, "claim: %s: %s (%s)", plain(c.Text), c.Word, plain(c.Why))
+			if len(c.Marks) > 0 {
+				fmt.Fprintf(w, " [%s]", plain(strings.Join(c.Marks, ", ")))
+			}
+			fmt.Fprintln(w)
 		}
 		for _, n := range e.Notes {
 			fmt.Fprintf(w, "note: %s\n", plain(n))

@@ -80,10 +80,11 @@ type Loss struct {
 	Lost uint64 `json:"lost"`
 	// ReceiverDrops are those of Lost that the link delivered, but that the
 	// receiving program was too slow to read.
-	ReceiverDrops uint64        `json:"receiver_drops"`
-	Reordered     uint64        `json:"reordered"`
-	Duplicated    uint64        `json:"duplicated"`
-	Jitter        time.Duration `json:"jitter"` // RFC 3550, mean over trials, ns
+	ReceiverDrops uint64 `json:"receiver_drops"`
+	Reordered     uint64 `json:"reordered"`
+	Duplicated    uint64 `json:"duplicated"`
+	// Jitter is that of RFC 3550, mean over the trials that have one, ns; nil: none has.
+	Jitter *time.Duration `json:"jitter,omitempty"`
 }
 
 // MTU counts the rounds in which packets of a size passed.
@@ -179,8 +180,8 @@ func sumUp(trials []record.Trial) Measurement {
 	}
 	slices.Sort(m.Marks)
 	m.Marks = slices.Compact(m.Marks)
-	if m.Loss != nil && len(m.Trials) > 0 {
-		m.Loss.Jitter /= time.Duration(len(m.Trials))
+	if m.Loss != nil {
+		m.Loss.Jitter = meanJitter(trials, m.Trials)
 	}
 	m.dist, m.Delay = delays.sumUp()
 	if unit := rateUnit(t.Quantity); unit != "" && len(values) > 0 {
@@ -192,6 +193,21 @@ func sumUp(trials []record.Trial) Measurement {
 		}
 	}
 	return m
+}
+
+// meanJitter is that of the trials that were taken and have one.
+func meanJitter(trials []record.Trial, taken []string) *time.Duration {
+	var sum, n time.Duration
+	for _, t := range trials {
+		if t.HasJitter() && slices.Contains(taken, t.ID) {
+			sum, n = sum+t.Delivery.Jitter, n+1
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	mean := sum / n
+	return &mean
 }
 
 // take adds one trial's result, but for its delays; ok is false where it has none.
@@ -210,7 +226,6 @@ func (m *Measurement) take(t record.Trial) (value float64, ok bool) {
 		m.Loss.ReceiverDrops += t.Delivery.ReceiverDrops
 		m.Loss.Reordered += t.Delivery.Reordered
 		m.Loss.Duplicated += t.Delivery.Duplicated
-		m.Loss.Jitter += t.Delivery.Jitter
 		if t.Quantity == record.QPacketRate {
 			return float64(t.Delivery.PacketRate), true
 		}
