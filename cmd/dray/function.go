@@ -23,8 +23,9 @@ func (a *app) execCommand() *cobra.Command {
 		Use:   "exec CHAIN FUNCTION [--] PROGRAM [ARG...]",
 		Short: "Run a program inside a function",
 		Long: "Run a program inside a function, under the function's own limits and isolation. The exit code is the\n" +
-			"program's. Standard input is passed on, but no terminal is made: a shell has no job control in a container.",
-		Example: "  dray exec f1-split du -- ip address",
+			"program's. Where standard input and output are a terminal, the program has one too, of the same size, but\n" +
+			"in a virtual machine.",
+		Example: "  dray exec f1-split du -- ip address\n  dray exec f1-split du sh",
 		Args:    args(cobra.MinimumNArgs(3)),
 
 		DisableFlagsInUseLine: true,
@@ -39,15 +40,28 @@ func (a *app) execCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			code, err := live.Exec(cmd.Context(), argv[1], argv[2:], runtime.Stdio{Stdin: os.Stdin, Stdout: a.out, Stderr: a.err})
-			if err != nil || code == 0 {
-				return err
-			}
-			return &codeError{Code: code}
+			return a.exec(cmd.Context(), live, argv[1], argv[2:])
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // what follows FUNCTION is the program's
 	return cmd
+}
+
+func (a *app) exec(ctx context.Context, live *node.Live, function string, argv []string) error {
+	stdio := runtime.Stdio{Stdin: os.Stdin, Stdout: a.out, Stderr: a.err}
+	if live.GivesTerminal(function) {
+		terminal, leave, err := rawTerminal(os.Stdin, a.out)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		stdio.Terminal = terminal
+	}
+	code, err := live.Exec(ctx, function, argv, stdio)
+	if err != nil || code == 0 {
+		return err
+	}
+	return &codeError{Code: code}
 }
 
 func (a *app) logsCommand() *cobra.Command {

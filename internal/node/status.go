@@ -159,6 +159,17 @@ func (l *Live) Exec(ctx context.Context, function string, argv []string, stdio r
 	return rt.Exec(ctx, l.spec(*f), argv, stdio)
 }
 
+// GivesTerminal reports whether Exec heeds a terminal in that function.
+func (l *Live) GivesTerminal(function string) bool {
+	f := l.Chain.Function(function)
+	if f == nil {
+		return false
+	}
+	rt, err := l.node.runtime(f.Runtime)
+	_, gives := rt.(runtime.TerminalGiver)
+	return err == nil && gives
+}
+
 func (l *Live) function(name string) (*chain.Function, error) {
 	if f := l.Chain.Function(name); f != nil {
 		return f, nil

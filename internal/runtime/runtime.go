@@ -113,6 +113,9 @@ type Output struct {
 type Stdio struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	// Terminal is that from which Stdin reads and to which Stdout writes; nil: they
+	// are not a terminal. Of a runtime that is no TerminalGiver it is nil.
+	Terminal *Terminal
 }
 
 // Instance is one running command of a function.

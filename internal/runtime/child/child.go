@@ -48,6 +48,11 @@ var endPatience = 10 * time.Second
 // process has ended and before its output is taken as complete: it must end
 // whatever else may hold the output open.
 func Start(place host.Place, cmd *exec.Cmd, atExit func() error) (*Child, error) {
+	return start(place, cmd, atExit, func() {})
+}
+
+// start is Start with what completes the output of the ended process.
+func start(place host.Place, cmd *exec.Cmd, atExit func() error, finish func()) (*Child, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -63,7 +68,7 @@ func Start(place host.Place, cmd *exec.Cmd, atExit func() error) (*Child, error)
 	}
 	go feed()
 	c := &Child{cmd: cmd, done: make(chan struct{})}
-	go c.wait(atExit)
+	go c.wait(atExit, finish)
 	return c, nil
 }
 
@@ -85,7 +90,7 @@ func detachStdin(cmd *exec.Cmd) (feed func(), err error) {
 	}, nil
 }
 
-func (c *Child) wait(atExit func() error) {
+func (c *Child) wait(atExit func() error, finish func()) {
 	defer close(c.done)
 	// WNOWAIT leaves the zombie, so that its pid cannot be used again before
 	// atExit is through.
@@ -99,6 +104,7 @@ func (c *Child) wait(atExit func() error) {
 		c.err = atExit()
 	}
 	err := c.cmd.Wait()
+	finish()
 	if c.cmd.ProcessState != nil {
 		c.code = exitStatus(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
 	}

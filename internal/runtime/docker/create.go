@@ -41,7 +41,7 @@ func (r *Runtime) runContainer(ctx context.Context, s runtime.Spec, name string,
 	if err != nil {
 		return fail(err)
 	}
-	create, start := []string{"create"}, []string{"start", "--attach"}
+	create, start := append([]string{"create"}, terminalFlags(stdio)...), []string{"start", "--attach"}
 	if stdio.Stdin != nil {
 		create, start = append(create, "--interactive"), append(start, "--interactive")
 	}
@@ -49,8 +49,7 @@ func (r *Runtime) runContainer(ctx context.Context, s runtime.Spec, name string,
 		return fail(err)
 	}
 	cmd := r.Client.Command(context.Background(), append(start, name)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, stdio.Stdout, stdio.Stderr
-	c, err := child.Start(host.Place{Cgroup: clientCgroup(s)}, cmd, nil)
+	c, err := child.StartWith(host.Place{Cgroup: clientCgroup(s)}, cmd, stdio, nil)
 	if err != nil {
 		return fail(err)
 	}

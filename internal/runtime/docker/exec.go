@@ -24,6 +24,18 @@ import (
 // Docker does not tell its pid, and leaves it running when its client ends.
 const execMark = "DRAY_EXEC"
 
+// GivesTerminals implements runtime.TerminalGiver: docker's client passes on what is
+// done in a terminal of its own to one that the container has.
+func (*Runtime) GivesTerminals() {}
+
+// terminalFlags ask for a terminal inside, if there is one outside.
+func terminalFlags(stdio runtime.Stdio) []string {
+	if stdio.Terminal == nil {
+		return nil
+	}
+	return []string{"--tty", "--env", "TERM=" + stdio.Terminal.Name}
+}
+
 // Exec implements runtime.Runtime. Where the function's command does not run,
 // the program gets a container of its own in the sandbox.
 func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio runtime.Stdio) (int, error) {
@@ -53,7 +65,7 @@ func (r *Runtime) execInside(ctx context.Context, s runtime.Spec, mark string, a
 	if err != nil {
 		return 0, err
 	}
-	args := []string{"exec", "--env", execMark + "=" + mark}
+	args := append([]string{"exec", "--env", execMark + "=" + mark}, terminalFlags(stdio)...)
 	if stdio.Stdin != nil {
 		args = append(args, "--interactive")
 	}
@@ -61,8 +73,8 @@ func (r *Runtime) execInside(ctx context.Context, s runtime.Spec, mark string, a
 	// The client mixes its own errors into the program's output.
 	out, errs := &tail{to: stdio.Stdout}, &tail{to: stdio.Stderr}
 	cmd := r.Client.Command(context.Background(), args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, out, errs
-	c, err := child.Start(host.Place{Cgroup: clientCgroup(s)}, cmd, nil)
+	stdio.Stdout, stdio.Stderr = out, errs
+	c, err := child.StartWith(host.Place{Cgroup: clientCgroup(s)}, cmd, stdio, nil)
 	if err != nil {
 		return 0, fmt.Errorf("function %s: start docker: %w", s.Function.Name, err)
 	}

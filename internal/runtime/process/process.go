@@ -89,8 +89,7 @@ func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (
 	if err != nil {
 		return nil, err
 	}
-	cmd.Stdout, cmd.Stderr = out.Stdout, out.Stderr
-	c, err := start(s, cmd, func() error { return child.KillCgroup(run) })
+	c, err := start(s, cmd, runtime.Stdio{Stdout: out.Stdout, Stderr: out.Stderr}, func() error { return child.KillCgroup(run) })
 	if err != nil {
 		return nil, err
 	}
@@ -101,14 +100,17 @@ func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (
 	return &instance{Child: c, id: id, run: run}, nil
 }
 
+// GivesTerminals implements runtime.TerminalGiver.
+func (*Runtime) GivesTerminals() {}
+
 // Exec implements runtime.Runtime.
 func (*Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio runtime.Stdio) (int, error) {
+	s = s.InTerminal(stdio.Terminal)
 	cmd, err := command(s, argv)
 	if err != nil {
 		return 0, err
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, stdio.Stdout, stdio.Stderr
-	c, err := start(s, cmd, nil)
+	c, err := start(s, cmd, stdio, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -118,8 +120,8 @@ func (*Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio r
 	return c.Wait()
 }
 
-func start(s runtime.Spec, cmd *exec.Cmd, atExit func() error) (*child.Child, error) {
-	c, err := child.Start(host.Place{Netns: netns(s), Cgroup: s.RunCgroup()}, cmd, atExit)
+func start(s runtime.Spec, cmd *exec.Cmd, stdio runtime.Stdio, atExit func() error) (*child.Child, error) {
+	c, err := child.StartWith(host.Place{Netns: netns(s), Cgroup: s.RunCgroup()}, cmd, stdio, atExit)
 	var bad *os.PathError
 	if errors.As(err, &bad) && bad.Path == cmd.Path {
 		return nil, &runtime.CommandError{Function: s.Function.Name, Command: cmd.Args[0], Reason: bad.Err.Error()}

@@ -47,7 +47,7 @@ func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (
 // runContainer starts a container in the sandbox. The child is `runc run`,
 // which lives as long as the container and ends with its exit status.
 func runContainer(ctx context.Context, s runtime.Spec, b bundle, cgroup host.Cgroup, argv []string, stdio runtime.Stdio) (*child.Child, int, error) {
-	s, argv, err := s.Resolve(argv, true)
+	s, argv, err := s.InTerminal(stdio.Terminal).Resolve(argv, true)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -55,13 +55,13 @@ func runContainer(ctx context.Context, s runtime.Spec, b bundle, cgroup host.Cgr
 	if err != nil {
 		return nil, 0, err
 	}
+	spec.Process.Terminal = stdio.Terminal != nil
 	if err := b.writeConfig(spec); err != nil {
 		return nil, 0, fmt.Errorf("function %s: write bundle: %w", s.Function.Name, err)
 	}
 	cmd := b.command("run", "--bundle", b.dir, "--pid-file", b.pidFile(), b.id)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, stdio.Stdout, stdio.Stderr
 	// A container outlives a runc that was killed; its cgroup does not.
-	c, err := child.Start(enginePlace(s), cmd, func() error { return child.KillCgroup(cgroup) })
+	c, err := child.StartWith(enginePlace(s), cmd, stdio, func() error { return child.KillCgroup(cgroup) })
 	if err != nil {
 		return nil, 0, fmt.Errorf("function %s: start runc: %w", s.Function.Name, err)
 	}
@@ -82,6 +82,10 @@ func runContainer(ctx context.Context, s runtime.Spec, b bundle, cgroup host.Cgr
 	}
 	return c, pid, nil
 }
+
+// GivesTerminals implements runtime.TerminalGiver: runc passes on what is done in a
+// terminal of its own to one that the container has.
+func (*Runtime) GivesTerminals() {}
 
 // Exec implements runtime.Runtime. Where the function's command does not run,
 // the program gets a container of its own in the sandbox.
@@ -109,7 +113,7 @@ func (*Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio r
 
 // execInside runs the program in the container that runs the function's command.
 func execInside(ctx context.Context, s runtime.Spec, b bundle, argv []string, stdio runtime.Stdio) (int, error) {
-	s, argv, err := s.Resolve(argv, true)
+	s, argv, err := s.InTerminal(stdio.Terminal).Resolve(argv, true)
 	if err != nil {
 		return 0, err
 	}
@@ -117,12 +121,12 @@ func execInside(ctx context.Context, s runtime.Spec, b bundle, argv []string, st
 	if err != nil {
 		return 0, err
 	}
+	process.Terminal = stdio.Terminal != nil
 	if err := b.writeConfig(process); err != nil {
 		return 0, fmt.Errorf("function %s: write bundle: %w", s.Function.Name, err)
 	}
 	cmd := b.command("exec", "--process", b.config(), "--pid-file", b.pidFile(), mainID)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, stdio.Stdout, stdio.Stderr
-	c, err := child.Start(enginePlace(s), cmd, nil)
+	c, err := child.StartWith(enginePlace(s), cmd, stdio, nil)
 	if err != nil {
 		return 0, fmt.Errorf("function %s: start runc: %w", s.Function.Name, err)
 	}

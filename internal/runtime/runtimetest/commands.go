@@ -22,6 +22,7 @@ var commandTests = []namedTest{
 	{"exec beside the command", testExec},
 	{"exec without a command", testExecAlone},
 	{"exec ends with its context", testExecCancelled},
+	{"exec in a terminal", testTerminal},
 	{"no command is nothing to start", testNoCommand},
 	{"bad commands", testBadCommands},
 	{"a cancelled start leaves nothing running", testCancelledStart},

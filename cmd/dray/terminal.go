@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/drayage/dray/internal/runtime"
+)
+
+// rawTerminal takes the terminal that both are, so that every key reaches a program
+// in a terminal of its own; nil where they are none. leave gives it back as it was.
+func rawTerminal(in *os.File, out io.Writer) (t *runtime.Terminal, leave func(), err error) {
+	stop := func() {}
+	if _, isTerminal := terminalWidth(out); !isTerminal || !term.IsTerminal(int(in.Fd())) {
+		return nil, stop, nil
+	}
+	size, err := terminalSize(in)
+	if err != nil {
+		return nil, stop, fmt.Errorf("size of the terminal: %w", err)
+	}
+	before, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return nil, stop, fmt.Errorf("terminal: %w", err)
+	}
+	changed, sizes, done := make(chan os.Signal, 1), make(chan runtime.Size), make(chan struct{})
+	signal.Notify(changed, syscall.SIGWINCH)
+	go func() {
+		for {
+			select {
+			case <-changed:
+			case <-done:
+				return
+			}
+			if size, err := terminalSize(in); err == nil {
+				select {
+				case sizes <- size:
+				case <-done:
+					return
+				}
+			}
+		}
+	}()
+	return &runtime.Terminal{Name: os.Getenv("TERM"), Size: size, Resized: sizes}, func() {
+		signal.Stop(changed)
+		close(done)
+		_ = term.Restore(int(in.Fd()), before) // it may be gone by now
+	}, nil
+}
+
+func terminalSize(f *os.File) (runtime.Size, error) {
+	columns, rows, err := term.GetSize(int(f.Fd()))
+	return runtime.Size{Columns: uint16(columns), Rows: uint16(rows)}, err
+}

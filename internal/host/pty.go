@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Pty is a pseudo-terminal: what is written to Master a program reads from Slave.
+type Pty struct{ Master, Slave *os.File }
+
+// OpenPty makes one, of so many columns and rows.
+func OpenPty(columns, rows uint16) (*Pty, error) {
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make a terminal: %w", err)
+	}
+	p := &Pty{Master: master}
+	number := 0
+	err = p.control(func(fd int) (err error) {
+		if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err == nil {
+			number, err = unix.IoctlGetInt(fd, unix.TIOCGPTN)
+		}
+		return err
+	})
+	if err == nil {
+		err = p.Resize(columns, rows)
+	}
+	if err == nil {
+		p.Slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		master.Close()
+		return nil, fmt.Errorf("make a terminal: %w", err)
+	}
+	return p, nil
+}
+
+// Resize tells the programs in the terminal its new size.
+func (p *Pty) Resize(columns, rows uint16) error {
+	return p.control(func(fd int) error {
+		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows})
+	})
+}
+
+// control keeps Master in the state in which its reads end with a deadline.
+func (p *Pty) control(f func(fd int) error) error {
+	raw, err := p.Master.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) { failed = f(int(fd)) }); err != nil {
+		return err
+	}
+	return failed
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// TestExecInATerminal types at a terminal in which dray exec runs a shell:
+//
+//	terminal ── dray exec ── terminal of the container ── sh  a
+//
+// The caller's terminal is as before when the shell ends, and when dray is killed.
+func TestExecInATerminal(t *testing.T) {
+	b := newBench(t)
+	b.want(0, "up", b.file(pair{Name: "tty", Runtime: "runc"}.yaml()))
+	defer b.want(0, "down", "tty")
+	pty, err := host.OpenPty(90, 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pty.Master.Close()
+	defer pty.Slave.Close()
+	screen := &screen{}
+	go screen.show(pty.Master)
+	before := modes(t, pty.Slave)
+
+	for _, ends := range []string{"exit 5", "SIGTERM"} {
+		screen.clear()
+		cmd := b.command(context.Background(), "exec", "tty", "a", "sh")
+		cmd.Env = append(cmd.Env, "TERM=vt100")
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = pty.Slave, pty.Slave, pty.Slave
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		screen.await(t, "# ")
+		if now := modes(t, pty.Slave); now.Lflag&(unix.ICANON|unix.ECHO|unix.ISIG) != 0 {
+			t.Errorf("keys are not passed on one by one: mode %#x", now.Lflag)
+		}
+		enter(t, pty.Master, `perl -e 'ioctl(STDIN, 0x5413, $b = "\0" x 8); print join("x", "size", unpack("S2", $b)), "\n"'`)
+		screen.await(t, "sizex30x90")
+		if err := pty.Resize(91, 31); err != nil {
+			t.Fatal(err)
+		}
+		// It takes a moment to get there.
+		enter(t, pty.Master, `perl -e 'for (1..1000) { ioctl(STDIN, 0x5413, $b = "\0" x 8); last if (unpack("S2", $b))[0] == 31; select(undef, undef, undef, 0.02) } print join("x", "size", unpack("S2", $b)), "\n"'`)
+		screen.await(t, "sizex31x91")
+		if err := pty.Resize(90, 30); err != nil {
+			t.Fatal(err)
+		}
+		if ends == "SIGTERM" {
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			enter(t, pty.Master, ends)
+		}
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); ends == "exit 5" && code != 5 || code == 0 {
+			t.Errorf("%s: status %d", ends, code)
+		}
+		if after := modes(t, pty.Slave); *after != *before {
+			t.Errorf("%s: the terminal has mode %+v, and had %+v", ends, *after, *before)
+		}
+	}
+}
+
+func modes(t *testing.T, f *os.File) *unix.Termios {
+	t.Helper()
+	m, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// screen is what a terminal shows.
+type screen struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *screen) show(from *os.File) {
+	buf := make([]byte, 4096)
+	for {
+		n, err := from.Read(buf)
+		s.mu.Lock()
+		s.text.Write(buf[:n])
+		s.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s *screen) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Reset()
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+func (s *screen) await(t *testing.T, text string) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !strings.Contains(s.String(), text); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the terminal does not show %q: %q", text, s)
+		}
+	}
+}
+
+// enter types a line, as a keyboard does.
+func enter(t *testing.T, keys *os.File, line string) {
+	t.Helper()
+	if _, err := keys.WriteString(line + "\r"); err != nil {
+		t.Fatal(err)
+	}
+}
