@@ -81,6 +81,8 @@ var cellFields = []field[Cell]{
 		c.Functions, _ = d.integer(n, "functions", 1, mostCellFunctions)
 	}},
 	{"stress", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Stress, _ = d.boolean(n, "stress") }},
+	{"hosts", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Hosts, _ = d.integer(n, "hosts", 2, 2) }},
+	{"underlay", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Underlay = d.shapedRate(n, "underlay") }},
 }
 
 var claimFields = []field[ShapeClaim]{
@@ -169,7 +171,7 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	if values == nil || c.Tool == "" {
 		return
 	}
-	shaped := []string{"qdisc", "rate", "queue", "far_queue", "datapath", "kernel"}
+	shaped := []string{"qdisc", "rate", "queue", "far_queue", "datapath", "kernel", "hosts", "underlay"}
 	need := map[Tool][]string{
 		ToolFrames: {"transport", "face", "runtime", "size", "load"}, ToolTCP: {"transport", "runtime"}, ToolRequests: {"transport", "runtime"},
 		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolStart: {"runtime"},
@@ -209,6 +211,7 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	if c.Datapath != "" && c.Transport != "ovs" {
 		d.fail(values["datapath"], "remove it, or use the transport ovs", "a datapath is that of Open vSwitch")
 	}
+	d.checkCellHosts(c, values, contains(may, "hosts"))
 	if c.Tool == ToolFrames && c.VNF == "" {
 		c.VNF = VNFDirect
 	}

@@ -76,3 +76,20 @@ func (k *checker) checkHosts(c *Chain) {
 		}
 	}
 }
+
+// checkCellHosts sees that a cell of an experiment has hosts where its transport
+// joins these; takes says whether its tool measures between hosts.
+func (d *decoder) checkCellHosts(c *Cell, values map[string]*yaml.Node, takes bool) {
+	tunnel := contains(tunnels, c.Transport)
+	switch {
+	case tunnel && !takes:
+		d.fail(values["transport"], "use another tool, or another transport", "the tool %s measures on one host, and %s joins two", c.Tool, c.Transport)
+	case tunnel && values["hosts"] == nil:
+		d.fail(values["transport"], "add hosts: 2, or use another transport", "the transport %s joins hosts", c.Transport)
+	case !tunnel && takes && values["hosts"] != nil:
+		d.fail(values["hosts"], "remove it, or use the transport "+either(tunnels), "only a tunnel joins hosts")
+	}
+	if values["underlay"] != nil && values["hosts"] == nil {
+		d.fail(values["underlay"], "add hosts: 2, or remove it", "an underlay is between hosts")
+	}
+}

@@ -57,6 +57,8 @@ type Cell struct {
 	Kernel    VMKernel    `json:"kernel,omitempty"`    // that must be Debian's of this flavour; empty: any
 	Stress    bool        `json:"stress,omitempty"`    // every CPU is kept busy meanwhile
 	Functions int         `json:"functions,omitempty"` // how many come up at once
+	Hosts     int         `json:"hosts,omitempty"`     // simulated ones: 2, with a function on each; 0: one host
+	Underlay  Bitrate     `json:"underlay,omitempty"`  // of each host's line; 0: what the machine gives
 }
 
 // Datapath is where Open vSwitch forwards.
@@ -185,6 +187,12 @@ func (c Cell) String() string {
 	many := ""
 	if c.Functions > 0 {
 		many = fmt.Sprintf("%d-functions", c.Functions)
+	}
+	if c.Hosts > 0 {
+		many = fmt.Sprintf("%d-hosts", c.Hosts)
+	}
+	if c.Underlay > 0 {
+		many += "-" + c.Underlay.String()
 	}
 	for _, part := range []string{
 		many, c.Transport, string(c.Datapath), string(c.Face), string(c.Runtime), string(c.VNF), size, c.Load, c.Qdisc, rate, c.Queue, far, bulk, string(c.Kernel), stress,

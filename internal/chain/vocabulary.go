@@ -49,6 +49,9 @@ var transportMTU = map[string]int{
 	"ovs-vxlan":  9216, // as ovs
 }
 
+// tunnels are the transports between simulated hosts.
+var tunnels = []string{"vxlan", "ovs-vxlan"}
+
 // transports are the names that a link may give.
 var transports = []string{
 	TransportAuto, "loopback", "veth", "bridge", "macvlan", "af-packet", "ovs",

@@ -157,16 +157,30 @@ func chainText(inv *inventory.Inventory, c chain.Cell) []byte {
 // pairText are two functions and their link.
 func pairText(c chain.Cell) string {
 	var b strings.Builder
-	b.WriteString("functions:\n")
+	b.WriteString(hostsText(c) + "functions:\n")
 	for i, f := range []string{client, server} {
-		own := ""
+		own, on := "", ""
+		if c.Hosts > 0 {
+			on = fmt.Sprintf(" host: h%d,", i+1)
+		}
 		if c.FarQueue != "" && f == server {
 			own = qos(c, c.FarQueue)
 		}
-		fmt.Fprintf(&b, "  - {name: %s, runtime: %s, ports: [{name: p%d, ip: 10.99.0.%d/24%s}]}\n", f, c.Runtime, i, i+1, own)
+		fmt.Fprintf(&b, "  - {name: %s,%s runtime: %s, ports: [{name: p%d, ip: 10.99.0.%d/24%s}]}\n", f, on, c.Runtime, i, i+1, own)
 	}
 	fmt.Fprintf(&b, "links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, qos(c, c.Queue))
 	return b.String()
+}
+
+// hostsText are the simulated hosts of a cell's functions.
+func hostsText(c chain.Cell) string {
+	switch {
+	case c.Hosts == 0:
+		return ""
+	case c.Underlay == 0:
+		return "hosts: {names: [h1, h2]}\n"
+	}
+	return fmt.Sprintf("hosts: {names: [h1, h2], underlay: {rate: %v}}\n", c.Underlay)
 }
 
 // qos is the discipline of a cell, with what queues below it, as a field of a link
