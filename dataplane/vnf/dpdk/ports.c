@@ -8,6 +8,7 @@
 
 #define CACHE 256u /* mbufs that a thread keeps */
 #define TAGS 8u	   /* bytes of VLAN tags that an MTU does not count */
+#define VIRTIO 12u /* bytes of virtio's header, for which net_virtio_user wants room in the mbuf beside the frame's */
 #define RING 1024u /* what a ring of net_memif holds, whatever is asked for */
 
 static int failed(const struct program *p, unsigned port, const char *what, int error)
@@ -59,7 +60,7 @@ static int make_pool(struct program *p)
 	uint32_t ring = p->options.descriptors > RING ? p->options.descriptors : RING, room = RTE_MBUF_DEFAULT_DATAROOM, count;
 
 	for (unsigned i = 0; i < p->ports; i++) {
-		uint32_t frame = p->function.port[i].mtu + RTE_ETHER_HDR_LEN + TAGS;
+		uint32_t frame = p->function.port[i].mtu + RTE_ETHER_HDR_LEN + TAGS + VIRTIO;
 
 		room = frame > room ? frame : room;
 	}

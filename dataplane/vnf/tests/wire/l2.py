@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """none and l2fwd: all but the addresses stays as it is, whatever it is."""
+import contextlib
+import json
 import random
+import subprocess
 
 import harness
 from harness import NEXT, OWN, SENDER
@@ -54,6 +57,28 @@ class L2(harness.Case):
         # net_pcap splits what does not fit into one buffer.
         result = self.run_vnf(["l2fwd", "--mtu", "1500"], [[frames()[4], random.Random(2).randbytes(5000)], []])
         self.assertEqual(result.end["drops"], {"segments": 1})
+
+    def test_jumbo_frames_over_vhost_user(self):
+        # One sends them, by virtio-user, to another, which sends them back, by vhost: each way has frames of the largest MTU, with two tags as well.
+        sent = [random.Random(n).randbytes(n) for n in (9014, 9022, 60)]
+        with self.vhost_reflector("9000") as socket:
+            vdevs, out = self.vdevs([sent])
+            device = "net_virtio_user0,path=%s,queues=1,mac=02:aa:00:00:00:02" % socket
+            command = [*harness.eal(*vdevs, "--vdev", device, "--single-file-segments", memory=160), "--", "none", "--yield", "--mtu", "9000"]
+            process = subprocess.run([*command, "--packets", str(2 * len(sent))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+        self.assertEqual(process.returncode, 0, process.stderr)
+        self.assertEqual([f[12:] for f in harness.Result(process, out).out[0]], [f[12:] for f in sent])
+
+    @contextlib.contextmanager
+    def vhost_reflector(self, mtu):
+        socket = self.path("socket")
+        command = [*harness.eal("--vdev", "net_vhost0,iface=%s,queues=1" % socket, memory=160), "--", "l2fwd", "--yield", "--mtu", mtu]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                self.assertEqual(json.loads(process.stdout.readline())["event"], "ready")
+                yield socket
+            finally:
+                process.terminate()
 
 
 if __name__ == "__main__":
