@@ -96,7 +96,7 @@ func (l *Live) createBroker(ctx context.Context, runner *step.Runner) error {
 		},
 	}})
 	if err == nil {
-		l.keepBroker()
+		l.broker.begin(l.restartBroker)
 	}
 	return err
 }
@@ -150,28 +150,6 @@ func (l *Live) awaitBroker(ctx context.Context, died <-chan error) error {
 			return fmt.Errorf("the broker ended (%v): %s", err, tail(l.BrokerLog(), 5))
 		case <-tick.C:
 		}
-	}
-}
-
-// keepBroker restarts the chain's broker whenever it ends, until releaseBroker.
-func (l *Live) keepBroker() {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	l.releaseBroker = func() {
-		cancel()
-		<-done
-	}
-	go func() {
-		defer close(done)
-		l.restartBroker(ctx)
-	}()
-}
-
-// leaveBroker leaves the broker to another process, or to its removal.
-func (l *Live) leaveBroker() {
-	if l.releaseBroker != nil {
-		l.releaseBroker()
-		l.releaseBroker = nil
 	}
 }
 

@@ -28,10 +28,9 @@ type Live struct {
 	dir     string
 	lock    *os.File // nil for a chain that was only read
 	journal *journal // nil once committed
-	// releaseBroker ends this process's care for the broker; nil: it has none.
-	releaseBroker func()
-	// releaseLinks ends its care for the links' processes; nil: it has none.
-	releaseLinks func()
+	// This process's care for the links' processes and for the broker, which both
+	// go on without it.
+	links, broker care
 }
 
 // ExistsError says that a chain of that name is up, or being worked on.
@@ -183,7 +182,7 @@ func (l *Live) create(ctx context.Context, source []byte, p *plan.Plan) error {
 	if err := writeJSON(filepath.Join(l.dir, fileState), l.State); err != nil {
 		return err
 	}
-	l.keepLinks()
+	l.links.begin(l.reviveLinks)
 	return nil
 }
 
@@ -309,6 +308,13 @@ func (l *Live) linkSpec(pl plan.Link, number int) (transport.Spec, error) {
 	return spec, l.putOnHosts(&spec, pl, number)
 }
 
+// leave leaves the links' processes and the broker to another process, or to their
+// removal.
+func (l *Live) leave() {
+	l.links.end()
+	l.broker.end()
+}
+
 // Commit makes the chain stay after this process.
 func (l *Live) Commit() error {
 	if err := l.journal.commit(); err != nil {
@@ -319,8 +325,7 @@ func (l *Live) Commit() error {
 
 // Release lets other commands work on the chain.
 func (l *Live) Release() error {
-	l.leaveLinks()
-	l.leaveBroker()
+	l.leave()
 	var errs []error
 	if l.journal != nil {
 		errs = append(errs, l.journal.close())
@@ -336,8 +341,7 @@ func (l *Live) Release() error {
 // Remove removes everything that the chain made, and the chain's directory
 // last. The caller holds the chain's lock.
 func (l *Live) Remove(ctx context.Context) error {
-	l.leaveLinks()
-	l.leaveBroker()
+	l.leave()
 	err := l.node.removeLeftover(ctx, l.Chain.Name)
 	return errors.Join(err, l.Release())
 }

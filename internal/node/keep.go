@@ -66,28 +66,6 @@ func sameMove(first, second []transport.Process) bool {
 	})
 }
 
-// keepLinks starts the processes of links again that end, until leaveLinks.
-func (l *Live) keepLinks() {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	l.releaseLinks = func() {
-		cancel()
-		<-done
-	}
-	go func() {
-		defer close(done)
-		l.reviveLinks(ctx)
-	}()
-}
-
-// leaveLinks leaves the links' processes to another process, or to their removal.
-func (l *Live) leaveLinks() {
-	if l.releaseLinks != nil {
-		l.releaseLinks()
-		l.releaseLinks = nil
-	}
-}
-
 // reviveLinks starts the processes of links again that end, until ctx ends. The
 // processes themselves then go on.
 func (l *Live) reviveLinks(ctx context.Context) {

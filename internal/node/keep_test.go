@@ -105,8 +105,8 @@ func awaitRevival(t *testing.T, l *Live, want func(Revival) bool) Revival {
 
 func TestAProcessOfALinkThatEndsIsStartedAgain(t *testing.T) {
 	s, l, first := keptLink(t)
-	l.keepLinks()
-	defer l.leaveLinks()
+	l.links.begin(l.reviveLinks)
+	defer l.links.end()
 	if faults := l.LinkFaults(); len(faults) > 0 {
 		t.Errorf("faults %q", faults)
 	}
@@ -137,8 +137,8 @@ func TestAProcessOfALinkThatEndsIsStartedAgain(t *testing.T) {
 // processes any more.
 func TestNobodyRevivesALeftLink(t *testing.T) {
 	_, l, first := keptLink(t)
-	l.keepLinks()
-	l.leaveLinks()
+	l.links.begin(l.reviveLinks)
+	l.links.end()
 	first.Signal(syscall.SIGKILL)
 	time.Sleep(300 * time.Millisecond)
 	all, err := l.Revivals()
@@ -175,8 +175,8 @@ func kill(t *testing.T, id host.ProcessID) {
 // looked after.
 func TestAMovedLinkIsNotRevived(t *testing.T) {
 	s, l, first := keptLink(t)
-	l.keepLinks()
-	defer l.leaveLinks()
+	l.links.begin(l.reviveLinks)
+	defer l.links.end()
 	moved := &Live{Chain: l.Chain, node: l.node, dir: l.dir, State: l.State}
 	second := s.start()
 	moved.State.Reports = map[string]*transport.Report{"ab": {Processes: []transport.Process{{Name: "switch", ID: second, Log: "elsewhere"}}}}

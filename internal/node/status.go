@@ -89,8 +89,7 @@ func (l *Live) Check(ctx context.Context) map[string]error {
 // StartSupervisor starts `program supervise CHAIN` detached from this process,
 // in the chain's own cgroup, and waits until the commands have settled.
 func (l *Live) StartSupervisor(ctx context.Context, program string, settle time.Duration) error {
-	l.leaveLinks() // to the supervisor
-	l.leaveBroker()
+	l.leave() // to the supervisor
 	leaf := l.node.cgroupOf(l.Chain.Name).Child(supervisorGroup)
 	if err := leaf.Create(host.Limits{}); err != nil {
 		return err

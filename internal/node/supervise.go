@@ -97,8 +97,7 @@ func initialPhase(f chain.Function) Phase {
 // could not be stopped in order.
 func (s *Supervisor) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	s.live.leaveLinks()
-	s.live.leaveBroker()
+	s.live.leave()
 	for _, keep := range []func(context.Context){s.live.restartBroker, s.live.reviveLinks} {
 		wg.Add(1)
 		go func() {
@@ -135,16 +134,9 @@ func (s *Supervisor) functions(ctx context.Context) {
 		s.outputs[f.Name] = out
 	}
 	if s.heir != "" {
-		heir, leave := context.WithCancel(context.WithoutCancel(ctx))
-		kept := make(chan struct{})
-		go func() {
-			defer close(kept)
-			s.keepHeir(heir)
-		}()
-		defer func() {
-			leave()
-			<-kept
-		}()
+		var heir care // until every function has stopped
+		heir.begin(s.keepHeir)
+		defer heir.end()
 	}
 	var wg sync.WaitGroup
 	for _, f := range s.live.Chain.Functions {
