@@ -170,7 +170,7 @@ func PartDir(dir string, kernel chain.VMKernel) string {
 }
 
 // labShare is how much of the time of a run that is limited its lab takes at most.
-const labShare = 0.6
+const labShare = 0.4
 
 // Part is what a guest measures of a run: those rows, for so many rounds. Whose
 // figures they are and what the guest cannot run, the guest says itself.

@@ -73,7 +73,7 @@ func TestPartHasTheCellsOfItsKernel(t *testing.T) {
 	run := labRun()
 	run.AtMost, run.Took = 10*time.Minute, time.Minute
 	part := Part(run, chain.VMKernelGeneric)
-	if cells := Cells(part.Experiments); len(cells) != 1 || cells[0].Queue != "sfq" || part.Rounds != 1 || !part.Part || part.AtMost != 5*time.Minute {
+	if cells := Cells(part.Experiments); len(cells) != 1 || cells[0].Queue != "sfq" || part.Rounds != 1 || !part.Part || part.AtMost != 3*time.Minute {
 		t.Errorf("%v of %+v", cells, part)
 	}
 	if needs := Needs(run, chain.VMKernelGeneric); !slices.Equal(needs, []string{"htb", "sfq"}) {

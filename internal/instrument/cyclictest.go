@@ -77,10 +77,11 @@ func WakeUp(ctx context.Context, at Endpoint, stress bool, length time.Duration)
 
 // realtimeHint names what lets a thread have real-time priority.
 func realtimeHint(words string) string {
-	if !strings.Contains(strings.ToLower(words), "sched") && !strings.Contains(words, "permitted") {
+	text := strings.ToLower(words)
+	if !strings.Contains(text, "sched") && !strings.Contains(text, "permitted") && !strings.Contains(text, "capabilit") {
 		return ""
 	}
-	return "; it takes CAP_SYS_NICE, and with CONFIG_RT_GROUP_SCHED a control group with cpu.rt_runtime_us (Debian's kernels have no such limit)"
+	return "; it takes CAP_SYS_NICE, and on a kernel with CONFIG_RT_GROUP_SCHED a control group with real-time budget, cpu.rt_runtime_us (Debian's kernels have no such limit: `dray lab` runs one)"
 }
 
 // stressAll keeps every CPU busy until stop is called, which reports whether it did.

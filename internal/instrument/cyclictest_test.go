@@ -57,6 +57,9 @@ func TestRealtimeHint(t *testing.T) {
 	if hint := realtimeHint("Unable to change scheduling policy!"); !strings.Contains(hint, "cpu.rt_runtime_us") {
 		t.Errorf("%q", hint)
 	}
+	if hint := realtimeHint("Probably missing capabilities, either run as root or increase RLIMIT_RTPRIO limits."); hint == "" {
+		t.Error("cyclictest's own words give no hint")
+	}
 	if hint := realtimeHint("no such file"); hint != "" {
 		t.Errorf("%q", hint)
 	}
