@@ -42,6 +42,7 @@ chromium      chromium
 clang         clang
 containerd    containerd
 cpio          cpio
+cyclictest    rt-tests
 depmod        kmod
 dockerd       docker.io
 docker        docker-cli
@@ -49,6 +50,7 @@ make          make
 qemu-system-x86_64 qemu-system-x86
 scapy         python3-scapy
 shellcheck    shellcheck
+stress-ng     stress-ng
 tcpdump       tcpdump
 tshark        tshark
 valgrind      valgrind
