@@ -5,7 +5,9 @@
 
 #include <ethdev_driver.h>
 #include <rte_ether.h>
+#include <rte_interrupts.h>
 #include <rte_log.h>
+#include <rte_spinlock.h>
 #include <stdbool.h>
 
 extern int mpring_log_type;
@@ -29,7 +31,9 @@ int mpring_arguments_read(const char *text, struct mpring_arguments *a);
  * process, though it lies in memory that both have.
  */
 struct mpring_peer {
+	rte_spinlock_t lock; /* of the connection: EAL's interrupt thread takes calls, and the application looks at it */
 	int listener, connection; /* -1: none; both -1 once closed */
+	struct rte_intr_handle *calls; /* of the listener; NULL: none */
 	char socket[108];
 };
 

@@ -97,58 +97,93 @@ static int listen_at(int fd, const struct sockaddr_un *at)
 	return 0;
 }
 
-int mpring_peer_open(struct mpring_peer *p, const struct mpring_arguments *a)
-{
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret = 0;
-
-	p->listener = p->connection = -1;
-	if (fd < 0)
-		return -errno;
-	snprintf(at.sun_path, sizeof(at.sun_path), "%s", a->socket);
-	snprintf(p->socket, sizeof(p->socket), "%s", a->socket);
-	if (a->primary)
-		ret = listen_at(fd, &at);
-	else if (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
-		ret = -errno;
-	if (ret)
-		close(fd);
-	else if (a->primary)
-		p->listener = fd;
-	else
-		p->connection = fd;
-	return ret;
-}
-
 /* Whoever connected last is the secondary process that lives. */
-static void accept_all(struct mpring_peer *p)
+static void accept_all(void *opaque)
 {
+	struct mpring_peer *p = opaque;
 	int fd;
 
+	rte_spinlock_lock(&p->lock);
 	while ((fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
 		if (p->connection >= 0)
 			close(p->connection);
 		p->connection = fd;
 	}
+	rte_spinlock_unlock(&p->lock);
+}
+
+/* Calls are taken also while the application never asks for the link's state. */
+static int take_calls(struct mpring_peer *p)
+{
+	int ret;
+
+	p->calls = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
+	if (!p->calls)
+		return -ENOMEM;
+	ret = rte_intr_fd_set(p->calls, p->listener);
+	if (ret == 0)
+		ret = rte_intr_type_set(p->calls, RTE_INTR_HANDLE_EXT);
+	if (ret == 0)
+		ret = rte_intr_callback_register(p->calls, accept_all, p);
+	if (ret < 0) {
+		rte_intr_instance_free(p->calls);
+		p->calls = NULL;
+	}
+	return ret;
+}
+
+int mpring_peer_open(struct mpring_peer *p, const struct mpring_arguments *a)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret = 0;
+
+	*p = (struct mpring_peer){.listener = -1, .connection = -1};
+	rte_spinlock_init(&p->lock);
+	if (fd < 0)
+		return -errno;
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s", a->socket);
+	snprintf(p->socket, sizeof(p->socket), "%s", a->socket);
+	if (a->primary) {
+		p->listener = fd;
+		ret = listen_at(fd, &at);
+		if (ret == 0)
+			ret = take_calls(p);
+	} else {
+		p->connection = fd;
+		if (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
+			ret = -errno;
+	}
+	if (ret) {
+		close(fd);
+		p->listener = p->connection = -1;
+	}
+	return ret;
 }
 
 bool mpring_peer_there(struct mpring_peer *p)
 {
 	char byte;
+	bool there = false;
 
-	if (p->listener >= 0)
-		accept_all(p);
-	if (p->connection < 0)
-		return false;
-	if (recv(p->connection, &byte, sizeof(byte), MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR))
-		return true;
-	close(p->connection);
-	p->connection = -1;
-	return false;
+	rte_spinlock_lock(&p->lock);
+	if (p->connection >= 0) {
+		there = recv(p->connection, &byte, sizeof(byte), MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR);
+		if (!there) {
+			close(p->connection);
+			p->connection = -1;
+		}
+	}
+	rte_spinlock_unlock(&p->lock);
+	return there;
 }
 
 void mpring_peer_close(struct mpring_peer *p)
 {
+	if (p->calls) {
+		rte_intr_callback_unregister_sync(p->calls, accept_all, p);
+		rte_intr_instance_free(p->calls);
+		p->calls = NULL;
+	}
 	if (p->connection >= 0)
 		close(p->connection);
 	if (p->listener >= 0) {

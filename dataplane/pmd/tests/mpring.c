@@ -40,6 +40,13 @@ static int call(void)
 	return fd;
 }
 
+static bool hung_up(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, sizeof(byte), MSG_DONTWAIT) == 0;
+}
+
 static void link_follows(uint16_t id)
 {
 	int first, second;
@@ -54,6 +61,7 @@ static void link_follows(uint16_t id)
 	/* A successor that comes before its predecessor is seen to have gone takes its place. */
 	second = call();
 	CHECK(rig_up(id));
+	UNTIL(hung_up(first), usleep(1000));
 	close(first);
 	CHECK(rig_up(id));
 	close(second);
