@@ -80,6 +80,7 @@ int main(void)
 	struct broker_options options = {.geometry = {.ring_size = 512, .pkt_slots = 512}};
 	struct broker *broker = broker_start(&options);
 
+	rig_cache = 250; /* as testpmd has it */
 	rig_begin();
 	measure_all("received by copying", broker, ",rx=copy", false);
 	measure_all("received in place", broker, ",rx-copy-max=0", false);

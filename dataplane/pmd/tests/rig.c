@@ -11,6 +11,8 @@
 
 static struct rte_mempool *pools[RTE_MAX_ETHPORTS], *source;
 
+unsigned int rig_cache;
+
 void rig_begin(void)
 {
 	char *arguments[] = {(char *)"test", (char *)"--no-huge", (char *)"--no-shconf", (char *)"-m", (char *)"64", (char *)"--no-pci", (char *)"--no-telemetry",
@@ -30,7 +32,7 @@ void rig_begin(void)
 		fprintf(stderr, "EAL: %s\n", rte_strerror(rte_errno));
 		test_failed();
 	}
-	source = rte_pktmbuf_pool_create("source", RIG_MBUFS, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	source = rte_pktmbuf_pool_create("source", RIG_MBUFS, rig_cache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	CHECK(source != NULL);
 }
 
@@ -54,7 +56,7 @@ struct rte_mempool *rig_pool(uint16_t id)
 
 	if (!pools[id]) {
 		snprintf(name, sizeof(name), "received%u", id);
-		pools[id] = rte_pktmbuf_pool_create(name, RIG_MBUFS, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+		pools[id] = rte_pktmbuf_pool_create(name, RIG_MBUFS, rig_cache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 		CHECK(pools[id] != NULL);
 	}
 	return pools[id];

@@ -10,6 +10,9 @@
 
 #define RIG_MBUFS 1023
 
+/* Mbufs of each pool that a thread keeps for itself, as those of applications do; 0, so that tests count them. Set it before rig_begin. */
+extern unsigned int rig_cache;
+
 /* One lcore; so much memory as a test takes, in normal pages. */
 void rig_begin(void);
 void rig_end(void);
