@@ -23,9 +23,9 @@ const outputGrace = 5 * time.Second
 // returns what it prints. It is the way to talk to a process that hostile
 // applications talk to as well.
 func (e Engine) Exec(ctx context.Context, args ...string) (string, error) {
-	runc, err := host.LookProgram("runc")
+	runc, err := lookup()
 	if err != nil {
-		return "", lacksRunc()
+		return "", err
 	}
 	log := filepath.Join(e.bundle(), "exec.json")
 	all := append([]string{"--root", e.runcState(), "--log", log, "--log-format", "json", "exec", e.Name}, args...)

@@ -20,9 +20,9 @@ import (
 
 // runc runs runc to its end. With a log, that is the output of what it starts.
 func (e Engine) runc(ctx context.Context, log *os.File, args ...string) error {
-	program, err := host.LookProgram("runc")
+	program, err := lookup()
 	if err != nil {
-		return lacksRunc()
+		return err
 	}
 	if err := os.Remove(e.runcLog()); err != nil && !os.IsNotExist(err) {
 		return err
@@ -44,14 +44,12 @@ func (e Engine) runc(ctx context.Context, log *os.File, args ...string) error {
 	return nil
 }
 
-func lacksRunc() error {
-	return &host.Unsupported{What: "switch in a container", Why: "the program runc is not installed", Fix: "apt install runc"}
-}
+func lookup() (string, error) { return host.NeedProgram("switch in a container", "runc", "runc") }
 
 // Probe reports whether this host can run engines, as an *host.Unsupported.
 func Probe() error {
-	if _, err := host.LookProgram("runc"); err != nil {
-		return lacksRunc()
+	if _, err := lookup(); err != nil {
+		return err
 	}
 	return host.ProbeUserNetns(host.UserMapping{HostID: firstID, Size: 1})
 }

@@ -86,9 +86,9 @@ func (c Config) boot(ctx context.Context, kernel Kernel, accel Accel, patience t
 
 // start starts QEMU.
 func (c Config) start(kernel Kernel, accel Accel) (*Machine, error) {
-	path, err := host.LookProgram(Emulator)
+	path, err := host.NeedProgram("guests", Emulator, "qemu-system-x86")
 	if err != nil {
-		return nil, &host.Unsupported{What: "guests", Why: "the program " + Emulator + " is not installed", Fix: "apt install qemu-system-x86"}
+		return nil, err
 	}
 	h, err := c.open()
 	if err != nil {

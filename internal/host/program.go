@@ -3,6 +3,7 @@
 package host
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 )
@@ -20,4 +21,22 @@ func LookProgram(name string) (string, error) {
 		}
 	}
 	return "", err
+}
+
+// NeedProgram is LookProgram for what cannot do without: the error is an
+// *Unsupported, with the Debian package that has the program.
+func NeedProgram(what, name, pkg string) (string, error) {
+	path, err := LookProgram(name)
+	if err != nil {
+		return "", &Unsupported{What: what, Why: "the program " + name + " is not installed", Fix: "apt install " + pkg}
+	}
+	return path, nil
+}
+
+// NeedFile is NeedProgram for another file, by its path.
+func NeedFile(what, path, pkg string) (string, error) {
+	if _, err := os.Stat(path); err != nil {
+		return "", &Unsupported{What: what, Why: path + " is not there", Fix: "apt install " + pkg}
+	}
+	return path, nil
 }

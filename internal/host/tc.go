@@ -27,9 +27,9 @@ func (n Netns) tc(args ...string) error {
 }
 
 func (n Netns) tcOutput(args ...string) ([]byte, error) {
-	program, err := LookProgram("tc")
+	program, err := NeedProgram("qdiscs", "tc", "iproute2")
 	if err != nil {
-		return nil, &Unsupported{What: "qdiscs", Why: "the program tc is not installed", Fix: "apt install iproute2"}
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), tcTimeout)
 	defer cancel()

@@ -104,8 +104,8 @@ func Ready(ctx context.Context, rt bool) (guest.Accel, error) {
 		return "", &host.Unsupported{What: "lab", Why: "not root", Fix: "run dray as root"}
 	}
 	for program, pkg := range map[string]string{guest.Emulator: "qemu-system-x86", "dpkg-deb": "dpkg", "depmod": "kmod"} {
-		if _, err := host.LookProgram(program); err != nil {
-			return "", &host.Unsupported{What: "lab", Why: "the program " + program + " is not installed", Fix: "apt install " + pkg}
+		if _, err := host.NeedProgram("lab", program, pkg); err != nil {
+			return "", err
 		}
 	}
 	if _, err := guest.FindAgent(); err != nil {

@@ -46,8 +46,8 @@ func probe() error {
 		return &host.Unsupported{What: what, Why: "not root", Fix: "run dray as root"}
 	}
 	for program, pkg := range map[string]string{guest.Emulator: "qemu-system-x86", "dpkg-deb": "dpkg", "depmod": "kmod", "ip": "iproute2"} {
-		if _, err := host.LookProgram(program); err != nil {
-			return &host.Unsupported{What: what, Why: "the program " + program + " is not installed", Fix: "apt install " + pkg}
+		if _, err := host.NeedProgram(what, program, pkg); err != nil {
+			return err
 		}
 	}
 	_, err := guest.FindAgent()

@@ -5,7 +5,6 @@ package ovs
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -242,23 +241,12 @@ func (e *engine) lastWords(daemon string) string {
 	return "; its log ends: " + lines[len(lines)-1]
 }
 
-func lookup(program string) (string, error) {
-	path, err := host.LookProgram(program)
-	if err != nil {
-		return "", missing("the program " + program + " is not installed")
-	}
-	return path, nil
-}
+// debianPackage has the switch and its tools.
+const debianPackage = "openvswitch-switch"
+
+func lookup(program string) (string, error) { return host.NeedProgram(Name, program, debianPackage) }
 
 // schema finds the definition of the switch's database.
 func schema() (string, error) {
-	const path = "/usr/share/openvswitch/vswitch.ovsschema"
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return "", missing(path + " is not there")
-	}
-	return path, nil
-}
-
-func missing(why string) error {
-	return &host.Unsupported{What: Name, Why: why, Fix: "apt install openvswitch-switch"}
+	return host.NeedFile(Name, "/usr/share/openvswitch/vswitch.ovsschema", debianPackage)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -19,6 +18,9 @@ const (
 	dbServer = "ovsdb-server"
 	vswitchd = "ovs-vswitchd"
 )
+
+// debianPackage has the switch, and by its dependencies the tools.
+const debianPackage = "openvswitch-switch-dpdk"
 
 // debianSwitch is where Debian has the program that is linked with DPDK, beside
 // the plain one, whichever of them is /usr/sbin/ovs-vswitchd.
@@ -48,7 +50,7 @@ func lookupSwitch(ctx context.Context) (switchProgram, error) {
 			return switchProgram{path: real, version: version}, nil
 		}
 	}
-	return switchProgram{}, missing("no ovs-vswitchd that is linked with DPDK is installed")
+	return switchProgram{}, &host.Unsupported{What: Name, Why: "no ovs-vswitchd that is linked with DPDK is installed", Fix: "apt install " + debianPackage}
 }
 
 // parseVersion reads what --version prints: a line with the switch's version, and
@@ -62,23 +64,9 @@ func parseVersion(out string) (string, bool) {
 	return first[strings.LastIndexByte(first, ' ')+1:] + ", " + dpdk, true
 }
 
-func lookup(program string) (string, error) {
-	path, err := host.LookProgram(program)
-	if err != nil {
-		return "", missing("the program " + program + " is not installed")
-	}
-	return path, nil
-}
+func lookup(program string) (string, error) { return host.NeedProgram(Name, program, debianPackage) }
 
 // schema finds the definition of the switch's database.
 func schema() (string, error) {
-	const path = "/usr/share/openvswitch/vswitch.ovsschema"
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return "", missing(path + " is not there")
-	}
-	return path, nil
-}
-
-func missing(why string) error {
-	return &host.Unsupported{What: Name, Why: why, Fix: "apt install openvswitch-switch-dpdk"}
+	return host.NeedFile(Name, "/usr/share/openvswitch/vswitch.ovsschema", debianPackage)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -106,13 +105,8 @@ func start(ctx context.Context, s transport.Spec, r *transport.Report) error {
 	return nil
 }
 
-func lookup() (string, error) {
-	path := "/usr/bin/" + program // Debian's: the libraries of another one are not found inside
-	if _, err := os.Stat(path); err != nil {
-		return "", &host.Unsupported{What: Name, Why: "the program " + program + " is not installed", Fix: "apt install dpdk"}
-	}
-	return path, nil
-}
+// lookup finds Debian's: the libraries of another one are not found inside.
+func lookup() (string, error) { return host.NeedProgram(Name, "/usr/bin/"+program, "dpdk") }
 
 // testpmdVersion asks testpmd for the version of DPDK.
 func testpmdVersion(ctx context.Context) (string, error) {
