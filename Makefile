@@ -33,7 +33,7 @@ demo: ## install what is missing, build, run a chain with its verdicts, compare 
 	@$(say) 'running $(DEMO_CHAIN): plan, up, verify, report, down'
 	@bin/dray run $(DEMO_CHAIN)
 	@$(say) 'comparing every transport of this host: one table, one page (at most three minutes)'
-	@bin/dray bench quick --afresh
+	@scripts/with-hugepages.sh 64 bin/dray bench quick --afresh
 
 .PHONY: build
 build: ## build every program into bin/
