@@ -32,6 +32,10 @@ const (
 // under test. Each host has an equal part of it.
 var subnet = netip.MustParsePrefix("198.18.0.0/15")
 
+// part is how many addresses of the subnet a host has: its own and those of its
+// tunnels; neither the subnet's first nor its last is among them.
+const part = 8192
+
 // Spec is an underlay that is to be made.
 type Spec struct {
 	Chain string
@@ -63,7 +67,7 @@ func (s Spec) At(name string) (transport.Host, error) {
 // address is that of host i.
 func address(i int) netip.Prefix {
 	b := subnet.Addr().As4()
-	n := i*(transport.TunnelAddresses+2) + 1
+	n := i*part + 1
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{b[0], b[1] + byte(n>>16), byte(n >> 8), byte(n)}), subnet.Bits())
 }
 

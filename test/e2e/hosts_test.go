@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/broker"
+	"github.com/drayage/dray/internal/record"
+)
+
+// apart is a pair on two simulated hosts:
+//
+//	h1 [ a ]──ab── underlay ──ab──[ b ] h2
+func apart(p pair) string {
+	text := p.yaml()
+	text = strings.Replace(text, "functions:\n", "hosts: {names: [h1, h2], underlay: {rate: 1Gbps}}\nfunctions:\n", 1)
+	text = strings.Replace(text, "- name: a\n", "- name: a\n    host: h1\n", 1)
+	return strings.Replace(text, "- name: b\n", "- name: b\n    host: h2\n", 1)
+}
+
+// TestBetweenHosts measures over each kind of tunnel: every record says that the
+// hosts were simulated.
+func TestBetweenHosts(t *testing.T) {
+	for _, transport := range []string{"auto", "ovs-vxlan"} {
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			p := pair{Name: "apart", Runtime: "process", Transport: transport, Isolation: "no-shared-memory", Requires: "{min_bitrate: 5Mbps, mtu: 1500}"}
+			r, out := b.measure(0, "run", b.file(apart(p)))
+			if !strings.Contains(r.Stdout, record.MarkSimulatedHosts) {
+				t.Errorf("the verdicts are without the mark: %s", r)
+			}
+			trials := benchRecords(t, out)
+			for _, trial := range trials {
+				if !slices.Contains(trial.Marks, record.MarkSimulatedHosts) {
+					t.Errorf("record %s has the marks %v", trial.ID, trial.Marks)
+				}
+			}
+			if len(trials) == 0 {
+				t.Error("nothing was measured")
+			}
+		})
+	}
+}
+
+// TestTunnelMovesUnderNativePorts moves a link of two native ports from one kind
+// of tunnel to the other and back, and refuses what joins nothing across hosts.
+func TestTunnelMovesUnderNativePorts(t *testing.T) {
+	b := newBench(t)
+	p := pair{Name: "tunnels", Runtime: "runc", Face: "native", Command: `[sleep, "1000"]`}
+	b.want(0, "up", b.file(apart(p)))
+	defer b.want(0, "down", p.Name)
+	active := func(l broker.LinkStatus) bool { return l.State == broker.StateActive && l.Kind == broker.KindNetdev }
+	draygen := generator(t)
+	got := b.stream(p.Name, draygen, "60000", "10kpps", func() {
+		b.awaitLink(p.Name, active)
+		for _, transport := range []string{"ovs-vxlan", "vxlan"} {
+			b.want(0, "relink", p.Name, "ab", transport)
+			b.awaitLink(p.Name, active)
+		}
+	})
+	// What was under way when the link moved on is lost.
+	if got.Received == 0 || got.Corrupt+got.Duplicates > 0 || got.Link.Generation < 3 {
+		t.Errorf("the sink saw %+v", got)
+	}
+	if r := b.want(3, "relink", p.Name, "ab", "shm"); !strings.Contains(r.Err+r.Stdout, "joins only ports on one host") {
+		t.Errorf("shared memory between hosts is refused by %s", r)
+	}
+}
+
+// TestKillWithHosts kills dray while it brings hosts up: gc leaves neither these
+// nor their underlay.
+func TestKillWithHosts(t *testing.T) {
+	b := newBench(t)
+	for i, transport := range []string{"vxlan", "ovs-vxlan", "vxlan", "ovs-vxlan"} {
+		file := b.file(apart(pair{Name: "victim", Transport: transport, Command: `[sleep, "1000"]`}))
+		cmd := b.command(context.Background(), "up", file)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		moment := time.Duration(rand.Int64N(int64(time.Second)))
+		if i < 2 { // not before there are hosts
+			awaitFile(t, filepath.Join(b.state, "victim", "hosts", "host-h2.net"))
+			moment = 0
+		}
+		time.Sleep(moment)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		b.collect()
+		if left := b.leftovers(); len(left) > 0 {
+			t.Fatalf("kill %d, over %s, after %v left %v", i, transport, moment, left)
+		}
+	}
+}
+
+func awaitFile(t *testing.T, path string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+	}
+	t.Errorf("%s never came", path)
+}
