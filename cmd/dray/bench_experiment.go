@@ -79,7 +79,7 @@ func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o b
 		Profile: profile.Name, Rounds: profile.Rounds, Trial: profile.Trial, Experiments: list, Started: now, Seed: seedOr(o.seed),
 		Dray: version, Host: inv.Host,
 	}
-	a.divide(ctx, run, inv, o.noLab)
+	a.divide(ctx, run, inv, o)
 	if profile.Name == "quick" {
 		run.AtMost = quickAtMost
 	}

@@ -25,14 +25,18 @@ import (
 )
 
 // divide decides which cells of a run are measured here, which in a guest of the
-// lab, and which not at all.
-func (a *app) divide(ctx context.Context, run *report.ExperimentsRun, inv *inventory.Inventory, noLab bool) {
+// lab, and which not at all. A dry run fetches no kernel and tries no KVM: it takes
+// guests for emulated.
+func (a *app) divide(ctx context.Context, run *report.ExperimentsRun, inv *inventory.Inventory, o benchOptions) {
 	found := map[chain.VMKernel]string{}
 	l := experiment.Lab{Datapath: experiment.HasDatapath(), Obstacle: func(k chain.VMKernel) string {
 		why, known := found[k]
 		if !known {
-			a.progress("Looking for a lab guest with the kernel %s", k)
-			accel, err := lab.Ready(ctx, k == chain.VMKernelRT)
+			accel, err := guest.TCG, lab.Programs()
+			if !o.dry {
+				a.progress("Looking for a lab guest with the kernel %s", k)
+				accel, err = lab.Ready(ctx, k == chain.VMKernelRT)
+			}
 			if err != nil {
 				why = "no guest of the lab: " + err.Error()
 			}
@@ -40,7 +44,7 @@ func (a *app) divide(ctx context.Context, run *report.ExperimentsRun, inv *inven
 		}
 		return why
 	}}
-	if noLab {
+	if o.noLab {
 		l.Off = "a guest of the lab has it; leave out --no-lab"
 	}
 	run.Lab, run.Skipped = experiment.Divide(inv, l, experiment.Cells(run.Experiments))

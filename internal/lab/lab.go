@@ -96,19 +96,26 @@ func hasFeature(feature string) (bool, error) {
 	return err == nil, err
 }
 
+// Programs is an error where this host has not the programs that a guest of the lab
+// takes.
+func Programs() error {
+	if os.Geteuid() != 0 {
+		return &host.Unsupported{What: "lab", Why: "not root", Fix: "run dray as root"}
+	}
+	for program, pkg := range map[string]string{guest.Emulator: "qemu-system-x86", "dpkg-deb": "dpkg", "depmod": "kmod"} {
+		if _, err := host.NeedProgram("lab", program, pkg); err != nil {
+			return err
+		}
+	}
+	_, err := guest.FindAgent()
+	return err
+}
+
 // Ready says how a guest of the lab would run, with PREEMPT_RT where rt says so; an
 // error is why there can be none. The first time on a host it fetches the
 // kernel's package, and once after each boot of the host it tries KVM.
 func Ready(ctx context.Context, rt bool) (guest.Accel, error) {
-	if os.Geteuid() != 0 {
-		return "", &host.Unsupported{What: "lab", Why: "not root", Fix: "run dray as root"}
-	}
-	for program, pkg := range map[string]string{guest.Emulator: "qemu-system-x86", "dpkg-deb": "dpkg", "depmod": "kmod"} {
-		if _, err := host.NeedProgram("lab", program, pkg); err != nil {
-			return "", err
-		}
-	}
-	if _, err := guest.FindAgent(); err != nil {
+	if err := Programs(); err != nil {
 		return "", err
 	}
 	k, err := guest.FindKernel(ctx, Needs{RT: rt}.flavour())
