@@ -14,7 +14,7 @@ var (
 	// figureNames are all figures, in the order in which errors list them.
 	figureNames = append([]Figure{
 		"packet_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max", "syscalls_dropped",
-		"disk", "threads", "memory_per_thread", "functions", "back_after", "clock_difference", "clock_bound",
+		"disk", "threads", "memory_per_thread", "functions", "back_after", "outage", "clock_difference", "clock_bound",
 	}, checkFigures...)
 	experimentRuntimes = []RuntimeName{RuntimeProcess, RuntimeRunc, RuntimeVM}
 )
@@ -179,7 +179,7 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	}[c.Tool]
 	may := map[Tool][]string{
 		ToolFrames: {"vnf"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),
-		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: shaped, ToolCyclictest: {"runtime", "kernel", "stress"},
+		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: shaped, ToolRecovery: {"transport"}, ToolCyclictest: {"runtime", "kernel", "stress"},
 	}[c.Tool]
 	for _, name := range need {
 		if values[name] == nil {

@@ -111,7 +111,7 @@ var figureUnits = map[Figure]string{
 	"packet_rate": "kpps", "latency_mean": "µs", "latency_p99": "µs", "latency_max": "µs",
 	"throughput": "Mb/s", "round_trip": "ms", "jitter": "ms",
 	"start_time": "s", "memory": "MB", "wakeup_max": "µs", "syscalls_dropped": "syscalls",
-	"disk": "MB", "threads": "threads", "memory_per_thread": "GB", "functions": "functions", "back_after": "ms",
+	"disk": "MB", "threads": "threads", "memory_per_thread": "GB", "functions": "functions", "back_after": "ms", "outage": "ms",
 	"clock_difference": "µs", "clock_bound": "µs",
 }
 
@@ -137,7 +137,7 @@ var toolFigures = map[Tool][]Figure{
 	ToolChecks:     append([]Figure{"syscalls_dropped"}, Checks()...),
 	ToolDensity:    {"start_time", "memory", "functions"},
 	ToolPlanned:    {"threads", "memory_per_thread", "functions"},
-	ToolRecovery:   {"back_after"},
+	ToolRecovery:   {"back_after", "outage"},
 	ToolClocks:     {"clock_difference", "clock_bound", "clock_agrees", "latency_mean"},
 }
 

@@ -71,7 +71,8 @@ func TestChainsOfCellsParse(t *testing.T) {
 	for _, c := range []chain.Cell{
 		tcp("bridge"), {Tool: chain.ToolStart, Runtime: chain.RuntimeVM},
 		{Tool: chain.ToolChecks, Runtime: chain.RuntimeRunc}, {Tool: chain.ToolDensity, Runtime: chain.RuntimeRunc, Functions: 3},
-		{Tool: chain.ToolRecovery, Runtime: chain.RuntimeProcess}, {Tool: chain.ToolClocks, Transport: "veth", Runtime: chain.RuntimeRunc},
+		{Tool: chain.ToolRecovery, Runtime: chain.RuntimeProcess},
+		{Tool: chain.ToolRecovery, Transport: "shm", Runtime: chain.RuntimeRunc}, {Tool: chain.ToolClocks, Transport: "veth", Runtime: chain.RuntimeRunc},
 		{Tool: chain.ToolUDP, Transport: "ovs", Runtime: chain.RuntimeVM, Qdisc: "tbf", Rate: 100_000_000, Load: "95Mbps"},
 	} {
 		if _, err := chain.Parse(c.String(), chainText(host2(), c)); err != nil {

@@ -27,9 +27,14 @@ func always(d time.Duration) func(chain.Cell, time.Duration) time.Duration {
 }
 
 var probes = map[chain.Tool]probe{
-	chain.ToolChecks:   {checksText, checked, always(checksTime)},
-	chain.ToolDensity:  {densityText, dense, func(c chain.Cell, _ time.Duration) time.Duration { return time.Duration(c.Functions) * denseTime }},
-	chain.ToolPlanned:  {nil, planned, always(0)},
-	chain.ToolRecovery: {recoveryText, recovered, always(recoveryTime)},
-	chain.ToolClocks:   {clocksText, clocks, func(_ chain.Cell, trial time.Duration) time.Duration { return trial + clockIntervals*clockExtra }},
+	chain.ToolChecks:  {checksText, checked, always(checksTime)},
+	chain.ToolDensity: {densityText, dense, func(c chain.Cell, _ time.Duration) time.Duration { return time.Duration(c.Functions) * denseTime }},
+	chain.ToolPlanned: {nil, planned, always(0)},
+	chain.ToolRecovery: {recoveryText, recovered, func(c chain.Cell, _ time.Duration) time.Duration {
+		if c.Transport != "" {
+			return outageTime
+		}
+		return recoveryTime
+	}},
+	chain.ToolClocks: {clocksText, clocks, func(_ chain.Cell, trial time.Duration) time.Duration { return trial + clockIntervals*clockExtra }},
 }

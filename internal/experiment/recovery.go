@@ -4,7 +4,6 @@ package experiment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -17,6 +16,9 @@ import (
 )
 
 func recoveryText(_ *inventory.Inventory, c chain.Cell) string {
+	if c.Transport != "" {
+		return outageText(c)
+	}
 	return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, restart: always, command: [sh, -c, \"echo %s; exec sleep infinity\"]}\n", client, c.Runtime, ready)
 }
 
@@ -24,8 +26,11 @@ func recoveryText(_ *inventory.Inventory, c chain.Cell) string {
 const recoveryTime = 400 * time.Millisecond
 
 // recovered kills the function's process, and waits until its command has run
-// again.
-func recovered(ctx context.Context, _ *Runner, live *node.Live, _ chain.Cell) (record.Trial, error) {
+// again, or packets pass again over its link.
+func recovered(ctx context.Context, _ *Runner, live *node.Live, c chain.Cell) (record.Trial, error) {
+	if c.Transport != "" {
+		return outage(ctx, live)
+	}
 	t := record.Trial{Quantity: record.QRecovery, Start: time.Now(), Marks: []string{}}
 	stop, err := supervise(ctx, live)
 	if err != nil {
@@ -35,7 +40,7 @@ func recovered(ctx context.Context, _ *Runner, live *node.Live, _ chain.Cell) (r
 	if err := awaitStarts(ctx, live, 1); err != nil {
 		return t, err
 	}
-	pid, err := processOf(ctx, live)
+	pid, err := processOf(ctx, live, client)
 	if err != nil {
 		return t, err
 	}
@@ -69,15 +74,15 @@ func awaitStarts(ctx context.Context, live *node.Live, times int) error {
 	return nil
 }
 
-// processOf is the function's first process, once its supervisor has published it.
-func processOf(ctx context.Context, live *node.Live) (int, error) {
+// processOf is a function's first process, once its supervisor has published it.
+func processOf(ctx context.Context, live *node.Live, function string) (int, error) {
 	for began := time.Now(); time.Since(began) < startTime; {
 		functions, _, err := live.Status()
 		if err != nil {
 			return 0, err
 		}
 		for _, f := range functions {
-			if f.Name == client && f.Phase == node.PhaseRunning && f.Process.PID > 0 {
+			if f.Name == function && f.Phase == node.PhaseRunning && f.Process.PID > 0 {
 				return f.Process.PID, nil
 			}
 		}
@@ -85,5 +90,5 @@ func processOf(ctx context.Context, live *node.Live) (int, error) {
 			return 0, err
 		}
 	}
-	return 0, errors.New("the function has no process")
+	return 0, fmt.Errorf("function %s has no process", function)
 }

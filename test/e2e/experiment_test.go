@@ -12,9 +12,9 @@ import (
 	"github.com/drayage/dray/internal/testenv"
 )
 
-// One link and one function without links, five rounds:
+// One link, and functions without links, five rounds:
 //
-//	a.p0 ---veth--- b.p1        a
+//	a.p0 ---veth--- b.p1        a        a  b  open
 const tinyExperiment = `apiVersion: drayage/v1
 kind: Experiment
 name: tiny
@@ -23,6 +23,9 @@ source: nobody
 rows:
   - {name: tcp, title: TCP, published: 1 Gb/s, value: 1000, figure: throughput, cell: {tool: tcp, transport: veth, runtime: process}}
   - {name: start, title: starting, figure: start_time, cell: {tool: start, runtime: process}}
+  - {name: back, title: replaced, figure: back_after, cell: {tool: recovery, runtime: process}}
+  - {name: hidden, title: processes are hidden, figure: hides_processes, cell: {tool: checks, runtime: runc}}
+  - {name: caps, title: no capabilities, figure: drops_capabilities, cell: {tool: checks, runtime: runc}}
   - {name: tap, title: macvtap, figure: throughput, cell: {tool: tcp, transport: macvtap, runtime: process}}
   - {name: nic, title: a NIC, not_run: it needs a NIC}
 claims:
@@ -30,7 +33,7 @@ claims:
 `
 
 func TestTinyExperiment(t *testing.T) {
-	testenv.Program(t, "iperf3")
+	testenv.Program(t, "iperf3", "runc")
 	b := newBench(t)
 	file := b.file(tinyExperiment)
 	if r := b.want(0, "bench", file, "--dry-run"); !strings.Contains(r.Stdout, "start/process") {
@@ -44,7 +47,11 @@ func TestTinyExperiment(t *testing.T) {
 	got := decode[result](t, b.want(0, "bench", file, "--out", dir, "--seed", "3", "--json"))
 	for _, l := range got.Lines {
 		switch l.Row {
-		case "tcp", "start":
+		case "hidden", "caps":
+			if l.N != 5 || l.Holds == nil || !*l.Holds || l.Failed != "" {
+				t.Errorf("%s: %+v", l.Row, l)
+			}
+		case "tcp", "start", "back":
 			if l.N != 5 || l.Measured == nil || *l.Measured <= 0 || l.Low == nil || l.Failed != "" {
 				t.Errorf("%s: %+v", l.Row, l)
 			}
@@ -54,11 +61,11 @@ func TestTinyExperiment(t *testing.T) {
 			}
 		}
 	}
-	if len(got.Lines) != 4 || got.Lines[0].Ratio == nil || len(got.Claims) != 1 || got.Claims[0].Word != report.ClaimUndecided {
+	if len(got.Lines) != 7 || got.Lines[0].Ratio == nil || len(got.Claims) != 1 || got.Claims[0].Word != report.ClaimUndecided {
 		t.Errorf("%d lines, claims %+v", len(got.Lines), got.Claims)
 	}
 	ids := trialIDs(t, benchRecords(t, dir))
-	if len(ids) != 10 {
+	if len(ids) != 20 {
 		t.Errorf("%d records", len(ids))
 	}
 	if r := b.want(0, "report", dir); !strings.Contains(r.Stdout, "not run here: it needs a NIC") {

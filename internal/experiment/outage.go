@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/instrument"
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/record"
+)
+
+const (
+	outageRate = 10_000               // packets/s
+	outageTick = 5 * time.Millisecond // in which the receiver reports; what is shorter is not seen
+	// outageSettled is how long packets must pass before the kill, and after it.
+	outageSettled = 200 * time.Millisecond
+	// outagePatience is how long packets may fail to pass.
+	outagePatience = 20 * time.Second
+	// outageTime is about how long all of that takes.
+	outageTime = 1500 * time.Millisecond
+	generator  = "draygen"
+)
+
+// outageText is a sender that is started again, and a receiver that is not.
+func outageText(c chain.Cell) string {
+	path, err := instrument.FindOwn(generator)
+	if err != nil {
+		path = generator // which the function will not find either, and say so
+	}
+	function := func(name, role, port, more string) string {
+		return fmt.Sprintf("  - {name: %s, runtime: %s%s, command: [%q, %s, --port, \"dray:%s\", --interval, %v, --peer-timeout, %ds], ports: [{name: %s, face: native}]}\n",
+			name, c.Runtime, more, path, role, port, outageTick, int(outagePatience.Seconds()), port)
+	}
+	send := fmt.Sprintf("send, --rate, %dpps, --catch-up, 100ms", outageRate)
+	return "functions:\n" + function(client, send, clientPort, ", restart: always") + function(server, "sink", sink, "") +
+		fmt.Sprintf("links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s}\n", client, clientPort, server, sink, c.Transport)
+}
+
+// outage kills the sender, and reads from the receiver's reports for how long
+// nothing arrived. The receiver must go on as it is.
+func outage(ctx context.Context, live *node.Live) (record.Trial, error) {
+	t := record.Trial{Quantity: record.QRecovery, Start: time.Now(), Marks: []string{}}
+	stop, err := supervise(ctx, live)
+	if err != nil {
+		return t, err
+	}
+	defer stop()
+	if err := awaitArrivals(ctx, live, 0); err != nil {
+		return t, err
+	}
+	receiver, err := processOf(ctx, live, server)
+	if err != nil {
+		return t, err
+	}
+	if err := killSender(ctx, live); err != nil {
+		return t, err
+	}
+	seen, err := ticks(live)
+	if err != nil {
+		return t, err
+	}
+	if err := awaitArrivals(ctx, live, len(seen)); err != nil {
+		return t, err
+	}
+	after, err := processOf(ctx, live, server)
+	if err != nil {
+		return t, err
+	}
+	if after != receiver {
+		return t, errors.New("the receiver ended with its peer, and was started again")
+	}
+	seen, err = ticks(live)
+	if err != nil {
+		return t, err
+	}
+	t.Duration = time.Since(t.Start)
+	t.Raw = fmt.Sprintf("%d reports of %v, the longest pause %v\n", len(seen), outageTick, longestPause(seen))
+	t.Experiment = &record.Experiment{Values: map[string]float64{"outage": float64(longestPause(seen)) / perMilli}}
+	return t, nil
+}
+
+func killSender(ctx context.Context, live *node.Live) error {
+	pid, err := processOf(ctx, live, client)
+	if err != nil {
+		return err
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return err
+	}
+	if err := process.Kill(); err != nil {
+		return fmt.Errorf("kill the sender: %w", err)
+	}
+	for began := time.Now(); strings.Count(live.LogTail(client, 1<<20), `"event":"ready"`) < 2; {
+		if time.Since(began) > outagePatience {
+			return fmt.Errorf("the sender does not start again; its last output: %s", live.LogTail(client, 2))
+		}
+		if err := sleep(ctx, outageTick); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitArrivals waits until packets have arrived for a while in the reports from
+// the given one on.
+func awaitArrivals(ctx context.Context, live *node.Live, from int) error {
+	for began := time.Now(); time.Since(began) < outagePatience; {
+		seen, err := ticks(live)
+		if err != nil {
+			return err
+		}
+		passing := 0
+		for _, arrived := range seen[min(from, len(seen)):] {
+			if arrived > 0 {
+				passing++
+			}
+		}
+		if passing >= int(outageSettled/outageTick) {
+			return nil
+		}
+		if err := sleep(ctx, 10*outageTick); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("no packets pass; the last output of the receiver: %s", live.LogTail(server, 1))
+}
+
+// ticks are how many packets arrived in each of the receiver's reports. A sender
+// that is started again counts anew, so that its packets may seem double.
+func ticks(live *node.Live) ([]uint64, error) {
+	log, err := os.ReadFile(live.LogFile(server))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseTicks(log), nil
+}
+
+func parseTicks(log []byte) []uint64 {
+	var list []uint64
+	lines := bufio.NewScanner(bytes.NewReader(log))
+	for lines.Scan() {
+		var report struct {
+			Event                string
+			Received, Duplicates uint64
+		}
+		// The last line may not be whole yet.
+		if json.Unmarshal(lines.Bytes(), &report) == nil && report.Event == "interval" {
+			list = append(list, report.Received+report.Duplicates)
+		}
+	}
+	return list
+}
+
+// longestPause is the longest time between arrivals, in whole reports.
+func longestPause(arrived []uint64) time.Duration {
+	longest, pause, begun := 0, 0, false
+	for _, n := range arrived {
+		switch {
+		case n > 0:
+			begun, pause = true, 0
+		case begun:
+			pause++
+			longest = max(longest, pause)
+		}
+	}
+	return time.Duration(longest) * outageTick
+}

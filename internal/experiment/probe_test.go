@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+)
+
+func TestPlannedIsWhatThePlannerAccepts(t *testing.T) {
+	trial, err := planned(context.Background(), &Runner{Inventory: host2()}, nil, chain.Cell{Tool: chain.ToolPlanned})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := trial.Experiment.Values; v["threads"] != 2 || v["functions"] != 2 || v["memory_per_thread"] != float64(4<<30)/giga {
+		t.Errorf("%v: %s", v, trial.Raw)
+	}
+	if trial.Raw == "" {
+		t.Error("it does not say why no more fit")
+	}
+	small := host2()
+	small.Host.MemoryTotal = 1 << 30
+	if trial, err = planned(context.Background(), &Runner{Inventory: small}, nil, chain.Cell{}); err != nil || trial.Experiment.Values["functions"] != 1 {
+		t.Errorf("with 1 GiB: %v, %v", trial.Experiment.Values, err)
+	}
+}
+
+func TestSizeBelow(t *testing.T) {
+	dir := t.TempDir()
+	for name, length := range map[string]int{"a": 3, "deep/b": 40, "mounted/c": 500} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, make([]byte, length), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("deep/b", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := sizeBelow(dir, map[string]bool{filepath.Join(dir, "mounted"): true}); err != nil || sum != 43 {
+		t.Errorf("%d, %v", sum, err)
+	}
+	if sum, err := sizeBelow(filepath.Join(dir, "none"), nil); err != nil || sum != 0 {
+		t.Errorf("what is not there has %d bytes, %v", sum, err)
+	}
+	if points, err := mountPoints(); err != nil || !points["/proc"] {
+		t.Errorf("%v, %v", points, err)
+	}
+}
+
+func TestLongestPause(t *testing.T) {
+	const log = `{"draygen":1,"event":"ready","role":"sink"}
+{"event":"interval","received":0,"duplicates":0}
+{"event":"interval","received":0,"duplicates":0}
+{"event":"interval","received":0,"duplicates":0}
+{"event":"interval","received":50,"duplicates":0}
+{"event":"interval","received":0,"duplicates":0}
+{"event":"interval","received":0,"duplicates":0}
+{"event":"interval","received":0,"duplicates":50}
+{"event":"interval","received":0,"dupl`
+	// What precedes the first packet is no outage, and the last line is not whole.
+	if seen := parseTicks([]byte(log)); len(seen) != 7 || longestPause(seen) != 2*outageTick {
+		t.Errorf("%v: %v", seen, longestPause(seen))
+	}
+	if longestPause(nil) != 0 {
+		t.Error("nothing has a pause")
+	}
+}
+
+// Each tool that brings up a chain of its own says how long it takes.
+func TestProbesAreExpected(t *testing.T) {
+	for tool, p := range probes {
+		for _, transport := range []string{"", "shm"} {
+			c := chain.Cell{Tool: tool, Transport: transport, Runtime: chain.RuntimeRunc, Functions: 3}
+			if took := expect(c, time.Second); took <= 0 || took > 10*time.Second || p.run == nil {
+				t.Errorf("%s takes %v", tool, took)
+			}
+		}
+	}
+}
