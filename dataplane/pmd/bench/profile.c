@@ -83,6 +83,10 @@ void profile_pair(const struct place *place, struct pair *pair, char *text, size
 	*text = 0;
 	if (pair->why)
 		return;
+	if (place_late(place)) {
+		snprintf(text, size, "    no profile: no time was left\n");
+		return;
+	}
 	pair_resume(pair);
 	n += profile(place, &pair->sender, "    time of the sender:", text + n, size - n);
 	n += profile(place, &pair->receiver, "    time of the receiver:", text + n, size - n);

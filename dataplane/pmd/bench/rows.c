@@ -211,16 +211,24 @@ static void add_costs(void)
 		pclose(f);
 }
 
-/* Of testpmd, at one of two sizes. Once it is late nothing is measured: the round is not finished. */
+/* Once it is late nothing is measured: the round is not finished. */
+static bool late_for(struct figure *f)
+{
+	if (place_late(place) && figure_value(f) == 0)
+		figure_missing(f, "no time was left");
+	return place_late(place);
+}
+
+/* Of testpmd, at one of two sizes. */
 static void take_rate(struct row *r, unsigned i, unsigned size)
 {
-	if (!place_late(place))
+	if (!late_for(r->figure[i]))
 		add(r->figure[i], &r->pair, testpmd_rate(place, &r->pair, size));
 }
 
 static void take(struct row *r, double (*measure)(const struct place *, struct pair *))
 {
-	if (!place_late(place))
+	if (!late_for(r->figure[0]))
 		add(r->figure[0], &r->pair, measure(place, &r->pair));
 }
 
@@ -229,7 +237,7 @@ static void take_forward(unsigned i)
 	struct pair *pair = &forwards[i].pair;
 	double cycles = 0;
 
-	if (place_late(place))
+	if (late_for(forwards[i].figure[0]) || late_for(forward_cycles[i]))
 		return;
 	add(forwards[i].figure[0], pair, forward_rate(place, pair, &cycles));
 	add(forward_cycles[i], pair, cycles);
@@ -315,7 +323,7 @@ static void explain_trip(void)
 	char text[900];
 	size_t n;
 
-	if (figure_reached(trips[DRAY].figure[0]) || trips[DRAY].pair.why || place_late(place))
+	if (figure_reached(trips[DRAY].figure[0]) || trips[DRAY].pair.why)
 		return;
 	n = (size_t)snprintf(text, sizeof(text), "    a round trip of %.0f ns is %.1f of a cache line to and fro, which takes %.0f; a frame takes two lines each way, one after the other\n", trip,
 			     line > 0 ? trip / line : NAN, line);
@@ -330,7 +338,7 @@ static void explain_native(unsigned i)
 	char text[900];
 	size_t n;
 
-	if (figure_reached(native[i].figure[0]) || native[i].pair.why || place_late(place))
+	if (figure_reached(native[i].figure[0]) || native[i].pair.why)
 		return;
 	n = (size_t)snprintf(text, sizeof(text), "    the generator stamps, sums up and judges each packet: without a link it sends %.1f M/s and receives %.1f; this is %.0f %% of the lesser\n",
 			     sends / 1e6, receives / 1e6, 100 * link / fmin(sends, receives));
@@ -342,9 +350,9 @@ static void explain(struct row *r, unsigned size)
 {
 	char text[900];
 
-	if (figure_reached(r->figure[size]) || r->pair.why || place_late(place))
+	if (figure_reached(r->figure[size]) || r->pair.why)
 		return;
-	if (r >= rows && r < rows + WAYS && testpmd_rate(place, &r->pair, sizes[size]) == 0) /* it gets that size, too */
+	if (r >= rows && r < rows + WAYS && !place_late(place) && testpmd_rate(place, &r->pair, sizes[size]) == 0) /* it gets that size, too */
 		return;
 	profile_pair(place, &r->pair, text, sizeof(text));
 	figure_limited(r->figure[size], text);

@@ -12,6 +12,7 @@
 #define MAX_FIGURES 128
 #define MAX_SAMPLES 1000
 #define MAX_TARGETS 2
+#define MIN_SAMPLES 3 /* for an interval that says something */
 
 struct target {
 	const struct figure *of;
@@ -208,8 +209,10 @@ bool figure_reached(const struct figure *f)
 }
 
 /* In words: whether a target was reached, and whether that is certain. */
-static const char *outcome(const struct target *t, const double r[3])
+static const char *outcome(const struct figure *f, const struct target *t, const double r[3])
 {
+	if (f->n < MIN_SAMPLES)
+		return reached(t, r[0]) ? "reached, in too few rounds to be sure of" : "NOT reached, in too few rounds to be sure of";
 	if (reached(t, r[1]) != reached(t, r[2]))
 		return reached(t, r[0]) ? "reached, though its interval has the target in it" : "NOT reached, though its interval has the target in it";
 	return reached(t, r[0]) ? "reached" : "NOT reached";
@@ -225,12 +228,12 @@ static void print_target(const struct figure *f, const struct target *t)
 	else if (!t->of || !ratio(f, t->of, r))
 		printf("there is nothing to hold it against\n");
 	else
-		printf("%5.2f [%.2f, %.2f]  target %s %.2f: %s\n", r[0], r[1], r[2], t->at_most ? "at most" : "at least", t->target, outcome(t, r));
+		printf("%5.2f [%.2f, %.2f]  target %s %.2f: %s\n", r[0], r[1], r[2], t->at_most ? "at most" : "at least", t->target, outcome(f, t, r));
 }
 
 void figures_print_targets(void)
 {
-	printf("\ntargets: the median of the ratios of each round, with its 95 %% interval\n");
+	printf("\ntargets: the median of the ratios of each round, with its 95 %% interval; marks of this run: %s\n", *run_marks ? run_marks : "none");
 	for (unsigned i = 0; i < count; i++) {
 		for (unsigned k = 0; k < figures[i]->target_count; k++)
 			print_target(figures[i], &figures[i]->targets[k]);
@@ -316,7 +319,7 @@ static void write_targets(FILE *out, const struct figure *f)
 		if (!t->of || !ratio(f, t->of, r))
 			continue;
 		fprintf(out, "%s{\"name\": \"%s\", \"ratio\": %.6g, \"low\": %.6g, \"high\": %.6g, \"target\": %g, \"at_most\": %s, \"outcome\": \"%s\"}",
-			n++ ? ", " : "", t->of->name, r[0], r[1], r[2], t->target, t->at_most ? "true" : "false", outcome(t, r));
+			n++ ? ", " : "", t->of->name, r[0], r[1], r[2], t->target, t->at_most ? "true" : "false", outcome(f, t, r));
 	}
 	fprintf(out, "], ");
 }
