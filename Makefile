@@ -114,7 +114,9 @@ bench: ## measure libdray beside the physical limit of the moment, the DPDK face
 	@DRAY_BENCH_JSON=$(CURDIR)/out/bench.json $(GO) test -run '^$$' -bench IdleLinks -benchtime 1x ./internal/broker
 
 .PHONY: bench-dpdk
-bench-dpdk: build ## of these the DPDK face alone: net_dray beside memif, vhost-user and Open vSwitch, against its targets, in five minutes
+bench-dpdk: ## of these the DPDK face alone: net_dray beside memif, vhost-user and Open vSwitch, against its targets, in five minutes
+	@scripts/setup.sh test
+	@$(MAKE) --no-print-directory build
 	@[ -f out/port-plain/build.ninja ] || meson setup out/port-plain dataplane/port -Dbuildtype=release >/dev/null
 	@ninja -C out/port-plain bench/dray-bench bench/dray-limit >/dev/null
 	@ninja -C out/pmd-plain bench/dray-pmd-bench bench/dray-pmd-cost bench/dray-pmd-trips >/dev/null

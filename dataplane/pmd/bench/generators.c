@@ -196,6 +196,8 @@ static int ask_vnf(struct pair *pair, double *packets, double *cycles)
 	const char *label = "\"cycles_per_packet\":";
 	char *log, *at;
 
+	if (!pair->between.pid)
+		return -1;
 	kill(process_innermost(&pair->between), SIGUSR1);
 	if (process_says(&pair->between, from, "}\n", 5) < 0)
 		return -1;
