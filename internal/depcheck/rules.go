@@ -33,7 +33,8 @@ var Repository = Rules{
 		{"internal/report/plot", []string{"internal/record", "internal/stats"}},
 		{"internal/host", []string{"internal/inventory", "internal/step"}},
 		{"internal/host/leftover", []string{"internal/host"}},
-		{"internal/engine", []string{"internal/step", "internal/host"}},
+		{"internal/oci", []string{"internal/host"}},
+		{"internal/engine", []string{"internal/step", "internal/host", "internal/oci"}},
 		{"internal/guest", []string{"internal/inventory", "internal/host", "internal/guest/inside", "internal/guest/wire"}},
 		{"internal/guest/inside", []string{"internal/guest/wire"}},
 		{"internal/guest/wire", nil},
@@ -51,6 +52,7 @@ var Repository = Rules{
 		{"internal/transport/all", []string{"internal/transport/..."}},
 		{"internal/runtime", drivers},
 		{"internal/runtime/...", with(drivers, "internal/runtime", "internal/runtime/child", "internal/runtime/dockercli")},
+		{"internal/runtime/runc", with(drivers, "internal/runtime", "internal/runtime/child", "internal/oci")},
 		{"internal/runtime/vm", with(drivers, "internal/runtime", "internal/runtime/child", "internal/guest", "internal/guest/wire")},
 		{"internal/runtime/docker/dockertest/...", with(drivers, "internal/runtime/docker", "internal/runtime/dockercli", "internal/testenv")},
 		{"internal/runtime/runtimetest", with(drivers, "internal/runtime", "internal/testenv")},
@@ -98,7 +100,7 @@ var (
 	onlyHost = []string{"internal/host/..."}
 	// kernel lists who may use system calls at all: they start, signal and
 	// lock, while everything in kernelCalls stays with host.
-	kernel = []string{"internal/host/...", "internal/engine", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial", "internal/capture", "internal/broker/...", "internal/session", "internal/guest/...", "internal/lab"}
+	kernel = []string{"internal/host/...", "internal/oci", "internal/engine", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial", "internal/capture", "internal/broker/...", "internal/session", "internal/guest/...", "internal/lab"}
 )
 
 // kernelCalls are the system calls that change the host: only host makes them.

@@ -3,9 +3,7 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -44,14 +42,7 @@ func (e Engine) writeBundle() error {
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(spec, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.Remove(e.pidFile()); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	return os.WriteFile(filepath.Join(e.bundle(), "config.json"), text, 0o600)
+	return e.container().WriteConfig(spec)
 }
 
 func (e Engine) ociSpec() (*specs.Spec, error) {

@@ -12,10 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/oci"
 	"github.com/drayage/dray/internal/step"
 )
 
@@ -82,10 +82,23 @@ func (e Engine) Log() string { return filepath.Join(e.Dir, e.Name+".log") }
 func (e Engine) root() string        { return filepath.Join(e.Dir, "root") }
 func (e Engine) bundle() string      { return filepath.Join(e.Dir, e.Name+".bundle") }
 func (e Engine) runcState() string   { return filepath.Join(e.Dir, "runc") }
-func (e Engine) pidFile() string     { return filepath.Join(e.bundle(), "pid") }
-func (e Engine) runcLog() string     { return filepath.Join(e.bundle(), "runc.json") }
 func (e Engine) group() host.Cgroup  { return e.Cgroup.Child(e.Name) }
 func (e Engine) helper() host.Cgroup { return e.Cgroup.Child("runc") }
+
+func (e Engine) container() oci.Container {
+	return oci.Container{ID: e.Name, Bundle: e.bundle(), State: e.runcState()}
+}
+
+// runcPlace is where runc itself runs.
+func (e Engine) runcPlace() host.Place { return host.Place{Cgroup: e.helper()} }
+
+// Probe reports whether this host can run engines, as an *host.Unsupported.
+func Probe() error {
+	if _, err := oci.Program(); err != nil {
+		return err
+	}
+	return host.ProbeUserNetns(host.UserMapping{HostID: firstID, Size: 1})
+}
 
 // Steps make what Start needs. name makes a step's name of what it does.
 func (e Engine) Steps(name func(what string) string) []step.Step {
@@ -186,18 +199,11 @@ func (e Engine) start(ctx context.Context) (host.ProcessID, error) {
 		return host.ProcessID{}, err
 	}
 	defer log.Close()
-	if err := e.runc(ctx, log, "run", "--detach", "--bundle", e.bundle(), "--pid-file", e.pidFile(), e.Name); err != nil {
+	c := e.container()
+	if err := c.Run(ctx, e.runcPlace(), log, "run", "--detach", "--bundle", c.Bundle, "--pid-file", c.PIDFile(), c.ID); err != nil {
 		return host.ProcessID{}, err
 	}
-	text, err := os.ReadFile(e.pidFile())
-	if err != nil {
-		return host.ProcessID{}, err
-	}
-	pid, err := strconv.Atoi(string(text))
-	if err != nil {
-		return host.ProcessID{}, fmt.Errorf("runc wrote the process id %q", text)
-	}
-	id, err := host.Identify(pid)
+	id, err := host.Identify(c.PID())
 	if err != nil {
 		return host.ProcessID{}, errors.New("it ended at once")
 	}
@@ -209,10 +215,7 @@ func (e Engine) clear(ctx context.Context) error {
 	if err := e.group().Kill(ctx); err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(e.runcState(), e.Name)); errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return e.runc(ctx, nil, "delete", "--force", e.Name)
+	return e.container().Delete(ctx, e.runcPlace())
 }
 
 // Await waits until ready returns true, and notices if the process ends first.

@@ -7,13 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
-
-	"github.com/drayage/dray/internal/host"
 )
 
 // outputGrace is how long a tool's output may be held open after its end.
@@ -23,17 +18,13 @@ const outputGrace = 5 * time.Second
 // returns what it prints. It is the way to talk to a process that hostile
 // applications talk to as well.
 func (e Engine) Exec(ctx context.Context, args ...string) (string, error) {
-	runc, err := lookup()
+	cmd, err := e.container().Command(ctx, "exec", append([]string{e.Name}, args...)...)
 	if err != nil {
 		return "", err
 	}
-	log := filepath.Join(e.bundle(), "exec.json")
-	all := append([]string{"--root", e.runcState(), "--log", log, "--log-format", "json", "exec", e.Name}, args...)
-	cmd := exec.CommandContext(ctx, runc, all...)
 	var out, stderr bytes.Buffer
-	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = "/", &out, &stderr, outputGrace
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err = host.Place{Cgroup: e.helper()}.Start(cmd)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &stderr, outputGrace
+	err = e.runcPlace().Start(cmd)
 	if err == nil {
 		err = cmd.Wait()
 	}

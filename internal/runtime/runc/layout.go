@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/oci"
 )
 
 // userRangeFile holds the first host id of the function's user namespace.
@@ -21,13 +22,6 @@ func (l layout) root() string      { return filepath.Join(l.dir, "root") }    //
 func (l layout) cpus() string      { return filepath.Join(l.dir, "cpus") }    // prepared copies, see cpuView
 func (l layout) bundles() string   { return filepath.Join(l.dir, "bundles") } // one OCI bundle a container
 func (l layout) state() string     { return filepath.Join(l.dir, "runc") }    // runc --root
-func (l layout) bundle(id string) bundle {
-	return bundle{id: id, dir: filepath.Join(l.bundles(), id), state: l.state()}
+func (l layout) container(id string) oci.Container {
+	return oci.Container{ID: id, Bundle: filepath.Join(l.bundles(), id), State: l.state()}
 }
-
-// bundle is the OCI bundle of one container.
-type bundle struct{ id, dir, state string }
-
-func (b bundle) config() string  { return filepath.Join(b.dir, "config.json") }
-func (b bundle) pidFile() string { return filepath.Join(b.dir, "pid") }
-func (b bundle) log() string     { return filepath.Join(b.dir, "log.json") }

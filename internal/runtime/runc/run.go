@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/oci"
 	"github.com/drayage/dray/internal/runtime"
 	"github.com/drayage/dray/internal/runtime/child"
 )
@@ -25,8 +26,8 @@ func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (
 	if len(s.Function.Command) == 0 {
 		return nil, fmt.Errorf("function %s: %w", s.Function.Name, runtime.ErrNothingToStart)
 	}
-	b := layout{dir: s.Dir}.bundle(mainID)
-	if err := b.deleteStale(s); err != nil {
+	b := layout{dir: s.Dir}.container(mainID)
+	if err := b.Delete(ctx, host.Place{Cgroup: s.EngineCgroup()}); err != nil {
 		return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
 	}
 	if err := s.ClearLinks(); err != nil {
@@ -46,7 +47,7 @@ func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (
 
 // runContainer starts a container in the sandbox. The child is `runc run`,
 // which lives as long as the container and ends with its exit status.
-func runContainer(ctx context.Context, s runtime.Spec, b bundle, cgroup host.Cgroup, argv []string, stdio runtime.Stdio) (*child.Child, int, error) {
+func runContainer(ctx context.Context, s runtime.Spec, b oci.Container, cgroup host.Cgroup, argv []string, stdio runtime.Stdio) (*child.Child, int, error) {
 	s, argv, err := s.InTerminal(stdio.Terminal).Resolve(argv, true)
 	if err != nil {
 		return nil, 0, err
@@ -56,18 +57,21 @@ func runContainer(ctx context.Context, s runtime.Spec, b bundle, cgroup host.Cgr
 		return nil, 0, err
 	}
 	spec.Process.Terminal = stdio.Terminal != nil
-	if err := b.writeConfig(spec); err != nil {
+	if err := b.WriteConfig(spec); err != nil {
 		return nil, 0, fmt.Errorf("function %s: write bundle: %w", s.Function.Name, err)
 	}
-	cmd := b.command("run", "--bundle", b.dir, "--pid-file", b.pidFile(), b.id)
+	cmd, err := b.Command(context.Background(), "run", "--bundle", b.Bundle, "--pid-file", b.PIDFile(), b.ID)
+	if err != nil {
+		return nil, 0, fmt.Errorf("function %s: %w", s.Function.Name, err)
+	}
 	// A container outlives a runc that was killed; its cgroup does not.
 	c, err := child.StartWith(enginePlace(s), cmd, stdio, func() error { return child.KillCgroup(cgroup) })
 	if err != nil {
 		return nil, 0, fmt.Errorf("function %s: start runc: %w", s.Function.Name, err)
 	}
-	pid, ok, err := b.awaitPID(ctx, c)
+	pid, ok, err := awaitPID(ctx, b, c)
 	if err == nil && !ok {
-		return nil, 0, b.engineError(s.Function.Name, argv[0])
+		return nil, 0, engineError(b, s.Function.Name, argv[0])
 	}
 	if err == nil {
 		err = child.AwaitExec(ctx, pid)
@@ -95,9 +99,9 @@ func (*Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio r
 	if err != nil {
 		return 0, err
 	}
-	b := l.bundle(id)
-	defer os.RemoveAll(b.dir)
-	if !running(l.bundle(mainID)) {
+	b := l.container(id)
+	defer os.RemoveAll(b.Bundle)
+	if !running(l.container(mainID)) {
 		cgroup := s.Cgroup.Child(id)
 		c, _, err := runContainer(ctx, s, b, cgroup, argv, stdio)
 		if err != nil {
@@ -112,7 +116,7 @@ func (*Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio r
 }
 
 // execInside runs the program in the container that runs the function's command.
-func execInside(ctx context.Context, s runtime.Spec, b bundle, argv []string, stdio runtime.Stdio) (int, error) {
+func execInside(ctx context.Context, s runtime.Spec, b oci.Container, argv []string, stdio runtime.Stdio) (int, error) {
 	s, argv, err := s.InTerminal(stdio.Terminal).Resolve(argv, true)
 	if err != nil {
 		return 0, err
@@ -122,17 +126,20 @@ func execInside(ctx context.Context, s runtime.Spec, b bundle, argv []string, st
 		return 0, err
 	}
 	process.Terminal = stdio.Terminal != nil
-	if err := b.writeConfig(process); err != nil {
+	if err := b.WriteConfig(process); err != nil {
 		return 0, fmt.Errorf("function %s: write bundle: %w", s.Function.Name, err)
 	}
-	cmd := b.command("exec", "--process", b.config(), "--pid-file", b.pidFile(), mainID)
+	cmd, err := b.Command(context.Background(), "exec", "--process", b.Config(), "--pid-file", b.PIDFile(), mainID)
+	if err != nil {
+		return 0, fmt.Errorf("function %s: %w", s.Function.Name, err)
+	}
 	c, err := child.StartWith(enginePlace(s), cmd, stdio, nil)
 	if err != nil {
 		return 0, fmt.Errorf("function %s: start runc: %w", s.Function.Name, err)
 	}
-	pid, ok, err := b.awaitPID(ctx, c)
+	pid, ok, err := awaitPID(ctx, b, c)
 	if err == nil && !ok {
-		return 0, b.engineError(s.Function.Name, argv[0])
+		return 0, engineError(b, s.Function.Name, argv[0])
 	}
 	kill := func() error { return child.KillSession(c.PID(), pid) }
 	if err := c.End(ctx, kill); err != nil {
@@ -142,8 +149,8 @@ func execInside(ctx context.Context, s runtime.Spec, b bundle, argv []string, st
 }
 
 // running reports whether the container's first process runs.
-func running(b bundle) bool {
-	content, err := os.ReadFile(filepath.Join(b.state, b.id, "state.json"))
+func running(b oci.Container) bool {
+	content, err := os.ReadFile(filepath.Join(b.State, b.ID, "state.json"))
 	if err != nil {
 		return false
 	}

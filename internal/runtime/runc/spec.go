@@ -178,11 +178,11 @@ func mount(b runtime.Bind) (specs.Mount, error) {
 	if b.Writable {
 		options[1] = "rw"
 	}
-	var fs unix.Statfs_t
-	if err := unix.Statfs(b.Source, &fs); err != nil {
-		return specs.Mount{}, fmt.Errorf("bind %s: %w", b.Source, err)
+	noExec, err := host.NoExec(b.Source)
+	if err != nil {
+		return specs.Mount{}, fmt.Errorf("bind %s: %w", b.Target, err)
 	}
-	if fs.Flags&unix.ST_NOEXEC != 0 {
+	if noExec {
 		options = append(options, "noexec")
 	}
 	return specs.Mount{Destination: b.Target, Type: "bind", Source: b.Source, Options: options}, nil

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package oci has runc start, kill and delete containers: those of functions, and
+// those of switches.
+package oci
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// Container is one container of runc's, whether it exists or not.
+type Container struct {
+	ID     string // unique in State
+	Bundle string // its directory, which WriteConfig makes
+	State  string // runc's own directory, of several containers
+}
+
+// Config is the bundle's configuration: a specs.Spec, or a specs.Process for one
+// that joins a container.
+func (c Container) Config() string { return filepath.Join(c.Bundle, "config.json") }
+
+// PIDFile is where runc is to write the process's id.
+func (c Container) PIDFile() string { return filepath.Join(c.Bundle, "pid") }
+
+func (c Container) log() string { return filepath.Join(c.Bundle, "log.json") }
+
+// WriteConfig makes the bundle, in place of one that was used before.
+func (c Container) WriteConfig(config any) error {
+	if err := os.MkdirAll(c.Bundle, 0o700); err != nil {
+		return err
+	}
+	for _, stale := range []string{c.PIDFile(), c.log()} {
+		if err := os.Remove(stale); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	content, err := json.MarshalIndent(config, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(c.Config(), content, 0o600)
+}
+
+// Command is a call of runc's that is about the container; its errors go to the
+// container's log. When ctx ends runc is killed, and not what it has started.
+func (c Container) Command(ctx context.Context, verb string, args ...string) (*exec.Cmd, error) {
+	program, err := Program()
+	if err != nil {
+		return nil, err
+	}
+	all := append([]string{"--root", c.State, "--log", c.log(), "--log-format", "json", verb}, args...)
+	cmd := exec.CommandContext(ctx, program, all...)
+	cmd.Dir = "/"
+	// A session of its own: the terminal's interrupt is for dray alone.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd, nil
+}
+
+// Program finds runc.
+func Program() (string, error) { return host.NeedProgram("container", "runc", "runc") }
+
+// Run runs such a call to its end. With a log, that is the output of what it starts.
+func (c Container) Run(ctx context.Context, place host.Place, log *os.File, verb string, args ...string) error {
+	cmd, err := c.Command(ctx, verb, args...)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(c.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if log != nil {
+		cmd.Stdout, cmd.Stderr = log, log
+	}
+	if err := place.Start(cmd); err != nil {
+		return fmt.Errorf("runc %s: %w", verb, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("runc %s: %w: %s", verb, errors.Join(err, ctx.Err()), c.LastError())
+	}
+	return nil
+}
+
+// deleteTimeout bounds how long runc may take to delete a container.
+const deleteTimeout = 10 * time.Second
+
+// Delete kills and deletes the container, if there is one.
+func (c Container) Delete(ctx context.Context, place host.Place) error {
+	if _, err := os.Stat(filepath.Join(c.State, c.ID)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
+	defer cancel()
+	return c.Run(ctx, place, nil, "delete", "--force", c.ID)
+}
+
+// LastError is the last error that runc has logged.
+func (c Container) LastError() string {
+	f, err := os.Open(c.log())
+	if err != nil {
+		return "it left no log"
+	}
+	defer f.Close()
+	reason := "its log holds no error"
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var entry struct{ Level, Msg string }
+		if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Level == "error" {
+			reason = entry.Msg
+		}
+	}
+	return reason
+}
+
+// PID is the host's id of the process that runc has started; 0 before.
+func (c Container) PID() int {
+	content, err := os.ReadFile(c.PIDFile())
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(string(content))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
