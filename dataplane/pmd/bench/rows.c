@@ -237,7 +237,7 @@ static void take_forward(unsigned i)
 	struct pair *pair = &forwards[i].pair;
 	double cycles = 0;
 
-	if (late_for(forwards[i].figure[0]) || late_for(forward_cycles[i]))
+	if (late_for(forwards[i].figure[0]) | late_for(forward_cycles[i]))
 		return;
 	add(forwards[i].figure[0], pair, forward_rate(place, pair, &cycles));
 	add(forward_cycles[i], pair, cycles);
