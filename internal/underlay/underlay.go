@@ -28,9 +28,10 @@ const (
 	carrierTimeout = 10 * time.Second
 )
 
-// subnet is the underlay's: the addresses that RFC 2544 sets apart for networks
-// under test. Each host has an equal part of it.
-var subnet = netip.MustParsePrefix("198.18.0.0/15")
+// subnet is the underlay's, of the addresses that RFC 6598 sets apart for what is
+// between other networks; those of RFC 2544 are for ports. Each host has an equal
+// part of it.
+var subnet = netip.MustParsePrefix("100.64.0.0/15")
 
 // part is how many addresses of the subnet a host has: its own and those of its
 // tunnels; neither the subnet's first nor its last is among them.

@@ -183,7 +183,7 @@ func TestAddresses(t *testing.T) {
 			all = append(all, p)
 		}
 		for _, p := range all {
-			if seen[p.Addr()] || !netip.MustParsePrefix("198.18.0.0/15").Contains(p.Addr().Next()) || p.Bits() != 15 {
+			if seen[p.Addr()] || !netip.MustParsePrefix("100.64.0.0/15").Contains(p.Addr().Next()) || p.Bits() != 15 {
 				t.Errorf("host %s has %s", name, p)
 			}
 			seen[p.Addr()] = true

@@ -51,25 +51,23 @@ func TestBetweenHosts(t *testing.T) {
 	}
 }
 
-// TestTunnelMovesUnderNativePorts moves a link of two native ports from one kind
-// of tunnel to the other and back, and refuses what joins nothing across hosts.
+// TestTunnelMovesUnderNativePorts passes traffic between two native ports over one
+// kind of tunnel, the other, and the first again, and refuses to move the link to
+// what joins nothing across hosts.
 func TestTunnelMovesUnderNativePorts(t *testing.T) {
 	b := newBench(t)
 	p := pair{Name: "tunnels", Runtime: "runc", Face: "native", Command: `[sleep, "1000"]`}
 	b.want(0, "up", b.file(apart(p)))
 	defer b.want(0, "down", p.Name)
-	active := func(l broker.LinkStatus) bool { return l.State == broker.StateActive && l.Kind == broker.KindNetdev }
 	draygen := generator(t)
-	got := b.stream(p.Name, draygen, "60000", "10kpps", func() {
-		b.awaitLink(p.Name, active)
-		for _, transport := range []string{"ovs-vxlan", "vxlan"} {
+	for i, transport := range []string{"vxlan", "ovs-vxlan", "vxlan"} {
+		if i > 0 {
 			b.want(0, "relink", p.Name, "ab", transport)
-			b.awaitLink(p.Name, active)
 		}
-	})
-	// What was under way when the link moved on is lost.
-	if got.Received == 0 || got.Corrupt+got.Duplicates > 0 || got.Link.Generation < 3 {
-		t.Errorf("the sink saw %+v", got)
+		got := b.stream(p.Name, draygen, "5000", "5kpps", func() {})
+		if got.Received == 0 || got.Corrupt+got.Duplicates > 0 || got.Link.Kind != broker.KindNetdev {
+			t.Errorf("over %s the sink saw %+v", transport, got)
+		}
 	}
 	if r := b.want(3, "relink", p.Name, "ab", "shm"); !strings.Contains(r.Err+r.Stdout, "joins only ports on one host") {
 		t.Errorf("shared memory between hosts is refused by %s", r)

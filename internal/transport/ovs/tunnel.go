@@ -176,7 +176,10 @@ func createBridges(s transport.Spec, e *engine, i int, report *transport.Report)
 			if err != nil {
 				return err
 			}
-			args := append(bridge(underBridge), fmt.Sprintf("other_config:hwaddr=%q", under(s, i).MAC), "--", "add-port", underBridge, underName)
+			args := append(bridge(underBridge), fmt.Sprintf("other_config:hwaddr=%q", under(s, i).MAC),
+				// Of the kernel's route to the other hosts: with less it would refuse the longest packets.
+				"--", "set", "Interface", underBridge, fmt.Sprintf("mtu_request=%d", under(s, i).MTU),
+				"--", "add-port", underBridge, underName)
 			args = append(args, bridge(bridgeName)...)
 			for _, p := range s.PortsOn(s.Hosts[i].Name) {
 				args = append(args, "--", "add-port", bridgeName, s.HostPort(i, p).Name)
