@@ -126,6 +126,8 @@ func rowPlan(run *report.ExperimentsRun, r chain.ExperimentRow) string {
 		return "not run here: " + report.Plain(r.NotRun)
 	case run.Skipped[c] != "":
 		return "not run here: " + report.Plain(run.Skipped[c])
+	case experiment.Unanswered(run.Host, r) != "":
+		return "not run here: " + experiment.Unanswered(run.Host, r)
 	case run.Lab[c] != "":
 		return fmt.Sprintf("%s, in a guest of the lab, kernel %s, %s", c, run.Lab[c], count(run.LabRounds, "round"))
 	}

@@ -32,8 +32,8 @@ const (
 const checksTime = 2 * time.Second
 
 // noHugePages is why huge pages cannot be tried on a host; empty: they can.
-func noHugePages(inv *inventory.Inventory) string {
-	for _, h := range inv.Host.HugePages {
+func noHugePages(h inventory.Host) string {
+	for _, h := range h.HugePages {
 		if h.Size == hugePage && h.Free >= hugePagesNeeded {
 			return ""
 		}
@@ -41,10 +41,19 @@ func noHugePages(inv *inventory.Inventory) string {
 	return fmt.Sprintf("it takes %d free huge pages of 2Mi (sysctl vm.nr_hugepages=%d)", hugePagesNeeded, hugePagesNeeded)
 }
 
+// Unanswered is why the trials of a row that is measured will not tell on a host;
+// empty: they will.
+func Unanswered(h inventory.Host, r chain.ExperimentRow) string {
+	if r.Figure == "limits_huge_pages" || r.Figure == "hides_huge_pages" {
+		return noHugePages(h)
+	}
+	return ""
+}
+
 // checksText is the chain of checks.
 func checksText(inv *inventory.Inventory, c chain.Cell) string {
 	huge := func(limit string) string {
-		if noHugePages(inv) != "" {
+		if noHugePages(inv.Host) != "" {
 			return ""
 		}
 		return ", hugepages: {2Mi: " + limit + "}"
@@ -181,7 +190,7 @@ func supervise(ctx context.Context, live *node.Live) (stop func(), err error) {
 
 // aim waits until the neighbour holds its secrets, and finds what to aim at.
 func aim(ctx context.Context, inv *inventory.Inventory, live *node.Live) (target, error) {
-	t := target{secret: "held-by-the-neighbour", address: "dray-" + live.Chain.Name, otherCPU: -1, hugePages: noHugePages(inv)}
+	t := target{secret: "held-by-the-neighbour", address: "dray-" + live.Chain.Name, otherCPU: -1, hugePages: noHugePages(inv.Host)}
 	if len(inv.Host.CPUs) > 1 {
 		t.otherCPU = inv.Host.CPUs[0]
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
 )
 
 func TestJudge(t *testing.T) {
@@ -64,6 +65,19 @@ func TestChecksAreComplete(t *testing.T) {
 	}
 	if out, err := exec.Command(perl, "-c", "-e", prologue+strings.Replace(neighbour, "HUGE", "0", 1)).CombinedOutput(); err != nil {
 		t.Errorf("the neighbour: %s", out)
+	}
+}
+
+func TestHugePagesAreMissed(t *testing.T) {
+	row := chain.ExperimentRow{Figure: "limits_huge_pages"}
+	if why := Unanswered(inventory.Host{}, row); !strings.Contains(why, "vm.nr_hugepages") {
+		t.Errorf("an empty pool is no reason: %q", why)
+	}
+	if why := Unanswered(inventory.Host{HugePages: []inventory.HugePg{{Size: hugePage, Total: 9, Free: hugePagesNeeded}}}, row); why != "" {
+		t.Error(why)
+	}
+	if why := Unanswered(inventory.Host{}, chain.ExperimentRow{Figure: "hides_cpus"}); why != "" {
+		t.Error(why)
 	}
 }
 
