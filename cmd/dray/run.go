@@ -105,7 +105,10 @@ func (m *measurement) startFunctions(ctx context.Context, live *node.Live) error
 		failed = withLogs(live, failed)
 	}
 	stop()
-	return errors.Join(failed, err, <-stopped, m.keepLogs(live))
+	if hung := <-stopped; hung != nil { // if it still does, the chain's removal fails
+		fmt.Fprintln(m.app.err, "dray: warning:", hung)
+	}
+	return errors.Join(failed, err, m.keepLogs(live))
 }
 
 // keepLogs copies what the functions wrote into the run directory.
