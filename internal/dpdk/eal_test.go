@@ -39,11 +39,11 @@ func TestEAL(t *testing.T) {
 				HugePages: []chain.HugePages{{Size: 2 << 20, Limit: 256 << 20}}},
 			"--in-memory --single-file-segments --socket-limit 256,256 --iova-mode=va --no-pci --no-telemetry --lcores 0@3,1@3 " +
 				"--vdev net_memif0,socket=/run/dray/links/n3/memif.sock,role=client,zero-copy=yes"},
-		{"a primary process, in a container",
-			Application{CPUs: []int{3}, Pinned: true, Vdevs: []Vdev{primary}, Inside: true, Driver: "/x/librte_net_dray.so", HugePages: pages},
-			"--single-file-segments --socket-limit 64 --file-prefix ring --huge-dir /run/dray/ring/huge --proc-type primary -m 32 " +
-				"--iova-mode=va --no-pci --no-telemetry --lcores 0@3,1@3 -d /run/dray/lib/librte_net_dray.so --vdev net_mpring0,socket=/run/dray/ring/s"},
-		{"its secondary one, on the host: with lcores of other numbers",
+		{"a primary process",
+			Application{CPUs: []int{3}, Pinned: true, Vdevs: []Vdev{primary}, Driver: "/x/librte_net_dray.so", HugePages: pages},
+			"--single-file-segments --socket-limit 64 --file-prefix ring --huge-dir /l/ring/huge --proc-type primary -m 32 " +
+				"--iova-mode=va --no-pci --no-telemetry --lcores 0@3,1@3 -d /x/librte_net_dray.so --vdev net_mpring0,socket=/l/ring/s"},
+		{"its secondary one: with lcores of other numbers",
 			Application{CPUs: []int{3}, Pinned: true, Vdevs: []Vdev{secondary}, Driver: "/x/librte_net_dray.so", HugePages: pages},
 			"--single-file-segments --socket-limit 64 --file-prefix ring --huge-dir /l/ring/huge --proc-type secondary " +
 				"--iova-mode=va --no-pci --no-telemetry --lcores 64@3,65@3 -d /x/librte_net_dray.so --vdev net_mpring_peer0,socket=/l/ring/s"},
@@ -61,8 +61,8 @@ func TestEAL(t *testing.T) {
 
 // The two ends of a ring, and what an application of theirs must have.
 var (
-	primary   = Vdev{Port: "r", Driver: NetMPRing, Options: "socket={dir}/s", Dir: "/l/ring", At: "/run/dray/ring"}
-	secondary = Vdev{Port: "r", Driver: NetMPRingPeer, Options: "socket={dir}/s", Dir: "/l/ring", At: "/run/dray/ring"}
+	primary   = Vdev{Port: "r", Driver: NetMPRing, Options: "socket={dir}/s", Dir: "/l/ring"}
+	secondary = Vdev{Port: "r", Driver: NetMPRingPeer, Options: "socket={dir}/s", Dir: "/l/ring"}
 	pages     = []chain.HugePages{{Size: 2 << 20, Limit: 64 << 20}}
 )
 

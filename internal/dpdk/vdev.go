@@ -40,9 +40,6 @@ type Vdev struct {
 	// left in the end's own directory (transport.End.Dir) are removed before each
 	// start of the function; another directory is left as it is.
 	Dir string `json:"dir,omitempty"`
-	// At is where a container sees Dir instead; "" for LinksInside/PORT. A path in
-	// memory that two processes share must be the same in both.
-	At string `json:"at,omitempty"`
 	// Clears says that the function makes anew what is in Dir, all of which is
 	// removed before each start of its command: whoever still uses it goes on with
 	// what it has, and meets nobody there.
@@ -68,12 +65,7 @@ type Vdev struct {
 }
 
 // Inside is where a container sees Dir.
-func (v Vdev) Inside() string {
-	if v.At != "" {
-		return v.At
-	}
-	return filepath.Join(LinksInside, v.Port)
-}
+func (v Vdev) Inside() string { return filepath.Join(LinksInside, v.Port) }
 
 // Shared reports whether the application is one of two that share all of EAL's
 // memory: a primary process (NetMPRing) or a secondary one.

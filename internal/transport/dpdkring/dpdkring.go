@@ -26,9 +26,6 @@ const Name = "dpdk-ring"
 // socket is the name of the primary process's, by which each sees the other end.
 const socket = "ring.sock"
 
-// inside is where a container finds the directory that the two ends share.
-const inside = "/run/dray/ring"
-
 // maxMTU is what net_mpring says of itself: packets go by pointer.
 const maxMTU = 9216
 
@@ -54,7 +51,7 @@ func (driver) Caps() inventory.Caps {
 		Copies:     0,
 		KernelPath: "none: pointers in two rings, in memory that is both functions'",
 		Note: "either end can change all that the other has in DPDK's memory, and one that is killed within an operation on a pool may hang the other; " +
-			"the second end is a secondary process of EAL, which ends when the first does, and must be of the same DPDK; runtime runc cannot have it",
+			"the second end is a secondary process of EAL, which ends when the first does, and must be of the same DPDK; no container can have it",
 	}
 }
 
@@ -109,7 +106,7 @@ func makeDir(dir, huge string, user int) error {
 
 // vdev is the device of an end. The first end is the primary process.
 func vdev(e transport.End, dir string, primary bool) transport.Vdev {
-	v := transport.Vdev{Function: e.Function, Port: e.Name, Dir: dir, At: inside}
+	v := transport.Vdev{Function: e.Function, Port: e.Name, Dir: dir}
 	role := "primary"
 	if v.Driver, v.Clears = dpdk.NetMPRing, true; !primary {
 		role = "secondary"
@@ -126,8 +123,8 @@ func checkEnds(s transport.Spec) error {
 		errs = append(errs, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, Name, fmt.Errorf(format, args...)))
 	}
 	for _, e := range s.Ends {
-		if e.Runtime == chain.RuntimeRunc {
-			refuse("function %s has the runtime runc, hence a user of its own, and EAL lets no other user into its memory; use runtime docker or process", e.Function)
+		if e.Runtime != chain.RuntimeProcess && e.Runtime != chain.RuntimeExternal {
+			refuse("function %s has the runtime %s, and a container has another user, or sees the memory at another path than its peer; use runtime process", e.Function, e.Runtime)
 		}
 		if e.Queues > 1 {
 			refuse("port %s has %d queues, and a ring is one; leave queues out", e.Name, e.Queues)
@@ -138,15 +135,10 @@ func checkEnds(s transport.Spec) error {
 	}
 	a, b := s.Ends[0], s.Ends[1]
 	if a.User != b.User {
-		refuse("%s and %s are different users of the host (%d and %d), and EAL lets no other user into its memory; use the same USER in both images", a.Function, b.Function, a.User, b.User)
-	}
-	if contained(a) != contained(b) {
-		refuse("%s runs in a container and %s does not, and both must see their memory at one path; use one runtime for both", a.Function, b.Function)
+		refuse("%s and %s are different users of the host (%d and %d), and EAL lets no other user into its memory; let both run as one", a.Function, b.Function, a.User, b.User)
 	}
 	if a.Function == b.Function {
-		refuse("both of its ends are ports of %s, and a process shares memory with another one; use loopback, or two functions", a.Function)
+		refuse("both of its ends are ports of %s, and a process shares memory with another one; use two functions", a.Function)
 	}
 	return errors.Join(errs...)
 }
-
-func contained(e transport.End) bool { return e.Runtime == chain.RuntimeDocker }

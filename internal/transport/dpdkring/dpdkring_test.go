@@ -19,13 +19,12 @@ func TestEnds(t *testing.T) {
 		edit func(a, b *transport.End)
 		want string // of the error; empty: none
 	}{
-		"two processes":  {func(a, b *transport.End) {}, ""},
-		"two containers": {func(a, b *transport.End) { a.Runtime, b.Runtime = chain.RuntimeDocker, chain.RuntimeDocker }, ""},
-		"runc":           {func(a, b *transport.End) { b.Runtime = chain.RuntimeRunc }, "function b has the runtime runc"},
-		"two users":      {func(a, b *transport.End) { b.User = 1000 }, "different users of the host (0 and 1000)"},
-		"one container":  {func(a, b *transport.End) { a.Runtime = chain.RuntimeDocker }, "one runtime for both"},
-		"one function":   {func(a, b *transport.End) { b.Function = "a" }, "both of its ends are ports of a"},
-		"queues":         {func(a, b *transport.End) { a.Queues = 2 }, "port p0 has 2 queues"},
+		"two processes": {func(a, b *transport.End) {}, ""},
+		"runc":          {func(a, b *transport.End) { b.Runtime = chain.RuntimeRunc }, "function b has the runtime runc"},
+		"two users":     {func(a, b *transport.End) { b.User = 1000 }, "different users of the host (0 and 1000)"},
+		"docker":        {func(a, b *transport.End) { a.Runtime = chain.RuntimeDocker }, "function a has the runtime docker"},
+		"one function":  {func(a, b *transport.End) { b.Function = "a" }, "both of its ends are ports of a"},
+		"queues":        {func(a, b *transport.End) { a.Queues = 2 }, "port p0 has 2 queues"},
 	} {
 		s := transport.Spec{Link: "n3", Ends: []transport.End{
 			{Function: "a", Name: "p0", Runtime: chain.RuntimeProcess}, {Function: "b", Name: "p1", Runtime: chain.RuntimeProcess},
