@@ -33,7 +33,7 @@ func TestBetweenHosts(t *testing.T) {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
-			p := pair{Name: "apart", Runtime: "process", Transport: transport, Isolation: "no-shared-memory", Requires: "{min_bitrate: 5Mbps, mtu: 1500}"}
+			p := pair{Name: "apart", Runtime: "process", Transport: transport, Isolation: "no-shared-memory", Requires: "{min_bitrate: 1Mbps, mtu: 1500}"}
 			r, out := b.measure(0, "run", b.file(apart(p)))
 			if !strings.Contains(r.Stdout, record.MarkSimulatedHosts) {
 				t.Errorf("the verdicts are without the mark: %s", r)
