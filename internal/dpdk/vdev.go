@@ -62,6 +62,9 @@ type Vdev struct {
 	// SingleFileSegments: EAL needs --single-file-segments, since the device
 	// hands its memory to somebody else.
 	SingleFileSegments bool `json:"single_file_segments,omitempty"`
+	// Interface says that the function is a virtual machine, whose kernel has the
+	// device; the other fields are as of an application in it. nil: it is not.
+	Interface *Interface `json:"interface,omitempty"`
 }
 
 // Inside is where a container sees Dir.

@@ -25,6 +25,7 @@ func User(owner string) int {
 type seen struct {
 	image, initramfs, modules, root string
 	shares                          []string
+	sockets                         []string // one for each NIC, "" for one without
 }
 
 // Where a confined QEMU finds these.
@@ -36,6 +37,8 @@ const (
 )
 
 func insideShare(i int) string { return fmt.Sprintf("/guest/share%d", i) }
+
+func insideNIC(i int) string { return fmt.Sprintf("/guest/nic%d", i) }
 
 // seen tells what QEMU opens by path.
 func (c Config) seen(k Kernel) seen {
@@ -49,6 +52,13 @@ func (c Config) seen(k Kernel) seen {
 			path = insideShare(i)
 		}
 		s.shares = append(s.shares, path)
+	}
+	for i, n := range c.NICs {
+		path := n.Socket
+		if path != "" && c.User != 0 {
+			path = filepath.Join(insideNIC(i), filepath.Base(path))
+		}
+		s.sockets = append(s.sockets, path)
 	}
 	return s
 }
@@ -70,6 +80,11 @@ func (c Config) confinement(k Kernel) (host.Confinement, error) {
 	}
 	for i, share := range c.Shares {
 		views = append(views, host.View{Source: share.Path, Target: s.shares[i], Write: !share.ReadOnly})
+	}
+	for i, n := range c.NICs {
+		if n.Socket != "" {
+			views = append(views, host.View{Source: filepath.Dir(n.Socket), Target: insideNIC(i), Write: true})
+		}
 	}
 	return host.Confinement{
 		User: c.User, Views: views,

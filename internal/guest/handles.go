@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -23,7 +22,7 @@ type handles struct {
 	channels []int
 	qmp      int
 	console  int
-	nics     []int // a tap, or the socket of a vhost-user device
+	taps     []int // one for each NIC, 0 for one without
 }
 
 func (h *handles) add(f *os.File) int {
@@ -42,27 +41,26 @@ func (c Config) open() (*handles, error) {
 	h := &handles{}
 	err := func() error {
 		for i := range Channels {
-			f, err := listen(c.Dir, channelFile(i), 0)
+			f, err := listen(c.Dir, channelFile(i))
 			if err != nil {
 				return err
 			}
 			h.channels = append(h.channels, h.add(f))
 		}
-		f, err := listen(c.Dir, fileQMP, 0)
+		f, err := listen(c.Dir, fileQMP)
 		if err != nil {
 			return err
 		}
 		h.qmp = h.add(f)
 		for _, n := range c.NICs {
 			if n.Socket != "" {
-				f, err = listen(filepath.Dir(n.Socket), filepath.Base(n.Socket), c.User)
-			} else {
-				f, err = c.Place.Netns.OpenTap(n.Tap)
+				h.taps = append(h.taps, 0)
+				continue
 			}
-			if err != nil {
+			if f, err = c.Place.Netns.OpenTap(n.Tap); err != nil {
 				return err
 			}
-			h.nics = append(h.nics, h.add(f))
+			h.taps = append(h.taps, h.add(f))
 		}
 		return nil
 	}()
@@ -73,34 +71,19 @@ func (c Config) open() (*handles, error) {
 	return h, nil
 }
 
-// listen makes a socket of a user's in a directory, in place of an earlier one. Its
-// path may be longer than a socket's.
-func listen(dir, name string, user int) (*os.File, error) {
-	f, err := listenAt(dir, name, user)
-	if err != nil {
-		return nil, fmt.Errorf("make socket %s: %w", filepath.Join(dir, name), err)
-	}
-	return f, nil
-}
-
-func listenAt(dir, name string, user int) (*os.File, error) {
+// listen makes a socket in a directory, whose path may be longer than a socket's.
+func listen(dir, name string) (*os.File, error) {
 	at, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("guest's directory %s: %w", dir, err)
 	}
 	defer unix.Close(at)
-	if err := unix.Unlinkat(at, name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-		return nil, err
-	}
 	path := fmt.Sprintf("/proc/self/fd/%d/%s", at, name)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, errors.New(strings.ReplaceAll(err.Error(), path, name))
+		return nil, fmt.Errorf("guest in %s: %w", dir, errors.New(strings.ReplaceAll(err.Error(), path, name)))
 	}
 	defer l.Close() // what is handed on is a copy
 	l.SetUnlinkOnClose(false)
-	if err := unix.Fchownat(at, name, user, -1, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return nil, err
-	}
 	return l.File()
 }

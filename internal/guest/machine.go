@@ -18,8 +18,9 @@ import (
 )
 
 // bootTimeout is how long a guest may take until its agent answers. Emulated on
-// an idle machine it takes 3 to 6 seconds.
-const bootTimeout = 2 * time.Minute
+// an idle machine it takes 3 to 6 seconds; beside polling switches of other links it
+// was seen to take a minute.
+const bootTimeout = 5 * time.Minute
 
 // Info is what is known of a guest that runs.
 type Info struct {
@@ -35,6 +36,7 @@ type Machine struct {
 	Info
 	Dir   string
 	ended chan struct{}   // closed once QEMU has been reaped
+	how   error           // how it ended; set before that
 	kept  <-chan struct{} // closed once all has been kept that it said
 }
 
@@ -156,7 +158,7 @@ func (m *Machine) startTied(cmd *exec.Cmd) error {
 }
 
 func (m *Machine) reap(cmd *exec.Cmd) {
-	_ = cmd.Wait() // how it ended is in its log
+	m.how = cmd.Wait()
 	close(m.ended)
 }
 
@@ -182,7 +184,7 @@ func (m *Machine) await(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			if cause := context.Cause(ctx); errors.Is(cause, errEnded) {
-				return cause
+				return fmt.Errorf("%w: %v", cause, m.how)
 			}
 			return fmt.Errorf("its agent does not answer: %w", ctx.Err())
 		case <-time.After(20 * time.Millisecond): // QEMU makes its sockets first

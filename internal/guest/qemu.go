@@ -58,10 +58,10 @@ type Config struct {
 type NIC struct {
 	// Tap is the name of the tap that is made for it in Place's network namespace.
 	Tap string
-	// Socket is made instead of a tap where it is not empty: a switch connects to
-	// it that maps the guest's memory (vhost-user). Path on the host.
+	// Socket is what QEMU makes instead where it is not empty: a switch connects to
+	// it that maps the guest's memory (vhost-user). Path on the host, in a directory
+	// of the port's own that belongs to User.
 	Socket string
-	Queues int // 0: one
 	MAC    net.HardwareAddr
 	MTU    int
 }
@@ -136,25 +136,25 @@ func (c Config) args(k Kernel, accel Accel, h *handles) []string {
 		list = append(list, ninep(shareTag(i), paths.shares[i], s.ReadOnly)...)
 	}
 	for i, n := range c.NICs {
-		list = append(list, n.args(i, h.nics[i])...)
+		list = append(list, n.args(accel, i, h.taps[i], paths.sockets[i])...)
 	}
 	return list
 }
 
-// args are those of NIC i, whose tap or socket QEMU is handed.
-func (n NIC) args(i, handle int) []string {
+// args are those of NIC i, which has a tap that QEMU is handed, or a socket.
+func (n NIC) args(accel Accel, i, tap int, socket string) []string {
 	device := fmt.Sprintf("virtio-net-pci,netdev=n%d,mac=%s,host_mtu=%d", i, n.MAC, n.MTU)
 	if n.Socket == "" {
-		return []string{"-netdev", fmt.Sprintf("tap,id=n%d,fd=%d", i, handle), "-device", device}
+		return []string{"-netdev", fmt.Sprintf("tap,id=n%d,fd=%d", i, tap), "-device", device}
 	}
-	queues := max(1, n.Queues)
-	if queues > 1 {
-		// Beside those of packets a vector each for control and configuration.
-		device += fmt.Sprintf(",mq=on,vectors=%d", 2*queues+2)
+	if accel == TCG {
+		// QEMU 7.2 crashes when an emulated guest unmasks an MSI-X vector of a
+		// vhost-user device: it takes it for one of KVM's.
+		device += ",vectors=0"
 	}
 	return []string{
-		"-chardev", fmt.Sprintf("socket,id=v%d,fd=%d,server=on", i, handle),
-		"-netdev", fmt.Sprintf("vhost-user,id=n%d,chardev=v%d,queues=%d", i, i, queues), "-device", device,
+		"-chardev", fmt.Sprintf("socket,id=v%d,path=%s,server=on", i, quote(socket)),
+		"-netdev", fmt.Sprintf("vhost-user,id=n%d,chardev=v%d", i, i), "-device", device,
 	}
 }
 

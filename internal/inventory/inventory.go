@@ -93,6 +93,7 @@ type Transport struct {
 type Caps struct {
 	Faces      []string `json:"faces"`                // chain.Face values it can serve
 	NeedsFace  string   `json:"needs_face,omitempty"` // the face that a port at least must have
+	Machines   bool     `json:"machines,omitempty"`   // also takes interfaces of virtual machines, as it does the face dpdk
 	Isolation  string   `json:"isolation"`            // the strictest chain.Isolation it satisfies
 	MinEnds    int      `json:"min_ends"`             // port ends
 	MaxEnds    int      `json:"max_ends"`             // 0: no limit

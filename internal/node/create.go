@@ -303,6 +303,9 @@ func (l *Live) linkSpec(pl plan.Link, number int) (transport.Spec, error) {
 		if end.Dpdk() {
 			end.Dir, end.StartsAfter = filepath.Join(sandbox.Links, e.Port), l.startsAfter(e.Function)
 		}
+		if end.Machine() {
+			end.Dir, end.User = filepath.Join(sandbox.Links, e.Port), sandbox.PortsUser
+		}
 		spec.Ends = append(spec.Ends, end)
 	}
 	return spec, l.putOnHosts(&spec, pl, number)

@@ -39,7 +39,7 @@ func firstObstacle(t *inventory.Transport, n *needs) (*obstacle, int) {
 
 func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
 	for _, e := range n.ports {
-		if slices.Contains(t.Caps.Faces, string(e.port.Face)) {
+		if n.serves(t, e) {
 			continue
 		}
 		return &obstacle{
@@ -50,7 +50,7 @@ func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
 		}
 	}
 	need := t.Caps.NeedsFace
-	if need == "" || slices.ContainsFunc(n.ports, func(e portEnd) bool { return string(e.port.Face) == need }) {
+	if need == "" || slices.ContainsFunc(n.ports, func(e portEnd) bool { return string(e.port.Face) == need || n.machine(t, e) }) {
 		return nil
 	}
 	return &obstacle{
@@ -59,6 +59,19 @@ func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
 		fix:        "use face: " + need + " for one, or another transport",
 		pos:        n.field("transport"),
 	}
+}
+
+// serves reports whether the transport serves the port as it is.
+func (n *needs) serves(t *inventory.Transport, e portEnd) bool {
+	return slices.Contains(t.Caps.Faces, string(e.port.Face)) || n.machine(t, e)
+}
+
+// machine reports whether the transport reaches the port's virtual machine itself.
+// It does where the chain names it: the interfaces of other transports keep no CPU
+// busy.
+func (n *needs) machine(t *inventory.Transport, e portEnd) bool {
+	f := n.functions[e.end.Function]
+	return t.Caps.Machines && n.link.Transport != chain.TransportAuto && f != nil && f.Runtime == chain.RuntimeVM && e.port.Face == chain.FaceNetdev
 }
 
 // nativeQueues is the most queues of a port that is opened by libdray

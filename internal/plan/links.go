@@ -237,7 +237,7 @@ func (p *planner) violateNearest(n *needs) {
 func facesServed(t *inventory.Transport, n *needs) int {
 	served := 0
 	for _, e := range n.ports {
-		if slices.Contains(t.Caps.Faces, string(e.port.Face)) {
+		if n.serves(t, e) {
 			served++
 		}
 	}

@@ -30,3 +30,30 @@ func TestTransportThatNeedsAFace(t *testing.T) {
 		t.Errorf("a face that it does not serve: %+v", o)
 	}
 }
+
+// TestMachinesOfNamedTransports: an interface of a machine is as good as a dpdk port
+// for a transport that reaches machines, where the chain names it.
+func TestMachinesOfNamedTransports(t *testing.T) {
+	transport := &inventory.Transport{Caps: inventory.Caps{Faces: []string{"dpdk"}, NeedsFace: "dpdk", Machines: true}}
+	needs := func(transport string, runtimes ...chain.RuntimeName) *needs {
+		n := &needs{link: &chain.Link{Transport: transport}, functions: map[string]*chain.Function{}}
+		for _, r := range runtimes {
+			n.functions[string(r)] = &chain.Function{Runtime: r}
+			n.ports = append(n.ports, portEnd{end: chain.End{Function: string(r)}, port: &chain.Port{Face: chain.FaceNetdev}})
+		}
+		return n
+	}
+	if o := faceObstacle(transport, needs("x", chain.RuntimeVM, chain.RuntimeVM)); o != nil {
+		t.Errorf("two machines: %+v", o)
+	}
+	if o := faceObstacle(transport, needs("x", chain.RuntimeVM, chain.RuntimeRunc)); o == nil || !strings.Contains(o.constraint, "netdev") {
+		t.Errorf("a machine and a container: %+v", o)
+	}
+	if o := faceObstacle(transport, needs(chain.TransportAuto, chain.RuntimeVM, chain.RuntimeVM)); o == nil {
+		t.Error("auto would keep a CPU busy")
+	}
+	transport.Caps.Machines = false
+	if o := faceObstacle(transport, needs("x", chain.RuntimeVM, chain.RuntimeVM)); o == nil {
+		t.Error("a transport that reaches no machines was taken")
+	}
+}

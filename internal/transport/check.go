@@ -127,7 +127,7 @@ const longestSocket = len("/vhost-user.sock")
 
 func checkFaces(caps inventory.Caps, s Spec) []error {
 	var errs []error
-	if need := caps.NeedsFace; need != "" && !slices.ContainsFunc(s.Ports(), func(e End) bool { return string(e.Face) == need }) {
+	if need := caps.NeedsFace; need != "" && !slices.ContainsFunc(s.Ports(), func(e End) bool { return string(e.Face) == need || caps.Machines && e.Machine() }) {
 		errs = append(errs, fmt.Errorf("none of its ports has the face %s; use that for one, or another transport", need))
 	}
 	libdray := slices.Contains(caps.Faces, string(chain.FaceNative))
@@ -136,11 +136,11 @@ func checkFaces(caps inventory.Caps, s Spec) []error {
 		if face == "" {
 			face = chain.FaceNetdev
 		}
-		if !slices.Contains(caps.Faces, string(face)) {
+		if !slices.Contains(caps.Faces, string(face)) && !(caps.Machines && e.Machine()) {
 			errs = append(errs, fmt.Errorf("port %s has the face %s; use face: %s, or another transport", e.Name, face, caps.Faces[0]))
 			continue
 		}
-		if e.Dpdk() && (!filepath.IsAbs(e.Dir) || len(e.Dir)+longestSocket > maxSocketPath) {
+		if (e.Dpdk() || caps.Machines && e.Machine()) && (!filepath.IsAbs(e.Dir) || len(e.Dir)+longestSocket > maxSocketPath) {
 			errs = append(errs, fmt.Errorf("port %s: the path of its directory, %q, must be absolute and of at most %d bytes; set DRAY_STATE to a shorter one", e.Name, e.Dir, maxSocketPath-longestSocket))
 		}
 		if e.Brokered() && libdray {

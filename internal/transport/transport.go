@@ -88,9 +88,9 @@ type End struct {
 	// None of these may be made to wait for it (Vdev.Awaits).
 	StartsAfter []string
 
-	// Of a port with the dpdk face: an existing directory on the host, in which
-	// the function alone may make sockets, and which it sees at
-	// dpdk.LinksInside/NAME. User is its owner.
+	// Of a port with the dpdk face, and of a virtual machine: an existing directory
+	// on the host, in which the function alone may make sockets, and which it sees
+	// at dpdk.LinksInside/NAME. User is its owner.
 	Dir string
 }
 
@@ -100,6 +100,12 @@ func (e End) Native() bool { return e.Face == chain.FaceNative }
 
 // Dpdk reports whether the end is a device of the function's DPDK application.
 func (e End) Dpdk() bool { return e.Face == chain.FaceDPDK }
+
+// Machine reports whether the end is an interface of a virtual machine, which a
+// transport with Caps.Machines reaches as it does a dpdk end.
+func (e End) Machine() bool {
+	return e.Runtime == chain.RuntimeVM && (e.Face == "" || e.Face == chain.FaceNetdev)
+}
 
 // Brokered reports whether the end can be a port that libdray opens, on the
 // transports that have such ports: in the function's own program, or in the DPDK

@@ -3,9 +3,12 @@
 package e2e
 
 import (
+	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/drayage/dray/internal/guest"
@@ -65,4 +68,46 @@ func TestVirtualMachine(t *testing.T) {
 	if info.Process.Alive() {
 		t.Error("the machine outlives its chain")
 	}
+}
+
+// TestMachineOverVhostUser joins two interfaces of a virtual machine by a switch that
+// maps the machine's memory, passes packets, kills the switch, and passes packets
+// again. It boots once.
+//
+//	vm                     host
+//	+-------------+       +---------+
+//	| br     [up] |= = = =| testpmd |
+//	+-------------+       +---------+
+func TestMachineOverVhostUser(t *testing.T) {
+	testenv.Program(t, guest.Emulator, "depmod", "dpdk-testpmd")
+	b := newBench(t)
+	b.env = append(b.env, "DRAY_GUEST="+testenv.Built(t, guest.AgentProgram))
+	file := filepath.Join(t.TempDir(), "chain.yaml")
+	if err := os.WriteFile(file, []byte(`apiVersion: drayage/v1
+kind: Chain
+name: vmswitch
+functions:
+  - name: vm
+    runtime: vm
+    ports:
+      - {name: br, ip: 10.62.0.1/24, mtu: 4000}
+      - {name: up, ip: 10.62.0.2/24, mtu: 4000}
+links:
+  - {name: n3, ends: [vm.br, vm.up], transport: vhost-user}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.want(0, "up", file)
+	const apart = "ip netns add n && ip link set dev up netns n && ip netns exec n ip addr add 10.62.0.2/24 dev up && ip netns exec n ip link set dev up up"
+	const ping = "for i in 1 2 3 4 5 6 7 8 9 10; do ping -q -c 2 -W 5 -s 3900 -M do 10.62.0.2 && exit 0; sleep 1; done; exit 1"
+	b.want(0, "exec", "vmswitch", "vm", "--", "sh", "-c", apart+" && "+ping)
+	id := b.switchOf("vmswitch").ID
+	if !id.Signal(syscall.SIGKILL) {
+		t.Fatal("the switch does not run")
+	}
+	if err := id.AwaitEnd(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	b.want(0, "exec", "vmswitch", "vm", "--", "sh", "-c", ping)
+	b.want(0, "down", "vmswitch")
 }

@@ -3,7 +3,8 @@
 // Package vm runs a function in a virtual machine of its own: Debian's kernel, the
 // host's programs, and for each port a network interface with that port's name,
 // addresses and MTU. The ports are plumbed on the host, in the network namespace
-// in which QEMU runs; a tap joins each to its interface in the guest.
+// in which QEMU runs; a tap joins each to its interface in the guest. A port whose
+// transport is a vhost-user switch is a device that this switch reaches directly.
 package vm
 
 import (
@@ -102,6 +103,7 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 				return s.CreateCgroups(s.ToolsCgroup())
 			},
 		},
+		linksStep(s, sandbox),
 		// Last, hence removed first: removing it kills the guest.
 		{
 			Name:  s.Function.Name + ": create the guest's cgroup",
@@ -112,6 +114,31 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 		},
 	}
 	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
+}
+
+// linksStep makes a directory for each port, in case that its transport reaches the
+// machine by a socket.
+func linksStep(s runtime.Spec, sandbox *runtime.Sandbox) step.Step {
+	dir := filepath.Join(s.Dir, "links")
+	return step.Step{
+		Name:  s.Function.Name + ": create the directories of the ports' sockets",
+		Makes: []step.Resource{host.DirResource(dir)},
+		Do: func(context.Context) error {
+			sandbox.Links, sandbox.PortsUser = dir, user(s)
+			if err := os.Mkdir(dir, 0o711); err != nil {
+				return err
+			}
+			for _, p := range s.Function.Ports {
+				if err := os.Mkdir(s.LinkDir(p.Name), 0o700); err != nil {
+					return err
+				}
+				if err := os.Chown(s.LinkDir(p.Name), user(s), -1); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
 }
 
 // check refuses what a guest cannot have.

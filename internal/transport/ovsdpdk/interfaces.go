@@ -11,10 +11,11 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/step"
 	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/transport/vhost"
 )
 
-// hasInterface reports whether the function sees an interface at an end.
-func hasInterface(e transport.End) bool { return !e.Dpdk() && !e.Native() }
+// hasInterface reports whether the end is an interface of this kernel.
+func hasInterface(e transport.End) bool { return !vhost.Reached(e) && !e.Native() }
 
 // userNamespace owns the network namespace in which the switch's sides of
 // interfaces are, so that the switch has capabilities over that one alone.
@@ -72,7 +73,7 @@ func prepareInterface(b *transport.Build, s transport.Spec, e transport.End) err
 		return err
 	}
 	for _, peer := range s.Ends {
-		if hasInterface(peer) || !peer.IP.IsValid() {
+		if !peer.Dpdk() || !peer.IP.IsValid() {
 			continue
 		}
 		// No kernel resolves its address.

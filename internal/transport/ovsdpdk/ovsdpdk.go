@@ -33,12 +33,14 @@ type driver struct {
 	path  string // the way of a packet
 	note  string
 	ports ports
+	// machines says that it reaches virtual machines.
+	machines bool
 }
 
 // New returns the driver for vhost-user.
 func New() transport.Driver {
 	return driver{
-		name: Name, faces: []string{string(chain.FaceDPDK), string(chain.FaceNetdev)}, needs: string(chain.FaceDPDK), rank: 8, ports: vhostPorts{},
+		name: Name, faces: []string{string(chain.FaceDPDK), string(chain.FaceNetdev)}, needs: string(chain.FaceDPDK), rank: 8, ports: vhostPorts{}, machines: true,
 		path: "none: virtio rings that each application shares with ovs-vswitchd, which copies packets from one to the others",
 		note: "it maps the packet memory of all applications, and reaches ports with an interface by packet sockets",
 	}
@@ -59,6 +61,7 @@ func (d driver) Caps() inventory.Caps {
 	return inventory.Caps{
 		Faces:      d.faces,
 		NeedsFace:  d.needs,
+		Machines:   d.machines,
 		Isolation:  string(chain.IsolationNoPeerMemory),
 		MinEnds:    2,
 		MaxMTU:     maxMTU,

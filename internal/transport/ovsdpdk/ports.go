@@ -47,9 +47,9 @@ func (vhostPorts) probe() error { return nil }
 func (vhostPorts) check(transport.Spec) error { return nil }
 
 func (vhostPorts) prepare(b *transport.Build, driver string, s transport.Spec) {
-	for _, e := range s.Ends {
-		if e.Dpdk() {
-			b.Report.Vdevs = append(b.Report.Vdevs, vhost.Vdev(e))
+	for i, e := range s.Ends {
+		if vhost.Reached(e) {
+			b.Report.Vdevs = append(b.Report.Vdevs, vhost.Vdev(s, i))
 		}
 	}
 	b.Steps = append(b.Steps, vhost.Admit(driver, s)...)

@@ -54,6 +54,11 @@ func TestLeastPrivilege(t *testing.T) {
 	if !slices.Contains(mixed.Caps, "CAP_NET_RAW") || mixed.Netns == nil || mixed.Userns == "" || !slices.Equal(mixed.Files, []int{1000}) || len(mixed.CPUs) > 0 {
 		t.Errorf("beside an interface: %+v", mixed)
 	}
+	machine := transport.End{Runtime: chain.RuntimeVM, User: 1002, Dir: "/run/dray/c/fn/m/links/p"}
+	machines := New().(driver).newSwitch(spec(application, machine)).vswitchd("", nil)
+	if !slices.Equal(machines.Caps, []string{"CAP_NET_ADMIN"}) || !slices.Equal(machines.Files, []int{1000, 1002}) || machines.Netns != nil {
+		t.Errorf("beside a machine: %+v", machines)
+	}
 	own := NewDray().(driver).newSwitch(spec(application, other)).vswitchd("", []int{3})
 	if len(own.Files) > 0 || !slices.Equal(own.CPUs, []int{3}) {
 		t.Errorf("with ports of its own: %+v", own)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package vhost is what the drivers share whose switches reach DPDK applications
-// by vhost-user: the application's device, and the switch's way to its socket.
+// and virtual machines by vhost-user: their device, and the switch's way to its socket.
 package vhost
 
 import (
@@ -22,14 +22,34 @@ const socketName = "vhost.sock"
 // ends and the switch of a link take turns on one CPU.
 const ringSlots = 1024
 
-// Vdev is the application's device at an end. It is the one that listens, so that
-// it outlives the switch.
-func Vdev(e transport.End) transport.Vdev {
-	return transport.Vdev{
+// Reached reports whether the switch reaches an end by its socket: that of a DPDK
+// application, or of a virtual machine.
+func Reached(e transport.End) bool { return e.Dpdk() || e.Machine() }
+
+// Vdev is the device of end i, in an application or a machine. It is the one that
+// listens, so that it outlives the switch.
+func Vdev(s transport.Spec, i int) transport.Vdev {
+	e := s.Ends[i]
+	v := transport.Vdev{
 		Function: e.Function, Port: e.Name, Driver: dpdk.NetVirtioUser,
 		Options: fmt.Sprintf("path={dir}/%s,server=1,queues=%d,queue_size=%d,mac=%s", socketName, Queues(e), ringSlots, e.MAC),
 		Dir:     e.Dir, SingleFileSegments: true,
 	}
+	if e.Machine() {
+		v.Interface = &dpdk.Interface{Socket: socketName, MAC: e.MAC.String(), IP: e.IP, MTU: s.MTU, Neighbours: neighbours(s)}
+	}
+	return v
+}
+
+// neighbours are the addresses of the link that no kernel answers for.
+func neighbours(s transport.Spec) []dpdk.Neighbour {
+	var list []dpdk.Neighbour
+	for _, e := range s.Ends {
+		if e.Dpdk() && e.IP.IsValid() {
+			list = append(list, dpdk.Neighbour{IP: e.IP.Addr(), MAC: e.MAC.String()})
+		}
+	}
+	return list
 }
 
 // Queues is how many queues an end has in each direction.
@@ -42,7 +62,7 @@ func Owner(s transport.Spec) string { return s.Chain + "/" + s.Link }
 func Users(s transport.Spec) []int {
 	var list []int
 	for _, e := range s.Ends {
-		if e.Dpdk() && !slices.Contains(list, e.User) {
+		if Reached(e) && !slices.Contains(list, e.User) {
 			list = append(list, e.User)
 		}
 	}
@@ -50,10 +70,10 @@ func Users(s transport.Spec) []int {
 }
 
 // HugePages reports whether a link's switch is to use huge pages: where it has
-// DPDK applications, and all of these do.
+// applications or machines, and all of these do.
 func HugePages(s transport.Spec) bool {
-	return slices.ContainsFunc(s.Ends, transport.End.Dpdk) &&
-		!slices.ContainsFunc(s.Ends, func(e transport.End) bool { return e.Dpdk() && !e.HugePages })
+	return slices.ContainsFunc(s.Ends, Reached) &&
+		!slices.ContainsFunc(s.Ends, func(e transport.End) bool { return Reached(e) && !e.HugePages })
 }
 
 // Socket is where the switch finds the socket of end i.
@@ -65,7 +85,7 @@ func directory(i int) string { return fmt.Sprintf("/links/%d", i+1) }
 func Binds(s transport.Spec) []engine.Bind {
 	var list []engine.Bind
 	for i, e := range s.Ends {
-		if e.Dpdk() {
+		if Reached(e) {
 			list = append(list, engine.Bind{Source: e.Dir, Target: directory(i)})
 		}
 	}
@@ -76,7 +96,7 @@ func Binds(s transport.Spec) []engine.Bind {
 func Admit(driver string, s transport.Spec) []step.Step {
 	var steps []step.Step
 	for i, e := range s.Ends {
-		if e.Dpdk() {
+		if Reached(e) {
 			steps = append(steps, step.Step{
 				Name: s.StepName(driver, fmt.Sprintf("admit the switch to end %d %s", i+1, e.Name)),
 				Do:   func(context.Context) error { return engine.Admit(e.Dir, Owner(s)) },

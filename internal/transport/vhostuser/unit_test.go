@@ -4,6 +4,7 @@ package vhostuser
 
 import (
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -58,5 +59,33 @@ func TestQueuesMustBeTheSame(t *testing.T) {
 	s.Ends[1].Queues = 1
 	if _, err := New().Build(s); err == nil || !strings.Contains(err.Error(), "give both the same") {
 		t.Errorf("2 and 1: %v", err)
+	}
+}
+
+// TestMachines: the interface of a machine is reached as an application is, and that
+// of a container is not.
+func TestMachines(t *testing.T) {
+	s := spec()
+	s.MTU = 4000
+	s.Ends[0].Face, s.Ends[0].Runtime = chain.FaceNetdev, chain.RuntimeVM
+	s.Ends[1].IP = netip.MustParsePrefix("10.0.0.2/24")
+	build, err := New().Build(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := build.Report.Vdevs[0]
+	if v.Interface == nil || v.Interface.MTU != 4000 || v.Interface.MAC != "02:00:00:00:00:00" || len(v.Interface.Neighbours) != 1 || v.Dir != s.Ends[0].Dir {
+		t.Errorf("the machine's: %+v, %+v", v, v.Interface)
+	}
+	if build.Report.Vdevs[1].Interface != nil {
+		t.Errorf("the application's: %+v", build.Report.Vdevs[1])
+	}
+	e := testpmd(s, nil)
+	if len(e.Binds) != 2 || len(e.Files) != 2 {
+		t.Errorf("testpmd reaches %v as %v", e.Binds, e.Files)
+	}
+	s.Ends[0].Runtime = chain.RuntimeRunc
+	if _, err := New().Build(s); err == nil || !strings.Contains(err.Error(), "face netdev") {
+		t.Errorf("a container's interface: %v", err)
 	}
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vhostuser joins two DPDK applications by a process that copies packets
-// between them: DPDK's testpmd in its io mode, with a vhost-user device for each
-// application's virtio-user device.
+// Package vhostuser joins two DPDK applications or virtual machines by a process
+// that copies packets between them: DPDK's testpmd in its io mode, with a vhost-user
+// device for each application's virtio-user device, or machine's virtio-net device.
 package vhostuser
 
 import (
@@ -31,6 +31,7 @@ func (driver) Name() string { return Name }
 func (driver) Caps() inventory.Caps {
 	return inventory.Caps{
 		Faces:      []string{string(chain.FaceDPDK)},
+		Machines:   true,
 		Isolation:  string(chain.IsolationNoPeerMemory),
 		MinEnds:    2,
 		MaxEnds:    2,
@@ -73,8 +74,8 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 		return nil, fmt.Errorf("link %s cannot use transport %s: its ports have %d and %d queues, and testpmd joins one to one; give both the same", s.Link, Name, a, b)
 	}
 	build := transport.NewBuild(vhost.Admit(Name, s)...)
-	for _, e := range s.Ends {
-		build.Report.Vdevs = append(build.Report.Vdevs, vhost.Vdev(e))
+	for i := range s.Ends {
+		build.Report.Vdevs = append(build.Report.Vdevs, vhost.Vdev(s, i))
 	}
 	build.Steps = append(build.Steps, testpmd(s, s.CPUs).Steps(func(what string) string { return s.StepName(Name, what) })...)
 	build.Steps = append(build.Steps, step.Step{

@@ -132,5 +132,5 @@ type vhostUser struct{}
 
 func (vhostUser) check(transport.Spec) error                          { return nil }
 func (vhostUser) prepare(driver string, s transport.Spec) []step.Step { return vhost.Admit(driver, s) }
-func (vhostUser) vdev(s transport.Spec, i int) transport.Vdev         { return vhost.Vdev(s.Ends[i]) }
+func (vhostUser) vdev(s transport.Spec, i int) transport.Vdev         { return vhost.Vdev(s, i) }
 func (vhostUser) binds(s transport.Spec) []engine.Bind                { return vhost.Binds(s) }
