@@ -71,13 +71,18 @@ func (c Config) open() (*handles, error) {
 	return h, nil
 }
 
-// listen makes a socket in a directory, whose path may be longer than a socket's.
+// listen makes a socket in a directory, in place of an earlier one. Its path may be
+// longer than a socket's.
 func listen(dir, name string) (*os.File, error) {
 	at, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("guest's directory %s: %w", dir, err)
 	}
 	defer unix.Close(at)
+	// That of a guest which has ended, and is booted again, may be there.
+	if err := unix.Unlinkat(at, name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return nil, fmt.Errorf("guest in %s: %s: %w", dir, name, err)
+	}
 	path := fmt.Sprintf("/proc/self/fd/%d/%s", at, name)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
