@@ -9,9 +9,14 @@ readonly dir=/sys/kernel/mm/hugepages/hugepages-2048kB
 readonly pages=${1:?PAGES} command=("${@:2}")
 
 taken=0
-# Added to and subtracted from what there is: others may have changed it meanwhile.
+# Added to and subtracted from what there is: others may have changed it meanwhile. The tests take the same lock.
 more() {
-	echo $(($(<"$dir/nr_hugepages") + $1)) 2>/dev/null >"$dir/nr_hugepages"
+	local lock ret=0
+	exec {lock}<"$dir"
+	flock "$lock"
+	echo $(($(<"$dir/nr_hugepages") + $1)) 2>/dev/null >"$dir/nr_hugepages" || ret=1
+	exec {lock}<&-
+	return "$ret"
 }
 
 give_back() {
