@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
-	"slices"
 	"strings"
 	"time"
 
@@ -212,19 +211,13 @@ func aim(ctx context.Context, inv *inventory.Inventory, live *node.Live) (target
 	if t.memory < 0 {
 		return t, errors.New("the neighbour could hold no secret in memory")
 	}
-	functions, _, err := live.Status()
-	if err != nil {
-		return t, err
-	}
-	i := slices.IndexFunc(functions, func(s node.FunctionStatus) bool { return s.Name == neighbourName })
-	if i < 0 || functions[i].Process.PID <= 0 {
-		return t, errors.New("the neighbour has no process")
-	}
-	t.pid = functions[i].Process.PID
 	if t.hugePages == "" && t.huge < 0 {
 		t.hugePages = "the neighbour got no huge page"
 	}
-	return t, nil
+	// It may write before its supervisor has published it.
+	var err error
+	t.pid, err = processOf(ctx, live, neighbourName)
+	return t, err
 }
 
 func firstLine(out []byte) string {
