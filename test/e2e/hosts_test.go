@@ -52,7 +52,7 @@ func TestBetweenHosts(t *testing.T) {
 }
 
 // TestTunnelMovesUnderNativePorts passes traffic between two native ports over one
-// kind of tunnel, the other, and the first again, and refuses to move the link to
+// kind of tunnel, twice the other, and the first again, and refuses to move the link to
 // what joins nothing across hosts.
 func TestTunnelMovesUnderNativePorts(t *testing.T) {
 	b := newBench(t)
@@ -60,7 +60,7 @@ func TestTunnelMovesUnderNativePorts(t *testing.T) {
 	b.want(0, "up", b.file(apart(p)))
 	defer b.want(0, "down", p.Name)
 	draygen := generator(t)
-	for i, transport := range []string{"vxlan", "ovs-vxlan", "vxlan"} {
+	for i, transport := range []string{"vxlan", "ovs-vxlan", "ovs-vxlan", "vxlan"} {
 		if i > 0 {
 			b.want(0, "relink", p.Name, "ab", transport)
 		}

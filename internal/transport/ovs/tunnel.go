@@ -115,11 +115,11 @@ func (d tunnel) Build(s transport.Spec) (*transport.Build, error) {
 	return build, nil
 }
 
-// under is the tunnel's end of the underlay on host i.
+// under is the tunnel's end of the underlay on host i. Its address is the tunnel's
+// own: while a link moves there are two on one line.
 func under(s transport.Spec, i int) host.Iface {
-	return host.Iface{
-		Netns: s.HostNetns(i), Name: underName, MAC: s.SwitchMAC(underName + " on " + s.Hosts[i].Name), MTU: s.MTU + chain.VXLANOverhead,
-	}
+	mac := s.SwitchMAC(fmt.Sprintf("%s of tunnel %d on %s", underName, s.VNI, s.Hosts[i].Name))
+	return host.Iface{Netns: s.HostNetns(i), Name: underName, MAC: mac, MTU: s.MTU + chain.VXLANOverhead}
 }
 
 // reachUnderlay gives the link's namespace an end of the underlay of its own, over
