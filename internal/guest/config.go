@@ -34,7 +34,7 @@ type Share struct {
 // insideConfig is what the agent is told by the initramfs.
 func (c Config) insideConfig(k Kernel, modules []string) inside.Config {
 	in := inside.Config{
-		Modules: modules, Root: tagRoot, Hostname: c.Name,
+		Modules: modules, Root: tagRoot, Hostname: c.Name, Channels: Channels,
 		Mounts: []inside.Mount{{Tag: tagModules, Path: "/lib/modules/" + k.Version, ReadOnly: true}},
 	}
 	for i, s := range c.Shares {

@@ -94,10 +94,15 @@ const firstPort, lastPort = 20000, 32000
 // namespace.
 func freePorts(e Endpoint, n int) ([]uint16, error) {
 	var ports []uint16
+	// A machine's addresses may be its own kernel's alone.
+	free := func(port uint16) bool { return portFree(e.IP, port) }
+	if e.machine() {
+		free = func(port uint16) bool { return !socket{"tcp", port}.listedIn(e) && !socket{"udp", port}.listedIn(e) }
+	}
 	err := e.Place.Netns.Do(func() error {
 		for try := 0; try < 100; try++ {
 			port := uint16(firstPort + rand.IntN(lastPort-firstPort))
-			if !portFree(e.IP, port) {
+			if !free(port) {
 				continue
 			}
 			if ports = append(ports, port); len(ports) == n {

@@ -20,16 +20,13 @@ import (
 )
 
 // serve answers the host on every channel until the guest ends.
-func serve() error {
+func serve(channels int) error {
 	if err := os.MkdirAll(groupRoot, 0o755); err != nil {
 		return err
 	}
-	ports, err := findPorts("/sys/class/virtio-ports", "/dev")
+	ports, err := awaitPorts("/sys/class/virtio-ports", "/dev", channels)
 	if err != nil {
 		return err
-	}
-	if len(ports) == 0 {
-		return errors.New("the machine has no channel to the host")
 	}
 	wake := watchPorts()
 	go reapOrphans()
@@ -42,6 +39,23 @@ func serve() error {
 	}
 	fmt.Println("dray-guest: ready")
 	select {}
+}
+
+// portsTimeout bounds how long the host may take to name the channels: it does so
+// after the driver has found the device.
+const portsTimeout = time.Minute
+
+// awaitPorts waits until there are so many channels.
+func awaitPorts(class, dev string, channels int) ([]string, error) {
+	for end := time.Now().Add(portsTimeout); ; time.Sleep(10 * time.Millisecond) {
+		ports, err := findPorts(class, dev)
+		if err == nil && len(ports) >= channels {
+			return ports, nil
+		}
+		if time.Now().After(end) {
+			return nil, errors.Join(err, fmt.Errorf("the machine has %d channels to the host, not %d", len(ports), channels))
+		}
+	}
 }
 
 // findPorts lists the devices of the agent's channels.

@@ -33,6 +33,7 @@ type Config struct {
 	Root     string   `json:"root"`    // 9p tag of the root's lower layer
 	Mounts   []Mount  `json:"mounts"`
 	Hostname string   `json:"hostname"`
+	Channels int      `json:"channels"` // to the host
 }
 
 // Mount is a further directory of the host.
@@ -45,9 +46,9 @@ type Mount struct {
 // Main is the guest's first process. It never returns: when it cannot go on it
 // says so on the console and turns the machine off.
 func Main() {
-	err := start()
+	c, err := start()
 	if err == nil {
-		err = serve()
+		err = serve(c.Channels)
 	}
 	fmt.Fprintf(os.Stderr, "dray-guest: %v\n", err)
 	unix.Sync()
@@ -55,30 +56,30 @@ func Main() {
 	select {}
 }
 
-func start() error {
+func start() (Config, error) {
+	var c Config
 	if err := mountKernelTrees(""); err != nil {
-		return err
+		return c, err
 	}
 	text, err := os.ReadFile(ConfigFile)
 	if err != nil {
-		return err
+		return c, err
 	}
-	var c Config
 	if err := json.Unmarshal(text, &c); err != nil {
-		return fmt.Errorf("%s: %w", ConfigFile, err)
+		return c, fmt.Errorf("%s: %w", ConfigFile, err)
 	}
 	for _, m := range c.Modules {
 		if err := loadModule(filepath.Join(ModuleDir, m)); err != nil {
-			return err
+			return c, err
 		}
 	}
 	if err := enterRoot(c); err != nil {
-		return err
+		return c, err
 	}
 	if err := unix.Sethostname([]byte(c.Hostname)); err != nil {
-		return fmt.Errorf("host name: %w", err)
+		return c, fmt.Errorf("host name: %w", err)
 	}
-	return nil
+	return c, nil
 }
 
 func loadModule(path string) error {
