@@ -111,17 +111,16 @@ func (v View) attach(root int, f *fds) error {
 			return err
 		}
 	}
-	var covers []int
+	covers := map[string]int{}
 	for _, hidden := range v.Hidden {
-		cover, err := v.cover(top, v.below(hidden), f)
-		if err != nil {
+		if err := v.cover(covers, top, v.below(hidden), f); err != nil {
 			return err
-		}
-		if cover >= 0 {
-			covers = append(covers, cover)
 		}
 	}
 	for _, shown := range v.Shown {
+		if err := v.makeRoom(covers, top, v.below(shown), f); err != nil {
+			return err
+		}
 		if err := attach(v.copies[shown], top, v.below(shown), true, f); err != nil {
 			return err
 		}
@@ -139,31 +138,54 @@ func (v View) below(p string) string {
 	return "/" + strings.TrimPrefix(strings.TrimPrefix(p, v.Source), "/")
 }
 
-// cover hides a directory; −1 where there is none.
-func (v View) cover(top int, dir string, f *fds) (int, error) {
+// cover hides a directory, where there is one, and adds what hides it to covers.
+func (v View) cover(covers map[string]int, top int, dir string, f *fds) error {
 	at, err := openBelow(top, dir)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
-		return -1, nil
+		return nil
 	}
 	if err != nil {
-		return -1, fmt.Errorf("hide %s: %w", dir, err)
+		return fmt.Errorf("hide %s: %w", dir, err)
 	}
 	defer unix.Close(at)
 	var st unix.Stat_t
 	if err := unix.Fstat(at, &st); err != nil {
-		return -1, fmt.Errorf("hide %s: %w", dir, err)
+		return fmt.Errorf("hide %s: %w", dir, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return -1, nil
+		return nil
 	}
 	cover, err := f.newMount("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, fmt.Sprintf("mode=%o", st.Mode&0o7777|0o555), "size=64k")
 	if err != nil {
-		return -1, err
+		return err
 	}
 	if err := mountOn(cover, at); err != nil {
-		return -1, fmt.Errorf("hide %s: %w", dir, err)
+		return fmt.Errorf("hide %s: %w", dir, err)
 	}
-	return cover, nil
+	covers[dir] = cover
+	return nil
+}
+
+// makeRoom covers the nearest directory above one that is not there, since it is on
+// a file system of its own that the view does not show, such as one at /home.
+func (v View) makeRoom(covers map[string]int, top int, dir string, f *fds) error {
+	if at, err := openBelow(top, dir); err == nil {
+		return unix.Close(at)
+	}
+	for dir = path.Dir(dir); dir != "/"; dir = path.Dir(dir) {
+		at, err := openBelow(top, dir)
+		if err != nil {
+			continue
+		}
+		unix.Close(at)
+		for covered := range covers {
+			if dir == covered || strings.HasPrefix(dir, covered+"/") {
+				return nil
+			}
+		}
+		return v.cover(covers, top, dir, f)
+	}
+	return nil
 }
 
 // attach mounts at a path below the root, which it makes where it is missing.

@@ -8,8 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/testenv"
 )
@@ -17,15 +20,25 @@ import (
 // confinedUser is nobody else's.
 const confinedUser = 0x0e7e5701
 
-// testView is the host's root below a confined process's, as in a test: with a
-// directory that is hidden, and one below it that is not.
-func testView(hidden, shown string) Confinement {
+// testView is the host's root below a confined process's, as in a test, with the
+// file systems that dir is on: with a directory that is hidden, and others that are
+// not, wherever they are.
+func testView(t *testing.T, dir, hidden string, shown ...string) Confinement {
+	t.Helper()
+	var parts []string
+	for d := dir; d != "/"; d = filepath.Dir(d) {
+		points, err := MountsAt(d)
+		must(t, err)
+		if slices.Contains(points, d) {
+			parts = append([]string{d}, parts...)
+		}
+	}
 	return Confinement{
 		User: confinedUser, Devices: []string{"/dev/null", "/dev/no-such-device"},
 		Links: map[string]string{"bin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib64"},
 		Views: []View{
 			{Source: "/usr", Target: "/usr"},
-			{Source: "/", Target: "/host", Hidden: []string{hidden, "/no/such"}, Shown: []string{shown}},
+			{Source: "/", Target: "/host", Parts: parts, Hidden: []string{hidden, "/no/such"}, Shown: shown},
 		},
 	}
 }
@@ -35,14 +48,18 @@ func testView(hidden, shown string) Confinement {
 func TestConfined(t *testing.T) {
 	testenv.Root(t)
 	dir := testDir(t)
-	for _, sub := range []string{"", "hidden", "hidden/sub", "hidden/sub/shown", "beside"} {
+	mounted := filepath.Join(dir, "mounted") // and not shown, but for a part of it
+	must(t, os.Mkdir(mounted, 0o755))
+	must(t, unix.Mount("tmpfs", mounted, "tmpfs", 0, "mode=755"))
+	t.Cleanup(func() { must(t, unix.Unmount(mounted, unix.MNT_DETACH)) })
+	for _, sub := range []string{"", "hidden", "hidden/sub", "hidden/sub/shown", "beside", "mounted/sub/shown", "mounted/sub/more"} {
 		must(t, os.MkdirAll(filepath.Join(dir, sub), 0o755))
 		must(t, os.WriteFile(filepath.Join(dir, sub, "file"), []byte("text\n"), 0o644))
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "beside/secret"), []byte("text\n"), 0o600))
 	must(t, os.Chmod(filepath.Join(dir, "hidden"), 0o700)) // on the way to what is shown
 	hidden := filepath.Join(dir, "hidden")
-	c := testView(hidden, filepath.Join(hidden, "sub/shown"))
+	c := testView(t, dir, hidden, filepath.Join(hidden, "sub/shown"), filepath.Join(mounted, "sub/shown"), filepath.Join(mounted, "sub/more"))
 	run := func(script, root string) (string, error) {
 		var out bytes.Buffer
 		cmd := exec.Command("/usr/bin/sh", "-c", script, "sh", root, dir, fmt.Sprint(os.Getpid()))
@@ -56,7 +73,7 @@ func TestConfined(t *testing.T) {
 		return out.String(), err
 	}
 	for _, script := range []string{
-		"cat $1$2/beside/file", "cat $1$2/hidden/sub/shown/file", "echo >/dev/null", "test -e /proc/self/fd",
+		"cat $1$2/beside/file", "cat $1$2/hidden/sub/shown/file", "cat $1$2/mounted/sub/shown/file $1$2/mounted/sub/more/file", "echo >/dev/null", "test -e /proc/self/fd",
 		"test $(id -u) = $(id -g)", "cat $1/usr/bin/sh >/dev/null",
 	} {
 		if out, err := run(script, "/host"); err != nil {
@@ -64,7 +81,7 @@ func TestConfined(t *testing.T) {
 		}
 	}
 	for _, script := range []string{
-		"cat $1$2/beside/secret", "cat $1$2/hidden/file", "cat $1$2/hidden/sub/file", "cat $2/beside/file",
+		"cat $1$2/beside/secret", "cat $1$2/hidden/file", "test -e $1$2/mounted/file || touch $1$2/mounted/file", "cat $1$2/hidden/sub/file", "cat $2/beside/file",
 		"echo x >$1$2/beside/new", "echo x >$1$2/hidden/new", "touch /new-in-root && rm /new-in-root",
 		"cat $1/etc/shadow", "cat <$1/dev/null || cat </dev/null && test -e /dev/zero",
 		"test -e /proc/$3/status", "test -e /proc/meminfo", "kill -0 $3", "cat $1/proc/meminfo", "cat $1/sys/kernel/mm/transparent_hugepage/enabled",
@@ -78,7 +95,7 @@ func TestConfined(t *testing.T) {
 		}
 	}
 	points, err := MountsAt(dir)
-	if err != nil || len(points) > 0 {
+	if err != nil || len(points) != 1 {
 		t.Errorf("mounts are left: %v, %v", points, err)
 	}
 }
