@@ -42,7 +42,7 @@ func WakeUp(ctx context.Context, at Endpoint, stress bool, length time.Duration)
 	ctx, cancel := context.WithTimeout(ctx, length+wakePatience)
 	defer cancel()
 	if stress {
-		stop, err := stressAll(at)
+		stop, err := stressAll(at, length+2*wakePatience)
 		if err != nil {
 			return t, err
 		}
@@ -85,12 +85,8 @@ func realtimeHint(words string) string {
 }
 
 // stressAll keeps every CPU busy until stop is called, which reports whether it did.
-func stressAll(at Endpoint) (stop func() error, err error) {
-	path, err := exec.LookPath("stress-ng")
-	if err != nil {
-		return nil, errors.New("the program stress-ng is missing: apt-get install stress-ng")
-	}
-	load, err := launch(at, []string{path, "--cpu", "0", "--temp-path", "/tmp"})
+func stressAll(at Endpoint, most time.Duration) (stop func() error, err error) {
+	load, err := startStress(at, most)
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +97,17 @@ func stressAll(at Endpoint) (stop func() error, err error) {
 		load.kill()
 		return nil
 	}, nil
+}
+
+// startStress starts what keeps every CPU busy, and ends by itself after most: also
+// where this process is killed, and nobody is left to end it.
+func startStress(at Endpoint, most time.Duration) (*program, error) {
+	path, err := exec.LookPath("stress-ng")
+	if err != nil {
+		return nil, errors.New("the program stress-ng is missing: apt-get install stress-ng")
+	}
+	// A time-out of 0 would be none.
+	return launch(at, []string{path, "--cpu", "0", "--temp-path", "/tmp", "--timeout", fmt.Sprintf("%ds", int(most.Seconds())+1)})
 }
 
 var (

@@ -53,6 +53,19 @@ func TestWakeUp(t *testing.T) {
 	}
 }
 
+// A load that nobody ends is gone by itself.
+func TestStressEnds(t *testing.T) {
+	testenv.Program(t, "stress-ng")
+	load, err := startStress(Endpoint{}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer load.kill()
+	if !load.within(30*time.Second) || load.err != nil {
+		t.Errorf("%v: %s", load.err, load.words())
+	}
+}
+
 func TestRealtimeHint(t *testing.T) {
 	if hint := realtimeHint("Unable to change scheduling policy!"); !strings.Contains(hint, "cpu.rt_runtime_us") {
 		t.Errorf("%q", hint)
