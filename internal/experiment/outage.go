@@ -84,7 +84,7 @@ func outage(ctx context.Context, live *node.Live) (record.Trial, error) {
 		return t, err
 	}
 	t.Duration = time.Since(t.Start)
-	t.Raw = fmt.Sprintf("%d reports of %v, the longest pause %v\n", len(seen), outageTick, longestPause(seen))
+	t.Raw = fmt.Sprintf("%d reports, one each %v; the longest time from one with arrivals to the next %v\n", len(seen), outageTick, longestPause(seen))
 	t.Experiment = &record.Experiment{Values: map[string]float64{"outage": float64(longestPause(seen)) / perMilli}}
 	return t, nil
 }
@@ -121,8 +121,8 @@ func awaitArrivals(ctx context.Context, live *node.Live, from int) error {
 			return err
 		}
 		passing := 0
-		for _, arrived := range seen[min(from, len(seen)):] {
-			if arrived > 0 {
+		for _, t := range seen[min(from, len(seen)):] {
+			if t.arrived > 0 {
 				passing++
 			}
 		}
@@ -136,9 +136,15 @@ func awaitArrivals(ctx context.Context, live *node.Live, from int) error {
 	return fmt.Errorf("no packets pass; the last output of the receiver: %s", live.LogTail(server, 1))
 }
 
-// ticks are how many packets arrived in each of the receiver's reports. A sender
-// that is started again counts anew, so that its packets may seem double.
-func ticks(live *node.Live) ([]uint64, error) {
+// tick is one of the receiver's reports.
+type tick struct {
+	to      time.Duration // its end, by the receiver's clock
+	arrived uint64        // packets since the report before
+}
+
+// ticks are the receiver's reports. A sender that is started again counts anew, so
+// that its packets may seem double.
+func ticks(live *node.Live) ([]tick, error) {
 	log, err := os.ReadFile(live.LogFile(server))
 	if os.IsNotExist(err) {
 		return nil, nil
@@ -149,33 +155,35 @@ func ticks(live *node.Live) ([]uint64, error) {
 	return parseTicks(log), nil
 }
 
-func parseTicks(log []byte) []uint64 {
-	var list []uint64
+func parseTicks(log []byte) []tick {
+	var list []tick
 	lines := bufio.NewScanner(bytes.NewReader(log))
 	for lines.Scan() {
 		var report struct {
 			Event                string
+			To                   time.Duration `json:"to_ns"`
 			Received, Duplicates uint64
 		}
 		// The last line may not be whole yet.
 		if json.Unmarshal(lines.Bytes(), &report) == nil && report.Event == "interval" {
-			list = append(list, report.Received+report.Duplicates)
+			list = append(list, tick{report.To, report.Received + report.Duplicates})
 		}
 	}
 	return list
 }
 
-// longestPause is the longest time between arrivals, in whole reports.
-func longestPause(arrived []uint64) time.Duration {
-	longest, pause, begun := 0, 0, false
-	for _, n := range arrived {
-		switch {
-		case n > 0:
-			begun, pause = true, 0
-		case begun:
-			pause++
-			longest = max(longest, pause)
+// longestPause is the longest time from one report with arrivals to the next: the
+// pause, and up to one report more. A receiver that stalls leaves reports out, so
+// that their number tells nothing.
+func longestPause(seen []tick) (longest time.Duration) {
+	last, begun := time.Duration(0), false
+	for _, t := range seen {
+		if begun {
+			longest = max(longest, t.to-last)
+		}
+		if t.arrived > 0 {
+			last, begun = t.to, true
 		}
 	}
-	return time.Duration(longest) * outageTick
+	return longest
 }

@@ -57,17 +57,28 @@ func TestSizeBelow(t *testing.T) {
 
 func TestLongestPause(t *testing.T) {
 	const log = `{"draygen":1,"event":"ready","role":"sink"}
-{"event":"interval","received":0,"duplicates":0}
-{"event":"interval","received":0,"duplicates":0}
-{"event":"interval","received":0,"duplicates":0}
-{"event":"interval","received":50,"duplicates":0}
-{"event":"interval","received":0,"duplicates":0}
-{"event":"interval","received":0,"duplicates":0}
-{"event":"interval","received":0,"duplicates":50}
-{"event":"interval","received":0,"dupl`
-	// What precedes the first packet is no outage, and the last line is not whole.
-	if seen := parseTicks([]byte(log)); len(seen) != 7 || longestPause(seen) != 2*outageTick {
-		t.Errorf("%v: %v", seen, longestPause(seen))
+{"event":"interval","to_ns":1000005000000,"received":0,"duplicates":0}
+{"event":"interval","to_ns":1000105000000,"received":0,"duplicates":0}
+{"event":"interval","to_ns":1000110000000,"received":50,"duplicates":0}
+{"event":"interval","to_ns":1000115000000,"received":0,"duplicates":0}
+{"event":"interval","to_ns":1000120000000,"received":0,"duplicates":0}
+{"event":"interval","to_ns":1000125000000,"received":0,"duplicates":50}
+{"event":"interval","to_ns":1000130000000,"rec`
+	for name, c := range map[string]struct {
+		more    string // than the log
+		reports int
+		want    time.Duration
+	}{
+		// What precedes the first packet is no outage, and the last line is not whole.
+		"three reports": {"", 6, 15 * time.Millisecond},
+		"a stall": {`eived":50}
+{"event":"interval","to_ns":1000170000000,"received":50,"duplicates":0}`, 8, 40 * time.Millisecond},
+		"none since": {`eived":0}
+{"event":"interval","to_ns":1000225000000,"received":0,"duplicates":0}`, 8, 100 * time.Millisecond},
+	} {
+		if seen := parseTicks([]byte(log + c.more)); len(seen) != c.reports || longestPause(seen) != c.want {
+			t.Errorf("%s: %v: %v", name, seen, longestPause(seen))
+		}
 	}
 	if longestPause(nil) != 0 {
 		t.Error("nothing has a pause")
