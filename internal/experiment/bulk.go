@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/instrument"
 	"github.com/drayage/dray/internal/record"
 )
@@ -18,9 +19,14 @@ const bulkLead = 1500 * time.Millisecond
 
 type runner func(context.Context, instrument.Endpoint, instrument.Endpoint, instrument.Params) (record.Trial, error)
 
+// bulkShare is the share of the bottleneck's rate that the bulk stream fills at the
+// least: its headers and what else passes take the rest.
+const bulkShare = 0.8
+
 // besideBulk measures with a tool while a TCP stream sends all it can the same way,
-// and refuses a measurement which that did not outlast.
-func besideBulk(tool instrument.Instrument) runner {
+// and refuses a measurement which that did not outlast, or during which it did not
+// fill the bottleneck of that rate in bit/s; 0: there is none.
+func besideBulk(tool instrument.Instrument, rate uint64) runner {
 	return func(ctx context.Context, from, to instrument.Endpoint, p instrument.Params) (record.Trial, error) {
 		type outcome struct {
 			t   record.Trial
@@ -35,21 +41,38 @@ func besideBulk(tool instrument.Instrument) runner {
 			<-bulk
 			return record.Trial{}, err
 		}
+		start := time.Now()
 		t, err := tool.Run(ctx, from, to, p)
+		end := time.Now() // a tool may sleep before it measures
 		b := <-bulk
 		if err = errors.Join(err, b.err); err != nil {
 			return t, fmt.Errorf("beside a bulk stream: %w", err)
 		}
 		t.Raw += "\n\nthe bulk stream beside it:\n" + b.t.Raw
-		return t, outlasts(b.t, t)
+		return t, errors.Join(outlasts(b.t, start, end), fills(b.t, rate))
 	}
 }
 
-// outlasts is an error where the bulk stream did not cover the trial.
-func outlasts(bulk, t record.Trial) error {
-	if end := t.Start.Add(t.Duration); bulk.Start.After(t.Start) || bulk.Start.Add(bulk.Duration).Before(end) {
+// outlasts is an error where the bulk stream did not cover the time of a measurement.
+func outlasts(bulk record.Trial, start, end time.Time) error {
+	if bulk.Start.After(start) || bulk.Start.Add(bulk.Duration).Before(end) {
 		return fmt.Errorf("the bulk stream ran from %s for %v, the measurement from %s for %v: it was not under load all the time; is the machine too busy?",
-			bulk.Start.Format(time.TimeOnly), bulk.Duration, t.Start.Format(time.TimeOnly), t.Duration)
+			bulk.Start.Format(time.TimeOnly), bulk.Duration, start.Format(time.TimeOnly), end.Sub(start))
+	}
+	return nil
+}
+
+// fills is an error where the bulk stream did not fill a bottleneck of that rate.
+func fills(bulk record.Trial, rate uint64) error {
+	if rate == 0 {
+		return nil
+	}
+	got := uint64(0)
+	if bulk.Throughput != nil {
+		got = bulk.Throughput.BitsPerSecond
+	}
+	if float64(got) < bulkShare*float64(rate) {
+		return fmt.Errorf("the bulk stream had %v of the bottleneck's %v: it did not fill it; is the machine too busy?", chain.Bitrate(got), chain.Bitrate(rate))
 	}
 	return nil
 }

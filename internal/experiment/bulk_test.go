@@ -23,10 +23,24 @@ func TestOutlasts(t *testing.T) {
 		"too early": {-time.Second, time.Second, false},
 		"too late":  {6 * time.Second, 2 * time.Second, false},
 	} {
-		err := outlasts(bulk, record.Trial{Start: at.Add(c.start), Duration: c.length})
+		err := outlasts(bulk, at.Add(c.start), at.Add(c.start+c.length))
 		if (err == nil) != c.good {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestFills(t *testing.T) {
+	for _, c := range []struct {
+		bits, rate uint64
+		good       bool
+	}{{95_000_000, 100_000_000, true}, {79_000_000, 100_000_000, false}, {1, 0, true}} {
+		if err := fills(record.Trial{Throughput: &record.Throughput{BitsPerSecond: c.bits}}, c.rate); (err == nil) != c.good {
+			t.Errorf("%d of %d bit/s: %v", c.bits, c.rate, err)
+		}
+	}
+	if fills(record.Trial{}, 100_000_000) == nil {
+		t.Error("nothing fills a bottleneck")
 	}
 }
 
