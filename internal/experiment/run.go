@@ -52,6 +52,7 @@ func (r *Runner) Measure(ctx context.Context) error {
 	defer func() { r.Run.Took = before + time.Since(began) }()
 	cells := here(r.Run)
 	prepareMachines(ctx, cells)
+	budget := newBudget(r.Run, func() time.Duration { return before + time.Since(began) })
 	for round := range r.Run.Rounds {
 		order := slices.Clone(cells)
 		rng := rand.New(rand.NewPCG(r.Run.Seed, uint64(round)))
@@ -60,7 +61,7 @@ func (r *Runner) Measure(ctx context.Context) error {
 			if r.Done[id(c, round)] {
 				continue
 			}
-			if most := r.Run.AtMost; most > 0 && before+time.Since(began)+expectIn(r.Run, c) > most {
+			if !budget.allows(c, round, order[i:]) {
 				continue // a shorter one may still fit
 			}
 			r.tell(c, round, order[i:])
