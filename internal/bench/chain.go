@@ -13,6 +13,7 @@ import (
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/runtime"
 )
 
 // The names in the chain of a configuration.
@@ -92,7 +93,7 @@ func chainText(m *chain.Bench, inv *inventory.Inventory, c record.Config) ([]byt
 		functions = []string{f.function(sender, "", f.port(senderPort, "")), f.function(receiver, "", f.port(sinkPort, ""))}
 		links = []string{f.link(linkName, sender+"."+senderPort, receiver+"."+sinkPort)}
 	case vnf:
-		command, err := vnfCommand(chain.VNF(c.VNF), f.mtu)
+		command, err := vnfCommand(chain.VNF(c.VNF), chain.RuntimeName(c.Runtime), f.mtu)
 		if err != nil {
 			return nil, err
 		}
@@ -185,7 +186,7 @@ const vnfProgram = "dray-vnf"
 
 // vnfCommand is what runs in the function between the generator's ports, as a
 // list of a chain file.
-func vnfCommand(mode chain.VNF, mtu int) (string, error) {
+func vnfCommand(mode chain.VNF, in chain.RuntimeName, mtu int) (string, error) {
 	options := map[chain.VNF]string{
 		"none":  "",
 		"l2fwd": fmt.Sprintf(", --next-hop, 0=%s, --next-hop, 1=%s", senderMAC, sinkMAC),
@@ -198,6 +199,9 @@ func vnfCommand(mode chain.VNF, mtu int) (string, error) {
 	path, err := instrument.FindOwn(vnfProgram)
 	if err != nil {
 		return "", err
+	}
+	if private := runtime.Private(path); in == chain.RuntimeRunc && private != "" {
+		return "", fmt.Errorf("containers see nothing of %s, where %s is: `make install`, or build it elsewhere", private, vnfProgram)
 	}
 	return fmt.Sprintf(`[%q, $(DRAY_EAL), "--", %s, --mtu, "%d"%s]`, path, mode, mtu, more), nil
 }

@@ -5,6 +5,7 @@ package runtime
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/drayage/dray/internal/host"
 )
@@ -21,6 +22,17 @@ var (
 	// in memory that counts against the function's.
 	ScratchDirs = []string{"/run", "/tmp", "/var/tmp"}
 )
+
+// Private is the directory of PrivateDirs that a file of the host is in; "" if it is
+// in none.
+func Private(path string) string {
+	for _, dir := range PrivateDirs {
+		if strings.HasPrefix(path, dir+"/") {
+			return dir
+		}
+	}
+	return ""
+}
 
 // defaultPath is where a function's programs are looked for unless its env says
 // otherwise; it is Docker's.
