@@ -9,12 +9,14 @@ readonly dir=/sys/kernel/mm/hugepages/hugepages-2048kB
 readonly pages=${1:?PAGES} command=("${@:2}")
 
 taken=0
-# Added to and subtracted from what there is: others may have changed it meanwhile. The tests take the same lock.
+# Added to and subtracted from what there is, and counted, within the lock that the tests take too: others change the number meanwhile.
 more() {
-	local lock ret=0
+	local lock before ret=0
 	exec {lock}<"$dir"
 	flock "$lock"
-	echo $(($(<"$dir/nr_hugepages") + $1)) 2>/dev/null >"$dir/nr_hugepages" || ret=1
+	before=$(<"$dir/nr_hugepages")
+	echo $((before + $1)) 2>/dev/null >"$dir/nr_hugepages" || ret=1
+	taken=$((taken + $(<"$dir/nr_hugepages") - before))
 	exec {lock}<&-
 	return "$ret"
 }
@@ -27,12 +29,10 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 if [ -w "$dir/nr_hugepages" ]; then
-	before=$(<"$dir/nr_hugepages")
 	missing=$((pages - $(<"$dir/free_hugepages")))
 	if [ "$missing" -gt 0 ]; then
 		more "$missing"
-		taken=$(($(<"$dir/nr_hugepages") - before))
-		echo "taking $taken huge pages of 2 MiB while this runs; they are given back (vm.nr_hugepages was $before)"
+		echo "took $taken of the $missing huge pages of 2 MiB that are missing while this runs; they are given back"
 	fi
 else
 	echo "this machine gives no huge pages: what needs them is left out"
