@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,8 +34,8 @@ const (
 func clocksText(_ *inventory.Inventory, c chain.Cell) string { return pairText(c) }
 
 // clocks sends in both directions at once, estimates from the stamps of these
-// packets alone by how much the clocks of the two ends differ, and holds that
-// against the truth: the ends have one clock, and differ by nothing.
+// packets alone by how much the clocks of the two ends differ. The ends have one
+// clock, and differ by nothing: what is estimated is the method's error.
 func clocks(ctx context.Context, r *Runner, live *node.Live, _ chain.Cell) (record.Trial, error) {
 	from, to, err := ends(live)
 	if err != nil {
@@ -42,6 +43,7 @@ func clocks(ctx context.Context, r *Runner, live *node.Live, _ chain.Cell) (reco
 	}
 	var intervals []stats.TwoWay
 	var t record.Trial
+	var marks []string
 	began := time.Now()
 	for range clockIntervals {
 		there, back, err := bothWays(ctx, from, to, max(r.Run.Trial/clockIntervals, 100*time.Millisecond))
@@ -52,22 +54,26 @@ func clocks(ctx context.Context, r *Runner, live *node.Live, _ chain.Cell) (reco
 			return there, errors.New("the packets of one direction had no stamps")
 		}
 		intervals = append(intervals, stats.TwoWay{At: there.Start.Add(there.Duration / 2).Sub(began), Forward: time.Duration(there.OneWay.Min), Backward: time.Duration(back.OneWay.Min)})
-		t = there
+		t, marks = there, slices.Concat(marks, there.Marks, back.Marks)
 	}
+	t.Start, t.Duration, t.Marks = began, time.Since(began), distinct(marks)
 	t.Link = live.State.Plan.Links[0].Name
 	c, err := stats.Clocks(intervals)
 	if err != nil {
 		return t, err
 	}
 	v := map[string]float64{
-		"clock_difference": math.Abs(float64(c.Delta)) / perMicro, "clock_bound": float64(c.Error) / perMicro, "clock_agrees": 0,
-	}
-	if c.Agrees(0) {
-		v["clock_agrees"] = 1
+		"clock_difference": math.Abs(float64(c.Delta)) / perMicro, "clock_bound": float64(c.Error) / perMicro,
 	}
 	t.Experiment = &record.Experiment{Values: v}
 	t.Raw += fmt.Sprintf("intervals %+v: difference %v ± %v\n", intervals, c.Delta, c.Error)
 	return t, distribution(v, t.OneWay.Latency, t.Delivery.Lost)
+}
+
+// distinct are the marks in order, each once; none: an empty list.
+func distinct(marks []string) []string {
+	slices.Sort(marks)
+	return append([]string{}, slices.Compact(marks)...)
 }
 
 // bothWays sends from each end to the other at the same time.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -94,5 +95,14 @@ func TestProbesAreExpected(t *testing.T) {
 				t.Errorf("%s takes %v", tool, took)
 			}
 		}
+	}
+}
+
+func TestDistinctMarks(t *testing.T) {
+	if got := distinct([]string{"b", "a", "b"}); !slices.Equal(got, []string{"a", "b"}) {
+		t.Error(got)
+	}
+	if got := distinct(nil); got == nil || len(got) != 0 {
+		t.Errorf("%#v: a record's marks are never null", got)
 	}
 }
