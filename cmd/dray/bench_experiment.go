@@ -145,7 +145,9 @@ func (a *app) resumeExperiments(ctx context.Context, dir string) error {
 		return err
 	}
 	if s.Run.Part {
-		experiment.Adopt(s.Run, inv)
+		if err := experiment.Adopt(s.Run, inv); err != nil {
+			return errors.Join(err, s.Close())
+		}
 		if err := s.Save(); err != nil {
 			return errors.Join(err, s.Close())
 		}

@@ -3,6 +3,7 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -172,6 +173,13 @@ func PartDir(dir string, kernel chain.VMKernel) string {
 // labShare is how much of the time of a run that is limited its lab takes at most.
 const labShare = 0.4
 
+// labLeft is what of that is left to each guest that is still to measure.
+func labLeft(run *report.ExperimentsRun) time.Duration {
+	open := slices.DeleteFunc(Flavours(run), func(k chain.VMKernel) bool { return slices.Contains(run.LabDone, k) })
+	left := time.Duration(labShare*float64(run.AtMost)) - run.Took
+	return max(time.Second, left/time.Duration(max(1, len(open))))
+}
+
 // Part is what a guest measures of a run: those rows, for so many rounds. Whose
 // figures they are and what the guest cannot run, the guest says itself.
 func Part(run *report.ExperimentsRun, kernel chain.VMKernel) *report.ExperimentsRun {
@@ -189,15 +197,22 @@ func Part(run *report.ExperimentsRun, kernel chain.VMKernel) *report.Experiments
 		}
 	}
 	if run.AtMost > 0 {
-		part.AtMost = max(time.Second, time.Duration(labShare*float64(run.AtMost))-run.Took)
+		part.AtMost = labLeft(run)
 	}
 	return part
 }
 
 // Adopt is what a guest makes of the part that it is to measure, or to go on with.
-func Adopt(part *report.ExperimentsRun, inv *inventory.Inventory) {
-	part.Host = inv.Host
+// What is not a guest has no business with it.
+func Adopt(part *report.ExperimentsRun, inv *inventory.Inventory) error {
+	if !inLab(inv) {
+		return errors.New("a guest of the lab measures this part of another run: resume that run")
+	}
+	if part.Host.Kernel == "" {
+		part.Host = inv.Host
+	}
 	_, part.Skipped = Divide(inv, Lab{Datapath: HasDatapath()}, Cells(part.Experiments))
+	return nil
 }
 
 // Merge takes the part that a guest has measured into the run that it is of. failed

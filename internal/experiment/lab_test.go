@@ -87,6 +87,43 @@ func TestPartHasTheCellsOfItsKernel(t *testing.T) {
 	}
 }
 
+// What the first guest leaves of the lab's time is the second one's.
+func TestGuestsShareTheLabsTime(t *testing.T) {
+	run := labRun()
+	run.AtMost = 10 * time.Minute
+	rt := chain.Cell{Tool: chain.ToolCyclictest, Kernel: chain.VMKernelRT}
+	run.Experiments[0].Rows = append(run.Experiments[0].Rows, chain.ExperimentRow{Name: "rt", Title: "rt", Figure: "wakeup_max", Cell: rt})
+	run.Lab[rt.String()] = chain.VMKernelRT
+	if most := Part(run, chain.VMKernelGeneric).AtMost; most != 2*time.Minute {
+		t.Errorf("the first of two has %v", most)
+	}
+	run.LabDone, run.Took = []chain.VMKernel{chain.VMKernelGeneric}, time.Minute
+	if most := Part(run, chain.VMKernelRT).AtMost; most != 3*time.Minute {
+		t.Errorf("the second has %v", most)
+	}
+	run.Took = 5 * time.Minute
+	if most := Part(run, chain.VMKernelRT).AtMost; most != time.Second {
+		t.Errorf("after the lab's time it has %v", most)
+	}
+}
+
+func TestOnlyAGuestAdoptsAPart(t *testing.T) {
+	part := Part(labRun(), chain.VMKernelGeneric)
+	if err := Adopt(part, host2()); err == nil || !strings.Contains(err.Error(), "resume that run") || part.Host.Hostname != "" {
+		t.Errorf("the host takes it: %v", err)
+	}
+	inside := host2()
+	inside.Host.CmdLine, inside.Host.Kernel = inventory.LabParameter, "6.1"
+	if err := Adopt(part, inside); err != nil || part.Host.Kernel != "6.1" {
+		t.Errorf("%v: on %q", err, part.Host.Kernel)
+	}
+	other := host2()
+	other.Host.CmdLine, other.Host.Kernel = inventory.LabParameter, "6.2"
+	if err := Adopt(part, other); err != nil || part.Host.Kernel != "6.1" {
+		t.Errorf("what was begun on 6.1 is said to be of %q: %v", part.Host.Kernel, err)
+	}
+}
+
 func TestLabRounds(t *testing.T) {
 	run := labRun()
 	if n := LabRounds(run, true); n != 1 {
