@@ -191,6 +191,9 @@ func (d *ExperimentsData) decide(e *chain.Experiment, c chain.ShapeClaim) (word,
 	if d.elsewhere(a) != d.elsewhere(b) {
 		return ClaimUndecided, "one of the two was measured in the lab, on another kernel"
 	}
+	if d.Run.Lab[a.Cell.String()] != d.Run.Lab[b.Cell.String()] {
+		return ClaimUndecided, "they were measured in two lab guests, one after the other: no rounds pair them"
+	}
 	if emulated {
 		return ClaimUndecided, "an emulated figure is never compared with another"
 	}

@@ -145,23 +145,38 @@ func TestExperimentsPageEscapes(t *testing.T) {
 }
 
 func TestClaims(t *testing.T) {
-	five := []float64{10, 11, 10, 12, 11}
+	five, double := []float64{10, 11, 10, 12, 11}, []float64{20, 21, 19, 22, 20}
+	var here [2]chain.VMKernel
 	for name, c := range map[string]struct {
 		bridge, veth []float64
 		marks        []string
+		lab          [2]chain.VMKernel
 		want         string
 	}{
-		"held":          {five, []float64{20, 21, 19, 22, 20}, nil, ClaimHeld},
-		"not held":      {[]float64{20, 21, 19, 22, 20}, five, nil, ClaimNotHeld},
-		"noise":         {five, []float64{11, 10, 12, 10, 11}, nil, ClaimUndecided},
-		"four pairs":    {five[:4], []float64{20, 21, 19, 22}, nil, ClaimUndecided},
-		"emulated":      {five, []float64{20, 21, 19, 22, 20}, []string{record.MarkEmulated}, ClaimUndecided},
-		"not run":       {five, nil, nil, ClaimUndecided},
-		"zero measured": {[]float64{0, 11, 10, 12, 11}, []float64{20, 21, 19, 22, 20}, nil, ClaimUndecided},
+		"held":          {five, double, nil, here, ClaimHeld},
+		"not held":      {double, five, nil, here, ClaimNotHeld},
+		"noise":         {five, []float64{11, 10, 12, 10, 11}, nil, here, ClaimUndecided},
+		"four pairs":    {five[:4], double[:4], nil, here, ClaimUndecided},
+		"emulated":      {five, double, []string{record.MarkEmulated}, here, ClaimUndecided},
+		"not run":       {five, nil, nil, here, ClaimUndecided},
+		"zero measured": {[]float64{0, 11, 10, 12, 11}, double, nil, here, ClaimUndecided},
+		"one in a lab":  {five, double, []string{record.MarkLab}, [2]chain.VMKernel{"", chain.VMKernelGeneric}, ClaimUndecided},
+		"one guest":     {five, double, []string{record.MarkLab}, [2]chain.VMKernel{chain.VMKernelRT, chain.VMKernelRT}, ClaimHeld},
+		"two guests":    {five, double, []string{record.MarkLab}, [2]chain.VMKernel{chain.VMKernelGeneric, chain.VMKernelRT}, ClaimUndecided},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newExperiments(t)
-			f.add("bridge", []string{}, c.bridge...)
+			marks := []string{}
+			if c.lab[0] != "" {
+				marks = []string{record.MarkLab}
+			}
+			f.run.Lab = map[string]chain.VMKernel{}
+			for i, transport := range []string{"bridge", "veth"} {
+				if c.lab[i] != "" {
+					f.run.Lab[cellOf(transport).String()] = c.lab[i]
+				}
+			}
+			f.add("bridge", marks, c.bridge...)
 			f.add("veth", append([]string{}, c.marks...), c.veth...)
 			d := f.load(t)
 			got := d.Claims(&d.Run.Experiments[0])[0]
