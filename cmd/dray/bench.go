@@ -121,6 +121,8 @@ func (a *app) benchNamed(ctx context.Context, name string, o benchOptions, profi
 		return a.benchExperiments(ctx, []chain.Experiment{*e}, o)
 	case profiled:
 		return usageError("--profile is for experiments: a matrix says itself how long it measures")
+	case o.noLab:
+		return usageError("--no-lab is for experiments: a matrix measures nothing in the lab")
 	}
 	return a.bench(ctx, name, text, o)
 }

@@ -109,6 +109,7 @@ func TestWrongUseIsToldApart(t *testing.T) {
 	for _, args := range [][]string{
 		{"run"}, {"run", "a", "b"}, {"plan", "--no-such-flag", "x"}, {"run", example("capped.yaml"), "--profile", "endless"},
 		{"run", example("f1-split.yaml"), "--duration", "1ms"}, {"calibrate", "teleport"}, {"no-such-command"},
+		{"bench", "quick", "--no-lab"},
 	} {
 		b.want(2, args...)
 	}
