@@ -25,8 +25,8 @@ const (
 	fastest = 40e9
 	// smallest is the shortest frame in bytes.
 	smallest = 64
-	// leastQueue is the kernel's default in packets.
-	leastQueue = 1000
+	// leastQueue, in packets, is enough for a burst on a slow line.
+	leastQueue = 16
 )
 
 // fromHost is the qdisc of a line's near end: nil for none.
@@ -53,8 +53,11 @@ func (s Spec) toHost() *host.Qdisc {
 	if rate == 0 {
 		rate = fastest
 	}
-	underWay := rate / 8 / smallest * (delay + queue).Seconds()
-	return &host.Qdisc{Kind: "netem", Rate: uint64(s.Underlay.Rate), Latency: delay, Limit: max(leastQueue, int(underWay))}
+	// The limit is in packets. There is room for the shortest while they are under
+	// way, which must not be lost, and for the longest to wait as long as queue.
+	underWay := rate / 8 / smallest * delay.Seconds()
+	waiting := rate / 8 / float64(s.Underlay.MTU+ethernet) * queue.Seconds()
+	return &host.Qdisc{Kind: "netem", Rate: uint64(s.Underlay.Rate), Latency: delay, Limit: max(leastQueue, int(underWay+waiting))}
 }
 
 // shape appends the step that attaches a qdisc, and reports what the kernel made
