@@ -114,7 +114,8 @@ func (p *planner) checkHugePages() {
 }
 
 // switchPages are the huge pages that the switch of a planned link takes. It takes
-// some where each of its DPDK applications does, and the smallest that the host has.
+// some where each of its DPDK applications does and none of its ends is a machine,
+// and the smallest that the host has.
 func (p *planner) switchPages(n *needs) chain.HugePages {
 	t := p.inv.Transport(p.plan.Link(n.link.Name).Transport)
 	if t == nil || t.Caps.PacketMemory == nil {
@@ -122,6 +123,9 @@ func (p *planner) switchPages(n *needs) chain.HugePages {
 	}
 	devices := 0
 	for _, e := range n.ports {
+		if n.machine(t, e) {
+			return chain.HugePages{}
+		}
 		if e.port.Face != chain.FaceDPDK {
 			continue
 		}

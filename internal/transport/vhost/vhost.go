@@ -70,7 +70,7 @@ func Users(s transport.Spec) []int {
 }
 
 // HugePages reports whether a link's switch is to use huge pages: where it has
-// applications or machines, and all of these do.
+// applications, all of these do, and none of its ends is a machine.
 func HugePages(s transport.Spec) bool {
 	return slices.ContainsFunc(s.Ends, Reached) &&
 		!slices.ContainsFunc(s.Ends, func(e transport.End) bool { return Reached(e) && !e.HugePages })
