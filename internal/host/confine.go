@@ -37,7 +37,7 @@ type View struct {
 	// same. Both are paths below Source.
 	Hidden, Shown []string
 
-	copies map[string]int // mounts that are to be attached, by their source
+	copies map[string][]int // mounts to be attached, by source: one each time it is named
 }
 
 // StartConfined is Start for a process that is confined. What it makes is in the

@@ -86,19 +86,27 @@ func (v *View) open(f *fds) error {
 			v.Hidden = append(slices.Clone(v.Hidden), shut)
 		}
 	}
-	v.copies = map[string]int{}
+	v.copies = map[string][]int{}
 	for _, source := range slices.Concat([]string{v.Source}, v.Parts, v.Shown) {
-		var err error
-		if v.copies[source], err = f.copyMount(source, v.Write); err != nil {
+		fd, err := f.copyMount(source, v.Write)
+		if err != nil {
 			return err
 		}
+		v.copies[source] = append(v.copies[source], fd)
 	}
 	return nil
 }
 
+// take is a copy of a source that has not been taken: a mount is attached only once.
+func (v View) take(source string) int {
+	fd := v.copies[source][0]
+	v.copies[source] = v.copies[source][1:]
+	return fd
+}
+
 // attach mounts the view below the root.
 func (v View) attach(root int, f *fds) error {
-	top := v.copies[v.Source]
+	top := v.take(v.Source)
 	dir, err := isDirectory(top)
 	if err != nil {
 		return fmt.Errorf("%s: %w", v.Source, err)
@@ -107,7 +115,7 @@ func (v View) attach(root int, f *fds) error {
 		return err
 	}
 	for _, part := range v.Parts {
-		if err := attach(v.copies[part], top, v.below(part), true, f); err != nil {
+		if err := attach(v.take(part), top, v.below(part), true, f); err != nil {
 			return err
 		}
 	}
@@ -121,7 +129,7 @@ func (v View) attach(root int, f *fds) error {
 		if err := v.makeRoom(covers, top, v.below(shown), f); err != nil {
 			return err
 		}
-		if err := attach(v.copies[shown], top, v.below(shown), true, f); err != nil {
+		if err := attach(v.take(shown), top, v.below(shown), true, f); err != nil {
 			return err
 		}
 	}
@@ -240,7 +248,11 @@ func mkdirAll(root int, dir string) error {
 		return fmt.Errorf("make %s: %w", dir, err)
 	}
 	defer unix.Close(parent)
-	if err := unix.Mkdirat(parent, path.Base(dir), 0o755); err != nil {
+	err = unix.Mkdirat(parent, path.Base(dir), 0o755)
+	if err == nil { // whatever the umask: who is confined is an ordinary user
+		err = unix.Fchmodat(parent, path.Base(dir), 0o755, 0)
+	}
+	if err != nil {
 		return fmt.Errorf("make %s: %w", dir, err)
 	}
 	return nil

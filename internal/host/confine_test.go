@@ -49,17 +49,21 @@ func TestConfined(t *testing.T) {
 	testenv.Root(t)
 	dir := testDir(t)
 	mounted := filepath.Join(dir, "mounted") // and not shown, but for a part of it
-	must(t, os.Mkdir(mounted, 0o755))
-	must(t, unix.Mount("tmpfs", mounted, "tmpfs", 0, "mode=755"))
-	t.Cleanup(func() { must(t, unix.Unmount(mounted, unix.MNT_DETACH)) })
-	for _, sub := range []string{"", "hidden", "hidden/sub", "hidden/sub/shown", "beside", "mounted/sub/shown", "mounted/sub/more"} {
+	part := filepath.Join(dir, "part")       // shown, and named more than once
+	for _, mount := range []string{mounted, part} {
+		must(t, os.Mkdir(mount, 0o755))
+		must(t, unix.Mount("tmpfs", mount, "tmpfs", 0, "mode=755"))
+		t.Cleanup(func() { must(t, unix.Unmount(mount, unix.MNT_DETACH)) })
+	}
+	for _, sub := range []string{"", "part", "hidden", "hidden/sub", "hidden/sub/shown", "beside", "mounted/sub/shown", "mounted/sub/more"} {
 		must(t, os.MkdirAll(filepath.Join(dir, sub), 0o755))
 		must(t, os.WriteFile(filepath.Join(dir, sub, "file"), []byte("text\n"), 0o644))
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "beside/secret"), []byte("text\n"), 0o600))
 	must(t, os.Chmod(filepath.Join(dir, "hidden"), 0o700)) // on the way to what is shown
 	hidden := filepath.Join(dir, "hidden")
-	c := testView(t, dir, hidden, filepath.Join(hidden, "sub/shown"), filepath.Join(mounted, "sub/shown"), filepath.Join(mounted, "sub/more"))
+	c := testView(t, dir, hidden, filepath.Join(hidden, "sub/shown"), filepath.Join(mounted, "sub/shown"), filepath.Join(mounted, "sub/more"), part)
+	c.Views[1].Parts = append(c.Views[1].Parts, part, part)
 	run := func(script, root string) (string, error) {
 		var out bytes.Buffer
 		cmd := exec.Command("/usr/bin/sh", "-c", script, "sh", root, dir, fmt.Sprint(os.Getpid()))
@@ -72,12 +76,17 @@ func TestConfined(t *testing.T) {
 		err := cmd.Wait()
 		return out.String(), err
 	}
-	for _, script := range []string{
-		"cat $1$2/beside/file", "cat $1$2/hidden/sub/shown/file", "cat $1$2/mounted/sub/shown/file $1$2/mounted/sub/more/file", "echo >/dev/null", "test -e /proc/self/fd",
+	may := []string{
+		"cat $1$2/beside/file", "cat $1$2/part/file", "cat $1$2/hidden/sub/shown/file", "cat $1$2/mounted/sub/shown/file $1$2/mounted/sub/more/file", "echo >/dev/null", "test -e /proc/self/fd",
 		"test $(id -u) = $(id -g)", "cat $1/usr/bin/sh >/dev/null",
-	} {
-		if out, err := run(script, "/host"); err != nil {
-			t.Errorf("confined one cannot %s: %v: %s", script, err, out)
+	}
+	defer unix.Umask(unix.Umask(0o022))
+	for _, umask := range []int{0o077, 0o022} {
+		unix.Umask(umask)
+		for _, script := range may {
+			if out, err := run(script, "/host"); err != nil {
+				t.Errorf("with umask %#o, confined one cannot %s: %v: %s", umask, script, err, out)
+			}
 		}
 	}
 	for _, script := range []string{
@@ -95,7 +104,7 @@ func TestConfined(t *testing.T) {
 		}
 	}
 	points, err := MountsAt(dir)
-	if err != nil || len(points) != 1 {
+	if err != nil || len(points) != 2 {
 		t.Errorf("mounts are left: %v, %v", points, err)
 	}
 }
