@@ -12,10 +12,15 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // DefaultHost is where Debian's docker daemon listens.
 const DefaultHost = "unix:///run/docker.sock"
+
+// outputGrace is how long a process that the client started, such as one that asks
+// for credentials, may hold its output when the client has ended or was killed.
+const outputGrace = time.Second
 
 // Client calls one daemon.
 type Client struct {
@@ -63,6 +68,7 @@ func (c Client) Output(ctx context.Context, args ...string) (string, error) {
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	// A terminal's SIGINT is for dray, whose clean-up must not lose its client.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = outputGrace
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()
