@@ -23,8 +23,8 @@ func (a *app) execCommand() *cobra.Command {
 		Use:   "exec CHAIN FUNCTION [--] PROGRAM [ARG...]",
 		Short: "Run a program inside a function",
 		Long: "Run a program inside a function, under the function's own limits and isolation. The exit code is the\n" +
-			"program's. Where standard input and output are a terminal, the program has one too, of the same size, but\n" +
-			"in a virtual machine.",
+			"program's. Where standard input, output and error are a terminal, in the foreground, the program has one\n" +
+			"too, of the same size, but not in a virtual machine.",
 		Example: "  dray exec f1-split du -- ip address\n  dray exec f1-split du sh",
 		Args:    args(cobra.MinimumNArgs(3)),
 
@@ -50,7 +50,7 @@ func (a *app) execCommand() *cobra.Command {
 func (a *app) exec(ctx context.Context, live *node.Live, function string, argv []string) error {
 	stdio := runtime.Stdio{Stdin: os.Stdin, Stdout: a.out, Stderr: a.err}
 	if live.GivesTerminal(function) {
-		terminal, leave, err := rawTerminal(os.Stdin, a.out)
+		terminal, leave, err := rawTerminal(os.Stdin, a.out, a.err)
 		if err != nil {
 			return err
 		}

@@ -11,14 +11,18 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/runtime"
 )
 
-// rawTerminal takes the terminal that both are, so that every key reaches a program
-// in a terminal of its own; nil where they are none. leave gives it back as it was.
-func rawTerminal(in *os.File, out io.Writer) (t *runtime.Terminal, leave func(), err error) {
+// rawTerminal takes the terminal that all three are, so that every key reaches a
+// program in a terminal of its own; nil where one is none, or where this process is in
+// the background. leave gives it back as it was.
+func rawTerminal(in *os.File, out, errs io.Writer) (t *runtime.Terminal, leave func(), err error) {
 	stop := func() {}
-	if _, isTerminal := terminalWidth(out); !isTerminal || !term.IsTerminal(int(in.Fd())) {
+	_, outIs := terminalWidth(out)
+	_, errsIs := terminalWidth(errs)
+	if !outIs || !errsIs || !term.IsTerminal(int(in.Fd())) || !host.InForeground(in) {
 		return nil, stop, nil
 	}
 	size, err := terminalSize(in)

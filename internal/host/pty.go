@@ -39,6 +39,13 @@ func OpenPty(columns, rows uint16) (*Pty, error) {
 	return p, nil
 }
 
+// InForeground reports whether this process may change the terminal: it is the one
+// that controls it, and no other process group has it. Else SIGTTOU stops it.
+func InForeground(terminal *os.File) bool {
+	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
 // Resize tells the programs in the terminal its new size.
 func (p *Pty) Resize(columns, rows uint16) error {
 	return p.control(func(fd int) error {

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -73,6 +75,44 @@ func TestExecInATerminal(t *testing.T) {
 		}
 		if after := modes(t, pty.Slave); *after != *before {
 			t.Errorf("%s: the terminal has mode %+v, and had %+v", ends, *after, *before)
+		}
+	}
+}
+
+// TestExecWithoutATerminal runs a program from a terminal that it cannot have: in the
+// background, where SIGTTOU would stop dray, and with standard error elsewhere.
+func TestExecWithoutATerminal(t *testing.T) {
+	b := newBench(t)
+	b.want(0, "up", b.file(pair{Name: "notty", Runtime: "process"}.yaml()))
+	defer b.want(0, "down", "notty")
+	pty, err := host.OpenPty(90, 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pty.Master.Close()
+	defer pty.Slave.Close()
+	screen := &screen{}
+	go screen.show(pty.Master)
+
+	file := filepath.Join(t.TempDir(), "errors")
+	for script, want := range map[string]string{
+		`timeout --kill-after 1 60 "$@"`: "", // it makes a process group of its own
+		`"$@" 2>"$0"`:                    "this to standard error\n",
+	} {
+		screen.clear()
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		dray := b.command(context.Background(), "exec", "notty", "a", "sh", "-c", "echo this to standard error >&2; echo written")
+		cmd := exec.Command("sh", append([]string{"-c", script, file}, dray.Args...)...)
+		cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = dray.Env, pty.Slave, pty.Slave, pty.Slave
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		if err := cmd.Run(); err != nil {
+			t.Errorf("%s: %v: %s", script, err, screen)
+		}
+		screen.await(t, "written")
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("%s: in the file of standard error is %q, %v", script, got, err)
 		}
 	}
 }
