@@ -8,11 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_FIGURES 128
 #define MAX_SAMPLES 1000
 #define MAX_TARGETS 2
-#define MIN_SAMPLES 3 /* for an interval that says something */
+#define MIN_SAMPLES 6 /* from the least to the greatest of n holds the median with 1 - 2^(1-n): of 5 with 94 %, of 6 with 97 % */
+#define LOOKS 20
+#define LOOK_US 50000
 
 struct target {
 	const struct figure *of;
@@ -161,19 +164,47 @@ double figure_value(const struct figure *f)
 	return f->value;
 }
 
+bool figure_measured(const struct figure *f)
+{
+	return !f->missing && f->n > 0;
+}
+
 void figures_mark(const char *mark)
 {
 	add_mark(run_marks, mark);
 }
 
+/* What wants to run at this moment besides the caller. */
+static bool others_run(void)
+{
+	FILE *f = fopen("/proc/loadavg", "r");
+	unsigned running = 0;
+	bool known = f && fscanf(f, "%*s %*s %*s %u", &running) == 1;
+
+	if (f)
+		fclose(f);
+	return known && running > 1;
+}
+
+/* By what runs now: the mean of the last minute would have in it what has ended, such as the build of what measures. */
+static bool busy(void)
+{
+	unsigned seen = 0;
+
+	for (unsigned i = 0; i < LOOKS; i++) {
+		seen += others_run();
+		usleep(LOOK_US);
+	}
+	return seen > LOOKS / 2;
+}
+
 void figures_look_at_machine(void)
 {
-	double load = 0;
 	cpu_set_t set;
 
 	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 2)
 		figures_mark("oversubscribed");
-	if (getloadavg(&load, 1) == 1 && load > 0.5)
+	if (busy())
 		figures_mark("busy machine");
 }
 

@@ -12,7 +12,7 @@
  */
 struct figure *figure(const char *group, const char *name, const char *unit, const char *limit);
 
-/* One sample of a round. The value is the median of the samples, its interval the order statistics that hold it with 95 %. */
+/* One sample of a round. The value is the median of the samples, its interval the order statistics that hold it with 95 %; of fewer than six, all of them. */
 void figure_add(struct figure *figure, double sample);
 
 /* The q-quantile of n values (0 to 1; they get sorted), with its 95 % interval by order statistics. Refused where n cannot support it. */
@@ -41,10 +41,13 @@ void figure_missing(struct figure *figure, const char *reason);
 
 double figure_value(const struct figure *figure);
 
+/* It has a value, and nothing has kept it from being measured since: else the value is what was left of it. */
+bool figure_measured(const struct figure *figure);
+
 /* What holds for the whole run. */
 void figures_mark(const char *mark);
 
-/* Mark what is doubtful about this machine at this moment. Before the threads are pinned, and before they are the load. */
+/* Mark what is doubtful about this machine at this moment; takes a second. Before the threads are pinned, and before they are the load. */
 void figures_look_at_machine(void);
 
 /* The group has a table of its own: it goes to JSON only. */
