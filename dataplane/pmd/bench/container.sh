@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Run a command in a container of runc's: the host's files, read-only but for DIR; namespaces of its own, no capability, no new privileges. Called in a mount
-# and a PID namespace of its own, with which all of it goes.
+# Run a command in a container of runc's: the host's files, of which the root's own mount is read-only but for DIR (other mounts below it stay as they are);
+# namespaces of its own, no capability, no new privileges. Called in a mount and a PID namespace of its own, with which all of it goes.
 #
 # usage: container.sh DIR COMMAND [ARGUMENT ...]
 set -euo pipefail

@@ -118,6 +118,7 @@ void forward_start(struct place *place, int container, unsigned size, struct pai
 	struct command c = {.cpu = place->cpus[1]};
 
 	pair_begin(place, pair, 2);
+	pair->container = container != 0;
 	if (container) {
 		in_namespaces(&c, "");
 		command_add(&c, "%s/container.sh %s", place->scripts, pair->directory);

@@ -13,7 +13,11 @@
 /* For what a round, or looking for what limits, takes longer than was thought. */
 #define GRACE_S 20
 
+/* For the container to end, when a signal does. */
+#define INTERRUPTED_S 10
+
 static struct place place;
+static pid_t self; /* the brokers, which are forked, have the handler too */
 
 /* How long all of it may take, in seconds, and of how many rounds more is of no use. */
 struct profile {
@@ -23,11 +27,15 @@ struct profile {
 };
 
 /* What was started dies with this process; a container is told to, since it would leave something of runc's. */
-static void interrupted(int signal)
+static void interrupted(int number)
 {
+	if (getpid() != self)
+		_exit(128 + number);
+	signal(SIGALRM, SIG_DFL); /* what was interrupted may hold a lock that is waited for here */
+	alarm(INTERRUPTED_S);
 	rows_interrupted();
 	place_end(&place);
-	_exit(128 + signal);
+	_exit(128 + number);
 }
 
 /* Rounds as long as there is time for another, but at least one. One that time ran out for is forgotten, since the ratios are those of rounds. */
@@ -79,6 +87,7 @@ static int run(const struct profile *profile, const char *bare, const char *json
 	place.scripts = PMD_BENCH_SCRIPTS;
 	place.end_ns = began + (uint64_t)((profile->seconds + GRACE_S) * 1e9);
 	place_begin(&place);
+	self = getpid();
 	signal(SIGINT, interrupted);
 	signal(SIGTERM, interrupted);
 	signal(SIGPIPE, SIG_IGN);

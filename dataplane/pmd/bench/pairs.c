@@ -13,6 +13,8 @@
 
 #include "clock.h"
 
+#define CONTAINER_S 5.0 /* for runc to remove what it has made */
+
 void place_begin(struct place *place)
 {
 	cpu_set_t set;
@@ -120,8 +122,18 @@ void pair_pause(const struct pair *p)
 	process_signal(&p->between, SIGSTOP);
 }
 
+void pair_end_container(struct pair *p)
+{
+	if (!p->container || !p->between.pid)
+		return;
+	process_signal(&p->between, SIGCONT);
+	kill(process_innermost(&p->between), SIGTERM);
+	process_wait(&p->between, CONTAINER_S);
+}
+
 void pair_end(struct pair *p)
 {
+	pair_end_container(p);
 	process_end(&p->receiver); /* before the sender: net_memif dies with its peer */
 	process_end(&p->sender);
 	process_end(&p->between);

@@ -39,6 +39,7 @@ struct way {
 struct pair {
 	struct process sender, receiver, between;
 	struct broker *broker[2];
+	bool container; /* what is between is in one */
 	char directory[80];
 	unsigned size;	 /* of the frames that the sender is set to */
 	const char *why; /* it cannot be measured, or not any more: why */
@@ -86,6 +87,9 @@ double forward_rate(const struct place *place, struct pair *pair, double *cycles
 /* Resume all of a pair, receivers first; pause it, senders first. */
 void pair_resume(const struct pair *pair);
 void pair_pause(const struct pair *pair);
+
+/* Have its container go, if it has one: runc then removes the control groups it has made. A signal handler may call it. */
+void pair_end_container(struct pair *pair);
 
 /* End it. */
 void pair_end(struct pair *pair);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,6 +20,7 @@
 
 #define STEP_US 5000
 #define ANSWER_S 5.0
+#define MAX_CHILDREN 8
 
 static _Noreturn void die(const char *what)
 {
@@ -166,26 +168,31 @@ int process_ask(struct process *p, const char *line, const char *label, double *
 	return label ? process_find(p, from, label, value, ANSWER_S) : 0;
 }
 
-/* What a process has started: the pids, at most n; returns how many. */
+/* What a process has started, from whichever of its threads (a Go program's is any): the pids, at most n; returns how many. */
 static unsigned children(pid_t pid, pid_t *pids, unsigned n)
 {
 	char path[64];
 	unsigned found = 0;
-	FILE *f;
+	glob_t threads = {0};
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-	f = fopen(path, "r");
-	while (f && found < n && fscanf(f, "%d", &pids[found]) == 1)
-		found++;
-	if (f)
-		fclose(f);
+	snprintf(path, sizeof(path), "/proc/%d/task/*/children", pid);
+	if (glob(path, GLOB_NOSORT, NULL, &threads) == 0)
+		for (size_t i = 0; i < threads.gl_pathc; i++) {
+			FILE *f = fopen(threads.gl_pathv[i], "r");
+
+			while (f && found < n && fscanf(f, "%d", &pids[found]) == 1)
+				found++;
+			if (f)
+				fclose(f);
+		}
+	globfree(&threads);
 	return found;
 }
 
 static void signal_tree(pid_t pid, int signal)
 {
-	pid_t pids[8];
-	unsigned n = children(pid, pids, 8);
+	pid_t pids[MAX_CHILDREN];
+	unsigned n = children(pid, pids, MAX_CHILDREN);
 
 	kill(pid, signal);
 	for (unsigned i = 0; i < n; i++)
@@ -200,10 +207,11 @@ void process_signal(const struct process *p, int signal)
 
 pid_t process_innermost(const struct process *p)
 {
-	pid_t pid = p->pid;
+	pid_t pid = p->pid, pids[MAX_CHILDREN];
+	unsigned n;
 
-	while (children(pid, &pid, 1))
-		;
+	while ((n = children(pid, pids, MAX_CHILDREN)) > 0)
+		pid = pids[n - 1]; /* what a script starts first serves what it starts last */
 	return pid;
 }
 

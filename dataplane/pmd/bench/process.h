@@ -53,7 +53,7 @@ char *process_log(const struct process *process, size_t from);
 /* It, and all that it has started, gets a signal: SIGSTOP and SIGCONT pause and resume it. */
 void process_signal(const struct process *process, int signal);
 
-/* Its last descendant, or itself. */
+/* What was started last, by what was started last by it, and so on; or itself. */
 pid_t process_innermost(const struct process *process);
 
 /* Kill it, and wait for its end. */

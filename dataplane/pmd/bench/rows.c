@@ -4,11 +4,9 @@
 
 #include <limits.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "figures.h"
@@ -273,7 +271,7 @@ bool rows_measure(unsigned round)
 	return !place_late(place);
 }
 
-/* The best of some of them; NULL: none was measured. */
+/* The best of those that were measured to the end; NULL: none was. */
 static struct figure *best(struct figure *const *figures, unsigned n, bool least)
 {
 	struct figure *found = NULL;
@@ -281,7 +279,7 @@ static struct figure *best(struct figure *const *figures, unsigned n, bool least
 	for (unsigned i = 0; i < n; i++) {
 		double value = figure_value(figures[i]);
 
-		if (value > 0 && (!found || (least ? value < figure_value(found) : value > figure_value(found))))
+		if (figure_measured(figures[i]) && (!found || (least ? value < figure_value(found) : value > figure_value(found))))
 			found = figures[i];
 	}
 	return found;
@@ -375,13 +373,7 @@ void rows_judge(bool profiles)
 
 void rows_interrupted(void)
 {
-	pid_t pid = forwards[1].pair.between.pid;
-
-	if (!pid)
-		return;
-	process_signal(&forwards[1].pair.between, SIGCONT);
-	kill(process_innermost(&forwards[1].pair.between), SIGTERM);
-	waitpid(pid, NULL, 0);
+	pair_end_container(&forwards[1].pair);
 }
 
 static void end_all(struct row *r, unsigned n)
@@ -392,13 +384,6 @@ static void end_all(struct row *r, unsigned n)
 
 void rows_end(void)
 {
-	struct process *container = &forwards[1].pair.between;
-
-	if (container->pid) { /* runc removes what it has made */
-		process_signal(container, SIGCONT);
-		kill(process_innermost(container), SIGTERM);
-		process_wait(container, 5);
-	}
 	physical_end();
 	end_all(&null_row, 1);
 	end_all(rows, WAYS);
