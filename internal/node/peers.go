@@ -138,15 +138,17 @@ func watchPeers(ctx context.Context, peers []peer, grace time.Duration) (early b
 }
 
 // attend waits until the command ends. It stops one whose devices cannot work any
-// more, which again reports where they never have.
+// more, which again reports where they never have. One that cannot be stopped it
+// does not wait for.
 func attend(ctx context.Context, instance runtime.Instance, peers []peer, grace time.Duration) (code int, again bool, err error) {
+	var why, failed error
 	stop := func() {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 		defer cancel()
-		_ = instance.Stop(grace) // Wait below reports how it ended
+		failed = instance.Stop(grace)
 	}
 	watching, done := context.WithCancel(ctx)
-	var why error
+	defer done()
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -154,9 +156,20 @@ func attend(ctx context.Context, instance runtime.Instance, peers []peer, grace 
 			stop()
 		}
 	}()
-	code, err = instance.Wait()
-	done()
-	<-watched
+	select {
+	case <-instance.Done():
+		done()
+		<-watched
+	case <-watched: // it has been stopped
+		select {
+		case <-instance.Done():
+		default:
+			if failed != nil {
+				return 0, false, failed
+			}
+		}
+	}
+	code, err = instance.Wait() // it reports how it ended, whatever Stop did
 	if why != nil && err == nil {
 		err = why
 	}

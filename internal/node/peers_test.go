@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -78,6 +79,24 @@ func TestNobodyWaitsInACircle(t *testing.T) {
 		if after := l.startsAfter("b"); !slices.Equal(after, []string{"a"}) {
 			t.Errorf("links %v: b starts after %v, not a: the first end does not listen where it can", ends, after)
 		}
+	}
+}
+
+// immortal is an instance that nothing ends.
+type immortal struct{ runtime.Instance }
+
+var errImmortal = errors.New("it does not die of SIGKILL")
+
+func (immortal) Done() <-chan struct{}      { return nil }
+func (immortal) Wait() (int, error)         { select {} }
+func (immortal) Stop(context.Context) error { return errImmortal }
+
+// TestAttendGivesUp: a supervisor ends although a command does not.
+func TestAttendGivesUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if code, again, err := attend(ctx, immortal{}, nil, time.Hour); code != 0 || again || !errors.Is(err, errImmortal) {
+		t.Errorf("%d, %v, %v", code, again, err)
 	}
 }
 

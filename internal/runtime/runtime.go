@@ -122,6 +122,8 @@ type Stdio struct {
 type Instance interface {
 	// ID identifies its first process.
 	ID() host.ProcessID
+	// Done is closed when it has ended.
+	Done() <-chan struct{}
 	// Wait blocks until it has ended and returns its exit status; 128+n for
 	// signal n.
 	Wait() (int, error)
