@@ -34,8 +34,13 @@ func densityText(_ *inventory.Inventory, c chain.Cell) string {
 // to go.
 const denseTime = 150 * time.Millisecond
 
-// dense waits until the commands of all functions have run, and reads what memory
-// they then hold together.
+// densePatience is how long the commands of a dense chain may take to run; short
+// enough that those that do are still counted within patience.
+const densePatience = 40 * time.Second
+
+// dense waits until the commands of all functions have run, or for as long as they
+// may take, counts the functions that run, and reads what memory they then hold
+// together.
 func dense(ctx context.Context, _ *Runner, live *node.Live, c chain.Cell) (record.Trial, error) {
 	t := record.Trial{Quantity: record.QStart, Start: time.Now(), Marks: []string{}}
 	stop, err := supervise(ctx, live)
@@ -43,20 +48,15 @@ func dense(ctx context.Context, _ *Runner, live *node.Live, c chain.Cell) (recor
 		return t, err
 	}
 	defer stop()
-	up := 0
-	for up < c.Functions {
-		if !strings.Contains(live.LogTail(fmt.Sprintf("f%d", up), 3), ready) {
-			if time.Since(t.Start) > startTime {
-				return t, fmt.Errorf("%d of %d functions started within %v", up, c.Functions, startTime)
-			}
-			if err := sleep(ctx, 2*time.Millisecond); err != nil {
-				return t, err
-			}
-			continue
-		}
-		up++
+	started, err := awaitDense(ctx, live, c.Functions)
+	if err != nil {
+		return t, err
 	}
 	t.Duration = time.Since(t.Start)
+	up, err := countRunning(ctx, live, started)
+	if err != nil {
+		return t, err
+	}
 	meter, err := host.NewMeter(live.Cgroup())
 	if err != nil {
 		return t, err
@@ -65,11 +65,74 @@ func dense(ctx context.Context, _ *Runner, live *node.Live, c chain.Cell) (recor
 	if err != nil {
 		return t, err
 	}
-	t.Raw = fmt.Sprintf("%d functions, memory %d\n", up, usage.Memory)
-	t.Experiment = &record.Experiment{Values: map[string]float64{
-		"start_time": t.Duration.Seconds(), "functions": float64(up), "memory": float64(usage.Memory) / mega / float64(up),
-	}}
+	t.Raw = fmt.Sprintf("%d of %d functions started, %d run, memory %d\n", started, c.Functions, up, usage.Memory)
+	t.Experiment = density(started, up, c.Functions, t.Duration, usage.Memory)
 	return t, nil
+}
+
+// awaitDense waits until the commands of that many functions have run, and returns
+// how many have within densePatience.
+func awaitDense(ctx context.Context, live *node.Live, all int) (started int, err error) {
+	has := func(i int) bool { return strings.Contains(live.LogTail(fmt.Sprintf("f%d", i), 3), ready) }
+	for began := time.Now(); started < all && time.Since(began) < densePatience; {
+		if has(started) {
+			started++
+		} else if err := sleep(ctx, 2*time.Millisecond); err != nil {
+			return started, err
+		}
+	}
+	for i := started; i < all; i++ { // one that is missing hides those behind it
+		if has(i) {
+			started++
+		}
+	}
+	return started, nil
+}
+
+// denseSettled is how long the supervisor may take to publish what has started.
+const denseSettled = 5 * time.Second
+
+// countRunning is how many functions run, once that many do, or after denseSettled.
+func countRunning(ctx context.Context, live *node.Live, want int) (up int, err error) {
+	for began := time.Now(); ; {
+		functions, _, err := live.Status()
+		if err != nil {
+			return 0, err
+		}
+		if up = running(functions); up >= want || time.Since(began) > denseSettled {
+			return up, nil
+		}
+		if err := sleep(ctx, 2*time.Millisecond); err != nil {
+			return up, err
+		}
+	}
+}
+
+// running is how many functions have a process.
+func running(functions []node.FunctionStatus) (n int) {
+	for _, f := range functions {
+		if f.Phase == node.PhaseRunning {
+			n++
+		}
+	}
+	return n
+}
+
+// density are the figures of a dense chain of which so many functions started, and
+// so many run, with that memory in bytes.
+func density(started, up, all int, took time.Duration, memory uint64) *record.Experiment {
+	e := &record.Experiment{Values: map[string]float64{"functions": float64(up)}, Why: map[string]string{}}
+	if started == all {
+		e.Values["start_time"] = took.Seconds()
+	} else {
+		e.Why["start_time"] = fmt.Sprintf("%d of %d functions started within %v", started, all, densePatience)
+	}
+	if up > 0 {
+		e.Values["memory"] = float64(memory) / mega / float64(up)
+	} else {
+		e.Why["memory"] = "no function runs"
+	}
+	return e
 }
 
 // plannedMemory is that of each function with a CPU of its own, and most how many

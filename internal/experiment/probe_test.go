@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/node"
 )
 
 func TestPlannedIsWhatThePlannerAccepts(t *testing.T) {
@@ -28,6 +29,19 @@ func TestPlannedIsWhatThePlannerAccepts(t *testing.T) {
 	small.Host.MemoryTotal = 1 << 30
 	if trial, err = planned(context.Background(), &Runner{Inventory: small}, nil, chain.Cell{}); err != nil || trial.Experiment.Values["functions"] != 1 {
 		t.Errorf("with 1 GiB: %v, %v", trial.Experiment.Values, err)
+	}
+}
+
+// What runs is counted, and shares the memory, not what was asked for.
+func TestDensityIsOfWhatRuns(t *testing.T) {
+	up := running([]node.FunctionStatus{{Phase: node.PhaseRunning}, {Phase: node.PhaseGone}, {Phase: node.PhaseRunning}})
+	got := density(3, up, 3, time.Second, 8*mega)
+	if v := got.Values; up != 2 || v["functions"] != 2 || v["memory"] != 4 || v["start_time"] != 1 {
+		t.Errorf("%d run: %v", up, v)
+	}
+	got = density(2, 0, 3, time.Minute, 8*mega)
+	if _, timed := got.Values["start_time"]; timed || got.Why["start_time"] == "" || got.Why["memory"] == "" || got.Values["functions"] != 0 {
+		t.Errorf("none runs: %+v", got)
 	}
 }
 
