@@ -108,6 +108,7 @@ type Caps struct {
 	Privileges string   `json:"privileges"`           // what the function needs beside its own namespaces; "none"
 	Processes  int      `json:"processes"`            // host processes it starts for a link
 	HugePages  bool     `json:"huge_pages,omitempty"` // its functions must have huge pages
+	OneUser    bool     `json:"one_user,omitempty"`   // joins only processes that Drayage starts, all as one user of the host
 	BusyCPUs   int      `json:"busy_cpus,omitempty"`  // CPUs that those keep busy by polling, also on an idle link
 	// PacketMemory is what those take for packets; nil: next to nothing.
 	PacketMemory *PacketMemory `json:"packet_memory,omitempty"`

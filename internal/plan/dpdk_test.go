@@ -66,6 +66,24 @@ func TestPrivilegesMustBePermitted(t *testing.T) {
 	}
 }
 
+// TestOneUser: what only processes of one user can have is refused to others.
+func TestOneUser(t *testing.T) {
+	inv, c := loadInventory(t, "vm2"), pair()
+	devices(inv)
+	inv.Transport("direct").Caps.OneUser = true
+	for i := range c.Functions {
+		c.Functions[i].Ports[0].Face = chain.FaceDPDK
+	}
+	c.Links[0].Transport = "direct"
+	mustPlan(t, c, inv)
+	for _, r := range []chain.RuntimeName{chain.RuntimeRunc, chain.RuntimeExternal} {
+		c.Functions[1].Runtime = r
+		if v := mustViolate(t, c, inv); v.Constraint != "runtime "+string(r)+" of function b" || !v.Hard || v.Fix == "" {
+			t.Errorf("%+v", v)
+		}
+	}
+}
+
 // TestHugePagesMustBeThere: a transport that cannot do without them is not taken
 // for a function that has none.
 func TestHugePagesMustBeThere(t *testing.T) {
@@ -94,12 +112,14 @@ func TestHugePagesOfSwitchesCount(t *testing.T) {
 		free      int
 		transport string
 		second    []chain.HugePages // of the other function
+		machine   bool              // whether that is one
 		asked     string            // "": enough
 	}{
-		{"enough", 32 + 32 + 61, "switch", pages, ""},
-		{"one too few", 32 + 32 + 60, "switch", pages, "functions and switches ask for 125 pages together, and 124 are free"},
-		{"no switch", 32 + 32, "direct", pages, ""},
-		{"plain pages in one function", 32, "switch", nil, ""},
+		{"enough", 32 + 32 + 61, "switch", pages, false, ""},
+		{"a machine", 32, "switch", nil, true, ""},
+		{"one too few", 32 + 32 + 60, "switch", pages, false, "functions and switches ask for 125 pages together, and 124 are free"},
+		{"no switch", 32 + 32, "direct", pages, false, ""},
+		{"plain pages in one function", 32, "switch", nil, false, ""},
 	} {
 		inv, c := loadInventory(t, "vm2"), pair()
 		devices(inv)
@@ -112,6 +132,11 @@ func TestHugePagesOfSwitchesCount(t *testing.T) {
 		c.Functions[0].HugePages, c.Functions[1].HugePages = pages, test.second
 		for i := range c.Functions {
 			c.Functions[i].Ports[0].Face = chain.FaceDPDK
+		}
+		if test.machine {
+			inv.Transport("switch").Caps.Machines = true
+			inv.Runtimes = append(inv.Runtimes, inventory.Item{Name: "vm", Status: inventory.OK})
+			c.Functions[1].Runtime, c.Functions[1].VM, c.Functions[1].Ports[0].Face = chain.RuntimeVM, &chain.VM{}, chain.FaceNetdev
 		}
 		c.Links[0].Transport = test.transport
 		if test.asked == "" {

@@ -22,7 +22,7 @@ type obstacle struct {
 // filters are tried in this order: what the link is first, then what the host
 // has. The transport that passes most of them is the nearest miss.
 var filters = []func(*inventory.Transport, *needs) *obstacle{
-	hostsObstacle, faceObstacle, queuesObstacle, isolationObstacle, privilegeObstacle, hugePagesObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
+	hostsObstacle, faceObstacle, queuesObstacle, isolationObstacle, privilegeObstacle, oneUserObstacle, hugePagesObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
 	shapeObstacle, mtuObstacle, underlayMTUObstacle, messageObstacle, statusObstacle,
 }
 
@@ -41,6 +41,14 @@ func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
 	for _, e := range n.ports {
 		if n.serves(t, e) {
 			continue
+		}
+		if n.reaches(t, e) {
+			return &obstacle{
+				constraint: "virtual machine of " + e.end.String(),
+				reason:     "keeps a CPU busy, and reaches machines only where the link names it",
+				fix:        "use transport: " + t.Name,
+				pos:        n.field("transport"),
+			}
 		}
 		return &obstacle{
 			constraint: fmt.Sprintf("face %s of %s", e.port.Face, e.end),
@@ -63,15 +71,24 @@ func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
 
 // serves reports whether the transport serves the port as it is.
 func (n *needs) serves(t *inventory.Transport, e portEnd) bool {
-	return slices.Contains(t.Caps.Faces, string(e.port.Face)) || n.machine(t, e)
+	if n.reaches(t, e) {
+		return n.machine(t, e)
+	}
+	return slices.Contains(t.Caps.Faces, string(e.port.Face))
 }
 
 // machine reports whether the transport reaches the port's virtual machine itself.
-// It does where the chain names it: the interfaces of other transports keep no CPU
-// busy.
+// It does where the chain names it. auto takes no such transport for a machine: the
+// interfaces of others keep no CPU busy.
 func (n *needs) machine(t *inventory.Transport, e portEnd) bool {
+	return n.reaches(t, e) && n.link.Transport != chain.TransportAuto
+}
+
+// reaches reports whether the port is an interface of a virtual machine, and the
+// transport one that can reach it itself.
+func (n *needs) reaches(t *inventory.Transport, e portEnd) bool {
 	f := n.functions[e.end.Function]
-	return t.Caps.Machines && n.link.Transport != chain.TransportAuto && f != nil && f.Runtime == chain.RuntimeVM && e.port.Face == chain.FaceNetdev
+	return t.Caps.Machines && f != nil && f.Runtime == chain.RuntimeVM && e.port.Face == chain.FaceNetdev
 }
 
 // nativeQueues is the most queues of a port that is opened by libdray
@@ -126,6 +143,23 @@ func privilegeObstacle(t *inventory.Transport, n *needs) *obstacle {
 		fix:        "permit it with policy: {privileged: true}, or use another transport",
 		pos:        n.field("transport"),
 	}
+}
+
+func oneUserObstacle(t *inventory.Transport, n *needs) *obstacle {
+	if !t.Caps.OneUser {
+		return nil
+	}
+	for _, e := range n.ports {
+		if f := n.functions[e.end.Function]; f != nil && f.Runtime != chain.RuntimeProcess {
+			return &obstacle{
+				constraint: fmt.Sprintf("runtime %s of function %s", f.Runtime, f.Name),
+				reason:     "joins only processes of the host's root",
+				fix:        "use runtime: process, or another transport",
+				pos:        at(f.FieldPos, "runtime", f.Pos),
+			}
+		}
+	}
+	return nil
 }
 
 func hugePagesObstacle(t *inventory.Transport, n *needs) *obstacle {

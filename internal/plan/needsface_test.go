@@ -52,6 +52,17 @@ func TestMachinesOfNamedTransports(t *testing.T) {
 	if o := faceObstacle(transport, needs(chain.TransportAuto, chain.RuntimeVM, chain.RuntimeVM)); o == nil {
 		t.Error("auto would keep a CPU busy")
 	}
+	transport.Caps.Faces = []string{"dpdk", "netdev"}
+	beside := needs(chain.TransportAuto, chain.RuntimeVM, chain.RuntimeProcess)
+	beside.ports[1].port.Face = chain.FaceDPDK
+	if o := faceObstacle(transport, beside); o == nil || !strings.Contains(o.constraint, "virtual machine") {
+		t.Errorf("auto would take one with interfaces for a machine beside an application: %+v", o)
+	}
+	beside.link.Transport = "x"
+	if o := faceObstacle(transport, beside); o != nil {
+		t.Errorf("a machine beside an application: %+v", o)
+	}
+	transport.Caps.Faces = []string{"dpdk"}
 	transport.Caps.Machines = false
 	if o := faceObstacle(transport, needs("x", chain.RuntimeVM, chain.RuntimeVM)); o == nil {
 		t.Error("a transport that reaches no machines was taken")

@@ -46,6 +46,7 @@ func (driver) Caps() inventory.Caps {
 		Rank:       -2,
 		Privileged: true,
 		HugePages:  true,
+		OneUser:    true,
 		Privileges: "all DPDK memory and EAL's state of both functions shared, by one hugetlbfs mount; the same user",
 		Processes:  0,
 		Copies:     0,
@@ -78,30 +79,27 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 		step.Step{
 			Name:  s.StepName(Name, "create the directory that the ends share"),
 			Makes: []step.Resource{host.DirResource(dir)},
-			Do:    func(context.Context) error { return makeDir(dir, huge, s.Ends[0].User) },
+			Do: func(context.Context) error {
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					return err
+				}
+				return os.Mkdir(huge, 0o700)
+			},
 		},
 		step.Step{
 			Name:  s.StepName(Name, "mount huge pages"),
 			Makes: []step.Resource{host.MountResource(huge)},
 			Do:    func(context.Context) error { return host.MountHugePages(huge, s.Ends[0].User) },
 		},
+		// After the mount: until then nobody else may put something in its place.
+		step.Step{
+			Name: s.StepName(Name, "give the directory to the ends"),
+			Do:   func(context.Context) error { return os.Chown(dir, s.Ends[0].User, -1) },
+		},
 	)
 	build.Report.Engine = "net_mpring, in the functions' own DPDK"
 	build.Report.Vdevs = []transport.Vdev{vdev(s.Ends[0], dir, true), vdev(s.Ends[1], dir, false)}
 	return build, nil
-}
-
-// makeDir makes it for the functions' user, and nobody else.
-func makeDir(dir, huge string, user int) error {
-	for _, d := range []string{dir, huge} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			return err
-		}
-		if err := os.Chown(d, user, -1); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // vdev is the device of an end. The first end is the primary process.
@@ -123,8 +121,8 @@ func checkEnds(s transport.Spec) error {
 		errs = append(errs, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, Name, fmt.Errorf(format, args...)))
 	}
 	for _, e := range s.Ends {
-		if e.Runtime != chain.RuntimeProcess && e.Runtime != chain.RuntimeExternal {
-			refuse("function %s has the runtime %s, and a container has another user, or sees the memory at another path than its peer; use runtime process", e.Function, e.Runtime)
+		if e.Runtime != chain.RuntimeProcess {
+			refuse("function %s has the runtime %s, and only processes that dray starts as one user have huge pages, and the memory at one path; use runtime process", e.Function, e.Runtime)
 		}
 		if e.Queues > 1 {
 			refuse("port %s has %d queues, and a ring is one; leave queues out", e.Name, e.Queues)
