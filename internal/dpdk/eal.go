@@ -143,6 +143,9 @@ const (
 	sharedPrefix = "ring"
 )
 
+// ringPage is the size of the pages of that hugetlbfs.
+const ringPage chain.Bytes = 2 << 20
+
 // shared makes the application one of two that share EAL's memory. The primary
 // one takes half of its limit at once, so that the other needs nothing of it but
 // what is there: to ask for more is to wait for a process that may have ended.
@@ -161,6 +164,12 @@ func (a Application) shared() ([]string, error) {
 	}
 	if len(a.HugePages) == 0 {
 		return nil, fmt.Errorf("port %s needs huge pages: two processes of EAL share no others", group[0].Port)
+	}
+	if slices.ContainsFunc(a.HugePages, func(h chain.HugePages) bool { return h.Size != ringPage }) {
+		return nil, fmt.Errorf("port %s: rings are in huge pages of %v: give the function no others", group[0].Port, ringPage)
+	}
+	if group[0].Driver == NetMPRingPeer && len(a.Vdevs) > 1 {
+		return nil, fmt.Errorf("port %s makes its function a secondary process of EAL, which can have no other dpdk port: make it the link's first end, or use another transport", group[0].Port)
 	}
 	dir := a.dir(group[0])
 	args := []string{"--file-prefix", sharedPrefix, "--huge-dir", filepath.Join(dir, HugeDir)}

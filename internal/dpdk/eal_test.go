@@ -72,6 +72,8 @@ func TestEALRefuses(t *testing.T) {
 		"memory 32Mi is too little": {CPUs: []int{0}, Memory: 32 << 20},
 		"its file is not known":     {CPUs: []int{0}, Vdevs: []Vdev{dray}},
 		"both rings":                {CPUs: []int{0}, Vdevs: []Vdev{primary, secondary}, Driver: "/x", HugePages: pages},
+		"no other dpdk port":        {CPUs: []int{0}, Vdevs: []Vdev{dray, secondary}, Driver: "/x", HugePages: pages},
+		"huge pages of 2Mi":         {CPUs: []int{0}, Vdevs: []Vdev{primary}, Driver: "/x", HugePages: []chain.HugePages{pages[0], {Size: 1 << 30, Limit: 1 << 30}}},
 		"needs huge pages":          {CPUs: []int{0}, Vdevs: []Vdev{primary}, Driver: "/x"},
 		"DRAY_STATE":                {CPUs: []int{0}, Vdevs: []Vdev{dray}, Driver: "/x", Ports: "/run/a b/ports"},
 	}

@@ -12,10 +12,10 @@ import (
 )
 
 // MountHugePages mounts a hugetlbfs of its own on the directory, with pages of
-// the kernel's default size, for that user of the host alone. Its pages go back
-// when it is unmounted (MountResource) and the last process that maps them ends.
+// 2 MiB, for that user of the host alone. Its pages go back when it is unmounted
+// (MountResource) and the last process that maps them ends.
 func MountHugePages(dir string, user int) error {
-	options := fmt.Sprintf("mode=0700,uid=%d,gid=%d", user, user)
+	options := fmt.Sprintf("mode=0700,uid=%d,gid=%d,pagesize=2M", user, user)
 	if err := unix.Mount("dray", dir, "hugetlbfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options); err != nil {
 		return fmt.Errorf("mount a hugetlbfs on %s: %w", dir, err)
 	}
