@@ -29,6 +29,8 @@ const (
 	// a bridge of its own only.
 	underBridge = "br-under"
 	underName   = "under0" // that end
+	// longestMemory is for how many seconds a switch may remember a neighbour at most.
+	longestMemory = "3600"
 )
 
 type tunnel struct{}
@@ -215,11 +217,15 @@ func createBridges(s transport.Spec, e *engine, i int, report *transport.Report)
 }
 
 // findHosts makes the userspace datapath know the way to each other host before
-// the first packet, which would be lost to asking for it. The switch learns its
-// routes from the kernel, in its own time.
+// the first packet, which would be lost to asking for it, and for as long as it
+// remembers: by default 15 minutes. The switch learns its routes from the kernel, in
+// its own time.
 func (e *engine) findHosts(ctx context.Context, s transport.Spec, i int) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	if _, err := e.appctl(ctx, "tnl/neigh/aging", longestMemory); err != nil {
+		return err
+	}
 	for j, other := range s.Hosts {
 		if j == i {
 			continue
