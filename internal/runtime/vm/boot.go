@@ -90,7 +90,7 @@ func user(s runtime.Spec) int { return guest.User(s.Chain + "/" + s.Function.Nam
 var ownPrograms = []string{"draygen", "draygen-dpdk", "dray-vnf"}
 
 // programDirs are the directories of Drayage's programs, wherever they are:
-// beside this one, or in the PATH.
+// beside this one, or in the PATH. The guest sees all that is in them.
 func programDirs() ([]string, error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -109,11 +109,42 @@ func programDirs() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
+		if slices.Contains(dirs, dir) {
+			continue
 		}
+		if err := showable(dir); err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, dir)
 	}
 	return dirs, nil
+}
+
+// showable reports why a machine must not, or cannot, be shown a directory of programs.
+func showable(dir string) error {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	for _, d := range []string{dir, real} {
+		if slices.Contains(runtime.PrivateDirs, d) || slices.Contains(runtime.ScratchDirs, d) || filepath.Dir(d) == "/home" {
+			return &host.Unsupported{
+				What: "machine beside Drayage's programs in " + d, Why: "it would be shown all else that is there",
+				Fix: "move them into a folder of their own, such as " + filepath.Join(d, "dray"),
+			}
+		}
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return err
+	}
+	if info.Mode()&0o005 != 0o005 {
+		return &host.Unsupported{
+			What: "machine beside Drayage's programs in " + dir, Why: "its emulator, an ordinary user, may not read that folder",
+			Fix: "chmod o+rx " + dir,
+		}
+	}
+	return nil
 }
 
 // lockSandbox keeps two commands from booting one guest.
