@@ -115,6 +115,18 @@ func (b *bench) receives(chain string) {
 	b.t.Fatalf("the sink receives nothing within %v; gen:\n%s\nsink:\n%s", patience, b.want(0, "logs", chain, "gen").Stdout, log)
 }
 
+// killFunction kills the process of a function that runs.
+func killFunction(t *testing.T, b *bench, chain, function string) {
+	t.Helper()
+	pid := functionPID(t, b, chain, function)
+	if pid == 0 { // which would be this test's own process group
+		t.Fatalf("%s does not run", function)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatalf("kill %s: %v", function, err)
+	}
+}
+
 // TestAMemifPeerThatDies: DPDK's driver crashes or goes deaf when its peer ends.
 // Each is reported and replaced, and packets pass again.
 func TestAMemifPeerThatDies(t *testing.T) {
@@ -125,9 +137,7 @@ func TestAMemifPeerThatDies(t *testing.T) {
 	b.receives(chain)
 	for restarts, victim := range []string{"gen", "sink"} {
 		sink := functionPID(t, b, chain, "sink")
-		if err := syscall.Kill(functionPID(t, b, chain, victim), syscall.SIGKILL); err != nil {
-			t.Fatalf("kill %s: %v", victim, err)
-		}
+		killFunction(t, b, chain, victim)
 		// The sink connects: whoever dies, it has to be another process.
 		end := time.Now().Add(time.Minute)
 		for pid := sink; pid == sink || pid == 0; pid = functionPID(t, b, chain, "sink") {

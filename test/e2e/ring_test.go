@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
 	"time"
 
@@ -47,9 +46,7 @@ links:
 	b.receives(chain)
 	for _, victim := range []string{"gen", "sink"} {
 		sink, gen := functionPID(t, b, chain, "sink"), functionPID(t, b, chain, "gen")
-		if err := syscall.Kill(functionPID(t, b, chain, victim), syscall.SIGKILL); err != nil {
-			t.Fatalf("kill %s: %v", victim, err)
-		}
+		killFunction(t, b, chain, victim)
 		end := time.Now().Add(time.Minute)
 		for pid := gen; pid == gen || pid == 0; pid = functionPID(t, b, chain, "gen") {
 			if time.Now().After(end) {
