@@ -97,6 +97,13 @@ static int configure(struct rte_eth_dev *dev)
 
 static int start(struct rte_eth_dev *dev)
 {
+	struct device *d = dev->data->dev_private;
+	int ret = mpring_peer_start(&d->peer);
+
+	if (ret) {
+		MPRING_LOG(ERR, "%s: socket %s: %s\n", dev->data->name, d->peer.socket, strerror(-ret));
+		return ret;
+	}
 	dev->rx_pkt_burst = receive;
 	dev->tx_pkt_burst = transmit;
 	dev->data->rx_queue_state[0] = dev->data->tx_queue_state[0] = RTE_ETH_QUEUE_STATE_STARTED;
@@ -105,6 +112,9 @@ static int start(struct rte_eth_dev *dev)
 
 static int stop(struct rte_eth_dev *dev)
 {
+	struct device *d = dev->data->dev_private;
+
+	mpring_peer_stop(&d->peer);
 	dev->data->dev_started = 0;
 	dev->data->rx_queue_state[0] = dev->data->tx_queue_state[0] = RTE_ETH_QUEUE_STATE_STOPPED;
 	return 0;

@@ -37,8 +37,12 @@ struct mpring_peer {
 	char socket[108];
 };
 
-/* The primary process listens, the secondary one connects. Returns 0 or -errno. */
+/* The primary process listens from now on. Returns 0 or -errno. */
 int mpring_peer_open(struct mpring_peer *p, const struct mpring_arguments *a);
+
+/* The secondary one connects when it begins to take packets, and hangs up when it does no more; the primary does nothing. Returns 0 or -errno. */
+int mpring_peer_start(struct mpring_peer *p);
+void mpring_peer_stop(struct mpring_peer *p);
 bool mpring_peer_there(struct mpring_peer *p);
 void mpring_peer_close(struct mpring_peer *p);
 

@@ -132,32 +132,74 @@ static int take_calls(struct mpring_peer *p)
 	return ret;
 }
 
+static int make_socket(const struct mpring_peer *p, struct sockaddr_un *at)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	*at = (struct sockaddr_un){.sun_family = AF_UNIX};
+	snprintf(at->sun_path, sizeof(at->sun_path), "%s", p->socket);
+	return fd < 0 ? -errno : fd;
+}
+
 int mpring_peer_open(struct mpring_peer *p, const struct mpring_arguments *a)
 {
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret = 0;
+	struct sockaddr_un at;
+	int fd, ret;
 
 	*p = (struct mpring_peer){.listener = -1, .connection = -1};
 	rte_spinlock_init(&p->lock);
-	if (fd < 0)
-		return -errno;
-	snprintf(at.sun_path, sizeof(at.sun_path), "%s", a->socket);
 	snprintf(p->socket, sizeof(p->socket), "%s", a->socket);
-	if (a->primary) {
-		p->listener = fd;
-		ret = listen_at(fd, &at);
-		if (ret == 0)
-			ret = take_calls(p);
-	} else {
-		p->connection = fd;
-		if (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
-			ret = -errno;
-	}
+	if (!a->primary)
+		return 0;
+	fd = make_socket(p, &at);
+	if (fd < 0)
+		return fd;
+	p->listener = fd;
+	ret = listen_at(fd, &at);
+	if (ret == 0)
+		ret = take_calls(p);
 	if (ret) {
 		close(fd);
-		p->listener = p->connection = -1;
+		p->listener = -1;
 	}
 	return ret;
+}
+
+static void hang_up(struct mpring_peer *p)
+{
+	rte_spinlock_lock(&p->lock);
+	if (p->connection >= 0)
+		close(p->connection);
+	p->connection = -1;
+	rte_spinlock_unlock(&p->lock);
+}
+
+int mpring_peer_start(struct mpring_peer *p)
+{
+	struct sockaddr_un at;
+	int fd, ret;
+
+	if (p->listener >= 0)
+		return 0;
+	hang_up(p);
+	fd = make_socket(p, &at);
+	if (fd < 0)
+		return fd;
+	if (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0) {
+		ret = -errno;
+		close(fd);
+		return ret;
+	}
+	rte_spinlock_lock(&p->lock);
+	p->connection = fd;
+	rte_spinlock_unlock(&p->lock);
+	return 0;
+}
+
+void mpring_peer_stop(struct mpring_peer *p)
+{
+	if (p->listener < 0)
+		hang_up(p);
 }
 
 bool mpring_peer_there(struct mpring_peer *p)
