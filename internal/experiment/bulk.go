@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/instrument"
 	"github.com/drayage/dray/internal/record"
 )
@@ -24,9 +23,10 @@ type runner func(context.Context, instrument.Endpoint, instrument.Endpoint, inst
 const bulkShare = 0.8
 
 // besideBulk measures with a tool while a TCP stream sends all it can the same way,
-// and refuses a measurement which that did not outlast, or during which it did not
-// fill the bottleneck of that rate in bit/s; 0: there is none.
-func besideBulk(tool instrument.Instrument, rate uint64) runner {
+// for so much longer than the trial. It refuses a measurement which that did not
+// outlast, or during which it did not fill the bottleneck of that rate in bit/s;
+// 0: there is none.
+func besideBulk(tool instrument.Instrument, rate uint64, extra time.Duration) runner {
 	return func(ctx context.Context, from, to instrument.Endpoint, p instrument.Params) (record.Trial, error) {
 		type outcome struct {
 			t   record.Trial
@@ -34,7 +34,7 @@ func besideBulk(tool instrument.Instrument, rate uint64) runner {
 		}
 		bulk := make(chan outcome, 1)
 		go func() {
-			t, err := instrument.Iperf3{}.Run(ctx, from, to, instrument.Params{Duration: p.Duration + bulkExtra})
+			t, err := instrument.Iperf3{}.Run(ctx, from, to, instrument.Params{Duration: p.Duration + extra})
 			bulk <- outcome{t, err}
 		}()
 		if err := sleep(ctx, bulkLead); err != nil {
@@ -49,7 +49,10 @@ func besideBulk(tool instrument.Instrument, rate uint64) runner {
 			return t, fmt.Errorf("beside a bulk stream: %w", err)
 		}
 		t.Raw += "\n\nthe bulk stream beside it:\n" + b.t.Raw
-		return t, errors.Join(outlasts(b.t, start, end), fills(b.t, rate))
+		if err := outlasts(b.t, start, end); err != nil {
+			return t, err
+		}
+		return t, fills(b.t, rate)
 	}
 }
 
@@ -72,7 +75,7 @@ func fills(bulk record.Trial, rate uint64) error {
 		got = bulk.Throughput.BitsPerSecond
 	}
 	if float64(got) < bulkShare*float64(rate) {
-		return fmt.Errorf("the bulk stream had %v of the bottleneck's %v: it did not fill it; is the machine too busy?", chain.Bitrate(got), chain.Bitrate(rate))
+		return fmt.Errorf("the bulk stream had %.1f of the bottleneck's %.0f Mb/s: it did not fill it; is the machine too busy?", float64(got)/mega, float64(rate)/mega)
 	}
 	return nil
 }

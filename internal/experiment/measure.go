@@ -101,7 +101,7 @@ func (r *Runner) link(ctx context.Context, live *node.Live, c chain.Cell) (recor
 	}
 	run := tool.Run
 	if c.Bulk {
-		run = besideBulk(tool, uint64(c.Rate))
+		run = besideBulk(tool, uint64(c.Rate), slower(r.Run, bulkExtra))
 	}
 	t, err := run(ctx, from, to, p)
 	t.Link = live.State.Plan.Links[0].Name
