@@ -86,12 +86,13 @@ func dpdkFiles(t *testing.T) []string {
 
 var received = regexp.MustCompile(`RX-packets: (\d+)`)
 
-// receives waits until the sink has received more than it has by now.
+// receives waits until the sink's count has grown twice: at first it may be by what
+// came before the call, and was not printed yet.
 func (b *bench) receives(chain string) {
 	b.t.Helper()
 	const patience = 60 * time.Second
-	var first uint64
-	known, log := false, ""
+	var last uint64
+	known, grown, log := false, 0, ""
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		log = b.want(0, "logs", chain, "sink").Stdout
 		all := received.FindAllStringSubmatch(log, -1)
@@ -105,10 +106,13 @@ func (b *bench) receives(chain string) {
 		if int64(n) < 0 { // net_memif counts so, after its peer went
 			continue
 		}
-		if !known || n < first { // a new instance counts anew
-			first, known = n, true
+		switch {
+		case !known || n < last: // a new instance counts anew
+			known, grown = true, 0
+		case n > last:
+			grown++
 		}
-		if n > first {
+		if last = n; grown == 2 {
 			return
 		}
 	}

@@ -5,6 +5,8 @@
  */
 #include "mpring.h"
 
+#include "pool.h"
+
 #include <errno.h>
 #include <ethdev_vdev.h>
 #include <rte_malloc.h>
@@ -22,6 +24,8 @@ RTE_LOG_REGISTER_DEFAULT(mpring_log_type, NOTICE);
 struct shared {
 	struct rte_ring *to_secondary, *to_primary;
 	struct rte_ether_addr mac[2];
+	/* The primary's drivers of pools, by the numbers that it knows them by. */
+	char pools[RTE_MEMPOOL_MAX_OPS_IDX][RTE_MEMPOOL_OPS_NAMESIZE];
 	uint32_t had_secondary; /* its device is in the table of ports, where nobody but the primary can take it out */
 };
 
@@ -242,6 +246,8 @@ static struct shared *make_shared(const struct mpring_arguments *a, int socket)
 		return NULL;
 	s = zone->addr;
 	memset(s, 0, sizeof(*s));
+	for (uint32_t i = 0; i < rte_mempool_ops_table.num_ops; i++)
+		memcpy(s->pools[i], rte_mempool_ops_table.ops[i].name, sizeof(s->pools[i]));
 	snprintf(name, sizeof(name), "mpr_%s_out", a->ring);
 	s->to_secondary = rte_ring_create(name, SLOTS, socket, RING_F_SP_ENQ | RING_F_SC_DEQ);
 	snprintf(name, sizeof(name), "mpr_%s_in", a->ring);
@@ -259,6 +265,42 @@ static void take_over(struct shared *s)
 {
 	s->to_primary->prod.head = s->to_primary->prod.tail;
 	s->to_secondary->cons.head = s->to_secondary->cons.tail;
+}
+
+/*
+ * A pool says by a number which driver it is of, and a process numbers these as it loads them: one that is linked to some does so in an order of its own. The
+ * secondary process takes the primary's numbers, before it has a pool; else what one frees would go astray, if the pool is the other's.
+ */
+static int take_numbers(const struct shared *s)
+{
+	struct rte_mempool_ops_table *table = &rte_mempool_ops_table;
+	struct rte_mempool_ops own[RTE_MEMPOOL_MAX_OPS_IDX], ordered[RTE_MEMPOOL_MAX_OPS_IDX];
+	const uint32_t count = table->num_ops;
+	uint32_t n = 0, last = 0;
+	int own_index = -1;
+
+	memcpy(own, table->ops, sizeof(own));
+	memset(ordered, 0, sizeof(ordered)); /* what only the primary has stays without a name */
+	while (n < RTE_MEMPOOL_MAX_OPS_IDX && s->pools[n][0])
+		n++;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = 0;
+
+		while (at < n && strcmp(s->pools[at], own[i].name) != 0)
+			at++;
+		while (at < RTE_MEMPOOL_MAX_OPS_IDX && ordered[at].name[0])
+			at++;
+		if (at == RTE_MEMPOOL_MAX_OPS_IDX)
+			return -ENOSPC;
+		ordered[at] = own[i];
+		if (pool_ops_index == (int)i)
+			own_index = (int)at;
+		last = RTE_MAX(last, at + 1);
+	}
+	memcpy(table->ops, ordered, sizeof(ordered));
+	table->num_ops = last;
+	pool_ops_index = own_index;
+	return 0;
 }
 
 /* The slot of the port that a former secondary process had, or a new one. */
@@ -293,6 +335,9 @@ static int make_device(struct rte_vdev_device *vdev, const struct mpring_argumen
 
 	if (!s)
 		return primary ? -ENOMEM : -ENOENT;
+	ret = primary ? 0 : take_numbers(s);
+	if (ret)
+		return ret;
 	dev = allocate(vdev, s, primary);
 	if (!dev)
 		return -ENOMEM;
