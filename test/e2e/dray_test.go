@@ -34,6 +34,11 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	// The emulator of a machine, an ordinary user, shows the machine this folder.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	program = filepath.Join(dir, "dray")
 	build := exec.Command("go", "build", "-o", program, "github.com/drayage/dray/cmd/dray")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
