@@ -75,13 +75,6 @@ func (s Spec) CreateHostNetns(driver string, i int) step.Step {
 	}
 }
 
-// HostPort is the bridge's side of port i of Ports, which is on host h.
-func (s Spec) HostPort(h, i int) host.Iface {
-	port := s.SwitchPort(i)
-	port.Netns = s.HostNetns(h)
-	return port
-}
-
 // CheckUnderlay is the step that looks at a host's end of the underlay before a
 // tunnel uses it; it changes nothing.
 func (s Spec) CheckUnderlay(driver string, h Host) step.Step {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/step"
@@ -31,8 +32,16 @@ func (s Spec) SwitchIface(name string) host.Iface {
 	return host.Iface{Netns: s.SwitchNetns(), Name: name, MAC: s.SwitchMAC(name), MTU: s.MTU}
 }
 
-// SwitchPort is the switch's side of port i.
-func (s Spec) SwitchPort(i int) host.Iface { return s.SwitchIface(fmt.Sprintf("p%d", i+1)) }
+// SwitchPort is the switch's side of port i: in the link's namespace on the
+// port's host, where its ports are on several.
+func (s Spec) SwitchPort(i int) host.Iface {
+	port := s.SwitchIface(fmt.Sprintf("p%d", i+1))
+	if len(s.Hosts) > 1 {
+		on := s.Ports()[i].Host
+		port.Netns = s.HostNetns(slices.IndexFunc(s.Hosts, func(h Host) bool { return h.Name == on }))
+	}
+	return port
+}
 
 // CreateSwitchNetns is the step that makes the switch's namespace.
 func (s Spec) CreateSwitchNetns(driver string) step.Step {

@@ -99,7 +99,7 @@ func (d tunnel) Build(s transport.Spec) (*transport.Build, error) {
 		engines[i] = e
 		build.Steps = append(build.Steps, s.CheckUnderlay(TunnelName, h), s.CreateHostNetns(TunnelName, i), reachUnderlay(s, i))
 		for _, p := range s.PortsOn(h.Name) {
-			build.Steps = append(build.Steps, createHostPort(s, i, p))
+			build.Steps = append(build.Steps, s.CreatePort(TunnelName, p, s.Ports()[p]))
 		}
 	}
 	for i, e := range engines {
@@ -113,7 +113,7 @@ func (d tunnel) Build(s transport.Spec) (*transport.Build, error) {
 		build.Steps = append(build.Steps, finishChecksums(TunnelName, s, build, i, end))
 	}
 	build.Finish(TunnelName, s)
-	build.Steps = append(build.Steps, awaitHostPorts(s))
+	build.Steps = append(build.Steps, s.AwaitSwitchPorts(TunnelName))
 	return build, nil
 }
 
@@ -136,20 +136,6 @@ func reachUnderlay(s transport.Spec, i int) step.Step {
 				return err
 			}
 			return end.Netns.SetUp(end.Name)
-		},
-	}
-}
-
-func createHostPort(s transport.Spec, h, i int) step.Step {
-	e, inner := s.Ports()[i], s.HostPort(h, i)
-	return step.Step{
-		Name:  s.StepName(TunnelName, fmt.Sprintf("create end %d %s", i+1, e.Name)),
-		Makes: []step.Resource{transport.PortResource(e)}, // a veth goes with its peer
-		Do: func(context.Context) error {
-			if err := host.CreateVeth(s.Iface(e), inner); err != nil {
-				return err
-			}
-			return inner.Netns.SetUp(inner.Name)
 		},
 	}
 }
@@ -184,7 +170,7 @@ func createBridges(s transport.Spec, e *engine, i int, report *transport.Report)
 				"--", "add-port", underBridge, underName)
 			args = append(args, bridge(bridgeName)...)
 			for _, p := range s.PortsOn(s.Hosts[i].Name) {
-				args = append(args, "--", "add-port", bridgeName, s.HostPort(i, p).Name)
+				args = append(args, "--", "add-port", bridgeName, s.SwitchPort(p).Name)
 			}
 			for j, other := range s.Hosts {
 				if j == i {
@@ -266,7 +252,7 @@ func checkTunnel(s transport.Spec, e *engine, i int, report *transport.Report) s
 		Do: func(ctx context.Context) error {
 			names := []string{underName}
 			for _, p := range s.PortsOn(s.Hosts[i].Name) {
-				names = append(names, s.HostPort(i, p).Name)
+				names = append(names, s.SwitchPort(p).Name)
 			}
 			for j := range s.Hosts {
 				if j != i {
@@ -280,27 +266,6 @@ func checkTunnel(s transport.Spec, e *engine, i int, report *transport.Report) s
 				return nil // the kernel asks for the way, and keeps the packet meanwhile
 			}
 			return e.findHosts(ctx, s, i)
-		},
-	}
-}
-
-// awaitHostPorts is the last step: it waits until the switches' sides of the ports
-// are in operation.
-func awaitHostPorts(s transport.Spec) step.Step {
-	return step.Step{
-		Name: s.StepName(TunnelName, "wait for the switches' ports"),
-		Do: func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, startTimeout)
-			defer cancel()
-			for h, on := range s.Hosts {
-				for _, p := range s.PortsOn(on.Name) {
-					port := s.HostPort(h, p)
-					if err := port.Netns.WaitCarrier(ctx, port.Name); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
 		},
 	}
 }

@@ -73,7 +73,7 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 		build.Steps = append(build.Steps, s.CheckUnderlay(Name, h), s.CreateHostNetns(Name, i),
 			createBridge(s, i), createTunnel(s, i), forward(s, i))
 		for _, p := range s.PortsOn(h.Name) {
-			build.Steps = append(build.Steps, createPort(s, i, p))
+			build.Steps = append(build.Steps, s.CreatePort(Name, p, s.Ports()[p]), attach(s, p))
 		}
 	}
 	build.Finish(Name, s)
@@ -165,20 +165,12 @@ func checkForwarding(ns host.Netns, macs []net.HardwareAddr, other transport.Hos
 	return nil
 }
 
-func createPort(s transport.Spec, h, i int) step.Step {
-	e, inner := s.Ports()[i], s.HostPort(h, i)
+// attach puts the switch's side of port i into the bridge of its host.
+func attach(s transport.Spec, i int) step.Step {
+	port := s.SwitchPort(i)
 	return step.Step{
-		Name:  s.StepName(Name, fmt.Sprintf("create end %d %s", i+1, e.Name)),
-		Makes: []step.Resource{transport.PortResource(e)}, // a veth goes with its peer
-		Do: func(context.Context) error {
-			if err := host.CreateVeth(s.Iface(e), inner); err != nil {
-				return err
-			}
-			if err := inner.Netns.SetMaster(inner.Name, bridgeName); err != nil {
-				return err
-			}
-			return inner.Netns.SetUp(inner.Name)
-		},
+		Name: s.StepName(Name, fmt.Sprintf("attach end %d %s", i+1, s.Ports()[i].Name)),
+		Do:   func(context.Context) error { return port.Netns.SetMaster(port.Name, bridgeName) },
 	}
 }
 
@@ -196,7 +188,7 @@ func awaitForwarding(s transport.Spec) step.Step {
 			for h, on := range s.Hosts {
 				ns, names := s.HostNetns(h), []string{tunnelName}
 				for _, i := range s.PortsOn(on.Name) {
-					names = append(names, s.HostPort(h, i).Name)
+					names = append(names, s.SwitchPort(i).Name)
 				}
 				for _, name := range names {
 					if err := ns.WaitForwarding(ctx, name); err != nil {
