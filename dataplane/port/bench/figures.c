@@ -198,11 +198,11 @@ static bool busy(void)
 	return seen > LOOKS / 2;
 }
 
-void figures_look_at_machine(void)
+void figures_look_at_machine(unsigned busy_threads)
 {
 	cpu_set_t set;
 
-	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 2)
+	if (sched_getaffinity(0, sizeof(set), &set) == 0 && (unsigned)CPU_COUNT(&set) < busy_threads)
 		figures_mark("oversubscribed");
 	if (busy())
 		figures_mark("busy machine");

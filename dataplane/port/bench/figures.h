@@ -48,7 +48,7 @@ bool figure_measured(const struct figure *figure);
 void figures_mark(const char *mark);
 
 /* Mark what is doubtful about this machine at this moment; takes a second. Before the threads are pinned, and before they are the load. */
-void figures_look_at_machine(void);
+void figures_look_at_machine(unsigned busy_threads);
 
 /* The group has a table of its own: it goes to JSON only. */
 void figures_hide(const char *group);

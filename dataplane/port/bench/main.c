@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 	}
 	if (optind != argc || profile.rounds < 1 || profile.rounds > 1000 || profile.kills > 100000)
 		return usage();
-	figures_look_at_machine();
+	figures_look_at_machine(2);
 	if (alone)
 		return count_alone(alone); /* nothing that depends on time */
 	bench_begin();

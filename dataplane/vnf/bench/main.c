@@ -199,11 +199,9 @@ static int measure(unsigned rounds)
 
 static int run(unsigned rounds, const char *json)
 {
-	double load;
 	int ret = open_ports();
 
-	if (getloadavg(&load, 1) == 1 && load > 0.5)
-		figures_mark("busy machine");
+	figures_look_at_machine(1);
 	for (unsigned i = 0; i < VARIANTS && ret == 0; i++)
 		ret = open_variant(&variants[i]);
 	if (ret == 0)
