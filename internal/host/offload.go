@@ -31,8 +31,8 @@ var offloadAliases = map[string]string{"tx": "tx-checksum", "rx": "rx-checksum",
 // "tso on, gso on, gro off, lro off, tx-checksum on, …".
 func (n Netns) Offloads(link string) (string, error) {
 	var text string
-	err := n.withEthtool(link, func(e ethtool) error {
-		states, err := e.features(link)
+	err := n.withEthtool(link, func(e *ethtool) error {
+		states, err := e.features()
 		if err == nil {
 			text = describeOffloads(states)
 		}
@@ -53,8 +53,8 @@ func describeOffloads(states map[string]featureState) string {
 // Offloads prints, an alias of ethtool -K (tx, rx, sg), or a kernel feature.
 func (n Netns) SetOffload(link, feature string, on bool) error {
 	patterns := offloadPatterns(feature)
-	return n.withEthtool(link, func(e ethtool) error {
-		states, err := e.features(link)
+	return n.withEthtool(link, func(e *ethtool) error {
+		states, err := e.features()
 		if err != nil {
 			return err
 		}
@@ -65,11 +65,11 @@ func (n Netns) SetOffload(link, feature string, on bool) error {
 			}
 		}
 		if len(change) > 0 {
-			if err := e.change(link, change); err != nil {
+			if err := e.change(change); err != nil {
 				return err
 			}
 		}
-		if states, err = e.features(link); err != nil {
+		if states, err = e.features(); err != nil {
 			return err
 		}
 		if anyActive(states, patterns) != on {
@@ -118,9 +118,9 @@ func matches(name string, patterns []string) bool {
 }
 
 // withEthtool calls f inside the namespace.
-func (n Netns) withEthtool(link string, f func(ethtool) error) error {
+func (n Netns) withEthtool(link string, f func(*ethtool) error) error {
 	err := n.Do(func() error {
-		e, err := openEthtool()
+		e, err := openEthtool(link)
 		if err != nil {
 			return err
 		}

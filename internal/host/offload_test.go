@@ -47,7 +47,7 @@ func TestOffloadsOnAMovingStack(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = n.Do(func() error {
-			e, err := openEthtool()
+			e, err := openEthtool("p0")
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func TestOffloadsOnAMovingStack(t *testing.T) {
 			}()
 			for depth := range 256 {
 				atDepth(depth, func() {
-					states, err := e.features("p0")
+					states, err := e.features()
 					if err != nil || describeOffloads(states) != want {
 						t.Errorf("at depth %d: %q, %v, want %q", depth, describeOffloads(states), err, want)
 					}
