@@ -148,9 +148,6 @@ func chainText(inv *inventory.Inventory, c chain.Cell) []byte {
 	if c.Tool == chain.ToolStart {
 		return []byte(head + fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, command: [sh, -c, \"echo %s; exec sleep infinity\"]}\n", client, c.Runtime, ready))
 	}
-	if c.Tool == chain.ToolCyclictest {
-		return []byte(head + wakeUpText(c))
-	}
 	return []byte(head + pairText(c))
 }
 

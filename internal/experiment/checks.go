@@ -215,8 +215,8 @@ func aim(ctx context.Context, inv *inventory.Inventory, live *node.Live) (target
 		t.hugePages = "the neighbour got no huge page"
 	}
 	// It may write before its supervisor has published it.
-	var err error
-	t.pid, err = processOf(ctx, live, neighbourName)
+	process, err := processOf(ctx, live, neighbourName)
+	t.pid = process.PID
 	return t, err
 }
 

@@ -4,33 +4,28 @@ package experiment
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/instrument"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/record"
 )
 
-// wakeUp measures how late timers wake a thread of real-time priority, on the host
-// itself or in a function.
-func (r *Runner) wakeUp(ctx context.Context, c chain.Cell) (record.Trial, error) {
-	if c.Runtime == "" {
-		return instrument.WakeUp(ctx, instrument.Endpoint{}, c.Stress, r.Run.Trial)
-	}
-	live, err := r.create(ctx, c)
-	if err != nil {
-		return record.Trial{}, err
-	}
+// wakeUp measures how late timers wake a thread of real-time priority in a function.
+func wakeUp(ctx context.Context, r *Runner, live *node.Live, c chain.Cell) (record.Trial, error) {
 	at := live.State.Sandboxes[client]
-	t, err := instrument.WakeUp(ctx, instrument.Endpoint{Name: client, Place: at.Place(), Guest: at.Guest}, c.Stress, r.Run.Trial)
-	t.Env, t.Chain = r.Env(live), chainName
-	if emulated(live) {
-		t.Marks = append(t.Marks, record.MarkEmulated)
+	return instrument.WakeUp(ctx, instrument.Endpoint{Name: client, Place: at.Place(), Guest: at.Guest}, c.Stress, r.Run.Trial)
+}
+
+// wakeUpTime is about how long that takes, with its function.
+func wakeUpTime(c chain.Cell, trial time.Duration) time.Duration {
+	if c.Runtime == chain.RuntimeVM {
+		trial += vmExtra
 	}
-	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTime)
-	defer cancel()
-	return t, errors.Join(err, live.Remove(down))
+	return overhead + trial
 }
 
 // ownKernel reports whether the kernel of a cell is that of its machine, and not
@@ -40,7 +35,7 @@ func ownKernel(c chain.Cell) bool {
 }
 
 // wakeUpText is the one function of such a cell.
-func wakeUpText(c chain.Cell) string {
+func wakeUpText(_ *inventory.Inventory, c chain.Cell) string {
 	machine := ""
 	if c.Runtime == chain.RuntimeVM && c.Kernel != "" {
 		machine = fmt.Sprintf(", vm: {kernel: %s}", c.Kernel)

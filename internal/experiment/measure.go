@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/drayage/dray/internal/bench"
@@ -20,11 +19,11 @@ import (
 )
 
 func (r *Runner) measure(ctx context.Context, c chain.Cell) (record.Trial, error) {
-	switch c.Tool {
-	case chain.ToolFrames:
+	if c.Tool == chain.ToolFrames {
 		return r.frames(ctx, c)
-	case chain.ToolCyclictest:
-		return r.wakeUp(ctx, c)
+	}
+	if c.Tool == chain.ToolCyclictest && c.Runtime == "" {
+		return instrument.WakeUp(ctx, instrument.Endpoint{}, c.Stress, r.Run.Trial) // on the host itself
 	}
 	p, own := probes[c.Tool]
 	if own && p.text == nil {
@@ -167,13 +166,8 @@ func start(ctx context.Context, state string, live *node.Live, c chain.Cell, beg
 		return t, err
 	}
 	defer stop()
-	for !strings.Contains(live.LogTail(client, 3), ready) {
-		if time.Since(began) > startTime {
-			return t, fmt.Errorf("the function did not start within %v", startTime)
-		}
-		if err := sleep(ctx, 2*time.Millisecond); err != nil {
-			return t, err
-		}
+	if err := awaitStarts(ctx, live, 1); err != nil {
+		return t, err
 	}
 	t.Duration = time.Since(began)
 	meter, err := host.NewMeter(live.Cgroup())

@@ -90,16 +90,12 @@ func outage(ctx context.Context, live *node.Live) (record.Trial, error) {
 }
 
 func killSender(ctx context.Context, live *node.Live) error {
-	pid, err := processOf(ctx, live, client)
+	sender, err := processOf(ctx, live, client)
 	if err != nil {
 		return err
 	}
-	process, err := os.FindProcess(pid)
-	if err != nil {
+	if err := kill(sender); err != nil {
 		return err
-	}
-	if err := process.Kill(); err != nil {
-		return fmt.Errorf("kill the sender: %w", err)
 	}
 	for began := time.Now(); strings.Count(live.LogTail(client, 1<<20), `"event":"ready"`) < 2; {
 		if time.Since(began) > outagePatience {

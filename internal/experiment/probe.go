@@ -36,5 +36,6 @@ var probes = map[chain.Tool]probe{
 		}
 		return recoveryTime
 	}},
-	chain.ToolClocks: {clocksText, clocks, func(_ chain.Cell, trial time.Duration) time.Duration { return trial + clockIntervals*clockExtra }},
+	chain.ToolCyclictest: {wakeUpText, wakeUp, wakeUpTime},
+	chain.ToolClocks:     {clocksText, clocks, func(_ chain.Cell, trial time.Duration) time.Duration { return trial + clockIntervals*clockExtra }},
 }

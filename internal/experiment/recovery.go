@@ -5,11 +5,12 @@ package experiment
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/record"
@@ -40,23 +41,19 @@ func recovered(ctx context.Context, _ *Runner, live *node.Live, c chain.Cell) (r
 	if err := awaitStarts(ctx, live, 1); err != nil {
 		return t, err
 	}
-	pid, err := processOf(ctx, live, client)
-	if err != nil {
-		return t, err
-	}
-	process, err := os.FindProcess(pid)
+	victim, err := processOf(ctx, live, client)
 	if err != nil {
 		return t, err
 	}
 	killed := time.Now()
-	if err := process.Kill(); err != nil {
-		return t, fmt.Errorf("kill the function's process: %w", err)
+	if err := kill(victim); err != nil {
+		return t, err
 	}
 	if err := awaitStarts(ctx, live, 2); err != nil {
 		return t, err
 	}
 	t.Duration = time.Since(killed)
-	t.Raw = fmt.Sprintf("process %d was killed; its command ran again after %v\n", pid, t.Duration)
+	t.Raw = fmt.Sprintf("process %d was killed; its command ran again after %v\n", victim.PID, t.Duration)
 	t.Experiment = &record.Experiment{Values: map[string]float64{"back_after": float64(t.Duration) / perMilli}}
 	return t, nil
 }
@@ -75,20 +72,27 @@ func awaitStarts(ctx context.Context, live *node.Live, times int) error {
 }
 
 // processOf is a function's first process, once its supervisor has published it.
-func processOf(ctx context.Context, live *node.Live, function string) (int, error) {
+func processOf(ctx context.Context, live *node.Live, function string) (host.ProcessID, error) {
 	for began := time.Now(); time.Since(began) < startTime; {
 		functions, _, err := live.Status()
 		if err != nil {
-			return 0, err
+			return host.ProcessID{}, err
 		}
 		for _, f := range functions {
 			if f.Name == function && f.Phase == node.PhaseRunning && f.Process.PID > 0 {
-				return f.Process.PID, nil
+				return f.Process, nil
 			}
 		}
 		if err := sleep(ctx, time.Millisecond); err != nil {
-			return 0, err
+			return host.ProcessID{}, err
 		}
 	}
-	return 0, fmt.Errorf("function %s has no process", function)
+	return host.ProcessID{}, fmt.Errorf("function %s has no process", function)
+}
+
+func kill(p host.ProcessID) error {
+	if !p.Signal(syscall.SIGKILL) {
+		return fmt.Errorf("process %d ended before it was killed", p.PID)
+	}
+	return nil
 }
