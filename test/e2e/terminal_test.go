@@ -28,14 +28,7 @@ func TestExecInATerminal(t *testing.T) {
 	b := newBench(t)
 	b.want(0, "up", b.file(pair{Name: "tty", Runtime: "runc"}.yaml()))
 	defer b.want(0, "down", "tty")
-	pty, err := host.OpenPty(90, 30)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pty.Master.Close()
-	defer pty.Slave.Close()
-	screen := &screen{}
-	go screen.show(pty.Master)
+	pty, screen := terminal(t)
 	before := modes(t, pty.Slave)
 
 	for _, ends := range []string{"exit 5", "SIGTERM"} {
@@ -85,14 +78,7 @@ func TestExecWithoutATerminal(t *testing.T) {
 	b := newBench(t)
 	b.want(0, "up", b.file(pair{Name: "notty", Runtime: "process"}.yaml()))
 	defer b.want(0, "down", "notty")
-	pty, err := host.OpenPty(90, 30)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pty.Master.Close()
-	defer pty.Slave.Close()
-	screen := &screen{}
-	go screen.show(pty.Master)
+	pty, screen := terminal(t)
 
 	file := filepath.Join(t.TempDir(), "errors")
 	for script, want := range map[string]string{
@@ -115,6 +101,22 @@ func TestExecWithoutATerminal(t *testing.T) {
 			t.Errorf("%s: in the file of standard error is %q, %v", script, got, err)
 		}
 	}
+}
+
+// terminal is that of a caller, and what it shows.
+func terminal(t *testing.T) (*host.Pty, *screen) {
+	t.Helper()
+	pty, err := host.OpenPty(90, 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		pty.Master.Close()
+		pty.Slave.Close()
+	})
+	screen := &screen{}
+	go screen.show(pty.Master)
+	return pty, screen
 }
 
 func modes(t *testing.T, f *os.File) *unix.Termios {
