@@ -44,9 +44,10 @@ run() {
 	passed=$((passed + $(of Ok "$log")))
 	failed=$((failed + $(of Fail "$log") + $(of Timeout "$log")))
 	skipped=$((skipped + $(of Skipped "$log")))
+	logs+=("$log")
 }
 
-tests=("${@:2}")
+tests=("${@:2}") logs=()
 # A sanitizer's exit status is not that of a skipped or a passed test.
 export ASAN_OPTIONS=detect_leaks=1:exitcode=99 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 TSAN_OPTIONS=exitcode=99
 mkdir -p out
@@ -56,5 +57,7 @@ if [ "$1" != pmd ]; then
 	run tsan -Dbuildtype=debugoptimized -Db_sanitize=thread
 	build aarch64 --cross-file dataplane/port/aarch64.ini -Dbuildtype=release
 fi
+# Once more, where whoever reads only the end of the output finds it.
+[ "$failed" -eq 0 ] || grep -HE -m 3 -A 6 ' (FAIL|TIMEOUT) ' "${logs[@]}" || true
 printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
