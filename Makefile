@@ -17,6 +17,8 @@ FUZZ_SMOKE ?= 3s
 FUZZ_TIME ?= 2m
 DEBIAN ?= 12
 BENCH ?=
+IMAGE ?=
+TAR ?=
 PREFIX ?= /usr/local
 
 say = printf '\n== %s\n'
@@ -127,6 +129,12 @@ bench-dpdk: ## of these the DPDK face alone: net_dray beside memif, vhost-user a
 mutations: ## take each check out of libdray in turn: a test must fail (minutes)
 	@scripts/setup.sh test
 	@dataplane/port/tests/mutations/run.sh
+
+.PHONY: image
+image: ## build the image IMAGE (debian, dpdk, iperf, ovs, pktgen): a root file system for functions (as root)
+	@[ -n "$(IMAGE)" ] || { echo 'which one? make image IMAGE=dpdk' >&2; exit 2; }
+	@[ -x bin/dray ] || $(MAKE) --no-print-directory build
+	@bin/dray image $(IMAGE) $(if $(TAR),--tar $(TAR))
 
 .PHONY: fresh
 fresh: ## repeat demo and test in a new Debian 12 root file system; DEBIAN=13 for 13 (as root)

@@ -67,10 +67,12 @@ var Repository = Rules{
 		{"internal/node", with(nouns, "internal/broker", "internal/dpdk", "internal/step", "internal/host", "internal/transport", "internal/runtime", "internal/underlay")},
 		{"internal/session", []string{"internal/record"}},
 		{"internal/bench", with(nouns, with(numbers, "internal/session", "internal/host", "internal/instrument/...", "internal/node", "internal/report", "internal/runtime", "internal/search", "internal/trial", "internal/verify")...)},
-		{"internal/experiment", with(nouns, with(numbers, "internal/session", "internal/bench", "internal/guest", "internal/host", "internal/instrument/...", "internal/node", "internal/report", "internal/runtime", "internal/trial", "internal/verify", "internal/testenv")...)},
+		{"internal/experiment", with(nouns, with(numbers, "internal/session", "internal/bench", "internal/guest", "internal/host", "internal/image", "internal/instrument/...", "internal/node", "internal/report", "internal/runtime", "internal/trial", "internal/verify", "internal/testenv")...)},
 		{"experiments", []string{"internal/chain"}},
+		{"images", nil},
+		{"internal/image", []string{"images", "internal/host", "internal/testenv"}},
 		{"internal/telemetry", with(nouns, with(numbers, "internal/broker")...)},
-		{"cmd/...", []string{"internal/...", "experiments"}},
+		{"cmd/...", []string{"internal/...", "experiments", "images"}},
 		{"internal/testenv", []string{"internal/inventory", "internal/host/leftover"}},
 		{"internal/depcheck", nil},
 		{"test/...", []string{"internal/..."}},
@@ -100,7 +102,7 @@ var (
 	onlyHost = []string{"internal/host/..."}
 	// kernel lists who may use system calls at all: they start, signal and
 	// lock, while everything in kernelCalls stays with host.
-	kernel = []string{"internal/host/...", "internal/oci", "internal/engine", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial", "internal/capture", "internal/broker/...", "internal/session", "internal/guest/...", "internal/lab"}
+	kernel = []string{"internal/host/...", "internal/oci", "internal/engine", "internal/transport/...", "internal/runtime/...", "internal/instrument/...", "internal/node", "internal/trial", "internal/capture", "internal/broker/...", "internal/session", "internal/guest/...", "internal/lab", "internal/image"}
 )
 
 // kernelCalls are the system calls that change the host: only host makes them.

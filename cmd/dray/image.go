@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drayage/dray/images"
+	"github.com/drayage/dray/internal/image"
+)
+
+const imageLong = `Build an image for functions: the root file system of Debian's smallest base, and the packages of the
+recipe. Packages come from the mirror that apt on this host uses. The folder that is printed is the rootfs of
+a function with runtime runc; --tar writes the same for docker import. What is built already is used again.
+Without a name, list the images that there are recipes for.`
+
+func (a *app) imageCommand() *cobra.Command {
+	var tar string
+	var afresh bool
+	cmd := &cobra.Command{
+		Use:     "image [NAME]",
+		Short:   "Build the root file system of a function from Debian's packages",
+		Long:    imageLong,
+		Example: "  dray image\n  dray image iperf\n  dray image dpdk --tar dpdk.tar && docker import dpdk.tar dray-dpdk",
+		Args:    args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			if len(argv) == 1 {
+				return a.buildImage(cmd.Context(), argv[0], tar, afresh)
+			}
+			if tar != "" || afresh {
+				return usageError("--tar and --afresh are about one image: name it")
+			}
+			return a.listImages()
+		},
+	}
+	cmd.Flags().StringVar(&tar, "tar", "", "write it to this file too, as docker import reads it")
+	cmd.Flags().BoolVar(&afresh, "afresh", false, "build it also where it is built already")
+	return cmd
+}
+
+// imageLine is what is printed of an image for programs.
+type imageLine struct {
+	Name   string  `json:"name"`
+	Title  string  `json:"title"`
+	Rootfs string  `json:"rootfs,omitempty"` // empty: it is not built
+	Suite  string  `json:"suite,omitempty"`
+	Size   int64   `json:"size,omitempty"`   // bytes
+	Built  string  `json:"built,omitempty"`  // when its build began, RFC 3339
+	Took   float64 `json:"took,omitempty"`   // s
+	Tar    string  `json:"tar,omitempty"`    // where it was asked for
+	SHA256 string  `json:"sha256,omitempty"` // of the tar
+}
+
+func lineOf(r *image.Recipe, i *image.Image) imageLine {
+	line := imageLine{Name: r.Name, Title: r.Title}
+	if i != nil {
+		line.Rootfs, line.Suite, line.Size, line.Built, line.Took = i.Rootfs, i.Suite, i.Size, i.Built.UTC().Format(time.RFC3339), i.Took.Seconds()
+	}
+	return line
+}
+
+func (a *app) buildImage(ctx context.Context, name, tar string, afresh bool) error {
+	recipe, err := image.Find(name)
+	if err != nil {
+		return usageError("%v", err)
+	}
+	i, err := image.Build(ctx, recipe, afresh, func(text string) { a.progress("%s", text) })
+	if err != nil {
+		return err
+	}
+	line := lineOf(recipe, i)
+	if tar != "" {
+		if line.SHA256, err = i.ArchiveFile(ctx, tar); err != nil {
+			return err
+		}
+		line.Tar = tar
+		a.progress("%s: SHA-256 %s", tar, line.SHA256)
+	}
+	if a.json {
+		return a.printJSON(line)
+	}
+	_, err = fmt.Fprintln(a.out, i.Rootfs)
+	return err
+}
+
+func (a *app) listImages() error {
+	var lines []imageLine
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "IMAGE\tWHAT\tBUILT")
+	for _, name := range images.Names() {
+		r, err := image.Find(name)
+		if err != nil {
+			return err
+		}
+		line, state := lineOf(r, image.Ready(name)), fmt.Sprintf("no; takes about %v", r.Takes)
+		if line.Rootfs != "" {
+			state = fmt.Sprintf("%.1f MB, %s", float64(line.Size)/1e6, line.Rootfs)
+		}
+		lines = append(lines, line)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", name, r.Title, state)
+	}
+	if a.json {
+		return a.printJSON(lines)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// sources is where this host gets Debian's packages.
+type sources struct {
+	suite   string   // such as bookworm
+	lines   []string // of a sources.list
+	options []string // of apt: its proxies
+}
+
+// hostSources asks apt, so that an image is of the host's own release and mirror.
+func hostSources(ctx context.Context) (*sources, error) {
+	s := &sources{suite: codename("/etc/os-release")}
+	if s.suite == "" {
+		return nil, noDebian("/etc/os-release names no release of Debian")
+	}
+	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(CODENAME) $(COMPONENT) $(REPO_URI)", "Created-By: Packages").Output()
+	if err != nil {
+		return nil, noDebian(fmt.Sprintf("apt-get indextargets: %v", err))
+	}
+	s.lines = sourceLines(s.suite, string(out))
+	if len(s.lines) == 0 {
+		return nil, noDebian("apt has no source of " + s.suite + " main")
+	}
+	out, err = exec.CommandContext(ctx, "apt-config", "dump", "--format", `%F "%v"%n`, "Acquire::http::Proxy", "Acquire::https::Proxy").Output()
+	if err != nil {
+		return nil, fmt.Errorf("apt-config dump: %w", err)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		if line != "" && !strings.HasSuffix(line, `""`) {
+			s.options = append(s.options, line)
+		}
+	}
+	return s, nil
+}
+
+func noDebian(why string) error {
+	return &host.Unsupported{
+		What: "an image of Debian's packages", Why: why,
+		Fix: "images are built where apt knows a mirror of Debian's main: see /etc/apt/sources.list.d, and apt-get update",
+	}
+}
+
+// sourceLines are the release's sources, with its updates and what is for its
+// security, of the targets that apt lists.
+func sourceLines(suite, targets string) []string {
+	suites := []string{suite, suite + "-updates", suite + "-security"}
+	var lines []string
+	for _, target := range strings.Split(targets, "\n") {
+		f := strings.Fields(target)
+		if len(f) != 3 || f[1] != "main" || !slices.Contains(suites, f[0]) {
+			continue
+		}
+		option := ""
+		if strings.Contains(f[2], "snapshot.debian.org") { // whose Release file is past its date
+			option = "[check-valid-until=no] "
+		}
+		if line := fmt.Sprintf("deb %s%s %s main", option, f[2], f[0]); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// codename is the release that an os-release file names; empty: none of Debian.
+func codename(file string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	values := map[string]string{}
+	for scan := bufio.NewScanner(f); scan.Scan(); {
+		if key, value, ok := strings.Cut(scan.Text(), "="); ok {
+			values[key] = strings.Trim(value, `"'`)
+		}
+	}
+	if values["ID"] != "debian" {
+		return ""
+	}
+	return values["VERSION_CODENAME"]
+}

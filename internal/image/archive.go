@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+)
+
+// Archive writes the image as a tar file that docker import reads, and returns its
+// SHA-256 sum. The same files give the same archive, whenever they were made: what
+// is later than SOURCE_DATE_EPOCH is dated back to it.
+func (i *Image) Archive(ctx context.Context, w io.Writer) (sum string, err error) {
+	date, err := epoch()
+	if err != nil {
+		return "", err
+	}
+	// Containers get devices of their own.
+	cmd := exec.CommandContext(ctx, "tar", "--create", "--format=gnu", "--sort=name", "--numeric-owner",
+		"--mtime=@"+date, "--clamp-mtime", "--exclude=./dev/*", "--directory", i.Rootfs, ".")
+	var said bytes.Buffer
+	hash := sha256.New()
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(w, hash), &said
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("tar of the image %s: %w: %s", i.Name, err, lastLines(said.String(), 3))
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// ArchiveFile does so to a file, which is there only when it is whole.
+func (i *Image) ArchiveFile(ctx context.Context, path string) (sum string, err error) {
+	part := path + ".part"
+	f, err := os.Create(part)
+	if err != nil {
+		return "", err
+	}
+	sum, err = i.Archive(ctx, f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(part))
+	}
+	return sum, os.Rename(part, path)
+}

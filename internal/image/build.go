@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// epochVariable dates what a build makes, for builds that come out the same; it is
+// the one that other tools know.
+const epochVariable = "SOURCE_DATE_EPOCH"
+
+// defaultEpoch is 2025-01-01 in UTC.
+const defaultEpoch = "1735689600"
+
+func epoch() (string, error) {
+	text := os.Getenv(epochVariable)
+	if text == "" {
+		return defaultEpoch, nil
+	}
+	if _, err := strconv.ParseUint(text, 10, 40); err != nil {
+		return "", fmt.Errorf("%s=%q is no number of seconds since 1970", epochVariable, text)
+	}
+	return text, nil
+}
+
+// left are files that a function has no use for: mmdebstrap installs a package
+// without them.
+var left = []string{
+	"/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*",
+	"/usr/include/*", "/usr/lib/*/*.a",
+}
+
+// ofTheBuild is what a build leaves in a root file system that is of this host, or
+// of the moment.
+var ofTheBuild = []string{
+	"etc/apt/sources.list", "etc/hostname", "etc/resolv.conf", "etc/machine-id",
+	"var/cache/ldconfig/aux-cache", "var/log/*.log", "var/log/apt/*", "var/lib/apt/lists/*", "var/cache/apt/*.bin",
+}
+
+// Missing is why no image can be built here; nil: it can.
+func Missing() error {
+	if os.Geteuid() != 0 {
+		return &host.Unsupported{What: "an image", Why: "mmdebstrap installs packages into another root", Fix: "run it as root"}
+	}
+	for _, need := range [][2]string{{"mmdebstrap", "mmdebstrap"}, {"unshare", "util-linux"}, {"apt-get", "apt"}, {"tar", "tar"}} {
+		if _, err := exec.LookPath(need[0]); err != nil {
+			return &host.Unsupported{What: "an image", Why: need[0] + " is missing", Fix: "apt-get install " + need[1]}
+		}
+	}
+	return nil
+}
+
+// command is the program that makes a root file system. All that it starts is in
+// namespaces of processes and mounts that end with it, however it ends: no mount is
+// ever in sight of whoever removes the folder.
+func (s *sources) command(r *Recipe, root string) []string {
+	argv := []string{
+		"unshare", "--mount", "--mount-proc", "--pid", "--fork", "--kill-child=KILL", "--",
+		"mmdebstrap", "--mode=root", "--variant=minbase",
+	}
+	for _, pattern := range left {
+		argv = append(argv, "--dpkgopt=path-exclude="+pattern)
+	}
+	// The licence of each package stays with it.
+	argv = append(argv, "--dpkgopt=path-include=/usr/share/doc/*/copyright", `--aptopt=APT::Install-Recommends "false"`)
+	for _, option := range s.options {
+		argv = append(argv, "--aptopt="+option)
+	}
+	for _, p := range r.Packages {
+		argv = append(argv, "--include="+p.Name)
+	}
+	return append(append(argv, s.suite, root), s.lines...)
+}
+
+// make builds the root file system in a folder that is not there yet.
+func (s *sources) make(ctx context.Context, r *Recipe, root string) error {
+	date, err := epoch()
+	if err != nil {
+		return err
+	}
+	argv := s.command(r, root)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), epochVariable+"="+date, "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := runTied(cmd); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("mmdebstrap: %w: %s", err, lastLines(said.String(), 5))
+	}
+	for _, pattern := range ofTheBuild {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			if err := os.RemoveAll(file); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range r.Programs {
+		if err := copyProgram(p.Name, filepath.Join(root, "usr/local/bin", p.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runTied runs a command that is killed when this process ends. That is tied to the
+// thread which starts it: the thread waits for its end.
+func runTied(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	ended := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		ended <- cmd.Run()
+	}()
+	return <-ended
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "; ")
+}
+
+// ownProgram finds a program of Drayage: beside the one that runs, then in the PATH.
+func ownProgram(name string) (string, error) {
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+			return beside, nil
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("the program %s is missing: make build puts it beside dray", name)
+	}
+	return path, nil
+}
+
+func copyProgram(name, to string) (err error) {
+	from, err := ownProgram(name)
+	if err != nil {
+		return err
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close(), os.Chmod(to, 0o755)) // whatever the umask is
+}

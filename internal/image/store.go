@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// folderVariable names another folder for images.
+const folderVariable = "DRAY_IMAGES"
+
+const defaultFolder = "/var/cache/dray/images"
+
+// Folder is where images are kept.
+func Folder() string {
+	if dir := os.Getenv(folderVariable); dir != "" {
+		return dir
+	}
+	return defaultFolder
+}
+
+// Image is an image that is built.
+type Image struct {
+	Name  string        `json:"name"`
+	Key   string        `json:"key"`   // of what it was made
+	Suite string        `json:"suite"` // Debian's release
+	Built time.Time     `json:"built"`
+	Took  time.Duration `json:"took"` // ns
+	Size  int64         `json:"size"` // of its files, in bytes
+
+	Rootfs string `json:"-"` // its folder
+	Fresh  bool   `json:"-"` // whether this call has built it
+}
+
+const (
+	rootName = "rootfs"
+	noteName = "image.json"
+)
+
+// Ready is the image where it has been built, by whichever recipe; nil: it has not.
+func Ready(name string) *Image {
+	home := filepath.Join(Folder(), name)
+	text, err := os.ReadFile(filepath.Join(home, noteName))
+	if err != nil {
+		return nil
+	}
+	var i Image
+	if json.Unmarshal(text, &i) != nil || i.Name != name {
+		return nil
+	}
+	i.Rootfs = filepath.Join(home, rootName)
+	if info, err := os.Stat(i.Rootfs); err != nil || !info.IsDir() {
+		return nil
+	}
+	return &i
+}
+
+// Build gives the image of a recipe: the one that is there, or else, and with
+// afresh, a new one in its place. What a build that was killed has left is removed
+// first. say hears what goes on.
+func Build(ctx context.Context, r *Recipe, afresh bool, say func(string)) (*Image, error) {
+	key, err := keyOf(r)
+	if err != nil {
+		return nil, err
+	}
+	dir := Folder()
+	// Functions in user namespaces, and apt's own user, look in.
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("folder of images: %w (%s names another)", err, folderVariable)
+	}
+	unlock, err := lock(ctx, filepath.Join(dir, r.Name+".lock"))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := sweep(dir, r.Name); err != nil {
+		return nil, err
+	}
+	if i := Ready(r.Name); i != nil && i.Key == key && !afresh {
+		say(fmt.Sprintf("image %s: built on %s", r.Name, i.Built.Local().Format(time.DateTime)))
+		return i, nil
+	}
+	if err := Missing(); err != nil {
+		return nil, err
+	}
+	return build(ctx, r, key, dir, say)
+}
+
+// The beginnings of the names of folders that only a build in progress has.
+const making, replaced = ".making-", ".replaced-"
+
+func build(ctx context.Context, r *Recipe, key, dir string, say func(string)) (i *Image, err error) {
+	from, err := hostSources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	work, err := os.MkdirTemp(dir, making+r.Name+".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, remove(work)) }()
+	if err := os.Chmod(work, 0o755); err != nil {
+		return nil, err
+	}
+	say(fmt.Sprintf("image %s: installing Debian %s with %d packages beside the base (about %v)", r.Name, from.suite, len(r.Packages), r.Takes))
+	i = &Image{Name: r.Name, Key: key, Suite: from.suite, Built: time.Now(), Fresh: true}
+	root := filepath.Join(work, rootName)
+	if err := from.make(ctx, r, root); err != nil {
+		return nil, fmt.Errorf("image %s: %w", r.Name, err)
+	}
+	i.Took = time.Since(i.Built)
+	if i.Size, err = sizeOf(root); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(i)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(work, noteName), append(text, '\n'), 0o644); err != nil {
+		return nil, err
+	}
+	home := filepath.Join(dir, r.Name)
+	if err := place(work, home, filepath.Join(dir, replaced+filepath.Base(work))); err != nil {
+		return nil, err
+	}
+	i.Rootfs = filepath.Join(home, rootName)
+	say(fmt.Sprintf("image %s: %.1f MB in %s, after %.1f s", r.Name, float64(i.Size)/1e6, i.Rootfs, i.Took.Seconds()))
+	return i, nil
+}
+
+// place puts a complete image where the old one was.
+func place(work, home, aside string) error {
+	err := os.Rename(home, aside)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(work, home); err != nil {
+		return err
+	}
+	return remove(aside)
+}
+
+// sweep removes what builds of an image have left that were killed; the caller has
+// the image's lock.
+func sweep(dir, name string) error {
+	var all error
+	for _, pattern := range []string{making + name + ".*", replaced + making + name + ".*"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		all = errors.Join(all, err)
+		for _, path := range found {
+			all = errors.Join(all, remove(path))
+		}
+	}
+	return all
+}
+
+// remove removes a tree into which the processes of a killed build may still write
+// for a moment.
+func remove(path string) (err error) {
+	for range 100 {
+		if err = os.RemoveAll(path); err == nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return err
+}
+
+// keyOf says of what an image is made: one of another recipe or of other programs
+// is built anew.
+func keyOf(r *Recipe) (string, error) {
+	sum := sha256.New()
+	sum.Write(r.text)
+	fmt.Fprintln(sum, left, ofTheBuild, codename("/etc/os-release"))
+	for _, p := range r.Programs {
+		path, err := ownProgram(p.Name)
+		if err != nil {
+			return "", err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		sum.Write(text)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// sizeOf sums the lengths of a tree's regular files, those with several names once.
+func sizeOf(root string) (sum int64, err error) {
+	seen := map[uint64]bool{}
+	err = filepath.WalkDir(root, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if s, ok := info.Sys().(*syscall.Stat_t); ok {
+			if seen[s.Ino] {
+				return nil
+			}
+			seen[s.Ino] = true
+		}
+		sum += info.Size()
+		return nil
+	})
+	return sum, err
+}
+
+// lock waits until nobody else builds the image. The lock is free once its holder
+// has ended.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("lock %s, which another dray holds: %w", path, ctx.Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
