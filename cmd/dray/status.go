@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/telemetry"
 )
@@ -28,12 +29,15 @@ type chainStatus struct {
 }
 
 type linkStatus struct {
-	Name      string   `json:"name"`
-	Transport string   `json:"transport"`
-	Ends      []string `json:"ends"`
-	Error     string   `json:"error,omitempty"` // what of it does not run
+	Name      string `json:"name"`
+	Transport string `json:"transport"`
+	// Forwarding is set where the transport has the choice.
+	Forwarding chain.Forwarding `json:"forwarding,omitempty"`
+	Ends       []string         `json:"ends"`
+	Error      string           `json:"error,omitempty"` // what of it does not run
 	// Revival is set where its processes have been started again, or are to be.
 	Revival *node.Revival `json:"revival,omitempty"`
+	way     string        // of both, as a plan has it
 }
 
 func (a *app) statusCommand() *cobra.Command {
@@ -100,7 +104,7 @@ func statusOf(ctx context.Context, n *node.Node, found node.Found) chainStatus {
 		s.Detail = err.Error()
 	}
 	for _, l := range live.State.Plan.Links {
-		ls := linkStatus{Name: l.Name, Transport: l.Transport, Error: faults[l.Name]}
+		ls := linkStatus{Name: l.Name, Transport: l.Transport, Forwarding: l.Forwarding, way: l.Way(), Error: faults[l.Name]}
 		if r, ok := revivals[l.Name]; ok {
 			ls.Revival = &r
 		}
@@ -124,7 +128,7 @@ func (a *app) printStatus(statuses []chainStatus) error {
 			fmt.Fprintf(w, "  function %s\t%s\t%s\n", f.Name, f.Phase, functionDetail(f))
 		}
 		for _, l := range s.Links {
-			fmt.Fprintf(w, "  link %s\t%s\t%v%s%s\n", l.Name, l.Transport, l.Ends, revivalText(l.Revival), orEmpty(", but ", l.Error))
+			fmt.Fprintf(w, "  link %s\t%s\t%v%s%s\n", l.Name, l.way, l.Ends, revivalText(l.Revival), orEmpty(", but ", l.Error))
 		}
 		if s.Broker != nil {
 			fmt.Fprintf(w, "  broker\t%s\t%s\n", brokerPhase(s), brokerDetail(s.Broker))

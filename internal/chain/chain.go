@@ -205,12 +205,23 @@ const (
 // TransportAuto lets the planner choose.
 const TransportAuto = "auto"
 
+// Forwarding is how a switch in user space decides where a packet goes.
+type Forwarding string
+
+const (
+	ForwardingDirect   Forwarding = "direct"   // from either of two ends to the other, whatever its addresses
+	ForwardingLearning Forwarding = "learning" // by the addresses that it has seen at each end
+)
+
 // Link joins two or more ends and carries the requirement.
 type Link struct {
 	Name      string    `json:"name"`
 	Ends      []End     `json:"ends"`
 	Transport string    `json:"transport"` // TransportAuto or a driver's name
 	Isolation Isolation `json:"isolation"`
+	// Forwarding asks a transport that has the choice; empty: direct between two
+	// ends, learning between more.
+	Forwarding Forwarding `json:"forwarding,omitempty"`
 	// Load is the traffic that runs while latency is measured, in one
 	// direction. HasLoad false: 10 % of Requires.MinBitrate.
 	Load     Bitrate  `json:"load"`

@@ -80,6 +80,7 @@ func decodeLinks(d *decoder, n *yaml.Node, c *Chain) {
 		l.FieldPos = d.positions(values)
 		names.add(d, l.Name, values["name"])
 		d.checkRates(&l, values)
+		d.checkForwarding(&l, values)
 		c.Links = append(c.Links, l)
 	})
 }

@@ -24,6 +24,9 @@ var linkFields = []field[Link]{
 			l.Isolation = v
 		}
 	}},
+	{"forwarding", false, func(d *decoder, n *yaml.Node, l *Link) {
+		l.Forwarding, _ = choice(d, n, "forwarding", forwardings)
+	}},
 	{"load", false, func(d *decoder, n *yaml.Node, l *Link) {
 		l.Load, l.HasLoad = quantity(d, n, "load", ParseBitrate)
 	}},
@@ -133,6 +136,13 @@ func (d *decoder) lossRatio(n *yaml.Node) *Ratio {
 func isZero(s string) bool {
 	mantissa, _, _ := strings.Cut(strings.ToLower(s), "e")
 	return isDecimal(s, true) && strings.Trim(mantissa, "0.") == ""
+}
+
+// checkForwarding refuses a flow between more than two ends.
+func (d *decoder) checkForwarding(l *Link, values map[string]*yaml.Node) {
+	if l.Forwarding == ForwardingDirect && len(l.Ends) > 2 {
+		d.fail(values["forwarding"], "write learning, or leave it out", "forwarding %s joins two ends, and the link has %d", l.Forwarding, len(l.Ends))
+	}
 }
 
 // checkRates compares the rates of a link with each other.

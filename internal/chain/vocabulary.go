@@ -5,13 +5,14 @@ package chain
 // The words that a chain file may use where it has a choice. Which of them can
 // be built, and where, is for the planner to say.
 var (
-	policies   = []OnInfeasible{Refuse, Warn}
-	runtimes   = []RuntimeName{RuntimeRunc, RuntimeProcess, RuntimeDocker, RuntimeVM, RuntimeExternal}
-	vmKernels  = []VMKernel{VMKernelGeneric, VMKernelRT}
-	restarts   = []Restart{RestartNever, RestartOnFailure, RestartAlways}
-	faces      = []Face{FaceNetdev, FaceNative, FaceDPDK}
-	beyonds    = []Beyond{BeyondDrop, BeyondCopy}
-	isolations = []Isolation{IsolationSlice, IsolationLink, IsolationNoPeerMemory, IsolationNoSharedMemory}
+	policies    = []OnInfeasible{Refuse, Warn}
+	runtimes    = []RuntimeName{RuntimeRunc, RuntimeProcess, RuntimeDocker, RuntimeVM, RuntimeExternal}
+	vmKernels   = []VMKernel{VMKernelGeneric, VMKernelRT}
+	restarts    = []Restart{RestartNever, RestartOnFailure, RestartAlways}
+	faces       = []Face{FaceNetdev, FaceNative, FaceDPDK}
+	beyonds     = []Beyond{BeyondDrop, BeyondCopy}
+	forwardings = []Forwarding{ForwardingDirect, ForwardingLearning}
+	isolations  = []Isolation{IsolationSlice, IsolationLink, IsolationNoPeerMemory, IsolationNoSharedMemory}
 )
 
 // The range of an interface's MTU, in bytes: RFC 791 has every link carry 68,

@@ -271,15 +271,16 @@ func (l *Live) linkSpec(pl plan.Link, number int) (transport.Spec, error) {
 		own += fmt.Sprintf(".%d", number) // beside what it comes from
 	}
 	spec := transport.Spec{
-		Chain:    l.Chain.Name,
-		Link:     pl.Name,
-		Dir:      filepath.Join(l.dir, "link", own),
-		Cgroup:   l.node.cgroupOf(l.Chain.Name).Child("link-" + own),
-		CPUs:     pl.CPUs,
-		Broker:   l.BrokerDir(),
-		MTU:      pl.MTU,
-		Shape:    pl.Shape,
-		Messages: pl.Messages,
+		Chain:      l.Chain.Name,
+		Link:       pl.Name,
+		Dir:        filepath.Join(l.dir, "link", own),
+		Cgroup:     l.node.cgroupOf(l.Chain.Name).Child("link-" + own),
+		CPUs:       pl.CPUs,
+		Broker:     l.BrokerDir(),
+		MTU:        pl.MTU,
+		Shape:      pl.Shape,
+		Messages:   pl.Messages,
+		Forwarding: pl.Forwarding,
 	}
 	for _, e := range pl.Ends {
 		if e.Uplink != "" {

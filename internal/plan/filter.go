@@ -23,7 +23,7 @@ type obstacle struct {
 // has. The transport that passes most of them is the nearest miss.
 var filters = []func(*inventory.Transport, *needs) *obstacle{
 	hostsObstacle, faceObstacle, queuesObstacle, isolationObstacle, privilegeObstacle, oneUserObstacle, hugePagesObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
-	shapeObstacle, mtuObstacle, underlayMTUObstacle, messageObstacle, statusObstacle,
+	shapeObstacle, mtuObstacle, underlayMTUObstacle, messageObstacle, forwardingObstacle, statusObstacle,
 }
 
 // firstObstacle returns the first reason why t cannot realise the link, and how
@@ -295,6 +295,18 @@ func messageObstacle(t *inventory.Transport, n *needs) *obstacle {
 		o.fix = fmt.Sprintf("lower the size to %v", chain.Bytes(t.Caps.MaxMessage))
 	}
 	return o
+}
+
+func forwardingObstacle(t *inventory.Transport, n *needs) *obstacle {
+	if n.link.Forwarding == "" || t.Caps.Forwards {
+		return nil
+	}
+	return &obstacle{
+		constraint: fmt.Sprintf("forwarding %s", n.link.Forwarding),
+		reason:     "leaves no choice of how it forwards",
+		fix:        "leave forwarding out, or use a transport of Open vSwitch on DPDK",
+		pos:        n.field("forwarding"),
+	}
 }
 
 func statusObstacle(t *inventory.Transport, n *needs) *obstacle {

@@ -42,10 +42,24 @@ func (p *planner) planLink(l *chain.Link) {
 	if c.transport != nil {
 		link.Transport = c.transport.Name
 		setBackends(link.Ends, c.transport)
+		link.Forwarding = forwardingOf(l, c.transport)
 		link.Evidence = append(link.Evidence, c.evidence...)
 		p.warnOfChoice(n, c.transport)
 	}
 	p.plan.Links = append(p.plan.Links, link)
+}
+
+// forwardingOf is how the transport forwards on the link; empty where it has no choice.
+func forwardingOf(l *chain.Link, t *inventory.Transport) chain.Forwarding {
+	switch {
+	case !t.Caps.Forwards:
+		return ""
+	case l.Forwarding != "":
+		return l.Forwarding
+	case len(l.Ends) > 2:
+		return chain.ForwardingLearning
+	}
+	return chain.ForwardingDirect
 }
 
 func (p *planner) ends(l *chain.Link) []End {

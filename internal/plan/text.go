@@ -105,7 +105,7 @@ func (t *text) header(short, more string) string {
 func (t *text) links(links []Link) {
 	var rows []string
 	for _, l := range links {
-		rows = append(rows, row(l.Name, dash(l.Transport), l.Isolation, l.MTU, loadText(l.Load), shapesText(l), dash(l.Reason)+pollText(l.CPUs)))
+		rows = append(rows, row(l.Name, dash(l.Way()), l.Isolation, l.MTU, loadText(l.Load), shapesText(l), dash(l.Reason)+pollText(l.CPUs)))
 	}
 	t.table("LINK\tTRANSPORT\tISOLATION\tMTU\tLOAD\tSHAPE\tREASON", rows)
 }

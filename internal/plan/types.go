@@ -50,10 +50,21 @@ type Link struct {
 	Evidence  []Evidence      `json:"evidence"`
 	Requires  chain.Requires  `json:"requires"`
 	Isolation chain.Isolation `json:"isolation"`
+	// Forwarding is set where the transport has the choice.
+	Forwarding chain.Forwarding `json:"forwarding,omitempty"`
 	// Hosts are the simulated hosts that a tunnel joins, and VNI is its number;
 	// none for a link on one host.
 	Hosts []string `json:"hosts,omitempty"`
 	VNI   int      `json:"vni,omitempty"`
+}
+
+// Way is the transport and, where that has the choice, how it forwards; empty
+// where no transport is feasible.
+func (l Link) Way() string {
+	if l.Forwarding == "" {
+		return l.Transport
+	}
+	return l.Transport + ", " + string(l.Forwarding)
 }
 
 // Tunnel reports whether the link joins simulated hosts.

@@ -42,7 +42,7 @@ func (s Spec) filter(uplink bool) []End {
 func Check(driver string, caps inventory.Caps, s Spec) error {
 	errs := checkEnds(caps, s)
 	errs = append(errs, checkMTU(caps, s)...)
-	errs = append(errs, checkHosts(caps, s))
+	errs = append(errs, checkHosts(caps, s), checkForwarding(caps, s))
 	for _, e := range s.Ends {
 		errs = append(errs, checkEnd(e))
 	}
@@ -56,6 +56,16 @@ func Check(driver string, caps inventory.Caps, s Spec) error {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("link %s cannot use transport %s: %w", s.Link, driver, err)
+	}
+	return nil
+}
+
+func checkForwarding(caps inventory.Caps, s Spec) error {
+	switch {
+	case s.Forwarding != "" && !caps.Forwards:
+		return fmt.Errorf("it leaves no choice of how it forwards, and the link asks for %s; drop forwarding", s.Forwarding)
+	case s.Forwarding == chain.ForwardingDirect && len(s.Ends) > 2:
+		return fmt.Errorf("direct forwarding joins two ends, and it has %d; use forwarding: learning", len(s.Ends))
 	}
 	return nil
 }

@@ -51,6 +51,9 @@ type Spec struct {
 	Ends  []End
 	MTU   int          // bytes of L3 packet
 	Shape *chain.Qdisc // egress qdisc of every port without one of its own; nil: none
+	// Forwarding asks a driver with Caps.Forwards; empty: direct between two ends,
+	// learning between more.
+	Forwarding chain.Forwarding
 	// Messages asks for message buffers; nil: none.
 	Messages *chain.Messages
 	// Hosts are the simulated hosts of the ends, each once; at most one where the

@@ -65,6 +65,7 @@ func (d driver) Caps() inventory.Caps {
 		Isolation:  string(chain.IsolationNoPeerMemory),
 		MinEnds:    2,
 		MaxMTU:     maxMTU,
+		Forwards:   true,
 		Rank:       d.rank,
 		Privileges: "none",
 		Processes:  2,
@@ -72,7 +73,7 @@ func (d driver) Caps() inventory.Caps {
 		Copies:     2,
 		KernelPath: d.path,
 		Note: "ovs-vswitchd polls and keeps one CPU busy, also on an idle link; " + d.note +
-			"; two ends are joined by two flows, more by learning addresses",
+			"; two ends are joined by two flows, or as more are by learning addresses",
 	}
 }
 

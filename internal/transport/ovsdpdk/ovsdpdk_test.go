@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/testenv"
 	"github.com/drayage/dray/internal/transport/ovsdpdk"
 	"github.com/drayage/dray/internal/transport/transporttest"
@@ -41,5 +42,10 @@ func TestDaemonDies(t *testing.T) {
 
 // TestInterface: one of the ends is a network interface.
 func TestInterface(t *testing.T) { transporttest.RunDpdkBeside(t, ovsdpdk.New()) }
+
+// TestLearning: two ends are joined by addresses, also after a restart of the switch.
+func TestLearning(t *testing.T) {
+	transporttest.RunDpdkForwarding(t, ovsdpdk.New(), chain.ForwardingLearning)
+}
 
 func TestThreeEnds(t *testing.T) { transporttest.RunDpdkMany(t, ovsdpdk.New(), 0, 1, 2) }

@@ -240,40 +240,14 @@ func cpuMask(cpus []int) string {
 }
 
 func (w *ovsSwitch) createBridge(ctx context.Context) error {
-	mode := "standalone" // it learns addresses
-	if w.direct() {
-		mode = "secure" // it does nothing but what the flows say
-	}
-	args := []string{"add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev", "fail_mode=" + mode, "other_config:disable-in-band=true"}
+	// secure: it does nothing but what the flows say.
+	args := []string{"add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev", "fail_mode=secure", "other_config:disable-in-band=true"}
 	for i := range w.spec.Ends {
 		args = append(args, "--", "add-port", bridge, portName(i), "--", "set", "interface", portName(i),
 			fmt.Sprintf("ofport_request=%d", i+1))
 		args = append(args, w.ports.options(w.spec, i)...)
 	}
 	return w.vsctl(ctx, args...)
-}
-
-// direct reports whether packets go from one end to the other, whatever their
-// addresses.
-func (w *ovsSwitch) direct() bool { return len(w.spec.Ends) == 2 }
-
-// join adds the flows of a link of two ends. A switch that has just started takes
-// a moment until it listens.
-func (w *ovsSwitch) join(ctx context.Context) error {
-	if !w.direct() {
-		return nil
-	}
-	for i := range 2 {
-		flow := fmt.Sprintf("in_port=%d,actions=output:%d", i+1, 2-i)
-		err := w.retry(ctx, func() error {
-			_, err := w.tool(ctx, "ovs-ofctl", "add-flow", "unix:"+inside+"/"+bridge+".mgmt", flow)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // checkPorts asks the switch whether it forwards on every port: adding a port

@@ -175,6 +175,13 @@ func RunDpdkMany(t *testing.T, d transport.Driver, ends ...int) {
 	testDpdkTraffic(t, d, forAnyUser(t, "draygen-dpdk"), Options{Dpdk: ends, Ports: len(ends)})
 }
 
+// RunDpdkForwarding kills each of the processes of a link that forwards in that way,
+// as RunDpdk does with one that leaves it to the driver, and passes traffic after each.
+func RunDpdkForwarding(t *testing.T, d transport.Driver, f chain.Forwarding) {
+	require(t, d)
+	testRevive(t, d, forAnyUser(t, "draygen-dpdk"), Options{Dpdk: []int{0, 1}, Ports: 2, Forwarding: f})
+}
+
 // testDpdkTraffic passes packets between all ends, up to the longest that the
 // driver carries, and checks that each function has no interface for it.
 func testDpdkTraffic(t *testing.T, d transport.Driver, program string, o Options) {

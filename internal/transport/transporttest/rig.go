@@ -33,6 +33,8 @@ type Options struct {
 	Dpdk   []int         // which ports are devices of a DPDK application, from 0
 	Apart  bool          // of a tunnel: each port is on a host of its own
 	Rate   chain.Bitrate // of a tunnel's underlay; 0: what the machine gives
+	// Forwarding is asked of a driver that leaves the choice.
+	Forwarding chain.Forwarding
 }
 
 // Rig is one link under test, in namespaces, a cgroup and a directory of its own.
@@ -107,7 +109,7 @@ func NewRig(t *testing.T, d transport.Driver, o Options) *Rig {
 	}
 	r.Spec = transport.Spec{
 		Chain: filepath.Base(dir), Link: "f1u", Dir: filepath.Join(dir, "link"),
-		Cgroup: host.Cgroup{Path: "/" + filepath.Base(dir)}, MTU: o.MTU, Shape: o.Shape,
+		Cgroup: host.Cgroup{Path: "/" + filepath.Base(dir)}, MTU: o.MTU, Shape: o.Shape, Forwarding: o.Forwarding,
 	}
 	if r.Spec.MTU == 0 {
 		r.Spec.MTU = defaultMTU

@@ -142,6 +142,10 @@ func testSpecErrors(t *testing.T, d transport.Driver, o Options) {
 		{"burst below a frame", caps.Shapes, func(s *transport.Spec) {
 			s.Shape = &chain.Qdisc{Kind: "tbf", Rate: 1e6, Burst: 1513}
 		}, "give at least 1514"},
+		{"forwarding", !caps.Forwards, func(s *transport.Spec) { s.Forwarding = chain.ForwardingLearning }, "drop forwarding"},
+		{"direct, three ends", caps.Forwards, func(s *transport.Spec) {
+			s.Ends, s.Forwarding = append(s.Ends, extra), chain.ForwardingDirect
+		}, "use forwarding: learning"},
 		{"directory", true, func(s *transport.Spec) { s.Dir = "relative" }, "not absolute"},
 	}
 	r := NewRig(t, d, o)

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovsdpdk
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drayage/dray/internal/chain"
+)
+
+// management is where the switch takes OpenFlow.
+const management = "unix:" + inside + "/" + bridge + ".mgmt"
+
+// flows are all that the switch does with packets, as it prints them itself:
+// without any it forwards nothing.
+func (w *ovsSwitch) flows() []string {
+	direct := len(w.spec.Ends) == 2 && w.spec.Forwarding != chain.ForwardingLearning
+	if !direct {
+		return []string{"actions=NORMAL"} // it learns addresses, and floods what it does not know
+	}
+	return []string{"in_port=1 actions=output:2", "in_port=2 actions=output:1"}
+}
+
+// join adds the flows, and reads them back. A switch that has just started takes a
+// moment until it listens.
+func (w *ovsSwitch) join(ctx context.Context) error {
+	for _, flow := range w.flows() {
+		err := w.retry(ctx, func() error {
+			_, err := w.tool(ctx, "ovs-ofctl", "add-flow", management, strings.Replace(flow, " ", ",", 1))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return w.checkFlows(ctx)
+}
+
+// checkFlows asks the switch whether those flows are what it has, and no others.
+func (w *ovsSwitch) checkFlows(ctx context.Context) error {
+	out, err := w.tool(ctx, "ovs-ofctl", "--no-stats", "--no-names", "dump-flows", management)
+	if err != nil {
+		return err
+	}
+	if has, want := parseFlows(out), w.flows(); !slices.Equal(has, want) {
+		return fmt.Errorf("ovs-vswitchd has the flows %q, and was given %q%s", has, want, w.vswitchd("", nil).LastWords())
+	}
+	return nil
+}
+
+// parseFlows reads what ovs-ofctl dumps without statistics, in order.
+func parseFlows(out string) []string {
+	flows := []string{}
+	for _, line := range strings.Split(out, "\n") {
+		if line = strings.TrimSpace(line); strings.Contains(line, "actions=") {
+			flows = append(flows, line)
+		}
+	}
+	slices.Sort(flows)
+	return flows
+}
