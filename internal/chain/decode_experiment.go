@@ -10,11 +10,11 @@ import (
 )
 
 var (
-	tools = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolClocks}
+	tools = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolClocks}
 	// figureNames are all figures, in the order in which errors list them.
 	figureNames = append([]Figure{
 		"packet_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max", "syscalls_dropped",
-		"disk", "threads", "memory_per_thread", "functions", "back_after", "outage", "clock_difference", "clock_bound",
+		"disk", "threads", "memory_per_thread", "functions", "back_after", "outage", "clock_difference", "clock_bound", "runs", "build_time",
 	}, checkFigures...)
 	experimentRuntimes = []RuntimeName{RuntimeProcess, RuntimeRunc, RuntimeVM}
 )
@@ -83,6 +83,7 @@ var cellFields = []field[Cell]{
 	{"stress", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Stress, _ = d.boolean(n, "stress") }},
 	{"hosts", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Hosts, _ = d.integer(n, "hosts", 2, 2) }},
 	{"underlay", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Underlay = d.shapedRate(n, "underlay") }},
+	{"image", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Image = d.name(n, "an image's name") }},
 }
 
 var claimFields = []field[ShapeClaim]{
@@ -175,7 +176,7 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	need := map[Tool][]string{
 		ToolFrames: {"transport", "face", "runtime", "size", "load"}, ToolTCP: {"transport", "runtime"}, ToolRequests: {"transport", "runtime"},
 		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolStart: {"runtime"},
-		ToolChecks: {"runtime"}, ToolDensity: {"runtime", "functions"}, ToolRecovery: {"runtime"}, ToolClocks: {"transport", "runtime"},
+		ToolChecks: {"runtime"}, ToolDensity: {"runtime", "functions"}, ToolRecovery: {"runtime"}, ToolClocks: {"transport", "runtime"}, ToolImage: {"image", "runtime"},
 	}[c.Tool]
 	may := map[Tool][]string{
 		ToolFrames: {"vnf"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),
@@ -210,6 +211,9 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	}
 	if c.Datapath != "" && c.Transport != "ovs" {
 		d.fail(values["datapath"], "remove it, or use the transport ovs", "a datapath is that of Open vSwitch")
+	}
+	if c.Tool == ToolImage && c.Runtime != "" && c.Runtime != RuntimeRunc {
+		d.fail(values["runtime"], "write runc", "the folder of an image is the root of a function with runtime runc")
 	}
 	d.checkCellHosts(c, values, contains(may, "hosts"))
 	if c.Tool == ToolFrames && c.VNF == "" {

@@ -59,6 +59,7 @@ type Cell struct {
 	Functions int         `json:"functions,omitempty"` // how many come up at once
 	Hosts     int         `json:"hosts,omitempty"`     // simulated ones: 2, with a function on each; 0: one host
 	Underlay  Bitrate     `json:"underlay,omitempty"`  // of each host's line; 0: what the machine gives
+	Image     string      `json:"image,omitempty"`     // that is built
 }
 
 // Datapath is where Open vSwitch forwards.
@@ -83,6 +84,7 @@ const (
 	ToolDensity    Tool = "density"    // time and memory of many idle functions
 	ToolPlanned    Tool = "planned"    // what the planner would give to functions, with nothing brought up
 	ToolRecovery   Tool = "recovery"   // how long a function is away whose process is killed
+	ToolImage      Tool = "image"      // an image is built, and its program run in a function
 	ToolClocks     Tool = "clocks"     // both directions of a link at once, as if its ends had no common clock
 )
 
@@ -99,7 +101,7 @@ func (f Figure) Unit() string {
 
 // PassFail reports whether the figure is whether something holds: 1 if it does,
 // and 0 if not.
-func (f Figure) PassFail() bool { return contains(checkFigures, f) }
+func (f Figure) PassFail() bool { return contains(checkFigures, f) || f == "runs" }
 
 // Most reports whether the figure is a maximum, whose headline is the largest
 // one seen.
@@ -112,7 +114,7 @@ var figureUnits = map[Figure]string{
 	"throughput": "Mb/s", "round_trip": "ms", "jitter": "ms",
 	"start_time": "s", "memory": "MB", "wakeup_max": "µs", "syscalls_dropped": "syscalls",
 	"disk": "MB", "threads": "threads", "memory_per_thread": "GB", "functions": "functions", "back_after": "ms", "outage": "ms",
-	"clock_difference": "µs", "clock_bound": "µs",
+	"clock_difference": "µs", "clock_bound": "µs", "build_time": "s",
 }
 
 // checkFigures are what the tool checks finds to hold, or not.
@@ -138,6 +140,7 @@ var toolFigures = map[Tool][]Figure{
 	ToolDensity:    {"start_time", "memory", "functions"},
 	ToolPlanned:    {"threads", "memory_per_thread", "functions"},
 	ToolRecovery:   {"back_after", "outage"},
+	ToolImage:      {"runs", "disk", "build_time"},
 	ToolClocks:     {"clock_difference", "clock_bound", "latency_mean"},
 }
 
@@ -195,7 +198,7 @@ func (c Cell) String() string {
 		many += "-" + c.Underlay.String()
 	}
 	for _, part := range []string{
-		many, c.Transport, string(c.Datapath), string(c.Face), string(c.Runtime), string(c.VNF), size, c.Load, c.Qdisc, rate, c.Queue, far, bulk, string(c.Kernel), stress,
+		many, c.Transport, string(c.Datapath), string(c.Face), string(c.Runtime), string(c.VNF), size, c.Load, c.Qdisc, rate, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
 	} {
 		if part != "" {
 			parts = append(parts, part)
