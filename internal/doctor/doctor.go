@@ -70,9 +70,12 @@ func Inspect(ctx context.Context, drivers []transport.Driver, runtimes []runtime
 
 // dpdkItems is what functions with dpdk ports stand on.
 func dpdkItems() []inventory.Item {
+	hierarchy, err := host.HugePageLimits()
+	limits := host.ProbeItem("hugepage limits", err)
+	limits.Version = hierarchy
 	return []inventory.Item{
 		dpdk.Probe("dpdk", "mempool_ring"), // which every application needs
 		dpdk.ProbeDriver(),
-		host.ProbeItem("hugepage limits", host.ProbeHugePageLimits()),
+		limits,
 	}
 }

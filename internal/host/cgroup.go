@@ -52,11 +52,25 @@ func (c Cgroup) Child(name string) Cgroup { return Cgroup{Path: path.Join(c.Path
 
 // Create makes the cgroup, and the parents that are missing, in every hierarchy
 // and sets its limits. A limit that this host has no controller for is an
-// *Unsupported error.
+// *Unsupported error. A limit of huge pages may make HugetlbResource.
 func (c Cgroup) Create(l Limits) error {
+	controller := ""
+	if len(l.HugePages) > 0 {
+		controller = hugetlb
+	}
+	return c.createWith(controller, l)
+}
+
+// createWith is Create where a controller, if one is named, is mounted first.
+func (c Cgroup) createWith(controller string, l Limits) error {
 	if err := checkOwnCgroup(c.Path); err != nil {
 		return err
 	}
+	release, err := holdHierarchies(controller)
+	if err != nil {
+		return fmt.Errorf("create cgroup %s: %w", c.Path, err)
+	}
+	defer release()
 	hs, err := hierarchies()
 	if err != nil {
 		return err
@@ -87,7 +101,7 @@ var creating sync.Mutex
 func (c Cgroup) create(l Limits, hs []hierarchy) error {
 	creating.Lock()
 	defer creating.Unlock()
-	unified, onUnified := hugetlbOnHybrid(hs)
+	unified, onUnified := onHybrid(hs, hugetlb)
 	res := l.resources()
 	if onUnified {
 		res.HugetlbLimit = nil // the library knows hugetlb on v1 or on pure v2 only

@@ -23,7 +23,7 @@ func checkControllers(l Limits, hs []hierarchy) error {
 		{"cpuset", len(l.CPUs) > 0},
 		{"memory", l.Memory > 0},
 		{"pids", l.Pids > 0},
-		{"hugetlb", len(l.HugePages) > 0},
+		{hugetlb, len(l.HugePages) > 0},
 	}
 	for _, w := range wanted {
 		if !w.asked || slices.ContainsFunc(hs, func(h hierarchy) bool { return h.has(w.controller) }) {
@@ -38,15 +38,6 @@ func checkControllers(l Limits, hs []hierarchy) error {
 	return nil
 }
 
-// ProbeHugePageLimits reports whether this host can limit a function's huge pages.
-func ProbeHugePageLimits() error {
-	hs, err := hierarchies()
-	if err != nil {
-		return err
-	}
-	return checkControllers(Limits{HugePages: map[uint64]uint64{2 << 20: 0}}, hs)
-}
-
 func controllerFix(controller string, hs []hierarchy) string {
 	if slices.ContainsFunc(hs, func(h hierarchy) bool { return !h.v2 }) {
 		dir := "/sys/fs/cgroup/" + controller
@@ -58,14 +49,14 @@ func controllerFix(controller string, hs []hierarchy) string {
 	return "a kernel with the " + controller + " cgroup controller; in a container, delegate it"
 }
 
-// hugetlbOnHybrid finds the v2 hierarchy that holds the hugetlb controller
-// beside v1 hierarchies, where nobody mounted hugetlb as v1.
-func hugetlbOnHybrid(hs []hierarchy) (hierarchy, bool) {
+// onHybrid finds the v2 hierarchy that holds a controller beside v1 hierarchies,
+// where nobody mounted the controller as v1.
+func onHybrid(hs []hierarchy, controller string) (hierarchy, bool) {
 	var unified hierarchy
 	v1 := false
 	for _, h := range hs {
 		v1 = v1 || !h.v2
-		if h.v2 && h.has("hugetlb") {
+		if h.v2 && h.has(controller) {
 			unified = h
 		}
 	}

@@ -126,7 +126,8 @@ func thaw(dir string) {
 	})
 }
 
-// removeEmptyParents removes what Create made above the cgroup and nothing uses.
+// removeEmptyParents removes what Create made above the cgroup and nothing uses: the
+// parents, and the hierarchies that it mounted.
 func removeEmptyParents(cgroup string) error {
 	hs, err := hierarchies()
 	if err != nil {
@@ -138,5 +139,5 @@ func removeEmptyParents(cgroup string) error {
 			_ = unix.Rmdir(filepath.Join(h.mount, parent))
 		}
 	}
-	return nil
+	return releaseHierarchies(hs)
 }

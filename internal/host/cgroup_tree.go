@@ -24,6 +24,7 @@ type hierarchy struct {
 	// controllers of v1 are its mount options ("cpu", "cpuacct", "name=systemd");
 	// those of v2 are what its root offers.
 	controllers []string
+	own         bool // Drayage mounted it
 }
 
 func (h hierarchy) has(controller string) bool { return slices.Contains(h.controllers, controller) }
@@ -53,7 +54,7 @@ func hierarchiesFrom(infos []*mountinfo.Info) []hierarchy {
 		} else {
 			seen[d] = true
 		}
-		h := hierarchy{mount: info.Mountpoint, v2: info.FSType == "cgroup2"}
+		h := hierarchy{mount: info.Mountpoint, v2: info.FSType == "cgroup2", own: info.Source == ownMountSource}
 		if h.v2 {
 			b, _ := os.ReadFile(filepath.Join(h.mount, "cgroup.controllers"))
 			h.controllers = strings.Fields(string(b))

@@ -72,7 +72,7 @@ func (p Place) unified() (Cgroup, error) {
 	if err != nil {
 		return Cgroup{}, err
 	}
-	if _, hybrid := hugetlbOnHybrid(hs); hybrid {
+	if _, hybrid := onHybrid(hs, hugetlb); hybrid {
 		return p.HugePages, nil
 	}
 	return p.Cgroup, nil

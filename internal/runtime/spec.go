@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/step"
 )
 
 // DefaultPids bounds the processes and threads of a function that asks for no
@@ -77,6 +78,15 @@ func (s Spec) Environ() []string {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// CgroupResources are what CreateCgroups may leave, first what is removed last.
+func (s Spec) CgroupResources() []step.Resource {
+	var made []step.Resource
+	if len(s.Function.HugePages) > 0 {
+		made = append(made, host.HugetlbResource())
+	}
+	return append(made, host.CgroupResource(s.Cgroup))
 }
 
 // CreateCgroups makes the function's cgroup with its limits, and the children.

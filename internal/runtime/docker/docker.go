@@ -197,7 +197,7 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 		},
 		{
 			Name:  named("create cgroup"),
-			Makes: []step.Resource{host.CgroupResource(s.EngineCgroup()), host.CgroupResource(s.Cgroup)},
+			Makes: append([]step.Resource{host.CgroupResource(s.EngineCgroup())}, s.CgroupResources()...),
 			Do: func(context.Context) error {
 				sandbox.Tools = s.ToolsCgroup()
 				for _, c := range []host.Cgroup{clientCgroup(s), createCgroup(s), pauseCgroup(s)} {

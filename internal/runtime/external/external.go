@@ -77,7 +77,7 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 		},
 		{
 			Name:  s.Function.Name + ": create cgroup for instruments",
-			Makes: []step.Resource{host.CgroupResource(s.Cgroup)},
+			Makes: s.CgroupResources(),
 			Do: func(ctx context.Context) error {
 				_, pid, err := r.find(ctx, s)
 				if err != nil {

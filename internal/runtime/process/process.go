@@ -62,7 +62,7 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 		// Last, hence removed first: removing it kills what runs in the sandbox.
 		{
 			Name:  s.Function.Name + ": create cgroup",
-			Makes: []step.Resource{host.CgroupResource(s.Cgroup)},
+			Makes: s.CgroupResources(),
 			Do: func(context.Context) error {
 				sandbox.Tools = s.ToolsCgroup()
 				return s.CreateCgroups(s.RunCgroup(), s.ToolsCgroup())

@@ -84,7 +84,7 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 		// Last, hence removed first: removing it kills what runs in the sandbox.
 		step.Step{
 			Name:  named("create cgroup"),
-			Makes: []step.Resource{host.CgroupResource(s.EngineCgroup()), host.CgroupResource(s.Cgroup)},
+			Makes: append([]step.Resource{host.CgroupResource(s.EngineCgroup())}, s.CgroupResources()...),
 			Do: func(context.Context) error {
 				sandbox.Tools = s.ToolsCgroup()
 				return createCgroups(s)

@@ -137,7 +137,8 @@ const mapPages = perlPrologue + `my %nr = (x86_64 => [319, 9], aarch64 => [279, 
 	my $at = syscall($mmap, 0, $size, 3, 1, $fd, 0); $at != -1 or refused;
 	for my $page (0 .. 2) { unpack("P1", pack("J", $at + ($page << 21))) } yes`
 
-// testHugePageProbe shows that a function gets no more huge pages than its limit.
+// testHugePageProbe shows that a function gets no more huge pages than its limit,
+// and that a neighbour keeps its own.
 func testHugePageProbe(t *testing.T, c Config) {
 	testenv.HugePages(t, 8)
 	fn := c.function(t)
@@ -170,5 +171,8 @@ func testHugePageProbe(t *testing.T, c Config) {
 	// The kernel refuses the mapping, or kills whoever touches the third page.
 	if out, code := less.Output("perl", "-e", mapPages); out == "yes\n" {
 		t.Errorf("with 4 MiB of huge pages, 6 MiB were had: status %d, %s", code, out)
+	}
+	if out, code := enough.Output("perl", "-e", mapPages); out != "yes\n" {
+		t.Errorf("after a neighbour was refused pages, none are had within the limit: status %d, %s", code, out)
 	}
 }

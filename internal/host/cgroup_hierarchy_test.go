@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/testenv"
+)
+
+// ownMounts is set in the environment of a test that has a mount namespace of its own.
+const ownMounts = "DRAY_TEST_OWN_MOUNTS"
+
+// TestHierarchyOfOwn runs, where no other process sees the mounts, the tests that
+// mount and unmount hierarchies: of a controller that nobody uses.
+func TestHierarchyOfOwn(t *testing.T) {
+	testenv.Root(t)
+	testenv.Program(t, "unshare")
+	if os.Getenv(ownMounts) == "" {
+		cmd := exec.Command("unshare", "--mount", "--propagation", "private", os.Args[0], "-test.v", "-test.run", "^TestHierarchyOfOwn$")
+		cmd.Env = append(os.Environ(), ownMounts+"=1")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if strings.Contains(string(out), "--- SKIP") {
+			t.Skipf("%s", out)
+		}
+		return
+	}
+	h := unusedHierarchy(t)
+	t.Run("goes with its last group", h.testLifecycle)
+	t.Run("stays while others have groups in it", h.testOthersGroup)
+	t.Run("stays where another mounted it", h.testOthersMount)
+	t.Run("its maker was killed", h.testKilled)
+	t.Run("many at once", h.testRace)
+}
+
+// oneHierarchy is a controller, and where Drayage mounts its hierarchy.
+type oneHierarchy struct{ controller, dir string }
+
+func unusedHierarchy(t *testing.T) oneHierarchy {
+	hs, err := hierarchies()
+	must(t, err)
+	root := v1Root(hs)
+	if root == "" {
+		t.Skip("this host has no v1 hierarchies")
+	}
+	for _, controller := range []string{"net_prio", "net_cls"} {
+		mounted := slices.ContainsFunc(hs, func(h hierarchy) bool { return !h.v2 && h.has(controller) })
+		if c, err := kernelController(controller); err == nil && c.enabled && !mounted {
+			return oneHierarchy{controller, filepath.Join(root, controller)}
+		}
+	}
+	t.Skip("this kernel has no controller that no hierarchy uses")
+	return oneHierarchy{}
+}
+
+func (h oneHierarchy) mounted(t *testing.T) bool {
+	t.Helper()
+	hs, err := hierarchies()
+	must(t, err)
+	return slices.ContainsFunc(hs, func(other hierarchy) bool { return other.mount == h.dir })
+}
+
+// wantGone wants neither the mount nor the directory below it.
+func (h oneHierarchy) wantGone(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(h.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left (mounted: %v, %v)", h.dir, h.mounted(t), err)
+	}
+}
+
+// group makes a group, with the hierarchy.
+func (h oneHierarchy) group(t *testing.T) Cgroup {
+	t.Helper()
+	c := Cgroup{Path: "/dray/" + unique(t)}
+	must(t, c.createWith(h.controller, Limits{}))
+	if !isCgroup1(filepath.Join(h.dir, c.Path)) {
+		t.Fatalf("%s%s is no cgroup", h.dir, c.Path)
+	}
+	return c
+}
+
+func isCgroup1(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && st.Type == unix.CGROUP_SUPER_MAGIC
+}
+
+func (h oneHierarchy) testLifecycle(t *testing.T) {
+	first, second := h.group(t), h.group(t)
+	must(t, removeCgroup(context.Background(), first.Path))
+	must(t, releaseHierarchy(h.controller))
+	if !h.mounted(t) {
+		t.Fatal("it has gone with the first of two groups")
+	}
+	must(t, removeCgroup(context.Background(), second.Path))
+	h.wantGone(t)
+}
+
+func (h oneHierarchy) testOthersGroup(t *testing.T) {
+	c := h.group(t)
+	other := filepath.Join(h.dir, "other")
+	must(t, os.Mkdir(other, 0o755))
+	must(t, removeCgroup(context.Background(), c.Path))
+	if !h.mounted(t) {
+		t.Fatal("it has gone although another has a group in it")
+	}
+	must(t, unix.Rmdir(other))
+	must(t, Removers()[KindHierarchy](context.Background(), HugetlbResource()))
+	if !h.mounted(t) {
+		t.Error("the removal of another hierarchy has removed it")
+	}
+	must(t, releaseHierarchy(h.controller))
+	h.wantGone(t)
+}
+
+func (h oneHierarchy) testOthersMount(t *testing.T) {
+	must(t, os.Mkdir(h.dir, 0o755))
+	must(t, unix.Mount("cgroup", h.dir, "cgroup", 0, h.controller))
+	c := h.group(t)
+	must(t, removeCgroup(context.Background(), c.Path))
+	must(t, releaseHierarchy(h.controller))
+	if !h.mounted(t) {
+		t.Error("another's hierarchy is unmounted")
+	}
+	must(t, unix.Unmount(h.dir, 0))
+	must(t, unix.Rmdir(h.dir))
+}
+
+// testKilled leaves what a `dray` that was killed after each step leaves.
+func (h oneHierarchy) testKilled(t *testing.T) {
+	must(t, os.Mkdir(h.dir, 0o755))
+	must(t, releaseHierarchy(h.controller))
+	h.wantGone(t)
+
+	release, err := holdHierarchies(h.controller)
+	must(t, err)
+	release()
+	if !h.mounted(t) {
+		t.Fatal("it is not mounted")
+	}
+	must(t, releaseHierarchy(h.controller))
+	h.wantGone(t)
+
+	must(t, os.Mkdir(h.dir, 0o755))
+	c := h.group(t)
+	must(t, removeCgroup(context.Background(), c.Path))
+	h.wantGone(t)
+}
+
+// testRace makes and removes groups on several threads: none may be made in a
+// directory that is no hierarchy any more.
+func (h oneHierarchy) testRace(t *testing.T) {
+	var makers sync.WaitGroup
+	for maker := range 3 {
+		makers.Add(1)
+		go func() {
+			defer makers.Done()
+			for i := range 10 {
+				c := Cgroup{Path: fmt.Sprintf("/dray-%d-%d-%d", os.Getpid(), maker, i)}
+				if err := c.createWith(h.controller, Limits{}); err != nil {
+					t.Error(err)
+				} else if !isCgroup1(filepath.Join(h.dir, c.Path)) {
+					t.Errorf("%s%s is no cgroup", h.dir, c.Path)
+				}
+				if err := removeCgroup(context.Background(), c.Path); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	makers.Wait()
+	h.wantGone(t)
+}
+
+// TestFreeController runs on plain files in the place of a cgroup2 mount.
+func TestFreeController(t *testing.T) {
+	for _, test := range []struct {
+		limit string
+		free  bool
+	}{{"max\n", true}, {"9223372036854771712\n", true}, {"8388608\n", false}, {"0\n", false}} {
+		root := t.TempDir()
+		group := filepath.Join(root, "dray", "du")
+		must(t, os.MkdirAll(group, 0o755))
+		must(t, os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), nil, 0o600))
+		must(t, os.WriteFile(filepath.Join(group, "pids.max"), []byte("512\n"), 0o600))
+		must(t, os.WriteFile(filepath.Join(group, "hugetlb.2MB.max"), []byte(test.limit), 0o600))
+		if got := freeController(root, hugetlb); got != test.free {
+			t.Errorf("with a limit of %q it is free: %v", test.limit, got)
+		}
+		text, err := os.ReadFile(filepath.Join(root, "cgroup.subtree_control"))
+		must(t, err)
+		if want := map[bool]string{true: "-hugetlb"}[test.free]; string(text) != want {
+			t.Errorf("with a limit of %q: %q is written, want %q", test.limit, text, want)
+		}
+	}
+}
