@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzz a receiver: the input is frames of two bytes of length and what follows, whose checksums are put right half of the time. What must hold: accounts balance, whatever
- * came, and a reply can be written to what was taken.
+ * Fuzz a receiver: the input is frames of two bytes of length and what follows, whose headers and checksums are put right half of the time, in one of the encapsulations. What must hold:
+ * accounts balance, whatever came, and a reply can be written to what was taken, which is then read in the same way.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -53,15 +53,42 @@ static void put_right(uint8_t *datagram, uint32_t length)
 	memcpy(datagram + 52, &sum, sizeof(sum));
 }
 
-static void one(struct tracker *t, uint8_t *frame, uint32_t length, uint64_t now, bool right, bool ip6)
+/* What is around the datagram, as three bits of the input choose it. */
+static const struct encap *encapsulation(uint8_t bits)
 {
-	struct frame_address address = {.ip6 = ip6, .to_port = FRAME_PORT};
-	uint32_t payload, headers = frame_headers(ip6);
+	static const struct encap all[] = {
+		{.kind = ENCAP_NONE, .spread = ENCAP_SPREAD_TO},
+		{.kind = ENCAP_QINQ, .tag = 128, .user = 77},
+		{.kind = ENCAP_GRE_MPLS, .tag = 3, .user = 70000, .from = 0xc6120102, .to = 0xc6120101, .spread = ENCAP_SPREAD_FROM},
+		{.kind = ENCAP_GTPU, .user = 9999, .from = 0xc6120002, .to = 0xc6120001},
+		{.kind = ENCAP_GTPU, .user = 1, .container = true, .qfi = 9},
+		{.kind = ENCAP_GTPU, .user = 1, .container = true, .qfi = 63, .downlink = true},
+	};
+	unsigned which = bits & 7;
+
+	return which < sizeof(all) / sizeof(*all) ? &all[which] : NULL;
+}
+
+/* One that goes back is read as what it was. */
+static void turn(uint8_t *frame, uint32_t length, uint32_t headers, uint32_t payload)
+{
+	uint32_t again;
+
+	frame_turn(frame, headers);
+	frame_finish(frame, headers, payload);
+	must(frame_payload(frame, length, &again) == payload && again == headers);
+}
+
+static void one(struct tracker *t, uint8_t *frame, uint32_t length, uint64_t now, uint8_t bits)
+{
+	struct frame_address address = {.ip6 = bits & 0x40, .to_port = FRAME_PORT, .encap = encapsulation(bits >> 1)};
+	uint32_t payload, headers = frame_headers_to(&address);
 	struct packet p;
 
-	if (right && length >= headers) {
-		frame_write(frame, &address, FRAME_PORT, length - headers);
+	if (bits & 0x80 && length >= headers) {
+		frame_write(frame, &address, FRAME_PORT + (bits >> 4 & 3), length - headers);
 		put_right(frame + headers, length - headers);
+		must(length == headers || (frame_payload(frame, length, &payload) == length - headers && payload == headers));
 	}
 	payload = frame_payload(frame, length, &headers);
 	must(payload == 0 || payload + headers <= length);
@@ -72,8 +99,7 @@ static void one(struct tracker *t, uint8_t *frame, uint32_t length, uint64_t now
 		p.turned = now;
 		packet_write(frame + headers, &p);
 		must(packet_read(frame + headers, payload, false, &p) == PACKET_GOOD);
-		frame_turn(frame, headers);
-		frame_finish(frame, headers, payload);
+		turn(frame, length, headers, payload);
 	}
 }
 
@@ -99,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	t->replies = size & 2;
 	while (size >= 2) {
 		uint32_t length = (data[0] | (uint32_t)data[1] << 8) % FRAME;
-		bool right = data[1] & 0x80, ip6 = data[1] & 0x40;
+		uint8_t bits = data[1];
 
 		data += 2;
 		size -= 2;
@@ -107,7 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		frame = malloc(length + 1); /* of just that size: what is read beyond is noticed */
 		must(frame != NULL);
 		memcpy(frame, data, length);
-		one(t, frame, length, 1000000 + frames, right, ip6);
+		one(t, frame, length, 1000000 + frames, bits);
 		free(frame);
 		frames++;
 		data += length;

@@ -13,7 +13,7 @@ echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n
 clang -fsanitize=fuzzer,address,undefined "$out/probe.c" -o "$out/probe" 2>/dev/null ||
 	{ echo "clang has no libFuzzer (Debian: libclang-rt-14-dev, or that of your clang)"; exit 77; }
 clang -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Isrc \
-	src/{crc32c,frame,histogram,packet,tracker}.c fuzz/receive.c -o "$out/fuzz" || exit 1
-"$out/fuzz" -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=1024 -artifact_prefix="$out/" -print_final_stats=1 "$out/corpus" 2>&1 |
+	src/{crc32c,encap,frame,histogram,packet,tracker,units}.c fuzz/receive.c -o "$out/fuzz" || exit 1
+"$out/fuzz" -error_exitcode=1 -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=1024 -artifact_prefix="$out/" -print_final_stats=1 "$out/corpus" 2>&1 |
 	tail -n 12
 exit "${PIPESTATUS[0]}"

@@ -97,6 +97,7 @@ void io_set_destination(struct io *io, const struct options *o)
 	memcpy(a->to_mac, o->to_mac, 6);
 	memset(a->to_ip, 0xff, 4);
 	a->to_port = FRAME_PORT;
+	a->encap = o->encap.kind || o->encap.spread ? &o->encap : NULL;
 	if (!o->to_text)
 		return;
 	a->to_port = address_port(&o->to);

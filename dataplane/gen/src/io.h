@@ -83,7 +83,7 @@ extern volatile sig_atomic_t io_exit_status;
 /* Serve n ports until there is a line on standard input, or its end. false: a port failed. */
 bool io_hold(struct io *const *ios, unsigned n, struct io_error *error);
 
-/* Of a port of frames: where they go, as the options say; without them to everybody. */
+/* Of a port of frames: where they go, and what is around them, as the options say, which stay as long as the port; without them to everybody. */
 void io_set_destination(struct io *io, const struct options *options);
 
 /* Openers of each kind; `name` is what follows the colon. */

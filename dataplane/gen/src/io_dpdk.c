@@ -52,7 +52,7 @@ struct io_dpdk {
 static unsigned dpdk_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
 {
 	struct io_dpdk *p = (struct io_dpdk *)io;
-	uint32_t headers = frame_headers(io->address.ip6);
+	uint32_t headers = frame_headers_to(&io->address);
 
 	if (!p->opened)
 		return 0;

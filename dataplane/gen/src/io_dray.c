@@ -28,7 +28,7 @@ struct io_dray {
 static unsigned dray_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
-	uint32_t longest = 0, headers = frame_headers(p->io.address.ip6);
+	uint32_t longest = 0, headers = frame_headers_to(&p->io.address);
 
 	for (unsigned i = 0; i < n; i++)
 		longest = slots[i].length > longest ? slots[i].length : longest;

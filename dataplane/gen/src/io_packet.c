@@ -22,6 +22,8 @@
 
 #define TX_OFFSET (TPACKET2_HDRLEN - sizeof(struct sockaddr_ll)) /* where the kernel looks for a frame that is sent */
 #define BLOCK_BYTES 65536u
+#define TAG_BYTES 4u /* of a VLAN tag, which the kernel takes out of frames that are received, and tells of beside them */
+#define MAC_BYTES 12u
 
 struct ring {
 	uint8_t *memory;
@@ -58,7 +60,7 @@ static void hand_over(struct tpacket2_hdr *h, uint32_t status)
 static unsigned packet_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
 {
 	struct io_packet *p = (struct io_packet *)io;
-	uint32_t headers = frame_headers(p->io.address.ip6);
+	uint32_t headers = frame_headers_to(&p->io.address);
 	unsigned i;
 
 	for (i = 0; i < n && i < p->tx.frames; i++) {
@@ -113,6 +115,16 @@ static void packet_discard(struct io *io, struct slot *slots, unsigned n)
 	(void)n;
 }
 
+/* Put the tag back: there is room before the frame, which was asked for. */
+static uint8_t *with_tag(struct tpacket2_hdr *h, uint8_t *frame)
+{
+	uint16_t tag[2] = {htons(h->tp_status & TP_STATUS_VLAN_TPID_VALID ? h->tp_vlan_tpid : ETH_P_8021Q), htons(h->tp_vlan_tci)};
+
+	memmove(frame - TAG_BYTES, frame, MAC_BYTES);
+	memcpy(frame - TAG_BYTES + MAC_BYTES, tag, TAG_BYTES);
+	return frame - TAG_BYTES;
+}
+
 static int packet_receive(struct io *io, struct slot *slots, unsigned n)
 {
 	struct io_packet *p = (struct io_packet *)io;
@@ -120,11 +132,15 @@ static int packet_receive(struct io *io, struct slot *slots, unsigned n)
 	for (p->received = 0; p->received < n && p->received < p->rx.frames; p->received++) {
 		struct tpacket2_hdr *h = frame_at(&p->rx, p->received);
 		uint8_t *frame = (uint8_t *)h + h->tp_mac;
-		uint32_t headers, length;
+		uint32_t headers, length, status = status_of(h), bytes = h->tp_snaplen == h->tp_len ? h->tp_snaplen : 0;
 
-		if (!(status_of(h) & TP_STATUS_USER))
+		if (!(status & TP_STATUS_USER))
 			break;
-		length = frame_payload(frame, h->tp_snaplen == h->tp_len ? h->tp_snaplen : 0, &headers);
+		if (status & TP_STATUS_VLAN_VALID && bytes >= MAC_BYTES) {
+			frame = with_tag(h, frame);
+			bytes += TAG_BYTES;
+		}
+		length = frame_payload(frame, bytes, &headers);
 		slots[p->received] = (struct slot){.data = frame + headers, .length = length, .headers = headers, .index = p->received};
 	}
 	return (int)p->received;
@@ -271,7 +287,7 @@ static struct tpacket_req shape(uint32_t frame_max, uint64_t bytes)
 {
 	struct tpacket_req r = {.tp_frame_size = 2048, .tp_block_size = BLOCK_BYTES};
 
-	while (r.tp_frame_size < frame_max + TPACKET2_HDRLEN + TPACKET_ALIGNMENT)
+	while (r.tp_frame_size < frame_max + TPACKET2_HDRLEN + TPACKET_ALIGNMENT + TAG_BYTES)
 		r.tp_frame_size *= 2;
 	if (r.tp_block_size < r.tp_frame_size)
 		r.tp_block_size = r.tp_frame_size;
@@ -285,10 +301,11 @@ static int make_rings(struct io_packet *p, const struct options *o)
 	struct tpacket_req r = shape(p->io.frame_max, o->buffer);
 	bool rx = io_receives(o), tx = io_sends(o) || o->reflect;
 	size_t bytes = (size_t)r.tp_block_size * r.tp_block_nr;
-	int version = TPACKET_V2;
+	int version = TPACKET_V2, reserve = TAG_BYTES;
 	uint8_t *map;
 
 	if (setsockopt(p->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) < 0 ||
+	    (rx && setsockopt(p->fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof(reserve)) < 0) ||
 	    (rx && setsockopt(p->fd, SOL_PACKET, PACKET_RX_RING, &r, sizeof(r)) < 0) ||
 	    (tx && setsockopt(p->fd, SOL_PACKET, PACKET_TX_RING, &r, sizeof(r)) < 0))
 		return -errno;
@@ -305,14 +322,16 @@ static int make_rings(struct io_packet *p, const struct options *o)
 }
 
 /*
- * Only what comes in, IPv4, and UDP over IPv6, whose neighbours talk by themselves: a socket takes one protocol or all, so it takes all, without what goes
- * out. A sender takes nothing. Returns the protocol to bind to, or -errno.
+ * Only what comes in, IPv4, what has a VLAN tag or an MPLS label, and UDP over IPv6, whose neighbours talk by themselves: a socket takes one protocol or all,
+ * so it takes all, without what goes out. Of two tags the kernel has taken out one. A sender takes nothing. Returns the protocol to bind to, or -errno.
  */
 static int choose(int fd, const struct options *o)
 {
 	struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12), /* the type of the frame */
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 5, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_8021Q, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_MPLS_UC, 3, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 0, 3),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, ETH_HLEN + 6), /* the next header */
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 1),

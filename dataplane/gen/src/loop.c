@@ -262,6 +262,11 @@ static void set_options(struct loop *l, const struct options *o)
 	backward->to_text = o->back_to_text;
 	backward->to = o->back_to;
 	memcpy(backward->to_mac, o->back_to_mac, 6);
+	backward->encap = o->back_encap;
+	if (o->both && (o->back_encap.kind || o->encap.kind))
+		backward->headers = encap_headers(&o->back_encap);
+	if (strcmp(o->layer_text, "payload") == 0)
+		backward->layer_bytes = -(int32_t)backward->headers;
 	/* From where the other way goes to. */
 	backward->from_given = o->to_text != NULL;
 	backward->from = o->to;

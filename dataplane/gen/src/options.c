@@ -23,7 +23,7 @@ enum option_id {
 	O_PORT = 256, O_TO, O_TO_MAC, O_PACKETS, O_DURATION, O_STREAM, O_INTERVAL, O_BUSY, O_SPIN, O_CHECK, O_STRICT, O_BUFFER, O_SIZE, O_RATE,
 	O_LAYER, O_BURST, O_GRANULARITY, O_CATCH_UP, O_FLOWS, O_WARMUP, O_CLOSED, O_TIMEOUT, O_REFLECT, O_ONCE, O_BESIDE, O_PEER_TIMEOUT,
 	O_TO_PORT, O_BOTH, O_BACK_TO, O_BACK_TO_MAC, O_EAL, O_QUEUES, O_DESCRIPTORS, O_MTU, O_FROM,
-	O_HOLD
+	O_HOLD, O_ENCAP, O_SPREAD, O_BACK_ENCAP
 };
 
 static const struct option known[] = {
@@ -40,7 +40,8 @@ static const struct option known[] = {
 	{"to-port", required_argument, NULL, O_TO_PORT}, {"both", no_argument, NULL, O_BOTH}, {"back-to", required_argument, NULL, O_BACK_TO},
 	{"back-to-mac", required_argument, NULL, O_BACK_TO_MAC}, {"eal", required_argument, NULL, O_EAL},
 	{"queues", required_argument, NULL, O_QUEUES}, {"descriptors", required_argument, NULL, O_DESCRIPTORS}, {"mtu", required_argument, NULL, O_MTU},
-	{"from", required_argument, NULL, O_FROM}, {"hold", no_argument, NULL, O_HOLD}, {0}};
+	{"from", required_argument, NULL, O_FROM}, {"hold", no_argument, NULL, O_HOLD}, {"encap", required_argument, NULL, O_ENCAP},
+	{"spread", required_argument, NULL, O_SPREAD}, {"back-encap", required_argument, NULL, O_BACK_ENCAP}, {0}};
 
 static unsigned roles_of(int id)
 {
@@ -51,10 +52,10 @@ static unsigned roles_of(int id)
 		return FOR_PING;
 	case O_TIMEOUT:
 		return FOR_PING | FOR_LOOP;
-	case O_TO_PORT: case O_BOTH: case O_BACK_TO: case O_BACK_TO_MAC:
+	case O_TO_PORT: case O_BOTH: case O_BACK_TO: case O_BACK_TO_MAC: case O_BACK_ENCAP:
 		return FOR_LOOP;
 	case O_TO: case O_TO_MAC: case O_SIZE: case O_RATE: case O_LAYER: case O_BURST: case O_GRANULARITY: case O_CATCH_UP: case O_FLOWS: case O_WARMUP:
-	case O_FROM: case O_HOLD:
+	case O_FROM: case O_HOLD: case O_ENCAP: case O_SPREAD:
 		return SENDERS;
 	default:
 		return ALL;
@@ -68,14 +69,15 @@ static const char help[] =
 	"       draygen loop --port PORT --to-port PORT [--both] [as send ...]\n"
 	"       draygen --help | --version\n"
 	"PORT: udp:IP:PORT | packet:IFACE | dray:NAME | dpdk:DEVICE | null    RATE: 1000pps | 2Mpps | 1Gbps | max    TIME: 250us | 1.5s\n"
+	"ENCAP: qinq:s=N,c=N | gre-mpls:label=N,key=N,from=IP,to=IP | gtpu:teid=N,from=IP,to=IP[,pdu=up|down,qfi=N]\n"
 	"IP:   192.0.2.1 | [fd00::1] | [fe80::1%IFACE]\n"
 	"\n"
 	"all:        --packets N  --duration TIME  --stream ID  --interval TIME  --busy  --spin TIME  --check  --strict  --buffer BYTES\n"
 	"            --beside N  --peer-timeout TIME\n"
 	"senders:    --to IP:PORT  --to-mac MAC  --size BYTES|imix  --rate RATE  --layer wire|frame|ip|payload  --burst N\n"
-	"            --granularity TIME  --catch-up TIME  --flows N  --warmup N  --hold\n"
+	"            --granularity TIME  --catch-up TIME  --flows N  --warmup N  --hold  --encap ENCAP  --spread from|to\n"
 	"ping:       --closed  --timeout TIME\n"
-	"loop:       --to-port PORT  --both  --back-to IP:PORT  --back-to-mac MAC  --timeout TIME\n"
+	"loop:       --to-port PORT  --both  --back-to IP:PORT  --back-to-mac MAC  --back-encap ENCAP  --timeout TIME\n"
 	"sink:       --reflect  --once\n"
 	"dpdk ports: --eal \"ARGUMENT ...\"  --queues N  --descriptors N  --mtu BYTES  --from IP          (in draygen-dpdk)\n"
 	"\n"
@@ -173,6 +175,16 @@ static bool set_how_to_send(struct options *o, int id, const char *text)
 	case O_BACK_TO_MAC:
 		o->back_to_mac_given = true;
 		return read_mac(text, o->back_to_mac);
+	case O_ENCAP:
+		o->encap_text = text;
+		return true; /* check_encap reads it */
+	case O_SPREAD:
+		o->spread_text = text;
+		o->encap.spread = strcmp(text, "from") == 0 ? ENCAP_SPREAD_FROM : ENCAP_SPREAD_TO;
+		return o->encap.spread == ENCAP_SPREAD_FROM || strcmp(text, "to") == 0;
+	case O_BACK_ENCAP:
+		o->back_encap_text = text;
+		return true;
 	case O_SIZE:
 		o->imix = strcmp(text, "imix") == 0;
 		return o->imix || between32(text, FRAME_HEADERS + PACKET_SHORT, FRAME_MAX, &o->size);

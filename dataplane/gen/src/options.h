@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "address.h"
+#include "encap.h"
 #include "units.h"
 
 #define BURST_MAX 1024u
@@ -21,6 +22,8 @@ struct options {
 	union address to; /* where to_text is given */
 	uint32_t headers; /* bytes of a frame that is sent, before its payload */
 	uint8_t to_mac[6];
+	const char *encap_text, *spread_text; /* NULL: not given */
+	struct encap encap;		      /* where one of them is given */
 	uint64_t packets, duration_ns, interval_ns; /* 0: none */
 	uint32_t stream; /* sink: 0 is the first that comes */
 	uint64_t spin_ns, buffer;
@@ -45,6 +48,8 @@ struct options {
 	bool both, to_mac_given, back_to_mac_given;
 	union address back_to; /* where back_to_text is given */
 	uint8_t back_to_mac[6];
+	const char *back_encap_text;
+	struct encap back_encap;
 
 	/* of dpdk ports */
 	const char *eal;

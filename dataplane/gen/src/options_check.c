@@ -32,6 +32,11 @@ static int read_to(const char *option, const char *text, union address *to)
 	return 0;
 }
 
+static bool is_kind(const char *port, const char *kind)
+{
+	return strncmp(port, kind, strlen(kind)) == 0;
+}
+
 static int check_to(struct options *o)
 {
 	if (!o->to_text)
@@ -41,26 +46,60 @@ static int check_to(struct options *o)
 	if (o->from_given && address_is6(&o->from) != address_is6(&o->to))
 		return options_wrong("--from and --to are not of one family");
 	o->headers = frame_headers(address_is6(&o->to));
+	return 0;
+}
+
+static int read_encap(const char *option, const char *text, const struct options *o, struct encap *encap)
+{
+	const char *wrong_with_it = text ? encap_read(text, encap) : NULL;
+
+	if (!wrong_with_it)
+		wrong_with_it = encap_check_flows(encap, o->flows);
+	return wrong_with_it ? options_wrong("%s: %s %s", option, text, wrong_with_it) : 0;
+}
+
+/* What comes back has the users' addresses where what goes there does not. */
+static enum encap_spread other_spread(enum encap_spread spread)
+{
+	if (spread == ENCAP_ONE_USER)
+		return ENCAP_ONE_USER;
+	return spread == ENCAP_SPREAD_FROM ? ENCAP_SPREAD_TO : ENCAP_SPREAD_FROM;
+}
+
+/* After the addresses. */
+static int check_encap(struct options *o)
+{
+	bool udp = is_kind(o->port, "udp:") || (o->to_port && is_kind(o->to_port, "udp:"));
+
+	if (o->back_encap_text && !o->both)
+		return options_wrong("--back-encap needs --both");
+	if (!o->encap_text && !o->spread_text && !o->back_encap_text)
+		return 0;
+	if (udp)
+		return options_wrong("--encap, --back-encap and --spread are for ports of frames: the kernel makes those of a udp port");
+	if (o->headers == FRAME_HEADERS6)
+		return options_wrong("--encap, --back-encap and --spread take IPv4");
+	if (read_encap("--encap", o->encap_text, o, &o->encap) < 0)
+		return -1;
+	o->back_encap.spread = other_spread(o->encap.spread);
+	if (read_encap("--back-encap", o->back_encap_text, o, &o->back_encap) < 0)
+		return -1;
+	o->headers = encap_headers(&o->encap);
+	return 0;
+}
+
+/* Over IPv6, and behind an encapsulation, the smallest frame is larger. */
+static int check_size(struct options *o)
+{
+	uint32_t back = encap_headers(&o->back_encap), most = o->both && back > o->headers ? back : o->headers, smallest = most + PACKET_SHORT;
+
+	if (o->size == 0)
+		o->size = most + PACKET_HEADER;
+	if (o->size < smallest)
+		return options_wrong("--size: with these headers a frame has at least %u bytes", smallest);
 	if (strcmp(o->layer_text, "payload") == 0)
 		o->layer_bytes = -(int32_t)o->headers;
 	return 0;
-}
-
-/* Over IPv6 the smallest frame is larger. */
-static int check_size(struct options *o)
-{
-	uint32_t smallest = o->headers + PACKET_SHORT;
-
-	if (o->size == 0)
-		o->size = o->headers + PACKET_HEADER;
-	if (o->size < smallest)
-		return options_wrong("--size: over IPv6 a frame has at least %u bytes", smallest);
-	return 0;
-}
-
-static bool is_kind(const char *port, const char *kind)
-{
-	return strncmp(port, kind, strlen(kind)) == 0;
 }
 
 /* What goes back goes, without --back-to, to where a udp port is bound. */
@@ -119,7 +158,7 @@ int options_check(struct options *o, const struct options *usual)
 {
 	if (check_ports(o) < 0 || check_dpdk(o, usual) < 0)
 		return -1;
-	if (check_to(o) < 0 || check_size(o) < 0)
+	if (check_to(o) < 0 || check_encap(o) < 0 || check_size(o) < 0)
 		return -1;
 	if (o->role == ROLE_LOOP && check_back(o) < 0)
 		return -1;

@@ -98,7 +98,7 @@ static int first_cpu(void)
 }
 
 /* A device that gives back what is sent on it; of both families, every byte looked at. It has as many queues as EAL has lcores. */
-static void ring(const char *size, const char *to, const char *from)
+static void ring(const char *size, const char *to, const char *from, const char *encap)
 {
 	char arguments[256];
 	struct child c;
@@ -106,10 +106,11 @@ static void ring(const char *size, const char *to, const char *from)
 
 	snprintf(arguments, sizeof(arguments), EAL "--vdev net_ring0 --lcores 0@%d,1@%d", first_cpu(), first_cpu());
 	c = START("loop", "--port", "dpdk:net_ring0", "--to-port", "dpdk:net_ring0", "--eal", arguments, "--packets", "50000", "--rate", "max", "--check", "--strict",
-		  "--size", size, "--flows", "8", "--queues", "2", "--to", to, "--from", from);
+		  "--size", size, "--flows", "8", "--queues", "2", "--to", to, "--from", from, encap ? "--encap" : NULL, encap);
 	r = child_result(&c, 0);
 
 	CHECK_EQ(json_number(r, "sink.received"), 50000);
+	CHECK_EQ(json_number(r, "sink.received_bytes"), json_number(r, "sender.sent_bytes"));
 	CHECK_EQ(json_number(r, "sink.foreign"), 0);
 	free(r);
 }
@@ -301,8 +302,9 @@ int main(int argc, char **argv)
 	setenv("RUNTIME_DIRECTORY", directory, 1);
 	drop_capabilities();
 	null();
-	ring("imix", "198.51.100.2:5010", "198.51.100.1");
-	ring("80", "[fd00::2]:5010", "fd00::1");
+	ring("imix", "198.51.100.2:5010", "198.51.100.1", NULL);
+	ring("80", "[fd00::2]:5010", "fd00::1", NULL);
+	ring("104", "198.51.100.2:5010", "10.60.0.1", "gtpu:teid=1,from=198.18.0.2,to=198.18.0.1,pdu=up,qfi=9");
 	memif(SERVER, CLIENT);
 	memif(CLIENT, SERVER);
 	memif_loop();

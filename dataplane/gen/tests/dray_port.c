@@ -46,11 +46,17 @@ static void round_trips(void)
 	CHECK_EQ(json_number(r, "received"), 1000);
 	CHECK_EQ(json_number(r, "received_bytes"), 80000);
 	free(r);
+	ping = START("ping", "--port", "dray:a", "--stream", "4", "--packets", "1000", "--rate", "4kpps", "--timeout", "10s", "--catch-up", "60s", "--strict", "--check",
+		     "--encap", "gre-mpls:label=3,key=0,from=198.18.1.2,to=198.18.1.1", "--flows", "256", "--size", "imix");
+	r = child_result(&ping, 0);
+	CHECK_EQ(json_number(r, "received"), 1000);
+	CHECK_EQ(json_number(r, "received_bytes"), json_number(r, "sent_bytes"));
+	free(r);
 	kill(sink.pid, SIGTERM);
 	r = child_result(&sink, 0);
 	/* With the end packets; the last of each goes when its sender does. */
-	CHECK(json_number(r, "reflected") + json_number(r, "reflect_dropped") >= 3021);
-	CHECK(json_number(r, "reflected") + json_number(r, "reflect_dropped") <= 3024);
+	CHECK(json_number(r, "reflected") + json_number(r, "reflect_dropped") >= 4028);
+	CHECK(json_number(r, "reflected") + json_number(r, "reflect_dropped") <= 4032);
 	CHECK_EQ(json_number(r, "violations"), 0);
 	free(r);
 }
@@ -59,7 +65,8 @@ static void round_trips(void)
 static void one_thread(void)
 {
 	struct child loop = START("loop", "--port", "dray:a", "--to-port", "dray:b", "--both", "--packets", "200000", "--rate", "max", "--burst", "1024", "--check",
-				  "--strict", "--size", "imix");
+				  "--strict", "--size", "imix", "--encap", "qinq:s=1,c=1", "--flows", "256", "--back-encap",
+				  "gre-mpls:label=3,key=0,from=198.18.1.2,to=198.18.1.1");
 	char *r = child_result(&loop, 0);
 
 	CHECK_EQ(json_number(strstr(r, "\"forward\""), "sink.received"), 200000);

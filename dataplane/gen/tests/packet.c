@@ -291,6 +291,107 @@ static void no_zero_sum(void)
 	CHECK_EQ(sum6(f, 2), 0xffff);
 }
 
+/* A frame of a user with an address of his own, in each encapsulation. */
+static uint32_t encapsulated(uint8_t *f, const struct encap *encap, uint16_t port, uint32_t payload)
+{
+	struct frame_address a = {.from_mac = {2, 0, 0, 0, 0, 1}, .to_mac = {2, 0, 0, 0, 0, 2}, .from_ip = {10, 60, 0, 1}, .to_ip = {192, 0, 2, 2}, .to_port = 5010,
+				  .encap = encap};
+
+	frame_write(f, &a, port, payload);
+	return frame_headers_to(&a);
+}
+
+static void one_encapsulation(const char *text, uint32_t bytes)
+{
+	struct encap encap = {.spread = ENCAP_SPREAD_FROM};
+	uint8_t f[200] = {0}, before[200];
+	uint32_t headers, n;
+
+	CHECK(encap_read(text, &encap) == NULL);
+	CHECK_EQ(encapsulated(f, &encap, 5013, 18), bytes);
+	CHECK_EQ(frame_payload(f, bytes + 18, &headers), 18);
+	CHECK_EQ(headers, bytes);
+	CHECK_EQ(f[bytes - 28 + 15], 4); /* the source address of flow 3 */
+	/* Whatever it is cut to, it is not taken, and nothing beyond the end is looked at. */
+	for (n = 0; n < bytes + 18; n++) {
+		uint8_t *part = malloc(n + 1);
+
+		CHECK(part != NULL);
+		memcpy(part, f, n);
+		CHECK_EQ(frame_payload(part, n, &headers), 0);
+		free(part);
+	}
+	memcpy(before, f, sizeof(f));
+	frame_turn(f, bytes);
+	CHECK(f[5] == 1 && f[11] == 2 && f[bytes - 28 + 19] == 4 && f[bytes - 28 + 12] == 192 && f[bytes - 6] == (5013 >> 8) && f[bytes - 5] == (5013 & 255));
+	CHECK_EQ(frame_payload(f, bytes + 18, &headers), 18);
+	CHECK_EQ(headers, bytes);
+	frame_turn(f, bytes);
+	CHECK(memcmp(f, before, sizeof(f)) == 0);
+}
+
+static const char gre_mpls[] = "gre-mpls:label=3,key=70000,from=198.18.1.2,to=198.18.1.1";
+static const char uplink[] = "gtpu:teid=9,from=198.18.0.2,to=198.18.0.1,pdu=up,qfi=9";
+
+static void encapsulations(void)
+{
+	one_encapsulation("qinq:s=128,c=1", 50);
+	one_encapsulation(gre_mpls, 74);
+	one_encapsulation("gtpu:teid=4294967290,from=198.18.0.2,to=198.18.0.1", 78);
+	one_encapsulation(uplink, 86);
+	one_encapsulation("gtpu:teid=9,from=198.18.0.2,to=198.18.0.1,qfi=0,pdu=down", 86);
+}
+
+/* One byte of the headers is another. */
+static void wrong(const char *text, unsigned at, uint8_t value, uint32_t payload)
+{
+	uint8_t f[200] = {0};
+	struct encap encap = {0};
+	uint32_t headers, bytes;
+
+	CHECK(encap_read(text, &encap) == NULL);
+	bytes = encapsulated(f, &encap, 5010, 18);
+	CHECK(f[at] != value);
+	f[at] = value;
+	CHECK_EQ(frame_payload(f, bytes + 18, &headers), payload);
+}
+
+static void wrong_encapsulations(void)
+{
+	wrong("qinq:s=1,c=1", 16, 0x88, 0);	/* two S-tags */
+	wrong("qinq:s=1,c=1", 20, 0x86, 0);	/* what is inside */
+	wrong("qinq:s=1,c=1", 25, 0xff, 0);	/* longer than the frame */
+	wrong(gre_mpls, 16, 0x30, 0);		/* another label below */
+	wrong(gre_mpls, 21, 0xff, 0);		/* the outer length */
+	wrong(gre_mpls, 24, 0x20, 0);		/* a fragment */
+	wrong(gre_mpls, 27, 17, 0);		/* no GRE */
+	wrong(gre_mpls, 38, 0x30, 0);		/* with a sequence number */
+	wrong(gre_mpls, 49, 45, 0);		/* the tunnel has more than the packet */
+	/* What is no packet in GTP-U is a datagram to its port. */
+	wrong(uplink, 42, 0x54, 62);		/* version 2 */
+	wrong(uplink, 43, 1, 62);		/* an echo request */
+	wrong(uplink, 45, 0, 62);		/* GTP-U's length */
+	wrong(uplink, 53, 0xc0, 62);		/* another extension header */
+	wrong(uplink, 54, 2, 62);		/* a longer one */
+	wrong(uplink, 57, 0x85, 62);		/* one more */
+	wrong(uplink, 39, 0x3f, 0);		/* UDP's length */
+}
+
+static void encapsulation_options(void)
+{
+	static const char *const bad[] = {"qinq", "qinq:", "qinq:s=1", "qinq:s=1,c=0", "qinq:s=1,c=4095", "qinq:s=1,c=1,c=1", "qinq:s=1,c=1,key=1", "qinq:s,c=1", "vlan:s=1",
+					  "gre-mpls:label=1048576,key=0,from=1.1.1.1,to=1.1.1.2", "gre-mpls:label=3,key=4294967296,from=1.1.1.1,to=1.1.1.2",
+					  "gre-mpls:label=3,key=0,from=1.1.1,to=1.1.1.2", "gtpu:teid=1,from=1.1.1.1", "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,pdu=up",
+					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,qfi=9", "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,pdu=across,qfi=9",
+					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,pdu=up,qfi=64"};
+	struct encap encap = {0};
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		CHECK(encap_read(bad[i], &encap) != NULL);
+	CHECK(encap_read("qinq:s=4094,c=4000", &encap) == NULL && encap.tag == 4094 && encap.user == 4000);
+	CHECK(encap_check_flows(&encap, 95) == NULL && encap_check_flows(&encap, 96) != NULL);
+}
+
 int main(void)
 {
 	sums();
@@ -304,5 +405,8 @@ int main(void)
 	frames();
 	frames6();
 	no_zero_sum();
+	encapsulations();
+	wrong_encapsulations();
+	encapsulation_options();
 	return 0;
 }

@@ -23,21 +23,43 @@ static void make_link(void)
 }
 
 /* The ring has room for all of them, however late the sink is. */
-static void one_way(const char *to)
+static void one_way(const char *to, const char *encap)
 {
 	struct child sink = START("sink", "--port", "packet:gb", "--once", "--check", "--stream", "1", "--strict", "--buffer", "16M"), sender;
+	double bytes;
 	char *r;
 
 	sender = START("send", "--port", "packet:ga", "--to", to, "--packets", "5000", "--rate", "20kpps", "--size", "imix", "--check", "--flows", "8",
-		       "--catch-up", "60s", "--strict");
+		       "--catch-up", "60s", "--strict", encap ? "--encap" : NULL, encap);
 	r = child_result(&sender, 0);
 	CHECK_EQ(json_number(r, "sent"), 5000);
+	bytes = json_number(r, "sent_bytes");
 	free(r);
 	r = child_result(&sink, 0);
 	CHECK_EQ(json_number(r, "expected"), 5000);
 	CHECK_EQ(json_number(r, "received"), 5000);
+	CHECK_EQ(json_number(r, "received_bytes"), bytes); /* of frames as they were sent: with their tags */
 	CHECK_EQ(json_number(r, "socket_drops"), 0);
 	free(r);
+}
+
+/* The kernel takes the outer one of two tags out of a frame. */
+static const char *const encaps[] = {"qinq:s=128,c=1", "gre-mpls:label=3,key=70000,from=198.18.1.2,to=198.18.1.1",
+				     "gtpu:teid=9,from=198.18.0.2,to=198.18.0.1,pdu=down,qfi=9"};
+
+static void encapsulated_round_trips(const char *encap)
+{
+	struct child sink = START("sink", "--port", "packet:gb", "--reflect"), ping;
+	char *r;
+
+	ping = START("ping", "--port", "packet:ga", "--to", "192.0.2.2:6000", "--packets", "100", "--rate", "max", "--closed", "--timeout", "10s", "--encap", encap,
+		     "--flows", "8", "--spread", "from");
+	r = child_result(&ping, 0);
+	CHECK_EQ(json_number(r, "received"), 100);
+	CHECK_EQ(json_number(r, "received_bytes"), json_number(r, "sent_bytes"));
+	free(r);
+	kill(sink.pid, SIGTERM);
+	free(child_result(&sink, 0));
 }
 
 /* What a small ring did not take while the sink was stopped is counted, and told from what the link lost. */
@@ -143,11 +165,15 @@ int main(int argc, char **argv)
 	if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
 		test_skip("no network namespace can be made: be root, or allow user namespaces");
 	make_link();
-	one_way("192.0.2.2:5010");
+	one_way("192.0.2.2:5010", NULL);
+	for (unsigned i = 0; i < sizeof(encaps) / sizeof(*encaps); i++) {
+		one_way("192.0.2.2:5010", encaps[i]);
+		encapsulated_round_trips(encaps[i]);
+	}
 	overflow();
 	round_trips("192.0.2.2:6000", ETH_P_IP, 34);
 	give_addresses();
-	one_way("[fd09::2]:5010");
+	one_way("[fd09::2]:5010", NULL);
 	round_trips("[fd09::2]:6000", ETH_P_IPV6, 54);
 	kernel_takes_them();
 	link_local();

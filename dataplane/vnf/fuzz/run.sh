@@ -17,6 +17,6 @@ clang -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-s
 while read -r name bytes; do
 	[ "$name" = "#" ] || printf '%b' "$bytes" >"$out/seeds/$name"
 done <fuzz/seeds.txt
-"$out/fuzz" -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=1024 -artifact_prefix="$out/" -print_final_stats=1 "$out/corpus" "$out/seeds" 2>&1 |
+"$out/fuzz" -error_exitcode=1 -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=1024 -artifact_prefix="$out/" -print_final_stats=1 "$out/corpus" "$out/seeds" 2>&1 |
 	tail -n 12
 exit "${PIPESTATUS[0]}"

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers in network order, the numbers of protocols, and the headers of IPv4 and UDP: inline, since each frame has them. */
+#ifndef GEN_IP_H
+#define GEN_IP_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define ETHERNET 14u /* bytes: two addresses and a type */
+#define TAG 4u	     /* bytes of a VLAN tag (IEEE 802.1Q) and of an MPLS label stack entry (RFC 3032) */
+#define IP4 20u	     /* bytes without options */
+#define IP6 40u
+#define UDP 8u
+
+#define TYPE_IP4 0x0800u
+#define TYPE_VLAN 0x8100u  /* C-tag */
+#define TYPE_IP6 0x86ddu
+#define TYPE_MPLS 0x8847u  /* unicast, RFC 3032 section 5 */
+#define TYPE_SVLAN 0x88a8u /* S-tag, IEEE 802.1ad */
+
+#define HOPS 64u
+#define PROTOCOL_UDP 17u
+#define PROTOCOL_GRE 47u
+
+static inline void put16(uint8_t *to, uint32_t value)
+{
+	to[0] = (uint8_t)(value >> 8);
+	to[1] = (uint8_t)value;
+}
+
+static inline void put32(uint8_t *to, uint32_t value)
+{
+	put16(to, value >> 16);
+	put16(to + 2, value);
+}
+
+static inline uint32_t get16(const uint8_t *from)
+{
+	return (uint32_t)from[0] << 8 | from[1];
+}
+
+static inline uint32_t get32(const uint8_t *from)
+{
+	return get16(from) << 16 | get16(from + 2);
+}
+
+/* In the machine's byte order, which RFC 1071 allows. An odd byte is only the last of all. */
+static inline uint64_t sum_add(uint64_t sum, const uint8_t *from, uint32_t length)
+{
+	for (; length >= 4; from += 4, length -= 4) {
+		uint32_t word;
+
+		memcpy(&word, from, sizeof(word));
+		sum += word;
+	}
+	if (length) {
+		uint32_t word = 0;
+
+		memcpy(&word, from, length);
+		sum += word;
+	}
+	return sum;
+}
+
+/* As it is stored. */
+static inline uint16_t sum_fold(uint64_t sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~sum;
+}
+
+/* Addresses in network order. */
+static inline void ip4_write(uint8_t *ip, const uint8_t *from, const uint8_t *to, uint32_t protocol, uint32_t payload)
+{
+	uint16_t sum;
+
+	memset(ip, 0, IP4);
+	ip[0] = 0x45;
+	put16(ip + 2, IP4 + payload);
+	put16(ip + 6, 0x4000); /* do not fragment */
+	ip[8] = HOPS;
+	ip[9] = (uint8_t)protocol;
+	memcpy(ip + 12, from, 4);
+	memcpy(ip + 16, to, 4);
+	sum = sum_fold(sum_add(0, ip, IP4));
+	memcpy(ip + 10, &sum, sizeof(sum));
+}
+
+static inline void udp_write(uint8_t *udp, uint32_t from, uint32_t to, uint32_t payload)
+{
+	put16(udp, from);
+	put16(udp + 2, to);
+	put16(udp + 4, UDP + payload);
+	put16(udp + 6, 0);
+}
+
+/* Bytes behind a header without options; 0 where it is another header, a fragment, or of another protocol. */
+static inline uint32_t ip4_read(const uint8_t *ip, uint32_t protocol)
+{
+	uint32_t total = get16(ip + 2);
+
+	return ip[0] == 0x45 && ip[9] == protocol && !(get16(ip + 6) & 0x3fff) && total > IP4 ? total - IP4 : 0;
+}
+
+#endif

@@ -1,0 +1,100 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Frames in encapsulations, as draygen-dpdk writes them to a file: held against what scapy builds, and looked at by tshark."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+try:
+    from scapy.all import IP, UDP, Dot1AD, Dot1Q, Ether, Raw, rdpcap, wrpcap
+    from scapy.contrib.gtp import GTP_U_Header, GTPPDUSessionContainer
+    from scapy.contrib.mpls import MPLS
+    from scapy.layers.l2 import GRE
+except ImportError:
+    print("scapy is missing (Debian: python3-scapy)")
+    sys.exit(77)
+
+PROGRAM = None
+TO, FROM = "203.0.113.9", "10.60.0.1"
+CPU = min(os.sched_getaffinity(0))
+FLOWS, PACKETS = 3, 6
+
+
+def outer(source, destination):
+    return IP(src=source, dst=destination, id=0, flags="DF", ttl=64)
+
+
+class Wire(unittest.TestCase):
+    def setUp(self):
+        home = tempfile.TemporaryDirectory(prefix="draygen-wire-")
+        self.addCleanup(home.cleanup)
+        self.file, self.nothing = os.path.join(home.name, "out.pcap"), os.path.join(home.name, "in.pcap")
+        wrpcap(self.nothing, [], linktype=1)
+
+    def sent(self, *options):
+        eal = "--no-huge --no-shconf -m 64 --no-pci --no-telemetry --log-level error --lcores 0@%d --vdev net_pcap0,rx_pcap=%s,tx_pcap=%s" % (
+            CPU, self.nothing, self.file)
+        subprocess.run([PROGRAM, "send", "--port", "dpdk:net_pcap0", "--eal", eal, "--to", TO + ":6000", "--from", FROM, "--to-mac", "02:00:00:00:00:02",
+                        "--flows", str(FLOWS), "--packets", str(PACKETS), "--catch-up", "60s", "--strict", *options], check=True, stdout=subprocess.DEVNULL, timeout=60)
+        return [bytes(p) for p in rdpcap(self.file)]
+
+    def check(self, options, size, build):
+        """`build` makes the frame of a flow around its packet."""
+        frames = self.sent(*options, "--size", str(size))
+        self.assertEqual(len(frames), PACKETS + 8)  # and eight that say that it is the end
+        for i, frame in enumerate(frames[:PACKETS]):
+            flow = i % FLOWS
+            spread = options[options.index("--spread") + 1] if "--spread" in options else ""
+            source = "10.60.0.%d" % (1 + flow) if spread == "from" else FROM
+            target = "203.0.113.%d" % (9 + flow) if spread == "to" else TO
+            head = build(flow, IP(src=source, dst=target, id=0, flags="DF", ttl=64) / UDP(sport=5010 + flow, dport=6000, chksum=0) / Raw(frame[-18:]))
+            self.assertEqual(len(frame), size)
+            self.assertEqual(frame.hex(), bytes(Ether(src="02:70:63:61:70:00", dst="02:00:00:00:00:02") / head).hex())
+        self.look()
+
+    def look(self):
+        """What tshark calls malformed, or a wrong checksum or length, fails."""
+        try:
+            bad = subprocess.run(["tshark", "-n", "-r", self.file, "-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE",
+                                  "-Y", "_ws.malformed or ip.checksum.status == 0 or udp.checksum.status == 0 or udp.length.bad or ip.bogus_ip_length"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True, timeout=60).stdout
+        except FileNotFoundError:
+            self.skipTest("tshark is missing (Debian: tshark)")
+        self.assertEqual(bad, "")
+
+    def test_users_without_an_encapsulation(self):
+        self.check(["--spread", "to"], 60, lambda flow, packet: packet)
+
+    def test_two_tags(self):
+        self.check(["--encap", "qinq:s=128,c=7", "--spread", "from"], 68,
+                   lambda flow, packet: Dot1AD(vlan=128, type=0x8100) / Dot1Q(vlan=7 + flow, type=0x0800) / packet)
+
+    def test_gre_under_a_label(self):
+        self.check(["--encap", "gre-mpls:label=3,key=70000,from=198.18.1.2,to=198.18.1.1"], 92,
+                   lambda flow, packet: MPLS(label=3, s=1, ttl=255) / outer("198.18.1.2", "198.18.1.1") / GRE(key_present=1, key=70000 + flow) / packet)
+
+    def gtpu(self, flow, packet, container):
+        more = len(container) if container else 0
+        header = GTP_U_Header(teid=9 + flow, gtp_type=255, E=1 if container else 0, next_ex=0x85 if container else None,
+                              length=len(packet) + (4 + more if container else 0))
+        head = bytes(header)
+        # scapy's own idea of what follows the header is left out.
+        head = head[:12] if container else head[:8]
+        return outer("198.18.0.2", "198.18.0.1") / UDP(sport=2152, dport=2152, chksum=0) / Raw(head + (bytes(container) if container else b"") + bytes(packet))
+
+    def test_gtpu(self):
+        self.check(["--encap", "gtpu:teid=9,from=198.18.0.2,to=198.18.0.1"], 96, lambda flow, packet: self.gtpu(flow, packet, None))
+
+    def test_gtpu_with_a_container(self):
+        for direction, kind in (("up", 1), ("down", 0)):
+            container = GTPPDUSessionContainer(ExtHdrLen=1, type=kind, QFI=9, NextExtHdr=0)
+            self.check(["--encap", "gtpu:teid=9,from=198.18.0.2,to=198.18.0.1,pdu=%s,qfi=9" % direction, "--spread", "from"], 104,
+                       lambda flow, packet: self.gtpu(flow, packet, container))
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()
