@@ -36,6 +36,8 @@ type Bench struct {
 	Baseline string   `json:"baseline,omitempty"`
 	// Privileged lets transports take part whose functions need privileges.
 	Privileged bool `json:"privileged,omitempty"`
+	// Forwarding is that of every link; a transport without the choice takes no part.
+	Forwarding Forwarding `json:"forwarding,omitempty"`
 
 	File string `json:"-"` // that errors print
 }

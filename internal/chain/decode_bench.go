@@ -36,6 +36,9 @@ var benchFields = []field[Bench]{
 	{"runtimes", false, func(d *decoder, n *yaml.Node, b *Bench) { b.Runtimes = words(d, n, "runtime", benchRuntimes) }},
 	{"image", false, func(d *decoder, n *yaml.Node, b *Bench) { b.Image = d.image(n) }},
 	{"hugepages", false, func(d *decoder, n *yaml.Node, b *Bench) { b.HugePages = d.hugePages(n) }},
+	{"forwarding", false, func(d *decoder, n *yaml.Node, b *Bench) {
+		b.Forwarding, _ = choice(d, n, "forwarding", forwardings)
+	}},
 	{"sizes", false, func(d *decoder, n *yaml.Node, b *Bench) { b.Sizes = parsed(d, n, "size", parseFrameSize) }},
 	{"loads", false, func(d *decoder, n *yaml.Node, b *Bench) { b.Loads = parsed(d, n, "load", parseBenchLoad) }},
 	{"vnfs", false, func(d *decoder, n *yaml.Node, b *Bench) { b.VNFs = words(d, n, "VNF", vnfs) }},

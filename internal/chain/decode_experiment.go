@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	tools = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolClocks}
+	tools = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks}
 	// figureNames are all figures, in the order in which errors list them.
 	figureNames = append([]Figure{
 		"packet_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max", "syscalls_dropped",
@@ -57,6 +57,9 @@ var cellFields = []field[Cell]{
 	{"transport", false, func(d *decoder, n *yaml.Node, c *Cell) {
 		c.Transport, _ = choice(d, n, "transport", append(append([]string{}, benchTransports()...), futureTransports...))
 	}},
+	{"forwarding", false, func(d *decoder, n *yaml.Node, c *Cell) {
+		c.Forwarding, _ = choice(d, n, "forwarding", forwardings)
+	}},
 	{"face", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Face, _ = choice(d, n, "face", faces) }},
 	{"runtime", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Runtime, _ = choice(d, n, "runtime", experimentRuntimes) }},
 	{"vnf", false, func(d *decoder, n *yaml.Node, c *Cell) { c.VNF, _ = choice(d, n, "VNF", vnfs) }},
@@ -88,8 +91,12 @@ var cellFields = []field[Cell]{
 
 var claimFields = []field[ShapeClaim]{
 	{"text", true, func(d *decoder, n *yaml.Node, c *ShapeClaim) { c.Text, _ = d.text(n, "text") }},
-	{"less", true, func(d *decoder, n *yaml.Node, c *ShapeClaim) { c.Less = d.name(n, "a row's name") }},
-	{"than", true, func(d *decoder, n *yaml.Node, c *ShapeClaim) { c.Than = d.name(n, "a row's name") }},
+	{"less", false, func(d *decoder, n *yaml.Node, c *ShapeClaim) { c.Less = d.name(n, "a row's name") }},
+	{"than", false, func(d *decoder, n *yaml.Node, c *ShapeClaim) { c.Than = d.name(n, "a row's name") }},
+	{"same", false, func(d *decoder, n *yaml.Node, c *ShapeClaim) {
+		d.list(n, "same", func(item *yaml.Node) { c.Same = append(c.Same, d.name(item, "a row's name")) })
+	}},
+	{"within", false, func(d *decoder, n *yaml.Node, c *ShapeClaim) { c.Within, _ = quantity(d, n, "within", ParseRatio) }},
 }
 
 // ParseExperiment reads and validates an experiment; file is the name that errors
@@ -176,10 +183,10 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	need := map[Tool][]string{
 		ToolFrames: {"transport", "face", "runtime", "size", "load"}, ToolTCP: {"transport", "runtime"}, ToolRequests: {"transport", "runtime"},
 		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolStart: {"runtime"},
-		ToolChecks: {"runtime"}, ToolDensity: {"runtime", "functions"}, ToolRecovery: {"runtime"}, ToolClocks: {"transport", "runtime"}, ToolImage: {"image", "runtime"},
+		ToolChecks: {"runtime"}, ToolDensity: {"runtime", "functions"}, ToolRecovery: {"runtime"}, ToolClocks: {"transport", "runtime"}, ToolEcho: {"transport", "face", "runtime"}, ToolImage: {"image", "runtime"},
 	}[c.Tool]
 	may := map[Tool][]string{
-		ToolFrames: {"vnf"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),
+		ToolFrames: {"vnf", "forwarding"}, ToolEcho: {"forwarding"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),
 		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: shaped, ToolRecovery: {"transport"}, ToolCyclictest: {"runtime", "kernel", "stress"},
 	}[c.Tool]
 	for _, name := range need {
@@ -224,9 +231,16 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 func decodeClaims(d *decoder, n *yaml.Node, e *Experiment) {
 	d.list(n, "claims", func(item *yaml.Node) {
 		var c ShapeClaim
-		if object(d, item, "a claim", claimFields, &c) != nil {
-			e.Claims = append(e.Claims, c)
+		values := object(d, item, "a claim", claimFields, &c)
+		if values == nil {
+			return
 		}
+		ordered, same := values["less"] != nil && values["than"] != nil, len(c.Same) == 2 && values["within"] != nil
+		if ordered == same || !ordered && (values["less"] != nil || values["than"] != nil) || !same && (values["same"] != nil || values["within"] != nil) {
+			d.fail(item, "write less and than, or same with two rows and within", "a claim says of two rows that one is below the other, or that they are the same")
+			return
+		}
+		e.Claims = append(e.Claims, c)
 	})
 }
 
@@ -237,22 +251,23 @@ func (d *decoder) checkClaims(e *Experiment, n *yaml.Node) {
 		rows[r.Name] = r
 	}
 	for _, c := range e.Claims {
-		a, okA := rows[c.Less]
-		b, okB := rows[c.Than]
+		first, second := c.Rows()
+		a, okA := rows[first]
+		b, okB := rows[second]
 		switch {
-		case c.Less == "" || c.Than == "": // reported already
+		case first == "" || second == "": // reported already
 		case !okA || !okB:
-			missing := c.Than
+			missing := second
 			if !okA {
-				missing = c.Less
+				missing = first
 			}
 			d.fail(n, "name two rows of the experiment", "a claim speaks of a row %s that there is not", quote(missing))
-		case c.Less == c.Than:
-			d.fail(n, "name two rows", "a claim compares %s with itself", quote(c.Less))
+		case first == second:
+			d.fail(n, "name two rows", "a claim compares %s with itself", quote(first))
 		case a.Figure.PassFail() || b.Figure.PassFail():
 			d.fail(n, "compare rows with figures", "a claim compares what holds or does not")
 		case a.NotRun == "" && b.NotRun == "" && a.Figure.Unit() != b.Figure.Unit():
-			d.fail(n, "compare rows of one unit", "a claim compares %s (%s) with %s (%s)", quote(c.Less), a.Figure.Unit(), quote(c.Than), b.Figure.Unit())
+			d.fail(n, "compare rows of one unit", "a claim compares %s (%s) with %s (%s)", quote(first), a.Figure.Unit(), quote(second), b.Figure.Unit())
 		}
 	}
 }

@@ -60,6 +60,8 @@ type Cell struct {
 	Hosts     int         `json:"hosts,omitempty"`     // simulated ones: 2, with a function on each; 0: one host
 	Underlay  Bitrate     `json:"underlay,omitempty"`  // of each host's line; 0: what the machine gives
 	Image     string      `json:"image,omitempty"`     // that is built
+	// Forwarding is asked of a transport that has the choice; empty: as it does it.
+	Forwarding Forwarding `json:"forwarding,omitempty"`
 }
 
 // Datapath is where Open vSwitch forwards.
@@ -85,6 +87,7 @@ const (
 	ToolPlanned    Tool = "planned"    // what the planner would give to functions, with nothing brought up
 	ToolRecovery   Tool = "recovery"   // how long a function is away whose process is killed
 	ToolImage      Tool = "image"      // an image is built, and its program run in a function
+	ToolEcho       Tool = "echo"       // draygen, round trips of one packet after the other
 	ToolClocks     Tool = "clocks"     // both directions of a link at once, as if its ends had no common clock
 )
 
@@ -141,14 +144,28 @@ var toolFigures = map[Tool][]Figure{
 	ToolPlanned:    {"threads", "memory_per_thread", "functions"},
 	ToolRecovery:   {"back_after", "outage"},
 	ToolImage:      {"runs", "disk", "build_time"},
+	ToolEcho:       {"round_trip", "latency_mean", "latency_p99", "latency_max"},
 	ToolClocks:     {"clock_difference", "clock_bound", "latency_mean"},
 }
 
-// ShapeClaim says that one row's figure is below another's on any machine.
+// ShapeClaim says that one row's figure is below another's on any machine; with
+// Within, that it is the same.
 type ShapeClaim struct {
 	Text string `json:"text"`
-	Less string `json:"less"` // name of a row
-	Than string `json:"than"`
+	Less string `json:"less,omitempty"` // name of a row
+	Than string `json:"than,omitempty"`
+	// Same, in place of Less and Than, are the two rows, of which neither is more
+	// than Within above the other.
+	Same   []string `json:"same,omitempty"`
+	Within Ratio    `json:"within,omitempty"`
+}
+
+// Rows are the two rows that the claim compares.
+func (c ShapeClaim) Rows() (a, b string) {
+	if len(c.Same) == 2 {
+		return c.Same[0], c.Same[1]
+	}
+	return c.Less, c.Than
 }
 
 //go:embed experiment.schema.json
@@ -198,7 +215,7 @@ func (c Cell) String() string {
 		many += "-" + c.Underlay.String()
 	}
 	for _, part := range []string{
-		many, c.Transport, string(c.Datapath), string(c.Face), string(c.Runtime), string(c.VNF), size, c.Load, c.Qdisc, rate, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
+		many, c.Transport, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), string(c.VNF), size, c.Load, c.Qdisc, rate, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
 	} {
 		if part != "" {
 			parts = append(parts, part)

@@ -66,6 +66,7 @@ type genLine struct {
 	SocketDrops uint64        `json:"socket_drops"`
 	ClockErrors uint64        `json:"clock_errors"`
 	OneWay      *genHistogram `json:"one_way"`
+	RoundTrip   *genHistogram `json:"round_trip"` // of one that asks
 	Intended    *genHistogram `json:"one_way_intended"`
 	IPDV        *genHistogram `json:"ipdv"`
 	Jitter      *float64      `json:"jitter_ns"`

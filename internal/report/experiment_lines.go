@@ -163,8 +163,9 @@ func (d *ExperimentsData) Claims(e *chain.Experiment) []ClaimLine {
 	var lines []ClaimLine
 	for _, c := range e.Claims {
 		l := ClaimLine{Experiment: e.Name, Text: c.Text, Marks: []string{}}
+		first, second := c.Rows()
 		for _, r := range e.Rows {
-			if r.Name == c.Less || r.Name == c.Than {
+			if r.Name == first || r.Name == second {
 				l.Marks = append(l.Marks, d.line(e, r).Marks...)
 			}
 		}
@@ -181,7 +182,8 @@ func (d *ExperimentsData) decide(e *chain.Experiment, c chain.ShapeClaim) (word,
 	for _, r := range e.Rows {
 		rows[r.Name] = r
 	}
-	a, b := rows[c.Less], rows[c.Than]
+	first, second := c.Rows()
+	a, b := rows[first], rows[second]
 	for _, r := range []chain.ExperimentRow{a, b} {
 		if l := d.line(e, r); l.Measured == nil {
 			return ClaimUndecided, fmt.Sprintf("%s was not run here", r.Title)
@@ -205,6 +207,9 @@ func (d *ExperimentsData) decide(e *chain.Experiment, c chain.ShapeClaim) (word,
 		return ClaimUndecided, err.Error()
 	}
 	why = fmt.Sprintf("ratio %s, 95 %% interval %s…%s, %d pairs", three(ratio.Ratio), three(ratio.CI.Low), three(ratio.CI.High), ratio.N)
+	if c.Within > 0 {
+		return alike(ratio, float64(c.Within), why)
+	}
 	switch {
 	case ratio.CI.High < 1:
 		return ClaimHeld, why
@@ -212,6 +217,21 @@ func (d *ExperimentsData) decide(e *chain.Experiment, c chain.ShapeClaim) (word,
 		return ClaimNotHeld, why
 	}
 	return ClaimUndecided, why + ": indistinguishable"
+}
+
+// alike decides whether two figures are the same, each at most so much above the other:
+// where the whole interval of their ratio is within that, or outside it.
+func alike(r stats.RatioEstimate, within float64, why string) (word, decided string) {
+	high := 1 + within
+	low := 1 / high
+	why += fmt.Sprintf("; the same: %s…%s", three(low), three(high))
+	switch {
+	case r.CI.Low >= low && r.CI.High <= high:
+		return ClaimHeld, why
+	case r.CI.High < low || r.CI.Low > high:
+		return ClaimNotHeld, why
+	}
+	return ClaimUndecided, why
 }
 
 // elsewhere reports whether a row was measured in a guest of the lab.

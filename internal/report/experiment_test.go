@@ -190,6 +190,25 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// Two figures are the same where the whole interval says so, and not where it may be otherwise.
+func TestClaimsOfTheSame(t *testing.T) {
+	ten := []float64{10, 10.1, 10, 9.9, 10, 10}
+	for want, other := range map[string][]float64{
+		ClaimHeld:      {10.1, 10, 10, 10, 10.1, 9.9},
+		ClaimNotHeld:   {20, 21, 19, 22, 20, 20},
+		ClaimUndecided: {6, 14, 10, 8, 12, 10},
+	} {
+		f := newExperiments(t)
+		f.run.Experiments[0].Claims = []chain.ShapeClaim{{Text: "no effect", Same: []string{"bridge", "veth"}, Within: 0.1}}
+		f.add("bridge", []string{}, ten...)
+		f.add("veth", []string{}, other...)
+		d := f.load(t)
+		if got := d.Claims(&d.Run.Experiments[0])[0]; got.Word != want || !strings.Contains(got.Why, "the same: 0.909…1.1") {
+			t.Errorf("%s (%s), want %s", got.Word, got.Why, want)
+		}
+	}
+}
+
 // What is not measured is said, and never left out.
 func TestRowsWithoutAFigureSayWhy(t *testing.T) {
 	f := newExperiments(t)
