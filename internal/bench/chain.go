@@ -86,6 +86,7 @@ func chainText(m *chain.Bench, inv *inventory.Inventory, c record.Config) ([]byt
 		return nil, err
 	}
 	f := fields{config: c, mtu: max(defaultMTU, size.Largest()-frameExtra), more: more(m, inv, c), slice: trusting(inv, c)}
+	f.forwarding = m.Forwarding
 	functions := []string{f.function(sender, "", f.port(senderPort, ""), f.port(sinkPort, ""))}
 	links := []string{f.link(linkName, sender+"."+senderPort, sender+"."+sinkPort)}
 	switch shapeOf(inv, c) {
@@ -116,6 +117,8 @@ type fields struct {
 	mtu    int
 	more   string // of every function
 	slice  bool   // the ends of a link trust each other
+	// forwarding is that of every link; empty: as the transport does it.
+	forwarding chain.Forwarding
 }
 
 func (f fields) port(name, mac string) string {
@@ -137,7 +140,11 @@ func (f fields) link(name, from, to string) string {
 	if f.slice {
 		isolation = fmt.Sprintf(", isolation: %s", chain.IsolationSlice)
 	}
-	return fmt.Sprintf("  - {name: %s, ends: [%s, %s], transport: %s%s}\n", name, from, to, f.config.Transport, isolation)
+	forwarding := ""
+	if f.forwarding != "" {
+		forwarding = fmt.Sprintf(", forwarding: %s", f.forwarding)
+	}
+	return fmt.Sprintf("  - {name: %s, ends: [%s, %s], transport: %s%s%s}\n", name, from, to, f.config.Transport, isolation, forwarding)
 }
 
 // trusting reports whether the transport takes only ends that trust each other.

@@ -30,7 +30,8 @@ func claimed(run *report.ExperimentsRun) map[string]bool {
 			rows[e.Rows[i].Name] = &e.Rows[i]
 		}
 		for _, claim := range e.Claims {
-			if a, b := rows[claim.Less], rows[claim.Than]; decidable(run, a) && decidable(run, b) {
+			first, second := claim.Rows()
+			if a, b := rows[first], rows[second]; decidable(run, a) && decidable(run, b) {
 				cells[a.Cell.String()], cells[b.Cell.String()] = true, true
 			}
 		}

@@ -112,7 +112,7 @@ func missingPrograms(c chain.Cell) string {
 // matrix is the matrix of one cell that draygen measures.
 func matrix(c chain.Cell, trial time.Duration) *chain.Bench {
 	return &chain.Bench{
-		APIVersion: chain.APIVersion, Kind: chain.KindBench, Name: "experiment", Transports: []string{c.Transport}, Faces: []chain.Face{c.Face},
+		APIVersion: chain.APIVersion, Kind: chain.KindBench, Name: "experiment", Transports: []string{c.Transport}, Forwarding: c.Forwarding, Faces: []chain.Face{c.Face},
 		Runtimes: []chain.RuntimeName{c.Runtime}, Sizes: []chain.FrameSize{c.Size}, Loads: []chain.BenchLoad{c.Offered()},
 		VNFs: []chain.VNF{c.VNF}, Repetitions: 1, Trial: chain.Duration(trial), Privileged: true,
 	}

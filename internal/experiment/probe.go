@@ -37,5 +37,6 @@ var probes = map[chain.Tool]probe{
 		return recoveryTime
 	}},
 	chain.ToolCyclictest: {wakeUpText, wakeUp, wakeUpTime},
+	chain.ToolEcho:       {echoText, echo, echoTime},
 	chain.ToolClocks:     {clocksText, clocks, func(_ chain.Cell, trial time.Duration) time.Duration { return trial + clockIntervals*clockExtra }},
 }
