@@ -5,6 +5,7 @@ package chain
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -68,18 +69,23 @@ func decodeVM(d *decoder, n *yaml.Node, f *Function) {
 }
 
 // checkVM refuses what a virtual machine cannot have: sockets and memory of the
-// host's.
+// host's. Its own huge pages are for DPDK applications.
 func (d *decoder) checkVM(f *Function, values map[string]*yaml.Node) {
 	if n := values["hugepages"]; n != nil {
-		d.fail(n, "remove it, or choose another runtime", "hugepages cannot be given with runtime: vm")
+		switch {
+		case !f.HasPort(FaceDPDK):
+			d.fail(n, "remove it, or write face: dpdk for a port", "hugepages mean nothing with runtime: vm where no port has the face dpdk")
+		case slices.ContainsFunc(f.HugePages, func(h HugePages) bool { return h.Size != VMPage }):
+			d.fail(n, "write something like {2Mi: 512Mi}", "a virtual machine has huge pages of %v only", VMPage)
+		}
 	}
 	for _, p := range f.Ports {
-		if p.Face != FaceNetdev && p.Face != "" {
+		if p.Face == FaceNative {
 			pos := p.Pos
 			if at, ok := p.FieldPos["face"]; ok {
 				pos = at
 			}
-			d.failAt(pos, "write face: netdev, or choose another runtime", "face: %s cannot be given with runtime: vm", p.Face)
+			d.failAt(pos, "write face: netdev or dpdk, or choose another runtime", "face: %s cannot be given with runtime: vm", p.Face)
 		}
 	}
 }

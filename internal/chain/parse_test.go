@@ -256,3 +256,28 @@ func TestLargeFileIsNotRead(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestMemoryOfMachines: huge pages for DPDK applications come on top of the rest.
+func TestMemoryOfMachines(t *testing.T) {
+	for _, test := range []struct {
+		fields     string
+		pages, all Bytes
+	}{
+		{"ports: [{name: p}]", 0, 512 << 20},
+		{"ports: [{name: p, face: dpdk}]", 512 << 20, 1 << 30},
+		{"memory: 128Mi, hugepages: {2Mi: 64Mi}, ports: [{name: p, face: dpdk}]", 64 << 20, 448 << 20},
+	} {
+		text := "apiVersion: drayage/v1\nkind: Chain\nname: c\nfunctions:\n  - {name: a, runtime: vm, " + test.fields + "}\n  - {name: b, ports: [{name: q, face: dpdk}]}\n" +
+			"links: [{name: l, ends: [a.p, b.q]}]\n"
+		c, err := Parse("c.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := c.Function("a"); f.OwnPages() != test.pages || f.MachineMemory() != test.all {
+			t.Errorf("%s: %v of %v", test.fields, f.OwnPages(), f.MachineMemory())
+		}
+		if f := c.Function("b"); f.OwnPages() != 0 || f.MachineMemory() != 0 {
+			t.Errorf("a container has %v of %v", f.OwnPages(), f.MachineMemory())
+		}
+	}
+}

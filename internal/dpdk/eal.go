@@ -47,13 +47,18 @@ type Application struct {
 	Ports  string // directory on the host of the sockets that net_dray opens
 }
 
-// Device is the name that the application knows a port by: "net_dray0".
+// Device is the name that the application knows a port by: "net_dray0", or its
+// address on the bus.
 type Device struct{ Port, Name string }
 
 // Devices names the ports in the order of a.Vdevs. Each driver counts its own.
 func (a Application) Devices() []Device {
 	list, count := make([]Device, 0, len(a.Vdevs)), map[string]int{}
 	for _, v := range a.Vdevs {
+		if v.PCI != "" {
+			list = append(list, Device{Port: v.Port, Name: v.PCI})
+			continue
+		}
 		list = append(list, Device{Port: v.Port, Name: v.Driver + strconv.Itoa(count[v.Driver])})
 		count[v.Driver]++
 	}
@@ -72,8 +77,7 @@ func (a Application) EAL() ([]string, error) {
 		return nil, err
 	}
 	args = append(args, shared...)
-	// No device here is told of physical addresses, which only root could know.
-	args = append(args, "--iova-mode=va", "--no-pci", "--no-telemetry", "--lcores", a.lcores())
+	args = append(append(args, a.bus()...), "--no-telemetry", "--lcores", a.lcores())
 	if a.NeedsDriver() {
 		if a.Driver == "" {
 			return nil, fmt.Errorf("the driver %s is needed, and its file is not known", DriverFile)
@@ -85,6 +89,10 @@ func (a Application) EAL() ([]string, error) {
 		args = append(args, "-d", driver)
 	}
 	for i, d := range a.Devices() {
+		if a.Vdevs[i].PCI != "" {
+			args = append(args, "-a", d.Name)
+			continue
+		}
 		vdev, err := a.vdev(d.Name, a.Vdevs[i])
 		if err != nil {
 			return nil, err
@@ -92,6 +100,16 @@ func (a Application) EAL() ([]string, error) {
 		args = append(args, "--vdev", vdev)
 	}
 	return args, nil
+}
+
+// bus says whether devices are on the PCI bus, which they are in a machine. These
+// are told of physical addresses, which only a root knows: the machine's. Devices
+// elsewhere are not told of any.
+func (a Application) bus() []string {
+	if slices.ContainsFunc(a.Vdevs, func(v Vdev) bool { return v.PCI != "" }) {
+		return []string{"--iova-mode=pa"}
+	}
+	return []string{"--iova-mode=va", "--no-pci"}
 }
 
 // Uses reports whether a port of the application has the driver.

@@ -47,6 +47,10 @@ func TestEAL(t *testing.T) {
 			Application{CPUs: []int{3}, Pinned: true, Vdevs: []Vdev{secondary}, Driver: "/x/librte_net_dray.so", HugePages: pages},
 			"--single-file-segments --socket-limit 64 --file-prefix ring --huge-dir /l/ring/huge --proc-type secondary " +
 				"--iova-mode=va --no-pci --no-telemetry --lcores 64@3,65@3 -d /x/librte_net_dray.so --vdev net_mpring_peer0,socket=/l/ring/s"},
+		{"in a machine: by the address on its bus, and physical ones of memory",
+			Application{CPUs: []int{1}, Pinned: true, Nodes: 1, Inside: true, HugePages: pages,
+				Vdevs: []Vdev{{Port: "n3", Driver: NetVirtio, PCI: "0000:00:1e.0", Dir: "/l/n3", SingleFileSegments: true}, {Port: "n6", Driver: NetVirtio, PCI: "0000:00:1d.0"}}},
+			"--in-memory --single-file-segments --socket-limit 64 --iova-mode=pa --no-telemetry --lcores 0@1,1@1 -a 0000:00:1e.0 -a 0000:00:1d.0"},
 		{"a driver without options",
 			Application{CPUs: []int{0}, Pinned: true, Vdevs: []Vdev{{Port: "p", Driver: NetRing}}},
 			"--no-huge --no-shconf -m 1024 --iova-mode=va --no-pci --no-telemetry --lcores 0@0,1@0 --vdev net_ring0"},

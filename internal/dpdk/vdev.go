@@ -21,6 +21,7 @@ const (
 	NetMemif      = "net_memif"
 	NetRing       = "net_ring"
 	NetAFXDP      = "net_af_xdp"
+	NetVirtio     = "net_virtio" // on a machine's PCI bus
 	// The two ends of a pair of rings in memory that a primary and a secondary
 	// process of EAL share. Their devices need different names.
 	NetMPRing     = "net_mpring"
@@ -62,9 +63,13 @@ type Vdev struct {
 	// SingleFileSegments: EAL needs --single-file-segments, since the device
 	// hands its memory to somebody else.
 	SingleFileSegments bool `json:"single_file_segments,omitempty"`
-	// Interface says that the function is a virtual machine, whose kernel has the
-	// device; the other fields are as of an application in it. nil: it is not.
+	// Interface says that the function is a virtual machine, which has the device:
+	// its kernel, or with the face dpdk an application. The fields above are then the
+	// host's part of it. nil: it is none.
 	Interface *Interface `json:"interface,omitempty"`
+	// PCI is the address of that device where an application in the machine has it:
+	// "0000:00:1e.0". The runtime gives it; "": it is on no bus.
+	PCI string `json:"pci,omitempty"`
 }
 
 // Inside is where a container sees Dir.

@@ -31,14 +31,15 @@ func (c Config) pin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(threads) != len(c.CPUs) {
-		return fmt.Errorf("QEMU has %d threads for %d virtual CPUs", len(threads), len(c.CPUs))
+	if len(threads) != c.vcpus() {
+		return fmt.Errorf("QEMU has %d threads for %d virtual CPUs", len(threads), c.vcpus())
 	}
 	for i, tid := range threads {
 		var set unix.CPUSet
-		set.Set(c.CPUs[i])
+		cpu := c.CPUs[i%len(c.CPUs)]
+		set.Set(cpu)
 		if err := unix.SchedSetaffinity(tid, &set); err != nil {
-			return fmt.Errorf("pin virtual CPU %d to CPU %d: %w", i, c.CPUs[i], err)
+			return fmt.Errorf("pin virtual CPU %d to CPU %d: %w", i, cpu, err)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,5 +124,23 @@ func TestKernelOfTheCache(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(cache, "generic/boot")); err != nil {
 		t.Errorf("a kernel that could not be fetched took another with it: %v", err)
+	}
+}
+
+// TestPlacesOnTheBus: a device of an application has one, and virtual CPUs beyond the
+// CPUs share these.
+func TestPlacesOnTheBus(t *testing.T) {
+	n := NIC{Socket: "/s", MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, MTU: 1500}
+	if got := strings.Join(n.args(TCG, 0, 0, "/s"), " "); strings.Contains(got, "addr=") {
+		t.Errorf("without one: %s", got)
+	}
+	n.Slot = 0x1e
+	if got := strings.Join(n.args(TCG, 0, 0, "/s"), " "); !strings.Contains(got, ",addr=0x1e") {
+		t.Errorf("with one: %s", got)
+	}
+	for want, c := range map[int]Config{3: {VCPUs: 3, CPUs: []int{1}}, 2: {CPUs: []int{4, 5}}} {
+		if got := c.vcpus(); got != want {
+			t.Errorf("%+v: %d virtual CPUs", c, got)
+		}
 	}
 }

@@ -34,8 +34,8 @@ type Config struct {
 	Name   string // its host name, and what its process is called
 	Dir    string // an existing directory of the guest's own, for sockets and logs
 	Kernel Flavour
-	VCPUs  int   // 0: as many as this machine has CPUs
-	CPUs   []int // the host's CPUs to which the virtual ones are pinned, one by one; nil: any
+	VCPUs  int   // 0: as many as CPUs, or else as this machine has
+	CPUs   []int // the host's CPUs to which the virtual ones are pinned, in turn; nil: any
 	Memory uint64
 	// HugePages takes the guest's memory from the host's pages of 2 MiB.
 	HugePages bool
@@ -64,6 +64,8 @@ type NIC struct {
 	Socket string
 	MAC    net.HardwareAddr
 	MTU    int
+	// Slot is its place on the machine's bus, 0 for whichever is free.
+	Slot int
 }
 
 // Names of the files in a guest's directory.
@@ -86,10 +88,10 @@ var commandLine = []string{"console=ttyS0", "quiet", "panic=-1", "net.ifnames=0"
 // vcpus is how many CPUs the guest has.
 func (c Config) vcpus() int {
 	switch {
-	case len(c.CPUs) > 0:
-		return len(c.CPUs)
 	case c.VCPUs > 0:
 		return c.VCPUs
+	case len(c.CPUs) > 0:
+		return len(c.CPUs)
 	}
 	return runtime.NumCPU()
 }
@@ -144,6 +146,9 @@ func (c Config) args(k Kernel, accel Accel, h *handles) []string {
 // args are those of NIC i, which has a tap that QEMU is handed, or a socket.
 func (n NIC) args(accel Accel, i, tap int, socket string) []string {
 	device := fmt.Sprintf("virtio-net-pci,netdev=n%d,mac=%s,host_mtu=%d", i, n.MAC, n.MTU)
+	if n.Slot > 0 {
+		device += fmt.Sprintf(",addr=%#x", n.Slot)
+	}
 	if n.Socket == "" {
 		return []string{"-netdev", fmt.Sprintf("tap,id=n%d,fd=%d", i, tap), "-device", device}
 	}

@@ -212,7 +212,7 @@ func genCommands(sender, receiver string, from, to Endpoint, o offer, d time.Dur
 		return s, err
 	}
 	if from.dpdk() || to.dpdk() {
-		s.patience, s.timeout = dpdkPatience+slack, s.timeout+dpdkPatience
+		s.patience, s.timeout = dpdkWait(from, to)+slack, s.timeout+dpdkWait(from, to)
 	}
 	if to.secondary() && from.dpdk() && !from.secondary() {
 		s.opened, target = genOpened, append(target, "--hold")

@@ -75,13 +75,13 @@ func loopSession(path string, from, to Endpoint, o offer, d time.Duration) (sess
 	if !from.framed() || from.dpdk() != to.dpdk() || from.Ports != to.Ports {
 		return s, errors.New("draygen has both ports of a loop at once: they must be one function's, and both native or both DPDK's")
 	}
-	port, err := genPort(from)
+	port, err := genPort(from, dpdkWait(from, to))
 	if err != nil {
 		return s, err
 	}
 	other := "dray:" + to.Port
 	if to.dpdk() {
-		other, s.timeout = "dpdk:"+to.Device, s.timeout+dpdkPatience
+		other, s.timeout = "dpdk:"+to.Device, s.timeout+dpdkWait(from, to)
 	}
 	stream := strconv.FormatUint(uint64(rand.Uint32N(math.MaxUint32-2)+1), 10)
 	s.client = append(append([]string{path, "loop"}, port...), "--to-port", other)

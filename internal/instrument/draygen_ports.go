@@ -20,6 +20,18 @@ var draygenDPDK = tool{name: "draygen-dpdk", own: true, ask: draygen.ask, versio
 // takes a second to start, and a switch a second to connect again.
 const dpdkPatience = 20 * time.Second
 
+// machinePatience is that in a virtual machine, where EAL loads its drivers from the
+// host's files: emulated beside busy programs that was seen to take half a minute.
+const machinePatience = 2 * time.Minute
+
+// dpdkWait is how long programs at the ends of a link wait for each other.
+func dpdkWait(from, to Endpoint) time.Duration {
+	if from.machine() || to.machine() {
+		return machinePatience
+	}
+	return dpdkPatience
+}
+
 // dpdk reports whether a DPDK application drives the port.
 func (e Endpoint) dpdk() bool { return e.Device != "" }
 
@@ -35,8 +47,9 @@ func genTool(e Endpoint) tool {
 	return draygen
 }
 
-// genPort is the generator's own end of a framed port.
-func genPort(e Endpoint) ([]string, error) {
+// genPort is the generator's own end of a framed port, which waits so long for its
+// peer where it is a device.
+func genPort(e Endpoint, wait time.Duration) ([]string, error) {
 	if !e.dpdk() {
 		return []string{"--port", "dray:" + e.Port}, nil
 	}
@@ -46,7 +59,7 @@ func genPort(e Endpoint) ([]string, error) {
 		}
 	}
 	return []string{"--port", "dpdk:" + e.Device, "--eal", strings.Join(e.EAL, " "), "--mtu", strconv.Itoa(e.MTU),
-		"--peer-timeout", dpdkPatience.String()}, nil
+		"--peer-timeout", strconv.FormatFloat(wait.Seconds(), 'f', -1, 64) + "s"}, nil
 }
 
 // secondary reports whether the device's application needs another process of
@@ -64,7 +77,7 @@ func genPorts(from, to Endpoint) (sink, source, target []string, err error) {
 		return nil, nil, nil, err
 	}
 	if to.framed() {
-		sink, err = genPort(to)
+		sink, err = genPort(to, dpdkWait(from, to))
 	} else {
 		sink = []string{"--port", "udp:" + netip.AddrPortFrom(to.scoped(to.IP), dst.Port()).String()}
 	}
@@ -73,7 +86,7 @@ func genPorts(from, to Endpoint) (sink, source, target []string, err error) {
 	}
 	switch {
 	case from.framed():
-		source, err = genPort(from)
+		source, err = genPort(from, dpdkWait(from, to))
 	case to.framed():
 		source = []string{"--port", "packet:" + from.Port}
 	default:

@@ -117,6 +117,7 @@ func TestHugePagesOfSwitchesCount(t *testing.T) {
 	}{
 		{"enough", 32 + 32 + 61, "switch", pages, false, ""},
 		{"a machine", 32, "switch", nil, true, ""},
+		{"an application in a machine, whose huge pages are its own", 32, "switch", []chain.HugePages{{Size: 2 << 20, Limit: 64 << 20}}, true, ""},
 		{"one too few", 32 + 32 + 60, "switch", pages, false, "functions and switches ask for 125 pages together, and 124 are free"},
 		{"no switch", 32 + 32, "direct", pages, false, ""},
 		{"plain pages in one function", 32, "switch", nil, false, ""},
@@ -137,6 +138,9 @@ func TestHugePagesOfSwitchesCount(t *testing.T) {
 			inv.Transport("switch").Caps.Machines = true
 			inv.Runtimes = append(inv.Runtimes, inventory.Item{Name: "vm", Status: inventory.OK})
 			c.Functions[1].Runtime, c.Functions[1].VM, c.Functions[1].Ports[0].Face = chain.RuntimeVM, &chain.VM{}, chain.FaceNetdev
+			if len(test.second) > 0 {
+				c.Functions[1].Ports[0].Face = chain.FaceDPDK
+			}
 		}
 		c.Links[0].Transport = test.transport
 		if test.asked == "" {

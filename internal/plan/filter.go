@@ -42,6 +42,14 @@ func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
 		if n.serves(t, e) {
 			continue
 		}
+		if n.inMachine(e) && e.port.Face == chain.FaceDPDK {
+			return &obstacle{
+				constraint: fmt.Sprintf("face dpdk of %s, in a virtual machine", e.end),
+				reason:     "makes no device that a machine could have: its memory or sockets are the host's",
+				fix:        "use transport: vhost-user or ovs-dpdk, or another runtime",
+				pos:        at(e.port.FieldPos, "face", e.port.Pos),
+			}
+		}
 		if n.reaches(t, e) {
 			return &obstacle{
 				constraint: "virtual machine of " + e.end.String(),
@@ -74,6 +82,9 @@ func (n *needs) serves(t *inventory.Transport, e portEnd) bool {
 	if n.reaches(t, e) {
 		return n.machine(t, e)
 	}
+	if n.inMachine(e) && e.port.Face == chain.FaceDPDK && !t.Caps.Machines {
+		return false
+	}
 	return slices.Contains(t.Caps.Faces, string(e.port.Face))
 }
 
@@ -87,8 +98,13 @@ func (n *needs) machine(t *inventory.Transport, e portEnd) bool {
 // reaches reports whether the port is an interface of a virtual machine, and the
 // transport one that can reach it itself.
 func (n *needs) reaches(t *inventory.Transport, e portEnd) bool {
+	return t.Caps.Machines && n.inMachine(e) && e.port.Face == chain.FaceNetdev
+}
+
+// inMachine reports whether the port is that of a virtual machine.
+func (n *needs) inMachine(e portEnd) bool {
 	f := n.functions[e.end.Function]
-	return t.Caps.Machines && f != nil && f.Runtime == chain.RuntimeVM && e.port.Face == chain.FaceNetdev
+	return f != nil && f.Runtime == chain.RuntimeVM
 }
 
 // nativeQueues is the most queues of a port that is opened by libdray

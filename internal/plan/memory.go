@@ -84,6 +84,9 @@ func (p *planner) checkHugePages() {
 	}
 	for _, f := range p.chain.Functions {
 		pages, field := f.HugePages, "hugepages"
+		if f.Runtime == chain.RuntimeVM {
+			pages = nil // a part of the machine's memory
+		}
 		if f.VM != nil && f.VM.HugePages {
 			field = "vm"
 			pages = []chain.HugePages{{Size: chain.VMPage, Limit: f.MachineMemory()}}
@@ -123,7 +126,7 @@ func (p *planner) switchPages(n *needs) chain.HugePages {
 	}
 	devices := 0
 	for _, e := range n.ports {
-		if n.machine(t, e) {
+		if n.machine(t, e) || n.inMachine(e) && e.port.Face == chain.FaceDPDK {
 			return chain.HugePages{}
 		}
 		if e.port.Face != chain.FaceDPDK {

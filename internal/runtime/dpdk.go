@@ -20,9 +20,7 @@ import (
 )
 
 // HasDpdkPorts reports whether the function runs a DPDK application of its own.
-func (s Spec) HasDpdkPorts() bool {
-	return slices.ContainsFunc(s.Function.Ports, func(p chain.Port) bool { return p.Face == chain.FaceDPDK })
-}
+func (s Spec) HasDpdkPorts() bool { return s.Function.HasPort(chain.FaceDPDK) }
 
 // LinkDir is the directory on the host in which the function may make the
 // sockets of a dpdk port.
@@ -232,8 +230,11 @@ func (s Spec) OpensSockets() bool {
 }
 
 // Application is the function's DPDK application; inside says that it sees what
-// a container sees.
+// a container sees. That of a function in a virtual machine sees the machine.
 func (s Spec) Application(inside bool) (dpdk.Application, error) {
+	if s.Function.Runtime == chain.RuntimeVM {
+		return s.inMachine(), nil
+	}
 	app := dpdk.Application{
 		Memory: s.Function.Memory, HugePages: s.Function.HugePages, CPUs: s.CPUs, Pinned: len(s.CPUs) > 0,
 		Nodes: host.NUMANodes(), Vdevs: s.Vdevs, Inside: inside, Ports: s.PortsDir(),
@@ -257,7 +258,7 @@ func (s Spec) Application(inside bool) (dpdk.Application, error) {
 // it returns the function with the environment variable, and the command with
 // the arguments in place of dpdk.Argument. A function without them stays as it is.
 func (s Spec) Resolve(argv []string, inside bool) (Spec, []string, error) {
-	if len(s.Vdevs) == 0 {
+	if len(s.Vdevs) == 0 || !s.HasDpdkPorts() {
 		return s, argv, nil
 	}
 	app, err := s.Application(inside)

@@ -110,6 +110,10 @@ func (e End) Machine() bool {
 	return e.Runtime == chain.RuntimeVM && (e.Face == "" || e.Face == chain.FaceNetdev)
 }
 
+// InMachine reports whether the end is a device of a virtual machine: an interface
+// of its kernel, or with the face dpdk of an application in it.
+func (e End) InMachine() bool { return e.Machine() || e.Dpdk() && e.Runtime == chain.RuntimeVM }
+
 // Brokered reports whether the end can be a port that libdray opens, on the
 // transports that have such ports: in the function's own program, or in the DPDK
 // driver net_dray.

@@ -77,8 +77,11 @@ func config(s runtime.Spec, ports []port) (guest.Config, error) {
 	if s.Function.VM != nil {
 		c.Kernel, c.HugePages = guest.Flavour(s.Function.VM.Kernel), s.Function.VM.HugePages
 	}
+	if s.HasDpdkPorts() {
+		c.VCPUs = s.MachineVCPUs()
+	}
 	for _, p := range ports {
-		c.NICs = append(c.NICs, guest.NIC{Tap: p.tap, Socket: p.socket, MAC: p.mac, MTU: p.mtu})
+		c.NICs = append(c.NICs, guest.NIC{Tap: p.tap, Socket: p.socket, MAC: p.mac, MTU: p.mtu, Slot: p.slot})
 	}
 	return c, nil
 }

@@ -8,8 +8,10 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/dpdk"
 	"github.com/drayage/dray/internal/guest"
 	"github.com/drayage/dray/internal/guest/wire"
@@ -20,7 +22,8 @@ import (
 // tapPrefix begins the names of the taps that are made in the sandbox.
 const tapPrefix = "dray-tap"
 
-// port is an interface that is to be had in the guest.
+// port is an interface that is to be had in the guest, or the device of an
+// application there.
 type port struct {
 	name       string
 	mac        net.HardwareAddr
@@ -30,17 +33,20 @@ type port struct {
 	// One of these is what its packets pass: a tap, which is joined to the interface
 	// of the port's name in the sandbox, or the socket of a vhost-user device.
 	tap, socket string
+	// slot is the device's place on the guest's bus, where it is an application's; 0: it
+	// is an interface.
+	slot int
 }
 
 // readPorts lists what has been plumbed into the sandbox, and the devices that
-// switches reach directly.
+// switches reach directly: interfaces first.
 func readPorts(s runtime.Spec) ([]port, error) {
 	ns := netns(s)
 	names, err := ns.Interfaces()
 	if err != nil {
 		return nil, err
 	}
-	var ports []port
+	var ports, devices []port
 	for _, name := range names {
 		if strings.HasPrefix(name, tapPrefix) {
 			continue // of a guest that is ending
@@ -62,9 +68,21 @@ func readPorts(s runtime.Spec) ([]port, error) {
 		if v.Interface.IP.IsValid() {
 			p.addrs = []netip.Prefix{v.Interface.IP}
 		}
-		ports = append(ports, p)
+		if !isDevice(s, v.Port) {
+			ports = append(ports, p)
+			continue
+		}
+		if p.slot, err = s.MachineSlot(v.Port); err != nil {
+			return nil, err
+		}
+		devices = append(devices, p)
 	}
-	return ports, nil
+	return append(ports, devices...), nil
+}
+
+// isDevice reports whether a port is an application's device.
+func isDevice(s runtime.Spec, name string) bool {
+	return slices.ContainsFunc(s.Function.Ports, func(p chain.Port) bool { return p.Name == name && p.Face == chain.FaceDPDK })
 }
 
 // joinTap makes the tap and the port's interface one wire.
@@ -92,10 +110,10 @@ func connect(ctx context.Context, s runtime.Spec, ports []port) error {
 	var errs strings.Builder
 	code, err := guest.Run(ctx, guestDir(s), guest.Command{
 		Request: wire.Request{Argv: []string{"/bin/sh", "-e"}, Env: s.Environ(), Dir: "/"},
-		Stdin:   strings.NewReader(script(ports)), Stderr: &errs,
+		Stdin:   strings.NewReader(script(ports) + deviceScript(ports, s.Function.OwnPages())), Stderr: &errs,
 	})
 	if err == nil && code != 0 {
-		err = fmt.Errorf("set up the guest's interfaces: status %d: %s", code, strings.TrimSpace(errs.String()))
+		err = fmt.Errorf("set up the guest's ports: status %d: %s", code, strings.TrimSpace(errs.String()))
 	}
 	return err
 }
@@ -105,6 +123,7 @@ func connect(ctx context.Context, s runtime.Spec, ports []port) error {
 func script(ports []port) string {
 	var b strings.Builder
 	b.WriteString("ip link set lo up\n")
+	ports = slices.DeleteFunc(slices.Clone(ports), func(p port) bool { return p.slot > 0 })
 	for i := range ports {
 		// A port may be called as another's interface was.
 		fmt.Fprintf(&b, "ip link set dev eth%d name dray-nic%d\n", i, i)

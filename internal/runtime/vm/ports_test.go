@@ -36,3 +36,21 @@ ip neigh replace 2001:db8::2 lladdr 02:00:00:00:00:02 dev eth0
 		t.Error("an address that the kernel makes itself is added")
 	}
 }
+
+// TestDeviceScript: what is an application's is taken from the kernel, and is no
+// interface; a machine without such ports keeps its memory.
+func TestDeviceScript(t *testing.T) {
+	ports := []port{{name: "n4", mtu: 1500}, {name: "n3", slot: 0x1e}, {name: "n6", slot: 0x1d}}
+	if got := script(ports); strings.Contains(got, "eth1") || strings.Contains(got, "n3") {
+		t.Errorf("a device is configured as an interface: %s", got)
+	}
+	got := deviceScript(ports, 64<<20)
+	for _, want := range []string{"pages=32\n", "driver=uio_pci_generic\n", "\nhand_over 0000:00:1e.0\nhand_over 0000:00:1d.0\n"} {
+		if strings.Count(got, want) != 1 {
+			t.Errorf("no %q, or several, in %s", want, got)
+		}
+	}
+	if got := deviceScript(ports[:1], 0); got != "" {
+		t.Errorf("without devices: %s", got)
+	}
+}

@@ -97,7 +97,7 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 		},
 		{
 			Name:  s.Function.Name + ": create cgroup",
-			Makes: []step.Resource{host.CgroupResource(s.Cgroup)},
+			Makes: s.CgroupResources(),
 			Do: func(context.Context) error {
 				sandbox.Tools = s.ToolsCgroup()
 				return s.CreateCgroups(s.ToolsCgroup())
@@ -116,6 +116,9 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
 }
 
+// runtimeDir is where EAL keeps its directory in the guest.
+const runtimeDir = "/tmp"
+
 // linksStep makes a directory for each port, in case that its transport reaches the
 // machine by a socket.
 func linksStep(s runtime.Spec, sandbox *runtime.Sandbox) step.Step {
@@ -124,7 +127,7 @@ func linksStep(s runtime.Spec, sandbox *runtime.Sandbox) step.Step {
 		Name:  s.Function.Name + ": create the directories of the ports' sockets",
 		Makes: []step.Resource{host.DirResource(dir)},
 		Do: func(context.Context) error {
-			sandbox.Links, sandbox.PortsUser = dir, user(s)
+			sandbox.Links, sandbox.PortsUser, sandbox.RuntimeDir = dir, user(s), runtimeDir
 			if err := os.Mkdir(dir, 0o711); err != nil {
 				return err
 			}
@@ -143,11 +146,11 @@ func linksStep(s runtime.Spec, sandbox *runtime.Sandbox) step.Step {
 
 // check refuses what a guest cannot have.
 func check(s runtime.Spec) error {
-	if len(s.Function.HugePages) > 0 {
-		return &host.Unsupported{What: "hugepages with runtime vm", Why: "a guest has none of its own", Fix: "remove them, or use runtime process"}
+	if s.Function.HasPort(chain.FaceNative) {
+		return &host.Unsupported{What: "native ports with runtime vm", Why: "their sockets and memory are the host's", Fix: "use face: netdev or dpdk, or another runtime"}
 	}
-	if s.HasPortSockets() {
-		return &host.Unsupported{What: "native and dpdk ports with runtime vm", Why: "their sockets and memory are the host's", Fix: "use face: netdev, or another runtime"}
+	if len(s.Function.HugePages) > 0 && !s.HasDpdkPorts() {
+		return &host.Unsupported{What: "hugepages with runtime vm", Why: "a guest has them for dpdk ports only", Fix: "remove them, or use runtime process"}
 	}
 	for _, p := range s.Function.Ports {
 		if p.Queues > 1 {
@@ -193,6 +196,10 @@ const programGroup = "function"
 func (r *Runtime) run(ctx context.Context, s runtime.Spec, argv []string, stdio runtime.Stdio) (*child.Child, error) {
 	if err := r.Boot(ctx, s); err != nil {
 		return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
+	}
+	s, argv, err := s.Resolve(argv, true)
+	if err != nil {
+		return nil, err
 	}
 	limits := s.Limits()
 	request := wire.Request{

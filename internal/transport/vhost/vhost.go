@@ -35,7 +35,8 @@ func Vdev(s transport.Spec, i int) transport.Vdev {
 		Options: fmt.Sprintf("path={dir}/%s,server=1,queues=%d,queue_size=%d,mac=%s", socketName, Queues(e), ringSlots, e.MAC),
 		Dir:     e.Dir, SingleFileSegments: true,
 	}
-	if e.Machine() {
+	if e.InMachine() {
+		v.Driver, v.Options = dpdk.NetVirtio, ""
 		v.Interface = &dpdk.Interface{Socket: socketName, MAC: e.MAC.String(), IP: e.IP, MTU: s.MTU, Neighbours: neighbours(s)}
 	}
 	return v
