@@ -48,6 +48,7 @@ func (a *app) divide(ctx context.Context, run *report.ExperimentsRun, inv *inven
 		l.Off = "a guest of the lab has it; leave out --no-lab"
 	}
 	run.Lab, run.Skipped = experiment.Divide(inv, l, experiment.Cells(run.Experiments))
+	experiment.LeaveOutImages(run)
 	run.LabRounds = experiment.LabRounds(run, run.Emulated)
 }
 

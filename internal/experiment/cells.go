@@ -65,6 +65,11 @@ func obstacle(inv *inventory.Inventory, c chain.Cell) string {
 	if p, ok := probes[c.Tool]; ok && p.text == nil {
 		return ""
 	}
+	if c.Tool == chain.ToolImage {
+		if why := imageObstacle(c); why != "" {
+			return why
+		}
+	}
 	if c.Runtime == chain.RuntimeVM && inLab(inv) {
 		return "nested emulation: this host is itself a guest of the lab"
 	}
@@ -242,11 +247,15 @@ func expectIn(run *report.ExperimentsRun, c chain.Cell) time.Duration {
 
 // Estimate is about how long a run takes that is all to be done.
 func Estimate(run *report.ExperimentsRun) time.Duration {
-	var sum time.Duration
+	var sum, single time.Duration
 	for _, c := range here(run) {
-		sum += expectIn(run, c)
+		if once(c) {
+			single += expectIn(run, c)
+		} else {
+			sum += expectIn(run, c)
+		}
 	}
-	all := time.Duration(run.Rounds)*sum + labEstimate(run)
+	all := time.Duration(run.Rounds)*sum + single + labEstimate(run) + buildEstimate(run)
 	if run.AtMost > 0 {
 		return min(all, max(0, run.AtMost-run.Took))
 	}

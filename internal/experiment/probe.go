@@ -38,5 +38,6 @@ var probes = map[chain.Tool]probe{
 	}},
 	chain.ToolCyclictest: {wakeUpText, wakeUp, wakeUpTime},
 	chain.ToolEcho:       {echoText, echo, echoTime},
+	chain.ToolImage:      {imageText, built, always(imageTime)},
 	chain.ToolClocks:     {clocksText, clocks, func(_ chain.Cell, trial time.Duration) time.Duration { return trial + clockIntervals*clockExtra }},
 }

@@ -50,6 +50,7 @@ func (r *Runner) Measure(ctx context.Context) error {
 	r.order = len(r.Done)
 	began, before := time.Now(), r.Run.Took
 	defer func() { r.Run.Took = before + time.Since(began) }()
+	r.prepareImages(ctx)
 	cells := here(r.Run)
 	prepareMachines(ctx, cells)
 	budget := newBudget(r.Run, func() time.Duration { return before + time.Since(began) })
@@ -58,7 +59,7 @@ func (r *Runner) Measure(ctx context.Context) error {
 		rng := rand.New(rand.NewPCG(r.Run.Seed, uint64(round)))
 		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for i, c := range order {
-			if r.Done[id(c, round)] {
+			if r.Done[id(c, round)] || round > 0 && once(c) {
 				continue
 			}
 			if !budget.allows(c, round, order[i:]) {

@@ -67,6 +67,15 @@ func Ready(name string) *Image {
 	return &i
 }
 
+// Current is the image where it has been built by this very recipe; nil: it has not.
+func Current(r *Recipe) *Image {
+	key, err := keyOf(r)
+	if i := Ready(r.Name); err == nil && i != nil && i.Key == key {
+		return i
+	}
+	return nil
+}
+
 // Build gives the image of a recipe: the one that is there, or else, and with
 // afresh, a new one in its place. What a build that was killed has left is removed
 // first. say hears what goes on.
@@ -88,7 +97,7 @@ func Build(ctx context.Context, r *Recipe, afresh bool, say func(string)) (*Imag
 	if err := sweep(dir, r.Name); err != nil {
 		return nil, err
 	}
-	if i := Ready(r.Name); i != nil && i.Key == key && !afresh {
+	if i := Current(r); i != nil && !afresh {
 		say(fmt.Sprintf("image %s: built on %s", r.Name, i.Built.Local().Format(time.DateTime)))
 		return i, nil
 	}

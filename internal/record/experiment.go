@@ -13,6 +13,7 @@ const (
 	QWakeup   Quantity = "wakeup"   // how late timers wake a thread
 	QChecks   Quantity = "checks"   // what a function must not be able to do
 	QPlanned  Quantity = "planned"  // what the planner would give to functions
+	QImage    Quantity = "image"    // the program of an image
 	QRecovery Quantity = "recovery" // how long a killed function is away
 )
 
