@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/guest"
+	"github.com/drayage/dray/internal/testenv"
+)
+
+// TestDPDKInMachine has an unmodified testpmd in a virtual machine send packets back
+// to a generator on the host. While it polls, the machine's agent answers.
+//
+//	process                       vm
+//	+------------+  vhost-user  +-----------------+
+//	| draygen n3 |= = = = = = = | n3 dpdk-testpmd |
+//	+------------+              +-----------------+
+func TestDPDKInMachine(t *testing.T) {
+	testenv.Program(t, guest.Emulator, "depmod", "dpdk-testpmd")
+	generator := testenv.Built(t, "draygen-dpdk")
+	b := newBench(t)
+	b.env = append(b.env, "DRAY_GUEST="+testenv.Built(t, guest.AgentProgram))
+	b.want(0, "up", b.file(`
+apiVersion: drayage/v1
+kind: Chain
+name: vmdpdk
+functions:
+  - name: app
+    runtime: process
+    ports: [{name: n3, face: dpdk}]
+  - name: upf
+    runtime: vm
+    cpus: 1
+    hugepages: {2Mi: 64Mi}
+    command: [dpdk-testpmd, $(DRAY_EAL), --, --no-mlockall, --forward-mode=macswap, --stats-period=60, --total-num-mbufs=4096]
+    ports: [{name: n3, face: dpdk}]
+links:
+  - {name: n3, ends: [app.n3, upf.n3]}
+`))
+	send := fmt.Sprintf(`exec %s loop --port dpdk:net_virtio_user0 --to-port dpdk:net_virtio_user0 --eal "$DRAY_EAL" --packets 200 --rate 1kpps --catch-up 1s --peer-timeout 60s`, generator)
+	var last result
+	var got struct {
+		Forward struct {
+			Sink struct{ Received int }
+		}
+	}
+	for end := time.Now().Add(3 * time.Minute); got.Forward.Sink.Received == 0; {
+		if time.Now().After(end) {
+			t.Fatalf("nothing came back: %s\n%s", last, b.dray("logs", "vmdpdk", "upf"))
+		}
+		last = b.dray("exec", "vmdpdk", "app", "--", "sh", "-c", send)
+		lines := strings.Split(strings.TrimSpace(last.Stdout), "\n")
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &got); err != nil && last.Code == 0 {
+			t.Fatalf("%v: %s", err, last)
+		}
+	}
+	inside := b.want(0, "exec", "vmdpdk", "upf", "--", "sh", "-c", `echo $DRAY_EAL; cat /proc/sys/vm/nr_hugepages; readlink /sys/bus/pci/devices/0000:00:1e.0/driver; ls /sys/class/net`)
+	for _, want := range []string{"-a 0000:00:1e.0\n", "\n32\n", "/uio_pci_generic\n"} {
+		if !strings.Contains(inside.Stdout, want) {
+			t.Errorf("in the machine there is no %q: %s", want, inside)
+		}
+	}
+	if strings.Contains(inside.Stdout, "eth0") {
+		t.Errorf("the machine's kernel has the device still: %s", inside)
+	}
+	b.want(0, "down", "vmdpdk")
+}
