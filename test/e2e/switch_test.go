@@ -47,12 +47,22 @@ var revived = regexp.MustCompile(`, \d+ restarts?, the last within (\S+) at`)
 //
 //	gen  dpdk-testpmd, sends  ── switch ──  dpdk-testpmd, receives  sink
 func TestASwitchThatDies(t *testing.T) {
-	for _, driver := range []string{"vhost-user", "ovs-dpdk", "ovs-dray"} {
-		t.Run(driver, func(t *testing.T) {
+	for _, c := range []struct{ driver, more, shown string }{
+		{"vhost-user", "", "vhost-user"},
+		{"ovs-dpdk", ", forwarding: learning", "ovs-dpdk, learning"},
+		{"ovs-dray", "", "ovs-dray, direct"},
+	} {
+		t.Run(c.driver, func(t *testing.T) {
 			needSwitches(t)
 			b := newBench(t)
-			chain := "dies-" + driver
-			b.want(0, "up", b.file(testpmds(chain, driver, "runtime: runc")))
+			chain := "dies-" + c.driver
+			file := b.file(testpmds(chain, c.driver+c.more, "runtime: runc"))
+			b.want(0, "up", file)
+			for _, args := range [][]string{{"plan", file}, {"status", chain}} {
+				if r := b.want(0, args...); !regexp.MustCompile(`n3\s+` + c.shown + `\s`).MatchString(r.Stdout) {
+					t.Errorf("it does not show %q: %s", c.shown, r)
+				}
+			}
 			b.receives(chain)
 			gen, sink := functionPID(t, b, chain, "gen"), functionPID(t, b, chain, "sink")
 			if !b.switchOf(chain).ID.Signal(syscall.SIGKILL) {
