@@ -313,10 +313,24 @@ type Qdisc struct {
 	Latency Duration `json:"latency,omitempty"` // tbf: the longest a packet may queue; netem: the delay added
 	Limit   int      `json:"limit,omitempty"`   // pfifo, sfq, codel, fq_codel, netem: packets; bfifo: bytes
 	Child   *Qdisc   `json:"child,omitempty"`   // of tbf, htb and hfsc: what queues below the shaper; nil: a FIFO
+	At      Place    `json:"at,omitempty"`      // where it is set; empty: at the port
 
 	Pos      Position            `json:"-"`
 	FieldPos map[string]Position `json:"-"` // by field name, of the fields that the file gives
 }
+
+// Place is where a queueing discipline is set.
+type Place string
+
+// The places: a port's egress is what the function sends, a switch's what the
+// function receives.
+const (
+	AtPort   Place = "port"
+	AtSwitch Place = "switch" // by the switch itself, on its side of each port
+)
+
+// AtSwitch reports whether a switch sets the discipline itself; nil is none.
+func (q *Qdisc) AtSwitch() bool { return q != nil && q.At == AtSwitch }
 
 // Kinds are the kinds of the discipline and of what queues below it; nil has none.
 func (q *Qdisc) Kinds() []string {

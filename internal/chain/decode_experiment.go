@@ -71,6 +71,7 @@ var cellFields = []field[Cell]{
 	}},
 	{"qdisc", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Qdisc, _ = choice(d, n, "qdisc", qdiscNames()) }},
 	{"rate", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Rate = d.shapedRate(n, "rate") }},
+	{"at", false, func(d *decoder, n *yaml.Node, c *Cell) { c.At, _ = choice(d, n, "place", []Place{AtSwitch}) }},
 	{"queue", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Queue, _ = choice(d, n, "queue", queueKinds) }},
 	{"far_queue", false, func(d *decoder, n *yaml.Node, c *Cell) { c.FarQueue, _ = choice(d, n, "queue", queueKinds) }},
 	{"datapath", false, func(d *decoder, n *yaml.Node, c *Cell) {
@@ -179,7 +180,7 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	if values == nil || c.Tool == "" {
 		return
 	}
-	shaped := []string{"qdisc", "rate", "queue", "far_queue", "datapath", "kernel", "hosts", "underlay"}
+	shaped := []string{"qdisc", "rate", "at", "queue", "far_queue", "datapath", "kernel", "hosts", "underlay"}
 	need := map[Tool][]string{
 		ToolFrames: {"transport", "face", "runtime", "size", "load"}, ToolTCP: {"transport", "runtime"}, ToolRequests: {"transport", "runtime"},
 		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolStart: {"runtime"},
@@ -207,6 +208,9 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	}
 	if values["rate"] != nil && values["qdisc"] == nil {
 		d.fail(values["rate"], "add qdisc, or remove it", "a rate is that of a qdisc")
+	}
+	if c.At != "" && (c.Transport != "ovs" || !contains(switchKinds, c.Qdisc) || values["queue"] != nil) {
+		d.fail(values["at"], "remove it, or use the transport ovs and the qdisc htb or hfsc without queue", "only Open vSwitch sets a qdisc itself")
 	}
 	for _, name := range []string{"queue", "far_queue"} {
 		if values[name] != nil && c.Qdisc != "tbf" && c.Qdisc != "htb" && c.Qdisc != "hfsc" {

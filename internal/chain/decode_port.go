@@ -30,7 +30,10 @@ var portFields = []field[Port]{
 		}
 	}},
 	{"hold", false, decodeHold},
-	{"qos", false, func(d *decoder, n *yaml.Node, p *Port) { p.QoS = d.qdisc(n) }},
+	{"qos", false, func(d *decoder, n *yaml.Node, p *Port) {
+		p.QoS = d.qdisc(n)
+		d.refuseAt(p.QoS, "a port's own qos is of what the port sends: only the link's can be at the switch")
+	}},
 }
 
 func decodePorts(d *decoder, n *yaml.Node, f *Function) {

@@ -38,7 +38,12 @@ var qdiscFields = []field[Qdisc]{
 	{"burst", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Burst = d.burst(n) }},
 	{"latency", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Latency = d.queueing(n) }},
 	{"limit", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Limit, _ = d.integer(n, "limit", 1, math.MaxInt32) }},
+	{"at", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.At, _ = choice(d, n, "place", places) }},
 }
+
+// switchKinds are those that a switch sets itself, with what it knows of them
+// (ovs-vswitchd.conf.db(5), table QoS).
+var switchKinds = []string{"htb", "hfsc"}
 
 func init() { // the table would refer to itself
 	qdiscFields = append(qdiscFields, field[Qdisc]{"child", false, decodeChild})
@@ -47,6 +52,7 @@ func init() { // the table would refer to itself
 // decodeChild reads what queues below a shaper, which shapes nothing itself.
 func decodeChild(d *decoder, n *yaml.Node, q *Qdisc) {
 	q.Child = d.qdisc(n)
+	d.refuseAt(q.Child, "what queues below a shaper is where the shaper is")
 	if kind := q.Child.Kind; kind != "" && !slices.Contains(queueKinds, kind) {
 		d.failAt(q.Child.FieldPos["qdisc"], "use one of: "+strings.Join(queueKinds, ", "), "the qdisc %s cannot queue below another", kind)
 	}
@@ -67,14 +73,28 @@ func (d *decoder) qdisc(n *yaml.Node) *Qdisc {
 	if q.Kind == "tbf" && q.Child != nil && values["latency"] != nil {
 		d.fail(values["latency"], "remove it, or bound the queue by the child's limit", "a tbf with a child has no queue of its own, whose latency could be bounded")
 	}
+	switch {
+	case !q.AtSwitch() || q.Kind == "":
+	case !slices.Contains(switchKinds, q.Kind):
+		d.failAt(q.FieldPos["at"], "use one of: "+strings.Join(switchKinds, ", "), "no switch sets the qdisc %s", q.Kind)
+	case q.Child != nil:
+		d.fail(values["child"], "remove it, or at: switch", "a switch lets nothing but a FIFO queue below its shaper")
+	}
 	return q
+}
+
+// refuseAt refuses a place for a discipline that has no choice of it.
+func (d *decoder) refuseAt(q *Qdisc, why string) {
+	if q.At != "" {
+		d.failAt(q.FieldPos["at"], "remove it", "%s", why)
+	}
 }
 
 // checkParameters refuses parameters that the discipline would not apply.
 func (d *decoder) checkParameters(n *yaml.Node, values map[string]*yaml.Node, kind string, known, required []string) {
 	for _, f := range qdiscFields {
 		value := values[f.name]
-		if value != nil && f.name != "qdisc" && !slices.Contains(known, f.name) {
+		if value != nil && f.name != "qdisc" && f.name != "at" && !slices.Contains(known, f.name) {
 			d.fail(value, "remove it; the parameters are: "+strings.Join(known, ", "), "the qdisc %s has no parameter %q", kind, f.name)
 		}
 	}

@@ -50,6 +50,7 @@ type Cell struct {
 	Load      string      `json:"load,omitempty"` // as a matrix has it: "max", "1Mpps", "95Mbps"
 	Qdisc     string      `json:"qdisc,omitempty"`
 	Rate      Bitrate     `json:"rate,omitempty"`      // of the qdisc
+	At        Place       `json:"at,omitempty"`        // where the qdisc is set; empty: at the ports
 	Queue     string      `json:"queue,omitempty"`     // what queues below the qdisc
 	FarQueue  string      `json:"far_queue,omitempty"` // the same at the far end; empty: Queue
 	Datapath  Datapath    `json:"datapath,omitempty"`  // of Open vSwitch; empty: the kernel's where there is one
@@ -204,7 +205,10 @@ func (c Cell) String() string {
 	if c.FarQueue != "" {
 		far = "far-" + c.FarQueue
 	}
-	many := ""
+	many, place := "", ""
+	if c.At != "" {
+		place = "at-" + string(c.At)
+	}
 	if c.Functions > 0 {
 		many = fmt.Sprintf("%d-functions", c.Functions)
 	}
@@ -215,7 +219,7 @@ func (c Cell) String() string {
 		many += "-" + c.Underlay.String()
 	}
 	for _, part := range []string{
-		many, c.Transport, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), string(c.VNF), size, c.Load, c.Qdisc, rate, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
+		many, c.Transport, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), string(c.VNF), size, c.Load, c.Qdisc, rate, place, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
 	} {
 		if part != "" {
 			parts = append(parts, part)

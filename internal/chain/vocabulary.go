@@ -12,6 +12,7 @@ var (
 	faces       = []Face{FaceNetdev, FaceNative, FaceDPDK}
 	beyonds     = []Beyond{BeyondDrop, BeyondCopy}
 	forwardings = []Forwarding{ForwardingDirect, ForwardingLearning}
+	places      = []Place{AtPort, AtSwitch}
 	isolations  = []Isolation{IsolationSlice, IsolationLink, IsolationNoPeerMemory, IsolationNoSharedMemory}
 )
 

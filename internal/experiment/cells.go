@@ -195,6 +195,9 @@ func qos(c chain.Cell, queue string) string {
 	if c.Rate > 0 {
 		text += fmt.Sprintf(", rate: %v", c.Rate)
 	}
+	if c.At != "" {
+		text += fmt.Sprintf(", at: %s", c.At)
+	}
 	if queue != "" {
 		text += fmt.Sprintf(", child: {qdisc: %s}", queue)
 	}

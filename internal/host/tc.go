@@ -163,6 +163,24 @@ func (n Netns) checkQdisc(link string, want Qdisc) error {
 	return nil
 }
 
+// CheckShaper compares the root qdisc of an interface, an htb or hfsc that another
+// program has set, and its class with what was asked for.
+func (n Netns) CheckShaper(link string, want Qdisc) error {
+	root, err := n.rootQdisc(link)
+	if err != nil {
+		return err
+	}
+	if want.Ceil == 0 {
+		want.Ceil = want.Rate
+	}
+	if root.Kind != want.Kind {
+		return fmt.Errorf("%s in %s has the qdisc %s, not %s", link, n, root.Kind, want.Kind)
+	}
+	return n.withLink(link, func(nl *netlink.Handle, l netlink.Link) error {
+		return checkClass(nl, l, want)
+	})
+}
+
 // checkChild compares what queues in the one class.
 func checkChild(all []tcQdisc, want *Qdisc) error {
 	if want == nil {

@@ -101,6 +101,7 @@ type Caps struct {
 	SameNetns  bool     `json:"same_netns"`           // both ends must be in one network namespace
 	Tunnel     bool     `json:"tunnel,omitempty"`     // joins ports on different hosts, and no others
 	Shapes     bool     `json:"shapes"`               // carries qdiscs on its ports
+	OwnShapes  bool     `json:"own_shapes,omitempty"` // its switch sets qdiscs itself, on its side of the ports
 	Forwards   bool     `json:"forwards,omitempty"`   // a link may say how it forwards (chain.Forwarding)
 	MaxMTU     int      `json:"max_mtu"`              // bytes of L3 packet
 	MaxMessage int      `json:"max_message"`          // bytes of a message, beside packets; 0: carries none

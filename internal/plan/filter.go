@@ -254,6 +254,14 @@ func ports(n int) string {
 }
 
 func shapeObstacle(t *inventory.Transport, n *needs) *obstacle {
+	if q := n.shape; q.AtSwitch() && !t.Caps.OwnShapes {
+		return &obstacle{
+			constraint: fmt.Sprintf("qdisc %s at the switch", q.Kind),
+			reason:     "has no switch that sets a qdisc itself",
+			fix:        "use transport: ovs, or leave at out",
+			pos:        at(n.link.QoS.FieldPos, "at", n.shapePos(q.Kind)),
+		}
+	}
 	if t.Caps.Shapes && t.Caps.SameNetns {
 		return ownShapeObstacle(n)
 	}

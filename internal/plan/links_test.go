@@ -81,6 +81,9 @@ func TestHardViolationsOfLinks(t *testing.T) {
 			l.Transport, l.QoS = "veth", &chain.Qdisc{Kind: "pfifo"}
 			inv.Transport("veth").Caps.Shapes = false
 		}, "qdisc pfifo", "carries no qdisc"},
+		{"qdisc at the switch where there is none", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
+			l.Transport, l.QoS = "veth", &chain.Qdisc{Kind: "htb", Rate: 1e9, At: chain.AtSwitch}
+		}, "qdisc htb at the switch", "has no switch that sets a qdisc itself"},
 		{"mtu beyond the transport", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
 			for i := range inv.Transports {
 				inv.Transports[i].Caps.MaxMTU = 1499

@@ -151,6 +151,9 @@ func shapeText(q *chain.Qdisc) string {
 	if q.Child != nil {
 		s += " over " + q.Child.Kind
 	}
+	if q.AtSwitch() {
+		s += " at the switch"
+	}
 	return s
 }
 

@@ -84,6 +84,8 @@ func checkShapes(caps inventory.Caps, s Spec) []error {
 		case q == nil:
 		case !caps.Shapes:
 			return append(errs, errors.New("it carries no qdiscs; drop qos and max_bitrate, or use transport veth"))
+		case q.AtSwitch() && !caps.OwnShapes:
+			return append(errs, errors.New("its switch sets no qdiscs, or it has none; drop at: switch, or use transport ovs"))
 		default:
 			errs = append(errs, hostQdisc(*q).Check(s.MTU))
 		}

@@ -45,7 +45,7 @@ func (b *Build) Finish(driver string, s Spec) {
 			b.add(name("address"), func(context.Context) error { return e.Netns.AddAddr(e.Name, e.IP) })
 		}
 		b.add(name("bring up"), func(context.Context) error { return e.Netns.SetUp(e.Name) })
-		if q := s.ShapeOf(e); q != nil {
+		if q := s.ShapeOf(e); q != nil && !q.AtSwitch() {
 			b.add(name("shape"), func(context.Context) error { return b.Shape(e.Netns, e.Name, *q) })
 		}
 	}
@@ -62,6 +62,20 @@ func (b *Build) Shape(ns host.Netns, name string, q chain.Qdisc) error {
 	if err := ns.SetQdisc(name, hostQdisc(q)); err != nil {
 		return err
 	}
+	return b.reportQdisc(ns, name)
+}
+
+// ShapedBySwitch makes sure that a switch has set the qdisc on its interface, and
+// reports what the kernel made of it.
+func (b *Build) ShapedBySwitch(ns host.Netns, name string, q chain.Qdisc) error {
+	if err := ns.CheckShaper(name, hostQdisc(q)); err != nil {
+		return err
+	}
+	return b.reportQdisc(ns, name)
+}
+
+// reportQdisc reports the qdisc of an interface as the kernel has it.
+func (b *Build) reportQdisc(ns host.Netns, name string) error {
 	state, err := ns.ReadQdisc(name)
 	if err != nil {
 		return err

@@ -41,6 +41,7 @@ func (driver) Caps() inventory.Caps {
 		Isolation:  string(chain.IsolationNoSharedMemory),
 		MinEnds:    2,
 		Shapes:     true,
+		OwnShapes:  true,
 		MaxMTU:     maxMTU,
 		Rank:       40,
 		Privileges: "none",
@@ -115,6 +116,9 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 		build.Steps = append(build.Steps, s.CreatePort(Name, i, end))
 	}
 	build.Steps = append(build.Steps, createBridge(s, e, build.Report), checkPorts(s, e))
+	if s.Shape.AtSwitch() {
+		build.Steps = append(build.Steps, shapePorts(s, e, build))
+	}
 	for i, end := range s.Ports() {
 		build.Steps = append(build.Steps, finishChecksums(Name, s, build, i, end))
 	}

@@ -216,10 +216,44 @@ func testShapeLimits(t *testing.T, d transport.Driver, o Options) {
 	if !d.Caps().Shapes {
 		t.Skip("the driver carries no qdiscs, and says so")
 	}
-	const rate, size = 16e6, 1 << 20
-	o.Shape = &chain.Qdisc{Kind: "tbf", Rate: rate}
+	o.Shape = &chain.Qdisc{Kind: "tbf", Rate: shapedRate}
 	r := NewRig(t, d, o)
 	r.Up()
+	r.shaped()
+}
+
+// testShapeAtSwitch checks that the switch itself holds traffic back, and the ports
+// have no qdisc for it.
+func testShapeAtSwitch(t *testing.T, d transport.Driver, o Options) {
+	o.Shape = &chain.Qdisc{Kind: "htb", Rate: shapedRate, At: chain.AtSwitch}
+	if !d.Caps().OwnShapes {
+		r := NewRig(t, d, o)
+		if _, err := d.Build(r.Spec); err == nil || !strings.Contains(err.Error(), "qdiscs") {
+			t.Errorf("a qdisc at the switch: error %v", err)
+		}
+		return
+	}
+	r := NewRig(t, d, o)
+	report := r.Up()
+	if n := len(r.Spec.Ports()); len(report.Qdiscs) != n || report.Qdiscs[0].Kind != "htb" || !strings.Contains(report.Qdiscs[0].Text, "rate 16Mbit ceil 16Mbit") {
+		t.Errorf("report has %+v, not htb on the switch's side of %d ports", report.Qdiscs, n)
+	}
+	for _, e := range r.Spec.Ports() {
+		if got, err := e.Netns.ReadQdisc(e.Name); err != nil || got.Kind == "htb" {
+			t.Errorf("%s has %+v (%v) besides", e.Name, got, err)
+		}
+	}
+	r.shaped()
+}
+
+// shapedRate is what the discipline of these tests lets pass, in bit/s.
+const shapedRate = 16e6
+
+// shaped sends each way and wants it to take as long as that rate makes it.
+func (r *Rig) shaped() {
+	t := r.t
+	t.Helper()
+	const rate, size = shapedRate, 1 << 20
 	least := time.Duration(size*8/rate*float64(time.Second)) / 2
 	for _, p := range r.stations[:len(r.Spec.Ports())] {
 		for _, other := range r.stations {

@@ -35,6 +35,7 @@ func Run(t *testing.T, d transport.Driver) {
 	t.Run("LargestMTU", func(t *testing.T) { testTraffic(t, d, Options{Ports: 2, MTU: d.Caps().MaxMTU}) })
 	t.Run("Shape", func(t *testing.T) { testShape(t, d, Options{}) })
 	t.Run("ShapeOfOneEnd", func(t *testing.T) { testShapeOfOneEnd(t, d, Options{}) })
+	t.Run("ShapeAtSwitch", func(t *testing.T) { testShapeAtSwitch(t, d, Options{}) })
 	t.Run("ShapeLimits", func(t *testing.T) { testShapeLimits(t, d, Options{}) })
 	t.Run("Parallel", func(t *testing.T) { testParallel(t, d) })
 	t.Run("Removal", func(t *testing.T) { testRemoval(t, d, Options{}) })
