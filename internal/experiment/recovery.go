@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/drayage/dray/internal/chain"
@@ -91,7 +90,7 @@ func processOf(ctx context.Context, live *node.Live, function string) (host.Proc
 }
 
 func kill(p host.ProcessID) error {
-	if !p.Signal(syscall.SIGKILL) {
+	if !p.Kill() {
 		return fmt.Errorf("process %d ended before it was killed", p.PID)
 	}
 	return nil

@@ -154,6 +154,9 @@ func (p ProcessID) Signal(sig syscall.Signal) bool {
 	return alive && err == nil && unix.PidfdSendSignal(fd, sig, nil, 0) == nil
 }
 
+// Kill ends that very process at once; false if it is gone.
+func (p ProcessID) Kill() bool { return p.Signal(unix.SIGKILL) }
+
 // AwaitEnd waits until that very process has ended; its parent may not have
 // noticed yet. The error is ctx's, or that nothing can be told of processes.
 func (p ProcessID) AwaitEnd(ctx context.Context) error {
