@@ -85,7 +85,7 @@ func chainText(m *chain.Bench, inv *inventory.Inventory, c record.Config) ([]byt
 	if err := size.UnmarshalText([]byte(c.Size)); err != nil {
 		return nil, err
 	}
-	f := fields{config: c, mtu: max(defaultMTU, size.Largest()-frameExtra), more: more(m, inv, c), slice: trusting(inv, c)}
+	f := fields{config: c, mtu: max(defaultMTU, size.Largest()-frameExtra+tunnels[chain.VNF(c.VNF)].grows), more: more(m, inv, c), slice: trusting(inv, c)}
 	f.forwarding = m.Forwarding
 	functions := []string{f.function(sender, "", f.port(senderPort, ""), f.port(sinkPort, ""))}
 	links := []string{f.link(linkName, sender+"."+senderPort, sender+"."+sinkPort)}
@@ -198,10 +198,12 @@ func vnfCommand(mode chain.VNF, in chain.RuntimeName, mtu int) (string, error) {
 		"none":  "",
 		"l2fwd": fmt.Sprintf(", --next-hop, 0=%s, --next-hop, 1=%s", senderMAC, sinkMAC),
 		"l3fwd": fmt.Sprintf(", --generate, %q, --seed, %q, --default-route, %q, --next-hop, 0=%s, --next-hop, 1=%s", "1000", "1", "1", senderMAC, sinkMAC),
+		"bng":   bngOptions(),
+		"gtpu":  gtpuOptions(),
 	}
 	more, ok := options[mode]
 	if !ok {
-		return "", fmt.Errorf("the generator makes no frames that %s takes apart: QinQ, MPLS and GTP-U are tested on the wire instead (docs/vnf.md)", mode)
+		return "", fmt.Errorf("%s has no VNF %s", vnfProgram, mode)
 	}
 	path, err := instrument.FindOwn(vnfProgram)
 	if err != nil {

@@ -139,6 +139,9 @@ func obstacle(m *chain.Bench, inv *inventory.Inventory, c record.Config) (reason
 	if c.VNF != string(chain.VNFDirect) && c.Face != string(chain.FaceDPDK) {
 		return "dray-vnf is a DPDK application, and has no ports with the face " + c.Face, ""
 	}
+	if reason, fix := tooSmall(c); reason != "" {
+		return reason, fix
+	}
 	_, _, _, err := prepare(m, inv, c)
 	var infeasible *plan.Infeasible
 	var fault *chain.Error

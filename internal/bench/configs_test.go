@@ -155,6 +155,8 @@ func TestShapes(t *testing.T) {
 	direct := record.Config{Transport: "vhost-user", Face: "dpdk", Runtime: "process", Size: "64", VNF: "direct"}
 	between := direct
 	between.VNF = "l2fwd"
+	gateway := direct
+	gateway.VNF, gateway.Size = "bng", "72"
 	for _, c := range []struct {
 		cpus             []int
 		config           record.Config
@@ -162,6 +164,7 @@ func TestShapes(t *testing.T) {
 		functions, links int
 	}{
 		{[]int{0, 1}, asleep, pair, 2, 1}, {[]int{0, 1}, direct, loop, 1, 1}, {[]int{0, 1, 2}, direct, pair, 2, 1}, {[]int{0, 1}, between, vnf, 2, 2},
+		{[]int{0, 1}, gateway, vnf, 2, 2},
 	} {
 		inv.Host.CPUs = c.cpus
 		if got := shapeOf(inv, c.config); got != c.want {

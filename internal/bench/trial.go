@@ -34,7 +34,7 @@ func (s *site) offer(ctx context.Context, rate uint64, d time.Duration) (record.
 	if err != nil {
 		return record.Trial{}, err
 	}
-	p := instrument.Params{Duration: d, Frame: frame, PacketRate: rate}
+	p := instrument.Params{Duration: d, Frame: frame, PacketRate: rate, Encap: tunnels[chain.VNF(s.visit.config.VNF)].around}
 	// A receiver that polled on the only CPU would keep its sender from it.
 	if several := len(s.runner.Inventory.Host.CPUs) > 1; several && s.visit.config.Face != string(chain.FaceNetdev) {
 		p.Poll, p.Busy = true, rate == 0
@@ -82,6 +82,9 @@ func (s *site) ends() (from, to instrument.Endpoint, err error) {
 	from.Device, to.Device = names[senderPort], names[sinkPort]
 	if s.shape == vnf {
 		to.MAC = inMAC // of who forwards
+		if user := tunnels[chain.VNF(s.visit.config.VNF)].user; user.IsValid() {
+			from.IP = user
+		}
 	}
 	return from, to, err
 }

@@ -77,12 +77,17 @@ type offer struct {
 	poll    bool
 	mixed   bool // frames of three sizes; frame is their mean
 	busy    bool // both ends spin
+	encap   *Encapsulation
 }
 
-// headers is what comes before the payload of a frame: Ethernet, IP and UDP.
+// headers is what comes before the payload of a frame: Ethernet, IP and UDP, and
+// what is around these.
 func (o offer) headers() int {
-	if o.ip6 {
+	switch {
+	case o.ip6:
 		return genMAC + ipv6Header + udpHeader
+	case o.encap != nil:
+		return genMAC + ipv4Header + udpHeader + o.encap.Headers
 	}
 	return genMAC + ipv4Header + udpHeader
 }
@@ -222,7 +227,7 @@ func genCommands(sender, receiver string, from, to Endpoint, o offer, d time.Dur
 		s.server = append(s.server, "--spin", nativePoll.String())
 	}
 	s.client = append(append([]string{sender, "send"}, source...), target...)
-	s.client = append(s.client, "--stream", stream, "--size", o.size(), "--rate", o.rate, "--layer", "payload")
+	s.client = append(append(s.client, o.around()...), "--stream", stream, "--size", o.size(), "--rate", o.rate, "--layer", "payload")
 	if o.busy {
 		s.server, s.client = append(s.server, "--busy"), append(s.client, "--busy")
 	}

@@ -25,7 +25,10 @@ const genMaxWarmup = 1000
 // frames is what a matrix offers: frames of Params.Frame bytes, at
 // Params.PacketRate or as many as the port takes.
 func (g Draygen) frames(from, to Endpoint, p Params) (offer, error) {
-	o := offer{frame: p.Frame, ip6: ipHeader(to.IP) == ipv6Header, rate: "max", warmup: genMaxWarmup, poll: p.Poll, busy: p.Busy}
+	o := offer{frame: p.Frame, ip6: ipHeader(to.IP) == ipv6Header, rate: "max", warmup: genMaxWarmup, poll: p.Poll, busy: p.Busy, encap: p.Encap}
+	if o.ip6 && o.encap != nil {
+		return o, errors.New("draygen: only packets of IPv4 are encapsulated")
+	}
 	largest := o.frame
 	if p.Frame == 0 {
 		o.mixed, o.frame, largest = true, int(math.Round(genMixed)), 1514

@@ -151,3 +151,35 @@ func TestCeiling(t *testing.T) {
 		})
 	}
 }
+
+func TestEncapsulatedFrames(t *testing.T) {
+	e := Encapsulation{Option: "qinq:s=1,c=1", Headers: 8, Users: 256, OwnAddresses: true}
+	if got := e.Smallest(); got != 72 {
+		t.Errorf("the smallest frame has %d bytes", got)
+	}
+	if _, err := framesOffer(t, Params{Frame: 67, Encap: &e}, 1500); err == nil {
+		t.Error("67 bytes hold no header")
+	}
+	o, err := framesOffer(t, Params{Frame: 68, Encap: &e}, 1500)
+	if err != nil || o.payloadBits() != 8*18 {
+		t.Fatalf("%+v, error %v", o, err)
+	}
+	port := Endpoint{Name: "a.p0", Native: true, Port: "p0", MTU: 1500}
+	one, err := loopSession("draygen", port, port, o, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := genCommands("draygen", "draygen", port, port, o, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, argv := range [][]string{one.client, two.client} {
+		if !strings.Contains(strings.Join(argv, " "), "--encap qinq:s=1,c=1 --flows 256 --spread from") {
+			t.Errorf("%q", argv)
+		}
+	}
+	six := Endpoint{Name: "a.p0", IP: netip.MustParseAddr("fd00::1"), MTU: 1500}
+	if _, err := (Draygen{record.QFrames}).wanted(six, six, Params{Frame: 100, Encap: &e}); err == nil {
+		t.Error("packets of IPv6 are not encapsulated")
+	}
+}

@@ -94,7 +94,7 @@ func loopSession(path string, from, to Endpoint, o offer, d time.Duration) (sess
 	if to.MAC != "" {
 		s.client = append(s.client, "--to-mac", to.MAC)
 	}
-	s.client = append(s.client, "--stream", stream, "--size", o.size(), "--rate", o.rate, "--duration", strconv.FormatInt(d.Milliseconds(), 10)+"ms",
+	s.client = append(append(s.client, o.around()...), "--stream", stream, "--size", o.size(), "--rate", o.rate, "--duration", strconv.FormatInt(d.Milliseconds(), 10)+"ms",
 		"--warmup", strconv.Itoa(o.warmup), "--busy")
 	if o.perSec > 0 {
 		s.client = append(s.client, "--catch-up", strconv.FormatInt(o.catchUp().Microseconds(), 10)+"us")

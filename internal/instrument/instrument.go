@@ -62,15 +62,16 @@ func (e Endpoint) env() []string {
 // Params says what to measure. Each instrument uses the fields that its doc
 // comment names.
 type Params struct {
-	Duration    time.Duration // of the measured interval
-	Load        uint64        // bit/s of UDP payload that run beside it, in the same direction; 0: none
-	Bitrate     uint64        // bit/s of UDP payload to offer
-	PacketRate  uint64        // frames per second to offer: the smallest, or those of Frame
-	MessageRate uint64        // requests per second of a ping-pong, or probes
-	MTU         int           // bytes of L3 packet that must pass
-	Frame       int           // bytes of each frame without FCS; 0: IMIX
-	Busy        bool          // both ends may keep a CPU busy
-	Poll        bool          // the receiver of a native port may keep a CPU busy
+	Duration    time.Duration  // of the measured interval
+	Load        uint64         // bit/s of UDP payload that run beside it, in the same direction; 0: none
+	Bitrate     uint64         // bit/s of UDP payload to offer
+	PacketRate  uint64         // frames per second to offer: the smallest, or those of Frame
+	MessageRate uint64         // requests per second of a ping-pong, or probes
+	MTU         int            // bytes of L3 packet that must pass
+	Frame       int            // bytes of each frame without FCS; 0: IMIX
+	Busy        bool           // both ends may keep a CPU busy
+	Poll        bool           // the receiver of a native port may keep a CPU busy
+	Encap       *Encapsulation // around frames; nil: none
 }
 
 // Instrument is one measuring program.
