@@ -81,19 +81,26 @@ static void open_log(void)
 	rte_log_set_global_level(RTE_LOG_WARNING); /* the news that it starts with is none */
 }
 
-/* Sanitizers report crashes themselves. */
+/* EAL aborts where one of its threads finds a descriptor closed by a driver. */
 static void catch_crashes(void)
 {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT};
 	static char stack[CRASH_STACK];
 	stack_t other = {.ss_sp = stack, .ss_size = sizeof(stack)};
 	struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_RESETHAND | SA_ONSTACK};
 
 	(void)sigaltstack(&other, NULL);
-	(void)sigaction(SIGSEGV, &action, NULL);
-	(void)sigaction(SIGBUS, &action, NULL);
+	for (unsigned i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		(void)sigaction(signals[i], &action, NULL);
+}
+
+/* Sanitizers report crashes themselves. */
+static bool sanitized(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return true;
 #else
-	(void)on_crash;
+	return false;
 #endif
 }
 
@@ -220,7 +227,8 @@ bool dpdk_eal_start(const struct options *o, struct io_error *error)
 	if (argc < 0)
 		return io_fail(error, "--eal: over %d arguments, or no memory", ARGUMENTS - 2);
 	open_log();
-	catch_crashes();
+	if (!sanitized())
+		catch_crashes();
 	watch_begin(o->peer_timeout_ns);
 	ret = rte_eal_init(argc, argv);
 	watch_end();
@@ -233,6 +241,12 @@ bool dpdk_eal_start(const struct options *o, struct io_error *error)
 const char *dpdk_eal_complaint(void)
 {
 	return first_error;
+}
+
+void dpdk_eal_closing(void)
+{
+	if (sanitized() && io_exit_status >= 0)
+		catch_crashes(); /* what EAL's own threads do while drivers close is no finding */
 }
 
 void dpdk_eal_stop(void)

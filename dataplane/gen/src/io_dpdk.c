@@ -284,6 +284,7 @@ static void dpdk_close(struct io *io)
 {
 	struct io_dpdk *p = (struct io_dpdk *)io;
 
+	dpdk_eal_closing();
 	rte_log_set_global_level(RTE_LOG_EMERG);
 	if (p->started)
 		(void)rte_eth_dev_stop(p->port);

@@ -118,19 +118,19 @@ static void ring(const char *size, const char *to, const char *from, const char 
 #define SERVER "--vdev net_memif0,role=server,socket=%s/memif,socket-abstract=no"
 #define CLIENT "--single-file-segments --vdev net_memif0,role=client,zero-copy=yes,socket=%s/memif,socket-abstract=no"
 
-/* Two processes; whichever end is the server, the sink is started first. */
+/* Two processes; whichever end is the server, the sink is started first. All packets fit into a ring: a busy machine may keep either end from running. */
 static void memif(const char *to_format, const char *from_format)
 {
 	char to[512], from[512];
 	struct child sink = START("sink", "--port", "dpdk:net_memif0", "--eal", eal(to, to_format), "--once", "--strict", "--reflect", "--mtu", "1800"), ping;
 	char *r;
 
-	ping = START("ping", "--port", "dpdk:net_memif0", "--eal", eal(from, from_format), "--packets", "2000", "--rate", "20kpps", "--catch-up", "60s", "--timeout", "20s",
+	ping = START("ping", "--port", "dpdk:net_memif0", "--eal", eal(from, from_format), "--packets", "900", "--rate", "20kpps", "--catch-up", "60s", "--timeout", "20s",
 		     "--strict", "--size", "1814", "--mtu", "1800", "--check");
 	has_no_capability(ping.pid);
 	r = child_result(&ping, 0);
-	CHECK_EQ(json_number(r, "received"), 2000);
-	CHECK_EQ(json_number(r, "forward.n"), 2000);
+	CHECK_EQ(json_number(r, "received"), 900);
+	CHECK_EQ(json_number(r, "forward.n"), 900);
 	free(r);
 	free(child_result(&sink, 0));
 }
