@@ -6,17 +6,28 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 )
+
+// namelessPatience bounds how long a process may go on without arguments.
+const namelessPatience = 10 * time.Second
 
 // AwaitExec waits until a container's first process has become the function's
 // command. Until then it is `runc init`, which swallows signals. One that has
 // ended is no error.
+//
+// While such a process executes the command, its first thread can be a zombie and
+// its arguments are empty: it passes for ended, and is not.
 func AwaitExec(ctx context.Context, pid int) error {
 	const interval = time.Millisecond
-	for {
+	for begin := time.Now(); ; {
 		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err != nil || string(args) != "runc\x00init\x00" {
+		if err != nil || len(args) > 0 && !isRuncInit(string(args)) {
+			return nil
+		}
+		if len(args) == 0 && time.Since(begin) > namelessPatience {
 			return nil
 		}
 		select {
@@ -25,4 +36,11 @@ func AwaitExec(ctx context.Context, pid int) error {
 		case <-time.After(interval):
 		}
 	}
+}
+
+// isRuncInit tells from the arguments, which end in a 0 byte each. Their first is
+// what runc was called by: a name, or a path.
+func isRuncInit(args string) bool {
+	program, rest, _ := strings.Cut(args, "\x00")
+	return filepath.Base(program) == "runc" && rest == "init\x00"
 }
