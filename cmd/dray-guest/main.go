@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/drayage/dray/internal/guest"
+	"github.com/drayage/dray/internal/guest/contained"
 	"github.com/drayage/dray/internal/guest/inside"
 )
 
@@ -20,9 +21,12 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == "run" {
 		os.Exit(guest.ClientMain(os.Args[2]))
 	}
+	if len(os.Args) == 3 && os.Args[1] == "contain" {
+		os.Exit(contained.Main(os.Args[2]))
+	}
 	if len(os.Args) == 3 && os.Args[1] == "logs" {
 		os.Exit(guest.LogsMain(os.Args[2]))
 	}
-	fmt.Fprintln(os.Stderr, "dray-guest is started by dray: as the first process of a guest, to run a program in one, and to keep its logs")
+	fmt.Fprintln(os.Stderr, "dray-guest is started by dray: as the first process of a guest, to run a program or a container in one, and to keep its logs")
 	os.Exit(2)
 }

@@ -124,6 +124,8 @@ type VM struct {
 	Kernel VMKernel `json:"kernel"`
 	// HugePages takes the machine's memory from the host's pages of 2 MiB.
 	HugePages bool `json:"hugepages"`
+	// Runtime is what runs the command in the machine: RuntimeProcess or RuntimeRunc.
+	Runtime RuntimeName `json:"runtime"`
 }
 
 // What a machine has besides what its function may use, and what it has where

@@ -61,10 +61,15 @@ var vmFields = []field[VM]{
 		}
 	}},
 	{"hugepages", false, func(d *decoder, n *yaml.Node, v *VM) { v.HugePages, _ = d.boolean(n, "hugepages") }},
+	{"runtime", false, func(d *decoder, n *yaml.Node, v *VM) {
+		if r, ok := choice(d, n, "runtime", vmRuntimes); ok {
+			v.Runtime = r
+		}
+	}},
 }
 
 func decodeVM(d *decoder, n *yaml.Node, f *Function) {
-	f.VM = &VM{Kernel: VMKernelGeneric}
+	f.VM = &VM{Kernel: VMKernelGeneric, Runtime: RuntimeProcess}
 	object(d, n, "vm", vmFields, f.VM)
 }
 
@@ -78,6 +83,9 @@ func (d *decoder) checkVM(f *Function, values map[string]*yaml.Node) {
 		case slices.ContainsFunc(f.HugePages, func(h HugePages) bool { return h.Size != VMPage }):
 			d.fail(n, "write something like {2Mi: 512Mi}", "a virtual machine has huge pages of %v only", VMPage)
 		}
+	}
+	if f.VM != nil && f.VM.Runtime == RuntimeRunc && f.HasPort(FaceDPDK) {
+		d.fail(values["vm"], "write face: netdev, or remove runtime", "runtime: runc in a virtual machine gives no port with face: dpdk")
 	}
 	for _, p := range f.Ports {
 		if p.Face == FaceNative {

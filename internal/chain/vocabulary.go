@@ -8,6 +8,7 @@ var (
 	policies    = []OnInfeasible{Refuse, Warn}
 	runtimes    = []RuntimeName{RuntimeRunc, RuntimeProcess, RuntimeDocker, RuntimeVM, RuntimeExternal}
 	vmKernels   = []VMKernel{VMKernelGeneric, VMKernelRT}
+	vmRuntimes  = []RuntimeName{RuntimeProcess, RuntimeRunc}
 	restarts    = []Restart{RestartNever, RestartOnFailure, RestartAlways}
 	faces       = []Face{FaceNetdev, FaceNative, FaceDPDK}
 	beyonds     = []Beyond{BeyondDrop, BeyondCopy}

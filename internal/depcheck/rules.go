@@ -37,6 +37,7 @@ var Repository = Rules{
 		{"internal/engine", []string{"internal/step", "internal/host", "internal/oci"}},
 		{"internal/guest", []string{"internal/inventory", "internal/host", "internal/guest/inside", "internal/guest/wire"}},
 		{"internal/guest/inside", []string{"internal/guest/wire"}},
+		{"internal/guest/contained", []string{"internal/chain", "internal/host", "internal/guest/inside", "internal/guest/wire", "internal/runtime", "internal/runtime/runc"}},
 		{"internal/guest/wire", nil},
 		{"internal/lab", []string{"internal/inventory", "internal/host", "internal/guest", "internal/guest/wire"}},
 		{"internal/transport", drivers},

@@ -4,6 +4,7 @@ package host
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/vishvananda/netlink"
 )
@@ -27,6 +28,16 @@ func (n Netns) Interfaces() ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// Move takes an interface to another namespace, where it is down and has no address.
+func (n Netns) Move(name string, to Netns) error {
+	f, err := os.Open(to.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error { return nl.LinkSetNsFd(l, int(f.Fd())) })
 }
 
 // SetMTU sets an interface's MTU, in bytes of L3 packet.

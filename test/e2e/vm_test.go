@@ -6,10 +6,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/drayage/dray/internal/guest"
 	"github.com/drayage/dray/internal/record"
@@ -67,6 +69,75 @@ func TestVirtualMachine(t *testing.T) {
 	b.want(0, "down", "vm")
 	if info.Process.Alive() {
 		t.Error("the machine outlives its chain")
+	}
+}
+
+// TestContainerInMachine brings up a function whose command runs in a container in a
+// virtual machine: there it has no privilege, processes of its own and its port, and it
+// comes back when it has ended. It boots once.
+//
+//	runc              vm: runc
+//	+-----+  bridge  +---------+
+//	| gnb n3========n3   upf   |
+//	+-----+          +---------+
+func TestContainerInMachine(t *testing.T) {
+	testenv.Program(t, guest.Emulator, "depmod", "runc")
+	b := newBench(t)
+	b.env = append(b.env, "DRAY_GUEST="+testenv.Built(t, guest.AgentProgram))
+	file := filepath.Join(t.TempDir(), "chain.yaml")
+	if err := os.WriteFile(file, []byte(`apiVersion: drayage/v1
+kind: Chain
+name: nested
+functions:
+  - name: gnb
+    ports:
+      - {name: n3, ip: 10.63.0.1/24}
+  - name: upf
+    runtime: vm
+    vm: {runtime: runc}
+    restart: always
+    command: [sh, -c, "trap 'exit 3' TERM; echo begun as $$; grep CapEff /proc/self/status; while :; do sleep 0.2; done"]
+    ports:
+      - {name: n3, ip: 10.63.0.2/24}
+links:
+  - {name: n3, ends: [gnb.n3, upf.n3], transport: bridge}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.want(0, "up", file)
+	const look = `grep -E '^(Cap(Eff|Prm|Bnd)|NoNewPrivs|Seccomp):' /proc/self/status; tr '\0' ' ' </proc/1/cmdline; echo
+		cat /proc/self/uid_map; touch /etc/of-the-test 2>&1; mount -t tmpfs none /tmp 2>&1; ls /sys/class/net; ping -q -c 2 -W 5 10.63.0.1; echo ping $?; exit 7`
+	inside := b.want(7, "exec", "nested", "upf", "--", "sh", "-c", look)
+	for _, want := range []string{
+		"CapPrm:\t0000000000000000\n", "CapEff:\t0000000000000000\n", "CapBnd:\t0000000000000000\n", "NoNewPrivs:\t1\n", "Seccomp:\t2\n",
+		"\nsh -c trap", "Read-only file system", "permission denied", "\nn3\n", "\nping 0\n",
+	} {
+		if !strings.Contains(inside.Stdout, want) {
+			t.Errorf("in the container there is no %q: %s", want, inside)
+		}
+	}
+	if ids := regexp.MustCompile(`(?m)^ +0 +[1-9][0-9]+ +65536$`); !ids.MatchString(inside.Stdout) {
+		t.Errorf("its root is not mapped to another user: %s", inside)
+	}
+	b.want(0, "exec", "nested", "gnb", "--", "ping", "-q", "-c", "2", "-W", "5", "10.63.0.2")
+	b.begun(1)
+	b.dray("exec", "nested", "upf", "--", "sh", "-c", "kill -TERM 1") // which may end with it
+	b.begun(2)
+	b.want(0, "exec", "nested", "upf", "--", "ping", "-q", "-c", "2", "-W", "5", "10.63.0.1")
+	b.want(0, "down", "nested")
+}
+
+// begun waits until the command of TestContainerInMachine has begun so often.
+func (b *bench) begun(times int) {
+	b.t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		logs := b.want(0, "logs", "nested", "upf")
+		if strings.Count(logs.Stdout, "begun as 1\n") >= times {
+			return
+		}
+		if time.Now().After(end) {
+			b.t.Fatalf("the command did not begin %d times: %s", times, logs)
+		}
 	}
 }
 

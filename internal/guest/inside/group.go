@@ -18,7 +18,9 @@ import (
 )
 
 // groupRoot is the control group of everything that the agent starts.
-const groupRoot = "/sys/fs/cgroup/guest"
+const groupRoot = groupMount + "/dray"
+
+const groupMount = "/sys/fs/cgroup"
 
 // plainGroup is the group of programs that name none.
 const plainGroup = "plain"
@@ -64,7 +66,7 @@ func setLimit(group, file string, limit uint64) error {
 	if limit == 0 {
 		return nil
 	}
-	for _, dir := range []string{"/sys/fs/cgroup", groupRoot} {
+	for _, dir := range []string{groupMount, groupRoot} {
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +pids"), 0); err != nil {
 			return fmt.Errorf("hand down limits: %w", err)
 		}

@@ -28,6 +28,7 @@ type running struct {
 	send   func(wire.Type, []byte) error
 	stdin  *os.File
 	output [2]*os.File // what it writes on standard output and error
+	report *os.File    // what the keeper of a container says first; nil: the program is a process
 	done   chan struct{}
 
 	mu       sync.Mutex
@@ -40,7 +41,14 @@ type running struct {
 
 // startProgram starts a program in a control group and session of its own.
 func startProgram(r wire.Request, send func(wire.Type, []byte) error) (*running, error) {
-	path, err := lookPath(r.Argv[0], r.Dir, r.Env)
+	var path string
+	var err error
+	contained := r.Container != nil
+	if contained {
+		path, r, err = inContainer(r)
+	} else {
+		path, err = lookPath(r.Argv[0], r.Dir, r.Env)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -54,11 +62,21 @@ func startProgram(r wire.Request, send func(wire.Type, []byte) error) (*running,
 		g.remove()
 		return nil, err
 	}
+	if !contained {
+		return run, nil
+	}
+	if err := awaitReport(run.report); err != nil {
+		run.send = func(wire.Type, []byte) error { return nil } // the client hears of no start
+		run.group.kill()
+		run.begin()
+		<-run.done
+		return nil, err
+	}
 	return run, nil
 }
 
 func (r *running) fork(path string, req wire.Request) error {
-	var files [3]*os.File // the program's ends
+	var files [4]*os.File // the program's ends
 	defer func() {
 		for _, f := range files {
 			f.Close() // a nil file's Close is an error and no more
@@ -73,20 +91,35 @@ func (r *running) fork(path string, req wire.Request) error {
 			return errors.Join(err, r.closePipes())
 		}
 	}
-	attr := &syscall.ProcAttr{
-		Dir: req.Dir, Env: req.Env,
-		Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()},
-		Sys:   &syscall.SysProcAttr{Setsid: true, UseCgroupFD: true, CgroupFD: r.group.fd()},
+	passed := []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()}
+	if req.Container != nil {
+		if r.report, files[ReportFD], err = os.Pipe(); err != nil {
+			return errors.Join(err, r.closePipes())
+		}
+		passed = append(passed, files[ReportFD].Fd())
 	}
-	if r.pid, r.status, err = children.start(path, req.Argv, attr); err != nil {
+	attr := &syscall.ProcAttr{
+		Dir: req.Dir, Env: req.Env, Files: passed,
+		Sys: &syscall.SysProcAttr{Setsid: true, UseCgroupFD: true, CgroupFD: r.group.fd()},
+	}
+	start := func() (err error) {
+		r.pid, r.status, err = children.start(path, req.Argv, attr)
+		return err
+	}
+	if req.Container != nil {
+		err = start() // runc enters the namespace itself
+	} else {
+		err = inContainersNetns(start)
+	}
+	if err != nil {
 		return errors.Join(err, r.closePipes())
 	}
 	return nil
 }
 
 func (r *running) closePipes() error {
-	for _, f := range []*os.File{r.stdin, r.output[0], r.output[1]} {
-		f.Close()
+	for _, f := range []*os.File{r.stdin, r.output[0], r.output[1], r.report} {
+		f.Close() // a nil file's Close is an error and no more
 	}
 	return nil
 }
@@ -222,7 +255,18 @@ func (r *running) signal(sig unix.Signal) {
 	}
 }
 
-func (r *running) kill() { r.group.kill() }
+// kill kills the program and all that it has started. A keeper is asked first: what it
+// has put into the container of another program is not in this one's group.
+func (r *running) kill() {
+	if r.report != nil {
+		r.signal(unix.SIGQUIT)
+		select {
+		case <-r.done:
+		case <-time.After(keeperGrace):
+		}
+	}
+	r.group.kill()
+}
 
 // lookPath finds the program as a shell would, in the PATH of its own environment.
 func lookPath(name, dir string, env []string) (string, error) {

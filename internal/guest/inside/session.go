@@ -74,7 +74,10 @@ func (s *session) exec(payload []byte) error {
 	if err != nil {
 		return err
 	}
+	starting := make(chan struct{})
+	go s.heartbeat(starting) // a container takes its time
 	r, err := s.start(request, s.send)
+	close(starting)
 	if err != nil {
 		return s.send(wire.Failed, []byte(truncate(reason(err))))
 	}
@@ -83,7 +86,7 @@ func (s *session) exec(payload []byte) error {
 		return err
 	}
 	r.begin()
-	go s.heartbeat(r)
+	go s.heartbeat(r.done)
 	return nil
 }
 
@@ -108,12 +111,12 @@ func (s *session) input(data []byte) error {
 	return nil
 }
 
-func (s *session) heartbeat(r *running) {
+func (s *session) heartbeat(until <-chan struct{}) {
 	t := time.NewTicker(beat)
 	defer t.Stop()
 	for {
 		select {
-		case <-r.done:
+		case <-until:
 			return
 		case <-t.C:
 			if s.send(wire.Beat, nil) != nil {

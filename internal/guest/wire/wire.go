@@ -141,7 +141,25 @@ type Request struct {
 	Group  string `json:"group,omitempty"`
 	Memory uint64 `json:"memory,omitempty"`
 	Pids   uint64 `json:"pids,omitempty"`
+	// Container has the program run in the guest's container; nil: as a process.
+	Container *Container `json:"container,omitempty"`
 }
+
+// Container is the one container of a guest. It has the machine's interfaces once it
+// has been prepared, and what else runs in the guest is in its network namespace then.
+type Container struct {
+	Name string `json:"name"` // its host name
+	Verb Verb   `json:"verb"`
+}
+
+// Verb is what is to be done with a container.
+type Verb string
+
+const (
+	Prepare Verb = "prepare" // makes its namespaces, before anything runs there; the request's Argv is a mere name
+	RunIt   Verb = "run"     // runs the program as its first process
+	Beside  Verb = "beside"  // runs the program beside that
+)
 
 // ParseRequest reads the payload of an Exec.
 func ParseRequest(payload []byte) (Request, error) {
@@ -156,6 +174,9 @@ func ParseRequest(payload []byte) (Request, error) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
 			return r, fmt.Errorf("%w: control group %q", ErrMalformed, r.Group)
 		}
+	}
+	if c := r.Container; c != nil && (c.Name == "" || c.Verb != Prepare && c.Verb != RunIt && c.Verb != Beside) {
+		return r, fmt.Errorf("%w: container %+v", ErrMalformed, *c)
 	}
 	return r, nil
 }

@@ -78,7 +78,8 @@ func TestAwaitSkipsWhatIsNotTheAnswer(t *testing.T) {
 }
 
 func TestBadRequests(t *testing.T) {
-	for _, text := range []string{"", "{", `{"argv":[]}`, `{"argv":[""]}`, `{"argv":["x"],"group":"../y"}`, `{"argv":["x"],"memory":-1}`} {
+	for _, text := range []string{"", "{", `{"argv":[]}`, `{"argv":[""]}`, `{"argv":["x"],"group":"../y"}`, `{"argv":["x"],"memory":-1}`,
+		`{"argv":["x"],"container":{"name":"f"}}`, `{"argv":["x"],"container":{"verb":"run"}}`} {
 		if _, err := ParseRequest([]byte(text)); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -93,59 +93,90 @@ func (*Runtime) GivesTerminals() {}
 
 // Exec implements runtime.Runtime. Where the function's command does not run,
 // the program gets a container of its own in the sandbox.
-func (*Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio runtime.Stdio) (int, error) {
+func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio runtime.Stdio) (int, error) {
+	p, err := r.Beside(ctx, s, argv, stdio)
+	if err != nil {
+		return 0, err
+	}
+	return p.End(ctx)
+}
+
+// Program is one that Beside has started.
+type Program struct {
+	child  *child.Child
+	kill   func() error
+	bundle string
+}
+
+// End waits for the program's end, and returns its exit status as Exec does. When ctx
+// ends the program is killed.
+func (p *Program) End(ctx context.Context) (int, error) {
+	defer os.RemoveAll(p.bundle)
+	if err := p.child.End(ctx, p.kill); err != nil {
+		return 0, err
+	}
+	return p.child.Wait()
+}
+
+// Beside starts a program as Exec does, and returns once it has been started.
+func (*Runtime) Beside(ctx context.Context, s runtime.Spec, argv []string, stdio runtime.Stdio) (*Program, error) {
 	l := layout{dir: s.Dir}
 	id, err := execID()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	b := l.container(id)
-	defer os.RemoveAll(b.Bundle)
-	if !running(l.container(mainID)) {
-		cgroup := s.Cgroup.Child(id)
-		c, _, err := runContainer(ctx, s, b, cgroup, argv, stdio)
-		if err != nil {
-			return 0, err
-		}
-		if err := c.End(ctx, func() error { return killTree(c, cgroup) }); err != nil {
-			return 0, err
-		}
-		return c.Wait()
+	var p *Program
+	if running(l.container(mainID)) {
+		p, err = startInside(ctx, s, b, argv, stdio)
+	} else {
+		p, err = startApart(ctx, s, b, argv, stdio)
 	}
-	return execInside(ctx, s, b, argv, stdio)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(b.Bundle))
+	}
+	p.bundle = b.Bundle
+	return p, nil
 }
 
-// execInside runs the program in the container that runs the function's command.
-func execInside(ctx context.Context, s runtime.Spec, b oci.Container, argv []string, stdio runtime.Stdio) (int, error) {
+// startApart starts the program in a container of its own.
+func startApart(ctx context.Context, s runtime.Spec, b oci.Container, argv []string, stdio runtime.Stdio) (*Program, error) {
+	cgroup := s.Cgroup.Child(b.ID)
+	c, _, err := runContainer(ctx, s, b, cgroup, argv, stdio)
+	if err != nil {
+		return nil, err
+	}
+	return &Program{child: c, kill: func() error { return killTree(c, cgroup) }}, nil
+}
+
+// startInside starts the program in the container that runs the function's command.
+func startInside(ctx context.Context, s runtime.Spec, b oci.Container, argv []string, stdio runtime.Stdio) (*Program, error) {
 	s, argv, err := s.InTerminal(stdio.Terminal).Resolve(argv, true)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	process, err := ociProcess(s, argv)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	process.Terminal = stdio.Terminal != nil
 	if err := b.WriteConfig(process); err != nil {
-		return 0, fmt.Errorf("function %s: write bundle: %w", s.Function.Name, err)
+		return nil, fmt.Errorf("function %s: write bundle: %w", s.Function.Name, err)
 	}
 	cmd, err := b.Command(context.Background(), "exec", "--process", b.Config(), "--pid-file", b.PIDFile(), mainID)
 	if err != nil {
-		return 0, fmt.Errorf("function %s: %w", s.Function.Name, err)
+		return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
 	}
 	c, err := child.StartWith(enginePlace(s), cmd, stdio, nil)
 	if err != nil {
-		return 0, fmt.Errorf("function %s: start runc: %w", s.Function.Name, err)
+		return nil, fmt.Errorf("function %s: start runc: %w", s.Function.Name, err)
 	}
 	pid, ok, err := awaitPID(ctx, b, c)
 	if err == nil && !ok {
-		return 0, engineError(b, s.Function.Name, argv[0])
+		return nil, engineError(b, s.Function.Name, argv[0])
 	}
-	kill := func() error { return child.KillSession(c.PID(), pid) }
-	if err := c.End(ctx, kill); err != nil {
-		return 0, err
-	}
-	return c.Wait()
+	// A start that was cut short is for End to end.
+	return &Program{child: c, kill: func() error { return child.KillSession(c.PID(), pid) }}, nil
 }
 
 // running reports whether the container's first process runs.

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/guest/wire"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/runtime"
 )
 
 // TestShowable: a folder of programs is shown below a closed one, but not where
@@ -40,5 +43,19 @@ func TestShowable(t *testing.T) {
 		if err := showable(dir); err != nil {
 			t.Errorf("%s: %v", dir, err)
 		}
+	}
+}
+
+// TestRequestForAContainer: only a function that asks for one gets it, and its limits
+// are those of any other.
+func TestRequestForAContainer(t *testing.T) {
+	s := runtime.Spec{Function: chain.Function{Name: "upf", Memory: 64 << 20, Pids: 20, VM: &chain.VM{Runtime: chain.RuntimeProcess}}}
+	if r := request(s, wire.RunIt, []string{"true"}); r.Container != nil {
+		t.Errorf("a process gets a container: %+v", r.Container)
+	}
+	s.Function.VM.Runtime = chain.RuntimeRunc
+	r := request(s, wire.Beside, []string{"true"})
+	if r.Container == nil || *r.Container != (wire.Container{Name: "upf", Verb: wire.Beside}) || r.Memory != 64<<20 || r.Pids != 20 || r.Group != programGroup {
+		t.Errorf("%+v", r)
 	}
 }

@@ -107,6 +107,11 @@ func connect(ctx context.Context, s runtime.Spec, ports []port) error {
 			return err
 		}
 	}
+	if contained(s) {
+		if err := prepareContainer(ctx, s); err != nil {
+			return err
+		}
+	}
 	var errs strings.Builder
 	code, err := guest.Run(ctx, guestDir(s), guest.Command{
 		Request: wire.Request{Argv: []string{"/bin/sh", "-e"}, Env: s.Environ(), Dir: "/"},
@@ -116,6 +121,20 @@ func connect(ctx context.Context, s runtime.Spec, ports []port) error {
 		err = fmt.Errorf("set up the guest's ports: status %d: %s", code, strings.TrimSpace(errs.String()))
 	}
 	return err
+}
+
+// prepareContainer makes the container's namespaces in the guest. It has the guest's
+// interfaces then.
+func prepareContainer(ctx context.Context, s runtime.Spec) error {
+	var errs strings.Builder
+	code, err := guest.Run(ctx, guestDir(s), guest.Command{Request: request(s, wire.Prepare, []string{"container"}), Stderr: &errs})
+	if err == nil && code != 0 {
+		err = fmt.Errorf("status %d: %s", code, strings.TrimSpace(errs.String()))
+	}
+	if err != nil {
+		return fmt.Errorf("prepare the container in the guest: %w", err)
+	}
+	return nil
 }
 
 // script configures the guest's interfaces. The kernel numbers them in the order

@@ -152,6 +152,11 @@ func check(s runtime.Spec) error {
 	if len(s.Function.HugePages) > 0 && !s.HasDpdkPorts() {
 		return &host.Unsupported{What: "hugepages with runtime vm", Why: "a guest has them for dpdk ports only", Fix: "remove them, or use runtime process"}
 	}
+	if contained(s) {
+		if _, err := host.NeedProgram("container in a machine", "runc", "runc"); err != nil {
+			return err
+		}
+	}
 	for _, p := range s.Function.Ports {
 		if p.Queues > 1 {
 			return &host.Unsupported{What: "queues of port " + p.Name + " with runtime vm", Why: "the guest's device has one", Fix: "remove queues, or use another runtime"}
@@ -165,7 +170,7 @@ func (r *Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output)
 	if len(s.Function.Command) == 0 {
 		return nil, fmt.Errorf("function %s: %w", s.Function.Name, runtime.ErrNothingToStart)
 	}
-	c, err := r.run(ctx, s, s.Function.Command, runtime.Stdio{Stdout: out.Stdout, Stderr: out.Stderr})
+	c, err := r.run(ctx, s, wire.RunIt, s.Function.Command, runtime.Stdio{Stdout: out.Stdout, Stderr: out.Stderr})
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +183,7 @@ func (r *Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output)
 
 // Exec implements runtime.Runtime.
 func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio runtime.Stdio) (int, error) {
-	c, err := r.run(ctx, s, argv, stdio)
+	c, err := r.run(ctx, s, wire.Beside, argv, stdio)
 	if err != nil {
 		return 0, err
 	}
@@ -191,9 +196,27 @@ func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio
 // programGroup is the control group in the guest that bears the function's limits.
 const programGroup = "function"
 
+// contained reports whether the command runs in a container in the machine.
+func contained(s runtime.Spec) bool {
+	return s.Function.VM != nil && s.Function.VM.Runtime == chain.RuntimeRunc
+}
+
+// request is what the guest's agent is asked for.
+func request(s runtime.Spec, verb wire.Verb, argv []string) wire.Request {
+	limits := s.Limits()
+	r := wire.Request{
+		Argv: argv, Env: s.Environ(), Dir: "/",
+		Group: programGroup, Memory: limits.Memory, Pids: uint64(limits.Pids),
+	}
+	if contained(s) {
+		r.Container = &wire.Container{Name: s.Function.Name, Verb: verb}
+	}
+	return r
+}
+
 // run starts a program in the guest, which it boots if it must, and returns when
 // it runs.
-func (r *Runtime) run(ctx context.Context, s runtime.Spec, argv []string, stdio runtime.Stdio) (*child.Child, error) {
+func (r *Runtime) run(ctx context.Context, s runtime.Spec, verb wire.Verb, argv []string, stdio runtime.Stdio) (*child.Child, error) {
 	if err := r.Boot(ctx, s); err != nil {
 		return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
 	}
@@ -201,11 +224,7 @@ func (r *Runtime) run(ctx context.Context, s runtime.Spec, argv []string, stdio 
 	if err != nil {
 		return nil, err
 	}
-	limits := s.Limits()
-	request := wire.Request{
-		Argv: argv, Env: s.Environ(), Dir: "/",
-		Group: programGroup, Memory: limits.Memory, Pids: uint64(limits.Pids),
-	}
+	request := request(s, verb, argv)
 	var c *child.Child
 	started, err := guest.ReportingCommand(guestDir(s), request, func(cmd *exec.Cmd) error {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, stdio.Stdout, stdio.Stderr

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/guest"
 	"github.com/drayage/dray/internal/runtime/runtimetest"
 	"github.com/drayage/dray/internal/runtime/vm"
@@ -33,8 +34,19 @@ func TestConformance(t *testing.T) {
 	t.Setenv("DRAY_GUEST", testenv.Built(t, guest.AgentProgram))
 	runtimetest.Patience = 3 * time.Minute
 	c := runtimetest.Config{Runtime: vm.New(), Machine: true, Only: few}
-	if os.Getenv("DRAY_TEST_MACHINES") == "all" {
+	all := os.Getenv("DRAY_TEST_MACHINES") == "all"
+	if all {
 		c.Only = nil
 	}
 	runtimetest.Run(t, c)
+	if !all {
+		return
+	}
+	c.Function = func(*testing.T) chain.Function {
+		return chain.Function{VM: &chain.VM{Kernel: chain.VMKernelGeneric, Runtime: chain.RuntimeRunc}}
+	}
+	t.Run("in-containers", func(t *testing.T) {
+		testenv.Program(t, "runc")
+		runtimetest.Run(t, c)
+	})
 }

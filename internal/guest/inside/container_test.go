@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inside
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/guest/wire"
+)
+
+func TestAwaitReport(t *testing.T) {
+	for said, want := range map[string]string{
+		ReportStarted: "", "": "without a word", "no such file": "no such file",
+		strings.Repeat("x", 2*wire.MaxPayload): "xxx",
+	} {
+		read, write, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			write.WriteString(said)
+			write.Close()
+		}()
+		err = awaitReport(read)
+		read.Close()
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || len(err.Error()) > wire.MaxPayload) {
+			t.Errorf("%.20q: %v", said, err)
+		}
+	}
+}
+
+// TestInContainer: the keeper has nothing of the program's environment, which is the
+// function's to choose.
+func TestInContainer(t *testing.T) {
+	r := wire.Request{Argv: []string{"true"}, Env: []string{"LD_PRELOAD=x"}, Dir: "/tmp", Group: "function", Container: &wire.Container{Name: "upf", Verb: wire.RunIt}}
+	_, keeper, err := inContainer(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(keeper.Env) != 1 || keeper.Env[0] != keeperPath || keeper.Dir != "/" || keeper.Group != "function" {
+		t.Errorf("%+v", keeper)
+	}
+	told, err := wire.ParseRequest([]byte(keeper.Argv[2]))
+	if err != nil || told.Env[0] != r.Env[0] || *told.Container != *r.Container {
+		t.Errorf("%+v, %v", told, err)
+	}
+}
