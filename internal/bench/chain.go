@@ -44,7 +44,7 @@ const (
 const fewCPUs = 3
 
 // shapeOf decides it. Where a switch polls and there is no CPU for it beside
-// those of sender and receiver, one thread is both of these.
+// those of sender and receiver, one thread is both of these; and in virtual machines.
 func shapeOf(inv *inventory.Inventory, c record.Config) shape {
 	t := inv.Transport(c.Transport)
 	switch {
@@ -52,6 +52,8 @@ func shapeOf(inv *inventory.Inventory, c record.Config) shape {
 		return vnf
 	case t != nil && t.Caps.SameNetns:
 		return alone
+	case inMachine(c):
+		return loop
 	case t != nil && t.Caps.BusyCPUs > 0 && c.Face != string(chain.FaceNetdev) && len(inv.Host.CPUs) < fewCPUs:
 		return loop
 	}

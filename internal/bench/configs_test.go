@@ -148,7 +148,8 @@ func TestShapes(t *testing.T) {
 	t.Setenv("PATH", bin)
 	inv := host2()
 	inv.Transports = append(inv.Transports, inventory.Transport{Item: item("vhost-user", inventory.OK),
-		Caps: inventory.Caps{Faces: []string{"dpdk"}, Isolation: "link", MinEnds: 2, MaxEnds: 2, Processes: 1, BusyCPUs: 1}})
+		Caps: inventory.Caps{Faces: []string{"dpdk"}, Isolation: "link", MinEnds: 2, MaxEnds: 2, Processes: 1, BusyCPUs: 1, Machines: true}})
+	inv.Runtimes = append(inv.Runtimes, item("vm", inventory.OK))
 	// The process of shm is its broker, which sleeps.
 	asleep := record.Config{Transport: "shm", Face: "native", Runtime: "process", Size: "64", VNF: "direct"}
 	m := matrix(t, "transports: [vhost-user]\nvnfs: [direct, l2fwd]\n")
@@ -157,6 +158,8 @@ func TestShapes(t *testing.T) {
 	between.VNF = "l2fwd"
 	gateway := direct
 	gateway.VNF, gateway.Size = "bng", "72"
+	machine := direct // in which all stamps are of one clock
+	machine.Runtime = "vm"
 	for _, c := range []struct {
 		cpus             []int
 		config           record.Config
@@ -164,7 +167,7 @@ func TestShapes(t *testing.T) {
 		functions, links int
 	}{
 		{[]int{0, 1}, asleep, pair, 2, 1}, {[]int{0, 1}, direct, loop, 1, 1}, {[]int{0, 1, 2}, direct, pair, 2, 1}, {[]int{0, 1}, between, vnf, 2, 2},
-		{[]int{0, 1}, gateway, vnf, 2, 2},
+		{[]int{0, 1}, gateway, vnf, 2, 2}, {[]int{0, 1, 2}, machine, loop, 1, 1},
 	} {
 		inv.Host.CPUs = c.cpus
 		if got := shapeOf(inv, c.config); got != c.want {
@@ -174,6 +177,14 @@ func TestShapes(t *testing.T) {
 		if err != nil || len(parsed.Functions) != c.functions || len(parsed.Links) != c.links {
 			t.Errorf("%s on CPUs %v: %+v, error %v", c.config, c.cpus, parsed, err)
 		}
+	}
+}
+
+// TestNoVNFInMachines: it is a row with the reason.
+func TestNoVNFInMachines(t *testing.T) {
+	c := record.Config{Transport: "vhost-user", Face: "dpdk", Runtime: "vm", Size: "64", VNF: "l2fwd"}
+	if reason, _ := obstacle(matrix(t, "vnfs: [l2fwd]\n"), host2(), c); !strings.Contains(reason, "no VNF into a virtual machine") {
+		t.Errorf("%q", reason)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/chain"
@@ -217,11 +216,8 @@ func (s *site) complete(t record.Trial, load chain.BenchLoad, failed error) reco
 	during := t.Env
 	t.Env = s.environment()
 	t.Env.Stolen, t.Env.BusyDuring = during.Stolen, during.BusyDuring
-	for _, mark := range trial.Preflight(t.Env, s.demand(load), s.moment.busy) {
-		if !slices.Contains(t.Marks, mark) { // the instrument may have seen it too
-			t.Marks = append(t.Marks, mark)
-		}
-	}
+	mark(&t, trial.Preflight(t.Env, s.demand(load), s.moment.busy))
+	mark(&t, s.emulated())
 	return t
 }
 

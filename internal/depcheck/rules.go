@@ -67,7 +67,7 @@ var Repository = Rules{
 		{"internal/capture", []string{"internal/broker/wire", "internal/host"}},
 		{"internal/node", with(nouns, "internal/broker", "internal/dpdk", "internal/step", "internal/host", "internal/transport", "internal/runtime", "internal/underlay")},
 		{"internal/session", []string{"internal/record"}},
-		{"internal/bench", with(nouns, with(numbers, "internal/session", "internal/host", "internal/instrument/...", "internal/node", "internal/report", "internal/runtime", "internal/search", "internal/trial", "internal/verify")...)},
+		{"internal/bench", with(nouns, with(numbers, "internal/session", "internal/guest", "internal/host", "internal/instrument/...", "internal/node", "internal/report", "internal/runtime", "internal/search", "internal/trial", "internal/verify")...)},
 		{"internal/experiment", with(nouns, with(numbers, "internal/session", "internal/bench", "internal/guest", "internal/host", "internal/image", "internal/instrument/...", "internal/node", "internal/report", "internal/runtime", "internal/trial", "internal/verify", "internal/testenv")...)},
 		{"experiments", []string{"internal/chain"}},
 		{"images", nil},

@@ -252,7 +252,7 @@ func expectIn(run *report.ExperimentsRun, c chain.Cell) time.Duration {
 func Estimate(run *report.ExperimentsRun) time.Duration {
 	var sum, single time.Duration
 	for _, c := range here(run) {
-		if once(c) {
+		if once(run, c) {
 			single += expectIn(run, c)
 		} else {
 			sum += expectIn(run, c)

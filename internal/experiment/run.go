@@ -59,7 +59,7 @@ func (r *Runner) Measure(ctx context.Context) error {
 		rng := rand.New(rand.NewPCG(r.Run.Seed, uint64(round)))
 		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for i, c := range order {
-			if r.Done[id(c, round)] || round > 0 && once(c) {
+			if r.Done[id(c, round)] || round > 0 && once(r.Run, c) {
 				continue
 			}
 			if !budget.allows(c, round, order[i:]) {
@@ -161,9 +161,16 @@ func named(e *record.Experiment, c chain.Cell) *record.Experiment {
 // on a busy machine, and short enough that one that hangs does not cost the run.
 const patience = time.Minute
 
+// machinePatience is how much longer a DPDK application may take in a virtual machine,
+// where EAL starts slowly, and more so where it is emulated.
+const machinePatience = 2 * time.Minute
+
 // bounded measures a cell, and gives it up where it hangs.
 func (r *Runner) bounded(ctx context.Context, c chain.Cell) (record.Trial, error) {
 	most := patienceOf(r.Run) + 10*r.Run.Trial
+	if c.Runtime == chain.RuntimeVM && c.Face == chain.FaceDPDK {
+		most += machinePatience
+	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	t, err := r.measure(ctx, c)

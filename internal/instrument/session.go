@@ -14,8 +14,10 @@ import (
 const (
 	// listenTimeout bounds how long a server may take to listen.
 	listenTimeout = 10 * time.Second
-	// lingerTimeout bounds how long one side may outlive the other.
+	// lingerTimeout bounds how long one side may outlive the other, and
+	// machineLinger where that is in a virtual machine, which may be emulated.
 	lingerTimeout = 2 * time.Second
+	machineLinger = 30 * time.Second
 	// slack is added to the planned duration to make a client's time-out.
 	slack = 10 * time.Second
 )
@@ -142,8 +144,16 @@ func (s session) endServer(server *program) {
 	}
 	if !server.within(linger) {
 		server.signal(unix.SIGINT)
-		server.within(lingerTimeout)
+		server.within(lingers(s.to))
 	}
+}
+
+// lingers is how long a program at an endpoint may outlive its peer.
+func lingers(at Endpoint) time.Duration {
+	if at.machine() {
+		return machineLinger
+	}
+	return lingerTimeout
 }
 
 // watch waits for the client's end. A server that dies, the time-out and the
@@ -163,7 +173,7 @@ func (s session) watch(ctx context.Context, client, server *program) error {
 		return fmt.Errorf("%s from %s to %s did not end within %v: %q", client.name, s.from.Name, s.to.Name, s.timeout, client.words())
 	case <-serverDone:
 		// The two may end together; one that goes on alone has lost its peer.
-		if !client.within(lingerTimeout) || server.err != nil {
+		if !client.within(lingers(s.from)) || server.err != nil {
 			return fmt.Errorf("the %s server in %s ended during the trial (%v): %q", server.name, s.to.Name, server.err, server.words())
 		}
 	}
