@@ -35,7 +35,7 @@ type Cgroup struct {
 
 // Limits bounds what the processes of a cgroup may use. Zero fields limit nothing.
 type Limits struct {
-	CPUs      []int             // cpuset; the NUMA nodes are left as they are
+	CPUs      []int             // cpuset; memory comes from their NUMA nodes
 	Memory    uint64            // bytes, without swap
 	Pids      int               // processes and threads
 	HugePages map[uint64]uint64 // page size in bytes → limit in bytes
@@ -103,10 +103,11 @@ func (c Cgroup) create(l Limits, hs []hierarchy) error {
 	defer creating.Unlock()
 	unified, onUnified := onHybrid(hs, hugetlb)
 	res := l.resources()
+	res.CpusetMems = cpusetNodes(hs, l.CPUs)
 	if onUnified {
 		res.HugetlbLimit = nil // the library knows hugetlb on v1 or on pure v2 only
 	}
-	m, err := manager.New(&cgroups.Cgroup{Path: c.Path, Resources: res})
+	m, err := manager.NewWithPaths(&cgroups.Cgroup{Path: c.Path, Resources: res}, c.paths(hs))
 	if err != nil {
 		return err
 	}
@@ -120,6 +121,27 @@ func (c Cgroup) create(l Limits, hs []hierarchy) error {
 		return limitHugetlb(unified.mount, c.Path, l.HugePages)
 	}
 	return nil
+}
+
+// paths are where the cgroup is in each hierarchy, by controller. The library would
+// keep hierarchies in mind that have been unmounted since, and make directories
+// there. It is nil on pure v2, whose one hierarchy stays.
+func (c Cgroup) paths(hs []hierarchy) map[string]string {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return nil
+	}
+	paths := map[string]string{}
+	for _, h := range hs {
+		dir := path.Join(h.mount, c.Path)
+		if h.v2 {
+			paths[""] = dir
+			continue
+		}
+		for _, controller := range h.controllers {
+			paths[controller] = dir
+		}
+	}
+	return paths
 }
 
 func (l Limits) resources() *cgroups.Resources {

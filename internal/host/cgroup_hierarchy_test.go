@@ -107,6 +107,11 @@ func (h oneHierarchy) testLifecycle(t *testing.T) {
 	}
 	must(t, removeCgroup(context.Background(), second.Path))
 	h.wantGone(t)
+	// A process that has seen the hierarchy makes nothing where it was.
+	later := Cgroup{Path: "/dray/" + unique(t)}
+	must(t, later.Create(Limits{}))
+	h.wantGone(t)
+	must(t, removeCgroup(context.Background(), later.Path))
 }
 
 func (h oneHierarchy) testOthersGroup(t *testing.T) {

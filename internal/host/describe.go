@@ -216,13 +216,18 @@ func withIsolated(allowed, isolated, grantable []int) []int {
 // cpusetOf lists the CPUs that cgroups below the root may be given; none where
 // there is no cpuset controller.
 func cpusetOf(hs []hierarchy) []int {
+	return cpusetList(hs, "cpuset.cpus.effective", "cpuset.effective_cpus")
+}
+
+// cpusetList is the list in the first of the files that the cpuset controller has.
+func cpusetList(hs []hierarchy, files ...string) []int {
 	for _, h := range hs {
 		if !h.has("cpuset") {
 			continue
 		}
-		for _, file := range []string{"cpuset.cpus.effective", "cpuset.effective_cpus"} {
-			if cpus, err := ParseCPUs(root(h.mount).line(file)); err == nil && len(cpus) > 0 {
-				return cpus
+		for _, file := range files {
+			if list, err := ParseCPUs(root(h.mount).line(file)); err == nil && len(list) > 0 {
+				return list
 			}
 		}
 	}
