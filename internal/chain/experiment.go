@@ -123,7 +123,7 @@ var figureUnits = map[Figure]string{
 
 // checkFigures are what the tool checks finds to hold, or not.
 var checkFigures = []Figure{
-	"limits_huge_pages", "limits_memory", "limits_processes", "limits_cpus", "limits_devices",
+	"limits_huge_pages", "limits_memory", "limits_processes", "limits_cpus", "limits_nodes", "limits_devices",
 	"hides_cpus", "hides_devices", "hides_processes", "hides_memory", "hides_huge_pages", "hides_sockets", "hides_host",
 	"maps_users", "drops_capabilities", "filters_syscalls", "gains_nothing",
 }

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/record"
@@ -189,9 +191,15 @@ func supervise(ctx context.Context, live *node.Live) (stop func(), err error) {
 
 // aim waits until the neighbour holds its secrets, and finds what to aim at.
 func aim(ctx context.Context, inv *inventory.Inventory, live *node.Live) (target, error) {
-	t := target{secret: "held-by-the-neighbour", address: "dray-" + live.Chain.Name, otherCPU: -1, hugePages: noHugePages(inv.Host)}
+	t := target{secret: "held-by-the-neighbour", address: "dray-" + live.Chain.Name, otherCPU: -1, otherNode: -1, hugePages: noHugePages(inv.Host)}
 	if len(inv.Host.CPUs) > 1 {
 		t.otherCPU = inv.Host.CPUs[0]
+		own := host.MemoryNodes(inv.Host.CPUs[len(inv.Host.CPUs)-1:])
+		for _, node := range host.AllMemoryNodes() {
+			if len(own) > 0 && !slices.Contains(own, node) {
+				t.otherNode = node
+			}
+		}
 	}
 	var log string
 	for began := time.Now(); ; {

@@ -27,6 +27,7 @@ type target struct {
 	secret    string // what both hold
 	address   string // a listening abstract socket of the host's
 	otherCPU  int    // that the function was not given; below 0: there is none
+	otherNode int    // with memory, none of whose CPUs it was given; below 0: there is none
 	hugePages string // why no limit of huge pages can be tried; empty: it can
 }
 
@@ -57,6 +58,14 @@ if (!$p) { sleep 100; exit } push @p, $p } kill 9, @p; waitpid $_, 0 for @p; yes
 			return `unsupported("the machine has one CPU")`
 		}
 		return fmt.Sprintf(`my $out = qx(taskset -c %d true 2>&1); $? == 0 ? yes : refused($out =~ s/\s+\z//r)`, t.otherCPU)
+	}},
+	{"limits_nodes", false, func(t target) string {
+		if t.otherNode < 0 {
+			return `unsupported("the machine has no memory on another NUMA node")`
+		}
+		// A list as "0-2,5" (proc_pid_status(5)).
+		return fmt.Sprintf(`open my $f, "<", "/proc/self/status" or refused; my ($nodes) = map { /^Mems_allowed_list:\s*(\S+)/ ? $1 : () } <$f>;
+for (split ",", $nodes) { my ($first, $last) = split "-"; yes if $first <= %d && ($last // $first) >= %d } refused("memory is of nodes $nodes")`, t.otherNode, t.otherNode)
 	}},
 	{"limits_devices", false, fixed(`for (qw(/dev/mem /dev/kmsg /dev/kvm /dev/net/tun)) { open(my $f, "<", $_) and yes } refused`)},
 	{"hides_cpus", true, func(t target) string {
