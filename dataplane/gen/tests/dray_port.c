@@ -35,18 +35,19 @@ static void round_trips(void)
 	CHECK_EQ(json_number(r, "received"), 1000);
 	CHECK_EQ(json_number(r, "foreign"), 0);
 	free(r);
-	ping = START("ping", "--port", "dray:a", "--stream", "2", "--packets", "1000", "--rate", "4kpps", "--timeout", "10s", "--catch-up", "60s", "--strict", "--check",
+	/* No more than the link holds: replies that find it full are dropped, and a busy machine may keep the one who waits for them from running. */
+	ping = START("ping", "--port", "dray:a", "--stream", "2", "--packets", "100", "--rate", "4kpps", "--timeout", "10s", "--catch-up", "60s", "--strict", "--check",
 		     "--size", "imix");
 	r = child_result(&ping, 0);
-	CHECK_EQ(json_number(r, "received"), 1000);
+	CHECK_EQ(json_number(r, "received"), 100);
 	free(r);
-	ping = START("ping", "--port", "dray:a", "--stream", "3", "--packets", "1000", "--rate", "4kpps", "--timeout", "10s", "--catch-up", "60s", "--strict", "--to",
+	ping = START("ping", "--port", "dray:a", "--stream", "3", "--packets", "1000", "--rate", "max", "--closed", "--timeout", "10s", "--strict", "--to",
 		     "[fd00::2]:5010", "--size", "80");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 1000);
 	CHECK_EQ(json_number(r, "received_bytes"), 80000);
 	free(r);
-	ping = START("ping", "--port", "dray:a", "--stream", "4", "--packets", "1000", "--rate", "4kpps", "--timeout", "10s", "--catch-up", "60s", "--strict", "--check",
+	ping = START("ping", "--port", "dray:a", "--stream", "4", "--packets", "1000", "--rate", "max", "--closed", "--timeout", "10s", "--strict", "--check",
 		     "--encap", "gre-mpls:label=3,key=0,from=198.18.1.2,to=198.18.1.1", "--flows", "256", "--size", "imix");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 1000);
@@ -55,8 +56,8 @@ static void round_trips(void)
 	kill(sink.pid, SIGTERM);
 	r = child_result(&sink, 0);
 	/* With the end packets; the last of each goes when its sender does. */
-	CHECK(json_number(r, "reflected") + json_number(r, "reflect_dropped") >= 4028);
-	CHECK(json_number(r, "reflected") + json_number(r, "reflect_dropped") <= 4032);
+	CHECK(json_number(r, "reflected") + json_number(r, "reflect_dropped") >= 3128);
+	CHECK(json_number(r, "reflected") + json_number(r, "reflect_dropped") <= 3132);
 	CHECK_EQ(json_number(r, "violations"), 0);
 	free(r);
 }

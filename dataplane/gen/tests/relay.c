@@ -97,8 +97,9 @@ static void relay_all(struct relay *r)
 		n = recv(r->in, data, sizeof(data), 0);
 		CHECK(n > 0 && packet_read(data, (uint32_t)n, true, &packet) == PACKET_GOOD);
 		if (packet.type == PACKET_END) {
+			/* The sink is gone with the first, of which several are sent. */
+			CHECK(send(r->out, data, (size_t)n, 0) == n || (end && errno == ECONNREFUSED));
 			end = true;
-			pass(r, data, n);
 		} else if (packet.flags & PACKET_WARMUP) {
 			pass(r, data, n);
 		} else {
