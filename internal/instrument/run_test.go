@@ -146,8 +146,13 @@ func TestShapedLinkIsSeen(t *testing.T) {
 	if !strings.Contains(strings.Join(trial.Marks, " "), record.MarkLoadMissed) {
 		t.Errorf("marks %q: a load of 40 Mb/s through 10 Mb/s was not found missed: %+v", trial.Marks, trial.Load)
 	}
-	if trial.Latency.Lost == 0 && trial.Latency.MinRTT < 5*time.Millisecond {
-		t.Errorf("nothing lost, shortest round trip %v behind a queue of 20 ms", trial.Latency.MinRTT)
+	histogram, err := trial.Latency.Histogram.HDR()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first requests may go before the load does.
+	if longest := time.Duration(histogram.Max()); trial.Latency.Lost == 0 && longest < 5*time.Millisecond {
+		t.Errorf("nothing lost, longest round trip %v behind a queue of 20 ms", longest)
 	}
 }
 
