@@ -89,7 +89,7 @@ func v1Root(hs []hierarchy) string {
 }
 
 // mountHierarchy mounts the controller's v1 hierarchy below root unless it is
-// mounted. Where groups of the v2 hierarchy have the controller it stays there.
+// mounted. Where it cannot be, and the v2 hierarchy has the controller, it stays there.
 func mountHierarchy(root, controller string) error {
 	hs, err := hierarchies()
 	if err != nil {
@@ -99,19 +99,18 @@ func mountHierarchy(root, controller string) error {
 		return nil
 	}
 	dir := filepath.Join(root, controller)
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return notMounted(controller, hs, err)
-	}
-	err = unix.Mount(ownMountSource, dir, "cgroup", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, controller)
 	unified, onUnified := onHybrid(hs, controller)
-	if errors.Is(err, unix.EBUSY) && onUnified && freeController(unified.mount, controller) {
-		err = remount(dir, controller)
+	if err = os.Mkdir(dir, 0o755); err == nil || errors.Is(err, fs.ErrExist) {
+		err = unix.Mount(ownMountSource, dir, "cgroup", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, controller)
+		if errors.Is(err, unix.EBUSY) && onUnified && freeController(unified.mount, controller) {
+			err = remount(dir, controller)
+		}
+		if err == nil {
+			return nil
+		}
+		_ = unix.Rmdir(dir) // nothing is in it
 	}
-	if err == nil {
-		return nil
-	}
-	_ = unix.Rmdir(dir) // nothing is in it
-	if errors.Is(err, unix.EBUSY) && onUnified {
+	if onUnified {
 		return nil // the limits are set there
 	}
 	return notMounted(controller, hs, err)
