@@ -16,6 +16,6 @@ clang -fsanitize=fuzzer,address,undefined "$out/probe.c" -o "$out/probe" 2>/dev/
 clang -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 	-DDRAY_VERSION='"fuzz"' -Iinclude -Isrc -Itests src/*.c tests/{broker,memory,test}.c "fuzz/$target.c" \
 	-pthread -o "$out/fuzz" || exit 1
-"$out/fuzz" -max_total_time="$seconds" -max_len=1024 -timeout=10 -rss_limit_mb=1024 -artifact_prefix="$out/" -print_final_stats=1 "$out/corpus" 2>&1 |
+"$out/fuzz" -error_exitcode=1 -max_total_time="$seconds" -max_len=1024 -timeout=10 -rss_limit_mb=1024 -artifact_prefix="$out/" -print_final_stats=1 "$out/corpus" 2>&1 |
 	tail -n 25
 exit "${PIPESTATUS[0]}"
