@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,10 +37,26 @@ static void say(const char *text)
 	(void)n;
 }
 
+/* Sanitizers report crashes themselves. */
+static bool sanitized(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return true;
+#else
+	return false;
+#endif
+}
+
+/* Of a program with sanitizers, whose main thread is all its own, only the threads of EAL are excused. */
+static bool excused(void)
+{
+	return io_exit_status >= 0 && !(sanitized() && syscall(SYS_gettid) == getpid());
+}
+
 static void on_crash(int number)
 {
 	(void)number;
-	if (io_exit_status >= 0) {
+	if (excused()) {
 		say("draygen: a driver of DPDK crashed while its port was closed; what was said before stands\n");
 		_exit(io_exit_status);
 	}
@@ -92,16 +109,6 @@ static void catch_crashes(void)
 	(void)sigaltstack(&other, NULL);
 	for (unsigned i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		(void)sigaction(signals[i], &action, NULL);
-}
-
-/* Sanitizers report crashes themselves. */
-static bool sanitized(void)
-{
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	return true;
-#else
-	return false;
-#endif
 }
 
 static void watch_begin(uint64_t ns)
