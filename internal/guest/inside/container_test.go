@@ -32,18 +32,18 @@ func TestAwaitReport(t *testing.T) {
 }
 
 // TestInContainer: the keeper has nothing of the program's environment, which is the
-// function's to choose.
+// function's to choose, and is not limited as the function is.
 func TestInContainer(t *testing.T) {
-	r := wire.Request{Argv: []string{"true"}, Env: []string{"LD_PRELOAD=x"}, Dir: "/tmp", Group: "function", Container: &wire.Container{Name: "upf", Verb: wire.RunIt}}
+	r := wire.Request{Argv: []string{"true"}, Env: []string{"LD_PRELOAD=x"}, Dir: "/tmp", Group: "function", Memory: 16 << 20, Pids: 4, Container: &wire.Container{Name: "upf", Verb: wire.RunIt}}
 	_, keeper, err := inContainer(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(keeper.Env) != 1 || keeper.Env[0] != keeperPath || keeper.Dir != "/" || keeper.Group != "function" {
+	if len(keeper.Env) != 1 || keeper.Env[0] != keeperPath || keeper.Dir != "/" || keeper.Group != "" || keeper.Memory != 0 || keeper.Pids != 0 {
 		t.Errorf("%+v", keeper)
 	}
 	told, err := wire.ParseRequest([]byte(keeper.Argv[2]))
-	if err != nil || told.Env[0] != r.Env[0] || *told.Container != *r.Container {
+	if err != nil || told.Env[0] != r.Env[0] || *told.Container != *r.Container || told.Memory != r.Memory || told.Pids != r.Pids {
 		t.Errorf("%+v, %v", told, err)
 	}
 }
