@@ -115,7 +115,7 @@ func connect(ctx context.Context, s runtime.Spec, ports []port) error {
 	var errs strings.Builder
 	code, err := guest.Run(ctx, guestDir(s), guest.Command{
 		Request: wire.Request{Argv: []string{"/bin/sh", "-e"}, Env: s.Environ(), Dir: "/"},
-		Stdin:   strings.NewReader(script(ports) + deviceScript(ports, s.Function.OwnPages())), Stderr: &errs,
+		Stdin:   strings.NewReader(deviceScript(ports, s.Function.OwnPages()) + script(ports)), Stderr: &errs,
 	})
 	if err == nil && code != 0 {
 		err = fmt.Errorf("set up the guest's ports: status %d: %s", code, strings.TrimSpace(errs.String()))
