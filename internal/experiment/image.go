@@ -85,14 +85,24 @@ func buildEstimate(run *report.ExperimentsRun) (sum time.Duration) {
 	return sum
 }
 
+// buildPatience is for how long a build may wait for another one, or for the mirror,
+// beside ten times what it takes.
+const buildPatience = time.Minute
+
 // prepareImages builds the images that are not there yet, before anything is
 // measured that a build would disturb. The cells of one that cannot be built are
 // skipped.
 func (r *Runner) prepareImages(ctx context.Context) {
 	for _, c := range toBuild(r.Run) {
+		if image.Ready(c.Image) != nil { // functions may run in it
+			r.Run.Skipped[c.String()] = "the image is of another recipe or program: take down the chains that run in it, then dray image " + c.Image
+			continue
+		}
 		recipe, err := image.Find(c.Image)
 		if err == nil {
-			_, err = image.Build(ctx, recipe, false, r.say)
+			bounded, cancel := context.WithTimeout(ctx, buildPatience+10*recipe.Takes)
+			_, err = image.Build(bounded, recipe, false, r.say)
+			cancel()
 		}
 		if err != nil && ctx.Err() == nil {
 			r.Run.Skipped[c.String()] = err.Error()
