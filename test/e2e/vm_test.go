@@ -130,7 +130,7 @@ links:
 // begun waits until the command of TestContainerInMachine has begun so often.
 func (b *bench) begun(times int) {
 	b.t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		logs := b.want(0, "logs", "nested", "upf")
 		if strings.Count(logs.Stdout, "begun as 1\n") >= times {
 			return
