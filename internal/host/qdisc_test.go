@@ -207,3 +207,36 @@ func TestProbeQdisc(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckShaper: a switch makes a root class of the same rates, and then that of its
+// queue; the root class alone shapes nothing that goes to the queue.
+func TestCheckShaper(t *testing.T) {
+	testenv.Program(t, "tc")
+	want := Qdisc{Kind: "htb", Rate: 10e6}
+	inVeth(t, func(n Netns) {
+		rates := []string{"htb", "rate", "10mbit", "ceil", "10mbit"}
+		class := func(parent, id string) []string {
+			return append([]string{"class", "add", "dev", "p0", "parent", parent, "classid", id}, rates...)
+		}
+		err := n.tc("qdisc", "add", "dev", "p0", "root", "handle", "1:", "htb", "default", "1")
+		var lacks *Unsupported
+		if errors.As(err, &lacks) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.tc(class("1:", "1:fffe")...); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.CheckShaper("p0", want); err == nil || !strings.Contains(err.Error(), "no htb class") {
+			t.Errorf("with the root class only: error %v", err)
+		}
+		if err := n.tc(class("1:fffe", "1:1")...); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.CheckShaper("p0", want); err != nil {
+			t.Errorf("with the queue's class: %v", err)
+		}
+	})
+}
