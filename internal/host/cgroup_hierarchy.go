@@ -53,8 +53,16 @@ func holdHierarchies(controller string) (release func(), err error) {
 	return release, nil
 }
 
-// lockV1 locks the directory that holds the mount points of the v1 hierarchies;
-// root is empty where there are none. The lock ends with the process, at the latest.
+// hierarchiesLock is one file for the whole host, whatever the state directory. It
+// stays, empty. Only root may open it: whoever can open a file can lock it.
+const hierarchiesLock = "/run/.dray-hierarchies"
+
+// lockPatience bounds the wait for hierarchiesLock. Nobody keeps it for longer
+// than the kernel takes to let go of a controller, see remount and settle.
+const lockPatience = 30 * time.Second
+
+// lockV1 locks the v1 hierarchies; root, which holds their mount points, is empty
+// where there are none. The lock ends with the process, at the latest.
 func lockV1(how int) (root string, release func(), err error) {
 	hs, err := hierarchies()
 	if err != nil {
@@ -63,18 +71,34 @@ func lockV1(how int) (root string, release func(), err error) {
 	if root = v1Root(hs); root == "" {
 		return "", func() {}, nil
 	}
-	dir, err := os.Open(root)
+	release, err = lockFile(hierarchiesLock, how, lockPatience)
 	if err != nil {
 		return "", nil, fmt.Errorf("lock the cgroup hierarchies: %w", err)
 	}
-	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-		err = unix.Flock(int(dir.Fd()), how)
-	}
+	return root, release, nil
+}
+
+// lockFile locks the file at path, which it makes if there is none.
+func lockFile(path string, how int, patience time.Duration) (release func(), err error) {
+	const pause = 5 * time.Millisecond
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		dir.Close()
-		return "", nil, fmt.Errorf("lock %s: %w", root, err)
+		return nil, err
 	}
-	return root, func() { dir.Close() }, nil
+	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {
+		err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return func() { f.Close() }, nil
+		case errors.Is(err, unix.EINTR):
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		case time.Now().After(deadline):
+			f.Close()
+			return nil, fmt.Errorf("another process has held %s for %v (/proc/locks names it by the file's inode): end it", path, patience)
+		}
+	}
 }
 
 // v1Root is the directory that holds the mount points of the v1 hierarchies, such

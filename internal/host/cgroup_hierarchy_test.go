@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -45,6 +46,7 @@ func TestHierarchyOfOwn(t *testing.T) {
 	t.Run("stays where another mounted it", h.testOthersMount)
 	t.Run("its maker was killed", h.testKilled)
 	t.Run("many at once", h.testRace)
+	t.Run("nobody but root can keep its lock", h.testLock)
 }
 
 // oneHierarchy is a controller, and where Drayage mounts its hierarchy.
@@ -188,6 +190,56 @@ func (h oneHierarchy) testRace(t *testing.T) {
 	}
 	makers.Wait()
 	h.wantGone(t)
+}
+
+// testLock locks what everybody may lock: the directory of the mount points.
+func (h oneHierarchy) testLock(t *testing.T) {
+	dir, err := os.Open(filepath.Dir(h.dir))
+	must(t, err)
+	defer dir.Close()
+	must(t, unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB))
+	type held struct {
+		release func()
+		err     error
+	}
+	done := make(chan held, 1)
+	go func() {
+		release, err := holdHierarchies("")
+		done <- held{release, err}
+	}()
+	select {
+	case got := <-done:
+		must(t, got.err)
+		got.release()
+	case <-time.After(lockPatience):
+		t.Fatal("a lock of the directory that everybody can open keeps it waiting")
+	}
+	info, err := os.Stat(hierarchiesLock)
+	must(t, err)
+	if info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("others than root may open %s: %v", hierarchiesLock, info.Mode())
+	}
+}
+
+func TestLockFileGivesUp(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	release, err := lockFile(path, unix.LOCK_SH, lockPatience)
+	must(t, err)
+	second, err := lockFile(path, unix.LOCK_SH, lockPatience)
+	must(t, err)
+	second()
+	if _, err := lockFile(path, unix.LOCK_EX, 20*time.Millisecond); err == nil || !strings.Contains(err.Error(), "/proc/locks") {
+		t.Errorf("while another holds it: %v", err)
+	}
+	release()
+	release, err = lockFile(path, unix.LOCK_EX, lockPatience)
+	must(t, err)
+	release()
+	link := path + ".link"
+	must(t, os.Symlink(path, link))
+	if _, err := lockFile(link, unix.LOCK_EX, lockPatience); !errors.Is(err, unix.ELOOP) {
+		t.Errorf("it follows a symbolic link: %v", err)
+	}
 }
 
 // TestFreeController runs on plain files in the place of a cgroup2 mount.
