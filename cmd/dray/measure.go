@@ -21,6 +21,7 @@ import (
 	"github.com/drayage/dray/internal/instrument"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/record"
 	"github.com/drayage/dray/internal/report"
 	"github.com/drayage/dray/internal/transport"
@@ -188,6 +189,7 @@ func environmentOf(inv *inventory.Inventory, live *node.Live) record.Environment
 		return env
 	}
 	for _, l := range live.State.Plan.Links {
+		maps.Copy(env.Qdiscs, switchQdiscs(l, live.State.Reports[l.Name]))
 		for _, e := range l.Ends {
 			if e.Uplink != "" || live.State.Sandboxes[e.Function] == nil {
 				continue
@@ -199,6 +201,19 @@ func environmentOf(inv *inventory.Inventory, live *node.Live) record.Environment
 		}
 	}
 	return env
+}
+
+// switchQdiscs are those that the link's switch has set on its side of the ports,
+// which were read back when the link was made.
+func switchQdiscs(l plan.Link, r *transport.Report) map[string]string {
+	if !l.Shape.AtSwitch() || r == nil {
+		return nil
+	}
+	qdiscs := map[string]string{}
+	for _, q := range r.Qdiscs {
+		qdiscs[l.Name+": "+q.End] = q.Kind + " " + q.Text
+	}
+	return qdiscs
 }
 
 func textOr(s string, err error) string {

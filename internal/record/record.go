@@ -262,6 +262,6 @@ type Environment struct {
 	Pinning    map[string][]int  `json:"pinning"`     // function → CPUs; absent: any
 	Offloads   map[string]string `json:"offloads"`    // "function.port" → "tso on, gro on, tx-checksum off"
 	Engines    map[string]string `json:"engines"`     // program → version
-	Qdiscs     map[string]string `json:"qdiscs"`      // "function.port" → as read back
+	Qdiscs     map[string]string `json:"qdiscs"`      // "function.port", or "link: function.port at the switch" → as read back
 	Dray       string            `json:"dray"`        // version of this program
 }

@@ -62,25 +62,25 @@ func (b *Build) Shape(ns host.Netns, name string, q chain.Qdisc) error {
 	if err := ns.SetQdisc(name, hostQdisc(q)); err != nil {
 		return err
 	}
-	return b.reportQdisc(ns, name)
+	return b.reportQdisc(ns, name, name)
 }
 
-// ShapedBySwitch makes sure that a switch has set the qdisc on its interface, and
+// ShapedBySwitch makes sure that a switch has set the qdisc on its side of a port, and
 // reports what the kernel made of it.
-func (b *Build) ShapedBySwitch(ns host.Netns, name string, q chain.Qdisc) error {
-	if err := ns.CheckShaper(name, hostQdisc(q)); err != nil {
+func (b *Build) ShapedBySwitch(e End, side host.Iface, q chain.Qdisc) error {
+	if err := side.Netns.CheckShaper(side.Name, hostQdisc(q)); err != nil {
 		return err
 	}
-	return b.reportQdisc(ns, name)
+	return b.reportQdisc(side.Netns, side.Name, e.Function+"."+e.Name+" at the switch")
 }
 
 // reportQdisc reports the qdisc of an interface as the kernel has it.
-func (b *Build) reportQdisc(ns host.Netns, name string) error {
+func (b *Build) reportQdisc(ns host.Netns, name, end string) error {
 	state, err := ns.ReadQdisc(name)
 	if err != nil {
 		return err
 	}
-	b.Report.Qdiscs = append(b.Report.Qdiscs, QdiscState{End: name, Kind: state.Kind, Text: state.Text})
+	b.Report.Qdiscs = append(b.Report.Qdiscs, QdiscState{End: end, Kind: state.Kind, Text: state.Text})
 	return nil
 }
 

@@ -189,7 +189,7 @@ type OffloadChange struct {
 
 // QdiscState is a qdisc as the kernel reports it after it was set.
 type QdiscState struct {
-	End  string `json:"end"`
+	End  string `json:"end"` // interface name; "FUNCTION.PORT at the switch" where the switch has set it
 	Kind string `json:"kind"`
 	Text string `json:"text"` // its parameters as read back
 }

@@ -26,9 +26,8 @@ func shapePorts(s transport.Spec, e *engine, b *transport.Build) step.Step {
 			if _, err := e.vsctl(ctx, append(args, qosRows(*s.Shape)...)...); err != nil {
 				return err
 			}
-			for i := range s.Ports() {
-				port := s.SwitchPort(i)
-				if err := b.ShapedBySwitch(port.Netns, port.Name, *s.Shape); err != nil {
+			for i, end := range s.Ports() {
+				if err := b.ShapedBySwitch(end, s.SwitchPort(i), *s.Shape); err != nil {
 					return fmt.Errorf("the switch has not set the qdisc: %w%s", err, e.lastWords(vswitchd))
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -234,11 +235,20 @@ func testShapeAtSwitch(t *testing.T, d transport.Driver, o Options) {
 		return
 	}
 	r := NewRig(t, d, o)
-	report := r.Up()
-	if n := len(r.Spec.Ports()); len(report.Qdiscs) != n || report.Qdiscs[0].Kind != "htb" || !strings.Contains(report.Qdiscs[0].Text, "rate 16Mbit ceil 16Mbit") {
-		t.Errorf("report has %+v, not htb on the switch's side of %d ports", report.Qdiscs, n)
+	for i := range r.Spec.Ends {
+		r.Spec.Ends[i].Function = fmt.Sprintf("f%d", i)
 	}
-	for _, e := range r.Spec.Ports() {
+	report := r.Up()
+	if n := len(r.Spec.Ports()); len(report.Qdiscs) != n {
+		t.Fatalf("report has %+v, not the qdiscs of %d ports", report.Qdiscs, n)
+	}
+	if report.Qdiscs[0].Kind != "htb" || !strings.Contains(report.Qdiscs[0].Text, "rate 16Mbit ceil 16Mbit") {
+		t.Errorf("report has %+v, not htb on the switch's side", report.Qdiscs)
+	}
+	for i, e := range r.Spec.Ports() {
+		if want := e.Function + "." + e.Name + " at the switch"; report.Qdiscs[i].End != want {
+			t.Errorf("the report says %q, not %q", report.Qdiscs[i].End, want)
+		}
 		if got, err := e.Netns.ReadQdisc(e.Name); err != nil || got.Kind == "htb" {
 			t.Errorf("%s has %+v (%v) besides", e.Name, got, err)
 		}
