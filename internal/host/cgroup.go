@@ -35,7 +35,7 @@ type Cgroup struct {
 
 // Limits bounds what the processes of a cgroup may use. Zero fields limit nothing.
 type Limits struct {
-	CPUs      []int             // cpuset; memory comes from their NUMA nodes
+	CPUs      []int             // cpuset; memory comes from their NUMA nodes if these have as much as Memory and HugePages
 	Memory    uint64            // bytes, without swap
 	Pids      int               // processes and threads
 	HugePages map[uint64]uint64 // page size in bytes → limit in bytes
@@ -103,7 +103,7 @@ func (c Cgroup) create(l Limits, hs []hierarchy) error {
 	defer creating.Unlock()
 	unified, onUnified := onHybrid(hs, hugetlb)
 	res := l.resources()
-	res.CpusetMems = cpusetNodes(hs, l.CPUs)
+	res.CpusetMems = cpusetNodes(hs, l)
 	if onUnified {
 		res.HugetlbLimit = nil // the library knows hugetlb on v1 or on pure v2 only
 	}

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,12 +62,39 @@ func grantableNodes(hs []hierarchy) []int {
 	return cpusetList(hs, "cpuset.mems.effective", "cpuset.effective_mems")
 }
 
-// cpusetNodes are the nodes of CPUs as cpuset.mems has them. It is empty, which
-// leaves them as they are, where these cannot all be granted.
-func cpusetNodes(hs []hierarchy, cpus []int) string {
-	nodes, granted := MemoryNodes(cpus), grantableNodes(hs)
+// cpusetNodes are the nodes of the limits' CPUs as cpuset.mems has them. It is empty,
+// which leaves them as they are, where these cannot all be granted, or have less
+// than the limits allow: the plan counts the memory and huge pages of the whole host.
+func cpusetNodes(hs []hierarchy, l Limits) string {
+	nodes, granted := MemoryNodes(l.CPUs), grantableNodes(hs)
 	if slices.ContainsFunc(nodes, func(node int) bool { return !slices.Contains(granted, node) }) {
 		return ""
 	}
+	if !root("/").nodesHold(nodes, l) {
+		return ""
+	}
 	return FormatCPUs(nodes)
+}
+
+// nodesHold reports whether the nodes together have as much memory, and as many huge
+// pages of each size, as the limits allow. What others use of them counts as there.
+func (r root) nodesHold(nodes []int, l Limits) bool {
+	var memory uint64
+	huge := map[uint64]uint64{}
+	for _, node := range nodes {
+		dir := fmt.Sprintf("sys/devices/system/node/node%d", node)
+		kib := strings.TrimSuffix(r.field(filepath.Join(dir, "meminfo"), fmt.Sprintf("Node %d MemTotal", node), ":"), " kB")
+		n, _ := strconv.ParseUint(kib, 10, 54) // what the kernel does not say is not there
+		memory += n << 10
+		for size := range l.HugePages {
+			pages, _ := strconv.ParseUint(r.line(filepath.Join(dir, fmt.Sprintf("hugepages/hugepages-%dkB/nr_hugepages", size>>10))), 10, 32)
+			huge[size] += pages * size
+		}
+	}
+	for size, limit := range l.HugePages {
+		if limit > huge[size] {
+			return false
+		}
+	}
+	return l.Memory <= memory
 }

@@ -9,14 +9,19 @@ import (
 	"testing"
 )
 
-func TestMemoryNodes(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) {
+// writeNodes returns what makes files of /sys/devices/system/node below dir.
+func writeNodes(t *testing.T, dir string) func(name, text string) {
+	return func(name, text string) {
 		t.Helper()
 		file := filepath.Join(dir, "sys/devices/system/node", name)
 		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
 		must(t, os.WriteFile(file, []byte(text), 0o600))
 	}
+}
+
+func TestMemoryNodes(t *testing.T) {
+	dir := t.TempDir()
+	write := writeNodes(t, dir)
 	write("has_memory", "0-1,10\n")
 	write("online", "0-2,10\n")
 	write("power/control", "auto\n")
@@ -45,6 +50,37 @@ func TestMemoryNodes(t *testing.T) {
 	}
 }
 
+func TestNodesHold(t *testing.T) {
+	dir := t.TempDir()
+	write := writeNodes(t, dir)
+	for _, node := range []string{"0", "1"} {
+		write("node"+node+"/meminfo", "Node "+node+" MemTotal:        1024 kB\nNode "+node+" MemFree:          12 kB\n")
+	}
+	write("node0/hugepages/hugepages-2048kB/nr_hugepages", "2\n")
+	write("node1/hugepages/hugepages-2048kB/nr_hugepages", "1\n")
+	write("node1/hugepages/hugepages-1048576kB/nr_hugepages", "0\n")
+	const mega, giga = 2 << 20, 1 << 30
+	for _, test := range []struct {
+		nodes  []int
+		limits Limits
+		want   bool
+	}{
+		{[]int{0}, Limits{}, true},
+		{[]int{0}, Limits{Memory: 1 << 20}, true},
+		{[]int{0}, Limits{Memory: 1<<20 + 1}, false},
+		{[]int{0, 1}, Limits{Memory: 2 << 20}, true},
+		{[]int{0}, Limits{HugePages: map[uint64]uint64{mega: 2 * mega}}, true},
+		{[]int{1}, Limits{HugePages: map[uint64]uint64{mega: 2 * mega}}, false},
+		{[]int{0, 1}, Limits{HugePages: map[uint64]uint64{mega: 3 * mega}}, true},
+		{[]int{0, 1}, Limits{HugePages: map[uint64]uint64{mega: mega, giga: giga}}, false},
+		{[]int{2}, Limits{Memory: 1}, false}, // the kernel does not say
+	} {
+		if got := root(dir).nodesHold(test.nodes, test.limits); got != test.want {
+			t.Errorf("nodes %v hold %+v: %v", test.nodes, test.limits, got)
+		}
+	}
+}
+
 // TestCgroupNodes reads the nodes back: they are those of the CPUs.
 func TestCgroupNodes(t *testing.T) {
 	c := testCgroup(t)
@@ -52,12 +88,15 @@ func TestCgroupNodes(t *testing.T) {
 	must(t, err)
 	hs, err := hierarchies()
 	must(t, err)
-	want := cpusetNodes(hs, cpus[:1])
+	want := cpusetNodes(hs, Limits{CPUs: cpus[:1]})
 	if want == "" {
 		t.Skip("the nodes of this machine's CPUs have no memory, or cannot be granted")
 	}
 	create(t, c, Limits{CPUs: cpus[:1]})
 	if got := file(t, c, "cpuset.mems"); got != want {
 		t.Errorf("with CPU %d the cgroup has nodes %q, want %q", cpus[0], got, want)
+	}
+	if got := cpusetNodes(hs, Limits{CPUs: cpus[:1], Memory: 1 << 60}); got != "" {
+		t.Errorf("nodes %q hold any memory", got)
 	}
 }
