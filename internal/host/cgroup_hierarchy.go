@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opencontainers/cgroups"
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/step"
@@ -102,8 +103,12 @@ func lockFile(path string, how int, patience time.Duration) (release func(), err
 }
 
 // v1Root is the directory that holds the mount points of the v1 hierarchies, such
-// as /sys/fs/cgroup.
+// as /sys/fs/cgroup. It is empty where v2 is there instead: v1 hierarchies that are
+// mounted elsewhere then are somebody's own.
 func v1Root(hs []hierarchy) string {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return ""
+	}
 	for _, h := range hs {
 		if !h.v2 {
 			return filepath.Dir(h.mount)
@@ -141,10 +146,14 @@ func mountHierarchy(root, controller string) error {
 }
 
 func notMounted(controller string, hs []hierarchy, why error) error {
+	fix := controllerFix(controller, hs)
+	if errors.Is(why, unix.EROFS) {
+		fix = "run dray on the host, or in a container that may mount in " + v1Root(hs)
+	}
 	return &Unsupported{
 		What: controller + " limit",
 		Why:  fmt.Sprintf("no hierarchy has the controller %s, and mounting one fails: %v", controller, why),
-		Fix:  controllerFix(controller, hs),
+		Fix:  fix,
 	}
 }
 
@@ -261,13 +270,25 @@ func HugePageLimits() (hierarchy string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for _, h := range hs {
-		if !h.v2 && h.has(hugetlb) {
+	c, err := kernelController(hugetlb)
+	return hugePageLimits(hs, err == nil && c.enabled)
+}
+
+// hugePageLimits is HugePageLimits where these hierarchies are mounted; enabled says
+// that the kernel has the controller, mounted or not.
+func hugePageLimits(hs []hierarchy, enabled bool) (string, error) {
+	if root := v1Root(hs); root != "" {
+		if slices.ContainsFunc(hs, func(h hierarchy) bool { return !h.v2 && h.has(hugetlb) }) {
 			return "cgroup v1", nil
 		}
-	}
-	if c, err := kernelController(hugetlb); err == nil && c.enabled && v1Root(hs) != "" {
-		return "cgroup v1, mounted while a chain needs it", nil
+		_, onUnified := onHybrid(hs, hugetlb)
+		err := unix.Access(root, unix.W_OK) // a container may have it read-only
+		if enabled && err == nil {
+			return "cgroup v1, mounted while a chain needs it", nil
+		}
+		if enabled && !onUnified {
+			return "", notMounted(hugetlb, hs, err)
+		}
 	}
 	if err := checkControllers(Limits{HugePages: map[uint64]uint64{2 << 20: 0}}, hs); err != nil {
 		return "", err

@@ -242,6 +242,48 @@ func TestLockFileGivesUp(t *testing.T) {
 	}
 }
 
+// TestCgroupV1Root also runs where v2 alone is, see TestOnCgroup2.
+func TestCgroupV1Root(t *testing.T) {
+	root := t.TempDir()
+	hs := []hierarchy{{mount: root + "/cpu", controllers: []string{"cpu"}}, {mount: root + "/unified", v2: true, controllers: []string{hugetlb}}}
+	want, wantLimits := root, "cgroup v1, mounted while a chain needs it"
+	if describeMode(t) == "v2" { // those in root are another's
+		want, wantLimits = "", "cgroup v2"
+	}
+	if got := v1Root(hs); got != want {
+		t.Errorf("v1 hierarchies are mounted in %q, want %q", got, want)
+	}
+	if got, err := hugePageLimits(hs, true); got != wantLimits || err != nil {
+		t.Errorf("limits of huge pages are by %q (%v), want %q", got, err, wantLimits)
+	}
+}
+
+// TestCgroupHugePageLimits has a directory that nothing can be mounted in.
+func TestCgroupHugePageLimits(t *testing.T) {
+	if describeMode(t) == "v2" {
+		t.Skip("this host has v2 alone")
+	}
+	v1 := hierarchy{mount: "/nowhere/cpu", controllers: []string{"cpu"}}
+	hs := []hierarchy{v1, {mount: "/nowhere/unified", v2: true, controllers: []string{hugetlb}}}
+	if got, err := hugePageLimits(hs, true); got != "cgroup v2" || err != nil {
+		t.Errorf("where v2 has the controller: %q, %v", got, err)
+	}
+	got, err := hugePageLimits(hs[:1], true)
+	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), unix.ENOENT.Error()) {
+		t.Errorf("where nothing has it: %q, %v", got, err)
+	}
+	if got, err := hugePageLimits(hs[:1], false); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("where the kernel lacks it: %q, %v", got, err)
+	}
+	if err := notMounted(hugetlb, hs, unix.EROFS); !strings.Contains(err.Error(), "container") {
+		t.Errorf("where it is read-only: %v", err)
+	}
+	v1.controllers = []string{hugetlb}
+	if got, err := hugePageLimits([]hierarchy{v1}, true); got != "cgroup v1" || err != nil {
+		t.Errorf("where it is mounted: %q, %v", got, err)
+	}
+}
+
 // TestFreeController runs on plain files in the place of a cgroup2 mount.
 func TestFreeController(t *testing.T) {
 	for _, test := range []struct {

@@ -34,7 +34,7 @@ func TestOnCgroup2(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, name := range []string{"TestCgroupRemovesTreeAndStoppedProcesses", "TestCgroupThawsBeforeItRemoves", "TestCgroupOfProcess", "TestPlaceIsNetnsAndCgroup"} {
+	for _, name := range []string{"TestCgroupRemovesTreeAndStoppedProcesses", "TestCgroupThawsBeforeItRemoves", "TestCgroupOfProcess", "TestCgroupV1Root", "TestPlaceIsNetnsAndCgroup"} {
 		if !strings.Contains(string(out), "--- PASS: "+name) {
 			t.Errorf("%s did not pass:\n%s", name, out)
 		}
