@@ -209,15 +209,18 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	if values["rate"] != nil && values["qdisc"] == nil {
 		d.fail(values["rate"], "add qdisc, or remove it", "a rate is that of a qdisc")
 	}
-	if c.At != "" && (c.Transport != "ovs" || !contains(switchKinds, c.Qdisc) || values["queue"] != nil) {
-		d.fail(values["at"], "remove it, or use the transport ovs and the qdisc htb or hfsc without queue", "only Open vSwitch sets a qdisc itself")
+	if c.At != "" && (c.Transport != "ovs" || !contains(switchKinds, c.Qdisc)) {
+		d.fail(values["at"], "remove it, or use the transport ovs and the qdisc htb or hfsc", "only Open vSwitch sets a qdisc itself")
 	}
 	for _, name := range []string{"queue", "far_queue"} {
+		if values[name] != nil && c.At != "" {
+			d.fail(values[name], "remove it, or at: switch", "a switch lets nothing but a FIFO queue below its shaper")
+		}
 		if values[name] != nil && c.Qdisc != "tbf" && c.Qdisc != "htb" && c.Qdisc != "hfsc" {
 			d.fail(values[name], "give the cell the qdisc tbf, htb or hfsc", "a queue is below a shaper")
 		}
 	}
-	if values["far_queue"] != nil && values["queue"] == nil {
+	if values["far_queue"] != nil && values["queue"] == nil && c.At == "" {
 		d.fail(values["far_queue"], "add queue, or remove it", "the far end's queue is in place of the cell's")
 	}
 	if c.Datapath != "" && c.Transport != "ovs" {

@@ -18,6 +18,11 @@ const experimentHead = "apiVersion: drayage/v1\nkind: Experiment\nname: x\ntitle
 
 const goodRow = "  - {name: a, title: A, figure: throughput, value: 93.4, cell: {tool: tcp, transport: bridge, runtime: runc, qdisc: htb, rate: 100Mbps}}\n"
 
+// atSwitch is a row whose qdisc a switch sets.
+func atSwitch(transport, qdisc, more string) string {
+	return "  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: " + transport + ", runtime: runc, qdisc: " + qdisc + ", rate: 1Mbps, at: switch" + more + "}}\n"
+}
+
 func TestParseExperiment(t *testing.T) {
 	e, err := ParseExperiment("x.yaml", []byte(experimentHead+goodRow+"  - {name: b, title: B, not_run: no NIC}\nclaims:\n  - {text: c, less: a, than: b}\n"))
 	if err != nil {
@@ -56,29 +61,33 @@ func TestBadExperiments(t *testing.T) {
 		"  - {name: a, title: A, not_run: x, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                              "a row is measured, or not run",
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, qdisc: pfifo, queue: sfq}}\n":                "a queue is below a shaper",
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, qdisc: htb, rate: 1Mbps, far_queue: sfq}}\n": "in place of the cell's",
-		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, datapath: kernel}}\n":                        "that of Open vSwitch",
-		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, bulk: true}}\n":                              `takes no field "bulk"`,
-		"  - {name: a, title: A, figure: wakeup_max, cell: {tool: cyclictest, kernel: low}}\n":                                                      `"low"`,
-		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: vxlan, runtime: runc}}\n":                                         "the transport vxlan joins hosts",
-		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, hosts: 2}}\n":                                "only a tunnel joins hosts",
-		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, underlay: 1Gbps}}\n":                         "an underlay is between hosts",
-		"  - {name: a, title: A, figure: packet_rate, cell: {tool: frames, transport: vxlan, face: native, runtime: runc, size: 64, load: max}}\n":  "the tool frames measures on one host",
-		"  - {name: a, title: A, figure: runs, cell: {tool: image, runtime: runc}}\n":                                                               `needs the field "image"`,
-		"  - {name: a, title: A, figure: runs, cell: {tool: image, image: x, runtime: process}}\n":                                                  "runtime runc",
-		"  - {name: a, title: A, figure: runs, value: 1, cell: {tool: image, image: x, runtime: runc}}\n":                                           "no ratio to a published value",
-		goodRow + "claims: [{text: t, less: a}]\n":                                                                                                  "two rows and within",
-		goodRow + "claims: [{text: t, same: [a, zz]}]\n":                                                                                            "two rows and within",
-		goodRow + "claims: [{text: t, same: [a], within: 10%}]\n":                                                                                   "two rows and within",
-		goodRow + "claims: [{text: t, same: [a, zz], within: 10%, less: a, than: b}]\n":                                                             "two rows and within",
-		goodRow + "claims: [{text: t, same: [a, zz], within: 10%}]\n":                                                                               `a row "zz" that there is not`,
-		goodRow + "claims: [{text: t, same: [a, a], within: 10%}]\n":                                                                                "with itself",
-		goodRow + "claims: [{text: t, same: [a, b], within: 2}]\n":                                                                                  "ratio",
-		"  - {name: a, title: A, figure: round_trip, cell: {tool: echo, transport: shm, runtime: runc}}\n":                                          `needs the field "face"`,
-		"  - {name: a, title: A, figure: round_trip, cell: {tool: requests, transport: ovs, runtime: runc, forwarding: learning}}\n":                `takes no field "forwarding"`,
-		"  - {name: a, title: A, not_run: x, value: 3}\n":                                                                                           "has no figure to compare",
-		"  - {name: a, title: A, tilte: x, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                                `did you mean "title"`,
-		"  - {name: a, title: A, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                                                              `needs the field "figure"`,
-		goodRow + "  - {name: b, title: B, figure: start_time, cell: {tool: start, runtime: vm}}\nclaims: [{text: t, less: a, than: b}]\n":          "compares",
+		atSwitch("ovs", "htb", ", queue: sfq"):     "x.yaml:7:138: a switch lets nothing but a FIFO queue",
+		atSwitch("ovs", "htb", ", far_queue: sfq"): "x.yaml:7:142: a switch lets nothing but a FIFO queue",
+		atSwitch("ovs", "tbf", ""):                 "only Open vSwitch sets a qdisc itself",
+		atSwitch("bridge", "htb", ""):              "only Open vSwitch sets a qdisc itself",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, datapath: kernel}}\n":                       "that of Open vSwitch",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, bulk: true}}\n":                             `takes no field "bulk"`,
+		"  - {name: a, title: A, figure: wakeup_max, cell: {tool: cyclictest, kernel: low}}\n":                                                     `"low"`,
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: vxlan, runtime: runc}}\n":                                        "the transport vxlan joins hosts",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, hosts: 2}}\n":                               "only a tunnel joins hosts",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, underlay: 1Gbps}}\n":                        "an underlay is between hosts",
+		"  - {name: a, title: A, figure: packet_rate, cell: {tool: frames, transport: vxlan, face: native, runtime: runc, size: 64, load: max}}\n": "the tool frames measures on one host",
+		"  - {name: a, title: A, figure: runs, cell: {tool: image, runtime: runc}}\n":                                                              `needs the field "image"`,
+		"  - {name: a, title: A, figure: runs, cell: {tool: image, image: x, runtime: process}}\n":                                                 "runtime runc",
+		"  - {name: a, title: A, figure: runs, value: 1, cell: {tool: image, image: x, runtime: runc}}\n":                                          "no ratio to a published value",
+		goodRow + "claims: [{text: t, less: a}]\n":                                                                                                 "two rows and within",
+		goodRow + "claims: [{text: t, same: [a, zz]}]\n":                                                                                           "two rows and within",
+		goodRow + "claims: [{text: t, same: [a], within: 10%}]\n":                                                                                  "two rows and within",
+		goodRow + "claims: [{text: t, same: [a, zz], within: 10%, less: a, than: b}]\n":                                                            "two rows and within",
+		goodRow + "claims: [{text: t, same: [a, zz], within: 10%}]\n":                                                                              `a row "zz" that there is not`,
+		goodRow + "claims: [{text: t, same: [a, a], within: 10%}]\n":                                                                               "with itself",
+		goodRow + "claims: [{text: t, same: [a, b], within: 2}]\n":                                                                                 "ratio",
+		"  - {name: a, title: A, figure: round_trip, cell: {tool: echo, transport: shm, runtime: runc}}\n":                                         `needs the field "face"`,
+		"  - {name: a, title: A, figure: round_trip, cell: {tool: requests, transport: ovs, runtime: runc, forwarding: learning}}\n":               `takes no field "forwarding"`,
+		"  - {name: a, title: A, not_run: x, value: 3}\n":                                                                                          "has no figure to compare",
+		"  - {name: a, title: A, tilte: x, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                               `did you mean "title"`,
+		"  - {name: a, title: A, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                                                             `needs the field "figure"`,
+		goodRow + "  - {name: b, title: B, figure: start_time, cell: {tool: start, runtime: vm}}\nclaims: [{text: t, less: a, than: b}]\n":         "compares",
 	} {
 		_, err := ParseExperiment("x.yaml", []byte(experimentHead+text))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -150,12 +159,24 @@ func TestExperimentSchema(t *testing.T) {
 	same(t, "cell", fieldNames(cellFields), schema.Defs["cell"].Properties)
 	same(t, "claim", fieldNames(claimFields), schema.Defs["claim"].Properties)
 	// What one knows the other must know too: a schema that refuses nothing proves nothing.
-	var bad any
-	if err := yaml.Unmarshal([]byte(experimentHead+"  - {name: a, title: A}\n"), &bad); err != nil {
-		t.Fatal(err)
-	}
-	if s.Validate(bad) == nil {
-		t.Error("the schema takes a row that is neither measured nor not run")
+	for rows, good := range map[string]bool{
+		"  - {name: a, title: A}\n":                   false, // neither measured nor not run
+		atSwitch("ovs", "hfsc", ""):                   true,
+		atSwitch("ovs", "hfsc", ", datapath: kernel"): true,
+		atSwitch("ovs", "htb", ", queue: sfq"):        false,
+		atSwitch("ovs", "htb", ", far_queue: sfq"):    false,
+		atSwitch("ovs", "tbf", ""):                    false,
+		atSwitch("bridge", "htb", ""):                 false,
+	} {
+		var value any
+		if err := yaml.Unmarshal([]byte(experimentHead+rows), &value); err != nil {
+			t.Fatal(err)
+		}
+		err := s.Validate(value)
+		_, parseErr := ParseExperiment("x.yaml", []byte(experimentHead+rows))
+		if (err == nil) != good || (parseErr == nil) != good {
+			t.Errorf("%s: the schema says %v, the parser %v", rows, err, parseErr)
+		}
 	}
 }
 
