@@ -51,3 +51,24 @@ func TestFiguresOfN16AreAsPublished(t *testing.T) {
 		}
 	}
 }
+
+// TestContainersOfN16HaveOneDatapath: what containers do over Open vSwitch is compared
+// with each other, so it forwards in the kernel for all of them.
+func TestContainersOfN16HaveOneDatapath(t *testing.T) {
+	e, err := Published("n16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	atSwitch := 0
+	for _, r := range e.Rows {
+		if r.Cell.Transport == "ovs" && r.Cell.Runtime == chain.RuntimeRunc && r.Cell.Datapath != chain.DatapathKernel {
+			t.Errorf("%s: the datapath is %q", r.Name, r.Cell.Datapath)
+		}
+		if r.Cell.At == chain.AtSwitch {
+			atSwitch++
+		}
+	}
+	if atSwitch != 2 {
+		t.Errorf("%d rows have the discipline at the switch", atSwitch)
+	}
+}
