@@ -46,7 +46,7 @@ func (b *Build) Finish(driver string, s Spec) {
 		}
 		b.add(name("bring up"), func(context.Context) error { return e.Netns.SetUp(e.Name) })
 		if q := s.ShapeOf(e); q != nil && !q.AtSwitch() {
-			b.add(name("shape"), func(context.Context) error { return b.Shape(e.Netns, e.Name, *q) })
+			b.add(name("shape"), func(context.Context) error { return b.Shape(e.Netns, e.Name, e.Port(), *q) })
 		}
 	}
 	b.add(s.StepName(driver, "read back"), func(ctx context.Context) error { return readBack(ctx, s) })
@@ -57,12 +57,13 @@ func (b *Build) add(name string, do func(context.Context) error) {
 	b.Steps = append(b.Steps, step.Step{Name: name, Do: do})
 }
 
-// Shape attaches the qdisc to an interface and reports what the kernel made of it.
-func (b *Build) Shape(ns host.Netns, name string, q chain.Qdisc) error {
+// Shape attaches the qdisc to an interface, and reports what the kernel made of it as
+// that of an end.
+func (b *Build) Shape(ns host.Netns, name, end string, q chain.Qdisc) error {
 	if err := ns.SetQdisc(name, hostQdisc(q)); err != nil {
 		return err
 	}
-	return b.reportQdisc(ns, name, name)
+	return b.reportQdisc(ns, name, end)
 }
 
 // ShapedBySwitch makes sure that a switch has set the qdisc on its side of a port, and
@@ -71,7 +72,7 @@ func (b *Build) ShapedBySwitch(e End, side host.Iface, q chain.Qdisc) error {
 	if err := side.Netns.CheckShaper(side.Name, hostQdisc(q)); err != nil {
 		return err
 	}
-	return b.reportQdisc(side.Netns, side.Name, e.Function+"."+e.Name+" at the switch")
+	return b.reportQdisc(side.Netns, side.Name, e.Port()+" at the switch")
 }
 
 // reportQdisc reports the qdisc of an interface as the kernel has it.

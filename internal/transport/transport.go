@@ -97,6 +97,14 @@ type End struct {
 	Dir string
 }
 
+// Port is how people are told of the end: FUNCTION.PORT, or the uplink's interface.
+func (e End) Port() string {
+	if e.Function == "" {
+		return e.Name
+	}
+	return e.Function + "." + e.Name
+}
+
 // Native reports whether the end is a port that libdray opens in the function's
 // own program.
 func (e End) Native() bool { return e.Face == chain.FaceNative }
@@ -189,7 +197,7 @@ type OffloadChange struct {
 
 // QdiscState is a qdisc as the kernel reports it after it was set.
 type QdiscState struct {
-	End  string `json:"end"` // interface name; "FUNCTION.PORT at the switch" where the switch has set it
+	End  string `json:"end"` // FUNCTION.PORT, and "at the switch" where that has set it; of an uplink the interface
 	Kind string `json:"kind"`
 	Text string `json:"text"` // its parameters as read back
 }

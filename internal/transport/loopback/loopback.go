@@ -75,7 +75,7 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 		build.Steps = append(build.Steps, step.Step{
 			Name:  s.StepName(Name, "shape lo"),
 			Makes: []step.Resource{host.QdiscResource(ns, lo)},
-			Do:    func(context.Context) error { return build.Shape(ns, lo, *s.Shape) },
+			Do:    func(context.Context) error { return build.Shape(ns, lo, lo, *s.Shape) },
 		})
 	}
 	build.Steps = append(build.Steps, step.Step{
