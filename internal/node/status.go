@@ -54,14 +54,15 @@ func (l *Live) Status() (functions []FunctionStatus, supervised bool, err error)
 	if err != nil {
 		return nil, false, err
 	}
-	functions = sortedStatus(s.Functions)
+	functions, supervised = sortedStatus(s.Functions), s.Supervisor.Alive()
 	for i, st := range functions {
-		// A supervisor that was killed has not seen the end of what it ran.
-		if st.Phase == PhaseRunning && !st.Process.Alive() {
+		// A supervisor that was killed has not seen the end of what it ran; one that
+		// lives is about to tell.
+		if !supervised && st.Phase == PhaseRunning && !st.Process.Alive() {
 			functions[i].Phase, functions[i].Error = PhaseGone, "it ended while no supervisor ran"
 		}
 	}
-	return functions, s.Supervisor.Alive(), nil
+	return functions, supervised, nil
 }
 
 // Check asks each runtime that can tell whether its function is still there,
