@@ -216,8 +216,10 @@ func (s *site) complete(t record.Trial, load chain.BenchLoad, failed error) reco
 	during := t.Env
 	t.Env = s.environment()
 	t.Env.Stolen, t.Env.BusyDuring = during.Stolen, during.BusyDuring
-	mark(&t, trial.Preflight(t.Env, s.demand(load), s.moment.busy))
-	mark(&t, s.emulated())
+	t.Mark(trial.Preflight(t.Env, s.demand(load), s.moment.busy)...)
+	if s.live != nil && Emulated(s.live) {
+		t.Mark(record.MarkEmulated)
+	}
 	return t
 }
 

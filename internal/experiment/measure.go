@@ -10,7 +10,6 @@ import (
 
 	"github.com/drayage/dray/internal/bench"
 	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/guest"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/instrument"
 	"github.com/drayage/dray/internal/node"
@@ -43,8 +42,8 @@ func (r *Runner) measure(ctx context.Context, c chain.Cell) (record.Trial, error
 		t, err = r.link(ctx, live, c)
 	}
 	t.Env, t.Chain = r.Env(live), chainName
-	if emulated(live) {
-		t.Marks = append(t.Marks, record.MarkEmulated)
+	if bench.Emulated(live) {
+		t.Mark(record.MarkEmulated)
 	}
 	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTime)
 	defer cancel()
@@ -60,19 +59,6 @@ func (r *Runner) create(ctx context.Context, c chain.Cell) (*node.Live, error) {
 		return nil, err
 	}
 	return r.Node.Create(ctx, "bench", parsed, text, p)
-}
-
-// emulated reports whether some function is a machine whose CPUs are emulated.
-func emulated(live *node.Live) bool {
-	for _, s := range live.State.Sandboxes {
-		if s.Guest == "" {
-			continue
-		}
-		if info, err := guest.ReadInfo(s.Guest); err != nil || info.Accel != guest.KVM {
-			return true // what cannot be told is not taken for native
-		}
-	}
-	return false
 }
 
 // pingRate is how many requests of 64 bytes make 1 Mb/s.

@@ -137,11 +137,7 @@ func (r *Runner) cell(ctx context.Context, c chain.Cell, round int) error {
 	if failed != nil {
 		t.Error = failed.Error()
 	}
-	for _, m := range trial.Preflight(t.Env, demand(c), busy) {
-		if !slices.Contains(t.Marks, m) {
-			t.Marks = append(t.Marks, m)
-		}
-	}
+	t.Mark(trial.Preflight(t.Env, demand(c), busy)...)
 	if c.Tool == chain.ToolCyclictest && !t.Env.Realtime && !(ownKernel(c) && c.Kernel == chain.VMKernelRT) {
 		t.Marks = append(t.Marks, record.MarkNotRealtime)
 	}

@@ -230,6 +230,16 @@ func ReadInfo(dir string) (Info, error) {
 	return i, json.Unmarshal(text, &i)
 }
 
+// Emulated reports whether the CPUs of the guest in dir are emulated; "" is no guest.
+// What cannot be told is not taken for native.
+func Emulated(dir string) bool {
+	if dir == "" {
+		return false
+	}
+	info, err := ReadInfo(dir)
+	return err != nil || info.Accel != KVM
+}
+
 // Clear removes what a guest that has ended left in its directory.
 func Clear(dir string) error {
 	entries, err := os.ReadDir(dir)

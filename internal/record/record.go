@@ -4,7 +4,10 @@
 // were made in. Statistics and reports are made from records and nothing else.
 package record
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Schema is the version of the record format.
 //
@@ -81,6 +84,15 @@ const (
 	MarkStalled        = "stalled"         // a lost message ended the ping-pong early; see Latency.Stalled
 	MarkLate           = "late sender"     // the generator sent late: see OneWay.Lateness
 )
+
+// Mark adds those marks that the trial does not have.
+func (t *Trial) Mark(marks ...string) {
+	for _, m := range marks {
+		if !slices.Contains(t.Marks, m) {
+			t.Marks = append(t.Marks, m)
+		}
+	}
+}
 
 // Quantity is what a trial measures.
 type Quantity string

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/chain"
@@ -16,7 +15,6 @@ import (
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/record"
-	"github.com/drayage/dray/internal/runtime"
 	"github.com/drayage/dray/internal/trial"
 	"github.com/drayage/dray/internal/verdict"
 )
@@ -89,20 +87,11 @@ func (in Input) run(ctx context.Context, m measurement, r trial.Round) (record.T
 		if f := in.Plan.Function(e.Function); f != nil {
 			t.Runtimes[e.String()] = string(f.Runtime)
 		}
-		if !slices.Contains(t.Marks, record.MarkEmulated) && emulated(in.Sandboxes[e.Function]) {
-			t.Marks = append(t.Marks, record.MarkEmulated)
+		if guest.Emulated(in.Sandboxes[e.Function].Guest) {
+			t.Mark(record.MarkEmulated)
 		}
 	}
 	return t, err
-}
-
-// emulated reports whether the function is a machine whose CPUs are emulated.
-func emulated(s *runtime.Sandbox) bool {
-	if s.Guest == "" {
-		return false
-	}
-	info, err := guest.ReadInfo(s.Guest)
-	return err != nil || info.Accel != guest.KVM // what cannot be told is not taken for native
 }
 
 func (in Input) measure(ctx context.Context, m measurement, r trial.Round) (record.Trial, error) {
