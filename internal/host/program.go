@@ -23,6 +23,18 @@ func LookProgram(name string) (string, error) {
 	return "", err
 }
 
+// OwnProgram finds a program of this project: beside the running program, where
+// make build puts it, or in the PATH. The error is exec.ErrNotFound, with the name.
+func OwnProgram(name string) (string, error) {
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return beside, nil
+		}
+	}
+	return exec.LookPath(name)
+}
+
 // NeedProgram is LookProgram for what cannot do without: the error is an
 // *Unsupported, with the Debian package that has the program.
 func NeedProgram(what, name, pkg string) (string, error) {

@@ -4,6 +4,9 @@ package host
 
 import (
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 )
 
@@ -23,6 +26,28 @@ func TestWhatIsNeededIsNamedWithItsPackage(t *testing.T) {
 	} {
 		if !errors.Is(err, ErrUnsupported) || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// Not t.Parallel: the program lies beside the test's own, and PATH changes.
+func TestOwnProgramIsBesideOrInThePath(t *testing.T) {
+	self, err := os.Executable()
+	must(t, err)
+	beside := filepath.Join(filepath.Dir(self), "dray-own-program")
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	inPath := filepath.Join(dir, filepath.Base(beside))
+	if _, err := OwnProgram(filepath.Base(beside)); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("a program that is nowhere: %v", err)
+	}
+	must(t, os.WriteFile(inPath, []byte("#!/bin/sh\n"), 0o755))
+	t.Cleanup(func() { os.Remove(beside) })
+	for mode, want := range map[os.FileMode]string{0o644: inPath, 0o755: beside} {
+		must(t, os.WriteFile(beside, []byte("#!/bin/sh\n"), mode))
+		must(t, os.Chmod(beside, mode))
+		if got, err := OwnProgram(filepath.Base(beside)); err != nil || got != want {
+			t.Errorf("with a file of mode %v beside: %q, %v", mode, got, err)
 		}
 	}
 }

@@ -140,15 +140,8 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")
 }
 
-// ownProgram finds a program of Drayage: beside the one that runs, then in the PATH.
 func ownProgram(name string) (string, error) {
-	if self, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(self), name)
-		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
-			return beside, nil
-		}
-	}
-	path, err := exec.LookPath(name)
+	path, err := host.OwnProgram(name)
 	if err != nil {
 		return "", fmt.Errorf("the program %s is missing: make build puts it beside dray", name)
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/record"
 )
 
@@ -123,7 +124,7 @@ func alone(ctx context.Context, role string, argv []string, timeout time.Duratio
 
 // FindOwn finds a program of this project: beside the running one, or in the PATH.
 func FindOwn(name string) (string, error) {
-	path, err := lookOwn(name)
+	path, err := host.OwnProgram(name)
 	if err != nil {
 		return "", fmt.Errorf("the program %s is missing: %s", name, tool{name: name, own: true}.fix())
 	}

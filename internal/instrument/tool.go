@@ -5,13 +5,12 @@ package instrument
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"sync"
 	"time"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
 )
 
@@ -34,7 +33,7 @@ var versions sync.Map // path → version
 // find returns the program's file and version.
 func (t tool) find(ctx context.Context) (path, version string, err error) {
 	if t.own {
-		path, err = lookOwn(t.name)
+		path, err = host.OwnProgram(t.name)
 	} else {
 		path, err = exec.LookPath(t.name)
 	}
@@ -67,18 +66,6 @@ func (t tool) fix() string {
 		return "make build, which puts it beside dray, or put it into the PATH"
 	}
 	return "apt-get install " + t.pkg
-}
-
-// lookOwn finds a program of this project: beside the running program, where
-// both are built and installed, and then in the PATH.
-func lookOwn(name string) (string, error) {
-	if self, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(self), name)
-		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return beside, nil
-		}
-	}
-	return exec.LookPath(name)
 }
 
 // probe is the tool's line in `dray doctor`.
