@@ -4,13 +4,14 @@ package runtime
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/dpdk"
 )
 
 // lastSlot is the highest place on the bus of a machine that a device of its own
-// may have; the chipset's are above. Dpdk ports are put there from the end, so that
+// may have; the chipset's are above. Dpdk ports are put there at the end, so that
 // none comes between the others, which the kernel numbers in the order of the bus.
 const lastSlot = 0x1e
 
@@ -23,22 +24,24 @@ const maxMachinePorts = 14
 // keep from answering; the others are the application's.
 func (s Spec) MachineVCPUs() int { return max(2, len(s.CPUs)) }
 
-// MachineSlot is the place on the bus of the machine of a dpdk port.
+// MachineSlot is the place on the bus of the machine of a dpdk port. The last port
+// has the last one: EAL numbers devices in the order of the bus, whatever the order
+// of its arguments, and a function's ports are numbered as its chain file has them.
 func (s Spec) MachineSlot(port string) (int, error) {
-	slot := lastSlot
+	var names []string
 	for _, p := range s.Function.Ports {
-		if p.Face != chain.FaceDPDK {
-			continue
+		if p.Face == chain.FaceDPDK {
+			names = append(names, p.Name)
 		}
-		if slot <= lastSlot-maxMachinePorts {
-			return 0, fmt.Errorf("function %s: a machine has at most %d dpdk ports: remove some, or use another runtime", s.Function.Name, maxMachinePorts)
-		}
-		if p.Name == port {
-			return slot, nil
-		}
-		slot--
 	}
-	return 0, fmt.Errorf("function %s has no dpdk port %s", s.Function.Name, port)
+	i := slices.Index(names, port)
+	if i < 0 {
+		return 0, fmt.Errorf("function %s has no dpdk port %s", s.Function.Name, port)
+	}
+	if len(names) > maxMachinePorts {
+		return 0, fmt.Errorf("function %s: a machine has at most %d dpdk ports: remove some, or use another runtime", s.Function.Name, maxMachinePorts)
+	}
+	return lastSlot - (len(names) - 1 - i), nil
 }
 
 // MachineAddress is the PCI address of what is at a place on the machine's bus.
