@@ -81,6 +81,9 @@ var cellFields = []field[Cell]{
 	{"kernel", false, func(d *decoder, n *yaml.Node, c *Cell) {
 		c.Kernel, _ = choice(d, n, "kernel", []VMKernel{VMKernelGeneric, VMKernelRT})
 	}},
+	{"vm_runtime", false, func(d *decoder, n *yaml.Node, c *Cell) {
+		c.VMRuntime, _ = choice(d, n, "runtime in a machine", []RuntimeName{RuntimeRunc})
+	}},
 	{"functions", false, func(d *decoder, n *yaml.Node, c *Cell) {
 		c.Functions, _ = d.integer(n, "functions", 1, mostCellFunctions)
 	}},
@@ -180,7 +183,7 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	if values == nil || c.Tool == "" {
 		return
 	}
-	shaped := []string{"qdisc", "rate", "at", "queue", "far_queue", "datapath", "kernel", "hosts", "underlay"}
+	shaped := []string{"qdisc", "rate", "at", "queue", "far_queue", "datapath", "kernel", "vm_runtime", "hosts", "underlay"}
 	need := map[Tool][]string{
 		ToolFrames: {"transport", "face", "runtime", "size", "load"}, ToolTCP: {"transport", "runtime"}, ToolRequests: {"transport", "runtime"},
 		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolStart: {"runtime"},
@@ -225,6 +228,9 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	}
 	if c.Datapath != "" && c.Transport != "ovs" {
 		d.fail(values["datapath"], "remove it, or use the transport ovs", "a datapath is that of Open vSwitch")
+	}
+	if values["vm_runtime"] != nil && c.Runtime != RuntimeVM {
+		d.fail(values["vm_runtime"], "remove it, or write runtime: vm", "only a machine has a runtime of its own")
 	}
 	if c.Tool == ToolImage && c.Runtime != "" && c.Runtime != RuntimeRunc {
 		d.fail(values["runtime"], "write runc", "the folder of an image is the root of a function with runtime runc")

@@ -63,6 +63,8 @@ type Cell struct {
 	Image     string      `json:"image,omitempty"`     // that is built
 	// Forwarding is asked of a transport that has the choice; empty: as it does it.
 	Forwarding Forwarding `json:"forwarding,omitempty"`
+	// VMRuntime runs the functions in their machines; empty: processes there.
+	VMRuntime RuntimeName `json:"vm_runtime,omitempty"`
 }
 
 // Datapath is where Open vSwitch forwards.
@@ -218,8 +220,12 @@ func (c Cell) String() string {
 	if c.Underlay > 0 {
 		many += "-" + c.Underlay.String()
 	}
+	inMachine := ""
+	if c.VMRuntime != "" {
+		inMachine = "in-" + string(c.VMRuntime)
+	}
 	for _, part := range []string{
-		many, c.Transport, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), string(c.VNF), size, c.Load, c.Qdisc, rate, place, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
+		many, c.Transport, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), inMachine, string(c.VNF), size, c.Load, c.Qdisc, rate, place, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
 	} {
 		if part != "" {
 			parts = append(parts, part)

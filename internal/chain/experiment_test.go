@@ -23,6 +23,11 @@ func atSwitch(transport, qdisc, more string) string {
 	return "  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: " + transport + ", runtime: runc, qdisc: " + qdisc + ", rate: 1Mbps, at: switch" + more + "}}\n"
 }
 
+// contained is a row whose functions are in containers in machines.
+func contained(runtime string) string {
+	return "  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: " + runtime + ", vm_runtime: runc}}\n"
+}
+
 func TestParseExperiment(t *testing.T) {
 	e, err := ParseExperiment("x.yaml", []byte(experimentHead+goodRow+"  - {name: b, title: B, not_run: no NIC}\nclaims:\n  - {text: c, less: a, than: b}\n"))
 	if err != nil {
@@ -65,7 +70,10 @@ func TestBadExperiments(t *testing.T) {
 		atSwitch("ovs", "htb", ", far_queue: sfq"): "x.yaml:7:142: a switch lets nothing but a FIFO queue",
 		atSwitch("ovs", "tbf", ""):                 "only Open vSwitch sets a qdisc itself",
 		atSwitch("bridge", "htb", ""):              "only Open vSwitch sets a qdisc itself",
-		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, datapath: kernel}}\n":                       "that of Open vSwitch",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, datapath: kernel}}\n": "that of Open vSwitch",
+		contained("runc"): "only a machine has a runtime",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: vm, vm_runtime: docker}}\n":                       `"docker"`,
+		"  - {name: a, title: A, figure: start_time, cell: {tool: start, runtime: vm, vm_runtime: runc}}\n":                                        `takes no field "vm_runtime"`,
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, bulk: true}}\n":                             `takes no field "bulk"`,
 		"  - {name: a, title: A, figure: wakeup_max, cell: {tool: cyclictest, kernel: low}}\n":                                                     `"low"`,
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: vxlan, runtime: runc}}\n":                                        "the transport vxlan joins hosts",
@@ -167,6 +175,8 @@ func TestExperimentSchema(t *testing.T) {
 		atSwitch("ovs", "htb", ", far_queue: sfq"):    false,
 		atSwitch("ovs", "tbf", ""):                    false,
 		atSwitch("bridge", "htb", ""):                 false,
+		contained("vm"):                               true,
+		contained("runc"):                             false,
 	} {
 		var value any
 		if err := yaml.Unmarshal([]byte(experimentHead+rows), &value); err != nil {

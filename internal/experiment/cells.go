@@ -168,10 +168,19 @@ func pairText(c chain.Cell) string {
 		if c.FarQueue != "" && f == server {
 			own = qos(c, c.FarQueue)
 		}
-		fmt.Fprintf(&b, "  - {name: %s,%s runtime: %s, ports: [{name: p%d, ip: 10.99.0.%d/24%s}]}\n", f, on, c.Runtime, i, i+1, own)
+		fmt.Fprintf(&b, "  - {name: %s,%s runtime: %s%s, ports: [{name: p%d, ip: 10.99.0.%d/24%s}]}\n", f, on, c.Runtime, machineText(c), i, i+1, own)
 	}
 	fmt.Fprintf(&b, "links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, qos(c, c.Queue))
 	return b.String()
+}
+
+// machineText is what a cell asks of the machines of its functions, as a field of
+// these.
+func machineText(c chain.Cell) string {
+	if c.VMRuntime == "" {
+		return ""
+	}
+	return fmt.Sprintf(", vm: {runtime: %s}", c.VMRuntime)
 }
 
 // hostsText are the simulated hosts of a cell's functions.

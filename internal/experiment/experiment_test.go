@@ -74,9 +74,26 @@ func TestChainsOfCellsParse(t *testing.T) {
 		{Tool: chain.ToolRecovery, Runtime: chain.RuntimeProcess},
 		{Tool: chain.ToolRecovery, Transport: "shm", Runtime: chain.RuntimeRunc}, {Tool: chain.ToolClocks, Transport: "veth", Runtime: chain.RuntimeRunc},
 		{Tool: chain.ToolUDP, Transport: "ovs", Runtime: chain.RuntimeVM, Qdisc: "tbf", Rate: 100_000_000, Load: "95Mbps"},
+		{Tool: chain.ToolRequests, Transport: "ovs", Runtime: chain.RuntimeVM, VMRuntime: chain.RuntimeRunc},
 	} {
 		if _, err := chain.Parse(c.String(), chainText(host2(), c)); err != nil {
 			t.Errorf("%v:\n%s", err, chainText(host2(), c))
+		}
+	}
+}
+
+func TestContainerInAMachineIsInBothMachines(t *testing.T) {
+	c := chain.Cell{Tool: chain.ToolRequests, Transport: "ovs-dpdk", Runtime: chain.RuntimeVM, VMRuntime: chain.RuntimeRunc}
+	if got := c.String(); got != "requests/ovs-dpdk/vm/in-runc" {
+		t.Errorf("the cell is called %s", got)
+	}
+	parsed, err := chain.Parse(c.String(), chainText(host2(), c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range parsed.Functions {
+		if f.VM == nil || f.VM.Runtime != chain.RuntimeRunc {
+			t.Errorf("%s: %+v", f.Name, f.VM)
 		}
 	}
 }
