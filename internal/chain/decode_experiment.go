@@ -23,7 +23,7 @@ var (
 const mostCellFunctions = 200
 
 // futureTransports are published and not built: a row of one says so.
-var futureTransports = []string{"macvtap", "sr-iov"}
+var futureTransports = []string{"sr-iov"}
 
 var experimentFields = []field[Experiment]{
 	{"apiVersion", true, func(d *decoder, n *yaml.Node, e *Experiment) { e.APIVersion = APIVersion }},

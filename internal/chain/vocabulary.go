@@ -57,6 +57,6 @@ var tunnels = []string{"vxlan", "ovs-vxlan"}
 
 // transports are the names that a link may give.
 var transports = []string{
-	TransportAuto, "loopback", "veth", "bridge", "macvlan", "af-packet", "ovs",
+	TransportAuto, "loopback", "veth", "bridge", "macvlan", "macvtap", "af-packet", "ovs",
 	"shm", "memif", "dpdk-ring", "af-xdp", "vhost-user", "ovs-dpdk", "ovs-dray", "vpp", "vpp-memif", "vxlan", "ovs-vxlan",
 }

@@ -64,7 +64,7 @@ func TestProbeItem(t *testing.T) {
 func TestProbesAnswer(t *testing.T) {
 	testenv.Root(t)
 	probes := map[string]func() error{
-		"veth": ProbeVeth, "bridge": ProbeBridge, "macvlan": ProbeMacvlan, "tap": ProbeTap,
+		"veth": ProbeVeth, "bridge": ProbeBridge, "macvlan": ProbeMacvlan, "macvtap": ProbeMacvtap, "tap": ProbeTap,
 		"user namespace": func() error { return ProbeUserNetns(UserMapping{HostID: 200000, Size: 65536}) },
 	}
 	for _, kind := range QdiscKinds() {

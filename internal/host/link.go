@@ -75,6 +75,21 @@ func CreateBridge(i Iface) error {
 // CreateMacvlan makes a macvlan in bridge mode on the interface parent, which
 // lives in parentNs; the new interface appears in i.Netns.
 func CreateMacvlan(i Iface, parentNs Netns, parent string) error {
+	return addOn(i, parentNs, parent, func(attrs netlink.LinkAttrs) netlink.Link {
+		return &netlink.Macvlan{LinkAttrs: attrs, Mode: netlink.MACVLAN_MODE_BRIDGE}
+	})
+}
+
+// CreateMacvtap makes what CreateMacvlan makes, whose packets can also be had from a
+// file: see OpenMacvtap.
+func CreateMacvtap(i Iface, parentNs Netns, parent string) error {
+	return addOn(i, parentNs, parent, func(attrs netlink.LinkAttrs) netlink.Link {
+		return &netlink.Macvtap{Macvlan: netlink.Macvlan{LinkAttrs: attrs, Mode: netlink.MACVLAN_MODE_BRIDGE}}
+	})
+}
+
+// addOn makes an interface on the interface parent of parentNs.
+func addOn(i Iface, parentNs Netns, parent string, link func(netlink.LinkAttrs) netlink.Link) error {
 	nl, err := parentNs.handle()
 	if err != nil {
 		return err
@@ -82,7 +97,7 @@ func CreateMacvlan(i Iface, parentNs Netns, parent string) error {
 	defer nl.Close()
 	p, err := nl.LinkByName(parent)
 	if err != nil {
-		return fmt.Errorf("macvlan parent %s in %s: %w", parent, parentNs, err)
+		return fmt.Errorf("parent %s of %s in %s: %w", parent, i.Name, parentNs, err)
 	}
 	target, err := i.Netns.open()
 	if err != nil {
@@ -92,8 +107,9 @@ func CreateMacvlan(i Iface, parentNs Netns, parent string) error {
 	attrs := linkAttrs(i)
 	attrs.ParentIndex = p.Attrs().Index
 	attrs.Namespace = netlink.NsFd(target)
-	if err := nl.LinkAdd(&netlink.Macvlan{LinkAttrs: attrs, Mode: netlink.MACVLAN_MODE_BRIDGE}); err != nil {
-		return fmt.Errorf("create macvlan %s on %s: %w", i, parent, err)
+	l := link(attrs)
+	if err := nl.LinkAdd(l); err != nil {
+		return fmt.Errorf("create %s %s on %s: %w", l.Type(), i, parent, err)
 	}
 	return nil
 }

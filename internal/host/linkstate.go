@@ -17,6 +17,9 @@ import (
 	"github.com/drayage/dray/internal/step"
 )
 
+// LinkKindMacvtap is the netlink link type of an interface that OpenMacvtap opens.
+const LinkKindMacvtap = "macvtap"
+
 // LinkState is an interface as the kernel reports it.
 type LinkState struct {
 	Index   int

@@ -45,6 +45,26 @@ func ProbeMacvlan() error {
 	})
 }
 
+// ProbeMacvtap tries to make a macvtap on a veth, and to open its file, which is what
+// it is for.
+func ProbeMacvtap() error {
+	return probeIn("macvtap", func(n Netns) error {
+		parent, err := probePair(n)
+		if err != nil {
+			return err
+		}
+		err = CreateMacvtap(Iface{Netns: n, Name: "mt0", MAC: probeMAC(4), MTU: 1500}, n, parent)
+		if err != nil {
+			return lacksLinkKind("macvtap", "CONFIG_MACVTAP", err)
+		}
+		f, err := n.OpenMacvtap("mt0")
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	})
+}
+
 // ProbeTap tries to make a tap interface, which a userspace switch needs.
 func ProbeTap() error {
 	return probeIn("tap", func(n Netns) error {

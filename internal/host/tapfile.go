@@ -3,9 +3,12 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,20 +22,100 @@ func (n Netns) OpenTap(name string) (*os.File, error) {
 		if err != nil {
 			return &Unsupported{What: "tap interfaces", Why: "/dev/net/tun: " + err.Error(), Fix: "modprobe tun"}
 		}
-		request, err := unix.NewIfreq(name)
-		if err == nil {
-			request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
-			err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
-		}
-		if err != nil {
-			unix.Close(fd)
-			return err
-		}
-		f = os.NewFile(uintptr(fd), name)
-		return nil
+		f, err = tapFile(fd, name)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make tap %s in %s: %w", name, n, err)
 	}
 	return f, nil
+}
+
+// OpenMacvtap returns what the packets of a macvtap of the namespace are read from
+// and written to, each after a virtio-net header. While the file is open, what comes
+// in goes to its reader, and not to the kernel's own protocols; the interface stays when
+// it is closed. It takes every group address, since those of its reader are not known here.
+func (n Netns) OpenMacvtap(name string) (*os.File, error) {
+	var f *os.File
+	err := n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error { return nl.LinkSetAllmulticastOn(l) })
+	if err != nil {
+		return nil, err
+	}
+	err = n.Do(func() error {
+		dev, err := macvtapDevice(name)
+		if err != nil {
+			return err
+		}
+		fd, err := openDevice(dev)
+		if err != nil {
+			return &Unsupported{
+				What: "macvtap interfaces", Why: "no file of one can be opened: " + err.Error(),
+				Fix: fmt.Sprintf("in a container, allow it the character devices %d:*", unix.Major(dev)),
+			}
+		}
+		f, err = tapFile(fd, name)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open macvtap %s in %s: %w", name, n, err)
+	}
+	return f, nil
+}
+
+// tapFile has a virtio-net header before each packet of a tap. It takes fd over.
+func tapFile(fd int, name string) (*os.File, error) {
+	request, err := unix.NewIfreq(name)
+	if err == nil {
+		request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// macvtapDevice is the number of the device of a macvtap of the thread's network
+// namespace. The host's /sys shows that of another one.
+func macvtapDevice(name string) (dev uint64, err error) {
+	var mounts fds
+	defer mounts.close()
+	sysfs, err := mounts.newMount("sysfs", unix.MOUNT_ATTR_RDONLY)
+	if err != nil {
+		return 0, err
+	}
+	dir := fmt.Sprintf("/proc/self/fd/%d/class/net/%s/macvtap", sysfs, name)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) != 1 {
+		return 0, errors.New("it is no macvtap of this namespace")
+	}
+	if err != nil {
+		return 0, err
+	}
+	text, err := os.ReadFile(dir + "/" + entries[0].Name() + "/dev")
+	if err != nil {
+		return 0, err
+	}
+	var major, minor uint32
+	if _, err := fmt.Sscanf(strings.TrimSpace(string(text)), "%d:%d", &major, &minor); err != nil {
+		return 0, fmt.Errorf("its device %q: %w", text, err)
+	}
+	return unix.Mkdev(major, minor), nil
+}
+
+// openDevice opens a character device by a node that nobody else sees. That in /dev
+// is called after the index of the interface, which is another's in another namespace.
+func openDevice(dev uint64) (fd int, err error) {
+	var mounts fds
+	defer mounts.close()
+	dir, err := mounts.newMount("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, "mode=0700")
+	if err != nil {
+		return -1, err
+	}
+	const node = "device"
+	if err := unix.Mknodat(dir, node, unix.S_IFCHR|0o600, int(dev)); err != nil {
+		return -1, fmt.Errorf("make its node: %w", err)
+	}
+	return unix.Openat(dir, node, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 }

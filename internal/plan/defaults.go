@@ -118,6 +118,14 @@ var statedDefaults = map[string]inventory.Calibration{
 		LossRatio:  1e-5,
 		PDVp99:     170 * time.Microsecond,
 	},
+	// As macvlan, and a queue in between.
+	"macvtap": {
+		Latency:    latencies(110*time.Microsecond, 220*time.Microsecond, 800*time.Microsecond, 2*time.Millisecond),
+		Bitrate:    7e9,
+		PacketRate: 110e3,
+		LossRatio:  1e-5,
+		PDVp99:     170 * time.Microsecond,
+	},
 	"bridge": {
 		Latency:    latencies(120*time.Microsecond, 250*time.Microsecond, 900*time.Microsecond, 3*time.Millisecond),
 		Bitrate:    6e9,

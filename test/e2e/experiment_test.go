@@ -26,7 +26,7 @@ rows:
   - {name: back, title: replaced, figure: back_after, cell: {tool: recovery, runtime: process}}
   - {name: hidden, title: processes are hidden, figure: hides_processes, cell: {tool: checks, runtime: runc}}
   - {name: caps, title: no capabilities, figure: drops_capabilities, cell: {tool: checks, runtime: runc}}
-  - {name: tap, title: macvtap, figure: throughput, cell: {tool: tcp, transport: macvtap, runtime: process}}
+  - {name: vf, title: a VF, figure: throughput, cell: {tool: tcp, transport: sr-iov, runtime: process}}
   - {name: nic, title: a NIC, not_run: it needs a NIC}
 claims:
   - {text: TCP is slower over a NIC, less: nic, than: tcp}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package macvlan joins ports by macvlan interfaces in bridge mode, over a host
-// interface (an uplink) or over a parent of the link's own.
+// interface (an uplink) or over a parent of the link's own. With macvtap a virtual
+// machine has its port's file as its network device.
 package macvlan
 
 import (
@@ -15,17 +16,42 @@ import (
 	"github.com/drayage/dray/internal/transport"
 )
 
-// Name is what a chain file calls this transport.
-const Name = "macvlan"
+// What a chain file calls the two transports of this package.
+const (
+	Name    = "macvlan"
+	NameTap = "macvtap"
+)
 
-type driver struct{}
+// driver joins ports by interfaces of one kind.
+type driver struct {
+	name   string
+	rank   int
+	create func(i host.Iface, parentNs host.Netns, parent string) error
+	probe  func() error
+	path   string // the way of a packet
+	note   string
+}
 
-// New returns the driver.
-func New() transport.Driver { return driver{} }
+// New returns the driver for macvlan.
+func New() transport.Driver {
+	return driver{
+		name: Name, rank: 20, create: host.CreateMacvlan, probe: host.ProbeMacvlan,
+		path: "socket, macvlan bridge-mode lookup, backlog of the peer's CPU, socket",
+	}
+}
 
-func (driver) Name() string { return Name }
+// NewTap returns the driver for macvtap.
+func NewTap() transport.Driver {
+	return driver{
+		name: NameTap, rank: 25, create: host.CreateMacvtap, probe: host.ProbeMacvtap,
+		path: "socket, queue, macvlan bridge-mode lookup, backlog of the peer's CPU, socket; a virtual machine's own device takes the place of a socket",
+		note: "; a virtual machine sends and receives as the port's MAC only",
+	}
+}
 
-func (driver) Caps() inventory.Caps {
+func (d driver) Name() string { return d.name }
+
+func (d driver) Caps() inventory.Caps {
 	return inventory.Caps{
 		Faces:      []string{string(chain.FaceNetdev)},
 		Isolation:  string(chain.IsolationNoSharedMemory),
@@ -33,48 +59,48 @@ func (driver) Caps() inventory.Caps {
 		Uplink:     true,
 		Shapes:     true,
 		MaxMTU:     65535,
-		Rank:       20,
+		Rank:       d.rank,
 		Privileges: "none",
 		Copies:     2,
-		KernelPath: "socket, macvlan bridge-mode lookup, backlog of the peer's CPU, socket",
-		Note:       "the host itself cannot talk to a port through the uplink that carries it",
+		KernelPath: d.path,
+		Note:       "the host itself cannot talk to a port through the uplink that carries it" + d.note,
 	}
 }
 
-func (driver) Probe(context.Context) inventory.Item {
-	return host.ProbeItem(Name, host.ProbeMacvlan())
+func (d driver) Probe(context.Context) inventory.Item {
+	return host.ProbeItem(d.name, d.probe())
 }
 
 func (d driver) Build(s transport.Spec) (*transport.Build, error) {
-	if err := transport.Check(Name, d.Caps(), s); err != nil {
+	if err := transport.Check(d.name, d.Caps(), s); err != nil {
 		return nil, err
 	}
 	build := transport.NewBuild()
 	parentNs, parent := s.SwitchNetns(), s.SwitchPort(0).Name
 	if uplinks := s.Uplinks(); len(uplinks) == 1 {
 		parentNs, parent = uplinks[0].Netns, uplinks[0].Name
-		build.Steps = append(build.Steps, s.CheckUplink(Name, uplinks[0]))
+		build.Steps = append(build.Steps, s.CheckUplink(d.name, uplinks[0]))
 	} else {
-		build.Steps = append(build.Steps, s.CreateSwitchNetns(Name), createParent(s))
+		build.Steps = append(build.Steps, s.CreateSwitchNetns(d.name), d.createParent(s))
 	}
 	for i, e := range s.Ports() {
 		build.Steps = append(build.Steps, step.Step{
-			Name:  s.StepName(Name, fmt.Sprintf("create end %d %s", i+1, e.Name)),
+			Name:  s.StepName(d.name, fmt.Sprintf("create end %d %s", i+1, e.Name)),
 			Makes: []step.Resource{transport.PortResource(e)},
-			Do:    func(context.Context) error { return host.CreateMacvlan(s.Iface(e), parentNs, parent) },
+			Do:    func(context.Context) error { return d.create(s.Iface(e), parentNs, parent) },
 		})
 	}
-	build.Finish(Name, s)
+	build.Finish(d.name, s)
 	return build, nil
 }
 
 // createParent makes the parent, one end of a veth pair whose other end is left
 // alone: a veth, since not every kernel has dummy interfaces. Both ends must be
 // up for the parent to have a carrier.
-func createParent(s transport.Spec) step.Step {
+func (d driver) createParent(s transport.Spec) step.Step {
 	a, b := s.SwitchPort(0), s.SwitchPort(1)
 	return step.Step{
-		Name: s.StepName(Name, "create parent"),
+		Name: s.StepName(d.name, "create parent"),
 		Makes: []step.Resource{
 			host.LinkResource(a.Netns, a.Name, a.MAC),
 			host.LinkResource(b.Netns, b.Name, b.MAC),

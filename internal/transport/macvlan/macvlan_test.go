@@ -12,3 +12,7 @@ import (
 func TestConformance(t *testing.T) { transporttest.Run(t, macvlan.New()) }
 
 func TestUplink(t *testing.T) { transporttest.RunUplink(t, macvlan.New()) }
+
+func TestConformanceOfMacvtap(t *testing.T) { transporttest.Run(t, macvlan.NewTap()) }
+
+func TestUplinkOfMacvtap(t *testing.T) { transporttest.RunUplink(t, macvlan.NewTap()) }
