@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/runtime"
 )
@@ -93,7 +94,7 @@ func (a *app) printLog(ctx context.Context, live *node.Live, function string, fo
 		return nil // nothing has been written
 	}
 	for errors.Is(err, fs.ErrNotExist) {
-		if !pause(ctx) {
+		if host.Sleep(ctx, logPoll) != nil {
 			return nil
 		}
 		f, err = os.Open(live.LogFile(function))
@@ -106,7 +107,7 @@ func (a *app) printLog(ctx context.Context, live *node.Live, function string, fo
 		if _, err := io.Copy(a.out, f); err != nil {
 			return err
 		}
-		if !follow || !pause(ctx) {
+		if !follow || host.Sleep(ctx, logPoll) != nil {
 			return nil
 		}
 		next, err := rotated(f, live.LogFile(function))
@@ -124,15 +125,8 @@ func (a *app) printLog(ctx context.Context, live *node.Live, function string, fo
 	}
 }
 
-// pause waits a moment; false when ctx has ended.
-func pause(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(100 * time.Millisecond):
-		return true
-	}
-}
+// logPoll is how often a log is looked at that is followed.
+const logPoll = 100 * time.Millisecond
 
 // rotated opens the file now at path if f is no longer it; else it returns nil.
 func rotated(f *os.File, path string) (*os.File, error) {

@@ -38,7 +38,7 @@ func (r *Runner) visit(ctx context.Context, v visit) error {
 		return r.ceiling(ctx, v)
 	}
 	// What came down just before may still keep the kernel busy.
-	if err := sleep(ctx, settled); err != nil {
+	if err := host.Sleep(ctx, settled); err != nil {
 		return err
 	}
 	at, err := r.look(ctx)
@@ -80,7 +80,7 @@ func (r *Runner) look(ctx context.Context) (moment, error) {
 	if err != nil {
 		return moment{}, fmt.Errorf("load of the machine: %w", err)
 	}
-	if err := sleep(ctx, watched); err != nil {
+	if err := host.Sleep(ctx, watched); err != nil {
 		return moment{}, err
 	}
 	end, err := host.ReadCPUTimes()
@@ -93,15 +93,6 @@ func (r *Runner) look(ctx context.Context) (moment, error) {
 		r.Run.NoLimit = err.Error()
 	}
 	return m, ctx.Err()
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // site is a configuration that is up. It is never nil, also beside an error.
@@ -134,14 +125,14 @@ func (r *Runner) open(ctx context.Context, v visit, at moment) (*site, error) {
 			return s, err
 		}
 	}
-	if err := sleep(ctx, settled); err != nil {
+	if err := host.Sleep(ctx, settled); err != nil {
 		return s, err
 	}
 	before, err := s.meter.Read()
 	if err != nil {
 		return s, err
 	}
-	if err := sleep(ctx, watched); err != nil {
+	if err := host.Sleep(ctx, watched); err != nil {
 		return s, err
 	}
 	after, err := s.meter.Read()

@@ -226,10 +226,8 @@ func (e Engine) Await(ctx context.Context, id host.ProcessID, ready func() bool)
 		if !id.Alive() {
 			return fmt.Errorf("%s has ended%s", e.Name, e.LastWords())
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w%s", e.Name, ctx.Err(), e.LastWords())
-		case <-time.After(10 * time.Millisecond):
+		if err := host.Sleep(ctx, 10*time.Millisecond); err != nil {
+			return fmt.Errorf("%s is not ready: %w%s", e.Name, err, e.LastWords())
 		}
 	}
 	return nil

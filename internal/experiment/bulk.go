@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/instrument"
 	"github.com/drayage/dray/internal/record"
 )
@@ -37,7 +38,7 @@ func besideBulk(tool instrument.Instrument, rate uint64, extra time.Duration) ru
 			t, err := instrument.Iperf3{}.Run(ctx, from, to, instrument.Params{Duration: p.Duration + extra})
 			bulk <- outcome{t, err}
 		}()
-		if err := sleep(ctx, bulkLead); err != nil {
+		if err := host.Sleep(ctx, bulkLead); err != nil {
 			<-bulk
 			return record.Trial{}, err
 		}

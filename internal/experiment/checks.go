@@ -212,7 +212,7 @@ func aim(ctx context.Context, inv *inventory.Inventory, live *node.Live) (target
 		if time.Since(began) > startTime {
 			return t, fmt.Errorf("the neighbour does not start; its last output: %s", log)
 		}
-		if err := sleep(ctx, 5*time.Millisecond); err != nil {
+		if err := host.Sleep(ctx, 5*time.Millisecond); err != nil {
 			return t, err
 		}
 	}

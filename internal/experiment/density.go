@@ -77,7 +77,7 @@ func awaitDense(ctx context.Context, live *node.Live, all int) (started int, err
 	for began := time.Now(); started < all && time.Since(began) < densePatience; {
 		if has(started) {
 			started++
-		} else if err := sleep(ctx, 2*time.Millisecond); err != nil {
+		} else if err := host.Sleep(ctx, 2*time.Millisecond); err != nil {
 			return started, err
 		}
 	}
@@ -102,7 +102,7 @@ func countRunning(ctx context.Context, live *node.Live, want int) (up int, err e
 		if up = running(functions); up >= want || time.Since(began) > denseSettled {
 			return up, nil
 		}
-		if err := sleep(ctx, 2*time.Millisecond); err != nil {
+		if err := host.Sleep(ctx, 2*time.Millisecond); err != nil {
 			return up, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/instrument"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/record"
@@ -101,7 +102,7 @@ func killSender(ctx context.Context, live *node.Live) error {
 		if time.Since(began) > outagePatience {
 			return fmt.Errorf("the sender does not start again; its last output: %s", live.LogTail(client, 2))
 		}
-		if err := sleep(ctx, outageTick); err != nil {
+		if err := host.Sleep(ctx, outageTick); err != nil {
 			return err
 		}
 	}
@@ -125,7 +126,7 @@ func awaitArrivals(ctx context.Context, live *node.Live, from int) error {
 		if passing >= int(outageSettled/outageTick) {
 			return nil
 		}
-		if err := sleep(ctx, 10*outageTick); err != nil {
+		if err := host.Sleep(ctx, 10*outageTick); err != nil {
 			return err
 		}
 	}

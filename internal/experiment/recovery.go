@@ -63,7 +63,7 @@ func awaitStarts(ctx context.Context, live *node.Live, times int) error {
 		if time.Since(began) > startTime {
 			return fmt.Errorf("the function did not start within %v; its last output: %s", startTime, live.LogTail(client, 3))
 		}
-		if err := sleep(ctx, time.Millisecond); err != nil {
+		if err := host.Sleep(ctx, time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func processOf(ctx context.Context, live *node.Live, function string) (host.Proc
 				return f.Process, nil
 			}
 		}
-		if err := sleep(ctx, time.Millisecond); err != nil {
+		if err := host.Sleep(ctx, time.Millisecond); err != nil {
 			return host.ProcessID{}, err
 		}
 	}

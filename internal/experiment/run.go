@@ -182,7 +182,7 @@ func watch(ctx context.Context) (busy float64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("load of the machine: %w", err)
 	}
-	if err := sleep(ctx, watched); err != nil {
+	if err := host.Sleep(ctx, watched); err != nil {
 		return 0, err
 	}
 	end, err := host.ReadCPUTimes()
@@ -191,15 +191,6 @@ func watch(ctx context.Context) (busy float64, err error) {
 	}
 	busy, _ = end.Since(begin)
 	return busy, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // demand is the threads that want a CPU all the time. What bench measures it

@@ -26,10 +26,8 @@ func (n Netns) WaitForwarding(ctx context.Context, port string) error {
 		if state == brStateForwarding {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("bridge port %s in %s does not forward (state %d): %w", port, n, state, ctx.Err())
-		case <-time.After(2 * time.Millisecond):
+		if err := Sleep(ctx, 2*time.Millisecond); err != nil {
+			return fmt.Errorf("bridge port %s in %s does not forward (state %d): %w", port, n, state, err)
 		}
 	}
 }

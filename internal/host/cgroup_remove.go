@@ -70,10 +70,8 @@ func (c Cgroup) Kill(ctx context.Context) error {
 		for _, dir := range dirs {
 			thaw(dir)
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("cgroup %s: processes %v do not die: %w", c.Path, pids, ctx.Err())
-		case <-time.After(pause):
+		if err := Sleep(ctx, pause); err != nil {
+			return fmt.Errorf("cgroup %s: processes %v do not die: %w", c.Path, pids, err)
 		}
 		if pids, err = c.Processes(); err != nil || len(pids) == 0 {
 			return err

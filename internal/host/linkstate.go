@@ -77,10 +77,8 @@ func (n Netns) WaitCarrier(ctx context.Context, name string) error {
 		if s.Carrier {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("interface %s in %s has no carrier: %w", name, n, ctx.Err())
-		case <-time.After(2 * time.Millisecond):
+		if err := Sleep(ctx, 2*time.Millisecond); err != nil {
+			return fmt.Errorf("interface %s in %s has no carrier: %w", name, n, err)
 		}
 	}
 }

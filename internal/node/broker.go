@@ -163,7 +163,7 @@ func (l *Live) restartBroker(ctx context.Context) {
 			return // it has been removed, or there is none
 		}
 		if err := b.Process.AwaitEnd(ctx); err != nil {
-			if !sleep(ctx, longestBackoff) { // no descriptor is free, say
+			if host.Sleep(ctx, longestBackoff) != nil { // no descriptor is free, say
 				return
 			}
 			continue
@@ -178,25 +178,15 @@ func (l *Live) restartBroker(ctx context.Context) {
 				break
 			}
 			_ = appendLine(l.BrokerLog(), "dray: restart the broker: "+err.Error())
-			if !sleep(ctx, backoff) {
+			if host.Sleep(ctx, backoff) != nil {
 				return
 			}
 			backoff = min(2*backoff, longestBackoff)
 		}
-		if !sleep(ctx, backoff) {
+		if host.Sleep(ctx, backoff) != nil {
 			return
 		}
 		backoff = min(2*backoff, longestBackoff)
-	}
-}
-
-// sleep waits; false if ctx ended meanwhile.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 

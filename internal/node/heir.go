@@ -30,7 +30,7 @@ func (s *Supervisor) keepHeir(ctx context.Context) {
 		if err := s.runHeir(ctx); err != nil {
 			fmt.Fprintln(os.Stderr, "dray: who keeps the functions' output:", err)
 		}
-		if !sleep(ctx, backoff) {
+		if host.Sleep(ctx, backoff) != nil {
 			return
 		}
 	}
@@ -114,7 +114,7 @@ func (n *Node) KeepOutput(ctx context.Context, chainName string, functions []str
 // awaitEnd waits for a process's end, also while it cannot be watched.
 func awaitEnd(ctx context.Context, id host.ProcessID) error {
 	for id.AwaitEnd(ctx) != nil {
-		if !sleep(ctx, longestBackoff) {
+		if host.Sleep(ctx, longestBackoff) != nil {
 			return ctx.Err()
 		}
 	}

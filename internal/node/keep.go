@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/transport"
 )
@@ -100,7 +101,7 @@ func (k *keeper) keep(ctx context.Context, link string) {
 			return // the chain has been removed
 		}
 		if err != nil {
-			if !sleep(ctx, longestBackoff) {
+			if host.Sleep(ctx, longestBackoff) != nil {
 				return
 			}
 			continue
@@ -123,7 +124,7 @@ func (k *keeper) keep(ctx context.Context, link string) {
 			return
 		}
 		// One that ends at once is not started as fast as it can end.
-		if !sleep(ctx, backoff) {
+		if host.Sleep(ctx, backoff) != nil {
 			return
 		}
 		backoff = min(2*backoff, longestBackoff)
@@ -160,7 +161,7 @@ func awaitAnyEnd(ctx context.Context, processes []transport.Process) bool {
 			if err == nil {
 				return true
 			}
-			if !sleep(ctx, trimEvery) { // no descriptor is free, say
+			if host.Sleep(ctx, trimEvery) != nil { // no descriptor is free, say
 				return false
 			}
 			return slices.ContainsFunc(processes, func(p transport.Process) bool { return !p.ID.Alive() }) || awaitAnyEnd(ctx, processes)
@@ -203,14 +204,14 @@ func (k *keeper) revive(ctx context.Context, l *Live, pl plan.Link, dead []trans
 		}
 		for noted := k.note(pl.Name, r); noted != nil; noted = k.note(pl.Name, r) {
 			// A process that is not noted would be taken for the dead one.
-			if errors.Is(noted, fs.ErrNotExist) || !sleep(ctx, longestBackoff) {
+			if errors.Is(noted, fs.ErrNotExist) || host.Sleep(ctx, longestBackoff) != nil {
 				return false
 			}
 		}
 		if err == nil {
 			return true
 		}
-		if !sleep(ctx, *backoff) {
+		if host.Sleep(ctx, *backoff) != nil {
 			return false
 		}
 		*backoff = min(2**backoff, longestBackoff)

@@ -100,7 +100,7 @@ func awaitPeers(ctx context.Context, peers []peer) error {
 			if time.Now().After(deadline) {
 				return fmt.Errorf("port %s: function %s, its other end, has not made its socket within %v: does its command run?", p.port, p.function, peerPatience)
 			}
-			if !sleep(ctx, peerPoll) {
+			if host.Sleep(ctx, peerPoll) != nil {
 				return ctx.Err()
 			}
 		}
@@ -117,7 +117,7 @@ func watchPeers(ctx context.Context, peers []peer, grace time.Duration) (early b
 	for _, p := range peers {
 		need[p.socket]++
 	}
-	for sleep(ctx, peerPoll) {
+	for host.Sleep(ctx, peerPoll) == nil {
 		for i, p := range peers {
 			s, err := p.own.UnixSocket(p.socket)
 			switch {

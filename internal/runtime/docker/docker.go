@@ -161,10 +161,8 @@ func awaitCreation(ctx context.Context, function host.Cgroup) error {
 		if err != nil || len(pids) == 0 {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("docker clients %v do not finish creating a container: %w", pids, ctx.Err())
-		case <-time.After(20 * time.Millisecond):
+		if err := host.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return fmt.Errorf("docker clients %v do not finish creating a container: %w", pids, err)
 		}
 	}
 }
