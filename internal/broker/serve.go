@@ -68,12 +68,9 @@ func Serve(ctx context.Context, o Options) error {
 
 // lock makes sure that one broker serves a directory.
 func lock(path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
+	unlock, err = host.TryLockFile(path, unix.LOCK_EX)
+	if errors.Is(err, host.ErrLocked) {
+		return nil, fmt.Errorf("another broker serves this directory: %w", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: another broker serves this directory: %w", path, err), f.Close())
-	}
-	return func() { f.Close() }, nil
+	return unlock, err
 }

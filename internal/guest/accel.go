@@ -44,7 +44,7 @@ func Accelerator(ctx context.Context, k Kernel) (Accel, error) {
 		return "", err
 	}
 	file := filepath.Join(cacheDir(), "accel-"+k.Version)
-	unlock, err := lockFile(file + ".lock")
+	unlock, err := host.LockFile(ctx, file+".lock", unix.LOCK_EX)
 	if err != nil {
 		return "", err
 	}

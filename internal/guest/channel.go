@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/guest/wire"
+	"github.com/drayage/dray/internal/host"
 )
 
 // silence is how long a guest may say nothing while a program runs: its agent
@@ -27,9 +28,9 @@ var silence = 60 * time.Second
 
 // Channel is one connection to a guest's agent, on which one program runs.
 type Channel struct {
-	conn net.Conn
-	lock *os.File
-	in   *bufio.Reader
+	conn   net.Conn
+	unlock func()
+	in     *bufio.Reader
 }
 
 // ErrBusy says that every channel of a guest is in use.
@@ -39,21 +40,20 @@ var ErrBusy = fmt.Errorf("all %d channels of the guest are in use", Channels)
 // the agent answers on it.
 func Dial(ctx context.Context, dir string) (*Channel, error) {
 	for i := range Channels {
-		lock, err := os.OpenFile(filepath.Join(dir, channelFile(i)+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+		// Held by this process: whoever is killed frees its channel.
+		unlock, err := host.TryLockFile(filepath.Join(dir, channelFile(i)+".lock"), unix.LOCK_EX)
+		if errors.Is(err, host.ErrLocked) {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("guest in %s: %w", dir, err)
 		}
-		// Held by this process: whoever is killed frees its channel.
-		if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-			lock.Close()
-			continue
-		}
 		conn, err := connect(ctx, dir, channelFile(i))
 		if err != nil {
-			lock.Close()
+			unlock()
 			return nil, err
 		}
-		c := &Channel{conn: conn, lock: lock, in: bufio.NewReaderSize(conn, wire.MaxPayload)}
+		c := &Channel{conn: conn, unlock: unlock, in: bufio.NewReaderSize(conn, wire.MaxPayload)}
 		if err := c.greet(ctx); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
@@ -86,7 +86,10 @@ func (c *Channel) greet(ctx context.Context) error {
 }
 
 // Close ends the session: what still runs on the channel is killed.
-func (c *Channel) Close() error { return errors.Join(c.conn.Close(), c.lock.Close()) }
+func (c *Channel) Close() error {
+	defer c.unlock()
+	return c.conn.Close()
+}
 
 // Command is a program to be run in a guest.
 type Command struct {

@@ -74,7 +74,7 @@ func FindKernel(ctx context.Context, f Flavour) (Kernel, error) {
 	if err := os.MkdirAll(cacheDir(), 0o755); err != nil {
 		return Kernel{}, fmt.Errorf("folder for guests' kernels: %w (%s names another)", err, cacheVariable)
 	}
-	unlock, err := lockFile(home + ".lock")
+	unlock, err := host.LockFile(ctx, home+".lock", unix.LOCK_EX)
 	if err != nil {
 		return Kernel{}, err
 	}
@@ -175,17 +175,4 @@ func command(ctx context.Context, dir, name string, args ...string) error {
 		return fmt.Errorf("%s: %w: %s", name, err, lines[len(lines)-1])
 	}
 	return nil
-}
-
-// lockFile holds a lock until unlock is called or this process ends.
-func lockFile(path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	return func() { f.Close() }, nil
 }

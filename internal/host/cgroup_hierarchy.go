@@ -3,6 +3,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,34 +73,16 @@ func lockV1(how int) (root string, release func(), err error) {
 	if root = v1Root(hs); root == "" {
 		return "", func() {}, nil
 	}
-	release, err = lockFile(hierarchiesLock, how, lockPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	defer cancel()
+	release, err = LockFile(ctx, hierarchiesLock, how)
+	if errors.Is(err, ErrLocked) {
+		return "", nil, fmt.Errorf("cgroup hierarchies: %w: end the process that holds it", err)
+	}
 	if err != nil {
-		return "", nil, fmt.Errorf("lock the cgroup hierarchies: %w", err)
+		return "", nil, fmt.Errorf("cgroup hierarchies: %w", err)
 	}
 	return root, release, nil
-}
-
-// lockFile locks the file at path, which it makes if there is none.
-func lockFile(path string, how int, patience time.Duration) (release func(), err error) {
-	const pause = 5 * time.Millisecond
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {
-		err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
-		switch {
-		case err == nil:
-			return func() { f.Close() }, nil
-		case errors.Is(err, unix.EINTR):
-		case !errors.Is(err, unix.EWOULDBLOCK):
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		case time.Now().After(deadline):
-			f.Close()
-			return nil, fmt.Errorf("another process has held %s for %v (/proc/locks names it by the file's inode): end it", path, patience)
-		}
-	}
 }
 
 // v1Root is the directory that holds the mount points of the v1 hierarchies, such

@@ -221,27 +221,6 @@ func (h oneHierarchy) testLock(t *testing.T) {
 	}
 }
 
-func TestLockFileGivesUp(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	release, err := lockFile(path, unix.LOCK_SH, lockPatience)
-	must(t, err)
-	second, err := lockFile(path, unix.LOCK_SH, lockPatience)
-	must(t, err)
-	second()
-	if _, err := lockFile(path, unix.LOCK_EX, 20*time.Millisecond); err == nil || !strings.Contains(err.Error(), "/proc/locks") {
-		t.Errorf("while another holds it: %v", err)
-	}
-	release()
-	release, err = lockFile(path, unix.LOCK_EX, lockPatience)
-	must(t, err)
-	release()
-	link := path + ".link"
-	must(t, os.Symlink(path, link))
-	if _, err := lockFile(link, unix.LOCK_EX, lockPatience); !errors.Is(err, unix.ELOOP) {
-		t.Errorf("it follows a symbolic link: %v", err)
-	}
-}
-
 // TestCgroupV1Root also runs where v2 alone is, see TestOnCgroup2.
 func TestCgroupV1Root(t *testing.T) {
 	root := t.TempDir()

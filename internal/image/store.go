@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
 )
 
 // folderVariable names another folder for images.
@@ -89,7 +91,7 @@ func Build(ctx context.Context, r *Recipe, afresh bool, say func(string)) (*Imag
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("folder of images: %w (%s names another)", err, folderVariable)
 	}
-	unlock, err := lock(ctx, filepath.Join(dir, r.Name+".lock"))
+	unlock, err := host.LockFile(ctx, filepath.Join(dir, r.Name+".lock"), unix.LOCK_EX)
 	if err != nil {
 		return nil, err
 	}
@@ -228,29 +230,4 @@ func sizeOf(root string) (sum int64, err error) {
 		return nil
 	})
 	return sum, err
-}
-
-// lock waits until nobody else builds the image. The lock is free once its holder
-// has ended.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("lock %s, which another dray holds: %w", path, ctx.Err())
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
 )
 
 // labDir holds one directory for each guest of the lab.
@@ -41,7 +43,7 @@ func takeLock(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := host.TryLock(f, unix.LOCK_EX); err != nil {
 		f.Close()
 		return nil, err
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
 )
 
 var (
@@ -39,12 +41,12 @@ func tryLock(path string, how int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := flock(f, how|unix.LOCK_NB); err != nil {
+	if err := host.TryLock(f, how); err != nil {
 		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
+		if errors.Is(err, host.ErrLocked) {
 			return nil, errBusy
 		}
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+		return nil, err
 	}
 	// Who held it before may have removed the file, and somebody made it anew.
 	if !stillAt(f, path) {
@@ -70,18 +72,8 @@ func waitLock(ctx context.Context, path string, how int, patience time.Duration)
 		if !errors.Is(err, errBusy) || time.Now().After(deadline) {
 			return f, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(lockPoll):
-		}
-	}
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
+		if err := host.Sleep(ctx, lockPoll); err != nil {
+			return nil, err
 		}
 	}
 }

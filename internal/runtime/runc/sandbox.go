@@ -26,8 +26,8 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 		{
 			Name:  named("claim user ids"),
 			Makes: []step.Resource{host.DirResource(l.userRange())},
-			Do: func(context.Context) error {
-				_, err := claimUserRange(l, s.Chain+"/"+s.Function.Name)
+			Do: func(ctx context.Context) error {
+				_, err := claimUserRange(ctx, l, s.Chain+"/"+s.Function.Name)
 				return err
 			},
 		},

@@ -3,6 +3,7 @@
 package runc
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"os"
@@ -27,14 +28,14 @@ const (
 // claimUserRange gives the function a range of host ids that no other function
 // of its chain has, and notes it in the file l.userRange. The range follows from
 // seed, so that it stays the same from one `dray up` to the next.
-func claimUserRange(l layout, seed string) (host.UserMapping, error) {
+func claimUserRange(ctx context.Context, l layout, seed string) (host.UserMapping, error) {
 	parent, err := os.Open(filepath.Dir(l.dir))
 	if err != nil {
 		return host.UserMapping{}, err
 	}
 	defer parent.Close() // also unlocks
-	if err := unix.Flock(int(parent.Fd()), unix.LOCK_EX); err != nil {
-		return host.UserMapping{}, fmt.Errorf("lock %s: %w", parent.Name(), err)
+	if err := host.Lock(ctx, parent, unix.LOCK_EX); err != nil {
+		return host.UserMapping{}, err
 	}
 	taken, err := takenUserRanges(parent.Name())
 	if err != nil {

@@ -3,6 +3,7 @@
 package runc
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,7 +42,7 @@ func TestClaimUserRange(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			m, err := claimUserRange(layout{dir: dir}, "same")
+			m, err := claimUserRange(context.Background(), layout{dir: dir}, "same")
 			if err != nil {
 				t.Error(err)
 			}

@@ -4,7 +4,6 @@ package vm
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,11 +18,15 @@ import (
 
 // Boot implements runtime.Booter. A guest that runs is left alone.
 func (*Runtime) Boot(ctx context.Context, s runtime.Spec) error {
-	unlock, err := lockSandbox(s)
+	// Two commands do not boot one guest.
+	sandbox, err := os.Open(filepath.Dir(guestDir(s)))
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer sandbox.Close() // also unlocks
+	if err := host.Lock(ctx, sandbox, unix.LOCK_EX); err != nil {
+		return err
+	}
 	dir := guestDir(s)
 	if info, err := guest.ReadInfo(dir); err == nil && info.Process.Alive() {
 		if _, err := os.Stat(filepath.Join(dir, fileConnected)); err == nil {
@@ -148,17 +151,4 @@ func showable(dir string) error {
 		}
 	}
 	return nil
-}
-
-// lockSandbox keeps two commands from booting one guest.
-func lockSandbox(s runtime.Spec) (unlock func(), err error) {
-	f, err := os.Open(filepath.Dir(guestDir(s)))
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
-	}
-	return func() { f.Close() }, nil
 }
