@@ -113,7 +113,7 @@ func mountHierarchy(root, controller string) error {
 	dir := filepath.Join(root, controller)
 	unified, onUnified := onHybrid(hs, controller)
 	if err = os.Mkdir(dir, 0o755); err == nil || errors.Is(err, fs.ErrExist) {
-		err = unix.Mount(ownMountSource, dir, "cgroup", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, controller)
+		err = mountOwn(dir, controller)
 		if errors.Is(err, unix.EBUSY) && onUnified && freeController(unified.mount, controller) {
 			err = remount(dir, controller)
 		}
@@ -171,11 +171,15 @@ func unlimited(text string) bool {
 	return text == "max" || err == nil && n >= 1<<62
 }
 
+func mountOwn(dir, controller string) error {
+	return unix.Mount(ownMountSource, dir, "cgroup", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, controller)
+}
+
 // remount mounts the hierarchy once the kernel has let go of what used its controller.
 func remount(dir, controller string) (err error) {
 	const attempts, pause = 100, 20 * time.Millisecond
 	for i := 0; i < attempts; i++ {
-		err = unix.Mount(ownMountSource, dir, "cgroup", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, controller)
+		err = mountOwn(dir, controller)
 		if !errors.Is(err, unix.EBUSY) {
 			return err
 		}
