@@ -9,7 +9,7 @@
 
 #include "program.h"
 
-#define LOOK_NS 5000000 /* how often --packets is looked at */
+#define LOOK_NS 5000000 /* how often --packets, and the links of workers, are looked at */
 
 static pthread_t thread;
 static cpu_set_t cpus; /* that the process had before EAL pinned its first thread */
@@ -66,7 +66,7 @@ static uint64_t due(const struct program *p, uint64_t next_interval)
 {
 	uint64_t now = now_ns(), at = now + 3600000000000;
 
-	if (p->options.packets)
+	if (p->options.packets || p->options.mode == MODE_LB)
 		at = now + LOOK_NS;
 	if (p->options.interval_ns && next_interval < at)
 		at = next_interval;
@@ -86,6 +86,8 @@ static void *control(void *argument)
 		struct timespec t = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
 		int caught = sigtimedwait(&set, NULL, &t);
 
+		if (p->options.mode == MODE_LB)
+			links_watch(p);
 		if (caught == SIGINT || caught == SIGTERM)
 			break;
 		if (caught == SIGUSR1)

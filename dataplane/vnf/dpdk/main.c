@@ -42,6 +42,10 @@ static int run(struct program *p)
 	if (ports_open(p) == 0 && options_function(&p->options, &p->function) == 0 && (p->options.mode != MODE_L3FWD || fib_open(p) == 0)) {
 		p->report = (struct report){.out = stdout, .mode = mode_name(p->options.mode), .ports = p->ports, .lcores = p->lcores,
 					    .stages = p->options.stages, .port = p->names, .setup = p->function.port};
+		if (p->options.mode == MODE_LB) {
+			p->report.lb = &p->function.lb;
+			links_open(p);
+		}
 		ret = control_start(p);
 		if (ret == 0) {
 			ret = loops_run(p);

@@ -117,7 +117,7 @@ static int start(struct program *p, unsigned i)
 	if (ret < 0)
 		return failed(p, i, "starting it", ret);
 	/* Who is no router takes what is for others as well. Drivers that cannot choose do so anyway. */
-	if (p->options.mode == MODE_NONE || p->options.mode == MODE_L2FWD) {
+	if (p->options.mode == MODE_NONE || p->options.mode == MODE_L2FWD || p->options.mode == MODE_LB) {
 		ret = rte_eth_promiscuous_enable(p->device[i]);
 		if (ret < 0 && ret != -ENOTSUP)
 			return failed(p, i, "receiving what is for others", ret);

@@ -44,6 +44,10 @@ void fib_close(struct program *p);
 int loops_lcores(const struct program *p);
 int loops_run(struct program *p);
 
+/* links.c: which workers are up, by the links of their ports. links_watch again whenever it may have changed, by one thread. */
+void links_open(struct program *p);
+void links_watch(struct program *p);
+
 /* control.c: signals must be blocked before any thread is. */
 void control_block_signals(void);
 int control_start(struct program *p);

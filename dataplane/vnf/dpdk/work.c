@@ -14,10 +14,11 @@ void work_drop(struct worker *w, struct rte_mbuf *m, enum reason reason)
 	rte_pktmbuf_free(m);
 }
 
-static void drop_all(struct worker *w, struct rte_mbuf **m, unsigned n, enum reason reason)
+static void not_taken(struct worker *w, unsigned out, struct rte_mbuf **m, unsigned n, enum reason reason)
 {
 	if (n == 0)
 		return;
+	count(&w->counters->not_taken[out], n);
 	count(&w->counters->dropped[reason], n);
 	rte_pktmbuf_free_bulk(m, n);
 }
@@ -27,7 +28,7 @@ void work_transmit(struct worker *w, unsigned out, struct rte_mbuf **m, unsigned
 	uint16_t sent = rte_eth_tx_burst(w->program->device[out], w->queue, m, (uint16_t)n);
 
 	count(&w->counters->sent[out], sent);
-	drop_all(w, m + sent, n - sent, DROP_TX);
+	not_taken(w, out, m + sent, n - sent, DROP_TX);
 }
 
 /* The core that transmits reads the port from the mbuf. */
@@ -38,7 +39,7 @@ static void hand_over(struct worker *w, unsigned out, struct rte_mbuf **m, unsig
 	for (unsigned i = 0; i < n; i++)
 		m[i]->port = (uint16_t)out;
 	taken = rte_ring_sp_enqueue_burst(w->ring, (void **)m, n, NULL);
-	drop_all(w, m + taken, n - taken, DROP_RING);
+	not_taken(w, out, m + taken, n - taken, DROP_RING);
 }
 
 static void flush_one(struct worker *w, unsigned out)

@@ -16,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct function bng, upf, gnb, plain, l3fwd, l2fwd;
+static struct function bng, upf, gnb, plain, l3fwd, l2fwd, lb;
 
 static void must(int condition)
 {
@@ -117,7 +117,7 @@ static void check_sent(const struct function *f, unsigned in, const struct chang
 
 	must(out != NULL);
 	n = apply(c, frame, length, out);
-	if (f->mode != MODE_L2FWD && c->reply == REPLY_NONE) {
+	if (f->mode != MODE_L2FWD && f->mode != MODE_LB && c->reply == REPLY_NONE) {
 		struct packet *p = take(f, 1, out, n);
 
 		must(n - c->l2 <= 1500);
@@ -160,7 +160,7 @@ static void one(struct function *f, unsigned in, const uint8_t *data, uint32_t l
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct function *all[] = {&bng, &upf, &gnb, &plain, &l3fwd, &l2fwd};
+	struct function *all[] = {&bng, &upf, &gnb, &plain, &l3fwd, &l2fwd, &lb};
 	uint8_t how;
 
 	if (!bng.ports) {
@@ -170,6 +170,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		plain = make(MODE_GTPU, false, true);
 		l3fwd = make(MODE_L3FWD, false, false);
 		l2fwd = make(MODE_L2FWD, false, false);
+		lb = make(MODE_LB, false, false);
+		lb_first(&lb.lb, 2);
 	}
 	if (size == 0)
 		return 0;
@@ -181,7 +183,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += 2;
 		size -= 2;
 		length = length < size ? length : (uint32_t)size;
-		one(all[(how & 15) % 6], how >> 4 & 1, data, length, how >> 5 & 1);
+		one(all[(how & 15) % 7], how >> 4 & 1, data, length, how >> 5 & 1);
 		data += length;
 		size -= length;
 	}

@@ -13,7 +13,7 @@ echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n
 clang -fsanitize=fuzzer,address,undefined "$out/probe.c" -o "$out/probe" 2>/dev/null ||
 	{ echo "clang has no libFuzzer (Debian: libclang-rt-14-dev, or that of your clang)"; exit 77; }
 clang -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Isrc \
-	src/{arp,bng,checksum,function,gtpu,gtpu_header,ip4,l3fwd,table}.c fuzz/handle.c -o "$out/fuzz" || exit 1
+	src/{arp,bng,checksum,function,gtpu,gtpu_header,ip4,l3fwd,lb,table}.c fuzz/handle.c -o "$out/fuzz" || exit 1
 while read -r name bytes; do
 	[ "$name" = "#" ] || printf '%b' "$bytes" >"$out/seeds/$name"
 done <fuzz/seeds.txt

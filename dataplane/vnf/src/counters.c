@@ -12,6 +12,7 @@ static void add_one(struct totals *t, const struct counters *c)
 	for (unsigned i = 0; i < PORTS_MAX; i++) {
 		t->received[i] += look(&c->received[i]);
 		t->sent[i] += look(&c->sent[i]);
+		t->not_taken[i] += look(&c->not_taken[i]);
 	}
 	for (unsigned i = 0; i < REASON_COUNT; i++)
 		t->dropped[i] += look(&c->dropped[i]);

@@ -11,6 +11,7 @@
 struct counters {
 	_Alignas(128) _Atomic uint64_t received[PORTS_MAX]; /* packets by port */
 	_Atomic uint64_t sent[PORTS_MAX];
+	_Atomic uint64_t not_taken[PORTS_MAX]; /* by the port, or on the way to it: they are dropped as well */
 	_Atomic uint64_t dropped[REASON_COUNT];
 	_Atomic uint64_t replied[REPLY_COUNT]; /* they are sent as well */
 	_Atomic uint64_t cycles;	       /* of the time-stamp counter, in rounds that had packets */
@@ -24,7 +25,7 @@ static inline void count(_Atomic uint64_t *counter, uint64_t n)
 
 /* Sums of several threads' counters, as plain numbers. */
 struct totals {
-	uint64_t received[PORTS_MAX], sent[PORTS_MAX], dropped[REASON_COUNT], replied[REPLY_COUNT];
+	uint64_t received[PORTS_MAX], sent[PORTS_MAX], not_taken[PORTS_MAX], dropped[REASON_COUNT], replied[REPLY_COUNT];
 	uint64_t cycles;
 	uint64_t all_received, all_sent, all_dropped;
 };

@@ -7,7 +7,8 @@
 const char *mode_name(enum mode mode)
 {
 	static const char *const names[] = {
-		[MODE_NONE] = "none", [MODE_L2FWD] = "l2fwd", [MODE_L3FWD] = "l3fwd", [MODE_BNG] = "bng", [MODE_GTPU] = "gtpu"};
+		[MODE_NONE] = "none", [MODE_L2FWD] = "l2fwd", [MODE_L3FWD] = "l3fwd", [MODE_BNG] = "bng", [MODE_GTPU] = "gtpu",
+		[MODE_LB] = "lb"};
 
 	return names[mode];
 }
@@ -19,7 +20,8 @@ uint32_t function_snapshot(enum mode mode)
 					 [MODE_L2FWD] = 0,
 					 [MODE_L3FWD] = ETHERNET + IP4_MAX,
 					 [MODE_BNG] = SNAPSHOT,
-					 [MODE_GTPU] = SNAPSHOT};
+					 [MODE_GTPU] = SNAPSHOT,
+					 [MODE_LB] = LB_SNAPSHOT};
 
 	return bytes[mode];
 }
@@ -63,6 +65,8 @@ enum reason function_handle(const struct function *f, const struct packet *p, st
 		return p->in % 2 ? bng_down(&f->bng, f->port, p, c) : bng_up(&f->bng, f->port, p, c);
 	case MODE_GTPU:
 		return p->in % 2 ? gtpu_encapsulate(&f->gtpu, f->port, p, c) : gtpu_decapsulate(&f->gtpu, f->port, p, c);
+	case MODE_LB:
+		return lb_handle(&f->lb, p, c);
 	default:
 		return none(f, p, c);
 	}

@@ -6,8 +6,9 @@
 #include "bng.h"
 #include "gtpu.h"
 #include "l3fwd.h"
+#include "lb.h"
 
-enum mode { MODE_NONE, MODE_L2FWD, MODE_L3FWD, MODE_BNG, MODE_GTPU, MODE_COUNT };
+enum mode { MODE_NONE, MODE_L2FWD, MODE_L3FWD, MODE_BNG, MODE_GTPU, MODE_LB, MODE_COUNT };
 
 struct function {
 	enum mode mode;
@@ -15,6 +16,7 @@ struct function {
 	struct port_setup port[PORTS_MAX];
 	struct bng bng;	  /* MODE_BNG */
 	struct gtpu gtpu; /* MODE_GTPU */
+	struct lb lb;	  /* MODE_LB */
 };
 
 const char *mode_name(enum mode mode);

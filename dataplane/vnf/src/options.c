@@ -15,7 +15,7 @@ enum {
 	BNG = 1u << MODE_BNG,
 	GTPU = 1u << MODE_GTPU,
 	ROUTERS = L3FWD | BNG | GTPU,
-	ALL = ROUTERS | 1u << MODE_NONE | 1u << MODE_L2FWD,
+	ALL = ROUTERS | 1u << MODE_NONE | 1u << MODE_L2FWD | 1u << MODE_LB,
 };
 
 enum option_id {
@@ -65,9 +65,10 @@ static const char help[] =
 	"l3fwd   IPv4 router: --routes FILE | --generate N [--seed N], --default-route PORT\n"
 	"bng     broadband network gateway, even ports: CPE, odd: core:  --svlans N  --svlan-base N  --cvlan-base N  --label N\n"
 	"gtpu    N3, even ports: N3, odd: plain:  --role upf|gnb  --plain  --sessions FILE | --tunnels N --teid N --ue ADDRESS --qfi N\n"
+	"lb      load balancer: each flow that comes on port 0 goes to one of the workers on the other ports, and what they send leaves by port 0\n"
 	"\n"
 	"all:         --stages  --yield  --queues N  --burst N  --descriptors N  --mtu [PORT=]BYTES  --packets N  --duration TIME  --interval TIME\n"
-	"but none:    --next-hop PORT=MAC      (who is beyond the port)\n"
+	"forwarders:  --next-hop PORT=MAC      (who is beyond the port)                   l2fwd and routers\n"
 	"routers:     --ip PORT=ADDRESS        (the function's own; ARP is answered)      bng, gtpu: --peer PORT=ADDRESS (far end of the tunnels)\n"
 	"\n"
 	"Results are JSON, one object a line, at the end, each --interval, and on SIGUSR1. SIGINT and SIGTERM end it. All of it: docs/vnf.md\n"
@@ -278,13 +279,13 @@ int options_read(int argc, char **argv, struct options *o)
 	int id, which;
 
 	if (argc < 1)
-		return wrong("behind -- comes a mode: none, l2fwd, l3fwd, bng or gtpu");
+		return wrong("behind -- comes a mode: none, l2fwd, l3fwd, bng, gtpu or lb");
 	if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "--version") == 0)
 		return print_help(argv[0]);
 	for (mode = MODE_NONE; mode < MODE_COUNT && strcmp(argv[0], mode_name(mode)) != 0; mode++)
 		;
 	if (mode == MODE_COUNT)
-		return wrong("%s is none of none, l2fwd, l3fwd, bng, gtpu", argv[0]);
+		return wrong("%s is none of none, l2fwd, l3fwd, bng, gtpu, lb", argv[0]);
 	*o = defaults(mode);
 	opterr = 0;
 	optind = 0; /* EAL reads its arguments with the same functions */

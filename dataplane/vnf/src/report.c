@@ -54,6 +54,17 @@ static void named(FILE *out, const char **comma, const char *name, uint64_t valu
 	*comma = ",";
 }
 
+/* Which of them are up, and what was dropped since the one did not take it. */
+static void workers(const struct report *r, const struct totals *t)
+{
+	uint32_t up = atomic_load_explicit(&r->lb->up, memory_order_relaxed);
+
+	fputs(",\"workers\":[", r->out);
+	for (unsigned i = 1; i < r->ports; i++)
+		fprintf(r->out, "%s{\"port\":%u,\"up\":%s,\"not_taken\":%" PRIu64 "}", i > 1 ? "," : "", i, up >> i & 1 ? "true" : "false", t->not_taken[i]);
+	fprintf(r->out, "],\"rebalances\":%" PRIu64, atomic_load_explicit(&r->lb->rebalances, memory_order_relaxed));
+}
+
 void report_counts(const struct report *r, const char *event, double seconds, const struct totals *t)
 {
 	const char *comma = "";
@@ -67,7 +78,10 @@ void report_counts(const struct report *r, const char *event, double seconds, co
 	fprintf(r->out, "},\"arp_replies\":%" PRIu64 ",\"echo_replies\":%" PRIu64 ",\"ports\":[", t->replied[REPLY_ARP], t->replied[REPLY_ECHO]);
 	for (unsigned i = 0; i < r->ports; i++)
 		fprintf(r->out, "%s{\"received\":%" PRIu64 ",\"sent\":%" PRIu64 "}", i ? "," : "", t->received[i], t->sent[i]);
-	fputs("],\"cycles_per_packet\":", r->out);
+	fputc(']', r->out);
+	if (r->lb)
+		workers(r, t);
+	fputs(",\"cycles_per_packet\":", r->out);
 	if (t->all_received)
 		fprintf(r->out, "%.1f", (double)t->cycles / (double)t->all_received);
 	else

@@ -19,6 +19,7 @@ struct report {
 	bool stages;
 	const struct report_port *port;
 	const struct port_setup *setup;
+	const struct lb *lb; /* NULL in other modes */
 };
 
 /* The ports are up. */

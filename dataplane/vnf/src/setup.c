@@ -17,6 +17,8 @@ const char *options_check_ports(const struct options *o, unsigned ports)
 		return "there are more than 16 ports";
 	if (pairs && ports % 2)
 		return "bng and gtpu take ports in pairs: give EAL an even number of --vdev";
+	if (o->mode == MODE_LB && ports < 2)
+		return "lb takes port 0 and one port more for each worker: give EAL two --vdev or more";
 	if (given >> ports || (o->has_default_route && o->default_route >= ports))
 		return "an option speaks of a port that is not there; ports count from 0";
 	if (o->mode == MODE_BNG && (uint64_t)ports / 2 * o->svlans * BNG_CVLANS > BNG_USERS_MAX)

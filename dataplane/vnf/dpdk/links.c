@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The links of workers' ports. */
+#include <rte_ethdev.h>
+
+#include "program.h"
+
+/* A driver that cannot say is one whose port is no way to a worker. */
+static bool is_up(uint16_t device)
+{
+	struct rte_eth_link link = {0};
+
+	return rte_eth_link_get_nowait(device, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+static uint32_t look(const struct program *p)
+{
+	uint32_t up = 0;
+
+	for (unsigned i = 1; i < p->ports; i++)
+		up |= (uint32_t)is_up(p->device[i]) << i;
+	return up;
+}
+
+void links_open(struct program *p)
+{
+	lb_first(&p->function.lb, look(p));
+}
+
+void links_watch(struct program *p)
+{
+	lb_change(&p->function.lb, look(p));
+}
