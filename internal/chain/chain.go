@@ -156,6 +156,15 @@ func (f Function) OwnPages() Bytes {
 	return f.HugePages[0].Limit
 }
 
+// HostPages are the huge pages of the host's that the function may use. Those of a
+// machine's function are a part of the machine's memory instead, see OwnPages.
+func (f Function) HostPages() []HugePages {
+	if f.Runtime == RuntimeVM {
+		return nil
+	}
+	return f.HugePages
+}
+
 // HasPort reports whether some port of the function has the face.
 func (f Function) HasPort(face Face) bool {
 	return slices.ContainsFunc(f.Ports, func(p Port) bool { return p.Face == face })

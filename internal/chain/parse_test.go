@@ -273,8 +273,8 @@ func TestMemoryOfMachines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f := c.Function("a"); f.OwnPages() != test.pages || f.MachineMemory() != test.all {
-			t.Errorf("%s: %v of %v", test.fields, f.OwnPages(), f.MachineMemory())
+		if f := c.Function("a"); f.OwnPages() != test.pages || f.MachineMemory() != test.all || f.HostPages() != nil {
+			t.Errorf("%s: %v of %v, and %v of the host", test.fields, f.OwnPages(), f.MachineMemory(), f.HostPages())
 		}
 		if f := c.Function("b"); f.OwnPages() != 0 || f.MachineMemory() != 0 {
 			t.Errorf("a container has %v of %v", f.OwnPages(), f.MachineMemory())

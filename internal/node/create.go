@@ -296,7 +296,7 @@ func (l *Live) linkSpec(pl plan.Link, number int) (transport.Spec, error) {
 			MAC: e.MAC.HardwareAddr(), IP: e.IP, Queues: e.Queues, Face: e.Face, Shape: e.Shape,
 		}
 		if f := l.Chain.Function(e.Function); f != nil {
-			end.Runtime, end.HugePages = f.Runtime, len(f.HugePages) > 0 && f.Runtime != chain.RuntimeVM
+			end.Runtime, end.HugePages = f.Runtime, len(f.HostPages()) > 0
 		}
 		if end.Brokered() {
 			end.Socket, end.User, end.Hold = filepath.Join(sandbox.Ports, e.Port), sandbox.PortsUser, e.Hold

@@ -4,7 +4,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/inventory"
@@ -56,8 +55,7 @@ func (p *planner) checkRuntime(f *chain.Function) {
 // what EAL calls to bind huge pages to NUMA nodes.
 func (p *planner) warnOfHugePages(f *chain.Function) {
 	confined := f.Runtime == chain.RuntimeRunc || f.Runtime == chain.RuntimeDocker
-	hasPort := slices.ContainsFunc(f.Ports, func(port chain.Port) bool { return port.Face == chain.FaceDPDK })
-	if confined && hasPort && len(f.HugePages) > 0 {
+	if confined && f.HasPort(chain.FaceDPDK) && len(f.HugePages) > 0 {
 		p.warn("function %s: for DPDK's huge pages its seccomp profile allows mbind, set_mempolicy and get_mempolicy beside the default", f.Name)
 	}
 }

@@ -83,10 +83,7 @@ func (p *planner) checkHugePages() {
 		}
 	}
 	for _, f := range p.chain.Functions {
-		pages, field := f.HugePages, "hugepages"
-		if f.Runtime == chain.RuntimeVM {
-			pages = nil // a part of the machine's memory
-		}
+		pages, field := f.HostPages(), "hugepages"
 		if f.VM != nil && f.VM.HugePages {
 			field = "vm"
 			pages = []chain.HugePages{{Size: chain.VMPage, Limit: f.MachineMemory()}}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/step"
 )
@@ -46,22 +45,13 @@ func (s Spec) Limits() host.Limits {
 	if l.Pids == 0 {
 		l.Pids = DefaultPids
 	}
-	for _, h := range s.hostPages() {
+	for _, h := range s.Function.HostPages() { // QEMU holds a machine's outside of this cgroup
 		if l.HugePages == nil {
 			l.HugePages = map[uint64]uint64{}
 		}
 		l.HugePages[uint64(h.Size)] = uint64(h.Limit)
 	}
 	return l
-}
-
-// hostPages are the huge pages of the host's that the function's cgroup limits. A
-// machine's are a part of its memory, which QEMU holds outside of that cgroup.
-func (s Spec) hostPages() []chain.HugePages {
-	if s.Function.Runtime == chain.RuntimeVM {
-		return nil
-	}
-	return s.Function.HugePages
 }
 
 // RunCgroup is where the command and everything it starts run.
@@ -93,7 +83,7 @@ func (s Spec) Environ() []string {
 // CgroupResources are what CreateCgroups may leave, first what is removed last.
 func (s Spec) CgroupResources() []step.Resource {
 	var made []step.Resource
-	if len(s.hostPages()) > 0 {
+	if len(s.Function.HostPages()) > 0 {
 		made = append(made, host.HugetlbResource())
 	}
 	return append(made, host.CgroupResource(s.Cgroup))
@@ -102,7 +92,7 @@ func (s Spec) CgroupResources() []step.Resource {
 // CreateCgroups makes the function's cgroup with its limits, and the children.
 func (s Spec) CreateCgroups(children ...host.Cgroup) error {
 	if err := s.Cgroup.Create(s.Limits()); err != nil {
-		if len(s.hostPages()) > 0 {
+		if len(s.Function.HostPages()) > 0 {
 			err = fmt.Errorf("%w (limiting hugepages needs the hugetlb cgroup controller)", err)
 		}
 		return err
