@@ -15,6 +15,7 @@ import (
 	"github.com/drayage/dray/internal/bench"
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/doctor"
+	"github.com/drayage/dray/internal/experiment"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/record"
@@ -98,7 +99,7 @@ func (a *app) benchCommand() *cobra.Command {
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the random order (default: the matrix's, or a new one, printed)")
 	f.BoolVar(&o.list, "list", false, "list the built-in matrices and experiments, and what of this host can take part")
 	f.BoolVar(&o.all, "all", false, "measure every published experiment")
-	f.StringVar(&o.profile, "profile", "quick", "how long to measure experiments: quick or paper")
+	f.StringVar(&o.profile, "profile", experiment.Quick, "how long to measure experiments: quick or paper")
 	f.BoolVar(&o.noLab, "no-lab", false, "measure nothing in a guest of the lab: what this kernel lacks is not run")
 	f.BoolVar(&o.dry, "dry-run", false, "print what would be measured, and about how long it takes")
 	f.BoolVar(&o.afresh, "afresh", false, "begin anew also where an interrupted run of the same matrix is found")

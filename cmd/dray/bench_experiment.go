@@ -80,7 +80,7 @@ func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o b
 		Dray: version, Host: inv.Host,
 	}
 	a.divide(ctx, run, inv, o)
-	if profile.Name == "quick" {
+	if profile.Name == experiment.Quick {
 		run.AtMost = quickAtMost
 	}
 	if o.dry {

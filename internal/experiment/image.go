@@ -31,7 +31,7 @@ var quickImages = []string{"debian", "iperf"}
 // once, and the same figures again would pass for more trials. An emulated machine
 // takes half a minute until its DPDK application runs, and decides no claim.
 func once(run *report.ExperimentsRun, c chain.Cell) bool {
-	emulated := run.Emulated && run.Profile == "quick"
+	emulated := run.Emulated && run.Profile == Quick
 	return c.Tool == chain.ToolImage || emulated && c.Runtime == chain.RuntimeVM && c.Face == chain.FaceDPDK
 }
 
@@ -53,7 +53,7 @@ func imageObstacle(c chain.Cell) string {
 // LeaveOutImages has a run of the profile quick skip the images that it has no time
 // to build.
 func LeaveOutImages(run *report.ExperimentsRun) {
-	if run.Profile != Profiles[0].Name {
+	if run.Profile != Quick {
 		return
 	}
 	for _, c := range toBuild(run) {

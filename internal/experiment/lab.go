@@ -159,7 +159,7 @@ const quickLabRounds = 1
 
 // LabRounds is how often each cell is measured in the lab.
 func LabRounds(run *report.ExperimentsRun, emulated bool) int {
-	if emulated && run.Profile == "quick" {
+	if emulated && run.Profile == Quick {
 		return min(quickLabRounds, run.Rounds)
 	}
 	return run.Rounds
