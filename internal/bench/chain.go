@@ -101,7 +101,7 @@ func chainText(m *chain.Bench, inv *inventory.Inventory, c record.Config) ([]byt
 			return nil, err
 		}
 		functions = []string{
-			f.function(sender, "", f.port(senderPort, senderMAC), f.port(sinkPort, sinkMAC)),
+			f.generator(f.port(senderPort, senderMAC), f.port(sinkPort, sinkMAC)),
 			f.function(through, command, f.port(inPort, inMAC), f.port(outPort, outMAC)),
 		}
 		links = []string{
@@ -135,6 +135,12 @@ func (f fields) function(name, command string, ports ...string) string {
 		command = ", command: " + command
 	}
 	return fmt.Sprintf("  - {name: %s, runtime: %s%s%s, ports: [%s]}\n", name, f.config.Runtime, f.more, command, strings.Join(ports, ", "))
+}
+
+// generator is the function of sender and receiver around a VNF.
+func (f fields) generator(ports ...string) string {
+	f.config.Runtime = string(generatorRuntime(f.config))
+	return f.function(sender, "", ports...)
 }
 
 func (f fields) link(name, from, to string) string {

@@ -139,9 +139,6 @@ func obstacle(m *chain.Bench, inv *inventory.Inventory, c record.Config) (reason
 	if c.VNF != string(chain.VNFDirect) && c.Face != string(chain.FaceDPDK) {
 		return "dray-vnf is a DPDK application, and has no ports with the face " + c.Face, ""
 	}
-	if c.VNF != string(chain.VNFDirect) && inMachine(c) {
-		return "the matrix puts no VNF into a virtual machine", ""
-	}
 	if reason, fix := tooSmall(c); reason != "" {
 		return reason, fix
 	}

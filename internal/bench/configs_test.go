@@ -3,6 +3,8 @@
 package bench
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/record"
 	"github.com/drayage/dray/internal/report"
 )
@@ -180,11 +183,71 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestNoVNFInMachines: it is a row with the reason.
-func TestNoVNFInMachines(t *testing.T) {
+// TestVNFInMachine: the VNF alone is in the machine, and the generator a process of
+// the host, whose clock stamps both ways. What has no devices for machines is refused.
+func TestVNFInMachine(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, vnfProgram), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	inv := host2()
+	caps := inventory.Caps{Faces: []string{"dpdk"}, Isolation: "link", MinEnds: 2, MaxEnds: 2, Machines: true}
+	inv.Transports = append(inv.Transports, inventory.Transport{Item: item("vhost-user", inventory.OK), Caps: caps})
+	caps.Machines = false
+	inv.Transports = append(inv.Transports, inventory.Transport{Item: item("memif", inventory.OK), Caps: caps})
+	inv.Runtimes = append(inv.Runtimes, item("vm", inventory.OK))
+	m := matrix(t, "transports: [vhost-user]\nvnfs: [direct, l2fwd]\n")
 	c := record.Config{Transport: "vhost-user", Face: "dpdk", Runtime: "vm", Size: "64", VNF: "l2fwd"}
-	if reason, _ := obstacle(matrix(t, "vnfs: [l2fwd]\n"), host2(), c); !strings.Contains(reason, "no VNF into a virtual machine") {
-		t.Errorf("%q", reason)
+	if reason, _ := obstacle(m, inv, c); reason != "" {
+		t.Errorf("refused: %s", reason)
+	}
+	parsed, _, _, err := prepare(m, inv, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]chain.RuntimeName{}
+	for _, f := range parsed.Functions {
+		got[f.Name] = f.Runtime
+	}
+	if got[sender] != chain.RuntimeProcess || got[through] != chain.RuntimeVM || len(got) != 2 || shapeOf(inv, c) != vnf {
+		t.Errorf("functions run in %v", got)
+	}
+	s := site{visit: visit{config: c}, shape: vnf, runner: &Runner{Env: func(*node.Live) record.Environment { return record.Environment{} }}}
+	trial := s.complete(record.Trial{From: "a.p0", To: "a.p1"}, chain.BenchLoad{PacketRate: 10}, nil)
+	if trial.Runtimes["a.p0"] != "process" || trial.Runtimes["a.p1"] != "process" || trial.Bench.Config.Runtime != "vm" {
+		t.Errorf("the record's ends run in %v, the configuration in %q", trial.Runtimes, trial.Bench.Config.Runtime)
+	}
+	c.Transport = "memif"
+	if reason, _ := obstacle(m, inv, c); !strings.Contains(reason, "machine") {
+		t.Errorf("memif is refused with %q", reason)
+	}
+}
+
+// TestVNFIsAwaited until it says that its ports are up, or until it has ended.
+func TestVNFIsAwaited(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "vnf.log")
+	looks := 0
+	begins := func(context.Context) error {
+		if looks++; looks == 2 {
+			return os.WriteFile(log, []byte("EAL: drivers\n{\"dray_vnf\":1,"+vnfReady+"}\n"), 0o600)
+		}
+		return nil
+	}
+	if err := awaitReady(context.Background(), log, begins); err != nil || looks != 2 {
+		t.Errorf("%v after %d looks", err, looks)
+	}
+	if err := os.Remove(log); err != nil {
+		t.Fatal(err)
+	}
+	ended := errors.New("exit status 1")
+	if err := awaitReady(context.Background(), log, func(context.Context) error { return ended }); !errors.Is(err, ended) {
+		t.Errorf("one that ended: %v", err)
+	}
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := awaitReady(gone, log, func(context.Context) error { return nil }); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), vnfProgram) {
+		t.Errorf("one that says nothing: %v", err)
 	}
 }
 

@@ -3,16 +3,67 @@
 package bench
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/guest"
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/record"
 )
 
-// inMachine reports whether the generator is a DPDK application in a virtual machine.
-// Each machine has its own clock: there one thread is both ends.
+// inMachine reports whether DPDK applications are in a virtual machine: the VNF, or
+// where there is none the generator. Each machine has its own clock: there one
+// thread is both ends.
 func inMachine(c record.Config) bool {
 	return c.Runtime == string(chain.RuntimeVM) && c.Face == string(chain.FaceDPDK)
+}
+
+// generatorRuntime is what the generator runs in. Around a VNF in a virtual machine
+// it is a process of the host, which no emulator slows down.
+func generatorRuntime(c record.Config) chain.RuntimeName {
+	if c.VNF != string(chain.VNFDirect) && inMachine(c) {
+		return chain.RuntimeProcess
+	}
+	return chain.RuntimeName(c.Runtime)
+}
+
+// vnfReady is what a VNF prints once its ports are up.
+const vnfReady = `"event":"ready"`
+
+// vnfPatience bounds the start of a VNF in a virtual machine, where EAL loads its
+// drivers from the host's files: emulated beside busy programs that was seen to
+// take half a minute.
+const vnfPatience = 2 * time.Minute
+
+// readyEvery is how often a VNF's log is looked at.
+const readyEvery = 100 * time.Millisecond
+
+// awaitReady waits until the VNF has its ports up. failed tells that it has ended.
+func awaitReady(ctx context.Context, log string, failed func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, vnfPatience)
+	defer cancel()
+	for {
+		text, err := os.ReadFile(log)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if strings.Contains(string(text), vnfReady) {
+			return nil
+		}
+		if err := failed(ctx); err != nil {
+			return err
+		}
+		if err := host.Sleep(ctx, readyEvery); err != nil {
+			return fmt.Errorf("%s in the virtual machine has not brought its ports up: %w", vnfProgram, err)
+		}
+	}
 }
 
 // Emulated reports whether some function of a chain is a machine whose CPUs are emulated.

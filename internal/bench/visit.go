@@ -160,7 +160,11 @@ func (s *site) startFunctions(ctx context.Context) error {
 		stop()
 		<-done
 	}
-	if err := supervisor.Settled(ctx, vnfStarts); err != nil {
+	err = supervisor.Settled(ctx, vnfStarts)
+	if err == nil && inMachine(s.visit.config) {
+		err = awaitReady(ctx, s.live.LogFile(through), func(ctx context.Context) error { return supervisor.Settled(ctx, 0) })
+	}
+	if err != nil {
 		if _, logErr := os.Stat(s.live.LogFile(through)); logErr == nil {
 			err = fmt.Errorf("%w; its last output:\n%s", err, s.live.LogTail(through, 5))
 		}
@@ -193,7 +197,8 @@ func (s *site) complete(t record.Trial, load chain.BenchLoad, failed error) reco
 	v := s.visit
 	t.ID, t.Round, t.Quantity = v.id(load), v.round, record.QFrames
 	t.Chain, t.Link, t.Transport = chainName(v.config), linkName, v.config.Transport
-	t.Runtimes = map[string]string{t.From: v.config.Runtime, t.To: v.config.Runtime}
+	ends := string(generatorRuntime(v.config))
+	t.Runtimes = map[string]string{t.From: ends, t.To: ends}
 	if t.Start.IsZero() {
 		t.Start = time.Now()
 	}
