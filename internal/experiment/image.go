@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -118,7 +117,7 @@ func (r *Runner) say(text string) {
 }
 
 func imageText(_ *inventory.Inventory, c chain.Cell) string {
-	return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, memory: 512Mi, rootfs: %q}\n", client, c.Runtime, filepath.Join(image.Folder(), c.Image, "rootfs"))
+	return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, memory: 512Mi, rootfs: %q}\n", client, c.Runtime, image.Rootfs(c.Image))
 }
 
 // built runs the program of an image in a function over it. That the function could

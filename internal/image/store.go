@@ -51,10 +51,12 @@ const (
 	noteName = "image.json"
 )
 
+// Rootfs is the folder of an image's root file system, built or not.
+func Rootfs(name string) string { return filepath.Join(Folder(), name, rootName) }
+
 // Ready is the image where it has been built, by whichever recipe; nil: it has not.
 func Ready(name string) *Image {
-	home := filepath.Join(Folder(), name)
-	text, err := os.ReadFile(filepath.Join(home, noteName))
+	text, err := os.ReadFile(filepath.Join(Folder(), name, noteName))
 	if err != nil {
 		return nil
 	}
@@ -62,7 +64,7 @@ func Ready(name string) *Image {
 	if json.Unmarshal(text, &i) != nil || i.Name != name {
 		return nil
 	}
-	i.Rootfs = filepath.Join(home, rootName)
+	i.Rootfs = Rootfs(name)
 	if info, err := os.Stat(i.Rootfs); err != nil || !info.IsDir() {
 		return nil
 	}
