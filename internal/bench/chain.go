@@ -40,8 +40,13 @@ const (
 	vnf                // the same, with a function between
 )
 
-// fewCPUs is how many CPUs do not suffice for sender, receiver and switch.
-const fewCPUs = 3
+// TakeTurns reports whether two ends that poll have to share one CPU: beside the
+// transport's switch, which polls too, there is none for each.
+func TakeTurns(inv *inventory.Inventory, transport string) bool {
+	const enough = 3 // sender, receiver and switch
+	t := inv.Transport(transport)
+	return t != nil && t.Caps.BusyCPUs > 0 && len(inv.Host.CPUs) < enough
+}
 
 // shapeOf decides it. Where a switch polls and there is no CPU for it beside
 // those of sender and receiver, one thread is both of these; and in virtual machines.
@@ -54,7 +59,7 @@ func shapeOf(inv *inventory.Inventory, c record.Config) shape {
 		return alone
 	case inMachine(c):
 		return loop
-	case t != nil && t.Caps.BusyCPUs > 0 && c.Face != string(chain.FaceNetdev) && len(inv.Host.CPUs) < fewCPUs:
+	case c.Face != string(chain.FaceNetdev) && TakeTurns(inv, c.Transport):
 		return loop
 	}
 	return pair

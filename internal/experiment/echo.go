@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/drayage/dray/internal/bench"
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/instrument"
 	"github.com/drayage/dray/internal/inventory"
@@ -17,17 +18,14 @@ import (
 // echoFrame is the shortest frame of Ethernet, without FCS, in bytes.
 const echoFrame = 60
 
-// fewCPUs is how many do not suffice for two ends and a switch that polls.
-const fewCPUs = 3
-
 // echoText are two functions with ports of the cell's face. Each has a CPU; where
 // there is none then for a switch that polls, the ends take turns on one: only one
 // of them has something to do at a time.
 func echoText(inv *inventory.Inventory, c chain.Cell) string {
 	cpus := ""
-	switch t := inv.Transport(c.Transport); {
+	switch {
 	case c.Face == chain.FaceNetdev || len(inv.Host.CPUs) < 2:
-	case t != nil && t.Caps.BusyCPUs > 0 && len(inv.Host.CPUs) < fewCPUs:
+	case bench.TakeTurns(inv, c.Transport):
 		cpus = fmt.Sprintf(", cpus: %q", fmt.Sprint(inv.Host.CPUs[0]))
 	default:
 		cpus = ", cpus: 1"
