@@ -101,6 +101,13 @@ func chainText(m *chain.Bench, inv *inventory.Inventory, c record.Config) ([]byt
 		functions = []string{f.function(sender, "", f.port(senderPort, "")), f.function(receiver, "", f.port(sinkPort, ""))}
 		links = []string{f.link(linkName, sender+"."+senderPort, receiver+"."+sinkPort)}
 	case vnf:
+		if workers := chain.VNF(c.VNF).Workers(); workers > 0 {
+			var err error
+			if functions, links, err = f.balanced(workers); err != nil {
+				return nil, err
+			}
+			break
+		}
 		command, err := vnfCommand(chain.VNF(c.VNF), chain.RuntimeName(c.Runtime), f.mtu)
 		if err != nil {
 			return nil, err
@@ -195,7 +202,7 @@ func more(m *chain.Bench, inv *inventory.Inventory, c record.Config) string {
 	} else if t := inv.Transport(c.Transport); t != nil && t.Caps.HugePages {
 		s += ", hugepages: " + defaultHugePages
 	}
-	if c.Face != string(chain.FaceNetdev) && len(inv.Host.CPUs) > 1 {
+	if c.Face != string(chain.FaceNetdev) && len(inv.Host.CPUs) > 1 && !crowded(inv, c) {
 		s += ", cpus: 1"
 	}
 	return s
@@ -218,6 +225,11 @@ func vnfCommand(mode chain.VNF, in chain.RuntimeName, mtu int) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%s has no VNF %s", vnfProgram, mode)
 	}
+	return programCommand(mode, in, mtu, more)
+}
+
+// programCommand is the VNFs' program in a mode, with options of it as parts of a list.
+func programCommand(mode chain.VNF, in chain.RuntimeName, mtu int, more string) (string, error) {
 	path, err := instrument.FindOwn(vnfProgram)
 	if err != nil {
 		return "", err

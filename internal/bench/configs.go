@@ -139,6 +139,9 @@ func obstacle(m *chain.Bench, inv *inventory.Inventory, c record.Config) (reason
 	if c.VNF != string(chain.VNFDirect) && c.Face != string(chain.FaceDPDK) {
 		return "dray-vnf is a DPDK application, and has no ports with the face " + c.Face, ""
 	}
+	if chain.VNF(c.VNF).Workers() > 0 && inMachine(c) {
+		return "the matrix puts no load balancer into virtual machines", ""
+	}
 	if reason, fix := tooSmall(c); reason != "" {
 		return reason, fix
 	}

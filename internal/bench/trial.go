@@ -34,7 +34,7 @@ func (s *site) offer(ctx context.Context, rate uint64, d time.Duration) (record.
 	if err != nil {
 		return record.Trial{}, err
 	}
-	p := instrument.Params{Duration: d, Frame: frame, PacketRate: rate, Encap: tunnels[chain.VNF(s.visit.config.VNF)].around}
+	p := instrument.Params{Duration: d, Frame: frame, PacketRate: rate, Encap: around(s.visit.config)}
 	// A receiver that polled on the only CPU would keep its sender from it.
 	if several := len(s.runner.Inventory.Host.CPUs) > 1; several && s.visit.config.Face != string(chain.FaceNetdev) {
 		p.Poll, p.Busy = true, rate == 0
@@ -63,6 +63,9 @@ func (s *site) ends() (from, to instrument.Endpoint, err error) {
 			switch e.Port {
 			case senderPort:
 				from, err = in.Endpoint(e)
+				if chain.VNF(s.visit.config.VNF).Workers() > 0 {
+					to = from // a load balancer's workers send back
+				}
 			case sinkPort:
 				to, err = in.Endpoint(e)
 			}
@@ -79,7 +82,7 @@ func (s *site) ends() (from, to instrument.Endpoint, err error) {
 	}
 	eal, names, err := s.live.Devices(sender)
 	from.EAL, to.EAL = eal, eal
-	from.Device, to.Device = names[senderPort], names[sinkPort]
+	from.Device, to.Device = names[from.Port], names[to.Port]
 	if s.shape == vnf {
 		to.MAC = inMAC // of who forwards
 		if user := tunnels[chain.VNF(s.visit.config.VNF)].user; user.IsValid() {

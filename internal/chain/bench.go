@@ -162,8 +162,18 @@ func notZero(text string, value uint64, err error) error {
 type VNF string
 
 // VNFDirect is no function: one link joins sender and receiver. The others are
-// modes of dray-vnf, with a link on either side.
+// modes of dray-vnf, with a link on either side, or "lb-N": a load balancer.
 const VNFDirect VNF = "direct"
+
+// Workers is how many a load balancer has; 0: the VNF is none.
+func (v VNF) Workers() int {
+	count, balances := strings.CutPrefix(string(v), "lb-")
+	n, err := strconv.Atoi(count)
+	if !balances || err != nil {
+		return 0
+	}
+	return n
+}
 
 //go:embed bench.schema.json
 var benchSchema []byte

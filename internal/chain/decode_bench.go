@@ -24,7 +24,7 @@ const (
 // The words that a matrix may use where it has a choice.
 var (
 	benchRuntimes = []RuntimeName{RuntimeProcess, RuntimeRunc, RuntimeDocker}
-	vnfs          = []VNF{VNFDirect, "none", "l2fwd", "l3fwd", "bng", "gtpu"}
+	vnfs          = []VNF{VNFDirect, "none", "l2fwd", "l3fwd", "bng", "gtpu", "lb-1", "lb-2", "lb-3", "lb-4"}
 )
 
 var benchFields = []field[Bench]{

@@ -7,7 +7,7 @@ import "strconv"
 // Encapsulation is what stands around the packets that a generator sends to a
 // function that takes tunnels apart. They are IPv4's.
 type Encapsulation struct {
-	// Option is draygen's --encap.
+	// Option is draygen's --encap; empty: plain frames.
 	Option string
 	// Headers are the bytes that a frame has before its payload, beside those of
 	// Ethernet, IPv4 and UDP.
@@ -28,7 +28,10 @@ func (o offer) around() []string {
 	if o.encap == nil {
 		return nil
 	}
-	options := []string{"--encap", o.encap.Option, "--flows", strconv.Itoa(o.encap.Users)}
+	options := []string{"--flows", strconv.Itoa(o.encap.Users)}
+	if o.encap.Option != "" {
+		options = append([]string{"--encap", o.encap.Option}, options...)
+	}
 	if o.encap.OwnAddresses {
 		options = append(options, "--spread", "from")
 	}

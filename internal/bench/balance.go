@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/instrument"
+	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/record"
+)
+
+// workerPort is the only port of a worker.
+const workerPort = "feed"
+
+// balancedFlows are spread over the workers.
+const balancedFlows = 256
+
+// balanced are the functions and links of a load balancer. In place of a NIC's its first
+// port has a link to the generator, which sends and receives there. Each worker is a
+// function with one port, by which it sends back what it gets.
+//
+//	a.p0 --- q0.vnf.q1 --- feed.w1
+//	            vnf.q2 --- feed.w2
+//
+// Each lets others run when it has nothing to do: there may be more of them than CPUs.
+func (f fields) balanced(workers int) (functions, links []string, err error) {
+	in := chain.RuntimeName(f.config.Runtime)
+	balancer, err := programCommand("lb", in, f.mtu, ", --yield")
+	if err != nil {
+		return nil, nil, err
+	}
+	worker, err := programCommand("l2fwd", in, f.mtu, ", --yield, --next-hop, 0="+senderMAC)
+	if err != nil {
+		return nil, nil, err
+	}
+	ports := []string{f.port(inPort, inMAC)}
+	links = []string{f.link(linkName, through+"."+inPort, sender+"."+senderPort)}
+	functions = []string{f.function(sender, "", f.port(senderPort, senderMAC)), ""}
+	for i := 1; i <= workers; i++ {
+		name, port := fmt.Sprintf("w%d", i), fmt.Sprintf("q%d", i)
+		ports = append(ports, f.port(port, ""))
+		functions = append(functions, f.function(name, worker, f.port(workerPort, "")))
+		// The first end of a link may be the server of a socket, which comes before its workers.
+		links = append(links, f.link(fmt.Sprintf("feed%d", i), through+"."+port, name+"."+workerPort))
+	}
+	functions[1] = f.function(through, balancer, ports...)
+	return functions, links, nil
+}
+
+// crowded reports whether a configuration has more functions that poll than the
+// host has CPUs: then none has one of its own.
+func crowded(inv *inventory.Inventory, c record.Config) bool {
+	const others = 2 // generator and load balancer
+	workers := chain.VNF(c.VNF).Workers()
+	return workers > 0 && workers+others > len(inv.Host.CPUs)
+}
+
+// around is what the generator puts around its packets. A load balancer gets plain ones, of many flows.
+func around(c record.Config) *instrument.Encapsulation {
+	if chain.VNF(c.VNF).Workers() > 0 {
+		return &instrument.Encapsulation{Users: balancedFlows}
+	}
+	return tunnels[chain.VNF(c.VNF)].around
+}
