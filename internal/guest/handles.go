@@ -57,7 +57,11 @@ func (c Config) open() (*handles, error) {
 				h.taps = append(h.taps, 0)
 				continue
 			}
-			if f, err = c.Place.Netns.OpenTap(n.Tap); err != nil {
+			open := c.Place.Netns.OpenTap
+			if n.Macvtap {
+				open = c.Place.Netns.OpenMacvtap
+			}
+			if f, err = open(n.Tap); err != nil {
 				return err
 			}
 			h.taps = append(h.taps, h.add(f))

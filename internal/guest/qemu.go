@@ -56,8 +56,10 @@ type Config struct {
 
 // NIC is a network interface of the guest.
 type NIC struct {
-	// Tap is the name of the tap that is made for it in Place's network namespace.
-	Tap string
+	// Tap is the name of the tap that is made for it in Place's network namespace, or
+	// with Macvtap of a macvtap that is there, whose MAC address is this one's.
+	Tap     string
+	Macvtap bool
 	// Socket is what QEMU makes instead where it is not empty: a switch connects to
 	// it that maps the guest's memory (vhost-user). Path on the host, in a directory
 	// of the port's own that belongs to User.

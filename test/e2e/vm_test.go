@@ -73,13 +73,15 @@ func TestVirtualMachine(t *testing.T) {
 }
 
 // TestContainerInMachine brings up a function whose command runs in a container in a
-// virtual machine: there it has no privilege, processes of its own and its port, and it
-// comes back when it has ended. It boots once.
+// virtual machine: there it has no privilege, processes of its own and its ports, one of
+// them by a tap and one the machine's own device, and it comes back when it has ended.
+// It boots once.
 //
 //	runc              vm: runc
 //	+-----+  bridge  +---------+
 //	| gnb n3========n3   upf   |
-//	+-----+          +---------+
+//	|     n6========n6         |
+//	+-----+  macvtap +---------+
 func TestContainerInMachine(t *testing.T) {
 	testenv.Program(t, guest.Emulator, "depmod", "runc")
 	b := newBench(t)
@@ -92,6 +94,7 @@ functions:
   - name: gnb
     ports:
       - {name: n3, ip: 10.63.0.1/24}
+      - {name: n6, ip: 10.63.6.1/24, mtu: 4000}
   - name: upf
     runtime: vm
     vm: {runtime: runc}
@@ -99,8 +102,10 @@ functions:
     command: [sh, -c, "trap 'exit 3' TERM; echo begun as $$; grep CapEff /proc/self/status; while :; do sleep 0.2; done"]
     ports:
       - {name: n3, ip: 10.63.0.2/24}
+      - {name: n6, ip: 10.63.6.2/24, mtu: 4000}
 links:
   - {name: n3, ends: [gnb.n3, upf.n3], transport: bridge}
+  - {name: n6, ends: [gnb.n6, upf.n6], transport: macvtap}
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +115,7 @@ links:
 	inside := b.want(7, "exec", "nested", "upf", "--", "sh", "-c", look)
 	for _, want := range []string{
 		"CapPrm:\t0000000000000000\n", "CapEff:\t0000000000000000\n", "CapBnd:\t0000000000000000\n", "NoNewPrivs:\t1\n", "Seccomp:\t2\n",
-		"\nsh -c trap", "Read-only file system", "permission denied", "\nn3\n", "\nping 0\n",
+		"\nsh -c trap", "Read-only file system", "permission denied", "\nn3\nn6\n", "\nping 0\n",
 	} {
 		if !strings.Contains(inside.Stdout, want) {
 			t.Errorf("in the container there is no %q: %s", want, inside)
@@ -120,6 +125,9 @@ links:
 		t.Errorf("its root is not mapped to another user: %s", inside)
 	}
 	b.want(0, "exec", "nested", "gnb", "--", "ping", "-q", "-c", "2", "-W", "5", "10.63.0.2")
+	const persist = "for i in 1 2 3 4 5 6 7 8 9 10; do ping -q -c 2 -W 5 -s 3900 -M do $0 && exit 0; sleep 1; done; exit 1"
+	b.want(0, "exec", "nested", "upf", "--", "sh", "-c", persist, "10.63.6.1")
+	b.want(0, "exec", "nested", "gnb", "--", "sh", "-c", persist, "10.63.6.2")
 	b.begun(1)
 	b.dray("exec", "nested", "upf", "--", "sh", "-c", "kill -TERM 1") // which may end with it
 	b.begun(2)

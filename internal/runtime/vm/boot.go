@@ -84,7 +84,7 @@ func config(s runtime.Spec, ports []port) (guest.Config, error) {
 		c.VCPUs = s.MachineVCPUs()
 	}
 	for _, p := range ports {
-		c.NICs = append(c.NICs, guest.NIC{Tap: p.tap, Socket: p.socket, MAC: p.mac, MTU: p.mtu, Slot: p.slot})
+		c.NICs = append(c.NICs, guest.NIC{Tap: p.tap, Macvtap: p.macvtap, Socket: p.socket, MAC: p.mac, MTU: p.mtu, Slot: p.slot})
 	}
 	return c, nil
 }

@@ -30,9 +30,11 @@ type port struct {
 	mtu        int // bytes of L3 packet
 	addrs      []netip.Prefix
 	neighbours []dpdk.Neighbour
-	// One of these is what its packets pass: a tap, which is joined to the interface
-	// of the port's name in the sandbox, or the socket of a vhost-user device.
+	// One of these is what its packets pass: a tap, or the socket of a vhost-user
+	// device. The tap is joined to the interface of the port's name in the sandbox, or
+	// is that interface itself (macvtap).
 	tap, socket string
+	macvtap     bool
 	// slot is the device's place on the guest's bus, where it is an application's; 0: it
 	// is an interface.
 	slot int
@@ -55,7 +57,11 @@ func readPorts(s runtime.Spec) ([]port, error) {
 		if err != nil {
 			return nil, err
 		}
-		ports = append(ports, port{name: name, mac: state.MAC, mtu: state.MTU, addrs: state.Addrs, tap: fmt.Sprintf("%s%d", tapPrefix, len(ports))})
+		p := port{name: name, mac: state.MAC, mtu: state.MTU, addrs: state.Addrs, tap: name, macvtap: state.Kind == host.LinkKindMacvtap}
+		if !p.macvtap {
+			p.tap = fmt.Sprintf("%s%d", tapPrefix, len(ports))
+		}
+		ports = append(ports, p)
 	}
 	for _, v := range s.Vdevs {
 		if v.Interface == nil {
@@ -96,11 +102,11 @@ func joinTap(ns host.Netns, p port) error {
 	return ns.Join(p.name, p.tap)
 }
 
-// connect joins each port that has a tap to it, and configures the interfaces in
+// connect joins each port that has a tap beside it to that, and configures the interfaces in
 // the guest.
 func connect(ctx context.Context, s runtime.Spec, ports []port) error {
 	for _, p := range ports {
-		if p.tap == "" {
+		if p.tap == "" || p.macvtap {
 			continue
 		}
 		if err := joinTap(netns(s), p); err != nil {

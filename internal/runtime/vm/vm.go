@@ -3,8 +3,9 @@
 // Package vm runs a function in a virtual machine of its own: Debian's kernel, the
 // host's programs, and for each port a network interface with that port's name,
 // addresses and MTU. The ports are plumbed on the host, in the network namespace
-// in which QEMU runs; a tap joins each to its interface in the guest. A port whose
-// transport is a vhost-user switch is a device that this switch reaches directly.
+// in which QEMU runs; a tap joins each to its interface in the guest. That of a macvtap
+// is the port itself, and a port whose transport is a vhost-user switch is a device that
+// this switch reaches directly.
 package vm
 
 import (
