@@ -6,10 +6,15 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/record"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -92,10 +97,53 @@ func proportionCovers(name string, a, b, rho float64) covered {
 	}}
 }
 
-var runNoiseCovers = covered{"noise between runs", "normal", []int{2, 5, 10}, func(rng *rand.Rand, n int, _ uint64) (bool, error) {
+var runNoiseCovers = covered{"noise between runs", "normal", []int{2, 5, 10, 30}, func(rng *rand.Rand, n int, _ uint64) (bool, error) {
 	limit, err := RunNoise(fill(rng, n, (*rand.Rand).NormFloat64))
 	return math.Abs(rng.NormFloat64()-rng.NormFloat64()) <= limit, err
 }}
+
+// driftCovers estimates the drift of two hosts' clocks from n intervals of both directions.
+var driftCovers = covered{"drift of two clocks", "20 ppm, exponential queues", []int{5, 10, 30}, func(rng *rand.Rand, n int, _ uint64) (bool, error) {
+	const ppm = 20e-6
+	c, err := Clocks(wire(rng, n, 10*time.Microsecond, 10*time.Microsecond, -37*time.Millisecond, ppm))
+	return c.DriftCI.Low <= ppm && ppm <= c.DriftCI.High, err
+}}
+
+// boundCovers is a one-sided bound of a quantile, from the histograms of n trials.
+func boundCovers(name string, bound func(float64, []*Dist, float64) (float64, error), holds func(truth, bound float64) bool) covered {
+	const tail = 0.05
+	truth := -math.Log(tail) * 1e6
+	return covered{name, "exponential, 100 a trial", []int{5, 10, 30}, func(rng *rand.Rand, n int, _ uint64) (bool, error) {
+		parts := make([]*Dist, n)
+		for i := range parts {
+			var err error
+			if parts[i], err = NewDist(exponential100(rng), 0, 0); err != nil {
+				return false, err
+			}
+		}
+		b, err := bound(Confidence, parts, tail)
+		return holds(truth, b), err
+	}}
+}
+
+// exponential100 is a histogram of two digits with 100 delays of 1 ms on average, in ns.
+func exponential100(rng *rand.Rand) record.Histogram {
+	values := make([]int64, 100)
+	for i := range values {
+		v := int64(rng.ExpFloat64() * 1e6)
+		values[i] = v | (1<<max(0, bits.Len64(uint64(v))-8) - 1) // the end of its bucket: 8 bits tell two digits
+	}
+	slices.Sort(values)
+	h := record.Histogram{Lowest: 1, Highest: 10_000_000_000, Digits: 2}
+	for _, v := range values {
+		if last := len(h.Counts) - 1; last >= 0 && h.Counts[last].Value == v {
+			h.Counts[last].Count++
+		} else {
+			h.Counts = append(h.Counts, record.BucketCount{Value: v, Count: 1})
+		}
+	}
+	return h
+}
 
 var coverages = []struct {
 	covered
@@ -115,6 +163,9 @@ var coverages = []struct {
 	{proportionCovers("1 % and 2 %, trials differ", 0.01, 0.02, 0.005), false},
 	{proportionCovers("0.01 % both", 0.0001, 0.0001, 0), false},
 	{runNoiseCovers, true},
+	{driftCovers, false},
+	{boundCovers("upper bound of p95", UpperQuantile, func(truth, b float64) bool { return truth <= b }), false},
+	{boundCovers("lower bound of p95", LowerQuantile, func(truth, b float64) bool { return b <= truth }), false},
 }
 
 // TestCoverage runs every interval on 2,000 simulated experiments of each size.
