@@ -132,11 +132,20 @@ func ClientMain(argument string) int {
 		report(reportFailed + bad.Reason)
 	case errors.Is(err, ErrSilent):
 		report(reportSilent)
+		killHung(order.Dir)
 	default:
 		report(reportError + err.Error())
 	}
 	fmt.Fprintf(os.Stderr, "dray-guest: %v\n", err)
 	return clientFailed
+}
+
+// killHung ends the guest in dir, which would hang on for as long as its chain is up.
+// The next start boots another.
+func killHung(dir string) {
+	if info, err := ReadInfo(dir); err == nil {
+		info.Process.Kill()
+	}
 }
 
 // reporter writes one line on file descriptor 3, if anybody wants it.

@@ -6,13 +6,18 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/drayage/dray/internal/guest/wire"
+	"github.com/drayage/dray/internal/host"
 )
 
 // fake is a channel whose guest says what a test wants, whatever it hears.
@@ -95,6 +100,36 @@ func TestGuestThatFallsSilent(t *testing.T) {
 	c := &Channel{conn: ours, in: bufio.NewReader(ours)}
 	if _, err := c.Run(context.Background(), program()); !errors.Is(err, ErrSilent) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A guest that falls silent while its program runs is killed, not only reported.
+func TestHungGuestIsKilled(t *testing.T) {
+	qemu := exec.Command("sleep", "600")
+	if err := qemu.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = qemu.Wait(); close(ended) }()
+	id, err := host.Identify(qemu.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(Info{Process: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	killHung(dir) // of no guest: nothing
+	if err := os.WriteFile(filepath.Join(dir, fileInfo), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	killHung(dir)
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		_ = qemu.Process.Kill()
+		t.Error("it goes on")
 	}
 }
 
