@@ -225,7 +225,7 @@ func (d *BenchData) rateFigures(a anchors) []*figure {
 	for _, size := range d.Run.Matrix.Sizes {
 		for _, load := range d.Run.Matrix.Loads {
 			lines := d.picked(func(l *BenchLine) bool {
-				return l.Rate != nil && l.Load == load.String() && l.Config.Size == size.String() && !load.Stated()
+				return l.Rate != nil && l.Load == load.String() && l.Config.Size == size.String() && load.Search != ""
 			})
 			slices.SortStableFunc(lines, func(x, y *BenchLine) int { return -compareFloats(x.Rate.Mean, y.Rate.Mean) })
 			if f := d.rateFigure(len(out), lines, sizeWords(size.String()), load.String(), a); f != nil {

@@ -114,16 +114,20 @@ func (b *benchSums) trials(c record.Config, load string) []record.Trial {
 }
 
 // row is the lines of one configuration: one for each load that is not a stated
-// rate, with latency at the first that is, and one for each further stated rate.
+// rate, with latency at the first that is, and one for each further stated rate
+// and each share of PDR.
 func (b *benchSums) row(row BenchRow) []BenchLine {
 	if row.Skipped != "" {
 		return []BenchLine{b.line(row, "", "")}
 	}
-	var most, stated []string
+	var most, stated, shares []string
 	for _, l := range b.run.Matrix.Loads {
-		if l.Stated() {
+		switch {
+		case l.Stated():
 			stated = append(stated, l.String())
-		} else {
+		case l.OfPDR:
+			shares = append(shares, l.String())
+		default:
 			most = append(most, l.String())
 		}
 	}
@@ -138,7 +142,7 @@ func (b *benchSums) row(row BenchRow) []BenchLine {
 	if len(most) > 0 && len(stated) > 0 {
 		stated = stated[1:]
 	}
-	for _, load := range stated {
+	for _, load := range append(stated, shares...) {
 		lines = append(lines, b.line(row, load, load))
 	}
 	return lines

@@ -47,7 +47,7 @@ type experimentRecord struct{ ID, Title, Text string }
 
 // longestRecord bounds what the page shows of one record, in bytes; the file of
 // records has it whole.
-const longestRecord = 4 << 10
+const longestRecord = 8 << 10
 
 // HTML writes the page: it needs no network and no scripts.
 func (d *ExperimentsData) HTML(w io.Writer) error {
@@ -109,13 +109,22 @@ func (l *ExperimentLine) view(numbers map[string]int) experimentLineView {
 	return v
 }
 
+// recordOf shows a record without the buckets of its histograms, which would hide the rest.
 func recordOf(number int, t record.Trial) (experimentRecord, error) {
+	if t.Latency != nil {
+		l := *t.Latency
+		l.Histogram.Counts, t.Latency = nil, &l
+	}
+	if t.OneWay != nil {
+		w := *t.OneWay
+		w.Latency.Counts, w.Intended.Counts, w.Lateness.Counts, w.IPDV.Counts, t.OneWay = nil, nil, nil, nil, &w
+	}
 	text, err := json.MarshalIndent(t, "", " ")
 	if err != nil {
 		return experimentRecord{}, err
 	}
 	if len(text) > longestRecord {
-		text = append(text[:longestRecord:longestRecord], "\n… whole in "+RecordsFile...)
+		text = append(text[:longestRecord:longestRecord], "\n… whole, with the buckets of histograms, in "+RecordsFile...)
 	}
 	return experimentRecord{fmt.Sprintf("record-%d", number), fmt.Sprintf("%d: %s", number, t.ID), string(bytes.ToValidUTF8(text, nil))}, nil
 }

@@ -281,3 +281,21 @@ func TestMaximaAreNotAveraged(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// The page shows of a record what its figures were made from, however long its histograms are.
+func TestRecordOnThePage(t *testing.T) {
+	trial := record.Trial{ID: "frames", OneWay: &record.OneWay{}, Env: record.Environment{Kernel: "6.18"}}
+	for i := range int64(5000) {
+		trial.OneWay.Latency.Counts = append(trial.OneWay.Latency.Counts, record.BucketCount{Value: 1 + i, Count: 1})
+	}
+	r, err := recordOf(1, trial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(r.Text, `"environment"`) || strings.Contains(r.Text, "whole") {
+		t.Errorf("the record is cut: %.300s", r.Text)
+	}
+	if len(trial.OneWay.Latency.Counts) != 5000 {
+		t.Error("the trial itself has lost its buckets")
+	}
+}
