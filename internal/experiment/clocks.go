@@ -62,6 +62,9 @@ func clocks(ctx context.Context, r *Runner, live *node.Live, _ chain.Cell) (reco
 	if err != nil {
 		return t, err
 	}
+	if !c.Agrees(0) {
+		return t, fmt.Errorf("both ends read one clock, and the estimate %v ± %v excludes a difference of 0", c.Delta, c.Error)
+	}
 	v := map[string]float64{
 		"clock_difference": math.Abs(float64(c.Delta)) / perMicro, "clock_bound": float64(c.Error) / perMicro,
 	}
