@@ -124,6 +124,9 @@ type VM struct {
 	Kernel VMKernel `json:"kernel"`
 	// HugePages takes the machine's memory from the host's pages of 2 MiB.
 	HugePages bool `json:"hugepages"`
+	// NoHzFull stops the kernel's tick on every virtual CPU but the first while one
+	// thread alone runs there.
+	NoHzFull bool `json:"nohz_full"`
 	// Runtime is what runs the command in the machine: RuntimeProcess or RuntimeRunc.
 	Runtime RuntimeName `json:"runtime"`
 }

@@ -10,10 +10,10 @@ import (
 )
 
 var (
-	tools = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks}
+	tools = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolSpin, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks}
 	// figureNames are all figures, in the order in which errors list them.
 	figureNames = append([]Figure{
-		"packet_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max", "syscalls_dropped",
+		"packet_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max", "stall_max", "ticks", "syscalls_dropped",
 		"disk", "threads", "memory_per_thread", "functions", "back_after", "outage", "clock_difference", "clock_bound", "runs", "build_time",
 	}, checkFigures...)
 	experimentRuntimes = []RuntimeName{RuntimeProcess, RuntimeRunc, RuntimeVM}
@@ -84,6 +84,7 @@ var cellFields = []field[Cell]{
 	{"vm_runtime", false, func(d *decoder, n *yaml.Node, c *Cell) {
 		c.VMRuntime, _ = choice(d, n, "runtime in a machine", []RuntimeName{RuntimeRunc})
 	}},
+	{"nohz_full", false, func(d *decoder, n *yaml.Node, c *Cell) { c.NoHzFull, _ = d.boolean(n, "nohz_full") }},
 	{"functions", false, func(d *decoder, n *yaml.Node, c *Cell) {
 		c.Functions, _ = d.integer(n, "functions", 1, mostCellFunctions)
 	}},
@@ -187,11 +188,11 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	need := map[Tool][]string{
 		ToolFrames: {"transport", "face", "runtime", "size", "load"}, ToolTCP: {"transport", "runtime"}, ToolRequests: {"transport", "runtime"},
 		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolStart: {"runtime"},
-		ToolChecks: {"runtime"}, ToolDensity: {"runtime", "functions"}, ToolRecovery: {"runtime"}, ToolClocks: {"transport", "runtime"}, ToolEcho: {"transport", "face", "runtime"}, ToolImage: {"image", "runtime"},
+		ToolChecks: {"runtime"}, ToolDensity: {"runtime", "functions"}, ToolRecovery: {"runtime"}, ToolClocks: {"transport", "runtime"}, ToolEcho: {"transport", "face", "runtime"}, ToolImage: {"image", "runtime"}, ToolSpin: {"runtime"},
 	}[c.Tool]
 	may := map[Tool][]string{
 		ToolFrames: {"vnf", "forwarding"}, ToolEcho: {"forwarding"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),
-		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: shaped, ToolRecovery: {"transport"}, ToolCyclictest: {"runtime", "kernel", "stress"},
+		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: shaped, ToolRecovery: {"transport"}, ToolCyclictest: {"runtime", "kernel", "stress"}, ToolSpin: {"nohz_full"},
 	}[c.Tool]
 	for _, name := range need {
 		if values[name] == nil {
@@ -234,6 +235,9 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	}
 	if c.Tool == ToolImage && c.Runtime != "" && c.Runtime != RuntimeRunc {
 		d.fail(values["runtime"], "write runc", "the folder of an image is the root of a function with runtime runc")
+	}
+	if c.Tool == ToolSpin && c.Runtime != "" && c.Runtime != RuntimeVM {
+		d.fail(values["runtime"], "write vm", "the kernel's tick is asked for in a machine, which boots with a command line of its own")
 	}
 	d.checkCellHosts(c, values, contains(may, "hosts"))
 	if c.Tool == ToolFrames && c.VNF == "" {

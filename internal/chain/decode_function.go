@@ -61,6 +61,7 @@ var vmFields = []field[VM]{
 		}
 	}},
 	{"hugepages", false, func(d *decoder, n *yaml.Node, v *VM) { v.HugePages, _ = d.boolean(n, "hugepages") }},
+	{"nohz_full", false, func(d *decoder, n *yaml.Node, v *VM) { v.NoHzFull, _ = d.boolean(n, "nohz_full") }},
 	{"runtime", false, func(d *decoder, n *yaml.Node, v *VM) {
 		if r, ok := choice(d, n, "runtime", vmRuntimes); ok {
 			v.Runtime = r

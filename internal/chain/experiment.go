@@ -65,6 +65,8 @@ type Cell struct {
 	Forwarding Forwarding `json:"forwarding,omitempty"`
 	// VMRuntime runs the functions in their machines; empty: processes there.
 	VMRuntime RuntimeName `json:"vm_runtime,omitempty"`
+	// NoHzFull is that of the functions' machines.
+	NoHzFull bool `json:"nohz_full,omitempty"`
 }
 
 // Datapath is where Open vSwitch forwards.
@@ -85,6 +87,7 @@ const (
 	ToolUDP        Tool = "udp"        // iperf 2, at the cell's load
 	ToolStart      Tool = "start"      // time, memory and disk of a function's sandbox, until a command has run in it
 	ToolCyclictest Tool = "cyclictest" // on the host itself, or in a function
+	ToolSpin       Tool = "spin"       // oslat, a thread that spins in a machine
 	ToolChecks     Tool = "checks"     // what a function must not be able to do, tried with and without the protection
 	ToolDensity    Tool = "density"    // time and memory of many idle functions
 	ToolPlanned    Tool = "planned"    // what the planner would give to functions, with nothing brought up
@@ -112,13 +115,13 @@ func (f Figure) PassFail() bool { return contains(checkFigures, f) || f == "runs
 // Most reports whether the figure is a maximum, whose headline is the largest
 // one seen.
 func (f Figure) Most() bool {
-	return f == "latency_max" || f == "wakeup_max"
+	return f == "latency_max" || f == "wakeup_max" || f == "stall_max"
 }
 
 var figureUnits = map[Figure]string{
 	"packet_rate": "kpps", "latency_mean": "µs", "latency_p99": "µs", "latency_max": "µs",
 	"throughput": "Mb/s", "round_trip": "ms", "jitter": "ms",
-	"start_time": "s", "memory": "MB", "wakeup_max": "µs", "syscalls_dropped": "syscalls",
+	"start_time": "s", "memory": "MB", "wakeup_max": "µs", "stall_max": "µs", "ticks": "/s", "syscalls_dropped": "syscalls",
 	"disk": "MB", "threads": "threads", "memory_per_thread": "GB", "functions": "functions", "back_after": "ms", "outage": "ms",
 	"clock_difference": "µs", "clock_bound": "µs", "build_time": "s",
 }
@@ -142,6 +145,7 @@ var toolFigures = map[Tool][]Figure{
 	ToolUDP:        {"throughput", "jitter"},
 	ToolStart:      {"start_time", "memory", "disk"},
 	ToolCyclictest: {"wakeup_max"},
+	ToolSpin:       {"stall_max", "ticks"},
 	ToolChecks:     append([]Figure{"syscalls_dropped"}, Checks()...),
 	ToolDensity:    {"start_time", "memory", "functions"},
 	ToolPlanned:    {"threads", "memory_per_thread", "functions"},
@@ -223,6 +227,9 @@ func (c Cell) String() string {
 	inMachine := ""
 	if c.VMRuntime != "" {
 		inMachine = "in-" + string(c.VMRuntime)
+	}
+	if c.NoHzFull { // never beside that
+		inMachine = "nohz-full"
 	}
 	for _, part := range []string{
 		many, c.Transport, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), inMachine, string(c.VNF), size, c.Load, c.Qdisc, rate, place, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,

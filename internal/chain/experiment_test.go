@@ -80,6 +80,8 @@ func TestBadExperiments(t *testing.T) {
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, hosts: 2}}\n":                               "only a tunnel joins hosts",
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, underlay: 1Gbps}}\n":                        "an underlay is between hosts",
 		"  - {name: a, title: A, figure: packet_rate, cell: {tool: frames, transport: vxlan, face: native, runtime: runc, size: 64, load: max}}\n": "the tool frames measures on one host",
+		"  - {name: a, title: A, figure: stall_max, cell: {tool: spin, runtime: runc}}\n":                                                          "the kernel's tick is asked for in a machine",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: vm, nohz_full: true}}\n":                          `takes no field "nohz_full"`,
 		"  - {name: a, title: A, figure: runs, cell: {tool: image, runtime: runc}}\n":                                                              `needs the field "image"`,
 		"  - {name: a, title: A, figure: runs, cell: {tool: image, image: x, runtime: process}}\n":                                                 "runtime runc",
 		"  - {name: a, title: A, figure: runs, value: 1, cell: {tool: image, image: x, runtime: runc}}\n":                                          "no ratio to a published value",

@@ -265,6 +265,7 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 		"function.pids":        512, // chain.Function says so of Pids 0; runtimes apply it
 		"vm.kernel":            machine.Functions[1].VM.Kernel,
 		"vm.hugepages":         machine.Functions[1].VM.HugePages,
+		"vm.nohz_full":         machine.Functions[1].VM.NoHzFull,
 		"vm.runtime":           machine.Functions[1].VM.Runtime,
 		"port.face":            p.Face,
 		"port.mtu":             p.MTU,

@@ -55,6 +55,8 @@ func TestChainsOfTheLabsCells(t *testing.T) {
 		{bottleneck, "qos: {qdisc: tbf, rate: 100Mbps, child: {qdisc: pfifo}}}"},
 		{bottleneck, "transport: bridge, qos: {qdisc: tbf, rate: 100Mbps, child: {qdisc: fq_codel}}}"},
 		{chain.Cell{Tool: chain.ToolCyclictest, Runtime: chain.RuntimeVM, Kernel: chain.VMKernelRT}, "vm: {kernel: rt}"},
+		{chain.Cell{Tool: chain.ToolSpin, Runtime: chain.RuntimeVM, NoHzFull: true}, "cpus: 2, vm: {nohz_full: true}"},
+		{chain.Cell{Tool: chain.ToolSpin, Runtime: chain.RuntimeVM}, "cpus: 2, vm: {nohz_full: false}"},
 		{chain.Cell{Tool: chain.ToolCyclictest, Runtime: chain.RuntimeRunc, Stress: true}, "runtime: runc, command: [sleep, infinity]}"},
 	} {
 		text := string(chainText(host2(), c.cell))

@@ -66,6 +66,11 @@ func obstacle(inv *inventory.Inventory, c chain.Cell) string {
 			return missing
 		}
 	}
+	if c.Tool == chain.ToolSpin {
+		if missing := missingPrograms(c); missing != "" {
+			return missing
+		}
+	}
 	if p, ok := probes[c.Tool]; ok && p.text == nil {
 		return ""
 	}
@@ -107,6 +112,9 @@ func obstacle(inv *inventory.Inventory, c chain.Cell) string {
 
 func missingPrograms(c chain.Cell) string {
 	programs := map[string]string{"cyclictest": "rt-tests"}
+	if c.Tool == chain.ToolSpin {
+		programs = map[string]string{"oslat": "rt-tests"}
+	}
 	if c.Stress {
 		programs["stress-ng"] = "stress-ng"
 	}

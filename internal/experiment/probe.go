@@ -37,6 +37,7 @@ var probes = map[chain.Tool]probe{
 		return recoveryTime
 	}},
 	chain.ToolCyclictest: {wakeUpText, wakeUp, wakeUpTime},
+	chain.ToolSpin:       {spinText, spin, spinTime},
 	chain.ToolEcho:       {echoText, echo, echoTime},
 	chain.ToolImage:      {imageText, built, always(imageTime)},
 	chain.ToolClocks:     {clocksText, clocks, func(_ chain.Cell, trial time.Duration) time.Duration { return trial + clockIntervals*clockExtra }},

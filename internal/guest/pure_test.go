@@ -43,6 +43,24 @@ func TestArchive(t *testing.T) {
 	}
 }
 
+// TestStopTick: the first virtual CPU keeps its tick, so there are two at least.
+func TestStopTick(t *testing.T) {
+	for _, test := range []struct {
+		c     Config
+		vcpus int
+		cpus  string
+	}{
+		{Config{CPUs: []int{3}}, 2, "1-1"},
+		{Config{CPUs: []int{0, 2, 4}}, 3, "1-2"},
+		{Config{CPUs: []int{3}, VCPUs: 5}, 5, "1-4"},
+	} {
+		test.c.StopTick()
+		if want := []string{"nohz_full=" + test.cpus, "rcu_nocbs=" + test.cpus}; test.c.vcpus() != test.vcpus || !slices.Equal(test.c.CmdLine, want) {
+			t.Errorf("%d virtual CPUs, %v, want %d, %v", test.c.vcpus(), test.c.CmdLine, test.vcpus, want)
+		}
+	}
+}
+
 func TestArchiveOfShortContent(t *testing.T) {
 	if err := newCPIO(&bytes.Buffer{}).file("x", 0o644, 9, strings.NewReader("four")); err == nil {
 		t.Error("a file that is shorter than announced was taken")

@@ -98,6 +98,15 @@ func (c Config) vcpus() int {
 	return runtime.NumCPU()
 }
 
+// StopTick has the guest's kernel stop its tick on every virtual CPU but the first
+// while one thread alone runs there. The first keeps the time for all: the guest gets
+// a second one where it had none.
+func (c *Config) StopTick() {
+	c.VCPUs = max(2, c.vcpus())
+	others := fmt.Sprintf("1-%d", c.VCPUs-1)
+	c.CmdLine = append(c.CmdLine, "nohz_full="+others, "rcu_nocbs="+others)
+}
+
 // quote protects a value among QEMU's comma-separated options.
 func quote(value string) string { return strings.ReplaceAll(value, ",", ",,") }
 

@@ -11,6 +11,7 @@ import (
 const (
 	QStart    Quantity = "start"    // a function's sandbox, from nothing until a command has run in it
 	QWakeup   Quantity = "wakeup"   // how late timers wake a thread
+	QSpin     Quantity = "spin"     // what interrupts a thread that spins
 	QChecks   Quantity = "checks"   // what a function must not be able to do
 	QPlanned  Quantity = "planned"  // what the planner would give to functions
 	QImage    Quantity = "image"    // the program of an image

@@ -151,7 +151,7 @@ func (b *bench) begun(times int) {
 
 // TestMachineOverVhostUser joins two interfaces of a virtual machine by a switch that
 // maps the machine's memory, passes packets, kills the switch, and passes packets
-// again. It boots once.
+// again. Its kernel may stop its tick on all CPUs but the first. It boots once.
 //
 //	vm                     host
 //	+-------------+       +---------+
@@ -168,6 +168,7 @@ name: vmswitch
 functions:
   - name: vm
     runtime: vm
+    vm: {nohz_full: true}
     ports:
       - {name: br, ip: 10.62.0.1/24, mtu: 4000}
       - {name: up, ip: 10.62.0.2/24, mtu: 4000}
@@ -180,6 +181,9 @@ links:
 	const apart = "ip netns add n && ip link set dev up netns n && ip netns exec n ip addr add 10.62.0.2/24 dev up && ip netns exec n ip link set dev up up"
 	const ping = "for i in 1 2 3 4 5 6 7 8 9 10; do ping -q -c 2 -W 5 -s 3900 -M do 10.62.0.2 && exit 0; sleep 1; done; exit 1"
 	b.want(0, "exec", "vmswitch", "vm", "--", "sh", "-c", apart+" && "+ping)
+	if tickless := b.want(0, "exec", "vmswitch", "vm", "--", "cat", "/sys/devices/system/cpu/nohz_full"); !strings.HasPrefix(tickless.Stdout, "1") {
+		t.Errorf("the CPUs on which the tick may stop are not those from the second on: %s", tickless)
+	}
 	id := b.switchOf("vmswitch").ID
 	if !id.Signal(syscall.SIGKILL) {
 		t.Fatal("the switch does not run")

@@ -83,6 +83,9 @@ func config(s runtime.Spec, ports []port) (guest.Config, error) {
 	if s.HasDpdkPorts() {
 		c.VCPUs = s.MachineVCPUs()
 	}
+	if s.Function.VM != nil && s.Function.VM.NoHzFull {
+		c.StopTick()
+	}
 	for _, p := range ports {
 		c.NICs = append(c.NICs, guest.NIC{Tap: p.tap, Macvtap: p.macvtap, Socket: p.socket, MAC: p.mac, MTU: p.mtu, Slot: p.slot})
 	}
