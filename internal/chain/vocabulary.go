@@ -50,13 +50,15 @@ var transportMTU = map[string]int{
 	"vpp-memif":  1500, // as memif
 	"vxlan":      maxMTU - VXLANOverhead,
 	"ovs-vxlan":  9216, // as ovs
+
+	"ovs-dpdk-vxlan": 9000, // what was seen to pass
 }
 
 // tunnels are the transports between simulated hosts.
-var tunnels = []string{"vxlan", "ovs-vxlan"}
+var tunnels = []string{"vxlan", "ovs-vxlan", "ovs-dpdk-vxlan"}
 
 // transports are the names that a link may give.
 var transports = []string{
 	TransportAuto, "loopback", "veth", "bridge", "macvlan", "macvtap", "af-packet", "ovs",
-	"shm", "memif", "dpdk-ring", "af-xdp", "vhost-user", "ovs-dpdk", "ovs-dray", "vpp", "vpp-memif", "vxlan", "ovs-vxlan",
+	"shm", "memif", "dpdk-ring", "af-xdp", "vhost-user", "ovs-dpdk", "ovs-dray", "vpp", "vpp-memif", "vxlan", "ovs-vxlan", "ovs-dpdk-vxlan",
 }

@@ -111,8 +111,8 @@ type Caps struct {
 	Processes  int      `json:"processes"`            // host processes it starts for a link
 	HugePages  bool     `json:"huge_pages,omitempty"` // its functions must have huge pages
 	OneUser    bool     `json:"one_user,omitempty"`   // joins only processes that Drayage starts, all as one user of the host
-	BusyCPUs   int      `json:"busy_cpus,omitempty"`  // CPUs that those keep busy by polling, also on an idle link
-	// PacketMemory is what those take for packets; nil: next to nothing.
+	BusyCPUs   int      `json:"busy_cpus,omitempty"`  // CPUs that those keep busy by polling, also on an idle link; of a tunnel on each host
+	// PacketMemory is what those take for packets, of a tunnel on each host; nil: next to nothing.
 	PacketMemory *PacketMemory `json:"packet_memory,omitempty"`
 	Copies       int           `json:"copies"`      // payload copies per packet, sender's buffer to receiver's
 	KernelPath   string        `json:"kernel_path"` // one clause: the way of a packet

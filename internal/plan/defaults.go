@@ -158,6 +158,14 @@ var statedDefaults = map[string]inventory.Calibration{
 		LossRatio:  1e-4,
 		PDVp99:     2 * time.Millisecond,
 	},
+	// That with DPDK, whose threads find the applications' packets by polling.
+	"ovs-dpdk-vxlan": {
+		Latency:    latencies(600*time.Microsecond, 2*time.Millisecond, 8*time.Millisecond, 20*time.Millisecond),
+		Bitrate:    200e6,
+		PacketRate: 20e3,
+		LossRatio:  1e-4,
+		PDVp99:     2 * time.Millisecond,
+	},
 	// A process that copies each frame between two packet sockets.
 	"af-packet": {
 		Latency:    latencies(200*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond, 5*time.Millisecond),

@@ -133,3 +133,17 @@ func TestUnderlayIsEvidence(t *testing.T) {
 		}
 	}
 }
+
+// TestSwitchMemoryOfHosts: each host of a tunnel has a switch with memory of its own.
+func TestSwitchMemoryOfHosts(t *testing.T) {
+	c := apart(chain.Underlay{})
+	p := &planner{chain: c, inv: withTunnels(t)}
+	m := &inventory.PacketMemory{Other: 64 << 20, Buffers: 1024, PerPort: true, Least: 1024, Align: 1024}
+	if got, want := p.needsOf(&c.Links[0]).switchMemory(m), 2*m.MiB(1500, 1); got != want {
+		t.Errorf("two hosts with a port each take %d MiB, not %d", got, want)
+	}
+	c.Functions[1].Host = "h1"
+	if got, want := p.needsOf(&c.Links[0]).switchMemory(m), m.MiB(1500, 2); got != want {
+		t.Errorf("one host with two ports takes %d MiB, not %d", got, want)
+	}
+}

@@ -21,12 +21,12 @@ func (p *planner) assignLinkCPUs() {
 		if t == nil || t.Caps.BusyCPUs == 0 {
 			continue
 		}
-		free := p.freeCPUs(owner)
-		if len(free) < t.Caps.BusyCPUs {
+		free, busy := p.freeCPUs(owner), t.Caps.BusyCPUs*max(1, len(l.Hosts))
+		if len(free) < busy {
 			sharing = append(sharing, l.Name)
 			continue
 		}
-		l.CPUs = free[:t.Caps.BusyCPUs]
+		l.CPUs = free[:busy]
 		for _, cpu := range l.CPUs {
 			owner[cpu] = l.Name
 		}

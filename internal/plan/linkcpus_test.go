@@ -46,3 +46,19 @@ func TestPollingLinksGetCPUs(t *testing.T) {
 		}
 	}
 }
+
+// TestTunnelsGetCPUs: the switch of each host polls, and they share where there is
+// not a CPU for each.
+func TestTunnelsGetCPUs(t *testing.T) {
+	inv := &inventory.Inventory{Transports: []inventory.Transport{
+		{Item: inventory.Item{Name: "tunnel"}, Caps: inventory.Caps{BusyCPUs: 1, Tunnel: true}},
+	}}
+	for _, c := range []struct{ cpus, want []int }{{[]int{0, 1, 2, 3}, []int{1, 2}}, {[]int{0}, nil}} {
+		inv.Host.CPUs = c.cpus
+		p := &planner{inv: inv, chain: &chain.Chain{}, plan: &Plan{Links: []Link{{Name: "a", Transport: "tunnel", Hosts: []string{"h1", "h2"}}}}}
+		p.assignLinkCPUs()
+		if got := p.plan.Links[0].CPUs; !slices.Equal(got, c.want) || len(p.plan.Warnings) > 0 != (c.want == nil) {
+			t.Errorf("of the CPUs %v a tunnel has %v; warnings %q", c.cpus, got, p.plan.Warnings)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/inventory"
 )
 
 // checkMemory compares what all functions may use with what the host has.
@@ -143,7 +144,24 @@ func (p *planner) switchPages(n *needs) chain.HugePages {
 	if devices == 0 || size == 0 {
 		return chain.HugePages{}
 	}
-	return chain.HugePages{Size: size, Limit: chain.Bytes(t.Caps.PacketMemory.MiB(n.mtu, len(n.ports))) << 20}
+	return chain.HugePages{Size: size, Limit: chain.Bytes(n.switchMemory(t.Caps.PacketMemory)) << 20}
+}
+
+// switchMemory is what the link's switch, or those of a tunnel on each host, takes
+// for packets, in MiB.
+func (n *needs) switchMemory(m *inventory.PacketMemory) int {
+	if !n.crosses() {
+		return m.MiB(n.mtu, len(n.ports))
+	}
+	on := map[string]int{}
+	for _, e := range n.ports {
+		on[n.functions[e.end.Function].Host]++
+	}
+	sum := 0
+	for _, ports := range on {
+		sum += m.MiB(n.mtu, ports)
+	}
+	return sum
 }
 
 func (p *planner) freeHugePages(size chain.Bytes) int {

@@ -26,7 +26,7 @@ import (
 func All() []transport.Driver {
 	return []transport.Driver{
 		shm.New(), memif.New(), vhostuser.New(), ovsdpdk.New(), ovsdpdk.NewDray(), native.Wrap(veth.New()), native.Wrap(macvlan.New()), native.Wrap(macvlan.NewTap()), native.Wrap(bridge.New()),
-		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), afxdp.New(), native.Wrap(vxlan.New()), native.Wrap(ovs.NewTunnel()), vpp.New(), vpp.NewMemif(), dpdkring.New(), loopback.New(),
+		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), afxdp.New(), native.Wrap(vxlan.New()), native.Wrap(ovs.NewTunnel()), ovsdpdk.NewTunnel(), vpp.New(), vpp.NewMemif(), dpdkring.New(), loopback.New(),
 	}
 }
 

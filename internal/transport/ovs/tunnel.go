@@ -6,32 +6,17 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/step"
 	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/transport/ovsvxlan"
 )
 
 // TunnelName is what a chain file calls the transport between hosts.
 const TunnelName = "ovs-vxlan"
-
-const (
-	// tunnelPort is IANA's for VXLAN (RFC 7348), and Open vSwitch's default. The
-	// kernel's tunnels of transport vxlan have another, so that both kinds may end on
-	// one host.
-	tunnelPort = 4789
-	// underBridge has the end of the underlay and the tunnel's address: with the
-	// userspace datapath the switch itself sends the tunnel's packets, and does so on
-	// a bridge of its own only.
-	underBridge = "br-under"
-	underName   = "under0" // that end
-	// longestMemory is for how many seconds a switch may remember a neighbour at most.
-	longestMemory = "3600"
-)
 
 type tunnel struct{}
 
@@ -82,12 +67,12 @@ func (d tunnel) Build(s transport.Spec) (*transport.Build, error) {
 	if err := transport.Check(TunnelName, d.Caps(), s); err != nil {
 		return nil, err
 	}
+	if err := ovsvxlan.CheckAddresses(s); err != nil {
+		return nil, err
+	}
 	build := transport.NewBuild()
 	engines := make([]*engine, len(s.Hosts))
 	for i, h := range s.Hosts {
-		if _, err := h.TunnelAddr(s.VNI); err != nil {
-			return nil, fmt.Errorf("link %s: %w", s.Link, err)
-		}
 		own := fmt.Sprintf("ovs%d", i+1)
 		e := &engine{
 			driver: TunnelName, on: h.Name, dir: filepath.Join(s.Dir, own), ns: s.HostNetns(i),
@@ -97,7 +82,7 @@ func (d tunnel) Build(s transport.Spec) (*transport.Build, error) {
 			return nil, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, TunnelName, err)
 		}
 		engines[i] = e
-		build.Steps = append(build.Steps, s.CheckUnderlay(TunnelName, h), s.CreateHostNetns(TunnelName, i), reachUnderlay(s, i))
+		build.Steps = append(build.Steps, s.CheckUnderlay(TunnelName, h), s.CreateHostNetns(TunnelName, i), ovsvxlan.Reach(TunnelName, s, i))
 		for _, p := range s.PortsOn(h.Name) {
 			build.Steps = append(build.Steps, s.CreatePort(TunnelName, p, s.Ports()[p]))
 		}
@@ -117,35 +102,8 @@ func (d tunnel) Build(s transport.Spec) (*transport.Build, error) {
 	return build, nil
 }
 
-// under is the tunnel's end of the underlay on host i. Its address is the tunnel's
-// own: while a link moves there are two on one line.
-func under(s transport.Spec, i int) host.Iface {
-	mac := s.SwitchMAC(fmt.Sprintf("%s of tunnel %d on %s", underName, s.VNI, s.Hosts[i].Name))
-	return host.Iface{Netns: s.HostNetns(i), Name: underName, MAC: mac, MTU: s.MTU + chain.VXLANOverhead}
-}
-
-// reachUnderlay gives the link's namespace an end of the underlay of its own, over
-// the line of its host, which other links use as well.
-func reachUnderlay(s transport.Spec, i int) step.Step {
-	h, end := s.Hosts[i], under(s, i)
-	return step.Step{
-		Name:  s.StepName(TunnelName, "reach the underlay of "+h.Name),
-		Makes: []step.Resource{host.LinkResource(end.Netns, end.Name, end.MAC)},
-		Do: func(context.Context) error {
-			if err := host.CreateMacvlan(end, h.Netns, h.Device); err != nil {
-				return err
-			}
-			return end.Netns.SetUp(end.Name)
-		},
-	}
-}
-
-// vxlanPort is the name of the switch's port towards host j.
-func vxlanPort(j int) string { return fmt.Sprintf("vx%d", j+1) }
-
 // createBridges makes the bridge of the ports, with a tunnel to each other host,
-// and the one of the underlay. What comes by a tunnel goes into no other: each host
-// has one to every other, and a broadcast would go round for ever.
+// and the one of the underlay.
 func createBridges(s transport.Spec, e *engine, i int, report *transport.Report) step.Step {
 	return step.Step{
 		Name: s.StepName(TunnelName, e.named("create bridges")),
@@ -154,45 +112,21 @@ func createBridges(s transport.Spec, e *engine, i int, report *transport.Report)
 			if host.HasNetlinkFamily("ovs_datapath") {
 				report.Datapath = datapathSystem
 			}
-			bridge := func(name string) []string {
-				return []string{
-					"--", "add-br", name, "--", "set", "bridge", name, "datapath_type=" + report.Datapath, "fail_mode=standalone",
-					"other_config:disable-in-band=true",
-				}
+			args := append(ovsvxlan.AddBridge(s, i, report.Datapath),
+				"--", "add-br", bridgeName, "--", "set", "bridge", bridgeName, "datapath_type="+report.Datapath, "fail_mode=standalone",
+				"other_config:disable-in-band=true")
+			ports := s.PortsOn(s.Hosts[i].Name)
+			for _, p := range ports {
+				args = append(args, "--", "add-port", bridgeName, s.SwitchPort(p).Name)
 			}
-			own, err := s.Hosts[i].TunnelAddr(s.VNI)
+			tunnels, err := ovsvxlan.AddPorts(s, i, bridgeName, len(ports)+1)
 			if err != nil {
 				return err
 			}
-			args := append(bridge(underBridge), fmt.Sprintf("other_config:hwaddr=%q", under(s, i).MAC),
-				// Of the kernel's route to the other hosts: with less it would refuse the longest packets.
-				"--", "set", "Interface", underBridge, fmt.Sprintf("mtu_request=%d", under(s, i).MTU),
-				"--", "add-port", underBridge, underName)
-			args = append(args, bridge(bridgeName)...)
-			for _, p := range s.PortsOn(s.Hosts[i].Name) {
-				args = append(args, "--", "add-port", bridgeName, s.SwitchPort(p).Name)
-			}
-			for j, other := range s.Hosts {
-				if j == i {
-					continue
-				}
-				to, err := other.TunnelAddr(s.VNI)
-				if err != nil {
-					return err
-				}
-				args = append(args, "--", "add-port", bridgeName, vxlanPort(j), "--", "set", "Port", vxlanPort(j), "protected=true",
-					"--", "set", "Interface", vxlanPort(j), "type=vxlan", "options:remote_ip="+to.Addr().String(), "options:local_ip="+own.Addr().String(),
-					fmt.Sprintf("options:key=%d", s.VNI), fmt.Sprintf("options:dst_port=%d", tunnelPort))
-			}
-			if _, err := e.vsctl(ctx, args...); err != nil {
+			if _, err := e.vsctl(ctx, append(args, tunnels...)...); err != nil {
 				return err
 			}
-			// The address at which the tunnel ends.
-			ns := s.HostNetns(i)
-			if err := ns.AddAddr(underBridge, own); err != nil {
-				return err
-			}
-			if err := ns.SetUp(underBridge); err != nil {
+			if err := ovsvxlan.Address(s, i); err != nil {
 				return err
 			}
 			version, err := switchVersion(ctx)
@@ -202,62 +136,15 @@ func createBridges(s transport.Spec, e *engine, i int, report *transport.Report)
 	}
 }
 
-// findHosts makes the userspace datapath know the way to each other host before
-// the first packet, which would be lost to asking for it, and for as long as it
-// remembers: by default 15 minutes. The switch learns its routes from the kernel, in
-// its own time.
-func (e *engine) findHosts(ctx context.Context, s transport.Spec, i int) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if _, err := e.appctl(ctx, "tnl/neigh/aging", longestMemory); err != nil {
-		return err
-	}
-	for j, other := range s.Hosts {
-		if j == i {
-			continue
-		}
-		to, err := other.TunnelAddr(s.VNI)
-		if err != nil {
-			return err
-		}
-		if err := awaitRoute(ctx, e, to.Addr().String()); err != nil {
-			return err
-		}
-		if _, err := e.appctl(ctx, "tnl/neigh/set", underBridge, to.Addr().String(), under(s, j).MAC.String()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func awaitRoute(ctx context.Context, e *engine, to string) error {
-	for {
-		out, err := e.appctl(ctx, "ovs/route/lookup", to)
-		if err == nil && strings.Contains(out, "dev "+underBridge) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("ovs-vswitchd has no route to %s (%q, %v)%s", to, out, err, e.lastWords(vswitchd))
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
 // checkTunnel asks the switch whether it forwards on every port of the host, and
 // sees that it knows the way to the others.
 func checkTunnel(s transport.Spec, e *engine, i int, report *transport.Report) step.Step {
 	return step.Step{
 		Name: s.StepName(TunnelName, e.named("check health")),
 		Do: func(ctx context.Context) error {
-			names := []string{underName}
+			names := append([]string{ovsvxlan.Uplink}, ovsvxlan.Ports(s, i)...)
 			for _, p := range s.PortsOn(s.Hosts[i].Name) {
 				names = append(names, s.SwitchPort(p).Name)
-			}
-			for j := range s.Hosts {
-				if j != i {
-					names = append(names, vxlanPort(j))
-				}
 			}
 			if err := e.checkPorts(ctx, names); err != nil {
 				return err
@@ -265,7 +152,7 @@ func checkTunnel(s transport.Spec, e *engine, i int, report *transport.Report) s
 			if report.Datapath == datapathSystem {
 				return nil // the kernel asks for the way, and keeps the packet meanwhile
 			}
-			return e.findHosts(ctx, s, i)
+			return ovsvxlan.FindHosts(ctx, s, i, e.appctl)
 		},
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/drayage/dray/internal/chain"
 )
 
 // management is where the switch takes OpenFlow.
@@ -17,8 +15,7 @@ const management = "unix:" + inside + "/" + bridge + ".mgmt"
 // flows are all that the switch does with packets, as it prints them itself:
 // without any it forwards nothing.
 func (w *ovsSwitch) flows() []string {
-	direct := len(w.spec.Ends) == 2 && w.spec.Forwarding != chain.ForwardingLearning
-	if !direct {
+	if !w.direct {
 		return []string{"actions=NORMAL"} // it learns addresses, and floods what it does not know
 	}
 	return []string{"in_port=1 actions=output:2", "in_port=2 actions=output:1"}

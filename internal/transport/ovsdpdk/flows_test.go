@@ -58,11 +58,11 @@ func TestFlowsAreReadBack(t *testing.T) {
 	if err := w.checkFlows(ctx); err != nil {
 		t.Fatal(err)
 	}
-	w.spec.Forwarding = chain.ForwardingDirect
+	w.direct = true
 	if err := w.checkFlows(ctx); err == nil || !strings.Contains(err.Error(), "NORMAL") {
 		t.Errorf("a learning switch is taken for a direct one: %v", err)
 	}
-	w.spec.Forwarding = chain.ForwardingLearning
+	w.direct = false
 	if _, err := w.tool(ctx, "ovs-ofctl", "del-flows", management); err != nil {
 		t.Fatal(err)
 	}

@@ -21,30 +21,49 @@ func hasInterface(e transport.End) bool { return !vhost.Reached(e) && !e.Native(
 // interfaces are, so that the switch has capabilities over that one alone.
 func userNamespace(s transport.Spec) string { return filepath.Join(s.Dir, "switch.user") }
 
+// hasInterfaces reports whether the switch sends to interfaces of this kernel: ends,
+// or its end of an underlay.
+func (w *ovsSwitch) hasInterfaces() bool {
+	return w.tunnel != nil || slices.ContainsFunc(w.spec.Ends, hasInterface)
+}
+
+// netns is the network namespace in which the switch's sides of interfaces are.
+func (w *ovsSwitch) netns() host.Netns {
+	if w.tunnel != nil {
+		return w.tunnel.link.HostNetns(w.tunnel.on)
+	}
+	return w.spec.SwitchNetns()
+}
+
 // createInterfaces are the steps that make the ends with interfaces, each with
 // its other side in the switch's network namespace.
 func (w *ovsSwitch) createInterfaces() []step.Step {
 	s := w.spec
-	if !slices.ContainsFunc(s.Ends, hasInterface) {
+	if !w.hasInterfaces() {
 		return nil
 	}
-	ns := s.SwitchNetns()
-	steps := []step.Step{{
-		Name:  s.StepName(w.driver, "create namespaces"),
-		Makes: []step.Resource{host.NamespaceResource(userNamespace(s)), host.NamespaceResource(ns.Path)},
-		Do: func(context.Context) error {
-			if err := host.CreateUserNetns(userNamespace(s), ns.Path, w.vswitchd("", nil).Users()...); err != nil {
-				return err
-			}
-			return ns.DisableIPv6()
-		},
-	}}
+	steps := []step.Step{w.createNamespaces()}
 	for i, e := range s.Ends {
 		if hasInterface(e) {
 			steps = append(steps, s.CreatePort(w.driver, i, e))
 		}
 	}
 	return steps
+}
+
+// createNamespaces is the step that makes the switch's network namespace.
+func (w *ovsSwitch) createNamespaces() step.Step {
+	user, ns := userNamespace(w.spec), w.netns()
+	return step.Step{
+		Name:  w.spec.StepName(w.driver, "create namespaces"),
+		Makes: []step.Resource{host.NamespaceResource(user), host.NamespaceResource(ns.Path)},
+		Do: func(context.Context) error {
+			if err := host.CreateUserNetns(user, ns.Path, w.vswitchd("", nil).Users()...); err != nil {
+				return err
+			}
+			return ns.DisableIPv6()
+		},
+	}
 }
 
 // finishInterfaces adds the steps that every interface ends with, and what it

@@ -49,3 +49,5 @@ func TestLearning(t *testing.T) {
 }
 
 func TestThreeEnds(t *testing.T) { transporttest.RunDpdkMany(t, ovsdpdk.New(), 0, 1, 2) }
+
+func TestTunnel(t *testing.T) { transporttest.RunDpdkTunnel(t, ovsdpdk.NewTunnel()) }

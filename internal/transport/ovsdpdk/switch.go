@@ -10,11 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/engine"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
@@ -39,7 +39,10 @@ const toolTimeout = 30
 type ovsSwitch struct {
 	driver string
 	ports  ports
-	spec   transport.Spec
+	spec   transport.Spec // of a tunnel, that of one host's part of the link
+	tunnel *tunnelEnd     // nil: all ends are on one host
+	// direct says that what enters at one end leaves at the other.
+	direct bool
 	dir    string // what both share: database and sockets; belongs to their user
 	db     engine.Engine
 	// running is the switch once it has started: nobody waits for one that has ended.
@@ -47,7 +50,10 @@ type ovsSwitch struct {
 }
 
 func (d driver) newSwitch(s transport.Spec) *ovsSwitch {
-	w := &ovsSwitch{driver: d.name, ports: d.ports, spec: s, dir: filepath.Join(s.Dir, "ovs")}
+	w := &ovsSwitch{
+		driver: d.name, ports: d.ports, spec: s, dir: filepath.Join(s.Dir, "ovs"),
+		direct: len(s.Ends) == 2 && s.Forwarding != chain.ForwardingLearning,
+	}
 	w.db = engine.Engine{
 		Name: dbServer, Dir: filepath.Join(s.Dir, "db"), Cgroup: s.Cgroup, Owner: vhost.Owner(s),
 		Env: environment, Binds: []engine.Bind{{Source: w.dir, Target: inside, Write: true}}, Memory: 128 << 20,
@@ -73,8 +79,8 @@ func (w *ovsSwitch) vswitchd(program string, cpus []int) engine.Engine {
 		Devices: []string{"/dev/net/tun"}, Caps: []string{"CAP_NET_ADMIN"},
 		Files: w.ports.files(s), CPUs: cpus, HugePages: vhost.HugePages(s), Memory: uint64(w.memory()+processLimit) << 20,
 	}
-	if slices.ContainsFunc(s.Ends, hasInterface) {
-		ns := s.SwitchNetns()
+	if w.hasInterfaces() {
+		ns := w.netns()
 		e.Netns, e.Userns, e.Caps = &ns, userNamespace(s), append(e.Caps, "CAP_NET_RAW")
 		// The thread that serves interfaces sleeps: beside the one that polls it would
 		// wait for its CPU.
@@ -110,11 +116,16 @@ func (w *ovsSwitch) steps(report *transport.Report) []step.Step {
 	}}
 	steps = append(steps, w.db.Steps(name)...)
 	steps = append(steps, w.vswitchd("", nil).Steps(name)...)
-	return append(steps,
+	steps = append(steps,
 		step.Step{Name: name("start " + dbServer), Do: func(ctx context.Context) error { return w.startDatabase(ctx, report) }},
 		step.Step{Name: name("configure"), Do: w.configure},
 		step.Step{Name: name("start " + vswitchd), Do: func(ctx context.Context) error { return w.startSwitch(ctx, report) }},
 		step.Step{Name: name("create bridge"), Do: w.createBridge},
+	)
+	if w.tunnel != nil {
+		steps = append(steps, step.Step{Name: name("find the other hosts"), Do: w.findHosts})
+	}
+	return append(steps,
 		step.Step{Name: name("join the ends"), Do: w.join},
 		step.Step{Name: name("check health"), Do: w.checkPorts},
 	)
@@ -158,7 +169,7 @@ func (w *ovsSwitch) startDatabase(ctx context.Context, r *transport.Report) erro
 	if err := w.db.Await(ctx, id, func() bool { return answers(filepath.Join(w.dir, "db.sock")) }); err != nil {
 		return err
 	}
-	r.Note(dbServer, id, w.db.Log())
+	r.Note(w.named(dbServer), id, w.db.Log())
 	return nil
 }
 
@@ -205,7 +216,7 @@ func (w *ovsSwitch) startSwitch(ctx context.Context, r *transport.Report) error 
 		}
 		cpus = allowed[len(allowed)-1:] // a polling thread is pinned to its CPU
 	}
-	if err := w.vsctl(ctx, "--no-wait", "set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask="+cpuMask(cpus)); err != nil {
+	if err := w.vsctl(ctx, "--no-wait", "set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask="+cpuMask(cpus), "other_config:pmd-maxsleep="+w.sleep()); err != nil {
 		return err
 	}
 	e := w.vswitchd(program.path, cpus)
@@ -219,7 +230,7 @@ func (w *ovsSwitch) startSwitch(ctx context.Context, r *transport.Report) error 
 	}
 	w.running = &id
 	r.Engine = "ovs " + program.version
-	r.Note(vswitchd, id, e.Log())
+	r.Note(w.named(vswitchd), id, e.Log())
 	return nil
 }
 
@@ -247,21 +258,25 @@ func (w *ovsSwitch) createBridge(ctx context.Context) error {
 			fmt.Sprintf("ofport_request=%d", i+1))
 		args = append(args, w.ports.options(w.spec, i)...)
 	}
-	return w.vsctl(ctx, args...)
+	more, err := w.tunnelPorts()
+	if err != nil {
+		return err
+	}
+	return w.vsctl(ctx, append(args, more...)...)
 }
 
 // checkPorts asks the switch whether it forwards on every port: adding a port
 // that it cannot open is no error of ovs-vsctl.
 func (w *ovsSwitch) checkPorts(ctx context.Context) error {
 	return w.retry(ctx, func() error {
-		for i := range w.spec.Ends {
-			number, err := w.tool(ctx, "ovs-vsctl", "--db="+sock, "get", "Interface", portName(i), "ofport")
+		for i, port := range w.portNames() {
+			number, err := w.tool(ctx, "ovs-vsctl", "--db="+sock, "get", "Interface", port, "ofport")
 			if err != nil {
 				return err
 			}
 			if number != strconv.Itoa(i+1) {
-				reason, _ := w.tool(ctx, "ovs-vsctl", "--db="+sock, "get", "Interface", portName(i), "error")
-				return fmt.Errorf("ovs-vswitchd does not forward on port %s (%s): %s", portName(i), number, reason)
+				reason, _ := w.tool(ctx, "ovs-vsctl", "--db="+sock, "get", "Interface", port, "error")
+				return fmt.Errorf("ovs-vswitchd does not forward on port %s (%s): %s", port, number, reason)
 			}
 		}
 		return nil
@@ -326,18 +341,21 @@ func (w *ovsSwitch) ended() bool { return w.running != nil && !w.running.Alive()
 // revive starts what has ended of the two processes.
 func (w *ovsSwitch) revive(ctx context.Context, r *transport.Report) error {
 	for _, p := range r.Processes {
-		if p.Name == dbServer && !p.ID.Alive() {
+		if p.Name == w.named(dbServer) && !p.ID.Alive() {
 			if err := w.startDatabase(ctx, r); err != nil {
 				return err
 			}
 		}
 	}
 	for _, p := range r.Processes {
-		if p.Name == vswitchd && !p.ID.Alive() {
+		if p.Name == w.named(vswitchd) && !p.ID.Alive() {
 			if err := w.startSwitch(ctx, r); err != nil {
 				return err
 			}
 		}
+	}
+	if err := w.findHosts(ctx); err != nil {
+		return err
 	}
 	// Also of a switch that an earlier attempt started, and came no further with.
 	if err := w.join(ctx); err != nil {

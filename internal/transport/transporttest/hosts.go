@@ -57,7 +57,7 @@ func RunTunnel(t *testing.T, d transport.Driver) {
 	require(t, d)
 	openBefore, _ := leaks(t)
 	t.Run("ThreeHosts", func(t *testing.T) { testTraffic(t, d, Options{Ports: 3, Apart: true}) })
-	t.Run("Underlay", func(t *testing.T) { testUnderlay(t, d) })
+	t.Run("Underlay", func(t *testing.T) { testUnderlay(t, d, Options{}) })
 	t.Run("UnderlayRate", func(t *testing.T) { testUnderlayRate(t, d) })
 	t.Run("SharedHosts", func(t *testing.T) { testSharedHosts(t, d) })
 	checkLeaks(t, openBefore)
@@ -65,8 +65,8 @@ func RunTunnel(t *testing.T, d transport.Driver) {
 
 // testUnderlay checks that a tunnel is refused which its underlay cannot carry,
 // and one whose hosts are not those of its ports.
-func testUnderlay(t *testing.T, d transport.Driver) {
-	r := NewRig(t, d, Options{})
+func testUnderlay(t *testing.T, d transport.Driver, o Options) {
+	r := NewRig(t, d, o)
 	r.Spec.MTU++
 	if err := r.Try(r.Steps(), nil); err == nil || !strings.Contains(err.Error(), "raise the underlay's") {
 		t.Errorf("a byte too many for the underlay gave %v", err)
