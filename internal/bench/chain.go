@@ -41,11 +41,19 @@ const (
 )
 
 // TakeTurns reports whether two ends that poll have to share one CPU: beside the
-// transport's switch, which polls too, there is none for each.
+// transport's switches, which poll too, there is none for each. Of a tunnel both hosts
+// have one.
 func TakeTurns(inv *inventory.Inventory, transport string) bool {
-	const enough = 3 // sender, receiver and switch
+	const ends = 2 // sender and receiver
 	t := inv.Transport(transport)
-	return t != nil && t.Caps.BusyCPUs > 0 && len(inv.Host.CPUs) < enough
+	if t == nil || t.Caps.BusyCPUs == 0 {
+		return false
+	}
+	switches := t.Caps.BusyCPUs
+	if t.Caps.Tunnel {
+		switches *= ends
+	}
+	return len(inv.Host.CPUs) < ends+switches
 }
 
 // shapeOf decides it. Where a switch polls and there is no CPU for it beside

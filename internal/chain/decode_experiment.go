@@ -191,7 +191,7 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 		ToolChecks: {"runtime"}, ToolDensity: {"runtime", "functions"}, ToolRecovery: {"runtime"}, ToolClocks: {"transport", "runtime"}, ToolEcho: {"transport", "face", "runtime"}, ToolImage: {"image", "runtime"}, ToolSpin: {"runtime"},
 	}[c.Tool]
 	may := map[Tool][]string{
-		ToolFrames: {"vnf", "forwarding"}, ToolEcho: {"forwarding"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),
+		ToolFrames: {"vnf", "forwarding"}, ToolEcho: {"forwarding", "hosts", "underlay"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),
 		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: shaped, ToolRecovery: {"transport"}, ToolCyclictest: {"runtime", "kernel", "stress"}, ToolSpin: {"nohz_full"},
 	}[c.Tool]
 	for _, name := range need {

@@ -173,14 +173,11 @@ func pairText(c chain.Cell) string {
 	var b strings.Builder
 	b.WriteString(hostsText(c) + "functions:\n")
 	for i, f := range []string{client, server} {
-		own, on := "", ""
-		if c.Hosts > 0 {
-			on = fmt.Sprintf(" host: h%d,", i+1)
-		}
+		own := ""
 		if c.FarQueue != "" && f == server {
 			own = qos(c, c.FarQueue)
 		}
-		fmt.Fprintf(&b, "  - {name: %s,%s runtime: %s%s, ports: [{name: p%d, ip: 10.99.0.%d/24%s}]}\n", f, on, c.Runtime, machineText(c), i, i+1, own)
+		fmt.Fprintf(&b, "  - {name: %s,%s runtime: %s%s, ports: [{name: p%d, ip: 10.99.0.%d/24%s}]}\n", f, hostText(c, i), c.Runtime, machineText(c), i, i+1, own)
 	}
 	fmt.Fprintf(&b, "links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, qos(c, c.Queue))
 	return b.String()
@@ -204,6 +201,14 @@ func hostsText(c chain.Cell) string {
 		return "hosts: {names: [h1, h2]}\n"
 	}
 	return fmt.Sprintf("hosts: {names: [h1, h2], underlay: {rate: %v}}\n", c.Underlay)
+}
+
+// hostText is where function i of a cell is, as a field of it.
+func hostText(c chain.Cell, i int) string {
+	if c.Hosts == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" host: h%d,", i+1)
 }
 
 // qos is the discipline of a cell, with what queues below it, as a field of a link

@@ -30,9 +30,9 @@ func echoText(inv *inventory.Inventory, c chain.Cell) string {
 	default:
 		cpus = ", cpus: 1"
 	}
-	text := "functions:\n"
+	text := hostsText(c) + "functions:\n"
 	for i, f := range []string{client, server} {
-		text += fmt.Sprintf("  - {name: %s, runtime: %s%s, ports: [{name: p%d, ip: 10.99.0.%d/24, face: %s}]}\n", f, c.Runtime, cpus, i, i+1, c.Face)
+		text += fmt.Sprintf("  - {name: %s,%s runtime: %s%s, ports: [{name: p%d, ip: 10.99.0.%d/24, face: %s}]}\n", f, hostText(c, i), c.Runtime, cpus, i, i+1, c.Face)
 	}
 	forwarding := ""
 	if c.Forwarding != "" {
@@ -49,6 +49,9 @@ func echo(ctx context.Context, r *Runner, live *node.Live, c chain.Cell) (record
 	}
 	t, err := instrument.Draygen{Quantity: record.QFrames}.Echo(ctx, from, to, instrument.Params{Duration: r.Run.Trial, Frame: echoFrame})
 	t.Link = live.State.Plan.Links[0].Name
+	if live.State.Plan.Links[0].Tunnel() {
+		t.Mark(record.MarkSimulatedHosts)
+	}
 	t.Runtimes = map[string]string{from.Name: string(c.Runtime), to.Name: string(c.Runtime)}
 	if err != nil {
 		return t, err
