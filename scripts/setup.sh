@@ -47,6 +47,7 @@ depmod        kmod
 dockerd       docker.io
 docker        docker-cli
 make          make
+oslat         rt-tests
 qemu-system-x86_64 qemu-system-x86
 scapy         python3-scapy
 shellcheck    shellcheck
