@@ -22,9 +22,6 @@ var (
 // mostCellFunctions is how many functions a cell may bring up at once.
 const mostCellFunctions = 200
 
-// futureTransports are published and not built: a row of one says so.
-var futureTransports = []string{"sr-iov"}
-
 var experimentFields = []field[Experiment]{
 	{"apiVersion", true, func(d *decoder, n *yaml.Node, e *Experiment) { e.APIVersion = APIVersion }},
 	{"kind", true, func(d *decoder, n *yaml.Node, e *Experiment) { e.Kind = KindExperiment }},
@@ -54,9 +51,7 @@ var rowFields = []field[ExperimentRow]{
 
 var cellFields = []field[Cell]{
 	{"tool", true, func(d *decoder, n *yaml.Node, c *Cell) { c.Tool, _ = choice(d, n, "tool", tools) }},
-	{"transport", false, func(d *decoder, n *yaml.Node, c *Cell) {
-		c.Transport, _ = choice(d, n, "transport", append(append([]string{}, benchTransports()...), futureTransports...))
-	}},
+	{"transport", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Transport, _ = choice(d, n, "transport", benchTransports()) }},
 	{"forwarding", false, func(d *decoder, n *yaml.Node, c *Cell) {
 		c.Forwarding, _ = choice(d, n, "forwarding", forwardings)
 	}},

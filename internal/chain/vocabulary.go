@@ -40,6 +40,7 @@ const (
 // driver carries besides is the planner's to find.
 var transportMTU = map[string]int{
 	"ovs":        9216, // what its userspace datapath was seen to carry
+	"sr-iov":     9216, // what drivers of virtual functions take
 	"af-xdp":     1500, // one buffer of a DPDK application
 	"dpdk-ring":  9216, // what net_mpring says of itself
 	"memif":      1500, // net_memif takes frames of 1518 bytes
@@ -59,6 +60,6 @@ var tunnels = []string{"vxlan", "ovs-vxlan", "ovs-dpdk-vxlan"}
 
 // transports are the names that a link may give.
 var transports = []string{
-	TransportAuto, "loopback", "veth", "bridge", "macvlan", "macvtap", "af-packet", "ovs",
+	TransportAuto, "loopback", "veth", "bridge", "macvlan", "macvtap", "sr-iov", "af-packet", "ovs",
 	"shm", "memif", "dpdk-ring", "af-xdp", "vhost-user", "ovs-dpdk", "ovs-dray", "vpp", "vpp-memif", "vxlan", "ovs-vxlan", "ovs-dpdk-vxlan",
 }

@@ -24,7 +24,23 @@ func Uplinks() ([]inventory.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list host interfaces: %w", err)
 	}
-	return uplinksAmong(links), nil
+	interfaces := uplinksAmong(links)
+	p, err := hostVFs()
+	if err != nil {
+		return nil, err
+	}
+	states, err := hostLinks()
+	if err != nil {
+		return nil, err
+	}
+	free, err := p.countFreeVFs(states)
+	if err != nil {
+		return nil, err
+	}
+	for i := range interfaces {
+		interfaces[i].VFs = free[interfaces[i].Name]
+	}
+	return interfaces, nil
 }
 
 func uplinksAmong(links []netlink.Link) []inventory.Interface {

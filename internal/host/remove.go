@@ -16,6 +16,7 @@ func Removers() step.Removers {
 		KindDir:       func(_ context.Context, r step.Resource) error { return removeDir(r.Path) },
 		KindLink:      func(_ context.Context, r step.Resource) error { return removeLink(r) },
 		KindCgroup:    func(ctx context.Context, r step.Resource) error { return removeCgroup(ctx, r.Path) },
+		KindVF:        giveBackVF,
 		KindHierarchy: func(_ context.Context, r step.Resource) error { return releaseHierarchy(r.Name) },
 
 		// These three are on interfaces that outlive the link.

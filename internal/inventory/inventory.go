@@ -81,6 +81,8 @@ type Interface struct {
 	Kind string `json:"kind"` // netlink link type: "device", "veth", …
 	MTU  int    `json:"mtu"`
 	Up   bool   `json:"up"`
+	// VFs are the virtual functions of it (SR-IOV) that can become ports.
+	VFs int `json:"vfs,omitempty"`
 }
 
 // Transport is one driver: whether it can run here, and what it can do.
@@ -98,6 +100,7 @@ type Caps struct {
 	MinEnds    int      `json:"min_ends"`             // port ends
 	MaxEnds    int      `json:"max_ends"`             // 0: no limit
 	Uplink     bool     `json:"uplink"`               // one end may be a host interface
+	VFs        bool     `json:"vfs,omitempty"`        // each port takes a virtual function of one network card: the uplink, or any
 	SameNetns  bool     `json:"same_netns"`           // both ends must be in one network namespace
 	Tunnel     bool     `json:"tunnel,omitempty"`     // joins ports on different hosts, and no others
 	Shapes     bool     `json:"shapes"`               // carries qdiscs on its ports

@@ -23,7 +23,7 @@ type obstacle struct {
 // has. The transport that passes most of them is the nearest miss.
 var filters = []func(*inventory.Transport, *needs) *obstacle{
 	hostsObstacle, faceObstacle, queuesObstacle, isolationObstacle, privilegeObstacle, oneUserObstacle, hugePagesObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
-	shapeObstacle, mtuObstacle, underlayMTUObstacle, messageObstacle, forwardingObstacle, statusObstacle,
+	shapeObstacle, mtuObstacle, underlayMTUObstacle, messageObstacle, forwardingObstacle, statusObstacle, vfsObstacle,
 }
 
 // firstObstacle returns the first reason why t cannot realise the link, and how
@@ -341,6 +341,34 @@ func statusObstacle(t *inventory.Transport, n *needs) *obstacle {
 		constraint: "transport " + t.Name,
 		reason:     "is missing on this host: " + t.Reason,
 		fix:        t.Fix,
+		pos:        n.field("transport"),
+	}
+}
+
+// vfsObstacle is for a transport that takes a virtual function for each port, all of
+// one network card. Those that other links of the chain take are not counted: what is
+// left is known when a link comes up.
+func vfsObstacle(t *inventory.Transport, n *needs) *obstacle {
+	if !t.Caps.VFs {
+		return nil
+	}
+	card, most := "a network card", 0
+	for _, i := range n.interfaces {
+		if len(n.uplinks) > 0 && i.Name != n.uplinks[0].Uplink {
+			continue
+		}
+		if i.VFs >= len(n.ports) {
+			return nil
+		}
+		most = max(most, i.VFs)
+	}
+	if len(n.uplinks) > 0 {
+		card = n.uplinks[0].Uplink
+	}
+	return &obstacle{
+		constraint: fmt.Sprintf("%d virtual functions of %s", len(n.ports), card),
+		reason:     fmt.Sprintf("finds no VF for each port: %d of them are free", most),
+		fix:        fmt.Sprintf("see ip link show for those that exist, and set down what nobody uses; or make %d while none is used: /sys/class/net/IFACE/device/sriov_numvfs", len(n.ports)),
 		pos:        n.field("transport"),
 	}
 }

@@ -206,6 +206,8 @@ func (p *planner) rejectOthers(n *needs, c *choice) {
 		}
 		o, _ := firstObstacle(t, n)
 		switch {
+		case t.Caps.VFs:
+			c.reject(t, "takes virtual functions of a network card, which has few: used only where the chain names it")
 		case t.Caps.Rank < 0:
 			c.reject(t, "is a baseline, used only where the chain names it")
 		case o != nil:

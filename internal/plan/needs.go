@@ -27,6 +27,7 @@ type needs struct {
 	functions  map[string]*chain.Function // of the ports
 	hosts      []string                   // the simulated hosts that the ports are on
 	underlay   chain.Underlay             // of those
+	interfaces []inventory.Interface      // of the host
 }
 
 // portEnd is an end that is a function's port.
@@ -36,7 +37,7 @@ type portEnd struct {
 }
 
 func (p *planner) needsOf(l *chain.Link) *needs {
-	n := &needs{link: l, load: l.Load, shape: shapeOf(l), privileged: p.chain.Policy.Privileged, functions: map[string]*chain.Function{}}
+	n := &needs{link: l, load: l.Load, shape: shapeOf(l), privileged: p.chain.Policy.Privileged, functions: map[string]*chain.Function{}, interfaces: p.inv.Interfaces}
 	if p.chain.Hosts != nil {
 		n.hosts, n.underlay = p.chain.Simulated(l), p.chain.Hosts.Underlay
 	}

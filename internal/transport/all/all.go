@@ -16,6 +16,7 @@ import (
 	"github.com/drayage/dray/internal/transport/ovs"
 	"github.com/drayage/dray/internal/transport/ovsdpdk"
 	"github.com/drayage/dray/internal/transport/shm"
+	"github.com/drayage/dray/internal/transport/sriov"
 	"github.com/drayage/dray/internal/transport/veth"
 	"github.com/drayage/dray/internal/transport/vhostuser"
 	"github.com/drayage/dray/internal/transport/vpp"
@@ -26,7 +27,7 @@ import (
 func All() []transport.Driver {
 	return []transport.Driver{
 		shm.New(), memif.New(), vhostuser.New(), ovsdpdk.New(), ovsdpdk.NewDray(), native.Wrap(veth.New()), native.Wrap(macvlan.New()), native.Wrap(macvlan.NewTap()), native.Wrap(bridge.New()),
-		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), afxdp.New(), native.Wrap(vxlan.New()), native.Wrap(ovs.NewTunnel()), ovsdpdk.NewTunnel(), vpp.New(), vpp.NewMemif(), dpdkring.New(), loopback.New(),
+		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), afxdp.New(), native.Wrap(vxlan.New()), native.Wrap(ovs.NewTunnel()), ovsdpdk.NewTunnel(), vpp.New(), vpp.NewMemif(), dpdkring.New(), native.Wrap(sriov.New()), loopback.New(),
 	}
 }
 

@@ -35,6 +35,8 @@ type Options struct {
 	Rate   chain.Bitrate // of a tunnel's underlay; 0: what the machine gives
 	// Forwarding is asked of a driver that leaves the choice.
 	Forwarding chain.Forwarding
+	// Beside describes what a link changes of the host itself; nil: nothing.
+	Beside func() string
 }
 
 // Rig is one link under test, in namespaces, a cgroup and a directory of its own.
@@ -46,6 +48,7 @@ type Rig struct {
 	dir      string
 	stations []station
 	before   string // the state that a removed link must leave
+	beside   func() string
 	made     journal
 	hosts    journal  // of the underlay
 	broker   *serving // where a port is native
@@ -99,7 +102,7 @@ func NewRig(t *testing.T, d transport.Driver, o Options) *Rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Rig{t: t, driver: d, dir: dir}
+	r := &Rig{t: t, driver: d, dir: dir, beside: o.Beside}
 	t.Cleanup(r.destroy)
 	if err := os.Chmod(dir, 0o711); err != nil { // a switch may be another user
 		t.Fatal(err)

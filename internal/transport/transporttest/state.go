@@ -44,6 +44,9 @@ func (r *Rig) state() string {
 	}
 	r.describeSockets(&b)
 	describeCgroup(r.t, &b, r.Spec.Cgroup)
+	if r.beside != nil {
+		b.WriteString(r.beside())
+	}
 	return b.String()
 }
 

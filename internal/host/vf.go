@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+)
+
+// hostLink is what of an interface of the host decides whether a port may have it.
+type hostLink struct {
+	up        bool // administratively
+	carrier   bool
+	mtu       int
+	master    bool // it is a port of a bridge or a bond
+	addresses bool
+}
+
+// hostLinks are the interfaces of the host's namespace, by name.
+func hostLinks() (map[string]hostLink, error) {
+	nl, err := HostNetns.handle()
+	if err != nil {
+		return nil, err
+	}
+	defer nl.Close()
+	links, err := nl.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list host interfaces: %w", err)
+	}
+	addresses, err := nl.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, fmt.Errorf("list host addresses: %w", err)
+	}
+	all := map[string]hostLink{}
+	for _, l := range links {
+		a := l.Attrs()
+		all[a.Name] = hostLink{
+			up: a.Flags&net.FlagUp != 0, carrier: carries(a), mtu: a.MTU, master: a.MasterIndex != 0,
+			addresses: slices.ContainsFunc(addresses, func(addr netlink.Addr) bool { return addr.LinkIndex == a.Index }),
+		}
+	}
+	return all, nil
+}
+
+// whyNotFree says why a virtual function cannot become a port; empty: it can. What is
+// up, or has been given something to do, may be somebody's, whoever that is.
+func whyNotFree(vf virtualFunction, links map[string]hostLink, claims map[string]vfClaim) string {
+	link, known := links[vf.link]
+	claim, claimed := claims[vf.address]
+	switch {
+	case claimed && claim.Port == "":
+		return "is noted as a port's, and the note cannot be read"
+	case claimed:
+		return "is the port " + claim.Port + " of another link"
+	case vf.link == "":
+		return "has no interface on this host: it is in another namespace, or has another driver or none"
+	case !known:
+		return vf.link + " is not in this network namespace"
+	case link.up:
+		return vf.link + " is up"
+	case link.master:
+		return vf.link + " belongs to a bridge or bond"
+	case link.addresses:
+		return vf.link + " has an address"
+	}
+	return ""
+}
+
+// freeVFs are the functions of one card that can become ports, and why the others
+// cannot.
+func freeVFs(pf physicalFunction, links map[string]hostLink, claims map[string]vfClaim) (free []virtualFunction, others []string) {
+	for _, vf := range pf.vfs {
+		if why := whyNotFree(vf, links, claims); why != "" {
+			others = append(others, fmt.Sprintf("vf %d %s", vf.number, why))
+			continue
+		}
+		free = append(free, vf)
+	}
+	return free, others
+}
+
+// usualPorts are those of a link: nobody is told to make fewer functions.
+const usualPorts = 2
+
+// tooFew says that a card has not as many free functions as are asked for, and what
+// mends it. Drayage never makes some itself: the kernel can only do that by taking
+// away those that are there.
+func tooFew(pf physicalFunction, free int, others []string, want int) *Unsupported {
+	numvfs := "/sys/class/net/" + pf.name + "/device/sriov_numvfs"
+	u := &Unsupported{What: "port on " + pf.name, Why: fmt.Sprintf("no VF: %s can have %d virtual functions, and has none", pf.name, pf.total)}
+	switch {
+	case want > pf.total:
+		u.Why = fmt.Sprintf("%s can have %d virtual functions, and %d are needed", pf.name, pf.total, want)
+		u.Fix = "use another card, or fewer ports"
+	case len(pf.vfs) == 0:
+		u.Fix = fmt.Sprintf("echo %d > %s", min(pf.total, max(want, usualPorts)), numvfs)
+	default:
+		u.Why = fmt.Sprintf("no VF: %d are needed, and of the %d virtual functions of %s %d are free", want, len(pf.vfs), pf.name, free)
+		if len(others) > 0 {
+			const most = 4 // of what may be hundreds
+			u.Why += ": " + strings.Join(others[:min(len(others), most)], ", ")
+		}
+		u.Fix = fmt.Sprintf("ip link set IFACE down for those that nobody uses; or, while none is used, echo 0 > %s and echo %d > %s",
+			numvfs, min(pf.total, max(want, 2*len(pf.vfs))), numvfs)
+	}
+	return u
+}
+
+// errNoPF says that there is no card to have functions of.
+func errNoPF() *Unsupported {
+	return &Unsupported{
+		What: "SR-IOV", Why: "no VF: no network interface of this host has SR-IOV",
+		Fix: "needs a network card with SR-IOV, switched on in its firmware",
+	}
+}
+
+// choose finds the card, which may be named, and that many functions of it that are
+// free. A card that is not named must be able to carry packets of mtu bytes.
+func (p vfPool) choose(name string, want, mtu int) (physicalFunction, []virtualFunction, error) {
+	links, err := hostLinks()
+	if err != nil {
+		return physicalFunction{}, nil, err
+	}
+	return p.chooseAmong(name, want, mtu, links)
+}
+
+func (p vfPool) chooseAmong(name string, want, mtu int, links map[string]hostLink) (physicalFunction, []virtualFunction, error) {
+	pfs, err := physicalFunctions(p.sysfs)
+	if err != nil {
+		return physicalFunction{}, nil, err
+	}
+	claims, err := p.claimed()
+	if err != nil {
+		return physicalFunction{}, nil, err
+	}
+	var reasons []error
+	for _, pf := range pfs {
+		if name != "" && pf.name != name {
+			continue
+		}
+		free, others := freeVFs(pf, links, claims)
+		switch link := links[pf.name]; {
+		case len(free) < want:
+			reasons = append(reasons, tooFew(pf, len(free), others, want))
+		case name == "" && !link.up:
+			reasons = append(reasons, &Unsupported{What: "port on " + pf.name, Why: pf.name + " is down", Fix: "ip link set " + pf.name + " up"})
+		case name == "" && link.mtu < mtu:
+			reasons = append(reasons, &Unsupported{What: "port on " + pf.name,
+				Why: fmt.Sprintf("%s has MTU %d, and %d is needed", pf.name, link.mtu, mtu), Fix: fmt.Sprintf("ip link set %s mtu %d", pf.name, mtu)})
+		case !link.carrier && link.up:
+			reasons = append(reasons, &Unsupported{What: "port on " + pf.name, Why: pf.name + " has no carrier, and so its virtual functions have none", Fix: "plug its cable in"})
+		default:
+			return pf, free[:want], nil
+		}
+	}
+	switch {
+	case len(reasons) > 0:
+		return physicalFunction{}, nil, errors.Join(reasons...)
+	case name != "" && len(pfs) > 0:
+		return physicalFunction{}, nil, &Unsupported{What: "port on " + name, Why: name + " has no SR-IOV", Fix: "use " + pfs[0].name}
+	}
+	return physicalFunction{}, nil, errNoPF()
+}
+
+// ProbeVFs looks for a virtual function that could become a port. It changes nothing.
+func ProbeVFs() error {
+	p, err := hostVFs()
+	if err != nil {
+		return err
+	}
+	_, _, err = p.choose("", 1, 0)
+	return err
+}
+
+// countFreeVFs is how many functions of each card could become ports, by the card's
+// interface.
+func (p vfPool) countFreeVFs(links map[string]hostLink) (map[string]int, error) {
+	pfs, err := physicalFunctions(p.sysfs)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := p.claimed()
+	if err != nil {
+		return nil, err
+	}
+	count := map[string]int{}
+	for _, pf := range pfs {
+		free, _ := freeVFs(pf, links, claims)
+		count[pf.name] = len(free)
+	}
+	return count, nil
+}
