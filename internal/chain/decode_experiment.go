@@ -86,6 +86,8 @@ var cellFields = []field[Cell]{
 	{"stress", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Stress, _ = d.boolean(n, "stress") }},
 	{"hosts", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Hosts, _ = d.integer(n, "hosts", 2, 2) }},
 	{"underlay", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Underlay = d.shapedRate(n, "underlay") }},
+	{"delay", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Delay = d.underlayDelay(n) }},
+	{"memory", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Memory = d.memory(n) }},
 	{"image", false, func(d *decoder, n *yaml.Node, c *Cell) { c.Image = d.name(n, "an image's name") }},
 }
 
@@ -179,15 +181,15 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	if values == nil || c.Tool == "" {
 		return
 	}
-	shaped := []string{"qdisc", "rate", "at", "queue", "far_queue", "datapath", "kernel", "vm_runtime", "hosts", "underlay"}
+	shaped := []string{"qdisc", "rate", "at", "queue", "far_queue", "datapath", "kernel", "vm_runtime", "hosts", "underlay", "delay"}
 	need := map[Tool][]string{
 		ToolFrames: {"transport", "face", "runtime", "size", "load"}, ToolTCP: {"transport", "runtime"}, ToolRequests: {"transport", "runtime"},
 		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolStart: {"runtime"},
 		ToolChecks: {"runtime"}, ToolDensity: {"runtime", "functions"}, ToolRecovery: {"runtime"}, ToolClocks: {"transport", "runtime"}, ToolEcho: {"transport", "face", "runtime"}, ToolImage: {"image", "runtime"}, ToolSpin: {"runtime"},
 	}[c.Tool]
 	may := map[Tool][]string{
-		ToolFrames: {"vnf", "forwarding"}, ToolEcho: {"forwarding", "hosts", "underlay"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),
-		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: shaped, ToolRecovery: {"transport"}, ToolCyclictest: {"runtime", "kernel", "stress"}, ToolSpin: {"nohz_full"},
+		ToolFrames: {"vnf", "forwarding"}, ToolEcho: {"forwarding", "hosts", "underlay", "delay"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),
+		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: shaped, ToolStart: {"memory"}, ToolRecovery: {"transport"}, ToolCyclictest: {"runtime", "kernel", "stress"}, ToolSpin: {"nohz_full"},
 	}[c.Tool]
 	for _, name := range need {
 		if values[name] == nil {

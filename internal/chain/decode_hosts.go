@@ -89,7 +89,9 @@ func (d *decoder) checkCellHosts(c *Cell, values map[string]*yaml.Node, takes bo
 	case !tunnel && takes && values["hosts"] != nil:
 		d.fail(values["hosts"], "remove it, or use the transport "+either(tunnels), "only a tunnel joins hosts")
 	}
-	if values["underlay"] != nil && values["hosts"] == nil {
-		d.fail(values["underlay"], "add hosts: 2, or remove it", "an underlay is between hosts")
+	for _, name := range []string{"underlay", "delay"} {
+		if values[name] != nil && values["hosts"] == nil {
+			d.fail(values[name], "add hosts: 2, or remove it", "an underlay is between hosts")
+		}
 	}
 }

@@ -60,6 +60,8 @@ type Cell struct {
 	Functions int         `json:"functions,omitempty"` // how many come up at once
 	Hosts     int         `json:"hosts,omitempty"`     // simulated ones: 2, with a function on each; 0: one host
 	Underlay  Bitrate     `json:"underlay,omitempty"`  // of each host's line; 0: what the machine gives
+	Delay     Duration    `json:"delay,omitempty"`     // from one host to the other, one way, beside what the machine takes
+	Memory    Bytes       `json:"memory,omitempty"`    // of the machine; 0: what a machine has by default
 	Image     string      `json:"image,omitempty"`     // that is built
 	// Forwarding is asked of a transport that has the choice; empty: as it does it.
 	Forwarding Forwarding `json:"forwarding,omitempty"`
@@ -224,6 +226,13 @@ func (c Cell) String() string {
 	if c.Underlay > 0 {
 		many += "-" + c.Underlay.String()
 	}
+	if c.Delay > 0 {
+		many += "-" + c.Delay.String()
+	}
+	memory := ""
+	if c.Memory > 0 {
+		memory = c.Memory.String()
+	}
 	inMachine := ""
 	if c.VMRuntime != "" {
 		inMachine = "in-" + string(c.VMRuntime)
@@ -232,7 +241,7 @@ func (c Cell) String() string {
 		inMachine = "nohz-full"
 	}
 	for _, part := range []string{
-		many, c.Transport, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), inMachine, string(c.VNF), size, c.Load, c.Qdisc, rate, place, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
+		many, c.Transport, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), memory, inMachine, string(c.VNF), size, c.Load, c.Qdisc, rate, place, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
 	} {
 		if part != "" {
 			parts = append(parts, part)

@@ -163,7 +163,7 @@ func chainText(inv *inventory.Inventory, c chain.Cell) []byte {
 		return []byte(head + p.text(inv, c))
 	}
 	if c.Tool == chain.ToolStart {
-		return []byte(head + fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, command: [sh, -c, \"echo %s; exec sleep infinity\"]}\n", client, c.Runtime, ready))
+		return []byte(head + fmt.Sprintf("functions:\n  - {name: %s, runtime: %s%s, command: [sh, -c, \"echo %s; exec sleep infinity\"]}\n", client, c.Runtime, memoryText(c), ready))
 	}
 	return []byte(head + pairText(c))
 }
@@ -183,6 +183,14 @@ func pairText(c chain.Cell) string {
 	return b.String()
 }
 
+// memoryText is the memory of a cell's machine, as a field of its function.
+func memoryText(c chain.Cell) string {
+	if c.Memory == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", memory: %v", c.Memory)
+}
+
 // machineText is what a cell asks of the machines of its functions, as a field of
 // these.
 func machineText(c chain.Cell) string {
@@ -194,13 +202,17 @@ func machineText(c chain.Cell) string {
 
 // hostsText are the simulated hosts of a cell's functions.
 func hostsText(c chain.Cell) string {
-	switch {
-	case c.Hosts == 0:
+	if c.Hosts == 0 {
 		return ""
-	case c.Underlay == 0:
-		return "hosts: {names: [h1, h2]}\n"
 	}
-	return fmt.Sprintf("hosts: {names: [h1, h2], underlay: {rate: %v}}\n", c.Underlay)
+	var underlay []string
+	if c.Underlay > 0 {
+		underlay = append(underlay, fmt.Sprintf("rate: %v", c.Underlay))
+	}
+	if c.Delay > 0 {
+		underlay = append(underlay, fmt.Sprintf("delay: %v", c.Delay))
+	}
+	return fmt.Sprintf("hosts: {names: [h1, h2], underlay: {%s}}\n", strings.Join(underlay, ", "))
 }
 
 // hostText is where function i of a cell is, as a field of it.

@@ -21,6 +21,9 @@ import (
 // Openvswitch is what a cell lacks where Open vSwitch has no datapath in the kernel.
 const Openvswitch = "openvswitch"
 
+// netem is the discipline that delays an underlay.
+const netem = "netem"
+
 // Lab is what the lab of this host can do.
 type Lab struct {
 	// Off is why no cell is to be measured there; empty: it may be.
@@ -43,9 +46,12 @@ func Lacks(inv *inventory.Inventory, datapath bool, c chain.Cell) []string {
 		if kind == "" || slices.Contains(lacks, kind) {
 			continue
 		}
-		if item := inventory.Find(inv.Qdiscs, kind); item == nil || item.Status == inventory.Missing {
+		if missing(inv, kind) {
 			lacks = append(lacks, kind)
 		}
+	}
+	if c.Delay > 0 && missing(inv, netem) {
+		lacks = append(lacks, netem)
 	}
 	if c.Datapath == chain.DatapathKernel && !datapath {
 		lacks = append(lacks, Openvswitch)
@@ -58,6 +64,11 @@ func Lacks(inv *inventory.Inventory, datapath bool, c chain.Cell) []string {
 		lacks = append(lacks, string(c.Kernel))
 	}
 	return lacks
+}
+
+func missing(inv *inventory.Inventory, qdisc string) bool {
+	item := inventory.Find(inv.Qdiscs, qdisc)
+	return item == nil || item.Status == inventory.Missing
 }
 
 // HasDatapath reports whether this host's kernel has Open vSwitch's datapath.
@@ -135,6 +146,9 @@ func Needs(run *report.ExperimentsRun, kernel chain.VMKernel) []string {
 			if kind != "" {
 				features[kind] = true
 			}
+		}
+		if c.Delay > 0 {
+			features[netem] = true
 		}
 		if c.Datapath == chain.DatapathKernel {
 			features[Openvswitch] = true

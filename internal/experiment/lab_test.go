@@ -39,6 +39,7 @@ func TestDivide(t *testing.T) {
 		"has it":        {host2(), Lab{}, tcp("veth"), "", ""},
 		"lacks a queue": {host2(), Lab{Obstacle: free}, sfq, chain.VMKernelGeneric, ""},
 		"a machine":     {host2(), Lab{Obstacle: free}, vm, "", "nested emulation"},
+		"a delay":       {host2(), Lab{Obstacle: free}, chain.Cell{Tool: chain.ToolTCP, Transport: "vxlan", Runtime: chain.RuntimeRunc, Hosts: 2, Delay: 50_000}, chain.VMKernelGeneric, ""},
 		"not realtime":  {host2(), Lab{Obstacle: free}, rt, chain.VMKernelRT, ""},
 		"turned off":    {host2(), Lab{Off: "leave out --no-lab", Obstacle: free}, sfq, "", "leave out --no-lab"},
 		"no QEMU":       {host2(), Lab{Obstacle: func(chain.VMKernel) string { return "apt install qemu-system-x86" }}, sfq, "", "no sfq: apt install"},
