@@ -4,6 +4,7 @@ package bench
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/instrument"
@@ -27,7 +28,7 @@ const balancedFlows = 256
 // Each lets others run when it has nothing to do: there may be more of them than CPUs.
 func (f fields) balanced(workers int) (functions, links []string, err error) {
 	in := chain.RuntimeName(f.config.Runtime)
-	balancer, err := programCommand("lb", in, f.mtu, ", --yield")
+	balancer, err := programCommand("lb", in, f.mtu, ", --yield, --interval, 100ms") // for workersUp
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,6 +48,28 @@ func (f fields) balanced(workers int) (functions, links []string, err error) {
 	}
 	functions[1] = f.function(through, balancer, ports...)
 	return functions, links, nil
+}
+
+// workersUp reports whether the last whole line of a load balancer's log has all workers up.
+func workersUp(log string) bool {
+	lines := strings.Split(log, "\n")
+	if len(lines) < 2 {
+		return false
+	}
+	last := lines[len(lines)-2]
+	return strings.Contains(last, `"workers":[`) && !strings.Contains(last, `"up":false`)
+}
+
+// readiness is what the log of a VNF must say before anything is sent to it; nil: it need
+// only have run for a while.
+func (s *site) readiness() func(log string) bool {
+	switch {
+	case chain.VNF(s.visit.config.VNF).Workers() > 0:
+		return workersUp
+	case inMachine(s.visit.config):
+		return portsUp
+	}
+	return nil
 }
 
 // crowded reports whether a configuration has more functions that poll than the

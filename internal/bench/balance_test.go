@@ -67,3 +67,15 @@ func TestManyFlowsForALoadBalancer(t *testing.T) {
 		t.Errorf("around bng %+v", tunnelled)
 	}
 }
+
+func TestWorkersOfALoadBalancerAreUp(t *testing.T) {
+	const ready, none = `{"event":"ready"}` + "\n", `{"workers":[{"port":1,"up":true},{"port":2,"up":false}],"rebalances":0}` + "\n"
+	all := strings.ReplaceAll(none, "false", "true")
+	for log, want := range map[string]bool{
+		"": false, ready: false, ready + none: false, ready + all: true, ready + none + all: true, all + none: false, all[:len(all)-20]: false, all + none[:30]: true,
+	} {
+		if got := workersUp(log); got != want {
+			t.Errorf("%q: %v, want %v", log, got, want)
+		}
+	}
+}

@@ -234,19 +234,19 @@ func TestVNFIsAwaited(t *testing.T) {
 		}
 		return nil
 	}
-	if err := awaitReady(context.Background(), log, begins); err != nil || looks != 2 {
+	if err := awaitReady(context.Background(), log, portsUp, begins); err != nil || looks != 2 {
 		t.Errorf("%v after %d looks", err, looks)
 	}
 	if err := os.Remove(log); err != nil {
 		t.Fatal(err)
 	}
 	ended := errors.New("exit status 1")
-	if err := awaitReady(context.Background(), log, func(context.Context) error { return ended }); !errors.Is(err, ended) {
+	if err := awaitReady(context.Background(), log, portsUp, func(context.Context) error { return ended }); !errors.Is(err, ended) {
 		t.Errorf("one that ended: %v", err)
 	}
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := awaitReady(gone, log, func(context.Context) error { return nil }); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), vnfProgram) {
+	if err := awaitReady(gone, log, portsUp, func(context.Context) error { return nil }); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), vnfProgram) {
 		t.Errorf("one that says nothing: %v", err)
 	}
 }

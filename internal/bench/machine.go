@@ -37,16 +37,19 @@ func generatorRuntime(c record.Config) chain.RuntimeName {
 // vnfReady is what a VNF prints once its ports are up.
 const vnfReady = `"event":"ready"`
 
-// vnfPatience bounds the start of a VNF in a virtual machine, where EAL loads its
-// drivers from the host's files: emulated beside busy programs that was seen to
-// take half a minute.
+// vnfPatience bounds the start of a VNF. In a virtual machine EAL loads its drivers
+// from the host's files: emulated beside busy programs that was seen to take half a
+// minute.
 const vnfPatience = 2 * time.Minute
 
 // readyEvery is how often a VNF's log is looked at.
 const readyEvery = 100 * time.Millisecond
 
-// awaitReady waits until the VNF has its ports up. failed tells that it has ended.
-func awaitReady(ctx context.Context, log string, failed func(context.Context) error) error {
+// portsUp reports whether a VNF with that log has its ports up.
+func portsUp(log string) bool { return strings.Contains(log, vnfReady) }
+
+// awaitReady waits until the VNF's log says that it is ready. failed tells that it has ended.
+func awaitReady(ctx context.Context, log string, ready func(log string) bool, failed func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, vnfPatience)
 	defer cancel()
 	for {
@@ -54,14 +57,14 @@ func awaitReady(ctx context.Context, log string, failed func(context.Context) er
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if strings.Contains(string(text), vnfReady) {
+		if ready(string(text)) {
 			return nil
 		}
 		if err := failed(ctx); err != nil {
 			return err
 		}
 		if err := host.Sleep(ctx, readyEvery); err != nil {
-			return fmt.Errorf("%s in the virtual machine has not brought its ports up: %w", vnfProgram, err)
+			return fmt.Errorf("%s has not brought its ports up, or has no workers: %w", vnfProgram, err)
 		}
 	}
 }

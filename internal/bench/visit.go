@@ -161,8 +161,8 @@ func (s *site) startFunctions(ctx context.Context) error {
 		<-done
 	}
 	err = supervisor.Settled(ctx, vnfStarts)
-	if err == nil && inMachine(s.visit.config) {
-		err = awaitReady(ctx, s.live.LogFile(through), func(ctx context.Context) error { return supervisor.Settled(ctx, 0) })
+	if ready := s.readiness(); err == nil && ready != nil {
+		err = awaitReady(ctx, s.live.LogFile(through), ready, func(ctx context.Context) error { return supervisor.Settled(ctx, 0) })
 	}
 	if err != nil {
 		if _, logErr := os.Stat(s.live.LogFile(through)); logErr == nil {

@@ -175,7 +175,7 @@ trial: 250ms
 	for _, l := range got.Lines {
 		lost := l.Lost.Lost
 		if l.Config.VNF == "lb-2" {
-			lost = 0 // packets may come before the last worker
+			lost = 0 // four functions take turns on the CPUs: a packet may be later than the generator waits
 		}
 		if l.Rate == nil || l.Rate.Mean <= 0 || l.Lost.Sent == 0 || lost != 0 {
 			t.Errorf("%s: rate %+v, lost %+v, %s%s", l.Config, l.Rate, l.Lost, l.Error, l.Skipped)
