@@ -16,7 +16,7 @@ var (
 		"packet_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max", "stall_max", "ticks", "syscalls_dropped",
 		"disk", "threads", "memory_per_thread", "functions", "back_after", "outage", "clock_difference", "clock_bound", "runs", "build_time",
 	}, checkFigures...)
-	experimentRuntimes = []RuntimeName{RuntimeProcess, RuntimeRunc, RuntimeVM}
+	experimentRuntimes = []RuntimeName{RuntimeProcess, RuntimeRunc, RuntimeDocker, RuntimeVM}
 )
 
 // mostCellFunctions is how many functions a cell may bring up at once.
@@ -229,6 +229,9 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	}
 	if values["vm_runtime"] != nil && c.Runtime != RuntimeVM {
 		d.fail(values["vm_runtime"], "remove it, or write runtime: vm", "only a machine has a runtime of its own")
+	}
+	if c.Tool != ToolChecks && c.Runtime == RuntimeDocker {
+		d.fail(values["runtime"], "write runc; a matrix of dray bench has containers of Docker's", "only the tool %s has functions of Docker's", ToolChecks)
 	}
 	if c.Tool == ToolImage && c.Runtime != "" && c.Runtime != RuntimeRunc {
 		d.fail(values["runtime"], "write runc", "the folder of an image is the root of a function with runtime runc")

@@ -59,6 +59,7 @@ func TestBadExperiments(t *testing.T) {
 		goodRow + "claims: [{text: t, less: a, than: zz}]\n":                                                                                        `a row "zz" that there is not`,
 		goodRow + "claims: [{text: t, less: a, than: a}]\n":                                                                                         "with itself",
 		"  - {name: a, title: A, figure: jitter, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                                              "gives no figure",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: docker}}\n":                                        "functions of Docker's",
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, runtime: runc}}\n":                                                           `needs the field "transport"`,
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, load: max}}\n":                               `takes no field "load"`,
 		"  - {name: a, title: A, figure: jitter, cell: {tool: udp, transport: veth, runtime: runc, load: max}}\n":                                   "sends at a bit rate",
@@ -76,9 +77,9 @@ func TestBadExperiments(t *testing.T) {
 		"  - {name: a, title: A, figure: start_time, cell: {tool: start, runtime: vm, vm_runtime: runc}}\n":                                        `takes no field "vm_runtime"`,
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, bulk: true}}\n":                             `takes no field "bulk"`,
 		"  - {name: a, title: A, figure: wakeup_max, cell: {tool: cyclictest, kernel: low}}\n":                                                     `"low"`,
-		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: vxlan, runtime: runc}}\n":                                        "the transport vxlan joins hosts",
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, delay: 50us}}\n":                            "an underlay is between hosts",
 		"  - {name: a, title: A, figure: memory, cell: {tool: start, runtime: vm, memory: 4}}\n":                                                   "no process fits",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: vxlan, runtime: runc}}\n":                                        "the transport vxlan joins hosts",
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, hosts: 2}}\n":                               "only a tunnel joins hosts",
 		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, underlay: 1Gbps}}\n":                        "an underlay is between hosts",
 		"  - {name: a, title: A, figure: packet_rate, cell: {tool: frames, transport: vxlan, face: native, runtime: runc, size: 64, load: max}}\n": "the tool frames measures on one host",
@@ -181,9 +182,9 @@ func TestExperimentSchema(t *testing.T) {
 		atSwitch("bridge", "htb", ""):                 false,
 		contained("vm"):                               true,
 		contained("runc"):                             false,
-	} {
 		ofMemory("vm"):                                true,
 		ofMemory("runc"):                              false,
+	} {
 		var value any
 		if err := yaml.Unmarshal([]byte(experimentHead+rows), &value); err != nil {
 			t.Fatal(err)
@@ -196,12 +197,12 @@ func TestExperimentSchema(t *testing.T) {
 	}
 }
 
-func same(t *testing.T, what string, fields []string, properties map[string]any) {
 // ofMemory is a row whose sandbox has 256 MiB of its own.
 func ofMemory(runtime string) string {
 	return "  - {name: a, title: A, figure: memory, cell: {tool: start, runtime: " + runtime + ", memory: 256Mi}}\n"
 }
 
+func same(t *testing.T, what string, fields []string, properties map[string]any) {
 	t.Helper()
 	if len(fields) != len(properties) {
 		t.Errorf("%s: the parser knows %d fields, the schema %d", what, len(fields), len(properties))

@@ -29,11 +29,21 @@ const (
 	hugePagesNeeded                   = 8 // of the pool, for all three functions
 )
 
-// checksTime is about how long the checks take, with their functions.
-const checksTime = 2 * time.Second
+// checksTakes is about how long the checks take, with their functions: a container
+// of Docker's comes up, and goes, in half a second.
+func checksTakes(c chain.Cell, _ time.Duration) time.Duration {
+	if c.Runtime == chain.RuntimeDocker {
+		return 5 * time.Second
+	}
+	return 2 * time.Second
+}
 
-// noHugePages is why huge pages cannot be tried on a host; empty: they can.
-func noHugePages(h inventory.Host) string {
+// noHugePages is why huge pages cannot be tried on a host in functions of a runtime;
+// empty: they can.
+func noHugePages(h inventory.Host, rt chain.RuntimeName) string {
+	if rt == chain.RuntimeDocker {
+		return "Docker limits no huge pages"
+	}
 	for _, h := range h.HugePages {
 		if h.Size == hugePage && h.Free >= hugePagesNeeded {
 			return ""
@@ -46,7 +56,7 @@ func noHugePages(h inventory.Host) string {
 // empty: they will.
 func Unanswered(h inventory.Host, r chain.ExperimentRow) string {
 	if r.Figure == "limits_huge_pages" || r.Figure == "hides_huge_pages" {
-		return noHugePages(h)
+		return noHugePages(h, r.Cell.Runtime)
 	}
 	return ""
 }
@@ -54,21 +64,21 @@ func Unanswered(h inventory.Host, r chain.ExperimentRow) string {
 // checksText is the chain of checks.
 func checksText(inv *inventory.Inventory, c chain.Cell) string {
 	huge := func(limit string) string {
-		if noHugePages(inv.Host) != "" {
+		if noHugePages(inv.Host, c.Runtime) != "" {
 			return ""
 		}
 		return ", hugepages: {2Mi: " + limit + "}"
 	}
-	given, taken := "", ""
+	given, taken, image := "", "", checksImageOf(c.Runtime)
 	if cpus := inv.Host.CPUs; len(cpus) > 1 {
 		given, taken = fmt.Sprintf(", cpus: \"%d\"", cpus[len(cpus)-1]), fmt.Sprintf(", cpus: \"%d\"", cpus[0])
 	}
 	script := strings.Replace(prologue+neighbour, "HUGE", fmt.Sprint(len(huge(""))), 1)
 	return fmt.Sprintf("functions:\n"+
-		"  - {name: %s, runtime: %s, memory: 64Mi, pids: 50%s%s}\n"+
-		"  - {name: %s, runtime: %s, command: [perl, -e, %q]%s}\n"+
+		"  - {name: %s, runtime: %s%s, memory: 64Mi, pids: 50%s%s}\n"+
+		"  - {name: %s, runtime: %s%s, command: [perl, -e, %q]%s}\n"+
 		"  - {name: %s, runtime: process%s%s}\n",
-		prisoner, c.Runtime, given, huge("4Mi"), neighbourName, c.Runtime, script, huge("4Mi"), openName, taken, huge("8Mi"))
+		prisoner, c.Runtime, image, given, huge("4Mi"), neighbourName, c.Runtime, image, script, huge("4Mi"), openName, taken, huge("8Mi"))
 }
 
 // checked tries each check where nothing protects, and in a function.
@@ -79,7 +89,7 @@ func checked(ctx context.Context, r *Runner, live *node.Live, c chain.Cell) (t r
 		return t, err
 	}
 	defer stop()
-	tg, err := aim(ctx, r.Inventory, live)
+	tg, err := aim(ctx, r.Inventory, live, c.Runtime)
 	if err != nil {
 		return t, err
 	}
@@ -190,8 +200,8 @@ func supervise(ctx context.Context, live *node.Live) (stop func(), err error) {
 }
 
 // aim waits until the neighbour holds its secrets, and finds what to aim at.
-func aim(ctx context.Context, inv *inventory.Inventory, live *node.Live) (target, error) {
-	t := target{secret: "held-by-the-neighbour", address: "dray-" + live.Chain.Name, otherCPU: -1, otherNode: -1, hugePages: noHugePages(inv.Host)}
+func aim(ctx context.Context, inv *inventory.Inventory, live *node.Live, rt chain.RuntimeName) (target, error) {
+	t := target{secret: "held-by-the-neighbour", address: "dray-" + live.Chain.Name, otherCPU: -1, otherNode: -1, hugePages: noHugePages(inv.Host, rt)}
 	if len(inv.Host.CPUs) > 1 {
 		t.otherCPU = inv.Host.CPUs[0]
 		own := host.MemoryNodes(inv.Host.CPUs[len(inv.Host.CPUs)-1:])
@@ -200,6 +210,14 @@ func aim(ctx context.Context, inv *inventory.Inventory, live *node.Live) (target
 				t.otherNode = node
 			}
 		}
+	}
+	// As perl numbers devices.
+	ids, err := tryOnHost(ctx, `print join " ", map { my @s = stat; "$s[0]:$s[1]" } "/etc/shadow", "/root"`)
+	if err != nil {
+		return t, err
+	}
+	if _, err := fmt.Sscan(ids, &t.shadow, &t.home); err != nil {
+		return t, fmt.Errorf("the host's /etc/shadow and /root are %q: %w", ids, err)
 	}
 	var log string
 	for began := time.Now(); ; {

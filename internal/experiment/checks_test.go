@@ -47,7 +47,7 @@ func TestChecksAreComplete(t *testing.T) {
 	}
 	var names []chain.Figure
 	for _, huge := range []string{"", "the pool is empty"} {
-		tg := target{pid: 1, memory: 3, huge: 4, secret: "s", address: "a", otherCPU: 0, otherNode: 1, hugePages: huge}
+		tg := target{pid: 1, memory: 3, huge: 4, secret: "s", address: "a", shadow: "1:2", home: "1:3", otherCPU: 0, otherNode: 1, hugePages: huge}
 		if huge != "" {
 			tg.huge = -1
 		}

@@ -27,7 +27,7 @@ func always(d time.Duration) func(chain.Cell, time.Duration) time.Duration {
 }
 
 var probes = map[chain.Tool]probe{
-	chain.ToolChecks:  {checksText, checked, always(checksTime)},
+	chain.ToolChecks:  {checksText, checked, checksTakes},
 	chain.ToolDensity: {densityText, dense, func(c chain.Cell, _ time.Duration) time.Duration { return time.Duration(c.Functions) * denseTime }},
 	chain.ToolPlanned: {nil, planned, always(0)},
 	chain.ToolRecovery: {recoveryText, recovered, func(c chain.Cell, _ time.Duration) time.Duration {

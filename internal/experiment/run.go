@@ -51,6 +51,7 @@ func (r *Runner) Measure(ctx context.Context) error {
 	began, before := time.Now(), r.Run.Took
 	defer func() { r.Run.Took = before + time.Since(began) }()
 	r.prepareImages(ctx)
+	r.findImages(ctx)
 	cells := here(r.Run)
 	prepareMachines(ctx, cells)
 	budget := newBudget(r.Run, func() time.Duration { return before + time.Since(began) })

@@ -56,6 +56,13 @@ type Checker interface {
 	Check(ctx context.Context, spec Spec) error
 }
 
+// ImageKeeper is implemented by a runtime whose functions run from images that its
+// engine keeps.
+type ImageKeeper interface {
+	// HasImage reports whether the engine has the image of that reference.
+	HasImage(ctx context.Context, image string) (bool, error)
+}
+
 // Spec is one function as it is to be run.
 type Spec struct {
 	Chain    string

@@ -238,12 +238,21 @@ func (e *ImageError) Error() string {
 }
 
 func (r *Runtime) findImage(ctx context.Context, s runtime.Spec) error {
-	_, err := r.Client.Output(ctx, "image", "inspect", "--format", "{{.Id}}", "--", s.Function.Image)
-	var failed *dockercli.Error
-	if errors.As(err, &failed) && failed.NotFound() {
+	has, err := r.HasImage(ctx, s.Function.Image)
+	if err == nil && !has {
 		return &ImageError{Function: s.Function.Name, Image: s.Function.Image}
 	}
 	return err
+}
+
+// HasImage implements runtime.ImageKeeper.
+func (r *Runtime) HasImage(ctx context.Context, image string) (bool, error) {
+	_, err := r.Client.Output(ctx, "image", "inspect", "--format", "{{.Id}}", "--", image)
+	var failed *dockercli.Error
+	if errors.As(err, &failed) && failed.NotFound() {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Check implements runtime.Checker: without its pause container a function

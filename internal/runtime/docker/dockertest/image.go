@@ -38,6 +38,7 @@ func Import(t testing.TB, client dockercli.Client, name string, programs ...stri
 	}
 	b.tree(string(modules))
 	b.text("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n")
+	b.text("/etc/shadow", "root:*:20000:0:99999:7:::\n")
 	if err := b.tar.Close(); err != nil {
 		t.Fatal(err)
 	}

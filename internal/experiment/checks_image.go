@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/runtime"
+)
+
+// checksImage is the image of Docker's in which checks are tried: Drayage's own of
+// Debian's base, which has perl.
+const checksImage = "dray-debian"
+
+// checksImageOf is the line of a function's image in the chain of checks.
+func checksImageOf(rt chain.RuntimeName) string {
+	if rt == chain.RuntimeDocker {
+		return ", image: " + checksImage
+	}
+	return ""
+}
+
+// findImages skips the cells whose functions' image the engine does not have: it is
+// the user who says what his engine keeps.
+func (r *Runner) findImages(ctx context.Context) {
+	for _, c := range here(r.Run) {
+		if c.Tool != chain.ToolChecks {
+			continue
+		}
+		for _, rt := range r.Node.Runtimes {
+			keeper, ok := rt.(runtime.ImageKeeper)
+			if !ok || rt.Name() != c.Runtime {
+				continue
+			}
+			switch has, err := keeper.HasImage(ctx, checksImage); {
+			case err != nil:
+				r.Run.Skipped[c.String()] = err.Error()
+			case !has:
+				r.Run.Skipped[c.String()] = fmt.Sprintf("%s has no image %s: dray image debian --tar debian.tar && %s import debian.tar %s", c.Runtime, checksImage, c.Runtime, checksImage)
+			}
+		}
+	}
+}
