@@ -246,6 +246,7 @@ func qos(c chain.Cell, queue string) string {
 const (
 	overhead   = 1500 * time.Millisecond
 	vmExtra    = 12 * time.Second
+	ealExtra   = 10 * time.Second        // that EAL loads its drivers for in a virtual machine
 	pingExtra  = 2400 * time.Millisecond // that sockperf sleeps
 	pollsExtra = 4 * time.Second         // of switches and DPDK applications
 	bulkExtra  = 6 * time.Second         // for which a bulk stream outlasts the trial
@@ -258,6 +259,9 @@ func expect(c chain.Cell, trial time.Duration) time.Duration {
 	d := overhead + trial
 	if c.Runtime == chain.RuntimeVM {
 		d += vmExtra
+		if c.Face == chain.FaceDPDK {
+			d += ealExtra
+		}
 	}
 	if c.Tool == chain.ToolPingPong {
 		d += pingExtra
