@@ -151,12 +151,16 @@ func (a *app) bench(ctx context.Context, name string, text []byte, o benchOption
 	if err != nil {
 		return err
 	}
-	run := benchRun(m, text, inv, o.seed)
+	by, err := program()
+	if err != nil {
+		return err
+	}
+	run := benchRun(m, text, inv, by, o.seed)
 	if o.dry {
 		return a.benchPlan(run)
 	}
 	if o.out == "" && !o.afresh {
-		if dir := bench.Interrupted("out", run.Hash, version, inv.Host.BootID); dir != "" {
+		if dir := bench.Interrupted("out", run.Hash, run.Program, inv.Host.BootID); dir != "" {
 			a.progress("Going on with the interrupted run in %s (--afresh begins anew)", dir)
 			return a.benchGoOn(ctx, dir, n, inv)
 		}
@@ -176,14 +180,14 @@ func (a *app) bench(ctx context.Context, name string, text []byte, o benchOption
 }
 
 // benchRun is a run that is to be.
-func benchRun(m *chain.Bench, text []byte, inv *inventory.Inventory, seed uint64) *report.BenchRun {
+func benchRun(m *chain.Bench, text []byte, inv *inventory.Inventory, by report.Program, seed uint64) *report.BenchRun {
 	now := time.Now()
 	if seed == 0 {
 		seed = m.Seed
 	}
 	run := &report.BenchRun{
 		Schema: report.BenchSchema, ID: fmt.Sprintf("bench-%s-%s", m.Name, now.UTC().Format("20060102T150405.000")),
-		Matrix: *m, Hash: bench.Hash(text), Started: now, Seed: seedOr(seed), Dray: version, Host: inv.Host, Rows: bench.Rows(m, inv),
+		Matrix: *m, Hash: bench.Hash(text), Started: now, Seed: seedOr(seed), Program: by, Host: inv.Host, Rows: bench.Rows(m, inv),
 	}
 	run.Baseline = bench.Baseline(m, run.Rows)
 	return run
@@ -202,7 +206,7 @@ func (a *app) benchGoOn(ctx context.Context, dir string, n *node.Node, inv *inve
 	if err != nil {
 		return err
 	}
-	if err := takeUp(ctx, dir, s.Run.Host, s.Run.Dray, n, inv); err != nil {
+	if err := takeUp(ctx, dir, s.Run.Host, s.Run.Program, n, inv); err != nil {
 		return errors.Join(s.Close(), err)
 	}
 	return a.benchMeasure(ctx, s, n, inv)
@@ -215,7 +219,7 @@ func (a *app) benchMeasure(ctx context.Context, s *bench.Session, n *node.Node, 
 	n.Progress = nil // each configuration is one line of progress
 	ran := map[string]bool{}
 	r := &bench.Runner{
-		Node: n, Inventory: inv, Run: s.Run, Sink: s.Sink, Done: s.Done,
+		Node: n, Inventory: inv, Run: s.Run, Sink: s.Sink, Done: s.Done, Earlier: s.Earlier,
 		Save: s.Save,
 		Env: func(live *node.Live) record.Environment {
 			if live != nil {

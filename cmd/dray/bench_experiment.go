@@ -69,6 +69,10 @@ func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o b
 	if err != nil {
 		return err
 	}
+	by, err := program()
+	if err != nil {
+		return err
+	}
 	now := time.Now()
 	name := "experiments"
 	if len(list) == 1 {
@@ -77,7 +81,7 @@ func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o b
 	run := &report.ExperimentsRun{
 		Schema: report.ExperimentsSchema, ID: fmt.Sprintf("%s-%s", name, now.UTC().Format("20060102T150405.000")),
 		Profile: profile.Name, Rounds: profile.Rounds, Trial: profile.Trial, Experiments: list, Started: now, Seed: seedOr(o.seed),
-		Dray: version, Host: inv.Host,
+		Program: by, Host: inv.Host,
 	}
 	a.divide(ctx, run, inv, o)
 	if profile.Name == experiment.Quick {
@@ -152,7 +156,7 @@ func (a *app) resumeExperiments(ctx context.Context, dir string) error {
 			return errors.Join(err, s.Close())
 		}
 	}
-	if err := takeUp(ctx, dir, s.Run.Host, s.Run.Dray, n, inv); err != nil {
+	if err := takeUp(ctx, dir, s.Run.Host, s.Run.Program, n, inv); err != nil {
 		return errors.Join(s.Close(), err)
 	}
 	return a.measureExperiments(ctx, s, n, inv)

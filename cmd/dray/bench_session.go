@@ -4,23 +4,67 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/report"
 )
 
-// takeUp checks that an interrupted run may go on here, where it was begun by that
-// version of dray, and removes what it left.
-func takeUp(ctx context.Context, dir string, was inventory.Host, dray string, n *node.Node, inv *inventory.Inventory) error {
-	if was.CPUModel != inv.Host.CPUModel || was.Hostname != inv.Host.Hostname || was.Kernel != inv.Host.Kernel || dray != version {
-		return fmt.Errorf("%s was begun on %s (%s, Linux %s) by dray %s: figures of two machines or versions do not mix; begin anew with another --out",
-			dir, was.Hostname, was.CPUModel, was.Kernel, dray)
+// takeUp checks that an interrupted run may go on here, where it was begun on that
+// host by that dray, and removes what it left.
+func takeUp(ctx context.Context, dir string, was inventory.Host, by report.Program, n *node.Node, inv *inventory.Inventory) error {
+	now, err := program()
+	if err != nil {
+		return err
 	}
-	_, err := n.Collect(ctx)
+	if differs := differences(was, inv.Host, by, now); len(differs) > 0 {
+		return fmt.Errorf("%s was begun with %s: figures of two machines or programs do not mix; begin anew with another --out",
+			dir, strings.Join(differs, ", "))
+	}
+	_, err = n.Collect(ctx)
 	return err
+}
+
+// program is this one. Two builds of one version are two programs.
+func program() (report.Program, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return report.Program{}, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return report.Program{}, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return report.Program{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	return report.Program{Dray: version, Build: hex.EncodeToString(sum.Sum(nil)[:8])}, nil
+}
+
+// differences are what changes figures and is not now as it was, each with both.
+func differences(was, is inventory.Host, by, now report.Program) []string {
+	var differs []string
+	for _, c := range []struct{ what, was, is string }{
+		{"host", was.Hostname, is.Hostname}, {"processor", was.CPUModel, is.CPUModel}, {"kernel", was.Kernel, is.Kernel},
+		{"kernel command line", was.CmdLine, is.CmdLine}, {"governor", was.Governor, is.Governor},
+		{"free CPUs", fmt.Sprint(was.CPUs), fmt.Sprint(is.CPUs)},
+		{"dray", by.Dray, now.Dray}, {"build of dray", by.Build, now.Build},
+	} {
+		if c.was != c.is {
+			differs = append(differs, fmt.Sprintf("%s %q, now %q", c.what, c.was, c.is))
+		}
+	}
+	return differs
 }
 
 // interrupted says what can be done with a run that err ended.

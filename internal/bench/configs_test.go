@@ -301,7 +301,7 @@ func TestPacketRates(t *testing.T) {
 // testRun is a run of three rounds of all that the machine of the tests can do.
 func testRun(t *testing.T) *report.BenchRun {
 	m := matrix(t, "loads: [max, 10kpps, ndr]\nrepetitions: 3\n")
-	return &report.BenchRun{Schema: report.BenchSchema, ID: "bench-m-1", Matrix: *m, Seed: 7, Rows: Rows(m, host2()), Dray: "v1", Started: time.Now()}
+	return &report.BenchRun{Schema: report.BenchSchema, ID: "bench-m-1", Matrix: *m, Seed: 7, Rows: Rows(m, host2()), Program: report.Program{Dray: "v1"}, Started: time.Now()}
 }
 
 func TestScheduleIsDrawnAnewAndTheSameAgain(t *testing.T) {

@@ -36,7 +36,7 @@ func Resume(dir string) (*Session, error) { return directories.Resume(dir) }
 
 // Interrupted finds the newest unfinished run of a matrix by this version of
 // dray on this machine below a directory; "" where there is none.
-func Interrupted(parent, hash, dray, bootID string) string {
+func Interrupted(parent, hash string, by report.Program, bootID string) string {
 	dirs, err := filepath.Glob(filepath.Join(parent, "bench-*"))
 	if err != nil {
 		return ""
@@ -44,7 +44,7 @@ func Interrupted(parent, hash, dray, bootID string) string {
 	newest, found := time.Time{}, ""
 	for _, dir := range dirs {
 		run, err := report.LoadBenchRun(dir)
-		if err != nil || run.Hash != hash || run.Dray != dray || run.Host.BootID != bootID || !run.Finished.IsZero() {
+		if err != nil || run.Hash != hash || run.Program != by || run.Host.BootID != bootID || !run.Finished.IsZero() {
 			continue
 		}
 		if run.Started.After(newest) && !session.AtWork(dir) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/report"
 	"github.com/drayage/dray/internal/session"
 )
 
@@ -24,7 +25,7 @@ func TestResume(t *testing.T) {
 	if err := s.Sink.Write(record.Trial{ID: "one", Run: run.ID}); err != nil {
 		t.Fatal(err)
 	}
-	if got := Interrupted(parent, "h", "v1", "boot"); got != "" {
+	if got := Interrupted(parent, "h", report.Program{Dray: "v1"}, "boot"); got != "" {
 		t.Errorf("%s is at work, and was found", got)
 	}
 	if _, err := Resume(dir); err == nil {
@@ -36,7 +37,7 @@ func TestResume(t *testing.T) {
 	for _, c := range []struct{ hash, dray, boot, want string }{
 		{"h", "v1", "boot", dir}, {"other", "v1", "boot", ""}, {"h", "v2", "boot", ""}, {"h", "v1", "later", ""},
 	} {
-		if got := Interrupted(parent, c.hash, c.dray, c.boot); got != c.want {
+		if got := Interrupted(parent, c.hash, report.Program{Dray: c.dray}, c.boot); got != c.want {
 			t.Errorf("%+v: found %q", c, got)
 		}
 	}
@@ -54,7 +55,7 @@ func TestResume(t *testing.T) {
 	if _, err := Resume(dir); !errors.Is(err, session.ErrFinished) {
 		t.Errorf("error %v", err)
 	}
-	if got := Interrupted(parent, "h", "v1", "boot"); got != "" {
+	if got := Interrupted(parent, "h", report.Program{Dray: "v1"}, "boot"); got != "" {
 		t.Errorf("%s is finished, and was found", got)
 	}
 }

@@ -199,7 +199,7 @@ func labLeft(run *report.ExperimentsRun) time.Duration {
 func Part(run *report.ExperimentsRun, kernel chain.VMKernel) *report.ExperimentsRun {
 	part := &report.ExperimentsRun{
 		Schema: run.Schema, ID: run.ID, Profile: run.Profile, Rounds: run.LabRounds, Trial: run.Trial, Started: time.Now(), Seed: run.Seed,
-		Dray: run.Dray, Part: true, Emulated: run.Emulated, Skipped: map[string]string{},
+		Program: run.Program, Part: true, Emulated: run.Emulated, Skipped: map[string]string{},
 	}
 	for _, e := range run.Experiments {
 		rows := slices.DeleteFunc(slices.Clone(e.Rows), func(r chain.ExperimentRow) bool {

@@ -105,7 +105,7 @@ func (r *Runner) frames(ctx context.Context, c chain.Cell) (record.Trial, error)
 		Node: r.Node, Inventory: r.Inventory, Sink: &got, Env: r.Env, Done: map[string]bool{},
 		Save: func() error { return nil },
 		Run: &report.BenchRun{
-			ID: r.Run.ID, Matrix: *m, Seed: r.Run.Seed, Dray: r.Run.Dray, Host: r.Run.Host, Rows: bench.Rows(m, r.Inventory),
+			ID: r.Run.ID, Matrix: *m, Seed: r.Run.Seed, Program: r.Run.Program, Host: r.Run.Host, Rows: bench.Rows(m, r.Inventory),
 		},
 	}
 	if err := b.Measure(ctx); err != nil {

@@ -21,16 +21,16 @@ const (
 
 // BenchRun is bench.json: what was to be measured, and what of it cannot be.
 type BenchRun struct {
-	Schema   int            `json:"schema"`
-	ID       string         `json:"id"`
-	Matrix   chain.Bench    `json:"matrix"`
-	Hash     string         `json:"hash"` // of the matrix file's text
-	Started  time.Time      `json:"started"`
-	Finished time.Time      `json:"finished"` // zero: it was interrupted, or is at work
-	Took     time.Duration  `json:"took"`     // of all its sessions, ns
-	Rounds   int            `json:"rounds"`   // that were finished
-	Seed     uint64         `json:"seed"`
-	Dray     string         `json:"dray"` // version of this program
+	Schema   int           `json:"schema"`
+	ID       string        `json:"id"`
+	Matrix   chain.Bench   `json:"matrix"`
+	Hash     string        `json:"hash"` // of the matrix file's text
+	Started  time.Time     `json:"started"`
+	Finished time.Time     `json:"finished"` // zero: it was interrupted, or is at work
+	Took     time.Duration `json:"took"`     // of all its sessions, ns
+	Rounds   int           `json:"rounds"`   // that were finished
+	Seed     uint64        `json:"seed"`
+	Program
 	Baseline string         `json:"baseline"`
 	Host     inventory.Host `json:"host"`
 	// NoLimit says why the physical limit of the moment could not be measured.

@@ -39,7 +39,7 @@ func newBench(t *testing.T) *benchFixture {
 	}
 	f := &benchFixture{base: newFixture(), run: BenchRun{
 		Schema: BenchSchema, ID: "bench-example-1", Matrix: *m, Hash: "x", Started: benchStart, Finished: benchStart.Add(90 * time.Second),
-		Took: 90 * time.Second, Rounds: 3, Seed: 7, Dray: "v1", Baseline: "veth", Host: inventory.Host{Hostname: "host"},
+		Took: 90 * time.Second, Rounds: 3, Seed: 7, Program: Program{Dray: "v1"}, Baseline: "veth", Host: inventory.Host{Hostname: "host"},
 	}}
 	config := func(transport, face string) record.Config {
 		return record.Config{Transport: transport, Face: face, Runtime: "process", Size: "64", VNF: "direct"}

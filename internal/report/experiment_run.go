@@ -21,6 +21,12 @@ const ExperimentsSchema = 1
 // ExperimentsFile is the file that a directory of experiments has and no other.
 const ExperimentsFile = "experiments.json"
 
+// Program is the dray that began a run.
+type Program struct {
+	Dray  string `json:"dray"`            // its version
+	Build string `json:"build,omitempty"` // the first 16 digits of its file's SHA-256
+}
+
 // ExperimentsRun is experiments.json: what was to be measured, and what of it
 // cannot be.
 type ExperimentsRun struct {
@@ -37,8 +43,8 @@ type ExperimentsRun struct {
 	Started     time.Time          `json:"started"`
 	Finished    time.Time          `json:"finished"` // zero: it was interrupted, or is at work
 	Seed        uint64             `json:"seed"`
-	Dray        string             `json:"dray"`
-	Host        inventory.Host     `json:"host"`
+	Program
+	Host inventory.Host `json:"host"`
 	// Skipped says of cells that cannot be run here why, by their names.
 	Skipped map[string]string `json:"skipped"`
 	// Lab says of the cells that a guest of the lab measures with which kernel, by

@@ -41,7 +41,7 @@ func newExperiments(t *testing.T) *experimentFixture {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return &experimentFixture{dir: t.TempDir(), run: ExperimentsRun{
 		Schema: ExperimentsSchema, ID: "x", Profile: "quick", Rounds: 6, Trial: time.Second, Started: at, Finished: at.Add(time.Minute),
-		Seed: 5, Dray: "v0", Host: inventory.Host{CPUModel: "CPU", CPUs: []int{0, 1}, Kernel: "6"},
+		Seed: 5, Program: Program{Dray: "v0"}, Host: inventory.Host{CPUModel: "CPU", CPUs: []int{0, 1}, Kernel: "6"},
 		Skipped: map[string]string{cellOf("ovs").String(): "no ovs-vswitchd"},
 		Experiments: []chain.Experiment{{
 			Name: "x-fig1", Title: "A figure", Source: "X, figure 1", Notes: []string{"X contradicts itself"},
