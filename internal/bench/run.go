@@ -27,8 +27,10 @@ type Runner struct {
 	// Env describes the machine, and the chain's interfaces and engines; nil: only
 	// the machine.
 	Env func(*node.Live) record.Environment
-	// Done are the ids of the trials that an earlier session made.
+	// Done are the ids of the trials that an earlier session made, and Earlier
+	// their records.
 	Done     map[string]bool
+	Earlier  []record.Trial
 	Progress func(text string, left time.Duration)
 
 	order   int // of the next record

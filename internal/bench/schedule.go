@@ -44,6 +44,7 @@ func schedule(run *report.BenchRun, round int) []visit {
 		}
 		loads := slices.Clone(run.Matrix.Loads)
 		rng.Shuffle(len(loads), func(i, j int) { loads[i], loads[j] = loads[j], loads[i] })
+		wholeFirst(loads)
 		visits = append(visits, visit{row.Config, round, loads})
 		g := generator{ceilingFace(row.Config.Face), row.Config.Size}
 		if !slices.Contains(generators, g) {
@@ -53,6 +54,15 @@ func schedule(run *report.BenchRun, round int) []visit {
 	}
 	rng.Shuffle(len(visits), func(i, j int) { visits[i], visits[j] = visits[j], visits[i] })
 	return visits
+}
+
+// wholeFirst puts PDR in front of its shares, by changing places with the first
+// of them.
+func wholeFirst(loads []chain.BenchLoad) {
+	share := slices.IndexFunc(loads, func(l chain.BenchLoad) bool { return l.OfPDR })
+	if whole := slices.Index(loads, chain.BenchLoad{Search: chain.LoadPDR}); share >= 0 && whole > share {
+		loads[share], loads[whole] = loads[whole], loads[share]
+	}
 }
 
 // ceilingFace is the face whose generator measures a face: there is one program
@@ -71,7 +81,6 @@ const (
 	dpdkExtra   = 1200 * time.Millisecond
 	trialExtra  = 450 * time.Millisecond // warm-up, and what a receiver waits for the last packets
 	ceilingTime = 150 * time.Millisecond // of each half
-	searchSteps = 14                     // trials of a search, about
 )
 
 // Estimate is about how long the rounds take that are left, as far as the matrix
@@ -105,8 +114,8 @@ func visitTime(run *report.BenchRun, v visit) time.Duration {
 	}
 	for _, load := range v.loads {
 		trials := time.Duration(1)
-		if load.Search == chain.LoadNDR || load.Search == chain.LoadPDR {
-			trials = searchSteps
+		if load.Searched() {
+			trials = time.Duration(searchTrials(&run.Matrix, load))
 		}
 		d += trials * (time.Duration(run.Matrix.Trial) + trialExtra)
 	}

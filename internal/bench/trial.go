@@ -16,8 +16,11 @@ import (
 
 // trial offers one load once.
 func (s *site) trial(ctx context.Context, load chain.BenchLoad) (record.Trial, error) {
-	if load.Search == chain.LoadNDR || load.Search == chain.LoadPDR {
+	if load.Searched() {
 		return s.search(ctx, load)
+	}
+	if load.OfPDR {
+		return s.underLoad(ctx, load)
 	}
 	rate, _ := packetRate(load, s.visit.config.Size)
 	return s.offer(ctx, rate, time.Duration(s.runner.Run.Matrix.Trial))

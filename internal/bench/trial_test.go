@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"errors"
 	"math"
 	"testing"
 	"time"
@@ -57,7 +58,7 @@ func TestSearchedIsTheTrialAtTheRateFound(t *testing.T) {
 		800: {ID: "right", Bench: &record.Bench{Load: "pdr"}},
 	}
 	found := search.Result{Goals: []search.GoalResult{{Goal: goal, Lower: 800, Upper: 810, Throughput: 799, Reason: search.ReasonBudget}}}
-	got, err := searched(found, goal, made, 9)
+	got, err := searched(found, made, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func TestSearchedIsTheTrialAtTheRateFound(t *testing.T) {
 		t.Errorf("%s: %+v", got.ID, s)
 	}
 	found.Goals[0].Lower = 0
-	if _, err := searched(found, goal, made, 9); err == nil {
+	if _, err := searched(found, made, 9); !errors.Is(err, errNoRate) {
 		t.Error("a search without a lower bound found something")
 	}
 }

@@ -55,13 +55,15 @@ func (r *Runner) visit(ctx context.Context, v visit) error {
 		if failed == nil {
 			t, failed = s.trial(ctx, load)
 		}
-		if failed != nil && time.Since(began) > patience {
+		if failed != nil && !errors.Is(failed, errNoRate) && time.Since(began) > patience {
 			err = failed // a time-out, which the other loads would only wait for again
 		}
 		if ctx.Err() != nil {
 			break // what was interrupted is measured again
 		}
-		if writeErr := r.write(s.complete(t, load, failed)); writeErr != nil {
+		t = s.complete(t, load, failed)
+		s.note(t)
+		if writeErr := r.write(t); writeErr != nil {
 			return errors.Join(writeErr, s.close(ctx))
 		}
 	}
@@ -105,11 +107,21 @@ type site struct {
 	stop   func()     // ends the functions' commands; nil: none runs
 	meter  *host.Meter
 	idle   float64 // CPUs that it keeps busy without traffic
+	pdr    float64 // packets/s, found in this round; 0: not
+}
+
+// site is a configuration that is not up yet, with what earlier sessions found.
+func (r *Runner) site(v visit, at moment) *site {
+	s := &site{runner: r, visit: v, moment: at, shape: shapeOf(r.Inventory, v.config)}
+	for _, t := range r.Earlier {
+		s.note(t)
+	}
+	return s
 }
 
 // open brings a configuration up.
 func (r *Runner) open(ctx context.Context, v visit, at moment) (*site, error) {
-	s := &site{runner: r, visit: v, moment: at, shape: shapeOf(r.Inventory, v.config)}
+	s := r.site(v, at)
 	c, text, p, err := prepare(&r.Run.Matrix, r.Inventory, v.config)
 	if err != nil {
 		return s, err
@@ -242,6 +254,10 @@ const busyRate = 150_000
 func (s *site) demand(load chain.BenchLoad) trial.Demand {
 	d := trial.Demand{"switch": int(math.Round(s.idle))}
 	rate, ok := packetRate(load, s.visit.config.Size)
+	if load.OfPDR {
+		share, err := s.shareOf(load)
+		rate, ok = share, err == nil
+	}
 	if ok && rate <= busyRate && s.visit.config.Face != string(chain.FaceDPDK) {
 		return d
 	}
@@ -256,7 +272,7 @@ func (s *site) demand(load chain.BenchLoad) trial.Demand {
 }
 
 // packetRate is a stated load in packets per second; ok is false for the most
-// that passes.
+// that passes, and for a share of it.
 func packetRate(load chain.BenchLoad, size string) (rate uint64, ok bool) {
 	if !load.Stated() {
 		return 0, false

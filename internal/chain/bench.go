@@ -25,6 +25,7 @@ type Bench struct {
 	HugePages  []HugePages   `json:"hugepages,omitempty"` // of each function with dpdk ports; nil: plain pages
 	Sizes      []FrameSize   `json:"sizes"`
 	Loads      []BenchLoad   `json:"loads"`
+	Search     BenchSearch   `json:"search"`
 	VNFs       []VNF         `json:"vnfs"`
 	// Repetitions is the number of rounds; each measures every configuration once.
 	Repetitions int      `json:"repetitions"`
@@ -101,9 +102,12 @@ func parseFrameSize(text string) (FrameSize, error) {
 	return FrameSize(n), nil
 }
 
-// BenchLoad is what a trial offers: exactly one of the fields is set.
+// BenchLoad is what a trial offers: exactly one of Search, OfPDR, PacketRate and
+// Bitrate is set.
 type BenchLoad struct {
-	Search     string     // LoadMax, LoadNDR or LoadPDR
+	Search     string     // LoadMax, LoadNDR, LoadPDR or LoadRFC2544
+	OfPDR      bool       // Percent of the PDR that was found in the same round
+	Percent    int        // 0: an idle link, with probing packets alone
 	PacketRate PacketRate // per second
 	Bitrate    Bitrate    // of frames without FCS
 }
@@ -112,16 +116,24 @@ type BenchLoad struct {
 const (
 	LoadMax = "max" // as fast as the port takes packets
 	LoadNDR = "ndr" // the highest rate without loss, searched for
-	LoadPDR = "pdr" // the highest rate with at most 0.5 % of loss
+	LoadPDR = "pdr" // the highest rate with little loss: 0.5 %, unless the matrix says otherwise
+	// LoadRFC2544 is the throughput of RFC 2544: without loss, by binary search.
+	LoadRFC2544 = "rfc2544"
 )
 
-// Stated reports whether the load is a rate, and not the most that passes.
-func (l BenchLoad) Stated() bool { return l.Search == "" }
+// Stated reports whether the load is a rate, and neither the most that passes nor
+// a share of it.
+func (l BenchLoad) Stated() bool { return l.Search == "" && !l.OfPDR }
+
+// Searched reports whether trials have to find the load.
+func (l BenchLoad) Searched() bool { return l.Search != "" && l.Search != LoadMax }
 
 func (l BenchLoad) String() string {
 	switch {
 	case l.Search != "":
 		return l.Search
+	case l.OfPDR:
+		return strconv.Itoa(l.Percent) + sharesPDR
 	case l.PacketRate > 0:
 		return l.PacketRate.String()
 	}
@@ -139,8 +151,10 @@ func (l *BenchLoad) UnmarshalText(text []byte) (err error) {
 
 func parseBenchLoad(text string) (BenchLoad, error) {
 	switch {
-	case text == LoadMax || text == LoadNDR || text == LoadPDR:
+	case text == LoadMax || text == LoadNDR || text == LoadPDR || text == LoadRFC2544:
 		return BenchLoad{Search: text}, nil
+	case strings.HasSuffix(text, sharesPDR):
+		return parseShare(text)
 	case strings.HasSuffix(text, "pps"):
 		r, err := ParsePacketRate(text)
 		return BenchLoad{PacketRate: r}, notZero(text, uint64(r), err)
@@ -148,7 +162,7 @@ func parseBenchLoad(text string) (BenchLoad, error) {
 		b, err := ParseBitrate(text)
 		return BenchLoad{Bitrate: b}, notZero(text, uint64(b), err)
 	}
-	return BenchLoad{}, &Error{Text: "a load cannot be " + quote(text), Fix: `write max, ndr, pdr, or a rate such as "100kpps" or "1Gbps"`}
+	return BenchLoad{}, &Error{Text: "a load cannot be " + quote(text), Fix: `write max, ndr, pdr, rfc2544, a share such as "10%pdr", or a rate such as "100kpps" or "1Gbps"`}
 }
 
 func notZero(text string, value uint64, err error) error {

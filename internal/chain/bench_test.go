@@ -122,7 +122,8 @@ runtimes: [process, docker]
 image: debian:12
 hugepages: {2Mi: 256Mi}
 sizes: [64, 1518, imix]
-loads: [max, ndr, pdr, 10kpps, 1Gbps]
+loads: [max, ndr, pdr, rfc2544, 0%pdr, 90%pdr, 10kpps, 1Gbps]
+search: {width: 1%, sum: 1s, exceed: 0, loss: 0.1%, verify: 2}
 vnfs: [direct, l2fwd]
 repetitions: 7
 trial: 250ms
@@ -141,8 +142,9 @@ func TestParseBench(t *testing.T) {
 		APIVersion: APIVersion, Kind: KindBench, Name: "all-of-it", File: "m.yaml",
 		Transports: []string{"veth", "shm"}, Faces: []Face{FaceNetdev, FaceNative},
 		Runtimes: []RuntimeName{RuntimeProcess, RuntimeDocker}, Image: "debian:12", HugePages: []HugePages{{Size: 2 << 20, Limit: 256 << 20}}, Sizes: []FrameSize{64, 1518, IMIX},
-		Loads: []BenchLoad{{Search: LoadMax}, {Search: LoadNDR}, {Search: LoadPDR}, {PacketRate: 10_000}, {Bitrate: 1_000_000_000}},
-		VNFs:  []VNF{VNFDirect, "l2fwd"}, Repetitions: 7, Trial: Duration(250 * time.Millisecond),
+		Loads:  []BenchLoad{{Search: LoadMax}, {Search: LoadNDR}, {Search: LoadPDR}, {Search: LoadRFC2544}, {OfPDR: true}, {OfPDR: true, Percent: 90}, {PacketRate: 10_000}, {Bitrate: 1_000_000_000}},
+		Search: BenchSearch{Width: 0.01, Sum: Duration(time.Second), Loss: 0.001, Verify: 2},
+		VNFs:   []VNF{VNFDirect, "l2fwd"}, Repetitions: 7, Trial: Duration(250 * time.Millisecond),
 		AtMost: Duration(10 * time.Minute), Seed: 42, Baseline: "veth", Privileged: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -41,6 +41,7 @@ var benchFields = []field[Bench]{
 	}},
 	{"sizes", false, func(d *decoder, n *yaml.Node, b *Bench) { b.Sizes = parsed(d, n, "size", parseFrameSize) }},
 	{"loads", false, func(d *decoder, n *yaml.Node, b *Bench) { b.Loads = parsed(d, n, "load", parseBenchLoad) }},
+	{"search", false, func(d *decoder, n *yaml.Node, b *Bench) {}}, // once loads and trial are known
 	{"vnfs", false, func(d *decoder, n *yaml.Node, b *Bench) { b.VNFs = words(d, n, "VNF", vnfs) }},
 	{"repetitions", false, func(d *decoder, n *yaml.Node, b *Bench) {
 		b.Repetitions, _ = d.integer(n, "repetitions", 1, maxRepetitions)
@@ -91,6 +92,8 @@ func (d *decoder) bench(root *yaml.Node) *Bench {
 		return b
 	}
 	if values := object(d, root, "a matrix", benchFields, b); values != nil {
+		d.search(values["search"], b)
+		d.checkShares(b, values["loads"])
 		d.checkBench(b, values)
 	}
 	return b

@@ -204,7 +204,7 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	if c.Tool == ToolUDP && c.Load != "" && c.Offered().Bitrate == 0 {
 		d.fail(values["load"], `write a bit rate such as "95Mbps"`, "the tool %s sends at a bit rate", c.Tool)
 	}
-	if c.Tool == ToolFrames && (c.Load == LoadNDR || c.Load == LoadPDR) {
+	if load := c.Offered(); c.Tool == ToolFrames && (load.Searched() || load.OfPDR) {
 		d.fail(values["load"], "write max or a rate; a matrix of dray bench searches", "an experiment does not search for a rate")
 	}
 	if values["rate"] != nil && values["qdisc"] == nil {

@@ -34,6 +34,8 @@ type Bench struct {
 	// one at the load found. Step counts the trials of the search itself, from 1.
 	Search *Search `json:"search,omitempty"`
 	Step   int     `json:"step,omitempty"`
+	// PDR is what Load is a share of, packets/s, found in the same round; 0: it is none.
+	PDR float64 `json:"pdr,omitempty"`
 }
 
 // Config is one combination of what a matrix lists, as the matrix has it.
@@ -103,7 +105,7 @@ func (b *Bench) check() error {
 	if b == nil {
 		return nil
 	}
-	var values []float64
+	values := []float64{b.PDR}
 	if l := b.Limit; l != nil {
 		values = append(values, l.Ring, l.Line, l.TSC)
 	}

@@ -241,6 +241,33 @@ func TestSearchedRatesCountAsFound(t *testing.T) {
 	}
 }
 
+// A share of PDR is a load to see latency under: a row of its own, by which no
+// transport is compared with the limit, and never what another row's latency is of.
+func TestSharesOfPDRAreRows(t *testing.T) {
+	f := newBench(t)
+	f.run.Matrix.Loads = []chain.BenchLoad{{OfPDR: true, Percent: 10}, {Search: chain.LoadMax}, {PacketRate: 10_000}}
+	for i := range f.trials {
+		if b := f.trials[i].Bench; b.Load == "100kpps" {
+			b.Load, b.PDR = "10%pdr", 1e6
+		}
+	}
+	d := f.load(t)
+	if most := benchLine(t, d, "shm", "max"); most.LatencyLoad != "10kpps" || most.Limit == nil {
+		t.Errorf("latency at %s, of the limit %+v", most.LatencyLoad, most.Limit)
+	}
+	share := benchLine(t, d, "shm", "10%pdr")
+	if share.LatencyLoad != "10%pdr" || share.Samples == 0 || share.Rate == nil || share.Limit != nil || share.Base != nil || share.LatencyBase == nil {
+		t.Errorf("%+v", share)
+	}
+	var page strings.Builder
+	if err := d.HTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	if p := page.String(); !strings.Contains(p, "One-way latency at 64 B, load 10%pdr") || strings.Contains(p, "Packet rate at 64 B, load 10%pdr") {
+		t.Error("the page has no plot of latency at the share, or one of its rate")
+	}
+}
+
 func TestBenchSaysWhatWasNotMeasured(t *testing.T) {
 	f := newBench(t)
 	f.run.Finished, f.run.Rounds = time.Time{}, 1

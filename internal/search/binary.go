@@ -20,9 +20,8 @@ type Binary struct {
 	Resolution float64       `json:"resolution"` // share of the upper bound at which to stop
 	// Verify is how many trials a load gets until one has little enough loss:
 	// 1 is RFC 2544, more is TST 009 §12.3.3 (loss verification). 0 counts as 1.
-	Verify  int         `json:"verify,omitempty"`
-	Retries int         `json:"retries,omitempty"` // as in Config
-	OnTrial func(Trial) `json:"-"`
+	Verify  int `json:"verify,omitempty"`
+	Retries int `json:"retries,omitempty"` // as in Config
 }
 
 // Throughput runs the search and returns it in the form of MLR: the goal's
@@ -35,9 +34,9 @@ func (b Binary) Throughput(ctx context.Context, m Measurer) (Result, error) {
 	if b.Retries == 0 {
 		b.Retries = DefaultRetries
 	}
-	goal := Goal{Name: "binary search", LossRatio: b.LossRatio, Trial: b.Trial, Sum: time.Duration(b.Verify) * b.Trial,
+	goal := Goal{Name: "RFC 2544 binary search", LossRatio: b.LossRatio, Trial: b.Trial, Sum: time.Duration(b.Verify) * b.Trial,
 		ExceedRatio: float64(b.Verify-1) / float64(max(1, b.Verify)), Width: b.Resolution}
-	c := Config{Goals: []Goal{goal}, Min: b.Min, Max: b.Max, Retries: b.Retries, MaxTrials: DefaultMaxTrials, OnTrial: b.OnTrial}
+	c := Config{Goals: []Goal{goal}, Min: b.Min, Max: b.Max, Retries: b.Retries, MaxTrials: DefaultMaxTrials}
 	if b.Verify < 0 {
 		return Result{}, fmt.Errorf("search: %d trials a load", b.Verify)
 	}

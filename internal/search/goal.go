@@ -45,18 +45,6 @@ func PDR(trial, sum time.Duration) Goal {
 	return Goal{Name: "PDR", LossRatio: PDRLossRatio, ExceedRatio: 0.5, Trial: trial, Sum: sum, Width: defaultWidth}
 }
 
-// RFC2544 is the goal whose result is the unconditionally compliant throughput
-// of RFC 2544 §24 (RFC 9971, "MLRsearch Compliant with RFC 2544").
-func RFC2544() Goal {
-	return Goal{Name: "RFC 2544 throughput", Trial: time.Minute, Sum: time.Minute, Width: defaultWidth}
-}
-
-// TST009 is the goal of ETSI GS NFV-TST 009's binary search with loss
-// verification, two tries a load (RFC 9971, "MLRsearch Compliant with TST009").
-func TST009() Goal {
-	return Goal{Name: "TST 009 throughput", ExceedRatio: 0.5, Trial: time.Minute, Sum: 2 * time.Minute, Width: defaultWidth}
-}
-
 // String says what a result of this goal means: no rate may be called NDR
 // without it.
 func (g Goal) String() string {

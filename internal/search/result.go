@@ -43,13 +43,3 @@ type Result struct {
 	Rejected int           `json:"rejected"` // of Trials
 	Duration time.Duration `json:"duration"` // of all trials together, ns
 }
-
-// Goal finds a result by its goal's name.
-func (r Result) Goal(name string) (GoalResult, bool) {
-	for _, g := range r.Goals {
-		if g.Goal.Name == name {
-			return g, true
-		}
-	}
-	return GoalResult{}, false
-}

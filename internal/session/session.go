@@ -34,8 +34,10 @@ type Session[R any] struct {
 	Run  *R
 	Sink *record.Writer
 	Done map[string]bool // trials of earlier sessions
-	kind *Kind[R]
-	lock *os.File
+	// Earlier are the records of these.
+	Earlier []record.Trial
+	kind    *Kind[R]
+	lock    *os.File
 }
 
 // Begin makes the directory of a new run, which must be empty or not there, with
@@ -92,12 +94,11 @@ func (s *Session[R]) resume() (err error) {
 		return ErrFinished
 	}
 	path := filepath.Join(s.Dir, s.kind.RecordsFile)
-	var trials []record.Trial
-	s.Sink, trials, err = record.Continue(path)
+	s.Sink, s.Earlier, err = record.Continue(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		s.Sink, err = record.Create(path)
 	}
-	for _, t := range trials {
+	for _, t := range s.Earlier {
 		s.Done[t.ID] = true
 	}
 	return err

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trial
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// The packets that measure an idle link: so many a second, and no more than this
+// share of what it carries.
+const (
+	probeRate  = 1000
+	probeShare = 0.01
+)
+
+// UnderLoad is the rate, packets/s, at which latency is measured under a share of
+// a PDR in packets/s. 0 per cent is an idle link, on which there are but the
+// packets that measure it. It refuses a rate that sends nothing in a trial.
+func UnderLoad(pdr float64, percent int, length time.Duration) (uint64, error) {
+	rate := pdr * float64(percent) / 100
+	if percent == 0 {
+		rate = math.Min(probeRate, probeShare*pdr)
+	}
+	n := uint64(math.Round(rate))
+	if float64(n)*length.Seconds() < 1 {
+		return 0, fmt.Errorf("%d %% of a PDR of %.0f packets/s is not one packet in a trial of %v; make the trials longer", percent, pdr, length)
+	}
+	return n, nil
+}
