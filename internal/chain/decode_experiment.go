@@ -230,6 +230,9 @@ func (d *decoder) cell(n *yaml.Node, c *Cell) {
 	if values["vm_runtime"] != nil && c.Runtime != RuntimeVM {
 		d.fail(values["vm_runtime"], "remove it, or write runtime: vm", "only a machine has a runtime of its own")
 	}
+	if values["memory"] != nil && c.Runtime != RuntimeVM {
+		d.fail(values["memory"], "remove it, or write runtime: vm", "only a machine has memory of its own")
+	}
 	if c.Tool != ToolChecks && c.Runtime == RuntimeDocker {
 		d.fail(values["runtime"], "write runc; a matrix of dray bench has containers of Docker's", "only the tool %s has functions of Docker's", ToolChecks)
 	}
