@@ -37,6 +37,9 @@ var pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-
 // "/sys".
 func physicalFunctions(sysfs string) ([]physicalFunction, error) {
 	entries, err := os.ReadDir(filepath.Join(sysfs, "class/net"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // a container may have no sysfs
+	}
 	if err != nil {
 		return nil, fmt.Errorf("look for SR-IOV: %w", err)
 	}

@@ -66,6 +66,9 @@ func TestPhysicalFunctions(t *testing.T) {
 			t.Errorf("%s has %q, %v", address, link, there)
 		}
 	}
+	if got, err := physicalFunctions(filepath.Join(sysfs, "nowhere")); len(got) != 0 || err != nil {
+		t.Errorf("without sysfs: %v, %v", got, err)
+	}
 	if _, there := interfaceAt(sysfs, "0000:01:10.6"); there {
 		t.Error("a function is there that was taken away")
 	}

@@ -87,10 +87,11 @@ func (p vfPool) lock(ctx context.Context) (unlock func(), err error) {
 }
 
 // claimed are the claims of this boot, by PCI address. One that cannot be read counts,
-// as that of nobody: what is behind it is not to be touched.
+// as that of nobody: what is behind it is not to be touched. Who is not root sees none,
+// and takes none.
 func (p vfPool) claimed() (map[string]vfClaim, error) {
 	entries, err := os.ReadDir(p.claims)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil, nil
 	}
 	if err != nil {
