@@ -43,7 +43,6 @@ type Image struct {
 	Size  int64         `json:"size"` // of its files, in bytes
 
 	Rootfs string `json:"-"` // its folder
-	Fresh  bool   `json:"-"` // whether this call has built it
 }
 
 const (
@@ -128,7 +127,7 @@ func build(ctx context.Context, r *Recipe, key, dir string, say func(string)) (i
 		return nil, err
 	}
 	say(fmt.Sprintf("image %s: installing Debian %s with %d packages beside the base (about %v)", r.Name, from.suite, len(r.Packages), r.Takes))
-	i = &Image{Name: r.Name, Key: key, Suite: from.suite, Built: time.Now(), Fresh: true}
+	i = &Image{Name: r.Name, Key: key, Suite: from.suite, Built: time.Now()}
 	root := filepath.Join(work, rootName)
 	if err := from.make(ctx, r, root); err != nil {
 		return nil, fmt.Errorf("image %s: %w", r.Name, err)
