@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -221,6 +222,24 @@ func TestVNFInMachine(t *testing.T) {
 	c.Transport = "memif"
 	if reason, _ := obstacle(m, inv, c); !strings.Contains(reason, "machine") {
 		t.Errorf("memif is refused with %q", reason)
+	}
+}
+
+// One thread that is both ends is told from two that had a CPU each.
+func TestFewCPUsAreMarked(t *testing.T) {
+	for _, c := range []struct {
+		shape  shape
+		cpus   []int
+		marked bool
+	}{
+		{loop, []int{0, 1}, true}, {vnf, []int{0, 1}, true}, {pair, []int{0, 1}, false}, {alone, []int{0, 1}, false}, {vnf, []int{0, 1, 2}, false},
+	} {
+		env := func(*node.Live) record.Environment { return record.Environment{CPUs: c.cpus} }
+		s := site{visit: visit{config: record.Config{Runtime: "process"}}, shape: c.shape, runner: &Runner{Env: env}}
+		trial := s.complete(record.Trial{}, chain.BenchLoad{PacketRate: 10}, nil)
+		if slices.Contains(trial.Marks, record.MarkFewCPUs) != c.marked {
+			t.Errorf("shape %d on CPUs %v: marks %v", c.shape, c.cpus, trial.Marks)
+		}
 	}
 }
 

@@ -225,6 +225,9 @@ func (s *site) complete(t record.Trial, load chain.BenchLoad, failed error) reco
 	t.Env = s.environment()
 	t.Env.Stolen, t.Env.BusyDuring = during.Stolen, during.BusyDuring
 	t.Mark(trial.Preflight(t.Env, s.demand(load), s.moment.busy)...)
+	if s.oneThread() && len(t.Env.CPUs) > 0 && len(t.Env.CPUs) < wantedCPUs {
+		t.Mark(record.MarkFewCPUs)
+	}
 	if s.live != nil && Emulated(s.live) {
 		t.Mark(record.MarkEmulated)
 	}
@@ -244,6 +247,9 @@ func (s *site) environment() record.Environment {
 	}
 	return env
 }
+
+// wantedCPUs are for sender, receiver and what is between them.
+const wantedCPUs = 3
 
 // busyRate is about how many packets per second keep a CPU busy at either end of
 // a socket.

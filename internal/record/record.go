@@ -73,6 +73,7 @@ type Trial struct {
 // Marks of a trial.
 const (
 	MarkOversubscribed = "oversubscribed"  // more threads want a CPU at once than there are CPUs
+	MarkFewCPUs        = "few CPUs"        // one thread was both ends: there are fewer CPUs than ends and what is between them
 	MarkGovernor       = "governor"        // the CPUs' frequency governor is not "performance"
 	MarkBusy           = "busy"            // over 20 % of the machine was in use just before the trial
 	MarkStolen         = "stolen"          // the hypervisor took over 2 % of the CPU time

@@ -51,6 +51,7 @@ func glyph(word string) string {
 // markMeanings explains the marks that figures carry.
 var markMeanings = map[string]string{
 	record.MarkOversubscribed: "more threads want a CPU at once than there are CPUs: rates are lower and tails longer than on free cores",
+	record.MarkFewCPUs:        "one thread was sender and receiver: these and what is between them want three CPUs, and there are fewer",
 	record.MarkGovernor:       "the CPU frequency governor is not “performance”: speed varies",
 	record.MarkShared:         "the functions' own commands were running, and may have used the link",
 	record.MarkBusy:           "over 20 % of the machine was in use just before the trial",
