@@ -73,7 +73,7 @@ func metrics() []metric {
 	for _, p := range percentiles {
 		list = append(list, metric{fmt.Sprintf("round trip, p%g", p), nanosecond, false, quantileOf(p, roundTrip), nil})
 	}
-	return append(list,
+	list = append(list,
 		metric{"jitter (RFC 3550)", nanosecond, false, func(t record.Trial) (float64, bool) {
 			if !t.HasJitter() || t.Quantity == record.QPacketRate || t.Quantity == record.QFrames {
 				return 0, false
@@ -91,6 +91,7 @@ func metrics() []metric {
 			return float64(t.PathMTU.Largest), true
 		}, nil},
 	)
+	return append(list, ofExperiments()...)
 }
 
 // rate is what arrived, packets/s; of a search, what it found.
@@ -172,7 +173,7 @@ func variation(t record.Trial) (*stats.Dist, bool) {
 }
 
 func roundTrip(t record.Trial) (*stats.Dist, bool) {
-	if t.Latency == nil {
+	if t.Latency == nil || t.Quantity == record.QWakeup {
 		return nil, false
 	}
 	d, err := stats.NewDist(t.Latency.Histogram, t.Latency.Lost, 0)

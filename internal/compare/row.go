@@ -36,9 +36,13 @@ func rows(cell Cell, a, b *side, same []*side) []Row {
 
 // failed is the row of a cell that has no figure at all, so that it is not left out.
 func failed(cell Cell, a, b *side) Row {
+	reason := fmt.Sprintf("no trial with a result: %d failed in A, %d in B", a.failed, b.failed)
+	if len(a.trials)+len(b.trials) > 0 {
+		reason = "its trials have no figure that is compared"
+	}
 	return Row{
 		Cell: cell, Metric: strings.ReplaceAll(string(cell.Quantity), "_", " "), A: values{}.side(a), B: values{}.side(b),
-		Outcome: NotCompared, Reason: fmt.Sprintf("no trial with a result: %d failed in A, %d in B", a.failed, b.failed),
+		Outcome: NotCompared, Reason: reason,
 	}
 }
 

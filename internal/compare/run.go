@@ -72,6 +72,10 @@ func (r *Run) check(file string) error {
 			r.Started = t.Start
 		}
 	}
+	// The machine of a run is the host, not the lab's guests that measured some of it.
+	if i := slices.IndexFunc(r.trials, func(t record.Trial) bool { return !slices.Contains(t.Marks, record.MarkLab) }); i >= 0 {
+		r.env = r.trials[i].Env
+	}
 	return nil
 }
 

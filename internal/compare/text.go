@@ -168,7 +168,7 @@ func quantityText(v float64, unit string) string {
 			return fmt.Sprintf("%.2gns", v)
 		}
 		return verdict.FormatDuration(v)
-	case lossRatio, ringShare:
+	case lossRatio, ringShare, holding:
 		return percent(v)
 	case perSecond:
 		return fmt.Sprintf("%.0f/s", v)

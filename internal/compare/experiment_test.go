@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/record"
+)
+
+// values adds trials of an experiment's cell.
+func (f *fixture) values(trials int, quantity record.Quantity, v map[string]float64) {
+	for range trials {
+		f.add(func(t *record.Trial) {
+			t.Quantity, t.Experiment = quantity, &record.Experiment{Cell: string(quantity), Values: maps.Clone(v)}
+			if quantity == record.QWakeup {
+				hdr := record.NewHDR()
+				for i := range int64(1000) {
+					_ = hdr.RecordValue(1000 + i)
+				}
+				t.Latency = &record.Latency{Histogram: record.FromHDR(hdr)}
+			}
+		})
+	}
+}
+
+// Whatever a row of an experiment shows is compared.
+func TestFiguresOfExperimentsAreCompared(t *testing.T) {
+	made := func(id string, start, wakeup, held float64) *Run {
+		f := newFixture(id, "veth", 3)
+		f.values(3, "start", map[string]float64{"start_time": start, "disk": 400})
+		f.values(3, record.QWakeup, map[string]float64{"wakeup_max": wakeup})
+		f.values(3, "checks", map[string]float64{"hides_cpus": 1, "limits_memory": held, "syscalls_dropped": 300})
+		return f.run(t)
+	}
+	c, err := Compare(made("a", 1.5, 30, 1), made("b", 21, 30, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, r := range c.Rows {
+		got[r.Metric] = string(r.Outcome)
+		if strings.HasPrefix(r.Metric, "round trip, p") {
+			t.Errorf("wake-ups are compared as %s", r.Metric)
+		}
+		if r.Metric == "start" && (r.A.Value == nil || math.Abs(*r.A.Value-1.5e9) > 1) {
+			t.Errorf("the start of %+v, want 1.5 s", r.A)
+		}
+	}
+	want := map[string]string{
+		"start": string(Worse), "disk": string(Indistinguishable), "wake-up, maximum": string(Indistinguishable),
+		"system calls dropped": string(Indistinguishable), "checks that hold": string(Worse),
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	var b strings.Builder
+	if err := WriteBenchmarks(&b, made("a", 1.5, 30, 1)); err != nil || !strings.Contains(b.String(), " 1.5 start-sec 4e+08 disk-B") || !strings.Contains(b.String(), " 300 system-calls-dropped 1 checks-that-hold-ratio") {
+		t.Errorf("%v: %s", err, b.String())
+	}
+}
+
+// A new figure of experiments has to be given a metric, or be one that others show.
+func TestEveryFigureOfExperimentsIsKnown(t *testing.T) {
+	var schema struct {
+		Defs map[string]struct {
+			Properties map[string]struct{ Enum []string }
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(chain.ExperimentSchema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	figures := schema.Defs["row"].Properties["figure"].Enum
+	if len(figures) < 20 {
+		t.Fatalf("only %d figures", len(figures))
+	}
+	for _, f := range figures {
+		if passFail := chain.Figure(f).PassFail(); otherFigures[f] == passFail {
+			t.Errorf("%s: a check %v, a figure of its own %v", f, passFail, otherFigures[f])
+		}
+	}
+	for f := range otherFigures {
+		if !slices.Contains(figures, f) {
+			t.Errorf("there is no figure %s", f)
+		}
+	}
+}
+
+// The machine of a run is its host, though guests of the lab measured first.
+func TestMachineIsNotTheLabs(t *testing.T) {
+	f := newFixture("a", "veth", 3)
+	f.throughput(1, 1e9)
+	f.trials[0].Marks, f.trials[0].Env.Kernel = []string{record.MarkLab}, "6.1"
+	f.kernel = "6.18"
+	f.throughput(1, 1e9)
+	f.trials[1].Start = f.trials[0].Start.Add(time.Minute)
+	if r := f.run(t); r.env.Kernel != "6.18" {
+		t.Errorf("the machine has Linux %s", r.env.Kernel)
+	}
+}
