@@ -76,7 +76,9 @@ func TestALoadBalancerWhoseWorkerDies(t *testing.T) {
 		"--interval, 1s", "--interval, 100ms").Replace(string(example))
 	b := newBench(t)
 	b.want(0, "up", b.file(text))
-	before := awaitBalanced(t, b, chain, "both workers get packets, and send them back", func(s balanced) bool { return s.more(balanced{Ports: make([]struct{ Received, Sent uint64 }, 3)}, 1, 2) })
+	before := awaitBalanced(t, b, chain, "both workers get packets, and send them back", func(s balanced) bool {
+		return s.more(balanced{Ports: make([]struct{ Received, Sent uint64 }, 3)}, 1, 2)
+	})
 	if before.up() != 2 {
 		t.Errorf("%d workers are up", before.up())
 	}
