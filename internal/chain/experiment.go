@@ -140,7 +140,7 @@ func Checks() []Figure { return append([]Figure(nil), checkFigures...) }
 
 // toolFigures are the figures that each tool gives.
 var toolFigures = map[Tool][]Figure{
-	ToolFrames:     {"packet_rate", "latency_mean", "latency_p99", "latency_max"},
+	ToolFrames:     {"packet_rate", "throughput", "latency_mean", "latency_p99", "latency_max"},
 	ToolTCP:        {"throughput"},
 	ToolRequests:   {"round_trip"},
 	ToolPingPong:   {"latency_mean", "latency_p99", "latency_max"},
