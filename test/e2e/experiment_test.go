@@ -26,7 +26,7 @@ rows:
   - {name: back, title: replaced, figure: back_after, cell: {tool: recovery, runtime: process}}
   - {name: hidden, title: processes are hidden, figure: hides_processes, cell: {tool: checks, runtime: runc}}
   - {name: caps, title: no capabilities, figure: drops_capabilities, cell: {tool: checks, runtime: runc}}
-  - {name: vf, title: a VF, figure: throughput, cell: {tool: tcp, transport: sr-iov, runtime: process}}
+  - {name: rings, title: TCP over DPDK's rings, figure: throughput, cell: {tool: tcp, transport: memif, runtime: process}}
   - {name: nic, title: a NIC, not_run: it needs a NIC}
 claims:
   - {text: TCP is slower over a NIC, less: nic, than: tcp}
