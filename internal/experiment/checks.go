@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -201,7 +202,9 @@ func supervise(ctx context.Context, live *node.Live) (stop func(), err error) {
 
 // aim waits until the neighbour holds its secrets, and finds what to aim at.
 func aim(ctx context.Context, inv *inventory.Inventory, live *node.Live, rt chain.RuntimeName) (target, error) {
-	t := target{secret: "held-by-the-neighbour", address: "dray-" + live.Chain.Name, otherCPU: -1, otherNode: -1, hugePages: noHugePages(inv.Host, rt)}
+	// The host's namespace of such addresses is one for all state directories.
+	address := fmt.Sprintf("dray-%s-%d-%x", live.Chain.Name, os.Getpid(), time.Now().UnixNano())
+	t := target{secret: "held-by-the-neighbour", address: address, otherCPU: -1, otherNode: -1, hugePages: noHugePages(inv.Host, rt)}
 	if len(inv.Host.CPUs) > 1 {
 		t.otherCPU = inv.Host.CPUs[0]
 		own := host.MemoryNodes(inv.Host.CPUs[len(inv.Host.CPUs)-1:])
