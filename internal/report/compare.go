@@ -145,7 +145,7 @@ func compareFigure(all []*compared, a anchors) *figure {
 		if c.slow == nil || c.slow.Delay.Samples == c.slow.Delay.Lost {
 			continue
 		}
-		curve := plot.Curve{Name: c.column, Href: a.href(c.slow.Trials[0]), Points: points(*c.slow)}
+		curve := plot.Curve{Name: c.column, Href: a.href(c.slow.Trials[0]), Points: points(c.slow.dist)}
 		if len(curve.Points) > 0 {
 			p.Curves = append(p.Curves, curve)
 			ids = append(ids, c.slow.Trials...)

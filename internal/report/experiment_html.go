@@ -33,14 +33,15 @@ type experimentSection struct {
 	Name, Title, Source string
 	Rows, Measured      int
 	Lines               []experimentLineView
+	Figures             []*figure
 	Claims              []ClaimLine
 	Notes               []string
 }
 
 type experimentLineView struct {
-	Title, Published, Measured, Interval, N, Ratio, NotRun, Failed string
-	Marks                                                          []string
-	Records                                                        []ref
+	Title, Published, Measured, Interval, N, Ratio, NotRun, Failed, Sent string
+	Marks                                                                []string
+	Records                                                              []ref
 }
 
 type experimentRecord struct{ ID, Title, Text string }
@@ -73,13 +74,15 @@ func (d *ExperimentsData) view() (*experimentView, error) {
 	for i := range d.Run.Experiments {
 		e := &d.Run.Experiments[i]
 		s := experimentSection{Name: e.Name, Title: e.Title, Source: e.Source, Claims: d.Claims(e), Notes: e.Notes}
-		for _, l := range d.Lines(e) {
+		lines := d.Lines(e)
+		for _, l := range lines {
 			s.Rows++
 			if l.Measured != nil {
 				s.Measured++
 			}
 			s.Lines = append(s.Lines, l.view(numbers))
 		}
+		s.Figures = d.figures(i, e, lines, numbers)
 		rows, measured = rows+s.Rows, measured+s.Measured
 		v.Sections = append(v.Sections, s)
 	}
@@ -95,7 +98,7 @@ func (d *ExperimentsData) view() (*experimentView, error) {
 
 func (l *ExperimentLine) view(numbers map[string]int) experimentLineView {
 	v := experimentLineView{
-		Title: l.Title, Published: orNone(l.Published), Interval: l.intervalText(), N: l.countText(), Ratio: l.ratioText(), NotRun: l.NotRun, Marks: l.Marks,
+		Title: l.Title, Published: orNone(l.Published), Interval: l.intervalText(), N: l.countText(), Ratio: l.ratioText(), NotRun: l.NotRun, Marks: l.Marks, Sent: l.Sent.String(),
 	}
 	if l.Measured != nil {
 		v.Measured = l.measuredText()
@@ -103,9 +106,7 @@ func (l *ExperimentLine) view(numbers map[string]int) experimentLineView {
 	if l.Failed != "" {
 		v.Failed = "some trials failed: " + l.Failed
 	}
-	for _, id := range l.Records {
-		v.Records = append(v.Records, ref{Href: fmt.Sprintf("#record-%d", numbers[id]), Text: fmt.Sprint(numbers[id])})
-	}
+	v.Records = recordRefs(numbers, l.Records)
 	return v
 }
 

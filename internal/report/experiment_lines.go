@@ -30,6 +30,7 @@ type ExperimentLine struct {
 	Marks      []string      `json:"marks"`
 	NotRun     string        `json:"not_run,omitempty"` // why there is no figure
 	Failed     string        `json:"failed,omitempty"`  // of some of its trials, where others did not
+	Sent       *SentRate     `json:"sent,omitempty"`    // where it missed what was asked for
 	Records    []string      `json:"records"`           // ids of the trials
 }
 
@@ -68,6 +69,7 @@ func (d *ExperimentsData) line(e *chain.Experiment, r chain.ExperimentRow) Exper
 		return l
 	}
 	var values []float64
+	var counted []record.Trial
 	for _, t := range d.of(r.Cell) {
 		l.Records = append(l.Records, t.ID)
 		v, failed := valueOf(r.Figure, t)
@@ -75,7 +77,7 @@ func (d *ExperimentsData) line(e *chain.Experiment, r chain.ExperimentRow) Exper
 			l.Failed = failed
 			continue
 		}
-		values = append(values, v)
+		values, counted = append(values, v), append(counted, t)
 		for _, m := range t.Marks {
 			if !slices.Contains(l.Marks, m) {
 				l.Marks = append(l.Marks, m)
@@ -83,7 +85,7 @@ func (d *ExperimentsData) line(e *chain.Experiment, r chain.ExperimentRow) Exper
 		}
 	}
 	slices.Sort(l.Marks)
-	l.N = len(values)
+	l.N, l.Sent = len(values), sentRate(counted)
 	if l.N == 0 {
 		l.NotRun, l.Failed = d.reason(r.Cell, l.Failed), ""
 		return l
@@ -106,7 +108,7 @@ func valueOf(f chain.Figure, t record.Trial) (v float64, failed string) {
 	case t.Error != "":
 		return 0, t.Error
 	case !rate && slices.Contains(t.Marks, record.MarkLoadMissed):
-		return 0, "rejected: the offered load missed by over 5 %"
+		return 0, rejected(t)
 	case !ok && t.Experiment.Why[string(f)] != "":
 		return 0, t.Experiment.Why[string(f)]
 	case !ok:

@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"github.com/drayage/dray/internal/record"
 )
 
 var experimentHead = []string{"what", "published", "measured", "interval", "n", "ratio", "marks"}
@@ -48,7 +51,11 @@ func (l *ExperimentLine) countText() string {
 }
 
 func (l *ExperimentLine) marksText() string {
-	text := strings.Join(l.Marks, ", ")
+	marks := slices.Clone(l.Marks)
+	if at := slices.Index(marks, record.MarkLoadMissed); at >= 0 && l.Sent != nil {
+		marks[at] += " (" + l.Sent.String() + ")"
+	}
+	text := strings.Join(marks, ", ")
 	if l.Failed != "" {
 		text = strings.TrimPrefix(text+", some trials failed: "+l.Failed, ", ")
 	}

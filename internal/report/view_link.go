@@ -13,6 +13,7 @@ import (
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/record"
 	"github.com/drayage/dray/internal/report/plot"
+	"github.com/drayage/dray/internal/stats"
 	"github.com/drayage/dray/internal/verdict"
 )
 
@@ -166,7 +167,7 @@ func delayFigure(id, way string, l plan.Link, ms []Measurement, a anchors) (figu
 	}
 	var ids []string
 	for _, m := range ms {
-		c := plot.Curve{Name: curveName(m), Href: a.href(m.Trials[0]), Points: points(m)}
+		c := plot.Curve{Name: curveName(m), Href: a.href(m.Trials[0]), Points: points(m.dist)}
 		if len(c.Points) > 0 {
 			p.Curves = append(p.Curves, c)
 			ids = append(ids, m.Trials...)
@@ -200,10 +201,10 @@ func curveName(m Measurement) string {
 
 // points samples a distribution densely enough for a smooth curve, as far as
 // its samples reach; the percentiles of the table are marked.
-func points(m Measurement) []plot.Point {
+func points(d *stats.Dist) []plot.Point {
 	var out []plot.Point
 	for _, p := range curvePercentiles {
-		v, err := m.dist.Quantile(p)
+		v, err := d.Quantile(p)
 		if err != nil {
 			break
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"strings"
+	"unicode/utf8"
 )
 
 // Row is a line of a dot plot: values on one axis, with what spans them.
@@ -37,7 +39,36 @@ type Dots struct {
 const (
 	dotsPitch, dotsDrop = 40.0, 24.0 // of a row, and from its top to its line
 	dotsBottom          = 30.0
+	dotsLine            = 15.0 // of a label with several
+	dotsChars           = 58   // of a line, with the text beside it
+	tickChar            = 6.4  // of a tick's text, about
 )
+
+// lines are the label's, broken between words where it and the text beside it have
+// no room in one, and beside is where the text stands, from the beginning of the last.
+func (r Row) lines() (lines []string, beside float64) {
+	line := ""
+	for _, word := range strings.Fields(r.Label) {
+		if line != "" && runes(line)+1+runes(word) > dotsChars {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	if r.Text != "" && runes(line)+2+runes(r.Text) > dotsChars {
+		lines, line = append(lines, line), ""
+	}
+	if line != "" {
+		beside = 10 + 6.7*float64(runes(line))
+	}
+	return append(lines, line), beside
+}
+
+func (r Row) height() float64 {
+	lines, _ := r.lines()
+	return dotsPitch + dotsLine*float64(len(lines)-1)
+}
+
+func runes(s string) int { return utf8.RuneCountInString(s) }
 
 // SVG draws the plot.
 func (p Dots) SVG() template.HTML {
@@ -48,22 +79,32 @@ func (p Dots) SVG() template.HTML {
 	if len(p.Limits) > 0 {
 		top += legendRow
 	}
-	c := &Canvas{Width: width, Height: top + dotsPitch*float64(len(p.Rows)) + dotsBottom}
+	height := 0.0
+	for _, row := range p.Rows {
+		height += row.height()
+	}
+	c := &Canvas{Width: width, Height: top + height + dotsBottom}
 	x, floor := p.scale(), c.Height-dotsBottom
 	for i, v := range thinned(x.ticks()) {
 		c.Line("grid", x.at(v), top-4, x.at(v), floor)
 		anchor := "middle"
-		if i == 0 && x.at(v) < barsLeft+10 {
+		text, at := p.Format(v), x.at(v)
+		switch half := tickChar / 2 * float64(runes(text)); {
+		case i == 0 && at < barsLeft+10:
 			anchor = "start"
+		case at+half > width:
+			anchor, at = "end", width
 		}
-		c.Text("tick", anchor, x.at(v), floor+labelDrop, p.Format(v))
+		c.Text("tick", anchor, at, floor+labelDrop, text)
 	}
 	p.legend(c)
 	for _, l := range p.Limits {
 		p.limit(c, x, top, floor, l)
 	}
-	for i, row := range p.Rows {
-		p.row(c, x, top+dotsPitch*float64(i), row)
+	at := top
+	for _, row := range p.Rows {
+		p.row(c, x, at, row)
+		at += row.height()
 	}
 	return c.Finish(p.ID, "plot", p.Title, p.Desc)
 }
@@ -105,7 +146,7 @@ func (p Dots) scale() scale {
 func (p Dots) legend(c *Canvas) {
 	at := barsLeft
 	for i, name := range p.Legend {
-		p.dot(c, i, at+5, 10)
+		form(c, i, at+5, 10)
 		c.Text("label", "start", at+14, 14, name)
 		at += 14 + 6.6*float64(len([]rune(name))) + 18
 	}
@@ -124,10 +165,15 @@ func (p Dots) limit(c *Canvas, x scale, top, floor float64, l Limit) {
 }
 
 func (p Dots) row(c *Canvas, x scale, y float64, row Row) {
+	lines, beside := row.lines()
+	for _, line := range lines[:len(lines)-1] {
+		c.Text("label", "start", barsLeft, y+13, line)
+		y += dotsLine
+	}
 	mid := y + dotsDrop
 	// Beside each other: at the far end a limit's line would cross the text.
-	c.Text("label", "start", barsLeft, y+13, row.Label)
-	c.Text("value", "start", barsLeft+10+6.7*float64(len([]rune(row.Label))), y+13, row.Text)
+	c.Text("label", "start", barsLeft, y+13, lines[len(lines)-1])
+	c.Text("value", "start", barsLeft+beside, y+13, row.Text)
 	c.Line("grid", barsLeft, mid, width-barsRight, mid)
 	if row.Low != nil && row.High != nil {
 		low, high := x.within(*row.Low), x.within(*row.High)
@@ -136,13 +182,13 @@ func (p Dots) row(c *Canvas, x scale, y float64, row Row) {
 		c.Line("whisker", high, mid-4, high, mid+4)
 	}
 	for _, d := range row.Dots {
-		c.Link(d.Href, d.Tip, func() { p.dot(c, d.Kind, x.within(d.Value), mid) })
+		c.Link(d.Href, d.Tip, func() { form(c, d.Kind, x.within(d.Value), mid) })
 	}
 }
 
-// dot draws a value in the form of its kind, so that nobody depends on colours.
-func (p Dots) dot(c *Canvas, kind int, x, y float64) {
-	switch kind {
+// form draws a value in the form of its kind, so that nobody depends on colours.
+func form(c *Canvas, kind int, x, y float64) {
+	switch kind % 4 {
 	case 0:
 		c.Circle("dot f0", x, y, dot+0.8)
 	case 1:

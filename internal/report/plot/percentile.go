@@ -36,6 +36,7 @@ type Percentiles struct {
 	ID, Title, Desc string
 	Curves          []Curve
 	Limits          []Limit
+	From, To        float64 // values that the axis covers at least, so that plots compare; 0: those of the curves
 	Format          func(float64) string
 }
 
@@ -66,15 +67,15 @@ func (p Percentiles) SVG() template.HTML {
 	for i, curve := range p.Curves {
 		p.curve(c, f, i, curve)
 	}
-	for _, e := range entries {
-		c.Line(e.class, e.x, e.y-4, e.x+legendLine, e.y-4)
-		c.Text("label", "start", e.x+legendLine+6, e.y, e.text)
-	}
+	drawEntries(c, entries)
 	return c.Finish(p.ID, "plot", p.Title, p.Desc)
 }
 
 func (p Percentiles) yScale(from, to float64) scale {
-	low, high := math.Inf(1), 0.0
+	low, high := math.Inf(1), p.To
+	if p.From > 0 {
+		low = p.From
+	}
 	for _, c := range p.Curves {
 		for _, pt := range c.Points {
 			low, high = math.Min(low, pt.Value), math.Max(high, pt.Value)
@@ -172,6 +173,11 @@ func (p Percentiles) legend() (entries []entry, rows int) {
 	for _, l := range p.Limits {
 		entries = append(entries, entry{class: "limit", text: l.Text})
 	}
+	return entries, placeEntries(entries)
+}
+
+// placeEntries places the entries of a legend in as few rows as they have room in.
+func placeEntries(entries []entry) (rows int) {
 	x := left
 	rows = 1
 	for i := range entries {
@@ -183,5 +189,12 @@ func (p Percentiles) legend() (entries []entry, rows int) {
 		e.x, e.y = x, legendRow*float64(rows)-3
 		x += wide + 14
 	}
-	return entries, rows
+	return rows
+}
+
+func drawEntries(c *Canvas, entries []entry) {
+	for _, e := range entries {
+		c.Line(e.class, e.x, e.y-4, e.x+legendLine, e.y-4)
+		c.Text("label", "start", e.x+legendLine+6, e.y, e.text)
+	}
 }
