@@ -161,7 +161,7 @@ func (d *ExperimentsData) wakeupFigures(id string, e *chain.Experiment, lines []
 			continue
 		}
 		dist := d.merged(r)
-		if dist == nil {
+		if dist == nil || len(points(dist)) == 0 {
 			continue
 		}
 		w := wakeup{r, l, dist}

@@ -94,8 +94,12 @@ func TestFiguresOfExperimentsGolden(t *testing.T) {
 
 // A sweep needs three loads, a comparison two rows of one figure, a curve its samples.
 func TestNothingToDraw(t *testing.T) {
+	few := newExperiments(t)
+	few.woken("Three wake-ups", chain.Cell{}, 0)
+	few.trials = few.trials[:1]
+	few.trials[0].Latency.Histogram.Counts = []record.BucketCount{{Value: 1000, Count: 3}}
 	for name, f := range map[string]*experimentFixture{
-		"two loads": sweep(t, "1kpps", "2kpps"), "one published": goodExperiments(t), "nothing measured": newExperiments(t),
+		"few samples": few, "two loads": sweep(t, "1kpps", "2kpps"), "one published": goodExperiments(t), "nothing measured": newExperiments(t),
 	} {
 		if figures := drawn(t, f); len(figures) != 0 {
 			t.Errorf("%s: %d figures, the first is %q", name, len(figures), figures[0].Title)
