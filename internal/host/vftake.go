@@ -128,8 +128,10 @@ func (p vfPool) describe(card, link netlink.Link, vf virtualFunction, port Iface
 // take another, so that is given up before.
 func address(ctx context.Context, handle *netlink.Handle, card netlink.Link, vf int, link netlink.Link, mac, own net.HardwareAddr) error {
 	none := make(net.HardwareAddr, len(mac))
-	// A driver that refuses this knows no such state.
 	givenUp := handle.LinkSetVfHardwareAddr(card, vf, none)
+	if givenUp != nil { // the driver knows no such state, and holds it to the new address at once
+		givenUp = errors.Join(givenUp, handle.LinkSetVfHardwareAddr(card, vf, mac))
+	}
 	if err := setMAC(ctx, handle, link, mac); err != nil {
 		return errors.Join(err, givenUp)
 	}
@@ -227,7 +229,8 @@ func giveBackVF(ctx context.Context, r step.Resource) error {
 func (p vfPool) giveBack(ctx context.Context, c vfClaim) error {
 	ctx, cancel := context.WithTimeout(ctx, vfPatience)
 	defer cancel()
-	if err := retrieve(c); err != nil {
+	ours, err := retrieve(c)
+	if err != nil {
 		return err
 	}
 	for {
@@ -236,7 +239,7 @@ func (p vfPool) giveBack(ctx context.Context, c vfClaim) error {
 			return p.drop(c.Address) // somebody has taken the card's functions away
 		}
 		if link != "" {
-			if err := restore(ctx, link, c); err != nil {
+			if err := restore(ctx, link, c, ours); err != nil {
 				return fmt.Errorf("give vf %d of %s back as %s: %w", c.VF, c.PF, c.Link, err)
 			}
 			return p.drop(c.Address)
@@ -248,20 +251,20 @@ func (p vfPool) giveBack(ctx context.Context, c vfClaim) error {
 }
 
 // retrieve takes a function out of its port's namespace. Where that has gone, the
-// kernel does.
-func retrieve(c vfClaim) error {
+// kernel does. ours says that it was there, where nobody else can have taken it over.
+func retrieve(c vfClaim) (ours bool, err error) {
 	ns := Netns{Path: c.Netns}
 	if !ns.Exists() {
-		return nil
+		return false, nil
 	}
 	handle, err := ns.handle()
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer handle.Close()
 	links, err := handle.LinkList()
 	if err != nil {
-		return fmt.Errorf("list interfaces in %s: %w", ns, err)
+		return false, fmt.Errorf("list interfaces in %s: %w", ns, err)
 	}
 	for _, l := range links {
 		a := l.Attrs()
@@ -269,20 +272,21 @@ func retrieve(c vfClaim) error {
 			continue
 		}
 		if err := handle.LinkSetDown(l); err != nil {
-			return err
+			return false, err
 		}
 		// Its old name may be somebody's now: then it keeps another.
 		err := moveLink(ns, a.Index, HostNetns, c.Link)
 		if errors.Is(err, unix.EEXIST) {
 			err = moveLink(ns, a.Index, HostNetns, "vf%d")
 		}
-		return ignoreGone(err) // it had moved, and was only not renamed
+		return true, ignoreGone(err) // it had moved, and was only not renamed
 	}
-	return nil
+	return false, nil
 }
 
 // restore makes a function that is on the host what it was before it became a port.
-func restore(ctx context.Context, name string, c vfClaim) error {
+// Where it is not ours any more, an address that we do not know is another user's.
+func restore(ctx context.Context, name string, c vfClaim, ours bool) error {
 	handle, err := HostNetns.handle()
 	if err != nil {
 		return err
@@ -293,7 +297,7 @@ func restore(ctx context.Context, name string, c vfClaim) error {
 		return err
 	}
 	now := link.Attrs().HardwareAddr.String()
-	if now != c.PortMAC && now != c.MAC {
+	if !ours && now != c.PortMAC && now != c.MAC {
 		return nil // somebody has given it an address since, and uses it
 	}
 	mac, err := net.ParseMAC(c.MAC)
@@ -310,7 +314,8 @@ func restore(ctx context.Context, name string, c vfClaim) error {
 	if err := address(ctx, handle, card, c.VF, link, mac, admin); err != nil {
 		return err
 	}
-	if err := guard(handle, card, c.VF, c.Spoof, c.Trust); err != nil {
+	// A card that knows no such check had none to give back, and taking went no further.
+	if err := guard(handle, card, c.VF, c.Spoof, c.Trust); err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
 		return err
 	}
 	if err := handle.LinkSetMTU(link, c.MTU); err != nil {
