@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/plan"
 )
@@ -55,6 +56,21 @@ func (a *app) relink(ctx context.Context, n *node.Node, live *node.Live, link, t
 	return nil
 }
 
+// keepVFs counts the virtual functions that the chain's links but one have taken as
+// theirs still.
+func keepVFs(inv *inventory.Inventory, live *node.Live, but string) {
+	for _, l := range live.State.Plan.Links {
+		t := inv.Transport(l.Transport)
+		if l.Name == but || t == nil || !t.Caps.VFs {
+			continue
+		}
+		t.Status = inventory.OK
+		for i := range inv.Interfaces {
+			inv.Interfaces[i].VFs += len(l.Ends)
+		}
+	}
+}
+
 // replan plans one link of a chain that is up over another transport.
 func (a *app) replan(ctx context.Context, n *node.Node, live *node.Live, link, transport string) (plan.Link, error) {
 	found := false
@@ -73,6 +89,7 @@ func (a *app) replan(ctx context.Context, n *node.Node, live *node.Live, link, t
 	if err := withoutClaimed(inv, n, live.Chain.Name); err != nil {
 		return plan.Link{}, err
 	}
+	keepVFs(inv, live, link)
 	p, err := plan.Make(live.Chain, inv)
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) {

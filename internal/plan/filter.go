@@ -354,7 +354,8 @@ func vfsObstacle(t *inventory.Transport, n *needs) *obstacle {
 	}
 	card, most := "a network card", 0
 	for _, i := range n.interfaces {
-		if len(n.uplinks) > 0 && i.Name != n.uplinks[0].Uplink {
+		named := len(n.uplinks) > 0
+		if named && i.Name != n.uplinks[0].Uplink || !named && (!i.Up || i.MTU < n.mtu) {
 			continue
 		}
 		if i.VFs >= len(n.ports) {

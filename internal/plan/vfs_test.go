@@ -17,6 +17,7 @@ func vfHost() *inventory.Inventory {
 		Runtimes: []inventory.Item{{Name: "process", Status: inventory.OK}},
 		Interfaces: []inventory.Interface{
 			{Name: "eth0", MTU: 1500, Up: true, VFs: 1}, {Name: "eth1", MTU: 1500, Up: true, VFs: 3}, {Name: "eth2", MTU: 1500, Up: true},
+			{Name: "eth3", MTU: 1500, VFs: 8}, {Name: "eth4", MTU: 576, Up: true, VFs: 8}, // down; too small
 		},
 		Transports: []inventory.Transport{{
 			Item: inventory.Item{Name: "sr-iov", Status: inventory.OK},
