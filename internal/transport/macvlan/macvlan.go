@@ -45,7 +45,7 @@ func NewTap() transport.Driver {
 	return driver{
 		name: NameTap, rank: 25, create: host.CreateMacvtap, probe: host.ProbeMacvtap,
 		path: "socket, queue, macvlan bridge-mode lookup, backlog of the peer's CPU, socket; a virtual machine's own device takes the place of a socket",
-		note: "; a virtual machine sends and receives as the port's MAC only",
+		note: "; a virtual machine receives what is for the port's MAC and for groups only; what it sends is not checked",
 	}
 }
 
