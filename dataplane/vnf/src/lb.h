@@ -12,7 +12,7 @@
 
 #include "port_setup.h"
 
-#define LB_SNAPSHOT 128u /* bytes: addresses and ports behind IPv6, two tags and GTP-U */
+#define LB_SNAPSHOT 136u /* bytes: addresses and ports of IPv6 in GTP-U, behind IPv6 and two tags */
 
 struct lb {
 	_Atomic uint32_t up;	   /* a bit for each port with a worker that is there */

@@ -100,6 +100,29 @@ static uint64_t hash_gtpu(struct flow f, bool extended)
 	return hash(frame, ETHERNET + IP4 + UDP + GTPU_BYTES + put_ip4(gtpu + (extended ? GTPU_BYTES : 8), f));
 }
 
+/* The most headers that ports are found behind: a user's IPv6 in GTP-U over IPv6, with two tags. */
+static uint64_t hash_deepest(struct flow f)
+{
+	uint8_t frame[160] = {0}, *outer = frame + 22, *gtpu = outer + 40 + UDP, *inner = gtpu + GTPU_BYTES;
+
+	put16(frame + 12, TYPE_SVLAN);
+	put16(frame + 16, TYPE_VLAN);
+	put16(frame + 20, 0x86dd);
+	outer[0] = inner[0] = 0x60;
+	outer[6] = PROTOCOL_UDP;
+	put16(outer + 40, GTPU_PORT);
+	put16(outer + 42, GTPU_PORT);
+	gtpu[0] = 0x34;
+	gtpu[1] = 255;
+	gtpu[11] = 0x85;
+	gtpu[12] = 1;
+	inner[6] = (uint8_t)f.protocol;
+	put32(inner + 20, f.source);
+	put32(inner + 36, f.destination);
+	put_ports(inner + 40, f);
+	return hash(frame, (uint32_t)(inner + 60 - frame));
+}
+
 static void test_both_directions(void)
 {
 	for (uint32_t i = 0; i < FLOWS; i++) {
@@ -110,6 +133,7 @@ static void test_both_directions(void)
 		CHECK(hash_tagged(f) == hash_ip4(f));
 		CHECK(hash_gtpu(f, true) == hash_ip4(f) && hash_gtpu(back(f), true) == hash_ip4(f));
 		CHECK(hash_gtpu(f, false) == hash_ip4(f));
+		CHECK(hash_deepest(f) == hash_ip6(f) && hash_deepest(back(f)) == hash_ip6(f));
 	}
 }
 
