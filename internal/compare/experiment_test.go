@@ -67,6 +67,44 @@ func TestFiguresOfExperimentsAreCompared(t *testing.T) {
 	}
 }
 
+// Rates that were searched for by different goals, and maxima of trials of different
+// lengths, are no figures of the same.
+func TestUnlikeFiguresAreNotCompared(t *testing.T) {
+	made := func(id, goal string, length time.Duration) *Run {
+		f := newFixture(id, "veth", 3)
+		f.values(3, record.QWakeup, map[string]float64{"wakeup_max": 30, "disk": 1})
+		f.frames(3, "veth", "pdr", 1e6, 2e6)
+		for i := range f.trials {
+			t := &f.trials[i]
+			t.Duration = length
+			if t.Bench != nil {
+				t.Bench.Search = &record.Search{Goal: goal, Throughput: 1e6}
+			}
+		}
+		return f.run(t)
+	}
+	for _, c := range []struct {
+		goal        string
+		length      time.Duration
+		rate, worst Outcome
+	}{
+		{"pdr", time.Second, Indistinguishable, Indistinguishable},
+		{"pdr 2 %", time.Second, NotCompared, Indistinguishable},
+		{"pdr", 10 * time.Second, Indistinguishable, NotCompared},
+	} {
+		got, err := Compare(made("a", "pdr", time.Second), made("b", c.goal, c.length))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range got.Rows {
+			want, some := map[string]Outcome{"packet rate": c.rate, "wake-up, maximum": c.worst, "disk": Indistinguishable}[r.Metric]
+			if some && (r.Outcome != want || (want == NotCompared) != (r.Reason != "")) {
+				t.Errorf("%s by %q in %v: %s (%s), want %s", r.Metric, c.goal, c.length, r.Outcome, r.Reason, want)
+			}
+		}
+	}
+}
+
 // A new figure of experiments has to be given a metric, or be one that others show.
 func TestEveryFigureOfExperimentsIsKnown(t *testing.T) {
 	var schema struct {

@@ -36,6 +36,9 @@ type metric struct {
 	counts func(record.Trial) (c stats.Cluster, ok bool)
 }
 
+// maximum ends the names of metrics that are the largest of a trial's samples.
+const maximum = ", maximum"
+
 // percentiles are those of which a trial's value is compared.
 var percentiles = []float64{50, 90, 99, 99.9, 99.99}
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/drayage/dray/internal/record"
 	"github.com/drayage/dray/internal/stats"
@@ -23,15 +24,52 @@ func rows(cell Cell, a, b *side, same []*side) []Row {
 		r := Row{Cell: cell, Metric: m.name, Unit: m.unit, higher: m.higher, A: va.side(a), B: vb.side(b)}
 		others := []values{va}
 		for _, s := range same {
-			others = append(others, m.read(s))
+			if unlike(m, a, s) == "" {
+				others = append(others, m.read(s))
+			}
 		}
-		r.compare(va, vb, others)
+		if r.Reason = unlike(m, a, b); r.Reason != "" {
+			r.Outcome = NotCompared
+		} else {
+			r.compare(va, vb, others)
+		}
 		out = append(out, r)
 	}
 	if len(out) == 0 {
 		out = append(out, failed(cell, a, b))
 	}
 	return out
+}
+
+// unlike is why a figure does not say the same of both sides; empty: it does.
+func unlike(m metric, a, b *side) string {
+	if x, y := goalOf(a), goalOf(b); x != "" && y != "" && x != y {
+		return fmt.Sprintf("searched for by %s in A, by %s in B", x, y)
+	}
+	// The longer one looks, the larger the largest. cyclictest's trials have its start in them.
+	const apart = 1.25
+	x, y := longest(a), longest(b)
+	if strings.HasSuffix(m.name, maximum) && x > 0 && y > 0 && float64(max(x, y)) > apart*float64(min(x, y)) {
+		return fmt.Sprintf("the largest in trials of %v in A, of %v in B", x.Round(time.Millisecond), y.Round(time.Millisecond))
+	}
+	return ""
+}
+
+// goalOf is what a side's rates were searched for by; empty: they were not.
+func goalOf(s *side) string {
+	for _, t := range s.trials {
+		if t.Bench != nil && t.Bench.Search != nil {
+			return t.Bench.Search.Goal
+		}
+	}
+	return ""
+}
+
+func longest(s *side) (most time.Duration) {
+	for _, t := range s.trials {
+		most = max(most, t.Duration)
+	}
+	return most
 }
 
 // failed is the row of a cell that has no figure at all, so that it is not left out.
