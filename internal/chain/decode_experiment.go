@@ -13,7 +13,7 @@ var (
 	tools = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolSpin, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks}
 	// figureNames are all figures, in the order in which errors list them.
 	figureNames = append([]Figure{
-		"packet_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max", "stall_max", "ticks", "syscalls_dropped",
+		"packet_rate", "sent_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max", "stall_max", "ticks", "syscalls_dropped",
 		"disk", "threads", "memory_per_thread", "functions", "back_after", "outage", "clock_difference", "clock_bound", "runs", "build_time",
 	}, checkFigures...)
 	experimentRuntimes = []RuntimeName{RuntimeProcess, RuntimeRunc, RuntimeDocker, RuntimeVM}

@@ -121,7 +121,7 @@ func (f Figure) Most() bool {
 }
 
 var figureUnits = map[Figure]string{
-	"packet_rate": "kpps", "latency_mean": "µs", "latency_p99": "µs", "latency_max": "µs",
+	"packet_rate": "kpps", "sent_rate": "kpps", "latency_mean": "µs", "latency_p99": "µs", "latency_max": "µs",
 	"throughput": "Mb/s", "round_trip": "ms", "jitter": "ms",
 	"start_time": "s", "memory": "MB", "wakeup_max": "µs", "stall_max": "µs", "ticks": "/s", "syscalls_dropped": "syscalls",
 	"disk": "MB", "threads": "threads", "memory_per_thread": "GB", "functions": "functions", "back_after": "ms", "outage": "ms",
@@ -140,7 +140,7 @@ func Checks() []Figure { return append([]Figure(nil), checkFigures...) }
 
 // toolFigures are the figures that each tool gives.
 var toolFigures = map[Tool][]Figure{
-	ToolFrames:     {"packet_rate", "throughput", "latency_mean", "latency_p99", "latency_max"},
+	ToolFrames:     {"packet_rate", "sent_rate", "throughput", "latency_mean", "latency_p99", "latency_max"},
 	ToolTCP:        {"throughput"},
 	ToolRequests:   {"round_trip"},
 	ToolPingPong:   {"latency_mean", "latency_p99", "latency_max"},

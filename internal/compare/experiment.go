@@ -21,14 +21,15 @@ type experimentFigure struct {
 
 // experimentFigures are these, in the order of the tables.
 var experimentFigures = []experimentFigure{
+	{"sent_rate", "sent", packetRate, 1e3, true},
 	{"start_time", "start", nanosecond, 1e9, false},
 	{"build_time", "build", nanosecond, 1e9, false},
 	{"back_after", "back after", nanosecond, 1e6, false},
 	{"outage", "outage", nanosecond, 1e6, false},
 	{"round_trip", "round trip, mean", nanosecond, 1e6, false},
-	{"latency_max", "latency, maximum", nanosecond, 1e3, false},
-	{"wakeup_max", "wake-up, maximum", nanosecond, 1e3, false},
-	{"stall_max", "stall, maximum", nanosecond, 1e3, false},
+	{"latency_max", "latency" + maximum, nanosecond, 1e3, false},
+	{"wakeup_max", "wake-up" + maximum, nanosecond, 1e3, false},
+	{"stall_max", "stall" + maximum, nanosecond, 1e3, false},
 	{"ticks", "ticks", perSecond, 1, false},
 	{"clock_difference", "difference of clocks", nanosecond, 1e3, false},
 	{"clock_bound", "bound of that difference", nanosecond, 1e3, false},

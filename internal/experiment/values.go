@@ -31,6 +31,7 @@ func values(t record.Trial) (map[string]float64, error) {
 		return v, distribution(v, t.Latency.Histogram, t.Latency.Lost)
 	case t.Delivery != nil:
 		v["packet_rate"] = float64(t.Delivery.PacketRate) / 1e3
+		v["sent_rate"] = float64(t.Delivery.SentRate) / 1e3
 		v["throughput"] = float64(t.Delivery.ReceivedBits) / mega
 		if t.HasJitter() {
 			v["jitter"] = float64(t.Delivery.Jitter) / perMilli

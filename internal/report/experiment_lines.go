@@ -104,7 +104,7 @@ func (d *ExperimentsData) line(e *chain.Experiment, r chain.ExperimentRow) Exper
 // a load that was not offered say nothing of the load that was asked for.
 func valueOf(f chain.Figure, t record.Trial) (v float64, failed string) {
 	v, ok := t.Experiment.Values[string(f)]
-	switch rate := f == "packet_rate" || f == "throughput"; {
+	switch rate := f == "packet_rate" || f == "sent_rate" || f == "throughput"; {
 	case t.Error != "":
 		return 0, t.Error
 	case !rate && slices.Contains(t.Marks, record.MarkLoadMissed):
