@@ -6,13 +6,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/report"
@@ -26,29 +30,47 @@ func takeUp(ctx context.Context, dir string, was inventory.Host, by report.Progr
 		return err
 	}
 	if differs := differences(was, inv.Host, by, now); len(differs) > 0 {
-		return fmt.Errorf("%s was begun with %s: figures of two machines or programs do not mix; begin anew with another --out",
+		return fmt.Errorf("%s was begun with %s: figures of two machines or programs do not mix; begin anew with --afresh (a matrix) or another --out",
 			dir, strings.Join(differs, ", "))
 	}
 	_, err = n.Collect(ctx)
 	return err
 }
 
-// program is this one. Two builds of one version are two programs.
+// program is this one, with the programs that make packets for it. Two builds of one
+// version are two programs.
 func program() (report.Program, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return report.Program{}, err
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return report.Program{}, err
+	files := []string{path, filepath.Join(filepath.Dir(path), "librte_net_dray.so")}
+	for _, name := range []string{"draygen", "draygen-dpdk", "dray-vnf", "dray-limit"} {
+		if own, err := host.OwnProgram(name); err == nil { // one that is missing takes no part
+			files = append(files, own)
+		}
 	}
-	defer f.Close()
 	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return report.Program{}, fmt.Errorf("read %s: %w", path, err)
+	for _, file := range files {
+		if err := addFile(sum, file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return report.Program{}, err
+		}
 	}
 	return report.Program{Dray: version, Build: hex.EncodeToString(sum.Sum(nil)[:8])}, nil
+}
+
+// addFile writes the name of a file, and what it holds.
+func addFile(to io.Writer, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	fmt.Fprintln(to, filepath.Base(path))
+	if _, err := io.Copy(to, f); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
 }
 
 // differences are what changes figures and is not now as it was, each with both.

@@ -24,7 +24,7 @@ const ExperimentsFile = "experiments.json"
 // Program is the dray that began a run.
 type Program struct {
 	Dray  string `json:"dray"`            // its version
-	Build string `json:"build,omitempty"` // the first 16 digits of its file's SHA-256
+	Build string `json:"build,omitempty"` // the first 16 digits of a SHA-256 over its file and its generators'
 }
 
 // ExperimentsRun is experiments.json: what was to be measured, and what of it
