@@ -5,12 +5,9 @@ package e2e
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/drayage/dray/internal/testenv"
 )
 
 // balanced is what a load balancer says of itself: the first port is in place of the
@@ -65,8 +62,7 @@ func awaitBalanced(t *testing.T, b *bench, chain, what string, holds func(balanc
 //	              lb ===shm=== worker2, which is killed
 func TestALoadBalancerWhoseWorkerDies(t *testing.T) {
 	needDPDK(t)
-	programs := filepath.Dir(testenv.Built(t, "dray-vnf"))
-	testenv.Built(t, "draygen")
+	programs := visible(t, "dray-vnf", "draygen")
 	example, err := os.ReadFile("../../examples/load-balancer.yaml")
 	if err != nil {
 		t.Fatal(err)
