@@ -67,6 +67,37 @@ func TestFiguresOfExperimentsAreCompared(t *testing.T) {
 	}
 }
 
+// What a cell carries of the generator's ceiling is its error budget, and no figure of
+// its own.
+func TestCeilingsOfCellsAreNotCompared(t *testing.T) {
+	made := func(id string) *Run {
+		f := newFixture(id, "veth", 3)
+		f.frames(3, "veth", "max", 1e6, 2e6)
+		for i := range f.trials {
+			if b := f.trials[i].Bench; b != nil {
+				b.Ceiling = &record.Ceiling{Send: 9e6, Receive: 8e6}
+			}
+		}
+		return f.run(t)
+	}
+	got, err := Compare(made("a"), made("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rates := 0
+	for _, r := range got.Rows {
+		if strings.HasPrefix(r.Metric, "generator alone") {
+			t.Errorf("%s is compared: %s", r.Metric, r.Outcome)
+		}
+		if r.Metric == "packet rate" {
+			rates++
+		}
+	}
+	if rates != 1 {
+		t.Errorf("%d rows of rates, want 1", rates)
+	}
+}
+
 // Rates that were searched for by different goals, and maxima of trials of different
 // lengths, are no figures of the same.
 func TestUnlikeFiguresAreNotCompared(t *testing.T) {

@@ -108,9 +108,11 @@ func rate(t record.Trial) (float64, bool) {
 	return float64(t.Delivery.PacketRate), true
 }
 
+// ceiling is of trials of the generator alone: what others carry of it is their own
+// error budget, and no result.
 func ceiling(pick func(*record.Ceiling) float64) func(record.Trial) (float64, bool) {
 	return func(t record.Trial) (float64, bool) {
-		if t.Bench == nil || t.Bench.Ceiling == nil {
+		if t.Quantity != record.QCeiling || t.Bench == nil || t.Bench.Ceiling == nil {
 			return 0, false
 		}
 		return pick(t.Bench.Ceiling), true

@@ -248,6 +248,9 @@ func Merge(s *Session, kernel chain.VMKernel, failed error) error {
 		}
 		s.Done[t.ID] = true
 	}
+	if part.Run.NoLimit != "" {
+		s.Run.NoLimit = "in a guest of the lab: " + part.Run.NoLimit
+	}
 	for cell, why := range part.Run.Skipped {
 		skip(s.Run, cell, "in a guest of the lab: "+why)
 	}

@@ -167,7 +167,8 @@ func TestMerge(t *testing.T) {
 	if err := guest.Sink.Write(record.Trial{Schema: record.Schema, Run: "x", ID: id(sfq, 0), Marks: []string{record.MarkLab}, Experiment: &record.Experiment{Cell: sfq.String()}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := guest.Close(); err != nil {
+	guest.Run.NoLimit = "no dray-limit"
+	if err := errors.Join(guest.Save(), guest.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the second time nothing is new
@@ -181,6 +182,9 @@ func TestMerge(t *testing.T) {
 	data, err := report.LoadExperiments(s.Dir)
 	if err != nil || len(data.Trials) != 1 {
 		t.Errorf("%d trials, %v", len(data.Trials), err)
+	}
+	if run.NoLimit != "in a guest of the lab: no dray-limit" {
+		t.Errorf("the run says of the guest's limit: %q", run.NoLimit)
 	}
 	if _, err := os.Stat(PartDir(s.Dir, chain.VMKernelGeneric)); err != nil {
 		t.Error(err)

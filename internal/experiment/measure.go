@@ -108,17 +108,14 @@ func (r *Runner) frames(ctx context.Context, c chain.Cell) (record.Trial, error)
 			ID: r.Run.ID, Matrix: *m, Seed: r.Run.Seed, Program: r.Run.Program, Host: r.Run.Host, Rows: bench.Rows(m, r.Inventory),
 		},
 	}
-	if err := b.Measure(ctx); err != nil {
+	err := b.Measure(ctx)
+	if b.Run.NoLimit != "" {
+		r.Run.NoLimit = b.Run.NoLimit
+	}
+	if err != nil {
 		return record.Trial{}, err
 	}
-	if got.trial == nil {
-		return record.Trial{}, errors.New("nothing was measured")
-	}
-	t := *got.trial
-	if t.Delivery != nil && got.ceiling > 0 && float64(t.Delivery.PacketRate) > generatorShare*got.ceiling {
-		t.Marks = append(t.Marks, record.MarkGeneratorBound)
-	}
-	return t, nil
+	return got.whole()
 }
 
 // generatorShare is the share of the generator's ceiling from which a rate is
@@ -128,16 +125,38 @@ const generatorShare = 0.8
 // collector takes what dray bench measures of one configuration in one round.
 type collector struct {
 	trial   *record.Trial
-	ceiling float64 // packets/s; 0: unknown
+	ceiling *record.Ceiling // nil: unknown
 }
 
 func (c *collector) Write(t record.Trial) error {
 	if t.Quantity != record.QCeiling {
 		c.trial = &t
 	} else if t.Bench != nil && t.Bench.Ceiling != nil {
-		c.ceiling = min(t.Bench.Ceiling.Send, t.Bench.Ceiling.Receive)
+		c.ceiling = t.Bench.Ceiling
 	}
 	return nil
+}
+
+// whole is what was measured, with the generator's ceiling of the same moment, so
+// that its mark can be made again from the record.
+func (c *collector) whole() (record.Trial, error) {
+	if c.trial == nil {
+		return record.Trial{}, errors.New("nothing was measured")
+	}
+	t := *c.trial
+	if c.ceiling == nil {
+		return t, nil
+	}
+	b := record.Bench{}
+	if t.Bench != nil {
+		b = *t.Bench
+	}
+	b.Ceiling, t.Bench = c.ceiling, &b
+	least := min(b.Ceiling.Send, b.Ceiling.Receive)
+	if t.Delivery != nil && least > 0 && float64(t.Delivery.PacketRate) > generatorShare*least {
+		t.Mark(record.MarkGeneratorBound)
+	}
+	return t, nil
 }
 
 // startTime bounds how long a function may take until its command runs.

@@ -63,7 +63,7 @@ func LoadBench(dir string) (*BenchData, error) {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("The matrix gave time for %d of %d rounds: intervals are wider than they could be.", run.Rounds, run.Matrix.Repetitions))
 	}
 	if run.NoLimit != "" {
-		d.Warnings = append(d.Warnings, "The physical limit of the moment is missing of some rows: "+run.NoLimit+".")
+		d.Warnings = append(d.Warnings, noLimit(run.NoLimit))
 	}
 	d.Lines = benchLines(d)
 	return d, nil

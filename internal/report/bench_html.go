@@ -185,8 +185,8 @@ func (d *BenchData) notes() []string {
 		"Each configuration was brought up, offered each load, and taken down, once a round, in an order drawn anew for each round. Rates are what arrived; their intervals are two-sided 95 % over rounds (Student t).",
 		"The generator writes and reads each packet's headers; the rest of a packet moves only where the transport copies it. So a large frame costs a transport that copies nothing hardly more than a small one.",
 		"Latency is one way, from time stamps in the packets that sender and receiver read from one clock, of the samples of all rounds together. A percentile that the samples do not support is left out.",
-		"The limit of the moment, measured before each row: " + d.limits() + ". “Of limit” is the rate by that of the bare ring, in the mean of pairs.",
-		"The generator reaches " + d.ceilings() + ". A rate over 80 % of that is marked generator-bound: it is rather the generator's than the link's.",
+		"The limit of the moment, measured before each row: " + limitsOf(d.Trials) + ". “Of limit” is the rate by that of the bare ring, in the mean of pairs.",
+		"The generator alone: " + ceilingsOf(d.Trials) + ". A rate over 80 % of the lesser is marked generator-bound: it is rather the generator's than the link's.",
 		"Cores is the CPU time of the chain's control group (instruments, functions and switches) while packets were sent; CPU is the share of the whole machine that was in use, by everyone; at rest is the chain without traffic; cycles per packet are ticks of the time stamp counter × cores by packets that arrived.",
 		"A ratio to the baseline is the geometric mean over pairs of one round, with a 95 % t interval on logarithms. Where that has 1 in it, the two are indistinguishable.",
 	}

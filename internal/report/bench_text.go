@@ -225,7 +225,7 @@ func (d *BenchData) writeFacts(b *bytes.Buffer, width int) {
 	facts := []string{
 		fmt.Sprintf("%d of %d rounds in random order, seed %d, took %s; rates with two-sided 95 %% intervals over rounds; latency is one way, of all rounds together.",
 			d.Run.Rounds, d.Run.Matrix.Repetitions, d.Run.Seed, elapsed(d.Run.Took.Round(time.Second))),
-		fmt.Sprintf("The limit of the moment, measured before each row: %s. The generator reaches %s.", d.limits(), d.ceilings()),
+		fmt.Sprintf("The limit of the moment, measured before each row: %s. The generator alone: %s.", limitsOf(d.Trials), ceilingsOf(d.Trials)),
 		"OF LIMIT is the rate by that of the bare ring; CORES is the CPU time of instruments, functions and switches; CYC/PKT is TSC ticks × cores by packets.",
 	}
 	for _, text := range append(facts, d.Warnings...) {

@@ -16,6 +16,8 @@ import (
 // noFigure stands where there is nothing to say.
 const noFigure = "–"
 
+const notMeasured = "not measured"
+
 // three prints a number with three significant digits, and no exponent.
 func three(v float64) string {
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -193,16 +195,21 @@ func (d *BenchData) headline() string {
 	return strings.Join(parts, ", ")
 }
 
-// limits are the least and the most of the physical limit over the run.
-func (d *BenchData) limits() string {
+// noLimit warns of rows whose physical limit is missing.
+func noLimit(reason string) string {
+	return "The physical limit of the moment is missing of some rows: " + reason + "."
+}
+
+// limitsOf are the least and the most of the physical limit over some trials.
+func limitsOf(trials []record.Trial) string {
 	var ring, line []float64
-	for _, t := range d.Trials {
+	for _, t := range trials {
 		if t.Bench != nil && t.Bench.Limit != nil {
 			ring, line = append(ring, t.Bench.Limit.Ring), append(line, t.Bench.Limit.Line)
 		}
 	}
 	if len(ring) == 0 {
-		return "not measured"
+		return notMeasured
 	}
 	low, high := ends(ring)
 	near, far := ends(line)
@@ -210,19 +217,20 @@ func (d *BenchData) limits() string {
 		ppsText(low), ppsText(high), three(near), three(far))
 }
 
-// ceilings are what the generator reaches without a port.
-func (d *BenchData) ceilings() string {
-	low, high := math.Inf(1), 0.0
-	for _, t := range d.Trials {
-		if t.Quantity == record.QCeiling && t.Bench != nil && t.Bench.Ceiling != nil {
-			c := min(t.Bench.Ceiling.Send, t.Bench.Ceiling.Receive)
-			low, high = min(low, c), max(high, c)
+// ceilingsOf are what the generator reached without a port.
+func ceilingsOf(trials []record.Trial) string {
+	var send, receive []float64
+	for _, t := range trials {
+		if t.Bench != nil && t.Bench.Ceiling != nil {
+			send, receive = append(send, t.Bench.Ceiling.Send), append(receive, t.Bench.Ceiling.Receive)
 		}
 	}
-	if high == 0 {
-		return "not measured"
+	if len(send) == 0 {
+		return notMeasured
 	}
-	return fmt.Sprintf("%s to %s without a port", ppsText(low), ppsText(high))
+	low, high := ends(send)
+	near, far := ends(receive)
+	return fmt.Sprintf("%s to %s sending and %s to %s receiving, without a port", ppsText(low), ppsText(high), ppsText(near), ppsText(far))
 }
 
 func ends(values []float64) (low, high float64) {

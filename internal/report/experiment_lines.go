@@ -156,6 +156,12 @@ func (d *ExperimentsData) of(c chain.Cell) []record.Trial {
 	return trials
 }
 
+// native are the trials on CPUs that nothing emulates: what others could do at best
+// says nothing of these.
+func (d *ExperimentsData) native() []record.Trial {
+	return slices.DeleteFunc(slices.Clone(d.Trials), func(t record.Trial) bool { return slices.Contains(t.Marks, record.MarkEmulated) })
+}
+
 // claimPairs is how many pairs a claim needs at least.
 const claimPairs = 5
 

@@ -54,6 +54,8 @@ type ExperimentsRun struct {
 	LabRounds int                       `json:"lab_rounds,omitempty"`
 	Emulated  bool                      `json:"emulated,omitempty"`
 	LabDone   []chain.VMKernel          `json:"lab_done,omitempty"`
+	// NoLimit says why the physical limit of the moment could not be measured.
+	NoLimit string `json:"no_limit,omitempty"`
 	// Part says that this is what a guest of the lab measures of another run.
 	Part bool `json:"part,omitempty"`
 }
@@ -96,6 +98,9 @@ func LoadExperiments(dir string) (*ExperimentsData, error) {
 	}
 	if run.Finished.IsZero() {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("The run was interrupted: `dray bench --resume %s` goes on with it.", dir))
+	}
+	if run.NoLimit != "" {
+		d.Warnings = append(d.Warnings, noLimit(run.NoLimit))
 	}
 	if len(run.Lab) > 0 && run.LabRounds < run.Rounds {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("Rows marked lab and emulated have %d of the profile's %d rounds: they take several times as long, and decide no claim.", run.LabRounds, run.Rounds))

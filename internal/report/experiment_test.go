@@ -5,6 +5,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -102,6 +103,36 @@ func goodExperiments(t *testing.T) *experimentFixture {
 	f.add("bridge", []string{}, 90, 91, 92, 90, 91, 89)
 	f.add("veth", []string{record.MarkOversubscribed}, 180, 185, 178, 182, 181, 183)
 	return f
+}
+
+// The page and the text say what the machine and the generator could do at best, and
+// leave out what an emulated machine could.
+func TestExperimentsSayTheirErrorBudget(t *testing.T) {
+	f := goodExperiments(t)
+	for i, ring := range []float64{100e6, 120e6, 1e6} {
+		f.trials[i].Bench = &record.Bench{
+			Limit: &record.Limit{Ring: ring, Line: ring / 1e6}, Ceiling: &record.Ceiling{Send: ring / 4, Receive: ring / 5},
+		}
+	}
+	f.trials[2].Marks = []string{record.MarkEmulated}
+	f.run.NoLimit = "no dray-limit"
+	d := f.load(t)
+	var text, page bytes.Buffer
+	if err := errors.Join(d.Text(&text, 0), d.HTML(&page)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"a bare ring passed 100 Mpps to 120 Mpps of 64 B, a cache line went to and fro in 100 to 120 ns",
+		"25.0 Mpps to 30.0 Mpps sending and 20.0 Mpps to 24.0 Mpps receiving, without a port",
+		"missing of some rows: no dray-limit.",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text has no %q", want)
+		}
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
 }
 
 func TestExperimentsTextGolden(t *testing.T) {
