@@ -73,5 +73,8 @@ func (b *budget) reserve(round int, ahead []chain.Cell) time.Duration {
 			whole += expectIn(b.run, c)
 		}
 	}
+	if c := again(b.run); c != nil {
+		whole += expectIn(b.run, *c)
+	}
 	return rest + time.Duration(b.run.Rounds-round-1)*whole
 }

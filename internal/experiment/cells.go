@@ -300,6 +300,9 @@ func Estimate(run *report.ExperimentsRun) time.Duration {
 			sum += expectIn(run, c)
 		}
 	}
+	if c := again(run); c != nil {
+		sum += expectIn(run, *c)
+	}
 	all := time.Duration(run.Rounds)*sum + single + labEstimate(run) + buildEstimate(run)
 	if run.AtMost > 0 {
 		return min(all, max(0, run.AtMost-run.Took))

@@ -164,3 +164,43 @@ func TestValues(t *testing.T) {
 		t.Error("no result has a value")
 	}
 }
+
+// Of the cells that claims compare the shortest is measured twice in each round.
+func TestTheShortestComparedCellIsMeasuredAgain(t *testing.T) {
+	frames := chain.Cell{Tool: chain.ToolFrames, Transport: "vhost-user", Face: chain.FaceDPDK, Runtime: chain.RuntimeRunc, Load: "max"}
+	echo := chain.Cell{Tool: chain.ToolEcho, Transport: "ovs-dpdk", Face: chain.FaceDPDK, Runtime: chain.RuntimeRunc}
+	start := chain.Cell{Tool: chain.ToolStart, Runtime: chain.RuntimeRunc}
+	run := func(a, b chain.Cell) *report.ExperimentsRun {
+		return &report.ExperimentsRun{Rounds: 5, Trial: time.Second, Profile: Quick, Skipped: map[string]string{}, Experiments: []chain.Experiment{{
+			Rows: []chain.ExperimentRow{
+				{Name: "a", Figure: "throughput", Cell: a}, {Name: "b", Figure: "throughput", Cell: b}, {Name: "c", Figure: "throughput", Cell: tcp("veth")},
+			},
+			Claims: []chain.ShapeClaim{{Text: "t", Less: "a", Than: "b"}},
+		}}}
+	}
+	if c := again(run(frames, tcp("bridge"))); c == nil || *c != tcp("bridge") {
+		t.Errorf("%v", c)
+	}
+	if c := again(run(frames, echo)); c == nil || *c != frames {
+		t.Errorf("%v", c)
+	}
+	none := run(frames, tcp("bridge"))
+	none.Experiments[0].Claims = nil
+	part := run(frames, tcp("bridge"))
+	part.Part = true
+	skipped := run(frames, tcp("bridge"))
+	skipped.Skipped[frames.String()] = "no DPDK" // then the claim is not decided
+	for name, r := range map[string]*report.ExperimentsRun{"no claim": none, "a part": part, "no link": run(start, start), "skipped": skipped} {
+		if c := again(r); c != nil {
+			t.Errorf("%s: %v", name, c)
+		}
+	}
+	once, twice := run(frames, tcp("bridge")), none
+	if more := Estimate(once) - Estimate(twice); more != 5*expectIn(once, tcp("bridge")) {
+		t.Errorf("it is estimated to take %v more", more)
+	}
+	first, second := step{tcp("bridge"), 2, false}, step{tcp("bridge"), 2, true}
+	if first.id() != "tcp/bridge/runc-r2" || second.id() != "tcp/bridge/runc-r2-again" || named(nil, second).Cell != "tcp/bridge/runc"+report.Again {
+		t.Errorf("%s, %s, %s", first.id(), second.id(), named(nil, second).Cell)
+	}
+}

@@ -164,7 +164,7 @@ func TestMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	sfq := below("sfq", chain.RuntimeRunc)
-	if err := guest.Sink.Write(record.Trial{Schema: record.Schema, Run: "x", ID: id(sfq, 0), Marks: []string{record.MarkLab}, Experiment: &record.Experiment{Cell: sfq.String()}}); err != nil {
+	if err := guest.Sink.Write(record.Trial{Schema: record.Schema, Run: "x", ID: step{cell: sfq}.id(), Marks: []string{record.MarkLab}, Experiment: &record.Experiment{Cell: sfq.String()}}); err != nil {
 		t.Fatal(err)
 	}
 	guest.Run.NoLimit = "no dray-limit"
@@ -176,7 +176,7 @@ func TestMerge(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !s.Done[id(sfq, 0)] || run.Skipped[more.String()] != "the guest of the lab failed: killed" || run.Skipped[sfq.String()] != "" {
+	if !s.Done[step{cell: sfq}.id()] || run.Skipped[more.String()] != "the guest of the lab failed: killed" || run.Skipped[sfq.String()] != "" {
 		t.Errorf("%v, %v", s.Done, run.Skipped)
 	}
 	data, err := report.LoadExperiments(s.Dir)

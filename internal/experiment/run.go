@@ -40,8 +40,20 @@ type Runner struct {
 // clock ticks of 10 ms.
 const watched = 100 * time.Millisecond
 
-// id names a trial.
-func id(c chain.Cell, round int) string { return fmt.Sprintf("%s-r%d", c, round) }
+// step is one measurement of a cell in a round; again: the second one.
+type step struct {
+	cell  chain.Cell
+	round int
+	again bool
+}
+
+// id names its trial.
+func (s step) id() string {
+	if s.again {
+		return fmt.Sprintf("%s-r%d-again", s.cell, s.round)
+	}
+	return fmt.Sprintf("%s-r%d", s.cell, s.round)
+}
 
 // Measure runs every round that is left. A trial that fails is a record with
 // Error; a cancelled context and a sink that fails end the run, with nothing of it
@@ -54,20 +66,27 @@ func (r *Runner) Measure(ctx context.Context) error {
 	r.findImages(ctx)
 	cells := here(r.Run)
 	prepareMachines(ctx, cells)
+	twice := again(r.Run)
 	budget := newBudget(r.Run, func() time.Duration { return before + time.Since(began) })
 	for round := range r.Run.Rounds {
 		order := slices.Clone(cells)
+		if twice != nil {
+			order = append(order, *twice)
+		}
 		rng := rand.New(rand.NewPCG(r.Run.Seed, uint64(round)))
 		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		seen := map[string]bool{}
 		for i, c := range order {
-			if r.Done[id(c, round)] || round > 0 && once(r.Run, c) {
+			step := step{c, round, seen[c.String()]}
+			seen[c.String()] = true
+			if r.Done[step.id()] || round > 0 && once(r.Run, c) {
 				continue
 			}
 			if !budget.allows(c, round, order[i:]) {
 				continue // a shorter one may still fit
 			}
 			r.tell(c, round, order[i:])
-			if err := r.cell(ctx, c, round); err != nil {
+			if err := r.cell(ctx, step); err != nil {
 				return err
 			}
 		}
@@ -99,7 +118,8 @@ func (r *Runner) tell(c chain.Cell, round int, ahead []chain.Cell) {
 }
 
 // cell measures a cell once, and writes the record.
-func (r *Runner) cell(ctx context.Context, c chain.Cell, round int) error {
+func (r *Runner) cell(ctx context.Context, s step) error {
+	c := s.cell
 	busy, err := watch(ctx)
 	if err != nil {
 		return err
@@ -129,8 +149,8 @@ func (r *Runner) cell(ctx context.Context, c chain.Cell, round int) error {
 	if t.Duration == 0 {
 		t.Duration = time.Since(began)
 	}
-	t.Run, t.ID, t.Round, t.Seed, t.Order = r.Run.ID, id(c, round), round, r.Run.Seed, r.order
-	t.Transport, t.Experiment = c.Transport, named(t.Experiment, c)
+	t.Run, t.ID, t.Round, t.Seed, t.Order = r.Run.ID, s.id(), s.round, r.Run.Seed, r.order
+	t.Transport, t.Experiment = c.Transport, named(t.Experiment, s)
 	r.order++
 	if failed == nil && t.Error == "" && t.Experiment.Values == nil {
 		t.Experiment.Values, failed = values(t)
@@ -146,11 +166,14 @@ func (r *Runner) cell(ctx context.Context, c chain.Cell, round int) error {
 }
 
 // named is what a trial says of its figures, for that cell.
-func named(e *record.Experiment, c chain.Cell) *record.Experiment {
+func named(e *record.Experiment, s step) *record.Experiment {
 	if e == nil {
 		e = &record.Experiment{}
 	}
-	e.Cell = c.String()
+	e.Cell = s.cell.String()
+	if s.again {
+		e.Cell += report.Again
+	}
 	return e
 }
 

@@ -92,7 +92,7 @@ func (d *ExperimentsData) view() (*experimentView, error) {
 		{"Profile", fmt.Sprintf("%s: %d rounds, trials of %v", d.Run.Profile, d.Run.Rounds, d.Run.Trial)},
 		{"Started", d.Run.Started.UTC().Format(time.RFC3339)}, {"Seed", fmt.Sprint(d.Run.Seed)},
 		{"Machine", fmt.Sprintf("%s, %d CPUs, Linux %s", h.CPUModel, len(h.CPUs), h.Kernel)}, {"Dray", d.Run.Dray},
-		{"Limit of the moment", limitsOf(d.native())}, {"The generator alone", ceilingsOf(d.native())},
+		{"Limit of the moment", limitsOf(d.native())}, {"The generator alone", ceilingsOf(d.native())}, {"A/A", d.noise()},
 	}
 	return v, nil
 }

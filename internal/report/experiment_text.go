@@ -100,6 +100,7 @@ func (d *ExperimentsData) Text(w io.Writer, width int) error {
 		fmt.Fprintln(w, plain(warning))
 	}
 	fmt.Fprintf(w, "The limit of the moment, measured before each row of frames: %s. The generator alone: %s.\n", limitsOf(d.native()), ceilingsOf(d.native()))
+	fmt.Fprintf(w, "A/A: %s.\n", plain(d.noise()))
 	_, err := fmt.Fprintf(w, "Profile %s, %d rounds, seed %d. Records and page: %s\n", plain(d.Run.Profile), d.Run.Rounds, d.Run.Seed, plain(d.Dir))
 	return err
 }
