@@ -149,21 +149,18 @@ func (a *app) resumeExperiments(ctx context.Context, dir string) error {
 		return err
 	}
 	if s.Run.Part {
-		if err := experiment.Adopt(s.Run, inv); err != nil {
+		by, err := program()
+		if err == nil {
+			err = experiment.Adopt(s.Run, by, inv)
+		}
+		if err != nil {
 			return errors.Join(err, s.Close())
 		}
 		if err := s.Save(); err != nil {
 			return errors.Join(err, s.Close())
 		}
 	}
-	was, by := s.Run.Host, s.Run.Program
-	if s.Run.Part { // who began the whole run has compared them, and started this guest and program
-		was.CmdLine = inv.Host.CmdLine
-		if by, err = program(); err != nil {
-			return errors.Join(err, s.Close())
-		}
-	}
-	if err := takeUp(ctx, dir, was, by, n, inv); err != nil {
+	if err := takeUp(ctx, dir, s.Run.Host, s.Run.Program, n, inv); err != nil {
 		return errors.Join(s.Close(), err)
 	}
 	return a.measureExperiments(ctx, s, n, inv)

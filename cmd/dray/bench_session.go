@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/drayage/dray/internal/host"
@@ -38,8 +39,8 @@ func takeUp(ctx context.Context, dir string, was inventory.Host, by report.Progr
 }
 
 // program is this one, with the programs that make packets for it. Two builds of one
-// version are two programs.
-func program() (report.Program, error) {
+// version are two programs. The files are read once.
+var program = sync.OnceValues(func() (report.Program, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return report.Program{}, err
@@ -57,7 +58,7 @@ func program() (report.Program, error) {
 		}
 	}
 	return report.Program{Dray: version, Build: hex.EncodeToString(sum.Sum(nil)[:8])}, nil
-}
+})
 
 // addFile writes the name of a file, and what it holds.
 func addFile(to io.Writer, path string) error {

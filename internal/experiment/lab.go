@@ -217,14 +217,16 @@ func Part(run *report.ExperimentsRun, kernel chain.VMKernel) *report.Experiments
 }
 
 // Adopt is what a guest makes of the part that it is to measure, or to go on with.
-// What is not a guest has no business with it.
-func Adopt(part *report.ExperimentsRun, inv *inventory.Inventory) error {
+// What is not a guest has no business with it. The guest's command line, and by, are
+// whatever they are there: who began the whole run has started both.
+func Adopt(part *report.ExperimentsRun, by report.Program, inv *inventory.Inventory) error {
 	if !inLab(inv) {
 		return errors.New("a guest of the lab measures this part of another run: resume that run")
 	}
 	if part.Host.Kernel == "" {
 		part.Host = inv.Host
 	}
+	part.Program, part.Host.CmdLine = by, inv.Host.CmdLine
 	_, part.Skipped = Divide(inv, Lab{Datapath: HasDatapath()}, Cells(part.Experiments))
 	return nil
 }

@@ -110,17 +110,17 @@ func TestGuestsShareTheLabsTime(t *testing.T) {
 
 func TestOnlyAGuestAdoptsAPart(t *testing.T) {
 	part := Part(labRun(), chain.VMKernelGeneric)
-	if err := Adopt(part, host2()); err == nil || !strings.Contains(err.Error(), "resume that run") || part.Host.Hostname != "" {
+	if err := Adopt(part, report.Program{}, host2()); err == nil || !strings.Contains(err.Error(), "resume that run") || part.Host.Hostname != "" {
 		t.Errorf("the host takes it: %v", err)
 	}
 	inside := host2()
 	inside.Host.CmdLine, inside.Host.Kernel = inventory.LabParameter, "6.1"
-	if err := Adopt(part, inside); err != nil || part.Host.Kernel != "6.1" {
+	if err := Adopt(part, report.Program{}, inside); err != nil || part.Host.Kernel != "6.1" {
 		t.Errorf("%v: on %q", err, part.Host.Kernel)
 	}
 	other := host2()
 	other.Host.CmdLine, other.Host.Kernel = inventory.LabParameter, "6.2"
-	if err := Adopt(part, other); err != nil || part.Host.Kernel != "6.1" {
+	if err := Adopt(part, report.Program{}, other); err != nil || part.Host.Kernel != "6.1" {
 		t.Errorf("what was begun on 6.1 is said to be of %q: %v", part.Host.Kernel, err)
 	}
 }
