@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io/fs"
 	"time"
+
+	"github.com/drayage/dray/internal/host"
 )
 
 // How long a link that cannot be served waits for the next try: twice as long
@@ -44,10 +46,8 @@ type resuming struct {
 // again tries until everything is served.
 func (r *resuming) again(ctx context.Context) {
 	for wait := resumeFirst; ; wait = min(2*wait, resumeMost) {
-		select {
-		case <-ctx.Done():
+		if host.Sleep(ctx, wait) != nil {
 			return
-		case <-time.After(wait):
 		}
 		if r.all(ctx) {
 			return

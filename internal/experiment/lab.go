@@ -41,21 +41,13 @@ const debianGeneric = "-amd64"
 // the names that package lab gives them; a kernel that it must be and that this one
 // is not stands by its flavour.
 func Lacks(inv *inventory.Inventory, datapath bool, c chain.Cell) []string {
-	var lacks []string
-	for _, kind := range []string{c.Qdisc, c.Queue, c.FarQueue} {
-		if kind == "" || slices.Contains(lacks, kind) {
-			continue
+	lacks := slices.DeleteFunc(features(c), func(f string) bool {
+		if f == Openvswitch {
+			return datapath
 		}
-		if missing(inv, kind) {
-			lacks = append(lacks, kind)
-		}
-	}
-	if c.Delay > 0 && missing(inv, netem) {
-		lacks = append(lacks, netem)
-	}
-	if c.Datapath == chain.DatapathKernel && !datapath {
-		lacks = append(lacks, Openvswitch)
-	}
+		item := inventory.Find(inv.Qdiscs, f)
+		return item != nil && item.Status != inventory.Missing
+	})
 	if ownKernel(c) {
 		return lacks
 	}
@@ -66,9 +58,22 @@ func Lacks(inv *inventory.Inventory, datapath bool, c chain.Cell) []string {
 	return lacks
 }
 
-func missing(inv *inventory.Inventory, qdisc string) bool {
-	item := inventory.Find(inv.Qdiscs, qdisc)
-	return item == nil || item.Status == inventory.Missing
+// features are what a cell needs of a kernel, each once: queueing disciplines, and
+// Open vSwitch's datapath.
+func features(c chain.Cell) []string {
+	var all []string
+	for _, kind := range []string{c.Qdisc, c.Queue, c.FarQueue} {
+		if kind != "" && !slices.Contains(all, kind) {
+			all = append(all, kind)
+		}
+	}
+	if c.Delay > 0 {
+		all = append(all, netem)
+	}
+	if c.Datapath == chain.DatapathKernel {
+		all = append(all, Openvswitch)
+	}
+	return all
 }
 
 // HasDatapath reports whether this host's kernel has Open vSwitch's datapath.
@@ -140,21 +145,12 @@ func Flavours(run *report.ExperimentsRun) []chain.VMKernel {
 
 // Needs are the features that the guest with a kernel must have.
 func Needs(run *report.ExperimentsRun, kernel chain.VMKernel) []string {
-	features := map[string]bool{}
+	var all []string
 	for _, c := range labCells(run, kernel) {
-		for _, kind := range []string{c.Qdisc, c.Queue, c.FarQueue} {
-			if kind != "" {
-				features[kind] = true
-			}
-		}
-		if c.Delay > 0 {
-			features[netem] = true
-		}
-		if c.Datapath == chain.DatapathKernel {
-			features[Openvswitch] = true
-		}
+		all = append(all, features(c)...)
 	}
-	return slices.Sorted(maps.Keys(features))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func labCells(run *report.ExperimentsRun, kernel chain.VMKernel) []chain.Cell {

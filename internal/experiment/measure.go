@@ -91,7 +91,7 @@ func (r *Runner) link(ctx context.Context, live *node.Live, c chain.Cell) (recor
 	t, err := run(ctx, from, to, p)
 	t.Link = live.State.Plan.Links[0].Name
 	if live.State.Plan.Links[0].Tunnel() {
-		t.Marks = append(t.Marks, record.MarkSimulatedHosts)
+		t.Mark(record.MarkSimulatedHosts)
 	}
 	t.Runtimes = map[string]string{from.Name: string(c.Runtime), to.Name: string(c.Runtime)}
 	return t, err

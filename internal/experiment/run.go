@@ -66,12 +66,11 @@ func (r *Runner) Measure(ctx context.Context) error {
 	r.findImages(ctx)
 	cells := here(r.Run)
 	prepareMachines(ctx, cells)
-	twice := again(r.Run)
 	budget := newBudget(r.Run, func() time.Duration { return before + time.Since(began) })
 	for round := range r.Run.Rounds {
 		order := slices.Clone(cells)
-		if twice != nil {
-			order = append(order, *twice)
+		if budget.again != nil {
+			order = append(order, *budget.again)
 		}
 		rng := rand.New(rand.NewPCG(r.Run.Seed, uint64(round)))
 		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -160,7 +159,7 @@ func (r *Runner) cell(ctx context.Context, s step) error {
 	}
 	t.Mark(trial.Preflight(t.Env, demand(c), busy)...)
 	if c.Tool == chain.ToolCyclictest && !t.Env.Realtime && !(ownKernel(c) && c.Kernel == chain.VMKernelRT) {
-		t.Marks = append(t.Marks, record.MarkNotRealtime)
+		t.Mark(record.MarkNotRealtime)
 	}
 	return r.Sink.Write(t)
 }

@@ -176,10 +176,8 @@ func (s *Supervisor) function(ctx context.Context, f chain.Function, out *output
 		if time.Since(started) > healthyAfter {
 			backoff = firstBackoff
 		}
-		select {
-		case <-ctx.Done():
+		if host.Sleep(ctx, backoff) != nil {
 			return
-		case <-time.After(backoff):
 		}
 		backoff = min(2*backoff, longestBackoff)
 	}

@@ -4,10 +4,10 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/record"
 	"github.com/drayage/dray/internal/stats"
 )
 
@@ -32,48 +32,16 @@ func (d *ExperimentsData) noise() string {
 }
 
 // againPairs are the figures of the cell that was measured twice, by rounds, and a
-// row that shows them.
-func (d *ExperimentsData) againPairs() (row *chain.ExperimentRow, pairs []stats.Pair) {
-	for _, t := range d.Trials {
-		if t.Experiment == nil {
-			continue
-		}
-		cell, second := strings.CutSuffix(t.Experiment.Cell, Again)
-		if !second {
-			continue
-		}
-		if row == nil {
-			row = d.rowOf(cell)
-		}
-		if row == nil || row.Cell.String() != cell {
-			continue
-		}
-		for _, first := range d.of(row.Cell) {
-			if first.Round == t.Round {
-				pairs = appendPair(pairs, row.Figure, first, t)
-			}
-		}
-	}
-	return row, pairs
-}
-
-func appendPair(pairs []stats.Pair, f chain.Figure, first, second record.Trial) []stats.Pair {
-	a, whyA := valueOf(f, first)
-	b, whyB := valueOf(f, second)
-	if whyA != "" || whyB != "" || a <= 0 || b <= 0 {
-		return pairs
-	}
-	return append(pairs, stats.Pair{A: a, B: b})
-}
-
-// rowOf is the first row of a cell; nil: there is none.
-func (d *ExperimentsData) rowOf(cell string) *chain.ExperimentRow {
+// row that shows them; nil: none was.
+func (d *ExperimentsData) againPairs() (*chain.ExperimentRow, []stats.Pair) {
 	for i := range d.Run.Experiments {
 		for j := range d.Run.Experiments[i].Rows {
-			if r := &d.Run.Experiments[i].Rows[j]; r.NotRun == "" && r.Cell.String() == cell {
-				return r
+			row := &d.Run.Experiments[i].Rows[j]
+			if second := d.named(row.Cell.String() + Again); row.NotRun == "" && len(second) > 0 {
+				found, _ := sameRound(row.Figure, d.of(row.Cell), row.Figure, second)
+				return row, slices.DeleteFunc(found, func(p stats.Pair) bool { return p.A <= 0 || p.B <= 0 }) // has no ratio
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }

@@ -146,9 +146,9 @@ const mostCurves = 4
 
 // wakeup is a row of wake-up times that was measured.
 type wakeup struct {
-	row  chain.ExperimentRow
-	line *ExperimentLine
-	dist *stats.Dist
+	row    chain.ExperimentRow
+	line   *ExperimentLine
+	points []plot.Point
 }
 
 // wakeupFigures plot how late threads were woken against percentiles, all on one
@@ -160,11 +160,13 @@ func (d *ExperimentsData) wakeupFigures(id string, e *chain.Experiment, lines []
 		if r.Figure != "wakeup_max" || l.Measured == nil {
 			continue
 		}
-		dist := d.merged(r)
-		if dist == nil || len(points(dist)) == 0 {
+		w := wakeup{row: r, line: l}
+		if dist := d.merged(r); dist != nil {
+			w.points = points(dist)
+		}
+		if len(w.points) == 0 {
 			continue
 		}
-		w := wakeup{r, l, dist}
 		at := slices.IndexFunc(kernels, func(ws []wakeup) bool { return ws[0].row.Cell.Kernel == r.Cell.Kernel })
 		if at < 0 {
 			kernels = append(kernels, []wakeup{w})
@@ -244,7 +246,7 @@ func wakeupPlot(id string, ws []wakeup, numbers map[string]int) (plot.Percentile
 	for i, w := range ws {
 		name := fmt.Sprintf("%s%s, max %s", names[i], kindOf(w.line.Marks), verdict.FormatDuration(*w.line.Measured*1e3))
 		href := fmt.Sprintf("#record-%d", numbers[w.line.Records[0]])
-		p.Curves = append(p.Curves, plot.Curve{Name: name, Href: href, Points: points(w.dist)})
+		p.Curves = append(p.Curves, plot.Curve{Name: name, Href: href, Points: w.points})
 		ids = append(ids, w.line.Records...)
 	}
 	return p, ids

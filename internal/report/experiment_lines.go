@@ -147,9 +147,13 @@ func (d *ExperimentsData) reason(c chain.Cell, failed string) string {
 
 // of are the trials of a cell that count.
 func (d *ExperimentsData) of(c chain.Cell) []record.Trial {
-	var trials []record.Trial
+	return d.named(c.String())
+}
+
+// named are those that have a cell's name in their records.
+func (d *ExperimentsData) named(cell string) (trials []record.Trial) {
 	for _, t := range d.Trials {
-		if t.Experiment != nil && t.Experiment.Cell == c.String() && !t.Warmup {
+		if t.Experiment != nil && t.Experiment.Cell == cell && !t.Warmup {
 			trials = append(trials, t)
 		}
 	}
@@ -197,7 +201,7 @@ func (d *ExperimentsData) decide(e *chain.Experiment, c chain.ShapeClaim) (word,
 			return ClaimUndecided, fmt.Sprintf("%s was not run here", r.Title)
 		}
 	}
-	pairs, emulated := d.pairs(a, b)
+	pairs, emulated := sameRound(a.Figure, d.of(a.Cell), b.Figure, d.of(b.Cell))
 	if d.elsewhere(a) != d.elsewhere(b) {
 		return ClaimUndecided, "one of the two was measured in the lab, on another kernel"
 	}
@@ -247,17 +251,17 @@ func (d *ExperimentsData) elsewhere(r chain.ExperimentRow) bool {
 	return slices.ContainsFunc(d.of(r.Cell), func(t record.Trial) bool { return slices.Contains(t.Marks, record.MarkLab) })
 }
 
-// pairs are the values of two rows in the rounds in which both have one.
-func (d *ExperimentsData) pairs(a, b chain.ExperimentRow) (pairs []stats.Pair, emulated bool) {
+// sameRound are the values of two figures in the rounds in which both have one.
+func sameRound(a chain.Figure, as []record.Trial, b chain.Figure, bs []record.Trial) (pairs []stats.Pair, emulated bool) {
 	other := map[int]float64{}
-	for _, t := range d.of(b.Cell) {
-		if v, failed := valueOf(b.Figure, t); failed == "" {
+	for _, t := range bs {
+		if v, failed := valueOf(b, t); failed == "" {
 			other[t.Round] = v
 			emulated = emulated || slices.Contains(t.Marks, record.MarkEmulated)
 		}
 	}
-	for _, t := range d.of(a.Cell) {
-		v, failed := valueOf(a.Figure, t)
+	for _, t := range as {
+		v, failed := valueOf(a, t)
 		if w, both := other[t.Round]; failed == "" && both {
 			pairs = append(pairs, stats.Pair{A: v, B: w})
 			emulated = emulated || slices.Contains(t.Marks, record.MarkEmulated)

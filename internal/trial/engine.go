@@ -215,10 +215,8 @@ func (e *Engine) watch(ctx context.Context) (begin, end host.CPUTimes, env recor
 	if begin, err = e.readCPUTimes(); err != nil {
 		return begin, end, env, err
 	}
-	select {
-	case <-ctx.Done():
-		return begin, end, env, ctx.Err()
-	case <-time.After(pause):
+	if err = host.Sleep(ctx, pause); err != nil {
+		return begin, end, env, err
 	}
 	if end, err = e.readCPUTimes(); err != nil {
 		return begin, end, env, err

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/drayage/dray/internal/host"
 )
 
 // namelessPatience bounds how long a process may go on without arguments.
@@ -30,10 +32,8 @@ func AwaitExec(ctx context.Context, pid int) error {
 		if len(args) == 0 && time.Since(begin) > namelessPatience {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(interval):
+		if err := host.Sleep(ctx, interval); err != nil {
+			return err
 		}
 	}
 }

@@ -147,10 +147,8 @@ func ask(ctx context.Context, dir string, call func(*broker.Client) error) error
 		if time.Now().After(deadline) {
 			return fmt.Errorf("no broker serves the chain's native ports: %w", err)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(20 * time.Millisecond):
+		if err := host.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

@@ -297,10 +297,7 @@ func (w *ovsSwitch) retry(ctx context.Context, try func() error) error {
 		if ctx.Err() != nil || w.ended() || time.Now().After(deadline) {
 			return fmt.Errorf("%w%s", err, w.vswitchd("", nil).LastWords())
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
+		_ = host.Sleep(ctx, 50*time.Millisecond) // its end is seen above
 	}
 }
 

@@ -179,10 +179,8 @@ func awaitRoute(ctx context.Context, ask Appctl, to string) error {
 		if err == nil && strings.Contains(out, "dev "+Bridge) {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if host.Sleep(ctx, 10*time.Millisecond) != nil {
 			return fmt.Errorf("ovs-vswitchd has no route to %s (%q, %v)", to, out, err)
-		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
