@@ -113,7 +113,7 @@ bench: ## measure libdray beside the physical limit of the moment, the DPDK face
 	@[ -f out/vnf-plain/build.ninja ] || meson setup out/vnf-plain dataplane/vnf -Dbuildtype=release >/dev/null
 	@ninja -C out/vnf-plain bench/dray-vnf-bench >/dev/null
 	@out/vnf-plain/bench/dray-vnf-bench $(filter --quick,$(BENCH)) --json out/bench-vnf.json
-	@DRAY_BENCH_JSON=$(CURDIR)/out/bench.json $(GO) test -run '^$$' -bench IdleLinks -benchtime 1x ./internal/broker
+	@DRAY_BENCH_JSON=$(CURDIR)/out/bench.json $(GO) test -run '^$$' -bench IdleLinks -benchtime 1x ./internal/link/broker
 
 .PHONY: bench-dpdk
 bench-dpdk: ## of these the DPDK face alone: net_dray beside memif, vhost-user and Open vSwitch, against its targets, in five minutes

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 //go:embed bench-quick.yaml

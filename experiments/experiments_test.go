@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 func TestQuickIsQuick(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // publishedN16 are the 72 figures of N16's tables, with FIFO, HFSC, HTB, SFQ, CoDel

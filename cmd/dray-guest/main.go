@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/drayage/dray/internal/guest"
-	"github.com/drayage/dray/internal/guest/contained"
-	"github.com/drayage/dray/internal/guest/inside"
+	"github.com/drayage/dray/internal/function/guest"
+	"github.com/drayage/dray/internal/function/guest/contained"
+	"github.com/drayage/dray/internal/function/guest/inside"
 )
 
 func main() {

@@ -12,14 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drayage/dray/internal/bench"
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/doctor"
-	"github.com/drayage/dray/internal/experiment"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/measure/bench"
+	"github.com/drayage/dray/internal/measure/experiment"
 	"github.com/drayage/dray/internal/node"
-	"github.com/drayage/dray/internal/record"
-	"github.com/drayage/dray/internal/report"
+	"github.com/drayage/dray/internal/node/doctor"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 const benchLong = `Measure a matrix: transports × faces × runtimes × sizes of frames × loads × VNFs.

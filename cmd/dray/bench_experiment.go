@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/drayage/dray/experiments"
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/doctor"
-	"github.com/drayage/dray/internal/experiment"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/measure/experiment"
 	"github.com/drayage/dray/internal/node"
-	"github.com/drayage/dray/internal/record"
-	"github.com/drayage/dray/internal/report"
+	"github.com/drayage/dray/internal/node/doctor"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // quickAtMost is how long the quick profile takes at most, whatever is in it.

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/drayage/dray/experiments"
-	"github.com/drayage/dray/internal/bench"
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
-	"github.com/drayage/dray/internal/report"
+	"github.com/drayage/dray/internal/measure/bench"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // benchPlanned is what --dry-run prints as JSON.

@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/node"
-	"github.com/drayage/dray/internal/report"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // takeUp checks that an interrupted run may go on here, where it was begun on that

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drayage/dray/internal/inventory"
-	"github.com/drayage/dray/internal/report"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // A run goes on only where nothing has changed that its figures depend on.

@@ -14,14 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drayage/dray/internal/calibrate"
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/doctor"
-	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/node/doctor"
 	"github.com/drayage/dray/internal/plan"
-	"github.com/drayage/dray/internal/record"
-	"github.com/drayage/dray/internal/report"
+	"github.com/drayage/dray/internal/result/calibrate"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 const calibrateLong = `Measure the transports of this host, two functions over one link of each, and

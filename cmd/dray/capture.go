@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/drayage/dray/internal/broker"
-	"github.com/drayage/dray/internal/capture"
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/capture"
 	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // waitsSilently is how long a port may take to be captured without a word.

@@ -5,7 +5,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/drayage/dray/internal/compare"
+	"github.com/drayage/dray/internal/result/compare"
 )
 
 const compareLong = `Set run B against run A, figure by figure, from their records alone. A run is a

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/record"
-	"github.com/drayage/dray/internal/report"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
 )
 
 // runDirectory makes a directory with the records of a run, whose throughput is

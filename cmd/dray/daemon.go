@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drayage/dray/internal/broker"
+	"github.com/drayage/dray/internal/link/broker"
 )
 
 func (a *app) daemonCommand() *cobra.Command {

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/node"
-	"github.com/drayage/dray/internal/runtime"
 )
 
 func (a *app) execCommand() *cobra.Command {

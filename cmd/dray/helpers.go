@@ -5,8 +5,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/drayage/dray/internal/runtime/docker"
-	"github.com/drayage/dray/internal/transport/afpacket"
+	"github.com/drayage/dray/internal/function/docker"
+	"github.com/drayage/dray/internal/link/afpacket"
 )
 
 // relayCommand is the process behind an af-packet uplink.

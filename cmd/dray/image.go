@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drayage/dray/images"
-	"github.com/drayage/dray/internal/image"
+	"github.com/drayage/dray/internal/function/image"
 )
 
 const imageLong = `Build an image for functions: the root file system of Debian's smallest base, and the packages of the

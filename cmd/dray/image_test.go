@@ -8,7 +8,7 @@ import (
 
 	"github.com/drayage/dray/experiments"
 	"github.com/drayage/dray/images"
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // Every image that a published experiment builds has a recipe, and every recipe its

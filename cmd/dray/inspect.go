@@ -13,12 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/doctor"
-	"github.com/drayage/dray/internal/instrument"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/measure/instrument"
 	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/node/doctor"
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // job is a chain file that was read and planned for this host.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drayage/dray/internal/lab"
+	"github.com/drayage/dray/internal/function/lab"
 )
 
 const labLong = `Run a command where the kernel has what it needs. Where this host's kernel has

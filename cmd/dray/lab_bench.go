@@ -16,12 +16,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/experiment"
-	"github.com/drayage/dray/internal/guest"
-	"github.com/drayage/dray/internal/inventory"
-	"github.com/drayage/dray/internal/lab"
-	"github.com/drayage/dray/internal/report"
+	"github.com/drayage/dray/internal/function/guest"
+	"github.com/drayage/dray/internal/function/lab"
+	"github.com/drayage/dray/internal/measure/experiment"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // divide decides which cells of a run are measured here, which in a guest of the

@@ -9,38 +9,38 @@ import (
 	"slices"
 	"time"
 
-	"github.com/drayage/dray/internal/broker"
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/measure/live"
 	"github.com/drayage/dray/internal/node"
-	"github.com/drayage/dray/internal/telemetry"
 )
 
 // watched is how many intervals verdicts on live links rest on.
 const watched = 60
 
 // watcher samples the native links of the named chains, or of all.
-func (a *app) watcher(names []string) (*telemetry.Watcher, error) {
+func (a *app) watcher(names []string) (*live.Watcher, error) {
 	n, err := a.node()
 	if err != nil {
 		return nil, err
 	}
-	return &telemetry.Watcher{Keep: watched, Source: func(ctx context.Context) ([]telemetry.Chain, error) {
+	return &live.Watcher{Keep: watched, Source: func(ctx context.Context) ([]live.Chain, error) {
 		return askBrokers(ctx, n, names)
 	}}, nil
 }
 
 // askBrokers leaves out a chain that goes, or whose broker does not answer,
 // where all were asked for.
-func askBrokers(ctx context.Context, n *node.Node, names []string) ([]telemetry.Chain, error) {
+func askBrokers(ctx context.Context, n *node.Node, names []string) ([]live.Chain, error) {
 	found, err := n.Brokered()
 	if err != nil {
 		return nil, err
 	}
-	var chains []telemetry.Chain
+	var chains []live.Chain
 	for _, b := range found {
 		if len(names) > 0 && !slices.Contains(names, b.Chain) {
 			continue
 		}
-		c := telemetry.Chain{Planned: b.Links}
+		c := live.Chain{Planned: b.Links}
 		c.Chain = b.Chain
 		if c.Links, err = askBroker(ctx, b.Dir); err != nil && len(names) > 0 {
 			return nil, fmt.Errorf("chain %s: %w", b.Chain, err)
@@ -69,11 +69,11 @@ func askBroker(ctx context.Context, dir string) ([]broker.LinkStatus, error) {
 
 // glance watches for about a second, since verdicts rest on several intervals;
 // not at all where there is nothing to watch.
-func glance(ctx context.Context, w *telemetry.Watcher) ([]telemetry.Link, error) {
+func glance(ctx context.Context, w *live.Watcher) ([]live.Link, error) {
 	const intervals, interval = 4, 250 * time.Millisecond
-	var links []telemetry.Link
+	var links []live.Link
 	none := errors.New("no links")
-	err := w.Watch(ctx, interval, intervals, func(now []telemetry.Link) error {
+	err := w.Watch(ctx, interval, intervals, func(now []live.Link) error {
 		if links = now; len(links) == 0 {
 			return none
 		}
@@ -110,7 +110,7 @@ func (a *app) addLive(ctx context.Context, statuses []chainStatus) error {
 
 // printLive adds the table of live links, where there are any.
 func (a *app) printLive(statuses []chainStatus) error {
-	var links []telemetry.Link
+	var links []live.Link
 	for _, s := range statuses {
 		links = append(links, s.Live...)
 	}
@@ -118,5 +118,5 @@ func (a *app) printLive(statuses []chainStatus) error {
 		return nil
 	}
 	fmt.Fprintln(a.out)
-	return telemetry.Text(a.out, links)
+	return live.Text(a.out, links)
 }

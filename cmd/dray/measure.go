@@ -16,16 +16,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drayage/dray/internal/doctor"
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/instrument"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/measure/instrument"
+	"github.com/drayage/dray/internal/measure/verify"
 	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/node/doctor"
 	"github.com/drayage/dray/internal/plan"
-	"github.com/drayage/dray/internal/record"
-	"github.com/drayage/dray/internal/report"
-	"github.com/drayage/dray/internal/transport"
-	"github.com/drayage/dray/internal/verify"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // measureOptions are the flags of every command that measures.

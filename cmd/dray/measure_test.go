@@ -5,11 +5,11 @@ package main
 import (
 	"testing"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/plan"
-	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // TestEnvironmentOfSwitch: what a switch shapes is told by every record, although no

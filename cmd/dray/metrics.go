@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/spf13/cobra"
 
-	"github.com/drayage/dray/internal/telemetry"
+	"github.com/drayage/dray/internal/measure/live"
 )
 
 func (a *app) metricsCommand() *cobra.Command {
@@ -45,19 +45,19 @@ func (a *app) metricsCommand() *cobra.Command {
 }
 
 // registry holds the metrics of whatever sample is the latest.
-func registry(latest func() []telemetry.Link) *prometheus.Registry {
+func registry(latest func() []live.Link) *prometheus.Registry {
 	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(telemetry.Collector{Latest: latest})
+	r.MustRegister(live.Collector{Latest: latest})
 	return r
 }
 
 // printMetrics samples as often as a verdict takes.
-func (a *app) printMetrics(ctx context.Context, w *telemetry.Watcher) error {
+func (a *app) printMetrics(ctx context.Context, w *live.Watcher) error {
 	links, err := glance(ctx, w)
 	if err != nil {
 		return err
 	}
-	families, err := registry(func() []telemetry.Link { return links }).Gather()
+	families, err := registry(func() []live.Link { return links }).Gather()
 	if err != nil {
 		return err
 	}
@@ -69,21 +69,21 @@ func (a *app) printMetrics(ctx context.Context, w *telemetry.Watcher) error {
 	return nil
 }
 
-func (a *app) serveMetrics(ctx context.Context, w *telemetry.Watcher, address string) error {
+func (a *app) serveMetrics(ctx context.Context, w *live.Watcher, address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("%w (--listen takes host:port, such as 127.0.0.1:9464)", err)
 	}
-	var latest atomic.Pointer[[]telemetry.Link]
-	latest.Store(&[]telemetry.Link{})
+	var latest atomic.Pointer[[]live.Link]
+	latest.Store(&[]live.Link{})
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(registry(func() []telemetry.Link { return *latest.Load() }), promhttp.HandlerOpts{}))
+	mux.Handle("/metrics", promhttp.HandlerFor(registry(func() []live.Link { return *latest.Load() }), promhttp.HandlerOpts{}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
 	watch, stop := context.WithCancel(ctx)
 	defer stop()
 	watched := make(chan error, 1)
 	go func() {
-		watched <- w.Watch(watch, time.Second, -1, func(now []telemetry.Link) error { latest.Store(&now); return nil })
+		watched <- w.Watch(watch, time.Second, -1, func(now []live.Link) error { latest.Store(&now); return nil })
 		server.Close()
 	}()
 	a.progress("Serving http://%s/metrics", l.Addr())

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 func (a *app) relinkCommand() *cobra.Command {

@@ -5,9 +5,9 @@ package main
 import (
 	"testing"
 
-	"github.com/drayage/dray/internal/inventory"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // What a link of the chain has taken does not make the rest of the chain infeasible.

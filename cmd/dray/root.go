@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	runtimes "github.com/drayage/dray/internal/function/all"
+	transports "github.com/drayage/dray/internal/link/all"
 	"github.com/drayage/dray/internal/node"
-	runtimes "github.com/drayage/dray/internal/runtime/all"
-	transports "github.com/drayage/dray/internal/transport/all"
 )
 
 const rootLong = `Drayage gives every function of a containerised user plane a virtual port,

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drayage/dray/internal/node"
-	"github.com/drayage/dray/internal/report"
+	"github.com/drayage/dray/internal/result/report"
 )
 
 const runLong = `Plan the chain, make its sandboxes and links, measure every link over the

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/measure/live"
 	"github.com/drayage/dray/internal/node"
-	"github.com/drayage/dray/internal/telemetry"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // chainStatus is one chain as `dray status --json` prints it.
@@ -25,7 +25,7 @@ type chainStatus struct {
 	brokerAnswers bool
 	Ports         map[string]string `json:"ports,omitempty"` // by function: the directory of its native ports' sockets
 	// Live is what the functions report of their native ports.
-	Live []telemetry.Link `json:"live,omitempty"`
+	Live []live.Link `json:"live,omitempty"`
 }
 
 type linkStatus struct {

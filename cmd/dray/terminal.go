@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/runtime"
 )
 
 // rawTerminal takes the terminal that all three are, so that every key reaches a

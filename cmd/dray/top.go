@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/drayage/dray/internal/telemetry"
+	"github.com/drayage/dray/internal/measure/live"
 )
 
 func (a *app) topCommand() *cobra.Command {
@@ -42,17 +42,17 @@ func (a *app) topCommand() *cobra.Command {
 }
 
 // drawer shows one sample after another.
-func (a *app) drawer(interval time.Duration) func([]telemetry.Link) error {
+func (a *app) drawer(interval time.Duration) func([]live.Link) error {
 	f, ok := a.out.(*os.File)
 	screen := ok && !a.json && term.IsTerminal(int(f.Fd()))
 	first := true
-	return func(links []telemetry.Link) error {
+	return func(links []live.Link) error {
 		if a.json {
 			return json.NewEncoder(a.out).Encode(map[string]any{"time": time.Now(), "links": links})
 		}
 		var page bytes.Buffer
 		fmt.Fprintf(&page, "%s, every %v\n\n", time.Now().Format(time.TimeOnly), interval)
-		if err := telemetry.Text(&page, links); err != nil {
+		if err := live.Text(&page, links); err != nil {
 			return err
 		}
 		switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/cgroups/manager"
 
-	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/host/step"
 )
 
 // KindCgroup is a cgroup tree, in every hierarchy, with all processes in it:

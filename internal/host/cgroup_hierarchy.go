@@ -17,7 +17,7 @@ import (
 	"github.com/opencontainers/cgroups"
 	"golang.org/x/sys/unix"
 
-	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/host/step"
 )
 
 // KindHierarchy is a cgroup v1 hierarchy that Drayage mounted, for the controller

@@ -13,7 +13,7 @@ import (
 
 	"github.com/moby/sys/mountinfo"
 
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // TestOnCgroup2 runs the tests above where nothing but cgroup2 is mounted, on a

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 func TestCPUID(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 func TestDescribeThisMachine(t *testing.T) {

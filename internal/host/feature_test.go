@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drayage/dray/internal/inventory"
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // TestOnceKeepsAnswersOnly: yes and unsupported are kept, a failed probe is not.

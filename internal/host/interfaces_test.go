@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 func TestUplinksAmong(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // vnetHeader is the length of a virtio-net header without merged buffers, in bytes.

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/test/testenv"
 )
 
 func write(t testing.TB, path string) {

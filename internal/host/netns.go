@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/host/step"
 )
 
 // Netns is a network namespace, named by a file: one that Drayage pinned, or

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/test/testenv"
 )
 
 func TestProcessID(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/host/step"
 )
 
 // Qdisc is a root egress queueing discipline. A zero field is the kernel's or

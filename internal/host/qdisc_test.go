@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // inVeth calls f with a throw-away namespace that holds the veth pair p0, p1.

@@ -5,7 +5,7 @@ package host
 import (
 	"context"
 
-	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/host/step"
 )
 
 // Removers removes every kind of resource that this package makes.

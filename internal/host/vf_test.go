@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drayage/dray/internal/step"
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // idle is an interface that a port may have, and lit that of a card.

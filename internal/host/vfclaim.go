@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/host/step"
 )
 
 // KindVF is a virtual function of a network card that became a port: removal gives it

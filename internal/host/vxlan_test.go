@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // TestVxlan makes the end of a tunnel in another namespace than its underlay's,

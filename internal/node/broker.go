@@ -12,10 +12,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/drayage/dray/internal/broker"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/plan"
-	"github.com/drayage/dray/internal/step"
 )
 
 const (

@@ -15,14 +15,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/broker"
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/native"
+	"github.com/drayage/dray/internal/link/shm"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/veth"
 	"github.com/drayage/dray/internal/plan"
-	"github.com/drayage/dray/internal/step"
-	"github.com/drayage/dray/internal/transport"
-	"github.com/drayage/dray/internal/transport/native"
-	"github.com/drayage/dray/internal/transport/shm"
-	"github.com/drayage/dray/internal/transport/veth"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // TestMain lets the test program be the broker, as dray is.

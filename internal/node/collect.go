@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/host/step"
 )
 
 // Collect removes what uncommitted chains left whose maker is gone, and

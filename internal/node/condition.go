@@ -10,8 +10,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // Condition is what has become of a chain.

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // Device is how a program of the host opens a dpdk port in place of the function's

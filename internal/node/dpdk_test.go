@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/dpdk"
+	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/plan"
-	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
 // withDevices is a chain whose external function has two dpdk ports, on links

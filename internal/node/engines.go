@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/drayage/dray/internal/broker"
-	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/transport"
 )
 
 // LinkFaults tells of each link whose processes on the host do not all run what

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/broker"
-	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/plan"
-	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // identify is this process, and one that has ended.

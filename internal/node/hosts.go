@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/underlay"
 	"github.com/drayage/dray/internal/plan"
-	"github.com/drayage/dray/internal/step"
-	"github.com/drayage/dray/internal/transport"
-	"github.com/drayage/dray/internal/underlay"
 )
 
 func (l *Live) underlay(p *plan.Plan) underlay.Spec {

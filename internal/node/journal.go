@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/host/step"
 )
 
 // maxJournal bounds what is read back: a chain of a thousand links needs a

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/host/step"
 )
 
 func TestJournalReadsBackWhatWasWritten(t *testing.T) {

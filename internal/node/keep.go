@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/plan"
-	"github.com/drayage/dray/internal/transport"
 )
 
 // fileProcesses says which processes carry the chain's links now, where it is

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/link/fake"
+	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/plan"
-	"github.com/drayage/dray/internal/transport"
-	"github.com/drayage/dray/internal/transport/fake"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // sleeper is a driver whose links have one process, which sleeps.

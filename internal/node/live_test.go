@@ -12,15 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/function/process"
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/bridge"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/veth"
 	"github.com/drayage/dray/internal/plan"
-	"github.com/drayage/dray/internal/runtime"
-	"github.com/drayage/dray/internal/runtime/process"
-	"github.com/drayage/dray/internal/step"
-	"github.com/drayage/dray/internal/testenv"
-	"github.com/drayage/dray/internal/transport"
-	"github.com/drayage/dray/internal/transport/bridge"
-	"github.com/drayage/dray/internal/transport/veth"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // pairYAML is [ a ]──ab──[ b ] with the process runtime over a bridge.

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/plan"
-	"github.com/drayage/dray/internal/step"
-	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // Move puts another transport behind a link whose ports libdray opens, under

@@ -18,12 +18,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/plan"
-	"github.com/drayage/dray/internal/runtime"
-	"github.com/drayage/dray/internal/step"
-	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // DefaultStateDir is where chains live unless DRAY_STATE says otherwise.

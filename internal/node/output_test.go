@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/runtime"
-	"github.com/drayage/dray/internal/runtime/process"
-	"github.com/drayage/dray/internal/transport"
-	"github.com/drayage/dray/internal/transport/bridge"
+	"github.com/drayage/dray/internal/function/process"
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/link/bridge"
+	"github.com/drayage/dray/internal/link/transport"
 )
 
 // supervisorMain is this program as a supervisor, or as its heir.

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/dpdk"
+	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/runtime"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
 const (

@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/dpdk"
+	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/link/memif"
+	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/plan"
-	"github.com/drayage/dray/internal/runtime"
-	"github.com/drayage/dray/internal/transport"
-	"github.com/drayage/dray/internal/transport/memif"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
 // TestPeers finds the other end of a device that connects, where its runtime puts it.

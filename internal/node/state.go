@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/underlay"
 	"github.com/drayage/dray/internal/plan"
-	"github.com/drayage/dray/internal/runtime"
-	"github.com/drayage/dray/internal/transport"
-	"github.com/drayage/dray/internal/underlay"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // Files of a chain's directory.

@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/runtime"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 const sigterm = syscall.SIGTERM

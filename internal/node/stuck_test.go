@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/runtime"
-	"github.com/drayage/dray/internal/runtime/process"
-	"github.com/drayage/dray/internal/step"
+	"github.com/drayage/dray/internal/function/process"
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host/step"
 )
 
 // stuck is the process runtime with an engine that can hang: it then neither stops

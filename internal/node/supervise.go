@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/runtime"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // Phase is what a function's command is doing.

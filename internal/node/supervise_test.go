@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/chain"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 func TestOutcomeFollowsTheRestartPolicy(t *testing.T) {

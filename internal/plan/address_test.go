@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // star makes a chain of n links, each from the function "hub" to one of its own.

@@ -5,7 +5,7 @@ package plan
 import (
 	"time"
 
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // statedDefault is the source of every figure in this file.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // estimate is what one transport is expected to do for one link.

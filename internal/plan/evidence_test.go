@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // Every kind of requirement is refused where the evidence is against it, and

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // figures is what is known of one transport: its calibration on this host, and

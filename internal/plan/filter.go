@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // obstacle is why a transport cannot realise a link at all.

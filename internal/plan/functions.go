@@ -5,8 +5,8 @@ package plan
 import (
 	"fmt"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // placeFunctions puts every function on the one host of the inventory.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")

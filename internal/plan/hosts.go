@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // planHosts copies the simulated hosts into the plan, and finds what their

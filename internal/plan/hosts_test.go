@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // withTunnels is a saved inventory that has tunnels between hosts.

@@ -5,7 +5,7 @@ package plan
 import (
 	"strings"
 
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 func findInterface(inv *inventory.Inventory, name string) *inventory.Interface {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // TestPollingLinksGetCPUs: none that a function is pinned to, none twice, and a

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // planLink chooses the transport of one link and gathers its evidence.

@@ -8,7 +8,7 @@ import (
 	"net"
 	"strings"
 
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // assignMACs gives every port that names none a locally administered unicast

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // TestDpdkPortsOfMachines: only a transport whose switch reaches a machine makes one

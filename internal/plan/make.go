@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // planner is the state of one call of Make.

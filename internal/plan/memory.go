@@ -8,8 +8,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // checkMemory compares what all functions may use with what the host has.

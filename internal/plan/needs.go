@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // needs is what one link asks of a transport, with its ends resolved.

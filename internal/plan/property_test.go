@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // TestProperties holds a thousand random chains against what is true of every plan.

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 const (

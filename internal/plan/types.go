@@ -8,7 +8,7 @@ package plan
 import (
 	"net/netip"
 
-	"github.com/drayage/dray/internal/chain"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // Plan is the decision for one chain on one inventory.

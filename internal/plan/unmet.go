@@ -5,7 +5,7 @@ package plan
 import (
 	"fmt"
 
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // violateUnmet reports every requirement that the evidence does not support.

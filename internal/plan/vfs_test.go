@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // vfHost has two cards, with one and with three free virtual functions.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drayage/dray/internal/broker/wire"
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/internal/link/broker/wire"
+	"github.com/drayage/dray/test/testenv"
 )
 
 const port = "../../dataplane/port/"

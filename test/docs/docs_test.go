@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/chain"
-	runtimes "github.com/drayage/dray/internal/runtime/all"
-	"github.com/drayage/dray/internal/testenv"
-	transports "github.com/drayage/dray/internal/transport/all"
+	runtimes "github.com/drayage/dray/internal/function/all"
+	transports "github.com/drayage/dray/internal/link/all"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/test/testenv"
 )
 
 const root = "../.."

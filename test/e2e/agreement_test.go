@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/result/record"
 )
 
 // TestIperf3InsideAgreesWithIperf3ByHand measures the same link with dray and

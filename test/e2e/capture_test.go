@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // capturing is a `dray capture` under way.

@@ -8,17 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/chain"
-	"github.com/drayage/dray/internal/experiment"
+	"github.com/drayage/dray/internal/function/docker"
+	"github.com/drayage/dray/internal/function/docker/dockertest"
+	"github.com/drayage/dray/internal/function/process"
+	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/measure/experiment"
 	"github.com/drayage/dray/internal/node"
-	"github.com/drayage/dray/internal/record"
-	"github.com/drayage/dray/internal/report"
-	"github.com/drayage/dray/internal/runtime"
-	"github.com/drayage/dray/internal/runtime/docker"
-	"github.com/drayage/dray/internal/runtime/docker/dockertest"
-	"github.com/drayage/dray/internal/runtime/process"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // trials keeps what an experiment measured.

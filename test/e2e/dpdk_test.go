@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/runtime/docker/dockertest"
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/internal/function/docker/dockertest"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // testpmds is a chain of two unmodified applications:

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drayage/dray/internal/report"
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // One link, and functions without links, five rounds:

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/runtime/docker/dockertest"
+	"github.com/drayage/dray/internal/function/docker/dockertest"
 )
 
 // TestManyPacketsBetweenUnprivilegedContainers sends as fast as it goes, and

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/broker"
-	"github.com/drayage/dray/internal/record"
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/result/record"
 )
 
 // apart is a pair on two simulated hosts:

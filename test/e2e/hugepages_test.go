@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // limited is a chain of two functions, each with a limit of huge pages.

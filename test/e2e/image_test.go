@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/image"
-	"github.com/drayage/dray/internal/runtime/docker/dockertest"
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/internal/function/docker/dockertest"
+	"github.com/drayage/dray/internal/function/image"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // TestImages builds images and runs functions in them: all programs, and packets

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drayage/dray/internal/guest"
+	"github.com/drayage/dray/internal/function/guest"
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/record"
-	"github.com/drayage/dray/internal/report"
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // One function that starts here, five times, and one link whose queue few kernels

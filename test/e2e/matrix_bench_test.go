@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/record"
-	"github.com/drayage/dray/internal/report"
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // Of each configuration in turn:

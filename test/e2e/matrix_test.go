@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/drayage/dray/internal/runtime/docker/dockertest"
+	"github.com/drayage/dray/internal/function/docker/dockertest"
 )
 
 // rates needs only the quick trials, and so keeps the matrix short.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // verdicts is what `dray verify --json` prints of each requirement.

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/broker"
-	"github.com/drayage/dray/internal/runtime/docker/dockertest"
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/internal/function/docker/dockertest"
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // generator is draygen where a container over the host's root sees it.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // TestTwoProcessesOfEAL joins an unmodified application, a primary process of EAL,

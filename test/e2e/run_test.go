@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/doctor"
-	"github.com/drayage/dray/internal/inventory"
+	"github.com/drayage/dray/internal/node/doctor"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // modest requirements, which any machine's kernel meets with room to spare.

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/node"
-	"github.com/drayage/dray/internal/testenv"
-	"github.com/drayage/dray/internal/transport"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // needSwitches skips where a switch is missing.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // emptyCapture is a capture file without packets: the header of pcap, Ethernet.

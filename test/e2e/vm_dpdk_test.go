@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/guest"
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/internal/function/guest"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // TestDPDKInMachine has dray-vnf in a virtual machine, as it is in a container, pass

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/guest"
-	"github.com/drayage/dray/internal/record"
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/internal/function/guest"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // TestVirtualMachine brings up a function in a virtual machine, looks into it,

@@ -13,8 +13,8 @@ import (
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/leftover"
-	"github.com/drayage/dray/internal/step"
-	"github.com/drayage/dray/internal/testenv"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/test/testenv"
 )
 
 func take(t *testing.T, name string) leftover.Snapshot {

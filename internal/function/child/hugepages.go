@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host"
+)
+
+// CheckHugePages makes sure that a container's process is under the function's
+// limit of huge pages, if there is one. An engine that knows nothing of the
+// hierarchy that has the hugetlb controller leaves the process outside: Docker
+// where cgroup v1 and v2 are mixed, and where systemd places its containers.
+func CheckHugePages(s runtime.Spec, pid int) error {
+	if len(s.Function.HugePages) == 0 {
+		return nil
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return nil // it has ended already
+	}
+	if strings.HasPrefix(hugetlbPath(string(text)), s.Cgroup.Path+"/") {
+		return nil
+	}
+	return &host.Unsupported{
+		What: "hugepages limit with runtime " + string(s.Function.Runtime),
+		Why:  "the container engine does not put it under the hugetlb controller of this host",
+		Fix:  "boot with systemd.unified_cgroup_hierarchy=1 (for docker: with native.cgroupdriver=cgroupfs), or use runtime runc",
+	}
+}
+
+// hugetlbPath is the process's cgroup in the hierarchy of the hugetlb
+// controller, from its /proc/PID/cgroup (cgroups(7)).
+func hugetlbPath(text string) string {
+	unified := ""
+	for _, line := range strings.Split(text, "\n") {
+		parts := strings.SplitN(line, ":", 3)
+		if len(parts) < 3 {
+			continue
+		}
+		if slices.Contains(strings.Split(parts[1], ","), "hugetlb") {
+			return parts[2]
+		}
+		if parts[0] == "0" {
+			unified = parts[2]
+		}
+	}
+	return unified
+}

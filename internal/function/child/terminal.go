@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"io"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host"
+)
+
+// StartWith is Start with the process's input and output, or with a terminal of
+// its own between it and these.
+func StartWith(place host.Place, cmd *exec.Cmd, stdio runtime.Stdio, atExit func() error) (*Child, error) {
+	if stdio.Terminal == nil {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, stdio.Stdout, stdio.Stderr
+		return Start(place, cmd, atExit)
+	}
+	pty, err := host.OpenPty(stdio.Terminal.Size.Columns, stdio.Terminal.Size.Rows)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = pty.Slave, pty.Slave, pty.Slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setctty: true, Ctty: 0}
+	shown := make(chan struct{})
+	c, err := start(place, cmd, atExit, func() {
+		// One that escaped may hold the terminal.
+		_ = pty.Master.SetReadDeadline(time.Now().Add(outputGrace))
+		<-shown
+		pty.Master.Close()
+	})
+	pty.Slave.Close()
+	if err != nil {
+		pty.Master.Close()
+		return nil, err
+	}
+	go func() {
+		defer close(shown)
+		_, _ = io.Copy(stdio.Stdout, pty.Master) // it fails when nobody is in the terminal any more
+	}()
+	go func() { _, _ = io.Copy(pty.Master, stdio.Stdin) }()
+	go func() {
+		for {
+			select {
+			case size := <-stdio.Terminal.Resized:
+				_ = pty.Resize(size.Columns, size.Rows)
+			case <-c.done:
+				return
+			}
+		}
+	}()
+	return c, nil
+}

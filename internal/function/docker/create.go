@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/drayage/dray/internal/function/child"
+	"github.com/drayage/dray/internal/function/dockercli"
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host"
+)
+
+// create runs a client that makes a container, to its end whatever happens: the
+// daemon would finish the work of a client that was killed after nobody looks
+// any more.
+func (r *Runtime) create(s runtime.Spec, args ...string) error {
+	cmd := r.Client.Command(context.Background(), args...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	c, err := child.Start(host.Place{Cgroup: createCgroup(s)}, cmd, nil)
+	if err != nil {
+		return err
+	}
+	code, err := c.Wait()
+	if err == nil && code != 0 {
+		err = &dockercli.Error{Verb: args[0], Stderr: errs.String(), Err: fmt.Errorf("exit status %d", code)}
+	}
+	return err
+}
+
+// runContainer creates a container and starts it. The child is a docker client,
+// which lives as long as the container and ends with its exit status.
+func (r *Runtime) runContainer(ctx context.Context, s runtime.Spec, name string, argv []string, stdio runtime.Stdio) (*child.Child, state, error) {
+	fail := func(err error) (*child.Child, state, error) {
+		return nil, state{}, fmt.Errorf("function %s: %w", s.Function.Name, err)
+	}
+	flags, err := r.functionFlags(ctx, s, name, argv)
+	if err != nil {
+		return fail(err)
+	}
+	create, start := append([]string{"create"}, terminalFlags(stdio)...), []string{"start", "--attach"}
+	if stdio.Stdin != nil {
+		create, start = append(create, "--interactive"), append(start, "--interactive")
+	}
+	if err := r.create(s, append(create, flags...)...); err != nil {
+		return fail(err)
+	}
+	cmd := r.Client.Command(context.Background(), append(start, name)...)
+	c, err := child.StartWith(host.Place{Cgroup: clientCgroup(s)}, cmd, stdio, nil)
+	if err != nil {
+		return fail(err)
+	}
+	st, err := r.awaitStarted(ctx, name, c)
+	if err == nil && !st.started {
+		err = startError(s.Function.Name, argv[0], st.reason)
+	}
+	if err == nil && st.pid != 0 {
+		err = child.AwaitExec(ctx, st.pid)
+	}
+	if err == nil && st.pid != 0 {
+		err = child.CheckHugePages(s, st.pid)
+	}
+	if err != nil {
+		_ = r.removeContainer(context.WithoutCancel(ctx), s, name)
+		_ = child.KillSession(c.PID())
+		<-c.Done()
+		return nil, state{}, err
+	}
+	return c, st, nil
+}

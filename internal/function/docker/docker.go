@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package docker runs a function as a Docker container. A pause container of
+// Drayage's own holds the network namespace, so that ports are plumbed before
+// the function starts and survive its restarts; the function joins it.
+//
+// Nothing runs privileged: no capability, no new privileges, Docker's default
+// seccomp profile, a read-only root with tmpfs for writes. Docker shows the whole
+// host in /proc/cpuinfo and /sys; the cpuset binds all the same.
+//
+// Instruments run in Drayage's own cgroup of the function, also where systemd
+// places the container elsewhere: what Drayage starts must be killed with a
+// cgroup that Drayage may kill.
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drayage/dray/internal/function/dockercli"
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Options says which daemon and which pause program are used.
+type Options struct {
+	Client dockercli.Client
+	// PauseProgram is a static program that, called with the argument "pause",
+	// calls Pause. Empty: the running program, as `dray` is one.
+	PauseProgram string
+}
+
+// Runtime is the docker runtime.
+type Runtime struct {
+	Options
+
+	mu     sync.Mutex
+	driver string // the daemon's cgroup driver, once known
+}
+
+// New returns the docker runtime.
+func New(o Options) *Runtime { return &Runtime{Options: o} }
+
+// Name implements runtime.Runtime.
+func (*Runtime) Name() chain.RuntimeName { return chain.RuntimeDocker }
+
+// Probe implements runtime.Runtime: the daemon answers.
+func (r *Runtime) Probe(ctx context.Context) inventory.Item {
+	item := inventory.Item{Name: string(chain.RuntimeDocker), Status: inventory.Missing}
+	version, err := r.Client.Output(ctx, "version", "--format", "{{.Server.Version}}")
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		item.Reason, item.Fix = "the docker client is not installed", "apt-get install docker.io (on Debian 13 also docker-cli)"
+	case err != nil:
+		item.Reason = fmt.Sprintf("no docker daemon answers at %s", r.Client.Host)
+		item.Fix = "apt-get install docker.io && systemctl start docker, or set DOCKER_HOST"
+	case os.Geteuid() != 0:
+		item.Reason, item.Fix = "not root", "run dray as root"
+	case r.lacksAppArmor(ctx):
+		item.Reason, item.Fix = "docker cannot load its AppArmor profile without apparmor_parser", "apt-get install apparmor"
+	default:
+		item.Status, item.Version = inventory.OK, version
+	}
+	return item
+}
+
+// lacksAppArmor reports whether the daemon refuses every container: it wants an
+// AppArmor profile, and the program that loads one is not installed.
+func (r *Runtime) lacksAppArmor(ctx context.Context) bool {
+	options, err := r.Client.Output(ctx, "info", "--format", "{{.SecurityOptions}}")
+	if err != nil || !strings.Contains(options, "name=apparmor") {
+		return false
+	}
+	_, err = host.LookProgram("apparmor_parser")
+	return err != nil
+}
+
+// KindContainer is all the containers that carry the label of one function's
+// cgroup (Path), at one daemon (Host).
+const KindContainer step.Kind = "docker-container"
+
+// labelCgroup marks a function's containers with its cgroup, which is unique on
+// the host; a namesake of another origin does not have it.
+const labelCgroup = "dray.cgroup"
+
+func (r *Runtime) resource(s runtime.Spec) step.Resource {
+	return step.Resource{Kind: KindContainer, Name: containerName(s), Path: s.Cgroup.Path, Host: r.Client.Host}
+}
+
+// Removers implements runtime.Runtime.
+func (*Runtime) Removers() step.Removers { return step.Removers{KindContainer: removeContainers} }
+
+func removeContainers(ctx context.Context, res step.Resource) error {
+	client := dockercli.Client{Host: res.Host}
+	if client.SocketGone() {
+		return nil // the daemon went, and what it ran is killed with the cgroup
+	}
+	if err := awaitCreation(ctx, host.Cgroup{Path: res.Path}); err != nil {
+		return err
+	}
+	return removeLabelled(ctx, client, host.Cgroup{Path: res.Path})
+}
+
+// removeLabelled removes the function's containers, or those that the filters
+// select of them.
+func removeLabelled(ctx context.Context, client dockercli.Client, function host.Cgroup, filters ...string) error {
+	args := []string{"ps", "--all", "--quiet", "--no-trunc", "--filter", "label=" + labelCgroup + "=" + function.Path}
+	for _, filter := range filters {
+		args = append(args, "--filter", filter)
+	}
+	out, err := ask(ctx, client, args...)
+	if err != nil {
+		return err
+	}
+	for _, id := range strings.Fields(out) {
+		var failed *dockercli.Error
+		_, err := ask(ctx, client, "rm", "--force", "--volumes", id)
+		if errors.As(err, &failed) && (failed.NotFound() || strings.Contains(failed.Stderr, "already in progress")) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// daemonPatience bounds how long the daemon may take to answer while a function is
+// stopped or removed.
+var daemonPatience = 20 * time.Second
+
+// ask asks a daemon that may hang.
+func ask(ctx context.Context, client dockercli.Client, args ...string) (string, error) {
+	bounded, cancel := context.WithTimeout(ctx, daemonPatience)
+	defer cancel()
+	out, err := client.Output(bounded, args...)
+	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
+		err = fmt.Errorf("docker %s: the daemon at %s has not answered within %v: does it hang?", args[0], client.Host, daemonPatience)
+	}
+	return out, err
+}
+
+// awaitCreation waits for clients that are still creating a container: a `dray`
+// that was killed leaves them behind, and what they asked for appears later.
+func awaitCreation(ctx context.Context, function host.Cgroup) error {
+	ctx, cancel := context.WithTimeout(ctx, creationPatience)
+	defer cancel()
+	for {
+		pids, err := createCgroup(runtime.Spec{Cgroup: function}).Processes()
+		if err != nil || len(pids) == 0 {
+			return err
+		}
+		if err := host.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return fmt.Errorf("docker clients %v do not finish creating a container: %w", pids, err)
+		}
+	}
+}
+
+// creationPatience bounds how long docker may take to create a container.
+const creationPatience = 30 * time.Second
+
+func containerName(s runtime.Spec) string { return "dray-" + s.Chain + "-" + s.Function.Name }
+func pauseName(s runtime.Spec) string     { return containerName(s) + "-pause" }
+func netns(s runtime.Spec) host.Netns     { return host.Netns{Path: filepath.Join(s.Dir, "net")} }
+
+// clientCgroup holds docker clients that stay with a container, createCgroup
+// those that create one, pauseCgroup the pause container. All are leaves: cgroup
+// v2 allows processes nowhere else.
+func clientCgroup(s runtime.Spec) host.Cgroup { return s.EngineCgroup().Child("client") }
+func createCgroup(s runtime.Spec) host.Cgroup { return s.EngineCgroup().Child("create") }
+func pauseCgroup(s runtime.Spec) host.Cgroup  { return s.EngineCgroup().Child("pause") }
+
+// Sandbox implements runtime.Runtime.
+func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
+	if s.Function.Image == "" {
+		return nil, fmt.Errorf("function %s: runtime docker needs an image", s.Function.Name)
+	}
+	sandbox := &runtime.Sandbox{}
+	named := func(what string) string { return s.Function.Name + ": " + what }
+	steps := []step.Step{
+		{
+			Name: named("find image"),
+			Do:   func(ctx context.Context) error { return r.findImage(ctx, s) },
+		},
+		{
+			Name:  named("create cgroup"),
+			Makes: append([]step.Resource{host.CgroupResource(s.EngineCgroup())}, s.CgroupResources()...),
+			Do: func(context.Context) error {
+				sandbox.Tools = s.ToolsCgroup()
+				for _, c := range []host.Cgroup{clientCgroup(s), createCgroup(s), pauseCgroup(s)} {
+					if err := c.Create(host.Limits{}); err != nil {
+						return err
+					}
+				}
+				return s.CreateCgroups(s.ToolsCgroup())
+			},
+		},
+		{
+			Name:  named("start pause container"),
+			Makes: []step.Resource{r.resource(s)},
+			Do:    func(ctx context.Context) error { return r.startPause(ctx, s) },
+		},
+		{
+			Name:  named("pin network namespace"),
+			Makes: []step.Resource{host.NamespaceResource(netns(s).Path)},
+			Do: func(ctx context.Context) error {
+				pid, err := r.Client.PID(ctx, pauseName(s))
+				if err != nil {
+					return fmt.Errorf("function %s: %w", s.Function.Name, err)
+				}
+				sandbox.Netns = netns(s)
+				return host.PinNetns("/proc/"+strconv.Itoa(pid)+"/ns/net", netns(s).Path)
+			},
+		},
+	}
+	// The pause container, of the same image, tells how users are mapped.
+	steps = append(steps, s.PortsSteps(sandbox, func(ctx context.Context) (int, error) { return r.commandUser(ctx, s) })...)
+	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
+}
+
+// ImageError is an image that the daemon does not have. Drayage pulls none: a
+// run must not depend on a registry.
+type ImageError struct{ Function, Image string }
+
+func (e *ImageError) Error() string {
+	return fmt.Sprintf("function %s: docker has no image %s: docker pull %s", e.Function, e.Image, e.Image)
+}
+
+func (r *Runtime) findImage(ctx context.Context, s runtime.Spec) error {
+	has, err := r.HasImage(ctx, s.Function.Image)
+	if err == nil && !has {
+		return &ImageError{Function: s.Function.Name, Image: s.Function.Image}
+	}
+	return err
+}
+
+// HasImage implements runtime.ImageKeeper.
+func (r *Runtime) HasImage(ctx context.Context, image string) (bool, error) {
+	_, err := r.Client.Output(ctx, "image", "inspect", "--format", "{{.Id}}", "--", image)
+	var failed *dockercli.Error
+	if errors.As(err, &failed) && failed.NotFound() {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Check implements runtime.Checker: without its pause container a function
+// cannot start again.
+func (r *Runtime) Check(ctx context.Context, s runtime.Spec) error {
+	if _, err := r.Client.PID(ctx, pauseName(s)); err != nil {
+		return fmt.Errorf("function %s lost its network namespace: %w", s.Function.Name, err)
+	}
+	return nil
+}

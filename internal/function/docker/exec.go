@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/function/child"
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host"
+)
+
+// execMark is a variable in the environment of each program that Exec started:
+// Docker does not tell its pid, and leaves it running when its client ends.
+const execMark = "DRAY_EXEC"
+
+// GivesTerminals implements runtime.TerminalGiver: docker's client passes on what is
+// done in a terminal of its own to one that the container has.
+func (*Runtime) GivesTerminals() {}
+
+// terminalFlags ask for a terminal inside, if there is one outside.
+func terminalFlags(stdio runtime.Stdio) []string {
+	if stdio.Terminal == nil {
+		return nil
+	}
+	return []string{"--tty", "--env", "TERM=" + stdio.Terminal.Name}
+}
+
+// Exec implements runtime.Runtime. Where the function's command does not run,
+// the program gets a container of its own in the sandbox.
+func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio runtime.Stdio) (int, error) {
+	mark, err := newMark()
+	if err != nil {
+		return 0, err
+	}
+	if st, err := r.state(ctx, containerName(s)); err == nil && st.pid != 0 {
+		return r.execInside(ctx, s, mark, argv, stdio)
+	}
+	name := containerName(s) + "-exec-" + mark
+	removing := context.WithoutCancel(ctx)
+	defer func() { _ = r.removeContainer(removing, s, name) }() // else with the function's other containers
+	c, _, err := r.runContainer(ctx, s, name, argv, stdio)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.End(ctx, func() error { return r.removeContainer(removing, s, name) }); err != nil {
+		return 0, err
+	}
+	return c.Wait()
+}
+
+// execInside runs the program in the container that runs the function's command.
+func (r *Runtime) execInside(ctx context.Context, s runtime.Spec, mark string, argv []string, stdio runtime.Stdio) (int, error) {
+	s, argv, err := s.Resolve(argv, true)
+	if err != nil {
+		return 0, err
+	}
+	args := append([]string{"exec", "--env", execMark + "=" + mark}, terminalFlags(stdio)...)
+	if stdio.Stdin != nil {
+		args = append(args, "--interactive")
+	}
+	args = append(append(args, containerName(s)), argv...)
+	// The client mixes its own errors into the program's output.
+	out, errs := &tail{to: stdio.Stdout}, &tail{to: stdio.Stderr}
+	cmd := r.Client.Command(context.Background(), args...)
+	stdio.Stdout, stdio.Stderr = out, errs
+	c, err := child.StartWith(host.Place{Cgroup: clientCgroup(s)}, cmd, stdio, nil)
+	if err != nil {
+		return 0, fmt.Errorf("function %s: start docker: %w", s.Function.Name, err)
+	}
+	kill := func() error {
+		err := r.killMarked(context.WithoutCancel(ctx), containerName(s), mark)
+		return errors.Join(err, child.KillSession(c.PID()))
+	}
+	if err := c.End(ctx, kill); err != nil {
+		return 0, err
+	}
+	code, err := c.Wait()
+	if err == nil && code >= 125 && code <= 127 { // docker-exec(1): its own failures, or the program's status
+		err = engineError(s.Function.Name, argv[0], out.last()+errs.last())
+	}
+	return code, err
+}
+
+// engineError is non-nil if the engine, and not the program, printed the text.
+func engineError(function, program, text string) error {
+	for _, prefix := range []string{"OCI runtime exec failed: ", "Error response from daemon: "} {
+		if _, reason, ok := strings.Cut(text, prefix); ok {
+			reason, _, _ = strings.Cut(reason, "\n")
+			return startError(function, program, strings.TrimSuffix(strings.TrimSpace(reason), "."))
+		}
+	}
+	return nil
+}
+
+// killMarked kills the processes of the container that carry the mark.
+func (r *Runtime) killMarked(ctx context.Context, container, mark string) error {
+	out, err := ask(ctx, r.Client, "top", container, "-eo", "pid")
+	if err != nil {
+		return err
+	}
+	for _, field := range strings.Fields(out) {
+		pid, err := strconv.Atoi(field)
+		if err != nil {
+			continue // the heading
+		}
+		env, err := os.ReadFile("/proc/" + field + "/environ")
+		if err != nil || !strings.Contains("\x00"+string(env), "\x00"+execMark+"="+mark+"\x00") {
+			continue
+		}
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("kill process %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+func newMark() (string, error) {
+	b := make([]byte, 6)
+	if _, err := rand.Read(b); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(b), nil
+}
+
+// tail passes output on and keeps its end.
+type tail struct {
+	to   io.Writer
+	kept []byte
+}
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	const most = 4096
+	t.kept = append(t.kept, p...)
+	if extra := len(t.kept) - most; extra > 0 {
+		t.kept = append(t.kept[:0], t.kept[extra:]...)
+	}
+	if t.to == nil {
+		return len(p), nil
+	}
+	return t.to.Write(p)
+}
+
+func (t *tail) last() string { return string(t.kept) }

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package external is for functions that somebody else runs: Drayage finds
+// their network namespace, plumbs ports into it and measures. It starts and
+// ends nothing of theirs.
+//
+// Instruments run in a cgroup of Drayage's own, on the CPUs that the function
+// may use, and not in the function's cgroup: what Drayage starts must be killed
+// with a cgroup that Drayage may kill.
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/function/dockercli"
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Runtime is the external runtime.
+type Runtime struct {
+	docker dockercli.Client
+}
+
+// New returns the external runtime; docker is asked for functions that are
+// named by container.
+func New(docker dockercli.Client) *Runtime { return &Runtime{docker: docker} }
+
+// Name implements runtime.Runtime.
+func (*Runtime) Name() chain.RuntimeName { return chain.RuntimeExternal }
+
+// Probe implements runtime.Runtime.
+func (*Runtime) Probe(context.Context) inventory.Item {
+	item := inventory.Item{Name: string(chain.RuntimeExternal), Status: inventory.OK}
+	if os.Geteuid() != 0 {
+		item.Status, item.Reason, item.Fix = inventory.Missing, "not root", "run dray as root"
+	}
+	return item
+}
+
+// Removers implements runtime.Runtime: package host removes all that it makes.
+func (*Runtime) Removers() step.Removers { return nil }
+
+// Sandbox implements runtime.Runtime. The namespace is pinned, so that a pid or
+// path that is used again later cannot lead Drayage into another one.
+func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
+	if s.Function.External == nil {
+		return nil, fmt.Errorf("function %s: runtime external needs one of pid, container, netns", s.Function.Name)
+	}
+	sandbox := &runtime.Sandbox{}
+	pinned := pin(s)
+	steps := []step.Step{
+		{
+			Name:  s.Function.Name + ": pin the external network namespace",
+			Makes: []step.Resource{host.NamespaceResource(pinned.Path)},
+			Do: func(ctx context.Context) error {
+				source, _, err := r.find(ctx, s)
+				if err != nil {
+					return err
+				}
+				if err := host.PinNetns(source, pinned.Path); err != nil {
+					return fmt.Errorf("function %s: %w", s.Function.Name, err)
+				}
+				sandbox.Netns = pinned
+				return refuseHostNetns(s, pinned)
+			},
+		},
+		{
+			Name:  s.Function.Name + ": create cgroup for instruments",
+			Makes: s.CgroupResources(),
+			Do: func(ctx context.Context) error {
+				_, pid, err := r.find(ctx, s)
+				if err != nil {
+					return err
+				}
+				sandbox.Tools = s.ToolsCgroup()
+				return createCgroup(s, pid)
+			},
+		},
+	}
+	steps = append(steps, s.PortsSteps(sandbox, func(ctx context.Context) (int, error) { return r.user(ctx, s) })...)
+	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
+}
+
+// user is whom the function runs as, and so who may open its native ports: root
+// where only its network namespace is known.
+func (r *Runtime) user(ctx context.Context, s runtime.Spec) (int, error) {
+	_, pid, err := r.find(ctx, s)
+	if err != nil || pid == 0 {
+		return 0, err
+	}
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/"+strconv.Itoa(pid), &st); err != nil {
+		return 0, fmt.Errorf("function %s: user of process %d: %w", s.Function.Name, pid, err)
+	}
+	return int(st.Uid), nil
+}
+
+func pin(s runtime.Spec) host.Netns { return host.Netns{Path: filepath.Join(s.Dir, "net")} }
+
+// find returns a file that names the function's network namespace, and the
+// process that the function was named by, or 0.
+func (r *Runtime) find(ctx context.Context, s runtime.Spec) (source string, pid int, err error) {
+	e := s.Function.External
+	switch {
+	case e.Netns != "":
+		return e.Netns, 0, nil
+	case e.Container != "":
+		if pid, err = r.docker.PID(ctx, e.Container); err != nil {
+			return "", 0, fmt.Errorf("function %s: %w", s.Function.Name, err)
+		}
+	default:
+		pid = e.PID
+	}
+	if _, err := host.Identify(pid); err != nil {
+		return "", 0, fmt.Errorf("function %s: process %d is not running: start the function first, then name its pid", s.Function.Name, pid)
+	}
+	return "/proc/" + strconv.Itoa(pid) + "/ns/net", pid, nil
+}
+
+// refuseHostNetns keeps ports out of the host's own namespace, where they would
+// stand among the host's interfaces.
+func refuseHostNetns(s runtime.Spec, ns host.Netns) error {
+	own, err := host.HostNetns.Inode()
+	if err != nil {
+		return err
+	}
+	found, err := ns.Inode()
+	if err != nil {
+		return err
+	}
+	if own == found {
+		return fmt.Errorf("function %s: it is in the host's own network namespace: give it one of its own (docker run --network none, unshare --net, PrivateNetwork=yes)", s.Function.Name)
+	}
+	return nil
+}
+
+// createCgroup makes the instruments' cgroup; they keep to the function's CPUs.
+func createCgroup(s runtime.Spec, pid int) error {
+	if len(s.CPUs) == 0 && pid != 0 {
+		var set unix.CPUSet
+		if err := unix.SchedGetaffinity(pid, &set); err != nil {
+			return fmt.Errorf("function %s: CPUs of process %d: %w", s.Function.Name, pid, err)
+		}
+		for cpu := 0; cpu < 64*len(set); cpu++ {
+			if set.IsSet(cpu) {
+				s.CPUs = append(s.CPUs, cpu)
+			}
+		}
+	}
+	return s.CreateCgroups(s.ToolsCgroup())
+}
+
+// Check implements runtime.Checker: the function may end, or move to another
+// namespace, without Drayage being told.
+func (r *Runtime) Check(ctx context.Context, s runtime.Spec) error {
+	source, _, err := r.find(ctx, s)
+	if err != nil {
+		return err
+	}
+	now, err := host.Netns{Path: source}.Inode()
+	if err != nil {
+		return fmt.Errorf("function %s: %w", s.Function.Name, err)
+	}
+	then, err := pin(s).Inode()
+	if err != nil {
+		return fmt.Errorf("function %s: %w", s.Function.Name, err)
+	}
+	if now != then {
+		return fmt.Errorf("function %s was started again in another network namespace: dray down, then dray up", s.Function.Name)
+	}
+	return nil
+}
+
+// Start implements runtime.Runtime.
+func (*Runtime) Start(_ context.Context, s runtime.Spec, _ runtime.Output) (runtime.Instance, error) {
+	return nil, fmt.Errorf("function %s is external: %w", s.Function.Name, runtime.ErrNothingToStart)
+}
+
+// ErrNoExec is returned by Exec: how a program gets into the function is known
+// to whoever runs it.
+var ErrNoExec = errors.New("drayage runs no programs in an external function: use docker exec, or nsenter --target PID --all")
+
+// Exec implements runtime.Runtime.
+func (*Runtime) Exec(_ context.Context, s runtime.Spec, _ []string, _ runtime.Stdio) (int, error) {
+	return 0, fmt.Errorf("function %s: %w", s.Function.Name, ErrNoExec)
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/function/guest/wire"
+)
+
+// clientFailed is the exit status of a client that could not do its work.
+const clientFailed = 125
+
+// clientOrder is what a client is told by its one argument, as JSON.
+type clientOrder struct {
+	Dir     string       `json:"dir"`
+	Request wire.Request `json:"request"`
+	Report  bool         `json:"report"` // file descriptor 3 takes a line when the program has started, or why not
+}
+
+// What a client reports.
+const (
+	reportStarted = "started"
+	reportFailed  = "failed: " // and the reason: the program cannot be run
+	reportSilent  = "silent"   // ErrSilent
+	reportError   = "error: "  // and the text: the guest or the client is to blame
+)
+
+// ClientCommand is a process of the host that stands for a program in a guest:
+// it has that program's standard streams and exit status, passes signals on, and
+// when it is killed the program in the guest is killed too.
+func ClientCommand(dir string, r wire.Request) (*exec.Cmd, error) {
+	return clientCommand(clientOrder{Dir: dir, Request: r})
+}
+
+func clientCommand(order clientOrder) (*exec.Cmd, error) {
+	agent, err := FindAgent()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(order)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(agent, "run", string(text))
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	return cmd, nil
+}
+
+// ReportingCommand is ClientCommand with a way to learn of the start: once the
+// command has been started by start, started says nil when the program runs in the
+// guest, and a *StartError when it cannot be run.
+func ReportingCommand(dir string, r wire.Request, start func(*exec.Cmd) error) (started func(context.Context) error, err error) {
+	cmd, err := clientCommand(clientOrder{Dir: dir, Request: r, Report: true})
+	if err != nil {
+		return nil, err
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.ExtraFiles = []*os.File{write}
+	err = start(cmd)
+	write.Close()
+	if err != nil {
+		read.Close()
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		defer read.Close()
+		defer context.AfterFunc(ctx, func() { read.Close() })()
+		text, err := io.ReadAll(io.LimitReader(read, 2*wire.MaxPayload))
+		return parseReport(ctx, r.Argv[0], string(text), err)
+	}, nil
+}
+
+func parseReport(ctx context.Context, program, text string, err error) error {
+	text = strings.TrimSpace(text)
+	if text == reportStarted {
+		return nil
+	}
+	if reason, ok := strings.CutPrefix(text, reportFailed); ok {
+		return &StartError{Program: program, Reason: reason}
+	}
+	if text == reportSilent {
+		return ErrSilent
+	}
+	if reason, ok := strings.CutPrefix(text, reportError); ok {
+		return errors.New(reason)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return errors.Join(err, fmt.Errorf("%s ended without saying whether %q runs in the guest", AgentProgram, program))
+}
+
+// ClientMain is `dray-guest run ORDER`. It returns the exit status.
+func ClientMain(argument string) int {
+	var order clientOrder
+	if err := json.Unmarshal([]byte(argument), &order); err != nil {
+		fmt.Fprintf(os.Stderr, "dray-guest: %v\n", err)
+		return clientFailed
+	}
+	report := reporter(order.Report)
+	incoming := make(chan os.Signal, 16)
+	signal.Notify(incoming, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
+	signals := make(chan unix.Signal)
+	go func() {
+		for s := range incoming {
+			signals <- s.(unix.Signal)
+		}
+	}()
+	code, err := Run(context.Background(), order.Dir, Command{
+		Request: order.Request, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals,
+		Started: func() { report(reportStarted) },
+	})
+	var bad *StartError
+	switch {
+	case err == nil:
+		return code
+	case errors.As(err, &bad):
+		report(reportFailed + bad.Reason)
+	case errors.Is(err, ErrSilent):
+		report(reportSilent)
+		killHung(order.Dir)
+	default:
+		report(reportError + err.Error())
+	}
+	fmt.Fprintf(os.Stderr, "dray-guest: %v\n", err)
+	return clientFailed
+}
+
+// killHung ends the guest in dir, which would hang on for as long as its chain is up.
+// The next start boots another.
+func killHung(dir string) {
+	if info, err := ReadInfo(dir); err == nil {
+		info.Process.Kill()
+	}
+}
+
+// reporter writes one line on file descriptor 3, if anybody wants it.
+func reporter(wanted bool) func(string) {
+	if !wanted {
+		return func(string) {}
+	}
+	f := os.NewFile(3, "report")
+	unix.CloseOnExec(3)
+	return func(text string) {
+		fmt.Fprintln(f, text)
+		f.Close()
+	}
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/test/testenv"
+)
+
+// secrets are files of the host that a function must not read: by whom they are
+// hidden.
+func secrets(t *testing.T) map[string]string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/lib", "dray-test-secrets-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	files := map[string]string{
+		"by its mode": filepath.Join(dir, "mode"), "by the directory's": filepath.Join(dir, "closed/file"),
+		"by its place": filepath.Join(dir, "hidden/file"),
+	}
+	for _, file := range files {
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, []byte("classified\n"), 0o644))
+	}
+	must(t, os.Chmod(dir, 0o755))
+	must(t, os.Chmod(files["by its mode"], 0o600))
+	must(t, os.Chmod(filepath.Dir(files["by the directory's"]), 0o700))
+	return files
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testUnconfined shows that without confinement nothing of the host is secret.
+func testUnconfined(t *testing.T, m *Machine) {
+	for how, file := range secrets(t) {
+		out, code, err := run(withPatience(t), m, "", "cat", file)
+		if code != 0 || out != "classified\n" || err != nil {
+			t.Errorf("what is hidden %s: status %d, %q, %v", how, code, out, err)
+		}
+	}
+}
+
+// TestConfinedGuest boots one guest as a function's is booted.
+func TestConfinedGuest(t *testing.T) {
+	needs(t)
+	files := secrets(t)
+	hidden := filepath.Dir(files["by its place"])
+	shown := filepath.Join(hidden, "sub/shown")
+	must(t, os.MkdirAll(shown, 0o755))
+	must(t, os.WriteFile(filepath.Join(shown, "file"), []byte("known\n"), 0o644))
+	dir := t.TempDir()
+	group := host.Cgroup{Path: "/dray-test-guest/" + filepath.Base(hidden) + fmt.Sprint(os.Getpid())}
+	t.Cleanup(func() {
+		must(t, host.Removers()[host.CgroupResource(group).Kind](context.Background(), host.CgroupResource(group)))
+	})
+	must(t, group.Create(host.Limits{}))
+	// The guest's directory and all above it are root's alone.
+	must(t, os.Chmod(filepath.Dir(dir), 0o700))
+	c := Config{
+		Name: "dray-test", Dir: dir, VCPUs: 1, Detached: true, Place: host.Place{Cgroup: group},
+		User: User(t.Name()), Hidden: []string{hidden, "/tmp", "/run", "/root"}, Shown: []string{shown},
+	}
+	m, err := Boot(withPatience(t), c)
+	must(t, err)
+	t.Cleanup(m.Kill)
+	for how, file := range files {
+		out, code, err := run(withPatience(t), m, "", "cat", file)
+		if code != 1 || strings.Contains(out, "classified") || err != nil {
+			t.Errorf("what is hidden %s: status %d, %q, %v", how, code, out, err)
+		}
+	}
+	expect(t, m, "known\n", 0, "cat", filepath.Join(shown, "file"))
+	expect(t, m, "", 1, "sh", "-c", "cat /etc/shadow 2>/dev/null")
+	// What the guest has of its own is as before.
+	expect(t, m, "own\n", 0, "sh", "-c", "echo own >/etc/dray-own && echo x >/tmp/x && cat /etc/dray-own && modprobe sch_hfsc")
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.Process.PID))
+	must(t, err)
+	for _, want := range []string{
+		fmt.Sprintf("Uid:\t%d\t%[1]d\t%[1]d\t%[1]d\n", c.User), fmt.Sprintf("Gid:\t%d\t%[1]d\t%[1]d\t%[1]d\n", c.User), "Groups:\t \n",
+		"CapEff:\t0000000000000000", "CapPrm:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2",
+	} {
+		if !strings.Contains(string(status), want) {
+			t.Errorf("QEMU has not %q:\n%s", want, status)
+		}
+	}
+}
+
+// TestLogsAreBounded prints as a guest may that means ill.
+func TestLogsAreBounded(t *testing.T) {
+	t.Setenv(agentVariable, testenv.Built(t, AgentProgram))
+	dir := t.TempDir()
+	outputs, kept, err := Config{Dir: dir}.startLogs()
+	must(t, err)
+	line := strings.Repeat("x", 1023) + "\n"
+	for range 5 * maxLog / len(line) {
+		_, err := outputs[0].WriteString(line)
+		must(t, err)
+	}
+	_, err = outputs[0].WriteString("the last words\n")
+	must(t, err)
+	_, err = outputs[1].WriteString("said once\n")
+	must(t, err)
+	for _, f := range outputs {
+		f.Close()
+	}
+	<-kept
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	var sum int64
+	for _, e := range entries {
+		info, err := e.Info()
+		must(t, err)
+		sum += info.Size()
+	}
+	if sum < maxLog || sum > 2*maxLog+1024 {
+		t.Errorf("%d bytes are kept in %v", sum, entries)
+	}
+	if words := (&Machine{Dir: dir}).lastWords(); !strings.Contains(words, "the last words") || !strings.Contains(words, "said once") || len(words) > 2*endBytes {
+		t.Errorf("%d bytes of last words: %.200s", len(words), words)
+	}
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lab runs a command on a kernel that has what it needs: here where this
+// host's kernel has it, and else in a virtual machine with Debian's kernel, with
+// the same programs, whose records say so.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/function/guest"
+	"github.com/drayage/dray/internal/function/guest/wire"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Openvswitch is the feature of a kernel with Open vSwitch's datapath. The other
+// features are qdiscs, by the names that tc gives them.
+const Openvswitch = "openvswitch"
+
+// Features are all that Needs may ask for.
+func Features() []string { return append([]string{Openvswitch}, host.QdiscKinds()...) }
+
+// Needs is what a command needs of the kernel.
+type Needs struct {
+	Features []string // of Features
+	RT       bool     // PREEMPT_RT
+	Guest    bool     // a guest of the lab in any case
+	Memory   uint64   // of such a guest, in bytes; 0: 2 GiB
+}
+
+const defaultMemory = 2 << 30
+
+func (n Needs) memory() uint64 {
+	if n.Memory == 0 {
+		return defaultMemory
+	}
+	return n.Memory
+}
+
+func (n Needs) flavour() guest.Flavour {
+	if n.RT {
+		return guest.Realtime
+	}
+	return guest.Generic
+}
+
+// Missing lists what this host's kernel lacks of it; none: the command can run
+// natively.
+func (n Needs) Missing() ([]string, error) {
+	var missing []string
+	for _, feature := range n.Features {
+		if !slices.Contains(Features(), feature) {
+			return nil, fmt.Errorf("the lab knows no feature %q: use %s", feature, strings.Join(Features(), ", "))
+		}
+		has, err := hasFeature(feature)
+		if err != nil {
+			return nil, err
+		}
+		if !has {
+			missing = append(missing, feature)
+		}
+	}
+	if n.RT {
+		h, err := host.Describe()
+		if err != nil {
+			return nil, err
+		}
+		if !h.Realtime {
+			missing = append(missing, "PREEMPT_RT")
+		}
+	}
+	return missing, nil
+}
+
+func hasFeature(feature string) (bool, error) {
+	if feature == Openvswitch {
+		return host.HasNetlinkFamily("ovs_datapath"), nil
+	}
+	err := host.ProbeQdisc(feature)
+	if errors.Is(err, host.ErrUnsupported) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Programs is an error where this host has not the programs that a guest of the lab
+// takes.
+func Programs() error {
+	if os.Geteuid() != 0 {
+		return &host.Unsupported{What: "lab", Why: "not root", Fix: "run dray as root"}
+	}
+	for program, pkg := range map[string]string{guest.Emulator: "qemu-system-x86", "dpkg-deb": "dpkg", "depmod": "kmod"} {
+		if _, err := host.NeedProgram("lab", program, pkg); err != nil {
+			return err
+		}
+	}
+	_, err := guest.FindAgent()
+	return err
+}
+
+// Ready says how a guest of the lab would run, with PREEMPT_RT where rt says so; an
+// error is why there can be none. The first time on a host it fetches the
+// kernel's package, and once after each boot of the host it tries KVM.
+func Ready(ctx context.Context, rt bool) (guest.Accel, error) {
+	if err := Programs(); err != nil {
+		return "", err
+	}
+	k, err := guest.FindKernel(ctx, Needs{RT: rt}.flavour())
+	if err != nil {
+		return "", err
+	}
+	return guest.Accelerator(ctx, k)
+}
+
+// Command is what is to be run.
+type Command struct {
+	Argv []string
+	// OutDir is a directory in which the command may leave files; everything else
+	// that it writes in a guest is lost. Empty: none.
+	OutDir         string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Progress is called with what is being done; it may be nil.
+	Progress func(string)
+}
+
+// Result is how and where the command ran.
+type Result struct {
+	Exit   int // its exit status, 128+n for signal n
+	Native bool
+	// The rest is of a guest.
+	Missing []string // why it was one
+	Accel   guest.Accel
+	Kernel  string
+	Boot    time.Duration
+}
+
+// Run runs a command where its needs are met. The error is a *host.Unsupported
+// where no guest can be had.
+func Run(ctx context.Context, needs Needs, c Command) (Result, error) {
+	missing, err := needs.Missing()
+	if err != nil {
+		return Result{}, err
+	}
+	if c.Progress == nil {
+		c.Progress = func(string) {}
+	}
+	if len(missing) == 0 && !needs.Guest {
+		code, err := c.runHere(ctx)
+		return Result{Exit: code, Native: true}, err
+	}
+	return c.runInGuest(ctx, needs, missing)
+}
+
+// grace is how long a command that was asked to end may take.
+const grace = 20 * time.Second
+
+func (c Command) runHere(ctx context.Context) (int, error) {
+	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
+	// dray removes what it has made when it is asked to end.
+	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) }
+	cmd.WaitDelay = grace
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return 128 + int(status.Signal()), ctx.Err()
+		}
+		return exit.ExitCode(), ctx.Err()
+	}
+	return 0, err
+}
+
+func (c Command) runInGuest(ctx context.Context, needs Needs, missing []string) (Result, error) {
+	r := Result{Missing: missing}
+	dir, remove, err := makeDir()
+	if err != nil {
+		return r, err
+	}
+	defer remove()
+	config := guest.Config{
+		Name: "dray-lab", Dir: dir, Kernel: needs.flavour(), Memory: needs.memory(), CmdLine: []string{inventory.LabParameter},
+	}
+	if c.OutDir != "" {
+		out, err := filepath.Abs(c.OutDir)
+		if err != nil {
+			return r, err
+		}
+		if err := os.MkdirAll(out, 0o755); err != nil {
+			return r, err
+		}
+		// The agent mounts it before the guest's root is the root: links would lead elsewhere.
+		if out, err = filepath.EvalSymlinks(out); err != nil {
+			return r, err
+		}
+		config.Shares = []guest.Share{{Path: out}}
+	}
+	c.Progress("booting a lab guest: " + reason(missing))
+	m, err := guest.Boot(ctx, config)
+	if err != nil {
+		return r, err
+	}
+	defer m.Kill()
+	r.Accel, r.Kernel, r.Boot = m.Accel, m.Kernel, m.Boot
+	c.Progress(fmt.Sprintf("the lab guest runs %s with %s; it booted in %v", m.Kernel, m.Accel, m.Boot.Round(10*time.Millisecond)))
+	if err := loadFeatures(ctx, m, needs.Features); err != nil {
+		return r, err
+	}
+	r.Exit, err = c.run(ctx, m)
+	return r, err
+}
+
+func reason(missing []string) string {
+	if len(missing) == 0 {
+		return "it was asked for"
+	}
+	return "this kernel has no " + strings.Join(missing, ", ")
+}
+
+// loadFeatures loads the modules of the features: what a kernel loads only when
+// asked for, a probe may take for missing.
+func loadFeatures(ctx context.Context, m *guest.Machine, features []string) error {
+	modules := []string{"tun"} // whose device nothing else makes
+	for _, feature := range features {
+		switch feature {
+		case Openvswitch:
+			modules = append(modules, feature)
+		case "pfifo", "bfifo": // part of every kernel
+		default:
+			modules = append(modules, "sch_"+feature)
+		}
+	}
+	for _, module := range modules {
+		var errs strings.Builder
+		code, err := guest.Run(ctx, m.Dir, guest.Command{
+			Request: wire.Request{Argv: []string{"modprobe", module}, Env: environ()}, Stderr: &errs,
+		})
+		if err != nil {
+			return err
+		}
+		if code != 0 {
+			return &host.Unsupported{What: "lab guest with " + module, Why: fmt.Sprintf("modprobe %s in %s: %s", module, m.Kernel, strings.TrimSpace(errs.String()))}
+		}
+	}
+	return nil
+}
+
+// environ is this process's environment, as far as it means the same in a guest.
+func environ() []string {
+	list := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
+	for _, name := range []string{"TERM", "LANG", "LC_ALL", "DRAY_LIB", "DRAY_GUEST"} {
+		if value, ok := os.LookupEnv(name); ok {
+			list = append(list, name+"="+value)
+		}
+	}
+	return list
+}
+
+// run runs the command in the guest. When ctx ends it is asked to end first, as
+// a terminal does.
+func (c Command) run(ctx context.Context, m *guest.Machine) (int, error) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return 0, err
+	}
+	path, err := exec.LookPath(c.Argv[0])
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return 0, err
+	}
+	signals := make(chan unix.Signal, 1)
+	defer context.AfterFunc(ctx, func() { signals <- unix.SIGTERM })()
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()
+	code, err := guest.Run(running, m.Dir, guest.Command{
+		Request: wire.Request{Argv: append([]string{path}, c.Argv[1:]...), Env: environ(), Dir: cwd},
+		Stdin:   c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Signals: signals,
+	})
+	return code, errors.Join(err, ctx.Err())
+}

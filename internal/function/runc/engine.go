@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/function/child"
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/oci"
+)
+
+// engineError is why runc failed, from its log.
+func engineError(c oci.Container, function, program string) error {
+	reason := c.LastError()
+	if _, why, isCommand := strings.Cut(reason, "exec: "); isCommand && !strings.Contains(why, "fork/exec") {
+		return &runtime.CommandError{Function: function, Command: program, Reason: why}
+	}
+	return fmt.Errorf("function %s: runc: %s", function, reason)
+}
+
+// awaitPID waits until runc, which is the child, has started the container's
+// process and noted its pid; ok is false if it ended without.
+func awaitPID(ctx context.Context, container oci.Container, c *child.Child) (pid int, ok bool, err error) {
+	const interval = 2 * time.Millisecond
+	for {
+		select {
+		case <-c.Done():
+			pid := container.PID()
+			return pid, pid != 0, nil
+		case <-ctx.Done():
+			return 0, false, ctx.Err()
+		case <-time.After(interval):
+			if pid := container.PID(); pid != 0 {
+				return pid, true, nil
+			}
+		}
+	}
+}
+
+// killTree kills runc, if it still runs, and everything in the container's cgroup.
+func killTree(c *child.Child, cgroup host.Cgroup) error {
+	if err := unix.Kill(c.PID(), unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return child.KillCgroup(cgroup)
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runc runs a function as an OCI container with runc: the default
+// runtime. The function sees the host's root (or a root file system of its
+// own) read-only, its own processes, its own CPUs and its own ports; it is root
+// of a user namespace without any capability, under moby's default seccomp
+// profile. The kernel refuses to execute a program with file capabilities there,
+// such as Debian's ping; the sockets that it needs are allowed.
+//
+// Everything this runtime keeps is in the function's directory, so removing the
+// journaled resources is a complete clean-up: runc's own state is not needed.
+package runc
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Runtime is the runc runtime.
+type Runtime struct{}
+
+// New returns the runc runtime.
+func New() *Runtime { return &Runtime{} }
+
+// Name implements runtime.Runtime.
+func (*Runtime) Name() chain.RuntimeName { return chain.RuntimeRunc }
+
+// Removers implements runtime.Runtime: package host removes all that it makes.
+func (*Runtime) Removers() step.Removers { return nil }
+
+// Probe implements runtime.Runtime: runc answers, and this host allows user
+// namespaces. Without them nothing is run, since a container's root would be
+// the host's.
+func (*Runtime) Probe(ctx context.Context) inventory.Item {
+	item := inventory.Item{Name: string(chain.RuntimeRunc), Status: inventory.Missing}
+	if os.Geteuid() != 0 {
+		item.Reason, item.Fix = "not root", "run dray as root"
+		return item
+	}
+	out, err := exec.CommandContext(ctx, "runc", "--version").Output()
+	if err != nil {
+		item.Reason, item.Fix = fmt.Sprintf("runc does not run: %v", err), "apt-get install runc"
+		return item
+	}
+	first, _, _ := strings.Cut(string(out), "\n")
+	item.Version = strings.TrimPrefix(first, "runc version ")
+	if err := host.ProbeUserNetns(host.UserMapping{HostID: firstHostID, Size: rangeSize}); err != nil {
+		probed := host.ProbeItem(item.Name, err)
+		item.Reason, item.Fix = probed.Reason, probed.Fix
+		return item
+	}
+	item.Status = inventory.OK
+	return item
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// PortsInside is where a container finds the sockets of its native ports:
+// libdray's default directory.
+const PortsInside = "/run/dray/ports"
+
+// HasPortSockets reports whether the function opens a port by its socket, or may
+// do so: whether a dpdk port has one depends on its link's transport.
+func (s Spec) HasPortSockets() bool {
+	return slices.ContainsFunc(s.Function.Ports, func(p chain.Port) bool {
+		return p.Face == chain.FaceNative || p.Face == chain.FaceDPDK
+	})
+}
+
+// PortsDir is the directory of the function's own port sockets, on the host.
+func (s Spec) PortsDir() string { return filepath.Join(s.Dir, "ports") }
+
+// PortsSteps makes that directory, for a function that has native or dpdk ports,
+// and notes it in the sandbox. user is asked when the step runs which uid of the
+// host the function's command has. The function may look into the directory and
+// change nothing there; the broker makes each socket for that uid alone.
+func (s Spec) PortsSteps(sandbox *Sandbox, user func(context.Context) (int, error)) []step.Step {
+	if !s.HasPortSockets() {
+		return nil
+	}
+	dir := s.PortsDir()
+	steps := []step.Step{{
+		Name:  s.Function.Name + ": create the directory of port sockets",
+		Makes: []step.Resource{host.DirResource(dir)},
+		Do: func(ctx context.Context) error {
+			uid, err := user(ctx)
+			if err != nil {
+				return err
+			}
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				return err
+			}
+			if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask
+				return err
+			}
+			sandbox.Ports, sandbox.PortsUser = dir, uid
+			return nil
+		},
+	}}
+	if s.HasDpdkPorts() {
+		steps = append(steps, s.linksStep(sandbox, user))
+	}
+	return steps
+}
+
+// HostEnviron is Environ for a command that sees the host's file system: there
+// its ports' sockets are not in libdray's default directory.
+func (s Spec) HostEnviron() []string {
+	list := s.Environ()
+	if _, own := s.Function.Env["DRAY_PORTS"]; s.HasPortSockets() && !own {
+		list = append(list, "DRAY_PORTS="+s.PortsDir())
+	}
+	return list
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+func TestPrivate(t *testing.T) {
+	for path, want := range map[string]string{
+		"/root/dray/bin/dray-vnf": "/root", "/home/a/bin/dray-vnf": "/home", "/usr/local/bin/dray-vnf": "", "/rootless/dray-vnf": "",
+	} {
+		if got := Private(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
+// TestHostPages: a machine's huge pages are its own; the host need not be able to
+// limit any.
+func TestHostPages(t *testing.T) {
+	for runtime, limited := range map[chain.RuntimeName]bool{chain.RuntimeVM: false, chain.RuntimeProcess: true, chain.RuntimeRunc: true, chain.RuntimeDocker: true} {
+		s := Spec{
+			Function: chain.Function{Runtime: runtime, Memory: 1 << 30, HugePages: []chain.HugePages{{Size: 2 << 20, Limit: 64 << 20}}},
+			Cgroup:   host.Cgroup{Path: "/dray/test/f"},
+		}
+		l := s.Limits()
+		if (l.HugePages[2<<20] == 64<<20) != limited || l.Memory != 1<<30 {
+			t.Errorf("%s: limits %+v", runtime, l)
+		}
+		if got := s.CgroupResources(); slices.Contains(got, host.HugetlbResource()) != limited || !slices.Contains(got, host.CgroupResource(s.Cgroup)) {
+			t.Errorf("%s: resources %+v", runtime, got)
+		}
+	}
+}

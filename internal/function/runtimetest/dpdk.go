@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runtimetest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/dpdk"
+)
+
+// withDpdkPort adds a port that is a device of the function's own DPDK.
+func withDpdkPort(fn chain.Function) chain.Function {
+	fn.Ports = []chain.Port{{Name: "n3", Face: chain.FaceDPDK}}
+	return fn
+}
+
+// link does what a transport does whose device listens on a socket.
+func link(f *Function) {
+	f.Spec.Vdevs = []dpdk.Vdev{{
+		Function: f.Spec.Function.Name, Port: "n3", Driver: dpdk.NetVirtioUser,
+		Options: "path={dir}/vhost.sock,server=1", Dir: f.Spec.LinkDir("n3"), SingleFileSegments: true,
+	}}
+}
+
+// linkDir is where the function's program sees the directory of its port.
+func linkDir(f *Function) string {
+	if f.Runtime.Name() == chain.RuntimeProcess {
+		return f.Spec.LinkDir("n3")
+	}
+	return filepath.Join(dpdk.LinksInside, "n3")
+}
+
+// testDpdk checks what the program of a function with a dpdk port is told, and
+// that it can make the socket that it is told of, again after it was killed.
+func testDpdk(t *testing.T, c Config) {
+	fn := withDpdkPort(c.function(t))
+	fn.Memory = 256 << 20
+	f := Up(t, c.Runtime, fn)
+	link(f)
+	var st unix.Stat_t
+	if err := unix.Stat(f.Spec.LinkDir("n3"), &st); err != nil || st.Uid != uint32(f.Sandbox.PortsUser) || st.Mode&0o777 != 0o700 {
+		t.Fatalf("directory %s: %+v, %v", f.Spec.LinkDir("n3"), st, err)
+	}
+	const script = `use Socket; print join(" ", @ARGV) eq $ENV{DRAY_EAL} ? "told twice\n" : "told differently\n";
+		print "$ARGV[-1]\n"; my ($path) = $ARGV[-1] =~ /path=([^,]*)/;
+		my $s; socket($s, AF_UNIX, SOCK_STREAM, 0) && bind($s, pack_sockaddr_un($path)) && listen($s, 1) or print "cannot: $!\n";
+		mkdir "$ENV{RUNTIME_DIRECTORY}/dpdk" or -d "$ENV{RUNTIME_DIRECTORY}/dpdk" or print "cannot keep files: $!\n";
+		$| = 1; print "listening\n"; sleep 1000`
+	want := fmt.Sprintf("told twice\nnet_virtio_user0,path=%s/vhost.sock,server=1\nlistening\n", linkDir(f))
+	for range 2 {
+		r := f.Start("perl", "-e", script, "--", dpdk.Argument)
+		r.Await("listening\n")
+		if got := r.Out.String() + r.Err.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		client, err := net.Dial("unix", filepath.Join(f.Spec.LinkDir("n3"), "vhost.sock"))
+		if err != nil {
+			t.Errorf("from the host: %v", err)
+		} else {
+			client.Close()
+		}
+		if err := r.Stop(cancelled()); err != nil { // at once, by killing it: the socket stays
+			t.Error(err)
+		}
+	}
+	if got, code := f.Output("echo", dpdk.Argument); code != 0 || !strings.Contains(got, "--no-huge --no-shconf -m 192 --single-file-segments") {
+		t.Errorf("memory of 256Mi gives %q, status %d", got, code)
+	}
+}
+
+// testOwnLinks shows that a function reaches the directory of its own port and no
+// neighbour's, and no driver that it could change.
+func testOwnLinks(t *testing.T, c Config) {
+	fn := c.function(t)
+	fn.Name = "neighbour"
+	neighbour := Up(t, c.Runtime, withDpdkPort(fn))
+	theirs := filepath.Join(neighbour.Spec.LinkDir("n3"), "vhost.sock")
+	f := Up(t, c.Runtime, withDpdkPort(c.function(t)))
+	link(f)
+	l, err := net.Listen("unix", theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	if err := os.Chmod(theirs, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	connect := func(path string) string {
+		return fmt.Sprintf(perlPrologue+`socket my $s, AF_UNIX, SOCK_STREAM, 0 or refused; connect($s, pack_sockaddr_un("%s")) or refused; yes`, path)
+	}
+	write := func(path string) string {
+		return perlPrologue + fmt.Sprintf(`open(my $f, ">", "%s") or refused; yes`, path)
+	}
+	probes := []string{connect(theirs), write(filepath.Join(filepath.Dir(theirs), "mine"))}
+	for _, p := range probes {
+		if got := onHost(t, p); got != "yes\n" {
+			t.Fatalf("without protection the probe does not succeed, so it proves nothing: %s", got)
+		}
+	}
+	own := []string{write(filepath.Join(linkDir(f), "mine")), write(filepath.Join(runtime.PortsInside, "mine"))}
+	got := f.runAll(append(probes, own...))
+	for i, want := range []string{"no: ", "no: ", "yes\n"} {
+		if !strings.HasPrefix(got[i], want) {
+			t.Errorf("probe %d: %q, want %q", i, got[i], want)
+		}
+	}
+	if !strings.HasPrefix(got[3], "no: ") {
+		t.Errorf("the function can make files beside the sockets of its ports: %q", got[3])
+	}
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package vm runs a function in a virtual machine of its own: Debian's kernel, the
+// host's programs, and for each port a network interface with that port's name,
+// addresses and MTU. The ports are plumbed on the host, in the network namespace
+// in which QEMU runs; a tap joins each to its interface in the guest. That of a macvtap
+// is the port itself, and a port whose transport is a vhost-user switch is a device that
+// this switch reaches directly.
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"github.com/drayage/dray/internal/function/child"
+	"github.com/drayage/dray/internal/function/guest"
+	"github.com/drayage/dray/internal/function/guest/wire"
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Runtime is the vm runtime.
+type Runtime struct{}
+
+// New returns the vm runtime.
+func New() *Runtime { return &Runtime{} }
+
+// Name implements runtime.Runtime.
+func (*Runtime) Name() chain.RuntimeName { return chain.RuntimeVM }
+
+// Probe implements runtime.Runtime. It looks for the programs and boots nothing:
+// whether the CPU or an emulator runs a guest is found out with the first one.
+func (*Runtime) Probe(context.Context) inventory.Item {
+	return host.ProbeItem(string(chain.RuntimeVM), probe())
+}
+
+func probe() error {
+	const what = "runtime vm"
+	if os.Geteuid() != 0 {
+		return &host.Unsupported{What: what, Why: "not root", Fix: "run dray as root"}
+	}
+	for program, pkg := range map[string]string{guest.Emulator: "qemu-system-x86", "dpkg-deb": "dpkg", "depmod": "kmod", "ip": "iproute2"} {
+		if _, err := host.NeedProgram(what, program, pkg); err != nil {
+			return err
+		}
+	}
+	_, err := guest.FindAgent()
+	return err
+}
+
+// Removers implements runtime.Runtime: package host removes all that it makes.
+func (*Runtime) Removers() step.Removers { return nil }
+
+func netns(s runtime.Spec) host.Netns { return host.Netns{Path: filepath.Join(s.Dir, "net")} }
+
+// guestDir is the directory of the function's guest.
+func guestDir(s runtime.Spec) string { return filepath.Join(s.Dir, "guest") }
+
+// machineCgroup holds QEMU, and clientsCgroup the processes that stand for
+// programs in the guest. Neither counts against the function's limits, which hold
+// in the guest.
+func machineCgroup(s runtime.Spec) host.Cgroup { return s.EngineCgroup().Child("machine") }
+
+func clientsCgroup(s runtime.Spec) host.Cgroup { return s.EngineCgroup().Child("clients") }
+
+// Sandbox implements runtime.Runtime. The guest itself is booted when the ports
+// are there: see Boot.
+func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
+	if err := check(s); err != nil {
+		return nil, err
+	}
+	sandbox := &runtime.Sandbox{}
+	ns, dir := netns(s), guestDir(s)
+	steps := []step.Step{
+		{
+			Name:  s.Function.Name + ": create the guest's directory",
+			Makes: []step.Resource{host.DirResource(dir)},
+			Do: func(context.Context) error {
+				sandbox.Guest = dir
+				return os.Mkdir(dir, 0o700)
+			},
+		},
+		{
+			Name:  s.Function.Name + ": create network namespace",
+			Makes: []step.Resource{host.NamespaceResource(ns.Path)},
+			Do: func(context.Context) error {
+				sandbox.Netns = ns
+				return host.CreateNetns(ns.Path)
+			},
+		},
+		{
+			Name:  s.Function.Name + ": create cgroup",
+			Makes: s.CgroupResources(),
+			Do: func(context.Context) error {
+				sandbox.Tools = s.ToolsCgroup()
+				return s.CreateCgroups(s.ToolsCgroup())
+			},
+		},
+		linksStep(s, sandbox),
+		// Last, hence removed first: removing it kills the guest.
+		{
+			Name:  s.Function.Name + ": create the guest's cgroup",
+			Makes: []step.Resource{host.CgroupResource(s.EngineCgroup())},
+			Do: func(context.Context) error {
+				return errors.Join(machineCgroup(s).Create(host.Limits{CPUs: s.CPUs}), clientsCgroup(s).Create(host.Limits{}))
+			},
+		},
+	}
+	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
+}
+
+// runtimeDir is where EAL keeps its directory in the guest.
+const runtimeDir = "/tmp"
+
+// linksStep makes a directory for each port, in case that its transport reaches the
+// machine by a socket.
+func linksStep(s runtime.Spec, sandbox *runtime.Sandbox) step.Step {
+	dir := filepath.Join(s.Dir, "links")
+	return step.Step{
+		Name:  s.Function.Name + ": create the directories of the ports' sockets",
+		Makes: []step.Resource{host.DirResource(dir)},
+		Do: func(context.Context) error {
+			sandbox.Links, sandbox.PortsUser, sandbox.RuntimeDir = dir, user(s), runtimeDir
+			if err := os.Mkdir(dir, 0o711); err != nil {
+				return err
+			}
+			for _, p := range s.Function.Ports {
+				if err := os.Mkdir(s.LinkDir(p.Name), 0o700); err != nil {
+					return err
+				}
+				if err := os.Chown(s.LinkDir(p.Name), user(s), -1); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// check refuses what a guest cannot have.
+func check(s runtime.Spec) error {
+	if s.Function.HasPort(chain.FaceNative) {
+		return &host.Unsupported{What: "native ports with runtime vm", Why: "their sockets and memory are the host's", Fix: "use face: netdev or dpdk, or another runtime"}
+	}
+	if len(s.Function.HugePages) > 0 && !s.HasDpdkPorts() {
+		return &host.Unsupported{What: "hugepages with runtime vm", Why: "a guest has them for dpdk ports only", Fix: "remove them, or use runtime process"}
+	}
+	if contained(s) {
+		if _, err := host.NeedProgram("container in a machine", "runc", "runc"); err != nil {
+			return err
+		}
+	}
+	for _, p := range s.Function.Ports {
+		if p.Queues > 1 {
+			return &host.Unsupported{What: "queues of port " + p.Name + " with runtime vm", Why: "the guest's device has one", Fix: "remove queues, or use another runtime"}
+		}
+	}
+	return nil
+}
+
+// Start implements runtime.Runtime.
+func (r *Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (runtime.Instance, error) {
+	if len(s.Function.Command) == 0 {
+		return nil, fmt.Errorf("function %s: %w", s.Function.Name, runtime.ErrNothingToStart)
+	}
+	c, err := r.run(ctx, s, wire.RunIt, s.Function.Command, runtime.Stdio{Stdout: out.Stdout, Stderr: out.Stderr})
+	if err != nil {
+		return nil, err
+	}
+	id, err := host.Identify(c.PID())
+	if err != nil { // it has ended already
+		id = host.ProcessID{PID: c.PID()}
+	}
+	return &instance{Child: c, id: id}, nil
+}
+
+// Exec implements runtime.Runtime.
+func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio runtime.Stdio) (int, error) {
+	c, err := r.run(ctx, s, wire.Beside, argv, stdio)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.End(ctx, func() error { return child.KillSession(c.PID()) }); err != nil {
+		return 0, err
+	}
+	return c.Wait()
+}
+
+// programGroup is the control group in the guest that bears the function's limits.
+const programGroup = "function"
+
+// contained reports whether the command runs in a container in the machine.
+func contained(s runtime.Spec) bool {
+	return s.Function.VM != nil && s.Function.VM.Runtime == chain.RuntimeRunc
+}
+
+// request is what the guest's agent is asked for.
+func request(s runtime.Spec, verb wire.Verb, argv []string) wire.Request {
+	limits := s.Limits()
+	r := wire.Request{
+		Argv: argv, Env: s.Environ(), Dir: "/",
+		Group: programGroup, Memory: limits.Memory, Pids: uint64(limits.Pids),
+	}
+	if contained(s) {
+		r.Container = &wire.Container{Name: s.Function.Name, Verb: verb}
+	}
+	return r
+}
+
+// run starts a program in the guest, which it boots if it must, and returns when
+// it runs.
+func (r *Runtime) run(ctx context.Context, s runtime.Spec, verb wire.Verb, argv []string, stdio runtime.Stdio) (*child.Child, error) {
+	if err := r.Boot(ctx, s); err != nil {
+		return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
+	}
+	s, argv, err := s.Resolve(argv, true)
+	if err != nil {
+		return nil, err
+	}
+	request := request(s, verb, argv)
+	var c *child.Child
+	started, err := guest.ReportingCommand(guestDir(s), request, func(cmd *exec.Cmd) error {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, stdio.Stdout, stdio.Stderr
+		var err error
+		c, err = child.Start(host.Place{Cgroup: clientsCgroup(s)}, cmd, nil)
+		return err
+	})
+	if err == nil {
+		err = started(ctx)
+	}
+	if err == nil {
+		return c, nil
+	}
+	if c != nil {
+		err = errors.Join(err, child.KillSession(c.PID()))
+		<-c.Done()
+	}
+	if errors.Is(err, guest.ErrSilent) {
+		// The next start boots another.
+		err = errors.Join(err, machineCgroup(s).Kill(context.WithoutCancel(ctx)))
+	}
+	var bad *guest.StartError
+	if errors.As(err, &bad) {
+		return nil, &runtime.CommandError{Function: s.Function.Name, Command: argv[0], Reason: bad.Reason}
+	}
+	return nil, fmt.Errorf("function %s: start %s: %w", s.Function.Name, argv[0], err)
+}
+
+type instance struct {
+	*child.Child // the process that stands for the command
+	id           host.ProcessID
+}
+
+// ID implements runtime.Instance.
+func (i *instance) ID() host.ProcessID { return i.id }
+
+// Stop implements runtime.Instance. The guest goes on, for the next start.
+func (i *instance) Stop(ctx context.Context) error {
+	i.id.Signal(syscall.SIGTERM)
+	return i.End(ctx, func() error { return child.KillSession(i.PID()) })
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/moby/profiles/seccomp"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+// capFiles lets a process open files whatever their mode says, if both their
+// user and their group are known to its user namespace.
+const capFiles = "CAP_DAC_OVERRIDE"
+
+// maskedPaths are covered: moby's list, and the buses, which tell of devices
+// that the sidecar cannot have.
+var maskedPaths = []string{
+	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+	"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+	"/sys/devices/virtual/powercap", "/sys/firmware", "/sys/fs/bpf", "/sys/kernel/debug", "/sys/kernel/tracing",
+	"/sys/bus/pci",
+}
+
+// readonlyPaths is moby's list.
+var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+
+// scratchSize bounds each directory that the process may write to, in bytes.
+const scratchSize = 16 << 20
+
+// placementCalls put huge pages on NUMA nodes; without a capability Docker's
+// profile forbids them.
+var placementCalls = []string{"mbind", "set_mempolicy", "get_mempolicy"}
+
+func (p Process) writeBundle() error {
+	spec, err := p.ociSpec()
+	if err != nil {
+		return err
+	}
+	return p.container().WriteConfig(spec)
+}
+
+func (p Process) ociSpec() (*specs.Spec, error) {
+	mounts, err := p.mounts()
+	if err != nil {
+		return nil, err
+	}
+	pci, err := filepath.Glob("/sys/devices/pci*")
+	if err != nil {
+		return nil, err
+	}
+	network := specs.LinuxNamespace{Type: specs.NetworkNamespace}
+	if p.Netns != nil {
+		network.Path = p.Netns.Path
+	}
+	user := specs.LinuxNamespace{Type: specs.UserNamespace, Path: p.Userns}
+	mapping := p.mapping()
+	spec := &specs.Spec{
+		Version:  "1.0.2", // what runc 1.1 implements
+		Process:  p.process(),
+		Root:     &specs.Root{Path: p.root(), Readonly: true},
+		Hostname: p.Name,
+		Mounts:   mounts,
+		Linux: &specs.Linux{
+			UIDMappings: mapping,
+			GIDMappings: mapping[:1],
+			CgroupsPath: p.group().Path,
+			Namespaces: []specs.LinuxNamespace{
+				user, network,
+				{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}, {Type: specs.IPCNamespace},
+				{Type: specs.UTSNamespace}, {Type: specs.CgroupNamespace},
+			},
+			MaskedPaths:   append(pci, maskedPaths...),
+			ReadonlyPaths: readonlyPaths,
+			Resources:     p.resources(),
+		},
+	}
+	if spec.Linux.Seccomp, err = seccomp.GetDefaultProfile(spec); err != nil {
+		return nil, fmt.Errorf("seccomp profile: %w", err)
+	}
+	if p.HugePages {
+		spec.Linux.Seccomp.Syscalls = append(spec.Linux.Seccomp.Syscalls,
+			specs.LinuxSyscall{Names: placementCalls, Action: specs.ActAllow})
+	}
+	return spec, nil
+}
+
+// mapping makes the process root of a user namespace that knows its own user and
+// those of Files, and no other. Of groups it knows its own.
+func (p Process) mapping() []specs.LinuxIDMapping {
+	var list []specs.LinuxIDMapping
+	for inside, m := range p.Users() {
+		list = append(list, specs.LinuxIDMapping{ContainerID: uint32(inside), HostID: uint32(m.HostID), Size: 1})
+	}
+	return list
+}
+
+func (p Process) process() *specs.Process {
+	caps := slices.Clone(p.Caps)
+	if len(p.Files) > 0 {
+		caps = append(caps, capFiles)
+	}
+	var user specs.User
+	if p.OpenSockets {
+		user.Umask = new(uint32)
+	}
+	return &specs.Process{
+		User:            user,
+		Args:            p.Args,
+		Env:             append([]string{"PATH=/usr/sbin:/usr/bin", "HOME=/tmp"}, p.Env...),
+		Cwd:             "/",
+		Capabilities:    &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps},
+		NoNewPrivileges: true,
+		Rlimits: []specs.POSIXRlimit{
+			{Type: "RLIMIT_CORE", Hard: 0, Soft: 0},
+			{Type: "RLIMIT_NOFILE", Hard: 4096, Soft: 4096},
+		},
+	}
+}
+
+func (p Process) resources() *specs.LinuxResources {
+	r := &specs.LinuxResources{
+		Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}},
+		Pids:    &specs.LinuxPids{Limit: maxThreads},
+	}
+	if len(p.CPUs) > 0 {
+		r.CPU = &specs.LinuxCPU{Cpus: host.FormatCPUs(p.CPUs)}
+	}
+	if p.Memory > 0 {
+		limit := int64(p.Memory)
+		r.Memory = &specs.LinuxMemory{Limit: &limit}
+	}
+	return r
+}
+
+// maxThreads bounds a sidecar's threads: a switch has some ten, and one per CPU.
+const maxThreads = 512
+
+func (p Process) mounts() ([]specs.Mount, error) {
+	size := fmt.Sprintf("size=%d", scratchSize)
+	list := []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "noexec", "mode=755", "size=65536"}},
+		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
+	}
+	for _, dir := range []string{"/tmp", "/run", "/dev/shm"} {
+		list = append(list, specs.Mount{Destination: dir, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "noexec", "mode=700", size}})
+	}
+	usr, err := bind(Bind{Source: "/usr", Target: "/usr"})
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, usr)
+	for _, b := range p.Binds {
+		mount, err := bind(b)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, mount)
+	}
+	for _, device := range p.Devices {
+		list = append(list, specs.Mount{Destination: device, Type: "bind", Source: device, Options: []string{"bind", "nosuid", "noexec"}})
+	}
+	return list, nil
+}
+
+// bind is a mount of a part of the host. A user namespace may add restrictions
+// to a mount but must keep those that it has: noexec, which Debian's /run has.
+func bind(b Bind) (specs.Mount, error) {
+	options := []string{"bind", "nosuid", "nodev"}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(b.Source, &fs); err != nil {
+		return specs.Mount{}, fmt.Errorf("bind %s: %w", b.Source, err)
+	}
+	if !b.Write {
+		options = append(options, "ro")
+	}
+	if fs.Flags&unix.ST_NOEXEC != 0 {
+		options = append(options, "noexec")
+	}
+	return specs.Mount{Destination: b.Target, Type: "bind", Source: b.Source, Options: options}, nil
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package afpacket joins a port to a host interface by a small relay process
+// with two packet sockets. The host interface keeps its addresses and its
+// traffic, and needs no support for virtual interfaces of its own.
+package afpacket
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Name is what a chain file calls this transport.
+const Name = "af-packet"
+
+type driver struct{}
+
+// New returns the driver. The running program must hand its sub-command
+// "relay" to RelayMain: the relay is this program, started again.
+func New() transport.Driver { return driver{} }
+
+func (driver) Name() string { return Name }
+
+func (driver) Caps() inventory.Caps {
+	return inventory.Caps{
+		Faces:      []string{string(chain.FaceNetdev)},
+		Isolation:  string(chain.IsolationNoSharedMemory),
+		MinEnds:    1,
+		MaxEnds:    1, // beside the uplink
+		Uplink:     true,
+		Shapes:     true,
+		MaxMTU:     65535,
+		Rank:       60,
+		Privileges: "none",
+		Processes:  1,
+		Copies:     4,
+		KernelPath: "socket, veth, packet socket, relay, packet socket, host interface",
+		Note:       "needs an uplink; segmentation and checksum offloads pass through the relay; the host itself cannot talk to the port",
+	}
+}
+
+func (driver) Probe(context.Context) inventory.Item {
+	err := host.InThrowawayNetns(func(ns host.Netns) error {
+		s, err := openSocket(ns, "lo", nil)
+		if err != nil {
+			return &host.Unsupported{Why: "a packet socket cannot be opened: " + err.Error(), What: Name,
+				Fix: "needs Linux 4.20 or later with CONFIG_PACKET, and CAP_NET_RAW"}
+		}
+		return s.close()
+	})
+	if err == nil {
+		err = host.ProbeVeth()
+	}
+	return host.ProbeItem(Name, err)
+}
+
+func (d driver) Build(s transport.Spec) (*transport.Build, error) {
+	if err := transport.Check(Name, d.Caps(), s); err != nil {
+		return nil, err
+	}
+	port, uplink := s.Ports()[0], s.Uplinks()[0]
+	r := relay{dir: filepath.Join(s.Dir, "relay"), cgroup: s.Cgroup.Child("relay-" + s.Link)}
+	build := transport.NewBuild(
+		s.CheckUplink(Name, uplink),
+		s.CreateSwitchNetns(Name),
+		s.CreatePort(Name, 0, port),
+		step.Step{
+			Name:  s.StepName(Name, "create cgroup"),
+			Makes: []step.Resource{host.CgroupResource(r.cgroup)}, // and the relay in it
+			Do:    func(context.Context) error { return r.cgroup.Create(host.Limits{}) },
+		},
+	)
+	build.Steps = append(build.Steps, step.Step{
+		Name:  s.StepName(Name, "start relay"),
+		Makes: []step.Resource{host.DirResource(r.dir)},
+		Do: func(ctx context.Context) error {
+			build.Report.Engine = "dray relay"
+			pid, err := r.start(ctx, uplink, s.SwitchPort(0), port.MAC)
+			if err != nil {
+				return err
+			}
+			return build.Watch("relay", pid)
+		},
+	})
+	build.Finish(Name, s)
+	build.Steps = append(build.Steps, s.AwaitSwitchPorts(Name))
+	return build, nil
+}
+
+// relay is the process between the uplink and the port.
+type relay struct {
+	dir    string // made by start; holds the log
+	cgroup host.Cgroup
+}
+
+// startTimeout bounds how long the relay may take to open its sockets.
+const startTimeout = 30 * time.Second
+
+// nestedEnv marks the relay's environment: a program that does not know the
+// sub-command must not start itself again and again.
+const nestedEnv = "DRAY_RELAY"
+
+// start returns the relay's pid once it passes frames.
+func (r relay) start(ctx context.Context, uplink transport.End, port host.Iface, mac net.HardwareAddr) (pid int, err error) {
+	if os.Getenv(nestedEnv) != "" {
+		return 0, errors.New("this program has been started as a relay, and does not act as one: hand the sub-command \"relay\" to afpacket.RelayMain")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return 0, fmt.Errorf("find this program: %w", err)
+	}
+	if err := os.Mkdir(r.dir, 0o700); err != nil {
+		return 0, err
+	}
+	log, err := os.Create(r.log())
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close()
+	cmd := exec.Command(program, "relay", "--mac", mac.String(),
+		"--uplink", uplink.Name, "--uplink-netns", uplink.Netns.Path,
+		"--port", port.Name, "--port-netns", port.Netns.Path)
+	cmd.Dir, cmd.Stderr = "/", log
+	cmd.Env = append(os.Environ(), nestedEnv+"=1")
+	// A session of its own: the terminal's interrupt is for dray alone.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	ready, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	// The relay is born in the host's namespace, so that an empty path means the same to it.
+	if err := (host.Place{Netns: host.HostNetns, Cgroup: r.cgroup}).Start(cmd); err != nil {
+		return 0, fmt.Errorf("start relay: %w", err)
+	}
+	said := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(ready).ReadString('\n')
+		said <- strings.TrimSpace(line)
+		_ = cmd.Wait() // how it ended is in its log
+	}()
+	select {
+	case line := <-said:
+		if line == readyLine {
+			return cmd.Process.Pid, nil
+		}
+		return 0, fmt.Errorf("the relay ended at once: %s", r.lastWords())
+	case <-time.After(startTimeout):
+		return 0, fmt.Errorf("the relay is not ready after %s: %s", startTimeout, r.lastWords())
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+func (r relay) log() string { return filepath.Join(r.dir, "relay.log") }
+
+func (r relay) lastWords() string {
+	b, err := os.ReadFile(r.log())
+	if err != nil || len(b) == 0 {
+		return "it logged nothing"
+	}
+	return strings.TrimSpace(string(b))
+}

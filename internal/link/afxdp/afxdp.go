@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package afxdp joins two DPDK applications by a veth pair, whose ends they open
+// with AF_XDP sockets of DPDK's driver net_af_xdp.
+package afxdp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/dpdk"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Name is what a chain file calls this transport.
+const Name = "af-xdp"
+
+// maxMTU is what fits into one buffer of a DPDK application as it is by default.
+const maxMTU = 1500
+
+// capabilities are what net_af_xdp was seen to need, in the host's user
+// namespace: to load a program and find it again (CAP_SYS_ADMIN), to attach it,
+// to open the socket, and to pin more memory than RLIMIT_MEMLOCK.
+var capabilities = []string{"CAP_IPC_LOCK", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN"}
+
+type driver struct{}
+
+// New returns the driver.
+func New() transport.Driver { return driver{} }
+
+func (driver) Name() string { return Name }
+
+func (driver) Caps() inventory.Caps {
+	return inventory.Caps{
+		Faces:      []string{string(chain.FaceDPDK)},
+		Isolation:  string(chain.IsolationNoSharedMemory),
+		MinEnds:    2,
+		MaxEnds:    2,
+		MaxMTU:     maxMTU,
+		Rank:       70,
+		Privileged: true,
+		HugePages:  true,
+		Privileges: "CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and CAP_IPC_LOCK of the host",
+		Copies:     2,
+		KernelPath: "AF_XDP socket in copy mode, veth transmit, XDP program of the peer, AF_XDP socket",
+		Note:       "with plain pages the driver loses packets: it takes the memory of its packets to be without gaps; functions in a user namespace (runtime runc) cannot have it: the kernel lets only the host's own capabilities load programs",
+	}
+}
+
+// Probe tries the pair and an AF_XDP socket.
+func (driver) Probe(context.Context) inventory.Item {
+	item := dpdk.Probe(Name, dpdk.NetAFXDP)
+	if item.Status != inventory.OK {
+		item.Fix = "apt-get install librte-net-af-xdp*"
+		return item
+	}
+	if err := errors.Join(host.ProbeVeth(), host.ProbeXDPSocket()); err != nil {
+		return host.ProbeItem(Name, err)
+	}
+	return item
+}
+
+func (d driver) Build(s transport.Spec) (*transport.Build, error) {
+	if err := errors.Join(transport.Check(Name, d.Caps(), s), checkRuntimes(s)); err != nil {
+		return nil, err
+	}
+	inner := s
+	inner.Ends = slices.Clone(s.Ends)
+	for i := range inner.Ends {
+		inner.Ends[i].IP = netip.Prefix{} // no kernel answers in the application's place
+		inner.Ends[i].Queues = queues(s.Ends[i])
+	}
+	a, b := inner.Ends[0], inner.Ends[1]
+	build := transport.NewBuild(step.Step{
+		Name:  s.StepName(Name, "create pair"),
+		Makes: []step.Resource{transport.PortResource(a), transport.PortResource(b)},
+		Do:    func(context.Context) error { return host.CreateVeth(inner.Iface(a), inner.Iface(b)) },
+	})
+	build.Report.Engine = "net_af_xdp, in the functions' own DPDK"
+	for _, e := range inner.Ends {
+		build.Report.Vdevs = append(build.Report.Vdevs, transport.Vdev{
+			Function: e.Function, Port: e.Name, Driver: dpdk.NetAFXDP,
+			Options:      fmt.Sprintf("iface=%s,start_queue=0,queue_count=%d", e.Name, e.Queues),
+			Capabilities: capabilities,
+		})
+	}
+	build.Finish(Name, inner)
+	return build, nil
+}
+
+func queues(e transport.End) int { return max(1, e.Queues) }
+
+func checkRuntimes(s transport.Spec) error {
+	var errs []error
+	for _, e := range s.Ends {
+		if e.Runtime == chain.RuntimeRunc {
+			errs = append(errs, fmt.Errorf("link %s cannot use transport %s: function %s has the runtime runc, hence a user namespace, where the kernel loads no XDP program; use runtime docker or process", s.Link, Name, e.Function))
+		}
+	}
+	return errors.Join(errs...)
+}

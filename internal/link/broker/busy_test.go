@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// patience is how long what takes milliseconds may take on a busy machine.
+const patience = 30 * time.Second
+
+// newTestBroker is a broker without a control socket.
+func newTestBroker(t *testing.T) *broker {
+	t.Helper()
+	j, err := openJournal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &broker{journal: j, log: new(logger), links: map[string]*link{}, busy: map[string]chan struct{}{}}
+	b.ledger = newLedger(b.log)
+	t.Cleanup(b.ledger.close)
+	t.Cleanup(b.leave)
+	return b
+}
+
+func twoEnds(dir, name string) Link {
+	l := Link{Name: name, Kind: KindShm, Slots: 64}
+	for i := range 2 {
+		l.Ends = append(l.Ends, End{Function: fmt.Sprint("f", i), Port: name, Socket: filepath.Join(dir, fmt.Sprint(name, i)), MTU: 1500,
+			MAC: net.HardwareAddr{2, 0, 0, 0, 0, byte(i)}})
+	}
+	return l
+}
+
+// TestABusyLinkIsAnIsland has one link busy, as one is that makes gigabytes:
+// the others are added, moved, removed and looked at meanwhile.
+func TestABusyLinkIsAnIsland(t *testing.T) {
+	b, dir := newTestBroker(t), t.TempDir()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, name := range []string{"busy", "calm"} {
+		if err := b.add(ctx, twoEnds(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release, began := make(chan struct{}), make(chan struct{})
+	busy := b.find("busy")
+	go func() { _ = busy.call(context.Background(), func() { close(began); <-release }) }()
+	<-began
+	removed := make(chan error, 1)
+	go func() { removed <- b.remove(ctx, "busy") }()
+
+	if err := b.relink(ctx, twoEnds(dir, "calm")); err != nil {
+		t.Error("move:", err)
+	}
+	if err := b.add(ctx, twoEnds(dir, "more")); err != nil {
+		t.Error("add:", err)
+	}
+	if err := b.remove(ctx, "more"); err != nil {
+		t.Error("remove:", err)
+	}
+	for range 2 * cap(busy.calls) {
+		busy.askStatus()
+	}
+	if n := len(busy.calls); n > 2 { // who asks often takes nobody's place
+		t.Errorf("%d calls wait for the busy link", n)
+	}
+	var got map[string]LinkStatus
+	for late := true; late && ctx.Err() == nil; late = got["calm"].Late {
+		got = statusOf(ctx, t, b)
+		if s := got["busy"]; !s.Late || s.State != StateEmpty || len(s.Ends) != 2 || len(got) != 2 {
+			t.Fatalf("of %d links, the busy one: %+v", len(got), s)
+		}
+	}
+	select {
+	case err := <-removed:
+		t.Errorf("the busy link is removed before it could be: %v", err)
+	default:
+	}
+	close(release)
+	if err := <-removed; err != nil {
+		t.Error(err)
+	}
+	if got := statusOf(ctx, t, b); len(got) != 1 {
+		t.Errorf("in the end: %+v", got)
+	}
+}
+
+func statusOf(ctx context.Context, t *testing.T, b *broker) map[string]LinkStatus {
+	t.Helper()
+	all, err := b.status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]LinkStatus{}
+	for _, s := range all {
+		got[s.Name] = s
+	}
+	return got
+}
+
+// TestOneChangeAtATime has a link added by many at once: one adds it, and the
+// others find it there.
+func TestOneChangeAtATime(t *testing.T) {
+	b, l := newTestBroker(t), twoEnds(t.TempDir(), "f1u")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	const callers = 8
+	errs := make(chan error, callers)
+	for range callers {
+		go func() {
+			err := b.add(ctx, l)
+			if err == nil {
+				err = b.relink(ctx, l)
+			}
+			errs <- err
+		}()
+	}
+	for range callers {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if len(b.links) != 1 || len(b.busy) != 0 {
+		t.Errorf("%d links, %d under way", len(b.links), len(b.busy))
+	}
+}
+
+// TestARefusalIsReadFirst has the HELLO of a second end arrive before the broker
+// looks: what it left unread would be an error to that end, ahead of the reason.
+func TestARefusalIsReadFirst(t *testing.T) {
+	b, spec := newTestBroker(t), twoEnds(t.TempDir(), "f1u")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := b.add(ctx, spec); err != nil {
+		t.Fatal(err)
+	}
+	hello := &wire.Hello{Mode: wire.ModeSleeping}
+	copy(hello.Port[:], "f1u")
+	enter := func() int {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Close(fd) })
+		if err := unix.Connect(fd, &unix.SockaddrUnix{Name: spec.Ends[0].Socket}); err != nil {
+			t.Fatal(err)
+		}
+		if err := send(fd, wire.Message{Type: wire.TypeHello, Body: hello}); err != nil {
+			t.Fatal(err)
+		}
+		return fd
+	}
+	buffer := make([]byte, wire.MaxMessage)
+	if _, err := unix.Read(enter(), buffer); err != nil { // its WELCOME
+		t.Fatal(err)
+	}
+	release, began := make(chan struct{}), make(chan struct{})
+	go func() { _ = b.find("f1u").call(context.Background(), func() { close(began); <-release }) }()
+	<-began
+	second := enter()
+	close(release)
+	n, err := unix.Read(second, buffer)
+	if err != nil {
+		t.Fatalf("before the reason: %v", err)
+	}
+	m, err := wire.Parse(buffer[:n], 0, wire.FromBroker)
+	if e, ok := m.Body.(*wire.Error); err != nil || !ok || unix.Errno(e.Code) != unix.EBUSY {
+		t.Errorf("told %+v, %v", m, err)
+	}
+}

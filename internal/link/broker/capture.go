@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// Bounds of a capture.
+const (
+	captureRing   = 16 << 20  // bytes of one ring, at the most, where its slots permit
+	captureTotal  = 256 << 20 // of all rings of a port
+	captureAnswer = 3 * time.Second
+	// capturesMax leaves callers of the control socket for other requests.
+	capturesMax = controlCallers / 2
+)
+
+// capturing is a capture of one end, from its request to its end.
+type capturing struct {
+	start   wire.Capture
+	memfd   int
+	started chan struct{} // closed when the end is told; it may open its port long after the request
+	answer  chan error    // what the end said to it
+	over    chan struct{} // closed when it has ended without being stopped
+	reason  string        // set before over is closed
+}
+
+// captureParams are those of the request "capture".
+type captureParams struct {
+	Function string `json:"function"`
+	Port     string `json:"port"`
+	Snaplen  int    `json:"snaplen"` // bytes kept of a packet; 0: the whole of the largest frame
+}
+
+// captureShape is the capture memory of a port: as many slots as there is room for.
+func captureShape(snaplen, queues int) (wire.Capture, error) {
+	if snaplen < 1 || snaplen > wire.CaptureSnaplenMax {
+		return wire.Capture{}, fmt.Errorf("a capture keeps 1 to %d bytes of a packet, not %d", wire.CaptureSnaplenMax, snaplen)
+	}
+	c := wire.Capture{Snaplen: uint32(snaplen), SlotSize: uint32((32+snaplen+63)/64) * 64, Slots: wire.CaptureSlotsMin, Queues: uint32(queues)}
+	ring := uint32(min(captureRing, captureTotal/(2*queues)))
+	for c.Slots < wire.CaptureSlotsMax && 2*c.Slots*c.SlotSize <= ring {
+		c.Slots *= 2
+	}
+	_, size, err := c.Derive()
+	c.Size = size
+	return c, err
+}
+
+// planCapture is the shape of a capture of the port. It runs in the link's
+// goroutine, as do the next four.
+func (e *end) planCapture(snaplen int) (wire.Capture, error) {
+	s := e.spec()
+	if snaplen == 0 {
+		snaplen = max(e.link.entry.Link.PacketBytes, s.MTU+ethernetBytes)
+	}
+	return captureShape(snaplen, s.queues())
+}
+
+// awaitEnd has k begin as soon as an end has the port open.
+func (e *end) awaitEnd(k *capturing) error {
+	s := e.spec()
+	if e.capture != nil {
+		return fmt.Errorf("port %s of %s is being captured already", s.Port, s.Function)
+	}
+	e.capture = k
+	e.startCapture()
+	return nil
+}
+
+// startCapture hands the memory to the end, where it is there and somebody
+// waits for that. An end gets it right behind its WELCOME, so that nothing that
+// it sends or receives is missed.
+func (e *end) startCapture() {
+	c, k := e.conn, e.capture
+	if k == nil || c == nil || !c.welcomed || c.failed {
+		return
+	}
+	close(k.started)
+	if c.hello.Features&wire.FeatureCapture == 0 {
+		k.answer <- fmt.Errorf("the libdray of %s cannot capture: build the function with a later one", e.spec().Function)
+		e.capture = nil
+		return
+	}
+	c.starts = append(c.starts, k)
+	e.say(c, wire.Message{Type: wire.TypeCapture, Body: &k.start}, k.memfd)
+}
+
+// stopCapture ends k, if it has not ended.
+func (e *end) stopCapture(k *capturing) {
+	if e.capture != k {
+		return
+	}
+	e.capture = nil
+	if c := e.conn; c != nil && c.welcomed && k.hasStarted() {
+		e.say(c, wire.Message{Type: wire.TypeCapture, Body: &wire.Capture{}})
+	}
+}
+
+// loseCapture tells whoever looks on that the end is gone.
+func (e *end) loseCapture() {
+	if k := e.capture; k != nil && k.hasStarted() {
+		k.reason = "the function has closed the port"
+		close(k.over)
+		e.capture = nil
+	}
+}
+
+func (k *capturing) hasStarted() bool {
+	select {
+	case <-k.started:
+		return true
+	default:
+		return false
+	}
+}
+
+// onCaptured is the answer to the oldest start that has none; it reports whether there is one.
+func (c *conn) onCaptured(m *wire.Captured) bool {
+	if len(c.starts) == 0 {
+		return false
+	}
+	var err error
+	if m.Error != 0 {
+		err = fmt.Errorf("the function cannot be captured: %w", unix.Errno(m.Error))
+	}
+	c.starts[0].answer <- err // has room for one
+	c.starts = slices.Delete(c.starts, 0, 1)
+	return true
+}
+
+// callCapture is the request "capture": its response comes with the memory, once
+// a process has the port open, and the capture goes on until the connection ends.
+// A second response says why where it ends before.
+func callCapture(ctx context.Context, c *call) (any, error) {
+	var p captureParams
+	if err := c.decode(&p); err != nil {
+		return nil, err
+	}
+	if c.broker.captures.Add(1) > capturesMax {
+		c.broker.captures.Add(-1)
+		return nil, fmt.Errorf("%d ports of this chain are being captured already", capturesMax)
+	}
+	defer c.broker.captures.Add(-1)
+	for _, l := range c.broker.sorted() {
+		var found *end
+		err := l.call(ctx, func() {
+			for _, e := range l.ends {
+				if s := e.spec(); s.Function == p.Function && s.Port == p.Port {
+					found = e
+				}
+			}
+		})
+		if err != nil && !errors.Is(err, errRemoved) {
+			return nil, err
+		}
+		if found != nil {
+			return nil, l.serveCapture(ctx, c.conn, found, p.Snaplen)
+		}
+	}
+	return nil, fmt.Errorf("no native port %s of function %s", p.Port, p.Function)
+}
+
+// serveCapture answers one request, and holds the capture until the connection
+// ends, the port is closed or ctx is over.
+func (l *link) serveCapture(ctx context.Context, conn *net.UnixConn, e *end, snaplen int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer cancel()
+		_, _ = conn.Read(make([]byte, 1)) // whoever looks on says nothing more
+	}()
+	k, err := l.newCapture(ctx, e, snaplen)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(k.memfd)
+	// Not under ctx: whoever is captured must not stay so.
+	defer func() { _ = l.call(context.Background(), func() { e.stopCapture(k) }) }()
+	if err := l.awaitCapture(ctx, k); err != nil {
+		return err
+	}
+	if err := sendCapture(conn, k.start, k.memfd); err != nil {
+		return err
+	}
+	select {
+	case <-k.over:
+		return errors.New(k.reason)
+	case <-l.ended:
+		return errRemoved
+	case <-ctx.Done():
+		return errAnswered
+	}
+}
+
+// newCapture makes the memory, and has the capture begin.
+func (l *link) newCapture(ctx context.Context, e *end, snaplen int) (*capturing, error) {
+	k := &capturing{started: make(chan struct{}), answer: make(chan error, 1), over: make(chan struct{})}
+	err := l.ask(ctx, func() (err error) { k.start, err = e.planCapture(snaplen); return err })
+	if err != nil {
+		return nil, err
+	}
+	if k.memfd, err = newCaptureMemory(int64(k.start.Size)); err != nil {
+		return nil, err
+	}
+	if err := l.ask(ctx, func() error { return e.awaitEnd(k) }); err != nil {
+		// Where it was given up, it may have been done all the same.
+		_ = l.call(context.Background(), func() { e.stopCapture(k) })
+		return nil, errors.Join(err, unix.Close(k.memfd))
+	}
+	return k, nil
+}
+
+// ask is call of what may fail.
+func (l *link) ask(ctx context.Context, f func() error) error {
+	failed := make(chan error, 1) // f may run after this has been given up
+	if err := l.call(ctx, func() { failed <- f() }); err != nil {
+		return err
+	}
+	return <-failed
+}
+
+// awaitCapture waits until the end copies what passes.
+func (l *link) awaitCapture(ctx context.Context, k *capturing) error {
+	select {
+	case <-k.started:
+	case <-l.ended:
+		return errRemoved
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	timer := time.NewTimer(captureAnswer)
+	defer timer.Stop()
+	select {
+	case err := <-k.answer:
+		return err
+	case <-k.over:
+		return errors.New(k.reason)
+	case <-l.ended:
+		return errRemoved
+	case <-timer.C:
+		return errors.New("the function does not answer: it is stopped, or does not call dray_service")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// newCaptureMemory makes a capture memfd with all its pages.
+func newCaptureMemory(size int64) (int, error) {
+	fd, err := newMemfd("dray-capture", size, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := errors.Join(populate(fd, size), addSeals(fd, sealsTelemetry)); err != nil {
+		return -1, errors.Join(fmt.Errorf("memory of a capture, %d bytes: %w", size, err), unix.Close(fd))
+	}
+	return fd, nil
+}
+
+// sendCapture answers with the memory.
+func sendCapture(conn *net.UnixConn, start wire.Capture, memfd int) error {
+	result, err := json.Marshal(start)
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(response{Result: result})
+	if err != nil {
+		return err
+	}
+	_, _, err = conn.WriteMsgUnix(append(line, '\n'), unix.UnixRights(memfd), nil)
+	return err
+}

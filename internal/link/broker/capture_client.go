@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// Capture is a capture of a port under way: the function fills the memory until
+// Close, or until this process ends.
+type Capture struct {
+	Memory *os.File
+	Start  wire.Capture // the shape of the memory
+
+	conn   *net.UnixConn
+	ended  chan struct{}
+	reason string
+}
+
+// Capture makes a function copy what passes its port, and waits until a process
+// has it open. snaplen is how many bytes of a packet are kept; 0: the whole of
+// the link's largest frame.
+func (c *Client) Capture(ctx context.Context, function, port string, snaplen int) (*Capture, error) {
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k, err := c.capture(ctx, conn, captureParams{Function: function, Port: port, Snaplen: snaplen})
+	if err != nil {
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("broker: capture: %w", err), conn.Close())
+	}
+	go k.await()
+	return k, nil
+}
+
+func (c *Client) capture(ctx context.Context, conn *net.UnixConn, p captureParams) (*Capture, error) {
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	body, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.NewEncoder(conn).Encode(request{Method: "capture", Params: body}); err != nil {
+		return nil, err
+	}
+	k := &Capture{conn: conn, ended: make(chan struct{})}
+	if err := k.receive(); err != nil {
+		return nil, err
+	}
+	if !stop() {
+		return nil, errors.Join(ctx.Err(), k.Memory.Close())
+	}
+	return k, nil
+}
+
+// receive takes the answer, and the memory that comes with it.
+func (k *Capture) receive() error {
+	var line []byte
+	memfd := -1
+	for !bytes.HasSuffix(line, []byte{'\n'}) && len(line) < 64<<10 {
+		buffer, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
+		n, rn, _, _, err := k.conn.ReadMsgUnix(buffer, rights)
+		if err == nil && n == 0 {
+			err = errors.New("it hung up")
+		}
+		if err != nil {
+			return err
+		}
+		line = append(line, buffer[:n]...)
+		if fd := rightOf(rights[:rn]); fd >= 0 {
+			memfd = fd
+		}
+	}
+	if memfd >= 0 {
+		k.Memory = os.NewFile(uintptr(memfd), "capture memory")
+	}
+	err := decodeResponse(line, &k.Start)
+	if err == nil && memfd < 0 {
+		err = errors.New("no memory came with the answer")
+	}
+	if err != nil && k.Memory != nil {
+		err = errors.Join(err, k.Memory.Close())
+	}
+	return err
+}
+
+func decodeResponse(line []byte, result any) error {
+	var r response
+	if err := json.Unmarshal(line, &r); err != nil {
+		return err
+	}
+	if r.Error != "" {
+		return errors.New(r.Error)
+	}
+	return json.Unmarshal(r.Result, result)
+}
+
+// await waits for the end of the capture.
+func (k *Capture) await() {
+	defer close(k.ended)
+	var r response
+	if err := json.NewDecoder(k.conn).Decode(&r); err != nil {
+		k.reason = "the broker has ended"
+		return
+	}
+	k.reason = r.Error
+}
+
+// Ended is closed when nothing will come any more. Reason says why then.
+func (k *Capture) Ended() <-chan struct{} { return k.ended }
+
+// Reason is valid once Ended is closed.
+func (k *Capture) Reason() string { return k.reason }
+
+// Close ends the capture.
+func (k *Capture) Close() error {
+	err := errors.Join(k.conn.Close(), k.Memory.Close())
+	<-k.ended
+	return err
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// nameMax bounds the name of a link: it is part of a file's name.
+const nameMax = 64
+
+// check tells what is wrong with a link.
+func (l *Link) check() error {
+	if l.Name == "" || len(l.Name) > nameMax {
+		return fmt.Errorf("link %q: the name must have 1 to %d bytes", l.Name, nameMax)
+	}
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("link %s: "+format, append([]any{l.Name}, args...)...)
+	}
+	switch {
+	case l.Kind != KindShm && l.Kind != KindNetdev:
+		return wrong("kind %q is neither %s nor %s", l.Kind, KindShm, KindNetdev)
+	case len(l.Ends) != 2 && (l.Kind != KindNetdev || len(l.Ends) != 1):
+		return wrong("%d ends: a link of kind shm has two, one of kind netdev one or two", len(l.Ends))
+	case l.SampleShift > wire.SampleShiftMax && l.SampleShift != SampleEvery && l.SampleShift != SampleNone:
+		return wrong("sample shift %d is over %d", l.SampleShift, wire.SampleShiftMax)
+	case l.Pages != "" && l.Pages != PagesAuto && l.Pages != PagesHuge && l.Pages != PagesPlain:
+		return wrong("pages %q are none of %s, %s, %s", l.Pages, PagesAuto, PagesHuge, PagesPlain)
+	case l.PacketBytes < 0 || l.PacketBytes > wire.PktStrideMax-headroom:
+		return wrong("packets of %d bytes: the largest is %d", l.PacketBytes, wire.PktStrideMax-headroom)
+	case l.MessageBytes < 0 || l.MessageBytes > 4<<20:
+		return wrong("messages of %d bytes: the largest is 4 MiB", l.MessageBytes)
+	case l.Slots < 0 || l.Slots > wire.RingMax || l.Messages < 0 || l.Messages > wire.MsgSlotsMax:
+		return wrong("%d packet slots and %d message slots: at most %d and %d", l.Slots, l.Messages, wire.RingMax, wire.MsgSlotsMax)
+	}
+	for i := range l.Ends {
+		if err := l.Ends[i].check(l.Kind); err != nil {
+			return wrong("%w", err)
+		}
+	}
+	if len(l.Ends) == 2 && l.Ends[0].Socket == l.Ends[1].Socket {
+		return wrong("both ends have the socket %s", l.Ends[0].Socket)
+	}
+	_, err := geometryOf(l, uint32(l.queues()), true)
+	return err
+}
+
+func (e *End) check(kind string) error {
+	switch {
+	case !wire.NameValid(e.Port):
+		return fmt.Errorf("port %q: a name has 1 to 15 of a-z A-Z 0-9 . _ - and does not begin with a dot", e.Port)
+	case !filepath.IsAbs(e.Socket) || filepath.Clean(e.Socket) != e.Socket:
+		return fmt.Errorf("port %s: socket %q is not an absolute, clean path", e.Port, e.Socket)
+	case e.Owner < 0:
+		return fmt.Errorf("port %s: owner %d is no uid", e.Port, e.Owner)
+	case len(e.MAC) != 6:
+		return fmt.Errorf("port %s: MAC %q has not 6 bytes", e.Port, e.MAC)
+	case e.MTU < wire.MTUMin || e.MTU > wire.MTUMax:
+		return fmt.Errorf("port %s: MTU %d is not %d to %d", e.Port, e.MTU, wire.MTUMin, wire.MTUMax)
+	case e.Queues < 0 || e.Queues > wire.MaxQueues:
+		return fmt.Errorf("port %s: %d queues: the most is %d", e.Port, e.Queues, wire.MaxQueues)
+	case e.HoldPolicy != "" && e.HoldPolicy != HoldDrop && e.HoldPolicy != HoldCopy:
+		return fmt.Errorf("port %s: hold policy %q is neither %s nor %s", e.Port, e.HoldPolicy, HoldDrop, HoldCopy)
+	case kind == KindNetdev && e.Interface == "":
+		return fmt.Errorf("port %s: a link of kind netdev needs the interface", e.Port)
+	}
+	return nil
+}
+
+// sampleShift is what the protocol calls it.
+func (l *Link) sampleShift() uint32 {
+	switch l.SampleShift {
+	case SampleDefault:
+		return 6
+	case SampleEvery:
+		return 0
+	}
+	return l.SampleShift // SampleNone is the protocol's number
+}
+
+// queues is how many both ends of a link have.
+func (l *Link) queues() int {
+	least := wire.MaxQueues
+	for i := range l.Ends {
+		least = min(least, l.Ends[i].queues())
+	}
+	return least
+}
+
+func (e *End) queues() int { return max(e.Queues, 1) }
+
+// equal reports whether two links are the same, however they were written down.
+func (l *Link) equal(other *Link) bool {
+	a, errA := json.Marshal(l)
+	b, errB := json.Marshal(other)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+// samePorts reports what a move would change of the ports, which it must not.
+func (l *Link) samePorts(other *Link) error {
+	if len(l.Ends) != len(other.Ends) {
+		return fmt.Errorf("link %s: a move keeps its %d ends", l.Name, len(l.Ends))
+	}
+	for i, e := range l.Ends {
+		o := other.Ends[i]
+		o.Netns, o.Interface = e.Netns, e.Interface
+		if !(&Link{Ends: []End{e}}).equal(&Link{Ends: []End{o}}) {
+			return fmt.Errorf("link %s: a move keeps port %s as it is: name, socket, owner, addresses, MTU, queues, quota", l.Name, e.Port)
+		}
+	}
+	return nil
+}

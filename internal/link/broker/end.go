@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// Bounds on what one end may cost the broker.
+const (
+	sendBuffer      = 16 << 10 // bytes that the kernel keeps for an end that does not read
+	maxPending      = 8        // connections of one port that have not said HELLO
+	acceptsPerStep  = 8        // before other descriptors have their turn
+	messagesPerStep = 64       // of one connection
+)
+
+// end is one port: its socket, and the connection of the end that has it open.
+type end struct {
+	link     *link
+	side     int
+	listener *source
+	socket   place // that the listener is bound to
+	muted    bool
+	again    time.Time // when a port that is muted listens again, if there is room
+	pending  []*conn
+	conn     *conn        // has said HELLO
+	accepts  bucket       // of connections
+	held     atomic.Int32 // telemetry memfds that somebody has
+	refused  uint64
+	capture  *capturing // under way, or waiting for an end; nil: nobody looks on
+}
+
+// conn is one connection.
+type conn struct {
+	source   *source
+	process  *source // pidfd; nil where the kernel has none
+	pid      int
+	deadline time.Time // of HELLO, or of the peer's READOPT; zero: none
+	messages bucket
+
+	hello     *wire.Hello // nil: not yet
+	presented *memory     // that a live end brought along
+	claims    uint32      // the generation that it says it is
+	welcomed  bool
+	offered   uint32 // the newest generation that it was told of; 0: none
+	live      uint32 // the generation that it said ACTIVE to
+	mapped    bool   // it said so, of the offered one
+	active    bool
+
+	telemetry int // memfd; -1: none yet
+	asked     time.Time
+	stats     *wire.Stats  // its latest answer
+	starts    []*capturing // of captures, that it has not answered
+
+	failed bool // to be ended by sweep
+	left   bool // it said BYE
+	reason string
+}
+
+// newEnd binds the port.
+func newEnd(l *link, side int) (*end, error) {
+	e := &end{link: l, side: side, accepts: bucket{burst: 64, every: 20 * time.Millisecond}}
+	fd, at, err := listen(e.spec().Socket, e.spec().Owner)
+	if err != nil {
+		return nil, err
+	}
+	e.socket = at
+	if e.listener, err = l.poller.add(fd, true, e.accept); err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	return e, nil
+}
+
+func (e *end) spec() *End { return &e.link.entry.Link.Ends[e.side] }
+
+// peer is the other end; nil on a link with one.
+func (e *end) peer() *end {
+	if len(e.link.ends) < 2 {
+		return nil
+	}
+	return e.link.ends[1-e.side]
+}
+
+// accept takes connections. Once they come too fast, they wait in the kernel.
+func (e *end) accept() {
+	for range acceptsPerStep {
+		now := time.Now()
+		if len(e.pending) >= maxPending || !e.accepts.take(now) {
+			e.mute(e.accepts.next(now))
+			return
+		}
+		fd, _, err := unix.Accept4(e.listener.fd, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+		if err != nil {
+			e.accepts.giveBack()
+			if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.ECONNABORTED) {
+				e.link.log.print("port %s: accept: %v", e.spec().Port, err)
+				e.mute(now.Add(acceptPause)) // out of descriptors, say
+			}
+			return
+		}
+		if e.taken() {
+			e.refused++
+			_ = send(fd, errorMessage(unix.EBUSY, wire.TypeHello, "the port is open"))
+			discardUnread(fd)
+			_ = unix.Close(fd)
+			continue
+		}
+		e.greet(fd)
+	}
+}
+
+// taken reports whether an end that is alive has the port. One that is found
+// dead makes room.
+func (e *end) taken() bool {
+	if e.conn == nil {
+		return false
+	}
+	process := -1
+	if e.conn.process != nil {
+		process = e.conn.process.fd
+	}
+	if !e.conn.failed && !hungUp(e.conn.source.fd, process) {
+		return true
+	}
+	e.conn.failed = true
+	e.link.sweep()
+	return e.conn != nil
+}
+
+// greet waits for the HELLO of a new connection.
+func (e *end) greet(fd int) {
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, sendBuffer) // never fails on a socket
+	c := &conn{telemetry: -1, deadline: time.Now().Add(helloTimeout), messages: bucket{burst: 64, every: 10 * time.Millisecond}}
+	s, err := e.link.poller.add(fd, false, func() { e.read(c) })
+	if err != nil {
+		_ = unix.Close(fd)
+		e.link.log.print("port %s: %v", e.spec().Port, err)
+		return
+	}
+	c.source = s
+	e.pending = append(e.pending, c)
+}
+
+// mute lets connections wait in the kernel, until then and until there is room.
+func (e *end) mute(until time.Time) {
+	e.again = until
+	if e.muted {
+		return
+	}
+	if err := e.link.poller.mute(e.listener); err != nil {
+		e.link.log.print("port %s: %v", e.spec().Port, err)
+	}
+	e.muted = true
+}
+
+func (e *end) unmute() {
+	if err := e.link.poller.unmute(e.listener); err != nil {
+		e.link.log.print("port %s: %v", e.spec().Port, err)
+	}
+	e.muted = false
+}
+
+// next is when something of this end is due; the zero time is never.
+func (e *end) next() time.Time {
+	var next time.Time
+	for _, c := range append(slices.Clone(e.pending), e.conn) {
+		if c != nil && !c.deadline.IsZero() && (next.IsZero() || c.deadline.Before(next)) {
+			next = c.deadline
+		}
+	}
+	if e.muted && len(e.pending) < maxPending && (next.IsZero() || e.again.Before(next)) {
+		next = e.again
+	}
+	return next
+}
+
+// step does what is due.
+func (e *end) step(now time.Time) {
+	for _, c := range slices.Clone(e.pending) {
+		if c.failed || !now.Before(c.deadline) {
+			if !c.failed {
+				e.refuse(c, unix.ETIMEDOUT, wire.TypeHello, "no HELLO in time")
+			}
+			e.dropPending(c)
+		}
+	}
+	if c := e.conn; c != nil && !c.deadline.IsZero() && !now.Before(c.deadline) {
+		c.failed = true // the peer of an end that is live did not come; the end will try again
+	}
+	if e.muted && len(e.pending) < maxPending && !now.Before(e.again) {
+		e.unmute()
+	}
+}
+
+func (e *end) dropPending(c *conn) {
+	if c.reason != "" {
+		e.link.log.print("port %s: %s", e.spec().Port, c.reason)
+	}
+	e.pending = slices.DeleteFunc(e.pending, func(p *conn) bool { return p == c })
+	c.close(e.link.poller)
+}
+
+// read takes what a connection has to say.
+func (e *end) read(c *conn) {
+	for range messagesPerStep {
+		if c.failed {
+			return
+		}
+		m, fd, err := receive(c.source.fd, c.hello == nil, &e.link.discarder)
+		var errno unix.Errno
+		switch {
+		case errors.Is(err, unix.EAGAIN):
+			return
+		case errors.Is(err, errGone):
+			c.fail("")
+			return
+		case !c.messages.take(time.Now()):
+			e.refuse(c, unix.EPROTO, 0, "too many messages")
+		case errors.Is(err, wire.ErrIgnored):
+			continue
+		case errors.As(err, &errno):
+			e.refuse(c, errno, 0, "message is not understood")
+		default:
+			e.hear(c, m, fd)
+			continue
+		}
+		if fd >= 0 {
+			e.link.discarder.discard(fd)
+		}
+		return
+	}
+}
+
+// hear acts on one message that is well formed.
+func (e *end) hear(c *conn, m wire.Message, fd int) {
+	switch body := m.Body.(type) {
+	case *wire.Error:
+		c.fail(fmt.Sprintf("it says: error %d (%v) about message %d: %q", body.Code, unix.Errno(body.Code), body.About, wire.Text(body.Text[:])))
+		return
+	case *wire.Bye:
+		c.left = true
+		c.fail("")
+		return
+	case *wire.Hello:
+		if c.hello == nil {
+			e.onHello(c, m.Generation, body, fd)
+			return
+		}
+	case *wire.Mapped:
+		if c.welcomed && e.onMapped(c, m.Generation, body) {
+			return
+		}
+	case *wire.Stats:
+		if !c.asked.IsZero() {
+			c.stats, c.asked = body, time.Time{}
+			return
+		}
+	case *wire.Captured:
+		if c.onCaptured(body) {
+			return
+		}
+	case nil: // ACTIVE: an end sends no other message without a body
+		if c.welcomed && e.onActive(c, m.Generation) {
+			return
+		}
+	}
+	if fd >= 0 {
+		e.link.discarder.discard(fd)
+	}
+	e.refuse(c, unix.EPROTO, m.Type, "not now")
+}
+
+// say sends a message; a connection that does not take it has failed.
+func (e *end) say(c *conn, m wire.Message, fds ...int) {
+	if c.failed {
+		return
+	}
+	err := send(c.source.fd, m, fds...)
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+		c.fail("")
+	} else if err != nil {
+		c.fail(fmt.Sprintf("it does not take messages: %v", err))
+	}
+}
+
+// refuse says what is wrong, and ends the connection.
+func (e *end) refuse(c *conn, code unix.Errno, about wire.Type, text string) {
+	e.refused++
+	e.say(c, errorMessage(code, about, text))
+	c.fail("refused: " + text)
+}
+
+func errorMessage(code unix.Errno, about wire.Type, text string) wire.Message {
+	return wire.Message{Type: wire.TypeError, Body: wire.NewError(uint32(code), uint32(about), text)}
+}
+
+// fail marks the connection as over; why is "" where that is nothing to log.
+func (c *conn) fail(why string) {
+	if !c.failed {
+		c.failed, c.reason = true, why
+	}
+}
+
+// why is the reason in words.
+func (c *conn) why() string {
+	switch {
+	case c.reason != "":
+		return c.reason
+	case c.left:
+		return "it left"
+	}
+	return "it hung up"
+}
+
+func (c *conn) close(p *poller) {
+	p.close(c.source)
+	p.close(c.process)
+	c.presented.close()
+	if c.telemetry >= 0 {
+		_ = unix.Close(c.telemetry)
+	}
+}
+
+// close ends the port.
+func (e *end) close() {
+	for _, c := range append(e.pending, e.conn) {
+		if c != nil {
+			c.close(e.link.poller)
+		}
+	}
+	e.pending, e.conn = nil, nil
+	e.link.poller.close(e.listener)
+	if err := e.socket.unlink(); err != nil {
+		e.link.log.print("port %s: %v", e.spec().Port, err)
+	}
+}

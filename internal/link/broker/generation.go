@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// wantsGeneration reports whether a generation is due.
+func (l *link) wantsGeneration() bool {
+	if l.entry.Link.Kind == KindNetdev {
+		return slices.ContainsFunc(l.ends, (*end).wantsSockets)
+	}
+	return l.bothWait() && !l.hoarded()
+}
+
+// bothWait reports whether both ends of a link of memory are there, and have none.
+func (l *link) bothWait() bool {
+	welcomed := func(e *end) bool { return e.conn != nil && e.conn.welcomed && !e.conn.failed }
+	return l.entry.Link.Kind == KindShm && l.phase == phaseNone && welcomed(l.ends[0]) && welcomed(l.ends[1])
+}
+
+// hoarded reports whether the ends keep so much memory of earlier generations
+// that there shall be no more of it.
+func (l *link) hoarded() bool { return l.broker.ledger.tooMany(&l.held) }
+
+// awaitRelease says why there is no generation. The link goes on when the ends
+// let go; whoever has not even read what it was sent is dropped after a while.
+func (l *link) awaitRelease(now time.Time) {
+	if why := fmt.Sprintf("the ends keep the memory of %d earlier generations", heldMax); l.lastError != why {
+		l.lastError = why
+		l.log.print("%s", why)
+	}
+	if l.deadline.IsZero() {
+		l.deadline = now.Add(mappedTimeout)
+	}
+}
+
+// count has the memory of a generation counted until nobody has it.
+func (l *link) count(m *memory) {
+	if err := l.broker.ledger.add(m.fd, &l.held, l.poller.poke); err != nil {
+		l.log.print("%v", err)
+	}
+}
+
+// advance offers the generation that is due, unless they follow too fast.
+func (l *link) advance(now time.Time) {
+	if l.bothWait() && l.hoarded() {
+		l.awaitRelease(now)
+	}
+	if !l.wantsGeneration() || l.generationDue(now).After(now) || !l.pace.take(now) {
+		return
+	}
+	l.retryAfter = time.Time{}
+	var err error
+	if l.entry.Link.Kind == KindNetdev {
+		err = l.offerNetdev()
+	} else {
+		err = l.offerShm()
+	}
+	if err != nil {
+		l.retryAfter = time.Now().Add(time.Second)
+		if l.lastError != err.Error() {
+			l.lastError = err.Error()
+			l.log.print("%v", err)
+		}
+	}
+}
+
+// nextGeneration is a number higher than any before.
+func (l *link) nextGeneration() (uint32, error) {
+	if l.entry.Generation == 1<<32-1 {
+		return 0, fmt.Errorf("link %s has had all generations that there are: remove and add it", l.entry.Link.Name)
+	}
+	l.entry.Generation++
+	l.entry.Inode, l.adopted = 0, false
+	return l.entry.Generation, nil
+}
+
+// offerShm makes memory for both ends.
+func (l *link) offerShm() error {
+	offer, err := l.shmOffer()
+	if err != nil {
+		return err
+	}
+	m, err := newMemory(offer.Geometry, l.entry.Link.Pages)
+	if !errors.Is(err, errNoRoom) { // where it came to nothing half way, it cost as much
+		l.bytes.spend(time.Now(), offer.Geometry.Size)
+	}
+	if err != nil {
+		return err
+	}
+	l.count(m)
+	generation, err := l.nextGeneration()
+	if err != nil {
+		m.close()
+		return err
+	}
+	fds, err := bells(m.fd, int(offer.Queues))
+	if err != nil {
+		m.close()
+		return err
+	}
+	// Whoever hangs up now is noticed by the other: no copy of a bell stays here.
+	defer func() {
+		closeAll(fds[0][1:])
+		closeAll(fds[1][1:])
+	}()
+	offer.Geometry, l.memory = m.geometry, m
+	l.phase, l.deadline = phaseOffered, time.Now().Add(mappedTimeout)
+	for i, e := range l.ends {
+		o := offer
+		o.Side, o.PeerMode, o.Clock = uint32(i), e.peer().conn.hello.Mode, e.conn.hello.Clock
+		e.conn.offered, e.conn.mapped, e.conn.active = generation, false, false
+		e.say(e.conn, wire.Message{Type: wire.TypeOffer, Generation: generation, Body: &o}, fds[i]...)
+	}
+	return nil
+}
+
+// shmOffer is what both ends are offered alike.
+func (l *link) shmOffer() (wire.Offer, error) {
+	a, b := l.ends[0].conn.hello, l.ends[1].conn.hello
+	o := wire.Offer{Kind: wire.KindShm, Queues: uint32(min(l.ends[0].queuesInUse(), l.ends[1].queuesInUse())), Features: a.Features & b.Features & features}
+	if a.Clock != b.Clock {
+		o.Features &^= wire.FeatureStamps
+	}
+	g, err := geometryOf(&l.entry.Link, o.Queues, o.Features&wire.FeatureMessages != 0)
+	o.Geometry = g
+	return o, err
+}
+
+// bells makes a pair of sockets per queue: for each side the memory, then its bells.
+func bells(memory, queues int) (fds [2][]int, err error) {
+	fds = [2][]int{{memory}, {memory}}
+	for range queues {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			closeAll(fds[0][1:])
+			closeAll(fds[1][1:])
+			return fds, fmt.Errorf("bells: %w", err)
+		}
+		fds[0], fds[1] = append(fds[0], pair[0]), append(fds[1], pair[1])
+	}
+	return fds, nil
+}
+
+// offerNetdev gives each end that waits packet sockets of its interface. All
+// sockets are open before the first end has one: what it sends is not lost. The
+// ends of such a link live and die each for itself.
+func (l *link) offerNetdev() error {
+	sockets := make([][]int, len(l.ends))
+	var errs []error
+	for i, e := range l.ends {
+		if e.wantsSockets() {
+			fds, err := packetSockets(e.spec(), e.queuesInUse())
+			sockets[i], errs = fds, append(errs, err)
+		}
+	}
+	defer func() {
+		for _, fds := range sockets {
+			closeAll(fds)
+		}
+	}()
+	for i, e := range l.ends {
+		if len(sockets[i]) == 0 {
+			continue
+		}
+		generation, err := l.nextGeneration()
+		if err != nil {
+			return err
+		}
+		c := e.conn
+		c.offered, c.active = generation, false
+		offer := &wire.Offer{Kind: wire.KindNetdev, Side: uint32(e.side), PeerMode: wire.ModeSleeping, Queues: uint32(len(sockets[i])),
+			Features: c.hello.Features & features, Clock: c.hello.Clock}
+		e.say(c, wire.Message{Type: wire.TypeOffer, Generation: generation, Body: offer}, sockets[i]...)
+		l.unsaved = true
+	}
+	err := errors.Join(errs...)
+	if err == nil {
+		l.lastError = ""
+	}
+	return err
+}
+
+// wantsSockets reports whether an end of a netdev link has none yet.
+func (e *end) wantsSockets() bool {
+	return e.conn != nil && e.conn.welcomed && !e.conn.failed && e.conn.offered == 0
+}
+
+// queuesInUse is how many queues the end will use at most.
+func (e *end) queuesInUse() int {
+	if wanted := int(e.conn.hello.Queues); wanted > 0 {
+		return min(wanted, e.spec().queues())
+	}
+	return e.spec().queues()
+}

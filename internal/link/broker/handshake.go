@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// maxPresented bounds the generation that an end may make the broker go on
+// from, so that nobody can use the numbers up.
+const maxPresented = 1 << 31
+
+// onHello gives the port to a connection; fd is what it presents, or -1.
+func (e *end) onHello(c *conn, generation uint32, hello *wire.Hello, fd int) {
+	c.hello, c.claims = hello, generation
+	if fd >= 0 {
+		c.present(fd, e.link)
+	}
+	if name := wire.Text(hello.Port[:]); name != e.spec().Port {
+		e.refuse(c, unix.EPROTO, wire.TypeHello, "this is the socket of port "+e.spec().Port)
+		return
+	}
+	if e.taken() {
+		e.refuse(c, unix.EBUSY, wire.TypeHello, "the port is open")
+		return
+	}
+	e.pending = slices.DeleteFunc(e.pending, func(p *conn) bool { return p == c })
+	e.conn, c.deadline = c, time.Time{}
+	e.watch(c)
+	e.link.admit(e)
+}
+
+// present keeps what an end brought along, if it can be a link's memory.
+func (c *conn) present(fd int, l *link) {
+	m, ok := presentedMemory(fd)
+	if !ok {
+		l.discarder.discard(fd)
+		return
+	}
+	c.presented = m
+}
+
+// watch notices the death of the process, also where a child of it keeps the
+// connection open.
+func (e *end) watch(c *conn) {
+	var pidfd int
+	c.pid, pidfd = peerOf(c.source.fd)
+	if pidfd < 0 {
+		return
+	}
+	s, err := e.link.poller.add(pidfd, false, func() { c.fail("") })
+	if err != nil {
+		_ = unix.Close(pidfd)
+		return
+	}
+	c.process = s
+}
+
+// admit decides whether an end that has said HELLO goes on with the journal's
+// generation, waits for its peer to say the same, or gets a new one.
+func (l *link) admit(e *end) {
+	c := e.conn
+	if l.adoptable && l.matches(c) {
+		peer := e.peer().conn
+		switch {
+		case !e.peer().taken(): // or its connection has just been given up, and another will come
+			c.deadline = time.Now().Add(readoptTimeout)
+			return
+		case l.matches(peer) && !peer.welcomed:
+			l.adopt()
+			return
+		}
+	}
+	if c.presented != nil && c.claims > l.entry.Generation && c.claims < maxPresented {
+		l.entry.Generation, l.entry.Inode = c.claims, 0 // the journal is older than the link
+	}
+	l.adoptable = false
+	for _, e := range l.ends {
+		if e.conn != nil && e.conn.hello != nil && !e.conn.welcomed {
+			e.welcome(e.conn, false)
+		}
+	}
+}
+
+// matches reports whether an end presents the memory of the journal.
+func (l *link) matches(c *conn) bool {
+	m, j := c.presented, &l.entry
+	return m != nil && !c.failed && c.claims == j.Generation && m.device == j.Device && m.inode == j.Inode && m.geometry.Size == j.Geometry.Size
+}
+
+// adopt goes on with the generation that both ends are live on.
+func (l *link) adopt() {
+	l.adoptable, l.adopted = false, true
+	for _, e := range l.ends {
+		c := e.conn
+		c.deadline = time.Time{}
+		e.welcome(c, true)
+		c.offered, c.live, c.mapped, c.active = l.entry.Generation, l.entry.Generation, true, true
+		if l.memory == nil {
+			l.memory, c.presented = c.presented, nil
+			l.memory.geometry, l.memory.pages = l.entry.Geometry, l.entry.Pages
+			l.count(l.memory)
+			continue
+		}
+		c.presented.close()
+		c.presented = nil
+	}
+	l.phase = phaseActive
+	l.log.print("adopted generation %d", l.entry.Generation)
+}
+
+// welcome tells an end what its port is.
+func (e *end) welcome(c *conn, readopted bool) {
+	s := e.spec()
+	w := &wire.Welcome{
+		Features:      c.hello.Features & features,
+		Port:          c.hello.Port,
+		MAC:           [6]byte(s.MAC),
+		MTU:           uint32(s.MTU),
+		Queues:        uint32(s.queues()),
+		SampleShift:   e.link.entry.Link.sampleShift(),
+		HoldQuota:     s.HoldQuota,
+		TelemetrySize: wire.TelemetrySize(s.queues()),
+	}
+	if s.HoldPolicy == HoldCopy {
+		w.HoldPolicy = wire.HoldCopy
+	}
+	switch a := s.IP.Addr(); {
+	case a.Is4():
+		w.IP4, w.IP4Prefix = a.As4(), uint8(s.IP.Bits())
+	case a.Is6():
+		w.IP6, w.IP6Prefix = a.As16(), uint8(s.IP.Bits())
+	}
+	m := wire.Message{Type: wire.TypeWelcome, Body: w}
+	if readopted {
+		w.Flags, m.Generation = wire.WelcomeReadopted, e.link.entry.Generation
+	}
+	if e.link.broker.ledger.tooMany(&e.held) {
+		e.refuse(c, unix.ENOMEM, wire.TypeHello, "the memory of earlier connections is still held")
+		return
+	}
+	fd, err := newTelemetry(int64(w.TelemetrySize), w.SampleShift)
+	if err != nil {
+		e.refuse(c, unix.ENOMEM, wire.TypeHello, "no memory for telemetry")
+		e.link.log.print("telemetry: %v", err)
+		return
+	}
+	if err := e.link.broker.ledger.add(fd, &e.held, func() {}); err != nil {
+		e.link.log.print("%v", err)
+	}
+	c.telemetry, c.welcomed, c.deadline = fd, true, time.Time{}
+	if !readopted {
+		c.presented.close()
+		c.presented = nil
+	}
+	e.say(c, m, fd)
+	e.startCapture()
+}
+
+// features are what this broker knows.
+const features = wire.FeaturesKnown
+
+// newTelemetry makes the memfd in which one end reports. Only its size is
+// sealed: the broker reads it like any file, and whatever is in it.
+func newTelemetry(size int64, sampleShift uint32) (int, error) {
+	fd, err := newMemfd("dray-telemetry", size, 0)
+	if err != nil {
+		return -1, err
+	}
+	err = populate(fd, size)
+	if err == nil {
+		err = writeSampleShift(fd, sampleShift)
+	}
+	if err == nil {
+		err = addSeals(fd, sealsTelemetry)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// writeSampleShift tells an end how often to stamp from now on.
+func writeSampleShift(telemetry int, shift uint32) error {
+	if _, err := unix.Pwrite(telemetry, binary.LittleEndian.AppendUint32(nil, shift), wire.SampleShiftOffset); err != nil {
+		return fmt.Errorf("telemetry: %w", err)
+	}
+	return nil
+}
+
+// onMapped reports whether it could come now.
+func (e *end) onMapped(c *conn, generation uint32, m *wire.Mapped) bool {
+	l := e.link
+	if generation < c.offered {
+		return true // of an offer that has been replaced
+	}
+	if l.phase != phaseOffered || generation != c.offered || c.mapped {
+		return c.offered == 0 // of one that has just ended
+	}
+	if m.Inode != l.memory.inode {
+		e.refuse(c, unix.EPROTO, wire.TypeMapped, "not the memory that was offered")
+		return true
+	}
+	c.mapped = true
+	if peer := e.peer().conn; peer != nil && peer.mapped {
+		l.seal()
+	}
+	return true
+}
+
+// onActive reports whether it could come now.
+func (e *end) onActive(c *conn, generation uint32) bool {
+	l := e.link
+	if generation < c.offered {
+		return true
+	}
+	netdev := l.entry.Link.Kind == KindNetdev
+	if c.offered == 0 || generation != c.offered || c.active || !netdev && l.phase != phaseSealed {
+		return c.offered == 0 // of one that has just ended
+	}
+	c.active, c.live = true, generation
+	if peer := e.peer(); !netdev && peer.conn != nil && peer.conn.active {
+		l.phase, l.deadline, l.lastError = phaseActive, time.Time{}, ""
+	}
+	return true
+}
+
+// seal makes the memory safe for both ends, lets them go live, and then
+// journals what they are live on: an end does not wait for a disk.
+func (l *link) seal() {
+	if err := addSeals(l.memory.fd, sealsLive); err != nil {
+		for _, e := range l.ends {
+			e.refuse(e.conn, unix.EPERM, wire.TypeMapped, "the memory cannot be sealed: an end has changed its seals")
+		}
+		return
+	}
+	l.phase, l.deadline = phaseSealed, time.Now().Add(activeTimeout)
+	for _, e := range l.ends {
+		e.say(e.conn, wire.Message{Type: wire.TypeSealed, Generation: e.conn.offered})
+	}
+	j := &l.entry
+	j.Boot, j.Device, j.Inode, j.Pages, j.Geometry = l.broker.boot, l.memory.device, l.memory.inode, l.memory.pages, l.memory.geometry
+	l.unsaved = true
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// TestHoarder keeps the memory of every generation, by its descriptor or by a
+// mapping alone: it gets no more than a few, and the link goes on when it lets go.
+func TestHoarder(t *testing.T) {
+	s := newSite(t)
+	c, _ := s.serve()
+	l := s.link("f1u")
+	s.add(c, l)
+	honest := s.raw(l.Ends[1])
+	honest.hello(nil)
+	honest.expect(wire.TypeWelcome)
+	const most = 8
+	var kept [][]byte
+	for range most {
+		hoarder := s.raw(l.Ends[0])
+		_, o, memfd := hoarder.offered()
+		b, err := unix.Mmap(memfd, 0, int(o.Geometry.Size), unix.PROT_READ, unix.MAP_SHARED)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, b)
+		hoarder.hangUp()
+		honest.expect(wire.TypeOffer)
+		honest.expect(wire.TypeRebind)
+		honest.letGo()
+	}
+	hoarder := s.raw(l.Ends[0])
+	hoarder.hello(nil)
+	hoarder.expect(wire.TypeWelcome)
+	var st broker.LinkStatus
+	until(t, "refused, or one more", func() bool {
+		st = s.status(c, "f1u")
+		return st.Generation > most || strings.Contains(st.LastError, "earlier generations")
+	})
+	if st.Generation > most {
+		t.Errorf("there is more memory for whoever keeps it all: %+v", st)
+	}
+	for _, b := range kept {
+		if err := unix.Munmap(b); err != nil {
+			t.Error(err)
+		}
+	}
+	hoarder.expect(wire.TypeOffer)
+}
+
+// TestTelemetryHoarder does the same with what an end reports in; its peer's
+// port is not touched by it.
+func TestTelemetryHoarder(t *testing.T) {
+	s := newSite(t)
+	c, _ := s.serve()
+	l := s.link("f1u")
+	s.add(c, l)
+	var kept []int
+	for range 8 {
+		r := s.raw(l.Ends[0])
+		r.hello(nil)
+		_, fds := r.expect(wire.TypeWelcome)
+		kept, r.fds = append(kept, fds...), nil
+		r.hangUp()
+	}
+	r := s.raw(l.Ends[0])
+	r.hello(nil)
+	r.refused(unix.ENOMEM)
+	peer := s.raw(l.Ends[1])
+	peer.hello(nil)
+	peer.expect(wire.TypeWelcome)
+	closeFDs(kept)
+	until(t, "welcome", func() bool {
+		r := s.raw(l.Ends[0])
+		defer r.hangUp()
+		r.hello(nil)
+		m, _, err := r.receive()
+		return err == nil && m.Type == wire.TypeWelcome
+	})
+}
+
+// TestSocketHoarder keeps the packet sockets of every generation.
+func TestSocketHoarder(t *testing.T) {
+	s := newSite(t)
+	l := s.link("n3")
+	l.Kind = broker.KindNetdev
+	s.veth(&l)
+	c, _ := s.serve()
+	s.add(c, l)
+	var kept []int
+	t.Cleanup(func() { closeFDs(kept) })
+	for range 8 {
+		r := s.raw(l.Ends[0])
+		r.hello(nil)
+		r.expect(wire.TypeWelcome)
+		_, fds := r.expect(wire.TypeOffer)
+		kept = append(kept, fds...)
+		r.fds = slices.DeleteFunc(r.fds, func(fd int) bool { return slices.Contains(fds, fd) })
+		r.hangUp()
+	}
+	r := s.raw(l.Ends[0])
+	r.hello(nil)
+	r.expect(wire.TypeWelcome)
+	until(t, "refused", func() bool { return strings.Contains(s.status(c, "n3").LastError, "still open") })
+	peer := s.raw(l.Ends[1])
+	peer.hello(nil)
+	peer.expect(wire.TypeWelcome)
+	peer.expect(wire.TypeOffer)
+	closeFDs(kept)
+	kept = nil
+	r.expect(wire.TypeOffer)
+}

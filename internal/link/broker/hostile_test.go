@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// descriptors counts those of this process.
+func descriptors(t testing.TB) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// settles waits until this process has no more descriptors than before: what a
+// connection held goes a little after it.
+func settles(t testing.TB, before int) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); descriptors(t) > before; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			entries, _ := os.ReadDir("/proc/self/fd")
+			var all []string
+			for _, e := range entries {
+				to, _ := os.Readlink("/proc/self/fd/" + e.Name())
+				all = append(all, to)
+			}
+			t.Fatalf("%d descriptors, and before there were %d: %q", descriptors(t), before, all)
+		}
+	}
+}
+
+// healthy takes the port through a handshake: whatever was done to the broker,
+// it serves on.
+func (s *site) healthy(l broker.Link) {
+	s.t.Helper()
+	a, b, _, _ := s.joinRaw(l)
+	a.hangUp()
+	b.hangUp()
+}
+
+// memfd is shared memory as an attacker makes it.
+func memfd(t testing.TB, size int64, seals int) int {
+	t.Helper()
+	fd, err := unix.MemfdCreate("hostile", unix.MFD_ALLOW_SEALING|unix.MFD_CLOEXEC)
+	if err == nil {
+		err = unix.Ftruncate(fd, size)
+	}
+	if err == nil && seals != 0 {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
+}
+
+func TestRefusals(t *testing.T) {
+	s := newSite(t)
+	c, _ := s.serve()
+	l := s.link("f1u")
+	s.add(c, l)
+	file, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	extra := int(file.Fd())
+	before := descriptors(t)
+	whole := (&raw{port: "f1u"}).helloMessage(nil).Marshal()
+	version := append([]byte{}, whole...)
+	version[4] = 9
+	for _, tc := range []struct {
+		name string
+		say  func(r *raw)
+		code unix.Errno
+	}{
+		{"nothing but a byte", func(r *raw) { _ = r.send(whole[:1]) }, unix.EPROTO},
+		{"a truncated HELLO", func(r *raw) { _ = r.send(whole[:len(whole)-1]) }, unix.EPROTO},
+		{"a longer HELLO", func(r *raw) { _ = r.send(append(append([]byte{}, whole...), 0)) }, unix.EPROTO},
+		{"more than any message", func(r *raw) { _ = r.send(make([]byte, 100_000)) }, unix.EMSGSIZE},
+		{"another version", func(r *raw) { _ = r.send(version) }, unix.EPROTONOSUPPORT},
+		{"another port", func(r *raw) { r.port = "other"; r.hello(nil) }, unix.EPROTO},
+		{"HELLO with a descriptor", func(r *raw) { r.say(r.helloMessage(nil), extra) }, unix.EPROTO},
+		{"HELLO with many", func(r *raw) { r.say(r.helloMessage(nil), extra, extra, extra) }, unix.EPROTO},
+		{"READOPT without a memfd", func(r *raw) { r.hello(func(h *wire.Hello) { h.Flags = 1 }) }, unix.EPROTO},
+		{"READOPT with two", func(r *raw) { r.say(r.helloMessage(func(h *wire.Hello) { h.Flags = 1 }), extra, extra) }, unix.EPROTO},
+		{"MAPPED first", func(r *raw) { r.say(wire.Message{Type: wire.TypeMapped, Generation: 1, Body: &wire.Mapped{}}) }, unix.EPROTO},
+		{"ACTIVE first", func(r *raw) { r.say(wire.Message{Type: wire.TypeActive, Generation: 1}) }, unix.EPROTO},
+		{"STATS first", func(r *raw) { r.say(wire.Message{Type: wire.TypeStats, Body: &wire.Stats{}}) }, unix.EPROTO},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := s.raw(l.Ends[0])
+			r.t = t
+			tc.say(r)
+			r.refused(tc.code)
+			r.hangUp()
+		})
+	}
+	for _, tc := range []struct {
+		name string
+		m    wire.Message
+		fds  []int
+	}{
+		{"HELLO again", (&raw{port: "f1u"}).helloMessage(nil), nil},
+		{"MAPPED of nothing", wire.Message{Type: wire.TypeMapped, Generation: 7, Body: &wire.Mapped{}}, nil},
+		{"STATS unasked", wire.Message{Type: wire.TypeStats, Body: &wire.Stats{}}, nil},
+		{"ACTIVE with descriptors", wire.Message{Type: wire.TypeActive, Generation: 1}, []int{extra, extra}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, peer := s.raw(l.Ends[0]), s.raw(l.Ends[1])
+			r.t, peer.t = t, t
+			r.hello(nil)
+			r.expect(wire.TypeWelcome)
+			peer.offered()
+			r.nextOffer()
+			r.say(tc.m, tc.fds...)
+			r.refused(unix.EPROTO)
+			if m, _ := peer.expect(wire.TypeRebind); m.Body.(*wire.Rebind).Reason != wire.RebindDied {
+				t.Errorf("the peer is told %+v", m.Body)
+			}
+			r.hangUp()
+			peer.hangUp()
+		})
+	}
+	s.healthy(l)
+	settles(t, before+2) // the telemetry of the last two may go a little later
+}
+
+// A hint of a later version is ignored, and what comes with it is dropped.
+func TestHint(t *testing.T) {
+	s := newSite(t)
+	c, _ := s.serve()
+	l := s.link("f1u")
+	s.add(c, l)
+	before := descriptors(t)
+	r := s.raw(l.Ends[0])
+	hint := wire.Message{Type: 0x8001}.Marshal()
+	if err := r.send(hint, memfd(t, 4096, 0)); err != nil {
+		t.Fatal(err)
+	}
+	r.hello(nil)
+	r.expect(wire.TypeWelcome)
+	if err := errors.Join(r.send(hint), r.send(hint, int(os.Stdin.Fd()))); err != nil {
+		t.Fatal(err)
+	}
+	peer := s.raw(l.Ends[1])
+	peer.offered()
+	r.nextOffer()
+	// Beyond some, they are a flood.
+	for range 1000 {
+		if err := r.send(hint); err != nil {
+			break
+		}
+	}
+	// The ERROR may be lost: whoever hangs up with messages unread resets the connection.
+	for m, err := (wire.Message{}), error(nil); err == nil && m.Type != wire.TypeError; {
+		m, _, err = r.receive()
+		if errors.Is(err, unix.EAGAIN) {
+			t.Fatal("a flood of hints is borne")
+		}
+	}
+	r.hangUp()
+	peer.hangUp()
+	settles(t, before+1) // the test's own memfd
+}
+
+func TestPortIsTaken(t *testing.T) {
+	s := newSite(t)
+	c, _ := s.serve()
+	l := s.link("f1u")
+	s.add(c, l)
+	first := s.raw(l.Ends[0])
+	first.hello(nil)
+	first.expect(wire.TypeWelcome)
+	for range 3 {
+		s.raw(l.Ends[0]).refused(unix.EBUSY)
+	}
+	if got := s.status(c, "f1u").Ends[0]; got.Refused != 3 || !got.Connected || got.PID != os.Getpid() {
+		t.Errorf("status is %+v", got)
+	}
+	first.hangUp()
+	// Who comes right after a death finds the port free.
+	second := s.raw(l.Ends[0])
+	second.hello(nil)
+	second.expect(wire.TypeWelcome)
+	// Two that have said nothing yet: the first to speak has it.
+	second.hangUp()
+	third, fourth := s.raw(l.Ends[0]), s.raw(l.Ends[0])
+	fourth.hello(nil)
+	fourth.expect(wire.TypeWelcome)
+	third.hello(nil)
+	third.refused(unix.EBUSY)
+}
+
+// Each time-out ends in ERROR for who is late, and in REBIND for who is not.
+func TestTimeouts(t *testing.T) {
+	s := newSite(t)
+	c, _ := s.serve()
+	l := s.link("f1u")
+	s.add(c, l)
+	silent := s.raw(l.Ends[0])
+	silent.refused(unix.ETIMEDOUT)
+
+	late, prompt := s.raw(l.Ends[0]), s.raw(l.Ends[1])
+	late.hello(nil)
+	late.expect(wire.TypeWelcome)
+	generation, _, fd := prompt.offered()
+	late.nextOffer()
+	prompt.mapped(generation, fd)
+	late.refused(unix.ETIMEDOUT)
+	if m, _ := prompt.expect(wire.TypeRebind); m.Generation != generation || m.Body.(*wire.Rebind).Next != wire.KindNone {
+		t.Errorf("REBIND is %+v", m)
+	}
+	late.hangUp()
+
+	late = s.raw(l.Ends[0])
+	next, _, fd := late.offered()
+	if next <= generation {
+		t.Errorf("generation %d follows %d", next, generation)
+	}
+	prompt.nextOffer()
+	late.mapped(next, fd)
+	prompt.mapped(next, fd)
+	late.expect(wire.TypeSealed)
+	prompt.expect(wire.TypeSealed)
+	prompt.active(next)
+	late.refused(unix.ETIMEDOUT)
+	prompt.expect(wire.TypeRebind)
+	if got := s.status(c, "f1u"); got.State != broker.StateHalf || !strings.Contains(got.LastError, "ACTIVE") || got.Ends[1].Refused != 0 {
+		t.Errorf("status is %+v", got)
+	}
+}
+
+// An end leaves at each step of the handshake: the other is told, and gets the
+// next generation with whoever comes.
+func TestEndLeavesAtEachStep(t *testing.T) {
+	s := newSite(t)
+	c, _ := s.serve()
+	l := s.link("f1u")
+	s.add(c, l)
+	before := descriptors(t)
+	stays := s.raw(l.Ends[1])
+	stays.hello(nil)
+	stays.expect(wire.TypeWelcome)
+	for step := range 6 {
+		goes := s.raw(l.Ends[0])
+		generation := goes.advance(stays, step)
+		goes.hangUp()
+		if generation == 0 {
+			continue
+		}
+		// What it was told of generations that this end never saw is skipped.
+		for told := false; !told; {
+			m, _, err := stays.receive()
+			if err != nil {
+				t.Fatalf("step %d: %v", step, err)
+			}
+			told = m.Type == wire.TypeRebind && m.Generation == generation
+			if m.Type == wire.TypeOffer && m.Generation > generation {
+				t.Errorf("step %d: generation %d is offered while there is one end", step, m.Generation)
+			}
+		}
+	}
+	stays.hangUp()
+	s.healthy(l)
+	settles(t, before+2)
+}
+
+// advance takes so many steps of a handshake with a peer that has had WELCOME;
+// it returns the generation that it got to know, or 0.
+func (r *raw) advance(peer *raw, steps int) (generation uint32) {
+	r.t.Helper()
+	if steps == 0 {
+		return 0
+	}
+	r.hello(nil)
+	r.expect(wire.TypeWelcome)
+	if steps == 1 {
+		return 0
+	}
+	generation, _, fd := r.nextOffer()
+	if steps == 2 {
+		return generation
+	}
+	r.mapped(generation, fd)
+	for offered := false; !offered; {
+		m, _, err := peer.receive()
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		offered = m.Type == wire.TypeOffer && m.Generation == generation
+	}
+	peer.mapped(generation, fd)
+	if steps > 3 {
+		r.expect(wire.TypeSealed)
+	}
+	if steps > 4 {
+		r.active(generation)
+	}
+	return generation
+}
+
+// Who does not read loses its connection, and costs the other nothing.
+func TestNobodyReads(t *testing.T) {
+	s := newSite(t)
+	c, _ := s.serve()
+	l, healthy := s.link("f1u"), s.link("n3")
+	s.add(c, l)
+	s.add(c, healthy)
+	deaf := s.raw(l.Ends[0])
+	deaf.hello(nil)
+	// Each peer that comes and goes is an OFFER and a REBIND to it, until its queue is full.
+	until(t, "dropped", func() bool {
+		r := s.raw(l.Ends[1])
+		r.hello(nil)
+		r.expect(wire.TypeWelcome)
+		r.wait = 100 * time.Millisecond
+		_, _, _ = r.receive() // OFFER; nothing, once the other is dropped
+		r.hangUp()
+		return !s.status(c, "f1u").Ends[0].Connected
+	})
+	within(t, patience, "another link's handshake", func() { s.healthy(healthy) })
+	deaf.hangUp()
+	s.healthy(l)
+}
+
+// flood connects and leaves, until it did so thousands of times and is stopped.
+func flood(path string, stop chan struct{}) int {
+	for n := 0; ; n++ {
+		if n > 3000 {
+			select {
+			case <-stop:
+				return n
+			default:
+			}
+		}
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		_ = unix.Connect(fd, &unix.SockaddrUnix{Name: path}) // EAGAIN: the kernel's queue is full
+		unix.Close(fd)
+	}
+}
+
+// Thousands of connections: the port serves a few at a time, other links do not
+// notice, and nothing stays.
+func TestFlood(t *testing.T) {
+	s := newSite(t)
+	c, _ := s.serve()
+	l, healthy := s.link("f1u"), s.link("n3")
+	s.add(c, l)
+	s.add(c, healthy)
+	before := descriptors(t)
+	stop, flooded := make(chan struct{}), make(chan int)
+	go func() { flooded <- flood(l.Ends[0].Socket, stop) }()
+	for range 20 {
+		s.healthy(healthy)
+	}
+	if n := descriptors(t) - before; n > 40 {
+		t.Errorf("%d descriptors more during a flood", n)
+	}
+	close(stop)
+	t.Logf("%d connections were tried", <-flooded)
+	// Connections that say nothing take the seats of their own port, and of no other.
+	var idle []int
+	for range 100 {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = unix.Connect(fd, &unix.SockaddrUnix{Name: l.Ends[0].Socket})
+		idle = append(idle, fd)
+	}
+	s.healthy(healthy)
+	for _, fd := range idle {
+		unix.Close(fd)
+	}
+	within(t, patience, "the flooded port", func() { s.healthy(l) })
+	settles(t, before+2)
+}
+
+// What is presented as the memory of a live link, and is not.
+func TestFalseReadopt(t *testing.T) {
+	s := newSite(t)
+	c, stop := s.serve()
+	l := s.link("f1u")
+	s.add(c, l)
+	a, b, generation, memory := s.joinRaw(l)
+	until(t, "active", func() bool { return s.status(c, "f1u").State == broker.StateActive })
+	memory, err := unix.FcntlInt(uintptr(memory), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(memory)
+	var st unix.Stat_t
+	if err := unix.Fstat(memory, &st); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(s.dir, "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	stop()
+	a.hangUp()
+	b.hangUp()
+	const all = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
+	readopt := func(r *raw, generation uint32, fd int) {
+		m := r.helloMessage(func(h *wire.Hello) { h.Flags = wire.HelloReadopt })
+		m.Generation = generation
+		r.say(m, fd)
+	}
+	for name, fd := range map[string]int{
+		"other memory":    memfd(t, st.Size, all),
+		"another size":    memfd(t, st.Size+4096, all),
+		"without seals":   memfd(t, st.Size, 0),
+		"a file":          int(file.Fd()),
+		"a closed memory": memfd(t, 0, all),
+	} {
+		c, stop := s.serve()
+		liar, honest := s.raw(l.Ends[0]), s.raw(l.Ends[1])
+		readopt(honest, generation, memory)
+		readopt(liar, generation, fd)
+		for _, r := range []*raw{liar, honest} {
+			if m, _ := r.expect(wire.TypeWelcome); m.Body.(*wire.Welcome).Flags != 0 {
+				t.Errorf("%s is adopted", name)
+			}
+		}
+		next, _, _ := honest.nextOffer()
+		if got := s.status(c, "f1u"); next <= generation || got.Adopted {
+			t.Errorf("%s: generation %d follows %d: %+v", name, next, generation, got)
+		}
+		stop()
+		liar.hangUp()
+		honest.hangUp()
+	}
+	// The true memory is adopted still: none of those generations went live.
+	_, stop = s.serve()
+	a, b = s.raw(l.Ends[0]), s.raw(l.Ends[1])
+	readopt(a, generation, memory)
+	readopt(b, generation, memory)
+	for _, r := range []*raw{a, b} {
+		if m, _ := r.expect(wire.TypeWelcome); m.Body.(*wire.Welcome).Flags != wire.WelcomeReadopted || m.Generation != generation {
+			t.Errorf("the true memory is not adopted: %+v", m)
+		}
+	}
+	stop()
+	// Nobody can use the numbers up.
+	c, _ = s.serve()
+	liar := s.raw(l.Ends[0])
+	readopt(liar, 1<<32-1, memory)
+	liar.expect(wire.TypeWelcome)
+	if got := s.status(c, "f1u"); got.Generation > 1000 {
+		t.Errorf("the broker goes on from generation %d", got.Generation)
+	}
+}

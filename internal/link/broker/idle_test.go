@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/link/broker"
+)
+
+// idle is what links without traffic cost.
+type idle struct {
+	add, attach   time.Duration // of all links
+	cpu           time.Duration // of the broker, in one second
+	memory        uint64        // of one link: data and telemetry, bytes
+	resident      int64         // of the broker per link, bytes
+	fds, threads  int           // of the broker
+	afterRemoving int           // descriptors of the broker
+}
+
+// usage reads what a process uses.
+func usage(t testing.TB, pid int) (cpu time.Duration, resident int64, fds, threads int) {
+	t.Helper()
+	dir := "/proc/" + strconv.Itoa(pid)
+	stat, err1 := os.ReadFile(dir + "/stat")
+	statm, err2 := os.ReadFile(dir + "/statm")
+	entries, err3 := os.ReadDir(dir + "/fd")
+	if err1 != nil || err2 != nil || err3 != nil {
+		t.Fatal(err1, err2, err3)
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(after) // from the state on, field 3 of proc(5)
+	number := func(s string) int64 {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const tick = 10 * time.Millisecond // USER_HZ is 100 on all that Drayage runs on
+	ticks := number(fields[11]) + number(fields[12])
+	pages := number(strings.Fields(string(statm))[1])
+	return time.Duration(ticks) * tick, pages * int64(os.Getpagesize()), len(entries), int(number(fields[17]))
+}
+
+// idleLinks makes so many links on plain pages, joins both ends of each, and
+// lets them be.
+func idleLinks(t testing.TB, links int) idle {
+	s := newSite(t)
+	c, b := s.spawn()
+	_, before, _, _ := usage(t, b.Process.Pid)
+	var r idle
+	var all []broker.Link
+	for i := range links {
+		l := s.link(fmt.Sprintf("p%d", i))
+		l.Pages, l.Slots = broker.PagesPlain, 0
+		all = append(all, l)
+	}
+	start := time.Now()
+	for _, l := range all {
+		s.add(c, l)
+	}
+	r.add = time.Since(start)
+	start = time.Now()
+	var ends []*raw
+	for _, l := range all {
+		x, y, _, _ := s.joinRaw(l)
+		ends = append(ends, x, y)
+	}
+	r.attach = time.Since(start)
+	until(t, "all active", func() bool {
+		status, err := c.Status(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.memory = status[0].Bytes
+		active := 0
+		for _, l := range status {
+			if l.State == broker.StateActive && l.Pages == "plain" {
+				active++
+			}
+		}
+		return active == links
+	})
+	from, _, _, _ := usage(t, b.Process.Pid)
+	time.Sleep(time.Second)
+	cpu, resident, fds, threads := usage(t, b.Process.Pid)
+	r.cpu, r.resident, r.fds, r.threads = cpu-from, (resident-before)/int64(links), fds, threads
+	for _, l := range all {
+		if err := c.Remove(context.Background(), l.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range ends {
+		e.hangUp()
+	}
+	_, _, r.afterRemoving, _ = usage(t, b.Process.Pid)
+	return r
+}
+
+func (r idle) String() string {
+	return fmt.Sprintf("add %v, attach %v, broker: %v CPU in 1 s, %d B resident per link, %d descriptors, %d threads; memory %d B per link",
+		r.add, r.attach, r.cpu, r.resident, r.fds, r.threads, r.memory)
+}
+
+func TestIdleLinks(t *testing.T) {
+	const links = 100
+	r := idleLinks(t, links)
+	t.Log(r)
+	if r.cpu > 500*time.Millisecond {
+		t.Errorf("the broker of %d idle links uses %v in a second", links, r.cpu)
+	}
+	if r.fds > 12*links || r.threads > 64 {
+		t.Errorf("the broker of %d links has %d descriptors and %d threads", links, r.fds, r.threads)
+	}
+	if r.afterRemoving > 40 {
+		t.Errorf("%d descriptors are left after all links were removed", r.afterRemoving)
+	}
+}
+
+// benchEnv names a file of figures, as `make bench` writes it, which those of
+// BenchmarkIdleLinks are added to.
+const benchEnv = "DRAY_BENCH_JSON"
+
+// figure is one of that file. Low and High are the extremes of few samples.
+type figure struct {
+	Group   string   `json:"group"`
+	Name    string   `json:"name"`
+	Unit    string   `json:"unit"`
+	Value   float64  `json:"value"` // the median
+	Low     float64  `json:"low"`
+	High    float64  `json:"high"`
+	Samples int      `json:"samples"`
+	Peers   []string `json:"peers"`
+	Marks   string   `json:"marks"`
+}
+
+// BenchmarkIdleLinks says what 1,000 links cost that have no traffic.
+func BenchmarkIdleLinks(b *testing.B) {
+	const links, rounds = 1000, 3
+	var all []idle
+	for range b.N {
+		for len(all) < rounds {
+			all = append(all, idleLinks(b, links))
+			b.Log(all[len(all)-1])
+		}
+	}
+	var figures []figure
+	for _, m := range []struct {
+		name, unit string
+		of         func(idle) float64
+	}{
+		{"add", "us/link", func(r idle) float64 { return r.add.Seconds() * 1e6 / links }},
+		{"attach both ends", "us/link", func(r idle) float64 { return r.attach.Seconds() * 1e6 / links }},
+		{"memory", "B/link", func(r idle) float64 { return float64(r.memory) }},
+		{"broker, resident", "B/link", func(r idle) float64 { return float64(r.resident) }},
+		{"broker, CPU", "%", func(r idle) float64 { return r.cpu.Seconds() * 100 }},
+		{"broker, open files", "fds", func(r idle) float64 { return float64(r.fds) }},
+	} {
+		var values []float64
+		for _, r := range all {
+			values = append(values, m.of(r))
+		}
+		slices.Sort(values)
+		f := figure{Group: "1,000 idle links on plain pages", Name: m.name, Unit: m.unit, Value: values[rounds/2],
+			Low: values[0], High: values[rounds-1], Samples: rounds, Peers: []string{}, Marks: "interval: least and most"}
+		figures = append(figures, f)
+		b.ReportMetric(f.Value, strings.NewReplacer(" ", "-", ",", "").Replace(m.name)+"-"+m.unit)
+	}
+	if path := os.Getenv(benchEnv); path != "" {
+		addFigures(b, path, figures)
+	}
+}
+
+// addFigures adds to the JSON list in a file; figures of the group that are there are replaced.
+func addFigures(b *testing.B, path string, figures []figure) {
+	b.Helper()
+	var list []json.RawMessage
+	if old, err := os.ReadFile(path); err == nil {
+		if err := json.Unmarshal(old, &list); err != nil {
+			b.Fatalf("%s: %v", path, err)
+		}
+	}
+	list = slices.DeleteFunc(list, func(raw json.RawMessage) bool {
+		var f figure
+		return json.Unmarshal(raw, &f) == nil && f.Group == figures[0].Group
+	})
+	for _, f := range figures {
+		raw, err := json.Marshal(f)
+		if err != nil {
+			b.Fatal(err)
+		}
+		list = append(list, raw)
+	}
+	all, err := json.MarshalIndent(list, "", " ")
+	if err == nil {
+		err = os.WriteFile(path, append(all, '\n'), 0o644)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// entry is what the journal holds of one link: all that a broker needs to serve
+// it again, and to know the memory that its ends are live on.
+type entry struct {
+	Link       Link   `json:"link"`
+	Generation uint32 `json:"generation"` // the highest that was given out
+	// The memory of that generation; Inode 0: none that could be adopted.
+	Boot     string        `json:"boot,omitempty"` // an inode means nothing after a restart of the host
+	Device   uint64        `json:"device,omitempty"`
+	Inode    uint64        `json:"inode,omitempty"`
+	Pages    string        `json:"pages,omitempty"`
+	Geometry wire.Geometry `json:"geometry"`
+}
+
+// journal is a directory with one file per link, each replaced whole.
+type journal struct {
+	dir  string
+	slot chan struct{} // bounds how many are synced at a time
+}
+
+const (
+	entryPrefix = "link-"
+	entrySuffix = ".json"
+	// maxEntry bounds what is read back, in bytes.
+	maxEntry = 1 << 20
+)
+
+func openJournal(dir string) (*journal, error) {
+	j := &journal{dir: filepath.Join(dir, "links"), slot: make(chan struct{}, 4)}
+	if err := os.MkdirAll(j.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	return j, nil
+}
+
+// path has a link's name in it, whatever that is made of.
+func (j *journal) path(link string) string {
+	return filepath.Join(j.dir, entryPrefix+url.PathEscape(link)+entrySuffix)
+}
+
+// save replaces the entry of a link.
+func (j *journal) save(e *entry) error {
+	b, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	j.slot <- struct{}{}
+	defer func() { <-j.slot }()
+	if err := replace(j.path(e.Link.Name), b); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return nil
+}
+
+// replace writes a file such that a reader finds the old or the new one.
+func replace(path string, b []byte) (err error) {
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+func (j *journal) remove(link string) error {
+	if err := os.Remove(j.path(link)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return nil
+}
+
+// names is the links that the journal has entries of.
+func (j *journal) names() ([]string, error) {
+	files, err := os.ReadDir(j.dir)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	var all []string
+	for _, file := range files {
+		escaped, isEntry := strings.CutSuffix(strings.TrimPrefix(file.Name(), entryPrefix), entrySuffix)
+		name, err := url.PathUnescape(escaped)
+		if isEntry && err == nil && file.Name() == filepath.Base(j.path(name)) {
+			all = append(all, name)
+		}
+	}
+	return all, nil
+}
+
+// load reads the entry of a link. The error is fs.ErrNotExist where it has none.
+func (j *journal) load(link string) (*entry, error) {
+	e, err := readEntry(j.path(link))
+	if err == nil && e.Link.Name != link {
+		err = fmt.Errorf("the entry is that of link %q", e.Link.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal: link %s: %w", link, err)
+	}
+	return e, nil
+}
+
+// generation is the highest that the journal knows of a link; 0 where it knows none.
+func (j *journal) generation(link string) uint32 {
+	e, err := readEntry(j.path(link))
+	if err != nil {
+		return 0
+	}
+	return e.Generation
+}
+
+func readEntry(path string) (*entry, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxEntry {
+		return nil, errors.New("longer than any entry")
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	e := new(entry)
+	if err := json.Unmarshal(b, e); err != nil {
+		return nil, err
+	}
+	if err := e.Link.check(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// Time-outs of PROTOCOL.md, section 2.
+const (
+	helloTimeout  = 2 * time.Second // from the connection
+	mappedTimeout = 2 * time.Second // from the OFFER
+	activeTimeout = 5 * time.Second // from SEALED
+	// readoptTimeout bounds how long an end that is live waits for its peer to
+	// say the same. The end itself gives up a little earlier, and tries again.
+	readoptTimeout = 2500 * time.Millisecond
+)
+
+// What the memory of one link's generations may cost the machine that makes it,
+// whoever comes and goes: the kernel clears 1 to 4 GB a second.
+const (
+	populateBurst = 1 << 30   // bytes at once
+	populateRate  = 256 << 20 // bytes a second from then on
+)
+
+// phase is where a link's newest generation is.
+type phase int
+
+const (
+	phaseNone    phase = iota
+	phaseOffered       // both ends have an OFFER; MAPPED is awaited
+	phaseSealed        // ACTIVE is awaited
+	phaseActive
+)
+
+// link serves one link. Everything in it belongs to its goroutine: whoever
+// makes it slow, makes slow this link alone.
+type link struct {
+	broker *broker
+	poller *poller
+	calls  chan func()   // run by the goroutine
+	ended  chan struct{} // closed when the goroutine is
+	stop   bool
+	told   told // of any goroutine
+
+	entry      entry
+	sockets    []string // of its ends; they never change
+	ends       []*end
+	phase      phase
+	deadline   time.Time // of the phase
+	memory     *memory
+	adoptable  bool // the journal names a live generation, and no other has followed
+	adopted    bool
+	rebinds    uint64
+	lastError  string
+	pace       bucket       // of generations
+	bytes      budget       // of their memory
+	held       atomic.Int32 // generations whose memory somebody has
+	log        *limitedLog
+	discarder  discarder
+	unsaved    bool
+	retryAfter time.Time // a generation that could not be made
+}
+
+// newLink binds the ports of an entry.
+func newLink(b *broker, e entry) (*link, error) {
+	p, err := newPoller()
+	if err != nil {
+		return nil, err
+	}
+	l := &link{
+		broker: b, poller: p, calls: make(chan func(), 16), ended: make(chan struct{}), entry: e,
+		pace: bucket{burst: 32, every: 100 * time.Millisecond}, bytes: budget{burst: populateBurst, perSecond: populateRate},
+		log:       b.log.limited("link " + e.Link.Name + ": "),
+		adoptable: e.Link.Kind == KindShm && e.Inode != 0 && e.Boot == b.boot,
+	}
+	for i := range e.Link.Ends {
+		end, err := newEnd(l, i)
+		if err != nil {
+			l.close()
+			return nil, fmt.Errorf("link %s: %w", e.Link.Name, err)
+		}
+		l.ends = append(l.ends, end)
+		l.sockets = append(l.sockets, end.spec().Socket)
+	}
+	l.told.status = l.status()
+	return l, nil
+}
+
+// run serves the link until it is stopped.
+func (l *link) run() {
+	defer close(l.ended)
+	defer l.close()
+	for !l.stop {
+		if err := l.poller.serve(l.next()); err != nil {
+			l.log.print("%v", err)
+			return
+		}
+		for more := true; more; {
+			select {
+			case f := <-l.calls:
+				f()
+			default:
+				more = false
+			}
+		}
+		l.step(time.Now())
+	}
+}
+
+// call runs f in the link's goroutine, and waits for it.
+func (l *link) call(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	select {
+	case l.calls <- func() { f(); close(done) }:
+	case <-l.ended:
+		return errRemoved
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	l.poller.poke()
+	select {
+	case <-done:
+		return nil
+	case <-l.ended:
+		return errRemoved
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var errRemoved = errors.New("the link is no longer served")
+
+// next is when something is due at the latest; the zero time is never.
+func (l *link) next() time.Time {
+	var next time.Time
+	earlier := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	earlier(l.deadline)
+	if l.wantsGeneration() {
+		earlier(l.generationDue(time.Now()))
+	}
+	for _, e := range l.ends {
+		earlier(e.next())
+	}
+	return next
+}
+
+// generationDue is when the next generation may be made: never the zero time.
+func (l *link) generationDue(now time.Time) time.Time {
+	due := now
+	for _, t := range []time.Time{l.pace.next(now), l.bytes.next(now), l.retryAfter} {
+		if due.Before(t) {
+			due = t
+		}
+	}
+	return due
+}
+
+// step does what is due: time-outs, ends that are gone, the next generation.
+func (l *link) step(now time.Time) {
+	for _, e := range l.ends {
+		e.step(now)
+	}
+	if !l.deadline.IsZero() && !now.Before(l.deadline) {
+		l.timeOut()
+	}
+	l.sweep()
+	if !l.stop { // memory that nobody will be given
+		l.advance(now)
+		l.sweep()
+	}
+	if l.unsaved {
+		l.unsaved = false
+		if err := l.broker.journal.save(&l.entry); err != nil {
+			l.log.print("%v", err)
+		}
+	}
+}
+
+// sweep ends the connections that have failed, until none has.
+func (l *link) sweep() {
+	for again := true; again; {
+		again = false
+		for _, e := range l.ends {
+			if e.conn != nil && e.conn.failed {
+				l.endGone(e)
+				again = true
+			}
+		}
+	}
+}
+
+// timeOut drops the ends that let the phase's time pass.
+func (l *link) timeOut() {
+	l.deadline = time.Time{}
+	for _, e := range l.ends {
+		c := e.conn
+		switch {
+		case c == nil:
+		case l.phase == phaseOffered && !c.mapped:
+			e.refuse(c, unix.ETIMEDOUT, wire.TypeOffer, "no MAPPED in time")
+		case l.phase == phaseNone && l.hoarded() && unread(c.source.fd):
+			c.fail("it does not read, and what it was sent holds memory")
+		case l.phase == phaseSealed && !c.active:
+			e.refuse(c, unix.ETIMEDOUT, wire.TypeSealed, "no ACTIVE in time")
+		}
+	}
+}
+
+// endGone ends what a connection that has failed was part of.
+func (l *link) endGone(e *end) {
+	c := e.conn
+	e.conn = nil
+	e.loseCapture()
+	if c.reason != "" {
+		l.log.print("port %s: %s", e.spec().Port, c.reason)
+	}
+	// One that is adopted is part of the generation before it has its WELCOME.
+	part, reason := c.welcomed || c.active, uint32(wire.RebindDied)
+	if c.left {
+		reason = wire.RebindLeft
+	}
+	c.close(l.poller)
+	if l.entry.Link.Kind == KindNetdev && c.offered != 0 {
+		l.rebinds++ // each end of such a link has generations of its own
+	}
+	if part && l.entry.Link.Kind == KindShm && l.phase != phaseNone {
+		if l.phase != phaseActive {
+			l.lastError = fmt.Sprintf("port %s: %s", e.spec().Port, c.why())
+		}
+		l.endGeneration(reason, wire.KindNone)
+	}
+}
+
+// endGeneration tells the ends that are left that the newest generation is over.
+func (l *link) endGeneration(reason, next uint32) {
+	if l.phase != phaseNone || slices.ContainsFunc(l.ends, func(e *end) bool { return e.conn != nil && e.conn.offered != 0 }) {
+		l.rebinds++
+	}
+	l.phase, l.deadline = phaseNone, time.Time{}
+	l.memory.close()
+	l.memory = nil
+	for _, e := range l.ends {
+		if e.conn == nil || !e.conn.welcomed || e.conn.failed {
+			continue
+		}
+		c := e.conn
+		over := wire.Message{Type: wire.TypeRebind, Generation: c.offered, Body: &wire.Rebind{Reason: reason, Next: next}}
+		if c.offered != 0 {
+			e.say(c, over)
+		}
+		// In a move, an end may still be live on the one before.
+		if c.live != 0 && c.live != c.offered {
+			over.Generation = c.live
+			e.say(c, over)
+		}
+		c.mapped, c.active, c.offered = false, false, 0
+		if next == wire.KindNone {
+			c.live = 0
+		}
+	}
+}
+
+// close ends the ports; it leaves the journal as it is.
+func (l *link) close() {
+	for _, e := range l.ends {
+		e.close()
+	}
+	l.memory.close()
+	l.poller.end()
+}
+
+// part tells the ends to expect the broker again, or that the link is removed.
+func (l *link) part(reason uint32, over bool) {
+	if over && l.phase != phaseNone {
+		l.endGeneration(wire.RebindPolicy, wire.KindNone)
+	}
+	for _, e := range l.ends {
+		if e.conn != nil && !e.conn.failed {
+			e.say(e.conn, wire.Message{Type: wire.TypeBye, Body: &wire.Bye{Reason: reason}})
+		}
+	}
+	l.stop = true
+}
+
+// relink moves the link to what to says; the ends stay on the old generation
+// until they are live on the next.
+func (l *link) relink(to Link) error {
+	if err := l.entry.Link.samePorts(&to); err != nil {
+		return err
+	}
+	moved := l.entry
+	moved.Link, moved.Inode = to, 0
+	if err := l.broker.journal.save(&moved); err != nil {
+		return err // the link is where it was
+	}
+	l.entry, l.adoptable = moved, false
+	next := uint32(wire.KindShm)
+	if to.Kind == KindNetdev {
+		next = wire.KindNetdev
+	}
+	l.endGeneration(wire.RebindMoves, next)
+	for _, e := range l.ends {
+		switch c := e.conn; {
+		case c == nil:
+		case !c.welcomed: // it waited for its peer
+			e.welcome(c, false)
+		default:
+			if err := writeSampleShift(c.telemetry, to.sampleShift()); err != nil {
+				return err
+			}
+		}
+	}
+	l.retryAfter, l.bytes.paid = time.Time{}, time.Time{} // whoever moves links is no end, and may want a smaller one
+	return nil
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// TestADueGenerationWakesTheLink holds where the pace gives one back between
+// two looks at the clock: a link that slept for ever would never offer it.
+func TestADueGenerationWakesTheLink(t *testing.T) {
+	l := &link{broker: &broker{ledger: &ledger{}}, entry: entry{Link: Link{Kind: KindShm}},
+		pace: bucket{burst: 1, every: time.Hour}, bytes: budget{burst: populateBurst, perSecond: populateRate}}
+	for range 2 {
+		l.ends = append(l.ends, &end{link: l, conn: &conn{welcomed: true}})
+	}
+	if l.next().IsZero() {
+		t.Error("a generation is due, and nothing wakes the link")
+	}
+	// Both must have passed: waking for the first alone would turn in circles.
+	l.retryAfter = time.Now().Add(-time.Second)
+	l.pace.take(time.Now())
+	if d := time.Until(l.next()); d < 30*time.Minute {
+		t.Errorf("wakes in %v, when the pace allows nothing for an hour", d)
+	}
+	l.pace = bucket{burst: 1, every: time.Hour}
+	l.retryAfter = time.Now().Add(time.Hour)
+	if d := time.Until(l.next()); d < 30*time.Minute {
+		t.Errorf("wakes in %v, to try again in an hour", d)
+	}
+	l.retryAfter = time.Time{}
+	l.bytes.spend(time.Now(), populateBurst+3600*populateRate)
+	if d := time.Until(l.next()); d < 30*time.Minute {
+		t.Errorf("wakes in %v, when what was made is paid for in an hour", d)
+	}
+}
+
+// TestGenerationsArePacedBySize has a peer come and go: how much memory is made
+// depends on the time alone, not on how large a generation is.
+func TestGenerationsArePacedBySize(t *testing.T) {
+	const burst, perSecond = 100, 10
+	for _, size := range []uint64{1, 60, 100, 400} {
+		b := budget{burst: burst, perSecond: perSecond}
+		start := time.Unix(1000, 0)
+		var made uint64
+		const seconds = 300
+		for now := start; now.Before(start.Add(seconds * time.Second)); now = now.Add(20 * time.Millisecond) {
+			if b.next(now).IsZero() {
+				b.spend(now, size)
+				made += size
+			}
+		}
+		if most := uint64(burst + seconds*perSecond); made > most+size || made+size < most*9/10 {
+			t.Errorf("generations of %d: %d were made, %d may be", size, made, most)
+		}
+		if due := b.next(start); !b.next(due).IsZero() {
+			t.Errorf("generations of %d: due at %v, and then at %v", size, due, b.next(due))
+		}
+	}
+}
+
+// TestAMoveThatIsNotJournalledIsNone makes the journal refuse.
+func TestAMoveThatIsNotJournalledIsNone(t *testing.T) {
+	j, err := openJournal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(j.dir); err != nil {
+		t.Fatal(err)
+	}
+	from := Link{Name: "f1u", Kind: KindShm}
+	l := &link{broker: &broker{journal: j}, entry: entry{Link: from, Generation: 3, Inode: 7}, phase: phaseActive}
+	to := from
+	to.Kind = KindNetdev
+	if err := l.relink(to); err == nil {
+		t.Fatal("no error")
+	}
+	if !l.entry.Link.equal(&from) || l.entry.Inode != 7 || l.phase != phaseActive {
+		t.Errorf("the link is %+v, phase %d", l.entry, l.phase)
+	}
+}
+
+// TestActiveBeforeAnyOffer is what only an end that lies says.
+func TestActiveBeforeAnyOffer(t *testing.T) {
+	l := &link{entry: entry{Link: Link{Kind: KindNetdev}}}
+	e := &end{link: l, conn: &conn{welcomed: true, hello: &wire.Hello{}}}
+	l.ends = []*end{e}
+	e.onActive(e.conn, 0)
+	if e.conn.active {
+		t.Error("an end without sockets counts as active")
+	}
+}
+
+// TestASocketThatCannotBeBoundIsClosed: no file can be made in /proc.
+func TestASocketThatCannotBeBoundIsClosed(t *testing.T) {
+	open := func() int {
+		files, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(files)
+	}
+	before := open()
+	for range 5 {
+		if _, _, err := listen("/proc/dray-test", 0); err == nil || errors.Is(err, unix.EBADF) {
+			t.Fatalf("error %v", err)
+		}
+	}
+	if after := open(); after >= before+5 {
+		t.Errorf("%d descriptors are open, and were %d", after, before)
+	}
+}
+
+// TestALargeGenerationHoldsTheNextUp makes real memory, of a link whose budget
+// a single generation uses up.
+func TestALargeGenerationHoldsTheNextUp(t *testing.T) {
+	l := &link{broker: &broker{ledger: &ledger{}}, pace: bucket{burst: 32, every: time.Millisecond}, bytes: budget{burst: 1, perSecond: 1},
+		entry: entry{Link: Link{Name: "f1u", Kind: KindShm, Slots: 64}}}
+	for i := range 2 {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closeAll(pair[:]) })
+		l.entry.Link.Ends = append(l.entry.Link.Ends, End{Port: "f1u", MTU: 1500})
+		l.ends = append(l.ends, &end{link: l, side: i, conn: &conn{welcomed: true, telemetry: -1, hello: new(wire.Hello), source: &source{fd: pair[0]}}})
+	}
+	now := time.Now()
+	l.advance(now)
+	if l.entry.Generation != 1 || l.phase != phaseOffered {
+		t.Fatalf("generation %d, phase %d: %s", l.entry.Generation, l.phase, l.lastError)
+	}
+	l.endGeneration(wire.RebindDied, wire.KindNone)
+	l.advance(now.Add(time.Minute))
+	if l.entry.Generation != 1 {
+		t.Error("another follows before the one before is paid for")
+	}
+	l.advance(l.bytes.paid)
+	if l.entry.Generation != 2 {
+		t.Error("none follows that is paid for")
+	}
+	l.memory.close()
+}
+
+// TestAnEndOfADeviceThatDies has no peer that would be told, and is counted all the same.
+func TestAnEndOfADeviceThatDies(t *testing.T) {
+	l := &link{entry: entry{Link: Link{Kind: KindNetdev, Ends: []End{{Port: "n3"}}}}}
+	e := &end{link: l}
+	l.ends = []*end{e}
+	for _, offered := range []uint32{0, 1, 2} { // the first had no sockets yet
+		e.conn = &conn{welcomed: true, offered: offered, telemetry: -1}
+		l.endGone(e)
+	}
+	if l.rebinds != 2 {
+		t.Errorf("%d generations have ended, not 2", l.rebinds)
+	}
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// claim makes its caller the only one who adds, removes or moves the link. A
+// link that makes gigabytes answers late, and the others shall not wait for it.
+func (b *broker) claim(ctx context.Context, name string) (release func(), err error) {
+	for {
+		b.mu.Lock()
+		other := b.busy[name]
+		if other == nil {
+			mine := make(chan struct{})
+			b.busy[name] = mine
+			b.mu.Unlock()
+			return func() {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				delete(b.busy, name)
+				close(mine)
+			}, nil
+		}
+		b.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// find is the link of that name; nil where there is none.
+func (b *broker) find(name string) *link {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.links[name]
+}
+
+// start serves a link that is not served yet.
+func (b *broker) start(e entry) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, l := range b.links {
+		if l.owns(e.Link.Ends) {
+			return fmt.Errorf("link %s: one of its sockets is that of another link", e.Link.Name)
+		}
+	}
+	l, err := newLink(b, e)
+	if err != nil {
+		return err
+	}
+	b.links[e.Link.Name] = l
+	go l.run()
+	return nil
+}
+
+// leave ends all links, and lets their ends expect a broker again.
+func (b *broker) leave() {
+	var all sync.WaitGroup
+	for _, l := range b.sorted() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			_ = l.call(context.Background(), func() { l.part(wire.ByeRestart, false) })
+			<-l.ended
+		}()
+	}
+	all.Wait()
+}
+
+// add serves a new link.
+func (b *broker) add(ctx context.Context, spec Link) error {
+	if err := spec.check(); err != nil {
+		return err
+	}
+	release, err := b.claim(ctx, spec.Name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if l := b.find(spec.Name); l != nil {
+		return l.same(ctx, spec)
+	}
+	// A link that could not be served when the broker started has had generations.
+	e := entry{Link: spec, Generation: b.journal.generation(spec.Name)}
+	if err := b.start(e); err != nil {
+		return err
+	}
+	if err := b.journal.save(&e); err != nil {
+		return errors.Join(err, b.end(ctx, spec.Name))
+	}
+	return nil
+}
+
+// owns reports whether one of the sockets is this link's. Sockets never change.
+func (l *link) owns(ends []End) bool {
+	return slices.ContainsFunc(ends, func(e End) bool { return slices.Contains(l.sockets, e.Socket) })
+}
+
+// same is no error where the link is what it is to be.
+func (l *link) same(ctx context.Context, spec Link) error {
+	var differs bool
+	if err := l.call(ctx, func() { differs = !l.entry.Link.equal(&spec) }); err != nil {
+		return err
+	}
+	if differs {
+		return fmt.Errorf("link %s is there already, and is another: relink moves it", spec.Name)
+	}
+	return nil
+}
+
+// remove ends a link.
+func (b *broker) remove(ctx context.Context, name string) error {
+	release, err := b.claim(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return b.end(ctx, name)
+}
+
+// end removes a link that is claimed.
+func (b *broker) end(ctx context.Context, name string) error {
+	l := b.find(name)
+	if l == nil {
+		return b.journal.remove(name) // it could not be served, and shall not be
+	}
+	if err := l.call(ctx, func() { l.part(wire.ByeClosing, true) }); err != nil && !errors.Is(err, errRemoved) {
+		return err
+	}
+	<-l.ended
+	b.mu.Lock()
+	delete(b.links, name)
+	b.mu.Unlock()
+	return b.journal.remove(name)
+}
+
+// relink moves a link.
+func (b *broker) relink(ctx context.Context, spec Link) error {
+	if err := spec.check(); err != nil {
+		return err
+	}
+	release, err := b.claim(ctx, spec.Name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	l := b.find(spec.Name)
+	if l == nil {
+		return fmt.Errorf("there is no link %s to move", spec.Name)
+	}
+	var moved error
+	if err := l.call(ctx, func() { moved = l.relink(spec) }); err != nil {
+		return err
+	}
+	return moved
+}
+
+// statusTime is how long a status waits for the links, all of which are asked at once.
+const statusTime = 500 * time.Millisecond
+
+// status is how all links are, by name; of a link that does not answer in time,
+// how it last was.
+func (b *broker) status(ctx context.Context) ([]LinkStatus, error) {
+	deadline, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
+	links := b.sorted()
+	answers := make([]<-chan struct{}, len(links))
+	for i, l := range links {
+		answers[i] = l.askStatus()
+	}
+	all := []LinkStatus{}
+	for i, l := range links {
+		select {
+		case <-answers[i]:
+		case <-l.ended:
+			continue
+		case <-deadline.Done():
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		all = append(all, l.latest(answers[i]))
+	}
+	return all, nil
+}
+
+// sorted is all links by name.
+func (b *broker) sorted() []*link {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []*link
+	for _, name := range slices.Sorted(maps.Keys(b.links)) {
+		all = append(all, b.links[name])
+	}
+	return all
+}

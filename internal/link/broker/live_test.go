@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker_test
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/link/broker"
+)
+
+// pair is a link with traffic from its first end to its second.
+func (s *site) pair(c *broker.Client, name string) (l broker.Link, from, to *peer) {
+	s.t.Helper()
+	l = s.link(name)
+	s.add(c, l)
+	to = s.join(l.Ends[1], "recv")
+	from = s.join(l.Ends[0], "send")
+	to.flows(1000)
+	return l, from, to
+}
+
+// settled waits until the receiver has what the sender published.
+func settled(from, to *peer) {
+	from.t.Helper()
+	until(from.t, "all received", func() bool { return to.seen().Stream == from.seen().Stream && to.seen().Count >= from.seen().Count })
+	if got := to.seen(); got.Wrong != 0 {
+		from.t.Errorf("%d packets were doubled or damaged: %+v", got.Wrong, got)
+	}
+}
+
+// ordered fails the test where packets were not received in the order of their sending.
+func ordered(to *peer) {
+	to.t.Helper()
+	if got := to.seen(); got.Unordered != 0 {
+		to.t.Errorf("%d packets were received out of order: %+v", got.Unordered, got)
+	}
+}
+
+func TestTraffic(t *testing.T) {
+	s := newSite(t)
+	c, _ := s.serve()
+	l, from, to := s.pair(c, "f1u")
+	until(t, "figures reported", func() bool {
+		ends := s.status(c, "f1u").Ends
+		return ends[0].Generation == 1 && ends[1].Generation == 1 && ends[1].Counters.RxPackets > 1000 && ends[1].Latency.Count > 10 && ends[1].Answers
+	})
+	st := s.status(c, "f1u")
+	if st.State != broker.StateActive || st.Generation != 1 || st.Pages == "" || st.Bytes == 0 || st.Adopted || st.Rebinds != 0 || st.LastError != "" {
+		t.Errorf("status is %+v", st)
+	}
+	for i, p := range []*peer{from, to} {
+		e := st.Ends[i]
+		if !e.Connected || !e.Active || e.PID != p.Process.Pid || e.Mode != "sleeping" || e.Queues != 1 || e.Generation != 1 || e.Function != l.Ends[i].Function {
+			t.Errorf("end %d is %+v", i, e)
+		}
+	}
+	if n := len(st.Ends[1].Violations); n != 0 {
+		t.Errorf("violations: %v", st.Ends[1].Violations)
+	}
+	low, high := st.Ends[1].Latency.Quantile(0.5)
+	if low <= 0 || high <= low || high > 60e9 {
+		t.Errorf("half of the packets took up to %g to %g ns", low, high)
+	}
+	from.end()
+	settled(from, to)
+	ordered(to)
+	to.end()
+	until(t, "empty", func() bool { return s.status(c, "f1u").State == broker.StateEmpty })
+	if got := s.status(c, "f1u"); got.Bytes != 0 || got.Rebinds != 1 {
+		t.Errorf("after both left: %+v", got)
+	}
+}
+
+// On huge pages, where there are some, and with messages and several queues.
+func TestTrafficOnHugePages(t *testing.T) {
+	b, err := os.ReadFile("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
+	if free, _ := strconv.Atoi(strings.TrimSpace(string(b))); err != nil || free < 8 {
+		t.Skipf("%d free huge pages of 2 MiB are too few: write 8 to /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", free)
+	}
+	s := newSite(t)
+	c, _ := s.serve()
+	l := s.link("f1u")
+	l.Pages, l.MessageBytes = broker.PagesHuge, 100_000
+	l.Ends[0].Queues, l.Ends[1].Queues = 2, 2
+	s.add(c, l)
+	to, from := s.join(l.Ends[1], "recv"), s.join(l.Ends[0], "send")
+	to.flows(1000)
+	if got := s.status(c, "f1u"); got.Pages != "huge 2M" || got.Bytes < 4<<20 {
+		t.Errorf("status is %+v", got)
+	}
+	from.end()
+	settled(from, to)
+	ordered(to)
+}
+
+// What a killed end has published is received; its successor goes on.
+func TestKilledEndHasSuccessor(t *testing.T) {
+	s := newSite(t)
+	c, _ := s.serve()
+	l, from, to := s.pair(c, "f1u")
+	const deaths = 5
+	for range deaths {
+		from.kill()
+		settled(from, to)
+		from = s.join(l.Ends[0], "send")
+		to.flows(200)
+	}
+	ordered(to)
+	if got := to.seen(); got.Streams != deaths+1 {
+		t.Errorf("%d senders were heard, not %d", got.Streams, deaths+1)
+	}
+	generation := to.seen().Generation
+	to.kill()
+	until(t, "down", func() bool { return from.seen().Generation == 0 })
+	to = s.join(l.Ends[1], "recv")
+	to.flows(200)
+	if got := s.status(c, "f1u"); got.Generation <= uint32(generation) || got.State != broker.StateActive || got.Rebinds != deaths+1 {
+		t.Errorf("status is %+v after generation %d", got, generation)
+	}
+	if to.seen().Wrong != 0 || to.seen().Unordered > 1 { // it begins in the middle of a stream
+		t.Errorf("the successor saw %+v", to.seen())
+	}
+}
+
+// The broker is killed under load: traffic goes on. It starts again: the link is
+// adopted, no packet is lost, and the ends see no other generation.
+func TestKilledBrokerAdoptsLinks(t *testing.T) {
+	s := newSite(t)
+	c, b := s.spawn()
+	_, from, to := s.pair(c, "f1u")
+	before := s.status(c, "f1u")
+	for range 3 {
+		until(t, "the generation journalled", func() bool { return s.status(c, "f1u").State == broker.StateActive })
+		b.kill()
+		until(t, "the broker missed", func() bool { return from.seen().Broker == 0 && to.seen().Broker == 0 })
+		to.flows(2000)
+		c, b = s.spawn()
+		until(t, "adopted", func() bool {
+			st := s.status(c, "f1u")
+			return st.State == broker.StateActive && from.seen().Broker == 1 && to.seen().Broker == 1
+		})
+		to.flows(1000)
+		after := s.status(c, "f1u")
+		if !after.Adopted || after.Generation != before.Generation || after.Rebinds != 0 || after.Bytes != before.Bytes || after.Pages != before.Pages {
+			t.Errorf("adopted as %+v, was %+v", after, before)
+		}
+	}
+	if n := from.seen().Rebinds + to.seen().Rebinds; n != 0 || from.seen().Generation != uint64(before.Generation) {
+		t.Errorf("the ends saw %d rebinds: %+v, %+v", n, from.seen(), to.seen())
+	}
+	from.end()
+	settled(from, to)
+	ordered(to)
+	// An adopted link is watched as any other.
+	to.end()
+	until(t, "empty", func() bool { return s.status(c, "f1u").State == broker.StateEmpty })
+}
+
+// Without the journal's word there is a new generation, with a higher number, and no packet is lost.
+func TestLostJournal(t *testing.T) {
+	s := newSite(t)
+	c, stop := s.serve()
+	l, from, to := s.pair(c, "f1u")
+	for range 3 { // so that the number is not the first
+		from.kill()
+		from = s.join(l.Ends[0], "send")
+		to.flows(100)
+	}
+	before := to.seen().Generation
+	stop()
+	to.flows(500)
+	if err := os.RemoveAll(s.state()); err != nil {
+		t.Fatal(err)
+	}
+	c, _ = s.serve()
+	s.add(c, l)
+	until(t, "rebound", func() bool { return to.seen().Generation > before && from.seen().Generation > before })
+	to.flows(500)
+	if got := s.status(c, "f1u"); got.Adopted {
+		t.Errorf("adopted without a journal: %+v", got)
+	}
+	from.end()
+	settled(from, to)
+	ordered(to)
+}
+
+// One end dies while there is no broker. The next broker does not adopt half a link.
+func TestEndDiesWithoutBroker(t *testing.T) {
+	s := newSite(t)
+	c, b := s.spawn()
+	l, from, to := s.pair(c, "f1u")
+	b.kill()
+	from.kill()
+	settled(from, to)
+	until(t, "down", func() bool { return to.seen().Generation == 0 })
+	c, _ = s.spawn()
+	from = s.join(l.Ends[0], "send")
+	to.flows(500)
+	if got := s.status(c, "f1u"); got.Adopted || got.State != broker.StateActive || got.Generation < 2 {
+		t.Errorf("status is %+v", got)
+	}
+	from.end()
+	settled(from, to)
+	ordered(to)
+}
+
+func TestRemove(t *testing.T) {
+	s := newSite(t)
+	c, _ := s.serve()
+	l, from, to := s.pair(c, "f1u")
+	ctx := context.Background()
+	for range 2 {
+		if err := c.Remove(ctx, "f1u"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "down", func() bool { return from.seen().Generation == 0 && to.seen().Generation == 0 })
+	for _, e := range l.Ends {
+		if _, err := os.Lstat(e.Socket); err == nil {
+			t.Errorf("%s is still there", e.Socket)
+		}
+	}
+	if all, err := c.Status(ctx); err != nil || len(all) != 0 {
+		t.Errorf("status is %+v, %v", all, err)
+	}
+	// The ends are still there, and a link of the same name takes them up.
+	s.add(c, l)
+	to.flows(200)
+}

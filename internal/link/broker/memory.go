@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// Seals: at once, nobody can change the size; when both ends have mapped it,
+// nobody can punch holes or map it writable again.
+const (
+	sealsAtOnce    = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
+	sealsLive      = sealsAtOnce | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
+	sealsTelemetry = sealsAtOnce | unix.F_SEAL_SEAL
+)
+
+const (
+	hugePage = 2 << 20 // bytes
+	headroom = 128     // bytes before the data of a buffer
+	// populateStep bounds what one call faults in: a signal makes the call
+	// begin anew.
+	populateStep = 64 << 20
+)
+
+// memory is the data memfd of one generation.
+type memory struct {
+	fd       int
+	geometry wire.Geometry
+	pages    string // as LinkStatus.Pages
+	device   uint64
+	inode    uint64
+}
+
+// geometryOf is the shape of a link's memory with so many queues, its size for
+// plain pages.
+func geometryOf(l *Link, queues uint32, messages bool) (wire.Geometry, error) {
+	frame := l.PacketBytes
+	if frame == 0 {
+		for _, e := range l.Ends {
+			frame = max(frame, e.MTU+ethernetBytes)
+		}
+	}
+	g := wire.Geometry{PageSize: wire.Page, Queues: queues, PktSlots: uint32(l.Slots), PktHeadroom: headroom, PktStride: stride(frame)}
+	if l.Slots == 0 {
+		g.PktSlots = defaultSlots
+	}
+	// An odd number of cache lines spreads the headers over all cache sets.
+	if g.PktStride/64%2 == 0 && g.PktStride < wire.PktStrideMax {
+		g.PktStride += 64
+	}
+	if messages && l.MessageBytes > 0 {
+		g.MsgSlots, g.MsgHeadroom, g.MsgStride = uint32(l.Messages), headroom, stride(l.MessageBytes)
+		if l.Messages == 0 {
+			g.MsgSlots = defaultMessages
+		}
+	}
+	g.RingSize = wire.RingMin
+	for g.RingSize < g.PktSlots+g.MsgSlots && g.RingSize < wire.RingMax {
+		g.RingSize *= 2
+	}
+	o, err := g.Derive()
+	if err != nil {
+		return g, fmt.Errorf("link %s: no memory can have %d packet slots of %d bytes and %d message slots of %d bytes: see PROTOCOL.md, section 3",
+			l.Name, g.PktSlots, g.PktStride, g.MsgSlots, g.MsgStride)
+	}
+	g.Size = o.Size
+	return g, nil
+}
+
+// Defaults of a Link.
+const (
+	ethernetBytes   = 18 // header and one VLAN tag
+	defaultSlots    = 512
+	defaultMessages = 8
+)
+
+func stride(payload int) uint32 { return uint32((headroom + payload + 63) / 64 * 64) }
+
+// newMemory makes, populates and seals the memory of a generation. pages is as
+// Link.Pages. ENOMEM and ENOSPC say that there is not enough.
+func newMemory(g wire.Geometry, pages string) (*memory, error) {
+	worthIt := pages == PagesAuto && g.Size >= hugePage
+	if pages == PagesHuge || worthIt {
+		huge := g
+		huge.PageSize = hugePage
+		o, err := huge.Derive()
+		if err != nil {
+			return nil, fmt.Errorf("huge pages: %w", err)
+		}
+		huge.Size = o.Size
+		m, err := makeMemory(huge, unix.MFD_HUGETLB|unix.MFD_HUGE_2MB, false)
+		if err == nil {
+			m.pages = "huge 2M"
+			return m, nil
+		}
+		if pages == PagesHuge {
+			return nil, fmt.Errorf("%d huge pages of 2 MiB: %w (add to /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)", huge.Size/hugePage, err)
+		}
+	}
+	if err := enough(g.Size, host.MemoryAvailable); err != nil {
+		return nil, err
+	}
+	advise := worthIt && thpForShmem()
+	m, err := makeMemory(g, 0, advise)
+	if err != nil {
+		return nil, err
+	}
+	m.pages = "plain"
+	if advise {
+		m.pages = "thp"
+	}
+	return m, nil
+}
+
+// Memory that is asked for in vain is no error to the kernel: it kills for it.
+const (
+	largeMemory  = 64 << 20 // bytes: what is smaller is not worth a look
+	memoryMargin = 64 << 20 // bytes that a host needs beside it
+)
+
+// errNoRoom is returned for memory of which nothing has been made.
+var errNoRoom = fmt.Errorf("not tried: %w", unix.ENOMEM)
+
+// enough makes sure that the host has so many bytes left. What it cannot tell is
+// no reason to refuse.
+func enough(size uint64, available func() (uint64, error)) error {
+	if size < largeMemory {
+		return nil
+	}
+	if n, err := available(); err == nil && n < size+memoryMargin {
+		return fmt.Errorf("the link's memory takes %d MiB, and the host has %d left: give it fewer or smaller slots or messages, or free memory: %w",
+			size>>20, n>>20, errNoRoom)
+	}
+	return nil
+}
+
+// thpForShmem reports whether the kernel heeds advice to use large pages for shared memory.
+func thpForShmem() bool {
+	b, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
+	if err != nil {
+		return false
+	}
+	_, after, _ := strings.Cut(string(b), "[")
+	chosen, _, _ := strings.Cut(after, "]")
+	return chosen != "" && chosen != "never" && chosen != "deny"
+}
+
+func makeMemory(g wire.Geometry, flags int, advise bool) (m *memory, err error) {
+	fd, err := newMemfd("dray-link", int64(g.Size), flags)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = unix.Close(fd)
+		}
+	}()
+	if advise {
+		err = populateAdvised(fd, int(g.Size))
+	} else {
+		err = populate(fd, int64(g.Size))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fault in %d bytes: %w", g.Size, err)
+	}
+	if err := writeGeometry(fd, g, flags != 0); err != nil {
+		return nil, fmt.Errorf("write the geometry: %w", err)
+	}
+	if err := addSeals(fd, sealsAtOnce); err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	return &memory{fd: fd, geometry: g, device: st.Dev, inode: st.Ino}, nil
+}
+
+func newMemfd(name string, size int64, flags int) (int, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_ALLOW_SEALING|unix.MFD_CLOEXEC|flags)
+	if err != nil {
+		return -1, fmt.Errorf("memfd: %w", err)
+	}
+	if err := unix.Ftruncate(fd, size); err != nil {
+		return -1, errors.Join(fmt.Errorf("memfd of %d bytes: %w", size, err), unix.Close(fd))
+	}
+	return fd, nil
+}
+
+func addSeals(fd, seals int) error {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		return fmt.Errorf("seal: %w", err)
+	}
+	return nil
+}
+
+// populate faults in every page: an error here would be a SIGBUS later.
+func populate(fd int, size int64) error {
+	for at := int64(0); at < size; {
+		n := min(size-at, populateStep)
+		switch err := unix.Fallocate(fd, 0, at, n); {
+		case err == nil:
+			at += n
+		case !errors.Is(err, unix.EINTR):
+			return err
+		}
+	}
+	return nil
+}
+
+// populateAdvised does it through a mapping, which alone can ask for large pages.
+func populateAdvised(fd, size int) error {
+	mapping, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Munmap(mapping) }()
+	if err := unix.Madvise(mapping, unix.MADV_HUGEPAGE); err != nil {
+		return populate(fd, int64(size))
+	}
+	for {
+		if err := unix.Madvise(mapping, unix.MADV_POPULATE_WRITE); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// writeGeometry leaves a copy in the first page, for tools.
+func writeGeometry(fd int, g wire.Geometry, mapped bool) error {
+	var b bytes.Buffer
+	if err := binary.Write(&b, binary.LittleEndian, g); err != nil {
+		return err
+	}
+	if !mapped {
+		_, err := unix.Pwrite(fd, b.Bytes(), 0)
+		return err
+	}
+	// Files of huge pages cannot be written to but by mapping.
+	mapping, err := unix.Mmap(fd, 0, hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return err
+	}
+	copy(mapping, b.Bytes())
+	return unix.Munmap(mapping)
+}
+
+// presentedMemory is what an end brought along, if it can be the memory of a
+// link that is live: all seals, and a plain size. The descriptor stays the caller's.
+func presentedMemory(fd int) (*memory, bool) {
+	// First what only shared memory answers: any other file may be one whose
+	// owner makes even fstat wait.
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || seals&sealsLive != sealsLive {
+		return nil, false
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size <= 0 {
+		return nil, false
+	}
+	return &memory{fd: fd, geometry: wire.Geometry{Size: uint64(st.Size)}, device: st.Dev, inode: st.Ino}, true
+}
+
+func (m *memory) close() {
+	if m != nil {
+		_ = unix.Close(m.fd)
+	}
+}

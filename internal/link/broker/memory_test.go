@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// testLink is a link of two ports, as far as its memory is concerned.
+func testLink() Link {
+	return Link{Name: "f1u", Kind: KindShm, Ends: []End{{MTU: 1500}, {MTU: 9000, Queues: 4}}}
+}
+
+func TestGeometryOfLink(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change             func(*Link)
+		messages           bool
+		ring, slots        uint32
+		stride, msgs, size uint32
+	}{
+		"defaults":             {func(*Link) {}, true, 512, 512, 9152, 0, 0},
+		"packets of 64":        {func(l *Link) { l.PacketBytes = 64 }, true, 512, 512, 192, 0, 0},
+		"even lines, made odd": {func(l *Link) { l.PacketBytes = 128 }, true, 512, 512, 320, 0, 0},
+		"few slots":            {func(l *Link) { l.Slots = 33 }, true, 64, 33, 9152, 0, 0},
+		"messages":             {func(l *Link) { l.MessageBytes = 4 << 20 }, true, 1024, 512, 9152, 8, 4<<20 + 128},
+		"messages, not both":   {func(l *Link) { l.MessageBytes = 4 << 20 }, false, 512, 512, 9152, 0, 0},
+		"two messages":         {func(l *Link) { l.MessageBytes, l.Messages = 1000, 2 }, true, 1024, 512, 9152, 2, 1152},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := testLink()
+			tc.change(&l)
+			g, err := geometryOf(&l, 2, tc.messages)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.Queues != 2 || g.RingSize != tc.ring || g.PktSlots != tc.slots || g.PktStride != tc.stride || g.MsgSlots != tc.msgs || g.MsgStride != tc.size {
+				t.Errorf("geometry is %+v", g)
+			}
+			if _, err := g.Check(); err != nil {
+				t.Errorf("%+v: %v", g, err)
+			}
+		})
+	}
+	l := testLink()
+	l.Slots = 31
+	if _, err := geometryOf(&l, 1, true); err == nil {
+		t.Error("31 slots are accepted")
+	}
+}
+
+// hugePagesFree is how many huge pages of 2 MiB nobody has taken.
+func hugePagesFree(t *testing.T) int {
+	t.Helper()
+	b, err := os.ReadFile("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestMemory(t *testing.T) {
+	l := testLink()
+	g, err := geometryOf(&l, 1, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pages := range []string{PagesPlain, PagesAuto, PagesHuge} {
+		t.Run(pages, func(t *testing.T) {
+			if free := hugePagesFree(t); pages == PagesHuge && uint64(free)*hugePage < g.Size+hugePage {
+				if _, err := newMemory(g, pages); err == nil || !strings.Contains(err.Error(), "nr_hugepages") {
+					t.Errorf("huge pages that are not there: %v", err)
+				}
+				t.Skipf("%d free huge pages of 2 MiB are too few: write to /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", free)
+			}
+			m, err := newMemory(g, pages)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.close()
+			checkMemory(t, m, g)
+			if pages == PagesPlain && m.pages != "plain" || pages == PagesHuge && m.pages != "huge 2M" {
+				t.Errorf("pages are %q", m.pages)
+			}
+		})
+	}
+}
+
+// checkMemory holds memory against what PROTOCOL.md wants of it.
+func checkMemory(t *testing.T, m *memory, asked wire.Geometry) {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Fstat(m.fd, &st); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.geometry.Check(); err != nil || uint64(st.Size) != m.geometry.Size || m.geometry.Size < asked.Size {
+		t.Errorf("size is %d, geometry %+v: %v", st.Size, m.geometry, err)
+	}
+	if uint64(st.Blocks)*512 < m.geometry.Size {
+		t.Errorf("%d of %d bytes are faulted in", st.Blocks*512, m.geometry.Size)
+	}
+	if seals, err := unix.FcntlInt(uintptr(m.fd), unix.F_GET_SEALS, 0); err != nil || seals != sealsAtOnce {
+		t.Errorf("seals are %#x, %v", seals, err)
+	}
+	mapping, err := unix.Mmap(m.fd, 0, int(m.geometry.Size), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(mapping) }()
+	var copied wire.Geometry
+	if _, err := binary.Decode(mapping[:unsafe.Sizeof(copied)], binary.LittleEndian, &copied); err != nil || copied != m.geometry {
+		t.Errorf("the copy in the first page is %+v, not %+v", copied, m.geometry)
+	}
+}
+
+// TestMemoryThatIsNotThere asks for more than any host has.
+func TestMemoryThatIsNotThere(t *testing.T) {
+	for _, tc := range []struct {
+		size, available uint64
+		readable, want  bool
+	}{
+		{1 << 30, 1<<30 + memoryMargin, true, true},
+		{1 << 30, 1<<30 + memoryMargin - 1, true, false},
+		{largeMemory - 1, 0, true, true},
+		{1 << 30, 0, false, true},
+	} {
+		err := enough(tc.size, func() (uint64, error) {
+			if !tc.readable {
+				return 0, os.ErrNotExist
+			}
+			return tc.available, nil
+		})
+		if (err == nil) != tc.want || err != nil && !errors.Is(err, unix.ENOMEM) {
+			t.Errorf("%+v: %v", tc, err)
+		}
+	}
+	_, err := newMemory(wire.Geometry{Size: 1 << 60}, PagesPlain)
+	if !errors.Is(err, unix.ENOMEM) || !strings.Contains(err.Error(), "the host has") {
+		t.Errorf("an exbibyte: %v", err)
+	}
+}

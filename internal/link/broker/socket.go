@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/link/broker/wire"
+)
+
+// backlog bounds the connections that the kernel queues for a port.
+const backlog = 8
+
+// listen binds a SEQPACKET socket at path, for one user: nobody else can connect
+// to it at any moment. A socket that a broker before this one left is replaced.
+func listen(path string, owner int) (fd int, at place, err error) {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return -1, at, fmt.Errorf("directory of the socket: %w", err)
+	}
+	defer dir.Close()
+	if err := removeSocket(int(dir.Fd()), filepath.Base(path)); err != nil {
+		return -1, at, fmt.Errorf("%s: %w", path, err)
+	}
+	s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, at, fmt.Errorf("socket: %w", err)
+	}
+	if at, err = bind(s, int(dir.Fd()), path, owner); err != nil {
+		return -1, at, errors.Join(fmt.Errorf("socket %s: %w", path, err), unix.Close(s))
+	}
+	return s, at, nil
+}
+
+func bind(fd, dir int, path string, owner int) (at place, err error) {
+	name := filepath.Base(path)
+	// The file gets the mode of the socket, and no moment has another.
+	if err := unix.Fchmod(fd, 0o600); err != nil {
+		return at, err
+	}
+	// An address is 108 bytes at most, which the path may exceed.
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: procPath(dir, name)}); err != nil {
+		return at, err
+	}
+	if err := unix.Fchownat(dir, name, owner, -1, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return at, err
+	}
+	if at, err = placed(dir, path); err != nil {
+		return at, err
+	}
+	return at, unix.Listen(fd, backlog)
+}
+
+// removeSocket removes a socket, and nothing else.
+func removeSocket(dir int, name string) error {
+	var st unix.Stat_t
+	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return errors.New("something that is not a socket is in the way: remove it")
+	}
+	return unix.Unlinkat(dir, name, 0)
+}
+
+// place is a socket of this broker's in the file system.
+type place struct {
+	path       string
+	dev, inode uint64
+}
+
+// placed is the place of a socket that has just been bound.
+func placed(dir int, path string) (place, error) {
+	var st unix.Stat_t
+	err := unix.Fstatat(dir, filepath.Base(path), &st, unix.AT_SYMLINK_NOFOLLOW)
+	return place{path, st.Dev, st.Ino}, err
+}
+
+// unlink removes the socket, unless the chain has gone and come back meanwhile,
+// and it is another broker's that is there now.
+func (p place) unlink() error {
+	dir, err := os.Open(filepath.Dir(p.path))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	now, err := placed(int(dir.Fd()), p.path)
+	if errors.Is(err, unix.ENOENT) || err == nil && now != p {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return removeSocket(int(dir.Fd()), filepath.Base(p.path))
+}
+
+// send sends one message with descriptors, which stay the caller's. It never
+// blocks: EAGAIN where the receiver does not read.
+func send(fd int, m wire.Message, fds ...int) error {
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	_, err := unix.SendmsgN(fd, m.Marshal(), rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	return err
+}
+
+// discardUnread takes what a connection has said, and keeps none of it: what is
+// not read when it is closed is an error to the other side, before it has read why.
+func discardUnread(fd int) {
+	var b [1]byte
+	for range messagesPerStep {
+		if n, _, _, _, err := unix.Recvmsg(fd, b[:], nil, unix.MSG_DONTWAIT); n == 0 || err != nil {
+			return
+		}
+	}
+}
+
+// unread reports whether what was sent has not been received yet.
+func unread(fd int) bool {
+	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
+	return err == nil && n > 0
+}
+
+// errGone is returned for a connection that has ended.
+var errGone = errors.New("hung up")
+
+// receive takes one message, and at most one descriptor with it where one may
+// come; -1 is none. Others never reach this process: the kernel drops what the
+// buffer has no room for, and says so. So an end cannot make the broker close,
+// or wait for, a file of its choice.
+func receive(fd int, mayBring bool, d *discarder) (wire.Message, int, error) {
+	buffer := make([]byte, wire.MaxMessage+1)
+	var rights []byte
+	if mayBring && !d.full() {
+		rights = make([]byte, unix.CmsgLen(4))
+	}
+	n, rn, flags, _, err := unix.Recvmsg(fd, buffer, rights, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+			return wire.Message{}, -1, unix.EAGAIN
+		}
+		return wire.Message{}, -1, errGone
+	}
+	brought, count := -1, 0
+	if rn > 0 {
+		brought = rightOf(rights[:rn])
+	}
+	if brought >= 0 {
+		count++
+	}
+	if flags&unix.MSG_CTRUNC != 0 {
+		count = wire.MaxFDs + 1
+	}
+	if n == 0 && count == 0 {
+		return wire.Message{}, -1, errGone
+	}
+	m, err := wire.Parse(buffer[:n], count, wire.FromEnd)
+	if err != nil && brought >= 0 {
+		d.discard(brought)
+		brought = -1
+	}
+	return m, brought, err
+}
+
+// rightOf is the descriptor in a control message; -1 where there is none.
+func rightOf(control []byte) int {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil || len(messages) != 1 {
+		return -1
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return -1
+	}
+	return fds[0]
+}
+
+// discarder closes files of somebody else's choice. A file system of theirs may
+// make that wait for ever, so it is done aside; while some wait, no more are taken.
+type discarder struct{ waiting atomic.Int32 }
+
+// discardMax bounds how many files of one link are being closed at a time.
+const discardMax = 4
+
+func (d *discarder) full() bool { return d.waiting.Load() >= discardMax }
+
+func (d *discarder) discard(fd int) {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err == nil {
+		_ = unix.Close(fd) // shared memory
+		return
+	}
+	d.waiting.Add(1)
+	go func() {
+		_ = unix.Close(fd)
+		d.waiting.Add(-1)
+	}()
+}
+
+// hungUp reports whether the other side of a connection, or the process of a
+// pidfd, is gone.
+func hungUp(fd int, pidfd int) bool {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}, {Fd: int32(pidfd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0
+}
+
+// peerOf is the process that connected, and a pidfd of it, -1 where the kernel gives none.
+func peerOf(fd int) (pid, pidfd int) {
+	if cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+		pid = int(cred.Pid)
+	}
+	if fd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD); err == nil {
+		return pid, fd
+	}
+	if pid <= 0 {
+		return pid, -1
+	}
+	// Before 6.5: the number might have changed hands, so the connection is looked at again.
+	pidfd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return pid, -1
+	}
+	if hungUp(fd, -1) {
+		_ = unix.Close(pidfd)
+		return pid, -1
+	}
+	return pid, pidfd
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dpdkring joins two DPDK applications by rings in memory that both have:
+// one is a primary process of EAL, the other a secondary one. It is the way of
+// published work, here to be compared with: nothing protects one from the other.
+package dpdkring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/dpdk"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Name is what a chain file calls this transport.
+const Name = "dpdk-ring"
+
+// socket is the name of the primary process's, by which each sees the other end.
+const socket = "ring.sock"
+
+// maxMTU is what net_mpring says of itself: packets go by pointer.
+const maxMTU = 9216
+
+type driver struct{}
+
+// New returns the driver.
+func New() transport.Driver { return driver{} }
+
+func (driver) Name() string { return Name }
+
+func (driver) Caps() inventory.Caps {
+	return inventory.Caps{
+		Faces:      []string{string(chain.FaceDPDK)},
+		Isolation:  string(chain.IsolationSlice),
+		MinEnds:    2,
+		MaxEnds:    2,
+		MaxMTU:     maxMTU,
+		Rank:       -2,
+		Privileged: true,
+		HugePages:  true,
+		OneUser:    true,
+		Privileges: "all DPDK memory and EAL's state of both functions shared, by one hugetlbfs mount; the same user",
+		Processes:  0,
+		Copies:     0,
+		KernelPath: "none: pointers in two rings, in memory that is both functions'",
+		Note: "either end can change all that the other has in DPDK's memory, and one that is killed within an operation on a pool may hang the other; " +
+			"the second end is a secondary process of EAL, which ends when the first does, and must be of the same DPDK; no container can have it",
+	}
+}
+
+// Probe looks for the driver's file and for huge pages; whether enough are free is
+// the planner's to find.
+func (driver) Probe(context.Context) inventory.Item {
+	item := dpdk.ProbeDriver()
+	if item.Name = Name; item.Status != inventory.OK {
+		return item
+	}
+	if err := host.ProbeHugePages(); err != nil {
+		return host.ProbeItem(Name, err)
+	}
+	return dpdk.Probe(Name, dpdk.NetRing)
+}
+
+func (d driver) Build(s transport.Spec) (*transport.Build, error) {
+	if err := errors.Join(transport.Check(Name, d.Caps(), s), checkEnds(s)); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(s.Dir, "ring")
+	huge := filepath.Join(dir, dpdk.HugeDir)
+	build := transport.NewBuild(
+		step.Step{
+			Name:  s.StepName(Name, "create the directory that the ends share"),
+			Makes: []step.Resource{host.DirResource(dir)},
+			Do: func(context.Context) error {
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					return err
+				}
+				return os.Mkdir(huge, 0o700)
+			},
+		},
+		step.Step{
+			Name:  s.StepName(Name, "mount huge pages"),
+			Makes: []step.Resource{host.MountResource(huge)},
+			Do:    func(context.Context) error { return host.MountHugePages(huge, s.Ends[0].User) },
+		},
+		// After the mount: until then nobody else may put something in its place.
+		step.Step{
+			Name: s.StepName(Name, "give the directory to the ends"),
+			Do:   func(context.Context) error { return os.Chown(dir, s.Ends[0].User, -1) },
+		},
+	)
+	build.Report.Engine = "net_mpring, in the functions' own DPDK"
+	build.Report.Vdevs = []transport.Vdev{vdev(s.Ends[0], dir, true), vdev(s.Ends[1], dir, false)}
+	return build, nil
+}
+
+// vdev is the device of an end. The first end is the primary process.
+func vdev(e transport.End, dir string, primary bool) transport.Vdev {
+	v := transport.Vdev{Function: e.Function, Port: e.Name, Dir: dir}
+	role := "primary"
+	if v.Driver, v.Clears = dpdk.NetMPRing, true; !primary {
+		role = "secondary"
+		v.Driver, v.Clears, v.Awaits = dpdk.NetMPRingPeer, false, socket
+	}
+	v.Options = fmt.Sprintf("role=%s,socket={dir}/%s,mac=%s", role, socket, e.MAC)
+	return v
+}
+
+// checkEnds says what two functions cannot be two processes of one EAL.
+func checkEnds(s transport.Spec) error {
+	var errs []error
+	refuse := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, Name, fmt.Errorf(format, args...)))
+	}
+	for _, e := range s.Ends {
+		if e.Runtime != chain.RuntimeProcess {
+			refuse("function %s has the runtime %s, and only processes that dray starts as one user have huge pages, and the memory at one path; use runtime process", e.Function, e.Runtime)
+		}
+		if e.Queues > 1 {
+			refuse("port %s has %d queues, and a ring is one; leave queues out", e.Name, e.Queues)
+		}
+	}
+	if len(s.Ends) != 2 {
+		return errors.Join(errs...)
+	}
+	a, b := s.Ends[0], s.Ends[1]
+	if a.User != b.User {
+		refuse("%s and %s are different users of the host (%d and %d), and EAL lets no other user into its memory; let both run as one", a.Function, b.Function, a.User, b.User)
+	}
+	if a.Function == b.Function {
+		refuse("both of its ends are ports of %s, and a process shares memory with another one; use two functions", a.Function)
+	}
+	return errors.Join(errs...)
+}

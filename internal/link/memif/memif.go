@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package memif joins two DPDK applications by shared memory of DPDK's own driver
+// net_memif. One end listens on a socket, the other connects and hands its memory
+// over; no process of the host is on the way.
+package memif
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/dpdk"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Name is what a chain file calls this transport.
+const Name = "memif"
+
+// socket is the name of the server's, in its end's directory.
+const socket = "memif.sock"
+
+// maxMTU is what net_memif says of itself: frames of 1518 bytes.
+const maxMTU = 1500
+
+type driver struct{}
+
+// New returns the driver.
+func New() transport.Driver { return driver{} }
+
+func (driver) Name() string { return Name }
+
+func (driver) Caps() inventory.Caps {
+	return inventory.Caps{
+		Faces:      []string{string(chain.FaceDPDK)},
+		Isolation:  string(chain.IsolationLink),
+		MinEnds:    2,
+		MaxEnds:    2,
+		MaxMTU:     maxMTU,
+		Rank:       6,
+		Privileges: "none",
+		Processes:  0,
+		Copies:     1,
+		KernelPath: "none: rings and packet memory of one end, which the other end maps, and copies from and to",
+		Note: "the ends trust each other: with zero-copy the server can write to all DPDK memory of the client, and " +
+			"net_memif is known to crash when its peer goes, so give both functions a restart policy",
+	}
+}
+
+func (driver) Probe(context.Context) inventory.Item { return dpdk.Probe(Name, dpdk.NetMemif) }
+
+func (d driver) Build(s transport.Spec) (*transport.Build, error) {
+	if err := transport.Check(Name, d.Caps(), s); err != nil {
+		return nil, err
+	}
+	server, client, err := roles(s.Ends[0], s.Ends[1])
+	if err != nil {
+		return nil, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, Name, err)
+	}
+	build := transport.NewBuild()
+	build.Report.Engine = "net_memif, in the functions' own DPDK"
+	others := server.User != client.User
+	build.Report.Vdevs = []transport.Vdev{
+		vdev(server, server.Dir, "role=server"),
+		vdev(client, server.Dir, "role=client,zero-copy=yes"),
+	}
+	build.Report.Vdevs[0].PeerConnects = others
+	build.Report.Vdevs[1].Awaits = socket
+	if others {
+		build.Steps = append(build.Steps, step.Step{
+			Name: s.StepName(Name, "let "+client.Function+" into the directory of "+server.Function),
+			Do:   func(context.Context) error { return host.ShareDir(server.Dir, client.User) },
+		})
+	}
+	return build, nil
+}
+
+// vdev is the device of an end. The server makes the socket; net_memif wants the
+// client to be able to write to its directory as well.
+func vdev(e transport.End, dir, role string) transport.Vdev {
+	return transport.Vdev{
+		Function: e.Function, Port: e.Name, Driver: dpdk.NetMemif,
+		Options: fmt.Sprintf("socket={dir}/%s,socket-abstract=no,%s,mac=%s", socket, role, e.MAC),
+		Dir:     dir,
+		// Zero-copy hands the client's memory over, file by file.
+		SingleFileSegments: true,
+	}
+}
+
+// roles says which end listens: the first where both can. A socket lets its own
+// user connect, and root; any other user needs a listener that is started with the
+// umask 0. Who listens must not itself wait for who connects, over another link.
+func roles(a, b transport.End) (server, client transport.End, err error) {
+	if a.Function == b.Function {
+		return a, b, fmt.Errorf("both its ports are of function %s, which would wait for itself to listen; use another transport, such as shm", a.Function)
+	}
+	circular := error(nil)
+	for _, try := range [][2]transport.End{{a, b}, {b, a}} {
+		server, client = try[0], try[1]
+		switch opens := server.User == client.User || client.Runtime == chain.RuntimeProcess || server.Runtime == chain.RuntimeRunc; {
+		case opens && !slices.Contains(server.StartsAfter, client.Function):
+			return server, client, nil
+		case opens:
+			circular = fmt.Errorf("each of %s and %s would wait for the other to listen: %s does so over another link, and cannot open its own socket to %s; use runtime runc for both, or another transport for one of the links",
+				server.Function, client.Function, server.Function, client.Function)
+		}
+	}
+	if circular != nil {
+		return a, b, circular
+	}
+	return server, client, fmt.Errorf("%s and %s are different users of the host (%d and %d), and neither can open its socket to the other; use runtime runc for one, or the same USER in both images",
+		a.Function, b.Function, a.User, b.User)
+}

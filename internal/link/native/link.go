@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package native puts ports that libdray opens on links: it tells the chain's
+// broker of a link, and gives native ends to the transports that make network
+// interfaces, by packet sockets on an interface that the function does not see. A
+// dpdk end is such a port as well, which the DPDK driver net_dray opens.
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/dpdk"
+)
+
+// KindLink is a link (Name) that the broker of a directory (Path) serves.
+const KindLink step.Kind = "broker-link"
+
+// Removers removes what Serve makes.
+func Removers() step.Removers { return step.Removers{KindLink: removeLink} }
+
+// removeLink tells the broker that the link is gone. One that does not run
+// serves nothing.
+func removeLink(ctx context.Context, r step.Resource) error {
+	client, err := broker.Dial(r.Path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return client.Remove(ctx, r.Name)
+}
+
+// Serve appends the steps that have the broker serve the link's native and dpdk ends, and
+// look at what it made of them. kind is one of the broker's; interfaces says
+// where each native end's is, by its index in s.Ends, and is nil for shared memory.
+func Serve(b *transport.Build, driver string, s transport.Spec, kind string, interfaces map[int]host.Netns) {
+	l := served(s, kind, interfaces)
+	for _, e := range s.Ends {
+		if e.Dpdk() {
+			b.Report.Vdevs = append(b.Report.Vdevs, transport.Vdev{
+				Function: e.Function, Port: e.Name, Driver: dpdk.NetDray, Options: "port=" + e.Name,
+			})
+		}
+	}
+	if len(b.Report.Vdevs) > 0 {
+		// Before anything is made: a command that cannot load it comes too late.
+		find := step.Step{
+			Name: s.StepName(driver, "find the DPDK driver"),
+			Do: func(context.Context) error {
+				_, err := dpdk.FindDriver()
+				return err
+			},
+		}
+		b.Steps = append([]step.Step{find}, b.Steps...)
+	}
+	check := step.Step{
+		Name: s.StepName(driver, "check the ports' sockets"),
+		Do:   func(context.Context) error { return checkSockets(l.Ends) },
+	}
+	if s.Move {
+		// Last: what fails before it leaves the link where it was.
+		b.Steps = append(b.Steps, check, step.Step{
+			Name: s.StepName(driver, "have the broker move it"),
+			Do: func(ctx context.Context) error {
+				return ask(ctx, s.Broker, func(c *broker.Client) error { return c.Relink(ctx, l) })
+			},
+		})
+		return
+	}
+	for _, e := range l.Ends {
+		b.Keeps = append(b.Keeps, host.DirResource(e.Socket))
+	}
+	// Last, hence removed first: a broker that runs takes its sockets with it.
+	b.Keeps = append(b.Keeps, step.Resource{Kind: KindLink, Path: s.Broker, Name: s.Link})
+	b.Steps = append(b.Steps, step.Step{
+		Name:  s.StepName(driver, "have the broker serve it"),
+		Makes: b.Keeps,
+		Do: func(ctx context.Context) error {
+			return ask(ctx, s.Broker, func(c *broker.Client) error { return c.Add(ctx, l) })
+		},
+	}, check)
+}
+
+// served is the link as the broker is told of it.
+func served(s transport.Spec, kind string, interfaces map[int]host.Netns) broker.Link {
+	l := broker.Link{Name: s.Link, Kind: kind}
+	if s.Messages != nil {
+		l.MessageBytes, l.Messages = int(s.Messages.Size), s.Messages.Count
+	}
+	for i, e := range s.Ends {
+		if !e.Brokered() {
+			continue
+		}
+		end := broker.End{
+			Function: e.Function, Port: e.Name, Socket: e.Socket, Owner: e.User,
+			MAC: e.MAC, IP: e.IP, MTU: s.MTU, Queues: max(1, e.Queues),
+		}
+		if e.Hold != nil {
+			end.HoldQuota, end.HoldPolicy = uint32(e.Hold.Packets), string(e.Hold.Beyond)
+		}
+		if ns, ok := interfaces[i]; ok {
+			end.Netns, end.Interface = ns.Path, e.Name
+		}
+		l.Ends = append(l.Ends, end)
+	}
+	return l
+}
+
+// checkSockets makes sure that each port can be opened by its user, and by
+// nobody else.
+func checkSockets(ends []broker.End) error {
+	for _, e := range ends {
+		var st unix.Stat_t
+		if err := unix.Lstat(e.Socket, &st); err != nil {
+			return fmt.Errorf("port %s of %s: socket %s: %w", e.Port, e.Function, e.Socket, err)
+		}
+		if st.Mode != unix.S_IFSOCK|0o600 || st.Uid != uint32(e.Owner) {
+			return fmt.Errorf("port %s of %s: socket %s has mode %#o and belongs to uid %d, not to %d alone",
+				e.Port, e.Function, e.Socket, st.Mode, st.Uid, e.Owner)
+		}
+	}
+	return nil
+}
+
+// patience bounds how long a broker that died may take to be there again.
+const patience = 10 * time.Second
+
+// ask waits for the chain's broker, and asks it something.
+func ask(ctx context.Context, dir string, call func(*broker.Client) error) error {
+	for deadline := time.Now().Add(patience); ; {
+		client, err := broker.Dial(dir)
+		if err == nil {
+			return call(client)
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("no broker serves the chain's native ports: %w", err)
+		}
+		if err := host.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Wrap makes a driver of network interfaces take native ends as well. Such an
+// end's interface is in a namespace of the link's, without an address, so that
+// no kernel answers in the application's place; the broker opens packet sockets
+// on it and hands them to the application, which needs no capability.
+func Wrap(d transport.Driver) transport.Driver { return wrapped{d} }
+
+type wrapped struct{ transport.Driver }
+
+// Caps implements transport.Driver.
+func (w wrapped) Caps() inventory.Caps {
+	caps := w.Driver.Caps()
+	caps.Faces = append(slices.Clone(caps.Faces), string(chain.FaceNative), string(chain.FaceDPDK))
+	return caps
+}
+
+// Removers implements transport.Cleaner.
+func (w wrapped) Removers() step.Removers {
+	all := Removers()
+	if c, ok := w.Driver.(transport.Cleaner); ok {
+		for kind, remove := range c.Removers() {
+			all[kind] = remove
+		}
+	}
+	return all
+}
+
+// Build implements transport.Driver.
+func (w wrapped) Build(s transport.Spec) (*transport.Build, error) {
+	if !slices.ContainsFunc(s.Ends, transport.End.Brokered) {
+		return w.Driver.Build(s)
+	}
+	if err := transport.Check(w.Name(), w.Caps(), s); err != nil {
+		return nil, err
+	}
+	inner := s
+	inner.Ends = slices.Clone(s.Ends)
+	interfaces := map[int]host.Netns{}
+	var before []step.Step
+	for i, e := range s.Ends {
+		if !e.Brokered() {
+			continue
+		}
+		ns := host.Netns{Path: filepath.Join(s.Dir, fmt.Sprintf("native%d.net", i+1))}
+		before = append(before, createNetns(w.Name(), s, i, ns))
+		inner.Ends[i].Netns, inner.Ends[i].Face, inner.Ends[i].IP = ns, chain.FaceNetdev, netip.Prefix{}
+		interfaces[i] = ns
+	}
+	build, err := w.Driver.Build(inner)
+	if err != nil {
+		return nil, err
+	}
+	build.Steps = append(before, build.Steps...)
+	for _, e := range s.Ports() {
+		if !e.Brokered() {
+			build.Steps = append(build.Steps, meetNative(build, w.Name(), s, e))
+		}
+	}
+	Serve(build, w.Name(), s, broker.KindNetdev, interfaces)
+	return build, nil
+}
+
+func createNetns(driver string, s transport.Spec, i int, ns host.Netns) step.Step {
+	return step.Step{
+		Name:  s.StepName(driver, fmt.Sprintf("create namespace of native end %d", i+1)),
+		Makes: []step.Resource{host.NamespaceResource(ns.Path)},
+		Do: func(context.Context) error {
+			if err := host.CreateNetns(ns.Path); err != nil {
+				return err
+			}
+			return ns.DisableIPv6()
+		},
+	}
+}
+
+// meetNative prepares an interface for peers that see frames as they are on the
+// wire: nothing is left to segment, and their hardware addresses are known,
+// since no kernel resolves them.
+func meetNative(b *transport.Build, driver string, s transport.Spec, e transport.End) step.Step {
+	return step.Step{
+		Name: s.StepName(driver, "prepare "+e.Name+" for native peers"),
+		Do: func(context.Context) error {
+			for _, feature := range []string{"tso", "gso", "tx-udp-segmentation"} {
+				if err := b.SwitchOffload(e, feature, false, "a native peer takes frames of at most the MTU"); err != nil {
+					return err
+				}
+			}
+			for _, peer := range s.Ports() {
+				if !peer.Brokered() || !peer.IP.IsValid() {
+					continue
+				}
+				if err := e.Netns.AddNeighbour(e.Name, peer.IP.Addr(), peer.MAC); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
+)
+
+// The two daemons of a switch; each logs to <name>.log.
+const (
+	dbServer = "ovsdb-server"
+	vswitchd = "ovs-vswitchd"
+)
+
+// maxSocketPath is the longest path of a Unix socket in bytes (sockaddr_un).
+const maxSocketPath = 107
+
+// startTimeout bounds how long a daemon may take to answer, and a command to
+// be carried out. ovs-vsctl waits for ever without one when ovs-vswitchd dies.
+const startTimeout = 30 * time.Second
+
+// engine is one link's database server and switch, on one host.
+type engine struct {
+	driver string // that it is of
+	on     string // the simulated host; empty: this one
+	dir    string // database, sockets and logs; made by a step
+	ns     host.Netns
+	cgroup host.Cgroup
+	// died is closed when a daemon of that name has ended.
+	died map[string]chan struct{}
+	// watch notes a daemon that has come up.
+	watch func(daemon string, pid int) error
+}
+
+func (e *engine) path(name string) string { return filepath.Join(e.dir, name) }
+
+func (e *engine) socket() string { return e.path("db.sock") }
+
+// control is a daemon's control socket, the longest path in use.
+func (e *engine) control(daemon string) string { return e.path(daemon + ".ctl") }
+
+func (e *engine) checkPaths() error {
+	if n := len(e.control(vswitchd)); n > maxSocketPath {
+		return fmt.Errorf("the socket path %s has %d bytes, and a Unix socket takes %d: use shorter names for chain and link, or set DRAY_STATE to a shorter directory",
+			e.control(vswitchd), n, maxSocketPath)
+	}
+	return nil
+}
+
+// steps start the switch, up to where it takes commands.
+func (e *engine) steps(s transport.Spec) []step.Step {
+	e.died = map[string]chan struct{}{dbServer: make(chan struct{}), vswitchd: make(chan struct{})}
+	name := func(what string) string { return s.StepName(e.driver, e.named(what)) }
+	return []step.Step{
+		{
+			Name: name("create database"),
+			// The cgroup goes first, with the programs in it: one that starts makes files.
+			Makes: []step.Resource{host.DirResource(e.dir), host.CgroupResource(e.cgroup)},
+			Do:    e.createDatabase,
+		},
+		{Name: name("start " + dbServer), Do: e.startDatabase},
+		{Name: name("start " + vswitchd), Do: e.startSwitch},
+	}
+}
+
+// named tells what is done on one host from what is done on another.
+func (e *engine) named(what string) string {
+	if e.on == "" {
+		return what
+	}
+	return what + " on " + e.on
+}
+
+func (e *engine) createDatabase(ctx context.Context) error {
+	if err := os.Mkdir(e.dir, 0o700); err != nil {
+		return err
+	}
+	if err := e.cgroup.Create(host.Limits{}); err != nil {
+		return err
+	}
+	tool, err := lookup("ovsdb-tool")
+	if err != nil {
+		return err
+	}
+	definition, err := schema()
+	if err != nil {
+		return err
+	}
+	_, err = e.run(ctx, tool, "create", e.path("conf.db"), definition)
+	return err
+}
+
+// run runs a tool to its end. It is in the switch's cgroup, so that it does
+// not outlive the switch if dray is killed meanwhile.
+func (e *engine) run(ctx context.Context, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	err := host.Place{Netns: e.ns, Cgroup: e.cgroup}.Start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+func (e *engine) startDatabase(ctx context.Context) error {
+	pid, err := e.start(dbServer, e.path("conf.db"), "--remote=punix:"+e.socket())
+	if err != nil {
+		return err
+	}
+	if err := e.awaitSocket(ctx, dbServer, e.socket()); err != nil {
+		return err
+	}
+	return e.watch(e.named(dbServer), pid)
+}
+
+func (e *engine) startSwitch(ctx context.Context) error {
+	pid, err := e.start(vswitchd, "unix:"+e.socket())
+	if err != nil {
+		return err
+	}
+	if err := e.awaitSocket(ctx, vswitchd, e.control(vswitchd)); err != nil {
+		return err
+	}
+	return e.watch(e.named(vswitchd), pid)
+}
+
+// start runs a daemon in the foreground: it belongs to the cgroup, and needs
+// neither a pidfile nor a way to be found again.
+func (e *engine) start(daemon string, args ...string) (pid int, err error) {
+	program, err := lookup(daemon)
+	if err != nil {
+		return 0, err
+	}
+	log, err := os.OpenFile(e.path(daemon+".log"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close()
+	args = append(args, "--unixctl="+e.control(daemon), "--no-chdir", "-vsyslog:off", "-vconsole:info")
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
+	cmd.Env = append(os.Environ(), "OVS_RUNDIR="+e.dir, "OVS_LOGDIR="+e.dir, "OVS_DBDIR="+e.dir)
+	// A session of its own: the terminal's interrupt is for dray alone.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := (host.Place{Netns: e.ns, Cgroup: e.cgroup}).Start(cmd); err != nil {
+		return 0, fmt.Errorf("start %s: %w", daemon, err)
+	}
+	go func() {
+		_ = cmd.Wait() // how it ended is in its log
+		close(e.died[daemon])
+	}()
+	return cmd.Process.Pid, nil
+}
+
+// awaitSocket waits until the daemon answers on a socket.
+func (e *engine) awaitSocket(ctx context.Context, daemon, socket string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		conn, err := net.Dial("unix", socket)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-e.died[daemon]:
+			return fmt.Errorf("%s ended at once%s", daemon, e.lastWords(daemon))
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not answer: %w%s", daemon, ctx.Err(), e.lastWords(daemon))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// vsctl runs one command against the link's own database and waits until
+// ovs-vswitchd has carried it out.
+func (e *engine) vsctl(ctx context.Context, args ...string) (string, error) {
+	program, err := lookup("ovs-vsctl")
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-e.died[vswitchd]: // it would be waited for in vain
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	timeout := fmt.Sprintf("--timeout=%d", int(startTimeout.Seconds()))
+	out, err := e.run(ctx, program, append([]string{timeout, "--db=unix:" + e.socket()}, args...)...)
+	select {
+	case <-e.died[vswitchd]:
+		return "", fmt.Errorf("%s has ended%s", vswitchd, e.lastWords(vswitchd))
+	default:
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w%s", err, e.lastWords(vswitchd))
+	}
+	return out, nil
+}
+
+// appctl asks ovs-vswitchd itself.
+func (e *engine) appctl(ctx context.Context, args ...string) (string, error) {
+	program, err := lookup("ovs-appctl")
+	if err != nil {
+		return "", err
+	}
+	timeout := fmt.Sprintf("--timeout=%d", int(startTimeout.Seconds()))
+	out, err := e.run(ctx, program, append([]string{timeout, "--target=" + e.control(vswitchd)}, args...)...)
+	if err != nil {
+		return "", fmt.Errorf("%w%s", err, e.lastWords(vswitchd))
+	}
+	return out, nil
+}
+
+// lastWords is the end of a daemon's log, for error messages.
+func (e *engine) lastWords(daemon string) string {
+	b, err := os.ReadFile(e.path(daemon + ".log"))
+	if err != nil || len(b) == 0 {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return "; its log ends: " + lines[len(lines)-1]
+}
+
+// debianPackage has the switch and its tools.
+const debianPackage = "openvswitch-switch"
+
+func lookup(program string) (string, error) { return host.NeedProgram(Name, program, debianPackage) }
+
+// schema finds the definition of the switch's database.
+func schema() (string, error) {
+	return host.NeedFile(Name, "/usr/share/openvswitch/vswitch.ovsschema", debianPackage)
+}

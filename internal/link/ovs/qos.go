@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// shapePorts has the switch shape what leaves it on each port, by its own QoS table.
+// A type that the kernel lacks is no error of ovs-vsctl, and one line of
+// ovs-vswitchd's log: the kernel is asked what there is.
+func shapePorts(s transport.Spec, e *engine, b *transport.Build) step.Step {
+	return step.Step{
+		Name: s.StepName(Name, "shape by the QoS table"),
+		Do: func(ctx context.Context) error {
+			var args []string
+			for i := range s.Ports() {
+				args = append(args, "--", "set", "Port", s.SwitchPort(i).Name, "qos=@qos")
+			}
+			if _, err := e.vsctl(ctx, append(args, qosRows(*s.Shape)...)...); err != nil {
+				return err
+			}
+			for i, end := range s.Ports() {
+				if err := b.ShapedBySwitch(end, s.SwitchPort(i), *s.Shape); err != nil {
+					return fmt.Errorf("the switch has not set the qdisc: %w%s", err, e.lastWords(vswitchd))
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// qosRows make the rows of a discipline with one queue, which everything goes to
+// (ovs-vswitchd.conf.db(5), tables QoS and Queue): rates and burst are in bits.
+func qosRows(q chain.Qdisc) []string {
+	most := cmp.Or(q.Ceil, q.Rate)
+	rows := []string{
+		"--", "--id=@qos", "create", "QoS", "type=linux-" + q.Kind, fmt.Sprintf("other_config:max-rate=%d", most), "queues:0=@queue",
+		"--", "--id=@queue", "create", "Queue", fmt.Sprintf("other_config:min-rate=%d", q.Rate), fmt.Sprintf("other_config:max-rate=%d", most),
+	}
+	if q.Burst > 0 {
+		rows = append(rows, fmt.Sprintf("other_config:burst=%d", 8*q.Burst))
+	}
+	return rows
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovs
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/ovsvxlan"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// TunnelName is what a chain file calls the transport between hosts.
+const TunnelName = "ovs-vxlan"
+
+type tunnel struct{}
+
+// NewTunnel returns the driver that joins ports on different hosts by an Open
+// vSwitch on each, with VXLAN between them.
+func NewTunnel() transport.Driver { return tunnel{} }
+
+func (tunnel) Name() string { return TunnelName }
+
+func (tunnel) Caps() inventory.Caps {
+	return inventory.Caps{
+		Faces:      []string{string(chain.FaceNetdev)},
+		Isolation:  string(chain.IsolationNoSharedMemory),
+		MinEnds:    2,
+		Tunnel:     true,
+		Shapes:     true,
+		MaxMTU:     maxMTU,
+		Rank:       90,
+		Privileges: "none",
+		Processes:  4, // two a host
+		Copies:     6,
+		KernelPath: "socket, veth, packet socket, ovs-vswitchd (VXLAN over UDP), packet socket, macvlan, underlay, the same back; with the kernel datapath: socket, veth, flow table, VXLAN, macvlan, underlay, the same back",
+		Note:       "between simulated hosts, an Open vSwitch on each; UDP port 4789; the userspace datapath needs the ports' checksum offload off",
+	}
+}
+
+func (tunnel) Probe(ctx context.Context) inventory.Item {
+	version, err := probe(ctx)
+	for _, try := range []func() error{host.ProbeMacvlan, probeAppctl} {
+		if err == nil {
+			err = try()
+		}
+	}
+	if err == nil && host.HasNetlinkFamily("ovs_datapath") {
+		err = host.ProbeVxlan() // the kernel's datapath makes one
+	}
+	item := host.ProbeItem(TunnelName, err)
+	item.Version = version
+	return item
+}
+
+func probeAppctl() error {
+	_, err := lookup("ovs-appctl")
+	return err
+}
+
+func (d tunnel) Build(s transport.Spec) (*transport.Build, error) {
+	if err := transport.Check(TunnelName, d.Caps(), s); err != nil {
+		return nil, err
+	}
+	if err := ovsvxlan.CheckAddresses(s); err != nil {
+		return nil, err
+	}
+	build := transport.NewBuild()
+	engines := make([]*engine, len(s.Hosts))
+	for i, h := range s.Hosts {
+		own := fmt.Sprintf("ovs%d", i+1)
+		e := &engine{
+			driver: TunnelName, on: h.Name, dir: filepath.Join(s.Dir, own), ns: s.HostNetns(i),
+			cgroup: s.Cgroup.Child(own + "-" + s.Link), watch: build.Watch,
+		}
+		if err := e.checkPaths(); err != nil {
+			return nil, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, TunnelName, err)
+		}
+		engines[i] = e
+		build.Steps = append(build.Steps, s.CheckUnderlay(TunnelName, h), s.CreateHostNetns(TunnelName, i), ovsvxlan.Reach(TunnelName, s, i))
+		for _, p := range s.PortsOn(h.Name) {
+			build.Steps = append(build.Steps, s.CreatePort(TunnelName, p, s.Ports()[p]))
+		}
+	}
+	for i, e := range engines {
+		build.Steps = append(build.Steps, e.steps(s)...)
+		build.Steps = append(build.Steps, createBridges(s, e, i, build.Report))
+	}
+	for i, e := range engines {
+		build.Steps = append(build.Steps, checkTunnel(s, e, i, build.Report))
+	}
+	for i, end := range s.Ports() {
+		build.Steps = append(build.Steps, finishChecksums(TunnelName, s, build, i, end))
+	}
+	build.Finish(TunnelName, s)
+	build.Steps = append(build.Steps, s.AwaitSwitchPorts(TunnelName))
+	return build, nil
+}
+
+// createBridges makes the bridge of the ports, with a tunnel to each other host,
+// and the one of the underlay.
+func createBridges(s transport.Spec, e *engine, i int, report *transport.Report) step.Step {
+	return step.Step{
+		Name: s.StepName(TunnelName, e.named("create bridges")),
+		Do: func(ctx context.Context) error {
+			report.Datapath = datapathNetdev
+			if host.HasNetlinkFamily("ovs_datapath") {
+				report.Datapath = datapathSystem
+			}
+			args := append(ovsvxlan.AddBridge(s, i, report.Datapath),
+				"--", "add-br", bridgeName, "--", "set", "bridge", bridgeName, "datapath_type="+report.Datapath, "fail_mode=standalone",
+				"other_config:disable-in-band=true")
+			ports := s.PortsOn(s.Hosts[i].Name)
+			for _, p := range ports {
+				args = append(args, "--", "add-port", bridgeName, s.SwitchPort(p).Name)
+			}
+			tunnels, err := ovsvxlan.AddPorts(s, i, bridgeName, len(ports)+1)
+			if err != nil {
+				return err
+			}
+			if _, err := e.vsctl(ctx, append(args, tunnels...)...); err != nil {
+				return err
+			}
+			if err := ovsvxlan.Address(s, i); err != nil {
+				return err
+			}
+			version, err := switchVersion(ctx)
+			report.Engine = Name + " " + version
+			return err
+		},
+	}
+}
+
+// checkTunnel asks the switch whether it forwards on every port of the host, and
+// sees that it knows the way to the others.
+func checkTunnel(s transport.Spec, e *engine, i int, report *transport.Report) step.Step {
+	return step.Step{
+		Name: s.StepName(TunnelName, e.named("check health")),
+		Do: func(ctx context.Context) error {
+			names := append([]string{ovsvxlan.Uplink}, ovsvxlan.Ports(s, i)...)
+			for _, p := range s.PortsOn(s.Hosts[i].Name) {
+				names = append(names, s.SwitchPort(p).Name)
+			}
+			if err := e.checkPorts(ctx, names); err != nil {
+				return err
+			}
+			if report.Datapath == datapathSystem {
+				return nil // the kernel asks for the way, and keeps the packet meanwhile
+			}
+			return ovsvxlan.FindHosts(ctx, s, i, e.appctl)
+		},
+	}
+}

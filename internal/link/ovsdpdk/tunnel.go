@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ovsdpdk
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/ovsvxlan"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/vhost"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// NameTunnel is what a chain file calls the transport between hosts.
+const NameTunnel = "ovs-dpdk-vxlan"
+
+// maxTunnelMTU is the longest L3 packet that was seen to pass.
+const maxTunnelMTU = 9000
+
+// tunnel joins ports on different hosts by a switch on each, with VXLAN between them.
+type tunnel struct{ driver }
+
+// tunnelEnd is where the switch of one host is in a link between hosts.
+type tunnelEnd struct {
+	link transport.Spec // the whole of it
+	on   int            // the host, among the link's
+}
+
+// NewTunnel returns the driver between simulated hosts.
+func NewTunnel() transport.Driver {
+	return tunnel{driver{
+		name: NameTunnel, faces: []string{string(chain.FaceDPDK)}, rank: 95, ports: vhostPorts{},
+		path: "virtio rings, ovs-vswitchd (VXLAN over UDP), packet socket, macvlan, underlay, the same back",
+	}}
+}
+
+func (d tunnel) Caps() inventory.Caps {
+	c := d.driver.Caps()
+	c.Tunnel, c.Processes, c.Copies = true, 4, 4 // two processes a host
+	c.MaxMTU = maxTunnelMTU
+	c.Note = "between simulated hosts, an Open vSwitch with DPDK on each, which keeps one CPU busy; UDP port 4789; it maps the packet memory of its host's applications, and reaches the underlay by a packet socket"
+	return c
+}
+
+func (d tunnel) Probe(ctx context.Context) inventory.Item {
+	item := d.driver.Probe(ctx)
+	if item.Status != inventory.OK {
+		return item
+	}
+	err := host.ProbeMacvlan()
+	if err == nil {
+		_, err = lookup("ovs-appctl")
+	}
+	version := item.Version
+	item = host.ProbeItem(d.name, err)
+	item.Version = version
+	return item
+}
+
+func (d tunnel) Build(s transport.Spec) (*transport.Build, error) {
+	if err := transport.Check(d.name, d.Caps(), s); err != nil {
+		return nil, err
+	}
+	if err := ovsvxlan.CheckAddresses(s); err != nil {
+		return nil, err
+	}
+	build := transport.NewBuild()
+	build.Report.Datapath = "netdev"
+	for i, h := range s.Hosts {
+		w := d.switchOn(s, i)
+		build.Steps = append(build.Steps, s.CheckUnderlay(d.name, h), w.createDir(), w.createNamespaces(), ovsvxlan.Reach(d.name, s, i))
+		d.ports.prepare(build, d.name, w.spec)
+		build.Steps = append(build.Steps, w.steps(build.Report)...)
+	}
+	return build, nil
+}
+
+// Revive implements transport.Reviver, as of a link on one host; a switch that has
+// started anew has lost its address on the underlay, and the way to the others.
+func (d tunnel) Revive(ctx context.Context, s transport.Spec, r *transport.Report) error {
+	for i := range s.Hosts {
+		if err := d.switchOn(s, i).revive(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// switchOn is the switch of host i. It has a user, a directory and control groups of
+// its own, and sees the ports of its host alone.
+func (d tunnel) switchOn(s transport.Spec, i int) *ovsSwitch {
+	part, all := s, vhost.HugePages(s)
+	part.Link = s.Link + "@" + s.Hosts[i].Name
+	own := fmt.Sprintf("host%d", i+1)
+	part.Dir, part.Cgroup = filepath.Join(s.Dir, own), s.Cgroup.Child(own)
+	if part.CPUs = nil; len(s.CPUs) >= len(s.Hosts) {
+		part.CPUs = s.CPUs[i : i+1]
+	}
+	part.Ends = nil
+	for _, e := range s.Ends {
+		if e.Host == s.Hosts[i].Name {
+			e.HugePages = all // the plan counts those of all switches, or of none
+			part.Ends = append(part.Ends, e)
+		}
+	}
+	w := d.newSwitch(part)
+	w.tunnel = &tunnelEnd{link: s, on: i}
+	w.direct = len(s.Ends) == 2 && s.Forwarding != chain.ForwardingLearning
+	return w
+}
+
+// longestSleep is for how long, in µs, a thread may sleep between two polls that find
+// little, where the switches of a tunnel have no CPU each.
+const longestSleep = "50"
+
+// sleep is that of the switch's polling thread, in µs. The switches of a tunnel that
+// poll on one CPU would take turns of milliseconds each.
+func (w *ovsSwitch) sleep() string {
+	if w.tunnel != nil && len(w.spec.CPUs) == 0 {
+		return longestSleep
+	}
+	return "0"
+}
+
+// named tells what is done on one host from what is done on another.
+func (w *ovsSwitch) named(what string) string {
+	if w.tunnel == nil {
+		return what
+	}
+	return what + " on " + w.tunnel.link.Hosts[w.tunnel.on].Name
+}
+
+// createDir is the step that makes the directory of the switch's part of the link.
+func (w *ovsSwitch) createDir() step.Step {
+	return step.Step{
+		Name:  w.spec.StepName(w.driver, "create directory"),
+		Makes: []step.Resource{host.DirResource(w.spec.Dir), host.CgroupResource(w.spec.Cgroup)},
+		Do: func(context.Context) error {
+			if err := os.Mkdir(w.spec.Dir, 0o711); err != nil {
+				return err
+			}
+			return os.Chmod(w.spec.Dir, 0o711) // whatever the umask
+		},
+	}
+}
+
+// portNames are the ports of the bridge, by OpenFlow's number.
+func (w *ovsSwitch) portNames() []string {
+	var names []string
+	for i := range w.spec.Ends {
+		names = append(names, portName(i))
+	}
+	if t := w.tunnel; t != nil {
+		names = slices.Concat(names, ovsvxlan.Ports(t.link, t.on))
+	}
+	return names
+}
+
+// tunnelPorts are arguments of ovs-vsctl that make what a tunnel needs.
+func (w *ovsSwitch) tunnelPorts() ([]string, error) {
+	t := w.tunnel
+	if t == nil {
+		return nil, nil
+	}
+	ports, err := ovsvxlan.AddPorts(t.link, t.on, bridge, len(w.spec.Ends)+1)
+	return append(ovsvxlan.AddBridge(t.link, t.on, "netdev"), ports...), err
+}
+
+// findHosts gives the switch its address on the underlay, and tells it where the
+// other hosts are. One that has just started makes its bridges in its own time.
+func (w *ovsSwitch) findHosts(ctx context.Context) error {
+	t := w.tunnel
+	if t == nil {
+		return nil
+	}
+	if err := w.retry(ctx, func() error { return ovsvxlan.Address(t.link, t.on) }); err != nil {
+		return err
+	}
+	return ovsvxlan.FindHosts(ctx, t.link, t.on, func(ctx context.Context, args ...string) (string, error) {
+		return w.tool(ctx, "ovs-appctl", append([]string{"--target=" + inside + "/" + vswitchd + ".ctl"}, args...)...)
+	})
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shm joins two native or dpdk ports by memory that their applications share
+// with each other and with nobody else. The chain's broker makes the memory and
+// hands it over; it is not on the way of a packet.
+package shm
+
+import (
+	"context"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/link/native"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Name is what a chain file calls this transport.
+const Name = "shm"
+
+type driver struct{}
+
+// New returns the driver.
+func New() transport.Driver { return driver{} }
+
+func (driver) Name() string { return Name }
+
+func (driver) Caps() inventory.Caps {
+	return inventory.Caps{
+		Faces:      []string{string(chain.FaceNative), string(chain.FaceDPDK)},
+		Isolation:  string(chain.IsolationLink),
+		MinEnds:    2,
+		MaxEnds:    2,
+		MaxMTU:     65535,
+		MaxMessage: 4 << 20,
+		Rank:       5,
+		Privileges: "none",
+		Processes:  1,
+		Copies:     0,
+		KernelPath: "none: descriptor rings in memory that the two ends share; a socket wakes who sleeps",
+		Note:       "the process is the chain's broker, which all its links share; traffic goes on without it",
+	}
+}
+
+func (driver) Probe(context.Context) inventory.Item {
+	return host.ProbeItem(Name, host.ProbeSealedMemory())
+}
+
+// Removers implements transport.Cleaner.
+func (driver) Removers() step.Removers { return native.Removers() }
+
+func (d driver) Build(s transport.Spec) (*transport.Build, error) {
+	if err := transport.Check(Name, d.Caps(), s); err != nil {
+		return nil, err
+	}
+	build := transport.NewBuild()
+	native.Serve(build, Name, s, broker.KindShm, nil)
+	build.Report.Engine = "dray daemon"
+	return build, nil
+}

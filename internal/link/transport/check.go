@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Least MTUs: RFC 791 section 3.1 and RFC 8200 section 5.
+const (
+	minMTU4 = 68
+	minMTU6 = 1280
+)
+
+// maxName is the longest interface name in bytes (IFNAMSIZ − 1).
+const maxName = 15
+
+// Ports are the ends that are ports.
+func (s Spec) Ports() []End { return s.filter(false) }
+
+// Uplinks are the ends that are host interfaces.
+func (s Spec) Uplinks() []End { return s.filter(true) }
+
+func (s Spec) filter(uplink bool) []End {
+	var ends []End
+	for _, e := range s.Ends {
+		if e.Uplink == uplink {
+			ends = append(ends, e)
+		}
+	}
+	return ends
+}
+
+// Check reports, all at once, why a driver with those abilities cannot build
+// the spec, each with what mends it.
+func Check(driver string, caps inventory.Caps, s Spec) error {
+	errs := checkEnds(caps, s)
+	errs = append(errs, checkMTU(caps, s)...)
+	errs = append(errs, checkHosts(caps, s), checkForwarding(caps, s))
+	for _, e := range s.Ends {
+		errs = append(errs, checkEnd(e))
+	}
+	errs = append(errs, checkShapes(caps, s)...)
+	if m := s.Messages; m != nil && uint64(m.Size) > uint64(caps.MaxMessage) {
+		errs = append(errs, fmt.Errorf("it carries no messages of %v; leave messages out, or lower their size to %d bytes", m.Size, caps.MaxMessage))
+	}
+	errs = append(errs, checkFaces(caps, s)...)
+	if !filepath.IsAbs(s.Dir) {
+		errs = append(errs, fmt.Errorf("directory %q is not absolute", s.Dir))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("link %s cannot use transport %s: %w", s.Link, driver, err)
+	}
+	return nil
+}
+
+func checkForwarding(caps inventory.Caps, s Spec) error {
+	switch {
+	case s.Forwarding != "" && !caps.Forwards:
+		return fmt.Errorf("it leaves no choice of how it forwards, and the link asks for %s; drop forwarding", s.Forwarding)
+	case s.Forwarding == chain.ForwardingDirect && len(s.Ends) > 2:
+		return fmt.Errorf("direct forwarding joins two ends, and it has %d; use forwarding: learning", len(s.Ends))
+	}
+	return nil
+}
+
+func checkShapes(caps inventory.Caps, s Spec) []error {
+	var errs []error
+	shapes := []*chain.Qdisc{s.Shape}
+	for _, e := range s.Ends {
+		shapes = append(shapes, e.Shape)
+		if e.Shape != nil && caps.SameNetns {
+			errs = append(errs, fmt.Errorf("port %s cannot have a qos of its own: all ports are one interface; give the link one", e.Name))
+		}
+	}
+	for _, q := range shapes {
+		switch {
+		case q == nil:
+		case !caps.Shapes:
+			return append(errs, errors.New("it carries no qdiscs; drop qos and max_bitrate, or use transport veth"))
+		case q.AtSwitch() && !caps.OwnShapes:
+			return append(errs, errors.New("its switch sets no qdiscs, or it has none; drop at: switch, or use transport ovs"))
+		default:
+			errs = append(errs, hostQdisc(*q).Check(s.MTU))
+		}
+	}
+	return errs
+}
+
+func checkEnds(caps inventory.Caps, s Spec) []error {
+	var errs []error
+	ports, uplinks := s.Ports(), s.Uplinks()
+	if len(ports) < caps.MinEnds {
+		errs = append(errs, fmt.Errorf("it has %d ports, and the transport needs at least %d; add an end", len(ports), caps.MinEnds))
+	}
+	if caps.MaxEnds > 0 && len(ports) > caps.MaxEnds {
+		errs = append(errs, fmt.Errorf("it has %d ports, and the transport joins at most %d; use transport bridge", len(ports), caps.MaxEnds))
+	}
+	switch {
+	case len(uplinks) > 0 && !caps.Uplink:
+		errs = append(errs, errors.New("the transport takes no uplink; use macvlan or af-packet"))
+	case len(uplinks) > 1:
+		errs = append(errs, fmt.Errorf("it has %d uplinks; use one", len(uplinks)))
+	case len(ports) == 1 && len(uplinks) == 0:
+		errs = append(errs, errors.New("one port alone joins nothing; add a second port or an uplink"))
+	}
+	seen, macs := map[[2]string]bool{}, map[string]bool{}
+	for _, p := range ports {
+		if caps.SameNetns && p.Netns != ports[0].Netns {
+			errs = append(errs, errors.New("the transport needs all ports on one function; use transport veth"))
+		}
+		key := [2]string{p.Netns.Path, p.Name}
+		if seen[key] {
+			errs = append(errs, fmt.Errorf("port %s is an end twice; remove one", p.Name))
+		}
+		if macs[p.MAC.String()] {
+			errs = append(errs, fmt.Errorf("MAC %s is on two ports; change one", p.MAC))
+		}
+		seen[key], macs[p.MAC.String()] = true, true
+	}
+	return errs
+}
+
+// maxSocketPath is the longest path of a socket in bytes (unix(7)), without NUL.
+const maxSocketPath = 107
+
+// maxNativeQueues is the most queues of a port that libdray opens.
+const maxNativeQueues = 16
+
+// longestSocket is how much of a path is left for the name of a socket in the
+// directory of a dpdk end.
+const longestSocket = len("/vhost-user.sock")
+
+func checkFaces(caps inventory.Caps, s Spec) []error {
+	var errs []error
+	if need := caps.NeedsFace; need != "" && !slices.ContainsFunc(s.Ports(), func(e End) bool { return string(e.Face) == need || caps.Machines && e.Machine() }) {
+		errs = append(errs, fmt.Errorf("none of its ports has the face %s; use that for one, or another transport", need))
+	}
+	libdray := slices.Contains(caps.Faces, string(chain.FaceNative))
+	for _, e := range s.Ports() {
+		face := e.Face
+		if face == "" {
+			face = chain.FaceNetdev
+		}
+		if !slices.Contains(caps.Faces, string(face)) && !(caps.Machines && e.Machine()) {
+			errs = append(errs, fmt.Errorf("port %s has the face %s; use face: %s, or another transport", e.Name, face, caps.Faces[0]))
+			continue
+		}
+		if (e.Dpdk() || caps.Machines && e.Machine()) && (!filepath.IsAbs(e.Dir) || len(e.Dir)+longestSocket > maxSocketPath) {
+			errs = append(errs, fmt.Errorf("port %s: the path of its directory, %q, must be absolute and of at most %d bytes; set DRAY_STATE to a shorter one", e.Name, e.Dir, maxSocketPath-longestSocket))
+		}
+		if e.Brokered() && libdray {
+			errs = append(errs, checkBrokered(s, e))
+		}
+	}
+	return errs
+}
+
+func checkBrokered(s Spec, e End) error {
+	switch {
+	case !filepath.IsAbs(e.Socket) || len(e.Socket) > maxSocketPath:
+		return fmt.Errorf("port %s: the path of its socket, %q, must be absolute and of at most %d bytes; set DRAY_STATE to a shorter one", e.Name, e.Socket, maxSocketPath)
+	case !filepath.IsAbs(s.Broker):
+		return fmt.Errorf("port %s: no broker serves native ports: its directory %q is not absolute", e.Name, s.Broker)
+	case e.Queues > maxNativeQueues:
+		return fmt.Errorf("port %s: %d queues are more than the %d that a native port can have", e.Name, e.Queues, maxNativeQueues)
+	}
+	return nil
+}
+
+func checkMTU(caps inventory.Caps, s Spec) []error {
+	least := minMTU4
+	for _, e := range s.Ends {
+		if e.IP.Addr().Is6() {
+			least = minMTU6
+		}
+	}
+	if s.MTU < least || s.MTU > caps.MaxMTU {
+		return []error{fmt.Errorf("mtu %d is not within %d–%d bytes; give an mtu in that range", s.MTU, least, caps.MaxMTU)}
+	}
+	return nil
+}
+
+func checkEnd(e End) error {
+	if n := len(e.Name); n == 0 || n > maxName {
+		return fmt.Errorf("interface name %q is not of 1–%d bytes; rename it", e.Name, maxName)
+	}
+	if e.Uplink {
+		return nil
+	}
+	if len(e.MAC) != 6 || e.MAC[0]&1 != 0 {
+		return fmt.Errorf("port %s: %q is not a unicast MAC address; give one such as 02:00:00:00:00:01", e.Name, e.MAC)
+	}
+	if e.Queues < 0 || e.Queues > maxQueues {
+		return fmt.Errorf("port %s: %d queues are not within 1–%d", e.Name, e.Queues, maxQueues)
+	}
+	return nil
+}
+
+// maxQueues is the most queues that the kernel gives a virtual interface.
+const maxQueues = 4096

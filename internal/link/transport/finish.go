@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transport
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// carrierTimeout bounds the wait for a port that has been brought up; the
+// kernel takes microseconds, or up to a second after many other changes.
+const carrierTimeout = 10 * time.Second
+
+// NewBuild is a build with an empty report.
+func NewBuild(steps ...step.Step) *Build {
+	return &Build{Steps: steps, Report: &Report{Offloads: []OffloadChange{}, Qdiscs: []QdiscState{}}}
+}
+
+// StepName names a step of this link: "veth f1u: create pair".
+func (s Spec) StepName(driver, what string) string { return driver + " " + s.Link + ": " + what }
+
+// Iface is the interface of a port, as it is to be created.
+func (s Spec) Iface(e End) host.Iface {
+	return host.Iface{Netns: e.Netns, Name: e.Name, MAC: e.MAC, MTU: s.MTU, Queues: e.Queues}
+}
+
+// PortResource is the interface of a port.
+func PortResource(e End) step.Resource { return host.LinkResource(e.Netns, e.Name, e.MAC) }
+
+// Finish appends the steps that every driver with port interfaces ends with:
+// addresses, up, qdiscs, and reading all of it back.
+func (b *Build) Finish(driver string, s Spec) {
+	for i, e := range s.Ports() {
+		name := func(what string) string { return s.StepName(driver, fmt.Sprintf("%s end %d %s", what, i+1, e.Name)) }
+		if e.IP.IsValid() {
+			b.add(name("address"), func(context.Context) error { return e.Netns.AddAddr(e.Name, e.IP) })
+		}
+		b.add(name("bring up"), func(context.Context) error { return e.Netns.SetUp(e.Name) })
+		if q := s.ShapeOf(e); q != nil && !q.AtSwitch() {
+			b.add(name("shape"), func(context.Context) error { return b.Shape(e.Netns, e.Name, e.Port(), *q) })
+		}
+	}
+	b.add(s.StepName(driver, "read back"), func(ctx context.Context) error { return readBack(ctx, s) })
+}
+
+// add appends a step that leaves nothing behind but what earlier steps declared.
+func (b *Build) add(name string, do func(context.Context) error) {
+	b.Steps = append(b.Steps, step.Step{Name: name, Do: do})
+}
+
+// Shape attaches the qdisc to an interface, and reports what the kernel made of it as
+// that of an end.
+func (b *Build) Shape(ns host.Netns, name, end string, q chain.Qdisc) error {
+	if err := ns.SetQdisc(name, hostQdisc(q)); err != nil {
+		return err
+	}
+	return b.reportQdisc(ns, name, end)
+}
+
+// ShapedBySwitch makes sure that a switch has set the qdisc on its side of a port, and
+// reports what the kernel made of it.
+func (b *Build) ShapedBySwitch(e End, side host.Iface, q chain.Qdisc) error {
+	if err := side.Netns.CheckShaper(side.Name, hostQdisc(q)); err != nil {
+		return err
+	}
+	return b.reportQdisc(side.Netns, side.Name, e.Port()+" at the switch")
+}
+
+// reportQdisc reports the qdisc of an interface as the kernel has it.
+func (b *Build) reportQdisc(ns host.Netns, name, end string) error {
+	state, err := ns.ReadQdisc(name)
+	if err != nil {
+		return err
+	}
+	b.Report.Qdiscs = append(b.Report.Qdiscs, QdiscState{End: end, Kind: state.Kind, Text: state.Text})
+	return nil
+}
+
+// ShapeOf is the egress qdisc of a port; nil: none.
+func (s Spec) ShapeOf(e End) *chain.Qdisc { return cmp.Or(e.Shape, s.Shape) }
+
+func hostQdisc(q chain.Qdisc) host.Qdisc {
+	made := host.Qdisc{
+		Kind: q.Kind, Rate: uint64(q.Rate), Ceil: uint64(q.Ceil), Burst: uint64(q.Burst),
+		Latency: time.Duration(q.Latency), Limit: q.Limit,
+	}
+	if q.Child != nil {
+		child := hostQdisc(*q.Child)
+		made.Child = &child
+	}
+	return made
+}
+
+// SwitchOffload switches an offload of a port and reports it.
+func (b *Build) SwitchOffload(e End, feature string, on bool, reason string) error {
+	if err := e.Netns.SetOffload(e.Name, feature, on); err != nil {
+		return err
+	}
+	b.Report.Offloads = append(b.Report.Offloads, OffloadChange{End: e.Name, Feature: feature, To: on, Reason: reason})
+	return nil
+}
+
+// readBack compares each port with the spec: an interface is made by several
+// requests, and a kernel may round or ignore one of them.
+func readBack(ctx context.Context, s Spec) error {
+	ctx, cancel := context.WithTimeout(ctx, carrierTimeout)
+	defer cancel()
+	var errs []error
+	for _, e := range s.Ports() {
+		if err := e.Netns.WaitCarrier(ctx, e.Name); err != nil {
+			return err
+		}
+		got, err := e.Netns.ReadLink(e.Name)
+		if err != nil {
+			return err
+		}
+		errs = append(errs, compare(s, e, got))
+	}
+	return errors.Join(errs...)
+}
+
+func compare(s Spec, e End, got host.LinkState) error {
+	switch {
+	case !bytes.Equal(got.MAC, e.MAC):
+		return fmt.Errorf("port %s has MAC %s, not %s", e.Name, got.MAC, e.MAC)
+	case got.MTU != s.MTU:
+		return fmt.Errorf("port %s has MTU %d, not %d", e.Name, got.MTU, s.MTU)
+	case !got.Up:
+		return fmt.Errorf("port %s is down", e.Name)
+	case e.Queues > 0 && got.Queues != e.Queues:
+		return fmt.Errorf("port %s has %d queues, not %d", e.Name, got.Queues, e.Queues)
+	case e.IP.IsValid() && !slices.Contains(got.Addrs, e.IP):
+		return fmt.Errorf("port %s has addresses %v, not %s", e.Name, got.Addrs, e.IP)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transport
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+)
+
+// SwitchNetns is the namespace of the link's own, where its switch lives: out
+// of reach of the host's firewall, and of other links' names.
+func (s Spec) SwitchNetns() host.Netns { return host.Netns{Path: filepath.Join(s.Dir, "switch.net")} }
+
+// SwitchMAC is the address of an interface inside the switch's namespace:
+// always the same for one chain, link and role.
+func (s Spec) SwitchMAC(role string) net.HardwareAddr {
+	sum := sha256.Sum256([]byte(s.Chain + "\x00" + s.Link + "\x00" + role))
+	mac := net.HardwareAddr(sum[:6])
+	mac[0] = mac[0]&^1 | 2 // unicast, locally administered
+	return mac
+}
+
+// SwitchIface is an interface inside the switch's namespace.
+func (s Spec) SwitchIface(name string) host.Iface {
+	return host.Iface{Netns: s.SwitchNetns(), Name: name, MAC: s.SwitchMAC(name), MTU: s.MTU}
+}
+
+// SwitchPort is the switch's side of port i: in the link's namespace on the
+// port's host, where its ports are on several.
+func (s Spec) SwitchPort(i int) host.Iface {
+	port := s.SwitchIface(fmt.Sprintf("p%d", i+1))
+	if len(s.Hosts) > 1 {
+		on := s.Ports()[i].Host
+		port.Netns = s.HostNetns(slices.IndexFunc(s.Hosts, func(h Host) bool { return h.Name == on }))
+	}
+	return port
+}
+
+// CreateSwitchNetns is the step that makes the switch's namespace.
+func (s Spec) CreateSwitchNetns(driver string) step.Step {
+	ns := s.SwitchNetns()
+	return step.Step{
+		Name:  s.StepName(driver, "create namespace"),
+		Makes: []step.Resource{host.NamespaceResource(ns.Path)},
+		Do: func(context.Context) error {
+			if err := host.CreateNetns(ns.Path); err != nil {
+				return err
+			}
+			return ns.DisableIPv6()
+		},
+	}
+}
+
+// CreatePort is the step that makes port i and its other end in the switch's
+// namespace, and brings that end up.
+func (s Spec) CreatePort(driver string, i int, e End) step.Step {
+	inner := s.SwitchPort(i)
+	return step.Step{
+		Name:  s.StepName(driver, fmt.Sprintf("create end %d %s", i+1, e.Name)),
+		Makes: []step.Resource{PortResource(e)}, // a veth goes with its peer
+		Do: func(context.Context) error {
+			if err := host.CreateVeth(s.Iface(e), inner); err != nil {
+				return err
+			}
+			return inner.Netns.SetUp(inner.Name)
+		},
+	}
+}
+
+// AwaitSwitchPorts is the step that waits until the switch's sides of the ports
+// are in operation: before, the kernel drops what the switch sends.
+func (s Spec) AwaitSwitchPorts(driver string) step.Step {
+	return step.Step{
+		Name: s.StepName(driver, "wait for the switch's ports"),
+		Do: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, carrierTimeout)
+			defer cancel()
+			for i := range s.Ports() {
+				port := s.SwitchPort(i)
+				if err := port.Netns.WaitCarrier(ctx, port.Name); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// CheckUplink is the step that looks at a host interface before it is used; it
+// changes nothing.
+func (s Spec) CheckUplink(driver string, e End) step.Step {
+	return step.Step{
+		Name: s.StepName(driver, "check uplink "+e.Name),
+		Do: func(context.Context) error {
+			up, err := e.Netns.ReadLink(e.Name)
+			switch {
+			case err != nil:
+				return err
+			case !up.Up:
+				return fmt.Errorf("uplink %s is down: ip link set %s up", e.Name, e.Name)
+			case up.MTU < s.MTU:
+				return fmt.Errorf("uplink %s has MTU %d, and the link needs %d: lower the port's mtu, or ip link set %s mtu %d",
+					e.Name, up.MTU, s.MTU, e.Name, s.MTU)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transporttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/dpdk"
+	"github.com/drayage/dray/test/testenv"
+)
+
+// firstUser is the user of the host that the first function of a rig is; the
+// others follow.
+const firstUser = 0x6fff0000
+
+// hugePages is what an application gets, in MiB, where it cannot do without; those
+// that share memory have that of one.
+const hugePages = 96
+
+// RunDpdk runs the suite for links of which those ports are devices of DPDK
+// applications, with the project's own generator as their application.
+func RunDpdk(t *testing.T, d transport.Driver, ends ...int) {
+	t.Setenv("DRAY_LIB", filepath.Dir(forAnyUser(t, dpdk.DriverFile)))
+	require(t, d)
+	program := forAnyUser(t, "draygen-dpdk")
+	if d.Caps().HugePages {
+		testenv.HugePages(t, 4*hugePages/2) // two links at once, of two applications each
+	}
+	openBefore, _ := leaks(t)
+	o := Options{Dpdk: ends, Ports: max(2, len(ends))}
+	t.Run("Caps", func(t *testing.T) { testCaps(t, d) })
+	t.Run("SpecErrors", func(t *testing.T) { testSpecErrors(t, d, o) })
+	t.Run("Traffic", func(t *testing.T) { testDpdkTraffic(t, d, program, o) })
+	t.Run("Parallel", func(t *testing.T) { testNativeParallel(t, d, program, o) })
+	t.Run("Removal", func(t *testing.T) { testDpdkRemoval(t, d, program, o) })
+	t.Run("Revive", func(t *testing.T) { testRevive(t, d, program, o) })
+	t.Run("Outage", func(t *testing.T) { testOutage(t, d, program, o) })
+	t.Run("Faults", func(t *testing.T) {
+		RunFaults(t, func(t *testing.T) World { return NewRig(t, d, o) })
+	})
+	t.Run("Cancel", func(t *testing.T) { testCancel(t, d, o) })
+	checkLeaks(t, openBefore)
+}
+
+// forAnyUser is a copy of a program of bin/ that the users of the applications can
+// reach, wherever the repository is; and from which DPDK loads a driver, as it does
+// not below /tmp.
+func forAnyUser(t *testing.T, name string) string {
+	t.Helper()
+	testenv.Root(t)
+	content, err := os.ReadFile(testenv.Built(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("/var/cache", "dray-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	file := filepath.Join(dir, name)
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(file, content, 0o755), os.Chmod(file, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// libdray reports whether the driver's dpdk ports are native ports underneath.
+func libdray(d transport.Driver) bool {
+	return slices.Contains(d.Caps().Faces, string(chain.FaceNative))
+}
+
+// makeDpdk gives an end the directories that its function would have.
+func (r *Rig) makeDpdk(e *transport.End, i int) {
+	r.t.Helper()
+	if libdray(r.driver) {
+		r.makeNative(e, i)
+	}
+	e.Function, e.Face, e.User = fmt.Sprintf("f%d", i), chain.FaceDPDK, firstUser+i
+	e.Runtime = chain.RuntimeRunc
+	if r.driver.Caps().Privileged {
+		e.Runtime, e.User = chain.RuntimeProcess, 0
+	}
+	links := filepath.Join(r.dir, e.Function+".links")
+	e.Dir = filepath.Join(links, e.Name)
+	for _, dir := range []string{links, e.Dir, r.runtimeDir(*e)} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			r.t.Fatal(err)
+		}
+		if err := os.Chown(dir, e.User, e.User); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(links, 0o711); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// runtimeDir is where EAL of an end's application keeps its files.
+func (r *Rig) runtimeDir(e transport.End) string { return filepath.Join(r.dir, e.Function+".runtime") }
+
+// asApplication makes the command that of an end's DPDK application: the end's
+// user, with the device that the link's report tells of.
+func (r *Rig) asApplication(cmd *exec.Cmd, e transport.End) {
+	r.t.Helper()
+	if err := clearSockets(e.Dir); err != nil { // as a runtime does
+		r.t.Fatal(err)
+	}
+	cpus, err := host.AllowedCPUs()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	app := dpdk.Application{Memory: 256 << 20, CPUs: cpus, Nodes: 1, Ports: filepath.Dir(e.Socket)}
+	if r.driver.Caps().HugePages {
+		app.HugePages = []chain.HugePages{{Size: 2 << 20, Limit: hugePages << 20}}
+	}
+	for _, v := range r.vdevs {
+		if v.Function == e.Function && v.Port == e.Name {
+			app.Vdevs = append(app.Vdevs, v)
+		}
+	}
+	if app.NeedsDriver() {
+		if app.Driver, err = dpdk.FindDriver(); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	eal, err := app.EAL()
+	if err != nil || len(app.Vdevs) != 1 {
+		r.t.Fatalf("the report has %v for %s of %s: %v", app.Vdevs, e.Name, e.Function, err)
+	}
+	cmd.Args = append(cmd.Args, "--port", "dpdk:"+app.Devices()[0].Name, "--eal", strings.Join(eal, " "), "--mtu", fmt.Sprint(r.Spec.MTU))
+	cmd.Env = append(os.Environ(), dpdk.RuntimeVariable+"="+dpdk.RuntimeDir(eal, r.runtimeDir(e)))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(e.User), Gid: uint32(e.User)}}
+	if app.Vdevs[0].PeerConnects {
+		cmd.Args = append([]string{"sh", "-c", `umask 0; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+	}
+}
+
+func clearSockets(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// RunDpdkBesideNative passes traffic between a port that libdray opens and one
+// that net_dray opens.
+func RunDpdkBesideNative(t *testing.T, d transport.Driver) {
+	require(t, d)
+	t.Setenv("DRAY_LIB", filepath.Dir(forAnyUser(t, dpdk.DriverFile)))
+	testDpdkTraffic(t, d, forAnyUser(t, "draygen-dpdk"), Options{Native: []int{0}, Dpdk: []int{1}, Ports: 2})
+}
+
+// RunDpdkMany passes traffic between all ends of a link of more than two, as
+// RunDpdk does between two.
+func RunDpdkMany(t *testing.T, d transport.Driver, ends ...int) {
+	require(t, d)
+	testDpdkTraffic(t, d, forAnyUser(t, "draygen-dpdk"), Options{Dpdk: ends, Ports: len(ends)})
+}
+
+// RunDpdkForwarding kills each of the processes of a link that forwards in that way,
+// as RunDpdk does with one that leaves it to the driver, and passes traffic after each.
+func RunDpdkForwarding(t *testing.T, d transport.Driver, f chain.Forwarding) {
+	require(t, d)
+	testRevive(t, d, forAnyUser(t, "draygen-dpdk"), Options{Dpdk: []int{0, 1}, Ports: 2, Forwarding: f})
+}
+
+// testDpdkTraffic passes packets between all ends, up to the longest that the
+// driver carries, and checks that each function has no interface for it.
+func testDpdkTraffic(t *testing.T, d transport.Driver, program string, o Options) {
+	o.MTU = min(d.Caps().MaxMTU, jumbo)
+	r := NewRig(t, d, o)
+	r.Up()
+	for from := range r.Spec.Ends {
+		for to := range r.Spec.Ends {
+			if from == to {
+				continue
+			}
+			r.generate(program, from, to, r.Spec.MTU+14)
+			if from+to == 1 { // the first two
+				r.generate(program, from, to, 100)
+			}
+		}
+	}
+	for _, e := range r.Spec.Ends {
+		if s, err := e.Netns.ReadLink(e.Name); err == nil && e.Dpdk() && !d.Caps().Privileged {
+			t.Errorf("the function of dpdk port %s has an interface: %+v", e.Name, s)
+		}
+	}
+}
+
+// testDpdkRemoval removes a link from its journal alone, twice, and makes it again.
+func testDpdkRemoval(t *testing.T, d transport.Driver, program string, o Options) {
+	r := NewRig(t, d, o)
+	for range 2 {
+		r.Up()
+		r.generate(program, 0, 1, 100)
+		for range 2 {
+			if err := r.Remove(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Clean("after removal")
+	}
+}
+
+// testRevive kills each of the link's processes in turn, and checks that the
+// driver starts it again and that nothing else of the link has changed.
+func testRevive(t *testing.T, d transport.Driver, program string, o Options) {
+	reviver, ok := d.(transport.Reviver)
+	if !ok {
+		t.Skip("the link has no process that could be started again")
+	}
+	r := NewRig(t, d, o)
+	report := r.Up()
+	if len(report.Processes) != d.Caps().Processes {
+		t.Errorf("the report has the processes %+v, and the driver says that they are %d", report.Processes, d.Caps().Processes)
+	}
+	up := sortedLines(r.state())
+	for _, victim := range slices.Clone(report.Processes) {
+		killProcess(t, victim)
+		ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
+		defer cancel()
+		began := time.Now()
+		if err := reviver.Revive(ctx, r.Spec, report); err != nil {
+			t.Fatalf("after %s was killed: %v%s", victim.Name, err, r.logs())
+		}
+		t.Logf("%s was there again %s after it had been killed", victim.Name, time.Since(began).Round(time.Millisecond))
+		for _, p := range report.Processes {
+			if !p.ID.Alive() || p.Name == victim.Name && p.ID == victim.ID {
+				t.Errorf("after %s was killed, the report has %+v", victim.Name, p)
+			}
+		}
+		if now := sortedLines(r.state()); now != up {
+			t.Errorf("after %s was killed, the link is not as before:\nbefore:\n%s\nafter:\n%s", victim.Name, up, now)
+		}
+		r.generate(program, 1, 0, 100)
+	}
+	if err := r.Remove(); err != nil {
+		t.Error(err)
+	}
+	r.Clean("after a link whose processes were killed")
+}
+
+// sortedLines forgets the order of processes, which is that of their start.
+func sortedLines(state string) string {
+	lines := strings.Split(state, "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func killProcess(t *testing.T, p transport.Process) {
+	t.Helper()
+	if !p.ID.Signal(syscall.SIGKILL) {
+		t.Fatalf("%s (process %d) does not run", p.Name, p.ID.PID)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := p.ID.AwaitEnd(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// KillDuring is a fault that kills the process of that name in the link's control
+// group before the step whose name has that part.
+func (r *Rig) KillDuring(part, process string) Fault {
+	return func(s step.Step, p step.Phase) error {
+		if p != step.Before || !strings.Contains(s.Name, part) {
+			return nil
+		}
+		pids, err := r.Spec.Cgroup.Processes()
+		if err != nil {
+			return err
+		}
+		killed := 0
+		for _, pid := range pids {
+			comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+			if err == nil && strings.HasPrefix(process, strings.TrimSpace(string(comm))) {
+				killed++
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+					return err
+				}
+			}
+		}
+		if killed == 0 {
+			return fmt.Errorf("no %s runs before %q", process, s.Name)
+		}
+		return nil
+	}
+}

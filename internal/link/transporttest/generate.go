@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transporttest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/link/transport"
+)
+
+// generated is how many packets a run of the generator passes, and fewest those of
+// the last of several: what waits while a busy machine keeps a thread from running
+// fits into any ring then.
+const generated, fewest = 2000, 60
+
+// outcome is what the generator's sink makes of them.
+type outcome struct {
+	Received, Corrupt, Reordered, Duplicates int
+	Clean                                    bool
+}
+
+// generate passes packets of that size, in bytes of frame, from one end to the
+// other. The generator sums each payload up. A packet that is lost, changed,
+// doubled or out of order fails the test; but where the kernel carries packets,
+// or a polling receiver shares its CPU, it may lose some, and all have to arrive in one of several runs, each of half as many.
+func (r *Rig) generate(draygen string, from, to, size int) {
+	r.t.Helper()
+	runs := 1
+	if len(r.driver.Caps().Faces) > 1 || r.Spec.Ends[from].Dpdk() || r.Spec.Ends[to].Dpdk() {
+		runs = 8
+	}
+	for run, packets := 1, generated; ; run, packets = run+1, max(packets/2, fewest) {
+		got, err := r.generateOnce(draygen, from, to, size, packets)
+		switch {
+		case err != nil:
+			r.t.Fatalf("%d bytes from end %d to end %d: %v", size, from+1, to+1, err)
+		case got.Clean && got.Received == packets:
+			return
+		case got.Corrupt > 0 || got.Duplicates > 0 || run == runs:
+			r.t.Fatalf("%d bytes from end %d to end %d: of %d packets arrived %+v, in run %d", size, from+1, to+1, packets, got, run)
+		}
+	}
+}
+
+func (r *Rig) generateOnce(draygen string, from, to, size, packets int) (got outcome, err error) {
+	// It ends by itself before it is killed, and a run in which nothing came is repeated.
+	sink := r.draygen(draygen, to, "sink", "--once", "--duration", "30s")
+	out, err := sink.StdoutPipe()
+	if err != nil {
+		return got, err
+	}
+	if err := r.start(sink, to); err != nil {
+		return got, err
+	}
+	lines := bufio.NewReader(out)
+	if ready, err := lines.ReadString('\n'); err != nil {
+		return got, fmt.Errorf("the sink is not ready: %w: %s%s", err, ready, sink.Stderr)
+	}
+	send := r.draygen(draygen, from, "send", "--check", "--packets", strconv.Itoa(packets),
+		"--rate", r.pace(from, to), "--catch-up", "10s", "--size", strconv.Itoa(size))
+	send.Args = append(send.Args, r.destination(from, to)...)
+	if err := r.start(send, from); err != nil {
+		return got, err
+	}
+	if err := send.Wait(); err != nil {
+		return got, fmt.Errorf("send: %w: %s", err, send.Stderr)
+	}
+	result, err := lines.ReadString('\n')
+	if err := errors.Join(err, sink.Wait()); err != nil {
+		return got, fmt.Errorf("sink: %w: %s", err, sink.Stderr)
+	}
+	return got, json.Unmarshal([]byte(result), &got)
+}
+
+// pace is the rate of that generator: a switch that polls for DPDK applications
+// leaves interfaces to a thread that does not.
+func (r *Rig) pace(from, to int) string {
+	if r.Spec.Ends[from].Dpdk() != r.Spec.Ends[to].Dpdk() {
+		return "2kpps"
+	}
+	return "20kpps"
+}
+
+// sinkPort is where a sink on an interface listens.
+const sinkPort = 5010
+
+// draygen is a call of the generator on the port of an end.
+func (r *Rig) draygen(program string, end int, role string, args ...string) *exec.Cmd {
+	e := r.Spec.Ends[end]
+	if e.Dpdk() {
+		cmd := exec.Command(program, append([]string{role}, args...)...)
+		r.asApplication(cmd, e)
+		cmd.Stderr = &bytes.Buffer{}
+		return cmd
+	}
+	port := "dray:" + e.Name
+	if !e.Native() {
+		port = "udp:" + netip.AddrPortFrom(r.stations[end].ip, sinkPort).String()
+	}
+	cmd := exec.Command(program, append([]string{role, "--port", port}, args...)...)
+	cmd.Env = append(os.Environ(), "DRAY_PORTS="+filepath.Dir(e.Socket))
+	cmd.Stderr = &bytes.Buffer{}
+	return cmd
+}
+
+// destination is where packets go: a native port sends frames, which an
+// interface takes if they are for its address.
+func (r *Rig) destination(from, to int) []string {
+	a, b := r.Spec.Ends[from], r.Spec.Ends[to]
+	if frames(a) && frames(b) {
+		return []string{"--to-mac", b.MAC.String()}
+	}
+	args := []string{"--to", netip.AddrPortFrom(r.stations[to].ip, sinkPort).String()}
+	if a.Dpdk() { // no device of DPDK's has an address
+		args = append(args, "--from", r.stations[from].ip.String())
+	}
+	switch {
+	case frames(a) && b.Uplink:
+		args = append(args, "--to-mac", outsideMAC.String())
+	case frames(a):
+		args = append(args, "--to-mac", b.MAC.String())
+	}
+	return args
+}
+
+// frames reports whether the application of an end sends frames.
+func frames(e transport.End) bool { return e.Native() || e.Dpdk() }
+
+// start starts a program where the function of an end would be, and ends it
+// with the test at the latest.
+func (r *Rig) start(cmd *exec.Cmd, end int) error {
+	if err := (host.Place{Netns: r.stations[end].ns}).Start(cmd); err != nil {
+		return err
+	}
+	watchdog := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	r.t.Cleanup(func() {
+		watchdog.Stop()
+		_ = cmd.Process.Kill() // it has ended, unless the test has failed
+		_ = cmd.Wait()
+	})
+	return nil
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transporttest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/underlay"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// addHosts puts the ports of a tunnel on simulated hosts: the first on one, and
+// the others on another, or each on its own. The underlay carries what the tunnel
+// is to carry, and no more.
+func (r *Rig) addHosts(o Options) {
+	r.t.Helper()
+	mtu := min(r.Spec.MTU+chain.VXLANOverhead, 65535)
+	u := underlay.Spec{Chain: r.Spec.Chain, Dir: filepath.Join(r.dir, "hosts"), Hosts: chain.Hosts{Underlay: chain.Underlay{MTU: mtu, Rate: o.Rate}}}
+	for i := range r.Spec.Ends {
+		name := fmt.Sprintf("h%d", i+1)
+		if i > 1 && !o.Apart {
+			name = "h2"
+		} else {
+			u.Names = append(u.Names, name)
+		}
+		r.Spec.Ends[i].Host = name
+	}
+	runner := step.Runner{Journal: &r.hosts, Removers: transport.AllRemovers(r.driver)}
+	if err := runner.Run(context.Background(), u.Build().Steps); err != nil {
+		r.t.Fatal(err)
+	}
+	for _, name := range u.Names {
+		h, err := u.At(name)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.Spec.Hosts = append(r.Spec.Hosts, h)
+	}
+	r.Spec.VNI = 1
+}
+
+// RunTunnel runs what the suite asks of links between simulated hosts beside what
+// it asks of all links.
+func RunTunnel(t *testing.T, d transport.Driver) {
+	require(t, d)
+	openBefore, _ := leaks(t)
+	t.Run("ThreeHosts", func(t *testing.T) { testTraffic(t, d, Options{Ports: 3, Apart: true}) })
+	t.Run("Underlay", func(t *testing.T) { testUnderlay(t, d, Options{}) })
+	t.Run("UnderlayRate", func(t *testing.T) { testUnderlayRate(t, d) })
+	t.Run("SharedHosts", func(t *testing.T) { testSharedHosts(t, d) })
+	checkLeaks(t, openBefore)
+}
+
+// testUnderlay checks that a tunnel is refused which its underlay cannot carry,
+// and one whose hosts are not those of its ports.
+func testUnderlay(t *testing.T, d transport.Driver, o Options) {
+	r := NewRig(t, d, o)
+	r.Spec.MTU++
+	if err := r.Try(r.Steps(), nil); err == nil || !strings.Contains(err.Error(), "raise the underlay's") {
+		t.Errorf("a byte too many for the underlay gave %v", err)
+	}
+	r.Clean("after the underlay was too narrow")
+	r.Spec.MTU--
+	for want, change := range map[string]func(*transport.Spec){
+		"use transport bridge":   func(s *transport.Spec) { s.Hosts = s.Hosts[:1] },
+		"none of the link's":     func(s *transport.Spec) { s.Ends[1].Host = "h9" },
+		"number 0 is not within": func(s *transport.Spec) { s.VNI = 0 },
+	} {
+		spec := r.Spec
+		spec.Ends = slices.Clone(spec.Ends)
+		change(&spec)
+		if _, err := d.Build(spec); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}
+
+// testUnderlayRate checks that what goes from host to host goes over the underlay,
+// whose rate holds it back. Only too fast is an error.
+func testUnderlayRate(t *testing.T, d transport.Driver) {
+	const rate, size = 16e6, 1 << 20
+	r := NewRig(t, d, Options{Rate: rate})
+	r.Up()
+	least := time.Duration(size*8/rate*float64(time.Second)) / 2
+	if took := sendTCP(t, r.stations[0], r.stations[1], size); took < least {
+		t.Errorf("%d bytes took %s; the underlay's 16 Mbit/s would be twice %s", size, took, least)
+	}
+}
+
+// testSharedHosts makes a second link between the same hosts, and checks that
+// neither hears the other's broadcasts, and that each outlives the other.
+func testSharedHosts(t *testing.T, d transport.Driver) {
+	r := NewRig(t, d, Options{})
+	first := r.Spec
+	report := r.Up()
+	second := *r
+	second.Spec.Link, second.Spec.VNI = "n3", first.VNI+1
+	second.Spec.Dir, second.Spec.Cgroup = filepath.Join(r.dir, "n3"), first.Cgroup.Child("n3")
+	if err := os.Mkdir(second.Spec.Dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Spec.Cgroup.Create(host.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	second.Spec.Ends, second.stations, second.made = slices.Clone(first.Ends), nil, nil
+	for i := range second.Spec.Ends {
+		e := &second.Spec.Ends[i]
+		e.Name, e.MAC, e.IP = "n3", mac(10+i), netip.MustParsePrefix(fmt.Sprintf("198.51.100.%d/24", i+1))
+		second.stations = append(second.stations, station{ns: e.Netns, name: e.Name, ip: e.IP.Addr()})
+	}
+	t.Cleanup(func() {
+		if err := second.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	if again := second.Up(); again.Datapath != report.Datapath {
+		t.Errorf("one link has the datapath %q, the other %q", report.Datapath, again.Datapath)
+	}
+	sendTCP(t, r.stations[0], r.stations[1], 1<<16)
+	sendTCP(t, second.stations[0], second.stations[1], 1<<16)
+	// Both ears are in one namespace: what comes by the other link comes by its port.
+	near := second.stations[1].listenAny(t, 0)
+	if _, err := second.stations[0].listenUDP(t).WriteToUDPAddrPort([]byte("hello"),
+		netip.AddrPortFrom(netip.MustParseAddr("198.51.100.255"), near.LocalAddr().(*net.UDPAddr).AddrPort().Port())); err != nil {
+		t.Fatal(err)
+	}
+	if !hears(t, near, patience) {
+		t.Error("the other end of the second link did not hear a broadcast")
+	}
+	if hears(t, near, 100*time.Millisecond) {
+		t.Error("it heard a broadcast twice")
+	}
+	if err := second.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	sendTCP(t, r.stations[0], r.stations[1], 1<<16)
+}

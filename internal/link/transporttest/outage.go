@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transporttest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/link/transport"
+)
+
+// outageRate is the load during an outage, in packets/s; outageLoad is how long it
+// lasts before, and after the switch is there again.
+const (
+	outageRate = 20000
+	outageLoad = 2 * time.Second // virtio-user is told of a new switch once a second
+)
+
+// testOutage kills the switch of a link under load, has it started again, and
+// prints for how long nothing passed. Both applications must go on as they are.
+func testOutage(t *testing.T, d transport.Driver, program string, o Options) {
+	reviver, ok := d.(transport.Reviver)
+	if !ok {
+		t.Skip("the link has no process that could be started again")
+	}
+	r := NewRig(t, d, o)
+	report := r.Up()
+	_, sink, sinkEnd := r.startRole(program, 1, "sink", "--once", "--duration", "60s")
+	sender, send, sendEnd := r.startRole(program, 0, "send", "--check", "--duration", "50s",
+		"--rate", strconv.Itoa(outageRate)+"pps", "--to-mac", r.Spec.Ends[1].MAC.String())
+	time.Sleep(outageLoad)
+	victim := report.Processes[len(report.Processes)-1]
+	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
+	defer cancel()
+	killProcess(t, victim)
+	began := time.Now()
+	if err := reviver.Revive(ctx, r.Spec, report); err != nil {
+		t.Fatalf("after %s was killed: %v%s", victim.Name, err, r.logs())
+	}
+	revived := time.Since(began)
+	time.Sleep(outageLoad)
+	if err := sender.Signal(os.Interrupt); err != nil {
+		t.Errorf("the sending application has ended: %v", err)
+	}
+	var sent struct{ Sent, Unsent int }
+	var got struct {
+		Received, Lost, Corrupt int
+		EndSeen                 bool `json:"end_seen"`
+	}
+	readResult(t, send, &sent)
+	readResult(t, sink, &got)
+	if err := sendEnd(); err != nil {
+		t.Errorf("the sending application did not go on: %v", err)
+	}
+	if err := sinkEnd(); err != nil {
+		t.Errorf("the receiving application did not go on: %v", err)
+	}
+	missed := got.Lost + sent.Unsent
+	t.Logf("%s killed at %d packets/s: running again after %s; of %d packets %d were lost and %d could not be sent, which is what passes in %s; neither application was restarted",
+		victim.Name, outageRate, revived.Round(time.Millisecond), sent.Sent+sent.Unsent, got.Lost, sent.Unsent,
+		(time.Duration(missed) * time.Second / outageRate).Round(time.Millisecond))
+	switch {
+	case got.Corrupt > 0:
+		t.Errorf("%d packets were corrupt", got.Corrupt)
+	case !got.EndSeen:
+		t.Errorf("after %s was started again, nothing passes: %d of %d packets were received", victim.Name, got.Received, sent.Sent)
+	case got.Received == 0:
+		t.Error("nothing was received")
+	}
+}
+
+// startRole starts the generator at an end. It returns its process, what it prints
+// once it is ready, and what waits for its end.
+func (r *Rig) startRole(program string, end int, role string, args ...string) (*os.Process, *bufio.Reader, func() error) {
+	r.t.Helper()
+	// A busy machine may take long to start a switch again.
+	cmd := r.draygen(program, end, role, append(args, "--peer-timeout", "60s")...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.start(cmd, end); err != nil {
+		r.t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	if ready, err := lines.ReadString('\n'); err != nil || !strings.Contains(ready, `"ready"`) {
+		r.t.Fatalf("%s is not ready: %v: %s%s", role, err, ready, cmd.Stderr)
+	}
+	return cmd.Process, lines, func() error {
+		if err := cmd.Wait(); err != nil {
+			return fmt.Errorf("%w: %s", err, cmd.Stderr)
+		}
+		return nil
+	}
+}
+
+// readResult reads the generator's last line.
+func readResult(t *testing.T, lines *bufio.Reader, result any) {
+	t.Helper()
+	text, err := lines.ReadString('\n')
+	if err != nil && err != io.EOF || json.Unmarshal([]byte(text), result) != nil {
+		t.Fatalf("the generator's result: %v: %q", err, text)
+	}
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transporttest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/test/testenv"
+)
+
+// testThroughput runs iperf3 over the link and logs the figure; only a link
+// that carries next to nothing is an error.
+func testThroughput(t *testing.T, d transport.Driver, o Options) {
+	testenv.Program(t, "iperf3")
+	r := NewRig(t, d, o)
+	r.Up()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	from, to := r.stations[0], r.stations[1]
+
+	server := exec.CommandContext(ctx, "iperf3", "--server", "--one-off", "--forceflush", "--bind", to.ip.String())
+	out, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (host.Place{Netns: to.ns}).Start(server); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Wait() //nolint:errcheck // it is killed by the context, or has served
+	defer cancel()
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if strings.Contains(lines.Text(), "Server listening") {
+			break
+		}
+	}
+	client := exec.CommandContext(ctx, "iperf3", "--client", to.ip.String(), "--time", "1", "--json")
+	var result bytes.Buffer
+	client.Stdout = &result
+	if err := (host.Place{Netns: from.ns}).Start(client); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Wait(); err != nil {
+		t.Fatalf("iperf3: %v: %s", err, result.String())
+	}
+	var parsed struct {
+		End struct {
+			Received struct {
+				BitsPerSecond float64 `json:"bits_per_second"`
+			} `json:"sum_received"`
+		} `json:"end"`
+	}
+	if err := json.Unmarshal(result.Bytes(), &parsed); err != nil {
+		t.Fatal(err)
+	}
+	rate := parsed.End.Received.BitsPerSecond
+	t.Logf("iperf3 over %s: %.2f Gbit/s", d.Name(), rate/1e9)
+	if rate < 20e6 {
+		t.Errorf("iperf3 over %s: %.0f bit/s, which no working link is as slow as", d.Name(), rate)
+	}
+}

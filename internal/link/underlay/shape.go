@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package underlay
+
+import (
+	"context"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/link/transport"
+)
+
+const (
+	// bucket is for how long a line may run ahead of its rate. The kernel's timer
+	// is finer, but wakes up late on a busy machine.
+	bucket = time.Millisecond
+	// largestGSO is the least bucket in bytes: the largest packet that reaches a
+	// qdisc before it is segmented, with a header for each of its segments.
+	largestGSO = 80 * 1024
+	// queue is the longest that a packet waits for a line that is full: about a
+	// round trip of TCP over a wide-area link.
+	queue = 20 * time.Millisecond
+	// fastest is what is assumed of a line without a rate where packets are
+	// delayed, in bit/s, to have room for those that are under way.
+	fastest = 40e9
+	// smallest is the shortest frame in bytes.
+	smallest = 64
+	// leastQueue, in packets, is enough for a burst on a slow line.
+	leastQueue = 16
+)
+
+// fromHost is the qdisc of a line's near end: nil for none.
+func (s Spec) fromHost() *host.Qdisc {
+	rate := uint64(s.Underlay.Rate)
+	if rate == 0 {
+		return nil
+	}
+	burst := max(rate/8*uint64(bucket)/uint64(time.Second), largestGSO, uint64(s.Underlay.MTU)+ethernet)
+	return &host.Qdisc{Kind: "tbf", Rate: rate, Burst: burst, Latency: queue}
+}
+
+const ethernet = 14 // bytes of header that qdiscs count
+
+// toHost is that of the switch's end: it delays what goes to the host, so that
+// each way from host to host is delayed once, and holds the rate where several
+// hosts send to one.
+func (s Spec) toHost() *host.Qdisc {
+	delay := time.Duration(s.Underlay.Delay)
+	if delay == 0 {
+		return s.fromHost()
+	}
+	rate := float64(s.Underlay.Rate)
+	if rate == 0 {
+		rate = fastest
+	}
+	// The limit is in packets. There is room for the shortest while they are under
+	// way, which must not be lost, and for the longest to wait as long as queue.
+	underWay := rate / 8 / smallest * delay.Seconds()
+	waiting := rate / 8 / float64(s.Underlay.MTU+ethernet) * queue.Seconds()
+	return &host.Qdisc{Kind: "netem", Rate: uint64(s.Underlay.Rate), Latency: delay, Limit: max(leastQueue, int(underWay+waiting))}
+}
+
+// shape appends the step that attaches a qdisc, and reports what the kernel made
+// of it; a line without one needs no step.
+func (b *Build) shape(what string, i host.Iface, q *host.Qdisc) {
+	if q == nil {
+		return
+	}
+	b.add(what, host.LinkResource(i.Netns, i.Name, i.MAC), func(context.Context) error {
+		if err := i.Netns.SetQdisc(i.Name, *q); err != nil {
+			return err
+		}
+		state, err := i.Netns.ReadQdisc(i.Name)
+		if err != nil {
+			return err
+		}
+		b.Report.Qdiscs = append(b.Report.Qdiscs, transport.QdiscState{End: i.Name + " of the underlay", Kind: state.Kind, Text: state.Text})
+		return nil
+	})
+}

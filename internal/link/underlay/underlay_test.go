@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package underlay_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/transporttest"
+	"github.com/drayage/dray/internal/link/underlay"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/test/testenv"
+)
+
+// world is where an underlay is made; it implements transporttest.World.
+type world struct {
+	t    *testing.T
+	spec underlay.Spec
+	made []step.Resource
+}
+
+func (w *world) Append(r ...step.Resource) error {
+	w.made = append(w.made, r...)
+	return nil
+}
+
+func newWorld(t *testing.T, u chain.Underlay) *world {
+	t.Helper()
+	testenv.Root(t)
+	testenv.Program(t, "tc")
+	dir, err := os.MkdirTemp("/run", "dray-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, spec: underlay.Spec{
+		Chain: filepath.Base(dir), Dir: filepath.Join(dir, "hosts"),
+		Hosts: chain.Hosts{Names: []string{"switch", "h2"}, Underlay: u},
+	}}
+	t.Cleanup(func() {
+		w.remove()
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *world) Steps() []step.Step { return w.spec.Build().Steps }
+
+func (w *world) Try(steps []step.Step, fault transporttest.Fault) error {
+	runner := step.Runner{Journal: w, Removers: host.Removers(), Fault: fault}
+	return runner.Run(context.Background(), steps)
+}
+
+func (w *world) Clean(when string) {
+	w.t.Helper()
+	if left, err := os.ReadDir(filepath.Dir(w.spec.Dir)); err != nil || len(left) > 0 {
+		w.t.Errorf("%s, %v is left (%v)", when, left, err)
+	}
+	if points, err := host.MountsAt(w.spec.Dir); err != nil || len(points) > 0 {
+		w.t.Errorf("%s, %v is mounted (%v)", when, points, err)
+	}
+}
+
+func (w *world) remove() {
+	w.t.Helper()
+	runner := step.Runner{Removers: host.Removers()}
+	if err := runner.Remove(context.Background(), w.made); err != nil {
+		w.t.Error(err)
+	}
+}
+
+var gigabit = chain.Underlay{Rate: 1e9, MTU: 1600}
+
+func TestFaults(t *testing.T) {
+	testenv.Root(t)
+	transporttest.RunFaults(t, func(t *testing.T) transporttest.World { return newWorld(t, gigabit) })
+}
+
+// TestUnderlay makes one, sends over it, and removes it.
+func TestUnderlay(t *testing.T) {
+	w := newWorld(t, gigabit)
+	build := w.spec.Build()
+	if err := w.Try(build.Steps, nil); err != nil {
+		t.Fatal(err)
+	}
+	if qdiscs := build.Report.Qdiscs; len(qdiscs) != 4 || !strings.Contains(qdiscs[0].Text, "rate 1Gbit") {
+		t.Errorf("reported is %+v", qdiscs)
+	}
+	a, err := w.spec.At("switch") // a name that the underlay has for itself
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := w.spec.At("h2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ear, mouth := listen(t, b.Netns, b.Addr.Addr()), listen(t, a.Netns, a.Addr.Addr())
+	to := ear.LocalAddr().(*net.UDPAddr).AddrPort()
+	if _, err := mouth.WriteToUDPAddrPort(make([]byte, 1600-28), to); err != nil {
+		t.Fatal(err)
+	}
+	if err := ear.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	n, from, err := ear.ReadFromUDPAddrPort(make([]byte, 2000))
+	if err != nil || n != 1600-28 || from.Addr() != a.Addr.Addr() {
+		t.Errorf("%d bytes from %v: %v", n, from, err)
+	}
+	if _, err := w.spec.At("h3"); err == nil {
+		t.Error("there is a third host")
+	}
+	w.remove()
+	w.Clean("after removal")
+}
+
+func listen(t *testing.T, ns host.Netns, on netip.Addr) *net.UDPConn {
+	t.Helper()
+	var conn *net.UDPConn
+	err := ns.Do(func() (err error) {
+		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(on, 0)))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// TestDelay delays what goes to each host, where the kernel can; else it is a
+// typed error which leaves nothing.
+func TestDelay(t *testing.T) {
+	w := newWorld(t, chain.Underlay{Rate: 1e9, Delay: chain.Duration(5 * time.Millisecond), MTU: 1600})
+	build := w.spec.Build()
+	err := w.Try(build.Steps, nil)
+	if host.ProbeQdisc("netem") != nil {
+		var lacks *host.Unsupported
+		if !errors.As(err, &lacks) {
+			t.Errorf("error %v is not the typed one", err)
+		}
+		w.Clean("after an unsupported qdisc")
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	delayed := slices.DeleteFunc(build.Report.Qdiscs, func(q transport.QdiscState) bool { return q.Kind != "netem" })
+	if len(delayed) != 2 || !strings.Contains(delayed[0].Text, "delay 5ms") {
+		t.Errorf("reported is %+v", build.Report.Qdiscs)
+	}
+}
+
+// TestAddresses: no two hosts or tunnels have the same, whatever their number.
+func TestAddresses(t *testing.T) {
+	s := underlay.Spec{}
+	for i := range chain.MaxHosts {
+		s.Names = append(s.Names, string(rune('a'+i)))
+	}
+	seen := map[netip.Addr]bool{}
+	for _, name := range s.Names {
+		h, err := s.At(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := []netip.Prefix{h.Addr}
+		for _, vni := range []int{1, 2, transport.TunnelAddresses} {
+			p, err := h.TunnelAddr(vni)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, p)
+		}
+		for _, p := range all {
+			if seen[p.Addr()] || !netip.MustParsePrefix("100.64.0.0/15").Contains(p.Addr().Next()) || p.Bits() != 15 {
+				t.Errorf("host %s has %s", name, p)
+			}
+			seen[p.Addr()] = true
+		}
+		if _, err := h.TunnelAddr(transport.TunnelAddresses + 1); err == nil {
+			t.Errorf("host %s has an address too many", name)
+		}
+	}
+}

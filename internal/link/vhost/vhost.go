@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package vhost is what the drivers share whose switches reach DPDK applications
+// and virtual machines by vhost-user: their device, and the switch's way to its socket.
+package vhost
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/drayage/dray/internal/host/sidecar"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/dpdk"
+)
+
+// socketName is the socket that the application makes in its end's directory.
+const socketName = "vhost.sock"
+
+// ringSlots is the length of a virtio ring: long enough for what comes while the
+// ends and the switch of a link take turns on one CPU.
+const ringSlots = 1024
+
+// Reached reports whether the switch reaches an end by its socket: that of a DPDK
+// application, or of a virtual machine.
+func Reached(e transport.End) bool { return e.Dpdk() || e.Machine() }
+
+// Vdev is the device of end i, in an application or a machine. It is the one that
+// listens, so that it outlives the switch.
+func Vdev(s transport.Spec, i int) transport.Vdev {
+	e := s.Ends[i]
+	v := transport.Vdev{
+		Function: e.Function, Port: e.Name, Driver: dpdk.NetVirtioUser,
+		Options: fmt.Sprintf("path={dir}/%s,server=1,queues=%d,queue_size=%d,mac=%s", socketName, Queues(e), ringSlots, e.MAC),
+		Dir:     e.Dir, SingleFileSegments: true,
+	}
+	if e.InMachine() {
+		v.Driver, v.Options = dpdk.NetVirtio, ""
+		v.Interface = &dpdk.Interface{Socket: socketName, MAC: e.MAC.String(), IP: e.IP, MTU: s.MTU, Neighbours: neighbours(s)}
+	}
+	return v
+}
+
+// neighbours are the addresses of the link that no kernel answers for.
+func neighbours(s transport.Spec) []dpdk.Neighbour {
+	var list []dpdk.Neighbour
+	for _, e := range s.Ends {
+		if e.Dpdk() && e.IP.IsValid() {
+			list = append(list, dpdk.Neighbour{IP: e.IP.Addr(), MAC: e.MAC.String()})
+		}
+	}
+	return list
+}
+
+// Queues is how many queues an end has in each direction.
+func Queues(e transport.End) int { return max(1, e.Queues) }
+
+// Owner decides which user of the host the switch of a link is.
+func Owner(s transport.Spec) string { return s.Chain + "/" + s.Link }
+
+// Users are the owners of the applications' sockets.
+func Users(s transport.Spec) []int {
+	var list []int
+	for _, e := range s.Ends {
+		if Reached(e) && !slices.Contains(list, e.User) {
+			list = append(list, e.User)
+		}
+	}
+	return list
+}
+
+// HugePages reports whether a link's switch is to use huge pages: where it has
+// applications, all of these do, and none of its ends is a machine.
+func HugePages(s transport.Spec) bool {
+	return slices.ContainsFunc(s.Ends, Reached) &&
+		!slices.ContainsFunc(s.Ends, func(e transport.End) bool { return Reached(e) && !e.HugePages })
+}
+
+// Socket is where the switch finds the socket of end i.
+func Socket(i int) string { return directory(i) + "/" + socketName }
+
+func directory(i int) string { return fmt.Sprintf("/links/%d", i+1) }
+
+// Binds show the switch the directories of its link's sockets, and no other.
+func Binds(s transport.Spec) []sidecar.Bind {
+	var list []sidecar.Bind
+	for i, e := range s.Ends {
+		if Reached(e) {
+			list = append(list, sidecar.Bind{Source: e.Dir, Target: directory(i)})
+		}
+	}
+	return list
+}
+
+// Admit are the steps that let the switch connect to those sockets.
+func Admit(driver string, s transport.Spec) []step.Step {
+	var steps []step.Step
+	for i, e := range s.Ends {
+		if Reached(e) {
+			steps = append(steps, step.Step{
+				Name: s.StepName(driver, fmt.Sprintf("admit the switch to end %d %s", i+1, e.Name)),
+				Do:   func(context.Context) error { return sidecar.Admit(e.Dir, Owner(s)) },
+			})
+		}
+	}
+	return steps
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vhostuser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/sidecar"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/vhost"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+const program = "dpdk-testpmd"
+
+// versionTimeout bounds how long it may take to tell its version.
+const versionTimeout = 30 * time.Second
+
+// Of testpmd's memory.
+const (
+	mbufs        = 8192 // packets that are on their way at most
+	ethernet     = 22   // header and VLAN tag, in bytes
+	headroom     = 128  // before each packet, in bytes
+	otherMemory  = 64   // MiB of EAL and the drivers
+	processLimit = 512  // MiB beside the packets; what applications hand over is charged to them
+)
+
+var packetMemory = inventory.PacketMemory{
+	Other: otherMemory << 20, Buffers: mbufs, Extra: ethernet + headroom, Align: 64, Least: 2048 + headroom, Record: 256,
+}
+
+// quiet is the longest period, in seconds, at which testpmd prints statistics.
+// With a period it neither reads its input nor ends with it.
+const quiet = 1<<16 - 1
+
+// testpmd is the engine of a link, on those CPUs.
+func testpmd(s transport.Spec, cpus []int) sidecar.Process {
+	size, memory := packetMemory.Buffer(s.MTU), packetMemory.MiB(s.MTU, len(s.Ends))
+	e := sidecar.Process{
+		Name: program, Dir: filepath.Join(s.Dir, "switch"), Cgroup: s.Cgroup, Owner: vhost.Owner(s),
+		Binds: vhost.Binds(s), Files: vhost.Users(s), HugePages: vhost.HugePages(s), CPUs: cpus, Memory: uint64(memory+processLimit) << 20,
+	}
+	pages := []string{"--no-huge", "--no-shconf"}
+	if e.HugePages {
+		pages = []string{"--in-memory"}
+	}
+	eal := append(pages, "-m", strconv.Itoa(memory), "--no-pci", "--no-telemetry",
+		"--lcores", lcores(cpus))
+	for i, end := range s.Ends {
+		eal = append(eal, "--vdev", fmt.Sprintf("net_vhost%d,iface=%s,client=1,queues=%d", i, vhost.Socket(i), vhost.Queues(end)))
+	}
+	n := vhost.Queues(s.Ends[0])
+	app := []string{
+		"--forward-mode=io", "--nb-cores=1", fmt.Sprintf("--rxq=%d", n), fmt.Sprintf("--txq=%d", n),
+		fmt.Sprintf("--total-num-mbufs=%d", mbufs), fmt.Sprintf("--mbuf-size=%d", size),
+		// The links come up when the applications do.
+		"--disable-link-check", fmt.Sprintf("--stats-period=%d", quiet),
+	}
+	// Line by line: else nobody would read that it forwards.
+	e.Args = append([]string{"/usr/bin/stdbuf", "--output=L", "/usr/bin/" + program}, eal...)
+	e.Args = append(append(e.Args, "--"), app...)
+	return e
+}
+
+// lcores are testpmd's two threads: one that sleeps and one that forwards.
+func lcores(cpus []int) string {
+	set := "(" + host.FormatCPUs(cpus) + ")"
+	return "0@" + set + ",1@" + set
+}
+
+// ready is what testpmd prints once it forwards.
+const ready = "Logical Core 1 "
+
+// start starts testpmd, anew where it has run before.
+func start(ctx context.Context, s transport.Spec, r *transport.Report) error {
+	version, err := testpmdVersion(ctx)
+	if err != nil {
+		return err
+	}
+	cpus := s.CPUs
+	if len(cpus) == 0 {
+		if cpus, err = host.AllowedCPUs(); err != nil {
+			return err
+		}
+	}
+	e := testpmd(s, cpus)
+	logged := e.LogSize()
+	id, err := e.Start(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.Await(ctx, id, func() bool { return e.Logged(logged, ready) }); err != nil {
+		return err
+	}
+	r.Engine = "testpmd, DPDK " + version
+	r.Note(program, id, e.Log())
+	return nil
+}
+
+// lookup finds Debian's: the libraries of another one are not found inside.
+func lookup() (string, error) { return host.NeedProgram(Name, "/usr/bin/"+program, "dpdk") }
+
+// testpmdVersion asks testpmd for the version of DPDK.
+func testpmdVersion(ctx context.Context) (string, error) {
+	path, err := lookup()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "-v", "-h").CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return "", fmt.Errorf("%s -v: %w", path, err)
+	}
+	_, rest, found := strings.Cut(string(out), "RTE Version: 'DPDK ")
+	version, _, closed := strings.Cut(rest, "'")
+	if !found || !closed {
+		return "", fmt.Errorf("%s -v does not tell its version: %.200s", path, out)
+	}
+	return version, nil
+}

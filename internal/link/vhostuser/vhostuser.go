@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package vhostuser joins two DPDK applications or virtual machines by a process
+// that copies packets between them: DPDK's testpmd in its io mode, with a vhost-user
+// device for each application's virtio-user device, or machine's virtio-net device.
+package vhostuser
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/sidecar"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/vhost"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Name is what a chain file calls this transport.
+const Name = "vhost-user"
+
+type driver struct{}
+
+// New returns the driver.
+func New() transport.Driver { return driver{} }
+
+func (driver) Name() string { return Name }
+
+func (driver) Caps() inventory.Caps {
+	return inventory.Caps{
+		Faces:      []string{string(chain.FaceDPDK)},
+		Machines:   true,
+		Isolation:  string(chain.IsolationNoPeerMemory),
+		MinEnds:    2,
+		MaxEnds:    2,
+		MaxMTU:     maxMTU,
+		Rank:       7,
+		Privileges: "none",
+		Processes:  1,
+		BusyCPUs:   1, PacketMemory: &packetMemory,
+		Copies:     2,
+		KernelPath: "none: virtio rings that each application shares with testpmd, which copies packets from one to the other",
+		Note:       "testpmd polls and keeps one CPU busy, also on an idle link; it maps the packet memory of both applications",
+	}
+}
+
+// maxMTU is the longest L3 packet that testpmd's buffers are made for.
+const maxMTU = 9216
+
+func (driver) Probe(ctx context.Context) inventory.Item {
+	version, err := probe(ctx)
+	item := host.ProbeItem(Name, err)
+	item.Version = version
+	return item
+}
+
+func probe(ctx context.Context) (version string, err error) {
+	if _, err := lookup(); err != nil {
+		return "", err
+	}
+	if version, err = testpmdVersion(ctx); err != nil {
+		return "", err
+	}
+	return version, sidecar.Probe()
+}
+
+func (d driver) Build(s transport.Spec) (*transport.Build, error) {
+	if err := transport.Check(Name, d.Caps(), s); err != nil {
+		return nil, err
+	}
+	if a, b := vhost.Queues(s.Ends[0]), vhost.Queues(s.Ends[1]); a != b {
+		return nil, fmt.Errorf("link %s cannot use transport %s: its ports have %d and %d queues, and testpmd joins one to one; give both the same", s.Link, Name, a, b)
+	}
+	build := transport.NewBuild(vhost.Admit(Name, s)...)
+	for i := range s.Ends {
+		build.Report.Vdevs = append(build.Report.Vdevs, vhost.Vdev(s, i))
+	}
+	build.Steps = append(build.Steps, testpmd(s, s.CPUs).Steps(func(what string) string { return s.StepName(Name, what) })...)
+	build.Steps = append(build.Steps, step.Step{
+		Name: s.StepName(Name, "start "+program),
+		Do:   func(ctx context.Context) error { return start(ctx, s, build.Report) },
+	})
+	return build, nil
+}
+
+// Revive implements transport.Reviver: the applications' devices are servers,
+// which take the next testpmd's connection.
+func (driver) Revive(ctx context.Context, s transport.Spec, r *transport.Report) error {
+	return start(ctx, s, r)
+}

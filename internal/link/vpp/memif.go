@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vpp
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/sidecar"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/vhost"
+	"github.com/drayage/dray/internal/spec/dpdk"
+)
+
+// memif has the memory of each application's packets mapped by VPP: the one that
+// connects brings the memory, so VPP makes the socket.
+type memif struct{}
+
+const memifSocket = "memif.sock"
+
+// ringLog is the length of a ring as a power of two, as net_memif wants it, and
+// ringSlots the same, as VPP wants it.
+const (
+	ringLog   = 10
+	ringSlots = 1 << ringLog
+)
+
+// maxSocketPath is the longest path of a socket in bytes (unix(7)), without NUL.
+const maxSocketPath = 107
+
+func (memif) check(s transport.Spec) error {
+	if path := memifDir(s, len(s.Ends)-1) + "/" + memifSocket; len(path) > maxSocketPath {
+		return fmt.Errorf("the path of a socket, %s, is longer than %d bytes: use shorter names for chain and link, or set DRAY_STATE to a shorter directory", path, maxSocketPath)
+	}
+	return nil
+}
+
+func memifDir(s transport.Spec, i int) string { return filepath.Join(s.Dir, fmt.Sprintf("end%d", i+1)) }
+
+// memifInside is where VPP sees that directory.
+func memifInside(i int) string { return fmt.Sprintf("/links/%d", i+1) }
+
+func (memif) prepare(driver string, s transport.Spec) []step.Step {
+	var steps []step.Step
+	for i, e := range s.Ends {
+		dir := memifDir(s, i)
+		steps = append(steps, step.Step{
+			Name:  s.StepName(driver, fmt.Sprintf("create the directory of end %d %s", i+1, e.Name)),
+			Makes: []step.Resource{host.DirResource(dir)},
+			Do: func(context.Context) error {
+				// It belongs to the function; VPP has its group.
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					return err
+				}
+				if err := os.Chown(dir, e.User, sidecar.UID(vhost.Owner(s))); err != nil {
+					return err
+				}
+				return os.Chmod(dir, 0o770)
+			},
+		})
+	}
+	return steps
+}
+
+func (memif) vdev(s transport.Spec, i int) transport.Vdev {
+	e := s.Ends[i]
+	return transport.Vdev{
+		Function: e.Function, Port: e.Name, Driver: dpdk.NetMemif,
+		Options: fmt.Sprintf("socket={dir}/%s,socket-abstract=no,role=client,id=0,zero-copy=yes,rsize=%d,mac=%s", memifSocket, ringLog, e.MAC),
+		// net_memif wants to be able to write beside the socket that it connects to.
+		Dir: memifDir(s, i), SingleFileSegments: true,
+	}
+}
+
+func (memif) binds(s transport.Spec) []sidecar.Bind {
+	var list []sidecar.Bind
+	for i := range s.Ends {
+		list = append(list, sidecar.Bind{Source: memifDir(s, i), Target: memifInside(i), Write: true})
+	}
+	return list
+}
+
+func (memif) create(s transport.Spec, i int) ([]string, string) {
+	n, q := i+1, vhost.Queues(s.Ends[i])
+	return []string{
+		fmt.Sprintf("create memif socket id %d filename %s/%s", n, memifInside(i), memifSocket),
+		fmt.Sprintf("create interface memif id 0 socket-id %d ring-size %d rx-queues %d tx-queues %d master", n, ringSlots, q, q),
+	}, fmt.Sprintf("memif%d/0", n)
+}

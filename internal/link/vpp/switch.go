@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vpp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/sidecar"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/vhost"
+)
+
+const (
+	program = "vpp"
+	console = "vppctl"
+	inside  = "/vpp" // where VPP sees its configuration, read-only
+	cli     = "/run/cli.sock"
+	startup = inside + "/startup.conf"
+	links   = inside + "/links.vpp"
+)
+
+// Of VPP's memory, in MiB; it may take some for each thread and plugin beside.
+const (
+	heap         = 256
+	processLimit = 1024
+)
+
+// askTimeout bounds one question to VPP.
+const askTimeout = 10 * time.Second
+
+// buffers is how many packets VPP can hold.
+const buffers = 16384
+
+// vppSwitch is one link's VPP.
+type vppSwitch struct {
+	kind kind
+	spec transport.Spec
+	dir  string // of its configuration
+}
+
+func newSwitch(k kind, s transport.Spec) vppSwitch {
+	return vppSwitch{kind: k, spec: s, dir: filepath.Join(s.Dir, "vpp")}
+}
+
+func (v vppSwitch) engine(cpus []int) sidecar.Process {
+	s := v.spec
+	return sidecar.Process{
+		Name: program, Dir: filepath.Join(s.Dir, "switch"), Cgroup: s.Cgroup, Owner: vhost.Owner(s),
+		Args:  []string{program, "-c", startup},
+		Binds: append(v.kind.binds(s), sidecar.Bind{Source: v.dir, Target: inside}),
+		Files: vhost.Users(s), CPUs: cpus, Memory: processLimit << 20,
+		OpenSockets: true,
+	}
+}
+
+func (v vppSwitch) writeConfig() error {
+	if err := os.Mkdir(v.dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(v.dir, filepath.Base(links)), []byte(v.commands()), 0o644)
+}
+
+// startupConfig is VPP's configuration on one CPU, without huge pages.
+func startupConfig(cpu int) string {
+	return fmt.Sprintf(`unix {
+  nodaemon
+  nosyslog
+  nobanner
+  runtime-dir /run
+  cli-listen %s
+  startup-config %s
+}
+cpu {
+  main-core %d
+}
+memory {
+  main-heap-size %dM
+  main-heap-page-size 4k
+}
+buffers {
+  buffers-per-numa %d
+  page-size 4k
+}
+statseg {
+  size 32M
+  page-size 4k
+}
+plugins {
+  plugin dpdk_plugin.so { disable }
+}
+`, cli, links, cpu, heap, buffers)
+}
+
+// commands make the interfaces and join them. A cross-connect has one direction,
+// so that two ends need two.
+func (v vppSwitch) commands() string {
+	var lines, names []string
+	for i := range v.spec.Ends {
+		create, name := v.kind.create(v.spec, i)
+		lines, names = append(lines, create...), append(names, name)
+	}
+	if len(names) == 2 {
+		lines = append(lines,
+			fmt.Sprintf("set interface l2 xconnect %s %s", names[0], names[1]),
+			fmt.Sprintf("set interface l2 xconnect %s %s", names[1], names[0]))
+	} else {
+		lines = append(lines, "create bridge-domain 1 learn 1 forward 1 uu-flood 1 flood 1 arp-term 0")
+		for _, name := range names {
+			lines = append(lines, fmt.Sprintf("set interface l2 bridge %s 1", name))
+		}
+	}
+	for _, name := range names {
+		lines = append(lines,
+			fmt.Sprintf("set interface mtu packet %d %s", v.spec.MTU, name),
+			fmt.Sprintf("set interface state %s up", name))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func (vhostUser) create(_ transport.Spec, i int) ([]string, string) {
+	return []string{"create vhost-user socket " + vhost.Socket(i)}, fmt.Sprintf("VirtualEthernet0/0/%d", i)
+}
+
+// start starts VPP, anew where it has run before, and asks it whether it joins
+// the ends.
+func (v vppSwitch) start(ctx context.Context, r *transport.Report) error {
+	vppctl, err := lookup(console)
+	if err != nil {
+		return err
+	}
+	path, err := lookup(program)
+	if err != nil {
+		return err
+	}
+	cpus := v.spec.CPUs
+	if len(cpus) == 0 {
+		allowed, err := host.AllowedCPUs()
+		if err != nil {
+			return err
+		}
+		cpus = allowed[len(allowed)-1:] // VPP pins its main thread
+	}
+	file := filepath.Join(v.dir, filepath.Base(startup))
+	if err := os.WriteFile(file, []byte(startupConfig(cpus[0])), 0o644); err != nil {
+		return err
+	}
+	e := v.engine(cpus)
+	e.Args[0] = path
+	id, err := e.Start(ctx)
+	if err != nil {
+		return err
+	}
+	ask := func(what ...string) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		return e.Exec(ctx, append([]string{vppctl, "-s", cli}, what...)...)
+	}
+	if err := e.Await(ctx, id, func() bool {
+		out, err := ask("show", "mode")
+		return err == nil && v.joined(out) == nil
+	}); err != nil {
+		out, _ := ask("show", "mode")
+		return errors.Join(err, v.joined(out))
+	}
+	version, err := ask("show", "version")
+	if err != nil {
+		return err
+	}
+	first, _, _ := strings.Cut(version, "\n")
+	r.Engine = strings.TrimSpace(first)
+	r.Note(program, id, e.Log())
+	return nil
+}
+
+// joined reads what "show mode" prints: a line for each interface, with how it is
+// joined to which other.
+func (v vppSwitch) joined(out string) error {
+	for i := range v.spec.Ends {
+		_, name := v.kind.create(v.spec, i)
+		mode := "bridge"
+		if len(v.spec.Ends) == 2 {
+			mode = "xconnect"
+		}
+		found := false
+		for _, line := range strings.Split(out, "\n") {
+			fields := strings.Fields(line)
+			if len(fields) >= 4 && fields[0] == "l2" && fields[1] == mode && fields[2] == name {
+				found = true
+			}
+		}
+		if !found {
+			return fmt.Errorf("vpp does not say that it joins %s by %s: %q", name, mode, out)
+		}
+	}
+	return nil
+}
+
+func lookup(name string) (string, error) {
+	path, err := host.LookProgram(name)
+	if err != nil {
+		return "", &host.Unsupported{What: Name, Why: "no " + name + " binary", Fix: "install VPP from fd.io's packages, Debian has none; this driver is written from its documentation and has never been run"}
+	}
+	return path, nil
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package vpp joins DPDK applications by a VPP of the link's own, over vhost-user
+// or memif. It is written from VPP's documentation: no VPP has run it yet.
+package vpp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/sidecar"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/link/vhost"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// What a chain file calls the two transports of this package.
+const (
+	Name      = "vpp"
+	NameMemif = "vpp-memif"
+)
+
+// driver joins ports by interfaces of one kind.
+type driver struct {
+	name string
+	rank int
+	kind kind
+	path string // the way of a packet
+	note string
+	mtu  int
+}
+
+// New returns the driver for vhost-user.
+func New() transport.Driver {
+	return driver{name: Name, rank: -3, kind: vhostUser{}, mtu: maxMTU,
+		path: "none: virtio rings that each application shares with VPP, which copies packets from one to the others"}
+}
+
+// NewMemif returns the driver for memif.
+func NewMemif() transport.Driver {
+	return driver{name: NameMemif, rank: -4, kind: memif{}, mtu: maxMTUMemif,
+		path: "none: memif rings that each application shares with VPP, which copies packets from one to the others",
+		note: "; an application ends with VPP, since the driver net_memif crashes when its peer goes"}
+}
+
+func (d driver) Name() string { return d.name }
+
+func (d driver) Caps() inventory.Caps {
+	return inventory.Caps{
+		Faces:      []string{string(chain.FaceDPDK)},
+		Isolation:  string(chain.IsolationNoPeerMemory),
+		MinEnds:    2,
+		MaxMTU:     d.mtu,
+		Rank:       d.rank,
+		Privileges: "none",
+		Processes:  1,
+		BusyCPUs:   1,
+		Copies:     2,
+		KernelPath: d.path,
+		Note: "never run here: written from VPP's documentation, and so never chosen by auto; VPP polls and keeps one CPU busy; " +
+			"two ends are cross-connected, more are in a bridge domain" + d.note,
+	}
+}
+
+// Longest L3 packets in bytes: VPP's own limit, and that of the driver net_memif,
+// which takes frames of 1518 bytes.
+const (
+	maxMTU      = 9000
+	maxMTUMemif = 1500
+)
+
+func (d driver) Probe(context.Context) inventory.Item {
+	_, err := lookup(program)
+	if err == nil {
+		_, err = lookup(console)
+	}
+	if err == nil {
+		err = sidecar.Probe()
+	}
+	return host.ProbeItem(d.name, err)
+}
+
+func (d driver) Build(s transport.Spec) (*transport.Build, error) {
+	if err := transport.Check(d.name, d.Caps(), s); err != nil {
+		return nil, err
+	}
+	if err := d.kind.check(s); err != nil {
+		return nil, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, d.name, err)
+	}
+	v := newSwitch(d.kind, s)
+	build := transport.NewBuild(d.kind.prepare(d.name, s)...)
+	for i := range s.Ends {
+		build.Report.Vdevs = append(build.Report.Vdevs, d.kind.vdev(s, i))
+	}
+	name := func(what string) string { return s.StepName(d.name, what) }
+	build.Steps = append(build.Steps, step.Step{
+		Name:  name("write the configuration"),
+		Makes: []step.Resource{host.DirResource(v.dir)},
+		Do:    func(context.Context) error { return v.writeConfig() },
+	})
+	build.Steps = append(build.Steps, v.engine(nil).Steps(name)...)
+	build.Steps = append(build.Steps, step.Step{
+		Name: name("start " + program),
+		Do:   func(ctx context.Context) error { return v.start(ctx, build.Report) },
+	})
+	return build, nil
+}
+
+// Revive implements transport.Reviver: VPP executes its configuration anew.
+func (d driver) Revive(ctx context.Context, s transport.Spec, r *transport.Report) error {
+	return newSwitch(d.kind, s).start(ctx, r)
+}
+
+// kind is what VPP calls the interfaces by which it reaches applications.
+type kind interface {
+	// check refuses what cannot be built beyond what transport.Check refuses.
+	check(s transport.Spec) error
+	// prepare are the steps that let VPP and the applications meet.
+	prepare(driver string, s transport.Spec) []step.Step
+	// vdev is the application's device at end i.
+	vdev(s transport.Spec, i int) transport.Vdev
+	// binds are what VPP sees of the host for it.
+	binds(s transport.Spec) []sidecar.Bind
+	// create are the commands that make the interface of end i, and its name.
+	create(s transport.Spec, i int) (commands []string, name string)
+}
+
+type vhostUser struct{}
+
+func (vhostUser) check(transport.Spec) error                          { return nil }
+func (vhostUser) prepare(driver string, s transport.Spec) []step.Step { return vhost.Admit(driver, s) }
+func (vhostUser) vdev(s transport.Spec, i int) transport.Vdev         { return vhost.Vdev(s, i) }
+func (vhostUser) binds(s transport.Spec) []sidecar.Bind               { return vhost.Binds(s) }

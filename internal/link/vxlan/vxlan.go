@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package vxlan joins ports on different hosts in flannel's way: on each host a
+// Linux bridge with an end of a VXLAN tunnel, which carries Ethernet frames in UDP
+// over the underlay.
+package vxlan
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Name is what a chain file calls this transport.
+const Name = "vxlan"
+
+const (
+	bridgeName = "br0"
+	tunnelName = "vxlan0"
+	// port is flannel's on Linux, which is the kernel's own default too. It leaves
+	// 4789, which IANA assigned (RFC 7348), to Open vSwitch's tunnels: both kinds may
+	// end on one host.
+	port = 8472
+	// maxMTU leaves room for the tunnel's headers in the longest IPv4 packet.
+	maxMTU = 65535 - chain.VXLANOverhead
+)
+
+type driver struct{}
+
+// New returns the driver.
+func New() transport.Driver { return driver{} }
+
+func (driver) Name() string { return Name }
+
+func (driver) Caps() inventory.Caps {
+	return inventory.Caps{
+		Faces:      []string{string(chain.FaceNetdev)},
+		Isolation:  string(chain.IsolationNoSharedMemory),
+		MinEnds:    2,
+		Tunnel:     true,
+		Shapes:     true,
+		MaxMTU:     maxMTU,
+		Rank:       80,
+		Privileges: "none",
+		Copies:     2,
+		KernelPath: "socket, veth, bridge forwarding, VXLAN over UDP, underlay, VXLAN, bridge forwarding, veth, socket",
+		Note:       "between simulated hosts; UDP port 8472; addresses of ports are told to the tunnel, and broadcasts go to each host",
+	}
+}
+
+func (driver) Probe(context.Context) inventory.Item {
+	err := host.ProbeBridge()
+	if err == nil {
+		err = host.ProbeVxlan()
+	}
+	return host.ProbeItem(Name, err)
+}
+
+func (d driver) Build(s transport.Spec) (*transport.Build, error) {
+	if err := transport.Check(Name, d.Caps(), s); err != nil {
+		return nil, err
+	}
+	build := transport.NewBuild()
+	for i, h := range s.Hosts {
+		build.Steps = append(build.Steps, s.CheckUnderlay(Name, h), s.CreateHostNetns(Name, i),
+			createBridge(s, i), createTunnel(s, i), forward(s, i))
+		for _, p := range s.PortsOn(h.Name) {
+			build.Steps = append(build.Steps, s.CreatePort(Name, p, s.Ports()[p]), attach(s, p))
+		}
+	}
+	build.Finish(Name, s)
+	build.Steps = append(build.Steps, awaitForwarding(s))
+	return build, nil
+}
+
+func iface(s transport.Spec, i int, name string) host.Iface {
+	return host.Iface{Netns: s.HostNetns(i), Name: name, MAC: s.SwitchMAC(name + " on " + s.Hosts[i].Name), MTU: s.MTU}
+}
+
+func createBridge(s transport.Spec, i int) step.Step {
+	br := iface(s, i, bridgeName)
+	return step.Step{
+		Name:  s.StepName(Name, "create bridge on "+s.Hosts[i].Name),
+		Makes: []step.Resource{host.LinkResource(br.Netns, br.Name, br.MAC)},
+		Do: func(context.Context) error {
+			if err := host.CreateBridge(br); err != nil {
+				return err
+			}
+			return br.Netns.SetUp(br.Name)
+		},
+	}
+}
+
+// createTunnel makes the host's end of the tunnel in the host's namespace, and
+// puts it into the link's.
+func createTunnel(s transport.Spec, i int) step.Step {
+	h, tunnel := s.Hosts[i], iface(s, i, tunnelName)
+	return step.Step{
+		Name:  s.StepName(Name, "create tunnel on "+h.Name),
+		Makes: []step.Resource{host.LinkResource(tunnel.Netns, tunnel.Name, tunnel.MAC)},
+		Do: func(context.Context) error {
+			err := host.CreateVxlan(host.Vxlan{
+				Iface: tunnel, Underlay: h.Netns, Device: h.Device, Local: h.Addr.Addr(), VNI: s.VNI, Port: port,
+			})
+			if err != nil {
+				return err
+			}
+			if err := tunnel.Netns.SetMaster(tunnel.Name, bridgeName); err != nil {
+				return err
+			}
+			return tunnel.Netns.SetUp(tunnel.Name)
+		},
+	}
+}
+
+// forward tells a host's end of the tunnel where every port is, as flannel's
+// daemon does from its records, and to send what is for all to every other host.
+func forward(s transport.Spec, i int) step.Step {
+	ns := s.HostNetns(i)
+	everybody := make(net.HardwareAddr, 6)
+	return step.Step{
+		Name: s.StepName(Name, "forward from "+s.Hosts[i].Name),
+		Do: func(context.Context) error {
+			for j, other := range s.Hosts {
+				if j == i {
+					continue
+				}
+				macs := []net.HardwareAddr{everybody}
+				for _, p := range s.PortsOn(other.Name) {
+					macs = append(macs, s.Ports()[p].MAC)
+				}
+				for _, mac := range macs {
+					if err := ns.AddForwarding(tunnelName, mac, other.Addr.Addr()); err != nil {
+						return err
+					}
+				}
+				if err := checkForwarding(ns, macs, other); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// checkForwarding reads the tunnel's table back.
+func checkForwarding(ns host.Netns, macs []net.HardwareAddr, other transport.Host) error {
+	table, err := ns.ReadForwarding(tunnelName)
+	if err != nil {
+		return err
+	}
+	for _, mac := range macs {
+		if !slices.Contains(table[mac.String()], other.Addr.Addr()) {
+			return fmt.Errorf("the tunnel sends what is for %s to %v, not to %s", mac, table[mac.String()], other.Addr.Addr())
+		}
+	}
+	return nil
+}
+
+// attach puts the switch's side of port i into the bridge of its host.
+func attach(s transport.Spec, i int) step.Step {
+	port := s.SwitchPort(i)
+	return step.Step{
+		Name: s.StepName(Name, fmt.Sprintf("attach end %d %s", i+1, s.Ports()[i].Name)),
+		Do:   func(context.Context) error { return port.Netns.SetMaster(port.Name, bridgeName) },
+	}
+}
+
+// forwardTimeout bounds the wait for the bridges; the kernel takes up to a second.
+const forwardTimeout = 10 * time.Second
+
+// awaitForwarding is the last step: the ports have a carrier only when both of
+// their ends are up.
+func awaitForwarding(s transport.Spec) step.Step {
+	return step.Step{
+		Name: s.StepName(Name, "wait until the bridges forward"),
+		Do: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+			defer cancel()
+			for h, on := range s.Hosts {
+				ns, names := s.HostNetns(h), []string{tunnelName}
+				for _, i := range s.PortsOn(on.Name) {
+					names = append(names, s.SwitchPort(i).Name)
+				}
+				for _, name := range names {
+					if err := ns.WaitForwarding(ctx, name); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+	}
+}

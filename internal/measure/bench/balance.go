@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/drayage/dray/internal/measure/instrument"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// workerPort is the only port of a worker.
+const workerPort = "feed"
+
+// balancedFlows are spread over the workers.
+const balancedFlows = 256
+
+// balanced are the functions and links of a load balancer. In place of a NIC's its first
+// port has a link to the generator, which sends and receives there. Each worker is a
+// function with one port, by which it sends back what it gets.
+//
+//	a.p0 --- q0.vnf.q1 --- feed.w1
+//	            vnf.q2 --- feed.w2
+//
+// Each lets others run when it has nothing to do: there may be more of them than CPUs.
+func (f fields) balanced(workers int) (functions, links []string, err error) {
+	in := chain.RuntimeName(f.config.Runtime)
+	balancer, err := programCommand("lb", in, f.mtu, ", --yield, --interval, 100ms") // for workersUp
+	if err != nil {
+		return nil, nil, err
+	}
+	worker, err := programCommand("l2fwd", in, f.mtu, ", --yield, --next-hop, 0="+senderMAC)
+	if err != nil {
+		return nil, nil, err
+	}
+	ports := []string{f.port(inPort, inMAC)}
+	links = []string{f.link(linkName, through+"."+inPort, sender+"."+senderPort)}
+	functions = []string{f.function(sender, "", f.port(senderPort, senderMAC)), ""}
+	for i := 1; i <= workers; i++ {
+		name, port := fmt.Sprintf("w%d", i), fmt.Sprintf("q%d", i)
+		ports = append(ports, f.port(port, ""))
+		functions = append(functions, f.function(name, worker, f.port(workerPort, "")))
+		// The first end of a link may be the server of a socket, which comes before its workers.
+		links = append(links, f.link(fmt.Sprintf("feed%d", i), through+"."+port, name+"."+workerPort))
+	}
+	functions[1] = f.function(through, balancer, ports...)
+	return functions, links, nil
+}
+
+// workersUp reports whether the last whole line of a load balancer's log has all workers up.
+func workersUp(log string) bool {
+	lines := strings.Split(log, "\n")
+	if len(lines) < 2 {
+		return false
+	}
+	last := lines[len(lines)-2]
+	return strings.Contains(last, `"workers":[`) && !strings.Contains(last, `"up":false`)
+}
+
+// readiness is what the log of a VNF must say before anything is sent to it; nil: it need
+// only have run for a while.
+func (s *site) readiness() func(log string) bool {
+	switch {
+	case chain.VNF(s.visit.config.VNF).Workers() > 0:
+		return workersUp
+	case inMachine(s.visit.config):
+		return portsUp
+	}
+	return nil
+}
+
+// crowded reports whether a configuration has more functions that poll than the
+// host has CPUs: then none has one of its own.
+func crowded(inv *inventory.Inventory, c record.Config) bool {
+	const others = 2 // generator and load balancer
+	workers := chain.VNF(c.VNF).Workers()
+	return workers > 0 && workers+others > len(inv.Host.CPUs)
+}
+
+// around is what the generator puts around its packets. A load balancer gets plain ones, of many flows.
+func around(c record.Config) *instrument.Encapsulation {
+	if chain.VNF(c.VNF).Workers() > 0 {
+		return &instrument.Encapsulation{Users: balancedFlows}
+	}
+	return tunnels[chain.VNF(c.VNF)].around
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/measure/instrument"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// The names in the chain of a configuration.
+const (
+	sender, receiver, through = "a", "b", "vnf"
+	senderPort, sinkPort      = "p0", "p1"
+	inPort, outPort           = "q0", "q1" // of the VNF
+	linkName, backName        = "link", "back"
+)
+
+// The MAC addresses of a chain with a VNF, which has to be told who is beyond
+// its ports.
+const senderMAC, sinkMAC, inMAC, outMAC = "02:64:72:61:79:a0", "02:64:72:61:79:a1", "02:64:72:61:79:f0", "02:64:72:61:79:f1"
+
+const defaultMTU, frameExtra = 1500, 18 // Ethernet header and FCS
+
+// shape is what the chain of a configuration looks like.
+type shape int
+
+const (
+	pair  shape = iota // sender and receiver in two functions
+	alone              // both in one function, by two programs or threads
+	loop               // both ports in one function, by one thread
+	vnf                // the same, with a function between
+)
+
+// TakeTurns reports whether two ends that poll have to share one CPU: beside the
+// transport's switches, which poll too, there is none for each. Of a tunnel both hosts
+// have one.
+func TakeTurns(inv *inventory.Inventory, transport string) bool {
+	const ends = 2 // sender and receiver
+	t := inv.Transport(transport)
+	if t == nil || t.Caps.BusyCPUs == 0 {
+		return false
+	}
+	switches := t.Caps.BusyCPUs
+	if t.Caps.Tunnel {
+		switches *= ends
+	}
+	return len(inv.Host.CPUs) < ends+switches
+}
+
+// shapeOf decides it. Where a switch polls and there is no CPU for it beside
+// those of sender and receiver, one thread is both of these; and in virtual machines.
+func shapeOf(inv *inventory.Inventory, c record.Config) shape {
+	t := inv.Transport(c.Transport)
+	switch {
+	case c.VNF != string(chain.VNFDirect):
+		return vnf
+	case t != nil && t.Caps.SameNetns:
+		return alone
+	case inMachine(c):
+		return loop
+	case c.Face != string(chain.FaceNetdev) && TakeTurns(inv, c.Transport):
+		return loop
+	}
+	return pair
+}
+
+// chainName is that of a configuration's chain: the same in every run, so that
+// what a run left that was killed goes when the next one comes to it.
+func chainName(c record.Config) string {
+	sum := sha256.Sum256([]byte(c.String()))
+	return "bench-" + hex.EncodeToString(sum[:4])
+}
+
+// prepare is the chain of a configuration, with its text and its plan.
+func prepare(m *chain.Bench, inv *inventory.Inventory, c record.Config) (*chain.Chain, []byte, *plan.Plan, error) {
+	text, err := chainText(m, inv, c)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	parsed, err := chain.Parse("chain of "+c.String(), text)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	p, err := plan.Make(parsed, inv)
+	return parsed, text, p, err
+}
+
+// chainText is the chain file of a configuration.
+func chainText(m *chain.Bench, inv *inventory.Inventory, c record.Config) ([]byte, error) {
+	var size chain.FrameSize
+	if err := size.UnmarshalText([]byte(c.Size)); err != nil {
+		return nil, err
+	}
+	f := fields{config: c, mtu: max(defaultMTU, size.Largest()-frameExtra+tunnels[chain.VNF(c.VNF)].grows), more: more(m, inv, c), slice: trusting(inv, c)}
+	f.forwarding = m.Forwarding
+	functions := []string{f.function(sender, "", f.port(senderPort, ""), f.port(sinkPort, ""))}
+	links := []string{f.link(linkName, sender+"."+senderPort, sender+"."+sinkPort)}
+	switch shapeOf(inv, c) {
+	case pair:
+		functions = []string{f.function(sender, "", f.port(senderPort, "")), f.function(receiver, "", f.port(sinkPort, ""))}
+		links = []string{f.link(linkName, sender+"."+senderPort, receiver+"."+sinkPort)}
+	case vnf:
+		if workers := chain.VNF(c.VNF).Workers(); workers > 0 {
+			var err error
+			if functions, links, err = f.balanced(workers); err != nil {
+				return nil, err
+			}
+			break
+		}
+		command, err := vnfCommand(chain.VNF(c.VNF), chain.RuntimeName(c.Runtime), f.mtu)
+		if err != nil {
+			return nil, err
+		}
+		functions = []string{
+			f.generator(f.port(senderPort, senderMAC), f.port(sinkPort, sinkMAC)),
+			f.function(through, command, f.port(inPort, inMAC), f.port(outPort, outMAC)),
+		}
+		links = []string{
+			// The first end of a link may be the server of a socket, which the VNF must not wait for.
+			f.link(linkName, through+"."+inPort, sender+"."+senderPort), f.link(backName, through+"."+outPort, sender+"."+sinkPort),
+		}
+	}
+	return []byte(fmt.Sprintf("apiVersion: %s\nkind: %s\nname: %s\npolicy: {on_infeasible: warn%s}\nfunctions:\n%slinks:\n%s",
+		chain.APIVersion, chain.Kind, chainName(c), privileged(m), strings.Join(functions, ""), strings.Join(links, ""))), nil
+}
+
+// fields write parts of a chain file.
+type fields struct {
+	config record.Config
+	mtu    int
+	more   string // of every function
+	slice  bool   // the ends of a link trust each other
+	// forwarding is that of every link; empty: as the transport does it.
+	forwarding chain.Forwarding
+}
+
+func (f fields) port(name, mac string) string {
+	if mac != "" {
+		mac = fmt.Sprintf(", mac: %q", mac)
+	}
+	return fmt.Sprintf("{name: %s, face: %s, mtu: %d%s}", name, f.config.Face, f.mtu, mac)
+}
+
+func (f fields) function(name, command string, ports ...string) string {
+	if command != "" {
+		command = ", command: " + command
+	}
+	return fmt.Sprintf("  - {name: %s, runtime: %s%s%s, ports: [%s]}\n", name, f.config.Runtime, f.more, command, strings.Join(ports, ", "))
+}
+
+// generator is the function of sender and receiver around a VNF.
+func (f fields) generator(ports ...string) string {
+	f.config.Runtime = string(generatorRuntime(f.config))
+	return f.function(sender, "", ports...)
+}
+
+func (f fields) link(name, from, to string) string {
+	isolation := ""
+	if f.slice {
+		isolation = fmt.Sprintf(", isolation: %s", chain.IsolationSlice)
+	}
+	forwarding := ""
+	if f.forwarding != "" {
+		forwarding = fmt.Sprintf(", forwarding: %s", f.forwarding)
+	}
+	return fmt.Sprintf("  - {name: %s, ends: [%s, %s], transport: %s%s%s}\n", name, from, to, f.config.Transport, isolation, forwarding)
+}
+
+// trusting reports whether the transport takes only ends that trust each other.
+func trusting(inv *inventory.Inventory, c record.Config) bool {
+	t := inv.Transport(c.Transport)
+	return t != nil && t.Caps.Isolation == string(chain.IsolationSlice)
+}
+
+// defaultHugePages is what a function gets of the pages that are free, where its
+// transport has no others and the matrix names none.
+const defaultHugePages = "{2Mi: 64Mi}"
+
+// privileged is the part of the policy that lets functions have privileges.
+func privileged(m *chain.Bench) string {
+	if m.Privileged {
+		return ", privileged: true"
+	}
+	return ""
+}
+
+// more is what a function has beside name, runtime and ports. Polling programs
+// get a CPU of their own, where there are two: DPDK pins its threads in any case,
+// and would pin those of both functions to the first.
+func more(m *chain.Bench, inv *inventory.Inventory, c record.Config) string {
+	s := ""
+	if c.Runtime == string(chain.RuntimeDocker) {
+		s += fmt.Sprintf(", image: %q", m.Image)
+	}
+	if c.Face == string(chain.FaceDPDK) && len(m.HugePages) > 0 {
+		var limits []string
+		for _, h := range m.HugePages {
+			limits = append(limits, fmt.Sprintf("%v: %v", h.Size, h.Limit))
+		}
+		s += ", hugepages: {" + strings.Join(limits, ", ") + "}"
+	} else if t := inv.Transport(c.Transport); t != nil && t.Caps.HugePages {
+		s += ", hugepages: " + defaultHugePages
+	}
+	if c.Face != string(chain.FaceNetdev) && len(inv.Host.CPUs) > 1 && !crowded(inv, c) {
+		s += ", cpus: 1"
+	}
+	return s
+}
+
+// vnfProgram is the program of the VNFs.
+const vnfProgram = "dray-vnf"
+
+// vnfCommand is what runs in the function between the generator's ports, as a
+// list of a chain file.
+func vnfCommand(mode chain.VNF, in chain.RuntimeName, mtu int) (string, error) {
+	options := map[chain.VNF]string{
+		"none":  "",
+		"l2fwd": fmt.Sprintf(", --next-hop, 0=%s, --next-hop, 1=%s", senderMAC, sinkMAC),
+		"l3fwd": fmt.Sprintf(", --generate, %q, --seed, %q, --default-route, %q, --next-hop, 0=%s, --next-hop, 1=%s", "1000", "1", "1", senderMAC, sinkMAC),
+		"bng":   bngOptions(),
+		"gtpu":  gtpuOptions(),
+	}
+	more, ok := options[mode]
+	if !ok {
+		return "", fmt.Errorf("%s has no VNF %s", vnfProgram, mode)
+	}
+	return programCommand(mode, in, mtu, more)
+}
+
+// programCommand is the VNFs' program in a mode, with options of it as parts of a list.
+func programCommand(mode chain.VNF, in chain.RuntimeName, mtu int, more string) (string, error) {
+	path, err := instrument.FindOwn(vnfProgram)
+	if err != nil {
+		return "", err
+	}
+	if private := runtime.Private(path); in == chain.RuntimeRunc && private != "" {
+		return "", fmt.Errorf("containers see nothing of %s, where %s is: `make install`, or build it elsewhere", private, vnfProgram)
+	}
+	return fmt.Sprintf(`[%q, $(DRAY_EAL), "--", %s, --mtu, "%d"%s]`, path, mode, mtu, more), nil
+}

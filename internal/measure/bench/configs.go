@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bench runs a matrix of measurements: it brings each configuration up,
+// offers it each load, takes it down, and comes back to it in the next round.
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Rows are the configurations of a matrix on a host, those that cannot be run
+// among them: a transport or runtime that cannot is one row with the reason.
+func Rows(m *chain.Bench, inv *inventory.Inventory) []report.BenchRow {
+	var rows []report.BenchRow
+	for _, name := range transportNames(m, inv) {
+		t := inv.Transport(name)
+		if row, skipped := skippedTransport(m, inv, name, t); skipped {
+			rows = append(rows, row)
+			continue
+		}
+		for _, runtime := range m.Runtimes {
+			rows = append(rows, transportRows(m, inv, t, runtime)...)
+		}
+	}
+	return rows
+}
+
+// transportNames are the transports to compare.
+func transportNames(m *chain.Bench, inv *inventory.Inventory) []string {
+	if len(m.Transports) > 0 {
+		return m.Transports
+	}
+	var names []string
+	for _, t := range inv.Transports {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// none stands where a row has nothing to say, since it never gets that far.
+const none = "–"
+
+func rowOf(t *inventory.Transport, c record.Config) report.BenchRow {
+	return report.BenchRow{
+		Config: c, Untried: t.Status == inventory.NeverRun || neverRun(t), Privileges: t.Caps.Privileges, Isolation: t.Caps.Isolation,
+		Copies: t.Caps.Copies,
+	}
+}
+
+// neverRun reports whether the driver itself says that nobody has seen it run.
+func neverRun(t *inventory.Transport) bool {
+	return strings.Contains(t.Reason+t.Caps.Note, "never run")
+}
+
+// skippedTransport is the row of a transport that takes no part at all.
+func skippedTransport(m *chain.Bench, inv *inventory.Inventory, name string, t *inventory.Transport) (report.BenchRow, bool) {
+	nothing := record.Config{Transport: name, Face: none, Runtime: none, Size: none, VNF: none}
+	if t == nil {
+		return report.BenchRow{Config: nothing, Skipped: "this build has no such transport"}, true
+	}
+	row := rowOf(t, nothing)
+	row.Untried = neverRun(t)
+	switch {
+	case t.Status == inventory.Missing:
+		row.Skipped, row.Fix = t.Reason, t.Fix
+	case t.Caps.Tunnel:
+		row.Skipped = "it joins functions on different hosts, and a matrix has one host; a chain with hosts measures it"
+	case t.Caps.MaxEnds == 1:
+		row.Skipped = "it joins a function with a host interface, and no two functions"
+	case len(facesOf(m, inv, t)) == 0:
+		row.Skipped = "it serves only ports with the face " + strings.Join(t.Caps.Faces, " or ")
+	default:
+		return row, false
+	}
+	return row, true
+}
+
+// facesOf are the faces to measure a transport with: those asked for that it
+// has; or as interfaces, where it joins two of these, and otherwise in each other
+// way that it has.
+func facesOf(m *chain.Bench, inv *inventory.Inventory, t *inventory.Transport) []chain.Face {
+	var faces, others []chain.Face
+	for _, f := range t.Caps.Faces {
+		face := chain.Face(f)
+		if slices.Contains(m.Faces, face) || len(m.Faces) == 0 {
+			faces = append(faces, face)
+		}
+		if face != chain.FaceNetdev {
+			others = append(others, face)
+		}
+	}
+	if len(m.Faces) > 0 || !slices.Contains(faces, chain.FaceNetdev) {
+		return faces
+	}
+	pair := record.Config{Transport: t.Name, Face: string(chain.FaceNetdev), Runtime: string(chain.RuntimeProcess), Size: "64", VNF: string(chain.VNFDirect)}
+	if reason, _ := obstacle(m, inv, pair); reason != "" && len(others) > 0 {
+		return others
+	}
+	return []chain.Face{chain.FaceNetdev}
+}
+
+func transportRows(m *chain.Bench, inv *inventory.Inventory, t *inventory.Transport, runtime chain.RuntimeName) []report.BenchRow {
+	if rt := inventory.Find(inv.Runtimes, string(runtime)); rt == nil || rt.Status == inventory.Missing {
+		row := rowOf(t, record.Config{Transport: t.Name, Face: none, Runtime: string(runtime), Size: none, VNF: none})
+		row.Untried = neverRun(t)
+		row.Skipped = fmt.Sprintf("this build has no runtime %s", runtime)
+		if rt != nil {
+			row.Skipped, row.Fix = fmt.Sprintf("runtime %s: %s", runtime, rt.Reason), rt.Fix
+		}
+		return []report.BenchRow{row}
+	}
+	var rows []report.BenchRow
+	for _, vnf := range m.VNFs {
+		for _, face := range facesOf(m, inv, t) {
+			for _, size := range m.Sizes {
+				c := record.Config{Transport: t.Name, Face: string(face), Runtime: string(runtime), Size: size.String(), VNF: string(vnf)}
+				row := rowOf(t, c)
+				if row.Skipped, row.Fix = obstacle(m, inv, c); row.Skipped != "" {
+					row.Untried = neverRun(t)
+				}
+				rows = append(rows, row)
+			}
+		}
+	}
+	return rows
+}
+
+// obstacle is why a configuration cannot be brought up; empty where it can.
+func obstacle(m *chain.Bench, inv *inventory.Inventory, c record.Config) (reason, fix string) {
+	if c.VNF != string(chain.VNFDirect) && c.Face != string(chain.FaceDPDK) {
+		return "dray-vnf is a DPDK application, and has no ports with the face " + c.Face, ""
+	}
+	if chain.VNF(c.VNF).Workers() > 0 && inMachine(c) {
+		return "the matrix puts no load balancer into virtual machines", ""
+	}
+	if reason, fix := tooSmall(c); reason != "" {
+		return reason, fix
+	}
+	_, _, _, err := prepare(m, inv, c)
+	var infeasible *plan.Infeasible
+	var fault *chain.Error
+	switch {
+	case errors.As(err, &infeasible) && len(infeasible.Plan.Violations) > 0:
+		v := infeasible.Plan.Violations[0]
+		return v.Constraint + ": " + v.Reason, v.Fix
+	case errors.As(err, &fault):
+		return fault.Text, fault.Fix
+	case err != nil:
+		return err.Error(), ""
+	}
+	return "", ""
+}
+
+// Runnable counts the rows that are run.
+func Runnable(rows []report.BenchRow) int {
+	n := 0
+	for _, r := range rows {
+		if r.Skipped == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Baseline is the transport that the others are ratios to: the one asked for,
+// or else veth, or the first that runs.
+func Baseline(m *chain.Bench, rows []report.BenchRow) string {
+	if m.Baseline != "" {
+		return m.Baseline
+	}
+	first := ""
+	for _, r := range rows {
+		if r.Skipped != "" {
+			continue
+		}
+		if r.Config.Transport == "veth" {
+			return "veth"
+		}
+		if first == "" {
+			first = r.Config.Transport
+		}
+	}
+	return first
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/measure/session"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
+)
+
+func TestResume(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "bench-x")
+	run := testRun(t)
+	run.Hash, run.Host.BootID = "h", "boot"
+	s, err := Begin(dir, run, []byte("matrix"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sink.Write(record.Trial{ID: "one", Run: run.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if got := Interrupted(parent, "h", report.Program{Dray: "v1"}, "boot"); got != "" {
+		t.Errorf("%s is at work, and was found", got)
+	}
+	if _, err := Resume(dir); err == nil {
+		t.Error("two sessions in one directory")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ hash, dray, boot, want string }{
+		{"h", "v1", "boot", dir}, {"other", "v1", "boot", ""}, {"h", "v2", "boot", ""}, {"h", "v1", "later", ""},
+	} {
+		if got := Interrupted(parent, c.hash, report.Program{Dray: c.dray}, c.boot); got != c.want {
+			t.Errorf("%+v: found %q", c, got)
+		}
+	}
+	s, err = Resume(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.Done["one"] || s.Run.Seed != run.Seed || len(s.Run.Rows) != len(run.Rows) {
+		t.Errorf("done %v, run %+v", s.Done, s.Run)
+	}
+	s.Run.Finished = time.Now()
+	if err := errors.Join(s.Save(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Resume(dir); !errors.Is(err, session.ErrFinished) {
+		t.Errorf("error %v", err)
+	}
+	if got := Interrupted(parent, "h", report.Program{Dray: "v1"}, "boot"); got != "" {
+		t.Errorf("%s is finished, and was found", got)
+	}
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/drayage/dray/internal/measure/search"
+	"github.com/drayage/dray/internal/measure/trial"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+const (
+	// searchMost bounds the loads that one search tries.
+	searchMost = 20
+	// searchRange is how far below the most that passes a search may go.
+	searchRange = 1000
+)
+
+// errNoRate says that a search has come to its end, and found nothing.
+var errNoRate = errors.New("no rate met the goal")
+
+// search finds the highest rate that loses little enough. The record is that of
+// the trial at that rate; those on the way to it are records too, numbered.
+func (s *site) search(ctx context.Context, load chain.BenchLoad) (record.Trial, error) {
+	length := time.Duration(s.runner.Run.Matrix.Trial)
+	first, err := s.offer(ctx, 0, length)
+	if err != nil {
+		return first, err
+	}
+	// A search that was interrupted has left the first steps of another.
+	before := 0
+	for s.runner.Done[s.stepID(load, before+1)] {
+		before++
+	}
+	if err := s.step(first, load, before+1); err != nil {
+		return first, err
+	}
+	most := first.Delivery.SentRate
+	if most < searchRange {
+		return first, fmt.Errorf("%s: at full speed only %d packets/s were sent: nothing to search", load, most)
+	}
+	steps, best := 1, map[uint64]record.Trial{}
+	measure := func(ctx context.Context, rate uint64, d time.Duration) (search.Outcome, error) {
+		t, err := s.offer(ctx, rate, d)
+		if ctx.Err() != nil {
+			return search.Outcome{}, ctx.Err()
+		}
+		if err != nil {
+			t.Error = err.Error()
+		}
+		steps++
+		best[rate] = t
+		return outcome(t, s.step(t, load, before+steps))
+	}
+	found, err := find(ctx, search.MeasurerFunc(measure), &s.runner.Run.Matrix, load, most)
+	if err != nil {
+		return first, err
+	}
+	return searched(found, best, steps)
+}
+
+// find searches as the load says. No rate above most, packets/s, is tried.
+func find(ctx context.Context, m search.Measurer, matrix *chain.Bench, load chain.BenchLoad, most uint64) (search.Result, error) {
+	length, asked := time.Duration(matrix.Trial), matrix.Search
+	least := max(uint64(math.Ceil(1/length.Seconds())), most/searchRange) // a packet in each trial
+	if load.Search == chain.LoadRFC2544 {
+		return search.Binary{
+			Min: least, Max: most, Trial: length, Resolution: float64(asked.Width), Verify: asked.Verify,
+		}.Throughput(ctx, m)
+	}
+	goal := goalOf(matrix, load)
+	return search.MLR(ctx, m, search.Config{Goals: []search.Goal{goal}, Min: least, Max: most, MaxTrials: searchMost * trialsALoad(goal)})
+}
+
+// goalOf is what NDR or PDR has to meet.
+func goalOf(matrix *chain.Bench, load chain.BenchLoad) search.Goal {
+	asked := matrix.Search
+	goal := search.NDR(time.Duration(matrix.Trial), time.Duration(asked.Sum))
+	if load.Search == chain.LoadPDR {
+		goal = search.PDR(goal.Trial, goal.Sum)
+		goal.LossRatio = float64(asked.Loss)
+	}
+	goal.Width, goal.ExceedRatio = float64(asked.Width), float64(asked.Exceed)
+	return goal
+}
+
+// trialsALoad is how many trials a load takes at most.
+func trialsALoad(g search.Goal) int { return int((g.Sum + g.Trial - 1) / g.Trial) }
+
+// searchTrials is how many trials a search takes, about.
+func searchTrials(matrix *chain.Bench, load chain.BenchLoad) int {
+	if load.Search == chain.LoadRFC2544 {
+		// Full speed, both ends of the interval, and halvings, of which each second holds.
+		halvings := math.Log2(1 / float64(matrix.Search.Width))
+		return 3 + int(math.Ceil(halvings*float64(1+matrix.Search.Verify)/2))
+	}
+	g := goalOf(matrix, load)
+	return 1 + int(search.Config{Goals: []search.Goal{g}}.Estimate()/g.Trial)
+}
+
+// outcome is what the search makes of a trial, unless it could not be written.
+func outcome(t record.Trial, written error) (search.Outcome, error) {
+	if written != nil {
+		return search.Outcome{}, written
+	}
+	return trial.Outcome(t)
+}
+
+// step writes the record of a trial on the way.
+func (s *site) step(t record.Trial, load chain.BenchLoad, number int) error {
+	t = s.complete(t, load, errorOf(t))
+	t.ID = s.stepID(load, number)
+	bench := *t.Bench // the trial found shares it
+	bench.Step = number
+	t.Bench = &bench
+	return s.runner.write(t)
+}
+
+// stepID names a trial on the way.
+func (s *site) stepID(load chain.BenchLoad, number int) string {
+	return fmt.Sprintf("%s-s%d", s.visit.id(load), number)
+}
+
+func errorOf(t record.Trial) error {
+	if t.Error == "" {
+		return nil
+	}
+	return errors.New(t.Error)
+}
+
+// searched is the record of what was found.
+func searched(found search.Result, made map[uint64]record.Trial, steps int) (record.Trial, error) {
+	g := found.Goals[0] // the one asked for
+	if g.Lower == 0 {
+		return record.Trial{}, fmt.Errorf("%w (%s): %s", errNoRate, g.Goal, g.Reason)
+	}
+	t, ok := made[g.Lower]
+	if !ok || t.Bench == nil {
+		return t, fmt.Errorf("no trial was made at the rate found, %d packets/s", g.Lower)
+	}
+	bench := *t.Bench
+	bench.Search = &record.Search{Goal: g.Goal.String(), Trials: steps, Lower: g.Lower, Upper: g.Upper, Throughput: g.Throughput}
+	if !g.Regular {
+		bench.Search.Irregular = g.Reason
+	}
+	t.Bench = &bench
+	return t, nil
+}

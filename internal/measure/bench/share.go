@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/drayage/dray/internal/measure/trial"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// note keeps the PDR of this configuration and round, if the trial is the one
+// that found it.
+func (s *site) note(t record.Trial) {
+	if t.ID == s.visit.id(chain.BenchLoad{Search: chain.LoadPDR}) && t.Error == "" && t.Bench != nil && t.Bench.Search != nil {
+		s.pdr = t.Bench.Search.Throughput
+	}
+}
+
+// shareOf is a share of PDR, packets/s.
+func (s *site) shareOf(load chain.BenchLoad) (uint64, error) {
+	if s.pdr == 0 {
+		return 0, errors.New("there is no PDR of this round to offer a share of: the trial that searched for it says why")
+	}
+	return trial.UnderLoad(s.pdr, load.Percent, time.Duration(s.runner.Run.Matrix.Trial))
+}
+
+// underLoad measures at a share of the PDR of this round.
+func (s *site) underLoad(ctx context.Context, load chain.BenchLoad) (record.Trial, error) {
+	rate, err := s.shareOf(load)
+	if err != nil {
+		return record.Trial{}, err
+	}
+	t, err := s.offer(ctx, rate, time.Duration(s.runner.Run.Matrix.Trial))
+	if t.Bench != nil {
+		t.Bench.PDR = s.pdr
+	}
+	return t, err
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/measure/instrument"
+	"github.com/drayage/dray/internal/measure/verify"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// trial offers one load once.
+func (s *site) trial(ctx context.Context, load chain.BenchLoad) (record.Trial, error) {
+	if load.Searched() {
+		return s.search(ctx, load)
+	}
+	if load.OfPDR {
+		return s.underLoad(ctx, load)
+	}
+	rate, _ := packetRate(load, s.visit.config.Size)
+	return s.offer(ctx, rate, time.Duration(s.runner.Run.Matrix.Trial))
+}
+
+// offer sends at a rate, 0 being as fast as the port takes it, and meters what
+// the chain uses meanwhile.
+func (s *site) offer(ctx context.Context, rate uint64, d time.Duration) (record.Trial, error) {
+	from, to, err := s.ends()
+	if err != nil {
+		return record.Trial{}, err
+	}
+	frame, err := frameBytes(s.visit.config.Size)
+	if err != nil {
+		return record.Trial{}, err
+	}
+	p := instrument.Params{Duration: d, Frame: frame, PacketRate: rate, Encap: around(s.visit.config)}
+	// A receiver that polled on the only CPU would keep its sender from it.
+	if several := len(s.runner.Inventory.Host.CPUs) > 1; several && s.visit.config.Face != string(chain.FaceNetdev) {
+		p.Poll, p.Busy = true, rate == 0
+	}
+	watch := startSampling(s.meter)
+	measure := generator.Run
+	if s.oneThread() {
+		measure = generator.Loop
+	}
+	t, err := measure(ctx, from, to, p)
+	samples, watchErr := watch.stop()
+	if err = errors.Join(err, watchErr); err != nil || t.Bench == nil || t.Bench.Span == nil {
+		return t, err
+	}
+	t.Bench.Cost = samples.cost(t.Bench.Span.Start, t.Bench.Span.End)
+	t.Bench.Cost.Idle = s.idle
+	t.Env.BusyDuring, t.Env.Stolen = samples.machine()
+	return t, nil
+}
+
+// ends are the two ports as the instrument sees them.
+func (s *site) ends() (from, to instrument.Endpoint, err error) {
+	in := verify.Input{Plan: s.live.State.Plan, Sandboxes: s.live.State.Sandboxes, Device: s.live.Device}
+	for _, l := range s.live.State.Plan.Links {
+		for _, e := range l.Ends {
+			switch e.Port {
+			case senderPort:
+				from, err = in.Endpoint(e)
+				if chain.VNF(s.visit.config.VNF).Workers() > 0 {
+					to = from // a load balancer's workers send back
+				}
+			case sinkPort:
+				to, err = in.Endpoint(e)
+			}
+			if err != nil {
+				return from, to, err
+			}
+		}
+	}
+	if from.Name == "" || to.Name == "" {
+		return from, to, errors.New("the plan has no two ends to measure between")
+	}
+	if !s.oneThread() || from.Device == "" {
+		return from, to, nil
+	}
+	eal, names, err := s.live.Devices(sender)
+	from.EAL, to.EAL = eal, eal
+	from.Device, to.Device = names[from.Port], names[to.Port]
+	if s.shape == vnf {
+		to.MAC = inMAC // of who forwards
+		if user := tunnels[chain.VNF(s.visit.config.VNF)].user; user.IsValid() {
+			from.IP = user
+		}
+	}
+	return from, to, err
+}
+
+// oneThread reports whether one thread sends and receives.
+func (s *site) oneThread() bool { return s.shape == loop || s.shape == vnf }
+
+// sampleEvery is how often the use of the machine is read during a trial.
+const sampleEvery = 20 * time.Millisecond
+
+// sample is what was used until a moment.
+type sample struct {
+	host.Usage
+	machine host.CPUTimes
+}
+
+type samples []sample
+
+// sampling reads in the background.
+type sampling struct {
+	end  chan struct{}
+	done chan struct{}
+	got  samples
+	err  error
+}
+
+func startSampling(m *host.Meter) *sampling {
+	w := &sampling{end: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		tick := time.NewTicker(sampleEvery)
+		defer tick.Stop()
+		for last := false; ; {
+			if w.err = w.read(m); w.err != nil || last {
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-w.end:
+				last = true
+			}
+		}
+	}()
+	return w
+}
+
+func (w *sampling) read(m *host.Meter) error {
+	machine, err := host.ReadCPUTimes()
+	if err != nil {
+		return err
+	}
+	u, err := m.Read()
+	if err != nil {
+		return err
+	}
+	w.got = append(w.got, sample{u, machine})
+	return nil
+}
+
+func (w *sampling) stop() (samples, error) {
+	close(w.end)
+	<-w.done
+	return w.got, w.err
+}
+
+// cost is what was used between two moments of CLOCK_MONOTONIC, read off between
+// the samples.
+func (s samples) cost(from, to time.Duration) *record.Cost {
+	c := &record.Cost{}
+	for _, one := range s {
+		c.Memory = max(c.Memory, one.Memory)
+	}
+	a, b := s.at(from), s.at(to)
+	if b.at <= a.at {
+		return c
+	}
+	c.Cores = max(0, (b.cpu-a.cpu)/(b.at-a.at))
+	if total := b.total - a.total; total > 0 {
+		c.Machine = min(1, max(0, (b.busy-a.busy)/total))
+	}
+	return c
+}
+
+// point is a sample as numbers: ns, and clock ticks of all CPUs.
+type point struct{ at, cpu, busy, total float64 }
+
+func (s sample) point() point {
+	return point{float64(s.At), float64(s.CPU), float64(s.machine.Total) - float64(s.machine.Idle), float64(s.machine.Total)}
+}
+
+// at is what had been used at a moment, by a straight line between the samples
+// around it; before the first and after the last it is theirs.
+func (s samples) at(t time.Duration) point {
+	if len(s) == 0 {
+		return point{}
+	}
+	before := s[0].point()
+	for _, one := range s {
+		p := one.point()
+		if p.at < float64(t) {
+			before = p
+			continue
+		}
+		share := 0.0
+		if p.at > before.at {
+			share = max(0, (float64(t)-before.at)/(p.at-before.at))
+		}
+		mix := func(a, b float64) float64 { return a + share*(b-a) }
+		return point{mix(before.at, p.at), mix(before.cpu, p.cpu), mix(before.busy, p.busy), mix(before.total, p.total)}
+	}
+	return before
+}
+
+// machine is how busy the machine was over all samples, and what was stolen of it.
+func (s samples) machine() (busy, stolen float64) {
+	if len(s) < 2 {
+		return 0, 0
+	}
+	return s[len(s)-1].machine.Since(s[0].machine)
+}

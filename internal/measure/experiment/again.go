@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"slices"
+
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// linkTools measure a link that is up, in seconds.
+var linkTools = []chain.Tool{chain.ToolFrames, chain.ToolTCP, chain.ToolRequests, chain.ToolPingPong, chain.ToolUDP, chain.ToolEcho}
+
+// again is the cell that is measured twice in each round, so that what claims can
+// tell from noise is known (A/A): the shortest of those that claims compare. nil: no
+// claim compares any.
+func again(run *report.ExperimentsRun) *chain.Cell {
+	if run.Part || run.Rounds < 2 {
+		return nil
+	}
+	var found *chain.Cell
+	compared := claimed(run)
+	for _, c := range here(run) {
+		if !compared[c.String()] || !slices.Contains(linkTools, c.Tool) || c.Runtime == chain.RuntimeVM {
+			continue
+		}
+		if found == nil || expectIn(run, c) < expectIn(run, *found) {
+			found = &c
+		}
+	}
+	return found
+}

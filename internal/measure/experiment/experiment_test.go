@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/measure/session"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+func tcp(transport string) chain.Cell {
+	return chain.Cell{Tool: chain.ToolTCP, Transport: transport, Runtime: chain.RuntimeRunc}
+}
+
+func two() []chain.Experiment {
+	row := func(name string, figure chain.Figure, c chain.Cell) chain.ExperimentRow {
+		return chain.ExperimentRow{Name: name, Title: name, Figure: figure, Cell: c}
+	}
+	shaped := tcp("veth")
+	shaped.Qdisc, shaped.Rate = "htb", 100_000_000
+	return []chain.Experiment{
+		{Name: "x", Rows: []chain.ExperimentRow{row("a", "throughput", tcp("veth")), {Name: "n", Title: "n", NotRun: "no NIC"}}},
+		{Name: "y", Rows: []chain.ExperimentRow{row("a", "throughput", tcp("veth")), row("b", "throughput", shaped), row("c", "throughput", tcp("sr-iov"))}},
+	}
+}
+
+func host2() *inventory.Inventory {
+	return &inventory.Inventory{
+		Host: inventory.Host{Hostname: "h", CPUs: []int{0, 1}, NUMANodes: 1, MemoryTotal: 8 << 30, MemoryFree: 8 << 30},
+		Transports: []inventory.Transport{{
+			Item: inventory.Item{Name: "veth", Status: inventory.OK},
+			Caps: inventory.Caps{Faces: []string{"netdev"}, Isolation: "no-shared-memory", MinEnds: 2, MaxEnds: 2, Privileges: "none"},
+		}},
+		Qdiscs:   []inventory.Item{{Name: "htb", Status: inventory.OK}, {Name: "sfq", Status: inventory.Missing}},
+		Runtimes: []inventory.Item{{Name: "runc", Status: inventory.OK}, {Name: "vm", Status: inventory.Missing, Reason: "no qemu"}},
+	}
+}
+
+func TestCellsAreMeasuredOnce(t *testing.T) {
+	if cells := Cells(two()); len(cells) != 3 {
+		t.Errorf("%v", cells)
+	}
+}
+
+func TestSkippedSaysWhy(t *testing.T) {
+	vm := chain.Cell{Tool: chain.ToolStart, Runtime: chain.RuntimeVM}
+	_, got := Divide(host2(), Lab{}, append(Cells(two()), vm))
+	if got[tcp("sr-iov").String()] != "this build has no transport sr-iov" || got[vm.String()] != "runtime vm: no qemu" || got[tcp("veth").String()] != "" {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestNoMachinesInsideTheLab(t *testing.T) {
+	inv := host2()
+	inv.Runtimes[1].Status, inv.Host.CmdLine = inventory.OK, "quiet "+inventory.LabParameter
+	vm := chain.Cell{Tool: chain.ToolStart, Runtime: chain.RuntimeVM}
+	if _, got := Divide(inv, Lab{}, []chain.Cell{vm}); !strings.HasPrefix(got[vm.String()], "nested emulation") {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestChainsOfCellsParse(t *testing.T) {
+	for _, c := range []chain.Cell{
+		tcp("bridge"), {Tool: chain.ToolStart, Runtime: chain.RuntimeVM},
+		{Tool: chain.ToolChecks, Runtime: chain.RuntimeRunc}, {Tool: chain.ToolDensity, Runtime: chain.RuntimeRunc, Functions: 3},
+		{Tool: chain.ToolRecovery, Runtime: chain.RuntimeProcess},
+		{Tool: chain.ToolRecovery, Transport: "shm", Runtime: chain.RuntimeRunc}, {Tool: chain.ToolClocks, Transport: "veth", Runtime: chain.RuntimeRunc},
+		{Tool: chain.ToolUDP, Transport: "ovs", Runtime: chain.RuntimeVM, Qdisc: "tbf", Rate: 100_000_000, Load: "95Mbps"},
+		{Tool: chain.ToolRequests, Transport: "ovs", Runtime: chain.RuntimeVM, VMRuntime: chain.RuntimeRunc},
+	} {
+		if _, err := chain.Parse(c.String(), chainText(host2(), c)); err != nil {
+			t.Errorf("%v:\n%s", err, chainText(host2(), c))
+		}
+	}
+}
+
+func TestContainerInAMachineIsInBothMachines(t *testing.T) {
+	c := chain.Cell{Tool: chain.ToolRequests, Transport: "ovs-dpdk", Runtime: chain.RuntimeVM, VMRuntime: chain.RuntimeRunc}
+	if got := c.String(); got != "requests/ovs-dpdk/vm/in-runc" {
+		t.Errorf("the cell is called %s", got)
+	}
+	parsed, err := chain.Parse(c.String(), chainText(host2(), c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range parsed.Functions {
+		if f.VM == nil || f.VM.Runtime != chain.RuntimeRunc {
+			t.Errorf("%s: %+v", f.Name, f.VM)
+		}
+	}
+}
+
+func TestBothProfilesDecideClaims(t *testing.T) {
+	for _, name := range []string{"quick", "paper"} {
+		if p, err := FindProfile(name); err != nil || p.Rounds < 5 {
+			t.Errorf("%s: %d rounds, %v", name, p.Rounds, err)
+		}
+	}
+	if _, err := FindProfile("slow"); err == nil {
+		t.Error("there is a profile slow")
+	}
+}
+
+func TestSessionGoesOnWhereItWas(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	run := &report.ExperimentsRun{Schema: report.ExperimentsSchema, ID: "x", Rounds: 5, Trial: time.Second, Experiments: two()}
+	s, err := Begin(dir, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Resume(dir); err == nil {
+		t.Error("two sessions are at work in one directory")
+	}
+	if err := s.Sink.Write(record.Trial{ID: "done", Run: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Begin(dir, run); err == nil {
+		t.Error("a run begins over another")
+	}
+	if s, err = Resume(dir); err != nil || !s.Done["done"] || len(s.Run.Experiments) != 2 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	s.Run.Finished = time.Now()
+	if err := s.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Resume(dir); !errors.Is(err, session.ErrFinished) {
+		t.Errorf("a finished run goes on: %v", err)
+	}
+}
+
+func TestValues(t *testing.T) {
+	got, err := values(record.Trial{Throughput: &record.Throughput{BitsPerSecond: 93_460_000}})
+	if err != nil || got["throughput"] != 93.46 {
+		t.Errorf("%v, %v", got, err)
+	}
+	h := record.Histogram{Bits: 10, Counts: []record.BucketCount{{Value: 500, Count: 3}, {Value: 900, Count: 1}}}
+	got, err = values(record.Trial{Delivery: &record.Delivery{PacketRate: 310_000, Jitter: 2500}, OneWay: &record.OneWay{Latency: h, Max: 900}})
+	if err != nil || got["packet_rate"] != 310 || got["jitter"] != 0.0025 || got["latency_mean"] != 0.6 || got["latency_max"] != 0.9 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, refused := got["latency_p99"]; refused {
+		t.Error("four samples support no p99")
+	}
+	got, err = values(record.Trial{Delivery: &record.Delivery{}, OneWay: &record.OneWay{Latency: record.Histogram{Bits: 10}}})
+	if _, some := got["latency_max"]; some || err != nil {
+		t.Errorf("no packet has a latency: %v, %v", got, err)
+	}
+	if _, err := values(record.Trial{}); err == nil {
+		t.Error("no result has a value")
+	}
+}
+
+// Of the cells that claims compare the shortest is measured twice in each round.
+func TestTheShortestComparedCellIsMeasuredAgain(t *testing.T) {
+	frames := chain.Cell{Tool: chain.ToolFrames, Transport: "vhost-user", Face: chain.FaceDPDK, Runtime: chain.RuntimeRunc, Load: "max"}
+	echo := chain.Cell{Tool: chain.ToolEcho, Transport: "ovs-dpdk", Face: chain.FaceDPDK, Runtime: chain.RuntimeRunc}
+	start := chain.Cell{Tool: chain.ToolStart, Runtime: chain.RuntimeRunc}
+	run := func(a, b chain.Cell) *report.ExperimentsRun {
+		return &report.ExperimentsRun{Rounds: 5, Trial: time.Second, Profile: Quick, Skipped: map[string]string{}, Experiments: []chain.Experiment{{
+			Rows: []chain.ExperimentRow{
+				{Name: "a", Figure: "throughput", Cell: a}, {Name: "b", Figure: "throughput", Cell: b}, {Name: "c", Figure: "throughput", Cell: tcp("veth")},
+			},
+			Claims: []chain.ShapeClaim{{Text: "t", Less: "a", Than: "b"}},
+		}}}
+	}
+	if c := again(run(frames, tcp("bridge"))); c == nil || *c != tcp("bridge") {
+		t.Errorf("%v", c)
+	}
+	if c := again(run(frames, echo)); c == nil || *c != frames {
+		t.Errorf("%v", c)
+	}
+	none := run(frames, tcp("bridge"))
+	none.Experiments[0].Claims = nil
+	part := run(frames, tcp("bridge"))
+	part.Part = true
+	skipped := run(frames, tcp("bridge"))
+	skipped.Skipped[frames.String()] = "no DPDK" // then the claim is not decided
+	for name, r := range map[string]*report.ExperimentsRun{"no claim": none, "a part": part, "no link": run(start, start), "skipped": skipped} {
+		if c := again(r); c != nil {
+			t.Errorf("%s: %v", name, c)
+		}
+	}
+	once, twice := run(frames, tcp("bridge")), none
+	if more := Estimate(once) - Estimate(twice); more != 5*expectIn(once, tcp("bridge")) {
+		t.Errorf("it is estimated to take %v more", more)
+	}
+	first, second := step{tcp("bridge"), 2, false}, step{tcp("bridge"), 2, true}
+	if first.id() != "tcp/bridge/runc-r2" || second.id() != "tcp/bridge/runc-r2-again" || named(nil, second).Cell != "tcp/bridge/runc"+report.Again {
+		t.Errorf("%s, %s, %s", first.id(), second.id(), named(nil, second).Cell)
+	}
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Draygen measures with Drayage's own generator and sink, which stamp and number
+// every packet. It offers, for Params.Duration, what Quantity says:
+//
+//   - QStream: Params.Bitrate of payload, in packets that fill the MTU;
+//   - QProbe: Params.MessageRate of the smallest packets;
+//   - QPacketRate: Params.PacketRate of the smallest packets;
+//   - QThroughput: as many packets that fill the MTU as the port takes;
+//   - QFrames: Params.PacketRate frames of Params.Frame bytes, or as many as the
+//     port takes;
+//   - QPathMTU: a few packets of Params.MTU bytes, for as long as they take.
+//
+// Sender and sink sleep while there is nothing to do, so that they leave the
+// CPUs to the link; on a native port the sink polls, as its users do, where
+// Params.Poll says that it may.
+type Draygen struct{ Quantity record.Quantity }
+
+var draygen = tool{name: "draygen", own: true, ask: []string{"--version"}, version: regexp.MustCompile(`draygen (\S+)`)}
+
+func (Draygen) Name() string                             { return draygen.name }
+func (Draygen) Probe(ctx context.Context) inventory.Item { return draygen.probe(ctx) }
+
+const (
+	genMAC = 14 // bytes of a frame before the packet
+	genFCS = 4
+	// genPayload is the least that holds the generator's short header. It makes
+	// frames of 64 bytes with FCS, and of 84 over IPv6.
+	genPayload = 18
+	// genDiscard is where frames for a port that is no interface go to, which
+	// nobody looks at.
+	genDiscard = 5010
+	// genWarmup is how long the stream runs before the first packet counts: the
+	// peer's address is found, caches and branch predictors are warm.
+	genWarmup = 100 * time.Millisecond
+	// genLinger is how long the sink may take to end by itself. It waits for
+	// 200 ms where packets are missing.
+	genLinger = time.Second
+	// nativePoll is how long a sink polls a native port before it sleeps: longer
+	// than the sender's bursts are apart.
+	nativePoll = time.Millisecond
+	// A sender that lost its CPU catches up what was due in the meantime, but no
+	// more than about so many packets, and nothing older than that: a long burst
+	// would queue, and its delay would be taken for the link's.
+	catchUpPackets            = 300
+	leastCatchUp, mostCatchUp = 10 * time.Millisecond, 100 * time.Millisecond
+	// lateSend is how late a sender may be, in one of a hundred packets, before
+	// the trial is marked.
+	lateSend = time.Millisecond
+)
+
+// offer is what a sender is asked for.
+type offer struct {
+	frame   int    // bytes, without FCS
+	ip6     bool   // packets are IPv6's
+	rate    string // as draygen takes it
+	perSec  float64
+	packets int // 0: no limit
+	warmup  int
+	poll    bool
+	mixed   bool // frames of three sizes; frame is their mean
+	busy    bool // both ends spin
+	encap   *Encapsulation
+}
+
+// headers is what comes before the payload of a frame: Ethernet, IP and UDP, and
+// what is around these.
+func (o offer) headers() int {
+	switch {
+	case o.ip6:
+		return genMAC + ipv6Header + udpHeader
+	case o.encap != nil:
+		return genMAC + ipv4Header + udpHeader + o.encap.Headers
+	}
+	return genMAC + ipv4Header + udpHeader
+}
+
+// smallest is the smallest frame that holds the generator's header.
+func (o offer) smallest() int { return o.headers() + genPayload }
+
+// payloadBits is what one packet carries.
+func (o offer) payloadBits() float64 { return float64(8 * (o.frame - o.headers())) }
+
+// catchUp is how late a packet may still be sent.
+func (o offer) catchUp() time.Duration {
+	return min(max(time.Duration(catchUpPackets/o.perSec*float64(time.Second)), leastCatchUp), mostCatchUp)
+}
+
+// wanted is what the quantity offers under these parameters.
+func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
+	if g.Quantity == record.QFrames {
+		return g.frames(from, to, p)
+	}
+	o := offer{frame: min(from.MTU, to.MTU, math.MaxUint16-genMAC) + genMAC, ip6: ipHeader(to.IP) == ipv6Header, poll: p.Poll}
+	switch g.Quantity {
+	case record.QStream:
+		o.rate, o.perSec = strconv.FormatUint(p.Bitrate, 10)+"bps", float64(p.Bitrate)/o.payloadBits()
+	case record.QProbe:
+		o.frame, o.rate, o.perSec = o.smallest(), strconv.FormatUint(p.MessageRate, 10)+"pps", float64(p.MessageRate)
+	case record.QPacketRate:
+		o.frame, o.rate, o.perSec = o.smallest(), strconv.FormatUint(p.PacketRate, 10)+"pps", float64(p.PacketRate)
+	case record.QThroughput:
+		o.rate, o.warmup = "max", 1000
+		return o, nil
+	default:
+		return o, fmt.Errorf("draygen does not measure %q", g.Quantity)
+	}
+	if o.frame < o.smallest() {
+		return o, fmt.Errorf("draygen: an MTU of %d bytes is too small for its header: at least %d", o.frame-genMAC, o.smallest()-genMAC)
+	}
+	if o.perSec <= 0 {
+		return o, errors.New("draygen: no rate to offer")
+	}
+	o.warmup = int(math.Ceil(o.perSec * genWarmup.Seconds()))
+	return o, nil
+}
+
+// Run sends from one port to the other and reads at both what became of it.
+func (g Draygen) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial, error) {
+	t := begin(g.Quantity, from, to)
+	if g.Quantity == record.QPathMTU {
+		return g.pathMTU(ctx, t, from, to, p)
+	}
+	o, err := g.wanted(from, to, p)
+	if err != nil {
+		return t, err
+	}
+	result, err := g.send(ctx, &t, from, to, o, p.Duration)
+	if err != nil {
+		return t, err
+	}
+	t.Duration = result.span()
+	if g.Quantity == record.QThroughput {
+		t.Throughput = result.throughput(o)
+		if result.starved() {
+			t.Marks = append(t.Marks, record.MarkOversubscribed)
+		}
+		return t, nil
+	}
+	t.Delivery = result.delivery(g.Quantity, o, p)
+	if oneClock(from, to) {
+		t.OneWay = result.oneWay()
+	}
+	if g.Quantity == record.QFrames {
+		span, err := result.stream()
+		if err != nil {
+			return t, err
+		}
+		t.Bench = &record.Bench{Span: span}
+	}
+	t.Marks = append(t.Marks, result.marks(t)...)
+	return t, nil
+}
+
+// send runs one stream and fills in what is known of the trial in any case.
+func (g Draygen) send(ctx context.Context, t *record.Trial, from, to Endpoint, o offer, d time.Duration) (genResult, error) {
+	s, version, err := genSession(ctx, from, to, o, d)
+	if err != nil {
+		return genResult{}, err
+	}
+	if len(t.Instrument.Client) == 0 {
+		t.Instrument = describe(draygen, version, s)
+	}
+	out, err := s.run(ctx)
+	if t.Start.IsZero() {
+		t.Start = out.start
+	}
+	t.Duration += out.duration
+	t.Raw = raw([]byte(t.Raw), genSummary(out.client), genSummary(out.server))
+	if err != nil {
+		return genResult{}, genError(err, from, to)
+	}
+	result, err := parseDraygen(out.client, out.server)
+	if err != nil && (!errors.Is(err, errClocks) || oneClock(from, to)) {
+		return result, fmt.Errorf("draygen from %s to %s: %w", from.Name, to.Name, err)
+	}
+	return result, nil
+}
+
+// genSession is one sender and one sink, and the version of the latter.
+func genSession(ctx context.Context, from, to Endpoint, o offer, d time.Duration) (session, string, error) {
+	sender, _, err := genTool(from).find(ctx)
+	if err != nil {
+		return session{}, "", err
+	}
+	sink, version, err := genTool(to).find(ctx)
+	if err != nil {
+		return session{}, "", err
+	}
+	s, err := genCommands(sender, sink, from, to, o, d)
+	return s, version, err
+}
+
+// genCommands are the command lines of the two programs.
+func genCommands(sender, receiver string, from, to Endpoint, o offer, d time.Duration) (session, error) {
+	s := session{from: from, to: to, ready: genReady, serverEnds: true, linger: genLinger, timeout: d + slack}
+	stream := strconv.FormatUint(uint64(rand.Uint32N(math.MaxUint32-1)+1), 10)
+	sink, source, target, err := genPorts(from, to)
+	if err != nil {
+		return s, err
+	}
+	if from.dpdk() || to.dpdk() {
+		s.patience, s.timeout = dpdkWait(from, to)+slack, s.timeout+dpdkWait(from, to)
+	}
+	if to.secondary() && from.dpdk() && !from.secondary() {
+		s.opened, target = genOpened, append(target, "--hold")
+	}
+	s.server = append(append([]string{receiver, "sink"}, sink...), "--stream", stream, "--once")
+	if to.Native && o.poll && !o.busy {
+		s.server = append(s.server, "--spin", nativePoll.String())
+	}
+	s.client = append(append([]string{sender, "send"}, source...), target...)
+	s.client = append(append(s.client, o.around()...), "--stream", stream, "--size", o.size(), "--rate", o.rate, "--layer", "payload")
+	if o.busy {
+		s.server, s.client = append(s.server, "--busy"), append(s.client, "--busy")
+	}
+	if o.perSec > 0 {
+		s.client = append(s.client, "--catch-up", strconv.FormatInt(o.catchUp().Microseconds(), 10)+"us")
+	}
+	if o.warmup > 0 {
+		s.client = append(s.client, "--warmup", strconv.Itoa(o.warmup))
+	}
+	if o.packets > 0 {
+		s.client = append(s.client, "--packets", strconv.Itoa(o.packets))
+	} else {
+		s.client = append(s.client, "--duration", strconv.FormatInt(d.Milliseconds(), 10)+"ms")
+	}
+	return s, nil
+}
+
+// genReady reports whether a sink has said that it misses nothing any more, or a
+// sender that it begins.
+func genReady(p *program) bool {
+	return strings.Contains(string(p.out.bytes()), `"event":"ready"`)
+}

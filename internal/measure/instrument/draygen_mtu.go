@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/drayage/dray/internal/result/record"
+)
+
+// genTooLong finds what draygen says of a port that takes no such packet.
+var genTooLong = regexp.MustCompile(`frames of \d+ bytes do not fit`)
+
+// pathMTU tries packets of the wanted size on a port that answers no ping, and
+// where they do not arrive, finds the largest that do.
+func (g Draygen) pathMTU(ctx context.Context, t record.Trial, from, to Endpoint, p Params) (record.Trial, error) {
+	o := offer{ip6: ipHeader(to.IP) == ipv6Header, rate: "100pps", packets: pingCount}
+	smallest := o.smallest() - genMAC
+	if p.MTU < smallest || p.MTU > maxPacket-genMAC {
+		return t, fmt.Errorf("draygen: a packet of %d bytes is impossible: at least %d, at most %d", p.MTU, smallest, maxPacket-genMAC)
+	}
+	probe := func(size int) (bool, error) {
+		o.frame = size + genMAC
+		result, err := g.send(ctx, &t, from, to, o, time.Second)
+		if err != nil && genTooLong.MatchString(err.Error()) {
+			return false, ctx.Err()
+		}
+		return err == nil && result.sink.Received > 0, err
+	}
+	result := record.PathMTU{Wanted: p.MTU}
+	var err error
+	result.Passed, err = probe(p.MTU)
+	if err == nil && !result.Passed {
+		// A switch that meets a device for the first time may begin to serve it when the
+		// few packets and their sender are gone.
+		result.Passed, err = probe(p.MTU)
+	}
+	if err == nil {
+		result.Largest, err = largest(probe, result.Passed, smallest, p.MTU)
+	}
+	if err != nil {
+		return t, err
+	}
+	t.PathMTU = &result
+	return t, nil
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/test/testenv"
+)
+
+func TestAnOpenPortIsExplained(t *testing.T) {
+	native := Endpoint{Native: true}
+	for _, other := range []error{context.DeadlineExceeded, testError("draygen: dray:f1u: the broker hung up")} {
+		if err := genError(other, native, native); strings.Contains(err.Error(), "dray status") {
+			t.Errorf("every error is taken for a port in use: %v", err)
+		}
+	}
+	const words = "draygen: dray:f1u: the port is open elsewhere, or too many generations have buffers out"
+	if err := genError(testError(words), native, Endpoint{}); !strings.Contains(err.Error(), "dray status") || !strings.Contains(err.Error(), words) {
+		t.Errorf("a port in use is not explained: %v", err)
+	}
+	if err := genError(testError(words), Endpoint{}, Endpoint{}); strings.Contains(err.Error(), "dray status") {
+		t.Errorf("an interface in use is taken for a native port: %v", err)
+	}
+}
+
+func TestOwnProgramsEnvironment(t *testing.T) {
+	if env := (Endpoint{Ports: "/x"}).env(); len(env) != 0 {
+		t.Errorf("an interface gets %q", env)
+	}
+	if env := (Endpoint{Native: true, Ports: "/run/dray/c/f/ports"}).env(); !slices.Equal(env, []string{"DRAY_PORTS=/run/dray/c/f/ports"}) {
+		t.Errorf("environment %q", env)
+	}
+}
+
+// eal are the arguments for one device on plain pages.
+func eal(device string) []string {
+	return []string{"--no-huge", "--no-shconf", "--no-pci", "--no-telemetry", "-m", "48", "--single-file-segments", "--vdev", device}
+}
+
+// devices makes both ends of the pair devices that share memory.
+func (p pair) devices(t *testing.T) pair {
+	t.Helper()
+	testenv.Built(t, draygenDPDK.name)
+	dir := t.TempDir()
+	const memif = "net_memif0,socket=%s/memif,socket-abstract=no,role=%s"
+	for e, role := range map[*Endpoint]string{&p.a: "server", &p.b: "client,zero-copy=yes"} {
+		e.Device, e.EAL, e.RuntimeDir, e.MTU = "net_memif0", eal(fmt.Sprintf(memif, dir, role)), dir, 1800
+	}
+	return p
+}
+
+// TestDevicesAreMeasured sends from the server to the client of a memif link, and
+// back: then the sink is there before the socket is.
+func TestDevicesAreMeasured(t *testing.T) {
+	generator(t)
+	p := newPair(t).devices(t)
+	for _, q := range []record.Quantity{record.QStream, record.QPacketRate, record.QThroughput} {
+		trial := run(t, Draygen{q}, p, Params{Duration: 200 * time.Millisecond, Bitrate: 20_000_000, PacketRate: 2000})
+		if q == record.QThroughput {
+			if trial.Throughput.BitsPerSecond < 10_000_000 {
+				t.Errorf("throughput %+v", trial.Throughput)
+			}
+			continue
+		}
+		d, w := trial.Delivery, trial.OneWay
+		if d.Sent < 50 || d.Received != d.Sent || uint64(w.Latency.Total()) != d.Received || w.Min <= 0 {
+			t.Errorf("%s: delivery %+v, %d samples", q, d, w.Latency.Total())
+		}
+	}
+	if got := run(t, Draygen{record.QPathMTU}, p, Params{MTU: 1800}).PathMTU; *got != (record.PathMTU{Wanted: 1800, Passed: true, Largest: 1800}) {
+		t.Errorf("path MTU %+v", got)
+	}
+	back := p
+	back.a, back.b = p.b, p.a
+	trial, err := Draygen{record.QProbe}.Run(context.Background(), back.a, back.b, Params{Duration: 200 * time.Millisecond, MessageRate: 500})
+	if err != nil || trial.Delivery.Received != trial.Delivery.Sent {
+		t.Errorf("back: %+v, error %v\n%s", trial.Delivery, err, trial.Raw)
+	}
+	load, err := StartLoad(context.Background(), p.a, p.b, 5_000_000, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(300 * time.Millisecond)
+	if got, err := load.Stop(); err != nil || got.Sent == 0 {
+		t.Errorf("load %+v, error %v", got, err)
+	}
+	p.empty(t)
+}
+
+// A device beside an interface: each on the same veth pair, by packet sockets.
+func TestADeviceBesideAnInterface(t *testing.T) {
+	generator(t)
+	testenv.Built(t, draygenDPDK.name)
+	p := newPair(t)
+	p.a.Device, p.a.EAL, p.a.RuntimeDir = "net_af_packet0", eal("net_af_packet0,iface=eth0"), t.TempDir()
+	p.a.MAC, p.b.MAC = "02:00:00:00:09:01", "02:00:00:00:09:02"
+	back := p
+	back.a, back.b = p.b, p.a
+	for _, p := range []pair{p, back} {
+		trial, err := Draygen{record.QProbe}.Run(context.Background(), p.a, p.b, Params{Duration: 200 * time.Millisecond, MessageRate: 500})
+		if err != nil || trial.Delivery.Received < trial.Delivery.Sent/2 {
+			t.Errorf("from %s to %s: %+v, error %v\n%s", p.a.Name, p.b.Name, trial.Delivery, err, trial.Raw)
+		}
+	}
+}
+
+func TestADeviceThatIsMissingIsExplained(t *testing.T) {
+	generator(t)
+	p := newPair(t).devices(t)
+	p.b.EAL = slices.Clone(p.b.EAL)
+	p.b.EAL[len(p.b.EAL)-1] = "net_memif0,role=nobody"
+	_, err := Draygen{record.QProbe}.Run(context.Background(), p.a, p.b, Params{Duration: time.Second, MessageRate: 100})
+	if err == nil || !strings.Contains(err.Error(), "Unknown role") || !strings.Contains(err.Error(), "function's own command") {
+		t.Errorf("error %v", err)
+	}
+	p.empty(t)
+	p.b.EAL[len(p.b.EAL)-1] = "net_memif0,socket=/a b"
+	if _, err := (Draygen{record.QProbe}).Run(context.Background(), p.a, p.b, Params{Duration: time.Second, MessageRate: 100}); err == nil || !strings.Contains(err.Error(), "DRAY_STATE") {
+		t.Errorf("a path with a blank: error %v", err)
+	}
+}
+
+// The sink on a device that another process's memory is needed for starts when
+// the sender has opened its own, and before it sends.
+func TestASecondaryStartsSecond(t *testing.T) {
+	p := newPair(t)
+	mark := filepath.Join(t.TempDir(), "mark")
+	s := session{from: p.a, to: p.b, opened: genOpened, ready: genReady, timeout: time.Minute,
+		client: []string{"/bin/sh", "-c", `test -e $0 && echo early; echo '"event":"open"'; cat; test -e $0 && echo later`, mark},
+		server: []string{"/bin/sh", "-c", `touch $0; echo '"event":"ready"'; exec sleep 60`, mark}}
+	out, err := s.run(context.Background())
+	if err != nil || !strings.Contains(string(out.client), "later") || strings.Contains(string(out.client), "early") || out.start.IsZero() {
+		t.Errorf("%q, error %v", out.client, err)
+	}
+	p.empty(t)
+	s.client = []string{"/bin/sh", "-c", "exit 3"}
+	if _, err := s.run(context.Background()); err == nil || !strings.Contains(err.Error(), "ended before it was ready") {
+		t.Errorf("a client that fails: error %v", err)
+	}
+	s.client, s.server = []string{"/bin/sh", "-c", `echo '"event":"open"'; exec cat`}, []string{"/bin/sh", "-c", "exit 3"}
+	if _, err := s.run(context.Background()); err == nil {
+		t.Error("a server that fails is no error")
+	}
+	p.empty(t)
+
+	dev := func(name, kind string) Endpoint {
+		return Endpoint{Name: name, Device: "net_ring0", EAL: []string{"--proc-type=" + kind}, MTU: 1500}
+	}
+	for _, c := range []struct {
+		from, to string
+		held     bool
+	}{{"primary", "secondary", true}, {"secondary", "primary", false}, {"secondary", "secondary", false}} {
+		s, err := genCommands("g", "g", dev("a.p", c.from), dev("b.p", c.to), offer{rate: "max"}, time.Second)
+		if held := slices.Contains(s.client, "--hold"); err != nil || held != c.held || (s.opened != nil) != c.held {
+			t.Errorf("from %s to %s: held %v, error %v", c.from, c.to, held, err)
+		}
+	}
+}
+
+// A program with no CPU of its own is told from one that has one.
+func TestAStarvedEndIsMarked(t *testing.T) {
+	var r genResult
+	if r.sink.CPUs.Oversubscribed = true; r.starved() {
+		t.Error("a sink that sleeps is not starved")
+	}
+	if r.sink.CPUs.Polling = 1; !r.starved() {
+		t.Error("a sink that polls is starved")
+	}
+}
+
+// The umask of a program that makes a socket is open: its directory is not.
+func TestADeviceOpensItsSocket(t *testing.T) {
+	p := newPair(t).devices(t)
+	server, err := launch(p.a, []string{"/bin/sh", "-c", "umask"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.kill()
+	if server.within(10 * time.Second); strings.TrimSpace(string(server.out.bytes())) != "0000" {
+		t.Errorf("umask %q", server.out.bytes())
+	}
+}

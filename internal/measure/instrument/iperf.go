@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Iperf measures UDP delivery with iperf 2: at Params.PacketRate with 64-byte
+// frames where that is set, else at Params.Bitrate with datagrams that fill a
+// packet; for Params.Duration.
+type Iperf struct{}
+
+var iperf = tool{name: "iperf", pkg: "iperf", ask: []string{"-v"}, version: regexp.MustCompile(`iperf version (2\.[0-9.]+)`)}
+
+func (Iperf) Name() string                             { return iperf.name }
+func (Iperf) Probe(ctx context.Context) inventory.Item { return iperf.probe(ctx) }
+
+// socketBuffer is asked for on the receiving socket. It is what every kernel
+// allows by default (net.core.rmem_max), and twice what a socket has unasked.
+const socketBuffer = "208K"
+
+// loadTolerance is how far an offered rate may be missed (measurement rule 5).
+const loadTolerance = 0.05
+
+// stream is one UDP stream of iperf 2.
+type stream struct {
+	from, to Endpoint
+	payload  int    // bytes
+	rate     string // as iperf's -b takes it
+	duration time.Duration
+}
+
+// session says how iperf 2 sends that stream.
+func (u stream) session(path string, port uint16) session {
+	p := strconv.Itoa(int(port))
+	s := session{
+		from: u.from, to: u.to,
+		server: []string{path, "-s", "-u", "-e", "-P", "1", "-w", socketBuffer, "-p", p},
+		client: []string{path, "-c", u.from.scoped(u.to.IP).String(), "-u", "-e", "-p", p,
+			"-l", strconv.Itoa(u.payload), "-b", u.rate, "-t", strconv.FormatFloat(u.duration.Seconds(), 'f', 2, 64)},
+		listen:     socket{"udp", port},
+		serverEnds: true,
+		timeout:    u.duration + slack,
+	}
+	if ipHeader(u.to.IP) == ipv6Header {
+		s.server, s.client = append(s.server, "-V"), append(s.client, "-V")
+	}
+	if !u.to.IP.IsLinkLocalUnicast() { // which it cannot bind to
+		s.server, s.client = append(s.server, "-B", u.to.IP.String()), append(s.client, "-B", u.from.IP.String())
+	}
+	return s
+}
+
+// wanted is the stream that the parameters ask for, and what it offers.
+func wanted(from, to Endpoint, p Params) (stream, record.Quantity, record.Delivery) {
+	u := stream{from: from, to: to, duration: p.Duration}
+	if p.PacketRate > 0 {
+		u.payload, u.rate = smallPayload, strconv.FormatUint(p.PacketRate, 10)+"pps"
+		return u, record.QPacketRate, record.Delivery{OfferedBits: p.PacketRate * 8 * smallPayload, OfferedRate: p.PacketRate}
+	}
+	u.payload, u.rate = fullPayload(from, to), strconv.FormatUint(p.Bitrate, 10)
+	return u, record.QDelivery, record.Delivery{OfferedBits: p.Bitrate, OfferedRate: p.Bitrate / uint64(8*max(1, u.payload))}
+}
+
+// Run offers UDP datagrams and reads at the receiver what became of them.
+func (Iperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial, error) {
+	u, quantity, offered := wanted(from, to, p)
+	t := begin(quantity, from, to)
+	if offered.OfferedBits == 0 {
+		return t, errors.New("iperf: no rate to offer")
+	}
+	path, version, err := iperf.find(ctx)
+	if err != nil {
+		return t, err
+	}
+	ports, err := freePorts(to, 1)
+	if err != nil {
+		return t, err
+	}
+	s := u.session(path, ports[0])
+	t.Instrument = describe(iperf, version, s)
+	before, err := receiverDrops(ctx, to)
+	if err != nil {
+		return t, err
+	}
+	o, err := s.run(ctx)
+	t.Start, t.Duration, t.Raw = o.start, o.duration, raw(o.server, o.client)
+	if err != nil {
+		return t, err
+	}
+	after, err := receiverDrops(ctx, to)
+	if err != nil {
+		return t, err
+	}
+	report, err := parseIperf(o.server, o.client)
+	if err != nil {
+		return t, fmt.Errorf("iperf from %s to %s: %w", from.Name, to.Name, err)
+	}
+	t.Duration = report.span()
+	t.Delivery = report.delivery(offered, u.payload, to, after-before)
+	if missed(t.Delivery.SentRate, t.Delivery.OfferedRate) {
+		t.Marks = append(t.Marks, record.MarkLoadMissed)
+	}
+	return t, nil
+}
+
+// delivery is the report in the record's terms.
+func (r iperfReport) delivery(offered record.Delivery, payload int, to Endpoint, drops uint64) *record.Delivery {
+	d := offered
+	bits := float64(8 * payload)
+	d.DatagramBytes, d.FrameBytes = payload, frameBytes(payload, to.IP)
+	d.Sent, d.Received, d.Lost, d.Reordered = r.Sent, r.Received, r.Sent-r.Received, r.Reordered
+	d.ReceiverDrops = min(drops, d.Lost)
+	d.Jitter = r.Jitter
+	d.SentBits, d.SentRate = perSecond(float64(r.Sent)*bits, r.Sending), perSecond(float64(r.Sent), r.Sending)
+	d.ReceivedBits, d.PacketRate = perSecond(float64(r.Received)*bits, r.span()), perSecond(float64(r.Received), r.span())
+	return &d
+}
+
+// missed reports whether a rate lies further from what was asked than rule 5 allows.
+func missed(got, asked uint64) bool {
+	diff := float64(got) - float64(asked)
+	return diff > loadTolerance*float64(asked) || diff < -loadTolerance*float64(asked)
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Iperf3 measures TCP throughput in one direction. It uses Params.Duration,
+// rounded up to whole seconds.
+type Iperf3 struct{}
+
+var iperf3 = tool{name: "iperf3", pkg: "iperf3", ask: []string{"--version"}, version: regexp.MustCompile(`iperf (3\.[0-9.]+)`)}
+
+func (Iperf3) Name() string                             { return iperf3.name }
+func (Iperf3) Probe(ctx context.Context) inventory.Item { return iperf3.probe(ctx) }
+
+// Run measures the goodput of one TCP stream, read at the receiver.
+func (Iperf3) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial, error) {
+	t := begin(record.QThroughput, from, to)
+	path, version, err := iperf3.find(ctx)
+	if err != nil {
+		return t, err
+	}
+	ports, err := freePorts(to, 1)
+	if err != nil {
+		return t, err
+	}
+	port := strconv.Itoa(int(ports[0]))
+	s := session{
+		from: from, to: to,
+		server: []string{path, "-s", "-1", "-B", to.scoped(to.IP).String(), "-p", port},
+		client: []string{path, "-c", from.scoped(to.IP).String(), "-B", from.scoped(from.IP).String(), "-p", port, "-J",
+			"-t", strconv.Itoa(wholeSeconds(p.Duration)), "-i", "0.5", "--connect-timeout", "3000"},
+		listen:     socket{"tcp", ports[0]},
+		serverEnds: true,
+		timeout:    p.Duration + slack,
+	}
+	t.Instrument = describe(iperf3, version, s)
+	o, err := s.run(ctx)
+	t.Start, t.Duration, t.Raw = o.start, o.duration, raw(o.client)
+	// With -J the reason of a failure is in the output, so it is parsed first.
+	result, parseErr := parseIperf3(o.client)
+	switch {
+	case err != nil && len(result.Error) > 0:
+		return t, fmt.Errorf("%w: %s", err, result.Error)
+	case err != nil:
+		return t, err
+	case parseErr != nil:
+		return t, fmt.Errorf("iperf3 from %s to %s: %w", from.Name, to.Name, parseErr)
+	}
+	t.Duration = result.Duration
+	t.Throughput = &result.Throughput
+	return t, nil
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/drayage/dray/internal/result/record"
+)
+
+// Load is a stream that runs on a link while something else is measured.
+type Load struct {
+	session session
+	client  *program
+	server  *program
+	offer   offer
+	bits    uint64
+	tool    record.Instrument
+}
+
+// StartLoad offers bits per second of payload, in packets that fill the MTU, for
+// at most longest. The caller must call Stop or Abort.
+func StartLoad(ctx context.Context, from, to Endpoint, bits uint64, longest time.Duration) (*Load, error) {
+	o, err := Draygen{record.QStream}.wanted(from, to, Params{Bitrate: bits})
+	if err != nil {
+		return nil, err
+	}
+	l := &Load{offer: o, bits: bits}
+	var version string
+	if l.session, version, err = genSession(ctx, from, to, o, longest); err != nil {
+		return nil, err
+	}
+	l.tool = describe(draygen, version, l.session)
+	if l.client, l.server, _, err = l.session.start(ctx); err != nil {
+		return nil, fmt.Errorf("load: %w", genError(err, from, to))
+	}
+	if err := await(ctx, l.client, genReady, l.session.limit()); err != nil {
+		l.Abort()
+		return nil, fmt.Errorf("load: %w", genError(err, from, to))
+	}
+	return l, nil
+}
+
+// stopTimeout bounds how long the sender may take to report after an interrupt.
+const stopTimeout = 5 * time.Second
+
+// Stop ends the load and says what it achieved, as the receiver saw it. An
+// error means that the load did not run to this moment.
+func (l *Load) Stop() (record.Load, error) {
+	defer l.Abort()
+	out := record.Load{Instrument: l.tool, Offered: l.bits}
+	from, to := l.session.from.Name, l.session.to.Name
+	if l.client.within(0) {
+		return out, fmt.Errorf("the load from %s to %s ended too early (%v): %q", from, to, l.client.err, l.client.words())
+	}
+	if l.server.within(0) {
+		return out, fmt.Errorf("the load's receiver in %s ended too early (%v): %q", to, l.server.err, l.server.words())
+	}
+	l.client.signal(syscall.SIGINT)
+	l.client.within(stopTimeout)
+	l.session.endServer(l.server)
+	l.Abort()
+	r, err := parseDraygen(l.client.out.bytes(), l.server.out.bytes())
+	if err != nil && (!errors.Is(err, errClocks) || oneClock(l.session.from, l.session.to)) {
+		return out, fmt.Errorf("the load from %s to %s: %w", from, to, err)
+	}
+	d := r.delivery(record.QStream, l.offer, Params{Bitrate: l.bits})
+	out.Sent, out.Lost, out.ReceiverDrops = d.Sent, d.Lost, d.ReceiverDrops
+	delivered := d.Received + d.ReceiverDrops
+	out.Achieved = perSecond(float64(delivered)*float64(8*d.DatagramBytes), r.span())
+	return out, nil
+}
+
+// Abort kills the load. It may be called again, and after Stop.
+func (l *Load) Abort() {
+	l.client.kill()
+	l.server.kill()
+}

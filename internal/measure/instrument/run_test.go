@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/test/testenv"
+)
+
+// short is one second of everything.
+var short = Params{Duration: time.Second, Bitrate: 20_000_000, MessageRate: 500, MTU: 1500}
+
+func programs(t *testing.T) {
+	t.Helper()
+	testenv.Program(t, "iperf3", "iperf", "sockperf", "qperf", "ping")
+	generator(t)
+}
+
+// run runs one instrument and checks what every trial must have.
+func run(t *testing.T, i Instrument, p pair, params Params) record.Trial {
+	t.Helper()
+	trial, err := i.Run(context.Background(), p.a, p.b, params)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", i.Name(), err, trial.Raw)
+	}
+	p.empty(t)
+	if trial.Instrument.Name != i.Name() || trial.Instrument.Version == "" || len(trial.Instrument.Client) == 0 {
+		t.Errorf("instrument %+v", trial.Instrument)
+	}
+	if trial.From != "a.eth0" || trial.To != "b.eth0" || trial.Start.IsZero() || trial.Duration <= 0 || trial.Raw == "" {
+		t.Errorf("from %q to %q at %v for %v, %d bytes of output", trial.From, trial.To, trial.Start, trial.Duration, len(trial.Raw))
+	}
+	return trial
+}
+
+func TestHappyPath(t *testing.T) {
+	programs(t)
+	v4 := newPair(t)
+	for _, family := range []struct {
+		name string
+		pair pair
+	}{{"IPv4", v4}, {"IPv6", v4.v6()}, {"link-local", v4.linkLocal(t)}} {
+		t.Run(family.name, func(t *testing.T) {
+			if trial := run(t, Iperf3{}, family.pair, short); trial.Throughput.BitsPerSecond < 10_000_000 {
+				t.Errorf("throughput %+v", trial.Throughput)
+			}
+			// iperf 2 loses some of its reports over addresses of link scope.
+			if !family.pair.b.IP.IsLinkLocalUnicast() {
+				d := run(t, Iperf{}, family.pair, short).Delivery
+				if d.Sent < 500 || d.Received+d.Lost != d.Sent || d.Received < d.Sent/2 {
+					t.Errorf("delivery %+v", d)
+				}
+			}
+			if trial := run(t, Qperf{}, family.pair, short); trial.Requests.PerSecond < 10 || trial.Requests.MeanRTT > 100*time.Millisecond {
+				t.Errorf("requests %+v", trial.Requests)
+			}
+			if trial := run(t, Ping{}, family.pair, short); !trial.PathMTU.Passed || trial.PathMTU.Largest != 1500 {
+				t.Errorf("path MTU %+v", trial.PathMTU)
+			}
+		})
+	}
+}
+
+func TestDatagramsFillOnePacket(t *testing.T) {
+	programs(t)
+	p := newPair(t)
+	if d := run(t, Iperf{}, p, short).Delivery; d.DatagramBytes != 1472 || d.FrameBytes != 1518 {
+		t.Errorf("IPv4: %d bytes in frames of %d", d.DatagramBytes, d.FrameBytes)
+	}
+	if d := run(t, Iperf{}, p.v6(), short).Delivery; d.DatagramBytes != 1452 || d.FrameBytes != 1518 {
+		t.Errorf("IPv6: %d bytes in frames of %d", d.DatagramBytes, d.FrameBytes)
+	}
+}
+
+func TestPacketRateUsesSmallFrames(t *testing.T) {
+	programs(t)
+	p := newPair(t)
+	trial := run(t, Iperf{}, p, Params{Duration: time.Second, PacketRate: 2000})
+	d := trial.Delivery
+	if trial.Quantity != record.QPacketRate || d.DatagramBytes != 18 || d.FrameBytes != 64 || d.OfferedRate != 2000 {
+		t.Errorf("%s %+v", trial.Quantity, d)
+	}
+	if d.PacketRate < 1000 || d.PacketRate > 2200 {
+		t.Errorf("%d packets/s arrived of 2000 offered", d.PacketRate)
+	}
+}
+
+func TestSockperfUnderLoad(t *testing.T) {
+	programs(t)
+	p := newPair(t)
+	params := short
+	params.Load = 40_000_000
+	trial := run(t, Sockperf{}, p, params)
+	l := trial.Latency
+	if l.Histogram.Total() < 100 || l.Sent != uint64(l.Histogram.Total())+l.Lost {
+		t.Errorf("%d samples of %d sent, %d lost", l.Histogram.Total(), l.Sent, l.Lost)
+	}
+	if trial.Load == nil || trial.Load.Offered != params.Load || trial.Load.Achieved < params.Load/2 || trial.Load.Instrument.Name != "draygen" {
+		t.Errorf("load %+v", trial.Load)
+	}
+}
+
+func TestSockperfNamesMissingIPv6(t *testing.T) {
+	programs(t)
+	p := newPair(t).v6()
+	if _, err := (Sockperf{}).Run(context.Background(), p.a, p.b, short); err == nil || !strings.Contains(err.Error(), "IPv4") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestShapedLinkIsSeen puts a tbf of 10 Mb/s on the sender: throughput falls to
+// it, a higher load is lost, and round trips under load grow to its queue.
+func TestShapedLinkIsSeen(t *testing.T) {
+	programs(t)
+	testenv.Program(t, "tc")
+	p := newPair(t)
+	var out []byte
+	err := p.a.Place.Netns.Do(func() (err error) {
+		out, err = exec.Command("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "10mbit", "burst", "16kb", "latency", "20ms").CombinedOutput()
+		return err
+	})
+	if err != nil {
+		t.Skipf("this kernel refuses tbf: %s", out)
+	}
+	if b := run(t, Iperf3{}, p, short).Throughput.BitsPerSecond; b < 3_000_000 || b > 13_000_000 {
+		t.Errorf("%d bit/s through 10 Mb/s", b)
+	}
+	d := run(t, Iperf{}, p, Params{Duration: time.Second, Bitrate: 40_000_000}).Delivery
+	if loss := float64(d.Lost-d.ReceiverDrops) / float64(d.Sent); loss < 0.5 || loss > 0.95 {
+		t.Errorf("loss %.2f of 40 Mb/s through 10 Mb/s: %+v", loss, d)
+	}
+	trial := run(t, Sockperf{}, p, Params{Duration: time.Second, MessageRate: 100, Load: 40_000_000})
+	if !strings.Contains(strings.Join(trial.Marks, " "), record.MarkLoadMissed) {
+		t.Errorf("marks %q: a load of 40 Mb/s through 10 Mb/s was not found missed: %+v", trial.Marks, trial.Load)
+	}
+	histogram, err := trial.Latency.Histogram.HDR()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first requests may go before the load does.
+	if longest := time.Duration(histogram.Max()); trial.Latency.Lost == 0 && longest < 5*time.Millisecond {
+		t.Errorf("nothing lost, longest round trip %v behind a queue of 20 ms", longest)
+	}
+}
+
+func TestPathMTUIsFound(t *testing.T) {
+	programs(t)
+	p := newPair(t)
+	if out, err := inNetns(p.a, "ip", "link", "set", "eth0", "mtu", "1400"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, p := range []pair{p, p.v6()} {
+		if got := run(t, Ping{}, p, short).PathMTU; *got != (record.PathMTU{Wanted: 1500, Passed: false, Largest: 1400}) {
+			t.Errorf("%v: %+v; want 1400", p.b.IP, got)
+		}
+	}
+}
+
+func inNetns(e Endpoint, argv ...string) (out []byte, err error) {
+	err = e.Place.Netns.Do(func() (err error) {
+		out, err = exec.Command(argv[0], argv[1:]...).CombinedOutput()
+		return err
+	})
+	return out, err
+}
+
+func TestUnreachablePeer(t *testing.T) {
+	programs(t)
+	p := newPair(t)
+	// The server's address exists where it binds, and nothing reaches it.
+	if out, err := inNetns(p.b, "ip", "addr", "add", "10.99.0.1/32", "dev", "lo"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	p.b.IP = netip.MustParseAddr("10.99.0.1")
+	for _, i := range All() {
+		began := time.Now()
+		trial, err := i.Run(context.Background(), p.a, p.b, short)
+		if err == nil {
+			t.Errorf("%s reached a peer that has no route: %+v", i.Name(), trial)
+		} else if !strings.Contains(err.Error(), i.Name()) || strings.Contains(err.Error(), `""`) {
+			t.Errorf("%s: error without its own last words: %v", i.Name(), err)
+		}
+		if took := time.Since(began); took > 25*time.Second {
+			t.Errorf("%s took %v", i.Name(), took)
+		}
+		p.empty(t)
+	}
+}
+
+func TestMissingProgram(t *testing.T) {
+	p := pair{} // nothing is started
+	t.Setenv("PATH", "")
+	p.a.MTU, p.b.MTU = 1500, 1500
+	p.a.IP, p.b.IP = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	for _, i := range All() {
+		fix := "apt-get install "
+		if i.Name() == "draygen" {
+			fix = "make build"
+		}
+		if item := i.Probe(context.Background()); item.Status != inventory.Missing || !strings.HasPrefix(item.Fix, fix) || item.Reason == "" {
+			t.Errorf("%s: %+v", i.Name(), item)
+		}
+		if _, err := i.Run(context.Background(), p.a, p.b, short); err == nil || !strings.Contains(err.Error(), fix) {
+			t.Errorf("%s: %v", i.Name(), err)
+		}
+	}
+}
+
+func TestProbe(t *testing.T) {
+	programs(t)
+	for _, i := range All() {
+		if item := i.Probe(context.Background()); item.Status != inventory.OK || item.Version == "" || item.Name != i.Name() {
+			t.Errorf("%+v", item)
+		}
+	}
+}
+
+// TestCancelLeavesNothing cancels each instrument in the middle of its trial.
+func TestCancelLeavesNothing(t *testing.T) {
+	programs(t)
+	p := newPair(t)
+	params := short
+	params.Duration, params.Load, params.MTU = 20*time.Second, 10_000_000, 1500
+	for _, i := range []Instrument{Draygen{record.QStream}, Iperf3{}, Iperf{}, Sockperf{}, Qperf{}} {
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() {
+			_, err := i.Run(ctx, p.a, p.b, params)
+			done <- err
+		}()
+		waitFor(t, func() bool { return len(p.inside(t)) >= 2 })
+		cancel()
+		select {
+		case err := <-done:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v", i.Name(), err)
+			}
+		case <-time.After(8 * time.Second):
+			t.Fatalf("%s did not end after its context", i.Name())
+		}
+		waitFor(t, func() bool { return len(p.inside(t)) == 0 })
+	}
+}
+
+// TestRunsInTheFunctionsCgroup looks at the cgroups of both ends in the middle
+// of a trial, and kills the trial by them.
+func TestRunsInTheFunctionsCgroup(t *testing.T) {
+	programs(t)
+	p := newPair(t)
+	for _, e := range []*Endpoint{&p.a, &p.b} {
+		e.Place.Cgroup = newCgroup(t, filepath.Base(filepath.Dir(e.Place.Netns.Path))+"-"+filepath.Base(e.Place.Netns.Path))
+	}
+	params := short
+	params.Duration = 20 * time.Second
+	done := make(chan record.Trial, 1)
+	go func() {
+		trial, _ := Iperf{}.Run(context.Background(), p.a, p.b, params)
+		done <- trial
+	}()
+	for _, e := range []Endpoint{p.a, p.b} {
+		waitFor(t, func() bool { pids, err := e.Place.Cgroup.Processes(); return err == nil && len(pids) > 0 })
+	}
+	killIn(t, p.b)
+	killIn(t, p.a)
+	if trial := <-done; !strings.HasSuffix(trial.Instrument.Placement, "and cgroup") {
+		t.Errorf("placement %q", trial.Instrument.Placement)
+	}
+}
+
+func newCgroup(t *testing.T, name string) host.Cgroup {
+	t.Helper()
+	c := host.Cgroup{Path: "/" + name}
+	resource := host.CgroupResource(c)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := host.Removers()[resource.Kind](ctx, resource); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.Create(host.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func waitFor(t *testing.T, cond func() bool) {
+	t.Helper()
+	for range 1000 {
+		if cond() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("waited in vain")
+}
+
+// TestDeadServer kills the server in the middle of a trial.
+func TestDeadServer(t *testing.T) {
+	programs(t)
+	p := newPair(t)
+	params := short
+	params.Duration = 20 * time.Second
+	for _, i := range []Instrument{Draygen{record.QStream}, Iperf3{}, Iperf{}, Sockperf{}} {
+		done := make(chan error, 1)
+		began := time.Now()
+		go func() {
+			_, err := i.Run(context.Background(), p.a, p.b, params)
+			done <- err
+		}()
+		waitFor(t, func() bool { return len(p.inside(t)) == 2 })
+		time.Sleep(500 * time.Millisecond)
+		killIn(t, p.b)
+		select {
+		case err := <-done:
+			if err == nil || !strings.Contains(err.Error(), i.Name()) {
+				t.Errorf("%s: %v", i.Name(), err)
+			}
+		case <-time.After(15 * time.Second):
+			t.Fatalf("%s goes on without its server", i.Name())
+		}
+		if took := time.Since(began); took > params.Duration {
+			t.Errorf("%s took %v to find out", i.Name(), took)
+		}
+		p.empty(t)
+	}
+}
+
+// killIn kills every process in the endpoint's namespace.
+func killIn(t *testing.T, e Endpoint) {
+	t.Helper()
+	only := pair{a: e, b: e}
+	for _, process := range only.inside(t) {
+		pid, _, _ := strings.Cut(process, " ")
+		n, err := strconv.Atoi(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("kill", "-9", strconv.Itoa(n)).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+}
+
+// TestTimeout gives a session less time than its client takes.
+func TestTimeout(t *testing.T) {
+	p := newPair(t)
+	testenv.Program(t, "sleep")
+	path, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := session{from: p.a, to: p.b, client: []string{path, "30"}, timeout: 200 * time.Millisecond}
+	if _, err := s.run(context.Background()); err == nil || !strings.Contains(err.Error(), "did not end within 200ms") {
+		t.Errorf("error %v", err)
+	}
+	p.empty(t)
+}
+
+func TestServerThatNeverListens(t *testing.T) {
+	p := newPair(t)
+	s := session{from: p.a, to: p.b, server: []string{"/bin/sh", "-c", "echo cannot bind >&2; exit 3"}, client: []string{"/bin/true"}, listen: socket{"tcp", 20001}, timeout: time.Second}
+	if _, err := s.run(context.Background()); err == nil || !strings.Contains(err.Error(), "cannot bind") {
+		t.Errorf("error %v", err)
+	}
+	p.empty(t)
+}
+
+// TestAgreesWithIperf3ByHand runs iperf3 itself and through the instrument, in
+// turns. On a shared machine only a factor can be asserted; both are logged.
+func TestAgreesWithIperf3ByHand(t *testing.T) {
+	programs(t)
+	p := newPair(t)
+	var inside, byHand []float64
+	for range 3 {
+		inside = append(inside, float64(run(t, Iperf3{}, p, short).Throughput.BitsPerSecond))
+		byHand = append(byHand, iperf3ByHand(t, p))
+	}
+	t.Logf("iperf3, Gb/s: through the instrument %.2f, by hand %.2f", scaled(inside), scaled(byHand))
+	if ratio := mean(inside) / mean(byHand); ratio < 1.0/3 || ratio > 3 {
+		t.Errorf("ratio of the means %.2f", ratio)
+	}
+}
+
+func iperf3ByHand(t *testing.T, p pair) float64 {
+	t.Helper()
+	server := exec.Command("iperf3", "-s", "-1", "-p", "19999")
+	if err := p.b.Place.Start(server); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Wait()
+	defer server.Process.Kill()
+	waitFor(t, func() bool { return socket{"tcp", 19999}.listed(server.Process.Pid) })
+	out, err := inNetns(p.a, "iperf3", "-c", "10.9.0.2", "-p", "19999", "-t", "1", "-J")
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var result struct {
+		End struct {
+			SumReceived struct {
+				BitsPerSecond float64 `json:"bits_per_second"`
+			} `json:"sum_received"`
+		} `json:"end"`
+	}
+	if err := json.Unmarshal(out, &result); err != nil {
+		t.Fatal(err)
+	}
+	return result.End.SumReceived.BitsPerSecond
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}
+
+func scaled(v []float64) []float64 {
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = x / 1e9
+	}
+	return out
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// tool is a program that may or may not be installed.
+type tool struct {
+	name    string
+	pkg     string   // Debian package
+	own     bool     // this project's, built with it
+	ask     []string // arguments that make it print its version
+	version *regexp.Regexp
+}
+
+// probeTimeout bounds how long a program may take to print its version.
+const probeTimeout = 5 * time.Second
+
+// versions remembers what each program file printed, since asking costs a
+// process for every trial.
+var versions sync.Map // path → version
+
+// find returns the program's file and version.
+func (t tool) find(ctx context.Context) (path, version string, err error) {
+	if t.own {
+		path, err = host.OwnProgram(t.name)
+	} else {
+		path, err = exec.LookPath(t.name)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("the program %s is missing: %s", t.name, t.fix())
+	}
+	if v, ok := versions.Load(path); ok {
+		return path, v.(string), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, t.ask...)
+	cmd.WaitDelay = time.Second
+	// Some print their version and exit with 1, so that only the text tells.
+	out, runErr := cmd.CombinedOutput()
+	m := t.version.FindSubmatch(out)
+	if m == nil {
+		return "", "", fmt.Errorf("%s does not tell its version (%v, %q): %s", path, runErr, lastWords(out), t.fix())
+	}
+	versions.Store(path, string(m[1]))
+	return path, string(m[1]), nil
+}
+
+// fix is how a user gets the program.
+func (t tool) fix() string {
+	if t.name == draygenDPDK.name {
+		return "apt-get install libdpdk-dev, then make build, which puts it beside dray"
+	}
+	if t.own {
+		return "make build, which puts it beside dray, or put it into the PATH"
+	}
+	return "apt-get install " + t.pkg
+}
+
+// probe is the tool's line in `dray doctor`.
+func (t tool) probe(ctx context.Context) inventory.Item {
+	_, version, err := t.find(ctx)
+	if err != nil {
+		return inventory.Item{Name: t.name, Status: inventory.Missing, Reason: err.Error(), Fix: t.fix()}
+	}
+	return inventory.Item{Name: t.name, Status: inventory.OK, Version: version}
+}

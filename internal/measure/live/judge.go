@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/drayage/dray/internal/link/telemetry"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/verdict"
+)
+
+// judge holds what live traffic shows against the link's requirements. Each
+// interval is one trial.
+func judge(l plan.Link, intervals [][]telemetry.Flow) []verdict.Verdict {
+	var trials []record.Trial
+	for i, interval := range intervals {
+		for _, f := range interval {
+			trials = append(trials, asTrials(f, i)...)
+		}
+	}
+	return verdict.JudgeLive(l, trials)
+}
+
+// asTrials is one interval as records of the functions' own packets. Delays of a
+// link without a declared load are judged from probes, losses from the stream.
+func asTrials(f telemetry.Flow, number int) []record.Trial {
+	t := record.Trial{
+		Schema: record.Schema, Link: f.Link, From: f.From, To: f.To, Round: number, Duration: f.Interval, Marks: []string{},
+	}
+	if f.Latency.Count > 0 {
+		t.OneWay = oneWay(f)
+	}
+	if offered := f.Sent + f.Unsent; offered > 0 && offered >= f.Sent { // a function may report what does not add up
+		t.Delivery = delivery(f)
+	}
+	var trials []record.Trial
+	for _, q := range []record.Quantity{record.QProbe, record.QStream} {
+		t.Quantity, t.ID = q, fmt.Sprintf("live-%s-%d", q, number)
+		trials = append(trials, t)
+	}
+	return trials
+}
+
+// histogramBits keeps a value to within 1/1024, which is finer than what
+// functions report.
+const histogramBits = 10
+
+// oneWay takes every sample as the end of its bucket, and the least of them as
+// the beginning, so that variation is not understated.
+func oneWay(f telemetry.Flow) *record.OneWay {
+	var lowest, counts []int64
+	for _, b := range f.Latency.Buckets {
+		low, n := record.LogLinearLowest(clamp(b.High), histogramBits), int64(min(b.Count, math.MaxInt32))
+		if last := len(lowest) - 1; last >= 0 && lowest[last] == low {
+			counts[last] += n
+			continue
+		}
+		lowest, counts = append(lowest, low), append(counts, n)
+	}
+	h, _ := record.FromLogLinear(histogramBits, lowest, counts) // what cannot be is refused where it is judged
+	first, last := f.Latency.Buckets[0], f.Latency.Buckets[len(f.Latency.Buckets)-1]
+	return &record.OneWay{
+		Latency: h, Min: time.Duration(first.Low), Max: time.Duration(clamp(last.High)),
+	}
+}
+
+// clamp fits what a function reports into what a histogram can hold.
+func clamp(ns float64) int64 {
+	return int64(math.Max(float64(record.HistogramLowest), math.Min(math.Ceil(ns), float64(record.HistogramHighest))))
+}
+
+// delivery counts what was lost, not what was received: packets are on their
+// way at both ends of an interval.
+func delivery(f telemetry.Flow) *record.Delivery {
+	sent := f.Sent + f.Unsent
+	lost := min(f.Lost, sent) // what is dropped now may have been sent in the interval before
+	bits := uint64(f.Bitrate())
+	return &record.Delivery{
+		OfferedBits: bits, SentBits: bits, ReceivedBits: bits, Sent: sent, Received: sent - lost, Lost: lost,
+	}
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/drayage/dray/internal/result/record"
+)
+
+type state struct {
+	Name     string
+	Finished bool
+}
+
+var kind = &Kind[state]{
+	StateFile: "state.json", RecordsFile: "records.jsonl",
+	Load: func(dir string) (*state, error) {
+		var s state
+		text, err := os.ReadFile(filepath.Join(dir, "state.json"))
+		if err == nil {
+			err = json.Unmarshal(text, &s)
+		}
+		return &s, err
+	},
+	Finished: func(s *state) bool { return s.Finished },
+}
+
+func TestASessionGoesOnWhereItWas(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	s, err := kind.Begin(dir, &state{Name: "x"}, map[string][]byte{"matrix": []byte("m")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "matrix")); err != nil || string(text) != "m" {
+		t.Errorf("the file beside: %q, %v", text, err)
+	}
+	if _, err := kind.Resume(dir); err == nil || !AtWork(dir) {
+		t.Errorf("two sessions are at work in one directory: %v", err)
+	}
+	if err := errors.Join(s.Sink.Write(record.Trial{ID: "done", Run: "x"}), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if AtWork(dir) {
+		t.Error("a closed session is at work")
+	}
+	if _, err := kind.Begin(dir, &state{}, nil); err == nil {
+		t.Error("a run begins over another")
+	}
+	if s, err = kind.Resume(dir); err != nil || !s.Done["done"] || s.Run.Name != "x" {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	s.Run.Finished = true
+	if err := errors.Join(s.Save(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kind.Resume(dir); !errors.Is(err, ErrFinished) {
+		t.Errorf("a finished run goes on: %v", err)
+	}
+}
+
+// TestResumeWithoutRecords is a run that was killed before its first.
+func TestResumeWithoutRecords(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := kind.Resume(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Done) != 0 {
+		t.Errorf("done %v", s.Done)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBeginKeepsWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "mine"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kind.Begin(dir, &state{}, nil); err == nil {
+		t.Error("a directory with something in it was taken")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "state.json")); err == nil {
+		t.Error("and written to")
+	}
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trial
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Demand counts, for each function, the threads that want a CPU all the time
+// or nearly so while a trial runs: one for each client, and one for each
+// server. Threads of the kernel are not counted.
+type Demand map[string]int
+
+// With is the sum of two demands.
+func (d Demand) With(o Demand) Demand {
+	sum := Demand{}
+	for _, part := range []Demand{d, o} {
+		for function, threads := range part {
+			sum[function] += threads
+		}
+	}
+	return sum
+}
+
+// The limits beyond which a trial is marked.
+const (
+	maxBusyBefore = 0.20 // share of all CPU time
+	maxStolen     = 0.02
+)
+
+// Preflight returns the marks that a trial deserves for what the machine is and
+// did: before the trial it was in use for the share busyBefore of its CPU time.
+func Preflight(env record.Environment, d Demand, busyBefore float64) []string {
+	marks := []string{}
+	if oversubscribed(env, d) {
+		marks = append(marks, record.MarkOversubscribed)
+	}
+	// Without cpufreq there is no governor to blame, nor one to set.
+	if env.Governor != "" && env.Governor != "none" && env.Governor != "performance" {
+		marks = append(marks, record.MarkGovernor)
+	}
+	if busyBefore > maxBusyBefore {
+		marks = append(marks, record.MarkBusy)
+	}
+	if env.Stolen > maxStolen {
+		marks = append(marks, record.MarkStolen)
+	}
+	if env.Virtual == inventory.VirtualTCG {
+		marks = append(marks, record.MarkEmulated)
+	}
+	if slices.Contains(strings.Fields(env.CmdLine), inventory.LabParameter) {
+		marks = append(marks, record.MarkLab)
+	}
+	return marks
+}
+
+// oversubscribed reports whether some set of CPUs has fewer CPUs than there are
+// threads that may run nowhere else: the set of the whole machine, or the one
+// that a function is pinned to.
+func oversubscribed(env record.Environment, d Demand) bool {
+	sets := [][]int{env.CPUs}
+	for function := range d {
+		sets = append(sets, allowed(env, function))
+	}
+	for _, set := range sets {
+		threads := 0
+		for function, n := range d {
+			if within(allowed(env, function), set) {
+				threads += n
+			}
+		}
+		if threads > len(set) {
+			return true
+		}
+	}
+	return false
+}
+
+// allowed is where a function's threads may run.
+func allowed(env record.Environment, function string) []int {
+	if pinned := env.Pinning[function]; len(pinned) > 0 {
+		return pinned
+	}
+	return env.CPUs
+}
+
+func within(inner, outer []int) bool {
+	for _, cpu := range inner {
+		if !slices.Contains(outer, cpu) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package verify measures the links of a running chain: it decides which trials
+// each requirement takes, runs them over the functions' own ports, and returns
+// the records. It judges nothing: where a judge cannot decide, it measures more.
+package verify
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/measure/trial"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/verdict"
+)
+
+// Input is what Links needs. Plan, Sandboxes, Run and Env must be set.
+type Input struct {
+	Plan      *plan.Plan
+	Sandboxes map[string]*runtime.Sandbox // by function: where its ports are
+	// Device is how a program of the host opens a dpdk port: arguments of EAL, and
+	// the device's name. It must be set where a port has that face.
+	Device  func(plan.End) (eal []string, name string, err error)
+	Options Options
+	Run     string // id of the run, for the records
+	// Env describes the machine, the engines and the interfaces as they are
+	// now; see Environment for the part that the inventory gives. It is called
+	// before each trial. Pinning is filled in from the plan where it is nil.
+	Env      func() record.Environment
+	Marks    []string       // that every record carries, such as record.MarkShared
+	Sink     trial.Sink     // nil: records are only returned
+	Progress func(Progress) // nil: none
+}
+
+// Progress is where the measurement stands just before a trial.
+type Progress struct {
+	Text string        // "link f1u: latency cu-up → du, round 2 of 5, 14 s left"
+	Left time.Duration // about
+	// Prolonged says that no trial begins: the run has become longer.
+	Prolonged bool
+}
+
+// Profile is how long to measure.
+type Profile string
+
+const (
+	// Standard is long enough to judge the usual requirements in about a minute a link.
+	Standard Profile = "standard"
+	// Quick shows that everything works; it is too short to judge rates,
+	// latency or loss, which then are not measurable.
+	Quick Profile = "quick"
+	// Thorough halves the intervals that Standard gives, and more.
+	Thorough Profile = "thorough"
+)
+
+// ParseProfile is the profile of that name; "" is Standard.
+func ParseProfile(name string) (Profile, error) {
+	switch p := Profile(name); p {
+	case "":
+		return Standard, nil
+	case Standard, Quick, Thorough:
+		return p, nil
+	}
+	return "", fmt.Errorf("no profile %q: write %s, %s or %s", name, Quick, Standard, Thorough)
+}
+
+// Options are what a user may choose. The zero value is Standard, sized from
+// the requirements, with the order of seed 0.
+type Options struct {
+	Profile  Profile
+	Duration time.Duration // of each trial; 0: sized from the requirement
+	Rounds   int           // 0: the profile's, prolonged where they decide nothing
+	Seed     uint64        // of the random order
+}
+
+// pace is what a profile means.
+type pace struct {
+	rounds int
+	// streams is the rounds of what draygen sends: trials differ by what else the
+	// machine does, and many short ones bound that better than a few long ones.
+	streams    int
+	warmups    int
+	throughput time.Duration // of one TCP trial
+	// surplus is how many times the least number of samples is taken, over
+	// all rounds.
+	surplus float64
+	longest time.Duration // of one trial
+	looks   int           // see record.Trial.Looks
+}
+
+func (o Options) pace() pace {
+	p := pace{rounds: 5, streams: 10, warmups: 1, throughput: time.Second, surplus: 3, longest: 10 * time.Second, looks: verdict.MaxLooks}
+	switch o.Profile {
+	case Quick:
+		p = pace{rounds: 2, streams: 2, warmups: 0, throughput: time.Second, surplus: 0, longest: time.Second, looks: 1}
+	case Thorough:
+		p = pace{rounds: 15, streams: 30, warmups: 1, throughput: 5 * time.Second, surplus: 10, longest: 60 * time.Second, looks: verdict.MaxLooks}
+	}
+	if o.Rounds > 0 {
+		p.rounds, p.streams, p.looks = o.Rounds, o.Rounds, 1
+	}
+	return p
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	goruntime "runtime"
+	"slices"
+	"time"
+
+	"github.com/drayage/dray/internal/measure/instrument"
+	"github.com/drayage/dray/internal/measure/trial"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// measurement is one kind of trial in one direction of a link.
+type measurement struct {
+	link       plan.Link
+	from, to   plan.End
+	tool       instrument.Instrument
+	quantity   record.Quantity
+	word       string // for a user
+	params     instrument.Params
+	rounds     int  // 0: as often as the profile says
+	noWarmup   bool // see trial.Cell
+	crossCheck bool // see record.Trial
+	overhead   time.Duration
+	look       int    // see record.Trial
+	before     int    // rounds that were run before this look
+	busy       [2]int // threads that want a CPU all the time, of the sender's function and of the receiver's
+}
+
+// matrix is everything to measure of a plan, in a fixed order. It follows the
+// judge's directions: every ordered pair of the link's ports. A link end that
+// is a host interface has no instrument beyond it, and so no measurement.
+func matrix(p *plan.Plan, o Options) []measurement {
+	var all []measurement
+	for _, l := range p.Links {
+		ends := map[string]plan.End{}
+		for _, e := range l.Ends {
+			ends[e.String()] = e
+		}
+		for _, d := range verdict.FromPlan(l).Directions {
+			ms := kinds(l, o)
+			// A round trip is the same from either side.
+			if d.From < d.To {
+				ms = append(ms, roundTrips(l, o)...)
+			}
+			for _, m := range ms {
+				m.link, m.from, m.to = l, ends[d.From], ends[d.To]
+				if native(l) && apart(p, m.from, m.to) {
+					m.params.Poll, m.busy[1] = true, 1
+				}
+				m = m.onDevices()
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// ealStarts is how long a program at a dpdk port takes to start.
+const ealStarts = time.Second
+
+// onDevices allows for dpdk ports: EAL takes its time to start, sink and sender
+// one after the other, and whoever receives there polls.
+func (m measurement) onDevices() measurement {
+	for _, e := range []plan.End{m.from, m.to} {
+		if e.Face == chain.FaceDPDK {
+			m.overhead += ealStarts
+		}
+	}
+	if m.to.Face == chain.FaceDPDK {
+		m.busy[1] = 1
+	}
+	return m
+}
+
+// kinds is what to measure in each direction of a link: what its requirements
+// take, and one round of what they do not, to see that the instruments agree.
+func kinds(l plan.Link, o Options) []measurement {
+	r := l.Requires
+	ms := streams(l, o)
+	if m := throughput(l, o); needsThroughput(r) {
+		ms = append(ms, m)
+	} else {
+		ms = append(ms, crossCheck(m))
+	}
+	if r.PacketRate > 0 {
+		ms = append(ms, stream(l, o, record.QPacketRate, "packet rate", packetRateParams(l, o)))
+	}
+	// Also where no MTU is required: that not even a ping passes is what tells
+	// a dead link from instruments that fail.
+	mtu := measurement{tool: instrument.Ping{}, quantity: record.QPathMTU, word: "MTU", params: mtuParams(l, o), overhead: 200 * time.Millisecond}
+	if native(l) {
+		mtu.tool = instrument.Draygen{Quantity: record.QPathMTU}
+		return append(ms, once(mtu))
+	}
+	if r.PacketRate > 0 {
+		ms = append(ms, crossCheck(iperf(record.QPacketRate, packetRateParams(l, o))))
+	}
+	if r.LossRatio != nil {
+		ms = append(ms, crossCheck(iperf(record.QDelivery, checkParams(l, o))))
+	}
+	return append(ms, once(mtu))
+}
+
+// streams are the stamped packets from which delay and loss are judged: at the
+// link's load both from the same ones. A link without a load is probed for
+// delay, and loaded for loss.
+func streams(l plan.Link, o Options) []measurement {
+	r := l.Requires
+	loaded := stream(l, o, record.QStream, "stream", streamParams(l, o))
+	if l.Load > 0 {
+		if !needsLatency(r) && r.LossRatio == nil {
+			loaded = once(loaded)
+		}
+		return []measurement{loaded}
+	}
+	probes := stream(l, o, record.QProbe, "latency", probeParams(l, o))
+	if !needsLatency(r) {
+		probes = once(probes)
+	}
+	if r.LossRatio == nil {
+		return []measurement{probes}
+	}
+	return []measurement{probes, loaded}
+}
+
+// stream is a measurement by draygen, which warms each trial up by itself.
+func stream(l plan.Link, o Options, q record.Quantity, word string, p instrument.Params) measurement {
+	m := measurement{tool: instrument.Draygen{Quantity: q}, quantity: q, word: word, params: p,
+		rounds: o.pace().streams, noWarmup: true, overhead: 200 * time.Millisecond}
+	rate := max(float64(p.Bitrate)/packetBits(l), float64(p.PacketRate))
+	if rate > busyRate {
+		m.busy = [2]int{1, 1}
+	}
+	return m
+}
+
+// apart reports whether two functions can run at once. A receiver that polled on
+// the only CPU would keep its sender from it.
+func apart(p *plan.Plan, from, to plan.End) bool {
+	cpus := map[int]bool{}
+	for _, e := range []plan.End{from, to} {
+		f := p.Function(e.Function)
+		if f == nil || len(f.CPUs) == 0 {
+			return goruntime.NumCPU() > 1
+		}
+		for _, cpu := range f.CPUs {
+			cpus[cpu] = true
+		}
+	}
+	return len(cpus) > 1
+}
+
+func throughput(l plan.Link, o Options) measurement {
+	m := measurement{tool: instrument.Iperf3{}, quantity: record.QThroughput, word: "throughput", params: throughputParams(l, o),
+		overhead: 200 * time.Millisecond, busy: [2]int{1, 1}}
+	if native(l) {
+		// How fast two polling threads are together differs much from trial to
+		// trial, since it depends on where they run.
+		m.tool, m.noWarmup, m.rounds = instrument.Draygen{Quantity: record.QThroughput}, true, o.pace().streams
+		m.params.Duration = orElse(o.Duration, m.params.Duration/2)
+	}
+	return m
+}
+
+func iperf(q record.Quantity, p instrument.Params) measurement {
+	return measurement{tool: instrument.Iperf{}, quantity: q, word: "cross-check by iperf", params: p,
+		overhead: 200 * time.Millisecond, busy: [2]int{1, 1}}
+}
+
+// roundTrips are cross-checks by instruments that cannot look at one direction.
+// They need interfaces.
+func roundTrips(l plan.Link, o Options) []measurement {
+	if native(l) {
+		return nil
+	}
+	requests := crossCheck(measurement{tool: instrument.Qperf{}, quantity: record.QRequests, word: "requests", params: requestsParams(l, o),
+		overhead: 200 * time.Millisecond, busy: [2]int{1, 1}})
+	if ip6(l) {
+		return []measurement{requests} // sockperf has no IPv6
+	}
+	return []measurement{
+		crossCheck(measurement{tool: instrument.Sockperf{}, quantity: record.QLatency, word: "round trips", params: pingPongParams(l, o),
+			overhead: instrument.SockperfOverhead + 200*time.Millisecond, busy: [2]int{1, 1}}),
+		requests,
+	}
+}
+
+// ip6 reports whether the ports of the link have IPv6 addresses: all are in one
+// subnet.
+func ip6(l plan.Link) bool {
+	return slices.ContainsFunc(l.Ends, func(e plan.End) bool { return e.IP.IsValid() && e.IP.Addr().Is6() })
+}
+
+// once makes it a single trial: its result cannot vary, or nothing hangs on it.
+func once(m measurement) measurement {
+	m.rounds, m.noWarmup = 1, true
+	return m
+}
+
+func crossCheck(m measurement) measurement {
+	m.crossCheck = true
+	return once(m)
+}
+
+// native reports whether the link has a port that is no interface, where only
+// draygen can measure.
+func native(l plan.Link) bool { return verdict.FromPlan(l).Native }
+
+// id is the measurement's part of a trial's id.
+func (m measurement) id() string {
+	id := m.link.Name + "-" + string(m.quantity) + "-" + m.from.String() + "-" + m.to.String()
+	if m.crossCheck {
+		id += "-" + m.tool.Name()
+	}
+	return id
+}
+
+func (m measurement) expect() time.Duration { return m.params.Duration + m.overhead }
+
+func (m measurement) demand() trial.Demand {
+	return trial.Demand{m.from.Function: m.busy[0]}.With(trial.Demand{m.to.Function: m.busy[1]})
+}
+
+// Estimate is about how long Links takes.
+func Estimate(p *plan.Plan, o Options) time.Duration {
+	return engine(o).Estimate(cells(matrix(p, o), nil))
+}

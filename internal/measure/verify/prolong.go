@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/verdict"
+)
+
+// prolong measures again, and longer, what the trials so far have not decided. It
+// returns the further records.
+func (in Input) prolong(ctx context.Context, ms []measurement, trials []record.Trial) ([]record.Trial, error) {
+	again := in.undecided(ms, trials)
+	if len(again) == 0 {
+		return nil, nil
+	}
+	e := in.engine(again)
+	e.Warmups = 0 // all of it is warm
+	e.Before.Trials = len(trials)
+	for _, m := range again {
+		e.Before.Rounds = max(e.Before.Rounds, m.before)
+	}
+	for i := range again {
+		again[i].before = e.Before.Rounds
+	}
+	cs := cells(again, in.run)
+	if in.Progress != nil {
+		left := e.Estimate(cs)
+		in.Progress(Progress{
+			Text: fmt.Sprintf("Not decided yet: %s; measuring on for about %v", names(again), left.Round(time.Second)),
+			Left: left, Prolonged: true,
+		})
+	}
+	return e.Run(ctx, cs)
+}
+
+// undecided is the measurements that a judge would have more of, each with the
+// rounds that it takes to make them verdict.Prolonged times as many.
+func (in Input) undecided(ms []measurement, trials []record.Trial) []measurement {
+	var again []measurement
+	for _, l := range in.Plan.Links {
+		open := verdict.Undecided(verdict.FromPlan(l), trials)
+		for _, m := range ms {
+			if m.link.Name != l.Name || m.crossCheck || !slices.ContainsFunc(open, m.decides) {
+				continue
+			}
+			m.before = engineRounds(m, in.Options)
+			if m.before == 1 {
+				continue // its result cannot vary
+			}
+			m.look, m.rounds = 1, (verdict.Prolonged-1)*m.before
+			again = append(again, m)
+		}
+	}
+	return again
+}
+
+// decides reports whether the measurement is what an undecided requirement waits for.
+func (m measurement) decides(o verdict.Open) bool {
+	return o.Quantity == m.quantity && o.Direction == verdict.Direction{From: m.from.String(), To: m.to.String()}
+}
+
+// engineRounds is how often a measurement is made before the first look.
+func engineRounds(m measurement, o Options) int {
+	if m.rounds > 0 {
+		return m.rounds
+	}
+	return o.pace().rounds
+}
+
+// names is what is measured again, for a user.
+func names(ms []measurement) string {
+	text := ""
+	for i, m := range ms {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s %s %s → %s", m.link.Name, m.word, m.from.Function, m.to.Function)
+	}
+	return text
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"math"
+	"time"
+
+	"github.com/drayage/dray/internal/measure/instrument"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+const (
+	shortest = time.Second // of a trial; iperf3, sockperf and qperf take whole seconds
+	// beyondQuantile is how many samples must lie beyond a percentile.
+	beyondQuantile = 10
+	// lossSamples is how many packets without loss prove a ratio r: 3/r.
+	lossSamples = 3
+	// The rates of probes and of a ping-pong, per second. Probes at the higher one
+	// are 5 Mb/s: little enough to call a link idle.
+	lowProbeRate, highProbeRate, pingPongRate = 1000, 10_000, 2000
+	// busyRate is about how many packets per second keep a CPU busy at either end
+	// of a socket.
+	busyRate = 150_000
+	// probeBitrate is offered where a loss ratio is required of a link that
+	// has neither a load nor a bitrate.
+	probeBitrate = 10_000_000
+	// rateMargin is offered above a required packet rate, so that the bound on
+	// what arrives can lie above the requirement.
+	rateMargin = 1.1
+)
+
+// streamParams sizes a stream: at the declared load, or at the required bitrate
+// where no load is declared; long enough over all rounds for the percentile and
+// for the loss ratio, with the profile's surplus.
+func streamParams(l plan.Link, o Options) instrument.Params {
+	bits := uint64(l.Load)
+	if bits == 0 {
+		bits = uint64(l.Requires.MinBitrate)
+	}
+	if bits == 0 {
+		bits = probeBitrate
+	}
+	out := instrument.Params{Bitrate: bits, Duration: o.Duration}
+	if out.Duration > 0 {
+		return out
+	}
+	p := o.pace()
+	var samples float64
+	if r := l.Requires.LossRatio; r != nil && *r > 0 {
+		samples = lossSamples / float64(*r)
+	}
+	if needsLatency(l.Requires) {
+		samples = max(samples, percentileSamples(l))
+	}
+	out.Duration = clamp(p.surplus*samples/float64(p.streams)*packetBits(l)/float64(bits), p.longest)
+	return out
+}
+
+// percentileSamples is how many samples the link's percentile takes.
+func percentileSamples(l plan.Link) float64 {
+	percentile := float64(l.Requires.Percentile)
+	if percentile <= 0 || percentile >= 100 {
+		percentile = verdict.DefaultPercentile
+	}
+	return beyondQuantile / (1 - percentile/100)
+}
+
+// probeParams sizes the probes of an idle link.
+func probeParams(l plan.Link, o Options) instrument.Params {
+	p := o.pace()
+	out := instrument.Params{MessageRate: lowProbeRate, Duration: orElse(o.Duration, shortest)}
+	if o.Duration > 0 || !needsLatency(l.Requires) {
+		return out
+	}
+	each := p.surplus * percentileSamples(l) / float64(p.streams)
+	if each > lowProbeRate*shortest.Seconds() {
+		out.MessageRate = highProbeRate
+	}
+	out.Duration = clamp(each/float64(out.MessageRate), p.longest)
+	return out
+}
+
+// packetBits is about what one packet of the link carries.
+func packetBits(l plan.Link) float64 { return 8 * math.Max(64, float64(l.MTU-28)) }
+
+func packetRateParams(l plan.Link, o Options) instrument.Params {
+	rate := math.Ceil(float64(l.Requires.PacketRate) * rateMargin)
+	return instrument.Params{PacketRate: uint64(rate), Duration: orElse(o.Duration, shortest)}
+}
+
+func throughputParams(_ plan.Link, o Options) instrument.Params {
+	return instrument.Params{Duration: orElse(o.Duration, o.pace().throughput)}
+}
+
+func requestsParams(_ plan.Link, o Options) instrument.Params {
+	return instrument.Params{Duration: orElse(o.Duration, shortest)}
+}
+
+// pingPongParams is the cross-check of delays: round trips under the link's load.
+func pingPongParams(l plan.Link, o Options) instrument.Params {
+	return instrument.Params{Load: uint64(l.Load), MessageRate: pingPongRate, Duration: orElse(o.Duration, shortest)}
+}
+
+// checkParams is the cross-check of loss: the stream's rate, for a second.
+func checkParams(l plan.Link, o Options) instrument.Params {
+	p := streamParams(l, o)
+	p.Duration = orElse(o.Duration, shortest)
+	return p
+}
+
+// mtuParams tries the required packet, or the largest that the ports take.
+func mtuParams(l plan.Link, _ Options) instrument.Params {
+	if l.Requires.MTU > 0 {
+		return instrument.Params{MTU: l.Requires.MTU}
+	}
+	return instrument.Params{MTU: l.MTU}
+}
+
+func orElse(d, other time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return other
+}
+
+// clamp is a number of seconds as a duration from shortest to longest.
+func clamp(seconds float64, longest time.Duration) time.Duration {
+	if !(seconds < longest.Seconds()) {
+		return longest
+	}
+	return max(shortest, time.Duration(seconds*float64(time.Second)))
+}
+
+// needsLatency reports whether delays are to be judged.
+func needsLatency(r chain.Requires) bool { return r.Latency > 0 || r.PDV > 0 }
+
+// needsThroughput reports whether a bitrate is to be judged.
+func needsThroughput(r chain.Requires) bool { return r.MinBitrate > 0 || r.MaxBitrate > 0 }

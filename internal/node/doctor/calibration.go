@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// calibrationVersion is the format of the file.
+const calibrationVersion = 1
+
+// maxCalibration bounds the file in bytes; a real one has a few thousand.
+const maxCalibration = 4 << 20
+
+type calibrationFile struct {
+	Version     int                     `json:"version"`
+	Calibration []inventory.Calibration `json:"calibration"`
+}
+
+// CalibrationFile is where a state directory keeps its calibration.
+func CalibrationFile(stateDir string) string { return filepath.Join(stateDir, "calibration.json") }
+
+// LoadCalibration reads what was measured of this host's transports. The error
+// of a file that does not exist is fs.ErrNotExist; one that is malformed is
+// refused as a whole, since half of the evidence misleads.
+func LoadCalibration(path string) ([]inventory.Calibration, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxCalibration+1))
+	if err != nil {
+		return nil, err
+	}
+	calibration, err := parseCalibration(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; remove the file to plan with stated defaults, and measure again", path, err)
+	}
+	return calibration, nil
+}
+
+func parseCalibration(b []byte) ([]inventory.Calibration, error) {
+	if len(b) > maxCalibration {
+		return nil, fmt.Errorf("longer than %d bytes", maxCalibration)
+	}
+	var file calibrationFile
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&file); err != nil {
+		return nil, fmt.Errorf("not a calibration: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("not a calibration: something follows after the JSON object")
+	}
+	if file.Version != calibrationVersion {
+		return nil, fmt.Errorf("format version %d, this program reads %d", file.Version, calibrationVersion)
+	}
+	return file.Calibration, checkCalibration(file.Calibration)
+}
+
+// SaveCalibration replaces the file as a whole, also through a power cut.
+func SaveCalibration(path string, calibration []inventory.Calibration) error {
+	if err := checkCalibration(calibration); err != nil {
+		return fmt.Errorf("save calibration: %w", err)
+	}
+	b, err := json.MarshalIndent(calibrationFile{calibrationVersion, calibration}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("save calibration: %w", err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".calibration-")
+	if err != nil {
+		return fmt.Errorf("save calibration: %w", err)
+	}
+	_, err = f.Write(append(b, '\n'))
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("save calibration: %w", errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+func checkCalibration(all []inventory.Calibration) error {
+	seen := map[string]bool{}
+	for i, c := range all {
+		if c.Transport == "" {
+			return fmt.Errorf("entry %d names no transport", i+1)
+		}
+		if seen[c.Transport] {
+			return fmt.Errorf("transport %s appears twice", c.Transport)
+		}
+		seen[c.Transport] = true
+		if err := checkEntry(c); err != nil {
+			return fmt.Errorf("transport %s: %w", c.Transport, err)
+		}
+	}
+	return nil
+}
+
+func checkEntry(c inventory.Calibration) error {
+	switch {
+	case c.Source == "":
+		return errors.New("no source: a figure without its record is no evidence")
+	case c.Measured.IsZero():
+		return errors.New("no time of measurement")
+	case !(c.LossRatio >= 0 && c.LossRatio <= 1):
+		return fmt.Errorf("loss_ratio %v is not between 0 and 1", c.LossRatio)
+	case c.PDVp99 < 0:
+		return fmt.Errorf("pdv_p99 %s is negative", c.PDVp99)
+	}
+	var last inventory.LatencyPoint
+	for _, p := range c.Latency {
+		if !(p.Percentile > 0 && p.Percentile <= 100) || p.Latency < 0 {
+			return fmt.Errorf("latency %s at percentile %v is impossible", p.Latency, p.Percentile)
+		}
+		if p.Percentile <= last.Percentile || p.Latency < last.Latency {
+			return fmt.Errorf("latency does not ascend from percentile %v to %v", last.Percentile, p.Percentile)
+		}
+		last = p
+	}
+	return nil
+}

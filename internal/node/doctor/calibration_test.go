@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+func sample() []inventory.Calibration {
+	return []inventory.Calibration{
+		{
+			Transport: "veth", Measured: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "records.jsonl run 7",
+			Latency: []inventory.LatencyPoint{{Percentile: 50, Latency: 20 * time.Microsecond}, {Percentile: 99.99, Latency: time.Millisecond}},
+			Bitrate: 18e9, PacketRate: 240e3, LossRatio: 0.001, PDVp99: 30 * time.Microsecond, Marks: []string{"emulated"},
+		},
+		{Transport: "bridge", Measured: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "run 8"},
+	}
+}
+
+func TestCalibrationRoundTrip(t *testing.T) {
+	path := CalibrationFile(t.TempDir())
+	if _, err := LoadCalibration(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	for i := 0; i < 2; i++ { // the second one replaces
+		if err := SaveCalibration(path, sample()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := LoadCalibration(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sample(), got); diff != "" {
+		t.Error(diff)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
+		t.Errorf("files left: %v", entries)
+	}
+}
+
+func TestSaveCalibrationRefuses(t *testing.T) {
+	path := CalibrationFile(t.TempDir())
+	bad := sample()
+	bad[0].Source = ""
+	if err := SaveCalibration(path, bad); err == nil {
+		t.Error("saved a figure without its source")
+	}
+	if err := SaveCalibration(filepath.Join(path, "no", "such"), sample()); err == nil {
+		t.Error("saved in a directory that does not exist")
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("left a file")
+	}
+}
+
+const entry = `"transport":"veth","measured":"2026-01-02T03:04:05Z","source":"run 7"`
+
+var hostile = map[string]struct{ file, says string }{
+	"empty":              {``, "EOF"},
+	"not JSON":           {`hello`, "invalid character"},
+	"an array":           {`[]`, "cannot unmarshal array"},
+	"null":               {`null`, "format version 0"},
+	"cut short":          {`{"version":1,"calibration":[{` + entry, "EOF"},
+	"no version":         {`{"calibration":[]}`, "format version 0"},
+	"a later version":    {`{"version":2}`, "format version 2"},
+	"unknown field":      {`{"version":1,"calibration":[{` + entry + `,"latencies":[]}]}`, `unknown field "latencies"`},
+	"two objects":        {`{"version":1}{"version":1}`, "something follows"},
+	"no transport":       {`{"version":1,"calibration":[{"source":"x"}]}`, "entry 1 names no transport"},
+	"twice":              {`{"version":1,"calibration":[{` + entry + `},{` + entry + `}]}`, "appears twice"},
+	"no source":          {`{"version":1,"calibration":[{"transport":"veth","measured":"2026-01-02T03:04:05Z"}]}`, "no source"},
+	"no time":            {`{"version":1,"calibration":[{"transport":"veth","source":"x"}]}`, "no time"},
+	"loss of 2":          {`{"version":1,"calibration":[{` + entry + `,"loss_ratio":2}]}`, "loss_ratio 2"},
+	"negative loss":      {`{"version":1,"calibration":[{` + entry + `,"loss_ratio":-0.1}]}`, "loss_ratio -0.1"},
+	"negative bitrate":   {`{"version":1,"calibration":[{` + entry + `,"bitrate":-1}]}`, "cannot unmarshal number -1"},
+	"huge number":        {`{"version":1,"calibration":[{` + entry + `,"loss_ratio":1e999}]}`, "cannot unmarshal number"},
+	"percentile 101":     {`{"version":1,"calibration":[{` + entry + `,"latency":[{"percentile":101,"latency":1}]}]}`, "percentile 101"},
+	"negative latency":   {`{"version":1,"calibration":[{` + entry + `,"latency":[{"percentile":99,"latency":-1}]}]}`, "impossible"},
+	"percentiles fall":   {`{"version":1,"calibration":[{` + entry + `,"latency":[{"percentile":99,"latency":1},{"percentile":50,"latency":2}]}]}`, "does not ascend"},
+	"latency falls":      {`{"version":1,"calibration":[{` + entry + `,"latency":[{"percentile":50,"latency":2},{"percentile":99,"latency":1}]}]}`, "does not ascend"},
+	"negative variation": {`{"version":1,"calibration":[{` + entry + `,"pdv_p99":-1}]}`, "negative"},
+	"too long":           {`{"version":1}` + strings.Repeat(" ", maxCalibration), "longer than"},
+}
+
+func TestLoadCalibrationRefuses(t *testing.T) {
+	path := CalibrationFile(t.TempDir())
+	for name, test := range hostile {
+		if err := os.WriteFile(path, []byte(test.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := LoadCalibration(path)
+		if err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: error %v does not name %q and the file", name, err, test.says)
+		}
+	}
+}
+
+// FuzzCalibration: whatever is accepted is valid, and can be saved and loaded again.
+func FuzzCalibration(f *testing.F) {
+	for _, test := range hostile {
+		if len(test.file) < 4096 {
+			f.Add([]byte(test.file))
+		}
+	}
+	f.Add([]byte(`{"version":1,"calibration":[{` + entry + `,"latency":[{"percentile":99,"latency":1}]}]}`))
+	path := filepath.Join(f.TempDir(), "calibration.json")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := parseCalibration(b)
+		if err != nil {
+			return
+		}
+		if err := SaveCalibration(path, c); err != nil {
+			t.Fatalf("accepted, but not saved: %v", err)
+		}
+		if _, err := LoadCalibration(path); err != nil {
+			t.Fatalf("saved, but not loaded: %v", err)
+		}
+	})
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Text writes an inventory for people: the host's facts, what it can do and
+// what mends what it cannot, and what spoils measurements.
+func Text(w io.Writer, inv *inventory.Inventory) error {
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, fact := range facts(inv.Host) {
+		fmt.Fprintf(t, "%s\t%s\n", fact[0], fact[1])
+	}
+	fmt.Fprintf(t, "uplinks\t%s\n", interfaces(inv.Interfaces))
+	fmt.Fprintf(t, "calibration\t%s\n", calibrated(inv.Calibration))
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	transports := make([]inventory.Item, len(inv.Transports))
+	for i := range inv.Transports {
+		transports[i] = inv.Transports[i].Item
+	}
+	for _, section := range []struct {
+		title string
+		items []inventory.Item
+	}{
+		{"Transports", transports}, {"Runtimes", inv.Runtimes}, {"DPDK", inv.DPDK}, {"Qdiscs", inv.Qdiscs}, {"Instruments", inv.Instruments},
+	} {
+		if len(section.items) == 0 {
+			continue // an older inventory does not know it
+		}
+		if err := writeItems(&b, section.title, section.items); err != nil {
+			return err
+		}
+	}
+	if warnings := Warnings(inv.Host); len(warnings) > 0 {
+		b.WriteString("\nWarnings\n")
+		for _, warning := range warnings {
+			b.WriteString("  " + warning + "\n")
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func facts(h inventory.Host) [][2]string {
+	kernel := h.Kernel
+	if h.Realtime {
+		kernel += ", PREEMPT_RT"
+	}
+	return [][2]string{
+		{"host", h.Hostname + ", " + h.OS},
+		{"kernel", kernel + ", " + h.Arch},
+		{"cpu", h.CPUModel},
+		{"cores", fmt.Sprintf("%d (%s), isolated %s, governor %s, %s", len(h.CPUs), host.FormatCPUs(h.CPUs),
+			orNone(host.FormatCPUs(h.Isolated)), h.Governor, count(h.NUMANodes, "NUMA node"))},
+		{"load", fmt.Sprintf("%.2f (1 minute)", h.Load1)},
+		{"memory", fmt.Sprintf("%s, %s available", size(h.MemoryTotal), size(h.MemoryFree))},
+		{"hugepages", hugePages(h.HugePages)},
+		{"cgroup", h.Cgroup},
+		{"virtual", orNone(h.Virtual)},
+	}
+}
+
+func writeItems(w io.Writer, title string, items []inventory.Item) error {
+	fmt.Fprintf(w, "\n%s\n", title)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, item := range items {
+		cells := "  " + item.Name + "\t" + status(item.Status) + "\t" + explanation(item)
+		fmt.Fprintln(t, strings.TrimRight(cells, "\t "))
+	}
+	return t.Flush()
+}
+
+func status(s inventory.Status) string {
+	if s == inventory.NeverRun {
+		return "never run on this machine"
+	}
+	return string(s)
+}
+
+// explanation is the version of what can be used, and the reason and the fix of
+// what is missing, in one line.
+func explanation(item inventory.Item) string {
+	text := item.Version
+	if item.Status == inventory.Missing {
+		text = item.Reason
+		if item.Fix != "" {
+			text += "; fix: " + item.Fix
+		}
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+func interfaces(all []inventory.Interface) string {
+	var parts []string
+	for _, i := range all {
+		state := "down"
+		if i.Up {
+			state = "up"
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s, MTU %d, %s)", i.Name, i.Kind, i.MTU, state))
+	}
+	return orNone(strings.Join(parts, ", "))
+}
+
+func calibrated(all []inventory.Calibration) string {
+	var parts []string
+	for _, c := range all {
+		parts = append(parts, fmt.Sprintf("%s (%s)", c.Transport, c.Measured.Format("2006-01-02 15:04")))
+	}
+	if len(parts) == 0 {
+		return "none: plans rest on stated defaults"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func hugePages(all []inventory.HugePg) string {
+	var parts []string
+	for _, p := range all {
+		parts = append(parts, fmt.Sprintf("%d of %d free of %s", p.Free, p.Total, size(p.Size)))
+	}
+	return orNone(strings.Join(parts, ", "))
+}
+
+// size is a number of bytes to one decimal place, in binary units.
+func size(bytes uint64) string {
+	value, unit := float64(bytes), 0
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	for value >= 1024 && unit < len(units)-1 {
+		value /= 1024
+		unit++
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", value), ".0") + " " + units[unit]
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"fmt"
+
+	"github.com/drayage/dray/internal/result/stats"
+)
+
+// Outcome of one figure.
+type Outcome string
+
+// Outcomes. Better and Worse are of B, as seen from A.
+const (
+	Better            Outcome = "better"
+	Worse             Outcome = "worse"
+	Indistinguishable Outcome = "indistinguishable"
+	NotCompared       Outcome = "not compared"
+)
+
+// Side is one run's part of a row.
+type Side struct {
+	Transports []string `json:"transports"`
+	N          int      `json:"n"` // trials that support the figure
+	Failed     int      `json:"failed"`
+	// Value is the geometric mean over trials, the mean where a trial has 0, or
+	// the share of all samples where the figure is a proportion; absent for N 0.
+	Value    *float64 `json:"value,omitempty"`
+	Outliers []string `json:"outliers"` // trials flagged, not left out
+	Marks    []string `json:"marks"`
+
+	results int // trials with any result
+}
+
+// Row is one figure of one cell in both runs.
+type Row struct {
+	Cell    Cell    `json:"cell"`
+	Metric  string  `json:"metric"`
+	Unit    string  `json:"unit"`
+	A       Side    `json:"a"`
+	B       Side    `json:"b"`
+	Outcome Outcome `json:"outcome"`
+	Reason  string  `json:"reason,omitempty"` // of NotCompared, and of an Indistinguishable that Noise decides
+	// Ratio is B/A with its 95 % interval, or Difference B − A: one of the two
+	// where the row was compared.
+	Ratio      *Change `json:"ratio,omitempty"`
+	Difference *Change `json:"difference,omitempty"`
+	Method     string  `json:"method,omitempty"`
+	// P is the p-value of no difference, and Holm the same adjusted for the number
+	// of rows that have one.
+	P    *float64 `json:"p,omitempty"`
+	Holm *float64 `json:"holm,omitempty"`
+	// Noise is how far runs of A's kind differ: a ratio, or a difference.
+	Noise *float64 `json:"noise,omitempty"`
+
+	higher bool // is better
+}
+
+// Change is an estimate with its 95 % interval.
+type Change struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// Comparison is all of it.
+type Comparison struct {
+	A    *Run   `json:"a"`
+	B    *Run   `json:"b"`
+	Same []*Run `json:"same"` // further runs of A's kind
+	// Besides is what else differs between the machines, "kernel: 6.1 → 6.18".
+	Besides []string `json:"besides"`
+	Rows    []Row    `json:"rows"`
+	// ByChance is how many rows would differ at 95 % though nothing does.
+	ByChance float64 `json:"by_chance"`
+}
+
+// Compare sets B against A. Further runs of what A ran show how far two runs
+// differ by themselves: a difference within that is called indistinguishable.
+func Compare(a, b *Run, same ...*Run) (*Comparison, error) {
+	seen := map[string]string{}
+	for _, r := range append([]*Run{a, b}, same...) {
+		if other, twice := seen[r.ID]; twice {
+			return nil, fmt.Errorf("%s and %s are the same run, %s", other, r.Path, r.ID)
+		}
+		seen[r.ID] = r.Path
+	}
+	c := &Comparison{A: a, B: b, Same: append([]*Run{}, same...), Besides: besides(a.env, b.env), Rows: []Row{}}
+	order, inA := a.cells()
+	orderB, inB := b.cells()
+	for _, cell := range orderB {
+		if inA[cell] == nil {
+			order = append(order, cell)
+		}
+	}
+	arrange(order)
+	var more []map[Cell]*side
+	for _, r := range same {
+		_, cells := r.cells()
+		more = append(more, cells)
+	}
+	for _, cell := range order {
+		others := make([]*side, len(more))
+		for i := range more {
+			others[i] = orEmpty(more[i][cell])
+		}
+		c.Rows = append(c.Rows, rows(cell, orEmpty(inA[cell]), orEmpty(inB[cell]), others)...)
+	}
+	c.nameInstruments()
+	c.sum()
+	return c, nil
+}
+
+func orEmpty(s *side) *side {
+	if s == nil {
+		return &side{}
+	}
+	return s
+}
+
+// nameInstruments says where a figure was measured on both sides, but by
+// different instruments: such figures are not compared.
+func (c *Comparison) nameInstruments() {
+	type figure struct {
+		cell   Cell
+		metric string
+	}
+	key := func(r Row) figure {
+		cell := r.Cell
+		cell.Instrument = ""
+		return figure{cell, r.Metric}
+	}
+	onlyB := map[figure]int{}
+	for i, r := range c.Rows {
+		if r.Reason == onlyInB {
+			onlyB[key(r)] = i
+		}
+	}
+	for i, r := range c.Rows {
+		if j, ok := onlyB[key(r)]; ok && r.Reason == onlyInA {
+			reason := fmt.Sprintf("by %s in A, by %s in B", r.Cell.Instrument, c.Rows[j].Cell.Instrument)
+			c.Rows[i].Reason, c.Rows[j].Reason = reason, reason
+		}
+	}
+}
+
+// sum adds what concerns all rows together.
+func (c *Comparison) sum() {
+	var p []float64
+	for _, r := range c.Rows {
+		if r.Outcome != NotCompared {
+			c.ByChance += 1 - stats.Confidence
+		}
+		if r.P != nil {
+			p = append(p, *r.P)
+		}
+	}
+	adjusted := stats.Holm(p)
+	for i := range c.Rows {
+		if c.Rows[i].P != nil {
+			c.Rows[i].Holm, adjusted = &adjusted[0], adjusted[1:]
+		}
+	}
+}

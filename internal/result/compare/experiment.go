@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import "github.com/drayage/dray/internal/result/record"
+
+// Units of the figures of experiments.
+const (
+	number  = "" // of threads, functions, system calls
+	holding = "share that holds"
+)
+
+// experimentFigure is a figure of an experiment's rows that no other metric shows.
+type experimentFigure struct {
+	figure string // as chain.Figure has it
+	name   string
+	unit   string
+	factor float64 // from the figure's unit to that one
+	higher bool    // is better
+}
+
+// experimentFigures are these, in the order of the tables.
+var experimentFigures = []experimentFigure{
+	{"sent_rate", "sent", packetRate, 1e3, true},
+	{"start_time", "start", nanosecond, 1e9, false},
+	{"build_time", "build", nanosecond, 1e9, false},
+	{"back_after", "back after", nanosecond, 1e6, false},
+	{"outage", "outage", nanosecond, 1e6, false},
+	{"round_trip", "round trip, mean", nanosecond, 1e6, false},
+	{"latency_max", "latency" + maximum, nanosecond, 1e3, false},
+	{"wakeup_max", "wake-up" + maximum, nanosecond, 1e3, false},
+	{"stall_max", "stall" + maximum, nanosecond, 1e3, false},
+	{"ticks", "ticks", perSecond, 1, false},
+	{"clock_difference", "difference of clocks", nanosecond, 1e3, false},
+	{"clock_bound", "bound of that difference", nanosecond, 1e3, false},
+	{"memory", "memory of a function", octets, 1e6, false},
+	{"memory_per_thread", "memory for each thread", octets, 1e9, true},
+	{"disk", "disk", octets, 1e6, false},
+	{"functions", "functions", number, 1, true},
+	{"threads", "threads", number, 1, true},
+	{"syscalls_dropped", "system calls dropped", number, 1, true},
+}
+
+// ofExperiments are the metrics of an experiment's trials.
+func ofExperiments() []metric {
+	list := []metric{{"received", bitrate, true, received, nil}}
+	for _, f := range experimentFigures {
+		list = append(list, metric{f.name, f.unit, f.higher, func(t record.Trial) (float64, bool) {
+			if t.Experiment == nil {
+				return 0, false
+			}
+			v, ok := t.Experiment.Values[f.figure]
+			return v * f.factor, ok
+		}, nil})
+	}
+	return append(list, metric{"checks that hold", holding, true, holds, nil})
+}
+
+// received is what arrived of a load that was no TCP stream and no frames, bit/s.
+func received(t record.Trial) (float64, bool) {
+	if t.Experiment == nil || t.Throughput != nil || t.Quantity == record.QFrames {
+		return 0, false
+	}
+	v, ok := t.Experiment.Values["throughput"]
+	return v * 1e6, ok
+}
+
+// otherFigures are those of trials with checks that are no checks.
+var otherFigures = func() map[string]bool {
+	set := map[string]bool{"packet_rate": true, "throughput": true, "jitter": true, "latency_mean": true, "latency_p99": true}
+	for _, f := range experimentFigures {
+		set[f.figure] = true
+	}
+	return set
+}()
+
+// holds is the share of a trial's checks that hold.
+func holds(t record.Trial) (float64, bool) {
+	if t.Experiment == nil {
+		return 0, false
+	}
+	var held, n float64
+	for figure, v := range t.Experiment.Values {
+		if !otherFigures[figure] {
+			held += v
+			n++
+		}
+	}
+	return held / max(n, 1), n > 0
+}

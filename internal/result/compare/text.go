@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/result/verdict"
+)
+
+// JSON writes the comparison as one object.
+func (c *Comparison) JSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(c)
+}
+
+// Text writes what was compared, a table for each link or configuration, and
+// what the whole says. A width of 0 means no limit.
+func (c *Comparison) Text(w io.Writer, width int) error {
+	var b strings.Builder
+	c.writeHead(&b)
+	for rows := c.Rows; len(rows) > 0; {
+		n := 1
+		for n < len(rows) && rows[n].Cell.group() == rows[0].Cell.group() {
+			n++
+		}
+		if err := writeGroup(&b, width, rows[:n]); err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	c.writeSummary(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (c *Comparison) writeHead(b *strings.Builder) {
+	line := func(name string, r *Run) {
+		fmt.Fprintf(b, "%s: %s (%s, %s)\n", name, report.Plain(r.Path), report.Plain(r.ID), r.Started.UTC().Format("2006-01-02 15:04:05 UTC"))
+		for _, warning := range r.Warnings {
+			fmt.Fprintf(b, "   %s\n", report.Plain(warning))
+		}
+	}
+	line("A", c.A)
+	line("B", c.B)
+	for _, r := range c.Same {
+		line("Like A", r)
+	}
+	if len(c.Besides) > 0 {
+		b.WriteString("The machines differ besides:\n")
+		for _, text := range c.Besides {
+			fmt.Fprintf(b, "   %s\n", report.Plain(text))
+		}
+	}
+	b.WriteString("\n")
+}
+
+func writeGroup(b *strings.Builder, width int, rows []Row) error {
+	if side := rows[0].Reason; side == onlyInA || side == onlyInB {
+		if !slices.ContainsFunc(rows, func(r Row) bool { return r.Reason != side }) {
+			fmt.Fprintf(b, "%s, %s: %s\n\n", report.Plain(title(rows)), side, count(len(rows), "figure"))
+			return nil
+		}
+	}
+	fmt.Fprintf(b, "%s\n\n", report.Plain(title(rows)))
+	var cells [][]string
+	for _, r := range rows {
+		cells = append(cells, []string{
+			r.Metric, directionText(r.Cell), loadText(r.Cell),
+			sideText(r.A, r.Unit), sideText(r.B, r.Unit), r.changeText(), r.outcomeText(), marksText(r),
+		})
+	}
+	if err := report.Table(b, width, []string{"FIGURE", "DIRECTION", "LOAD", "A (TRIALS)", "B (TRIALS)", "B AGAINST A, 95 % INTERVAL", "B IS", "MARKS"}, cells); err != nil {
+		return err
+	}
+	b.WriteString("\n")
+	return nil
+}
+
+// title names a table, with the transports where they differ.
+func title(rows []Row) string {
+	var a, b []string
+	for _, r := range rows {
+		a, b = merge(a, r.A.Transports), merge(b, r.B.Transports)
+	}
+	c := rows[0].Cell
+	x, y := strings.Join(a, ", "), strings.Join(b, ", ")
+	switch {
+	case c.Config != "":
+		return configText(c)
+	case x == y:
+		return "Link " + c.Link + " over " + x
+	case x == "" || y == "":
+		return "Link " + c.Link + " over " + x + y
+	}
+	return fmt.Sprintf("Link %s over %s in A, over %s in B", c.Link, x, y)
+}
+
+// configText leaves out what the configuration does not have, such as the
+// transport of a generator alone.
+func configText(c Cell) string {
+	parts := strings.FieldsFunc(c.Config, func(r rune) bool { return r == '/' })
+	if c.Quantity == record.QCeiling {
+		return "No transport, " + strings.Join(parts, "/")
+	}
+	return strings.Join(parts, "/")
+}
+
+func directionText(c Cell) string {
+	if c.From == "" && c.To == "" {
+		return "–"
+	}
+	return c.From + " → " + c.To
+}
+
+func merge(all, more []string) []string {
+	for _, s := range more {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func loadText(c Cell) string {
+	bits, err := strconv.ParseUint(c.Load, 10, 64)
+	switch {
+	case err != nil || c.Config != "":
+		return c.Load
+	case bits == 0:
+		return "none"
+	}
+	return verdict.FormatBitrate(float64(bits))
+}
+
+func sideText(s Side, unit string) string {
+	if s.Value == nil {
+		return "–"
+	}
+	text := fmt.Sprintf("%s (%d)", quantityText(*s.Value, unit), s.N)
+	if s.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", s.Failed)
+	}
+	if n := len(s.Outliers); n > 0 {
+		text += fmt.Sprintf(", %d flagged", n)
+	}
+	return text
+}
+
+// quantityText prints a figure with its unit.
+func quantityText(v float64, unit string) string {
+	switch unit {
+	case bitrate:
+		return verdict.FormatBitrate(v)
+	case packetRate:
+		return verdict.FormatPacketRate(v)
+	case nanosecond:
+		if v > 0 && v < 1 {
+			return fmt.Sprintf("%.2gns", v)
+		}
+		return verdict.FormatDuration(v)
+	case lossRatio, ringShare, holding:
+		return percent(v)
+	case perSecond:
+		return fmt.Sprintf("%.0f/s", v)
+	case octets:
+		return bytesText(v)
+	case cycles:
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}
+
+// percent prints a share with three significant digits, without an exponent.
+func percent(v float64) string {
+	v *= 100
+	if v == 0 {
+		return "0 %"
+	}
+	digits := max(0, 2-int(math.Floor(math.Log10(math.Abs(v)))))
+	return strconv.FormatFloat(v, 'f', min(digits, 9), 64) + " %"
+}
+
+func bytesText(v float64) string {
+	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
+		if v < 9999.5 || unit == "GiB" {
+			return fmt.Sprintf("%.4g %s", v, unit)
+		}
+		v /= 1024
+	}
+	return ""
+}
+
+// signed prints a difference with its sign. That of two shares is in percentage
+// points, pp, so that it is not taken for a change in per cent.
+func signed(v float64, unit string) string {
+	text := quantityText(math.Abs(v), unit)
+	if unit == lossRatio {
+		text = strings.Replace(text, "%", "pp", 1)
+	}
+	if v < 0 {
+		return "−" + text
+	}
+	return "+" + text
+}
+
+// changeText prints a ratio in per cent where all of its interval is near 1, and
+// as a factor where not.
+func (r Row) changeText() string {
+	switch {
+	case r.Outcome == NotCompared:
+		return "–"
+	case r.Difference != nil:
+		d := r.Difference
+		return fmt.Sprintf("%s (%s … %s)", signed(d.Value, r.Unit), signed(d.Low, r.Unit), signed(d.High, r.Unit))
+	}
+	if c := r.Ratio; c.Low > 0.5 && c.High < 2 {
+		share := func(v float64) string { return signed(v-1, ringShare) }
+		return fmt.Sprintf("%s (%s … %s)", share(c.Value), share(c.Low), share(c.High))
+	}
+	return fmt.Sprintf("×%.3g (×%.3g … ×%.3g)", r.Ratio.Value, r.Ratio.Low, r.Ratio.High)
+}
+
+func (r Row) outcomeText() string {
+	s := string(r.Outcome)
+	if r.Reason != "" {
+		s += ": " + r.Reason
+	}
+	return s
+}
+
+// marksText prints marks that both sides have once.
+func marksText(r Row) string {
+	var parts []string
+	for _, m := range merge(slices.Clone(r.A.Marks), r.B.Marks) {
+		switch inA, inB := slices.Contains(r.A.Marks, m), slices.Contains(r.B.Marks, m); {
+		case inA && !inB:
+			m += " (A)"
+		case inB && !inA:
+			m += " (B)"
+		}
+		parts = append(parts, m)
+	}
+	if len(parts) == 0 {
+		return "–"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (c *Comparison) writeSummary(b *strings.Builder) {
+	n := map[Outcome]int{}
+	sure := 0
+	for _, r := range c.Rows {
+		n[r.Outcome]++
+		if r.Holm != nil && *r.Holm < 0.05 && (r.Outcome == Better || r.Outcome == Worse) {
+			sure++
+		}
+	}
+	compared := len(c.Rows) - n[NotCompared]
+	fmt.Fprintf(b, "%s compared: %d better, %d worse, %d indistinguishable; %d not compared.\n",
+		count(compared, "figure"), n[Better], n[Worse], n[Indistinguishable], n[NotCompared])
+	if compared == 0 {
+		return
+	}
+	fmt.Fprintf(b, "By chance alone about %.2g of them would differ. %d of the differences hold for all figures together (Holm).\n", c.ByChance, sure)
+	if len(c.Same) == 0 {
+		b.WriteString("How much two runs of one kind differ is not known: give further runs of A with --same.\n")
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/result/record"
+)
+
+// BenchData is the directory of a bench, read and summed up.
+type BenchData struct {
+	Dir      string
+	Run      BenchRun
+	Trials   []record.Trial
+	Matrix   string // matrix.yaml verbatim; empty where there is none
+	Warnings []string
+	Lines    []BenchLine
+}
+
+// IsBench reports whether a directory is that of a bench.
+func IsBench(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, BenchFile))
+	return err == nil
+}
+
+// LoadBenchRun reads bench.json of a directory.
+func LoadBenchRun(dir string) (*BenchRun, error) {
+	var run BenchRun
+	if err := readJSON(dir, BenchFile, &run); err != nil {
+		return nil, err
+	}
+	if run.Schema != BenchSchema {
+		return nil, fmt.Errorf("%s: schema %d; this version of dray reads %d", filepath.Join(dir, BenchFile), run.Schema, BenchSchema)
+	}
+	return &run, nil
+}
+
+// LoadBench reads the directory of a bench, finished or not.
+func LoadBench(dir string) (*BenchData, error) {
+	run, err := LoadBenchRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	d := &BenchData{Dir: dir, Run: *run}
+	text, err := readFile(dir, MatrixFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	d.Matrix = string(text)
+	if d.Trials, d.Warnings, err = readRecords(filepath.Join(dir, RecordsFile), run.ID); err != nil {
+		return nil, err
+	}
+	if run.Finished.IsZero() {
+		d.Warnings = append(d.Warnings, fmt.Sprintf("The run was interrupted: %d of %d rounds are whole. `dray bench --resume %s` goes on with it.", run.Rounds, run.Matrix.Repetitions, dir))
+	} else if run.Rounds < run.Matrix.Repetitions {
+		d.Warnings = append(d.Warnings, fmt.Sprintf("The matrix gave time for %d of %d rounds: intervals are wider than they could be.", run.Rounds, run.Matrix.Repetitions))
+	}
+	if run.NoLimit != "" {
+		d.Warnings = append(d.Warnings, noLimit(run.NoLimit))
+	}
+	d.Lines = benchLines(d)
+	return d, nil
+}
+
+// benchJSON is what `dray bench --json` prints.
+type benchJSON struct {
+	BenchRun
+	Directory string      `json:"directory"`
+	Warnings  []string    `json:"warnings"`
+	Lines     []BenchLine `json:"lines"`
+}
+
+// JSON writes the run and its lines.
+func (d *BenchData) JSON(w io.Writer) error {
+	out := benchJSON{BenchRun: d.Run, Directory: d.Dir, Warnings: append([]string{}, d.Warnings...), Lines: d.Lines}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"time"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// BenchSchema is the version of bench.json.
+const BenchSchema = 1
+
+// The files of a bench's directory that a run directory does not have.
+const (
+	BenchFile  = "bench.json"
+	MatrixFile = "matrix.yaml"
+)
+
+// BenchRun is bench.json: what was to be measured, and what of it cannot be.
+type BenchRun struct {
+	Schema   int           `json:"schema"`
+	ID       string        `json:"id"`
+	Matrix   chain.Bench   `json:"matrix"`
+	Hash     string        `json:"hash"` // of the matrix file's text
+	Started  time.Time     `json:"started"`
+	Finished time.Time     `json:"finished"` // zero: it was interrupted, or is at work
+	Took     time.Duration `json:"took"`     // of all its sessions, ns
+	Rounds   int           `json:"rounds"`   // that were finished
+	Seed     uint64        `json:"seed"`
+	Program
+	Baseline string         `json:"baseline"`
+	Host     inventory.Host `json:"host"`
+	// NoLimit says why the physical limit of the moment could not be measured.
+	NoLimit string     `json:"no_limit,omitempty"`
+	Rows    []BenchRow `json:"rows"`
+}
+
+// BenchRow is one configuration.
+type BenchRow struct {
+	Config record.Config `json:"config"`
+	// Skipped says why it cannot be run here; empty: it is run.
+	Skipped string `json:"skipped,omitempty"`
+	Fix     string `json:"fix,omitempty"`
+	// Untried says that its transport has never been run on this host, nor in this run.
+	Untried    bool   `json:"untried,omitempty"`
+	Privileges string `json:"privileges,omitempty"` // what its functions need
+	Isolation  string `json:"isolation,omitempty"`
+	Copies     int    `json:"copies"` // of a packet's payload, from sender to receiver
+}

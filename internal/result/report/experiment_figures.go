@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report/plot"
+	"github.com/drayage/dray/internal/result/stats"
+	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// figures are the plots of an experiment; number tells its own from those of others.
+func (d *ExperimentsData) figures(number int, e *chain.Experiment, lines []ExperimentLine, numbers map[string]int) []*figure {
+	id := fmt.Sprintf("figure-%d", number)
+	var out []*figure
+	if f := d.offeredFigure(id+"-offered", e, numbers); f != nil {
+		out = append(out, f)
+	}
+	out = append(out, d.wakeupFigures(id+"-wakeup", e, lines, numbers)...)
+	return append(out, publishedFigures(id+"-published", e, lines, numbers)...)
+}
+
+// recordRefs link to records on the page of experiments.
+func recordRefs(numbers map[string]int, ids []string) []ref {
+	var out []ref
+	for _, id := range ids {
+		out = append(out, ref{Href: fmt.Sprintf("#record-%d", numbers[id]), Text: fmt.Sprint(numbers[id])})
+	}
+	return out
+}
+
+// kindOf says of a figure that it is not the host's own, behind its name in a plot.
+func kindOf(marks []string) string {
+	var kinds []string
+	for _, m := range []string{record.MarkEmulated, record.MarkLab, record.MarkSimulatedHosts} {
+		if slices.Contains(marks, m) {
+			kinds = append(kinds, m)
+		}
+	}
+	if len(kinds) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(kinds, ", ") + ")"
+}
+
+// leastLoads is how many stated loads make a sweep.
+const leastLoads = 3
+
+// offered is a sweep: one configuration at several loads.
+type offered struct {
+	cell   chain.Cell // without its load
+	stated int        // loads that are rates
+	points []plot.XY
+	marks  []string
+	ids    []string
+}
+
+// offeredFigure plots what arrived against what was sent, for each configuration
+// that the experiment offers several rates; nil: none was measured.
+func (d *ExperimentsData) offeredFigure(id string, e *chain.Experiment, numbers map[string]int) *figure {
+	p := plot.Lines{ID: id, Title: "Forwarded against offered rate", XName: "really sent", YName: "received", Equal: "all that was sent", Format: verdict.FormatPacketRate,
+		Desc: "Mean packet rate received against the mean rate that the sender reached, one line for each configuration"}
+	var ids []string
+	sweeps := slices.DeleteFunc(d.sweeps(e, numbers), func(o *offered) bool { return o.stated < leastLoads || len(o.points) == 0 })
+	for _, o := range sweeps {
+		p.Series = append(p.Series, plot.Series{Name: o.name(sweeps) + kindOf(o.marks), Points: o.points})
+		ids = append(ids, o.ids...)
+	}
+	if len(p.Series) == 0 {
+		return nil
+	}
+	return &figure{Title: p.Title, Plot: p.SVG(), Records: recordRefs(numbers, ids),
+		Note: "Means over rounds. A dot stands at what was really sent; where that missed the load asked for by over 5 %, a cross stands at what was asked for."}
+}
+
+// name tells a sweep from the others of its figure.
+func (o *offered) name(all []*offered) string {
+	for _, other := range all {
+		if other != o && other.cell.Transport == o.cell.Transport {
+			return strings.TrimPrefix(o.cell.String(), string(o.cell.Tool)+"/")
+		}
+	}
+	return o.cell.Transport
+}
+
+func (d *ExperimentsData) sweeps(e *chain.Experiment, numbers map[string]int) []*offered {
+	var out []*offered
+	seen := map[string]bool{}
+	for _, r := range e.Rows {
+		if r.Cell.Tool != chain.ToolFrames || r.NotRun != "" || seen[r.Cell.String()] {
+			continue
+		}
+		seen[r.Cell.String()] = true
+		bare := r.Cell
+		bare.Load = ""
+		at := slices.IndexFunc(out, func(o *offered) bool { return o.cell == bare })
+		if at < 0 {
+			at, out = len(out), append(out, &offered{cell: bare})
+		}
+		if load := r.Cell.Offered(); load.PacketRate > 0 || load.Bitrate > 0 {
+			out[at].stated++
+		}
+		d.point(out[at], r, numbers)
+	}
+	for _, o := range out {
+		slices.SortStableFunc(o.points, func(a, b plot.XY) int { return compareFloats(a.X, b.X) })
+	}
+	return out
+}
+
+// point adds what one load gave, in the mean over its trials.
+func (d *ExperimentsData) point(o *offered, r chain.ExperimentRow, numbers map[string]int) {
+	var sent, received, asked, n float64
+	var marks []string
+	first := ""
+	for _, t := range d.of(r.Cell) {
+		if _, failed := valueOf("packet_rate", t); failed != "" || t.Delivery == nil {
+			continue
+		}
+		if first == "" {
+			first = t.ID
+		}
+		sent, received, asked, n = sent+float64(t.Delivery.SentRate), received+float64(t.Delivery.PacketRate), asked+float64(t.Delivery.OfferedRate), n+1
+		marks, o.ids = append(marks, t.Marks...), append(o.ids, t.ID)
+	}
+	if n == 0 {
+		return
+	}
+	xy := plot.XY{X: sent / n, Y: received / n, Href: fmt.Sprintf("#record-%d", numbers[first])}
+	xy.Tip = fmt.Sprintf("%s: %s sent, %s received", r.Title, ppsText(xy.X), ppsText(xy.Y))
+	if slices.Contains(marks, record.MarkLoadMissed) {
+		xy.Wanted = asked / n
+		xy.Tip += ", " + ppsText(xy.Wanted) + " asked for"
+	}
+	o.points, o.marks = append(o.points, xy), append(o.marks, marks...)
+}
+
+// mostCurves is how many curves a plot of percentiles tells apart.
+const mostCurves = 4
+
+// wakeup is a row of wake-up times that was measured.
+type wakeup struct {
+	row    chain.ExperimentRow
+	line   *ExperimentLine
+	points []plot.Point
+}
+
+// wakeupFigures plot how late threads were woken against percentiles, all on one
+// scale: a figure for each kernel, or for each kernel and load where rows are many.
+func (d *ExperimentsData) wakeupFigures(id string, e *chain.Experiment, lines []ExperimentLine, numbers map[string]int) []*figure {
+	var kernels [][]wakeup
+	for i, r := range e.Rows {
+		l := &lines[i]
+		if r.Figure != "wakeup_max" || l.Measured == nil {
+			continue
+		}
+		w := wakeup{row: r, line: l}
+		if dist := d.merged(r); dist != nil {
+			w.points = points(dist)
+		}
+		if len(w.points) == 0 {
+			continue
+		}
+		at := slices.IndexFunc(kernels, func(ws []wakeup) bool { return ws[0].row.Cell.Kernel == r.Cell.Kernel })
+		if at < 0 {
+			kernels = append(kernels, []wakeup{w})
+			continue
+		}
+		kernels[at] = append(kernels[at], w)
+	}
+	var plots []plot.Percentiles
+	var ids [][]string
+	low, high := math.Inf(1), 0.0
+	for _, group := range wakeupGroups(kernels) {
+		p, of := wakeupPlot(fmt.Sprintf("%s-%d", id, len(plots)), group, numbers)
+		for _, c := range p.Curves {
+			for _, pt := range c.Points {
+				low, high = min(low, pt.Value), max(high, pt.Value)
+			}
+		}
+		plots, ids = append(plots, p), append(ids, of)
+	}
+	var out []*figure
+	for i, p := range plots {
+		p.From, p.To = low, high
+		out = append(out, &figure{Title: p.Title, Plot: p.SVG(), Records: recordRefs(numbers, ids[i]),
+			Note: "How late a timer woke the thread, of all rounds together. A curve ends where fewer than ten samples lie beyond; the largest seen is beside its name."})
+	}
+	return out
+}
+
+// merged is the distribution of all trials of a row that count; nil: none has one.
+func (d *ExperimentsData) merged(r chain.ExperimentRow) *stats.Dist {
+	var dists []*stats.Dist
+	for _, t := range d.of(r.Cell) {
+		if _, failed := valueOf(r.Figure, t); failed != "" || t.Latency == nil {
+			continue
+		}
+		if dist, err := stats.NewDist(t.Latency.Histogram, t.Latency.Lost, 0); err == nil {
+			dists = append(dists, dist)
+		}
+	}
+	if len(dists) == 0 {
+		return nil
+	}
+	return stats.Pool(dists...)
+}
+
+// wakeupGroups splits rows into those that one plot can show.
+func wakeupGroups(kernels [][]wakeup) [][]wakeup {
+	var out [][]wakeup
+	for _, ws := range kernels {
+		groups := [][]wakeup{ws}
+		if len(ws) > mostCurves {
+			groups = make([][]wakeup, 2)
+			for _, w := range ws {
+				at := 0
+				if w.row.Cell.Stress {
+					at = 1
+				}
+				groups[at] = append(groups[at], w)
+			}
+		}
+		for _, g := range groups {
+			out = slices.AppendSeq(out, slices.Chunk(g, mostCurves))
+		}
+	}
+	return out
+}
+
+func wakeupPlot(id string, ws []wakeup, numbers map[string]int) (plot.Percentiles, []string) {
+	var titles []string
+	for _, w := range ws {
+		titles = append(titles, strings.TrimSuffix(w.row.Title, ": maximum"))
+	}
+	common, names := apart(titles)
+	p := plot.Percentiles{ID: id, Title: "Wake-up latency: " + common, Format: func(ns float64) string { return verdict.FormatDuration(ns) },
+		Desc: "Wake-up latency against percentile, one curve for each row, on logarithmic axes. The table holds the largest of each."}
+	var ids []string
+	for i, w := range ws {
+		name := fmt.Sprintf("%s%s, max %s", names[i], kindOf(w.line.Marks), verdict.FormatDuration(*w.line.Measured*1e3))
+		href := fmt.Sprintf("#record-%d", numbers[w.line.Records[0]])
+		p.Curves = append(p.Curves, plot.Curve{Name: name, Href: href, Points: w.points})
+		ids = append(ids, w.line.Records...)
+	}
+	return p, ids
+}
+
+// apart splits titles, which have parts between commas, into the parts that all of
+// them have and what is each one's own. A single title is common as it is.
+func apart(titles []string) (common string, own []string) {
+	var all []string
+	for _, part := range strings.Split(titles[0], ", ") {
+		if !slices.ContainsFunc(titles, func(t string) bool { return !slices.Contains(strings.Split(t, ", "), part) }) {
+			all = append(all, part)
+		}
+	}
+	for _, t := range titles {
+		mine := slices.DeleteFunc(strings.Split(t, ", "), func(part string) bool { return slices.Contains(all, part) })
+		if len(mine) == 0 {
+			mine = []string{t}
+		}
+		own = append(own, strings.Join(mine, ", "))
+	}
+	return strings.Join(all, ", "), own
+}
+
+// publishedFigures plot what was published beside what was measured: one for each
+// kind of figure that several rows have both of.
+func publishedFigures(id string, e *chain.Experiment, lines []ExperimentLine, numbers map[string]int) []*figure {
+	var kinds []chain.Figure
+	rows := map[chain.Figure][]int{}
+	for i, r := range e.Rows {
+		if r.Value <= 0 || lines[i].Measured == nil {
+			continue
+		}
+		if rows[r.Figure] == nil {
+			kinds = append(kinds, r.Figure)
+		}
+		rows[r.Figure] = append(rows[r.Figure], i)
+	}
+	var out []*figure
+	for n, kind := range kinds {
+		if len(rows[kind]) < 2 {
+			continue
+		}
+		p := plot.Dots{ID: fmt.Sprintf("%s-%d", id, n), Title: "Published and measured: " + strings.ReplaceAll(string(kind), "_", " "), Legend: []string{"measured", "published"},
+			Desc: "What was published and what was measured, for each row, on one axis", Format: func(v float64) string { return three(v) + " " + kind.Unit() }}
+		var ids []string
+		for _, i := range rows[kind] {
+			p.Rows = append(p.Rows, publishedRow(&e.Rows[i], &lines[i]))
+			ids = append(ids, lines[i].Records...)
+		}
+		out = append(out, &figure{Title: p.Title, Plot: p.SVG(), Note: publishedNote(kind), Records: recordRefs(numbers, ids)})
+	}
+	return out
+}
+
+func publishedNote(kind chain.Figure) string {
+	note := "The published figure is another machine's. Logarithmic where values are far apart."
+	if kind.Most() {
+		return "The largest seen in all rounds together. " + note
+	}
+	return "Mean of what was measured, with its 95 % interval over rounds. " + note
+}
+
+func publishedRow(r *chain.ExperimentRow, l *ExperimentLine) plot.Row {
+	row := plot.Row{Label: r.Title + kindOf(l.Marks), Text: l.ratioText(), Low: l.Low, High: l.High,
+		Dots: []plot.Dot{{Value: r.Value, Kind: 1, Tip: r.Title + ": published " + r.Published}}}
+	if l.Ratio == nil {
+		row.Text = ""
+	}
+	if *l.Measured <= 0 { // has no place on a logarithmic axis
+		row.Text, row.Low, row.High = "measured "+l.measuredText(), nil, nil
+		return row
+	}
+	row.Dots = append(row.Dots, plot.Dot{Value: *l.Measured, Tip: r.Title + ": measured " + l.measuredText()})
+	return row
+}

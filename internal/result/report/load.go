@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Limits of what is read, so that no directory can exhaust memory.
+const (
+	maxFile    = 16 << 20  // bytes of a JSON or YAML file
+	maxRecords = 512 << 20 // bytes of all records
+)
+
+// Data is a run directory, read and judged.
+type Data struct {
+	Dir       string
+	Run       Run
+	Plan      plan.Plan
+	Inventory *inventory.Inventory // nil where the run kept none
+	Trials    []record.Trial
+	ChainText string   // chain.yaml verbatim; empty where the run kept none
+	Warnings  []string // of reading: a last record that a crash tore
+	Verdicts  []verdict.Verdict
+}
+
+// Load reads a run directory and judges it. run.json, plan.json and
+// records.jsonl must be there; errors name the file, and in records.jsonl the line.
+func Load(dir string) (*Data, error) {
+	d := &Data{Dir: dir}
+	if err := readJSON(dir, RunFile, &d.Run); err != nil {
+		return nil, err
+	}
+	if d.Run.Schema != Schema {
+		return nil, fmt.Errorf("%s: schema %d; this version of dray reads %d", filepath.Join(dir, RunFile), d.Run.Schema, Schema)
+	}
+	if err := readJSON(dir, PlanFile, &d.Plan); err != nil {
+		return nil, err
+	}
+	var inv inventory.Inventory
+	switch err := readJSON(dir, InventoryFile, &inv); {
+	case err == nil:
+		d.Inventory = &inv
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	text, err := readFile(dir, ChainFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	d.ChainText = string(text)
+	if d.Trials, d.Warnings, err = readRecords(filepath.Join(dir, RecordsFile), d.Run.ID); err != nil {
+		return nil, err
+	}
+	for _, l := range d.Plan.Links {
+		d.Verdicts = append(d.Verdicts, verdict.Judge(verdict.FromPlan(l), d.Trials)...)
+	}
+	return d, nil
+}
+
+// ExitCode is what the verdicts say: 0, 4 or 5.
+func (d *Data) ExitCode() int { return verdict.ExitCode(d.Verdicts) }
+
+// regular refuses anything but a regular file of bearable size: a FIFO would
+// block, and a device never end.
+func regular(path string) (fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read run directory: %w", err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("read run directory: %s is not a regular file", path)
+	case info.Size() > maxRecords:
+		return nil, fmt.Errorf("read run directory: %s is larger than %d MiB", path, maxRecords>>20)
+	}
+	return info, nil
+}
+
+func readFile(dir, name string) ([]byte, error) {
+	path := filepath.Join(dir, name)
+	info, err := regular(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxFile {
+		return nil, fmt.Errorf("read run directory: %s is larger than %d MiB", path, maxFile>>20)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read run directory: %w", err)
+	}
+	return b, nil
+}
+
+func readJSON(dir, name string, to any) error {
+	b, err := readFile(dir, name)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, to); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
+	}
+	return nil
+}
+
+// readRecords reads the records of one run: a file that mixes runs, or gives
+// two trials one name, cannot be judged.
+func readRecords(path, run string) ([]record.Trial, []string, error) {
+	if _, err := regular(path); err != nil {
+		return nil, nil, err
+	}
+	trials, warnings, err := record.ReadFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen := map[string]bool{}
+	for i, t := range trials {
+		switch {
+		case t.ID == "":
+			return nil, nil, fmt.Errorf("%s: record %d has no id", path, i+1)
+		case seen[t.ID]:
+			return nil, nil, fmt.Errorf("%s: record %d has the id %q of an earlier one", path, i+1, t.ID)
+		case t.Run != run:
+			return nil, nil, fmt.Errorf("%s: record %q is of run %q, but %s is of run %q", path, t.ID, t.Run, RunFile, run)
+		}
+		seen[t.ID] = true
+	}
+	return trials, warnings, nil
+}

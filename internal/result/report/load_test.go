@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/drayage/dray/internal/result/verdict"
+)
+
+func TestLoadJudges(t *testing.T) {
+	d := good().load(t)
+	if len(d.Verdicts) != 5 || d.ExitCode() != 0 || len(d.Trials) != 25 || d.ChainText != chainText {
+		t.Errorf("%d verdicts, exit code %d, %d trials; want 5, 0, 25", len(d.Verdicts), d.ExitCode(), len(d.Trials))
+	}
+	if code := bad().load(t).ExitCode(); code != 4 {
+		t.Errorf("exit code %d with missed requirements, want 4", code)
+	}
+}
+
+func TestLoadWithoutOptionalFiles(t *testing.T) {
+	dir := good().dir(t)
+	for _, name := range []string{InventoryFile, ChainFile} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := Load(dir)
+	if err != nil || d.Inventory != nil || d.ChainText != "" {
+		t.Errorf("without the optional files: %v", err)
+	}
+}
+
+// A run that was killed leaves half a record: it is reported, not fatal.
+func TestLoadTornRecord(t *testing.T) {
+	dir := good().dir(t)
+	path := filepath.Join(dir, RecordsFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, RecordsFile, b[:len(b)-20])
+	d, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Trials) != 24 || len(d.Warnings) != 1 {
+		t.Errorf("%d trials and warnings %q, want 24 and one", len(d.Trials), d.Warnings)
+	}
+}
+
+// Each malformed or hostile directory gives an error that names the file.
+func TestLoadRefuses(t *testing.T) {
+	record := func(edit func(string) string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			b, err := os.ReadFile(filepath.Join(dir, RecordsFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir, RecordsFile, []byte(edit(string(b))))
+		}
+	}
+	file := func(name, text string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) { write(t, dir, name, []byte(text)) }
+	}
+	cases := map[string]struct {
+		spoil func(t *testing.T, dir string)
+		want  string
+	}{
+		"no run.json":   {func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, RunFile)) }, "run.json"},
+		"run no JSON":   {file(RunFile, "hello"), "run.json: invalid character"},
+		"newer schema":  {file(RunFile, `{"schema":99}`), "run.json: schema 99"},
+		"plan no JSON":  {file(PlanFile, `{"links":7}`), "plan.json"},
+		"bad inventory": {file(InventoryFile, `[]`), "inventory.json"},
+		"no records":    {func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, RecordsFile)) }, "records.jsonl"},
+		"garbage line":  {record(func(s string) string { return "garbage\n" + s }), "line 1"},
+		"another run":   {record(func(s string) string { return strings.Replace(s, `"run":"2026`, `"run":"1999`, 1) }), `of run "1999`},
+		"twice":         {record(func(s string) string { l, _, _ := strings.Cut(s, "\n"); return l + "\n" + s }), `record 2 has the id "t001"`},
+		"no id":         {record(func(s string) string { return strings.Replace(s, `"id":"t003"`, `"id":""`, 1) }), "record 3 has no id"},
+		"a directory": {func(t *testing.T, dir string) {
+			os.Remove(filepath.Join(dir, PlanFile))
+			if err := os.Mkdir(filepath.Join(dir, PlanFile), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}, "plan.json is not a regular file"},
+		"a FIFO": {func(t *testing.T, dir string) {
+			os.Remove(filepath.Join(dir, RecordsFile))
+			if err := syscall.Mkfifo(filepath.Join(dir, RecordsFile), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, "records.jsonl is not a regular file"},
+		"huge": {func(t *testing.T, dir string) {
+			if err := os.Truncate(filepath.Join(dir, ChainFile), maxFile+1); err != nil {
+				t.Fatal(err)
+			}
+		}, "chain.yaml is larger than"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := good().dir(t)
+			c.spoil(t, dir)
+			if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestHeadline(t *testing.T) {
+	judged := func(words ...verdict.Word) (vs []verdict.Verdict) {
+		for _, w := range words {
+			vs = append(vs, verdict.Verdict{Verdict: w})
+		}
+		return vs
+	}
+	for _, c := range []struct {
+		vs   []verdict.Verdict
+		want string
+	}{
+		{nil, "nothing was required"},
+		{judged(verdict.Met), "the one requirement met"},
+		{judged(verdict.Met, verdict.Met), "all 2 requirements met"},
+		{judged(verdict.Missed), "1 missed, of 1 requirement"},
+		{judged(verdict.Met, verdict.NotMeasurable, verdict.Missed), "1 missed, 1 not measurable, 1 met, of 3 requirements"},
+	} {
+		if got := Headline(c.vs); got != c.want {
+			t.Errorf("Headline = %q, want %q", got, c.want)
+		}
+	}
+}

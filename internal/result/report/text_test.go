@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drayage/dray/internal/result/record"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s differs (-want +got; run the test with -update if that is meant):\n%s", path, diff)
+	}
+}
+
+func text(t *testing.T, f *fixture, width int) []byte {
+	t.Helper()
+	d := f.load(t)
+	d.Dir = "runs/example"
+	var b bytes.Buffer
+	if err := d.Text(&b, width); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestTextGolden(t *testing.T) {
+	golden(t, "good.txt", text(t, good(), 0))
+	golden(t, "bad.txt", text(t, bad(), 100))
+}
+
+func TestJSONGolden(t *testing.T) {
+	var b bytes.Buffer
+	if err := bad().load(t).JSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "bad.json", b.Bytes())
+	var out struct {
+		Verdicts []struct{ Verdict string }
+		Exit     int `json:"exit_code"`
+	}
+	if err := json.Unmarshal(b.Bytes(), &out); err != nil {
+		t.Fatal(err)
+	}
+	words := map[string]int{}
+	for _, v := range out.Verdicts {
+		words[v.Verdict]++
+	}
+	if words["met"] != 5 || words["missed"] != 3 || words["not measurable"] != 2 || len(words) != 3 || out.Exit != 4 {
+		t.Errorf("verdicts %v, exit code %d", words, out.Exit)
+	}
+}
+
+func TestEmptyRunHasEmptyLists(t *testing.T) {
+	f := newFixture()
+	f.plan.Links = nil
+	var b bytes.Buffer
+	if err := f.load(t).JSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"verdicts": []`, `"measurements": []`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in %s", want, b.String())
+		}
+	}
+	if got := string(text(t, f, 80)); !strings.Contains(got, "nothing was required") {
+		t.Errorf("text of an empty run: %q", got)
+	}
+}
+
+// Every line fits, down to widths where columns cannot shrink further.
+func TestTextFitsItsWidth(t *testing.T) {
+	for _, width := range []int{120, 140, 200} {
+		for _, line := range strings.Split(string(text(t, bad(), width)), "\n") {
+			if n := utf8.RuneCountInString(line); n > width {
+				t.Errorf("width %d: a line of %d: %q", width, n, line)
+			}
+		}
+	}
+}
+
+// Text from files cannot move the cursor or clear the screen.
+func TestTextIsHarmless(t *testing.T) {
+	f := good()
+	f.run.Chain = "x\x1b[2Jy\u202e"
+	for i := range f.trials {
+		f.trials[i].Marks = []string{"m\x1b]0;title\x07"}
+		f.trials[i].Transport = "veth\r\x1b[31m"
+	}
+	failed := f.trial("f1u", record.QThroughput, "cu-up.f1u", "du.f1u", 9)
+	failed.Error = "\x1b[31mred"
+	got := string(text(t, f, 100))
+	if strings.ContainsAny(got, "\x1b\x07\r\u202e") {
+		t.Errorf("control characters reach the terminal: %q", got)
+	}
+}
+
+func TestWrap(t *testing.T) {
+	got := wrap("ab cd efghijklm n", 5)
+	if diff := cmp.Diff([]string{"ab cd", "efghi", "jklm", "n"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := wrap("", 5); len(got) != 1 || got[0] != "" {
+		t.Errorf("wrap of nothing: %q", got)
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/verdict"
+)
+
+// noneRequired stands in the place of a verdict where a link requires nothing.
+const noneRequired = "nothing required"
+
+// wordOf is the worst verdict of a link.
+func wordOf(vs []verdict.Verdict, link string) string {
+	worst := noneRequired
+	rank := map[string]int{noneRequired: 0, string(verdict.Met): 1, string(verdict.NotMeasurable): 2, string(verdict.Missed): 3}
+	for _, v := range vs {
+		if v.Link == link && rank[string(v.Verdict)] > rank[worst] {
+			worst = string(v.Verdict)
+		}
+	}
+	return worst
+}
+
+// wordClass is the style of a verdict; glyph stands beside its word, so that
+// nobody depends on colours.
+func wordClass(word string) string {
+	switch word {
+	case string(verdict.Met):
+		return "met"
+	case string(verdict.Missed):
+		return "missed"
+	case string(verdict.NotMeasurable):
+		return "open"
+	}
+	return "none"
+}
+
+func glyph(word string) string {
+	switch word {
+	case string(verdict.Met):
+		return "✓"
+	case string(verdict.Missed):
+		return "✕"
+	case string(verdict.NotMeasurable):
+		return "?"
+	}
+	return "–"
+}
+
+// markMeanings explains the marks that figures carry.
+var markMeanings = map[string]string{
+	record.MarkOversubscribed: "more threads want a CPU at once than there are CPUs: rates are lower and tails longer than on free cores",
+	record.MarkFewCPUs:        "one thread was sender and receiver: these and what is between them want three CPUs, and there are fewer",
+	record.MarkGovernor:       "the CPU frequency governor is not “performance”: speed varies",
+	record.MarkShared:         "the functions' own commands were running, and may have used the link",
+	record.MarkBusy:           "over 20 % of the machine was in use just before the trial",
+	record.MarkStolen:         "the hypervisor took over 2 % of the CPU time",
+	record.MarkNotRealtime:    "the kernel is not PREEMPT_RT: what a real-time system would do is not seen",
+	record.MarkEmulated:       "a virtual machine without hardware virtualisation: never to be compared with native figures",
+	record.MarkLab:            "measured inside a virtual machine that stands for this host, on Debian's kernel",
+	record.MarkSimulatedHosts: "the hosts that the link joins were network namespaces of one machine, which share its CPUs and its clock",
+	record.MarkLoadMissed:     "the load, or the sender's rate, was over 5 % off what was asked",
+	record.MarkLate:           "one packet in a hundred was sent over 1 ms after it was due: the generator had no CPU, or the port made it wait",
+	record.MarkStalled:        "a lost message ended the ping-pong early: later samples are missing",
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/stats"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// delay judges a one-way delay, or its variation, from the stamps in the packets
+// of a stream: each sample is the time from when a packet was handed to the port
+// to when the receiver had it. A packet that the link lost lies beyond every
+// bound. One that reached the receiver's socket, but not its program, may have
+// been late: it counts against "met", and not towards "missed".
+//
+// A generator that wakes late is not the link's fault, and its packets count
+// from when they were sent. But where the port itself made the sender wait, that
+// wait is the port's: then packets count against "met" from when they were due,
+// and so do those that were never sent for it.
+type delay struct {
+	link      Link
+	pct       float64
+	budget    int64 // ns
+	what      string
+	variation bool
+}
+
+// judge decides "met" from the trials that ran under the load that the link
+// declares, and "missed" also from those that ran under less.
+func (d delay) judge(level float64, trials []record.Trial) Finding {
+	accepted, lighter, rejected := d.sort(trials)
+	f := newFinding(accepted.trials, rejected)
+	if len(accepted.trials) >= MinTrials {
+		f = d.describe(f, accepted)
+		if f = d.decide(level, f, accepted); f.Verdict != NotMeasurable {
+			return f
+		}
+	}
+	both := accepted.plus(lighter)
+	if len(both.trials) >= MinTrials && len(lighter.trials) > 0 {
+		g := d.describe(newFinding(both.trials, rejected), both)
+		if g = d.decide(level, g, both); g.Verdict == Missed {
+			g.Reason += ", though the load was lighter than declared"
+			return g
+		}
+	}
+	if len(accepted.trials) < MinTrials {
+		return tooFewTrials(f)
+	}
+	return f
+}
+
+// sample is a set of trials with their distributions: sure of what certainly
+// was a delay of the link, and careful of all that may have been.
+type sample struct {
+	trials        []record.Trial
+	sure, careful []*stats.Dist
+}
+
+func (s sample) plus(o sample) sample {
+	return sample{slices.Concat(s.trials, o.trials), slices.Concat(s.sure, o.sure), slices.Concat(s.careful, o.careful)}
+}
+
+func (s sample) pool() *stats.Dist { return stats.Pool(s.sure...) }
+
+// sort separates the trials under the declared load from those that missed it,
+// and from those that are no evidence.
+func (d delay) sort(trials []record.Trial) (accepted, lighter sample, rejected []string) {
+	for _, t := range trials {
+		one, err := d.sample(t)
+		if err != nil {
+			rejected = append(rejected, t.ID+": "+err.Error())
+			continue
+		}
+		offered, sent := t.Delivery.OfferedBits, t.Delivery.SentBits
+		switch {
+		case t.Quantity == record.QStream && !within5(offered, uint64(d.link.Load)):
+			rejected = append(rejected, fmt.Sprintf("%s: it ran under %s, the link's load is %s", t.ID, FormatBitrate(float64(offered)), d.link.Load))
+		case !within5(sent, offered):
+			rejected = append(rejected, fmt.Sprintf("%s: the sender managed %s of %s", t.ID, FormatBitrate(float64(sent)), FormatBitrate(float64(offered))))
+			if sent < offered {
+				lighter = lighter.plus(one)
+			}
+		default:
+			accepted = accepted.plus(one)
+		}
+	}
+	return accepted, lighter, rejected
+}
+
+func (d delay) sample(t record.Trial) (sample, error) {
+	if t.OneWay == nil || t.Delivery == nil {
+		return sample{}, errors.New(noResult(t))
+	}
+	careful := t.OneWay.Latency
+	if t.OneWay.Held > 0 {
+		careful = t.OneWay.Intended
+	}
+	sure, err1 := d.dist(t, t.OneWay.Latency)
+	bound, err2 := d.dist(t, careful)
+	if err := errors.Join(err1, err2); err != nil {
+		return sample{}, err
+	}
+	if sure.Count() == 0 {
+		return sample{}, errors.New("no samples")
+	}
+	return sample{[]record.Trial{t}, []*stats.Dist{sure}, []*stats.Dist{bound}}, nil
+}
+
+func (d delay) dist(t record.Trial, h record.Histogram) (*stats.Dist, error) {
+	lost := t.Delivery.Lost - min(t.Delivery.Lost, t.Delivery.ReceiverDrops)
+	dist, err := stats.NewDist(h, lost, unknown(t))
+	if err != nil || !d.variation {
+		return dist, err
+	}
+	return dist.Variation(int64(t.OneWay.Min)), nil
+}
+
+// unknown is how many packets may have been late, for all that is known: those
+// that the receiver was too slow to read, and those that the sender had no time
+// to send where the port made it wait.
+func unknown(t record.Trial) uint64 {
+	if t.OneWay.Held == 0 {
+		return t.Delivery.ReceiverDrops
+	}
+	return t.OneWay.Unsent + t.Delivery.ReceiverDrops
+}
+
+// describe fills in the point estimate.
+func (d delay) describe(f Finding, s sample) Finding {
+	pool := s.pool()
+	v, err := pool.Quantile(d.pct)
+	switch {
+	case err == nil:
+		f.Measured = fmt.Sprintf("%s %s at p%g", FormatDuration(float64(v)), d.what, d.pct)
+	case pool.Lost() > 0:
+		f.Measured = fmt.Sprintf("%d of %d lost", pool.Lost(), pool.Count())
+	default:
+		f.Measured = fmt.Sprintf("p%g refused: %s", d.pct, plural(int(pool.Count()), "sample"))
+	}
+	return f
+}
+
+func (d delay) decide(level float64, f Finding, s sample) Finding {
+	tail := (100 - d.pct) / 100
+	budget := chain.Duration(d.budget)
+	upper, err := stats.UpperQuantile(level, s.careful, tail)
+	if err != nil {
+		f.Reason, f.Needs = err.Error(), "more trials"
+		return f
+	}
+	lower, err := stats.LowerQuantile(level, s.sure, tail)
+	if err != nil {
+		f.Reason, f.Needs = err.Error(), "more trials"
+		return f
+	}
+	count := s.pool().Count()
+	enough := count >= stats.SamplesFor(d.pct)
+	switch {
+	case lower > float64(d.budget):
+		f.Verdict, f.badness = Missed, lower
+		f.Bound = "≥ " + FormatDuration(lower)
+		f.Reason = fmt.Sprintf("the %s exceeds %s for more than %s of the packets", d.what, budget, share(tail))
+		if math.IsInf(lower, 1) {
+			f.Bound = "lost"
+			f.Reason = "too many packets never arrived"
+		}
+	case enough && upper <= float64(d.budget):
+		f.Verdict, f.badness = Met, upper/float64(d.budget)
+		f.Bound = "≤ " + FormatDuration(upper)
+		f.Reason = fmt.Sprintf("the %s stays within %s", d.what, budget)
+	default:
+		f.badness = upper
+		if !math.IsInf(upper, 1) {
+			f.Bound = "≤ " + FormatDuration(upper)
+		}
+		f.Reason, f.Needs, f.more = d.undecided(level, s, tail, count)
+	}
+	return f
+}
+
+// undecided says why neither side was proven, what would prove one, and how many
+// times as many trials that is.
+func (d delay) undecided(level float64, s sample, tail float64, count int64) (reason, needs string, more float64) {
+	p, err := stats.ClusteredAt(level, stats.PossiblyAbove(s.careful, d.budget))
+	if err != nil {
+		return err.Error(), "more trials", unclear
+	}
+	if missing := unknownOf(s.trials); p.Value > tail && float64(missing) > p.N*tail/2 {
+		return fmt.Sprintf("of %.0f packets that were due %d were not sent or not read in time, so that their delay is unknown", p.N, missing),
+			"programs that keep up with the load: less other work on the machine, or more cores", unclear
+	}
+	need := stats.SamplesFor(d.pct)
+	reason = fmt.Sprintf("%s: p%g takes %d", plural(int(count), "sample"), d.pct, need)
+	if count >= need {
+		reason = fmt.Sprintf("%s of %s exceed %s: too close to the share allowed, %s, to decide",
+			share(p.Value), plural(int(count), "packet"), chain.Duration(d.budget), share(tail))
+	}
+	if p.Value > tail && count >= need {
+		return fmt.Sprintf("%s of %s exceed %s, and %s may; but trials differ too much to rule out chance",
+			share(p.Value), plural(int(count), "packet"), chain.Duration(d.budget), share(tail)), fmt.Sprintf("more than %s", plural(len(s.trials), "trial")), unclear
+	}
+	if n, ok := p.SamplesToProve(tail); ok {
+		need = max(need, int64(math.Ceil(n)))
+	}
+	return reason, amount(float64(need), float64(count), s.trials, "sample"), float64(need) / float64(count)
+}
+
+// span is the time that trials measured for.
+func span(trials []record.Trial) time.Duration {
+	var sum time.Duration
+	for _, t := range trials {
+		sum += max(0, t.Duration)
+	}
+	return sum
+}
+
+func unknownOf(trials []record.Trial) (n uint64) {
+	for _, t := range trials {
+		n += unknown(t)
+	}
+	return n
+}

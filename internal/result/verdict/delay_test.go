@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+const us = time.Microsecond
+
+var needsLatency = chain.Requires{Latency: chain.Duration(1500 * us), Percentile: 99}
+
+func TestLatencyMet(t *testing.T) {
+	v := judgeOne(t, link(needsLatency), both(3, record.QStream, latency(0, samples{998, 86 * us}, samples{2, 1900 * us})), Met, "one-way latency stays within", "")
+	if v.Measured != "86us one-way latency at p99" {
+		t.Errorf("measured %q", v.Measured)
+	}
+	if len(v.Trials) != 6 || len(v.Directions) != 2 {
+		t.Errorf("rests on %d trials in %d directions, want 6 in 2", len(v.Trials), len(v.Directions))
+	}
+}
+
+func TestLatencyMissed(t *testing.T) {
+	judgeOne(t, link(needsLatency), both(3, record.QStream, latency(0, samples{900, 86 * us}, samples{100, 1600 * us})), Missed, "exceeds 1.5ms for more than 0.01", "")
+}
+
+// Each direction is judged by its own packets.
+func TestLatencyOfTheWorseDirectionDecides(t *testing.T) {
+	trials := both(3, record.QStream, func(tr *record.Trial) {
+		took := 86 * us
+		if tr.From == endB {
+			took = 2000 * us
+		}
+		latency(0, samples{1000, took})(tr)
+	})
+	v := judgeOne(t, link(needsLatency), trials, Missed, "", "")
+	if v.Direction != endB+" → "+endA || v.Directions[0].Verdict != Met {
+		t.Errorf("decided by %s, the other is %s", v.Direction, v.Directions[0].Verdict)
+	}
+	judgeOne(t, link(needsLatency), trials[:3], NotMeasurable, "no trial in this direction", "3 trials of stream")
+}
+
+func TestLatencyTooFewSamples(t *testing.T) {
+	judgeOne(t, link(needsLatency), both(3, record.QStream, latency(0, samples{300, 86 * us})), NotMeasurable, "p99 takes 1000", "about 1000 samples (3.33 s at 300/s)")
+}
+
+func TestLatencyTooCloseToDecide(t *testing.T) {
+	judgeOne(t, link(needsLatency), both(3, record.QStream, latency(0, samples{1986, 86 * us}, samples{14, 1900 * us})), NotMeasurable, "too close", "samples (")
+	judgeOne(t, link(needsLatency), both(3, record.QStream, latency(0, samples{1978, 86 * us}, samples{22, 1900 * us})), NotMeasurable, "rule out chance", "more than 3 trials")
+}
+
+func TestLatencyTooFewTrials(t *testing.T) {
+	judgeOne(t, link(needsLatency), both(2, record.QStream, latency(0, samples{100_000, 86 * us})), NotMeasurable, "2 usable trials", "1 trial more")
+}
+
+func TestLatencyStoppedPeerIsMissed(t *testing.T) {
+	dead := both(3, record.QStream, func(tr *record.Trial) {
+		latency(20)(tr)
+		tr.Error = "no answer within 1s"
+	})
+	v := judgeOne(t, link(needsLatency), dead, Missed, "never arrived", "")
+	if v.Measured != "60 of 60 lost" {
+		t.Errorf("measured %q", v.Measured)
+	}
+}
+
+func TestLatencyLossesCountAsLate(t *testing.T) {
+	judgeOne(t, link(needsLatency), both(3, record.QStream, latency(50, samples{950, 86 * us})), Missed, "never arrived", "")
+	judgeOne(t, link(needsLatency), both(3, record.QStream, latency(12, samples{988, 86 * us})), NotMeasurable, "rule out chance", "more than 3 trials")
+}
+
+// A packet that a slow receiver threw away may have been late, or not.
+func TestLatencyOfWhatTheReceiverDroppedIsUnknown(t *testing.T) {
+	dropped := both(3, record.QStream, func(tr *record.Trial) {
+		latency(50, samples{950, 86 * us})(tr)
+		tr.Delivery.ReceiverDrops = 50
+	})
+	judgeOne(t, link(needsLatency), dropped, NotMeasurable, "their delay is unknown", "programs that keep up")
+}
+
+// A generator that wakes late is not the link; a port that makes it wait is.
+func TestLatencyWhereTheSenderWasLate(t *testing.T) {
+	late := func(held uint64) []record.Trial {
+		return both(3, record.QStream, func(tr *record.Trial) {
+			latency(0, samples{1000, 86 * us})(tr)
+			tr.OneWay.Intended = histogram(samples{900, 90 * us}, samples{100, 4000 * us})
+			tr.OneWay.Unsent, tr.OneWay.Held = 2, held
+		})
+	}
+	judgeOne(t, link(needsLatency), late(0), Met, "", "")
+	judgeOne(t, link(needsLatency), late(3), NotMeasurable, "rule out chance", "more than 3 trials")
+}
+
+// One bad trial of three must not be averaged away, nor taken for certain.
+func TestLatencyOneBadTrial(t *testing.T) {
+	i := 0
+	mixed := both(3, record.QStream, func(tr *record.Trial) {
+		if i++; i%3 == 0 {
+			latency(0, samples{9_900, 86 * us}, samples{100, 5000 * us})(tr)
+			return
+		}
+		latency(0, samples{10_000, 86 * us})(tr)
+	})
+	judgeOne(t, link(needsLatency), mixed, NotMeasurable, "too close", "")
+}
+
+func TestLatencyLoadNotReached(t *testing.T) {
+	light := func(fill func(*record.Trial)) []record.Trial {
+		return both(3, record.QStream, func(tr *record.Trial) { fill(tr); tr.Delivery.SentBits = load / 2 })
+	}
+	v := judgeOne(t, link(needsLatency), light(latency(0, samples{1000, 86 * us})), NotMeasurable, "the sender managed 200Mbps", "trials")
+	if len(v.Directions[0].Rejected) != 3 {
+		t.Errorf("rejected %q, want all three trials listed", v.Directions[0].Rejected)
+	}
+	judgeOne(t, link(needsLatency), light(latency(0, samples{1000, 9000 * us})), Missed, "lighter than declared", "")
+}
+
+func TestLatencyOfAnotherLoadIsNoEvidence(t *testing.T) {
+	other := both(3, record.QStream, func(tr *record.Trial) {
+		latency(0, samples{1000, 86 * us})(tr)
+		tr.Delivery.OfferedBits = load / 4
+	})
+	judgeOne(t, link(needsLatency), other, NotMeasurable, "it ran under 100Mbps", "")
+	idle := both(3, record.QProbe, latency(0, samples{1000, 86 * us}))
+	judgeOne(t, link(needsLatency), idle, NotMeasurable, "no trial", "3 trials of stream")
+	l := link(needsLatency)
+	l.Load = 0
+	judgeOne(t, l, idle, Met, "", "")
+}
+
+func TestCrossChecksNeverDecide(t *testing.T) {
+	trials := both(3, record.QStream, latency(0, samples{1000, 9000 * us}))
+	for i := range trials {
+		trials[i].CrossCheck = true
+	}
+	judgeOne(t, link(needsLatency), trials, NotMeasurable, "no trial", "")
+}
+
+func TestInstrumentFailureIsNoEvidence(t *testing.T) {
+	failed := both(3, record.QStream, func(tr *record.Trial) { tr.Error = "draygen: exit status 127" })
+	judgeOne(t, link(needsLatency), failed, NotMeasurable, "exit status 127", "3 trials more")
+}
+
+func TestMalformedHistogramIsNoEvidence(t *testing.T) {
+	bad := both(3, record.QStream, func(tr *record.Trial) {
+		latency(0, samples{1000, 86 * us})(tr)
+		tr.OneWay.Latency.Bits = 77
+	})
+	judgeOne(t, link(needsLatency), bad, NotMeasurable, "77 bits", "3 trials more")
+}
+
+var needsPDV = chain.Requires{PDV: chain.Duration(200 * us), Percentile: 99}
+
+func TestPDVMet(t *testing.T) {
+	// A long but constant delay has no variation.
+	judgeOne(t, link(needsPDV), both(3, record.QStream, latency(0, samples{990, 5000 * us}, samples{10, 5100 * us})), Met, "one-way variation", "")
+}
+
+func TestPDVMissed(t *testing.T) {
+	judgeOne(t, link(needsPDV), both(3, record.QStream, latency(0, samples{900, 80 * us}, samples{100, 400 * us})), Missed, "one-way variation exceeds", "")
+}

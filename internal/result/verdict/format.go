@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// FormatDuration prints nanoseconds with three significant digits, in the
+// chain file's units; a delay without end is "∞".
+func FormatDuration(ns float64) string {
+	if math.IsInf(ns, 1) || ns > math.MaxInt64 {
+		return "∞"
+	}
+	return chain.Duration(round3(ns)).String()
+}
+
+// FormatBitrate prints bits per second with three significant digits.
+func FormatBitrate(bps float64) string { return chain.Bitrate(round3(bps)).String() }
+
+// FormatPacketRate prints packets per second with three significant digits.
+func FormatPacketRate(pps float64) string { return chain.PacketRate(round3(pps)).String() }
+
+// share prints a proportion with three significant digits, as a chain file would.
+func share(p float64) string {
+	v, err := strconv.ParseFloat(strconv.FormatFloat(p, 'g', 3, 64), 64)
+	if err != nil {
+		return "–"
+	}
+	return chain.Ratio(v).String()
+}
+
+// round3 rounds to a whole number of at most three significant digits; what is
+// negative, as a bound of a rate may be, counts as 0.
+func round3(v float64) float64 {
+	if !(v > 0) {
+		return 0
+	}
+	step := math.Max(1, math.Pow(10, math.Floor(math.Log10(v))-2))
+	return math.Round(v/step) * step
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// amount says how many samples it takes, and how long that lasts at the rate
+// at which the trials collected them.
+func amount(need, have float64, trials []record.Trial, what string) string {
+	s := "about " + plural(int(round3(need)), what)
+	if t := span(trials).Seconds(); t > 0 && have > 0 {
+		s += fmt.Sprintf(" (%s at %.3g/s)", seconds(need/have*t), have/t)
+	}
+	return s
+}
+
+func seconds(s float64) string {
+	switch {
+	case s < 120:
+		return fmt.Sprintf("%.3g s", s)
+	case s < 7200:
+		return fmt.Sprintf("%.3g min", s/60)
+	}
+	return fmt.Sprintf("%.3g h", s/3600)
+}
+
+// within5 reports whether a rate lies within 5 % of the wanted one; wanting
+// nothing is only met by nothing.
+func within5(rate, wanted uint64) bool {
+	return math.Abs(float64(rate)-float64(wanted)) <= 0.05*float64(wanted)
+}
+
+func noResult(t record.Trial) string {
+	if t.Error != "" {
+		return t.Error
+	}
+	return "it carries no result"
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/stats"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// loss judges the share of datagrams that never arrive at the declared load.
+type loss struct {
+	load  chain.Bitrate
+	ratio float64
+}
+
+func (l loss) judge(level float64, trials []record.Trial) Finding {
+	var used []record.Trial
+	var clusters []stats.Cluster
+	var rejected []string
+	for _, t := range trials {
+		c, why := l.count(t)
+		if why != "" {
+			rejected = append(rejected, t.ID+": "+why)
+			continue
+		}
+		used = append(used, t)
+		clusters = append(clusters, c)
+	}
+	f := newFinding(used, rejected)
+	if len(used) < MinTrials {
+		return tooFewTrials(f)
+	}
+	p, err := stats.ClusteredAt(level, clusters)
+	if err != nil {
+		f.Reason, f.Needs = err.Error(), "more trials"
+		return f
+	}
+	return l.decide(f, p, used)
+}
+
+// count is what a trial says of losses, or why it is rejected (RFC 9971 trials
+// that cannot be trusted: an offered load that was not offered, a negative
+// loss). What reached the receiver's socket, but not its program, the link did
+// not lose.
+func (l loss) count(t record.Trial) (stats.Cluster, string) {
+	d := t.Delivery
+	switch {
+	case d == nil || d.Sent == 0:
+		return stats.Cluster{}, noResult(t)
+	case l.load > 0 && !within5(d.OfferedBits, uint64(l.load)):
+		return stats.Cluster{}, fmt.Sprintf("it offered %s, the link's load is %s", FormatBitrate(float64(d.OfferedBits)), l.load)
+	case d.Received > d.Sent || d.Lost > d.Sent || d.ReceiverDrops > d.Lost:
+		return stats.Cluster{}, fmt.Sprintf("negative loss: %d sent, %d received", d.Sent, d.Received)
+	case within5(d.SentBits, d.OfferedBits):
+		return stats.Cluster{Events: float64(d.Lost - min(d.Lost, d.ReceiverDrops)), N: float64(d.Sent)}, ""
+	case d.SentBits < d.OfferedBits && shapedBelow(t, float64(d.OfferedBits)):
+		// The link's own shaper held the sender back: what could not be sent
+		// in time is the link's loss.
+		offered := float64(d.Sent) * float64(d.OfferedBits) / math.Max(1, float64(d.SentBits))
+		return stats.Cluster{Events: offered - float64(d.Received+d.ReceiverDrops), N: offered}, ""
+	}
+	return stats.Cluster{}, fmt.Sprintf("the sender managed %s of %s", FormatBitrate(float64(d.SentBits)), FormatBitrate(float64(d.OfferedBits)))
+}
+
+func (l loss) decide(f Finding, p stats.Proportion, used []record.Trial) Finding {
+	f.Measured = fmt.Sprintf("%s (%.0f of %.0f)", share(p.Value), p.Events, p.N)
+	f.badness = p.Upper
+	least := math.Ceil(3/l.ratio - 1e-6)
+	switch {
+	case p.Lower > l.ratio:
+		f.Verdict, f.Bound = Missed, "≥ "+share(p.Lower)
+		f.Reason = fmt.Sprintf("more than %s of the packets are lost", share(l.ratio))
+	case p.Upper <= l.ratio && p.N >= least:
+		f.Verdict, f.Bound = Met, "≤ "+share(p.Upper)
+		f.Reason = fmt.Sprintf("no more than %s of the packets are lost", share(l.ratio))
+	default:
+		f.Bound = "≤ " + share(p.Upper)
+		f.Reason, f.Needs, f.more = l.undecided(p, least, used)
+	}
+	return f
+}
+
+func (l loss) undecided(p stats.Proportion, least float64, used []record.Trial) (reason, needs string, more float64) {
+	n, ok := p.SamplesToProve(l.ratio)
+	switch {
+	case p.N < least:
+		reason = fmt.Sprintf("%.0f packets cannot prove %s: that takes at least %.0f", p.N, share(l.ratio), least)
+	case ok:
+		reason = fmt.Sprintf("%s is too close to %s to decide with %.0f packets", share(p.Value), share(l.ratio), p.N)
+	default:
+		return fmt.Sprintf("more than %s were lost, but trials differ too much to rule out chance", share(l.ratio)),
+			fmt.Sprintf("more than %d trials", len(used)), unclear
+	}
+	need := math.Max(n, least)
+	return reason, amount(need, p.N, used, "packet"), need / p.N
+}

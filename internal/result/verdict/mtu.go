@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"fmt"
+
+	"github.com/drayage/dray/internal/result/record"
+)
+
+// pathMTU judges whether packets of the wanted size pass. The answer does not
+// vary by chance, so that one round decides and rounds that disagree do not.
+func pathMTU(wanted int) func(float64, []record.Trial) Finding {
+	return func(_ float64, trials []record.Trial) Finding {
+		var used []record.Trial
+		var rejected []string
+		passed := 0
+		for _, t := range trials {
+			m := t.PathMTU
+			switch {
+			case m == nil:
+				rejected = append(rejected, t.ID+": "+noResult(t))
+				continue
+			case m.Passed && m.Wanted < wanted, !m.Passed && m.Wanted > wanted:
+				rejected = append(rejected, fmt.Sprintf("%s: it tried %d B", t.ID, m.Wanted))
+				continue
+			case m.Passed:
+				passed++
+			}
+			used = append(used, t)
+		}
+		return decideMTU(newFinding(used, rejected), passed, wanted)
+	}
+}
+
+func decideMTU(f Finding, passed, wanted int) Finding {
+	n := len(f.Trials)
+	switch {
+	case n == 0:
+		f.Reason = "no trial sent a packet of that size"
+		if len(f.Rejected) > 0 {
+			f.Reason += " (" + f.Rejected[0] + ")"
+		}
+		f.Needs = "one trial that can send"
+		return f
+	case passed == n:
+		f.Verdict, f.Bound = Met, fmt.Sprintf("≥ %d B", wanted)
+		f.Reason = fmt.Sprintf("packets of %d B passed in every round", wanted)
+	case passed == 0:
+		f.Verdict, f.Bound = Missed, fmt.Sprintf("< %d B", wanted)
+		f.Reason = fmt.Sprintf("packets of %d B passed in no round", wanted)
+	default:
+		f.Reason = "rounds disagree"
+		f.Needs = "a path that does not change between rounds"
+	}
+	f.Measured = fmt.Sprintf("passed in %d of %s", passed, plural(n, "round"))
+	f.badness = float64(n - passed)
+	return f
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"fmt"
+
+	"github.com/drayage/dray/internal/result/record"
+)
+
+// DefaultPercentile is where delays are judged that name no percentile.
+const DefaultPercentile = 99
+
+// rules is one for each requirement that the link has. All trials of the run
+// are given, since what a generator can do may show on another link.
+func rules(l Link, all []record.Trial) []rule {
+	var rs []rule
+	q := l.Requires
+	pct := float64(q.Percentile)
+	if pct == 0 {
+		pct = DefaultPercentile
+	}
+	if q.Latency > 0 {
+		rs = append(rs, rule{
+			requirement: "latency", required: fmt.Sprintf("≤ %s at p%g", q.Latency, pct),
+			method:   "one way, stamped in every packet" + under(l) + "; Clopper–Pearson with design effect",
+			quantity: delayQuantity(l),
+			judge:    delay{l, pct, int64(q.Latency), "one-way latency", false}.judge,
+		})
+	}
+	if q.PDV > 0 {
+		rs = append(rs, rule{
+			requirement: "packet_delay_variation", required: fmt.Sprintf("≤ %s at p%g", q.PDV, pct),
+			method:   "one way above the least of its trial (RFC 5481)" + under(l) + "; Clopper–Pearson with design effect",
+			quantity: delayQuantity(l),
+			judge:    delay{l, pct, int64(q.PDV), "one-way variation", true}.judge,
+		})
+	}
+	if q.LossRatio != nil {
+		rs = append(rs, rule{
+			requirement: "packet_loss_ratio", required: lossRequired(l),
+			method:   "sequence numbers read at the receiver" + under(l) + "; Clopper–Pearson with design effect",
+			quantity: record.QStream,
+			judge:    loss{l.Load, float64(*q.LossRatio)}.judge,
+		})
+	}
+	if q.MinBitrate > 0 {
+		rs = append(rs, rule{
+			requirement: "min_bitrate", required: "≥ " + q.MinBitrate.String(),
+			method:   goodputName(l) + " received; one-sided Student t over trials",
+			quantity: record.QThroughput, judge: minBitrate(q.MinBitrate),
+		})
+	}
+	if q.MaxBitrate > 0 {
+		rs = append(rs, rule{
+			requirement: "max_bitrate", required: "≤ " + q.MaxBitrate.String(),
+			method:   goodputName(l) + " received; one-sided Student t over trials",
+			quantity: record.QThroughput, judge: maxBitrate(q.MaxBitrate),
+		})
+	}
+	if q.PacketRate > 0 {
+		rs = append(rs, rule{
+			requirement: "packet_rate", required: "≥ " + q.PacketRate.String(),
+			method:   "frames of 64 bytes (84 over IPv6), read at the receiver; one-sided Student t over trials",
+			quantity: record.QPacketRate, judge: packetRate(q.PacketRate, all),
+		})
+	}
+	if q.MTU > 0 {
+		rs = append(rs, rule{
+			requirement: "mtu", required: fmt.Sprintf("≥ %d B", q.MTU),
+			method:   "a packet of that size with fragmentation forbidden, in every round",
+			quantity: record.QPathMTU, judge: pathMTU(q.MTU),
+		})
+	}
+	return rs
+}
+
+// delayQuantity is where delays are read: on the link's load, or, where it has
+// none, on probes of an idle link.
+func delayQuantity(l Link) record.Quantity {
+	if l.Load == 0 {
+		return record.QProbe
+	}
+	return record.QStream
+}
+
+// under names the traffic that the samples come from.
+func under(l Link) string {
+	if l.Load == 0 {
+		return ""
+	}
+	return " of the load"
+}
+
+// goodputName is what a bitrate is measured as: a native port carries packets,
+// and no TCP.
+func goodputName(l Link) string {
+	if l.Native {
+		return "payload"
+	}
+	return "TCP goodput"
+}
+
+func lossRequired(l Link) string {
+	if l.Load == 0 {
+		return "≤ " + l.Requires.LossRatio.String()
+	}
+	return fmt.Sprintf("≤ %s at %s", *l.Requires.LossRatio, l.Load)
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dpdk
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// Variable is the name of the environment variable that holds EAL's arguments,
+// and of the argument that they replace.
+const (
+	Variable = "DRAY_EAL"
+	Argument = "$(" + Variable + ")"
+)
+
+// RuntimeVariable names the directory in which EAL makes one of its own, which
+// every DPDK application of a function is told: else it would be the host's.
+const RuntimeVariable = "RUNTIME_DIRECTORY"
+
+// defaultMemory is EAL's, in bytes, for a function that may use any amount. It
+// is taken from the system only as far as it is touched.
+const defaultMemory = 1 << 30
+
+// leastMemory is the smallest memory limit, in bytes, under which an application
+// is started: EAL itself takes 20 MB of it.
+const leastMemory = 64 << 20
+
+// Application is a DPDK application of a function, and what it was granted.
+type Application struct {
+	Memory    chain.Bytes       // of the function; 0: no limit
+	HugePages []chain.HugePages // of the function; empty: plain pages
+	CPUs      []int             // ascending; never empty
+	Pinned    bool              // each of its threads keeps to one of CPUs
+	Nodes     int               // NUMA nodes of the host, at least 1
+	Vdevs     []Vdev            // in the order of the function's ports
+	// Inside says that the application sees the directories at LinksInside and
+	// the folder of the driver at LibInside, as containers do, and the sockets of
+	// its native ports where libdray looks for them. Else it sees the host's.
+	Inside bool
+	Driver string // file of net_dray on the host; needed where a Vdev names it
+	Ports  string // directory on the host of the sockets that net_dray opens
+}
+
+// Device is the name that the application knows a port by: "net_dray0", or its
+// address on the bus.
+type Device struct{ Port, Name string }
+
+// Devices names the ports in the order of a.Vdevs. Each driver counts its own.
+func (a Application) Devices() []Device {
+	list, count := make([]Device, 0, len(a.Vdevs)), map[string]int{}
+	for _, v := range a.Vdevs {
+		if v.PCI != "" {
+			list = append(list, Device{Port: v.Port, Name: v.PCI})
+			continue
+		}
+		list = append(list, Device{Port: v.Port, Name: v.Driver + strconv.Itoa(count[v.Driver])})
+		count[v.Driver]++
+	}
+	return list
+}
+
+// EAL is the list of EAL's arguments, without the program's name. The error says
+// what of the function stands against it.
+func (a Application) EAL() ([]string, error) {
+	args, err := a.memory()
+	if err != nil {
+		return nil, err
+	}
+	shared, err := a.shared()
+	if err != nil {
+		return nil, err
+	}
+	args = append(args, shared...)
+	args = append(append(args, a.bus()...), "--no-telemetry", "--lcores", a.lcores())
+	if a.NeedsDriver() {
+		if a.Driver == "" {
+			return nil, fmt.Errorf("the driver %s is needed, and its file is not known", DriverFile)
+		}
+		driver := a.Driver
+		if a.Inside {
+			driver = filepath.Join(LibInside, filepath.Base(driver))
+		}
+		args = append(args, "-d", driver)
+	}
+	for i, d := range a.Devices() {
+		if a.Vdevs[i].PCI != "" {
+			args = append(args, "-a", d.Name)
+			continue
+		}
+		vdev, err := a.vdev(d.Name, a.Vdevs[i])
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--vdev", vdev)
+	}
+	return args, nil
+}
+
+// bus says whether devices are on the PCI bus, which they are in a machine. These
+// are told of physical addresses, which only a root knows: the machine's. Devices
+// elsewhere are not told of any.
+func (a Application) bus() []string {
+	if slices.ContainsFunc(a.Vdevs, func(v Vdev) bool { return v.PCI != "" }) {
+		return []string{"--iova-mode=pa"}
+	}
+	return []string{"--iova-mode=va", "--no-pci"}
+}
+
+// Uses reports whether a port of the application has the driver.
+func (a Application) Uses(driver string) bool {
+	return slices.ContainsFunc(a.Vdevs, func(v Vdev) bool { return v.Driver == driver })
+}
+
+// NeedsDriver reports whether it has to load DriverFile.
+func (a Application) NeedsDriver() bool {
+	return a.Uses(NetDray) || slices.ContainsFunc(a.Vdevs, Vdev.Shared)
+}
+
+// memory is what EAL takes. Plain pages are one memfd of that size, which has
+// no name in the file system; three quarters of the function's memory are EAL's,
+// the rest is for the program itself and for its scratch directories. Huge pages
+// are taken as they are needed, up to the function's limit, from memfds as well.
+func (a Application) memory() ([]string, error) {
+	if len(a.HugePages) == 0 {
+		bytes := uint64(defaultMemory)
+		if a.Memory > 0 {
+			bytes = uint64(a.Memory) / 4 * 3
+		}
+		if a.Memory > 0 && a.Memory < leastMemory {
+			return nil, fmt.Errorf("memory %v is too little for a DPDK application: give it %v or more", a.Memory, chain.Bytes(leastMemory))
+		}
+		args := []string{"--no-huge", "--no-shconf", "-m", strconv.FormatUint(bytes>>20, 10)}
+		if slices.ContainsFunc(a.Vdevs, func(v Vdev) bool { return v.SingleFileSegments }) {
+			args = append(args, "--single-file-segments")
+		}
+		return args, nil
+	}
+	var limit uint64
+	for _, h := range a.HugePages {
+		limit += uint64(h.Limit)
+	}
+	// Of each node, since the function may have all of its pages on any.
+	each := slices.Repeat([]string{strconv.FormatUint(limit>>20, 10)}, max(1, a.Nodes))
+	args := []string{"--single-file-segments", "--socket-limit", strings.Join(each, ",")}
+	if slices.ContainsFunc(a.Vdevs, Vdev.Shared) {
+		return args, nil
+	}
+	return append([]string{"--in-memory"}, args...), nil
+}
+
+// Where EAL of two processes keeps what they share, below the directory of their
+// devices, and what it is called by.
+const (
+	HugeDir      = "huge" // a hugetlbfs; package dpdkring mounts it
+	sharedPrefix = "ring"
+)
+
+// ringPage is the size of the pages of that hugetlbfs.
+const ringPage chain.Bytes = 2 << 20
+
+// shared makes the application one of two that share EAL's memory. The primary
+// one takes half of its limit at once, so that the other needs nothing of it but
+// what is there: to ask for more is to wait for a process that may have ended.
+func (a Application) shared() ([]string, error) {
+	var group []Vdev
+	for _, v := range a.Vdevs {
+		if v.Shared() {
+			group = append(group, v)
+		}
+	}
+	if len(group) == 0 {
+		return nil, nil
+	}
+	if len(group) > 1 {
+		return nil, fmt.Errorf("ports %s and %s are both rings of shared memory, and a process shares memory with one other: use another transport for one of them", group[0].Port, group[1].Port)
+	}
+	if len(a.HugePages) == 0 {
+		return nil, fmt.Errorf("port %s needs huge pages: two processes of EAL share no others", group[0].Port)
+	}
+	if slices.ContainsFunc(a.HugePages, func(h chain.HugePages) bool { return h.Size != ringPage }) {
+		return nil, fmt.Errorf("port %s: rings are in huge pages of %v: give the function no others", group[0].Port, ringPage)
+	}
+	if group[0].Driver == NetMPRingPeer && len(a.Vdevs) > 1 {
+		return nil, fmt.Errorf("port %s makes its function a secondary process of EAL, which can have no other dpdk port: make it the link's first end, or use another transport", group[0].Port)
+	}
+	dir := a.dir(group[0])
+	args := []string{"--file-prefix", sharedPrefix, "--huge-dir", filepath.Join(dir, HugeDir)}
+	if group[0].Driver == NetMPRingPeer {
+		return append(args, "--proc-type", "secondary"), nil
+	}
+	var limit uint64
+	for _, h := range a.HugePages {
+		limit += uint64(h.Limit)
+	}
+	return append(args, "--proc-type", "primary", "-m", strconv.FormatUint(max(1, limit/2>>20), 10)), nil
+}
+
+// RuntimeDir is where EAL with those arguments is to keep its files: own, or the
+// directory that the process shares with another.
+func RuntimeDir(eal []string, own string) string {
+	if i := slices.Index(eal, "--huge-dir"); i >= 0 && i+1 < len(eal) {
+		return filepath.Dir(eal[i+1])
+	}
+	return own
+}
+
+// Only returns the application as it is with one of its ports alone, which is
+// the first of its kind then: for a program that measures over this port.
+func (a Application) Only(port string) (Application, bool) {
+	i := slices.IndexFunc(a.Vdevs, func(v Vdev) bool { return v.Port == port })
+	if i < 0 {
+		return Application{}, false
+	}
+	a.Vdevs = a.Vdevs[i : i+1]
+	return a, true
+}
+
+// lcores numbers the application's threads from 0, whichever CPUs it was
+// granted, and puts each on its CPU. There are at least two, since most
+// applications have a thread that commands and one that works; on one CPU they
+// share it. Threads of a function that was granted no CPU of its own go to any.
+func (a Application) lcores() string {
+	var list []string
+	n, first := max(2, len(a.CPUs)), 0
+	if !a.Pinned {
+		n = 2
+	}
+	if a.Uses(NetMPRingPeer) {
+		first = peerLcore
+	}
+	for i := range n {
+		on := strconv.Itoa(a.CPUs[i%len(a.CPUs)])
+		if !a.Pinned {
+			on = "(" + numbers(a.CPUs) + ")"
+		}
+		list = append(list, strconv.Itoa(first+i)+"@"+on)
+	}
+	return strings.Join(list, ",")
+}
+
+// peerLcore is the first of a secondary process, half of what Debian's DPDK has:
+// each thread that uses a packet pool has a cache in it, by its number, and the
+// pools are those of both processes.
+const peerLcore = 64
+
+func numbers(list []int) string {
+	var words []string
+	for _, n := range list {
+		words = append(words, strconv.Itoa(n))
+	}
+	return strings.Join(words, ",")
+}
+
+// vdev is the value of a --vdev argument.
+func (a Application) vdev(name string, v Vdev) (string, error) {
+	options := v.Options
+	if v.Driver == NetDray && !a.Inside {
+		options = join(options, "dir="+a.Ports)
+	}
+	dir := a.dir(v)
+	options = strings.ReplaceAll(options, "{dir}", dir)
+	// The list is split at commas, and DRAY_EAL at blanks.
+	if strings.ContainsAny(dir+a.Ports, ", \t\n\"'\\") && !a.Inside {
+		return "", fmt.Errorf("port %s: no device can be told of a path with blanks, commas or quotes: %q: choose another state directory with DRAY_STATE", v.Port, dir+a.Ports)
+	}
+	return join(name, options), nil
+}
+
+// dir is a device's directory as the application sees it.
+func (a Application) dir(v Vdev) string {
+	if a.Inside {
+		return v.Inside()
+	}
+	return v.Dir
+}
+
+func join(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ",")
+}
+
+// Expand replaces each argument that is Argument alone by EAL's arguments.
+func Expand(argv, eal []string) []string {
+	var all []string
+	for _, arg := range argv {
+		if arg == Argument {
+			all = append(all, eal...)
+			continue
+		}
+		all = append(all, arg)
+	}
+	return all
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dpdk
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// driverDirs are where Debian, and DPDK's own installation, keep drivers, each in
+// a folder with the number of its binary interface.
+var driverDirs = []string{"/usr/lib/*/dpdk/pmds-*", "/usr/local/lib/*/dpdk/pmds-*", "/usr/local/lib/dpdk/pmds-*"}
+
+// Probe reports whether this host's DPDK has the driver, such as NetMemif; the
+// functions' own root file systems may have another.
+func Probe(name, driver string) inventory.Item {
+	return probe(driverDirs, name, driver)
+}
+
+func probe(dirs []string, name, driver string) inventory.Item {
+	item := inventory.Item{Name: name, Status: inventory.Missing}
+	var found []string
+	for _, pattern := range dirs {
+		folders, err := filepath.Glob(pattern) // the pattern is well-formed
+		if err != nil {
+			continue
+		}
+		found = append(found, folders...)
+	}
+	slices.Sort(found)
+	for _, folder := range slices.Backward(found) { // the newest first
+		abi := strings.TrimPrefix(filepath.Base(folder), "pmds-")
+		files, err := filepath.Glob(filepath.Join(folder, "librte_"+driver+".so*"))
+		if err == nil && len(files) > 0 {
+			item.Status, item.Version = inventory.OK, release(abi)
+			return item
+		}
+	}
+	item.Reason = fmt.Sprintf("DPDK's driver %s is not installed", driver)
+	item.Fix = "apt-get install dpdk"
+	if len(found) == 0 {
+		item.Reason = "DPDK is not installed"
+	}
+	return item
+}
+
+// release is the version of DPDK that a binary interface belongs to: number 23 is
+// that of the release 22.11 and of all that is compatible with it.
+func release(abi string) string {
+	major, _, _ := strings.Cut(abi, ".")
+	n, err := strconv.Atoi(major)
+	if err != nil {
+		return "DPDK with the binary interface " + abi
+	}
+	return fmt.Sprintf("DPDK %d.11", n-1)
+}
+
+// ProbeDriver reports whether net_dray can be loaded on this host.
+func ProbeDriver() inventory.Item {
+	item := inventory.Item{Name: NetDray, Status: inventory.Missing}
+	file, err := FindDriver()
+	if err != nil {
+		item.Reason = err.Error()
+		if why, ok := err.(*DriverError); ok {
+			item.Reason, item.Fix = why.Reason, why.Fix
+		}
+		return item
+	}
+	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+		item.Reason, item.Fix = file+" is no file", "make pmd"
+		return item
+	}
+	item.Status, item.Version = inventory.OK, file
+	return item
+}

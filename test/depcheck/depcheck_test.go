@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package depcheck
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestRepositoryKeepsTheDirection(t *testing.T) {
+	pkgs, err := Load("../..", Module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pkgs) < 10 {
+		t.Fatalf("only %d packages were found", len(pkgs))
+	}
+	for _, sentence := range Repository.Check(pkgs) {
+		t.Error(sentence)
+	}
+}
+
+func TestEachViolationIsCaught(t *testing.T) {
+	const in = Module + "/"
+	for _, tc := range []struct {
+		name string
+		pkg  Package
+		want string
+	}{
+		{"chain imports another parser", Package{Path: "internal/spec/chain", Imports: []string{"github.com/spf13/cobra"}}, "which only cmd/... may"},
+		{"spec imports plan", Package{Path: "internal/spec/chain", Imports: []string{in + "internal/plan"}}, "may import nothing"},
+		{"plan imports host", Package{Path: "internal/plan", Imports: []string{in + "internal/host"}}, "imports internal/host; room internal/plan may import only internal/spec"},
+		{"result imports link", Package{Path: "internal/result/report", Imports: []string{in + "internal/link/transport"}}, "imports internal/link/transport"},
+		{"result imports a runtime", Package{Path: "internal/result/verdict", Imports: []string{in + "internal/function/runc"}}, "imports internal/function/runc"},
+		{"node imports result", Package{Path: "internal/node/doctor", Imports: []string{in + "internal/result/record"}}, "imports internal/result/record"},
+		{"record imports stats", Package{Path: "internal/result/record", Imports: []string{in + "internal/result/stats"}}, "not on a floor below"},
+		{"report imports compare", Package{Path: "internal/result/report", Imports: []string{in + "internal/result/compare"}}, "not on a floor below"},
+		{"verdict imports netlink", Package{Path: "internal/result/verdict", Imports: []string{"github.com/vishvananda/netlink"}}, "which only internal/host/... may"},
+		{"below a guarded module", Package{Path: "internal/node", Imports: []string{"github.com/vishvananda/netlink/nl"}}, "which only internal/host/... may"},
+		{"stats uses system calls", Package{Path: "internal/result/stats", Imports: []string{"golang.org/x/sys/unix"}}, "golang.org/x/sys/unix, which only"},
+		{"plan uses syscall", Package{Path: "internal/plan", Imports: []string{"syscall"}}, "syscall, which only"},
+		{"driver imports driver", Package{Path: "internal/link/bridge", Imports: []string{in + "internal/link/veth"}}, "not on a floor below"},
+		{"interface imports driver", Package{Path: "internal/link/transport", Imports: []string{in + "internal/link/veth"}}, "not on a floor below"},
+		{"driver mounts", Package{Path: "internal/function/runc", Calls: []Call{{"unix.Mount", "runc.go:7"}}}, "runc.go:7: internal/function/runc uses unix.Mount"},
+		{"product imports what tests need", Package{Path: "internal/node", Imports: []string{in + "test/testenv"}}, "imports test/testenv"},
+		{"unknown module", Package{Path: "internal/host", Imports: []string{"example.org/other"}}, "in no rule"},
+		{"unknown package", Package{Path: "internal/elsewhere"}, "is in no room"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := Repository.Check([]Package{tc.pkg})
+			if len(got) != 1 || !strings.Contains(got[0], tc.want) {
+				t.Errorf("got %q, want one sentence with %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsPermittedPasses(t *testing.T) {
+	pkgs := []Package{
+		{Path: "internal/spec/chain", Imports: []string{"fmt", "net/netip", "go.yaml.in/yaml/v3"}},
+		{Path: "internal/link/veth", Imports: []string{Module + "/internal/link/transport", Module + "/internal/host"}},
+		{Path: "internal/link/all", Imports: []string{Module + "/internal/link/veth"}},
+		{Path: "internal/link/transporttest", Imports: []string{Module + "/test/testenv"}},
+		{Path: "internal/host", Imports: []string{"syscall", "github.com/vishvananda/netlink/nl"}, Calls: []Call{{"unix.Mount", "x.go:1"}}},
+		{Path: "internal/function/process", Calls: []Call{{"unix.Kill", "x.go:1"}}},
+		{Path: "internal/measure/verify", Imports: []string{Module + "/internal/spec/chain"}}, // through result
+	}
+	if got := Repository.Check(pkgs); len(got) > 0 {
+		t.Errorf("refused: %q", got)
+	}
+}
+
+func TestCallsAreFoundUnderAnyName(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.go")
+	source := "package x\n\nimport k \"golang.org/x/sys/unix\"\n\nvar unmount = k.Unmount\n"
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	calls, err := systemCalls(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(calls) != 1 || calls[0].Function != "unix.Unmount" || !strings.HasSuffix(calls[0].Position, "x.go:5:15") {
+		t.Errorf("got %+v", calls)
+	}
+}
+
+func TestRoomsThatStandOnEachOtherAreCaught(t *testing.T) {
+	rules := Rules{Rooms: []Room{{Path: "a", On: []string{"b"}}, {Path: "b", On: []string{"a"}}}}
+	got := rules.cycles()
+	if len(got) != 1 || !strings.Contains(got[0], "room a stands on b") {
+		t.Errorf("got %q", got)
+	}
+}

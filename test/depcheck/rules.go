@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package depcheck
+
+// Module is the path of the module that Repository describes.
+const Module = "github.com/drayage/dray"
+
+// Repository is the direction of dependencies in this module. Rooms stand in
+// the order of design: each may import the rooms it names and all that those
+// may import, never one above it.
+var Repository = Rules{
+	Module: Module,
+	Rooms: []Room{
+		{Path: "images"},
+		{Path: "internal/spec", Floors: [][]string{{"chain", "inventory"}, {"*"}}},
+		{Path: "internal/plan", On: []string{"internal/spec"}},
+		{Path: "internal/host", On: []string{"internal/spec"}, Floors: [][]string{
+			{"step", "leftover"}, {"."}, {"oci"}, {"sidecar"},
+		}},
+		{Path: "internal/link", On: []string{"internal/host"}, Floors: [][]string{
+			{"transport", "broker/wire"},
+			{"broker", "capture", "underlay", "vhost", "ovsvxlan"},
+			{"native", "telemetry"},
+			{"*"}, // the drivers: none knows another
+			{"all", "transporttest", "telemetry/telemetrytest"},
+		}},
+		{Path: "internal/function", On: []string{"internal/host", "images"}, Floors: [][]string{
+			{"runtime", "dockercli", "guest/wire", "image"},
+			{"child", "guest/inside"},
+			{"guest"},
+			{"*"}, // the runtimes: none knows another
+			{"all", "guest/contained", "runtimetest", "docker/dockertest"},
+			{"docker/dockertest/pause"},
+		}},
+		{Path: "internal/node", On: []string{"internal/link", "internal/function", "internal/plan"}},
+		{Path: "internal/result", On: []string{"internal/plan"}, Floors: [][]string{
+			{"record"}, {"stats", "report/plot"}, {"verdict", "calibrate"}, {"report"}, {"compare"},
+		}},
+		{Path: "internal/measure", On: []string{"internal/node", "internal/result"}, Floors: [][]string{
+			{"search", "session"}, {"instrument"}, {"trial", "live"}, {"verify"}, {"bench"}, {"experiment"},
+		}},
+		{Path: "experiments", On: []string{"internal/spec"}},
+
+		{Path: "cmd", On: []string{"internal/measure", "experiments"}},
+		{Path: "test", On: []string{"cmd"}},
+	},
+	// What a test needs of the machine may be asked by the packages that only
+	// tests import.
+	ForTests: []string{"test/testenv"},
+	TestOnly: []string{"internal/link/transporttest", "internal/function/runtimetest", "internal/function/docker/dockertest"},
+	Imports: []Guard{
+		{"github.com/vishvananda/netlink", onlyHost, "network links are made in one place"},
+		{"github.com/vishvananda/netns", onlyHost, "namespaces are entered in one place"},
+		{"github.com/opencontainers/cgroups", onlyHost, "both cgroup versions are known in one place"},
+		{"github.com/moby/sys/mountinfo", onlyHost, "mounts are made in one place"},
+		{"golang.org/x/sys/unix", kernel, "the rest stays portable and testable without a kernel"},
+		{"syscall", append([]string{"cmd/...", "test/testenv"}, kernel...), "the rest stays portable and testable without a kernel"},
+		{"go.yaml.in/yaml/v3", []string{"internal/spec/..."}, "files are parsed in one room"},
+		{"github.com/HdrHistogram/hdrhistogram-go", []string{"internal/result/record", "internal/result/stats", "internal/measure/instrument"}, "histograms are stored and merged in one way"},
+		{"gonum.org/v1/gonum", []string{"internal/result/stats"}, "inference happens in one place"},
+		{"gopkg.in/natefinch/lumberjack.v2", []string{"internal/node"}, "it rotates the logs of functions"},
+		{"github.com/opencontainers/runtime-spec", bundles, "it describes a bundle for runc"},
+		{"github.com/moby/profiles/seccomp", bundles, "it is the profile of a container"},
+		{"github.com/prometheus/client_golang", metrics, "metrics are made in one place, and served by a program"},
+		{"github.com/prometheus/common", metrics, "metrics are made in one place, and served by a program"},
+		{"github.com/spf13/cobra", []string{"cmd/..."}, "only programs have a command line"},
+		{"golang.org/x/term", []string{"cmd/..."}, "only programs have a terminal"},
+	},
+	Calls: kernelCalls,
+}
+
+var (
+	onlyHost = []string{"internal/host/..."}
+	bundles  = []string{"internal/function/...", "internal/host/sidecar"}
+	metrics  = []string{"internal/measure/live", "cmd/..."}
+	// kernel lists who may use system calls at all: they start, signal and
+	// lock, while everything in kernelCalls stays with host.
+	kernel = []string{"internal/host/...", "internal/link/...", "internal/function/...", "internal/node", "internal/measure/..."}
+)
+
+// kernelCalls are the system calls that change the host: only host makes them.
+var kernelCalls = guardCalls("only one room changes the host, and one package a guest's own kernel",
+	"Mount", "Unmount", "PivotRoot", "Chroot", "Setns", "Unshare", "Sethostname",
+	"OpenTree", "MoveMount", "Fsopen", "Fsmount", "Mknod", "InitModule", "FinitModule")
+
+func guardCalls(why string, names ...string) []Guard {
+	var guards []Guard
+	for _, name := range names {
+		for _, pkg := range []string{"unix.", "syscall."} {
+			guards = append(guards, Guard{pkg + name, append([]string{"internal/function/guest/inside"}, onlyHost...), why})
+		}
+	}
+	return guards
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package testenv says what a test needs of the machine. A need that is not met
+// skips the test and says why; where the project's own set-up should have met
+// it (DRAY_TEST_STRICT=1, as `make test` sets), it fails instead.
+package testenv
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Root skips a test that cannot run without root.
+func Root(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		unmet(t, "needs root: it makes network namespaces and cgroups")
+	}
+}
+
+// Program skips a test that needs a host program.
+func Program(t testing.TB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			unmet(t, "needs the program "+name+": run scripts/setup.sh test")
+		}
+	}
+}
+
+// Kernel skips a test whose kernel feature a probe found missing. A kernel
+// cannot be mended by set-up, so this never fails.
+func Kernel(t testing.TB, item inventory.Item) {
+	t.Helper()
+	if item.Status == inventory.Missing {
+		t.Skipf("%s: %s (%s)", item.Name, item.Reason, item.Fix)
+	}
+}
+
+func unmet(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("DRAY_TEST_STRICT") == "1" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
