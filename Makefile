@@ -99,6 +99,11 @@ test: ## install what is missing, then lint, all tests with the race detector, a
 lint: ## gofmt, go vet, staticcheck, shellcheck, modules, direction of dependencies, house rules
 	@scripts/lint.sh
 
+.PHONY: rooms
+rooms: ## print the rooms of the Go code and who imports whom; draws out/rooms.svg
+	@mkdir -p out
+	@$(GO) run ./test/depcheck/rooms out/rooms.svg
+
 .PHONY: fuzz
 fuzz: ## fuzz every target for FUZZ_TIME (2m) each
 	@scripts/fuzz.sh $(FUZZ_TIME)

@@ -15,6 +15,7 @@ type Package struct {
 	Path    string   // within the module: "internal/spec/chain"
 	Imports []string // import paths of its files, tests apart
 	Calls   []Call   // functions of system-call packages that its files use
+	Lines   int      // of its files, tests apart
 }
 
 // Call is a use of a function of another package.

@@ -3,8 +3,10 @@
 package depcheck
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -92,5 +94,30 @@ func TestRoomsThatStandOnEachOtherAreCaught(t *testing.T) {
 	got := rules.cycles()
 	if len(got) != 1 || !strings.Contains(got[0], "room a stands on b") {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestPicturePutsRoomsAboveWhatTheyImport(t *testing.T) {
+	rules := Rules{Module: "m", Rooms: []Room{{Path: "low"}, {Path: "middle", On: []string{"low"}}, {Path: "high", On: []string{"middle"}}}}
+	p := rules.Draw([]Package{
+		{Path: "low/a", Lines: 5}, {Path: "low/b", Lines: 7},
+		{Path: "middle", Imports: []string{"m/low/a", "fmt"}},
+		{Path: "high/x", Imports: []string{"m/low/a", "m/low/b", "m/middle"}},
+	})
+	want := []Drawn{{"high", 3, 1, 0}, {"middle", 2, 1, 0}, {"low", 1, 2, 12}}
+	if !slices.Equal(p.Rooms, want) || len(p.Arrows) != 3 || len(p.Upwards()) != 0 {
+		t.Errorf("%+v", p)
+	}
+	var text, svg strings.Builder
+	if err := errors.Join(p.Text(&text), p.SVG(&svg)); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "3 rooms, 3 arrows, 0 upwards") || strings.Count(svg.String(), "<line") != 3 {
+		t.Errorf("%s\n%s", text.String(), svg.String())
+	}
+	// Two rooms that import each other cannot both stand above the other.
+	cyclic := rules.Draw([]Package{{Path: "low", Imports: []string{"m/middle"}}, {Path: "middle", Imports: []string{"m/low"}}})
+	if len(cyclic.Upwards()) == 0 {
+		t.Errorf("a circle was drawn without an arrow upwards: %+v", cyclic)
 	}
 }

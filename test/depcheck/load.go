@@ -11,6 +11,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -40,6 +41,11 @@ func Load(root, module string) ([]Package, error) {
 		}
 		p := Package{Path: strings.TrimPrefix(listed.ImportPath, module+"/"), Imports: listed.Imports}
 		for _, name := range listed.GoFiles {
+			content, err := os.ReadFile(filepath.Join(listed.Dir, name))
+			if err != nil {
+				return nil, err
+			}
+			p.Lines += bytes.Count(content, []byte("\n"))
 			calls, err := systemCalls(filepath.Join(listed.Dir, name))
 			if err != nil {
 				return nil, err
