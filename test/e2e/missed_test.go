@@ -16,7 +16,9 @@ type verdicts struct {
 		Requirement string `json:"requirement"`
 		Verdict     string `json:"verdict"`
 		Reason      string `json:"reason"`
-		Measured    string `json:"measured"`
+		Measured    struct {
+			Text string `json:"text"`
+		} `json:"measured"`
 	} `json:"verdicts"`
 }
 

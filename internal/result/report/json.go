@@ -10,6 +10,10 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
+// outputSchema is the version of what JSON writes. Since 2, the figures of
+// verdicts are numbers with units.
+const outputSchema = 2
+
 // output is what JSON writes.
 type output struct {
 	Schema       int               `json:"schema"`
@@ -21,7 +25,7 @@ type output struct {
 
 // JSON writes the report for programs: verdicts, and what was measured.
 func (d *Data) JSON(w io.Writer) error {
-	out := output{Schema: Schema, Run: d.Run, Verdicts: d.Verdicts, ExitCode: d.ExitCode(), Measurements: d.Measurements()}
+	out := output{Schema: outputSchema, Run: d.Run, Verdicts: d.Verdicts, ExitCode: d.ExitCode(), Measurements: d.Measurements()}
 	if out.Verdicts == nil {
 		out.Verdicts = []verdict.Verdict{}
 	}

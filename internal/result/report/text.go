@@ -76,12 +76,13 @@ func (d *Data) writeVerdicts(w *bytes.Buffer, width int) error {
 	}
 	t := table{head: []string{"LINK", "REQUIREMENT", "REQUIRED", "MEASURED", "95 % BOUND", "VERDICT", "MARKS"}}
 	for _, v := range d.Verdicts {
-		t.add(plain(v.Link), v.Requirement, v.Required, v.Measured, v.Bound, string(v.Verdict), marks(v.Marks))
+		t.add(plain(v.Link), v.Requirement, v.Required.Text, v.Measured.Text, v.Bound.Text, string(v.Verdict), marks(v.Marks))
 	}
 	if err := t.write(w, width); err != nil {
 		return err
 	}
 	w.WriteString("\n")
+	writeBases(w, d.Verdicts, width)
 	for _, v := range d.Verdicts {
 		if v.Verdict == verdict.Met {
 			continue
@@ -96,6 +97,31 @@ func (d *Data) writeVerdicts(w *bytes.Buffer, width int) error {
 		w.WriteString(text + "\n\n")
 	}
 	return nil
+}
+
+// writeBases says of what traffic the verdicts are.
+func writeBases(w *bytes.Buffer, vs []verdict.Verdict, width int) {
+	var bases []string
+	names := map[string][]string{}
+	for _, v := range vs {
+		if v.Basis == "" {
+			continue
+		}
+		if names[v.Basis] == nil {
+			bases = append(bases, v.Basis)
+		}
+		names[v.Basis] = append(names[v.Basis], plain(v.Link)+" "+v.Requirement)
+	}
+	for _, basis := range bases {
+		text := fmt.Sprintf("Measured with %s: %s.", basis, strings.Join(names[basis], ", "))
+		if width > 0 {
+			text = strings.Join(wrap(text, max(width, 20)), "\n")
+		}
+		w.WriteString(text + "\n")
+	}
+	if len(bases) > 0 {
+		w.WriteString("\n")
+	}
 }
 
 func was(w verdict.Word) string {

@@ -116,17 +116,17 @@ func (d delay) sample(t record.Trial) (sample, error) {
 
 func (d delay) dist(t record.Trial, h record.Histogram) (*stats.Dist, error) {
 	lost := t.Delivery.Lost - min(t.Delivery.Lost, t.Delivery.ReceiverDrops)
-	dist, err := stats.NewDist(h, lost, unknown(t))
+	dist, err := stats.NewDist(h, lost, maybeLate(t))
 	if err != nil || !d.variation {
 		return dist, err
 	}
 	return dist.Variation(int64(t.OneWay.Min)), nil
 }
 
-// unknown is how many packets may have been late, for all that is known: those
+// maybeLate is how many packets may have been late, for all that is known: those
 // that the receiver was too slow to read, and those that the sender had no time
 // to send where the port made it wait.
-func unknown(t record.Trial) uint64 {
+func maybeLate(t record.Trial) uint64 {
 	if t.OneWay.Held == 0 {
 		return t.Delivery.ReceiverDrops
 	}
@@ -139,11 +139,12 @@ func (d delay) describe(f Finding, s sample) Finding {
 	v, err := pool.Quantile(d.pct)
 	switch {
 	case err == nil:
-		f.Measured = fmt.Sprintf("%s %s at p%g", FormatDuration(float64(v)), d.what, d.pct)
+		f.Measured = figure(float64(v), UnitTime, fmt.Sprintf("%s %s at p%g", FormatDuration(float64(v)), d.what, d.pct))
+		f.Measured.Percentile = d.pct
 	case pool.Lost() > 0:
-		f.Measured = fmt.Sprintf("%d of %d lost", pool.Lost(), pool.Count())
+		f.Measured = unknown(UnitTime, fmt.Sprintf("%d of %d lost", pool.Lost(), pool.Count()))
 	default:
-		f.Measured = fmt.Sprintf("p%g refused: %s", d.pct, plural(int(pool.Count()), "sample"))
+		f.Measured = unknown(UnitTime, fmt.Sprintf("p%g refused: %s", d.pct, plural(int(pool.Count()), "sample")))
 	}
 	return f
 }
@@ -166,23 +167,29 @@ func (d delay) decide(level float64, f Finding, s sample) Finding {
 	switch {
 	case lower > float64(d.budget):
 		f.Verdict, f.badness = Missed, lower
-		f.Bound = "≥ " + FormatDuration(lower)
+		f.Bound = d.bound(atLeast, lower)
 		f.Reason = fmt.Sprintf("the %s exceeds %s for more than %s of the packets", d.what, budget, share(tail))
 		if math.IsInf(lower, 1) {
-			f.Bound = "lost"
+			f.Bound = unknown(UnitTime, "lost")
 			f.Reason = "too many packets never arrived"
 		}
 	case enough && upper <= float64(d.budget):
 		f.Verdict, f.badness = Met, upper/float64(d.budget)
-		f.Bound = "≤ " + FormatDuration(upper)
+		f.Bound = d.bound(atMost, upper)
 		f.Reason = fmt.Sprintf("the %s stays within %s", d.what, budget)
 	default:
 		f.badness = upper
 		if !math.IsInf(upper, 1) {
-			f.Bound = "≤ " + FormatDuration(upper)
+			f.Bound = d.bound(atMost, upper)
 		}
 		f.Reason, f.Needs, f.more = d.undecided(level, s, tail, count)
 	}
+	return f
+}
+
+func (d delay) bound(side func(float64, Unit, string) Figure, ns float64) Figure {
+	f := side(ns, UnitTime, FormatDuration(ns))
+	f.Percentile = d.pct
 	return f
 }
 
@@ -193,7 +200,7 @@ func (d delay) undecided(level float64, s sample, tail float64, count int64) (re
 	if err != nil {
 		return err.Error(), "more trials", unclear
 	}
-	if missing := unknownOf(s.trials); p.Value > tail && float64(missing) > p.N*tail/2 {
+	if missing := maybeLateOf(s.trials); p.Value > tail && float64(missing) > p.N*tail/2 {
 		return fmt.Sprintf("of %.0f packets that were due %d were not sent or not read in time, so that their delay is unknown", p.N, missing),
 			"programs that keep up with the load: less other work on the machine, or more cores", unclear
 	}
@@ -222,9 +229,9 @@ func span(trials []record.Trial) time.Duration {
 	return sum
 }
 
-func unknownOf(trials []record.Trial) (n uint64) {
+func maybeLateOf(trials []record.Trial) (n uint64) {
 	for _, t := range trials {
-		n += unknown(t)
+		n += maybeLate(t)
 	}
 	return n
 }

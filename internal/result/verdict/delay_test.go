@@ -16,7 +16,7 @@ var needsLatency = chain.Requires{Latency: chain.Duration(1500 * us), Percentile
 
 func TestLatencyMet(t *testing.T) {
 	v := judgeOne(t, link(needsLatency), both(3, record.QStream, latency(0, samples{998, 86 * us}, samples{2, 1900 * us})), Met, "one-way latency stays within", "")
-	if v.Measured != "86us one-way latency at p99" {
+	if v.Measured.Text != "86us one-way latency at p99" {
 		t.Errorf("measured %q", v.Measured)
 	}
 	if len(v.Trials) != 6 || len(v.Directions) != 2 {
@@ -63,7 +63,7 @@ func TestLatencyStoppedPeerIsMissed(t *testing.T) {
 		tr.Error = "no answer within 1s"
 	})
 	v := judgeOne(t, link(needsLatency), dead, Missed, "never arrived", "")
-	if v.Measured != "60 of 60 lost" {
+	if v.Measured.Text != "60 of 60 lost" {
 		t.Errorf("measured %q", v.Measured)
 	}
 }

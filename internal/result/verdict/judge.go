@@ -16,7 +16,7 @@ const MinTrials = 3
 // rule judges one kind of requirement.
 type rule struct {
 	requirement string
-	required    string
+	required    Figure
 	method      string
 	quantity    record.Quantity
 	judge       func(level float64, trials []record.Trial) Finding
@@ -75,7 +75,7 @@ func (r rule) verdict(l Link, trials []record.Trial) Verdict {
 			continue
 		}
 		f := r.atLooks(forth)
-		f.Direction = d.String()
+		f.Direction, f.Basis = d.String(), r.basis(l, forth)
 		findings = append(findings, f)
 	}
 	for _, u := range l.Uplinks {
@@ -84,6 +84,9 @@ func (r rule) verdict(l Link, trials []record.Trial) Verdict {
 	}
 	if len(findings) == 0 {
 		findings = append(findings, notMeasurable("–", "the link has no two ports to measure between", "a second port on the link"))
+	}
+	for i := range findings {
+		findings[i].Required = r.required
 	}
 	return r.summary(l.Name, findings)
 }
@@ -113,7 +116,7 @@ func (r rule) summary(link string, findings []Finding) Verdict {
 	})
 	v := Verdict{
 		Link: link, Requirement: r.requirement, Required: r.required, Method: r.method,
-		Measured: worst.Measured, Bound: worst.Bound, Direction: worst.Direction,
+		Measured: worst.Measured, Bound: worst.Bound, Basis: worst.Basis, Direction: worst.Direction,
 		Verdict: worst.Verdict, Reason: worst.Reason, Needs: worst.Needs,
 		Trials: []string{}, Marks: []string{}, Directions: findings,
 	}
@@ -137,13 +140,13 @@ func severity(w Word) int {
 }
 
 func notMeasurable(direction, reason, needs string) Finding {
-	return Finding{Direction: direction, Verdict: NotMeasurable, Measured: "–", Bound: "–", Reason: reason, Needs: needs, Trials: []string{}}
+	return Finding{Direction: direction, Verdict: NotMeasurable, Measured: none(), Bound: none(), Reason: reason, Needs: needs, Trials: []string{}}
 }
 
 // newFinding starts a finding that rests on the trials used and names those
 // that are no evidence.
 func newFinding(used []record.Trial, rejected []string) Finding {
-	f := Finding{Verdict: NotMeasurable, Measured: "–", Bound: "–", Trials: []string{}, Rejected: rejected}
+	f := Finding{Verdict: NotMeasurable, Measured: none(), Bound: none(), Trials: []string{}, Rejected: rejected}
 	for _, t := range used {
 		f.Trials = append(f.Trials, t.ID)
 		f.marks = append(f.marks, t.Marks...)

@@ -21,6 +21,8 @@ type Link struct {
 	// Uplinks are the ends that are host interfaces. What lies beyond them has
 	// no instrument, so that no requirement can be proven as far as there.
 	Uplinks []string
+
+	live bool // the trials are of the functions' own traffic
 }
 
 // Direction is a way between two ports, each "function.port" as in records.
@@ -53,10 +55,10 @@ func FromPlan(l plan.Link) Link {
 // and loss. Bitrate, packet rate and MTU say what a link must be able to carry,
 // which traffic at the functions' own rate cannot show.
 func JudgeLive(l plan.Link, trials []record.Trial) []Verdict {
-	live := FromPlan(l)
-	live.Load = 0
-	live.Requires = chain.Requires{
+	own := FromPlan(l)
+	own.live, own.Load = true, 0
+	own.Requires = chain.Requires{
 		Latency: l.Requires.Latency, Percentile: l.Requires.Percentile, PDV: l.Requires.PDV, LossRatio: l.Requires.LossRatio,
 	}
-	return Judge(live, trials)
+	return Judge(own, trials)
 }

@@ -67,18 +67,18 @@ func (l loss) count(t record.Trial) (stats.Cluster, string) {
 }
 
 func (l loss) decide(f Finding, p stats.Proportion, used []record.Trial) Finding {
-	f.Measured = fmt.Sprintf("%s (%.0f of %.0f)", share(p.Value), p.Events, p.N)
+	f.Measured = figure(p.Value, UnitRatio, fmt.Sprintf("%s (%.0f of %.0f)", share(p.Value), p.Events, p.N))
 	f.badness = p.Upper
 	least := math.Ceil(3/l.ratio - 1e-6)
 	switch {
 	case p.Lower > l.ratio:
-		f.Verdict, f.Bound = Missed, "≥ "+share(p.Lower)
+		f.Verdict, f.Bound = Missed, atLeast(p.Lower, UnitRatio, share(p.Lower))
 		f.Reason = fmt.Sprintf("more than %s of the packets are lost", share(l.ratio))
 	case p.Upper <= l.ratio && p.N >= least:
-		f.Verdict, f.Bound = Met, "≤ "+share(p.Upper)
+		f.Verdict, f.Bound = Met, atMost(p.Upper, UnitRatio, share(p.Upper))
 		f.Reason = fmt.Sprintf("no more than %s of the packets are lost", share(l.ratio))
 	default:
-		f.Bound = "≤ " + share(p.Upper)
+		f.Bound = atMost(p.Upper, UnitRatio, share(p.Upper))
 		f.Reason, f.Needs, f.more = l.undecided(p, least, used)
 	}
 	return f

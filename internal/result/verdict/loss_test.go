@@ -13,7 +13,7 @@ func needsLoss(r chain.Ratio) chain.Requires { return chain.Requires{LossRatio: 
 
 func TestLossMet(t *testing.T) {
 	v := judgeOne(t, link(needsLoss(1e-4)), both(3, record.QStream, delivery(20_000, 0)), Met, "", "")
-	if v.Required != "≤ 1e-4 at 400Mbps" || v.Measured != "0 (0 of 60000)" {
+	if v.Required.Text != "≤ 1e-4 at 400Mbps" || v.Measured.Text != "0 (0 of 60000)" {
 		t.Errorf("required %q, measured %q", v.Required, v.Measured)
 	}
 }

@@ -4,6 +4,7 @@ package verdict
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/drayage/dray/internal/result/record"
 )
@@ -14,7 +15,7 @@ func pathMTU(wanted int) func(float64, []record.Trial) Finding {
 	return func(_ float64, trials []record.Trial) Finding {
 		var used []record.Trial
 		var rejected []string
-		passed := 0
+		passed, largest := 0, math.Inf(1)
 		for _, t := range trials {
 			m := t.PathMTU
 			switch {
@@ -28,12 +29,15 @@ func pathMTU(wanted int) func(float64, []record.Trial) Finding {
 				passed++
 			}
 			used = append(used, t)
+			largest = min(largest, float64(m.Largest))
 		}
-		return decideMTU(newFinding(used, rejected), passed, wanted)
+		return decideMTU(newFinding(used, rejected), passed, wanted, largest)
 	}
 }
 
-func decideMTU(f Finding, passed, wanted int) Finding {
+// decideMTU takes the largest packet that passed in every round, as far as sizes
+// were tried.
+func decideMTU(f Finding, passed, wanted int, largest float64) Finding {
 	n := len(f.Trials)
 	switch {
 	case n == 0:
@@ -44,16 +48,16 @@ func decideMTU(f Finding, passed, wanted int) Finding {
 		f.Needs = "one trial that can send"
 		return f
 	case passed == n:
-		f.Verdict, f.Bound = Met, fmt.Sprintf("≥ %d B", wanted)
+		f.Verdict, f.Bound = Met, atLeast(float64(wanted), UnitBytes, fmt.Sprintf("%d B", wanted))
 		f.Reason = fmt.Sprintf("packets of %d B passed in every round", wanted)
 	case passed == 0:
-		f.Verdict, f.Bound = Missed, fmt.Sprintf("< %d B", wanted)
+		f.Verdict, f.Bound = Missed, below(float64(wanted), UnitBytes, fmt.Sprintf("%d B", wanted))
 		f.Reason = fmt.Sprintf("packets of %d B passed in no round", wanted)
 	default:
 		f.Reason = "rounds disagree"
 		f.Needs = "a path that does not change between rounds"
 	}
-	f.Measured = fmt.Sprintf("passed in %d of %s", passed, plural(n, "round"))
+	f.Measured = figure(largest, UnitBytes, fmt.Sprintf("passed in %d of %s", passed, plural(n, "round")))
 	f.badness = float64(n - passed)
 	return f
 }

@@ -16,6 +16,7 @@ type rate struct {
 	trials   []record.Trial
 	values   []float64
 	rejected []string
+	unit     Unit
 	format   func(float64) string
 	limit    string // the requirement, exactly as the chain has it
 }
@@ -40,7 +41,7 @@ func (r *rate) estimate(level float64) (f Finding, e stats.Estimate, ok bool) {
 		f.Reason, f.Needs = err.Error(), "more trials"
 		return f, e, false
 	}
-	f.Measured = r.format(e.Mean)
+	f.Measured = figure(e.Mean, r.unit, r.format(e.Mean))
 	return f, e, true
 }
 
@@ -49,13 +50,13 @@ func (r *rate) atLeast(f Finding, e stats.Estimate, floor float64) Finding {
 	f.badness = -e.Lower
 	switch {
 	case e.Lower >= floor:
-		f.Verdict, f.Bound = Met, "≥ "+r.format(e.Lower)
+		f.Verdict, f.Bound = Met, r.floor(e.Lower)
 		f.Reason = "even the lower bound reaches " + r.limit
 	case e.Upper < floor:
-		f.Verdict, f.Bound = Missed, "≤ "+r.format(e.Upper)
+		f.Verdict, f.Bound = Missed, r.ceiling(e.Upper)
 		f.Reason = "even the upper bound stays below " + r.limit
 	default:
-		f.Bound = fmt.Sprintf("%s … %s", r.format(e.Lower), r.format(e.Upper))
+		f.Bound = r.between(e)
 		f.Reason, f.Needs, f.more = r.undecided(e, floor)
 	}
 	return f
@@ -66,16 +67,25 @@ func (r *rate) atMost(f Finding, e stats.Estimate, ceiling float64) Finding {
 	f.badness = e.Upper
 	switch {
 	case e.Upper <= ceiling:
-		f.Verdict, f.Bound = Met, "≤ "+r.format(e.Upper)
+		f.Verdict, f.Bound = Met, r.ceiling(e.Upper)
 		f.Reason = "even the upper bound stays within " + r.limit
 	case e.Lower > ceiling:
-		f.Verdict, f.Bound = Missed, "≥ "+r.format(e.Lower)
+		f.Verdict, f.Bound = Missed, r.floor(e.Lower)
 		f.Reason = "even the lower bound exceeds " + r.limit
 	default:
-		f.Bound = fmt.Sprintf("%s … %s", r.format(e.Lower), r.format(e.Upper))
+		f.Bound = r.between(e)
 		f.Reason, f.Needs, f.more = r.undecided(e, ceiling)
 	}
 	return f
+}
+
+func (r *rate) floor(v float64) Figure   { return atLeast(v, r.unit, r.format(v)) }
+func (r *rate) ceiling(v float64) Figure { return atMost(v, r.unit, r.format(v)) }
+
+// between is the interval of an estimate. No rate is negative, though an
+// estimate of few trials may be.
+func (r *rate) between(e stats.Estimate) Figure {
+	return between(max(0, e.Lower), max(0, e.Upper), r.unit, fmt.Sprintf("%s … %s", r.format(e.Lower), r.format(e.Upper)))
 }
 
 func (r *rate) undecided(e stats.Estimate, limit float64) (reason, needs string, more float64) {
@@ -114,7 +124,7 @@ func maxBitrate(ceiling chain.Bitrate) func(float64, []record.Trial) Finding {
 // goodput collects what TCP carried. A link that carries nothing misses every
 // floor, but says nothing of a ceiling: whether nothing counts is the caller's.
 func goodput(trials []record.Trial, needFlow bool) *rate {
-	r := &rate{format: FormatBitrate}
+	r := &rate{unit: UnitBitrate, format: FormatBitrate}
 	for _, t := range trials {
 		switch {
 		case t.Throughput == nil:
@@ -133,7 +143,7 @@ func goodput(trials []record.Trial, needFlow bool) *rate {
 // back, or the same generator offered that rate elsewhere in the run.
 func packetRate(floor chain.PacketRate, all []record.Trial) func(float64, []record.Trial) Finding {
 	return func(level float64, trials []record.Trial) Finding {
-		r := &rate{format: FormatPacketRate, limit: floor.String()}
+		r := &rate{unit: UnitPacketRate, format: FormatPacketRate, limit: floor.String()}
 		offered, able := true, false
 		for _, t := range trials {
 			if t.Delivery == nil {
@@ -151,7 +161,7 @@ func packetRate(floor chain.PacketRate, all []record.Trial) func(float64, []reco
 		}
 		f = r.atLeast(f, e, float64(floor))
 		if f.Verdict == Missed && !offered && !able {
-			f.Verdict, f.Bound = NotMeasurable, "–"
+			f.Verdict, f.Bound = NotMeasurable, none()
 			f.Reason = "generator-bound: the sender itself did not offer " + floor.String()
 			f.Needs = "a sender that can offer " + floor.String() + ": more or faster cores"
 		}

@@ -19,7 +19,7 @@ var (
 
 func TestMinBitrate(t *testing.T) {
 	v := judgeOne(t, link(needsMin), goodputs(9.4*gig, 9.5*gig, 9.6*gig), Met, "even the lower bound", "")
-	if v.Measured != "9.5Gbps" || v.Bound != "≥ 9.33Gbps" {
+	if v.Measured.Text != "9.5Gbps" || v.Bound.Text != "≥ 9.33Gbps" {
 		t.Errorf("measured %q, bound %q", v.Measured, v.Bound)
 	}
 	judgeOne(t, link(needsMin), goodputs(3.4*gig, 3.5*gig, 3.6*gig), Missed, "even the upper bound", "")

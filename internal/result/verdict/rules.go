@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // DefaultPercentile is where delays are judged that name no percentile.
@@ -22,7 +23,7 @@ func rules(l Link, all []record.Trial) []rule {
 	}
 	if q.Latency > 0 {
 		rs = append(rs, rule{
-			requirement: "latency", required: fmt.Sprintf("≤ %s at p%g", q.Latency, pct),
+			requirement: "latency", required: delayRequired(q.Latency, pct),
 			method:   "one way, stamped in every packet" + under(l) + "; Clopper–Pearson with design effect",
 			quantity: delayQuantity(l),
 			judge:    delay{l, pct, int64(q.Latency), "one-way latency", false}.judge,
@@ -30,7 +31,7 @@ func rules(l Link, all []record.Trial) []rule {
 	}
 	if q.PDV > 0 {
 		rs = append(rs, rule{
-			requirement: "packet_delay_variation", required: fmt.Sprintf("≤ %s at p%g", q.PDV, pct),
+			requirement: "packet_delay_variation", required: delayRequired(q.PDV, pct),
 			method:   "one way above the least of its trial (RFC 5481)" + under(l) + "; Clopper–Pearson with design effect",
 			quantity: delayQuantity(l),
 			judge:    delay{l, pct, int64(q.PDV), "one-way variation", true}.judge,
@@ -46,28 +47,28 @@ func rules(l Link, all []record.Trial) []rule {
 	}
 	if q.MinBitrate > 0 {
 		rs = append(rs, rule{
-			requirement: "min_bitrate", required: "≥ " + q.MinBitrate.String(),
+			requirement: "min_bitrate", required: atLeast(float64(q.MinBitrate), UnitBitrate, q.MinBitrate.String()),
 			method:   goodputName(l) + " received; one-sided Student t over trials",
 			quantity: record.QThroughput, judge: minBitrate(q.MinBitrate),
 		})
 	}
 	if q.MaxBitrate > 0 {
 		rs = append(rs, rule{
-			requirement: "max_bitrate", required: "≤ " + q.MaxBitrate.String(),
+			requirement: "max_bitrate", required: atMost(float64(q.MaxBitrate), UnitBitrate, q.MaxBitrate.String()),
 			method:   goodputName(l) + " received; one-sided Student t over trials",
 			quantity: record.QThroughput, judge: maxBitrate(q.MaxBitrate),
 		})
 	}
 	if q.PacketRate > 0 {
 		rs = append(rs, rule{
-			requirement: "packet_rate", required: "≥ " + q.PacketRate.String(),
+			requirement: "packet_rate", required: atLeast(float64(q.PacketRate), UnitPacketRate, q.PacketRate.String()),
 			method:   "frames of 64 bytes (84 over IPv6), read at the receiver; one-sided Student t over trials",
 			quantity: record.QPacketRate, judge: packetRate(q.PacketRate, all),
 		})
 	}
 	if q.MTU > 0 {
 		rs = append(rs, rule{
-			requirement: "mtu", required: fmt.Sprintf("≥ %d B", q.MTU),
+			requirement: "mtu", required: atLeast(float64(q.MTU), UnitBytes, fmt.Sprintf("%d B", q.MTU)),
 			method:   "a packet of that size with fragmentation forbidden, in every round",
 			quantity: record.QPathMTU, judge: pathMTU(q.MTU),
 		})
@@ -101,9 +102,16 @@ func goodputName(l Link) string {
 	return "TCP goodput"
 }
 
-func lossRequired(l Link) string {
-	if l.Load == 0 {
-		return "≤ " + l.Requires.LossRatio.String()
+func delayRequired(limit chain.Duration, percentile float64) Figure {
+	f := atMost(float64(limit), UnitTime, fmt.Sprintf("%s at p%g", limit, percentile))
+	f.Percentile = percentile
+	return f
+}
+
+func lossRequired(l Link) Figure {
+	text := l.Requires.LossRatio.String()
+	if l.Load > 0 {
+		text += " at " + l.Load.String()
 	}
-	return fmt.Sprintf("≤ %s at %s", *l.Requires.LossRatio, l.Load)
+	return atMost(float64(*l.Requires.LossRatio), UnitRatio, text)
 }

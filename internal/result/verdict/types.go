@@ -18,9 +18,10 @@ const (
 type Verdict struct {
 	Link        string   `json:"link"`
 	Requirement string   `json:"requirement"` // field name in the chain file
-	Required    string   `json:"required"`    // "≤ 1.5ms at p99"
-	Measured    string   `json:"measured"`    // point estimate with unit; "–" where there is none
-	Bound       string   `json:"bound"`       // the one-sided bound that decided, with unit
+	Required    Figure   `json:"required"`    // "≤ 1.5ms at p99"
+	Measured    Figure   `json:"measured"`    // the point estimate
+	Bound       Figure   `json:"bound"`       // the one-sided bound that decided
+	Basis       string   `json:"basis"`       // the traffic that the figures are of: "udp, 1,472-byte payload, 1,518-byte frames, one way"
 	Direction   string   `json:"direction"`   // "cu-up.f1u → du.f1u"; the one that decided
 	Verdict     Word     `json:"verdict"`
 	Reason      string   `json:"reason"`          // one sentence: why this word
@@ -36,8 +37,10 @@ type Verdict struct {
 type Finding struct {
 	Direction string   `json:"direction"` // "cu-up.f1u → du.f1u"
 	Verdict   Word     `json:"verdict"`
-	Measured  string   `json:"measured"`
-	Bound     string   `json:"bound"`
+	Required  Figure   `json:"required"` // the same in every direction
+	Measured  Figure   `json:"measured"`
+	Bound     Figure   `json:"bound"`
+	Basis     string   `json:"basis"`
 	Reason    string   `json:"reason"`
 	Needs     string   `json:"needs,omitempty"`
 	Trials    []string `json:"trials"`             // ids of the records that it rests on

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/drayage/dray/internal/result/record"
+)
+
+// basis names the traffic that a finding rests on: protocol, sizes and path.
+// A figure of other traffic can differ several times over.
+func (r rule) basis(l Link, trials []record.Trial) string {
+	switch {
+	case l.live:
+		return "the functions' own packets, one way"
+	case r.quantity == record.QPathMTU && l.Native:
+		return "udp packets of that size, one way"
+	case r.quantity == record.QPathMTU:
+		return "icmp packets of that size, there and back"
+	case r.quantity == record.QThroughput && l.Native:
+		return "udp payload received, frames that fill the MTU, one way"
+	case r.quantity == record.QThroughput:
+		return "tcp goodput"
+	}
+	for _, t := range trials {
+		if d := t.Delivery; d != nil && d.FrameBytes > 0 {
+			return udpBasis(d.DatagramBytes, d.FrameBytes)
+		}
+	}
+	return "udp, one way"
+}
+
+// udpBasis describes datagrams; frames are counted with their FCS.
+func udpBasis(payload, frame int) string {
+	return fmt.Sprintf("udp, %s-byte payload, %s-byte frames, one way", thousands(payload), thousands(frame))
+}
+
+// thousands prints a number with commas.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
