@@ -109,26 +109,27 @@ fuzz: ## fuzz every target for FUZZ_TIME (2m) each
 	@scripts/fuzz.sh $(FUZZ_TIME)
 
 .PHONY: bench
-bench: ## measure libdray beside the physical limit of the moment, the DPDK face, dray-vnf; writes out/bench*.json; BENCH=--quick for a look
-	@scripts/setup.sh test
-	@[ -f out/port-plain/build.ninja ] || meson setup out/port-plain dataplane/port -Dbuildtype=release >/dev/null
-	@ninja -C out/port-plain >/dev/null
-	@out/port-plain/bench/dray-bench $(BENCH) --json out/bench.json
+bench: bench-programs ## measure libdray beside the physical limit of the moment, the DPDK face, dray-vnf; writes out/bench*.json; BENCH=--quick for a look
+	@out/bench libdray $(BENCH) --json out/bench.json
 	@$(MAKE) --no-print-directory bench-dpdk
 	@[ -f out/vnf-plain/build.ninja ] || meson setup out/vnf-plain dataplane/vnf -Dbuildtype=release >/dev/null
-	@ninja -C out/vnf-plain bench/dray-vnf-bench >/dev/null
-	@out/vnf-plain/bench/dray-vnf-bench $(filter --quick,$(BENCH)) --json out/bench-vnf.json
+	@ninja -C out/vnf-plain bench/dray-vnf-probe >/dev/null
+	@out/bench vnf $(filter --quick,$(BENCH)) --json out/bench-vnf.json
 	@DRAY_BENCH_JSON=$(CURDIR)/out/bench.json $(GO) test -run '^$$' -bench IdleLinks -benchtime 1x ./internal/link/broker
 
 .PHONY: bench-dpdk
-bench-dpdk: ## of these the DPDK face alone: net_dray beside memif, vhost-user and Open vSwitch, against its targets, in five minutes
-	@scripts/setup.sh test
+bench-dpdk: bench-programs ## of these the DPDK face alone: net_dray beside memif, vhost-user and Open vSwitch, against its targets, in five minutes
 	@$(MAKE) --no-print-directory build
+	@ninja -C out/pmd-plain tests/serve bench/dray-pmd-cost bench/dray-pmd-trips >/dev/null
+	@out/bench dpdk $(filter --quick,$(BENCH)) --json out/bench-dpdk.json
+
+# The bench, and the programs that measure libdray for it.
+.PHONY: bench-programs
+bench-programs:
+	@scripts/setup.sh test
 	@[ -f out/port-plain/build.ninja ] || meson setup out/port-plain dataplane/port -Dbuildtype=release >/dev/null
-	@ninja -C out/port-plain bench/dray-bench bench/dray-limit >/dev/null
-	@ninja -C out/pmd-plain bench/dray-pmd-bench bench/dray-pmd-cost bench/dray-pmd-trips >/dev/null
-	@out/pmd-plain/bench/dray-pmd-bench --driver bin/librte_net_dray.so --generator bin/draygen-dpdk --vnf bin/dray-vnf --bare out/port-plain/bench/dray-bench \
-		$(filter --quick,$(BENCH)) --json out/bench-dpdk.json
+	@ninja -C out/port-plain bench/dray-probe bench/dray-probe-unchecked bench/dray-limit >/dev/null
+	@CGO_ENABLED=0 $(GO) build -o out/bench ./test/bench
 
 .PHONY: mutations
 mutations: ## take each check out of libdray in turn: a test must fail (minutes)

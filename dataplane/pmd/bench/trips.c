@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dray-pmd-trips: round trips of one frame between two applications that do nothing else, so that what is measured is the drivers'. On the first ethdev, after
- * EAL's arguments: reflect, or ping BYTES, which prints the median of each TRIPS of them in ns.
+ * EAL's arguments: reflect, or ping BYTES, which prints the median of each TRIPS of them in ns as a line of JSON.
  */
 #include <rte_cycles.h>
 #include <rte_eal.h>
@@ -99,7 +99,7 @@ static void ping(uint16_t size)
 		if (n < TRIPS)
 			continue;
 		qsort(ticks, n, sizeof(*ticks), compare);
-		printf("p50 %.1f\n", (double)ticks[n / 2] * 1e9 / (double)rte_get_tsc_hz());
+		printf("{\"case\": \"round-trip-p50\", \"size\": %u, \"unit\": \"ns\", \"values\": [%.1f]}\n", size, (double)ticks[n / 2] * 1e9 / (double)rte_get_tsc_hz());
 		fflush(stdout);
 		n = 0;
 	}

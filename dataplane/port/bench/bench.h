@@ -15,7 +15,7 @@ void bench_pin(unsigned which);
 /* Back to every CPU that the process may use. */
 void bench_unpin(void);
 
-/* Nanoseconds that this thread was ready to run and had no CPU, so far; 0 where the kernel does not say. */
+/* Nanoseconds that this thread was ready to run and had no CPU, so far; 0 if the kernel does not say. */
 uint64_t bench_starved_ns(void);
 
 /* Ticks in nanoseconds; bench_begin measures the rate. */
@@ -25,7 +25,7 @@ double bench_ns_per_tick(void);
 
 /*
  * The rate of a load: the receiver's median over windows of packets. A window during which a thread was taken off its CPU, by other work on the machine,
- * is an outlier among them, where it would spoil a mean.
+ * is an outlier among them; it would spoil a mean.
  */
 #define WINDOW 65536u
 #define MAX_WINDOWS 256

@@ -1,22 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Count the instructions of one 64 B packet: allocated, written, sent, received, read, released; validation and telemetry on.
-# With --where, also of each function. Exits 1 above the bound, 77 with a reason where valgrind is missing.
+# With --where, also of each function. Exits 1 above the bound, 77 with a reason if valgrind is missing.
 #
-# usage: instructions.sh DRAY-BENCH BOUND [--where]
+# usage: instructions.sh DRAY-PROBE BOUND [--where]
 set -euo pipefail
-readonly bench=$1 bound=$2 where=${3:-} few=3200 many=163200
+readonly probe=$1 bound=$2 where=${3:-} few=3200 many=163200
 type -P valgrind >/dev/null || { echo "valgrind is missing (Debian: valgrind)"; exit 77; }
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
 count() {
-	valgrind --tool=callgrind --callgrind-out-file="$out/$1" "$bench" --alone "$1" 2>&1 | sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
+	valgrind --tool=callgrind --callgrind-out-file="$out/$1" "$probe" --alone "$1" 2>&1 | sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
 }
 
-# functions prints NAME INSTRUCTIONS of the functions in the bench itself.
+# functions prints NAME INSTRUCTIONS of the functions in the probe itself.
 functions() {
-	callgrind_annotate --threshold=100 "$out/$1" | grep -F "[$(realpath "$bench")]" |
+	callgrind_annotate --threshold=100 "$out/$1" | grep -F "[$(realpath "$probe")]" |
 		sed -n 's/^ *\([0-9,]*\) ([^)]*)  [^:]*:\([a-z_0-9]*\).*/\2 \1/p' | tr -d , |
 		awk '{ n[$1] += $2 } END { for (f in n) print f, n[f] }' | sort -k1,1
 }

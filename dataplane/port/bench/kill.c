@@ -29,14 +29,6 @@
 #define GIVE_UP_NS 20000000000ull
 #define LEAK_NS 10000000000ull
 
-static const char *const steps[HANDSHAKE_STEPS] = {"connected", "HELLO sent",  "WELCOME received", "OFFER received",
-						   "MAPPED sent", "SEALED received", "ACTIVE sent"};
-
-const char *handshake_step(unsigned step)
-{
-	return steps[step];
-}
-
 /* What a packet says: of whose life it is, and which. */
 struct load {
 	uint64_t run, number;
@@ -295,7 +287,7 @@ static bool hear(int fd, enum wire_type type, struct wire_message *m, int *memfd
 	return false;
 }
 
-/* Do a handshake by hand up to a step; false where the broker did not go along. */
+/* Do a handshake by hand up to a step; false if the broker did not go along. */
 static bool handshake(const struct survivor *s, unsigned step)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -333,7 +325,7 @@ static bool handshake(const struct survivor *s, unsigned step)
 	return wire_send(fd, &m, NULL, 0) == 0;
 }
 
-/* A peer that dies by its own hand after a step: by SIGKILL where it came so far. */
+/* A peer that dies by its own hand after a step: by SIGKILL if it came so far. */
 static pid_t start_dying(const struct survivor *s, unsigned step)
 {
 	pid_t pid = fork();

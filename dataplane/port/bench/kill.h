@@ -26,6 +26,5 @@ void kill_without_broker(struct kills *kills);
 
 /* The end dies after this step of the handshake, 0 to HANDSHAKE_STEPS - 1; its successor is started when it is dead. */
 void kill_in_handshake(struct kills *kills, unsigned step);
-const char *handshake_step(unsigned step);
 
 #endif

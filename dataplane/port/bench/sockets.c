@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pipes, UNIX datagram sockets, and UDP over veth. */
+/* Load on pipes, UNIX datagram sockets, and UDP sockets. */
 #include "sockets.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -51,102 +43,14 @@ int channel_unix(struct channel *c)
 	return 0;
 }
 
-static int udp_socket(const char *from, const char *to)
+int channel_of_sockets(struct channel *c, int a, int b)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(4000)};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), ret;
-
-	inet_pton(AF_INET, from, &address.sin_addr);
-	ret = bind(fd, (struct sockaddr *)&address, sizeof(address));
-	inet_pton(AF_INET, to, &address.sin_addr);
-	if (ret < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
-		close(fd);
-		return -1;
-	}
-	set_blocking_limit(fd);
-	return fd;
-}
-
-/* A process that does nothing but keep a new network namespace, for `ip` to name it by. */
-static pid_t keep_namespace(int *self)
-{
-	int ready[2];
-	char path[32], c;
-	pid_t pid;
-
-	if (pipe2(ready, O_CLOEXEC) < 0)
-		return -1;
-	pid = fork();
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (unshare(CLONE_NEWNET) < 0 || write(ready[1], "r", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	close(ready[1]);
-	if (pid > 0 && read(ready[0], &c, 1) == 1) {
-		snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
-		*self = open(path, O_RDONLY | O_CLOEXEC);
-	}
-	close(ready[0]);
-	return pid;
-}
-
-/* In the two namespaces: the veth pair, its addresses, and a socket at each end. */
-static int join_namespaces(struct channel *c, const int net[2], pid_t second)
-{
-	char command[256];
-
-	snprintf(command, sizeof(command),
-		 "ip link add dray-a type veth peer name dray-b netns %d && ip addr add 192.0.2.1/30 dev dray-a && "
-		 "ip link set dray-a up", (int)second);
-	if (setns(net[0], CLONE_NEWNET) < 0 || system(command) != 0)
-		return -1;
-	if (setns(net[1], CLONE_NEWNET) < 0 || system("ip addr add 192.0.2.2/30 dev dray-b && ip link set dray-b up") != 0)
-		return -1;
-	c->b_in = c->b_out = udp_socket("192.0.2.2", "192.0.2.1");
-	if (setns(net[0], CLONE_NEWNET) < 0)
-		return -1;
-	c->a_in = c->a_out = udp_socket("192.0.2.1", "192.0.2.2");
-	return c->a_in < 0 || c->b_in < 0 ? -1 : 0;
-}
-
-int channel_udp(struct channel *c, const char **why)
-{
-	int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), net[2] = {-1, -1}, ret = -1;
-	pid_t keepers[2];
-
-	*c = (struct channel){.a_in = -1, .a_out = -1, .b_in = -1, .b_out = -1, .datagrams = 1};
-	for (unsigned i = 0; i < 2; i++)
-		keepers[i] = keep_namespace(&net[i]);
-	if (net[0] >= 0 && net[1] >= 0)
-		ret = join_namespaces(c, net, keepers[1]);
-	*why = ret ? "needs root, iproute2 and veth" : NULL;
-	if (home < 0 || setns(home, CLONE_NEWNET) < 0)
-		*why = ret ? *why : "the way back to the first network namespace is barred";
-	/* The sockets keep their namespaces. */
-	for (unsigned i = 0; i < 2; i++) {
-		if (keepers[i] > 0) {
-			kill(keepers[i], SIGKILL);
-			waitpid(keepers[i], NULL, 0);
-		}
-		if (net[i] >= 0)
-			close(net[i]);
-	}
-	if (home >= 0)
-		close(home);
-	return ret;
-}
-
-void channel_close(struct channel *c)
-{
-	if (c->a_out != c->a_in)
-		close(c->a_out);
-	if (c->b_out != c->b_in)
-		close(c->b_out);
-	close(c->a_in);
-	close(c->b_in);
+	if (fcntl(a, F_GETFD) < 0 || fcntl(b, F_GETFD) < 0)
+		return -errno;
+	set_blocking_limit(a);
+	set_blocking_limit(b);
+	*c = (struct channel){.a_out = a, .a_in = a, .b_out = b, .b_in = b, .datagrams = 1};
+	return 0;
 }
 
 struct job {

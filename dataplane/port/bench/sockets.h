@@ -15,9 +15,8 @@ struct channel {
 int channel_pipe(struct channel *channel);
 int channel_unix(struct channel *channel);
 
-/* UDP over a veth pair between two new network namespaces, which go when the channel is closed. Needs root and ip; a reason in *why. */
-int channel_udp(struct channel *channel, const char **why);
-void channel_close(struct channel *channel);
+/* Two datagram sockets that exist already, each connected to the other. */
+int channel_of_sockets(struct channel *channel, int a, int b);
 
 /* Packets of 64 B a second that arrive, bursts of 32 each way, for `ms`. */
 double channel_rate(const struct channel *channel, unsigned ms);

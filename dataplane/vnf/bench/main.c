@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dray-vnf-bench: cycles per packet of each function between rings of the same process, interleaved. */
-#include <getopt.h>
+/* dray-vnf-probe: cycles per packet of each function between rings of the same process. The bench interleaves and judges them. */
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_eth_ring.h>
 #include <rte_ring.h>
 
-#include "figures.h"
 #include "frames.h"
 #include "numbers.h"
 #include "work.h"
 
 #define BURST 32u
-#define GROUP "dray-vnf, one core: bursts of 32 frames, 4096 different, headers in cache"
 
 struct variant {
 	const char *name;
@@ -22,7 +19,6 @@ struct variant {
 	struct counters counters;
 	struct worker worker;
 	struct frame *frames;
-	struct figure *figure;
 };
 
 static struct variant variants[] = {
@@ -44,7 +40,7 @@ static struct rte_mempool *pool;
 
 static int fail(const char *what)
 {
-	fprintf(stderr, "dray-vnf-bench: %s\n", what);
+	fprintf(stderr, "dray-vnf-probe: %s\n", what);
 	return -1;
 }
 
@@ -118,7 +114,6 @@ static int open_variant(struct variant *v)
 		return fail("no memory");
 	frames_make(v->frames, &p->function, v->in, destinations);
 	work_open(&v->worker, p, &v->counters, 0, NULL);
-	v->figure = figure(GROUP, v->name, "cycles/packet", v == variants ? NULL : variants[0].name);
 	return 0;
 }
 
@@ -182,69 +177,47 @@ static double pass(struct variant *v)
 	return (double)cycles / FRAMES;
 }
 
-static int measure(unsigned rounds)
+/* A line "ROUND pass VARIANT" is answered with a line of JSON. */
+static int answer(const char *line)
 {
-	for (unsigned round = 0; round <= rounds; round++) {
-		for (unsigned i = 0; i < VARIANTS; i++) {
-			double cycles = pass(&variants[i]);
+	unsigned round, which;
+	double cycles;
 
-			if (cycles < 0)
-				return -1;
-			if (round) /* the first is a warm-up */
-				figure_add(variants[i].figure, cycles);
-		}
-	}
+	if (sscanf(line, "%u pass %u", &round, &which) != 2 || which >= VARIANTS)
+		return fail("a line is not ROUND pass VARIANT, of which there are 0 to 7");
+	cycles = pass(&variants[which]);
+	if (cycles < 0)
+		return -1;
+	printf("{\"case\": \"%s\", \"round\": %u, \"unit\": \"cycles/packet\", \"tsc_hz\": %.0f, \"values\": [%.6g]}\n", variants[which].name, round,
+	       (double)rte_get_tsc_hz(), cycles);
+	fflush(stdout);
 	return 0;
 }
 
-static int run(unsigned rounds, const char *json)
+static int run(void)
 {
 	int ret = open_ports();
+	char line[64];
 
-	figures_look_at_machine(1);
 	for (unsigned i = 0; i < VARIANTS && ret == 0; i++)
 		ret = open_variant(&variants[i]);
-	if (ret == 0)
-		ret = measure(rounds);
-	if (ret == 0) {
-		printf("cycles of the time-stamp counter, %.2f GHz\n", (double)rte_get_tsc_hz() / 1e9);
-		figures_print();
-	}
-	if (ret == 0 && json && figures_write(json) < 0) {
-		perror(json);
-		ret = -1;
-	}
+	while (ret == 0 && fgets(line, sizeof(line), stdin))
+		ret = answer(line);
 	for (unsigned i = 0; i < VARIANTS; i++)
 		close_variant(&variants[i]);
 	return ret;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-	static const struct option options[] = {{"quick", no_argument, NULL, 'q'}, {"json", required_argument, NULL, 'j'}, {0}};
-	static char *eal[] = {"dray-vnf-bench", "--no-huge", "--no-shconf", "-m", "768", "--no-pci", "--no-telemetry", "--log-level", "error", NULL};
-	const char *json = NULL;
-	unsigned rounds = 50;
-	int c;
+	static char *eal[] = {"dray-vnf-probe", "--no-huge", "--no-shconf", "-m", "768", "--no-pci", "--no-telemetry", "--log-level", "error", NULL};
+	int ret;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 'q')
-			rounds = 7;
-		else if (c == 'j')
-			json = optarg;
-		else
-			goto usage;
-	}
-	if (optind != argc)
-		goto usage;
 	if (rte_eal_init(sizeof(eal) / sizeof(*eal) - 1, eal) < 0) {
 		fail("EAL does not start");
 		return 1;
 	}
-	c = run(rounds, json) < 0;
+	ret = run() < 0;
 	rte_eal_cleanup();
-	return c;
-usage:
-	fprintf(stderr, "usage: dray-vnf-bench [--quick] [--json FILE]\nexit: 0 done, 1 error, 2 usage\n");
-	return 2;
+	return ret;
 }

@@ -4,7 +4,6 @@ package broker_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/internal/measure/microbench"
 )
 
 // idle is what links without traffic cost.
@@ -126,22 +126,9 @@ func TestIdleLinks(t *testing.T) {
 	}
 }
 
-// benchEnv names a file of figures, as `make bench` writes it, which those of
-// BenchmarkIdleLinks are added to.
+// benchEnv names a file of figures, as `make bench` writes it: BenchmarkIdleLinks adds
+// its own.
 const benchEnv = "DRAY_BENCH_JSON"
-
-// figure is one of that file. Low and High are the extremes of few samples.
-type figure struct {
-	Group   string   `json:"group"`
-	Name    string   `json:"name"`
-	Unit    string   `json:"unit"`
-	Value   float64  `json:"value"` // the median
-	Low     float64  `json:"low"`
-	High    float64  `json:"high"`
-	Samples int      `json:"samples"`
-	Peers   []string `json:"peers"`
-	Marks   string   `json:"marks"`
-}
 
 // BenchmarkIdleLinks says what 1,000 links cost that have no traffic.
 func BenchmarkIdleLinks(b *testing.B) {
@@ -153,7 +140,7 @@ func BenchmarkIdleLinks(b *testing.B) {
 			b.Log(all[len(all)-1])
 		}
 	}
-	var figures []figure
+	var figures []microbench.Entry
 	for _, m := range []struct {
 		name, unit string
 		of         func(idle) float64
@@ -170,41 +157,14 @@ func BenchmarkIdleLinks(b *testing.B) {
 			values = append(values, m.of(r))
 		}
 		slices.Sort(values)
-		f := figure{Group: "1,000 idle links on plain pages", Name: m.name, Unit: m.unit, Value: values[rounds/2],
-			Low: values[0], High: values[rounds-1], Samples: rounds, Peers: []string{}, Marks: "interval: least and most"}
-		figures = append(figures, f)
-		b.ReportMetric(f.Value, strings.NewReplacer(" ", "-", ",", "").Replace(m.name)+"-"+m.unit)
+		median := values[rounds/2]
+		figures = append(figures, microbench.Entry{Group: "1,000 idle links on plain pages", Name: m.name, Unit: m.unit, Value: &median,
+			Low: values[0], High: values[rounds-1], Samples: rounds, Peers: []microbench.RatioEntry{}, Marks: "interval: least and most"})
+		b.ReportMetric(median, strings.NewReplacer(" ", "-", ",", "").Replace(m.name)+"-"+m.unit)
 	}
 	if path := os.Getenv(benchEnv); path != "" {
-		addFigures(b, path, figures)
-	}
-}
-
-// addFigures adds to the JSON list in a file; figures of the group that are there are replaced.
-func addFigures(b *testing.B, path string, figures []figure) {
-	b.Helper()
-	var list []json.RawMessage
-	if old, err := os.ReadFile(path); err == nil {
-		if err := json.Unmarshal(old, &list); err != nil {
-			b.Fatalf("%s: %v", path, err)
-		}
-	}
-	list = slices.DeleteFunc(list, func(raw json.RawMessage) bool {
-		var f figure
-		return json.Unmarshal(raw, &f) == nil && f.Group == figures[0].Group
-	})
-	for _, f := range figures {
-		raw, err := json.Marshal(f)
-		if err != nil {
+		if err := microbench.Merge(path, figures); err != nil {
 			b.Fatal(err)
 		}
-		list = append(list, raw)
-	}
-	all, err := json.MarshalIndent(list, "", " ")
-	if err == nil {
-		err = os.WriteFile(path, append(all, '\n'), 0o644)
-	}
-	if err != nil {
-		b.Fatal(err)
 	}
 }

@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Run each case of dray-probe once, briefly: every line is answered with samples, and no kill loses a packet or leaks a buffer.
+# The cases that fork run in a probe without threads, as in the bench.
+#
+# usage: probe.sh DRAY-PROBE
+set -euo pipefail
+readonly probe=$1
+
+# check runs the lines of stdin in one probe.
+check() {
+	local lines answers
+	lines=$(cat)
+	answers=$("$probe" <<<"$lines")
+	[ "$(grep -c '"values": \[[0-9]' <<<"$answers")" -eq "$(wc -l <<<"$lines")" ] || {
+		echo "a line has no samples:"
+		cut -c 1-200 <<<"$answers"
+		exit 1
+	}
+}
+
+check <<'END'
+1 bare-ring 200000
+1 bare-line 1000
+1 bare-trips 1000
+1 link-rate 64 0 200000
+1 link-rate 64 1 200000
+1 link-rate 9000 0 200000
+1 link-trips 1000
+1 socket-rate 0 30
+1 socket-trips 0 20
+1 socket-rate 1 30
+1 socket-trips 1 20
+2 bare-ring 200000
+2 link-rate 64 0 200000
+END
+check <<'END'
+1 adaptive 1000 500
+1 wake-futex 20
+1 wake-socket 20
+1 wake-link 20
+END
+check <<<'1 set-up 20'
+check <<'END'
+1 kill-loaded 14
+1 kill-brokerless 2
+1 kill-handshake 0 2
+1 kill-handshake 1 2
+1 kill-handshake 2 2
+1 kill-handshake 3 2
+1 kill-handshake 4 2
+1 kill-handshake 5 2
+1 kill-handshake 6 2
+END

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package microbench
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// How long the applications of a pair may take to start, and runc to remove a container.
+const (
+	startWithin     = 20 * time.Second
+	containerWithin = 5 * time.Second
+)
+
+// pair is two applications on a link, each on a core of its own, or one with both
+// ends and something in between on the other core. Pairs are started once and
+// stopped; one at a time goes on and is measured for a moment. So many can be
+// measured in turns, and none has just been started when it is.
+type pair struct {
+	dir                       string
+	brokers                   []*process
+	sender, receiver, between *process
+	container                 bool   // what is in between is in one
+	size                      int    // of the frames that testpmd is set to
+	why                       string // it cannot be measured, or cannot any more
+}
+
+// Sides of a pair: index of the CPU.
+const (
+	sendSide    = 0
+	receiveSide = 1 // or what is in between
+)
+
+// place is where the pairs are, and what they are made of.
+type place struct {
+	DPDK
+	ctx  context.Context
+	dir  string
+	cpus [2]int
+	end  time.Time // nothing begins later
+	made int       // pairs so far
+}
+
+func (p *place) late() bool { return time.Now().After(p.end) || p.ctx.Err() != nil }
+
+// newPair makes a pair without applications. Its first link is in dir, its second one in dir/e.
+func (p *place) newPair(links int) *pair {
+	t := &pair{dir: filepath.Join(p.dir, strconv.Itoa(p.made))}
+	p.made++
+	dirs := []string{t.dir, filepath.Join(t.dir, "e")}
+	for _, dir := range dirs {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.fail(err.Error())
+			return t
+		}
+	}
+	for _, dir := range dirs[:links] {
+		b, err := startProcess([]string{p.Broker, dir}, anyCPU, filepath.Join(dir, "broker.log"))
+		if err != nil {
+			t.fail(err.Error())
+			return t
+		}
+		t.brokers = append(t.brokers, b)
+		if !b.says(p.ctx, 0, "ready", startWithin) {
+			t.fail("the broker did not start")
+		}
+	}
+	return t
+}
+
+// start starts an application of the pair; the pair has failed if it does not.
+func (t *pair) start(argv []string, cpu int, name string) *process {
+	if t.why != "" {
+		return nil
+	}
+	p, err := startProcess(argv, cpu, filepath.Join(t.dir, name+".log"))
+	if err != nil {
+		t.fail(err.Error())
+	}
+	return p
+}
+
+// started waits until a process says a text; the pair has failed if it does not.
+func (t *pair) started(ctx context.Context, p *process, text, otherwise string) bool {
+	if t.why == "" && !p.says(ctx, 0, text, startWithin) {
+		t.fail(otherwise)
+	}
+	return t.why == ""
+}
+
+// words are those of a text, in which {d} is the folder of the first link and {e} that
+// of the second one.
+func (t *pair) words(text string) []string {
+	return strings.Fields(strings.NewReplacer("{d}", t.dir, "{e}", filepath.Join(t.dir, "e")).Replace(text))
+}
+
+// eal is EAL's arguments for an application on one side, with these devices.
+func (p *place) eal(t *pair, side int, devices string) []string {
+	cpu := strconv.Itoa(p.cpus[side])
+	argv := []string{"--lcores", "0@" + cpu + ",1@" + cpu, "--no-huge", "--no-shconf", "-m", "128", "--single-file-segments", "--no-pci", "--no-telemetry"}
+	if strings.Contains(devices, "net_dray") {
+		argv = append(argv, "-d", p.Driver)
+	}
+	return append(argv, t.words(devices)...)
+}
+
+// resume lets a pair go on, receivers first; pause stops it, senders first.
+func (t *pair) resume() {
+	for _, p := range []*process{t.between, t.receiver, t.sender} {
+		p.signal(unix.SIGCONT)
+	}
+}
+
+func (t *pair) pause() {
+	for _, p := range []*process{t.sender, t.receiver, t.between} {
+		p.signal(unix.SIGSTOP)
+	}
+}
+
+// finish ends a pair. runc must be the one to remove what it made for a container.
+func (t *pair) finish() {
+	if t.container && t.between.alive() {
+		t.between.signal(unix.SIGCONT)
+		_ = unix.Kill(t.between.innermost(), unix.SIGTERM) // it may have just ended
+		t.between.waitOrKill(containerWithin)
+	}
+	t.receiver.kill() // before the sender: net_memif dies with its peer
+	t.sender.kill()
+	t.between.kill()
+	for _, b := range t.brokers {
+		b.kill()
+	}
+}
+
+// fail ends a pair that cannot be measured. It returns 0, which is no sample.
+func (t *pair) fail(why string) float64 {
+	if t.why == "" {
+		t.why = why
+	}
+	t.resume()
+	t.finish()
+	return 0
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package microbench
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// shownShares is how many functions of a process a profile names.
+const shownShares = 4
+
+// explain says what limits the figures that miss their targets.
+func (r *dpdkRows) explain() {
+	for i := range sizes {
+		r.explainRow(r.ways[i][wayDray], sizes[i])
+		r.explainNative(i)
+	}
+	r.explainRow(r.ways[0][wayBound], sizes[0])
+	r.explainTrip()
+	r.explainRow(r.switches[0], 0)
+	r.explainRow(r.forwards[1], 0)
+}
+
+// missed reports whether a row misses a target, and its pair still works.
+func (row dpdkRow) missed() bool { return !row.figure.Reached() && row.pair.why == "" }
+
+// explainRow profiles the pair of a row; testpmd is set to a size first, if it has one.
+func (r *dpdkRows) explainRow(row dpdkRow, size int) {
+	if !row.missed() {
+		return
+	}
+	if size > 0 && !r.late() && r.testpmdRate(row.pair, size) == 0 {
+		return
+	}
+	row.figure.causes = r.profile(row.pair)
+}
+
+// explainTrip compares with what no driver can get below: a line to and fro.
+func (r *dpdkRows) explainTrip() {
+	row := r.trips[wayDray]
+	if !row.missed() {
+		return
+	}
+	line, trip := r.line.Value(), row.figure.Value()
+	lines := math.NaN()
+	if line > 0 {
+		lines = trip / line
+	}
+	text := fmt.Sprintf("a round trip of %.0f ns is %.1f of a cache line to and fro, which takes %.0f; "+
+		"a frame takes two lines each way, one after the other", trip, lines, line)
+	row.figure.causes = append([]string{text}, r.profile(row.pair)...)
+}
+
+// explainNative compares with what the generator itself can do.
+func (r *dpdkRows) explainNative(i int) {
+	row := r.native[i]
+	if !row.missed() {
+		return
+	}
+	sends, receives := r.ceilings[i].figure.Value(), r.ceilings[len(sizes)].figure.Value()
+	text := fmt.Sprintf("the generator stamps, sums up and judges each packet: without a link it sends %.1f M/s and receives %.1f; this is %.0f %% of the lesser",
+		sends/1e6, receives/1e6, 100*row.figure.Value()/min(sends, receives))
+	row.figure.causes = append([]string{text}, r.profile(row.pair)...)
+}
+
+// profile says which functions of each process of a pair take how much of its time.
+func (r *dpdkRows) profile(t *pair) []string {
+	if r.late() {
+		return []string{"no profile: no time was left"}
+	}
+	t.resume()
+	var lines []string
+	for _, p := range []struct {
+		process *process
+		name    string
+	}{{t.sender, "the sender"}, {t.receiver, "the receiver"}, {t.between, "what is in between"}} {
+		if !p.process.alive() {
+			continue
+		}
+		if shares := r.shares(p.process); len(shares) > 0 {
+			lines = append(lines, "time of "+p.name+": "+strings.Join(shares, ", "))
+		}
+	}
+	t.pause()
+	if lines == nil {
+		return []string{"no profile: perf is not there (Debian: linux-perf), or may not be used"}
+	}
+	return lines
+}
+
+// shares profiles a process by perf. Its clock of the CPU works in virtual machines
+// too, which have no counters of cycles.
+func (r *dpdkRows) shares(p *process) []string {
+	data := filepath.Join(r.dir, "perf.data")
+	record := exec.CommandContext(r.ctx, "perf", "record", "-q", "-e", "cpu-clock", "-F", "999",
+		"-p", strconv.Itoa(p.innermost()), "-o", data, "--", "sleep", "0.5")
+	if record.Run() != nil {
+		return nil
+	}
+	report, err := exec.CommandContext(r.ctx, "perf", "report", "-q", "--stdio", "--no-children", "-s", "symbol,dso", "-i", data).Output()
+	if err != nil {
+		return nil
+	}
+	return largestShares(string(report))
+}
+
+// largestShares reads a report of perf. All functions of a program without symbols are one.
+func largestShares(report string) []string {
+	sums := map[string]float64{}
+	for _, line := range strings.Split(report, "\n") {
+		words := strings.Fields(line)
+		// 12.34% [.] function library
+		if len(words) < 4 || !strings.HasSuffix(words[0], "%") || !strings.HasPrefix(words[1], "[") {
+			continue
+		}
+		name := words[3]
+		if !strings.HasPrefix(words[2], "0x") {
+			name = words[2] + " of " + name
+		}
+		sums[name] += leadingNumber(words[0])
+	}
+	type share struct {
+		name    string
+		percent float64
+	}
+	var all []share
+	for name, percent := range sums {
+		all = append(all, share{name, percent})
+	}
+	slices.SortFunc(all, func(a, b share) int {
+		return cmp.Or(cmp.Compare(b.percent, a.percent), cmp.Compare(a.name, b.name))
+	})
+	var shown []string
+	for _, s := range all[:min(shownShares, len(all))] {
+		shown = append(shown, fmt.Sprintf("%.0f %% %s", s.percent, s.name))
+	}
+	return shown
+}

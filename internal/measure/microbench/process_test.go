@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package microbench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What a process has started is found whichever of its threads did, and the last of
+// several is followed.
+func TestInnermost(t *testing.T) {
+	self := os.Getpid()
+	if got := innermost(self); got != self {
+		t.Fatalf("without children: %d, want %d", got, self)
+	}
+	var started []*exec.Cmd
+	ready, done := make(chan error), make(chan bool)
+	go func() {
+		// The thread lives until they have been looked for: otherwise they would become
+		// children of another one.
+		runtime.LockOSThread()
+		for range 2 {
+			cmd := exec.Command("sleep", "60")
+			if err := cmd.Start(); err != nil {
+				ready <- err
+				return
+			}
+			started = append(started, cmd)
+		}
+		ready <- nil
+		<-done
+	}()
+	defer close(done)
+	if err := <-ready; err != nil {
+		t.Fatal(err)
+	}
+	for i := len(started) - 1; i >= 0; i-- {
+		if got, want := innermost(self), started[i].Process.Pid; got != want {
+			t.Errorf("with %d children: %d, want %d", i+1, got, want)
+		}
+		_ = started[i].Process.Kill()
+		_ = started[i].Wait() // it was killed
+	}
+	if got := innermost(self); got != self {
+		t.Errorf("after their end: %d, want %d", got, self)
+	}
+}
+
+// script starts a shell script as a process of the bench.
+func script(t *testing.T, text string) *process {
+	t.Helper()
+	p, err := startProcess([]string{"sh", "-c", text}, anyCPU, filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	return p
+}
+
+func TestProcessTalks(t *testing.T) {
+	ctx := context.Background()
+	p := script(t, `echo ready; while read line; do echo "noise"; printf 'Rx-pps:   %s\n' "$line"; done`)
+	if !p.says(ctx, 0, "ready", answerWithin) {
+		t.Fatal("it says nothing")
+	}
+	for _, want := range []float64{12, 3.5e6} {
+		if got, ok := p.ask(ctx, fmt.Sprintf("%g and more\n", want), "Rx-pps:"); !ok || got != want {
+			t.Errorf("asked for %g: %g, %v", want, got, ok)
+		}
+	}
+	p.kill()
+	if p.alive() {
+		t.Error("alive after it was killed")
+	}
+	if _, ok := p.ask(ctx, "1\n", "Rx-pps:"); ok {
+		t.Error("a dead process answers")
+	}
+}
+
+const probeScript = `#!/bin/sh
+echo "EAL: talks"
+while read round case rest; do
+	[ "$case" != end ] || { echo "no more" >&2; exit 3; }
+	[ "$case" != refuse ] || { echo '{"case": "refuse", "error": "no veth"}'; continue; }
+	echo "{\"case\": \"$case\", \"round\": $round, \"unit\": \"ns\", \"values\": [1,2,$rest]}"
+done
+`
+
+func TestProbe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "probe")
+	if err := os.WriteFile(path, []byte(probeScript), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p, err := startProbe(context.Background(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.ask(3, "trips %d", 9)
+	if err != nil || s.Case != "trips" || s.Round != 3 || !slices.Equal(s.Values, []float64{1, 2, 9}) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := p.ask(4, "refuse"); err == nil || !strings.Contains(err.Error(), "no veth") {
+		t.Errorf("refused: %v", err)
+	}
+	if _, err := p.ask(5, "end"); err == nil || !strings.Contains(err.Error(), "no more") {
+		t.Errorf("ended: %v", err)
+	}
+	if err := p.end(); err == nil {
+		t.Error("its exit status is not told")
+	}
+}
+
+// A probe ends when the bench is interrupted.
+func TestProbeInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	path := filepath.Join(t.TempDir(), "probe")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nexec sleep 60\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p, err := startProbe(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if _, err := p.ask(1, "trips 1"); err == nil {
+		t.Error("an answer from an interrupted probe")
+	}
+	_ = p.end() // it was killed
+}
