@@ -213,8 +213,8 @@ func (a *app) benchGoOn(ctx context.Context, dir string, n *node.Node, inv *inve
 }
 
 // benchMeasure runs what is left of a run, and shows what there is.
-func (a *app) benchMeasure(ctx context.Context, s *bench.Session, n *node.Node, inv *inventory.Inventory) error {
-	a.progress("Measuring %s of matrix %s into %s, about %v, seed %d", count(bench.Runnable(s.Run.Rows), "configuration"), s.Run.Matrix.Name, s.Dir,
+func (a *app) benchMeasure(ctx context.Context, s *bench.Dir, n *node.Node, inv *inventory.Inventory) error {
+	a.progress("Measuring %s of matrix %s into %s, about %v, seed %d", count(bench.Runnable(s.Run.Rows), "configuration"), s.Run.Matrix.Name, s.Path,
 		bench.Estimate(s.Run).Round(time.Second), s.Run.Seed)
 	n.Progress = nil // each configuration is one line of progress
 	ran := map[string]bool{}
@@ -232,12 +232,12 @@ func (a *app) benchMeasure(ctx context.Context, s *bench.Session, n *node.Node, 
 	err := errors.Join(r.Measure(ctx), s.Close())
 	a.endProgress()
 	if ctx.Err() != nil {
-		return interrupted(err, s.Dir)
+		return interrupted(err, s.Path)
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.showDir(s.Dir), doctor.MarkRun(n.StateDir, keys(ran)...))
+	return errors.Join(a.showDir(s.Path), doctor.MarkRun(n.StateDir, keys(ran)...))
 }
 
 func keys(m map[string]bool) []string {

@@ -167,8 +167,8 @@ func (a *app) resumeExperiments(ctx context.Context, dir string) error {
 }
 
 // measureExperiments runs what is left of a run, and shows what there is.
-func (a *app) measureExperiments(ctx context.Context, s *experiment.Session, n *node.Node, inv *inventory.Inventory) error {
-	a.progress("Measuring %s, profile %s, into %s, about %v, seed %d", count(len(s.Run.Experiments), "experiment"), s.Run.Profile, s.Dir,
+func (a *app) measureExperiments(ctx context.Context, s *experiment.Dir, n *node.Node, inv *inventory.Inventory) error {
+	a.progress("Measuring %s, profile %s, into %s, about %v, seed %d", count(len(s.Run.Experiments), "experiment"), s.Run.Profile, s.Path,
 		experiment.Estimate(s.Run).Round(time.Second), s.Run.Seed)
 	n.Progress = nil // each cell is one line of progress
 	ran := map[string]bool{}
@@ -189,7 +189,7 @@ func (a *app) measureExperiments(ctx context.Context, s *experiment.Session, n *
 	err = errors.Join(err, s.Save(), s.Close())
 	a.endProgress()
 	if ctx.Err() != nil {
-		return interrupted(err, s.Dir)
+		return interrupted(err, s.Path)
 	}
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (a *app) measureExperiments(ctx context.Context, s *experiment.Session, n *
 	if s.Run.Part {
 		return nil // it is shown with the run that it is of
 	}
-	return errors.Join(a.showDir(s.Dir), doctor.MarkRun(n.StateDir, keys(ran)...))
+	return errors.Join(a.showDir(s.Path), doctor.MarkRun(n.StateDir, keys(ran)...))
 }
 
 // experimentItem is an experiment as --list prints it.

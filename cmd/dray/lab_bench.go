@@ -54,7 +54,7 @@ func (a *app) divide(ctx context.Context, run *report.ExperimentsRun, inv *inven
 
 // measureInLab measures what this host's kernel cannot, each kernel's cells in one
 // guest, and takes the records into the run.
-func (a *app) measureInLab(ctx context.Context, s *experiment.Session) error {
+func (a *app) measureInLab(ctx context.Context, s *experiment.Dir) error {
 	for _, kernel := range experiment.Flavours(s.Run) {
 		if slices.Contains(s.Run.LabDone, kernel) {
 			continue
@@ -72,7 +72,7 @@ func (a *app) measureInLab(ctx context.Context, s *experiment.Session) error {
 			return err
 		}
 		s.Run.LabDone = append(s.Run.LabDone, kernel)
-		if err := errors.Join(s.Save(), os.RemoveAll(experiment.PartDir(s.Dir, kernel))); err != nil {
+		if err := errors.Join(s.Save(), os.RemoveAll(experiment.PartDir(s.Path, kernel))); err != nil {
 			return err
 		}
 	}
@@ -81,8 +81,8 @@ func (a *app) measureInLab(ctx context.Context, s *experiment.Session) error {
 
 // labPart has a guest measure its part of a run, into a directory within the run's.
 // failed is why the guest did not end it.
-func (a *app) labPart(ctx context.Context, s *experiment.Session, kernel chain.VMKernel) (failed, err error) {
-	dir := experiment.PartDir(s.Dir, kernel)
+func (a *app) labPart(ctx context.Context, s *experiment.Dir, kernel chain.VMKernel) (failed, err error) {
+	dir := experiment.PartDir(s.Path, kernel)
 	part, err := report.LoadExperimentsRun(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/drayage/dray/internal/measure/session"
+	"github.com/drayage/dray/internal/measure/rundir"
 	"github.com/drayage/dray/internal/result/report"
 )
 
@@ -18,21 +18,21 @@ func Hash(text []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Session is the directory of a bench.
-type Session = session.Session[report.BenchRun]
+// Dir is the directory of a bench.
+type Dir = rundir.Dir[report.BenchRun]
 
-var directories = &session.Kind[report.BenchRun]{
+var layout = &rundir.Layout[report.BenchRun]{
 	StateFile: report.BenchFile, RecordsFile: report.RecordsFile, Load: report.LoadBenchRun,
 	Finished: func(run *report.BenchRun) bool { return !run.Finished.IsZero() },
 }
 
-// Begin makes the directory of a new run, which must be empty or not there.
-func Begin(dir string, run *report.BenchRun, matrix []byte) (*Session, error) {
-	return directories.Begin(dir, run, map[string][]byte{report.MatrixFile: matrix})
+// Begin makes the directory of a new run, which must be empty if it exists.
+func Begin(dir string, run *report.BenchRun, matrix []byte) (*Dir, error) {
+	return layout.Begin(dir, run, map[string][]byte{report.MatrixFile: matrix})
 }
 
-// Resume takes an interrupted run up again.
-func Resume(dir string) (*Session, error) { return directories.Resume(dir) }
+// Resume opens the directory of an interrupted run.
+func Resume(dir string) (*Dir, error) { return layout.Resume(dir) }
 
 // Interrupted finds the newest unfinished run of a matrix by this version of
 // dray on this machine below a directory; "" where there is none.
@@ -47,7 +47,7 @@ func Interrupted(parent, hash string, by report.Program, bootID string) string {
 		if err != nil || run.Hash != hash || run.Program != by || run.Host.BootID != bootID || !run.Finished.IsZero() {
 			continue
 		}
-		if run.Started.After(newest) && !session.AtWork(dir) {
+		if run.Started.After(newest) && !rundir.AtWork(dir) {
 			newest, found = run.Started, dir
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/measure/session"
+	"github.com/drayage/dray/internal/measure/rundir"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
 )
@@ -29,7 +29,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("%s is at work, and was found", got)
 	}
 	if _, err := Resume(dir); err == nil {
-		t.Error("two sessions in one directory")
+		t.Error("two processes write to one directory")
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestResume(t *testing.T) {
 	if err := errors.Join(s.Save(), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Resume(dir); !errors.Is(err, session.ErrFinished) {
+	if _, err := Resume(dir); !errors.Is(err, rundir.ErrFinished) {
 		t.Errorf("error %v", err)
 	}
 	if got := Interrupted(parent, "h", report.Program{Dray: "v1"}, "boot"); got != "" {

@@ -3,22 +3,22 @@
 package experiment
 
 import (
-	"github.com/drayage/dray/internal/measure/session"
+	"github.com/drayage/dray/internal/measure/rundir"
 	"github.com/drayage/dray/internal/result/report"
 )
 
-// Session is the directory of a run of experiments.
-type Session = session.Session[report.ExperimentsRun]
+// Dir is the directory of a run of experiments.
+type Dir = rundir.Dir[report.ExperimentsRun]
 
-var directories = &session.Kind[report.ExperimentsRun]{
+var layout = &rundir.Layout[report.ExperimentsRun]{
 	StateFile: report.ExperimentsFile, RecordsFile: report.RecordsFile, Load: report.LoadExperimentsRun,
 	Finished: func(run *report.ExperimentsRun) bool { return !run.Finished.IsZero() },
 }
 
-// Begin makes the directory of a new run, which must be empty or not there.
-func Begin(dir string, run *report.ExperimentsRun) (*Session, error) {
-	return directories.Begin(dir, run, nil)
+// Begin makes the directory of a new run, which must be empty if it exists.
+func Begin(dir string, run *report.ExperimentsRun) (*Dir, error) {
+	return layout.Begin(dir, run, nil)
 }
 
-// Resume takes an interrupted run up again.
-func Resume(dir string) (*Session, error) { return directories.Resume(dir) }
+// Resume opens the directory of an interrupted run.
+func Resume(dir string) (*Dir, error) { return layout.Resume(dir) }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/measure/session"
+	"github.com/drayage/dray/internal/measure/rundir"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
@@ -109,7 +109,7 @@ func TestBothProfilesDecideClaims(t *testing.T) {
 	}
 }
 
-func TestSessionGoesOnWhereItWas(t *testing.T) {
+func TestResumeContinuesTheRun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	run := &report.ExperimentsRun{Schema: report.ExperimentsSchema, ID: "x", Rounds: 5, Trial: time.Second, Experiments: two()}
 	s, err := Begin(dir, run)
@@ -117,7 +117,7 @@ func TestSessionGoesOnWhereItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Resume(dir); err == nil {
-		t.Error("two sessions are at work in one directory")
+		t.Error("two processes write to one directory")
 	}
 	if err := s.Sink.Write(record.Trial{ID: "done", Run: "x"}); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestSessionGoesOnWhereItWas(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Resume(dir); !errors.Is(err, session.ErrFinished) {
+	if _, err := Resume(dir); !errors.Is(err, rundir.ErrFinished) {
 		t.Errorf("a finished run goes on: %v", err)
 	}
 }

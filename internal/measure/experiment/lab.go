@@ -229,8 +229,8 @@ func Adopt(part *report.ExperimentsRun, by report.Program, inv *inventory.Invent
 
 // Merge takes the part that a guest has measured into the run that it is of. failed
 // is why it did not end: what was not measured then has that reason.
-func Merge(s *Session, kernel chain.VMKernel, failed error) error {
-	part, err := report.LoadExperiments(PartDir(s.Dir, kernel))
+func Merge(s *Dir, kernel chain.VMKernel, failed error) error {
+	part, err := report.LoadExperiments(PartDir(s.Path, kernel))
 	if err != nil {
 		return fmt.Errorf("what the lab guest has left: %w", err)
 	}

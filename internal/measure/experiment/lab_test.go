@@ -159,7 +159,7 @@ func TestMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	guest, err := Begin(PartDir(s.Dir, chain.VMKernelGeneric), Part(run, chain.VMKernelGeneric))
+	guest, err := Begin(PartDir(s.Path, chain.VMKernelGeneric), Part(run, chain.VMKernelGeneric))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,14 +179,14 @@ func TestMerge(t *testing.T) {
 	if !s.Done[step{cell: sfq}.id()] || run.Skipped[more.String()] != "the guest of the lab failed: killed" || run.Skipped[sfq.String()] != "" {
 		t.Errorf("%v, %v", s.Done, run.Skipped)
 	}
-	data, err := report.LoadExperiments(s.Dir)
+	data, err := report.LoadExperiments(s.Path)
 	if err != nil || len(data.Trials) != 1 {
 		t.Errorf("%d trials, %v", len(data.Trials), err)
 	}
 	if run.NoLimit != "in a guest of the lab: no dray-limit" {
 		t.Errorf("the run says of the guest's limit: %q", run.NoLimit)
 	}
-	if _, err := os.Stat(PartDir(s.Dir, chain.VMKernelGeneric)); err != nil {
+	if _, err := os.Stat(PartDir(s.Path, chain.VMKernelGeneric)); err != nil {
 		t.Error(err)
 	}
 }

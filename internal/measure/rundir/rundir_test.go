@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package rundir
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ type state struct {
 	Finished bool
 }
 
-var kind = &Kind[state]{
+var layout = &Layout[state]{
 	StateFile: "state.json", RecordsFile: "records.jsonl",
 	Load: func(dir string) (*state, error) {
 		var s state
@@ -30,46 +30,46 @@ var kind = &Kind[state]{
 	Finished: func(s *state) bool { return s.Finished },
 }
 
-func TestASessionGoesOnWhereItWas(t *testing.T) {
+func TestResumeContinuesTheRun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	s, err := kind.Begin(dir, &state{Name: "x"}, map[string][]byte{"matrix": []byte("m")})
+	s, err := layout.Begin(dir, &state{Name: "x"}, map[string][]byte{"matrix": []byte("m")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "matrix")); err != nil || string(text) != "m" {
-		t.Errorf("the file beside: %q, %v", text, err)
+		t.Errorf("the additional file: %q, %v", text, err)
 	}
-	if _, err := kind.Resume(dir); err == nil || !AtWork(dir) {
-		t.Errorf("two sessions are at work in one directory: %v", err)
+	if _, err := layout.Resume(dir); err == nil || !AtWork(dir) {
+		t.Errorf("two processes write to one directory: %v", err)
 	}
 	if err := errors.Join(s.Sink.Write(record.Trial{ID: "done", Run: "x"}), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if AtWork(dir) {
-		t.Error("a closed session is at work")
+		t.Error("a closed directory is locked")
 	}
-	if _, err := kind.Begin(dir, &state{}, nil); err == nil {
+	if _, err := layout.Begin(dir, &state{}, nil); err == nil {
 		t.Error("a run begins over another")
 	}
-	if s, err = kind.Resume(dir); err != nil || !s.Done["done"] || s.Run.Name != "x" {
+	if s, err = layout.Resume(dir); err != nil || !s.Done["done"] || s.Run.Name != "x" {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	s.Run.Finished = true
 	if err := errors.Join(s.Save(), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kind.Resume(dir); !errors.Is(err, ErrFinished) {
-		t.Errorf("a finished run goes on: %v", err)
+	if _, err := layout.Resume(dir); !errors.Is(err, ErrFinished) {
+		t.Errorf("a finished run is resumed: %v", err)
 	}
 }
 
-// TestResumeWithoutRecords is a run that was killed before its first.
+// TestResumeWithoutRecords resumes a run that was killed before its first record.
 func TestResumeWithoutRecords(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s, err := kind.Resume(dir)
+	s, err := layout.Resume(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestBeginKeepsWhatIsThere(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "mine"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kind.Begin(dir, &state{}, nil); err == nil {
+	if _, err := layout.Begin(dir, &state{}, nil); err == nil {
 		t.Error("a directory with something in it was taken")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "state.json")); err == nil {
