@@ -227,7 +227,7 @@ func (a *app) benchMeasure(ctx context.Context, s *bench.Dir, n *node.Node, inv 
 			}
 			return environmentOf(inv, live)
 		},
-		Progress: a.progressLeft,
+		Progress: a.progressOf,
 	}
 	err := errors.Join(r.Measure(ctx), s.Close())
 	a.endProgress()

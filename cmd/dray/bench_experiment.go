@@ -180,7 +180,7 @@ func (a *app) measureExperiments(ctx context.Context, s *experiment.Dir, n *node
 			}
 			return environmentOf(inv, live)
 		},
-		Progress: a.progressLeft,
+		Progress: a.progressOf,
 	}
 	err := a.measureInLab(ctx, s)
 	if err == nil {

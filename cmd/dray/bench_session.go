@@ -15,9 +15,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/inventory"
@@ -95,10 +95,8 @@ func interrupted(err error, dir string) error {
 	return fmt.Errorf("%w: nothing is left up; `dray report %[2]s` shows what there is, `dray bench --resume %[2]s` goes on", err, dir)
 }
 
-// progressLeft tells what is being measured, and for how long a run goes on.
-func (a *app) progressLeft(text string, left time.Duration) {
-	a.progress("  %s, %d s left", text, int(left.Round(time.Second).Seconds()))
-}
+// progressOf reports the state of a run.
+func (a *app) progressOf(p runner.Progress) { a.progress("  %s", p) }
 
 // seedOr is the seed, or a new one where it is 0.
 func seedOr(seed uint64) uint64 {

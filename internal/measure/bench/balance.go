@@ -62,7 +62,7 @@ func workersUp(log string) bool {
 
 // readiness is what the log of a VNF must say before anything is sent to it; nil: it need
 // only have run for a while.
-func (s *site) readiness() func(log string) bool {
+func (s *setup) readiness() func(log string) bool {
 	switch {
 	case chain.VNF(s.visit.config.VNF).Workers() > 0:
 		return workersUp

@@ -5,6 +5,8 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -214,8 +216,8 @@ func TestVNFInMachine(t *testing.T) {
 	if got[sender] != chain.RuntimeProcess || got[through] != chain.RuntimeVM || len(got) != 2 || shapeOf(inv, c) != vnf {
 		t.Errorf("functions run in %v", got)
 	}
-	s := site{visit: visit{config: c}, shape: vnf, runner: &Runner{Env: func(*node.Live) record.Environment { return record.Environment{} }}}
-	trial := s.complete(record.Trial{From: "a.p0", To: "a.p1"}, chain.BenchLoad{PacketRate: 10}, nil)
+	s := setup{visit: visit{config: c}, shape: vnf, runner: &Runner{Env: func(*node.Live) record.Environment { return record.Environment{} }}}
+	trial := s.complete(record.Trial{From: "a.p0", To: "a.p1"}, chain.BenchLoad{PacketRate: 10})
 	if trial.Runtimes["a.p0"] != "process" || trial.Runtimes["a.p1"] != "process" || trial.Bench.Config.Runtime != "vm" {
 		t.Errorf("the record's ends run in %v, the configuration in %q", trial.Runtimes, trial.Bench.Config.Runtime)
 	}
@@ -235,8 +237,8 @@ func TestFewCPUsAreMarked(t *testing.T) {
 		{loop, []int{0, 1}, true}, {vnf, []int{0, 1}, true}, {pair, []int{0, 1}, false}, {alone, []int{0, 1}, false}, {vnf, []int{0, 1, 2}, false},
 	} {
 		env := func(*node.Live) record.Environment { return record.Environment{CPUs: c.cpus} }
-		s := site{visit: visit{config: record.Config{Runtime: "process"}}, shape: c.shape, runner: &Runner{Env: env}}
-		trial := s.complete(record.Trial{}, chain.BenchLoad{PacketRate: 10}, nil)
+		s := setup{visit: visit{config: record.Config{Runtime: "process"}}, shape: c.shape, runner: &Runner{Env: env}}
+		trial := s.complete(record.Trial{}, chain.BenchLoad{PacketRate: 10})
 		if slices.Contains(trial.Marks, record.MarkFewCPUs) != c.marked {
 			t.Errorf("shape %d on CPUs %v: marks %v", c.shape, c.cpus, trial.Marks)
 		}
@@ -317,6 +319,11 @@ func TestPacketRates(t *testing.T) {
 	}
 }
 
+// visitsOf are the visits of a round, in the order in which they are drawn.
+func visitsOf(run *report.BenchRun, round int) []visit {
+	return visits(run, round, rand.New(rand.NewPCG(run.Seed, uint64(round))))
+}
+
 // testRun is a run of three rounds of all that the machine of the tests can do.
 func testRun(t *testing.T) *report.BenchRun {
 	m := matrix(t, "loads: [max, 10kpps, ndr]\nrepetitions: 3\n")
@@ -327,9 +334,9 @@ func TestScheduleIsDrawnAnewAndTheSameAgain(t *testing.T) {
 	run := testRun(t)
 	texts := func(round int) []string {
 		var out []string
-		for _, v := range schedule(run, round) {
+		for _, v := range visitsOf(run, round) {
 			if v.loads == nil {
-				out = append(out, v.ceilingID())
+				out = append(out, fmt.Sprintf("%s-r%d", v.ceilingName(), v.round))
 			}
 			for _, l := range v.loads {
 				out = append(out, v.id(l))

@@ -6,9 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
-	"github.com/drayage/dray/internal/measure/trial"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
@@ -21,67 +22,71 @@ type Runner struct {
 	Node      *node.Node
 	Inventory *inventory.Inventory
 	Run       *report.BenchRun
-	Sink      trial.Sink
+	Sink      runner.Sink
 	// Save keeps Run as it is now, whenever a round has ended.
 	Save func() error
 	// Env describes the machine, and the chain's interfaces and engines; nil: only
 	// the machine.
 	Env func(*node.Live) record.Environment
-	// Done are the ids of the trials that an earlier session made, and Earlier
+	// Done are the ids of the trials that earlier processes made, and Earlier
 	// their records.
 	Done     map[string]bool
 	Earlier  []record.Trial
-	Progress func(text string, left time.Duration)
-
-	order   int // of the next record
-	started time.Time
-	before  time.Duration // that earlier sessions took
+	Progress func(runner.Progress)
 }
 
-// Measure runs every round that is left, or as many as the matrix has time for.
-// A trial that fails is a record with Error; a cancelled context and a sink that
-// fails end the run, with nothing of it left up.
+// Measure measures every round that is left, or as many as the matrix has time
+// for. A trial that fails is a record with Error. A cancelled context and a sink
+// that fails end the run, and nothing of it stays up.
 func (r *Runner) Measure(ctx context.Context) error {
-	r.started, r.before, r.order = time.Now(), r.Run.Took, len(r.Done)
-	var longest time.Duration
-	for round := r.Run.Rounds; round < r.Run.Matrix.Repetitions; round++ {
-		if most := time.Duration(r.Run.Matrix.AtMost); round > 0 && most > 0 && r.took()+longest > most {
-			break
-		}
-		began := time.Now()
-		if err := r.round(ctx, round); err != nil {
-			return errors.Join(err, r.keep())
-		}
-		r.Run.Rounds = round + 1
-		longest = max(longest, time.Since(began))
-		if err := r.keep(); err != nil {
-			return err
-		}
+	loop := r.loop()
+	keep := func() error {
+		r.Run.Took = loop.Took()
+		return r.Save()
+	}
+	loop.RoundDone = func(number int) error {
+		r.Run.Rounds = max(r.Run.Rounds, number+1)
+		return keep()
+	}
+	if err := loop.Run(ctx); err != nil {
+		return errors.Join(err, keep())
 	}
 	r.Run.Finished = time.Now()
-	return r.keep()
+	return keep()
 }
 
-// took is how long the run has been at work, in all its sessions.
-func (r *Runner) took() time.Duration { return r.before + time.Since(r.started) }
-
-func (r *Runner) keep() error {
-	r.Run.Took = r.took()
-	return r.Save()
-}
-
-func (r *Runner) round(ctx context.Context, round int) error {
-	visits := schedule(r.Run, round)
-	for i, v := range visits {
-		if v = r.remaining(v); v.loads == nil && v.config.Transport != "" {
-			continue
-		}
-		r.tell(v, visits[i:])
-		if err := r.visit(ctx, v); err != nil {
-			return err
-		}
+// loop is the runner of the matrix.
+func (r *Runner) loop() *runner.Runner {
+	run := r.Run
+	return &runner.Runner{
+		ID: run.ID, Seed: run.Seed, Rounds: run.Matrix.Repetitions, Settle: settled, Done: r.Done, Sink: r.Sink, Progress: r.Progress,
+		Budget: runner.Budget{AtMost: time.Duration(run.Matrix.AtMost), Spent: run.Took, WholeRounds: true},
+		Env:    func() record.Environment { return r.Env(nil) },
+		Items: func(round runner.Round, rng *rand.Rand) []runner.Item {
+			var items []runner.Item
+			for _, v := range visits(run, round.Number, rng) {
+				items = append(items, r.item(v))
+			}
+			return items
+		},
 	}
-	return nil
+}
+
+// item is a visit as the runner makes it. Rounds that were finished are not
+// made again.
+func (r *Runner) item(v visit) runner.Item {
+	item := runner.Item{
+		ID: v.config.String(), Title: v.title(), From: r.Run.Rounds, Expect: visitTime(r.Run, v) - runner.Watched - settled, OwnMeter: true,
+		Measure: func(ctx context.Context, t *runner.Turn) error { return r.visit(ctx, t, r.remaining(v)) },
+	}
+	for _, load := range v.loads {
+		item.Trials = append(item.Trials, v.name(load))
+	}
+	if v.config.Transport == "" {
+		item.ID, item.OwnMeter = v.ceilingName(), false
+		item.Measure = runner.Single(0, func(ctx context.Context, _ *runner.Turn) (record.Trial, error) { return ceiling(ctx, v) })
+	}
+	return item
 }
 
 // remaining is the visit without the trials that were made already.
@@ -96,26 +101,16 @@ func (r *Runner) remaining(v visit) visit {
 	return v
 }
 
-// tell says where the run stands.
-func (r *Runner) tell(v visit, ahead []visit) {
-	if r.Progress == nil {
-		return
+// title is the visit as a user reads it.
+func (v visit) title() string {
+	if v.config.Transport == "" {
+		return "the generator alone, " + sizeText(v.config.Size)
 	}
-	left := time.Duration(r.Run.Matrix.Repetitions-v.round-1) * roundTime(r.Run)
-	for _, next := range ahead {
-		left += visitTime(r.Run, next)
+	what := fmt.Sprintf("%s, %s, %s, %s", v.config.Transport, v.config.Face, v.config.Runtime, sizeText(v.config.Size))
+	if v.config.VNF != string(chain.VNFDirect) {
+		what += ", through " + v.config.VNF
 	}
-	if most := time.Duration(r.Run.Matrix.AtMost); most > 0 {
-		left = min(left, max(0, most-r.took()))
-	}
-	what := "the generator alone, " + sizeText(v.config.Size)
-	if v.config.Transport != "" {
-		what = fmt.Sprintf("%s, %s, %s, %s", v.config.Transport, v.config.Face, v.config.Runtime, sizeText(v.config.Size))
-		if v.config.VNF != string(chain.VNFDirect) {
-			what += ", through " + v.config.VNF
-		}
-	}
-	r.Progress(fmt.Sprintf("round %d of %d: %s", v.round+1, r.Run.Matrix.Repetitions, what), left)
+	return what
 }
 
 func sizeText(size string) string {
@@ -123,14 +118,4 @@ func sizeText(size string) string {
 		return "IMIX"
 	}
 	return size + " B"
-}
-
-// write completes a record and hands it on.
-func (r *Runner) write(t record.Trial) error {
-	t.Schema, t.Run, t.Seed, t.Order = record.Schema, r.Run.ID, r.Run.Seed, r.order
-	r.order++
-	if t.Marks == nil {
-		t.Marks = []string{}
-	}
-	return r.Sink.Write(t)
 }

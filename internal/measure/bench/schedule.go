@@ -21,21 +21,21 @@ type visit struct {
 	loads  []chain.BenchLoad
 }
 
+// name is the part of a trial's id without the round.
+func (v visit) name(load chain.BenchLoad) string { return fmt.Sprintf("%s/%s", v.config, load) }
+
 // id names a trial.
-func (v visit) id(load chain.BenchLoad) string {
-	return fmt.Sprintf("%s/%s-r%d", v.config, load, v.round)
+func (v visit) id(load chain.BenchLoad) string { return fmt.Sprintf("%s-r%d", v.name(load), v.round) }
+
+// ceilingName is the part without the round of the id of the trial that measures
+// the generator alone.
+func (v visit) ceilingName() string {
+	return fmt.Sprintf("ceiling/%s/%s", v.config.Face, v.config.Size)
 }
 
-// ceilingID names the trial that measures the generator alone.
-func (v visit) ceilingID() string {
-	return fmt.Sprintf("ceiling/%s/%s-r%d", v.config.Face, v.config.Size, v.round)
-}
-
-// schedule draws the order of one round. It depends on nothing but the seed, the
-// round and the rows, so that a run that is taken up again goes on as it would have.
-func schedule(run *report.BenchRun, round int) []visit {
-	rng := rand.New(rand.NewPCG(run.Seed, uint64(round)))
-	var visits []visit
+// visits are those of one round, each with its loads in random order.
+func visits(run *report.BenchRun, round int, rng *rand.Rand) []visit {
+	var all []visit
 	type generator struct{ face, size string }
 	var generators []generator
 	for _, row := range run.Rows {
@@ -45,15 +45,14 @@ func schedule(run *report.BenchRun, round int) []visit {
 		loads := slices.Clone(run.Matrix.Loads)
 		rng.Shuffle(len(loads), func(i, j int) { loads[i], loads[j] = loads[j], loads[i] })
 		wholeFirst(loads)
-		visits = append(visits, visit{row.Config, round, loads})
+		all = append(all, visit{row.Config, round, loads})
 		g := generator{ceilingFace(row.Config.Face), row.Config.Size}
 		if !slices.Contains(generators, g) {
 			generators = append(generators, g)
-			visits = append(visits, visit{record.Config{Face: g.face, Size: g.size}, round, nil})
+			all = append(all, visit{record.Config{Face: g.face, Size: g.size}, round, nil})
 		}
 	}
-	rng.Shuffle(len(visits), func(i, j int) { visits[i], visits[j] = visits[j], visits[i] })
-	return visits
+	return all
 }
 
 // wholeFirst puts PDR in front of its shares, by changing places with the first
@@ -86,7 +85,7 @@ const (
 // Estimate is about how long the rounds take that are left, as far as the matrix
 // lets them.
 func Estimate(run *report.BenchRun) time.Duration {
-	total := time.Duration(run.Matrix.Repetitions-run.Rounds) * roundTime(run)
+	total := (&Runner{Run: run}).loop().Estimate()
 	if most := time.Duration(run.Matrix.AtMost); most > 0 {
 		return min(total, max(most-run.Took, roundTime(run)))
 	}
@@ -94,11 +93,9 @@ func Estimate(run *report.BenchRun) time.Duration {
 }
 
 func roundTime(run *report.BenchRun) time.Duration {
-	var sum time.Duration
-	for _, v := range schedule(run, 0) {
-		sum += visitTime(run, v)
-	}
-	return sum
+	one := *run
+	one.Rounds, one.Matrix.Repetitions = 0, 1
+	return (&Runner{Run: &one}).loop().Estimate()
 }
 
 func visitTime(run *report.BenchRun, v visit) time.Duration {
@@ -109,7 +106,7 @@ func visitTime(run *report.BenchRun, v visit) time.Duration {
 	if v.config.Face == string(chain.FaceDPDK) {
 		d += dpdkExtra
 	}
-	if engine(v.config.Transport) {
+	if hasEngine(v.config.Transport) {
 		d += engineExtra
 	}
 	for _, load := range v.loads {
@@ -122,7 +119,7 @@ func visitTime(run *report.BenchRun, v visit) time.Duration {
 	return d
 }
 
-// engine reports whether a program has to be started for each link of a transport.
-func engine(transport string) bool {
+// hasEngine reports whether each link of a transport starts a program.
+func hasEngine(transport string) bool {
 	return slices.Contains([]string{"ovs", "ovs-dpdk", "ovs-dray", "vpp", "vpp-memif", "vhost-user"}, transport)
 }

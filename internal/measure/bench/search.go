@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/measure/search"
-	"github.com/drayage/dray/internal/measure/trial"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
 )
@@ -27,7 +26,7 @@ var errNoRate = errors.New("no rate met the goal")
 
 // search finds the highest rate that loses little enough. The record is that of
 // the trial at that rate; those on the way to it are records too, numbered.
-func (s *site) search(ctx context.Context, load chain.BenchLoad) (record.Trial, error) {
+func (s *setup) search(ctx context.Context, load chain.BenchLoad) (record.Trial, error) {
 	length := time.Duration(s.runner.Run.Matrix.Trial)
 	first, err := s.offer(ctx, 0, length)
 	if err != nil {
@@ -56,7 +55,10 @@ func (s *site) search(ctx context.Context, load chain.BenchLoad) (record.Trial, 
 		}
 		steps++
 		best[rate] = t
-		return outcome(t, s.step(t, load, before+steps))
+		if err := s.step(t, load, before+steps); err != nil {
+			return search.Outcome{}, err
+		}
+		return outcome(t)
 	}
 	found, err := find(ctx, search.MeasurerFunc(measure), &s.runner.Run.Matrix, load, most)
 	if err != nil {
@@ -104,34 +106,19 @@ func searchTrials(matrix *chain.Bench, load chain.BenchLoad) int {
 	return 1 + int(search.Config{Goals: []search.Goal{g}}.Estimate()/g.Trial)
 }
 
-// outcome is what the search makes of a trial, unless it could not be written.
-func outcome(t record.Trial, written error) (search.Outcome, error) {
-	if written != nil {
-		return search.Outcome{}, written
-	}
-	return trial.Outcome(t)
-}
-
 // step writes the record of a trial on the way.
-func (s *site) step(t record.Trial, load chain.BenchLoad, number int) error {
-	t = s.complete(t, load, errorOf(t))
+func (s *setup) step(t record.Trial, load chain.BenchLoad, number int) error {
+	t = s.complete(t, load)
 	t.ID = s.stepID(load, number)
 	bench := *t.Bench // the trial found shares it
 	bench.Step = number
 	t.Bench = &bench
-	return s.runner.write(t)
+	return s.turn.Record(t, s.demand(load), nil)
 }
 
 // stepID names a trial on the way.
-func (s *site) stepID(load chain.BenchLoad, number int) string {
+func (s *setup) stepID(load chain.BenchLoad, number int) string {
 	return fmt.Sprintf("%s-s%d", s.visit.id(load), number)
-}
-
-func errorOf(t record.Trial) error {
-	if t.Error == "" {
-		return nil
-	}
-	return errors.New(t.Error)
 }
 
 // searched is the record of what was found.

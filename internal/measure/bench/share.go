@@ -7,29 +7,28 @@ import (
 	"errors"
 	"time"
 
-	"github.com/drayage/dray/internal/measure/trial"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // note keeps the PDR of this configuration and round, if the trial is the one
 // that found it.
-func (s *site) note(t record.Trial) {
+func (s *setup) note(t record.Trial) {
 	if t.ID == s.visit.id(chain.BenchLoad{Search: chain.LoadPDR}) && t.Error == "" && t.Bench != nil && t.Bench.Search != nil {
 		s.pdr = t.Bench.Search.Throughput
 	}
 }
 
 // shareOf is a share of PDR, packets/s.
-func (s *site) shareOf(load chain.BenchLoad) (uint64, error) {
+func (s *setup) shareOf(load chain.BenchLoad) (uint64, error) {
 	if s.pdr == 0 {
 		return 0, errors.New("there is no PDR of this round to offer a share of: the trial that searched for it says why")
 	}
-	return trial.UnderLoad(s.pdr, load.Percent, time.Duration(s.runner.Run.Matrix.Trial))
+	return rateAt(s.pdr, load.Percent, time.Duration(s.runner.Run.Matrix.Trial))
 }
 
 // underLoad measures at a share of the PDR of this round.
-func (s *site) underLoad(ctx context.Context, load chain.BenchLoad) (record.Trial, error) {
+func (s *setup) underLoad(ctx context.Context, load chain.BenchLoad) (record.Trial, error) {
 	rate, err := s.shareOf(load)
 	if err != nil {
 		return record.Trial{}, err

@@ -19,7 +19,7 @@ func TestWholeBeforeItsShares(t *testing.T) {
 	run := &report.BenchRun{Matrix: *m, Seed: 3, Rows: Rows(m, host2())}
 	places := map[int]bool{}
 	for round := range m.Repetitions {
-		for _, v := range schedule(run, round) {
+		for _, v := range visitsOf(run, round) {
 			if v.loads == nil {
 				continue
 			}
@@ -57,9 +57,9 @@ func TestShareOfPDR(t *testing.T) {
 	step := found(c, 1, 7, "")
 	step.ID += "-s1"
 	half, idle := chain.BenchLoad{OfPDR: true, Percent: 50}, chain.BenchLoad{OfPDR: true}
-	at := func(round int, earlier ...record.Trial) *site {
+	at := func(round int, earlier ...record.Trial) *setup {
 		r := &Runner{Inventory: host2(), Run: &report.BenchRun{Matrix: *m}, Earlier: earlier}
-		return r.site(visit{c, round, m.Loads}, moment{})
+		return r.setup(visit{c, round, m.Loads})
 	}
 	earlier := []record.Trial{found(other, 1, 10_000, ""), found(c, 0, 20_000, ""), found(c, 1, 30_000, ""), step, found(c, 2, 1, "no rate")}
 	for round, want := range []uint64{10_000, 15_000, 0, 0} {

@@ -15,7 +15,7 @@ import (
 )
 
 // trial offers one load once.
-func (s *site) trial(ctx context.Context, load chain.BenchLoad) (record.Trial, error) {
+func (s *setup) trial(ctx context.Context, load chain.BenchLoad) (record.Trial, error) {
 	if load.Searched() {
 		return s.search(ctx, load)
 	}
@@ -28,7 +28,7 @@ func (s *site) trial(ctx context.Context, load chain.BenchLoad) (record.Trial, e
 
 // offer sends at a rate, 0 being as fast as the port takes it, and meters what
 // the chain uses meanwhile.
-func (s *site) offer(ctx context.Context, rate uint64, d time.Duration) (record.Trial, error) {
+func (s *setup) offer(ctx context.Context, rate uint64, d time.Duration) (record.Trial, error) {
 	from, to, err := s.ends()
 	if err != nil {
 		return record.Trial{}, err
@@ -59,7 +59,7 @@ func (s *site) offer(ctx context.Context, rate uint64, d time.Duration) (record.
 }
 
 // ends are the two ports as the instrument sees them.
-func (s *site) ends() (from, to instrument.Endpoint, err error) {
+func (s *setup) ends() (from, to instrument.Endpoint, err error) {
 	in := verify.Input{Plan: s.live.State.Plan, Sandboxes: s.live.State.Sandboxes, Device: s.live.Device}
 	for _, l := range s.live.State.Plan.Links {
 		for _, e := range l.Ends {
@@ -96,7 +96,7 @@ func (s *site) ends() (from, to instrument.Endpoint, err error) {
 }
 
 // oneThread reports whether one thread sends and receives.
-func (s *site) oneThread() bool { return s.shape == loop || s.shape == vnf }
+func (s *setup) oneThread() bool { return s.shape == loop || s.shape == vnf }
 
 // sampleEvery is how often the use of the machine is read during a trial.
 const sampleEvery = 20 * time.Millisecond

@@ -12,18 +12,18 @@ import (
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/measure/instrument"
-	"github.com/drayage/dray/internal/measure/trial"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
 const (
-	// watched is how long the machine is looked at before a configuration comes up,
-	// and the configuration before it is offered anything: several clock ticks of 10 ms.
-	watched = 100 * time.Millisecond
-	// settled is how long a configuration is left alone that is new, and the machine
-	// after one that went.
+	// idleFor is how long a configuration is watched before it is offered anything:
+	// several clock ticks of 10 ms.
+	idleFor = 100 * time.Millisecond
+	// settled is how long a new configuration is left alone, and the machine after
+	// a configuration has gone.
 	settled = 50 * time.Millisecond
 	// patience is how long a trial may take to fail before its configuration is
 	// given up for the round.
@@ -33,19 +33,8 @@ const (
 )
 
 // visit brings a configuration up, offers it its loads, and takes it down.
-func (r *Runner) visit(ctx context.Context, v visit) error {
-	if v.config.Transport == "" {
-		return r.ceiling(ctx, v)
-	}
-	// What came down just before may still keep the kernel busy.
-	if err := host.Sleep(ctx, settled); err != nil {
-		return err
-	}
-	at, err := r.look(ctx)
-	if err != nil {
-		return err
-	}
-	s, err := r.open(ctx, v, at)
+func (r *Runner) visit(ctx context.Context, turn *runner.Turn, v visit) error {
+	s, err := r.open(ctx, turn, v)
 	for _, load := range v.loads {
 		if ctx.Err() != nil {
 			break
@@ -59,49 +48,25 @@ func (r *Runner) visit(ctx context.Context, v visit) error {
 			err = failed // a time-out, which the other loads would only wait for again
 		}
 		if ctx.Err() != nil {
-			break // what was interrupted is measured again
+			break // a resumed run measures it again
 		}
-		t = s.complete(t, load, failed)
-		s.note(t)
-		if writeErr := r.write(t); writeErr != nil {
+		t = s.complete(t, load)
+		if writeErr := turn.Record(t, s.demand(load), failed); writeErr != nil {
 			return errors.Join(writeErr, s.close(ctx))
+		}
+		if failed == nil {
+			s.note(t)
 		}
 	}
 	return errors.Join(ctx.Err(), s.close(ctx))
 }
 
-// moment is the machine before a configuration comes up.
-type moment struct {
-	busy  float64       // share of all CPU time that was in use
-	limit *record.Limit // nil: the run says why
-}
-
-// look sees what else the machine does, and what it can do at best just now.
-func (r *Runner) look(ctx context.Context) (moment, error) {
-	begin, err := host.ReadCPUTimes()
-	if err != nil {
-		return moment{}, fmt.Errorf("load of the machine: %w", err)
-	}
-	if err := host.Sleep(ctx, watched); err != nil {
-		return moment{}, err
-	}
-	end, err := host.ReadCPUTimes()
-	if err != nil {
-		return moment{}, fmt.Errorf("load of the machine: %w", err)
-	}
-	m := moment{}
-	m.busy, _ = end.Since(begin)
-	if m.limit, err = instrument.PhysicalLimit(ctx); err != nil {
-		r.Run.NoLimit = err.Error()
-	}
-	return m, ctx.Err()
-}
-
-// site is a configuration that is up. It is never nil, also beside an error.
-type site struct {
+// setup is a configuration that is up. It is never nil, even if there is an error.
+type setup struct {
 	runner *Runner
+	turn   *runner.Turn
 	visit  visit
-	moment moment
+	limit  *record.Limit // what the machine can do at best; nil: the run says why
 	shape  shape
 	live   *node.Live // nil: it could not be brought up
 	stop   func()     // ends the functions' commands; nil: none runs
@@ -110,18 +75,26 @@ type site struct {
 	pdr    float64 // packets/s, found in this round; 0: not
 }
 
-// site is a configuration that is not up yet, with what earlier sessions found.
-func (r *Runner) site(v visit, at moment) *site {
-	s := &site{runner: r, visit: v, moment: at, shape: shapeOf(r.Inventory, v.config)}
+// setup is a configuration that is not up yet, with what earlier processes found.
+func (r *Runner) setup(v visit) *setup {
+	s := &setup{runner: r, visit: v, shape: shapeOf(r.Inventory, v.config)}
 	for _, t := range r.Earlier {
 		s.note(t)
 	}
 	return s
 }
 
-// open brings a configuration up.
-func (r *Runner) open(ctx context.Context, v visit, at moment) (*site, error) {
-	s := r.site(v, at)
+// open brings a configuration up, after it has measured what the machine can do.
+func (r *Runner) open(ctx context.Context, turn *runner.Turn, v visit) (*setup, error) {
+	s := r.setup(v)
+	s.turn = turn
+	limit, err := instrument.PhysicalLimit(ctx)
+	if s.limit = limit; err != nil {
+		r.Run.NoLimit = err.Error()
+	}
+	if err := ctx.Err(); err != nil {
+		return s, err
+	}
 	c, text, p, err := prepare(&r.Run.Matrix, r.Inventory, v.config)
 	if err != nil {
 		return s, err
@@ -144,7 +117,7 @@ func (r *Runner) open(ctx context.Context, v visit, at moment) (*site, error) {
 	if err != nil {
 		return s, err
 	}
-	if err := host.Sleep(ctx, watched); err != nil {
+	if err := host.Sleep(ctx, idleFor); err != nil {
 		return s, err
 	}
 	after, err := s.meter.Read()
@@ -156,8 +129,8 @@ func (r *Runner) open(ctx context.Context, v visit, at moment) (*site, error) {
 // takes to find that something is wrong.
 const vnfStarts = 1500 * time.Millisecond
 
-// startFunctions runs the commands of the chain until the site closes.
-func (s *site) startFunctions(ctx context.Context) error {
+// startFunctions runs the commands of the chain until it is taken down.
+func (s *setup) startFunctions(ctx context.Context) error {
 	supervisor, err := s.live.Supervise()
 	if err != nil {
 		return err
@@ -192,7 +165,7 @@ func cores(from, to host.Usage) float64 {
 	return max(0, float64(to.CPU-from.CPU)/float64(to.At-from.At))
 }
 
-func (s *site) close(ctx context.Context) error {
+func (s *setup) close(ctx context.Context) error {
 	if s.live == nil {
 		return nil
 	}
@@ -204,27 +177,20 @@ func (s *site) close(ctx context.Context) error {
 	return s.live.Remove(ctx)
 }
 
-// complete fills in what every trial of a configuration has, also one that failed.
-func (s *site) complete(t record.Trial, load chain.BenchLoad, failed error) record.Trial {
+// complete fills in what every trial of a configuration has, including one that failed.
+func (s *setup) complete(t record.Trial, load chain.BenchLoad) record.Trial {
 	v := s.visit
-	t.ID, t.Round, t.Quantity = v.id(load), v.round, record.QFrames
+	t.ID, t.Quantity = v.id(load), record.QFrames
 	t.Chain, t.Link, t.Transport = chainName(v.config), linkName, v.config.Transport
 	ends := string(generatorRuntime(v.config))
 	t.Runtimes = map[string]string{t.From: ends, t.To: ends}
-	if t.Start.IsZero() {
-		t.Start = time.Now()
-	}
-	if failed != nil {
-		t.Error = failed.Error()
-	}
 	if t.Bench == nil {
 		t.Bench = &record.Bench{}
 	}
-	t.Bench.Config, t.Bench.Load, t.Bench.Limit = v.config, load.String(), s.moment.limit
+	t.Bench.Config, t.Bench.Load, t.Bench.Limit = v.config, load.String(), s.limit
 	during := t.Env
 	t.Env = s.environment()
 	t.Env.Stolen, t.Env.BusyDuring = during.Stolen, during.BusyDuring
-	t.Mark(trial.Preflight(t.Env, s.demand(load), s.moment.busy)...)
 	if s.oneThread() && len(t.Env.CPUs) > 0 && len(t.Env.CPUs) < wantedCPUs {
 		t.Mark(record.MarkFewCPUs)
 	}
@@ -235,7 +201,7 @@ func (s *site) complete(t record.Trial, load chain.BenchLoad, failed error) reco
 }
 
 // environment is the machine's, with the pinning of the plan.
-func (s *site) environment() record.Environment {
+func (s *setup) environment() record.Environment {
 	env := s.runner.Env(s.live)
 	if s.live != nil && env.Pinning == nil {
 		env.Pinning = map[string][]int{}
@@ -257,8 +223,8 @@ const busyRate = 150_000
 
 // demand is the threads that want a CPU all the time: what the configuration
 // keeps busy without traffic, and the two ends of a load that is large enough.
-func (s *site) demand(load chain.BenchLoad) trial.Demand {
-	d := trial.Demand{"switch": int(math.Round(s.idle))}
+func (s *setup) demand(load chain.BenchLoad) runner.Demand {
+	d := runner.Demand{"switch": int(math.Round(s.idle))}
 	rate, ok := packetRate(load, s.visit.config.Size)
 	if load.OfPDR {
 		share, err := s.shareOf(load)
@@ -295,27 +261,17 @@ func packetRate(load chain.BenchLoad, size string) (rate uint64, ok bool) {
 }
 
 // ceiling measures the generator alone.
-func (r *Runner) ceiling(ctx context.Context, v visit) error {
-	if r.Done[v.ceilingID()] {
-		return nil
-	}
+func ceiling(ctx context.Context, v visit) (record.Trial, error) {
 	frame, err := frameBytes(v.config.Size)
 	if err != nil {
-		return err
+		return record.Trial{}, err
 	}
 	t, err := generator.Ceiling(ctx, v.config.Face == string(chain.FaceDPDK), frame, ceilingTime)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
-		t.Error = err.Error()
-	}
 	if t.Bench == nil {
 		t.Bench = &record.Bench{}
 	}
-	t.Bench.Config, t.Bench.Load = v.config, chain.LoadMax
-	t.ID, t.Round, t.Quantity, t.Env = v.ceilingID(), v.round, record.QCeiling, r.Env(nil)
-	return r.write(t)
+	t.Bench.Config, t.Bench.Load, t.Quantity = v.config, chain.LoadMax, record.QCeiling
+	return t, err
 }
 
 // frameBytes is a frame's length without FCS, as the generator counts; 0: IMIX.

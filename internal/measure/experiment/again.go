@@ -31,3 +31,28 @@ func again(run *report.ExperimentsRun) *chain.Cell {
 	}
 	return found
 }
+
+// claimed are the cells of claims that can be decided here, by their names.
+func claimed(run *report.ExperimentsRun) map[string]bool {
+	cells := map[string]bool{}
+	for _, e := range run.Experiments {
+		rows := map[string]*chain.ExperimentRow{}
+		for i := range e.Rows {
+			rows[e.Rows[i].Name] = &e.Rows[i]
+		}
+		for _, claim := range e.Claims {
+			first, second := claim.Rows()
+			if a, b := rows[first], rows[second]; decidable(run, a) && decidable(run, b) {
+				cells[a.Cell.String()], cells[b.Cell.String()] = true, true
+			}
+		}
+	}
+	return cells
+}
+
+// decidable reports whether a row is measured here, and not emulated: no claim rests
+// on one that is.
+func decidable(run *report.ExperimentsRun, r *chain.ExperimentRow) bool {
+	return r != nil && r.NotRun == "" && run.Skipped[r.Cell.String()] == "" && run.Lab[r.Cell.String()] == "" &&
+		(r.Cell.Runtime != chain.RuntimeVM || !run.Emulated)
+}

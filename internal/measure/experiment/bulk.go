@@ -17,7 +17,7 @@ import (
 // grow until it fills the bottleneck.
 const bulkLead = 1500 * time.Millisecond
 
-type runner func(context.Context, instrument.Endpoint, instrument.Endpoint, instrument.Params) (record.Trial, error)
+type runFunc func(context.Context, instrument.Endpoint, instrument.Endpoint, instrument.Params) (record.Trial, error)
 
 // bulkShare is the share of the bottleneck's rate that the bulk stream fills at the
 // least: its headers and what else passes take the rest.
@@ -27,7 +27,7 @@ const bulkShare = 0.8
 // for so much longer than the trial. It refuses a measurement which that did not
 // outlast, or during which it did not fill the bottleneck of that rate in bit/s;
 // 0: there is none.
-func besideBulk(tool instrument.Instrument, rate uint64, extra time.Duration) runner {
+func besideBulk(tool instrument.Instrument, rate uint64, extra time.Duration) runFunc {
 	return func(ctx context.Context, from, to instrument.Endpoint, p instrument.Params) (record.Trial, error) {
 		type outcome struct {
 			t   record.Trial

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/measure/bench"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
@@ -254,7 +255,7 @@ const (
 
 func expect(c chain.Cell, trial time.Duration) time.Duration {
 	if p, ok := probes[c.Tool]; ok {
-		return watched + p.takes(c, trial)
+		return runner.Watched + p.takes(c, trial)
 	}
 	d := overhead + trial
 	if c.Runtime == chain.RuntimeVM {
@@ -292,18 +293,7 @@ func expectIn(run *report.ExperimentsRun, c chain.Cell) time.Duration {
 
 // Estimate is about how long a run takes that is all to be done.
 func Estimate(run *report.ExperimentsRun) time.Duration {
-	var sum, single time.Duration
-	for _, c := range here(run) {
-		if once(run, c) {
-			single += expectIn(run, c)
-		} else {
-			sum += expectIn(run, c)
-		}
-	}
-	if c := again(run); c != nil {
-		sum += expectIn(run, *c)
-	}
-	all := time.Duration(run.Rounds)*sum + single + labEstimate(run) + buildEstimate(run)
+	all := (&Runner{Run: run}).loop().Estimate() + labEstimate(run) + buildEstimate(run)
 	if run.AtMost > 0 {
 		return min(all, max(0, run.AtMost-run.Took))
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/measure/rundir"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
@@ -165,6 +166,10 @@ func TestValues(t *testing.T) {
 	}
 }
 
+func itemsOf(run *report.ExperimentsRun) []runner.Item {
+	return (&Runner{Run: run}).loop().Items(runner.Round{}, nil)
+}
+
 // Of the cells that claims compare the shortest is measured twice in each round.
 func TestTheShortestComparedCellIsMeasuredAgain(t *testing.T) {
 	frames := chain.Cell{Tool: chain.ToolFrames, Transport: "vhost-user", Face: chain.FaceDPDK, Runtime: chain.RuntimeRunc, Load: "max"}
@@ -195,12 +200,25 @@ func TestTheShortestComparedCellIsMeasuredAgain(t *testing.T) {
 			t.Errorf("%s: %v", name, c)
 		}
 	}
+	// The cells of a claim keep their time if the run's is limited.
+	for _, item := range itemsOf(run(frames, tcp("bridge"))) {
+		if compared := item.ID != tcp("veth").String(); item.Reserved != compared || item.Twice != (item.ID == tcp("bridge").String()) {
+			t.Errorf("%+v", item)
+		}
+	}
+	for _, item := range itemsOf(skipped) {
+		if item.Reserved {
+			t.Errorf("%s is reserved for a claim that cannot be decided", item.ID)
+		}
+	}
 	once, twice := run(frames, tcp("bridge")), none
 	if more := Estimate(once) - Estimate(twice); more != 5*expectIn(once, tcp("bridge")) {
 		t.Errorf("it is estimated to take %v more", more)
 	}
-	first, second := step{tcp("bridge"), 2, false}, step{tcp("bridge"), 2, true}
-	if first.id() != "tcp/bridge/runc-r2" || second.id() != "tcp/bridge/runc-r2-again" || named(nil, second).Cell != "tcp/bridge/runc"+report.Again {
-		t.Errorf("%s, %s, %s", first.id(), second.id(), named(nil, second).Cell)
+	item := runner.Item{ID: tcp("bridge").String()}
+	first := &runner.Turn{Item: item, Round: runner.Round{Number: 2}}
+	second := &runner.Turn{Item: item, Round: runner.Round{Number: 2}, Again: true}
+	if first.ID() != "tcp/bridge/runc-r2" || second.ID() != "tcp/bridge/runc-r2-again" || named(nil, second).Cell != "tcp/bridge/runc"+report.Again {
+		t.Errorf("%s, %s, %s", first.ID(), second.ID(), named(nil, second).Cell)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drayage/dray/internal/function/image"
 	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
@@ -109,10 +110,10 @@ func (r *Runner) prepareImages(ctx context.Context) {
 	}
 }
 
-// say tells what goes on outside cells.
+// say reports what happens outside cells.
 func (r *Runner) say(text string) {
 	if r.Progress != nil {
-		r.Progress(text, Estimate(r.Run))
+		r.Progress(runner.Progress{Item: runner.Item{Title: text}, Left: Estimate(r.Run)})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
@@ -164,7 +165,8 @@ func TestMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	sfq := below("sfq", chain.RuntimeRunc)
-	if err := guest.Sink.Write(record.Trial{Schema: record.Schema, Run: "x", ID: step{cell: sfq}.id(), Marks: []string{record.MarkLab}, Experiment: &record.Experiment{Cell: sfq.String()}}); err != nil {
+	id := (&runner.Turn{Item: runner.Item{ID: sfq.String()}}).ID()
+	if err := guest.Sink.Write(record.Trial{Schema: record.Schema, Run: "x", ID: id, Marks: []string{record.MarkLab}, Experiment: &record.Experiment{Cell: sfq.String()}}); err != nil {
 		t.Fatal(err)
 	}
 	guest.Run.NoLimit = "no dray-limit"
@@ -176,7 +178,7 @@ func TestMerge(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !s.Done[step{cell: sfq}.id()] || run.Skipped[more.String()] != "the guest of the lab failed: killed" || run.Skipped[sfq.String()] != "" {
+	if !s.Done[id] || run.Skipped[more.String()] != "the guest of the lab failed: killed" || run.Skipped[sfq.String()] != "" {
 		t.Errorf("%v, %v", s.Done, run.Skipped)
 	}
 	data, err := report.LoadExperiments(s.Path)

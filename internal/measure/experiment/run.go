@@ -4,15 +4,11 @@ package experiment
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/function/guest"
-	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/measure/trial"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
@@ -25,73 +21,54 @@ type Runner struct {
 	Node      *node.Node
 	Inventory *inventory.Inventory
 	Run       *report.ExperimentsRun
-	Sink      trial.Sink
+	Sink      runner.Sink
 	// Env describes the machine, and the chain's interfaces and engines; nil: only
 	// the machine.
 	Env func(*node.Live) record.Environment
-	// Done are the ids of the trials that an earlier session made.
+	// Done are the ids of the trials that earlier processes made.
 	Done     map[string]bool
-	Progress func(text string, left time.Duration)
-
-	order int // of the next record
+	Progress func(runner.Progress)
 }
 
-// watched is how long the machine is looked at before a cell comes up: several
-// clock ticks of 10 ms.
-const watched = 100 * time.Millisecond
-
-// step is one measurement of a cell in a round; again: the second one.
-type step struct {
-	cell  chain.Cell
-	round int
-	again bool
-}
-
-// id names its trial.
-func (s step) id() string {
-	if s.again {
-		return fmt.Sprintf("%s-r%d-again", s.cell, s.round)
-	}
-	return fmt.Sprintf("%s-r%d", s.cell, s.round)
-}
-
-// Measure runs every round that is left. A trial that fails is a record with
-// Error; a cancelled context and a sink that fails end the run, with nothing of it
-// left up.
+// Measure measures every round that is left. A trial that fails is a record with
+// Error. A cancelled context and a sink that fails end the run, and nothing of it
+// stays up.
 func (r *Runner) Measure(ctx context.Context) error {
-	r.order = len(r.Done)
 	began, before := time.Now(), r.Run.Took
 	defer func() { r.Run.Took = before + time.Since(began) }()
 	r.prepareImages(ctx)
 	r.findImages(ctx)
-	cells := here(r.Run)
-	prepareMachines(ctx, cells)
-	budget := newBudget(r.Run, func() time.Duration { return before + time.Since(began) })
-	for round := range r.Run.Rounds {
-		order := slices.Clone(cells)
-		if budget.again != nil {
-			order = append(order, *budget.again)
-		}
-		rng := rand.New(rand.NewPCG(r.Run.Seed, uint64(round)))
-		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		seen := map[string]bool{}
-		for i, c := range order {
-			step := step{c, round, seen[c.String()]}
-			seen[c.String()] = true
-			if r.Done[step.id()] || round > 0 && once(r.Run, c) {
-				continue
-			}
-			if !budget.allows(c, round, order[i:]) {
-				continue // a shorter one may still fit
-			}
-			r.tell(c, round, order[i:])
-			if err := r.cell(ctx, step); err != nil {
-				return err
-			}
-		}
+	prepareMachines(ctx, here(r.Run))
+	loop := r.loop()
+	loop.Budget.Spent += time.Since(began)
+	if err := loop.Run(ctx); err != nil {
+		return err
 	}
 	r.Run.Finished = time.Now()
 	return nil
+}
+
+// loop is the runner of all cells. If the time is limited, every cell is measured
+// once, then those that decide claims in every round, and the others as time is left.
+func (r *Runner) loop() *runner.Runner {
+	run := r.Run
+	compared, again := claimed(run), again(run)
+	var items []runner.Item
+	for _, c := range here(run) {
+		item := runner.Item{
+			ID: c.String(), Title: c.String(), Expect: expectIn(run, c) - runner.Watched, Demand: demand(c),
+			Reserved: compared[c.String()], Twice: again != nil && *again == c, OwnMeter: c.Tool == chain.ToolFrames,
+			Measure: runner.Single(patienceFor(run, c), func(ctx context.Context, t *runner.Turn) (record.Trial, error) { return r.cell(ctx, t, c) }),
+		}
+		if once(run, c) {
+			item.Rounds = 1
+		}
+		items = append(items, item)
+	}
+	return &runner.Runner{
+		ID: run.ID, Seed: run.Seed, Rounds: run.Rounds, Items: runner.List(items), Done: r.Done, Sink: r.Sink, Progress: r.Progress,
+		Budget: runner.Budget{AtMost: run.AtMost, Spent: run.Took}, Env: func() record.Environment { return r.Env(nil) },
+	}
 }
 
 // prepareMachines does what is done once on a host, or once after its boot, and is
@@ -105,72 +82,29 @@ func prepareMachines(ctx context.Context, cells []chain.Cell) {
 	}
 }
 
-func (r *Runner) tell(c chain.Cell, round int, ahead []chain.Cell) {
-	if r.Progress == nil {
-		return
-	}
-	left := time.Duration(r.Run.Rounds-round-1) * Estimate(r.Run) / time.Duration(r.Run.Rounds)
-	for _, next := range ahead {
-		left += expectIn(r.Run, next)
-	}
-	r.Progress(fmt.Sprintf("round %d of %d: %s", round+1, r.Run.Rounds, c), left)
-}
-
-// cell measures a cell once, and writes the record.
-func (r *Runner) cell(ctx context.Context, s step) error {
-	c := s.cell
-	busy, err := watch(ctx)
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	begin, err := host.ReadCPUTimes()
-	if err != nil {
-		return err
-	}
-	t, failed := r.bounded(ctx, c)
-	if ctx.Err() != nil {
-		return errors.Join(failed, ctx.Err()) // what was interrupted is measured again
-	}
+// cell measures a cell once.
+func (r *Runner) cell(ctx context.Context, turn *runner.Turn, c chain.Cell) (record.Trial, error) {
+	t, err := r.measure(ctx, c)
 	if t.Env.Kernel == "" {
 		t.Env = r.Env(nil)
 	}
-	if c.Tool != chain.ToolFrames { // the others are metered by who runs them
-		end, err := host.ReadCPUTimes()
-		if err != nil {
-			return err
-		}
-		t.Env.BusyDuring, t.Env.Stolen = end.Since(begin)
+	t.Transport, t.Experiment = c.Transport, named(t.Experiment, turn)
+	if err == nil && t.Error == "" && t.Experiment.Values == nil {
+		t.Experiment.Values, err = values(t)
 	}
-	if t.Start.IsZero() {
-		t.Start = began
-	}
-	if t.Duration == 0 {
-		t.Duration = time.Since(began)
-	}
-	t.Run, t.ID, t.Round, t.Seed, t.Order = r.Run.ID, s.id(), s.round, r.Run.Seed, r.order
-	t.Transport, t.Experiment = c.Transport, named(t.Experiment, s)
-	r.order++
-	if failed == nil && t.Error == "" && t.Experiment.Values == nil {
-		t.Experiment.Values, failed = values(t)
-	}
-	if failed != nil {
-		t.Error = failed.Error()
-	}
-	t.Mark(trial.Preflight(t.Env, demand(c), busy)...)
 	if c.Tool == chain.ToolCyclictest && !t.Env.Realtime && !(ownKernel(c) && c.Kernel == chain.VMKernelRT) {
 		t.Mark(record.MarkNotRealtime)
 	}
-	return r.Sink.Write(t)
+	return t, err
 }
 
-// named is what a trial says of its figures, for that cell.
-func named(e *record.Experiment, s step) *record.Experiment {
+// named says which cell the figures of a trial are of.
+func named(e *record.Experiment, t *runner.Turn) *record.Experiment {
 	if e == nil {
 		e = &record.Experiment{}
 	}
-	e.Cell = s.cell.String()
-	if s.again {
+	e.Cell = t.Item.ID
+	if t.Again {
 		e.Cell += report.Again
 	}
 	return e
@@ -184,44 +118,21 @@ const patience = time.Minute
 // where EAL starts slowly, and more so where it is emulated.
 const machinePatience = 2 * time.Minute
 
-// bounded measures a cell, and gives it up where it hangs.
-func (r *Runner) bounded(ctx context.Context, c chain.Cell) (record.Trial, error) {
-	most := patienceOf(r.Run) + 10*r.Run.Trial
+// patienceFor is how long a cell may take until it is given up.
+func patienceFor(run *report.ExperimentsRun, c chain.Cell) time.Duration {
+	most := patienceOf(run) + 10*run.Trial
 	if c.Runtime == chain.RuntimeVM && c.Face == chain.FaceDPDK {
 		most += machinePatience
 	}
-	ctx, cancel := context.WithTimeout(ctx, most)
-	defer cancel()
-	t, err := r.measure(ctx, c)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = fmt.Errorf("given up after %v: %w", most, err)
-	}
-	return t, err
-}
-
-// watch sees what else the machine does.
-func watch(ctx context.Context) (busy float64, err error) {
-	begin, err := host.ReadCPUTimes()
-	if err != nil {
-		return 0, fmt.Errorf("load of the machine: %w", err)
-	}
-	if err := host.Sleep(ctx, watched); err != nil {
-		return 0, err
-	}
-	end, err := host.ReadCPUTimes()
-	if err != nil {
-		return 0, fmt.Errorf("load of the machine: %w", err)
-	}
-	busy, _ = end.Since(begin)
-	return busy, nil
+	return most
 }
 
 // demand is the threads that want a CPU all the time. What bench measures it
 // marks itself.
-func demand(c chain.Cell) trial.Demand {
+func demand(c chain.Cell) runner.Demand {
 	switch c.Tool {
 	case chain.ToolTCP, chain.ToolRequests:
-		return trial.Demand{client: 1, server: 1}
+		return runner.Demand{client: 1, server: 1}
 	}
-	return trial.Demand{}
+	return runner.Demand{}
 }

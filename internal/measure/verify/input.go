@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/function/runtime"
-	"github.com/drayage/dray/internal/measure/trial"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/verdict"
@@ -30,7 +30,8 @@ type Input struct {
 	// before each trial. Pinning is filled in from the plan where it is nil.
 	Env      func() record.Environment
 	Marks    []string       // that every record carries, such as record.MarkShared
-	Sink     trial.Sink     // nil: records are only returned
+	Sink     runner.Sink    // nil: records are only returned
+	Earlier  []record.Trial // made before this process: they are not made again
 	Progress func(Progress) // nil: none
 }
 

@@ -3,12 +3,13 @@
 package verify
 
 import (
+	"fmt"
 	goruntime "runtime"
 	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/measure/instrument"
-	"github.com/drayage/dray/internal/measure/trial"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/verdict"
@@ -23,8 +24,8 @@ type measurement struct {
 	quantity   record.Quantity
 	word       string // for a user
 	params     instrument.Params
-	rounds     int  // 0: as often as the profile says
-	noWarmup   bool // see trial.Cell
+	rounds     int  // of this look; 0: as many as the profile says
+	noWarmup   bool // see runner.Item
 	crossCheck bool // see record.Trial
 	overhead   time.Duration
 	look       int    // see record.Trial
@@ -221,13 +222,18 @@ func (m measurement) id() string {
 	return id
 }
 
+// title is the measurement as a user reads it.
+func (m measurement) title() string {
+	return fmt.Sprintf("link %s: %s %s → %s", m.link.Name, m.word, m.from.Function, m.to.Function)
+}
+
 func (m measurement) expect() time.Duration { return m.params.Duration + m.overhead }
 
-func (m measurement) demand() trial.Demand {
-	return trial.Demand{m.from.Function: m.busy[0]}.With(trial.Demand{m.to.Function: m.busy[1]})
+func (m measurement) demand() runner.Demand {
+	return runner.Demand{m.from.Function: m.busy[0]}.With(runner.Demand{m.to.Function: m.busy[1]})
 }
 
 // Estimate is about how long Links takes.
 func Estimate(p *plan.Plan, o Options) time.Duration {
-	return engine(o).Estimate(cells(matrix(p, o), nil))
+	return newRunner(o, items(matrix(p, o), nil)).Estimate()
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/measure/trial"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
@@ -270,12 +270,12 @@ func TestDurationIsTaken(t *testing.T) {
 func TestText(t *testing.T) {
 	ms := matrix(f1(), Options{})
 	m := find(t, ms, record.QStream, "cu-up")
-	p := trial.Progress{Cell: trial.Cell{ID: m.id()}, Round: trial.Round{Number: 1}, Rounds: 5, Left: 14200 * time.Millisecond}
-	if got, want := text(ms, p), "link f1u: stream cu-up → du, round 2 of 5, 14 s left"; got != want {
+	p := runner.Progress{Item: items([]measurement{m}, nil)[0], Round: runner.Round{Number: 1}, Rounds: 5, Left: 14200 * time.Millisecond}
+	if got, want := p.String(), "link f1u: stream cu-up → du, round 2 of 5, 14 s left"; got != want {
 		t.Errorf("%q; want %q", got, want)
 	}
 	p.Round.Warmup = true
-	if got := text(ms, p); !strings.Contains(got, ", warm-up,") {
+	if got := p.String(); !strings.Contains(got, ", warm-up,") {
 		t.Errorf("%q", got)
 	}
 }

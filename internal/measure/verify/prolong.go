@@ -12,31 +12,35 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
-// prolong measures again, and longer, what the trials so far have not decided. It
-// returns the further records.
-func (in Input) prolong(ctx context.Context, ms []measurement, trials []record.Trial) ([]record.Trial, error) {
-	again := in.undecided(ms, trials)
+// prolong measures again, and longer, what the trials so far have not decided.
+func (in Input) prolong(ctx context.Context, ms []measurement, made *collector) error {
+	again := in.undecided(ms, firstLook(made.trials))
 	if len(again) == 0 {
-		return nil, nil
+		return nil
 	}
-	e := in.engine(again)
-	e.Warmups = 0 // all of it is warm
-	e.Before.Trials = len(trials)
+	// All begin in the same round, so that each round interleaves them.
+	first := 0
 	for _, m := range again {
-		e.Before.Rounds = max(e.Before.Rounds, m.before)
+		first = max(first, m.before)
 	}
 	for i := range again {
-		again[i].before = e.Before.Rounds
+		again[i].before = first
 	}
-	cs := cells(again, in.run)
+	r := in.runner(again, made)
+	r.Warmups = 0 // everything is warm
 	if in.Progress != nil {
-		left := e.Estimate(cs)
+		left := r.Estimate()
 		in.Progress(Progress{
 			Text: fmt.Sprintf("Not decided yet: %s; measuring on for about %v", names(again), left.Round(time.Second)),
 			Left: left, Prolonged: true,
 		})
 	}
-	return e.Run(ctx, cs)
+	return r.Run(ctx)
+}
+
+// firstLook are the trials that decide whether there is another look.
+func firstLook(trials []record.Trial) []record.Trial {
+	return slices.DeleteFunc(slices.Clone(trials), func(t record.Trial) bool { return t.Look > 0 })
 }
 
 // undecided is the measurements that a judge would have more of, each with the
@@ -49,7 +53,7 @@ func (in Input) undecided(ms []measurement, trials []record.Trial) []measurement
 			if m.link.Name != l.Name || m.crossCheck || !slices.ContainsFunc(open, m.decides) {
 				continue
 			}
-			m.before = engineRounds(m, in.Options)
+			m.before = firstRounds(m, in.Options)
 			if m.before == 1 {
 				continue // its result cannot vary
 			}
@@ -65,8 +69,8 @@ func (m measurement) decides(o verdict.Open) bool {
 	return o.Quantity == m.quantity && o.Direction == verdict.Direction{From: m.from.String(), To: m.to.String()}
 }
 
-// engineRounds is how often a measurement is made before the first look.
-func engineRounds(m measurement, o Options) int {
+// firstRounds is how often a measurement is made before the first look.
+func firstRounds(m measurement, o Options) int {
 	if m.rounds > 0 {
 		return m.rounds
 	}

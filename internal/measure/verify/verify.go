@@ -6,11 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/drayage/dray/internal/function/guest"
 	"github.com/drayage/dray/internal/measure/instrument"
-	"github.com/drayage/dray/internal/measure/trial"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/verdict"
@@ -32,46 +31,70 @@ func Links(ctx context.Context, in Input) ([]record.Trial, error) {
 			}
 		}
 	}
-	trials, err := in.engine(ms).Run(ctx, cells(ms, in.run))
-	if err != nil || in.Options.pace().looks < verdict.MaxLooks {
-		return trials, err
+	made := collect(in.Sink, in.Earlier)
+	if err := in.runner(ms, made).Run(ctx); err != nil || in.Options.pace().looks < verdict.MaxLooks {
+		return made.trials, err
 	}
-	more, err := in.prolong(ctx, ms, trials)
-	return append(trials, more...), err
+	err := in.prolong(ctx, ms, made)
+	return made.trials, err
 }
 
-// engine runs some measurements of the chain.
-func (in Input) engine(ms []measurement) *trial.Engine {
-	e := engine(in.Options)
-	e.Sink, e.Env = in.Sink, in.environment
+// collector keeps the records of a run, including those of earlier processes.
+type collector struct {
+	sink   runner.Sink // nil: they are only kept
+	trials []record.Trial
+	done   map[string]bool
+}
+
+func collect(sink runner.Sink, earlier []record.Trial) *collector {
+	c := &collector{sink: sink, trials: earlier, done: map[string]bool{}}
+	for _, t := range earlier {
+		c.done[t.ID] = true
+	}
+	return c
+}
+
+func (c *collector) Write(t record.Trial) error {
+	if c.sink != nil {
+		if err := c.sink.Write(t); err != nil {
+			return err
+		}
+	}
+	c.trials, c.done[t.ID] = append(c.trials, t), true
+	return nil
+}
+
+// runner runs some measurements of the chain.
+func (in Input) runner(ms []measurement, made *collector) *runner.Runner {
+	r := newRunner(in.Options, items(ms, in.run))
+	r.ID, r.Sink, r.Done, r.Env = in.Run, made, made.done, in.environment
 	if in.Progress != nil {
-		e.Progress = func(p trial.Progress) { in.Progress(Progress{Text: text(ms, p), Left: p.Left}) }
+		r.Progress = func(p runner.Progress) { in.Progress(Progress{Text: p.String(), Left: p.Left}) }
 	}
-	return e
+	return r
 }
 
-func engine(o Options) *trial.Engine {
+func newRunner(o Options, list []runner.Item) *runner.Runner {
 	p := o.pace()
-	return &trial.Engine{Seed: o.Seed, Rounds: p.rounds, Warmups: p.warmups}
+	return &runner.Runner{Seed: o.Seed, Rounds: p.rounds, Warmups: p.warmups, Items: runner.List(list)}
 }
 
-// cells makes the engine's matrix; run measures, or is nil where only the
-// sizes matter.
-func cells(ms []measurement, run func(context.Context, measurement, trial.Round) (record.Trial, error)) []trial.Cell {
-	var cs []trial.Cell
+// items are the runner's items; run measures, or is nil if only the sizes matter.
+func items(ms []measurement, run func(context.Context, measurement, runner.Round) (record.Trial, error)) []runner.Item {
+	var list []runner.Item
 	for _, m := range ms {
-		cs = append(cs, trial.Cell{
-			ID: m.id(), Rounds: m.rounds, NoWarmup: m.noWarmup, Expect: m.expect(), Demand: m.demand(),
-			Run: func(ctx context.Context, r trial.Round) (record.Trial, error) { return run(ctx, m, r) },
+		list = append(list, runner.Item{
+			ID: m.id(), Title: m.title(), From: m.before, Rounds: m.before + m.rounds, NoWarmup: m.noWarmup, Expect: m.expect(), Demand: m.demand(),
+			Measure: runner.Single(0, func(ctx context.Context, t *runner.Turn) (record.Trial, error) { return run(ctx, m, t.Round) }),
 		})
 	}
-	return cs
+	return list
 }
 
 // run makes one trial and fills in what only the chain knows of it.
-func (in Input) run(ctx context.Context, m measurement, r trial.Round) (record.Trial, error) {
+func (in Input) run(ctx context.Context, m measurement, r runner.Round) (record.Trial, error) {
 	t, err := in.measure(ctx, m, r)
-	t.Run, t.Chain, t.Link, t.Transport = in.Run, in.Plan.Chain, m.link.Name, m.link.Transport
+	t.Chain, t.Link, t.Transport = in.Plan.Chain, m.link.Name, m.link.Transport
 	t.From, t.To, t.Quantity = m.from.String(), m.to.String(), m.quantity
 	t.CrossCheck = m.crossCheck
 	t.Look = m.look
@@ -94,7 +117,7 @@ func (in Input) run(ctx context.Context, m measurement, r trial.Round) (record.T
 	return t, err
 }
 
-func (in Input) measure(ctx context.Context, m measurement, r trial.Round) (record.Trial, error) {
+func (in Input) measure(ctx context.Context, m measurement, r runner.Round) (record.Trial, error) {
 	params := m.params
 	if r.Warmup {
 		params.Duration = min(params.Duration, shortest)
@@ -165,20 +188,4 @@ func pageSize(size uint64) string {
 		return fmt.Sprintf("%dMi", size>>20)
 	}
 	return fmt.Sprintf("%dKi", size>>10)
-}
-
-// text is what a user reads before a trial.
-func text(ms []measurement, p trial.Progress) string {
-	for _, m := range ms {
-		if m.id() != p.Cell.ID {
-			continue
-		}
-		round := fmt.Sprintf("round %d of %d", p.Round.Number+1, m.before+p.Rounds)
-		if p.Round.Warmup {
-			round = "warm-up"
-		}
-		return fmt.Sprintf("link %s: %s %s → %s, %s, %d s left",
-			m.link.Name, m.word, m.from.Function, m.to.Function, round, int(p.Left.Round(time.Second).Seconds()))
-	}
-	return ""
 }

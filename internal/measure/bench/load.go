@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package trial
+package bench
 
 import (
 	"fmt"
@@ -15,10 +15,10 @@ const (
 	probeShare = 0.01
 )
 
-// UnderLoad is the rate, packets/s, at which latency is measured under a share of
+// rateAt is the rate, packets/s, at which latency is measured under a share of
 // a PDR in packets/s. 0 per cent is an idle link, on which there are but the
 // packets that measure it. It refuses a rate that sends nothing in a trial.
-func UnderLoad(pdr float64, percent int, length time.Duration) (uint64, error) {
+func rateAt(pdr float64, percent int, length time.Duration) (uint64, error) {
 	rate := pdr * float64(percent) / 100
 	if percent == 0 {
 		rate = math.Min(probeRate, probeShare*pdr)

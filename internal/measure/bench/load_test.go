@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package trial
+package bench
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestUnderLoad(t *testing.T) {
+func TestRateAt(t *testing.T) {
 	for _, c := range []struct {
 		pdr     float64
 		percent int
@@ -18,12 +18,12 @@ func TestUnderLoad(t *testing.T) {
 		{20_000, 0, 200}, // an idle link, also where 1000 packets/s are a load
 		{1, 99, 1},
 	} {
-		if got, err := UnderLoad(c.pdr, c.percent, time.Second); err != nil || got != c.want {
+		if got, err := rateAt(c.pdr, c.percent, time.Second); err != nil || got != c.want {
 			t.Errorf("%d %% of %.0f packets/s: %d, %v; want %d", c.percent, c.pdr, got, err, c.want)
 		}
 	}
 	for pdr, percent := range map[float64]int{0: 90, 149: 0, 4: 10} {
-		if got, err := UnderLoad(pdr, percent, 500*time.Millisecond); err == nil || !strings.Contains(err.Error(), "not one packet") {
+		if got, err := rateAt(pdr, percent, 500*time.Millisecond); err == nil || !strings.Contains(err.Error(), "not one packet") {
 			t.Errorf("%d %% of %.0f packets/s: %d, %v", percent, pdr, got, err)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package trial
+package bench
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ func TestOutcome(t *testing.T) {
 		OneWay: &record.OneWay{Unsent: 10, Lateness: record.Histogram{Bits: 6, Counts: []record.BucketCount{
 			{Value: 20, Count: 980}, {Value: 50, Count: 5}, {Value: 63, Count: 5}}}},
 	}
-	o, err := Outcome(stream)
+	o, err := outcome(stream)
 	want := search.Outcome{Sent: 990, Received: 980, Unsent: 10, ReceiverDrops: 4, Lateness: 50}
 	if err != nil || o != want {
 		t.Errorf("%+v, %v; want %+v", o, err, want)
@@ -26,15 +26,15 @@ func TestOutcome(t *testing.T) {
 		t.Errorf("loss ratio %g, want 20 of 1000", o.LossRatio())
 	}
 	var rejected *search.RejectedError
-	if _, err := Outcome(record.Trial{Error: "the sink died"}); !errors.As(err, &rejected) || rejected.Reason != "the sink died" {
+	if _, err := outcome(record.Trial{Error: "the sink died"}); !errors.As(err, &rejected) || rejected.Reason != "the sink died" {
 		t.Errorf("a failed trial: %v, want it rejected", err)
 	}
-	_, err = Outcome(record.Trial{ID: "x", Instrument: record.Instrument{Name: "iperf"}, Delivery: stream.Delivery})
+	_, err = outcome(record.Trial{ID: "x", Instrument: record.Instrument{Name: "iperf"}, Delivery: stream.Delivery})
 	if err == nil || errors.As(err, &rejected) || !strings.Contains(err.Error(), "iperf") {
 		t.Errorf("an instrument that knows nothing unsent: %v, want it refused", err)
 	}
 	stream.OneWay = &record.OneWay{Lateness: record.Histogram{Bits: 99}}
-	if _, err := Outcome(stream); !errors.As(err, &rejected) {
+	if _, err := outcome(stream); !errors.As(err, &rejected) {
 		t.Errorf("a malformed histogram: %v, want it rejected", err)
 	}
 }

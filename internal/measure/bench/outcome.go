@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package trial
+package bench
 
 import (
 	"fmt"
@@ -10,11 +10,11 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// Outcome is what a search makes of a record: the packets that were due, sent
+// outcome is what a search makes of a record: the packets that were due, sent
 // and received. A trial that failed is a *search.RejectedError, so that it is
 // made again. It refuses a record whose instrument does not tell what it left
 // unsent, since that must count as lost.
-func Outcome(t record.Trial) (search.Outcome, error) {
+func outcome(t record.Trial) (search.Outcome, error) {
 	if t.Error != "" {
 		return search.Outcome{}, &search.RejectedError{Reason: t.Error}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package trial
+package runner
 
 import (
 	"context"
@@ -28,29 +28,35 @@ func (m *memory) Write(t record.Trial) error {
 
 func env() record.Environment { return record.Environment{CPUs: []int{0, 1}, Governor: "performance"} }
 
-func measured(context.Context, Round) (record.Trial, error) {
+func measured(context.Context, *Turn) (record.Trial, error) {
 	return record.Trial{Quantity: record.QThroughput, Start: time.Unix(1, 0), Throughput: &record.Throughput{BitsPerSecond: 1}}, nil
 }
 
-func cells(n int) []Cell {
-	var cs []Cell
+func items(n int) []Item {
+	var list []Item
 	for i := range n {
-		cs = append(cs, Cell{ID: fmt.Sprintf("c%d", i), Run: measured})
+		list = append(list, Item{ID: fmt.Sprintf("c%d", i), Measure: Single(0, measured)})
 	}
-	return cs
+	return list
 }
 
-func TestEveryCellRunsOnceARound(t *testing.T) {
-	cs := cells(4)
-	cs[1].Rounds, cs[1].NoWarmup = 1, true
+// run runs items, and returns the records that were written.
+func run(r *Runner, list []Item) ([]record.Trial, error) {
 	sink := &memory{}
-	e := &Engine{Seed: 7, Rounds: 3, Warmups: 1, Sink: sink, Env: env}
-	trials, err := e.Run(context.Background(), cs)
+	r.Sink, r.Items, r.Env = sink, List(list), env
+	err := r.Run(context.Background())
+	return sink.trials, err
+}
+
+func TestEveryItemHasOneTurnInARound(t *testing.T) {
+	list := items(4)
+	list[1].Rounds, list[1].NoWarmup = 1, true
+	trials, err := run(&Runner{Seed: 7, Rounds: 3, Warmups: 1}, list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(trials) != 3+4+3+3 || len(sink.trials) != len(trials) {
-		t.Fatalf("%d trials, %d written", len(trials), len(sink.trials))
+	if len(trials) != 3+4+3+3 {
+		t.Fatalf("%d trials", len(trials))
 	}
 	ids := map[string]bool{}
 	for i, trial := range trials {
@@ -72,23 +78,30 @@ func TestEveryCellRunsOnceARound(t *testing.T) {
 	}
 }
 
-func order(e *Engine, cs []Cell) []string {
+func order(r *Runner, list []Item) []string {
+	r.Items = List(list)
 	var out []string
-	for _, p := range e.schedule(cs) {
-		out = append(out, p.id())
+	for _, round := range r.rounds() {
+		for _, t := range r.draw(round) {
+			out = append(out, t.ID())
+		}
 	}
 	return out
 }
 
-// A run that goes on makes records that no earlier one has the id of.
+// Further rounds of a run do not repeat the ids of its earlier records.
 func TestProlongedRunGoesOn(t *testing.T) {
-	e := &Engine{Seed: 7, Rounds: 2, Env: env}
-	first, err := e.Run(context.Background(), cells(2))
+	r := &Runner{Seed: 7, Rounds: 2, Done: map[string]bool{}}
+	first, err := run(r, items(2))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.Before = Before{Trials: len(first), Rounds: 2}
-	second, err := e.Run(context.Background(), cells(2)[:1])
+	for _, trial := range first {
+		r.Done[trial.ID] = true
+	}
+	again := items(2)[:1]
+	again[0].From, again[0].Rounds = 2, 4
+	second, err := run(r, again)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,13 +117,36 @@ func TestProlongedRunGoesOn(t *testing.T) {
 	}
 }
 
+// A resumed run measures what is left, in the order in which the whole run
+// would have.
+func TestResumedRunMeasuresTheRest(t *testing.T) {
+	all, err := run(&Runner{Seed: 7, Rounds: 2, Warmups: 1}, items(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const made = 4
+	r := &Runner{Seed: 7, Rounds: 2, Warmups: 1, Done: map[string]bool{}}
+	for _, trial := range all[:made] {
+		r.Done[trial.ID] = true
+	}
+	rest, err := run(r, items(3))
+	if err != nil || len(rest) != len(all)-made {
+		t.Fatalf("%d of %d trials, %v", len(rest), len(all)-made, err)
+	}
+	for i, trial := range rest {
+		if trial.ID != all[made+i].ID || trial.Order != made+i {
+			t.Errorf("%s with order %d; want %s", trial.ID, trial.Order, all[made+i].ID)
+		}
+	}
+}
+
 func TestOrderComesFromTheSeed(t *testing.T) {
-	cs := cells(6)
-	first := order(&Engine{Seed: 1, Rounds: 8}, cs)
-	if again := order(&Engine{Seed: 1, Rounds: 8}, cs); !slices.Equal(first, again) {
+	list := items(6)
+	first := order(&Runner{Seed: 1, Rounds: 8}, list)
+	if again := order(&Runner{Seed: 1, Rounds: 8}, list); !slices.Equal(first, again) {
 		t.Error("the same seed gave two orders")
 	}
-	if other := order(&Engine{Seed: 2, Rounds: 8}, cs); slices.Equal(first, other) {
+	if other := order(&Runner{Seed: 2, Rounds: 8}, list); slices.Equal(first, other) {
 		t.Error("two seeds gave one order")
 	}
 	// Rounds are shuffled one by one: all of a round before any of the next.
@@ -127,16 +163,29 @@ func TestOrderComesFromTheSeed(t *testing.T) {
 		}
 	}
 	if same == 8 {
-		t.Error("every round begins with the same cell")
+		t.Error("every round begins with the same item")
+	}
+}
+
+func TestTwiceMeasuredItem(t *testing.T) {
+	list := items(3)
+	list[1].Twice = true
+	r := &Runner{Seed: 1, Rounds: 2, Warmups: 1, Items: List(list)}
+	ids := order(r, list)
+	if len(ids) != 3+4+4 || !slices.Contains(ids, "c1-r0-again") || !slices.Contains(ids, "c1-r1-again") || slices.Contains(ids, "c1-w0-again") {
+		t.Errorf("%v", ids)
+	}
+	if slices.Index(ids, "c1-r0") > slices.Index(ids, "c1-r0-again") {
+		t.Errorf("the second measurement comes first: %v", ids)
 	}
 }
 
 func TestFailureIsARecord(t *testing.T) {
-	cs := cells(2)
-	cs[0].Run = func(context.Context, Round) (record.Trial, error) {
+	list := items(2)
+	list[0].Measure = Single(0, func(context.Context, *Turn) (record.Trial, error) {
 		return record.Trial{Link: "l", Quantity: record.QLatency}, errors.New("no route")
-	}
-	trials, err := (&Engine{Rounds: 2, Env: env}).Run(context.Background(), cs)
+	})
+	trials, err := run(&Runner{Rounds: 2}, list)
 	if err != nil || len(trials) != 4 {
 		t.Fatalf("%d trials, %v", len(trials), err)
 	}
@@ -148,30 +197,43 @@ func TestFailureIsARecord(t *testing.T) {
 	}
 }
 
+func TestTurnThatHangsFails(t *testing.T) {
+	list := items(1)
+	list[0].Measure = Single(time.Millisecond, func(ctx context.Context, _ *Turn) (record.Trial, error) {
+		<-ctx.Done()
+		return record.Trial{}, ctx.Err()
+	})
+	trials, err := run(&Runner{Rounds: 1}, list)
+	if err != nil || len(trials) != 1 || !strings.HasPrefix(trials[0].Error, "given up after 1ms") {
+		t.Errorf("%+v, %v", trials, err)
+	}
+}
+
 func TestCancelEndsTheRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	cs := cells(3)
+	list := items(3)
 	runs := 0
-	for i := range cs {
-		cs[i].Run = func(ctx context.Context, r Round) (record.Trial, error) {
+	for i := range list {
+		list[i].Measure = Single(0, func(ctx context.Context, turn *Turn) (record.Trial, error) {
 			if runs++; runs == 2 {
 				cancel()
 				return record.Trial{}, ctx.Err()
 			}
-			return measured(ctx, r)
-		}
+			return measured(ctx, turn)
+		})
 	}
 	sink := &memory{}
-	trials, err := (&Engine{Rounds: 3, Sink: sink, Env: env}).Run(ctx, cs)
-	if !errors.Is(err, context.Canceled) || len(trials) != 1 || len(sink.trials) != 1 || runs != 2 {
-		t.Errorf("%v, %d trials, %d written, %d run", err, len(trials), len(sink.trials), runs)
+	err := (&Runner{Rounds: 3, Sink: sink, Env: env, Items: List(list)}).Run(ctx)
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, ErrInterrupted) || len(sink.trials) != 1 || runs != 2 {
+		t.Errorf("%v, %d written, %d run", err, len(sink.trials), runs)
 	}
 }
 
 func TestFullDiskEndsTheRun(t *testing.T) {
 	full := errors.New("no space left")
-	if _, err := (&Engine{Rounds: 1, Sink: &memory{err: full}, Env: env}).Run(context.Background(), cells(2)); !errors.Is(err, full) {
+	err := (&Runner{Rounds: 1, Sink: &memory{err: full}, Env: env, Items: List(items(2))}).Run(context.Background())
+	if !errors.Is(err, full) || errors.Is(err, ErrInterrupted) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -179,13 +241,13 @@ func TestFullDiskEndsTheRun(t *testing.T) {
 func TestLoadOfTheMachineIsRecorded(t *testing.T) {
 	// Reads come in threes: before the pause, after it, and after the trial.
 	reads := []host.CPUTimes{{Total: 0, Idle: 0}, {Total: 100, Idle: 50}, {Total: 200, Idle: 70, Stolen: 5}}
-	e := &Engine{Rounds: 1, Env: env}
-	e.cpuTimes = func() (host.CPUTimes, error) {
+	r := &Runner{Rounds: 1}
+	r.cpuTimes = func() (host.CPUTimes, error) {
 		next := reads[0]
 		reads = reads[1:]
 		return next, nil
 	}
-	trials, err := e.Run(context.Background(), cells(1))
+	trials, err := run(r, items(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,20 +261,70 @@ func TestLoadOfTheMachineIsRecorded(t *testing.T) {
 }
 
 func TestProgressCountsDown(t *testing.T) {
-	cs := cells(2)
-	cs[0].Expect, cs[1].Expect = time.Second, 2*time.Second
+	list := items(2)
+	list[0].Expect, list[1].Expect = time.Second, 2*time.Second
 	var left []time.Duration
-	e := &Engine{Rounds: 2, Env: env, Progress: func(p Progress) {
+	r := &Runner{Rounds: 2, Progress: func(p Progress) {
 		left = append(left, p.Left)
-		if p.Rounds != 2 || p.Cell.ID == "" {
+		if p.Rounds != 2 || p.Item.ID == "" {
 			t.Errorf("%+v", p)
 		}
 	}}
-	if _, err := e.Run(context.Background(), cs); err != nil {
+	if _, err := run(r, list); err != nil {
 		t.Fatal(err)
 	}
-	if left[0] != 6*time.Second+4*pause || !slices.IsSortedFunc(left, func(a, b time.Duration) int { return int(b - a) }) {
+	if left[0] != 6*time.Second+4*Watched || !slices.IsSortedFunc(left, func(a, b time.Duration) int { return int(b - a) }) {
 		t.Errorf("left %v", left)
+	}
+}
+
+// If a run is cut short, every item is measured once, and those with Reserved in
+// every round.
+func TestReservedItemsGetTheirRounds(t *testing.T) {
+	const each = time.Second
+	for _, c := range []struct {
+		atMost time.Duration // in turns
+		want   []int         // turns of the two reserved items, and of all
+	}{{0, []int{10, 100}}, {60, []int{10, 60}}, {28, []int{10, 28}}, {22, []int{4, 22}}} {
+		list := items(20)
+		for i := range list {
+			list[i].Expect, list[i].Reserved = each-Watched, i < 2
+		}
+		var now time.Duration
+		r := &Runner{Rounds: 5, Items: List(list), Budget: Budget{AtMost: c.atMost * each, spent: func() time.Duration { return now }}}
+		var reserved, all int
+		rounds := r.rounds()
+		r.later = r.costs(rounds)
+		for _, round := range rounds {
+			r.later = r.later[1:]
+			turns := r.draw(round)
+			for i, turn := range turns {
+				if !r.fits(turns[i:]) {
+					continue
+				}
+				now += each
+				all++
+				if turn.Item.Reserved {
+					reserved++
+				}
+			}
+		}
+		if reserved != c.want[0] || all != c.want[1] {
+			t.Errorf("in the time of %d turns: %d of the reserved items, %d in all; want %v", c.atMost, reserved, all, c.want)
+		}
+	}
+}
+
+func TestWholeRounds(t *testing.T) {
+	for _, c := range []struct{ atMost, longest, spent time.Duration }{{10, 5, 5}, {0, 50, 50}} {
+		r := &Runner{Budget: Budget{AtMost: c.atMost, WholeRounds: true, longest: c.longest, spent: func() time.Duration { return c.spent }}}
+		if !r.fitsRound(Round{Number: 1}) {
+			t.Errorf("%+v: there is time for a round", c)
+		}
+		r.Budget.AtMost, r.Budget.longest = 10, 6
+		if c.spent = 5; r.fitsRound(Round{Number: 1}) || !r.fitsRound(Round{}) {
+			t.Errorf("%+v: only the first round fits in any case", c)
+		}
 	}
 }
 

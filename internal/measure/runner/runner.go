@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runner measures a matrix of items: warm-up first, then rounds in which
+// every item has one turn, in a new random order for each round. It watches the
+// machine, limits the time, skips what an earlier process measured, and completes
+// one record for each trial.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/result/record"
+)
+
+// Item is one configuration to measure, once in every round.
+type Item struct {
+	ID    string // unique in the matrix; the ids of its trials begin with it
+	Title string // for a user
+	// Trials are the ids of the trials of one turn, without the round, if there
+	// are several; nil: one trial with the item's id.
+	Trials []string
+	// Rounds is the number of its last round, counted from 1; 0: Runner.Rounds.
+	Rounds int
+	// From is the first round that it takes part in.
+	From int
+	// NoWarmup excludes it from warm-up rounds, because the instrument warms up
+	// by itself or the result cannot vary.
+	NoWarmup bool
+	// Twice measures it two times in every round (A/A), to see how much the
+	// figures of one configuration differ by chance.
+	Twice bool
+	// Reserved says that no other item may take the time of its rounds, once
+	// every item has been measured.
+	Reserved bool
+	// OwnMeter says that its trials state themselves how busy the machine was.
+	OwnMeter bool
+	// Expect is about how long one turn takes.
+	Expect time.Duration
+	// Demand is the threads that want a CPU at once, by function.
+	Demand Demand
+	// Measure brings the item up if it is not, measures it, passes every trial
+	// to Turn.Record, and takes it down. An error ends the run.
+	Measure func(ctx context.Context, t *Turn) error
+}
+
+// Round says which repetition a trial is.
+type Round struct {
+	Number int // from 0, in warm-ups too
+	Warmup bool
+}
+
+// Sink takes records as they are made, such as a *record.Writer.
+type Sink interface {
+	Write(record.Trial) error
+}
+
+// Progress is the state of a run just before a turn.
+type Progress struct {
+	Item   Item
+	Round  Round
+	Rounds int           // of this kind, for this item
+	Left   time.Duration // until the run ends, about
+}
+
+// String is what a user reads: "link f1u: stream cu-up → du, round 2 of 5, 14 s left".
+func (p Progress) String() string {
+	text := p.Item.Title
+	switch {
+	case p.Round.Warmup:
+		text += ", warm-up"
+	case p.Rounds > 0:
+		text += fmt.Sprintf(", round %d of %d", p.Round.Number+1, p.Rounds)
+	}
+	return fmt.Sprintf("%s, %d s left", text, int(p.Left.Round(time.Second).Seconds()))
+}
+
+// ErrInterrupted is the outcome of a run whose context ended.
+var ErrInterrupted = errors.New("interrupted")
+
+// Runner runs a matrix. Rounds, Items and Env must be set.
+type Runner struct {
+	ID      string // of the run, for the records
+	Seed    uint64 // of the order
+	Rounds  int
+	Warmups int // rounds before the first that counts
+	// Items are the items of a round. Random choices among their trials use the
+	// given source, so that a resumed run makes the same choices.
+	Items func(Round, *rand.Rand) []Item
+	// Settle is how long the machine is left alone before each turn, after an
+	// item has gone.
+	Settle time.Duration
+	Budget Budget
+	Done   map[string]bool // ids of the trials that earlier processes made
+	Sink   Sink
+	// Env describes the machine as it is now; the runner adds what it measures
+	// itself (BusyDuring, Stolen). Trials that have an environment keep it.
+	Env func() record.Environment
+	// Progress is called before each turn; nil: no reports.
+	Progress func(Progress)
+	// RoundDone is called at the end of each round that counts; nil: not.
+	RoundDone func(number int) error
+
+	order    int // of the next record
+	started  time.Time
+	later    []cost                        // of the rounds to come
+	cpuTimes func() (host.CPUTimes, error) // nil: host.ReadCPUTimes
+}
+
+// List is the same items in every round.
+func List(items []Item) func(Round, *rand.Rand) []Item {
+	return func(Round, *rand.Rand) []Item { return items }
+}
+
+// Run measures what is left. A trial that fails is a record with Error, and the
+// run continues. A cancelled context and a Sink that fails end the run.
+func (r *Runner) Run(ctx context.Context) error {
+	r.started, r.order = time.Now(), len(r.Done)
+	rounds := r.rounds()
+	r.later = r.costs(rounds)
+	for _, round := range rounds {
+		r.later = r.later[1:]
+		began := time.Now()
+		if !r.fitsRound(round) {
+			break
+		}
+		if err := r.round(ctx, round); err != nil {
+			if ctx.Err() != nil {
+				return fmt.Errorf("%w: %w", ErrInterrupted, err)
+			}
+			return err
+		}
+		r.Budget.longest = max(r.Budget.longest, time.Since(began))
+		if r.RoundDone != nil && !round.Warmup {
+			if err := r.RoundDone(round.Number); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Took is how long the run has taken, including earlier processes.
+func (r *Runner) Took() time.Duration { return r.Budget.Spent + time.Since(r.started) }
+
+func (r *Runner) round(ctx context.Context, round Round) error {
+	turns := r.draw(round)
+	for i, t := range turns {
+		if r.done(t) || !r.fits(turns[i:]) {
+			continue // a shorter one may still fit
+		}
+		if r.Progress != nil {
+			r.Progress(Progress{Item: t.Item, Round: round, Rounds: r.roundsOf(t.Item, round), Left: r.left(turns[i:])})
+		}
+		if err := r.turn(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turn watches the machine, and measures an item.
+func (r *Runner) turn(ctx context.Context, t *Turn) error {
+	if err := host.Sleep(ctx, r.Settle); err != nil {
+		return err
+	}
+	if err := t.watch(ctx); err != nil {
+		return err
+	}
+	if err := t.Item.Measure(ctx, t); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// done reports whether earlier processes made every trial of a turn.
+func (r *Runner) done(t *Turn) bool {
+	for _, id := range t.trialIDs() {
+		if !r.Done[id] {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *Runner) readCPUTimes() (host.CPUTimes, error) {
+	read := r.cpuTimes
+	if read == nil {
+		read = host.ReadCPUTimes
+	}
+	t, err := read()
+	if err != nil {
+		return t, fmt.Errorf("load of the machine: %w", err)
+	}
+	return t, nil
+}
