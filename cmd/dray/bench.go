@@ -14,6 +14,8 @@ import (
 
 	"github.com/drayage/dray/internal/measure/bench"
 	"github.com/drayage/dray/internal/measure/experiment"
+	"github.com/drayage/dray/internal/measure/rundir"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/node/doctor"
 	"github.com/drayage/dray/internal/result/record"
@@ -139,7 +141,7 @@ func (a *app) benchHost(ctx context.Context) (*node.Node, *inventory.Inventory, 
 	if err != nil {
 		return nil, nil, err
 	}
-	return n, inv, withoutClaimed(inv, n, "")
+	return n, inv, n.LeaveOutClaimed(inv, "")
 }
 
 func (a *app) bench(ctx context.Context, name string, text []byte, o benchOptions) error {
@@ -151,7 +153,7 @@ func (a *app) bench(ctx context.Context, name string, text []byte, o benchOption
 	if err != nil {
 		return err
 	}
-	by, err := program()
+	by, err := rundir.Program(version)
 	if err != nil {
 		return err
 	}
@@ -225,14 +227,14 @@ func (a *app) benchMeasure(ctx context.Context, s *bench.Dir, n *node.Node, inv 
 			if live != nil {
 				ran[doctor.Transports.Key(live.State.Plan.Links[0].Transport)] = true
 			}
-			return environmentOf(inv, live)
+			return runner.Environment(inv, live, version)
 		},
 		Progress: a.progressOf,
 	}
 	err := errors.Join(r.Measure(ctx), s.Close())
 	a.endProgress()
 	if ctx.Err() != nil {
-		return interrupted(err, s.Path)
+		return benchInterrupted(err, s.Path)
 	}
 	if err != nil {
 		return err

@@ -11,6 +11,8 @@ import (
 
 	"github.com/drayage/dray/experiments"
 	"github.com/drayage/dray/internal/measure/experiment"
+	"github.com/drayage/dray/internal/measure/rundir"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/node/doctor"
 	"github.com/drayage/dray/internal/result/record"
@@ -69,7 +71,7 @@ func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o b
 	if err != nil {
 		return err
 	}
-	by, err := program()
+	by, err := rundir.Program(version)
 	if err != nil {
 		return err
 	}
@@ -149,7 +151,7 @@ func (a *app) resumeExperiments(ctx context.Context, dir string) error {
 		return err
 	}
 	if s.Run.Part {
-		by, err := program()
+		by, err := rundir.Program(version)
 		if err == nil {
 			err = experiment.Adopt(s.Run, by, inv)
 		}
@@ -178,7 +180,7 @@ func (a *app) measureExperiments(ctx context.Context, s *experiment.Dir, n *node
 			if live != nil && len(live.State.Plan.Links) > 0 {
 				ran[doctor.Transports.Key(live.State.Plan.Links[0].Transport)] = true
 			}
-			return environmentOf(inv, live)
+			return runner.Environment(inv, live, version)
 		},
 		Progress: a.progressOf,
 	}
@@ -189,7 +191,7 @@ func (a *app) measureExperiments(ctx context.Context, s *experiment.Dir, n *node
 	err = errors.Join(err, s.Save(), s.Close())
 	a.endProgress()
 	if ctx.Err() != nil {
-		return interrupted(err, s.Path)
+		return benchInterrupted(err, s.Path)
 	}
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drayage/dray/internal/measure/chainrun"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/node/doctor"
 	"github.com/drayage/dray/internal/plan"
@@ -154,37 +155,40 @@ func (a *app) calibrateOne(ctx context.Context, n *node.Node, name string, opts 
 	if err != nil {
 		return none, err
 	}
-	j := &job{chain: c, source: source, node: n}
-	if j.inventory, err = a.inspect(ctx, j.node); err != nil {
+	j := chainrun.Job{Chain: c, Source: source, Node: n}
+	if j.Inventory, err = a.inspect(ctx, n); err != nil {
 		return none, err
 	}
-	if j.plan, err = plan.Make(c, j.inventory); err != nil {
+	if j.Plan, err = plan.Make(c, j.Inventory); err != nil {
 		return none, err
 	}
 	if opts.out != "" {
 		opts.out = filepath.Join(opts.out, name)
 	}
-	m, err := a.newMeasurement(j, opts)
+	r, err := a.newRun(j, opts)
 	if err != nil {
 		return none, err
 	}
 	a.progress("Calibrating %s", name)
-	live, err := j.node.Create(ctx, "calibrate", c, source, j.plan)
+	live, err := n.Create(ctx, "calibrate", c, source, j.Plan)
 	if err != nil {
 		return none, err
 	}
-	err = m.links(ctx, live)
-	err = errors.Join(err, live.Remove(context.WithoutCancel(ctx)))
-	if err != nil {
-		return none, err
+	if err = r.Begin(live); err == nil {
+		err = r.Links(ctx, live)
 	}
-	if err := m.writeRun(live); err != nil {
-		return none, err
+	a.endProgress()
+	if err = errors.Join(err, live.Remove(context.WithoutCancel(ctx))); err != nil {
+		return none, errors.Join(err, r.Close())
 	}
-	records := filepath.Join(m.dir, report.RecordsFile)
+	if _, err := r.Finish(live, exitOK, false); err != nil {
+		return none, errors.Join(err, r.Close())
+	}
+	records := filepath.Join(r.Path, report.RecordsFile)
 	trials, _, err := record.ReadFile(records)
 	if err != nil {
 		return none, err
 	}
-	return calibrate.FromTrials(name, records, time.Now().UTC(), trials)
+	calibration, err := calibrate.FromTrials(name, records, time.Now().UTC(), trials)
+	return calibration, errors.Join(err, r.Close())
 }

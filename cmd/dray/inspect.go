@@ -8,11 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/drayage/dray/internal/measure/chainrun"
 	"github.com/drayage/dray/internal/measure/instrument"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/node/doctor"
@@ -20,26 +19,6 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
-
-// job is a chain file that was read and planned for this host.
-type job struct {
-	chain     *chain.Chain
-	source    []byte
-	inventory *inventory.Inventory
-	plan      *plan.Plan
-	node      *node.Node
-}
-
-// summary is one clause: how much there is to do.
-func (j *job) summary() string {
-	var transports []string
-	for _, l := range j.plan.Links {
-		transports = append(transports, l.Transport)
-	}
-	slices.Sort(transports)
-	return fmt.Sprintf("%s, %s over %s", count(len(j.chain.Functions), "function"), count(len(j.chain.Links), "link"),
-		strings.Join(slices.Compact(transports), ", "))
-}
 
 // count is "1 link", "2 links".
 func count(n int, noun string) string {
@@ -55,7 +34,7 @@ func addWarnFlag(cmd *cobra.Command, warn *bool) {
 
 // prepare reads, checks and plans a chain file. An infeasible chain is an
 // error with its exit code; the job is returned all the same.
-func (a *app) prepare(ctx context.Context, file string, warn bool) (*job, error) {
+func (a *app) prepare(ctx context.Context, file string, warn bool) (*chainrun.Job, error) {
 	source, err := readFile(ctx, file)
 	if err != nil {
 		return nil, err
@@ -68,17 +47,17 @@ func (a *app) prepare(ctx context.Context, file string, warn bool) (*job, error)
 		c.Policy.OnInfeasible = chain.Warn
 	}
 	a.progress("Looking at this host")
-	j := &job{chain: c, source: source}
-	if j.node, err = a.node(); err != nil {
+	j := &chainrun.Job{Chain: c, Source: source}
+	if j.Node, err = a.node(); err != nil {
 		return nil, err
 	}
-	if j.inventory, err = a.inspect(ctx, j.node); err != nil {
+	if j.Inventory, err = a.inspect(ctx, j.Node); err != nil {
 		return nil, err
 	}
-	if err := withoutClaimed(j.inventory, j.node, c.Name); err != nil {
+	if err := j.Node.LeaveOutClaimed(j.Inventory, c.Name); err != nil {
 		return nil, err
 	}
-	j.plan, err = plan.Make(c, j.inventory)
+	j.Plan, err = plan.Make(c, j.Inventory)
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) {
 		return j, &codeError{exitInfeasible, err}
@@ -122,21 +101,6 @@ func instruments() []doctor.Prober {
 	return probers
 }
 
-// withoutClaimed takes away the CPUs that other chains have for themselves.
-func withoutClaimed(inv *inventory.Inventory, n *node.Node, self string) error {
-	claimed, err := n.ClaimedCPUs()
-	if err != nil {
-		return err
-	}
-	for chainName, cpus := range claimed {
-		if chainName == self {
-			continue
-		}
-		inv.Host.CPUs = slices.DeleteFunc(inv.Host.CPUs, func(cpu int) bool { return slices.Contains(cpus, cpu) })
-	}
-	return nil
-}
-
 func (a *app) planCommand() *cobra.Command {
 	var warn, verbose bool
 	cmd := &cobra.Command{
@@ -157,8 +121,8 @@ func (a *app) planCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) printPlan(j *job, verbose bool) error {
-	p := j.plan
+func (a *app) printPlan(j *chainrun.Job, verbose bool) error {
+	p := j.Plan
 	if a.json {
 		return a.printJSON(p)
 	}

@@ -12,11 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drayage/dray/internal/measure/chainrun"
 	"github.com/drayage/dray/internal/node"
 )
-
-// settle is how long a command must run to count as started.
-const settle = 500 * time.Millisecond
 
 func (a *app) upCommand() *cobra.Command {
 	var warn bool
@@ -38,10 +36,10 @@ func (a *app) upCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) up(ctx context.Context, job *job) error {
-	a.progress("Bringing up %s: %s", job.chain.Name, job.summary())
+func (a *app) up(ctx context.Context, job *chainrun.Job) error {
+	a.progress("Bringing up %s: %s", job.Chain.Name, job.Summary())
 	started := time.Now()
-	live, err := job.node.Create(ctx, "up", job.chain, job.source, job.plan)
+	live, err := job.Node.Create(ctx, "up", job.Chain, job.Source, job.Plan)
 	if err != nil {
 		return err
 	}
@@ -50,9 +48,9 @@ func (a *app) up(ctx context.Context, job *job) error {
 	}
 	a.endProgress()
 	if a.json {
-		return a.printJSON(map[string]any{"chain": job.chain.Name, "state": "up", "seconds": time.Since(started).Seconds()})
+		return a.printJSON(map[string]any{"chain": job.Chain.Name, "state": "up", "seconds": time.Since(started).Seconds()})
 	}
-	fmt.Fprintf(a.out, "%s is up (%.2f s). `dray status %[1]s` shows it, `dray down %[1]s` removes it.\n", job.chain.Name, time.Since(started).Seconds())
+	fmt.Fprintf(a.out, "%s is up (%.2f s). `dray status %[1]s` shows it, `dray down %[1]s` removes it.\n", job.Chain.Name, time.Since(started).Seconds())
 	return nil
 }
 
@@ -61,26 +59,10 @@ func (a *app) startAndCommit(ctx context.Context, live *node.Live) error {
 	if err != nil {
 		return err
 	}
-	if err := live.StartSupervisor(ctx, program, settle); err != nil {
-		return withLogs(live, err)
+	if err := live.StartSupervisor(ctx, program, node.Settle); err != nil {
+		return live.WithLogs(err)
 	}
 	return live.Commit()
-}
-
-// withLogs adds the last output of every function that failed.
-func withLogs(live *node.Live, err error) error {
-	functions, _, statusErr := live.Status()
-	if statusErr != nil {
-		return err
-	}
-	for _, st := range functions {
-		if st.Phase == node.PhaseFailed || st.Phase == node.PhaseRestarting {
-			if out := live.LogTail(st.Name, 5); out != "" && st.Error == "" {
-				err = fmt.Errorf("%w; its last output:\n%s", err, out)
-			}
-		}
-	}
-	return err
 }
 
 func (a *app) downCommand() *cobra.Command {

@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/drayage/dray/internal/measure/runner"
 )
 
 // version is set by the build.
@@ -25,6 +27,11 @@ func main() {
 	os.Exit(exitCode(err, os.Stderr))
 }
 
+// signalError is the signal that asked dray to end.
+type signalError struct{ syscall.Signal }
+
+func (e signalError) Error() string { return "signal: " + e.Signal.String() }
+
 // interruptible ends its context at a signal that asks dray to end, so that
 // what was made is removed again. A second Ctrl-C ends dray at once, and leaves
 // the rest to gc.
@@ -33,11 +40,27 @@ func interruptible() (context.Context, context.CancelFunc) {
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
 		signals = append(signals, syscall.SIGHUP)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt) })
+	ctx, cancel := context.WithCancelCause(context.Background())
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, signals...)
+	go func() {
+		if s, ok := (<-caught).(syscall.Signal); ok {
+			cancel(signalError{s})
+			signal.Reset(os.Interrupt)
+		}
+	}()
 	// A reader that goes away, such as head, must not kill dray in mid-step.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return ctx, stop
+	return ctx, func() { cancel(nil) }
+}
+
+// signalCode is the exit code of a command that a signal ended, as shells have it.
+func signalCode(ctx context.Context) int {
+	var s signalError
+	if errors.As(context.Cause(ctx), &s) {
+		return 128 + int(s.Signal)
+	}
+	return exitError
 }
 
 // run is the whole program.
@@ -46,7 +69,15 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	return root.ExecuteContext(ctx)
+	err := root.ExecuteContext(ctx)
+	var coded *codeError
+	if err == nil || ctx.Err() == nil || errors.As(err, &coded) {
+		return err
+	}
+	if !errors.Is(err, runner.ErrInterrupted) {
+		err = fmt.Errorf("interrupted: %w", err)
+	}
+	return &codeError{signalCode(ctx), err}
 }
 
 // Exit codes, as `dray --help` lists them.
@@ -89,9 +120,6 @@ func exitCode(err error, errOut io.Writer) int {
 			fmt.Fprintln(errOut, "dray:", err)
 		}
 		return coded.Code
-	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(errOut, "dray: interrupted:", err)
-		return exitError
 	}
 	fmt.Fprintln(errOut, "dray:", err)
 	return exitError

@@ -86,7 +86,7 @@ func (a *app) replan(ctx context.Context, n *node.Node, live *node.Live, link, t
 	if err != nil {
 		return plan.Link{}, err
 	}
-	if err := withoutClaimed(inv, n, live.Chain.Name); err != nil {
+	if err := n.LeaveOutClaimed(inv, live.Chain.Name); err != nil {
 		return plan.Link{}, err
 	}
 	keepVFs(inv, live, link)

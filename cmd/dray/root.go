@@ -26,6 +26,7 @@ Exit codes:
   3  infeasible: the chain asks for what this host cannot give; nothing was started
   4  a requirement was measured and missed
   5  none was missed, but some were not measurable
+  130 (Ctrl-C), 143 (SIGTERM), 129 (SIGHUP): a signal ended it
 
 State is kept in /run/dray; DRAY_STATE names another directory.`
 

@@ -9,11 +9,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/measure/chainrun"
+	"github.com/drayage/dray/internal/measure/rundir"
 	"github.com/drayage/dray/internal/result/report"
 )
 
@@ -28,141 +30,82 @@ undecided at first is measured four times as long, unless --rounds or
 --profile quick say how much to measure.`
 
 func (a *app) runCommand() *cobra.Command {
-	var warn bool
+	var warn, resume bool
 	var opts measureOptions
 	cmd := &cobra.Command{
 		Use:     "run FILE",
 		Short:   "Bring a chain up, measure and judge every link, report, take it down",
 		Long:    runLong,
-		Example: "  dray run examples/f1-split.yaml\n  dray run examples/f1-split.yaml --profile quick --json",
-		Args:    args(cobra.ExactArgs(1)),
+		Example: "  dray run examples/f1-split.yaml\n  dray run examples/f1-split.yaml --profile quick --json\n  dray run --resume out/f1-split-20260101T120000",
+		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
+			switch {
+			case resume && changed(cmd, "out", "profile", "duration", "rounds", "seed", "warn"):
+				return usageError("--resume continues a run as it was begun: give no other flag that says how to measure")
+			case resume:
+				return a.resumeRun(cmd.Context(), strings.Join(argv, ""))
+			case len(argv) == 0:
+				return usageError("name a chain file; usage: %s", cmd.UseLine())
+			}
 			j, err := a.prepare(cmd.Context(), argv[0], warn)
 			if err != nil {
 				return err
 			}
-			return a.run(cmd.Context(), j, opts)
+			r, err := a.newRun(*j, opts)
+			if err != nil {
+				return err
+			}
+			return a.run(cmd.Context(), r)
 		},
 	}
 	addWarnFlag(cmd, &warn)
 	opts.addFlags(cmd)
+	cmd.Flags().BoolVar(&resume, "resume", false, "continue an interrupted run: of the directory given in place of FILE, or the newest in out/")
 	return cmd
 }
 
-func (a *app) run(ctx context.Context, j *job, opts measureOptions) error {
-	m, err := a.newMeasurement(j, opts)
-	if err != nil {
-		return err
-	}
-	a.progress("Bringing up %s: %s", j.chain.Name, j.summary())
-	var live *node.Live
-	err = m.phase("up", func() error {
-		live, err = j.node.Create(ctx, "run", j.chain, j.source, j.plan)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	err = m.measureAndStart(ctx, live)
-	a.progress("Taking %s down", j.chain.Name)
-	down := m.phase("down", func() error { return live.Remove(context.WithoutCancel(ctx)) })
-	if err = errors.Join(err, down); !m.measured {
-		return err
-	}
-	return m.finish(live, err)
+func (a *app) run(ctx context.Context, r *chainrun.Run) error {
+	live, err := r.Up(ctx)
+	return a.finish(ctx, r, live, err)
 }
 
-// measureAndStart measures the links, and then starts the functions' commands
-// until they have settled.
-func (m *measurement) measureAndStart(ctx context.Context, live *node.Live) error {
-	// What is known now, so that also the records of a run that ends here can be read.
-	if err := m.writeRun(live); err != nil {
-		return err
-	}
-	if err := m.phase("measure", func() error { return m.links(ctx, live) }); err != nil {
-		return err
-	}
-	m.app.progress("Starting the functions' commands")
-	return m.phase("start", func() error { return m.startFunctions(ctx, live) })
-}
-
-// startFunctions starts every command, waits until all have settled, stops
-// them, and keeps what they wrote.
-func (m *measurement) startFunctions(ctx context.Context, live *node.Live) error {
-	s, err := live.Supervise()
-	if err != nil {
-		return err
-	}
-	running, stop := context.WithCancel(ctx)
-	stopped := make(chan error, 1)
-	go func() { stopped <- s.Run(running) }()
-	failed := s.Settled(ctx, settle)
-	functions, _, err := live.Status()
-	if err == nil {
-		m.functions = functions
-	}
-	if failed != nil {
-		failed = withLogs(live, failed)
-	}
-	stop()
-	if hung := <-stopped; hung != nil { // if it still does, the chain's removal fails
-		fmt.Fprintln(m.app.err, "dray: warning:", hung)
-	}
-	return errors.Join(failed, err, m.keepLogs(live))
-}
-
-// keepLogs copies what the functions wrote into the run directory.
-func (m *measurement) keepLogs(live *node.Live) error {
-	for _, f := range live.Chain.Functions {
-		if err := copyFile(live.LogFile(f.Name), filepath.Join(m.dir, "log", f.Name+".log")); err != nil {
-			return err
+// resumeRun continues an interrupted run; dir may be empty.
+func (a *app) resumeRun(ctx context.Context, dir string) error {
+	if dir == "" {
+		if dir = chainrun.Interrupted("out"); dir == "" {
+			return errors.New("out/ has no interrupted run; name its directory: dray run --resume DIR")
 		}
 	}
-	return nil
-}
-
-// copyFile copies a file that need not exist.
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
+	by, err := rundir.Program(version)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	return printTo(to, func(w io.Writer) error {
-		_, err := io.Copy(w, in)
-		return err
+	r, err := chainrun.Resume(absolute(dir), by, func(file string) (chainrun.Job, error) {
+		j, err := a.prepare(ctx, file, true) // what is infeasible was accepted when the run began
+		if err != nil {
+			return chainrun.Job{}, err
+		}
+		_, err = j.Node.Collect(ctx)
+		return *j, err
 	})
+	if err != nil {
+		return err
+	}
+	a.attend(r)
+	a.progress("Continuing the run in %s", dir)
+	return a.run(ctx, r)
 }
 
-// finish writes the run directory's last files and the page, and prints the
-// verdicts. It returns what the command ends with: failed, which says that
-// something went wrong after the links were measured, or the verdicts' exit code.
-func (m *measurement) finish(live *node.Live, failed error) error {
-	data, err := report.Load(m.dir) // run.json is there since before the first trial
-	if err != nil {
-		return errors.Join(failed, err)
+// interrupted is the error of a run that a signal ended.
+func (a *app) interrupted(ctx context.Context, r *chainrun.Run, err error) error {
+	text := "nothing was measured"
+	if r.Begun() {
+		text = fmt.Sprintf("its records are in %s", r.Path)
 	}
-	m.run.ExitCode = data.ExitCode()
-	if failed != nil {
-		m.run.ExitCode = exitError
+	if r.Resumable() {
+		text += fmt.Sprintf("; `dray run --resume %s` continues the run", r.Path)
 	}
-	if err := m.writeRun(live); err != nil {
-		return errors.Join(failed, err)
-	}
-	data.Run = m.run
-	if err := m.app.show(data.Dir, data); err != nil || failed != nil {
-		return errors.Join(failed, err)
-	}
-	if code := data.ExitCode(); code != exitOK {
-		return &codeError{Code: code}
-	}
-	return nil
+	return &codeError{signalCode(ctx), fmt.Errorf("interrupted: %s (%w)", text, err)}
 }
 
 // page is what a directory of results is shown as.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drayage/dray/internal/measure/chainrun"
 	"github.com/drayage/dray/internal/node"
 )
 
@@ -46,25 +47,21 @@ func (a *app) verify(ctx context.Context, name string, opts measureOptions) (err
 	if err != nil {
 		return err
 	}
-	j := &job{chain: live.Chain, source: source, plan: live.State.Plan, node: n}
-	if j.inventory, err = a.inspect(ctx, n); err != nil {
+	j := chainrun.Job{Chain: live.Chain, Source: source, Plan: live.State.Plan, Node: n}
+	if j.Inventory, err = a.inspect(ctx, n); err != nil {
 		return err
 	}
-	m, err := a.newMeasurement(j, opts)
+	r, err := a.newRun(j, opts)
 	if err != nil {
 		return err
 	}
-	if err := m.writeRun(live); err != nil {
+	if r.Functions, _, err = live.Status(); err != nil {
 		return err
 	}
-	if m.functions, _, err = live.Status(); err != nil {
+	if err := r.Begin(live); err != nil {
 		return err
 	}
-	err = m.phase("measure", func() error { return m.links(ctx, live) })
-	if !m.measured {
-		return err
-	}
-	return m.finish(live, err)
+	return a.finish(ctx, r, live, r.Links(ctx, live))
 }
 
 // allThere is an error where a function's sandbox is no more: whatever is

@@ -37,7 +37,7 @@ var Repository = Rules{
 			{"record"}, {"stats", "report/plot"}, {"verdict", "calibrate"}, {"report"}, {"compare"},
 		}},
 		{Path: "internal/measure", On: []string{"internal/node", "internal/result"}, Floors: [][]string{
-			{"search", "rundir", "microbench"}, {"instrument"}, {"runner", "live"}, {"verify"}, {"bench"}, {"experiment"},
+			{"search", "rundir", "microbench"}, {"instrument"}, {"runner", "live"}, {"verify"}, {"chainrun", "bench"}, {"experiment"},
 		}},
 		{Path: "experiments", On: []string{"internal/spec"}},
 

@@ -242,7 +242,7 @@ func TestBenchInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(stderr.String(), "--resume "+dir) {
+	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(stderr.String(), "--resume "+dir) {
 		t.Errorf("exit %d: %s", code, stderr.String())
 	}
 	// What is left up of it, the clean-up of the test finds.

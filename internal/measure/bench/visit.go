@@ -189,7 +189,7 @@ func (s *setup) complete(t record.Trial, load chain.BenchLoad) record.Trial {
 	}
 	t.Bench.Config, t.Bench.Load, t.Bench.Limit = v.config, load.String(), s.limit
 	during := t.Env
-	t.Env = s.environment()
+	t.Env = s.runner.Env(s.live)
 	t.Env.Stolen, t.Env.BusyDuring = during.Stolen, during.BusyDuring
 	if s.oneThread() && len(t.Env.CPUs) > 0 && len(t.Env.CPUs) < wantedCPUs {
 		t.Mark(record.MarkFewCPUs)
@@ -198,20 +198,6 @@ func (s *setup) complete(t record.Trial, load chain.BenchLoad) record.Trial {
 		t.Mark(record.MarkEmulated)
 	}
 	return t
-}
-
-// environment is the machine's, with the pinning of the plan.
-func (s *setup) environment() record.Environment {
-	env := s.runner.Env(s.live)
-	if s.live != nil && env.Pinning == nil {
-		env.Pinning = map[string][]int{}
-		for _, f := range s.live.State.Plan.Functions {
-			if len(f.CPUs) > 0 {
-				env.Pinning[f.Name] = f.CPUs
-			}
-		}
-	}
-	return env
 }
 
 // wantedCPUs are for sender, receiver and what is between them.

@@ -25,9 +25,8 @@ type Input struct {
 	Device  func(plan.End) (eal []string, name string, err error)
 	Options Options
 	Run     string // id of the run, for the records
-	// Env describes the machine, the engines and the interfaces as they are
-	// now; see Environment for the part that the inventory gives. It is called
-	// before each trial. Pinning is filled in from the plan where it is nil.
+	// Env describes the machine, the engines and the interfaces as they are now,
+	// before each trial; see runner.Environment.
 	Env      func() record.Environment
 	Marks    []string       // that every record carries, such as record.MarkShared
 	Sink     runner.Sink    // nil: records are only returned

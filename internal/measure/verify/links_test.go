@@ -14,10 +14,13 @@ import (
 
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/measure/runner"
+	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -68,13 +71,9 @@ func bringUp(t *testing.T, p *plan.Plan) map[string]*runtime.Sandbox {
 	return sandboxes
 }
 
-func environment(t *testing.T) func() record.Environment {
-	t.Helper()
-	h, err := host.Describe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() record.Environment { return Environment(h) }
+func environment(p *plan.Plan) func() record.Environment {
+	live := &node.Live{State: node.State{Plan: p}}
+	return func() record.Environment { return runner.Environment(&inventory.Inventory{}, live, "") }
 }
 
 func words(verdicts []verdict.Verdict) map[string]verdict.Word {
@@ -90,7 +89,7 @@ func words(verdicts []verdict.Verdict) map[string]verdict.Word {
 func TestQuickRunIsNotMeasurable(t *testing.T) {
 	p := f1()
 	p.Links[0].Requires.PacketRate, p.Links[0].Load = 1000, 50_000_000
-	in := Input{Plan: p, Sandboxes: bringUp(t, p), Options: Options{Profile: Quick, Seed: 3}, Run: "run-1", Env: environment(t)}
+	in := Input{Plan: p, Sandboxes: bringUp(t, p), Options: Options{Profile: Quick, Seed: 3}, Run: "run-1", Env: environment(p)}
 	var progress []string
 	in.Progress = func(p Progress) { progress = append(progress, p.Text) }
 	path := filepath.Join(t.TempDir(), "records.jsonl")
@@ -134,7 +133,7 @@ func TestIPv6LinkIsMeasured(t *testing.T) {
 	p := sixF1()
 	l := &p.Links[0]
 	l.Load, l.Requires.PacketRate = 4_000_000, 500
-	in := Input{Plan: p, Sandboxes: bringUp(t, p), Options: Options{Rounds: 1, Duration: 300 * time.Millisecond}, Run: "run-6", Env: environment(t)}
+	in := Input{Plan: p, Sandboxes: bringUp(t, p), Options: Options{Rounds: 1, Duration: 300 * time.Millisecond}, Run: "run-6", Env: environment(p)}
 	trials, err := Links(context.Background(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +175,7 @@ func TestShapedLinkMisses(t *testing.T) {
 	l.Load = 60_000_000
 	l.Shape = &chain.Qdisc{Kind: "tbf", Rate: 20_000_000}
 	l.Requires = chain.Requires{Latency: 2_000_000, PDV: 1_000_000, Percentile: 90, LossRatio: &ratio, MinBitrate: 100_000_000, PacketRate: 60_000, MTU: 1700}
-	in := Input{Plan: p, Sandboxes: bringUp(t, p), Options: Options{Rounds: 3}, Run: "run-2", Env: environment(t)}
+	in := Input{Plan: p, Sandboxes: bringUp(t, p), Options: Options{Rounds: 3}, Run: "run-2", Env: environment(p)}
 	plain := in.Env
 	in.Env = func() record.Environment {
 		env := plain()

@@ -13,7 +13,6 @@ import (
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
-	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // f1 is the plan of a link with F1's requirements between two functions.
@@ -288,13 +287,5 @@ func TestParseProfile(t *testing.T) {
 	}
 	if _, err := ParseProfile("fast"); err == nil || !strings.Contains(err.Error(), "quick") {
 		t.Errorf("error %v", err)
-	}
-}
-
-func TestEnvironment(t *testing.T) {
-	env := Environment(inventory.Host{Kernel: "6.1", CPUs: []int{0, 1}, Governor: "none", Load1: 0.5,
-		HugePages: []inventory.HugePg{{Size: 2 << 20, Total: 512}, {Size: 1 << 30, Total: 2}, {Size: 64 << 10, Total: 1}}})
-	if env.Kernel != "6.1" || len(env.CPUs) != 2 || env.LoadBefore != 0.5 || env.HugePages["2Mi"] != 512 || env.HugePages["1Gi"] != 2 || env.HugePages["64Ki"] != 1 {
-		t.Errorf("%+v", env)
 	}
 }

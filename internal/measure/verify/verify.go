@@ -15,7 +15,6 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/dpdk"
-	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // Links measures every link of the plan over its own ports and returns the
@@ -67,7 +66,7 @@ func (c *collector) Write(t record.Trial) error {
 // runner runs some measurements of the chain.
 func (in Input) runner(ms []measurement, made *collector) *runner.Runner {
 	r := newRunner(in.Options, items(ms, in.run))
-	r.ID, r.Sink, r.Done, r.Env = in.Run, made, made.done, in.environment
+	r.ID, r.Sink, r.Done, r.Env = in.Run, made, made.done, in.Env
 	if in.Progress != nil {
 		r.Progress = func(p runner.Progress) { in.Progress(Progress{Text: p.String(), Left: p.Left}) }
 	}
@@ -150,42 +149,4 @@ func (in Input) Endpoint(e plan.End) (instrument.Endpoint, error) {
 	end.EAL, end.Device, err = in.Device(e)
 	end.RuntimeDir = dpdk.RuntimeDir(end.EAL, end.RuntimeDir)
 	return end, err
-}
-
-// environment is the caller's, with the pinning of the plan.
-func (in Input) environment() record.Environment {
-	env := in.Env()
-	if env.Pinning == nil {
-		env.Pinning = map[string][]int{}
-		for _, f := range in.Plan.Functions {
-			if len(f.CPUs) > 0 {
-				env.Pinning[f.Name] = f.CPUs
-			}
-		}
-	}
-	return env
-}
-
-// Environment is the part of a record's environment that an inventory gives.
-// The caller adds Offloads, Qdiscs, the engines that drivers report, and Dray.
-func Environment(h inventory.Host) record.Environment {
-	env := record.Environment{
-		Kernel: h.Kernel, CmdLine: h.CmdLine, OS: h.OS, CPUModel: h.CPUModel,
-		CPUs: h.CPUs, Isolated: h.Isolated, Governor: h.Governor, Virtual: h.Virtual, Realtime: h.Realtime,
-		HugePages: map[string]int{}, LoadBefore: h.Load1,
-	}
-	for _, pages := range h.HugePages {
-		env.HugePages[pageSize(pages.Size)] = pages.Total
-	}
-	return env
-}
-
-func pageSize(size uint64) string {
-	if size >= 1<<30 {
-		return fmt.Sprintf("%dGi", size>>30)
-	}
-	if size >= 1<<20 {
-		return fmt.Sprintf("%dMi", size>>20)
-	}
-	return fmt.Sprintf("%dKi", size>>10)
 }

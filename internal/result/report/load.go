@@ -37,13 +37,11 @@ type Data struct {
 // Load reads a run directory and judges it. run.json, plan.json and
 // records.jsonl must be there; errors name the file, and in records.jsonl the line.
 func Load(dir string) (*Data, error) {
-	d := &Data{Dir: dir}
-	if err := readJSON(dir, RunFile, &d.Run); err != nil {
+	run, err := LoadRun(dir)
+	if err != nil {
 		return nil, err
 	}
-	if d.Run.Schema != Schema {
-		return nil, fmt.Errorf("%s: schema %d; this version of dray reads %d", filepath.Join(dir, RunFile), d.Run.Schema, Schema)
-	}
+	d := &Data{Dir: dir, Run: *run}
 	if err := readJSON(dir, PlanFile, &d.Plan); err != nil {
 		return nil, err
 	}
@@ -66,6 +64,18 @@ func Load(dir string) (*Data, error) {
 		d.Verdicts = append(d.Verdicts, verdict.Judge(verdict.FromPlan(l), d.Trials)...)
 	}
 	return d, nil
+}
+
+// LoadRun reads run.json.
+func LoadRun(dir string) (*Run, error) {
+	var run Run
+	if err := readJSON(dir, RunFile, &run); err != nil {
+		return nil, err
+	}
+	if run.Schema != Schema {
+		return nil, fmt.Errorf("%s: schema %d; this version of dray reads %d", filepath.Join(dir, RunFile), run.Schema, Schema)
+	}
+	return &run, nil
 }
 
 // ExitCode is what the verdicts say: 0, 4 or 5.

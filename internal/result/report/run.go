@@ -4,7 +4,10 @@
 // from records alone, so that they can be made again on any machine.
 package report
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Schema is the version of run.json.
 const Schema = 1
@@ -21,17 +24,49 @@ const (
 
 // Run is run.json: what was brought up, how long each phase took, and how it ended.
 type Run struct {
-	Schema    int        `json:"schema"`
-	ID        string     `json:"id"`
-	Chain     string     `json:"chain"`
-	Started   time.Time  `json:"started"`
-	Finished  time.Time  `json:"finished"`
-	Dray      string     `json:"dray"` // version of this program
-	Seed      uint64     `json:"seed"` // of the random order of trials
-	Phases    []Phase    `json:"phases"`
-	Functions []Function `json:"functions"`
-	Links     []Link     `json:"links"`
-	ExitCode  int        `json:"exit_code"`
+	Schema   int       `json:"schema"`
+	ID       string    `json:"id"`
+	Chain    string    `json:"chain"`
+	Started  time.Time `json:"started"`
+	Finished time.Time `json:"finished"`        // zero: it was interrupted, or is at work
+	Dray     string    `json:"dray"`            // version of this program
+	Build    string    `json:"build,omitempty"` // see Program
+	Seed     uint64    `json:"seed"`            // of the random order of trials
+	// How long to measure: a profile, and the length and the rounds of trials if the
+	// user chose them.
+	Profile   string        `json:"profile,omitempty"`
+	Trial     time.Duration `json:"trial,omitempty"` // ns
+	Rounds    int           `json:"rounds,omitempty"`
+	Phases    []Phase       `json:"phases"`
+	Functions []Function    `json:"functions"`
+	Links     []Link        `json:"links"`
+	ExitCode  int           `json:"exit_code"`
+	// Interrupted says that a signal ended the run.
+	Interrupted bool `json:"interrupted,omitempty"`
+}
+
+// UpPhase is the phase of a run that brings its chain up.
+const UpPhase = "up"
+
+// Resumable reports whether the run is unfinished and brings its chain up itself.
+func (r *Run) Resumable() bool {
+	return r.Finished.IsZero() && len(r.Phases) > 0 && r.Phases[0].Name == UpPhase
+}
+
+// interruption tells readers that the run is unfinished; "": it is not.
+func (d *Data) interruption() string {
+	if !d.Run.Finished.IsZero() {
+		return ""
+	}
+	text := "Not finished"
+	if d.Run.Interrupted {
+		text = "Interrupted"
+	}
+	text += fmt.Sprintf(": this report uses the %s that there are.", countOf(len(d.Trials), "record"))
+	if d.Run.Resumable() {
+		text += fmt.Sprintf(" `dray run --resume %s` continues the run.", d.Dir)
+	}
+	return text
 }
 
 // Phase is a part of the run, in the order in which they ran.

@@ -20,6 +20,9 @@ import (
 func (d *Data) Text(w io.Writer, width int) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s: %s\n\n", plain(d.Run.Chain), Headline(d.Verdicts))
+	if text := d.interruption(); text != "" {
+		fmt.Fprintf(&b, "%s\n\n", plain(text))
+	}
 	if err := d.writeVerdicts(&b, width); err != nil {
 		return err
 	}

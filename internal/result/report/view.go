@@ -99,7 +99,7 @@ func (d *Data) view() view {
 	topo := d.topologyOf(linkHref)
 	v := view{
 		Chain: d.Run.Chain, Headline: strings.TrimSuffix(sentence(Headline(d.Verdicts)), "."), Class: wordClass(word), Glyph: glyph(word),
-		Facts: d.facts(), Warnings: append(slices.Clone(d.Warnings), d.Plan.Warnings...), Marks: d.marks(),
+		Facts: d.facts(), Warnings: d.warnings(), Marks: d.marks(),
 		Wide: topo.wide(), Narrow: topo.narrow(),
 		Compared: d.compare(a), Links: d.linkViews(a), Machine: d.machine(), Phases: d.phases(), Funcs: d.functions(),
 		Chainsrc: d.ChainText, Records: d.recordViews(),
@@ -108,6 +108,15 @@ func (d *Data) view() view {
 		v.Verdicts = append(v.Verdicts, verdictViewOf(vd, a, linkHref))
 	}
 	return v
+}
+
+// warnings are what a reader must know before any figure.
+func (d *Data) warnings() []string {
+	var all []string
+	if text := d.interruption(); text != "" {
+		all = append(all, text)
+	}
+	return append(append(all, d.Warnings...), d.Plan.Warnings...)
 }
 
 func verdictViewOf(vd verdict.Verdict, a anchors, linkHref map[string]string) verdictView {

@@ -1,49 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package rundir
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/measure/runner"
-	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// takeUp checks that an interrupted run may go on here, where it was begun on that
-// host by that dray, and removes what it left.
-func takeUp(ctx context.Context, dir string, was inventory.Host, by report.Program, n *node.Node, inv *inventory.Inventory) error {
-	now, err := program()
-	if err != nil {
-		return err
-	}
-	if differs := differences(was, inv.Host, by, now); len(differs) > 0 {
-		return fmt.Errorf("%s was begun with %s: figures of two machines or programs do not mix; begin anew with --afresh (a matrix) or another --out",
-			dir, strings.Join(differs, ", "))
-	}
-	_, err = n.Collect(ctx)
-	return err
+// Program is this program, of that version, and the programs that send packets for
+// it. Two builds of one version differ. The files are read once.
+func Program(version string) (report.Program, error) {
+	sum, err := build()
+	return report.Program{Dray: version, Build: sum}, err
 }
 
-// program is this one, with the programs that make packets for it. Two builds of one
-// version are two programs. The files are read once.
-var program = sync.OnceValues(func() (report.Program, error) {
+var build = sync.OnceValues(func() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
-		return report.Program{}, err
+		return "", err
 	}
 	files := []string{path, filepath.Join(filepath.Dir(path), "librte_net_dray.so")}
 	for _, name := range []string{"draygen", "draygen-dpdk", "dray-vnf", "dray-limit"} {
@@ -54,10 +40,10 @@ var program = sync.OnceValues(func() (report.Program, error) {
 	sum := sha256.New()
 	for _, file := range files {
 		if err := addFile(sum, file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return report.Program{}, err
+			return "", err
 		}
 	}
-	return report.Program{Dray: version, Build: hex.EncodeToString(sum.Sum(nil)[:8])}, nil
+	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 })
 
 // addFile writes the name of a file, and what it holds.
@@ -70,6 +56,15 @@ func addFile(to io.Writer, path string) error {
 	fmt.Fprintln(to, filepath.Base(path))
 	if _, err := io.Copy(to, f); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+// SameConditions is an error unless the host and the programs are those with which
+// the run in a directory began.
+func SameConditions(path string, was, is inventory.Host, by, now report.Program) error {
+	if differs := differences(was, is, by, now); len(differs) > 0 {
+		return fmt.Errorf("%s was begun with %s: figures of two machines or programs do not mix; start a new run", path, strings.Join(differs, ", "))
 	}
 	return nil
 }
@@ -88,20 +83,4 @@ func differences(was, is inventory.Host, by, now report.Program) []string {
 		}
 	}
 	return differs
-}
-
-// interrupted says what can be done with a run that err ended.
-func interrupted(err error, dir string) error {
-	return fmt.Errorf("%w: nothing is left up; `dray report %[2]s` shows what there is, `dray bench --resume %[2]s` goes on", err, dir)
-}
-
-// progressOf reports the state of a run.
-func (a *app) progressOf(p runner.Progress) { a.progress("  %s", p) }
-
-// seedOr is the seed, or a new one where it is 0.
-func seedOr(seed uint64) uint64 {
-	if seed == 0 {
-		return 1 + rand.Uint64N(1<<53-1) // exact in JSON readers that use doubles
-	}
-	return seed
 }

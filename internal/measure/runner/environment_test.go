@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package runner
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// TestEnvironmentOfSwitch: what a switch shapes is told by every record, although no
+// TestEnvironmentOfSwitch: what a switch shapes is stated in every record, although no
 // port has a qdisc for it.
 func TestEnvironmentOfSwitch(t *testing.T) {
 	shape := func(at chain.Place) *chain.Qdisc { return &chain.Qdisc{Kind: "htb", Rate: 1e8, At: at} }
@@ -26,8 +26,16 @@ func TestEnvironmentOfSwitch(t *testing.T) {
 		}},
 		Reports: map[string]*transport.Report{"f1": report("du.p at the switch"), "f2": report("p"), "f3": {}},
 	}}
-	env := environmentOf(&inventory.Inventory{}, live)
+	env := Environment(&inventory.Inventory{}, live, "")
 	if len(env.Qdiscs) != 1 || env.Qdiscs["f1: du.p at the switch"] != "htb rate 100Mbit" {
 		t.Errorf("the records have the qdiscs %v", env.Qdiscs)
+	}
+}
+
+func TestEnvironmentOfHost(t *testing.T) {
+	env := ofHost(inventory.Host{Kernel: "6.1", CPUs: []int{0, 1}, Governor: "none", Load1: 0.5,
+		HugePages: []inventory.HugePg{{Size: 2 << 20, Total: 512}, {Size: 1 << 30, Total: 2}, {Size: 64 << 10, Total: 1}}})
+	if env.Kernel != "6.1" || len(env.CPUs) != 2 || env.LoadBefore != 0.5 || env.HugePages["2Mi"] != 512 || env.HugePages["1Gi"] != 2 || env.HugePages["64Ki"] != 1 {
+		t.Errorf("%+v", env)
 	}
 }

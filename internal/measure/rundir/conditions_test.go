@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package rundir
 
 import (
 	"strings"
@@ -37,7 +37,7 @@ func TestDifferencesOfAResumedRun(t *testing.T) {
 			t.Errorf("got %s, want %s", d, want)
 		}
 	}
-	if p, err := program(); err != nil || len(p.Build) != 16 {
+	if p, err := Program("v1"); err != nil || len(p.Build) != 16 {
 		t.Errorf("this program is %+v, %v", p, err)
 	}
 }

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chainrun runs a chain to judge it: it measures every link, starts the
+// functions' commands, and keeps all of it in a directory from which the run can
+// be resumed and its report made.
+package chainrun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/drayage/dray/internal/measure/rundir"
+	"github.com/drayage/dray/internal/measure/runner"
+	"github.com/drayage/dray/internal/measure/verify"
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/node/doctor"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// Job is a chain that was planned for a host.
+type Job struct {
+	Chain     *chain.Chain
+	Source    []byte // the chain file
+	Inventory *inventory.Inventory
+	Plan      *plan.Plan
+	Node      *node.Node
+}
+
+// Run is a run of a chain. Functions are set if commands run while links are measured.
+type Run struct {
+	Job
+	Path      string // of the directory
+	Options   verify.Options
+	Functions []node.FunctionStatus
+	// Measured says that all links were measured: the records are complete.
+	Measured bool
+	// Say reports what the run does, and Warn what does not end it.
+	Say  func(text string)
+	Warn func(error)
+	// Progress is called before each trial, and when the run becomes longer.
+	Progress func(verify.Progress)
+
+	state *report.Run
+	dir   *rundir.Dir[report.Run] // nil: nothing is written yet
+}
+
+// New is a run that has not begun, by a program.
+func New(j Job, path string, o verify.Options, by report.Program) *Run {
+	now := time.Now()
+	return &Run{Job: j, Path: path, Options: o, state: &report.Run{
+		Schema: report.Schema, ID: ID(j.Chain.Name, now), Chain: j.Chain.Name, Started: now, Dray: by.Dray, Build: by.Build,
+		Seed: o.Seed, Profile: string(o.Profile), Trial: o.Duration, Rounds: o.Rounds,
+	}}
+}
+
+// ID names a run of a chain.
+func ID(chainName string, began time.Time) string {
+	return fmt.Sprintf("%s-%s", chainName, began.UTC().Format("20060102T150405.000"))
+}
+
+// Begin creates the run's directory, unless there is one. The records of a run
+// that ends early can then be read.
+func (r *Run) Begin(live *node.Live) (err error) {
+	r.state.Functions, r.state.Links = r.functionRows(live), linkRows(live)
+	if r.dir != nil {
+		return r.dir.Save()
+	}
+	files := map[string][]byte{report.ChainFile: r.Source}
+	for name, v := range map[string]any{report.PlanFile: live.State.Plan, report.InventoryFile: r.Inventory} {
+		text, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			return err
+		}
+		files[name] = append(text, '\n')
+	}
+	r.dir, err = layout.Begin(r.Path, r.state, files)
+	return err
+}
+
+// Begun reports whether the run has a directory with records.
+func (r *Run) Begun() bool { return r.dir != nil }
+
+// Resumable reports whether another process can continue the run.
+func (r *Run) Resumable() bool { return r.Begun() && r.state.Resumable() }
+
+// Close unlocks the directory.
+func (r *Run) Close() error {
+	if r.dir == nil {
+		return nil
+	}
+	return r.dir.Close()
+}
+
+// phase times a part of the run.
+func (r *Run) phase(name string, f func() error) error {
+	started := time.Now()
+	err := f()
+	r.state.Phases = append(r.state.Phases, report.Phase{Name: name, Duration: time.Since(started)})
+	return err
+}
+
+// Links measures every link that earlier processes have not measured, and writes
+// the records.
+func (r *Run) Links(ctx context.Context, live *node.Live) error {
+	r.Say(fmt.Sprintf("Measuring %s, about %v, seed %d", count(len(live.State.Plan.Links), "link"),
+		verify.Estimate(live.State.Plan, r.Options).Round(time.Second), r.Options.Seed))
+	if err := r.phase("measure", func() error { return r.links(ctx, live) }); err != nil {
+		return err
+	}
+	r.Measured = true
+	return doctor.MarkRun(r.Node.StateDir, ran(live)...)
+}
+
+func (r *Run) links(ctx context.Context, live *node.Live) error {
+	_, err := verify.Links(ctx, verify.Input{
+		Plan:      live.State.Plan,
+		Sandboxes: live.State.Sandboxes,
+		Device:    live.Device,
+		Options:   r.Options,
+		Run:       r.state.ID,
+		Env:       func() record.Environment { return runner.Environment(r.Inventory, live, r.state.Dray) },
+		Marks:     sharedMark(r.Functions),
+		Sink:      r.dir.Sink,
+		Earlier:   r.dir.Earlier,
+		Progress:  r.Progress,
+	})
+	return err
+}
+
+// Up brings the chain up, measures it, starts the functions' commands until they
+// have settled, and takes the chain down. It returns the chain as it was.
+func (r *Run) Up(ctx context.Context) (live *node.Live, err error) {
+	r.Say("Bringing up " + r.Chain.Name + ": " + r.Summary())
+	err = r.phase(report.UpPhase, func() error {
+		live, err = r.Node.Create(ctx, "run", r.Chain, r.Source, r.Plan)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = r.measureAndStart(ctx, live)
+	r.Say("Taking " + r.Chain.Name + " down")
+	down := r.phase("down", func() error { return live.Remove(context.WithoutCancel(ctx)) })
+	return live, errors.Join(err, down)
+}
+
+func (r *Run) measureAndStart(ctx context.Context, live *node.Live) error {
+	if err := r.Begin(live); err != nil {
+		return err
+	}
+	if err := r.Links(ctx, live); err != nil {
+		return err
+	}
+	r.Say("Starting the functions' commands")
+	return r.phase("start", func() error { return r.startFunctions(ctx, live) })
+}
+
+// Finish ends the run with an exit code, or with its verdicts' if there is none,
+// and returns what the directory then holds.
+func (r *Run) Finish(live *node.Live, code int, interrupted bool) (*report.Data, error) {
+	data, err := report.Load(r.Path)
+	if err != nil {
+		return nil, err
+	}
+	if code == 0 {
+		code = data.ExitCode()
+	}
+	r.state.ExitCode, r.state.Interrupted, r.state.Finished = code, interrupted, time.Time{}
+	if !interrupted {
+		r.state.Finished = time.Now()
+	}
+	r.state.Functions = r.functionRows(live)
+	data.Run = *r.state
+	return data, r.dir.Save()
+}

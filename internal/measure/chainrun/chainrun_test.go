@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chainrun
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/measure/rundir"
+	"github.com/drayage/dray/internal/measure/runner"
+	"github.com/drayage/dray/internal/measure/verify"
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+var program = report.Program{Dray: "v1", Build: "b"}
+
+// job is a chain without addresses: each of its trials is a record of a failure,
+// made at once.
+func job(t *testing.T) Job {
+	t.Helper()
+	p := &plan.Plan{Chain: "c", Functions: []plan.Function{{Name: "a", Reason: "free"}, {Name: "b"}}, Links: []plan.Link{{
+		Name: "l", Transport: "veth", MTU: 1500, Requires: chain.Requires{MTU: 1500},
+		Ends: []plan.End{{Function: "a", Port: "p"}, {Function: "b", Port: "p"}},
+	}}}
+	return Job{
+		Chain: &chain.Chain{Name: "c"}, Source: []byte("the chain"), Plan: p,
+		Inventory: &inventory.Inventory{Host: inventory.Host{Hostname: "h"}}, Node: &node.Node{StateDir: t.TempDir()},
+	}
+}
+
+// measure measures a job that is up, until it has announced so many trials; 0: all.
+func measure(r *Run, most int) (*node.Live, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	announced := 0
+	r.Say = func(string) {}
+	r.Progress = func(verify.Progress) {
+		if announced++; announced == most {
+			cancel()
+		}
+	}
+	live := &node.Live{Chain: r.Chain, State: node.State{Plan: r.Plan, Sandboxes: map[string]*runtime.Sandbox{"a": {}, "b": {}}}}
+	_ = r.phase(report.UpPhase, func() error { return nil })
+	if err := r.Begin(live); err != nil {
+		return live, err
+	}
+	return live, r.Links(ctx, live)
+}
+
+// interrupt makes a run that was interrupted before its fifth trial.
+func interrupt(t *testing.T, j Job) string {
+	t.Helper()
+	r := New(j, filepath.Join(t.TempDir(), "run"), verify.Options{Rounds: 3, Seed: 7}, program)
+	live, err := measure(r, 5)
+	if !errors.Is(err, runner.ErrInterrupted) || !r.Resumable() {
+		t.Fatalf("resumable %v, %v", r.Resumable(), err)
+	}
+	if _, err := r.Finish(live, 130, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return r.Path
+}
+
+func text(t *testing.T, d *report.Data) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := d.Text(&b, 0); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestInterruptedRunSaysSo(t *testing.T) {
+	path := interrupt(t, job(t))
+	data, err := report.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run := data.Run; !run.Interrupted || run.ExitCode != 130 || !run.Finished.IsZero() || len(data.Trials) != 4 {
+		t.Errorf("%+v with %d trials", run, len(data.Trials))
+	}
+	if got := text(t, data); !strings.Contains(got, "Interrupted: ") || !strings.Contains(got, "4 records") || !strings.Contains(got, "dray run --resume "+path) {
+		t.Errorf("%s", got)
+	}
+	if found := Interrupted(filepath.Dir(path)); found != path {
+		t.Errorf("found %q", found)
+	}
+}
+
+// A resumed run makes the trials that an uninterrupted one would have made.
+func TestResumedRunIsWhole(t *testing.T) {
+	j := job(t)
+	whole := New(j, filepath.Join(t.TempDir(), "whole"), verify.Options{Rounds: 3, Seed: 7}, program)
+	live, err := measure(whole, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := whole.Finish(live, 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := interrupt(t, j)
+	r, err := Resume(path, program, func(file string) (Job, error) {
+		if file != filepath.Join(path, report.ChainFile) {
+			t.Errorf("the chain file is read from %s", file)
+		}
+		again := j
+		p := *j.Plan
+		p.Functions = []plan.Function{{Name: "a", Reason: "other words"}, {Name: "b"}}
+		again.Plan = &p
+		return again, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if live, err = measure(r, 0); err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.Finish(live, 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Trials) != len(want.Trials) || got.Run.Seed != 7 || got.Run.Interrupted || got.Run.Finished.IsZero() || got.Run.ExitCode != want.Run.ExitCode {
+		t.Fatalf("%d trials, %+v; want %d", len(got.Trials), got.Run, len(want.Trials))
+	}
+	for i, trial := range got.Trials {
+		if trial.ID != want.Trials[i].ID || trial.Order != i {
+			t.Errorf("trial %d is %s with order %d; want %s", i, trial.ID, trial.Order, want.Trials[i].ID)
+		}
+	}
+	if strings.Contains(text(t, got), "Interrupted") {
+		t.Error("a finished run is said to be interrupted")
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Resume(path, program, nil); !errors.Is(err, rundir.ErrFinished) {
+		t.Errorf("a finished run is resumed: %v", err)
+	}
+	if found := Interrupted(filepath.Dir(path)); found != "" {
+		t.Errorf("found %q, which is finished", found)
+	}
+}
+
+func TestOnlyTheSameRunIsResumed(t *testing.T) {
+	for want, change := range map[string]func(*Job, *report.Program){
+		"link l is planned differently":                func(j *Job, _ *report.Program) { j.Plan.Links[0].Transport = "bridge" },
+		"no longer has the functions":                  func(j *Job, _ *report.Program) { j.Plan.Functions = append(j.Plan.Functions, plan.Function{Name: "c"}) },
+		"function b is planned differently":            func(j *Job, _ *report.Program) { j.Plan.Functions = j.Plan.Functions[:1] },
+		`was begun with host "h", now "other"`:         func(j *Job, _ *report.Program) { j.Inventory.Host.Hostname = "other" },
+		`was begun with build of dray "b", now "other`: func(_ *Job, by *report.Program) { by.Build = "other" },
+	} {
+		path := interrupt(t, job(t))
+		j, by := job(t), program
+		change(&j, &by)
+		if _, err := Resume(path, by, func(string) (Job, error) { return j, nil }); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		if rundir.AtWork(path) {
+			t.Errorf("%q: the directory stays locked", want)
+		}
+	}
+}
+
+// The chain of `dray verify` is not brought up by the run.
+func TestRunOfAChainThatWasUpIsNotResumed(t *testing.T) {
+	r := New(job(t), filepath.Join(t.TempDir(), "run"), verify.Options{Rounds: 1}, program)
+	live := &node.Live{Chain: r.Chain, State: node.State{Plan: r.Plan}}
+	if err := r.Begin(live); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Resume(r.Path, program, nil); err == nil || !strings.Contains(err.Error(), "dray verify c") {
+		t.Errorf("%v", err)
+	}
+}

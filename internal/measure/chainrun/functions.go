@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chainrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/drayage/dray/internal/node"
+)
+
+// startFunctions starts every command, waits until all have settled, stops
+// them, and keeps what they wrote.
+func (r *Run) startFunctions(ctx context.Context, live *node.Live) error {
+	s, err := live.Supervise()
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Run(running) }()
+	failed := s.Settled(ctx, node.Settle)
+	functions, _, err := live.Status()
+	if err == nil {
+		r.Functions = functions
+	}
+	if failed != nil {
+		failed = live.WithLogs(failed)
+	}
+	stop()
+	if hung := <-stopped; hung != nil { // if it still does, the chain's removal fails
+		r.Warn(hung)
+	}
+	return errors.Join(failed, err, r.keepLogs(live))
+}
+
+// keepLogs copies what the functions wrote into the run directory.
+func (r *Run) keepLogs(live *node.Live) error {
+	for _, f := range live.Chain.Functions {
+		if err := copyFile(live.LogFile(f.Name), filepath.Join(r.Path, "log", f.Name+".log")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyFile copies a file that need not exist.
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// Summary is one clause: how much there is to do.
+func (j Job) Summary() string {
+	var transports []string
+	for _, l := range j.Plan.Links {
+		transports = append(transports, l.Transport)
+	}
+	slices.Sort(transports)
+	return fmt.Sprintf("%s, %s over %s", count(len(j.Chain.Functions), "function"), count(len(j.Chain.Links), "link"),
+		strings.Join(slices.Compact(transports), ", "))
+}
+
+// count is "1 link", "2 links".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chainrun
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"time"
+
+	"github.com/drayage/dray/internal/measure/rundir"
+	"github.com/drayage/dray/internal/measure/verify"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/result/report"
+)
+
+var layout = &rundir.Layout[report.Run]{
+	StateFile: report.RunFile, RecordsFile: report.RecordsFile, Load: report.LoadRun,
+	Finished: func(run *report.Run) bool { return !run.Finished.IsZero() },
+}
+
+// Interrupted finds the newest unfinished run below a directory; "" if there is none.
+func Interrupted(parent string) string {
+	files, err := filepath.Glob(filepath.Join(parent, "*", report.RunFile))
+	if err != nil {
+		return ""
+	}
+	newest, found := time.Time{}, ""
+	for _, file := range files {
+		dir := filepath.Dir(file)
+		run, err := report.LoadRun(dir)
+		if err == nil && run.Resumable() && run.Started.After(newest) && !rundir.AtWork(dir) {
+			newest, found = run.Started, dir
+		}
+	}
+	return found
+}
+
+// Resume opens the directory of an interrupted run. prepare plans the chain file
+// that it holds for the host as it is now.
+func Resume(path string, by report.Program, prepare func(file string) (Job, error)) (_ *Run, err error) {
+	dir, err := layout.Resume(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{Path: path, state: dir.Run, dir: dir}
+	defer func() {
+		if err != nil {
+			dir.Close()
+		}
+	}()
+	if !dir.Run.Resumable() {
+		return nil, fmt.Errorf("%s is of a chain that was up already: `dray verify %s` measures it again", path, dir.Run.Chain)
+	}
+	before, err := report.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	if r.Job, err = prepare(filepath.Join(path, report.ChainFile)); err != nil {
+		return nil, err
+	}
+	if before.Inventory == nil {
+		return nil, fmt.Errorf("%s has no %s: it cannot be told whether this host is the same", path, report.InventoryFile)
+	}
+	if err := rundir.SameConditions(path, before.Inventory.Host, r.Inventory.Host, report.Program{Dray: dir.Run.Dray, Build: dir.Run.Build}, by); err != nil {
+		return nil, err
+	}
+	if err := samePlan(path, &before.Plan, r.Plan); err != nil {
+		return nil, err
+	}
+	r.Options = verify.Options{Profile: verify.Profile(dir.Run.Profile), Duration: dir.Run.Trial, Rounds: dir.Run.Rounds, Seed: dir.Run.Seed}
+	return r, nil
+}
+
+// samePlan refuses a plan that would not measure what the run measured before.
+func samePlan(path string, was, is *plan.Plan) error {
+	old, now := essentials(was), essentials(is)
+	for name, text := range old {
+		if now[name] != text {
+			return fmt.Errorf("%s: %s is planned differently now: figures of two plans do not mix; start a new run", filepath.Join(path, report.ChainFile), name)
+		}
+	}
+	if !reflect.DeepEqual(keys(old), keys(now)) {
+		return fmt.Errorf("%s no longer has the functions and links of the run: start a new run", filepath.Join(path, report.ChainFile))
+	}
+	return nil
+}
+
+// essentials are what a plan says of functions and links, without its reasons.
+func essentials(p *plan.Plan) map[string]string {
+	texts := map[string]string{}
+	add := func(name string, v any) {
+		text, err := json.Marshal(v)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		texts[name] = string(text)
+	}
+	for _, f := range p.Functions {
+		f.Reason = ""
+		add("function "+f.Name, f)
+	}
+	for _, l := range p.Links {
+		l.Reason, l.Rejected, l.Evidence = "", nil, nil
+		add("link "+l.Name, l)
+	}
+	return texts
+}
+
+func keys(m map[string]string) map[string]bool {
+	names := map[string]bool{}
+	for name := range m {
+		names[name] = true
+	}
+	return names
+}

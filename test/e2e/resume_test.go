@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drayage/dray/internal/result/report"
+)
+
+// TestRunInterruptedAndResumed interrupts a run with Ctrl-C while it measures, and
+// resumes it: the records made before are kept, and the report is whole.
+func TestRunInterruptedAndResumed(t *testing.T) {
+	b := newBench(t)
+	out := filepath.Join(t.TempDir(), "out")
+	file := b.file(pair{Name: "paused", Requires: "{mtu: 1500, min_bitrate: 1Mbps}", Command: `[sleep, "1000"]`}.yaml())
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := b.command(ctx, "run", file, "--rounds", "3", "--seed", "11", "--out", out)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for len(benchRecords(t, out)) < 3 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	resume := "dray run --resume " + out
+	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(stderr.String(), resume) {
+		t.Errorf("exit %d: %s", code, stderr.String())
+	}
+	if text := stdout.String(); !strings.Contains(text, "Interrupted: ") || !strings.Contains(text, resume) {
+		t.Errorf("the report does not say that the run was interrupted:\n%s", text)
+	}
+	page, err := os.ReadFile(filepath.Join(out, report.PageFile))
+	if err != nil || !strings.Contains(string(page), "Interrupted: ") {
+		t.Errorf("the page does not say that the run was interrupted: %v", err)
+	}
+	run := runOf(t, out)
+	if !run.Interrupted || run.ExitCode != 130 || !run.Finished.IsZero() {
+		t.Errorf("run.json: %+v", run)
+	}
+	before := benchRecords(t, out)
+
+	again := b.want(0, "run", "--resume", out)
+	if strings.Contains(again.Stdout, "Interrupted: ") || !strings.Contains(again.Stdout, "all 2 requirements met") {
+		t.Errorf("%s", again)
+	}
+	if after := runOf(t, out); after.Interrupted || after.ExitCode != 0 || after.Finished.IsZero() || after.Seed != 11 || after.ID != run.ID {
+		t.Errorf("run.json: %+v", after)
+	}
+	after := benchRecords(t, out)
+	if len(after) <= len(before) {
+		t.Errorf("%d records, of which %d were made before", len(after), len(before))
+	}
+	seen := map[string]bool{}
+	for i, trial := range after {
+		if i < len(before) && trial.ID != before[i].ID || trial.Order != i || seen[trial.ID] {
+			t.Errorf("record %d is %s with order %d", i, trial.ID, trial.Order)
+		}
+		seen[trial.ID] = true
+	}
+	if r := b.want(1, "run", "--resume", out); !strings.Contains(r.Err, "finished") {
+		t.Errorf("a finished run is resumed: %s", r)
+	}
+	b.want(2, "run", "--resume", out, "--seed", "3")
+}
+
+func runOf(t *testing.T, dir string) report.Run {
+	t.Helper()
+	var run report.Run
+	text, err := os.ReadFile(filepath.Join(dir, report.RunFile))
+	if err == nil {
+		err = json.Unmarshal(text, &run)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
