@@ -3,6 +3,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,7 +113,10 @@ func mountHierarchy(root, controller string) error {
 	}
 	dir := filepath.Join(root, controller)
 	unified, onUnified := onHybrid(hs, controller)
-	if err = os.Mkdir(dir, 0o755); err == nil || errors.Is(err, fs.ErrExist) {
+	if err = ProbeHierarchyMount(controller); err == nil {
+		err = os.Mkdir(dir, 0o755)
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) {
 		err = mountOwn(dir, controller)
 		if errors.Is(err, unix.EBUSY) && onUnified && freeController(unified.mount, controller) {
 			err = remount(dir, controller)
@@ -130,13 +134,43 @@ func mountHierarchy(root, controller string) error {
 
 func notMounted(controller string, hs []hierarchy, why error) error {
 	fix := controllerFix(controller, hs)
-	if errors.Is(why, unix.EROFS) {
+	reason := fmt.Sprintf("mounting one fails: %v", why)
+	var refused *Unsupported
+	switch {
+	case errors.As(why, &refused):
+		reason, fix = refused.Why, refused.Fix
+	case errors.Is(why, unix.EROFS):
 		fix = "run dray on the host, or in a container that may mount in " + v1Root(hs)
 	}
 	return &Unsupported{
 		What: controller + " limit",
-		Why:  fmt.Sprintf("no hierarchy has the controller %s, and mounting one fails: %v", controller, why),
+		Why:  fmt.Sprintf("no hierarchy has the controller %s, and %s", controller, reason),
 		Fix:  fix,
+	}
+}
+
+// initialCgroupNamespace is what /proc/PID/ns/cgroup links to outside every container:
+// PROC_CGROUP_INIT_INO of the kernel's linux/proc_ns.h, the same in every release.
+const initialCgroupNamespace = "cgroup:[4026531835]"
+
+// ProbeHierarchyMount returns an *Unsupported error if this process cannot mount the
+// controller's v1 hierarchy. The kernel makes a new hierarchy only for a process in
+// the initial cgroup namespace, whatever its capabilities; one that exists can be
+// mounted again from any namespace.
+func ProbeHierarchyMount(controller string) error {
+	ns, err := os.Readlink("/proc/self/ns/cgroup")
+	if err != nil || ns == initialCgroupNamespace {
+		return nil // a kernel without cgroup namespaces has no such rule
+	}
+	if c, err := kernelController(controller); err != nil || c.v1 {
+		return err
+	}
+	dir := "/sys/fs/cgroup/" + controller
+	return &Unsupported{
+		What: "cgroup v1 hierarchy of " + controller,
+		Why:  "no process in a cgroup namespace, such as a container's, can make one",
+		Fix: fmt.Sprintf("run dray on the host; or run there, before the container starts: mkdir -p %s && mount -t cgroup -o %s cgroup %s",
+			dir, controller, dir),
 	}
 }
 
@@ -258,18 +292,19 @@ func HugePageLimits() (hierarchy string, err error) {
 		return "", err
 	}
 	c, err := kernelController(hugetlb)
-	return hugePageLimits(hs, err == nil && c.enabled)
+	return hugePageLimits(hs, err == nil && c.enabled, ProbeHierarchyMount(hugetlb))
 }
 
-// hugePageLimits is HugePageLimits where these hierarchies are mounted; enabled says
-// that the kernel has the controller, mounted or not.
-func hugePageLimits(hs []hierarchy, enabled bool) (string, error) {
+// hugePageLimits is HugePageLimits if these hierarchies are mounted. enabled says
+// that the kernel has the controller, mounted or not; refused says why it would not
+// mount its hierarchy.
+func hugePageLimits(hs []hierarchy, enabled bool, refused error) (string, error) {
 	if root := v1Root(hs); root != "" {
 		if slices.ContainsFunc(hs, func(h hierarchy) bool { return !h.v2 && h.has(hugetlb) }) {
 			return "cgroup v1", nil
 		}
 		_, onUnified := onHybrid(hs, hugetlb)
-		err := unix.Access(root, unix.W_OK) // a container may have it read-only
+		err := cmp.Or(refused, unix.Access(root, unix.W_OK)) // a container may have it read-only
 		if enabled && err == nil {
 			return "cgroup v1, mounted while a chain needs it", nil
 		}
@@ -286,7 +321,8 @@ func hugePageLimits(hs []hierarchy, enabled bool) (string, error) {
 // controllerState is what the kernel says of a controller, mounted or not.
 type controllerState struct {
 	enabled bool
-	groups  int // in its hierarchy; the root counts
+	v1      bool // a v1 hierarchy has it, mounted where this process sees it or not
+	groups  int  // in its hierarchy; the root counts
 }
 
 // kernelController reads lines of /proc/cgroups: name, hierarchy, groups, enabled.
@@ -298,7 +334,7 @@ func kernelController(name string) (controllerState, error) {
 	for _, line := range strings.Split(string(text), "\n") {
 		if f := strings.Fields(line); len(f) == 4 && f[0] == name {
 			groups, err := strconv.Atoi(f[2])
-			return controllerState{f[3] == "1", groups}, err
+			return controllerState{enabled: f[3] == "1", v1: f[1] != "0", groups: groups}, err
 		}
 	}
 	return controllerState{}, nil

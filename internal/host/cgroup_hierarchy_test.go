@@ -29,24 +29,60 @@ func TestHierarchyOfOwn(t *testing.T) {
 	testenv.Root(t)
 	testenv.Program(t, "unshare")
 	if os.Getenv(ownMounts) == "" {
-		cmd := exec.Command("unshare", "--mount", "--propagation", "private", os.Args[0], "-test.v", "-test.run", "^TestHierarchyOfOwn$")
-		cmd.Env = append(os.Environ(), ownMounts+"=1")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		if strings.Contains(string(out), "--- SKIP") {
-			t.Skipf("%s", out)
-		}
+		unshared(t)
 		return
 	}
 	h := unusedHierarchy(t)
+	testenv.Kernel(t, ProbeItem("cgroup hierarchy of its own", ProbeHierarchyMount(h.controller)))
 	t.Run("goes with its last group", h.testLifecycle)
 	t.Run("stays while others have groups in it", h.testOthersGroup)
 	t.Run("stays where another mounted it", h.testOthersMount)
 	t.Run("its maker was killed", h.testKilled)
 	t.Run("many at once", h.testRace)
 	t.Run("nobody but root can keep its lock", h.testLock)
+}
+
+// unshared runs the test once more, in a mount namespace and others of its own.
+func unshared(t *testing.T, namespaces ...string) {
+	t.Helper()
+	args := slices.Concat(namespaces, []string{"--mount", "--propagation", "private", os.Args[0], "-test.v", "-test.run", "^" + t.Name() + "$"})
+	cmd := exec.Command("unshare", args...)
+	cmd.Env = append(os.Environ(), ownMounts+"=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if strings.Contains(string(out), "--- SKIP") {
+		t.Skipf("%s", out)
+	}
+}
+
+// TestHierarchyInCgroupNamespace is what a user of a container sees: the kernel refuses
+// the mount, and Drayage says so before it tries.
+func TestHierarchyInCgroupNamespace(t *testing.T) {
+	testenv.Root(t)
+	testenv.Program(t, "unshare")
+	if os.Getenv(ownMounts) == "" {
+		unshared(t, "--cgroup")
+		return
+	}
+	h := unusedHierarchy(t)
+	waitFor(t, "the kernel to let go of a hierarchy that was unmounted", func() bool {
+		c, err := kernelController(h.controller)
+		return err == nil && !c.v1
+	})
+	var u *Unsupported
+	if err := ProbeHierarchyMount(h.controller); !errors.As(err, &u) || !strings.Contains(u.Fix, "before the container starts") {
+		t.Fatalf("probe: %v", err)
+	}
+	if err := mountOwn(t.TempDir(), h.controller); !errors.Is(err, unix.EPERM) {
+		t.Errorf("the kernel says %v to what the probe says it refuses", err)
+	}
+	c := Cgroup{Path: "/dray/" + unique(t)}
+	if err := c.createWith(h.controller, Limits{}); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), u.Fix) {
+		t.Errorf("create: %v", err)
+	}
+	h.wantGone(t)
 }
 
 // oneHierarchy is a controller, and where Drayage mounts its hierarchy.
@@ -232,7 +268,7 @@ func TestCgroupV1Root(t *testing.T) {
 	if got := v1Root(hs); got != want {
 		t.Errorf("v1 hierarchies are mounted in %q, want %q", got, want)
 	}
-	if got, err := hugePageLimits(hs, true); got != wantLimits || err != nil {
+	if got, err := hugePageLimits(hs, true, nil); got != wantLimits || err != nil {
 		t.Errorf("limits of huge pages are by %q (%v), want %q", got, err, wantLimits)
 	}
 }
@@ -244,21 +280,29 @@ func TestCgroupHugePageLimits(t *testing.T) {
 	}
 	v1 := hierarchy{mount: "/nowhere/cpu", controllers: []string{"cpu"}}
 	hs := []hierarchy{v1, {mount: "/nowhere/unified", v2: true, controllers: []string{hugetlb}}}
-	if got, err := hugePageLimits(hs, true); got != "cgroup v2" || err != nil {
+	if got, err := hugePageLimits(hs, true, nil); got != "cgroup v2" || err != nil {
 		t.Errorf("where v2 has the controller: %q, %v", got, err)
 	}
-	got, err := hugePageLimits(hs[:1], true)
+	got, err := hugePageLimits(hs[:1], true, nil)
 	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), unix.ENOENT.Error()) {
 		t.Errorf("where nothing has it: %q, %v", got, err)
 	}
-	if got, err := hugePageLimits(hs[:1], false); !errors.Is(err, ErrUnsupported) {
+	if got, err := hugePageLimits(hs[:1], false, nil); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("where the kernel lacks it: %q, %v", got, err)
 	}
 	if err := notMounted(hugetlb, hs, unix.EROFS); !strings.Contains(err.Error(), "container") {
 		t.Errorf("where it is read-only: %v", err)
 	}
+	refused := &Unsupported{What: "hierarchy", Why: "a container cannot", Fix: "mount it outside"}
+	var u *Unsupported
+	if got, err := hugePageLimits(hs[:1], true, refused); !errors.As(err, &u) || !strings.Contains(u.Why, refused.Why) || u.Fix != refused.Fix {
+		t.Errorf("in a cgroup namespace: %q, %v", got, err)
+	}
+	if got, err := hugePageLimits(hs, true, refused); got != "cgroup v2" || err != nil {
+		t.Errorf("in a cgroup namespace where v2 has the controller: %q, %v", got, err)
+	}
 	v1.controllers = []string{hugetlb}
-	if got, err := hugePageLimits([]hierarchy{v1}, true); got != "cgroup v1" || err != nil {
+	if got, err := hugePageLimits([]hierarchy{v1}, true, nil); got != "cgroup v1" || err != nil {
 		t.Errorf("where it is mounted: %q, %v", got, err)
 	}
 }

@@ -132,7 +132,7 @@ func TestCgroupHugePages(t *testing.T) {
 		hs, err := hierarchies()
 		must(t, err)
 		state, err := kernelController(hugetlb)
-		return v1Root(hs) != "" && err == nil && state.enabled ||
+		return v1Root(hs) != "" && err == nil && state.enabled && ProbeHierarchyMount(hugetlb) == nil ||
 			slices.ContainsFunc(hs, func(h hierarchy) bool { return h.has(hugetlb) })
 	}
 	before := canLimit()

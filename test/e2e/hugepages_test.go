@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -28,6 +29,8 @@ functions:
 // wants gc and down to leave no hierarchy that Drayage mounted for them, unless
 // others have groups in it by now.
 func TestKillWithHugePageLimits(t *testing.T) {
+	_, err := host.HugePageLimits()
+	testenv.Kernel(t, host.ProbeItem("limits of huge pages", err))
 	testenv.HugePages(t, 2)
 	b := newBench(t)
 	file := b.file(limited)
