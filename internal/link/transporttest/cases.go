@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,7 @@ func testPorts(t *testing.T, d transport.Driver) {
 			}
 		}
 		checkOffloads(t, r, report)
+		checkUnreported(t, r, report)
 		checkSilence(t, r)
 	}
 }
@@ -69,8 +71,10 @@ func checkSilence(t *testing.T, r *Rig) {
 	if !ns.Exists() {
 		return
 	}
+	ports := 0
 	err := ns.Do(func() error {
 		ifaces, err := net.Interfaces()
+		ports = len(ifaces) - 1 // without lo
 		for _, i := range ifaces {
 			addrs, addrErr := i.Addrs()
 			err = errors.Join(err, addrErr)
@@ -80,8 +84,8 @@ func checkSilence(t *testing.T, r *Rig) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Error(err)
+	if err != nil || ports < 1 {
+		t.Errorf("the switch has %d ports, %v", ports, err)
 	}
 }
 
@@ -101,6 +105,37 @@ func checkOffloads(t *testing.T, r *Rig, report *transport.Report) {
 			if err != nil || !strings.Contains(got, want) || change.Reason == "" {
 				t.Errorf("reported %+v, but %s has %q, %v", change, e.Name, got, err)
 			}
+		}
+	}
+}
+
+// checkUnreported checks that a driver that reports no change of an offload made none:
+// each of its veth ports is then as the kernel makes one.
+func checkUnreported(t *testing.T, r *Rig, report *transport.Report) {
+	t.Helper()
+	if len(report.Offloads) > 0 {
+		return
+	}
+	ns := host.Netns{Path: filepath.Join(r.dir, "plain")} // removed with the rig
+	if err := host.CreateNetns(ns.Path); err != nil {
+		t.Fatal(err)
+	}
+	a, b := host.Iface{Netns: ns, Name: "a", MTU: r.Spec.MTU}, host.Iface{Netns: ns, Name: "b", MTU: r.Spec.MTU}
+	if err := host.CreateVeth(a, b); err != nil {
+		t.Fatal(err)
+	}
+	want, err := ns.Offloads(a.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range r.Spec.Ports() {
+		s, err := e.Netns.ReadLink(e.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := e.Netns.Offloads(e.Name)
+		if err != nil || s.Kind == "veth" && got != want {
+			t.Errorf("%s has %q, %v; none was reported as changed, and a new one has %q", e.Name, got, err, want)
 		}
 	}
 }
