@@ -24,7 +24,7 @@ void leases_begin(void)
 
 /*
  * Change the owner. The old one may be returning a lease just now: either it sees the change before it touches `back`, or this thread waits until it has done.
- * Its side of the barrier is in return_local, and costs nothing.
+ * The barrier pairs with the signal fence in return_local, which costs nothing.
  */
 static void set_owner(struct leases *l, uintptr_t owner)
 {
@@ -49,7 +49,7 @@ static inline bool return_local(struct leases *l, struct lease *lease)
 	if (__atomic_load_n(&l->owner, __ATOMIC_RELAXED) != self)
 		return false;
 	__atomic_store_n(&l->busy, 1, __ATOMIC_RELAXED);
-	/* The compiler's order is enough: set_owner has the CPU's (membarrier). */
+	/* seq_cst, for the compiler alone: pairs with the membarrier in set_owner, which orders the CPU. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	mine = __atomic_load_n(&l->owner, __ATOMIC_RELAXED) == self;
 	if (mine) {
@@ -94,7 +94,7 @@ static inline bool push_foreign(struct leases *l, struct lease *lease)
 		if (unlikely(head == LEASES_CLOSED))
 			return false;
 		lease->next = head;
-		/* release: pairs with the acquire in leases_give_back. */
+		/* release: pairs with the acquires in leases_give_back and leases_close. */
 	} while (!__atomic_compare_exchange_n(&l->foreign, &head, lease, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 	return true;
 }
@@ -199,7 +199,7 @@ void leases_close(struct leases *l)
 		set_owner(l, 0);
 	give_list(l, l->back);
 	l->back = NULL;
-	/* acquire: as in leases_give_back. From here on each lease comes back by return_closed, which waits for the lock. */
+	/* acquire: pairs with the release in push_foreign. From here on each lease comes back by return_closed, which waits for the lock. */
 	foreign = __atomic_exchange_n(&l->foreign, LEASES_CLOSED, __ATOMIC_ACQUIRE);
 	give_list(l, foreign);
 	if (l->out == 0)

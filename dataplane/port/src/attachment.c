@@ -23,7 +23,7 @@ struct attachment *attachment_new(uint32_t kind, uint32_t generation)
 
 void attachment_put(struct attachment *attachment)
 {
-	/* acq_rel: pairs with itself; whoever frees sees what all others did. */
+	/* acq_rel: pairs with itself, and with the acquire in port_reap: the thread that frees sees what all others did. */
 	if (atomic_fetch_sub_explicit(&attachment->refs, 1, memory_order_acq_rel) == 1 && attachment->last_put)
 		attachment->last_put(attachment);
 }

@@ -51,6 +51,7 @@ unsigned bell_drain(struct attachment *a, unsigned queue, struct counters *count
 		if (n < 0)
 			break;
 		if (n == 0) {
+			/* release: pairs with the acquires in drain_from and retire_untaken. */
 			atomic_store_explicit(&a->peer_gone, true, memory_order_release);
 			break;
 		}
@@ -188,7 +189,7 @@ static unsigned drain_from(struct dray_port *port, unsigned queue, struct dray_h
 	got = drain_from(port, queue, &h->draining, pkts, n, newer || (is_shm(h) && h->ops->ready(h)), held);
 	if (got || (*held && is_shm(h)))
 		return got;
-	/* acquire: pairs with the release of whoever saw the hang-up; the tail that is read next is final. */
+	/* acquire: pairs with the releases in bell_drain and note_death; the tail that is read next is final. */
 	final = atomic_load_explicit(&h->attachment->peer_gone, memory_order_acquire) ||
 		clock_coarse_ns() - h->attachment->left_ns > DRAIN_NS || (is_shm(h) && newer);
 	got = h->ops->recv(h, pkts, n);

@@ -130,7 +130,7 @@ static void write_record(const struct tap *tap, uint32_t index, const struct dra
 /* Slots that the reader has left free. One that lies about it gets nothing, until it does not. */
 static uint32_t room(const struct tap *tap)
 {
-	/* acquire: pairs with the reader's release of head (Ring.next in Go); it has read what will be overwritten. */
+	/* acquire: pairs with the reader's release of head (ring.advance in Go): the reader is done with the slots that are overwritten next. */
 	uint32_t used = tap->tail - atomic_load_explicit(&tap->words->head, memory_order_acquire);
 
 	return used <= tap->slot_count ? tap->slot_count - used : 0;
@@ -151,7 +151,7 @@ void tap_publish(struct tap *tap, unsigned n)
 	uint32_t records = n < tap->filled ? n : tap->filled;
 
 	tap->tail += records;
-	/* release: pairs with the reader's acquire of tail (Ring.next in Go). */
+	/* release: pairs with the reader's acquire of tail (ring.begin in Go). */
 	atomic_store_explicit(&tap->words->tail, tap->tail, memory_order_release);
 	if (n > records) {
 		tap->lost += n - records;

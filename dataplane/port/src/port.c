@@ -89,6 +89,7 @@ void port_adopt(struct dray_port *port, struct attachment *a)
 /* A home that no side took: nobody else looks after it. What there is to receive waits for its queue, `drop`: no longer. */
 static void retire_untaken(const struct attachment *a, struct dray_home *home, bool drop)
 {
+	/* acquire: pairs with the releases in bell_drain and note_death; the tail that is read next is final. */
 	bool final = atomic_load_explicit(&a->peer_gone, memory_order_acquire) || clock_coarse_ns() - a->left_ns > DRAIN_NS;
 
 	if (!home || home->adopted || home->retired)
@@ -111,7 +112,7 @@ void port_reap(struct dray_port *port)
 			retire_untaken(a, a->tx[q], false);
 			retire_untaken(a, a->rx[q], left > UNTAKEN_MAX);
 		}
-		/* Only the list refers to it, and only those who refer to it can make more references. */
+		/* Only the list refers to it, and only those who refer to it can make more references. acquire: pairs with the release in attachment_put. */
 		if (a != current && atomic_load_explicit(&a->refs, memory_order_acquire) == 1) {
 			*link = a->next;
 			attachment_put(a);
@@ -357,7 +358,7 @@ EXPORT int dray_close(struct dray_port *port)
 		return -EBADF;
 	service_stop(port);
 	pthread_mutex_lock(&port->lock);
-	atomic_store_explicit(&port->current, NULL, memory_order_release);
+	atomic_store_explicit(&port->current, NULL, memory_order_relaxed); /* every reader has the lock */
 	telemetry_step(port, true);
 	port_capture(port, NULL);
 	for (unsigned q = 0; q < port->queue_count; q++) {

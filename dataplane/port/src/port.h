@@ -152,7 +152,7 @@ void side_update(struct dray_port *port, unsigned queue, struct side *side, bool
 
 static inline void side_follow(struct dray_port *port, unsigned queue, struct side *side, bool sending)
 {
-	/* acquire: pairs with the release in port_switch. */
+	/* acquire: pairs with the releases in port_switch and port_capture. */
 	if (unlikely(side->switches != atomic_load_explicit(&port->switches, memory_order_acquire)))
 		side_update(port, queue, side, sending);
 }

@@ -84,7 +84,7 @@ static uint32_t place_of(const struct rx_lane *l, uint32_t index)
 
 static void rx_lane_return(struct rx_lane *l)
 {
-	/* release: pairs with the acquire in tx_lane_reap (P2). */
+	/* release: pairs with the acquire in see_returned (P2). */
 	atomic_store_explicit(&l->view.words->returned.value, l->returned, memory_order_release);
 	if (l->ringer.peer_sleeps)
 		ringer_ring(&l->ringer);

@@ -19,7 +19,7 @@
 /* Its bells stay readable from now on: nobody is to be woken by that again and again. */
 static void note_death(struct dray_port *port, struct attachment *a)
 {
-	/* release: pairs with the acquire in drain_from. */
+	/* release: pairs with the acquires in drain_from and retire_untaken. */
 	atomic_store_explicit(&a->peer_gone, true, memory_order_release);
 	unwatch_bells(port, a);
 }

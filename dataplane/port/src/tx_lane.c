@@ -498,7 +498,7 @@ static unsigned tx_lane_send(struct dray_home *home, struct dray_pkt *pkts, unsi
 		stamp(l, l->tail, sent, period);
 	l->tail = tail;
 	put_newest(l, tail);
-	/* release: pairs with the acquire in rx_lane_recv (P1). */
+	/* release: pairs with the acquire in available (P1). */
 	atomic_store_explicit(&l->view.words->tail, tail, memory_order_release);
 	if (l->ringer.peer_sleeps)
 		ringer_ring(&l->ringer);
