@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Build a project of this folder three times (plain; with AddressSanitizer and UBSan; with ThreadSanitizer) and run all its
-# tests in each; then build it for 64-bit ARM, and run nothing of that.
+# tests in each; then build it for 64-bit ARM, and run nothing of that. pmd has no ThreadSanitizer build and no ARM build.
 # Needs meson, ninja-build and gcc; with clang and libclang-rt the fuzzers run for a moment too.
 # The last line says: N passed, N failed, N skipped. The exit status is 0 only if none failed.
 #
-# usage: dataplane/test.sh port|gen|vnf [test ...]
+# usage: dataplane/test.sh port|gen|pmd|vnf [test ...]
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
-readonly source=dataplane/${1:?port, gen or vnf} builds=out/$1
+readonly source=dataplane/${1:?port, gen, pmd or vnf} builds=out/$1
 passed=0 failed=0 skipped=0
 
 # of prints the number after a label in meson's summary; 0 where there is none.
