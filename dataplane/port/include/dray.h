@@ -25,6 +25,13 @@ extern "C" {
  * Errors are 0 or -errno; bursts return how many.
  */
 
+/*
+ * Sizes. dray_options, dray_info and dray_stats begin with their size, which the caller sets to sizeof; later versions add fields at the end. An
+ * application and a library of different versions work together. A library that knows fewer fields ignores those options that are 0, refuses
+ * others with -E2BIG, and sets results that it does not know to 0. A library that knows more takes the defaults, and writes only what fits.
+ * No size is over 4096.
+ */
+
 struct dray_port;
 struct dray_home;
 
@@ -58,7 +65,7 @@ struct dray_options {
 /*
  * Open the port `name`: 1 to 15 of a-z A-Z 0-9 . _ -
  * Returns when the broker has answered; the peer need not be there yet (see dray_info, dray_events).
- * Errors: -EINVAL name or options; -ENOENT, -ECONNREFUSED no such port, or no broker; -ETIMEDOUT; -EBUSY the port is open elsewhere;
+ * Errors: -EINVAL name or options; -E2BIG an option that this library does not have; -ENOENT, -ECONNREFUSED no such port, or no broker; -ETIMEDOUT; -EBUSY the port is open elsewhere;
  * -EPROTO, -EPROTONOSUPPORT the broker speaks another protocol; -ENOMEM.
  */
 int dray_open(const char *name, const struct dray_options *options, struct dray_port **port);
@@ -104,7 +111,7 @@ struct dray_info {
 	uint32_t reserved;
 };
 
-/* Errors: -EINVAL size; -EBADF no port, or used after fork. */
+/* Errors: -EINVAL size too small; -E2BIG size over 4096; -EBADF no port, or used after fork. */
 int dray_info(struct dray_port *port, struct dray_info *info);
 
 enum dray_pkt_flags {
@@ -251,7 +258,7 @@ struct dray_stats {
 
 #define DRAY_ALL_QUEUES (~0u)
 
-/* Statistics of one queue, or DRAY_ALL_QUEUES. Errors: -EINVAL queue or size; -EBADF. */
+/* Statistics of one queue, or DRAY_ALL_QUEUES. Errors: -EINVAL queue, or size too small; -E2BIG size over 4096; -EBADF. */
 int dray_stats(struct dray_port *port, unsigned queue, struct dray_stats *stats);
 
 enum dray_event_type {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lane.h"
+#include "sized.h"
 #include "watch.h"
 
 #define DEFAULT_DIRECTORY "/run/dray/ports"
@@ -201,13 +202,10 @@ static int take_options(struct dray_port *port, const char *name, const struct d
 {
 	struct dray_options o = {0};
 	const char *directory;
-	int n;
+	int n, ret = given ? sized_read(&o, sizeof(o), given) : 0;
 
-	if (given) {
-		if (given->size < sizeof(size_t) || given->size > sizeof(o))
-			return -EINVAL;
-		memcpy(&o, given, given->size);
-	}
+	if (ret)
+		return ret;
 	if (!name || !wire_name_valid(name) || o.queues > DRAY_MAX_QUEUES || o.mode > DRAY_MODE_SLEEPING ||
 	    (o.flags & ~(uint32_t)(DRAY_RX_COPY | DRAY_SERVICE_THREAD)))
 		return -EINVAL;
@@ -400,13 +398,11 @@ static void link_info(struct dray_port *port, struct dray_info *info)
 EXPORT int dray_info(struct dray_port *port, struct dray_info *out)
 {
 	struct dray_info info = {0};
-	size_t size;
 
 	if (!port_valid(port))
 		return -EBADF;
-	if (!out || out->size < sizeof(size_t) || out->size > sizeof(info))
+	if (!out)
 		return -EINVAL;
-	size = info.size = out->size;
 	pthread_mutex_lock(&port->lock);
 	memcpy(info.name, port->welcome.port, sizeof(info.name));
 	memcpy(info.mac, port->welcome.mac, sizeof(info.mac));
@@ -418,8 +414,7 @@ EXPORT int dray_info(struct dray_port *port, struct dray_info *out)
 	info.queues = port->queue_count;
 	link_info(port, &info);
 	pthread_mutex_unlock(&port->lock);
-	memcpy(out, &info, size);
-	return 0;
+	return sized_write(out, &info, sizeof(info));
 }
 
 static void add_held(struct dray_port *port, unsigned queue, struct dray_stats *stats)
@@ -453,14 +448,11 @@ static void add_queue(struct dray_port *port, unsigned q, struct dray_stats *s)
 EXPORT int dray_stats(struct dray_port *port, unsigned queue, struct dray_stats *out)
 {
 	struct dray_stats stats = {0};
-	size_t size;
 
 	if (!port_valid(port))
 		return -EBADF;
-	if (!out || out->size < sizeof(size_t) || out->size > sizeof(stats) ||
-	    (queue != DRAY_ALL_QUEUES && queue >= port->queue_count))
+	if (!out || (queue != DRAY_ALL_QUEUES && queue >= port->queue_count))
 		return -EINVAL;
-	size = stats.size = out->size;
 	pthread_mutex_lock(&port->lock);
 	for (unsigned q = 0; q < port->queue_count; q++)
 		if (queue == DRAY_ALL_QUEUES || queue == q)
@@ -468,8 +460,7 @@ EXPORT int dray_stats(struct dray_port *port, unsigned queue, struct dray_stats 
 	for (const struct attachment *a = port->attachments; a; a = a->next)
 		stats.maps += a->map != NULL;
 	pthread_mutex_unlock(&port->lock);
-	memcpy(out, &stats, size);
-	return 0;
+	return sized_write(out, &stats, sizeof(stats));
 }
 
 EXPORT int dray_events(struct dray_port *port, struct dray_event *events, unsigned n)

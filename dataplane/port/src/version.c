@@ -16,6 +16,8 @@ EXPORT const char *dray_strerror(int error)
 		return "no error";
 	case EINVAL:
 		return "an argument is not acceptable: a name, a size, a queue, or an option";
+	case E2BIG:
+		return "an option that this version of the library does not have, or a struct whose size was not set";
 	case EBADF:
 		return "not an open port, or a port of the process before fork";
 	case ENOENT:
