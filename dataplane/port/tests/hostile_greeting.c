@@ -228,7 +228,7 @@ int main(void)
 	CHECK_EQ(dray_open("../a", &o, &port), -EINVAL);
 	CHECK_EQ(dray_open("", &o, &port), -EINVAL);
 	CHECK_EQ(dray_open("a-name-too-long-", &o, &port), -EINVAL);
-	o.size++;
+	o.size = sizeof(o.size) - 1;
 	CHECK_EQ(dray_open("a", &o, &port), -EINVAL);
 	fake_listen();
 	for (unsigned i = 0; i < sizeof(greetings) / sizeof(*greetings); i++)
