@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The data path above the transports: ownership, switching between generations, copying what is not at home, asking to be woken. */
+#include "burst.h"
+
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include "port.h"
 #include "watch.h"
 
 #define COPY_BATCH 32

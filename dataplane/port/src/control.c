@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end's half of the control protocol: PROTOCOL.md, section 2. Nothing here blocks, but dray_open up to its time-out. */
-#include "port.h"
+#include "control.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -9,9 +9,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "events.h"
 #include "lane.h"
 #include "netdev.h"
+#include "queues.h"
+#include "rebind.h"
 #include "shm.h"
+#include "telemetry.h"
 #include "watch.h"
 
 #define MS 1000000ull
@@ -254,7 +258,7 @@ static void on_offer(struct dray_port *port, const struct wire_message *m, int *
 static int make_lanes(struct dray_port *port, struct attachment *a)
 {
 	const struct wire_offer *offer = &port->control.offer;
-	int ret = port_make_pools(port, port->welcome.hold_quota && port->welcome.hold_policy == HOLD_COPY);
+	int ret = queues_make_pools(port, port->welcome.hold_quota && port->welcome.hold_policy == HOLD_COPY);
 
 	for (unsigned q = 0; ret == 0 && q < a->queues; q++) {
 		struct queue *queue = &port->queues[q];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The port: what stays when transports change. */
+/* The port: what stays when transports change. Its fields, and its life; README.md has the order of the files that work on it. */
 #ifndef DRAY_PORT_H
 #define DRAY_PORT_H
 
@@ -99,65 +99,12 @@ static inline bool port_valid(const struct dray_port *port)
 	return port && port->magic == PORT_MAGIC;
 }
 
-/* Post an event. The lock is held. */
-void port_event(struct dray_port *port, enum dray_event_type type, uint32_t generation, uint32_t kind, int error);
-
-/* Make an attachment current, or none. The lock is held. */
-void port_switch(struct dray_port *port, struct attachment *attachment);
-
-/* Make all sides copy to a capture, which is the port's from now on, or to none. The lock is held. */
-void port_capture(struct dray_port *port, struct capture *capture);
-
-/* Free the captures that nobody uses. The lock is held. */
-void port_reap_captures(struct dray_port *port);
-
-/* Put a new attachment on the port's list: it is the port's from now on. The lock is held. */
-void port_adopt(struct dray_port *port, struct attachment *attachment);
-
-/* Look after attachments that are not current, and free those that nobody uses. The lock is held. */
-void port_reap(struct dray_port *port);
-
-/* Leave a generation whose peer is gone. The lock is held. */
-void port_look_for_death(struct dray_port *port);
-
-/* Everything that is due; the lock is held. */
-void port_service(struct dray_port *port);
+/* A port with nothing open yet, and one reference. NULL: no memory. */
+struct dray_port *port_new(void);
 
 void port_get(struct dray_port *port);
+
+/* Drop a reference. The last one frees the port. */
 void port_put(struct dray_port *port);
-
-/* The memory that copies are made to, where options or policy may ask for copies. */
-int port_make_pools(struct dray_port *port, bool needed);
-
-/* control.c */
-int control_open(struct dray_port *port, uint32_t timeout_ms);
-void control_step(struct dray_port *port);
-void control_close(struct dray_port *port);
-
-/* telemetry.c */
-int telemetry_map(struct dray_port *port, int fd, uint64_t size);
-void telemetry_step(struct dray_port *port, bool now);
-void telemetry_unmap(struct dray_port *port);
-uint64_t port_count(const struct dray_port *port, unsigned queue, unsigned which);
-
-/* service.c */
-int service_start(struct dray_port *port);
-void service_stop(struct dray_port *port);
-
-/* burst.c: one call of a side, between enter and leave. */
-bool side_enter(struct queue *queue, struct side *side);
-void side_leave(struct side *side);
-void side_leave_tap(struct side *side);
-void side_update(struct dray_port *port, unsigned queue, struct side *side, bool sending);
-
-static inline void side_follow(struct dray_port *port, unsigned queue, struct side *side, bool sending)
-{
-	/* acquire: pairs with the releases in port_switch and port_capture. */
-	if (unlikely(side->switches != atomic_load_explicit(&port->switches, memory_order_acquire)))
-		side_update(port, queue, side, sending);
-}
-
-/* Read what is on a queue's bell. Returns how many rings there were; notes the end of file. */
-unsigned bell_drain(struct attachment *attachment, unsigned queue, struct counters *counters);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the daemon may read without asking: counters and latency, copied to the telemetry memfd now and then. */
+#include "telemetry.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "lane.h"
-#include "port.h"
 
 #define PERIOD_NS 250000000u
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
@@ -25,20 +26,14 @@ int telemetry_map(struct dray_port *port, int fd, uint64_t size)
 	if (map == MAP_FAILED)
 		return -errno;
 	(void)madvise(map, size, MADV_DONTFORK);
-	telemetry_unmap(port);
+	if (port->telemetry)
+		munmap(port->telemetry, port->telemetry_size);
 	port->telemetry = map;
 	port->telemetry_size = size;
 	atomic_store_explicit(&port->telemetry->magic, TELEMETRY_MAGIC, memory_order_relaxed);
 	atomic_store_explicit(&port->telemetry->version, WIRE_VERSION, memory_order_relaxed);
 	atomic_store_explicit(&port->telemetry->clock, CLOCK_KIND_HERE, memory_order_relaxed);
 	return 0;
-}
-
-void telemetry_unmap(struct dray_port *port)
-{
-	if (port->telemetry)
-		munmap(port->telemetry, port->telemetry_size);
-	port->telemetry = NULL;
 }
 
 uint64_t port_count(const struct dray_port *port, unsigned queue, unsigned which)

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open and close a port. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "burst.h"
+#include "control.h"
+#include "queues.h"
+#include "rebind.h"
+#include "service.h"
+#include "sized.h"
+#include "telemetry.h"
+
+#define DEFAULT_DIRECTORY "/run/dray/ports"
+#define DEFAULT_TIMEOUT_MS 2000
+#define DEFAULT_SPIN_US 50
+
+static int take_options(struct dray_port *port, const char *name, const struct dray_options *given, uint32_t *timeout_ms)
+{
+	struct dray_options o = {0};
+	const char *directory;
+	int n, ret = given ? sized_read(&o, sizeof(o), given) : 0;
+
+	if (ret)
+		return ret;
+	if (!name || !wire_name_valid(name) || o.queues > DRAY_MAX_QUEUES || o.mode > DRAY_MODE_SLEEPING ||
+	    (o.flags & ~(uint32_t)(DRAY_RX_COPY | DRAY_SERVICE_THREAD)))
+		return -EINVAL;
+	directory = o.directory ? o.directory : getenv("DRAY_PORTS");
+	n = snprintf(port->path, sizeof(port->path), "%s/%s", directory ? directory : DEFAULT_DIRECTORY, name);
+	if (n < 0 || (size_t)n >= sizeof(port->path))
+		return -ENAMETOOLONG;
+	strncpy(port->welcome.port, name, PORT_NAME - 1);
+	port->mode = o.mode;
+	port->flags = o.flags;
+	port->wanted_queues = o.queues;
+	port->spin_ticks = (uint64_t)((double)clock_rate_hz(&port->rate) / 1e6 * (o.spin_us ? o.spin_us : DEFAULT_SPIN_US));
+	*timeout_ms = o.timeout_ms ? o.timeout_ms : DEFAULT_TIMEOUT_MS;
+	return 0;
+}
+
+EXPORT int dray_open(const char *name, const struct dray_options *options, struct dray_port **out)
+{
+	struct dray_port *port;
+	uint32_t timeout_ms = 0;
+	int ret;
+
+	if (!out)
+		return -EINVAL;
+	port = port_new();
+	if (!port)
+		return -ENOMEM;
+	ret = port->epoll < 0 ? -errno : take_options(port, name, options, &timeout_ms);
+	if (ret == 0)
+		ret = control_open(port, timeout_ms);
+	if (ret == 0) {
+		port->magic = PORT_MAGIC;
+		ret = queues_make(port);
+	}
+	if (ret == 0 && (port->flags & DRAY_SERVICE_THREAD))
+		ret = service_start(port);
+	if (ret) {
+		port->magic = 0;
+		control_close(port);
+		port_put(port);
+		return ret;
+	}
+	*out = port;
+	return 0;
+}
+
+/* What a retired home still waits for comes back by dray_release; from now on, from any thread. */
+static void orphan_all(struct attachment *a)
+{
+	for (unsigned q = 0; q < DRAY_MAX_QUEUES; q++) {
+		for (unsigned i = 0; i < 2; i++) {
+			struct dray_home *home = i ? a->rx[q] : a->tx[q];
+
+			if (home && !home->settled)
+				home_orphan(home);
+		}
+	}
+}
+
+EXPORT int dray_close(struct dray_port *port)
+{
+	struct attachment *a, *next;
+
+	if (!port_valid(port))
+		return -EBADF;
+	service_stop(port);
+	pthread_mutex_lock(&port->lock);
+	atomic_store_explicit(&port->current, NULL, memory_order_relaxed); /* every reader has the lock */
+	telemetry_step(port, true);
+	port_capture(port, NULL);
+	for (unsigned q = 0; q < port->queue_count; q++) {
+		side_leave_tap(&port->queues[q].tx);
+		side_leave_tap(&port->queues[q].rx);
+	}
+	port_reap_captures(port);
+	pthread_mutex_unlock(&port->lock);
+	control_close(port);
+	port->magic = 0;
+	for (a = port->attachments; a; a = next) {
+		next = a->next;
+		orphan_all(a);
+		for (unsigned q = 0; q < a->queues; q++)
+			shutdown(a->bells[q], SHUT_RDWR); /* the peer learns it now, not when the last buffer is back */
+		attachment_put(a);
+	}
+	port_put(port);
+	return 0;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Make what each queue needs: its descriptors, its histogram, its pool. */
+#include "queues.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "rebind.h"
+#include "watch.h"
+
+#define POOL_PACKETS 1024
+#define POOL_MESSAGES 8
+#define ETHERNET_ROOM 64 /* beyond the MTU: header and tags, generously */
+
+int queues_make_pools(struct dray_port *port, bool needed)
+{
+	struct pool_shape shape = {
+		.packets = POOL_PACKETS,
+		.packet_room = port->welcome.mtu + ETHERNET_ROOM,
+		.messages = POOL_MESSAGES,
+		.message_room = DRAY_MAX_MESSAGE,
+	};
+	struct attachment *a;
+	int ret = 0;
+
+	if (!needed || port->pools)
+		return 0;
+	a = attachment_new(DRAY_LINK_NONE, 0);
+	if (!a)
+		return -ENOMEM;
+	a->destroy_home = pool_free;
+	for (unsigned q = 0; ret == 0 && q < port->queue_count; q++) {
+		struct queue *queue = &port->queues[q];
+
+		ret = pool_new(&shape, &pool_ops, a, &queue->pool_counters, 0, &queue->pool);
+		if (ret == 0)
+			a->rx[q] = &queue->pool->home;
+	}
+	if (ret) {
+		attachment_free(a);
+		for (unsigned q = 0; q < port->queue_count; q++)
+			port->queues[q].pool = NULL;
+		return ret;
+	}
+	for (unsigned q = 0; q < port->queue_count; q++)
+		a->rx[q]->adopted = true;
+	port->pools = a;
+	port_adopt(port, a);
+	return 0;
+}
+
+static int make_wakers(struct dray_port *port, struct queue *queue)
+{
+	queue->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	queue->waker.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
+	if (queue->wake < 0 || queue->waker.fd < 0)
+		return -errno;
+	return watch_waker(port, queue->waker.fd);
+}
+
+int queues_make(struct dray_port *port)
+{
+	size_t size;
+
+	port->queue_count = port->welcome.queues;
+	size = port->queue_count * sizeof(struct queue);
+	port->queues = aligned_alloc(LAYOUT_ALONE, size);
+	if (!port->queues)
+		return -ENOMEM;
+	memset(port->queues, 0, size);
+	for (unsigned q = 0; q < port->queue_count; q++)
+		port->queues[q].wake = port->queues[q].waker.fd = port->queues[q].epoll = -1;
+	for (unsigned q = 0; q < port->queue_count; q++) {
+		port->queues[q].histogram = calloc(HISTOGRAM_SIZE, sizeof(uint64_t));
+		if (!port->queues[q].histogram)
+			return -ENOMEM;
+		if (port->mode != DRAY_MODE_BUSY) {
+			int ret = make_wakers(port, &port->queues[q]);
+
+			if (ret)
+				return ret;
+		}
+	}
+	return queues_make_pools(port, (port->flags & DRAY_RX_COPY) ||
+					     (port->welcome.hold_quota && port->welcome.hold_policy == HOLD_COPY));
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Make generations current, notice that a peer is gone, and free what nobody uses any more. */
+#include "rebind.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include "events.h"
+#include "watch.h"
+
+static void last_put(struct attachment *attachment)
+{
+	struct dray_port *port = attachment->owner;
+
+	attachment_free(attachment);
+	port_put(port);
+}
+
+void port_adopt(struct dray_port *port, struct attachment *a)
+{
+	a->owner = port;
+	a->last_put = last_put;
+	port_get(port);
+	for (unsigned q = 0; q < DRAY_MAX_QUEUES; q++) {
+		if (a->tx[q])
+			attachment_get(a);
+		if (a->rx[q])
+			attachment_get(a);
+	}
+	a->next = port->attachments;
+	port->attachments = a;
+}
+
+void port_switch(struct dray_port *port, struct attachment *to)
+{
+	struct attachment *from = atomic_load_explicit(&port->current, memory_order_relaxed);
+
+	if (from == to)
+		return;
+	if (from) {
+		from->left_ns = clock_coarse_ns();
+		/* When the link moves, the peer may still ring on the old bells: until they are drained. */
+		if (!to || from->kind != DRAY_LINK_SHM)
+			unwatch_bells(port, from);
+		else
+			unwatch_death(port, from);
+	}
+	if (to)
+		watch_bells(port, to);
+	atomic_store_explicit(&port->current, to, memory_order_relaxed);
+	/* release: pairs with the acquire in side_follow. */
+	atomic_fetch_add_explicit(&port->switches, 1, memory_order_release);
+	for (unsigned q = 0; q < port->queue_count; q++)
+		if (port->queues[q].wake >= 0)
+			(void)eventfd_write(port->queues[q].wake, 1);
+	if (to)
+		port_event(port, from ? DRAY_EVENT_REBIND : DRAY_EVENT_PEER_UP, to->generation, to->kind, 0);
+	else
+		port_event(port, DRAY_EVENT_PEER_DOWN, from->generation, from->kind, 0);
+}
+
+/* Its bells stay readable from now on: nobody is to be woken by that again and again. */
+static void note_death(struct dray_port *port, struct attachment *a)
+{
+	/* release: pairs with the acquires in drain_from and retire_untaken. */
+	atomic_store_explicit(&a->peer_gone, true, memory_order_release);
+	unwatch_bells(port, a);
+}
+
+/* A bell that hung up means that the peer is gone. */
+void port_look_for_death(struct dray_port *port)
+{
+	struct attachment *current = atomic_load_explicit(&port->current, memory_order_relaxed);
+
+	for (struct attachment *a = port->attachments; a; a = a->next) {
+		struct pollfd p[DRAY_MAX_QUEUES];
+
+		if (a->kind != DRAY_LINK_SHM)
+			continue;
+		for (unsigned q = 0; q < a->queues; q++)
+			p[q] = (struct pollfd){.fd = a->bells[q], .events = POLLRDHUP};
+		if (poll(p, a->queues, 0) > 0)
+			note_death(port, a);
+		if (a == current && atomic_load_explicit(&a->peer_gone, memory_order_relaxed))
+			port_switch(port, NULL);
+	}
+}
+
+/* Generations whose packets wait for a queue that is not polled: without a bound, a peer that sends one and dies, again and again, fills the memory. */
+#define UNTAKEN_MAX 4
+
+/* A home that no side took: nobody else looks after it. What there is to receive waits for its queue, `drop`: no longer. */
+static void retire_untaken(const struct attachment *a, struct dray_home *home, bool drop)
+{
+	/* acquire: pairs with the releases in bell_drain and note_death; the tail that is read next is final. */
+	bool final = atomic_load_explicit(&a->peer_gone, memory_order_acquire) || clock_coarse_ns() - a->left_ns > DRAIN_NS;
+
+	if (!home || home->adopted || home->retired)
+		return;
+	if (!home->ops->recv || drop || (final && !home->ops->ready(home)))
+		home_retire(home);
+}
+
+void port_reap(struct dray_port *port)
+{
+	struct attachment **link = &port->attachments;
+	struct attachment *current = atomic_load_explicit(&port->current, memory_order_relaxed);
+	unsigned left = 0; /* the newest come first */
+
+	while (*link) {
+		struct attachment *a = *link;
+
+		left += a != current && a->kind != DRAY_LINK_NONE;
+		for (unsigned q = 0; a != current && q < DRAY_MAX_QUEUES; q++) {
+			retire_untaken(a, a->tx[q], false);
+			retire_untaken(a, a->rx[q], left > UNTAKEN_MAX);
+		}
+		/* Only the list refers to it, and only those who refer to it can make more references. acquire: pairs with the release in attachment_put. */
+		if (a != current && atomic_load_explicit(&a->refs, memory_order_acquire) == 1) {
+			*link = a->next;
+			attachment_put(a);
+		} else {
+			link = &a->next;
+		}
+	}
+}
+
+void port_capture(struct dray_port *port, struct capture *capture)
+{
+	if (port->capture == capture)
+		return;
+	if (capture) {
+		capture->next = port->captures;
+		port->captures = capture;
+	}
+	port->capture = capture;
+	/* release: pairs with the acquire in side_follow. */
+	atomic_fetch_add_explicit(&port->switches, 1, memory_order_release);
+}
+
+void port_reap_captures(struct dray_port *port)
+{
+	struct capture **link = &port->captures;
+
+	while (*link) {
+		struct capture *c = *link;
+
+		if (c != port->capture && capture_unused(c)) {
+			*link = c->next;
+			capture_free(c);
+		} else {
+			link = &c->next;
+		}
+	}
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which generation and which capture the queues use, and when old ones are freed. The lock is held in every call. */
+#ifndef DRAY_REBIND_H
+#define DRAY_REBIND_H
+
+#include "port.h"
+
+/* Put a new attachment on the port's list: it is the port's from now on. */
+void port_adopt(struct dray_port *port, struct attachment *attachment);
+
+/* Make an attachment current, or none. */
+void port_switch(struct dray_port *port, struct attachment *attachment);
+
+/* Leave a generation whose peer is gone. */
+void port_look_for_death(struct dray_port *port);
+
+/* Look after attachments that are not current, and free those that nobody uses. */
+void port_reap(struct dray_port *port);
+
+/* Make all sides copy to a capture, which is the port's from now on, or to none. */
+void port_capture(struct dray_port *port, struct capture *capture);
+
+/* Free the captures that nobody uses. */
+void port_reap_captures(struct dray_port *port);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is due on the control side, and the optional thread that does it. */
+#ifndef DRAY_SERVICE_H
+#define DRAY_SERVICE_H
+
+#include "port.h"
+
+/* Start and stop the thread of DRAY_SERVICE_THREAD. Error: -errno. */
+int service_start(struct dray_port *port);
+void service_stop(struct dray_port *port);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dray_wait: spin, then sleep, until there is something to do. */
+#include <errno.h>
+#include <poll.h>
+
+#include "burst.h"
+
+#define MS 1000000ull
+#define SLEEP_MS 250   /* between two looks at what is due */
+#define DRAINING_MS 5  /* while an old generation may still have packets */
+#define DRAINING_MAX 8 /* of which the bells are listened to */
+#define SPIN_SERVICE 1024
+
+static bool side_ready(struct side *side)
+{
+	return side->home && side->home->ops->ready(side->home);
+}
+
+/* Ask for a ring, and look once more. */
+static bool side_arm(struct side *side)
+{
+	if (!side->home)
+		return false;
+	if (!side->home->ops->arm)
+		return side_ready(side);
+	side->armed = true;
+	return side->home->ops->arm(side->home);
+}
+
+static void side_disarm(struct side *side)
+{
+	if (side->home && side->armed && side->home->ops->disarm)
+		side->home->ops->disarm(side->home);
+	side->armed = false;
+}
+
+static unsigned what_holds(struct dray_port *port, unsigned queue, unsigned what, bool (*look)(struct side *))
+{
+	struct queue *q = &port->queues[queue];
+	unsigned holds = 0;
+
+	side_follow(port, queue, &q->rx, false);
+	side_follow(port, queue, &q->tx, true);
+	for (struct dray_home *h = q->rx.draining; h; h = h->draining)
+		if (h->ops->ready(h))
+			holds |= DRAY_WAIT_RX;
+	if (q->rx.home)
+		home_drain(q->rx.home); /* the peer may wait for it, whatever this side waits for */
+	if ((what & DRAY_WAIT_RX) && look(&q->rx))
+		holds |= DRAY_WAIT_RX;
+	if ((what & DRAY_WAIT_TX) && look(&q->tx))
+		holds |= DRAY_WAIT_TX;
+	if ((what & DRAY_WAIT_EVENT) && dray_service(port) > 0)
+		holds |= DRAY_WAIT_EVENT;
+	return holds & what;
+}
+
+/* Sleep until a bell, the broker, the death of the peer, or for `ms`. */
+static int sleep_on(struct dray_port *port, unsigned queue, unsigned what, int ms)
+{
+	struct queue *q = &port->queues[queue];
+	struct attachment *a = q->rx.attachment;
+	struct pollfd p[4 + DRAINING_MAX] = {{.fd = -1},
+					     {.fd = port->control.fd, .events = POLLIN},
+					     {.fd = q->wake, .events = POLLIN},
+					     {.fd = q->waker.fd, .events = POLLIN}};
+	unsigned n = 4;
+	bool netdev = a && a->kind == DRAY_LINK_NETDEV;
+
+	if (a && queue < a->queues) {
+		p[0].fd = a->bells[queue];
+		p[0].events = !netdev || (what & DRAY_WAIT_RX) ? POLLIN : 0;
+		if (netdev && (what & DRAY_WAIT_TX))
+			p[0].events |= POLLOUT;
+	}
+	if (q->rx.draining && ms > DRAINING_MS)
+		ms = DRAINING_MS;
+	for (struct dray_home *h = q->rx.draining; h && n < 4 + DRAINING_MAX; h = h->draining)
+		if (!atomic_load_explicit(&h->attachment->peer_gone, memory_order_relaxed))
+			p[n++] = (struct pollfd){.fd = h->attachment->bells[queue], .events = POLLIN};
+	if (poll(p, n, ms > SLEEP_MS ? SLEEP_MS : ms) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Spin for as long as the mode says. */
+static unsigned spin(struct dray_port *port, unsigned queue, unsigned what, uint64_t end_ns)
+{
+	uint64_t start = clock_ticks();
+	unsigned holds, turns = 0;
+
+	for (;;) {
+		holds = what_holds(port, queue, what & ~(unsigned)DRAY_WAIT_EVENT, side_ready);
+		if (holds || port->mode == DRAY_MODE_SLEEPING)
+			return holds;
+		if (port->mode == DRAY_MODE_ADAPTIVE && clock_ticks() - start > port->spin_ticks)
+			return 0;
+		if (++turns % SPIN_SERVICE == 0) {
+			if (dray_service(port) > 0 && (what & DRAY_WAIT_EVENT))
+				return DRAY_WAIT_EVENT;
+			if (clock_ns() >= end_ns)
+				return 0;
+		}
+		clock_relax();
+	}
+}
+
+/* What rang is known: whoever sleeps next looks once more. */
+static void drain_bells(struct queue *q, unsigned queue)
+{
+	if (q->rx.home && q->rx.home->ops->arm)
+		(void)bell_drain(q->rx.attachment, queue, &q->rx.counters);
+	for (struct dray_home *h = q->rx.draining; h; h = h->draining)
+		if (h->ops->arm && bell_drain(h->attachment, queue, &q->rx.counters))
+			(void)h->ops->arm(h);
+}
+
+static int wait_here(struct dray_port *port, unsigned queue, unsigned what, uint64_t end_ns)
+{
+	struct queue *q = &port->queues[queue];
+	unsigned holds;
+	int ret = 0;
+
+	for (;;) {
+		uint64_t now;
+
+		holds = spin(port, queue, what, end_ns);
+		if (holds)
+			return (int)holds;
+		if (dray_service(port) > 0 && (what & DRAY_WAIT_EVENT))
+			return DRAY_WAIT_EVENT;
+		now = clock_ns();
+		if (now >= end_ns || ret)
+			return ret;
+		if (port->mode == DRAY_MODE_BUSY)
+			continue;
+		drain_bells(q, queue);
+		waker_sleep(&q->waker);
+		holds = what_holds(port, queue, what, side_arm);
+		if (holds)
+			return (int)holds;
+		ret = sleep_on(port, queue, what, end_ns - now > 3600000 * MS ? 3600000 : (int)((end_ns - now + MS - 1) / MS));
+		waker_awake(&q->waker);
+	}
+}
+
+EXPORT int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int timeout_ms)
+{
+	struct queue *q;
+	int ret = 0;
+
+	if (!port_valid(port))
+		return -EBADF;
+	if (queue >= port->queue_count || what == 0 || (what & ~(unsigned)(DRAY_WAIT_RX | DRAY_WAIT_TX | DRAY_WAIT_EVENT)))
+		return -EINVAL;
+	q = &port->queues[queue];
+	if (!side_enter(q, &q->rx))
+		return 0;
+	if (side_enter(q, &q->tx)) {
+		ret = wait_here(port, queue, what, timeout_ms < 0 ? UINT64_MAX : clock_ns() + (uint64_t)timeout_ms * MS);
+		side_disarm(&q->tx);
+		side_disarm(&q->rx);
+		waker_awake(&q->waker);
+		side_leave(&q->tx);
+	}
+	side_leave(&q->rx);
+	return ret;
+}
