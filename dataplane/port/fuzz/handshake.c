@@ -142,8 +142,8 @@ static void drop_generations(void)
 
 	pthread_mutex_lock(&port->lock);
 	port_switch(port, NULL);
-	for (struct attachment *a = port->attachments; a; a = a->next)
-		atomic_store(&a->peer_gone, true);
+	for (struct generation *gen = port->generations; gen; gen = gen->next)
+		atomic_store(&gen->peer_gone, true);
 	pthread_mutex_unlock(&port->lock);
 	for (unsigned i = 0; i < 20; i++) {
 		(void)dray_rx_burst(port, 0, p, 0);

@@ -6,23 +6,23 @@
 #include "port.h"
 
 /* Begin and end a call. false: another call is in progress. */
-bool side_enter(struct queue *queue, struct side *side);
-void side_leave(struct side *side);
+bool direction_enter(struct queue *queue, struct direction *dir);
+void direction_leave(struct direction *dir);
 
 /* Stop to copy to a capture. */
-void side_leave_tap(struct side *side);
+void direction_leave_capture(struct direction *dir);
 
 /* Move to the current generation and capture. */
-void side_update(struct dray_port *port, unsigned queue, struct side *side, bool sending);
+void direction_update(struct dray_port *port, unsigned queue, struct direction *dir, bool sending);
 
-static inline void side_follow(struct dray_port *port, unsigned queue, struct side *side, bool sending)
+static inline void direction_follow(struct dray_port *port, unsigned queue, struct direction *dir, bool sending)
 {
 	/* acquire: pairs with the releases in port_switch and port_capture. */
-	if (unlikely(side->switches != atomic_load_explicit(&port->switches, memory_order_acquire)))
-		side_update(port, queue, side, sending);
+	if (unlikely(dir->switches != atomic_load_explicit(&port->switches, memory_order_acquire)))
+		direction_update(port, queue, dir, sending);
 }
 
 /* Read what is on a queue's bell. Returns how many rings there were; notes the end of file. */
-unsigned bell_drain(struct attachment *attachment, unsigned queue, struct counters *counters);
+unsigned bell_drain(struct generation *gen, unsigned queue, struct counters *counters);
 
 #endif

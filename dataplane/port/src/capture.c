@@ -45,12 +45,12 @@ static int check_memfd(int fd, uint64_t size)
 	return seals >= 0 && (seals & SEALS) == SEALS ? 0 : -EPERM;
 }
 
-static void make_taps(struct capture *c, const struct wire_capture *start, uint64_t ring_size)
+static void make_rings(struct capture *c, const struct wire_capture *start, uint64_t ring_size)
 {
 	for (unsigned i = 0; i < 2 * start->queues; i++) {
 		uint8_t *ring = (uint8_t *)c->memory + i * ring_size;
 
-		c->taps[i] = (struct tap){
+		c->rings[i] = (struct capture_ring){
 			.capture = c,
 			.words = (struct capture_words *)ring,
 			.slots = ring + sizeof(struct capture_words),
@@ -84,7 +84,7 @@ int capture_map(const struct wire_capture *start, int fd, struct capture **captu
 	(void)madvise(c->memory, size, MADV_DONTFORK);
 	c->size = size;
 	c->queues = start->queues;
-	make_taps(c, start, ring_size);
+	make_rings(c, start, ring_size);
 	*capture = c;
 	return 0;
 }
@@ -104,9 +104,9 @@ static uint32_t append(uint8_t *to, uint32_t used, uint32_t limit, const void *f
 }
 
 /* The frame as it would be on a wire: with the tag that travels beside it. */
-static void write_record(const struct tap *tap, uint32_t index, const struct dray_pkt *p, uint64_t time)
+static void write_record(const struct capture_ring *ring, uint32_t index, const struct dray_pkt *p, uint64_t time)
 {
-	uint8_t *slot = tap->slots + (size_t)(index & (tap->slot_count - 1)) * tap->slot_size;
+	uint8_t *slot = ring->slots + (size_t)(index & (ring->slot_count - 1)) * ring->slot_size;
 	uint8_t *to = slot + sizeof(struct capture_record);
 	bool tagged = (p->flags & DRAY_PKT_VLAN) && p->length > ADDRESSES;
 	const uint8_t tag[TAG] = {0x81, 0x00, (uint8_t)(p->vlan >> 8), (uint8_t)p->vlan};
@@ -118,43 +118,43 @@ static void write_record(const struct tap *tap, uint32_t index, const struct dra
 	};
 
 	if (tagged) {
-		r.captured = append(to, 0, tap->snaplen, p->data, ADDRESSES);
-		r.captured = append(to, r.captured, tap->snaplen, tag, TAG);
-		r.captured = append(to, r.captured, tap->snaplen, (const uint8_t *)p->data + ADDRESSES, p->length - ADDRESSES);
+		r.captured = append(to, 0, ring->snaplen, p->data, ADDRESSES);
+		r.captured = append(to, r.captured, ring->snaplen, tag, TAG);
+		r.captured = append(to, r.captured, ring->snaplen, (const uint8_t *)p->data + ADDRESSES, p->length - ADDRESSES);
 	} else {
-		r.captured = append(to, 0, tap->snaplen, p->data, p->length);
+		r.captured = append(to, 0, ring->snaplen, p->data, p->length);
 	}
 	memcpy(slot, &r, sizeof(r));
 }
 
 /* Slots that the reader has left free. One that lies about it gets nothing, until it does not. */
-static uint32_t room(const struct tap *tap)
+static uint32_t room(const struct capture_ring *ring)
 {
 	/* acquire: pairs with the reader's release of head (ring.advance in Go): the reader is done with the slots that are overwritten next. */
-	uint32_t used = tap->tail - atomic_load_explicit(&tap->words->head, memory_order_acquire);
+	uint32_t used = ring->tail - atomic_load_explicit(&ring->words->head, memory_order_acquire);
 
-	return used <= tap->slot_count ? tap->slot_count - used : 0;
+	return used <= ring->slot_count ? ring->slot_count - used : 0;
 }
 
-void tap_fill(struct tap *tap, const struct dray_pkt *pkts, unsigned n)
+void capture_ring_fill(struct capture_ring *ring, const struct dray_pkt *pkts, unsigned n)
 {
-	uint32_t free_slots = room(tap);
+	uint32_t free_slots = room(ring);
 	/* The clock of every other capture, and the only one that no time namespace shifts; once a burst, since it costs as much as a packet. */
 	uint64_t time = clock_of(CLOCK_REALTIME);
 
-	for (tap->filled = 0; tap->filled < n && tap->filled < free_slots; tap->filled++)
-		write_record(tap, tap->tail + tap->filled, &pkts[tap->filled], time);
+	for (ring->filled = 0; ring->filled < n && ring->filled < free_slots; ring->filled++)
+		write_record(ring, ring->tail + ring->filled, &pkts[ring->filled], time);
 }
 
-void tap_publish(struct tap *tap, unsigned n)
+void capture_ring_publish(struct capture_ring *ring, unsigned n)
 {
-	uint32_t records = n < tap->filled ? n : tap->filled;
+	uint32_t records = n < ring->filled ? n : ring->filled;
 
-	tap->tail += records;
+	ring->tail += records;
 	/* release: pairs with the reader's acquire of tail (ring.begin in Go). */
-	atomic_store_explicit(&tap->words->tail, tap->tail, memory_order_release);
+	atomic_store_explicit(&ring->words->tail, ring->tail, memory_order_release);
 	if (n > records) {
-		tap->lost += n - records;
-		atomic_store_explicit(&tap->words->lost, tap->lost, memory_order_relaxed);
+		ring->lost += n - records;
+		atomic_store_explicit(&ring->words->lost, ring->lost, memory_order_relaxed);
 	}
 }

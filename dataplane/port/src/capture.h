@@ -11,8 +11,8 @@
 
 struct capture;
 
-/* Where one side of one queue writes; its thread alone uses it. */
-struct tap {
+/* Where one direction of one queue writes; its thread alone uses it. */
+struct capture_ring {
 	_Alignas(LAYOUT_ALONE) struct capture *capture;
 	struct capture_words *words;
 	uint8_t *slots;
@@ -24,11 +24,11 @@ struct tap {
 
 struct capture {
 	struct capture *next;  /* of the port's */
-	_Atomic uint32_t refs; /* one per side that has a tap */
+	_Atomic uint32_t refs; /* one per direction that uses a ring of it */
 	void *memory;
 	size_t size;
 	uint32_t queues;
-	struct tap taps[2 * DRAY_MAX_QUEUES];
+	struct capture_ring rings[2 * DRAY_MAX_QUEUES];
 };
 
 /* Check what a start asks for, and derive the size of one ring and of the memfd. 0 or -EINVAL; the size asked for is not compared. */
@@ -40,7 +40,7 @@ int capture_derive(const struct wire_capture *start, uint64_t *ring_size, uint64
  */
 int capture_map(const struct wire_capture *start, int fd, struct capture **capture);
 
-/* Nobody may have a tap of it. */
+/* No direction may use a ring of it any more. */
 void capture_free(struct capture *capture);
 
 static inline void capture_get(struct capture *capture)
@@ -60,15 +60,15 @@ static inline bool capture_unused(const struct capture *capture)
 	return atomic_load_explicit(&capture->refs, memory_order_acquire) == 0;
 }
 
-static inline struct tap *capture_tap(struct capture *capture, unsigned queue, bool sending)
+static inline struct capture_ring *capture_ring_of(struct capture *capture, unsigned queue, bool sending)
 {
-	return &capture->taps[2 * queue + !sending];
+	return &capture->rings[2 * queue + !sending];
 }
 
-/* Write up to n packets behind what is published; none is waited for, and what finds no room is counted by tap_publish. */
-void tap_fill(struct tap *tap, const struct dray_pkt *pkts, unsigned n);
+/* Write up to n packets behind what is published; none is waited for, and what finds no room is counted by capture_ring_publish. */
+void capture_ring_fill(struct capture_ring *ring, const struct dray_pkt *pkts, unsigned n);
 
 /* Publish the first n of those packets, and forget the others. */
-void tap_publish(struct tap *tap, unsigned n);
+void capture_ring_publish(struct capture_ring *ring, unsigned n);
 
 #endif

@@ -28,7 +28,7 @@
 static void drop_offer(struct control *c)
 {
 	if (c->offered)
-		attachment_free(c->offered);
+		generation_free(c->offered);
 	c->offered = NULL;
 }
 
@@ -84,11 +84,11 @@ static void refuse(struct dray_port *port, int error, uint32_t about, const char
 
 static int greet(struct dray_port *port)
 {
-	struct attachment *a = atomic_load_explicit(&port->current, memory_order_relaxed);
-	bool readopt = a && a->kind == DRAY_LINK_SHM;
+	struct generation *gen = atomic_load_explicit(&port->current, memory_order_relaxed);
+	bool readopt = gen && gen->kind == DRAY_LINK_SHM;
 	struct wire_message m;
 
-	wire_begin(&m, FROM_END, WIRE_HELLO, readopt ? a->generation : 0);
+	wire_begin(&m, FROM_END, WIRE_HELLO, readopt ? gen->number : 0);
 	m.hello.features = FEATURES_KNOWN;
 	memcpy(m.hello.port, port->welcome.port, PORT_NAME);
 	m.hello.queues = port->wanted_queues;
@@ -96,7 +96,7 @@ static int greet(struct dray_port *port)
 	m.hello.clock = CLOCK_KIND_HERE;
 	m.hello.flags = readopt ? HELLO_READOPT : 0;
 	m.hello.tick_hz = clock_rate_hz(&port->rate);
-	return wire_send(port->control.fd, &m, readopt ? &a->memfd : NULL, readopt ? 1 : 0);
+	return wire_send(port->control.fd, &m, readopt ? &gen->memfd : NULL, readopt ? 1 : 0);
 }
 
 /* Whoever is refused at once may find the connection closed, with the reason still to be read. */
@@ -169,18 +169,18 @@ static unsigned maps(const struct dray_port *port)
 {
 	unsigned n = 0;
 
-	for (const struct attachment *a = port->attachments; a; a = a->next)
-		n += a->kind != DRAY_LINK_NONE;
+	for (const struct generation *gen = port->generations; gen; gen = gen->next)
+		n += gen->kind != DRAY_LINK_NONE;
 	return n;
 }
 
-static void go_live(struct dray_port *port, struct attachment *a)
+static void go_live(struct dray_port *port, struct generation *gen)
 {
 	struct wire_message m;
 
-	port_adopt(port, a);
-	port_switch(port, a);
-	wire_begin(&m, FROM_END, WIRE_ACTIVE, a->generation);
+	port_adopt(port, gen);
+	port_switch(port, gen);
+	wire_begin(&m, FROM_END, WIRE_ACTIVE, gen->number);
 	(void)say(port, &m, NULL, 0);
 }
 
@@ -209,13 +209,13 @@ static void on_shm(struct dray_port *port, const struct wire_message *m, int *fd
 
 static void on_netdev(struct dray_port *port, const struct wire_message *m, int *fds, unsigned count)
 {
-	struct attachment *a = NULL;
-	int ret = netdev_attach(port, &m->offer, m->header.generation, fds, count, &a);
+	struct generation *gen = NULL;
+	int ret = netdev_attach(port, &m->offer, m->header.generation, fds, count, &gen);
 
 	if (ret)
 		offer_failed(port, m->header.generation, DRAY_LINK_NETDEV, ret, "offered sockets are not acceptable");
 	else
-		go_live(port, a);
+		go_live(port, gen);
 }
 
 static void close_all(int *fds, unsigned count)
@@ -227,12 +227,12 @@ static void close_all(int *fds, unsigned count)
 static void on_offer(struct dray_port *port, const struct wire_message *m, int *fds, unsigned count)
 {
 	struct control *c = &port->control;
-	struct attachment *a = atomic_load_explicit(&port->current, memory_order_relaxed);
+	struct generation *gen = atomic_load_explicit(&port->current, memory_order_relaxed);
 	uint32_t generation = m->header.generation;
 	const char *wrong = NULL;
 	int error = -EPROTO;
 
-	if (generation <= c->newest || (a && generation <= a->generation))
+	if (generation <= c->newest || (gen && generation <= gen->number))
 		wrong = "generation does not rise";
 	else if (m->offer.queues > port->welcome.queues || (port->wanted_queues && m->offer.queues > port->wanted_queues))
 		wrong = "more queues than there are";
@@ -255,29 +255,29 @@ static void on_offer(struct dray_port *port, const struct wire_message *m, int *
 		on_netdev(port, m, fds, count);
 }
 
-static int make_lanes(struct dray_port *port, struct attachment *a)
+static int make_lanes(struct dray_port *port, struct generation *gen)
 {
 	const struct wire_offer *offer = &port->control.offer;
 	int ret = queues_make_pools(port, port->welcome.hold_quota && port->welcome.hold_policy == HOLD_COPY);
 
-	for (unsigned q = 0; ret == 0 && q < a->queues; q++) {
+	for (unsigned q = 0; ret == 0 && q < gen->queues; q++) {
 		struct queue *queue = &port->queues[q];
 		struct lane_options tx = {
 			.peer_sleeps = offer->peer_mode != DRAY_MODE_BUSY,
-			.bell = a->bells[q],
+			.bell = gen->bells[q],
 			.sample_shift = port->welcome.sample_shift,
 			.hold_quota = port->welcome.hold_quota,
 			.hold_copy = port->welcome.hold_policy == HOLD_COPY,
 			.rx_copy = port->flags & DRAY_RX_COPY,
 			.pool = queue->pool,
 			.histogram = queue->histogram,
-			.attachment = a,
+			.generation = gen,
 			.counters = &queue->tx.counters,
 		};
 		struct lane_options rx = tx;
 
 		rx.counters = &queue->rx.counters;
-		ret = shm_make_lanes(a, offer, q, &tx, &rx);
+		ret = shm_make_lanes(gen, offer, q, &tx, &rx);
 	}
 	return ret;
 }
@@ -285,34 +285,34 @@ static int make_lanes(struct dray_port *port, struct attachment *a)
 static void on_sealed(struct dray_port *port, const struct wire_message *m)
 {
 	struct control *c = &port->control;
-	struct attachment *a = c->offered;
+	struct generation *gen = c->offered;
 	int ret;
 
-	if (!a || a->generation != m->header.generation) {
+	if (!gen || gen->number != m->header.generation) {
 		refuse(port, -EPROTO, WIRE_SEALED, "nothing was mapped");
 		return;
 	}
-	ret = shm_check_sealed(a->memfd);
+	ret = shm_check_sealed(gen->memfd);
 	if (ret == 0)
-		ret = shm_populate(a, &c->offer.geometry);
+		ret = shm_populate(gen, &c->offer.geometry);
 	if (ret == 0)
-		ret = make_lanes(port, a);
+		ret = make_lanes(port, gen);
 	if (ret) {
-		offer_failed(port, a->generation, DRAY_LINK_SHM, ret, "memory could not be taken into use");
+		offer_failed(port, gen->number, DRAY_LINK_SHM, ret, "memory could not be taken into use");
 		return;
 	}
 	c->offered = NULL;
-	go_live(port, a);
+	go_live(port, gen);
 }
 
 static void on_rebind(struct dray_port *port, const struct wire_message *m)
 {
-	struct attachment *a = atomic_load_explicit(&port->current, memory_order_relaxed);
+	struct generation *gen = atomic_load_explicit(&port->current, memory_order_relaxed);
 
-	if (port->control.offered && port->control.offered->generation == m->header.generation)
+	if (port->control.offered && port->control.offered->number == m->header.generation)
 		drop_offer(&port->control);
 	/* A link that only moves is left when the next generation is live. */
-	if (a && a->generation == m->header.generation && m->rebind.next == DRAY_LINK_NONE)
+	if (gen && gen->number == m->header.generation && m->rebind.next == DRAY_LINK_NONE)
 		port_switch(port, NULL);
 }
 

@@ -7,19 +7,19 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
-#include "attachment.h"
+#include "generation.h"
 
 _Thread_local char thread_mark __attribute__((tls_model("initial-exec")));
 
 /* One thread at a time does the work of owners that are gone. */
 static pthread_mutex_t orphans = PTHREAD_MUTEX_INITIALIZER;
 
-int home_init(struct dray_home *home, const struct home_ops *ops, uint32_t slots, struct attachment *attachment,
+int home_init(struct dray_home *home, const struct home_ops *ops, uint32_t slots, struct generation *gen,
 	      struct counters *counters)
 {
 	home->ops = ops;
 	home->slots = slots;
-	home->attachment = attachment;
+	home->generation = gen;
 	home->counters = counters;
 	home->next = malloc(slots * sizeof(*home->next));
 	if (!home->next)
@@ -39,7 +39,7 @@ static void home_settle(struct dray_home *home)
 {
 	if (home->retired && !home->settled && home_held(home) == 0) {
 		home->settled = true;
-		attachment_put(home->attachment);
+		generation_put(home->generation);
 	}
 }
 
@@ -100,7 +100,7 @@ static void drain_orphan(struct dray_home *home)
 	pthread_mutex_unlock(&orphans);
 }
 
-/* Once per sleep. The queue is in being as long as there is a reference to the attachment. */
+/* Once per sleep. The queue is in being as long as there is a reference to the generation. */
 static void waker_ring(struct waker *waker)
 {
 	uint32_t asleep = WAKER_ASLEEP;
@@ -124,10 +124,10 @@ void waker_awake(struct waker *waker)
 
 static void release_foreign(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
 {
-	struct attachment *attachment = home->attachment;
+	struct generation *gen = home->generation;
 
 	/* The buffers are out, so there is a reference; this one keeps the home in being when they are back. */
-	attachment_get(attachment);
+	generation_get(gen);
 	for (unsigned i = 0; i < n; i++)
 		push_foreign(home, pkts[i].index);
 	/* seq_cst: pairs with home_orphan and waker_sleep; either they see the push, or this sees the orphan, and the sleeper. */
@@ -136,14 +136,14 @@ static void release_foreign(struct dray_home *home, struct dray_pkt *pkts, unsig
 		drain_orphan(home);
 	else if (home->waker)
 		waker_ring(home->waker);
-	attachment_put(attachment);
+	generation_put(gen);
 }
 
 void home_orphan(struct dray_home *home)
 {
-	struct attachment *attachment = home->attachment;
+	struct generation *gen = home->generation;
 
-	attachment_get(attachment);
+	generation_get(gen);
 	atomic_store_explicit(&home->owner, 0, memory_order_relaxed);
 	atomic_store_explicit(&home->orphan, true, memory_order_relaxed);
 	/* seq_cst: pairs with release_foreign. */
@@ -151,7 +151,7 @@ void home_orphan(struct dray_home *home)
 	pthread_mutex_lock(&orphans);
 	home_retire(home);
 	pthread_mutex_unlock(&orphans);
-	attachment_put(attachment);
+	generation_put(gen);
 }
 
 static unsigned release_elsewhere(struct dray_pkt *pkts, unsigned n)

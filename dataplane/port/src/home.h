@@ -76,7 +76,7 @@ static inline void pkt_set(struct dray_pkt *p, void *data, struct dray_home *hom
 	store_words(&p->room, (words){room_headroom, 0});
 }
 
-struct attachment;
+struct generation;
 
 /* Counters of one side of one queue. Its thread writes; any thread reads. */
 struct counters {
@@ -162,7 +162,7 @@ struct dray_home {
 	_Atomic bool orphan;	    /* closed: whoever releases does the owner's work */
 	_Atomic uint32_t foreign;   /* head of the list of what other threads gave back: index + 1 */
 	_Atomic uint32_t *next;	    /* one per slot: link of that list; HOME_UNLINKED off it */
-	struct attachment *attachment;
+	struct generation *generation;
 	struct waker *waker; /* of the queue whose side took it; NULL: nobody sleeps for what comes back */
 	struct counters *counters;
 	struct dray_home *draining; /* next of the homes that their side has left */
@@ -177,7 +177,7 @@ static inline uintptr_t thread_self(void)
 	return (uintptr_t)&thread_mark;
 }
 
-int home_init(struct dray_home *home, const struct home_ops *ops, uint32_t slots, struct attachment *attachment,
+int home_init(struct dray_home *home, const struct home_ops *ops, uint32_t slots, struct generation *gen,
 	      struct counters *counters);
 void home_destroy(struct dray_home *home);
 

@@ -8,16 +8,16 @@
 
 static void link_info(struct dray_port *port, struct dray_info *info)
 {
-	const struct attachment *a = atomic_load_explicit(&port->current, memory_order_relaxed);
+	const struct generation *gen = atomic_load_explicit(&port->current, memory_order_relaxed);
 
-	if (a) {
-		info->queues_in_use = a->queues;
+	if (gen) {
+		info->queues_in_use = gen->queues;
 		info->state = DRAY_LINK_UP;
-		info->kind = a->kind;
-		info->generation = a->generation;
-		info->packet_max = a->packet_max;
-		info->message_max = a->message_max;
-		info->packet_slots = a->packet_slots;
+		info->kind = gen->kind;
+		info->generation = gen->number;
+		info->packet_max = gen->packet_max;
+		info->message_max = gen->message_max;
+		info->packet_slots = gen->packet_slots;
 	}
 	info->broker = port->control.state == CONTROL_READY;
 	info->tick_hz = clock_rate_hz(&port->rate);
@@ -47,11 +47,11 @@ EXPORT int dray_info(struct dray_port *port, struct dray_info *out)
 
 static void add_held(struct dray_port *port, unsigned queue, struct dray_stats *stats)
 {
-	for (const struct attachment *a = port->attachments; a; a = a->next) {
-		if (a->tx[queue])
-			stats->held += home_held(a->tx[queue]);
-		if (a->rx[queue])
-			stats->held += home_held(a->rx[queue]);
+	for (const struct generation *gen = port->generations; gen; gen = gen->next) {
+		if (gen->tx[queue])
+			stats->held += home_held(gen->tx[queue]);
+		if (gen->rx[queue])
+			stats->held += home_held(gen->rx[queue]);
 	}
 }
 
@@ -85,8 +85,8 @@ EXPORT int dray_stats(struct dray_port *port, unsigned queue, struct dray_stats 
 	for (unsigned q = 0; q < port->queue_count; q++)
 		if (queue == DRAY_ALL_QUEUES || queue == q)
 			add_queue(port, q, &stats);
-	for (const struct attachment *a = port->attachments; a; a = a->next)
-		stats.maps += a->map != NULL;
+	for (const struct generation *gen = port->generations; gen; gen = gen->next)
+		stats.maps += gen->map != NULL;
 	pthread_mutex_unlock(&port->lock);
 	return sized_write(out, &stats, sizeof(stats));
 }

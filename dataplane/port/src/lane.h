@@ -37,7 +37,7 @@ struct lane_options {
 	bool rx_copy;
 	struct pool *pool;   /* for copies; NULL: none */
 	_Atomic uint64_t *histogram; /* receiving: of one-way latency; NULL: none */
-	struct attachment *attachment;
+	struct generation *generation;
 	struct counters *counters;
 };
 

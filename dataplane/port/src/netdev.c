@@ -224,17 +224,17 @@ static int check_socket(int fd)
 	return 0;
 }
 
-static int make_home(struct dray_port *port, struct attachment *a, unsigned q, const struct home_ops *ops,
+static int make_home(struct dray_port *port, struct generation *gen, unsigned q, const struct home_ops *ops,
 		     struct counters *counters, struct dray_home **home)
 {
 	struct pool_shape shape = {.packets = POOL_PACKETS, .packet_room = port->welcome.mtu + ETHERNET_BYTES + VLAN_BYTES};
 	struct pool *pool;
-	int ret = pool_new(&shape, ops, a, counters, sizeof(struct net_home) - sizeof(struct pool), &pool);
+	int ret = pool_new(&shape, ops, gen, counters, sizeof(struct net_home) - sizeof(struct pool), &pool);
 
 	if (ret)
 		return ret;
 	*home = &pool->home;
-	HOME(*home)->fd = a->bells[q];
+	HOME(*home)->fd = gen->bells[q];
 	return 0;
 }
 
@@ -251,51 +251,51 @@ static void deafen(int fd)
  * While two generations have sockets on one device, both get every frame. The older keeps what came until now; the newer begins
  * anew. What comes in between is lost, as at any move of a device; nothing is delivered twice.
  */
-static void take_over(struct dray_port *port, const struct attachment *a)
+static void take_over(struct dray_port *port, const struct generation *gen)
 {
 	bool older = false;
 
-	for (const struct attachment *o = port->attachments; o; o = o->next) {
+	for (const struct generation *o = port->generations; o; o = o->next) {
 		if (o->kind != DRAY_LINK_NETDEV)
 			continue;
 		older = true;
 		for (unsigned q = 0; q < o->queues; q++)
 			deafen(o->bells[q]);
 	}
-	for (unsigned q = 0; older && q < a->queues; q++)
-		for (unsigned i = 0; i < FLUSH_MAX && recv(a->bells[q], NULL, 0, MSG_DONTWAIT | MSG_TRUNC) >= 0; i++)
+	for (unsigned q = 0; older && q < gen->queues; q++)
+		for (unsigned i = 0; i < FLUSH_MAX && recv(gen->bells[q], NULL, 0, MSG_DONTWAIT | MSG_TRUNC) >= 0; i++)
 			;
 }
 
-int netdev_attach(struct dray_port *port, const struct wire_offer *offer, uint32_t generation, int *fds, unsigned count,
-		  struct attachment **attachment)
+int netdev_attach(struct dray_port *port, const struct wire_offer *offer, uint32_t number, int *fds, unsigned count,
+		  struct generation **out)
 {
-	struct attachment *a = attachment_new(DRAY_LINK_NETDEV, generation);
+	struct generation *gen = generation_new(DRAY_LINK_NETDEV, number);
 	int ret = 0;
 
-	if (!a) {
+	if (!gen) {
 		while (count)
 			close(fds[--count]);
 		return -ENOMEM;
 	}
 	for (unsigned q = 0; q < count; q++)
-		a->bells[q] = fds[q];
-	a->destroy_home = pool_free;
-	a->queues = offer->queues;
-	a->packet_max = port->welcome.mtu + ETHERNET_BYTES + VLAN_BYTES;
-	a->packet_slots = POOL_PACKETS;
-	for (unsigned q = 0; ret == 0 && q < a->queues; q++) {
-		ret = check_socket(a->bells[q]);
+		gen->bells[q] = fds[q];
+	gen->destroy_home = pool_free;
+	gen->queues = offer->queues;
+	gen->packet_max = port->welcome.mtu + ETHERNET_BYTES + VLAN_BYTES;
+	gen->packet_slots = POOL_PACKETS;
+	for (unsigned q = 0; ret == 0 && q < gen->queues; q++) {
+		ret = check_socket(gen->bells[q]);
 		if (ret == 0)
-			ret = make_home(port, a, q, &net_tx_ops, &port->queues[q].tx.counters, &a->tx[q]);
+			ret = make_home(port, gen, q, &net_tx_ops, &port->queues[q].tx.counters, &gen->tx[q]);
 		if (ret == 0)
-			ret = make_home(port, a, q, &net_rx_ops, &port->queues[q].rx.counters, &a->rx[q]);
+			ret = make_home(port, gen, q, &net_rx_ops, &port->queues[q].rx.counters, &gen->rx[q]);
 	}
 	if (ret) {
-		attachment_free(a);
+		generation_free(gen);
 		return ret;
 	}
-	take_over(port, a);
-	*attachment = a;
+	take_over(port, gen);
+	*out = gen;
 	return 0;
 }

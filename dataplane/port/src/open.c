@@ -74,11 +74,11 @@ EXPORT int dray_open(const char *name, const struct dray_options *options, struc
 }
 
 /* What a retired home still waits for comes back by dray_release; from now on, from any thread. */
-static void orphan_all(struct attachment *a)
+static void orphan_all(struct generation *gen)
 {
 	for (unsigned q = 0; q < DRAY_MAX_QUEUES; q++) {
 		for (unsigned i = 0; i < 2; i++) {
-			struct dray_home *home = i ? a->rx[q] : a->tx[q];
+			struct dray_home *home = i ? gen->rx[q] : gen->tx[q];
 
 			if (home && !home->settled)
 				home_orphan(home);
@@ -88,7 +88,7 @@ static void orphan_all(struct attachment *a)
 
 EXPORT int dray_close(struct dray_port *port)
 {
-	struct attachment *a, *next;
+	struct generation *gen, *next;
 
 	if (!port_valid(port))
 		return -EBADF;
@@ -98,19 +98,19 @@ EXPORT int dray_close(struct dray_port *port)
 	telemetry_step(port, true);
 	port_capture(port, NULL);
 	for (unsigned q = 0; q < port->queue_count; q++) {
-		side_leave_tap(&port->queues[q].tx);
-		side_leave_tap(&port->queues[q].rx);
+		direction_leave_capture(&port->queues[q].tx);
+		direction_leave_capture(&port->queues[q].rx);
 	}
 	port_reap_captures(port);
 	pthread_mutex_unlock(&port->lock);
 	control_close(port);
 	port->magic = 0;
-	for (a = port->attachments; a; a = next) {
-		next = a->next;
-		orphan_all(a);
-		for (unsigned q = 0; q < a->queues; q++)
-			shutdown(a->bells[q], SHUT_RDWR); /* the peer learns it now, not when the last buffer is back */
-		attachment_put(a);
+	for (gen = port->generations; gen; gen = next) {
+		next = gen->next;
+		orphan_all(gen);
+		for (unsigned q = 0; q < gen->queues; q++)
+			shutdown(gen->bells[q], SHUT_RDWR); /* the peer learns it now, not when the last buffer is back */
+		generation_put(gen);
 	}
 	port_put(port);
 	return 0;

@@ -96,7 +96,7 @@ static int pool_map(struct pool *p)
 	return 0;
 }
 
-int pool_new(const struct pool_shape *shape, const struct home_ops *ops, struct attachment *attachment, struct counters *counters,
+int pool_new(const struct pool_shape *shape, const struct home_ops *ops, struct generation *gen, struct counters *counters,
 	     size_t extra, struct pool **pool)
 {
 	uint32_t slots = shape->packets + shape->messages;
@@ -113,7 +113,7 @@ int pool_new(const struct pool_shape *shape, const struct home_ops *ops, struct 
 	if (p->with_application && p->free_packets)
 		ret = pool_map(p);
 	if (ret == 0)
-		ret = home_init(&p->home, ops, slots, attachment, counters);
+		ret = home_init(&p->home, ops, slots, gen, counters);
 	if (ret) {
 		pool_free(&p->home);
 		return ret;

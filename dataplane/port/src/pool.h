@@ -22,7 +22,7 @@ struct pool {
 };
 
 /* Memory is committed when it is first used. ops: what else than lending the home does; pool_ops where nothing. */
-int pool_new(const struct pool_shape *shape, const struct home_ops *ops, struct attachment *attachment, struct counters *counters,
+int pool_new(const struct pool_shape *shape, const struct home_ops *ops, struct generation *gen, struct counters *counters,
 	     size_t extra, struct pool **pool);
 void pool_free(struct dray_home *home);
 

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "attachment.h"
+#include "generation.h"
 #include "capture.h"
 #include "clock.h"
 #include "pool.h"
@@ -17,22 +17,22 @@
 #define EVENTS 64
 #define DRAIN_NS 1000000000u /* for how long a peer that was left may still send */
 
-/* One direction of a queue, as its thread sees it. */
-struct side {
+/* What its thread knows of one direction of a queue, sending or receiving. */
+struct direction {
 	_Alignas(LAYOUT_ALONE) _Atomic uint32_t busy; /* a call is in progress */
 	uintptr_t thread;
-	uint32_t switches;	       /* of the port, that this side has followed */
-	struct attachment *attachment; /* that this side uses; its home keeps it in being */
-	struct dray_home *home;	       /* in it; NULL, as attachment: link down */
-	struct dray_home *draining;    /* receiving: left, but may still have packets */
-	struct tap *tap;	       /* NULL: nobody captures */
+	uint32_t switches;	       /* of the port, which this direction has followed */
+	struct generation *generation; /* in use; the reference of `home` keeps it */
+	struct dray_home *home;	       /* of that generation; both are NULL while the link is down */
+	struct dray_home *draining;    /* receiving: homes that were left, but may still have packets */
+	struct capture_ring *capture;  /* NULL: nobody captures */
 	bool armed;
 	uint64_t idle_ticks; /* when it began to be empty; 0: it is not */
 	struct counters counters;
 };
 
 struct queue {
-	struct side tx, rx;
+	struct direction tx, rx;
 	int wake;		  /* readable from a switch until rx follows it: for sleep_on. -1: busy mode */
 	struct waker waker;	  /* of the thread that has both sides, or rx */
 	int epoll;		  /* dray_queue_fd; -1: nobody asked */
@@ -53,7 +53,7 @@ struct control {
 	uint64_t deadline_ns; /* GREETED: give up; LOST: try again */
 	uint64_t lost_ns;     /* when the broker was lost that was there last */
 	uint32_t newest;	      /* generation offered last on this connection */
-	struct attachment *offered;   /* mapped, not live */
+	struct generation *offered;   /* mapped, not live */
 	struct wire_offer offer;      /* that belongs to it */
 	int error;		      /* why the last attempt failed */
 };
@@ -65,13 +65,13 @@ struct dray_port {
 	uint32_t flags;
 	uint64_t spin_ticks;
 	_Atomic uint32_t switches; /* how often current or capture changed */
-	_Atomic(struct attachment *) current; /* NULL: down */
+	_Atomic(struct generation *) current; /* NULL: down */
 	struct queue *queues;
 
 	pthread_mutex_t lock; /* all below */
-	_Atomic uint32_t refs; /* one while open, one per attachment */
-	struct attachment *attachments;
-	struct attachment *pools; /* the home of copies; NULL: none */
+	_Atomic uint32_t refs; /* one while open, one per generation */
+	struct generation *generations;
+	struct generation *pools; /* the home of copies; NULL: none */
 	struct control control;
 	struct wire_welcome welcome;
 	struct telemetry_header *telemetry;

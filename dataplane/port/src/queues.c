@@ -22,32 +22,32 @@ int queues_make_pools(struct dray_port *port, bool needed)
 		.messages = POOL_MESSAGES,
 		.message_room = DRAY_MAX_MESSAGE,
 	};
-	struct attachment *a;
+	struct generation *gen;
 	int ret = 0;
 
 	if (!needed || port->pools)
 		return 0;
-	a = attachment_new(DRAY_LINK_NONE, 0);
-	if (!a)
+	gen = generation_new(DRAY_LINK_NONE, 0);
+	if (!gen)
 		return -ENOMEM;
-	a->destroy_home = pool_free;
+	gen->destroy_home = pool_free;
 	for (unsigned q = 0; ret == 0 && q < port->queue_count; q++) {
 		struct queue *queue = &port->queues[q];
 
-		ret = pool_new(&shape, &pool_ops, a, &queue->pool_counters, 0, &queue->pool);
+		ret = pool_new(&shape, &pool_ops, gen, &queue->pool_counters, 0, &queue->pool);
 		if (ret == 0)
-			a->rx[q] = &queue->pool->home;
+			gen->rx[q] = &queue->pool->home;
 	}
 	if (ret) {
-		attachment_free(a);
+		generation_free(gen);
 		for (unsigned q = 0; q < port->queue_count; q++)
 			port->queues[q].pool = NULL;
 		return ret;
 	}
 	for (unsigned q = 0; q < port->queue_count; q++)
-		a->rx[q]->adopted = true;
-	port->pools = a;
-	port_adopt(port, a);
+		gen->rx[q]->adopted = true;
+	port->pools = gen;
+	port_adopt(port, gen);
 	return 0;
 }
 

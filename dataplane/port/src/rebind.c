@@ -8,32 +8,32 @@
 #include "events.h"
 #include "watch.h"
 
-static void last_put(struct attachment *attachment)
+static void last_put(struct generation *gen)
 {
-	struct dray_port *port = attachment->owner;
+	struct dray_port *port = gen->owner;
 
-	attachment_free(attachment);
+	generation_free(gen);
 	port_put(port);
 }
 
-void port_adopt(struct dray_port *port, struct attachment *a)
+void port_adopt(struct dray_port *port, struct generation *gen)
 {
-	a->owner = port;
-	a->last_put = last_put;
+	gen->owner = port;
+	gen->last_put = last_put;
 	port_get(port);
 	for (unsigned q = 0; q < DRAY_MAX_QUEUES; q++) {
-		if (a->tx[q])
-			attachment_get(a);
-		if (a->rx[q])
-			attachment_get(a);
+		if (gen->tx[q])
+			generation_get(gen);
+		if (gen->rx[q])
+			generation_get(gen);
 	}
-	a->next = port->attachments;
-	port->attachments = a;
+	gen->next = port->generations;
+	port->generations = gen;
 }
 
-void port_switch(struct dray_port *port, struct attachment *to)
+void port_switch(struct dray_port *port, struct generation *to)
 {
-	struct attachment *from = atomic_load_explicit(&port->current, memory_order_relaxed);
+	struct generation *from = atomic_load_explicit(&port->current, memory_order_relaxed);
 
 	if (from == to)
 		return;
@@ -48,40 +48,40 @@ void port_switch(struct dray_port *port, struct attachment *to)
 	if (to)
 		watch_bells(port, to);
 	atomic_store_explicit(&port->current, to, memory_order_relaxed);
-	/* release: pairs with the acquire in side_follow. */
+	/* release: pairs with the acquire in direction_follow. */
 	atomic_fetch_add_explicit(&port->switches, 1, memory_order_release);
 	for (unsigned q = 0; q < port->queue_count; q++)
 		if (port->queues[q].wake >= 0)
 			(void)eventfd_write(port->queues[q].wake, 1);
 	if (to)
-		port_event(port, from ? DRAY_EVENT_REBIND : DRAY_EVENT_PEER_UP, to->generation, to->kind, 0);
+		port_event(port, from ? DRAY_EVENT_REBIND : DRAY_EVENT_PEER_UP, to->number, to->kind, 0);
 	else
-		port_event(port, DRAY_EVENT_PEER_DOWN, from->generation, from->kind, 0);
+		port_event(port, DRAY_EVENT_PEER_DOWN, from->number, from->kind, 0);
 }
 
 /* Its bells stay readable from now on: nobody is to be woken by that again and again. */
-static void note_death(struct dray_port *port, struct attachment *a)
+static void note_death(struct dray_port *port, struct generation *gen)
 {
 	/* release: pairs with the acquires in drain_from and retire_untaken. */
-	atomic_store_explicit(&a->peer_gone, true, memory_order_release);
-	unwatch_bells(port, a);
+	atomic_store_explicit(&gen->peer_gone, true, memory_order_release);
+	unwatch_bells(port, gen);
 }
 
 /* A bell that hung up means that the peer is gone. */
 void port_look_for_death(struct dray_port *port)
 {
-	struct attachment *current = atomic_load_explicit(&port->current, memory_order_relaxed);
+	struct generation *current = atomic_load_explicit(&port->current, memory_order_relaxed);
 
-	for (struct attachment *a = port->attachments; a; a = a->next) {
+	for (struct generation *gen = port->generations; gen; gen = gen->next) {
 		struct pollfd p[DRAY_MAX_QUEUES];
 
-		if (a->kind != DRAY_LINK_SHM)
+		if (gen->kind != DRAY_LINK_SHM)
 			continue;
-		for (unsigned q = 0; q < a->queues; q++)
-			p[q] = (struct pollfd){.fd = a->bells[q], .events = POLLRDHUP};
-		if (poll(p, a->queues, 0) > 0)
-			note_death(port, a);
-		if (a == current && atomic_load_explicit(&a->peer_gone, memory_order_relaxed))
+		for (unsigned q = 0; q < gen->queues; q++)
+			p[q] = (struct pollfd){.fd = gen->bells[q], .events = POLLRDHUP};
+		if (poll(p, gen->queues, 0) > 0)
+			note_death(port, gen);
+		if (gen == current && atomic_load_explicit(&gen->peer_gone, memory_order_relaxed))
 			port_switch(port, NULL);
 	}
 }
@@ -90,10 +90,10 @@ void port_look_for_death(struct dray_port *port)
 #define UNTAKEN_MAX 4
 
 /* A home that no side took: nobody else looks after it. What there is to receive waits for its queue, `drop`: no longer. */
-static void retire_untaken(const struct attachment *a, struct dray_home *home, bool drop)
+static void retire_untaken(const struct generation *gen, struct dray_home *home, bool drop)
 {
 	/* acquire: pairs with the releases in bell_drain and note_death; the tail that is read next is final. */
-	bool final = atomic_load_explicit(&a->peer_gone, memory_order_acquire) || clock_coarse_ns() - a->left_ns > DRAIN_NS;
+	bool final = atomic_load_explicit(&gen->peer_gone, memory_order_acquire) || clock_coarse_ns() - gen->left_ns > DRAIN_NS;
 
 	if (!home || home->adopted || home->retired)
 		return;
@@ -103,24 +103,24 @@ static void retire_untaken(const struct attachment *a, struct dray_home *home, b
 
 void port_reap(struct dray_port *port)
 {
-	struct attachment **link = &port->attachments;
-	struct attachment *current = atomic_load_explicit(&port->current, memory_order_relaxed);
+	struct generation **link = &port->generations;
+	struct generation *current = atomic_load_explicit(&port->current, memory_order_relaxed);
 	unsigned left = 0; /* the newest come first */
 
 	while (*link) {
-		struct attachment *a = *link;
+		struct generation *gen = *link;
 
-		left += a != current && a->kind != DRAY_LINK_NONE;
-		for (unsigned q = 0; a != current && q < DRAY_MAX_QUEUES; q++) {
-			retire_untaken(a, a->tx[q], false);
-			retire_untaken(a, a->rx[q], left > UNTAKEN_MAX);
+		left += gen != current && gen->kind != DRAY_LINK_NONE;
+		for (unsigned q = 0; gen != current && q < DRAY_MAX_QUEUES; q++) {
+			retire_untaken(gen, gen->tx[q], false);
+			retire_untaken(gen, gen->rx[q], left > UNTAKEN_MAX);
 		}
-		/* Only the list refers to it, and only those who refer to it can make more references. acquire: pairs with the release in attachment_put. */
-		if (a != current && atomic_load_explicit(&a->refs, memory_order_acquire) == 1) {
-			*link = a->next;
-			attachment_put(a);
+		/* Only the list refers to it, and only those who refer to it can make more references. acquire: pairs with the release in generation_put. */
+		if (gen != current && atomic_load_explicit(&gen->refs, memory_order_acquire) == 1) {
+			*link = gen->next;
+			generation_put(gen);
 		} else {
-			link = &a->next;
+			link = &gen->next;
 		}
 	}
 }
@@ -134,7 +134,7 @@ void port_capture(struct dray_port *port, struct capture *capture)
 		port->captures = capture;
 	}
 	port->capture = capture;
-	/* release: pairs with the acquire in side_follow. */
+	/* release: pairs with the acquire in direction_follow. */
 	atomic_fetch_add_explicit(&port->switches, 1, memory_order_release);
 }
 

@@ -5,16 +5,16 @@
 
 #include "port.h"
 
-/* Put a new attachment on the port's list: it is the port's from now on. */
-void port_adopt(struct dray_port *port, struct attachment *attachment);
+/* Put a new generation on the port's list: the port owns it from now on. */
+void port_adopt(struct dray_port *port, struct generation *gen);
 
-/* Make an attachment current, or none. */
-void port_switch(struct dray_port *port, struct attachment *attachment);
+/* Make a generation current, or none. */
+void port_switch(struct dray_port *port, struct generation *gen);
 
 /* Leave a generation whose peer is gone. */
 void port_look_for_death(struct dray_port *port);
 
-/* Look after attachments that are not current, and free those that nobody uses. */
+/* Look after generations that are not current, and free those that nobody uses. */
 void port_reap(struct dray_port *port);
 
 /* Make all sides copy to a capture, which is the port's from now on, or to none. */

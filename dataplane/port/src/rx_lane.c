@@ -527,7 +527,7 @@ int rx_lane_new(const struct lane_view *view, const struct lane_options *options
 	};
 	l->ledger = ledger_new(view, SLOT_THERE);
 	if (l->ledger)
-		ret = home_init(&l->home, options->rx_copy ? &rx_lane_copy_ops : &rx_lane_ops, slots, options->attachment,
+		ret = home_init(&l->home, options->rx_copy ? &rx_lane_copy_ops : &rx_lane_ops, slots, options->generation,
 				options->counters);
 	if (ret) {
 		rx_lane_free(l);

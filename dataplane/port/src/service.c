@@ -18,13 +18,13 @@
 
 static void look_for_holding(struct dray_port *port)
 {
-	struct attachment *a = atomic_load_explicit(&port->current, memory_order_relaxed);
+	struct generation *gen = atomic_load_explicit(&port->current, memory_order_relaxed);
 
-	if (!a || a->kind != DRAY_LINK_SHM)
+	if (!gen || gen->kind != DRAY_LINK_SHM)
 		return;
-	for (unsigned q = 0; q < a->queues; q++)
-		if (tx_lane_starved((struct tx_lane *)a->tx[q]))
-			port_event(port, DRAY_EVENT_PEER_HOLDS, a->generation, a->kind, 0);
+	for (unsigned q = 0; q < gen->queues; q++)
+		if (tx_lane_starved((struct tx_lane *)gen->tx[q]))
+			port_event(port, DRAY_EVENT_PEER_HOLDS, gen->number, gen->kind, 0);
 }
 
 /* The lock is held. */
@@ -56,13 +56,13 @@ EXPORT int dray_service(struct dray_port *port)
 /* What the thread sleeps on: the order to stop, the broker, and the death of the peer, but not what rings. */
 static unsigned gather(struct dray_port *port, struct pollfd *p)
 {
-	struct attachment *a = atomic_load_explicit(&port->current, memory_order_relaxed);
+	struct generation *gen = atomic_load_explicit(&port->current, memory_order_relaxed);
 	unsigned n = 2;
 
 	p[0] = (struct pollfd){.fd = port->thread_stop[0], .events = POLLIN};
 	p[1] = (struct pollfd){.fd = port->control.fd, .events = POLLIN};
-	for (unsigned q = 0; a && a->kind == DRAY_LINK_SHM && q < a->queues; q++)
-		p[n++] = (struct pollfd){.fd = a->bells[q], .events = POLLRDHUP};
+	for (unsigned q = 0; gen && gen->kind == DRAY_LINK_SHM && q < gen->queues; q++)
+		p[n++] = (struct pollfd){.fd = gen->bells[q], .events = POLLRDHUP};
 	return n;
 }
 

@@ -50,7 +50,7 @@ static int check_bell(int fd)
 }
 
 /* Map the memory between two pages that nobody may touch, aligned for its pages. */
-static int map_guarded(struct attachment *a, const struct geometry *g)
+static int map_guarded(struct generation *gen, const struct geometry *g)
 {
 	uint64_t page = g->page_size, span = g->size + 3 * page;
 	uint8_t *reserved = mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -58,51 +58,51 @@ static int map_guarded(struct attachment *a, const struct geometry *g)
 
 	if (reserved == MAP_FAILED)
 		return -errno;
-	a->map = reserved;
-	a->map_size = span;
+	gen->map = reserved;
+	gen->map_size = span;
 	start = (uint8_t *)(((uintptr_t)reserved + 2 * page - 1) & ~(uintptr_t)(page - 1));
-	if (mmap(start, g->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, a->memfd, 0) == MAP_FAILED)
+	if (mmap(start, g->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, gen->memfd, 0) == MAP_FAILED)
 		return -errno;
-	a->memory = start;
+	gen->memory = start;
 	(void)madvise(start, g->size, MADV_DONTFORK);
 	if (g->page_size == LAYOUT_PAGE)
 		(void)madvise(start, g->size, MADV_HUGEPAGE); /* a wish: memory is as correct without */
 	return 0;
 }
 
-int shm_map(const struct wire_offer *offer, uint32_t generation, int *fds, unsigned count, struct attachment **attachment)
+int shm_map(const struct wire_offer *offer, uint32_t number, int *fds, unsigned count, struct generation **out)
 {
-	struct attachment *a = attachment_new(DRAY_LINK_SHM, generation);
+	struct generation *gen = generation_new(DRAY_LINK_SHM, number);
 	struct lane_offsets offsets;
 	int ret;
 
-	if (!a) {
+	if (!gen) {
 		while (count)
 			close(fds[--count]);
 		return -ENOMEM;
 	}
-	a->memfd = fds[0];
+	gen->memfd = fds[0];
 	for (unsigned q = 0; q + 1 < count; q++)
-		a->bells[q] = fds[q + 1];
-	a->queues = offer->queues;
+		gen->bells[q] = fds[q + 1];
+	gen->queues = offer->queues;
 	ret = geometry_check(&offer->geometry, &offsets);
 	if (ret == 0 && offer->geometry.queues != offer->queues)
 		ret = -EINVAL;
 	if (ret == 0)
-		ret = check_memfd(a->memfd, offer->geometry.size, SEALS_AT_ONCE, &a->inode);
-	for (unsigned q = 0; ret == 0 && q < a->queues; q++)
-		ret = check_bell(a->bells[q]);
+		ret = check_memfd(gen->memfd, offer->geometry.size, SEALS_AT_ONCE, &gen->inode);
+	for (unsigned q = 0; ret == 0 && q < gen->queues; q++)
+		ret = check_bell(gen->bells[q]);
 	if (ret == 0)
-		ret = map_guarded(a, &offer->geometry);
+		ret = map_guarded(gen, &offer->geometry);
 	if (ret) {
-		attachment_free(a);
+		generation_free(gen);
 		return ret;
 	}
-	a->packet_max = offer->geometry.pkt_stride - offer->geometry.pkt_headroom;
-	a->packet_slots = offer->geometry.pkt_slots;
+	gen->packet_max = offer->geometry.pkt_stride - offer->geometry.pkt_headroom;
+	gen->packet_slots = offer->geometry.pkt_slots;
 	if (offer->geometry.msg_slots && (offer->features & FEATURE_MESSAGES))
-		a->message_max = offer->geometry.msg_stride - offer->geometry.msg_headroom;
-	*attachment = a;
+		gen->message_max = offer->geometry.msg_stride - offer->geometry.msg_headroom;
+	*out = gen;
 	return 0;
 }
 
@@ -113,9 +113,9 @@ int shm_check_sealed(int memfd)
 	return seals >= 0 && (seals & SEALS_LIVE) == SEALS_LIVE ? 0 : -EPERM;
 }
 
-int shm_populate(struct attachment *a, const struct geometry *geometry)
+int shm_populate(struct generation *gen, const struct geometry *geometry)
 {
-	return madvise(a->memory, geometry->size, MADV_POPULATE_WRITE) < 0 ? -errno : 0;
+	return madvise(gen->memory, geometry->size, MADV_POPULATE_WRITE) < 0 ? -errno : 0;
 }
 
 static void destroy_lane(struct dray_home *home)
@@ -126,7 +126,7 @@ static void destroy_lane(struct dray_home *home)
 		tx_lane_free((struct tx_lane *)home);
 }
 
-int shm_make_lanes(struct attachment *a, const struct wire_offer *offer, unsigned q, const struct lane_options *tx_options,
+int shm_make_lanes(struct generation *gen, const struct wire_offer *offer, unsigned q, const struct lane_options *tx_options,
 		   const struct lane_options *rx_options)
 {
 	struct lane_offsets offsets;
@@ -137,16 +137,16 @@ int shm_make_lanes(struct attachment *a, const struct wire_offer *offer, unsigne
 
 	if (ret)
 		return ret;
-	a->destroy_home = destroy_lane;
-	lane_view_init(&view, a->memory, &offer->geometry, &offsets, offer->side, q, offer->features);
+	gen->destroy_home = destroy_lane;
+	lane_view_init(&view, gen->memory, &offer->geometry, &offsets, offer->side, q, offer->features);
 	ret = tx_lane_new(&view, tx_options, &tx);
 	if (ret)
 		return ret;
-	a->tx[q] = &tx->home;
-	lane_view_init(&view, a->memory, &offer->geometry, &offsets, 1 - offer->side, q, offer->features);
+	gen->tx[q] = &tx->home;
+	lane_view_init(&view, gen->memory, &offer->geometry, &offsets, 1 - offer->side, q, offer->features);
 	ret = rx_lane_new(&view, rx_options, &rx);
 	if (ret)
 		return ret;
-	a->rx[q] = &rx->home;
+	gen->rx[q] = &rx->home;
 	return 0;
 }

@@ -3,7 +3,7 @@
 #ifndef DRAY_SHM_H
 #define DRAY_SHM_H
 
-#include "attachment.h"
+#include "generation.h"
 #include "lane.h"
 #include "wire.h"
 
@@ -11,16 +11,16 @@
  * Check an offer and what came with it, and map the memory without touching it. Takes the descriptors over, also where it fails.
  * -EPROTO, -EINVAL the offer is wrong; -EPERM seals are missing; -ENOMEM, other errors of mmap.
  */
-int shm_map(const struct wire_offer *offer, uint32_t generation, int *fds, unsigned count, struct attachment **attachment);
+int shm_map(const struct wire_offer *offer, uint32_t number, int *fds, unsigned count, struct generation **out);
 
 /* The seals that nobody can punch holes through are there? 0 or -EPERM. */
 int shm_check_sealed(int memfd);
 
 /* Fault every page in, so that none can fault later. 0 or -errno, never a signal. */
-int shm_populate(struct attachment *attachment, const struct geometry *geometry);
+int shm_populate(struct generation *gen, const struct geometry *geometry);
 
 /* Make both homes of queue q. */
-int shm_make_lanes(struct attachment *attachment, const struct wire_offer *offer, unsigned q, const struct lane_options *tx,
+int shm_make_lanes(struct generation *gen, const struct wire_offer *offer, unsigned q, const struct lane_options *tx,
 		   const struct lane_options *rx);
 
 #endif

@@ -60,7 +60,7 @@ static void write_block(struct dray_port *port, unsigned q)
 }
 
 /* The broker may change how often packets are stamped. */
-static void follow_sampling(struct dray_port *port, struct attachment *current)
+static void follow_sampling(struct dray_port *port, struct generation *current)
 {
 	uint32_t shift = atomic_load_explicit(&port->telemetry->sample_shift, memory_order_relaxed);
 	uint32_t period = shift <= SAMPLE_SHIFT_MAX ? 1u << shift : 0;
@@ -77,7 +77,7 @@ static void follow_sampling(struct dray_port *port, struct attachment *current)
 
 void telemetry_step(struct dray_port *port, bool now)
 {
-	struct attachment *current = atomic_load_explicit(&port->current, memory_order_relaxed);
+	struct generation *current = atomic_load_explicit(&port->current, memory_order_relaxed);
 	struct telemetry_header *h = port->telemetry;
 	uint64_t ns = clock_ns();
 	uint32_t state = current ? TELEMETRY_LIVE : TELEMETRY_DOWN;
@@ -90,7 +90,7 @@ void telemetry_step(struct dray_port *port, bool now)
 		state = TELEMETRY_LOST;
 	atomic_store_explicit(&h->queues, port->queue_count, memory_order_relaxed);
 	atomic_store_explicit(&h->state, state, memory_order_relaxed);
-	atomic_store_explicit(&h->generation, current ? current->generation : 0, memory_order_relaxed);
+	atomic_store_explicit(&h->generation, current ? current->number : 0, memory_order_relaxed);
 	atomic_store_explicit(&h->tick_hz, clock_rate_hz(&port->rate), memory_order_relaxed);
 	for (unsigned q = 0; q < port->queue_count; q++)
 		write_block(port, q);

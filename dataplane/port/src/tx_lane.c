@@ -576,7 +576,7 @@ int tx_lane_new(const struct lane_view *view, const struct lane_options *options
 	l->ledger = ledger_new(view, SLOT_FREE);
 	l->free_pkts = calloc(slots, sizeof(*l->free_pkts));
 	if (l->ledger && l->free_pkts)
-		ret = home_init(&l->home, &tx_lane_ops, slots, options->attachment, options->counters);
+		ret = home_init(&l->home, &tx_lane_ops, slots, options->generation, options->counters);
 	if (ret) {
 		tx_lane_free(l);
 		return ret;

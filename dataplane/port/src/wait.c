@@ -11,36 +11,36 @@
 #define DRAINING_MAX 8 /* of which the bells are listened to */
 #define SPIN_SERVICE 1024
 
-static bool side_ready(struct side *side)
+static bool direction_ready(struct direction *dir)
 {
-	return side->home && side->home->ops->ready(side->home);
+	return dir->home && dir->home->ops->ready(dir->home);
 }
 
 /* Ask for a ring, and look once more. */
-static bool side_arm(struct side *side)
+static bool direction_arm(struct direction *dir)
 {
-	if (!side->home)
+	if (!dir->home)
 		return false;
-	if (!side->home->ops->arm)
-		return side_ready(side);
-	side->armed = true;
-	return side->home->ops->arm(side->home);
+	if (!dir->home->ops->arm)
+		return direction_ready(dir);
+	dir->armed = true;
+	return dir->home->ops->arm(dir->home);
 }
 
-static void side_disarm(struct side *side)
+static void direction_disarm(struct direction *dir)
 {
-	if (side->home && side->armed && side->home->ops->disarm)
-		side->home->ops->disarm(side->home);
-	side->armed = false;
+	if (dir->home && dir->armed && dir->home->ops->disarm)
+		dir->home->ops->disarm(dir->home);
+	dir->armed = false;
 }
 
-static unsigned what_holds(struct dray_port *port, unsigned queue, unsigned what, bool (*look)(struct side *))
+static unsigned what_holds(struct dray_port *port, unsigned queue, unsigned what, bool (*look)(struct direction *))
 {
 	struct queue *q = &port->queues[queue];
 	unsigned holds = 0;
 
-	side_follow(port, queue, &q->rx, false);
-	side_follow(port, queue, &q->tx, true);
+	direction_follow(port, queue, &q->rx, false);
+	direction_follow(port, queue, &q->tx, true);
 	for (struct dray_home *h = q->rx.draining; h; h = h->draining)
 		if (h->ops->ready(h))
 			holds |= DRAY_WAIT_RX;
@@ -59,16 +59,16 @@ static unsigned what_holds(struct dray_port *port, unsigned queue, unsigned what
 static int sleep_on(struct dray_port *port, unsigned queue, unsigned what, int ms)
 {
 	struct queue *q = &port->queues[queue];
-	struct attachment *a = q->rx.attachment;
+	struct generation *gen = q->rx.generation;
 	struct pollfd p[4 + DRAINING_MAX] = {{.fd = -1},
 					     {.fd = port->control.fd, .events = POLLIN},
 					     {.fd = q->wake, .events = POLLIN},
 					     {.fd = q->waker.fd, .events = POLLIN}};
 	unsigned n = 4;
-	bool netdev = a && a->kind == DRAY_LINK_NETDEV;
+	bool netdev = gen && gen->kind == DRAY_LINK_NETDEV;
 
-	if (a && queue < a->queues) {
-		p[0].fd = a->bells[queue];
+	if (gen && queue < gen->queues) {
+		p[0].fd = gen->bells[queue];
 		p[0].events = !netdev || (what & DRAY_WAIT_RX) ? POLLIN : 0;
 		if (netdev && (what & DRAY_WAIT_TX))
 			p[0].events |= POLLOUT;
@@ -76,8 +76,8 @@ static int sleep_on(struct dray_port *port, unsigned queue, unsigned what, int m
 	if (q->rx.draining && ms > DRAINING_MS)
 		ms = DRAINING_MS;
 	for (struct dray_home *h = q->rx.draining; h && n < 4 + DRAINING_MAX; h = h->draining)
-		if (!atomic_load_explicit(&h->attachment->peer_gone, memory_order_relaxed))
-			p[n++] = (struct pollfd){.fd = h->attachment->bells[queue], .events = POLLIN};
+		if (!atomic_load_explicit(&h->generation->peer_gone, memory_order_relaxed))
+			p[n++] = (struct pollfd){.fd = h->generation->bells[queue], .events = POLLIN};
 	if (poll(p, n, ms > SLEEP_MS ? SLEEP_MS : ms) < 0)
 		return -errno;
 	return 0;
@@ -90,7 +90,7 @@ static unsigned spin(struct dray_port *port, unsigned queue, unsigned what, uint
 	unsigned holds, turns = 0;
 
 	for (;;) {
-		holds = what_holds(port, queue, what & ~(unsigned)DRAY_WAIT_EVENT, side_ready);
+		holds = what_holds(port, queue, what & ~(unsigned)DRAY_WAIT_EVENT, direction_ready);
 		if (holds || port->mode == DRAY_MODE_SLEEPING)
 			return holds;
 		if (port->mode == DRAY_MODE_ADAPTIVE && clock_ticks() - start > port->spin_ticks)
@@ -109,9 +109,9 @@ static unsigned spin(struct dray_port *port, unsigned queue, unsigned what, uint
 static void drain_bells(struct queue *q, unsigned queue)
 {
 	if (q->rx.home && q->rx.home->ops->arm)
-		(void)bell_drain(q->rx.attachment, queue, &q->rx.counters);
+		(void)bell_drain(q->rx.generation, queue, &q->rx.counters);
 	for (struct dray_home *h = q->rx.draining; h; h = h->draining)
-		if (h->ops->arm && bell_drain(h->attachment, queue, &q->rx.counters))
+		if (h->ops->arm && bell_drain(h->generation, queue, &q->rx.counters))
 			(void)h->ops->arm(h);
 }
 
@@ -136,7 +136,7 @@ static int wait_here(struct dray_port *port, unsigned queue, unsigned what, uint
 			continue;
 		drain_bells(q, queue);
 		waker_sleep(&q->waker);
-		holds = what_holds(port, queue, what, side_arm);
+		holds = what_holds(port, queue, what, direction_arm);
 		if (holds)
 			return (int)holds;
 		ret = sleep_on(port, queue, what, end_ns - now > 3600000 * MS ? 3600000 : (int)((end_ns - now + MS - 1) / MS));
@@ -154,15 +154,15 @@ EXPORT int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int 
 	if (queue >= port->queue_count || what == 0 || (what & ~(unsigned)(DRAY_WAIT_RX | DRAY_WAIT_TX | DRAY_WAIT_EVENT)))
 		return -EINVAL;
 	q = &port->queues[queue];
-	if (!side_enter(q, &q->rx))
+	if (!direction_enter(q, &q->rx))
 		return 0;
-	if (side_enter(q, &q->tx)) {
+	if (direction_enter(q, &q->tx)) {
 		ret = wait_here(port, queue, what, timeout_ms < 0 ? UINT64_MAX : clock_ns() + (uint64_t)timeout_ms * MS);
-		side_disarm(&q->tx);
-		side_disarm(&q->rx);
+		direction_disarm(&q->tx);
+		direction_disarm(&q->rx);
 		waker_awake(&q->waker);
-		side_leave(&q->tx);
+		direction_leave(&q->tx);
 	}
-	side_leave(&q->rx);
+	direction_leave(&q->rx);
 	return ret;
 }

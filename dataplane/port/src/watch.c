@@ -39,41 +39,41 @@ void unwatch_control(struct dray_port *port, int fd)
 	change(port->event_epoll, EPOLL_CTL_DEL, fd, 0);
 }
 
-static void change_bells(struct dray_port *port, const struct attachment *a, int what)
+static void change_bells(struct dray_port *port, const struct generation *gen, int what)
 {
-	for (unsigned q = 0; q < a->queues; q++) {
-		change(port->epoll, what, a->bells[q], EPOLLIN);
-		change(port->queues[q].epoll, what, a->bells[q], EPOLLIN);
+	for (unsigned q = 0; q < gen->queues; q++) {
+		change(port->epoll, what, gen->bells[q], EPOLLIN);
+		change(port->queues[q].epoll, what, gen->bells[q], EPOLLIN);
 	}
 }
 
-static void change_deaths(struct dray_port *port, const struct attachment *a, int what)
+static void change_deaths(struct dray_port *port, const struct generation *gen, int what)
 {
-	for (unsigned q = 0; a->kind == DRAY_LINK_SHM && q < a->queues; q++)
-		change(port->event_epoll, what, a->bells[q], EPOLLRDHUP);
+	for (unsigned q = 0; gen->kind == DRAY_LINK_SHM && q < gen->queues; q++)
+		change(port->event_epoll, what, gen->bells[q], EPOLLRDHUP);
 }
 
-void watch_bells(struct dray_port *port, const struct attachment *a)
+void watch_bells(struct dray_port *port, const struct generation *gen)
 {
-	change_bells(port, a, EPOLL_CTL_ADD);
-	change_deaths(port, a, EPOLL_CTL_ADD);
+	change_bells(port, gen, EPOLL_CTL_ADD);
+	change_deaths(port, gen, EPOLL_CTL_ADD);
 }
 
-void unwatch_bells(struct dray_port *port, const struct attachment *a)
+void unwatch_bells(struct dray_port *port, const struct generation *gen)
 {
-	change_bells(port, a, EPOLL_CTL_DEL);
-	unwatch_death(port, a);
+	change_bells(port, gen, EPOLL_CTL_DEL);
+	unwatch_death(port, gen);
 }
 
-void unwatch_bell(struct dray_port *port, const struct attachment *a, unsigned queue)
+void unwatch_bell(struct dray_port *port, const struct generation *gen, unsigned queue)
 {
-	change(port->epoll, EPOLL_CTL_DEL, a->bells[queue], 0);
-	change(port->queues[queue].epoll, EPOLL_CTL_DEL, a->bells[queue], 0);
+	change(port->epoll, EPOLL_CTL_DEL, gen->bells[queue], 0);
+	change(port->queues[queue].epoll, EPOLL_CTL_DEL, gen->bells[queue], 0);
 }
 
-void unwatch_death(struct dray_port *port, const struct attachment *a)
+void unwatch_death(struct dray_port *port, const struct generation *gen)
 {
-	change_deaths(port, a, EPOLL_CTL_DEL);
+	change_deaths(port, gen, EPOLL_CTL_DEL);
 }
 
 EXPORT int dray_fd(struct dray_port *port)
@@ -93,7 +93,7 @@ static int made(int *epoll)
 
 EXPORT int dray_event_fd(struct dray_port *port)
 {
-	struct attachment *a;
+	struct generation *gen;
 	bool first;
 	int fd;
 
@@ -102,11 +102,11 @@ EXPORT int dray_event_fd(struct dray_port *port)
 	pthread_mutex_lock(&port->lock);
 	first = port->event_epoll < 0;
 	fd = made(&port->event_epoll);
-	a = atomic_load_explicit(&port->current, memory_order_relaxed);
+	gen = atomic_load_explicit(&port->current, memory_order_relaxed);
 	if (fd >= 0 && first) {
 		change(fd, EPOLL_CTL_ADD, port->control.fd, EPOLLIN);
-		if (a)
-			change_deaths(port, a, EPOLL_CTL_ADD);
+		if (gen)
+			change_deaths(port, gen, EPOLL_CTL_ADD);
 	}
 	pthread_mutex_unlock(&port->lock);
 	return fd;
@@ -129,9 +129,9 @@ EXPORT int dray_queue_fd(struct dray_port *port, unsigned queue)
 	if (fd >= 0 && first)
 		change(fd, EPOLL_CTL_ADD, port->queues[queue].waker.fd, EPOLLIN);
 	/* Generations that were left may still ring, unless their end has been seen. */
-	for (struct attachment *a = port->attachments; fd >= 0 && first && a; a = a->next)
-		if (queue < a->queues && a->kind != DRAY_LINK_NONE && !atomic_load_explicit(&a->peer_gone, memory_order_relaxed))
-			change(fd, EPOLL_CTL_ADD, a->bells[queue], EPOLLIN);
+	for (struct generation *gen = port->generations; fd >= 0 && first && gen; gen = gen->next)
+		if (queue < gen->queues && gen->kind != DRAY_LINK_NONE && !atomic_load_explicit(&gen->peer_gone, memory_order_relaxed))
+			change(fd, EPOLL_CTL_ADD, gen->bells[queue], EPOLLIN);
 	pthread_mutex_unlock(&port->lock);
 	return fd;
 }

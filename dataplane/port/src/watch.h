@@ -3,7 +3,7 @@
 #ifndef DRAY_WATCH_H
 #define DRAY_WATCH_H
 
-struct attachment;
+struct generation;
 struct dray_port;
 
 /* The connection to the broker. Error: -errno. */
@@ -14,13 +14,13 @@ void unwatch_control(struct dray_port *port, int fd);
 int watch_waker(struct dray_port *port, int fd);
 
 /* What rings on all queues, and the peer's death. */
-void watch_bells(struct dray_port *port, const struct attachment *attachment);
-void unwatch_bells(struct dray_port *port, const struct attachment *attachment);
+void watch_bells(struct dray_port *port, const struct generation *gen);
+void unwatch_bells(struct dray_port *port, const struct generation *gen);
 
 /* One bell, when a side has taken the last of it. */
-void unwatch_bell(struct dray_port *port, const struct attachment *attachment, unsigned queue);
+void unwatch_bell(struct dray_port *port, const struct generation *gen, unsigned queue);
 
 /* Only the peer's death: the bells may still ring. */
-void unwatch_death(struct dray_port *port, const struct attachment *attachment);
+void unwatch_death(struct dray_port *port, const struct generation *gen);
 
 #endif

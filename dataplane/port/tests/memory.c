@@ -30,22 +30,22 @@ struct bed bed_make_wide(uint32_t start, uint32_t quota, uint64_t features, uint
 	CHECK(b.memory != MAP_FAILED);
 	b.memory += PAGE;
 	CHECK_EQ(mprotect(b.memory, b.geometry.size, PROT_READ | PROT_WRITE), 0);
-	b.attachment = attachment_new(DRAY_LINK_SHM, 1);
+	b.generation = generation_new(DRAY_LINK_SHM, 1);
 	b.tx_counters = aligned_alloc(128, (sizeof(struct counters) + 127) / 128 * 128);
 	b.rx_counters = aligned_alloc(128, (sizeof(struct counters) + 127) / 128 * 128);
-	CHECK(b.attachment && b.tx_counters && b.rx_counters);
+	CHECK(b.generation && b.tx_counters && b.rx_counters);
 	memset(b.tx_counters, 0, sizeof(struct counters));
 	memset(b.rx_counters, 0, sizeof(struct counters));
 	lane_view_init(&b.view, b.memory, &b.geometry, &b.offsets, 0, 0, features);
 	atomic_store(&b.view.words->tail, start);
 	atomic_store(&b.view.words->returned.value, start);
-	options.attachment = b.attachment;
+	options.generation = b.generation;
 	options.counters = b.tx_counters;
 	CHECK_EQ(tx_lane_new(&b.view, &options, &b.tx), 0);
 	options.counters = b.rx_counters;
 	CHECK_EQ(rx_lane_new(&b.view, &options, &b.rx), 0);
-	attachment_get(b.attachment);
-	attachment_get(b.attachment);
+	generation_get(b.generation);
+	generation_get(b.generation);
 	atomic_store(&b.tx->home.owner, thread_self());
 	atomic_store(&b.rx->home.owner, thread_self());
 	return b;
@@ -55,7 +55,7 @@ void bed_free(struct bed *b)
 {
 	tx_lane_free(b->tx);
 	rx_lane_free(b->rx);
-	attachment_free(b->attachment);
+	generation_free(b->generation);
 	free(b->tx_counters);
 	free(b->rx_counters);
 	munmap(b->memory - PAGE, b->geometry.size + 2 * PAGE);

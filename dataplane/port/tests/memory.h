@@ -3,14 +3,14 @@
 #ifndef DRAY_TEST_MEMORY_H
 #define DRAY_TEST_MEMORY_H
 
-#include "attachment.h"
+#include "generation.h"
 #include "lane.h"
 
 struct bed {
 	struct geometry geometry;
 	struct lane_offsets offsets;
 	struct lane_view view;
-	struct attachment *attachment;
+	struct generation *generation;
 	struct tx_lane *tx;
 	struct rx_lane *rx;
 	struct counters *tx_counters, *rx_counters;

@@ -57,7 +57,7 @@ func (r *ring) word(offset int) *uint32 { return (*uint32)(unsafe.Pointer(&r.mem
 
 // begin looks how far this pass goes: as far as the ring, at the most.
 func (r *ring) begin() {
-	tail := atomic.LoadUint32(r.word(ringTail)) // acquire: pairs with the release in tap_publish
+	tail := atomic.LoadUint32(r.word(ringTail)) // acquire: pairs with the release in capture_ring_publish
 	if tail-r.head <= r.slots {
 		r.limit = tail
 		return

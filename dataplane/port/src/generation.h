@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An attachment is one generation as this end has it: a transport's memory and descriptors, and a home per side and queue. */
+/* One generation of a link, as this end has it: a transport's memory and descriptors, and a home for each direction of each queue. */
 #ifndef DRAY_ATTACHMENT_H
 #define DRAY_ATTACHMENT_H
 
@@ -7,10 +7,10 @@
 
 #include "home.h"
 
-struct attachment {
+struct generation {
 	_Atomic uint32_t refs; /* one of the port while it is current, one per home until that is settled */
 	uint32_t kind;	       /* enum dray_link_kind */
-	uint32_t generation;
+	uint32_t number;
 	uint32_t queues;
 	uint32_t packet_max, message_max;
 	uint32_t packet_slots; /* packet buffers of a queue, to send from */
@@ -25,22 +25,22 @@ struct attachment {
 	struct dray_home *tx[DRAY_MAX_QUEUES];
 	struct dray_home *rx[DRAY_MAX_QUEUES];
 	void (*destroy_home)(struct dray_home *home);
-	void (*last_put)(struct attachment *attachment);
+	void (*last_put)(struct generation *gen);
 	void *owner;		 /* for last_put */
-	struct attachment *next; /* of the port's */
+	struct generation *next; /* of the port's */
 };
 
-struct attachment *attachment_new(uint32_t kind, uint32_t generation);
+struct generation *generation_new(uint32_t kind, uint32_t number);
 
-static inline void attachment_get(struct attachment *attachment)
+static inline void generation_get(struct generation *gen)
 {
-	atomic_fetch_add_explicit(&attachment->refs, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&gen->refs, 1, memory_order_relaxed);
 }
 
 /* Drop a reference. With the last one, last_put decides who frees it. */
-void attachment_put(struct attachment *attachment);
+void generation_put(struct generation *gen);
 
 /* Unmap, close and free. Nobody may refer to it any more. */
-void attachment_free(struct attachment *attachment);
+void generation_free(struct generation *gen);
 
 #endif
