@@ -26,7 +26,7 @@ Run it in the folder of the repository, after make has built what it measures.
 exit: 0 done, 1 error, or a kill lost a packet or leaked a buffer, 2 usage
 `
 
-// options are those of the command line.
+// options of the command line.
 type options struct {
 	bench, json   string
 	quick         bool
@@ -64,21 +64,19 @@ func parse(args []string) (options, error) {
 	if err := f.Parse(args[1:]); err != nil {
 		return o, err
 	}
-	if f.NArg() > 0 || o.rounds < 0 || o.rounds > 1000 || o.kills > 100_000 {
+	if benches[o.bench] == nil || f.NArg() > 0 || o.rounds < 0 || o.rounds > 1000 || o.kills > 100_000 {
 		return o, errors.New("arguments")
 	}
 	return o, nil
 }
 
+// benches by their names on the command line.
+var benches = map[string]func(context.Context, options, io.Writer, io.Writer) (*microbench.Figures, error){
+	"libdray": libdray, "dpdk": dpdk, "vnf": vnf,
+}
+
 func run(ctx context.Context, o options, out, log io.Writer) error {
-	benches := map[string]func(context.Context, options, io.Writer, io.Writer) (*microbench.Figures, error){
-		"libdray": libdray, "dpdk": dpdk, "vnf": vnf,
-	}
-	bench, ok := benches[o.bench]
-	if !ok {
-		return fmt.Errorf("there is no bench %q", o.bench)
-	}
-	figures, err := bench(ctx, o, out, log)
+	figures, err := benches[o.bench](ctx, o, out, log)
 	if figures == nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dray-probe: raw samples of libdray, of the bare ring below it, and of what it replaces. The bench interleaves and judges them. */
+/* dray-probe: raw samples of libdray, of a bare ring, and of pipes and sockets. internal/measure/microbench interleaves and judges them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,47 +46,34 @@ static struct link *link_of(uint32_t mtu, uint32_t mode)
 	return l;
 }
 
-static void print_one(const char *unit, double value)
+static double bare_ring(const unsigned *a)
 {
-	printf("\"unit\": \"%s\", \"values\": [%.9g]", unit, value);
+	return bare_ring_rate(a[0]);
 }
 
-static void print_ns(unsigned n)
+static double bare_line(const unsigned *a)
 {
-	printf("\"unit\": \"ns\", \"values\": [");
-	for (unsigned i = 0; i < n; i++)
-		printf("%s%" PRIu32, i ? "," : "", ns[i]);
-	printf("]");
+	return bare_line_round_trip(a[0]);
 }
 
-static void bare_ring(const unsigned *a)
+static double rate(const unsigned *a)
 {
-	print_one("packets/s", bare_ring_rate(a[0]));
+	return link_rate(link_of(a[0] > 1500 ? 9000 : 1500, DRAY_MODE_BUSY), a[2], a[0], (int)a[1]);
 }
 
-static void bare_line(const unsigned *a)
-{
-	print_one("ns", bare_line_round_trip(a[0]));
-}
-
-static void bare_trips(const unsigned *a)
+static unsigned bare_trips(const unsigned *a)
 {
 	bare_ring_round_trips(ns, a[0]);
-	print_ns(a[0]);
+	return a[0];
 }
 
-static void rate(const unsigned *a)
-{
-	print_one("packets/s", link_rate(link_of(a[0] > 1500 ? 9000 : 1500, DRAY_MODE_BUSY), a[2], a[0], (int)a[1]));
-}
-
-static void link_trips(const unsigned *a)
+static unsigned trips(const unsigned *a)
 {
 	link_round_trips(link_of(1500, DRAY_MODE_BUSY), ns, a[0]);
-	print_ns(a[0]);
+	return a[0];
 }
 
-/* NULL: it cannot be had. */
+/* NULL: the bench has not opened it. */
 static const struct channel *channel_of(unsigned kind)
 {
 	static struct channel channels[3];
@@ -97,117 +84,86 @@ static const struct channel *channel_of(unsigned kind)
 	return c;
 }
 
-static void socket_rate(const unsigned *a)
+static double socket_rate(const unsigned *a)
 {
 	const struct channel *c = channel_of(a[0]);
 
-	if (c)
-		print_one("packets/s", channel_rate(c, a[1]));
-	else
-		printf("\"error\": \"no descriptors\"");
+	return c ? channel_rate(c, a[1]) : 0;
 }
 
-static void socket_trips(const unsigned *a)
+static unsigned socket_trips(const unsigned *a)
 {
 	const struct channel *c = channel_of(a[0]);
 
-	if (!c) {
-		printf("\"error\": \"no descriptors\"");
-		return;
-	}
+	if (!c)
+		return 0;
 	channel_round_trips(c, ns, a[1]);
-	print_ns(a[1]);
+	return a[1];
 }
 
-static void adaptive(const unsigned *a)
+static unsigned adaptive(const unsigned *a)
 {
 	double cpu, starved;
 	unsigned n = adaptive_load(link_of(1500, DRAY_MODE_ADAPTIVE), a[0], a[1], &cpu, &starved, ns, MAX_VALUES);
 
 	printf("\"cpu_percent\": %.9g, \"starved_percent\": %.9g, ", cpu, starved);
-	print_ns(n);
+	return n;
 }
 
-static void wake_futex(const unsigned *a)
+static unsigned wake(const unsigned *a)
 {
-	first_futex(ns, a[0]);
-	print_ns(a[0]);
+	if (a[0] == 0)
+		first_futex(ns, a[1]);
+	else if (a[0] == 1)
+		first_socket(ns, a[1]);
+	else
+		first_packets(link_of(1500, DRAY_MODE_ADAPTIVE), ns, a[1]);
+	return a[1];
 }
 
-static void wake_socket(const unsigned *a)
-{
-	first_socket(ns, a[0]);
-	print_ns(a[0]);
-}
-
-static void wake_link(const unsigned *a)
-{
-	first_packets(link_of(1500, DRAY_MODE_ADAPTIVE), ns, a[0]);
-	print_ns(a[0]);
-}
-
-static void set_up(const unsigned *a)
+static unsigned set_up(const unsigned *a)
 {
 	struct broker_options o = shape(1500);
 
 	set_ups(&o, ns, a[0]);
-	print_ns(a[0]);
+	return a[0];
 }
 
-static void print_kills(const struct kills *k)
-{
-	broken |= k->lost || k->leaked;
-	printf("\"packets\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"leaked\": %" PRIu64 ", \"stalls\": %" PRIu64 ", \"longest_ns\": %" PRIu64
-	       ", \"starved_ns\": %" PRIu64 ", ",
-	       k->packets, k->lost, k->leaked, k->stalls, k->longest, k->starved);
-	print_ns(k->rounds);
-}
-
-static void kills_loaded(const unsigned *a)
-{
-	struct kills k = {.rounds = a[0], .recovery = ns};
-
-	kill_under_load(&k);
-	print_kills(&k);
-}
-
-static void kills_brokerless(const unsigned *a)
-{
-	struct kills k = {.rounds = a[0], .recovery = ns};
-
-	kill_without_broker(&k);
-	print_kills(&k);
-}
-
-static void kills_handshake(const unsigned *a)
+static unsigned kill_end(const unsigned *a)
 {
 	struct kills k = {.rounds = a[1], .recovery = ns};
 
-	kill_in_handshake(&k, a[0] % HANDSHAKE_STEPS);
-	print_kills(&k);
+	if (a[0] == 0)
+		kill_under_load(&k);
+	else if (a[0] == 1)
+		kill_without_broker(&k);
+	else
+		kill_in_handshake(&k, (a[0] - 2) % HANDSHAKE_STEPS);
+	broken |= k.lost || k.leaked;
+	printf("\"packets\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"leaked\": %" PRIu64 ", \"stalls\": %" PRIu64 ", \"longest_ns\": %" PRIu64
+	       ", \"starved_ns\": %" PRIu64 ", ",
+	       k.packets, k.lost, k.leaked, k.stalls, k.longest, k.starved);
+	return k.rounds;
 }
 
+/* A case is one value, or as many as it puts into ns[]. */
 static const struct probe {
-	const char *name, *arguments;
-	unsigned count; /* of arguments; the last one is bounded by MAX_VALUES if it counts values */
-	void (*run)(const unsigned *arguments);
-	int counts;
+	const char *name, *arguments, *unit;
+	unsigned count; /* of arguments; of a case with several values the last one is at most MAX_VALUES */
+	double (*one)(const unsigned *arguments);
+	unsigned (*several)(const unsigned *arguments);
 } probes[] = {
-	{"bare-ring", "PACKETS", 1, bare_ring, 0},
-	{"bare-line", "TRIPS", 1, bare_line, 1},
-	{"bare-trips", "TRIPS", 1, bare_trips, 1},
-	{"link-rate", "BYTES ALL PACKETS", 3, rate, 0},
-	{"link-trips", "TRIPS", 1, link_trips, 1},
-	{"socket-rate", "KIND MS", 2, socket_rate, 0},
-	{"socket-trips", "KIND TRIPS", 2, socket_trips, 1},
-	{"adaptive", "PPS MS", 2, adaptive, 0},
-	{"wake-futex", "TIMES", 1, wake_futex, 1},
-	{"wake-socket", "TIMES", 1, wake_socket, 1},
-	{"wake-link", "TIMES", 1, wake_link, 1},
-	{"set-up", "TIMES", 1, set_up, 1},
-	{"kill-loaded", "TIMES", 1, kills_loaded, 1},
-	{"kill-brokerless", "TIMES", 1, kills_brokerless, 1},
-	{"kill-handshake", "STEP TIMES", 2, kills_handshake, 1},
+	{"bare-ring", "PACKETS", "packets/s", 1, bare_ring, NULL},
+	{"bare-line", "TRIPS", "ns", 1, bare_line, NULL},
+	{"bare-trips", "TRIPS", "ns", 1, NULL, bare_trips},
+	{"link-rate", "BYTES ALL PACKETS", "packets/s", 3, rate, NULL},
+	{"link-trips", "TRIPS", "ns", 1, NULL, trips},
+	{"socket-rate", "SOCKET MS", "packets/s", 2, socket_rate, NULL},
+	{"socket-trips", "SOCKET TRIPS", "ns", 2, NULL, socket_trips},
+	{"adaptive", "PPS MS", "ns", 2, NULL, adaptive},
+	{"wake", "KIND TIMES", "ns", 2, NULL, wake},
+	{"set-up", "TIMES", "ns", 1, NULL, set_up},
+	{"kill", "KIND TIMES", "ns", 2, NULL, kill_end},
 };
 
 #define PROBES (sizeof(probes) / sizeof(probes[0]))
@@ -215,8 +171,9 @@ static const struct probe {
 static int usage(void)
 {
 	fprintf(stderr, "usage: dray-probe | dray-probe --alone PACKETS\n"
-			"Reads lines \"ROUND CASE ARGUMENT...\", and answers each with a line of JSON that has its samples. KIND is 0 for a pipe,\n"
-			"1 for UNIX datagrams, 2 for UDP on the sockets that descriptors 3 and 4 are. Cases:\n");
+			"Reads lines \"ROUND CASE ARGUMENT...\", and answers each with a line of JSON that has its samples. ALL is 1 to write\n"
+			"and read 64 bytes, 0 for the header's 16. SOCKET is 0 for a pipe, 1 for UNIX datagrams, 2 for UDP on descriptors 3 and 4.\n"
+			"KIND of wake: 0 futex, 1 socket, 2 link; of kill: 0 under load, 1 without a broker, 2 and more after a handshake step. Cases:\n");
 	for (unsigned i = 0; i < PROBES; i++)
 		fprintf(stderr, "  %s %s\n", probes[i].name, probes[i].arguments);
 	fprintf(stderr, "--alone has both ends of a link in one thread, and prints nothing: to be run under callgrind.\n"
@@ -236,15 +193,23 @@ static int answer(char *line)
 			p = &probes[i];
 	while (n < MAX_ARGUMENTS && (word = strtok(NULL, " \n")))
 		arguments[n++] = (unsigned)strtoul(word, NULL, 10);
-	if (!p || n != p->count || (p->counts && (arguments[n - 1] < 1 || arguments[n - 1] > MAX_VALUES)))
+	if (!p || n != p->count || (p->several && (arguments[n - 1] < 1 || arguments[n - 1] > MAX_VALUES)))
 		return -1;
 	printf("{\"case\": \"%s\", \"round\": %lu, \"arguments\": [", name, strtoul(round, NULL, 10));
 	for (unsigned i = 0; i < n; i++)
 		printf("%s%u", i ? "," : "", arguments[i]);
-	printf("], ");
+	printf("], \"unit\": \"%s\", ", p->unit);
 	fflush(stdout); /* a case that forks must not leave this to its children */
-	p->run(arguments);
-	printf("}\n");
+	if (p->one) {
+		printf("\"values\": [%.9g]}\n", p->one(arguments));
+	} else {
+		unsigned values = p->several(arguments);
+
+		printf("\"values\": [");
+		for (unsigned i = 0; i < values; i++)
+			printf("%s%" PRIu32, i ? "," : "", ns[i]);
+		printf("]}\n");
+	}
 	fflush(stdout);
 	return 0;
 }

@@ -36,19 +36,19 @@ check <<'END'
 END
 check <<'END'
 1 adaptive 1000 500
-1 wake-futex 20
-1 wake-socket 20
-1 wake-link 20
+1 wake 0 20
+1 wake 1 20
+1 wake 2 20
 END
 check <<<'1 set-up 20'
 check <<'END'
-1 kill-loaded 14
-1 kill-brokerless 2
-1 kill-handshake 0 2
-1 kill-handshake 1 2
-1 kill-handshake 2 2
-1 kill-handshake 3 2
-1 kill-handshake 4 2
-1 kill-handshake 5 2
-1 kill-handshake 6 2
+1 kill 0 14
+1 kill 1 2
+1 kill 2 2
+1 kill 3 2
+1 kill 4 2
+1 kill 5 2
+1 kill 6 2
+1 kill 7 2
+1 kill 8 2
 END

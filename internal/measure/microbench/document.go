@@ -15,7 +15,7 @@ import (
 // Schema is the version of the document that a bench writes.
 const Schema = 1
 
-// Document is what a bench writes for programs, such as out/bench.json.
+// Document is the output of a bench for programs, such as out/bench.json.
 type Document struct {
 	Schema  int     `json:"schema"`
 	Figures []Entry `json:"figures"`
@@ -102,8 +102,7 @@ func (d Document) Write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// Merge adds figures of other groups to the document in a file, and replaces
-// those of their groups.
+// Merge adds figures to the document in a file; they replace all figures of their groups.
 func Merge(path string, figures []Entry) error {
 	d := Document{Schema: Schema}
 	text, err := os.ReadFile(path)

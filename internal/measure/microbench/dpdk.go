@@ -17,7 +17,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// DPDK is the bench of net_dray beside DPDK's own ways between two applications.
+// DPDK is the bench of net_dray and of DPDK's own links between two applications.
 type DPDK struct {
 	Driver    string // librte_net_dray.so
 	Generator string // draygen-dpdk, for native ports and switches
@@ -32,7 +32,7 @@ type DPDK struct {
 	Rounds int           // at most
 	Time   time.Duration // no round begins that would end later
 	Window time.Duration // of each measurement
-	Quick  bool          // no profiles of what misses its target
+	Quick  bool          // no profiles of rows that miss their targets
 	Out    io.Writer     // tables
 	Log    io.Writer     // progress
 }
@@ -120,7 +120,7 @@ type dpdkRows struct {
 }
 
 // measureAll measures rounds as long as there is time for another one, but at least
-// one. A round that time ran out for is dropped, since ratios are those of rounds.
+// one. A round that time ran out for is dropped, since ratios compare whole rounds.
 func (r *dpdkRows) measureAll(began time.Time) {
 	end, last := began.Add(r.Time), time.Duration(0)
 	for i := 0; i < r.Rounds && (i == 0 || time.Now().Add(last).Before(end)); i++ {
@@ -206,8 +206,8 @@ func take(f *Figure, t *pair, sample float64) {
 	}
 }
 
-// costs adds what dray-pmd-cost measures: the least of its trials, since it is CPU
-// time and other work only adds to it.
+// costs adds the figures of dray-pmd-cost: the least of its trials, since other work
+// on the machine only adds to CPU time.
 func (r *dpdkRows) costs() {
 	p, err := startProbe(r.ctx, r.Cost)
 	if err != nil {
@@ -226,8 +226,8 @@ func (r *dpdkRows) costs() {
 	}
 }
 
-// physical measures what is below all rows: the limit of the moment, and libdray
-// without DPDK or a generator.
+// physical measures the base of all rows: the limit of the moment, and libdray without
+// DPDK or a generator.
 func (r *dpdkRows) physical(round int) {
 	var limit struct {
 		Ring float64 `json:"ring_pps"`

@@ -16,7 +16,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// Of the generator: how often it prints what it counts, and how many of these lines are
+// The generator prints a line of counts each interval. The first lines of a measurement are
 // left out: the pause is in the first one, and the next begins during the first.
 const (
 	interval     = 50 * time.Millisecond
@@ -54,7 +54,7 @@ func (p *place) startNative(size int) *pair {
 	return t
 }
 
-// startCeiling starts a generator on a null port: what it can do itself.
+// startCeiling starts a generator on a null port, which costs nothing.
 func (p *place) startCeiling(role string) *pair {
 	t := p.newPair(0)
 	t.sender = p.onPort(t, sendSide, "null", role, "null")
@@ -63,8 +63,8 @@ func (p *place) startCeiling(role string) *pair {
 }
 
 // awaitPackets waits until a generator has counted packets, and pauses the pair. That
-// it prints intervals is not enough: what is in between may not have taken its ports
-// into service yet. Open vSwitch was seen to need another third of a second for
+// it prints intervals is not enough: a switch may not have taken its ports into
+// service yet. Open vSwitch was seen to need another third of a second for
 // vhost-user ports on a busy machine, which is longer than a short measurement takes.
 func (p *place) awaitPackets(t *pair, counts *process) {
 	if t.why != "" {
@@ -85,7 +85,7 @@ const (
 		"--vdev net_virtio_user1,path={d}/v2,server=1,queues=1,mac=02:00:00:00:00:02"
 )
 
-// startLoop starts the generator at both ends of what is in between.
+// startLoop starts the generator at both ends of the function in the middle.
 func (p *place) startLoop(t *pair, devices, second string) {
 	argv := append(p.generator("loop --both --rate max --size 64 --to-port dpdk:"+second), "--port", "dpdk:"+device(devices),
 		"--eal", strings.Join(p.eal(t, sendSide, devices), " "))
@@ -132,7 +132,7 @@ func (p *place) startForward(container bool) *pair {
 	return t
 }
 
-// counted is a line in which the generator says what it counted in an interval. A
+// counted is the generator's line of counts of an interval. A
 // loop has two directions.
 type counted struct {
 	Draygen           int      `json:"draygen"`
@@ -221,7 +221,7 @@ func (p *place) vnfCounts(t *pair) (packets, cycles float64, ok bool) {
 		return 0, 0, false
 	}
 	from := t.between.logged()
-	_ = unix.Kill(t.between.innermost(), unix.SIGUSR1) // then it says nothing
+	_ = unix.Kill(t.between.innermost(), unix.SIGUSR1) // if it has ended, it does not answer
 	ok = t.between.says(p.ctx, from, "}\n", answerWithin)
 	log := t.between.logFrom(from)
 	field := func(name string) float64 {

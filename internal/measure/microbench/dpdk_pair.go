@@ -20,14 +20,14 @@ const (
 )
 
 // pair is two applications on a link, each on a core of its own, or one with both
-// ends and something in between on the other core. Pairs are started once and
+// ends and a function in the middle on the other core. Pairs are started once and
 // stopped; one at a time goes on and is measured for a moment. So many can be
 // measured in turns, and none has just been started when it is.
 type pair struct {
 	dir                       string
 	brokers                   []*process
 	sender, receiver, between *process
-	container                 bool   // what is in between is in one
+	container                 bool   // the function in the middle is in one
 	size                      int    // of the frames that testpmd is set to
 	why                       string // it cannot be measured, or cannot any more
 }
@@ -35,10 +35,10 @@ type pair struct {
 // Sides of a pair: index of the CPU.
 const (
 	sendSide    = 0
-	receiveSide = 1 // or what is in between
+	receiveSide = 1 // or the function in the middle
 )
 
-// place is where the pairs are, and what they are made of.
+// place holds everything that the pairs share.
 type place struct {
 	DPDK
 	ctx  context.Context
@@ -95,8 +95,8 @@ func (t *pair) started(ctx context.Context, p *process, text, otherwise string) 
 	return t.why == ""
 }
 
-// words are those of a text, in which {d} is the folder of the first link and {e} that
-// of the second one.
+// words splits a text, in which {d} is the folder of the first link, {e} the folder of
+// the second one.
 func (t *pair) words(text string) []string {
 	return strings.Fields(strings.NewReplacer("{d}", t.dir, "{e}", filepath.Join(t.dir, "e")).Replace(text))
 }
@@ -124,7 +124,8 @@ func (t *pair) pause() {
 	}
 }
 
-// finish ends a pair. runc must be the one to remove what it made for a container.
+// finish ends a pair. A container gets the time to end by itself, so that runc removes
+// its control groups.
 func (t *pair) finish() {
 	if t.container && t.between.alive() {
 		t.between.signal(unix.SIGCONT)

@@ -16,7 +16,7 @@ import (
 // shownShares is how many functions of a process a profile names.
 const shownShares = 4
 
-// explain says what limits the figures that miss their targets.
+// explain finds the reasons why figures miss their targets.
 func (r *dpdkRows) explain() {
 	for i := range sizes {
 		r.explainRow(r.ways[i][wayDray], sizes[i])
@@ -42,7 +42,7 @@ func (r *dpdkRows) explainRow(row dpdkRow, size int) {
 	row.figure.causes = r.profile(row.pair)
 }
 
-// explainTrip compares with what no driver can get below: a line to and fro.
+// explainTrip compares with a cache line to and fro: no driver is faster.
 func (r *dpdkRows) explainTrip() {
 	row := r.trips[wayDray]
 	if !row.missed() {
@@ -58,7 +58,7 @@ func (r *dpdkRows) explainTrip() {
 	row.figure.causes = append([]string{text}, r.profile(row.pair)...)
 }
 
-// explainNative compares with what the generator itself can do.
+// explainNative compares with the generator on a null port.
 func (r *dpdkRows) explainNative(i int) {
 	row := r.native[i]
 	if !row.missed() {
@@ -80,7 +80,7 @@ func (r *dpdkRows) profile(t *pair) []string {
 	for _, p := range []struct {
 		process *process
 		name    string
-	}{{t.sender, "the sender"}, {t.receiver, "the receiver"}, {t.between, "what is in between"}} {
+	}{{t.sender, "the sender"}, {t.receiver, "the receiver"}, {t.between, "the function in the middle"}} {
 		if !p.process.alive() {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 var sizes = [2]int{64, 1518}
 
 // copySizes are around the size from which copying costs more. The receiver does not
-// look at what it gets, which is the worst case for a copy.
+// look at its frames: the worst case for a copy.
 var copySizes = [2]int{64, 256}
 
 // Groups of figures.
@@ -65,7 +65,7 @@ var copyWays = [2]way{
 	{name: "in place", sender: "--vdev net_dray0,port=a,dir={d}", receiver: "--vdev net_dray0,port=b,dir={d},rx-copy-max=0"},
 }
 
-// ceilings are what the generator does without a link: it fills and sums up each packet.
+// ceilings are rates of the generator without a link: it fills and sums up each packet.
 var ceilings = []struct{ name, role string }{
 	{"draygen sending to a null port, 64 B", "send --rate max --size 64"},
 	{"draygen sending to a null port, 1518 B", "send --rate max --size 1518"},
@@ -183,7 +183,7 @@ func figuresOf(rows []dpdkRow) []*Figure {
 	return all
 }
 
-// setTargets says what each figure should reach.
+// setTargets sets the target of each figure that has one.
 func (r *dpdkRows) setTargets() {
 	const bestPeer = "the best of memif and vhost-user"
 	for i := range sizes {

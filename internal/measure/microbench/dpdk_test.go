@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// line is what the generator prints of an interval of 50 ms.
+// line is a line of the generator about an interval of 50 ms.
 func line(fields string) string {
 	return `{"draygen":1,"event":"interval","from_ns":1000000000,"to_ns":1050000000,` + fields + "}\n"
 }

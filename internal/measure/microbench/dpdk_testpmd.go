@@ -11,7 +11,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// settle is for what still runs from before the pause.
+// settle is the time for a burst that the pause interrupted.
 const settle = 50 * time.Millisecond
 
 // way joins two applications: devices of each side, as EAL's arguments.
@@ -122,7 +122,7 @@ func (p *place) medianTrip(t *pair) float64 {
 	}
 	t.resume()
 	var p50 float64
-	// The first one has a pause in it, which moves no median; those after it are of more trips.
+	// The first median spans the pause, the second one began before it: take the third.
 	for range 3 {
 		var ok bool
 		if p50, ok = t.sender.number(p.ctx, t.sender.logged(), tripLabel, answerWithin); !ok {

@@ -27,11 +27,11 @@ type Figure struct {
 	missing  string // why it could not be measured
 	marks    []string
 	targets  []target
-	causes   []string // what limits a figure that misses a target, a line each
+	causes   []string // why it misses a target, a line each
 	hidden   bool     // its group has a table of its own
 }
 
-// target is what a figure should reach, as a ratio to another one.
+// target is the ratio to another figure that a figure should reach.
 type target struct {
 	of     *Figure // nil: there is nothing to compare with
 	what   string
@@ -50,10 +50,10 @@ func (s *Figures) Figure(group, name, unit string) *Figure {
 	return f
 }
 
-// Mark notes what holds for the whole run.
+// Mark notes a doubt about the whole run.
 func (s *Figures) Mark(mark string) { s.marks = append(s.marks, mark) }
 
-// Keep drops the samples of all rounds after the first n: those of an unfinished round.
+// Keep drops all samples after the first n rounds: the next one was not finished.
 func (s *Figures) Keep(n int) {
 	for _, f := range s.list {
 		f.samples = f.samples[:min(n, len(f.samples))]
@@ -83,7 +83,7 @@ func (f *Figure) Quantile(values []float64, q float64) {
 // Missing says why the figure could not be measured.
 func (f *Figure) Missing(why string) { f.missing = why }
 
-// Mark notes what holds for this figure.
+// Mark notes a doubt about this figure, or an outcome.
 func (f *Figure) Mark(mark string) { f.marks = append(f.marks, mark) }
 
 // AtLeast and AtMost set a target: a ratio to another figure, described by what.
@@ -119,7 +119,7 @@ func (f *Figure) estimate() stats.QuantileEstimate {
 	return e
 }
 
-// Value is what was measured, or 0.
+// Value is the measured value, or 0.
 func (f *Figure) Value() float64 { return f.estimate().Value }
 
 // best is the measured figure with the highest value, or with the lowest; nil if there is none.

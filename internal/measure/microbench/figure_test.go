@@ -68,7 +68,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// The ratio is that of the rounds: what both have in common drops out, and its
+// The ratio is taken round by round: drift that both share drops out, and its
 // interval decides whether a target is certain.
 func TestRatioOfRounds(t *testing.T) {
 	var s Figures
@@ -121,6 +121,7 @@ func TestQuantileNeedsSamples(t *testing.T) {
 func example() *Figures {
 	s := &Figures{}
 	s.Mark("busy machine")
+	s.Mark("too little time: the machine is slow, or busy")
 	ring := s.Figure("one direction", "bare ring, 64 B written and read", "packets/s")
 	link := s.Figure("one direction", "libdray, 64 B, header written and read", "packets/s").Of(ring)
 	for i := range 6 {
@@ -173,7 +174,7 @@ func TestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"schema": 1`, `"marks": "busy machine; the receiver was starved of CPU"`, `"outcome": "NOT reached"`, `"name": "add"`, `"value": 2`} {
+	for _, want := range []string{`"schema": 1`, `"marks": "busy machine; too little time: the machine is slow, or busy; the receiver was starved of CPU"`, `"outcome": "NOT reached"`, `"name": "add"`, `"value": 2`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in\n%s", want, text)
 		}

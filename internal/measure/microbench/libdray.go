@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Libdray is the bench of libdray: beside the bare ring that is the physical limit of
-// the moment, and beside what applications use without it.
+// Libdray is the bench of libdray. It also measures a bare ring, the physical limit of
+// the moment, and the pipes and sockets that applications use without libdray.
 type Libdray struct {
 	Probe        string // dray-probe
 	Unchecked    string // the same with a library that checks nothing
@@ -24,7 +24,7 @@ type Libdray struct {
 	Out, Log     io.Writer // tables; progress
 }
 
-// What a round measures.
+// The size of each measurement.
 const (
 	ratePackets  = 2_000_000
 	roundTrips   = 10_000
@@ -69,7 +69,7 @@ func (b Libdray) Run(ctx context.Context) (*Figures, error) {
 	return s, err
 }
 
-// sampled is a figure of one case of a probe: the median of what a round measures.
+// sampled is a figure whose samples are the medians of one case of a probe.
 type sampled struct {
 	figure *Figure
 	probe  *probe
@@ -210,7 +210,7 @@ func (b Libdray) instructions(ctx context.Context, s *Figures) error {
 
 // count is the instructions of a packet, and the lines that the script prints after them; 0 if it fails.
 func (b Libdray) count(ctx context.Context, program string, more ...string) (n float64, where string) {
-	// It fails above the bound, too: what counts is what it prints.
+	// It fails above the bound as well, so only its output matters.
 	out, _ := exec.CommandContext(ctx, b.Instructions, append([]string{program, fmt.Sprint(instructions)}, more...)...).Output()
 	first, rest, _ := strings.Cut(string(out), "\n")
 	if _, err := fmt.Sscanf(first, "%f", &n); err != nil {

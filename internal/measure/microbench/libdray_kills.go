@@ -9,38 +9,46 @@ import (
 	"github.com/drayage/dray/internal/result/stats"
 )
 
-// handshakeSteps are those after which an end is killed, in the probe's order.
-var handshakeSteps = []string{"connected", "HELLO sent", "WELCOME received", "OFFER received", "MAPPED sent", "SEALED received", "ACTIVE sent"}
+// killKinds say when an end is killed, in the probe's order.
+var killKinds = []string{
+	"under full load", "under full load, broker dead",
+	"in set-up: connected", "in set-up: HELLO sent", "in set-up: WELCOME received", "in set-up: OFFER received", "in set-up: MAPPED sent",
+	"in set-up: SEALED received", "in set-up: ACTIVE sent",
+}
+
+// handshakeKinds is the index of the first kind after a step of the handshake.
+const handshakeKinds = 2
 
 // killHeader is above the rows that kill prints.
 const killHeader = "  one end dies by kill -9      times  p50,us  p99,us lost leak stall longest no CPU\n"
 
-// kills kills one end of a link again and again. The other end survives, and says what it saw.
+// kills kills one end of a link again and again. The other end survives, and
+// counts losses.
 func (b Libdray) kills(ctx context.Context, s *Figures) error {
 	if b.Kills == 0 {
 		return nil
 	}
-	steps := len(handshakeSteps)
+	steps := len(killKinds) - handshakeKinds
 	each, few := (b.Kills+steps-1)/steps, (b.Kills+9)/10
 	fmt.Fprintf(b.Log, "kill -9: %d times under load, %d without a broker, %d in the handshake\n", b.Kills, few, each*steps)
 	fmt.Fprintf(b.Out, "\nkill table (survivor, victim, successor and broker share the cores; longest call\nof the survivor, and how long of it there was no CPU, in ms)\n%s", killHeader)
+	times := func(kind int) int {
+		switch kind {
+		case 0:
+			return b.Kills
+		case 1:
+			return few
+		}
+		return each
+	}
 	broken := 0.0
-	kill := func(name, ask string) error {
-		sample, err := b.kill(ctx, ask)
+	for kind, name := range killKinds {
+		sample, err := b.kill(ctx, fmt.Sprintf("kill %d %d", kind, times(kind)))
 		if err != nil {
 			return err
 		}
 		broken += sample.Lost + sample.Leaked
-		return b.killed(s, name, sample)
-	}
-	if err := kill("under full load", fmt.Sprintf("kill-loaded %d", b.Kills)); err != nil {
-		return err
-	}
-	if err := kill("under full load, broker dead", fmt.Sprintf("kill-brokerless %d", few)); err != nil {
-		return err
-	}
-	for i, step := range handshakeSteps {
-		if err := kill("in set-up: "+step, fmt.Sprintf("kill-handshake %d %d", i, each)); err != nil {
+		if err := b.killed(s, name, sample); err != nil {
 			return err
 		}
 	}

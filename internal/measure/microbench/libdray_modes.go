@@ -38,21 +38,17 @@ func (b Libdray) adaptive(ctx context.Context, s *Figures) (err error) {
 		}
 	}
 	var socket *Figure
-	for _, wake := range []struct{ ask, name string }{
-		{"wake-futex", "bare futex wake-up"}, {"wake-socket", "UNIX datagram socket"}, {"wake-link", "libdray"},
-	} {
-		sample, err := p.ask(1, "%s %d", wake.ask, wakeUps)
+	for kind, name := range []string{"bare futex wake-up", "UNIX datagram socket", "libdray"} {
+		sample, err := p.ask(1, "wake %d %d", kind, wakeUps)
 		if err != nil {
 			return err
 		}
-		f := s.Figure(groupMode, "first packet after idle: "+wake.name+", p50", "ns")
+		f := s.Figure(groupMode, "first packet after idle: "+name+", p50", "ns")
 		f.Quantile(sample.Values, 0.5)
-		switch wake.ask {
-		case "wake-socket":
-			socket = f
-		case "wake-link":
+		if name == "libdray" {
 			f.Of(socket)
 		}
+		socket = f // the one before libdray
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ const (
 	lookEvery = 50 * time.Millisecond
 )
 
-// LookAtMachine marks what is doubtful about this machine now, before a bench with
+// LookAtMachine marks doubts about this machine now, before a bench with
 // so many busy threads. It takes a second.
 func (s *Figures) LookAtMachine(ctx context.Context, threads int) error {
 	cpus, err := host.AllowedCPUs()
@@ -28,8 +28,8 @@ func (s *Figures) LookAtMachine(ctx context.Context, threads int) error {
 	if len(cpus) < threads {
 		s.Mark("oversubscribed")
 	}
-	// What runs now: the mean of the last minute would include what has ended, such as the
-	// build of the bench.
+	// Count the threads that run now: the mean of the last minute would include those that have
+	// ended, such as the build of the bench.
 	seen := 0
 	for range looks {
 		text, err := os.ReadFile("/proc/loadavg")

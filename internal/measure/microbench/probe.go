@@ -17,20 +17,19 @@ import (
 	"syscall"
 )
 
-// Sample is a line that a probe prints: what it measured in one round.
+// Sample is a line that a probe prints: its measurement of one round.
 type Sample struct {
 	Case   string    `json:"case"`
 	Round  int       `json:"round"`
 	Unit   string    `json:"unit"`
 	Values []float64 `json:"values"`
-	Error  string    `json:"error"`
 
 	// Of a load in adaptive mode: the receiver's CPU use, and how long it was ready
 	// to run without a CPU.
 	CPUPercent     float64 `json:"cpu_percent"`
 	StarvedPercent float64 `json:"starved_percent"`
 
-	// Of kills: what the survivor saw.
+	// Of kills: the counts of the survivor.
 	Packets float64 `json:"packets"`
 	Lost    float64 `json:"lost"`
 	Leaked  float64 `json:"leaked"`
@@ -90,9 +89,6 @@ func (p *probe) read() (Sample, error) {
 		var s Sample
 		if err := json.Unmarshal(line, &s); err != nil {
 			return Sample{}, fmt.Errorf("%s: %w", p.name, err)
-		}
-		if s.Error != "" {
-			return Sample{}, fmt.Errorf("%s: %s: %s", p.name, s.Case, s.Error)
 		}
 		return s, nil
 	}

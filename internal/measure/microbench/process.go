@@ -165,7 +165,7 @@ func (p *process) ask(ctx context.Context, line, label string) (float64, bool) {
 	return p.number(ctx, from, label, answerWithin)
 }
 
-// children lists what any thread of a process has started: a Go program's may be any.
+// children lists the children of a process. Any thread may have started them.
 func children(pid int) []int {
 	var pids []int
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well formed
@@ -198,18 +198,18 @@ func (p *process) signal(sig unix.Signal) {
 	}
 }
 
-// innermost is what was started last, by what was started last by the process, and so on.
+// innermost follows the child that was started last, then its last child, and so on.
 func innermost(pid int) int {
 	for {
 		pids := children(pid)
 		if len(pids) == 0 {
 			return pid
 		}
-		pid = pids[len(pids)-1] // what a script starts first serves what it starts last
+		pid = pids[len(pids)-1] // a script starts its servers first
 	}
 }
 
-// innermost is the process itself, or what it is the wrapper of.
+// innermost is the process itself, or the program that it wraps.
 func (p *process) innermost() int { return innermost(p.cmd.Process.Pid) }
 
 // kill ends the process.

@@ -80,7 +80,7 @@ func (r ratio) text() string {
 	return fmt.Sprintf("%s [%s, %s]", short(r.value), short(r.low), short(r.high))
 }
 
-// PrintTargets prints each target, with what limits a figure that misses its own.
+// PrintTargets prints each target, with the reasons of figures that miss theirs.
 func (s *Figures) PrintTargets(w io.Writer) {
 	var text strings.Builder
 	for _, f := range s.list {
@@ -96,7 +96,7 @@ func (s *Figures) PrintTargets(w io.Writer) {
 		}
 	}
 	if text.Len() > 0 {
-		fmt.Fprintf(w, "\ntargets; marks of this run: %s\n%s", s.markText(), text.String())
+		fmt.Fprint(w, "\n", wrap("", "", "targets; marks of this run: "+s.markText()), text.String())
 	}
 }
 
