@@ -13,7 +13,7 @@ VERSION = $(shell git -c safe.directory='*' describe --tags --always --dirty 2>/
 
 PACKAGES ?= ./...
 DEMO_CHAIN ?= examples/f1-split.yaml
-FUZZ_SMOKE ?= 3s
+FUZZ_SMOKE ?= 2s
 FUZZ_TIME ?= 2m
 DEBIAN ?= 12
 BENCH ?=
@@ -83,17 +83,13 @@ test: ## install what is missing, then lint, all tests with the race detector, a
 	@$(say) 'installing what is missing (scripts/setup.sh test)'
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory lint build
-	@scripts/test.sh $(PACKAGES)
-	@$(say) 'testing libdray: plain, with AddressSanitizer and UBSan, with ThreadSanitizer'
-	@dataplane/test.sh port
-	@$(say) 'testing draygen in the same ways'
-	@dataplane/test.sh gen
-	@$(say) 'testing net_dray: plain, with AddressSanitizer and UBSan'
-	@dataplane/test.sh pmd
-	@$(say) 'testing dray-vnf in the same ways, and its bytes against scapy and tshark'
-	@dataplane/test.sh vnf
-	@scripts/fuzz.sh $(FUZZ_SMOKE)
+	@FUZZ_SMOKE=$(FUZZ_SMOKE) scripts/test.sh $(PACKAGES)
 	@$(say) 'all tests passed'
+
+.PHONY: check
+check: lint ## lint, then the tests that need neither root nor set-up, in under three minutes
+	@$(say) 'testing each package, without root and without the race detector'
+	@DRAY_TEST_UNIT=1 CGO_ENABLED=0 $(GO) test -trimpath -vet=off -count=1 $(filter-out %/test/e2e %/test/docs,$(shell $(GO) list ./...)) | grep -v '\[no test files\]'
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, shellcheck, modules, direction of dependencies, house rules
@@ -132,9 +128,14 @@ bench-programs:
 	@CGO_ENABLED=0 $(GO) build -o out/bench ./test/bench
 
 .PHONY: mutations
-mutations: ## take each check out of libdray in turn: a test must fail (minutes)
+mutations: simulations ## take each check out of libdray in turn: a test must fail (minutes); first the simulations at full size
 	@scripts/setup.sh test
 	@dataplane/port/tests/mutations/run.sh
+
+.PHONY: simulations
+simulations: ## check the statistics on all simulated experiments, where make test takes a tenth
+	@$(say) 'simulating 2,000 experiments for each figure of the method'
+	@DRAY_SIMULATIONS=full CGO_ENABLED=0 $(GO) test -trimpath -count=1 ./internal/result/stats
 
 .PHONY: image
 image: ## build the image IMAGE (debian, dpdk, iperf, ovs, pktgen): a root file system for functions (as root)

@@ -3,7 +3,8 @@
 # Check the form of the whole repository. Every check runs, also after one failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export GOTOOLCHAIN=local
+# As make build compiles: nothing is compiled twice.
+export GOTOOLCHAIN=local CGO_ENABLED=0 GOFLAGS=-trimpath
 go=$(scripts/find-go.sh)
 PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
 readonly go
@@ -43,7 +44,7 @@ staticcheck() {
 	local version=v0.6.1
 	[[ $("$go" env GOVERSION) =~ go1\.([0-9]+) ]]
 	[ "${BASH_REMATCH[1]}" -lt 25 ] || version=v0.7.0
-	GOFLAGS=-mod=mod "$go" run "honnef.co/go/tools/cmd/staticcheck@$version" ./...
+	GOFLAGS="$GOFLAGS -mod=mod" "$go" run "honnef.co/go/tools/cmd/staticcheck@$version" ./...
 }
 
 scripts_are_clean() {

@@ -1,44 +1,103 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Run the Go tests of the given packages with the race detector, one package
-# after another: many of them measure this machine.
+# Run all tests in three lanes at once: most of them wait for a process, a link or
+# a machine to boot, and a core that waits in one lane computes in another.
+#
+#   program  test/docs and test/e2e: the program as its user runs it
+#   kernel   every other package that starts goroutines or changes the kernel's state,
+#            one package after another
+#   compute  packages that start no goroutine, the C projects, a little fuzzing
+#
+# Each line of output begins with its lane. The log of each is out/test-LANE.txt.
+#
+# usage: scripts/test.sh [package...]      (FUZZ_SMOKE=2s: how long to fuzz each target)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export GOTOOLCHAIN=local CGO_ENABLED=1
+export GOTOOLCHAIN=local
 # A missing program fails a test here, where it would be skipped in plain go test.
 export DRAY_TEST_STRICT=1
 [ $# -gt 0 ] || set -- ./...
 go=$(scripts/find-go.sh)
 PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
+readonly program='/test/(e2e|docs)$'
+# The race detector can find nothing in these, for they start no goroutine: a test in
+# test/style reads this line and looks. They compute, and it would take six times as long.
+readonly sequential='/(internal/(spec|plan|result)|experiments|images|test/(depcheck|style))(/|$)'
 start=$SECONDS
-readonly log=out/test.txt
-mkdir -p out
-: >"$log"
+lanes=()
 
-printf '\n== compiling the tests\n'
-"$go" test -race -run '^$' -exec true "$@" >/dev/null
-
-packages=$("$go" list "$@")
-status=0
-
-# run prints what the go command prints, but for packages without tests.
-run() {
-	"$go" test -race -count=1 -p 1 -timeout 40m "$@" 2>&1 |
-		grep -v --line-buffered -E '\[no test files\]|^=== (PAUSE|CONT|NAME)' | tee -a "$log" || status=$?
+# go_test runs the tests of packages. Lint has vetted them.
+go_test() {
+	"$go" test -vet=off -count=1 -timeout 40m "$@" 2>&1 |
+		{ grep -v --line-buffered -E '\[no test files\]|^=== (PAUSE|CONT|NAME)' || true; }
 }
 
-mapfile -t short < <(grep -vE '/test/(e2e|docs)$' <<<"$packages")
-if [ ${#short[@]} -gt 0 ]; then
-	printf '\n== testing each package, with the race detector; kernel tests use namespaces of their own\n'
-	run "${short[@]}"
-fi
+# raced is go_test with the race detector, one package after another.
+raced() {
+	CGO_ENABLED=1 go_test -race -p 1 "$@"
+}
 
-mapfile -t long < <(grep -E '/test/(e2e|docs)$' <<<"$packages")
-if [ ${#long[@]} -gt 0 ]; then
-	printf '\n== testing the program as a user runs it; each test is named, for they take minutes\n'
-	run -v "${long[@]}"
-fi
+# matching prints those of the packages whose path matches, or with -v does not.
+matching() {
+	printf '%s\n' "${packages[@]}" | grep -E "$@" || true
+}
+
+program_lane() {
+	local chosen
+	mapfile -t chosen < <(matching "$program")
+	[ ${#chosen[@]} -eq 0 ] || raced -v "${chosen[@]}" # each test is named, for they take minutes
+}
+
+kernel_lane() {
+	local chosen
+	mapfile -t chosen < <(matching -v "$program|$sequential")
+	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}"
+}
+
+compute_lane() {
+	local chosen status=0 project
+	mapfile -t chosen < <(matching "$sequential")
+	# As lint and make build compile, so that nothing is compiled twice.
+	[ ${#chosen[@]} -eq 0 ] || CGO_ENABLED=0 go_test -trimpath "${chosen[@]}" || status=1
+	for project in port gen pmd vnf; do
+		dataplane/test.sh "$project" || status=1
+	done
+	scripts/fuzz.sh "${FUZZ_SMOKE:-2s}" || status=1
+	return "$status"
+}
+
+# lane starts a lane, a function, as a job of its own.
+lane() {
+	set -m # so that stop can end all of it
+	("$2" 2>&1 </dev/null | tee "out/test-$1.txt" | sed -u "s/^/$1: /") &
+	set +m
+	lanes+=($!)
+}
+
+stop() {
+	local pid
+	for pid in "${lanes[@]}"; do
+		kill -TERM -- "-$pid" 2>/dev/null || true
+	done
+	exit "$1"
+}
+trap 'stop 130' INT
+trap 'stop 143' TERM HUP
+
+mapfile -t packages < <("$go" list "$@")
+mkdir -p out
+printf '\n== compiling for the race detector\n'
+CGO_ENABLED=1 "$go" build -race "$@"
+
+printf '\n== testing in three lanes; kernel tests use namespaces of their own\n'
+status=0
+lane program program_lane
+lane kernel kernel_lane
+lane compute compute_lane
+for pid in "${lanes[@]}"; do
+	wait "$pid" || status=1
+done
 # Once more, where whoever reads only the end of the output finds it.
-[ "$status" -eq 0 ] || grep -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:' "$log" || true
+[ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:' out/test-{program,kernel,compute}.txt || true
 echo "tests took $((SECONDS - start)) s"
-exit "$status"
+[ "$status" -eq 0 ]

@@ -67,11 +67,13 @@ func TestNeeds(t *testing.T) {
 		{"program there", "1", func(t testing.TB) { Program(t, "sh") }, false, false},
 		{"program missing", "", func(t testing.TB) { Program(t, "no-such-program") }, true, false},
 		{"program missing, strict", "1", func(t testing.TB) { Program(t, "no-such-program") }, true, true},
+		{"root, strict, unit tests alone", "1", Root, true, false},
 		{"kernel lacks it, strict", "1", func(t testing.TB) { Kernel(t, inventory.Item{Status: inventory.Missing}) }, true, false},
 		{"kernel has it", "", func(t testing.TB) { Kernel(t, inventory.Item{Status: inventory.NeverRun}) }, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv("DRAY_TEST_STRICT", test.strict)
+			t.Setenv("DRAY_TEST_UNIT", "1")
 			r := &recorder{TB: t}
 			test.need(r)
 			if r.skipped != test.skipped || len(r.errors) > 0 != test.failed {

@@ -169,7 +169,7 @@ var coverages = []struct {
 }
 
 // fullSize makes TestCoverage run all its simulations: DRAY_SIMULATIONS=full, as
-// `make mutations` sets.
+// `make simulations` sets.
 func fullSize() bool { return os.Getenv("DRAY_SIMULATIONS") == "full" }
 
 // coverageSize is how many experiments TestCoverage simulates, the band in which the
