@@ -5,6 +5,8 @@ package host
 import (
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -59,10 +61,8 @@ func TestProbeItem(t *testing.T) {
 	}
 }
 
-// TestProbesAnswer: on a machine where we are root every probe comes to an
-// answer, and an unsupported thing says how to get it.
-func TestProbesAnswer(t *testing.T) {
-	testenv.Root(t)
+// allProbes are those of features that a link or a qdisc stands on.
+func allProbes() map[string]func() error {
 	probes := map[string]func() error{
 		"veth": ProbeVeth, "bridge": ProbeBridge, "macvlan": ProbeMacvlan, "macvtap": ProbeMacvtap, "tap": ProbeTap,
 		"user namespace": func() error { return ProbeUserNetns(UserMapping{HostID: 200000, Size: 65536}) },
@@ -70,7 +70,35 @@ func TestProbesAnswer(t *testing.T) {
 	for _, kind := range QdiscKinds() {
 		probes["qdisc "+kind] = func() error { return ProbeQdisc(kind) }
 	}
-	for name, probe := range probes {
+	return probes
+}
+
+// TestProbesNeedCapabilities: a probe tries the thing itself, so root without
+// capabilities gets an error from each.
+func TestProbesNeedCapabilities(t *testing.T) {
+	testenv.Root(t)
+	testenv.Program(t, "setpriv")
+	const powerless = "DRAY_TEST_POWERLESS"
+	if os.Getenv(powerless) == "" {
+		cmd := exec.Command("setpriv", "--bounding-set", "-all", "--inh-caps", "-all", os.Args[0], "-test.v", "-test.run", "^TestProbesNeedCapabilities$")
+		cmd.Env = append(os.Environ(), powerless+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	for name, probe := range allProbes() {
+		if err := probe(); err == nil {
+			t.Errorf("%s: supported, says the probe of a process that may not even try", name)
+		}
+	}
+}
+
+// TestProbesAnswer: on a machine where we are root every probe comes to an
+// answer, and an unsupported thing says how to get it.
+func TestProbesAnswer(t *testing.T) {
+	testenv.Root(t)
+	for name, probe := range allProbes() {
 		err := probe()
 		var u *Unsupported
 		switch {

@@ -4,12 +4,15 @@ package host
 
 import (
 	"net"
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/vishvananda/netlink"
 
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/test/testenv"
 )
 
 func TestUplinksAmong(t *testing.T) {
@@ -35,5 +38,24 @@ func TestUplinksOfThisMachine(t *testing.T) {
 		if i.Name == "lo" || i.Name == "" || i.MTU <= 0 || i.Kind == "" {
 			t.Errorf("%+v", i)
 		}
+	}
+}
+
+// TestUplinksOfANamespace knows each interface that is there.
+func TestUplinksOfANamespace(t *testing.T) {
+	testenv.Root(t)
+	testenv.Program(t, "unshare")
+	if os.Getenv(ownMounts) == "" {
+		unshared(t, "--net")
+		return
+	}
+	must(t, CreateVeth(Iface{Name: "v0", MTU: 1400}, Iface{Name: "v1", MTU: 9000}))
+	must(t, HostNetns.SetUp("v0"))
+	got, err := Uplinks()
+	must(t, err)
+	want := []inventory.Interface{{Name: "v0", Kind: "veth", MTU: 1400, Up: true}, {Name: "v1", Kind: "veth", MTU: 9000}}
+	byName := cmpopts.SortSlices(func(a, b inventory.Interface) bool { return a.Name < b.Name })
+	if diff := cmp.Diff(want, got, byName); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -102,7 +102,15 @@ func TestLongestPause(t *testing.T) {
 
 // Each tool that brings up a chain of its own says how long it takes.
 func TestProbesAreExpected(t *testing.T) {
-	for tool, p := range probes {
+	for _, tool := range []chain.Tool{
+		chain.ToolChecks, chain.ToolDensity, chain.ToolPlanned, chain.ToolRecovery, chain.ToolCyclictest,
+		chain.ToolSpin, chain.ToolEcho, chain.ToolImage, chain.ToolClocks,
+	} {
+		p, ok := probes[tool]
+		if !ok {
+			t.Errorf("%s is no probe", tool)
+			continue
+		}
 		for _, transport := range []string{"", "shm"} {
 			c := chain.Cell{Tool: tool, Transport: transport, Runtime: chain.RuntimeRunc, Functions: 3}
 			if took := expect(c, time.Second); took <= 0 || took > 10*time.Second || p.run == nil {
