@@ -166,6 +166,7 @@ func nativePair(t *testing.T, name, runtime string) (*bench, string) {
 //	a.p0 ==shm==> b.p0
 //	               \ captured here
 func TestCaptureOfANativePort(t *testing.T) {
+	t.Parallel()
 	const packets = 3000
 	b, draygen := nativePair(t, "captured", "runc")
 	c := b.startCapture("captured", "b.p0")
@@ -198,6 +199,7 @@ func TestCaptureOfANativePort(t *testing.T) {
 
 // A reader that stops makes nobody wait: what finds no room is counted.
 func TestCaptureThatStopsReading(t *testing.T) {
+	t.Parallel()
 	const packets, slots = 1000, 64
 	b, draygen := nativePair(t, "stalled", "process")
 	file := filepath.Join(t.TempDir(), "stalled.pcapng")
@@ -228,6 +230,7 @@ func TestCaptureThatStopsReading(t *testing.T) {
 // A capture that is killed leaves nothing: the next one finds the port free.
 // One that is interrupted ends its file.
 func TestCaptureKilledAndInterrupted(t *testing.T) {
+	t.Parallel()
 	b, draygen := nativePair(t, "killed", "process")
 	ended := b.sink("killed", draygen)
 	c := b.capture("killed", "b.p0")
@@ -259,6 +262,7 @@ func TestCaptureKilledAndInterrupted(t *testing.T) {
 
 // A port that the kernel serves is captured in the same way.
 func TestCaptureOfAKernelPort(t *testing.T) {
+	t.Parallel()
 	testenv.Program(t, "ping")
 	b := newBench(t)
 	b.want(0, "up", b.file(`

@@ -33,6 +33,7 @@ func (t *trials) Write(r record.Trial) error {
 // round of the checks. Docker shows a function every CPU and its own root; all that
 // Drayage sets itself holds.
 func TestChecksInDocker(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	client := dockertest.Start(t)
 	cpus, err := host.AllowedCPUs()

@@ -37,28 +37,37 @@ links:
 `, name, "gen", "runtime: runc", "txonly", "sink", sink, "rxonly", transport)
 }
 
-// needDPDK skips where there is no DPDK, and tells dray where the driver is.
+// needDPDK skips if there is no DPDK.
 func needDPDK(t *testing.T) {
 	t.Helper()
 	testenv.Program(t, "dpdk-testpmd", "runc")
-	t.Setenv("DRAY_LIB", filepath.Dir(testenv.Built(t, "librte_net_dray.so")))
+	testenv.Built(t, "librte_net_dray.so")
+}
+
+// newDPDKBench is newBench for a dray that is told where the driver is.
+func newDPDKBench(t *testing.T) *bench {
+	t.Helper()
+	needDPDK(t)
+	b := newBench(t)
+	b.env = append(b.env, "DRAY_LIB="+filepath.Dir(testenv.Built(t, "librte_net_dray.so")))
+	return b
 }
 
 // TestDPDKApplicationsWithoutPrivileges passes packets between unmodified
 // applications, over memory that net_dray or DPDK's own driver shares.
 func TestDPDKApplicationsWithoutPrivileges(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, transport, sink string }{
 		{"pmd-shm", "shm", "runtime: runc"},
 		{"pmd-docker", "shm", "runtime: docker\n    image: dray-e2e-dpdk"},
 		{"pmd-memif", "memif", "runtime: runc"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			needDPDK(t)
-			b := newBench(t)
+			b := newDPDKBench(t)
 			if strings.Contains(test.sink, "docker") {
 				client := dockertest.Start(t)
 				dockertest.Import(t, client, "dray-e2e-dpdk", append(dpdkFiles(t), "dpdk-testpmd", "grep")...)
-				b.env = []string{"DOCKER_HOST=" + client.Host}
+				b.env = append(b.env, "DOCKER_HOST="+client.Host)
 			}
 			b.want(0, "up", b.file(testpmds(test.name, test.transport, test.sink)))
 			b.receives(test.name)
@@ -134,8 +143,8 @@ func killFunction(t *testing.T, b *bench, chain, function string) {
 // TestAMemifPeerThatDies: DPDK's driver crashes or goes deaf when its peer ends.
 // Each is reported and replaced, and packets pass again.
 func TestAMemifPeerThatDies(t *testing.T) {
-	needDPDK(t)
-	b := newBench(t)
+	t.Parallel()
+	b := newDPDKBench(t)
 	const chain = "pmd-dies"
 	b.want(0, "up", b.file(testpmds(chain, "memif", "runtime: runc")))
 	b.receives(chain)

@@ -40,7 +40,8 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	program = filepath.Join(dir, "dray")
-	build := exec.Command("go", "build", "-o", program, "github.com/drayage/dray/cmd/dray")
+	// As make build, which has compiled all of it.
+	build := exec.Command("go", "build", "-trimpath", "-o", program, "github.com/drayage/dray/cmd/dray")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build dray: %v\n%s", err, out)

@@ -105,6 +105,7 @@ func (f fault) yaml(programs string) string {
 // table of what that did to the others. DRAY_TEST_FAULTS=N looks at each row N
 // times; without, at some rows once.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	needDPDK(t)
 	times := 0
 	if asked := os.Getenv("DRAY_TEST_FAULTS"); asked != "" {
@@ -123,7 +124,7 @@ func TestFaults(t *testing.T) {
 				needSwitches(t)
 			}
 			programs := visible(t, "draygen-dpdk", "dray-vnf")
-			b := newBench(t)
+			b := newDPDKBench(t)
 			for range max(times, 1) {
 				row := f.kill(b, programs)
 				t.Log(row)

@@ -22,6 +22,7 @@ import (
 // The containers have no capability; under docker that is --cap-drop ALL.
 // DRAY_TEST_PACKETS says how many packets: 1000000000 takes some minutes.
 func TestManyPacketsBetweenUnprivilegedContainers(t *testing.T) {
+	t.Parallel()
 	packets := 2_000_000
 	if text := os.Getenv("DRAY_TEST_PACKETS"); text != "" {
 		var err error

@@ -55,6 +55,7 @@ func TestBetweenHosts(t *testing.T) {
 // kind of tunnel, twice the other, and the first again, and refuses to move the link to
 // what joins nothing across hosts.
 func TestTunnelMovesUnderNativePorts(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	p := pair{Name: "tunnels", Runtime: "runc", Face: "native", Command: `[sleep, "1000"]`}
 	b.want(0, "up", b.file(apart(p)))
@@ -77,6 +78,7 @@ func TestTunnelMovesUnderNativePorts(t *testing.T) {
 // TestKillWithHosts kills dray while it brings hosts up: gc leaves neither these
 // nor their underlay.
 func TestKillWithHosts(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for i, transport := range []string{"vxlan", "ovs-vxlan", "vxlan", "ovs-vxlan"} {
 		file := b.file(apart(pair{Name: "victim", Transport: transport, Command: `[sleep, "1000"]`}))

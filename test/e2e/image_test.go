@@ -22,6 +22,7 @@ import (
 // a minute, so that DRAY_TEST_IMAGES names those to be built, with blanks between;
 // "iperf" is the one that docker gets too.
 func TestImages(t *testing.T) {
+	t.Parallel()
 	names := strings.Fields(os.Getenv("DRAY_TEST_IMAGES"))
 	if len(names) == 0 {
 		t.Skip("DRAY_TEST_IMAGES names no image; one takes up to a minute")
@@ -53,8 +54,8 @@ func testImage(t *testing.T, folder, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBench(t)
-	b.env = []string{"DRAY_IMAGES=" + folder}
+	b := newDPDKBench(t)
+	b.env = append(b.env, "DRAY_IMAGES="+folder)
 	archive := filepath.Join(folder, name+".tar")
 	var built struct{ Rootfs string }
 	if err := json.Unmarshal([]byte(b.want(0, "image", name, "--tar", archive, "--json").Stdout), &built); err != nil || built.Rootfs == "" {

@@ -17,6 +17,7 @@ import (
 )
 
 func TestUpStatusExecLogsDown(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	file := b.file(pair{Name: "life", Command: `[sh, -c, "echo hello from $0; sleep 1000"]`}.yaml())
 	b.want(0, "up", file)
@@ -51,6 +52,7 @@ func TestUpStatusExecLogsDown(t *testing.T) {
 // TestPingInAContainer is what a user tries first, and ping has a capability
 // that the container has not.
 func TestPingInAContainer(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.want(0, "up", b.file(pair{Name: "ping", Runtime: "runc"}.yaml()))
 	defer b.want(0, "down", "ping")
@@ -60,6 +62,7 @@ func TestPingInAContainer(t *testing.T) {
 }
 
 func TestACommandThatFailsTakesTheChainDown(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for name, command := range map[string]string{
 		"exits":   `[sh, -c, "echo the reason; exit 3"]`,
@@ -74,6 +77,7 @@ func TestACommandThatFailsTakesTheChainDown(t *testing.T) {
 }
 
 func TestRestartPolicyBringsACommandBack(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	file := b.file(pair{Name: "again", Restart: "always", Command: `[sleep, "1000"]`}.yaml())
 	b.want(0, "up", file)
@@ -115,6 +119,7 @@ func functionPID(t *testing.T, b *bench, chain, function string) int {
 }
 
 func TestTwoChainsDoNotDisturbEachOther(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	one := pair{Name: "one", Command: `[sleep, "1000"]`, Transport: "bridge"}
 	two := pair{Name: "two", Command: `[sleep, "1000"]`, Transport: "bridge"}
@@ -128,6 +133,7 @@ func TestTwoChainsDoNotDisturbEachOther(t *testing.T) {
 }
 
 func TestFiftyLinks(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	file := b.file(many("fifty", 50))
 	start := time.Now()

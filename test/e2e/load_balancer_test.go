@@ -61,6 +61,7 @@ func awaitBalanced(t *testing.T, b *bench, chain, what string, holds func(balanc
 //	gen ===shm=== lb ===shm=== worker1
 //	              lb ===shm=== worker2, which is killed
 func TestALoadBalancerWhoseWorkerDies(t *testing.T) {
+	t.Parallel()
 	needDPDK(t)
 	programs := visible(t, "dray-vnf", "draygen")
 	example, err := os.ReadFile("../../examples/load-balancer.yaml")
@@ -70,7 +71,7 @@ func TestALoadBalancerWhoseWorkerDies(t *testing.T) {
 	const chain = "lb-dies"
 	text := strings.NewReplacer("name: load-balancer", "name: "+chain, "[dray-vnf", "["+programs+"/dray-vnf", "[draygen", "["+programs+"/draygen",
 		"--interval, 1s", "--interval, 100ms").Replace(string(example))
-	b := newBench(t)
+	b := newDPDKBench(t)
 	b.want(0, "up", b.file(text))
 	before := awaitBalanced(t, b, chain, "both workers get packets, and send them back", func(s balanced) bool {
 		return s.more(balanced{Ports: make([]struct{ Received, Sent uint64 }, 3)}, 1, 2)

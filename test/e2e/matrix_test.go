@@ -16,6 +16,7 @@ import (
 const rates = "{min_bitrate: 50Mbps, mtu: 1500}"
 
 func TestTheSameChainInEveryRuntime(t *testing.T) {
+	t.Parallel()
 	t.Run("process", func(t *testing.T) { runPair(t, pair{Name: "proc", Runtime: "process"}) })
 	t.Run("runc", func(t *testing.T) { runPair(t, pair{Name: "runc", Runtime: "runc"}) })
 	t.Run("docker", func(t *testing.T) {
@@ -84,6 +85,7 @@ func testExternal(t *testing.T) {
 
 // TestStatusTellsThatAnExternalFunctionIsGone ends one that somebody else ran.
 func TestStatusTellsThatAnExternalFunctionIsGone(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	cmd := exec.Command("sleep", "1000")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNET}

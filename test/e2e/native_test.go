@@ -116,6 +116,7 @@ func TestNativePorts(t *testing.T) {
 // The broker of a chain dies under traffic: the supervisor starts another, which
 // adopts the link, and nothing is lost.
 func TestBrokerDiesUnderTraffic(t *testing.T) {
+	t.Parallel()
 	draygen := generator(t)
 	b := newBench(t)
 	p := pair{Name: "orphaned", Runtime: "runc", Face: "native", Command: `[sleep, "1000"]`}
@@ -143,6 +144,7 @@ func TestBrokerDiesUnderTraffic(t *testing.T) {
 
 // A link moves from memory to packet sockets and back while its ports are open.
 func TestRelinkUnderTraffic(t *testing.T) {
+	t.Parallel()
 	draygen := generator(t)
 	b := newBench(t)
 	p := pair{Name: "moving", Runtime: "runc", Face: "native", Command: `[sleep, "1000"]`}
@@ -202,6 +204,7 @@ func (b *bench) brokerPID(chain string) int {
 
 // TestStatusTellsOfADeadSwitch ends the switch of a link.
 func TestStatusTellsOfADeadSwitch(t *testing.T) {
+	t.Parallel()
 	testenv.Program(t, "ovs-vswitchd")
 	b := newBench(t)
 	b.want(0, "up", b.file(pair{Name: "switched", Transport: "ovs"}.yaml()))

@@ -17,10 +17,11 @@ import (
 //
 // The death of the primary process takes the other along, and nobody else's does.
 func TestTwoProcessesOfEAL(t *testing.T) {
+	t.Parallel()
 	needDPDK(t)
 	draygen := testenv.Built(t, "draygen-dpdk")
 	testenv.HugePages(t, 96) // 32 are the second function's, which uses those of the first
-	b := newBench(t)
+	b := newDPDKBench(t)
 	const chain = "e2e-ring"
 	b.want(0, "up", b.file(fmt.Sprintf(`
 apiVersion: drayage/v1

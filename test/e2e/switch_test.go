@@ -47,6 +47,7 @@ var revived = regexp.MustCompile(`, \d+ restarts?, the last within (\S+) at`)
 //
 //	gen  dpdk-testpmd, sends  ── switch ──  dpdk-testpmd, receives  sink
 func TestASwitchThatDies(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ driver, more, shown string }{
 		{"vhost-user", "", "vhost-user"},
 		{"ovs-dpdk", ", forwarding: learning", "ovs-dpdk, learning"},
@@ -54,7 +55,7 @@ func TestASwitchThatDies(t *testing.T) {
 	} {
 		t.Run(c.driver, func(t *testing.T) {
 			needSwitches(t)
-			b := newBench(t)
+			b := newDPDKBench(t)
 			chain := "dies-" + c.driver
 			file := b.file(testpmds(chain, c.driver+c.more, "runtime: runc"))
 			b.want(0, "up", file)
@@ -89,8 +90,9 @@ func TestASwitchThatDies(t *testing.T) {
 // TestKillAChainWithASwitch kills dray at random moments of a set-up, and wants
 // gc to leave nothing of the switch's container.
 func TestKillAChainWithASwitch(t *testing.T) {
+	t.Parallel()
 	needSwitches(t)
-	b := newBench(t)
+	b := newDPDKBench(t)
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)

@@ -25,6 +25,7 @@ import (
 //
 // The caller's terminal is as before when the shell ends, and when dray is killed.
 func TestExecInATerminal(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.want(0, "up", b.file(pair{Name: "tty", Runtime: "runc"}.yaml()))
 	defer b.want(0, "down", "tty")
@@ -75,6 +76,7 @@ func TestExecInATerminal(t *testing.T) {
 // TestExecWithoutATerminal runs a program from a terminal that it cannot have: in the
 // background, where SIGTTOU would stop dray, and with standard error elsewhere.
 func TestExecWithoutATerminal(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.want(0, "up", b.file(pair{Name: "notty", Runtime: "process"}.yaml()))
 	defer b.want(0, "down", "notty")

@@ -89,6 +89,7 @@ func (p tunnels) want(what string, got map[string]any, packets, frame int) {
 //	draygen send ── one side ── dray-vnf ── other side ── draygen sink --reflect
 //	draygen ping ── one side ── dray-vnf ── other side ──┘
 func TestTunnelsThereAndBack(t *testing.T) {
+	t.Parallel()
 	const packets, users = 300, 100
 	for name, c := range map[string]struct {
 		vnf               []string
