@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
@@ -157,7 +156,7 @@ func (a *app) bench(ctx context.Context, name string, text []byte, o benchOption
 	if err != nil {
 		return err
 	}
-	run := benchRun(m, text, inv, by, o.seed)
+	run := bench.NewRun(m, text, inv, by, o.seed)
 	if o.dry {
 		return a.benchPlan(run)
 	}
@@ -179,20 +178,6 @@ func (a *app) bench(ctx context.Context, name string, text []byte, o benchOption
 		return err
 	}
 	return a.benchMeasure(ctx, s, n, inv)
-}
-
-// benchRun is a run that is to be.
-func benchRun(m *chain.Bench, text []byte, inv *inventory.Inventory, by report.Program, seed uint64) *report.BenchRun {
-	now := time.Now()
-	if seed == 0 {
-		seed = m.Seed
-	}
-	run := &report.BenchRun{
-		Schema: report.BenchSchema, ID: fmt.Sprintf("bench-%s-%s", m.Name, now.UTC().Format("20060102T150405.000")),
-		Matrix: *m, Hash: bench.Hash(text), Started: now, Seed: seedOr(seed), Program: by, Host: inv.Host, Rows: bench.Rows(m, inv),
-	}
-	run.Baseline = bench.Baseline(m, run.Rows)
-	return run
 }
 
 func (a *app) benchResume(ctx context.Context, dir string) error {
@@ -219,16 +204,9 @@ func (a *app) benchMeasure(ctx context.Context, s *bench.Dir, n *node.Node, inv 
 	a.progress("Measuring %s of matrix %s into %s, about %v, seed %d", count(bench.Runnable(s.Run.Rows), "configuration"), s.Run.Matrix.Name, s.Path,
 		bench.Estimate(s.Run).Round(time.Second), s.Run.Seed)
 	n.Progress = nil // each configuration is one line of progress
-	ran := map[string]bool{}
 	r := &bench.Runner{
-		Node: n, Inventory: inv, Run: s.Run, Sink: s.Sink, Done: s.Done, Earlier: s.Earlier,
-		Save: s.Save,
-		Env: func(live *node.Live) record.Environment {
-			if live != nil {
-				ran[doctor.Transports.Key(live.State.Plan.Links[0].Transport)] = true
-			}
-			return runner.Environment(inv, live, version)
-		},
+		Node: n, Inventory: inv, Run: s.Run, Sink: s.Sink, Done: s.Done, Earlier: s.Earlier, Save: s.Save,
+		Env:      func(live *node.Live) record.Environment { return runner.Environment(inv, live, version) },
 		Progress: a.progressOf,
 	}
 	err := errors.Join(r.Measure(ctx), s.Close())
@@ -239,13 +217,14 @@ func (a *app) benchMeasure(ctx context.Context, s *bench.Dir, n *node.Node, inv 
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.showDir(s.Path), doctor.MarkRun(n.StateDir, keys(ran)...))
+	return errors.Join(a.showDir(s.Path), markTransports(n, r.Ran))
 }
 
-func keys(m map[string]bool) []string {
-	var out []string
-	for k := range m {
-		out = append(out, k)
+// markTransports notes that transports have carried traffic on this host.
+func markTransports(n *node.Node, names []string) error {
+	var keys []string
+	for _, name := range names {
+		keys = append(keys, doctor.Transports.Key(name))
 	}
-	return out
+	return doctor.MarkRun(n.StateDir, keys...)
 }

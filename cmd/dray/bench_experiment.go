@@ -14,15 +14,11 @@ import (
 	"github.com/drayage/dray/internal/measure/rundir"
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/node"
-	"github.com/drayage/dray/internal/node/doctor"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
-
-// quickAtMost is how long the quick profile takes at most, whatever is in it.
-const quickAtMost = 38 * time.Minute
 
 // publishedExperiments are those of these names; none: all.
 func publishedExperiments(names ...string) ([]chain.Experiment, error) {
@@ -75,20 +71,8 @@ func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o b
 	if err != nil {
 		return err
 	}
-	now := time.Now()
-	name := "experiments"
-	if len(list) == 1 {
-		name = list[0].Name
-	}
-	run := &report.ExperimentsRun{
-		Schema: report.ExperimentsSchema, ID: fmt.Sprintf("%s-%s", name, now.UTC().Format("20060102T150405.000")),
-		Profile: profile.Name, Rounds: profile.Rounds, Trial: profile.Trial, Experiments: list, Started: now, Seed: seedOr(o.seed),
-		Program: by, Host: inv.Host,
-	}
-	a.divide(ctx, run, inv, o)
-	if profile.Name == experiment.Quick {
-		run.AtMost = quickAtMost
-	}
+	run := experiment.NewRun(list, profile, inv, by, o.seed)
+	experiment.Assign(ctx, run, inv, experiment.LabUse{Off: o.noLab, Dry: o.dry, Say: a.progress})
 	if o.dry {
 		return a.experimentPlan(run)
 	}
@@ -118,26 +102,10 @@ func (a *app) experimentPlan(run *report.ExperimentsRun) error {
 	for _, e := range run.Experiments {
 		fmt.Fprintf(a.out, "%s: %s\n", report.Plain(e.Name), report.Plain(e.Title))
 		for _, r := range e.Rows {
-			fmt.Fprintf(a.out, "  %s: %s\n", report.Plain(r.Title), rowPlan(run, r))
+			fmt.Fprintf(a.out, "  %s: %s\n", report.Plain(r.Title), experiment.HowMeasured(run, r))
 		}
 	}
 	return nil
-}
-
-// rowPlan says how a row is measured, or why it is not.
-func rowPlan(run *report.ExperimentsRun, r chain.ExperimentRow) string {
-	c := r.Cell.String()
-	switch {
-	case r.NotRun != "":
-		return "not run here: " + report.Plain(r.NotRun)
-	case run.Skipped[c] != "":
-		return "not run here: " + report.Plain(run.Skipped[c])
-	case experiment.Unanswered(run.Host, r) != "":
-		return "not run here: " + experiment.Unanswered(run.Host, r)
-	case run.Lab[c] != "":
-		return fmt.Sprintf("%s, in a guest of the lab, kernel %s, %s", c, run.Lab[c], count(run.LabRounds, "round"))
-	}
-	return c
 }
 
 // resumeExperiments takes an interrupted run up again.
@@ -173,18 +141,12 @@ func (a *app) measureExperiments(ctx context.Context, s *experiment.Dir, n *node
 	a.progress("Measuring %s, profile %s, into %s, about %v, seed %d", count(len(s.Run.Experiments), "experiment"), s.Run.Profile, s.Path,
 		experiment.Estimate(s.Run).Round(time.Second), s.Run.Seed)
 	n.Progress = nil // each cell is one line of progress
-	ran := map[string]bool{}
 	r := &experiment.Runner{
 		Node: n, Inventory: inv, Run: s.Run, Sink: s.Sink, Done: s.Done,
-		Env: func(live *node.Live) record.Environment {
-			if live != nil && len(live.State.Plan.Links) > 0 {
-				ran[doctor.Transports.Key(live.State.Plan.Links[0].Transport)] = true
-			}
-			return runner.Environment(inv, live, version)
-		},
+		Env:      func(live *node.Live) record.Environment { return runner.Environment(inv, live, version) },
 		Progress: a.progressOf,
 	}
-	err := a.measureInLab(ctx, s)
+	err := experiment.MeasureInLab(ctx, s, a.progress)
 	if err == nil {
 		err = r.Measure(ctx)
 	}
@@ -199,7 +161,7 @@ func (a *app) measureExperiments(ctx context.Context, s *experiment.Dir, n *node
 	if s.Run.Part {
 		return nil // it is shown with the run that it is of
 	}
-	return errors.Join(a.showDir(s.Path), doctor.MarkRun(n.StateDir, keys(ran)...))
+	return errors.Join(a.showDir(s.Path), markTransports(n, r.Ran))
 }
 
 // experimentItem is an experiment as --list prints it.

@@ -73,5 +73,5 @@ func (a *app) benchList(ctx context.Context) error {
 		fmt.Fprintf(a.out, "  %-14s %s: %s (%s)\n", e.Name, e.Title, count(e.Rows, "row"), e.Source)
 	}
 	fmt.Fprintln(a.out, "\nTransports of this host")
-	return report.BenchPlan(a.out, benchRun(m, nil, inv, report.Program{Dray: version}, 1), a.width())
+	return report.BenchPlan(a.out, bench.NewRun(m, nil, inv, report.Program{Dray: version}, 1), a.width())
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/drayage/dray/internal/measure/rundir"
 	"github.com/drayage/dray/internal/measure/runner"
@@ -35,11 +34,3 @@ func benchInterrupted(err error, dir string) error {
 
 // progressOf reports the state of a run.
 func (a *app) progressOf(p runner.Progress) { a.progress("  %s", p) }
-
-// seedOr is the seed, or a new one where it is 0.
-func seedOr(seed uint64) uint64 {
-	if seed == 0 {
-		return 1 + rand.Uint64N(1<<53-1) // exact in JSON readers that use doubles
-	}
-	return seed
-}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/drayage/dray/internal/measure/chainrun"
 	"github.com/drayage/dray/internal/measure/rundir"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/measure/verify"
 	"github.com/drayage/dray/internal/node"
 )
@@ -51,7 +52,7 @@ func (o *measureOptions) check() error {
 
 // options are the flags as the measurement takes them.
 func (o *measureOptions) options() verify.Options {
-	return verify.Options{Profile: verify.Profile(o.profile), Duration: o.duration, Rounds: o.rounds, Seed: seedOr(o.seed)}
+	return verify.Options{Profile: verify.Profile(o.profile), Duration: o.duration, Rounds: o.rounds, Seed: runner.Seed(o.seed)}
 }
 
 // newRun is a run of a planned chain that has not begun.

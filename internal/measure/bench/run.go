@@ -33,6 +33,24 @@ type Runner struct {
 	Done     map[string]bool
 	Earlier  []record.Trial
 	Progress func(runner.Progress)
+
+	// Ran are the transports of the configurations that came up.
+	Ran []string
+}
+
+// NewRun is a run of a matrix that has not begun. A seed of 0 means the matrix's
+// own, or else a random one.
+func NewRun(m *chain.Bench, text []byte, inv *inventory.Inventory, by report.Program, seed uint64) *report.BenchRun {
+	now := time.Now()
+	if seed == 0 {
+		seed = m.Seed
+	}
+	run := &report.BenchRun{
+		Schema: report.BenchSchema, ID: fmt.Sprintf("bench-%s-%s", m.Name, now.UTC().Format("20060102T150405.000")),
+		Matrix: *m, Hash: Hash(text), Started: now, Seed: runner.Seed(seed), Program: by, Host: inv.Host, Rows: Rows(m, inv),
+	}
+	run.Baseline = Baseline(m, run.Rows)
+	return run
 }
 
 // Measure measures every round that is left, or as many as the matrix has time

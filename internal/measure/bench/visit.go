@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/host"
@@ -101,6 +102,9 @@ func (r *Runner) open(ctx context.Context, turn *runner.Turn, v visit) (*setup, 
 	}
 	if s.live, err = r.Node.Create(ctx, "bench", c, text, p); err != nil {
 		return s, err
+	}
+	if !slices.Contains(r.Ran, v.config.Transport) {
+		r.Ran = append(r.Ran, v.config.Transport)
 	}
 	if s.meter, err = host.NewMeter(s.live.Cgroup()); err != nil {
 		return s, err

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/host"
@@ -58,7 +59,20 @@ func (r *Runner) create(ctx context.Context, c chain.Cell) (*node.Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.Node.Create(ctx, "bench", parsed, text, p)
+	live, err := r.Node.Create(ctx, "bench", parsed, text, p)
+	if err == nil && c.Transport != "" {
+		r.ran(c.Transport)
+	}
+	return live, err
+}
+
+// ran notes that transports came up.
+func (r *Runner) ran(transports ...string) {
+	for _, t := range transports {
+		if !slices.Contains(r.Ran, t) {
+			r.Ran = append(r.Ran, t)
+		}
+	}
 }
 
 // pingRate is how many requests of 64 bytes make 1 Mb/s.
@@ -109,6 +123,7 @@ func (r *Runner) frames(ctx context.Context, c chain.Cell) (record.Trial, error)
 		},
 	}
 	err := b.Measure(ctx)
+	r.ran(b.Ran...)
 	if b.Run.NoLimit != "" {
 		r.Run.NoLimit = b.Run.NoLimit
 	}

@@ -28,6 +28,9 @@ type Runner struct {
 	// Done are the ids of the trials that earlier processes made.
 	Done     map[string]bool
 	Progress func(runner.Progress)
+
+	// Ran are the transports of the cells that came up.
+	Ran []string
 }
 
 // Measure measures every round that is left. A trial that fails is a record with

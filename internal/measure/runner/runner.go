@@ -111,6 +111,14 @@ type Runner struct {
 	cpuTimes func() (host.CPUTimes, error) // nil: host.ReadCPUTimes
 }
 
+// Seed is the seed, or a new random one if it is 0.
+func Seed(asked uint64) uint64 {
+	if asked == 0 {
+		return 1 + rand.Uint64N(1<<53-1) // exact in JSON readers that use doubles
+	}
+	return asked
+}
+
 // List is the same items in every round.
 func List(items []Item) func(Round, *rand.Rand) []Item {
 	return func(Round, *rand.Rand) []Item { return items }

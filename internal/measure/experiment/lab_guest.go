@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package experiment
 
 import (
 	"bytes"
@@ -18,23 +18,28 @@ import (
 
 	"github.com/drayage/dray/internal/function/guest"
 	"github.com/drayage/dray/internal/function/lab"
-	"github.com/drayage/dray/internal/measure/experiment"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// divide decides which cells of a run are measured here, which in a guest of the
-// lab, and which not at all. A dry run fetches no kernel and tries no KVM: it takes
-// guests for emulated.
-func (a *app) divide(ctx context.Context, run *report.ExperimentsRun, inv *inventory.Inventory, o benchOptions) {
+// LabUse is how a run uses the lab.
+type LabUse struct {
+	Off bool // nothing is measured there
+	Dry bool // no kernel is fetched and KVM is not tried: guests count as emulated
+	Say func(format string, args ...any)
+}
+
+// Assign decides which cells of a run are measured here, which in a guest of the
+// lab, and which not at all.
+func Assign(ctx context.Context, run *report.ExperimentsRun, inv *inventory.Inventory, use LabUse) {
 	found := map[chain.VMKernel]string{}
-	l := experiment.Lab{Datapath: experiment.HasDatapath(), Obstacle: func(k chain.VMKernel) string {
+	l := Lab{Datapath: HasDatapath(), Obstacle: func(k chain.VMKernel) string {
 		why, known := found[k]
 		if !known {
 			accel, err := guest.TCG, lab.Programs()
-			if !o.dry {
-				a.progress("Looking for a lab guest with the kernel %s", k)
+			if !use.Dry {
+				use.Say("Looking for a lab guest with the kernel %s", k)
 				accel, err = lab.Ready(ctx, k == chain.VMKernelRT)
 			}
 			if err != nil {
@@ -44,23 +49,23 @@ func (a *app) divide(ctx context.Context, run *report.ExperimentsRun, inv *inven
 		}
 		return why
 	}}
-	if o.noLab {
+	if use.Off {
 		l.Off = "a guest of the lab has it; leave out --no-lab"
 	}
-	run.Lab, run.Skipped = experiment.Divide(inv, l, experiment.Cells(run.Experiments))
-	experiment.LeaveOutImages(run)
-	run.LabRounds = experiment.LabRounds(run, run.Emulated)
+	run.Lab, run.Skipped = Divide(inv, l, Cells(run.Experiments))
+	LeaveOutImages(run)
+	run.LabRounds = LabRounds(run, run.Emulated)
 }
 
-// measureInLab measures what this host's kernel cannot, each kernel's cells in one
+// MeasureInLab measures what this host's kernel cannot, each kernel's cells in one
 // guest, and takes the records into the run.
-func (a *app) measureInLab(ctx context.Context, s *experiment.Dir) error {
-	for _, kernel := range experiment.Flavours(s.Run) {
+func MeasureInLab(ctx context.Context, s *Dir, say func(format string, args ...any)) error {
+	for _, kernel := range Flavours(s.Run) {
 		if slices.Contains(s.Run.LabDone, kernel) {
 			continue
 		}
 		began := time.Now()
-		failed, err := a.labPart(ctx, s, kernel)
+		failed, err := labPart(ctx, s, kernel, say)
 		s.Run.Took += time.Since(began)
 		if err == nil && ctx.Err() != nil {
 			err = errors.Join(failed, ctx.Err()) // the guest's part is gone on with
@@ -68,11 +73,11 @@ func (a *app) measureInLab(ctx context.Context, s *experiment.Dir) error {
 		if err != nil {
 			return errors.Join(err, s.Save())
 		}
-		if err := experiment.Merge(s, kernel, failed); err != nil {
+		if err := Merge(s, kernel, failed); err != nil {
 			return err
 		}
 		s.Run.LabDone = append(s.Run.LabDone, kernel)
-		if err := errors.Join(s.Save(), os.RemoveAll(experiment.PartDir(s.Path, kernel))); err != nil {
+		if err := errors.Join(s.Save(), os.RemoveAll(PartDir(s.Path, kernel))); err != nil {
 			return err
 		}
 	}
@@ -81,13 +86,13 @@ func (a *app) measureInLab(ctx context.Context, s *experiment.Dir) error {
 
 // labPart has a guest measure its part of a run, into a directory within the run's.
 // failed is why the guest did not end it.
-func (a *app) labPart(ctx context.Context, s *experiment.Dir, kernel chain.VMKernel) (failed, err error) {
-	dir := experiment.PartDir(s.Path, kernel)
+func labPart(ctx context.Context, s *Dir, kernel chain.VMKernel, say func(string, ...any)) (failed, err error) {
+	dir := PartDir(s.Path, kernel)
 	part, err := report.LoadExperimentsRun(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		part = experiment.Part(s.Run, kernel)
-		begun, err := experiment.Begin(dir, part)
+		part = Part(s.Run, kernel)
+		begun, err := Begin(dir, part)
 		if err != nil {
 			return nil, err
 		}
@@ -103,14 +108,14 @@ func (a *app) labPart(ctx context.Context, s *experiment.Dir, kernel chain.VMKer
 	if err != nil {
 		return nil, err
 	}
-	stop := a.watchPart(dir, part)
+	stop := watchPart(dir, part, say)
 	defer stop()
 	var said bytes.Buffer
-	r, failed := lab.Run(ctx, lab.Needs{Features: experiment.Needs(s.Run, kernel), RT: kernel == chain.VMKernelRT, Guest: true}, lab.Command{
+	r, failed := lab.Run(ctx, lab.Needs{Features: Needs(s.Run, kernel), RT: kernel == chain.VMKernelRT, Guest: true}, lab.Command{
 		Argv: []string{own, "bench", "--resume", dir, "--quiet"}, OutDir: dir, Stdout: io.Discard, Stderr: &said,
-		Progress: func(text string) { a.progress("Lab: %s", text) },
+		Progress: func(text string) { say("Lab: %s", text) },
 	})
-	if failed == nil && r.Exit != exitOK {
+	if failed == nil && r.Exit != 0 {
 		failed = fmt.Errorf("dray ended with status %d there: %s", r.Exit, cmp.Or(lastLine(said.String()), "it said nothing"))
 	}
 	return failed, nil
@@ -122,8 +127,8 @@ func lastLine(text string) string {
 }
 
 // watchPart tells how far a guest is, until stop is called.
-func (a *app) watchPart(dir string, part *report.ExperimentsRun) (stop func()) {
-	all := part.Rounds * len(experiment.Cells(part.Experiments))
+func watchPart(dir string, part *report.ExperimentsRun, say func(string, ...any)) (stop func()) {
+	all := part.Rounds * len(Cells(part.Experiments))
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -133,7 +138,7 @@ func (a *app) watchPart(dir string, part *report.ExperimentsRun) (stop func()) {
 				return
 			case <-time.After(2 * time.Second):
 				text, _ := os.ReadFile(filepath.Join(dir, report.RecordsFile)) // none: nothing is measured yet
-				a.progress("  lab guest: %d of %d trials", bytes.Count(text, []byte("\n")), all)
+				say("  lab guest: %d of %d trials", bytes.Count(text, []byte("\n")), all)
 			}
 		}
 	}()
