@@ -24,7 +24,7 @@ const (
 	linkName, backName        = "link", "back"
 )
 
-// The MAC addresses of a chain with a VNF, which has to be told who is beyond
+// The MAC addresses of a chain with a VNF, which needs the addresses beyond
 // its ports.
 const senderMAC, sinkMAC, inMAC, outMAC = "02:64:72:61:79:a0", "02:64:72:61:79:a1", "02:64:72:61:79:f0", "02:64:72:61:79:f1"
 

@@ -227,7 +227,7 @@ func TestVNFInMachine(t *testing.T) {
 	}
 }
 
-// One thread that is both ends is told from two that had a CPU each.
+// One thread that is both ends is marked, unlike two that had a CPU each.
 func TestFewCPUsAreMarked(t *testing.T) {
 	for _, c := range []struct {
 		shape  shape

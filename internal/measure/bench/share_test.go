@@ -44,7 +44,7 @@ func TestWholeBeforeItsShares(t *testing.T) {
 	}
 }
 
-// TestShareOfPDR: of this configuration and round, also where an earlier session found it.
+// TestShareOfPDR: of this configuration and round, even if an earlier process found it.
 func TestShareOfPDR(t *testing.T) {
 	m := matrix(t, "transports: [veth]\nloads: [pdr, 0%pdr, 50%pdr]\ntrial: 200ms\n")
 	c := record.Config{Transport: "veth", Face: "netdev", Runtime: "process", Size: "64", VNF: "direct"}

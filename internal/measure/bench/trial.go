@@ -101,7 +101,7 @@ func (s *setup) oneThread() bool { return s.shape == loop || s.shape == vnf }
 // sampleEvery is how often the use of the machine is read during a trial.
 const sampleEvery = 20 * time.Millisecond
 
-// sample is what was used until a moment.
+// sample is what was used until a time.
 type sample struct {
 	host.Usage
 	machine host.CPUTimes
@@ -181,7 +181,7 @@ func (s sample) point() point {
 	return point{float64(s.At), float64(s.CPU), float64(s.machine.Total) - float64(s.machine.Idle), float64(s.machine.Total)}
 }
 
-// at is what had been used at a moment, by a straight line between the samples
+// at is what had been used at a time, by a straight line between the samples
 // around it; before the first and after the last it is theirs.
 func (s samples) at(t time.Duration) point {
 	if len(s) == 0 {

@@ -61,7 +61,7 @@ func Resume(path string, by report.Program, prepare func(file string) (Job, erro
 		return nil, err
 	}
 	if before.Inventory == nil {
-		return nil, fmt.Errorf("%s has no %s: it cannot be told whether this host is the same", path, report.InventoryFile)
+		return nil, fmt.Errorf("%s has no %s: so dray cannot compare this host with the one of the run", path, report.InventoryFile)
 	}
 	if err := rundir.SameConditions(path, before.Inventory.Host, r.Inventory.Host, report.Program{Dray: dir.Run.Dray, Build: dir.Run.Build}, by); err != nil {
 		return nil, err

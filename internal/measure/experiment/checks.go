@@ -138,7 +138,7 @@ func checked(ctx context.Context, r *Runner, live *node.Live, c chain.Cell) (t r
 	return t, nil
 }
 
-// judge says whether a check holds, or why that cannot be told: what cannot be done
+// judge says whether a check holds, or why that is unknown: what cannot be done
 // without the protection either proves nothing.
 func judge(without, within string) (holds bool, why string) {
 	switch {

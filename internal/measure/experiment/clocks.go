@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// clockIntervals is how many of them a trial has: the least that a drift can be
-	// told from.
+	// clockIntervals is how many of them a trial has: the fewest that show a drift.
 	clockIntervals = 3
 	// clockRate is the packets per second in each direction.
 	clockRate = 5000

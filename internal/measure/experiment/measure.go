@@ -152,7 +152,7 @@ func (c *collector) Write(t record.Trial) error {
 	return nil
 }
 
-// whole is what was measured, with the generator's ceiling of the same moment, so
+// whole is what was measured, with the generator's ceiling at that time, so
 // that its mark can be made again from the record.
 func (c *collector) whole() (record.Trial, error) {
 	if c.trial == nil {

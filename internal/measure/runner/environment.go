@@ -24,7 +24,7 @@ func Environment(inv *inventory.Inventory, live *node.Live, version string) reco
 		now = inv.Host
 	}
 	env := ofHost(now)
-	env.Dray, env.Engines = version, engines(inv, live)
+	env.Dray, env.Engines = version, programs(inv, live)
 	env.Offloads, env.Qdiscs = map[string]string{}, map[string]string{}
 	if live == nil {
 		return env
@@ -79,7 +79,7 @@ func pageSize(size uint64) string {
 	return fmt.Sprintf("%dKi", size>>10)
 }
 
-// switchQdiscs are those that the link's switch has set on its side of the ports,
+// switchQdiscs are those that the link's switch has set at its end of the ports,
 // which were read back when the link was made.
 func switchQdiscs(l plan.Link, r *transport.Report) map[string]string {
 	if !l.Shape.AtSwitch() || r == nil {
@@ -99,8 +99,8 @@ func textOr(s string, err error) string {
 	return s
 }
 
-// engines are the versions of every program that has a part in the figures.
-func engines(inv *inventory.Inventory, live *node.Live) map[string]string {
+// programs are the versions of every program that has a part in the figures.
+func programs(inv *inventory.Inventory, live *node.Live) map[string]string {
 	versions := map[string]string{}
 	for _, items := range [][]inventory.Item{inv.Instruments, inv.Runtimes} {
 		for _, item := range items {
