@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -13,14 +12,7 @@ import (
 
 	"github.com/drayage/dray/internal/measure/bench"
 	"github.com/drayage/dray/internal/measure/experiment"
-	"github.com/drayage/dray/internal/measure/rundir"
-	"github.com/drayage/dray/internal/measure/runner"
-	"github.com/drayage/dray/internal/node"
-	"github.com/drayage/dray/internal/node/doctor"
-	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
-	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 const benchLong = `Measure a matrix: transports × faces × runtimes × sizes of frames × loads × VNFs.
@@ -82,10 +74,8 @@ func (a *app) benchCommand() *cobra.Command {
 					return err
 				}
 				return a.benchExperiments(cmd.Context(), list, o)
-			case o.resume != "" && len(argv) == 0 && report.IsExperiments(o.resume):
-				return a.resumeExperiments(cmd.Context(), o.resume)
 			case o.resume != "" && len(argv) == 0:
-				return a.benchResume(cmd.Context(), o.resume)
+				return a.resumeBench(cmd.Context(), o.resume)
 			case o.resume != "":
 				return usageError("--resume goes on with the matrix of its directory: name no other")
 			case len(argv) == 0:
@@ -129,102 +119,54 @@ func (a *app) benchNamed(ctx context.Context, name string, o benchOptions, profi
 	return a.bench(ctx, name, text, o)
 }
 
-// benchHost is this host, without the CPUs that chains hold which are up.
-func (a *app) benchHost(ctx context.Context) (*node.Node, *inventory.Inventory, error) {
-	a.progress("Looking at this host")
-	n, err := a.node()
-	if err != nil {
-		return nil, nil, err
-	}
-	inv, err := a.inspect(ctx, n)
-	if err != nil {
-		return nil, nil, err
-	}
-	return n, inv, n.LeaveOutClaimed(inv, "")
-}
-
 func (a *app) bench(ctx context.Context, name string, text []byte, o benchOptions) error {
 	m, err := chain.ParseBench(name, text)
 	if err != nil {
 		return err
 	}
-	n, inv, err := a.benchHost(ctx)
+	h, err := a.benchHost(ctx)
 	if err != nil {
 		return err
 	}
-	by, err := rundir.Program(version)
-	if err != nil {
-		return err
-	}
-	run := bench.NewRun(m, text, inv, by, o.seed)
+	run := bench.NewRun(m, text, h.inventory, h.program, o.seed)
 	if o.dry {
 		return a.benchPlan(run)
 	}
 	if o.out == "" && !o.afresh {
-		if dir := bench.Interrupted("out", run.Hash, run.Program, inv.Host.BootID); dir != "" {
+		if dir := bench.Interrupted("out", run.Hash, run.Program, h.inventory.Host.BootID); dir != "" {
 			a.progress("Going on with the interrupted run in %s (--afresh begins anew)", dir)
-			return a.benchGoOn(ctx, dir, n, inv)
+			return a.benchResume(ctx, dir, h)
 		}
 	}
 	if bench.Runnable(run.Rows) == 0 {
 		return errors.Join(a.benchPlan(run), errors.New("this host can run nothing of the matrix"))
 	}
-	dir := o.out
-	if dir == "" {
-		dir = filepath.Join("out", run.ID)
-	}
-	s, err := bench.Begin(absolute(dir), run, text)
+	s, err := bench.Begin(o.dir(run.ID), run, text)
 	if err != nil {
 		return err
 	}
-	return a.benchMeasure(ctx, s, n, inv)
+	return a.benchMeasure(ctx, s, h)
 }
 
-func (a *app) benchResume(ctx context.Context, dir string) error {
-	n, inv, err := a.benchHost(ctx)
-	if err != nil {
-		return err
-	}
-	return a.benchGoOn(ctx, dir, n, inv)
-}
-
-func (a *app) benchGoOn(ctx context.Context, dir string, n *node.Node, inv *inventory.Inventory) error {
+func (a *app) benchResume(ctx context.Context, dir string, h *benchHost) error {
 	s, err := bench.Resume(absolute(dir))
 	if err != nil {
 		return err
 	}
-	if err := takeUp(ctx, dir, s.Run.Host, s.Run.Program, n, inv); err != nil {
+	if err := h.takeUp(ctx, dir, s.Run.Host, s.Run.Program); err != nil {
 		return errors.Join(s.Close(), err)
 	}
-	return a.benchMeasure(ctx, s, n, inv)
+	return a.benchMeasure(ctx, s, h)
 }
 
-// benchMeasure runs what is left of a run, and shows what there is.
-func (a *app) benchMeasure(ctx context.Context, s *bench.Dir, n *node.Node, inv *inventory.Inventory) error {
+// benchMeasure measures what is left of a run, and shows what there is.
+func (a *app) benchMeasure(ctx context.Context, s *bench.Dir, h *benchHost) error {
 	a.progress("Measuring %s of matrix %s into %s, about %v, seed %d", count(bench.Runnable(s.Run.Rows), "configuration"), s.Run.Matrix.Name, s.Path,
 		bench.Estimate(s.Run).Round(time.Second), s.Run.Seed)
-	n.Progress = nil // each configuration is one line of progress
 	r := &bench.Runner{
-		Node: n, Inventory: inv, Run: s.Run, Sink: s.Sink, Done: s.Done, Earlier: s.Earlier, Save: s.Save,
-		Env:      func(live *node.Live) record.Environment { return runner.Environment(inv, live, version) },
-		Progress: a.progressOf,
+		Node: h.node, Inventory: h.inventory, Run: s.Run, Sink: s.Sink, Done: s.Done, Earlier: s.Earlier, Save: s.Save,
+		Env: h.environment, Progress: a.progressOf,
 	}
 	err := errors.Join(r.Measure(ctx), s.Close())
-	a.endProgress()
-	if ctx.Err() != nil {
-		return benchInterrupted(err, s.Path)
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(a.showDir(s.Path), markTransports(n, r.Ran))
-}
-
-// markTransports notes that transports have carried traffic on this host.
-func markTransports(n *node.Node, names []string) error {
-	var keys []string
-	for _, name := range names {
-		keys = append(keys, doctor.Transports.Key(name))
-	}
-	return doctor.MarkRun(n.StateDir, keys...)
+	return a.benchEnd(ctx, h, s.Path, r.Ran, err)
 }

@@ -6,18 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/drayage/dray/experiments"
 	"github.com/drayage/dray/internal/measure/experiment"
-	"github.com/drayage/dray/internal/measure/rundir"
-	"github.com/drayage/dray/internal/measure/runner"
-	"github.com/drayage/dray/internal/node"
-	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
-	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // publishedExperiments are those of these names; none: all.
@@ -63,28 +57,20 @@ func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o b
 	if err != nil {
 		return usageError("%v", err)
 	}
-	n, inv, err := a.benchHost(ctx)
+	h, err := a.benchHost(ctx)
 	if err != nil {
 		return err
 	}
-	by, err := rundir.Program(version)
-	if err != nil {
-		return err
-	}
-	run := experiment.NewRun(list, profile, inv, by, o.seed)
-	experiment.Assign(ctx, run, inv, experiment.LabUse{Off: o.noLab, Dry: o.dry, Say: a.progress})
+	run := experiment.NewRun(list, profile, h.inventory, h.program, o.seed)
+	experiment.Assign(ctx, run, h.inventory, experiment.LabUse{Off: o.noLab, Dry: o.dry, Say: a.progress})
 	if o.dry {
 		return a.experimentPlan(run)
 	}
-	dir := o.out
-	if dir == "" {
-		dir = filepath.Join("out", run.ID)
-	}
-	s, err := experiment.Begin(absolute(dir), run)
+	s, err := experiment.Begin(o.dir(run.ID), run)
 	if err != nil {
 		return err
 	}
-	return a.measureExperiments(ctx, s, n, inv)
+	return a.measureExperiments(ctx, s, h)
 }
 
 // experimentPlan prints what would be measured.
@@ -108,60 +94,41 @@ func (a *app) experimentPlan(run *report.ExperimentsRun) error {
 	return nil
 }
 
-// resumeExperiments takes an interrupted run up again.
-func (a *app) resumeExperiments(ctx context.Context, dir string) error {
-	n, inv, err := a.benchHost(ctx)
-	if err != nil {
-		return err
-	}
+func (a *app) resumeExperiments(ctx context.Context, dir string, h *benchHost) error {
 	s, err := experiment.Resume(absolute(dir))
 	if err != nil {
 		return err
 	}
 	if s.Run.Part {
-		by, err := rundir.Program(version)
-		if err == nil {
-			err = experiment.Adopt(s.Run, by, inv)
-		}
-		if err != nil {
-			return errors.Join(err, s.Close())
-		}
-		if err := s.Save(); err != nil {
-			return errors.Join(err, s.Close())
+		if err = experiment.Adopt(s.Run, h.program, h.inventory); err == nil {
+			err = s.Save()
 		}
 	}
-	if err := takeUp(ctx, dir, s.Run.Host, s.Run.Program, n, inv); err != nil {
+	if err == nil {
+		err = h.takeUp(ctx, dir, s.Run.Host, s.Run.Program)
+	}
+	if err != nil {
 		return errors.Join(s.Close(), err)
 	}
-	return a.measureExperiments(ctx, s, n, inv)
+	return a.measureExperiments(ctx, s, h)
 }
 
-// measureExperiments runs what is left of a run, and shows what there is.
-func (a *app) measureExperiments(ctx context.Context, s *experiment.Dir, n *node.Node, inv *inventory.Inventory) error {
+// measureExperiments measures what is left of a run, and shows what there is.
+func (a *app) measureExperiments(ctx context.Context, s *experiment.Dir, h *benchHost) error {
 	a.progress("Measuring %s, profile %s, into %s, about %v, seed %d", count(len(s.Run.Experiments), "experiment"), s.Run.Profile, s.Path,
 		experiment.Estimate(s.Run).Round(time.Second), s.Run.Seed)
-	n.Progress = nil // each cell is one line of progress
 	r := &experiment.Runner{
-		Node: n, Inventory: inv, Run: s.Run, Sink: s.Sink, Done: s.Done,
-		Env:      func(live *node.Live) record.Environment { return runner.Environment(inv, live, version) },
-		Progress: a.progressOf,
+		Node: h.node, Inventory: h.inventory, Run: s.Run, Sink: s.Sink, Done: s.Done, Env: h.environment, Progress: a.progressOf,
 	}
 	err := experiment.MeasureInLab(ctx, s, a.progress)
 	if err == nil {
 		err = r.Measure(ctx)
 	}
 	err = errors.Join(err, s.Save(), s.Close())
-	a.endProgress()
-	if ctx.Err() != nil {
-		return benchInterrupted(err, s.Path)
-	}
-	if err != nil {
-		return err
-	}
-	if s.Run.Part {
+	if err == nil && s.Run.Part {
 		return nil // it is shown with the run that it is of
 	}
-	return errors.Join(a.showDir(s.Path), markTransports(n, r.Ran))
+	return a.benchEnd(ctx, h, s.Path, r.Ran, err)
 }
 
 // experimentItem is an experiment as --list prints it.

@@ -74,13 +74,7 @@ func (a *app) newRun(j chainrun.Job, opts measureOptions) (*chainrun.Run, error)
 func (a *app) attend(r *chainrun.Run) {
 	r.Say = func(text string) { a.progress("%s", text) }
 	r.Warn = func(err error) { fmt.Fprintln(a.err, "dray: warning:", err) }
-	r.Progress = func(p verify.Progress) {
-		if p.Prolonged {
-			a.progress("%s", p.Text)
-			return
-		}
-		a.progress("  %s", p.Text)
-	}
+	r.Progress = a.progressOf
 }
 
 // finish writes the end of a run, and shows its report. It returns what the

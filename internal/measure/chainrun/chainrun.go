@@ -42,10 +42,9 @@ type Run struct {
 	// Measured says that all links were measured: the records are complete.
 	Measured bool
 	// Say reports what the run does, and Warn what does not end it.
-	Say  func(text string)
-	Warn func(error)
-	// Progress is called before each trial, and when the run becomes longer.
-	Progress func(verify.Progress)
+	Say      func(text string)
+	Warn     func(error)
+	Progress func(runner.Progress) // before each trial
 
 	state *report.Run
 	dir   *rundir.Dir[report.Run] // nil: nothing is written yet
@@ -130,6 +129,7 @@ func (r *Run) links(ctx context.Context, live *node.Live) error {
 		Sink:      r.dir.Sink,
 		Earlier:   r.dir.Earlier,
 		Progress:  r.Progress,
+		Prolong:   r.Say,
 	})
 	return err
 }

@@ -43,7 +43,7 @@ func measure(r *Run, most int) (*node.Live, error) {
 	defer cancel()
 	announced := 0
 	r.Say = func(string) {}
-	r.Progress = func(verify.Progress) {
+	r.Progress = func(runner.Progress) {
 		if announced++; announced == most {
 			cancel()
 		}

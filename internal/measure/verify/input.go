@@ -28,18 +28,11 @@ type Input struct {
 	// Env describes the machine, the engines and the interfaces as they are now,
 	// before each trial; see runner.Environment.
 	Env      func() record.Environment
-	Marks    []string       // that every record carries, such as record.MarkShared
-	Sink     runner.Sink    // nil: records are only returned
-	Earlier  []record.Trial // made before this process: they are not made again
-	Progress func(Progress) // nil: none
-}
-
-// Progress is where the measurement stands just before a trial.
-type Progress struct {
-	Text string        // "link f1u: latency cu-up → du, round 2 of 5, 14 s left"
-	Left time.Duration // about
-	// Prolonged says that no trial begins: the run has become longer.
-	Prolonged bool
+	Marks    []string              // that every record carries, such as record.MarkShared
+	Sink     runner.Sink           // nil: records are only returned
+	Earlier  []record.Trial        // made before this process: they are not made again
+	Progress func(runner.Progress) // before each trial; nil: none
+	Prolong  func(text string)     // before the run becomes longer; nil: none
 }
 
 // Profile is how long to measure.

@@ -91,7 +91,7 @@ func TestQuickRunIsNotMeasurable(t *testing.T) {
 	p.Links[0].Requires.PacketRate, p.Links[0].Load = 1000, 50_000_000
 	in := Input{Plan: p, Sandboxes: bringUp(t, p), Options: Options{Profile: Quick, Seed: 3}, Run: "run-1", Env: environment(p)}
 	var progress []string
-	in.Progress = func(p Progress) { progress = append(progress, p.Text) }
+	in.Progress = func(p runner.Progress) { progress = append(progress, p.String()) }
 	path := filepath.Join(t.TempDir(), "records.jsonl")
 	sink, err := record.Create(path)
 	if err != nil {

@@ -28,12 +28,8 @@ func (in Input) prolong(ctx context.Context, ms []measurement, made *collector) 
 	}
 	r := in.runner(again, made)
 	r.Warmups = 0 // everything is warm
-	if in.Progress != nil {
-		left := r.Estimate()
-		in.Progress(Progress{
-			Text: fmt.Sprintf("Not decided yet: %s; measuring on for about %v", names(again), left.Round(time.Second)),
-			Left: left, Prolonged: true,
-		})
+	if in.Prolong != nil {
+		in.Prolong(fmt.Sprintf("Not decided yet: %s; measuring on for about %v", names(again), r.Estimate().Round(time.Second)))
 	}
 	return r.Run(ctx)
 }

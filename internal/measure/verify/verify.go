@@ -66,10 +66,7 @@ func (c *collector) Write(t record.Trial) error {
 // runner runs some measurements of the chain.
 func (in Input) runner(ms []measurement, made *collector) *runner.Runner {
 	r := newRunner(in.Options, items(ms, in.run))
-	r.ID, r.Sink, r.Done, r.Env = in.Run, made, made.done, in.Env
-	if in.Progress != nil {
-		r.Progress = func(p runner.Progress) { in.Progress(Progress{Text: p.String(), Left: p.Left}) }
-	}
+	r.ID, r.Sink, r.Done, r.Env, r.Progress = in.Run, made, made.done, in.Env, in.Progress
 	return r
 }
 

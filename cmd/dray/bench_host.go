@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/measure/rundir"
+	"github.com/drayage/dray/internal/measure/runner"
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/node/doctor"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// benchHost is what measures: this host, without the CPUs that chains hold, and
+// this program.
+type benchHost struct {
+	node      *node.Node
+	inventory *inventory.Inventory
+	program   report.Program
+}
+
+func (a *app) benchHost(ctx context.Context) (_ *benchHost, err error) {
+	a.progress("Looking at this host")
+	h := &benchHost{}
+	if h.node, err = a.node(); err != nil {
+		return nil, err
+	}
+	h.node.Progress = nil // each configuration is one line of progress
+	if h.inventory, err = a.inspect(ctx, h.node); err != nil {
+		return nil, err
+	}
+	if h.program, err = rundir.Program(version); err != nil {
+		return nil, err
+	}
+	return h, h.node.LeaveOutClaimed(h.inventory, "")
+}
+
+func (h *benchHost) environment(live *node.Live) record.Environment {
+	return runner.Environment(h.inventory, live, version)
+}
+
+// takeUp checks that an interrupted run may continue here, and removes what it left.
+func (h *benchHost) takeUp(ctx context.Context, dir string, was inventory.Host, by report.Program) error {
+	if err := rundir.SameConditions(dir, was, h.inventory.Host, by, h.program); err != nil {
+		return err
+	}
+	_, err := h.node.Collect(ctx)
+	return err
+}
+
+// dir is where a run goes.
+func (o benchOptions) dir(id string) string {
+	if o.out != "" {
+		return absolute(o.out)
+	}
+	return absolute(filepath.Join("out", id))
+}
+
+// resumeBench continues an interrupted run of a matrix or of experiments.
+func (a *app) resumeBench(ctx context.Context, dir string) error {
+	h, err := a.benchHost(ctx)
+	if err != nil {
+		return err
+	}
+	if report.IsExperiments(dir) {
+		return a.resumeExperiments(ctx, dir, h)
+	}
+	return a.benchResume(ctx, dir, h)
+}
+
+// benchEnd shows what a run has measured, unless err ended it.
+func (a *app) benchEnd(ctx context.Context, h *benchHost, dir string, ran []string, err error) error {
+	a.endProgress()
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: nothing is left up; `dray report %[2]s` shows what there is, `dray bench --resume %[2]s` continues", err, dir)
+	}
+	if err != nil {
+		return err
+	}
+	var keys []string
+	for _, transport := range ran {
+		keys = append(keys, doctor.Transports.Key(transport))
+	}
+	return errors.Join(a.showDir(dir), doctor.MarkRun(h.node.StateDir, keys...))
+}
+
+// progressOf reports the state of a run.
+func (a *app) progressOf(p runner.Progress) { a.progress("  %s", p) }
