@@ -27,7 +27,11 @@ Links are measured before the functions' commands start, under the load that
 the chain file declares. The verdict of each requirement is met, missed or not
 measurable; the exit code tells which is the worst (see ` + "`dray --help`" + `). What is
 undecided at first is measured four times as long, unless --rounds or
---profile quick say how much to measure.`
+--profile quick say how much to measure.
+
+Ctrl-C takes the chain down and reports what was measured; --resume continues
+such a run with its seed, and measures only what is left. The host, this program
+and the plan must be the same.`
 
 func (a *app) runCommand() *cobra.Command {
 	var warn, resume bool
@@ -161,7 +165,7 @@ func (a *app) reportCommand() *cobra.Command {
 func runDir(asked, chainName string, now time.Time) (string, error) {
 	dir := asked
 	if dir == "" {
-		dir = filepath.Join("out", fmt.Sprintf("%s-%s", chainName, now.UTC().Format("20060102T150405.000")))
+		dir = filepath.Join("out", chainrun.ID(chainName, now))
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err

@@ -50,7 +50,7 @@ type Run struct {
 	dir   *rundir.Dir[report.Run] // nil: nothing is written yet
 }
 
-// New is a run that has not begun, by a program.
+// New returns a run of a program that has not begun.
 func New(j Job, path string, o verify.Options, by report.Program) *Run {
 	now := time.Now()
 	return &Run{Job: j, Path: path, Options: o, state: &report.Run{
@@ -64,8 +64,8 @@ func ID(chainName string, began time.Time) string {
 	return fmt.Sprintf("%s-%s", chainName, began.UTC().Format("20060102T150405.000"))
 }
 
-// Begin creates the run's directory, unless there is one. The records of a run
-// that ends early can then be read.
+// Begin creates the run's directory if there is none, so that the records of a run
+// that ends early can be read.
 func (r *Run) Begin(live *node.Live) (err error) {
 	r.state.Functions, r.state.Links = r.functionRows(live), linkRows(live)
 	if r.dir != nil {
@@ -163,7 +163,7 @@ func (r *Run) measureAndStart(ctx context.Context, live *node.Live) error {
 }
 
 // Finish ends the run with an exit code, or with its verdicts' if there is none,
-// and returns what the directory then holds.
+// and returns the content of the directory.
 func (r *Run) Finish(live *node.Live, code int, interrupted bool) (*report.Data, error) {
 	data, err := report.Load(r.Path)
 	if err != nil {

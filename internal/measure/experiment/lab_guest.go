@@ -57,8 +57,8 @@ func Assign(ctx context.Context, run *report.ExperimentsRun, inv *inventory.Inve
 	run.LabRounds = LabRounds(run, run.Emulated)
 }
 
-// MeasureInLab measures what this host's kernel cannot, each kernel's cells in one
-// guest, and takes the records into the run.
+// MeasureInLab measures the cells that need another kernel, one guest for each
+// kernel, and adds their records to the run.
 func MeasureInLab(ctx context.Context, s *Dir, say func(format string, args ...any)) error {
 	for _, kernel := range Flavours(s.Run) {
 		if slices.Contains(s.Run.LabDone, kernel) {
@@ -68,7 +68,7 @@ func MeasureInLab(ctx context.Context, s *Dir, say func(format string, args ...a
 		failed, err := labPart(ctx, s, kernel, say)
 		s.Run.Took += time.Since(began)
 		if err == nil && ctx.Err() != nil {
-			err = errors.Join(failed, ctx.Err()) // the guest's part is gone on with
+			err = errors.Join(failed, ctx.Err()) // a resumed run continues the guest's part
 		}
 		if err != nil {
 			return errors.Join(err, s.Save())
@@ -84,8 +84,8 @@ func MeasureInLab(ctx context.Context, s *Dir, say func(format string, args ...a
 	return nil
 }
 
-// labPart has a guest measure its part of a run, into a directory within the run's.
-// failed is why the guest did not end it.
+// labPart lets a guest measure its part of a run, into a directory inside the run's.
+// failed is why the guest did not finish it.
 func labPart(ctx context.Context, s *Dir, kernel chain.VMKernel, say func(string, ...any)) (failed, err error) {
 	dir := PartDir(s.Path, kernel)
 	part, err := report.LoadExperimentsRun(dir)
@@ -126,7 +126,7 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// watchPart tells how far a guest is, until stop is called.
+// watchPart reports a guest's progress until stop is called.
 func watchPart(dir string, part *report.ExperimentsRun, say func(string, ...any)) (stop func()) {
 	all := part.Rounds * len(Cells(part.Experiments))
 	done, ended := make(chan struct{}), make(chan struct{})

@@ -46,7 +46,7 @@ var build = sync.OnceValues(func() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 })
 
-// addFile writes the name of a file, and what it holds.
+// addFile hashes the name and the content of a file.
 func addFile(to io.Writer, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -69,7 +69,8 @@ func SameConditions(path string, was, is inventory.Host, by, now report.Program)
 	return nil
 }
 
-// differences are what changes figures and is not now as it was, each with both.
+// differences are the conditions that change figures and are different now, each
+// with its old and its new value.
 func differences(was, is inventory.Host, by, now report.Program) []string {
 	var differs []string
 	for _, c := range []struct{ what, was, is string }{

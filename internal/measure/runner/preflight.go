@@ -10,9 +10,9 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Demand counts, for each function, the threads that want a CPU all the time
-// or nearly so while a trial runs: one for each client, and one for each
-// server. Threads of the kernel are not counted.
+// Demand counts, for each function, the threads that want a CPU nearly all the
+// time during a trial: one for each client, and one for each server. Kernel
+// threads are not counted.
 type Demand map[string]int
 
 // With is the sum of two demands.
@@ -32,8 +32,8 @@ const (
 	maxStolen     = 0.02
 )
 
-// Preflight returns the marks that a trial deserves for what the machine is and
-// did: before the trial it was in use for the share busyBefore of its CPU time.
+// Preflight returns the marks of a trial that follow from the state of the machine.
+// busyBefore is the share of its CPU time in use before the trial.
 func Preflight(env record.Environment, d Demand, busyBefore float64) []string {
 	marks := []string{}
 	if oversubscribed(env, d) {
@@ -80,7 +80,7 @@ func oversubscribed(env record.Environment, d Demand) bool {
 	return false
 }
 
-// allowed is where a function's threads may run.
+// allowed are the CPUs on which a function's threads may run.
 func allowed(env record.Environment, function string) []int {
 	if pinned := env.Pinning[function]; len(pinned) > 0 {
 		return pinned
