@@ -16,6 +16,7 @@ import (
 
 	"github.com/drayage/dray/internal/measure/chainrun"
 	"github.com/drayage/dray/internal/measure/rundir"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/result/report"
 )
 
@@ -109,7 +110,10 @@ func (a *app) interrupted(ctx context.Context, r *chainrun.Run, err error) error
 	if r.Resumable() {
 		text += fmt.Sprintf("; `dray run --resume %s` continues the run", r.Path)
 	}
-	return &codeError{signalCode(ctx), fmt.Errorf("interrupted: %s (%w)", text, err)}
+	if !errors.Is(err, runner.ErrInterrupted) {
+		err = fmt.Errorf("%w: %w", runner.ErrInterrupted, err)
+	}
+	return &codeError{signalCode(ctx), fmt.Errorf("%w; %s", err, text)}
 }
 
 // page is what a directory of results is shown as.

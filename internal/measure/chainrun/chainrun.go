@@ -109,7 +109,7 @@ func (r *Run) phase(name string, f func() error) error {
 // the records.
 func (r *Run) Links(ctx context.Context, live *node.Live) error {
 	r.Say(fmt.Sprintf("Measuring %s, about %v, seed %d", count(len(live.State.Plan.Links), "link"),
-		verify.Estimate(live.State.Plan, r.Options).Round(time.Second), r.Options.Seed))
+		verify.Estimate(live.State.Plan, r.Options, r.dir.Earlier...).Round(time.Second), r.Options.Seed))
 	if err := r.phase("measure", func() error { return r.links(ctx, live) }); err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func interrupt(t *testing.T, j Job) string {
 	t.Helper()
 	r := New(j, filepath.Join(t.TempDir(), "run"), verify.Options{Rounds: 3, Seed: 7}, program)
 	live, err := measure(r, 5)
-	if !errors.Is(err, runner.ErrInterrupted) || !r.Resumable() {
+	if err == nil || err.Error() != "interrupted" || !errors.Is(err, runner.ErrInterrupted) || !r.Resumable() {
 		t.Fatalf("resumable %v, %v", r.Resumable(), err)
 	}
 	if _, err := r.Finish(live, 130, true); err != nil {
@@ -124,6 +124,9 @@ func TestResumedRunIsWhole(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if all, left := verify.Estimate(j.Plan, r.Options), verify.Estimate(j.Plan, r.Options, r.dir.Earlier...); left >= all || left <= 0 {
+		t.Errorf("what is left takes about %v, all of it %v", left, all)
 	}
 	if live, err = measure(r, 0); err != nil {
 		t.Fatal(err)

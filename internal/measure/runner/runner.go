@@ -8,7 +8,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -80,7 +79,12 @@ func (p Progress) String() string {
 }
 
 // ErrInterrupted is the outcome of a run whose context ended.
-var ErrInterrupted = errors.New("interrupted")
+var ErrInterrupted error = interruption{}
+
+type interruption struct{}
+
+func (interruption) Error() string { return "interrupted" }
+func (interruption) Unwrap() error { return context.Canceled }
 
 // Runner runs a matrix. Rounds, Items and Env must be set.
 type Runner struct {
@@ -137,10 +141,7 @@ func (r *Runner) Run(ctx context.Context) error {
 			break
 		}
 		if err := r.round(ctx, round); err != nil {
-			if ctx.Err() != nil {
-				return fmt.Errorf("%w: %w", ErrInterrupted, err)
-			}
-			return err
+			return outcome(ctx, err)
 		}
 		r.Budget.longest = max(r.Budget.longest, time.Since(began))
 		if r.RoundDone != nil && !round.Warmup {
@@ -150,6 +151,17 @@ func (r *Runner) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// outcome is the error that ends a run. It is ErrInterrupted if the context ended.
+func outcome(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case err == ctx.Err():
+		return ErrInterrupted
+	}
+	return fmt.Errorf("%w: %w", ErrInterrupted, err)
 }
 
 // Took is how long the run has taken, including earlier processes.

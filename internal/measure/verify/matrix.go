@@ -233,7 +233,9 @@ func (m measurement) demand() runner.Demand {
 	return runner.Demand{m.from.Function: m.busy[0]}.With(runner.Demand{m.to.Function: m.busy[1]})
 }
 
-// Estimate is about how long Links takes.
-func Estimate(p *plan.Plan, o Options) time.Duration {
-	return newRunner(o, items(matrix(p, o), nil)).Estimate()
+// Estimate is about how long Links takes, if earlier trials are not made again.
+func Estimate(p *plan.Plan, o Options, earlier ...record.Trial) time.Duration {
+	r := newRunner(o, items(matrix(p, o), nil))
+	r.Done = collect(nil, earlier).done
+	return r.Estimate()
 }

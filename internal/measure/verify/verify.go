@@ -90,6 +90,9 @@ func items(ms []measurement, run func(context.Context, measurement, runner.Round
 // run makes one trial and fills in what only the chain knows of it.
 func (in Input) run(ctx context.Context, m measurement, r runner.Round) (record.Trial, error) {
 	t, err := in.measure(ctx, m, r)
+	if ctx.Err() != nil {
+		return t, ctx.Err() // the instrument's error says no more
+	}
 	t.Chain, t.Link, t.Transport = in.Plan.Chain, m.link.Name, m.link.Transport
 	t.From, t.To, t.Quantity = m.from.String(), m.to.String(), m.quantity
 	t.CrossCheck = m.crossCheck
