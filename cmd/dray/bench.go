@@ -128,12 +128,12 @@ func (a *app) bench(ctx context.Context, name string, text []byte, o benchOption
 	if err != nil {
 		return err
 	}
-	run := bench.NewRun(m, text, h.inventory, h.program, o.seed)
+	run := bench.NewRun(m, text, h.Inventory, h.program, o.seed)
 	if o.dry {
 		return a.benchPlan(run)
 	}
 	if o.out == "" && !o.afresh {
-		if dir := bench.Interrupted("out", run.Hash, run.Program, h.inventory.Host.BootID); dir != "" {
+		if dir := bench.Interrupted("out", run.Hash, run.Program, h.Inventory.Host.BootID); dir != "" {
 			a.progress("Going on with the interrupted run in %s (--afresh begins anew)", dir)
 			return a.benchResume(ctx, dir, h)
 		}
@@ -164,9 +164,8 @@ func (a *app) benchMeasure(ctx context.Context, s *bench.Dir, h *benchHost) erro
 	a.progress("Measuring %s of matrix %s into %s, about %v, seed %d", count(bench.Runnable(s.Run.Rows), "configuration"), s.Run.Matrix.Name, s.Path,
 		bench.Estimate(s.Run).Round(time.Second), s.Run.Seed)
 	r := &bench.Runner{
-		Node: h.node, Inventory: h.inventory, Run: s.Run, Sink: s.Sink, Done: s.Done, Earlier: s.Earlier, Save: s.Save,
-		Env: h.environment, Progress: a.progressOf,
+		Machine: h.Machine, Run: s.Run, Sink: s.Sink, Done: s.Done, Earlier: s.Earlier, Save: s.Save, Progress: a.progressOf,
 	}
 	err := errors.Join(r.Measure(ctx), s.Close())
-	return a.benchEnd(ctx, h, s.Path, r.Ran, err)
+	return a.benchEnd(ctx, h, s.Path, err)
 }

@@ -61,8 +61,8 @@ func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o b
 	if err != nil {
 		return err
 	}
-	run := experiment.NewRun(list, profile, h.inventory, h.program, o.seed)
-	experiment.Assign(ctx, run, h.inventory, experiment.LabUse{Off: o.noLab, Dry: o.dry, Say: a.progress})
+	run := experiment.NewRun(list, profile, h.Inventory, h.program, o.seed)
+	experiment.Assign(ctx, run, h.Inventory, experiment.LabUse{Off: o.noLab, Dry: o.dry, Say: a.progress})
 	if o.dry {
 		return a.experimentPlan(run)
 	}
@@ -100,7 +100,7 @@ func (a *app) resumeExperiments(ctx context.Context, dir string, h *benchHost) e
 		return err
 	}
 	if s.Run.Part {
-		if err = experiment.Adopt(s.Run, h.program, h.inventory); err == nil {
+		if err = experiment.Adopt(s.Run, h.program, h.Inventory); err == nil {
 			err = s.Save()
 		}
 	}
@@ -118,7 +118,7 @@ func (a *app) measureExperiments(ctx context.Context, s *experiment.Dir, h *benc
 	a.progress("Measuring %s, profile %s, into %s, about %v, seed %d", count(len(s.Run.Experiments), "experiment"), s.Run.Profile, s.Path,
 		experiment.Estimate(s.Run).Round(time.Second), s.Run.Seed)
 	r := &experiment.Runner{
-		Node: h.node, Inventory: h.inventory, Run: s.Run, Sink: s.Sink, Done: s.Done, Env: h.environment, Progress: a.progressOf,
+		Machine: h.Machine, Run: s.Run, Sink: s.Sink, Done: s.Done, Progress: a.progressOf,
 	}
 	err := experiment.MeasureInLab(ctx, s, a.progress)
 	if err == nil {
@@ -128,7 +128,7 @@ func (a *app) measureExperiments(ctx context.Context, s *experiment.Dir, h *benc
 	if err == nil && s.Run.Part {
 		return nil // it is shown with the run that it is of
 	}
-	return a.benchEnd(ctx, h, s.Path, r.Ran, err)
+	return a.benchEnd(ctx, h, s.Path, err)
 }
 
 // experimentItem is an experiment as --list prints it.

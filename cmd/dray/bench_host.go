@@ -10,9 +10,6 @@ import (
 
 	"github.com/drayage/dray/internal/measure/rundir"
 	"github.com/drayage/dray/internal/measure/runner"
-	"github.com/drayage/dray/internal/node"
-	"github.com/drayage/dray/internal/node/doctor"
-	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
@@ -20,37 +17,34 @@ import (
 // benchHost is what measures: this host, without the CPUs that chains hold, and
 // this program.
 type benchHost struct {
-	node      *node.Node
-	inventory *inventory.Inventory
-	program   report.Program
+	*runner.Machine
+	program report.Program
 }
 
-func (a *app) benchHost(ctx context.Context) (_ *benchHost, err error) {
+func (a *app) benchHost(ctx context.Context) (*benchHost, error) {
 	a.progress("Looking at this host")
-	h := &benchHost{}
-	if h.node, err = a.node(); err != nil {
+	n, err := a.node()
+	if err != nil {
 		return nil, err
 	}
-	h.node.Progress = nil // each configuration is one line of progress
-	if h.inventory, err = a.inspect(ctx, h.node); err != nil {
+	n.Progress = nil // each configuration is one line of progress
+	inv, err := a.inspect(ctx, n)
+	if err != nil {
 		return nil, err
 	}
-	if h.program, err = rundir.Program(version); err != nil {
+	by, err := rundir.Program(version)
+	if err != nil {
 		return nil, err
 	}
-	return h, h.node.LeaveOutClaimed(h.inventory, "")
-}
-
-func (h *benchHost) environment(live *node.Live) record.Environment {
-	return runner.Environment(h.inventory, live, version)
+	return &benchHost{runner.NewMachine(n, inv, version), by}, n.LeaveOutClaimed(inv, "")
 }
 
 // takeUp checks that an interrupted run may continue here, and removes what it left.
 func (h *benchHost) takeUp(ctx context.Context, dir string, was inventory.Host, by report.Program) error {
-	if err := rundir.SameConditions(dir, was, h.inventory.Host, by, h.program); err != nil {
+	if err := rundir.SameConditions(dir, was, h.Inventory.Host, by, h.program); err != nil {
 		return err
 	}
-	_, err := h.node.Collect(ctx)
+	_, err := h.Node.Collect(ctx)
 	return err
 }
 
@@ -75,7 +69,7 @@ func (a *app) resumeBench(ctx context.Context, dir string) error {
 }
 
 // benchEnd shows what a run has measured, unless err ended it.
-func (a *app) benchEnd(ctx context.Context, h *benchHost, dir string, ran []string, err error) error {
+func (a *app) benchEnd(ctx context.Context, h *benchHost, dir string, err error) error {
 	a.endProgress()
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w: nothing is left up; `dray report %[2]s` shows what there is, `dray bench --resume %[2]s` continues", err, dir)
@@ -83,11 +77,7 @@ func (a *app) benchEnd(ctx context.Context, h *benchHost, dir string, ran []stri
 	if err != nil {
 		return err
 	}
-	var keys []string
-	for _, transport := range ran {
-		keys = append(keys, doctor.Transports.Key(transport))
-	}
-	return errors.Join(a.showDir(dir), doctor.MarkRun(h.node.StateDir, keys...))
+	return errors.Join(a.showDir(dir), h.MarkRun())
 }
 
 // progressOf reports the state of a run.

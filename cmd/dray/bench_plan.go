@@ -65,7 +65,7 @@ func (a *app) benchList(ctx context.Context) error {
 	}
 	a.endProgress()
 	if a.json {
-		return a.printJSON(benchListed{[]benchMatrixItem{{m.Name, "experiments/bench-quick.yaml", *m}}, items, h.inventory.Transports})
+		return a.printJSON(benchListed{[]benchMatrixItem{{m.Name, "experiments/bench-quick.yaml", *m}}, items, h.Inventory.Transports})
 	}
 	fmt.Fprintf(a.out, "Built-in matrices\n  %s  experiments/bench-quick.yaml: every transport, %s, %v at most\n\nPublished experiments\n",
 		m.Name, count(m.Repetitions, "round"), time.Duration(m.AtMost))
@@ -73,5 +73,5 @@ func (a *app) benchList(ctx context.Context) error {
 		fmt.Fprintf(a.out, "  %-14s %s: %s (%s)\n", e.Name, e.Title, count(e.Rows, "row"), e.Source)
 	}
 	fmt.Fprintln(a.out, "\nTransports of this host")
-	return report.BenchPlan(a.out, bench.NewRun(m, nil, h.inventory, h.program, 1), a.width())
+	return report.BenchPlan(a.out, bench.NewRun(m, nil, h.Inventory, h.program, 1), a.width())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/measure/experiment"
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
@@ -43,16 +44,18 @@ func TestChecksInDocker(t *testing.T) {
 	cell := chain.Cell{Tool: chain.ToolChecks, Runtime: chain.RuntimeDocker}
 	measure := func() (string, trials) {
 		var got trials
-		r := experiment.Runner{
+		machine := &runner.Machine{
 			Node: &node.Node{StateDir: b.state, Runtimes: []runtime.Runtime{process.New(), docker.New(docker.Options{Client: client, PauseProgram: program})}},
 			Inventory: &inventory.Inventory{
 				Host:     inventory.Host{CPUs: cpus, NUMANodes: 1, MemoryTotal: 8 << 30, MemoryFree: 8 << 30},
 				Runtimes: []inventory.Item{{Name: "process", Status: inventory.OK}, {Name: "docker", Status: inventory.OK}},
 			},
+			Env: func(*node.Live) record.Environment { return record.Environment{Kernel: "any"} },
+		}
+		r := experiment.Runner{
+			Machine: machine, Sink: &got,
 			Run: &report.ExperimentsRun{ID: "x", Profile: experiment.Quick, Rounds: 1, Trial: time.Second, Skipped: map[string]string{},
 				Experiments: []chain.Experiment{{Name: "x", Rows: []chain.ExperimentRow{{Name: "a", Figure: "hides_host", Cell: cell}}}}},
-			Sink: &got,
-			Env:  func(*node.Live) record.Environment { return record.Environment{Kernel: "any"} },
 		}
 		if err := r.Measure(context.Background()); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
@@ -216,7 +217,7 @@ func TestVNFInMachine(t *testing.T) {
 	if got[sender] != chain.RuntimeProcess || got[through] != chain.RuntimeVM || len(got) != 2 || shapeOf(inv, c) != vnf {
 		t.Errorf("functions run in %v", got)
 	}
-	s := setup{visit: visit{config: c}, shape: vnf, runner: &Runner{Env: func(*node.Live) record.Environment { return record.Environment{} }}}
+	s := setup{visit: visit{config: c}, shape: vnf, runner: &Runner{Machine: &runner.Machine{Env: func(*node.Live) record.Environment { return record.Environment{} }}}}
 	trial := s.complete(record.Trial{From: "a.p0", To: "a.p1"}, chain.BenchLoad{PacketRate: 10})
 	if trial.Runtimes["a.p0"] != "process" || trial.Runtimes["a.p1"] != "process" || trial.Bench.Config.Runtime != "vm" {
 		t.Errorf("the record's ends run in %v, the configuration in %q", trial.Runtimes, trial.Bench.Config.Runtime)
@@ -237,7 +238,7 @@ func TestFewCPUsAreMarked(t *testing.T) {
 		{loop, []int{0, 1}, true}, {vnf, []int{0, 1}, true}, {pair, []int{0, 1}, false}, {alone, []int{0, 1}, false}, {vnf, []int{0, 1, 2}, false},
 	} {
 		env := func(*node.Live) record.Environment { return record.Environment{CPUs: c.cpus} }
-		s := setup{visit: visit{config: record.Config{Runtime: "process"}}, shape: c.shape, runner: &Runner{Env: env}}
+		s := setup{visit: visit{config: record.Config{Runtime: "process"}}, shape: c.shape, runner: &Runner{Machine: &runner.Machine{Env: env}}}
 		trial := s.complete(record.Trial{}, chain.BenchLoad{PacketRate: 10})
 		if slices.Contains(trial.Marks, record.MarkFewCPUs) != c.marked {
 			t.Errorf("shape %d on CPUs %v: marks %v", c.shape, c.cpus, trial.Marks)

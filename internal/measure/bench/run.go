@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/measure/runner"
-	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
@@ -19,23 +18,16 @@ import (
 
 // Runner runs a matrix. All but Done and Progress must be set.
 type Runner struct {
-	Node      *node.Node
-	Inventory *inventory.Inventory
-	Run       *report.BenchRun
-	Sink      runner.Sink
+	*runner.Machine
+	Run  *report.BenchRun
+	Sink runner.Sink
 	// Save keeps Run as it is now, whenever a round has ended.
 	Save func() error
-	// Env describes the machine, and the chain's interfaces and engines; nil: only
-	// the machine.
-	Env func(*node.Live) record.Environment
 	// Done are the ids of the trials that earlier processes made, and Earlier
 	// their records.
 	Done     map[string]bool
 	Earlier  []record.Trial
 	Progress func(runner.Progress)
-
-	// Ran are the transports of the configurations that came up.
-	Ran []string
 }
 
 // NewRun is a run of a matrix that has not begun. A seed of 0 means the matrix's

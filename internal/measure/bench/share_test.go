@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
@@ -58,7 +59,7 @@ func TestShareOfPDR(t *testing.T) {
 	step.ID += "-s1"
 	half, idle := chain.BenchLoad{OfPDR: true, Percent: 50}, chain.BenchLoad{OfPDR: true}
 	at := func(round int, earlier ...record.Trial) *setup {
-		r := &Runner{Inventory: host2(), Run: &report.BenchRun{Matrix: *m}, Earlier: earlier}
+		r := &Runner{Machine: &runner.Machine{Inventory: host2()}, Run: &report.BenchRun{Matrix: *m}, Earlier: earlier}
 		return r.setup(visit{c, round, m.Loads})
 	}
 	earlier := []record.Trial{found(other, 1, 10_000, ""), found(c, 0, 20_000, ""), found(c, 1, 30_000, ""), step, found(c, 2, 1, "no rate")}

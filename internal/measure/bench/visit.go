@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/host"
@@ -100,11 +99,8 @@ func (r *Runner) open(ctx context.Context, turn *runner.Turn, v visit) (*setup, 
 	if err != nil {
 		return s, err
 	}
-	if s.live, err = r.Node.Create(ctx, "bench", c, text, p); err != nil {
+	if s.live, err = r.Create(ctx, c, text, p); err != nil {
 		return s, err
-	}
-	if !slices.Contains(r.Ran, v.config.Transport) {
-		r.Ran = append(r.Ran, v.config.Transport)
 	}
 	if s.meter, err = host.NewMeter(s.live.Cgroup()); err != nil {
 		return s, err

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/host"
@@ -59,20 +58,7 @@ func (r *Runner) create(ctx context.Context, c chain.Cell) (*node.Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	live, err := r.Node.Create(ctx, "bench", parsed, text, p)
-	if err == nil && c.Transport != "" {
-		r.ran(c.Transport)
-	}
-	return live, err
-}
-
-// ran notes that transports came up.
-func (r *Runner) ran(transports ...string) {
-	for _, t := range transports {
-		if !slices.Contains(r.Ran, t) {
-			r.Ran = append(r.Ran, t)
-		}
-	}
+	return r.Create(ctx, parsed, text, p)
 }
 
 // pingRate is how many requests of 64 bytes make 1 Mb/s.
@@ -116,14 +102,13 @@ func (r *Runner) frames(ctx context.Context, c chain.Cell) (record.Trial, error)
 	m := matrix(c, r.Run.Trial)
 	var got collector
 	b := bench.Runner{
-		Node: r.Node, Inventory: r.Inventory, Sink: &got, Env: r.Env, Done: map[string]bool{},
+		Machine: r.Machine, Sink: &got, Done: map[string]bool{},
 		Save: func() error { return nil },
 		Run: &report.BenchRun{
 			ID: r.Run.ID, Matrix: *m, Seed: r.Run.Seed, Program: r.Run.Program, Host: r.Run.Host, Rows: bench.Rows(m, r.Inventory),
 		},
 	}
 	err := b.Measure(ctx)
-	r.ran(b.Ran...)
 	if b.Run.NoLimit != "" {
 		r.Run.NoLimit = b.Run.NoLimit
 	}

@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
 func TestPlannedIsWhatThePlannerAccepts(t *testing.T) {
-	trial, err := planned(context.Background(), &Runner{Inventory: host2()}, nil, chain.Cell{Tool: chain.ToolPlanned})
+	trial, err := planned(context.Background(), &Runner{Machine: &runner.Machine{Inventory: host2()}}, nil, chain.Cell{Tool: chain.ToolPlanned})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func TestPlannedIsWhatThePlannerAccepts(t *testing.T) {
 	}
 	small := host2()
 	small.Host.MemoryTotal = 1 << 30
-	if trial, err = planned(context.Background(), &Runner{Inventory: small}, nil, chain.Cell{}); err != nil || trial.Experiment.Values["functions"] != 1 {
+	if trial, err = planned(context.Background(), &Runner{Machine: &runner.Machine{Inventory: small}}, nil, chain.Cell{}); err != nil || trial.Experiment.Values["functions"] != 1 {
 		t.Errorf("with 1 GiB: %v, %v", trial.Experiment.Values, err)
 	}
 }

@@ -9,28 +9,19 @@ import (
 
 	"github.com/drayage/dray/internal/function/guest"
 	"github.com/drayage/dray/internal/measure/runner"
-	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
-	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // Runner runs experiments. All but Done and Progress must be set.
 type Runner struct {
-	Node      *node.Node
-	Inventory *inventory.Inventory
-	Run       *report.ExperimentsRun
-	Sink      runner.Sink
-	// Env describes the machine, and the chain's interfaces and engines; nil: only
-	// the machine.
-	Env func(*node.Live) record.Environment
+	*runner.Machine
+	Run  *report.ExperimentsRun
+	Sink runner.Sink
 	// Done are the ids of the trials that earlier processes made.
 	Done     map[string]bool
 	Progress func(runner.Progress)
-
-	// Ran are the transports of the cells that came up.
-	Ran []string
 }
 
 // Measure measures every round that is left. A trial that fails is a record with
