@@ -38,7 +38,7 @@ func (a *app) runCommand() *cobra.Command {
 	var warn, resume bool
 	var opts measureOptions
 	cmd := &cobra.Command{
-		Use:     "run FILE",
+		Use:     "run FILE | --resume [DIR]",
 		Short:   "Bring a chain up, measure and judge every link, report, take it down",
 		Long:    runLong,
 		Example: "  dray run examples/f1-split.yaml\n  dray run examples/f1-split.yaml --profile quick --json\n  dray run --resume out/f1-split-20260101T120000",
@@ -65,7 +65,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	addWarnFlag(cmd, &warn)
 	opts.addFlags(cmd)
-	cmd.Flags().BoolVar(&resume, "resume", false, "continue an interrupted run: of the directory given in place of FILE, or the newest in out/")
+	cmd.Flags().BoolVar(&resume, "resume", false, "continue the interrupted run in DIR, or the newest one in out/")
 	return cmd
 }
 
