@@ -96,7 +96,7 @@ func (a *app) finish(ctx context.Context, r *chainrun.Run, live *node.Live, fail
 	if err = errors.Join(err, r.Close()); err != nil {
 		return errors.Join(failed, err)
 	}
-	if err := a.show(data.Dir, data); err != nil || failed != nil {
+	if err := a.show(data.Dir, data.Document()); err != nil || failed != nil {
 		return errors.Join(failed, err)
 	}
 	if code := data.ExitCode(); code != exitOK {

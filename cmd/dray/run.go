@@ -18,6 +18,7 @@ import (
 	"github.com/drayage/dray/internal/measure/rundir"
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/result/report/document"
 )
 
 const runLong = `Plan the chain, make its sandboxes and links, measure every link over the
@@ -137,20 +138,20 @@ func (a *app) show(dir string, p page) error {
 
 // showDir shows what a directory holds: a run, a bench or experiments.
 func (a *app) showDir(dir string) error {
-	var p page
+	var data interface{ Document() *document.Document }
 	var err error
 	switch {
 	case report.IsBench(dir):
-		p, err = report.LoadBench(dir)
+		data, err = report.LoadBench(dir)
 	case report.IsExperiments(dir):
-		p, err = report.LoadExperiments(dir)
+		data, err = report.LoadExperiments(dir)
 	default:
-		p, err = report.Load(dir)
+		data, err = report.Load(dir)
 	}
 	if err != nil {
 		return err
 	}
-	return a.show(dir, p)
+	return a.show(dir, data.Document())
 }
 
 func (a *app) reportCommand() *cobra.Command {

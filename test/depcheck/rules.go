@@ -34,7 +34,7 @@ var Repository = Rules{
 		}},
 		{Path: "internal/node", On: []string{"internal/link", "internal/function", "internal/plan"}},
 		{Path: "internal/result", On: []string{"internal/plan"}, Floors: [][]string{
-			{"record"}, {"stats", "report/plot"}, {"verdict", "calibrate"}, {"report"}, {"compare"},
+			{"record"}, {"stats", "report/plot"}, {"verdict", "calibrate", "report/document"}, {"report"}, {"compare"},
 		}},
 		{Path: "internal/measure", On: []string{"internal/node", "internal/result"}, Floors: [][]string{
 			{"search", "rundir", "microbench"}, {"instrument"}, {"runner", "live"}, {"verify"}, {"chainrun", "bench"}, {"experiment"},

@@ -76,7 +76,7 @@ func interrupt(t *testing.T, j Job) string {
 func text(t *testing.T, d *report.Data) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := d.Text(&b, 0); err != nil {
+	if err := d.Document().Text(&b, 0); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -3,7 +3,6 @@
 package compare
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -12,78 +11,70 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/result/report/document"
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
+// Schema is the version of the object that JSON writes.
+const Schema = 1
+
 // JSON writes the comparison as one object.
 func (c *Comparison) JSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(c)
+	return document.JSON(w, struct {
+		Schema int `json:"schema"`
+		*Comparison
+	}{Schema, c})
 }
 
 // Text writes what was compared, a table for each link or configuration, and
 // what the whole says. A width of 0 means no limit.
 func (c *Comparison) Text(w io.Writer, width int) error {
-	var b strings.Builder
-	c.writeHead(&b)
+	blocks := c.head()
 	for rows := c.Rows; len(rows) > 0; {
 		n := 1
 		for n < len(rows) && rows[n].Cell.group() == rows[0].Cell.group() {
 			n++
 		}
-		if err := writeGroup(&b, width, rows[:n]); err != nil {
-			return err
-		}
+		blocks = append(blocks, group(rows[:n]))
 		rows = rows[n:]
 	}
-	c.writeSummary(&b)
-	_, err := io.WriteString(w, b.String())
-	return err
+	return document.Blocks(w, width, append(blocks, document.Block{Notes: c.summary()})...)
 }
 
-func (c *Comparison) writeHead(b *strings.Builder) {
-	line := func(name string, r *Run) {
-		fmt.Fprintf(b, "%s: %s (%s, %s)\n", name, report.Plain(r.Path), report.Plain(r.ID), r.Started.UTC().Format("2006-01-02 15:04:05 UTC"))
+func (c *Comparison) head() []document.Block {
+	var runs []document.Fact
+	add := func(name string, r *Run) {
+		runs = append(runs, document.Fact{Name: name, Text: fmt.Sprintf("%s (%s, %s)", r.Path, r.ID, r.Started.UTC().Format("2006-01-02 15:04:05 UTC"))})
 		for _, warning := range r.Warnings {
-			fmt.Fprintf(b, "   %s\n", report.Plain(warning))
+			runs = append(runs, document.Fact{Name: name, Text: warning})
 		}
 	}
-	line("A", c.A)
-	line("B", c.B)
+	add("A", c.A)
+	add("B", c.B)
 	for _, r := range c.Same {
-		line("Like A", r)
+		add("Like A", r)
 	}
+	blocks := []document.Block{{List: runs}}
 	if len(c.Besides) > 0 {
-		b.WriteString("The machines differ besides:\n")
-		for _, text := range c.Besides {
-			fmt.Fprintf(b, "   %s\n", report.Plain(text))
-		}
+		blocks = append(blocks, document.Block{Title: "The machines also differ", Points: c.Besides})
 	}
-	b.WriteString("\n")
+	return blocks
 }
 
-func writeGroup(b *strings.Builder, width int, rows []Row) error {
+func group(rows []Row) document.Block {
 	if side := rows[0].Reason; side == onlyInA || side == onlyInB {
 		if !slices.ContainsFunc(rows, func(r Row) bool { return r.Reason != side }) {
-			fmt.Fprintf(b, "%s, %s: %s\n\n", report.Plain(title(rows)), side, count(len(rows), "figure"))
-			return nil
+			return document.Block{Paragraphs: []string{fmt.Sprintf("%s, %s: %s", title(rows), side, count(len(rows), "figure"))}}
 		}
 	}
-	fmt.Fprintf(b, "%s\n\n", report.Plain(title(rows)))
-	var cells [][]string
+	t := &document.Table{Columns: []document.Column{
+		{Head: "Figure", Key: true}, {Head: "Direction", Key: true}, {Head: "Load"}, {Head: "A (trials)"}, {Head: "B (trials)"}, {Head: "B against A, 95 % interval"}, {Head: "B is"},
+	}}
 	for _, r := range rows {
-		cells = append(cells, []string{
-			r.Metric, directionText(r.Cell), loadText(r.Cell),
-			sideText(r.A, r.Unit), sideText(r.B, r.Unit), r.changeText(), r.outcomeText(), marksText(r),
-		})
+		t.Rows = append(t.Rows, document.Row{Marks: marks(r), Cells: document.Text(
+			r.Metric, directionText(r.Cell), loadText(r.Cell), sideText(r.A, r.Unit), sideText(r.B, r.Unit), r.changeText(), r.outcomeText())})
 	}
-	if err := report.Table(b, width, []string{"FIGURE", "DIRECTION", "LOAD", "A (TRIALS)", "B (TRIALS)", "B AGAINST A, 95 % INTERVAL", "B IS", "MARKS"}, cells); err != nil {
-		return err
-	}
-	b.WriteString("\n")
-	return nil
+	return document.Block{Paragraphs: []string{title(rows)}, Table: t}
 }
 
 // title names a table, with the transports where they differ.
@@ -117,7 +108,7 @@ func configText(c Cell) string {
 
 func directionText(c Cell) string {
 	if c.From == "" && c.To == "" {
-		return "–"
+		return document.None
 	}
 	return c.From + " → " + c.To
 }
@@ -144,7 +135,7 @@ func loadText(c Cell) string {
 
 func sideText(s Side, unit string) string {
 	if s.Value == nil {
-		return "–"
+		return document.None
 	}
 	text := fmt.Sprintf("%s (%d)", quantityText(*s.Value, unit), s.N)
 	if s.Failed > 0 {
@@ -218,7 +209,7 @@ func signed(v float64, unit string) string {
 func (r Row) changeText() string {
 	switch {
 	case r.Outcome == NotCompared:
-		return "–"
+		return document.None
 	case r.Difference != nil:
 		d := r.Difference
 		return fmt.Sprintf("%s (%s … %s)", signed(d.Value, r.Unit), signed(d.Low, r.Unit), signed(d.High, r.Unit))
@@ -238,8 +229,8 @@ func (r Row) outcomeText() string {
 	return s
 }
 
-// marksText prints marks that both sides have once.
-func marksText(r Row) string {
+// marks are those of both sides, once, with the side of one that only it has.
+func marks(r Row) []string {
 	var parts []string
 	for _, m := range merge(slices.Clone(r.A.Marks), r.B.Marks) {
 		switch inA, inB := slices.Contains(r.A.Marks, m), slices.Contains(r.B.Marks, m); {
@@ -250,13 +241,11 @@ func marksText(r Row) string {
 		}
 		parts = append(parts, m)
 	}
-	if len(parts) == 0 {
-		return "–"
-	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
-func (c *Comparison) writeSummary(b *strings.Builder) {
+// summary is what the whole says, a line for each thought.
+func (c *Comparison) summary() []string {
 	n := map[Outcome]int{}
 	sure := 0
 	for _, r := range c.Rows {
@@ -266,15 +255,16 @@ func (c *Comparison) writeSummary(b *strings.Builder) {
 		}
 	}
 	compared := len(c.Rows) - n[NotCompared]
-	fmt.Fprintf(b, "%s compared: %d better, %d worse, %d indistinguishable; %d not compared.\n",
-		count(compared, "figure"), n[Better], n[Worse], n[Indistinguishable], n[NotCompared])
+	lines := []string{fmt.Sprintf("%s compared: %d better, %d worse, %d indistinguishable; %d not compared.",
+		count(compared, "figure"), n[Better], n[Worse], n[Indistinguishable], n[NotCompared])}
 	if compared == 0 {
-		return
+		return lines
 	}
-	fmt.Fprintf(b, "By chance alone about %.2g of them would differ. %d of the differences hold for all figures together (Holm).\n", c.ByChance, sure)
+	lines = append(lines, fmt.Sprintf("By chance alone about %.2g of them would differ. %d of the differences hold for all figures together (Holm).", c.ByChance, sure))
 	if len(c.Same) == 0 {
-		b.WriteString("How much two runs of one kind differ is not known: give further runs of A with --same.\n")
+		lines = append(lines, "How much two runs of one kind differ is not known: give further runs of A with --same.")
 	}
+	return lines
 }
 
 func count(n int, what string) string {

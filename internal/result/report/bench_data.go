@@ -3,10 +3,8 @@
 package report
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -58,7 +56,7 @@ func LoadBench(dir string) (*BenchData, error) {
 		return nil, err
 	}
 	if run.Finished.IsZero() {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("The run was interrupted: %d of %d rounds are whole. `dray bench --resume %s` goes on with it.", run.Rounds, run.Matrix.Repetitions, dir))
+		d.Warnings = append(d.Warnings, d.banner())
 	} else if run.Rounds < run.Matrix.Repetitions {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("The matrix gave time for %d of %d rounds: intervals are wider than they could be.", run.Rounds, run.Matrix.Repetitions))
 	}
@@ -67,20 +65,4 @@ func LoadBench(dir string) (*BenchData, error) {
 	}
 	d.Lines = benchLines(d)
 	return d, nil
-}
-
-// benchJSON is what `dray bench --json` prints.
-type benchJSON struct {
-	BenchRun
-	Directory string      `json:"directory"`
-	Warnings  []string    `json:"warnings"`
-	Lines     []BenchLine `json:"lines"`
-}
-
-// JSON writes the run and its lines.
-func (d *BenchData) JSON(w io.Writer) error {
-	out := benchJSON{BenchRun: d.Run, Directory: d.Dir, Warnings: append([]string{}, d.Warnings...), Lines: d.Lines}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(out)
 }

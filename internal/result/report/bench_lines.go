@@ -48,8 +48,8 @@ type BenchLine struct {
 	Outliers   []string `json:"outliers,omitempty"`
 }
 
-// BenchValue is a mean over rounds with its two-sided 95 % interval (Student t),
-// which one round alone does not have.
+// BenchValue is a mean over rounds with its two-sided 95 % interval, as meanOf
+// makes it.
 type BenchValue struct {
 	Mean   float64   `json:"mean"`
 	Low    *float64  `json:"low,omitempty"`
@@ -407,11 +407,8 @@ func benchValue(values []float64) *BenchValue {
 	if len(values) == 0 {
 		return nil
 	}
-	v := &BenchValue{Values: values, Mean: values[0]}
-	if e, err := stats.Mean(values); err == nil {
-		low, high := max(0, e.CI.Low), e.CI.High // nothing here can be negative
-		v.Mean, v.Low, v.High = e.Mean, &low, &high
-	}
+	v := &BenchValue{Values: values}
+	v.Mean, v.Low, v.High = meanOf(values)
 	return v
 }
 

@@ -9,12 +9,10 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report/document"
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/internal/spec/chain"
 )
-
-// noFigure stands where there is nothing to say.
-const noFigure = "–"
 
 const notMeasured = "not measured"
 
@@ -74,7 +72,7 @@ const widest = 1000
 func ratioText(r *BenchRatio) string {
 	switch {
 	case r == nil:
-		return noFigure
+		return document.None
 	case r.Low == nil:
 		return "× " + three(r.Ratio)
 	case r.Indistinct && *r.High > widest**r.Low:
@@ -87,7 +85,7 @@ func ratioText(r *BenchRatio) string {
 
 func valueOr(v *BenchValue, format func(float64) string) string {
 	if v == nil {
-		return noFigure
+		return document.None
 	}
 	return format(v.Mean)
 }
@@ -103,12 +101,12 @@ func (l *BenchLine) atPercentile(p float64) string {
 			return quantileText(q.Quantile)
 		}
 	}
-	return noFigure
+	return document.None
 }
 
 func (l *BenchLine) longest() string {
 	if l.Samples == 0 {
-		return noFigure
+		return document.None
 	}
 	return verdict.FormatDuration(float64(l.Longest))
 }
@@ -117,7 +115,7 @@ func (l *BenchLine) longest() string {
 // receiver that was too slow.
 func (l *BenchLine) lossPercent() string {
 	if l.Lost == nil || l.Lost.Sent == 0 {
-		return noFigure
+		return document.None
 	}
 	percent := 100 * float64(l.Lost.Lost) / float64(l.Lost.Sent)
 	if percent > 0 && percent < 0.001 {
@@ -144,7 +142,7 @@ func (l *BenchLine) state() string {
 	case len(l.Trials) == 0:
 		text = "no trial yet"
 	}
-	return plain(text)
+	return text
 }
 
 // marksOf are the doubts of a line, with what is wrong with its trials.
@@ -164,7 +162,7 @@ func sizeWords(size string) string {
 	switch size {
 	case chain.IMIX.String():
 		return "IMIX"
-	case noFigure:
+	case document.None:
 		return size
 	}
 	return size + " B"

@@ -45,10 +45,10 @@ func TestAgainTellsTheNoise(t *testing.T) {
 		t.Errorf("the row has %d trials, %g, and had %d, %g", after.N, *after.Measured, line.N, *line.Measured)
 	}
 	var page, text strings.Builder
-	if err := d.HTML(&page); err != nil || !strings.Contains(page.String(), "in 6 pairs") {
+	if err := d.Document().HTML(&page); err != nil || !strings.Contains(page.String(), "in 6 pairs") {
 		t.Errorf("the page does not say it: %v", err)
 	}
-	if err := d.Text(&text, 100); err != nil || !strings.Contains(text.String(), "A/A: "+want) {
+	if err := d.Document().Text(&text, 100); err != nil || !strings.Contains(strings.Join(strings.Fields(text.String()), " "), "A/A: "+want) {
 		t.Errorf("the text does not say it: %v", err)
 	}
 }

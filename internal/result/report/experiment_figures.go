@@ -3,12 +3,13 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report/document"
 	"github.com/drayage/dray/internal/result/report/plot"
 	"github.com/drayage/dray/internal/result/stats"
 	"github.com/drayage/dray/internal/result/verdict"
@@ -16,23 +17,14 @@ import (
 )
 
 // figures are the plots of an experiment; number tells its own from those of others.
-func (d *ExperimentsData) figures(number int, e *chain.Experiment, lines []ExperimentLine, numbers map[string]int) []*figure {
+func (d *ExperimentsData) figures(number int, e *chain.Experiment, lines []ExperimentLine, a anchors) []document.Figure {
 	id := fmt.Sprintf("figure-%d", number)
-	var out []*figure
-	if f := d.offeredFigure(id+"-offered", e, numbers); f != nil {
-		out = append(out, f)
+	var out []document.Figure
+	if f := d.offeredFigure(id+"-offered", e, a); f != nil {
+		out = append(out, *f)
 	}
-	out = append(out, d.wakeupFigures(id+"-wakeup", e, lines, numbers)...)
-	return append(out, publishedFigures(id+"-published", e, lines, numbers)...)
-}
-
-// recordRefs link to records on the page of experiments.
-func recordRefs(numbers map[string]int, ids []string) []ref {
-	var out []ref
-	for _, id := range ids {
-		out = append(out, ref{Href: fmt.Sprintf("#record-%d", numbers[id]), Text: fmt.Sprint(numbers[id])})
-	}
-	return out
+	out = append(out, d.wakeupFigures(id+"-wakeup", e, lines, a)...)
+	return append(out, publishedFigures(id+"-published", e, lines, a)...)
 }
 
 // kindOf says of a figure that it is not the host's own, behind its name in a plot.
@@ -63,11 +55,11 @@ type offered struct {
 
 // offeredFigure plots what arrived against what was sent, for each configuration
 // that the experiment offers several rates; nil: none was measured.
-func (d *ExperimentsData) offeredFigure(id string, e *chain.Experiment, numbers map[string]int) *figure {
-	p := plot.Lines{ID: id, Title: "Forwarded against offered rate", XName: "really sent", YName: "received", Equal: "all that was sent", Format: verdict.FormatPacketRate,
+func (d *ExperimentsData) offeredFigure(id string, e *chain.Experiment, a anchors) *document.Figure {
+	p := plot.Lines{ID: id, Title: "Forwarded against offered rate", XName: "really sent", YName: "received", Equal: "all that was sent", Format: verdict.FormatPacketRate, Unit: "packets/s",
 		Desc: "Mean packet rate received against the mean rate that the sender reached, one line for each configuration"}
 	var ids []string
-	sweeps := slices.DeleteFunc(d.sweeps(e, numbers), func(o *offered) bool { return o.stated < leastLoads || len(o.points) == 0 })
+	sweeps := slices.DeleteFunc(d.sweeps(e, a), func(o *offered) bool { return o.stated < leastLoads || len(o.points) == 0 })
 	for _, o := range sweeps {
 		p.Series = append(p.Series, plot.Series{Name: o.name(sweeps) + kindOf(o.marks), Points: o.points})
 		ids = append(ids, o.ids...)
@@ -75,7 +67,7 @@ func (d *ExperimentsData) offeredFigure(id string, e *chain.Experiment, numbers 
 	if len(p.Series) == 0 {
 		return nil
 	}
-	return &figure{Title: p.Title, Plot: p.SVG(), Records: recordRefs(numbers, ids),
+	return &document.Figure{Title: p.Title, Plot: p, Records: a.refs(ids),
 		Note: "Means over rounds. A dot stands at what was really sent; where that missed the load asked for by over 5 %, a cross stands at what was asked for."}
 }
 
@@ -89,7 +81,7 @@ func (o *offered) name(all []*offered) string {
 	return o.cell.Transport
 }
 
-func (d *ExperimentsData) sweeps(e *chain.Experiment, numbers map[string]int) []*offered {
+func (d *ExperimentsData) sweeps(e *chain.Experiment, a anchors) []*offered {
 	var out []*offered
 	seen := map[string]bool{}
 	for _, r := range e.Rows {
@@ -106,16 +98,16 @@ func (d *ExperimentsData) sweeps(e *chain.Experiment, numbers map[string]int) []
 		if load := r.Cell.Offered(); load.PacketRate > 0 || load.Bitrate > 0 {
 			out[at].stated++
 		}
-		d.point(out[at], r, numbers)
+		d.point(out[at], r, a)
 	}
 	for _, o := range out {
-		slices.SortStableFunc(o.points, func(a, b plot.XY) int { return compareFloats(a.X, b.X) })
+		slices.SortStableFunc(o.points, func(a, b plot.XY) int { return cmp.Compare(a.X, b.X) })
 	}
 	return out
 }
 
 // point adds what one load gave, in the mean over its trials.
-func (d *ExperimentsData) point(o *offered, r chain.ExperimentRow, numbers map[string]int) {
+func (d *ExperimentsData) point(o *offered, r chain.ExperimentRow, a anchors) {
 	var sent, received, asked, n float64
 	var marks []string
 	first := ""
@@ -132,7 +124,7 @@ func (d *ExperimentsData) point(o *offered, r chain.ExperimentRow, numbers map[s
 	if n == 0 {
 		return
 	}
-	xy := plot.XY{X: sent / n, Y: received / n, Href: fmt.Sprintf("#record-%d", numbers[first])}
+	xy := plot.XY{X: sent / n, Y: received / n, Href: a.href(first)}
 	xy.Tip = fmt.Sprintf("%s: %s sent, %s received", r.Title, ppsText(xy.X), ppsText(xy.Y))
 	if slices.Contains(marks, record.MarkLoadMissed) {
 		xy.Wanted = asked / n
@@ -153,7 +145,7 @@ type wakeup struct {
 
 // wakeupFigures plot how late threads were woken against percentiles, all on one
 // scale: a figure for each kernel, or for each kernel and load where rows are many.
-func (d *ExperimentsData) wakeupFigures(id string, e *chain.Experiment, lines []ExperimentLine, numbers map[string]int) []*figure {
+func (d *ExperimentsData) wakeupFigures(id string, e *chain.Experiment, lines []ExperimentLine, a anchors) []document.Figure {
 	var kernels [][]wakeup
 	for i, r := range e.Rows {
 		l := &lines[i]
@@ -176,20 +168,14 @@ func (d *ExperimentsData) wakeupFigures(id string, e *chain.Experiment, lines []
 	}
 	var plots []plot.Percentiles
 	var ids [][]string
-	low, high := math.Inf(1), 0.0
 	for _, group := range wakeupGroups(kernels) {
-		p, of := wakeupPlot(fmt.Sprintf("%s-%d", id, len(plots)), group, numbers)
-		for _, c := range p.Curves {
-			for _, pt := range c.Points {
-				low, high = min(low, pt.Value), max(high, pt.Value)
-			}
-		}
+		p, of := wakeupPlot(fmt.Sprintf("%s-%d", id, len(plots)), group, a)
 		plots, ids = append(plots, p), append(ids, of)
 	}
-	var out []*figure
+	plot.Align(plots)
+	var out []document.Figure
 	for i, p := range plots {
-		p.From, p.To = low, high
-		out = append(out, &figure{Title: p.Title, Plot: p.SVG(), Records: recordRefs(numbers, ids[i]),
+		out = append(out, document.Figure{Title: p.Title, Plot: p, Records: a.refs(ids[i]),
 			Note: "How late a timer woke the thread, of all rounds together. A curve ends where fewer than ten samples lie beyond; the largest seen is beside its name."})
 	}
 	return out
@@ -234,18 +220,18 @@ func wakeupGroups(kernels [][]wakeup) [][]wakeup {
 	return out
 }
 
-func wakeupPlot(id string, ws []wakeup, numbers map[string]int) (plot.Percentiles, []string) {
+func wakeupPlot(id string, ws []wakeup, a anchors) (plot.Percentiles, []string) {
 	var titles []string
 	for _, w := range ws {
 		titles = append(titles, strings.TrimSuffix(w.row.Title, ": maximum"))
 	}
 	common, names := apart(titles)
-	p := plot.Percentiles{ID: id, Title: "Wake-up latency: " + common, Format: func(ns float64) string { return verdict.FormatDuration(ns) },
+	p := plot.Percentiles{ID: id, Title: "Wake-up latency: " + common, Format: verdict.FormatDuration, Unit: "ns",
 		Desc: "Wake-up latency against percentile, one curve for each row, on logarithmic axes. The table holds the largest of each."}
 	var ids []string
 	for i, w := range ws {
 		name := fmt.Sprintf("%s%s, max %s", names[i], kindOf(w.line.Marks), verdict.FormatDuration(*w.line.Measured*1e3))
-		href := fmt.Sprintf("#record-%d", numbers[w.line.Records[0]])
+		href := a.href(w.line.Records[0])
 		p.Curves = append(p.Curves, plot.Curve{Name: name, Href: href, Points: w.points})
 		ids = append(ids, w.line.Records...)
 	}
@@ -273,7 +259,7 @@ func apart(titles []string) (common string, own []string) {
 
 // publishedFigures plot what was published beside what was measured: one for each
 // kind of figure that several rows have both of.
-func publishedFigures(id string, e *chain.Experiment, lines []ExperimentLine, numbers map[string]int) []*figure {
+func publishedFigures(id string, e *chain.Experiment, lines []ExperimentLine, a anchors) []document.Figure {
 	var kinds []chain.Figure
 	rows := map[chain.Figure][]int{}
 	for i, r := range e.Rows {
@@ -285,19 +271,19 @@ func publishedFigures(id string, e *chain.Experiment, lines []ExperimentLine, nu
 		}
 		rows[r.Figure] = append(rows[r.Figure], i)
 	}
-	var out []*figure
+	var out []document.Figure
 	for n, kind := range kinds {
 		if len(rows[kind]) < 2 {
 			continue
 		}
 		p := plot.Dots{ID: fmt.Sprintf("%s-%d", id, n), Title: "Published and measured: " + strings.ReplaceAll(string(kind), "_", " "), Legend: []string{"measured", "published"},
-			Desc: "What was published and what was measured, for each row, on one axis", Format: func(v float64) string { return three(v) + " " + kind.Unit() }}
+			Desc: "What was published and what was measured, for each row, on one axis", Format: func(v float64) string { return three(v) + " " + kind.Unit() }, Unit: kind.Unit()}
 		var ids []string
 		for _, i := range rows[kind] {
 			p.Rows = append(p.Rows, publishedRow(&e.Rows[i], &lines[i]))
 			ids = append(ids, lines[i].Records...)
 		}
-		out = append(out, &figure{Title: p.Title, Plot: p.SVG(), Note: publishedNote(kind), Records: recordRefs(numbers, ids)})
+		out = append(out, document.Figure{Title: p.Title, Plot: p, Note: publishedNote(kind), Records: a.refs(ids)})
 	}
 	return out
 }

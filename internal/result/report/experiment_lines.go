@@ -119,14 +119,11 @@ func valueOf(f chain.Figure, t record.Trial) (v float64, failed string) {
 
 // sum makes the line's figures of its trials' values.
 func (l *ExperimentLine) sum(values []float64, published float64) {
-	mean := values[0]
-	switch e, err := stats.Mean(values); {
-	case l.Most:
-		mean = slices.Max(values)
-	case err == nil:
-		low, high := max(0, e.CI.Low), e.CI.High
-		mean, l.Low, l.High = e.Mean, &low, &high
+	mean, low, high := meanOf(values)
+	if l.Most {
+		mean, low, high = slices.Max(values), nil, nil
 	}
+	l.Low, l.High = low, high
 	l.Measured = &mean
 	if published > 0 && !slices.Contains(l.Marks, record.MarkEmulated) {
 		ratio := mean / published

@@ -97,7 +97,7 @@ func LoadExperiments(dir string) (*ExperimentsData, error) {
 		return nil, err
 	}
 	if run.Finished.IsZero() {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("The run was interrupted: `dray bench --resume %s` goes on with it.", dir))
+		d.Warnings = append(d.Warnings, d.banner())
 	}
 	if run.NoLimit != "" {
 		d.Warnings = append(d.Warnings, noLimit(run.NoLimit))

@@ -37,8 +37,7 @@ type Measurement struct {
 	dist *stats.Dist // of Delay
 }
 
-// Rate is a mean over trials with its two-sided 95 % interval, which one trial
-// alone does not have.
+// Rate is a mean over trials with its two-sided 95 % interval, as meanOf makes it.
 type Rate struct {
 	Unit   string    `json:"unit"` // "bit/s", "packets/s", "requests/s"
 	Mean   float64   `json:"mean"`
@@ -258,10 +257,27 @@ func rateUnit(q record.Quantity) string {
 }
 
 func rateOf(unit string, values []float64) *Rate {
+	mean, low, high := meanOf(values)
+	return &Rate{Unit: unit, Mean: mean, Low: low, High: high, Values: values}
+}
+
+// meanOf is a mean over trials with its two-sided 95 % interval, which one trial
+// does not have. The interval is Student's t on the logarithms, as of ratios: so
+// it is never below 0, which noisy rates would otherwise be said to reach. Values
+// that include 0 have no logarithm; theirs is Student's t on the values.
+func meanOf(values []float64) (mean float64, low, high *float64) {
 	e, err := stats.Mean(values)
 	if err != nil {
-		return &Rate{Unit: unit, Mean: values[0], Values: values}
+		return values[0], nil, nil
 	}
-	low := max(0, e.CI.Low)
-	return &Rate{Unit: unit, Mean: e.Mean, Low: &low, High: &e.CI.High, Values: values}
+	pairs := make([]stats.Pair, len(values))
+	for i, v := range values {
+		pairs[i] = stats.Pair{A: v, B: e.Mean}
+	}
+	if r, err := stats.Ratio(pairs, 1); err == nil {
+		from, to := r.CI.Low*e.Mean, r.CI.High*e.Mean
+		return e.Mean, &from, &to
+	}
+	from := max(0, e.CI.Low)
+	return e.Mean, &from, &e.CI.High
 }

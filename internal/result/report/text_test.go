@@ -44,7 +44,7 @@ func text(t *testing.T, f *fixture, width int) []byte {
 	d := f.load(t)
 	d.Dir = "runs/example"
 	var b bytes.Buffer
-	if err := d.Text(&b, width); err != nil {
+	if err := d.Document().Text(&b, width); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -57,7 +57,7 @@ func TestTextGolden(t *testing.T) {
 
 func TestJSONGolden(t *testing.T) {
 	var b bytes.Buffer
-	if err := bad().load(t).JSON(&b); err != nil {
+	if err := bad().load(t).Document().JSON(&b); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "bad.json", b.Bytes())
@@ -81,7 +81,7 @@ func TestEmptyRunHasEmptyLists(t *testing.T) {
 	f := newFixture()
 	f.plan.Links = nil
 	var b bytes.Buffer
-	if err := f.load(t).JSON(&b); err != nil {
+	if err := f.load(t).Document().JSON(&b); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`"verdicts": []`, `"measurements": []`} {
@@ -118,15 +118,5 @@ func TestTextIsHarmless(t *testing.T) {
 	got := string(text(t, f, 100))
 	if strings.ContainsAny(got, "\x1b\x07\r\u202e") {
 		t.Errorf("control characters reach the terminal: %q", got)
-	}
-}
-
-func TestWrap(t *testing.T) {
-	got := wrap("ab cd efghijklm n", 5)
-	if diff := cmp.Diff([]string{"ab cd", "efghi", "jklm", "n"}, got); diff != "" {
-		t.Error(diff)
-	}
-	if got := wrap("", 5); len(got) != 1 || got[0] != "" {
-		t.Errorf("wrap of nothing: %q", got)
 	}
 }

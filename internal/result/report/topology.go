@@ -273,7 +273,7 @@ func (e edge) draw(c *plot.Canvas, sideways bool) {
 		}
 		y1, y2 := e.end.portY(e.port), e.link.y+e.link.h/2
 		mid := (x1 + x2) / 2
-		c.Path("edge "+wordClass(e.link.word), fmt.Sprintf("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", x1, y1, mid, y1, mid, y2, x2, y2))
+		c.Path("edge "+string(toneOf(e.link.word)), fmt.Sprintf("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", x1, y1, mid, y1, mid, y2, x2, y2))
 		return
 	}
 	x1, x2 := e.end.x+e.end.w/2, e.link.x+e.link.w/2
@@ -282,7 +282,7 @@ func (e edge) draw(c *plot.Canvas, sideways bool) {
 		y1, y2 = e.end.y, e.link.y+e.link.h
 	}
 	mid := (y1 + y2) / 2
-	c.Path("edge "+wordClass(e.link.word), fmt.Sprintf("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", x1, y1, x1, mid, x2, mid, x2, y2))
+	c.Path("edge "+string(toneOf(e.link.word)), fmt.Sprintf("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", x1, y1, x1, mid, x2, mid, x2, y2))
 }
 
 func (n *node) portY(port int) float64 {
@@ -298,7 +298,7 @@ func (n *node) draw(c *plot.Canvas) {
 		if n.class == "link" {
 			radius = 14
 		}
-		c.Rect("box "+n.class+" "+wordClass(n.word), n.x, n.y, n.w, n.h, radius)
+		c.Rect("box "+n.class+" "+string(toneOf(n.word)), n.x, n.y, n.w, n.h, radius)
 		x, y := n.x+14, n.y+23
 		c.Text("name", "start", x, y, clip(n.title, n.w, 8.2))
 		for _, line := range n.lines {
@@ -307,7 +307,7 @@ func (n *node) draw(c *plot.Canvas) {
 		}
 		if n.word != "" {
 			y += lineHeight
-			c.Text("word "+wordClass(n.word), "start", x, y, glyph(n.word)+" "+n.word)
+			c.Text("word "+string(toneOf(n.word)), "start", x, y, toneOf(n.word).Glyph()+" "+n.word)
 		}
 		for i, p := range n.ports {
 			mid := n.portY(i)

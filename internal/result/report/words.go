@@ -4,10 +4,11 @@ package report
 
 import (
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report/document"
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
-// noneRequired stands in the place of a verdict where a link requires nothing.
+// noneRequired stands in the place of a verdict if a link requires nothing.
 const noneRequired = "nothing required"
 
 // wordOf is the worst verdict of a link.
@@ -22,30 +23,17 @@ func wordOf(vs []verdict.Verdict, link string) string {
 	return worst
 }
 
-// wordClass is the style of a verdict; glyph stands beside its word, so that
-// nobody depends on colours.
-func wordClass(word string) string {
+// toneOf is the tone of a verdict.
+func toneOf(word string) document.Tone {
 	switch word {
 	case string(verdict.Met):
-		return "met"
+		return document.Good
 	case string(verdict.Missed):
-		return "missed"
+		return document.Bad
 	case string(verdict.NotMeasurable):
-		return "open"
+		return document.Open
 	}
-	return "none"
-}
-
-func glyph(word string) string {
-	switch word {
-	case string(verdict.Met):
-		return "✓"
-	case string(verdict.Missed):
-		return "✕"
-	case string(verdict.NotMeasurable):
-		return "?"
-	}
-	return "–"
+	return document.Neutral
 }
 
 // markMeanings explains the marks that figures carry.

@@ -28,7 +28,21 @@ type Bars struct {
 	ID, Title, Desc string
 	Bars            []Bar
 	Limits          []Limit
+	Unit            string // of the values, for Data
 	Format          func(float64) string
+}
+
+// Data is every mean with its interval, every value and every limit.
+func (b Bars) Data() [][]string {
+	out := [][]string{{"bar", "kind", "value (" + b.Unit + ")"}}
+	for _, bar := range b.Bars {
+		out = append(out, []string{bar.Label, "mean", number(bar.Mean)})
+		out = append(out, interval(bar.Label, bar.Low, bar.High)...)
+		for _, v := range bar.Values {
+			out = append(out, []string{bar.Label, "trial", number(v.Value)})
+		}
+	}
+	return append(out, limitData(b.Limits)...)
 }
 
 const (

@@ -33,7 +33,24 @@ type Dots struct {
 	Rows            []Row
 	Limits          []Limit
 	Legend          []string // names of the kinds of dots, as far as they need one
+	Unit            string   // of the values, for Data
 	Format          func(float64) string
+}
+
+// Data is every dot, the ends of every line, and every limit.
+func (p Dots) Data() [][]string {
+	out := [][]string{{"row", "kind", "value (" + p.Unit + ")"}}
+	for _, row := range p.Rows {
+		for _, d := range row.Dots {
+			kind := "value"
+			if d.Kind < len(p.Legend) {
+				kind = p.Legend[d.Kind]
+			}
+			out = append(out, []string{row.Label, kind, number(d.Value)})
+		}
+		out = append(out, interval(row.Label, row.Low, row.High)...)
+	}
+	return append(out, limitData(p.Limits)...)
 }
 
 const (

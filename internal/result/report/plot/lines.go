@@ -31,7 +31,23 @@ type Lines struct {
 	Series          []Series
 	XName, YName    string
 	Equal           string // names the line on which both are the same; empty: none
+	Unit            string // of the values, for Data
 	Format          func(float64) string
+}
+
+// Data is every point.
+func (p Lines) Data() [][]string {
+	out := [][]string{{"series", p.XName + " (" + p.Unit + ")", p.YName + " (" + p.Unit + ")", "wanted (" + p.Unit + ")"}}
+	for _, s := range p.Series {
+		for _, pt := range s.Points {
+			wanted := ""
+			if pt.Wanted > 0 {
+				wanted = number(pt.Wanted)
+			}
+			out = append(out, []string{s.Name, number(pt.X), number(pt.Y), wanted})
+		}
+	}
+	return out
 }
 
 // linesLeft is room for texts of ticks with a unit.

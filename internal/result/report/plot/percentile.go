@@ -37,7 +37,37 @@ type Percentiles struct {
 	Curves          []Curve
 	Limits          []Limit
 	From, To        float64 // values that the axis covers at least, so that plots compare; 0: those of the curves
+	Unit            string  // of the values, for Data
 	Format          func(float64) string
+}
+
+// Data is every point and limit.
+func (p Percentiles) Data() [][]string {
+	out := [][]string{{"curve", "percentile", "value (" + p.Unit + ")"}}
+	for _, c := range p.Curves {
+		for _, pt := range c.Points {
+			out = append(out, []string{c.Name, number(pt.Percentile), number(pt.Value)})
+		}
+	}
+	for _, l := range p.Limits {
+		out = append(out, []string{l.Text, number(l.Percentile), number(l.Value)})
+	}
+	return out
+}
+
+// Align gives plots one scale of values, so that they compare.
+func Align(plots []Percentiles) {
+	low, high := math.Inf(1), 0.0
+	for _, p := range plots {
+		for _, c := range p.Curves {
+			for _, pt := range c.Points {
+				low, high = min(low, pt.Value), max(high, pt.Value)
+			}
+		}
+	}
+	for i := range plots {
+		plots[i].From, plots[i].To = low, high
+	}
 }
 
 // The frame of a percentile plot.

@@ -3,25 +3,13 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report/document"
 	"github.com/drayage/dray/internal/result/report/plot"
 	"github.com/drayage/dray/internal/result/verdict"
 )
-
-// comparison sets the links of a run side by side, a column each.
-type comparison struct {
-	Columns []string // "f1u over veth"
-	Rows    []comparedRow
-	Figure  *figure
-}
-
-type comparedRow struct {
-	Name  string
-	Cells []string // one for each column; "–" where the link has no such figure
-}
 
 // compared is what one link contributes: the worse of its directions.
 type compared struct {
@@ -32,11 +20,10 @@ type compared struct {
 	sent   bool
 }
 
-// compare returns nil where fewer than two links were measured.
-func (d *Data) compare(a anchors) *comparison {
+// compareLinks sets the links of a run side by side; nil for fewer than two.
+func compareLinks(ms []Measurement, a anchors) []document.Block {
 	var all []*compared
 	byLink := map[string]*compared{}
-	ms := d.Measurements()
 	for i := range ms {
 		m := &ms[i]
 		if m.CrossCheck || m.Delay == nil && m.Rate == nil {
@@ -53,12 +40,11 @@ func (d *Data) compare(a anchors) *comparison {
 	if len(all) < 2 {
 		return nil
 	}
-	out := &comparison{Figure: compareFigure(all, a)}
-	for _, c := range all {
-		out.Columns = append(out.Columns, c.column)
+	blocks := []document.Block{{Table: comparedTable(all)}}
+	if f := comparedFigure(all, a); f != nil {
+		blocks = append(blocks, document.Block{Figures: []document.Figure{*f}})
 	}
-	out.addRows(all)
-	return out
+	return blocks
 }
 
 // take keeps the worse of what is known and a further direction.
@@ -87,20 +73,25 @@ func slower(a, b *Delay) bool {
 	return a.Lost > b.Lost
 }
 
-func (out *comparison) addRows(all []*compared) {
+// comparedTable has a column for each link, and the rows that any link has.
+func comparedTable(all []*compared) *document.Table {
+	out := &document.Table{Label: "Links side by side", Columns: []document.Column{{Head: "Worse direction", Text: true, Key: true}}}
+	for _, c := range all {
+		out.Columns = append(out.Columns, document.Column{Head: c.column, Name: true})
+	}
 	row := func(name string, cell func(*compared) (string, bool)) {
-		r := comparedRow{Name: name}
+		cells := document.Text(name)
 		known := false
 		for _, c := range all {
 			text, ok := cell(c)
 			if !ok {
-				text = "–"
+				text = document.None
 			}
 			known = known || ok
-			r.Cells = append(r.Cells, text)
+			cells = append(cells, document.Cell{Text: text})
 		}
 		if known {
-			out.Rows = append(out.Rows, r)
+			out.Rows = append(out.Rows, document.Row{Cells: cells})
 		}
 	}
 	for i, p := range Percentiles {
@@ -120,6 +111,7 @@ func (out *comparison) addRows(all []*compared) {
 	row("lost of the load", func(c *compared) (string, bool) { return fmt.Sprintf("%.2g", c.lost), c.sent })
 	rate("throughput", record.QThroughput, verdict.FormatBitrate)
 	rate("packet rate, smallest frames", record.QPacketRate, verdict.FormatPacketRate)
+	return out
 }
 
 func quantileOf(c *compared, pick func(*Delay) *Quantile) (string, bool) {
@@ -133,11 +125,12 @@ func quantileOf(c *compared, pick func(*Delay) *Quantile) (string, bool) {
 	return quantileText(*q), true
 }
 
-// compareFigure draws the one-way delays of all links over each other.
-func compareFigure(all []*compared, a anchors) *figure {
+// comparedFigure draws the one-way delays of all links over each other.
+func comparedFigure(all []*compared, a anchors) *document.Figure {
 	p := plot.Percentiles{
 		ID: "links", Title: "One-way delay against percentile, a curve for each link",
 		Desc:   "The slower direction of each link. The table beside holds the same figures.",
+		Unit:   "ns",
 		Format: verdict.FormatDuration,
 	}
 	var ids []string
@@ -154,26 +147,6 @@ func compareFigure(all []*compared, a anchors) *figure {
 	if len(p.Curves) < 2 {
 		return nil
 	}
-	return &figure{Title: "One-way delay of the links", Plot: p.SVG(), Records: a.refs(ids),
+	return &document.Figure{Title: "One-way delay of the links", Plot: p, Records: a.refs(ids),
 		Note: "The slower direction of each link, each under its own load."}
-}
-
-// writeComparison prints the links side by side, where there are several.
-func (d *Data) writeComparison(w *bytes.Buffer, width int) error {
-	c := d.compare(anchors{})
-	if c == nil {
-		return nil
-	}
-	t := table{head: []string{"WORSE DIRECTION"}}
-	for _, column := range c.Columns {
-		t.head = append(t.head, plain(column))
-	}
-	for _, r := range c.Rows {
-		t.add(append([]string{r.Name}, r.Cells...)...)
-	}
-	if err := t.write(w, width); err != nil {
-		return err
-	}
-	w.WriteString("\n")
-	return nil
 }

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package document
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 )
-
-var colour = regexp.MustCompile(`--([a-z0-9-]+): #([0-9a-f]{6});`)
 
 // luminance is the relative luminance of a colour (WCAG 2.2).
 func luminance(t *testing.T, hex string) float64 {
@@ -50,7 +47,7 @@ func TestContrast(t *testing.T) {
 	for theme, css := range map[string]string{"light": light, "dark": dark} {
 		colours := map[string]string{}
 		for _, m := range colour.FindAllStringSubmatch(css+";", -1) {
-			colours[m[1]] = m[2]
+			colours[m[1]] = strings.TrimPrefix(m[2], "#")
 		}
 		for _, p := range pairs {
 			if colours[p.fore] == "" || colours[p.back] == "" {

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package document
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text writes the document for a terminal. A width of 0 means no limit.
+func (d *Document) Text(w io.Writer, width int) error {
+	t := textWriter{width: width}
+	t.paragraph(d.Title + ": " + d.Headline)
+	t.blank()
+	if d.Banner != "" {
+		t.paragraph(d.Banner)
+		t.blank()
+	}
+	for _, s := range d.Sections {
+		if s.On == Page {
+			continue
+		}
+		if s.Head != "" {
+			t.paragraph(s.Head)
+			t.blank()
+		}
+		t.blocks(s.Blocks)
+	}
+	for _, line := range d.Closing {
+		t.paragraph(line)
+	}
+	_, err := io.WriteString(w, t.String())
+	return err
+}
+
+// Blocks writes blocks alone, for a report that is not a whole document, without a line after
+// the last.
+func Blocks(w io.Writer, width int, blocks ...Block) error {
+	t := textWriter{width: width}
+	t.blocks(blocks)
+	_, err := io.WriteString(w, strings.TrimSuffix(t.String(), "\n"))
+	return err
+}
+
+// textWriter makes all text harmless for a terminal, and breaks it to its width.
+type textWriter struct {
+	strings.Builder
+	width int
+}
+
+func (t *textWriter) blank() { t.WriteString("\n") }
+
+// narrowest bounds what a paragraph is broken to.
+const narrowest = 20
+
+// paragraph writes lines of words.
+func (t *textWriter) paragraph(text string) {
+	text = Plain(text)
+	if t.width > 0 {
+		text = strings.Join(wrap(text, max(t.width, narrowest)), "\n")
+	}
+	t.WriteString(text + "\n")
+}
+
+func (t *textWriter) blocks(blocks []Block) {
+	for _, b := range blocks {
+		if b.On == Page {
+			continue
+		}
+		for _, p := range b.Paragraphs {
+			t.paragraph(p)
+			t.blank()
+		}
+		if b.Table != nil {
+			t.table(b.Table)
+		}
+		t.list(b)
+		for _, n := range b.Notes {
+			t.paragraph(n)
+		}
+		if len(b.Notes) > 0 {
+			t.blank()
+		}
+		t.blocks(b.Columns)
+	}
+}
+
+// list writes facts and points, indented if they have a title.
+func (t *textWriter) list(b Block) {
+	if len(b.List)+len(b.Points) == 0 {
+		return
+	}
+	indent := ""
+	if b.Title != "" {
+		t.paragraph(b.Title + ":")
+		indent = "  "
+	}
+	for _, f := range b.List {
+		text := f.Name + ": " + f.Text
+		if len(f.Marks) > 0 {
+			text += " [" + strings.Join(f.Marks, ", ") + "]"
+		}
+		t.item(indent, text)
+	}
+	for _, p := range b.Points {
+		t.item(indent, p)
+	}
+	t.blank()
+}
+
+// item writes a line; those that follow it are indented further.
+func (t *textWriter) item(indent, text string) {
+	lines := []string{Plain(text)}
+	if t.width > 0 {
+		lines = wrap(lines[0], max(t.width-len(indent)-len(gap), narrowest))
+	}
+	t.WriteString(indent + strings.Join(lines, "\n"+indent+gap) + "\n")
+}
+
+// table writes a table; one that is too wide becomes several, each with the keys.
+func (t *textWriter) table(all *Table) {
+	if len(all.Rows) == 0 {
+		return
+	}
+	shown, common := all.On(Terminal)
+	if common != "" {
+		t.paragraph("All rows: " + common)
+		t.blank()
+	}
+	if all.Marked() {
+		shown.Columns = append(shown.Columns, Column{Head: "Marks", Text: true})
+		for i, r := range shown.Rows {
+			shown.Rows[i].Cells = append(r.Cells, Cell{Text: orNone(strings.Join(slices.Concat(r.Marks, r.Remarks), ", "))})
+		}
+	}
+	g := gridOf(&shown)
+	for _, part := range g.parts(t.width) {
+		g.write(&t.Builder, part, t.width)
+		t.blank()
+	}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return None
+	}
+	return s
+}
+
+// Plain makes text from a file harmless on a terminal: control characters,
+// which could move the cursor or hide text, become "?".
+func Plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// wrap breaks text at blanks into lines of at most width runes; a longer word
+// is cut, if possible behind an underscore.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		for utf8.RuneCountInString(word) > width {
+			if line != "" {
+				lines, line = append(lines, line), ""
+			}
+			head := string([]rune(word)[:width])
+			if at := strings.LastIndex(head, "_"); at >= 0 {
+				head = head[:at+1]
+			}
+			lines, word = append(lines, head), word[len(head):]
+		}
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	return append(lines, line)
+}
+
+// longestWord is the least width that wrap does not cut text at.
+func longestWord(text string) int {
+	longest := 0
+	for _, word := range strings.Fields(text) {
+		for _, piece := range strings.SplitAfter(word, "_") {
+			longest = max(longest, utf8.RuneCountInString(piece))
+		}
+	}
+	return longest
+}

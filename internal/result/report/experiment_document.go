@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report/document"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// experimentsOutput is what programs read of experiments.
+type experimentsOutput struct {
+	ExperimentsRun
+	Directory string           `json:"directory"`
+	Warnings  []string         `json:"warnings"`
+	Lines     []ExperimentLine `json:"lines"`
+	Claims    []ClaimLine      `json:"claims"`
+}
+
+// Document is the report of experiments: a section for each, published beside measured.
+func (d *ExperimentsData) Document() *document.Document {
+	a := anchorsOf(d.Trials)
+	legend := legendOf(d.Trials)
+	more := besides(d.Warnings, d.banner())
+	out := experimentsOutput{ExperimentsRun: d.Run, Directory: d.Dir, Warnings: append([]string{}, d.Warnings...), Lines: []ExperimentLine{}, Claims: []ClaimLine{}}
+	var sections []document.Section
+	var contents []string
+	rows, measured := 0, 0
+	for i := range d.Run.Experiments {
+		e := &d.Run.Experiments[i]
+		lines, claims := d.Lines(e), d.Claims(e)
+		out.Lines, out.Claims = append(out.Lines, lines...), append(out.Claims, claims...)
+		sections = append(sections, d.section(i, e, lines, claims, a))
+		n := 0
+		for _, l := range lines {
+			if l.Measured != nil {
+				n++
+			}
+		}
+		contents = append(contents, fmt.Sprintf("%s: %s (%d of %d rows measured)", e.Name, e.Title, n, len(lines)))
+		rows, measured = rows+len(lines), measured+n
+	}
+	first := document.Section{ID: "contents", Title: "Contents", On: document.Page, Blocks: []document.Block{{Points: contents}, legendBlock(document.Page, legend), warningsBlock(more)}}
+	last := document.Section{On: document.Terminal, Blocks: []document.Block{{Notes: append(more, budget(d.native()), "A/A: "+d.noise()+".",
+		fmt.Sprintf("Profile %s, %d rounds, seed %d.", d.Run.Profile, d.Run.Rounds, d.Run.Seed))}}}
+	return &document.Document{
+		Brand: "Drayage bench", Title: "Published experiments", Headline: fmt.Sprintf("%d of %d rows measured", measured, rows), Tone: document.Neutral, Banner: d.banner(),
+		Facts: d.facts(), Records: recordsOf(d.Trials), Data: out, Closing: closing(d.Dir, nil),
+		Sections: slices.Concat([]document.Section{first}, sections, []document.Section{last, legendSection(legend), environmentSection(d.Trials, nil)}),
+	}
+}
+
+// banner says what a reader must know before any figure.
+func (d *ExperimentsData) banner() string {
+	if !d.Run.Finished.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("The run was interrupted: `dray bench --resume %s` goes on with it.", d.Dir)
+}
+
+func (d *ExperimentsData) facts() []document.Fact {
+	h := d.Run.Host
+	return []document.Fact{
+		{Name: "Profile", Text: fmt.Sprintf("%s: %d rounds, trials of %v", d.Run.Profile, d.Run.Rounds, d.Run.Trial)},
+		{Name: "Started", Text: d.Run.Started.UTC().Format(time.RFC3339)}, {Name: "Seed", Text: fmt.Sprint(d.Run.Seed)},
+		{Name: "Machine", Text: fmt.Sprintf("%s, %d CPUs, Linux %s", h.CPUModel, len(h.CPUs), h.Kernel)}, {Name: "Dray", Text: d.Run.Dray},
+		{Name: "Limit of the moment", Text: limitsOf(d.native())}, {Name: "The generator alone", Text: ceilingsOf(d.native())}, {Name: "A/A", Text: d.noise()},
+	}
+}
+
+func (d *ExperimentsData) section(number int, e *chain.Experiment, lines []ExperimentLine, claims []ClaimLine, a anchors) document.Section {
+	s := document.Section{ID: e.Name, Title: e.Name + ": " + e.Title, Head: fmt.Sprintf("%s: %s (%s)", e.Name, e.Title, e.Source), Lead: e.Source}
+	table, absent := experimentTable(e, lines, a)
+	if len(table.Rows) > 0 {
+		s.Blocks = append(s.Blocks, document.Block{Table: table})
+	}
+	if len(absent) > 0 {
+		s.Blocks = append(s.Blocks, document.Block{Title: "Rows without a figure", List: absent})
+	}
+	if figures := d.figures(number, e, lines, a); len(figures) > 0 {
+		s.Blocks = append(s.Blocks, document.Block{Figures: figures})
+	}
+	if len(claims) > 0 {
+		b := document.Block{Title: "What should hold on any machine"}
+		for _, c := range claims {
+			b.List = append(b.List, document.Fact{Name: c.Text, Text: fmt.Sprintf("%s (%s)", c.Word, c.Why), Marks: c.Marks})
+		}
+		s.Blocks = append(s.Blocks, b)
+	}
+	if len(e.Notes) > 0 {
+		s.Blocks = append(s.Blocks, document.Block{Title: "Notes", Points: e.Notes})
+	}
+	return s
+}
+
+// experimentTable is the rows that were measured, and why the others were not.
+func experimentTable(e *chain.Experiment, lines []ExperimentLine, a anchors) (t *document.Table, absent []document.Fact) {
+	t = &document.Table{Label: "Rows of " + e.Name, Columns: []document.Column{
+		{Head: "What", Text: true, Key: true}, {Head: "Published", Text: true}, {Head: "Measured", Text: true}, {Head: "95 % interval", Short: "interval"}, {Head: "n"}, {Head: "Ratio"},
+	}}
+	for _, l := range lines {
+		if l.Measured == nil {
+			absent = append(absent, document.Fact{Name: fmt.Sprintf("%s (published: %s)", l.Title, orNone(l.Published)), Text: l.measuredText()})
+			continue
+		}
+		row := document.Row{
+			Cells: document.Text(l.Title, orNone(l.Published), l.measuredText(), l.intervalText(), l.countText(), l.ratioText()),
+			Marks: l.marksOf(), Records: a.refs(l.Records),
+		}
+		if l.Failed != "" {
+			row.Remarks = []string{"some trials failed: " + l.Failed}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t, absent
+}
+
+// measuredText is a line's figure, or why it has none.
+func (l *ExperimentLine) measuredText() string {
+	switch {
+	case l.Measured == nil:
+		return "not run here: " + l.NotRun
+	case l.Holds != nil && *l.Holds:
+		return "holds"
+	case l.Holds != nil:
+		return "does not hold"
+	case l.Most:
+		return fmt.Sprintf("%s %s (largest in %d × %v)", three(*l.Measured), l.Unit, l.N, l.Trial)
+	}
+	return three(*l.Measured) + " " + l.Unit
+}
+
+func (l *ExperimentLine) intervalText() string {
+	if l.Low == nil || l.High == nil {
+		return document.None
+	}
+	return three(*l.Low) + "…" + three(*l.High)
+}
+
+func (l *ExperimentLine) ratioText() string {
+	if l.Ratio == nil {
+		return document.None
+	}
+	return "× " + three(*l.Ratio)
+}
+
+func (l *ExperimentLine) countText() string {
+	if l.N == 0 {
+		return document.None
+	}
+	return fmt.Sprint(l.N)
+}
+
+// marksOf are the doubts of a line, with what was sent if that missed the load.
+func (l *ExperimentLine) marksOf() []string {
+	marks := slices.Clone(l.Marks)
+	if at := slices.Index(marks, record.MarkLoadMissed); at >= 0 && l.Sent != nil {
+		marks[at] += " (" + l.Sent.String() + ")"
+	}
+	return marks
+}
