@@ -14,12 +14,14 @@ import (
 
 // BenchData is the directory of a bench, read and summed up.
 type BenchData struct {
-	Dir      string
-	Run      BenchRun
-	Trials   []record.Trial
-	Matrix   string // matrix.yaml verbatim; empty where there is none
-	Warnings []string
-	Lines    []BenchLine
+	Dir    string
+	Run    BenchRun
+	Trials []record.Trial
+	Matrix string // matrix.yaml verbatim; empty where there is none
+	// Unfinished says that the run was interrupted; it is one of Warnings. Empty: it was not.
+	Unfinished string
+	Warnings   []string
+	Lines      []BenchLine
 }
 
 // IsBench reports whether a directory is that of a bench.
@@ -56,7 +58,8 @@ func LoadBench(dir string) (*BenchData, error) {
 		return nil, err
 	}
 	if run.Finished.IsZero() {
-		d.Warnings = append(d.Warnings, d.banner())
+		d.Unfinished = fmt.Sprintf("The run was interrupted: %d of %d rounds are whole. `dray bench --resume %s` goes on with it.", run.Rounds, run.Matrix.Repetitions, dir)
+		d.Warnings = append(d.Warnings, d.Unfinished)
 	} else if run.Rounds < run.Matrix.Repetitions {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("The matrix gave time for %d of %d rounds: intervals are wider than they could be.", run.Rounds, run.Matrix.Repetitions))
 	}

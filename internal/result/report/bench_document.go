@@ -26,9 +26,9 @@ type benchOutput struct {
 func (d *BenchData) Document() *document.Document {
 	a := anchorsOf(d.Trials)
 	legend := benchLegend(d.Trials, d.Lines)
-	more := besides(d.Warnings, d.banner())
+	more := besides(d.Warnings, d.Unfinished)
 	doc := &document.Document{
-		Brand: "Drayage bench", Title: d.Run.Matrix.Name, Headline: d.headline(), Tone: document.Neutral, Banner: d.banner(),
+		Brand: "Drayage bench", Title: d.Run.Matrix.Name, Headline: d.headline(), Tone: document.Neutral, Banner: d.Unfinished,
 		Facts: d.facts(), Records: recordsOf(d.Trials), Closing: closing(d.Dir, []string{"Next: `dray compare " + d.Dir + " OTHER` compares these rows with another run's."}),
 		Data: benchOutput{BenchRun: d.Run, Directory: d.Dir, Warnings: append([]string{}, d.Warnings...), Lines: d.Lines},
 	}
@@ -47,14 +47,6 @@ func (d *BenchData) Document() *document.Document {
 		document.Section{ID: "method", Title: "How it was measured", On: document.Page, Blocks: []document.Block{{Paragraphs: append(d.notes(), more...)}}},
 		environmentSection(d.Trials, nil), sourceSection("matrix", "Matrix", MatrixFile, d.Matrix))
 	return doc
-}
-
-// banner says what a reader must know before any figure.
-func (d *BenchData) banner() string {
-	if !d.Run.Finished.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf("The run was interrupted: %d of %d rounds are whole. `dray bench --resume %s` goes on with it.", d.Run.Rounds, d.Run.Matrix.Repetitions, d.Dir)
 }
 
 // table is every row that has figures.
@@ -124,10 +116,19 @@ func benchColumns(baseline string) []benchColumn {
 			return cost(l, func(c *BenchCost) *BenchValue { return c.Memory }, memoryText)
 		}},
 		{head(column, "Of limit", ""), func(l *BenchLine) string { return limitText(l.Limit) }},
-		{document.Column{Head: "Rate of " + baseline, Short: "of " + baseline, Text: true}, func(l *BenchLine) string { return ratioText(l.Base) }},
-		{document.Column{Head: "p50 of " + baseline, On: document.Page, Text: true}, func(l *BenchLine) string { return ratioText(l.LatencyBase) }},
+		{document.Column{Head: "of " + baseline, On: document.Terminal}, func(l *BenchLine) string { return ratioText(l.Base) }},
+		{head(page, "Rate of "+baseline, ""), func(l *BenchLine) string { return ratioPart(l.Base, 0) }},
+		{under(page, ""), func(l *BenchLine) string { return ratioPart(l.Base, 1) }},
+		{head(page, "p50 of "+baseline, ""), func(l *BenchLine) string { return ratioPart(l.LatencyBase, 0) }},
+		{under(page, ""), func(l *BenchLine) string { return ratioPart(l.LatencyBase, 1) }},
 		{head(terminal, "Privileges", ""), func(l *BenchLine) string { return l.Privileges }},
 	}
+}
+
+// ratioPart is a ratio, or its interval.
+func ratioPart(r *BenchRatio, part int) string {
+	ratio, interval, _ := strings.Cut(strings.TrimSuffix(ratioText(r), ")"), " (")
+	return []string{ratio, interval}[part]
 }
 
 // conditions are what a row's figures were made under.

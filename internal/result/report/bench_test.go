@@ -326,6 +326,7 @@ document.getElementById("f").onload = e => {
     const s = t.ownerSVGElement.getBoundingClientRect(), b = t.getBoundingClientRect();
     return b.left < s.left - 1 || b.right > s.right + 1 || b.bottom > s.bottom + 2;
   }).map(t => t.textContent).join("|"));
+  out.push("clipped=" + [...d.querySelectorAll(".scroll")].filter(s => s.scrollWidth > s.clientWidth).map(s => s.ariaLabel).join("|"));
   const p = document.createElement("p");
   p.id = "out"; p.textContent = out.join(";");
   document.body.append(p);
@@ -347,7 +348,7 @@ func TestBenchPageInBrowser(t *testing.T) {
 	defer server.Close()
 	for _, px := range []int64{390, 1440} {
 		width.Store(px)
-		if dom := dump(t, server.URL+"/probe.html"); !strings.Contains(dom, "overflow=0;small=0;outside=</p>") {
+		if dom := dump(t, server.URL+"/probe.html"); !strings.Contains(dom, "overflow=0;small=0;outside=;clipped=</p>") {
 			_, seen, _ := strings.Cut(dom, `<p id="out">`)
 			t.Errorf("at %d px: %.300s", px, seen)
 		}

@@ -34,6 +34,7 @@ document.getElementById("f").onload = e => {
     const s = t.ownerSVGElement.getBoundingClientRect(), b = t.getBoundingClientRect();
     return s.width > 0 && (b.left < s.left - 1 || b.right > s.right + 1 || b.bottom > s.bottom + 2);
   }).map(t => t.textContent).join("|"));
+  out.push("clipped=" + [...d.querySelectorAll(".scroll")].filter(s => s.scrollWidth > s.clientWidth).map(s => s.ariaLabel).join("|"));
   w.location.hash = "rec-3";
   setTimeout(() => {
     const rec = d.getElementById("rec-3").getBoundingClientRect();
@@ -106,7 +107,7 @@ func TestPageInBrowser(t *testing.T) {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
 			seen, asked := browse(t, html, width)
 			want := map[string]string{
-				"overflow": "0", "headline": "true", "plot": "true", "jumped": "true", "outside": "", "small": "0",
+				"overflow": "0", "headline": "true", "plot": "true", "jumped": "true", "outside": "", "small": "0", "clipped": "",
 				"wide": fmt.Sprint(width > 736), "narrow": fmt.Sprint(width <= 736),
 			}
 			for k, v := range want {
@@ -120,6 +121,28 @@ func TestPageInBrowser(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// paper is the width between the margins of a printed page, in CSS pixels.
+const paper = 703
+
+// onPaper makes a browser show the page as it prints it.
+func onPaper(html string) string {
+	html = strings.ReplaceAll(html, "@media screen", "@media speech")
+	return strings.ReplaceAll(html, "@media print", "@media screen")
+}
+
+// A printed page has every column of every table, in the layout of a wide page.
+func TestPrintedPageInBrowser(t *testing.T) {
+	testenv.Program(t, "chromium")
+	for name, html := range map[string]string{"run": page(t, bad()), "bench": newBench(t).page(t)} {
+		// The probe looks for things that only the page of a run has.
+		html = strings.Replace(html, "</main>", `<svg class="topology wide plot" width="9" height="9"></svg><svg class="topology narrow"></svg></main>`, 1)
+		seen, _ := browse(t, onPaper(html), paper)
+		if seen["clipped"] != "" || seen["overflow"] != "0" || seen["wide"] != "true" || seen["narrow"] != "false" {
+			t.Errorf("%s: %v", name, seen)
+		}
 	}
 }
 

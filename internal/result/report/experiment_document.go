@@ -25,10 +25,10 @@ type experimentsOutput struct {
 func (d *ExperimentsData) Document() *document.Document {
 	a := anchorsOf(d.Trials)
 	legend := legendOf(d.Trials)
-	more := besides(d.Warnings, d.banner())
+	more := besides(d.Warnings, d.Unfinished)
 	out := experimentsOutput{ExperimentsRun: d.Run, Directory: d.Dir, Warnings: append([]string{}, d.Warnings...), Lines: []ExperimentLine{}, Claims: []ClaimLine{}}
 	var sections []document.Section
-	var contents []string
+	contents := &document.Table{Label: "Contents", Columns: []document.Column{{Head: "Experiment", Text: true}, {Head: "What it is", Text: true}, {Head: "Rows measured"}}}
 	rows, measured := 0, 0
 	for i := range d.Run.Experiments {
 		e := &d.Run.Experiments[i]
@@ -41,25 +41,19 @@ func (d *ExperimentsData) Document() *document.Document {
 				n++
 			}
 		}
-		contents = append(contents, fmt.Sprintf("%s: %s (%d of %d rows measured)", e.Name, e.Title, n, len(lines)))
+		cells := document.Text(e.Name, e.Title, fmt.Sprintf("%d of %d", n, len(lines)))
+		cells[0].Href = "#" + e.Name
+		contents.Rows = append(contents.Rows, document.Row{Cells: cells})
 		rows, measured = rows+len(lines), measured+n
 	}
-	first := document.Section{ID: "contents", Title: "Contents", On: document.Page, Blocks: []document.Block{{Points: contents}, legendBlock(document.Page, legend), warningsBlock(more)}}
+	first := document.Section{ID: "contents", Title: "Contents", On: document.Page, Blocks: []document.Block{{Table: contents}, legendBlock(document.Page, legend), warningsBlock(more)}}
 	last := document.Section{On: document.Terminal, Blocks: []document.Block{{Notes: append(more, budget(d.native()), "A/A: "+d.noise()+".",
 		fmt.Sprintf("Profile %s, %d rounds, seed %d.", d.Run.Profile, d.Run.Rounds, d.Run.Seed))}}}
 	return &document.Document{
-		Brand: "Drayage bench", Title: "Published experiments", Headline: fmt.Sprintf("%d of %d rows measured", measured, rows), Tone: document.Neutral, Banner: d.banner(),
+		Brand: "Drayage bench", Title: "Published experiments", Headline: fmt.Sprintf("%d of %d rows measured", measured, rows), Tone: document.Neutral, Banner: d.Unfinished,
 		Facts: d.facts(), Records: recordsOf(d.Trials), Data: out, Closing: closing(d.Dir, nil),
 		Sections: slices.Concat([]document.Section{first}, sections, []document.Section{last, legendSection(legend), environmentSection(d.Trials, nil)}),
 	}
-}
-
-// banner says what a reader must know before any figure.
-func (d *ExperimentsData) banner() string {
-	if !d.Run.Finished.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf("The run was interrupted: `dray bench --resume %s` goes on with it.", d.Dir)
 }
 
 func (d *ExperimentsData) facts() []document.Fact {

@@ -62,10 +62,12 @@ type ExperimentsRun struct {
 
 // ExperimentsData is the directory of experiments, read.
 type ExperimentsData struct {
-	Dir      string
-	Run      ExperimentsRun
-	Trials   []record.Trial
-	Warnings []string
+	Dir    string
+	Run    ExperimentsRun
+	Trials []record.Trial
+	// Unfinished says that the run was interrupted; it is one of Warnings. Empty: it was not.
+	Unfinished string
+	Warnings   []string
 }
 
 // IsExperiments reports whether a directory is one of experiments.
@@ -97,7 +99,8 @@ func LoadExperiments(dir string) (*ExperimentsData, error) {
 		return nil, err
 	}
 	if run.Finished.IsZero() {
-		d.Warnings = append(d.Warnings, d.banner())
+		d.Unfinished = fmt.Sprintf("The run was interrupted: `dray bench --resume %s` goes on with it.", dir)
+		d.Warnings = append(d.Warnings, d.Unfinished)
 	}
 	if run.NoLimit != "" {
 		d.Warnings = append(d.Warnings, noLimit(run.NoLimit))

@@ -40,11 +40,11 @@ func compareLinks(ms []Measurement, a anchors) []document.Block {
 	if len(all) < 2 {
 		return nil
 	}
-	blocks := []document.Block{{Table: comparedTable(all)}}
+	columns := []document.Block{{Table: comparedTable(all)}}
 	if f := comparedFigure(all, a); f != nil {
-		blocks = append(blocks, document.Block{Figures: []document.Figure{*f}})
+		columns = append(columns, document.Block{Figures: []document.Figure{*f}})
 	}
-	return blocks
+	return []document.Block{{Columns: columns}}
 }
 
 // take keeps the worse of what is known and a further direction.

@@ -275,7 +275,7 @@ func rateFigures(id string, l plan.Link, ms []Measurement, a anchors) []document
 		{record.QPacketRate, "Packets received, frames of 64 B (IPv6: 84 B)", packetLimits(l.Requires)},
 	}
 	for _, k := range kinds {
-		if f, ok := rateFigure(id+"-"+string(k.quantity), k.title, k.quantity, k.limits, ms, a); ok {
+		if f, ok := rateFigure(id+"-"+string(k.quantity), k.title+", link "+l.Name, k.quantity, k.limits, ms, a); ok {
 			out = append(out, f)
 		}
 	}

@@ -5,6 +5,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -96,8 +97,14 @@ func TestEmptyRunHasEmptyLists(t *testing.T) {
 
 // Every line fits, down to widths where columns cannot shrink further.
 func TestTextFitsItsWidth(t *testing.T) {
-	for _, width := range []int{120, 140, 200} {
-		for _, line := range strings.Split(string(text(t, bad(), width)), "\n") {
+	bench, experiments := newBench(t).load(t), goodExperiments(t).load(t)
+	for _, width := range []int{80, 120, 140, 200} {
+		var b bytes.Buffer
+		b.Write(text(t, bad(), width))
+		if err := errors.Join(bench.Document().Text(&b, width), experiments.Document().Text(&b, width), BenchPlan(&b, &bench.Run, width)); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(b.String(), "\n") {
 			if n := utf8.RuneCountInString(line); n > width {
 				t.Errorf("width %d: a line of %d: %q", width, n, line)
 			}

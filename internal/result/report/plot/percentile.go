@@ -39,6 +39,8 @@ type Percentiles struct {
 	From, To        float64 // values that the axis covers at least, so that plots compare; 0: those of the curves
 	Unit            string  // of the values, for Data
 	Format          func(float64) string
+
+	legendRows int // of the legend at least
 }
 
 // Data is every point and limit.
@@ -55,10 +57,12 @@ func (p Percentiles) Data() [][]string {
 	return out
 }
 
-// Align gives plots one scale of values, so that they compare.
+// Align gives plots one scale of values at one height, so that they compare.
 func Align(plots []Percentiles) {
-	low, high := math.Inf(1), 0.0
+	low, high, rows := math.Inf(1), 0.0, 0
 	for _, p := range plots {
+		_, n := p.legend()
+		rows = max(rows, n)
 		for _, c := range p.Curves {
 			for _, pt := range c.Points {
 				low, high = min(low, pt.Value), max(high, pt.Value)
@@ -66,7 +70,7 @@ func Align(plots []Percentiles) {
 		}
 	}
 	for i := range plots {
-		plots[i].From, plots[i].To = low, high
+		plots[i].From, plots[i].To, plots[i].legendRows = low, high, rows
 	}
 }
 
@@ -87,6 +91,7 @@ type frame struct {
 // SVG draws the plot.
 func (p Percentiles) SVG() template.HTML {
 	entries, rows := p.legend()
+	rows = max(rows, p.legendRows)
 	top := legendRow*float64(rows) + 12
 	c := &Canvas{Width: width, Height: top + plotHeight + bottom}
 	f := frame{x: p.xScale(), y: p.yScale(top+plotHeight, top), floor: top + plotHeight}
