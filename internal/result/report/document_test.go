@@ -140,7 +140,7 @@ func TestWarningsAreFoldedAndInterruptionsAreNot(t *testing.T) {
 	f.run.Finished = time.Time{}
 	text := page(t, f)
 	last := 0
-	for _, want := range []string{`<p class="banner" role="alert">This run has not finished`, `id="h-verdicts"`, "<summary>1 warning</summary>", "on_infeasible is warn", `id="h-topology"`} {
+	for _, want := range []string{`<p class="banner" role="alert">Not finished: this report uses the 51 records`, `id="h-verdicts"`, "<summary>1 warning</summary>", "on_infeasible is warn", `id="h-topology"`} {
 		at := strings.Index(text, want)
 		if at < last {
 			t.Errorf("%q stands at %d, after %d was wanted", want, at, last)
