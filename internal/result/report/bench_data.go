@@ -17,7 +17,7 @@ type BenchData struct {
 	Dir    string
 	Run    BenchRun
 	Trials []record.Trial
-	Matrix string // matrix.yaml verbatim; empty where there is none
+	Matrix string // matrix.yaml verbatim; empty if there is none
 	// Unfinished says that the run was interrupted; it is one of Warnings. Empty: it was not.
 	Unfinished string
 	Warnings   []string

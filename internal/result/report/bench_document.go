@@ -219,10 +219,10 @@ func (d *BenchData) facts() []document.Fact {
 // summary is what the figures rest on, for a terminal.
 func (d *BenchData) summary() []string {
 	return []string{
-		fmt.Sprintf("%d of %d rounds in random order, seed %d, took %s; rates with two-sided 95 %% intervals over rounds; latency is one way, of all rounds together.",
+		fmt.Sprintf("%d of %d rounds in random order, seed %d, took %s; rates have two-sided 95 %% intervals over rounds; latency is one way, over all rounds together.",
 			d.Run.Rounds, d.Run.Matrix.Repetitions, d.Run.Seed, elapsed(d.Run.Took.Round(time.Second))),
 		budget(d.Trials),
-		"OF LIMIT is the rate by that of the bare ring; CORES is the CPU time of instruments, functions and switches; CYC/PKT is TSC ticks × cores by packets.",
+		"OF LIMIT is the rate divided by the bare ring's; CORES is the CPU time of instruments, functions and switches; CYC/PKT is TSC ticks × cores, divided by packets.",
 	}
 }
 
@@ -234,13 +234,13 @@ func budget(trials []record.Trial) string {
 // notes say how the figures came about.
 func (d *BenchData) notes() []string {
 	return []string{
-		"Each configuration was brought up, offered each load, and taken down, once a round, in an order drawn anew for each round. Rates are what arrived; their intervals are two-sided 95 % over rounds, on logarithms (Student t).",
-		"The generator writes and reads each packet's headers; the rest of a packet moves only where the transport copies it. So a large frame costs a transport that copies nothing hardly more than a small one.",
-		"Latency is one way, from time stamps in the packets that sender and receiver read from one clock, of the samples of all rounds together. A percentile that the samples do not support is left out.",
-		"The limit of the moment, measured before each row: " + limitsOf(d.Trials) + ". “Of limit” is the rate by that of the bare ring, in the mean of pairs.",
-		"The generator alone: " + ceilingsOf(d.Trials) + ". A rate over 80 % of the lesser is marked generator-bound: it is rather the generator's than the link's.",
-		"Cores is the CPU time of the chain's control group (instruments, functions and switches) while packets were sent; CPU is the share of the whole machine that was in use, by everyone; idle is what the chain takes without traffic; cycles per packet are ticks of the time stamp counter × cores by packets that arrived.",
-		"A ratio to the baseline is the geometric mean over pairs of one round, with a 95 % t interval on logarithms. Where that has 1 in it, the two are indistinguishable.",
+		"In each round, every configuration was brought up, offered each load and taken down, in a new random order. Rates count received packets; their intervals are two-sided 95 % over rounds, on logarithms (Student t).",
+		"The generator writes and reads each packet's headers; the rest of a packet moves only if the transport copies it. A large frame costs a zero-copy transport little more than a small one.",
+		"Latency is one way: sender and receiver stamp packets from one clock. Percentiles are of the samples of all rounds together; those that the samples do not support are left out.",
+		"The limit of the moment, measured before each row: " + limitsOf(d.Trials) + ". “Of limit” is the rate divided by the bare ring's, pair by pair.",
+		"The generator alone: " + ceilingsOf(d.Trials) + ". A rate above 80 % of the lesser is marked generator-bound: the generator, not the link, may limit it.",
+		"“Cores” is the CPU time of the chain's control group (instruments, functions and switches) while packets were sent; “CPU” is the share of the whole machine in use by all processes; “idle” is what the chain takes without traffic. Cycles per packet are time stamp counter ticks × cores, divided by received packets.",
+		"A ratio to the baseline is the geometric mean over pairs of one round, with a 95 % t interval on logarithms. If the interval includes 1, the two are indistinguishable.",
 	}
 }
 

@@ -57,7 +57,7 @@ func (d *BenchData) rateFigure(n int, lines []*BenchLine, size, load string, a a
 	if mean := d.ring(); mean > 0 {
 		p.Limits = []plot.Limit{{Value: mean, Text: "bare ring " + ppsText(mean)}}
 	}
-	return &document.Figure{Title: p.Title, Plot: p, Note: "Mean of what arrived, with the 95 % interval over rounds. Logarithmic where rates are far apart.", Records: a.refs(ids)}
+	return &document.Figure{Title: p.Title, Plot: p, Note: "Mean rate received, with its 95 % interval over rounds. The axis is logarithmic if rates are far apart.", Records: a.refs(ids)}
 }
 
 // ring is the rate of the bare ring in the mean over the run.

@@ -364,7 +364,7 @@ func (b *benchSums) latency(l *BenchLine, all []record.Trial) {
 	}
 }
 
-// quantilesOf is a percentile of each round, or nothing where one does not
+// quantilesOf is a percentile of each round, or nothing if one does not
 // support it.
 func quantilesOf(each []*stats.Dist, p float64) []float64 {
 	var values []float64
@@ -412,7 +412,7 @@ func benchValue(values []float64) *BenchValue {
 	return v
 }
 
-// benchRatio is nil where no pair has two values.
+// benchRatio is nil if no pair has two values.
 func benchRatio(pairs []stats.Pair, seed uint64) *BenchRatio {
 	pairs = slices.DeleteFunc(pairs, func(p stats.Pair) bool { return !(p.A > 0 && p.B > 0) })
 	if len(pairs) == 0 {

@@ -68,7 +68,7 @@ func (d *ExperimentsData) offeredFigure(id string, e *chain.Experiment, a anchor
 		return nil
 	}
 	return &document.Figure{Title: p.Title, Plot: p, Records: a.refs(ids),
-		Note: "Means over rounds. A dot stands at what was really sent; where that missed the load asked for by over 5 %, a cross stands at what was asked for."}
+		Note: "Means over rounds. A dot marks what was really sent. If that is over 5 % off the load asked for, a cross marks that load."}
 }
 
 // name tells a sweep from the others of its figure.
@@ -144,7 +144,7 @@ type wakeup struct {
 }
 
 // wakeupFigures plot how late threads were woken against percentiles, all on one
-// scale: a figure for each kernel, or for each kernel and load where rows are many.
+// scale: a figure for each kernel, or for each kernel and load if there are many rows.
 func (d *ExperimentsData) wakeupFigures(id string, e *chain.Experiment, lines []ExperimentLine, a anchors) []document.Figure {
 	var kernels [][]wakeup
 	for i, r := range e.Rows {
@@ -176,7 +176,7 @@ func (d *ExperimentsData) wakeupFigures(id string, e *chain.Experiment, lines []
 	var out []document.Figure
 	for i, p := range plots {
 		out = append(out, document.Figure{Title: p.Title, Plot: p, Records: a.refs(ids[i]),
-			Note: "How late a timer woke the thread, of all rounds together. A curve ends where fewer than ten samples lie beyond; the largest seen is beside its name."})
+			Note: "How late a timer woke the thread, of all rounds together. A curve ends where fewer than ten samples lie beyond; its name gives the largest."})
 	}
 	return out
 }
@@ -289,7 +289,7 @@ func publishedFigures(id string, e *chain.Experiment, lines []ExperimentLine, a 
 }
 
 func publishedNote(kind chain.Figure) string {
-	note := "The published figure is another machine's. Logarithmic where values are far apart."
+	note := "The published figure was measured on another machine. The axis is logarithmic if values are far apart."
 	if kind.Most() {
 		return "The largest seen in all rounds together. " + note
 	}

@@ -29,8 +29,8 @@ type ExperimentLine struct {
 	Ratio      *float64      `json:"ratio,omitempty"` // Measured by what was published; nil: nothing to compare, or emulated
 	Marks      []string      `json:"marks"`
 	NotRun     string        `json:"not_run,omitempty"` // why there is no figure
-	Failed     string        `json:"failed,omitempty"`  // of some of its trials, where others did not
-	Sent       *SentRate     `json:"sent,omitempty"`    // where it missed what was asked for
+	Failed     string        `json:"failed,omitempty"`  // why some of its trials failed and others did not
+	Sent       *SentRate     `json:"sent,omitempty"`    // if it missed the load
 	Records    []string      `json:"records"`           // ids of the trials
 }
 
@@ -229,7 +229,7 @@ func (d *ExperimentsData) decide(e *chain.Experiment, c chain.ShapeClaim) (word,
 }
 
 // alike decides whether two figures are the same, each at most so much above the other:
-// where the whole interval of their ratio is within that, or outside it.
+// which they are if the whole interval of their ratio is within that, and are not if it is outside.
 func alike(r stats.RatioEstimate, within float64, why string) (word, decided string) {
 	high := 1 + within
 	low := 1 / high

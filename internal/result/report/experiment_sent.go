@@ -8,8 +8,8 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// SentRate is what senders reached where that is not the load asked for: means over
-// the trials that missed it.
+// SentRate is the load that was asked for and the load that senders reached: means
+// over the trials that missed it.
 type SentRate struct {
 	Asked float64 `json:"asked"`
 	Sent  float64 `json:"sent"`

@@ -27,9 +27,9 @@ type Data struct {
 	Dir       string
 	Run       Run
 	Plan      plan.Plan
-	Inventory *inventory.Inventory // nil where the run kept none
+	Inventory *inventory.Inventory // nil if the run kept none
 	Trials    []record.Trial
-	ChainText string   // chain.yaml verbatim; empty where the run kept none
+	ChainText string   // chain.yaml verbatim; empty if the run kept none
 	Warnings  []string // of reading: a last record that a crash tore
 	Verdicts  []verdict.Verdict
 }

@@ -209,7 +209,7 @@ func meanJitter(trials []record.Trial, taken []string) *time.Duration {
 	return &mean
 }
 
-// take adds one trial's result, but for its delays; ok is false where it has none.
+// take adds one trial's result, except its delays; ok is false if it has none.
 func (m *Measurement) take(t record.Trial) (value float64, ok bool) {
 	switch {
 	case t.Throughput != nil:

@@ -191,7 +191,7 @@ func delayFigures(id string, l plan.Link, ms []Measurement, a anchors) []documen
 	for i, p := range plots {
 		out = append(out, document.Figure{
 			Title: strings.Replace(p.Title, " against percentile", "", 1), Plot: p, Records: a.refs(records[i]),
-			Note: "One-way times are stamped in each packet, and judged; round trips are a cross-check. A curve ends where fewer than ten samples lie beyond. All directions of the link have one scale.",
+			Note: "One-way times come from a stamp in each packet and are judged; round trips are a cross-check. A curve ends where fewer than ten samples lie beyond. Both directions have the same scale.",
 		})
 	}
 	return out
@@ -305,7 +305,7 @@ func rateFigure(id, title string, q record.Quantity, limits []plot.Limit, ms []M
 	}
 	return document.Figure{
 		Title: title, Plot: b, Records: a.refs(ids),
-		Note: "Bars are means, brackets 95 % intervals on logarithms, dots single trials.",
+		Note: "Bars are means, brackets 95 % intervals (on logarithms), dots single trials.",
 	}, true
 }
 

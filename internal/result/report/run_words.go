@@ -15,10 +15,10 @@ import (
 
 func quantityText(q record.Quantity) string { return strings.ReplaceAll(string(q), "_", " ") }
 
-// quantityName says what a row shows, and by what where that decides nothing.
+// quantityName says what a row shows, and names the instrument of a cross-check.
 func quantityName(m Measurement) string { return quantityText(m.Quantity) + by(m) }
 
-// delayText says how a delay was measured, and by what where that decides nothing.
+// delayText says how a delay was measured, and names the instrument of a cross-check.
 func delayText(m Measurement) string { return m.Delay.Way + by(m) }
 
 func by(m Measurement) string {
@@ -29,7 +29,7 @@ func by(m Measurement) string {
 }
 
 // crossCheckNote explains rows that name an instrument.
-const crossCheckNote = "Rows that name an instrument are cross-checks: they decide nothing."
+const crossCheckNote = "Rows that name an instrument are cross-checks and decide nothing."
 
 func crossChecked(ms []Measurement) bool {
 	return slices.ContainsFunc(ms, func(m Measurement) bool { return m.CrossCheck })

@@ -189,7 +189,7 @@ func (n *node) height() float64 {
 	return h
 }
 
-// wide draws the layers side by side, or below each other where they are many.
+// wide draws the layers side by side, or below each other if there are many.
 func (t topology) wide() template.HTML {
 	if len(t.layers) > deepest {
 		return t.draw("topo-w", "topology wide", narrowWidth, t.stack(), false)

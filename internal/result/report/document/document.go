@@ -13,7 +13,7 @@ import (
 	"github.com/drayage/dray/internal/result/report/plot"
 )
 
-// None stands where there is nothing to say.
+// None fills a cell that has nothing to say.
 const None = "–"
 
 // Medium is where a part of a document appears.

@@ -22,7 +22,7 @@ func (s scale) at(v float64) float64 {
 	return s.from + (v-low)/(high-low)*(s.to-s.from)
 }
 
-// rangeScale covers low to high with some room, by logarithm where they are
+// rangeScale covers low to high with some room, by logarithm if they are
 // far apart.
 func rangeScale(low, high, from, to float64) scale {
 	if low > 0 && high/low >= logFrom {
@@ -41,7 +41,7 @@ func zeroScale(high, from, to float64) scale {
 }
 
 // ticks are round values within the scale: about five, or 1, 2 and 5 of each
-// decade where few decades are covered.
+// decade if few decades are covered.
 func (s scale) ticks() []float64 {
 	if s.log {
 		return logTicks(s.low, s.high)

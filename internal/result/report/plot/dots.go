@@ -27,7 +27,7 @@ type Dot struct {
 	Href  string // "#…": the record it rests on
 }
 
-// Dots is a plot of rows over one axis, logarithmic where values are far apart.
+// Dots is a plot of rows over one axis, logarithmic if values are far apart.
 type Dots struct {
 	ID, Title, Desc string
 	Rows            []Row
@@ -61,8 +61,8 @@ const (
 	tickChar            = 6.4  // of a tick's text, about
 )
 
-// lines are the label's, broken between words where it and the text beside it have
-// no room in one, and beside is where the text stands, from the beginning of the last.
+// lines breaks the label between words if it and the text beside it do not fit in one
+// line; beside is the distance of the text from the beginning of the last.
 func (r Row) lines() (lines []string, beside float64) {
 	line := ""
 	for _, word := range strings.Fields(r.Label) {
@@ -156,7 +156,7 @@ func (p Dots) scale() scale {
 	for _, l := range p.Limits {
 		see(l.Value)
 	}
-	// A lower bound near zero would stretch the axis for nobody's use.
+	// A lower bound near zero would stretch the axis to no use.
 	return rangeScale(low, high, barsLeft, width-barsRight)
 }
 
@@ -217,7 +217,7 @@ func form(c *Canvas, kind int, x, y float64) {
 	}
 }
 
-// within is the coordinate of a value, at the edge where it is beyond.
+// within is the coordinate of a value, at the edge if it is beyond.
 func (s scale) within(v float64) float64 {
 	return s.at(math.Min(math.Max(v, s.low), s.high))
 }

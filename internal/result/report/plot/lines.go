@@ -25,7 +25,7 @@ type XY struct {
 }
 
 // Lines is a plot of one value against another of the same unit, on axes of one
-// scale, logarithmic where values are far apart.
+// scale, logarithmic if values are far apart.
 type Lines struct {
 	ID, Title, Desc string
 	Series          []Series
