@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -105,6 +106,14 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "chains.bench", b.Bytes())
+}
+
+func TestTextFits80Columns(t *testing.T) {
+	for _, line := range strings.Split(string(text(t, comparison(t, monday().load(t), tuesday().load(t)), 80)), "\n") {
+		if n := utf8.RuneCountInString(line); n > 80 {
+			t.Errorf("a line of %d: %q", n, line)
+		}
+	}
 }
 
 func benches(t *testing.T) (a, b *Run) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/result/report/document"
 	"github.com/drayage/dray/internal/result/verdict"
 )
@@ -38,7 +39,23 @@ func (c *Comparison) Text(w io.Writer, width int) error {
 		blocks = append(blocks, group(rows[:n]))
 		rows = rows[n:]
 	}
-	return document.Blocks(w, width, append(blocks, document.Block{Notes: c.summary()})...)
+	return document.Blocks(w, width, append(blocks, document.Block{Notes: c.summary()}, c.legend())...)
+}
+
+// legend explains the marks of all rows.
+func (c *Comparison) legend() document.Block {
+	var names []string
+	for _, r := range c.Rows {
+		names = merge(merge(names, r.A.Marks), r.B.Marks)
+	}
+	slices.Sort(names)
+	b := document.Block{Title: "What the marks mean"}
+	for _, m := range names {
+		if meaning := report.Meaning(m); meaning != "" {
+			b.List = append(b.List, document.Fact{Name: m, Text: meaning})
+		}
+	}
+	return b
 }
 
 func (c *Comparison) head() []document.Block {

@@ -244,18 +244,19 @@ func (d *BenchData) notes() []string {
 	}
 }
 
-// benchLegend lists the doubts, also those that only the sums show.
+// benchLegend explains all marks, also those that only sums over trials have.
 func benchLegend(trials []record.Trial, lines []BenchLine) []document.Fact {
 	out := legendOf(trials)
-	n := 0
-	for _, l := range lines {
-		if slices.Contains(l.Marks, record.MarkGeneratorBound) {
-			n++
+	for _, m := range []string{record.MarkGeneratorBound, markNotNarrowed} {
+		n := 0
+		for _, l := range lines {
+			if slices.Contains(l.Marks, m) {
+				n++
+			}
 		}
-	}
-	if n > 0 {
-		out = append(out, document.Fact{Name: record.MarkGeneratorBound, Mark: true,
-			Text: fmt.Sprintf("over 80 %% of what the generator reaches without a port: the link may do more (%s)", countOf(n, "row"))})
+		if n > 0 {
+			out = append(out, document.Fact{Name: m, Mark: true, Text: fmt.Sprintf("%s (%s)", Meaning(m), countOf(n, "row"))})
+		}
 	}
 	return out
 }

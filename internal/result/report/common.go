@@ -61,7 +61,7 @@ func legendOf(trials []record.Trial) []document.Fact {
 	var out []document.Fact
 	for _, m := range names {
 		text := countOf(count[m], "record")
-		if meaning := markMeanings[m]; meaning != "" {
+		if meaning := Meaning(m); meaning != "" {
 			text = meaning + " (" + text + ")"
 		}
 		out = append(out, document.Fact{Name: m, Text: text, Mark: true})

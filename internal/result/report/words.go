@@ -36,7 +36,7 @@ func toneOf(word string) document.Tone {
 	return document.Neutral
 }
 
-// markMeanings explains the marks that figures carry.
+// markMeanings explains the marks that figures carry, for legends.
 var markMeanings = map[string]string{
 	record.MarkOversubscribed: "more threads want a CPU at once than there are CPUs: rates are lower and tails longer than on free cores",
 	record.MarkFewCPUs:        "one thread was sender and receiver: these and what is between them want three CPUs, and there are fewer",
@@ -50,5 +50,10 @@ var markMeanings = map[string]string{
 	record.MarkSimulatedHosts: "the hosts that the link joins were network namespaces of one machine, which share its CPUs and its clock",
 	record.MarkLoadMissed:     "the load, or the sender's rate, was over 5 % off what was asked",
 	record.MarkLate:           "one packet in a hundred was sent over 1 ms after it was due: the generator had no CPU, or the port made it wait",
+	record.MarkGeneratorBound: "over 80 % of what the generator reaches without a port: the link may do more",
+	markNotNarrowed:           "the search ended before its bounds were as close as its goal asks: the rate may be higher",
 	record.MarkStalled:        "a lost message ended the ping-pong early: later samples are missing",
 }
+
+// Meaning explains a mark in words; "": it is not known.
+func Meaning(mark string) string { return markMeanings[mark] }
