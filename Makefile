@@ -9,7 +9,10 @@ export GOTOOLCHAIN := local
 
 # Looked up when a recipe runs, since set-up may just have installed them.
 GO = $(shell scripts/find-go.sh 2>/dev/null || echo go)
-VERSION = $(shell git -c safe.directory='*' describe --tags --always --dirty 2>/dev/null || echo unknown)
+VERSION := $(shell cat VERSION)
+DATE = $(shell scripts/build-date.sh)
+COMMIT = $(shell git -c safe.directory='*' describe --always --dirty --exclude '*' 2>/dev/null)
+RELEASE = github.com/drayage/dray/internal/spec/release
 
 PACKAGES ?= ./...
 DEMO_CHAIN ?= examples/f1-split.yaml
@@ -41,7 +44,7 @@ demo: ## install what is missing, build, run a chain with its verdicts, compare 
 build: ## build every program into bin/
 	@$(say) "building every program into bin/ with $$($(GO) version | cut -d' ' -f3)"
 	@mkdir -p bin
-	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
+	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-X $(RELEASE).version=$(VERSION) -X $(RELEASE).date=$(DATE) -X $(RELEASE).commit=$(COMMIT)' -o bin/ ./cmd/...
 	@meson setup $$([ ! -f out/gen-plain/build.ninja ] || echo --reconfigure) -Dbuildtype=release out/gen-plain dataplane/gen >/dev/null
 	@ninja -C out/gen-plain programs >/dev/null
 	@install -t bin $$(find out/gen-plain -maxdepth 1 -type f -name 'draygen*' -perm -u+x)

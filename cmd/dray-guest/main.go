@@ -12,6 +12,7 @@ import (
 	"github.com/drayage/dray/internal/function/guest"
 	"github.com/drayage/dray/internal/function/guest/contained"
 	"github.com/drayage/dray/internal/function/guest/inside"
+	"github.com/drayage/dray/internal/spec/release"
 )
 
 func main() {
@@ -26,6 +27,10 @@ func main() {
 	}
 	if len(os.Args) == 3 && os.Args[1] == "logs" {
 		os.Exit(guest.LogsMain(os.Args[2]))
+	}
+	if len(os.Args) == 2 && os.Args[1] == "--version" {
+		fmt.Println(release.Text("dray-guest"))
+		return
 	}
 	fmt.Fprintln(os.Stderr, "dray-guest is started by dray: as the first process of a guest, to run a program or a container in one, and to keep its logs")
 	os.Exit(2)

@@ -17,9 +17,6 @@ import (
 	"github.com/drayage/dray/internal/measure/runner"
 )
 
-// version is set by the build.
-var version = "devel"
-
 func main() {
 	ctx, stop := interruptible()
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)

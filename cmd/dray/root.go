@@ -44,22 +44,28 @@ type app struct {
 }
 
 func newRoot(a *app) *cobra.Command {
+	var showVersion bool
 	root := &cobra.Command{
 		Use:           "dray",
 		Short:         "Virtual ports for containerised user planes, with proof",
 		Long:          rootLong,
 		Example:       rootExample,
-		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
-		RunE:          rootRun,
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			if showVersion {
+				return a.printVersion()
+			}
+			return rootRun(cmd, argv)
+		},
 
 		SuggestionsMinimumDistance: 2,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print the result as JSON on standard output")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print no progress on standard error")
+	root.Flags().BoolVar(&showVersion, "version", false, "print the version, its date and the ABI of DPDK")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%v; see `%s --help`", err, cmd.CommandPath())
 	})
@@ -67,6 +73,7 @@ func newRoot(a *app) *cobra.Command {
 		a.doctorCommand(), a.planCommand(), a.runCommand(), a.upCommand(), a.statusCommand(),
 		a.verifyCommand(), a.logsCommand(), a.execCommand(), a.relinkCommand(), a.downCommand(), a.gcCommand(),
 		a.reportCommand(), a.compareCommand(), a.benchCommand(), a.calibrateCommand(), a.topCommand(), a.captureCommand(), a.metricsCommand(), a.imageCommand(), a.daemonCommand(), a.labCommand(), a.superviseCommand(), a.keepOutputCommand(), a.relayCommand(), a.pauseCommand(),
+		a.versionCommand(),
 	)
 	return root
 }

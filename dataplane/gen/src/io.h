@@ -93,6 +93,9 @@ struct io *io_dray_open(const struct options *options, const char *name, struct 
 struct io *io_null_open(const struct options *options, struct io_error *error);
 struct io *io_dpdk_open(const struct options *options, const char *name, struct io_error *error);
 
+/* What --version adds about DPDK: ", DPDK ABI 23", or nothing. */
+const char *io_dpdk_version(void);
+
 /* What a role does with a port. */
 static inline bool io_sends(const struct options *o)
 {

@@ -12,6 +12,7 @@
 #include <rte_ethdev.h>
 #include <rte_log.h>
 #include <rte_mbuf.h>
+#include <rte_version.h>
 
 #include "clock.h"
 #include "dpdk_eal.h"
@@ -489,4 +490,13 @@ struct io *io_dpdk_open(const struct options *o, const char *name, struct io_err
 	}
 	look_at_link(p);
 	return &p->io;
+}
+
+const char *io_dpdk_version(void)
+{
+	static char text[32];
+
+	/* The release of each November begins a new ABI, numbered after the year that follows. */
+	snprintf(text, sizeof(text), ", DPDK ABI %d", RTE_VER_YEAR + (RTE_VER_MONTH >= 11));
+	return text;
 }

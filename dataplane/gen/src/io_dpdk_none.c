@@ -2,6 +2,11 @@
 /* In place of io_dpdk.c, in the program that is one file and links no DPDK. */
 #include "io.h"
 
+const char *io_dpdk_version(void)
+{
+	return "";
+}
+
 struct io *io_dpdk_open(const struct options *o, const char *name, struct io_error *error)
 {
 	(void)name;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "frame.h"
+#include "io.h"
 #include "packet.h"
 
 enum {
@@ -284,7 +285,7 @@ static struct options defaults(enum role role)
 static int print_help(const char *word)
 {
 	if (strcmp(word, "--version") == 0)
-		printf("draygen %s\n", DRAYGEN_VERSION);
+		printf("draygen %s (%s%s)\n", DRAYGEN_VERSION, DRAY_DATE, io_dpdk_version());
 	else
 		fputs(help, stdout);
 	return 1;

@@ -15,6 +15,7 @@
 static int usage(void)
 {
 	fprintf(stderr, "usage: dray-limit [--packets N] [--trips N]\n"
+			"       dray-limit --version\n"
 			"Measures, on the first two CPUs that it may use, a bare single-producer single-consumer ring whose 64-byte buffers one\n"
 			"core writes and another reads, and the round trip of one cache line. The least of each are 200000 packets, 100 trips.\n"
 			"exit: 0 done, 1 error, 2 usage\n");
@@ -23,7 +24,9 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"packets", required_argument, NULL, 'p'}, {"trips", required_argument, NULL, 't'}, {0}};
+	static const struct option options[] = {
+		{"packets", required_argument, NULL, 'p'}, {"trips", required_argument, NULL, 't'},
+		{"version", no_argument, NULL, 'v'}, {0}};
 	unsigned long packets = PACKETS, trips = TRIPS;
 	double ring, line;
 	cpu_set_t set;
@@ -34,6 +37,8 @@ int main(int argc, char **argv)
 			packets = strtoul(optarg, NULL, 10);
 		else if (c == 't')
 			trips = strtoul(optarg, NULL, 10);
+		else if (c == 'v')
+			return printf("dray-limit %s (%s)\n", DRAY_VERSION, DRAY_DATE) < 0;
 		else
 			return usage();
 	}

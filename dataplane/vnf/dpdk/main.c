@@ -3,7 +3,9 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_malloc.h>
+#include <rte_version.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "program.h"
 
@@ -66,6 +68,11 @@ int main(int argc, char **argv)
 	static struct program program;
 	int at = separator(argc, argv), ret;
 
+	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+		/* The release of each November begins a new ABI, numbered after the year that follows. */
+		printf("dray-vnf %s (%s, DPDK ABI %d)\n", DRAY_VNF_VERSION, DRAY_DATE, RTE_VER_YEAR + (RTE_VER_MONTH >= 11));
+		return EXIT_DONE;
+	}
 	if (argc == 2 && at == argc)
 		at = 0; /* --help, without EAL */
 	ret = options_read(argc - at - 1 > 0 ? argc - at - 1 : 0, argv + at + 1, &program.options);

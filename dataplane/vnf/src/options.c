@@ -264,15 +264,6 @@ static struct options defaults(enum mode mode)
 	};
 }
 
-static int print_help(const char *word)
-{
-	if (strcmp(word, "--version") == 0)
-		printf("dray-vnf %s\n", DRAY_VNF_VERSION);
-	else
-		fputs(help, stdout);
-	return 1;
-}
-
 int options_read(int argc, char **argv, struct options *o)
 {
 	enum mode mode;
@@ -280,8 +271,10 @@ int options_read(int argc, char **argv, struct options *o)
 
 	if (argc < 1)
 		return wrong("behind -- comes a mode: none, l2fwd, l3fwd, bng, gtpu or lb");
-	if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "--version") == 0)
-		return print_help(argv[0]);
+	if (strcmp(argv[0], "--help") == 0) {
+		fputs(help, stdout);
+		return 1;
+	}
 	for (mode = MODE_NONE; mode < MODE_COUNT && strcmp(argv[0], mode_name(mode)) != 0; mode++)
 		;
 	if (mode == MODE_COUNT)

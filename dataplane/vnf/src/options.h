@@ -32,7 +32,7 @@ struct options {
 	uint32_t tunnels, teid, ue, qfi;
 };
 
-/* argv[0] is the mode, or --help or --version. 0: go on; 1: printed what was asked for; -1: said what is wrong. */
+/* argv[0] is the mode, or --help. 0: go on; 1: printed what was asked for; -1: said what is wrong. */
 int options_read(int argc, char **argv, struct options *options);
 
 /* What it takes in ports. NULL, or what is wrong with that number of them, in a static buffer. */
