@@ -5,6 +5,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/drayage/dray/experiments"
@@ -12,6 +14,7 @@ import (
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 // benchPlanned is what --dry-run prints as JSON.
@@ -30,10 +33,13 @@ func (a *app) benchPlan(run *report.BenchRun) error {
 	if a.json {
 		return a.printJSON(benchPlanned{run.Matrix, run.Seed, run.Baseline, about.Seconds(), run.Rows})
 	}
-	fmt.Fprintf(a.out, "%s: %s at %s, %s, trials of %v, about %v\n\n", run.Matrix.Name,
+	head := fmt.Sprintf("%s: %s at %s, %s, trials of %v, about %v", run.Matrix.Name,
 		count(bench.Runnable(run.Rows), "configuration"), count(len(run.Matrix.Loads), "load"), count(run.Matrix.Repetitions, "round"),
 		time.Duration(run.Matrix.Trial), about.Round(time.Second))
-	return report.BenchPlan(a.out, run, a.width())
+	return a.printText(func(w io.Writer, width int) error {
+		fmt.Fprintf(w, "%s\n\n", strings.Join(layout.Wrap(head, width), "\n"))
+		return report.BenchPlan(w, run, width)
+	})
 }
 
 // benchListed is what --list prints as JSON.
@@ -67,11 +73,23 @@ func (a *app) benchList(ctx context.Context) error {
 	if a.json {
 		return a.printJSON(benchListed{[]benchMatrixItem{{m.Name, "experiments/bench-quick.yaml", *m}}, items, h.Inventory.Transports})
 	}
-	fmt.Fprintf(a.out, "Built-in matrices\n  %s  experiments/bench-quick.yaml: every transport, %s, %v at most\n\nPublished experiments\n",
-		m.Name, count(m.Repetitions, "round"), time.Duration(m.AtMost))
+	return a.printText(func(w io.Writer, width int) error {
+		if err := printMatrices(w, width, m, items); err != nil {
+			return err
+		}
+		fmt.Fprintln(w, "\nTransports of this host")
+		return report.BenchPlan(w, bench.NewRun(m, nil, h.Inventory, h.program, 1), width)
+	})
+}
+
+func printMatrices(w io.Writer, width int, quick *chain.Bench, items []experimentItem) error {
+	var t layout.Table
+	t.Add("Built-in matrices")
+	t.Add("  "+quick.Name, fmt.Sprintf("experiments/bench-quick.yaml: every transport, %s, %v at most", count(quick.Repetitions, "round"), time.Duration(quick.AtMost)))
+	t.Add("")
+	t.Add("Published experiments")
 	for _, e := range items {
-		fmt.Fprintf(a.out, "  %-14s %s: %s (%s)\n", e.Name, e.Title, count(e.Rows, "row"), e.Source)
+		t.Add("  "+e.Name, fmt.Sprintf("%s: %s (%s)", e.Title, count(e.Rows, "row"), e.Source))
 	}
-	fmt.Fprintln(a.out, "\nTransports of this host")
-	return report.BenchPlan(a.out, bench.NewRun(m, nil, h.Inventory, h.program, 1), a.width())
+	return t.Write(w, width)
 }

@@ -27,7 +27,7 @@ const compareExample = `  dray compare out/monday out/tuesday
   dray compare out/veth out/shm --same out/veth-2 --same out/veth-3
   dray compare out/host-a/records.jsonl out/host-b/records.jsonl --json
   dray compare out/monday --format benchstat >monday.txt
-  dray compare out/monday out/tuesday --format benchstat >both.txt; benchstat -col run both.txt`
+  dray compare out/monday out/tuesday --format benchstat >both.txt`
 
 // Formats of dray compare.
 const (
@@ -91,5 +91,5 @@ func (a *app) compare(format string, paths, same []string) error {
 	if format == formatJSON {
 		return c.JSON(a.out)
 	}
-	return c.Text(a.out, a.width())
+	return a.printText(c.Text)
 }

@@ -5,13 +5,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/drayage/dray/images"
 	"github.com/drayage/dray/internal/function/image"
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 const imageLong = `Build an image for functions: the root file system of Debian's smallest base, and the packages of the
@@ -90,8 +90,7 @@ func (a *app) buildImage(ctx context.Context, name, tar string, afresh bool) err
 
 func (a *app) listImages() error {
 	var lines []imageLine
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "IMAGE\tWHAT\tBUILT")
+	t := layout.Table{Head: []string{"IMAGE", "WHAT", "BUILT"}}
 	for _, name := range images.Names() {
 		r, err := image.Find(name)
 		if err != nil {
@@ -102,10 +101,10 @@ func (a *app) listImages() error {
 			state = fmt.Sprintf("%.1f MB, %s", float64(line.Size)/1e6, line.Rootfs)
 		}
 		lines = append(lines, line)
-		fmt.Fprintf(w, "%s\t%s\t%s\n", name, r.Title, state)
+		t.Add(name, r.Title, state)
 	}
 	if a.json {
 		return a.printJSON(lines)
 	}
-	return w.Flush()
+	return a.printText(t.Write)
 }

@@ -126,7 +126,7 @@ func (a *app) printPlan(j *chainrun.Job, verbose bool) error {
 	if a.json {
 		return a.printJSON(p)
 	}
-	return p.Text(a.out, verbose)
+	return a.printText(func(w io.Writer, width int) error { return p.Text(w, width, verbose) })
 }
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -147,7 +147,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(inv)
 			}
-			return doctor.Text(a.out, inv)
+			return a.printText(func(w io.Writer, width int) error { return doctor.Text(w, inv, width) })
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -109,7 +110,7 @@ func (a *app) addLive(ctx context.Context, statuses []chainStatus) error {
 }
 
 // printLive adds the table of live links, where there are any.
-func (a *app) printLive(statuses []chainStatus) error {
+func printLive(w io.Writer, width int, statuses []chainStatus) error {
 	var links []live.Link
 	for _, s := range statuses {
 		links = append(links, s.Live...)
@@ -117,6 +118,6 @@ func (a *app) printLive(statuses []chainStatus) error {
 	if len(links) == 0 {
 		return nil
 	}
-	fmt.Fprintln(a.out)
-	return live.Text(a.out, links)
+	fmt.Fprintln(w)
+	return live.Text(w, links, width)
 }

@@ -32,7 +32,7 @@ State is kept in /run/dray; DRAY_STATE names another directory.`
 
 const rootExample = `  dray doctor                          what this host can do
   dray plan examples/f1-split.yaml     what would be done, and why
-  dray run examples/f1-split.yaml      bring up, measure, judge, report, take down
+  dray run examples/f1-split.yaml      measure and judge, then take down
   dray up examples/f1-split.yaml       bring up and leave running
   dray verify f1-split                 measure the links of a running chain`
 
@@ -41,6 +41,7 @@ type app struct {
 	out, err io.Writer
 	json     bool
 	quiet    bool
+	color    colorMode
 }
 
 func newRoot(a *app) *cobra.Command {
@@ -65,6 +66,8 @@ func newRoot(a *app) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print the result as JSON on standard output")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print no progress on standard error")
+	a.color = colorAuto
+	root.PersistentFlags().Var(&a.color, "color", "colour verdicts and statuses: auto, always or never")
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version, its date and the ABI of DPDK")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%v; see `%s --help`", err, cmd.CommandPath())
@@ -75,6 +78,7 @@ func newRoot(a *app) *cobra.Command {
 		a.reportCommand(), a.compareCommand(), a.benchCommand(), a.calibrateCommand(), a.topCommand(), a.captureCommand(), a.metricsCommand(), a.imageCommand(), a.daemonCommand(), a.labCommand(), a.superviseCommand(), a.keepOutputCommand(), a.relayCommand(), a.pauseCommand(),
 		a.versionCommand(),
 	)
+	a.fitHelp(root)
 	return root
 }
 

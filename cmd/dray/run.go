@@ -133,7 +133,7 @@ func (a *app) show(dir string, p page) error {
 	if a.json {
 		return p.JSON(a.out)
 	}
-	return p.Text(a.out, a.width())
+	return a.printText(p.Text)
 }
 
 // showDir shows what a directory holds: a run, a bench or experiments.

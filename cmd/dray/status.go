@@ -5,7 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +13,7 @@ import (
 	"github.com/drayage/dray/internal/measure/live"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 // chainStatus is one chain as `dray status --json` prints it.
@@ -72,7 +73,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(statuses)
 			}
-			return a.printStatus(statuses)
+			return a.printText(func(w io.Writer, width int) error { return printStatus(w, width, statuses) })
 		},
 	}
 }
@@ -116,28 +117,28 @@ func statusOf(ctx context.Context, n *node.Node, found node.Found) chainStatus {
 	return s
 }
 
-func (a *app) printStatus(statuses []chainStatus) error {
+func printStatus(w io.Writer, width int, statuses []chainStatus) error {
 	if len(statuses) == 0 {
-		fmt.Fprintln(a.out, "no chains; `dray up FILE` brings one up")
+		fmt.Fprintln(w, "no chains; `dray up FILE` brings one up")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	var t layout.Table
 	for _, s := range statuses {
-		fmt.Fprintf(w, "chain %s\t%s\t%s\n", s.Chain, conditionText(s), s.Detail)
+		t.Add("chain "+s.Chain, conditionText(s), s.Detail)
 		for _, f := range s.Functions {
-			fmt.Fprintf(w, "  function %s\t%s\t%s\n", f.Name, f.Phase, functionDetail(f))
+			t.Add("  function "+f.Name, string(f.Phase), functionDetail(f))
 		}
 		for _, l := range s.Links {
-			fmt.Fprintf(w, "  link %s\t%s\t%v%s%s\n", l.Name, l.way, l.Ends, revivalText(l.Revival), orEmpty(", but ", l.Error))
+			t.Add("  link "+l.Name, l.way, fmt.Sprintf("%v%s%s", l.Ends, revivalText(l.Revival), orEmpty(", but ", l.Error)))
 		}
 		if s.Broker != nil {
-			fmt.Fprintf(w, "  broker\t%s\t%s\n", brokerPhase(s), brokerDetail(s.Broker))
+			t.Add("  broker", string(brokerPhase(s)), brokerDetail(s.Broker))
 		}
 	}
-	if err := w.Flush(); err != nil {
+	if err := t.Write(w, width); err != nil {
 		return err
 	}
-	return a.printLive(statuses)
+	return printLive(w, width, statuses)
 }
 
 func functionDetail(f node.FunctionStatus) string {

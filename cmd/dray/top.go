@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/measure/live"
 )
 
@@ -22,7 +24,7 @@ func (a *app) topCommand() *cobra.Command {
 		Short: "Watch the native links of running chains: rate, latency, loss, verdict",
 		Long: "Show what the functions report of their native ports, through the broker, every interval, and how the\n" +
 			"requirements stand over the last minute. Nothing is sent: this is the functions' own traffic. On a terminal\n" +
-			"the table is drawn again until Ctrl-C; elsewhere, and with --json, each interval is added.",
+			"the table is drawn again until q or Ctrl-C; elsewhere, and with --json, each interval is added.",
 		Example: "  dray top\n  dray top f1-split-native --interval 5s\n  dray top --samples 3 --json",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
@@ -33,7 +35,12 @@ func (a *app) topCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return w.Watch(cmd.Context(), interval, samples, a.drawer(interval))
+			ctx, leave, err := a.untilKey(cmd.Context(), os.Stdin)
+			if err != nil {
+				return err
+			}
+			defer leave()
+			return w.Watch(ctx, interval, samples, a.drawer(interval))
 		},
 	}
 	cmd.Flags().DurationVarP(&interval, "interval", "i", interval, "time between samples")
@@ -41,10 +48,43 @@ func (a *app) topCommand() *cobra.Command {
 	return cmd
 }
 
+// screen reports whether one sample replaces another on a terminal.
+func (a *app) screen() bool {
+	_, isTerminal := terminalWidth(a.out)
+	return isTerminal && !a.json
+}
+
+// Keys that end `dray top`. A terminal in raw mode makes no signal of Ctrl-C.
+const quitKeys = "qQ\x03"
+
+// untilKey ends its context at a key that quits, if a screen is drawn and in is the
+// terminal of this process. leave restores the terminal.
+func (a *app) untilKey(ctx context.Context, in *os.File) (until context.Context, leave func(), err error) {
+	if !a.screen() || !term.IsTerminal(int(in.Fd())) || !host.InForeground(in) {
+		return ctx, func() {}, nil
+	}
+	before, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return nil, nil, fmt.Errorf("terminal: %w", err)
+	}
+	until, quit := context.WithCancel(ctx)
+	go func() {
+		defer quit()
+		key := make([]byte, 1)
+		for {
+			if n, err := in.Read(key); err != nil || n == 1 && bytes.Contains([]byte(quitKeys), key) {
+				return
+			}
+		}
+	}()
+	return until, func() {
+		quit()
+		_ = term.Restore(int(in.Fd()), before) // it may be gone by now
+	}, nil
+}
+
 // drawer shows one sample after another.
 func (a *app) drawer(interval time.Duration) func([]live.Link) error {
-	f, ok := a.out.(*os.File)
-	screen := ok && !a.json && term.IsTerminal(int(f.Fd()))
 	first := true
 	return func(links []live.Link) error {
 		if a.json {
@@ -52,12 +92,12 @@ func (a *app) drawer(interval time.Duration) func([]live.Link) error {
 		}
 		var page bytes.Buffer
 		fmt.Fprintf(&page, "%s, every %v\n\n", time.Now().Format(time.TimeOnly), interval)
-		if err := live.Text(&page, links); err != nil {
+		if err := live.Text(&page, links, a.width()); err != nil {
 			return err
 		}
 		switch {
-		case screen:
-			drawScreen(a, f, page.Bytes())
+		case a.screen():
+			a.drawScreen(page.Bytes())
 		case first:
 			first = false // nothing has passed between two samples yet
 		default:
@@ -68,17 +108,23 @@ func (a *app) drawer(interval time.Duration) func([]live.Link) error {
 }
 
 // drawScreen puts a page over the one before, cut to the terminal's size.
-func drawScreen(a *app, f *os.File, page []byte) {
-	width, height, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		width, height = 80, 24
+func (a *app) drawScreen(page []byte) {
+	width, height := 80, 24
+	if f, ok := a.out.(*os.File); ok {
+		if w, h, err := term.GetSize(int(f.Fd())); err == nil {
+			width, height = w, h
+		}
 	}
 	fmt.Fprint(a.out, "\x1b[H")
 	for i, line := range bytes.Split(page, []byte("\n")) {
 		if i == height-1 {
 			break
 		}
-		fmt.Fprintf(a.out, "%s\x1b[K\r\n", cut(string(line), width))
+		text := cut(string(line), width)
+		if a.color.on(a.out) {
+			text = paint(text)
+		}
+		fmt.Fprintf(a.out, "%s\x1b[K\r\n", text)
 	}
 	fmt.Fprint(a.out, "\x1b[J")
 }

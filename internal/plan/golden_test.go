@@ -63,11 +63,11 @@ func jsonOf(t *testing.T, p *Plan) []byte {
 func textOf(t *testing.T, p *Plan, err error) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := p.Text(&b, false); err != nil {
+	if err := p.Text(&b, 0, false); err != nil {
 		t.Fatal(err)
 	}
 	b.WriteString("\n---- verbose\n\n")
-	if err := p.Text(&b, true); err != nil {
+	if err := p.Text(&b, 0, true); err != nil {
 		t.Fatal(err)
 	}
 	if err != nil {

@@ -55,7 +55,7 @@ func TestTunnelBetweenHosts(t *testing.T) {
 		t.Errorf("b is placed as %+v", p.Functions[1])
 	}
 	var text bytes.Buffer
-	if err := p.Text(&text, false); err != nil {
+	if err := p.Text(&text, 0, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"hosts h1, h2 are simulated on it; underlay: no stated rate, mtu 1600", "HOST"} {

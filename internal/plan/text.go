@@ -9,20 +9,21 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 // Text writes the plan as tables for people. Verbose adds hardware addresses,
 // queues, the reasons for placement, and the alternatives to each transport
-// that was taken; those to a link without a transport are always written.
-func (p *Plan) Text(w io.Writer, verbose bool) error {
+// that was taken; those to a link without a transport are always written. Lines fit
+// into width; 0 means no limit.
+func (p *Plan) Text(w io.Writer, width int, verbose bool) error {
 	out := bufio.NewWriter(w)
-	t := &text{w: out, verbose: verbose}
-	fmt.Fprintf(out, "chain %s on %s: %s\n", p.Chain, p.Host, p.summary())
+	t := &text{w: out, width: width, verbose: verbose}
+	t.sentence("", "chain %s on %s: %s", p.Chain, p.Host, p.summary())
 	if p.Hosts != nil {
-		fmt.Fprintf(out, "hosts %s are simulated on it; underlay: %s\n", strings.Join(p.Hosts.Names, ", "), underlayText(p.Hosts.Underlay))
+		t.sentence("", "hosts %s are simulated on it; underlay: %s", strings.Join(p.Hosts.Names, ", "), underlayText(p.Hosts.Underlay))
 	}
 	t.functions(p)
 	t.links(p.Links)
@@ -50,7 +51,15 @@ func (p *Plan) summary() string {
 // text writes the sections of a plan; a section without rows is left out.
 type text struct {
 	w       io.Writer
+	width   int
 	verbose bool
+}
+
+// sentence writes one paragraph, indented.
+func (t *text) sentence(indent, format string, args ...any) {
+	for _, line := range layout.Wrap(indent+fmt.Sprintf(format, args...), t.width) {
+		fmt.Fprintln(t.w, line)
+	}
 }
 
 // table writes aligned columns below a blank line.
@@ -59,12 +68,11 @@ func (t *text) table(header string, rows []string) {
 		return
 	}
 	fmt.Fprintln(t.w)
-	tw := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, header)
+	table := layout.Table{Head: strings.Split(header, "\t")}
 	for _, row := range rows {
-		fmt.Fprintln(tw, row)
+		table.Add(strings.Split(row, "\t")...)
 	}
-	tw.Flush() // its errors stay in the bufio.Writer, which reports them
+	_ = table.Write(t.w, t.width) // its errors stay in the bufio.Writer, which reports them
 }
 
 func row(cells ...any) string {
@@ -217,12 +225,13 @@ func (t *text) violations(heading string, violations []Violation, hard bool) {
 		}
 		fmt.Fprint(t.w, heading)
 		heading = ""
-		fmt.Fprintf(t.w, "  %s: %s\n    because %s\n", v.Subject, v.Constraint, v.Reason)
+		t.sentence("  ", "%s: %s", v.Subject, v.Constraint)
+		t.sentence("    ", "because %s", v.Reason)
 		if v.Fix != "" {
-			fmt.Fprintf(t.w, "    to mend it: %s\n", v.Fix)
+			t.sentence("    ", "to mend it: %s", v.Fix)
 		}
 		if v.Position != "" {
-			fmt.Fprintf(t.w, "    at %s\n", v.Position)
+			t.sentence("    ", "at %s", v.Position)
 		}
 	}
 }
@@ -234,8 +243,9 @@ func (t *text) warnings(p *Plan) {
 		if slices.ContainsFunc(p.Violations, func(v Violation) bool { return v.String() == warning }) {
 			continue
 		}
-		fmt.Fprintf(t.w, "%s  %s\n", heading, warning)
+		fmt.Fprint(t.w, heading)
 		heading = ""
+		t.sentence("  ", "%s", warning)
 	}
 }
 

@@ -73,6 +73,42 @@ func TestExecInATerminal(t *testing.T) {
 	}
 }
 
+// TestKeysEndTop presses the keys that end dray top, which gives the terminal back as it
+// was.
+func TestKeysEndTop(t *testing.T) {
+	b := newBench(t)
+	pty, screen := terminal(t)
+	before := modes(t, pty.Slave)
+	for _, key := range []string{"q", "\x03"} {
+		screen.clear()
+		cmd := b.command(context.Background(), "top")
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = pty.Slave, pty.Slave, pty.Slave
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		screen.await(t, "no link has native ports")
+		if _, err := pty.Master.WriteString(key); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("%q: %v", key, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("%q does not end it", key)
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+		if after := modes(t, pty.Slave); *after != *before {
+			t.Errorf("%q: the terminal has mode %+v, and had %+v", key, *after, *before)
+		}
+	}
+}
+
 // TestExecWithoutATerminal runs a program from a terminal that it cannot have: in the
 // background, where SIGTTOU would stop dray, and with standard error elsewhere.
 func TestExecWithoutATerminal(t *testing.T) {

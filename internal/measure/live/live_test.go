@@ -164,7 +164,7 @@ func TestLiesDoNoHarm(t *testing.T) {
 		return l
 	}
 	links := watched(t, 4, requiring(time.Second, 0.5), lies)
-	if err := Text(&bytes.Buffer{}, links); err != nil {
+	if err := Text(&bytes.Buffer{}, links, 0); err != nil {
 		t.Error(err)
 	}
 	if _, err := metricsText(links); err != nil {
@@ -211,13 +211,14 @@ func TestMetrics(t *testing.T) {
 func TestText(t *testing.T) {
 	var out bytes.Buffer
 	links := watched(t, 4, requiring(3*time.Microsecond, 1e-3), func(n uint64) broker.LinkStatus { return telemetrytest.Reported(n, 2000, 0) })
-	if err := Text(&out, links); err != nil {
+	if err := Text(&out, links, 0); err != nil {
 		t.Fatal(err)
 	}
 	first, _, _ := strings.Cut(out.String(), "\n\n")
 	want := []string{
-		"LINK DIRECTION PACKETS BITRATE P50 P99 P99.9 LOST WAITING STATE",
-		"c/ab a.p0 → b.p0 100kpps 51.2Mbps 1.5us 2us – 0 0 shm active, generation 1, 1.0 MiB plain pages",
+		"DIRECTION PACKETS BITRATE P50 P99 P99.9 LOST WAITING",
+		"c/ab: shm active, generation 1, 1.0 MiB plain pages",
+		"a.p0 → b.p0 100kpps 51.2Mbps 1.5us 2us – 0 0",
 		"b.p0 → a.p0 0pps 0bps – – – 0 0",
 	}
 	var got []string

@@ -6,50 +6,46 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/drayage/dray/internal/link/telemetry"
 	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 // Text writes a table of links: of each direction what happened in the last
-// interval, and of each link how its requirements stand over the window.
-func Text(w io.Writer, links []Link) error {
+// interval, and of each link how its requirements stand over the window. Lines fit
+// into width; 0 means no limit.
+func Text(w io.Writer, links []Link, width int) error {
 	if len(links) == 0 {
-		_, err := fmt.Fprintln(w, "no link has native ports; `dray up` a chain whose ports have `face: native`")
+		text := "no link has native ports; `dray up` a chain whose ports have `face: native`"
+		_, err := fmt.Fprintln(w, strings.Join(layout.Wrap(text, width), "\n"))
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "LINK\tDIRECTION\tPACKETS\tBITRATE\tP50\tP99\tP99.9\tLOST\tWAITING\tSTATE")
+	t := layout.Table{Head: []string{"DIRECTION", "PACKETS", "BITRATE", "P50", "P99", "P99.9", "LOST", "WAITING"}}
 	for _, l := range links {
 		flows := l.Now
 		if len(flows) == 0 {
 			flows = l.Total
 		}
-		for i, f := range flows {
-			name, state := l.Chain+"/"+l.Status.Name, l.state()
-			if i > 0 {
-				name, state = "", ""
-			}
-			fmt.Fprintf(t, "%s\t%s → %s\t%s\t%d\t%d\t%s\n", name, f.From, f.To, figures(f), f.Lost, f.Waiting, state)
-		}
-		if len(flows) == 0 {
-			fmt.Fprintf(t, "%s/%s\t–\t–\t–\t–\t–\t–\t–\t–\t%s\n", l.Chain, l.Status.Name, l.state())
+		t.Add(fmt.Sprintf("%s/%s: %s", l.Chain, l.Status.Name, l.state()))
+		for _, f := range flows {
+			cells := append([]string{fmt.Sprintf("  %s → %s", f.From, f.To)}, figures(f)...)
+			t.Add(append(cells, fmt.Sprint(f.Lost), fmt.Sprint(f.Waiting))...)
 		}
 	}
-	if err := t.Flush(); err != nil {
+	if err := t.Write(w, width); err != nil {
 		return err
 	}
-	return verdictText(w, links)
+	return verdictText(w, links, width)
 }
 
 // figures are the rate and the latency columns.
-func figures(f telemetry.Flow) string {
+func figures(f telemetry.Flow) []string {
 	packets, bits := fmt.Sprintf("%d", f.Received), "–"
 	if f.Interval > 0 {
 		packets, bits = verdict.FormatPacketRate(f.PacketRate()), verdict.FormatBitrate(f.Bitrate())
 	}
-	return strings.Join([]string{packets, bits, quantile(f, 0.5), quantile(f, 0.99), quantile(f, 0.999)}, "\t")
+	return []string{packets, bits, quantile(f, 0.5), quantile(f, 0.99), quantile(f, 0.999)}
 }
 
 // quantile is the end of the bucket that holds it; a percentile takes ten
@@ -89,19 +85,18 @@ func (l Link) state() string {
 }
 
 // verdictText lists the verdicts of all links.
-func verdictText(w io.Writer, links []Link) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	some := false
+func verdictText(w io.Writer, links []Link, width int) error {
+	t := layout.Table{Head: []string{"LINK", "REQUIREMENT", "REQUIRED", "MEASURED", "BOUND", "VERDICT"}}
 	for _, l := range links {
 		for _, v := range l.Verdicts {
-			if !some {
-				fmt.Fprintln(t, "\nLINK\tREQUIREMENT\tREQUIRED\tMEASURED\tBOUND\tVERDICT")
-			}
-			some = true
-			fmt.Fprintf(t, "%s/%s\t%s\t%s\t%s\t%s\t%s\n", l.Chain, v.Link, v.Requirement, v.Required, v.Measured, v.Bound, v.Verdict)
+			t.Add(l.Chain+"/"+v.Link, v.Requirement, v.Required.Text, v.Measured.Text, v.Bound.Text, string(v.Verdict))
 		}
 	}
-	if err := t.Flush(); err != nil || !some {
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	if err := t.Write(w, width); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(w, "\nFigures are reported by the functions, from one stamped packet in many.")

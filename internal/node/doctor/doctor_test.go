@@ -209,7 +209,7 @@ func TestText(t *testing.T) {
 	busy.Calibration = sample()
 	for name, inv := range map[string]*inventory.Inventory{"fine": known(), "busy": busy} {
 		var b bytes.Buffer
-		if err := Text(&b, inv); err != nil {
+		if err := Text(&b, inv, 0); err != nil {
 			t.Fatal(err)
 		}
 		golden := filepath.Join("testdata", name+".txt")
@@ -226,7 +226,7 @@ func TestText(t *testing.T) {
 			t.Errorf("%s, to accept: go test ./internal/node/doctor -update\n%s", golden, b.String())
 		}
 	}
-	if err := Text(failing{}, known()); err == nil {
+	if err := Text(failing{}, known(), 0); err == nil {
 		t.Error("a write that failed went unnoticed")
 	}
 }

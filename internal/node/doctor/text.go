@@ -7,23 +7,24 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 // Text writes an inventory for people: the host's facts, what it can do and
-// what mends what it cannot, and what spoils measurements.
-func Text(w io.Writer, inv *inventory.Inventory) error {
+// what mends what it cannot, and what spoils measurements. Lines fit into width; 0
+// means no limit.
+func Text(w io.Writer, inv *inventory.Inventory, width int) error {
 	var b bytes.Buffer
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var t layout.Table
 	for _, fact := range facts(inv.Host) {
-		fmt.Fprintf(t, "%s\t%s\n", fact[0], fact[1])
+		t.Add(fact[0], fact[1])
 	}
-	fmt.Fprintf(t, "uplinks\t%s\n", interfaces(inv.Interfaces))
-	fmt.Fprintf(t, "calibration\t%s\n", calibrated(inv.Calibration))
-	if err := t.Flush(); err != nil {
+	t.Add("uplinks", interfaces(inv.Interfaces))
+	t.Add("calibration", calibrated(inv.Calibration))
+	if err := t.Write(&b, width); err != nil {
 		return err
 	}
 	transports := make([]inventory.Item, len(inv.Transports))
@@ -39,14 +40,14 @@ func Text(w io.Writer, inv *inventory.Inventory) error {
 		if len(section.items) == 0 {
 			continue // an older inventory does not know it
 		}
-		if err := writeItems(&b, section.title, section.items); err != nil {
+		if err := writeItems(&b, width, section.title, section.items); err != nil {
 			return err
 		}
 	}
 	if warnings := Warnings(inv.Host); len(warnings) > 0 {
 		b.WriteString("\nWarnings\n")
 		for _, warning := range warnings {
-			b.WriteString("  " + warning + "\n")
+			b.WriteString(strings.Join(layout.Wrap("  "+warning, width), "\n") + "\n")
 		}
 	}
 	_, err := w.Write(b.Bytes())
@@ -72,19 +73,18 @@ func facts(h inventory.Host) [][2]string {
 	}
 }
 
-func writeItems(w io.Writer, title string, items []inventory.Item) error {
+func writeItems(w io.Writer, width int, title string, items []inventory.Item) error {
 	fmt.Fprintf(w, "\n%s\n", title)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var t layout.Table
 	for _, item := range items {
-		cells := "  " + item.Name + "\t" + status(item.Status) + "\t" + explanation(item)
-		fmt.Fprintln(t, strings.TrimRight(cells, "\t "))
+		t.Add("  "+item.Name, status(item.Status), explanation(item))
 	}
-	return t.Flush()
+	return t.Write(w, width)
 }
 
 func status(s inventory.Status) string {
 	if s == inventory.NeverRun {
-		return "never run on this machine"
+		return "never run here"
 	}
 	return string(s)
 }
