@@ -5,6 +5,8 @@ package plan
 import (
 	"fmt"
 	"strings"
+
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 // Infeasible is the error of a chain that this host cannot satisfy.
@@ -12,18 +14,25 @@ type Infeasible struct {
 	Plan *Plan // as far as it could be made, with its Violations
 }
 
-// Error names every violation, one a line.
+// Error names the violations, one a line, grouped by what has them.
 func (e *Infeasible) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "chain %s is infeasible on %s", e.Plan.Chain, e.Plan.Host)
+	var items []layout.Item
+	count := map[string]int{}
 	for _, v := range e.Plan.Violations {
-		b.WriteString("\n  ")
-		if v.Position != "" {
-			b.WriteString(v.Position + ": ")
-		}
-		b.WriteString(v.String())
+		count[v.Subject]++
 	}
-	return b.String()
+	for _, v := range e.Plan.Violations {
+		text := v.String()
+		if count[v.Subject] > 1 {
+			text = strings.TrimPrefix(text, v.Subject+": ")
+		}
+		if v.Position != "" {
+			text = v.Position + ": " + text
+		}
+		items = append(items, layout.Item{Group: v.Subject, Text: text})
+	}
+	head := fmt.Sprintf("chain %s is infeasible on %s", e.Plan.Chain, e.Plan.Host)
+	return strings.Join(append([]string{head}, layout.Groups(items)...), "\n  ")
 }
 
 // String is one line: subject, constraint, reason and fix.

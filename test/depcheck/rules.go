@@ -12,7 +12,7 @@ var Repository = Rules{
 	Module: Module,
 	Rooms: []Room{
 		{Path: "images"},
-		{Path: "internal/spec", Floors: [][]string{{"chain", "inventory"}, {"*"}}},
+		{Path: "internal/spec", Floors: [][]string{{"layout", "release"}, {"chain", "inventory"}, {"*"}}},
 		{Path: "internal/plan", On: []string{"internal/spec"}},
 		{Path: "internal/host", On: []string{"internal/spec"}, Floors: [][]string{
 			{"step", "leftover"}, {"."}, {"oci"}, {"sidecar"},

@@ -19,6 +19,7 @@ type decoder struct {
 	kind   string // of document
 	errs   Errors // at most maxErrors
 	unseen int    // faults beyond those
+	parts  []part // of the file, as far as they were read
 }
 
 // field is one field of an object of type T in the chain file.

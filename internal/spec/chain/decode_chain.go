@@ -59,6 +59,7 @@ func (d *decoder) checkVersion(root *yaml.Node) {
 func decodeFunctions(d *decoder, n *yaml.Node, c *Chain) {
 	names := newUnique("functions")
 	d.list(n, "functions", func(item *yaml.Node) {
+		d.part("function", item)
 		f := Function{Runtime: RuntimeRunc, Restart: RestartNever, Pos: d.position(item)}
 		values := object(d, item, "a function", functionFields, &f)
 		f.FieldPos = d.positions(values)
@@ -75,6 +76,7 @@ func decodeFunctions(d *decoder, n *yaml.Node, c *Chain) {
 func decodeLinks(d *decoder, n *yaml.Node, c *Chain) {
 	names := newUnique("links")
 	d.list(n, "links", func(item *yaml.Node) {
+		d.part("link", item)
 		l := Link{Transport: TransportAuto, Isolation: IsolationLink, Pos: d.position(item)}
 		values := object(d, item, "a link", linkFields, &l)
 		l.FieldPos = d.positions(values)

@@ -61,6 +61,9 @@ func (d *decoder) result() error {
 	if len(d.errs) == 0 {
 		return nil
 	}
+	for _, fault := range d.errs {
+		fault.In = d.in(fault.Pos.Line)
+	}
 	errs := sortErrors(d.errs)
 	if d.unseen > 0 {
 		errs = append(errs, &Error{Pos: errs[len(errs)-1].Pos,

@@ -281,3 +281,20 @@ func TestMemoryOfMachines(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultsAreGrouped has more faults in one function than are shown, and one in a link.
+func TestFaultsAreGrouped(t *testing.T) {
+	text := "apiVersion: drayage/v1\nkind: Chain\nname: c\nfunctions:\n" +
+		"  - name: du\n    runtim: runc\n    a: 1\n    b: 1\n    c: 1\n    d: 1\n    e: 1\n    f: 1\n" +
+		"  - {name: cu, comand: [x]}\nlinks:\n  - name: f1\n    ends: [du.p, cu]\n"
+	_, err := Parse("x.yaml", []byte(text))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	got := err.Error()
+	for _, want := range []string{"function du:\n  x.yaml:6:5: unknown field \"runtim\"", "\n  and 2 more\n", "\nx.yaml:13:16: ", "\nlink f1:\n  x.yaml:16:12: "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("lacks %q:\n%s", want, got)
+		}
+	}
+}

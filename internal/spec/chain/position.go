@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 // Position is where in a chain file a value stands. Line and Column count from
@@ -31,6 +33,7 @@ type Error struct {
 	Pos  Position
 	Text string // what is wrong
 	Fix  string // what to write instead
+	In   string // the part of the chain that has it, such as "function du", or ""
 }
 
 func (e *Error) Error() string {
@@ -47,13 +50,14 @@ func (e *Error) Error() string {
 // Errors is every fault of one chain file, by position. It is never empty.
 type Errors []*Error
 
-// Error is one line per fault.
+// Error is one line per fault, grouped by the parts of the chain; it counts those
+// that are too many to show.
 func (e Errors) Error() string {
-	lines := make([]string, len(e))
+	items := make([]layout.Item, len(e))
 	for i, fault := range e {
-		lines[i] = fault.Error()
+		items[i] = layout.Item{Group: fault.In, Text: fault.Error()}
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(layout.Groups(items), "\n")
 }
 
 // Unwrap lets errors.As find an *Error.

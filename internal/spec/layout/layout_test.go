@@ -83,3 +83,21 @@ func FuzzWrapFits(f *testing.F) {
 		}
 	})
 }
+
+func TestGroups(t *testing.T) {
+	var items []Item
+	for _, text := range []string{"1", "2", "3", "4", "5", "6", "7"} {
+		items = append(items, Item{"function a", text}, Item{"function " + text, "x"})
+	}
+	items = append(items, Item{"", "alone"}, Item{"function z", "y"})
+	want := []string{"function a:", "  1", "  2", "  3", "  4", "  5", "  and 2 more"}
+	for range 7 {
+		want = append(want, "x")
+	}
+	if diff := cmp.Diff(append(want, "and 2 more, in 2 others"), Groups(items)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"only"}, Groups([]Item{{"function a", "only"}})); diff != "" {
+		t.Error(diff)
+	}
+}

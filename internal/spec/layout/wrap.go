@@ -58,7 +58,7 @@ func Prose(text string, width int) string {
 			paragraph = ""
 		}
 	}
-	for _, line := range strings.Split(text, "\n") {
+	for _, line := range strings.Split(strings.ReplaceAll(text, "\t", "    "), "\n") {
 		switch {
 		case line == "":
 			flush()
