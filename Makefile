@@ -73,13 +73,24 @@ vnf: ## build dray-vnf, network functions on DPDK ports, into bin/
 		install -t bin out/vnf-plain/dray-vnf; \
 	fi
 
+.PHONY: man
+man: build ## write the manual pages and the completion of shells below out/share
+	@$(say) 'writing manual pages and completion below out/share'
+	@rm -rf out/share
+	@mkdir -p out/share/man/man1 out/share/bash-completion/completions out/share/zsh/vendor-completions out/share/fish/vendor_completions.d
+	@bin/dray man out/share/man/man1 $$(find bin -type f ! -name '*.so' ! -name dray)
+	@bin/dray completion bash >out/share/bash-completion/completions/dray
+	@bin/dray completion zsh >out/share/zsh/vendor-completions/_dray
+	@bin/dray completion fish >out/share/fish/vendor_completions.d/dray.fish
+
 .PHONY: install
-install: build ## install the programs, libdray, its header and pkg-config file below PREFIX (/usr/local)
+install: man ## install programs, libdray, manual pages and completion below PREFIX (/usr/local)
 	@$(say) 'installing below $(DESTDIR)$(PREFIX)'
 	@meson setup $$([ ! -d out/install ] || echo --reconfigure) --prefix=$(abspath $(PREFIX)) --libdir=lib -Dbuildtype=release out/install dataplane/port >/dev/null
 	@meson install -C out/install $(if $(DESTDIR),--destdir $(abspath $(DESTDIR))) | grep '^Installing'
 	@find bin -type f ! -name '*.so' -exec install -D -t $(DESTDIR)$(abspath $(PREFIX))/bin {} +
 	@find bin -type f -name '*.so' -exec install -D -m 644 -t $(DESTDIR)$(abspath $(PREFIX))/lib {} +
+	@cd out/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(abspath $(PREFIX))/share/{} \;
 
 .PHONY: test
 test: ## install what is missing, then lint, all tests with the race detector, a little fuzzing (as root)

@@ -63,7 +63,6 @@ func newRoot(a *app) *cobra.Command {
 
 		SuggestionsMinimumDistance: 2,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print the result as JSON on standard output")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print no progress on standard error")
 	a.color = colorAuto
@@ -76,8 +75,9 @@ func newRoot(a *app) *cobra.Command {
 		a.doctorCommand(), a.planCommand(), a.runCommand(), a.upCommand(), a.statusCommand(),
 		a.verifyCommand(), a.logsCommand(), a.execCommand(), a.relinkCommand(), a.downCommand(), a.gcCommand(),
 		a.reportCommand(), a.compareCommand(), a.benchCommand(), a.calibrateCommand(), a.topCommand(), a.captureCommand(), a.metricsCommand(), a.imageCommand(), a.daemonCommand(), a.labCommand(), a.superviseCommand(), a.keepOutputCommand(), a.relayCommand(), a.pauseCommand(),
-		a.versionCommand(),
+		a.versionCommand(), a.manCommand(),
 	)
+	a.complete(root)
 	a.fitHelp(root)
 	return root
 }

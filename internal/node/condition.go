@@ -122,6 +122,22 @@ func (n *Node) sameBoot(name string) (bool, error) {
 	return boot == s.Boot, err
 }
 
+// Names are those of the chains of this node, in order, whatever has become of them;
+// none if they cannot be read.
+func (n *Node) Names() []string {
+	entries, err := os.ReadDir(n.StateDir)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() && chain.ValidName(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
 // List inspects every chain of this node, in order of name.
 func (n *Node) List() ([]Found, error) {
 	list := []Found{}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drayage/dray/experiments"
+	"github.com/drayage/dray/images"
+	"github.com/drayage/dray/internal/function/lab"
+	transports "github.com/drayage/dray/internal/link/all"
+	"github.com/drayage/dray/internal/measure/experiment"
+	"github.com/drayage/dray/internal/measure/verify"
+)
+
+// words gives what an argument may be, from the arguments before it. It says nothing
+// about what it cannot read: a shell shows no errors while it completes.
+type words func(before []string) []string
+
+// complete completes the arguments of every command, and the flags that have names
+// as values.
+func (a *app) complete(root *cobra.Command) {
+	for name, arguments := range map[string][]words{
+		"status": {a.chainNames}, "verify": {a.chainNames}, "down": {a.chainNames}, "daemon": {a.chainNames}, "top": {a.chainNames},
+		"logs": {a.chainNames, a.functionNames}, "exec": {a.chainNames, a.functionNames},
+		"capture":   {a.chainNames, a.portNames},
+		"relink":    {a.chainNames, a.linkNames, transportNames},
+		"calibrate": {transportNames},
+		"image":     {func([]string) []string { return images.Names() }},
+		"doctor":    {}, "gc": {}, "metrics": {}, "version": {},
+	} {
+		command(root, name).ValidArgsFunction = completeWords(arguments)
+	}
+	for _, name := range []string{"plan", "up", "run"} {
+		command(root, name).ValidArgsFunction = completeChainFile
+	}
+	command(root, "bench").ValidArgsFunction = completeMatrix
+	for name, flags := range map[string]map[string][]string{
+		"run":     {"profile": profileNames()},
+		"verify":  {"profile": profileNames()},
+		"bench":   {"profile": experimentProfiles()},
+		"lab":     {"need": lab.Features()},
+		"compare": {"format": {formatText, formatJSON, formatBenchstat}},
+		"":        {"color": {colorAuto, colorAlways, colorNever}},
+	} {
+		for flag, values := range flags {
+			completeFlag(command(root, name), flag, values)
+		}
+	}
+}
+
+// command is the command of that name; "" is the root.
+func command(root *cobra.Command, name string) *cobra.Command {
+	i := slices.IndexFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == name })
+	if i < 0 {
+		return root
+	}
+	return root.Commands()[i]
+}
+
+func completeFlag(cmd *cobra.Command, flag string, values []string) {
+	// It fails only for a flag that does not exist, which a test would show.
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func completeWords(arguments []words) cobra.CompletionFunc {
+	return func(_ *cobra.Command, before []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(before) >= len(arguments) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return arguments[len(before)](before), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func completeChainFile(_ *cobra.Command, before []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(before) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeMatrix offers what is built in; a shell adds the names of files.
+func completeMatrix(_ *cobra.Command, before []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(before) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return append([]string{"quick"}, experiments.Names()...), cobra.ShellCompDirectiveDefault
+}
+
+func (a *app) chainNames([]string) []string {
+	n, err := a.node()
+	if err != nil {
+		return nil
+	}
+	return n.Names()
+}
+
+func (a *app) functionNames(before []string) []string {
+	var names []string
+	if live, err := a.open(before[0]); err == nil {
+		for _, f := range live.Chain.Functions {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+func (a *app) portNames(before []string) []string {
+	var names []string
+	if live, err := a.open(before[0]); err == nil {
+		for _, f := range live.Chain.Functions {
+			for _, p := range f.Ports {
+				names = append(names, f.Name+"."+p.Name)
+			}
+		}
+	}
+	return names
+}
+
+func (a *app) linkNames(before []string) []string {
+	var names []string
+	if live, err := a.open(before[0]); err == nil {
+		for _, l := range live.Chain.Links {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+func transportNames([]string) []string {
+	var names []string
+	for _, t := range transports.All() {
+		names = append(names, t.Name())
+	}
+	return names
+}
+
+func profileNames() []string {
+	return []string{string(verify.Quick), string(verify.Standard), string(verify.Thorough)}
+}
+
+func experimentProfiles() []string {
+	var names []string
+	for _, p := range experiment.Profiles {
+		names = append(names, p.Name)
+	}
+	return names
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/drayage/dray/internal/spec/layout"
+	"github.com/drayage/dray/internal/spec/release"
+)
+
+// purposes are the first lines of the pages of the programs that are not dray.
+var purposes = map[string]string{
+	"draygen":      "traffic generator, sink and reflector",
+	"draygen-dpdk": "traffic generator, sink and reflector on DPDK devices",
+	"dray-vnf":     "network functions on DPDK ports",
+	"dray-limit":   "what two cores of this machine can do at best",
+	"dray-guest":   "first process of Drayage's virtual machines",
+}
+
+// manCommand writes the manual pages of all commands; `make man` calls it.
+func (a *app) manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "man DIR [PROGRAM...]",
+		Short:  "Write the manual pages of every command, and of other programs",
+		Hidden: true,
+		Args:   args(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			root := cmd.Root()
+			root.InitDefaultCompletionCmd()
+			if err := commandPages(argv[0], root); err != nil {
+				return err
+			}
+			for _, program := range argv[1:] {
+				// A program that is not for users prints its help as an error.
+				help, _ := exec.CommandContext(cmd.Context(), program, "--help").CombinedOutput()
+				name := filepath.Base(program)
+				if len(help) == 0 || purposes[name] == "" {
+					return fmt.Errorf("%s prints no help, or its purpose is not known", program)
+				}
+				if err := writePage(argv[0], name, func(w io.Writer) { programPage(w, name, string(help)) }); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// commandPages writes the page of a command and of those below it.
+func commandPages(dir string, cmd *cobra.Command) error {
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	if err := writePage(dir, name, func(w io.Writer) { commandPage(w, name, cmd) }); err != nil {
+		return err
+	}
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() && sub.Name() != "help" {
+			if err := commandPages(dir, sub); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func writePage(dir, name string, write func(io.Writer)) error {
+	return printTo(filepath.Join(dir, name+".1"), func(w io.Writer) error {
+		var b bytes.Buffer
+		write(&b)
+		_, err := w.Write(b.Bytes())
+		return err
+	})
+}
+
+func commandPage(w io.Writer, name string, cmd *cobra.Command) {
+	manHead(w, name, cmd.Short)
+	fmt.Fprintf(w, ".SH SYNOPSIS\n.B %s\n", roff(cmd.UseLine()))
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short + "."
+	}
+	fmt.Fprint(w, ".SH DESCRIPTION\n"+manProse(text))
+	manFlags(w, "OPTIONS", cmd.NonInheritedFlags())
+	manFlags(w, "OPTIONS OF ALL COMMANDS", cmd.InheritedFlags())
+	if cmd.Example != "" {
+		fmt.Fprintf(w, ".SH EXAMPLES\n%s", verbatim(cmd.Example))
+	}
+	var related []string
+	if cmd.HasParent() {
+		related = append(related, strings.ReplaceAll(cmd.Parent().CommandPath(), " ", "-"))
+	}
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() && sub.Name() != "help" {
+			related = append(related, name+"-"+sub.Name())
+		}
+	}
+	if len(related) > 0 {
+		fmt.Fprintf(w, ".SH SEE ALSO\n%s(1)\n", roff(strings.Join(related, "(1), ")))
+	}
+}
+
+// programPage shows the help of a program as it is.
+func programPage(w io.Writer, name, help string) {
+	manHead(w, name, purposes[name])
+	fmt.Fprintf(w, ".SH DESCRIPTION\n%s.SH SEE ALSO\ndray(1)\n", verbatim(layout.Prose(indented(help), 72)))
+}
+
+// indented keeps every line of a help text a line of its own.
+func indented(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i, line := range lines {
+		if line != "" {
+			lines[i] = " " + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func manHead(w io.Writer, name, purpose string) {
+	fmt.Fprintf(w, ".TH %s 1 %q %q %q\n.SH NAME\n%s \\- %s\n",
+		roff(strings.ToUpper(name)), release.Date(), "Drayage "+release.Version(), "User Commands", roff(name), roff(purpose))
+}
+
+// manProse sets paragraphs, and shows indented lines as they are.
+func manProse(text string) string {
+	var b strings.Builder
+	for _, part := range strings.Split(text, "\n\n") {
+		var table []string
+		prose := []string{}
+		for _, line := range strings.Split(part, "\n") {
+			if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
+				table = append(table, line)
+			} else {
+				prose = append(prose, roff(line))
+			}
+		}
+		fmt.Fprintf(&b, ".PP\n%s\n", strings.Join(prose, "\n"))
+		if len(table) > 0 {
+			b.WriteString(verbatim(layout.Prose(strings.Join(table, "\n"), 72)))
+		}
+	}
+	return b.String()
+}
+
+func verbatim(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = roff(line)
+	}
+	return ".PP\n.nf\n" + strings.Join(lines, "\n") + "\n.fi\n"
+}
+
+func manFlags(w io.Writer, heading string, flags *pflag.FlagSet) {
+	if !flags.HasAvailableFlags() {
+		return
+	}
+	fmt.Fprintf(w, ".SH %s\n", heading)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		name := "--" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", " + name
+		}
+		fmt.Fprintf(w, ".TP\n.B %s\n%s\n", roff(strings.TrimSpace(name+" "+value)), roff(usage))
+	})
+}
+
+// roff escapes what troff would take for its own.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
+	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+		return `\&` + text
+	}
+	return text
+}
