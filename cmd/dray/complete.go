@@ -3,6 +3,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	transports "github.com/drayage/dray/internal/link/all"
 	"github.com/drayage/dray/internal/measure/experiment"
 	"github.com/drayage/dray/internal/measure/verify"
+	"github.com/drayage/dray/internal/spec/explain"
 )
 
 // words gives what an argument may be, from the arguments before it. It says nothing
@@ -29,6 +31,7 @@ func (a *app) complete(root *cobra.Command) {
 		"relink":    {a.chainNames, a.linkNames, transportNames},
 		"calibrate": {transportNames},
 		"image":     {func([]string) []string { return images.Names() }},
+		"explain":   {func([]string) []string { return explain.Paths() }},
 		"doctor":    {}, "gc": {}, "metrics": {}, "version": {},
 	} {
 		command(root, name).ValidArgsFunction = completeWords(arguments)
@@ -41,6 +44,7 @@ func (a *app) complete(root *cobra.Command) {
 		"run":     {"profile": profileNames()},
 		"verify":  {"profile": profileNames()},
 		"bench":   {"profile": experimentProfiles()},
+		"init":    {"face": slices.Sorted(maps.Keys(faceTexts)), "runtime": slices.Sorted(maps.Keys(runtimeTexts))},
 		"lab":     {"need": lab.Features()},
 		"compare": {"format": {formatText, formatJSON, formatBenchstat}},
 		"":        {"color": {colorAuto, colorAlways, colorNever}},

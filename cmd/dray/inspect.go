@@ -35,6 +35,9 @@ func addWarnFlag(cmd *cobra.Command, warn *bool) {
 // prepare reads, checks and plans a chain file. An infeasible chain is an
 // error with its exit code; the job is returned all the same.
 func (a *app) prepare(ctx context.Context, file string, warn bool) (*chainrun.Job, error) {
+	if file == "-" {
+		file = standardInput
+	}
 	source, err := readFile(ctx, file)
 	if err != nil {
 		return nil, err
@@ -64,6 +67,9 @@ func (a *app) prepare(ctx context.Context, file string, warn bool) (*chainrun.Jo
 	}
 	return j, err
 }
+
+// standardInput is the file that - stands for.
+const standardInput = "/dev/stdin"
 
 // readFile waits for a pipe that nobody writes to, but no longer than ctx.
 func readFile(ctx context.Context, file string) ([]byte, error) {
@@ -102,10 +108,12 @@ func instruments() []doctor.Prober {
 }
 
 func (a *app) planCommand() *cobra.Command {
-	var warn, verbose bool
+	var warn bool
 	cmd := &cobra.Command{
-		Use:     "plan FILE",
-		Short:   "Show what would be done with a chain, and why; change nothing",
+		Use:   "plan FILE",
+		Short: "Show what would be done with a chain, and why; change nothing",
+		Long: "Show what would be done with a chain, and why; change nothing. FILE may be -, standard input. With --verbose,\n" +
+			"also every rejected transport and every address.",
 		Example: "  dray plan examples/f1-split.yaml\n  dray plan examples/fronthaul-on-bridge.yaml --json",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
@@ -113,20 +121,19 @@ func (a *app) planCommand() *cobra.Command {
 			if j == nil {
 				return err
 			}
-			return errors.Join(err, a.printPlan(j, verbose))
+			return errors.Join(err, a.printPlan(j))
 		},
 	}
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also show every rejected transport and every address")
 	addWarnFlag(cmd, &warn)
 	return cmd
 }
 
-func (a *app) printPlan(j *chainrun.Job, verbose bool) error {
+func (a *app) printPlan(j *chainrun.Job) error {
 	p := j.Plan
 	if a.json {
 		return a.printJSON(p)
 	}
-	return a.printText(func(w io.Writer, width int) error { return p.Text(w, width, verbose) })
+	return a.printText(func(w io.Writer, width int) error { return p.Text(w, width, a.verbose) })
 }
 
 func (a *app) doctorCommand() *cobra.Command {

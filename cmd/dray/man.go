@@ -11,11 +11,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/drayage/dray/internal/spec/layout"
 	"github.com/drayage/dray/internal/spec/release"
 )
+
+// manWidth is how much of 80 columns the margin of a page leaves.
+const manWidth = 72
 
 // purposes are the first lines of the pages of the programs that are not dray.
 var purposes = map[string]string{
@@ -88,8 +90,8 @@ func commandPage(w io.Writer, name string, cmd *cobra.Command) {
 		text = cmd.Short + "."
 	}
 	fmt.Fprint(w, ".SH DESCRIPTION\n"+manProse(text))
-	manFlags(w, "OPTIONS", cmd.NonInheritedFlags())
-	manFlags(w, "OPTIONS OF ALL COMMANDS", cmd.InheritedFlags())
+	manFlags(w, "OPTIONS", cmd.NonInheritedFlags().FlagUsagesWrapped(manWidth))
+	manFlags(w, "OPTIONS OF ALL COMMANDS", cmd.InheritedFlags().FlagUsagesWrapped(manWidth))
 	if cmd.Example != "" {
 		fmt.Fprintf(w, ".SH EXAMPLES\n%s", verbatim(cmd.Example))
 	}
@@ -110,7 +112,7 @@ func commandPage(w io.Writer, name string, cmd *cobra.Command) {
 // programPage shows the help of a program as it is.
 func programPage(w io.Writer, name, help string) {
 	manHead(w, name, purposes[name])
-	fmt.Fprintf(w, ".SH DESCRIPTION\n%s.SH SEE ALSO\ndray(1)\n", verbatim(layout.Prose(indented(help), 72)))
+	fmt.Fprintf(w, ".SH DESCRIPTION\n%s.SH SEE ALSO\ndray(1)\n", verbatim(layout.Prose(indented(help), manWidth)))
 }
 
 // indented keeps every line of a help text a line of its own.
@@ -144,7 +146,7 @@ func manProse(text string) string {
 		}
 		fmt.Fprintf(&b, ".PP\n%s\n", strings.Join(prose, "\n"))
 		if len(table) > 0 {
-			b.WriteString(verbatim(layout.Prose(strings.Join(table, "\n"), 72)))
+			b.WriteString(verbatim(layout.Prose(strings.Join(table, "\n"), manWidth)))
 		}
 	}
 	return b.String()
@@ -158,22 +160,11 @@ func verbatim(text string) string {
 	return ".PP\n.nf\n" + strings.Join(lines, "\n") + "\n.fi\n"
 }
 
-func manFlags(w io.Writer, heading string, flags *pflag.FlagSet) {
-	if !flags.HasAvailableFlags() {
-		return
+// manFlags shows flags as help does.
+func manFlags(w io.Writer, heading, usages string) {
+	if usages != "" {
+		fmt.Fprintf(w, ".SH %s\n%s", heading, verbatim(usages))
 	}
-	fmt.Fprintf(w, ".SH %s\n", heading)
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
-		}
-		value, usage := pflag.UnquoteUsage(f)
-		name := "--" + f.Name
-		if f.Shorthand != "" {
-			name = "-" + f.Shorthand + ", " + name
-		}
-		fmt.Fprintf(w, ".TP\n.B %s\n%s\n", roff(strings.TrimSpace(name+" "+value)), roff(usage))
-	})
 }
 
 // roff escapes what troff would take for its own.

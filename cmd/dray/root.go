@@ -41,6 +41,7 @@ type app struct {
 	out, err io.Writer
 	json     bool
 	quiet    bool
+	verbose  bool
 	color    colorMode
 }
 
@@ -68,6 +69,11 @@ func newRoot(a *app) *cobra.Command {
 	a.color = colorAuto
 	root.PersistentFlags().Var(&a.color, "color", "colour verdicts and statuses: auto, always or never")
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version, its date and the ABI of DPDK")
+	root.PersistentFlags().BoolFuncP("verbose", "v", "log probes, steps and commands on standard error", func(string) error {
+		a.verbose = true
+		logTo(a.err)
+		return nil
+	})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%v; see `%s --help`", err, cmd.CommandPath())
 	})
@@ -75,7 +81,7 @@ func newRoot(a *app) *cobra.Command {
 		a.doctorCommand(), a.planCommand(), a.runCommand(), a.upCommand(), a.statusCommand(),
 		a.verifyCommand(), a.logsCommand(), a.execCommand(), a.relinkCommand(), a.downCommand(), a.gcCommand(),
 		a.reportCommand(), a.compareCommand(), a.benchCommand(), a.calibrateCommand(), a.topCommand(), a.captureCommand(), a.metricsCommand(), a.imageCommand(), a.daemonCommand(), a.labCommand(), a.superviseCommand(), a.keepOutputCommand(), a.relayCommand(), a.pauseCommand(),
-		a.versionCommand(), a.manCommand(),
+		a.versionCommand(), a.manCommand(), a.initCommand(), a.explainCommand(),
 	)
 	a.complete(root)
 	a.fitHelp(root)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strconv"
@@ -37,6 +38,7 @@ func (p Place) Start(cmd *exec.Cmd) error {
 
 // start starts cmd on a thread that has been prepared.
 func (p Place) start(cmd *exec.Cmd, prepare func() error) error {
+	slog.Debug("run", "argv", cmd.Args)
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -58,7 +59,9 @@ func (e *Error) NotFound() bool { return strings.Contains(strings.ToLower(e.Stde
 
 // Command is a call of the client that has not been started.
 func (c Client) Command(ctx context.Context, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, "docker", append([]string{"--host", c.Host}, args...)...)
+	cmd := exec.CommandContext(ctx, "docker", append([]string{"--host", c.Host}, args...)...)
+	slog.DebugContext(ctx, "run", "argv", cmd.Args)
+	return cmd
 }
 
 // Output runs a command and returns its trimmed output. A failure is an *Error.

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 )
 
@@ -97,6 +98,7 @@ func (r *Runner) Run(ctx context.Context, steps []Step) error {
 }
 
 func (r *Runner) runOne(ctx context.Context, s Step) error {
+	slog.DebugContext(ctx, "step", "name", s.Name)
 	if r.Progress != nil {
 		r.Progress(s)
 	}
@@ -129,6 +131,7 @@ func (r *Runner) Remove(ctx context.Context, made []Resource) error {
 			errs = append(errs, fmt.Errorf("remove %s: no remover for this kind", res))
 			continue
 		}
+		slog.DebugContext(ctx, "remove", "resource", res)
 		if err := remove(ctx, res); err != nil {
 			errs = append(errs, fmt.Errorf("remove %s: %w", res, err))
 		}

@@ -7,7 +7,9 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
@@ -47,7 +49,9 @@ func Inspect(ctx context.Context, drivers []transport.Driver, runtimes []runtime
 		probes.Add(1)
 		go func() {
 			defer probes.Done()
+			started := time.Now()
 			*item = f()
+			slog.DebugContext(ctx, "probe", "name", item.Name, "status", item.Status, "reason", item.Reason, "took", time.Since(started))
 		}()
 	}
 	for i, d := range drivers {
