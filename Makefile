@@ -23,6 +23,7 @@ BENCH ?=
 IMAGE ?=
 TAR ?=
 PREFIX ?= /usr/local
+LIBDIR ?= lib
 
 say = printf '\n== %s\n'
 
@@ -86,11 +87,24 @@ man: build ## write the manual pages and the completion of shells below out/shar
 .PHONY: install
 install: man ## install programs, libdray, manual pages and completion below PREFIX (/usr/local)
 	@$(say) 'installing below $(DESTDIR)$(PREFIX)'
-	@meson setup $$([ ! -d out/install ] || echo --reconfigure) --prefix=$(abspath $(PREFIX)) --libdir=lib -Dbuildtype=release out/install dataplane/port >/dev/null
+	@meson setup $$([ ! -d out/install ] || echo --reconfigure) --prefix=$(abspath $(PREFIX)) --libdir=$(LIBDIR) -Dbuildtype=release out/install dataplane/port >/dev/null
 	@meson install -C out/install $(if $(DESTDIR),--destdir $(abspath $(DESTDIR))) | grep '^Installing'
 	@find bin -type f ! -name '*.so' -exec install -D -t $(DESTDIR)$(abspath $(PREFIX))/bin {} +
-	@find bin -type f -name '*.so' -exec install -D -m 644 -t $(DESTDIR)$(abspath $(PREFIX))/lib {} +
+	@find bin -type f -name '*.so' -exec install -D -m 644 -t $(DESTDIR)$(abspath $(PREFIX))/$(LIBDIR) {} +
 	@cd out/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(abspath $(PREFIX))/share/{} \;
+
+.PHONY: deb
+deb: ## make the Debian packages of this release into out/deb (as root, or with all tools installed)
+	@$(say) 'making Debian packages (scripts/deb.sh)'
+	@scripts/deb.sh
+
+.PHONY: test-deb
+test-deb: ## install, upgrade, use and purge the packages in a new root file system; DEBIAN=13 for 13 (as root)
+	@scripts/test-deb.sh $(DEBIAN)
+
+.PHONY: check-deb
+check-deb: ## of these the part inside: it installs the packages of out/deb here, and purges them
+	@scripts/test-deb.sh --inside
 
 .PHONY: test
 test: ## install what is missing, then lint, all tests with the race detector, a little fuzzing (as root)

@@ -6,7 +6,8 @@
 # usage: scripts/fresh.sh [12|13] [make target...]      (default: 12 demo test)
 #
 # The new system gets from this host: the committed HEAD of this repository, CA
-# certificates, apt's mirror and proxy, the Go proxy settings, and name servers.
+# certificates, apt's mirror and proxy, the Go proxy settings, name servers, and the
+# packages in out/deb; those that are made there come back.
 # It runs in mount, PID, IPC, UTS and cgroup namespaces of its own and shares
 # the host's network. Nothing stays: it is removed at the end, on Ctrl-C, and
 # after a SIGKILL by the next call.
@@ -128,6 +129,11 @@ clone() {
 	fi
 	"${git[@]}" clone --quiet --no-hardlinks --no-checkout "$repo" "$root/root/dray"
 	"${git[@]}" -C "$root/root/dray" -c advice.detachedHead=false checkout --quiet "$head"
+	# Packages that were made earlier, for the target that tests them.
+	if [ -d "$repo/out/deb" ]; then
+		mkdir -p "$root/root/dray/out"
+		cp -r "$repo/out/deb" "$root/root/dray/out/"
+	fi
 	say "cloned $("${git[@]}" -C "$repo" describe --always --tags "$head")"
 }
 
@@ -274,7 +280,13 @@ main() {
 	) </dev/null &
 	child=$!
 	set +m
-	wait "$child"
+	local status=0
+	wait "$child" || status=$?
+	if [ -d "$root/root/dray/out/deb" ]; then
+		mkdir -p "$repo/out/deb"
+		cp -r "$root/root/dray/out/deb/." "$repo/out/deb/"
+	fi
+	return "$status"
 }
 
 case ${1:-} in

@@ -26,7 +26,7 @@ type DriverError struct {
 func (e *DriverError) Error() string { return e.Reason + ": " + e.Fix }
 
 // FindDriver returns the file of net_dray: in the folder that DRAY_LIB names, or
-// else beside the running program, or in ../lib of there. An error is a
+// else beside the running program, in ../lib of there, or where DPDK looks for drivers. An error is a
 // *DriverError.
 func FindDriver() (string, error) {
 	var dirs []string
@@ -38,7 +38,7 @@ func FindDriver() (string, error) {
 			return "", &DriverError{Reason: fmt.Sprintf("the folder of this program is not known: %v", err), Fix: "set DRAY_LIB to the folder of " + DriverFile}
 		}
 		beside := filepath.Dir(own)
-		dirs = []string{beside, filepath.Join(filepath.Dir(beside), "lib")}
+		dirs = append([]string{beside, filepath.Join(filepath.Dir(beside), "lib")}, installedDirs(driverDirs)...)
 	}
 	for _, dir := range dirs {
 		file, err := findIn(dir)

@@ -32,3 +32,24 @@ func TestFindDriver(t *testing.T) {
 		t.Errorf("in an open folder: %q, %v", file, err)
 	}
 }
+
+// TestFindInstalledDriver looks where a package puts the driver.
+func TestFindInstalledDriver(t *testing.T) {
+	t.Setenv(libVariable, "")
+	dir := t.TempDir()
+	before := driverDirs
+	t.Cleanup(func() { driverDirs = before })
+	driverDirs = []string{filepath.Join(dir, "pmds-*")}
+	for _, abi := range []string{"pmds-23.0", "pmds-25.0"} {
+		if err := os.Mkdir(filepath.Join(dir, abi), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := filepath.Join(dir, "pmds-23.0", DriverFile)
+	if err := os.WriteFile(want, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if file, err := FindDriver(); err != nil || file != want {
+		t.Errorf("it is %q, error %v; want %s", file, err, want)
+	}
+}

@@ -25,16 +25,8 @@ func Probe(name, driver string) inventory.Item {
 
 func probe(dirs []string, name, driver string) inventory.Item {
 	item := inventory.Item{Name: name, Status: inventory.Missing}
-	var found []string
-	for _, pattern := range dirs {
-		folders, err := filepath.Glob(pattern) // the pattern is well-formed
-		if err != nil {
-			continue
-		}
-		found = append(found, folders...)
-	}
-	slices.Sort(found)
-	for _, folder := range slices.Backward(found) { // the newest first
+	found := installedDirs(dirs)
+	for _, folder := range found {
 		abi := strings.TrimPrefix(filepath.Base(folder), "pmds-")
 		files, err := filepath.Glob(filepath.Join(folder, "librte_"+driver+".so*"))
 		if err == nil && len(files) > 0 {
@@ -48,6 +40,19 @@ func probe(dirs []string, name, driver string) inventory.Item {
 		item.Reason = "DPDK is not installed"
 	}
 	return item
+}
+
+// installedDirs are the folders that match the patterns, the newest first.
+func installedDirs(patterns []string) []string {
+	var found []string
+	for _, pattern := range patterns {
+		if folders, err := filepath.Glob(pattern); err == nil { // the pattern is well-formed
+			found = append(found, folders...)
+		}
+	}
+	slices.Sort(found)
+	slices.Reverse(found)
+	return found
 }
 
 // release is the version of DPDK that a binary interface belongs to: number 23 is
