@@ -113,14 +113,31 @@ func onOwnThread(f func() error) error {
 	return <-done
 }
 
-// handle opens a netlink socket in the namespace; the caller closes it.
+// handle opens a netlink socket in the namespace; the caller closes it. The
+// host's namespace is not entered: that would take root, and listing its
+// interfaces does not.
 func (n Netns) handle() (*netlink.Handle, error) {
+	if n.Path == "" {
+		return n.ownHandle()
+	}
 	h, err := n.open()
 	if err != nil {
 		return nil, err
 	}
 	defer h.Close()
 	nl, err := netlink.NewHandleAt(h, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("netlink in %s: %w", n, err)
+	}
+	return nl, nil
+}
+
+// ownHandle opens a netlink socket in the namespace of this process.
+func (n Netns) ownHandle() (nl *netlink.Handle, err error) {
+	err = onOwnThread(func() error {
+		nl, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("netlink in %s: %w", n, err)
 	}

@@ -4,6 +4,7 @@ package host
 
 import (
 	"errors"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -20,6 +21,8 @@ type Unsupported struct {
 	What string // "qdisc hfsc"
 	Why  string // one clause: "this kernel has no sch_hfsc"
 	Fix  string // may be empty
+	// Cause is the kernel's answer, if there was one.
+	Cause error
 }
 
 func (u *Unsupported) Error() string {
@@ -30,6 +33,8 @@ func (u *Unsupported) Error() string {
 	return s
 }
 
+func (u *Unsupported) Unwrap() error { return u.Cause }
+
 // Is makes errors.Is(err, ErrUnsupported) true.
 func (u *Unsupported) Is(target error) bool { return target == ErrUnsupported }
 
@@ -39,15 +44,21 @@ func ProbeItem(name string, err error) inventory.Item {
 	if err == nil {
 		return item
 	}
+	if os.Geteuid() != 0 && refused(err) {
+		return inventory.NotTried(name)
+	}
 	item.Status = inventory.Missing
 	var u *Unsupported
 	switch {
 	case errors.As(err, &u):
 		item.Reason, item.Fix = u.Why, u.Fix
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+	case refused(err):
 		item.Reason, item.Fix = "the probe failed: "+err.Error(), "run as root"
 	default:
 		item.Reason = "the probe failed: " + err.Error()
 	}
 	return item
 }
+
+// refused reports whether the kernel refused something for want of privilege.
+func refused(err error) bool { return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) }

@@ -97,7 +97,7 @@ func holdUserNetns(mappings ...UserMapping) (pid int, release func(), err error)
 			return 0, nil, &Unsupported{
 				What: "user namespace",
 				Why:  "no user namespace can be made: " + err.Error(),
-				Fix:  "run as root, outside of a chroot, and: sysctl -w user.max_user_namespaces=10000",
+				Fix:  "run as root, outside of a chroot, and: sysctl -w user.max_user_namespaces=10000", Cause: err,
 			}
 		}
 	}

@@ -11,7 +11,7 @@ func ProbeXDPSocket() error {
 		return &Unsupported{
 			What: "AF_XDP",
 			Why:  "the kernel opens no AF_XDP socket: " + err.Error(),
-			Fix:  "needs root, and a kernel with CONFIG_XDP_SOCKETS",
+			Fix:  "needs root, and a kernel with CONFIG_XDP_SOCKETS", Cause: err,
 		}
 	}
 	return unix.Close(fd)

@@ -65,6 +65,15 @@ func (l *Live) Status() (functions []FunctionStatus, supervised bool, err error)
 	return functions, supervised, nil
 }
 
+// Supervisor is the process that supervises the chain, or did last; nil if none has.
+func (l *Live) Supervisor() *host.ProcessID {
+	var s Status
+	if err := readJSON(filepath.Join(l.dir, fileStatus), &s); err != nil || s.Supervisor.PID == 0 {
+		return nil
+	}
+	return &s.Supervisor
+}
+
 // Check asks each runtime that can tell whether its function is still there,
 // which no supervisor of ours sees where somebody else runs it. It returns what
 // is wrong, by function.
@@ -182,8 +191,12 @@ func (l *Live) function(name string) (*chain.Function, error) {
 }
 
 // ClaimedCPUs is which CPUs the chains of this node have for themselves, by chain.
+// Only root sees any chain.
 func (n *Node) ClaimedCPUs() (map[string][]int, error) {
 	list, err := n.List()
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -46,6 +46,8 @@ func (p *planner) checkRuntime(f *chain.Function) {
 	case item.Status == inventory.Missing:
 		v.Reason, v.Fix = "missing on this host: "+item.Reason, item.Fix
 		p.violate(v)
+	case item.Untried():
+		p.warn("function %s: runtime %s was %s", f.Name, f.Runtime, item.Reason)
 	case item.Status == inventory.NeverRun:
 		p.warn("function %s: runtime %s has never been run on this host", f.Name, f.Runtime)
 	}

@@ -113,7 +113,9 @@ func (p *planner) warnOfChoice(n *needs, t *inventory.Transport) {
 	if t.Caps.Privileged {
 		p.warn("link %s: %s gives the functions of its ports %s, as the policy permits", n.link.Name, t.Name, t.Caps.Privileges)
 	}
-	if t.Status == inventory.NeverRun {
+	if t.Untried() {
+		p.warn("link %s: transport %s was %s", n.link.Name, t.Name, t.Reason)
+	} else if t.Status == inventory.NeverRun {
 		p.warn("link %s: transport %s has never been run on this host", n.link.Name, t.Name)
 	}
 	if len(n.ports) > 1 && n.sameFunction() && !n.anyBeside() && !t.Caps.SameNetns {

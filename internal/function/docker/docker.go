@@ -62,11 +62,11 @@ func (r *Runtime) Probe(ctx context.Context) inventory.Item {
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
 		item.Reason, item.Fix = "the docker client is not installed", "apt-get install docker.io (on Debian 13 also docker-cli)"
+	case os.Geteuid() != 0:
+		return inventory.NotTried(item.Name)
 	case err != nil:
 		item.Reason = fmt.Sprintf("no docker daemon answers at %s", r.Client.Host)
 		item.Fix = "apt-get install docker.io && systemctl start docker, or set DOCKER_HOST"
-	case os.Geteuid() != 0:
-		item.Reason, item.Fix = "not root", "run dray as root"
 	case r.lacksAppArmor(ctx):
 		item.Reason, item.Fix = "docker cannot load its AppArmor profile without apparmor_parser", "apt-get install apparmor"
 	default:

@@ -41,11 +41,10 @@ func (*Runtime) Name() chain.RuntimeName { return chain.RuntimeExternal }
 
 // Probe implements runtime.Runtime.
 func (*Runtime) Probe(context.Context) inventory.Item {
-	item := inventory.Item{Name: string(chain.RuntimeExternal), Status: inventory.OK}
 	if os.Geteuid() != 0 {
-		item.Status, item.Reason, item.Fix = inventory.Missing, "not root", "run dray as root"
+		return inventory.NotTried(string(chain.RuntimeExternal))
 	}
-	return item
+	return inventory.Item{Name: string(chain.RuntimeExternal), Status: inventory.OK}
 }
 
 // Removers implements runtime.Runtime: package host removes all that it makes.

@@ -96,12 +96,8 @@ func hasFeature(feature string) (bool, error) {
 	return err == nil, err
 }
 
-// Programs is an error where this host has not the programs that a guest of the lab
-// takes.
+// Programs is an error if this host lacks a program that a guest of the lab takes.
 func Programs() error {
-	if os.Geteuid() != 0 {
-		return &host.Unsupported{What: "lab", Why: "not root", Fix: "run dray as root"}
-	}
 	for program, pkg := range map[string]string{guest.Emulator: "qemu-system-x86", "dpkg-deb": "dpkg", "depmod": "kmod"} {
 		if _, err := host.NeedProgram("lab", program, pkg); err != nil {
 			return err
@@ -115,6 +111,9 @@ func Programs() error {
 // error is why there can be none. The first time on a host it fetches the
 // kernel's package, and once after each boot of the host it tries KVM.
 func Ready(ctx context.Context, rt bool) (guest.Accel, error) {
+	if os.Geteuid() != 0 {
+		return "", &host.Unsupported{What: "lab", Why: "not root", Fix: "run dray as root"}
+	}
 	if err := Programs(); err != nil {
 		return "", err
 	}

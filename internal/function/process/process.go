@@ -34,11 +34,10 @@ func (*Runtime) Name() chain.RuntimeName { return chain.RuntimeProcess }
 
 // Probe implements runtime.Runtime.
 func (*Runtime) Probe(context.Context) inventory.Item {
-	item := inventory.Item{Name: string(chain.RuntimeProcess), Status: inventory.OK}
 	if os.Geteuid() != 0 {
-		item.Status, item.Reason, item.Fix = inventory.Missing, "not root", "run dray as root"
+		return inventory.NotTried(string(chain.RuntimeProcess))
 	}
-	return item
+	return inventory.Item{Name: string(chain.RuntimeProcess), Status: inventory.OK}
 }
 
 // Removers implements runtime.Runtime: package host removes all that it makes.

@@ -39,14 +39,15 @@ func (*Runtime) Name() chain.RuntimeName { return chain.RuntimeVM }
 // Probe implements runtime.Runtime. It looks for the programs and boots nothing:
 // whether the CPU or an emulator runs a guest is found out with the first one.
 func (*Runtime) Probe(context.Context) inventory.Item {
-	return host.ProbeItem(string(chain.RuntimeVM), probe())
+	err := probe()
+	if err == nil && os.Geteuid() != 0 {
+		return inventory.NotTried(string(chain.RuntimeVM))
+	}
+	return host.ProbeItem(string(chain.RuntimeVM), err)
 }
 
 func probe() error {
 	const what = "runtime vm"
-	if os.Geteuid() != 0 {
-		return &host.Unsupported{What: what, Why: "not root", Fix: "run dray as root"}
-	}
 	for program, pkg := range map[string]string{guest.Emulator: "qemu-system-x86", "dpkg-deb": "dpkg", "depmod": "kmod", "ip": "iproute2"} {
 		if _, err := host.NeedProgram(what, program, pkg); err != nil {
 			return err

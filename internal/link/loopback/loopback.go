@@ -51,7 +51,7 @@ func (driver) Caps() inventory.Caps {
 func (driver) Probe(context.Context) inventory.Item {
 	err := host.InThrowawayNetns(func(ns host.Netns) error { return ns.AddAltName(lo, "probe0") })
 	if err != nil {
-		err = &host.Unsupported{What: Name, Why: "interfaces cannot have alternative names: " + err.Error(), Fix: "needs Linux 5.5 or later, and root"}
+		err = &host.Unsupported{What: Name, Why: "interfaces cannot have alternative names: " + err.Error(), Fix: "needs Linux 5.5 or later, and root", Cause: err}
 	}
 	return host.ProbeItem(Name, err)
 }

@@ -73,10 +73,10 @@ func ran(stateDir string) ([]string, error) {
 
 // Recall adds to an inventory what the state directory knows of this host: what
 // could be used but never was becomes NeverRun, and what was measured becomes
-// its calibration.
+// its calibration. An ordinary user who may not read a file there goes without it.
 func Recall(inv *inventory.Inventory, stateDir string) error {
 	known, err := ran(stateDir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	for i := range inv.Transports {
@@ -91,7 +91,7 @@ func Recall(inv *inventory.Inventory, stateDir string) error {
 		}
 	}
 	calibration, err := LoadCalibration(CalibrationFile(stateDir))
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
 	inv.Calibration = calibration

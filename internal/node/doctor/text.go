@@ -77,16 +77,19 @@ func writeItems(w io.Writer, width int, title string, items []inventory.Item) er
 	fmt.Fprintf(w, "\n%s\n", title)
 	var t layout.Table
 	for _, item := range items {
-		t.Add("  "+item.Name, status(item.Status), explanation(item))
+		t.Add("  "+item.Name, status(item), explanation(item))
 	}
 	return t.Write(w, width)
 }
 
-func status(s inventory.Status) string {
-	if s == inventory.NeverRun {
+func status(item inventory.Item) string {
+	switch {
+	case item.Untried():
+		return item.Reason
+	case item.Status == inventory.NeverRun:
 		return "never run here"
 	}
-	return string(s)
+	return string(item.Status)
 }
 
 // explanation is the version of what can be used, and the reason and the fix of

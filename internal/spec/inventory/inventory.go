@@ -25,6 +25,15 @@ type Item struct {
 	Fix     string `json:"fix,omitempty"`    // the package or setting that mends it
 }
 
+// NotTried is the item of a thing that only root can try. It may work here, so a
+// plan may use it.
+func NotTried(name string) Item {
+	return Item{Name: name, Status: NeverRun, Reason: "not tried: only root can", Fix: "sudo dray doctor"}
+}
+
+// Untried reports whether the item is one that NotTried made.
+func (i Item) Untried() bool { return i.Status == NeverRun && i.Fix != "" }
+
 // Inventory is one host as the planner sees it.
 type Inventory struct {
 	Host        Host          `json:"host"`
