@@ -89,10 +89,7 @@ func touch(path string) error {
 
 // withRootLock calls f while no other `dray` claims or collects a chain.
 func (n *Node) withRootLock(ctx context.Context, f func() error) error {
-	if err := os.MkdirAll(n.StateDir, 0o711); err != nil {
-		return fmt.Errorf("state directory: %w (run as root, or set DRAY_STATE)", err)
-	}
-	if err := checkStateDir(n.StateDir); err != nil {
+	if err := n.makeStateDir(); err != nil {
 		return err
 	}
 	path := filepath.Join(n.StateDir, ".lock")
@@ -105,6 +102,14 @@ func (n *Node) withRootLock(ctx context.Context, f func() error) error {
 	}
 	defer l.Close()
 	return f()
+}
+
+// makeStateDir makes the state directory if there is none.
+func (n *Node) makeStateDir() error {
+	if err := os.MkdirAll(n.StateDir, 0o711); err != nil {
+		return fmt.Errorf("state directory: %w (run as root, or set DRAY_STATE)", err)
+	}
+	return checkStateDir(n.StateDir)
 }
 
 // checkStateDir refuses a directory that somebody else could write to: what its

@@ -24,6 +24,7 @@ func Environment(inv *inventory.Inventory, live *node.Live, version string) reco
 		now = inv.Host
 	}
 	env := ofHost(now)
+	env.OtherRuns = host.OtherMeasurements()
 	env.Dray, env.Engines = version, programs(inv, live)
 	env.Offloads, env.Qdiscs = map[string]string{}, map[string]string{}
 	if live == nil {

@@ -46,6 +46,9 @@ func Preflight(env record.Environment, d Demand, busyBefore float64) []string {
 	if busyBefore > maxBusyBefore {
 		marks = append(marks, record.MarkBusy)
 	}
+	if env.OtherRuns > 0 {
+		marks = append(marks, record.MarkParallel)
+	}
 	if env.Stolen > maxStolen {
 		marks = append(marks, record.MarkStolen)
 	}

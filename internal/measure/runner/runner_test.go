@@ -354,6 +354,7 @@ func TestPreflight(t *testing.T) {
 		"governor":                 {change(func(e *record.Environment) { e.Governor = "powersave" }), nil, 0, []string{record.MarkGovernor}},
 		"no cpufreq":               {change(func(e *record.Environment) { e.Governor = "none" }), nil, 0, []string{}},
 		"busy":                     {four, nil, 0.21, []string{record.MarkBusy}},
+		"another dray":             {change(func(e *record.Environment) { e.OtherRuns = 1 }), nil, 0, []string{record.MarkParallel}},
 		"stolen":                   {change(func(e *record.Environment) { e.Stolen = 0.021 }), nil, 0, []string{record.MarkStolen}},
 		"TCG":                      {change(func(e *record.Environment) { e.Virtual = inventory.VirtualTCG }), nil, 0, []string{record.MarkEmulated}},
 		"KVM":                      {change(func(e *record.Environment) { e.Virtual = "QEMU Standard PC" }), nil, 0, []string{}},

@@ -84,6 +84,7 @@ const (
 	MarkShared         = "shared"          // the functions' own commands were running, and used the link as they pleased
 	MarkStalled        = "stalled"         // a lost message ended the ping-pong early; see Latency.Stalled
 	MarkLate           = "late sender"     // the generator sent late: see OneWay.Lateness
+	MarkParallel       = "parallel"        // another dray, with another state directory, was measuring too
 )
 
 // Mark adds those marks that the trial does not have.
@@ -268,13 +269,14 @@ type Environment struct {
 	Governor   string            `json:"governor"`
 	Virtual    string            `json:"virtual"`
 	Realtime   bool              `json:"realtime"`
-	HugePages  map[string]int    `json:"hugepages"`   // "2Mi" → pages
-	LoadBefore float64           `json:"load_before"` // 1-minute load average
-	BusyDuring float64           `json:"busy_during"` // share of all CPU time not idle, 0–1, by everyone
-	Stolen     float64           `json:"stolen"`      // share of CPU time stolen by the hypervisor, 0–1
-	Pinning    map[string][]int  `json:"pinning"`     // function → CPUs; absent: any
-	Offloads   map[string]string `json:"offloads"`    // "function.port" → "tso on, gro on, tx-checksum off"
-	Engines    map[string]string `json:"engines"`     // program → version
-	Qdiscs     map[string]string `json:"qdiscs"`      // "function.port", or "link: function.port at the switch" → as read back
-	Dray       string            `json:"dray"`        // version of this program
+	HugePages  map[string]int    `json:"hugepages"`            // "2Mi" → pages
+	LoadBefore float64           `json:"load_before"`          // 1-minute load average
+	BusyDuring float64           `json:"busy_during"`          // share of all CPU time not idle, 0–1, by everyone
+	Stolen     float64           `json:"stolen"`               // share of CPU time stolen by the hypervisor, 0–1
+	OtherRuns  int               `json:"other_runs,omitempty"` // other processes of dray that were measuring
+	Pinning    map[string][]int  `json:"pinning"`              // function → CPUs; absent: any
+	Offloads   map[string]string `json:"offloads"`             // "function.port" → "tso on, gro on, tx-checksum off"
+	Engines    map[string]string `json:"engines"`              // program → version
+	Qdiscs     map[string]string `json:"qdiscs"`               // "function.port", or "link: function.port at the switch" → as read back
+	Dray       string            `json:"dray"`                 // version of this program
 }

@@ -52,6 +52,7 @@ var markMeanings = map[string]string{
 	record.MarkLate:           "one packet in a hundred was sent over 1 ms after it was due: the generator had no CPU, or the port made it wait",
 	record.MarkGeneratorBound: "over 80 % of what the generator reaches without a port: the link may do more",
 	markNotNarrowed:           "the search ended before its bounds were as close as its goal asks: the rate may be higher",
+	record.MarkParallel:       "another dray, with another state directory, was measuring at the same time",
 	record.MarkStalled:        "a lost message ended the ping-pong early: later samples are missing",
 }
 

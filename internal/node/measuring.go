@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drayage/dray/internal/host"
+)
+
+const (
+	// fileMeasuring is locked by the process that measures, and names it.
+	fileMeasuring = ".measuring"
+	// measuringPoll is how often a process that waits looks again.
+	measuringPoll = 50 * time.Millisecond
+)
+
+// Measurer is the process that measures on this host.
+type Measurer struct {
+	Process host.ProcessID `json:"process"`
+	Command string         `json:"command"` // "run", "bench"
+	Since   time.Time      `json:"since"`
+}
+
+func (m Measurer) String() string {
+	if m.Process.PID == 0 { // it has not yet written who it is
+		return "another dray"
+	}
+	return fmt.Sprintf("dray %s, process %d, since %s", m.Command, m.Process.PID, m.Since.Format(time.TimeOnly))
+}
+
+// Measure waits until no other dray of this state directory measures, and keeps
+// others waiting until end is called or this process ends. While another measures,
+// wait is called with each that does; the error that it returns ends the waiting.
+func (n *Node) Measure(ctx context.Context, command string, wait func(Measurer) error) (end func(), err error) {
+	self, err := host.Identify(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	f, err := n.openMeasuring()
+	if err != nil {
+		return nil, err
+	}
+	var told Measurer
+	first := false
+	for {
+		err := host.TryLock(f, unix.LOCK_EX)
+		if err == nil {
+			break
+		}
+		if errors.Is(err, host.ErrLocked) {
+			err = nil
+			if holder := readMeasurer(f); !first || holder != told && holder.Process.PID != 0 {
+				first, told = true, holder
+				err = wait(holder)
+			}
+		}
+		if err == nil {
+			err = host.Sleep(ctx, measuringPoll)
+		}
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	if err := writeMeasurer(f, Measurer{Process: self, Command: command, Since: time.Now()}); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	withdraw, err := host.AnnounceMeasurement()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() {
+		withdraw()
+		f.Close()
+	}, nil
+}
+
+// openMeasuring opens the file for root alone: an ordinary user must not be able to
+// keep every measurement waiting.
+func (n *Node) openMeasuring() (*os.File, error) {
+	if err := n.makeStateDir(); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(filepath.Join(n.StateDir, fileMeasuring), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+}
+
+// readMeasurer is who measures; the zero value if it has not written that yet.
+func readMeasurer(f *os.File) Measurer {
+	var m Measurer
+	if err := json.NewDecoder(io.NewSectionReader(f, 0, 1<<16)).Decode(&m); err != nil || !m.Process.Alive() {
+		return Measurer{}
+	}
+	return m
+}
+
+func writeMeasurer(f *os.File, m Measurer) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err = f.WriteAt(text, 0)
+	return err
+}
