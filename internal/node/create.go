@@ -190,14 +190,21 @@ func (l *Live) create(ctx context.Context, source []byte, p *plan.Plan) error {
 // ports are there.
 func (l *Live) bootFunctions(ctx context.Context) error {
 	for _, f := range l.Chain.Functions {
-		rt, err := l.node.runtime(f.Runtime)
-		if err != nil {
+		if err := l.boot(ctx, f); err != nil {
 			return err
 		}
-		if booter, ok := rt.(runtime.Booter); ok {
-			if err := booter.Boot(ctx, l.spec(f)); err != nil {
-				return fmt.Errorf("function %s: %w", f.Name, err)
-			}
+	}
+	return nil
+}
+
+func (l *Live) boot(ctx context.Context, f chain.Function) error {
+	rt, err := l.node.runtime(f.Runtime)
+	if err != nil {
+		return err
+	}
+	if booter, ok := rt.(runtime.Booter); ok {
+		if err := booter.Boot(ctx, l.spec(f)); err != nil {
+			return fmt.Errorf("function %s: %w", f.Name, err)
 		}
 	}
 	return nil

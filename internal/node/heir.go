@@ -5,8 +5,10 @@ package node
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/drayage/dray/internal/host"
@@ -45,16 +47,12 @@ func (s *Supervisor) runHeir(ctx context.Context) error {
 			f.Close()
 		}
 	}()
-	for _, f := range s.live.Chain.Functions {
-		o := s.outputs[f.Name]
-		if o == nil {
-			continue
-		}
-		file, err := o.reader()
+	for _, name := range slices.Sorted(maps.Keys(s.outputs)) {
+		file, err := s.outputs[name].reader()
 		if err != nil {
 			return err
 		}
-		args, files = append(args, f.Name), append(files, file)
+		args, files = append(args, name), append(files, file)
 	}
 	if len(files) == 0 {
 		<-ctx.Done()

@@ -71,21 +71,39 @@ func sameMove(first, second []transport.Process) bool {
 // processes themselves then go on.
 func (l *Live) reviveLinks(ctx context.Context) {
 	k := &keeper{live: l}
-	var wg sync.WaitGroup
-	for _, link := range l.State.Plan.Links {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			k.keep(ctx, link.Name)
-		}()
-	}
-	wg.Wait()
+	k.start(ctx, l.State.Plan.Links)
+	k.wg.Wait()
 }
 
 // keeper keeps the links of one chain whole.
 type keeper struct {
 	live *Live
-	mu   sync.Mutex // guards the file of revivals
+	mu   sync.Mutex // guards the file of revivals, and kept
+	kept map[string]bool
+	wg   sync.WaitGroup // of the links that are kept
+}
+
+// start keeps the links that are not kept yet.
+func (k *keeper) start(ctx context.Context, links []plan.Link) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.kept == nil {
+		k.kept = map[string]bool{}
+	}
+	for _, link := range links {
+		if k.kept[link.Name] {
+			continue
+		}
+		k.kept[link.Name] = true
+		k.wg.Add(1)
+		go func() {
+			defer k.wg.Done()
+			k.keep(ctx, link.Name)
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			delete(k.kept, link.Name)
+		}()
+	}
 }
 
 // keep looks after one link, over all the transports that it moves to.
@@ -134,11 +152,11 @@ func (k *keeper) keep(ctx context.Context, link string) {
 // state is the chain as its last change left it: another process may have moved
 // the link since this one read it.
 func (k *keeper) state(link string) (*Live, *plan.Link, error) {
-	l := &Live{Chain: k.live.Chain, node: k.live.node, dir: k.live.dir}
-	if err := readJSON(filepath.Join(l.dir, fileState), &l.State); err != nil {
+	l, err := k.live.node.load(k.live.Chain.Name)
+	if err != nil {
 		return nil, nil, err
 	}
-	if l.State.Plan == nil || l.State.Plan.Link(link) == nil {
+	if l.State.Plan.Link(link) == nil {
 		return nil, nil, fmt.Errorf("no link %s: %w", link, fs.ErrNotExist)
 	}
 	return l, l.State.Plan.Link(link), nil

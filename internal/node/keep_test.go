@@ -83,6 +83,9 @@ func keptLink(t *testing.T) (*sleeper, *Live, host.ProcessID) {
 	if err := writeJSON(filepath.Join(l.dir, fileState), l.State); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(l.ChainFile(), []byte(pairYAML), 0o600); err != nil { // it only has to be read
+		t.Fatal(err)
+	}
 	return s, l, first
 }
 

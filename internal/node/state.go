@@ -35,6 +35,10 @@ type State struct {
 	Sandboxes map[string]*runtime.Sandbox  `json:"sandboxes"` // by function
 	Reports   map[string]*transport.Report `json:"reports"`   // by link
 	Underlay  *underlay.Report             `json:"underlay,omitempty"`
+	// Revision counts the changes to a chain that is up, which its supervisor takes over.
+	Revision int `json:"revision,omitempty"`
+	// Held are functions that must not run, since they are about to be removed.
+	Held []string `json:"held,omitempty"`
 	// Moves is of the links that were to move to another transport, by link.
 	Moves map[string]Moves `json:"moves,omitempty"`
 }

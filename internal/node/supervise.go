@@ -44,6 +44,7 @@ type FunctionStatus struct {
 // Status is what a supervisor publishes of its chain.
 type Status struct {
 	Supervisor host.ProcessID            `json:"supervisor"`
+	Revision   int                       `json:"revision"` // of the state that it goes by
 	Functions  map[string]FunctionStatus `json:"functions"`
 }
 
@@ -59,9 +60,12 @@ const (
 // Supervisor starts the commands of a chain's functions, restarts them by
 // their policy, and publishes what they do.
 type Supervisor struct {
-	live    *Live
+	live    *Live              // as it was at first
 	heir    string             // the program that outlives this process; "": none
-	outputs map[string]*output // of the functions that have a command
+	heirs   care               // keeps an heir
+	outputs map[string]*output // of the functions that have had a command
+	links   *keeper
+	reload  chan struct{} // see Reload
 
 	mu      sync.Mutex
 	stopped error // what did not stop as it should
@@ -75,8 +79,8 @@ func (l *Live) Supervise() (*Supervisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Supervisor{live: l, change: make(chan struct{})}
-	s.status = Status{Supervisor: self, Functions: map[string]FunctionStatus{}}
+	s := &Supervisor{live: l, links: &keeper{live: l}, change: make(chan struct{}), reload: make(chan struct{}, 1)}
+	s.status = Status{Supervisor: self, Revision: l.State.Revision, Functions: map[string]FunctionStatus{}}
 	for _, f := range l.Chain.Functions {
 		s.status.Functions[f.Name] = FunctionStatus{Name: f.Name, Phase: initialPhase(f), Since: time.Now()}
 	}
@@ -98,13 +102,12 @@ func initialPhase(f chain.Function) Phase {
 func (s *Supervisor) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	s.live.leave()
-	for _, keep := range []func(context.Context){s.live.restartBroker, s.live.reviveLinks} {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			keep(ctx)
-		}()
-	}
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		s.live.restartBroker(ctx)
+	}()
+	s.links.start(ctx, s.live.State.Plan.Links)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -113,50 +116,18 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	wg.Wait()
 	<-ctx.Done()
 	<-stopped
+	s.links.wg.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stopped
 }
 
-// functions keeps all functions running by their policies until ctx ends.
-func (s *Supervisor) functions(ctx context.Context) {
-	s.outputs = map[string]*output{}
-	for _, f := range s.live.Chain.Functions {
-		if initialPhase(f) != PhaseStarting {
-			continue
-		}
-		out, err := newOutput(s.live.LogFile(f.Name))
-		if err != nil {
-			s.set(f.Name, func(st *FunctionStatus) { st.Phase, st.Error = PhaseFailed, err.Error() })
-			continue
-		}
-		defer out.close()
-		s.outputs[f.Name] = out
-	}
-	if s.heir != "" {
-		var heir care // until every function has stopped
-		heir.begin(s.keepHeir)
-		defer heir.end()
-	}
-	var wg sync.WaitGroup
-	for _, f := range s.live.Chain.Functions {
-		if out := s.outputs[f.Name]; out != nil {
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
-				s.function(ctx, f, out)
-			}()
-		}
-	}
-	wg.Wait()
-}
-
 // function keeps one function running by its policy.
-func (s *Supervisor) function(ctx context.Context, f chain.Function, out *output) {
+func (s *Supervisor) function(ctx context.Context, l *Live, f chain.Function, out *output) {
 	backoff := firstBackoff
 	for restarts := 0; ; restarts++ {
 		started := time.Now()
-		code, err := s.once(ctx, f, restarts, runtime.Output{Stdout: out.write, Stderr: out.write})
+		code, err := s.once(ctx, l, f, restarts, runtime.Output{Stdout: out.write, Stderr: out.write})
 		out.drain()
 		if ctx.Err() != nil {
 			if err != nil && !errors.Is(err, context.Canceled) {
@@ -184,8 +155,7 @@ func (s *Supervisor) function(ctx context.Context, f chain.Function, out *output
 }
 
 // once runs the function's command until it ends.
-func (s *Supervisor) once(ctx context.Context, f chain.Function, restarts int, out runtime.Output) (int, error) {
-	l := s.live
+func (s *Supervisor) once(ctx context.Context, l *Live, f chain.Function, restarts int, out runtime.Output) (int, error) {
 	rt, err := l.node.runtime(f.Runtime)
 	if err != nil {
 		return 0, err

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// Apply makes a chain that is up what a changed file says: source is the file's text,
+// p its plan, and changes their Difference, of which none is refused. The caller holds
+// the chain's lock. What the changes do not name keeps running, and its traffic. After
+// an error, applying the same file again goes on.
+func (l *Live) Apply(ctx context.Context, c *chain.Chain, source []byte, p *plan.Plan, changes []Change, settle time.Duration) error {
+	if err := l.checkSupervised(); err != nil {
+		return err
+	}
+	j, err := openJournal(l.node.journalFile(l.Chain.Name))
+	if err != nil {
+		return err
+	}
+	a := &application{Live: l, to: c, plan: p, runner: l.node.runner(j), changes: changes}
+	err = a.run(ctx, source)
+	if err := errors.Join(err, j.close()); err != nil {
+		return err
+	}
+	return l.reload(ctx, settle)
+}
+
+func (l *Live) checkSupervised() error {
+	if s := l.Supervisor(); s == nil || !s.Alive() {
+		return fmt.Errorf("the supervisor of chain %s is dead, which would start its functions; run `dray down %[1]s` and `dray up` again", l.Chain.Name)
+	}
+	return nil
+}
+
+// application is a changed chain on its way.
+type application struct {
+	*Live
+	to      *chain.Chain
+	plan    *plan.Plan
+	runner  *step.Runner
+	changes []Change
+}
+
+// names are the things of a kind that one of these actions is for.
+func (a *application) names(what string, actions ...Action) []string {
+	var names []string
+	for _, c := range a.changes {
+		if c.What == what && slices.Contains(actions, c.Action) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+func (a *application) run(ctx context.Context, source []byte) error {
+	removed := a.names(kindFunction, Remove)
+	if len(removed) > 0 {
+		a.State.Held = removed
+		if err := a.reload(ctx, 0); err != nil {
+			return fmt.Errorf("stop the functions that are removed: %w", err)
+		}
+	}
+	for _, name := range a.names(kindLink, Remove, Replace) {
+		if err := a.removeLink(ctx, name); err != nil {
+			return fmt.Errorf("link %s: %w", name, err)
+		}
+	}
+	for _, name := range removed {
+		if err := a.removeFunction(ctx, *a.Chain.Function(name)); err != nil {
+			return fmt.Errorf("function %s: %w", name, err)
+		}
+	}
+	for _, name := range a.names(kindLink, Move) {
+		if err := a.Move(ctx, *a.plan.Link(name)); err != nil {
+			return err
+		}
+	}
+	if err := a.add(ctx); err != nil {
+		return err
+	}
+	a.State.Held = nil
+	if err := replaceFile(filepath.Join(a.dir, fileChain), source); err != nil {
+		return err
+	}
+	return a.save()
+}
+
+// add makes the functions and links that are new, and takes the new plan over.
+func (a *application) add(ctx context.Context) error {
+	from, old := a.Chain, a.State.Plan
+	a.Chain = a.to
+	added := a.names(kindFunction, Add)
+	a.State.Plan = a.merged(old)
+	err := a.make(ctx, added)
+	if err != nil {
+		a.Chain, a.State.Plan = from, old
+	}
+	return err
+}
+
+func (a *application) make(ctx context.Context, added []string) error {
+	for _, name := range added {
+		f := *a.to.Function(name)
+		if err := a.clearFunction(ctx, f); err != nil {
+			return fmt.Errorf("function %s: %w", name, err)
+		}
+		if err := a.createSandbox(ctx, a.runner, f); err != nil {
+			return fmt.Errorf("function %s: %w", name, err)
+		}
+	}
+	for _, name := range a.names(kindLink, Add, Replace) {
+		if err := a.makeLink(ctx, *a.plan.Link(name)); err != nil {
+			return fmt.Errorf("link %s: %w", name, err)
+		}
+	}
+	for _, name := range added {
+		f := *a.to.Function(name)
+		if err := a.tellExternal(f); err != nil {
+			return err
+		}
+		if err := a.boot(ctx, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merged is the new plan, with what is up of the links that stay.
+func (a *application) merged(up *plan.Plan) *plan.Plan {
+	p := *a.plan
+	p.Links = slices.Clone(p.Links)
+	made := a.names(kindLink, Add, Replace)
+	for i := range p.Links {
+		if was := up.Link(p.Links[i].Name); was != nil && !slices.Contains(made, was.Name) {
+			p.Links[i].CPUs = was.CPUs
+		}
+	}
+	return &p
+}
+
+// removeLink removes a link that is up. The state goes first, so that nothing starts
+// the link's processes again.
+func (a *application) removeLink(ctx context.Context, name string) error {
+	pl := a.State.Plan.Link(name)
+	if pl == nil {
+		return nil // an earlier attempt has removed it
+	}
+	build, err := a.buildLink(*pl, a.State.Moves[name].At, false)
+	if err != nil {
+		return err
+	}
+	kept := *a.State.Plan
+	kept.Links = slices.DeleteFunc(slices.Clone(kept.Links), func(l plan.Link) bool { return l.Name == name })
+	a.State.Plan = &kept
+	delete(a.State.Reports, name)
+	if err := a.save(); err != nil {
+		return err
+	}
+	return a.runner.Remove(context.WithoutCancel(ctx), resources(build.Steps))
+}
+
+// makeLink makes a link under a new number, whatever an earlier one of its name left.
+func (a *application) makeLink(ctx context.Context, pl plan.Link) error {
+	moves := a.State.Moves[pl.Name]
+	moves.Tried++
+	build, err := a.buildLink(pl, moves.Tried, false)
+	if err != nil {
+		return err
+	}
+	if err := a.runner.Run(ctx, build.Steps); err != nil {
+		return err
+	}
+	moves.At = moves.Tried
+	a.State.Reports[pl.Name] = build.Report
+	if a.State.Moves == nil {
+		a.State.Moves = map[string]Moves{}
+	}
+	a.State.Moves[pl.Name] = moves
+	return nil
+}
+
+// removeFunction removes the sandbox of a function that has been stopped.
+func (a *application) removeFunction(ctx context.Context, f chain.Function) error {
+	if err := a.clearFunction(ctx, f); err != nil {
+		return err
+	}
+	delete(a.State.Sandboxes, f.Name)
+	kept := *a.State.Plan
+	kept.Functions = slices.DeleteFunc(slices.Clone(kept.Functions), func(p plan.Function) bool { return p.Name == f.Name })
+	a.State.Plan = &kept
+	return a.save()
+}
+
+// clearFunction removes whatever there is of a function's sandbox: what an engine
+// holds first, then its processes, then the rest.
+func (a *application) clearFunction(ctx context.Context, f chain.Function) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalTimeout)
+	defer cancel()
+	rt, err := a.node.runtime(f.Runtime)
+	if err != nil {
+		return err
+	}
+	spec := a.node.spec(a.Chain, a.State.Plan, f)
+	build, err := rt.Sandbox(spec)
+	if err != nil {
+		return err
+	}
+	engines, rest := a.node.splitEngines(append([]step.Resource{host.DirResource(spec.Dir)}, resources(build.Steps)...))
+	if err := a.runner.Remove(ctx, engines); err != nil {
+		return err
+	}
+	return a.runner.Remove(ctx, rest)
+}
+
+func resources(steps []step.Step) []step.Resource {
+	var all []step.Resource
+	for _, s := range steps {
+		all = append(all, s.Makes...)
+	}
+	return all
+}
+
+func (l *Live) save() error { return writeJSON(filepath.Join(l.dir, fileState), l.State) }
+
+// replaceFile replaces a file of root's as a whole.
+func replaceFile(path string, text []byte) error {
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// reload has the supervisor take the state over, and waits until it has, and the
+// commands have settled.
+func (l *Live) reload(ctx context.Context, settle time.Duration) error {
+	l.State.Revision++
+	if err := l.save(); err != nil {
+		return err
+	}
+	s := l.Supervisor()
+	if s == nil || !s.Signal(ReloadSignal) {
+		return l.checkSupervised()
+	}
+	for {
+		var status Status
+		if err := readJSON(filepath.Join(l.dir, fileStatus), &status); err != nil {
+			return err
+		}
+		if status.Revision == l.State.Revision {
+			if settle == 0 {
+				return nil
+			}
+			if wait, err := settling(status.Functions, settle); wait <= 0 {
+				return err
+			}
+		}
+		if !s.Alive() {
+			return l.checkSupervised()
+		}
+		if err := host.Sleep(ctx, lockPoll); err != nil {
+			return err
+		}
+	}
+}

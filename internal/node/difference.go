@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// Action is what becomes of a part of a chain that a changed file is applied to.
+type Action string
+
+const (
+	Add     Action = "add"
+	Remove  Action = "remove"
+	Restart Action = "restart" // a function's command is stopped and started
+	Update  Action = "update"  // only what is recorded changes: no traffic and no command notices
+	Replace Action = "replace" // a link is removed and made again; its ports are gone for a moment
+	Move    Action = "move"    // a link between native ports gets another transport, under traffic
+)
+
+// Kinds of things that change.
+const (
+	kindFunction = "function"
+	kindLink     = "link"
+	kindChain    = "chain"
+)
+
+// Change is one difference between a chain that is up and a changed file.
+type Change struct {
+	What    string   `json:"what"` // "function", "link" or "chain"
+	Name    string   `json:"name"`
+	Action  Action   `json:"action,omitempty"` // none: it is refused
+	Fields  []string `json:"fields,omitempty"` // of the file, that differ
+	Refused string   `json:"refused,omitempty"`
+}
+
+// commandFields are what a function's command alone depends on.
+var commandFields = []string{"command", "env", "restart"}
+
+// Pin fixes the addresses and the transports of a changed chain's links that are up,
+// so that planning the chain keeps them. A link gets its transport anew if the file
+// changes that or the isolation, or, with free, anything about the link.
+func (l *Live) Pin(c *chain.Chain, free bool) {
+	for i := range c.Links {
+		to := &c.Links[i]
+		up, was := l.State.Plan.Link(to.Name), link(l.Chain, to.Name)
+		if up == nil || was == nil {
+			continue
+		}
+		if to.Transport == was.Transport && to.Isolation == was.Isolation && !(free && len(differing(*was, *to)) > 0) {
+			to.Transport = up.Transport
+		}
+		for _, e := range up.Ends {
+			p, q := port(c, e.Function, e.Port), port(l.Chain, e.Function, e.Port)
+			if p == nil || q == nil {
+				continue
+			}
+			if p.IP == q.IP {
+				p.IP = e.IP
+			}
+			if p.MAC == q.MAC {
+				p.MAC = e.MAC
+			}
+		}
+	}
+}
+
+func link(c *chain.Chain, name string) *chain.Link {
+	for i := range c.Links {
+		if c.Links[i].Name == name {
+			return &c.Links[i]
+		}
+	}
+	return nil
+}
+
+func port(c *chain.Chain, function, name string) *chain.Port {
+	f := c.Function(function)
+	if f == nil {
+		return nil
+	}
+	for i := range f.Ports {
+		if f.Ports[i].Name == name {
+			return &f.Ports[i]
+		}
+	}
+	return nil
+}
+
+// Difference is what applying a changed chain, planned as p, would do. Nothing of a
+// chain can be applied if a part of it is refused.
+func (l *Live) Difference(c *chain.Chain, p *plan.Plan) []Change {
+	changes := []Change{}
+	if c.Hosts != nil || l.Chain.Hosts != nil {
+		if fields := differing(c.Hosts, l.Chain.Hosts); len(fields) > 0 {
+			changes = append(changes, Change{What: kindChain, Name: c.Name, Fields: []string{"hosts"}, Refused: "simulated hosts cannot change while the chain is up"})
+		}
+	}
+	for _, f := range l.Chain.Functions {
+		if c.Function(f.Name) == nil {
+			changes = append(changes, Change{What: kindFunction, Name: f.Name, Action: Remove})
+		}
+	}
+	for _, f := range c.Functions {
+		if change := l.functionChange(f, p); change != nil {
+			changes = append(changes, *change)
+		}
+	}
+	for _, was := range l.State.Plan.Links {
+		if p.Link(was.Name) == nil {
+			changes = append(changes, l.checkLink(c, Change{What: kindLink, Name: was.Name, Action: Remove}, was))
+		}
+	}
+	for _, to := range p.Links {
+		if change := l.linkChange(c, to); change != nil {
+			changes = append(changes, *change)
+		}
+	}
+	return changes
+}
+
+func (l *Live) functionChange(f chain.Function, p *plan.Plan) *Change {
+	was := l.Chain.Function(f.Name)
+	if was == nil || l.State.Sandboxes[f.Name] == nil {
+		return &Change{What: kindFunction, Name: f.Name, Action: Add}
+	}
+	change := &Change{What: kindFunction, Name: f.Name, Fields: differing(*was, f)}
+	others := slices.DeleteFunc(slices.Clone(change.Fields), func(field string) bool {
+		return slices.Contains(commandFields, field) || field == "ports"
+	})
+	placed, to := l.State.Plan.Function(f.Name), p.Function(f.Name)
+	switch {
+	case len(others) > 0:
+		change.Refused = fmt.Sprintf("%s cannot change while the function is up", joined(others))
+	case placed != nil && to != nil && !slices.Equal(placed.CPUs, to.CPUs):
+		change.Refused = fmt.Sprintf("the plan would move it from CPUs %v to %v", placed.CPUs, to.CPUs)
+	case !sameCommand(*was, f):
+		change.Action = Restart
+	case len(change.Fields) > 0:
+		change.Action = Update
+	default:
+		return nil
+	}
+	return change
+}
+
+func (l *Live) linkChange(c *chain.Chain, to plan.Link) *Change {
+	was := l.State.Plan.Link(to.Name)
+	if was == nil {
+		change := l.checkLink(c, Change{What: kindLink, Name: to.Name, Action: Add}, to)
+		if hasBrokeredEnd(to) && !needsBroker(l.State.Plan) {
+			change.Action, change.Refused = "", "it has native ports, and the chain has had none: no broker serves it"
+		}
+		return &change
+	}
+	change := Change{What: kindLink, Name: to.Name, Fields: differing(link(l.Chain, to.Name), link(c, to.Name))}
+	moves := hasBrokeredEnd(*was) && len(differing(ports(*was), ports(to))) == 0 && checkMove(was, &to) == nil
+	switch fields := differing(plumbing(*was), plumbing(to)); {
+	case len(fields) == 0 && len(change.Fields) == 0:
+		return nil
+	case len(fields) == 0:
+		change.Action = Update
+	case moves:
+		change.Action = Move
+	default:
+		change.Action = Replace
+		change = l.checkLink(c, change, *was)
+	}
+	return &change
+}
+
+// plumbing is a planned link without what it is judged by.
+func plumbing(l plan.Link) plan.Link {
+	l.Reason, l.Rejected, l.Load, l.Evidence, l.Requires, l.Isolation, l.CPUs = "", nil, 0, nil, chain.Requires{}, "", nil
+	return l
+}
+
+// ports is the plumbing of a link without the transport and what depends on it: a move
+// changes nothing else.
+func ports(l plan.Link) plan.Link {
+	l = plumbing(l)
+	l.Transport, l.Forwarding, l.Ends = "", "", slices.Clone(l.Ends)
+	for i := range l.Ends {
+		l.Ends[i].Backend = ""
+	}
+	return l
+}
+
+// checkLink refuses a change to a link that would take a port away from, or give it to,
+// a function that stays and cannot do without restarting.
+func (l *Live) checkLink(c *chain.Chain, change Change, pl plan.Link) Change {
+	for _, e := range pl.Ends {
+		f := c.Function(e.Function)
+		stays := f != nil && l.State.Sandboxes[e.Function] != nil
+		switch {
+		case pl.Tunnel():
+			change.Refused = "it joins simulated hosts"
+		case stays && e.Face != chain.FaceNetdev:
+			change.Refused = fmt.Sprintf("function %s has opened its %s port %s when it started", e.Function, e.Face, e.Port)
+		case stays && f.Runtime == chain.RuntimeVM:
+			change.Refused = fmt.Sprintf("the machine of function %s has got its ports when it booted", e.Function)
+		}
+	}
+	if change.Refused != "" {
+		change.Action = ""
+	}
+	return change
+}
+
+// differing are the fields in which two objects differ, by their names in JSON.
+func differing(a, b any) []string {
+	one, other := object(a), object(b)
+	var fields []string
+	for _, name := range slices.Sorted(maps.Keys(one)) {
+		if !bytes.Equal(one[name], other[name]) {
+			fields = append(fields, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(other)) {
+		if one[name] == nil {
+			fields = append(fields, name)
+		}
+	}
+	return fields
+}
+
+// object is the fields of a value as JSON; what has no JSON has none.
+func object(v any) map[string]json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	fields := map[string]json.RawMessage{}
+	if json.Unmarshal(text, &fields) != nil {
+		return nil
+	}
+	return fields
+}
+
+func joined(fields []string) string {
+	text := ""
+	for i, f := range fields {
+		switch {
+		case i == 0:
+		case i == len(fields)-1:
+			text += " and "
+		default:
+			text += ", "
+		}
+		text += f
+	}
+	return text
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// ReloadSignal tells a supervisor that the chain's files have changed.
+const ReloadSignal = syscall.SIGUSR1
+
+// Reload makes the supervisor read the chain again: it stops the functions that the
+// chain no longer has, restarts those whose command has changed, and starts new ones.
+func (s *Supervisor) Reload() {
+	select {
+	case s.reload <- struct{}{}:
+	default: // one is pending
+	}
+}
+
+// supervised is a function that is kept running.
+type supervised struct {
+	function chain.Function
+	cancel   context.CancelFunc
+	done     chan struct{}
+}
+
+// sameCommand reports whether two versions of a function run the same command in the
+// same way.
+func sameCommand(a, b chain.Function) bool {
+	return slices.Equal(a.Command, b.Command) && maps.Equal(a.Env, b.Env) && a.Restart == b.Restart
+}
+
+// functions keeps all functions running by their policies until ctx ends.
+func (s *Supervisor) functions(ctx context.Context) {
+	s.outputs = map[string]*output{}
+	running := map[string]*supervised{}
+	s.start(ctx, s.live, running)
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-s.reload:
+			if err := s.refresh(ctx, running); err != nil {
+				fmt.Fprintln(os.Stderr, "dray: read the chain again:", err)
+			}
+		}
+	}
+	stop(slices.Collect(maps.Values(running)))
+	s.heirs.end()
+	for _, out := range s.outputs {
+		out.close()
+	}
+}
+
+// start starts the functions of the chain that do not run yet, unless they are held.
+func (s *Supervisor) start(ctx context.Context, l *Live, running map[string]*supervised) {
+	var wait []*supervised
+	s.heirs.end() // it has the outputs of before
+	for _, f := range l.Chain.Functions {
+		if running[f.Name] != nil || initialPhase(f) != PhaseStarting || slices.Contains(l.State.Held, f.Name) {
+			continue
+		}
+		out := s.outputs[f.Name]
+		if out == nil {
+			var err error
+			if out, err = newOutput(l.LogFile(f.Name)); err != nil {
+				s.set(f.Name, func(st *FunctionStatus) { st.Phase, st.Error = PhaseFailed, err.Error() })
+				continue
+			}
+			s.outputs[f.Name] = out
+		}
+		r := &supervised{function: f, done: make(chan struct{})}
+		running[f.Name] = r
+		wait = append(wait, r)
+	}
+	if s.heir != "" {
+		s.heirs.begin(s.keepHeir) // until every function has stopped
+	}
+	for _, r := range wait {
+		var own context.Context
+		own, r.cancel = context.WithCancel(ctx)
+		out := s.outputs[r.function.Name]
+		go func() {
+			defer close(r.done)
+			s.function(own, l, r.function, out)
+		}()
+	}
+}
+
+// refresh brings what runs in line with the chain's files.
+func (s *Supervisor) refresh(ctx context.Context, running map[string]*supervised) error {
+	l, err := s.live.node.load(s.live.Chain.Name)
+	if err != nil {
+		return err
+	}
+	var gone []*supervised
+	for name, r := range running {
+		f := l.Chain.Function(name)
+		if f == nil || slices.Contains(l.State.Held, name) || !sameCommand(*f, r.function) {
+			gone = append(gone, r)
+			delete(running, name)
+		}
+	}
+	stop(gone)
+	s.renew(l, running)
+	s.start(ctx, l, running)
+	s.links.start(ctx, l.State.Plan.Links)
+	s.mu.Lock()
+	s.status.Revision = l.State.Revision
+	s.mu.Unlock()
+	return s.publish()
+}
+
+// renew gives every function that is not running the status that it begins with.
+func (s *Supervisor) renew(l *Live, running map[string]*supervised) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.status.Functions, func(name string, _ FunctionStatus) bool { return l.Chain.Function(name) == nil })
+	for _, f := range l.Chain.Functions {
+		if running[f.Name] == nil {
+			s.status.Functions[f.Name] = FunctionStatus{Name: f.Name, Phase: initialPhase(f), Since: time.Now()}
+		}
+	}
+}
+
+// stop stops functions, all at once, and waits until they have ended.
+func stop(list []*supervised) {
+	var wg sync.WaitGroup
+	for _, r := range list {
+		r.cancel()
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			<-r.done
+		}()
+	}
+	wg.Wait()
+}
