@@ -32,7 +32,9 @@ the lab (dray lab --help), and marked so; --no-lab keeps it from that.
 
 A run that was interrupted is taken up again by the same command, or by
 --resume with its directory: what was measured is not measured again. However
-dray ends, ` + "`dray gc`" + ` removes what it left; so does the resumed run.`
+dray ends, ` + "`dray gc`" + ` removes what it left; so does the resumed run.
+One dray measures at a time on a host: another one waits for its turn, or fails
+at once with --no-wait.`
 
 const benchExample = `  dray bench quick
   dray bench quick --dry-run
@@ -50,6 +52,7 @@ type benchOptions struct {
 	profile           string
 	list, dry, afresh bool
 	all, noLab        bool
+	noWait            bool
 }
 
 func (a *app) benchCommand() *cobra.Command {
@@ -75,7 +78,7 @@ func (a *app) benchCommand() *cobra.Command {
 				}
 				return a.benchExperiments(cmd.Context(), list, o)
 			case o.resume != "" && len(argv) == 0:
-				return a.resumeBench(cmd.Context(), o.resume)
+				return a.resumeBench(cmd.Context(), o)
 			case o.resume != "":
 				return usageError("--resume goes on with the matrix of its directory: name no other")
 			case len(argv) == 0:
@@ -93,6 +96,7 @@ func (a *app) benchCommand() *cobra.Command {
 	f.StringVar(&o.profile, "profile", experiment.Quick, "how long to measure experiments: quick or paper")
 	f.BoolVar(&o.noLab, "no-lab", false, "measure nothing in a guest of the lab: what this kernel lacks is not run")
 	f.BoolVar(&o.dry, "dry-run", false, "print what would be measured, and about how long it takes")
+	addNoWaitFlag(cmd, &o.noWait)
 	f.BoolVar(&o.afresh, "afresh", false, "begin anew also where an interrupted run of the same matrix is found")
 	return cmd
 }
@@ -119,11 +123,24 @@ func (a *app) benchNamed(ctx context.Context, name string, o benchOptions, profi
 	return a.bench(ctx, name, text, o)
 }
 
+// benchTurn waits for this dray's turn to measure, unless nothing is to be measured.
+func (a *app) benchTurn(ctx context.Context, o benchOptions) (end func(), err error) {
+	if o.dry {
+		return func() {}, nil
+	}
+	return a.awaitTurn(ctx, "bench", o.noWait)
+}
+
 func (a *app) bench(ctx context.Context, name string, text []byte, o benchOptions) error {
 	m, err := chain.ParseBench(name, text)
 	if err != nil {
 		return err
 	}
+	end, err := a.benchTurn(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer end()
 	h, err := a.benchHost(ctx)
 	if err != nil {
 		return err

@@ -57,6 +57,11 @@ func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o b
 	if err != nil {
 		return usageError("%v", err)
 	}
+	end, err := a.benchTurn(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer end()
 	h, err := a.benchHost(ctx)
 	if err != nil {
 		return err
@@ -78,7 +83,7 @@ func (a *app) experimentPlan(run *report.ExperimentsRun) error {
 	a.endProgress()
 	about := experiment.Estimate(run)
 	if a.json {
-		return a.printJSON(struct {
+		return a.printJSON(schemaExperimentsPlan, struct {
 			*report.ExperimentsRun
 			Seconds float64 `json:"seconds"` // that it takes, about
 		}{run, about.Seconds()})

@@ -57,15 +57,20 @@ func (o benchOptions) dir(id string) string {
 }
 
 // resumeBench continues an interrupted run of a matrix or of experiments.
-func (a *app) resumeBench(ctx context.Context, dir string) error {
+func (a *app) resumeBench(ctx context.Context, o benchOptions) error {
+	end, err := a.benchTurn(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer end()
 	h, err := a.benchHost(ctx)
 	if err != nil {
 		return err
 	}
-	if report.IsExperiments(dir) {
-		return a.resumeExperiments(ctx, dir, h)
+	if report.IsExperiments(o.resume) {
+		return a.resumeExperiments(ctx, o.resume, h)
 	}
-	return a.benchResume(ctx, dir, h)
+	return a.benchResume(ctx, o.resume, h)
 }
 
 // benchEnd shows what a run has measured, unless err ended it.

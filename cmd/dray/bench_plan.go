@@ -31,7 +31,7 @@ func (a *app) benchPlan(run *report.BenchRun) error {
 	a.endProgress()
 	about := bench.Estimate(run)
 	if a.json {
-		return a.printJSON(benchPlanned{run.Matrix, run.Seed, run.Baseline, about.Seconds(), run.Rows})
+		return a.printJSON(schemaBenchPlan, benchPlanned{run.Matrix, run.Seed, run.Baseline, about.Seconds(), run.Rows})
 	}
 	head := fmt.Sprintf("%s: %s at %s, %s, trials of %v, about %v", run.Matrix.Name,
 		count(bench.Runnable(run.Rows), "configuration"), count(len(run.Matrix.Loads), "load"), count(run.Matrix.Repetitions, "round"),
@@ -71,7 +71,7 @@ func (a *app) benchList(ctx context.Context) error {
 	}
 	a.endProgress()
 	if a.json {
-		return a.printJSON(benchListed{[]benchMatrixItem{{m.Name, "experiments/bench-quick.yaml", *m}}, items, h.Inventory.Transports})
+		return a.printJSON(schemaBenchList, benchListed{[]benchMatrixItem{{m.Name, "experiments/bench-quick.yaml", *m}}, items, h.Inventory.Transports})
 	}
 	return a.printText(func(w io.Writer, width int) error {
 		if err := printMatrices(w, width, m, items); err != nil {

@@ -40,6 +40,11 @@ func (a *app) calibrateCommand() *cobra.Command {
 		Long:    calibrateLong,
 		Example: "  dray calibrate\n  dray calibrate veth bridge --rounds 3",
 		RunE: func(cmd *cobra.Command, argv []string) error {
+			end, err := a.awaitTurn(cmd.Context(), "calibrate", opts.noWait)
+			if err != nil {
+				return err
+			}
+			defer end()
 			return a.calibrate(cmd.Context(), argv, opts)
 		},
 	}
@@ -102,7 +107,7 @@ func (a *app) printCalibration(stateDir string) error {
 		return err
 	}
 	if a.json {
-		return a.printJSON(all)
+		return a.printJSON(schemaCalibrations, map[string]any{"calibrations": all})
 	}
 	for _, c := range all {
 		fmt.Fprintf(a.out, "%s: %s, %s, %d packets/s, loss ≤ %.2g, %s\n", c.Transport, latencyText(c),

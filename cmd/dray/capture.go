@@ -145,7 +145,7 @@ func (a *app) captureFile(name string) (io.Writer, func() error, error) {
 
 func (a *app) printCapture(r capture.Result, reason string) error {
 	if a.json {
-		return a.printJSON(map[string]any{
+		return a.printJSON(schemaCapture, map[string]any{
 			"packets": r.Packets, "dropped": r.Dropped, "malformed": r.Malformed,
 			"start": r.Start, "end": r.End, "ended_because": reason,
 		})

@@ -89,7 +89,7 @@ func (a *app) compare(format string, paths, same []string) error {
 		return err
 	}
 	if format == formatJSON {
-		return c.JSON(a.out)
+		return a.printPage(schemaComparison, c.JSON)
 	}
 	return a.printText(c.Text)
 }

@@ -28,7 +28,7 @@ func (a *app) explainCommand() *cobra.Command {
 				return usageError("%v", err)
 			}
 			if a.json {
-				return a.printJSON(field)
+				return a.printJSON(schemaField, field)
 			}
 			return a.printText(func(w io.Writer, width int) error { return printField(w, width, field) })
 		},

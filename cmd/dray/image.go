@@ -82,7 +82,7 @@ func (a *app) buildImage(ctx context.Context, name, tar string, afresh bool) err
 		a.progress("%s: SHA-256 %s", tar, line.SHA256)
 	}
 	if a.json {
-		return a.printJSON(line)
+		return a.printJSON(schemaImage, line)
 	}
 	_, err = fmt.Fprintln(a.out, i.Rootfs)
 	return err
@@ -104,7 +104,7 @@ func (a *app) listImages() error {
 		t.Add(name, r.Title, state)
 	}
 	if a.json {
-		return a.printJSON(lines)
+		return a.printJSON(schemaImages, map[string]any{"images": lines})
 	}
 	return a.printText(t.Write)
 }

@@ -120,7 +120,7 @@ func (a *app) writeStarter(file string, s starter) error {
 		return err
 	}
 	if a.json {
-		return a.printJSON(map[string]any{"file": file})
+		return a.printJSON(schemaStarter, map[string]any{"file": file})
 	}
 	fmt.Fprintf(a.out, "wrote %s; `dray plan %[1]s` shows what it would do\n", file)
 	return nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -35,6 +36,15 @@ func addWarnFlag(cmd *cobra.Command, warn *bool) {
 // prepare reads, checks and plans a chain file. An infeasible chain is an
 // error with its exit code; the job is returned all the same.
 func (a *app) prepare(ctx context.Context, file string, warn bool) (*chainrun.Job, error) {
+	j, err := a.read(ctx, file, warn)
+	if err != nil {
+		return nil, err
+	}
+	return j, a.plan(ctx, j)
+}
+
+// read reads and checks a chain file.
+func (a *app) read(ctx context.Context, file string, warn bool) (*chainrun.Job, error) {
 	if file == "-" {
 		file = standardInput
 	}
@@ -49,23 +59,25 @@ func (a *app) prepare(ctx context.Context, file string, warn bool) (*chainrun.Jo
 	if warn {
 		c.Policy.OnInfeasible = chain.Warn
 	}
+	n, err := a.node()
+	return &chainrun.Job{Chain: c, Source: source, Node: n}, err
+}
+
+// plan plans a chain that was read for this host as it is now.
+func (a *app) plan(ctx context.Context, j *chainrun.Job) (err error) {
 	a.progress("Looking at this host")
-	j := &chainrun.Job{Chain: c, Source: source}
-	if j.Node, err = a.node(); err != nil {
-		return nil, err
-	}
 	if j.Inventory, err = a.inspect(ctx, j.Node); err != nil {
-		return nil, err
+		return err
 	}
-	if err := j.Node.LeaveOutClaimed(j.Inventory, c.Name); err != nil {
-		return nil, err
+	if err := j.Node.LeaveOutClaimed(j.Inventory, j.Chain.Name); err != nil {
+		return err
 	}
-	j.Plan, err = plan.Make(c, j.Inventory)
+	j.Plan, err = plan.Make(j.Chain, j.Inventory)
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) {
-		return j, &codeError{exitInfeasible, err}
+		return &codeError{exitInfeasible, err}
 	}
-	return j, err
+	return err
 }
 
 // standardInput is the file that - stands for.
@@ -118,7 +130,7 @@ func (a *app) planCommand() *cobra.Command {
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			j, err := a.prepare(cmd.Context(), argv[0], warn)
-			if j == nil {
+			if j == nil || j.Plan == nil {
 				return err
 			}
 			return errors.Join(err, a.printPlan(j))
@@ -131,7 +143,7 @@ func (a *app) planCommand() *cobra.Command {
 func (a *app) printPlan(j *chainrun.Job) error {
 	p := j.Plan
 	if a.json {
-		return a.printJSON(p)
+		return a.printJSON(schemaPlan, p)
 	}
 	return a.printText(func(w io.Writer, width int) error { return p.Text(w, width, a.verbose) })
 }
@@ -152,21 +164,26 @@ func (a *app) doctorCommand() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.printJSON(inv)
+				return a.printJSON(schemaInventory, inv)
 			}
 			return a.printText(func(w io.Writer, width int) error { return doctor.Text(w, inv, width) })
 		},
 	}
 }
 
-// printTo writes to a file that is replaced only when it is complete.
+// printTo writes to a file that is replaced only when it is complete. Several may
+// replace it at once: one of them wins.
 func printTo(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path + ".new")
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(write(f), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path+".new"))
+	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
 	}
-	return os.Rename(path+".new", path)
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }

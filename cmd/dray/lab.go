@@ -26,7 +26,7 @@ func (a *app) labCommand() *cobra.Command {
 		Short: "Run a command on a kernel that has what it needs, in a guest if need be",
 		Long:  labLong + "\n\nFeatures: " + strings.Join(lab.Features(), ", ") + ".",
 		Example: "  dray lab --need hfsc -- tc qdisc add dev lo root hfsc\n" +
-			"  dray lab --need hfsc --out out/lab -- dray run chain.yaml --out out/lab/run",
+			"  dray lab --rt --out out/lab -- dray plan examples/f1-split.yaml",
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			if argv[0] == "dray" {

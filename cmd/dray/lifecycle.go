@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"time"
 
@@ -41,14 +42,14 @@ func (a *app) up(ctx context.Context, job *chainrun.Job) error {
 	started := time.Now()
 	live, err := job.Node.Create(ctx, "up", job.Chain, job.Source, job.Plan)
 	if err != nil {
-		return err
+		return a.pointToApply(job, err)
 	}
 	if err := a.startAndCommit(ctx, live); err != nil {
 		return errors.Join(err, live.Remove(context.WithoutCancel(ctx)))
 	}
 	a.endProgress()
 	if a.json {
-		return a.printJSON(map[string]any{"chain": job.Chain.Name, "state": "up", "seconds": time.Since(started).Seconds()})
+		return a.printJSON(schemaChain, map[string]any{"chain": job.Chain.Name, "state": "up", "seconds": time.Since(started).Seconds()})
 	}
 	fmt.Fprintf(a.out, "%s is up (%.2f s). `dray status %[1]s` shows it, `dray down %[1]s` removes it.\n", job.Chain.Name, time.Since(started).Seconds())
 	return nil
@@ -81,7 +82,7 @@ func (a *app) downCommand() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.printJSON(map[string]any{"chain": argv[0], "state": "down", "seconds": time.Since(started).Seconds()})
+				return a.printJSON(schemaChain, map[string]any{"chain": argv[0], "state": "down", "seconds": time.Since(started).Seconds()})
 			}
 			fmt.Fprintf(a.out, "%s is down (%.2f s)\n", argv[0], time.Since(started).Seconds())
 			return nil
@@ -103,7 +104,7 @@ func (a *app) gcCommand() *cobra.Command {
 			}
 			removed, err := n.Collect(cmd.Context())
 			if a.json {
-				return errors.Join(err, a.printJSON(map[string]any{"removed": removed}))
+				return errors.Join(err, a.printJSON(schemaRemoved, map[string]any{"removed": removed}))
 			}
 			for _, found := range removed {
 				fmt.Fprintf(a.out, "removed what %s left (%s)\n", found.Chain, found.Detail)
@@ -136,6 +137,13 @@ func (a *app) superviseCommand() *cobra.Command {
 				return err
 			}
 			s.Outlive(program)
+			reload := make(chan os.Signal, 1)
+			signal.Notify(reload, node.ReloadSignal)
+			go func() {
+				for range reload {
+					s.Reload()
+				}
+			}()
 			return s.Run(cmd.Context())
 		},
 	}

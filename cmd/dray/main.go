@@ -62,11 +62,16 @@ func signalCode(ctx context.Context) int {
 
 // run is the whole program.
 func run(ctx context.Context, args []string, out, errOut io.Writer) error {
-	root := newRoot(&app{out: out, err: errOut})
+	a := &app{out: out, err: errOut, argv: args}
+	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	err := root.ExecuteContext(ctx)
+	return a.failed(ended(ctx, root.ExecuteContext(ctx)))
+}
+
+// ended gives the error of a command that a signal ended the signal's exit code.
+func ended(ctx context.Context, err error) error {
 	var coded *codeError
 	if err == nil || ctx.Err() == nil || errors.As(err, &coded) {
 		return err
@@ -108,16 +113,11 @@ func usageError(format string, args ...any) error {
 
 // exitCode prints what went wrong and tells what to exit with.
 func exitCode(err error, errOut io.Writer) int {
-	var coded *codeError
+	code := codeOf(err)
 	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &coded):
-		if coded.Err != nil || err != error(coded) {
-			fmt.Fprintln(errOut, "dray:", err)
-		}
-		return coded.Code
+	case err == nil || silent(err):
+	default:
+		fmt.Fprintln(errOut, "dray:", err)
 	}
-	fmt.Fprintln(errOut, "dray:", err)
-	return exitError
+	return code
 }

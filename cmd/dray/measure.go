@@ -25,6 +25,7 @@ type measureOptions struct {
 	duration time.Duration
 	rounds   int
 	seed     uint64
+	noWait   bool
 }
 
 func (o *measureOptions) addFlags(cmd *cobra.Command) {
@@ -35,6 +36,7 @@ func (o *measureOptions) addFlags(cmd *cobra.Command) {
 	f.DurationVar(&o.duration, "duration", 0, "length of each trial (default: sized from the requirement)")
 	f.IntVar(&o.rounds, "rounds", 0, "rounds of trials (default: the profile's, four times as many where they decide nothing)")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the random order (default: a new one, printed)")
+	addNoWaitFlag(cmd, &o.noWait)
 }
 
 // check makes a senseless value a usage error.
@@ -96,7 +98,7 @@ func (a *app) finish(ctx context.Context, r *chainrun.Run, live *node.Live, fail
 	if err = errors.Join(err, r.Close()); err != nil {
 		return errors.Join(failed, err)
 	}
-	if err := a.show(data.Dir, data.Document()); err != nil || failed != nil {
+	if err := a.show(data.Dir, schemaRun, data.Document()); err != nil || failed != nil {
 		return errors.Join(failed, err)
 	}
 	if code := data.ExitCode(); code != exitOK {

@@ -50,7 +50,7 @@ func (a *app) relink(ctx context.Context, n *node.Node, live *node.Live, link, t
 	}
 	a.endProgress()
 	if a.json {
-		return a.printJSON(map[string]any{"chain": live.Chain.Name, "link": link, "transport": to.Transport, "seconds": time.Since(started).Seconds()})
+		return a.printJSON(schemaLink, map[string]any{"chain": live.Chain.Name, "link": link, "transport": to.Transport, "seconds": time.Since(started).Seconds()})
 	}
 	fmt.Fprintf(a.out, "link %s of %s is over %s (%.2f s)\n", link, live.Chain.Name, to.Transport, time.Since(started).Seconds())
 	return nil

@@ -3,8 +3,9 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,13 @@ Exit codes:
   5  none was missed, but some were not measurable
   130 (Ctrl-C), 143 (SIGTERM), 129 (SIGHUP): a signal ended it
 
-State is kept in /run/dray; DRAY_STATE names another directory.`
+State is kept in /run/dray; DRAY_STATE names another directory.
+
+Without root, doctor, plan, report, compare, bench --list and bench --dry-run
+work. doctor and plan then cannot try what only root can, and say so.
+
+With --json, every command prints one object on standard output, also if it
+fails. docs/json.md lists them.`
 
 const rootExample = `  dray doctor                          what this host can do
   dray plan examples/f1-split.yaml     what would be done, and why
@@ -39,7 +46,9 @@ const rootExample = `  dray doctor                          what this host can d
 // app is what the commands share.
 type app struct {
 	out, err io.Writer
+	argv     []string // of the whole command line, without the program's name
 	json     bool
+	printed  bool // a document has been printed, see printJSON
 	quiet    bool
 	verbose  bool
 	color    colorMode
@@ -55,6 +64,9 @@ func newRoot(a *app) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return a.checkRoot(cmd, os.Geteuid())
+		},
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			if showVersion {
 				return a.printVersion()
@@ -75,12 +87,17 @@ func newRoot(a *app) *cobra.Command {
 		return nil
 	})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		a.json = a.json || slices.Contains(a.argv, "--json") // it may follow the flag that is wrong
 		return usageError("%v; see `%s --help`", err, cmd.CommandPath())
 	})
 	root.AddCommand(
-		a.doctorCommand(), a.planCommand(), a.runCommand(), a.upCommand(), a.statusCommand(),
-		a.verifyCommand(), a.logsCommand(), a.execCommand(), a.relinkCommand(), a.downCommand(), a.gcCommand(),
-		a.reportCommand(), a.compareCommand(), a.benchCommand(), a.calibrateCommand(), a.topCommand(), a.captureCommand(), a.metricsCommand(), a.imageCommand(), a.daemonCommand(), a.labCommand(), a.superviseCommand(), a.keepOutputCommand(), a.relayCommand(), a.pauseCommand(),
+		a.doctorCommand(), a.planCommand(), forRoot(a.runCommand()), forRoot(a.upCommand()), forRoot(a.applyCommand()), forRoot(a.statusCommand()),
+		forRoot(a.verifyCommand()), forRoot(a.logsCommand()), forRoot(a.execCommand()), forRoot(a.relinkCommand()),
+		forRoot(a.downCommand()), forRoot(a.gcCommand()),
+		a.reportCommand(), a.compareCommand(), forRoot(a.benchCommand(), "list", "dry-run"), forRoot(a.calibrateCommand()),
+		forRoot(a.topCommand()), forRoot(a.captureCommand()), forRoot(a.metricsCommand()), forRoot(a.imageCommand(), withoutArguments),
+		forRoot(a.daemonCommand()), forRoot(a.labCommand()),
+		a.superviseCommand(), a.keepOutputCommand(), a.relayCommand(), a.pauseCommand(),
 		a.versionCommand(), a.manCommand(), a.initCommand(), a.explainCommand(),
 	)
 	a.complete(root)
@@ -131,12 +148,4 @@ func (a *app) open(name string) (*node.Live, error) {
 		return nil, err
 	}
 	return n.Open(name)
-}
-
-func (a *app) printJSON(v any) error { return encodeJSON(a.out, v) }
-
-func encodeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }

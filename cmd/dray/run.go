@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +35,10 @@ undecided at first is measured four times as long, unless --rounds or
 
 Ctrl-C takes the chain down and reports what was measured; --resume continues
 such a run with its seed, and measures only what is left. The host, this program
-and the plan must be the same.`
+and the plan must be the same.
+
+One dray measures at a time on a host: another one waits for its turn, or fails
+at once with --no-wait.`
 
 func (a *app) runCommand() *cobra.Command {
 	var warn, resume bool
@@ -49,12 +54,20 @@ func (a *app) runCommand() *cobra.Command {
 			case resume && changed(cmd, "out", "profile", "duration", "rounds", "seed", "warn"):
 				return usageError("--resume continues a run as it was begun: give no other flag that says how to measure")
 			case resume:
-				return a.resumeRun(cmd.Context(), strings.Join(argv, ""))
+				return a.resumeRun(cmd.Context(), strings.Join(argv, ""), opts.noWait)
 			case len(argv) == 0:
 				return usageError("name a chain file; usage: %s", cmd.UseLine())
 			}
-			j, err := a.prepare(cmd.Context(), argv[0], warn)
+			j, err := a.read(cmd.Context(), argv[0], warn)
 			if err != nil {
+				return err
+			}
+			end, err := a.awaitTurn(cmd.Context(), "run", opts.noWait)
+			if err != nil {
+				return err
+			}
+			defer end()
+			if err := a.plan(cmd.Context(), j); err != nil {
 				return err
 			}
 			r, err := a.newRun(*j, opts)
@@ -76,12 +89,17 @@ func (a *app) run(ctx context.Context, r *chainrun.Run) error {
 }
 
 // resumeRun continues an interrupted run; dir may be empty.
-func (a *app) resumeRun(ctx context.Context, dir string) error {
+func (a *app) resumeRun(ctx context.Context, dir string, noWait bool) error {
 	if dir == "" {
 		if dir = chainrun.Interrupted("out"); dir == "" {
 			return errors.New("out/ has no interrupted run; name its directory: dray run --resume DIR")
 		}
 	}
+	end, err := a.awaitTurn(ctx, "run", noWait)
+	if err != nil {
+		return err
+	}
+	defer end()
 	by, err := rundir.Program(version)
 	if err != nil {
 		return err
@@ -125,33 +143,49 @@ type page interface {
 }
 
 // show writes the page of a directory, and prints its tables.
-func (a *app) show(dir string, p page) error {
+func (a *app) show(dir, schema string, p page) error {
 	if err := printTo(filepath.Join(dir, report.PageFile), p.HTML); err != nil {
 		return err
 	}
-	a.endProgress()
-	if a.json {
-		return p.JSON(a.out)
-	}
-	return a.printText(p.Text)
+	return a.printTables(schema, p)
 }
 
-// showDir shows what a directory holds: a run, a bench or experiments.
-func (a *app) showDir(dir string) error {
-	var data interface{ Document() *document.Document }
-	var err error
-	switch {
-	case report.IsBench(dir):
-		data, err = report.LoadBench(dir)
-	case report.IsExperiments(dir):
-		data, err = report.LoadExperiments(dir)
-	default:
-		data, err = report.Load(dir)
+// printTables prints what a page holds.
+func (a *app) printTables(schema string, p page) error {
+	a.endProgress()
+	if a.json {
+		return withoutClosedOutput(a.printPage(schema, p.JSON))
 	}
+	return withoutClosedOutput(a.printText(p.Text))
+}
+
+// showDir shows what a directory holds.
+func (a *app) showDir(dir string) error {
+	p, schema, err := loadPage(dir)
 	if err != nil {
 		return err
 	}
-	return a.show(dir, data.Document())
+	return a.show(dir, schema, p)
+}
+
+// loadPage reads what a directory holds: a run, a bench or experiments.
+func loadPage(dir string) (p page, schema string, err error) {
+	var data interface{ Document() *document.Document }
+	switch {
+	case report.IsBench(dir):
+		schema = schemaBench
+		data, err = report.LoadBench(dir)
+	case report.IsExperiments(dir):
+		schema = schemaExperiments
+		data, err = report.LoadExperiments(dir)
+	default:
+		schema = schemaRun
+		data, err = report.Load(dir)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return data.Document(), schema, nil
 }
 
 func (a *app) reportCommand() *cobra.Command {
@@ -160,10 +194,23 @@ func (a *app) reportCommand() *cobra.Command {
 		Short:   "Make the tables and the page of a run again, from its records alone",
 		Example: "  dray report out/f1-split-20260101T120000",
 		Args:    args(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, argv []string) error {
-			return a.showDir(argv[0])
-		},
+		RunE:    func(_ *cobra.Command, argv []string) error { return a.reportDir(argv[0]) },
 	}
+}
+
+// reportDir shows a directory again. One that nothing can be written to is no
+// failure: its tables are printed all the same.
+func (a *app) reportDir(dir string) error {
+	p, schema, err := loadPage(dir)
+	if err != nil {
+		return err
+	}
+	err = a.show(dir, schema, p)
+	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+		return err
+	}
+	fmt.Fprintf(a.err, "dray: the page %s was not written: %v\n", filepath.Join(dir, report.PageFile), err)
+	return a.printTables(schema, p)
 }
 
 // runDir is where the records and the report of a run go.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/measure/live"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/spec/chain"
@@ -20,6 +21,7 @@ import (
 type chainStatus struct {
 	node.Found
 	Supervised    bool                  `json:"supervised"`
+	Supervisor    *host.ProcessID       `json:"supervisor,omitempty"` // the last one, if there was one
 	Functions     []node.FunctionStatus `json:"functions"`
 	Links         []linkStatus          `json:"links"`
 	Broker        *node.Broker          `json:"broker,omitempty"` // where the chain has native ports
@@ -71,7 +73,7 @@ func (a *app) statusCommand() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.printJSON(statuses)
+				return a.printJSON(schemaStatus, map[string]any{"chains": statuses})
 			}
 			return a.printText(func(w io.Writer, width int) error { return printStatus(w, width, statuses) })
 		},
@@ -88,7 +90,7 @@ func statusOf(ctx context.Context, n *node.Node, found node.Found) chainStatus {
 	if err != nil {
 		s.Detail = err.Error()
 	}
-	s.Functions, s.Supervised = append(s.Functions, functions...), supervised
+	s.Functions, s.Supervised, s.Supervisor = append(s.Functions, functions...), supervised, live.Supervisor()
 	wrong := live.Check(ctx)
 	for i := range s.Functions {
 		if err := wrong[s.Functions[i].Name]; err != nil {
@@ -130,6 +132,9 @@ func printStatus(w io.Writer, width int, statuses []chainStatus) error {
 		}
 		for _, l := range s.Links {
 			t.Add("  link "+l.Name, l.way, fmt.Sprintf("%v%s%s", l.Ends, revivalText(l.Revival), orEmpty(", but ", l.Error)))
+		}
+		if s.Supervised {
+			fmt.Fprintf(w, "  supervisor\t%s\tprocess %d\n", node.PhaseRunning, s.Supervisor.PID)
 		}
 		if s.Broker != nil {
 			t.Add("  broker", string(brokerPhase(s)), brokerDetail(s.Broker))

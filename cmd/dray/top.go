@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"time"
@@ -88,7 +87,7 @@ func (a *app) drawer(interval time.Duration) func([]live.Link) error {
 	first := true
 	return func(links []live.Link) error {
 		if a.json {
-			return json.NewEncoder(a.out).Encode(map[string]any{"time": time.Now(), "links": links})
+			return a.printLine(schemaSample, map[string]any{"time": time.Now(), "links": links})
 		}
 		var page bytes.Buffer
 		fmt.Fprintf(&page, "%s, every %v\n\n", time.Now().Format(time.TimeOnly), interval)

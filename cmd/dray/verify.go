@@ -24,7 +24,17 @@ func (a *app) verifyCommand() *cobra.Command {
 			"before any command starts.",
 		Example: "  dray up examples/f1-split.yaml\n  dray verify f1-split",
 		Args:    args(cobra.ExactArgs(1)),
-		RunE:    func(cmd *cobra.Command, argv []string) error { return a.verify(cmd.Context(), argv[0], opts) },
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			if _, err := a.open(argv[0]); err != nil {
+				return err
+			}
+			end, err := a.awaitTurn(cmd.Context(), "verify", opts.noWait)
+			if err != nil {
+				return err
+			}
+			defer end()
+			return a.verify(cmd.Context(), argv[0], opts)
+		},
 	}
 	opts.addFlags(cmd)
 	return cmd

@@ -39,7 +39,7 @@ func (a *app) printVersion() error {
 		}
 	}
 	if a.json {
-		return a.printJSON(info)
+		return a.printJSON(schemaVersion, info)
 	}
 	fmt.Fprintln(a.out, release.Text("dray"))
 	if info.Driver != "" {

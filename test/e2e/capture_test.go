@@ -300,7 +300,7 @@ links:
 		{2, []string{"kernel", "a.p0", "--json"}, "--write"},
 		{1, []string{"absent", "a.p0"}, "absent"},
 	} {
-		if r := b.want(wrong.code, append([]string{"capture"}, wrong.args...)...); !strings.Contains(r.Err, wrong.want) {
+		if r := b.want(wrong.code, append([]string{"capture"}, wrong.args...)...); !strings.Contains(r.Stdout+r.Err, wrong.want) {
 			t.Errorf("dray capture %v: %s", wrong.args, r)
 		}
 	}

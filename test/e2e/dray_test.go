@@ -98,7 +98,7 @@ func (b *bench) clear() {
 			b.dray("down", e.Name())
 		}
 	}
-	for _, note := range []string{".lock", ".ran", "calibration.json"} { // these outlive chains
+	for _, note := range []string{".lock", ".measuring", ".ran", "calibration.json"} { // these outlive chains
 		_ = os.Remove(filepath.Join(b.state, note))
 	}
 	if err := os.Remove(b.state); err != nil {
@@ -196,4 +196,10 @@ func decode[T any](t *testing.T, r result) T {
 		t.Fatalf("output is not the JSON that was expected: %v\n%s", err, r)
 	}
 	return v
+}
+
+// decodeChains decodes the chains of `dray status --json`.
+func decodeChains[T any](t *testing.T, r result) []T {
+	t.Helper()
+	return decode[struct{ Chains []T }](t, r).Chains
 }

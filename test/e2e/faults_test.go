@@ -224,7 +224,7 @@ func (b *bench) parties(chain string) map[string]string {
 		Broker *struct{ Process process }
 	}
 	list := map[string]string{}
-	for _, s := range decode[[]status](b.t, b.want(0, "status", chain, "--json")) {
+	for _, s := range decodeChains[status](b.t, b.want(0, "status", chain, "--json")) {
 		for _, f := range s.Functions {
 			list["function "+f.Name] = ""
 			if f.Phase == node.PhaseRunning {

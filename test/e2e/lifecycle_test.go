@@ -108,7 +108,7 @@ func functionPID(t *testing.T, b *bench, chain, function string) int {
 			Process struct{ PID int }
 		}
 	}
-	for _, s := range decode[[]status](t, b.want(0, "status", chain, "--json")) {
+	for _, s := range decodeChains[status](t, b.want(0, "status", chain, "--json")) {
 		for _, f := range s.Functions {
 			if f.Name == function {
 				return f.Process.PID

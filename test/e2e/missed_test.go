@@ -135,7 +135,7 @@ func TestAPinnedHogMissesLatency(t *testing.T) {
 func (b *bench) inPort(t *testing.T, argv ...string) {
 	t.Helper()
 	type status struct{ Chain string }
-	chains := decode[[]status](t, b.want(0, "status", "--json"))
+	chains := decodeChains[status](t, b.want(0, "status", "--json"))
 	if len(chains) != 1 {
 		t.Fatalf("%d chains", len(chains))
 	}

@@ -195,7 +195,7 @@ func (b *bench) brokerPID(chain string) int {
 	type status struct {
 		Broker struct{ Process struct{ PID int } }
 	}
-	for _, s := range decode[[]status](b.t, b.want(0, "status", chain, "--json")) {
+	for _, s := range decodeChains[status](b.t, b.want(0, "status", chain, "--json")) {
 		return s.Broker.Process.PID
 	}
 	b.t.Fatalf("no chain %s", chain)

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const (
+	// rootAnnotation marks a command that only root can run. Its value lists the
+	// flags with which anybody can, separated by commas.
+	rootAnnotation = "root"
+	// withoutArguments stands for a command line without arguments in that list.
+	withoutArguments = "ARGUMENTS"
+)
+
+// forRoot marks a command that only root can run, unless one of these flags is
+// given.
+func forRoot(cmd *cobra.Command, unless ...string) *cobra.Command {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[rootAnnotation] = strings.Join(unless, ",")
+	return cmd
+}
+
+// checkRoot refuses a command that this user cannot run, before the command touches
+// anything.
+func (a *app) checkRoot(cmd *cobra.Command, user int) error {
+	flags, needed := cmd.Annotations[rootAnnotation]
+	given := func(flag string) bool {
+		if flag == withoutArguments {
+			return cmd.Flags().NArg() == 0
+		}
+		on, err := cmd.Flags().GetBool(flag)
+		return err == nil && on
+	}
+	if !needed || user == 0 || slices.ContainsFunc(strings.Split(flags, ","), given) {
+		return nil
+	}
+	return &fixableError{
+		Text: "must be root",
+		Fix:  "sudo " + shellWords(append([]string{cmd.Root().Name()}, a.argv...)),
+	}
+}
+
+// shellWords is a command line as a shell reads it.
+func shellWords(argv []string) string {
+	var words []string
+	for _, word := range argv {
+		if word == "" || strings.ContainsAny(word, " \t\n'\"\\$`*?[]{}()<>|&;#~!") {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
