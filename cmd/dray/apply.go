@@ -33,21 +33,22 @@ is up, such as a function's runtime, is refused before anything is touched. Afte
 an error, run the command again.`
 
 func (a *app) applyCommand() *cobra.Command {
-	var dry bool
+	var dry, warn bool
 	cmd := &cobra.Command{
 		Use:     "apply FILE",
 		Short:   "Apply a changed file to a chain that is up, touching only what differs",
 		Long:    applyLong,
 		Example: "  dray apply examples/f1-split.yaml --dry-run\n  dray apply examples/f1-split.yaml",
 		Args:    args(cobra.ExactArgs(1)),
-		RunE:    func(cmd *cobra.Command, argv []string) error { return a.apply(cmd.Context(), argv[0], dry) },
+		RunE:    func(cmd *cobra.Command, argv []string) error { return a.apply(cmd.Context(), argv[0], warn, dry) },
 	}
+	addWarnFlag(cmd, &warn)
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the difference only")
 	return cmd
 }
 
-func (a *app) apply(ctx context.Context, file string, dry bool) error {
-	j, err := a.read(ctx, file, false)
+func (a *app) apply(ctx context.Context, file string, warn, dry bool) error {
+	j, err := a.read(ctx, file, warn)
 	if err != nil {
 		return err
 	}
@@ -74,6 +75,7 @@ func (a *app) differs(ctx context.Context, j *chainrun.Job, live *node.Live) ([]
 		if fault != nil {
 			return nil, fault
 		}
+		pinned.Policy = j.Chain.Policy // with --warn
 		live.Pin(pinned, free)
 		planned := &chainrun.Job{Chain: pinned, Node: j.Node}
 		err = a.plan(ctx, planned)

@@ -175,6 +175,9 @@ func TestApplyRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.want(3, "apply", file)
+	if got := changesOf(t, b.want(0, "apply", file, "--warn", "--dry-run", "--json")); got != "update link ab" {
+		t.Errorf("with --warn: %q", got)
+	}
 }
 
 // A link between native ports gets another transport under the applications.
