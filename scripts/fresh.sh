@@ -284,7 +284,7 @@ main() {
 	wait "$child" || status=$?
 	if [ -d "$root/root/dray/out/deb" ]; then
 		mkdir -p "$repo/out/deb"
-		cp -r "$root/root/dray/out/deb/." "$repo/out/deb/"
+		cp -r --update "$root/root/dray/out/deb/." "$repo/out/deb/"
 	fi
 	return "$status"
 }
