@@ -7,17 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
-	"github.com/drayage/dray/test/testenv"
 )
 
 // benchFixture is the directory of a bench in the making.
@@ -313,44 +309,5 @@ func TestBenchPageEscapes(t *testing.T) {
 	f.run.Rows[0].Privileges = `"><img src=x>`
 	if html := f.page(t); strings.Contains(html, "<script") || strings.Contains(html, "<img") {
 		t.Error("text of a row is markup on the page")
-	}
-}
-
-const benchProbe = `<!DOCTYPE html><body><iframe id="f" src="/report.html" style="width:%dpx;height:900px;border:0"></iframe>
-<script>
-document.getElementById("f").onload = e => {
-  const d = e.target.contentDocument, root = d.documentElement;
-  const out = ["overflow=" + (root.scrollWidth - root.clientWidth)];
-  out.push("small=" + [...d.querySelectorAll("svg.plot text")].filter(t => t.getBoundingClientRect().height < 8).length);
-  out.push("outside=" + [...d.querySelectorAll("svg text")].filter(t => {
-    const s = t.ownerSVGElement.getBoundingClientRect(), b = t.getBoundingClientRect();
-    return b.left < s.left - 1 || b.right > s.right + 1 || b.bottom > s.bottom + 2;
-  }).map(t => t.textContent).join("|"));
-  out.push("clipped=" + [...d.querySelectorAll(".scroll")].filter(s => s.scrollWidth > s.clientWidth).map(s => s.ariaLabel).join("|"));
-  const p = document.createElement("p");
-  p.id = "out"; p.textContent = out.join(";");
-  document.body.append(p);
-};
-</script>`
-
-func TestBenchPageInBrowser(t *testing.T) {
-	testenv.Program(t, "chromium")
-	html := newBench(t).page(t)
-	var width atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		if r.URL.Path == "/report.html" {
-			fmt.Fprint(w, html)
-			return
-		}
-		fmt.Fprintf(w, benchProbe, width.Load())
-	}))
-	defer server.Close()
-	for _, px := range []int64{390, 1440} {
-		width.Store(px)
-		if dom := dump(t, server.URL+"/probe.html"); !strings.Contains(dom, "overflow=0;small=0;outside=;clipped=</p>") {
-			_, seen, _ := strings.Cut(dom, `<p id="out">`)
-			t.Errorf("at %d px: %.300s", px, seen)
-		}
 	}
 }

@@ -4,7 +4,9 @@ package report
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -16,54 +18,84 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// probe is a page that holds the report in a frame of a given width, measures
-// it, and writes what it saw into itself. The report runs no script of its own.
-const probe = `<!DOCTYPE html><body><iframe id="f" src="/report.html" style="width:%dpx;height:900px;border:0"></iframe>
-<script>
+// probe is a page that holds reports in frames of given widths, measures each,
+// and writes what it saw into itself. The reports run no script of their own.
+const probe = `<!DOCTYPE html><body><script>
 window.onerror = e => document.body.append("script error: " + e);
-document.getElementById("f").onload = e => {
-  const d = e.target.contentDocument, w = e.target.contentWindow, root = d.documentElement;
-  const out = [];
-  out.push("overflow=" + (root.scrollWidth - root.clientWidth));
+const frames = %s;
+function measure(d) {
+  const root = d.documentElement, seen = {};
+  seen.overflow = root.scrollWidth - root.clientWidth;
   const h = d.querySelector(".headline").getBoundingClientRect();
-  out.push("headline=" + (h.width > 0 && h.height > 0 && h.top < 900));
-  const shown = s => { const b = d.querySelector(s).getBoundingClientRect(); return b.width > 0 && b.height > 0; };
-  out.push("wide=" + shown(".topology.wide"), "narrow=" + shown(".topology.narrow"), "plot=" + shown("svg.plot"));
-  out.push("small=" + [...d.querySelectorAll("svg.plot text")].filter(t => t.getBoundingClientRect().height < 8).length);
-  out.push("outside=" + [...d.querySelectorAll("svg text")].filter(t => {
+  seen.headline = h.width > 0 && h.height > 0 && h.top < 900;
+  const shown = s => { const e = d.querySelector(s), b = e && e.getBoundingClientRect(); return !!e && b.width > 0 && b.height > 0; };
+  seen.wide = shown(".topology.wide"); seen.narrow = shown(".topology.narrow"); seen.plot = shown("svg.plot");
+  seen.small = [...d.querySelectorAll("svg.plot text")].filter(t => t.getBoundingClientRect().height < 8).length;
+  seen.outside = [...d.querySelectorAll("svg text")].filter(t => {
     const s = t.ownerSVGElement.getBoundingClientRect(), b = t.getBoundingClientRect();
     return s.width > 0 && (b.left < s.left - 1 || b.right > s.right + 1 || b.bottom > s.bottom + 2);
-  }).map(t => t.textContent).join("|"));
-  out.push("clipped=" + [...d.querySelectorAll(".scroll")].filter(s => s.scrollWidth > s.clientWidth).map(s => s.ariaLabel).join("|"));
-  w.location.hash = "rec-3";
-  setTimeout(() => {
-    const rec = d.getElementById("rec-3").getBoundingClientRect();
-    out.push("jumped=" + (rec.top >= -5 && rec.top < 900));
-    const p = document.createElement("p");
-    p.id = "out"; p.textContent = out.join(";");
-    document.body.append(p);
-  }, 300);
-};
+  }).map(t => t.textContent).join("|");
+  seen.clipped = [...d.querySelectorAll(".scroll")].filter(s => s.scrollWidth > s.clientWidth).map(s => s.ariaLabel).join("|");
+  return seen;
+}
+Promise.all(frames.map(f => new Promise(done => {
+  const e = document.createElement("iframe");
+  e.style = "width:" + f.width + "px;height:900px;border:0";
+  e.onload = () => {
+    const d = e.contentDocument, seen = measure(d);
+    e.contentWindow.location.hash = "rec-3";
+    setTimeout(() => {
+      const top = d.getElementById("rec-3").getBoundingClientRect().top;
+      seen.jumped = top >= -5 && top < 900;
+      done(Object.fromEntries(Object.entries(seen).map(([k, v]) => [k, String(v)])));
+    }, 300);
+  };
+  e.src = f.path;
+  document.body.append(e);
+}))).then(all => {
+  const p = document.createElement("p");
+  p.id = "out"; p.textContent = JSON.stringify(all);
+  document.body.append(p);
+});
 </script>`
 
-// browse shows the page in a frame of a width and returns what the probe saw,
-// and what the browser asked the server for.
-func browse(t *testing.T, html string, width int) (seen map[string]string, asked []string) {
+// frame is a page shown at a width.
+type frame struct {
+	html  string
+	width int
+}
+
+// browse shows pages in frames and returns what the probe saw of each. The pages
+// ask the server for nothing.
+func browse(t *testing.T, frames ...frame) []map[string]string {
 	t.Helper()
+	type source struct {
+		Path  string `json:"path"`
+		Width int    `json:"width"`
+	}
+	var sources []source
+	pages := map[string]string{}
+	for i, f := range frames {
+		s := source{fmt.Sprintf("/report-%d.html", i), f.width}
+		sources, pages[s.Path] = append(sources, s), f.html
+	}
+	list, err := json.Marshal(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages["/probe.html"] = fmt.Sprintf(probe, list)
 	var mu sync.Mutex
+	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		if page, ok := pages[r.URL.Path]; ok {
+			fmt.Fprint(w, page)
+			return
+		}
 		mu.Lock()
 		asked = append(asked, r.URL.Path)
 		mu.Unlock()
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		switch r.URL.Path {
-		case "/probe.html":
-			fmt.Fprintf(w, probe, width)
-		case "/report.html":
-			fmt.Fprint(w, html)
-		default:
-			http.NotFound(w, r)
-		}
+		http.NotFound(w, r)
 	}))
 	defer server.Close()
 	dom := dump(t, server.URL+"/probe.html")
@@ -72,14 +104,18 @@ func browse(t *testing.T, html string, width int) (seen map[string]string, asked
 		t.Fatalf("the probe wrote nothing: %.500s", dom)
 	}
 	line, _, _ := strings.Cut(rest, "</p>")
-	seen = map[string]string{}
-	for _, kv := range strings.Split(line, ";") {
-		k, v, _ := strings.Cut(kv, "=")
-		seen[k] = v
+	var seen []map[string]string
+	if err := json.Unmarshal([]byte(html.UnescapeString(line)), &seen); err != nil || len(seen) != len(frames) {
+		t.Fatalf("the probe wrote %.500q: %v", line, err)
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	return seen, asked
+	for _, path := range asked {
+		if path != "/favicon.ico" {
+			t.Errorf("a page asked for %s", path)
+		}
+	}
+	return seen
 }
 
 // dump is the document as it is after a page has loaded.
@@ -100,27 +136,37 @@ func dump(t *testing.T, url string) string {
 	return string(out)
 }
 
+// has reports what the probe saw otherwise than wanted.
+func has(t *testing.T, what string, seen, want map[string]string) {
+	t.Helper()
+	for k, v := range want {
+		if seen[k] != v {
+			t.Errorf("%s: %s is %q, want %q", what, k, seen[k], v)
+		}
+	}
+}
+
 func TestPageInBrowser(t *testing.T) {
 	testenv.Program(t, "chromium")
-	html := page(t, bad())
-	for _, width := range []int{390, 768, 1440} {
-		t.Run(fmt.Sprint(width), func(t *testing.T) {
-			seen, asked := browse(t, html, width)
-			want := map[string]string{
-				"overflow": "0", "headline": "true", "plot": "true", "jumped": "true", "outside": "", "small": "0", "clipped": "",
-				"wide": fmt.Sprint(width > 736), "narrow": fmt.Sprint(width <= 736),
-			}
-			for k, v := range want {
-				if seen[k] != v {
-					t.Errorf("%s is %q, want %q", k, seen[k], v)
-				}
-			}
-			for _, path := range asked {
-				if path != "/probe.html" && path != "/report.html" && path != "/favicon.ico" {
-					t.Errorf("the page asked for %s", path)
-				}
-			}
+	text := page(t, bad())
+	widths := []int{390, 768, 1440}
+	var frames []frame
+	for _, width := range widths {
+		frames = append(frames, frame{text, width})
+	}
+	for i, seen := range browse(t, frames...) {
+		has(t, fmt.Sprintf("%d px", widths[i]), seen, map[string]string{
+			"overflow": "0", "headline": "true", "plot": "true", "jumped": "true", "outside": "", "small": "0", "clipped": "",
+			"wide": fmt.Sprint(widths[i] > 736), "narrow": fmt.Sprint(widths[i] <= 736),
 		})
+	}
+}
+
+func TestBenchPageInBrowser(t *testing.T) {
+	testenv.Program(t, "chromium")
+	text := newBench(t).page(t)
+	for i, seen := range browse(t, frame{text, 390}, frame{text, 1440}) {
+		has(t, fmt.Sprintf("frame %d", i), seen, map[string]string{"overflow": "0", "outside": "", "small": "0", "clipped": ""})
 	}
 }
 
@@ -128,29 +174,24 @@ func TestPageInBrowser(t *testing.T) {
 const paper = 703
 
 // onPaper makes a browser show the page as it prints it.
-func onPaper(html string) string {
-	html = strings.ReplaceAll(html, "@media screen", "@media speech")
-	return strings.ReplaceAll(html, "@media print", "@media screen")
+func onPaper(text string) frame {
+	text = strings.ReplaceAll(text, "@media screen", "@media speech")
+	return frame{strings.ReplaceAll(text, "@media print", "@media screen"), paper}
 }
 
 // A printed page has every column of every table, in the layout of a wide page.
 func TestPrintedPageInBrowser(t *testing.T) {
 	testenv.Program(t, "chromium")
-	for name, html := range map[string]string{"run": page(t, bad()), "bench": newBench(t).page(t)} {
-		// The probe looks for things that only the page of a run has.
-		html = strings.Replace(html, "</main>", `<svg class="topology wide plot" width="9" height="9"></svg><svg class="topology narrow"></svg></main>`, 1)
-		seen, _ := browse(t, onPaper(html), paper)
-		if seen["clipped"] != "" || seen["overflow"] != "0" || seen["wide"] != "true" || seen["narrow"] != "false" {
-			t.Errorf("%s: %v", name, seen)
-		}
-	}
+	seen := browse(t, onPaper(page(t, bad())), onPaper(newBench(t).page(t)))
+	has(t, "run", seen[0], map[string]string{"overflow": "0", "clipped": "", "wide": "true", "narrow": "false"})
+	has(t, "bench", seen[1], map[string]string{"overflow": "0", "clipped": ""})
 }
 
 // The probe must be able to fail: a page that is too wide is seen as such.
 func TestBrowserProbeSeesOverflow(t *testing.T) {
 	testenv.Program(t, "chromium")
-	html := strings.Replace(page(t, good()), "<main>", `<main><div style="width:2000px">x</div>`, 1)
-	if seen, _ := browse(t, html, 390); seen["overflow"] == "0" {
+	text := strings.Replace(page(t, good()), "<main>", `<main><div style="width:2000px">x</div>`, 1)
+	if seen := browse(t, frame{text, 390})[0]; seen["overflow"] == "0" {
 		t.Error("a page 2000 px wide is said to fit 390 px")
 	}
 }
