@@ -32,6 +32,7 @@ func TestUplinksAmong(t *testing.T) {
 }
 
 func TestUplinksOfThisMachine(t *testing.T) {
+	testenv.Root(t)
 	interfaces, err := Uplinks()
 	must(t, err)
 	for _, i := range interfaces {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/link/broker/wire"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // patience is how long what takes milliseconds may take on a busy machine.
@@ -44,6 +45,7 @@ func twoEnds(dir, name string) Link {
 // TestABusyLinkIsAnIsland has one link busy, as one is that makes gigabytes:
 // the others are added, moved, removed and looked at meanwhile.
 func TestABusyLinkIsAnIsland(t *testing.T) {
+	testenv.Root(t)
 	b, dir := newTestBroker(t), t.TempDir()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -111,6 +113,7 @@ func statusOf(ctx context.Context, t *testing.T, b *broker) map[string]LinkStatu
 // TestOneChangeAtATime has a link added by many at once: one adds it, and the
 // others find it there.
 func TestOneChangeAtATime(t *testing.T) {
+	testenv.Root(t)
 	b, l := newTestBroker(t), twoEnds(t.TempDir(), "f1u")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -138,6 +141,7 @@ func TestOneChangeAtATime(t *testing.T) {
 // TestARefusalIsReadFirst has the HELLO of a second end arrive before the broker
 // looks: what it left unread would be an error to that end, ahead of the reason.
 func TestARefusalIsReadFirst(t *testing.T) {
+	testenv.Root(t)
 	b, spec := newTestBroker(t), twoEnds(t.TempDir(), "f1u")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

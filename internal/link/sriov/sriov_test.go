@@ -175,6 +175,7 @@ func TestBuildRefuses(t *testing.T) {
 
 // TestProbe: whatever this host has, it is said with what mends it.
 func TestProbe(t *testing.T) {
+	testenv.Root(t)
 	if _, err := os.Stat("/sys/class/net"); err != nil {
 		t.Skip(err)
 	}

@@ -78,6 +78,7 @@ func TestInspect(t *testing.T) {
 // TestInspectCutShort: an inventory from probes that were cancelled is not
 // taken for the truth.
 func TestInspectCutShort(t *testing.T) {
+	testenv.Root(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := Inspect(ctx, nil, nil, nil); !errors.Is(err, context.Canceled) {
