@@ -111,9 +111,17 @@ func (a *app) printCalibration(stateDir string) error {
 	}
 	for _, c := range all {
 		fmt.Fprintf(a.out, "%s: %s, %s, %d packets/s, loss ≤ %.2g, %s\n", c.Transport, latencyText(c),
-			chain.Bitrate(c.Bitrate), c.PacketRate, c.LossRatio, c.Source)
+			bitratesText(c), c.PacketRate, c.LossRatio, c.Source)
 	}
 	return nil
+}
+
+func bitratesText(c inventory.Calibration) string {
+	text := fmt.Sprintf("udp ≥ %s in frames of %d bytes", chain.Bitrate(c.UDPBitrate), c.UDPFrame)
+	if c.TCPBitrate > 0 {
+		text += fmt.Sprintf(", tcp ≥ %s", chain.Bitrate(c.TCPBitrate))
+	}
+	return text
 }
 
 func latencyText(c inventory.Calibration) string {
@@ -174,6 +182,7 @@ func (a *app) calibrateOne(ctx context.Context, n *node.Node, name string, opts 
 	if err != nil {
 		return none, err
 	}
+	r.Options.EveryTraffic = true
 	a.progress("Calibrating %s", name)
 	live, err := n.Create(ctx, "calibrate", c, source, j.Plan)
 	if err != nil {

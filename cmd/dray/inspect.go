@@ -72,12 +72,26 @@ func (a *app) plan(ctx context.Context, j *chainrun.Job) (err error) {
 	if err := j.Node.LeaveOutClaimed(j.Inventory, j.Chain.Name); err != nil {
 		return err
 	}
-	j.Plan, err = plan.Make(j.Chain, j.Inventory)
+	if j.Plan, err = plan.Make(j.Chain, j.Inventory); j.Plan != nil {
+		err = withCommands(j.Chain, j.Plan, err)
+	}
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) {
 		return &codeError{exitInfeasible, err}
 	}
 	return err
+}
+
+// withCommands refuses a plan whose functions have no program to run: nothing need
+// be started to know it.
+func withCommands(c *chain.Chain, p *plan.Plan, err error) error {
+	violations, notes := doctor.CheckCommands(c)
+	p.Warnings = append(p.Warnings, notes...)
+	if len(violations) == 0 {
+		return err
+	}
+	p.Violations = append(p.Violations, violations...)
+	return &plan.Infeasible{Plan: p}
 }
 
 // standardInput is the file that - stands for.

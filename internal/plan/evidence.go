@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -63,7 +64,7 @@ func (e estimate) judgePDV() Evidence {
 func (e estimate) judgeDelay(requirement string, limit chain.Duration, f figure) Evidence {
 	at := e.link.Requires.Percentile
 	ev := Evidence{Requirement: requirement, Required: fmt.Sprintf("≤ %v at p%v", limit, at)}
-	carried := e.bitrate()
+	carried := e.carried()
 	switch {
 	case !f.known():
 		ev.Expected, ev.Source = unknown, fmt.Sprintf("no evidence reaches p%v", at)
@@ -90,7 +91,7 @@ func duration(ns float64) chain.Duration {
 
 // overloadsShape compares payload with payload, as the load is counted.
 func (e estimate) overloadsShape() bool {
-	return shapedRate(e.tight) > 0 && uint64(e.load) >= goodput(shapedRate(e.tight), e.mtu)
+	return shapedRate(e.tight) > 0 && uint64(e.load) >= e.datagrams(shapedRate(e.tight))
 }
 
 func (e estimate) judgeLoss() Evidence {
@@ -101,8 +102,8 @@ func (e estimate) judgeLoss() Evidence {
 		ev.Expected, ev.Source = unknown, noEvidence
 		return ev
 	}
-	capacity, what := e.bitrate().value, e.transport
-	if limit := float64(goodput(shapedRate(e.tight), e.mtu)); limit > 0 && (capacity == 0 || limit < capacity) {
+	capacity, what := e.carried().value, e.transport
+	if limit := float64(e.datagrams(shapedRate(e.tight))); limit > 0 && (capacity == 0 || limit < capacity) {
 		capacity, what = limit, e.tight.Kind
 	}
 	if excess := 1 - capacity/float64(e.load); capacity > 0 && excess > f.value {
@@ -116,9 +117,15 @@ func (e estimate) judgeLoss() Evidence {
 
 func (e estimate) judgeMinBitrate() Evidence {
 	limit := e.link.Requires.MinBitrate
-	f := e.capped(e.bitrate(), goodput(shapedRate(e.tight), e.mtu), "payload through the ")
-	return judgeRate("min_bitrate", limit, f, chain.Bitrate(roundDown(f.value)))
+	f := e.capped(e.bitrate(), e.goodput(shapedRate(e.tight)), "payload through the ")
+	ev := judgeRate("min_bitrate", limit, f, chain.Bitrate(roundDown(f.value)))
+	if !f.known() {
+		ev.Source = fmt.Sprintf("%s of %s traffic", noEvidence, e.traffic())
+	}
+	return ev
 }
+
+func (e estimate) traffic() chain.Traffic { return cmp.Or(e.link.Traffic, chain.TrafficUDP) }
 
 func (e estimate) judgePacketRate() Evidence {
 	limit := e.link.Requires.PacketRate

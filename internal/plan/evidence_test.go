@@ -38,14 +38,27 @@ func TestEachRequirementCanBeViolated(t *testing.T) {
 			func(l *chain.Link) { l.Requires.LossRatio = ratio(1e-4) },
 			func(l *chain.Link) { l.Requires.LossRatio = ratio(1e-9) }},
 		{"packet_loss_ratio",
-			func(l *chain.Link) { l.Requires.LossRatio, l.Load, l.HasLoad = ratio(0.1), 1e9, true },
+			func(l *chain.Link) { l.Requires.LossRatio, l.Load, l.HasLoad = ratio(0.1), 990e6, true },
 			func(l *chain.Link) { l.Requires.LossRatio, l.Load, l.HasLoad = ratio(0.1), 100e9, true }},
 		{"min_bitrate",
-			func(l *chain.Link) { l.Requires.MinBitrate = 7e9 },
-			func(l *chain.Link) { l.Requires.MinBitrate = 7e9 + 1 }},
+			func(l *chain.Link) { l.Requires.MinBitrate = 900e6 },
+			func(l *chain.Link) { l.Requires.MinBitrate = 900e6 + 1 }},
 		{"min_bitrate",
-			func(l *chain.Link) { l.Requires.MinBitrate, l.Requires.MaxBitrate = 1e9, 2e9 },
-			func(l *chain.Link) { l.Requires.MinBitrate, l.Requires.MaxBitrate = 2e9, 2e9 }},
+			func(l *chain.Link) { l.Traffic, l.Requires.MinBitrate = chain.TrafficTCP, 7e9 },
+			func(l *chain.Link) { l.Traffic, l.Requires.MinBitrate = chain.TrafficTCP, 7e9+1 }},
+		{"min_bitrate",
+			func(l *chain.Link) { l.Frame, l.Requires.MinBitrate = 782, 450e6 },
+			func(l *chain.Link) { l.Frame, l.Requires.MinBitrate = 781, 450e6 }},
+		{"min_bitrate",
+			func(l *chain.Link) { l.Requires.MinBitrate, l.Requires.MaxBitrate = 97.2e6, 100e6 },
+			func(l *chain.Link) { l.Requires.MinBitrate, l.Requires.MaxBitrate = 97.3e6, 100e6 }},
+		{"min_bitrate",
+			func(l *chain.Link) {
+				l.Traffic, l.Requires.MinBitrate, l.Requires.MaxBitrate = chain.TrafficTCP, 95.6e6, 100e6
+			},
+			func(l *chain.Link) {
+				l.Traffic, l.Requires.MinBitrate, l.Requires.MaxBitrate = chain.TrafficTCP, 95.7e6, 100e6
+			}},
 		{"packet_rate",
 			func(l *chain.Link) { l.Requires.PacketRate = 100e3 },
 			func(l *chain.Link) { l.Requires.PacketRate = 1e6 }},
@@ -95,20 +108,20 @@ func TestShapeAddsDelayOnlyWhereLoadFillsIt(t *testing.T) {
 	link := func(load chain.Bitrate, limit time.Duration) *chain.Chain {
 		c := pair()
 		l := &c.Links[0]
-		l.Requires = chain.Requires{Latency: chain.Duration(limit), Percentile: 99, MaxBitrate: 1e9}
+		l.Requires = chain.Requires{Latency: chain.Duration(limit), Percentile: 99, MaxBitrate: 100e6}
 		l.Load, l.HasLoad = load, true
 		return c
 	}
-	mustPlan(t, link(900e6, time.Millisecond), inv)
-	mustPlan(t, link(2e9, 21*time.Millisecond), inv)
-	v := mustViolate(t, link(2e9, 20*time.Millisecond), inv)
+	mustPlan(t, link(90e6, time.Millisecond), inv)
+	mustPlan(t, link(200e6, 21*time.Millisecond), inv)
+	v := mustViolate(t, link(200e6, 20*time.Millisecond), inv)
 	if !strings.Contains(v.Reason, "full queue of the tbf") {
 		t.Errorf("reason: %s", v.Reason)
 	}
 
-	c := link(2e9, 21*time.Millisecond)
+	c := link(200e6, 21*time.Millisecond)
 	c.Links[0].Requires.LossRatio = ratio(0.4)
-	if v := mustViolate(t, c, inv); !strings.Contains(v.Reason, "lose 0.522 ") {
+	if v := mustViolate(t, c, inv); !strings.Contains(v.Reason, "lose 0.514 ") {
 		t.Errorf("loss at twice the rate: %s", v.Reason)
 	}
 }
@@ -145,12 +158,12 @@ func TestFronthaulOnBridgeIsInfeasible(t *testing.T) {
 func TestAutoPrefersEvidence(t *testing.T) {
 	inv := loadInventory(t, "calibrated")
 	c := pair()
-	c.Links[0].Requires.MinBitrate = 17e9
+	c.Links[0].Traffic, c.Links[0].Requires.MinBitrate = chain.TrafficTCP, 17e9
 	p := mustPlan(t, c, inv)
 	if l := p.Link("ab"); l.Transport != "macvlan" {
 		t.Errorf("transport %s (%s), want macvlan", l.Transport, l.Reason)
 	}
-	if got := rejection(p.Link("ab"), "veth"); got != "min_bitrate ≥ 17Gbps, and 15.02Gbps is expected (records/cal.jsonl run 7 [oversubscribed])" {
+	if got := rejection(p.Link("ab"), "veth"); got != "min_bitrate ≥ 17Gbps, and 15.02Gbps is expected (records/cal.jsonl run 7 [oversubscribed], tcp)" {
 		t.Errorf("veth was not taken because %q", got)
 	}
 	c.Links[0].Requires.MinBitrate = 100e9
@@ -182,11 +195,36 @@ func TestFigures(t *testing.T) {
 		{"beyond the calibration the default counts", figuresOf(inv, "macvlan").latency(99.9), 800 * us, statedDefault},
 		{"beyond all evidence nothing is known", figuresOf(inv, "veth").latency(99.999), 0, ""},
 		{"a bound of PDV beyond p99 is the latency", figuresOf(inv, "veth").pdv(99.9), 210 * us, "records/cal.jsonl run 7 [oversubscribed], by its latency"},
-		{"an uncalibrated transport has its default", figuresOf(inv, "ovs").bitrate(), 500e6, statedDefault},
-		{"an unknown transport has nothing", figuresOf(inv, "fake").bitrate(), 0, ""},
+		{"an uncalibrated transport has its default", figuresOf(inv, "ovs").tcpBitrate(), 500e6, "stated default, tcp"},
+		{"datagrams have evidence of their own", figuresOf(inv, "veth").udpBitrate(1518), 3004e6, "records/cal.jsonl run 7 [oversubscribed], udp"},
+		{"as many shorter frames pass", figuresOf(inv, "veth").udpBitrate(782), 1502e6, "records/cal.jsonl run 7 [oversubscribed], udp"},
+		{"longer frames are not assumed to carry more", figuresOf(inv, "veth").udpBitrate(9018), 3004e6, "records/cal.jsonl run 7 [oversubscribed], udp"},
+		{"no port of shared memory has TCP", figuresOf(inv, "shm").tcpBitrate(), 0, ""},
+		{"an unknown transport has nothing", figuresOf(inv, "fake").udpBitrate(1518), 0, ""},
 	} {
 		if test.got.value != test.value || test.got.source != test.source {
 			t.Errorf("%s: got %v from %q, want %v from %q", test.what, test.got.value, test.got.source, test.value, test.source)
+		}
+	}
+}
+
+// A calibration with datagrams alone says nothing of TCP, and the reverse.
+func TestOneTrafficIsNoEvidenceForTheOther(t *testing.T) {
+	for _, test := range []struct {
+		traffic  chain.Traffic
+		measured inventory.Calibration
+	}{
+		{chain.TrafficUDP, inventory.Calibration{TCPBitrate: 50e9}},
+		{chain.TrafficTCP, inventory.Calibration{UDPBitrate: 50e9, UDPFrame: 1518}},
+	} {
+		test.measured.Transport, test.measured.Source = "veth", "records"
+		inv := loadInventory(t, "vm2")
+		inv.Calibration = []inventory.Calibration{test.measured}
+		c := pair()
+		c.Links[0].Traffic, c.Links[0].Requires.MinBitrate = test.traffic, 20e9
+		c.Links[0].Load, c.Links[0].HasLoad = 0, true
+		if v := mustViolate(t, c, inv); !strings.Contains(v.Reason, "stated default, "+string(test.traffic)) {
+			t.Errorf("%s: %s", test.traffic, v.Reason)
 		}
 	}
 }
@@ -205,7 +243,7 @@ func TestDefaultNeverBelowCalibration(t *testing.T) {
 
 func TestStatedDefaultsAreConsistent(t *testing.T) {
 	for name, d := range statedDefaults {
-		if d.Bitrate == 0 || d.PacketRate == 0 || d.LossRatio == 0 || d.PDVp99 == 0 || len(d.Latency) == 0 {
+		if d.UDPBitrate == 0 || d.PacketRate == 0 || d.LossRatio == 0 || d.PDVp99 == 0 || len(d.Latency) == 0 {
 			t.Errorf("%s: a figure is missing", name)
 		}
 		for i := 1; i < len(d.Latency); i++ {

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -50,8 +51,26 @@ func (f figures) pick(value func(*inventory.Calibration) float64) figure {
 	return figure{}
 }
 
-func (f figures) bitrate() figure {
-	return f.pick(func(c *inventory.Calibration) float64 { return float64(c.Bitrate) })
+// tcpBitrate is what one TCP stream delivers.
+func (f figures) tcpBitrate() figure {
+	return f.pick(func(c *inventory.Calibration) float64 { return float64(c.TCPBitrate) }).of("tcp")
+}
+
+// udpBitrate is what datagrams in frames of that length deliver. A packet costs at
+// most what a longer one costs, so that shorter frames carry at least the same number
+// of packets; longer ones are not assumed to carry more bits.
+func (f figures) udpBitrate(frame int) figure {
+	return f.pick(func(c *inventory.Calibration) float64 {
+		return float64(c.UDPBitrate) * min(1, udpPayload(frame)/udpPayload(cmp.Or(c.UDPFrame, statedFrame)))
+	}).of("udp")
+}
+
+// of names the traffic that the evidence is of.
+func (f figure) of(traffic string) figure {
+	if f.known() {
+		f.source += ", " + traffic
+	}
+	return f
 }
 
 func (f figures) packetRate() figure {

@@ -4,6 +4,8 @@ package plan
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
@@ -16,6 +18,7 @@ func (p *planner) placeFunctions() {
 		f := &p.chain.Functions[i]
 		p.checkRuntime(f)
 		p.warnOfHugePages(f)
+		p.warnOfEAL(f)
 		p.plan.Functions = append(p.plan.Functions, Function{
 			Name:    f.Name,
 			Runtime: f.Runtime,
@@ -59,6 +62,27 @@ func (p *planner) warnOfHugePages(f *chain.Function) {
 	confined := f.Runtime == chain.RuntimeRunc || f.Runtime == chain.RuntimeDocker
 	if confined && f.HasPort(chain.FaceDPDK) && len(f.HugePages) > 0 {
 		p.warn("function %s: for DPDK's huge pages its seccomp profile allows mbind, set_mempolicy and get_mempolicy beside the default", f.Name)
+	}
+}
+
+// ealArgument is what dray replaces by the arguments that attach a DPDK application
+// to its ports; nearEAL finds what looks as if it was meant.
+const ealArgument = "$(DRAY_EAL)"
+
+var nearEAL = regexp.MustCompile(`(?i)^\$?[({]?\s*DRAY[_ -]?EAL\s*[)}]?$`)
+
+// warnOfEAL finds DPDK applications that would not find their ports.
+func (p *planner) warnOfEAL(f *chain.Function) {
+	told := false
+	for _, arg := range f.Command {
+		if arg != ealArgument && nearEAL.MatchString(arg) {
+			p.warn("function %s: its command gets %q as it is; did you mean %s?", f.Name, arg, ealArgument)
+			return
+		}
+		told = told || strings.Contains(arg, "DRAY_EAL")
+	}
+	if !told && len(f.Command) > 0 && f.HasPort(chain.FaceDPDK) {
+		p.warn("function %s: a port has face: dpdk, and its command lacks the argument %s, without which a DPDK application finds no port, unless it reads the variable DRAY_EAL", f.Name, ealArgument)
 	}
 }
 

@@ -117,3 +117,30 @@ func TestFormatCPUs(t *testing.T) {
 		}
 	}
 }
+
+// TestDPDKCommandsAreToldOfTheirPorts: without $(DRAY_EAL), and with what looks
+// like it, a DPDK application starts and finds nothing.
+func TestDPDKCommandsAreToldOfTheirPorts(t *testing.T) {
+	for _, c := range []struct {
+		face    chain.Face
+		command []string
+		want    string // of the warning; empty: none
+	}{
+		{chain.FaceDPDK, []string{"app", "$(DRAY_EAL)", "--"}, ""},
+		{chain.FaceDPDK, []string{"sh", "-c", "exec app $DRAY_EAL --"}, ""},
+		{chain.FaceDPDK, nil, ""},
+		{chain.FaceNetdev, []string{"app"}, ""},
+		{chain.FaceDPDK, []string{"app", "--"}, "lacks the argument $(DRAY_EAL)"},
+		{chain.FaceDPDK, []string{"app", "$(DRAYEAL)", "--"}, `gets "$(DRAYEAL)" as it is; did you mean $(DRAY_EAL)?`},
+		{chain.FaceDPDK, []string{"app", "${DRAY_EAL}", "--"}, "did you mean"},
+		{chain.FaceDPDK, []string{"app", "$DRAY_EAL", "--"}, "did you mean"},
+		{chain.FaceDPDK, []string{"app", "$(dray_eal)", "--"}, "did you mean"},
+	} {
+		p := &planner{plan: &Plan{}}
+		p.warnOfEAL(&chain.Function{Name: "f", Command: c.command, Ports: []chain.Port{{Face: c.face}}})
+		got := strings.Join(p.plan.Warnings, "; ")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%q: warnings %q, want one with %q", c.command, got, c.want)
+		}
+	}
+}

@@ -107,8 +107,8 @@ func TestOutcomes(t *testing.T) {
 		{"testdata/chains/f1-split", "calibrated", nil},
 		{"testdata/chains/fronthaul-on-bridge", "vm2", []string{"latency ≤ 25us at p99.99"}},
 		{"testdata/chains/fronthaul-on-bridge", "calibrated", []string{"latency ≤ 25us at p99.99"}},
-		{"testdata/chains/capped", "vm2", []string{"min_bitrate ≥ 2Gbps"}},
-		{"testdata/chains/capped", "calibrated", []string{"min_bitrate ≥ 2Gbps"}},
+		{"testdata/chains/capped", "vm2", []string{"min_bitrate ≥ 200Mbps"}},
+		{"testdata/chains/capped", "calibrated", []string{"min_bitrate ≥ 200Mbps"}},
 		{"testdata/chains/capped-warn", "vm2", nil},
 		{"testdata/chains/site", "server8", nil},
 		{examples + "f1-split", "vm2", nil},
@@ -117,7 +117,7 @@ func TestOutcomes(t *testing.T) {
 		{examples + "f1-split-native", "calibrated", nil},
 		{examples + "fronthaul-on-bridge", "vm2", []string{"latency ≤ 25us at p99.99"}},
 		{examples + "fronthaul-on-bridge", "calibrated", []string{"latency ≤ 25us at p99.99"}},
-		{examples + "capped", "vm2", []string{"min_bitrate ≥ 2Gbps"}},
+		{examples + "capped", "vm2", []string{"min_bitrate ≥ 200Mbps"}},
 	} {
 		c, err := chain.Load(test.chain + ".yaml")
 		if err != nil {

@@ -90,14 +90,26 @@ func (e estimate) latency(percentile float64) figure {
 	return f
 }
 
-// bitrate is that of the transport, and of a tunnel no more TCP payload than the
-// underlay's rate carries.
+// bitrate is what the transport carries of the link's traffic. Evidence of the
+// other traffic is none.
 func (e estimate) bitrate() figure {
-	f := e.figures.bitrate()
+	if e.traffic() != chain.TrafficTCP {
+		return e.carried()
+	}
+	return e.tunnelled(e.tcpBitrate(), float64(e.mtu-tcpOverhead), float64(e.mtu+ethernet))
+}
+
+// carried is what it carries of a load, which is of datagrams.
+func (e estimate) carried() figure {
+	return e.tunnelled(e.udpBitrate(e.frame()), udpPayload(e.frame()), float64(e.frame()-checksum))
+}
+
+// tunnelled lowers a bitrate to the payload that a tunnel's underlay carries.
+func (e estimate) tunnelled(f figure, payload, frame float64) figure {
 	if !e.crosses() || e.underlay.Rate == 0 || !f.known() {
 		return f
 	}
-	limit := float64(e.underlay.Rate) * float64(e.mtu-tcpOverhead) / float64(e.mtu+chain.VXLANOverhead+ethernet)
+	limit := float64(e.underlay.Rate) * payload / (frame + chain.VXLANOverhead)
 	return lesser(f, limit, fmt.Sprintf("payload through the underlay at %v", e.underlay.Rate))
 }
 

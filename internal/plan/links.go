@@ -22,6 +22,8 @@ func (p *planner) planLink(l *chain.Link) {
 		Rejected:  []Rejected{},
 		Ends:      p.ends(l),
 		MTU:       n.mtu,
+		Traffic:   cmp.Or(l.Traffic, chain.TrafficUDP),
+		Frame:     l.Frame,
 		Load:      n.load,
 		Shape:     n.shape,
 		Messages:  l.Messages,

@@ -255,7 +255,7 @@ func TestLoad(t *testing.T) {
 		min, load chain.Bitrate
 		has       bool
 		want      chain.Bitrate
-	}{{0, 0, false, 0}, {4e9, 0, false, 400e6}, {4e9, 1e6, true, 1e6}, {4e9, 0, true, 0}} {
+	}{{0, 0, false, 0}, {4e8, 0, false, 40e6}, {4e8, 1e6, true, 1e6}, {4e8, 0, true, 0}} {
 		c := pair()
 		l := &c.Links[0]
 		l.Requires.MinBitrate, l.Load, l.HasLoad = test.min, test.load, test.has

@@ -27,7 +27,9 @@ const (
 	// the kernel's default txqueuelen.
 	defaultQueue = 1000
 	ethernet     = 14      // bytes of header that qdiscs count
+	checksum     = 4       // bytes of FCS, which they do not
 	tcpOverhead  = 20 + 32 // bytes of IPv4 and TCP header with time stamps
+	udpOverhead  = 20 + 8  // bytes of IPv4 and UDP header
 	smallFrame   = 64      // bytes of the frames that packet_rate counts
 )
 
@@ -83,10 +85,30 @@ func shapedRate(q *chain.Qdisc) chain.Bitrate {
 	return max(q.Rate, q.Ceil)
 }
 
-// goodput is how much TCP payload a rate of frames carries at an MTU.
-func goodput(rate chain.Bitrate, mtu int) uint64 {
-	return uint64(float64(rate) * float64(mtu-tcpOverhead) / float64(mtu+ethernet))
+// goodput is how much payload of the link's traffic a rate of frames carries.
+func (n *needs) goodput(rate chain.Bitrate) uint64 {
+	if n.link.Traffic != chain.TrafficTCP {
+		return n.datagrams(rate)
+	}
+	return uint64(float64(rate) * float64(n.mtu-tcpOverhead) / float64(n.mtu+ethernet))
 }
+
+// datagrams is how much payload of UDP a rate of frames carries: a load is of
+// datagrams whatever the link's traffic.
+func (n *needs) datagrams(rate chain.Bitrate) uint64 {
+	return uint64(float64(rate) * udpPayload(n.frame()) / float64(n.frame()-checksum))
+}
+
+// frame is the length of the link's UDP frames, in bytes with FCS.
+func (n *needs) frame() int {
+	if n.link.Frame > 0 {
+		return n.link.Frame
+	}
+	return n.mtu + ethernet + checksum
+}
+
+// udpPayload is what a frame with FCS carries in a datagram over IPv4.
+func udpPayload(frame int) float64 { return float64(frame - ethernet - checksum - udpOverhead) }
 
 // queueBound is the longest that a packet waits in a shaped queue whose load
 // exceeds its rate, in ns.

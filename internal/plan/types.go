@@ -44,6 +44,8 @@ type Link struct {
 	Ends      []End           `json:"ends"`
 	CPUs      []int           `json:"cpus,omitempty"` // for the polling of the transport's processes; nil: any
 	MTU       int             `json:"mtu"`
+	Traffic   chain.Traffic   `json:"traffic"`         // that bitrates are measured with
+	Frame     int             `json:"frame,omitempty"` // bytes of UDP frames with FCS; 0: frames that fill the MTU
 	Load      chain.Bitrate   `json:"load"`            // traffic while latency is measured
 	Shape     *chain.Qdisc    `json:"shape,omitempty"` // egress qdisc of the ports without one of their own: qos, or a tbf for max_bitrate
 	Messages  *chain.Messages `json:"messages,omitempty"`

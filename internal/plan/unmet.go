@@ -4,6 +4,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/drayage/dray/internal/spec/inventory"
 )
@@ -18,7 +19,7 @@ func (p *planner) violateUnmet(n *needs, t *inventory.Transport, evidence []Evid
 			Subject:    n.subject(),
 			Constraint: ev.Requirement + " " + ev.Required,
 			Reason:     unmetReason(ev, t.Name),
-			Fix:        unmetFix(ev, n),
+			Fix:        unmetFix(ev, n) + calibrateFix(ev, t),
 			Pos:        n.requirement(ev.Requirement),
 		})
 	}
@@ -50,11 +51,20 @@ func unmetFix(ev Evidence, n *needs) string {
 		return fmt.Sprintf("give qos a tbf with a rate of at most %v, or leave qos out", n.link.Requires.MaxBitrate)
 	case ev.Expected == unknown:
 		return "ask for less, or " + orMeasure
-	case ev.Requirement == "min_bitrate" && n.tight != nil && goodput(shapedRate(n.tight), n.mtu) < uint64(n.link.Requires.MinBitrate):
+	case ev.Requirement == "min_bitrate" && n.tight != nil && n.goodput(shapedRate(n.tight)) < uint64(n.link.Requires.MinBitrate):
 		return fmt.Sprintf("raise the rate of the %s, require at most %s, or %s", n.tight.Kind, ev.Expected, orMeasure)
 	case ev.Requirement == "min_bitrate", ev.Requirement == "packet_rate":
 		return fmt.Sprintf("require at most %s, or %s", ev.Expected, orMeasure)
 	default:
 		return fmt.Sprintf("allow %s, or %s", ev.Expected, orMeasure)
 	}
+}
+
+// calibrateFix suggests to measure the transport, where only a stated default
+// speaks against it and `dray calibrate` takes the transport.
+func calibrateFix(ev Evidence, t *inventory.Transport) string {
+	if !strings.HasPrefix(ev.Source, statedDefault) || t.Caps.Tunnel || t.Caps.SameNetns || t.Caps.MinEnds < 2 {
+		return ""
+	}
+	return fmt.Sprintf("; a stated default is cautious: run `dray calibrate %s` to go by this host's own figures", t.Name)
 }

@@ -62,7 +62,7 @@ func saveBridgeCalibration(t *testing.T, state string) {
 		Latency: []inventory.LatencyPoint{
 			{Percentile: 50, Latency: 56 * us}, {Percentile: 99, Latency: 130 * us}, {Percentile: 99.99, Latency: 1460 * us},
 		},
-		Bitrate: 14_700_000_000, PacketRate: 98_000, LossRatio: 1e-4, PDVp99: 100 * us,
+		UDPBitrate: 2_700_000_000, UDPFrame: 1518, TCPBitrate: 14_700_000_000, PacketRate: 98_000, LossRatio: 1e-4, PDVp99: 100 * us,
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestTheReportIsKeptWhereAFunctionFailsToStart(t *testing.T) {
 func TestTooShortARunIsNotMeasurable(t *testing.T) {
 	b := newBench(t)
 	file := b.file(pair{Name: "brief", Requires: "{min_bitrate: 50Mbps}"}.yaml())
-	b.want(5, "run", file, "--profile", "quick", "--out", filepath.Join(t.TempDir(), "out"))
+	b.want(5, "run", file, "--rounds", "2", "--out", filepath.Join(t.TempDir(), "out"))
 }
 
 func TestWrongUseIsToldApart(t *testing.T) {

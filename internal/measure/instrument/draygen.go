@@ -20,10 +20,11 @@ import (
 // Draygen measures with Drayage's own generator and sink, which stamp and number
 // every packet. It offers, for Params.Duration, what Quantity says:
 //
-//   - QStream: Params.Bitrate of payload, in packets that fill the MTU;
+//   - QStream: Params.Bitrate of payload, in frames of Params.Frame bytes, or
+//     packets that fill the MTU;
 //   - QProbe: Params.MessageRate of the smallest packets;
 //   - QPacketRate: Params.PacketRate of the smallest packets;
-//   - QThroughput: as many packets that fill the MTU as the port takes;
+//   - QThroughput: as many such packets as the port takes;
 //   - QFrames: Params.PacketRate frames of Params.Frame bytes, or as many as the
 //     port takes;
 //   - QPathMTU: a few packets of Params.MTU bytes, for as long as they take.
@@ -103,12 +104,20 @@ func (o offer) catchUp() time.Duration {
 	return min(max(time.Duration(catchUpPackets/o.perSec*float64(time.Second)), leastCatchUp), mostCatchUp)
 }
 
+// fullFrame is the frame of a stream: that of the parameters, or one that fills the MTU.
+func fullFrame(from, to Endpoint, p Params) int {
+	if p.Frame > 0 {
+		return p.Frame
+	}
+	return min(from.MTU, to.MTU, math.MaxUint16-genMAC) + genMAC
+}
+
 // wanted is what the quantity offers under these parameters.
 func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
 	if g.Quantity == record.QFrames {
 		return g.frames(from, to, p)
 	}
-	o := offer{frame: min(from.MTU, to.MTU, math.MaxUint16-genMAC) + genMAC, ip6: ipHeader(to.IP) == ipv6Header, poll: p.Poll}
+	o := offer{frame: fullFrame(from, to, p), ip6: ipHeader(to.IP) == ipv6Header, poll: p.Poll}
 	switch g.Quantity {
 	case record.QStream:
 		o.rate, o.perSec = strconv.FormatUint(p.Bitrate, 10)+"bps", float64(p.Bitrate)/o.payloadBits()
@@ -117,13 +126,15 @@ func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
 	case record.QPacketRate:
 		o.frame, o.rate, o.perSec = o.smallest(), strconv.FormatUint(p.PacketRate, 10)+"pps", float64(p.PacketRate)
 	case record.QThroughput:
-		o.rate, o.warmup = "max", 1000
-		return o, nil
+		o.rate, o.warmup = "max", genMaxWarmup
 	default:
 		return o, fmt.Errorf("draygen does not measure %q", g.Quantity)
 	}
 	if o.frame < o.smallest() {
 		return o, fmt.Errorf("draygen: an MTU of %d bytes is too small for its header: at least %d", o.frame-genMAC, o.smallest()-genMAC)
+	}
+	if g.Quantity == record.QThroughput {
+		return o, nil
 	}
 	if o.perSec <= 0 {
 		return o, errors.New("draygen: no rate to offer")
@@ -148,7 +159,7 @@ func (g Draygen) Run(ctx context.Context, from, to Endpoint, p Params) (record.T
 	}
 	t.Duration = result.span()
 	if g.Quantity == record.QThroughput {
-		t.Throughput = result.throughput(o)
+		t.Throughput, t.Delivery = result.throughput(o), result.delivery(g.Quantity, o, p)
 		if result.starved() {
 			t.Marks = append(t.Marks, record.MarkOversubscribed)
 		}

@@ -245,7 +245,7 @@ func (r genResult) oneWay() *record.OneWay {
 // throughput is the payload that arrived, over the whole of the stream.
 func (r genResult) throughput(o offer) *record.Throughput {
 	bits := float64(r.sink.Received) * o.payloadBits()
-	return &record.Throughput{BitsPerSecond: perSecond(bits, r.span()), Intervals: []uint64{}}
+	return &record.Throughput{Traffic: "udp", BitsPerSecond: perSecond(bits, r.span()), Intervals: []uint64{}, Held: r.sender.Full}
 }
 
 // lateShare is the share of samples above a limit.

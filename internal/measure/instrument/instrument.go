@@ -68,7 +68,7 @@ type Params struct {
 	PacketRate  uint64         // frames per second to offer: the smallest, or those of Frame
 	MessageRate uint64         // requests per second of a ping-pong, or probes
 	MTU         int            // bytes of L3 packet that must pass
-	Frame       int            // bytes of each frame without FCS; 0: IMIX
+	Frame       int            // bytes of each frame without FCS; 0: IMIX in a matrix, and else what fills the MTU
 	Busy        bool           // both ends may keep a CPU busy
 	Poll        bool           // the receiver of a native port may keep a CPU busy
 	Encap       *Encapsulation // around frames; nil: none

@@ -52,7 +52,7 @@ func parseIperf3(out []byte) (iperf3Result, error) {
 	if o.End.SumReceived == nil || o.End.SumSent == nil {
 		return iperf3Result{}, errors.New("output lacks the receiver's or the sender's total")
 	}
-	var r iperf3Result
+	r := iperf3Result{Throughput: record.Throughput{Traffic: "tcp"}}
 	var err error
 	if r.Duration, err = seconds("duration", o.End.SumReceived.Seconds); err != nil {
 		return iperf3Result{}, err

@@ -41,8 +41,9 @@ type Profile string
 const (
 	// Standard is long enough to judge the usual requirements in about a minute a link.
 	Standard Profile = "standard"
-	// Quick shows that everything works; it is too short to judge rates,
-	// latency or loss, which then are not measurable.
+	// Quick takes the fewest trials that decide the usual requirements on an idle
+	// machine, in under 20 s a link, and makes no cross-checks. What is close to its
+	// limit stays undecided.
 	Quick Profile = "quick"
 	// Thorough halves the intervals that Standard gives, and more.
 	Thorough Profile = "thorough"
@@ -66,6 +67,9 @@ type Options struct {
 	Duration time.Duration // of each trial; 0: sized from the requirement
 	Rounds   int           // 0: the profile's, prolonged where they decide nothing
 	Seed     uint64        // of the random order
+	// EveryTraffic measures bitrates with each kind of traffic that the ports take,
+	// instead of the link's alone.
+	EveryTraffic bool
 }
 
 // pace is what a profile means.
@@ -75,21 +79,25 @@ type pace struct {
 	// machine does, and many short ones bound that better than a few long ones.
 	streams    int
 	warmups    int
-	throughput time.Duration // of one TCP trial
+	throughput time.Duration // of one TCP trial; one of datagrams takes half as long
 	// surplus is how many times the least number of samples is taken, over
 	// all rounds.
 	surplus float64
+	// least is the shortest trial by draygen; other instruments take whole seconds.
+	least   time.Duration
 	longest time.Duration // of one trial
 	looks   int           // see record.Trial.Looks
+	// crossChecks are made by other instruments, one round each.
+	crossChecks bool
 }
 
 func (o Options) pace() pace {
-	p := pace{rounds: 5, streams: 10, warmups: 1, throughput: time.Second, surplus: 3, longest: 10 * time.Second, looks: verdict.MaxLooks}
+	p := pace{rounds: 5, streams: 10, warmups: 1, throughput: time.Second, surplus: 3, least: shortest, longest: 10 * time.Second, looks: verdict.MaxLooks, crossChecks: true}
 	switch o.Profile {
 	case Quick:
-		p = pace{rounds: 2, streams: 2, warmups: 0, throughput: time.Second, surplus: 0, longest: time.Second, looks: 1}
+		p = pace{rounds: verdict.MinTrials, streams: verdict.MinTrials, throughput: time.Second, surplus: 1.1, least: shortest / 2, longest: 2 * time.Second, looks: 1}
 	case Thorough:
-		p = pace{rounds: 15, streams: 30, warmups: 1, throughput: 5 * time.Second, surplus: 10, longest: 60 * time.Second, looks: verdict.MaxLooks}
+		p = pace{rounds: 15, streams: 30, warmups: 1, throughput: 5 * time.Second, surplus: 10, least: shortest, longest: 60 * time.Second, looks: verdict.MaxLooks, crossChecks: true}
 	}
 	if o.Rounds > 0 {
 		p.rounds, p.streams, p.looks = o.Rounds, o.Rounds, 1

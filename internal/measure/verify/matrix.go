@@ -50,6 +50,9 @@ func matrix(p *plan.Plan, o Options) []measurement {
 				ms = append(ms, roundTrips(l, o)...)
 			}
 			for _, m := range ms {
+				if m.crossCheck && !o.pace().crossChecks {
+					continue
+				}
 				m.link, m.from, m.to = l, ends[d.From], ends[d.To]
 				if native(l) && apart(p, m.from, m.to) {
 					m.params.Poll, m.busy[1] = true, 1
@@ -84,11 +87,7 @@ func (m measurement) onDevices() measurement {
 func kinds(l plan.Link, o Options) []measurement {
 	r := l.Requires
 	ms := streams(l, o)
-	if m := throughput(l, o); needsThroughput(r) {
-		ms = append(ms, m)
-	} else {
-		ms = append(ms, crossCheck(m))
-	}
+	ms = append(ms, throughputs(l, o)...)
 	if r.PacketRate > 0 {
 		ms = append(ms, stream(l, o, record.QPacketRate, "packet rate", packetRateParams(l, o)))
 	}
@@ -157,16 +156,39 @@ func apart(p *plan.Plan, from, to plan.End) bool {
 	return len(cpus) > 1
 }
 
-func throughput(l plan.Link, o Options) measurement {
-	m := measurement{tool: instrument.Iperf3{}, quantity: record.QThroughput, word: "throughput", params: throughputParams(l, o),
-		overhead: 200 * time.Millisecond, busy: [2]int{1, 1}}
-	if native(l) {
-		// How fast two polling threads are together differs much from trial to
-		// trial, since it depends on where they run.
-		m.tool, m.noWarmup, m.rounds = instrument.Draygen{Quantity: record.QThroughput}, true, o.pace().streams
-		m.params.Duration = orElse(o.Duration, m.params.Duration/2)
+// throughputs are of the link's traffic, judged where a bitrate is required. TCP
+// beside datagrams shows what segment offloads make of the same link.
+func throughputs(l plan.Link, o Options) []measurement {
+	udp, tcp := datagrams(l, o), tcpStream(l, o)
+	switch {
+	case o.EveryTraffic && !native(l):
+		return []measurement{udp, tcp}
+	case l.Traffic == chain.TrafficTCP && needsThroughput(l.Requires):
+		return []measurement{tcp}
+	case l.Traffic == chain.TrafficTCP:
+		return []measurement{crossCheck(tcp)}
+	case !needsThroughput(l.Requires):
+		return []measurement{crossCheck(udp)}
+	case native(l):
+		return []measurement{udp}
 	}
-	return m
+	return []measurement{udp, crossCheck(tcp)}
+}
+
+// datagrams are sent as fast as the port takes them. How fast two threads are
+// together differs much from trial to trial, since it depends on where they run:
+// hence many short trials.
+func datagrams(l plan.Link, o Options) measurement {
+	p := throughputParams(l, o)
+	p.Duration = orElse(o.Duration, p.Duration/2)
+	return measurement{tool: instrument.Draygen{Quantity: record.QThroughput}, quantity: record.QThroughput, word: "throughput", params: p,
+		rounds: o.pace().streams, noWarmup: true, overhead: 200 * time.Millisecond, busy: [2]int{1, 1}}
+}
+
+// tcpStream is one TCP stream by iperf3.
+func tcpStream(l plan.Link, o Options) measurement {
+	return measurement{tool: instrument.Iperf3{}, quantity: record.QThroughput, word: "TCP throughput", params: throughputParams(l, o),
+		overhead: 200 * time.Millisecond, busy: [2]int{1, 1}}
 }
 
 func iperf(q record.Quantity, p instrument.Params) measurement {
@@ -216,6 +238,9 @@ func native(l plan.Link) bool { return verdict.FromPlan(l).Native }
 // id is the measurement's part of a trial's id.
 func (m measurement) id() string {
 	id := m.link.Name + "-" + string(m.quantity) + "-" + m.from.String() + "-" + m.to.String()
+	if m.tool.Name() == (instrument.Iperf3{}).Name() && !m.crossCheck {
+		id += "-tcp"
+	}
 	if m.crossCheck {
 		id += "-" + m.tool.Name()
 	}

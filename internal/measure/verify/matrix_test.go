@@ -57,7 +57,7 @@ func TestMainJobTakesLessThanAMinute(t *testing.T) {
 		t.Errorf("the main job is estimated at %v", d)
 	}
 	quick, thorough := Estimate(f1(), Options{Profile: Quick}), Estimate(f1(), Options{Profile: Thorough})
-	if quick > 30*time.Second || thorough < 2*time.Minute {
+	if quick > 18*time.Second || thorough < 2*time.Minute {
 		t.Errorf("quick %v, thorough %v", quick, thorough)
 	}
 	if one, ten := Estimate(f1(), Options{Rounds: 1}), Estimate(f1(), Options{Rounds: 10}); ten < 2*one {
@@ -70,8 +70,8 @@ func TestMainJobTakesLessThanAMinute(t *testing.T) {
 
 func TestEachRequirementGetsTrialsInBothDirections(t *testing.T) {
 	ms := matrix(f1(), Options{})
-	if len(ms) != 10 {
-		t.Errorf("%d measurements, want 4 in each direction and two of round trips", len(ms))
+	if len(ms) != 12 {
+		t.Errorf("%d measurements, want 5 in each direction and two of round trips", len(ms))
 	}
 	ids := map[string]bool{}
 	for _, m := range ms {
@@ -88,7 +88,7 @@ func TestEachRequirementGetsTrialsInBothDirections(t *testing.T) {
 		if packets := s.params.Duration.Seconds() * float64(s.rounds) * float64(s.params.Bitrate) / packetBits(s.link); packets < 3/1e-4 {
 			t.Errorf("stream: %+v makes %.0f packets in all", s.params, packets)
 		}
-		if th := find(t, ms, record.QThroughput, from); th.rounds != 0 || th.noWarmup || th.crossCheck || th.tool.Name() != "iperf3" {
+		if th := find(t, ms, record.QThroughput, from); th.rounds != 10 || !th.noWarmup || th.crossCheck || th.tool.Name() != "draygen" {
 			t.Errorf("throughput %+v", th)
 		}
 		if m := find(t, ms, record.QPathMTU, from); m.params.MTU != 1600 || m.rounds != 1 || m.crossCheck {
@@ -105,6 +105,53 @@ func TestEachRequirementGetsTrialsInBothDirections(t *testing.T) {
 	}
 	if l := find(t, ms, record.QLatency, "cu-up"); l.params.Load != 401_600_000 {
 		t.Errorf("round trips under %d bit/s", l.params.Load)
+	}
+}
+
+// The link's traffic is judged, and TCP shown beside datagrams.
+func TestTrafficIsTheLinks(t *testing.T) {
+	by := func(traffic chain.Traffic, o Options) (judged, beside []string) {
+		p := f1()
+		p.Links[0].Traffic = traffic
+		for _, m := range matrix(p, o) {
+			switch {
+			case m.quantity != record.QThroughput || m.from.Function != "du":
+			case m.crossCheck:
+				beside = append(beside, m.tool.Name())
+			default:
+				judged = append(judged, m.tool.Name())
+			}
+		}
+		return judged, beside
+	}
+	for _, c := range []struct {
+		traffic        chain.Traffic
+		options        Options
+		judged, beside []string
+	}{
+		{chain.TrafficUDP, Options{}, []string{"draygen"}, []string{"iperf3"}},
+		{chain.TrafficTCP, Options{}, []string{"iperf3"}, nil},
+		{chain.TrafficUDP, Options{Profile: Quick}, []string{"draygen"}, nil},
+		{chain.TrafficUDP, Options{EveryTraffic: true}, []string{"draygen", "iperf3"}, nil},
+	} {
+		if judged, beside := by(c.traffic, c.options); !slices.Equal(judged, c.judged) || !slices.Equal(beside, c.beside) {
+			t.Errorf("%s, %+v: %q are judged and %q beside", c.traffic, c.options, judged, beside)
+		}
+	}
+}
+
+// The link's frames are those of its streams, and size their rounds.
+func TestFramesAreTheLinks(t *testing.T) {
+	p := f1()
+	p.Links[0].Load = 20_000_000
+	whole := streamParams(p.Links[0], Options{})
+	p.Links[0].Frame = 518
+	short := streamParams(p.Links[0], Options{})
+	if short.Frame != 514 || short.Duration >= whole.Duration || packetBits(p.Links[0]) != 8*472 {
+		t.Errorf("streams %+v and %+v", whole, short)
+	}
+	if m := find(t, matrix(p, Options{}), record.QThroughput, "du"); m.params.Frame != 514 {
+		t.Errorf("throughput %+v", m.params)
 	}
 }
 

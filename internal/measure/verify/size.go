@@ -43,7 +43,7 @@ func streamParams(l plan.Link, o Options) instrument.Params {
 	if bits == 0 {
 		bits = probeBitrate
 	}
-	out := instrument.Params{Bitrate: bits, Duration: o.Duration}
+	out := instrument.Params{Bitrate: bits, Duration: o.Duration, Frame: frame(l)}
 	if out.Duration > 0 {
 		return out
 	}
@@ -55,7 +55,7 @@ func streamParams(l plan.Link, o Options) instrument.Params {
 	if needsLatency(l.Requires) {
 		samples = max(samples, percentileSamples(l))
 	}
-	out.Duration = clamp(p.surplus*samples/float64(p.streams)*packetBits(l)/float64(bits), p.longest)
+	out.Duration = clamp(p.surplus*samples/float64(p.streams)*packetBits(l)/float64(bits), p.least, p.longest)
 	return out
 }
 
@@ -71,28 +71,37 @@ func percentileSamples(l plan.Link) float64 {
 // probeParams sizes the probes of an idle link.
 func probeParams(l plan.Link, o Options) instrument.Params {
 	p := o.pace()
-	out := instrument.Params{MessageRate: lowProbeRate, Duration: orElse(o.Duration, shortest)}
+	out := instrument.Params{MessageRate: lowProbeRate, Duration: orElse(o.Duration, p.least)}
 	if o.Duration > 0 || !needsLatency(l.Requires) {
 		return out
 	}
 	each := p.surplus * percentileSamples(l) / float64(p.streams)
-	if each > lowProbeRate*shortest.Seconds() {
+	if each > lowProbeRate*p.least.Seconds() {
 		out.MessageRate = highProbeRate
 	}
-	out.Duration = clamp(each/float64(out.MessageRate), p.longest)
+	out.Duration = clamp(each/float64(out.MessageRate), p.least, p.longest)
 	return out
 }
 
 // packetBits is about what one packet of the link carries.
-func packetBits(l plan.Link) float64 { return 8 * math.Max(64, float64(l.MTU-28)) }
+func packetBits(l plan.Link) float64 {
+	if l.Frame > 0 {
+		return 8 * float64(l.Frame-46)
+	}
+	return 8 * math.Max(64, float64(l.MTU-28))
+}
+
+// frame is the length of the link's frames as draygen counts it, without FCS; 0:
+// frames that fill the MTU.
+func frame(l plan.Link) int { return max(0, l.Frame-4) }
 
 func packetRateParams(l plan.Link, o Options) instrument.Params {
 	rate := math.Ceil(float64(l.Requires.PacketRate) * rateMargin)
-	return instrument.Params{PacketRate: uint64(rate), Duration: orElse(o.Duration, shortest)}
+	return instrument.Params{PacketRate: uint64(rate), Duration: orElse(o.Duration, o.pace().least)}
 }
 
-func throughputParams(_ plan.Link, o Options) instrument.Params {
-	return instrument.Params{Duration: orElse(o.Duration, o.pace().throughput)}
+func throughputParams(l plan.Link, o Options) instrument.Params {
+	return instrument.Params{Duration: orElse(o.Duration, o.pace().throughput), Frame: frame(l)}
 }
 
 func requestsParams(_ plan.Link, o Options) instrument.Params {
@@ -126,12 +135,12 @@ func orElse(d, other time.Duration) time.Duration {
 	return other
 }
 
-// clamp is a number of seconds as a duration from shortest to longest.
-func clamp(seconds float64, longest time.Duration) time.Duration {
+// clamp is a number of seconds as a duration from least to longest.
+func clamp(seconds float64, least, longest time.Duration) time.Duration {
 	if !(seconds < longest.Seconds()) {
 		return longest
 	}
-	return max(shortest, time.Duration(seconds*float64(time.Second)))
+	return max(least, time.Duration(seconds*float64(time.Second)))
 }
 
 // needsLatency reports whether delays are to be judged.

@@ -15,7 +15,7 @@ import (
 )
 
 // calibrationVersion is the format of the file.
-const calibrationVersion = 1
+const calibrationVersion = 2
 
 // maxCalibration bounds the file in bytes; a real one has a few thousand.
 const maxCalibration = 4 << 20

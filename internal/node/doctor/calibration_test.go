@@ -20,8 +20,8 @@ func sample() []inventory.Calibration {
 	return []inventory.Calibration{
 		{
 			Transport: "veth", Measured: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "records.jsonl run 7",
-			Latency: []inventory.LatencyPoint{{Percentile: 50, Latency: 20 * time.Microsecond}, {Percentile: 99.99, Latency: time.Millisecond}},
-			Bitrate: 18e9, PacketRate: 240e3, LossRatio: 0.001, PDVp99: 30 * time.Microsecond, Marks: []string{"emulated"},
+			Latency:    []inventory.LatencyPoint{{Percentile: 50, Latency: 20 * time.Microsecond}, {Percentile: 99.99, Latency: time.Millisecond}},
+			UDPBitrate: 2e9, UDPFrame: 1518, TCPBitrate: 18e9, PacketRate: 240e3, LossRatio: 0.001, PDVp99: 30 * time.Microsecond, Marks: []string{"emulated"},
 		},
 		{Transport: "bridge", Measured: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "run 8"},
 	}
@@ -71,25 +71,26 @@ var hostile = map[string]struct{ file, says string }{
 	"not JSON":           {`hello`, "invalid character"},
 	"an array":           {`[]`, "cannot unmarshal array"},
 	"null":               {`null`, "format version 0"},
-	"cut short":          {`{"version":1,"calibration":[{` + entry, "EOF"},
+	"cut short":          {`{"version":2,"calibration":[{` + entry, "EOF"},
 	"no version":         {`{"calibration":[]}`, "format version 0"},
-	"a later version":    {`{"version":2}`, "format version 2"},
-	"unknown field":      {`{"version":1,"calibration":[{` + entry + `,"latencies":[]}]}`, `unknown field "latencies"`},
-	"two objects":        {`{"version":1}{"version":1}`, "something follows"},
-	"no transport":       {`{"version":1,"calibration":[{"source":"x"}]}`, "entry 1 names no transport"},
-	"twice":              {`{"version":1,"calibration":[{` + entry + `},{` + entry + `}]}`, "appears twice"},
-	"no source":          {`{"version":1,"calibration":[{"transport":"veth","measured":"2026-01-02T03:04:05Z"}]}`, "no source"},
-	"no time":            {`{"version":1,"calibration":[{"transport":"veth","source":"x"}]}`, "no time"},
-	"loss of 2":          {`{"version":1,"calibration":[{` + entry + `,"loss_ratio":2}]}`, "loss_ratio 2"},
-	"negative loss":      {`{"version":1,"calibration":[{` + entry + `,"loss_ratio":-0.1}]}`, "loss_ratio -0.1"},
-	"negative bitrate":   {`{"version":1,"calibration":[{` + entry + `,"bitrate":-1}]}`, "cannot unmarshal number -1"},
-	"huge number":        {`{"version":1,"calibration":[{` + entry + `,"loss_ratio":1e999}]}`, "cannot unmarshal number"},
-	"percentile 101":     {`{"version":1,"calibration":[{` + entry + `,"latency":[{"percentile":101,"latency":1}]}]}`, "percentile 101"},
-	"negative latency":   {`{"version":1,"calibration":[{` + entry + `,"latency":[{"percentile":99,"latency":-1}]}]}`, "impossible"},
-	"percentiles fall":   {`{"version":1,"calibration":[{` + entry + `,"latency":[{"percentile":99,"latency":1},{"percentile":50,"latency":2}]}]}`, "does not ascend"},
-	"latency falls":      {`{"version":1,"calibration":[{` + entry + `,"latency":[{"percentile":50,"latency":2},{"percentile":99,"latency":1}]}]}`, "does not ascend"},
-	"negative variation": {`{"version":1,"calibration":[{` + entry + `,"pdv_p99":-1}]}`, "negative"},
-	"too long":           {`{"version":1}` + strings.Repeat(" ", maxCalibration), "longer than"},
+	"an older version":   {`{"version":1}`, "format version 1"},
+	"a later version":    {`{"version":3}`, "format version 3"},
+	"unknown field":      {`{"version":2,"calibration":[{` + entry + `,"latencies":[]}]}`, `unknown field "latencies"`},
+	"two objects":        {`{"version":2}{"version":2}`, "something follows"},
+	"no transport":       {`{"version":2,"calibration":[{"source":"x"}]}`, "entry 1 names no transport"},
+	"twice":              {`{"version":2,"calibration":[{` + entry + `},{` + entry + `}]}`, "appears twice"},
+	"no source":          {`{"version":2,"calibration":[{"transport":"veth","measured":"2026-01-02T03:04:05Z"}]}`, "no source"},
+	"no time":            {`{"version":2,"calibration":[{"transport":"veth","source":"x"}]}`, "no time"},
+	"loss of 2":          {`{"version":2,"calibration":[{` + entry + `,"loss_ratio":2}]}`, "loss_ratio 2"},
+	"negative loss":      {`{"version":2,"calibration":[{` + entry + `,"loss_ratio":-0.1}]}`, "loss_ratio -0.1"},
+	"negative bitrate":   {`{"version":2,"calibration":[{` + entry + `,"udp_bitrate":-1}]}`, "cannot unmarshal number -1"},
+	"huge number":        {`{"version":2,"calibration":[{` + entry + `,"loss_ratio":1e999}]}`, "cannot unmarshal number"},
+	"percentile 101":     {`{"version":2,"calibration":[{` + entry + `,"latency":[{"percentile":101,"latency":1}]}]}`, "percentile 101"},
+	"negative latency":   {`{"version":2,"calibration":[{` + entry + `,"latency":[{"percentile":99,"latency":-1}]}]}`, "impossible"},
+	"percentiles fall":   {`{"version":2,"calibration":[{` + entry + `,"latency":[{"percentile":99,"latency":1},{"percentile":50,"latency":2}]}]}`, "does not ascend"},
+	"latency falls":      {`{"version":2,"calibration":[{` + entry + `,"latency":[{"percentile":50,"latency":2},{"percentile":99,"latency":1}]}]}`, "does not ascend"},
+	"negative variation": {`{"version":2,"calibration":[{` + entry + `,"pdv_p99":-1}]}`, "negative"},
+	"too long":           {`{"version":2}` + strings.Repeat(" ", maxCalibration), "longer than"},
 }
 
 func TestLoadCalibrationRefuses(t *testing.T) {
@@ -112,7 +113,7 @@ func FuzzCalibration(f *testing.F) {
 			f.Add([]byte(test.file))
 		}
 	}
-	f.Add([]byte(`{"version":1,"calibration":[{` + entry + `,"latency":[{"percentile":99,"latency":1}]}]}`))
+	f.Add([]byte(`{"version":2,"calibration":[{` + entry + `,"latency":[{"percentile":99,"latency":1}]}]}`))
 	path := filepath.Join(f.TempDir(), "calibration.json")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := parseCalibration(b)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/stats"
+	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
@@ -67,7 +68,7 @@ func FromTrials(transport, source string, measured time.Time, trials []record.Tr
 		return c, fmt.Errorf("latency: %w", err)
 	}
 	var err error
-	if c.Bitrate, err = leastRate(by[record.QThroughput], func(t record.Trial) float64 { return float64(t.Throughput.BitsPerSecond) }); err != nil {
+	if err := fillBitrates(&c, by[record.QThroughput]); err != nil {
 		return c, fmt.Errorf("throughput: %w", err)
 	}
 	if c.PacketRate, err = leastRate(by[record.QPacketRate], func(t record.Trial) float64 { return float64(t.Delivery.PacketRate) }); err != nil {
@@ -77,6 +78,36 @@ func FromTrials(transport, source string, measured time.Time, trials []record.Tr
 		return c, fmt.Errorf("loss: %w", err)
 	}
 	return c, nil
+}
+
+// fillBitrates keeps datagrams and TCP apart. Ports that are no network interfaces
+// have no TCP.
+func fillBitrates(c *inventory.Calibration, ways map[string][]record.Trial) error {
+	udp, tcp := map[string][]record.Trial{}, map[string][]record.Trial{}
+	for way, trials := range ways {
+		for _, t := range trials {
+			if t.Throughput.Traffic == string(chain.TrafficTCP) {
+				tcp[way] = append(tcp[way], t)
+				continue
+			}
+			udp[way] = append(udp[way], t)
+			if t.Delivery != nil {
+				c.UDPFrame = t.Delivery.FrameBytes
+			}
+		}
+	}
+	goodput := func(t record.Trial) float64 { return float64(t.Throughput.BitsPerSecond) }
+	var err error
+	if c.UDPBitrate, err = leastRate(udp, goodput); err != nil {
+		return fmt.Errorf("udp: %w", err)
+	}
+	if len(tcp) == 0 {
+		return nil
+	}
+	if c.TCPBitrate, err = leastRate(tcp, goodput); err != nil {
+		return fmt.Errorf("tcp: %w", err)
+	}
+	return nil
 }
 
 func union(marks, more []string) []string {

@@ -23,12 +23,15 @@ func trials() []record.Trial {
 			stream.Delivery = &record.Delivery{Sent: 100_000, Lost: uint64(10 * slower), ReceiverDrops: 5}
 			stream.Marks = []string{"busy"}
 			throughput.Quantity = record.QThroughput
-			throughput.Throughput = &record.Throughput{BitsPerSecond: uint64(8_000_000_000/slower) + uint64(round)}
+			throughput.Throughput = &record.Throughput{Traffic: "tcp", BitsPerSecond: uint64(8_000_000_000/slower) + uint64(round)}
+			datagrams := base
+			datagrams.Quantity, datagrams.Delivery = record.QThroughput, &record.Delivery{FrameBytes: 1618}
+			datagrams.Throughput = &record.Throughput{Traffic: "udp", BitsPerSecond: uint64(1_000_000_000/slower) + uint64(round)}
 			rate.Quantity, rate.Delivery = record.QPacketRate, &record.Delivery{PacketRate: uint64(300_000/slower) + uint64(round)}
 			// A cross-check says something else, and is not asked.
 			check.Quantity, check.CrossCheck, check.Marks = record.QPacketRate, true, []string{"governor"}
 			check.Delivery = &record.Delivery{PacketRate: 1}
-			all = append(all, stream, throughput, rate, check)
+			all = append(all, stream, throughput, datagrams, rate, check)
 		}
 	}
 	return all
@@ -54,8 +57,11 @@ func TestTheWorseDirectionCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Bitrate < 3_900_000_000 || c.Bitrate > 4_000_000_002 {
-		t.Errorf("bitrate %d, want a lower bound of the slower 4 Gb/s", c.Bitrate)
+	if c.TCPBitrate < 3_900_000_000 || c.TCPBitrate > 4_000_000_002 {
+		t.Errorf("TCP bitrate %d, want a lower bound of the slower 4 Gb/s", c.TCPBitrate)
+	}
+	if c.UDPBitrate < 499_000_000 || c.UDPBitrate > 500_000_002 || c.UDPFrame != 1618 {
+		t.Errorf("UDP bitrate %d in frames of %d bytes, want a lower bound of the slower 0.5 Gb/s in 1,618", c.UDPBitrate, c.UDPFrame)
 	}
 	if c.PacketRate < 149_000 || c.PacketRate > 150_002 {
 		t.Errorf("packet rate %d, want a lower bound of the slower 150,000/s", c.PacketRate)
@@ -82,6 +88,18 @@ func TestPercentilesBeyondTheSamplesAreLeftOut(t *testing.T) {
 		if p.Percentile == 99.99 {
 			t.Error("6,000 samples gave a p99.99, which takes 100,000")
 		}
+	}
+}
+
+// TestPortsWithoutTCPAreCalibrated: shared memory carries datagrams alone.
+func TestPortsWithoutTCPAreCalibrated(t *testing.T) {
+	kept := slices.DeleteFunc(trials(), func(tr record.Trial) bool { return tr.Throughput != nil && tr.Throughput.Traffic == "tcp" })
+	if c, err := FromTrials("shm", "records.jsonl", time.Now(), kept); err != nil || c.TCPBitrate != 0 || c.UDPBitrate == 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	kept = slices.DeleteFunc(trials(), func(tr record.Trial) bool { return tr.Throughput != nil && tr.Throughput.Traffic == "udp" })
+	if c, err := FromTrials("veth", "records.jsonl", time.Now(), kept); err == nil {
+		t.Errorf("without datagrams: %+v", c)
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 
 // Schema is the version of the record format.
 //
-// Schema 2 measures one-way latency on the packets of a stream. Schema 1 had
-// round trips only, which bound a verdict in another way, so that it is refused.
-const Schema = 2
+// Schema 3 says of a throughput what traffic it is of. Schema 2 did not, and schema 1
+// had round trips only, which bound a verdict in another way: both are refused.
+const Schema = 3
 
 // Trial is one measured interval: one line of a records file. Where Error is
 // empty the result that Quantity names is set: Throughput, Latency, Requests,
@@ -100,7 +100,7 @@ func (t *Trial) Mark(marks ...string) {
 type Quantity string
 
 const (
-	QThroughput Quantity = "throughput"  // bit/s: TCP goodput, or payload received over a port without TCP
+	QThroughput Quantity = "throughput"  // bit/s: TCP goodput, or payload of datagrams received
 	QStream     Quantity = "stream"      // stamped packets at the link's load: one-way latency, loss, order, jitter
 	QProbe      Quantity = "probe"       // the same of small packets at a low rate, on an otherwise idle link
 	QLatency    Quantity = "latency"     // round-trip samples of a ping-pong
@@ -134,11 +134,15 @@ type Load struct {
 }
 
 // Throughput is what one TCP stream carried, or what one generator that sends
-// as fast as it can brought over a native port.
+// datagrams as fast as it can brought to a program. A Delivery accompanies the
+// latter, with sizes and losses.
 type Throughput struct {
+	Traffic       string   `json:"traffic"`         // "udp" or "tcp"
 	BitsPerSecond uint64   `json:"bits_per_second"` // payload received, over the measured interval
 	Intervals     []uint64 `json:"intervals"`       // bit/s of each part of the interval, at the sender
 	Retransmits   int      `json:"retransmits"`
+	// Held counts how often the port took nothing and the sender had to wait (udp).
+	Held uint64 `json:"held,omitempty"`
 }
 
 // Latency is a distribution of round-trip times of UDP messages in a closed

@@ -113,20 +113,20 @@ func TestReadTornLastLine(t *testing.T) {
 
 func TestReadRejects(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
-		"garbage line":    {`{"schema":2}` + "\nrubbish\n" + `{"schema":2}` + "\n", "line 2: not a record"},
+		"garbage line":    {`{"schema":3}` + "\nrubbish\n" + `{"schema":3}` + "\n", "line 2: not a record"},
 		"empty line":      {"\n", "line 1: not a record"},
 		"schema":          {`{"schema":1}` + "\n", "schema 1"},
 		"array":           {"[]\n", "not a record"},
-		"wrong type":      {`{"schema":2,"seed":-1}` + "\n", "not a record"},
-		"overflow":        {`{"schema":2,"seed":99999999999999999999999}` + "\n", "not a record"},
-		"duration":        {`{"schema":2,"duration":-1}` + "\n", "negative duration"},
-		"histogram range": {`{"schema":2,"latency":{"histogram":{"lowest":1,"highest":9223372036854775807,"digits":3}}}` + "\n", "impossible range"},
-		"histogram count": {`{"schema":2,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":-1}]}}}` + "\n", "impossible count"},
-		"histogram order": {`{"schema":2,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":1},{"v":5,"n":1}]}}}` + "\n", "not ascending"},
-		"log-linear edge": {`{"schema":2,"one_way":{"latency":{"bits":5,"counts":[{"v":64,"n":1}]}}}` + "\n", "no bucket ends there"},
-		"one-way times":   {`{"schema":2,"one_way":{"latency":{"bits":5},"intended":{"bits":5},"lateness":{"bits":5},"ipdv":{"bits":5},"min":2,"max":1}}` + "\n", "one-way times"},
-		"delivery":        {`{"schema":2,"delivery":{"sent":1,"received":2}}` + "\n", "do not add up"},
-		"requests":        {`{"schema":2,"requests":{"per_second":-1}}` + "\n", "negative request"},
+		"wrong type":      {`{"schema":3,"seed":-1}` + "\n", "not a record"},
+		"overflow":        {`{"schema":3,"seed":99999999999999999999999}` + "\n", "not a record"},
+		"duration":        {`{"schema":3,"duration":-1}` + "\n", "negative duration"},
+		"histogram range": {`{"schema":3,"latency":{"histogram":{"lowest":1,"highest":9223372036854775807,"digits":3}}}` + "\n", "impossible range"},
+		"histogram count": {`{"schema":3,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":-1}]}}}` + "\n", "impossible count"},
+		"histogram order": {`{"schema":3,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":1},{"v":5,"n":1}]}}}` + "\n", "not ascending"},
+		"log-linear edge": {`{"schema":3,"one_way":{"latency":{"bits":5,"counts":[{"v":64,"n":1}]}}}` + "\n", "no bucket ends there"},
+		"one-way times":   {`{"schema":3,"one_way":{"latency":{"bits":5},"intended":{"bits":5},"lateness":{"bits":5},"ipdv":{"bits":5},"min":2,"max":1}}` + "\n", "one-way times"},
+		"delivery":        {`{"schema":3,"delivery":{"sent":1,"received":2}}` + "\n", "do not add up"},
+		"requests":        {`{"schema":3,"requests":{"per_second":-1}}` + "\n", "negative request"},
 		"long line":       {strings.Repeat("x", MaxLine+1), "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -203,10 +203,10 @@ func TestLogLinearBuckets(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(`{"schema":2,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":1}]}}}` + "\n"))
-	f.Add([]byte(`{"schema":2,"latency":{"histogram":{"lowest":1048576,"highest":1125899906842624,"digits":4,"counts":[{"v":1125899906842624,"n":1}]}}}`))
-	f.Add([]byte(`{"schema":2,"one_way":{"latency":{"bits":5,"counts":[{"v":65,"n":7}]},"intended":{"bits":5},"lateness":{"bits":5},"ipdv":{"bits":5}}}` + "\n"))
-	f.Add([]byte("{\"schema\":2}\n{\"sch"))
+	f.Add([]byte(`{"schema":3,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":1}]}}}` + "\n"))
+	f.Add([]byte(`{"schema":3,"latency":{"histogram":{"lowest":1048576,"highest":1125899906842624,"digits":4,"counts":[{"v":1125899906842624,"n":1}]}}}`))
+	f.Add([]byte(`{"schema":3,"one_way":{"latency":{"bits":5,"counts":[{"v":65,"n":7}]},"intended":{"bits":5},"lateness":{"bits":5},"ipdv":{"bits":5}}}` + "\n"))
+	f.Add([]byte("{\"schema\":3}\n{\"sch"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		trials, _, err := Read(bytes.NewReader(in))
 		if err != nil {

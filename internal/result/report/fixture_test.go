@@ -66,7 +66,7 @@ func newFixture() *fixture {
 
 func f1u() plan.Link {
 	return plan.Link{
-		Name: "f1u", Transport: "veth", MTU: 1500, Load: 302_400_000, Isolation: chain.IsolationNoSharedMemory,
+		Name: "f1u", Transport: "veth", Traffic: chain.TrafficTCP, MTU: 1500, Load: 302_400_000, Isolation: chain.IsolationNoSharedMemory,
 		Reason: "veth is the fastest transport that isolation no-shared-memory and face netdev permit on one host",
 		Rejected: []plan.Rejected{
 			{Transport: "loopback", Reason: "never chosen by auto: both ends would share one network namespace"},
@@ -152,10 +152,10 @@ func (f *fixture) delivery(t *record.Trial, load, sent, lost uint64) {
 func (f *fixture) measure(l plan.Link, a, b string, goodput float64, median time.Duration, slow float64, lost uint64) {
 	for _, way := range [][2]string{{a, b}, {b, a}} {
 		warm := f.trial(l.Name, record.QThroughput, way[0], way[1], 0)
-		warm.Warmup, warm.Throughput = true, &record.Throughput{BitsPerSecond: uint64(goodput / 2)}
+		warm.Warmup, warm.Throughput = true, &record.Throughput{Traffic: "tcp", BitsPerSecond: uint64(goodput / 2)}
 		for round := range 5 {
 			t := f.trial(l.Name, record.QThroughput, way[0], way[1], round)
-			t.Throughput = &record.Throughput{BitsPerSecond: uint64(goodput * (1 + 0.03*f.rng.NormFloat64()))}
+			t.Throughput = &record.Throughput{Traffic: "tcp", BitsPerSecond: uint64(goodput * (1 + 0.03*f.rng.NormFloat64()))}
 			f.stream(f.trial(l.Name, record.QStream, way[0], way[1], round), uint64(l.Load), median, slow, 8000, lost)
 		}
 		if way[0] == a {
@@ -182,7 +182,7 @@ func good() *fixture {
 
 func siteN3() plan.Link {
 	return plan.Link{
-		Name: "n3", Transport: "veth", Reason: "veth was asked for", MTU: 1544, Load: 400_000_000, Isolation: chain.IsolationNoSharedMemory,
+		Name: "n3", Transport: "veth", Traffic: chain.TrafficTCP, Reason: "veth was asked for", MTU: 1544, Load: 400_000_000, Isolation: chain.IsolationNoSharedMemory,
 		Ends:     []plan.End{{Function: "cu-up", Port: "n3", MTU: 1544}, {Function: "upf", Port: "n3", MTU: 1544}},
 		Requires: chain.Requires{MinBitrate: 4_000_000_000, Latency: chain.Duration(250 * time.Microsecond), Percentile: 99.9, LossRatio: ptr(chain.Ratio(1e-6))},
 	}

@@ -263,7 +263,7 @@ func round(p float64) float64 {
 	return float64(int64(p*unit+0.5)) / unit
 }
 
-// rateFigures are bars with intervals: TCP goodput, and packets per second.
+// rateFigures are bars with intervals: payload, and packets per second.
 func rateFigures(id string, l plan.Link, ms []Measurement, a anchors) []document.Figure {
 	var out []document.Figure
 	kinds := []struct {
@@ -286,7 +286,7 @@ func rateFigure(id, title string, q record.Quantity, limits []plot.Limit, ms []M
 	b := plot.Bars{ID: id, Title: title, Desc: "Means over trials with 95 % intervals; the table below holds the same figures.", Limits: limits}
 	var ids []string
 	for _, m := range ms {
-		if m.Quantity != q || m.Rate == nil || q == record.QPacketRate && m.CrossCheck {
+		if m.Quantity != q || m.Rate == nil || m.CrossCheck {
 			continue
 		}
 		unit := m.Rate.Unit
@@ -309,12 +309,12 @@ func rateFigure(id, title string, q record.Quantity, limits []plot.Limit, ms []M
 	}, true
 }
 
-// goodputTitle: a port that is no interface carries packets, and no TCP.
+// goodputTitle names the traffic that bitrates are of.
 func goodputTitle(l plan.Link) string {
-	if verdict.FromPlan(l).Native {
-		return "Payload received"
+	if l.Traffic == chain.TrafficTCP {
+		return "TCP goodput"
 	}
-	return "TCP goodput"
+	return "UDP payload received"
 }
 
 func bitrateLimits(r chain.Requires) []plot.Limit {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
 )
 
 // basis names the traffic that a finding rests on: protocol, sizes and path.
@@ -19,10 +20,8 @@ func (r rule) basis(l Link, trials []record.Trial) string {
 		return "udp packets of that size, one way"
 	case r.quantity == record.QPathMTU:
 		return "icmp packets of that size, there and back"
-	case r.quantity == record.QThroughput && l.Native:
-		return "udp payload received, frames that fill the MTU, one way"
-	case r.quantity == record.QThroughput:
-		return "tcp goodput"
+	case r.quantity == record.QThroughput && l.Traffic == chain.TrafficTCP:
+		return "tcp goodput, one stream"
 	}
 	for _, t := range trials {
 		if d := t.Delivery; d != nil && d.FrameBytes > 0 {

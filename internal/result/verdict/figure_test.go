@@ -50,7 +50,7 @@ func TestVerdictsCarryNumbers(t *testing.T) {
 		{needsMin, goodputs(9*gig, 9*gig, 9*gig),
 			fields("value", 4e9, "unit", "bit/s", "relation", "at least", "text", "≥ 4Gbps"),
 			fields("value", 9e9, "unit", "bit/s", "text", "9Gbps"),
-			fields("value", 9e9, "unit", "bit/s", "relation", "at least", "text", "≥ 9Gbps"), "tcp goodput"},
+			fields("value", 9e9, "unit", "bit/s", "relation", "at least", "text", "≥ 9Gbps"), "tcp goodput, one stream"},
 		{needsRate, both(3, record.QPacketRate, pps(110_000, 60_000)),
 			fields("value", 1e5, "unit", "packets/s", "relation", "at least", "text", "≥ 100kpps"),
 			fields("value", 6e4, "unit", "packets/s", "text", "60kpps"),

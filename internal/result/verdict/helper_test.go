@@ -24,7 +24,7 @@ const (
 // link joins two ports; requires is all that differs between tests.
 func link(requires chain.Requires) Link {
 	return Link{
-		Name: "f1u", Requires: requires, Load: load,
+		Name: "f1u", Requires: requires, Traffic: chain.TrafficTCP, Load: load,
 		Directions: []Direction{{endA, endB}, {endB, endA}},
 	}
 }
@@ -99,7 +99,7 @@ func latency(lost uint64, parts ...samples) func(*record.Trial) {
 func goodputs(bps ...uint64) []record.Trial {
 	i := 0
 	return both(len(bps), record.QThroughput, func(t *record.Trial) {
-		t.Throughput = &record.Throughput{BitsPerSecond: bps[i%len(bps)]}
+		t.Throughput = &record.Throughput{Traffic: "tcp", BitsPerSecond: bps[i%len(bps)]}
 		i++
 	})
 }

@@ -3,6 +3,8 @@
 package verdict
 
 import (
+	"cmp"
+
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
@@ -12,6 +14,8 @@ import (
 type Link struct {
 	Name     string
 	Requires chain.Requires
+	// Traffic is what bitrates are of.
+	Traffic chain.Traffic
 	// Load is the traffic under which latency and loss are to be measured; 0: idle.
 	Load chain.Bitrate
 	// Native says that one of its ports is no network interface.
@@ -35,7 +39,7 @@ func (d Direction) String() string { return d.From + " → " + d.To }
 // FromPlan is the link as planned: its requirements hold in every direction
 // between any two of its ports.
 func FromPlan(l plan.Link) Link {
-	out := Link{Name: l.Name, Requires: l.Requires, Load: l.Load}
+	out := Link{Name: l.Name, Requires: l.Requires, Traffic: cmp.Or(l.Traffic, chain.TrafficUDP), Load: l.Load}
 	for _, from := range l.Ends {
 		out.Native = out.Native || from.Face == chain.FaceNative || from.Face == chain.FaceDPDK
 		if from.Uplink != "" {

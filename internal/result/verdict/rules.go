@@ -49,14 +49,14 @@ func rules(l Link, all []record.Trial) []rule {
 		rs = append(rs, rule{
 			requirement: "min_bitrate", required: atLeast(float64(q.MinBitrate), UnitBitrate, q.MinBitrate.String()),
 			method:   goodputName(l) + " received; one-sided Student t over trials",
-			quantity: record.QThroughput, judge: minBitrate(q.MinBitrate),
+			quantity: record.QThroughput, judge: bitrate{l.Traffic, all}.atLeast(q.MinBitrate),
 		})
 	}
 	if q.MaxBitrate > 0 {
 		rs = append(rs, rule{
 			requirement: "max_bitrate", required: atMost(float64(q.MaxBitrate), UnitBitrate, q.MaxBitrate.String()),
 			method:   goodputName(l) + " received; one-sided Student t over trials",
-			quantity: record.QThroughput, judge: maxBitrate(q.MaxBitrate),
+			quantity: record.QThroughput, judge: bitrate{l.Traffic, all}.atMost(q.MaxBitrate),
 		})
 	}
 	if q.PacketRate > 0 {
@@ -93,13 +93,12 @@ func under(l Link) string {
 	return " of the load"
 }
 
-// goodputName is what a bitrate is measured as: a native port carries packets,
-// and no TCP.
+// goodputName is what a bitrate is measured as.
 func goodputName(l Link) string {
-	if l.Native {
-		return "payload"
+	if l.Traffic == chain.TrafficTCP {
+		return "TCP goodput"
 	}
-	return "TCP goodput"
+	return "payload of datagrams"
 }
 
 func delayRequired(limit chain.Duration, percentile float64) Figure {

@@ -54,7 +54,7 @@ func anythingPassed(t record.Trial) (passed, known bool) {
 func nothingPassed(l Link, t record.Trial) record.Trial {
 	switch t.Quantity {
 	case record.QThroughput:
-		t.Throughput = &record.Throughput{}
+		t.Throughput = &record.Throughput{Traffic: string(l.Traffic)}
 	case record.QStream, record.QProbe:
 		none := record.Histogram{Bits: 5}
 		t.OneWay = &record.OneWay{Latency: none, Intended: none, Lateness: none, IPDV: none}

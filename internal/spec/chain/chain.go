@@ -253,6 +253,14 @@ const (
 	ForwardingLearning Forwarding = "learning" // by the addresses that it has seen at each end
 )
 
+// Traffic is the protocol that a bitrate is measured with.
+type Traffic string
+
+const (
+	TrafficUDP Traffic = "udp" // the default: payload of datagrams, as user planes carry it
+	TrafficTCP Traffic = "tcp" // what one stream delivers
+)
+
 // Link joins two or more ends and carries the requirement.
 type Link struct {
 	Name      string    `json:"name"`
@@ -262,6 +270,11 @@ type Link struct {
 	// Forwarding asks a transport that has the choice; empty: direct between two
 	// ends, learning between more.
 	Forwarding Forwarding `json:"forwarding,omitempty"`
+	// Traffic is what bitrates are measured with. Delay and loss are always
+	// those of UDP packets.
+	Traffic Traffic `json:"traffic"`
+	// Frame is the length of the frames of UDP traffic, in bytes with FCS; 0: frames that fill the MTU.
+	Frame int `json:"frame,omitempty"`
 	// Load is the traffic that runs while latency is measured, in one
 	// direction. HasLoad false: 10 % of Requires.MinBitrate.
 	Load     Bitrate  `json:"load"`

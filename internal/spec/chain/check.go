@@ -39,6 +39,7 @@ func check(d *decoder, c *Chain) {
 	for i := range c.Links {
 		members := k.join(c, &c.Links[i])
 		k.checkMTU(&c.Links[i], members)
+		k.checkTraffic(&c.Links[i], members)
 		k.checkAddresses(members)
 		k.checkQdiscs(&c.Links[i], members)
 	}
@@ -131,6 +132,31 @@ func (k *checker) checkMTU(l *Link, members []*member) {
 	if m := members[0]; m.port.MTU < l.Requires.MTU {
 		k.failAt(l.Requires.Pos["mtu"], fmt.Sprintf(`write "mtu: %d" at the link's ports`, l.Requires.MTU),
 			"the link requires an mtu of %d, but its port %s has %d", l.Requires.MTU, m, m.port.MTU)
+	}
+}
+
+// frameExtra is what an Ethernet frame has beside its packet: header and FCS.
+// smallestFrame6 is the shortest frame over IPv6 that holds the generator's stamp.
+const frameExtra, smallestFrame6 = 18, 84
+
+// checkTraffic holds the traffic of a link against its ports.
+func (k *checker) checkTraffic(l *Link, members []*member) {
+	for _, m := range members {
+		if l.Traffic == TrafficTCP && m.port.Face != FaceNetdev {
+			k.failAt(l.FieldPos["traffic"], "write traffic: udp", "the port %s has face: %s, which has no TCP", m, m.port.Face)
+			break
+		}
+	}
+	if l.Frame == 0 || len(members) == 0 {
+		return
+	}
+	port := members[0].port
+	if most := port.MTU + frameExtra; l.Frame > most {
+		k.failAt(l.FieldPos["frame"], fmt.Sprintf("write at most %d, or raise the mtu of the link's ports", most),
+			"a frame of %d bytes does not fit the mtu %d of %s", l.Frame, port.MTU, members[0])
+	}
+	if l.Frame < smallestFrame6 && port.IP.IsValid() && port.IP.Addr().Is6() {
+		k.failAt(l.FieldPos["frame"], fmt.Sprintf("write at least %d", smallestFrame6), "a frame of %d bytes is too short over IPv6", l.Frame)
 	}
 }
 

@@ -77,7 +77,7 @@ func decodeLinks(d *decoder, n *yaml.Node, c *Chain) {
 	names := newUnique("links")
 	d.list(n, "links", func(item *yaml.Node) {
 		d.part("link", item)
-		l := Link{Transport: TransportAuto, Isolation: IsolationLink, Pos: d.position(item)}
+		l := Link{Transport: TransportAuto, Isolation: IsolationLink, Traffic: TrafficUDP, Pos: d.position(item)}
 		values := object(d, item, "a link", linkFields, &l)
 		l.FieldPos = d.positions(values)
 		names.add(d, l.Name, values["name"])

@@ -27,6 +27,12 @@ var linkFields = []field[Link]{
 	{"forwarding", false, func(d *decoder, n *yaml.Node, l *Link) {
 		l.Forwarding, _ = choice(d, n, "forwarding", forwardings)
 	}},
+	{"traffic", false, func(d *decoder, n *yaml.Node, l *Link) {
+		if v, ok := choice(d, n, "traffic", traffics); ok {
+			l.Traffic = v
+		}
+	}},
+	{"frame", false, func(d *decoder, n *yaml.Node, l *Link) { l.Frame, _ = d.integer(n, "frame", minFrame, maxFrame) }},
 	{"load", false, func(d *decoder, n *yaml.Node, l *Link) {
 		l.Load, l.HasLoad = quantity(d, n, "load", ParseBitrate)
 	}},

@@ -66,16 +66,16 @@ func TestParseFillsEveryField(t *testing.T) {
 		}},
 		Links: []Link{{
 			Name: "f1u", Ends: []End{{Function: "cu-up", Port: "f1u"}, {Function: "du", Port: "f1u"}}, Transport: "veth",
-			Isolation: IsolationNoSharedMemory, Load: 400e6, HasLoad: true,
+			Isolation: IsolationNoSharedMemory, Traffic: TrafficTCP, Frame: 1400, Load: 400e6, HasLoad: true,
 			Requires: Requires{Latency: 1500e3, Percentile: 99.9, PDV: 500e3, LossRatio: &ratio,
 				MinBitrate: 1e9, MaxBitrate: 2e9, PacketRate: 100e3, MTU: 1600},
 			QoS: &Qdisc{Kind: "tbf", Rate: 2e9, Burst: 64 << 10, Latency: 20e6},
 		}, {
 			Name: "n3", Ends: []End{{Function: "cu-up", Port: "n3"}, {Function: "upf", Port: "n3"}, {Uplink: "eth0"}},
-			Transport: TransportAuto, Isolation: IsolationLink, QoS: &Qdisc{Kind: "htb", Rate: 100e6, Ceil: 1e9, Child: &Qdisc{Kind: "fq_codel", Limit: 200}},
+			Transport: TransportAuto, Isolation: IsolationLink, Traffic: TrafficUDP, QoS: &Qdisc{Kind: "htb", Rate: 100e6, Ceil: 1e9, Child: &Qdisc{Kind: "fq_codel", Limit: 200}},
 		}, {
 			Name: "n4", Ends: []End{{Function: "probe", Port: "n4"}, {Function: "upf", Port: "n4"}},
-			Transport: TransportAuto, Isolation: IsolationLink, Messages: &Messages{Size: 4 << 20, Count: 4},
+			Transport: TransportAuto, Isolation: IsolationLink, Traffic: TrafficUDP, Messages: &Messages{Size: 4 << 20, Count: 4},
 		}},
 	}
 	if diff := cmp.Diff(want, got, comparePrefixes, ignorePositions); diff != "" {

@@ -185,6 +185,7 @@ func TestSchemaAndParserHaveTheSameWords(t *testing.T) {
 		{"hold", "beyond", beyonds},
 		{"link", "transport", transports},
 		{"link", "isolation", isolations},
+		{"link", "traffic", traffics},
 		{"qos", "qdisc", qdiscNames()},
 	} {
 		if got, want := words(c.object, c.field), strings.Trim(fmt.Sprint(c.parser), "[]"); got != want {
@@ -272,6 +273,7 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 		"port.queues":          p.Queues,
 		"link.transport":       l.Transport,
 		"link.isolation":       l.Isolation,
+		"link.traffic":         l.Traffic,
 		"requires.percentile":  l.Requires.Percentile,
 		"hold.beyond":          f.Ports[1].Hold.Beyond,
 		"messages.count":       l.Messages.Count,

@@ -14,6 +14,7 @@ var (
 	beyonds     = []Beyond{BeyondDrop, BeyondCopy}
 	forwardings = []Forwarding{ForwardingDirect, ForwardingLearning}
 	places      = []Place{AtPort, AtSwitch}
+	traffics    = []Traffic{TrafficUDP, TrafficTCP}
 	isolations  = []Isolation{IsolationSlice, IsolationLink, IsolationNoPeerMemory, IsolationNoSharedMemory}
 )
 

@@ -165,12 +165,17 @@ type Calibration struct {
 	Measured  time.Time `json:"measured"`
 	Source    string    `json:"source"` // record file and run id, or "stated default"
 	// Latency maps percentiles to one-way latency (upper bound), ascending by Percentile.
-	Latency    []LatencyPoint `json:"latency"`
-	Bitrate    uint64         `json:"bitrate"`     // bit/s per direction, one TCP stream (lower bound)
-	PacketRate uint64         `json:"packet_rate"` // packets/s per direction, 64 B frames (lower bound)
-	LossRatio  float64        `json:"loss_ratio"`  // at the load of the calibration (upper bound)
-	PDVp99     time.Duration  `json:"pdv_p99"`     // ns
-	Marks      []string       `json:"marks,omitempty"`
+	Latency []LatencyPoint `json:"latency"`
+	// UDPBitrate and TCPBitrate are bit/s of payload per direction (lower bounds): of
+	// datagrams in frames of UDPFrame bytes with FCS, and of one TCP stream. 0: not
+	// measured. Neither is evidence for the other: they can differ several times over.
+	UDPBitrate uint64        `json:"udp_bitrate"`
+	UDPFrame   int           `json:"udp_frame"`
+	TCPBitrate uint64        `json:"tcp_bitrate"`
+	PacketRate uint64        `json:"packet_rate"` // packets/s per direction, 64 B frames (lower bound)
+	LossRatio  float64       `json:"loss_ratio"`  // at the load of the calibration (upper bound)
+	PDVp99     time.Duration `json:"pdv_p99"`     // ns
+	Marks      []string      `json:"marks,omitempty"`
 }
 
 // LatencyPoint is one quantile of a latency distribution.

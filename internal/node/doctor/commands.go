@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/plan"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// CheckCommands looks up the program of every function's command in the function's
+// own root, as its runtime will. A program that is not there is a hard violation: it
+// would be noticed only after minutes of measuring. What an image holds is not looked
+// at, and a note says so.
+func CheckCommands(c *chain.Chain) (violations []plan.Violation, notes []string) {
+	for i := range c.Functions {
+		f := &c.Functions[i]
+		switch {
+		case len(f.Command) == 0 || f.Runtime == chain.RuntimeExternal:
+		case f.Runtime == chain.RuntimeDocker:
+			notes = append(notes, fmt.Sprintf("function %s: whether the image %s has the program %q is seen only when it starts", f.Name, f.Image, f.Command[0]))
+		default:
+			if reason := unresolved(f); reason != "" {
+				pos := cmp.Or(f.FieldPos["command"], f.Pos)
+				violations = append(violations, plan.Violation{
+					Subject: "function " + f.Name, Constraint: fmt.Sprintf("command %q", f.Command[0]), Reason: reason,
+					Fix: "correct the name, install the program, or give its absolute path", Pos: pos, Position: pos.String(), Hard: true,
+				})
+			}
+		}
+	}
+	return violations, notes
+}
+
+// unresolved says why the function's program cannot be executed; empty if it can.
+func unresolved(f *chain.Function) string {
+	root := cmp.Or(f.Rootfs, "/")
+	name := f.Command[0]
+	if strings.Contains(name, "/") {
+		if !executable(root, name) {
+			return fmt.Sprintf("%s has no such program", rootName(f))
+		}
+		return ""
+	}
+	path := searchPath(f)
+	for _, dir := range filepath.SplitList(path) {
+		if executable(root, filepath.Join(dir, name)) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%s has no such program in the PATH of the function, %s", rootName(f), path)
+}
+
+func rootName(f *chain.Function) string {
+	if f.Rootfs != "" {
+		return "the root file system " + f.Rootfs
+	}
+	return "this host"
+}
+
+func searchPath(f *chain.Function) string {
+	for _, variable := range (runtime.Spec{Function: *f}).Environ() {
+		if path, ok := strings.CutPrefix(variable, "PATH="); ok {
+			return path
+		}
+	}
+	return ""
+}
+
+// maxLinks bounds how many symbolic links are followed, as the kernel does.
+const maxLinks = 40
+
+// executable reports whether a path below the root is a program. A symbolic link
+// in the place of the file is followed within the root.
+func executable(root, path string) bool {
+	for range maxLinks {
+		at := filepath.Join(root, filepath.Join("/", path))
+		info, err := os.Lstat(at)
+		if err != nil {
+			return false
+		}
+		if info.Mode()&os.ModeSymlink == 0 {
+			return info.Mode().IsRegular() && info.Mode()&0o111 != 0
+		}
+		target, err := os.Readlink(at)
+		if err != nil {
+			return false
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(filepath.Join("/", path)), target)
+		}
+		path = target
+	}
+	return false
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// bitrate judges payload that arrives. Trials of other traffic than the link's are
+// no evidence.
+//
+// With datagrams, "met" counts what the receiving program took. "missed" also counts
+// what it was too slow to take, which the link had delivered, and only trials whose
+// sender did its part: see sender.
+type bitrate struct {
+	traffic chain.Traffic
+	all     []record.Trial // of the run
+}
+
+func (b bitrate) atLeast(floor chain.Bitrate) func(float64, []record.Trial) Finding {
+	return func(level float64, trials []record.Trial) Finding {
+		r := b.received(trials, nil)
+		r.limit = floor.String()
+		f, e, ok := r.estimate(level)
+		if !ok {
+			return f
+		}
+		f = r.atLeast(f, e, float64(floor))
+		if f.Verdict != Missed || b.traffic == chain.TrafficTCP {
+			return f
+		}
+		return b.sender(float64(floor), floor.String()).excuse(level, f, r.trials, delivered)
+	}
+}
+
+func (b bitrate) atMost(ceiling chain.Bitrate) func(float64, []record.Trial) Finding {
+	return func(level float64, trials []record.Trial) Finding {
+		r := b.received(trials, func(t record.Trial) string {
+			if t.Throughput.BitsPerSecond == 0 {
+				return "nothing was carried, so that no ceiling was tried"
+			}
+			if s := b.sender(float64(ceiling), ""); delivered(t) < float64(ceiling) && !s.didItsPart(t) && !shapedBelow(t, 2*float64(ceiling)) {
+				return "the sender offered " + FormatBitrate(float64(t.Delivery.SentBits)) + ", so that the ceiling was not tried"
+			}
+			return ""
+		})
+		r.limit = ceiling.String()
+		f, e, ok := r.estimate(level)
+		if !ok {
+			return f
+		}
+		return r.atMost(f, e, float64(ceiling))
+	}
+}
+
+// received collects what programs received of the link's traffic; refuse says why a
+// trial is no evidence, or nothing.
+func (b bitrate) received(trials []record.Trial, refuse func(record.Trial) string) *rate {
+	r := &rate{unit: UnitBitrate, format: FormatBitrate}
+	for _, t := range trials {
+		why := ""
+		switch {
+		case t.Throughput == nil:
+			why = noResult(t)
+		case t.Throughput.Traffic != string(b.traffic):
+			why = "it is of " + t.Throughput.Traffic + ", and the link's traffic is " + string(b.traffic)
+		case refuse != nil:
+			why = refuse(t)
+		}
+		if why != "" {
+			r.reject(t, why)
+			continue
+		}
+		r.add(t, float64(t.Throughput.BitsPerSecond))
+	}
+	return r
+}
+
+// delivered is what reached the receiver's socket, also if its program was too
+// slow to take it.
+func delivered(t record.Trial) float64 {
+	v := float64(t.Throughput.BitsPerSecond)
+	if s := t.Duration.Seconds(); s > 0 && t.Delivery != nil {
+		v += 8 * float64(t.Delivery.ReceiverDrops) * float64(t.Delivery.DatagramBytes) / s
+	}
+	return v
+}
+
+func (b bitrate) sender(wanted float64, limit string) sender {
+	return sender{
+		limit: limit, wanted: wanted, all: b.all, unit: UnitBitrate, format: FormatBitrate,
+		offered: func(t record.Trial) float64 {
+			if t.Throughput == nil || t.Delivery == nil {
+				return 0
+			}
+			return float64(t.Delivery.SentBits)
+		},
+		held: func(t record.Trial) bool { return t.Throughput.Held > 0 },
+		bits: wanted,
+	}
+}
