@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,8 +30,9 @@ const calibrateLong = `Measure the transports of this host, two functions over o
 keep what was measured as evidence for the planner, which otherwise goes by
 stated defaults. It takes a minute or two for each transport. The host should
 be idle: a busy one is recorded as such, and its figures are what plans go by.
-The evidence is kept in the state directory, and goes with it at a restart of
-the host where that is in memory, as /run usually is.`
+The evidence is kept in /var/lib/dray and survives a restart; a DRAY_STATE
+directory keeps its own. It counts on the same CPU and kernel only, and
+` + "`dray doctor` and `dray plan`" + ` show its age.`
 
 func (a *app) calibrateCommand() *cobra.Command {
 	var opts measureOptions
@@ -89,7 +91,11 @@ func keep(stateDir string, c inventory.Calibration) error {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(o inventory.Calibration) bool { return o.Transport == c.Transport })
-	return doctor.SaveCalibration(doctor.CalibrationFile(stateDir), append(all, c))
+	file := doctor.CalibrationFile(stateDir)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return doctor.SaveCalibration(file, append(all, c))
 }
 
 // calibrations are those kept so far; none is no error.
@@ -204,5 +210,6 @@ func (a *app) calibrateOne(ctx context.Context, n *node.Node, name string, opts 
 		return none, err
 	}
 	calibration, err := calibrate.FromTrials(name, records, time.Now().UTC(), trials)
+	calibration.Kernel, calibration.CPUModel = j.Inventory.Host.Kernel, j.Inventory.Host.CPUModel
 	return calibration, errors.Join(err, r.Close())
 }

@@ -163,7 +163,7 @@ func TestAutoPrefersEvidence(t *testing.T) {
 	if l := p.Link("ab"); l.Transport != "macvlan" {
 		t.Errorf("transport %s (%s), want macvlan", l.Transport, l.Reason)
 	}
-	if got := rejection(p.Link("ab"), "veth"); got != "min_bitrate ≥ 17Gbps, and 15.02Gbps is expected (records/cal.jsonl run 7 [oversubscribed], tcp)" {
+	if got := rejection(p.Link("ab"), "veth"); got != "min_bitrate ≥ 17Gbps, and 15.02Gbps is expected (records/cal.jsonl run 7 [oversubscribed], 3 days old, tcp)" {
 		t.Errorf("veth was not taken because %q", got)
 	}
 	c.Links[0].Requires.MinBitrate = 100e9
@@ -181,6 +181,17 @@ func rejection(l *Link, transport string) string {
 	return ""
 }
 
+// What was measured on another machine or kernel is no evidence here.
+func TestStaleCalibrationIsNoEvidence(t *testing.T) {
+	inv := loadInventory(t, "calibrated")
+	for i := range inv.Calibration {
+		inv.Calibration[i].Stale = "it was measured under another kernel (5.10)"
+	}
+	if got := figuresOf(inv, "veth").latency(99); got.source != statedDefault {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestFigures(t *testing.T) {
 	inv := loadInventory(t, "calibrated")
 	const us = float64(time.Microsecond)
@@ -190,15 +201,15 @@ func TestFigures(t *testing.T) {
 		value  float64
 		source string
 	}{
-		{"the latest calibration counts", figuresOf(inv, "veth").latency(99), 86 * us, "records/cal.jsonl run 7 [oversubscribed]"},
-		{"the next higher percentile counts", figuresOf(inv, "veth").latency(99.5), 210 * us, "records/cal.jsonl run 7 [oversubscribed]"},
+		{"the latest calibration counts", figuresOf(inv, "veth").latency(99), 86 * us, "records/cal.jsonl run 7 [oversubscribed], 3 days old"},
+		{"the next higher percentile counts", figuresOf(inv, "veth").latency(99.5), 210 * us, "records/cal.jsonl run 7 [oversubscribed], 3 days old"},
 		{"beyond the calibration the default counts", figuresOf(inv, "macvlan").latency(99.9), 800 * us, statedDefault},
 		{"beyond all evidence nothing is known", figuresOf(inv, "veth").latency(99.999), 0, ""},
-		{"a bound of PDV beyond p99 is the latency", figuresOf(inv, "veth").pdv(99.9), 210 * us, "records/cal.jsonl run 7 [oversubscribed], by its latency"},
+		{"a bound of PDV beyond p99 is the latency", figuresOf(inv, "veth").pdv(99.9), 210 * us, "records/cal.jsonl run 7 [oversubscribed], 3 days old, by its latency"},
 		{"an uncalibrated transport has its default", figuresOf(inv, "ovs").tcpBitrate(), 500e6, "stated default, tcp"},
-		{"datagrams have evidence of their own", figuresOf(inv, "veth").udpBitrate(1518), 3004e6, "records/cal.jsonl run 7 [oversubscribed], udp"},
-		{"as many shorter frames pass", figuresOf(inv, "veth").udpBitrate(782), 1502e6, "records/cal.jsonl run 7 [oversubscribed], udp"},
-		{"longer frames are not assumed to carry more", figuresOf(inv, "veth").udpBitrate(9018), 3004e6, "records/cal.jsonl run 7 [oversubscribed], udp"},
+		{"datagrams have evidence of their own", figuresOf(inv, "veth").udpBitrate(1518), 3004e6, "records/cal.jsonl run 7 [oversubscribed], 3 days old, udp"},
+		{"as many shorter frames pass", figuresOf(inv, "veth").udpBitrate(782), 1502e6, "records/cal.jsonl run 7 [oversubscribed], 3 days old, udp"},
+		{"longer frames are not assumed to carry more", figuresOf(inv, "veth").udpBitrate(9018), 3004e6, "records/cal.jsonl run 7 [oversubscribed], 3 days old, udp"},
 		{"no port of shared memory has TCP", figuresOf(inv, "shm").tcpBitrate(), 0, ""},
 		{"an unknown transport has nothing", figuresOf(inv, "fake").udpBitrate(1518), 0, ""},
 	} {

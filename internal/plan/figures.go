@@ -13,6 +13,7 @@ import (
 // figures is what is known of one transport: its calibration on this host, and
 // behind that the stated defaults, for whatever was not calibrated.
 type figures struct {
+	now      time.Time              // of the inventory
 	measured *inventory.Calibration // nil: none
 	stated   *inventory.Calibration // nil: none
 }
@@ -26,10 +27,10 @@ type figure struct {
 func (f figure) known() bool { return f.source != "" }
 
 func figuresOf(inv *inventory.Inventory, transport string) figures {
-	var f figures
+	f := figures{now: inv.Host.Time}
 	for i := range inv.Calibration {
 		c := &inv.Calibration[i]
-		if c.Transport == transport && (f.measured == nil || !c.Measured.Before(f.measured.Measured)) {
+		if c.Transport == transport && c.Stale == "" && (f.measured == nil || !c.Measured.Before(f.measured.Measured)) {
 			f.measured = c
 		}
 	}
@@ -43,7 +44,7 @@ func figuresOf(inv *inventory.Inventory, transport string) figures {
 // stated defaults.
 func (f figures) pick(value func(*inventory.Calibration) float64) figure {
 	if f.measured != nil && value(f.measured) > 0 {
-		return figure{value(f.measured), sourceOf(f.measured)}
+		return figure{value(f.measured), f.sourceOf(f.measured)}
 	}
 	if f.stated != nil && value(f.stated) > 0 {
 		return figure{value(f.stated), statedDefault}
@@ -124,9 +125,14 @@ func latencyAt(c *inventory.Calibration, percentile float64) time.Duration {
 	return best.Latency
 }
 
-func sourceOf(c *inventory.Calibration) string {
-	if len(c.Marks) == 0 {
-		return c.Source
+// sourceOf names the records, their age and the doubts about them.
+func (f figures) sourceOf(c *inventory.Calibration) string {
+	source := c.Source
+	if len(c.Marks) > 0 {
+		source += " [" + strings.Join(c.Marks, ", ") + "]"
 	}
-	return c.Source + " [" + strings.Join(c.Marks, ", ") + "]"
+	if age := c.Age(f.now); age != "" {
+		source += ", " + age
+	}
+	return source
 }

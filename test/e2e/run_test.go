@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/node/doctor"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
@@ -57,8 +58,12 @@ func TestFronthaulOnABridgeIsInfeasible(t *testing.T) {
 func saveBridgeCalibration(t *testing.T, state string) {
 	t.Helper()
 	us := time.Microsecond
-	err := doctor.SaveCalibration(doctor.CalibrationFile(state), []inventory.Calibration{{
-		Transport: "bridge", Measured: time.Now(), Source: "out/calibrate-bridge/records.jsonl",
+	here, err := host.Describe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = doctor.SaveCalibration(doctor.CalibrationFile(state), []inventory.Calibration{{
+		Transport: "bridge", Measured: time.Now(), Source: "out/calibrate-bridge/records.jsonl", Kernel: here.Kernel, CPUModel: here.CPUModel,
 		Latency: []inventory.LatencyPoint{
 			{Percentile: 50, Latency: 56 * us}, {Percentile: 99, Latency: 130 * us}, {Percentile: 99.99, Latency: 1460 * us},
 		},

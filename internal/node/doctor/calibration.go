@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
@@ -25,8 +26,30 @@ type calibrationFile struct {
 	Calibration []inventory.Calibration `json:"calibration"`
 }
 
-// CalibrationFile is where a state directory keeps its calibration.
-func CalibrationFile(stateDir string) string { return filepath.Join(stateDir, "calibration.json") }
+// libraryDir keeps what outlives a restart of the host, unlike node.DefaultStateDir.
+const libraryDir = "/var/lib/dray"
+
+// CalibrationFile is where the calibration is kept that goes with a state directory:
+// beside the default one it survives a restart, and another holds its own.
+func CalibrationFile(stateDir string) string {
+	if stateDir == node.DefaultStateDir {
+		stateDir = libraryDir
+	}
+	return filepath.Join(stateDir, "calibration.json")
+}
+
+// markStale marks what was measured on another kernel or CPU: the disk may have moved
+// to another machine, or the kernel may have been replaced.
+func markStale(all []inventory.Calibration, h inventory.Host) {
+	for i := range all {
+		switch c := &all[i]; {
+		case c.CPUModel != h.CPUModel:
+			c.Stale = fmt.Sprintf("it was measured on another machine (%s)", c.CPUModel)
+		case c.Kernel != h.Kernel:
+			c.Stale = fmt.Sprintf("it was measured under another kernel (%s)", c.Kernel)
+		}
+	}
+}
 
 // LoadCalibration reads what was measured of this host's transports. The error
 // of a file that does not exist is fs.ErrNotExist; one that is malformed is
@@ -114,6 +137,8 @@ func checkEntry(c inventory.Calibration) error {
 		return errors.New("no source: a figure without its record is no evidence")
 	case c.Measured.IsZero():
 		return errors.New("no time of measurement")
+	case c.Kernel == "" || c.CPUModel == "":
+		return errors.New("no kernel or no CPU: nobody knows what machine it is of")
 	case !(c.LossRatio >= 0 && c.LossRatio <= 1):
 		return fmt.Errorf("loss_ratio %v is not between 0 and 1", c.LossRatio)
 	case c.PDVp99 < 0:

@@ -19,11 +19,11 @@ import (
 func sample() []inventory.Calibration {
 	return []inventory.Calibration{
 		{
-			Transport: "veth", Measured: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "records.jsonl run 7",
+			Transport: "veth", Measured: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "records.jsonl run 7", Kernel: "6.1.0-18-amd64", CPUModel: "Intel Xeon",
 			Latency:    []inventory.LatencyPoint{{Percentile: 50, Latency: 20 * time.Microsecond}, {Percentile: 99.99, Latency: time.Millisecond}},
 			UDPBitrate: 2e9, UDPFrame: 1518, TCPBitrate: 18e9, PacketRate: 240e3, LossRatio: 0.001, PDVp99: 30 * time.Microsecond, Marks: []string{"emulated"},
 		},
-		{Transport: "bridge", Measured: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "run 8"},
+		{Transport: "bridge", Measured: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "run 8", Kernel: "5.10", CPUModel: "Intel Xeon"},
 	}
 }
 
@@ -64,7 +64,7 @@ func TestSaveCalibrationRefuses(t *testing.T) {
 	}
 }
 
-const entry = `"transport":"veth","measured":"2026-01-02T03:04:05Z","source":"run 7"`
+const entry = `"transport":"veth","measured":"2026-01-02T03:04:05Z","source":"run 7","kernel":"6.1","cpu_model":"Xeon"`
 
 var hostile = map[string]struct{ file, says string }{
 	"empty":              {``, "EOF"},
@@ -80,6 +80,7 @@ var hostile = map[string]struct{ file, says string }{
 	"no transport":       {`{"version":2,"calibration":[{"source":"x"}]}`, "entry 1 names no transport"},
 	"twice":              {`{"version":2,"calibration":[{` + entry + `},{` + entry + `}]}`, "appears twice"},
 	"no source":          {`{"version":2,"calibration":[{"transport":"veth","measured":"2026-01-02T03:04:05Z"}]}`, "no source"},
+	"no machine":         {`{"version":2,"calibration":[{"transport":"veth","measured":"2026-01-02T03:04:05Z","source":"x"}]}`, "no kernel"},
 	"no time":            {`{"version":2,"calibration":[{"transport":"veth","source":"x"}]}`, "no time"},
 	"loss of 2":          {`{"version":2,"calibration":[{` + entry + `,"loss_ratio":2}]}`, "loss_ratio 2"},
 	"negative loss":      {`{"version":2,"calibration":[{` + entry + `,"loss_ratio":-0.1}]}`, "loss_ratio -0.1"},
@@ -127,4 +128,48 @@ func FuzzCalibration(f *testing.F) {
 			t.Fatalf("saved, but not loaded: %v", err)
 		}
 	})
+}
+
+// TestCalibrationOutlivesARestart: /run is emptied then, and /var/lib is not. A state
+// directory of somebody's choice keeps its own.
+func TestCalibrationOutlivesARestart(t *testing.T) {
+	for dir, want := range map[string]string{
+		"/run/dray": "/var/lib/dray/calibration.json",
+		"/srv/test": "/srv/test/calibration.json",
+	} {
+		if got := CalibrationFile(dir); got != want {
+			t.Errorf("with the state in %s: %s, want %s", dir, got, want)
+		}
+	}
+}
+
+// TestCalibrationOfAnotherMachineIsStale: it is shown with the reason, and is no
+// evidence.
+func TestCalibrationOfAnotherMachineIsStale(t *testing.T) {
+	all := sample()
+	markStale(all, inventory.Host{Kernel: "6.1.0-18-amd64", CPUModel: "Intel Xeon"})
+	if all[0].Stale != "" || all[1].Stale != "it was measured under another kernel (5.10)" {
+		t.Errorf("%+v", all)
+	}
+	markStale(all, inventory.Host{Kernel: "6.1.0-18-amd64", CPUModel: "AMD EPYC"})
+	lines := calibrated(all, all[0].Measured.Add(75*time.Hour))
+	for i, name := range []string{"veth", "bridge"} {
+		if want := name + " (2026-01-02 03:04, 3 days old): not used, since it was measured on another machine (Intel Xeon); fix: dray calibrate " + name; lines[i] != want {
+			t.Errorf("got  %s\nwant %s", lines[i], want)
+		}
+	}
+}
+
+func TestAge(t *testing.T) {
+	measured := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for age, want := range map[time.Duration]string{
+		time.Minute: "less than an hour old", 47 * time.Hour: "47 hours old", 48 * time.Hour: "2 days old", 8000 * time.Hour: "333 days old",
+	} {
+		if got := (inventory.Calibration{Measured: measured}).Age(measured.Add(age)); got != want {
+			t.Errorf("after %v: %q, want %q", age, got, want)
+		}
+	}
+	if got := (inventory.Calibration{Measured: measured}).Age(time.Time{}); got != "" {
+		t.Errorf("without a clock: %q", got)
+	}
 }

@@ -94,6 +94,7 @@ func Recall(inv *inventory.Inventory, stateDir string) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
+	markStale(calibration, inv.Host)
 	inv.Calibration = calibration
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/spec/inventory"
@@ -23,7 +24,13 @@ func Text(w io.Writer, inv *inventory.Inventory, width int) error {
 		t.Add(fact[0], fact[1])
 	}
 	t.Add("uplinks", interfaces(inv.Interfaces))
-	t.Add("calibration", calibrated(inv.Calibration))
+	for i, line := range calibrated(inv.Calibration, inv.Host.Time) {
+		name := "calibration"
+		if i > 0 {
+			name = ""
+		}
+		t.Add(name, line)
+	}
 	if err := t.Write(&b, width); err != nil {
 		return err
 	}
@@ -117,15 +124,25 @@ func interfaces(all []inventory.Interface) string {
 	return orNone(strings.Join(parts, ", "))
 }
 
-func calibrated(all []inventory.Calibration) string {
-	var parts []string
+// calibrated is a line for each transport, with its age, and for evidence that no
+// longer counts the reason.
+func calibrated(all []inventory.Calibration, now time.Time) []string {
+	var lines []string
 	for _, c := range all {
-		parts = append(parts, fmt.Sprintf("%s (%s)", c.Transport, c.Measured.Format("2006-01-02 15:04")))
+		line := fmt.Sprintf("%s (%s", c.Transport, c.Measured.Format("2006-01-02 15:04"))
+		if age := c.Age(now); age != "" {
+			line += ", " + age
+		}
+		line += ")"
+		if c.Stale != "" {
+			line += fmt.Sprintf(": not used, since %s; fix: dray calibrate %s", c.Stale, c.Transport)
+		}
+		lines = append(lines, line)
 	}
-	if len(parts) == 0 {
-		return "none: plans rest on stated defaults"
+	if len(lines) == 0 {
+		return []string{"none: plans rest on stated defaults"}
 	}
-	return strings.Join(parts, ", ")
+	return lines
 }
 
 func hugePages(all []inventory.HugePg) string {

@@ -5,7 +5,10 @@
 // run anywhere on a saved inventory.
 package inventory
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Status says whether a thing can be used on this host.
 type Status string
@@ -164,6 +167,11 @@ type Calibration struct {
 	Transport string    `json:"transport"`
 	Measured  time.Time `json:"measured"`
 	Source    string    `json:"source"` // record file and run id, or "stated default"
+	// Kernel and CPUModel are those of the host when it was measured.
+	Kernel   string `json:"kernel"`
+	CPUModel string `json:"cpu_model"`
+	// Stale says why it is no evidence on this host as it is now; empty: it is.
+	Stale string `json:"stale,omitempty"`
 	// Latency maps percentiles to one-way latency (upper bound), ascending by Percentile.
 	Latency []LatencyPoint `json:"latency"`
 	// UDPBitrate and TCPBitrate are bit/s of payload per direction (lower bounds): of
@@ -176,6 +184,21 @@ type Calibration struct {
 	LossRatio  float64       `json:"loss_ratio"`  // at the load of the calibration (upper bound)
 	PDVp99     time.Duration `json:"pdv_p99"`     // ns
 	Marks      []string      `json:"marks,omitempty"`
+}
+
+// Age is how old the calibration is, in words: "3 days old"; empty if that is
+// unknown.
+func (c Calibration) Age(now time.Time) string {
+	age := now.Sub(c.Measured)
+	switch {
+	case now.IsZero() || c.Measured.IsZero():
+		return ""
+	case age < time.Hour:
+		return "less than an hour old"
+	case age < 48*time.Hour:
+		return fmt.Sprintf("%d hours old", int(age.Hours()))
+	}
+	return fmt.Sprintf("%d days old", int(age.Hours()/24))
 }
 
 // LatencyPoint is one quantile of a latency distribution.
