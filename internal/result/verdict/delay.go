@@ -40,7 +40,7 @@ func (d delay) judge(level float64, trials []record.Trial) Finding {
 	if len(accepted.trials) >= MinTrials {
 		f = d.describe(f, accepted)
 		if f = d.decide(level, f, accepted); f.Verdict != NotMeasurable {
-			return f
+			return d.excuse(level, f, accepted)
 		}
 	}
 	both := accepted.plus(lighter)
@@ -48,7 +48,7 @@ func (d delay) judge(level float64, trials []record.Trial) Finding {
 		g := d.describe(newFinding(both.trials, rejected), both)
 		if g = d.decide(level, g, both); g.Verdict == Missed {
 			g.Reason += ", though the load was lighter than declared"
-			return g
+			return d.excuse(level, g, both)
 		}
 	}
 	if len(accepted.trials) < MinTrials {

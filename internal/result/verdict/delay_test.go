@@ -163,3 +163,31 @@ func TestPDVMet(t *testing.T) {
 func TestPDVMissed(t *testing.T) {
 	judgeOne(t, link(needsPDV), both(3, record.QStream, latency(0, samples{900, 80 * us}, samples{100, 400 * us})), Missed, "one-way variation exceeds", "")
 }
+
+// TestLatencyOfALateSender: a sender that was late by more than the budget shows a
+// machine that was busy, unless its port made it wait; and it explains no loss.
+func TestLatencyOfALateSender(t *testing.T) {
+	slow := func(lateTrials int, held uint64) []record.Trial {
+		return both(6, record.QStream, func(tr *record.Trial) {
+			latency(0, samples{900, 86 * us}, samples{100, 9000 * us})(tr)
+			tr.OneWay.Held = held
+			tr.OneWay.Lateness = histogram(samples{1000, 50 * us})
+			if tr.Round < lateTrials {
+				tr.Marks = []string{record.MarkBusy, record.MarkLate}
+				tr.OneWay.Lateness = histogram(samples{950, 50 * us}, samples{50, 4000 * us})
+			}
+		})
+	}
+	judgeOne(t, link(needsLatency), slow(6, 0), NotMeasurable, "in 6 of 6 trials the sender itself was over 1.5ms late", "an idle machine")
+	judgeOne(t, link(needsLatency), slow(4, 0), NotMeasurable, "in 4 of 6 trials", "an idle machine")
+	judgeOne(t, link(needsLatency), slow(3, 0), Missed, "exceeds 1.5ms", "")
+	judgeOne(t, link(needsLatency), slow(6, 9), Missed, "exceeds 1.5ms", "")
+	lossy := slow(6, 0)
+	for i := range lossy {
+		lossy[i].Delivery.Sent, lossy[i].Delivery.Lost = 1500, 500
+	}
+	judgeOne(t, link(needsLatency), lossy, Missed, "never arrived", "")
+	// Lateness below the budget excuses nothing.
+	wide := link(chain.Requires{Latency: chain.Duration(5000 * us), Percentile: 95})
+	judgeOne(t, wide, slow(6, 0), Missed, "exceeds 5ms", "")
+}

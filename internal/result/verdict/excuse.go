@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"fmt"
+
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
+)
+
+// excuse takes a miss back that rests on trials whose sender was itself later than the
+// budget, in more packets than may exceed it. No delay of the link counts its lateness;
+// but what keeps one program from its CPU for so long keeps the receiver from its own
+// as well, and that wait cannot be told from the link's. Packets that never arrived
+// are lost whoever was late.
+func (d delay) excuse(level float64, f Finding, s sample) Finding {
+	if f.Verdict != Missed || f.Bound.Value == nil {
+		return f
+	}
+	var punctual sample
+	for i, t := range s.trials {
+		if !d.lateSender(t) {
+			punctual = punctual.plus(sample{s.trials[i : i+1], s.sure[i : i+1], s.careful[i : i+1]})
+		}
+	}
+	late := len(s.trials) - len(punctual.trials)
+	if late == 0 {
+		return f
+	}
+	if len(punctual.trials) >= MinTrials && d.decide(level, newFinding(punctual.trials, nil), punctual).Verdict == Missed {
+		return f
+	}
+	f.Verdict, f.Bound = NotMeasurable, none()
+	f.Reason = fmt.Sprintf("in %d of %s the sender itself was over %s late for more than %s of the packets: the machine was busy, which is not the link's fault",
+		late, plural(len(s.trials), "trial"), chain.Duration(d.budget), share((100-d.pct)/100))
+	f.Needs = "an idle machine: stop what else runs and measure again"
+	return f
+}
+
+// lateSender reports whether the generator exceeded the budget by its own lateness. If
+// the port made it wait, that is the port's.
+func (d delay) lateSender(t record.Trial) bool {
+	if t.OneWay.Held > 0 {
+		return false
+	}
+	var late, all float64
+	for _, c := range t.OneWay.Lateness.Counts {
+		all += float64(c.Count)
+		if c.Value > d.budget {
+			late += float64(c.Count)
+		}
+	}
+	return late > all*(100-d.pct)/100
+}
