@@ -39,6 +39,7 @@ struct queue {
 	struct pool *pool;	  /* for copies; NULL: none needed */
 	struct counters pool_counters;
 	_Atomic uint64_t *histogram; /* of HISTOGRAM_SIZE */
+	uint64_t sampled;	     /* packets sent when the sampling was last decided */
 };
 
 enum control_state {
@@ -88,6 +89,7 @@ struct dray_port {
 	uint32_t event_head;
 	_Atomic uint32_t event_tail;
 	uint32_t last_sample_shift;
+	uint64_t sampling_ns; /* when the sampling was last decided */
 
 	pthread_t thread;
 	bool has_thread;

@@ -10,6 +10,7 @@
 #include "lane.h"
 
 #define PERIOD_NS 250000000u
+#define STAMPS_PER_SECOND 64 /* at least, of the packets that a queue sends */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
 int telemetry_map(struct dray_port *port, int fd, uint64_t size)
@@ -59,20 +60,40 @@ static void write_block(struct dray_port *port, unsigned q)
 				      memory_order_relaxed);
 }
 
-/* The broker may change how often packets are stamped. */
-static void follow_sampling(struct dray_port *port, struct generation *current)
+/*
+ * One packet in so many is stamped: as the broker asks, and more often if few are sent.
+ * A percentile takes a number of samples, not a share of the packets.
+ */
+static uint32_t sampling_period(uint32_t shift, uint64_t packets, uint64_t ns)
+{
+	uint64_t most = 1u << shift;
+	uint64_t enough = packets * 1000000000 / ns / STAMPS_PER_SECOND;
+
+	return (uint32_t)(enough >= most ? most : enough > 0 ? enough : 1);
+}
+
+/* The broker may change how often packets are stamped; the rate since the last time counts too. */
+static void follow_sampling(struct dray_port *port, struct generation *current, uint64_t now)
 {
 	uint32_t shift = atomic_load_explicit(&port->telemetry->sample_shift, memory_order_relaxed);
-	uint32_t period = shift <= SAMPLE_SHIFT_MAX ? 1u << shift : 0;
+	bool changed = shift != port->last_sample_shift || port->sampling_ns == 0;
+	uint64_t elapsed = now - port->sampling_ns;
 
-	if (shift == port->last_sample_shift || (shift > SAMPLE_SHIFT_MAX && shift != SAMPLE_NONE))
+	if ((shift > SAMPLE_SHIFT_MAX && shift != SAMPLE_NONE) || (!changed && elapsed < PERIOD_NS))
 		return;
 	port->last_sample_shift = shift;
 	port->welcome.sample_shift = shift;
-	if (!current || current->kind != DRAY_LINK_SHM)
-		return;
-	for (unsigned q = 0; q < current->queues; q++)
-		tx_lane_set_sampling((struct tx_lane *)current->tx[q], period);
+	port->sampling_ns = now;
+	for (unsigned q = 0; q < port->queue_count; q++) {
+		uint64_t sent = port_count(port, q, COUNT_TX_PACKETS), packets = sent - port->queues[q].sampled;
+		uint32_t period = 0;
+
+		if (shift != SAMPLE_NONE)
+			period = changed ? 1u << shift : sampling_period(shift, packets, elapsed);
+		port->queues[q].sampled = sent;
+		if (current && current->kind == DRAY_LINK_SHM && q < current->queues)
+			tx_lane_set_sampling((struct tx_lane *)current->tx[q], period);
+	}
 }
 
 void telemetry_step(struct dray_port *port, bool now)
@@ -85,7 +106,7 @@ void telemetry_step(struct dray_port *port, bool now)
 	if (!h || (!now && ns < port->telemetry_due_ns))
 		return;
 	port->telemetry_due_ns = ns + PERIOD_NS;
-	follow_sampling(port, current);
+	follow_sampling(port, current, ns);
 	if (port->control.state == CONTROL_LOST)
 		state = TELEMETRY_LOST;
 	atomic_store_explicit(&h->queues, port->queue_count, memory_order_relaxed);
