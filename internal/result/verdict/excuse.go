@@ -4,6 +4,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
@@ -38,10 +39,10 @@ func (d delay) excuse(level float64, f Finding, s sample) Finding {
 	return f
 }
 
-// lateSender reports whether the generator exceeded the budget by its own lateness. If
-// the port made it wait, that is the port's.
+// lateSender reports whether the trial is marked for its generator, which exceeded the
+// budget by its own lateness. If the port made it wait, that is the port's.
 func (d delay) lateSender(t record.Trial) bool {
-	if t.OneWay.Held > 0 {
+	if t.OneWay.Held > 0 || !slices.Contains(t.Marks, record.MarkLate) {
 		return false
 	}
 	var late, all float64
