@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests have in common. A test exits 0, 1, or 77 with a reason where it cannot run here. */
+/* What the tests of draygen have in common. */
 #ifndef GEN_TEST_SUPPORT_H
 #define GEN_TEST_SUPPORT_H
 
@@ -10,27 +10,11 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "check.h" /* of libdray's tests */
+
 /* Called by a test that fails: removes what it would leave behind. */
 extern void (*test_clean_up)(void);
-_Noreturn void test_failed(void);
 _Noreturn void test_skip(const char *reason);
-
-#define CHECK(condition)                                                                                                          \
-	do {                                                                                                                      \
-		if (!(condition)) {                                                                                               \
-			fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                                   \
-			test_failed();                                                                                            \
-		}                                                                                                                 \
-	} while (0)
-
-#define CHECK_EQ(a, b)                                                                                                            \
-	do {                                                                                                                      \
-		long long got_ = (long long)(a), want_ = (long long)(b);                                                          \
-		if (got_ != want_) {                                                                                              \
-			fprintf(stderr, "%s:%d: %s is %lld, not %lld (%s)\n", __FILE__, __LINE__, #a, got_, want_, #b);           \
-			test_failed();                                                                                            \
-		}                                                                                                                 \
-	} while (0)
 
 /* The program under test, started. It dies with the test. */
 struct child {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests have in common. A test exits 0, 1, or 77 with a reason where it cannot run here. */
+/* What the tests of libdray have in common. */
 #ifndef DRAY_TEST_H
 #define DRAY_TEST_H
 
@@ -9,28 +9,9 @@
 #include <unistd.h>
 
 #include "broker.h"
+#include "check.h"
 #include "clock.h"
 #include "dray.h"
-
-/* Leaves nothing behind. */
-_Noreturn void test_failed(void);
-
-#define CHECK(condition)                                                                                                          \
-	do {                                                                                                                      \
-		if (!(condition)) {                                                                                               \
-			fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                                   \
-			test_failed();                                                                                                 \
-		}                                                                                                                 \
-	} while (0)
-
-#define CHECK_EQ(a, b)                                                                                                            \
-	do {                                                                                                                      \
-		long long got_ = (long long)(a), want_ = (long long)(b);                                                          \
-		if (got_ != want_) {                                                                                              \
-			fprintf(stderr, "%s:%d: %s is %lld, not %lld (%s)\n", __FILE__, __LINE__, #a, got_, want_, #b);           \
-			test_failed();                                                                                                 \
-		}                                                                                                                 \
-	} while (0)
 
 /* Runs until the condition holds; fails after 20 s. `work` is done in between. */
 #define UNTIL(condition, ...)                                                                                                     \

@@ -3,7 +3,7 @@
 #include <rte_eal.h>
 #include <rte_mbuf.h>
 
-#include "check.h"
+#include "files.h"
 #include "work.h"
 
 #define DATA 100u

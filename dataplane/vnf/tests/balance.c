@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The load balancer: both directions of a user go to one worker, and users spread evenly. */
-#include "check.h"
+#include "files.h"
 #include "function.h"
 #include "ip4.h"
 

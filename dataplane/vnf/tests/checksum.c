@@ -2,7 +2,7 @@
 /* The checksum, whole and updated. */
 #include "checksum.h"
 
-#include "check.h"
+#include "files.h"
 #include "numbers.h"
 #include "wire.h"
 

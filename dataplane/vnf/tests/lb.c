@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The load balancer: both directions of a flow meet one worker, flows spread evenly, and only those move whose worker came or went. */
-#include "check.h"
+#include "files.h"
 #include "function.h"
 #include "ip4.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables that are made from files and from numbers. */
-#include "check.h"
+#include "files.h"
 #include "gtpu.h"
 #include "numbers.h"
 #include "routes.h"

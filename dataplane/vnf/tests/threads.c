@@ -2,7 +2,7 @@
 /* What several threads touch: addresses that the gateway learns, and counters that others read. For ThreadSanitizer. */
 #include <pthread.h>
 
-#include "check.h"
+#include "files.h"
 #include "counters.h"
 #include "function.h"
 

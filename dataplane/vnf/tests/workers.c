@@ -4,7 +4,7 @@
 #include <rte_eth_ring.h>
 #include <rte_ring.h>
 
-#include "check.h"
+#include "files.h"
 #include "work.h"
 
 #define PORTS 4u     /* the NIC's and three workers' */
