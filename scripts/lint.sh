@@ -55,6 +55,7 @@ scripts_are_clean() {
 
 printf '\n== lint\n'
 check 'gofmt' formatted
+check 'clang-format' scripts/format-c.sh --check
 check 'go vet' "$go" vet ./...
 check 'staticcheck' staticcheck
 check 'shellcheck' scripts_are_clean

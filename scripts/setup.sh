@@ -40,6 +40,7 @@ readonly test_needs='
 aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
 chromium      chromium
 clang         clang
+clang-format  clang-format
 containerd    containerd
 cpio          cpio
 cyclictest    rt-tests

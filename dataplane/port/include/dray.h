@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libdray: a virtual port that keeps its name, addresses, MTU and queues whatever transport is behind it. */
+/* libdray: a virtual port that keeps its name, addresses, MTU and queues on any transport. */
 #ifndef DRAY_H
 #define DRAY_H
 
@@ -11,51 +11,51 @@ extern "C" {
 #endif
 
 /*
- * Threads. Each queue has a sending side (tx_alloc, tx_burst) and a receiving side (rx_burst); at any time one thread uses a side. A side may be
- * handed to another thread, with the caller's own synchronisation. Two threads in one side at once is misuse: where it is noticed, the second call
- * does nothing, returns 0, and is counted. dray_release, dray_service, dray_info, dray_stats, dray_events and dray_fd may be called by any thread.
+ * Threads. Each queue has a sending side (tx_alloc, tx_burst) and a receiving side (rx_burst). Only one thread may use a side at a time. The caller may
+ * hand a side to another thread, with its own synchronisation. Two threads in one side at once are misuse. If the library notices, the second call does
+ * nothing, returns 0, and is counted. Any thread may call dray_release, dray_service, dray_info, dray_stats, dray_events and dray_fd.
  *
- * Processes. A child of fork() must not use the port: its calls return -EBADF or 0. It inherits neither memory nor anything through exec();
- * until it does exec or ends, it keeps descriptors open by which the peer would notice this process' death.
- * SIGSTOP stops the process and nothing else: the peer runs out of buffers, and goes on when the process does.
+ * Processes. A child of fork() must not use the port: its calls return -EBADF or 0. The child inherits no shared memory, and exec() closes every
+ * descriptor. Until the child calls exec or ends, it keeps descriptors open, so the peer does not notice if this process dies.
+ * SIGSTOP stops only this process: the peer runs out of buffers, and continues when the process does.
  *
- * Payload belongs to the peer. It may change while it is read. An application that parses hostile payload copies what it parses, or
- * opens the port with DRAY_RX_COPY.
+ * Payload belongs to the peer, which may change it while it is read. An application that parses hostile payload must copy it first, or
+ * open the port with DRAY_RX_COPY.
  *
- * Errors are 0 or -errno; bursts return how many.
+ * Functions return 0 or -errno; bursts return a number of packets.
  */
 
 /*
- * Sizes. dray_options, dray_info and dray_stats begin with their size, which the caller sets to sizeof; later versions add fields at the end. An
- * application and a library of different versions work together. A library that knows fewer fields ignores those options that are 0, refuses
- * others with -E2BIG, and sets results that it does not know to 0. A library that knows more takes the defaults, and writes only what fits.
- * No size is over 4096.
+ * Sizes. dray_options, dray_info and dray_stats begin with their size, which the caller sets to sizeof. Later versions add fields at the end, and an
+ * application and a library of different versions work together. An older library ignores an unknown option that is 0, refuses any other with -E2BIG,
+ * and sets unknown results to 0. A newer library uses the defaults of missing options, and writes only the results that fit.
+ * No size exceeds 4096 bytes.
  */
 
 struct dray_port;
 struct dray_home;
 
 #define DRAY_MAX_QUEUES 16
-#define DRAY_MAX_MESSAGE (4u << 20) /* bytes, if the link has message buffers that large */
+#define DRAY_MAX_MESSAGE (4u << 20) /* bytes; not every link has buffers that large */
 #define DRAY_MIN_HEADROOM 128	    /* bytes before the data of a new buffer, at least */
 
-/* How a port that has nothing to do spends its time. */
+/* What an idle port does. */
 enum dray_mode {
-	DRAY_MODE_BUSY = 0,	/* polls; dray_wait spins; the peer never needs to wake it */
+	DRAY_MODE_BUSY = 0,	/* polls; dray_wait spins; the peer never has to wake it */
 	DRAY_MODE_ADAPTIVE = 1, /* polls for spin_us, then sleeps */
-	DRAY_MODE_SLEEPING = 2, /* sleeps as soon as there is nothing */
+	DRAY_MODE_SLEEPING = 2, /* sleeps as soon as it is idle */
 };
 
 enum dray_open_flags {
-	DRAY_RX_COPY = 1u << 0,	       /* deliver copies in private memory, which the peer cannot change */
+	DRAY_RX_COPY = 1u << 0,	       /* deliver private copies, which the peer cannot change */
 	DRAY_SERVICE_THREAD = 1u << 1, /* a thread of the library calls dray_service */
 };
 
-/* Options of dray_open. Begin with `struct dray_options o = { .size = sizeof(o) };`: 0 means the default everywhere. */
+/* Options of dray_open. Begin with `struct dray_options o = { .size = sizeof(o) };`. In every field 0 means the default. */
 struct dray_options {
 	size_t size;
-	const char *directory; /* of the broker's sockets; default: $DRAY_PORTS, else /run/dray/ports */
-	uint32_t queues;       /* that the application will use, at most DRAY_MAX_QUEUES; default: all that the port has */
+	const char *directory; /* broker's sockets; default: $DRAY_PORTS or /run/dray/ports */
+	uint32_t queues;       /* used at most, up to DRAY_MAX_QUEUES; default: all the port's */
 	uint32_t mode;	       /* enum dray_mode */
 	uint32_t flags;	       /* enum dray_open_flags */
 	uint32_t timeout_ms;   /* for the broker's answer; default 2000 */
@@ -64,15 +64,16 @@ struct dray_options {
 
 /*
  * Open the port `name`: 1 to 15 of a-z A-Z 0-9 . _ -
- * Returns when the broker has answered; the peer need not be there yet (see dray_info, dray_events).
- * Errors: -EINVAL name or options; -E2BIG an option that this library does not have; -ENOENT, -ECONNREFUSED no such port, or no broker; -ETIMEDOUT; -EBUSY the port is open elsewhere;
+ * Returns when the broker has answered. The peer may come later (see dray_info, dray_events).
+ *
+ * Errors: -EINVAL name or options; -E2BIG an option that this library does not know; -ENOENT, -ECONNREFUSED no such port, or no broker; -ETIMEDOUT no answer in time; -EBUSY the port is open elsewhere;
  * -EPROTO, -EPROTONOSUPPORT the broker speaks another protocol; -ENOMEM.
  */
 int dray_open(const char *name, const struct dray_options *options, struct dray_port **port);
 
 /*
- * Close the port. No other call of it may run meanwhile, and none may follow but dray_release: buffers that are still out stay
- * readable until they are released.
+ * Close the port. No other call on this port may run meanwhile, and only dray_release may follow: buffers that the application still has stay
+ * readable until it releases them.
  */
 int dray_close(struct dray_port *port);
 
@@ -87,7 +88,7 @@ enum dray_link_kind {
 	DRAY_LINK_NETDEV = 2,
 };
 
-/* What a port is, and how it is. Set size first. The first block never changes while the port is open. */
+/* Identity and state of a port. Set size first. The fields up to `queues` never change while the port is open. */
 struct dray_info {
 	size_t size;
 	char name[16];
@@ -99,7 +100,7 @@ struct dray_info {
 	uint8_t ip6[16];
 	uint32_t queues; /* of the port */
 
-	uint32_t queues_in_use; /* on the present link: senders hash over these */
+	uint32_t queues_in_use; /* on the current link: senders hash over these */
 	uint32_t state;		/* enum dray_link_state */
 	uint32_t kind;		/* enum dray_link_kind */
 	uint32_t generation;
@@ -107,7 +108,7 @@ struct dray_info {
 	uint32_t packet_max; /* bytes that a packet buffer takes */
 	uint32_t message_max; /* bytes that a message buffer takes; 0: none on this link */
 	uint64_t tick_hz;     /* of the clock of latency histograms */
-	uint32_t packet_slots; /* packet buffers that a queue of the present link has to send from */
+	uint32_t packet_slots; /* packet buffers of a sending queue on the current link */
 	uint32_t reserved;
 };
 
@@ -122,24 +123,24 @@ enum dray_pkt_flags {
 };
 
 /*
- * One packet or message. Between tx_alloc and tx_burst the application writes length bytes from data on, and sets length; it may move
- * data (dray_pkt_push, dray_pkt_pull), and set meta, flags, vlan and hash. The rest is the library's.
+ * One packet or message. Between tx_alloc and tx_burst the application writes `length` bytes at `data`, and sets `length`. It may move
+ * `data` (dray_pkt_push, dray_pkt_pull), and set meta, flags, vlan and hash. The other fields belong to the library.
  */
 struct dray_pkt {
 	void *data;
 	struct dray_home *home;
 	uint32_t index;
 	uint32_t length; /* bytes */
-	uint16_t vlan;	 /* TCI, where DRAY_PKT_VLAN is set */
+	uint16_t vlan;	 /* TCI, if DRAY_PKT_VLAN is set */
 	uint16_t flags;	 /* enum dray_pkt_flags */
-	uint32_t meta;	 /* 32 bits for the application, carried as they are */
+	uint32_t meta;	 /* 32 bits for the application, carried unchanged */
 	uint32_t room;	 /* bytes from data to the end of the buffer */
 	uint32_t headroom; /* bytes before data that may be written */
-	uint32_t hash;	 /* where DRAY_PKT_HASH is set */
+	uint32_t hash;	 /* if DRAY_PKT_HASH is set */
 	uint32_t reserved;
 };
 
-/* Prepend n bytes; returns the new beginning, or NULL where there is not so much headroom. */
+/* Prepend n bytes. Returns the new beginning, or NULL if there is too little headroom. */
 static inline void *dray_pkt_push(struct dray_pkt *pkt, uint32_t n)
 {
 	if (n > pkt->headroom)
@@ -151,7 +152,7 @@ static inline void *dray_pkt_push(struct dray_pkt *pkt, uint32_t n)
 	return pkt->data;
 }
 
-/* Drop n bytes at the beginning; returns the new beginning, or NULL where there are not so many. */
+/* Drop n bytes at the beginning. Returns the new beginning, or NULL if the packet is shorter. */
 static inline void *dray_pkt_pull(struct dray_pkt *pkt, uint32_t n)
 {
 	if (n > pkt->length)
@@ -164,25 +165,25 @@ static inline void *dray_pkt_pull(struct dray_pkt *pkt, uint32_t n)
 }
 
 /*
- * Get n empty buffers of at least `size` bytes each (packet buffers where they suffice, message buffers otherwise), with length 0.
- * Returns how many: fewer, and never waits, when the peer holds the others, or the link is down.
+ * Get n empty buffers of at least `size` bytes each, with length 0: packet buffers if `size` fits into one, message buffers otherwise.
+ * Returns how many. It never waits: it returns fewer if the peer holds the others, or the link is down.
  */
 unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n, uint32_t size);
 
 /*
- * Publish n packets, in order. Returns how many, from the first, are no longer the caller's. Buffers of this queue are published where they
- * are; others (received, or allocated before a rebind) are copied once and released. What cannot be sent at all (length 0 or too long,
- * no link) is consumed, and counted as tx_dropped or misuse. Where no buffer is free to copy to, it stops and returns fewer.
+ * Publish n packets, in order. Returns how many, from the first, no longer belong to the caller. Buffers of this queue are published in
+ * place; others (received, or allocated before a rebind) are copied once and released. A packet that cannot be sent at all (length 0, too long,
+ * no link) is consumed, and counted as tx_dropped or misuse. If no buffer is free to copy to, the call stops and returns fewer.
  */
 unsigned dray_tx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n);
 
-/* Take up to n packets, in order. Returns how many. Each is the caller's until dray_release (or dray_tx_burst). */
+/* Take up to n packets, in order. Returns how many. Each belongs to the caller until dray_release (or dray_tx_burst). */
 unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n);
 
 /*
- * Give buffers back, received or allocated and not sent, in any order and from any thread, also after dray_close. What another thread
- * than the queue's owner gives back reaches the peer when the owner calls the queue next; an owner that sleeps, in dray_wait or on a descriptor, is woken
- * for that. A buffer given back twice is counted as misuse.
+ * Give back buffers that were received, or allocated and not sent: in any order, from any thread, even after dray_close. If the thread is not the
+ * queue's owner, the buffers reach the peer at the owner's next call on the queue. An owner that sleeps, in dray_wait or on a descriptor, is woken
+ * for that. Giving a buffer back twice is counted as misuse.
  */
 void dray_release(struct dray_pkt *pkts, unsigned n);
 
@@ -193,36 +194,36 @@ enum dray_wait_for {
 };
 
 /*
- * Wait for any of `what` on a queue, up to timeout_ms (-1: for ever). Runs dray_service meanwhile. Counts as a call of both sides of the queue.
- * Returns the bits that hold, 0 after the time-out. Errors: -EINVAL, -EBADF; -EINTR a signal.
+ * Wait until any of `what` holds on a queue, for at most timeout_ms (-1: for ever). Calls dray_service meanwhile. Counts as a call of both sides of
+ * the queue. Returns the bits that hold, or 0 after the time-out. Errors: -EINVAL queue or what; -EBADF; -EINTR a signal.
  */
 int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int timeout_ms);
 
 /*
- * A descriptor for poll or epoll, the same while the port is open; close it with dray_close only. Readable means: call dray_service, then
- * dray_rx_burst on each queue until it returns 0 (which asks the peer to ring again). It is for DRAY_MODE_SLEEPING and DRAY_MODE_ADAPTIVE (which asks
- * when a queue was empty for spin_us).
- * dray_wait takes back what that asked for: after it, poll again only once dray_rx_burst has returned 0 anew.
+ * A descriptor for poll or epoll. It stays the same while the port is open, and only dray_close may close it. When it is readable, call dray_service,
+ * then dray_rx_burst on each queue until it returns 0, which asks the peer for the next wake-up. It is for DRAY_MODE_SLEEPING and DRAY_MODE_ADAPTIVE;
+ * the latter asks only after a queue was empty for spin_us.
+ * dray_wait cancels that wake-up request. Before polling again, call dray_rx_burst until it returns 0.
  * Errors: -ENOTSUP in busy mode; -EBADF.
  */
 int dray_fd(struct dray_port *port);
 
 /*
- * As dray_fd, of the control side alone, in every mode: readable means that dray_service has something to do (the broker, the end of the peer). No packet
- * makes it so. Errors: -EBADF, -EMFILE, -ENOMEM.
+ * As dray_fd, but for the control side alone, and in every mode. Readable means that dray_service has something to do: the broker sent a message, or the
+ * peer is gone. Packets never make it readable. Errors: -EBADF, -EMFILE, -ENOMEM.
  */
 int dray_event_fd(struct dray_port *port);
 
-/* As dray_fd, of what rings on one queue alone. Errors: -ENOTSUP in busy mode; -EINVAL queue; -EBADF, -EMFILE, -ENOMEM. */
+/* As dray_fd, but for the packets of one queue alone. Errors: -ENOTSUP in busy mode; -EINVAL queue; -EBADF, -EMFILE, -ENOMEM. */
 int dray_queue_fd(struct dray_port *port, unsigned queue);
 
 /*
- * Do what is due on the control side, and return at once: the broker's messages, a new generation, the death of the peer, telemetry.
- * Call it at least every 100 ms, or open with DRAY_SERVICE_THREAD. Returns the number of events that wait for dray_events, or -EBADF.
+ * Handle what is due on the control side, and return at once: messages of the broker, a new generation, the death of the peer, telemetry.
+ * Call it at least every 100 ms, or open with DRAY_SERVICE_THREAD. Returns how many events dray_events can return now, or -EBADF.
  */
 int dray_service(struct dray_port *port);
 
-/* What a peer did wrong (PROTOCOL.md, section 7). */
+/* Violations by a peer (PROTOCOL.md, section 7). */
 enum dray_violation {
 	DRAY_BAD_RING_INDEX = 0,
 	DRAY_BAD_REGION,
@@ -244,16 +245,16 @@ struct dray_stats {
 	size_t size;
 	uint64_t tx_packets, tx_bytes;
 	uint64_t rx_packets, rx_bytes;
-	uint64_t tx_no_buffer; /* buffers asked of tx_alloc and not got */
-	uint64_t tx_dropped;   /* consumed by tx_burst and not sent: no link, or too long for it */
-	uint64_t tx_copied;    /* sent from a buffer that was not the queue's */
+	uint64_t tx_no_buffer; /* buffers that tx_alloc could not provide */
+	uint64_t tx_dropped;   /* consumed by tx_burst and not sent: no link, or too long */
+	uint64_t tx_copied;    /* copied, since the buffer was not of this sending queue */
 	uint64_t rx_dropped;   /* over the hold quota, or no memory to copy to */
 	uint64_t rx_copied;    /* delivered in private memory */
-	uint64_t misuse;       /* calls against the rules above, which were noticed */
+	uint64_t misuse;       /* calls that broke the rules above, as far as noticed */
 	uint64_t violations[DRAY_VIOLATIONS];
 	uint64_t stamps; /* packets whose one-way latency was measured */
-	uint64_t held;	 /* buffers that are with the application now */
-	uint64_t maps;	 /* generations whose memory is still mapped: the present one, and those with buffers out */
+	uint64_t held;	 /* buffers that the application has now */
+	uint64_t maps;	 /* generations still mapped: current, or with buffers out */
 };
 
 #define DRAY_ALL_QUEUES (~0u)
@@ -264,11 +265,11 @@ int dray_stats(struct dray_port *port, unsigned queue, struct dray_stats *stats)
 enum dray_event_type {
 	DRAY_EVENT_PEER_UP = 1,	  /* a generation is live */
 	DRAY_EVENT_PEER_DOWN = 2, /* the peer died or left */
-	DRAY_EVENT_REBIND = 3,	  /* the link moved to another generation without having been down */
-	DRAY_EVENT_PEER_HOLDS = 4, /* the peer keeps all buffers of a queue for over 1 s */
+	DRAY_EVENT_REBIND = 3,	  /* the link moved to another generation, and was not down */
+	DRAY_EVENT_PEER_HOLDS = 4, /* the peer has kept all buffers of a queue for over 1 s */
 	DRAY_EVENT_BROKER_LOST = 5,
 	DRAY_EVENT_BROKER_BACK = 6,
-	DRAY_EVENT_ERROR = 7, /* a generation could not be set up; error says why */
+	DRAY_EVENT_ERROR = 7, /* setting up a generation failed; error says why */
 };
 
 struct dray_event {
@@ -278,13 +279,13 @@ struct dray_event {
 	int32_t error; /* -errno of DRAY_EVENT_ERROR */
 };
 
-/* Take up to n events, oldest first; the 64 latest are kept. Returns how many, or -EBADF. */
+/* Take up to n events, oldest first. The library keeps the latest 64. Returns how many, or -EBADF. */
 int dray_events(struct dray_port *port, struct dray_event *events, unsigned n);
 
-/* What an error of this library means, in a sentence; for 0 or -errno. Never NULL. */
+/* The meaning of 0 or -errno from this library, as a sentence. Never NULL. */
 const char *dray_strerror(int error);
 
-/* The version of the library that is loaded, "major.minor.patch". */
+/* The version of the loaded library, "major.minor.patch". */
 const char *dray_version(void);
 
 #ifdef __cplusplus
