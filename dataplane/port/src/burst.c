@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data path above the transports: ownership, switching between generations, copying what is not at home, asking to be woken. */
+/* The data path above the transports: ownership, following a switch, copying packets of other homes, asking to be woken. */
 #include "burst.h"
 
 #include <string.h>
@@ -62,7 +62,7 @@ unsigned bell_drain(struct generation *gen, unsigned queue, struct counters *cou
 	return rings;
 }
 
-/* What is left to be drained stays armed: its packets ring like all others. The caller looks at it next. */
+/* A home that is still to be drained stays armed, so its packets ring like all others. The caller polls it next. */
 static void drain_later(struct direction *dir, struct dray_home *h)
 {
 	h->draining = dir->draining;
@@ -71,7 +71,7 @@ static void drain_later(struct direction *dir, struct dray_home *h)
 		(void)h->ops->arm(h);
 }
 
-/* Leave the present home: sending, at once; receiving, when it is empty. */
+/* Leave the current home: sending, at once; receiving, when it is empty. */
 static void direction_abandon(struct queue *queue, struct direction *dir)
 {
 	struct dray_home *old = dir->home;
@@ -88,7 +88,7 @@ static void direction_abandon(struct queue *queue, struct direction *dir)
 	drain_later(dir, old);
 }
 
-/* Generations that came and went while the receiving side was elsewhere may have packets too; oldest first. */
+/* Generations that came and went between two calls of the receiving direction may have packets too; oldest first. */
 static void collect_missed(struct queue *q, unsigned queue, struct generation *gen, const struct generation *current)
 {
 	struct dray_home *h;
@@ -163,7 +163,7 @@ static bool is_shm(const struct dray_home *h)
 	return h->generation->kind == DRAY_LINK_SHM;
 }
 
-/* Nothing more comes from a home that its side had left. */
+/* A home that its direction had left gets no more packets. */
 static void end_draining(struct dray_port *port, unsigned queue, struct dray_home **link)
 {
 	struct dray_home *h = *link;
@@ -174,8 +174,8 @@ static void end_draining(struct dray_port *port, unsigned queue, struct dray_hom
 }
 
 /*
- * Take what was published in generations that this side has left, oldest first. A sender moves from one lane to the next and never back: once
- * there is something in a newer lane (`newer`: looked at before), an older one gets nothing more. Until then the newer ones wait: *held.
+ * Take packets of generations that this direction has left, oldest first. A sender moves from one lane to the next and never back: once
+ * a newer lane has a packet (`newer`, which was read before), an older one gets no more. Until then the newer ones wait: *held.
  */
 static unsigned drain_from(struct dray_port *port, unsigned queue, struct dray_home **link, struct dray_pkt *pkts, unsigned n, bool newer,
 			   bool *held)
@@ -205,7 +205,7 @@ static unsigned drain_from(struct dray_port *port, unsigned queue, struct dray_h
 	return 0;
 }
 
-/* Take what there is, in the order in which it was published. */
+/* Take packets in the order in which they were published. */
 static unsigned recv_any(struct dray_port *port, unsigned queue, struct direction *dir, struct dray_pkt *pkts, unsigned n)
 {
 	struct dray_home *h = dir->home;
@@ -220,7 +220,7 @@ static unsigned recv_any(struct dray_port *port, unsigned queue, struct directio
 	return likely(h && !(held && is_shm(h))) ? h->ops->recv(h, pkts, n) : 0;
 }
 
-/* Nothing came: ask to be woken, when it is time to. Returns packets that came in between. */
+/* Nothing came: ask to be woken, if it is time to. Returns packets that came in between. */
 static unsigned recv_idle(struct dray_port *port, unsigned queue, struct direction *dir, struct dray_pkt *pkts, unsigned n)
 {
 	struct waker *waker = &port->queues[queue].waker;
@@ -313,7 +313,7 @@ EXPORT unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dra
 	return got;
 }
 
-/* Copied before they are sent: after that they are the peer's. */
+/* Capture before sending: afterwards the packets belong to the peer. */
 static unsigned send_captured(struct direction *dir, struct dray_pkt *pkts, unsigned n)
 {
 	struct dray_home *h = dir->home;
@@ -352,7 +352,7 @@ static void copy_packet(struct dray_pkt *to, const struct dray_pkt *from)
 	to->meta = from->meta;
 }
 
-/* Whether a packet can be sent from here at all. */
+/* Whether this direction can send a packet at all. */
 static bool can_send(const struct direction *dir, const struct dray_pkt *p)
 {
 	return dir->home && p->home && p->length > 0 && p->length <= p->room &&
@@ -368,8 +368,8 @@ static void drop_or_count(struct direction *dir, struct dray_pkt *p)
 }
 
 /*
- * Send packets whose buffers are not this home's, by copying them. Returns how many were consumed: an original is, once its copy is sent;
- * what cannot be sent at all is dropped when it comes first.
+ * Send packets whose buffers belong to another home, by copying them. Returns how many were consumed: an original is consumed once its copy is
+ * sent. A first packet that cannot be sent at all is dropped.
  */
 static unsigned send_copies(struct direction *dir, struct dray_pkt *pkts, unsigned n)
 {

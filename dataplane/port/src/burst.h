@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One side of a queue, between two calls: who is in it, and which generation it uses. */
+/* Calls on one direction of a queue: who is in it, and which generation it uses. */
 #ifndef DRAY_BURST_H
 #define DRAY_BURST_H
 
@@ -9,7 +9,7 @@
 bool direction_enter(struct queue *queue, struct direction *dir);
 void direction_leave(struct direction *dir);
 
-/* Stop to copy to a capture. */
+/* Stop copying to a capture. */
 void direction_leave_capture(struct direction *dir);
 
 /* Move to the current generation and capture. */
@@ -22,7 +22,7 @@ static inline void direction_follow(struct dray_port *port, unsigned queue, stru
 		direction_update(port, queue, dir, sending);
 }
 
-/* Read what is on a queue's bell. Returns how many rings there were; notes the end of file. */
+/* Read a queue's bell. Returns how many times it rang; notes the end of file. */
 unsigned bell_drain(struct generation *gen, unsigned queue, struct counters *counters);
 
 #endif

@@ -38,7 +38,7 @@ static int check_memfd(int fd, uint64_t size)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	/* All pages are there, so touching one does not need memory. They are not mapped before they are used: that would hold the caller up for ms. */
+	/* All pages exist, so touching one allocates nothing. They are mapped on first use: mapping all at once would take milliseconds. */
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != size || (uint64_t)st.st_blocks * 512 < size)
 		return -EPROTO;
 	seals = fcntl(fd, F_GET_SEALS);
@@ -95,7 +95,7 @@ void capture_free(struct capture *capture)
 	free(capture);
 }
 
-/* Append to what is in a slot, as far as it goes. */
+/* Append to a slot, up to its limit. */
 static uint32_t append(uint8_t *to, uint32_t used, uint32_t limit, const void *from, uint32_t n)
 {
 	n = n < limit - used ? n : limit - used;
@@ -103,7 +103,7 @@ static uint32_t append(uint8_t *to, uint32_t used, uint32_t limit, const void *f
 	return used + n;
 }
 
-/* The frame as it would be on a wire: with the tag that travels beside it. */
+/* Write the frame as it would be on a wire: with its VLAN tag inserted. */
 static void write_record(const struct capture_ring *ring, uint32_t index, const struct dray_pkt *p, uint64_t time)
 {
 	uint8_t *slot = ring->slots + (size_t)(index & (ring->slot_count - 1)) * ring->slot_size;
@@ -127,7 +127,7 @@ static void write_record(const struct capture_ring *ring, uint32_t index, const 
 	memcpy(slot, &r, sizeof(r));
 }
 
-/* Slots that the reader has left free. One that lies about it gets nothing, until it does not. */
+/* Slots that the reader has freed. A reader whose head is out of range gets nothing until it is in range. */
 static uint32_t room(const struct capture_ring *ring)
 {
 	/* acquire: pairs with the reader's release of head (ring.advance in Go): the reader is done with the slots that are overwritten next. */
@@ -139,7 +139,7 @@ static uint32_t room(const struct capture_ring *ring)
 void capture_ring_fill(struct capture_ring *ring, const struct dray_pkt *pkts, unsigned n)
 {
 	uint32_t free_slots = room(ring);
-	/* The clock of every other capture, and the only one that no time namespace shifts; once a burst, since it costs as much as a packet. */
+	/* The clock of every other capture, and the only one that no time namespace shifts. Read once a burst: it costs as much as a packet. */
 	uint64_t time = clock_of(CLOCK_REALTIME);
 
 	for (ring->filled = 0; ring->filled < n && ring->filled < free_slots; ring->filled++)

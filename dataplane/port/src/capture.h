@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of what goes through a port, for whoever looks on: PROTOCOL.md, section 11. */
+/* Copies of the packets of a port, for a capture: PROTOCOL.md, section 11. */
 #ifndef DRAY_CAPTURE_H
 #define DRAY_CAPTURE_H
 
@@ -56,7 +56,7 @@ static inline void capture_put(struct capture *capture)
 
 static inline bool capture_unused(const struct capture *capture)
 {
-	/* acquire: pairs with the release in capture_put; whoever unmaps does it after the last write. */
+	/* acquire: pairs with the release in capture_put: the memory is unmapped after the last write. */
 	return atomic_load_explicit(&capture->refs, memory_order_acquire) == 0;
 }
 
@@ -65,7 +65,7 @@ static inline struct capture_ring *capture_ring_of(struct capture *capture, unsi
 	return &capture->rings[2 * queue + !sending];
 }
 
-/* Write up to n packets behind what is published; none is waited for, and what finds no room is counted by capture_ring_publish. */
+/* Write up to n packets behind the published ones. Never waits; capture_ring_publish counts packets that found no room. */
 void capture_ring_fill(struct capture_ring *ring, const struct dray_pkt *pkts, unsigned n);
 
 /* Publish the first n of those packets, and forget the others. */

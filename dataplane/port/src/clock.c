@@ -2,9 +2,9 @@
 /* Measure the rate of the counter against CLOCK_MONOTONIC. */
 #include "clock.h"
 
-#define FIRST_NS 200000u /* gives 1 in 1,000 at once */
+#define FIRST_NS 200000u /* gives an error of at most 1 in 1,000 at once */
 
-/* Both clocks at one moment: of some tries the one that took least, since a thread may be held up between them for long. */
+/* Read both clocks at the same time: of several tries, keep the fastest, since a thread may be preempted between them. */
 static void read_both(uint64_t *ns, uint64_t *ticks)
 {
 	uint64_t least = UINT64_MAX;

@@ -21,7 +21,7 @@ static inline uint64_t clock_ns(void)
 	return clock_of(CLOCK_MONOTONIC);
 }
 
-/* Good to a few ms, and cheap. */
+/* Accurate to a few ms, and cheap. */
 static inline uint64_t clock_coarse_ns(void)
 {
 	return clock_of(CLOCK_MONOTONIC_COARSE);
@@ -47,7 +47,7 @@ static inline uint64_t clock_ticks(void)
 #define CLOCK_KIND_HERE CLOCK_KIND_NS
 #endif
 
-/* A spinning thread's word to the CPU. */
+/* Tell the CPU that this thread spins. */
 static inline void clock_relax(void)
 {
 #if defined(__x86_64__)
@@ -57,7 +57,7 @@ static inline void clock_relax(void)
 #endif
 }
 
-/* How fast ticks go, known the better the longer ago it was begun. */
+/* Tick-rate estimate; it improves with the time since clock_rate_begin(). */
 struct clock_rate {
 	uint64_t ns0, ticks0;
 };

@@ -32,7 +32,7 @@ static void drop_offer(struct control *c)
 	c->offered = NULL;
 }
 
-/* Nanoseconds until the next try, after so many without a broker: who comes back is found when it was away for a quarter longer, at worst. */
+/* Nanoseconds until the next try, after so many without a broker: a quarter of that time, within bounds. */
 static uint64_t backoff(uint64_t away)
 {
 	if (away < 4 * BACKOFF_FIRST_MS * MS)
@@ -55,7 +55,7 @@ static void lose(struct dray_port *port, int error)
 	c->state = CONTROL_LOST;
 	c->newest = 0;
 	drop_offer(c);
-	port_capture(port, NULL); /* whoever asked for it cannot be heard any more */
+	port_capture(port, NULL); /* the broker that asked for it cannot stop it any more */
 	if (was_ready)
 		c->lost_ns = clock_ns();
 	c->deadline_ns = clock_ns() + backoff(clock_ns() - c->lost_ns);
@@ -72,7 +72,7 @@ static int say(struct dray_port *port, const struct wire_message *m, const int *
 	return ret;
 }
 
-/* Say what is wrong, and hang up. */
+/* Send the error, and hang up. */
 static void refuse(struct dray_port *port, int error, uint32_t about, const char *text)
 {
 	struct wire_message m;
@@ -99,7 +99,7 @@ static int greet(struct dray_port *port)
 	return wire_send(port->control.fd, &m, readopt ? &gen->memfd : NULL, readopt ? 1 : 0);
 }
 
-/* Whoever is refused at once may find the connection closed, with the reason still to be read. */
+/* A broker that refuses at once may already have closed the connection; its reason is still to be read. */
 static bool hung_up(int error)
 {
 	return error == -EPIPE || error == -ECONNRESET || error == -ECONNREFUSED;
@@ -134,7 +134,7 @@ static int dial(struct dray_port *port)
 	return 0;
 }
 
-/* What never changes while a port is open, did not change. */
+/* Whether the fields that never change while a port is open are the same. */
 static bool same_port(const struct wire_welcome *a, const struct wire_welcome *b)
 {
 	return memcmp(a->port, b->port, sizeof(a->port)) == 0 && memcmp(a->mac, b->mac, sizeof(a->mac)) == 0 &&
@@ -328,7 +328,7 @@ static void on_stats(struct dray_port *port)
 	(void)say(port, &m, NULL, 0);
 }
 
-/* A capture that cannot be had costs the broker an answer, not the end its link. */
+/* If a capture fails, the broker gets an answer, and the link goes on. */
 static void on_capture(struct dray_port *port, const struct wire_message *m, int *fds, unsigned count)
 {
 	struct wire_message reply;
@@ -395,12 +395,12 @@ void control_step(struct dray_port *port)
 		}
 	}
 	for (unsigned i = 0; i < MESSAGES_PER_STEP && c->state != CONTROL_LOST; i++) {
-		/* While dray_open runs there are no queues yet: what follows WELCOME waits. */
+		/* While dray_open runs there are no queues yet: messages after WELCOME wait. */
 		if (c->state == CONTROL_READY && !port->queues)
 			return;
 		int ret = wire_receive(c->fd, &m, fds, &count, FROM_BROKER);
 
-		/* A broker that closed without reading all is an error once; what it said before comes then. */
+		/* If the broker closed without reading everything, the first read fails; its last messages follow. */
 		if (ret == -EPIPE)
 			ret = wire_receive(c->fd, &m, fds, &count, FROM_BROKER);
 		if (ret == -EAGAIN)
@@ -422,7 +422,7 @@ int control_open(struct dray_port *port, uint32_t timeout_ms)
 	uint64_t end = clock_ns() + timeout_ms * MS;
 	int ret;
 
-	/* A full backlog is the one thing worth another try. */
+	/* Only a full backlog is worth another try. */
 	while ((ret = dial(port)) == -EAGAIN && clock_ns() < end)
 		poll(NULL, 0, 5);
 	if (ret)

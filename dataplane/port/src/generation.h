@@ -40,7 +40,7 @@ static inline void generation_get(struct generation *gen)
 /* Drop a reference. With the last one, last_put decides who frees it. */
 void generation_put(struct generation *gen);
 
-/* Unmap, close and free. Nobody may refer to it any more. */
+/* Unmap, close and free. No reference may be left. */
 void generation_free(struct generation *gen);
 
 #endif

@@ -14,7 +14,7 @@ struct lane_offsets {
 	uint64_t size; /* of the memfd */
 };
 
-/* Derive all offsets, in 64 bits. 0, or -EINVAL where a bound is broken; size is not compared. */
+/* Derive all offsets, in 64 bits. 0, or -EINVAL if a value is out of bounds; `size` is not compared. */
 int geometry_derive(const struct geometry *geometry, struct lane_offsets *offsets);
 
 /* As geometry_derive, and the size that the geometry names must be the derived one. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers coming back: from the queue's thread, from other threads, and after close. */
+/* Taking buffers back: from the queue's thread, from other threads, and after close. */
 #include "home.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 _Thread_local char thread_mark __attribute__((tls_model("initial-exec")));
 
-/* One thread at a time does the work of owners that are gone. */
+/* Serialises the threads that do the work of owners that are gone. */
 static pthread_mutex_t orphans = PTHREAD_MUTEX_INITIALIZER;
 
 int home_init(struct dray_home *home, const struct home_ops *ops, uint32_t slots, struct generation *gen,
@@ -72,7 +72,7 @@ void home_drain_foreign(struct dray_home *home)
 
 static void misuse(struct dray_home *home)
 {
-	/* Another thread's counter: an increment may get lost against the owner's, but never the owner's against this one. */
+	/* Another thread's counter: the owner may overwrite this increment, but this never overwrites the owner's. */
 	atomic_fetch_add_explicit(&home->counters->n[COUNT_MISUSE], 1, memory_order_relaxed);
 }
 
@@ -100,7 +100,7 @@ static void drain_orphan(struct dray_home *home)
 	pthread_mutex_unlock(&orphans);
 }
 
-/* Once per sleep. The queue is in being as long as there is a reference to the generation. */
+/* Ring once per sleep. The queue exists as long as there is a reference to the generation. */
 static void waker_ring(struct waker *waker)
 {
 	uint32_t asleep = WAKER_ASLEEP;
@@ -126,7 +126,7 @@ static void release_foreign(struct dray_home *home, struct dray_pkt *pkts, unsig
 {
 	struct generation *gen = home->generation;
 
-	/* The buffers are out, so there is a reference; this one keeps the home in being when they are back. */
+	/* The buffers are out, so there is a reference; this one keeps the home alive when they are back. */
 	generation_get(gen);
 	for (unsigned i = 0; i < n; i++)
 		push_foreign(home, pkts[i].index);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A home is what lends buffers to the application, and gets them back: a lane, or a pool of private memory. */
+/* A home owns buffers: it lends them to the application and takes them back. It is a lane, or a pool of private memory. */
 #ifndef DRAY_HOME_H
 #define DRAY_HOME_H
 
@@ -10,14 +10,14 @@
 #include "dray.h"
 #include "layout.h"
 
-/* What the checks of the data path cost is measured by a program that is built without them: bench/meson.build. The library always has them. */
+/* One bench is built without the checks of the data path, to measure their cost (bench/meson.build). The library always has them. */
 #ifdef DRAY_BENCH_UNCHECKED
 #define UNCHECKED 1
 #else
 #define UNCHECKED 0
 #endif
 
-/* ThreadSanitizer takes a plain store to a shared word for a race, where a peer that breaks the rules reads or writes it meanwhile. */
+/* ThreadSanitizer reports a plain store to a shared word as a race if a peer that breaks the rules accesses it meanwhile. */
 #if defined(__SANITIZE_THREAD__)
 #define SEES_ATOMICS_ONLY
 #elif defined(__has_feature)
@@ -29,10 +29,10 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* Keep the compiler from knowing what is in a variable. */
+/* Hide the value of a variable from the compiler. */
 #define HIDE(x) __asm__("" : "+r"(x))
 
-/* Fetch a line in order to write to it. The compilers' own builtin fetches it for reading where the CPU might be an old one. */
+/* Prefetch a line for writing. The compiler's builtin prefetches for reading if the target CPU may be old. */
 static inline void prefetch_write(const void *p)
 {
 #if defined(__x86_64__)
@@ -43,8 +43,8 @@ static inline void prefetch_write(const void *p)
 }
 
 /*
- * The fields of a packet stand as in its descriptor (layout.h): index and length are its first word where the region is that of packets; flags and meta
- * stand in the second as they do there, with vlan in the place of the offset.
+ * The fields of a packet have the order of its descriptor (layout.h). index and length are its first word, if the region is packets. flags and meta
+ * are in the second word, as in the descriptor, with vlan in the place of the offset.
  */
 static_assert(sizeof(struct dray_pkt) == 48 && offsetof(struct dray_pkt, home) == 8 && offsetof(struct dray_pkt, index) == 16 &&
 		      offsetof(struct dray_pkt, length) == 20 && offsetof(struct dray_pkt, vlan) == 24 &&
@@ -54,8 +54,8 @@ static_assert(sizeof(struct dray_pkt) == 48 && offsetof(struct dray_pkt, home) =
 	      "fields of a packet that are written together");
 
 /*
- * 16 bytes in one store. Stores leave the CPU in order, and wait there for the lines that the peer has: it is their number that a burst is bound by, as much
- * as that of instructions.
+ * 16 bytes in one store. Stores leave the CPU in order, and wait there for lines that the peer has. So a burst is bound by its number of stores
+ * as much as by its number of instructions.
  */
 typedef uint64_t words __attribute__((vector_size(16)));
 
@@ -69,7 +69,7 @@ static inline void store_word(void *to, uint64_t w)
 	memcpy(to, &w, sizeof(w));
 }
 
-/* Fill a packet's struct but for what comes from a descriptor: index to meta. */
+/* Fill a packet's struct, except the fields from index to meta, which come from a descriptor. */
 static inline void pkt_set(struct dray_pkt *p, void *data, struct dray_home *home, uint64_t room_headroom)
 {
 	store_words(&p->data, (words){(uintptr_t)data, 0} | (words){0, (uintptr_t)home});
@@ -101,11 +101,11 @@ static inline void violation(struct counters *c, enum dray_violation kind)
 }
 
 /*
- * What a home can do; chosen when it is made. alloc and send are those of the sending side, recv that of the receiving side.
- * send and give_back consume packets from the first on while they are of this home, and return how many; what comes back loses its home, so
- * that a second release of the same struct does nothing.
- * ready says whether recv, or alloc, would give something. arm asks the peer to ring, then does as ready; disarm takes that back; both are
- * NULL where the queue's descriptor does it alone.
+ * The operations of a home, chosen when it is made. A sending home has alloc and send, a receiving home has recv.
+ * send and give_back consume packets from the first on, as long as they belong to this home, and return how many. A packet that comes back loses its
+ * home, so that a second release of the same struct does nothing.
+ * ready says whether recv, or alloc, would return something. arm asks the peer to ring, then does as ready; disarm cancels that. Both are
+ * NULL if the queue's descriptor alone wakes the thread.
  */
 struct home_ops {
 	unsigned (*alloc)(struct dray_home *home, struct dray_pkt *pkts, unsigned n, uint32_t size);
@@ -119,9 +119,9 @@ struct home_ops {
 
 enum waker_state { WAKER_AWAKE = 0, WAKER_ASLEEP, WAKER_RUNG };
 
-/* Wakes the thread that owns a queue, and sleeps, when another one has released what is the queue's to return. */
+/* Wakes the sleeping owner of a queue when another thread has released buffers that the queue must return. */
 struct waker {
-	_Atomic uint32_t state; /* ASLEEP: or about to be. Whoever makes RUNG of it rings */
+	_Atomic uint32_t state; /* ASLEEP: or about to be. The thread that changes it to RUNG rings */
 	uint32_t owed;		/* the owner's: rings that could not be read yet */
 	int fd;			/* an eventfd; -1: busy mode, which never sleeps */
 };
@@ -130,8 +130,8 @@ struct waker {
 void waker_awake(struct waker *waker);
 
 /*
- * Between this and the sleep the owner looks once more at what was released. seq_cst: pairs with release_foreign; either the owner sees what was released, or
- * who released it sees that the owner sleeps.
+ * Between this call and its sleep the owner checks for released buffers once more. seq_cst: pairs with release_foreign; either the owner sees the
+ * released buffers, or the thread that released them sees that the owner sleeps.
  */
 static inline void waker_sleep(struct waker *waker)
 {
@@ -142,7 +142,7 @@ static inline void waker_sleep(struct waker *waker)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Whether somebody rang since waker_sleep: then the owner is awake. Only its thread calls it. */
+/* Whether the waker rang since waker_sleep: if so, the owner is awake again. Only its thread calls it. */
 static inline bool waker_rang(struct waker *waker)
 {
 	if (!waker->owed && atomic_load_explicit(&waker->state, memory_order_relaxed) != WAKER_RUNG)
@@ -156,16 +156,16 @@ struct dray_home {
 	_Atomic uintptr_t owner; /* thread_self() of the side's thread */
 	_Atomic uint32_t held;	 /* buffers that the application has; its owner writes */
 	uint32_t slots;
-	_Atomic bool retired; /* its side has left; the reference goes with the last buffer */
-	bool adopted; /* a side took it */
+	_Atomic bool retired; /* left; the reference goes with the last buffer */
+	bool adopted; /* a direction uses it, or did */
 	bool settled;
-	_Atomic bool orphan;	    /* closed: whoever releases does the owner's work */
+	_Atomic bool orphan;	    /* closed: any thread that releases does the owner's work */
 	_Atomic uint32_t foreign;   /* head of the list of what other threads gave back: index + 1 */
 	_Atomic uint32_t *next;	    /* one per slot: link of that list; HOME_UNLINKED off it */
 	struct generation *generation;
-	struct waker *waker; /* of the queue whose side took it; NULL: nobody sleeps for what comes back */
+	struct waker *waker; /* of the queue that adopted it; NULL: no thread sleeps */
 	struct counters *counters;
-	struct dray_home *draining; /* next of the homes that their side has left */
+	struct dray_home *draining; /* next home that the direction has left */
 };
 
 #define HOME_UNLINKED UINT32_MAX
@@ -200,10 +200,10 @@ static inline void home_drain(struct dray_home *home)
 		home_drain_foreign(home);
 }
 
-/* The side leaves: its reference goes at once, or with the last buffer. */
+/* The direction leaves: its reference goes at once, or with the last buffer. */
 void home_retire(struct dray_home *home);
 
-/* The side leaves, and nobody owns it any more: whatever thread gives back what is still out does the owner's work. */
+/* The direction leaves, and the home has no owner any more: any thread that gives back a buffer does the owner's work. */
 void home_orphan(struct dray_home *home);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both ends of a lane have in common. */
+/* Code of both ends of a lane. */
 #include "lane.h"
 
 #include <stdlib.h>
@@ -53,7 +53,7 @@ void ringer_ring(struct ringer *ringer)
 	uint32_t word;
 	char one = 1;
 
-	/* seq_cst: pairs with rx_lane_arm (P3) and tx_lane_arm (P4): either they see what was published, or this sees their word. */
+	/* seq_cst: pairs with rx_lane_arm (P3) and tx_lane_arm (P4): either the owner sees what was published, or this sees its word. */
 	atomic_thread_fence(memory_order_seq_cst);
 	word = atomic_load_explicit(ringer->word, memory_order_relaxed);
 	if ((word == 0 || word == ringer->rung) && !ringer->first)

@@ -12,7 +12,7 @@ struct pool;
 extern const char lane_unchecked[];
 #endif
 
-/* What both ends of a lane know; made from the checked geometry, never from shared memory. */
+/* The view that both ends of a lane have; made from the checked geometry, never from shared memory. */
 struct lane_view {
 	struct lane_words *words;
 	struct descriptor *ring;
@@ -54,8 +54,8 @@ struct ringer {
 void ringer_ring(struct ringer *ringer);
 
 /*
- * The ledger has a word for each slot: where it begins, and in the top byte, which no address uses, its state. One load gives both. Of the states with
- * which the common case goes on, one is 0, so that the word is the address, and the other is the sign.
+ * The ledger has a word for each slot: its address, and its state in the top byte, which no address uses. One load reads both. Of the two states that
+ * the common case expects, one is 0, so that the word is the address, and the other is the sign.
  */
 enum slot_state {
 	SLOT_WITH_APPLICATION = 0,

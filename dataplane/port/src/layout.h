@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is shared: structs and constants of PROTOCOL.md. */
+/* Shared structs and constants: PROTOCOL.md. */
 #ifndef DRAY_LAYOUT_H
 #define DRAY_LAYOUT_H
 
@@ -202,7 +202,7 @@ struct descriptor {
 static_assert(sizeof(struct descriptor) == 16, "descriptor");
 
 struct lane_words {
-	/* With the newest descriptor beside it: whoever sees the tail of a single packet has its descriptor without another miss. */
+	/* Next to the newest descriptor: a receiver that sees the tail of a single packet has its descriptor without another miss. */
 	_Alignas(LAYOUT_ALONE) _Atomic uint32_t tail;
 	_Atomic uint32_t newest_tail; /* the tail that newest belongs to */
 	_Alignas(16) struct descriptor newest;

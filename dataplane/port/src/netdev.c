@@ -35,7 +35,7 @@ static unsigned net_alloc(struct dray_home *home, struct dray_pkt *pkts, unsigne
 	return got;
 }
 
-/* Put the tag that travelled beside the frame into it. */
+/* Insert the VLAN tag into the frame. */
 static bool insert_vlan(struct dray_pkt *p)
 {
 	uint8_t *frame;
@@ -248,8 +248,8 @@ static void deafen(int fd)
 }
 
 /*
- * While two generations have sockets on one device, both get every frame. The older keeps what came until now; the newer begins
- * anew. What comes in between is lost, as at any move of a device; nothing is delivered twice.
+ * While two generations have sockets on one device, both get every frame. The older keeps the frames that came until now; the newer starts
+ * empty. Frames that come in between are lost, as in any move of a device; none is delivered twice.
  */
 static void take_over(struct dray_port *port, const struct generation *gen)
 {

@@ -5,7 +5,7 @@
 
 #include "port.h"
 
-/* Take over the sockets of an OFFER, also where it fails. -EPROTO: they are not packet sockets; -ENOMEM. */
+/* Take over the sockets of an OFFER, even on error. -EPROTO: they are not packet sockets; -ENOMEM. */
 int netdev_attach(struct dray_port *port, const struct wire_offer *offer, uint32_t number, int *fds, unsigned count,
 		  struct generation **out);
 

@@ -21,7 +21,7 @@ struct pool {
 	uint32_t free_packet_count, free_message_count;
 };
 
-/* Memory is committed when it is first used. ops: what else than lending the home does; pool_ops where nothing. */
+/* Memory is committed on first use. ops: the operations of the home; pool_ops if it only lends. */
 int pool_new(const struct pool_shape *shape, const struct home_ops *ops, struct generation *gen, struct counters *counters,
 	     size_t extra, struct pool **pool);
 void pool_free(struct dray_home *home);

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A page of its own, which a child of fork finds wiped: so its calls fail at once. */
+/* Pages of its own, which are wiped in a child of fork, so that its calls fail at once. */
 struct dray_port *port_new(void)
 {
 	struct dray_port *port = mmap(NULL, sizeof(*port), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -58,7 +58,7 @@ static void port_free(struct dray_port *port)
 
 void port_put(struct dray_port *port)
 {
-	/* acq_rel: pairs with itself; whoever frees sees what all others did. */
+	/* acq_rel: pairs with itself; the thread that frees sees the writes of all others. */
 	if (atomic_fetch_sub_explicit(&port->refs, 1, memory_order_acq_rel) == 1)
 		port_free(port);
 }

@@ -35,7 +35,7 @@ struct queue {
 	struct direction tx, rx;
 	int wake;		  /* readable from a switch until rx follows it: for sleep_on. -1: busy mode */
 	struct waker waker;	  /* of the thread that has both sides, or rx */
-	int epoll;		  /* dray_queue_fd; -1: nobody asked */
+	int epoll;		  /* dray_queue_fd; -1: not requested */
 	struct pool *pool;	  /* for copies; NULL: none needed */
 	struct counters pool_counters;
 	_Atomic uint64_t *histogram; /* of HISTOGRAM_SIZE */
@@ -84,7 +84,7 @@ struct dray_port {
 	char path[108];
 	uint32_t wanted_queues;
 	int epoll;
-	int event_epoll; /* dray_event_fd; -1: nobody asked */
+	int event_epoll; /* dray_event_fd; -1: not requested */
 	struct dray_event events[EVENTS];
 	uint32_t event_head;
 	_Atomic uint32_t event_tail;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Make generations current, notice that a peer is gone, and free what nobody uses any more. */
+/* Make generations current, notice that a peer is gone, and free generations and captures that are no longer used. */
 #include "rebind.h"
 
 #include <poll.h>
@@ -59,7 +59,7 @@ void port_switch(struct dray_port *port, struct generation *to)
 		port_event(port, DRAY_EVENT_PEER_DOWN, from->number, from->kind, 0);
 }
 
-/* Its bells stay readable from now on: nobody is to be woken by that again and again. */
+/* Its bells stay readable from now on, so stop watching them: they would wake the application again and again. */
 static void note_death(struct dray_port *port, struct generation *gen)
 {
 	/* release: pairs with the acquires in drain_from and retire_untaken. */
@@ -86,10 +86,10 @@ void port_look_for_death(struct dray_port *port)
 	}
 }
 
-/* Generations whose packets wait for a queue that is not polled: without a bound, a peer that sends one and dies, again and again, fills the memory. */
+/* Generations whose packets wait for a queue that is not polled. Without a bound, a peer that sends one packet and dies, again and again, would fill the memory. */
 #define UNTAKEN_MAX 4
 
-/* A home that no side took: nobody else looks after it. What there is to receive waits for its queue, `drop`: no longer. */
+/* Retire a home that no direction has used. Packets in it wait for their queue, unless `drop`. */
 static void retire_untaken(const struct generation *gen, struct dray_home *home, bool drop)
 {
 	/* acquire: pairs with the releases in bell_drain and note_death; the tail that is read next is final. */

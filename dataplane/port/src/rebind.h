@@ -14,13 +14,13 @@ void port_switch(struct dray_port *port, struct generation *gen);
 /* Leave a generation whose peer is gone. */
 void port_look_for_death(struct dray_port *port);
 
-/* Look after generations that are not current, and free those that nobody uses. */
+/* Retire generations that are not current, and free those that are no longer used. */
 void port_reap(struct dray_port *port);
 
-/* Make all sides copy to a capture, which is the port's from now on, or to none. */
+/* Make all directions copy to a capture, which the port owns from now on, or to none. */
 void port_capture(struct dray_port *port, struct capture *capture);
 
-/* Free the captures that nobody uses. */
+/* Free the captures that no direction uses. */
 void port_reap_captures(struct dray_port *port);
 
 #endif

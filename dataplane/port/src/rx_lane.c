@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The receiving end of a lane: check, deliver, return. Everything that is read here, a hostile peer may have written. */
+/* The receiving end of a lane: check, deliver, return. A hostile peer may have written anything that is read here. */
 #include "lane.h"
 
 #include <errno.h>
@@ -104,7 +104,7 @@ static void measure(struct rx_lane *l, uint32_t at)
 		count_add(&l->histogram[histogram_index(ticks)], 1);
 }
 
-/* Check a descriptor. Returns its index in the ledger, or HOME_UNLINKED where it was dropped. */
+/* Check a descriptor. Returns its index in the ledger, or HOME_UNLINKED if it was dropped. */
 static inline uint32_t check(struct rx_lane *l, const struct received *d, uint8_t **slot, uint32_t *size)
 {
 	const struct lane_view *v = &l->view;
@@ -187,7 +187,7 @@ static inline void took(struct rx_lane *l, uint32_t head, uint32_t before, unsig
 	atomic_store_explicit(&c->depth, l->seen_tail - head, memory_order_relaxed);
 }
 
-/* A packet that the quota or the options keep out of the application's hands: copy it, or drop it. Its slot goes back at once. */
+/* Copy or drop a packet that the quota or the options do not let the application hold. Its slot goes back at once. */
 static bool deliver_copy(struct rx_lane *l, struct dray_pkt *p, uint32_t place, bool copy)
 {
 	struct dray_pkt to;
@@ -209,7 +209,7 @@ static bool deliver_copy(struct rx_lane *l, struct dray_pkt *p, uint32_t place, 
 	return true;
 }
 
-/* As rx_lane_recv, where some or all packets are not to be delivered in place: `in_place` of them are. */
+/* As rx_lane_recv, but delivers at most `in_place` packets in place. */
 static unsigned recv_copying(struct rx_lane *l, struct dray_pkt *pkts, unsigned n, uint32_t in_place, bool copy)
 {
 	uint32_t at = l->head, end, before = l->returned, lent = 0;
@@ -269,7 +269,7 @@ static inline bool plain(uint64_t word, uint32_t length, size_t offset, size_t l
 
 /*
  * Take descriptors while they are plain: a packet slot that is not held, bounds that fit, and no flags that need more than passing on. `n` from `at` on,
- * which do not go over the end of the ring; returns how many. What is not plain is looked at again by check(), which knows why. A loop of its own, so that
+ * within the ring's end; returns how many. check() looks again at a descriptor that is not plain, and knows why. A loop of its own, so that
  * everything stays in registers.
  */
 static __attribute__((noinline)) uint32_t take_plain(struct rx_lane *l, uint32_t at, uint32_t n, struct dray_pkt *p, uint64_t *bytes)
@@ -306,7 +306,7 @@ static __attribute__((noinline)) uint32_t take_plain(struct rx_lane *l, uint32_t
 	return (uint32_t)(from - first);
 }
 
-/* Take one descriptor of any kind; false where it was dropped. */
+/* Take one descriptor of any kind; false if it was dropped. */
 static bool take_any(struct rx_lane *l, const struct received *d, uint32_t at, struct dray_pkt *p)
 {
 	uint8_t *slot;
@@ -319,7 +319,7 @@ static bool take_any(struct rx_lane *l, const struct received *d, uint32_t at, s
 	return true;
 }
 
-/* Of what is known to be there already, bring the descriptors of the next burst along while the application works on this one. */
+/* Prefetch descriptors of the next burst, as far as they are known to exist, while the application works on this one. */
 static inline void prefetch_next(const struct rx_lane *l, uint32_t at, uint32_t n)
 {
 	const uint32_t known = l->seen_tail - at, first = at & (l->view.ring_size - 1), to_wrap = l->view.ring_size - first;
@@ -393,7 +393,7 @@ static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsi
 }
 
 /*
- * Give back what is plain, a packet buffer that the application has: up to n, which do not go over the end of the ring; returns how many. A loop of
+ * Give back packet buffers that the application has: up to n, within the ring's end; returns how many. A loop of
  * its own, so that everything stays in registers.
  */
 static __attribute__((noinline)) uint32_t give_back_plain(struct rx_lane *l, struct dray_pkt *p, uint32_t n)
@@ -455,7 +455,7 @@ static unsigned rx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts,
 
 static bool rx_lane_ready(struct dray_home *home)
 {
-	home_drain(home); /* the sender may wait for what other threads gave back, while this one waits for the sender */
+	home_drain(home); /* the sender may wait for buffers of other threads, while this one waits for the sender */
 	return available(LANE(home), 1) > 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Do what is due on the control side: called by the application, by dray_wait, and by the optional thread. */
+/* Handle what is due on the control side: for the application, dray_wait and the optional thread. */
 #include "service.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "rebind.h"
 #include "telemetry.h"
 
-#define SLEEP_MS 250 /* between two looks at what is due */
+#define SLEEP_MS 250 /* between two calls of service_step */
 #define RETRY_MS 50  /* while the broker is away */
 
 static void look_for_holding(struct dray_port *port)
@@ -50,10 +50,10 @@ EXPORT int dray_service(struct dray_port *port)
 		pthread_mutex_unlock(&port->lock);
 		return events;
 	}
-	return 0; /* another thread is at it */
+	return 0; /* another thread is doing it */
 }
 
-/* What the thread sleeps on: the order to stop, the broker, and the death of the peer, but not what rings. */
+/* The descriptors on which the thread sleeps: the order to stop, the broker, and the death of the peer, but no packets. */
 static unsigned gather(struct dray_port *port, struct pollfd *p)
 {
 	struct generation *gen = atomic_load_explicit(&port->current, memory_order_relaxed);

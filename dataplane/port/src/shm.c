@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Take over the memory of a generation, trusting nobody: neither the peer, nor the broker. */
+/* Take over the memory of a generation, trusting neither the peer nor the broker. */
 #include "shm.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static int check_bell(int fd)
 	return 0;
 }
 
-/* Map the memory between two pages that nobody may touch, aligned for its pages. */
+/* Map the memory between two inaccessible pages, aligned to its page size. */
 static int map_guarded(struct generation *gen, const struct geometry *g)
 {
 	uint64_t page = g->page_size, span = g->size + 3 * page;

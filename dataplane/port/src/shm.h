@@ -8,12 +8,12 @@
 #include "wire.h"
 
 /*
- * Check an offer and what came with it, and map the memory without touching it. Takes the descriptors over, also where it fails.
+ * Check an offer and what came with it, and map the memory without touching it. Takes over the descriptors, even on error.
  * -EPROTO, -EINVAL the offer is wrong; -EPERM seals are missing; -ENOMEM, other errors of mmap.
  */
 int shm_map(const struct wire_offer *offer, uint32_t number, int *fds, unsigned count, struct generation **out);
 
-/* The seals that nobody can punch holes through are there? 0 or -EPERM. */
+/* Check for the seals that prevent punching holes. 0 or -EPERM. */
 int shm_check_sealed(int memfd);
 
 /* Fault every page in, so that none can fault later. 0 or -errno, never a signal. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon may read without asking: counters and latency, copied to the telemetry memfd now and then. */
+/* Counters and latency, copied to the telemetry memfd every PERIOD_NS. */
 #include "telemetry.h"
 
 #include <errno.h>

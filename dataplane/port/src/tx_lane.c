@@ -40,7 +40,7 @@ static void reap_odd(struct tx_lane *l, uint32_t place)
 }
 
 /*
- * Take back what is plain, lent packet slots: n completions from `from` on, which do not go over the end of the ring; returns how many. A loop of its
+ * Take back lent packet slots: n completions from `from` on, within the ring's end; returns how many, up to the first that is odd. A loop of its
  * own, so that everything stays in registers.
  */
 static __attribute__((noinline)) uint32_t reap_plain(struct tx_lane *l, uint32_t from, uint32_t n)
@@ -161,8 +161,8 @@ static inline void prefetch_ring(const struct tx_lane *l, uint32_t from, uint32_
 }
 
 /*
- * Hand out what is plain, lent packet slots, straight from the completion ring: n from l->returned on, which do not go over its end; returns how many.
- * What came back last is the warmest. A loop of its own, so that everything stays in registers.
+ * Hand out lent packet slots straight from the completion ring: n from l->returned on, within its end; returns how many, up to the first that is odd.
+ * The slot that came back last is the warmest in the cache. A loop of its own, so that everything stays in registers.
  */
 static __attribute__((noinline)) uint32_t take_returned(struct tx_lane *l, struct dray_pkt *p, uint32_t n)
 {
@@ -195,7 +195,7 @@ static __attribute__((noinline)) uint32_t take_returned(struct tx_lane *l, struc
 	return (uint32_t)(c - first);
 }
 
-/* Hand out slots that lie about here. */
+/* Hand out slots of the free list. */
 static uint32_t take_free(struct tx_lane *l, struct dray_pkt *pkts, uint32_t n)
 {
 	const uint32_t headroom = l->view.pkt_headroom;
@@ -215,7 +215,7 @@ static uint32_t take_free(struct tx_lane *l, struct dray_pkt *pkts, uint32_t n)
 	return n;
 }
 
-/* Of the completions that are known to be there, those of the burst after the next are fetched. */
+/* Prefetch the completions of the burst after the next, if they are known to exist. */
 static inline void prefetch_returned(const struct tx_lane *l, uint32_t n)
 {
 	const uint32_t mask = l->view.ring_size - 1;
@@ -228,7 +228,7 @@ static inline void prefetch_returned(const struct tx_lane *l, uint32_t n)
 
 #define FEW 4
 
-/* The buffers that are handed out next: where packets are sent one by one, the line of each is fetched while the one before is on its way. */
+/* Prefetch the buffers that are handed out next: if packets are sent one by one, each line is fetched while the packet before it is on its way. */
 static inline void prefetch_buffers(const struct tx_lane *l, uint32_t n)
 {
 	const uint32_t mask = l->view.ring_size - 1, known = l->seen_returned - l->returned;
@@ -248,8 +248,8 @@ static inline void prefetch_buffers(const struct tx_lane *l, uint32_t n)
 }
 
 /*
- * From what came back, then from what lies about here. The peer's word is looked at only where both are not enough, and once: its line takes its time to
- * come, and a peer that keeps changing it shall not keep this thread.
+ * Use completions first, then the free list. Read the peer's index only if both fall short, and only once: it is a likely cache miss, and a hostile
+ * peer must not keep this thread looping.
  */
 static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned n)
 {
@@ -330,7 +330,7 @@ static void put_extension(struct tx_lane *l, uint32_t at, const struct dray_pkt 
 	atomic_store_explicit(&e->hash_vlan, p->hash | (uint64_t)p->vlan << 32, memory_order_relaxed);
 }
 
-/* Write one descriptor at index `at`; false where the application's packet is not one. */
+/* Write one descriptor at index `at`; false if the application's packet is not valid. */
 static bool put(struct tx_lane *l, uint32_t at, const struct dray_pkt *p)
 {
 	struct descriptor *d = &l->view.ring[at & (l->view.ring_size - 1)];
@@ -372,14 +372,14 @@ static void stamp(struct tx_lane *l, uint32_t first, uint32_t n, uint32_t period
 		return;
 	}
 	l->until_stamp = period;
-	/* The word is read back from where the peer may write: only its own descriptor can suffer. */
+	/* The peer may have changed this word meanwhile; only its own descriptor can suffer. */
 	word = atomic_load_explicit(&d->offset_flags_meta, memory_order_relaxed);
 	atomic_store_explicit(&e->stamp, clock_ticks(), memory_order_relaxed);
 	atomic_store_explicit(&d->offset_flags_meta, word | (uint64_t)DESC_STAMP << 16, memory_order_relaxed);
 }
 
 /*
- * Copy the last descriptor of this burst beside the tail that publishes it. While it changes, newest_tail is one that no receiver has: half
+ * Copy the last descriptor of this burst next to the tail that publishes it. While the copy changes, newest_tail has a value that no receiver has: half
  * the range away.
  */
 static inline void put_newest(struct tx_lane *l, uint32_t tail)
@@ -422,7 +422,7 @@ static inline void put_descriptor(struct descriptor *d, uint32_t place, uint32_t
 
 /*
  * Write descriptors while they are plain: packet buffers of the application's, with bounds that fit, and no extras. Up to n and not over the end of the
- * ring; returns how many. What is not plain is looked at again by put(). A loop of its own, so that everything stays in registers.
+ * ring; returns how many. put() looks again at a packet that is not plain. A loop of its own, so that everything stays in registers.
  */
 static __attribute__((noinline)) unsigned put_all_plain(struct tx_lane *l, uint32_t tail, const struct dray_pkt *pkts, unsigned n,
 							  uint64_t *bytes)
@@ -449,7 +449,7 @@ static __attribute__((noinline)) unsigned put_all_plain(struct tx_lane *l, uint3
 		}
 		if (!UNCHECKED && unlikely(index >= slots))
 			break;
-		/* Far away, too, where the word has a state in it: where the slot is not with the application. */
+		/* Also out of range if the word has a state in it, since the application does not have the slot. */
 		offset = (uintptr_t)p->data - ledger[index];
 		/* length - 1 wraps for 0, and is then too long. */
 		if (!UNCHECKED && unlikely(offset > UINT16_MAX || offset + (uint32_t)(length - 1) >= stride))
@@ -464,7 +464,7 @@ static __attribute__((noinline)) unsigned put_all_plain(struct tx_lane *l, uint3
 	return (unsigned)(p - pkts);
 }
 
-/* Consumes packets while they are from this home; returns how many. What is wrong with them is counted. */
+/* Consume packets as long as they belong to this home; returns how many. Invalid ones are counted. */
 static unsigned tx_lane_send(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
 {
 	struct tx_lane *l = LANE(home);

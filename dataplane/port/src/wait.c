@@ -6,7 +6,7 @@
 #include "burst.h"
 
 #define MS 1000000ull
-#define SLEEP_MS 250   /* between two looks at what is due */
+#define SLEEP_MS 250   /* between two calls of dray_service */
 #define DRAINING_MS 5  /* while an old generation may still have packets */
 #define DRAINING_MAX 8 /* of which the bells are listened to */
 #define SPIN_SERVICE 1024
@@ -105,7 +105,7 @@ static unsigned spin(struct dray_port *port, unsigned queue, unsigned what, uint
 	}
 }
 
-/* What rang is known: whoever sleeps next looks once more. */
+/* Read all bells that rang; wait_here checks for packets once more before it sleeps. */
 static void drain_bells(struct queue *q, unsigned queue)
 {
 	if (q->rx.home && q->rx.home->ops->arm)

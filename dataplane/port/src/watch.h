@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the descriptors of a port that can be slept on look at. The port's lock is held, but for unwatch_bell. */
+/* The epoll sets on which an application can sleep. The port's lock is held, except in unwatch_bell. */
 #ifndef DRAY_WATCH_H
 #define DRAY_WATCH_H
 
