@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzz a receiver: the input is frames of two bytes of length and what follows, whose headers and checksums are put right half of the time, in one of the encapsulations. What must hold:
- * accounts balance, whatever came, and a reply can be written to what was taken, which is then read in the same way.
+ * Fuzz a receiver: the input is frames of two bytes of length and what follows, whose headers and
+ * checksums are put right half of the time, in one of the encapsulations. What must hold: accounts
+ * balance, whatever came, and a reply can be written to what was taken, which is then read in the
+ * same way.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +61,12 @@ static const struct encap *encapsulation(uint8_t bits)
 	static const struct encap all[] = {
 		{.kind = ENCAP_NONE, .spread = ENCAP_SPREAD_TO},
 		{.kind = ENCAP_QINQ, .tag = 128, .user = 77},
-		{.kind = ENCAP_GRE_MPLS, .tag = 3, .user = 70000, .from = 0xc6120102, .to = 0xc6120101, .spread = ENCAP_SPREAD_FROM},
+		{.kind = ENCAP_GRE_MPLS,
+		 .tag = 3,
+		 .user = 70000,
+		 .from = 0xc6120102,
+		 .to = 0xc6120101,
+		 .spread = ENCAP_SPREAD_FROM},
 		{.kind = ENCAP_GTPU, .user = 9999, .from = 0xc6120002, .to = 0xc6120001},
 		{.kind = ENCAP_GTPU, .user = 1, .container = true, .qfi = 9},
 		{.kind = ENCAP_GTPU, .user = 1, .container = true, .qfi = 63, .downlink = true},
@@ -81,21 +88,25 @@ static void turn(uint8_t *frame, uint32_t length, uint32_t headers, uint32_t pay
 
 static void one(struct tracker *t, uint8_t *frame, uint32_t length, uint64_t now, uint8_t bits)
 {
-	struct frame_address address = {.ip6 = bits & 0x40, .to_port = FRAME_PORT, .encap = encapsulation(bits >> 1)};
+	struct frame_address address = {
+		.ip6 = bits & 0x40, .to_port = FRAME_PORT, .encap = encapsulation(bits >> 1)};
 	uint32_t payload, headers = frame_headers_to(&address);
 	struct packet p;
 
 	if (bits & 0x80 && length >= headers) {
 		frame_write(frame, &address, FRAME_PORT + (bits >> 4 & 3), length - headers);
 		put_right(frame + headers, length - headers);
-		must(length == headers || (frame_payload(frame, length, &payload) == length - headers && payload == headers));
+		must(length == headers ||
+		     (frame_payload(frame, length, &payload) == length - headers &&
+		      payload == headers));
 	}
 	payload = frame_payload(frame, length, &headers);
 	must(payload == 0 || payload + headers <= length);
 	t->headers = headers;
 	if (tracker_take(t, frame + headers, payload, now, &p)) {
 		must(packet_is_short(&p) == (payload < PACKET_HEADER));
-		p.type = p.type == PACKET_DATA || p.type == PACKET_REPLY ? PACKET_REPLY : PACKET_END_REPLY;
+		p.type = p.type == PACKET_DATA || p.type == PACKET_REPLY ? PACKET_REPLY
+									 : PACKET_END_REPLY;
 		p.turned = now;
 		packet_write(frame + headers, &p);
 		must(packet_read(frame + headers, payload, false, &p) == PACKET_GOOD);
@@ -106,7 +117,8 @@ static void one(struct tracker *t, uint8_t *frame, uint32_t length, uint64_t now
 static void check(const struct tracker *t, uint64_t frames)
 {
 	const struct tracker_counts *c = &t->counts;
-	uint64_t all = c->received + c->duplicates + c->stale + c->warmup + c->foreign + c->corrupt + c->other_stream;
+	uint64_t all = c->received + c->duplicates + c->stale + c->warmup + c->foreign +
+		       c->corrupt + c->other_stream;
 
 	must(all <= frames && (t->end_seen || all == frames));
 	must(t->delay.n + c->clock_errors == c->received);

@@ -28,7 +28,9 @@ static const char *read_v4(const char *text, const char *end, union address *a)
 	char ip[INET_ADDRSTRLEN];
 
 	a->v4.sin_family = AF_INET;
-	return cut(ip, sizeof(ip), text, end) && inet_pton(AF_INET, ip, &a->v4.sin_addr) == 1 ? NULL : NO_ADDRESS;
+	return cut(ip, sizeof(ip), text, end) && inet_pton(AF_INET, ip, &a->v4.sin_addr) == 1
+		       ? NULL
+		       : NO_ADDRESS;
 }
 
 static const char *read_v6(const char *text, const char *end, union address *a)
@@ -47,7 +49,9 @@ static const char *read_v6(const char *text, const char *end, union address *a)
 		return "is an IPv4 address in the form of IPv6: write IP:PORT";
 	if (interface)
 		a->v6.sin6_scope_id = if_nametoindex(interface);
-	return interface && a->v6.sin6_scope_id == 0 ? "names an interface that is not in this network namespace" : NULL;
+	return interface && a->v6.sin6_scope_id == 0
+		       ? "names an interface that is not in this network namespace"
+		       : NULL;
 }
 
 const char *address_read(const char *text, union address *a)
@@ -84,12 +88,14 @@ void address_print(const union address *a, char text[ADDRESS_TEXT])
 	inet_ntop(AF_INET6, &a->v6.sin6_addr, ip, sizeof(ip));
 	if (a->v6.sin6_scope_id)
 		(void)if_indextoname(a->v6.sin6_scope_id, interface);
-	snprintf(text, ADDRESS_TEXT, "[%s%s%s]:%u", ip, *interface ? "%" : "", interface, address_port(a));
+	snprintf(text, ADDRESS_TEXT, "[%s%s%s]:%u", ip, *interface ? "%" : "", interface,
+		 address_port(a));
 }
 
 bool address_lacks_interface(const union address *a)
 {
-	return address_is6(a) && IN6_IS_ADDR_LINKLOCAL(&a->v6.sin6_addr) && a->v6.sin6_scope_id == 0;
+	return address_is6(a) && IN6_IS_ADDR_LINKLOCAL(&a->v6.sin6_addr) &&
+	       a->v6.sin6_scope_id == 0;
 }
 
 uint16_t address_port(const union address *a)

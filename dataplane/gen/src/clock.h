@@ -20,7 +20,8 @@ static inline uint64_t clock_now(void)
 
 static inline struct timespec clock_timespec(uint64_t ns)
 {
-	return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_SECOND), .tv_nsec = (long)(ns % NS_PER_SECOND)};
+	return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_SECOND),
+				 .tv_nsec = (long)(ns % NS_PER_SECOND)};
 }
 
 /* A spinning thread's word to the CPU. */

@@ -8,7 +8,11 @@
 
 #include "clock.h"
 
-#define WAITS_AT_MOST 0.05 /* share of its time that a thread with a CPU of its own waits for one, kernel threads and interrupts included */
+/*
+ * share of its time that a thread with a CPU of its own waits for one, kernel threads and
+ * interrupts included
+ */
+#define WAITS_AT_MOST 0.05
 
 static unsigned count_allowed(void)
 {
@@ -17,7 +21,10 @@ static unsigned count_allowed(void)
 	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
-/* How long this thread could have run and did not: the second number. false: a kernel without CONFIG_SCHED_INFO. */
+/*
+ * How long this thread could have run and did not: the second number. false: a kernel without
+ * CONFIG_SCHED_INFO.
+ */
 static bool read_waited(uint64_t *ns)
 {
 	FILE *f = fopen("/proc/thread-self/schedstat", "re");
@@ -65,6 +72,7 @@ void cpus_write(const struct cpus *c, struct json *j)
 	if (known)
 		json_u64(j, "waited_ns", waited);
 	json_u64(j, "preempted", count_preempted() - c->preempted);
-	json_bool(j, "oversubscribed", too_many || (double)waited > WAITS_AT_MOST * (double)elapsed);
+	json_bool(j, "oversubscribed",
+		  too_many || (double)waited > WAITS_AT_MOST * (double)elapsed);
 	json_close(j);
 }

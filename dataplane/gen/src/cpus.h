@@ -9,13 +9,14 @@
 #include "json.h"
 
 struct cpus {
-	unsigned allowed;     /* that this thread may run on */
-	unsigned polling;     /* threads of this program that never sleep */
-	unsigned beside;      /* such threads of other programs on the same CPUs, as the user says */
+	unsigned allowed; /* that this thread may run on */
+	unsigned polling; /* threads of this program that never sleep */
+	/* such threads of other programs on the same CPUs, as the user says */
+	unsigned beside;
 	uint64_t began_ns;
-	bool knows_waits;     /* the kernel tells how long this thread waited for a CPU */
-	uint64_t waited_ns;   /* before */
-	uint64_t preempted;   /* before: times */
+	bool knows_waits;   /* the kernel tells how long this thread waited for a CPU */
+	uint64_t waited_ns; /* before */
+	uint64_t preempted; /* before: times */
 };
 
 /* To be called by the thread that handles packets, when it begins. */

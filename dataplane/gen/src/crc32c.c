@@ -29,10 +29,12 @@ uint32_t crc32c_portable(const void *data, size_t length)
 	uint32_t c = ~0u;
 
 	for (; length >= 8; p += 8, length -= 8) {
-		uint32_t low = c ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
+		uint32_t low = c ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+				    (uint32_t)p[3] << 24);
 
-		c = table[7][low & 255] ^ table[6][low >> 8 & 255] ^ table[5][low >> 16 & 255] ^ table[4][low >> 24] ^ table[3][p[4]] ^
-		    table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
+		c = table[7][low & 255] ^ table[6][low >> 8 & 255] ^ table[5][low >> 16 & 255] ^
+		    table[4][low >> 24] ^ table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^
+		    table[0][p[7]];
 	}
 	for (; length; p++, length--)
 		c = c >> 8 ^ table[0][(c ^ *p) & 255];
@@ -56,7 +58,8 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(const void *dat
 
 uint32_t crc32c(const void *data, size_t length)
 {
-	return __builtin_cpu_supports("sse4.2") ? by_instruction(data, length) : crc32c_portable(data, length);
+	return __builtin_cpu_supports("sse4.2") ? by_instruction(data, length)
+						: crc32c_portable(data, length);
 }
 #else
 uint32_t crc32c(const void *data, size_t length)

@@ -47,7 +47,10 @@ static bool sanitized(void)
 #endif
 }
 
-/* Of a program with sanitizers, whose main thread is all its own, only the threads of EAL are excused. */
+/*
+ * Of a program with sanitizers, whose main thread is all its own, only the threads of EAL are
+ * excused.
+ */
 static bool excused(void)
 {
 	return io_exit_status >= 0 && !(sanitized() && syscall(SYS_gettid) == getpid());
@@ -57,23 +60,29 @@ static void on_crash(int number)
 {
 	(void)number;
 	if (excused()) {
-		say("draygen: a driver of DPDK crashed while its port was closed; what was said before stands\n");
+		say("draygen: a driver of DPDK crashed while its port was closed; what was said "
+		    "before stands\n");
 		_exit(io_exit_status);
 	}
-	say("draygen: crashed, most likely inside a driver of DPDK: net_memif does that where its peer goes while packets are on the way\n");
-	/* The handler is gone with its first call: the instruction is tried again, and the signal ends the program. */
+	say("draygen: crashed, most likely inside a driver of DPDK: net_memif does that where its "
+	    "peer goes while packets are on the way\n");
+	/*
+	 * The handler is gone with its first call: the instruction is tried again, and the signal
+	 * ends the program.
+	 */
 }
 
 static void on_watch(int number)
 {
 	(void)number;
-	say("draygen: EAL did not start within --peer-timeout: a device that is the server of its socket waits there for its peer\n");
+	say("draygen: EAL did not start within --peer-timeout: a device that is the server of its "
+	    "socket waits there for its peer\n");
 	_exit(EXIT_ERROR);
 }
 
 /*
- * What EAL logs goes to standard error, since standard output is for results. What was wrong is in the first error that it tells of: those after it are
- * of what failed in turn.
+ * What EAL logs goes to standard error, since standard output is for results. What was wrong is in
+ * the first error that it tells of: those after it are of what failed in turn.
  */
 static char first_error[160];
 
@@ -81,7 +90,10 @@ static ssize_t on_log(void *cookie, const char *text, size_t length)
 {
 	(void)cookie;
 	if (first_error[0] == '\0' && rte_log_cur_msg_loglevel() <= (int)RTE_LOG_ERR)
-		snprintf(first_error, sizeof(first_error), "%.*s", (int)strcspn(text, "\n") < (int)length ? (int)strcspn(text, "\n") : (int)length, text);
+		snprintf(first_error, sizeof(first_error), "%.*s",
+			 (int)strcspn(text, "\n") < (int)length ? (int)strcspn(text, "\n")
+								: (int)length,
+			 text);
 	return fwrite(text, 1, length, stderr) == length ? (ssize_t)length : 0;
 }
 
@@ -118,7 +130,8 @@ static void watch_begin(uint64_t ns)
 	struct itimerspec when = {.it_value = clock_timespec(ns)};
 
 	(void)sigaction(SIGRTMAX, &action, NULL);
-	watching = timer_create(CLOCK_MONOTONIC, &event, &watch) == 0 && timer_settime(watch, 0, &when, NULL) == 0;
+	watching = timer_create(CLOCK_MONOTONIC, &event, &watch) == 0 &&
+		   timer_settime(watch, 0, &when, NULL) == 0;
 }
 
 static void watch_end(void)
@@ -132,7 +145,8 @@ static void watch_end(void)
 enum socket_state { SOCKET_NONE, SOCKET_STALE, SOCKET_OPEN };
 
 /*
- * A datagram socket connects to no stream: it is told the wrong type where somebody listens, who notices nothing, and is refused where nobody does.
+ * A datagram socket connects to no stream: it is told the wrong type where somebody listens, who
+ * notices nothing, and is refused where nobody does.
  */
 static enum socket_state look_at_socket(const struct sockaddr_un *at)
 {
@@ -171,14 +185,18 @@ static void remove_stale(const char *path)
 		(void)unlink(at.sun_path);
 }
 
-/* Of "net_virtio_user0,path=PATH,server=1,..." and "net_memif0,role=server,socket=PATH,socket-abstract=no,...". */
+/*
+ * Of "net_virtio_user0,path=PATH,server=1,..." and
+ * "net_memif0,role=server,socket=PATH,socket-abstract=no,...".
+ */
 static void remove_stale_of(const char *device)
 {
 	const char *path = NULL;
 
 	if (strstr(device, "net_virtio_user") && strstr(device, ",server=1"))
 		path = strstr(device, ",path=");
-	else if (strstr(device, "net_memif") && strstr(device, ",role=server") && strstr(device, ",socket-abstract=no"))
+	else if (strstr(device, "net_memif") && strstr(device, ",role=server") &&
+		 strstr(device, ",socket-abstract=no"))
 		path = strstr(device, ",socket=");
 	if (!path)
 		return;
@@ -188,7 +206,8 @@ static void remove_stale_of(const char *device)
 /* Of "net_mpring_peer0,role=secondary,socket=PATH,...", among other arguments. */
 bool dpdk_eal_has_primary(const char *eal)
 {
-	const char *device = strstr(eal, "net_mpring"), *path = device ? strstr(device, ",socket=") : NULL;
+	const char *device = strstr(eal, "net_mpring"),
+		   *path = device ? strstr(device, ",socket=") : NULL;
 	char word[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct sockaddr_un at;
 
@@ -211,7 +230,8 @@ static int split(const char *text, char **argv)
 	arguments = strdup(text);
 	if (!arguments)
 		return -1;
-	for (char *word = strtok_r(arguments, " \t\n", &rest); word; word = strtok_r(NULL, " \t\n", &rest)) {
+	for (char *word = strtok_r(arguments, " \t\n", &rest); word;
+	     word = strtok_r(NULL, " \t\n", &rest)) {
 		if (n + 1 == ARGUMENTS)
 			return -1;
 		remove_stale_of(word);
@@ -240,7 +260,8 @@ bool dpdk_eal_start(const struct options *o, struct io_error *error)
 	ret = rte_eal_init(argc, argv);
 	watch_end();
 	if (ret < 0)
-		return io_fail(error, "EAL did not start: %s: %s", rte_strerror(rte_errno), first_error[0] ? first_error : "it gives no reason");
+		return io_fail(error, "EAL did not start: %s: %s", rte_strerror(rte_errno),
+			       first_error[0] ? first_error : "it gives no reason");
 	users = 1;
 	return true;
 }

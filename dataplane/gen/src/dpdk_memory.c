@@ -8,8 +8,9 @@
 
 #include <rte_memory.h>
 
-#define DESCRIPTORS 16 /* with --single-file-segments there is one for each kind of pages and NUMA node */
-#define FROM 64	       /* out of the way of what is opened and closed meanwhile */
+/* with --single-file-segments there is one for each kind of pages and NUMA node */
+#define DESCRIPTORS 16
+#define FROM 64 /* out of the way of what is opened and closed meanwhile */
 
 static struct {
 	int number, kept;

@@ -16,10 +16,14 @@
 #define GRE_KEYED 8u	    /* bytes: flags, protocol, key (RFC 2890) */
 #define GRE_HAS_KEY 0x2000u /* and nothing else: no checksum, no sequence number, version 0 */
 #define GTP 8u		    /* bytes that each has (TS 29.281, 5.1) */
-#define CONTAINER 8u	    /* bytes more: what stands before extension headers, and the PDU session container (TS 38.415, 5.5.2) */
-#define GTP_FLAGS 0x30u	    /* version 1, GTP and not GTP' */
-#define GTP_EXTENDED 0x34u  /* and extension headers */
-#define GTP_PACKET 0xffu    /* the message type of what carries a packet */
+/*
+ * bytes more: what stands before extension headers, and the PDU session container
+ * (TS 38.415, 5.5.2)
+ */
+#define CONTAINER 8u
+#define GTP_FLAGS 0x30u	   /* version 1, GTP and not GTP' */
+#define GTP_EXTENDED 0x34u /* and extension headers */
+#define GTP_PACKET 0xffu   /* the message type of what carries a packet */
 #define GTP_PDU_SESSION 0x85u
 #define PDU_UPLINK 0x10u
 #define PDU_TYPE 0xf0u
@@ -28,8 +32,12 @@
 #define LABEL_HOPS 255u
 #define VLAN_MAX 4094u
 
-static_assert(ENCAP_QINQ_HEADERS == TAGGED + IP4 + UDP && ENCAP_GRE_MPLS_HEADERS == LABELLED + IP4 + GRE_KEYED + IP4 + UDP, "as encap.h says");
-static_assert(ENCAP_GTPU_HEADERS == FRAME_HEADERS + GTP + IP4 + UDP && ENCAP_PDU_HEADERS == ENCAP_GTPU_HEADERS + CONTAINER, "as encap.h says");
+static_assert(ENCAP_QINQ_HEADERS == TAGGED + IP4 + UDP &&
+		      ENCAP_GRE_MPLS_HEADERS == LABELLED + IP4 + GRE_KEYED + IP4 + UDP,
+	      "as encap.h says");
+static_assert(ENCAP_GTPU_HEADERS == FRAME_HEADERS + GTP + IP4 + UDP &&
+		      ENCAP_PDU_HEADERS == ENCAP_GTPU_HEADERS + CONTAINER,
+	      "as encap.h says");
 
 uint32_t encap_headers(const struct encap *e)
 {
@@ -136,7 +144,8 @@ static const char *read_fields(char *fields, unsigned must, unsigned may, struct
 	if ((seen & must) != must)
 		return "lacks a field";
 	/* A container without a flow is none, and a flow is in a container. */
-	return !(seen & MASK(F_PDU)) == !(seen & MASK(F_QFI)) ? NULL : "has only one of pdu and qfi";
+	return !(seen & MASK(F_PDU)) == !(seen & MASK(F_QFI)) ? NULL
+							      : "has only one of pdu and qfi";
 }
 
 const char *encap_read(const char *text, struct encap *e)
@@ -155,14 +164,17 @@ const char *encap_read(const char *text, struct encap *e)
 		*e = (struct encap){.kind = kinds[i].kind, .spread = spread};
 		return read_fields(fields, kinds[i].must, kinds[i].may, e);
 	}
-	return "is none of qinq:s=N,c=N, gre-mpls:label=N,key=N,from=IP,to=IP and gtpu:teid=N,from=IP,to=IP[,pdu=up|down,qfi=N]";
+	return "is none of qinq:s=N,c=N, gre-mpls:label=N,key=N,from=IP,to=IP and "
+	       "gtpu:teid=N,from=IP,to=IP[,pdu=up|down,qfi=N]";
 }
 
 const char *encap_check_flows(const struct encap *e, uint32_t flows)
 {
 	uint32_t last = e->kind == ENCAP_QINQ ? VLAN_MAX : UINT32_MAX;
 
-	return e->kind == ENCAP_NONE || e->user <= last - (flows - 1) ? NULL : "has too few numbers left: each flow has the next";
+	return e->kind == ENCAP_NONE || e->user <= last - (flows - 1)
+		       ? NULL
+		       : "has too few numbers left: each flow has the next";
 }
 
 /* The packet of a user. */
@@ -228,7 +240,8 @@ static void write_gtpu(uint8_t *frame, const struct encap *e, uint32_t user, uin
 	gtp[15] = 0; /* no extension header follows */
 }
 
-void encap_write(uint8_t *frame, const struct frame_address *a, uint16_t from_port, uint32_t payload)
+void encap_write(uint8_t *frame, const struct frame_address *a, uint16_t from_port,
+		 uint32_t payload)
 {
 	const struct encap *e = a->encap;
 	uint32_t flow = (uint16_t)(from_port - FRAME_PORT);
@@ -252,7 +265,10 @@ void encap_write(uint8_t *frame, const struct frame_address *a, uint16_t from_po
 	write_inner(frame + encap_headers(e) - UDP - IP4, a, flow, payload);
 }
 
-/* Where the inner header is, and how long the packet is by the tunnel's account; 0: no whole header of that kind. */
+/*
+ * Where the inner header is, and how long the packet is by the tunnel's account; 0: no whole header
+ * of that kind.
+ */
 struct inner {
 	uint32_t at, length;
 };
@@ -269,7 +285,8 @@ static struct inner read_label(const uint8_t *h)
 	uint32_t n = ip4_read(h + LABELLED, PROTOCOL_GRE);
 	const uint8_t *gre = h + LABELLED + IP4;
 
-	if (!(get32(h + ETHERNET) & BOTTOM_OF_STACK) || n < GRE_KEYED || get16(gre) != GRE_HAS_KEY || get16(gre + 2) != TYPE_IP4)
+	if (!(get32(h + ETHERNET) & BOTTOM_OF_STACK) || n < GRE_KEYED ||
+	    get16(gre) != GRE_HAS_KEY || get16(gre + 2) != TYPE_IP4)
 		return (struct inner){0};
 	return (struct inner){LABELLED + IP4 + GRE_KEYED, n - GRE_KEYED};
 }
@@ -277,7 +294,8 @@ static struct inner read_label(const uint8_t *h)
 /* Only the container may stand between, and it is of four bytes. */
 static bool is_container(const uint8_t *gtp)
 {
-	return get32(gtp + GTP) == GTP_PDU_SESSION && gtp[12] == 1 && (gtp[13] & ~PDU_UPLINK) == 0 && gtp[15] == 0;
+	return get32(gtp + GTP) == GTP_PDU_SESSION && gtp[12] == 1 &&
+	       (gtp[13] & ~PDU_UPLINK) == 0 && gtp[15] == 0;
 }
 
 static struct inner read_gtpu(const uint8_t *h)
@@ -319,7 +337,8 @@ uint32_t encap_payload(const uint8_t *frame, uint32_t length, uint32_t *headers)
 		return 0;
 	n = ip4_read(h + in.at, PROTOCOL_UDP);
 	/* Only behind tags may there be padding. */
-	if (n < UDP || n + IP4 > in.length || (in.at != TAGGED && n + IP4 != in.length) || get16(h + in.at + IP4 + 4) != n)
+	if (n < UDP || n + IP4 > in.length || (in.at != TAGGED && n + IP4 != in.length) ||
+	    get16(h + in.at + IP4 + 4) != n)
 		return 0;
 	*headers = in.at + IP4 + UDP;
 	return n - UDP;

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands before the IPv4 header of a frame beside Ethernet: two VLAN tags, GRE under an MPLS label, or GTP-U. */
+/*
+ * What stands before the IPv4 header of a frame beside Ethernet: two VLAN tags, GRE under an MPLS
+ * label, or GTP-U.
+ */
 #ifndef GEN_ENCAP_H
 #define GEN_ENCAP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes before the payload, by which the frames that are received are told apart; over plain IPv4 it is 42, over IPv6 62. */
+/*
+ * Bytes before the payload, by which the frames that are received are told apart; over plain IPv4
+ * it is 42, over IPv6 62.
+ */
 #define ENCAP_QINQ_HEADERS 50u	   /* 14 + 2 * 4 + 20 + 8 */
 #define ENCAP_GRE_MPLS_HEADERS 74u /* 14 + 4 + 20 + 8 + 20 + 8 */
 #define ENCAP_GTPU_HEADERS 78u	   /* 14 + 20 + 8 + 8 + 20 + 8 */
@@ -23,10 +29,10 @@ struct frame_address;
 struct encap {
 	enum encap_kind kind;
 	enum encap_spread spread;
-	uint32_t tag;	 /* S-tag, or label */
-	uint32_t user;	 /* of flow 0: C-tag, GRE key, or TEID; each flow has the next */
-	bool container;	 /* GTP-U with the PDU session container */
-	bool downlink;	 /* its type: 0, to the radio, instead of 1 */
+	uint32_t tag;	/* S-tag, or label */
+	uint32_t user;	/* of flow 0: C-tag, GRE key, or TEID; each flow has the next */
+	bool container; /* GTP-U with the PDU session container */
+	bool downlink;	/* its type: 0, to the radio, instead of 1 */
 	uint8_t qfi;
 	uint32_t from, to; /* the tunnel's ends */
 };
@@ -35,8 +41,9 @@ struct encap {
 uint32_t encap_headers(const struct encap *encap);
 
 /*
- * Read "qinq:s=1,c=1", "gre-mpls:label=3,key=0,from=IP,to=IP" or "gtpu:teid=1,from=IP,to=IP[,pdu=up|down,qfi=9]"; the spread is left alone. Returns NULL, or
- * what is wrong.
+ * Read "qinq:s=1,c=1", "gre-mpls:label=3,key=0,from=IP,to=IP" or
+ * "gtpu:teid=1,from=IP,to=IP[,pdu=up|down,qfi=9]"; the spread is left alone. Returns NULL, or what
+ * is wrong.
  */
 const char *encap_read(const char *text, struct encap *encap);
 
@@ -44,9 +51,13 @@ const char *encap_read(const char *text, struct encap *encap);
 const char *encap_check_flows(const struct encap *encap, uint32_t flows);
 
 /* As frame_write, to an address that has an encap. */
-void encap_write(uint8_t *frame, const struct frame_address *address, uint16_t from_port, uint32_t payload);
+void encap_write(uint8_t *frame, const struct frame_address *address, uint16_t from_port,
+		 uint32_t payload);
 
-/* As frame_payload, which calls it for what is no plain IP; 0 where it is none of the encapsulations. */
+/*
+ * As frame_payload, which calls it for what is no plain IP; 0 where it is none of the
+ * encapsulations.
+ */
 uint32_t encap_payload(const uint8_t *frame, uint32_t length, uint32_t *headers);
 
 /* As frame_turn, of a frame with headers of that kind. false: of another kind. */

@@ -17,7 +17,8 @@ static void write_ip6(uint8_t *ip, const struct frame_address *a, uint32_t paylo
 	memcpy(ip + 24, a->to_ip, 16);
 }
 
-void frame_write(uint8_t *frame, const struct frame_address *a, uint16_t from_port, uint32_t payload)
+void frame_write(uint8_t *frame, const struct frame_address *a, uint16_t from_port,
+		 uint32_t payload)
 {
 	uint8_t *udp = frame + frame_headers(a->ip6) - UDP;
 
@@ -38,7 +39,10 @@ void frame_write(uint8_t *frame, const struct frame_address *a, uint16_t from_po
 	put16(udp + 6, 0);
 }
 
-/* RFC 8200, section 8.1: over both addresses, the length, the protocol, and the datagram; 0 would say that there is none. */
+/*
+ * RFC 8200, section 8.1: over both addresses, the length, the protocol, and the datagram; 0 would
+ * say that there is none.
+ */
 void frame_finish(uint8_t *frame, uint32_t headers, uint32_t payload)
 {
 	uint8_t *udp = frame + headers - UDP, pseudo[4] = {0, PROTOCOL_UDP};
@@ -48,7 +52,9 @@ void frame_finish(uint8_t *frame, uint32_t headers, uint32_t payload)
 		return;
 	put16(pseudo + 2, UDP + payload);
 	memcpy(udp + 6, &sum, sizeof(sum));
-	sum = sum_fold(sum_add(sum_add(sum_add(0, pseudo, sizeof(pseudo)), frame + ETHERNET + 8, 32), udp, UDP + payload));
+	sum = sum_fold(
+		sum_add(sum_add(sum_add(0, pseudo, sizeof(pseudo)), frame + ETHERNET + 8, 32), udp,
+			UDP + payload));
 	if (sum == 0)
 		sum = 0xffff;
 	memcpy(udp + 6, &sum, sizeof(sum));
@@ -61,7 +67,8 @@ static uint32_t datagram6(const uint8_t *ip)
 }
 
 /* A datagram of draygen's own may go to GTP-U's port, too: none begins as GTP does. */
-static __attribute__((noinline)) uint32_t gtpu_or_plain(const uint8_t *frame, uint32_t length, uint32_t plain, uint32_t *headers)
+static __attribute__((noinline)) uint32_t gtpu_or_plain(const uint8_t *frame, uint32_t length,
+							uint32_t plain, uint32_t *headers)
 {
 	uint32_t n = encap_payload(frame, length, headers);
 
@@ -84,7 +91,8 @@ uint32_t frame_payload(const uint8_t *frame, uint32_t length, uint32_t *headers)
 		return 0;
 	if (*headers == FRAME_HEADERS && get16(h + 12) != TYPE_IP4)
 		return encap_payload(frame, length, headers);
-	n = *headers == FRAME_HEADERS6 ? datagram6(h + ETHERNET) : ip4_read(h + ETHERNET, PROTOCOL_UDP);
+	n = *headers == FRAME_HEADERS6 ? datagram6(h + ETHERNET)
+				       : ip4_read(h + ETHERNET, PROTOCOL_UDP);
 	if (n < UDP || n - UDP > length - *headers || get16(h + *headers - UDP + 4) != n)
 		return 0;
 	if (get16(h + FRAME_HEADERS - UDP + 2) == ENCAP_GTPU_PORT && *headers == FRAME_HEADERS)

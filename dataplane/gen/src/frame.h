@@ -35,19 +35,30 @@ static inline uint32_t frame_headers_to(const struct frame_address *address)
 /* Exchange n bytes, at most 16. */
 void frame_exchange(uint8_t *a, uint8_t *b, size_t n);
 
-/* Write the headers before a payload of that many bytes. Flow n has the source port FRAME_PORT + n. */
-void frame_write(uint8_t *frame, const struct frame_address *address, uint16_t from_port, uint32_t payload);
+/*
+ * Write the headers before a payload of that many bytes. Flow n has the source port FRAME_PORT + n.
+ */
+void frame_write(uint8_t *frame, const struct frame_address *address, uint16_t from_port,
+		 uint32_t payload);
 
-/* When the payload is there as well: the checksum of UDP that IPv6 asks for. Over IPv4 there is none. */
+/*
+ * When the payload is there as well: the checksum of UDP that IPv6 asks for. Over IPv4 there is
+ * none.
+ */
 void frame_finish(uint8_t *frame, uint32_t headers, uint32_t payload);
 
 /*
- * Bytes of the UDP payload, which begins after *headers; 0 where the frame is no whole UDP datagram over IPv4 without options, plain or in one of the
- * encapsulations of encap.h (whose *headers say which), or over IPv6 without extension headers. The frame may be written to meanwhile by whoever sent it: the result is within `length` all the same. Checksums are not looked at.
+ * Bytes of the UDP payload, which begins after *headers; 0 where the frame is no whole UDP datagram
+ * over IPv4 without options, plain or in one of the encapsulations of encap.h (whose *headers say
+ * which), or over IPv6 without extension headers. The frame may be written to meanwhile by whoever
+ * sent it: the result is within `length` all the same. Checksums are not looked at.
  */
 uint32_t frame_payload(const uint8_t *frame, uint32_t length, uint32_t *headers);
 
-/* Send it back: exchange the addresses of all layers, and the ports. What the user is told by stays. */
+/*
+ * Send it back: exchange the addresses of all layers, and the ports. What the user is told by
+ * stays.
+ */
 void frame_turn(uint8_t *frame, uint32_t headers);
 
 #endif

@@ -23,7 +23,8 @@ uint64_t histogram_highest(uint32_t index)
 
 bool histogram_quantile(const struct histogram *h, double q, uint64_t *value)
 {
-	double place = q * (double)h->n * (1 - 1e-12); /* 0.9 * 100 may come out a little above 90 */
+	/* 0.9 * 100 may come out a little above 90 */
+	double place = q * (double)h->n * (1 - 1e-12);
 	uint64_t rank = (uint64_t)place + 1, seen = 0;
 
 	if (h->n < rank + BEYOND)

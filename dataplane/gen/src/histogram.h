@@ -39,7 +39,10 @@ static inline void histogram_add(struct histogram *h, uint64_t value)
 uint64_t histogram_lowest(uint32_t index);
 uint64_t histogram_highest(uint32_t index);
 
-/* The value below or at which a share q (0 to 1) of the values lies. false: fewer than ten are beyond it. */
+/*
+ * The value below or at which a share q (0 to 1) of the values lies. false: fewer than ten are
+ * beyond it.
+ */
 bool histogram_quantile(const struct histogram *h, double q, uint64_t *value);
 
 void histogram_clear(struct histogram *h);

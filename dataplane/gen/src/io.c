@@ -31,7 +31,10 @@ void *io_fail(struct io_error *error, const char *format, ...)
 static const struct {
 	const char *name;
 	struct io *(*open)(const struct options *, const char *, struct io_error *);
-} kinds[] = {{"udp", io_udp_open}, {"packet", io_packet_open}, {"dray", io_dray_open}, {"dpdk", io_dpdk_open}};
+} kinds[] = {{"udp", io_udp_open},
+	     {"packet", io_packet_open},
+	     {"dray", io_dray_open},
+	     {"dpdk", io_dpdk_open}};
 
 struct io *io_open(const struct options *o, struct io_error *error)
 {
@@ -43,7 +46,10 @@ struct io *io_open(const struct options *o, struct io_error *error)
 			return kinds[i].open(o, colon + 1, error);
 	if (strcmp(o->port, "null") == 0)
 		return io_null_open(o, error);
-	return io_fail(error, "%s is no port: udp:IP:PORT, udp:[IP]:PORT, packet:IFACE, dray:NAME, dpdk:DEVICE or null", o->port);
+	return io_fail(error,
+		       "%s is no port: udp:IP:PORT, udp:[IP]:PORT, packet:IFACE, dray:NAME, "
+		       "dpdk:DEVICE or null",
+		       o->port);
 }
 
 /* One that has nobody at its other end. All are asked: each does then what is due. */
@@ -57,7 +63,8 @@ static struct io *lonely(struct io *const *ios, unsigned n)
 	return found;
 }
 
-bool io_await_peers(struct io *const *ios, unsigned n, const struct options *o, struct io_error *error)
+bool io_await_peers(struct io *const *ios, unsigned n, const struct options *o,
+		    struct io_error *error)
 {
 	uint64_t end = clock_now() + o->peer_timeout_ns;
 	uint32_t size = o->imix ? 1514 : o->size;
@@ -66,10 +73,12 @@ bool io_await_peers(struct io *const *ios, unsigned n, const struct options *o, 
 	while ((without = lonely(ios, n)) && clock_now() < end)
 		io_sleep(clock_now() + NS_PER_MS);
 	if (without)
-		return io_fail(error, "%s: its peer did not open its port within %g s", without->name, (double)o->peer_timeout_ns / (double)NS_PER_SECOND);
+		return io_fail(error, "%s: its peer did not open its port within %g s",
+			       without->name, (double)o->peer_timeout_ns / (double)NS_PER_SECOND);
 	for (unsigned i = 0; i < n; i++)
 		if (size > ios[i]->frame_max)
-			return io_fail(error, "frames of %u bytes do not fit %s: at most %u", size, ios[i]->name, ios[i]->frame_max);
+			return io_fail(error, "frames of %u bytes do not fit %s: at most %u", size,
+				       ios[i]->name, ios[i]->frame_max);
 	return true;
 }
 
@@ -86,7 +95,8 @@ bool io_hold(struct io *const *ios, unsigned n, struct io_error *error)
 				return io_fail(error, "%s: %s", ios[i]->name, strerror(-ret));
 		}
 	}
-	return read(STDIN_FILENO, line, sizeof(line)) >= 0 || io_fail(error, "standard input: %s", strerror(errno));
+	return read(STDIN_FILENO, line, sizeof(line)) >= 0 ||
+	       io_fail(error, "standard input: %s", strerror(errno));
 }
 
 void io_set_destination(struct io *io, const struct options *o)
@@ -131,7 +141,8 @@ int io_poll(struct pollfd *fds, unsigned n, uint64_t until_ns)
 void io_sleep(uint64_t until_ns)
 {
 	uint64_t now = clock_now();
-	struct timespec until = clock_timespec(until_ns < now + SLICE_NS ? until_ns : now + SLICE_NS);
+	struct timespec until =
+		clock_timespec(until_ns < now + SLICE_NS ? until_ns : now + SLICE_NS);
 
 	(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }

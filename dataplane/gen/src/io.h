@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A port as draygen sees it: datagrams in bursts. One table of operations for each kind; one thread uses a port. */
+/*
+ * A port as draygen sees it: datagrams in bursts. One table of operations for each kind; one thread
+ * uses a port.
+ */
 #ifndef GEN_IO_H
 #define GEN_IO_H
 
@@ -14,10 +17,11 @@
 
 /* A datagram in the port's memory. */
 struct slot {
-	uint8_t *data;	 /* UDP payload; what was received may be changed by its sender at any time */
-	uint32_t length; /* bytes; 0 where what was received is no datagram at all */
+	/* UDP payload; what was received may be changed by its sender at any time */
+	uint8_t *data;
+	uint32_t length;  /* bytes; 0 where what was received is no datagram at all */
 	uint32_t headers; /* of what was received: bytes of the frame before it */
-	uint32_t index;	 /* the port's */
+	uint32_t index;	  /* the port's */
 };
 
 enum io_wait { IO_RX = 1u << 0, IO_TX = 1u << 1 };
@@ -32,25 +36,45 @@ struct io_link {
 struct io;
 
 struct io_ops {
-	/* Get up to n buffers for datagrams of slots[i].length bytes. Returns how many, from the first; 0 where the port is full. */
+	/*
+	 * Get up to n buffers for datagrams of slots[i].length bytes. Returns how many, from the
+	 * first; 0 where the port is full.
+	 */
 	unsigned (*alloc)(struct io *io, unsigned flow, struct slot *slots, unsigned n);
-	/* Send n consecutive slots of the last alloc. Returns how many went, from the first; 0 where the port is full; -errno. */
+	/*
+	 * Send n consecutive slots of the last alloc. Returns how many went, from the first; 0
+	 * where the port is full; -errno.
+	 */
 	int (*send)(struct io *io, unsigned flow, struct slot *slots, unsigned n);
 	/* Give back slots of the last alloc that are not sent. */
 	void (*discard)(struct io *io, struct slot *slots, unsigned n);
-	/* Take up to n datagrams, never waits. They are the caller's until done. Returns how many, or -errno. */
+	/*
+	 * Take up to n datagrams, never waits. They are the caller's until done. Returns how many,
+	 * or -errno.
+	 */
 	int (*receive)(struct io *io, struct slot *slots, unsigned n);
-	/* Send n consecutive slots of the last receive, with the lengths they came with, back to where they came from. Returns how many could be sent. */
+	/*
+	 * Send n consecutive slots of the last receive, with the lengths they came with, back to
+	 * where they came from. Returns how many could be sent.
+	 */
 	unsigned (*reply)(struct io *io, struct slot *slots, unsigned n);
 	/* All slots of the last receive are done with. */
 	void (*done)(struct io *io);
-	/* Sleep until one of `what` may be possible, or that time. May return early. Returns 0 or -errno. */
+	/*
+	 * Sleep until one of `what` may be possible, or that time. May return early. Returns 0 or
+	 * -errno.
+	 */
 	int (*wait)(struct io *io, unsigned what, uint64_t until_ns);
-	/* Do what is due beside; called at least every 50 ms. Returns 0 or -errno. NULL: nothing. */
+	/*
+	 * Do what is due beside; called at least every 50 ms. Returns 0 or -errno. NULL: nothing.
+	 */
 	int (*service)(struct io *io);
 	/* Whether there is a peer to send to; does what service does. NULL: always. */
 	bool (*has_peer)(struct io *io);
-	/* Packets that the kernel dropped at the port's own receive buffer, so far. NULL: cannot happen. */
+	/*
+	 * Packets that the kernel dropped at the port's own receive buffer, so far. NULL: cannot
+	 * happen.
+	 */
 	uint64_t (*drops)(struct io *io);
 	void (*link)(struct io *io, struct io_link *link); /* NULL: none */
 	void (*close)(struct io *io);
@@ -59,9 +83,9 @@ struct io_ops {
 /* Ports are structs of their own that begin with this. */
 struct io {
 	const struct io_ops *ops;
-	char name[96];	  /* as --port, with the address that it really has */
+	char name[96];	    /* as --port, with the address that it really has */
 	uint32_t frame_max; /* bytes; for packets that are sent */
-	bool frames;	  /* it carries frames, with the addresses below in those that are sent */
+	bool frames;	    /* it carries frames, with the addresses below in those that are sent */
 	struct frame_address address;
 	bool polls; /* nothing wakes who waits for packets: it looks again and again */
 };
@@ -74,7 +98,8 @@ struct io_error {
 struct io *io_open(const struct options *options, struct io_error *error);
 
 /* Wait until each of n ports has a peer, and check that the frames of the options fit. */
-bool io_await_peers(struct io *const *ios, unsigned n, const struct options *options, struct io_error *error);
+bool io_await_peers(struct io *const *ios, unsigned n, const struct options *options,
+		    struct io_error *error);
 void io_close(struct io *io);
 
 /* What the program ends with, whatever happens while its ports are closed; -1 before that. */
@@ -83,7 +108,10 @@ extern volatile sig_atomic_t io_exit_status;
 /* Serve n ports until there is a line on standard input, or its end. false: a port failed. */
 bool io_hold(struct io *const *ios, unsigned n, struct io_error *error);
 
-/* Of a port of frames: where they go, and what is around them, as the options say, which stay as long as the port; without them to everybody. */
+/*
+ * Of a port of frames: where they go, and what is around them, as the options say, which stay as
+ * long as the port; without them to everybody.
+ */
 void io_set_destination(struct io *io, const struct options *options);
 
 /* Openers of each kind; `name` is what follows the colon. */
@@ -108,9 +136,13 @@ static inline bool io_receives(const struct options *o)
 }
 
 /* Write the text of an error. Returns NULL. */
-__attribute__((format(printf, 2, 3))) void *io_fail(struct io_error *error, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void *io_fail(struct io_error *error, const char *format,
+						    ...);
 
-/* Sleep on descriptors until ns of CLOCK_MONOTONIC. Returns how many are ready, or -errno; a signal is no error. */
+/*
+ * Sleep on descriptors until ns of CLOCK_MONOTONIC. Returns how many are ready, or -errno; a signal
+ * is no error.
+ */
 struct pollfd;
 int io_poll(struct pollfd *fds, unsigned n, uint64_t until_ns);
 

@@ -22,13 +22,17 @@
 #include "units.h"
 
 #define PREFIX "dpdk:" /* of the port's name */
-#define BURST 32u	      /* as DPDK applications have it, and some drivers know no other */
+#define BURST 32u      /* as DPDK applications have it, and some drivers know no other */
 #define ETHERNET 14u
-#define TAGS 8u		      /* two VLAN tags, which a peer may send */
-#define OWN_HEADER 16u	      /* of a driver before the frame, at most: virtio's has 12 bytes */
-#define OWN_PACKETS 1536u     /* beside those in the device's own rings: in a cache, in hand, and in rings of the driver's that are no descriptors */
+#define TAGS 8u	       /* two VLAN tags, which a peer may send */
+#define OWN_HEADER 16u /* of a driver before the frame, at most: virtio's has 12 bytes */
+/*
+ * beside those in the device's own rings: in a cache, in hand, and in rings of the driver's that
+ * are no descriptors
+ */
+#define OWN_PACKETS 1536u
 #define CACHE 256u
-#define DESCRIPTORS 1024u     /* of a queue whose driver prefers no number */
+#define DESCRIPTORS 1024u	   /* of a queue whose driver prefers no number */
 #define AGAIN_NS (100 * NS_PER_MS) /* between two tries to start */
 #define CALL_NS (500 * NS_PER_MS)  /* that a peer gets to answer */
 
@@ -38,8 +42,8 @@ struct io_dpdk {
 	bool configured, started;
 	bool has_eal, opened, failed;
 	const struct options *options; /* to open it with, where that has to wait */
-	int start_error; /* of the last try; 0: none, or it has started */
-	bool calls;	 /* it connects to its peer, and only when it is started */
+	int start_error;	       /* of the last try; 0: none, or it has started */
+	bool calls;		       /* it connects to its peer, and only when it is started */
 	uint64_t tried_ns;
 	struct rte_mempool *pool;
 	const char *driver;
@@ -135,9 +139,11 @@ static int dpdk_receive(struct io *io, struct slot *slots, unsigned n)
 	for (unsigned i = 0; i < p->received; i++) {
 		struct rte_mbuf *m = p->rx[i];
 		uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
-		uint32_t headers, length = frame_payload(frame, m->nb_segs == 1 ? m->data_len : 0, &headers);
+		uint32_t headers,
+			length = frame_payload(frame, m->nb_segs == 1 ? m->data_len : 0, &headers);
 
-		slots[i] = (struct slot){.data = frame + headers, .length = length, .headers = headers, .index = i};
+		slots[i] = (struct slot){
+			.data = frame + headers, .length = length, .headers = headers, .index = i};
 	}
 	return (int)p->received;
 }
@@ -175,11 +181,12 @@ static void start(struct io_dpdk *p)
 	p->tried_ns = clock_now();
 }
 
-static bool bring_up(struct io_dpdk *p, const struct options *o, const char *name, struct io_error *error);
+static bool bring_up(struct io_dpdk *p, const struct options *o, const char *name,
+		     struct io_error *error);
 
 /*
- * A secondary process of EAL cannot start before the primary one, which may be started only when this end says that it is ready. So its port is opened when
- * somebody looks at it.
+ * A secondary process of EAL cannot start before the primary one, which may be started only when
+ * this end says that it is ready. So its port is opened when somebody looks at it.
  */
 static void open_late(struct io_dpdk *p)
 {
@@ -193,8 +200,9 @@ static void open_late(struct io_dpdk *p)
 }
 
 /*
- * A client of net_memif does not start before its server listens, which the server may do only when this end says that it is ready; and one that the
- * server has turned away, or left, does not try again by itself. Only the first try complains.
+ * A client of net_memif does not start before its server listens, which the server may do only when
+ * this end says that it is ready; and one that the server has turned away, or left, does not try
+ * again by itself. Only the first try complains.
  */
 static void start_again(struct io_dpdk *p)
 {
@@ -215,9 +223,11 @@ static void look_at_link(struct io_dpdk *p)
 
 	if (!p->opened)
 		open_late(p);
-	if (p->opened && !p->up && (p->calls || !p->started) && clock_now() - p->tried_ns > (p->started ? CALL_NS : AGAIN_NS))
+	if (p->opened && !p->up && (p->calls || !p->started) &&
+	    clock_now() - p->tried_ns > (p->started ? CALL_NS : AGAIN_NS))
 		start_again(p);
-	up = p->started && rte_eth_link_get_nowait(p->port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+	up = p->started && rte_eth_link_get_nowait(p->port, &link) == 0 &&
+	     link.link_status == RTE_ETH_LINK_UP;
 
 	if (up && !p->up)
 		p->generation++;
@@ -245,7 +255,10 @@ static bool dpdk_has_peer(struct io *io)
 	return p->up;
 }
 
-/* Nothing wakes this thread, so it looks again; but nothing comes before there has been a link, and others may need the CPU. */
+/*
+ * Nothing wakes this thread, so it looks again; but nothing comes before there has been a link, and
+ * others may need the CPU.
+ */
 static int dpdk_wait(struct io *io, unsigned what, uint64_t until_ns)
 {
 	struct io_dpdk *p = (struct io_dpdk *)io;
@@ -265,7 +278,8 @@ static uint64_t dpdk_drops(struct io *io)
 	struct io_dpdk *p = (struct io_dpdk *)io;
 	struct rte_eth_stats stats;
 
-	if (p->opened && rte_eth_stats_get(p->port, &stats) == 0 && stats.imissed + stats.rx_nombuf > p->drops)
+	if (p->opened && rte_eth_stats_get(p->port, &stats) == 0 &&
+	    stats.imissed + stats.rx_nombuf > p->drops)
 		p->drops = stats.imissed + stats.rx_nombuf;
 	return p->drops;
 }
@@ -278,8 +292,8 @@ static void dpdk_link(struct io *io, struct io_link *link)
 }
 
 /*
- * The pool stays: packets of it may be in the rings of others. It goes with EAL. What drivers say of a peer that is gone already would hide what ended
- * the role.
+ * The pool stays: packets of it may be in the rings of others. It goes with EAL. What drivers say
+ * of a peer that is gone already would hide what ended the role.
  */
 static void dpdk_close(struct io *io)
 {
@@ -320,17 +334,20 @@ static bool find(struct io_dpdk *p, const char *name, struct io_error *error)
 
 	if (rte_eth_dev_get_port_by_name(name, &p->port) == 0)
 		return true;
-	if (units_number(name, &number) && number < RTE_MAX_ETHPORTS && rte_eth_dev_is_valid_port((uint16_t)number)) {
+	if (units_number(name, &number) && number < RTE_MAX_ETHPORTS &&
+	    rte_eth_dev_is_valid_port((uint16_t)number)) {
 		p->port = (uint16_t)number;
 		return true;
 	}
-	RTE_ETH_FOREACH_DEV(id) {
+	RTE_ETH_FOREACH_DEV (id) {
 		char device[RTE_ETH_NAME_MAX_LEN];
 
 		if (rte_eth_dev_get_name_by_port(id, device) == 0 && at < sizeof(found))
-			at += (size_t)snprintf(found + at, sizeof(found) - at, "%s%s", at ? ", " : "", device);
+			at += (size_t)snprintf(found + at, sizeof(found) - at, "%s%s",
+					       at ? ", " : "", device);
 	}
-	return io_fail(error, "dpdk:%s: no such device; EAL found %s%s%s", name, found, *dpdk_eal_complaint() ? ", and said: " : "", dpdk_eal_complaint());
+	return io_fail(error, "dpdk:%s: no such device; EAL found %s%s%s", name, found,
+		       *dpdk_eal_complaint() ? ", and said: " : "", dpdk_eal_complaint());
 }
 
 static int set_up_queues(struct io_dpdk *p, uint16_t rx, uint16_t tx)
@@ -358,14 +375,17 @@ static int make_pool(struct io_dpdk *p, const struct options *o, unsigned descri
 		room = UINT16_MAX;
 	/* In a secondary process names are those of all processes. */
 	snprintf(name, sizeof(name), "draygen-%d-%u", (int)getpid(), p->port);
-	p->pool = rte_pktmbuf_pool_create(name, descriptors + OWN_PACKETS, CACHE, 0, (uint16_t)room, rte_eth_dev_socket_id(p->port));
-	p->io.frame_max = o->mtu + ETHERNET < room - RTE_PKTMBUF_HEADROOM ? o->mtu + ETHERNET : room - RTE_PKTMBUF_HEADROOM;
+	p->pool = rte_pktmbuf_pool_create(name, descriptors + OWN_PACKETS, CACHE, 0, (uint16_t)room,
+					  rte_eth_dev_socket_id(p->port));
+	p->io.frame_max = o->mtu + ETHERNET < room - RTE_PKTMBUF_HEADROOM
+				  ? o->mtu + ETHERNET
+				  : room - RTE_PKTMBUF_HEADROOM;
 	return p->pool ? 0 : -ENOMEM;
 }
 
 /*
- * The MTU to set. Some drivers state a limit that they do not have (net_memif: 1500), and refuse to be set to more; what a device does with longer frames
- * is seen when they are sent.
+ * The MTU to set. Some drivers state a limit that they do not have (net_memif: 1500), and refuse to
+ * be set to more; what a device does with longer frames is seen when they are sent.
  */
 static uint32_t possible_mtu(struct io_dpdk *p, uint32_t mtu)
 {
@@ -376,11 +396,17 @@ static uint32_t possible_mtu(struct io_dpdk *p, uint32_t mtu)
 		return mtu;
 	if (mtu > info.max_mtu)
 		mtu = info.max_mtu;
-	return info.max_rx_pktlen > overhead && mtu > info.max_rx_pktlen - overhead ? info.max_rx_pktlen - overhead : mtu;
+	return info.max_rx_pktlen > overhead && mtu > info.max_rx_pktlen - overhead
+		       ? info.max_rx_pktlen - overhead
+		       : mtu;
 }
 
-/* How long the rings are to be. net_af_xdp sends next to nothing where they have another length than it prefers. */
-static void choose_descriptors(struct io_dpdk *p, const struct options *o, uint16_t *rx, uint16_t *tx)
+/*
+ * How long the rings are to be. net_af_xdp sends next to nothing where they have another length
+ * than it prefers.
+ */
+static void choose_descriptors(struct io_dpdk *p, const struct options *o, uint16_t *rx,
+			       uint16_t *tx)
 {
 	struct rte_eth_dev_info info;
 
@@ -412,7 +438,8 @@ static int configure(struct io_dpdk *p, const struct options *o, const char **wh
 	ret = rte_eth_dev_adjust_nb_rx_tx_desc(p->port, &rx, &tx);
 	if (ret < 0)
 		return ret;
-	*what = "too little memory for its packets: more for EAL (-m), fewer --descriptors, or a smaller --mtu";
+	*what = "too little memory for its packets: more for EAL (-m), fewer --descriptors, or a "
+		"smaller --mtu";
 	ret = make_pool(p, o, (unsigned)(rx + tx) * p->queues);
 	if (ret < 0)
 		return ret;
@@ -426,7 +453,8 @@ static bool is_client(const struct rte_eth_dev_info *info)
 	const struct rte_devargs *given = rte_dev_devargs(info->device);
 	const char *arguments = given && given->args ? given->args : "";
 
-	return strcmp(info->driver_name, "net_memif") == 0 && !strstr(arguments, "role=server") && !strstr(arguments, "role=master");
+	return strcmp(info->driver_name, "net_memif") == 0 && !strstr(arguments, "role=server") &&
+	       !strstr(arguments, "role=master");
 }
 
 /* What it is, and from whom what it sends is. */
@@ -449,7 +477,8 @@ static void look_up(struct io_dpdk *p, const struct options *o)
 	(void)rte_eth_promiscuous_enable(p->port);
 }
 
-static bool bring_up(struct io_dpdk *p, const struct options *o, const char *name, struct io_error *error)
+static bool bring_up(struct io_dpdk *p, const struct options *o, const char *name,
+		     struct io_error *error)
 {
 	const char *what;
 	int ret;

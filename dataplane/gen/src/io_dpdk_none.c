@@ -10,5 +10,8 @@ const char *io_dpdk_version(void)
 struct io *io_dpdk_open(const struct options *o, const char *name, struct io_error *error)
 {
 	(void)name;
-	return io_fail(error, "%s: this program has no DPDK: take draygen-dpdk, which is built where libdpdk-dev is installed", o->port);
+	return io_fail(error,
+		       "%s: this program has no DPDK: take draygen-dpdk, which is built where "
+		       "libdpdk-dev is installed",
+		       o->port);
 }

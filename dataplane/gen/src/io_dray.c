@@ -16,7 +16,7 @@
 struct io_dray {
 	struct io io;
 	struct dray_port *port;
-	bool busy, look; /* look: service is due before the next sleep */
+	bool busy, look;   /* look: service is due before the next sleep */
 	uint64_t spin_ns;  /* that the library polls before it asks to be rung */
 	uint64_t empty_ns; /* since when there was nothing; 0: there was something */
 	bool asked;	   /* the library has asked to be rung: this end may sleep */
@@ -35,7 +35,8 @@ static unsigned dray_alloc(struct io *io, unsigned flow, struct slot *slots, uns
 	n = dray_tx_alloc(p->port, 0, p->tx, n, longest + headers);
 	for (unsigned i = 0; i < n; i++) {
 		p->tx[i].length = slots[i].length + headers;
-		frame_write(p->tx[i].data, &p->io.address, (uint16_t)(FRAME_PORT + flow), slots[i].length);
+		frame_write(p->tx[i].data, &p->io.address, (uint16_t)(FRAME_PORT + flow),
+			    slots[i].length);
 		slots[i].data = (uint8_t *)p->tx[i].data + headers;
 		slots[i].index = i;
 	}
@@ -60,8 +61,9 @@ static void dray_discard(struct io *io, struct slot *slots, unsigned n)
 }
 
 /*
- * The library asks to be rung when it has found nothing for as long as it polls; a little later is certain, whatever clock it goes by. It looked
- * at its clock after `before`: a time taken when it has returned would count a pause of this thread as polling, and sleep with nobody to ring.
+ * The library asks to be rung when it has found nothing for as long as it polls; a little later is
+ * certain, whatever clock it goes by. It looked at its clock after `before`: a time taken when it
+ * has returned would count a pause of this thread as polling, and sleep with nobody to ring.
  */
 static void note_idle(struct io_dray *p, uint64_t before)
 {
@@ -77,7 +79,8 @@ static void note_idle(struct io_dray *p, uint64_t before)
 	if (p->empty_ns == 0)
 		p->empty_ns = clock_now();
 	else
-		p->asked = before > p->empty_ns && before - p->empty_ns > p->spin_ns + p->spin_ns / 4 + US;
+		p->asked = before > p->empty_ns &&
+			   before - p->empty_ns > p->spin_ns + p->spin_ns / 4 + US;
 }
 
 static int dray_receive(struct io *io, struct slot *slots, unsigned n)
@@ -90,7 +93,10 @@ static int dray_receive(struct io *io, struct slot *slots, unsigned n)
 	for (unsigned i = 0; i < p->received; i++) {
 		uint32_t headers, length = frame_payload(p->rx[i].data, p->rx[i].length, &headers);
 
-		slots[i] = (struct slot){.data = (uint8_t *)p->rx[i].data + headers, .length = length, .headers = headers, .index = i};
+		slots[i] = (struct slot){.data = (uint8_t *)p->rx[i].data + headers,
+					 .length = length,
+					 .headers = headers,
+					 .index = i};
 	}
 	return (int)p->received;
 }
@@ -148,8 +154,8 @@ static int serve(struct io *io)
 }
 
 /*
- * dray_wait counts in ms, so what is waited for until a moment is waited for on the descriptor: after a receive of nothing the library has
- * asked to be rung.
+ * dray_wait counts in ms, so what is waited for until a moment is waited for on the descriptor:
+ * after a receive of nothing the library has asked to be rung.
  */
 static int dray_port_wait(struct io *io, unsigned what, uint64_t until_ns)
 {
@@ -242,12 +248,15 @@ struct io *io_dray_open(const struct options *o, const char *name, struct io_err
 
 	if (!p)
 		return io_fail(error, "no memory");
-	options.mode = o->busy ? DRAY_MODE_BUSY : o->spin_ns >= US ? DRAY_MODE_ADAPTIVE : DRAY_MODE_SLEEPING;
+	options.mode = o->busy		  ? DRAY_MODE_BUSY
+		       : o->spin_ns >= US ? DRAY_MODE_ADAPTIVE
+					  : DRAY_MODE_SLEEPING;
 	options.spin_us = (uint32_t)(o->spin_ns / US);
 	ret = dray_open(name, &options, &p->port);
 	if (ret < 0) {
 		free(p);
-		return io_fail(error, "dray:%s: %s (in $DRAY_PORTS, else /run/dray/ports)", name, dray_strerror(ret));
+		return io_fail(error, "dray:%s: %s (in $DRAY_PORTS, else /run/dray/ports)", name,
+			       dray_strerror(ret));
 	}
 	p->busy = o->busy;
 	p->spin_ns = o->busy ? 0 : (uint64_t)options.spin_us * US;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No port: what is sent vanishes, or is back at once; what is received is made here. The ceiling and the floor of the generator. */
+/*
+ * No port: what is sent vanishes, or is back at once; what is received is made here. The ceiling
+ * and the floor of the generator.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +16,8 @@ struct io_null {
 	bool check;
 	bool returns; /* what is sent */
 	uint32_t headers, stream;
-	uint64_t sequence;	     /* of packets made here */
-	unsigned first, waiting;     /* ping, loop: sent, and not yet back */
+	uint64_t sequence;	 /* of packets made here */
+	unsigned first, waiting; /* ping, loop: sent, and not yet back */
 	uint32_t lengths[BURST_MAX];
 	uint8_t buffers[BURST_MAX][PACKET_MAX];
 };
@@ -76,7 +79,10 @@ static int null_receive(struct io *io, struct slot *slots, unsigned n)
 		if (n > p->waiting)
 			n = p->waiting;
 		for (unsigned i = 0; i < n; i++, p->first++) {
-			slots[i] = (struct slot){.data = p->buffers[p->first], .length = p->lengths[p->first], .headers = p->headers, .index = p->first};
+			slots[i] = (struct slot){.data = p->buffers[p->first],
+						 .length = p->lengths[p->first],
+						 .headers = p->headers,
+						 .index = p->first};
 			if (p->role == ROLE_PING)
 				turn(p, &slots[i]);
 		}
@@ -84,11 +90,19 @@ static int null_receive(struct io *io, struct slot *slots, unsigned n)
 		return (int)n;
 	}
 	for (unsigned i = 0; i < n; i++) {
-		struct packet packet = {.type = PACKET_DATA, .stream = p->stream, .length = PACKET_HEADER, .sequence = p->sequence++,
-					.intended = now, .sent = now, .flags = p->check ? PACKET_SUMMED : 0};
+		struct packet packet = {.type = PACKET_DATA,
+					.stream = p->stream,
+					.length = PACKET_HEADER,
+					.sequence = p->sequence++,
+					.intended = now,
+					.sent = now,
+					.flags = p->check ? PACKET_SUMMED : 0};
 
 		packet_write(p->buffers[i], &packet);
-		slots[i] = (struct slot){.data = p->buffers[i], .length = packet.length, .headers = p->headers, .index = i};
+		slots[i] = (struct slot){.data = p->buffers[i],
+					 .length = packet.length,
+					 .headers = p->headers,
+					 .index = i};
 	}
 	return (int)n;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames on a network interface: one AF_PACKET socket with mapped rings, version 2 (which hands over each frame at once). */
+/*
+ * Frames on a network interface: one AF_PACKET socket with mapped rings, version 2 (which hands
+ * over each frame at once).
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -20,9 +23,13 @@
 #include "frame.h"
 #include "io.h"
 
-#define TX_OFFSET (TPACKET2_HDRLEN - sizeof(struct sockaddr_ll)) /* where the kernel looks for a frame that is sent */
+/* where the kernel looks for a frame that is sent */
+#define TX_OFFSET (TPACKET2_HDRLEN - sizeof(struct sockaddr_ll))
 #define BLOCK_BYTES 65536u
-#define TAG_BYTES 4u /* of a VLAN tag, which the kernel takes out of frames that are received, and tells of beside them */
+/*
+ * of a VLAN tag, which the kernel takes out of frames that are received, and tells of beside them
+ */
+#define TAG_BYTES 4u
 #define MAC_BYTES 12u
 
 struct ring {
@@ -42,7 +49,8 @@ struct io_packet {
 
 static struct tpacket2_hdr *frame_at(const struct ring *r, uint32_t ahead)
 {
-	return (struct tpacket2_hdr *)(r->memory + (size_t)((r->next + ahead) % r->frames) * r->frame_bytes);
+	return (struct tpacket2_hdr *)(r->memory +
+				       (size_t)((r->next + ahead) % r->frames) * r->frame_bytes);
 }
 
 /* acquire: pairs with the kernel, which sets the status when it is done with the frame. */
@@ -81,7 +89,8 @@ static unsigned packet_alloc(struct io *io, unsigned flow, struct slot *slots, u
 /* Tell the kernel that there are frames. */
 static int kick(struct io_packet *p)
 {
-	if (sendto(p->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) >= 0 || errno == EAGAIN || errno == ENOBUFS || errno == EINTR)
+	if (sendto(p->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) >= 0 || errno == EAGAIN ||
+	    errno == ENOBUFS || errno == EINTR)
 		return 0;
 	return -errno;
 }
@@ -118,7 +127,9 @@ static void packet_discard(struct io *io, struct slot *slots, unsigned n)
 /* Put the tag back: there is room before the frame, which was asked for. */
 static uint8_t *with_tag(struct tpacket2_hdr *h, uint8_t *frame)
 {
-	uint16_t tag[2] = {htons(h->tp_status & TP_STATUS_VLAN_TPID_VALID ? h->tp_vlan_tpid : ETH_P_8021Q), htons(h->tp_vlan_tci)};
+	uint16_t tag[2] = {
+		htons(h->tp_status & TP_STATUS_VLAN_TPID_VALID ? h->tp_vlan_tpid : ETH_P_8021Q),
+		htons(h->tp_vlan_tci)};
 
 	memmove(frame - TAG_BYTES, frame, MAC_BYTES);
 	memcpy(frame - TAG_BYTES + MAC_BYTES, tag, TAG_BYTES);
@@ -132,7 +143,8 @@ static int packet_receive(struct io *io, struct slot *slots, unsigned n)
 	for (p->received = 0; p->received < n && p->received < p->rx.frames; p->received++) {
 		struct tpacket2_hdr *h = frame_at(&p->rx, p->received);
 		uint8_t *frame = (uint8_t *)h + h->tp_mac;
-		uint32_t headers, length, status = status_of(h), bytes = h->tp_snaplen == h->tp_len ? h->tp_snaplen : 0;
+		uint32_t headers, length, status = status_of(h),
+					  bytes = h->tp_snaplen == h->tp_len ? h->tp_snaplen : 0;
 
 		if (!(status & TP_STATUS_USER))
 			break;
@@ -141,7 +153,10 @@ static int packet_receive(struct io *io, struct slot *slots, unsigned n)
 			bytes += TAG_BYTES;
 		}
 		length = frame_payload(frame, bytes, &headers);
-		slots[p->received] = (struct slot){.data = frame + headers, .length = length, .headers = headers, .index = p->received};
+		slots[p->received] = (struct slot){.data = frame + headers,
+						   .length = length,
+						   .headers = headers,
+						   .index = p->received};
 	}
 	return (int)p->received;
 }
@@ -178,7 +193,9 @@ static void packet_done(struct io *io)
 static int packet_wait(struct io *io, unsigned what, uint64_t until_ns)
 {
 	struct io_packet *p = (struct io_packet *)io;
-	struct pollfd fd = {.fd = p->fd, .events = (short)((what & IO_RX ? POLLIN : 0) | (what & IO_TX ? POLLOUT : 0))};
+	struct pollfd fd = {
+		.fd = p->fd,
+		.events = (short)((what & IO_RX ? POLLIN : 0) | (what & IO_TX ? POLLOUT : 0))};
 	int ret;
 
 	if (what & IO_TX) {
@@ -273,7 +290,9 @@ static int look_up(struct io_packet *p, const struct options *o, const char *nam
 	index = r.ifr_ifindex;
 	if (ioctl(p->fd, SIOCGIFMTU, &r) < 0)
 		return -errno;
-	p->io.frame_max = (uint32_t)r.ifr_mtu + ETH_HLEN > FRAME_MAX ? FRAME_MAX : (uint32_t)r.ifr_mtu + ETH_HLEN;
+	p->io.frame_max = (uint32_t)r.ifr_mtu + ETH_HLEN > FRAME_MAX
+				  ? FRAME_MAX
+				  : (uint32_t)r.ifr_mtu + ETH_HLEN;
 	if (ioctl(p->fd, SIOCGIFHWADDR, &r) < 0)
 		return -errno;
 	memcpy(p->io.address.from_mac, r.ifr_hwaddr.sa_data, 6);
@@ -315,15 +334,20 @@ static int make_rings(struct io_packet *p, const struct options *o)
 		return -errno;
 	p->map = map;
 	if (rx)
-		p->rx = (struct ring){.memory = map, .frame_bytes = r.tp_frame_size, .frames = r.tp_frame_nr};
+		p->rx = (struct ring){
+			.memory = map, .frame_bytes = r.tp_frame_size, .frames = r.tp_frame_nr};
 	if (tx)
-		p->tx = (struct ring){.memory = map + (rx ? bytes : 0), .frame_bytes = r.tp_frame_size, .frames = r.tp_frame_nr};
+		p->tx = (struct ring){.memory = map + (rx ? bytes : 0),
+				      .frame_bytes = r.tp_frame_size,
+				      .frames = r.tp_frame_nr};
 	return 0;
 }
 
 /*
- * Only what comes in, IPv4, what has a VLAN tag or an MPLS label, and UDP over IPv6, whose neighbours talk by themselves: a socket takes one protocol or all,
- * so it takes all, without what goes out. Of two tags the kernel has taken out one. A sender takes nothing. Returns the protocol to bind to, or -errno.
+ * Only what comes in, IPv4, what has a VLAN tag or an MPLS label, and UDP over IPv6, whose
+ * neighbours talk by themselves: a socket takes one protocol or all, so it takes all, without what
+ * goes out. Of two tags the kernel has taken out one. A sender takes nothing. Returns the protocol
+ * to bind to, or -errno.
  */
 static int choose(int fd, const struct options *o)
 {
@@ -384,7 +408,8 @@ struct io *io_packet_open(const struct options *o, const char *name, struct io_e
 	ret = set_up(p, o, name);
 	if (ret == 0)
 		return &p->io;
-	io_fail(error, "packet:%s: %s%s", name, strerror(-ret), ret == -EPERM ? "; it needs CAP_NET_RAW" : "");
+	io_fail(error, "packet:%s: %s%s", name, strerror(-ret),
+		ret == -EPERM ? "; it needs CAP_NET_RAW" : "");
 	packet_close(&p->io);
 	return NULL;
 }

@@ -24,7 +24,7 @@ struct io_udp {
 	uint32_t headers; /* of the frames that carry its datagrams */
 	unsigned sockets;
 	int fds[PACKET_FLOWS];
-	unsigned receiving;	/* the socket to look at next */
+	unsigned receiving; /* the socket to look at next */
 	int received_on;
 	uint64_t drops;
 	uint32_t drops_seen[PACKET_FLOWS];
@@ -99,7 +99,10 @@ static int receive_from(struct io_udp *p, unsigned which, struct slot *slots, un
 		return errno == EAGAIN || errno == EINTR || errno == ECONNREFUSED ? 0 : -errno;
 	for (int i = 0; i < got; i++) {
 		look_at_drops(p, which, &p->rx[i].msg_hdr);
-		slots[i] = (struct slot){.data = p->rx_memory + (size_t)i * SLOT_BYTES, .length = p->rx[i].msg_len, .headers = p->headers, .index = (uint32_t)i};
+		slots[i] = (struct slot){.data = p->rx_memory + (size_t)i * SLOT_BYTES,
+					 .length = p->rx[i].msg_len,
+					 .headers = p->headers,
+					 .index = (uint32_t)i};
 	}
 	p->received_on = p->fds[which];
 	return got;
@@ -155,7 +158,9 @@ static int udp_wait(struct io *io, unsigned what, uint64_t until_ns)
 	int ret;
 
 	for (unsigned i = 0; i < p->sockets; i++)
-		fds[i] = (struct pollfd){.fd = p->fds[i], .events = (short)((what & IO_RX ? POLLIN : 0) | (what & IO_TX ? POLLOUT : 0))};
+		fds[i] = (struct pollfd){.fd = p->fds[i],
+					 .events = (short)((what & IO_RX ? POLLIN : 0) |
+							   (what & IO_TX ? POLLOUT : 0))};
 	ret = io_poll(fds, p->sockets, until_ns);
 	return ret < 0 ? ret : 0;
 }
@@ -192,7 +197,10 @@ static void set_buffers(int fd, uint64_t bytes)
 {
 	int half = (int)(bytes / 2), one = 1; /* the kernel doubles it */
 
-	/* What an unprivileged process gets is the system's limit: less is no error, drops are counted. */
+	/*
+	 * What an unprivileged process gets is the system's limit: less is no error, drops are
+	 * counted.
+	 */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &half, sizeof(half)) < 0)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &half, sizeof(half));
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &half, sizeof(half)) < 0)
@@ -223,7 +231,8 @@ static int open_socket(const struct options *o, union address *at)
 		return -errno;
 	set_buffers(fd, o->buffer);
 	if (keep_whole(fd, address_is6(at)) && bind(fd, &at->any, address_length(at)) == 0 &&
-	    (o->role == ROLE_SINK || connect(fd, &o->to.any, address_length(&o->to)) == 0) && getsockname(fd, &at->any, &length) == 0)
+	    (o->role == ROLE_SINK || connect(fd, &o->to.any, address_length(&o->to)) == 0) &&
+	    getsockname(fd, &at->any, &length) == 0)
 		return fd;
 	error = errno;
 	close(fd);
@@ -240,13 +249,17 @@ static bool make_memory(struct io_udp *p)
 		p->tx_parts[i].iov_base = p->tx_memory + (size_t)i * SLOT_BYTES;
 		p->rx_parts[i].iov_base = p->rx_memory + (size_t)i * SLOT_BYTES;
 		p->tx[i].msg_hdr = (struct msghdr){.msg_iov = &p->tx_parts[i], .msg_iovlen = 1};
-		p->rx[i].msg_hdr = (struct msghdr){.msg_iov = &p->rx_parts[i], .msg_iovlen = 1, .msg_name = &p->from[i], .msg_control = &p->controls[i]};
+		p->rx[i].msg_hdr = (struct msghdr){.msg_iov = &p->rx_parts[i],
+						   .msg_iovlen = 1,
+						   .msg_name = &p->from[i],
+						   .msg_control = &p->controls[i]};
 	}
 	return true;
 }
 
 /* Both addresses, before there is a socket. */
-static bool read_addresses(const struct options *o, const char *name, union address *at, struct io_error *error)
+static bool read_addresses(const struct options *o, const char *name, union address *at,
+			   struct io_error *error)
 {
 	const char *wrong = address_read(name, at);
 
@@ -259,7 +272,8 @@ static bool read_addresses(const struct options *o, const char *name, union addr
 	if (!io_sends(o))
 		return true;
 	if (address_is6(at) != address_is6(&o->to))
-		io_fail(error, "udp:%s cannot send to %s: one is IPv4, the other IPv6", name, o->to_text);
+		io_fail(error, "udp:%s cannot send to %s: one is IPv4, the other IPv6", name,
+			o->to_text);
 	else if (address_lacks_interface(&o->to))
 		io_fail(error, "--to: %s needs its interface: [fe80::1%%IFACE]:PORT", o->to_text);
 	else
@@ -293,7 +307,10 @@ struct io *io_udp_open(const struct options *o, const char *name, struct io_erro
 		return NULL;
 	}
 	p->headers = frame_headers(address_is6(&bound));
-	p->io = (struct io){.ops = &ops, .frame_max = PACKET_MAX + p->headers > FRAME_MAX ? FRAME_MAX : PACKET_MAX + p->headers};
+	p->io = (struct io){.ops = &ops,
+			    .frame_max = PACKET_MAX + p->headers > FRAME_MAX
+						 ? FRAME_MAX
+						 : PACKET_MAX + p->headers};
 	address_print(&bound, text);
 	snprintf(p->io.name, sizeof(p->io.name), "udp:%s", text);
 	return &p->io;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers in network order, the numbers of protocols, and the headers of IPv4 and UDP: inline, since each frame has them. */
+/*
+ * Numbers in network order, the numbers of protocols, and the headers of IPv4 and UDP: inline,
+ * since each frame has them.
+ */
 #ifndef GEN_IP_H
 #define GEN_IP_H
 
@@ -7,13 +10,14 @@
 #include <string.h>
 
 #define ETHERNET 14u /* bytes: two addresses and a type */
-#define TAG 4u	     /* bytes of a VLAN tag (IEEE 802.1Q) and of an MPLS label stack entry (RFC 3032) */
-#define IP4 20u	     /* bytes without options */
+/* bytes of a VLAN tag (IEEE 802.1Q) and of an MPLS label stack entry (RFC 3032) */
+#define TAG 4u
+#define IP4 20u /* bytes without options */
 #define IP6 40u
 #define UDP 8u
 
 #define TYPE_IP4 0x0800u
-#define TYPE_VLAN 0x8100u  /* C-tag */
+#define TYPE_VLAN 0x8100u /* C-tag */
 #define TYPE_IP6 0x86ddu
 #define TYPE_MPLS 0x8847u  /* unicast, RFC 3032 section 5 */
 #define TYPE_SVLAN 0x88a8u /* S-tag, IEEE 802.1ad */
@@ -71,7 +75,8 @@ static inline uint16_t sum_fold(uint64_t sum)
 }
 
 /* Addresses in network order. */
-static inline void ip4_write(uint8_t *ip, const uint8_t *from, const uint8_t *to, uint32_t protocol, uint32_t payload)
+static inline void ip4_write(uint8_t *ip, const uint8_t *from, const uint8_t *to, uint32_t protocol,
+			     uint32_t payload)
 {
 	uint16_t sum;
 
@@ -95,12 +100,17 @@ static inline void udp_write(uint8_t *udp, uint32_t from, uint32_t to, uint32_t 
 	put16(udp + 6, 0);
 }
 
-/* Bytes behind a header without options; 0 where it is another header, a fragment, or of another protocol. */
+/*
+ * Bytes behind a header without options; 0 where it is another header, a fragment, or of another
+ * protocol.
+ */
 static inline uint32_t ip4_read(const uint8_t *ip, uint32_t protocol)
 {
 	uint32_t total = get16(ip + 2);
 
-	return ip[0] == 0x45 && ip[9] == protocol && !(get16(ip + 6) & 0x3fff) && total > IP4 ? total - IP4 : 0;
+	return ip[0] == 0x45 && ip[9] == protocol && !(get16(ip + 6) & 0x3fff) && total > IP4
+		       ? total - IP4
+		       : 0;
 }
 
 #endif

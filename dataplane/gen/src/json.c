@@ -90,7 +90,8 @@ void json_string(struct json *j, const char *name, const char *value)
 }
 
 /* A value less `base`; null where there is none. */
-static void value_or_null(struct json *j, const char *name, bool there, uint64_t value, uint64_t base)
+static void value_or_null(struct json *j, const char *name, bool there, uint64_t value,
+			  uint64_t base)
 {
 	if (there) {
 		json_u64(j, name, value - base);
@@ -121,7 +122,8 @@ static void write_counts(struct json *j, const struct histogram *h)
 	for (uint32_t i = 0; i < HISTOGRAM_SIZE; i++) {
 		if (!h->counts[i])
 			continue;
-		fprintf(j->out, "%s[%" PRIu64 ",%" PRIu64 "]", separator, histogram_lowest(i), h->counts[i]);
+		fprintf(j->out, "%s[%" PRIu64 ",%" PRIu64 "]", separator, histogram_lowest(i),
+			h->counts[i]);
 		separator = ",";
 	}
 	fputc(']', j->out);

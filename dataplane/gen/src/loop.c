@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The role "loop": one thread sends on one port and receives on another, one way or both, so that what lies between has the other CPUs. */
+/*
+ * The role "loop": one thread sends on one port and receives on another, one way or both, so that
+ * what lies between has the other CPUs.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,7 +211,8 @@ static int finish(struct loop *l)
 
 static bool begin_way(struct loop *l, struct way *w, struct io *from, struct io *to)
 {
-	w->tx = (struct run){.options = &w->options, .io = from, .meanwhile = while_full, .meanwhile_of = l};
+	w->tx = (struct run){
+		.options = &w->options, .io = from, .meanwhile = while_full, .meanwhile_of = l};
 	w->rx = (struct run){.options = &w->options, .io = to};
 	w->sender = sender_new(&w->tx);
 	w->tracker = tracker_new(w->options.stream);
@@ -241,7 +245,10 @@ static int run_loop(struct loop *l)
 	return status;
 }
 
-/* What is sent comes back to where it went: a null port, a ring, a device behind which packets are turned. */
+/*
+ * What is sent comes back to where it went: a null port, a ring, a device behind which packets are
+ * turned.
+ */
 static bool one_port(const struct options *o)
 {
 	return strcmp(o->port, o->to_port) == 0;
@@ -272,7 +279,10 @@ static void set_options(struct loop *l, const struct options *o)
 	backward->from = o->to;
 }
 
-/* Frames go to the other port itself, unless the user said where: a switch finds the way, and floods only at first. */
+/*
+ * Frames go to the other port itself, unless the user said where: a switch finds the way, and
+ * floods only at first.
+ */
 static void address_each_other(struct loop *l, const struct options *o)
 {
 	struct frame_address *a = &l->ports[0]->address, *b = &l->ports[1]->address;

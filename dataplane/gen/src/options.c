@@ -21,42 +21,118 @@ enum {
 };
 
 enum option_id {
-	O_PORT = 256, O_TO, O_TO_MAC, O_PACKETS, O_DURATION, O_STREAM, O_INTERVAL, O_BUSY, O_SPIN, O_CHECK, O_STRICT, O_BUFFER, O_SIZE, O_RATE,
-	O_LAYER, O_BURST, O_GRANULARITY, O_CATCH_UP, O_FLOWS, O_WARMUP, O_CLOSED, O_TIMEOUT, O_REFLECT, O_ONCE, O_BESIDE, O_PEER_TIMEOUT,
-	O_TO_PORT, O_BOTH, O_BACK_TO, O_BACK_TO_MAC, O_EAL, O_QUEUES, O_DESCRIPTORS, O_MTU, O_FROM,
-	O_HOLD, O_ENCAP, O_SPREAD, O_BACK_ENCAP
+	O_PORT = 256,
+	O_TO,
+	O_TO_MAC,
+	O_PACKETS,
+	O_DURATION,
+	O_STREAM,
+	O_INTERVAL,
+	O_BUSY,
+	O_SPIN,
+	O_CHECK,
+	O_STRICT,
+	O_BUFFER,
+	O_SIZE,
+	O_RATE,
+	O_LAYER,
+	O_BURST,
+	O_GRANULARITY,
+	O_CATCH_UP,
+	O_FLOWS,
+	O_WARMUP,
+	O_CLOSED,
+	O_TIMEOUT,
+	O_REFLECT,
+	O_ONCE,
+	O_BESIDE,
+	O_PEER_TIMEOUT,
+	O_TO_PORT,
+	O_BOTH,
+	O_BACK_TO,
+	O_BACK_TO_MAC,
+	O_EAL,
+	O_QUEUES,
+	O_DESCRIPTORS,
+	O_MTU,
+	O_FROM,
+	O_HOLD,
+	O_ENCAP,
+	O_SPREAD,
+	O_BACK_ENCAP
 };
 
-static const struct option known[] = {
-	{"port", required_argument, NULL, O_PORT}, {"to", required_argument, NULL, O_TO}, {"to-mac", required_argument, NULL, O_TO_MAC},
-	{"packets", required_argument, NULL, O_PACKETS}, {"duration", required_argument, NULL, O_DURATION},
-	{"stream", required_argument, NULL, O_STREAM}, {"interval", required_argument, NULL, O_INTERVAL}, {"busy", no_argument, NULL, O_BUSY},
-	{"spin", required_argument, NULL, O_SPIN}, {"check", no_argument, NULL, O_CHECK}, {"strict", no_argument, NULL, O_STRICT},
-	{"buffer", required_argument, NULL, O_BUFFER}, {"size", required_argument, NULL, O_SIZE}, {"rate", required_argument, NULL, O_RATE},
-	{"layer", required_argument, NULL, O_LAYER}, {"burst", required_argument, NULL, O_BURST},
-	{"granularity", required_argument, NULL, O_GRANULARITY}, {"catch-up", required_argument, NULL, O_CATCH_UP},
-	{"flows", required_argument, NULL, O_FLOWS}, {"warmup", required_argument, NULL, O_WARMUP}, {"closed", no_argument, NULL, O_CLOSED},
-	{"timeout", required_argument, NULL, O_TIMEOUT}, {"reflect", no_argument, NULL, O_REFLECT}, {"once", no_argument, NULL, O_ONCE},
-	{"beside", required_argument, NULL, O_BESIDE}, {"peer-timeout", required_argument, NULL, O_PEER_TIMEOUT},
-	{"to-port", required_argument, NULL, O_TO_PORT}, {"both", no_argument, NULL, O_BOTH}, {"back-to", required_argument, NULL, O_BACK_TO},
-	{"back-to-mac", required_argument, NULL, O_BACK_TO_MAC}, {"eal", required_argument, NULL, O_EAL},
-	{"queues", required_argument, NULL, O_QUEUES}, {"descriptors", required_argument, NULL, O_DESCRIPTORS}, {"mtu", required_argument, NULL, O_MTU},
-	{"from", required_argument, NULL, O_FROM}, {"hold", no_argument, NULL, O_HOLD}, {"encap", required_argument, NULL, O_ENCAP},
-	{"spread", required_argument, NULL, O_SPREAD}, {"back-encap", required_argument, NULL, O_BACK_ENCAP}, {0}};
+static const struct option known[] = {{"port", required_argument, NULL, O_PORT},
+				      {"to", required_argument, NULL, O_TO},
+				      {"to-mac", required_argument, NULL, O_TO_MAC},
+				      {"packets", required_argument, NULL, O_PACKETS},
+				      {"duration", required_argument, NULL, O_DURATION},
+				      {"stream", required_argument, NULL, O_STREAM},
+				      {"interval", required_argument, NULL, O_INTERVAL},
+				      {"busy", no_argument, NULL, O_BUSY},
+				      {"spin", required_argument, NULL, O_SPIN},
+				      {"check", no_argument, NULL, O_CHECK},
+				      {"strict", no_argument, NULL, O_STRICT},
+				      {"buffer", required_argument, NULL, O_BUFFER},
+				      {"size", required_argument, NULL, O_SIZE},
+				      {"rate", required_argument, NULL, O_RATE},
+				      {"layer", required_argument, NULL, O_LAYER},
+				      {"burst", required_argument, NULL, O_BURST},
+				      {"granularity", required_argument, NULL, O_GRANULARITY},
+				      {"catch-up", required_argument, NULL, O_CATCH_UP},
+				      {"flows", required_argument, NULL, O_FLOWS},
+				      {"warmup", required_argument, NULL, O_WARMUP},
+				      {"closed", no_argument, NULL, O_CLOSED},
+				      {"timeout", required_argument, NULL, O_TIMEOUT},
+				      {"reflect", no_argument, NULL, O_REFLECT},
+				      {"once", no_argument, NULL, O_ONCE},
+				      {"beside", required_argument, NULL, O_BESIDE},
+				      {"peer-timeout", required_argument, NULL, O_PEER_TIMEOUT},
+				      {"to-port", required_argument, NULL, O_TO_PORT},
+				      {"both", no_argument, NULL, O_BOTH},
+				      {"back-to", required_argument, NULL, O_BACK_TO},
+				      {"back-to-mac", required_argument, NULL, O_BACK_TO_MAC},
+				      {"eal", required_argument, NULL, O_EAL},
+				      {"queues", required_argument, NULL, O_QUEUES},
+				      {"descriptors", required_argument, NULL, O_DESCRIPTORS},
+				      {"mtu", required_argument, NULL, O_MTU},
+				      {"from", required_argument, NULL, O_FROM},
+				      {"hold", no_argument, NULL, O_HOLD},
+				      {"encap", required_argument, NULL, O_ENCAP},
+				      {"spread", required_argument, NULL, O_SPREAD},
+				      {"back-encap", required_argument, NULL, O_BACK_ENCAP},
+				      {0}};
 
 static unsigned roles_of(int id)
 {
 	switch (id) {
-	case O_REFLECT: case O_ONCE:
+	case O_REFLECT:
+	case O_ONCE:
 		return FOR_SINK;
 	case O_CLOSED:
 		return FOR_PING;
 	case O_TIMEOUT:
 		return FOR_PING | FOR_LOOP;
-	case O_TO_PORT: case O_BOTH: case O_BACK_TO: case O_BACK_TO_MAC: case O_BACK_ENCAP:
+	case O_TO_PORT:
+	case O_BOTH:
+	case O_BACK_TO:
+	case O_BACK_TO_MAC:
+	case O_BACK_ENCAP:
 		return FOR_LOOP;
-	case O_TO: case O_TO_MAC: case O_SIZE: case O_RATE: case O_LAYER: case O_BURST: case O_GRANULARITY: case O_CATCH_UP: case O_FLOWS: case O_WARMUP:
-	case O_FROM: case O_HOLD: case O_ENCAP: case O_SPREAD:
+	case O_TO:
+	case O_TO_MAC:
+	case O_SIZE:
+	case O_RATE:
+	case O_LAYER:
+	case O_BURST:
+	case O_GRANULARITY:
+	case O_CATCH_UP:
+	case O_FLOWS:
+	case O_WARMUP:
+	case O_FROM:
+	case O_HOLD:
+	case O_ENCAP:
+	case O_SPREAD:
 		return SENDERS;
 	default:
 		return ALL;
@@ -64,30 +140,44 @@ static unsigned roles_of(int id)
 }
 
 static const char help[] =
-	"usage: draygen sink --port PORT [--reflect] [--once] [--packets N] [--duration TIME] [option ...]\n"
-	"       draygen send --port PORT [--to IP:PORT] [--size BYTES|imix] [--rate RATE] [--packets N] [--duration TIME] [option ...]\n"
+	"usage: draygen sink --port PORT [--reflect] [--once] [--packets N] [--duration TIME] "
+	"[option ...]\n"
+	"       draygen send --port PORT [--to IP:PORT] [--size BYTES|imix] [--rate RATE] "
+	"[--packets N] [--duration TIME] [option ...]\n"
 	"       draygen ping --port PORT [--to IP:PORT] [--closed] [as send ...]\n"
 	"       draygen loop --port PORT --to-port PORT [--both] [as send ...]\n"
 	"       draygen --help | --version\n"
-	"PORT: udp:IP:PORT | packet:IFACE | dray:NAME | dpdk:DEVICE | null    RATE: 1000pps | 2Mpps | 1Gbps | max    TIME: 250us | 1.5s\n"
-	"ENCAP: qinq:s=N,c=N | gre-mpls:label=N,key=N,from=IP,to=IP | gtpu:teid=N,from=IP,to=IP[,pdu=up|down,qfi=N]\n"
+	"PORT: udp:IP:PORT | packet:IFACE | dray:NAME | dpdk:DEVICE | null    RATE: 1000pps | "
+	"2Mpps | 1Gbps | max    TIME: 250us | 1.5s\n"
+	"ENCAP: qinq:s=N,c=N | gre-mpls:label=N,key=N,from=IP,to=IP | "
+	"gtpu:teid=N,from=IP,to=IP[,pdu=up|down,qfi=N]\n"
 	"IP:   192.0.2.1 | [fd00::1] | [fe80::1%IFACE]\n"
 	"\n"
-	"all:        --packets N  --duration TIME  --stream ID  --interval TIME  --busy  --spin TIME  --check  --strict  --buffer BYTES\n"
+	"all:        --packets N  --duration TIME  --stream ID  --interval TIME  --busy  --spin "
+	"TIME  --check  --strict  --buffer BYTES\n"
 	"            --beside N  --peer-timeout TIME\n"
-	"senders:    --to IP:PORT  --to-mac MAC  --size BYTES|imix  --rate RATE  --layer wire|frame|ip|payload  --burst N\n"
-	"            --granularity TIME  --catch-up TIME  --flows N  --warmup N  --hold  --encap ENCAP  --spread from|to\n"
+	"senders:    --to IP:PORT  --to-mac MAC  --size BYTES|imix  --rate RATE  --layer "
+	"wire|frame|ip|payload  --burst N\n"
+	"            --granularity TIME  --catch-up TIME  --flows N  --warmup N  --hold  --encap "
+	"ENCAP  --spread from|to\n"
 	"ping:       --closed  --timeout TIME\n"
-	"loop:       --to-port PORT  --both  --back-to IP:PORT  --back-to-mac MAC  --back-encap ENCAP  --timeout TIME\n"
+	"loop:       --to-port PORT  --both  --back-to IP:PORT  --back-to-mac MAC  --back-encap "
+	"ENCAP  --timeout TIME\n"
 	"sink:       --reflect  --once\n"
-	"dpdk ports: --eal \"ARGUMENT ...\"  --queues N  --descriptors N  --mtu BYTES  --from IP          (in draygen-dpdk)\n"
+	"dpdk ports: --eal \"ARGUMENT ...\"  --queues N  --descriptors N  --mtu BYTES  --from IP   "
+	"       (in draygen-dpdk)\n"
 	"\n"
-	"Results are JSON, one object a line. SIGINT and SIGTERM end a role, with its result. All of it: dataplane/gen/README.md\n"
-	"exit: 0 done, 1 error, 2 wrong usage, 4 --strict and something was lost, unsent, doubled, reordered or corrupt\n";
+	"Results are JSON, one object a line. SIGINT and SIGTERM end a role, with its result. All "
+	"of it: dataplane/gen/README.md\n"
+	"exit: 0 done, 1 error, 2 wrong usage, 4 --strict and something was lost, unsent, doubled, "
+	"reordered or corrupt\n";
 
 const char *options_role(enum role role)
 {
-	static const char *const names[] = {[ROLE_SINK] = "sink", [ROLE_SEND] = "send", [ROLE_PING] = "ping", [ROLE_LOOP] = "loop"};
+	static const char *const names[] = {[ROLE_SINK] = "sink",
+					    [ROLE_SEND] = "send",
+					    [ROLE_PING] = "ping",
+					    [ROLE_LOOP] = "loop"};
 
 	return names[role];
 }
@@ -97,7 +187,9 @@ static bool read_mac(const char *text, uint8_t mac[6])
 	unsigned m[6];
 	int end = 0;
 
-	if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &m[0], &m[1], &m[2], &m[3], &m[4], &m[5], &end) != 6 || text[end] != '\0')
+	if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &m[0], &m[1], &m[2], &m[3], &m[4], &m[5],
+		   &end) != 6 ||
+	    text[end] != '\0')
 		return false;
 	for (unsigned i = 0; i < 6; i++)
 		mac[i] = (uint8_t)m[i];
@@ -138,7 +230,8 @@ static bool read_layer(const char *text, int32_t *bytes)
 	static const struct {
 		const char *name;
 		int32_t bytes;
-	} layers[] = {{"wire", 24}, {"frame", 0}, {"ip", -14}, {"payload", -(int32_t)FRAME_HEADERS}};
+	} layers[] = {
+		{"wire", 24}, {"frame", 0}, {"ip", -14}, {"payload", -(int32_t)FRAME_HEADERS}};
 
 	for (unsigned i = 0; i < sizeof(layers) / sizeof(*layers); i++) {
 		*bytes = layers[i].bytes;
@@ -150,9 +243,10 @@ static bool read_layer(const char *text, int32_t *bytes)
 
 static bool set_flag(struct options *o, int id)
 {
-	bool *flags[] = {[O_BUSY - O_PORT] = &o->busy, [O_CHECK - O_PORT] = &o->check, [O_STRICT - O_PORT] = &o->strict,
-			 [O_CLOSED - O_PORT] = &o->closed, [O_REFLECT - O_PORT] = &o->reflect, [O_ONCE - O_PORT] = &o->once, [O_BOTH - O_PORT] = &o->both,
-			 [O_HOLD - O_PORT] = &o->hold};
+	bool *flags[] = {[O_BUSY - O_PORT] = &o->busy,	     [O_CHECK - O_PORT] = &o->check,
+			 [O_STRICT - O_PORT] = &o->strict,   [O_CLOSED - O_PORT] = &o->closed,
+			 [O_REFLECT - O_PORT] = &o->reflect, [O_ONCE - O_PORT] = &o->once,
+			 [O_BOTH - O_PORT] = &o->both,	     [O_HOLD - O_PORT] = &o->hold};
 
 	*flags[id - O_PORT] = true;
 	return true;
@@ -188,7 +282,8 @@ static bool set_how_to_send(struct options *o, int id, const char *text)
 		return true;
 	case O_SIZE:
 		o->imix = strcmp(text, "imix") == 0;
-		return o->imix || between32(text, FRAME_HEADERS + PACKET_SHORT, FRAME_MAX, &o->size);
+		return o->imix ||
+		       between32(text, FRAME_HEADERS + PACKET_SHORT, FRAME_MAX, &o->size);
 	case O_RATE:
 		o->rate_text = text;
 		return units_rate(text, &o->rate) && o->rate.per_second <= 1000000000000;
@@ -301,7 +396,8 @@ int options_read(int argc, char **argv, struct options *o)
 		return options_wrong("say what to do: sink, send, ping or loop");
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "--version") == 0)
 		return print_help(argv[1]);
-	for (role = ROLE_SINK; role <= ROLE_LOOP && strcmp(argv[1], options_role(role)) != 0; role++)
+	for (role = ROLE_SINK; role <= ROLE_LOOP && strcmp(argv[1], options_role(role)) != 0;
+	     role++)
 		;
 	if (role > ROLE_LOOP)
 		return options_wrong("%s is none of sink, send, ping, loop", argv[1]);
@@ -311,7 +407,8 @@ int options_read(int argc, char **argv, struct options *o)
 	optind = 2;
 	while ((id = getopt_long(argc, argv, "+", known, &which)) != -1) {
 		if (id == '?' || id == ':')
-			return options_wrong("%s is no option, or lacks its value", argv[optind - 1]);
+			return options_wrong("%s is no option, or lacks its value",
+					     argv[optind - 1]);
 		if (!(roles_of(id) & 1u << role))
 			return options_wrong("--%s is not for %s", known[which].name, argv[1]);
 		if (!set(o, id, optarg))

@@ -22,10 +22,10 @@ struct options {
 	union address to; /* where to_text is given */
 	uint32_t headers; /* bytes of a frame that is sent, before its payload */
 	uint8_t to_mac[6];
-	const char *encap_text, *spread_text; /* NULL: not given */
-	struct encap encap;		      /* where one of them is given */
+	const char *encap_text, *spread_text;	    /* NULL: not given */
+	struct encap encap;			    /* where one of them is given */
 	uint64_t packets, duration_ns, interval_ns; /* 0: none */
-	uint32_t stream; /* sink: 0 is the first that comes */
+	uint32_t stream;			    /* sink: 0 is the first that comes */
 	uint64_t spin_ns, buffer;
 	bool busy, check, strict, hold;
 	uint32_t beside; /* polling threads of other programs on the same CPUs */
@@ -59,7 +59,10 @@ struct options {
 	union address from;
 };
 
-/* Read argv[1] on. Returns 0; 1: --help or --version was asked for and printed; -1: usage is wrong, and it was said on stderr. */
+/*
+ * Read argv[1] on. Returns 0; 1: --help or --version was asked for and printed; -1: usage is wrong,
+ * and it was said on stderr.
+ */
 int options_read(int argc, char **argv, struct options *options);
 
 const char *options_role(enum role role);

@@ -49,7 +49,8 @@ static int check_to(struct options *o)
 	return 0;
 }
 
-static int read_encap(const char *option, const char *text, const struct options *o, struct encap *encap)
+static int read_encap(const char *option, const char *text, const struct options *o,
+		      struct encap *encap)
 {
 	const char *wrong_with_it = text ? encap_read(text, encap) : NULL;
 
@@ -76,7 +77,8 @@ static int check_encap(struct options *o)
 	if (!o->encap_text && !o->spread_text && !o->back_encap_text)
 		return 0;
 	if (udp)
-		return options_wrong("--encap, --back-encap and --spread are for ports of frames: the kernel makes those of a udp port");
+		return options_wrong("--encap, --back-encap and --spread are for ports of frames: "
+				     "the kernel makes those of a udp port");
 	if (o->headers == FRAME_HEADERS6)
 		return options_wrong("--encap, --back-encap and --spread take IPv4");
 	if (read_encap("--encap", o->encap_text, o, &o->encap) < 0)
@@ -91,12 +93,15 @@ static int check_encap(struct options *o)
 /* Over IPv6, and behind an encapsulation, the smallest frame is larger. */
 static int check_size(struct options *o)
 {
-	uint32_t back = encap_headers(&o->back_encap), most = o->both && back > o->headers ? back : o->headers, smallest = most + PACKET_SHORT;
+	uint32_t back = encap_headers(&o->back_encap),
+		 most = o->both && back > o->headers ? back : o->headers,
+		 smallest = most + PACKET_SHORT;
 
 	if (o->size == 0)
 		o->size = most + PACKET_HEADER;
 	if (o->size < smallest)
-		return options_wrong("--size: with these headers a frame has at least %u bytes", smallest);
+		return options_wrong("--size: with these headers a frame has at least %u bytes",
+				     smallest);
 	if (strcmp(o->layer_text, "payload") == 0)
 		o->layer_bytes = -(int32_t)o->headers;
 	return 0;
@@ -106,7 +111,9 @@ static int check_size(struct options *o)
 static int check_back(struct options *o)
 {
 	if (!o->both)
-		return o->back_to_text || o->back_to_mac_given ? options_wrong("--back-to and --back-to-mac need --both") : 0;
+		return o->back_to_text || o->back_to_mac_given
+			       ? options_wrong("--back-to and --back-to-mac need --both")
+			       : 0;
 	if (!o->back_to_text && is_kind(o->port, "udp:"))
 		o->back_to_text = o->port + strlen("udp:");
 	if (o->back_to_text && read_to("--back-to", o->back_to_text, &o->back_to) < 0)
@@ -137,8 +144,10 @@ static int check_ports(struct options *o)
 		return options_wrong("%s needs --port", options_role(o->role));
 	if (o->role == ROLE_LOOP)
 		return check_loop(o);
-	if (o->role != ROLE_SINK && !o->to_text && (is_kind(o->port, "udp:") || is_kind(o->port, "packet:")))
-		return options_wrong("%s over %s needs --to IP:PORT", options_role(o->role), o->port);
+	if (o->role != ROLE_SINK && !o->to_text &&
+	    (is_kind(o->port, "udp:") || is_kind(o->port, "packet:")))
+		return options_wrong("%s over %s needs --to IP:PORT", options_role(o->role),
+				     o->port);
 	return 0;
 }
 
@@ -147,8 +156,10 @@ static int check_dpdk(const struct options *o, const struct options *usual)
 {
 	bool dpdk = is_kind(o->port, "dpdk:") || (o->to_port && is_kind(o->to_port, "dpdk:"));
 
-	if (!dpdk && (o->eal || o->from_given || o->queues != usual->queues || o->descriptors != usual->descriptors || o->mtu != usual->mtu))
-		return options_wrong("--eal, --queues, --descriptors, --mtu and --from are for dpdk ports");
+	if (!dpdk && (o->eal || o->from_given || o->queues != usual->queues ||
+		      o->descriptors != usual->descriptors || o->mtu != usual->mtu))
+		return options_wrong(
+			"--eal, --queues, --descriptors, --mtu and --from are for dpdk ports");
 	if (dpdk && !o->eal)
 		return options_wrong("a dpdk port needs --eal: at least --vdev");
 	return 0;
@@ -166,7 +177,8 @@ int options_check(struct options *o, const struct options *usual)
 		return options_wrong("a null port has nobody to send back to");
 	if (o->closed) {
 		if (o->burst > 1)
-			return options_wrong("--closed sends one packet at a time: leave out --burst");
+			return options_wrong(
+				"--closed sends one packet at a time: leave out --burst");
 		o->granularity_ns = 0;
 	}
 	if (o->busy && !o->granularity_given)

@@ -20,8 +20,10 @@ struct header {
 };
 
 static_assert(sizeof(struct header) == PACKET_HEADER, "the header has no padding");
-static_assert(offsetof(struct header, sequence) == 16 && offsetof(struct header, turned) == 40, "as in README.md");
-static_assert(offsetof(struct header, payload_sum) == 48 && offsetof(struct header, checksum) == 52, "as in README.md");
+static_assert(offsetof(struct header, sequence) == 16 && offsetof(struct header, turned) == 40,
+	      "as in README.md");
+static_assert(offsetof(struct header, payload_sum) == 48 && offsetof(struct header, checksum) == 52,
+	      "as in README.md");
 
 static void write_whole(uint8_t *to, const struct packet *p)
 {
@@ -121,7 +123,8 @@ static enum packet_verdict read_short(const uint8_t *datagram, uint32_t length, 
 	uint16_t late, sum;
 
 	memcpy(h, datagram, length);
-	if (h[MAGIC] != SHORT_MAGIC || (h[KIND] & ~(KIND_WARMUP | KIND_REPLY)) != (KIND_VERSION | PACKET_DATA))
+	if (h[MAGIC] != SHORT_MAGIC ||
+	    (h[KIND] & ~(KIND_WARMUP | KIND_REPLY)) != (KIND_VERSION | PACKET_DATA))
 		return PACKET_FOREIGN;
 	memcpy(&sum, h + SUM, 2);
 	if (le16toh(sum) != short_sum(h, length))
@@ -166,7 +169,8 @@ void packet_write(uint8_t *to, const struct packet *p)
 
 uint32_t packet_fill(uint8_t *datagram, uint32_t length, uint64_t sequence)
 {
-	uint8_t *at = datagram + (length < PACKET_HEADER ? PACKET_SHORT : PACKET_HEADER), *end = datagram + length;
+	uint8_t *at = datagram + (length < PACKET_HEADER ? PACKET_SHORT : PACKET_HEADER),
+		*end = datagram + length;
 	uint64_t word = sequence * 0x9e3779b97f4a7c15u, le;
 
 	for (; end - at >= 8; at += 8) {
@@ -176,10 +180,12 @@ uint32_t packet_fill(uint8_t *datagram, uint32_t length, uint64_t sequence)
 	}
 	le = htole64(word);
 	memcpy(at, &le, (size_t)(end - at));
-	return length < PACKET_HEADER ? 0 : crc32c(datagram + PACKET_HEADER, length - PACKET_HEADER);
+	return length < PACKET_HEADER ? 0
+				      : crc32c(datagram + PACKET_HEADER, length - PACKET_HEADER);
 }
 
-enum packet_verdict packet_read(const uint8_t *datagram, uint32_t length, bool check, struct packet *p)
+enum packet_verdict packet_read(const uint8_t *datagram, uint32_t length, bool check,
+				struct packet *p)
 {
 	struct header h;
 
@@ -204,12 +210,14 @@ enum packet_verdict packet_read(const uint8_t *datagram, uint32_t length, bool c
 		.turned = le64toh(h.turned),
 		.payload_sum = le32toh(h.payload_sum),
 	};
-	if (h.version != PACKET_VERSION || p->type < PACKET_DATA || p->type > PACKET_END_REPLY || p->flow >= PACKET_FLOWS || p->stream == 0 ||
+	if (h.version != PACKET_VERSION || p->type < PACKET_DATA || p->type > PACKET_END_REPLY ||
+	    p->flow >= PACKET_FLOWS || p->stream == 0 ||
 	    (p->flags & ~(PACKET_WARMUP | PACKET_SUMMED)))
 		return PACKET_FOREIGN;
 	if (p->length != length)
 		return PACKET_CORRUPT;
-	if (check && (!(p->flags & PACKET_SUMMED) || p->payload_sum != crc32c(datagram + PACKET_HEADER, length - PACKET_HEADER)))
+	if (check && (!(p->flags & PACKET_SUMMED) ||
+		      p->payload_sum != crc32c(datagram + PACKET_HEADER, length - PACKET_HEADER)))
 		return PACKET_CORRUPT;
 	return PACKET_GOOD;
 }

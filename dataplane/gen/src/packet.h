@@ -8,9 +8,9 @@
 
 #define PACKET_MAGIC 0x4e454744u
 #define PACKET_VERSION 1
-#define PACKET_HEADER 56u     /* bytes */
-#define PACKET_SHORT 18u      /* bytes of the header in payloads that do not hold the other */
-#define PACKET_MAX 65507u     /* bytes of a UDP payload over IPv4 */
+#define PACKET_HEADER 56u /* bytes */
+#define PACKET_SHORT 18u  /* bytes of the header in payloads that do not hold the other */
+#define PACKET_MAX 65507u /* bytes of a UDP payload over IPv4 */
 #define PACKET_FLOWS 256
 
 enum packet_type { PACKET_DATA = 1, PACKET_END = 2, PACKET_REPLY = 3, PACKET_END_REPLY = 4 };
@@ -26,7 +26,8 @@ struct packet {
 	uint16_t flags, flow, length;
 	uint32_t stream;
 	uint64_t sequence;
-	uint64_t intended, sent, turned; /* ns of CLOCK_MONOTONIC; turned: 0 before a reflector has seen it */
+	/* ns of CLOCK_MONOTONIC; turned: 0 before a reflector has seen it */
+	uint64_t intended, sent, turned;
 	uint32_t payload_sum;
 };
 
@@ -42,21 +43,28 @@ static inline bool packet_is_short(const struct packet *packet)
 	return packet->length < PACKET_HEADER;
 }
 
-/* Write the header, with its checksum, to PACKET_HEADER bytes; a short one to PACKET_SHORT bytes, and its checksum is also of what follows it. */
+/*
+ * Write the header, with its checksum, to PACKET_HEADER bytes; a short one to PACKET_SHORT bytes,
+ * and its checksum is also of what follows it.
+ */
 void packet_write(uint8_t *to, const struct packet *packet);
 
-/* Fill what follows the header with words that depend on the sequence number, and return its sum; 0 after a short one. */
+/*
+ * Fill what follows the header with words that depend on the sequence number, and return its sum; 0
+ * after a short one.
+ */
 uint32_t packet_fill(uint8_t *datagram, uint32_t length, uint64_t sequence);
 
 /*
- * Read a datagram that anybody may have sent, and may be writing to: the header is copied once, then checked. With `check` the padding must have
- * a sum, and it must be right.
+ * Read a datagram that anybody may have sent, and may be writing to: the header is copied once,
+ * then checked. With `check` the padding must have a sum, and it must be right.
  */
-enum packet_verdict packet_read(const uint8_t *datagram, uint32_t length, bool check, struct packet *packet);
+enum packet_verdict packet_read(const uint8_t *datagram, uint32_t length, bool check,
+				struct packet *packet);
 
 /*
- * Make the sequence number and the times of a short packet whole: those that are nearest to `next`, the number that is expected, and to now. The
- * numbers of warm-up packets stay as they are.
+ * Make the sequence number and the times of a short packet whole: those that are nearest to `next`,
+ * the number that is expected, and to now. The numbers of warm-up packets stay as they are.
  */
 void packet_complete(struct packet *packet, uint64_t now, uint64_t next);
 

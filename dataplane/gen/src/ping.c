@@ -119,7 +119,8 @@ static void linger(struct ping *p)
 {
 	uint64_t now = clock_now(), end = now + p->run->options->timeout_ns;
 
-	while (!run_stopped() && !p->run->error && now < end && p->tracker->counts.received < p->sender->sent) {
+	while (!run_stopped() && !p->run->error && now < end &&
+	       p->tracker->counts.received < p->sender->sent) {
 		if (!receive(p, &now))
 			wait_until(p, now, end);
 		housekeeping(p, now);
@@ -141,7 +142,8 @@ static int finish(struct ping *p)
 	j = run_result_begin(run);
 	sender_write(p->sender, &j);
 	run_write_received(run, &j, p->tracker);
-	clean = run_received_clean(p->tracker) && p->sender->unsent == 0 && p->sender->errors == 0 && !run->error;
+	clean = run_received_clean(p->tracker) && p->sender->unsent == 0 &&
+		p->sender->errors == 0 && !run->error;
 	run_write_link(run, &j);
 	return run_result_end(run, &j, clean);
 }
@@ -149,7 +151,8 @@ static int finish(struct ping *p)
 int role_ping(const struct options *o, struct io *io)
 {
 	struct run run = run_begin(o, io, NULL);
-	struct ping p = {.run = &run, .sender = sender_new(&run), .tracker = tracker_new(o->stream)};
+	struct ping p = {
+		.run = &run, .sender = sender_new(&run), .tracker = tracker_new(o->stream)};
 	int status = EXIT_ERROR;
 
 	if (p.sender && p.tracker) {

@@ -27,7 +27,8 @@ void run_catch_signals(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	(void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0); /* the default makes each sleep 50 us longer */
+	/* the default makes each sleep 50 us longer */
+	(void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
 }
 
 bool run_stopped(void)
@@ -100,7 +101,8 @@ void run_service(struct run *run, uint64_t now)
 
 uint64_t run_interval_due(const struct run *run)
 {
-	return run->options->interval_ns ? run->interval_began_ns + run->options->interval_ns : UINT64_MAX;
+	return run->options->interval_ns ? run->interval_began_ns + run->options->interval_ns
+					 : UINT64_MAX;
 }
 
 static uint64_t drops(const struct run *run)
@@ -115,7 +117,9 @@ void run_write_received_interval(struct run *run, struct json *j, struct tracker
 
 	json_u64(j, "received", now->received - then->received);
 	json_u64(j, "bytes", now->received_bytes - then->received_bytes);
-	json_i64(j, "lost", (int64_t)(expected - run->last_expected) - (int64_t)(now->received - then->received));
+	json_i64(j, "lost",
+		 (int64_t)(expected - run->last_expected) -
+			 (int64_t)(now->received - then->received));
 	json_u64(j, "duplicates", now->duplicates - then->duplicates);
 	json_u64(j, "reordered", now->reordered - then->reordered);
 	json_u64(j, "corrupt", now->corrupt - then->corrupt);
@@ -157,10 +161,12 @@ static void write_counts(struct run *run, struct json *j, const struct tracker *
 static void write_rates(struct json *j, const struct tracker *t)
 {
 	uint64_t n = t->counts.received;
-	double seconds = (double)(t->last_ns - t->first_ns) / (double)NS_PER_SECOND, pps = n > 1 && seconds > 0 ? (double)(n - 1) / seconds : 0;
+	double seconds = (double)(t->last_ns - t->first_ns) / (double)NS_PER_SECOND,
+	       pps = n > 1 && seconds > 0 ? (double)(n - 1) / seconds : 0;
 
 	json_double(j, "receive_pps", pps);
-	json_double(j, "receive_bps", n ? pps * 8 * (double)t->counts.received_bytes / (double)n : 0);
+	json_double(j, "receive_bps",
+		    n ? pps * 8 * (double)t->counts.received_bytes / (double)n : 0);
 }
 
 void run_write_received(struct run *run, struct json *j, const struct tracker *t)
@@ -168,7 +174,8 @@ void run_write_received(struct run *run, struct json *j, const struct tracker *t
 	write_counts(run, j, t);
 	write_rates(j, t);
 	json_histogram(j, t->replies ? "round_trip" : "one_way", &t->delay, true);
-	json_histogram(j, t->replies ? "round_trip_intended" : "one_way_intended", &t->delay_intended, true);
+	json_histogram(j, t->replies ? "round_trip_intended" : "one_way_intended",
+		       &t->delay_intended, true);
 	if (t->replies) {
 		json_histogram(j, "forward", &t->forward, true);
 		json_histogram(j, "back", &t->back, true);
@@ -183,7 +190,8 @@ bool run_received_clean(const struct tracker *t)
 {
 	const struct tracker_counts *c = &t->counts;
 
-	return tracker_expected(t) == c->received && !(c->duplicates | c->reordered | c->corrupt | c->stale | c->clock_errors);
+	return tracker_expected(t) == c->received &&
+	       !(c->duplicates | c->reordered | c->corrupt | c->stale | c->clock_errors);
 }
 
 struct json run_interval_begin(struct run *run, uint64_t now)
@@ -237,7 +245,8 @@ int run_result_end(struct run *run, struct json *j, bool clean)
 		return EXIT_ERROR;
 	}
 	if (run->error) {
-		fprintf(stderr, "draygen: %s: %s\n", (run->failed ? run->failed : run->io)->name, strerror(-run->error));
+		fprintf(stderr, "draygen: %s: %s\n", (run->failed ? run->failed : run->io)->name,
+			strerror(-run->error));
 		return EXIT_ERROR;
 	}
 	return run->options->strict && !clean ? EXIT_NOT_CLEAN : EXIT_DONE;

@@ -20,12 +20,13 @@ struct run {
 	uint64_t started_ns, started_cpu_ns; /* when it was ready */
 	struct cpus cpus;
 	uint64_t serviced_ns;
-	void (*meanwhile)(void *); /* while the port is full, instead of waiting for room. NULL: waits */
+	/* while the port is full, instead of waiting for room. NULL: waits */
+	void (*meanwhile)(void *);
 	void *meanwhile_of;
 	uint64_t interval, interval_began_ns;
 	struct tracker_counts last; /* at the beginning of this interval */
 	uint64_t last_expected, last_drops, last_sent, last_unsent;
-	int error; /* -errno that ended it */
+	int error;		 /* -errno that ended it */
 	const struct io *failed; /* the port that it is of; NULL: `io` */
 };
 
@@ -33,8 +34,12 @@ struct run {
 void run_catch_signals(void);
 bool run_stopped(void);
 
-/* With --hold: say that n ports are open, and wait until told to go on. Then wait for their peers. The senders' way from open to ready. */
-bool run_await(const struct options *options, struct io *const *ios, unsigned n, struct io_error *error);
+/*
+ * With --hold: say that n ports are open, and wait until told to go on. Then wait for their peers.
+ * The senders' way from open to ready.
+ */
+bool run_await(const struct options *options, struct io *const *ios, unsigned n,
+	       struct io_error *error);
 
 /* Says that it is ready. `to` is the other port of a loop, or NULL. */
 struct run run_begin(const struct options *options, struct io *io, struct io *to);
@@ -45,7 +50,10 @@ void run_service(struct run *run, uint64_t now);
 /* When an interval ends: UINT64_MAX without. */
 uint64_t run_interval_due(const struct run *run);
 
-/* Fields of what was received: in the line of an interval (what came since the last), or of the result. */
+/*
+ * Fields of what was received: in the line of an interval (what came since the last), or of the
+ * result.
+ */
 void run_write_received_interval(struct run *run, struct json *j, struct tracker *tracker);
 void run_write_received(struct run *run, struct json *j, const struct tracker *tracker);
 

@@ -55,7 +55,9 @@ struct schedule schedule_begin(const struct options *o, uint64_t start_ns)
 
 uint64_t schedule_due(const struct schedule *s)
 {
-	return s->rate ? s->start_ns + (uint64_t)((unsigned __int128)s->units * NS_PER_SECOND / s->rate) : s->start_ns;
+	return s->rate ? s->start_ns +
+				 (uint64_t)((unsigned __int128)s->units * NS_PER_SECOND / s->rate)
+		       : s->start_ns;
 }
 
 uint32_t schedule_size(const struct schedule *s, uint64_t packet)
@@ -78,5 +80,7 @@ void schedule_pass(struct schedule *s, uint32_t n)
 
 uint64_t schedule_interval(const struct schedule *s)
 {
-	return s->rate ? (uint64_t)((unsigned __int128)mean_units(s, s->burst) * NS_PER_SECOND / s->rate) : 0;
+	return s->rate ? (uint64_t)((unsigned __int128)mean_units(s, s->burst) * NS_PER_SECOND /
+				    s->rate)
+		       : 0;
 }

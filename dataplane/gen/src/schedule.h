@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When which packets are due: an absolute schedule, so that what is late does not move what follows. */
+/*
+ * When which packets are due: an absolute schedule, so that what is late does not move what
+ * follows.
+ */
 #ifndef GEN_SCHEDULE_H
 #define GEN_SCHEDULE_H
 

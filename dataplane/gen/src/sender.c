@@ -104,14 +104,16 @@ static void fill(struct sender *s, struct batch *b)
 
 		*p = (struct packet){
 			.type = PACKET_DATA,
-			.flags = (uint16_t)((s->measuring ? 0 : PACKET_WARMUP) | (o->check ? PACKET_SUMMED : 0)),
+			.flags = (uint16_t)((s->measuring ? 0 : PACKET_WARMUP) |
+					    (o->check ? PACKET_SUMMED : 0)),
 			.flow = (uint16_t)b->flow,
 			.length = (uint16_t)b->slots[i].length,
 			.stream = o->stream,
 			.sequence = sequence + i,
 		};
 		if (o->check)
-			p->payload_sum = packet_fill(b->slots[i].data, b->slots[i].length, p->sequence);
+			p->payload_sum =
+				packet_fill(b->slots[i].data, b->slots[i].length, p->sequence);
 	}
 }
 
@@ -132,7 +134,10 @@ static void sent(struct sender *s, struct batch *b, unsigned n, uint64_t now)
 	b->done += n;
 }
 
-/* The port is full: wait for it, but no longer than the packets are worth sending. Returns -EAGAIN when it is over, 0 to try again, -errno. */
+/*
+ * The port is full: wait for it, but no longer than the packets are worth sending. Returns -EAGAIN
+ * when it is over, 0 to try again, -errno.
+ */
 static int wait_for_room(struct sender *s, const struct batch *b)
 {
 	struct run *run = s->run;
@@ -153,7 +158,8 @@ static int wait_for_room(struct sender *s, const struct batch *b)
 		clock_relax();
 		return 0;
 	}
-	return run->io->ops->wait(run->io, IO_TX, b->deadline < now + NS_PER_MS ? b->deadline : now + NS_PER_MS);
+	return run->io->ops->wait(run->io, IO_TX,
+				  b->deadline < now + NS_PER_MS ? b->deadline : now + NS_PER_MS);
 }
 
 static bool fatal(int error)
@@ -189,7 +195,10 @@ static int send_batch(struct sender *s, struct batch *b)
 	return 0;
 }
 
-/* Get buffers for up to n packets and send them. Returns how many are settled, or -errno; -EAGAIN: it is too late for the rest. */
+/*
+ * Get buffers for up to n packets and send them. Returns how many are settled, or -errno; -EAGAIN:
+ * it is too late for the rest.
+ */
 static int send_some(struct sender *s, struct batch *b, uint32_t n)
 {
 	struct io *io = s->run->io;
@@ -198,7 +207,8 @@ static int send_some(struct sender *s, struct batch *b, uint32_t n)
 	b->done = 0;
 	b->n = n < IO_BATCH ? n : IO_BATCH;
 	for (unsigned i = 0; i < b->n; i++)
-		b->slots[i].length = schedule_size(&s->schedule, s->schedule.packets + i) - s->run->options->headers;
+		b->slots[i].length = schedule_size(&s->schedule, s->schedule.packets + i) -
+				     s->run->options->headers;
 	b->n = io->ops->alloc(io, b->flow, b->slots, b->n);
 	ret = b->n ? send_batch(s, b) : wait_for_room(s, b);
 	return ret < 0 && b->done == 0 ? ret : (int)b->done;
@@ -217,7 +227,8 @@ int sender_burst(struct sender *s)
 	if (paced(s))
 		b.deadline = b.due + o->catch_up_ns;
 	else if (s->measuring && o->duration_ns)
-		b.deadline = s->started_ns + o->duration_ns; /* also where the port takes nothing more */
+		b.deadline =
+			s->started_ns + o->duration_ns; /* also where the port takes nothing more */
 	while (left > 0 && now <= b.deadline) {
 		int ret = send_some(s, &b, left);
 
@@ -245,7 +256,10 @@ static bool say_end(struct sender *s)
 	b.slots[0].length = PACKET_HEADER;
 	if (io->ops->alloc(io, 0, b.slots, 1) != 1)
 		return false;
-	b.packets[0] = (struct packet){.type = PACKET_END, .length = (uint16_t)b.slots[0].length, .stream = o->stream, .sequence = s->sent};
+	b.packets[0] = (struct packet){.type = PACKET_END,
+				       .length = (uint16_t)b.slots[0].length,
+				       .stream = o->stream,
+				       .sequence = s->sent};
 	if (o->check) {
 		b.packets[0].flags = PACKET_SUMMED;
 		b.packets[0].payload_sum = packet_fill(b.slots[0].data, b.slots[0].length, s->sent);
@@ -257,7 +271,10 @@ static bool say_end(struct sender *s)
 	return false;
 }
 
-/* The first is tried until the port takes it; a receiver that is content with it may be gone by the next. */
+/*
+ * The first is tried until the port takes it; a receiver that is content with it may be gone by the
+ * next.
+ */
 void sender_finish(struct sender *s)
 {
 	uint64_t give_up = clock_now() + END_NS;

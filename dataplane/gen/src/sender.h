@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sending engine of send and ping: bursts on a schedule, and an account of each packet that was due. */
+/*
+ * The sending engine of send and ping: bursts on a schedule, and an account of each packet that was
+ * due.
+ */
 #ifndef GEN_SENDER_H
 #define GEN_SENDER_H
 
@@ -23,10 +26,16 @@ struct sender *sender_new(struct run *run);
 /* When the next burst is due; for packets without a rate, `now`. UINT64_MAX: all is done. */
 uint64_t sender_due(struct sender *sender, uint64_t now);
 
-/* Send the burst that is due, or give up on it as the catch-up bound says. May wait where the port is full. Returns 0 or -errno. */
+/*
+ * Send the burst that is due, or give up on it as the catch-up bound says. May wait where the port
+ * is full. Returns 0 or -errno.
+ */
 int sender_burst(struct sender *sender);
 
-/* Tell the receiver how many there were: eight end packets, 1, 2, 4 ... 64 ms apart. Tries for 2 s where the port is full. */
+/*
+ * Tell the receiver how many there were: eight end packets, 1, 2, 4 ... 64 ms apart. Tries for 2 s
+ * where the port is full.
+ */
 void sender_finish(struct sender *sender);
 
 /* Fields of the result, and of an interval. */

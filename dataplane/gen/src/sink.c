@@ -11,7 +11,7 @@ struct sink {
 	struct run *run;
 	struct tracker *tracker;
 	uint64_t reflected, reflect_dropped;
-	uint64_t end_ns; /* when the sender's end was seen; 0: not yet */
+	uint64_t end_ns;  /* when the sender's end was seen; 0: not yet */
 	uint64_t busy_ns; /* when something came last */
 };
 
@@ -75,7 +75,8 @@ static bool over(const struct sink *s, uint64_t now)
 		return true;
 	if (o->duration_ns && now - s->run->started_ns >= o->duration_ns)
 		return true;
-	return o->once && s->end_ns && (tracker_complete(s->tracker) || now - s->end_ns >= LINGER_NS);
+	return o->once && s->end_ns &&
+	       (tracker_complete(s->tracker) || now - s->end_ns >= LINGER_NS);
 }
 
 /* When to look again although nothing came. */
@@ -149,7 +150,8 @@ int role_sink(const struct options *o, struct io *io)
 	json_u64(&j, "reflected", s.reflected);
 	json_u64(&j, "reflect_dropped", s.reflect_dropped);
 	run_write_link(&run, &j);
-	status = run_result_end(&run, &j, run_received_clean(s.tracker) && s.reflect_dropped == 0 && !run.error);
+	status = run_result_end(
+		&run, &j, run_received_clean(s.tracker) && s.reflect_dropped == 0 && !run.error);
 	free(s.tracker);
 	return status;
 }

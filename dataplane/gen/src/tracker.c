@@ -7,9 +7,9 @@
 
 #include "frame.h"
 
-#define JUMP_MAX (1ull << 32)	  /* a sequence number further ahead is no sender's */
-#define DELAY_MAX (1ull << 42)	  /* ns; 73 minutes */
-#define LOW 0xffu		  /* of a stream's number, what short packets say */
+#define JUMP_MAX (1ull << 32)  /* a sequence number further ahead is no sender's */
+#define DELAY_MAX (1ull << 42) /* ns; 73 minutes */
+#define LOW 0xffu	       /* of a stream's number, what short packets say */
 
 struct tracker *tracker_new(uint32_t stream)
 {
@@ -61,7 +61,9 @@ static bool is_new(struct tracker *t, uint64_t sequence)
 	return true;
 }
 
-/* RFC 4737, section 3: a packet is reordered where its number is less than the next one expected. */
+/*
+ * RFC 4737, section 3: a packet is reordered where its number is less than the next one expected.
+ */
 static void look_at_order(struct tracker *t, const struct packet *p)
 {
 	uint64_t *next = &t->flow_next[p->flow];
@@ -75,7 +77,10 @@ static void look_at_order(struct tracker *t, const struct packet *p)
 		t->reordered_distance_max = *next - p->sequence;
 }
 
-/* Consecutive in arrival (RFC 3550, 6.4.1), and among these those with consecutive numbers (RFC 3393). */
+/*
+ * Consecutive in arrival (RFC 3550, 6.4.1), and among these those with consecutive numbers (RFC
+ * 3393).
+ */
 static void look_at_variation(struct tracker *t, uint64_t sequence, uint64_t delay)
 {
 	if (t->has_last) {
@@ -111,7 +116,8 @@ static void measure(struct tracker *t, const struct packet *p, uint64_t now)
 {
 	bool turned = t->replies && is_reply(p) && !packet_is_short(p); /* which do not say when */
 
-	if (!plausible(p->sent, now) || !plausible(p->intended, now) || (turned && (!plausible(p->turned, now) || p->turned < p->sent))) {
+	if (!plausible(p->sent, now) || !plausible(p->intended, now) ||
+	    (turned && (!plausible(p->turned, now) || p->turned < p->sent))) {
 		t->counts.clock_errors++;
 		return;
 	}
@@ -143,7 +149,10 @@ static void take_data(struct tracker *t, const struct packet *p, uint64_t now)
 	measure(t, p, now);
 }
 
-/* Whether it is of the stream that is followed, which may begin with it. Short packets say no more than its low bits. */
+/*
+ * Whether it is of the stream that is followed, which may begin with it. Short packets say no more
+ * than its low bits.
+ */
 static bool is_followed(struct tracker *t, const struct packet *p)
 {
 	if (!t->has_stream) {
@@ -159,10 +168,14 @@ static bool is_followed(struct tracker *t, const struct packet *p)
 	return p->stream == t->stream;
 }
 
-bool tracker_take(struct tracker *t, const uint8_t *datagram, uint32_t length, uint64_t now, struct packet *p)
+bool tracker_take(struct tracker *t, const uint8_t *datagram, uint32_t length, uint64_t now,
+		  struct packet *p)
 {
 	enum packet_verdict verdict = packet_read(datagram, length, t->check, p);
-	/* Whoever asks takes its own packets too: what sends frames back may know nothing of draygen. */
+	/*
+	 * Whoever asks takes its own packets too: what sends frames back may know nothing of
+	 * draygen.
+	 */
 	bool wanted = verdict == PACKET_GOOD && (t->replies || !is_reply(p));
 
 	if (verdict == PACKET_CORRUPT) {

@@ -9,15 +9,17 @@
 #define TRACKER_WINDOW (1u << 20) /* sequence numbers that duplicates are told in */
 
 struct tracker_counts {
-	uint64_t received, received_bytes, duplicates, reordered, stale, warmup, foreign, corrupt, other_stream, clock_errors;
+	uint64_t received, received_bytes, duplicates, reordered, stale, warmup, foreign, corrupt,
+		other_stream, clock_errors;
 };
 
 struct tracker {
 	/* set by the user */
-	uint32_t stream; /* 0: the first that comes; of short packets, its low bits until a whole one comes */
-	bool check;	 /* sums of payloads too */
-	bool replies;	 /* wants what comes back: replies, or data as it was sent */
-	bool intervals;	 /* keep delay_interval */
+	/* 0: the first that comes; of short packets, its low bits until a whole one comes */
+	uint32_t stream;
+	bool check;	  /* sums of payloads too */
+	bool replies;	  /* wants what comes back: replies, or data as it was sent */
+	bool intervals;	  /* keep delay_interval */
 	uint32_t headers; /* bytes of the frame before the datagram that is taken next */
 
 	bool has_stream, low_stream; /* one is followed; only its low bits are known */
@@ -37,11 +39,18 @@ struct tracker {
 	uint64_t window[TRACKER_WINDOW / 64];
 };
 
-/* Zeroed, but for the stream and the headers, which are those of IPv4; NULL without memory. Freed with free(). */
+/*
+ * Zeroed, but for the stream and the headers, which are those of IPv4; NULL without memory. Freed
+ * with free().
+ */
 struct tracker *tracker_new(uint32_t stream);
 
-/* Take a datagram that came at `now`. true: it is draygen's, whole, and of the wanted kind; *packet is its header, of whatever stream. */
-bool tracker_take(struct tracker *tracker, const uint8_t *datagram, uint32_t length, uint64_t now, struct packet *packet);
+/*
+ * Take a datagram that came at `now`. true: it is draygen's, whole, and of the wanted kind; *packet
+ * is its header, of whatever stream.
+ */
+bool tracker_take(struct tracker *tracker, const uint8_t *datagram, uint32_t length, uint64_t now,
+		  struct packet *packet);
 
 /* Packets that were sent as far as can be known. */
 uint64_t tracker_expected(const struct tracker *tracker);

@@ -96,5 +96,6 @@ bool units_rate(const char *text, struct rate *rate)
 		return false;
 	number *= prefix(&text);
 	rate->bits = strcmp(text, "bps") == 0;
-	return (rate->bits || strcmp(text, "pps") == 0) && whole(number, &rate->per_second) && rate->per_second > 0;
+	return (rate->bits || strcmp(text, "pps") == 0) && whole(number, &rate->per_second) &&
+	       rate->per_second > 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers with units, as options have them. All return false where the text is something else, or does not fit. */
+/*
+ * Numbers with units, as options have them. All return false where the text is something else, or
+ * does not fit.
+ */
 #ifndef GEN_UNITS_H
 #define GEN_UNITS_H
 

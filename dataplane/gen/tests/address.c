@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses: what is read is printed as it was, and what could be meant in two ways is refused with words. */
+/*
+ * Addresses: what is read is printed as it was, and what could be meant in two ways is refused with
+ * words.
+ */
 #include "address.h"
 
 #include <net/if.h>
@@ -42,13 +45,16 @@ int main(void)
 	read_and_print("[::]:0", "[::]:0");
 	read_and_print("[FD00:0:0:0:0:0:0:1]:65535", "[fd00::1]:65535");
 	read_and_print("[fe80::1]:1", "[fe80::1]:1");
-	CHECK(address_read("[fd00::1]:5010", &a) == NULL && address_is6(&a) && address_port(&a) == 5010 && !address_lacks_interface(&a));
+	CHECK(address_read("[fd00::1]:5010", &a) == NULL && address_is6(&a) &&
+	      address_port(&a) == 5010 && !address_lacks_interface(&a));
 	CHECK(address_read("[fe80::1]:5010", &a) == NULL && address_lacks_interface(&a));
-	CHECK(address_read("192.0.2.1:5010", &a) == NULL && !address_is6(&a) && address_port(&a) == 5010 && !address_lacks_interface(&a));
+	CHECK(address_read("192.0.2.1:5010", &a) == NULL && !address_is6(&a) &&
+	      address_port(&a) == 5010 && !address_lacks_interface(&a));
 	if (if_indextoname(1, loopback)) { /* the first of every namespace */
 		snprintf(text, sizeof(text), "[fe80::1%%%s]:9", loopback);
 		read_and_print(text, text);
-		CHECK(address_read(text, &a) == NULL && a.v6.sin6_scope_id == 1 && !address_lacks_interface(&a));
+		CHECK(address_read(text, &a) == NULL && a.v6.sin6_scope_id == 1 &&
+		      !address_lacks_interface(&a));
 	}
 	refused("::1:5010", "ambiguous");
 	refused("fd00::1", "ambiguous");

@@ -70,7 +70,8 @@ static const char *eal(char text[512], const char *format)
 
 static void null(void)
 {
-	struct child c = START("send", "--port", "dpdk:net_null0", "--eal", EAL "--vdev net_null0", "--packets", "100000", "--rate", "max", "--strict");
+	struct child c = START("send", "--port", "dpdk:net_null0", "--eal", EAL "--vdev net_null0",
+			       "--packets", "100000", "--rate", "max", "--strict");
 	char *r = child_result(&c, 0);
 
 	CHECK_EQ(json_number(r, "sent"), 100000);
@@ -78,7 +79,8 @@ static void null(void)
 	CHECK(strstr(r, "\"kind\":\"net_null\""));
 	free(r);
 	/* Its packets are none of draygen's. A number is a name too. */
-	c = START("sink", "--port", "dpdk:0", "--eal", EAL "--vdev net_null0", "--duration", "50ms");
+	c = START("sink", "--port", "dpdk:0", "--eal", EAL "--vdev net_null0", "--duration",
+		  "50ms");
 	has_no_capability(c.pid);
 	r = child_result(&c, 0);
 	CHECK(json_number(r, "foreign") > 0);
@@ -97,16 +99,22 @@ static int first_cpu(void)
 	return cpu;
 }
 
-/* A device that gives back what is sent on it; of both families, every byte looked at. It has as many queues as EAL has lcores. */
+/*
+ * A device that gives back what is sent on it; of both families, every byte looked at. It has as
+ * many queues as EAL has lcores.
+ */
 static void ring(const char *size, const char *to, const char *from, const char *encap)
 {
 	char arguments[256];
 	struct child c;
 	char *r;
 
-	snprintf(arguments, sizeof(arguments), EAL "--vdev net_ring0 --lcores 0@%d,1@%d", first_cpu(), first_cpu());
-	c = START("loop", "--port", "dpdk:net_ring0", "--to-port", "dpdk:net_ring0", "--eal", arguments, "--packets", "50000", "--rate", "max", "--check", "--strict",
-		  "--size", size, "--flows", "8", "--queues", "2", "--to", to, "--from", from, encap ? "--encap" : NULL, encap);
+	snprintf(arguments, sizeof(arguments), EAL "--vdev net_ring0 --lcores 0@%d,1@%d",
+		 first_cpu(), first_cpu());
+	c = START("loop", "--port", "dpdk:net_ring0", "--to-port", "dpdk:net_ring0", "--eal",
+		  arguments, "--packets", "50000", "--rate", "max", "--check", "--strict", "--size",
+		  size, "--flows", "8", "--queues", "2", "--to", to, "--from", from,
+		  encap ? "--encap" : NULL, encap);
 	r = child_result(&c, 0);
 
 	CHECK_EQ(json_number(r, "sink.received"), 50000);
@@ -116,17 +124,25 @@ static void ring(const char *size, const char *to, const char *from, const char 
 }
 
 #define SERVER "--vdev net_memif0,role=server,socket=%s/memif,socket-abstract=no"
-#define CLIENT "--single-file-segments --vdev net_memif0,role=client,zero-copy=yes,socket=%s/memif,socket-abstract=no"
+#define CLIENT                                                                                     \
+	"--single-file-segments --vdev "                                                           \
+	"net_memif0,role=client,zero-copy=yes,socket=%s/memif,socket-abstract=no"
 
-/* Two processes; whichever end is the server, the sink is started first. All packets fit into a ring: a busy machine may keep either end from running. */
+/*
+ * Two processes; whichever end is the server, the sink is started first. All packets fit into a
+ * ring: a busy machine may keep either end from running.
+ */
 static void memif(const char *to_format, const char *from_format)
 {
 	char to[512], from[512];
-	struct child sink = START("sink", "--port", "dpdk:net_memif0", "--eal", eal(to, to_format), "--once", "--strict", "--reflect", "--mtu", "1800"), ping;
+	struct child sink = START("sink", "--port", "dpdk:net_memif0", "--eal", eal(to, to_format),
+				  "--once", "--strict", "--reflect", "--mtu", "1800"),
+		     ping;
 	char *r;
 
-	ping = START("ping", "--port", "dpdk:net_memif0", "--eal", eal(from, from_format), "--packets", "900", "--rate", "20kpps", "--catch-up", "60s", "--timeout", "20s",
-		     "--strict", "--size", "1814", "--mtu", "1800", "--check");
+	ping = START("ping", "--port", "dpdk:net_memif0", "--eal", eal(from, from_format),
+		     "--packets", "900", "--rate", "20kpps", "--catch-up", "60s", "--timeout",
+		     "20s", "--strict", "--size", "1814", "--mtu", "1800", "--check");
 	has_no_capability(ping.pid);
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 900);
@@ -139,9 +155,11 @@ static void memif(const char *to_format, const char *from_format)
 static void memif_loop(void)
 {
 	char text[512];
-	struct child c = START("loop", "--port", "dpdk:net_memif0", "--to-port", "dpdk:net_memif1", "--eal",
-			       eal(text, "--vdev net_memif0,role=server,socket=%s/loop,socket-abstract=no --vdev net_memif1,role=client,socket=%s/loop,socket-abstract=no"),
-			       "--both", "--packets", "20000", "--rate", "max", "--strict", "--warmup", "64");
+	struct child c = START(
+		"loop", "--port", "dpdk:net_memif0", "--to-port", "dpdk:net_memif1", "--eal",
+		eal(text, "--vdev net_memif0,role=server,socket=%s/loop,socket-abstract=no --vdev "
+			  "net_memif1,role=client,socket=%s/loop,socket-abstract=no"),
+		"--both", "--packets", "20000", "--rate", "max", "--strict", "--warmup", "64");
 	char *r = child_result(&c, 0);
 
 	CHECK_EQ(json_number(strstr(r, "\"forward\""), "sink.received"), 20000);
@@ -152,17 +170,23 @@ static void memif_loop(void)
 /* AddressSanitizer takes the signal itself, and ends the program so: dataplane/test.sh. */
 static bool crashed(int status)
 {
-	return WIFSIGNALED(status) ? WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGBUS : WEXITSTATUS(status) == SANITIZER;
+	return WIFSIGNALED(status) ? WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGBUS
+				   : WEXITSTATUS(status) == SANITIZER;
 }
 
-/* The peer is killed in the middle: the driver crashes, or the program says that nobody is there. It never waits for ever. */
+/*
+ * The peer is killed in the middle: the driver crashes, or the program says that nobody is there.
+ * It never waits for ever.
+ */
 static void memif_peer_dies(void)
 {
 	char to[512], from[512];
-	struct child sink = START("sink", "--port", "dpdk:net_memif0", "--eal", eal(to, SERVER)), sender;
+	struct child sink = START("sink", "--port", "dpdk:net_memif0", "--eal", eal(to, SERVER)),
+		     sender;
 	int status;
 
-	sender = START("send", "--port", "dpdk:net_memif0", "--eal", eal(from, CLIENT), "--rate", "max", "--peer-timeout", "1s");
+	sender = START("send", "--port", "dpdk:net_memif0", "--eal", eal(from, CLIENT), "--rate",
+		       "max", "--peer-timeout", "1s");
 	usleep(100000);
 	kill(sink.pid, SIGKILL);
 	CHECK(waitpid(sink.pid, NULL, 0) == sink.pid);
@@ -172,16 +196,21 @@ static void memif_peer_dies(void)
 	CHECK(crashed(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 1));
 }
 
-/* The server of a sender goes, and another takes its place: the sender goes on, unless its driver crashed. */
+/*
+ * The server of a sender goes, and another takes its place: the sender goes on, unless its driver
+ * crashed.
+ */
 static void memif_successor(void)
 {
 	char to[512], from[512];
-	struct child sink = START("sink", "--port", "dpdk:net_memif0", "--eal", eal(to, SERVER)), sender;
+	struct child sink = START("sink", "--port", "dpdk:net_memif0", "--eal", eal(to, SERVER)),
+		     sender;
 	double received = 0;
 	int status;
 	char *r;
 
-	sender = START("send", "--port", "dpdk:net_memif0", "--eal", eal(from, CLIENT), "--rate", "1kpps", "--catch-up", "1ms", "--peer-timeout", "50s");
+	sender = START("send", "--port", "dpdk:net_memif0", "--eal", eal(from, CLIENT), "--rate",
+		       "1kpps", "--catch-up", "1ms", "--peer-timeout", "50s");
 	usleep(50000);
 	kill(sink.pid, SIGTERM);
 	free(child_result(&sink, 0));
@@ -218,8 +247,10 @@ static void become_testpmd(pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(60);
 	if (getppid() == parent && dup2(none, 0) >= 0 && dup2(log, 1) >= 0 && dup2(log, 2) >= 0)
-		execlp("dpdk-testpmd", "dpdk-testpmd", "--no-huge", "--no-shconf", "--no-pci", "--no-telemetry", "-m", "96", "--lcores", lcores, "--vdev", a, "--vdev", b,
-		       "--", "--forward-mode=io", "--auto-start", "--total-num-mbufs=4096", "--stats-period=600", (char *)NULL);
+		execlp("dpdk-testpmd", "dpdk-testpmd", "--no-huge", "--no-shconf", "--no-pci",
+		       "--no-telemetry", "-m", "96", "--lcores", lcores, "--vdev", a, "--vdev", b,
+		       "--", "--forward-mode=io", "--auto-start", "--total-num-mbufs=4096",
+		       "--stats-period=600", (char *)NULL);
 	_exit(126);
 }
 
@@ -241,18 +272,26 @@ static void through_a_switch(void)
 	CHECK(testpmd >= 0);
 	if (testpmd == 0)
 		become_testpmd(parent);
-	c = START("loop", "--port", "dpdk:net_virtio_user0", "--to-port", "dpdk:net_virtio_user1", "--eal",
-		  eal(text, "--single-file-segments --vdev net_virtio_user0,path=%s/a.sock,server=1,queues=1,mac=02:00:00:00:00:0a "
-			    "--vdev net_virtio_user1,path=%s/b.sock,server=1,queues=1,mac=02:00:00:00:00:0b"),
-		  "--both", "--packets", "1000", "--warmup", "200", "--rate", "2kpps", "--catch-up", "60s", "--timeout", "5s", "--peer-timeout", "40s", "--beside", "1");
+	c = START("loop", "--port", "dpdk:net_virtio_user0", "--to-port", "dpdk:net_virtio_user1",
+		  "--eal",
+		  eal(text,
+		      "--single-file-segments --vdev "
+		      "net_virtio_user0,path=%s/a.sock,server=1,queues=1,mac=02:00:00:00:00:0a "
+		      "--vdev "
+		      "net_virtio_user1,path=%s/b.sock,server=1,queues=1,mac=02:00:00:00:00:0b"),
+		  "--both", "--packets", "1000", "--warmup", "200", "--rate", "2kpps", "--catch-up",
+		  "60s", "--timeout", "5s", "--peer-timeout", "40s", "--beside", "1");
 	r = child_result(&c, 0);
 	for (unsigned i = 0; i < 2; i++) {
 		const char *way = strstr(r, i ? "\"backward\"" : "\"forward\"");
 
 		CHECK_EQ(json_number(way, "sender.sent"), 1000);
-		CHECK(json_number(way, "sink.received") > 500); /* the switch drops what this thread is late for */
+		CHECK(json_number(way, "sink.received") >
+		      500); /* the switch drops what this thread is late for */
 		CHECK_EQ(json_number(way, "sink.received") + json_number(way, "sink.lost"), 1000);
-		CHECK_EQ(json_number(way, "sink.corrupt") + json_number(way, "sink.foreign") + json_number(way, "sink.other_stream"), 0);
+		CHECK_EQ(json_number(way, "sink.corrupt") + json_number(way, "sink.foreign") +
+				 json_number(way, "sink.other_stream"),
+			 0);
 	}
 	CHECK(json_true(r, "oversubscribed"));
 	free(r);
@@ -271,7 +310,8 @@ static int fails(const char *program, const char *port, const char *arguments)
 	if (pid == 0) {
 		alarm(60);
 		CHECK(freopen("/dev/null", "w", stderr) && freopen("/dev/null", "w", stdout));
-		execl(program, program, "send", "--port", port, "--peer-timeout", "200ms", "--eal", arguments, (char *)NULL);
+		execl(program, program, "send", "--port", port, "--peer-timeout", "200ms", "--eal",
+		      arguments, (char *)NULL);
 		_exit(126);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
@@ -286,10 +326,16 @@ static void failures(const char *program)
 	CHECK_EQ(fails(program, "dpdk:net_null1", EAL "--vdev net_null0"), 1);
 	CHECK_EQ(fails(program, "dpdk:net_null0", EAL "--vdev net_none0"), 1);
 	CHECK_EQ(fails(program, "dpdk:net_null0", "--no-such-argument"), 1);
-	/* Nobody comes: twice, since what the first leaves behind must not be in the way of the second. */
+	/*
+	 * Nobody comes: twice, since what the first leaves behind must not be in the way of the
+	 * second.
+	 */
 	for (unsigned i = 0; i < 2; i++) {
 		CHECK_EQ(fails(program, "dpdk:net_memif0", eal(text, SERVER)), 1);
-		CHECK_EQ(fails(program, "dpdk:net_virtio_user0", eal(text, "--single-file-segments --vdev net_virtio_user0,path=%s/v.sock,server=1,queues=1")), 1);
+		CHECK_EQ(fails(program, "dpdk:net_virtio_user0",
+			       eal(text, "--single-file-segments --vdev "
+					 "net_virtio_user0,path=%s/v.sock,server=1,queues=1")),
+			 1);
 	}
 	CHECK_EQ(fails(program, "dpdk:net_memif0", eal(text, CLIENT)), 1);
 }
@@ -304,7 +350,8 @@ int main(int argc, char **argv)
 	null();
 	ring("imix", "198.51.100.2:5010", "198.51.100.1", NULL);
 	ring("80", "[fd00::2]:5010", "fd00::1", NULL);
-	ring("104", "198.51.100.2:5010", "10.60.0.1", "gtpu:teid=1,from=198.18.0.2,to=198.18.0.1,pdu=up,qfi=9");
+	ring("104", "198.51.100.2:5010", "10.60.0.1",
+	     "gtpu:teid=1,from=198.18.0.2,to=198.18.0.1,pdu=up,qfi=9");
 	memif(SERVER, CLIENT);
 	memif(CLIENT, SERVER);
 	memif_loop();

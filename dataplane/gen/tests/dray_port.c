@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both ends of a shared-memory link: a million packets with every header and every byte checked, and round trips. */
+/*
+ * Both ends of a shared-memory link: a million packets with every header and every byte checked,
+ * and round trips.
+ */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,10 +14,13 @@
 
 static void all(void)
 {
-	struct child sink = START("sink", "--port", "dray:b", "--once", "--check", "--strict", "--spin", "10us"), sender;
+	struct child sink = START("sink", "--port", "dray:b", "--once", "--check", "--strict",
+				  "--spin", "10us"),
+		     sender;
 	char *r;
 
-	sender = START("send", "--port", "dray:a", "--rate", "max", "--packets", PACKETS, "--check", "--strict", "--spin", "10us", "--size", "128");
+	sender = START("send", "--port", "dray:a", "--rate", "max", "--packets", PACKETS, "--check",
+		       "--strict", "--spin", "10us", "--size", "128");
 	r = child_result(&sender, 0);
 	CHECK_EQ(json_number(r, "sent"), atof(PACKETS));
 	CHECK(strstr(r, "\"kind\":\"shm\""));
@@ -30,25 +36,33 @@ static void round_trips(void)
 	struct child sink = START("sink", "--port", "dray:b", "--reflect"), ping;
 	char *r;
 
-	ping = START("ping", "--port", "dray:a", "--packets", "1000", "--rate", "max", "--closed", "--timeout", "10s", "--strict");
+	ping = START("ping", "--port", "dray:a", "--packets", "1000", "--rate", "max", "--closed",
+		     "--timeout", "10s", "--strict");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 1000);
 	CHECK_EQ(json_number(r, "foreign"), 0);
 	free(r);
-	/* No more than the link holds: replies that find it full are dropped, and a busy machine may keep the one who waits for them from running. */
-	ping = START("ping", "--port", "dray:a", "--stream", "2", "--packets", "100", "--rate", "4kpps", "--timeout", "10s", "--catch-up", "60s", "--strict", "--check",
+	/*
+	 * No more than the link holds: replies that find it full are dropped, and a busy machine
+	 * may keep the one who waits for them from running.
+	 */
+	ping = START("ping", "--port", "dray:a", "--stream", "2", "--packets", "100", "--rate",
+		     "4kpps", "--timeout", "10s", "--catch-up", "60s", "--strict", "--check",
 		     "--size", "imix");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 100);
 	free(r);
-	ping = START("ping", "--port", "dray:a", "--stream", "3", "--packets", "1000", "--rate", "max", "--closed", "--timeout", "10s", "--strict", "--to",
-		     "[fd00::2]:5010", "--size", "80");
+	ping = START("ping", "--port", "dray:a", "--stream", "3", "--packets", "1000", "--rate",
+		     "max", "--closed", "--timeout", "10s", "--strict", "--to", "[fd00::2]:5010",
+		     "--size", "80");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 1000);
 	CHECK_EQ(json_number(r, "received_bytes"), 80000);
 	free(r);
-	ping = START("ping", "--port", "dray:a", "--stream", "4", "--packets", "1000", "--rate", "max", "--closed", "--timeout", "10s", "--strict", "--check",
-		     "--encap", "gre-mpls:label=3,key=0,from=198.18.1.2,to=198.18.1.1", "--flows", "256", "--size", "imix");
+	ping = START("ping", "--port", "dray:a", "--stream", "4", "--packets", "1000", "--rate",
+		     "max", "--closed", "--timeout", "10s", "--strict", "--check", "--encap",
+		     "gre-mpls:label=3,key=0,from=198.18.1.2,to=198.18.1.1", "--flows", "256",
+		     "--size", "imix");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 1000);
 	CHECK_EQ(json_number(r, "received_bytes"), json_number(r, "sent_bytes"));
@@ -65,9 +79,11 @@ static void round_trips(void)
 /* Both ends in one thread: a full link is relieved by the thread that waits for room on it. */
 static void one_thread(void)
 {
-	struct child loop = START("loop", "--port", "dray:a", "--to-port", "dray:b", "--both", "--packets", "200000", "--rate", "max", "--burst", "1024", "--check",
-				  "--strict", "--size", "imix", "--encap", "qinq:s=1,c=1", "--flows", "256", "--back-encap",
-				  "gre-mpls:label=3,key=0,from=198.18.1.2,to=198.18.1.1");
+	struct child loop =
+		START("loop", "--port", "dray:a", "--to-port", "dray:b", "--both", "--packets",
+		      "200000", "--rate", "max", "--burst", "1024", "--check", "--strict", "--size",
+		      "imix", "--encap", "qinq:s=1,c=1", "--flows", "256", "--back-encap",
+		      "gre-mpls:label=3,key=0,from=198.18.1.2,to=198.18.1.1");
 	char *r = child_result(&loop, 0);
 
 	CHECK_EQ(json_number(strstr(r, "\"forward\""), "sink.received"), 200000);
@@ -109,7 +125,8 @@ static void successor(void)
 
 int main(int argc, char **argv)
 {
-	struct broker_options options = {.geometry = {.ring_size = 512, .pkt_slots = 256, .pkt_stride = 27 * 64}};
+	struct broker_options options = {
+		.geometry = {.ring_size = 512, .pkt_slots = 256, .pkt_stride = 27 * 64}};
 	struct broker *broker;
 
 	test_program(argc, argv);

@@ -15,7 +15,9 @@ static const char *way(const char *result, const char *name)
 
 static void null(void)
 {
-	struct child loop = START("loop", "--port", "null", "--to-port", "null", "--packets", "100000", "--rate", "max", "--check", "--strict", "--size", "imix");
+	struct child loop =
+		START("loop", "--port", "null", "--to-port", "null", "--packets", "100000",
+		      "--rate", "max", "--check", "--strict", "--size", "imix");
 	char *r = child_result(&loop, 0);
 
 	CHECK_EQ(json_number(r, "sender.sent"), 100000);
@@ -28,15 +30,18 @@ static void null(void)
 /* Each way has a stream of its own, and an account of its own. */
 static void both_ways(const char *port, const char *to)
 {
-	struct child loop = START("loop", "--port", port, "--to-port", to, "--both", "--packets", "500", "--warmup", "20", "--rate", "5kpps", "--catch-up", "60s",
+	struct child loop = START("loop", "--port", port, "--to-port", to, "--both", "--packets",
+				  "500", "--warmup", "20", "--rate", "5kpps", "--catch-up", "60s",
 				  "--interval", "20ms", "--strict");
 	double sent = 0, received = 0;
 	char *line;
 	int status;
 
 	while ((line = child_line(&loop)) && strstr(line, "\"event\":\"interval\"")) {
-		sent += json_number(way(line, "\"forward\""), "sent") + json_number(way(line, "\"backward\""), "sent");
-		received += json_number(way(line, "\"forward\""), "received") + json_number(way(line, "\"backward\""), "received");
+		sent += json_number(way(line, "\"forward\""), "sent") +
+			json_number(way(line, "\"backward\""), "sent");
+		received += json_number(way(line, "\"forward\""), "received") +
+			    json_number(way(line, "\"backward\""), "received");
 		free(line);
 	}
 	CHECK(line && sent > 0 && sent <= 1000 && received > 0 && received <= 1000);
@@ -58,7 +63,8 @@ static void both_ways(const char *port, const char *to)
 /* Two threads that never sleep, and one CPU. */
 static void too_few_cpus(void)
 {
-	struct child sink = START("sink", "--port", "null", "--busy", "--beside", "1", "--duration", "50ms");
+	struct child sink =
+		START("sink", "--port", "null", "--busy", "--beside", "1", "--duration", "50ms");
 	char *r = child_result(&sink, 0);
 
 	CHECK_EQ(json_number(r, "cpus.allowed"), 1);
@@ -70,7 +76,8 @@ static void too_few_cpus(void)
 	sink = START("sink", "--port", "udp:127.0.0.1:0", "--beside", "1", "--duration", "100ms");
 	r = child_result(&sink, 0);
 	CHECK_EQ(json_number(r, "cpus.polling_threads"), 0);
-	if (strstr(r, "\"waited_ns\"") && json_number(r, "cpus.waited_ns") < 0.04 * json_number(r, "wall_ns"))
+	if (strstr(r, "\"waited_ns\"") &&
+	    json_number(r, "cpus.waited_ns") < 0.04 * json_number(r, "wall_ns"))
 		CHECK(!json_true(r, "oversubscribed"));
 	free(r);
 }

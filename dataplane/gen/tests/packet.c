@@ -32,20 +32,30 @@ static void sums(void)
 
 static struct packet example(void)
 {
-	return (struct packet){.type = PACKET_DATA, .flags = PACKET_SUMMED, .flow = 7, .length = LENGTH, .stream = 0x01020304, .sequence = 0x1122334455667788,
-			       .intended = 5, .sent = 6, .turned = 0};
+	return (struct packet){.type = PACKET_DATA,
+			       .flags = PACKET_SUMMED,
+			       .flow = 7,
+			       .length = LENGTH,
+			       .stream = 0x01020304,
+			       .sequence = 0x1122334455667788,
+			       .intended = 5,
+			       .sent = 6,
+			       .turned = 0};
 }
 
 static void round_trip(void)
 {
 	struct packet p = example(), q;
-	static const uint8_t begin[] = {'D', 'G', 'E', 'N', 1, 1, 2, 0, 4, 3, 2, 1, 7, 0, LENGTH, 0, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 5, 0};
+	static const uint8_t begin[] = {'D',  'G',  'E',  'N',	1,    1,      2, 0,    4,
+					3,    2,    1,	  7,	0,    LENGTH, 0, 0x88, 0x77,
+					0x66, 0x55, 0x44, 0x33, 0x22, 0x11,   5, 0};
 
 	p.payload_sum = packet_fill(datagram, LENGTH, p.sequence);
 	packet_write(datagram, &p);
 	CHECK(memcmp(datagram, begin, sizeof(begin)) == 0);
 	CHECK_EQ(packet_read(datagram, LENGTH, true, &q), PACKET_GOOD);
-	CHECK(q.sequence == p.sequence && q.stream == p.stream && q.flow == 7 && q.intended == 5 && q.sent == 6 && q.payload_sum == p.payload_sum);
+	CHECK(q.sequence == p.sequence && q.stream == p.stream && q.flow == 7 && q.intended == 5 &&
+	      q.sent == 6 && q.payload_sum == p.payload_sum);
 }
 
 static void every_byte(void)
@@ -62,7 +72,8 @@ static void every_byte(void)
 		datagram[i] ^= 0x10;
 	}
 	for (unsigned n = 0; n < LENGTH; n++)
-		CHECK_EQ(packet_read(datagram, n, true, &q), n < PACKET_HEADER ? PACKET_FOREIGN : PACKET_CORRUPT);
+		CHECK_EQ(packet_read(datagram, n, true, &q),
+			 n < PACKET_HEADER ? PACKET_FOREIGN : PACKET_CORRUPT);
 }
 
 /* Whole, and yet nothing that draygen sends. */
@@ -90,20 +101,28 @@ static void nonsense(void)
 /* A warm-up packet, 5001 ns late, which 5 bits and 11 give as 1251 * 2^2. */
 static struct packet short_example(uint16_t length)
 {
-	return (struct packet){.type = PACKET_DATA, .flags = PACKET_WARMUP, .flow = 7, .length = length, .stream = 0x01020304, .sequence = 0x1122334455667788,
-			       .intended = 0xffff123456789abc - 5001, .sent = 0xffff123456789abc};
+	return (struct packet){.type = PACKET_DATA,
+			       .flags = PACKET_WARMUP,
+			       .flow = 7,
+			       .length = length,
+			       .stream = 0x01020304,
+			       .sequence = 0x1122334455667788,
+			       .intended = 0xffff123456789abc - 5001,
+			       .sent = 0xffff123456789abc};
 }
 
 static void short_round_trip(void)
 {
-	static const uint8_t want[] = {0xdc, 0x31, 4, 7, 0x88, 0x77, 0x66, 0x55, 0xbc, 0x9a, 0x78, 0x56, 0x34, 0x12, 0xe3, 0x14, 0x2f, 0xf5};
+	static const uint8_t want[] = {0xdc, 0x31, 4,	 7,    0x88, 0x77, 0x66, 0x55, 0xbc,
+				       0x9a, 0x78, 0x56, 0x34, 0x12, 0xe3, 0x14, 0x2f, 0xf5};
 	struct packet p = short_example(PACKET_SHORT), q;
 
 	CHECK(packet_is_short(&p));
 	packet_write(datagram, &p);
 	CHECK(memcmp(datagram, want, sizeof(want)) == 0);
 	CHECK_EQ(packet_read(datagram, PACKET_SHORT, true, &q), PACKET_GOOD);
-	CHECK(packet_is_short(&q) && q.type == PACKET_DATA && q.flags == PACKET_WARMUP && q.flow == 7 && q.stream == 4 && q.sequence == 0x55667788);
+	CHECK(packet_is_short(&q) && q.type == PACKET_DATA && q.flags == PACKET_WARMUP &&
+	      q.flow == 7 && q.stream == 4 && q.sequence == 0x55667788);
 	CHECK(q.sent == 0x123456789abc && q.sent - q.intended == 5004);
 	packet_complete(&q, 0xffff1234567fffff, 0x1122334455667000);
 	CHECK(q.sent == p.sent && q.sent - q.intended == 5004);
@@ -131,15 +150,18 @@ static void every_byte_of_short(void)
 		CHECK_EQ(q.length, length);
 		for (unsigned i = 0; i < length; i++) {
 			datagram[i] ^= 0x80;
-			CHECK_EQ(packet_read(datagram, length, false, &q), i < 2 ? PACKET_FOREIGN : PACKET_CORRUPT);
+			CHECK_EQ(packet_read(datagram, length, false, &q),
+				 i < 2 ? PACKET_FOREIGN : PACKET_CORRUPT);
 			datagram[i] ^= 0x80;
 		}
-		CHECK_EQ(packet_read(datagram, length - 1u, false, &q), length == PACKET_SHORT ? PACKET_FOREIGN : PACKET_CORRUPT);
+		CHECK_EQ(packet_read(datagram, length - 1u, false, &q),
+			 length == PACKET_SHORT ? PACKET_FOREIGN : PACKET_CORRUPT);
 	}
 	for (unsigned kind = 0; kind < 256; kind++) {
 		datagram[1] = (uint8_t)kind;
 		if (kind != 0x21 && kind != 0x23 && kind != 0x31 && kind != 0x33)
-			CHECK_EQ(packet_read(datagram, 55, false, &q), PACKET_FOREIGN); /* an end, or a version to come */
+			CHECK_EQ(packet_read(datagram, 55, false, &q),
+				 PACKET_FOREIGN); /* an end, or a version to come */
 	}
 }
 
@@ -166,15 +188,23 @@ static void complete(void)
 {
 	static const struct {
 		uint64_t next, sequence;
-	} numbers[] = {{0, 0}, {0, 3000000000}, {5, 2}, {5, 0xffffffff}, {1ull << 32, 0xfffffff0}, {(1ull << 32) - 5, (1ull << 32) + 7}, {7ull << 33, (7ull << 33) - 1},
-		       {10, 2000000000}, {3000000000, 4}};
+	} numbers[] = {{0, 0},
+		       {0, 3000000000},
+		       {5, 2},
+		       {5, 0xffffffff},
+		       {1ull << 32, 0xfffffff0},
+		       {(1ull << 32) - 5, (1ull << 32) + 7},
+		       {7ull << 33, (7ull << 33) - 1},
+		       {10, 2000000000},
+		       {3000000000, 4}};
 	struct packet p = short_example(PACKET_SHORT);
 
 	p.flags = 0;
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		p.sequence = numbers[i].sequence & 0xffffffff;
 		packet_complete(&p, 0, numbers[i].next);
-		CHECK_EQ(p.sequence, numbers[i].next == 3000000000 ? (1ull << 32) + 4 : numbers[i].sequence);
+		CHECK_EQ(p.sequence,
+			 numbers[i].next == 3000000000 ? (1ull << 32) + 4 : numbers[i].sequence);
 	}
 	for (uint64_t now = 3ull << 48, i = 0; i < 4; i++, now += 1 - (i == 1 ? 1000 : 0)) {
 		p.sent = (now - 700) & 0xffffffffffff;
@@ -194,7 +224,11 @@ static void complete(void)
 
 static void frames(void)
 {
-	struct frame_address a = {.from_mac = {2, 0, 0, 0, 0, 1}, .to_mac = {2, 0, 0, 0, 0, 2}, .from_ip = {192, 0, 2, 1}, .to_ip = {192, 0, 2, 2}, .to_port = 5010};
+	struct frame_address a = {.from_mac = {2, 0, 0, 0, 0, 1},
+				  .to_mac = {2, 0, 0, 0, 0, 2},
+				  .from_ip = {192, 0, 2, 1},
+				  .to_ip = {192, 0, 2, 2},
+				  .to_port = 5010};
 	uint8_t f[98], before[98];
 	uint32_t sum = 0, headers;
 
@@ -208,7 +242,8 @@ static void frames(void)
 	CHECK_EQ(frame_payload(f, 97, &headers), 0);
 	memcpy(before, f, sizeof(f));
 	frame_turn(f, 42);
-	CHECK(f[5] == 1 && f[11] == 2 && f[29] == 2 && f[33] == 1 && f[35] == (5010 & 255) && f[37] == (5013 & 255));
+	CHECK(f[5] == 1 && f[11] == 2 && f[29] == 2 && f[33] == 1 && f[35] == (5010 & 255) &&
+	      f[37] == (5013 & 255));
 	frame_turn(f, 42);
 	frame_finish(f, 42, 56);
 	CHECK(memcmp(f, before, sizeof(f)) == 0);
@@ -221,7 +256,10 @@ static void frames(void)
 	CHECK_EQ(frame_payload(f, 98, &headers), 0);
 }
 
-/* The sum of a datagram with its pseudo header, as whoever receives it forms it: RFC 8200, 8.1, a byte at a time. */
+/*
+ * The sum of a datagram with its pseudo header, as whoever receives it forms it: RFC 8200, 8.1, a
+ * byte at a time.
+ */
 static uint32_t sum6(const uint8_t *f, uint32_t payload)
 {
 	uint32_t sum = 17 + 8 + payload;
@@ -238,18 +276,26 @@ static uint32_t sum6(const uint8_t *f, uint32_t payload)
 /* fd00::1 to fd00::2, port 5010 to 5010. */
 static struct frame_address example6(void)
 {
-	return (struct frame_address){.ip6 = true, .from_mac = {2, 0, 0, 0, 0, 1}, .to_mac = {2, 0, 0, 0, 0, 2}, .from_ip = {0xfd, [15] = 1},
-				      .to_ip = {0xfd, [15] = 2}, .to_port = 5010};
+	return (struct frame_address){.ip6 = true,
+				      .from_mac = {2, 0, 0, 0, 0, 1},
+				      .to_mac = {2, 0, 0, 0, 0, 2},
+				      .from_ip = {0xfd, [15] = 1},
+				      .to_ip = {0xfd, [15] = 2},
+				      .to_port = 5010};
 }
 
 static void frames6(void)
 {
-	static const uint8_t begin[] = {2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 9, 17, 64, 0xfd};
+	static const uint8_t begin[] = {2,    0,    0,	  0, 0, 2, 2, 0, 0,  0,	 0,   1,
+					0x86, 0xdd, 0x60, 0, 0, 0, 0, 9, 17, 64, 0xfd};
 	struct frame_address a = example6();
 	uint8_t f[200] = {0}, before[200];
 	uint32_t headers;
 
-	/* By hand: 2 * (fd00 + 1392) + 0001 + 0002 + 2 * 0009 + 0011 + 4100 = 2624a, folded 624c; its complement. */
+	/*
+	 * By hand: 2 * (fd00 + 1392) + 0001 + 0002 + 2 * 0009 + 0011 + 4100 = 2624a, folded 624c;
+	 * its complement.
+	 */
 	f[62] = 'A';
 	frame_write(f, &a, 5010, 1);
 	CHECK(memcmp(f, begin, sizeof(begin)) == 0);
@@ -267,7 +313,8 @@ static void frames6(void)
 	}
 	memcpy(before, f, sizeof(f));
 	frame_turn(f, 62);
-	CHECK(f[5] == 1 && f[11] == 2 && f[37] == 2 && f[53] == 1 && f[55] == (5010 & 255) && f[57] == (5013 & 255));
+	CHECK(f[5] == 1 && f[11] == 2 && f[37] == 2 && f[53] == 1 && f[55] == (5010 & 255) &&
+	      f[57] == (5013 & 255));
 	CHECK_EQ(sum6(f, 138), 0xffff);
 	frame_turn(f, 62);
 	CHECK(memcmp(f, before, sizeof(f)) == 0);
@@ -294,7 +341,11 @@ static void no_zero_sum(void)
 /* A frame of a user with an address of his own, in each encapsulation. */
 static uint32_t encapsulated(uint8_t *f, const struct encap *encap, uint16_t port, uint32_t payload)
 {
-	struct frame_address a = {.from_mac = {2, 0, 0, 0, 0, 1}, .to_mac = {2, 0, 0, 0, 0, 2}, .from_ip = {10, 60, 0, 1}, .to_ip = {192, 0, 2, 2}, .to_port = 5010,
+	struct frame_address a = {.from_mac = {2, 0, 0, 0, 0, 1},
+				  .to_mac = {2, 0, 0, 0, 0, 2},
+				  .from_ip = {10, 60, 0, 1},
+				  .to_ip = {192, 0, 2, 2},
+				  .to_port = 5010,
 				  .encap = encap};
 
 	frame_write(f, &a, port, payload);
@@ -323,7 +374,8 @@ static void one_encapsulation(const char *text, uint32_t bytes)
 	}
 	memcpy(before, f, sizeof(f));
 	frame_turn(f, bytes);
-	CHECK(f[5] == 1 && f[11] == 2 && f[bytes - 28 + 19] == 4 && f[bytes - 28 + 12] == 192 && f[bytes - 6] == (5013 >> 8) && f[bytes - 5] == (5013 & 255));
+	CHECK(f[5] == 1 && f[11] == 2 && f[bytes - 28 + 19] == 4 && f[bytes - 28 + 12] == 192 &&
+	      f[bytes - 6] == (5013 >> 8) && f[bytes - 5] == (5013 & 255));
 	CHECK_EQ(frame_payload(f, bytes + 18, &headers), 18);
 	CHECK_EQ(headers, bytes);
 	frame_turn(f, bytes);
@@ -358,37 +410,50 @@ static void wrong(const char *text, unsigned at, uint8_t value, uint32_t payload
 
 static void wrong_encapsulations(void)
 {
-	wrong("qinq:s=1,c=1", 16, 0x88, 0);	/* two S-tags */
-	wrong("qinq:s=1,c=1", 20, 0x86, 0);	/* what is inside */
-	wrong("qinq:s=1,c=1", 25, 0xff, 0);	/* longer than the frame */
-	wrong(gre_mpls, 16, 0x30, 0);		/* another label below */
-	wrong(gre_mpls, 21, 0xff, 0);		/* the outer length */
-	wrong(gre_mpls, 24, 0x20, 0);		/* a fragment */
-	wrong(gre_mpls, 27, 17, 0);		/* no GRE */
-	wrong(gre_mpls, 38, 0x30, 0);		/* with a sequence number */
-	wrong(gre_mpls, 49, 45, 0);		/* the tunnel has more than the packet */
+	wrong("qinq:s=1,c=1", 16, 0x88, 0); /* two S-tags */
+	wrong("qinq:s=1,c=1", 20, 0x86, 0); /* what is inside */
+	wrong("qinq:s=1,c=1", 25, 0xff, 0); /* longer than the frame */
+	wrong(gre_mpls, 16, 0x30, 0);	    /* another label below */
+	wrong(gre_mpls, 21, 0xff, 0);	    /* the outer length */
+	wrong(gre_mpls, 24, 0x20, 0);	    /* a fragment */
+	wrong(gre_mpls, 27, 17, 0);	    /* no GRE */
+	wrong(gre_mpls, 38, 0x30, 0);	    /* with a sequence number */
+	wrong(gre_mpls, 49, 45, 0);	    /* the tunnel has more than the packet */
 	/* What is no packet in GTP-U is a datagram to its port. */
-	wrong(uplink, 42, 0x54, 62);		/* version 2 */
-	wrong(uplink, 43, 1, 62);		/* an echo request */
-	wrong(uplink, 45, 0, 62);		/* GTP-U's length */
-	wrong(uplink, 53, 0xc0, 62);		/* another extension header */
-	wrong(uplink, 54, 2, 62);		/* a longer one */
-	wrong(uplink, 57, 0x85, 62);		/* one more */
-	wrong(uplink, 39, 0x3f, 0);		/* UDP's length */
+	wrong(uplink, 42, 0x54, 62); /* version 2 */
+	wrong(uplink, 43, 1, 62);    /* an echo request */
+	wrong(uplink, 45, 0, 62);    /* GTP-U's length */
+	wrong(uplink, 53, 0xc0, 62); /* another extension header */
+	wrong(uplink, 54, 2, 62);    /* a longer one */
+	wrong(uplink, 57, 0x85, 62); /* one more */
+	wrong(uplink, 39, 0x3f, 0);  /* UDP's length */
 }
 
 static void encapsulation_options(void)
 {
-	static const char *const bad[] = {"qinq", "qinq:", "qinq:s=1", "qinq:s=1,c=0", "qinq:s=1,c=4095", "qinq:s=1,c=1,c=1", "qinq:s=1,c=1,key=1", "qinq:s,c=1", "vlan:s=1",
-					  "gre-mpls:label=1048576,key=0,from=1.1.1.1,to=1.1.1.2", "gre-mpls:label=3,key=4294967296,from=1.1.1.1,to=1.1.1.2",
-					  "gre-mpls:label=3,key=0,from=1.1.1,to=1.1.1.2", "gtpu:teid=1,from=1.1.1.1", "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,pdu=up",
-					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,qfi=9", "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,pdu=across,qfi=9",
+	static const char *const bad[] = {"qinq",
+					  "qinq:",
+					  "qinq:s=1",
+					  "qinq:s=1,c=0",
+					  "qinq:s=1,c=4095",
+					  "qinq:s=1,c=1,c=1",
+					  "qinq:s=1,c=1,key=1",
+					  "qinq:s,c=1",
+					  "vlan:s=1",
+					  "gre-mpls:label=1048576,key=0,from=1.1.1.1,to=1.1.1.2",
+					  "gre-mpls:label=3,key=4294967296,from=1.1.1.1,to=1.1.1.2",
+					  "gre-mpls:label=3,key=0,from=1.1.1,to=1.1.1.2",
+					  "gtpu:teid=1,from=1.1.1.1",
+					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,pdu=up",
+					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,qfi=9",
+					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,pdu=across,qfi=9",
 					  "gtpu:teid=1,from=1.1.1.1,to=1.1.1.2,pdu=up,qfi=64"};
 	struct encap encap = {0};
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		CHECK(encap_read(bad[i], &encap) != NULL);
-	CHECK(encap_read("qinq:s=4094,c=4000", &encap) == NULL && encap.tag == 4094 && encap.user == 4000);
+	CHECK(encap_read("qinq:s=4094,c=4000", &encap) == NULL && encap.tag == 4094 &&
+	      encap.user == 4000);
 	CHECK(encap_check_flows(&encap, 95) == NULL && encap_check_flows(&encap, 96) != NULL);
 }
 

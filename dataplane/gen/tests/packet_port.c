@@ -16,7 +16,8 @@
 /* In the network namespace of this test, which takes it along. */
 static void make_link(void)
 {
-	int status = system("ip link add ga type veth peer name gb && ip link set ga up && ip link set gb up");
+	int status = system(
+		"ip link add ga type veth peer name gb && ip link set ga up && ip link set gb up");
 
 	if (status != 0)
 		test_skip("no veth pair can be made: it takes the program ip (Debian: iproute2)");
@@ -25,12 +26,15 @@ static void make_link(void)
 /* The ring has room for all of them, however late the sink is. */
 static void one_way(const char *to, const char *encap)
 {
-	struct child sink = START("sink", "--port", "packet:gb", "--once", "--check", "--stream", "1", "--strict", "--buffer", "16M"), sender;
+	struct child sink = START("sink", "--port", "packet:gb", "--once", "--check", "--stream",
+				  "1", "--strict", "--buffer", "16M"),
+		     sender;
 	double bytes;
 	char *r;
 
-	sender = START("send", "--port", "packet:ga", "--to", to, "--packets", "5000", "--rate", "20kpps", "--size", "imix", "--check", "--flows", "8",
-		       "--catch-up", "60s", "--strict", encap ? "--encap" : NULL, encap);
+	sender = START("send", "--port", "packet:ga", "--to", to, "--packets", "5000", "--rate",
+		       "20kpps", "--size", "imix", "--check", "--flows", "8", "--catch-up", "60s",
+		       "--strict", encap ? "--encap" : NULL, encap);
 	r = child_result(&sender, 0);
 	CHECK_EQ(json_number(r, "sent"), 5000);
 	bytes = json_number(r, "sent_bytes");
@@ -38,13 +42,15 @@ static void one_way(const char *to, const char *encap)
 	r = child_result(&sink, 0);
 	CHECK_EQ(json_number(r, "expected"), 5000);
 	CHECK_EQ(json_number(r, "received"), 5000);
-	CHECK_EQ(json_number(r, "received_bytes"), bytes); /* of frames as they were sent: with their tags */
+	CHECK_EQ(json_number(r, "received_bytes"),
+		 bytes); /* of frames as they were sent: with their tags */
 	CHECK_EQ(json_number(r, "socket_drops"), 0);
 	free(r);
 }
 
 /* The kernel takes the outer one of two tags out of a frame. */
-static const char *const encaps[] = {"qinq:s=128,c=1", "gre-mpls:label=3,key=70000,from=198.18.1.2,to=198.18.1.1",
+static const char *const encaps[] = {"qinq:s=128,c=1",
+				     "gre-mpls:label=3,key=70000,from=198.18.1.2,to=198.18.1.1",
 				     "gtpu:teid=9,from=198.18.0.2,to=198.18.0.1,pdu=down,qfi=9"};
 
 static void encapsulated_round_trips(const char *encap)
@@ -52,8 +58,9 @@ static void encapsulated_round_trips(const char *encap)
 	struct child sink = START("sink", "--port", "packet:gb", "--reflect"), ping;
 	char *r;
 
-	ping = START("ping", "--port", "packet:ga", "--to", "192.0.2.2:6000", "--packets", "100", "--rate", "max", "--closed", "--timeout", "10s", "--encap", encap,
-		     "--flows", "8", "--spread", "from");
+	ping = START("ping", "--port", "packet:ga", "--to", "192.0.2.2:6000", "--packets", "100",
+		     "--rate", "max", "--closed", "--timeout", "10s", "--encap", encap, "--flows",
+		     "8", "--spread", "from");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 100);
 	CHECK_EQ(json_number(r, "received_bytes"), json_number(r, "sent_bytes"));
@@ -62,14 +69,19 @@ static void encapsulated_round_trips(const char *encap)
 	free(child_result(&sink, 0));
 }
 
-/* What a small ring did not take while the sink was stopped is counted, and told from what the link lost. */
+/*
+ * What a small ring did not take while the sink was stopped is counted, and told from what the link
+ * lost.
+ */
 static void overflow(void)
 {
-	struct child sink = START("sink", "--port", "packet:gb", "--once", "--buffer", "4096"), sender;
+	struct child sink = START("sink", "--port", "packet:gb", "--once", "--buffer", "4096"),
+		     sender;
 	char *r;
 
 	kill(sink.pid, SIGSTOP);
-	sender = START("send", "--port", "packet:ga", "--to", "192.0.2.2:5010", "--packets", "1000", "--rate", "max");
+	sender = START("send", "--port", "packet:ga", "--to", "192.0.2.2:5010", "--packets", "1000",
+		       "--rate", "max");
 	free(child_result(&sender, 0));
 	kill(sink.pid, SIGCONT);
 	/* The first end packets were dropped as well. */
@@ -95,7 +107,8 @@ static bool heard(int fd, unsigned udp, unsigned from, unsigned to)
 	ssize_t n;
 
 	while ((n = recv(fd, f, sizeof(f), MSG_DONTWAIT)) > 0)
-		if ((unsigned)n >= udp + 8 && (unsigned)(f[udp] << 8 | f[udp + 1]) == from && (unsigned)(f[udp + 2] << 8 | f[udp + 3]) == to)
+		if ((unsigned)n >= udp + 8 && (unsigned)(f[udp] << 8 | f[udp + 1]) == from &&
+		    (unsigned)(f[udp + 2] << 8 | f[udp + 3]) == to)
 			return true;
 	return false;
 }
@@ -107,12 +120,14 @@ static void round_trips(const char *to, uint16_t protocol, unsigned udp)
 	int ear = listen_in(protocol);
 	char *r;
 
-	ping = START("ping", "--port", "packet:ga", "--to", to, "--packets", "300", "--rate", "max", "--closed", "--timeout", "10s");
+	ping = START("ping", "--port", "packet:ga", "--to", to, "--packets", "300", "--rate", "max",
+		     "--closed", "--timeout", "10s");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 300);
 	CHECK_EQ(json_number(r, "duplicates"), 0);
 	free(r);
-	CHECK(heard(ear, udp, 5010, 6000) && heard(ear, udp, 6000, 5010)); /* turned: to whom it came from */
+	/* turned: to whom it came from */
+	CHECK(heard(ear, udp, 5010, 6000) && heard(ear, udp, 6000, 5010));
 	close(ear);
 	kill(sink.pid, SIGTERM);
 	r = child_result(&sink, 0);
@@ -124,10 +139,12 @@ static void round_trips(const char *to, uint16_t protocol, unsigned udp)
 static void kernel_takes_them(void)
 {
 	char to[64];
-	struct child sink = SINK(to, "sink", "--port", "udp:[fd09::2]:0", "--once", "--strict"), sender;
+	struct child sink = SINK(to, "sink", "--port", "udp:[fd09::2]:0", "--once", "--strict"),
+		     sender;
 	char *r;
 
-	sender = START("send", "--port", "packet:ga", "--to", to, "--packets", "300", "--rate", "2kpps", "--size", "imix", "--flows", "4", "--catch-up", "60s", "--strict");
+	sender = START("send", "--port", "packet:ga", "--to", to, "--packets", "300", "--rate",
+		       "2kpps", "--size", "imix", "--flows", "4", "--catch-up", "60s", "--strict");
 	free(child_result(&sender, 0));
 	r = child_result(&sink, 0);
 	CHECK_EQ(json_number(r, "received"), 300);
@@ -138,12 +155,15 @@ static void kernel_takes_them(void)
 static void link_local(void)
 {
 	char to[64];
-	struct child sink = SINK(to, "sink", "--port", "udp:[fe80::9:2%gb]:0", "--once", "--strict", "--reflect"), ping;
+	struct child sink = SINK(to, "sink", "--port", "udp:[fe80::9:2%gb]:0", "--once", "--strict",
+				 "--reflect"),
+		     ping;
 	char *at = strstr(to, "%gb"), *r;
 
 	CHECK(at != NULL);
 	at[2] = 'a'; /* the interface is the sender's own */
-	ping = START("ping", "--port", "udp:[fe80::9:1%ga]:0", "--to", to, "--packets", "100", "--rate", "2kpps", "--catch-up", "60s", "--timeout", "10s", "--strict");
+	ping = START("ping", "--port", "udp:[fe80::9:1%ga]:0", "--to", to, "--packets", "100",
+		     "--rate", "2kpps", "--catch-up", "60s", "--timeout", "10s", "--strict");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 100);
 	CHECK(strstr(r, "\"port\":\"udp:[fe80::9:1%ga]:") != NULL);
@@ -153,9 +173,11 @@ static void link_local(void)
 
 static void give_addresses(void)
 {
-	if (system("ip addr add fd09::1/64 dev ga nodad && ip addr add fd09::2/64 dev gb nodad && ip addr add fe80::9:1/64 dev ga nodad && "
+	if (system("ip addr add fd09::1/64 dev ga nodad && ip addr add fd09::2/64 dev gb nodad && "
+		   "ip addr add fe80::9:1/64 dev ga nodad && "
 		   "ip addr add fe80::9:2/64 dev gb nodad") != 0)
-		test_skip("IPv4 passes; there is no IPv6 here: sysctl net.ipv6.conf.all.disable_ipv6=0");
+		test_skip("IPv4 passes; there is no IPv6 here: sysctl "
+			  "net.ipv6.conf.all.disable_ipv6=0");
 }
 
 int main(int argc, char **argv)

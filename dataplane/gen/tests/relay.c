@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A relay between sender and sink that loses, doubles, swaps, damages and invents packets: each is counted exactly.
+ * A relay between sender and sink that loses, doubles, swaps, damages and invents packets: each is
+ * counted exactly.
  *
  *   draygen send ---> relay (this process) ---> draygen sink
  *
@@ -98,7 +99,8 @@ static void relay_all(struct relay *r)
 		CHECK(n > 0 && packet_read(data, (uint32_t)n, true, &packet) == PACKET_GOOD);
 		if (packet.type == PACKET_END) {
 			/* The sink is gone with the first, of which several are sent. */
-			CHECK(send(r->out, data, (size_t)n, 0) == n || (end && errno == ECONNREFUSED));
+			CHECK(send(r->out, data, (size_t)n, 0) == n ||
+			      (end && errno == ECONNREFUSED));
 			end = true;
 		} else if (packet.flags & PACKET_WARMUP) {
 			pass(r, data, n);
@@ -141,8 +143,9 @@ int main(int argc, char **argv)
 	sink = SINK(sink_at, "sink", "--port", port, "--check", "--strict", "--once");
 	r = relay_open(port + strlen("udp:"), sink_at, to);
 	/* A stall of this machine makes the sender late, never less than complete. */
-	sender = START("send", "--port", port, "--to", to, "--packets", "2000", "--warmup", "50", "--rate", "20kpps", "--size", "300", "--check",
-		       "--catch-up", "60s", "--strict");
+	sender = START("send", "--port", port, "--to", to, "--packets", "2000", "--warmup", "50",
+		       "--rate", "20kpps", "--size", "300", "--check", "--catch-up", "60s",
+		       "--strict");
 	relay_all(&r);
 	result = child_result(&sender, 0);
 	CHECK_EQ(json_number(result, "sent"), PACKETS);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program as a whole over UDP and null ports: accounts balance, rates are kept, every role ends as it is asked to, wrong usage is refused. */
+/*
+ * The program as a whole over UDP and null ports: accounts balance, rates are kept, every role ends
+ * as it is asked to, wrong usage is refused.
+ */
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -8,10 +11,14 @@
 
 #include "support.h"
 
-/* The count is of the schedule, so it is exact however late the machine is; time can only be longer than asked for. */
+/*
+ * The count is of the schedule, so it is exact however late the machine is; time can only be longer
+ * than asked for.
+ */
 static void rate(void)
 {
-	struct child sender = START("send", "--port", "null", "--rate", "2kpps", "--duration", "500ms");
+	struct child sender =
+		START("send", "--port", "null", "--rate", "2kpps", "--duration", "500ms");
 	char *r = child_result(&sender, 0);
 
 	CHECK_EQ(json_number(r, "scheduled"), 1000);
@@ -21,7 +28,8 @@ static void rate(void)
 	CHECK(json_number(r, "elapsed_ns") >= 490e6 || json_number(r, "unsent") > 0);
 	CHECK(json_number(r, "sent") <= 2 + json_number(r, "elapsed_ns") * 2e-6); /* never ahead */
 	free(r);
-	sender = START("send", "--port", "null", "--rate", "10Mbps", "--layer", "payload", "--size", "1292", "--duration", "200ms", "--busy");
+	sender = START("send", "--port", "null", "--rate", "10Mbps", "--layer", "payload", "--size",
+		       "1292", "--duration", "200ms", "--busy");
 	r = child_result(&sender, 0);
 	CHECK_EQ(json_number(r, "scheduled"), 200); /* packets of 10,000 bits */
 	free(r);
@@ -30,7 +38,8 @@ static void rate(void)
 /* What is too late is not sent, and said: a bound that cannot be kept. */
 static void unsent(void)
 {
-	struct child sender = START("send", "--port", "null", "--rate", "1kpps", "--packets", "300", "--catch-up", "1ns", "--strict");
+	struct child sender = START("send", "--port", "null", "--rate", "1kpps", "--packets", "300",
+				    "--catch-up", "1ns", "--strict");
 	char *r = child_result(&sender, 4);
 
 	CHECK_EQ(json_number(r, "scheduled"), 300);
@@ -45,19 +54,23 @@ static void round_trips(void)
 	struct child sink = SINK(to, "sink", "--port", "udp:127.0.0.1:0", "--reflect"), ping;
 	char *r;
 
-	ping = START("ping", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "500", "--rate", "2kpps", "--catch-up", "60s", "--flows", "4", "--warmup", "20",
-		     "--check", "--timeout", "10s", "--strict");
+	ping = START("ping", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "500", "--rate",
+		     "2kpps", "--catch-up", "60s", "--flows", "4", "--warmup", "20", "--check",
+		     "--timeout", "10s", "--strict");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 500);
 	CHECK_EQ(json_number(r, "round_trip.n"), 500);
 	CHECK_EQ(json_number(r, "warmup_received"), 20);
 	CHECK(json_number(r, "round_trip.min") > 0);
-	CHECK_EQ(json_number(r, "forward.sum") + json_number(r, "back.sum"), json_number(r, "round_trip.sum"));
-	CHECK_EQ(json_number(r, "round_trip_intended.sum") - json_number(r, "round_trip.sum"), json_number(r, "lateness.sum"));
+	CHECK_EQ(json_number(r, "forward.sum") + json_number(r, "back.sum"),
+		 json_number(r, "round_trip.sum"));
+	CHECK_EQ(json_number(r, "round_trip_intended.sum") - json_number(r, "round_trip.sum"),
+		 json_number(r, "lateness.sum"));
 	CHECK(json_number(r, "lateness.sum") > 0);
 	free(r);
-	ping = START("ping", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "300", "--rate", "max", "--closed", "--stream", "2", "--timeout", "10s", "--strict",
-		     "--spin", "20us", "--warmup", "5");
+	ping = START("ping", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "300", "--rate",
+		     "max", "--closed", "--stream", "2", "--timeout", "10s", "--strict", "--spin",
+		     "20us", "--warmup", "5");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 300);
 	CHECK_EQ(json_number(r, "reordered"), 0);
@@ -77,8 +90,9 @@ static void sizes(const char *at, const char *size, unsigned bytes, unsigned who
 	struct child sink = SINK(to, "sink", "--port", at, "--reflect", "--once", "--strict"), ping;
 	char *r;
 
-	ping = START("ping", "--port", at, "--to", to, "--packets", "100", "--rate", "2kpps", "--catch-up", "60s", "--flows", "3", "--warmup", "7", "--size", size, "--check", "--timeout",
-		     "10s", "--strict");
+	ping = START("ping", "--port", at, "--to", to, "--packets", "100", "--rate", "2kpps",
+		     "--catch-up", "60s", "--flows", "3", "--warmup", "7", "--size", size,
+		     "--check", "--timeout", "10s", "--strict");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "received"), 100);
 	CHECK_EQ(json_number(r, "sent_bytes"), bytes);
@@ -86,13 +100,16 @@ static void sizes(const char *at, const char *size, unsigned bytes, unsigned who
 	CHECK_EQ(json_number(r, "round_trip.n"), 100);
 	CHECK_EQ(json_number(r, "forward.n"), whole);
 	/* Of a short header rounded up, by a thousandth at most. */
-	CHECK(json_number(r, "round_trip_intended.sum") - json_number(r, "round_trip.sum") >= json_number(r, "lateness.sum"));
-	CHECK(json_number(r, "round_trip_intended.sum") - json_number(r, "round_trip.sum") <= json_number(r, "lateness.sum") * 1.001);
+	CHECK(json_number(r, "round_trip_intended.sum") - json_number(r, "round_trip.sum") >=
+	      json_number(r, "lateness.sum"));
+	CHECK(json_number(r, "round_trip_intended.sum") - json_number(r, "round_trip.sum") <=
+	      json_number(r, "lateness.sum") * 1.001);
 	free(r);
 	r = child_result(&sink, 0);
 	CHECK_EQ(json_number(r, "received_bytes"), bytes);
 	CHECK_EQ(json_number(r, "stream"), 1);
-	CHECK(strncmp(strstr(r, "\"port\":\"") + 8, at, strlen(at) - 1) == 0); /* but for the port number */
+	CHECK(strncmp(strstr(r, "\"port\":\"") + 8, at, strlen(at) - 1) ==
+	      0); /* but for the port number */
 	free(r);
 }
 
@@ -103,7 +120,8 @@ static void silence(void)
 	struct child sink = SINK(to, "sink", "--port", "udp:127.0.0.1:0", "--packets", "4"), ping;
 	char *r;
 
-	ping = START("ping", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "4", "--rate", "max", "--closed", "--timeout", "20ms");
+	ping = START("ping", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "4", "--rate",
+		     "max", "--closed", "--timeout", "20ms");
 	r = child_result(&ping, 0);
 	CHECK_EQ(json_number(r, "lost"), 4);
 	CHECK_EQ(json_number(r, "round_trip.n"), 0);
@@ -120,8 +138,11 @@ static void silence(void)
 static void strangers(void)
 {
 	char to[64];
-	struct child sink = SINK(to, "sink", "--port", "udp:127.0.0.1:0", "--stream", "7", "--once", "--reflect", "--interval", "100ms"), sender;
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(strrchr(to, ':') + 1))};
+	struct child sink = SINK(to, "sink", "--port", "udp:127.0.0.1:0", "--stream", "7", "--once",
+				 "--reflect", "--interval", "100ms"),
+		     sender;
+	struct sockaddr_in at = {.sin_family = AF_INET,
+				 .sin_port = htons((uint16_t)atoi(strrchr(to, ':') + 1))};
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 	uint8_t noise[1000];
 	char *r;
@@ -130,11 +151,14 @@ static void strangers(void)
 	for (unsigned i = 0; i < sizeof(noise); i++)
 		noise[i] = (uint8_t)(i * 151 >> 2);
 	for (unsigned i = 0; i < 100; i++)
-		CHECK(sendto(fd, noise, i * 10, 0, (struct sockaddr *)&at, sizeof(at)) == (ssize_t)i * 10);
+		CHECK(sendto(fd, noise, i * 10, 0, (struct sockaddr *)&at, sizeof(at)) ==
+		      (ssize_t)i * 10);
 	close(fd);
-	sender = START("send", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "10", "--stream", "8", "--catch-up", "60s");
+	sender = START("send", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "10",
+		       "--stream", "8", "--catch-up", "60s");
 	free(child_result(&sender, 0));
-	sender = START("send", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "10", "--stream", "7", "--catch-up", "60s", "--interval", "5ms");
+	sender = START("send", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "10",
+		       "--stream", "7", "--catch-up", "60s", "--interval", "5ms");
 	free(child_result(&sender, 0));
 	r = child_result(&sink, 0);
 	CHECK_EQ(json_number(r, "foreign"), 100);
@@ -153,7 +177,8 @@ static void overflow(const char *at)
 	char *r;
 
 	kill(sink.pid, SIGSTOP);
-	sender = START("send", "--port", at, "--to", to, "--packets", "1000", "--rate", "max", "--size", "1000");
+	sender = START("send", "--port", at, "--to", to, "--packets", "1000", "--rate", "max",
+		       "--size", "1000");
 	free(child_result(&sender, 0));
 	kill(sink.pid, SIGCONT);
 	/* The kernel tells with the next datagram; the first end packets were dropped as well. */
@@ -168,7 +193,8 @@ static void overflow(const char *at)
 /* Lines of intervals add up to the result. */
 static void intervals(void)
 {
-	struct child sender = START("send", "--port", "null", "--rate", "2kpps", "--packets", "1000", "--interval", "50ms");
+	struct child sender = START("send", "--port", "null", "--rate", "2kpps", "--packets",
+				    "1000", "--interval", "50ms");
 	double sent = 0, lines = 0;
 	char *line;
 	int status;
@@ -233,8 +259,10 @@ static void hold(const char *program)
 	CHECK(sender.pid >= 0);
 	if (sender.pid == 0) {
 		alarm(60);
-		CHECK(dup2(in[0], 0) == 0 && dup2(out[1], 1) == 1 && close(in[0]) == 0 && close(in[1]) == 0);
-		execl(program, program, "send", "--port", "udp:127.0.0.1:0", "--to", to, "--packets", "5", "--hold", (char *)NULL);
+		CHECK(dup2(in[0], 0) == 0 && dup2(out[1], 1) == 1 && close(in[0]) == 0 &&
+		      close(in[1]) == 0);
+		execl(program, program, "send", "--port", "udp:127.0.0.1:0", "--to", to,
+		      "--packets", "5", "--hold", (char *)NULL);
 		_exit(126);
 	}
 	close(in[0]);
@@ -264,11 +292,16 @@ static void loops(const char *program)
 	CHECK_EQ(REFUSED("loop", "--port", "null", "--to-port", "udp:127.0.0.1:1"), 2);
 	CHECK_EQ(REFUSED("loop", "--port", "null", "--to-port", "null", "--both"), 2);
 	CHECK_EQ(REFUSED("loop", "--port", "udp:127.0.0.1:1", "--to-port", "udp:127.0.0.1:0"), 2);
-	CHECK_EQ(REFUSED("loop", "--port", "udp:127.0.0.1:0", "--to-port", "udp:127.0.0.1:1", "--both"), 2);
-	CHECK_EQ(REFUSED("loop", "--port", "udp:127.0.0.1:1", "--to-port", "udp:127.0.0.1:2", "--back-to", "127.0.0.1:1"), 2);
+	CHECK_EQ(REFUSED("loop", "--port", "udp:127.0.0.1:0", "--to-port", "udp:127.0.0.1:1",
+			 "--both"),
+		 2);
+	CHECK_EQ(REFUSED("loop", "--port", "udp:127.0.0.1:1", "--to-port", "udp:127.0.0.1:2",
+			 "--back-to", "127.0.0.1:1"),
+		 2);
 	CHECK_EQ(REFUSED("send", "--port", "null", "--mtu", "1400"), 2);
 	CHECK_EQ(REFUSED("send", "--port", "dpdk:net_null0"), 2);
-	CHECK_EQ(REFUSED("send", "--port", "dpdk:net_null0", "--eal", "--no-huge"), 1); /* this program has no DPDK */
+	CHECK_EQ(REFUSED("send", "--port", "dpdk:net_null0", "--eal", "--no-huge"),
+		 1); /* this program has no DPDK */
 }
 
 int main(int argc, char **argv)

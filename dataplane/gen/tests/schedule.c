@@ -84,7 +84,8 @@ static void mix(void)
 
 static void units(void)
 {
-	static const char *const wrong[] = {"", "k", "-1", "1e3", "1.2.3", "1kk", "1 k", "0x10", "nan", "99999999999999999999"};
+	static const char *const wrong[] = {"",	   "k",	  "-1",	  "1e3", "1.2.3",
+					    "1kk", "1 k", "0x10", "nan", "99999999999999999999"};
 	struct rate r;
 	uint64_t v;
 

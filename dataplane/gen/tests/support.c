@@ -57,7 +57,8 @@ void test_needs_ip6(void)
 	int fd = socket(AF_INET6, SOCK_DGRAM, 0);
 
 	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
-		test_skip("this machine has no IPv6 on its loopback: sysctl net.ipv6.conf.all.disable_ipv6=0");
+		test_skip("this machine has no IPv6 on its loopback: sysctl "
+			  "net.ipv6.conf.all.disable_ipv6=0");
 	close(fd);
 }
 

@@ -23,7 +23,8 @@ struct child {
 };
 
 /*
- * Keep this process and its children on one CPU: a process that moves to another overtakes, on the loopback, what it sent before.
+ * Keep this process and its children on one CPU: a process that moves to another overtakes, on the
+ * loopback, what it sent before.
  */
 void test_pin(void);
 
@@ -47,8 +48,9 @@ int child_end(struct child *child, char **result);
 char *child_result(struct child *child, int status);
 
 /*
- * A number of a line of JSON: "received", or "one_way.p99". -1 where it is null; a missing one fails the test. Names are unique within their object, and those of
- * the outer object come before objects that have the same.
+ * A number of a line of JSON: "received", or "one_way.p99". -1 where it is null; a missing one
+ * fails the test. Names are unique within their object, and those of the outer object come before
+ * objects that have the same.
  */
 double json_number(const char *line, const char *path);
 bool json_true(const char *line, const char *name);

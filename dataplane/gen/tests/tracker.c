@@ -77,7 +77,8 @@ static void window(void)
 	sequence(0);
 	CHECK_EQ(t->counts.stale, 1);
 	sequence(1);
-	CHECK_EQ(t->counts.received, 4); /* never seen: not a duplicate, although the bit was once used */
+	/* never seen: not a duplicate, although the bit was once used */
+	CHECK_EQ(t->counts.received, 4);
 	sequence(3ull * TRACKER_WINDOW + 1);
 	sequence(3ull * TRACKER_WINDOW);
 	CHECK_EQ(t->counts.duplicates, 1);
@@ -98,7 +99,8 @@ static void jitter(void)
 		CHECK(t->jitter_ns == want[i]);
 	}
 	CHECK(t->jitter_max_ns == want[3]);
-	CHECK(t->variation.n == 3 && t->variation.sum == 480 && t->variation.max == 320 && t->variation.min == 0);
+	CHECK(t->variation.n == 3 && t->variation.sum == 480 && t->variation.max == 320 &&
+	      t->variation.min == 0);
 	come((struct packet){.sequence = 9}, 840);
 	CHECK(t->variation.n == 3); /* not consecutive numbers */
 	CHECK(t->delay.min == 840 && t->delay.max == 1160 && t->delay.n == 5);
@@ -132,7 +134,8 @@ static void echoes(void)
 {
 	begin();
 	t->replies = true;
-	CHECK(come((struct packet){.sequence = 0, .type = PACKET_REPLY, .turned = now_ns + 950}, 100));
+	CHECK(come((struct packet){.sequence = 0, .type = PACKET_REPLY, .turned = now_ns + 950},
+		   100));
 	CHECK(come((struct packet){.sequence = 1}, 300));
 	CHECK_EQ(t->counts.received, 2);
 	CHECK_EQ(t->counts.clock_errors, 0);
@@ -149,7 +152,10 @@ static bool come_short(struct packet p, uint64_t delay)
 	return come(p, delay);
 }
 
-/* The same known answers of short packets, whose numbers wrap on the way; the end packet says how many there were. */
+/*
+ * The same known answers of short packets, whose numbers wrap on the way; the end packet says how
+ * many there were.
+ */
 static void short_ones(void)
 {
 	static const uint64_t numbers[] = {0, 1, 2, 4, 3, 5, 5, 9, 6, 8, 2};
@@ -157,22 +163,29 @@ static void short_ones(void)
 	begin();
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		CHECK(come_short((struct packet){.sequence = numbers[i]}, 100));
-	CHECK(t->counts.received == 9 && t->counts.duplicates == 2 && t->counts.reordered == 3 && t->reordered_distance_max == 4);
+	CHECK(t->counts.received == 9 && t->counts.duplicates == 2 && t->counts.reordered == 3 &&
+	      t->reordered_distance_max == 4);
 	CHECK_EQ(t->counts.received_bytes, 9 * 60);
-	CHECK(t->delay.n == 9 && t->delay.min == 100 && t->delay.max == 100 && t->delay_intended.max == 107);
-	CHECK(come_short((struct packet){.sequence = 7, .flags = PACKET_WARMUP}, 5) && t->counts.warmup == 1);
+	CHECK(t->delay.n == 9 && t->delay.min == 100 && t->delay.max == 100 &&
+	      t->delay_intended.max == 107);
+	CHECK(come_short((struct packet){.sequence = 7, .flags = PACKET_WARMUP}, 5) &&
+	      t->counts.warmup == 1);
 	for (uint64_t at = 1ull << 30; at <= 5ull << 30; at += 1ull << 30)
 		CHECK(come_short((struct packet){.sequence = at}, 100));
 	CHECK_EQ(tracker_expected(t), (5ull << 30) + 1); /* more than 32 bits hold */
 	CHECK_EQ(t->counts.received, 14);
 	CHECK(come((struct packet){.type = PACKET_END, .sequence = (5ull << 30) + 3}, 0));
 	CHECK_EQ(tracker_expected(t), (5ull << 30) + 3);
-	CHECK(come_short((struct packet){.sequence = 5ull << 30}, (uint64_t)-5)); /* a duplicate from the future */
+	/* a duplicate from the future */
+	CHECK(come_short((struct packet){.sequence = 5ull << 30}, (uint64_t)-5));
 	CHECK(come_short((struct packet){.sequence = (5ull << 30) + 1}, (uint64_t)-5));
 	CHECK_EQ(t->counts.clock_errors, 1);
 }
 
-/* Of a stream's number they have the low bits: the rest is known from the first whole packet, such as the end. */
+/*
+ * Of a stream's number they have the low bits: the rest is known from the first whole packet, such
+ * as the end.
+ */
 static void short_streams(void)
 {
 	begin();
@@ -185,7 +198,8 @@ static void short_streams(void)
 	CHECK(t->stream == 0x12345600 && t->end_seen);
 	CHECK(come((struct packet){.stream = 0x77777700, .sequence = 1}, 5));
 	CHECK_EQ(t->counts.other_stream, 3);
-	CHECK(come_short((struct packet){.stream = 0x77777700, .sequence = 1}, 5)); /* cannot be told */
+	/* cannot be told */
+	CHECK(come_short((struct packet){.stream = 0x77777700, .sequence = 1}, 5));
 	CHECK(t->counts.received == 2 && tracker_complete(t));
 }
 
@@ -196,7 +210,8 @@ static void short_echoes(void)
 	t->replies = true;
 	CHECK(come_short((struct packet){.sequence = 0, .type = PACKET_REPLY}, 100));
 	CHECK(come_short((struct packet){.sequence = 1}, 300));
-	CHECK(t->counts.received == 2 && t->counts.clock_errors == 0 && t->delay.max == 300 && t->forward.n == 0 && t->back.n == 0);
+	CHECK(t->counts.received == 2 && t->counts.clock_errors == 0 && t->delay.max == 300 &&
+	      t->forward.n == 0 && t->back.n == 0);
 	begin();
 	CHECK(!come_short((struct packet){.sequence = 0, .type = PACKET_REPLY}, 100));
 	CHECK_EQ(t->counts.foreign, 1);

@@ -10,18 +10,25 @@
 extern "C" {
 #endif
 
-/* The mempool driver of pools whose mbufs net_dray sends without copying: for rte_pktmbuf_pool_create_by_ops, or EAL's --mbuf-pool-ops-name. */
+/*
+ * The mempool driver of pools whose mbufs net_dray sends without copying: for
+ * rte_pktmbuf_pool_create_by_ops, or EAL's --mbuf-pool-ops-name.
+ */
 #define RTE_PMD_DRAY_POOL_OPS "dray"
 
 /*
- * Create a pool of mbufs for what a net_dray port sends, with a data room that fits its frames. Such an mbuf begins with memory of its own, and is copied when it is
- * sent. Then, while the queue has buffers to spare, it gets one of the link's buffers in exchange for its memory, and from then on what is written to it is sent as it
- * is. Everything in such a buffer can be read by the link's other end, sent or not: use the pool for frames that this application makes for that port.
+ * Create a pool of mbufs for what a net_dray port sends, with a data room that fits its frames.
+ * Such an mbuf begins with memory of its own, and is copied when it is sent. Then, while the queue
+ * has buffers to spare, it gets one of the link's buffers in exchange for its memory, and from then
+ * on what is written to it is sent as it is. Everything in such a buffer can be read by the link's
+ * other end, sent or not: use the pool for frames that this application makes for that port.
  *
- * n: mbufs; cache_size: per lcore; priv_size: of the application, a multiple of 8; socket: as rte_pktmbuf_pool_create.
- * NULL with rte_errno: ENODEV no such port, EINVAL it is not a net_dray port, or as rte_pktmbuf_pool_create_by_ops.
+ * n: mbufs; cache_size: per lcore; priv_size: of the application, a multiple of 8; socket: as
+ * rte_pktmbuf_pool_create. NULL with rte_errno: ENODEV no such port, EINVAL it is not a net_dray
+ * port, or as rte_pktmbuf_pool_create_by_ops.
  */
-struct rte_mempool *rte_pmd_dray_pool_create(const char *name, uint16_t port_id, unsigned int n, unsigned int cache_size, uint16_t priv_size,
+struct rte_mempool *rte_pmd_dray_pool_create(const char *name, uint16_t port_id, unsigned int n,
+					     unsigned int cache_size, uint16_t priv_size,
 					     int socket);
 
 #ifdef __cplusplus

@@ -84,7 +84,11 @@ static int take_hold(const char *key, const char *value, void *opaque)
 static const struct {
 	const char *key;
 	arg_handler_t take;
-} takers[] = {{"port", take_port}, {"dir", take_directory}, {"rx", take_reception}, {"rx-copy-max", take_copy_max}, {"rx-hold", take_hold}};
+} takers[] = {{"port", take_port},
+	      {"dir", take_directory},
+	      {"rx", take_reception},
+	      {"rx-copy-max", take_copy_max},
+	      {"rx-hold", take_hold}};
 
 int dray_arguments_read(const char *from, struct dray_arguments *a)
 {
@@ -94,7 +98,11 @@ int dray_arguments_read(const char *from, struct dray_arguments *a)
 
 	*a = (struct dray_arguments){.rx_copy = DEFAULT_COPY_MAX, .rx_hold = DEFAULT_HOLD};
 	if (!kvargs) {
-		DRAY_LOG(ERR, "'%s' is not port=NAME[,dir=PATH][,rx=zero-copy|copy][,rx-copy-max=BYTES][,rx-hold=FRAMES]\n", from);
+		DRAY_LOG(ERR,
+			 "'%s' is not "
+			 "port=NAME[,dir=PATH][,rx=zero-copy|copy][,rx-copy-max=BYTES][,rx-hold="
+			 "FRAMES]\n",
+			 from);
 		return -EINVAL;
 	}
 	for (unsigned int i = 0; i < RTE_DIM(takers); i++) {

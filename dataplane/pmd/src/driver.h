@@ -13,14 +13,18 @@
 #include "dray.h"
 #include "opened.h"
 
-#define DRAY_SPIN_US 20u /* polling before a queue whose interrupts are enabled asks to be woken */
+#define DRAY_SPIN_US                                                                               \
+	20u	       /* polling before a queue whose interrupts are enabled asks to be woken     \
+			*/
 #define DRAY_BURST 32u /* packets that are worked on at once */
 #define DRAY_FRAME_BYTES 18u /* of a frame beyond its MTU: header and one VLAN tag */
-#define DRAY_TX_QUEUES 64  /* of the application, at most: they share those of the link */
-#define DRAY_APART 128 /* bytes that keep the prefetcher of adjacent lines off another core's words */
+#define DRAY_TX_QUEUES 64    /* of the application, at most: they share those of the link */
+/* bytes that keep the prefetcher of adjacent lines off another core's words */
+#define DRAY_APART 128
 
 extern int dray_log_type;
-#define DRAY_LOG(level, ...) rte_log(RTE_LOG_##level, dray_log_type, "net_dray: " RTE_FMT(__VA_ARGS__, ""))
+#define DRAY_LOG(level, ...)                                                                       \
+	rte_log(RTE_LOG_##level, dray_log_type, "net_dray: " RTE_FMT(__VA_ARGS__, ""))
 
 /* A counter that one thread writes and any thread reads. */
 static inline void dray_count(uint64_t *counter, uint64_t n)
@@ -37,27 +41,29 @@ static inline uint64_t dray_counted(const uint64_t *counter)
 struct dray_arguments {
 	char port[16];
 	char directory[108]; /* "": libdray's own default */
-	uint32_t rx_copy; /* frames of up to so many bytes are copied into the mbuf; UINT32_MAX: all are */
+	/* frames of up to so many bytes are copied into the mbuf; UINT32_MAX: all are */
+	uint32_t rx_copy;
 	uint32_t rx_hold; /* frames of a queue that the application may hold in place at once */
 };
 
 enum rx_counter {
 	RX_PACKETS,
 	RX_BYTES,
-	RX_IN_PLACE,	/* delivered where the peer had put them */
-	RX_HELD,	/* could have been, but the application holds too many: copied */
-	RX_TOO_LONG,	/* dropped: no mbuf of the queue's pool takes them, and scattering is off */
-	RX_NO_MBUF,	/* times that the pool was empty */
+	RX_IN_PLACE, /* delivered where the peer had put them */
+	RX_HELD,     /* could have been, but the application holds too many: copied */
+	RX_TOO_LONG, /* dropped: no mbuf of the queue's pool takes them, and scattering is off */
+	RX_NO_MBUF,  /* times that the pool was empty */
 	RX_COUNTERS
 };
 
 enum tx_counter {
 	TX_PACKETS,
 	TX_BYTES,
-	TX_IN_PLACE,	/* sent from the buffer in which the application wrote them */
-	TX_OLD,		/* bound mbufs that were copied, since their buffer was of an older generation */
-	TX_TOO_LONG,	/* dropped: longer than the buffers of the link, or empty */
-	TX_NO_LINK,	/* dropped */
+	TX_IN_PLACE, /* sent from the buffer in which the application wrote them */
+	/* bound mbufs that were copied, since their buffer was of an older generation */
+	TX_OLD,
+	TX_TOO_LONG, /* dropped: longer than the buffers of the link, or empty */
+	TX_NO_LINK,  /* dropped */
 	TX_COUNTERS
 };
 
@@ -67,17 +73,17 @@ struct dray_rxq {
 	struct dray_port *port;
 	struct leases *leases;
 	struct rte_mempool *pool;
-	uint64_t rearm;	   /* rearm_data of a new mbuf */
-	uint64_t flags;	   /* ol_flags of a new mbuf */
-	uint32_t copy_max; /* frames of up to so many bytes are copied; at most room */
+	uint64_t rearm;	      /* rearm_data of a new mbuf */
+	uint64_t flags;	      /* ol_flags of a new mbuf */
+	uint32_t copy_max;    /* frames of up to so many bytes are copied; at most room */
 	const uint32_t *hold; /* buffers that may be out at once */
 	uint16_t queue;
 	uint16_t room; /* bytes of data that an mbuf takes */
 	uint16_t pending_count;
-	bool lend;     /* longer ones are attached */
-	bool scatter;  /* or copied into several mbufs */
-	bool strip;    /* leave a VLAN tag out of the frame */
-	bool bindable; /* the pool is one of pool.c */
+	bool lend;			     /* longer ones are attached */
+	bool scatter;			     /* or copied into several mbufs */
+	bool strip;			     /* leave a VLAN tag out of the frame */
+	bool bindable;			     /* the pool is one of pool.c */
 	struct dray_pkt pending[DRAY_BURST]; /* received, while there was no mbuf for them */
 	uint64_t counters[RX_COUNTERS] __rte_aligned(DRAY_APART);
 	uint64_t cleared[RX_COUNTERS]; /* what they were when statistics were reset */
@@ -87,11 +93,13 @@ struct dray_rxq {
 	int epoll; /* what the application's interrupt looks at; -1: none */
 } __rte_aligned(DRAY_APART);
 
-/* What the present link sends through one of its queues: several of the application's may share it. */
+/*
+ * What the present link sends through one of its queues: several of the application's may share it.
+ */
 struct dray_lane {
-	rte_spinlock_t lock; /* not taken where the application has one queue */
+	rte_spinlock_t lock;	/* not taken where the application has one queue */
 	struct dray_home *home; /* of the generation that was sent to last; NULL: none yet */
-	uint32_t bound;	     /* buffers that belong to mbufs */
+	uint32_t bound;		/* buffers that belong to mbufs */
 	uint32_t bound_max;
 } __rte_aligned(DRAY_APART);
 
@@ -115,13 +123,16 @@ struct dray_device {
 	struct opened *opened;
 	struct rte_eth_dev *ethdev;
 	struct dray_arguments arguments;
-	struct dray_info info;	     /* what never changes of it; the rest is of the moment when it was opened */
+	/* what never changes of it; the rest is of the moment when it was opened */
+	struct dray_info info;
 	uint32_t opened_queues, opened_mode;
 	struct rte_ether_addr mac;
-	uint16_t lanes;		     /* in use: queues of the present link; changed by events, read by senders */
-	uint32_t generation;	     /* that went live last */
-	uint32_t hold;		     /* received buffers of it that the application may have at once, per queue */
-	bool notified_up;	     /* the state that the application was told */
+	/* in use: queues of the present link; changed by events, read by senders */
+	uint16_t lanes;
+	uint32_t generation; /* that went live last */
+	/* received buffers of it that the application may have at once, per queue */
+	uint32_t hold;
+	bool notified_up; /* the state that the application was told */
 	struct dray_link_counts link, link_cleared;
 	struct dray_stats stats_cleared;
 	struct rte_intr_handle *control; /* libdray's control side */
@@ -144,10 +155,12 @@ eth_rx_burst_t dray_rx_choose(const struct rte_eth_dev *dev);
 int dray_rx_mode(struct rte_eth_dev *dev, uint16_t queue, struct rte_eth_burst_mode *mode);
 
 /* queues.c */
-int dray_rxq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t descriptors, unsigned int socket, const struct rte_eth_rxconf *conf,
+int dray_rxq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t descriptors,
+		   unsigned int socket, const struct rte_eth_rxconf *conf,
 		   struct rte_mempool *pool);
 void dray_rxq_release(struct rte_eth_dev *dev, uint16_t queue);
-int dray_txq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t descriptors, unsigned int socket, const struct rte_eth_txconf *conf);
+int dray_txq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t descriptors,
+		   unsigned int socket, const struct rte_eth_txconf *conf);
 void dray_txq_release(struct rte_eth_dev *dev, uint16_t queue);
 int dray_queues_attach(struct rte_eth_dev *dev); /* to the port that is open */
 void dray_rxq_forget(struct dray_rxq *q);	 /* that is being closed */
@@ -166,6 +179,7 @@ int dray_tx_mode(struct rte_eth_dev *dev, uint16_t queue, struct rte_eth_burst_m
 int dray_stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats);
 int dray_stats_reset(struct rte_eth_dev *dev);
 int dray_xstats_get(struct rte_eth_dev *dev, struct rte_eth_xstat *xstats, unsigned int n);
-int dray_xstats_get_names(struct rte_eth_dev *dev, struct rte_eth_xstat_name *names, unsigned int n);
+int dray_xstats_get_names(struct rte_eth_dev *dev, struct rte_eth_xstat_name *names,
+			  unsigned int n);
 
 #endif

@@ -12,7 +12,8 @@
 #define BUSY_MS 3000 /* for how long a port may seem to be open elsewhere */
 #define RETRY_MS 10
 
-#define RX_OFFLOADS (RTE_ETH_RX_OFFLOAD_SCATTER | RTE_ETH_RX_OFFLOAD_VLAN_STRIP | RTE_ETH_RX_OFFLOAD_RSS_HASH)
+#define RX_OFFLOADS                                                                                \
+	(RTE_ETH_RX_OFFLOAD_SCATTER | RTE_ETH_RX_OFFLOAD_VLAN_STRIP | RTE_ETH_RX_OFFLOAD_RSS_HASH)
 #define TX_OFFLOADS (RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_VLAN_INSERT)
 
 RTE_LOG_REGISTER_DEFAULT(dray_log_type, NOTICE);
@@ -70,7 +71,10 @@ static void close_port(struct dray_device *device)
 	device->opened = NULL;
 }
 
-/* Open the port again, for another number of queues or another mode: both are agreed upon when it is opened. */
+/*
+ * Open the port again, for another number of queues or another mode: both are agreed upon when it
+ * is opened.
+ */
 static int reopen_port(struct dray_device *device, uint32_t queues, uint32_t mode)
 {
 	int ret;
@@ -90,7 +94,8 @@ static int reopen_port(struct dray_device *device, uint32_t queues, uint32_t mod
 static int configure(struct rte_eth_dev *dev)
 {
 	struct dray_device *device = dev->data->dev_private;
-	const uint32_t mode = dev->data->dev_conf.intr_conf.rxq ? DRAY_MODE_ADAPTIVE : DRAY_MODE_BUSY;
+	const uint32_t mode =
+		dev->data->dev_conf.intr_conf.rxq ? DRAY_MODE_ADAPTIVE : DRAY_MODE_BUSY;
 	uint32_t queues = dev->data->nb_rx_queues;
 	int ret = 0;
 
@@ -100,7 +105,8 @@ static int configure(struct rte_eth_dev *dev)
 	if (!device->opened || queues != device->opened_queues || mode != device->opened_mode)
 		ret = reopen_port(device, queues, mode);
 	if (ret)
-		DRAY_LOG(ERR, "%s: port %s: %s\n", dev->data->name, device->arguments.port, dray_strerror(ret));
+		DRAY_LOG(ERR, "%s: port %s: %s\n", dev->data->name, device->arguments.port,
+			 dray_strerror(ret));
 	return ret;
 }
 
@@ -168,7 +174,8 @@ static int get_info(struct rte_eth_dev *dev, struct rte_eth_dev_info *info)
 	info->rx_offload_capa = info->rx_queue_offload_capa = RX_OFFLOADS;
 	info->tx_offload_capa = info->tx_queue_offload_capa = TX_OFFLOADS;
 	info->speed_capa = RTE_ETH_LINK_SPEED_100G;
-	info->default_rxportconf = info->default_txportconf = (struct rte_eth_dev_portconf){.burst_size = DRAY_BURST, .ring_size = 512, .nb_queues = 1};
+	info->default_rxportconf = info->default_txportconf = (struct rte_eth_dev_portconf){
+		.burst_size = DRAY_BURST, .ring_size = 512, .nb_queues = 1};
 	return 0;
 }
 
@@ -241,7 +248,8 @@ static int make_device(struct rte_eth_dev *dev, const struct dray_arguments *arg
 
 	device->ethdev = dev;
 	device->arguments = *arguments;
-	device->lane = rte_zmalloc_socket("dray_lanes", DRAY_MAX_QUEUES * sizeof(*device->lane), DRAY_APART, dev->data->numa_node);
+	device->lane = rte_zmalloc_socket("dray_lanes", DRAY_MAX_QUEUES * sizeof(*device->lane),
+					  DRAY_APART, dev->data->numa_node);
 	if (!device->lane)
 		return -ENOMEM;
 	ret = open_port(device, 0, DRAY_MODE_BUSY);
@@ -270,7 +278,9 @@ static int probe(struct rte_vdev_device *vdev)
 	int ret;
 
 	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
-		DRAY_LOG(ERR, "%s: a secondary process cannot share a port: give it one of its own\n", name);
+		DRAY_LOG(ERR,
+			 "%s: a secondary process cannot share a port: give it one of its own\n",
+			 name);
 		return -ENOTSUP;
 	}
 	ret = dray_arguments_read(rte_vdev_device_args(vdev), &arguments);
@@ -283,7 +293,9 @@ static int probe(struct rte_vdev_device *vdev)
 	ret = make_device(dev, &arguments);
 	if (ret) {
 		DRAY_LOG(ERR, "%s: port %s in %s: %s\n", name, arguments.port,
-			 arguments.directory[0] ? arguments.directory : "$DRAY_PORTS or /run/dray/ports", dray_strerror(ret));
+			 arguments.directory[0] ? arguments.directory
+						: "$DRAY_PORTS or /run/dray/ports",
+			 dray_strerror(ret));
 		rte_free(((struct dray_device *)dev->data->dev_private)->lane);
 		dev->data->mac_addrs = NULL;
 		rte_eth_dev_release_port(dev);
@@ -306,4 +318,5 @@ static int remove_device(struct rte_vdev_device *vdev)
 static struct rte_vdev_driver net_dray_driver = {.probe = probe, .remove = remove_device};
 
 RTE_PMD_REGISTER_VDEV(net_dray, net_dray_driver);
-RTE_PMD_REGISTER_PARAM_STRING(net_dray, "port=<name> dir=<path> rx=zero-copy|copy rx-copy-max=<bytes> rx-hold=<frames>");
+RTE_PMD_REGISTER_PARAM_STRING(
+	net_dray, "port=<name> dir=<path> rx=zero-copy|copy rx-copy-max=<bytes> rx-hold=<frames>");

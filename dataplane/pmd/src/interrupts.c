@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interrupts of receiving queues: the application sleeps on a descriptor until there is something to receive. */
+/*
+ * Interrupts of receiving queues: the application sleeps on a descriptor until there is something
+ * to receive.
+ */
 #include <errno.h>
 #include <rte_cycles.h>
 #include <rte_interrupts.h>
@@ -72,7 +75,8 @@ void dray_interrupts_stop(struct rte_eth_dev *dev)
 {
 	if (!dev->intr_handle)
 		return;
-	rte_intr_free_epoll_fd(dev->intr_handle); /* an application need not have taken them out of its own */
+	/* an application need not have taken them out of its own */
+	rte_intr_free_epoll_fd(dev->intr_handle);
 	for (uint16_t i = 0; i < dev->data->nb_rx_queues; i++) {
 		struct dray_rxq *q = dev->data->rx_queues[i];
 
@@ -92,9 +96,10 @@ static bool poll_once(struct dray_rxq *q)
 }
 
 /*
- * Called by the thread that polls the queue, before it sleeps. libdray asks the peer to ring at the first poll that finds the queue empty for DRAY_SPIN_US
- * since another did: so there must be one that begins that late, however long this thread was without a CPU in between. What comes until then is kept, and
- * makes the descriptor readable at once.
+ * Called by the thread that polls the queue, before it sleeps. libdray asks the peer to ring at the
+ * first poll that finds the queue empty for DRAY_SPIN_US since another did: so there must be one
+ * that begins that late, however long this thread was without a CPU in between. What comes until
+ * then is kept, and makes the descriptor readable at once.
  */
 int dray_rx_interrupt_enable(struct rte_eth_dev *dev, uint16_t queue)
 {

@@ -23,8 +23,9 @@ void leases_begin(void)
 }
 
 /*
- * Change the owner. The old one may be returning a lease just now: either it sees the change before it touches `back`, or this thread waits until it has done.
- * The barrier pairs with the signal fence in return_local, which costs nothing.
+ * Change the owner. The old one may be returning a lease just now: either it sees the change before
+ * it touches `back`, or this thread waits until it has done. The barrier pairs with the signal
+ * fence in return_local, which costs nothing.
  */
 static void set_owner(struct leases *l, uintptr_t owner)
 {
@@ -49,7 +50,10 @@ static inline bool return_local(struct leases *l, struct lease *lease)
 	if (__atomic_load_n(&l->owner, __ATOMIC_RELAXED) != self)
 		return false;
 	__atomic_store_n(&l->busy, 1, __ATOMIC_RELAXED);
-	/* seq_cst, for the compiler alone: pairs with the membarrier in set_owner, which orders the CPU. */
+	/*
+	 * seq_cst, for the compiler alone: pairs with the membarrier in set_owner, which orders the
+	 * CPU.
+	 */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	mine = __atomic_load_n(&l->owner, __ATOMIC_RELAXED) == self;
 	if (mine) {
@@ -95,11 +99,15 @@ static inline bool push_foreign(struct leases *l, struct lease *lease)
 			return false;
 		lease->next = head;
 		/* release: pairs with the acquires in leases_give_back and leases_close. */
-	} while (!__atomic_compare_exchange_n(&l->foreign, &head, lease, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+	} while (!__atomic_compare_exchange_n(&l->foreign, &head, lease, true, __ATOMIC_RELEASE,
+					      __ATOMIC_RELAXED));
 	return true;
 }
 
-/* As push_foreign, where the owner may sleep, and the peer wait for this buffer. The lock keeps `l` in being after the push. */
+/*
+ * As push_foreign, where the owner may sleep, and the peer wait for this buffer. The lock keeps `l`
+ * in being after the push.
+ */
 static bool return_waking(struct leases *l, struct lease *lease)
 {
 	struct opened *opened = l->opened;
@@ -108,7 +116,10 @@ static bool return_waking(struct leases *l, struct lease *lease)
 	opened_get(opened);
 	pthread_mutex_lock(&opened->lock);
 	pushed = push_foreign(l, lease);
-	/* seq_cst: pairs with the fence in leases_wait; either this sees that the owner sleeps, or the owner sees the lease. */
+	/*
+	 * seq_cst: pairs with the fence in leases_wait; either this sees that the owner sleeps, or
+	 * the owner sees the lease.
+	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (pushed && __atomic_load_n(&l->waiting, __ATOMIC_RELAXED))
 		(void)eventfd_write(l->event, 1);
@@ -136,7 +147,8 @@ static void returned(void *address, void *opaque)
 
 struct leases *leases_new(struct opened *opened, uint32_t size)
 {
-	struct leases *l = aligned_alloc(128, (sizeof(*l) + size * sizeof(l->lease[0]) + 127) / 128 * 128);
+	struct leases *l =
+		aligned_alloc(128, (sizeof(*l) + size * sizeof(l->lease[0]) + 127) / 128 * 128);
 
 	if (!l)
 		return NULL;
@@ -187,7 +199,10 @@ void leases_give_back(struct leases *l)
 	l->back = NULL;
 	give_list(l, list);
 	if (__atomic_load_n(&l->foreign, __ATOMIC_RELAXED))
-		/* acquire: pairs with the release in push_foreign; the other threads' last access to the payload comes first. */
+		/*
+		 * acquire: pairs with the release in push_foreign; the other threads' last access
+		 * to the payload comes first.
+		 */
 		give_list(l, __atomic_exchange_n(&l->foreign, NULL, __ATOMIC_ACQUIRE));
 }
 
@@ -199,7 +214,10 @@ void leases_close(struct leases *l)
 		set_owner(l, 0);
 	give_list(l, l->back);
 	l->back = NULL;
-	/* acquire: pairs with the release in push_foreign. From here on each lease comes back by return_closed, which waits for the lock. */
+	/*
+	 * acquire: pairs with the release in push_foreign. From here on each lease comes back by
+	 * return_closed, which waits for the lock.
+	 */
 	foreign = __atomic_exchange_n(&l->foreign, LEASES_CLOSED, __ATOMIC_ACQUIRE);
 	give_list(l, foreign);
 	if (l->out == 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Received buffers that are attached to mbufs. A lease is one of them: it comes back by the mbuf's free callback, on any thread, and the thread that polls
- * the queue then gives the buffer back to the peer, many at once.
+ * Received buffers that are attached to mbufs. A lease is one of them: it comes back by the mbuf's
+ * free callback, on any thread, and the thread that polls the queue then gives the buffer back to
+ * the peer, many at once.
  */
 #ifndef NET_DRAY_LEASES_H
 #define NET_DRAY_LEASES_H
@@ -24,7 +25,11 @@ struct leases {
 	struct lease *back; /* came back on that thread */
 	uint32_t out;
 	uint32_t size;
-	bool local; /* the owner's own returns take no atomic operation: the kernel has the barrier that this needs */
+	/*
+	 * the owner's own returns take no atomic operation: the kernel has the barrier that this
+	 * needs
+	 */
+	bool local;
 	uintptr_t owner __rte_aligned(128); /* thread that polls; 0: not known, or none any more */
 	uint32_t busy;			    /* the owner is returning a lease */
 	struct lease *foreign __rte_aligned(128); /* came back on other threads; LEASES_CLOSED */
@@ -50,7 +55,10 @@ void leases_close(struct leases *leases);
 /* Call once, before any queue is set up. */
 void leases_begin(void);
 
-/* A descriptor that becomes readable when a lease comes back from another thread between leases_wait and leases_awake. Before the first lease. Error: -errno. */
+/*
+ * A descriptor that becomes readable when a lease comes back from another thread between
+ * leases_wait and leases_awake. Before the first lease. Error: -errno.
+ */
 int leases_can_wake(struct leases *leases);
 void leases_wait(struct leases *leases);
 void leases_awake(struct leases *leases);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The link: libdray's events become the ethdev's state, and its interrupts. All of it runs in EAL's interrupt thread, or before the device is started. */
+/*
+ * The link: libdray's events become the ethdev's state, and its interrupts. All of it runs in EAL's
+ * interrupt thread, or before the device is started.
+ */
 #include <errno.h>
 #include <rte_alarm.h>
 #include <rte_interrupts.h>
@@ -30,8 +33,11 @@ static bool refresh(struct dray_device *device)
 		return false;
 	__atomic_store_n(&device->lanes, (uint16_t)info.queues_in_use, __ATOMIC_RELAXED);
 	__atomic_store_n(&device->generation, info.generation, __ATOMIC_RELAXED);
-	/* Half of a queue's buffers may be with the application: the peer goes on with the others. */
-	__atomic_store_n(&device->hold, RTE_MIN(device->arguments.rx_hold, info.packet_slots / 2), __ATOMIC_RELAXED);
+	/*
+	 * Half of a queue's buffers may be with the application: the peer goes on with the others.
+	 */
+	__atomic_store_n(&device->hold, RTE_MIN(device->arguments.rx_hold, info.packet_slots / 2),
+			 __ATOMIC_RELAXED);
 	return true;
 }
 
@@ -74,7 +80,8 @@ static void take_event(struct dray_device *device, const struct dray_event *even
 		break;
 	case DRAY_EVENT_ERROR:
 		dray_count(&device->link.errors, 1);
-		DRAY_LOG(ERR, "%s: the link could not be set up: %s\n", name, dray_strerror(event->error));
+		DRAY_LOG(ERR, "%s: the link could not be set up: %s\n", name,
+			 dray_strerror(event->error));
 		break;
 	default:
 		break;
@@ -107,7 +114,8 @@ int dray_link_update(struct rte_eth_dev *dev, int wait)
 	struct dray_info info = {.size = sizeof(info)};
 
 	(void)wait; /* there is nothing to negotiate: a peer is there, or not */
-	set_link(dev, device->opened && dray_info(device->opened->port, &info) == 0 && info.state == DRAY_LINK_UP);
+	set_link(dev, device->opened && dray_info(device->opened->port, &info) == 0 &&
+			      info.state == DRAY_LINK_UP);
 	return 0;
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net_mpring: two rings (rte_ring) between a primary process of EAL and a secondary one, as an ethdev in each. Packets go by pointer, for the two share all of
- * EAL's memory: nothing is copied, and nothing is checked. Each end has a device of its own name; net_ring's would be one and the same for both.
+ * net_mpring: two rings (rte_ring) between a primary process of EAL and a secondary one, as an
+ * ethdev in each. Packets go by pointer, for the two share all of EAL's memory: nothing is copied,
+ * and nothing is checked. Each end has a device of its own name; net_ring's would be one and the
+ * same for both.
  */
 #include "mpring.h"
 
@@ -26,7 +28,8 @@ struct shared {
 	struct rte_ether_addr mac[2];
 	/* The primary's drivers of pools, by the numbers that it knows them by. */
 	char pools[RTE_MEMPOOL_MAX_OPS_IDX][RTE_MEMPOOL_OPS_NAMESIZE];
-	uint32_t had_secondary; /* its device is in the table of ports, where nobody but the primary can take it out */
+	/* its device is in the table of ports, where nobody but the primary can take it out */
+	uint32_t had_secondary;
 };
 
 struct queue {
@@ -70,7 +73,8 @@ static uint16_t transmit(void *of, struct rte_mbuf **mbufs, uint16_t n)
 	uint64_t bytes = 0;
 	uint16_t sent;
 
-	n = RTE_MIN(n, (uint16_t)rte_ring_free_count(q->ring)); /* only more can be free than that: the other process takes */
+	/* only more can be free than that: the other process takes */
+	n = RTE_MIN(n, (uint16_t)rte_ring_free_count(q->ring));
 	for (uint16_t i = 0; i < n; i++)
 		bytes += mbufs[i]->pkt_len;
 	sent = (uint16_t)rte_ring_sp_enqueue_burst(q->ring, (void **)mbufs, n, NULL);
@@ -86,7 +90,9 @@ static int link_update(struct rte_eth_dev *dev, int wait)
 		.link_speed = RTE_ETH_SPEED_NUM_100G,
 		.link_duplex = RTE_ETH_LINK_FULL_DUPLEX,
 		.link_autoneg = RTE_ETH_LINK_FIXED,
-		.link_status = dev->data->dev_started && mpring_peer_there(&d->peer) ? RTE_ETH_LINK_UP : RTE_ETH_LINK_DOWN,
+		.link_status = dev->data->dev_started && mpring_peer_there(&d->peer)
+				       ? RTE_ETH_LINK_UP
+				       : RTE_ETH_LINK_DOWN,
 	};
 
 	(void)wait;
@@ -105,7 +111,8 @@ static int start(struct rte_eth_dev *dev)
 	int ret = mpring_peer_start(&d->peer);
 
 	if (ret) {
-		MPRING_LOG(ERR, "%s: socket %s: %s\n", dev->data->name, d->peer.socket, strerror(-ret));
+		MPRING_LOG(ERR, "%s: socket %s: %s\n", dev->data->name, d->peer.socket,
+			   strerror(-ret));
 		return ret;
 	}
 	dev->rx_pkt_burst = receive;
@@ -144,7 +151,8 @@ static int get_info(struct rte_eth_dev *dev, struct rte_eth_dev_info *info)
 	info->max_rx_queues = info->max_tx_queues = 1;
 	info->tx_offload_capa = info->tx_queue_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	info->rx_offload_capa = info->rx_queue_offload_capa = RTE_ETH_RX_OFFLOAD_SCATTER;
-	info->default_rxportconf = info->default_txportconf = (struct rte_eth_dev_portconf){.burst_size = BURST, .ring_size = SLOTS, .nb_queues = 1};
+	info->default_rxportconf = info->default_txportconf = (struct rte_eth_dev_portconf){
+		.burst_size = BURST, .ring_size = SLOTS, .nb_queues = 1};
 	return 0;
 }
 
@@ -162,7 +170,8 @@ static int receive_all(struct rte_eth_dev *dev)
 }
 
 /* The pool is that of whoever receives; packets stay in the sender's. */
-static int set_up_rx(struct rte_eth_dev *dev, uint16_t queue, uint16_t descriptors, unsigned int socket, const struct rte_eth_rxconf *conf,
+static int set_up_rx(struct rte_eth_dev *dev, uint16_t queue, uint16_t descriptors,
+		     unsigned int socket, const struct rte_eth_rxconf *conf,
 		     struct rte_mempool *pool)
 {
 	struct device *d = dev->data->dev_private;
@@ -172,7 +181,8 @@ static int set_up_rx(struct rte_eth_dev *dev, uint16_t queue, uint16_t descripto
 	return 0;
 }
 
-static int set_up_tx(struct rte_eth_dev *dev, uint16_t queue, uint16_t descriptors, unsigned int socket, const struct rte_eth_txconf *conf)
+static int set_up_tx(struct rte_eth_dev *dev, uint16_t queue, uint16_t descriptors,
+		     unsigned int socket, const struct rte_eth_txconf *conf)
 {
 	struct device *d = dev->data->dev_private;
 
@@ -260,7 +270,10 @@ static struct shared *make_shared(const struct mpring_arguments *a, int socket)
 	return NULL;
 }
 
-/* A secondary process that was killed may have been half through with a burst. What it took is lost; what it had not published never was. */
+/*
+ * A secondary process that was killed may have been half through with a burst. What it took is
+ * lost; what it had not published never was.
+ */
 static void take_over(struct shared *s)
 {
 	s->to_primary->prod.head = s->to_primary->prod.tail;
@@ -268,8 +281,9 @@ static void take_over(struct shared *s)
 }
 
 /*
- * A pool says by a number which driver it is of, and a process numbers these as it loads them: one that is linked to some does so in an order of its own. The
- * secondary process takes the primary's numbers, before it has a pool; else what one frees would go astray, if the pool is the other's.
+ * A pool says by a number which driver it is of, and a process numbers these as it loads them: one
+ * that is linked to some does so in an order of its own. The secondary process takes the primary's
+ * numbers, before it has a pool; else what one frees would go astray, if the pool is the other's.
  */
 static int take_numbers(const struct shared *s)
 {
@@ -376,13 +390,15 @@ static int probe(struct rte_vdev_device *vdev)
 	if (ret)
 		return ret;
 	if (primary != arguments.primary) {
-		MPRING_LOG(ERR, "%s: this process is %s: give EAL --proc-type=%s\n", name, primary ? "a primary one" : "a secondary one",
+		MPRING_LOG(ERR, "%s: this process is %s: give EAL --proc-type=%s\n", name,
+			   primary ? "a primary one" : "a secondary one",
 			   arguments.primary ? "primary" : "secondary");
 		return -EINVAL;
 	}
 	ret = make_device(vdev, &arguments);
 	if (ret)
-		MPRING_LOG(ERR, "%s: ring %s, socket %s: %s\n", name, arguments.ring, arguments.socket, strerror(-ret));
+		MPRING_LOG(ERR, "%s: ring %s, socket %s: %s\n", name, arguments.ring,
+			   arguments.socket, strerror(-ret));
 	return ret;
 }
 
@@ -399,4 +415,5 @@ static int remove_device(struct rte_vdev_device *vdev)
 static struct rte_vdev_driver net_mpring_driver = {.probe = probe, .remove = remove_device};
 
 RTE_PMD_REGISTER_VDEV(net_mpring, net_mpring_driver);
-RTE_PMD_REGISTER_PARAM_STRING(net_mpring, "role=primary|secondary socket=<path> mac=<address> ring=<name>");
+RTE_PMD_REGISTER_PARAM_STRING(net_mpring,
+			      "role=primary|secondary socket=<path> mac=<address> ring=<name>");

@@ -11,7 +11,8 @@
 #include <stdbool.h>
 
 extern int mpring_log_type;
-#define MPRING_LOG(level, ...) rte_log(RTE_LOG_##level, mpring_log_type, "net_mpring: " RTE_FMT(__VA_ARGS__, ""))
+#define MPRING_LOG(level, ...)                                                                     \
+	rte_log(RTE_LOG_##level, mpring_log_type, "net_mpring: " RTE_FMT(__VA_ARGS__, ""))
 
 #define MPRING_NAME_MAX 16 /* bytes, with NUL: the names of rings and zones are made of it */
 
@@ -27,12 +28,14 @@ struct mpring_arguments {
 int mpring_arguments_read(const char *text, struct mpring_arguments *a);
 
 /*
- * How a process knows whether the other one lives: by a connection, which the kernel hangs up when either ends. Nothing is ever sent over it. It is of one
- * process, though it lies in memory that both have.
+ * How a process knows whether the other one lives: by a connection, which the kernel hangs up when
+ * either ends. Nothing is ever sent over it. It is of one process, though it lies in memory that
+ * both have.
  */
 struct mpring_peer {
-	rte_spinlock_t lock; /* of the connection: EAL's interrupt thread takes calls, and the application looks at it */
-	int listener, connection; /* -1: none; both -1 once closed */
+	/* of the connection: EAL's interrupt thread takes calls, and the application looks at it */
+	rte_spinlock_t lock;
+	int listener, connection;      /* -1: none; both -1 once closed */
 	struct rte_intr_handle *calls; /* of the listener; NULL: none */
 	char socket[108];
 };
@@ -40,7 +43,10 @@ struct mpring_peer {
 /* The primary process listens from now on. Returns 0 or -errno. */
 int mpring_peer_open(struct mpring_peer *p, const struct mpring_arguments *a);
 
-/* The secondary one connects when it begins to take packets, and hangs up when it does no more; the primary does nothing. Returns 0 or -errno. */
+/*
+ * The secondary one connects when it begins to take packets, and hangs up when it does no more; the
+ * primary does nothing. Returns 0 or -errno.
+ */
 int mpring_peer_start(struct mpring_peer *p);
 void mpring_peer_stop(struct mpring_peer *p);
 bool mpring_peer_there(struct mpring_peer *p);

@@ -59,7 +59,10 @@ static const struct {
 	const char *key;
 	arg_handler_t take;
 	bool needed;
-} takers[] = {{"role", take_role, true}, {"socket", take_socket, true}, {"ring", take_ring, false}, {"mac", take_mac, false}};
+} takers[] = {{"role", take_role, true},
+	      {"socket", take_socket, true},
+	      {"ring", take_ring, false},
+	      {"mac", take_mac, false}};
 
 int mpring_arguments_read(const char *text, struct mpring_arguments *a)
 {
@@ -70,14 +73,18 @@ int mpring_arguments_read(const char *text, struct mpring_arguments *a)
 	*a = (struct mpring_arguments){.ring = "link"};
 	rte_eth_random_addr(a->mac.addr_bytes);
 	if (!kvargs) {
-		MPRING_LOG(ERR, "'%s' is not role=primary|secondary,socket=PATH[,ring=NAME][,mac=ADDRESS]\n", text ? text : "");
+		MPRING_LOG(ERR,
+			   "'%s' is not "
+			   "role=primary|secondary,socket=PATH[,ring=NAME][,mac=ADDRESS]\n",
+			   text ? text : "");
 		return -EINVAL;
 	}
 	for (unsigned int i = 0; i < RTE_DIM(takers); i++) {
 		unsigned int n = rte_kvargs_count(kvargs, takers[i].key);
 
 		if (n > 1 || (n == 0 && takers[i].needed)) {
-			MPRING_LOG(ERR, "%s= is %s\n", takers[i].key, n ? "given more than once" : "missing");
+			MPRING_LOG(ERR, "%s= is %s\n", takers[i].key,
+				   n ? "given more than once" : "missing");
 			ret = -EINVAL;
 		}
 		if (rte_kvargs_process(kvargs, takers[i].key, takers[i].take, a) < 0)
@@ -87,7 +94,10 @@ int mpring_arguments_read(const char *text, struct mpring_arguments *a)
 	return ret;
 }
 
-/* What an earlier primary process left there keeps its successor from binding; there cannot be another that lives, for EAL lets no second one start. */
+/*
+ * What an earlier primary process left there keeps its successor from binding; there cannot be
+ * another that lives, for EAL lets no second one start.
+ */
 static int listen_at(int fd, const struct sockaddr_un *at)
 {
 	if (unlink(at->sun_path) < 0 && errno != ENOENT)
@@ -209,7 +219,8 @@ bool mpring_peer_there(struct mpring_peer *p)
 
 	rte_spinlock_lock(&p->lock);
 	if (p->connection >= 0) {
-		there = recv(p->connection, &byte, sizeof(byte), MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR);
+		there = recv(p->connection, &byte, sizeof(byte), MSG_DONTWAIT) < 0 &&
+			(errno == EAGAIN || errno == EINTR);
 		if (!there) {
 			close(p->connection);
 			p->connection = -1;

@@ -91,7 +91,10 @@ void opened_return(struct opened *o, unsigned int lane, const struct dray_pkt *p
 		r->pkts[r->count] = p;
 		__atomic_store_n(&r->count, r->count + 1, __ATOMIC_RELAXED);
 	}
-	/* Without memory the buffer stays out, until the process ends: nothing else is safe to do with it here. */
+	/*
+	 * Without memory the buffer stays out, until the process ends: nothing else is safe to do
+	 * with it here.
+	 */
 	pthread_mutex_unlock(&o->lock);
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A port of libdray that is open, and what must outlive its closing: buffers of it that the application still has. */
+/*
+ * A port of libdray that is open, and what must outlive its closing: buffers of it that the
+ * application still has.
+ */
 #ifndef NET_DRAY_OPENED_H
 #define NET_DRAY_OPENED_H
 
@@ -20,7 +23,8 @@ struct returns {
 
 struct opened {
 	struct dray_port *port;
-	pthread_mutex_t lock; /* from closing on, it orders all releases, since no queue has an owner any more */
+	/* from closing on, it orders all releases, since no queue has an owner any more */
+	pthread_mutex_t lock;
 	uint32_t references;
 	bool closed;
 	struct leases *leases[DRAY_MAX_QUEUES];
@@ -36,11 +40,15 @@ void opened_close(struct opened *opened);
 void opened_get(struct opened *opened);
 void opened_put(struct opened *opened);
 
-/* From any thread: give a buffer of a sending queue up. The queue's owner takes it at its next burst. */
+/*
+ * From any thread: give a buffer of a sending queue up. The queue's owner takes it at its next
+ * burst.
+ */
 void opened_return(struct opened *opened, unsigned int lane, const struct dray_pkt *pkt);
 
 /* By the owner of that queue. Returns how many of them were of a generation. */
-unsigned int opened_take_returns(struct opened *opened, unsigned int lane, const struct dray_home *home);
+unsigned int opened_take_returns(struct opened *opened, unsigned int lane,
+				 const struct dray_home *home);
 
 /* True once, and for ever, after opened_close. */
 static inline bool opened_is_closed(const struct opened *opened)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mempool driver "dray": a ring of mbufs, like DPDK's own, whose mbufs can be bound to buffers of a link. */
+/*
+ * The mempool driver "dray": a ring of mbufs, like DPDK's own, whose mbufs can be bound to buffers
+ * of a link.
+ */
 #include "pool.h"
 
 #include <errno.h>
@@ -43,7 +46,8 @@ static void take_own(struct rte_mbuf *m, struct binding *b)
 {
 	m->buf_addr = b->own;
 	m->buf_len = b->own_length;
-	rte_mbuf_iova_set(m, rte_mempool_virt2iova(m) + (rte_iova_t)((uintptr_t)b->own - (uintptr_t)m));
+	rte_mbuf_iova_set(m, rte_mempool_virt2iova(m) +
+				     (rte_iova_t)((uintptr_t)b->own - (uintptr_t)m));
 	b->opened = NULL;
 }
 
@@ -112,11 +116,13 @@ static int convert(struct rte_mempool *mempool, struct pool *p)
 	struct rte_pktmbuf_pool_private *private = rte_mempool_get_priv(mempool);
 	struct binding *bindings = NULL;
 
-	if (mempool->private_data_size < sizeof(*private) || mempool->elt_size < sizeof(struct rte_mbuf))
+	if (mempool->private_data_size < sizeof(*private) ||
+	    mempool->elt_size < sizeof(struct rte_mbuf))
 		return -EINVAL; /* not a pool of mbufs */
 	pthread_mutex_lock(&pools_lock);
 	if (!p->bindings) {
-		bindings = rte_zmalloc_socket("dray_bindings", mempool->size * sizeof(*bindings), RTE_CACHE_LINE_SIZE, mempool->socket_id);
+		bindings = rte_zmalloc_socket("dray_bindings", mempool->size * sizeof(*bindings),
+					      RTE_CACHE_LINE_SIZE, mempool->socket_id);
 		if (bindings) {
 			rte_mempool_obj_iter(mempool, convert_one, bindings);
 			private->flags |= RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF;
@@ -161,7 +167,8 @@ static int pool_alloc(struct rte_mempool *mempool)
 		return -ENOMEM;
 	}
 	p->mempool = mempool;
-	p->ring = rte_zmalloc_socket("dray_pool", (size_t)bytes, RTE_CACHE_LINE_SIZE, mempool->socket_id);
+	p->ring = rte_zmalloc_socket("dray_pool", (size_t)bytes, RTE_CACHE_LINE_SIZE,
+				     mempool->socket_id);
 	if (!p->ring || rte_ring_init(p->ring, "dray_pool", size, 0) < 0) {
 		rte_free(p->ring);
 		free(p);
@@ -215,7 +222,10 @@ RTE_INIT(pool_register)
 	pool_ops_index = rte_mempool_register_ops(&ops);
 }
 
-/* Look at each mbuf of a pool that is not in use, a few at a time: whoever wants some meanwhile finds the others. */
+/*
+ * Look at each mbuf of a pool that is not in use, a few at a time: whoever wants some meanwhile
+ * finds the others.
+ */
 static void sweep_one(struct pool *p, struct opened *opened, int lane, const struct dray_home *home)
 {
 	struct rte_mempool_cache *cache = rte_mempool_default_cache(p->mempool, rte_lcore_id());
@@ -228,13 +238,15 @@ static void sweep_one(struct pool *p, struct opened *opened, int lane, const str
 	for (left = rte_ring_count(p->ring); left > 0; left -= RTE_MIN(left, n)) {
 		void *objects[SWEEP];
 
-		n = rte_ring_mc_dequeue_burst(p->ring, objects, RTE_MIN(left, (unsigned int)SWEEP), NULL);
+		n = rte_ring_mc_dequeue_burst(p->ring, objects, RTE_MIN(left, (unsigned int)SWEEP),
+					      NULL);
 		if (n == 0)
 			return;
 		for (unsigned int i = 0; i < n; i++) {
 			struct binding *b = pool_binding(objects[i]);
 
-			if (b->opened != opened || (lane >= 0 && (b->lane != lane || b->home == home)))
+			if (b->opened != opened ||
+			    (lane >= 0 && (b->lane != lane || b->home == home)))
 				continue;
 			if (lane >= 0)
 				pool_unbind_owned(objects[i]);
@@ -261,7 +273,8 @@ void pool_forget(struct opened *opened)
 	pthread_mutex_unlock(&pools_lock);
 }
 
-struct rte_mempool *rte_pmd_dray_pool_create(const char *name, uint16_t port_id, unsigned int n, unsigned int cache_size, uint16_t priv_size,
+struct rte_mempool *rte_pmd_dray_pool_create(const char *name, uint16_t port_id, unsigned int n,
+					     unsigned int cache_size, uint16_t priv_size,
 					     int socket)
 {
 	const struct dray_device *device;
@@ -277,6 +290,7 @@ struct rte_mempool *rte_pmd_dray_pool_create(const char *name, uint16_t port_id,
 	}
 	device = rte_eth_devices[port_id].data->dev_private;
 	room = RTE_PKTMBUF_HEADROOM + device->info.mtu + DRAY_FRAME_BYTES;
-	return rte_pktmbuf_pool_create_by_ops(name, n, cache_size, priv_size, (uint16_t)RTE_MIN(room, (uint32_t)UINT16_MAX), socket,
+	return rte_pktmbuf_pool_create_by_ops(name, n, cache_size, priv_size,
+					      (uint16_t)RTE_MIN(room, (uint32_t)UINT16_MAX), socket,
 					      RTE_PMD_DRAY_POOL_OPS);
 }

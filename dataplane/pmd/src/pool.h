@@ -8,8 +8,8 @@
 #include "opened.h"
 
 /*
- * What an mbuf of such a pool is bound to. DPDK takes its buffer for external and pinned, so that clones are right, and nothing is attached to it.
- * Whoever has the mbuf has the binding.
+ * What an mbuf of such a pool is bound to. DPDK takes its buffer for external and pinned, so that
+ * clones are right, and nothing is attached to it. Whoever has the mbuf has the binding.
  */
 struct binding {
 	struct rte_mbuf_ext_shared_info info;
@@ -45,16 +45,23 @@ static inline void pool_rebind(struct rte_mbuf *m, struct binding *b, const stru
 }
 
 /* As pool_rebind, of an mbuf that is bound to nothing. */
-void pool_bind(struct rte_mbuf *m, struct opened *opened, uint16_t lane, const struct dray_pkt *pkt);
+void pool_bind(struct rte_mbuf *m, struct opened *opened, uint16_t lane,
+	       const struct dray_pkt *pkt);
 
-/* Put the mbuf's own memory back. The buffer goes back by the queue's owner. From any thread that has the mbuf. */
+/*
+ * Put the mbuf's own memory back. The buffer goes back by the queue's owner. From any thread that
+ * has the mbuf.
+ */
 void pool_unbind_one(struct rte_mbuf *m);
 void pool_unbind(struct rte_mbuf **mbufs, unsigned int n);
 
 /* As pool_unbind_one, by the queue's owner itself. */
 void pool_unbind_owned(struct rte_mbuf *m);
 
-/* By a queue's owner: unbind what is not in use, of all pools, and is bound to another generation of this queue than `home`. */
+/*
+ * By a queue's owner: unbind what is not in use, of all pools, and is bound to another generation
+ * of this queue than `home`.
+ */
 void pool_sweep(struct opened *opened, uint16_t lane, const struct dray_home *home);
 
 /* As long as bindings to a port are not used any more: unbind what is not in use. */

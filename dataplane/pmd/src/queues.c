@@ -10,7 +10,8 @@
 /* The four fields that each new mbuf of a queue begins with. */
 static uint64_t rearm_of(const struct rte_eth_dev *dev)
 {
-	struct rte_mbuf m = {.data_off = RTE_PKTMBUF_HEADROOM, .nb_segs = 1, .port = dev->data->port_id};
+	struct rte_mbuf m = {
+		.data_off = RTE_PKTMBUF_HEADROOM, .nb_segs = 1, .port = dev->data->port_id};
 	uint64_t word;
 
 	rte_mbuf_refcnt_set(&m, 1);
@@ -24,13 +25,15 @@ static int check_room(const struct rte_eth_dev *dev, const struct dray_rxq *q)
 
 	if (q->lend || q->scatter || q->room >= frame)
 		return 0;
-	DRAY_LOG(ERR, "%s: frames of %u bytes do not fit into mbufs of %s, which take %u: make the mbufs larger, or enable RTE_ETH_RX_OFFLOAD_SCATTER\n",
+	DRAY_LOG(ERR,
+		 "%s: frames of %u bytes do not fit into mbufs of %s, which take %u: make the "
+		 "mbufs larger, or enable RTE_ETH_RX_OFFLOAD_SCATTER\n",
 		 dev->data->name, frame, q->pool->name, q->room);
 	return -EINVAL;
 }
 
-int dray_rxq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t descriptors, unsigned int socket, const struct rte_eth_rxconf *conf,
-		   struct rte_mempool *pool)
+int dray_rxq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t descriptors,
+		   unsigned int socket, const struct rte_eth_rxconf *conf, struct rte_mempool *pool)
 {
 	const uint64_t offloads = conf->offloads | dev->data->dev_conf.rxmode.offloads;
 	struct dray_device *device = dev->data->dev_private;
@@ -86,7 +89,8 @@ void dray_rxq_release(struct rte_eth_dev *dev, uint16_t queue)
 	dev->data->rx_queues[queue] = NULL;
 }
 
-int dray_txq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t descriptors, unsigned int socket, const struct rte_eth_txconf *conf)
+int dray_txq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t descriptors,
+		   unsigned int socket, const struct rte_eth_txconf *conf)
 {
 	struct dray_txq *q = rte_zmalloc_socket("dray_txq", sizeof(*q), DRAY_APART, (int)socket);
 
@@ -96,7 +100,8 @@ int dray_txq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t descriptors
 	q->queue = queue;
 	q->descriptors = descriptors;
 	q->conf = *conf;
-	q->vlan = (conf->offloads | dev->data->dev_conf.txmode.offloads) & RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
+	q->vlan = (conf->offloads | dev->data->dev_conf.txmode.offloads) &
+		  RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
 	dev->data->tx_queues[queue] = q;
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reception. Mbufs come from the queue's own pool. A frame of up to copy_max bytes is copied into one; a longer one is attached to it, and its buffer goes back
- * to the peer when the mbuf is freed. What a dray_pkt says was checked by libdray, and is private; what its data says is the peer's.
+ * Reception. Mbufs come from the queue's own pool. A frame of up to copy_max bytes is copied into
+ * one; a longer one is attached to it, and its buffer goes back to the peer when the mbuf is freed.
+ * What a dray_pkt says was checked by libdray, and is private; what its data says is the peer's.
  */
 #include "copy.h"
 #include "driver.h"
@@ -18,7 +19,8 @@ static void count_rx(struct dray_rxq *q, unsigned int n, uint64_t bytes)
 }
 
 /* What all received frames have in common. */
-static __rte_always_inline void fill_mbuf(const struct dray_rxq *q, struct rte_mbuf *m, uint32_t length)
+static __rte_always_inline void fill_mbuf(const struct dray_rxq *q, struct rte_mbuf *m,
+					  uint32_t length)
 {
 	*(rearm_word *)(uintptr_t)&m->rearm_data = q->rearm;
 	m->packet_type = 0;
@@ -39,12 +41,17 @@ static void insert_vlan(struct rte_mbuf *m)
 	}
 	frame = (uint8_t *)rte_pktmbuf_prepend(m, sizeof(tag));
 	memmove(frame, frame + sizeof(tag), 2 * RTE_ETHER_ADDR_LEN);
-	memcpy(frame + 2 * RTE_ETHER_ADDR_LEN, &(rte_be16_t){rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN)}, 2);
+	memcpy(frame + 2 * RTE_ETHER_ADDR_LEN, &(rte_be16_t){rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN)},
+	       2);
 	memcpy(frame + 2 * RTE_ETHER_ADDR_LEN + 2, &tag.vlan_tci, 2);
 }
 
-/* The flags of a frame that has any. The tag that travels beside the frame is put into it, unless stripping was asked for. */
-static __rte_noinline void fill_extras(const struct dray_rxq *q, struct rte_mbuf *m, const struct dray_pkt *p)
+/*
+ * The flags of a frame that has any. The tag that travels beside the frame is put into it, unless
+ * stripping was asked for.
+ */
+static __rte_noinline void fill_extras(const struct dray_rxq *q, struct rte_mbuf *m,
+				       const struct dray_pkt *p)
 {
 	if (p->flags & DRAY_PKT_CSUM_GOOD)
 		m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
@@ -64,24 +71,32 @@ static __rte_noinline void fill_extras(const struct dray_rxq *q, struct rte_mbuf
 	}
 }
 
-static __rte_always_inline void copy_frame(const struct dray_rxq *q, struct rte_mbuf *m, const struct dray_pkt *p)
+static __rte_always_inline void copy_frame(const struct dray_rxq *q, struct rte_mbuf *m,
+					   const struct dray_pkt *p)
 {
 	fill_mbuf(q, m, p->length);
 	m->ol_flags = q->flags;
-	copy_roughly((uint8_t *)m->buf_addr + RTE_PKTMBUF_HEADROOM, p->data, p->length, RTE_MIN(p->room, (uint32_t)q->room));
+	copy_roughly((uint8_t *)m->buf_addr + RTE_PKTMBUF_HEADROOM, p->data, p->length,
+		     RTE_MIN(p->room, (uint32_t)q->room));
 	if (unlikely(p->flags))
 		fill_extras(q, m, p);
 }
 
-/* Attach the buffer of a frame to an mbuf. False where that cannot be: too many are out, or the buffer is longer than an mbuf can say. */
-static __rte_always_inline bool lend_frame(const struct dray_rxq *q, struct rte_mbuf *m, const struct dray_pkt *p)
+/*
+ * Attach the buffer of a frame to an mbuf. False where that cannot be: too many are out, or the
+ * buffer is longer than an mbuf can say.
+ */
+static __rte_always_inline bool lend_frame(const struct dray_rxq *q, struct rte_mbuf *m,
+					   const struct dray_pkt *p)
 {
 	const uint32_t size = p->headroom + p->room;
 	struct lease *lease;
 
 	if (unlikely(p->headroom + p->length > UINT16_MAX))
 		return false;
-	lease = q->leases->out < __atomic_load_n(q->hold, __ATOMIC_RELAXED) ? leases_take(q->leases, p) : NULL;
+	lease = q->leases->out < __atomic_load_n(q->hold, __ATOMIC_RELAXED)
+			? leases_take(q->leases, p)
+			: NULL;
 	if (unlikely(!lease))
 		return false;
 	fill_mbuf(q, m, p->length);
@@ -96,7 +111,10 @@ static __rte_always_inline bool lend_frame(const struct dray_rxq *q, struct rte_
 	return true;
 }
 
-/* Copy a frame that is longer than an mbuf into a chain of them, of which the first is given. False: there are not enough; the caller frees what is there. */
+/*
+ * Copy a frame that is longer than an mbuf into a chain of them, of which the first is given.
+ * False: there are not enough; the caller frees what is there.
+ */
 static bool copy_chain(struct dray_rxq *q, struct rte_mbuf *head, const struct dray_pkt *p)
 {
 	struct rte_mbuf *last = head;
@@ -107,7 +125,8 @@ static bool copy_chain(struct dray_rxq *q, struct rte_mbuf *head, const struct d
 	for (;;) {
 		uint32_t some = RTE_MIN(p->length - done, (uint32_t)q->room);
 
-		memcpy((uint8_t *)last->buf_addr + RTE_PKTMBUF_HEADROOM, (const uint8_t *)p->data + done, some);
+		memcpy((uint8_t *)last->buf_addr + RTE_PKTMBUF_HEADROOM,
+		       (const uint8_t *)p->data + done, some);
 		last->data_len = (uint16_t)some;
 		done += some;
 		if (done == p->length)
@@ -127,8 +146,11 @@ static bool copy_chain(struct dray_rxq *q, struct rte_mbuf *head, const struct d
 	return true;
 }
 
-/* A frame that is neither short nor can be lent. True: the mbuf has it; else the caller frees that. */
-static __rte_noinline bool copy_any(struct dray_rxq *q, struct rte_mbuf *m, const struct dray_pkt *p)
+/*
+ * A frame that is neither short nor can be lent. True: the mbuf has it; else the caller frees that.
+ */
+static __rte_noinline bool copy_any(struct dray_rxq *q, struct rte_mbuf *m,
+				    const struct dray_pkt *p)
 {
 	if (p->length <= q->room) {
 		copy_frame(q, m, p);
@@ -142,8 +164,12 @@ static __rte_noinline bool copy_any(struct dray_rxq *q, struct rte_mbuf *m, cons
 	return false;
 }
 
-/* The pool is nearly empty: what there is no mbuf for is kept for the next call. Returns for how many there is one. */
-static __rte_noinline unsigned int with_few_mbufs(struct dray_rxq *q, struct rte_mbuf **mbufs, const struct dray_pkt *pkts, unsigned int n)
+/*
+ * The pool is nearly empty: what there is no mbuf for is kept for the next call. Returns for how
+ * many there is one.
+ */
+static __rte_noinline unsigned int with_few_mbufs(struct dray_rxq *q, struct rte_mbuf **mbufs,
+						  const struct dray_pkt *pkts, unsigned int n)
 {
 	unsigned int got = 0;
 
@@ -151,7 +177,9 @@ static __rte_noinline unsigned int with_few_mbufs(struct dray_rxq *q, struct rte
 		got++;
 	if (got < n) {
 		dray_count(&q->counters[RX_NO_MBUF], 1);
-		/* Before those that are there still: these were taken from them, or there are none. */
+		/*
+		 * Before those that are there still: these were taken from them, or there are none.
+		 */
 		memmove(&q->pending[n - got], q->pending, q->pending_count * sizeof(*pkts));
 		memcpy(q->pending, &pkts[got], (n - got) * sizeof(*pkts));
 		q->pending_count = (uint16_t)(q->pending_count + n - got);
@@ -159,7 +187,8 @@ static __rte_noinline unsigned int with_few_mbufs(struct dray_rxq *q, struct rte
 	return got;
 }
 
-static __rte_noinline unsigned int take_pending(struct dray_rxq *q, struct dray_pkt *pkts, unsigned int n)
+static __rte_noinline unsigned int take_pending(struct dray_rxq *q, struct dray_pkt *pkts,
+						unsigned int n)
 {
 	unsigned int some = RTE_MIN(n, (unsigned int)q->pending_count);
 
@@ -176,7 +205,8 @@ struct tally {
 };
 
 /* Give a frame to an mbuf. True: the mbuf has it; *back: and the buffer can go back to the peer. */
-static __rte_always_inline bool deliver(struct dray_rxq *q, struct rte_mbuf *m, const struct dray_pkt *p, const bool in_place,
+static __rte_always_inline bool deliver(struct dray_rxq *q, struct rte_mbuf *m,
+					const struct dray_pkt *p, const bool in_place,
 					struct tally *tally, bool *back)
 {
 	*back = true;
@@ -195,7 +225,8 @@ static __rte_always_inline bool deliver(struct dray_rxq *q, struct rte_mbuf *m, 
 	return copy_any(q, m, p);
 }
 
-static __rte_always_inline uint16_t receive(struct dray_rxq *q, struct rte_mbuf **out, unsigned int n, const bool in_place)
+static __rte_always_inline uint16_t receive(struct dray_rxq *q, struct rte_mbuf **out,
+					    unsigned int n, const bool in_place)
 {
 	struct rte_mbuf *mbufs[DRAY_BURST];
 	struct dray_pkt pkts[DRAY_BURST];
@@ -241,7 +272,8 @@ static __rte_always_inline uint16_t receive(struct dray_rxq *q, struct rte_mbuf 
 	return (uint16_t)k;
 }
 
-static __rte_always_inline uint16_t burst(void *queue, struct rte_mbuf **mbufs, uint16_t n, const bool in_place)
+static __rte_always_inline uint16_t burst(void *queue, struct rte_mbuf **mbufs, uint16_t n,
+					  const bool in_place)
 {
 	uint16_t done = 0, some, got;
 

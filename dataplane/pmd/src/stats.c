@@ -127,7 +127,8 @@ int dray_stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats)
 	/* Those by which a frame was lost: what was refused was none. */
 	for (unsigned int kind = DRAY_BAD_REGION; kind <= DRAY_BAD_FLAGS; kind++)
 		stats->ierrors += s.violations[kind] - c->violations[kind];
-	stats->oerrors = tx_sum(dev, TX_TOO_LONG) + tx_sum(dev, TX_NO_LINK) + s.tx_dropped - c->tx_dropped + s.misuse - c->misuse;
+	stats->oerrors = tx_sum(dev, TX_TOO_LONG) + tx_sum(dev, TX_NO_LINK) + s.tx_dropped -
+			 c->tx_dropped + s.misuse - c->misuse;
 	return 0;
 }
 
@@ -179,7 +180,8 @@ static uint64_t value_of(const struct rte_eth_dev *dev, const struct dray_stats 
 	case OF_LIBRARY:
 		return at(s, table[i].which) - at(&device->stats_cleared, table[i].which);
 	case OF_LINK:
-		return at(&device->link, table[i].which) - at(&device->link_cleared, table[i].which);
+		return at(&device->link, table[i].which) -
+		       at(&device->link_cleared, table[i].which);
 	default:
 		return now_of(device, s, (enum now)table[i].which);
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sending. An mbuf of any pool is copied once, into a buffer of the link; one that is bound to such a buffer (pool.c) is sent as it is, and gets an empty
- * buffer in exchange. Nothing of an mbuf but its data is copied: what stands beside it is not for the peer.
+ * Sending. An mbuf of any pool is copied once, into a buffer of the link; one that is bound to such
+ * a buffer (pool.c) is sent as it is, and gets an empty buffer in exchange. Nothing of an mbuf but
+ * its data is copied: what stands beside it is not for the peer.
  */
 #include "copy.h"
 #include "driver.h"
@@ -34,7 +35,8 @@ static bool copy_chain(struct dray_pkt *p, const struct rte_mbuf *m)
 	return done > 0;
 }
 
-static __rte_always_inline void copy_tag(const struct dray_txq *q, struct dray_pkt *p, const struct rte_mbuf *m)
+static __rte_always_inline void copy_tag(const struct dray_txq *q, struct dray_pkt *p,
+					 const struct rte_mbuf *m)
 {
 	if (unlikely(m->ol_flags & RTE_MBUF_F_TX_VLAN) && q->vlan) {
 		p->flags |= DRAY_PKT_VLAN;
@@ -43,7 +45,8 @@ static __rte_always_inline void copy_tag(const struct dray_txq *q, struct dray_p
 }
 
 /* Copy a frame to an empty buffer. False: it does not fit, or is empty. */
-static __rte_always_inline bool copy_frame(const struct dray_txq *q, struct dray_pkt *p, const struct rte_mbuf *m)
+static __rte_always_inline bool copy_frame(const struct dray_txq *q, struct dray_pkt *p,
+					   const struct rte_mbuf *m)
 {
 	const uint32_t length = m->data_len;
 
@@ -63,7 +66,8 @@ static __rte_always_inline bool copy_frame(const struct dray_txq *q, struct dray
 /* Nobody else has it, nothing is attached to it, and no other follows. */
 static __rte_always_inline bool is_plain(const struct rte_mbuf *m, const struct rte_mempool *pool)
 {
-	return m->pool == pool && rte_mbuf_refcnt_read(m) == 1 && m->nb_segs == 1 && RTE_MBUF_DIRECT(m);
+	return m->pool == pool && rte_mbuf_refcnt_read(m) == 1 && m->nb_segs == 1 &&
+	       RTE_MBUF_DIRECT(m);
 }
 
 static __rte_always_inline void free_mbufs(struct rte_mbuf **mbufs, unsigned int n)
@@ -91,7 +95,8 @@ static __rte_noinline void drop(struct dray_txq *q, struct rte_mbuf *m, struct t
 }
 
 /* No buffer: the peer has them all, or there is none. Nobody waits for a peer that is gone. */
-static __rte_noinline unsigned int no_buffer(const struct way *w, struct rte_mbuf **mbufs, unsigned int n, struct tally *tally)
+static __rte_noinline unsigned int no_buffer(const struct way *w, struct rte_mbuf **mbufs,
+					     unsigned int n, struct tally *tally)
 {
 	struct rte_eth_link link;
 
@@ -105,7 +110,8 @@ static __rte_noinline unsigned int no_buffer(const struct way *w, struct rte_mbu
 }
 
 /* Send up to DRAY_BURST mbufs by copying them. Returns how many are no longer the caller's. */
-static __rte_always_inline unsigned int send_copies(const struct way *w, struct rte_mbuf **mbufs, unsigned int n, struct tally *tally)
+static __rte_always_inline unsigned int send_copies(const struct way *w, struct rte_mbuf **mbufs,
+						    unsigned int n, struct tally *tally)
 {
 	struct dray_pkt pkts[DRAY_BURST];
 	unsigned int got = dray_tx_alloc(w->q->port, w->number, pkts, n, 1), i, sent;
@@ -133,7 +139,10 @@ static __rte_always_inline unsigned int send_copies(const struct way *w, struct 
 	return sent;
 }
 
-/* The queue sends through a new generation. What is bound to an older one and not in use gives that up. */
+/*
+ * The queue sends through a new generation. What is bound to an older one and not in use gives that
+ * up.
+ */
 static __rte_noinline void begin_generation(const struct way *w, struct dray_home *home)
 {
 	struct dray_info info = {.size = sizeof(info)};
@@ -146,16 +155,19 @@ static __rte_noinline void begin_generation(const struct way *w, struct dray_hom
 	pool_sweep(w->q->device->opened, w->number, home);
 }
 
-/* Whether an mbuf of our pools can be sent as it is, and got a buffer of this generation to be so. */
+/*
+ * Whether an mbuf of our pools can be sent as it is, and got a buffer of this generation to be so.
+ */
 static __rte_always_inline bool is_bound(const struct dray_lane *lane, const struct rte_mbuf *m)
 {
 	struct binding *b = pool_binding(m);
 
-	return b->opened && b->home == lane->home && rte_mbuf_refcnt_read(m) == 1 && rte_mbuf_ext_refcnt_read(&b->info) == 1 &&
-	       m->nb_segs == 1 && m->data_len > 0;
+	return b->opened && b->home == lane->home && rte_mbuf_refcnt_read(m) == 1 &&
+	       rte_mbuf_ext_refcnt_read(&b->info) == 1 && m->nb_segs == 1 && m->data_len > 0;
 }
 
-static __rte_always_inline void describe(const struct dray_txq *q, struct dray_pkt *p, const struct rte_mbuf *m)
+static __rte_always_inline void describe(const struct dray_txq *q, struct dray_pkt *p,
+					 const struct rte_mbuf *m)
 {
 	const struct binding *b = pool_binding(m);
 
@@ -170,7 +182,9 @@ static __rte_always_inline void describe(const struct dray_txq *q, struct dray_p
 	copy_tag(q, p, m);
 }
 
-/* Give buffers to mbufs that were copied, so that they are not again. They are this thread's alone. */
+/*
+ * Give buffers to mbufs that were copied, so that they are not again. They are this thread's alone.
+ */
 static __rte_noinline void bind_some(const struct way *w, struct rte_mbuf **mbufs, unsigned int n)
 {
 	struct dray_lane *lane = w->lane;
@@ -183,7 +197,8 @@ static __rte_noinline void bind_some(const struct way *w, struct rte_mbuf **mbuf
 	got = dray_tx_alloc(w->q->port, w->number, pkts, n, 1);
 	for (unsigned int i = 0; i < got; i++) {
 		/* The application may write as much as the pool promises. */
-		if (pkts[i].home != lane->home || pkts[i].headroom + pkts[i].room < pool_binding(mbufs[i])->own_length) {
+		if (pkts[i].home != lane->home ||
+		    pkts[i].headroom + pkts[i].room < pool_binding(mbufs[i])->own_length) {
 			dray_release(&pkts[i], got - i);
 			return;
 		}
@@ -197,7 +212,8 @@ static __rte_noinline bool can_bind(const struct way *w, struct rte_mbuf *m, str
 {
 	struct binding *b = pool_binding(m);
 
-	if (rte_mbuf_refcnt_read(m) != 1 || rte_mbuf_ext_refcnt_read(&b->info) != 1 || m->nb_segs != 1)
+	if (rte_mbuf_refcnt_read(m) != 1 || rte_mbuf_ext_refcnt_read(&b->info) != 1 ||
+	    m->nb_segs != 1)
 		return false;
 	if (b->opened && b->opened == w->q->device->opened && b->lane == w->number) {
 		if (b->home != w->lane->home)
@@ -211,9 +227,13 @@ static __rte_noinline bool can_bind(const struct way *w, struct rte_mbuf *m, str
 	return !b->opened;
 }
 
-/* After the burst: mbufs whose buffers were sent get empty ones; what is left of those goes back. */
-static __rte_always_inline unsigned int exchange(const struct way *w, struct rte_mbuf **mbufs, unsigned int n, unsigned int sent,
-						 const struct dray_pkt *out, struct dray_pkt *fresh, uint32_t copied, struct rte_mbuf **bare,
+/*
+ * After the burst: mbufs whose buffers were sent get empty ones; what is left of those goes back.
+ */
+static __rte_always_inline unsigned int exchange(const struct way *w, struct rte_mbuf **mbufs,
+						 unsigned int n, unsigned int sent,
+						 const struct dray_pkt *out, struct dray_pkt *fresh,
+						 uint32_t copied, struct rte_mbuf **bare,
 						 struct tally *tally)
 {
 	unsigned int bares = 0;
@@ -228,7 +248,8 @@ static __rte_always_inline unsigned int exchange(const struct way *w, struct rte
 		}
 	}
 	if (unlikely(sent < n))
-		dray_release(&fresh[sent], n - sent); /* a copy that was not sent is in its fresh buffer */
+		dray_release(&fresh[sent],
+			     n - sent); /* a copy that was not sent is in its fresh buffer */
 	return bares;
 }
 
@@ -246,7 +267,8 @@ static __rte_always_inline void free_bound(struct rte_mbuf **mbufs, unsigned int
 }
 
 /* As send_copies, where mbufs may be bound. */
-static __rte_noinline unsigned int send_bound(const struct way *w, struct rte_mbuf **mbufs, unsigned int n, struct tally *tally)
+static __rte_noinline unsigned int send_bound(const struct way *w, struct rte_mbuf **mbufs,
+					      unsigned int n, struct tally *tally)
 {
 	struct dray_pkt out[DRAY_BURST], fresh[DRAY_BURST];
 	struct rte_mbuf *bare[DRAY_BURST];
@@ -290,7 +312,8 @@ static __rte_noinline void take_returns(const struct way *w)
 	w->lane->bound -= RTE_MIN(n, w->lane->bound);
 }
 
-static __rte_always_inline uint16_t send_all(const struct way *w, struct rte_mbuf **mbufs, uint16_t n)
+static __rte_always_inline uint16_t send_all(const struct way *w, struct rte_mbuf **mbufs,
+					     uint16_t n)
 {
 	struct dray_txq *q = w->q;
 	struct tally tally = {0};
@@ -345,6 +368,7 @@ eth_tx_burst_t dray_tx_choose(const struct rte_eth_dev *dev)
 int dray_tx_mode(struct rte_eth_dev *dev, uint16_t queue, struct rte_eth_burst_mode *mode)
 {
 	(void)queue;
-	snprintf(mode->info, sizeof(mode->info), "Zero copy of bound mbufs%s", dev->data->nb_tx_queues > 1 ? ", queues locked" : "");
+	snprintf(mode->info, sizeof(mode->info), "Zero copy of bound mbufs%s",
+		 dev->data->nb_tx_queues > 1 ? ", queues locked" : "");
 	return 0;
 }

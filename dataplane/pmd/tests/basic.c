@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames of all lengths pass in both directions, in one piece or in several, in place or copied; what cannot pass is counted; no mbuf is lost. */
+/*
+ * Frames of all lengths pass in both directions, in one piece or in several, in place or copied;
+ * what cannot pass is counted; no mbuf is lost.
+ */
 #include <errno.h>
 
 #include "rig.h"
@@ -57,7 +60,8 @@ static void bursts(void)
 
 static void in_pieces(void)
 {
-	struct rte_mbuf *m = rig_make(rig_source(), 700, 5), *second = rte_pktmbuf_alloc(rig_source()), *r;
+	struct rte_mbuf *m = rig_make(rig_source(), 700, 5),
+			*second = rte_pktmbuf_alloc(rig_source()), *r;
 
 	/* The second half to an mbuf of its own. */
 	memcpy(rte_pktmbuf_append(second, 350), rte_pktmbuf_mtod_offset(m, void *, 350), 350);
@@ -72,7 +76,8 @@ static void in_pieces(void)
 /* An mbuf that somebody else has as well, and one that is attached to another. */
 static void shared(void)
 {
-	struct rte_mbuf *m = rig_make(rig_source(), 500, 9), *clone = rte_pktmbuf_clone(m, rig_source()), *r;
+	struct rte_mbuf *m = rig_make(rig_source(), 500, 9),
+			*clone = rte_pktmbuf_clone(m, rig_source()), *r;
 
 	CHECK(clone != NULL);
 	rte_pktmbuf_refcnt_update(m, 1);
@@ -88,7 +93,9 @@ static void shared(void)
 
 static void refused(void)
 {
-	struct rte_mbuf *m[3] = {rte_pktmbuf_alloc(rig_source()), rig_make(rig_source(), 2000, 1), rig_make(rig_source(), 100, 2)}, *r;
+	struct rte_mbuf *m[3] = {rte_pktmbuf_alloc(rig_source()), rig_make(rig_source(), 2000, 1),
+				 rig_make(rig_source(), 100, 2)},
+			*r;
 	struct rte_eth_stats before = stats_of(a);
 
 	CHECK_EQ(rte_eth_tx_burst(a, 0, m, 3), 3);

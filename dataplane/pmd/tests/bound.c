@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mbufs of the driver's own pools are sent without copying; what is bound to a generation that is over is copied, and none is ever lost or sent twice. */
+/*
+ * Mbufs of the driver's own pools are sent without copying; what is bound to a generation that is
+ * over is copied, and none is ever lost or sent twice.
+ */
 #include "rig.h"
 #include "rte_pmd_dray.h"
 
@@ -51,7 +54,9 @@ static void mixed(void)
 		m[i] = rig_make(i % 5 ? pool : rig_source(), LENGTH, i);
 	for (uint32_t i = 0; i < 100; i++) {
 		if (sent == i)
-			UNTIL((sent += rte_eth_tx_burst(a, 0, &m[sent], (uint16_t)(100 - sent))) > i, usleep(50));
+			UNTIL((sent += rte_eth_tx_burst(a, 0, &m[sent], (uint16_t)(100 - sent))) >
+				      i,
+			      usleep(50));
 		r = rig_receive(b, 0);
 		rig_check(r, LENGTH, i);
 		rte_pktmbuf_free(r);
@@ -63,7 +68,8 @@ static void mixed(void)
 static void clones(void)
 {
 	for (uint32_t i = 0; i < MBUFS; i++) {
-		struct rte_mbuf *m = rig_make(pool, LENGTH, i), *clone = rte_pktmbuf_clone(m, rig_source()), *r;
+		struct rte_mbuf *m = rig_make(pool, LENGTH, i),
+				*clone = rte_pktmbuf_clone(m, rig_source()), *r;
 
 		CHECK(clone != NULL);
 		rig_send(a, 0, i % 2 ? m : clone);
@@ -80,7 +86,8 @@ static void clones(void)
 static void next_generation(void)
 {
 	struct rte_mbuf *m[MBUFS], *r;
-	uint64_t old = rig_xstat(a, "tx_old_generation_packets"), generation = rig_xstat(a, "generation");
+	uint64_t old = rig_xstat(a, "tx_old_generation_packets"),
+		 generation = rig_xstat(a, "generation");
 
 	for (uint32_t i = 0; i < MBUFS; i++)
 		m[i] = rig_make(pool, LENGTH, i);
@@ -127,7 +134,10 @@ static void no_peer(void)
 	CHECK_EQ(rte_mempool_avail_count(pool), MBUFS);
 }
 
-/* What is received goes to memory that no other peer can read, also where the pool's mbufs were bound. */
+/*
+ * What is received goes to memory that no other peer can read, also where the pool's mbufs were
+ * bound.
+ */
 static void received_into(void)
 {
 	uint16_t c = 0;
@@ -160,7 +170,8 @@ int main(void)
 	a = rig_open(broker, "net_dray0", "a", "");
 	b = rig_open(broker, "net_dray1", "b", ",rx=copy");
 	rig_wait_up(a, b);
-	CHECK(rte_pmd_dray_pool_create("none", RTE_MAX_ETHPORTS - 1, MBUFS, 0, 0, SOCKET_ID_ANY) == NULL);
+	CHECK(rte_pmd_dray_pool_create("none", RTE_MAX_ETHPORTS - 1, MBUFS, 0, 0, SOCKET_ID_ANY) ==
+	      NULL);
 	pool = rte_pmd_dray_pool_create("bound", a, MBUFS, 0, 0, SOCKET_ID_ANY);
 	CHECK(pool != NULL);
 	soon_in_place();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kill -9 of the peer under load in both directions: the link goes down and comes back with a new generation, the application is told each time, and no mbuf is lost. */
+/*
+ * kill -9 of the peer under load in both directions: the link goes down and comes back with a new
+ * generation, the application is told each time, and no mbuf is lost.
+ */
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -15,7 +18,10 @@
 static struct broker *broker;
 static unsigned int told;
 
-/* The peer: without DPDK, as an application of libdray. It publishes without end, and takes all that comes. */
+/*
+ * The peer: without DPDK, as an application of libdray. It publishes without end, and takes all
+ * that comes.
+ */
 static void live(void)
 {
 	struct dray_port *port = test_open(broker, "b", DRAY_MODE_BUSY, 0);
@@ -89,15 +95,23 @@ static void round_of(uint16_t a, struct rte_mempool *pool, uint64_t *generation)
 
 	UNTIL(rig_up(a) && rig_xstat(a, "generation") > *generation, usleep(200));
 	*generation = rig_xstat(a, "generation");
-	/* An mbuf is bound when it is sent first, and sent in place once the whole pool went round. */
-	UNTIL(next > 1000 && rig_xstat(a, "tx_zero_copy_packets") > in_place, { next = receive(a, next); send_some(a, pool); });
+	/*
+	 * An mbuf is bound when it is sent first, and sent in place once the whole pool went round.
+	 */
+	UNTIL(next > 1000 && rig_xstat(a, "tx_zero_copy_packets") > in_place, {
+		next = receive(a, next);
+		send_some(a, pool);
+	});
 	first = next;
 	for (unsigned int i = 0; i < KEPT; i++)
 		kept[i] = rig_receive(a, 0);
 	next += KEPT;
 	kill(pid, SIGKILL);
 	CHECK_EQ(waitpid(pid, NULL, 0), pid);
-	UNTIL(!rig_up(a), { send_some(a, pool); next = receive(a, next); });
+	UNTIL(!rig_up(a), {
+		send_some(a, pool);
+		next = receive(a, next);
+	});
 	next = receive(a, next);
 	for (unsigned int i = 0; i < KEPT; i++) {
 		check(kept[i], first + i);

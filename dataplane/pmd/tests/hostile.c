@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A peer that forges descriptors and completions: each frame is handed out once, each buffer is lent once, and all that is wrong is counted. */
+/*
+ * A peer that forges descriptors and completions: each frame is handed out once, each buffer is
+ * lent once, and all that is wrong is counted.
+ */
 #include "rawend.h"
 #include "rig.h"
 #include "rte_pmd_dray.h"
@@ -99,7 +102,10 @@ static void tag_without_room(uint16_t a)
 	rte_pktmbuf_free(m);
 }
 
-/* Everything at random, also where only the driver writes. No sanitizer may find anything, and no mbuf may be lost. */
+/*
+ * Everything at random, also where only the driver writes. No sanitizer may find anything, and no
+ * mbuf may be lost.
+ */
 static void noise(uint16_t a)
 {
 	struct rte_mbuf *m[32];
@@ -109,7 +115,8 @@ static void noise(uint16_t a)
 		uint16_t n;
 
 		x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-		publish((uint32_t)(x % 160), (uint32_t)(x >> 20) % 2500, (uint32_t)(x >> 40) % 1800, (uint32_t)(x >> 8) & 0x3f);
+		publish((uint32_t)(x % 160), (uint32_t)(x >> 20) % 2500, (uint32_t)(x >> 40) % 1800,
+			(uint32_t)(x >> 8) & 0x3f);
 		complete((uint32_t)(x >> 30) % 200);
 		if (x % 97 == 0)
 			complete((uint32_t)x);
@@ -145,7 +152,10 @@ static void forged_returns(uint16_t a)
 		for (unsigned int i = 0; i < MBUFS; i++)
 			if (rte_eth_tx_burst(a, 0, &m[i], 1) == 0)
 				rte_pktmbuf_free(m[i]);
-		/* No more than the ring takes until the sender looks again, which it does when it has no buffer left. */
+		/*
+		 * No more than the ring takes until the sender looks again, which it does when it
+		 * has no buffer left.
+		 */
 		for (uint32_t i = 0; i < 32; i++)
 			complete((round * 32 + i) % peer.rx.pkt_slots);
 	}

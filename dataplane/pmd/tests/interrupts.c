@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Receive interrupts: who sleeps is woken by what comes, also by what came just before, and no buffer stays behind while he sleeps. */
+/*
+ * Receive interrupts: who sleeps is woken by what comes, also by what came just before, and no
+ * buffer stays behind while he sleeps.
+ */
 #include <pthread.h>
 #include <rte_interrupts.h>
 
@@ -22,12 +25,16 @@ static void sleep_on(uint16_t queue)
 
 static void listen_to(uint16_t queue)
 {
-	CHECK_EQ(rte_eth_dev_rx_intr_ctl_q(b, queue, RTE_EPOLL_PER_THREAD, RTE_INTR_EVENT_ADD, (void *)(uintptr_t)(queue + 100u)), 0);
+	CHECK_EQ(rte_eth_dev_rx_intr_ctl_q(b, queue, RTE_EPOLL_PER_THREAD, RTE_INTR_EVENT_ADD,
+					   (void *)(uintptr_t)(queue + 100u)),
+		 0);
 }
 
 static void leave(uint16_t queue)
 {
-	CHECK_EQ(rte_eth_dev_rx_intr_ctl_q(b, queue, RTE_EPOLL_PER_THREAD, RTE_INTR_EVENT_DEL, NULL), 0);
+	CHECK_EQ(
+		rte_eth_dev_rx_intr_ctl_q(b, queue, RTE_EPOLL_PER_THREAD, RTE_INTR_EVENT_DEL, NULL),
+		0);
 }
 
 static struct rte_mbuf *receive_asleep(uint16_t queue)
@@ -67,7 +74,8 @@ static void woken(void)
 		rte_pktmbuf_free(m);
 	}
 	CHECK_EQ(pthread_join(sender, NULL), 0);
-	CHECK_EQ(rte_eth_rx_burst(b, 1, &none, 1), 0); /* gives back what was freed since the last */
+	/* gives back what was freed since the last */
+	CHECK_EQ(rte_eth_rx_burst(b, 1, &none, 1), 0);
 	leave(1);
 }
 
@@ -78,7 +86,9 @@ static void *free_later(void *argument)
 	return NULL;
 }
 
-/* A buffer that another thread gives back goes to the peer, though the owner of the queue sleeps. */
+/*
+ * A buffer that another thread gives back goes to the peer, though the owner of the queue sleeps.
+ */
 static void given_back_meanwhile(void)
 {
 	struct rte_mbuf *m, *none;

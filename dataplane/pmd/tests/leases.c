@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Received buffers go back to the peer whoever frees the mbuf, and whenever: the thread that polls, others, a clone that lives longer, after the port was closed. */
+/*
+ * Received buffers go back to the peer whoever frees the mbuf, and whenever: the thread that polls,
+ * others, a clone that lives longer, after the port was closed.
+ */
 #include <pthread.h>
 
 #include "rig.h"
@@ -80,7 +83,8 @@ static void *free_them(void *argument)
 
 		if (tail == line.head[i] && __atomic_load_n(&line.stop, __ATOMIC_RELAXED))
 			return NULL;
-		for (; line.head[i] != tail; __atomic_store_n(&line.head[i], line.head[i] + 1, __ATOMIC_RELEASE))
+		for (; line.head[i] != tail;
+		     __atomic_store_n(&line.head[i], line.head[i] + 1, __ATOMIC_RELEASE))
 			rte_pktmbuf_free(line.m[i][line.head[i] % 64]);
 		sched_yield();
 	}

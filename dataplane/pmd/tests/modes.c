@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What device arguments and offloads change: copying, scattering, VLAN tags, and what is refused. */
+/*
+ * What device arguments and offloads change: copying, scattering, VLAN tags, and what is refused.
+ */
 #include <errno.h>
 #include <rte_bus_vdev.h>
 
@@ -9,9 +11,18 @@ static struct broker *broker;
 
 static void refused(void)
 {
-	static const char *const wrong[] = {"",	"port=", "port=a,port=b", "port=a,colour=red", "port=a,rx=fast", "port=a,rx-copy-max=x",
-					    "port=a,rx-copy-max=-1", "port=a,rx-copy-max=70000", "port=a,rx-hold=999999",
-					    "port=namelongerthan15characters", "port=no/name", "port=absent,dir=/nonexistent"};
+	static const char *const wrong[] = {"",
+					    "port=",
+					    "port=a,port=b",
+					    "port=a,colour=red",
+					    "port=a,rx=fast",
+					    "port=a,rx-copy-max=x",
+					    "port=a,rx-copy-max=-1",
+					    "port=a,rx-copy-max=70000",
+					    "port=a,rx-hold=999999",
+					    "port=namelongerthan15characters",
+					    "port=no/name",
+					    "port=absent,dir=/nonexistent"};
 
 	rte_log_set_global_level(RTE_LOG_CRIT); /* each of them says why */
 	for (unsigned int i = 0; i < RTE_DIM(wrong); i++)
@@ -37,11 +48,13 @@ static bool attached(uint16_t from, uint16_t to, uint32_t length)
 
 static void copying(void)
 {
-	uint16_t a = rig_open(broker, "net_dray0", "a", ",rx=copy"), b = rig_open(broker, "net_dray1", "b", ",rx-copy-max=100,rx-hold=8");
+	uint16_t a = rig_open(broker, "net_dray0", "a", ",rx=copy"),
+		 b = rig_open(broker, "net_dray1", "b", ",rx-copy-max=100,rx-hold=8");
 
 	rig_wait_up(a, b);
 	CHECK(!attached(b, a, 64) && !attached(b, a, 1518));
-	CHECK(!attached(a, b, 64) && !attached(a, b, 100) && attached(a, b, 101) && attached(a, b, 1518));
+	CHECK(!attached(a, b, 64) && !attached(a, b, 100) && attached(a, b, 101) &&
+	      attached(a, b, 1518));
 	rig_close(a);
 	rig_close(b);
 	a = rig_open(broker, "net_dray0", "a", ",rx=copy,rx-copy-max=0");
@@ -55,8 +68,10 @@ static void copying(void)
 /* Mbufs that are smaller than frames: refused, unless the frame may be scattered over several. */
 static void scattering(void)
 {
-	struct rte_mempool *small = rte_pktmbuf_pool_create("small", 63, 0, 0, RTE_PKTMBUF_HEADROOM + 200, SOCKET_ID_ANY);
-	uint16_t a = rig_open(broker, "net_dray0", "a", ""), b = rig_probe(broker, "net_dray1", "b", ",rx=copy");
+	struct rte_mempool *small = rte_pktmbuf_pool_create(
+		"small", 63, 0, 0, RTE_PKTMBUF_HEADROOM + 200, SOCKET_ID_ANY);
+	uint16_t a = rig_open(broker, "net_dray0", "a", ""),
+		 b = rig_probe(broker, "net_dray1", "b", ",rx=copy");
 	struct rte_mbuf *m, *taken[62];
 
 	CHECK(small != NULL);
@@ -99,7 +114,8 @@ static struct rte_mbuf *tagged(uint32_t length)
 static void tags(uint32_t length)
 {
 	static const uint8_t tag[] = {0x81, 0x00, 0x21, 0x23};
-	uint16_t a = rig_probe(broker, "net_dray0", "a", ""), b = rig_probe(broker, "net_dray1", "b", "");
+	uint16_t a = rig_probe(broker, "net_dray0", "a", ""),
+		 b = rig_probe(broker, "net_dray1", "b", "");
 	struct rte_mbuf *m, *plain;
 
 	rig_start(a, &(struct rig_conf){.tx_offloads = RTE_ETH_TX_OFFLOAD_VLAN_INSERT});
@@ -110,10 +126,12 @@ static void tags(uint32_t length)
 	m = rig_receive(b, 0);
 	CHECK_EQ(m->pkt_len, length + 4);
 	CHECK_EQ(m->vlan_tci, 0x2123);
-	CHECK_EQ(m->ol_flags & (RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED), RTE_MBUF_F_RX_VLAN);
+	CHECK_EQ(m->ol_flags & (RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED),
+		 RTE_MBUF_F_RX_VLAN);
 	CHECK(!memcmp(rte_pktmbuf_mtod(m, void *), rte_pktmbuf_mtod(plain, void *), 12));
 	CHECK(!memcmp(rte_pktmbuf_mtod_offset(m, void *, 12), tag, 4));
-	CHECK(!memcmp(rte_pktmbuf_mtod_offset(m, void *, 16), rte_pktmbuf_mtod_offset(plain, void *, 12), length - 12));
+	CHECK(!memcmp(rte_pktmbuf_mtod_offset(m, void *, 16),
+		      rte_pktmbuf_mtod_offset(plain, void *, 12), length - 12));
 	rte_pktmbuf_free(m);
 	CHECK_EQ(rte_eth_dev_stop(b), 0);
 	rig_start(b, &(struct rig_conf){.rx_offloads = RTE_ETH_RX_OFFLOAD_VLAN_STRIP});

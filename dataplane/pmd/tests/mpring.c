@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net_mpring in the primary process alone: its arguments, its rings, and what it makes of the other end's connection. Two processes are joined by the tests of
- * the transport dpdk-ring. */
+/* net_mpring in the primary process alone: its arguments, its rings, and what it makes of the other
+ * end's connection. Two processes are joined by the tests of the transport dpdk-ring. */
 #include <errno.h>
 #include <rte_bus_vdev.h>
 #include <rte_log.h>
@@ -16,10 +16,17 @@ static char socket_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 
 static void refused(void)
 {
-	static const char *const wrong[] = {"role=primary",		     "socket=/tmp/x",		     "role=third,socket=/tmp/x",
-					    "role=primary,socket=",	     "role=primary,socket=/tmp/x,colour=red", "role=primary,socket=/tmp/x,mac=red",
-					    "role=secondary,socket=/tmp/x", "role=primary,socket=/tmp/x,ring=longerthan15characters",
-					    "role=primary,role=primary,socket=/tmp/x", "role=primary,socket=/nonexistent/x"};
+	static const char *const wrong[] = {
+		"role=primary",
+		"socket=/tmp/x",
+		"role=third,socket=/tmp/x",
+		"role=primary,socket=",
+		"role=primary,socket=/tmp/x,colour=red",
+		"role=primary,socket=/tmp/x,mac=red",
+		"role=secondary,socket=/tmp/x",
+		"role=primary,socket=/tmp/x,ring=longerthan15characters",
+		"role=primary,role=primary,socket=/tmp/x",
+		"role=primary,socket=/nonexistent/x"};
 
 	rte_log_set_global_level(RTE_LOG_CRIT); /* each of them says why */
 	for (unsigned int i = 0; i < RTE_DIM(wrong); i++)
@@ -120,7 +127,8 @@ static void receiving(uint16_t id)
 int main(void)
 {
 	struct broker *broker = broker_start(NULL); /* for its directory, which goes in any case */
-	const struct rig_conf one = {.rx_queues = 1, .tx_queues = 1}, two = {.rx_queues = 2, .tx_queues = 1};
+	const struct rig_conf one = {.rx_queues = 1, .tx_queues = 1},
+			      two = {.rx_queues = 2, .tx_queues = 1};
 	struct rte_ether_addr mac, want = {{2, 0, 0, 0, 0, 9}};
 	char arguments[256];
 	uint16_t id;
@@ -128,7 +136,8 @@ int main(void)
 	rig_begin();
 	refused();
 	snprintf(socket_path, sizeof(socket_path), "%s/ring.sock", broker_directory(broker));
-	snprintf(arguments, sizeof(arguments), "role=primary,socket=%s,mac=02:00:00:00:00:09", socket_path);
+	snprintf(arguments, sizeof(arguments), "role=primary,socket=%s,mac=02:00:00:00:00:09",
+		 socket_path);
 	CHECK_EQ(rte_vdev_init("net_mpring0", arguments), 0);
 	CHECK_EQ(rte_eth_dev_get_port_by_name("net_mpring0", &id), 0);
 	CHECK_EQ(rte_eth_macaddr_get(id, &mac), 0);

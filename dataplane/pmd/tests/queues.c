@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several queues: each keeps its frames; the application may have fewer or more than the link; threads that share a queue of the link lose nothing. */
+/*
+ * Several queues: each keeps its frames; the application may have fewer or more than the link;
+ * threads that share a queue of the link lose nothing.
+ */
 #include <pthread.h>
 
 #include "rig.h"
@@ -18,7 +21,8 @@ static void receive_one(uint16_t id, uint16_t queue, uint32_t length, uint32_t s
 
 static void each_its_own(void)
 {
-	uint16_t a = rig_probe(broker, "net_dray0", "a", ""), b = rig_probe(broker, "net_dray1", "b", ",rx=copy");
+	uint16_t a = rig_probe(broker, "net_dray0", "a", ""),
+		 b = rig_probe(broker, "net_dray1", "b", ",rx=copy");
 
 	rig_start(a, &(struct rig_conf){.rx_queues = 4, .tx_queues = 4});
 	rig_start(b, &(struct rig_conf){.rx_queues = 4, .tx_queues = 4});
@@ -55,7 +59,8 @@ static void *send_many(void *argument)
 /* Six threads send on six queues; the peer polls one. The frames of each thread stay in order. */
 static void fewer_at_the_peer(void)
 {
-	uint16_t a = rig_probe(broker, "net_dray0", "a", ""), b = rig_open(broker, "net_dray1", "b", "");
+	uint16_t a = rig_probe(broker, "net_dray0", "a", ""),
+		 b = rig_open(broker, "net_dray1", "b", "");
 	struct sender senders[6];
 	uint32_t next[6] = {0};
 
@@ -83,7 +88,8 @@ static void fewer_at_the_peer(void)
 /* The same device with another number of queues is another generation of the link. */
 static void reconfigured(void)
 {
-	uint16_t a = rig_open(broker, "net_dray0", "a", ""), b = rig_open(broker, "net_dray1", "b", "");
+	uint16_t a = rig_open(broker, "net_dray0", "a", ""),
+		 b = rig_open(broker, "net_dray1", "b", "");
 
 	rig_wait_up(a, b);
 	rig_pass(a, b, 600, 1);
@@ -92,7 +98,8 @@ static void reconfigured(void)
 	rig_wait_up(a, b);
 	rig_pass(b, a, 700, 2);
 	CHECK_EQ(rte_eth_dev_stop(a), 0);
-	CHECK(rig_try_start(a, &(struct rig_conf){.rx_queues = 5}) != 0); /* more than the port has */
+	/* more than the port has */
+	CHECK(rig_try_start(a, &(struct rig_conf){.rx_queues = 5}) != 0);
 	rig_start(a, &(struct rig_conf){0});
 	rig_wait_up(a, b);
 	rig_pass(a, b, 800, 3);

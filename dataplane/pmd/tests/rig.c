@@ -15,8 +15,10 @@ unsigned int rig_cache;
 
 void rig_begin(void)
 {
-	char *arguments[] = {(char *)"test", (char *)"--no-huge", (char *)"--no-shconf", (char *)"-m", (char *)"64", (char *)"--no-pci", (char *)"--no-telemetry",
-			     (char *)"--lcores", NULL, (char *)"--log-level", (char *)"lib.eal:error", NULL};
+	char *arguments[] = {
+		(char *)"test", (char *)"--no-huge",   (char *)"--no-shconf",	 (char *)"-m",
+		(char *)"64",	(char *)"--no-pci",    (char *)"--no-telemetry", (char *)"--lcores",
+		NULL,		(char *)"--log-level", (char *)"lib.eal:error",	 NULL};
 	char lcores[4096] = "0@(";
 	cpu_set_t set;
 	size_t n = strlen(lcores);
@@ -25,14 +27,16 @@ void rig_begin(void)
 	CHECK_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (CPU_ISSET(cpu, &set) && n < sizeof(lcores) - 16)
-			n += (size_t)snprintf(lcores + n, sizeof(lcores) - n, "%s%d", lcores[n - 1] == '(' ? "" : ",", cpu);
+			n += (size_t)snprintf(lcores + n, sizeof(lcores) - n, "%s%d",
+					      lcores[n - 1] == '(' ? "" : ",", cpu);
 	lcores[n] = ')';
 	arguments[8] = lcores;
 	if (rte_eal_init((int)RTE_DIM(arguments) - 1, arguments) < 0) {
 		fprintf(stderr, "EAL: %s\n", rte_strerror(rte_errno));
 		test_failed();
 	}
-	source = rte_pktmbuf_pool_create("source", RIG_MBUFS, rig_cache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	source = rte_pktmbuf_pool_create("source", RIG_MBUFS, rig_cache, 0,
+					 RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	CHECK(source != NULL);
 }
 
@@ -56,7 +60,8 @@ struct rte_mempool *rig_pool(uint16_t id)
 
 	if (!pools[id]) {
 		snprintf(name, sizeof(name), "received%u", id);
-		pools[id] = rte_pktmbuf_pool_create(name, RIG_MBUFS, rig_cache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+		pools[id] = rte_pktmbuf_pool_create(name, RIG_MBUFS, rig_cache, 0,
+						    RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 		CHECK(pools[id] != NULL);
 	}
 	return pools[id];
@@ -67,7 +72,8 @@ uint16_t rig_probe(struct broker *broker, const char *device, const char *port, 
 	char arguments[256];
 	uint16_t id;
 
-	snprintf(arguments, sizeof(arguments), "port=%s,dir=%s%s", port, broker_directory(broker), more);
+	snprintf(arguments, sizeof(arguments), "port=%s,dir=%s%s", port, broker_directory(broker),
+		 more);
 	CHECK_EQ(rte_vdev_init(device, arguments), 0);
 	CHECK_EQ(rte_eth_dev_get_port_by_name(device, &id), 0);
 	return id;
@@ -80,11 +86,13 @@ int rig_try_start(uint16_t id, const struct rig_conf *conf)
 		.txmode.offloads = conf->tx_offloads,
 		.intr_conf = {.lsc = conf->lsc, .rxq = conf->rx_interrupts},
 	};
-	uint16_t rx = conf->rx_queues ? conf->rx_queues : 1, tx = conf->tx_queues ? conf->tx_queues : 1;
+	uint16_t rx = conf->rx_queues ? conf->rx_queues : 1,
+		 tx = conf->tx_queues ? conf->tx_queues : 1;
 	int ret = rte_eth_dev_configure(id, rx, tx, &c);
 
 	for (uint16_t i = 0; ret == 0 && i < rx; i++)
-		ret = rte_eth_rx_queue_setup(id, i, 256, SOCKET_ID_ANY, NULL, conf->pool ? conf->pool : rig_pool(id));
+		ret = rte_eth_rx_queue_setup(id, i, 256, SOCKET_ID_ANY, NULL,
+					     conf->pool ? conf->pool : rig_pool(id));
 	for (uint16_t i = 0; ret == 0 && i < tx; i++)
 		ret = rte_eth_tx_queue_setup(id, i, 256, SOCKET_ID_ANY, NULL);
 	return ret ? ret : rte_eth_dev_start(id);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests have in common: EAL without huge pages, a broker in a thread, devices on its two ports. */
+/*
+ * What the tests have in common: EAL without huge pages, a broker in a thread, devices on its two
+ * ports.
+ */
 #ifndef NET_DRAY_RIG_H
 #define NET_DRAY_RIG_H
 
@@ -10,14 +13,20 @@
 
 #define RIG_MBUFS 1023
 
-/* Mbufs of each pool that a thread keeps for itself, as those of applications do; 0, so that tests count them. Set it before rig_begin. */
+/*
+ * Mbufs of each pool that a thread keeps for itself, as those of applications do; 0, so that tests
+ * count them. Set it before rig_begin.
+ */
 extern unsigned int rig_cache;
 
 /* One lcore; so much memory as a test takes, in normal pages. */
 void rig_begin(void);
 void rig_end(void);
 
-/* A device on a port of the broker, not configured. `more`: further arguments, with their comma, or "". */
+/*
+ * A device on a port of the broker, not configured. `more`: further arguments, with their comma, or
+ * "".
+ */
 uint16_t rig_probe(struct broker *broker, const char *device, const char *port, const char *more);
 
 /* How a device is configured. 0 is one queue each, without offloads. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One link between the ports "a" and "b" of a directory, for programs that stand alone, until stdin ends. */
+/*
+ * One link between the ports "a" and "b" of a directory, for programs that stand alone, until stdin
+ * ends.
+ */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +34,8 @@ int main(int argc, char **argv)
 		else if (n == 'm')
 			o.mtu = (uint32_t)strtoul(optarg, NULL, 10);
 		else if (n == 's')
-			o.geometry.pkt_slots = o.geometry.ring_size = (uint32_t)strtoul(optarg, NULL, 10);
+			o.geometry.pkt_slots = o.geometry.ring_size =
+				(uint32_t)strtoul(optarg, NULL, 10);
 		else
 			return usage();
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzz the control connection of an open port: the input is a row of messages, with descriptors of several kinds. What must hold: each step returns, nothing
- * outside the memory is touched, no descriptor leaks, and the port can be closed.
+ * Fuzz the control connection of an open port: the input is a row of messages, with descriptors of
+ * several kinds. What must hold: each step returns, nothing outside the memory is touched, no
+ * descriptor leaks, and the port can be closed.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -76,7 +77,8 @@ static void mend(struct wire_message *m, uint8_t how)
 {
 	static const uint16_t lengths[WIRE_TYPES] = {0, 56, 88, 80, 8, 0, 0, 8, 0, 8, 72, 32};
 
-	m->header = (struct wire_header){WIRE_MAGIC, WIRE_VERSION, m->header.type % WIRE_TYPES, 0, m->header.generation & 3};
+	m->header = (struct wire_header){WIRE_MAGIC, WIRE_VERSION, m->header.type % WIRE_TYPES, 0,
+					 m->header.generation & 3};
 	m->header.length = lengths[m->header.type];
 	if (m->header.type == WIRE_OFFER && how & 1) {
 		m->offer.kind = 1 + (how >> 1 & 1);
@@ -165,7 +167,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		uint64_t ring_size;
 		struct pair p;
 
-		__lsan_disable(); /* a port is on pages of its own, where LeakSanitizer does not look for pointers */
+		/* a port is on pages of its own, where LeakSanitizer does not look for pointers */
+		__lsan_disable();
 		p = test_pair(NULL, DRAY_MODE_BUSY, 0);
 		__lsan_enable();
 
@@ -175,7 +178,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		broker_stop(broker);
 		geometry = broker_geometry(&o);
 		CHECK_EQ(capture_derive(&capture, &ring_size, &capture.size), 0);
-		UNTIL(!test_up(port) && port->control.state == CONTROL_LOST, test_service(port, NULL));
+		UNTIL(!test_up(port) && port->control.state == CONTROL_LOST,
+		      test_service(port, NULL));
 	}
 	if (size == 0)
 		return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzz both ends of a lane: the input is what a peer writes to shared memory, between calls of the library. What must hold: data lies in
- * its slot, no buffer is lent twice, and all that is lent can be given back.
+ * Fuzz both ends of a lane: the input is what a peer writes to shared memory, between calls of the
+ * library. What must hold: data lies in its slot, no buffer is lent twice, and all that is lent can
+ * be given back.
  */
 #include "memory.h"
 #include "test.h"
@@ -36,12 +37,14 @@ static void receive(struct state *s, unsigned n)
 	for (unsigned i = 0; i < got; i++) {
 		const struct lane_view *v = &s->bed.view;
 		bool small = p[i].index < v->pkt_slots;
-		const uint8_t *slot = small ? v->packets + (size_t)p[i].index * v->pkt_stride
-					    : v->messages + (size_t)(p[i].index - v->pkt_slots) * v->msg_stride;
+		const uint8_t *slot =
+			small ? v->packets + (size_t)p[i].index * v->pkt_stride
+			      : v->messages + (size_t)(p[i].index - v->pkt_slots) * v->msg_stride;
 		uint32_t length = small ? v->pkt_stride : v->msg_stride;
 
 		CHECK(p[i].index < v->pkt_slots + v->msg_slots);
-		CHECK((uint8_t *)p[i].data >= slot && (uint8_t *)p[i].data + p[i].length <= slot + length && p[i].length > 0);
+		CHECK((uint8_t *)p[i].data >= slot &&
+		      (uint8_t *)p[i].data + p[i].length <= slot + length && p[i].length > 0);
 		for (unsigned k = 0; k < s->received_count; k++)
 			CHECK(s->received[k].index != p[i].index);
 		s->received[s->received_count++] = p[i];
@@ -52,7 +55,8 @@ static void allocate(struct state *s, unsigned n)
 {
 	struct dray_home *tx = &s->bed.tx->home;
 	struct dray_pkt p[64];
-	unsigned room = 64 - s->allocated_count, got = tx->ops->alloc(tx, p, n < room ? n : room, n & 32 ? 5000 : 64);
+	unsigned room = 64 - s->allocated_count,
+		 got = tx->ops->alloc(tx, p, n < room ? n : room, n & 32 ? 5000 : 64);
 
 	for (unsigned i = 0; i < got; i++) {
 		for (unsigned k = 0; k < s->allocated_count; k++)
@@ -77,7 +81,8 @@ static void scribble(struct state *s, struct input *in)
 	const struct lane_view *v = &s->bed.view;
 	unsigned at = (unsigned)take(in, 1) & (v->ring_size - 1);
 	uint32_t place = (uint32_t)take(in, 1) | (uint32_t)take(in, 1) << 24;
-	uint32_t length = (uint32_t)take(in, 2), flags = (uint32_t)take(in, 1), offset = (uint32_t)take(in, 2);
+	uint32_t length = (uint32_t)take(in, 2), flags = (uint32_t)take(in, 1),
+		 offset = (uint32_t)take(in, 2);
 	struct descriptor *d = at & 1 ? &v->ring[at] : &v->words->newest;
 
 	if (flags & 0x80)
@@ -100,7 +105,8 @@ static void step(struct state *s, struct input *in)
 		atomic_store(&v->words->newest_tail, atomic_load(&v->words->tail) + (n > 20));
 		break;
 	case 1:
-		atomic_store(&v->words->returned.value, s->bed.tx->returned + (uint32_t)(int8_t)take(in, 1));
+		atomic_store(&v->words->returned.value,
+			     s->bed.tx->returned + (uint32_t)(int8_t)take(in, 1));
 		break;
 	case 2:
 		receive(s, n);
@@ -112,7 +118,9 @@ static void step(struct state *s, struct input *in)
 		give_back(s->received, &s->received_count, n);
 		break;
 	case 5:
-		CHECK_EQ(s->bed.tx->home.ops->send(&s->bed.tx->home, s->allocated, s->allocated_count), s->allocated_count);
+		CHECK_EQ(s->bed.tx->home.ops->send(&s->bed.tx->home, s->allocated,
+						   s->allocated_count),
+			 s->allocated_count);
 		s->allocated_count = 0;
 		break;
 	case 6:
@@ -128,7 +136,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, data + size};
 	static struct state s;
 
-	s = (struct state){.bed = bed_make((uint32_t)take(&in, 4), (uint32_t)take(&in, 1) & 31, FEATURES_KNOWN)};
+	s = (struct state){.bed = bed_make((uint32_t)take(&in, 4), (uint32_t)take(&in, 1) & 31,
+					   FEATURES_KNOWN)};
 	while (in.at < in.end)
 		step(&s, &in);
 	while (s.received_count)
@@ -137,7 +146,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		give_back(s.allocated, &s.allocated_count, 0);
 	CHECK_EQ(home_held(&s.bed.rx->home), 0);
 	CHECK_EQ(home_held(&s.bed.tx->home), 0);
-	CHECK_EQ(atomic_load(&s.bed.rx_counters->n[COUNT_MISUSE]) + atomic_load(&s.bed.tx_counters->n[COUNT_MISUSE]), 0);
+	CHECK_EQ(atomic_load(&s.bed.rx_counters->n[COUNT_MISUSE]) +
+			 atomic_load(&s.bed.tx_counters->n[COUNT_MISUSE]),
+		 0);
 	bed_free(&s.bed);
 	return 0;
 }

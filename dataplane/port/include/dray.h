@@ -11,25 +11,29 @@ extern "C" {
 #endif
 
 /*
- * Threads. Each queue has a sending side (tx_alloc, tx_burst) and a receiving side (rx_burst). Only one thread may use a side at a time. The caller may
- * hand a side to another thread, with its own synchronisation. Two threads in one side at once are misuse. If the library notices, the second call does
- * nothing, returns 0, and is counted. Any thread may call dray_release, dray_service, dray_info, dray_stats, dray_events and dray_fd.
+ * Threads. Each queue has a sending side (tx_alloc, tx_burst) and a receiving side (rx_burst). Only
+ * one thread may use a side at a time. The caller may hand a side to another thread, with its own
+ * synchronisation. Two threads in one side at once are misuse. If the library notices, the second
+ * call does nothing, returns 0, and is counted. Any thread may call dray_release, dray_service,
+ * dray_info, dray_stats, dray_events and dray_fd.
  *
- * Processes. A child of fork() must not use the port: its calls return -EBADF or 0. The child inherits no shared memory, and exec() closes every
- * descriptor. Until the child calls exec or ends, it keeps descriptors open, so the peer does not notice if this process dies.
- * SIGSTOP stops only this process: the peer runs out of buffers, and continues when the process does.
+ * Processes. A child of fork() must not use the port: its calls return -EBADF or 0. The child
+ * inherits no shared memory, and exec() closes every descriptor. Until the child calls exec or
+ * ends, it keeps descriptors open, so the peer does not notice if this process dies. SIGSTOP stops
+ * only this process: the peer runs out of buffers, and continues when the process does.
  *
- * Payload belongs to the peer, which may change it while it is read. An application that parses hostile payload must copy it first, or
- * open the port with DRAY_RX_COPY.
+ * Payload belongs to the peer, which may change it while it is read. An application that parses
+ * hostile payload must copy it first, or open the port with DRAY_RX_COPY.
  *
  * Functions return 0 or -errno; bursts return a number of packets.
  */
 
 /*
- * Sizes. dray_options, dray_info and dray_stats begin with their size, which the caller sets to sizeof. Later versions add fields at the end, and an
- * application and a library of different versions work together. An older library ignores an unknown option that is 0, refuses any other with -E2BIG,
- * and sets unknown results to 0. A newer library uses the defaults of missing options, and writes only the results that fit.
- * No size exceeds 4096 bytes.
+ * Sizes. dray_options, dray_info and dray_stats begin with their size, which the caller sets to
+ * sizeof. Later versions add fields at the end, and an application and a library of different
+ * versions work together. An older library ignores an unknown option that is 0, refuses any other
+ * with -E2BIG, and sets unknown results to 0. A newer library uses the defaults of missing options,
+ * and writes only the results that fit. No size exceeds 4096 bytes.
  */
 
 struct dray_port;
@@ -51,7 +55,10 @@ enum dray_open_flags {
 	DRAY_SERVICE_THREAD = 1u << 1, /* a thread of the library calls dray_service */
 };
 
-/* Options of dray_open. Begin with `struct dray_options o = { .size = sizeof(o) };`. In every field 0 means the default. */
+/*
+ * Options of dray_open. Begin with `struct dray_options o = { .size = sizeof(o) };`. In every field
+ * 0 means the default.
+ */
 struct dray_options {
 	size_t size;
 	const char *directory; /* broker's sockets; default: $DRAY_PORTS or /run/dray/ports */
@@ -66,14 +73,15 @@ struct dray_options {
  * Open the port `name`: 1 to 15 of a-z A-Z 0-9 . _ -
  * Returns when the broker has answered. The peer may come later (see dray_info, dray_events).
  *
- * Errors: -EINVAL name or options; -E2BIG an option that this library does not know; -ENOENT, -ECONNREFUSED no such port, or no broker; -ETIMEDOUT no answer in time; -EBUSY the port is open elsewhere;
- * -EPROTO, -EPROTONOSUPPORT the broker speaks another protocol; -ENOMEM.
+ * Errors: -EINVAL name or options; -E2BIG an option that this library does not know; -ENOENT,
+ * -ECONNREFUSED no such port, or no broker; -ETIMEDOUT no answer in time; -EBUSY the port is open
+ * elsewhere; -EPROTO, -EPROTONOSUPPORT the broker speaks another protocol; -ENOMEM.
  */
 int dray_open(const char *name, const struct dray_options *options, struct dray_port **port);
 
 /*
- * Close the port. No other call on this port may run meanwhile, and only dray_release may follow: buffers that the application still has stay
- * readable until it releases them.
+ * Close the port. No other call on this port may run meanwhile, and only dray_release may follow:
+ * buffers that the application still has stay readable until it releases them.
  */
 int dray_close(struct dray_port *port);
 
@@ -88,7 +96,10 @@ enum dray_link_kind {
 	DRAY_LINK_NETDEV = 2,
 };
 
-/* Identity and state of a port. Set size first. The fields up to `queues` never change while the port is open. */
+/*
+ * Identity and state of a port. Set size first. The fields up to `queues` never change while the
+ * port is open.
+ */
 struct dray_info {
 	size_t size;
 	char name[16];
@@ -104,10 +115,10 @@ struct dray_info {
 	uint32_t state;		/* enum dray_link_state */
 	uint32_t kind;		/* enum dray_link_kind */
 	uint32_t generation;
-	uint32_t broker;     /* 1: connected to the broker */
-	uint32_t packet_max; /* bytes that a packet buffer takes */
-	uint32_t message_max; /* bytes that a message buffer takes; 0: none on this link */
-	uint64_t tick_hz;     /* of the clock of latency histograms */
+	uint32_t broker;       /* 1: connected to the broker */
+	uint32_t packet_max;   /* bytes that a packet buffer takes */
+	uint32_t message_max;  /* bytes that a message buffer takes; 0: none on this link */
+	uint64_t tick_hz;      /* of the clock of latency histograms */
 	uint32_t packet_slots; /* packet buffers of a sending queue on the current link */
 	uint32_t reserved;
 };
@@ -123,20 +134,21 @@ enum dray_pkt_flags {
 };
 
 /*
- * One packet or message. Between tx_alloc and tx_burst the application writes `length` bytes at `data`, and sets `length`. It may move
- * `data` (dray_pkt_push, dray_pkt_pull), and set meta, flags, vlan and hash. The other fields belong to the library.
+ * One packet or message. Between tx_alloc and tx_burst the application writes `length` bytes at
+ * `data`, and sets `length`. It may move `data` (dray_pkt_push, dray_pkt_pull), and set meta,
+ * flags, vlan and hash. The other fields belong to the library.
  */
 struct dray_pkt {
 	void *data;
 	struct dray_home *home;
 	uint32_t index;
-	uint32_t length; /* bytes */
-	uint16_t vlan;	 /* TCI, if DRAY_PKT_VLAN is set */
-	uint16_t flags;	 /* enum dray_pkt_flags */
-	uint32_t meta;	 /* 32 bits for the application, carried unchanged */
-	uint32_t room;	 /* bytes from data to the end of the buffer */
+	uint32_t length;   /* bytes */
+	uint16_t vlan;	   /* TCI, if DRAY_PKT_VLAN is set */
+	uint16_t flags;	   /* enum dray_pkt_flags */
+	uint32_t meta;	   /* 32 bits for the application, carried unchanged */
+	uint32_t room;	   /* bytes from data to the end of the buffer */
 	uint32_t headroom; /* bytes before data that may be written */
-	uint32_t hash;	 /* if DRAY_PKT_HASH is set */
+	uint32_t hash;	   /* if DRAY_PKT_HASH is set */
 	uint32_t reserved;
 };
 
@@ -165,24 +177,32 @@ static inline void *dray_pkt_pull(struct dray_pkt *pkt, uint32_t n)
 }
 
 /*
- * Get n empty buffers of at least `size` bytes each, with length 0: packet buffers if `size` fits into one, message buffers otherwise.
- * Returns how many. It never waits: it returns fewer if the peer holds the others, or the link is down.
+ * Get n empty buffers of at least `size` bytes each, with length 0: packet buffers if `size` fits
+ * into one, message buffers otherwise. Returns how many. It never waits: it returns fewer if the
+ * peer holds the others, or the link is down.
  */
-unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n, uint32_t size);
+unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n,
+		       uint32_t size);
 
 /*
- * Publish n packets, in order. Returns how many, from the first, no longer belong to the caller. Buffers of this queue are published in
- * place; others (received, or allocated before a rebind) are copied once and released. A packet that cannot be sent at all (length 0, too long,
- * no link) is consumed, and counted as tx_dropped or misuse. If no buffer is free to copy to, the call stops and returns fewer.
+ * Publish n packets, in order. Returns how many, from the first, no longer belong to the caller.
+ * Buffers of this queue are published in place; others (received, or allocated before a rebind) are
+ * copied once and released. A packet that cannot be sent at all (length 0, too long, no link) is
+ * consumed, and counted as tx_dropped or misuse. If no buffer is free to copy to, the call stops
+ * and returns fewer.
  */
 unsigned dray_tx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n);
 
-/* Take up to n packets, in order. Returns how many. Each belongs to the caller until dray_release (or dray_tx_burst). */
+/*
+ * Take up to n packets, in order. Returns how many. Each belongs to the caller until dray_release
+ * (or dray_tx_burst).
+ */
 unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n);
 
 /*
- * Give back buffers that were received, or allocated and not sent: in any order, from any thread, even after dray_close. If the thread is not the
- * queue's owner, the buffers reach the peer at the owner's next call on the queue. An owner that sleeps, in dray_wait or on a descriptor, is woken
+ * Give back buffers that were received, or allocated and not sent: in any order, from any thread,
+ * even after dray_close. If the thread is not the queue's owner, the buffers reach the peer at the
+ * owner's next call on the queue. An owner that sleeps, in dray_wait or on a descriptor, is woken
  * for that. Giving a buffer back twice is counted as misuse.
  */
 void dray_release(struct dray_pkt *pkts, unsigned n);
@@ -194,32 +214,39 @@ enum dray_wait_for {
 };
 
 /*
- * Wait until any of `what` holds on a queue, for at most timeout_ms (-1: for ever). Calls dray_service meanwhile. Counts as a call of both sides of
- * the queue. Returns the bits that hold, or 0 after the time-out. Errors: -EINVAL queue or what; -EBADF; -EINTR a signal.
+ * Wait until any of `what` holds on a queue, for at most timeout_ms (-1: for ever). Calls
+ * dray_service meanwhile. Counts as a call of both sides of the queue. Returns the bits that hold,
+ * or 0 after the time-out. Errors: -EINVAL queue or what; -EBADF; -EINTR a signal.
  */
 int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int timeout_ms);
 
 /*
- * A descriptor for poll or epoll. It stays the same while the port is open, and only dray_close may close it. When it is readable, call dray_service,
- * then dray_rx_burst on each queue until it returns 0, which asks the peer for the next wake-up. It is for DRAY_MODE_SLEEPING and DRAY_MODE_ADAPTIVE;
- * the latter asks only after a queue was empty for spin_us.
- * dray_wait cancels that wake-up request. Before polling again, call dray_rx_burst until it returns 0.
- * Errors: -ENOTSUP in busy mode; -EBADF.
+ * A descriptor for poll or epoll. It stays the same while the port is open, and only dray_close may
+ * close it. When it is readable, call dray_service, then dray_rx_burst on each queue until it
+ * returns 0, which asks the peer for the next wake-up. It is for DRAY_MODE_SLEEPING and
+ * DRAY_MODE_ADAPTIVE; the latter asks only after a queue was empty for spin_us. dray_wait cancels
+ * that wake-up request. Before polling again, call dray_rx_burst until it returns 0. Errors:
+ * -ENOTSUP in busy mode; -EBADF.
  */
 int dray_fd(struct dray_port *port);
 
 /*
- * As dray_fd, but for the control side alone, and in every mode. Readable means that dray_service has something to do: the broker sent a message, or the
- * peer is gone. Packets never make it readable. Errors: -EBADF, -EMFILE, -ENOMEM.
+ * As dray_fd, but for the control side alone, and in every mode. Readable means that dray_service
+ * has something to do: the broker sent a message, or the peer is gone. Packets never make it
+ * readable. Errors: -EBADF, -EMFILE, -ENOMEM.
  */
 int dray_event_fd(struct dray_port *port);
 
-/* As dray_fd, but for the packets of one queue alone. Errors: -ENOTSUP in busy mode; -EINVAL queue; -EBADF, -EMFILE, -ENOMEM. */
+/*
+ * As dray_fd, but for the packets of one queue alone. Errors: -ENOTSUP in busy mode; -EINVAL queue;
+ * -EBADF, -EMFILE, -ENOMEM.
+ */
 int dray_queue_fd(struct dray_port *port, unsigned queue);
 
 /*
- * Handle what is due on the control side, and return at once: messages of the broker, a new generation, the death of the peer, telemetry.
- * Call it at least every 100 ms, or open with DRAY_SERVICE_THREAD. Returns how many events dray_events can return now, or -EBADF.
+ * Handle what is due on the control side, and return at once: messages of the broker, a new
+ * generation, the death of the peer, telemetry. Call it at least every 100 ms, or open with
+ * DRAY_SERVICE_THREAD. Returns how many events dray_events can return now, or -EBADF.
  */
 int dray_service(struct dray_port *port);
 
@@ -259,13 +286,16 @@ struct dray_stats {
 
 #define DRAY_ALL_QUEUES (~0u)
 
-/* Statistics of one queue, or DRAY_ALL_QUEUES. Errors: -EINVAL queue, or size too small; -E2BIG size over 4096; -EBADF. */
+/*
+ * Statistics of one queue, or DRAY_ALL_QUEUES. Errors: -EINVAL queue, or size too small; -E2BIG
+ * size over 4096; -EBADF.
+ */
 int dray_stats(struct dray_port *port, unsigned queue, struct dray_stats *stats);
 
 enum dray_event_type {
-	DRAY_EVENT_PEER_UP = 1,	  /* a generation is live */
-	DRAY_EVENT_PEER_DOWN = 2, /* the peer died or left */
-	DRAY_EVENT_REBIND = 3,	  /* the link moved to another generation, and was not down */
+	DRAY_EVENT_PEER_UP = 1,	   /* a generation is live */
+	DRAY_EVENT_PEER_DOWN = 2,  /* the peer died or left */
+	DRAY_EVENT_REBIND = 3,	   /* the link moved to another generation, and was not down */
 	DRAY_EVENT_PEER_HOLDS = 4, /* the peer has kept all buffers of a queue for over 1 s */
 	DRAY_EVENT_BROKER_LOST = 5,
 	DRAY_EVENT_BROKER_BACK = 6,
@@ -275,11 +305,13 @@ enum dray_event_type {
 struct dray_event {
 	uint32_t type; /* enum dray_event_type */
 	uint32_t generation;
-	uint32_t kind;	/* enum dray_link_kind, of that generation */
+	uint32_t kind; /* enum dray_link_kind, of that generation */
 	int32_t error; /* -errno of DRAY_EVENT_ERROR */
 };
 
-/* Take up to n events, oldest first. The library keeps the latest 64. Returns how many, or -EBADF. */
+/*
+ * Take up to n events, oldest first. The library keeps the latest 64. Returns how many, or -EBADF.
+ */
 int dray_events(struct dray_port *port, struct dray_event *events, unsigned n);
 
 /* The meaning of 0 or -errno from this library, as a sentence. Never NULL. */

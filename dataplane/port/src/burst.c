@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data path above the transports: ownership, following a switch, copying packets of other homes, asking to be woken. */
+/*
+ * The data path above the transports: ownership, following a switch, copying packets of other
+ * homes, asking to be woken.
+ */
 #include "burst.h"
 
 #include <string.h>
@@ -62,7 +65,10 @@ unsigned bell_drain(struct generation *gen, unsigned queue, struct counters *cou
 	return rings;
 }
 
-/* A home that is still to be drained stays armed, so its packets ring like all others. The caller polls it next. */
+/*
+ * A home that is still to be drained stays armed, so its packets ring like all others. The caller
+ * polls it next.
+ */
 static void drain_later(struct direction *dir, struct dray_home *h)
 {
 	h->draining = dir->draining;
@@ -88,8 +94,12 @@ static void direction_abandon(struct queue *queue, struct direction *dir)
 	drain_later(dir, old);
 }
 
-/* Generations that came and went between two calls of the receiving direction may have packets too; oldest first. */
-static void collect_missed(struct queue *q, unsigned queue, struct generation *gen, const struct generation *current)
+/*
+ * Generations that came and went between two calls of the receiving direction may have packets too;
+ * oldest first.
+ */
+static void collect_missed(struct queue *q, unsigned queue, struct generation *gen,
+			   const struct generation *current)
 {
 	struct dray_home *h;
 
@@ -112,7 +122,8 @@ void direction_leave_capture(struct direction *dir)
 	dir->capture = NULL;
 }
 
-static void follow_capture(struct dray_port *port, unsigned queue, struct direction *dir, bool sending)
+static void follow_capture(struct dray_port *port, unsigned queue, struct direction *dir,
+			   bool sending)
 {
 	direction_leave_capture(dir);
 	if (port->capture) {
@@ -121,7 +132,8 @@ static void follow_capture(struct dray_port *port, unsigned queue, struct direct
 	}
 }
 
-static void move_to(struct dray_port *port, unsigned queue, struct direction *dir, struct generation *gen, struct dray_home *home)
+static void move_to(struct dray_port *port, unsigned queue, struct direction *dir,
+		    struct generation *gen, struct dray_home *home)
 {
 	struct queue *q = &port->queues[queue];
 
@@ -154,7 +166,8 @@ void direction_update(struct dray_port *port, unsigned queue, struct direction *
 		move_to(port, queue, dir, gen, home);
 	follow_capture(port, queue, dir, sending);
 	dir->switches = atomic_load_explicit(&port->switches, memory_order_relaxed);
-	direction_owned_by(&port->queues[queue], dir, dir->thread); /* the home is new, and a pool may be */
+	/* the home is new, and a pool may be */
+	direction_owned_by(&port->queues[queue], dir, dir->thread);
 	pthread_mutex_unlock(&port->lock);
 }
 
@@ -174,11 +187,12 @@ static void end_draining(struct dray_port *port, unsigned queue, struct dray_hom
 }
 
 /*
- * Take packets of generations that this direction has left, oldest first. A sender moves from one lane to the next and never back: once
- * a newer lane has a packet (`newer`, which was read before), an older one gets no more. Until then the newer ones wait: *held.
+ * Take packets of generations that this direction has left, oldest first. A sender moves from one
+ * lane to the next and never back: once a newer lane has a packet (`newer`, which was read before),
+ * an older one gets no more. Until then the newer ones wait: *held.
  */
-static unsigned drain_from(struct dray_port *port, unsigned queue, struct dray_home **link, struct dray_pkt *pkts, unsigned n, bool newer,
-			   bool *held)
+static unsigned drain_from(struct dray_port *port, unsigned queue, struct dray_home **link,
+			   struct dray_pkt *pkts, unsigned n, bool newer, bool *held)
 {
 	struct direction *dir = &port->queues[queue].rx;
 	struct dray_home *h = *link;
@@ -187,10 +201,14 @@ static unsigned drain_from(struct dray_port *port, unsigned queue, struct dray_h
 
 	if (!h)
 		return 0;
-	got = drain_from(port, queue, &h->draining, pkts, n, newer || (is_shm(h) && h->ops->ready(h)), held);
+	got = drain_from(port, queue, &h->draining, pkts, n,
+			 newer || (is_shm(h) && h->ops->ready(h)), held);
 	if (got || (*held && is_shm(h)))
 		return got;
-	/* acquire: pairs with the releases in bell_drain and note_death; the tail that is read next is final. */
+	/*
+	 * acquire: pairs with the releases in bell_drain and note_death; the tail that is read next
+	 * is final.
+	 */
 	final = atomic_load_explicit(&h->generation->peer_gone, memory_order_acquire) ||
 		clock_coarse_ns() - h->generation->left_ns > DRAIN_NS || (is_shm(h) && newer);
 	got = h->ops->recv(h, pkts, n);
@@ -206,13 +224,15 @@ static unsigned drain_from(struct dray_port *port, unsigned queue, struct dray_h
 }
 
 /* Take packets in the order in which they were published. */
-static unsigned recv_any(struct dray_port *port, unsigned queue, struct direction *dir, struct dray_pkt *pkts, unsigned n)
+static unsigned recv_any(struct dray_port *port, unsigned queue, struct direction *dir,
+			 struct dray_pkt *pkts, unsigned n)
 {
 	struct dray_home *h = dir->home;
 	bool held = false;
 
 	if (unlikely(dir->draining)) {
-		unsigned got = drain_from(port, queue, &dir->draining, pkts, n, h && is_shm(h) && h->ops->ready(h), &held);
+		unsigned got = drain_from(port, queue, &dir->draining, pkts, n,
+					  h && is_shm(h) && h->ops->ready(h), &held);
 
 		if (got)
 			return got;
@@ -221,7 +241,8 @@ static unsigned recv_any(struct dray_port *port, unsigned queue, struct directio
 }
 
 /* Nothing came: ask to be woken, if it is time to. Returns packets that came in between. */
-static unsigned recv_idle(struct dray_port *port, unsigned queue, struct direction *dir, struct dray_pkt *pkts, unsigned n)
+static unsigned recv_idle(struct dray_port *port, unsigned queue, struct direction *dir,
+			  struct dray_pkt *pkts, unsigned n)
 {
 	struct waker *waker = &port->queues[queue].waker;
 	struct dray_home *h = dir->home;
@@ -254,8 +275,8 @@ static unsigned recv_idle(struct dray_port *port, unsigned queue, struct directi
 	return got;
 }
 
-static inline unsigned recv_sleeper(struct dray_port *port, unsigned queue, struct direction *dir, struct dray_pkt *pkts, unsigned n,
-				    unsigned got)
+static inline unsigned recv_sleeper(struct dray_port *port, unsigned queue, struct direction *dir,
+				    struct dray_pkt *pkts, unsigned n, unsigned got)
 {
 	if (got == 0)
 		return recv_idle(port, queue, dir, pkts, n);
@@ -276,7 +297,8 @@ static void capture_received(struct capture_ring *ring, const struct dray_pkt *p
 	capture_ring_publish(ring, n);
 }
 
-EXPORT unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n)
+EXPORT unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts,
+			      unsigned n)
 {
 	struct direction *dir;
 	unsigned got;
@@ -296,7 +318,8 @@ EXPORT unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dra
 	return got;
 }
 
-EXPORT unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n, uint32_t size)
+EXPORT unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dray_pkt *pkts,
+			      unsigned n, uint32_t size)
 {
 	struct direction *dir;
 	unsigned got = 0;
@@ -319,7 +342,8 @@ static unsigned send_captured(struct direction *dir, struct dray_pkt *pkts, unsi
 	struct dray_home *h = dir->home;
 	unsigned fit, used;
 
-	for (fit = 0; fit < n && pkts[fit].home == h && pkts[fit].length - 1 < pkts[fit].room; fit++)
+	for (fit = 0; fit < n && pkts[fit].home == h && pkts[fit].length - 1 < pkts[fit].room;
+	     fit++)
 		;
 	if (fit == 0)
 		return h->ops->send(h, pkts, 1);
@@ -356,7 +380,8 @@ static void copy_packet(struct dray_pkt *to, const struct dray_pkt *from)
 static bool can_send(const struct direction *dir, const struct dray_pkt *p)
 {
 	return dir->home && p->home && p->length > 0 && p->length <= p->room &&
-	       (p->length <= dir->generation->packet_max || p->length <= dir->generation->message_max);
+	       (p->length <= dir->generation->packet_max ||
+		p->length <= dir->generation->message_max);
 }
 
 static void drop_or_count(struct direction *dir, struct dray_pkt *p)
@@ -368,8 +393,9 @@ static void drop_or_count(struct direction *dir, struct dray_pkt *p)
 }
 
 /*
- * Send packets whose buffers belong to another home, by copying them. Returns how many were consumed: an original is consumed once its copy is
- * sent. A first packet that cannot be sent at all is dropped.
+ * Send packets whose buffers belong to another home, by copying them. Returns how many were
+ * consumed: an original is consumed once its copy is sent. A first packet that cannot be sent at
+ * all is dropped.
  */
 static unsigned send_copies(struct direction *dir, struct dray_pkt *pkts, unsigned n)
 {
@@ -381,7 +407,9 @@ static unsigned send_copies(struct direction *dir, struct dray_pkt *pkts, unsign
 		drop_or_count(dir, &pkts[0]);
 		return 1;
 	}
-	for (made = 0; made < n && made < COPY_BATCH && pkts[made].home != h && can_send(dir, &pkts[made]); made++) {
+	for (made = 0;
+	     made < n && made < COPY_BATCH && pkts[made].home != h && can_send(dir, &pkts[made]);
+	     made++) {
 		if (!h->ops->alloc(h, &copies[made], 1, pkts[made].length))
 			break;
 		copy_packet(&copies[made], &pkts[made]);
@@ -394,7 +422,8 @@ static unsigned send_copies(struct direction *dir, struct dray_pkt *pkts, unsign
 	return sent;
 }
 
-EXPORT unsigned dray_tx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts, unsigned n)
+EXPORT unsigned dray_tx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts,
+			      unsigned n)
 {
 	struct direction *dir;
 	unsigned i = 0, used;

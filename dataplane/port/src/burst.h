@@ -15,7 +15,8 @@ void direction_leave_capture(struct direction *dir);
 /* Move to the current generation and capture. */
 void direction_update(struct dray_port *port, unsigned queue, struct direction *dir, bool sending);
 
-static inline void direction_follow(struct dray_port *port, unsigned queue, struct direction *dir, bool sending)
+static inline void direction_follow(struct dray_port *port, unsigned queue, struct direction *dir,
+				    bool sending)
 {
 	/* acquire: pairs with the releases in port_switch and port_capture. */
 	if (unlikely(dir->switches != atomic_load_explicit(&port->switches, memory_order_acquire)))

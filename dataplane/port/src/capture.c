@@ -19,11 +19,12 @@ int capture_derive(const struct wire_capture *c, uint64_t *ring_size, uint64_t *
 {
 	uint64_t ring;
 
-	if (c->slots < CAPTURE_SLOTS_MIN || c->slots > CAPTURE_SLOTS_MAX || (c->slots & (c->slots - 1)) || c->slot_size % 64 ||
-	    c->snaplen < 1 || c->snaplen > CAPTURE_SNAPLEN_MAX ||
+	if (c->slots < CAPTURE_SLOTS_MIN || c->slots > CAPTURE_SLOTS_MAX ||
+	    (c->slots & (c->slots - 1)) || c->slot_size % 64 || c->snaplen < 1 ||
+	    c->snaplen > CAPTURE_SNAPLEN_MAX ||
 	    c->slot_size < sizeof(struct capture_record) + (uint64_t)c->snaplen ||
-	    c->slot_size > sizeof(struct capture_record) + CAPTURE_SNAPLEN_MAX + 64 || c->queues < 1 ||
-	    c->queues > DRAY_MAX_QUEUES || c->reserved)
+	    c->slot_size > sizeof(struct capture_record) + CAPTURE_SNAPLEN_MAX + 64 ||
+	    c->queues < 1 || c->queues > DRAY_MAX_QUEUES || c->reserved)
 		return -EINVAL;
 	ring = sizeof(struct capture_words) + (uint64_t)c->slots * c->slot_size;
 	*ring_size = (ring + LAYOUT_PAGE - 1) / LAYOUT_PAGE * LAYOUT_PAGE;
@@ -38,8 +39,12 @@ static int check_memfd(int fd, uint64_t size)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	/* All pages exist, so touching one allocates nothing. They are mapped on first use: mapping all at once would take milliseconds. */
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != size || (uint64_t)st.st_blocks * 512 < size)
+	/*
+	 * All pages exist, so touching one allocates nothing. They are mapped on first use: mapping
+	 * all at once would take milliseconds.
+	 */
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != size ||
+	    (uint64_t)st.st_blocks * 512 < size)
 		return -EPROTO;
 	seals = fcntl(fd, F_GET_SEALS);
 	return seals >= 0 && (seals & SEALS) == SEALS ? 0 : -EPERM;
@@ -104,7 +109,8 @@ static uint32_t append(uint8_t *to, uint32_t used, uint32_t limit, const void *f
 }
 
 /* Write the frame as it would be on a wire: with its VLAN tag inserted. */
-static void write_record(const struct capture_ring *ring, uint32_t index, const struct dray_pkt *p, uint64_t time)
+static void write_record(const struct capture_ring *ring, uint32_t index, const struct dray_pkt *p,
+			 uint64_t time)
 {
 	uint8_t *slot = ring->slots + (size_t)(index & (ring->slot_count - 1)) * ring->slot_size;
 	uint8_t *to = slot + sizeof(struct capture_record);
@@ -120,17 +126,24 @@ static void write_record(const struct capture_ring *ring, uint32_t index, const 
 	if (tagged) {
 		r.captured = append(to, 0, ring->snaplen, p->data, ADDRESSES);
 		r.captured = append(to, r.captured, ring->snaplen, tag, TAG);
-		r.captured = append(to, r.captured, ring->snaplen, (const uint8_t *)p->data + ADDRESSES, p->length - ADDRESSES);
+		r.captured = append(to, r.captured, ring->snaplen,
+				    (const uint8_t *)p->data + ADDRESSES, p->length - ADDRESSES);
 	} else {
 		r.captured = append(to, 0, ring->snaplen, p->data, p->length);
 	}
 	memcpy(slot, &r, sizeof(r));
 }
 
-/* Slots that the reader has freed. A reader whose head is out of range gets nothing until it is in range. */
+/*
+ * Slots that the reader has freed. A reader whose head is out of range gets nothing until it is in
+ * range.
+ */
 static uint32_t room(const struct capture_ring *ring)
 {
-	/* acquire: pairs with the reader's release of head (ring.advance in Go): the reader is done with the slots that are overwritten next. */
+	/*
+	 * acquire: pairs with the reader's release of head (ring.advance in Go): the reader is done
+	 * with the slots that are overwritten next.
+	 */
 	uint32_t used = ring->tail - atomic_load_explicit(&ring->words->head, memory_order_acquire);
 
 	return used <= ring->slot_count ? ring->slot_count - used : 0;
@@ -139,7 +152,10 @@ static uint32_t room(const struct capture_ring *ring)
 void capture_ring_fill(struct capture_ring *ring, const struct dray_pkt *pkts, unsigned n)
 {
 	uint32_t free_slots = room(ring);
-	/* The clock of every other capture, and the only one that no time namespace shifts. Read once a burst: it costs as much as a packet. */
+	/*
+	 * The clock of every other capture, and the only one that no time namespace shifts. Read
+	 * once a burst: it costs as much as a packet.
+	 */
 	uint64_t time = clock_of(CLOCK_REALTIME);
 
 	for (ring->filled = 0; ring->filled < n && ring->filled < free_slots; ring->filled++)

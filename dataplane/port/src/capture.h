@@ -31,12 +31,16 @@ struct capture {
 	struct capture_ring rings[2 * DRAY_MAX_QUEUES];
 };
 
-/* Check what a start asks for, and derive the size of one ring and of the memfd. 0 or -EINVAL; the size asked for is not compared. */
+/*
+ * Check what a start asks for, and derive the size of one ring and of the memfd. 0 or -EINVAL; the
+ * size asked for is not compared.
+ */
 int capture_derive(const struct wire_capture *start, uint64_t *ring_size, uint64_t *size);
 
 /*
  * Map a capture memfd; the descriptor stays the caller's. `start` was checked.
- * -EPROTO another size, or pages are missing; -EPERM seals are missing; -ENOMEM, other errors of mmap.
+ * -EPROTO another size, or pages are missing; -EPERM seals are missing; -ENOMEM, other errors of
+ * mmap.
  */
 int capture_map(const struct wire_capture *start, int fd, struct capture **capture);
 
@@ -56,16 +60,23 @@ static inline void capture_put(struct capture *capture)
 
 static inline bool capture_unused(const struct capture *capture)
 {
-	/* acquire: pairs with the release in capture_put: the memory is unmapped after the last write. */
+	/*
+	 * acquire: pairs with the release in capture_put: the memory is unmapped after the last
+	 * write.
+	 */
 	return atomic_load_explicit(&capture->refs, memory_order_acquire) == 0;
 }
 
-static inline struct capture_ring *capture_ring_of(struct capture *capture, unsigned queue, bool sending)
+static inline struct capture_ring *capture_ring_of(struct capture *capture, unsigned queue,
+						   bool sending)
 {
 	return &capture->rings[2 * queue + !sending];
 }
 
-/* Write up to n packets behind the published ones. Never waits; capture_ring_publish counts packets that found no room. */
+/*
+ * Write up to n packets behind the published ones. Never waits; capture_ring_publish counts packets
+ * that found no room.
+ */
 void capture_ring_fill(struct capture_ring *ring, const struct dray_pkt *pkts, unsigned n);
 
 /* Publish the first n of those packets, and forget the others. */

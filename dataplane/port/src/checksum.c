@@ -55,7 +55,8 @@ bool checksum_fill(uint8_t *frame, uint32_t length)
 	if (type == 0x0800) {
 		header = (frame[0] & 15u) * 4;
 		total = be16(frame + 2);
-		if (frame[0] >> 4 != 4 || header < 20 || total < header || total > length || (be16(frame + 6) & 0x3fff))
+		if (frame[0] >> 4 != 4 || header < 20 || total < header || total > length ||
+		    (be16(frame + 6) & 0x3fff))
 			return false;
 		return fill(frame + header, total - header, frame[9], sum(frame + 12, 8));
 	}

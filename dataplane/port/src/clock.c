@@ -4,7 +4,10 @@
 
 #define FIRST_NS 200000u /* gives an error of at most 1 in 1,000 at once */
 
-/* Read both clocks at the same time: of several tries, keep the fastest, since a thread may be preempted between them. */
+/*
+ * Read both clocks at the same time: of several tries, keep the fastest, since a thread may be
+ * preempted between them.
+ */
 static void read_both(uint64_t *ns, uint64_t *ticks)
 {
 	uint64_t least = UINT64_MAX;
@@ -32,5 +35,7 @@ uint64_t clock_rate_hz(const struct clock_rate *rate)
 	uint64_t ns = 0, ticks = 0;
 
 	read_both(&ns, &ticks);
-	return ns > rate->ns0 ? (uint64_t)((double)(ticks - rate->ticks0) * 1e9 / (double)(ns - rate->ns0)) : 0;
+	return ns > rate->ns0
+		       ? (uint64_t)((double)(ticks - rate->ticks0) * 1e9 / (double)(ns - rate->ns0))
+		       : 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clock of time stamps: the CPU's constant counter, which all processes of a host share and no time namespace shifts. */
+/*
+ * The clock of time stamps: the CPU's constant counter, which all processes of a host share and no
+ * time namespace shifts.
+ */
 #ifndef DRAY_CLOCK_H
 #define DRAY_CLOCK_H
 

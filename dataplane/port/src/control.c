@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end's half of the control protocol: PROTOCOL.md, section 2. Nothing here blocks, but dray_open up to its time-out. */
+/*
+ * The end's half of the control protocol: PROTOCOL.md, section 2. Nothing here blocks, but
+ * dray_open up to its time-out.
+ */
 #include "control.h"
 
 #include <errno.h>
@@ -32,7 +35,10 @@ static void drop_offer(struct control *c)
 	c->offered = NULL;
 }
 
-/* Nanoseconds until the next try, after so many without a broker: a quarter of that time, within bounds. */
+/*
+ * Nanoseconds until the next try, after so many without a broker: a quarter of that time, within
+ * bounds.
+ */
 static uint64_t backoff(uint64_t away)
 {
 	if (away < 4 * BACKOFF_FIRST_MS * MS)
@@ -99,7 +105,10 @@ static int greet(struct dray_port *port)
 	return wire_send(port->control.fd, &m, readopt ? &gen->memfd : NULL, readopt ? 1 : 0);
 }
 
-/* A broker that refuses at once may already have closed the connection; its reason is still to be read. */
+/*
+ * A broker that refuses at once may already have closed the connection; its reason is still to be
+ * read.
+ */
 static bool hung_up(int error)
 {
 	return error == -EPIPE || error == -ECONNRESET || error == -ECONNREFUSED;
@@ -137,9 +146,11 @@ static int dial(struct dray_port *port)
 /* Whether the fields that never change while a port is open are the same. */
 static bool same_port(const struct wire_welcome *a, const struct wire_welcome *b)
 {
-	return memcmp(a->port, b->port, sizeof(a->port)) == 0 && memcmp(a->mac, b->mac, sizeof(a->mac)) == 0 &&
-	       memcmp(a->ip4, b->ip4, sizeof(a->ip4)) == 0 && memcmp(a->ip6, b->ip6, sizeof(a->ip6)) == 0 &&
-	       a->ip4_prefix == b->ip4_prefix && a->ip6_prefix == b->ip6_prefix && a->mtu == b->mtu && a->queues == b->queues;
+	return memcmp(a->port, b->port, sizeof(a->port)) == 0 &&
+	       memcmp(a->mac, b->mac, sizeof(a->mac)) == 0 &&
+	       memcmp(a->ip4, b->ip4, sizeof(a->ip4)) == 0 &&
+	       memcmp(a->ip6, b->ip6, sizeof(a->ip6)) == 0 && a->ip4_prefix == b->ip4_prefix &&
+	       a->ip6_prefix == b->ip6_prefix && a->mtu == b->mtu && a->queues == b->queues;
 }
 
 static void on_welcome(struct dray_port *port, const struct wire_message *m, const int *fds)
@@ -149,7 +160,8 @@ static void on_welcome(struct dray_port *port, const struct wire_message *m, con
 	bool again = port->magic == PORT_MAGIC;
 	int ret = 0;
 
-	if (memcmp(w->port, port->welcome.port, PORT_NAME) != 0 || (again && !same_port(w, &port->welcome)))
+	if (memcmp(w->port, port->welcome.port, PORT_NAME) != 0 ||
+	    (again && !same_port(w, &port->welcome)))
 		ret = -EPROTO;
 	if (ret == 0)
 		ret = telemetry_map(port, fds[0], w->telemetry_size);
@@ -184,7 +196,8 @@ static void go_live(struct dray_port *port, struct generation *gen)
 	(void)say(port, &m, NULL, 0);
 }
 
-static void offer_failed(struct dray_port *port, uint32_t generation, uint32_t kind, int error, const char *text)
+static void offer_failed(struct dray_port *port, uint32_t generation, uint32_t kind, int error,
+			 const char *text)
 {
 	port_event(port, DRAY_EVENT_ERROR, generation, kind, error);
 	refuse(port, error, WIRE_OFFER, text);
@@ -198,7 +211,8 @@ static void on_shm(struct dray_port *port, const struct wire_message *m, int *fd
 
 	if (ret) {
 		c->offered = NULL;
-		offer_failed(port, m->header.generation, DRAY_LINK_SHM, ret, "offered memory is not acceptable");
+		offer_failed(port, m->header.generation, DRAY_LINK_SHM, ret,
+			     "offered memory is not acceptable");
 		return;
 	}
 	c->offer = m->offer;
@@ -207,13 +221,15 @@ static void on_shm(struct dray_port *port, const struct wire_message *m, int *fd
 	(void)say(port, &reply, NULL, 0);
 }
 
-static void on_netdev(struct dray_port *port, const struct wire_message *m, int *fds, unsigned count)
+static void on_netdev(struct dray_port *port, const struct wire_message *m, int *fds,
+		      unsigned count)
 {
 	struct generation *gen = NULL;
 	int ret = netdev_attach(port, &m->offer, m->header.generation, fds, count, &gen);
 
 	if (ret)
-		offer_failed(port, m->header.generation, DRAY_LINK_NETDEV, ret, "offered sockets are not acceptable");
+		offer_failed(port, m->header.generation, DRAY_LINK_NETDEV, ret,
+			     "offered sockets are not acceptable");
 	else
 		go_live(port, gen);
 }
@@ -234,7 +250,8 @@ static void on_offer(struct dray_port *port, const struct wire_message *m, int *
 
 	if (generation <= c->newest || (gen && generation <= gen->number))
 		wrong = "generation does not rise";
-	else if (m->offer.queues > port->welcome.queues || (port->wanted_queues && m->offer.queues > port->wanted_queues))
+	else if (m->offer.queues > port->welcome.queues ||
+		 (port->wanted_queues && m->offer.queues > port->wanted_queues))
 		wrong = "more queues than there are";
 	else if (m->offer.clock != CLOCK_KIND_HERE && (m->offer.features & FEATURE_STAMPS))
 		wrong = "not this host's clock";
@@ -258,7 +275,8 @@ static void on_offer(struct dray_port *port, const struct wire_message *m, int *
 static int make_lanes(struct dray_port *port, struct generation *gen)
 {
 	const struct wire_offer *offer = &port->control.offer;
-	int ret = queues_make_pools(port, port->welcome.hold_quota && port->welcome.hold_policy == HOLD_COPY);
+	int ret = queues_make_pools(port, port->welcome.hold_quota &&
+						  port->welcome.hold_policy == HOLD_COPY);
 
 	for (unsigned q = 0; ret == 0 && q < gen->queues; q++) {
 		struct queue *queue = &port->queues[q];
@@ -298,7 +316,8 @@ static void on_sealed(struct dray_port *port, const struct wire_message *m)
 	if (ret == 0)
 		ret = make_lanes(port, gen);
 	if (ret) {
-		offer_failed(port, gen->number, DRAY_LINK_SHM, ret, "memory could not be taken into use");
+		offer_failed(port, gen->number, DRAY_LINK_SHM, ret,
+			     "memory could not be taken into use");
 		return;
 	}
 	c->offered = NULL;
@@ -329,7 +348,8 @@ static void on_stats(struct dray_port *port)
 }
 
 /* If a capture fails, the broker gets an answer, and the link goes on. */
-static void on_capture(struct dray_port *port, const struct wire_message *m, int *fds, unsigned count)
+static void on_capture(struct dray_port *port, const struct wire_message *m, int *fds,
+		       unsigned count)
 {
 	struct wire_message reply;
 	struct capture *capture = NULL;
@@ -341,7 +361,9 @@ static void on_capture(struct dray_port *port, const struct wire_message *m, int
 		return;
 	}
 	if (count) {
-		ret = m->capture.queues == port->queue_count ? capture_map(&m->capture, fds[0], &capture) : -EINVAL;
+		ret = m->capture.queues == port->queue_count
+			      ? capture_map(&m->capture, fds[0], &capture)
+			      : -EINVAL;
 		close_all(fds, count);
 	}
 	port_capture(port, capture);
@@ -352,7 +374,8 @@ static void on_capture(struct dray_port *port, const struct wire_message *m, int
 	}
 }
 
-static void on_message(struct dray_port *port, const struct wire_message *m, int *fds, unsigned count)
+static void on_message(struct dray_port *port, const struct wire_message *m, int *fds,
+		       unsigned count)
 {
 	bool greeted = port->control.state == CONTROL_GREETED;
 
@@ -387,7 +410,10 @@ void control_step(struct dray_port *port)
 	if (c->state == CONTROL_LOST) {
 		if (clock_ns() < c->deadline_ns)
 			return;
-		port_look_for_death(port); /* a link whose peer is gone is not presented: the broker would wait for that peer */
+		/*
+		 * a link whose peer is gone is not presented: the broker would wait for that peer
+		 */
+		port_look_for_death(port);
 		c->error = dial(port);
 		if (c->error) {
 			lose(port, c->error);
@@ -400,7 +426,10 @@ void control_step(struct dray_port *port)
 			return;
 		int ret = wire_receive(c->fd, &m, fds, &count, FROM_BROKER);
 
-		/* If the broker closed without reading everything, the first read fails; its last messages follow. */
+		/*
+		 * If the broker closed without reading everything, the first read fails; its last
+		 * messages follow.
+		 */
 		if (ret == -EPIPE)
 			ret = wire_receive(c->fd, &m, fds, &count, FROM_BROKER);
 		if (ret == -EAGAIN)

@@ -8,7 +8,10 @@
 /* Connect and greet; returns with the answer, or after the time-out. Error: -errno. */
 int control_open(struct dray_port *port, uint32_t timeout_ms);
 
-/* Handle the messages that have come, and connect again if that is due. Never blocks. The lock is held. */
+/*
+ * Handle the messages that have come, and connect again if that is due. Never blocks. The lock is
+ * held.
+ */
 void control_step(struct dray_port *port);
 
 /* Say goodbye and hang up. */

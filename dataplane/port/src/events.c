@@ -4,7 +4,8 @@
 
 #include <errno.h>
 
-void port_event(struct dray_port *port, enum dray_event_type type, uint32_t generation, uint32_t kind, int error)
+void port_event(struct dray_port *port, enum dray_event_type type, uint32_t generation,
+		uint32_t kind, int error)
 {
 	uint32_t tail = atomic_load_explicit(&port->event_tail, memory_order_relaxed);
 
@@ -21,7 +22,8 @@ EXPORT int dray_events(struct dray_port *port, struct dray_event *events, unsign
 	if (!port_valid(port))
 		return -EBADF;
 	pthread_mutex_lock(&port->lock);
-	while (i < n && port->event_head != atomic_load_explicit(&port->event_tail, memory_order_relaxed))
+	while (i < n &&
+	       port->event_head != atomic_load_explicit(&port->event_tail, memory_order_relaxed))
 		events[i++] = port->events[port->event_head++ % EVENTS];
 	pthread_mutex_unlock(&port->lock);
 	return (int)i;

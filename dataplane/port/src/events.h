@@ -6,12 +6,14 @@
 #include "port.h"
 
 /* Post an event; the oldest is dropped if there are EVENTS of them. The lock is held. */
-void port_event(struct dray_port *port, enum dray_event_type type, uint32_t generation, uint32_t kind, int error);
+void port_event(struct dray_port *port, enum dray_event_type type, uint32_t generation,
+		uint32_t kind, int error);
 
 /* How many wait for dray_events. The lock is held. */
 static inline int port_events(const struct dray_port *port)
 {
-	return (int)(atomic_load_explicit(&port->event_tail, memory_order_relaxed) - port->event_head);
+	return (int)(atomic_load_explicit(&port->event_tail, memory_order_relaxed) -
+		     port->event_head);
 }
 
 #endif

@@ -23,7 +23,10 @@ struct generation *generation_new(uint32_t kind, uint32_t number)
 
 void generation_put(struct generation *gen)
 {
-	/* acq_rel: pairs with itself, and with the acquire in port_reap: the thread that frees sees the writes of all others. */
+	/*
+	 * acq_rel: pairs with itself, and with the acquire in port_reap: the thread that frees sees
+	 * the writes of all others.
+	 */
 	if (atomic_fetch_sub_explicit(&gen->refs, 1, memory_order_acq_rel) == 1 && gen->last_put)
 		gen->last_put(gen);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One generation of a link, as this end has it: a transport's memory and descriptors, and a home for each direction of each queue. */
+/*
+ * One generation of a link, as this end has it: a transport's memory and descriptors, and a home
+ * for each direction of each queue.
+ */
 #ifndef DRAY_ATTACHMENT_H
 #define DRAY_ATTACHMENT_H
 
@@ -8,8 +11,9 @@
 #include "home.h"
 
 struct generation {
-	_Atomic uint32_t refs; /* one of the port while it is current, one per home until that is settled */
-	uint32_t kind;	       /* enum dray_link_kind */
+	/* one of the port while it is current, one per home until that is settled */
+	_Atomic uint32_t refs;
+	uint32_t kind; /* enum dray_link_kind */
 	uint32_t number;
 	uint32_t queues;
 	uint32_t packet_max, message_max;

@@ -29,23 +29,26 @@ static uint64_t up(uint64_t x, uint64_t a)
 
 static bool slots_fit(uint32_t stride, uint32_t headroom, uint32_t stride_max)
 {
-	return headroom % 64 == 0 && between(headroom, HEADROOM_MIN, HEADROOM_MAX) && stride % 64 == 0 &&
-	       between(stride, headroom + 64, stride_max);
+	return headroom % 64 == 0 && between(headroom, HEADROOM_MIN, HEADROOM_MAX) &&
+	       stride % 64 == 0 && between(stride, headroom + 64, stride_max);
 }
 
 static bool messages_fit(const struct geometry *g)
 {
 	if (!g->msg_slots)
 		return !g->msg_stride && !g->msg_headroom;
-	return between(g->msg_slots, 1, 4096) && slots_fit(g->msg_stride, g->msg_headroom, MSG_STRIDE_MAX);
+	return between(g->msg_slots, 1, 4096) &&
+	       slots_fit(g->msg_stride, g->msg_headroom, MSG_STRIDE_MAX);
 }
 
 int geometry_derive(const struct geometry *g, struct lane_offsets *o)
 {
-	if (!power_of_two(g->page_size) || !between(g->page_size, LAYOUT_PAGE, 1u << 30) || !between(g->queues, 1, 16) ||
-	    !power_of_two(g->ring_size) || !between(g->ring_size, RING_MIN, RING_MAX) ||
-	    !between(g->pkt_slots, 32, g->ring_size) || !slots_fit(g->pkt_stride, g->pkt_headroom, PKT_STRIDE_MAX) ||
-	    !messages_fit(g) || (uint64_t)g->pkt_slots + g->msg_slots > g->ring_size || g->reserved)
+	if (!power_of_two(g->page_size) || !between(g->page_size, LAYOUT_PAGE, 1u << 30) ||
+	    !between(g->queues, 1, 16) || !power_of_two(g->ring_size) ||
+	    !between(g->ring_size, RING_MIN, RING_MAX) ||
+	    !between(g->pkt_slots, 32, g->ring_size) ||
+	    !slots_fit(g->pkt_stride, g->pkt_headroom, PKT_STRIDE_MAX) || !messages_fit(g) ||
+	    (uint64_t)g->pkt_slots + g->msg_slots > g->ring_size || g->reserved)
 		return -EINVAL;
 	o->extensions = sizeof(struct lane_words) + 16ull * g->ring_size;
 	o->completions = o->extensions + 16ull * g->ring_size;

@@ -14,8 +14,8 @@ _Thread_local char thread_mark __attribute__((tls_model("initial-exec")));
 /* Serialises the threads that do the work of owners that are gone. */
 static pthread_mutex_t orphans = PTHREAD_MUTEX_INITIALIZER;
 
-int home_init(struct dray_home *home, const struct home_ops *ops, uint32_t slots, struct generation *gen,
-	      struct counters *counters)
+int home_init(struct dray_home *home, const struct home_ops *ops, uint32_t slots,
+	      struct generation *gen, struct counters *counters)
 {
 	home->ops = ops;
 	home->slots = slots;
@@ -54,7 +54,10 @@ void home_drain_foreign(struct dray_home *home)
 {
 	struct dray_pkt batch[32];
 	unsigned n = 0;
-	/* acquire: pairs with the release in push_foreign; the releasing thread's last access to the payload comes first. */
+	/*
+	 * acquire: pairs with the release in push_foreign; the releasing thread's last access to
+	 * the payload comes first.
+	 */
 	uint32_t head = atomic_exchange_explicit(&home->foreign, 0, memory_order_acquire);
 
 	while (head) {
@@ -72,7 +75,10 @@ void home_drain_foreign(struct dray_home *home)
 
 static void misuse(struct dray_home *home)
 {
-	/* Another thread's counter: the owner may overwrite this increment, but this never overwrites the owner's. */
+	/*
+	 * Another thread's counter: the owner may overwrite this increment, but this never
+	 * overwrites the owner's.
+	 */
 	atomic_fetch_add_explicit(&home->counters->n[COUNT_MISUSE], 1, memory_order_relaxed);
 }
 
@@ -88,8 +94,8 @@ static void push_foreign(struct dray_home *home, uint32_t index)
 	do
 		atomic_store_explicit(&home->next[index], head, memory_order_relaxed);
 	/* release: pairs with the acquire in home_drain_foreign. */
-	while (!atomic_compare_exchange_weak_explicit(&home->foreign, &head, index + 1, memory_order_release,
-						      memory_order_relaxed));
+	while (!atomic_compare_exchange_weak_explicit(&home->foreign, &head, index + 1,
+						      memory_order_release, memory_order_relaxed));
 }
 
 static void drain_orphan(struct dray_home *home)
@@ -106,7 +112,8 @@ static void waker_ring(struct waker *waker)
 	uint32_t asleep = WAKER_ASLEEP;
 
 	if (atomic_load_explicit(&waker->state, memory_order_relaxed) == WAKER_ASLEEP &&
-	    atomic_compare_exchange_strong_explicit(&waker->state, &asleep, WAKER_RUNG, memory_order_relaxed, memory_order_relaxed))
+	    atomic_compare_exchange_strong_explicit(&waker->state, &asleep, WAKER_RUNG,
+						    memory_order_relaxed, memory_order_relaxed))
 		(void)eventfd_write(waker->fd, 1);
 }
 
@@ -116,7 +123,8 @@ void waker_awake(struct waker *waker)
 
 	if (waker->fd < 0)
 		return;
-	if (atomic_exchange_explicit(&waker->state, WAKER_AWAKE, memory_order_relaxed) == WAKER_RUNG)
+	if (atomic_exchange_explicit(&waker->state, WAKER_AWAKE, memory_order_relaxed) ==
+	    WAKER_RUNG)
 		waker->owed++;
 	while (waker->owed && eventfd_read(waker->fd, &rings) == 0)
 		waker->owed--;
@@ -126,11 +134,17 @@ static void release_foreign(struct dray_home *home, struct dray_pkt *pkts, unsig
 {
 	struct generation *gen = home->generation;
 
-	/* The buffers are out, so there is a reference; this one keeps the home alive when they are back. */
+	/*
+	 * The buffers are out, so there is a reference; this one keeps the home alive when they are
+	 * back.
+	 */
 	generation_get(gen);
 	for (unsigned i = 0; i < n; i++)
 		push_foreign(home, pkts[i].index);
-	/* seq_cst: pairs with home_orphan and waker_sleep; either they see the push, or this sees the orphan, and the sleeper. */
+	/*
+	 * seq_cst: pairs with home_orphan and waker_sleep; either they see the push, or this sees
+	 * the orphan, and the sleeper.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&home->orphan, memory_order_relaxed))
 		drain_orphan(home);
@@ -175,7 +189,8 @@ __attribute__((visibility("default"))) void dray_release(struct dray_pkt *pkts, 
 	for (unsigned i = 0; i < n;) {
 		struct dray_home *home = pkts[i].home;
 
-		if (unlikely(!home || atomic_load_explicit(&home->owner, memory_order_relaxed) != self)) {
+		if (unlikely(!home ||
+			     atomic_load_explicit(&home->owner, memory_order_relaxed) != self)) {
 			i += release_elsewhere(&pkts[i], n - i);
 			continue;
 		}

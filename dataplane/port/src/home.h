@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A home owns buffers: it lends them to the application and takes them back. It is a lane, or a pool of private memory. */
+/*
+ * A home owns buffers: it lends them to the application and takes them back. It is a lane, or a
+ * pool of private memory.
+ */
 #ifndef DRAY_HOME_H
 #define DRAY_HOME_H
 
@@ -10,14 +13,20 @@
 #include "dray.h"
 #include "layout.h"
 
-/* One bench is built without the checks of the data path, to measure their cost (bench/meson.build). The library always has them. */
+/*
+ * One bench is built without the checks of the data path, to measure their cost
+ * (bench/meson.build). The library always has them.
+ */
 #ifdef DRAY_BENCH_UNCHECKED
 #define UNCHECKED 1
 #else
 #define UNCHECKED 0
 #endif
 
-/* ThreadSanitizer reports a plain store to a shared word as a race if a peer that breaks the rules accesses it meanwhile. */
+/*
+ * ThreadSanitizer reports a plain store to a shared word as a race if a peer that breaks the rules
+ * accesses it meanwhile.
+ */
 #if defined(__SANITIZE_THREAD__)
 #define SEES_ATOMICS_ONLY
 #elif defined(__has_feature)
@@ -32,7 +41,10 @@
 /* Hide the value of a variable from the compiler. */
 #define HIDE(x) __asm__("" : "+r"(x))
 
-/* Prefetch a line for writing. The compiler's builtin prefetches for reading if the target CPU may be old. */
+/*
+ * Prefetch a line for writing. The compiler's builtin prefetches for reading if the target CPU may
+ * be old.
+ */
 static inline void prefetch_write(const void *p)
 {
 #if defined(__x86_64__)
@@ -43,19 +55,21 @@ static inline void prefetch_write(const void *p)
 }
 
 /*
- * The fields of a packet have the order of its descriptor (layout.h). index and length are its first word, if the region is packets. flags and meta
- * are in the second word, as in the descriptor, with vlan in the place of the offset.
+ * The fields of a packet have the order of its descriptor (layout.h). index and length are its
+ * first word, if the region is packets. flags and meta are in the second word, as in the
+ * descriptor, with vlan in the place of the offset.
  */
-static_assert(sizeof(struct dray_pkt) == 48 && offsetof(struct dray_pkt, home) == 8 && offsetof(struct dray_pkt, index) == 16 &&
-		      offsetof(struct dray_pkt, length) == 20 && offsetof(struct dray_pkt, vlan) == 24 &&
-		      offsetof(struct dray_pkt, flags) == 26 && offsetof(struct dray_pkt, meta) == 28 &&
-		      offsetof(struct dray_pkt, room) == 32 && offsetof(struct dray_pkt, headroom) == 36 &&
-		      offsetof(struct dray_pkt, hash) == 40,
-	      "fields of a packet that are written together");
+static_assert(
+	sizeof(struct dray_pkt) == 48 && offsetof(struct dray_pkt, home) == 8 &&
+		offsetof(struct dray_pkt, index) == 16 && offsetof(struct dray_pkt, length) == 20 &&
+		offsetof(struct dray_pkt, vlan) == 24 && offsetof(struct dray_pkt, flags) == 26 &&
+		offsetof(struct dray_pkt, meta) == 28 && offsetof(struct dray_pkt, room) == 32 &&
+		offsetof(struct dray_pkt, headroom) == 36 && offsetof(struct dray_pkt, hash) == 40,
+	"fields of a packet that are written together");
 
 /*
- * 16 bytes in one store. Stores leave the CPU in order, and wait there for lines that the peer has. So a burst is bound by its number of stores
- * as much as by its number of instructions.
+ * 16 bytes in one store. Stores leave the CPU in order, and wait there for lines that the peer has.
+ * So a burst is bound by its number of stores as much as by its number of instructions.
  */
 typedef uint64_t words __attribute__((vector_size(16)));
 
@@ -70,7 +84,8 @@ static inline void store_word(void *to, uint64_t w)
 }
 
 /* Fill a packet's struct, except the fields from index to meta, which come from a descriptor. */
-static inline void pkt_set(struct dray_pkt *p, void *data, struct dray_home *home, uint64_t room_headroom)
+static inline void pkt_set(struct dray_pkt *p, void *data, struct dray_home *home,
+			   uint64_t room_headroom)
 {
 	store_words(&p->data, (words){(uintptr_t)data, 0} | (words){0, (uintptr_t)home});
 	store_words(&p->room, (words){room_headroom, 0});
@@ -87,7 +102,8 @@ struct counters {
 
 static inline void count_add(_Atomic uint64_t *counter, uint64_t n)
 {
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
 }
 
 static inline void count(struct counters *c, enum counter which, uint64_t n)
@@ -101,11 +117,12 @@ static inline void violation(struct counters *c, enum dray_violation kind)
 }
 
 /*
- * The operations of a home, chosen when it is made. A sending home has alloc and send, a receiving home has recv.
- * send and give_back consume packets from the first on, as long as they belong to this home, and return how many. A packet that comes back loses its
- * home, so that a second release of the same struct does nothing.
- * ready says whether recv, or alloc, would return something. arm asks the peer to ring, then does as ready; disarm cancels that. Both are
- * NULL if the queue's descriptor alone wakes the thread.
+ * The operations of a home, chosen when it is made. A sending home has alloc and send, a receiving
+ * home has recv. send and give_back consume packets from the first on, as long as they belong to
+ * this home, and return how many. A packet that comes back loses its home, so that a second release
+ * of the same struct does nothing. ready says whether recv, or alloc, would return something. arm
+ * asks the peer to ring, then does as ready; disarm cancels that. Both are NULL if the queue's
+ * descriptor alone wakes the thread.
  */
 struct home_ops {
 	unsigned (*alloc)(struct dray_home *home, struct dray_pkt *pkts, unsigned n, uint32_t size);
@@ -119,19 +136,24 @@ struct home_ops {
 
 enum waker_state { WAKER_AWAKE = 0, WAKER_ASLEEP, WAKER_RUNG };
 
-/* Wakes the sleeping owner of a queue when another thread has released buffers that the queue must return. */
+/*
+ * Wakes the sleeping owner of a queue when another thread has released buffers that the queue must
+ * return.
+ */
 struct waker {
-	_Atomic uint32_t state; /* ASLEEP: or about to be. The thread that changes it to RUNG rings */
-	uint32_t owed;		/* the owner's: rings that could not be read yet */
-	int fd;			/* an eventfd; -1: busy mode, which never sleeps */
+	/* ASLEEP: or about to be. The thread that changes it to RUNG rings */
+	_Atomic uint32_t state;
+	uint32_t owed; /* the owner's: rings that could not be read yet */
+	int fd;	       /* an eventfd; -1: busy mode, which never sleeps */
 };
 
 /* The owner does not sleep any more. Only its thread calls this. */
 void waker_awake(struct waker *waker);
 
 /*
- * Between this call and its sleep the owner checks for released buffers once more. seq_cst: pairs with release_foreign; either the owner sees the
- * released buffers, or the thread that released them sees that the owner sleeps.
+ * Between this call and its sleep the owner checks for released buffers once more. seq_cst: pairs
+ * with release_foreign; either the owner sees the released buffers, or the thread that released
+ * them sees that the owner sleeps.
  */
 static inline void waker_sleep(struct waker *waker)
 {
@@ -142,7 +164,10 @@ static inline void waker_sleep(struct waker *waker)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Whether the waker rang since waker_sleep: if so, the owner is awake again. Only its thread calls it. */
+/*
+ * Whether the waker rang since waker_sleep: if so, the owner is awake again. Only its thread calls
+ * it.
+ */
 static inline bool waker_rang(struct waker *waker)
 {
 	if (!waker->owed && atomic_load_explicit(&waker->state, memory_order_relaxed) != WAKER_RUNG)
@@ -157,11 +182,12 @@ struct dray_home {
 	_Atomic uint32_t held;	 /* buffers that the application has; its owner writes */
 	uint32_t slots;
 	_Atomic bool retired; /* left; the reference goes with the last buffer */
-	bool adopted; /* a direction uses it, or did */
+	bool adopted;	      /* a direction uses it, or did */
 	bool settled;
-	_Atomic bool orphan;	    /* closed: any thread that releases does the owner's work */
-	_Atomic uint32_t foreign;   /* head of the list of what other threads gave back: index + 1 */
-	_Atomic uint32_t *next;	    /* one per slot: link of that list; HOME_UNLINKED off it */
+	_Atomic bool orphan; /* closed: any thread that releases does the owner's work */
+	/* head of the list of what other threads gave back: index + 1 */
+	_Atomic uint32_t foreign;
+	_Atomic uint32_t *next; /* one per slot: link of that list; HOME_UNLINKED off it */
 	struct generation *generation;
 	struct waker *waker; /* of the queue that adopted it; NULL: no thread sleeps */
 	struct counters *counters;
@@ -177,8 +203,8 @@ static inline uintptr_t thread_self(void)
 	return (uintptr_t)&thread_mark;
 }
 
-int home_init(struct dray_home *home, const struct home_ops *ops, uint32_t slots, struct generation *gen,
-	      struct counters *counters);
+int home_init(struct dray_home *home, const struct home_ops *ops, uint32_t slots,
+	      struct generation *gen, struct counters *counters);
 void home_destroy(struct dray_home *home);
 
 static inline uint32_t home_held(const struct dray_home *home)
@@ -203,7 +229,10 @@ static inline void home_drain(struct dray_home *home)
 /* The direction leaves: its reference goes at once, or with the last buffer. */
 void home_retire(struct dray_home *home);
 
-/* The direction leaves, and the home has no owner any more: any thread that gives back a buffer does the owner's work. */
+/*
+ * The direction leaves, and the home has no owner any more: any thread that gives back a buffer
+ * does the owner's work.
+ */
 void home_orphan(struct dray_home *home);
 
 #endif

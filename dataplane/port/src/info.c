@@ -69,7 +69,8 @@ static void add_queue(struct dray_port *port, unsigned q, struct dray_stats *s)
 	s->misuse += port_count(port, q, COUNT_MISUSE);
 	for (unsigned i = 0; i < DRAY_VIOLATIONS; i++)
 		s->violations[i] += port_count(port, q, COUNT_VIOLATION + i);
-	s->stamps += atomic_load_explicit(&port->queues[q].rx.counters.stamps, memory_order_relaxed);
+	s->stamps +=
+		atomic_load_explicit(&port->queues[q].rx.counters.stamps, memory_order_relaxed);
 	add_held(port, q, s);
 }
 

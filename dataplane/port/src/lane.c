@@ -10,8 +10,9 @@
 const char lane_unchecked[] __attribute__((used)) = "dray: built without checks";
 #endif
 
-void lane_view_init(struct lane_view *view, void *memory, const struct geometry *g, const struct lane_offsets *o,
-		    unsigned direction, unsigned queue, uint64_t features)
+void lane_view_init(struct lane_view *view, void *memory, const struct geometry *g,
+		    const struct lane_offsets *o, unsigned direction, unsigned queue,
+		    uint64_t features)
 {
 	uint8_t *lane = (uint8_t *)memory + lane_offset(g, o, direction, queue);
 
@@ -53,13 +54,19 @@ void ringer_ring(struct ringer *ringer)
 	uint32_t word;
 	char one = 1;
 
-	/* seq_cst: pairs with rx_lane_arm (P3) and tx_lane_arm (P4): either the owner sees what was published, or this sees its word. */
+	/*
+	 * seq_cst: pairs with rx_lane_arm (P3) and tx_lane_arm (P4): either the owner sees what was
+	 * published, or this sees its word.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	word = atomic_load_explicit(ringer->word, memory_order_relaxed);
 	if ((word == 0 || word == ringer->rung) && !ringer->first)
 		return;
 	ringer->first = false;
 	ringer->rung = word;
-	/* A full socket has something to read in it, so it wakes the peer all the same; a dead peer needs no waking. */
+	/*
+	 * A full socket has something to read in it, so it wakes the peer all the same; a dead peer
+	 * needs no waking.
+	 */
 	(void)!send(ringer->fd, &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

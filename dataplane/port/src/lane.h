@@ -12,30 +12,34 @@ struct pool;
 extern const char lane_unchecked[];
 #endif
 
-/* The view that both ends of a lane have; made from the checked geometry, never from shared memory. */
+/*
+ * The view that both ends of a lane have; made from the checked geometry, never from shared memory.
+ */
 struct lane_view {
 	struct lane_words *words;
 	struct descriptor *ring;
 	struct extension *extensions;
 	_Atomic uint32_t *completions;
 	uint8_t *packets, *messages;
-	uint32_t ring_size, pkt_slots, pkt_stride, pkt_headroom, msg_slots, msg_stride, msg_headroom;
+	uint32_t ring_size, pkt_slots, pkt_stride, pkt_headroom, msg_slots, msg_stride,
+		msg_headroom;
 	uint32_t features;
 };
 
-void lane_view_init(struct lane_view *view, void *memory, const struct geometry *geometry, const struct lane_offsets *offsets,
-		    unsigned direction, unsigned queue, uint64_t features);
+void lane_view_init(struct lane_view *view, void *memory, const struct geometry *geometry,
+		    const struct lane_offsets *offsets, unsigned direction, unsigned queue,
+		    uint64_t features);
 
 /* How an end of a lane is set up. */
 struct lane_options {
-	bool peer_sleeps;    /* the peer's mode is not busy */
-	int bell;	     /* to ring the peer */
-	uint32_t start;	     /* first index; 0 but in tests of wrap-around */
+	bool peer_sleeps; /* the peer's mode is not busy */
+	int bell;	  /* to ring the peer */
+	uint32_t start;	  /* first index; 0 but in tests of wrap-around */
 	uint32_t sample_shift;
 	uint32_t hold_quota; /* receiving: 0 is all */
 	bool hold_copy;
 	bool rx_copy;
-	struct pool *pool;   /* for copies; NULL: none */
+	struct pool *pool;	     /* for copies; NULL: none */
 	_Atomic uint64_t *histogram; /* receiving: of one-way latency; NULL: none */
 	struct generation *generation;
 	struct counters *counters;
@@ -44,7 +48,11 @@ struct lane_options {
 /* What rings the peer, on either side. */
 struct ringer {
 	bool peer_sleeps;
-	bool first; /* ring whatever the word says: the peer may sleep, and not have seen yet that there is this lane */
+	/*
+	 * ring whatever the word says: the peer may sleep, and not have seen yet that there is this
+	 * lane
+	 */
+	bool first;
 	int fd;
 	uint32_t rung;
 	const _Atomic uint32_t *word; /* the peer's */
@@ -54,8 +62,9 @@ struct ringer {
 void ringer_ring(struct ringer *ringer);
 
 /*
- * The ledger has a word for each slot: its address, and its state in the top byte, which no address uses. One load reads both. Of the two states that
- * the common case expects, one is 0, so that the word is the address, and the other is the sign.
+ * The ledger has a word for each slot: its address, and its state in the top byte, which no address
+ * uses. One load reads both. Of the two states that the common case expects, one is 0, so that the
+ * word is the address, and the other is the sign.
  */
 enum slot_state {
 	SLOT_WITH_APPLICATION = 0,
@@ -96,8 +105,8 @@ struct tx_lane {
 	uint32_t *free_pkts; /* stacks: the slot that came back last is the warmest */
 	uint32_t *free_msgs;
 	uint32_t free_pkt_count, free_msg_count;
-	uint32_t tail;	   /* descriptors published */
-	uint32_t returned; /* completions taken */
+	uint32_t tail;		/* descriptors published */
+	uint32_t returned;	/* completions taken */
 	uint32_t seen_returned; /* the peer's word, as last seen and found in range */
 	uint32_t bad_returned;
 	uint32_t until_stamp;
@@ -127,8 +136,10 @@ struct rx_lane {
 	struct ringer ringer;
 };
 
-int tx_lane_new(const struct lane_view *view, const struct lane_options *options, struct tx_lane **lane);
-int rx_lane_new(const struct lane_view *view, const struct lane_options *options, struct rx_lane **lane);
+int tx_lane_new(const struct lane_view *view, const struct lane_options *options,
+		struct tx_lane **lane);
+int rx_lane_new(const struct lane_view *view, const struct lane_options *options,
+		struct rx_lane **lane);
 void tx_lane_free(struct tx_lane *lane);
 void rx_lane_free(struct rx_lane *lane);
 

@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the protocol is little-endian");
-static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared words must be lock-free");
+static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
+	      "shared words must be lock-free");
 
 #define WIRE_MAGIC 0x59415244u
 #define WIRE_VERSION 1
@@ -72,7 +73,8 @@ struct wire_hello {
 	uint64_t tick_hz;
 	uint64_t reserved;
 };
-static_assert(sizeof(struct wire_hello) == 56 && offsetof(struct wire_hello, tick_hz) == 40, "hello");
+static_assert(sizeof(struct wire_hello) == 56 && offsetof(struct wire_hello, tick_hz) == 40,
+	      "hello");
 
 struct wire_welcome {
 	uint64_t features;
@@ -91,7 +93,9 @@ struct wire_welcome {
 	uint32_t flags;
 	uint32_t reserved;
 };
-static_assert(sizeof(struct wire_welcome) == 88 && offsetof(struct wire_welcome, telemetry_size) == 72, "welcome");
+static_assert(sizeof(struct wire_welcome) == 88 &&
+		      offsetof(struct wire_welcome, telemetry_size) == 72,
+	      "welcome");
 
 #define SAMPLE_NONE 0xffffffffu
 #define SAMPLE_SHIFT_MAX 20
@@ -109,7 +113,8 @@ struct geometry {
 	uint32_t msg_headroom;
 	uint32_t reserved;
 };
-static_assert(sizeof(struct geometry) == 48 && offsetof(struct geometry, msg_slots) == 32, "geometry");
+static_assert(sizeof(struct geometry) == 48 && offsetof(struct geometry, msg_slots) == 32,
+	      "geometry");
 
 struct wire_offer {
 	uint32_t kind;
@@ -121,7 +126,8 @@ struct wire_offer {
 	uint32_t clock;
 	uint32_t reserved;
 };
-static_assert(sizeof(struct wire_offer) == 80 && offsetof(struct wire_offer, features) == 64, "offer");
+static_assert(sizeof(struct wire_offer) == 80 && offsetof(struct wire_offer, features) == 64,
+	      "offer");
 
 struct wire_mapped {
 	uint64_t inode;
@@ -175,7 +181,8 @@ struct wire_capture {
 	uint32_t queues;
 	uint64_t reserved;
 };
-static_assert(sizeof(struct wire_capture) == 32 && offsetof(struct wire_capture, queues) == 20, "capture");
+static_assert(sizeof(struct wire_capture) == 32 && offsetof(struct wire_capture, queues) == 20,
+	      "capture");
 
 /* The end's answer to a start. */
 struct wire_captured {
@@ -186,7 +193,8 @@ struct wire_captured {
 /* The data memfd. */
 
 #define LAYOUT_PAGE 4096u
-#define LAYOUT_ALONE 128u /* bytes that a shared word has for itself: a line, and the one the prefetcher brings along */
+/* bytes that a shared word has for itself: a line, and the one the prefetcher brings along */
+#define LAYOUT_ALONE 128u
 #define LAYOUT_SIZE_MAX (64ull << 30)
 
 struct shared_word {
@@ -202,7 +210,10 @@ struct descriptor {
 static_assert(sizeof(struct descriptor) == 16, "descriptor");
 
 struct lane_words {
-	/* Next to the newest descriptor: a receiver that sees the tail of a single packet has its descriptor without another miss. */
+	/*
+	 * Next to the newest descriptor: a receiver that sees the tail of a single packet has its
+	 * descriptor without another miss.
+	 */
 	_Alignas(LAYOUT_ALONE) _Atomic uint32_t tail;
 	_Atomic uint32_t newest_tail; /* the tail that newest belongs to */
 	_Alignas(16) struct descriptor newest;
@@ -211,7 +222,8 @@ struct lane_words {
 	struct shared_word sender_bell;
 };
 static_assert(sizeof(struct lane_words) == 512 && offsetof(struct lane_words, newest_tail) == 4 &&
-		      offsetof(struct lane_words, newest) == 16 && offsetof(struct lane_words, returned) == 128 &&
+		      offsetof(struct lane_words, newest) == 16 &&
+		      offsetof(struct lane_words, returned) == 128 &&
 		      offsetof(struct lane_words, sender_bell) == 384,
 	      "words of a lane");
 

@@ -55,7 +55,8 @@ static bool insert_vlan(struct dray_pkt *p)
 /* Make a frame fit for a wire. false: it cannot be. */
 static bool finish(const struct net_home *h, struct dray_pkt *p)
 {
-	if (p->index >= h->pool.home.slots || !h->pool.with_application[p->index] || p->length == 0 || p->length > p->room)
+	if (p->index >= h->pool.home.slots || !h->pool.with_application[p->index] ||
+	    p->length == 0 || p->length > p->room)
 		return false;
 	if (p->flags & DRAY_PKT_CSUM_NEEDED) {
 		if (!checksum_fill(p->data, p->length))
@@ -65,7 +66,10 @@ static bool finish(const struct net_home *h, struct dray_pkt *p)
 	return !(p->flags & DRAY_PKT_VLAN) || insert_vlan(p);
 }
 
-/* Send a batch that is fit. Returns how many were consumed; a frame that the device refuses is consumed and counted. */
+/*
+ * Send a batch that is fit. Returns how many were consumed; a frame that the device refuses is
+ * consumed and counted.
+ */
 static unsigned transmit(struct net_home *h, struct dray_pkt *pkts, unsigned n)
 {
 	struct counters *c = h->pool.home.counters;
@@ -99,7 +103,9 @@ static unsigned net_send(struct dray_home *home, struct dray_pkt *pkts, unsigned
 	unsigned done = 0, fit, used;
 
 	while (done < n && pkts[done].home == home) {
-		for (fit = 0; fit < BATCH && done + fit < n && pkts[done + fit].home == home && finish(h, &pkts[done + fit]); fit++)
+		for (fit = 0; fit < BATCH && done + fit < n && pkts[done + fit].home == home &&
+			      finish(h, &pkts[done + fit]);
+		     fit++)
 			;
 		if (fit == 0) {
 			count(home->counters, COUNT_TX_DROPPED, 1);
@@ -119,7 +125,8 @@ static void read_aux(struct msghdr *msg, struct dray_pkt *p)
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
 		struct tpacket_auxdata aux;
 
-		if (c->cmsg_level != SOL_PACKET || c->cmsg_type != PACKET_AUXDATA || c->cmsg_len < CMSG_LEN(sizeof(aux)))
+		if (c->cmsg_level != SOL_PACKET || c->cmsg_type != PACKET_AUXDATA ||
+		    c->cmsg_len < CMSG_LEN(sizeof(aux)))
 			continue;
 		memcpy(&aux, CMSG_DATA(c), sizeof(aux));
 		if (aux.tp_status & TP_STATUS_CSUMNOTREADY)
@@ -167,8 +174,10 @@ static unsigned net_recv(struct dray_home *home, struct dray_pkt *pkts, unsigned
 
 	for (unsigned i = 0; i < buffers; i++) {
 		iov[i] = (struct iovec){pkts[i].data, pkts[i].room};
-		msgs[i].msg_hdr = (struct msghdr){
-			.msg_iov = &iov[i], .msg_iovlen = 1, .msg_control = control[i], .msg_controllen = sizeof(control[i])};
+		msgs[i].msg_hdr = (struct msghdr){.msg_iov = &iov[i],
+						  .msg_iovlen = 1,
+						  .msg_control = control[i],
+						  .msg_controllen = sizeof(control[i])};
 	}
 	came = buffers ? recvmmsg(h->fd, msgs, buffers, MSG_DONTWAIT | MSG_TRUNC, NULL) : 0;
 	if (came < 0)
@@ -224,12 +233,14 @@ static int check_socket(int fd)
 	return 0;
 }
 
-static int make_home(struct dray_port *port, struct generation *gen, unsigned q, const struct home_ops *ops,
-		     struct counters *counters, struct dray_home **home)
+static int make_home(struct dray_port *port, struct generation *gen, unsigned q,
+		     const struct home_ops *ops, struct counters *counters, struct dray_home **home)
 {
-	struct pool_shape shape = {.packets = POOL_PACKETS, .packet_room = port->welcome.mtu + ETHERNET_BYTES + VLAN_BYTES};
+	struct pool_shape shape = {.packets = POOL_PACKETS,
+				   .packet_room = port->welcome.mtu + ETHERNET_BYTES + VLAN_BYTES};
 	struct pool *pool;
-	int ret = pool_new(&shape, ops, gen, counters, sizeof(struct net_home) - sizeof(struct pool), &pool);
+	int ret = pool_new(&shape, ops, gen, counters,
+			   sizeof(struct net_home) - sizeof(struct pool), &pool);
 
 	if (ret)
 		return ret;
@@ -248,8 +259,9 @@ static void deafen(int fd)
 }
 
 /*
- * While two generations have sockets on one device, both get every frame. The older keeps the frames that came until now; the newer starts
- * empty. Frames that come in between are lost, as in any move of a device; none is delivered twice.
+ * While two generations have sockets on one device, both get every frame. The older keeps the
+ * frames that came until now; the newer starts empty. Frames that come in between are lost, as in
+ * any move of a device; none is delivered twice.
  */
 static void take_over(struct dray_port *port, const struct generation *gen)
 {
@@ -263,12 +275,14 @@ static void take_over(struct dray_port *port, const struct generation *gen)
 			deafen(o->bells[q]);
 	}
 	for (unsigned q = 0; older && q < gen->queues; q++)
-		for (unsigned i = 0; i < FLUSH_MAX && recv(gen->bells[q], NULL, 0, MSG_DONTWAIT | MSG_TRUNC) >= 0; i++)
+		for (unsigned i = 0;
+		     i < FLUSH_MAX && recv(gen->bells[q], NULL, 0, MSG_DONTWAIT | MSG_TRUNC) >= 0;
+		     i++)
 			;
 }
 
-int netdev_attach(struct dray_port *port, const struct wire_offer *offer, uint32_t number, int *fds, unsigned count,
-		  struct generation **out)
+int netdev_attach(struct dray_port *port, const struct wire_offer *offer, uint32_t number, int *fds,
+		  unsigned count, struct generation **out)
 {
 	struct generation *gen = generation_new(DRAY_LINK_NETDEV, number);
 	int ret = 0;
@@ -287,9 +301,11 @@ int netdev_attach(struct dray_port *port, const struct wire_offer *offer, uint32
 	for (unsigned q = 0; ret == 0 && q < gen->queues; q++) {
 		ret = check_socket(gen->bells[q]);
 		if (ret == 0)
-			ret = make_home(port, gen, q, &net_tx_ops, &port->queues[q].tx.counters, &gen->tx[q]);
+			ret = make_home(port, gen, q, &net_tx_ops, &port->queues[q].tx.counters,
+					&gen->tx[q]);
 		if (ret == 0)
-			ret = make_home(port, gen, q, &net_rx_ops, &port->queues[q].rx.counters, &gen->rx[q]);
+			ret = make_home(port, gen, q, &net_rx_ops, &port->queues[q].rx.counters,
+					&gen->rx[q]);
 	}
 	if (ret) {
 		generation_free(gen);

@@ -5,8 +5,10 @@
 
 #include "port.h"
 
-/* Take over the sockets of an OFFER, even on error. -EPROTO: they are not packet sockets; -ENOMEM. */
-int netdev_attach(struct dray_port *port, const struct wire_offer *offer, uint32_t number, int *fds, unsigned count,
-		  struct generation **out);
+/*
+ * Take over the sockets of an OFFER, even on error. -EPROTO: they are not packet sockets; -ENOMEM.
+ */
+int netdev_attach(struct dray_port *port, const struct wire_offer *offer, uint32_t number, int *fds,
+		  unsigned count, struct generation **out);
 
 #endif

@@ -19,7 +19,8 @@
 #define DEFAULT_TIMEOUT_MS 2000
 #define DEFAULT_SPIN_US 50
 
-static int take_options(struct dray_port *port, const char *name, const struct dray_options *given, uint32_t *timeout_ms)
+static int take_options(struct dray_port *port, const char *name, const struct dray_options *given,
+			uint32_t *timeout_ms)
 {
 	struct dray_options o = {0};
 	const char *directory;
@@ -27,18 +28,21 @@ static int take_options(struct dray_port *port, const char *name, const struct d
 
 	if (ret)
 		return ret;
-	if (!name || !wire_name_valid(name) || o.queues > DRAY_MAX_QUEUES || o.mode > DRAY_MODE_SLEEPING ||
+	if (!name || !wire_name_valid(name) || o.queues > DRAY_MAX_QUEUES ||
+	    o.mode > DRAY_MODE_SLEEPING ||
 	    (o.flags & ~(uint32_t)(DRAY_RX_COPY | DRAY_SERVICE_THREAD)))
 		return -EINVAL;
 	directory = o.directory ? o.directory : getenv("DRAY_PORTS");
-	n = snprintf(port->path, sizeof(port->path), "%s/%s", directory ? directory : DEFAULT_DIRECTORY, name);
+	n = snprintf(port->path, sizeof(port->path), "%s/%s",
+		     directory ? directory : DEFAULT_DIRECTORY, name);
 	if (n < 0 || (size_t)n >= sizeof(port->path))
 		return -ENAMETOOLONG;
 	strncpy(port->welcome.port, name, PORT_NAME - 1);
 	port->mode = o.mode;
 	port->flags = o.flags;
 	port->wanted_queues = o.queues;
-	port->spin_ticks = (uint64_t)((double)clock_rate_hz(&port->rate) / 1e6 * (o.spin_us ? o.spin_us : DEFAULT_SPIN_US));
+	port->spin_ticks = (uint64_t)((double)clock_rate_hz(&port->rate) / 1e6 *
+				      (o.spin_us ? o.spin_us : DEFAULT_SPIN_US));
 	*timeout_ms = o.timeout_ms ? o.timeout_ms : DEFAULT_TIMEOUT_MS;
 	return 0;
 }
@@ -94,7 +98,8 @@ EXPORT int dray_close(struct dray_port *port)
 		return -EBADF;
 	service_stop(port);
 	pthread_mutex_lock(&port->lock);
-	atomic_store_explicit(&port->current, NULL, memory_order_relaxed); /* every reader has the lock */
+	/* every reader has the lock */
+	atomic_store_explicit(&port->current, NULL, memory_order_relaxed);
 	telemetry_step(port, true);
 	port_capture(port, NULL);
 	for (unsigned q = 0; q < port->queue_count; q++) {
@@ -109,7 +114,8 @@ EXPORT int dray_close(struct dray_port *port)
 		next = gen->next;
 		orphan_all(gen);
 		for (unsigned q = 0; q < gen->queues; q++)
-			shutdown(gen->bells[q], SHUT_RDWR); /* the peer learns it now, not when the last buffer is back */
+			shutdown(gen->bells[q], SHUT_RDWR); /* the peer learns it now, not when the
+							       last buffer is back */
 		generation_put(gen);
 	}
 	port_put(port);

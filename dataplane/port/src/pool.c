@@ -87,7 +87,8 @@ static int pool_map(struct pool *p)
 	size_t messages = (size_t)p->shape.messages * p->message_stride;
 
 	p->memory_size = packets + messages;
-	p->memory = mmap(NULL, p->memory_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	p->memory = mmap(NULL, p->memory_size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p->memory == MAP_FAILED) {
 		p->memory = NULL;
 		return -ENOMEM;
@@ -96,8 +97,8 @@ static int pool_map(struct pool *p)
 	return 0;
 }
 
-int pool_new(const struct pool_shape *shape, const struct home_ops *ops, struct generation *gen, struct counters *counters,
-	     size_t extra, struct pool **pool)
+int pool_new(const struct pool_shape *shape, const struct home_ops *ops, struct generation *gen,
+	     struct counters *counters, size_t extra, struct pool **pool)
 {
 	uint32_t slots = shape->packets + shape->messages;
 	struct pool *p = calloc(1, sizeof(*p) + extra);

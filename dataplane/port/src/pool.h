@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pool lends buffers of private memory: for copies, and for transports that have no memory of their own. */
+/*
+ * A pool lends buffers of private memory: for copies, and for transports that have no memory of
+ * their own.
+ */
 #ifndef DRAY_POOL_H
 #define DRAY_POOL_H
 
@@ -22,8 +25,8 @@ struct pool {
 };
 
 /* Memory is committed on first use. ops: the operations of the home; pool_ops if it only lends. */
-int pool_new(const struct pool_shape *shape, const struct home_ops *ops, struct generation *gen, struct counters *counters,
-	     size_t extra, struct pool **pool);
+int pool_new(const struct pool_shape *shape, const struct home_ops *ops, struct generation *gen,
+	     struct counters *counters, size_t extra, struct pool **pool);
 void pool_free(struct dray_home *home);
 
 extern const struct home_ops pool_ops;

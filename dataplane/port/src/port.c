@@ -10,7 +10,8 @@
 /* Pages of its own, which are wiped in a child of fork, so that its calls fail at once. */
 struct dray_port *port_new(void)
 {
-	struct dray_port *port = mmap(NULL, sizeof(*port), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct dray_port *port = mmap(NULL, sizeof(*port), PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (port == MAP_FAILED)
 		return NULL;

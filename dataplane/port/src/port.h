@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The port: what stays when transports change. Its fields, and its life; README.md has the order of the files that work on it. */
+/*
+ * The port: what stays when transports change. Its fields, and its life; README.md has the order of
+ * the files that work on it.
+ */
 #ifndef DRAY_PORT_H
 #define DRAY_PORT_H
 
@@ -23,9 +26,11 @@ struct direction {
 	uintptr_t thread;
 	uint32_t switches;	       /* of the port, which this direction has followed */
 	struct generation *generation; /* in use; the reference of `home` keeps it */
-	struct dray_home *home;	       /* of that generation; both are NULL while the link is down */
-	struct dray_home *draining;    /* receiving: homes that were left, but may still have packets */
-	struct capture_ring *capture;  /* NULL: nobody captures */
+	/* of that generation; both are NULL while the link is down */
+	struct dray_home *home;
+	/* receiving: homes that were left, but may still have packets */
+	struct dray_home *draining;
+	struct capture_ring *capture; /* NULL: nobody captures */
 	bool armed;
 	uint64_t idle_ticks; /* when it began to be empty; 0: it is not */
 	struct counters counters;
@@ -33,10 +38,11 @@ struct direction {
 
 struct queue {
 	struct direction tx, rx;
-	int wake;		  /* readable from a switch until rx follows it: for sleep_on. -1: busy mode */
-	struct waker waker;	  /* of the thread that has both sides, or rx */
-	int epoll;		  /* dray_queue_fd; -1: not requested */
-	struct pool *pool;	  /* for copies; NULL: none needed */
+	/* readable from a switch until rx follows it: for sleep_on. -1: busy mode */
+	int wake;
+	struct waker waker; /* of the thread that has both sides, or rx */
+	int epoll;	    /* dray_queue_fd; -1: not requested */
+	struct pool *pool;  /* for copies; NULL: none needed */
 	struct counters pool_counters;
 	_Atomic uint64_t *histogram; /* of HISTOGRAM_SIZE */
 	uint64_t sampled;	     /* packets sent when the sampling was last decided */
@@ -51,12 +57,12 @@ enum control_state {
 struct control {
 	_Atomic int fd; /* changed under the lock, polled without */
 	enum control_state state;
-	uint64_t deadline_ns; /* GREETED: give up; LOST: try again */
-	uint64_t lost_ns;     /* when the broker was lost that was there last */
-	uint32_t newest;	      /* generation offered last on this connection */
-	struct generation *offered;   /* mapped, not live */
-	struct wire_offer offer;      /* that belongs to it */
-	int error;		      /* why the last attempt failed */
+	uint64_t deadline_ns;	    /* GREETED: give up; LOST: try again */
+	uint64_t lost_ns;	    /* when the broker was lost that was there last */
+	uint32_t newest;	    /* generation offered last on this connection */
+	struct generation *offered; /* mapped, not live */
+	struct wire_offer offer;    /* that belongs to it */
+	int error;		    /* why the last attempt failed */
 };
 
 struct dray_port {
@@ -65,11 +71,11 @@ struct dray_port {
 	uint32_t mode;
 	uint32_t flags;
 	uint64_t spin_ticks;
-	_Atomic uint32_t switches; /* how often current or capture changed */
+	_Atomic uint32_t switches;	      /* how often current or capture changed */
 	_Atomic(struct generation *) current; /* NULL: down */
 	struct queue *queues;
 
-	pthread_mutex_t lock; /* all below */
+	pthread_mutex_t lock;  /* all below */
 	_Atomic uint32_t refs; /* one while open, one per generation */
 	struct generation *generations;
 	struct generation *pools; /* the home of copies; NULL: none */

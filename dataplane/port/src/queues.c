@@ -83,6 +83,7 @@ int queues_make(struct dray_port *port)
 				return ret;
 		}
 	}
-	return queues_make_pools(port, (port->flags & DRAY_RX_COPY) ||
-					     (port->welcome.hold_quota && port->welcome.hold_policy == HOLD_COPY));
+	return queues_make_pools(
+		port, (port->flags & DRAY_RX_COPY) ||
+			      (port->welcome.hold_quota && port->welcome.hold_policy == HOLD_COPY));
 }

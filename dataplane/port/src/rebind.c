@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Make generations current, notice that a peer is gone, and free generations and captures that are no longer used. */
+/*
+ * Make generations current, notice that a peer is gone, and free generations and captures that are
+ * no longer used.
+ */
 #include "rebind.h"
 
 #include <poll.h>
@@ -39,7 +42,10 @@ void port_switch(struct dray_port *port, struct generation *to)
 		return;
 	if (from) {
 		from->left_ns = clock_coarse_ns();
-		/* When the link moves, the peer may still ring on the old bells: until they are drained. */
+		/*
+		 * When the link moves, the peer may still ring on the old bells: until they are
+		 * drained.
+		 */
 		if (!to || from->kind != DRAY_LINK_SHM)
 			unwatch_bells(port, from);
 		else
@@ -54,12 +60,16 @@ void port_switch(struct dray_port *port, struct generation *to)
 		if (port->queues[q].wake >= 0)
 			(void)eventfd_write(port->queues[q].wake, 1);
 	if (to)
-		port_event(port, from ? DRAY_EVENT_REBIND : DRAY_EVENT_PEER_UP, to->number, to->kind, 0);
+		port_event(port, from ? DRAY_EVENT_REBIND : DRAY_EVENT_PEER_UP, to->number,
+			   to->kind, 0);
 	else
 		port_event(port, DRAY_EVENT_PEER_DOWN, from->number, from->kind, 0);
 }
 
-/* Its bells stay readable from now on, so stop watching them: they would wake the application again and again. */
+/*
+ * Its bells stay readable from now on, so stop watching them: they would wake the application again
+ * and again.
+ */
 static void note_death(struct dray_port *port, struct generation *gen)
 {
 	/* release: pairs with the acquires in drain_from and retire_untaken. */
@@ -86,14 +96,21 @@ void port_look_for_death(struct dray_port *port)
 	}
 }
 
-/* Generations whose packets wait for a queue that is not polled. Without a bound, a peer that sends one packet and dies, again and again, would fill the memory. */
+/*
+ * Generations whose packets wait for a queue that is not polled. Without a bound, a peer that sends
+ * one packet and dies, again and again, would fill the memory.
+ */
 #define UNTAKEN_MAX 4
 
 /* Retire a home that no direction has used. Packets in it wait for their queue, unless `drop`. */
 static void retire_untaken(const struct generation *gen, struct dray_home *home, bool drop)
 {
-	/* acquire: pairs with the releases in bell_drain and note_death; the tail that is read next is final. */
-	bool final = atomic_load_explicit(&gen->peer_gone, memory_order_acquire) || clock_coarse_ns() - gen->left_ns > DRAIN_NS;
+	/*
+	 * acquire: pairs with the releases in bell_drain and note_death; the tail that is read next
+	 * is final.
+	 */
+	bool final = atomic_load_explicit(&gen->peer_gone, memory_order_acquire) ||
+		     clock_coarse_ns() - gen->left_ns > DRAIN_NS;
 
 	if (!home || home->adopted || home->retired)
 		return;
@@ -115,7 +132,10 @@ void port_reap(struct dray_port *port)
 			retire_untaken(gen, gen->tx[q], false);
 			retire_untaken(gen, gen->rx[q], left > UNTAKEN_MAX);
 		}
-		/* Only the list refers to it, and only those who refer to it can make more references. acquire: pairs with the release in generation_put. */
+		/*
+		 * Only the list refers to it, and only those who refer to it can make more
+		 * references. acquire: pairs with the release in generation_put.
+		 */
 		if (gen != current && atomic_load_explicit(&gen->refs, memory_order_acquire) == 1) {
 			*link = gen->next;
 			generation_put(gen);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which generation and which capture the queues use, and when old ones are freed. The lock is held in every call. */
+/*
+ * Which generation and which capture the queues use, and when old ones are freed. The lock is held
+ * in every call.
+ */
 #ifndef DRAY_REBIND_H
 #define DRAY_REBIND_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The receiving end of a lane: check, deliver, return. A hostile peer may have written anything that is read here. */
+/*
+ * The receiving end of a lane: check, deliver, return. A hostile peer may have written anything
+ * that is read here.
+ */
 #include "lane.h"
 
 #include <errno.h>
@@ -23,7 +26,8 @@ static inline struct received load_from(const struct descriptor *d)
 	uint64_t a = atomic_load_explicit(&d->place_length, memory_order_relaxed);
 	uint64_t b = atomic_load_explicit(&d->offset_flags_meta, memory_order_relaxed);
 
-	return (struct received){(uint32_t)a, (uint32_t)(a >> 32), (uint16_t)b, (uint16_t)(b >> 16), (uint32_t)(b >> 32)};
+	return (struct received){(uint32_t)a, (uint32_t)(a >> 32), (uint16_t)b, (uint16_t)(b >> 16),
+				 (uint32_t)(b >> 32)};
 }
 
 static inline struct received load(const struct rx_lane *l, uint32_t at)
@@ -32,7 +36,8 @@ static inline struct received load(const struct rx_lane *l, uint32_t at)
 }
 
 /*
- * The descriptor before `tail`, from the tail's own line if it belongs to that tail before and after it was read, else from the ring.
+ * The descriptor before `tail`, from the tail's own line if it belongs to that tail before and
+ * after it was read, else from the ring.
  */
 static inline struct received load_newest(struct rx_lane *l, uint32_t tail)
 {
@@ -72,7 +77,8 @@ static inline uint32_t available(struct rx_lane *l, uint32_t wanted)
 
 static inline void complete(struct rx_lane *l, uint32_t place)
 {
-	atomic_store_explicit(&l->view.completions[l->returned++ & (l->view.ring_size - 1)], place, memory_order_relaxed);
+	atomic_store_explicit(&l->view.completions[l->returned++ & (l->view.ring_size - 1)], place,
+			      memory_order_relaxed);
 }
 
 static uint32_t place_of(const struct rx_lane *l, uint32_t index)
@@ -92,7 +98,8 @@ static void rx_lane_return(struct rx_lane *l)
 
 static void measure(struct rx_lane *l, uint32_t at)
 {
-	uint64_t then = atomic_load_explicit(&l->view.extensions[at & (l->view.ring_size - 1)].stamp, memory_order_relaxed);
+	uint64_t then = atomic_load_explicit(
+		&l->view.extensions[at & (l->view.ring_size - 1)].stamp, memory_order_relaxed);
 	uint64_t ticks = clock_ticks() - then;
 
 	if (ticks >> (HISTOGRAM_MAX_BIT + 1)) {
@@ -105,7 +112,8 @@ static void measure(struct rx_lane *l, uint32_t at)
 }
 
 /* Check a descriptor. Returns its index in the ledger, or HOME_UNLINKED if it was dropped. */
-static inline uint32_t check(struct rx_lane *l, const struct received *d, uint8_t **slot, uint32_t *size)
+static inline uint32_t check(struct rx_lane *l, const struct received *d, uint8_t **slot,
+			     uint32_t *size)
 {
 	const struct lane_view *v = &l->view;
 	uint32_t index = d->place, number;
@@ -154,8 +162,8 @@ static void fill_extras(const struct rx_lane *l, uint32_t at, struct dray_pkt *p
 		p->vlan = (uint16_t)(word >> 32);
 }
 
-static inline void fill(struct rx_lane *l, const struct received *d, uint32_t at, uint8_t *slot, uint32_t size, uint32_t index,
-			struct dray_pkt *p)
+static inline void fill(struct rx_lane *l, const struct received *d, uint32_t at, uint8_t *slot,
+			uint32_t size, uint32_t index, struct dray_pkt *p)
 {
 	__builtin_prefetch(slot + d->offset);
 	*p = (struct dray_pkt){
@@ -175,7 +183,8 @@ static inline void fill(struct rx_lane *l, const struct received *d, uint32_t at
 	}
 }
 
-static inline void took(struct rx_lane *l, uint32_t head, uint32_t before, unsigned got, uint64_t bytes)
+static inline void took(struct rx_lane *l, uint32_t head, uint32_t before, unsigned got,
+			uint64_t bytes)
 {
 	struct counters *c = l->home.counters;
 
@@ -187,7 +196,10 @@ static inline void took(struct rx_lane *l, uint32_t head, uint32_t before, unsig
 	atomic_store_explicit(&c->depth, l->seen_tail - head, memory_order_relaxed);
 }
 
-/* Copy or drop a packet that the quota or the options do not let the application hold. Its slot goes back at once. */
+/*
+ * Copy or drop a packet that the quota or the options do not let the application hold. Its slot
+ * goes back at once.
+ */
 static bool deliver_copy(struct rx_lane *l, struct dray_pkt *p, uint32_t place, bool copy)
 {
 	struct dray_pkt to;
@@ -210,7 +222,8 @@ static bool deliver_copy(struct rx_lane *l, struct dray_pkt *p, uint32_t place, 
 }
 
 /* As rx_lane_recv, but delivers at most `in_place` packets in place. */
-static unsigned recv_copying(struct rx_lane *l, struct dray_pkt *pkts, unsigned n, uint32_t in_place, bool copy)
+static unsigned recv_copying(struct rx_lane *l, struct dray_pkt *pkts, unsigned n,
+			     uint32_t in_place, bool copy)
 {
 	uint32_t at = l->head, end, before = l->returned, lent = 0;
 	uint64_t bytes = 0;
@@ -244,12 +257,16 @@ static unsigned rx_lane_recv_copy(struct dray_home *home, struct dray_pkt *pkts,
 	return recv_copying(LANE(home), pkts, n, 0, true);
 }
 
-/* Of the second word of a descriptor: the flags that every packet has, and those that are passed on and mean nothing here. */
+/*
+ * Of the second word of a descriptor: the flags that every packet has, and those that are passed on
+ * and mean nothing here.
+ */
 #define WORD_PLAIN ((uint32_t)DESC_END << 16)
 #define WORD_PASSED ((uint32_t)(DESC_CSUM_NEEDED | DESC_CSUM_GOOD) << 16)
 
 /*
- * The offset, if the flags are plain: with END, and none that needs more than passing on. Else something beyond every offset.
+ * The offset, if the flags are plain: with END, and none that needs more than passing on. Else
+ * something beyond every offset.
  */
 static inline uint32_t plain_offset(uint64_t rest)
 {
@@ -257,7 +274,8 @@ static inline uint32_t plain_offset(uint64_t rest)
 }
 
 /*
- * Whether a packet slot is not held, by its word of the ledger, and the bounds fit. limit: the stride, and at most what no offset is beyond.
+ * Whether a packet slot is not held, by its word of the ledger, and the bounds fit. limit: the
+ * stride, and at most what no offset is beyond.
  */
 static inline bool plain(uint64_t word, uint32_t length, size_t offset, size_t limit)
 {
@@ -268,14 +286,17 @@ static inline bool plain(uint64_t word, uint32_t length, size_t offset, size_t l
 }
 
 /*
- * Take descriptors while they are plain: a packet slot that is not held, bounds that fit, and no flags that need more than passing on. `n` from `at` on,
- * within the ring's end; returns how many. check() looks again at a descriptor that is not plain, and knows why. A loop of its own, so that
+ * Take descriptors while they are plain: a packet slot that is not held, bounds that fit, and no
+ * flags that need more than passing on. `n` from `at` on, within the ring's end; returns how many.
+ * check() looks again at a descriptor that is not plain, and knows why. A loop of its own, so that
  * everything stays in registers.
  */
-static __attribute__((noinline)) uint32_t take_plain(struct rx_lane *l, uint32_t at, uint32_t n, struct dray_pkt *p, uint64_t *bytes)
+static __attribute__((noinline)) uint32_t take_plain(struct rx_lane *l, uint32_t at, uint32_t n,
+						     struct dray_pkt *p, uint64_t *bytes)
 {
 	const size_t slots = l->view.pkt_slots, stride = l->view.pkt_stride, limit = l->plain_limit;
-	const struct descriptor *const first = &l->view.ring[at & (l->view.ring_size - 1)], *const last = first + n, *from;
+	const struct descriptor *const first = &l->view.ring[at & (l->view.ring_size - 1)],
+				       *const last = first + n, *from;
 	const uint64_t passed = ~(uint64_t)UINT32_MAX | WORD_PASSED;
 	uint64_t *const ledger = l->ledger;
 	uint64_t sum = 0, swap = UINT32_MAX;
@@ -319,18 +340,27 @@ static bool take_any(struct rx_lane *l, const struct received *d, uint32_t at, s
 	return true;
 }
 
-/* Prefetch descriptors of the next burst, as far as they are known to exist, while the application works on this one. */
+/*
+ * Prefetch descriptors of the next burst, as far as they are known to exist, while the application
+ * works on this one.
+ */
 static inline void prefetch_next(const struct rx_lane *l, uint32_t at, uint32_t n)
 {
-	const uint32_t known = l->seen_tail - at, first = at & (l->view.ring_size - 1), to_wrap = l->view.ring_size - first;
+	const uint32_t known = l->seen_tail - at, first = at & (l->view.ring_size - 1),
+		       to_wrap = l->view.ring_size - first;
 	const uint32_t some = known < n ? known : n;
-	const struct descriptor *d = &l->view.ring[first], *const end = d + (some < to_wrap ? some : to_wrap);
+	const struct descriptor *d = &l->view.ring[first], *const end =
+								   d + (some < to_wrap ? some
+										       : to_wrap);
 
 	for (; d < end; d += 4)
 		__builtin_prefetch(d);
 }
 
-/* The lines that the completions of this burst will be written to are with the sender: fetch them while the application works. */
+/*
+ * The lines that the completions of this burst will be written to are with the sender: fetch them
+ * while the application works.
+ */
 static inline void prefetch_returns(const struct rx_lane *l, uint32_t n)
 {
 	const uint32_t mask = l->view.ring_size - 1;
@@ -340,14 +370,16 @@ static inline void prefetch_returns(const struct rx_lane *l, uint32_t n)
 		prefetch_write(&l->view.completions[(l->returned + i) & mask]);
 }
 
-/* Take one descriptor that came alone: latency matters, so the common case does without the loop. */
+/*
+ * Take one descriptor that came alone: latency matters, so the common case does without the loop.
+ */
 static inline bool take_alone(struct rx_lane *l, uint32_t end, struct dray_pkt *p)
 {
 	struct received d = load_newest(l, end);
 
-	if (!UNCHECKED &&
-	    unlikely(d.place >= l->view.pkt_slots ||
-		     !plain(l->ledger[d.place], d.length, plain_offset(d.offset | d.flags << 16), l->plain_limit)))
+	if (!UNCHECKED && unlikely(d.place >= l->view.pkt_slots ||
+				   !plain(l->ledger[d.place], d.length,
+					  plain_offset(d.offset | d.flags << 16), l->plain_limit)))
 		return take_any(l, &d, end - 1, p);
 	fill(l, &d, end - 1, slot_begin(l->ledger[d.place]), l->view.pkt_stride, d.place, p);
 	slot_set(&l->ledger[d.place], SLOT_HELD);
@@ -363,7 +395,9 @@ static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsi
 
 	home_drain(home);
 	if (unlikely(home_held(home) + n > l->quota))
-		return recv_copying(l, pkts, n, l->quota > home_held(home) ? l->quota - home_held(home) : 0, l->hold_copy);
+		return recv_copying(l, pkts, n,
+				    l->quota > home_held(home) ? l->quota - home_held(home) : 0,
+				    l->hold_copy);
 	end = at + available(l, n);
 	if (end == at)
 		return 0;
@@ -374,7 +408,8 @@ static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsi
 			bytes = (p++)->length;
 	}
 	while (at != end) {
-		uint32_t to_wrap = l->view.ring_size - (at & (l->view.ring_size - 1)), some = end - at < to_wrap ? end - at : to_wrap;
+		uint32_t to_wrap = l->view.ring_size - (at & (l->view.ring_size - 1)),
+			 some = end - at < to_wrap ? end - at : to_wrap;
 		uint32_t taken = take_plain(l, at, some, p, &bytes);
 
 		p += taken;
@@ -393,12 +428,14 @@ static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsi
 }
 
 /*
- * Give back packet buffers that the application has: up to n, within the ring's end; returns how many. A loop of
- * its own, so that everything stays in registers.
+ * Give back packet buffers that the application has: up to n, within the ring's end; returns how
+ * many. A loop of its own, so that everything stays in registers.
  */
-static __attribute__((noinline)) uint32_t give_back_plain(struct rx_lane *l, struct dray_pkt *p, uint32_t n)
+static __attribute__((noinline)) uint32_t give_back_plain(struct rx_lane *l, struct dray_pkt *p,
+							  uint32_t n)
 {
-	_Atomic uint32_t *const first = &l->view.completions[l->returned & (l->view.ring_size - 1)], *const last = first + n, *to;
+	_Atomic uint32_t *const first = &l->view.completions[l->returned & (l->view.ring_size - 1)],
+				*const last = first + n, *to;
 	const size_t slots = l->view.pkt_slots;
 	struct dray_home *const home = &l->home;
 	uint64_t *const ledger = l->ledger;
@@ -409,7 +446,8 @@ static __attribute__((noinline)) uint32_t give_back_plain(struct rx_lane *l, str
 
 		if (unlikely(p->home != home))
 			break;
-		if (!UNCHECKED && unlikely(index >= slots || slot_state(ledger[index]) != SLOT_HELD))
+		if (!UNCHECKED &&
+		    unlikely(index >= slots || slot_state(ledger[index]) != SLOT_HELD))
 			break;
 		slot_set(&ledger[index], SLOT_THERE);
 		p->home = NULL;
@@ -438,7 +476,8 @@ static unsigned rx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts,
 	unsigned i = 0;
 
 	while (i < n && pkts[i].home == home) {
-		uint32_t to_wrap = l->view.ring_size - (l->returned & (l->view.ring_size - 1)), some = n - i < to_wrap ? n - i : to_wrap;
+		uint32_t to_wrap = l->view.ring_size - (l->returned & (l->view.ring_size - 1)),
+			 some = n - i < to_wrap ? n - i : to_wrap;
 		uint32_t given = give_back_plain(l, &pkts[i], some);
 
 		l->returned += given;
@@ -455,7 +494,8 @@ static unsigned rx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts,
 
 static bool rx_lane_ready(struct dray_home *home)
 {
-	home_drain(home); /* the sender may wait for buffers of other threads, while this one waits for the sender */
+	/* the sender may wait for buffers of other threads, while this one waits for the sender */
+	home_drain(home);
 	return available(LANE(home), 1) > 0;
 }
 
@@ -465,7 +505,8 @@ static bool rx_lane_arm(struct dray_home *home)
 
 	if (++l->bell_number == 0)
 		l->bell_number = 1;
-	atomic_store_explicit(&l->view.words->receiver_bell.value, l->bell_number, memory_order_relaxed);
+	atomic_store_explicit(&l->view.words->receiver_bell.value, l->bell_number,
+			      memory_order_relaxed);
 	/* seq_cst: pairs with the fence in ringer_ring after tx_lane_send (P3). */
 	atomic_thread_fence(memory_order_seq_cst);
 	return rx_lane_ready(home);
@@ -473,7 +514,8 @@ static bool rx_lane_arm(struct dray_home *home)
 
 static void rx_lane_disarm(struct dray_home *home)
 {
-	atomic_store_explicit(&LANE(home)->view.words->receiver_bell.value, 0, memory_order_relaxed);
+	atomic_store_explicit(&LANE(home)->view.words->receiver_bell.value, 0,
+			      memory_order_relaxed);
 }
 
 static const struct home_ops rx_lane_ops = {
@@ -503,10 +545,12 @@ static uint32_t flags_of(uint64_t features)
 	return flags;
 }
 
-int rx_lane_new(const struct lane_view *view, const struct lane_options *options, struct rx_lane **lane)
+int rx_lane_new(const struct lane_view *view, const struct lane_options *options,
+		struct rx_lane **lane)
 {
 	uint32_t slots = view->pkt_slots + view->msg_slots;
-	struct rx_lane *l = aligned_alloc(LAYOUT_ALONE, (sizeof(*l) + LAYOUT_ALONE - 1) / LAYOUT_ALONE * LAYOUT_ALONE);
+	struct rx_lane *l = aligned_alloc(LAYOUT_ALONE, (sizeof(*l) + LAYOUT_ALONE - 1) /
+								LAYOUT_ALONE * LAYOUT_ALONE);
 	int ret = -ENOMEM;
 
 	if (!l)
@@ -527,8 +571,8 @@ int rx_lane_new(const struct lane_view *view, const struct lane_options *options
 	};
 	l->ledger = ledger_new(view, SLOT_THERE);
 	if (l->ledger)
-		ret = home_init(&l->home, options->rx_copy ? &rx_lane_copy_ops : &rx_lane_ops, slots, options->generation,
-				options->counters);
+		ret = home_init(&l->home, options->rx_copy ? &rx_lane_copy_ops : &rx_lane_ops,
+				slots, options->generation, options->counters);
 	if (ret) {
 		rx_lane_free(l);
 		return ret;

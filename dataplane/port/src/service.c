@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handle what is due on the control side: for the application, dray_wait and the optional thread. */
+/*
+ * Handle what is due on the control side: for the application, dray_wait and the optional thread.
+ */
 #include "service.h"
 
 #include <errno.h>
@@ -53,7 +55,10 @@ EXPORT int dray_service(struct dray_port *port)
 	return 0; /* another thread is doing it */
 }
 
-/* The descriptors on which the thread sleeps: the order to stop, the broker, and the death of the peer, but no packets. */
+/*
+ * The descriptors on which the thread sleeps: the order to stop, the broker, and the death of the
+ * peer, but no packets.
+ */
 static unsigned gather(struct dray_port *port, struct pollfd *p)
 {
 	struct generation *gen = atomic_load_explicit(&port->current, memory_order_relaxed);

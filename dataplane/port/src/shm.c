@@ -53,7 +53,8 @@ static int check_bell(int fd)
 static int map_guarded(struct generation *gen, const struct geometry *g)
 {
 	uint64_t page = g->page_size, span = g->size + 3 * page;
-	uint8_t *reserved = mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *reserved =
+		mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	uint8_t *start;
 
 	if (reserved == MAP_FAILED)
@@ -61,16 +62,19 @@ static int map_guarded(struct generation *gen, const struct geometry *g)
 	gen->map = reserved;
 	gen->map_size = span;
 	start = (uint8_t *)(((uintptr_t)reserved + 2 * page - 1) & ~(uintptr_t)(page - 1));
-	if (mmap(start, g->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, gen->memfd, 0) == MAP_FAILED)
+	if (mmap(start, g->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, gen->memfd, 0) ==
+	    MAP_FAILED)
 		return -errno;
 	gen->memory = start;
 	(void)madvise(start, g->size, MADV_DONTFORK);
 	if (g->page_size == LAYOUT_PAGE)
-		(void)madvise(start, g->size, MADV_HUGEPAGE); /* a wish: memory is as correct without */
+		(void)madvise(start, g->size,
+			      MADV_HUGEPAGE); /* a wish: memory is as correct without */
 	return 0;
 }
 
-int shm_map(const struct wire_offer *offer, uint32_t number, int *fds, unsigned count, struct generation **out)
+int shm_map(const struct wire_offer *offer, uint32_t number, int *fds, unsigned count,
+	    struct generation **out)
 {
 	struct generation *gen = generation_new(DRAY_LINK_SHM, number);
 	struct lane_offsets offsets;
@@ -126,8 +130,8 @@ static void destroy_lane(struct dray_home *home)
 		tx_lane_free((struct tx_lane *)home);
 }
 
-int shm_make_lanes(struct generation *gen, const struct wire_offer *offer, unsigned q, const struct lane_options *tx_options,
-		   const struct lane_options *rx_options)
+int shm_make_lanes(struct generation *gen, const struct wire_offer *offer, unsigned q,
+		   const struct lane_options *tx_options, const struct lane_options *rx_options)
 {
 	struct lane_offsets offsets;
 	struct lane_view view;
@@ -138,12 +142,14 @@ int shm_make_lanes(struct generation *gen, const struct wire_offer *offer, unsig
 	if (ret)
 		return ret;
 	gen->destroy_home = destroy_lane;
-	lane_view_init(&view, gen->memory, &offer->geometry, &offsets, offer->side, q, offer->features);
+	lane_view_init(&view, gen->memory, &offer->geometry, &offsets, offer->side, q,
+		       offer->features);
 	ret = tx_lane_new(&view, tx_options, &tx);
 	if (ret)
 		return ret;
 	gen->tx[q] = &tx->home;
-	lane_view_init(&view, gen->memory, &offer->geometry, &offsets, 1 - offer->side, q, offer->features);
+	lane_view_init(&view, gen->memory, &offer->geometry, &offsets, 1 - offer->side, q,
+		       offer->features);
 	ret = rx_lane_new(&view, rx_options, &rx);
 	if (ret)
 		return ret;

@@ -8,10 +8,12 @@
 #include "wire.h"
 
 /*
- * Check an offer and what came with it, and map the memory without touching it. Takes over the descriptors, even on error.
- * -EPROTO, -EINVAL the offer is wrong; -EPERM seals are missing; -ENOMEM, other errors of mmap.
+ * Check an offer and what came with it, and map the memory without touching it. Takes over the
+ * descriptors, even on error. -EPROTO, -EINVAL the offer is wrong; -EPERM seals are missing;
+ * -ENOMEM, other errors of mmap.
  */
-int shm_map(const struct wire_offer *offer, uint32_t number, int *fds, unsigned count, struct generation **out);
+int shm_map(const struct wire_offer *offer, uint32_t number, int *fds, unsigned count,
+	    struct generation **out);
 
 /* Check for the seals that prevent punching holes. 0 or -EPERM. */
 int shm_check_sealed(int memfd);
@@ -20,7 +22,7 @@ int shm_check_sealed(int memfd);
 int shm_populate(struct generation *gen, const struct geometry *geometry);
 
 /* Make both homes of queue q. */
-int shm_make_lanes(struct generation *gen, const struct wire_offer *offer, unsigned q, const struct lane_options *tx,
-		   const struct lane_options *rx);
+int shm_make_lanes(struct generation *gen, const struct wire_offer *offer, unsigned q,
+		   const struct lane_options *tx, const struct lane_options *rx);
 
 #endif

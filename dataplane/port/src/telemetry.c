@@ -48,16 +48,22 @@ uint64_t port_count(const struct dray_port *port, unsigned queue, unsigned which
 
 static void write_block(struct dray_port *port, unsigned q)
 {
-	struct telemetry_block *block = (struct telemetry_block *)((uint8_t *)port->telemetry + LAYOUT_PAGE + q * TELEMETRY_BLOCK);
+	struct telemetry_block *block =
+		(struct telemetry_block *)((uint8_t *)port->telemetry + LAYOUT_PAGE +
+					   q * TELEMETRY_BLOCK);
 	struct queue *queue = &port->queues[q];
 
 	for (unsigned i = 0; i < COUNTERS; i++)
-		atomic_store_explicit(&block->counters[i], port_count(port, q, i), memory_order_relaxed);
-	atomic_store_explicit(&block->depth, atomic_load_explicit(&queue->rx.counters.depth, memory_order_relaxed),
+		atomic_store_explicit(&block->counters[i], port_count(port, q, i),
+				      memory_order_relaxed);
+	atomic_store_explicit(&block->depth,
+			      atomic_load_explicit(&queue->rx.counters.depth, memory_order_relaxed),
 			      memory_order_relaxed);
 	for (unsigned i = 0; i < HISTOGRAM_SIZE; i++)
-		atomic_store_explicit(&block->histogram[i], atomic_load_explicit(&queue->histogram[i], memory_order_relaxed),
-				      memory_order_relaxed);
+		atomic_store_explicit(
+			&block->histogram[i],
+			atomic_load_explicit(&queue->histogram[i], memory_order_relaxed),
+			memory_order_relaxed);
 }
 
 /*

@@ -5,7 +5,10 @@
 
 #include "port.h"
 
-/* Map the memfd of WELCOME in the place of the one before. The descriptor stays the caller's. -EPROTO, -EPERM, other errors of mmap. */
+/*
+ * Map the memfd of WELCOME in the place of the one before. The descriptor stays the caller's.
+ * -EPROTO, -EPERM, other errors of mmap.
+ */
 int telemetry_map(struct dray_port *port, int fd, uint64_t size);
 
 /* Copy the counters if that is due, or at once. The lock is held. */

@@ -17,11 +17,13 @@ EXPORT const char *dray_strerror(int error)
 	case EINVAL:
 		return "an argument is not acceptable: a name, a size, a queue, or an option";
 	case E2BIG:
-		return "an option that this version of the library does not have, or a struct whose size was not set";
+		return "an option that this version of the library does not have, or a struct "
+		       "whose size was not set";
 	case EBADF:
 		return "not an open port, or a port of the process before fork";
 	case ENOENT:
-		return "no such port here: is its directory mounted, and does the chain have this port?";
+		return "no such port here: is its directory mounted, and does the chain have this "
+		       "port?";
 	case ECONNREFUSED:
 		return "nobody listens at the port's socket: does the daemon run?";
 	case ETIMEDOUT:

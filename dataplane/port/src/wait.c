@@ -34,7 +34,8 @@ static void direction_disarm(struct direction *dir)
 	dir->armed = false;
 }
 
-static unsigned what_holds(struct dray_port *port, unsigned queue, unsigned what, bool (*look)(struct direction *))
+static unsigned what_holds(struct dray_port *port, unsigned queue, unsigned what,
+			   bool (*look)(struct direction *))
 {
 	struct queue *q = &port->queues[queue];
 	unsigned holds = 0;
@@ -77,7 +78,8 @@ static int sleep_on(struct dray_port *port, unsigned queue, unsigned what, int m
 		ms = DRAINING_MS;
 	for (struct dray_home *h = q->rx.draining; h && n < 4 + DRAINING_MAX; h = h->draining)
 		if (!atomic_load_explicit(&h->generation->peer_gone, memory_order_relaxed))
-			p[n++] = (struct pollfd){.fd = h->generation->bells[queue], .events = POLLIN};
+			p[n++] = (struct pollfd){.fd = h->generation->bells[queue],
+						 .events = POLLIN};
 	if (poll(p, n, ms > SLEEP_MS ? SLEEP_MS : ms) < 0)
 		return -errno;
 	return 0;
@@ -139,7 +141,9 @@ static int wait_here(struct dray_port *port, unsigned queue, unsigned what, uint
 		holds = what_holds(port, queue, what, direction_arm);
 		if (holds)
 			return (int)holds;
-		ret = sleep_on(port, queue, what, end_ns - now > 3600000 * MS ? 3600000 : (int)((end_ns - now + MS - 1) / MS));
+		ret = sleep_on(port, queue, what,
+			       end_ns - now > 3600000 * MS ? 3600000
+							   : (int)((end_ns - now + MS - 1) / MS));
 		waker_awake(&q->waker);
 	}
 }
@@ -151,13 +155,16 @@ EXPORT int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int 
 
 	if (!port_valid(port))
 		return -EBADF;
-	if (queue >= port->queue_count || what == 0 || (what & ~(unsigned)(DRAY_WAIT_RX | DRAY_WAIT_TX | DRAY_WAIT_EVENT)))
+	if (queue >= port->queue_count || what == 0 ||
+	    (what & ~(unsigned)(DRAY_WAIT_RX | DRAY_WAIT_TX | DRAY_WAIT_EVENT)))
 		return -EINVAL;
 	q = &port->queues[queue];
 	if (!direction_enter(q, &q->rx))
 		return 0;
 	if (direction_enter(q, &q->tx)) {
-		ret = wait_here(port, queue, what, timeout_ms < 0 ? UINT64_MAX : clock_ns() + (uint64_t)timeout_ms * MS);
+		ret = wait_here(port, queue, what,
+				timeout_ms < 0 ? UINT64_MAX
+					       : clock_ns() + (uint64_t)timeout_ms * MS);
 		direction_disarm(&q->tx);
 		direction_disarm(&q->rx);
 		waker_awake(&q->waker);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The descriptors that an application can sleep on: of everything, of the control side, of one queue. */
+/*
+ * The descriptors that an application can sleep on: of everything, of the control side, of one
+ * queue.
+ */
 #include "watch.h"
 
 #include <errno.h>
@@ -130,7 +133,8 @@ EXPORT int dray_queue_fd(struct dray_port *port, unsigned queue)
 		change(fd, EPOLL_CTL_ADD, port->queues[queue].waker.fd, EPOLLIN);
 	/* Generations that were left may still ring, unless their end has been seen. */
 	for (struct generation *gen = port->generations; fd >= 0 && first && gen; gen = gen->next)
-		if (queue < gen->queues && gen->kind != DRAY_LINK_NONE && !atomic_load_explicit(&gen->peer_gone, memory_order_relaxed))
+		if (queue < gen->queues && gen->kind != DRAY_LINK_NONE &&
+		    !atomic_load_explicit(&gen->peer_gone, memory_order_relaxed))
 			change(fd, EPOLL_CTL_ADD, gen->bells[queue], EPOLLIN);
 	pthread_mutex_unlock(&port->lock);
 	return fd;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The epoll sets on which an application can sleep. The port's lock is held, except in unwatch_bell. */
+/*
+ * The epoll sets on which an application can sleep. The port's lock is held, except in
+ * unwatch_bell.
+ */
 #ifndef DRAY_WATCH_H
 #define DRAY_WATCH_H
 

@@ -18,43 +18,50 @@ struct shape {
 	bool allowed;
 };
 
-static const struct shape shapes[2][WIRE_TYPES] = {
-	[FROM_END] = {
-		[WIRE_HELLO] = {sizeof(struct wire_hello), ANY_FDS, true},
-		[WIRE_MAPPED] = {sizeof(struct wire_mapped), 0, true},
-		[WIRE_ACTIVE] = {0, 0, true},
-		[WIRE_STATS] = {sizeof(struct wire_stats), 0, true},
-		[WIRE_BYE] = {sizeof(struct wire_bye), 0, true},
-		[WIRE_ERROR] = {sizeof(struct wire_error), 0, true},
-		[WIRE_CAPTURE] = {sizeof(struct wire_captured), 0, true},
-	},
-	[FROM_BROKER] = {
-		[WIRE_WELCOME] = {sizeof(struct wire_welcome), 1, true},
-		[WIRE_OFFER] = {sizeof(struct wire_offer), ANY_FDS, true},
-		[WIRE_SEALED] = {0, 0, true},
-		[WIRE_REBIND] = {sizeof(struct wire_rebind), 0, true},
-		[WIRE_STATS] = {0, 0, true},
-		[WIRE_BYE] = {sizeof(struct wire_bye), 0, true},
-		[WIRE_ERROR] = {sizeof(struct wire_error), 0, true},
-		[WIRE_CAPTURE] = {sizeof(struct wire_capture), ANY_FDS, true},
-	},
+static const struct shape shapes[2][WIRE_TYPES] =
+	{
+		[FROM_END] =
+			{
+				[WIRE_HELLO] = {sizeof(struct wire_hello), ANY_FDS, true},
+				[WIRE_MAPPED] = {sizeof(struct wire_mapped), 0, true},
+				[WIRE_ACTIVE] = {0, 0, true},
+				[WIRE_STATS] = {sizeof(struct wire_stats), 0, true},
+				[WIRE_BYE] = {sizeof(struct wire_bye), 0, true},
+				[WIRE_ERROR] = {sizeof(struct wire_error), 0, true},
+				[WIRE_CAPTURE] = {sizeof(struct wire_captured), 0, true},
+			},
+		[FROM_BROKER] =
+			{
+				[WIRE_WELCOME] = {sizeof(struct wire_welcome), 1, true},
+				[WIRE_OFFER] = {sizeof(struct wire_offer), ANY_FDS, true},
+				[WIRE_SEALED] = {0, 0, true},
+				[WIRE_REBIND] = {sizeof(struct wire_rebind), 0, true},
+				[WIRE_STATS] = {0, 0, true},
+				[WIRE_BYE] = {sizeof(struct wire_bye), 0, true},
+				[WIRE_ERROR] = {sizeof(struct wire_error), 0, true},
+				[WIRE_CAPTURE] = {sizeof(struct wire_capture), ANY_FDS, true},
+			},
 };
 
 bool wire_name_valid(const char *name)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 	size_t n = strnlen(name, PORT_NAME);
 
 	return n > 0 && n < PORT_NAME && name[0] != '.' && strspn(name, allowed) == n;
 }
 
-void wire_begin(struct wire_message *m, enum wire_sender sender, enum wire_type type, uint32_t generation)
+void wire_begin(struct wire_message *m, enum wire_sender sender, enum wire_type type,
+		uint32_t generation)
 {
 	memset(m, 0, sizeof(*m));
-	m->header = (struct wire_header){WIRE_MAGIC, WIRE_VERSION, (uint16_t)type, shapes[sender][type].length, generation};
+	m->header = (struct wire_header){WIRE_MAGIC, WIRE_VERSION, (uint16_t)type,
+					 shapes[sender][type].length, generation};
 }
 
-void wire_error(struct wire_message *m, enum wire_sender sender, int code, uint32_t about, const char *text)
+void wire_error(struct wire_message *m, enum wire_sender sender, int code, uint32_t about,
+		const char *text)
 {
 	wire_begin(m, sender, WIRE_ERROR, 0);
 	m->error.code = (uint32_t)code;
@@ -77,16 +84,19 @@ static bool name_field_valid(const char name[PORT_NAME])
 
 static bool hello_valid(const struct wire_hello *h, unsigned fds)
 {
-	return name_field_valid(h->port) && h->queues <= DRAY_MAX_QUEUES && h->mode <= DRAY_MODE_SLEEPING &&
-	       h->clock <= CLOCK_KIND_COUNTER && (h->flags & ~(uint32_t)HELLO_READOPT) == 0 && h->reserved == 0 &&
+	return name_field_valid(h->port) && h->queues <= DRAY_MAX_QUEUES &&
+	       h->mode <= DRAY_MODE_SLEEPING && h->clock <= CLOCK_KIND_COUNTER &&
+	       (h->flags & ~(uint32_t)HELLO_READOPT) == 0 && h->reserved == 0 &&
 	       fds == ((h->flags & HELLO_READOPT) ? 1 : 0);
 }
 
 static bool welcome_valid(const struct wire_welcome *w)
 {
-	return (w->features & ~(uint64_t)FEATURES_KNOWN) == 0 && name_field_valid(w->port) && w->ip4_prefix <= 32 &&
-	       w->ip6_prefix <= 128 && w->mtu >= 68 && w->mtu <= 65535 && w->queues >= 1 && w->queues <= DRAY_MAX_QUEUES &&
-	       (w->sample_shift <= SAMPLE_SHIFT_MAX || w->sample_shift == SAMPLE_NONE) && w->hold_policy <= HOLD_COPY &&
+	return (w->features & ~(uint64_t)FEATURES_KNOWN) == 0 && name_field_valid(w->port) &&
+	       w->ip4_prefix <= 32 && w->ip6_prefix <= 128 && w->mtu >= 68 && w->mtu <= 65535 &&
+	       w->queues >= 1 && w->queues <= DRAY_MAX_QUEUES &&
+	       (w->sample_shift <= SAMPLE_SHIFT_MAX || w->sample_shift == SAMPLE_NONE) &&
+	       w->hold_policy <= HOLD_COPY &&
 	       w->telemetry_size == LAYOUT_PAGE + (uint64_t)TELEMETRY_BLOCK * w->queues &&
 	       (w->flags & ~(uint32_t)WELCOME_READOPTED) == 0 && w->reserved == 0;
 }
@@ -95,12 +105,14 @@ static bool offer_valid(const struct wire_offer *o, unsigned fds)
 {
 	static const struct geometry none;
 
-	if (o->side > 1 || o->peer_mode > DRAY_MODE_SLEEPING || o->queues < 1 || o->queues > DRAY_MAX_QUEUES ||
-	    (o->features & ~(uint64_t)FEATURES_KNOWN) || o->clock > CLOCK_KIND_COUNTER || o->reserved)
+	if (o->side > 1 || o->peer_mode > DRAY_MODE_SLEEPING || o->queues < 1 ||
+	    o->queues > DRAY_MAX_QUEUES || (o->features & ~(uint64_t)FEATURES_KNOWN) ||
+	    o->clock > CLOCK_KIND_COUNTER || o->reserved)
 		return false;
 	if (o->kind == DRAY_LINK_SHM)
 		return fds == 1 + o->queues;
-	return o->kind == DRAY_LINK_NETDEV && fds == o->queues && memcmp(&o->geometry, &none, sizeof(none)) == 0;
+	return o->kind == DRAY_LINK_NETDEV && fds == o->queues &&
+	       memcmp(&o->geometry, &none, sizeof(none)) == 0;
 }
 
 /* A start with its memfd, or all 0. */
@@ -138,8 +150,9 @@ static bool body_valid(const struct wire_message *m, unsigned fds)
 	case WIRE_ERROR:
 		return m->error.code < 4096 && m->error.text[sizeof(m->error.text) - 1] == 0;
 	case WIRE_CAPTURE:
-		return m->header.generation == 0 && (m->header.length == sizeof(m->captured) ? captured_valid(&m->captured)
-											      : capture_valid(&m->capture, fds));
+		return m->header.generation == 0 &&
+		       (m->header.length == sizeof(m->captured) ? captured_valid(&m->captured)
+								: capture_valid(&m->capture, fds));
 	default:
 		return true;
 	}
@@ -163,8 +176,8 @@ int wire_check(const struct wire_message *m, size_t size, unsigned fds, enum wir
 	if (h->type >= WIRE_TYPES)
 		return -EPROTO;
 	shape = &shapes[sender][h->type];
-	if (!shape->allowed || h->length != shape->length || (shape->fds != ANY_FDS && fds != shape->fds) ||
-	    !body_valid(m, fds))
+	if (!shape->allowed || h->length != shape->length ||
+	    (shape->fds != ANY_FDS && fds != shape->fds) || !body_valid(m, fds))
 		return -EPROTO;
 	return 0;
 }
@@ -193,7 +206,8 @@ static void take_fds(struct msghdr *msg, int fds[WIRE_MAX_FDS], unsigned *count)
 {
 	*count = 0;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		size_t n = c->cmsg_len < CMSG_LEN(0) ? 0 : (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		size_t n =
+			c->cmsg_len < CMSG_LEN(0) ? 0 : (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
@@ -209,11 +223,15 @@ static void take_fds(struct msghdr *msg, int fds[WIRE_MAX_FDS], unsigned *count)
 	}
 }
 
-int wire_receive(int socket, struct wire_message *message, int fds[WIRE_MAX_FDS], unsigned *count, enum wire_sender sender)
+int wire_receive(int socket, struct wire_message *message, int fds[WIRE_MAX_FDS], unsigned *count,
+		 enum wire_sender sender)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * WIRE_MAX_FDS)];
 	struct iovec iov = {.iov_base = message, .iov_len = sizeof(*message)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control,
+			     .msg_controllen = sizeof(control)};
 	ssize_t size;
 	int ret;
 

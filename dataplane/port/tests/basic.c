@@ -155,7 +155,8 @@ int main(void)
 	struct dray_stats s;
 
 	CHECK_EQ(dray_info(p.a, &info), 0);
-	CHECK(strcmp(info.name, "a") == 0 && info.mtu == 1500 && info.mac[5] == 'a' && info.ip4[3] == 1);
+	CHECK(strcmp(info.name, "a") == 0 && info.mtu == 1500 && info.mac[5] == 'a' &&
+	      info.ip4[3] == 1);
 	CHECK_EQ(info.kind, DRAY_LINK_SHM);
 	both_ways(&p);
 	beside(&p);

@@ -127,7 +127,9 @@ static int listen_at(const struct broker *b, const char *name)
 
 	path_of(b, name, address.sun_path);
 	unlink(address.sun_path);
-	must(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 8) == 0, "listen");
+	must(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+		     listen(fd, 8) == 0,
+	     "listen");
 	return fd;
 }
 
@@ -201,7 +203,8 @@ static void offer_shm(struct broker *b)
 	for (uint32_t q = 0; q < queues; q++) {
 		int bell[2];
 
-		must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, bell) == 0, "socketpair");
+		must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, bell) == 0,
+		     "socketpair");
 		fds[0][q + 1] = bell[0];
 		fds[1][q + 1] = bell[1];
 	}
@@ -220,7 +223,9 @@ static int packet_socket(const char *device)
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	address.sll_ifindex = (int)if_nametoindex(device);
-	must(fd >= 0 && address.sll_ifindex && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0, "packet socket");
+	must(fd >= 0 && address.sll_ifindex &&
+		     bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0,
+	     "packet socket");
 	return fd;
 }
 
@@ -257,8 +262,9 @@ static bool adopted(struct broker *b)
 		const struct end *e = &b->ends[i];
 		struct stat st;
 
-		if (e->presented < 0 || e->presented_generation != b->journal.generation || fstat(e->presented, &st) < 0 ||
-		    st.st_ino != b->journal.inode || (uint64_t)st.st_size != b->journal.geometry.size ||
+		if (e->presented < 0 || e->presented_generation != b->journal.generation ||
+		    fstat(e->presented, &st) < 0 || st.st_ino != b->journal.inode ||
+		    (uint64_t)st.st_size != b->journal.geometry.size ||
 		    (fcntl(e->presented, F_GET_SEALS) & SEALS_LIVE) != SEALS_LIVE)
 			return false;
 	}
@@ -272,14 +278,17 @@ static void welcome(struct broker *b, struct end *e, bool readopted)
 	struct telemetry_header *h;
 
 	wire_begin(&m, FROM_BROKER, WIRE_WELCOME, readopted ? b->journal.generation : 0);
-	w->features = e->hello.features & (b->options.features ? b->options.features : FEATURES_KNOWN);
+	w->features =
+		e->hello.features & (b->options.features ? b->options.features : FEATURES_KNOWN);
 	memcpy(w->port, e->hello.port, PORT_NAME);
 	memcpy(w->mac, (uint8_t[]){2, 0, 0, 0, 0, (uint8_t)e->hello.port[0]}, 6);
 	memcpy(w->ip4, (uint8_t[]){10, 0, 0, (uint8_t)(e->hello.port[0] - 'a' + 1)}, 4);
 	w->ip4_prefix = 24;
 	w->mtu = b->options.mtu ? b->options.mtu : 1500;
 	w->queues = b->options.queues ? b->options.queues : 1;
-	w->sample_shift = b->options.sample_all ? 0 : b->options.sample_shift ? b->options.sample_shift : 6;
+	w->sample_shift = b->options.sample_all	    ? 0
+			  : b->options.sample_shift ? b->options.sample_shift
+						    : 6;
 	w->hold_quota = b->options.hold_quota;
 	w->hold_policy = b->options.hold_policy;
 	w->telemetry_size = LAYOUT_PAGE + (uint64_t)TELEMETRY_BLOCK * w->queues;
@@ -293,7 +302,8 @@ static void welcome(struct broker *b, struct end *e, bool readopted)
 	e->welcomed = wire_send(e->fd, &m, &e->telemetry, 1) == 0;
 }
 
-static void on_hello(struct broker *b, unsigned i, const struct wire_message *m, const int *fds, unsigned count)
+static void on_hello(struct broker *b, unsigned i, const struct wire_message *m, const int *fds,
+		     unsigned count)
 {
 	struct end *e = &b->ends[i], *peer = &b->ends[1 - i];
 
@@ -301,8 +311,12 @@ static void on_hello(struct broker *b, unsigned i, const struct wire_message *m,
 	e->presented = count ? fds[0] : -1;
 	e->presented_generation = m->header.generation;
 	if (count && !b->journal.live && m->header.generation > b->journal.generation)
-		b->journal.generation = m->header.generation; /* generations rise also where the journal is lost */
-	/* An end that is live waits for its peer to say the same, so that both are adopted or neither: unless that came, and did not. */
+		b->journal.generation =
+			m->header.generation; /* generations rise also where the journal is lost */
+	/*
+	 * An end that is live waits for its peer to say the same, so that both are adopted or
+	 * neither: unless that came, and did not.
+	 */
 	if (count && b->journal.live && !b->netdev && peer->presented < 0 && !peer->welcomed)
 		return;
 	if (adopted(b)) {
@@ -347,7 +361,8 @@ static void on_end(struct broker *b, unsigned i)
 		return;
 	if (ret < 0 || m.header.type == WIRE_ERROR || m.header.type == WIRE_BYE) {
 		if (ret == 0 && m.header.type == WIRE_ERROR)
-			fprintf(stderr, "test broker: end %u: error %u: %s\n", i, m.error.code, m.error.text);
+			fprintf(stderr, "test broker: end %u: error %u: %s\n", i, m.error.code,
+				m.error.text);
 		end_gone(b, i, ret ? REBIND_DIED : REBIND_LEFT);
 	} else if (m.header.type == WIRE_HELLO) {
 		on_hello(b, i, &m, fds, count);
@@ -453,7 +468,8 @@ static struct broker *make(const struct broker_options *options)
 	} else {
 		const char *tmp = getenv("TMPDIR");
 
-		snprintf(b->directory, sizeof(b->directory), "%s/dray-test-XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
+		snprintf(b->directory, sizeof(b->directory), "%s/dray-test-XXXXXX",
+			 tmp && strlen(tmp) < 40 ? tmp : "/tmp");
 		must(mkdtemp(b->directory) != NULL, "directory");
 		b->own_directory = true;
 		newest = b;

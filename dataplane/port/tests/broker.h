@@ -11,19 +11,22 @@
 #include "wire.h"
 
 struct broker_options {
-	uint32_t queues;       /* default 1 */
+	uint32_t queues;	  /* default 1 */
 	struct geometry geometry; /* 0: the default of each field */
-	uint32_t mtu;	       /* default 1500 */
-	uint32_t sample_shift; /* default 6; SAMPLE_NONE */
-	bool sample_all;       /* shift 0 */
+	uint32_t mtu;		  /* default 1500 */
+	uint32_t sample_shift;	  /* default 6; SAMPLE_NONE */
+	bool sample_all;	  /* shift 0 */
 	uint32_t hold_quota, hold_policy;
-	uint64_t features; /* that the broker knows; default all */
+	uint64_t features;     /* that the broker knows; default all */
 	const char *directory; /* default: a new one, removed at the end */
 };
 
 struct broker;
 
-/* As a thread of this process, or as a child of it (call it before there are threads). NULL: defaults. */
+/*
+ * As a thread of this process, or as a child of it (call it before there are threads). NULL:
+ * defaults.
+ */
 struct broker *broker_start(const struct broker_options *options);
 struct broker *broker_fork(const struct broker_options *options);
 void broker_stop(struct broker *broker);
@@ -34,7 +37,10 @@ void broker_clean_up(void);
 const char *broker_directory(const struct broker *broker);
 pid_t broker_pid(const struct broker *broker);
 
-/* Move the link of a broker thread: to network devices (one per end, in this network namespace), or back to memory. */
+/*
+ * Move the link of a broker thread: to network devices (one per end, in this network namespace), or
+ * back to memory.
+ */
 void broker_move_netdev(struct broker *broker, const char *device_a, const char *device_b);
 void broker_move_shm(struct broker *broker);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What passes a port is copied to the capture memfd while there is one: whole or cut, both directions, all queues; what finds no room is counted. */
+/*
+ * What passes a port is copied to the capture memfd while there is one: whole or cut, both
+ * directions, all queues; what finds no room is counted.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -26,12 +29,14 @@ static struct reader reader_of(unsigned queue, bool sent)
 {
 	uint8_t *ring = memory + (2 * queue + !sent) * ring_size;
 
-	return (struct reader){.words = (struct capture_words *)ring, .slots = ring + sizeof(struct capture_words)};
+	return (struct reader){.words = (struct capture_words *)ring,
+			       .slots = ring + sizeof(struct capture_words)};
 }
 
 static struct wire_capture start_of(uint32_t queues)
 {
-	struct wire_capture c = {.slots = SLOTS, .slot_size = SLOT_SIZE, .snaplen = SNAPLEN, .queues = queues};
+	struct wire_capture c = {
+		.slots = SLOTS, .slot_size = SLOT_SIZE, .snaplen = SNAPLEN, .queues = queues};
 
 	CHECK_EQ(capture_derive(&c, &ring_size, &size), 0);
 	c.size = size;
@@ -186,19 +191,25 @@ static void vlan(struct pair *p)
 		record = next(&sent);
 		CHECK_EQ(record->flags, DRAY_PKT_CSUM_NEEDED);
 		CHECK_EQ(record->meta, 77);
-		CHECK_EQ(record->length, length == 12 ? 12 : 304); /* there is no frame to put a tag in */
+		/* there is no frame to put a tag in */
+		CHECK_EQ(record->length, length == 12 ? 12 : 304);
 		CHECK_EQ(record->captured, length == 12 ? 12 : SNAPLEN);
 		CHECK_EQ(memcmp(record + 1, r.data, 12), 0);
 		if (length == 300) {
 			CHECK_EQ(memcmp((uint8_t *)(record + 1) + 12, "\x81\x00\x20\x64", 4), 0);
-			CHECK_EQ(memcmp((uint8_t *)(record + 1) + 16, (uint8_t *)r.data + 12, SNAPLEN - 16), 0);
+			CHECK_EQ(memcmp((uint8_t *)(record + 1) + 16, (uint8_t *)r.data + 12,
+					SNAPLEN - 16),
+				 0);
 		}
 		done(&sent);
 		dray_release(&r, 1);
 	}
 }
 
-/* What is forwarded is copied to the other port's buffers, and captured once; what cannot be sent is not captured. */
+/*
+ * What is forwarded is copied to the other port's buffers, and captured once; what cannot be sent
+ * is not captured.
+ */
 static void forwarded(struct pair *p)
 {
 	struct reader sent = reader_of(0, true), received = reader_of(0, false);
@@ -229,13 +240,14 @@ static void stop(struct pair *p)
 	broker_capture(p->broker, NULL, -1);
 	/* A stop has no answer: it has come when packets are no longer copied. */
 	UNTIL(({
-		tail = atomic_load(&sent.words->tail);
-		sent.head = tail;
-		done(&sent);
-		test_send(p->a, 0, 64, 1);
-		test_receive(p->b, 0, 64, 1);
-		atomic_load(&sent.words->tail) == tail;
-	}), test_service(p->a, p->b));
+		      tail = atomic_load(&sent.words->tail);
+		      sent.head = tail;
+		      done(&sent);
+		      test_send(p->a, 0, 64, 1);
+		      test_receive(p->b, 0, 64, 1);
+		      atomic_load(&sent.words->tail) == tail;
+	      }),
+	      test_service(p->a, p->b));
 	munmap(memory, size);
 }
 
@@ -252,7 +264,10 @@ static unsigned maps_of_memfds(void)
 	return n;
 }
 
-/* One after the other, some replacing the one before, with sides that never notice: at most one stays mapped for each side until close. */
+/*
+ * One after the other, some replacing the one before, with sides that never notice: at most one
+ * stays mapped for each side until close.
+ */
 static void many(struct pair *p)
 {
 	unsigned before = maps_of_memfds();
@@ -301,7 +316,8 @@ static void under_traffic(void)
 	CHECK_EQ(pthread_create(&thread, NULL, exchange, &t), 0);
 	for (unsigned i = 0; i < 20; i++) {
 		start(&p, 1);
-		UNTIL(lost(&(struct reader){.words = (struct capture_words *)memory}) > 0, usleep(100));
+		UNTIL(lost(&(struct reader){.words = (struct capture_words *)memory}) > 0,
+		      usleep(100));
 		if (i & 1)
 			broker_capture(p.broker, NULL, -1);
 		munmap(memory, size);
@@ -370,7 +386,8 @@ static void refused(struct pair *p)
 		uint32_t queues;
 		int error;
 		bool hole;
-	} cases[] = {{F_SEAL_SHRINK | F_SEAL_GROW, 0, 1, EPERM, false}, {F_SEAL_GROW | F_SEAL_SEAL, 0, 1, EPERM, false},
+	} cases[] = {{F_SEAL_SHRINK | F_SEAL_GROW, 0, 1, EPERM, false},
+		     {F_SEAL_GROW | F_SEAL_SEAL, 0, 1, EPERM, false},
 		     {F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 4096, 1, EPROTO, false},
 		     {F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0, 2, EINVAL, false},
 		     {F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0, 1, EPROTO, true}};
@@ -381,7 +398,9 @@ static void refused(struct pair *p)
 		int fd = broker_memfd(size + cases[i].more, cases[i].seals);
 
 		if (cases[i].hole)
-			CHECK_EQ(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 8192, 4096), 0);
+			CHECK_EQ(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 8192,
+					   4096),
+				 0);
 		broker_capture(p->broker, &c, fd);
 		UNTIL(broker_captured(p->broker) == cases[i].error, test_service(p->a, p->b));
 		test_send(p->a, 0, 64, i);
@@ -442,7 +461,8 @@ int main(void)
 	stop(&p);
 	refused(&p);
 	many(&p);
-	CHECK_EQ(test_stats(p.a).misuse, 2); /* the packets without length and without a home, and nothing else */
+	/* the packets without length and without a home, and nothing else */
+	CHECK_EQ(test_stats(p.a).misuse, 2);
 	CHECK_EQ(test_stats(p.a).maps, 1);
 	test_pair_close(&p);
 	CHECK_EQ(maps_of_memfds(), 0);

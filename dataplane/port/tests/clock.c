@@ -62,8 +62,8 @@ static unsigned good(uint64_t right, uint64_t (*measure)(void))
 		got = measure();
 		n += got > right - right / 10 && got < right + right / 10;
 	}
-	printf("%u of %u within a tenth of %llu ticks a second; the last: %llu\n", n, TRIES, (unsigned long long)right,
-	       (unsigned long long)got);
+	printf("%u of %u within a tenth of %llu ticks a second; the last: %llu\n", n, TRIES,
+	       (unsigned long long)right, (unsigned long long)got);
 	return n;
 }
 

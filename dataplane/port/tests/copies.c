@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DRAY_RX_COPY: what is delivered is not in shared memory, so its sender cannot change it any more. */
+/*
+ * DRAY_RX_COPY: what is delivered is not in shared memory, so its sender cannot change it any more.
+ */
 #include "test.h"
 
 int main(void)
 {
-	struct broker_options o = {.geometry = {.msg_slots = 2, .msg_stride = 128 + 65536, .msg_headroom = 128}};
+	struct broker_options o = {
+		.geometry = {.msg_slots = 2, .msg_stride = 128 + 65536, .msg_headroom = 128}};
 	struct pair p = test_pair(&o, DRAY_MODE_BUSY, DRAY_RX_COPY);
 	struct dray_pkt t, r[2];
 

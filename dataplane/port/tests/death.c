@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kill -9 of one end: what it had published arrives, its successor gets a new generation, nothing leaks; many times over. */
+/*
+ * kill -9 of one end: what it had published arrives, its successor gets a new generation, nothing
+ * leaks; many times over.
+ */
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -75,7 +78,10 @@ static void round_of(struct broker *broker, struct dray_port *a, int report, uin
 	test_check(&kept, 200, *(uint32_t *)kept.data);
 	CHECK_EQ(test_stats(a).maps, 1); /* for the sake of one buffer */
 	dray_release(&kept, 1);
-	UNTIL(test_stats(a).maps == 0, { receive_all(a, next); test_service(a, NULL); });
+	UNTIL(test_stats(a).maps == 0, {
+		receive_all(a, next);
+		test_service(a, NULL);
+	});
 }
 
 int main(void)

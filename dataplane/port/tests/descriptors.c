@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be slept on: dray_event_fd tells of the control side and of no packet, dray_queue_fd of one queue and of no other. */
+/*
+ * What can be slept on: dray_event_fd tells of the control side and of no packet, dray_queue_fd of
+ * one queue and of no other.
+ */
 #include <errno.h>
 #include <poll.h>
 
@@ -25,7 +28,11 @@ static void events(uint32_t mode)
 	CHECK(fd >= 0);
 	CHECK_EQ(dray_event_fd(a), fd);
 	b = test_open(broker, "b", DRAY_MODE_BUSY, 0);
-	UNTIL(test_up(a) && test_up(b), { CHECK(dray_service(b) >= 0); if (readable(fd, 1)) dray_service(a); });
+	UNTIL(test_up(a) && test_up(b), {
+		CHECK(dray_service(b) >= 0);
+		if (readable(fd, 1))
+			dray_service(a);
+	});
 	UNTIL(!readable(fd, 0), test_service(a, b));
 	CHECK_EQ(dray_events(a, e, 8), 1);
 	test_send(b, 0, 64, 1);

@@ -114,7 +114,8 @@ static void of_an_old_generation(struct pair *p)
 	CHECK_EQ(dray_rx_burst(p->b, 0, &received, 1), 1);
 	CHECK_EQ(dray_tx_alloc(p->b, 0, &allocated, 1, 64), 1);
 	broker_move_shm(p->broker);
-	UNTIL(test_generation(p->a) > before && test_generation(p->b) > before, test_service(p->a, p->b));
+	UNTIL(test_generation(p->a) > before && test_generation(p->b) > before,
+	      test_service(p->a, p->b));
 	test_send(p->a, 0, 64, 2);
 	test_receive(p->b, 0, 64, 2);
 	test_send(p->b, 0, 64, 3);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An end dies at any moment of its set-up, again and again: the survivor lives, leaks nothing, and works with the next one. */
+/*
+ * An end dies at any moment of its set-up, again and again: the survivor lives, leaks nothing, and
+ * works with the next one.
+ */
 #include <dirent.h>
 #include <signal.h>
 #include <sys/prctl.h>

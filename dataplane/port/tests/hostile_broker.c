@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A broker that lies about memory, interrupts or floods: an open port refuses, keeps its descriptors in order, and lives. */
+/*
+ * A broker that lies about memory, interrupts or floods: an open port refuses, keeps its
+ * descriptors in order, and lives.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -76,12 +79,14 @@ static int can_shrink(struct offer *o)
 
 static int short_memory(struct offer *o)
 {
-	return replace_memory(o, broker_memfd(o->m.offer.geometry.size - 4096, FAKE_SEALS), -EPROTO);
+	return replace_memory(o, broker_memfd(o->m.offer.geometry.size - 4096, FAKE_SEALS),
+			      -EPROTO);
 }
 
 static int long_memory(struct offer *o)
 {
-	return replace_memory(o, broker_memfd(o->m.offer.geometry.size + 4096, FAKE_SEALS), -EPROTO);
+	return replace_memory(o, broker_memfd(o->m.offer.geometry.size + 4096, FAKE_SEALS),
+			      -EPROTO);
 }
 
 static int memory_is_a_socket(struct offer *o)
@@ -189,10 +194,29 @@ static int netdev_without_packets(struct offer *o)
 }
 
 static spoil *const spoils[] = {
-	nothing_wrong,	  punched_before_seal, no_seals,	can_grow,	 can_shrink,	  short_memory,
-	long_memory,	  memory_is_a_socket,  bell_is_a_stream, bell_is_memory,  never_sealed,	  geometry_of_zeros,
-	size_is_a_lie,	  huge_slots,	       huge_stride,	odd_ring,	 little_headroom, other_queues,
-	generation_zero,  side_two,	       unknown_feature, missing_bell,	 netdev_without_packets,
+	nothing_wrong,
+	punched_before_seal,
+	no_seals,
+	can_grow,
+	can_shrink,
+	short_memory,
+	long_memory,
+	memory_is_a_socket,
+	bell_is_a_stream,
+	bell_is_memory,
+	never_sealed,
+	geometry_of_zeros,
+	size_is_a_lie,
+	huge_slots,
+	huge_stride,
+	odd_ring,
+	little_headroom,
+	other_queues,
+	generation_zero,
+	side_two,
+	unknown_feature,
+	missing_bell,
+	netdev_without_packets,
 };
 
 struct session {
@@ -207,7 +231,8 @@ static void seal_and_say(int fd, struct offer *o)
 	struct wire_message sealed;
 
 	if (o->punch)
-		CHECK_EQ(fallocate(o->fds[0], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 65536), 0);
+		CHECK_EQ(fallocate(o->fds[0], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 65536),
+			 0);
 	if (o->seal_all)
 		CHECK_EQ(fcntl(o->fds[0], F_ADD_SEALS, FAKE_LIVE), 0);
 	wire_begin(&sealed, FROM_BROKER, WIRE_SEALED, o->m.header.generation);
@@ -329,7 +354,8 @@ static void welcome_again(int fd, struct offer *live)
 	fake_welcome_with(fd, &m, fake_telemetry());
 }
 
-static interruption *const interruptions[] = {offer_again, offer_more_queues, seal_again, welcome_again};
+static interruption *const interruptions[] = {offer_again, offer_more_queues, seal_again,
+					      welcome_again};
 
 struct live_session {
 	interruption *interruption;

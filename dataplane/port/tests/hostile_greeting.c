@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A broker that breaks off, lies or says nothing before it has welcomed: dray_open ends in time with an error, and leaves nothing open. */
+/*
+ * A broker that breaks off, lies or says nothing before it has welcomed: dray_open ends in time
+ * with an error, and leaves nothing open.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -178,13 +181,16 @@ static const struct {
 	greeting *greeting;
 	int error;
 } greetings[] = {
-	{hang_up, -ECONNRESET},	       {say_nothing, -ETIMEDOUT},    {oversized, -EMSGSIZE},
-	{truncated, -EPROTO},	       {only_a_header, -EPROTO},     {one_byte, -EPROTO},
-	{wrong_magic, -EPROTO},	       {wrong_version, -EPROTONOSUPPORT}, {unknown_type, -EPROTO},
-	{another_name, -EPROTO},       {reserved_bits, -EPROTO},     {too_many_queues, -EPROTO},
-	{no_telemetry, -EPROTO},       {many_descriptors, -EPROTO},  {telemetry_is_short, -EPROTO},
-	{telemetry_is_unsealed, -EPERM}, {telemetry_is_a_socket, -EPROTO}, {offer_first, -EPROTO},
-	{stats_first, -EPROTO},	       {refused, -EBUSY},
+	{hang_up, -ECONNRESET},		  {say_nothing, -ETIMEDOUT},
+	{oversized, -EMSGSIZE},		  {truncated, -EPROTO},
+	{only_a_header, -EPROTO},	  {one_byte, -EPROTO},
+	{wrong_magic, -EPROTO},		  {wrong_version, -EPROTONOSUPPORT},
+	{unknown_type, -EPROTO},	  {another_name, -EPROTO},
+	{reserved_bits, -EPROTO},	  {too_many_queues, -EPROTO},
+	{no_telemetry, -EPROTO},	  {many_descriptors, -EPROTO},
+	{telemetry_is_short, -EPROTO},	  {telemetry_is_unsealed, -EPERM},
+	{telemetry_is_a_socket, -EPROTO}, {offer_first, -EPROTO},
+	{stats_first, -EPROTO},		  {refused, -EBUSY},
 };
 
 static void *greet(void *argument)
@@ -201,7 +207,8 @@ static void *greet(void *argument)
 
 static void try_greeting(unsigned i)
 {
-	struct dray_options o = {.size = sizeof(o), .directory = fake_directory(), .timeout_ms = 300};
+	struct dray_options o = {
+		.size = sizeof(o), .directory = fake_directory(), .timeout_ms = 300};
 	struct dray_port *port = NULL;
 	unsigned before = fake_open_fds();
 	uint64_t start = clock_ns();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A peer that keeps every buffer, and reads nothing: the victim's calls return at once, it is counted, and the application is told. */
+/*
+ * A peer that keeps every buffer, and reads nothing: the victim's calls return at once, it is
+ * counted, and the application is told.
+ */
 #include "rawend.h"
 #include "test.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A receiver that returns what it never had, twice, or out of range: counted by kind, and no buffer is ever lent twice. */
+/*
+ * A receiver that returns what it never had, twice, or out of range: counted by kind, and no buffer
+ * is ever lent twice.
+ */
 #include "memory.h"
 #include "test.h"
 

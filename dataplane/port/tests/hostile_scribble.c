@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer process scribbles at random over every shared word, tries to punch and truncate, and floods the bells, while the victim works:
- * it never crashes, never gets a buffer outside its mapping or one that it has, and its calls return.
+ * A peer process scribbles at random over every shared word, tries to punch and truncate, and
+ * floods the bells, while the victim works: it never crashes, never gets a buffer outside its
+ * mapping or one that it has, and its calls return.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,8 @@ static uint64_t random64(void)
 static void kernel_attacks(struct rawend *e)
 {
 	CHECK(ftruncate(e->memfd, 4096) < 0 && errno == EPERM);
-	CHECK(fallocate(e->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 65536) < 0 && errno == EPERM);
+	CHECK(fallocate(e->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 65536) < 0 &&
+	      errno == EPERM);
 	CHECK(madvise(e->memory, e->offer.geometry.size, MADV_REMOVE) < 0);
 	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, e->memfd, 0) == MAP_FAILED);
 }
@@ -42,7 +44,10 @@ struct position {
 
 static struct position *position;
 
-/* Plausible descriptors most of the time, garbage else; indices that creep, jump, and run backwards. */
+/*
+ * Plausible descriptors most of the time, garbage else; indices that creep, jump, and run
+ * backwards.
+ */
 static void scribble(const struct lane_view *v)
 {
 	uint64_t r = random64();
@@ -59,9 +64,11 @@ static void scribble(const struct lane_view *v)
 	atomic_store(&v->words->newest.offset_flags_meta, rest);
 	atomic_store(&v->words->newest_tail, atomic_load(&v->words->tail));
 	if ((r >> 16 & 0xf) == 0)
-		atomic_store(&v->words->tail, atomic_load(&position->head) + (uint32_t)random64() % 64);
+		atomic_store(&v->words->tail,
+			     atomic_load(&position->head) + (uint32_t)random64() % 64);
 	if ((r >> 20 & 0xf) == 0)
-		atomic_store(&v->words->returned.value, atomic_load(&position->returned) + (uint32_t)random64() % 64);
+		atomic_store(&v->words->returned.value,
+			     atomic_load(&position->returned) + (uint32_t)random64() % 64);
 	if ((r >> 24 & 0xff) == 0)
 		atomic_store(&v->words->tail, (uint32_t)random64());
 	if ((r >> 32 & 0xff) == 0)
@@ -81,7 +88,8 @@ static void attack(const char *directory)
 	for (uint64_t i = 0;; i++) {
 		scribble(lanes[i & 1]);
 		if (i % 1024 == 0)
-			(void)!send(e.bells[0], "junk", 1 + i / 1024 % 4, MSG_DONTWAIT | MSG_NOSIGNAL);
+			(void)!send(e.bells[0], "junk", 1 + i / 1024 % 4,
+				    MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (i % 4096 == 0)
 			memset(e.memory, (int)i, 4096); /* the header page */
 	}
@@ -146,7 +154,10 @@ static void work(struct victim *v)
 
 int main(void)
 {
-	struct broker_options o = {.geometry = {.ring_size = 64, .pkt_slots = 60, .msg_slots = 2, .msg_stride = 128 + 8192,
+	struct broker_options o = {.geometry = {.ring_size = 64,
+						.pkt_slots = 60,
+						.msg_slots = 2,
+						.msg_stride = 128 + 8192,
 						.msg_headroom = 128}};
 	struct broker *broker = broker_fork(&o);
 	struct victim v = {.low = UINTPTR_MAX};

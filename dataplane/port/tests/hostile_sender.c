@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sender that forges descriptors in every way: each is counted by kind and dropped, and the next honest packet arrives. */
+/*
+ * A sender that forges descriptors in every way: each is counted by kind and dropped, and the next
+ * honest packet arrives.
+ */
 #include "memory.h"
 #include "test.h"
 
@@ -12,7 +15,8 @@ static void publish(uint32_t n)
 	atomic_store_explicit(&bed.view.words->tail, tail, memory_order_release);
 }
 
-static void write_at(struct descriptor *d, uint32_t place, uint32_t length, uint32_t offset, uint32_t flags)
+static void write_at(struct descriptor *d, uint32_t place, uint32_t length, uint32_t offset,
+		     uint32_t flags)
 {
 	atomic_store(&d->place_length, place | (uint64_t)length << 32);
 	atomic_store(&d->offset_flags_meta, offset | (uint64_t)flags << 16);
@@ -43,7 +47,8 @@ static void expect(enum dray_violation kind, uint64_t count)
 }
 
 /* The same between two good ones of a burst: those arrive. */
-static void refused_in_burst(uint32_t place, uint32_t length, uint32_t offset, uint32_t flags, enum dray_violation kind)
+static void refused_in_burst(uint32_t place, uint32_t length, uint32_t offset, uint32_t flags,
+			     enum dray_violation kind)
 {
 	uint64_t before = bed_violations(bed.rx_counters, kind);
 	uint32_t mask = bed.view.ring_size - 1;
@@ -62,7 +67,8 @@ static void refused_in_burst(uint32_t place, uint32_t length, uint32_t offset, u
 }
 
 /* The descriptor must be dropped, counted as `kind`, and its slot given back or not. */
-static void refused(uint32_t place, uint32_t length, uint32_t offset, uint32_t flags, enum dray_violation kind, bool back)
+static void refused(uint32_t place, uint32_t length, uint32_t offset, uint32_t flags,
+		    enum dray_violation kind, bool back)
 {
 	uint64_t before = bed_violations(bed.rx_counters, kind);
 	uint32_t had = returned();
@@ -185,7 +191,10 @@ static void without_features(void)
 	refused(1u << 24, 64, 128, DESC_END, DRAY_BAD_REGION, false);
 }
 
-/* Slots longer than an offset can say: what ends beyond is as good as any, and flags are looked at as well. */
+/*
+ * Slots longer than an offset can say: what ends beyond is as good as any, and flags are looked at
+ * as well.
+ */
 static void wide(void)
 {
 	struct dray_pkt p;

@@ -23,10 +23,12 @@ struct bed bed_make_wide(uint32_t start, uint32_t quota, uint64_t features, uint
 						.msg_stride = 128 + 8192,
 						.msg_headroom = 128}};
 	struct bed b = {.geometry = broker_geometry(&o)};
-	struct lane_options options = {.bell = -1, .start = start, .sample_shift = 2, .hold_quota = quota};
+	struct lane_options options = {
+		.bell = -1, .start = start, .sample_shift = 2, .hold_quota = quota};
 
 	CHECK_EQ(geometry_check(&b.geometry, &b.offsets), 0);
-	b.memory = mmap(NULL, b.geometry.size + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	b.memory = mmap(NULL, b.geometry.size + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			-1, 0);
 	CHECK(b.memory != MAP_FAILED);
 	b.memory += PAGE;
 	CHECK_EQ(mprotect(b.memory, b.geometry.size, PROT_READ | PROT_WRITE), 0);

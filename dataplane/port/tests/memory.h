@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both ends of one lane over the same private memory: for wrap-around, for ThreadSanitizer, for a peer that is the test itself. */
+/*
+ * Both ends of one lane over the same private memory: for wrap-around, for ThreadSanitizer, for a
+ * peer that is the test itself.
+ */
 #ifndef DRAY_TEST_MEMORY_H
 #define DRAY_TEST_MEMORY_H
 

@@ -4,7 +4,8 @@
 
 int main(void)
 {
-	struct broker_options o = {.geometry = {.msg_slots = 3, .msg_stride = (4u << 20) + 128, .msg_headroom = 128}};
+	struct broker_options o = {
+		.geometry = {.msg_slots = 3, .msg_stride = (4u << 20) + 128, .msg_headroom = 128}};
 	struct pair p = test_pair(&o, DRAY_MODE_BUSY, 0);
 	struct dray_info info = {.size = sizeof(info)};
 	struct dray_pkt t[4];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The broker dies: traffic goes on. It starts again: the link is adopted as it is. It starts without its
- * journal: there is a new generation, and nothing is lost. An end leaves while there is no broker: the other notices. */
+/* The broker dies: traffic goes on. It starts again: the link is adopted as it is. It starts
+ * without its journal: there is a new generation, and nothing is lost. An end leaves while there is
+ * no broker: the other notices. */
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -35,7 +36,8 @@ int main(void)
 	char directory[] = "/tmp/dray-test-XXXXXX", journal[64];
 	struct broker_options o = {.directory = mkdtemp(directory)};
 	struct broker *first = broker_fork(&o), *second, *third;
-	struct dray_port *a = test_open(first, "a", DRAY_MODE_BUSY, 0), *b = test_open(first, "b", DRAY_MODE_BUSY, 0);
+	struct dray_port *a = test_open(first, "a", DRAY_MODE_BUSY, 0),
+			 *b = test_open(first, "b", DRAY_MODE_BUSY, 0);
 	uint32_t next = 0, generation;
 
 	UNTIL(test_up(a) && test_up(b), test_service(a, b));
@@ -56,7 +58,8 @@ int main(void)
 	CHECK_EQ(unlink(journal), 0);
 	traffic(a, b, &next);
 	third = broker_fork(&o);
-	UNTIL(test_generation(a) > generation && test_generation(b) > generation, test_service(a, b));
+	UNTIL(test_generation(a) > generation && test_generation(b) > generation,
+	      test_service(a, b));
 	traffic(a, b, &next);
 	kill_broker(third, a, b);
 	broker_stop(third);

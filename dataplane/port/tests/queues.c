@@ -36,8 +36,10 @@ static void one_of_four(void)
 {
 	struct broker_options o = {.queues = 4};
 	struct broker *broker = broker_start(&o);
-	struct dray_options fewer = {
-		.size = sizeof(fewer), .directory = broker_directory(broker), .queues = 1, .flags = DRAY_SERVICE_THREAD};
+	struct dray_options fewer = {.size = sizeof(fewer),
+				     .directory = broker_directory(broker),
+				     .queues = 1,
+				     .flags = DRAY_SERVICE_THREAD};
 	struct dray_info info = {.size = sizeof(info)};
 	struct dray_port *a, *b = test_open(broker, "b", DRAY_MODE_BUSY, DRAY_SERVICE_THREAD);
 	struct dray_pkt none;

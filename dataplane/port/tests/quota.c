@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An application that keeps buffers over the quota: policy drop drops, policy copy copies, and the peer never runs dry. */
+/*
+ * An application that keeps buffers over the quota: policy drop drops, policy copy copies, and the
+ * peer never runs dry.
+ */
 #include "test.h"
 
 #define QUOTA 16
@@ -15,7 +18,8 @@ static void run(uint32_t policy)
 	for (uint32_t i = 0; i < PACKETS; i++) {
 		struct dray_pkt t;
 
-		CHECK_EQ(dray_tx_alloc(p.a, 0, &t, 1, 64), 1); /* the sender is never short of buffers */
+		/* the sender is never short of buffers */
+		CHECK_EQ(dray_tx_alloc(p.a, 0, &t, 1, 64), 1);
 		test_fill(&t, 64, i);
 		CHECK_EQ(dray_tx_burst(p.a, 0, &t, 1), 1);
 		n += dray_rx_burst(p.b, 0, &kept[n], 1);

@@ -46,7 +46,8 @@ struct rawend rawend_join(const char *directory, const char *name)
 	e.memfd = fds[0];
 	memcpy(e.bells, fds + 1, (count - 1) * sizeof(int));
 	CHECK_EQ(geometry_check(&e.offer.geometry, &offsets), 0);
-	e.memory = mmap(NULL, e.offer.geometry.size, PROT_READ | PROT_WRITE, MAP_SHARED, e.memfd, 0);
+	e.memory =
+		mmap(NULL, e.offer.geometry.size, PROT_READ | PROT_WRITE, MAP_SHARED, e.memfd, 0);
 	CHECK(e.memory != MAP_FAILED);
 	wire_begin(&m, FROM_END, WIRE_MAPPED, e.generation);
 	struct stat st;
@@ -56,8 +57,10 @@ struct rawend rawend_join(const char *directory, const char *name)
 	expect(&e, WIRE_SEALED, &m, fds);
 	wire_begin(&m, FROM_END, WIRE_ACTIVE, e.generation);
 	CHECK_EQ(wire_send(e.fd, &m, NULL, 0), 0);
-	lane_view_init(&e.tx, e.memory, &e.offer.geometry, &offsets, e.offer.side, 0, e.offer.features);
-	lane_view_init(&e.rx, e.memory, &e.offer.geometry, &offsets, 1 - e.offer.side, 0, e.offer.features);
+	lane_view_init(&e.tx, e.memory, &e.offer.geometry, &offsets, e.offer.side, 0,
+		       e.offer.features);
+	lane_view_init(&e.rx, e.memory, &e.offer.geometry, &offsets, 1 - e.offer.side, 0,
+		       e.offer.features);
 	return e;
 }
 

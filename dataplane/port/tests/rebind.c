@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A new generation under traffic: no packet is lost, buffers of the old one are copied when they are sent, the old memory goes. */
+/*
+ * A new generation under traffic: no packet is lost, buffers of the old one are copied when they
+ * are sent, the old memory goes.
+ */
 #include "test.h"
 
 int main(void)
@@ -14,7 +17,8 @@ int main(void)
 	test_fill(&early, 500, 77);
 	test_send(p.a, 0, 100, 1);
 	broker_move_shm(p.broker);
-	UNTIL(test_generation(p.a) > before && test_generation(p.b) > before, test_service(p.a, p.b));
+	UNTIL(test_generation(p.a) > before && test_generation(p.b) > before,
+	      test_service(p.a, p.b));
 	CHECK_EQ(dray_events(p.a, e, 8), 1);
 	CHECK_EQ(e[0].type, DRAY_EVENT_REBIND);
 	test_send(p.a, 0, 100, 2);

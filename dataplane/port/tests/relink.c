@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The link moves from memory to network devices and back under an open port: name, MAC and MTU stay, every packet arrives. */
+/*
+ * The link moves from memory to network devices and back under an open port: name, MAC and MTU
+ * stay, every packet arrives.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +24,8 @@ static void in_own_network(void)
 		(void)!write(fd, "1", 1);
 		close(fd);
 	}
-	if (system("ip link add drayt0 type veth peer name drayt1 && ip link set drayt0 up && ip link set drayt1 up"))
+	if (system("ip link add drayt0 type veth peer name drayt1 && ip link set drayt0 up && ip "
+		   "link set drayt1 up"))
 		skip("needs ip(8) of iproute2 and veth");
 }
 
@@ -99,20 +103,30 @@ static void move_to(struct pair *p, uint32_t kind)
 		broker_move_netdev(p->broker, "drayt0", "drayt1");
 	else
 		broker_move_shm(p->broker);
-	UNTIL(info_of(p->a).generation > before && info_of(p->b).generation > before, test_service(p->a, p->b));
+	UNTIL(info_of(p->a).generation > before && info_of(p->b).generation > before,
+	      test_service(p->a, p->b));
 	CHECK_EQ(info_of(p->a).kind, kind);
 	CHECK_EQ(info_of(p->b).kind, kind);
-	CHECK(info_of(p->a).mtu == 1500 && info_of(p->a).mac[5] == 'a' && strcmp(info_of(p->a).name, "a") == 0);
-	UNTIL(dray_tx_burst(p->a, 0, &early, 1) == 1, ); /* from a buffer of the transport before; a device that just came up may refuse */
+	CHECK(info_of(p->a).mtu == 1500 && info_of(p->a).mac[5] == 'a' &&
+	      strcmp(info_of(p->a).name, "a") == 0);
+	/* from a buffer of the transport before; a device that just came up may refuse */
+	UNTIL(dray_tx_burst(p->a, 0, &early, 1) == 1, );
 	receive_both(p->b);
 }
 
 /* A checksum that was left to be filled in is right on the wire. */
 static void checksum(struct pair *p)
 {
-	static const uint8_t udp[] = {2, 0, 0, 0, 0, 'b', 2, 0, 0, 0, 0, 'a', 8, 0, /* IPv4 */ 0x45, 0, 0, 32, 0, 0, 0, 0, 64, 17,
-				      0, 0, 10, 0, 0, 1, 10, 0, 0, 2, /* UDP */ 0x30, 0x39, 0x04, 0xd2, 0, 12, 0xff, 0xff, 'd', 'r',
-				      'a', 'y'};
+	static const uint8_t udp[] = {2,    0,	  0,	0,   0,
+				      'b',  2,	  0,	0,   0,
+				      0,    'a',  8,	0,   /* IPv4 */ 0x45,
+				      0,    0,	  32,	0,   0,
+				      0,    0,	  64,	17,  0,
+				      0,    10,	  0,	0,   1,
+				      10,   0,	  0,	2,   /* UDP */ 0x30,
+				      0x39, 0x04, 0xd2, 0,   12,
+				      0xff, 0xff, 'd',	'r', 'a',
+				      'y'};
 	struct dray_pkt t, r;
 	uint32_t sum = 17 + 12;
 

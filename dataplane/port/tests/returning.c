@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that owns a queue sleeps; another thread gives back what the sender waits for: it gets it soon, not when the owner wakes by itself. */
+/*
+ * The thread that owns a queue sleeps; another thread gives back what the sender waits for: it gets
+ * it soon, not when the owner wakes by itself.
+ */
 #include <poll.h>
 #include <pthread.h>
 #include <time.h>
@@ -10,7 +13,8 @@
 #define ROUNDS 9
 #define ALL 4096
 #define SOON_NS 100000000u /* a sleeper looks by itself every 250 ms */
-#define IDLE_NS 100000000u /* CPU time in 300 ms of sleep: far above what it takes, and far below what polling does */
+/* CPU time in 300 ms of sleep: far above what it takes, and far below what polling does */
+#define IDLE_NS 100000000u
 
 static struct dray_pkt received[ALL], allocated[ALL];
 static struct dray_pkt taken[2 * ROUNDS]; /* by the sender, so that it has none again */
@@ -158,7 +162,10 @@ static void while_polling(struct pair *p, int fd, unsigned first)
 	}
 }
 
-/* A ring between a look for packets and a wait wakes nobody in vain: whoever waits sleeps for all of the time. */
+/*
+ * A ring between a look for packets and a wait wakes nobody in vain: whoever waits sleeps for all
+ * of the time.
+ */
 static void rung_before_waiting(void)
 {
 	struct pair p = test_pair(NULL, DRAY_MODE_SLEEPING, 0);

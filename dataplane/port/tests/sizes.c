@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Applications that were built with an older or a newer header: their structs are smaller or larger than the library's. */
+/*
+ * Applications that were built with an older or a newer header: their structs are smaller or larger
+ * than the library's.
+ */
 #include <errno.h>
 
 #include "test.h"
@@ -23,7 +26,8 @@ struct newer_stats {
 
 static int open_with(struct broker *b, size_t size, unsigned unknown_byte, uint8_t value)
 {
-	struct newer_options o = {.known = {.size = size, .directory = broker_directory(b), .timeout_ms = 10000}};
+	struct newer_options o = {
+		.known = {.size = size, .directory = broker_directory(b), .timeout_ms = 10000}};
 	struct dray_port *port = NULL;
 	int ret;
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sleeping and adaptive ends are woken for packets and for buffers, burn no CPU meanwhile, and dray_fd works with poll. */
+/*
+ * Sleeping and adaptive ends are woken for packets and for buffers, burn no CPU meanwhile, and
+ * dray_fd works with poll.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -76,7 +79,7 @@ static void for_buffers(struct pair *p)
 	CHECK_EQ(dray_rx_burst(p->b, 0, r, 128), 128);
 	CHECK_EQ(pthread_create(&thread, NULL, give_back_later, r), 0);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
-	dray_release(r, 1);	 /* the owner's */
+	dray_release(r, 1);		 /* the owner's */
 	dray_rx_burst(p->b, 0, &one, 1); /* and the others' */
 	CHECK_EQ(dray_wait(p->a, 0, DRAY_WAIT_TX, 20000), DRAY_WAIT_TX);
 	CHECK_EQ(dray_tx_alloc(p->a, 0, &one, 1, 64), 1);
@@ -103,7 +106,10 @@ static void *take_slowly(void *argument)
 	return NULL;
 }
 
-/* The receiver rings when buffers are back: without, each spell would last as long as a sleep does at most. */
+/*
+ * The receiver rings when buffers are back: without, each spell would last as long as a sleep does
+ * at most.
+ */
 static void rung_for_buffers(struct pair *p)
 {
 	static struct dray_pkt t[128];

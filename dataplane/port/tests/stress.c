@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sender and receiver in two threads over one mapping, where ThreadSanitizer sees both: bursts of all sizes, and releases by a third. */
+/*
+ * Sender and receiver in two threads over one mapping, where ThreadSanitizer sees both: bursts of
+ * all sizes, and releases by a third.
+ */
 #include <pthread.h>
 #include <sched.h>
 
@@ -59,7 +62,8 @@ static void receive(void)
 		for (unsigned i = 0; i < n; i++, got++) {
 			test_check(&p[i], 64, got);
 			if (got % 2) {
-				while (in - atomic_load_explicit(&box_out, memory_order_acquire) == 32)
+				while (in - atomic_load_explicit(&box_out, memory_order_acquire) ==
+				       32)
 					sched_yield();
 				box[in % 32] = p[i];
 				atomic_store_explicit(&box_in, ++in, memory_order_release);

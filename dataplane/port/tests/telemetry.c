@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon reads in the telemetry memfd is what happened, and what it writes there is followed. */
+/*
+ * What the daemon reads in the telemetry memfd is what happened, and what it writes there is
+ * followed.
+ */
 #include <sys/mman.h>
 
 #include "test.h"
 
 #define PACKETS 640
 
-static const struct telemetry_header *map(struct broker *broker, unsigned end, struct telemetry_header **writable)
+static const struct telemetry_header *map(struct broker *broker, unsigned end,
+					  struct telemetry_header **writable)
 {
 	size_t size = LAYOUT_PAGE + TELEMETRY_BLOCK;
 
-	*writable = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, broker_telemetry(broker, end), 0);
+	*writable = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 broker_telemetry(broker, end), 0);
 	CHECK(*writable != MAP_FAILED);
 	return *writable;
 }
@@ -42,7 +47,8 @@ int main(void)
 	struct broker_options o = {.sample_shift = 3};
 	struct pair p = test_pair(&o, DRAY_MODE_BUSY, 0);
 	struct telemetry_header *ha, *hb;
-	const struct telemetry_block *a = block_of(map(p.broker, 0, &ha)), *b = block_of(map(p.broker, 1, &hb));
+	const struct telemetry_block *a = block_of(map(p.broker, 0, &ha)),
+				     *b = block_of(map(p.broker, 1, &hb));
 	uint64_t first;
 
 	traffic(&p);

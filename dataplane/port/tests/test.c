@@ -10,8 +10,11 @@ void test_failed(void)
 
 struct dray_port *test_open(struct broker *broker, const char *name, uint32_t mode, uint32_t flags)
 {
-	struct dray_options options = {
-		.size = sizeof(options), .directory = broker_directory(broker), .mode = mode, .flags = flags, .timeout_ms = 10000};
+	struct dray_options options = {.size = sizeof(options),
+				       .directory = broker_directory(broker),
+				       .mode = mode,
+				       .flags = flags,
+				       .timeout_ms = 10000};
 	struct dray_port *port = NULL;
 	int ret = dray_open(name, &options, &port);
 

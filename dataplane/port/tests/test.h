@@ -14,13 +14,13 @@
 #include "dray.h"
 
 /* Runs until the condition holds; fails after 20 s. `work` is done in between. */
-#define UNTIL(condition, ...)                                                                                                     \
-	do {                                                                                                                      \
-		uint64_t until_ = clock_ns() + 20000000000ull;                                                                    \
-		while (!(condition)) {                                                                                            \
-			CHECK(clock_ns() < until_ && "in time: " #condition);                                                     \
-			__VA_ARGS__;                                                                                              \
-		}                                                                                                                 \
+#define UNTIL(condition, ...)                                                                      \
+	do {                                                                                       \
+		uint64_t until_ = clock_ns() + 20000000000ull;                                     \
+		while (!(condition)) {                                                             \
+			CHECK(clock_ns() < until_ && "in time: " #condition);                      \
+			__VA_ARGS__;                                                               \
+		}                                                                                  \
 	} while (0)
 
 static inline void skip(const char *reason)
@@ -45,7 +45,10 @@ struct dray_stats test_stats(struct dray_port *port);
 struct pair test_pair(const struct broker_options *broker, uint32_t mode, uint32_t flags);
 void test_pair_close(struct pair *pair);
 
-/* A packet of `length` bytes that follow from `seed`, with the seed at its beginning; checked by the other. */
+/*
+ * A packet of `length` bytes that follow from `seed`, with the seed at its beginning; checked by
+ * the other.
+ */
 void test_fill(struct dray_pkt *pkt, uint32_t length, uint32_t seed);
 void test_check(const struct dray_pkt *pkt, uint32_t length, uint32_t seed);
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers that send and leave, one after another, to an end that does not receive: it keeps the packets of the last of them, and no more memory than that. */
+/*
+ * Peers that send and leave, one after another, to an end that does not receive: it keeps the
+ * packets of the last of them, and no more memory than that.
+ */
 #include "test.h"
 
 #define PEERS 10
-#define KEPT  4
+#define KEPT 4
 
 /* Of memory that the test's broker made: generations, and one for telemetry. */
 static unsigned mappings(void)

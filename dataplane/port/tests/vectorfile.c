@@ -51,7 +51,8 @@ static void add_line(struct block *b, const char *text)
 	CHECK(sscanf(text, "%15s %47s %127[^\n]", l->key, l->name, l->value) >= 2);
 }
 
-unsigned for_each_block(const char *directory, const char *file, const char *keyword, block_test *test)
+unsigned for_each_block(const char *directory, const char *file, const char *keyword,
+			block_test *test)
 {
 	struct block b = {0};
 	char path[512], text[256], word[16];

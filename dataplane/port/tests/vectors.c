@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vectors of the protocol, which every implementation passes: messages, refusals, geometries, layout, descriptors, histogram. */
+/*
+ * The vectors of the protocol, which every implementation passes: messages, refusals, geometries,
+ * layout, descriptors, histogram.
+ */
 #include <errno.h>
 
 #include "geometry.h"
@@ -14,69 +17,121 @@ struct place {
 	size_t offset, size;
 };
 
-#define PLACE(owner, type, name) {owner, #name, offsetof(type, name), sizeof(((type *)0)->name)}
+#define PLACE(owner, type, name)                                                                   \
+	{                                                                                          \
+		owner, #name, offsetof(type, name), sizeof(((type *)0)->name)                      \
+	}
 
 static const struct place places[] = {
-	PLACE("header", struct wire_header, magic), PLACE("header", struct wire_header, version),
-	PLACE("header", struct wire_header, type), PLACE("header", struct wire_header, length),
+	PLACE("header", struct wire_header, magic),
+	PLACE("header", struct wire_header, version),
+	PLACE("header", struct wire_header, type),
+	PLACE("header", struct wire_header, length),
 	PLACE("header", struct wire_header, generation),
-	PLACE("hello", struct wire_hello, features), PLACE("hello", struct wire_hello, port),
-	PLACE("hello", struct wire_hello, queues), PLACE("hello", struct wire_hello, mode),
-	PLACE("hello", struct wire_hello, clock), PLACE("hello", struct wire_hello, flags),
-	PLACE("hello", struct wire_hello, tick_hz), PLACE("hello", struct wire_hello, reserved),
-	PLACE("welcome", struct wire_welcome, features), PLACE("welcome", struct wire_welcome, port),
-	PLACE("welcome", struct wire_welcome, mac), PLACE("welcome", struct wire_welcome, ip4_prefix),
-	PLACE("welcome", struct wire_welcome, ip6_prefix), PLACE("welcome", struct wire_welcome, ip4),
-	PLACE("welcome", struct wire_welcome, mtu), PLACE("welcome", struct wire_welcome, ip6),
-	PLACE("welcome", struct wire_welcome, queues), PLACE("welcome", struct wire_welcome, sample_shift),
-	PLACE("welcome", struct wire_welcome, hold_quota), PLACE("welcome", struct wire_welcome, hold_policy),
-	PLACE("welcome", struct wire_welcome, telemetry_size), PLACE("welcome", struct wire_welcome, flags),
+	PLACE("hello", struct wire_hello, features),
+	PLACE("hello", struct wire_hello, port),
+	PLACE("hello", struct wire_hello, queues),
+	PLACE("hello", struct wire_hello, mode),
+	PLACE("hello", struct wire_hello, clock),
+	PLACE("hello", struct wire_hello, flags),
+	PLACE("hello", struct wire_hello, tick_hz),
+	PLACE("hello", struct wire_hello, reserved),
+	PLACE("welcome", struct wire_welcome, features),
+	PLACE("welcome", struct wire_welcome, port),
+	PLACE("welcome", struct wire_welcome, mac),
+	PLACE("welcome", struct wire_welcome, ip4_prefix),
+	PLACE("welcome", struct wire_welcome, ip6_prefix),
+	PLACE("welcome", struct wire_welcome, ip4),
+	PLACE("welcome", struct wire_welcome, mtu),
+	PLACE("welcome", struct wire_welcome, ip6),
+	PLACE("welcome", struct wire_welcome, queues),
+	PLACE("welcome", struct wire_welcome, sample_shift),
+	PLACE("welcome", struct wire_welcome, hold_quota),
+	PLACE("welcome", struct wire_welcome, hold_policy),
+	PLACE("welcome", struct wire_welcome, telemetry_size),
+	PLACE("welcome", struct wire_welcome, flags),
 	PLACE("welcome", struct wire_welcome, reserved),
-	PLACE("geometry", struct geometry, size), PLACE("geometry", struct geometry, page_size),
-	PLACE("geometry", struct geometry, queues), PLACE("geometry", struct geometry, ring_size),
-	PLACE("geometry", struct geometry, pkt_slots), PLACE("geometry", struct geometry, pkt_stride),
-	PLACE("geometry", struct geometry, pkt_headroom), PLACE("geometry", struct geometry, msg_slots),
-	PLACE("geometry", struct geometry, msg_stride), PLACE("geometry", struct geometry, msg_headroom),
+	PLACE("geometry", struct geometry, size),
+	PLACE("geometry", struct geometry, page_size),
+	PLACE("geometry", struct geometry, queues),
+	PLACE("geometry", struct geometry, ring_size),
+	PLACE("geometry", struct geometry, pkt_slots),
+	PLACE("geometry", struct geometry, pkt_stride),
+	PLACE("geometry", struct geometry, pkt_headroom),
+	PLACE("geometry", struct geometry, msg_slots),
+	PLACE("geometry", struct geometry, msg_stride),
+	PLACE("geometry", struct geometry, msg_headroom),
 	PLACE("geometry", struct geometry, reserved),
-	PLACE("offer", struct wire_offer, kind), PLACE("offer", struct wire_offer, side),
-	PLACE("offer", struct wire_offer, peer_mode), PLACE("offer", struct wire_offer, queues),
-	PLACE("offer", struct wire_offer, geometry), PLACE("offer", struct wire_offer, features),
-	PLACE("offer", struct wire_offer, clock), PLACE("offer", struct wire_offer, reserved),
-	PLACE("offer", struct wire_offer, geometry.size), PLACE("offer", struct wire_offer, geometry.page_size),
-	PLACE("offer", struct wire_offer, geometry.queues), PLACE("offer", struct wire_offer, geometry.ring_size),
-	PLACE("offer", struct wire_offer, geometry.pkt_slots), PLACE("offer", struct wire_offer, geometry.pkt_stride),
-	PLACE("offer", struct wire_offer, geometry.pkt_headroom), PLACE("offer", struct wire_offer, geometry.msg_slots),
-	PLACE("offer", struct wire_offer, geometry.msg_stride), PLACE("offer", struct wire_offer, geometry.msg_headroom),
+	PLACE("offer", struct wire_offer, kind),
+	PLACE("offer", struct wire_offer, side),
+	PLACE("offer", struct wire_offer, peer_mode),
+	PLACE("offer", struct wire_offer, queues),
+	PLACE("offer", struct wire_offer, geometry),
+	PLACE("offer", struct wire_offer, features),
+	PLACE("offer", struct wire_offer, clock),
+	PLACE("offer", struct wire_offer, reserved),
+	PLACE("offer", struct wire_offer, geometry.size),
+	PLACE("offer", struct wire_offer, geometry.page_size),
+	PLACE("offer", struct wire_offer, geometry.queues),
+	PLACE("offer", struct wire_offer, geometry.ring_size),
+	PLACE("offer", struct wire_offer, geometry.pkt_slots),
+	PLACE("offer", struct wire_offer, geometry.pkt_stride),
+	PLACE("offer", struct wire_offer, geometry.pkt_headroom),
+	PLACE("offer", struct wire_offer, geometry.msg_slots),
+	PLACE("offer", struct wire_offer, geometry.msg_stride),
+	PLACE("offer", struct wire_offer, geometry.msg_headroom),
 	PLACE("offer", struct wire_offer, geometry.reserved),
 	PLACE("mapped", struct wire_mapped, inode),
-	PLACE("rebind", struct wire_rebind, reason), PLACE("rebind", struct wire_rebind, next),
-	PLACE("stats", struct wire_stats, queues), PLACE("stats", struct wire_stats, reserved),
+	PLACE("rebind", struct wire_rebind, reason),
+	PLACE("rebind", struct wire_rebind, next),
+	PLACE("stats", struct wire_stats, queues),
+	PLACE("stats", struct wire_stats, reserved),
 	PLACE("stats", struct wire_stats, counters),
-	PLACE("bye", struct wire_bye, reason), PLACE("bye", struct wire_bye, reserved),
-	PLACE("error", struct wire_error, code), PLACE("error", struct wire_error, about),
+	PLACE("bye", struct wire_bye, reason),
+	PLACE("bye", struct wire_bye, reserved),
+	PLACE("error", struct wire_error, code),
+	PLACE("error", struct wire_error, about),
 	PLACE("error", struct wire_error, text),
-	PLACE("capture", struct wire_capture, size), PLACE("capture", struct wire_capture, slots),
-	PLACE("capture", struct wire_capture, slot_size), PLACE("capture", struct wire_capture, snaplen),
-	PLACE("capture", struct wire_capture, queues), PLACE("capture", struct wire_capture, reserved),
-	PLACE("captured", struct wire_captured, error), PLACE("captured", struct wire_captured, reserved),
-	PLACE("lane_words", struct lane_words, tail), PLACE("lane_words", struct lane_words, newest_tail),
+	PLACE("capture", struct wire_capture, size),
+	PLACE("capture", struct wire_capture, slots),
+	PLACE("capture", struct wire_capture, slot_size),
+	PLACE("capture", struct wire_capture, snaplen),
+	PLACE("capture", struct wire_capture, queues),
+	PLACE("capture", struct wire_capture, reserved),
+	PLACE("captured", struct wire_captured, error),
+	PLACE("captured", struct wire_captured, reserved),
+	PLACE("lane_words", struct lane_words, tail),
+	PLACE("lane_words", struct lane_words, newest_tail),
 	PLACE("lane_words", struct lane_words, newest),
-	PLACE("lane_words", struct lane_words, returned.value), PLACE("lane_words", struct lane_words, receiver_bell.value),
+	PLACE("lane_words", struct lane_words, returned.value),
+	PLACE("lane_words", struct lane_words, receiver_bell.value),
 	PLACE("lane_words", struct lane_words, sender_bell.value),
-	PLACE("descriptor", struct descriptor, place_length), PLACE("descriptor", struct descriptor, offset_flags_meta),
-	PLACE("extension", struct extension, stamp), PLACE("extension", struct extension, hash_vlan),
-	PLACE("telemetry_header", struct telemetry_header, magic), PLACE("telemetry_header", struct telemetry_header, version),
-	PLACE("telemetry_header", struct telemetry_header, queues), PLACE("telemetry_header", struct telemetry_header, state),
-	PLACE("telemetry_header", struct telemetry_header, generation), PLACE("telemetry_header", struct telemetry_header, clock),
+	PLACE("descriptor", struct descriptor, place_length),
+	PLACE("descriptor", struct descriptor, offset_flags_meta),
+	PLACE("extension", struct extension, stamp),
+	PLACE("extension", struct extension, hash_vlan),
+	PLACE("telemetry_header", struct telemetry_header, magic),
+	PLACE("telemetry_header", struct telemetry_header, version),
+	PLACE("telemetry_header", struct telemetry_header, queues),
+	PLACE("telemetry_header", struct telemetry_header, state),
+	PLACE("telemetry_header", struct telemetry_header, generation),
+	PLACE("telemetry_header", struct telemetry_header, clock),
 	PLACE("telemetry_header", struct telemetry_header, tick_hz),
 	PLACE("telemetry_header", struct telemetry_header, sample_shift),
-	PLACE("telemetry_block", struct telemetry_block, counters), PLACE("telemetry_block", struct telemetry_block, depth),
-	PLACE("telemetry_block", struct telemetry_block, reserved), PLACE("telemetry_block", struct telemetry_block, histogram),
-	PLACE("capture_words", struct capture_words, tail), PLACE("capture_words", struct capture_words, reserved),
-	PLACE("capture_words", struct capture_words, lost), PLACE("capture_words", struct capture_words, head),
-	PLACE("capture_record", struct capture_record, time), PLACE("capture_record", struct capture_record, length),
-	PLACE("capture_record", struct capture_record, captured), PLACE("capture_record", struct capture_record, flags),
-	PLACE("capture_record", struct capture_record, meta), PLACE("capture_record", struct capture_record, reserved),
+	PLACE("telemetry_block", struct telemetry_block, counters),
+	PLACE("telemetry_block", struct telemetry_block, depth),
+	PLACE("telemetry_block", struct telemetry_block, reserved),
+	PLACE("telemetry_block", struct telemetry_block, histogram),
+	PLACE("capture_words", struct capture_words, tail),
+	PLACE("capture_words", struct capture_words, reserved),
+	PLACE("capture_words", struct capture_words, lost),
+	PLACE("capture_words", struct capture_words, head),
+	PLACE("capture_record", struct capture_record, time),
+	PLACE("capture_record", struct capture_record, length),
+	PLACE("capture_record", struct capture_record, captured),
+	PLACE("capture_record", struct capture_record, flags),
+	PLACE("capture_record", struct capture_record, meta),
+	PLACE("capture_record", struct capture_record, reserved),
 };
 
 static const struct {
@@ -84,17 +139,27 @@ static const struct {
 	size_t size;
 	unsigned type;
 } structs[] = {
-	{"hello", sizeof(struct wire_hello), WIRE_HELLO},	{"welcome", sizeof(struct wire_welcome), WIRE_WELCOME},
-	{"offer", sizeof(struct wire_offer), WIRE_OFFER},	{"mapped", sizeof(struct wire_mapped), WIRE_MAPPED},
-	{"sealed", 0, WIRE_SEALED},				{"active", 0, WIRE_ACTIVE},
-	{"rebind", sizeof(struct wire_rebind), WIRE_REBIND},	{"stats", sizeof(struct wire_stats), WIRE_STATS},
-	{"bye", sizeof(struct wire_bye), WIRE_BYE},		{"error", sizeof(struct wire_error), WIRE_ERROR},
-	{"header", sizeof(struct wire_header), 0},		{"geometry", sizeof(struct geometry), 0},
-	{"lane_words", sizeof(struct lane_words), 0},		{"descriptor", sizeof(struct descriptor), 0},
-	{"extension", sizeof(struct extension), 0},		{"telemetry_header", sizeof(struct telemetry_header), 0},
-	{"telemetry_block", sizeof(struct telemetry_block), 0},	{"capture", sizeof(struct wire_capture), WIRE_CAPTURE},
+	{"hello", sizeof(struct wire_hello), WIRE_HELLO},
+	{"welcome", sizeof(struct wire_welcome), WIRE_WELCOME},
+	{"offer", sizeof(struct wire_offer), WIRE_OFFER},
+	{"mapped", sizeof(struct wire_mapped), WIRE_MAPPED},
+	{"sealed", 0, WIRE_SEALED},
+	{"active", 0, WIRE_ACTIVE},
+	{"rebind", sizeof(struct wire_rebind), WIRE_REBIND},
+	{"stats", sizeof(struct wire_stats), WIRE_STATS},
+	{"bye", sizeof(struct wire_bye), WIRE_BYE},
+	{"error", sizeof(struct wire_error), WIRE_ERROR},
+	{"header", sizeof(struct wire_header), 0},
+	{"geometry", sizeof(struct geometry), 0},
+	{"lane_words", sizeof(struct lane_words), 0},
+	{"descriptor", sizeof(struct descriptor), 0},
+	{"extension", sizeof(struct extension), 0},
+	{"telemetry_header", sizeof(struct telemetry_header), 0},
+	{"telemetry_block", sizeof(struct telemetry_block), 0},
+	{"capture", sizeof(struct wire_capture), WIRE_CAPTURE},
 	{"captured", sizeof(struct wire_captured), WIRE_CAPTURE},
-	{"capture_words", sizeof(struct capture_words), 0},	{"capture_record", sizeof(struct capture_record), 0},
+	{"capture_words", sizeof(struct capture_words), 0},
+	{"capture_record", sizeof(struct capture_record), 0},
 };
 
 static unsigned struct_named(const char *name)
@@ -114,7 +179,8 @@ static const struct place *place_named(const char *owner, const char *name)
 		const char *end = strstr(places[i].name, ".value");
 		size_t n = end ? (size_t)(end - places[i].name) : strlen(places[i].name);
 
-		if (strcmp(places[i].owner, owner) == 0 && strlen(name) == n && strncmp(places[i].name, name, n) == 0)
+		if (strcmp(places[i].owner, owner) == 0 && strlen(name) == n &&
+		    strncmp(places[i].name, name, n) == 0)
 			return &places[i];
 	}
 	fprintf(stderr, "no field %s of %s\n", name, owner);
@@ -131,7 +197,8 @@ static void set_counter(struct wire_stats *s, unsigned index, const char *value)
 	s->counters[index] = strtoull(value, NULL, 0);
 }
 
-static void set_field(struct wire_message *m, const char *owner, const char *name, const char *value)
+static void set_field(struct wire_message *m, const char *owner, const char *name,
+		      const char *value)
 {
 	const struct place *p = place_named(owner, name);
 	uint8_t *to = m->raw + p->offset;
@@ -161,7 +228,8 @@ static void message(const struct block *b)
 			continue;
 		if (strcmp(l->name, "generation") == 0)
 			m.header.generation = (uint32_t)strtoul(l->value, NULL, 0);
-		else if (structs[which].type == WIRE_STATS && strcmp(l->name, "queues") && strcmp(l->name, "reserved"))
+		else if (structs[which].type == WIRE_STATS && strcmp(l->name, "queues") &&
+			 strcmp(l->name, "reserved"))
 			set_counter(&m.stats, counters++, l->value);
 		else
 			set_field(&m, structs[which].name, l->name, l->value);
@@ -179,7 +247,10 @@ static int errno_named(const char *name)
 	static const struct {
 		const char *name;
 		int value;
-	} names[] = {{"EPROTO", -EPROTO}, {"EPROTONOSUPPORT", -EPROTONOSUPPORT}, {"EMSGSIZE", -EMSGSIZE}, {"ignored", 1}};
+	} names[] = {{"EPROTO", -EPROTO},
+		     {"EPROTONOSUPPORT", -EPROTONOSUPPORT},
+		     {"EMSGSIZE", -EMSGSIZE},
+		     {"ignored", 1}};
 
 	for (unsigned i = 0; i < 4; i++)
 		if (strcmp(names[i].name, name) == 0)
@@ -206,8 +277,9 @@ static void check_derived(const struct block *b, const struct lane_offsets *o)
 	const struct {
 		const char *name;
 		uint64_t value;
-	} derived[] = {{"extensions", o->extensions}, {"completions", o->completions}, {"packets", o->packets},
-		       {"messages", o->messages},     {"lane_size", o->lane_size},     {"size", o->size}};
+	} derived[] = {{"extensions", o->extensions}, {"completions", o->completions},
+		       {"packets", o->packets},	      {"messages", o->messages},
+		       {"lane_size", o->lane_size},   {"size", o->size}};
 	unsigned seen = 0;
 
 	for (unsigned i = 0; i < b->lines; i++) {
@@ -231,7 +303,8 @@ static void geometry(const struct block *b)
 		if (strcmp(b->line[i].key, "field") == 0) {
 			uint32_t value = (uint32_t)strtoul(b->line[i].value, NULL, 0);
 
-			memcpy((uint8_t *)&g + place_named("geometry", b->line[i].name)->offset, &value, sizeof(value));
+			memcpy((uint8_t *)&g + place_named("geometry", b->line[i].name)->offset,
+			       &value, sizeof(value));
 		}
 	}
 	ret = geometry_derive(&g, &o);

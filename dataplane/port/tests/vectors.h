@@ -19,7 +19,8 @@ struct block {
 typedef void block_test(const struct block *block);
 
 /* Call `test` for each block; returns how many there were. */
-unsigned for_each_block(const char *directory, const char *file, const char *keyword, block_test *test);
+unsigned for_each_block(const char *directory, const char *file, const char *keyword,
+			block_test *test);
 
 /* The word after a key, or NULL. */
 const char *block_value(const struct block *block, const char *key);

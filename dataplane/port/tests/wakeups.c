@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No wake-up is lost. Proof that needs no fast machine: each poll of a sleeper goes through here, with a short time-out. The kernel looks at the
- * descriptors once more when the time is over; so a sleep that ends by time-out, although what it waits for was published and rung for
- * before that time, was not rung for at all. Pauses of random length are put around every system call of the bells.
+ * No wake-up is lost. Proof that needs no fast machine: each poll of a sleeper goes through here,
+ * with a short time-out. The kernel looks at the descriptors once more when the time is over; so a
+ * sleep that ends by time-out, although what it waits for was published and rung for before that
+ * time, was not rung for at all. Pauses of random length are put around every system call of the
+ * bells.
  *
  * usage: test-wakeups [naps of each kind]
  */
@@ -33,7 +35,8 @@ static _Thread_local const struct stream *awaited;
 static _Thread_local uint64_t next;
 static _Thread_local uint64_t dice = 88172645463325252ull;
 static _Atomic uint64_t naps, lost;
-static _Atomic bool moving; /* somebody should be held up on the way to sleep, while the link moves */
+/* somebody should be held up on the way to sleep, while the link moves */
+static _Atomic bool moving;
 
 static void done(struct stream *s, uint64_t n)
 {
@@ -138,7 +141,10 @@ static void take(const struct dray_pkt *p, unsigned n)
 		CHECK_EQ(*(uint64_t *)p[i].data, next);
 }
 
-/* Poll for so long that an adaptive port has asked to be rung, by a clock that was read before each look. */
+/*
+ * Poll for so long that an adaptive port has asked to be rung, by a clock that was read before each
+ * look.
+ */
 static bool asked(struct run *r, uint64_t *since, uint64_t before)
 {
 	if (r->kind->mode == DRAY_MODE_SLEEPING)
@@ -179,7 +185,8 @@ static void *receiver(void *argument)
 		}
 		since = 0;
 		take(p, n);
-		for (unsigned turns = r->kind->hold ? (unsigned)(roll() % r->kind->hold) : 0; turns; turns--)
+		for (unsigned turns = r->kind->hold ? (unsigned)(roll() % r->kind->hold) : 0; turns;
+		     turns--)
 			pause_a_little();
 		dray_release(p, n);
 		done(&r->released, n);
@@ -210,7 +217,8 @@ static void *sender(void *argument)
 
 		if (late)
 			usleep(3000); /* the receiver has moved, and sleeps */
-		n = dray_tx_alloc(r->a, 0, p, 1 + (unsigned)(roll() % (r->kind->hold ? BURST : 2)), 64);
+		n = dray_tx_alloc(r->a, 0, p, 1 + (unsigned)(roll() % (r->kind->hold ? BURST : 2)),
+				  64);
 
 		if (n == 0) {
 			next = sent - SLOTS; /* this release is what there is to wait for */
@@ -227,7 +235,8 @@ static void *sender(void *argument)
 		if (!r->kind->hold)
 			let_it_sleep();
 		if (late)
-			usleep(1500 * NAP_MS); /* the last in the old lane, with nothing after it for long */
+			usleep(1500 * NAP_MS); /* the last in the old lane, with nothing after it
+						  for long */
 		if (late || roll() % (r->kind->moves ? 512 : 16) == 0)
 			dray_service(r->a);
 	}
@@ -238,8 +247,13 @@ static void *sender(void *argument)
 static void run(const struct kind *kind, uint64_t target)
 {
 	struct run *r = calloc(1, sizeof(*r));
-	struct dray_options o = {.size = sizeof(o), .mode = kind->mode, .flags = kind->flags, .spin_us = SPIN_US, .timeout_ms = 10000};
-	uint64_t before = atomic_load(&naps), bad = atomic_load(&lost), end = clock_ns() + 4000000000ull + target * 100000;
+	struct dray_options o = {.size = sizeof(o),
+				 .mode = kind->mode,
+				 .flags = kind->flags,
+				 .spin_us = SPIN_US,
+				 .timeout_ms = 10000};
+	uint64_t before = atomic_load(&naps), bad = atomic_load(&lost),
+		 end = clock_ns() + 4000000000ull + target * 100000;
 	pthread_t threads[2];
 
 	CHECK(r != NULL);
@@ -247,13 +261,17 @@ static void run(const struct kind *kind, uint64_t target)
 	r->broker = broker_start(NULL);
 	o.directory = broker_directory(r->broker);
 	CHECK_EQ(dray_open("b", &o, &r->b), 0);
-	CHECK_EQ(pthread_create(&threads[0], NULL, receiver, r), 0); /* asleep before there is a link */
+	/* asleep before there is a link */
+	CHECK_EQ(pthread_create(&threads[0], NULL, receiver, r), 0);
 	CHECK_EQ(dray_open("a", &o, &r->a), 0);
 	UNTIL(test_up(r->a), test_service(r->a, NULL));
 	CHECK_EQ(pthread_create(&threads[1], NULL, sender, r), 0);
-	while ((kind->moves ? test_generation(r->a) <= target / 250 : atomic_load(&naps) < before + target) && clock_ns() < end) {
+	while ((kind->moves ? test_generation(r->a) <= target / 250
+			    : atomic_load(&naps) < before + target) &&
+	       clock_ns() < end) {
 		usleep(kind->moves ? 1000 + (unsigned)(roll() % 4000) : 1000);
-		if (kind->moves && test_stats(r->b).maps < 7 && test_stats(r->a).maps < 7 && test_generation(r->b) == test_generation(r->a)) {
+		if (kind->moves && test_stats(r->b).maps < 7 && test_stats(r->a).maps < 7 &&
+		    test_generation(r->b) == test_generation(r->a)) {
 			atomic_store(&moving, kind->flags & DRAY_SERVICE_THREAD);
 			broker_move_shm(r->broker);
 		}
@@ -261,8 +279,10 @@ static void run(const struct kind *kind, uint64_t target)
 	atomic_store(&r->stop, true);
 	CHECK_EQ(pthread_join(threads[1], NULL), 0);
 	CHECK_EQ(pthread_join(threads[0], NULL), 0);
-	printf("%-60s %8llu sleeps, %llu packets, %u moves, %llu wake-ups lost\n", kind->name, (unsigned long long)(atomic_load(&naps) - before),
-	       (unsigned long long)atomic_load(&r->published.count), test_generation(r->a) - 1, (unsigned long long)(atomic_load(&lost) - bad));
+	printf("%-60s %8llu sleeps, %llu packets, %u moves, %llu wake-ups lost\n", kind->name,
+	       (unsigned long long)(atomic_load(&naps) - before),
+	       (unsigned long long)atomic_load(&r->published.count), test_generation(r->a) - 1,
+	       (unsigned long long)(atomic_load(&lost) - bad));
 	fflush(stdout);
 	CHECK_EQ(dray_close(r->a), 0);
 	CHECK_EQ(dray_close(r->b), 0);
@@ -275,16 +295,22 @@ int main(int argc, char **argv)
 	static const struct kind kinds[] = {
 		{"sleeping, dray_fd", DRAY_MODE_SLEEPING, 0, true, 0, false},
 		{"sleeping, dray_wait", DRAY_MODE_SLEEPING, 0, false, 0, false},
-		{"sleeping, dray_fd, the sender waits for buffers", DRAY_MODE_SLEEPING, 0, true, 20, false},
-		{"sleeping, dray_wait, the sender waits for buffers", DRAY_MODE_SLEEPING, 0, false, 20, false},
+		{"sleeping, dray_fd, the sender waits for buffers", DRAY_MODE_SLEEPING, 0, true, 20,
+		 false},
+		{"sleeping, dray_wait, the sender waits for buffers", DRAY_MODE_SLEEPING, 0, false,
+		 20, false},
 		{"adaptive, dray_fd", DRAY_MODE_ADAPTIVE, 0, true, 0, false},
 		{"adaptive, dray_wait", DRAY_MODE_ADAPTIVE, 0, false, 0, false},
-		{"adaptive, dray_wait, the sender waits for buffers", DRAY_MODE_ADAPTIVE, 0, false, 20, false},
+		{"adaptive, dray_wait, the sender waits for buffers", DRAY_MODE_ADAPTIVE, 0, false,
+		 20, false},
 		{"sleeping, dray_fd, the link moves", DRAY_MODE_SLEEPING, 0, true, 0, true},
 		{"sleeping, dray_wait, the link moves", DRAY_MODE_SLEEPING, 0, false, 0, true},
-		{"sleeping, dray_fd, service thread", DRAY_MODE_SLEEPING, DRAY_SERVICE_THREAD, true, 0, false},
-		{"sleeping, dray_fd, service thread, the link moves", DRAY_MODE_SLEEPING, DRAY_SERVICE_THREAD, true, 0, true},
-		{"sleeping, dray_wait, service thread, the link moves", DRAY_MODE_SLEEPING, DRAY_SERVICE_THREAD, false, 0, true},
+		{"sleeping, dray_fd, service thread", DRAY_MODE_SLEEPING, DRAY_SERVICE_THREAD, true,
+		 0, false},
+		{"sleeping, dray_fd, service thread, the link moves", DRAY_MODE_SLEEPING,
+		 DRAY_SERVICE_THREAD, true, 0, true},
+		{"sleeping, dray_wait, service thread, the link moves", DRAY_MODE_SLEEPING,
+		 DRAY_SERVICE_THREAD, false, 0, true},
 	};
 	uint64_t target = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
 

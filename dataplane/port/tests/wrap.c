@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Indices run over 2^32 in the middle of bursts of every size, and nothing is lost, doubled or counted as a violation. */
+/*
+ * Indices run over 2^32 in the middle of bursts of every size, and nothing is lost, doubled or
+ * counted as a violation.
+ */
 #include "memory.h"
 #include "test.h"
 

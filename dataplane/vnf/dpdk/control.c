@@ -81,9 +81,11 @@ static void *control(void *argument)
 	uint64_t next = began + p->options.interval_ns;
 	sigset_t set = signals();
 
-	while (!enough(p) && !(p->options.duration_ns && now_ns() >= began + p->options.duration_ns)) {
+	while (!enough(p) &&
+	       !(p->options.duration_ns && now_ns() >= began + p->options.duration_ns)) {
 		uint64_t ns = due(p, next);
-		struct timespec t = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+		struct timespec t = {.tv_sec = (time_t)(ns / 1000000000),
+				     .tv_nsec = (long)(ns % 1000000000)};
 		int caught = sigtimedwait(&set, NULL, &t);
 
 		if (p->options.mode == MODE_LB)

@@ -15,8 +15,8 @@
 #define CLASSIFY 64u /* bytes that tell whose packet it is */
 
 /*
- * Stages, of n lcores: the first receives and gives each packet to the worker of its user; the last transmits for all. Of two lcores the second works
- * and transmits.
+ * Stages, of n lcores: the first receives and gives each packet to the worker of its user; the last
+ * transmits for all. Of two lcores the second works and transmits.
  *
  *   receive and balance --> ring --> worker --> ring --> transmit
  *                      \--> ring --> worker --> ring --/
@@ -45,7 +45,8 @@ struct rounds {
 
 static struct rounds rounds_begin(const struct program *p, struct counters *counters)
 {
-	return (struct rounds){.counters = counters, .began = rte_rdtsc(), .yield = p->options.yield};
+	return (struct rounds){
+		.counters = counters, .began = rte_rdtsc(), .yield = p->options.yield};
 }
 
 /* A round that had packets counts with its cycles. */
@@ -65,7 +66,8 @@ static void round_end(struct rounds *r, uint64_t packets)
 
 static unsigned receive(struct worker *w, unsigned port, struct rte_mbuf **m)
 {
-	unsigned n = rte_eth_rx_burst(w->program->device[port], w->queue, m, (uint16_t)w->program->options.burst);
+	unsigned n = rte_eth_rx_burst(w->program->device[port], w->queue, m,
+				      (uint16_t)w->program->options.burst);
 
 	if (n)
 		count(&w->counters->received[port], n);
@@ -95,7 +97,10 @@ static void run_to_completion(struct program *p, unsigned which)
 	}
 }
 
-/* To one worker after the other; ports are remembered in the mbufs, since drivers such as net_ring do not write them there. */
+/*
+ * To one worker after the other; ports are remembered in the mbufs, since drivers such as net_ring
+ * do not write them there.
+ */
 static void balance(struct worker *w, unsigned port, struct rte_mbuf **m, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -105,7 +110,8 @@ static void balance(struct worker *w, unsigned port, struct rte_mbuf **m, unsign
 		if (stages.workers > 1) {
 			struct packet p;
 
-			packet_take(&p, rte_pktmbuf_mtod(m[i], const uint8_t *), m[i]->data_len, port, CLASSIFY);
+			packet_take(&p, rte_pktmbuf_mtod(m[i], const uint8_t *), m[i]->data_len,
+				    port, CLASSIFY);
 			to = function_worker(&w->program->function, &p, stages.workers);
 		}
 		if (rte_ring_sp_enqueue(stages.in[to], m[i]) < 0)
@@ -131,11 +137,13 @@ static void stage_receive(struct program *p, unsigned which)
 		}
 		round_end(&rounds, packets);
 	}
-	atomic_store_explicit(&stages.received_all, true, memory_order_release); /* acquired in stage_work */
+	/* acquired in stage_work */
+	atomic_store_explicit(&stages.received_all, true, memory_order_release);
 }
 
 /* Runs of packets of one port. */
-static void handle_runs(void (*handle)(struct worker *, unsigned, struct rte_mbuf **, unsigned), struct worker *w, struct rte_mbuf **m, unsigned n)
+static void handle_runs(void (*handle)(struct worker *, unsigned, struct rte_mbuf **, unsigned),
+			struct worker *w, struct rte_mbuf **m, unsigned n)
 {
 	for (unsigned i = 0, k; i < n; i = k) {
 		unsigned port = m[i]->port;
@@ -159,7 +167,8 @@ static void stage_work(struct program *p, unsigned which)
 		struct rte_mbuf *m[BURST_MAX];
 		unsigned n;
 
-		ending = atomic_load_explicit(&stages.received_all, memory_order_acquire); /* released in stage_receive */
+		/* released in stage_receive */
+		ending = atomic_load_explicit(&stages.received_all, memory_order_acquire);
 		n = rte_ring_sc_dequeue_burst(stages.in[me], (void **)m, p->options.burst, NULL);
 		if (n) {
 			handle_runs(w.handle, &w, m, n);
@@ -169,7 +178,8 @@ static void stage_work(struct program *p, unsigned which)
 		}
 		round_end(&rounds, n);
 	}
-	atomic_fetch_add_explicit(&stages.workers_done, 1, memory_order_release); /* acquired in stage_transmit */
+	/* acquired in stage_transmit */
+	atomic_fetch_add_explicit(&stages.workers_done, 1, memory_order_release);
 }
 
 static void stage_transmit(struct program *p, unsigned which)
@@ -182,10 +192,13 @@ static void stage_transmit(struct program *p, unsigned which)
 	for (;;) {
 		unsigned packets = 0;
 
-		ending = atomic_load_explicit(&stages.workers_done, memory_order_acquire) == stages.workers; /* released in stage_work */
+		/* released in stage_work */
+		ending = atomic_load_explicit(&stages.workers_done, memory_order_acquire) ==
+			 stages.workers;
 		for (unsigned i = 0; i < stages.workers; i++) {
 			struct rte_mbuf *m[BURST_MAX];
-			unsigned n = rte_ring_sc_dequeue_burst(stages.out[i], (void **)m, p->options.burst, NULL);
+			unsigned n = rte_ring_sc_dequeue_burst(stages.out[i], (void **)m,
+							       p->options.burst, NULL);
 
 			handle_runs(work_transmit, &w, m, n);
 			packets += n;
@@ -199,7 +212,8 @@ static void stage_transmit(struct program *p, unsigned which)
 /* The number of an lcore among those that work, the main one first. */
 static unsigned number_of_this(void)
 {
-	unsigned main_index = (unsigned)rte_lcore_index((int)rte_get_main_lcore()), index = (unsigned)rte_lcore_index(-1);
+	unsigned main_index = (unsigned)rte_lcore_index((int)rte_get_main_lcore()),
+		 index = (unsigned)rte_lcore_index(-1);
 
 	return index == main_index ? 0 : index < main_index ? index + 1 : index;
 }
@@ -227,13 +241,17 @@ int loops_lcores(const struct program *p)
 	unsigned there = rte_lcore_count();
 
 	if (p->options.stages && there < 2) {
-		fputs("dray-vnf: --stages needs 2 lcores or more: give EAL -l or --lcores\n", stderr);
+		fputs("dray-vnf: --stages needs 2 lcores or more: give EAL -l or --lcores\n",
+		      stderr);
 		return -1;
 	}
 	if (p->options.stages)
 		return (int)there;
 	if (there < p->options.queues) {
-		fprintf(stderr, "dray-vnf: %u queues take as many lcores, and there are %u: give EAL -l or --lcores\n", p->options.queues, there);
+		fprintf(stderr,
+			"dray-vnf: %u queues take as many lcores, and there are %u: give EAL -l or "
+			"--lcores\n",
+			p->options.queues, there);
 		return -1;
 	}
 	return (int)p->options.queues;
@@ -244,7 +262,8 @@ static struct rte_ring *make_ring(const char *kind, unsigned worker)
 	char name[RTE_RING_NAMESIZE];
 
 	snprintf(name, sizeof(name), "dray-vnf-%s-%u", kind, worker);
-	return rte_ring_create(name, STAGE_RING, (int)rte_socket_id(), RING_F_SP_ENQ | RING_F_SC_DEQ);
+	return rte_ring_create(name, STAGE_RING, (int)rte_socket_id(),
+			       RING_F_SP_ENQ | RING_F_SC_DEQ);
 }
 
 static int make_stages(struct program *p)
@@ -257,7 +276,10 @@ static int make_stages(struct program *p)
 		if (transmits)
 			stages.out[i] = make_ring("out", i);
 		if (!stages.in[i] || (transmits && !stages.out[i])) {
-			fprintf(stderr, "dray-vnf: no memory for rings between stages (%s): give EAL a larger -m\n", rte_strerror(rte_errno));
+			fprintf(stderr,
+				"dray-vnf: no memory for rings between stages (%s): give EAL a "
+				"larger -m\n",
+				rte_strerror(rte_errno));
 			return -1;
 		}
 	}

@@ -28,7 +28,8 @@ static int make_counters(struct program *p)
 	if (lcores < 0)
 		return -1;
 	p->lcores = (unsigned)lcores;
-	p->counters = rte_zmalloc(NULL, p->lcores * sizeof(*p->counters), _Alignof(struct counters));
+	p->counters =
+		rte_zmalloc(NULL, p->lcores * sizeof(*p->counters), _Alignof(struct counters));
 	if (p->counters)
 		return 0;
 	fputs("dray-vnf: no memory for counters: give EAL a larger -m\n", stderr);
@@ -41,9 +42,15 @@ static int run(struct program *p)
 
 	if (ports_find(p) < 0 || make_counters(p) < 0)
 		return -1;
-	if (ports_open(p) == 0 && options_function(&p->options, &p->function) == 0 && (p->options.mode != MODE_L3FWD || fib_open(p) == 0)) {
-		p->report = (struct report){.out = stdout, .mode = mode_name(p->options.mode), .ports = p->ports, .lcores = p->lcores,
-					    .stages = p->options.stages, .port = p->names, .setup = p->function.port};
+	if (ports_open(p) == 0 && options_function(&p->options, &p->function) == 0 &&
+	    (p->options.mode != MODE_L3FWD || fib_open(p) == 0)) {
+		p->report = (struct report){.out = stdout,
+					    .mode = mode_name(p->options.mode),
+					    .ports = p->ports,
+					    .lcores = p->lcores,
+					    .stages = p->options.stages,
+					    .port = p->names,
+					    .setup = p->function.port};
 		if (p->options.mode == MODE_LB) {
 			p->report.lb = &p->function.lb;
 			links_open(p);
@@ -69,8 +76,10 @@ int main(int argc, char **argv)
 	int at = separator(argc, argv), ret;
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-		/* The release of each November begins a new ABI, numbered after the year that follows. */
-		printf("dray-vnf %s (%s, DPDK ABI %d)\n", DRAY_VNF_VERSION, DRAY_DATE, RTE_VER_YEAR + (RTE_VER_MONTH >= 11));
+		/* The release of each November begins a new ABI, numbered after the year that
+		 * follows. */
+		printf("dray-vnf %s (%s, DPDK ABI %d)\n", DRAY_VNF_VERSION, DRAY_DATE,
+		       RTE_VER_YEAR + (RTE_VER_MONTH >= 11));
 		return EXIT_DONE;
 	}
 	if (argc == 2 && at == argc)
@@ -79,7 +88,9 @@ int main(int argc, char **argv)
 	if (ret)
 		return ret > 0 ? EXIT_DONE : EXIT_USAGE;
 	if (at == 0) {
-		fputs("dray-vnf: before the mode come EAL's arguments and --; see dray-vnf --help\n", stderr);
+		fputs("dray-vnf: before the mode come EAL's arguments and --; see dray-vnf "
+		      "--help\n",
+		      stderr);
 		return EXIT_USAGE;
 	}
 	control_block_signals();

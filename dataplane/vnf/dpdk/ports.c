@@ -8,12 +8,14 @@
 
 #define CACHE 256u /* mbufs that a thread keeps */
 #define TAGS 8u	   /* bytes of VLAN tags that an MTU does not count */
-#define VIRTIO 12u /* bytes of virtio's header, for which net_virtio_user wants room in the mbuf beside the frame's */
+/* bytes of virtio's header, for which net_virtio_user wants room in the mbuf beside the frame's */
+#define VIRTIO 12u
 #define RING 1024u /* what a ring of net_memif holds, whatever is asked for */
 
 static int failed(const struct program *p, unsigned port, const char *what, int error)
 {
-	fprintf(stderr, "dray-vnf: %s: %s: %s\n", p->names[port].name, what, rte_strerror(error < 0 ? -error : error));
+	fprintf(stderr, "dray-vnf: %s: %s: %s\n", p->names[port].name, what,
+		rte_strerror(error < 0 ? -error : error));
 	return -1;
 }
 
@@ -22,7 +24,7 @@ int ports_find(struct program *p)
 	const char *wrong;
 	uint16_t id;
 
-	RTE_ETH_FOREACH_DEV(id) {
+	RTE_ETH_FOREACH_DEV (id) {
 		if (p->ports < PORTS_MAX) {
 			p->device[p->ports] = id;
 			rte_eth_dev_get_name_by_port(id, p->names[p->ports].name);
@@ -57,7 +59,8 @@ static int read_setup(struct program *p, unsigned i)
 /* Frames of the largest MTU are one segment; what is larger comes in several, or not at all. */
 static int make_pool(struct program *p)
 {
-	uint32_t ring = p->options.descriptors > RING ? p->options.descriptors : RING, room = RTE_MBUF_DEFAULT_DATAROOM, count;
+	uint32_t ring = p->options.descriptors > RING ? p->options.descriptors : RING,
+		 room = RTE_MBUF_DEFAULT_DATAROOM, count;
 
 	for (unsigned i = 0; i < p->ports; i++) {
 		uint32_t frame = p->function.port[i].mtu + RTE_ETHER_HDR_LEN + TAGS + VIRTIO;
@@ -70,11 +73,14 @@ static int make_pool(struct program *p)
 	count = p->ports * p->options.queues * 2 * ring + p->lcores * (CACHE + 2 * BURST_MAX);
 	if (p->options.stages)
 		count += p->lcores * 2 * STAGE_RING;
-	p->pool = rte_pktmbuf_pool_create("dray-vnf", count, CACHE, 0, (uint16_t)room, (int)rte_socket_id());
+	p->pool = rte_pktmbuf_pool_create("dray-vnf", count, CACHE, 0, (uint16_t)room,
+					  (int)rte_socket_id());
 	if (p->pool)
 		return 0;
-	fprintf(stderr, "dray-vnf: no memory for %u packets of %u bytes (%s): give EAL a larger -m, or take fewer --descriptors\n", count, room,
-		rte_strerror(rte_errno));
+	fprintf(stderr,
+		"dray-vnf: no memory for %u packets of %u bytes (%s): give EAL a larger -m, or "
+		"take fewer --descriptors\n",
+		count, room, rte_strerror(rte_errno));
 	return -1;
 }
 
@@ -89,15 +95,22 @@ static int configure(struct program *p, unsigned i)
 	if (ret < 0)
 		return failed(p, i, "reading what it can do", ret);
 	if (queues > info.max_rx_queues || queues > info.max_tx_queues) {
-		fprintf(stderr, "dray-vnf: %s: it has %u receive and %u transmit queues: take fewer --queues than %u\n", p->names[i].name,
-			info.max_rx_queues, info.max_tx_queues, queues);
+		fprintf(stderr,
+			"dray-vnf: %s: it has %u receive and %u transmit queues: take fewer "
+			"--queues than %u\n",
+			p->names[i].name, info.max_rx_queues, info.max_tx_queues, queues);
 		return -1;
 	}
-	if (p->options.mtu_of & 1u << i && (conf.rxmode.mtu < info.min_mtu || conf.rxmode.mtu > info.max_mtu)) {
-		fprintf(stderr, "dray-vnf: %s: --mtu has to be from %u to %u there\n", p->names[i].name, info.min_mtu, info.max_mtu);
+	if (p->options.mtu_of & 1u << i &&
+	    (conf.rxmode.mtu < info.min_mtu || conf.rxmode.mtu > info.max_mtu)) {
+		fprintf(stderr, "dray-vnf: %s: --mtu has to be from %u to %u there\n",
+			p->names[i].name, info.min_mtu, info.max_mtu);
 		return -1;
 	}
-	/* net_virtio_user's own handling of a switch that ends rests on it: without, the port stays dead, or EAL panics. */
+	/*
+	 * net_virtio_user's own handling of a switch that ends rests on it: without, the port stays
+	 * dead, or EAL panics.
+	 */
 	conf.intr_conf.lsc = info.dev_flags && (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0;
 	ret = rte_eth_dev_configure(id, queues, queues, &conf);
 	if (ret == 0)
@@ -116,8 +129,12 @@ static int start(struct program *p, unsigned i)
 
 	if (ret < 0)
 		return failed(p, i, "starting it", ret);
-	/* Who is no router takes what is for others as well. Drivers that cannot choose do so anyway. */
-	if (p->options.mode == MODE_NONE || p->options.mode == MODE_L2FWD || p->options.mode == MODE_LB) {
+	/*
+	 * Who is no router takes what is for others as well. Drivers that cannot choose do so
+	 * anyway.
+	 */
+	if (p->options.mode == MODE_NONE || p->options.mode == MODE_L2FWD ||
+	    p->options.mode == MODE_LB) {
 		ret = rte_eth_promiscuous_enable(p->device[i]);
 		if (ret < 0 && ret != -ENOTSUP)
 			return failed(p, i, "receiving what is for others", ret);

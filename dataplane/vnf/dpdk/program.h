@@ -26,7 +26,7 @@ struct program {
 	struct rte_mempool *pool;
 	struct rte_fib *fib; /* l3fwd */
 	struct hop *hops;
-	uint16_t no_hop; /* what the table says where it has no route */
+	uint16_t no_hop;	   /* what the table says where it has no route */
 	struct counters *counters; /* of each working lcore */
 	atomic_bool stop;
 };
@@ -44,7 +44,10 @@ void fib_close(struct program *p);
 int loops_lcores(const struct program *p);
 int loops_run(struct program *p);
 
-/* links.c: which workers are up, by the links of their ports. links_watch again whenever it may have changed, by one thread. */
+/*
+ * links.c: which workers are up, by the links of their ports. links_watch again whenever it may
+ * have changed, by one thread.
+ */
 void links_open(struct program *p);
 void links_watch(struct program *p);
 

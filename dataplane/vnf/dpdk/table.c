@@ -8,7 +8,8 @@
 
 #include "program.h"
 
-#define SMALL_GROUPS 32766u /* of 256 entries for prefixes over 24 bits, that entries of two bytes can number */
+/* of 256 entries for prefixes over 24 bits, that entries of two bytes can number */
+#define SMALL_GROUPS 32766u
 #define LARGE_GROUPS 8388606u
 
 static int make_routes(struct program *p, struct routes *r)
@@ -48,24 +49,38 @@ static int make_fib(struct program *p, const struct routes *r)
 	uint32_t groups = long_prefixes(r) + 1;
 	bool large = groups > SMALL_GROUPS;
 	struct rte_fib_conf conf = {
-		.type = RTE_FIB_DIR24_8, .default_nh = HOPS_MAX, .max_routes = (int)r->count + 1,
-		.dir24_8 = {.nh_sz = large ? RTE_FIB_DIR24_8_4B : RTE_FIB_DIR24_8_2B, .num_tbl8 = groups < LARGE_GROUPS ? groups : LARGE_GROUPS}};
-	/* What EAL's memory must hold in all: the table, its tree of routes (tried: up to 440 bytes each), packets and what EAL needs itself. */
+		.type = RTE_FIB_DIR24_8,
+		.default_nh = HOPS_MAX,
+		.max_routes = (int)r->count + 1,
+		.dir24_8 = {.nh_sz = large ? RTE_FIB_DIR24_8_4B : RTE_FIB_DIR24_8_2B,
+			    .num_tbl8 = groups < LARGE_GROUPS ? groups : LARGE_GROUPS}};
+	/*
+	 * What EAL's memory must hold in all: the table, its tree of routes (tried: up to 440 bytes
+	 * each), packets and what EAL needs itself.
+	 */
 	uint32_t bytes_of_group = large ? 1024 : 512;
-	uint32_t megabytes = (large ? 64 : 32) + (uint32_t)((groups * (uint64_t)bytes_of_group + r->count * UINT64_C(440)) >> 20) + 24;
+	uint32_t megabytes =
+		(large ? 64 : 32) +
+		(uint32_t)((groups * (uint64_t)bytes_of_group + r->count * UINT64_C(440)) >> 20) +
+		24;
 
 	p->no_hop = HOPS_MAX;
 	snprintf(name, sizeof(name), "dray-vnf-%u", made++);
 	p->fib = rte_fib_create(name, (int)rte_socket_id(), &conf);
 	if (!p->fib) {
-		fprintf(stderr, "dray-vnf: no table for %u routes: it takes about %u MB of EAL's memory: give EAL a larger -m\n", r->count, megabytes);
+		fprintf(stderr,
+			"dray-vnf: no table for %u routes: it takes about %u MB of EAL's memory: "
+			"give EAL a larger -m\n",
+			r->count, megabytes);
 		return -1;
 	}
 	for (uint32_t i = 0; i < r->count; i++) {
-		int ret = rte_fib_add(p->fib, r->routes[i].prefix, r->routes[i].bits, r->routes[i].hop);
+		int ret = rte_fib_add(p->fib, r->routes[i].prefix, r->routes[i].bits,
+				      r->routes[i].hop);
 
 		if (ret < 0) {
-			fprintf(stderr, "dray-vnf: route %u of %u does not go into the table: %s\n", i + 1, r->count, rte_strerror(-ret));
+			fprintf(stderr, "dray-vnf: route %u of %u does not go into the table: %s\n",
+				i + 1, r->count, rte_strerror(-ret));
 			return -1;
 		}
 	}

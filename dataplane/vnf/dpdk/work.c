@@ -14,7 +14,8 @@ void work_drop(struct worker *w, struct rte_mbuf *m, enum reason reason)
 	rte_pktmbuf_free(m);
 }
 
-static void not_taken(struct worker *w, unsigned out, struct rte_mbuf **m, unsigned n, enum reason reason)
+static void not_taken(struct worker *w, unsigned out, struct rte_mbuf **m, unsigned n,
+		      enum reason reason)
 {
 	if (n == 0)
 		return;
@@ -62,7 +63,9 @@ static void put(struct worker *w, unsigned out, struct rte_mbuf *m)
 		flush_one(w, out);
 }
 
-/* The frame's own bytes are written here for the first time: all decisions were made on the copy. */
+/*
+ * The frame's own bytes are written here for the first time: all decisions were made on the copy.
+ */
 enum reason work_apply(struct rte_mbuf *m, const struct change *c)
 {
 	uint32_t length;
@@ -97,7 +100,8 @@ static void finish(struct worker *w, struct rte_mbuf *m, const struct change *c)
 	put(w, c->out, m);
 }
 
-static enum reason look(const struct function *f, unsigned in, struct rte_mbuf *m, uint32_t want, struct change *c)
+static enum reason look(const struct function *f, unsigned in, struct rte_mbuf *m, uint32_t want,
+			struct change *c)
 {
 	struct packet p;
 
@@ -185,7 +189,8 @@ static void handle_l3fwd(struct worker *w, unsigned in, struct rte_mbuf **m, uns
 	route_all(w, routed, c, k);
 }
 
-void work_open(struct worker *w, const struct program *program, struct counters *counters, uint16_t queue, struct rte_ring *ring)
+void work_open(struct worker *w, const struct program *program, struct counters *counters,
+	       uint16_t queue, struct rte_ring *ring)
 {
 	memset(w, 0, sizeof(*w));
 	w->program = program;
@@ -193,5 +198,7 @@ void work_open(struct worker *w, const struct program *program, struct counters 
 	w->queue = queue;
 	w->ring = ring;
 	w->emit = ring ? hand_over : work_transmit;
-	w->handle = program->options.mode == MODE_NONE ? handle_none : program->options.mode == MODE_L3FWD ? handle_l3fwd : handle_each;
+	w->handle = program->options.mode == MODE_NONE	  ? handle_none
+		    : program->options.mode == MODE_L3FWD ? handle_l3fwd
+							  : handle_each;
 }

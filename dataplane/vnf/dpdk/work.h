@@ -24,8 +24,11 @@ struct worker {
 	} outbox[PORTS_MAX];
 };
 
-/* Choose what the mode takes; packets leave by the queue, or through the ring where there is one. */
-void work_open(struct worker *w, const struct program *program, struct counters *counters, uint16_t queue, struct rte_ring *ring);
+/*
+ * Choose what the mode takes; packets leave by the queue, or through the ring where there is one.
+ */
+void work_open(struct worker *w, const struct program *program, struct counters *counters,
+	       uint16_t queue, struct rte_ring *ring);
 
 /* Hand over what waits in the outboxes. */
 void work_flush(struct worker *w);

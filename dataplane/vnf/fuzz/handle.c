@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzz the functions. The first byte says which, on which port, and whether checksums are put right before; then come frames of two bytes of length and what
- * follows. What must hold: nothing is read beyond the copied headers, nothing depends on the frame once they are copied, what leaves is within what came
- * and within the MTU, is what a receiver takes, and from one end of a tunnel comes out at the other.
+ * Fuzz the functions. The first byte says which, on which port, and whether checksums are put right
+ * before; then come frames of two bytes of length and what follows. What must hold: nothing is read
+ * beyond the copied headers, nothing depends on the frame once they are copied, what leaves is
+ * within what came and within the MTU, is what a receiver takes, and from one end of a tunnel comes
+ * out at the other.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -29,7 +31,9 @@ static struct function make(enum mode mode, bool is_gnb, bool is_plain)
 	struct function f = {.mode = mode, .ports = PORTS};
 
 	for (unsigned i = 0; i < PORTS; i++) {
-		f.port[i] = (struct port_setup){.mac = {2, 0, 0, 0, 1, (uint8_t)i}, .next = {2, 0, 0, 0, 2, (uint8_t)i}, .mtu = 1500};
+		f.port[i] = (struct port_setup){.mac = {2, 0, 0, 0, 1, (uint8_t)i},
+						.next = {2, 0, 0, 0, 2, (uint8_t)i},
+						.mtu = 1500};
 		f.port[i].ip = 0xc6120001u + i * 256 + is_gnb;
 		f.port[i].peer = 0xc6120001u + i * 256 + !is_gnb;
 	}
@@ -38,10 +42,17 @@ static struct function make(enum mode mode, bool is_gnb, bool is_plain)
 		must(bng_open(&f.bng, PORTS) == 0);
 	}
 	if (mode == MODE_GTPU) {
-		f.gtpu = (struct gtpu){.gnb = is_gnb, .plain = is_plain, .count = 2, .sessions = calloc(2, sizeof(struct session))};
+		f.gtpu = (struct gtpu){.gnb = is_gnb,
+				       .plain = is_plain,
+				       .count = 2,
+				       .sessions = calloc(2, sizeof(struct session))};
 		must(f.gtpu.sessions != NULL);
 		for (unsigned i = 0; i < 2; i++)
-			f.gtpu.sessions[i] = (struct session){.ue = 0x0a3c0001u + i, .here = 1 + i, .there = 1 + i, .peer = f.port[0].peer, .qfi = 9};
+			f.gtpu.sessions[i] = (struct session){.ue = 0x0a3c0001u + i,
+							      .here = 1 + i,
+							      .there = 1 + i,
+							      .peer = f.port[0].peer,
+							      .qfi = 9};
 		must(gtpu_open(&f.gtpu) == 0);
 	}
 	return f;
@@ -60,7 +71,9 @@ static void put_right(uint8_t *frame, uint32_t length, uint32_t offset)
 	put16(frame + offset + 10, checksum_fold(checksum_add(0, frame + offset, header)));
 }
 
-/* Where the functions expect headers without options; the inner one first, since nothing covers it. */
+/*
+ * Where the functions expect headers without options; the inner one first, since nothing covers it.
+ */
 static void put_all_right(const struct function *f, unsigned in, uint8_t *frame, uint32_t length)
 {
 	uint32_t outer = f->mode != MODE_BNG ? ETHERNET : in ? ETHERNET + TAG : ETHERNET + 2 * TAG;
@@ -68,12 +81,14 @@ static void put_all_right(const struct function *f, unsigned in, uint8_t *frame,
 	if (f->mode == MODE_BNG && in)
 		put_right(frame, length, outer + IP4 + 8);
 	if (f->mode == MODE_GTPU && !in)
-		put_right(frame, length, outer + IP4 + UDP + (length > 42 && frame[42] & 7 ? 16 : 8));
+		put_right(frame, length,
+			  outer + IP4 + UDP + (length > 42 && frame[42] & 7 ? 16 : 8));
 	put_right(frame, length, outer);
 }
 
 /* With no byte more than was copied, so that what reads beyond is noticed. */
-static struct packet *take(const struct function *f, unsigned in, const uint8_t *frame, uint32_t length)
+static struct packet *take(const struct function *f, unsigned in, const uint8_t *frame,
+			   uint32_t length)
 {
 	uint32_t want = function_snapshot(f->mode), have = length < want ? length : want;
 	struct packet *p = malloc(offsetof(struct packet, head) + have), whole;
@@ -87,7 +102,8 @@ static struct packet *take(const struct function *f, unsigned in, const uint8_t 
 
 static uint32_t apply(const struct change *c, const uint8_t *frame, uint32_t length, uint8_t *to)
 {
-	must(c->push <= FRONT_MAX && c->l2 <= c->push && c->strip <= length && c->keep <= length - c->strip && c->out < PORTS);
+	must(c->push <= FRONT_MAX && c->l2 <= c->push && c->strip <= length &&
+	     c->keep <= length - c->strip && c->out < PORTS);
 	memcpy(to, c->front, c->push);
 	memcpy(to + c->push, frame + c->strip, c->keep);
 	return c->push + c->keep;
@@ -105,11 +121,13 @@ static void through_tunnel(const struct function *f, unsigned in, uint8_t *frame
 		return;
 	p = take(far, 0, frame, length);
 	reason = function_handle(far, p, &c);
-	must(reason == PASS || (reason == DROP_TTL && far == &upf) || (reason == DROP_ADDRESS && far == &upf));
+	must(reason == PASS || (reason == DROP_TTL && far == &upf) ||
+	     (reason == DROP_ADDRESS && far == &upf));
 	free(p);
 }
 
-static void check_sent(const struct function *f, unsigned in, const struct change *c, const uint8_t *frame, uint32_t length)
+static void check_sent(const struct function *f, unsigned in, const struct change *c,
+		       const uint8_t *frame, uint32_t length)
 {
 	uint8_t *out = malloc(FRONT_MAX + FRAME);
 	uint32_t n;
@@ -121,7 +139,8 @@ static void check_sent(const struct function *f, unsigned in, const struct chang
 		struct packet *p = take(f, 1, out, n);
 
 		must(n - c->l2 <= 1500);
-		must(ip4_read(p, f->mode == MODE_BNG && c->out == 1 ? c->l2 + TAG : c->l2, n, &ip) == PASS);
+		must(ip4_read(p, f->mode == MODE_BNG && c->out == 1 ? c->l2 + TAG : c->l2, n,
+			      &ip) == PASS);
 		free(p);
 		through_tunnel(f, in, out, n);
 	}

@@ -21,13 +21,19 @@ enum reason arp_read(const struct packet *p, uint32_t offset, struct arp *arp)
 
 	if (p->have < offset + ARP)
 		return packet_lacks(p, offset + ARP);
-	*arp = (struct arp){.at = at, .offset = offset, .operation = get16(at + 6), .target = get32(at + 24), .sender = at + 8};
-	if (get16(at) != HARDWARE_ETHERNET || get16(at + 2) != TYPE_IP4 || at[4] != MAC || at[5] != 4 || !is_unicast(arp->sender))
+	*arp = (struct arp){.at = at,
+			    .offset = offset,
+			    .operation = get16(at + 6),
+			    .target = get32(at + 24),
+			    .sender = at + 8};
+	if (get16(at) != HARDWARE_ETHERNET || get16(at + 2) != TYPE_IP4 || at[4] != MAC ||
+	    at[5] != 4 || !is_unicast(arp->sender))
 		return DROP_ARP;
 	return PASS;
 }
 
-enum reason arp_answer(const struct packet *p, const struct arp *arp, const struct port_setup *own, struct change *c)
+enum reason arp_answer(const struct packet *p, const struct arp *arp, const struct port_setup *own,
+		       struct change *c)
 {
 	uint8_t *reply = c->front + arp->offset;
 
@@ -49,7 +55,8 @@ enum reason arp_answer(const struct packet *p, const struct arp *arp, const stru
 	return PASS;
 }
 
-enum reason arp_or_type(const struct packet *p, uint32_t type, const struct port_setup *own, struct change *c)
+enum reason arp_or_type(const struct packet *p, uint32_t type, const struct port_setup *own,
+			struct change *c)
 {
 	enum reason reason;
 	struct arp arp;

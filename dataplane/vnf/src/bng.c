@@ -10,10 +10,12 @@
 #define TAGGED (ETHERNET + 2 * TAG) /* bytes before IP on the CPE side */
 #define LABELLED (ETHERNET + TAG)   /* and on the core side */
 #define GRE_KEYED 8u		    /* bytes: flags, protocol, key (RFC 2890) */
-#define GRE_HAS_KEY 0x2000u	    /* and nothing else: no checksum, no sequence number, version 0 */
+/* and nothing else: no checksum, no sequence number, version 0 */
+#define GRE_HAS_KEY 0x2000u
 #define VLAN_ID 0x0fffu
 #define BOTTOM_OF_STACK 0x100u
-#define LABEL_HOPS 255u /* the pipe model of RFC 3443: the label's TTL says nothing of the customer's */
+/* the pipe model of RFC 3443: the label's TTL says nothing of the customer's */
+#define LABEL_HOPS 255u
 
 int bng_open(struct bng *bng, unsigned ports)
 {
@@ -35,7 +37,8 @@ void bng_close(struct bng *bng)
 /* The packet has TAGGED bytes. */
 static enum reason user_of_tags(const struct bng *bng, const struct packet *p, uint32_t *user)
 {
-	uint32_t s = (get16(p->head + 14) & VLAN_ID) - bng->svlan_base, c = (get16(p->head + 18) & VLAN_ID) - bng->cvlan_base;
+	uint32_t s = (get16(p->head + 14) & VLAN_ID) - bng->svlan_base,
+		 c = (get16(p->head + 18) & VLAN_ID) - bng->cvlan_base;
 
 	if (get16(p->head + 12) != TYPE_SVLAN || get16(p->head + 16) != TYPE_VLAN)
 		return DROP_TAG;
@@ -54,7 +57,8 @@ static void learn(const struct bng *bng, uint32_t user, const uint8_t *mac)
 		atomic_store_explicit(&bng->macs[user], value, memory_order_relaxed);
 }
 
-static enum reason arp_of_user(const struct bng *bng, const struct port_setup *own, uint32_t user, const struct packet *p, struct change *c)
+static enum reason arp_of_user(const struct bng *bng, const struct port_setup *own, uint32_t user,
+			       const struct packet *p, struct change *c)
 {
 	struct arp arp;
 	enum reason reason = arp_read(p, TAGGED, &arp);
@@ -66,19 +70,22 @@ static enum reason arp_of_user(const struct bng *bng, const struct port_setup *o
 }
 
 /* All that stands before the inner header on the core side. */
-static void write_tunnel(uint8_t *front, const struct bng *bng, const struct port_setup *core, uint32_t user, const struct ip4 *inner)
+static void write_tunnel(uint8_t *front, const struct bng *bng, const struct port_setup *core,
+			 uint32_t user, const struct ip4 *inner)
 {
 	uint8_t *gre = front + LABELLED + IP4;
 
 	port_ethernet(core, front, TYPE_MPLS);
 	put32(front + ETHERNET, bng->label << 12 | BOTTOM_OF_STACK | LABEL_HOPS);
-	ip4_write(front + LABELLED, core->ip, core->peer, PROTOCOL_GRE, inner->at[1], GRE_KEYED + inner->total);
+	ip4_write(front + LABELLED, core->ip, core->peer, PROTOCOL_GRE, inner->at[1],
+		  GRE_KEYED + inner->total);
 	put16(gre, GRE_HAS_KEY);
 	put16(gre + 2, TYPE_IP4);
 	put32(gre + 4, user);
 }
 
-enum reason bng_up(const struct bng *bng, const struct port_setup *port, const struct packet *p, struct change *c)
+enum reason bng_up(const struct bng *bng, const struct port_setup *port, const struct packet *p,
+		   struct change *c)
 {
 	unsigned out = p->in + 1;
 	enum reason reason;
@@ -124,7 +131,8 @@ static enum reason read_label(const struct bng *bng, const struct packet *p)
 }
 
 /* From the label to the inner header. */
-static enum reason read_tunnel(const struct bng *bng, const struct port_setup *core, const struct packet *p, struct ip4 *outer, uint32_t *user)
+static enum reason read_tunnel(const struct bng *bng, const struct port_setup *core,
+			       const struct packet *p, struct ip4 *outer, uint32_t *user)
 {
 	enum reason reason = read_label(bng, p);
 	const uint8_t *gre;
@@ -150,7 +158,8 @@ static enum reason read_tunnel(const struct bng *bng, const struct port_setup *c
 	return *user < bng->users ? PASS : DROP_USER;
 }
 
-static void write_tags(uint8_t *front, const struct bng *bng, const struct port_setup *cpe, uint32_t user)
+static void write_tags(uint8_t *front, const struct bng *bng, const struct port_setup *cpe,
+		       uint32_t user)
 {
 	uint64_t mac = atomic_load_explicit(&bng->macs[user], memory_order_relaxed);
 
@@ -163,7 +172,8 @@ static void write_tags(uint8_t *front, const struct bng *bng, const struct port_
 	put16(front + 20, TYPE_IP4);
 }
 
-enum reason bng_down(const struct bng *bng, const struct port_setup *port, const struct packet *p, struct change *c)
+enum reason bng_down(const struct bng *bng, const struct port_setup *port, const struct packet *p,
+		     struct change *c)
 {
 	struct ip4 outer, ip;
 	enum reason reason;
@@ -174,7 +184,8 @@ enum reason bng_down(const struct bng *bng, const struct port_setup *port, const
 		return reason;
 	reason = read_tunnel(bng, &port[p->in], p, &outer, &user);
 	if (!reason)
-		reason = ip4_read(p, outer.offset + outer.header + GRE_KEYED, outer.offset + outer.total, &ip);
+		reason = ip4_read(p, outer.offset + outer.header + GRE_KEYED,
+				  outer.offset + outer.total, &ip);
 	if (!reason)
 		reason = ip4_forwardable(&ip);
 	if (reason)

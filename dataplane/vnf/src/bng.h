@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Broadband network gateway. Ports come in pairs: an even one to the customers' equipment (CPE), the odd one after it to the core.
+ * Broadband network gateway. Ports come in pairs: an even one to the customers' equipment (CPE),
+ * the odd one after it to the core.
  *
  *   CPE   MAC 12 | 88a8 S-tag | 8100 C-tag | 0800 | IPv4 | ...
  *   core  MAC 12 | 8847 MPLS label, S=1 | IPv4, protocol 47 | GRE with key | inner IPv4 | ...
@@ -21,17 +22,22 @@
 struct bng {
 	uint32_t svlans, svlan_base, cvlan_base;
 	uint32_t label;
-	uint32_t users;		  /* of all CPE ports */
-	_Atomic uint64_t *macs;	  /* of each user, in the low 48 bits */
+	uint32_t users;		/* of all CPE ports */
+	_Atomic uint64_t *macs; /* of each user, in the low 48 bits */
 };
 
-/* Set bng->users and make the table: 0 or -1 (no memory). Each user has a MAC made of its number until an ARP packet says better. */
+/*
+ * Set bng->users and make the table: 0 or -1 (no memory). Each user has a MAC made of its number
+ * until an ARP packet says better.
+ */
 int bng_open(struct bng *bng, unsigned ports);
 void bng_close(struct bng *bng);
 
 /* From the customers, and to them. `port` are all ports. */
-enum reason bng_up(const struct bng *bng, const struct port_setup *port, const struct packet *p, struct change *c);
-enum reason bng_down(const struct bng *bng, const struct port_setup *port, const struct packet *p, struct change *c);
+enum reason bng_up(const struct bng *bng, const struct port_setup *port, const struct packet *p,
+		   struct change *c);
+enum reason bng_down(const struct bng *bng, const struct port_setup *port, const struct packet *p,
+		     struct change *c);
 
 /* Whose packet it is, for the load balancer; false where that cannot be seen. */
 bool bng_user(const struct bng *bng, const struct packet *p, uint32_t *user);

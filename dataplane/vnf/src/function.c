@@ -7,21 +7,21 @@
 const char *mode_name(enum mode mode)
 {
 	static const char *const names[] = {
-		[MODE_NONE] = "none", [MODE_L2FWD] = "l2fwd", [MODE_L3FWD] = "l3fwd", [MODE_BNG] = "bng", [MODE_GTPU] = "gtpu",
-		[MODE_LB] = "lb"};
+		[MODE_NONE] = "none", [MODE_L2FWD] = "l2fwd", [MODE_L3FWD] = "l3fwd",
+		[MODE_BNG] = "bng",   [MODE_GTPU] = "gtpu",   [MODE_LB] = "lb"};
 
 	return names[mode];
 }
 
-/* Tunnels have room for options in both headers and, in GTP-U, for more extensions than anybody sends. */
+/*
+ * Tunnels have room for options in both headers and, in GTP-U, for more extensions than anybody
+ * sends.
+ */
 uint32_t function_snapshot(enum mode mode)
 {
-	static const uint32_t bytes[] = {[MODE_NONE] = 0,
-					 [MODE_L2FWD] = 0,
-					 [MODE_L3FWD] = ETHERNET + IP4_MAX,
-					 [MODE_BNG] = SNAPSHOT,
-					 [MODE_GTPU] = SNAPSHOT,
-					 [MODE_LB] = LB_SNAPSHOT};
+	static const uint32_t bytes[] = {
+		[MODE_NONE] = 0,       [MODE_L2FWD] = 0,       [MODE_L3FWD] = ETHERNET + IP4_MAX,
+		[MODE_BNG] = SNAPSHOT, [MODE_GTPU] = SNAPSHOT, [MODE_LB] = LB_SNAPSHOT};
 
 	return bytes[mode];
 }
@@ -62,9 +62,11 @@ enum reason function_handle(const struct function *f, const struct packet *p, st
 	case MODE_L3FWD:
 		return l3fwd_check(f->port, p, c);
 	case MODE_BNG:
-		return p->in % 2 ? bng_down(&f->bng, f->port, p, c) : bng_up(&f->bng, f->port, p, c);
+		return p->in % 2 ? bng_down(&f->bng, f->port, p, c)
+				 : bng_up(&f->bng, f->port, p, c);
 	case MODE_GTPU:
-		return p->in % 2 ? gtpu_encapsulate(&f->gtpu, f->port, p, c) : gtpu_decapsulate(&f->gtpu, f->port, p, c);
+		return p->in % 2 ? gtpu_encapsulate(&f->gtpu, f->port, p, c)
+				 : gtpu_decapsulate(&f->gtpu, f->port, p, c);
 	case MODE_LB:
 		return lb_handle(&f->lb, p, c);
 	default:
@@ -87,7 +89,8 @@ unsigned function_worker(const struct function *f, const struct packet *p, unsig
 
 	if (n < 2)
 		return 0;
-	if (!(f->mode == MODE_BNG && bng_user(&f->bng, p, &key)) && !(f->mode == MODE_GTPU && gtpu_user(&f->gtpu, p, &key)))
+	if (!(f->mode == MODE_BNG && bng_user(&f->bng, p, &key)) &&
+	    !(f->mode == MODE_GTPU && gtpu_user(&f->gtpu, p, &key)))
 		key = hash_addresses(p);
 	return (unsigned)((uint64_t)(key * 0x9e3779b1u) * n >> 32);
 }

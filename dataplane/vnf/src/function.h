@@ -25,15 +25,18 @@ const char *mode_name(enum mode mode);
 uint32_t function_snapshot(enum mode mode);
 
 /*
- * Decide what becomes of a packet: PASS, and *c says how it leaves; else why it does not. Of l3fwd it is the first half. Any thread, any number at a
- * time.
+ * Decide what becomes of a packet: PASS, and *c says how it leaves; else why it does not. Of l3fwd
+ * it is the first half. Any thread, any number at a time.
  */
 enum reason function_handle(const struct function *f, const struct packet *p, struct change *c);
 
 /* The port opposite: 0 and 1, 2 and 3; a port that is alone is its own. */
 unsigned function_opposite(const struct function *f, unsigned port);
 
-/* Which of n workers gets the packet: all packets of one user, or of one pair of addresses, go to the same. */
+/*
+ * Which of n workers gets the packet: all packets of one user, or of one pair of addresses, go to
+ * the same.
+ */
 unsigned function_worker(const struct function *f, const struct packet *p, unsigned n);
 
 #endif

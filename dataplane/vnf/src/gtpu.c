@@ -10,10 +10,12 @@
 
 int64_t gtpu_open(struct gtpu *gtpu)
 {
-	if (table_open(&gtpu->by_teid, gtpu->count) < 0 || table_open(&gtpu->by_ue, gtpu->count) < 0)
+	if (table_open(&gtpu->by_teid, gtpu->count) < 0 ||
+	    table_open(&gtpu->by_ue, gtpu->count) < 0)
 		return -1;
 	for (uint32_t i = 0; i < gtpu->count; i++) {
-		if (!table_put(&gtpu->by_teid, gtpu->sessions[i].here, i) || !table_put(&gtpu->by_ue, gtpu->sessions[i].ue, i))
+		if (!table_put(&gtpu->by_teid, gtpu->sessions[i].here, i) ||
+		    !table_put(&gtpu->by_ue, gtpu->sessions[i].ue, i))
 			return (int64_t)i + 1;
 	}
 	return 0;
@@ -27,8 +29,12 @@ void gtpu_close(struct gtpu *gtpu)
 	gtpu->sessions = NULL;
 }
 
-/* TS 38.415, 5.4.1 and 5.5.2: which type of PDU session information goes in which direction, and the flow must be the session's. */
-static enum reason check_flow(const struct gtpu *gtpu, const struct session *s, const struct gtpu_header *h)
+/*
+ * TS 38.415, 5.4.1 and 5.5.2: which type of PDU session information goes in which direction, and
+ * the flow must be the session's.
+ */
+static enum reason check_flow(const struct gtpu *gtpu, const struct session *s,
+			      const struct gtpu_header *h)
 {
 	if (gtpu->plain)
 		return PASS;
@@ -37,8 +43,12 @@ static enum reason check_flow(const struct gtpu *gtpu, const struct session *s, 
 	return h->qfi == s->qfi ? PASS : DROP_QFI;
 }
 
-/* The UPF is a router, with what that takes (RFC 1812); the gNB hands over what the session's tunnel brings. */
-static enum reason check_inner(const struct gtpu *gtpu, const struct session *s, const struct ip4 *ip)
+/*
+ * The UPF is a router, with what that takes (RFC 1812); the gNB hands over what the session's
+ * tunnel brings.
+ */
+static enum reason check_inner(const struct gtpu *gtpu, const struct session *s,
+			       const struct ip4 *ip)
 {
 	if ((gtpu->gnb ? ip->destination : ip->source) != s->ue)
 		return DROP_SOURCE;
@@ -52,7 +62,8 @@ static void write_inner(const struct gtpu *gtpu, uint8_t *to, const struct ip4 *
 		ip4_hop(to);
 }
 
-static enum reason echo(const struct port_setup *own, const struct packet *p, const struct ip4 *outer, const struct gtpu_header *h, struct change *c)
+static enum reason echo(const struct port_setup *own, const struct packet *p,
+			const struct ip4 *outer, const struct gtpu_header *h, struct change *c)
 {
 	c->push = ETHERNET + IP4 + UDP + GTPU_ECHO;
 	c->l2 = ETHERNET;
@@ -70,7 +81,8 @@ static enum reason echo(const struct port_setup *own, const struct packet *p, co
 }
 
 /* A G-PDU with a good header. */
-static enum reason deliver(const struct gtpu *gtpu, const struct port_setup *port, const struct packet *p, const struct ip4 *outer,
+static enum reason deliver(const struct gtpu *gtpu, const struct port_setup *port,
+			   const struct packet *p, const struct ip4 *outer,
 			   const struct gtpu_header *h, struct change *c)
 {
 	const struct session *s;
@@ -99,7 +111,8 @@ static enum reason deliver(const struct gtpu *gtpu, const struct port_setup *por
 	return reason ? reason : port_fits(&port[c->out], c);
 }
 
-enum reason gtpu_decapsulate(const struct gtpu *gtpu, const struct port_setup *port, const struct packet *p, struct change *c)
+enum reason gtpu_decapsulate(const struct gtpu *gtpu, const struct port_setup *port,
+			     const struct packet *p, struct change *c)
 {
 	struct gtpu_header h;
 	enum reason reason;
@@ -121,7 +134,8 @@ enum reason gtpu_decapsulate(const struct gtpu *gtpu, const struct port_setup *p
 	return deliver(gtpu, port, p, &outer, &h, c);
 }
 
-enum reason gtpu_encapsulate(const struct gtpu *gtpu, const struct port_setup *port, const struct packet *p, struct change *c)
+enum reason gtpu_encapsulate(const struct gtpu *gtpu, const struct port_setup *port,
+			     const struct packet *p, struct change *c)
 {
 	unsigned out = p->in - 1;
 	const struct session *s;
@@ -149,8 +163,10 @@ enum reason gtpu_encapsulate(const struct gtpu *gtpu, const struct port_setup *p
 	if (reason)
 		return reason;
 	port_ethernet(&port[out], c->front, TYPE_IP4);
-	ip4_write(c->front + ETHERNET, port[out].ip, s->peer, PROTOCOL_UDP, ip.at[1], UDP + gtpu_header_bytes(gtpu->plain) + ip.total);
-	gtpu_write(c->front + ETHERNET + IP4, s->there, gtpu->plain, gtpu->gnb ? PDU_UPLINK : PDU_DOWNLINK, s->qfi, ip.total);
+	ip4_write(c->front + ETHERNET, port[out].ip, s->peer, PROTOCOL_UDP, ip.at[1],
+		  UDP + gtpu_header_bytes(gtpu->plain) + ip.total);
+	gtpu_write(c->front + ETHERNET + IP4, s->there, gtpu->plain,
+		   gtpu->gnb ? PDU_UPLINK : PDU_DOWNLINK, s->qfi, ip.total);
 	write_inner(gtpu, c->front + c->push - IP4, &ip);
 	return PASS;
 }
@@ -159,9 +175,12 @@ bool gtpu_user(const struct gtpu *gtpu, const struct packet *p, uint32_t *user)
 {
 	const uint32_t teid = ETHERNET + IP4 + UDP + 4; /* without options, as all senders do it */
 
-	if (p->have < ETHERNET + IP4 || get16(p->head + 12) != TYPE_IP4 || p->head[ETHERNET] != 0x45)
+	if (p->have < ETHERNET + IP4 || get16(p->head + 12) != TYPE_IP4 ||
+	    p->head[ETHERNET] != 0x45)
 		return false;
 	if (p->in % 2)
-		return table_get(&gtpu->by_ue, get32(p->head + ETHERNET + (gtpu->gnb ? 12 : 16)), user);
-	return p->have >= teid + 4 && p->head[ETHERNET + 9] == PROTOCOL_UDP && table_get(&gtpu->by_teid, get32(p->head + teid), user);
+		return table_get(&gtpu->by_ue, get32(p->head + ETHERNET + (gtpu->gnb ? 12 : 16)),
+				 user);
+	return p->have >= teid + 4 && p->head[ETHERNET + 9] == PROTOCOL_UDP &&
+	       table_get(&gtpu->by_teid, get32(p->head + teid), user);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GTP-U over IPv4 (3GPP TS 29.281) on the N3 interface, from either end. Ports come in pairs: an even one to N3, the odd one after it to the side of the
- * plain packets (the data network of a UPF; the radio of a gNB).
+ * GTP-U over IPv4 (3GPP TS 29.281) on the N3 interface, from either end. Ports come in pairs: an
+ * even one to N3, the odd one after it to the side of the plain packets (the data network of a UPF;
+ * the radio of a gNB).
  */
 #ifndef VNF_GTPU_H
 #define VNF_GTPU_H
@@ -29,13 +30,18 @@ struct gtpu {
 	struct table by_teid, by_ue;
 };
 
-/* Index the sessions. 0; -1: no memory; else the number (from 1) of the first whose TEID or address another has as well. */
+/*
+ * Index the sessions. 0; -1: no memory; else the number (from 1) of the first whose TEID or address
+ * another has as well.
+ */
 int64_t gtpu_open(struct gtpu *gtpu);
 void gtpu_close(struct gtpu *gtpu);
 
 /* What comes over N3, and what goes there. */
-enum reason gtpu_decapsulate(const struct gtpu *gtpu, const struct port_setup *port, const struct packet *p, struct change *c);
-enum reason gtpu_encapsulate(const struct gtpu *gtpu, const struct port_setup *port, const struct packet *p, struct change *c);
+enum reason gtpu_decapsulate(const struct gtpu *gtpu, const struct port_setup *port,
+			     const struct packet *p, struct change *c);
+enum reason gtpu_encapsulate(const struct gtpu *gtpu, const struct port_setup *port,
+			     const struct packet *p, struct change *c);
 
 /* Whose packet it is, for the load balancer: the number of the session. */
 bool gtpu_user(const struct gtpu *gtpu, const struct packet *p, uint32_t *user);

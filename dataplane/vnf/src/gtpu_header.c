@@ -12,19 +12,23 @@
 #define HAS_EXTENSION 0x04u
 #define HAS_SEQUENCE 0x02u
 #define HAS_NPDU 0x01u
-#define HAS_OPTIONAL (HAS_EXTENSION | HAS_SEQUENCE | HAS_NPDU) /* any of them brings all four octets */
+/* any of them brings all four octets */
+#define HAS_OPTIONAL (HAS_EXTENSION | HAS_SEQUENCE | HAS_NPDU)
 
 #define MANDATORY 8u
 #define OPTIONAL 4u
 #define EXTENSION_PDU_SESSION 0x85u
-#define COMPREHENSION 0x80u /* of an extension's type: who ends the tunnel must know it (section 5.2.1) */
-#define RECOVERY 14u	    /* information element, section 8.2 */
+/* of an extension's type: who ends the tunnel must know it (section 5.2.1) */
+#define COMPREHENSION 0x80u
+#define RECOVERY 14u /* information element, section 8.2 */
 
 /*
- * RFC 768; RFC 1122, section 4.1.3.4: a checksum that is there is verified. Beyond the snapshot the frame is summed up where it lies, which its sender may
- * change before and after: that spoils the sender's own payload, and no decision.
+ * RFC 768; RFC 1122, section 4.1.3.4: a checksum that is there is verified. Beyond the snapshot the
+ * frame is summed up where it lies, which its sender may change before and after: that spoils the
+ * sender's own payload, and no decision.
  */
-static enum reason check_udp_sum(const struct packet *p, const struct ip4 *outer, uint32_t udp, uint32_t length)
+static enum reason check_udp_sum(const struct packet *p, const struct ip4 *outer, uint32_t udp,
+				 uint32_t length)
 {
 	uint32_t in_head = p->have - udp < length ? p->have - udp : length;
 	uint8_t pseudo[4] = {0, PROTOCOL_UDP};
@@ -72,7 +76,10 @@ static enum reason need(const struct packet *p, const struct gtpu_header *h, uin
 	return p->have < h->payload + octets ? DROP_HEADERS : PASS;
 }
 
-/* TS 38.415, section 5.5.2: type in the upper half of the first octet, flow in the lower six bits of the second. */
+/*
+ * TS 38.415, section 5.5.2: type in the upper half of the first octet, flow in the lower six bits
+ * of the second.
+ */
 static enum reason read_pdu_session(const uint8_t *content, struct gtpu_header *h)
 {
 	if (h->has_pdu_session)
@@ -83,7 +90,10 @@ static enum reason read_pdu_session(const uint8_t *content, struct gtpu_header *
 	return PASS;
 }
 
-/* Section 5.2: length in units of four octets, content, type of the next. Each is at least four octets long: the walk ends. */
+/*
+ * Section 5.2: length in units of four octets, content, type of the next. Each is at least four
+ * octets long: the walk ends.
+ */
 static enum reason read_extensions(const struct packet *p, uint8_t type, struct gtpu_header *h)
 {
 	enum reason reason;
@@ -164,7 +174,8 @@ static void write_udp(uint8_t *to, uint32_t destination, uint32_t payload)
 	put16(to + 6, 0);
 }
 
-void gtpu_write(uint8_t *to, uint32_t teid, bool plain, uint8_t pdu_type, uint8_t qfi, uint32_t bytes)
+void gtpu_write(uint8_t *to, uint32_t teid, bool plain, uint8_t pdu_type, uint8_t qfi,
+		uint32_t bytes)
 {
 	uint8_t *gtp = to + UDP;
 

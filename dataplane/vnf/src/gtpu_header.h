@@ -13,7 +13,9 @@
 #define GTPU_ECHO_RESPONSE 2u
 #define GTPU_G_PDU 255u
 
-#define GTPU_ECHO 14u /* bytes of an echo response: header with sequence number, recovery element */
+#define GTPU_ECHO                                                                                  \
+	14u /* bytes of an echo response: header with sequence number, recovery element            \
+	     */
 
 /* PDU session information: TS 38.415, section 5.5.3.1. */
 #define PDU_DOWNLINK 0u
@@ -38,7 +40,8 @@ static inline uint32_t gtpu_header_bytes(bool plain)
 }
 
 /* UDP and GTP-U before a T-PDU of so many bytes. */
-void gtpu_write(uint8_t *to, uint32_t teid, bool plain, uint8_t pdu_type, uint8_t qfi, uint32_t bytes);
+void gtpu_write(uint8_t *to, uint32_t teid, bool plain, uint8_t pdu_type, uint8_t qfi,
+		uint32_t bytes);
 
 /* UDP and echo response. */
 void gtpu_write_echo(uint8_t *to, const struct gtpu_header *request);

@@ -22,7 +22,8 @@ enum reason ip4_read(const struct packet *p, uint32_t offset, uint32_t end, stru
 		return DROP_SHORT;
 	if (p->have < offset + IP4)
 		return DROP_HEADERS;
-	*ip = (struct ip4){.at = h, .offset = offset, .header = (h[0] & 15u) * 4, .total = get16(h + 2)};
+	*ip = (struct ip4){
+		.at = h, .offset = offset, .header = (h[0] & 15u) * 4, .total = get16(h + 2)};
 	if (h[0] >> 4 != 4 || ip->header < IP4)
 		return DROP_IP4;
 	if (ip->total < ip->header || ip->total > end - offset)
@@ -33,13 +34,18 @@ enum reason ip4_read(const struct packet *p, uint32_t offset, uint32_t end, stru
 		return DROP_CHECKSUM;
 	ip->source = get32(h + 12);
 	ip->destination = get32(h + 16);
-	return ip->source < MULTICAST ? PASS : DROP_ADDRESS; /* nobody's source: RFC 1122, section 3.2.1.3 */
+	/* nobody's source: RFC 1122, section 3.2.1.3 */
+	return ip->source < MULTICAST ? PASS : DROP_ADDRESS;
 }
 
-/* Neither end of anything that is forwarded: "this network", loopback, link-local, multicast, reserved and broadcast. */
+/*
+ * Neither end of anything that is forwarded: "this network", loopback, link-local, multicast,
+ * reserved and broadcast.
+ */
 static bool stays_here(uint32_t address)
 {
-	return address >> 24 == 0 || address >> 24 == 127 || address >> 16 == 0xa9fe || address >= MULTICAST;
+	return address >> 24 == 0 || address >> 24 == 127 || address >> 16 == 0xa9fe ||
+	       address >= MULTICAST;
 }
 
 enum reason ip4_forwardable(const struct ip4 *ip)
@@ -66,7 +72,8 @@ void ip4_copy(uint8_t *to, const struct ip4 *ip)
 
 static void change_word(uint8_t *header, unsigned at, uint16_t value)
 {
-	put16(header + 10, checksum_update((uint16_t)get16(header + 10), (uint16_t)get16(header + at), value));
+	put16(header + 10,
+	      checksum_update((uint16_t)get16(header + 10), (uint16_t)get16(header + at), value));
 	put16(header + at, value);
 }
 
@@ -76,7 +83,8 @@ void ip4_hop(uint8_t *header)
 }
 
 /* Atomic in the sense of RFC 6864: never fragmented, so that the identification may be constant. */
-void ip4_write(uint8_t *to, uint32_t source, uint32_t destination, uint32_t protocol, uint8_t tos, uint32_t payload)
+void ip4_write(uint8_t *to, uint32_t source, uint32_t destination, uint32_t protocol, uint8_t tos,
+	       uint32_t payload)
 {
 	memset(to, 0, IP4);
 	to[0] = 0x45;

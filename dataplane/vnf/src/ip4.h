@@ -11,12 +11,15 @@
 /* A header in a packet's snapshot that was found to be right. */
 struct ip4 {
 	const uint8_t *at;
-	uint32_t offset;	     /* in the packet */
-	uint32_t header, total;	     /* bytes; total is within the packet */
+	uint32_t offset;	      /* in the packet */
+	uint32_t header, total;	      /* bytes; total is within the packet */
 	uint32_t source, destination; /* host order */
 };
 
-/* Check the header at `offset` (RFC 1812, section 5.2.2). `end`: where in the packet the bytes end that may belong to the datagram. */
+/*
+ * Check the header at `offset` (RFC 1812, section 5.2.2). `end`: where in the packet the bytes end
+ * that may belong to the datagram.
+ */
 enum reason ip4_read(const struct packet *p, uint32_t offset, uint32_t end, struct ip4 *ip);
 
 /* May a router forward it? TTL (RFC 1812, 5.3.1) and addresses (5.3.7; RFC 3927, 2.7). */
@@ -34,9 +37,13 @@ void ip4_copy(uint8_t *to, const struct ip4 *ip);
 void ip4_hop(uint8_t *header);
 
 /* Write an outer header around `payload` bytes; type of service as given. */
-void ip4_write(uint8_t *to, uint32_t source, uint32_t destination, uint32_t protocol, uint8_t tos, uint32_t payload);
+void ip4_write(uint8_t *to, uint32_t source, uint32_t destination, uint32_t protocol, uint8_t tos,
+	       uint32_t payload);
 
-/* What the outer header says of congestion goes to the inner one (RFC 6040, section 4.2). DROP_ECN where it must not. */
+/*
+ * What the outer header says of congestion goes to the inner one (RFC 6040, section 4.2). DROP_ECN
+ * where it must not.
+ */
 enum reason ip4_decapsulate_ecn(const struct ip4 *outer, uint8_t *inner);
 
 #endif

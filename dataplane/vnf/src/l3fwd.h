@@ -10,7 +10,10 @@ struct hop {
 	uint8_t mac[MAC];
 };
 
-/* Check the packet, and write the header as it is to leave; where to is for c->destination to tell. ARP is answered: c->reply. */
+/*
+ * Check the packet, and write the header as it is to leave; where to is for c->destination to tell.
+ * ARP is answered: c->reply.
+ */
 enum reason l3fwd_check(const struct port_setup *port, const struct packet *p, struct change *c);
 
 /* With the hop found; NULL: there is none. */

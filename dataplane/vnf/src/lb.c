@@ -30,7 +30,9 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* One end of a flow. Those of both ends are added, so that it does not matter which is the source. */
+/*
+ * One end of a flow. Those of both ends are added, so that it does not matter which is the source.
+ */
 static uint64_t end_hash(const uint8_t *address, uint32_t bytes, uint32_t port)
 {
 	uint64_t h = port + 1;
@@ -46,7 +48,10 @@ static bool read_ip4(const struct packet *p, uint32_t at, struct ip_flow *flow)
 
 	if (p->have < at + IP4 || header < IP4)
 		return false;
-	*flow = (struct ip_flow){.address_bytes = 4, .source = p->head + at + 12, .destination = p->head + at + 16, .protocol = p->head[at + 9]};
+	*flow = (struct ip_flow){.address_bytes = 4,
+				 .source = p->head + at + 12,
+				 .destination = p->head + at + 16,
+				 .protocol = p->head[at + 9]};
 	if ((get16(p->head + at + 6) & 0x3fff) == 0)
 		flow->l4 = at + header;
 	return true;
@@ -57,7 +62,10 @@ static bool is_extension(uint32_t type)
 	return type == HOP_BY_HOP || type == ROUTING || type == DESTINATION_OPTIONS;
 }
 
-/* Each extension header is at least eight octets long: the walk ends. One that is not all there ends it as well. */
+/*
+ * Each extension header is at least eight octets long: the walk ends. One that is not all there
+ * ends it as well.
+ */
 static bool read_ip6(const struct packet *p, uint32_t at, struct ip_flow *flow)
 {
 	uint32_t l4 = at + IP6, type;
@@ -65,7 +73,8 @@ static bool read_ip6(const struct packet *p, uint32_t at, struct ip_flow *flow)
 	if (p->have < l4)
 		return false;
 	type = p->head[at + 6];
-	*flow = (struct ip_flow){.address_bytes = 16, .source = p->head + at + 8, .destination = p->head + at + 24};
+	*flow = (struct ip_flow){
+		.address_bytes = 16, .source = p->head + at + 8, .destination = p->head + at + 24};
 	while (is_extension(type) && p->have >= l4 + 8) {
 		type = p->head[l4];
 		l4 += (p->head[l4 + 1] + 1u) * 8;
@@ -80,24 +89,31 @@ static bool read_ip6(const struct packet *p, uint32_t at, struct ip_flow *flow)
 
 static bool read_flow(const struct packet *p, uint32_t at, struct ip_flow *flow)
 {
-	bool is_ip = p->have > at && (p->head[at] >> 4 == 4 ? read_ip4(p, at, flow) : p->head[at] >> 4 == 6 && read_ip6(p, at, flow));
+	bool is_ip = p->have > at &&
+		     (p->head[at] >> 4 == 4 ? read_ip4(p, at, flow)
+					    : p->head[at] >> 4 == 6 && read_ip6(p, at, flow));
 
 	if (!is_ip)
 		return false;
-	if (flow->l4 && p->have >= flow->l4 + 4 && (flow->protocol == TCP || flow->protocol == PROTOCOL_UDP || flow->protocol == SCTP)) {
+	if (flow->l4 && p->have >= flow->l4 + 4 &&
+	    (flow->protocol == TCP || flow->protocol == PROTOCOL_UDP || flow->protocol == SCTP)) {
 		flow->from = get16(p->head + flow->l4);
 		flow->to = get16(p->head + flow->l4 + 2);
 	}
 	return true;
 }
 
-/* Where the packet inside GTP-U begins; 0: there is none, or it is too far inside. Whether the tunnel is right is for the worker to say. */
+/*
+ * Where the packet inside GTP-U begins; 0: there is none, or it is too far inside. Whether the
+ * tunnel is right is for the worker to say.
+ */
 static uint32_t inside_gtpu(const struct packet *p, const struct ip_flow *outer)
 {
 	uint32_t at = outer->l4 + UDP, type;
 	uint8_t flags;
 
-	if (!outer->l4 || outer->protocol != PROTOCOL_UDP || outer->to != GTPU_PORT || p->have < at + 8)
+	if (!outer->l4 || outer->protocol != PROTOCOL_UDP || outer->to != GTPU_PORT ||
+	    p->have < at + 8)
 		return 0;
 	flags = p->head[at];
 	if (flags >> 4 != 3 || p->head[at + 1] != GTPU_G_PDU)
@@ -132,7 +148,9 @@ uint64_t lb_hash(const struct packet *p)
 	uint32_t at = 2 * MAC, type = p->have < ETHERNET ? 0 : get16(p->head + at), inner;
 	struct ip_flow flow, inside;
 
-	for (unsigned tags = 0; tags < TAGS_MAX && (type == TYPE_VLAN || type == TYPE_SVLAN) && p->have >= at + TAG + 2; tags++) {
+	for (unsigned tags = 0; tags < TAGS_MAX && (type == TYPE_VLAN || type == TYPE_SVLAN) &&
+				p->have >= at + TAG + 2;
+	     tags++) {
 		at += TAG;
 		type = get16(p->head + at);
 	}
@@ -142,7 +160,8 @@ uint64_t lb_hash(const struct packet *p)
 	inner = inside_gtpu(p, &flow);
 	if (inner && read_flow(p, inner, &inside))
 		flow = inside;
-	return mix(end_hash(flow.source, flow.address_bytes, flow.from) + end_hash(flow.destination, flow.address_bytes, flow.to) + flow.protocol);
+	return mix(end_hash(flow.source, flow.address_bytes, flow.from) +
+		   end_hash(flow.destination, flow.address_bytes, flow.to) + flow.protocol);
 }
 
 unsigned lb_pick(uint32_t up, uint64_t hash)
@@ -162,7 +181,10 @@ unsigned lb_pick(uint32_t up, uint64_t hash)
 	return best;
 }
 
-/* No order with anything else: a packet is handled by the workers that were up shortly before, or that are now. */
+/*
+ * No order with anything else: a packet is handled by the workers that were up shortly before, or
+ * that are now.
+ */
 void lb_first(struct lb *lb, uint32_t up)
 {
 	atomic_store_explicit(&lb->up, up, memory_order_relaxed);

@@ -39,7 +39,8 @@ int lines_read(const char *path, lines_take *take, void *to, struct lines_error 
 	}
 	while (!wrong && fgets(line, sizeof(line), in)) {
 		number++;
-		wrong = strlen(line) == sizeof(line) - 1 ? "it is too long" : take_line(line, take, to);
+		wrong = strlen(line) == sizeof(line) - 1 ? "it is too long"
+							 : take_line(line, take, to);
 	}
 	fclose(in);
 	if (wrong)

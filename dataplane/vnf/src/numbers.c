@@ -35,7 +35,9 @@ bool number_mac(const char *text, uint8_t mac[6])
 	unsigned m[6];
 	int end = 0;
 
-	if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &m[0], &m[1], &m[2], &m[3], &m[4], &m[5], &end) != 6 || text[end] != '\0')
+	if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &m[0], &m[1], &m[2], &m[3], &m[4], &m[5],
+		   &end) != 6 ||
+	    text[end] != '\0')
 		return false;
 	for (unsigned i = 0; i < 6; i++)
 		mac[i] = (uint8_t)m[i];
@@ -58,7 +60,8 @@ bool number_prefix(const char *text, uint32_t *address, uint8_t *bits)
 	char copy[INET_ADDRSTRLEN];
 	uint32_t length;
 
-	if (!slash || (size_t)(slash - text) >= sizeof(copy) || !number_read32(slash + 1, 0, 32, &length))
+	if (!slash || (size_t)(slash - text) >= sizeof(copy) ||
+	    !number_read32(slash + 1, 0, 32, &length))
 		return false;
 	memcpy(copy, text, (size_t)(slash - text));
 	copy[slash - text] = '\0';

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers, addresses and times as users write them. Each returns false where the text is not just that. */
+/*
+ * Numbers, addresses and times as users write them. Each returns false where the text is not just
+ * that.
+ */
 #ifndef VNF_NUMBERS_H
 #define VNF_NUMBERS_H
 
@@ -10,9 +13,10 @@
 bool number_read(const char *text, uint64_t low, uint64_t high, uint64_t *value);
 bool number_read32(const char *text, uint32_t low, uint32_t high, uint32_t *value);
 bool number_mac(const char *text, uint8_t mac[6]);
-bool number_ip4(const char *text, uint32_t *address);	 /* host order */
-bool number_prefix(const char *text, uint32_t *address, uint8_t *bits); /* no bit set behind the prefix */
-bool number_time(const char *text, uint64_t *ns);	 /* with ns, us, ms or s; not 0 */
+bool number_ip4(const char *text, uint32_t *address); /* host order */
+/* no bit set behind the prefix */
+bool number_prefix(const char *text, uint32_t *address, uint8_t *bits);
+bool number_time(const char *text, uint64_t *ns); /* with ns, us, ms or s; not 0 */
 
 /* A generator whose numbers depend on the seed alone, everywhere (splitmix64). */
 uint64_t number_random(uint64_t *state);

@@ -19,22 +19,63 @@ enum {
 };
 
 enum option_id {
-	O_STAGES = 256, O_YIELD, O_QUEUES, O_BURST, O_DESCRIPTORS, O_INTERVAL, O_DURATION, O_PACKETS, O_NEXT_HOP, O_IP, O_PEER, O_MTU, O_ROUTES, O_GENERATE,
-	O_SEED, O_DEFAULT_ROUTE, O_SVLANS, O_SVLAN_BASE, O_CVLAN_BASE, O_LABEL, O_ROLE, O_PLAIN, O_SESSIONS, O_TUNNELS, O_TEID, O_UE, O_QFI
+	O_STAGES = 256,
+	O_YIELD,
+	O_QUEUES,
+	O_BURST,
+	O_DESCRIPTORS,
+	O_INTERVAL,
+	O_DURATION,
+	O_PACKETS,
+	O_NEXT_HOP,
+	O_IP,
+	O_PEER,
+	O_MTU,
+	O_ROUTES,
+	O_GENERATE,
+	O_SEED,
+	O_DEFAULT_ROUTE,
+	O_SVLANS,
+	O_SVLAN_BASE,
+	O_CVLAN_BASE,
+	O_LABEL,
+	O_ROLE,
+	O_PLAIN,
+	O_SESSIONS,
+	O_TUNNELS,
+	O_TEID,
+	O_UE,
+	O_QFI
 };
 
-static const struct option known[] = {
-	{"stages", no_argument, NULL, O_STAGES}, {"yield", no_argument, NULL, O_YIELD}, {"queues", required_argument, NULL, O_QUEUES},
-	{"burst", required_argument, NULL, O_BURST},
-	{"descriptors", required_argument, NULL, O_DESCRIPTORS}, {"interval", required_argument, NULL, O_INTERVAL},
-	{"duration", required_argument, NULL, O_DURATION}, {"packets", required_argument, NULL, O_PACKETS},
-	{"next-hop", required_argument, NULL, O_NEXT_HOP}, {"ip", required_argument, NULL, O_IP}, {"peer", required_argument, NULL, O_PEER},
-	{"mtu", required_argument, NULL, O_MTU}, {"routes", required_argument, NULL, O_ROUTES}, {"generate", required_argument, NULL, O_GENERATE},
-	{"seed", required_argument, NULL, O_SEED}, {"default-route", required_argument, NULL, O_DEFAULT_ROUTE},
-	{"svlans", required_argument, NULL, O_SVLANS}, {"svlan-base", required_argument, NULL, O_SVLAN_BASE},
-	{"cvlan-base", required_argument, NULL, O_CVLAN_BASE}, {"label", required_argument, NULL, O_LABEL}, {"role", required_argument, NULL, O_ROLE},
-	{"plain", no_argument, NULL, O_PLAIN}, {"sessions", required_argument, NULL, O_SESSIONS}, {"tunnels", required_argument, NULL, O_TUNNELS},
-	{"teid", required_argument, NULL, O_TEID}, {"ue", required_argument, NULL, O_UE}, {"qfi", required_argument, NULL, O_QFI}, {0}};
+static const struct option known[] = {{"stages", no_argument, NULL, O_STAGES},
+				      {"yield", no_argument, NULL, O_YIELD},
+				      {"queues", required_argument, NULL, O_QUEUES},
+				      {"burst", required_argument, NULL, O_BURST},
+				      {"descriptors", required_argument, NULL, O_DESCRIPTORS},
+				      {"interval", required_argument, NULL, O_INTERVAL},
+				      {"duration", required_argument, NULL, O_DURATION},
+				      {"packets", required_argument, NULL, O_PACKETS},
+				      {"next-hop", required_argument, NULL, O_NEXT_HOP},
+				      {"ip", required_argument, NULL, O_IP},
+				      {"peer", required_argument, NULL, O_PEER},
+				      {"mtu", required_argument, NULL, O_MTU},
+				      {"routes", required_argument, NULL, O_ROUTES},
+				      {"generate", required_argument, NULL, O_GENERATE},
+				      {"seed", required_argument, NULL, O_SEED},
+				      {"default-route", required_argument, NULL, O_DEFAULT_ROUTE},
+				      {"svlans", required_argument, NULL, O_SVLANS},
+				      {"svlan-base", required_argument, NULL, O_SVLAN_BASE},
+				      {"cvlan-base", required_argument, NULL, O_CVLAN_BASE},
+				      {"label", required_argument, NULL, O_LABEL},
+				      {"role", required_argument, NULL, O_ROLE},
+				      {"plain", no_argument, NULL, O_PLAIN},
+				      {"sessions", required_argument, NULL, O_SESSIONS},
+				      {"tunnels", required_argument, NULL, O_TUNNELS},
+				      {"teid", required_argument, NULL, O_TEID},
+				      {"ue", required_argument, NULL, O_UE},
+				      {"qfi", required_argument, NULL, O_QFI},
+				      {0}};
 
 static unsigned modes_of(int id)
 {
@@ -45,11 +86,23 @@ static unsigned modes_of(int id)
 		return ROUTERS;
 	case O_PEER:
 		return BNG | GTPU;
-	case O_ROUTES: case O_GENERATE: case O_SEED: case O_DEFAULT_ROUTE:
+	case O_ROUTES:
+	case O_GENERATE:
+	case O_SEED:
+	case O_DEFAULT_ROUTE:
 		return L3FWD;
-	case O_SVLANS: case O_SVLAN_BASE: case O_CVLAN_BASE: case O_LABEL:
+	case O_SVLANS:
+	case O_SVLAN_BASE:
+	case O_CVLAN_BASE:
+	case O_LABEL:
 		return BNG;
-	case O_ROLE: case O_PLAIN: case O_SESSIONS: case O_TUNNELS: case O_TEID: case O_UE: case O_QFI:
+	case O_ROLE:
+	case O_PLAIN:
+	case O_SESSIONS:
+	case O_TUNNELS:
+	case O_TEID:
+	case O_UE:
+	case O_QFI:
 		return GTPU;
 	default:
 		return ALL;
@@ -63,15 +116,22 @@ static const char help[] =
 	"none    moves pointers: what comes on port 0 leaves on port 1, and the other way round\n"
 	"l2fwd   the same, with both MAC addresses rewritten\n"
 	"l3fwd   IPv4 router: --routes FILE | --generate N [--seed N], --default-route PORT\n"
-	"bng     broadband network gateway, even ports: CPE, odd: core:  --svlans N  --svlan-base N  --cvlan-base N  --label N\n"
-	"gtpu    N3, even ports: N3, odd: plain:  --role upf|gnb  --plain  --sessions FILE | --tunnels N --teid N --ue ADDRESS --qfi N\n"
-	"lb      load balancer: each flow that comes on port 0 goes to one of the workers on the other ports, and what they send leaves by port 0\n"
+	"bng     broadband network gateway, even ports: CPE, odd: core:  --svlans N  --svlan-base "
+	"N  --cvlan-base N  --label N\n"
+	"gtpu    N3, even ports: N3, odd: plain:  --role upf|gnb  --plain  --sessions FILE | "
+	"--tunnels N --teid N --ue ADDRESS --qfi N\n"
+	"lb      load balancer: each flow that comes on port 0 goes to one of the workers on the "
+	"other ports, and what they send leaves by port 0\n"
 	"\n"
-	"all:         --stages  --yield  --queues N  --burst N  --descriptors N  --mtu [PORT=]BYTES  --packets N  --duration TIME  --interval TIME\n"
-	"forwarders:  --next-hop PORT=MAC      (who is beyond the port)                   l2fwd and routers\n"
-	"routers:     --ip PORT=ADDRESS        (the function's own; ARP is answered)      bng, gtpu: --peer PORT=ADDRESS (far end of the tunnels)\n"
+	"all:         --stages  --yield  --queues N  --burst N  --descriptors N  --mtu "
+	"[PORT=]BYTES  --packets N  --duration TIME  --interval TIME\n"
+	"forwarders:  --next-hop PORT=MAC      (who is beyond the port)                   l2fwd "
+	"and routers\n"
+	"routers:     --ip PORT=ADDRESS        (the function's own; ARP is answered)      bng, "
+	"gtpu: --peer PORT=ADDRESS (far end of the tunnels)\n"
 	"\n"
-	"Results are JSON, one object a line, at the end, each --interval, and on SIGUSR1. SIGINT and SIGTERM end it. All of it: docs/vnf.md\n"
+	"Results are JSON, one object a line, at the end, each --interval, and on SIGUSR1. SIGINT "
+	"and SIGTERM end it. All of it: docs/vnf.md\n"
 	"exit: 0 done, 1 error, 2 wrong usage\n";
 
 __attribute__((format(printf, 1, 2))) static int wrong(const char *format, ...)
@@ -170,7 +230,8 @@ static bool set_of_mode(struct options *o, int id, const char *text)
 		o->routes_path = text;
 		return true;
 	case O_GENERATE:
-		return number_read32(text, 1, ROUTES_MAX - 1, &o->routes); /* one is left for the default route */
+		return number_read32(text, 1, ROUTES_MAX - 1,
+				     &o->routes); /* one is left for the default route */
 	case O_SEED:
 		return number_read(text, 0, UINT64_MAX, &o->seed);
 	case O_DEFAULT_ROUTE:
@@ -191,7 +252,10 @@ static bool set_of_mode(struct options *o, int id, const char *text)
 	case O_SESSIONS:
 		o->sessions_path = text;
 		return true;
-	case O_TUNNELS: case O_TEID: case O_UE: case O_QFI:
+	case O_TUNNELS:
+	case O_TEID:
+	case O_UE:
+	case O_QFI:
 		return set_sessions(o, id, text);
 	default:
 		return set_for_port(o, id, text);
@@ -228,11 +292,13 @@ static bool set(struct options *o, int id, const char *text)
 static int check_used(const struct options *o)
 {
 	if (o->mode == MODE_BNG && (o->next_of | o->peer_of) & EVEN_PORTS)
-		return wrong("--next-hop and --peer are for the core's ports, which are odd: users have tags, and a MAC of their own");
+		return wrong("--next-hop and --peer are for the core's ports, which are odd: users "
+			     "have tags, and a MAC of their own");
 	if (o->mode == MODE_GTPU && o->peer_of & ~1u)
 		return wrong("--peer is for port 0: the far end of all numbered tunnels");
 	if (o->sessions_path && (o->numbered || o->peer_of))
-		return wrong("--sessions has all of it in its file: leave out --tunnels, --teid, --ue, --qfi and --peer");
+		return wrong("--sessions has all of it in its file: leave out --tunnels, --teid, "
+			     "--ue, --qfi and --peer");
 	if (o->mode == MODE_L3FWD && o->seed && !o->routes)
 		return wrong("--seed is for --generate");
 	return 0;
@@ -243,9 +309,11 @@ static int check_together(const struct options *o)
 	if (check_used(o) < 0)
 		return -1;
 	if (o->stages && o->queues > 1)
-		return wrong("--stages has one core that receives, from one queue of each port: leave out --queues");
+		return wrong("--stages has one core that receives, from one queue of each port: "
+			     "leave out --queues");
 	if (o->mode == MODE_L3FWD && !o->routes_path == !o->routes)
-		return wrong("l3fwd takes its routes from --routes FILE or --generate N, one of them");
+		return wrong(
+			"l3fwd takes its routes from --routes FILE or --generate N, one of them");
 	if (o->mode == MODE_BNG && o->svlan_base + o->svlans > 4095)
 		return wrong("--svlan-base and --svlans go beyond VLAN 4094");
 	if (o->mode == MODE_GTPU && (uint64_t)o->ue + o->tunnels > 0xe0000000u)
@@ -258,9 +326,19 @@ static int check_together(const struct options *o)
 static struct options defaults(enum mode mode)
 {
 	return (struct options){
-		.mode = mode, .queues = 1, .burst = 32, .descriptors = 512, /* as DPDK's own programs */
-		.svlans = 128, .svlan_base = 1, .cvlan_base = 1, .label = 3,
-		.tunnels = 10000, .teid = 1, .ue = 0x0a3c0001 /* 10.60.0.1 */, .qfi = 9,
+		/* as DPDK's own programs */
+		.mode = mode,
+		.queues = 1,
+		.burst = 32,
+		.descriptors = 512,
+		.svlans = 128,
+		.svlan_base = 1,
+		.cvlan_base = 1,
+		.label = 3,
+		.tunnels = 10000,
+		.teid = 1,
+		.ue = 0x0a3c0001 /* 10.60.0.1 */,
+		.qfi = 9,
 	};
 }
 

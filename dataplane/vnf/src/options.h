@@ -32,13 +32,15 @@ struct options {
 	uint32_t tunnels, teid, ue, qfi;
 };
 
-/* argv[0] is the mode, or --help. 0: go on; 1: printed what was asked for; -1: said what is wrong. */
+/* argv[0] is the mode, or --help. 0: go on; 1: printed what was asked for; -1: said what is wrong.
+ */
 int options_read(int argc, char **argv, struct options *options);
 
 /* What it takes in ports. NULL, or what is wrong with that number of them, in a static buffer. */
 const char *options_check_ports(const struct options *options, unsigned ports);
 
-/* Addresses of the port as given, or by its number. The port's own MAC and MTU are the device's to say. */
+/* Addresses of the port as given, or by its number. The port's own MAC and MTU are the device's to
+ * say. */
 void options_port(const struct options *options, unsigned port, struct port_setup *setup);
 
 /* Make the mode's tables; f->ports and f->port are set. 0, or -1 after saying what is wrong. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a function sees of a packet, and what it decides. The bytes of a received packet may be in memory that its sender can still write to: the headers are
- * copied once, and only the copy is checked, used, and sent on.
+ * What a function sees of a packet, and what it decides. The bytes of a received packet may be in
+ * memory that its sender can still write to: the headers are copied once, and only the copy is
+ * checked, used, and sent on.
  */
 #ifndef VNF_PACKET_H
 #define VNF_PACKET_H
@@ -15,16 +16,20 @@
 #define FRONT_MAX 96u
 
 struct packet {
-	uint32_t have;	      /* bytes of head */
-	uint32_t length;      /* bytes of the frame, without FCS */
-	unsigned in;	      /* port */
-	const uint8_t *frame; /* where it lies: beyond head it is summed up, and never decided upon */
+	uint32_t have;	 /* bytes of head */
+	uint32_t length; /* bytes of the frame, without FCS */
+	unsigned in;	 /* port */
+	/* where it lies: beyond head it is summed up, and never decided upon */
+	const uint8_t *frame;
 	uint8_t head[SNAPSHOT];
 };
 
 enum reply { REPLY_NONE, REPLY_ARP, REPLY_ECHO, REPLY_COUNT };
 
-/* The packet that leaves: `push` bytes of front, then `keep` bytes from `strip` on of that which came. */
+/*
+ * The packet that leaves: `push` bytes of front, then `keep` bytes from `strip` on of that which
+ * came.
+ */
 struct change {
 	uint16_t push, strip, l2; /* l2: bytes of front that the MTU does not count */
 	uint8_t out;		  /* port */
@@ -35,7 +40,8 @@ struct change {
 };
 
 /* `want`: how many bytes of headers the function may look at, at most SNAPSHOT. */
-static inline void packet_take(struct packet *p, const uint8_t *frame, uint32_t length, unsigned in, uint32_t want)
+static inline void packet_take(struct packet *p, const uint8_t *frame, uint32_t length, unsigned in,
+			       uint32_t want)
 {
 	p->have = length < want ? length : want;
 	p->length = length;

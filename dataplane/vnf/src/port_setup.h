@@ -13,8 +13,9 @@
 struct port_setup {
 	uint8_t mac[MAC];  /* of the port */
 	uint8_t next[MAC]; /* of who is beyond it */
-	uint32_t ip, peer; /* host order: the function's own address there, and the far end of its tunnels */
-	uint32_t mtu;	   /* bytes of a frame behind its Ethernet header and VLAN tags */
+	/* host order: the function's own address there, and the far end of its tunnels */
+	uint32_t ip, peer;
+	uint32_t mtu; /* bytes of a frame behind its Ethernet header and VLAN tags */
 };
 
 /* Ethernet header of what leaves through a port. */

@@ -8,7 +8,8 @@
 
 static void begin(const struct report *r, const char *event)
 {
-	fprintf(r->out, "{\"dray_vnf\":%d,\"event\":\"%s\",\"mode\":\"%s\"", FORMAT_VERSION, event, r->mode);
+	fprintf(r->out, "{\"dray_vnf\":%d,\"event\":\"%s\",\"mode\":\"%s\"", FORMAT_VERSION, event,
+		r->mode);
 }
 
 static void end(const struct report *r)
@@ -35,14 +36,15 @@ static void string(FILE *out, const char *name, const char *value)
 void report_ready(const struct report *r)
 {
 	begin(r, "ready");
-	fprintf(r->out, ",\"lcores\":%u,\"stages\":%s,\"ports\":[", r->lcores, r->stages ? "true" : "false");
+	fprintf(r->out, ",\"lcores\":%u,\"stages\":%s,\"ports\":[", r->lcores,
+		r->stages ? "true" : "false");
 	for (unsigned i = 0; i < r->ports; i++) {
 		const uint8_t *mac = r->setup[i].mac;
 
 		fputs(i ? ",{" : "{", r->out);
 		string(r->out, "name", r->port[i].name);
-		fprintf(r->out, ",\"mac\":\"%02x:%02x:%02x:%02x:%02x:%02x\",\"mtu\":%u}", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5],
-			r->setup[i].mtu);
+		fprintf(r->out, ",\"mac\":\"%02x:%02x:%02x:%02x:%02x:%02x\",\"mtu\":%u}", mac[0],
+			mac[1], mac[2], mac[3], mac[4], mac[5], r->setup[i].mtu);
 	}
 	fputc(']', r->out);
 	end(r);
@@ -61,23 +63,30 @@ static void workers(const struct report *r, const struct totals *t)
 
 	fputs(",\"workers\":[", r->out);
 	for (unsigned i = 1; i < r->ports; i++)
-		fprintf(r->out, "%s{\"port\":%u,\"up\":%s,\"not_taken\":%" PRIu64 "}", i > 1 ? "," : "", i, up >> i & 1 ? "true" : "false", t->not_taken[i]);
-	fprintf(r->out, "],\"rebalances\":%" PRIu64, atomic_load_explicit(&r->lb->rebalances, memory_order_relaxed));
+		fprintf(r->out, "%s{\"port\":%u,\"up\":%s,\"not_taken\":%" PRIu64 "}",
+			i > 1 ? "," : "", i, up >> i & 1 ? "true" : "false", t->not_taken[i]);
+	fprintf(r->out, "],\"rebalances\":%" PRIu64,
+		atomic_load_explicit(&r->lb->rebalances, memory_order_relaxed));
 }
 
-void report_counts(const struct report *r, const char *event, double seconds, const struct totals *t)
+void report_counts(const struct report *r, const char *event, double seconds,
+		   const struct totals *t)
 {
 	const char *comma = "";
 
 	begin(r, event);
-	fprintf(r->out, ",\"seconds\":%.6f,\"received\":%" PRIu64 ",\"sent\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"drops\":{", seconds,
-		t->all_received, t->all_sent, t->all_dropped);
+	fprintf(r->out,
+		",\"seconds\":%.6f,\"received\":%" PRIu64 ",\"sent\":%" PRIu64
+		",\"dropped\":%" PRIu64 ",\"drops\":{",
+		seconds, t->all_received, t->all_sent, t->all_dropped);
 	for (unsigned i = PASS + 1; i < REASON_COUNT; i++)
 		if (t->dropped[i])
 			named(r->out, &comma, reason_name((enum reason)i), t->dropped[i]);
-	fprintf(r->out, "},\"arp_replies\":%" PRIu64 ",\"echo_replies\":%" PRIu64 ",\"ports\":[", t->replied[REPLY_ARP], t->replied[REPLY_ECHO]);
+	fprintf(r->out, "},\"arp_replies\":%" PRIu64 ",\"echo_replies\":%" PRIu64 ",\"ports\":[",
+		t->replied[REPLY_ARP], t->replied[REPLY_ECHO]);
 	for (unsigned i = 0; i < r->ports; i++)
-		fprintf(r->out, "%s{\"received\":%" PRIu64 ",\"sent\":%" PRIu64 "}", i ? "," : "", t->received[i], t->sent[i]);
+		fprintf(r->out, "%s{\"received\":%" PRIu64 ",\"sent\":%" PRIu64 "}", i ? "," : "",
+			t->received[i], t->sent[i]);
 	fputc(']', r->out);
 	if (r->lb)
 		workers(r, t);

@@ -26,6 +26,7 @@ struct report {
 void report_ready(const struct report *r);
 
 /* `event`: interval, signal or end; `seconds` since it was ready. Counts are those since then. */
-void report_counts(const struct report *r, const char *event, double seconds, const struct totals *totals);
+void report_counts(const struct report *r, const char *event, double seconds,
+		   const struct totals *totals);
 
 #endif

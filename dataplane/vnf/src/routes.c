@@ -70,10 +70,13 @@ static const char *take_route(void *to, char *const *fields, unsigned n)
 	memcpy(hop.mac, reader->port[number].next, MAC);
 	if (n > 3 || (n == 3 && !number_mac(fields[2], hop.mac)))
 		return "after the port there may be one MAC, and nothing else";
-	return routes_add(reader->routes, prefix, bits, &hop) < 0 ? "it is one route or one next hop too many" : NULL;
+	return routes_add(reader->routes, prefix, bits, &hop) < 0
+		       ? "it is one route or one next hop too many"
+		       : NULL;
 }
 
-int routes_read(struct routes *r, const char *path, const struct port_setup *port, unsigned ports, struct lines_error *error)
+int routes_read(struct routes *r, const char *path, const struct port_setup *port, unsigned ports,
+		struct lines_error *error)
 {
 	struct reader reader = {.routes = r, .port = port, .ports = ports};
 
@@ -83,7 +86,8 @@ int routes_read(struct routes *r, const char *path, const struct port_setup *por
 /* Of a thousand prefixes in the Internet's table, by length from 8 bits on, rounded. */
 static uint8_t random_bits(uint64_t random)
 {
-	static const uint16_t of_1000[] = {1, 1, 1, 1, 1, 2, 3, 6, 14, 8, 13, 25, 42, 50, 110, 100, 600, 4, 4, 3, 3, 3, 3, 1, 1};
+	static const uint16_t of_1000[] = {1,  1,   1,	 1,   1, 2, 3, 6, 14, 8, 13, 25, 42,
+					   50, 110, 100, 600, 4, 4, 3, 3, 3,  3, 1,  1};
 	uint32_t at = random % 1000, i = 0;
 
 	while (at >= of_1000[i])
@@ -99,15 +103,17 @@ static bool can_be_routed(uint32_t prefix)
 }
 
 /*
- * One number for prefix and length: a bit behind the prefix tells where it ends. A prefix of 32 bits has no room for it and may be taken for one of 31: then one
- * of them is left out, and another prefix made in its place.
+ * One number for prefix and length: a bit behind the prefix tells where it ends. A prefix of 32
+ * bits has no room for it and may be taken for one of 31: then one of them is left out, and another
+ * prefix made in its place.
  */
 static uint32_t key_of(uint32_t prefix, uint8_t bits)
 {
 	return bits < 32 ? prefix | 1u << (31 - bits) : prefix;
 }
 
-int routes_generate(struct routes *r, uint32_t count, uint64_t seed, const struct port_setup *port, unsigned ports)
+int routes_generate(struct routes *r, uint32_t count, uint64_t seed, const struct port_setup *port,
+		    unsigned ports)
 {
 	struct table seen;
 	int ret = table_open(&seen, count);

@@ -23,16 +23,19 @@ struct routes {
 };
 
 /*
- * Lines "PREFIX/BITS PORT [MAC]"; without MAC that of who is beyond the port. "#" begins a comment. 0, or -1 with the error's text, which names the
- * line.
+ * Lines "PREFIX/BITS PORT [MAC]"; without MAC that of who is beyond the port. "#" begins a comment.
+ * 0, or -1 with the error's text, which names the line.
  */
-int routes_read(struct routes *routes, const char *path, const struct port_setup *port, unsigned ports, struct lines_error *error);
+int routes_read(struct routes *routes, const char *path, const struct port_setup *port,
+		unsigned ports, struct lines_error *error);
 
 /*
- * Make `count` different prefixes between 1.0.0.0 and 223.255.255.255 that can be forwarded to, of lengths as in the Internet's table (three of five
- * have 24 bits), spread over the ports. The same seed makes the same routes. 0, or -1: no memory.
+ * Make `count` different prefixes between 1.0.0.0 and 223.255.255.255 that can be forwarded to, of
+ * lengths as in the Internet's table (three of five have 24 bits), spread over the ports. The same
+ * seed makes the same routes. 0, or -1: no memory.
  */
-int routes_generate(struct routes *routes, uint32_t count, uint64_t seed, const struct port_setup *port, unsigned ports);
+int routes_generate(struct routes *routes, uint32_t count, uint64_t seed,
+		    const struct port_setup *port, unsigned ports);
 
 /* One more. 0, or -1: no memory, or too many routes or hops. */
 int routes_add(struct routes *routes, uint32_t prefix, uint8_t bits, const struct hop *hop);

@@ -9,7 +9,8 @@ const char *options_check_ports(const struct options *o, unsigned ports)
 {
 	bool pairs = o->mode == MODE_BNG || o->mode == MODE_GTPU;
 	/* --mtu for all ports has all bits. */
-	uint32_t given = o->next_of | o->ip_of | o->peer_of | (o->mtu_of == UINT32_MAX ? 0 : o->mtu_of);
+	uint32_t given =
+		o->next_of | o->ip_of | o->peer_of | (o->mtu_of == UINT32_MAX ? 0 : o->mtu_of);
 
 	if (ports == 0)
 		return "there is no port: give EAL one --vdev for each";
@@ -18,7 +19,8 @@ const char *options_check_ports(const struct options *o, unsigned ports)
 	if (pairs && ports % 2)
 		return "bng and gtpu take ports in pairs: give EAL an even number of --vdev";
 	if (o->mode == MODE_LB && ports < 2)
-		return "lb takes port 0 and one port more for each worker: give EAL two --vdev or more";
+		return "lb takes port 0 and one port more for each worker: give EAL two --vdev or "
+		       "more";
 	if (given >> ports || (o->has_default_route && o->default_route >= ports))
 		return "an option speaks of a port that is not there; ports count from 0";
 	if (o->mode == MODE_BNG && (uint64_t)ports / 2 * o->svlans * BNG_CVLANS > BNG_USERS_MAX)
@@ -39,7 +41,10 @@ void options_port(const struct options *o, unsigned port, struct port_setup *set
 
 static int make_bng(const struct options *o, struct function *f)
 {
-	f->bng = (struct bng){.svlans = o->svlans, .svlan_base = o->svlan_base, .cvlan_base = o->cvlan_base, .label = o->label};
+	f->bng = (struct bng){.svlans = o->svlans,
+			      .svlan_base = o->svlan_base,
+			      .cvlan_base = o->cvlan_base,
+			      .label = o->label};
 	if (bng_open(&f->bng, f->ports) == 0)
 		return 0;
 	fputs("dray-vnf: no memory for the table of users\n", stderr);
@@ -55,11 +60,14 @@ static int make_gtpu(const struct options *o, struct function *f)
 	if (o->sessions_path)
 		ret = sessions_read(&f->gtpu, o->sessions_path, &error);
 	else
-		ret = sessions_generate(&f->gtpu, o->tunnels, o->ue, o->teid, f->port[0].peer, (uint8_t)o->qfi);
+		ret = sessions_generate(&f->gtpu, o->tunnels, o->ue, o->teid, f->port[0].peer,
+					(uint8_t)o->qfi);
 	if (ret == 0)
 		ret = gtpu_open(&f->gtpu);
 	if (ret > 0)
-		snprintf(error.text, sizeof(error.text), "session %lld has a TEID or an address that another has as well", (long long)ret);
+		snprintf(error.text, sizeof(error.text),
+			 "session %lld has a TEID or an address that another has as well",
+			 (long long)ret);
 	if (ret == 0)
 		return 0;
 	fprintf(stderr, "dray-vnf: %s\n", error.text);

@@ -7,16 +7,17 @@
 
 #define MAC 6u
 #define ETHERNET 14u /* bytes: two addresses and a type */
-#define TAG 4u	     /* bytes of a VLAN tag (IEEE 802.1Q) and of an MPLS label stack entry (RFC 3032) */
-#define IP4 20u	     /* bytes without options */
+/* bytes of a VLAN tag (IEEE 802.1Q) and of an MPLS label stack entry (RFC 3032) */
+#define TAG 4u
+#define IP4 20u /* bytes without options */
 #define IP4_MAX 60u
 #define UDP 8u
 
 #define TYPE_IP4 0x0800u
 #define TYPE_ARP 0x0806u
-#define TYPE_VLAN 0x8100u   /* C-tag */
-#define TYPE_MPLS 0x8847u   /* unicast, RFC 3032 section 5 */
-#define TYPE_SVLAN 0x88a8u  /* S-tag, IEEE 802.1ad */
+#define TYPE_VLAN 0x8100u  /* C-tag */
+#define TYPE_MPLS 0x8847u  /* unicast, RFC 3032 section 5 */
+#define TYPE_SVLAN 0x88a8u /* S-tag, IEEE 802.1ad */
 
 #define PROTOCOL_UDP 17u
 #define PROTOCOL_GRE 47u

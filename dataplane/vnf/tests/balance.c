@@ -24,7 +24,9 @@ static void check_even(const unsigned count[WORKERS])
 
 static void test_bng(void)
 {
-	struct function f = {.mode = MODE_BNG, .ports = 2, .bng = {.svlans = 128, .svlan_base = 1, .cvlan_base = 1}};
+	struct function f = {.mode = MODE_BNG,
+			     .ports = 2,
+			     .bng = {.svlans = 128, .svlan_base = 1, .cvlan_base = 1}};
 	unsigned count[WORKERS] = {0};
 
 	CHECK_EQ(bng_open(&f.bng, 2), 0);
@@ -49,7 +51,10 @@ static void test_bng(void)
 
 static void test_gtpu(void)
 {
-	struct function f = {.mode = MODE_GTPU, .ports = 2, .gtpu = {.count = USERS, .sessions = calloc(USERS, sizeof(struct session))}};
+	struct function f = {
+		.mode = MODE_GTPU,
+		.ports = 2,
+		.gtpu = {.count = USERS, .sessions = calloc(USERS, sizeof(struct session))}};
 	unsigned count[WORKERS] = {0};
 
 	CHECK(f.gtpu.sessions != NULL);

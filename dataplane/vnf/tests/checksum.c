@@ -13,7 +13,8 @@ static void test_example(void)
 
 	CHECK_EQ(checksum_fold(checksum_add(0, bytes, sizeof(bytes))), 0x220d); /* ~ddf2 */
 	CHECK_EQ(checksum_fold(checksum_add(checksum_add(0, bytes, 2), bytes + 2, 6)), 0x220d);
-	CHECK_EQ(checksum_fold(checksum_add(0, bytes, 7)), (uint16_t)~(0x1 + 0xf203 + 0xf4f5 + 0xf600 - 2 * 0xffff));
+	CHECK_EQ(checksum_fold(checksum_add(0, bytes, 7)),
+		 (uint16_t) ~(0x1 + 0xf203 + 0xf4f5 + 0xf600 - 2 * 0xffff));
 	CHECK_EQ(checksum_fold(0), 0xffff);
 }
 

@@ -5,7 +5,10 @@
 
 #include "check.h" /* of libdray's tests */
 
-/* Write a file for the program to read; its name is in a static buffer, and `test_no_file` removes it. */
+/*
+ * Write a file for the program to read; its name is in a static buffer, and `test_no_file` removes
+ * it.
+ */
 const char *test_file(const char *text);
 void test_no_file(void);
 

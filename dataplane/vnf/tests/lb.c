@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The load balancer: both directions of a flow meet one worker, flows spread evenly, and only those move whose worker came or went. */
+/*
+ * The load balancer: both directions of a flow meet one worker, flows spread evenly, and only those
+ * move whose worker came or went.
+ */
 #include "files.h"
 #include "function.h"
 #include "ip4.h"
@@ -17,12 +20,20 @@ struct flow {
 
 static struct flow of(uint32_t i)
 {
-	return (struct flow){.source = 0x0a000000 + i / 7, .destination = 0xc6336401, .from = 1024 + i, .to = 443, .protocol = i % 2 ? 6 : PROTOCOL_UDP};
+	return (struct flow){.source = 0x0a000000 + i / 7,
+			     .destination = 0xc6336401,
+			     .from = 1024 + i,
+			     .to = 443,
+			     .protocol = i % 2 ? 6 : PROTOCOL_UDP};
 }
 
 static struct flow back(struct flow f)
 {
-	return (struct flow){.source = f.destination, .destination = f.source, .from = f.to, .to = f.from, .protocol = f.protocol};
+	return (struct flow){.source = f.destination,
+			     .destination = f.source,
+			     .from = f.to,
+			     .to = f.from,
+			     .protocol = f.protocol};
 }
 
 static void put_ports(uint8_t *to, struct flow f)
@@ -87,7 +98,11 @@ static uint64_t hash_tagged(struct flow f)
 /* From a radio, or to it: the outer addresses and ports are the same for all users. */
 static uint64_t hash_gtpu(struct flow f, bool extended)
 {
-	const struct flow outer = {.source = 0xc6120002, .destination = 0xc6120001, .from = GTPU_PORT, .to = GTPU_PORT, .protocol = PROTOCOL_UDP};
+	const struct flow outer = {.source = 0xc6120002,
+				   .destination = 0xc6120001,
+				   .from = GTPU_PORT,
+				   .to = GTPU_PORT,
+				   .protocol = PROTOCOL_UDP};
 	uint8_t frame[128] = {0}, *gtpu = frame + ETHERNET + IP4 + UDP;
 
 	put16(frame + 12, TYPE_IP4);
@@ -97,13 +112,15 @@ static uint64_t hash_gtpu(struct flow f, bool extended)
 	gtpu[4] = (uint8_t)f.from; /* another TEID in each direction */
 	gtpu[11] = 0x85;
 	gtpu[12] = 1;
-	return hash(frame, ETHERNET + IP4 + UDP + GTPU_BYTES + put_ip4(gtpu + (extended ? GTPU_BYTES : 8), f));
+	return hash(frame, ETHERNET + IP4 + UDP + GTPU_BYTES +
+				   put_ip4(gtpu + (extended ? GTPU_BYTES : 8), f));
 }
 
 /* The most headers that ports are found behind: a user's IPv6 in GTP-U over IPv6, with two tags. */
 static uint64_t hash_deepest(struct flow f)
 {
-	uint8_t frame[160] = {0}, *outer = frame + 22, *gtpu = outer + 40 + UDP, *inner = gtpu + GTPU_BYTES;
+	uint8_t frame[160] = {0}, *outer = frame + 22, *gtpu = outer + 40 + UDP,
+		*inner = gtpu + GTPU_BYTES;
 
 	put16(frame + 12, TYPE_SVLAN);
 	put16(frame + 16, TYPE_VLAN);
@@ -170,7 +187,8 @@ static void test_fragments(void)
 	CHECK(hash(first, length) == hash(last, length));
 	put16(six + 12, 0x86dd);
 	put_ip6(six + ETHERNET, of(1));
-	six[ETHERNET + 40] = 44; /* behind hop-by-hop comes a fragment header, and behind that UDP */
+	/* behind hop-by-hop comes a fragment header, and behind that UDP */
+	six[ETHERNET + 40] = 44;
 	six[ETHERNET + 48] = PROTOCOL_UDP;
 	memcpy(other, six, sizeof(other));
 	put32(other + ETHERNET + 56, 0xdeadbeef);
@@ -181,7 +199,8 @@ static void test_fragments(void)
 /* What is not IP, or is cut, has both directions at one worker as well. */
 static void test_no_flow(void)
 {
-	uint8_t frame[64] = {2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2}, reply[64] = {2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1};
+	uint8_t frame[64] = {2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2},
+		reply[64] = {2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1};
 
 	put16(frame + 12, TYPE_ARP);
 	put16(reply + 12, TYPE_ARP);
@@ -221,7 +240,8 @@ static void test_only_its_flows_move(void)
 			count[after] += before == gone;
 		}
 		for (unsigned w = 1; w <= WORKERS; w++) /* the others share them */
-			CHECK(w == gone || (count[w] > moved / (WORKERS - 1) / 2 && count[w] < moved / (WORKERS - 1) * 3 / 2));
+			CHECK(w == gone || (count[w] > moved / (WORKERS - 1) / 2 &&
+					    count[w] < moved / (WORKERS - 1) * 3 / 2));
 	}
 }
 

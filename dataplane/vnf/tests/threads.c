@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several threads touch: addresses that the gateway learns, and counters that others read. For ThreadSanitizer. */
+/*
+ * What several threads touch: addresses that the gateway learns, and counters that others read. For
+ * ThreadSanitizer.
+ */
 #include <pthread.h>
 
 #include "files.h"
@@ -13,7 +16,10 @@ static struct function f;
 static struct counters counters[2];
 static atomic_bool done;
 
-/* An ARP request of user 0 from one of two addresses, each of which has its own last byte in all places. */
+/*
+ * An ARP request of user 0 from one of two addresses, each of which has its own last byte in all
+ * places.
+ */
 static void learn_as(uint8_t last)
 {
 	static const uint8_t request[] = {0, 1, 8, 0, 6, 4, 0, 1};
@@ -57,7 +63,8 @@ static void *reader(void *argument)
 
 		CHECK(mac == 0x020000000000 || mac == 0x020202020202 || mac == 0x040404040404);
 		counters_total(&totals, counters, 2);
-		CHECK(totals.replied[REPLY_ARP] >= before && totals.replied[REPLY_ARP] <= 2 * ROUNDS);
+		CHECK(totals.replied[REPLY_ARP] >= before &&
+		      totals.replied[REPLY_ARP] <= 2 * ROUNDS);
 		before = totals.replied[REPLY_ARP];
 	}
 	return NULL;
@@ -69,7 +76,9 @@ int main(void)
 	pthread_t learners[2], other;
 	struct totals totals;
 
-	f = (struct function){.mode = MODE_BNG, .ports = 2, .port = {{.ip = 0x0a000001, .mtu = 1500}, {.mtu = 1600}}};
+	f = (struct function){.mode = MODE_BNG,
+			      .ports = 2,
+			      .port = {{.ip = 0x0a000001, .mtu = 1500}, {.mtu = 1600}}};
 	f.bng = (struct bng){.svlans = 1, .svlan_base = 1, .cvlan_base = 1};
 	CHECK_EQ(bng_open(&f.bng, 2), 0);
 	CHECK_EQ(pthread_create(&other, NULL, reader, NULL), 0);

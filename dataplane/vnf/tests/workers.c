@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers by the links of their ports: one that goes is passed over, one that does not take packets loses only its own. */
+/*
+ * Workers by the links of their ports: one that goes is passed over, one that does not take packets
+ * loses only its own.
+ */
 #include <rte_eal.h>
 #include <rte_eth_ring.h>
 #include <rte_ring.h>
@@ -7,9 +10,9 @@
 #include "files.h"
 #include "work.h"
 
-#define PORTS 4u     /* the NIC's and three workers' */
-#define FLOWS 48u    /* in each burst, one packet each */
-#define ROOM 63u     /* of a worker's ring */
+#define PORTS 4u  /* the NIC's and three workers' */
+#define FLOWS 48u /* in each burst, one packet each */
+#define ROOM 63u  /* of a worker's ring */
 #define LENGTH 60u
 
 static struct rte_mempool *pool;
@@ -73,7 +76,8 @@ static void where(unsigned worker[FLOWS])
 		int last = -1;
 
 		while (rte_ring_dequeue(to[i], (void **)&m) == 0) {
-			unsigned flow = get16(rte_pktmbuf_mtod(m, uint8_t *) + ETHERNET + IP4) - 5010;
+			unsigned flow =
+				get16(rte_pktmbuf_mtod(m, uint8_t *) + ETHERNET + IP4) - 5010;
 
 			CHECK((int)flow > last);
 			last = (int)flow;
@@ -123,7 +127,9 @@ static void test_nobody(void)
 	links_watch(&program);
 }
 
-/* Nobody takes what was sent to worker 1, until its ring is full; the others' flows lose nothing. */
+/*
+ * Nobody takes what was sent to worker 1, until its ring is full; the others' flows lose nothing.
+ */
 static void test_full(void)
 {
 	unsigned of_first = 0, rounds = 0;

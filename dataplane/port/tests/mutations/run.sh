@@ -23,7 +23,13 @@ try() {
 	local name=$1 test=$2 file=$3 status
 	case $name in *"$wanted"*) ;; *) return ;; esac
 	rm -rf "$work" && mkdir -p "$work" && cp -r include src tests "$work"
-	if ! OLD=$4 NEW=$5 perl -0pi -e 'BEGIN { ($o, $n) = @ENV{qw(OLD NEW)} } $found += s/\Q$o\E/$n/g; END { exit !$found }' "$work/$file"; then
+	# A text that the source breaks over several lines is found as well.
+	if ! OLD=$4 NEW=$5 perl -0pi -e 'BEGIN {
+			($o, $n) = @ENV{qw(OLD NEW)};
+			$broken = join("\\s+", map { s/\\\(/\\(\\s*/gr } map { quotemeta } split(/\s+/, $o));
+		}
+		$found += index($_, $o) >= 0 ? s/\Q$o\E/$n/g : s/$broken/$n/g;
+		END { exit !$found }' "$work/$file"; then
 		echo "FAIL  $name: $file no longer has: $4"
 		missed=$((missed + 1))
 		return
