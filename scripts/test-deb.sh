@@ -47,7 +47,7 @@ ours() {
 	find /run /sys/fs/cgroup -iname '*dray*' ! -path '*dray-fresh*' ! -path '/run/lock/*' -print 2>/dev/null || true
 }
 
-accounts() { cut -d: -f1 /etc/passwd /etc/group; }
+accounts() { cut -d: -f1 /etc/passwd /etc/group | { grep -i dray || true; }; }
 
 # use runs the installed programs.
 use() {

@@ -91,7 +91,8 @@ static void follow_sampling(struct dray_port *port, struct generation *current, 
 	port->welcome.sample_shift = shift;
 	port->sampling_ns = now;
 	for (unsigned q = 0; q < port->queue_count; q++) {
-		uint64_t sent = port_count(port, q, COUNT_TX_PACKETS), packets = sent - port->queues[q].sampled;
+		uint64_t sent = port_count(port, q, COUNT_TX_PACKETS),
+			 packets = sent - port->queues[q].sampled;
 		uint32_t period = 0;
 
 		if (shift != SAMPLE_NONE)

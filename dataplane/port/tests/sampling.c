@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A slow sender's packets are stamped more often than one in 2^shift: a percentile takes a number of samples. */
+/* A slow sender's packets are stamped more often than one in 2^shift: a percentile takes a number
+ * of samples. */
 #include "test.h"
 
 #define PACKETS 40
@@ -19,7 +20,8 @@ int main(void)
 	}
 	stamps = test_stats(p.b).stamps;
 	if (stamps < PACKETS / 2)
-		fprintf(stderr, "%llu of %d packets in a second are stamped\n", (unsigned long long)stamps, PACKETS);
+		fprintf(stderr, "%llu of %d packets in a second are stamped\n",
+			(unsigned long long)stamps, PACKETS);
 	CHECK(stamps >= PACKETS / 2);
 	CHECK_EQ(dray_close(p.b), 0);
 	CHECK_EQ(dray_close(p.a), 0);
