@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
 )
 
 //go:embed bench-quick.yaml
@@ -36,7 +36,7 @@ func Names() []string {
 }
 
 // Published is the experiment of that name; nil: there is none.
-func Published(name string) (*chain.Experiment, error) {
+func Published(name string) (*experiment.Experiment, error) {
 	if !slices.Contains(Names(), name) {
 		return nil, nil
 	}
@@ -44,5 +44,5 @@ func Published(name string) (*chain.Experiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return chain.ParseExperiment("experiments/"+name+".yaml", text)
+	return experiment.Parse("experiments/"+name+".yaml", text)
 }

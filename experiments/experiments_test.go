@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 func TestQuickIsQuick(t *testing.T) {
-	m, err := chain.ParseBench("bench-quick.yaml", BenchQuick())
+	m, err := matrix.Parse("bench-quick.yaml", BenchQuick())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
 )
 
 // publishedN16 are the 72 figures of N16's tables, with FIFO, HFSC, HTB, SFQ, CoDel
@@ -32,7 +33,7 @@ func TestFiguresOfN16AreAsPublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[string]chain.ExperimentRow{}
+	rows := map[string]experiment.Row{}
 	for _, r := range e.Rows {
 		rows[r.Name] = r
 	}
@@ -61,7 +62,7 @@ func TestContainersOfN16HaveOneDatapath(t *testing.T) {
 	}
 	atSwitch := 0
 	for _, r := range e.Rows {
-		if r.Cell.Transport == "ovs" && r.Cell.Runtime == chain.RuntimeRunc && r.Cell.Datapath != chain.DatapathKernel {
+		if r.Cell.Transport == "ovs" && r.Cell.Runtime == chain.RuntimeRunc && r.Cell.Datapath != experiment.DatapathKernel {
 			t.Errorf("%s: the datapath is %q", r.Name, r.Cell.Datapath)
 		}
 		if r.Cell.At == chain.AtSwitch {

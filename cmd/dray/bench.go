@@ -11,8 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drayage/dray/internal/measure/bench"
-	"github.com/drayage/dray/internal/measure/experiment"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/measure/published"
+	"github.com/drayage/dray/internal/spec/experiment"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 const benchLong = `Measure a matrix: transports × faces × runtimes × sizes of frames × loads × VNFs.
@@ -93,7 +94,7 @@ func (a *app) benchCommand() *cobra.Command {
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the random order (default: the matrix's, or a new one, printed)")
 	f.BoolVar(&o.list, "list", false, "list the built-in matrices and experiments, and what of this host can take part")
 	f.BoolVar(&o.all, "all", false, "measure every published experiment")
-	f.StringVar(&o.profile, "profile", experiment.Quick, "how long to measure experiments: quick or paper")
+	f.StringVar(&o.profile, "profile", published.Quick, "how long to measure experiments: quick or paper")
 	f.BoolVar(&o.noLab, "no-lab", false, "measure nothing in a guest of the lab: what this kernel lacks is not run")
 	f.BoolVar(&o.dry, "dry-run", false, "print what would be measured, and about how long it takes")
 	addNoWaitFlag(cmd, &o.noWait)
@@ -114,7 +115,7 @@ func (a *app) benchNamed(ctx context.Context, name string, o benchOptions, profi
 	case err != nil:
 		return err
 	case e != nil:
-		return a.benchExperiments(ctx, []chain.Experiment{*e}, o)
+		return a.benchExperiments(ctx, []experiment.Experiment{*e}, o)
 	case profiled:
 		return usageError("--profile is for experiments: a matrix says itself how long it measures")
 	case o.noLab:
@@ -132,7 +133,7 @@ func (a *app) benchTurn(ctx context.Context, o benchOptions) (end func(), err er
 }
 
 func (a *app) bench(ctx context.Context, name string, text []byte, o benchOptions) error {
-	m, err := chain.ParseBench(name, text)
+	m, err := matrix.Parse(name, text)
 	if err != nil {
 		return err
 	}

@@ -9,17 +9,17 @@ import (
 	"time"
 
 	"github.com/drayage/dray/experiments"
-	"github.com/drayage/dray/internal/measure/experiment"
+	"github.com/drayage/dray/internal/measure/published"
 	"github.com/drayage/dray/internal/result/report"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
 )
 
 // publishedExperiments are those of these names; none: all.
-func publishedExperiments(names ...string) ([]chain.Experiment, error) {
+func publishedExperiments(names ...string) ([]experiment.Experiment, error) {
 	if len(names) == 0 {
 		names = experiments.Names()
 	}
-	var list []chain.Experiment
+	var list []experiment.Experiment
 	for _, name := range names {
 		e, err := experiments.Published(name)
 		if err != nil {
@@ -33,7 +33,7 @@ func publishedExperiments(names ...string) ([]chain.Experiment, error) {
 // findExperiment is the experiment that is built in under that name, or that is
 // in a file; nil: it is a matrix, of that text. A file is read once, since it may be
 // a pipe.
-func findExperiment(ctx context.Context, name string) (*chain.Experiment, []byte, error) {
+func findExperiment(ctx context.Context, name string) (*experiment.Experiment, []byte, error) {
 	if e, err := experiments.Published(name); e != nil || err != nil {
 		return e, nil, err
 	}
@@ -41,19 +41,19 @@ func findExperiment(ctx context.Context, name string) (*chain.Experiment, []byte
 		return nil, experiments.BenchQuick(), nil
 	}
 	text, err := readFile(ctx, name)
-	if err != nil || !chain.IsExperiment(text) {
+	if err != nil || !experiment.Is(text) {
 		return nil, text, err
 	}
-	e, err := chain.ParseExperiment(name, text)
+	e, err := experiment.Parse(name, text)
 	return e, text, err
 }
 
 // benchExperiments measures published experiments.
-func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o benchOptions) error {
+func (a *app) benchExperiments(ctx context.Context, list []experiment.Experiment, o benchOptions) error {
 	if o.afresh {
 		return usageError("--afresh is for a matrix: experiments begin anew in any case, and --resume DIR goes on with a run of theirs")
 	}
-	profile, err := experiment.FindProfile(o.profile)
+	profile, err := published.FindProfile(o.profile)
 	if err != nil {
 		return usageError("%v", err)
 	}
@@ -66,12 +66,12 @@ func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o b
 	if err != nil {
 		return err
 	}
-	run := experiment.NewRun(list, profile, h.Inventory, h.program, o.seed)
-	experiment.Assign(ctx, run, h.Inventory, experiment.LabUse{Off: o.noLab, Dry: o.dry, Say: a.progress})
+	run := published.NewRun(list, profile, h.Inventory, h.program, o.seed)
+	published.Assign(ctx, run, h.Inventory, published.LabUse{Off: o.noLab, Dry: o.dry, Say: a.progress})
 	if o.dry {
 		return a.experimentPlan(run)
 	}
-	s, err := experiment.Begin(o.dir(run.ID), run)
+	s, err := published.Begin(o.dir(run.ID), run)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (a *app) benchExperiments(ctx context.Context, list []chain.Experiment, o b
 // experimentPlan prints what would be measured.
 func (a *app) experimentPlan(run *report.ExperimentsRun) error {
 	a.endProgress()
-	about := experiment.Estimate(run)
+	about := published.Estimate(run)
 	if a.json {
 		return a.printJSON(schemaExperimentsPlan, struct {
 			*report.ExperimentsRun
@@ -93,19 +93,19 @@ func (a *app) experimentPlan(run *report.ExperimentsRun) error {
 	for _, e := range run.Experiments {
 		fmt.Fprintf(a.out, "%s: %s\n", report.Plain(e.Name), report.Plain(e.Title))
 		for _, r := range e.Rows {
-			fmt.Fprintf(a.out, "  %s: %s\n", report.Plain(r.Title), experiment.HowMeasured(run, r))
+			fmt.Fprintf(a.out, "  %s: %s\n", report.Plain(r.Title), published.HowMeasured(run, r))
 		}
 	}
 	return nil
 }
 
 func (a *app) resumeExperiments(ctx context.Context, dir string, h *benchHost) error {
-	s, err := experiment.Resume(absolute(dir))
+	s, err := published.Resume(absolute(dir))
 	if err != nil {
 		return err
 	}
 	if s.Run.Part {
-		if err = experiment.Adopt(s.Run, h.program, h.Inventory); err == nil {
+		if err = published.Adopt(s.Run, h.program, h.Inventory); err == nil {
 			err = s.Save()
 		}
 	}
@@ -119,13 +119,13 @@ func (a *app) resumeExperiments(ctx context.Context, dir string, h *benchHost) e
 }
 
 // measureExperiments measures what is left of a run, and shows what there is.
-func (a *app) measureExperiments(ctx context.Context, s *experiment.Dir, h *benchHost) error {
+func (a *app) measureExperiments(ctx context.Context, s *published.Dir, h *benchHost) error {
 	a.progress("Measuring %s, profile %s, into %s, about %v, seed %d", count(len(s.Run.Experiments), "experiment"), s.Run.Profile, s.Path,
-		experiment.Estimate(s.Run).Round(time.Second), s.Run.Seed)
-	r := &experiment.Runner{
+		published.Estimate(s.Run).Round(time.Second), s.Run.Seed)
+	r := &published.Runner{
 		Machine: h.Machine, Run: s.Run, Sink: s.Sink, Done: s.Done, Progress: a.progressOf,
 	}
-	err := experiment.MeasureInLab(ctx, s, a.progress)
+	err := published.MeasureInLab(ctx, s, a.progress)
 	if err == nil {
 		err = r.Measure(ctx)
 	}

@@ -12,14 +12,14 @@ import (
 	"github.com/drayage/dray/experiments"
 	"github.com/drayage/dray/internal/measure/bench"
 	"github.com/drayage/dray/internal/result/report"
-	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/internal/spec/layout"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 // benchPlanned is what --dry-run prints as JSON.
 type benchPlanned struct {
-	Matrix   chain.Bench       `json:"matrix"`
+	Matrix   matrix.Matrix     `json:"matrix"`
 	Seed     uint64            `json:"seed"`
 	Baseline string            `json:"baseline"`
 	Seconds  float64           `json:"seconds"` // that it takes, about
@@ -50,14 +50,14 @@ type benchListed struct {
 }
 
 type benchMatrixItem struct {
-	Name string      `json:"name"`
-	File string      `json:"file"`
-	Text chain.Bench `json:"matrix"`
+	Name string        `json:"name"`
+	File string        `json:"file"`
+	Text matrix.Matrix `json:"matrix"`
 }
 
 // benchList prints the built-in matrices, and the transports of this host.
 func (a *app) benchList(ctx context.Context) error {
-	m, err := chain.ParseBench("quick", experiments.BenchQuick())
+	m, err := matrix.Parse("quick", experiments.BenchQuick())
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (a *app) benchList(ctx context.Context) error {
 	})
 }
 
-func printMatrices(w io.Writer, width int, quick *chain.Bench, items []experimentItem) error {
+func printMatrices(w io.Writer, width int, quick *matrix.Matrix, items []experimentItem) error {
 	var t layout.Table
 	t.Add("Built-in matrices")
 	t.Add("  "+quick.Name, fmt.Sprintf("experiments/bench-quick.yaml: every transport, %s, %v at most", count(quick.Repetitions, "round"), time.Duration(quick.AtMost)))

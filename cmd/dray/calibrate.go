@@ -24,6 +24,7 @@ import (
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 const calibrateLong = `Measure the transports of this host, two functions over one link of each, and
@@ -123,9 +124,9 @@ func (a *app) printCalibration(stateDir string) error {
 }
 
 func bitratesText(c inventory.Calibration) string {
-	text := fmt.Sprintf("udp ≥ %s in frames of %d bytes", chain.Bitrate(c.UDPBitrate), c.UDPFrame)
+	text := fmt.Sprintf("udp ≥ %s in frames of %d bytes", units.Bitrate(c.UDPBitrate), c.UDPFrame)
 	if c.TCPBitrate > 0 {
-		text += fmt.Sprintf(", tcp ≥ %s", chain.Bitrate(c.TCPBitrate))
+		text += fmt.Sprintf(", tcp ≥ %s", units.Bitrate(c.TCPBitrate))
 	}
 	return text
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/images"
 	"github.com/drayage/dray/internal/function/lab"
 	transports "github.com/drayage/dray/internal/link/all"
-	"github.com/drayage/dray/internal/measure/experiment"
+	"github.com/drayage/dray/internal/measure/published"
 	"github.com/drayage/dray/internal/measure/verify"
 	"github.com/drayage/dray/internal/spec/explain"
 )
@@ -147,7 +147,7 @@ func profileNames() []string {
 
 func experimentProfiles() []string {
 	var names []string
-	for _, p := range experiment.Profiles {
+	for _, p := range published.Profiles {
 		names = append(names, p.Name)
 	}
 	return names

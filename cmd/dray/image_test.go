@@ -8,7 +8,7 @@ import (
 
 	"github.com/drayage/dray/experiments"
 	"github.com/drayage/dray/images"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
 )
 
 // Every image that a published experiment builds has a recipe, and every recipe its
@@ -21,7 +21,7 @@ func TestPublishedImages(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range e.Rows {
-			if r.Cell.Tool != chain.ToolImage {
+			if r.Cell.Tool != experiment.ToolImage {
 				continue
 			}
 			if seen[r.Cell.Image] = true; !slices.Contains(images.Names(), r.Cell.Image) {

@@ -19,6 +19,7 @@ import (
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/parse"
 )
 
 // count is "1 link", "2 links".
@@ -105,7 +106,7 @@ func readFile(ctx context.Context, file string) ([]byte, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		data, err := chain.ReadFile(file)
+		data, err := parse.ReadFile(file)
 		done <- result{data, err}
 	}()
 	select {

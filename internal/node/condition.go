@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/parse"
 )
 
 // Condition is what has become of a chain.
@@ -36,7 +36,7 @@ type Found struct {
 // inspect tells what has become of a chain. It changes nothing.
 func (n *Node) inspect(name string) (Found, error) {
 	found := Found{Chain: name, Condition: Absent}
-	if !chain.ValidName(name) { // it becomes part of a path that is removed
+	if !parse.ValidName(name) { // it becomes part of a path that is removed
 		return found, fmt.Errorf("%q is no chain's name", name)
 	}
 	if _, err := os.Stat(n.dir(name)); errors.Is(err, fs.ErrNotExist) {
@@ -131,7 +131,7 @@ func (n *Node) Names() []string {
 	}
 	var names []string
 	for _, e := range entries {
-		if e.IsDir() && chain.ValidName(e.Name()) {
+		if e.IsDir() && parse.ValidName(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}
@@ -149,7 +149,7 @@ func (n *Node) List() ([]Found, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !e.IsDir() || !chain.ValidName(e.Name()) {
+		if !e.IsDir() || !parse.ValidName(e.Name()) {
 			continue
 		}
 		found, err := n.inspect(e.Name())

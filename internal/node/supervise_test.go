@@ -13,6 +13,7 @@ import (
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/parse"
 )
 
 func TestOutcomeFollowsTheRestartPolicy(t *testing.T) {
@@ -72,7 +73,7 @@ func byName(list ...FunctionStatus) map[string]FunctionStatus {
 func TestLogsHaveNamesOfTheirOwn(t *testing.T) {
 	l := &Live{dir: "/chain"}
 	for _, own := range []string{l.BrokerLog(), l.SupervisorLog()} {
-		if name := strings.TrimSuffix(filepath.Base(own), ".log"); chain.ValidName(name) {
+		if name := strings.TrimSuffix(filepath.Base(own), ".log"); parse.ValidName(name) {
 			t.Errorf("%s is the log of a function called %q as well", own, name)
 		}
 	}

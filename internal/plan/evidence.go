@@ -9,6 +9,7 @@ import (
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // estimate is what one transport is expected to do for one link.
@@ -61,7 +62,7 @@ func (e estimate) judgePDV() Evidence {
 // judgeDelay adds the wait in a shaped queue where the load can fill it. A
 // load that the transport itself cannot carry leaves no evidence at all: then
 // nothing bounds the queue.
-func (e estimate) judgeDelay(requirement string, limit chain.Duration, f figure) Evidence {
+func (e estimate) judgeDelay(requirement string, limit units.Duration, f figure) Evidence {
 	at := e.link.Requires.Percentile
 	ev := Evidence{Requirement: requirement, Required: fmt.Sprintf("≤ %v at p%v", limit, at)}
 	carried := e.carried()
@@ -84,9 +85,9 @@ func (e estimate) judgeDelay(requirement string, limit chain.Duration, f figure)
 }
 
 // duration keeps a wait in an absurdly long queue within what can be printed.
-func duration(ns float64) chain.Duration {
+func duration(ns float64) units.Duration {
 	const longest = 1 << 62
-	return chain.Duration(min(ns, longest))
+	return units.Duration(min(ns, longest))
 }
 
 // overloadsShape compares payload with payload, as the load is counted.
@@ -118,7 +119,7 @@ func (e estimate) judgeLoss() Evidence {
 func (e estimate) judgeMinBitrate() Evidence {
 	limit := e.link.Requires.MinBitrate
 	f := e.capped(e.bitrate(), e.goodput(shapedRate(e.tight)), "payload through the ")
-	ev := judgeRate("min_bitrate", limit, f, chain.Bitrate(roundDown(f.value)))
+	ev := judgeRate("min_bitrate", limit, f, units.Bitrate(roundDown(f.value)))
 	if !f.known() {
 		ev.Source = fmt.Sprintf("%s of %s traffic", noEvidence, e.traffic())
 	}
@@ -131,7 +132,7 @@ func (e estimate) judgePacketRate() Evidence {
 	limit := e.link.Requires.PacketRate
 	perSecond := uint64(shapedRate(e.tight)) / (8 * smallFrame)
 	f := e.capped(e.packetRate(), perSecond, "64-byte frames through the ")
-	return judgeRate("packet_rate", limit, f, chain.PacketRate(roundDown(f.value)))
+	return judgeRate("packet_rate", limit, f, units.PacketRate(roundDown(f.value)))
 }
 
 // capped lowers a rate to what the link's shape lets pass; limit 0 is none.
@@ -144,7 +145,7 @@ func (e estimate) capped(f figure, limit uint64, source string) figure {
 
 // judgeRate compares a rate that must be reached. The value printed is rounded
 // down, and the value printed is the value judged.
-func judgeRate[T chain.Bitrate | chain.PacketRate](requirement string, limit T, f figure, expected T) Evidence {
+func judgeRate[T units.Bitrate | units.PacketRate](requirement string, limit T, f figure, expected T) Evidence {
 	ev := Evidence{Requirement: requirement, Required: fmt.Sprintf("≥ %v", limit)}
 	if !f.known() {
 		ev.Expected, ev.Source = unknown, noEvidence
@@ -161,7 +162,7 @@ func judgeRate[T chain.Bitrate | chain.PacketRate](requirement string, limit T, 
 func (e estimate) judgeMaxBitrate() Evidence {
 	limit := e.link.Requires.MaxBitrate
 	ev := Evidence{Requirement: "max_bitrate", Required: fmt.Sprintf("≤ %v", limit)}
-	var rate chain.Bitrate
+	var rate units.Bitrate
 	for _, q := range e.shapes {
 		if shapedRate(q) == 0 {
 			ev.Expected, ev.Source = "unlimited", fmt.Sprintf("qos: a %s limits no rate", q.Kind)
@@ -192,9 +193,9 @@ const (
 )
 
 // threeDigits is a ratio as it is printed; the exact one is judged.
-func threeDigits(v float64) chain.Ratio {
+func threeDigits(v float64) units.Ratio {
 	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // reads back what it wrote
-	return chain.Ratio(r)
+	return units.Ratio(r)
 }
 
 // roundDown keeps four significant digits of a rate.

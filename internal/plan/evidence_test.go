@@ -11,6 +11,7 @@ import (
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // Every kind of requirement is refused where the evidence is against it, and
@@ -23,17 +24,17 @@ func TestEachRequirementCanBeViolated(t *testing.T) {
 	}{
 		{"latency",
 			func(l *chain.Link) {
-				l.Requires.Latency, l.Requires.Percentile = chain.Duration(200*time.Microsecond), 99
+				l.Requires.Latency, l.Requires.Percentile = units.Duration(200*time.Microsecond), 99
 			},
 			func(l *chain.Link) {
-				l.Requires.Latency, l.Requires.Percentile = chain.Duration(199*time.Microsecond), 99
+				l.Requires.Latency, l.Requires.Percentile = units.Duration(199*time.Microsecond), 99
 			}},
 		{"latency",
-			func(l *chain.Link) { l.Requires.Latency, l.Requires.Percentile = chain.Duration(time.Second), 99.99 },
-			func(l *chain.Link) { l.Requires.Latency, l.Requires.Percentile = chain.Duration(time.Second), 99.999 }},
+			func(l *chain.Link) { l.Requires.Latency, l.Requires.Percentile = units.Duration(time.Second), 99.99 },
+			func(l *chain.Link) { l.Requires.Latency, l.Requires.Percentile = units.Duration(time.Second), 99.999 }},
 		{"packet_delay_variation",
-			func(l *chain.Link) { l.Requires.PDV, l.Requires.Percentile = chain.Duration(time.Millisecond), 99 },
-			func(l *chain.Link) { l.Requires.PDV, l.Requires.Percentile = chain.Duration(time.Microsecond), 99 }},
+			func(l *chain.Link) { l.Requires.PDV, l.Requires.Percentile = units.Duration(time.Millisecond), 99 },
+			func(l *chain.Link) { l.Requires.PDV, l.Requires.Percentile = units.Duration(time.Microsecond), 99 }},
 		{"packet_loss_ratio",
 			func(l *chain.Link) { l.Requires.LossRatio = ratio(1e-4) },
 			func(l *chain.Link) { l.Requires.LossRatio = ratio(1e-9) }},
@@ -105,10 +106,10 @@ func TestEachRequirementCanBeViolated(t *testing.T) {
 // smaller load adds nothing.
 func TestShapeAddsDelayOnlyWhereLoadFillsIt(t *testing.T) {
 	inv := loadInventory(t, "vm2")
-	link := func(load chain.Bitrate, limit time.Duration) *chain.Chain {
+	link := func(load units.Bitrate, limit time.Duration) *chain.Chain {
 		c := pair()
 		l := &c.Links[0]
-		l.Requires = chain.Requires{Latency: chain.Duration(limit), Percentile: 99, MaxBitrate: 100e6}
+		l.Requires = chain.Requires{Latency: units.Duration(limit), Percentile: 99, MaxBitrate: 100e6}
 		l.Load, l.HasLoad = load, true
 		return c
 	}
@@ -130,7 +131,7 @@ func TestShapeAddsDelayOnlyWhereLoadFillsIt(t *testing.T) {
 func TestSaturatingLoadIsNoEvidenceForLatency(t *testing.T) {
 	c := pair()
 	l := &c.Links[0]
-	l.Requires = chain.Requires{Latency: chain.Duration(time.Second), Percentile: 99}
+	l.Requires = chain.Requires{Latency: units.Duration(time.Second), Percentile: 99}
 	l.Load, l.HasLoad = 50e9, true
 	if v := mustViolate(t, c, loadInventory(t, "vm2")); !strings.Contains(v.Reason, "a load of 50Gbps fills what veth carries") {
 		t.Errorf("reason: %s", v.Reason)
@@ -142,7 +143,7 @@ func TestFronthaulOnBridgeIsInfeasible(t *testing.T) {
 	for _, name := range []string{"vm2", "server8", "calibrated"} {
 		c := pair()
 		c.Links[0].Transport = "bridge"
-		c.Links[0].Requires = chain.Requires{Latency: chain.Duration(25 * time.Microsecond), Percentile: 99.99}
+		c.Links[0].Requires = chain.Requires{Latency: units.Duration(25 * time.Microsecond), Percentile: 99.99}
 		v := mustViolate(t, c, loadInventory(t, name))
 		if v.Constraint != "latency ≤ 25us at p99.99" {
 			t.Errorf("%s: constraint %q", name, v.Constraint)
@@ -304,15 +305,15 @@ func TestPortShape(t *testing.T) {
 
 func TestShapeOfMaxBitrate(t *testing.T) {
 	for _, test := range []struct {
-		rate  chain.Bitrate
-		burst chain.Bytes
+		rate  units.Bitrate
+		burst units.Bytes
 	}{
 		{1e6, 80 * 1024},
 		{1e9, 500_000},
 		{100e9, 50_000_000},
 	} {
 		q := shapeOf(&chain.Link{Requires: chain.Requires{MaxBitrate: test.rate}})
-		want := chain.Qdisc{Kind: "tbf", Rate: test.rate, Burst: test.burst, Latency: chain.Duration(20 * time.Millisecond)}
+		want := chain.Qdisc{Kind: "tbf", Rate: test.rate, Burst: test.burst, Latency: units.Duration(20 * time.Millisecond)}
 		if !cmp.Equal(*q, want) {
 			t.Errorf("shape at %v: %+v, want %+v", test.rate, *q, want)
 		}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // obstacle is why a transport cannot realise a link at all.
@@ -16,7 +18,7 @@ type obstacle struct {
 	constraint string
 	reason     string // one clause, to follow the transport's name
 	fix        string
-	pos        chain.Position
+	pos        parse.Position
 }
 
 // filters are tried in this order: what the link is first, then what the host
@@ -305,7 +307,7 @@ func mtuObstacle(t *inventory.Transport, n *needs) *obstacle {
 
 func messageObstacle(t *inventory.Transport, n *needs) *obstacle {
 	m := n.link.Messages
-	if m == nil || m.Size <= chain.Bytes(t.Caps.MaxMessage) {
+	if m == nil || m.Size <= units.Bytes(t.Caps.MaxMessage) {
 		return nil
 	}
 	o := &obstacle{
@@ -315,8 +317,8 @@ func messageObstacle(t *inventory.Transport, n *needs) *obstacle {
 		pos:        n.field("messages"),
 	}
 	if t.Caps.MaxMessage > 0 {
-		o.reason = fmt.Sprintf("carries messages of at most %v", chain.Bytes(t.Caps.MaxMessage))
-		o.fix = fmt.Sprintf("lower the size to %v", chain.Bytes(t.Caps.MaxMessage))
+		o.reason = fmt.Sprintf("carries messages of at most %v", units.Bytes(t.Caps.MaxMessage))
+		o.fix = fmt.Sprintf("lower the size to %v", units.Bytes(t.Caps.MaxMessage))
 	}
 	return o
 }

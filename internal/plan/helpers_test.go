@@ -12,6 +12,8 @@ import (
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // loadInventory reads a saved inventory.
@@ -41,7 +43,7 @@ func end(function, port string) chain.End { return chain.End{Function: function,
 // pair is the smallest chain: functions a and b, joined by the link "ab".
 func pair() *chain.Chain {
 	return &chain.Chain{
-		APIVersion: chain.APIVersion,
+		APIVersion: parse.APIVersion,
 		Kind:       chain.Kind,
 		Name:       "pair",
 		Policy:     chain.Policy{OnInfeasible: chain.Refuse},
@@ -81,4 +83,4 @@ func mustViolate(t testing.TB, c *chain.Chain, inv *inventory.Inventory) Violati
 
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
-func ratio(r chain.Ratio) *chain.Ratio { return &r }
+func ratio(r units.Ratio) *units.Ratio { return &r }

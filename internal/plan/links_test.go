@@ -9,6 +9,7 @@ import (
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // hardLink is an edit of the pair that makes its link impossible to build.
@@ -252,9 +253,9 @@ func TestAutoNeverTakesABaseline(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	for _, test := range []struct {
-		min, load chain.Bitrate
+		min, load units.Bitrate
 		has       bool
-		want      chain.Bitrate
+		want      units.Bitrate
 	}{{0, 0, false, 0}, {4e8, 0, false, 40e6}, {4e8, 1e6, true, 1e6}, {4e8, 0, true, 0}} {
 		c := pair()
 		l := &c.Links[0]

@@ -10,13 +10,15 @@ import (
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // checkMemory compares what all functions may use with what the host has.
 func (p *planner) checkMemory() {
-	var sum chain.Bytes
-	var over chain.Position // the function at which the sum first exceeds the host
-	total := chain.Bytes(p.inv.Host.MemoryTotal)
+	var sum units.Bytes
+	var over parse.Position // the function at which the sum first exceeds the host
+	total := units.Bytes(p.inv.Host.MemoryTotal)
 	for _, f := range p.chain.Functions {
 		before := sum
 		sum += min(max(f.Memory, f.MachineMemory()), math.MaxUint64-sum)
@@ -34,8 +36,8 @@ func (p *planner) checkMemory() {
 			Pos:        over,
 			Hard:       true,
 		})
-	case sum > chain.Bytes(p.inv.Host.MemoryFree):
-		p.warn("functions may use %v of memory; %v is available now", sum, chain.Bytes(p.inv.Host.MemoryFree))
+	case sum > units.Bytes(p.inv.Host.MemoryFree):
+		p.warn("functions may use %v of memory; %v is available now", sum, units.Bytes(p.inv.Host.MemoryFree))
 	}
 	p.checkMessages()
 }
@@ -43,7 +45,7 @@ func (p *planner) checkMemory() {
 // checkMessages compares what the message buffers of all links take, which is
 // there from the first packet on, with what the host has.
 func (p *planner) checkMessages() {
-	var sum chain.Bytes
+	var sum units.Bytes
 	for i := range p.chain.Links {
 		n := p.needsOf(&p.chain.Links[i])
 		m := n.link.Messages
@@ -56,8 +58,8 @@ func (p *planner) checkMessages() {
 		}
 		const directions = 2
 		before := sum
-		sum += chain.Bytes(directions*queues*m.Count) * m.Size
-		free := chain.Bytes(p.inv.Host.MemoryFree)
+		sum += units.Bytes(directions*queues*m.Count) * m.Size
+		free := units.Bytes(p.inv.Host.MemoryFree)
 		if before <= free && sum > free {
 			p.violate(Violation{
 				Subject:    n.subject(),
@@ -74,9 +76,9 @@ func (p *planner) checkMessages() {
 // checkHugePages compares the huge pages that functions and switches ask for with
 // those that are free.
 func (p *planner) checkHugePages() {
-	asked := map[chain.Bytes]int{}
-	over := map[chain.Bytes]chain.Position{}
-	ask := func(h chain.HugePages, pos chain.Position) {
+	asked := map[units.Bytes]int{}
+	over := map[units.Bytes]parse.Position{}
+	ask := func(h chain.HugePages, pos parse.Position) {
 		before := asked[h.Size]
 		asked[h.Size] += int((h.Limit-1)/h.Size + 1)
 		if free := p.freeHugePages(h.Size); before <= free && asked[h.Size] > free {
@@ -135,16 +137,16 @@ func (p *planner) switchPages(n *needs) chain.HugePages {
 			return chain.HugePages{}
 		}
 	}
-	size := chain.Bytes(0)
+	size := units.Bytes(0)
 	for _, h := range p.inv.Host.HugePages {
-		if h.Total > 0 && (size == 0 || chain.Bytes(h.Size) < size) {
-			size = chain.Bytes(h.Size)
+		if h.Total > 0 && (size == 0 || units.Bytes(h.Size) < size) {
+			size = units.Bytes(h.Size)
 		}
 	}
 	if devices == 0 || size == 0 {
 		return chain.HugePages{}
 	}
-	return chain.HugePages{Size: size, Limit: chain.Bytes(n.switchMemory(t.Caps.PacketMemory)) << 20}
+	return chain.HugePages{Size: size, Limit: units.Bytes(n.switchMemory(t.Caps.PacketMemory)) << 20}
 }
 
 // switchMemory is what the link's switch, or those of a tunnel on each host, takes
@@ -164,7 +166,7 @@ func (n *needs) switchMemory(m *inventory.PacketMemory) int {
 	return sum
 }
 
-func (p *planner) freeHugePages(size chain.Bytes) int {
+func (p *planner) freeHugePages(size units.Bytes) int {
 	for _, h := range p.inv.Host.HugePages {
 		if h.Size == uint64(size) {
 			return h.Free

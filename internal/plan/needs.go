@@ -9,6 +9,8 @@ import (
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // needs is what one link asks of a transport, with its ends resolved.
@@ -17,8 +19,8 @@ type needs struct {
 	ports   []portEnd
 	uplinks []chain.End
 	mtu     int            // of every port: a valid chain has one per link
-	mtuPos  chain.Position // where the first port states it
-	load    chain.Bitrate
+	mtuPos  parse.Position // where the first port states it
+	load    units.Bitrate
 	shape   *chain.Qdisc   // of the ports that have none of their own
 	shapes  []*chain.Qdisc // of every port that has one, its own or the link's
 	tight   *chain.Qdisc   // that of them which holds back most
@@ -83,17 +85,17 @@ func (n *needs) anyBeside() bool {
 }
 
 // field is where the file states a field of the link, or else the link.
-func (n *needs) field(name string) chain.Position {
+func (n *needs) field(name string) parse.Position {
 	return at(n.link.FieldPos, name, n.link.Pos)
 }
 
 // requirement is where the file states a requirement, or else the link.
-func (n *needs) requirement(name string) chain.Position {
+func (n *needs) requirement(name string) parse.Position {
 	return at(n.link.Requires.Pos, name, n.link.Pos)
 }
 
 // shapePos is where the file asks for a qdisc of a kind.
-func (n *needs) shapePos(kind string) chain.Position {
+func (n *needs) shapePos(kind string) parse.Position {
 	for _, e := range n.ports {
 		for q := e.port.QoS; q != nil; q = q.Child {
 			if q.Kind == kind {
@@ -110,7 +112,7 @@ func (n *needs) shapePos(kind string) chain.Position {
 }
 
 // at is where the file states a field, or else what the field belongs to.
-func at(fields map[string]chain.Position, name string, owner chain.Position) chain.Position {
+func at(fields map[string]parse.Position, name string, owner parse.Position) parse.Position {
 	return cmp.Or(fields[name], owner)
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // TestProperties holds a thousand random chains against what is true of every plan.
@@ -146,7 +147,7 @@ func randomChain(r *rand.Rand) *chain.Chain {
 		case 2:
 			f.CPUs.Set = []int{r.IntN(5)}
 		}
-		f.Memory = oneOf(r, 0, 0, 0, chain.Bytes(1<<30), 5<<30)
+		f.Memory = oneOf(r, 0, 0, 0, units.Bytes(1<<30), 5<<30)
 		if r.IntN(12) == 0 {
 			f.Runtime = oneOf(r, chain.RuntimeRunc, chain.RuntimeDocker)
 		}
@@ -172,17 +173,17 @@ func randomLink(r *rand.Rand, c *chain.Chain, i int) {
 		far.Face = oneOf(r, chain.FaceNative, chain.FaceDPDK)
 	}
 	q := &l.Requires
-	q.MinBitrate = oneOf(r, 0, 0, chain.Bitrate(100e6), 4e9, 14e9)
-	q.MaxBitrate = oneOf(r, 0, 0, 0, chain.Bitrate(1e9))
-	q.PacketRate = oneOf(r, 0, 0, 0, chain.PacketRate(90e3), 230e3)
+	q.MinBitrate = oneOf(r, 0, 0, units.Bitrate(100e6), 4e9, 14e9)
+	q.MaxBitrate = oneOf(r, 0, 0, 0, units.Bitrate(1e9))
+	q.PacketRate = oneOf(r, 0, 0, 0, units.PacketRate(90e3), 230e3)
 	q.MTU = oneOf(r, 0, 0, 1500, 1600)
 	if r.IntN(3) == 0 {
-		q.Percentile = oneOf(r, chain.Percentile(50), 99, 99.9, 99.99)
-		q.Latency = oneOf(r, 0, chain.Duration(100*time.Microsecond), chain.Duration(5*time.Millisecond))
-		q.PDV = oneOf(r, 0, chain.Duration(100*time.Microsecond), chain.Duration(5*time.Millisecond))
+		q.Percentile = oneOf(r, units.Percentile(50), 99, 99.9, 99.99)
+		q.Latency = oneOf(r, 0, units.Duration(100*time.Microsecond), units.Duration(5*time.Millisecond))
+		q.PDV = oneOf(r, 0, units.Duration(100*time.Microsecond), units.Duration(5*time.Millisecond))
 	}
 	if r.IntN(4) == 0 {
-		q.LossRatio = ratio(oneOf(r, chain.Ratio(1e-3), 5e-6))
+		q.LossRatio = ratio(oneOf(r, units.Ratio(1e-3), 5e-6))
 	}
 	if r.IntN(8) == 0 {
 		l.QoS = &chain.Qdisc{Kind: oneOf(r, "tbf", "htb", "hfsc"), Rate: 2e9}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 const (
@@ -49,10 +50,10 @@ func completed(given *chain.Qdisc) *chain.Qdisc {
 	}
 	q := *given
 	if q.Burst == 0 && (q.Kind == "tbf" || q.Kind == "htb") {
-		q.Burst = max(chain.Bytes(q.Rate/8/slowestHZ), largestGSO)
+		q.Burst = max(units.Bytes(q.Rate/8/slowestHZ), largestGSO)
 	}
 	if q.Latency == 0 && q.Kind == "tbf" && q.Child == nil {
-		q.Latency = chain.Duration(shapeLatency)
+		q.Latency = units.Duration(shapeLatency)
 	}
 	return &q
 }
@@ -78,7 +79,7 @@ var defaultQueues = map[string]int{"sfq": 127, "fq_codel": 10240}
 
 // shapedRate is the highest rate that a qdisc lets pass, in bit/s of Ethernet
 // frames without checksum; 0 where it sets no limit.
-func shapedRate(q *chain.Qdisc) chain.Bitrate {
+func shapedRate(q *chain.Qdisc) units.Bitrate {
 	if q == nil {
 		return 0
 	}
@@ -86,7 +87,7 @@ func shapedRate(q *chain.Qdisc) chain.Bitrate {
 }
 
 // goodput is how much payload of the link's traffic a rate of frames carries.
-func (n *needs) goodput(rate chain.Bitrate) uint64 {
+func (n *needs) goodput(rate units.Bitrate) uint64 {
 	if n.link.Traffic != chain.TrafficTCP {
 		return n.datagrams(rate)
 	}
@@ -95,7 +96,7 @@ func (n *needs) goodput(rate chain.Bitrate) uint64 {
 
 // datagrams is how much payload of UDP a rate of frames carries: a load is of
 // datagrams whatever the link's traffic.
-func (n *needs) datagrams(rate chain.Bitrate) uint64 {
+func (n *needs) datagrams(rate units.Bitrate) uint64 {
 	return uint64(float64(rate) * udpPayload(n.frame()) / float64(n.frame()-checksum))
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/layout"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // Text writes the plan as tables for people. Verbose adds hardware addresses,
@@ -118,7 +119,7 @@ func (t *text) links(links []Link) {
 	t.table("LINK\tTRANSPORT\tISOLATION\tMTU\tLOAD\tSHAPE\tREASON", rows)
 }
 
-func loadText(load chain.Bitrate) string {
+func loadText(load units.Bitrate) string {
 	if load == 0 {
 		return "none"
 	}

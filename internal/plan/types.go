@@ -9,6 +9,8 @@ import (
 	"net/netip"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // Plan is the decision for one chain on one inventory.
@@ -46,7 +48,7 @@ type Link struct {
 	MTU       int             `json:"mtu"`
 	Traffic   chain.Traffic   `json:"traffic"`         // that bitrates are measured with
 	Frame     int             `json:"frame,omitempty"` // bytes of UDP frames with FCS; 0: frames that fill the MTU
-	Load      chain.Bitrate   `json:"load"`            // traffic while latency is measured
+	Load      units.Bitrate   `json:"load"`            // traffic while latency is measured
 	Shape     *chain.Qdisc    `json:"shape,omitempty"` // egress qdisc of the ports without one of their own: qos, or a tbf for max_bitrate
 	Messages  *chain.Messages `json:"messages,omitempty"`
 	Evidence  []Evidence      `json:"evidence"`
@@ -130,7 +132,7 @@ type Violation struct {
 	Constraint string         `json:"constraint"` // e.g. "latency ≤ 25µs at p99.99"
 	Reason     string         `json:"reason"`
 	Fix        string         `json:"fix,omitempty"`
-	Pos        chain.Position `json:"-"`
+	Pos        parse.Position `json:"-"`
 	Position   string         `json:"position,omitempty"` // Pos as text
 	// Hard violations can never be warned away: there is no way to build it.
 	Hard bool `json:"hard"`

@@ -12,7 +12,15 @@ var Repository = Rules{
 	Module: Module,
 	Rooms: []Room{
 		{Path: "images"},
-		{Path: "internal/spec", Floors: [][]string{{"layout", "release"}, {"chain", "inventory"}, {"*"}}},
+		{Path: "internal/spec", Floors: [][]string{
+			{"schema", "layout", "release", "inventory"},
+			{"parse"},
+			{"units", "parse/parsetest"},
+			{"chain"},
+			{"*"},
+			{"experiment"},
+			{"refgen"},
+		}},
 		{Path: "internal/plan", On: []string{"internal/spec"}},
 		{Path: "internal/host", On: []string{"internal/spec"}, Floors: [][]string{
 			{"step", "leftover"}, {"."}, {"oci"}, {"sidecar"},
@@ -37,7 +45,7 @@ var Repository = Rules{
 			{"record"}, {"stats", "report/plot"}, {"verdict", "calibrate", "report/document"}, {"report"}, {"compare"},
 		}},
 		{Path: "internal/measure", On: []string{"internal/node", "internal/result"}, Floors: [][]string{
-			{"search", "rundir", "microbench"}, {"instrument"}, {"runner", "live"}, {"verify"}, {"chainrun", "bench"}, {"experiment"},
+			{"search", "rundir", "microbench"}, {"instrument"}, {"runner", "live"}, {"verify"}, {"chainrun", "bench"}, {"published"},
 		}},
 		{Path: "experiments", On: []string{"internal/spec"}},
 
@@ -56,6 +64,7 @@ var Repository = Rules{
 		{"golang.org/x/sys/unix", kernel, "the rest stays portable and testable without a kernel"},
 		{"syscall", append([]string{"cmd/...", "test/bench", "test/testenv"}, kernel...), "the rest stays portable and testable without a kernel"},
 		{"go.yaml.in/yaml/v3", []string{"internal/spec/..."}, "files are parsed in one room"},
+		{"github.com/santhosh-tekuri/jsonschema/v6", []string{"internal/spec/parse/parsetest"}, "only tests hold files against a schema"},
 		{"github.com/HdrHistogram/hdrhistogram-go", []string{"internal/result/record", "internal/result/stats", "internal/measure/instrument"}, "histograms are stored and merged in one way"},
 		{"gonum.org/v1/gonum", []string{"internal/result/stats"}, "inference happens in one place"},
 		{"gopkg.in/natefinch/lumberjack.v2", []string{"internal/node"}, "it rotates the logs of functions"},

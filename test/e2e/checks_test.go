@@ -13,12 +13,13 @@ import (
 	"github.com/drayage/dray/internal/function/process"
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/measure/experiment"
+	"github.com/drayage/dray/internal/measure/published"
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
@@ -41,7 +42,7 @@ func TestChecksInDocker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cell := chain.Cell{Tool: chain.ToolChecks, Runtime: chain.RuntimeDocker}
+	cell := experiment.Cell{Tool: experiment.ToolChecks, Runtime: chain.RuntimeDocker}
 	measure := func() (string, trials) {
 		var got trials
 		machine := &runner.Machine{
@@ -52,10 +53,10 @@ func TestChecksInDocker(t *testing.T) {
 			},
 			Env: func(*node.Live) record.Environment { return record.Environment{Kernel: "any"} },
 		}
-		r := experiment.Runner{
+		r := published.Runner{
 			Machine: machine, Sink: &got,
-			Run: &report.ExperimentsRun{ID: "x", Profile: experiment.Quick, Rounds: 1, Trial: time.Second, Skipped: map[string]string{},
-				Experiments: []chain.Experiment{{Name: "x", Rows: []chain.ExperimentRow{{Name: "a", Figure: "hides_host", Cell: cell}}}}},
+			Run: &report.ExperimentsRun{ID: "x", Profile: published.Quick, Rounds: 1, Trial: time.Second, Skipped: map[string]string{},
+				Experiments: []experiment.Experiment{{Name: "x", Rows: []experiment.Row{{Name: "a", Figure: "hides_host", Cell: cell}}}}},
 		}
 		if err := r.Measure(context.Background()); err != nil {
 			t.Fatal(err)
@@ -71,7 +72,7 @@ func TestChecksInDocker(t *testing.T) {
 		t.Fatalf("with the image: %q, %+v", why, got)
 	}
 	e := got[0].Experiment
-	for figure, want := range map[chain.Figure]float64{
+	for figure, want := range map[experiment.Figure]float64{
 		"limits_memory": 1, "limits_processes": 1, "hides_processes": 1, "hides_memory": 1, "hides_sockets": 1, "hides_host": 1,
 		"drops_capabilities": 1, "filters_syscalls": 1, "gains_nothing": 1, "maps_users": 0,
 	} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // driver is the guest's kernel driver that leaves a device to an application. Debian
@@ -16,7 +17,7 @@ const driver = "uio_pci_generic"
 
 // deviceScript gives applications in the guest their devices, which the guest's kernel
 // has made interfaces of, and huge pages. Nothing of it changes the host.
-func deviceScript(ports []port, pages chain.Bytes) string {
+func deviceScript(ports []port, pages units.Bytes) string {
 	var b strings.Builder
 	for _, p := range ports {
 		if p.slot == 0 {

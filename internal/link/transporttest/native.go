@@ -11,6 +11,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -75,7 +76,7 @@ func testNativeErrors(t *testing.T, d transport.Driver, o Options) {
 		{"no socket", func(_ *transport.Spec, e *transport.End) { e.Socket = "" }, "must be absolute"},
 		{"long path", func(_ *transport.Spec, e *transport.End) { e.Socket = "/" + strings.Repeat("x", 107) }, "set DRAY_STATE"},
 		{"messages", func(s *transport.Spec, _ *transport.End) {
-			s.Messages = &chain.Messages{Size: chain.Bytes(d.Caps().MaxMessage) + 1, Count: 1}
+			s.Messages = &chain.Messages{Size: units.Bytes(d.Caps().MaxMessage) + 1, Count: 1}
 		}, "leave messages out, or lower their size"},
 		{"queues", func(_ *transport.Spec, e *transport.End) { e.Queues = 17 }, "17 queues are more than the 16"},
 	} {

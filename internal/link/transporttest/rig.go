@@ -18,6 +18,7 @@ import (
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // Options says what a link under test looks like; the zero value is two ports
@@ -32,7 +33,7 @@ type Options struct {
 	Native []int         // which ports libdray opens, from 0
 	Dpdk   []int         // which ports are devices of a DPDK application, from 0
 	Apart  bool          // of a tunnel: each port is on a host of its own
-	Rate   chain.Bitrate // of a tunnel's underlay; 0: what the machine gives
+	Rate   units.Bitrate // of a tunnel's underlay; 0: what the machine gives
 	// Forwarding is asked of a driver that leaves the choice.
 	Forwarding chain.Forwarding
 	// Beside describes what a link changes of the host itself; nil: nothing.

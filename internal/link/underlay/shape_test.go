@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // TestLimit: a line that delays holds all packets that can be under way, and
@@ -14,7 +15,7 @@ import (
 func TestLimit(t *testing.T) {
 	const mtu = 1486 // 1500 bytes with the header: 12 kbit
 	for _, test := range []struct {
-		rate  chain.Bitrate
+		rate  units.Bitrate
 		delay time.Duration
 		want  int
 	}{
@@ -23,7 +24,7 @@ func TestLimit(t *testing.T) {
 		{1e6, time.Millisecond, leastQueue},
 		{0, 64 * time.Microsecond, 5000 + 66666},
 	} {
-		s := Spec{Hosts: chain.Hosts{Underlay: chain.Underlay{Rate: test.rate, Delay: chain.Duration(test.delay), MTU: mtu}}}
+		s := Spec{Hosts: chain.Hosts{Underlay: chain.Underlay{Rate: test.rate, Delay: units.Duration(test.delay), MTU: mtu}}}
 		if q := s.toHost(); q.Kind != "netem" || q.Limit != test.want || q.Latency != test.delay || q.Rate != uint64(test.rate) {
 			t.Errorf("%v, %v: %+v; want %d packets", test.rate, test.delay, *q, test.want)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/drayage/dray/internal/link/transporttest"
 	"github.com/drayage/dray/internal/link/underlay"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -142,7 +143,7 @@ func listen(t *testing.T, ns host.Netns, on netip.Addr) *net.UDPConn {
 // TestDelay delays what goes to each host, where the kernel can; else it is a
 // typed error which leaves nothing.
 func TestDelay(t *testing.T) {
-	w := newWorld(t, chain.Underlay{Rate: 1e9, Delay: chain.Duration(5 * time.Millisecond), MTU: 1600})
+	w := newWorld(t, chain.Underlay{Rate: 1e9, Delay: units.Duration(5 * time.Millisecond), MTU: 1600})
 	build := w.spec.Build()
 	err := w.Try(build.Steps, nil)
 	if host.ProbeQdisc("netem") != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 // workerPort is the only port of a worker.
@@ -64,7 +65,7 @@ func workersUp(log string) bool {
 // only have run for a while.
 func (s *setup) readiness() func(log string) bool {
 	switch {
-	case chain.VNF(s.visit.config.VNF).Workers() > 0:
+	case matrix.VNF(s.visit.config.VNF).Workers() > 0:
 		return workersUp
 	case inMachine(s.visit.config):
 		return portsUp
@@ -76,14 +77,14 @@ func (s *setup) readiness() func(log string) bool {
 // host has CPUs: then none has one of its own.
 func crowded(inv *inventory.Inventory, c record.Config) bool {
 	const others = 2 // generator and load balancer
-	workers := chain.VNF(c.VNF).Workers()
+	workers := matrix.VNF(c.VNF).Workers()
 	return workers > 0 && workers+others > len(inv.Host.CPUs)
 }
 
 // around is what the generator puts around its packets. A load balancer gets plain ones, of many flows.
 func around(c record.Config) *instrument.Encapsulation {
-	if chain.VNF(c.VNF).Workers() > 0 {
+	if matrix.VNF(c.VNF).Workers() > 0 {
 		return &instrument.Encapsulation{Users: balancedFlows}
 	}
-	return tunnels[chain.VNF(c.VNF)].around
+	return tunnels[matrix.VNF(c.VNF)].around
 }

@@ -14,7 +14,7 @@ import (
 // of its own, joined by one link each; and CPUs for each only where all have one.
 func TestChainOfALoadBalancer(t *testing.T) {
 	inv := tunnelHost(t)
-	m := matrix(t, "transports: [vhost-user]\nvnfs: [lb-1, lb-3]\n")
+	m := matrixOf(t, "transports: [vhost-user]\nvnfs: [lb-1, lb-3]\n")
 	for vnf, want := range map[string]struct {
 		cpus  []int // of the host
 		links []string
@@ -49,7 +49,7 @@ func TestChainOfALoadBalancer(t *testing.T) {
 
 func TestNoLoadBalancerInMachines(t *testing.T) {
 	inv := tunnelHost(t)
-	m := matrix(t, "transports: [vhost-user]\nvnfs: [lb-1]\n")
+	m := matrixOf(t, "transports: [vhost-user]\nvnfs: [lb-1]\n")
 	reason, _ := obstacle(m, inv, record.Config{Transport: "vhost-user", Face: "dpdk", Runtime: "vm", Size: "64", VNF: "lb-1"})
 	if !strings.Contains(reason, "virtual machine") {
 		t.Errorf("the reason is %q", reason)

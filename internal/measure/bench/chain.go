@@ -14,6 +14,8 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/matrix"
+	"github.com/drayage/dray/internal/spec/parse"
 )
 
 // The names in the chain of a configuration.
@@ -61,7 +63,7 @@ func TakeTurns(inv *inventory.Inventory, transport string) bool {
 func shapeOf(inv *inventory.Inventory, c record.Config) shape {
 	t := inv.Transport(c.Transport)
 	switch {
-	case c.VNF != string(chain.VNFDirect):
+	case c.VNF != string(matrix.VNFDirect):
 		return vnf
 	case t != nil && t.Caps.SameNetns:
 		return alone
@@ -81,7 +83,7 @@ func chainName(c record.Config) string {
 }
 
 // prepare is the chain of a configuration, with its text and its plan.
-func prepare(m *chain.Bench, inv *inventory.Inventory, c record.Config) (*chain.Chain, []byte, *plan.Plan, error) {
+func prepare(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) (*chain.Chain, []byte, *plan.Plan, error) {
 	text, err := chainText(m, inv, c)
 	if err != nil {
 		return nil, nil, nil, err
@@ -95,12 +97,12 @@ func prepare(m *chain.Bench, inv *inventory.Inventory, c record.Config) (*chain.
 }
 
 // chainText is the chain file of a configuration.
-func chainText(m *chain.Bench, inv *inventory.Inventory, c record.Config) ([]byte, error) {
-	var size chain.FrameSize
+func chainText(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) ([]byte, error) {
+	var size matrix.FrameSize
 	if err := size.UnmarshalText([]byte(c.Size)); err != nil {
 		return nil, err
 	}
-	f := fields{config: c, mtu: max(defaultMTU, size.Largest()-frameExtra+tunnels[chain.VNF(c.VNF)].grows), more: more(m, inv, c), slice: trusting(inv, c)}
+	f := fields{config: c, mtu: max(defaultMTU, size.Largest()-frameExtra+tunnels[matrix.VNF(c.VNF)].grows), more: more(m, inv, c), slice: trusting(inv, c)}
 	f.forwarding = m.Forwarding
 	functions := []string{f.function(sender, "", f.port(senderPort, ""), f.port(sinkPort, ""))}
 	links := []string{f.link(linkName, sender+"."+senderPort, sender+"."+sinkPort)}
@@ -109,14 +111,14 @@ func chainText(m *chain.Bench, inv *inventory.Inventory, c record.Config) ([]byt
 		functions = []string{f.function(sender, "", f.port(senderPort, "")), f.function(receiver, "", f.port(sinkPort, ""))}
 		links = []string{f.link(linkName, sender+"."+senderPort, receiver+"."+sinkPort)}
 	case vnf:
-		if workers := chain.VNF(c.VNF).Workers(); workers > 0 {
+		if workers := matrix.VNF(c.VNF).Workers(); workers > 0 {
 			var err error
 			if functions, links, err = f.balanced(workers); err != nil {
 				return nil, err
 			}
 			break
 		}
-		command, err := vnfCommand(chain.VNF(c.VNF), chain.RuntimeName(c.Runtime), f.mtu)
+		command, err := vnfCommand(matrix.VNF(c.VNF), chain.RuntimeName(c.Runtime), f.mtu)
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +132,7 @@ func chainText(m *chain.Bench, inv *inventory.Inventory, c record.Config) ([]byt
 		}
 	}
 	return []byte(fmt.Sprintf("apiVersion: %s\nkind: %s\nname: %s\npolicy: {on_infeasible: warn%s}\nfunctions:\n%slinks:\n%s",
-		chain.APIVersion, chain.Kind, chainName(c), privileged(m), strings.Join(functions, ""), strings.Join(links, ""))), nil
+		parse.APIVersion, chain.Kind, chainName(c), privileged(m), strings.Join(functions, ""), strings.Join(links, ""))), nil
 }
 
 // fields write parts of a chain file.
@@ -186,7 +188,7 @@ func trusting(inv *inventory.Inventory, c record.Config) bool {
 const defaultHugePages = "{2Mi: 64Mi}"
 
 // privileged is the part of the policy that lets functions have privileges.
-func privileged(m *chain.Bench) string {
+func privileged(m *matrix.Matrix) string {
 	if m.Privileged {
 		return ", privileged: true"
 	}
@@ -196,7 +198,7 @@ func privileged(m *chain.Bench) string {
 // more is what a function has beside name, runtime and ports. Polling programs
 // get a CPU of their own, where there are two: DPDK pins its threads in any case,
 // and would pin those of both functions to the first.
-func more(m *chain.Bench, inv *inventory.Inventory, c record.Config) string {
+func more(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) string {
 	s := ""
 	if c.Runtime == string(chain.RuntimeDocker) {
 		s += fmt.Sprintf(", image: %q", m.Image)
@@ -221,8 +223,8 @@ const vnfProgram = "dray-vnf"
 
 // vnfCommand is what runs in the function between the generator's ports, as a
 // list of a chain file.
-func vnfCommand(mode chain.VNF, in chain.RuntimeName, mtu int) (string, error) {
-	options := map[chain.VNF]string{
+func vnfCommand(mode matrix.VNF, in chain.RuntimeName, mtu int) (string, error) {
+	options := map[matrix.VNF]string{
 		"none":  "",
 		"l2fwd": fmt.Sprintf(", --next-hop, 0=%s, --next-hop, 1=%s", senderMAC, sinkMAC),
 		"l3fwd": fmt.Sprintf(", --generate, %q, --seed, %q, --default-route, %q, --next-hop, 0=%s, --next-hop, 1=%s", "1000", "1", "1", senderMAC, sinkMAC),
@@ -237,7 +239,7 @@ func vnfCommand(mode chain.VNF, in chain.RuntimeName, mtu int) (string, error) {
 }
 
 // programCommand is the VNFs' program in a mode, with options of it as parts of a list.
-func programCommand(mode chain.VNF, in chain.RuntimeName, mtu int, more string) (string, error) {
+func programCommand(mode matrix.VNF, in chain.RuntimeName, mtu int, more string) (string, error) {
 	path, err := instrument.FindOwn(vnfProgram)
 	if err != nil {
 		return "", err

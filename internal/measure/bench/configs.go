@@ -15,11 +15,13 @@ import (
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/matrix"
+	"github.com/drayage/dray/internal/spec/parse"
 )
 
 // Rows are the configurations of a matrix on a host, those that cannot be run
 // among them: a transport or runtime that cannot is one row with the reason.
-func Rows(m *chain.Bench, inv *inventory.Inventory) []report.BenchRow {
+func Rows(m *matrix.Matrix, inv *inventory.Inventory) []report.BenchRow {
 	var rows []report.BenchRow
 	for _, name := range transportNames(m, inv) {
 		t := inv.Transport(name)
@@ -35,7 +37,7 @@ func Rows(m *chain.Bench, inv *inventory.Inventory) []report.BenchRow {
 }
 
 // transportNames are the transports to compare.
-func transportNames(m *chain.Bench, inv *inventory.Inventory) []string {
+func transportNames(m *matrix.Matrix, inv *inventory.Inventory) []string {
 	if len(m.Transports) > 0 {
 		return m.Transports
 	}
@@ -62,7 +64,7 @@ func neverRun(t *inventory.Transport) bool {
 }
 
 // skippedTransport is the row of a transport that takes no part at all.
-func skippedTransport(m *chain.Bench, inv *inventory.Inventory, name string, t *inventory.Transport) (report.BenchRow, bool) {
+func skippedTransport(m *matrix.Matrix, inv *inventory.Inventory, name string, t *inventory.Transport) (report.BenchRow, bool) {
 	nothing := record.Config{Transport: name, Face: none, Runtime: none, Size: none, VNF: none}
 	if t == nil {
 		return report.BenchRow{Config: nothing, Skipped: "this build has no such transport"}, true
@@ -87,7 +89,7 @@ func skippedTransport(m *chain.Bench, inv *inventory.Inventory, name string, t *
 // facesOf are the faces to measure a transport with: those asked for that it
 // has; or as interfaces, where it joins two of these, and otherwise in each other
 // way that it has.
-func facesOf(m *chain.Bench, inv *inventory.Inventory, t *inventory.Transport) []chain.Face {
+func facesOf(m *matrix.Matrix, inv *inventory.Inventory, t *inventory.Transport) []chain.Face {
 	var faces, others []chain.Face
 	for _, f := range t.Caps.Faces {
 		face := chain.Face(f)
@@ -101,14 +103,14 @@ func facesOf(m *chain.Bench, inv *inventory.Inventory, t *inventory.Transport) [
 	if len(m.Faces) > 0 || !slices.Contains(faces, chain.FaceNetdev) {
 		return faces
 	}
-	pair := record.Config{Transport: t.Name, Face: string(chain.FaceNetdev), Runtime: string(chain.RuntimeProcess), Size: "64", VNF: string(chain.VNFDirect)}
+	pair := record.Config{Transport: t.Name, Face: string(chain.FaceNetdev), Runtime: string(chain.RuntimeProcess), Size: "64", VNF: string(matrix.VNFDirect)}
 	if reason, _ := obstacle(m, inv, pair); reason != "" && len(others) > 0 {
 		return others
 	}
 	return []chain.Face{chain.FaceNetdev}
 }
 
-func transportRows(m *chain.Bench, inv *inventory.Inventory, t *inventory.Transport, runtime chain.RuntimeName) []report.BenchRow {
+func transportRows(m *matrix.Matrix, inv *inventory.Inventory, t *inventory.Transport, runtime chain.RuntimeName) []report.BenchRow {
 	if rt := inventory.Find(inv.Runtimes, string(runtime)); rt == nil || rt.Status == inventory.Missing {
 		row := rowOf(t, record.Config{Transport: t.Name, Face: none, Runtime: string(runtime), Size: none, VNF: none})
 		row.Untried = neverRun(t)
@@ -135,11 +137,11 @@ func transportRows(m *chain.Bench, inv *inventory.Inventory, t *inventory.Transp
 }
 
 // obstacle is why a configuration cannot be brought up; empty where it can.
-func obstacle(m *chain.Bench, inv *inventory.Inventory, c record.Config) (reason, fix string) {
-	if c.VNF != string(chain.VNFDirect) && c.Face != string(chain.FaceDPDK) {
+func obstacle(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) (reason, fix string) {
+	if c.VNF != string(matrix.VNFDirect) && c.Face != string(chain.FaceDPDK) {
 		return "dray-vnf is a DPDK application, and has no ports with the face " + c.Face, ""
 	}
-	if chain.VNF(c.VNF).Workers() > 0 && inMachine(c) {
+	if matrix.VNF(c.VNF).Workers() > 0 && inMachine(c) {
 		return "the matrix puts no load balancer into virtual machines", ""
 	}
 	if reason, fix := tooSmall(c); reason != "" {
@@ -147,7 +149,7 @@ func obstacle(m *chain.Bench, inv *inventory.Inventory, c record.Config) (reason
 	}
 	_, _, _, err := prepare(m, inv, c)
 	var infeasible *plan.Infeasible
-	var fault *chain.Error
+	var fault *parse.Error
 	switch {
 	case errors.As(err, &infeasible) && len(infeasible.Plan.Violations) > 0:
 		v := infeasible.Plan.Violations[0]
@@ -173,7 +175,7 @@ func Runnable(rows []report.BenchRow) int {
 
 // Baseline is the transport that the others are ratios to: the one asked for,
 // or else veth, or the first that runs.
-func Baseline(m *chain.Bench, rows []report.BenchRow) string {
+func Baseline(m *matrix.Matrix, rows []report.BenchRow) string {
 	if m.Baseline != "" {
 		return m.Baseline
 	}

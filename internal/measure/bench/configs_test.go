@@ -20,6 +20,8 @@ import (
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/matrix"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 func item(name string, status inventory.Status) inventory.Item {
@@ -49,9 +51,9 @@ func host2() *inventory.Inventory {
 	}
 }
 
-func matrix(t *testing.T, lines string) *chain.Bench {
+func matrixOf(t *testing.T, lines string) *matrix.Matrix {
 	t.Helper()
-	m, err := chain.ParseBench("m", []byte("apiVersion: drayage/v1\nkind: Bench\nname: m\nruntimes: [process]\n"+lines))
+	m, err := matrix.Parse("m", []byte("apiVersion: drayage/v1\nkind: Bench\nname: m\nruntimes: [process]\n"+lines))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +96,7 @@ func TestRows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if strings.Contains(c.matrix, "runtimes") {
-				m := matrix(t, strings.Replace(c.matrix, "runtimes: [process, docker]\nimage: x\n", "", 1))
+				m := matrixOf(t, strings.Replace(c.matrix, "runtimes: [process, docker]\nimage: x\n", "", 1))
 				m.Runtimes = append(m.Runtimes, chain.RuntimeDocker)
 				rows := Rows(m, host2())
 				if len(rows) != 2 || rows[1].Skipped != "runtime docker: no daemon" || rows[1].Fix != "start it" {
@@ -102,7 +104,7 @@ func TestRows(t *testing.T) {
 				}
 				return
 			}
-			got := rowTexts(Rows(matrix(t, c.matrix), host2()))
+			got := rowTexts(Rows(matrixOf(t, c.matrix), host2()))
 			if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
 				t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
@@ -113,7 +115,7 @@ func TestRows(t *testing.T) {
 func TestFramesThatNoPortTakesAreARow(t *testing.T) {
 	inv := host2()
 	inv.Transports[1].Caps.MaxMTU = 1500
-	rows := Rows(matrix(t, "transports: [veth]\nsizes: [1518, 9018]\n"), inv)
+	rows := Rows(matrixOf(t, "transports: [veth]\nsizes: [1518, 9018]\n"), inv)
 	if len(rows) != 2 || rows[0].Skipped != "" || !strings.Contains(rows[1].Skipped, "mtu 9000") || rows[1].Fix == "" {
 		t.Errorf("%+v", rows)
 	}
@@ -121,7 +123,7 @@ func TestFramesThatNoPortTakesAreARow(t *testing.T) {
 
 func TestChainsOfConfigurations(t *testing.T) {
 	inv := host2()
-	m := matrix(t, "sizes: [64, 9018]\n")
+	m := matrixOf(t, "sizes: [64, 9018]\n")
 	for _, row := range Rows(m, inv) {
 		if row.Skipped != "" {
 			continue
@@ -159,7 +161,7 @@ func TestShapes(t *testing.T) {
 	inv.Runtimes = append(inv.Runtimes, item("vm", inventory.OK))
 	// The process of shm is its broker, which sleeps.
 	asleep := record.Config{Transport: "shm", Face: "native", Runtime: "process", Size: "64", VNF: "direct"}
-	m := matrix(t, "transports: [vhost-user]\nvnfs: [direct, l2fwd]\n")
+	m := matrixOf(t, "transports: [vhost-user]\nvnfs: [direct, l2fwd]\n")
 	direct := record.Config{Transport: "vhost-user", Face: "dpdk", Runtime: "process", Size: "64", VNF: "direct"}
 	between := direct
 	between.VNF = "l2fwd"
@@ -201,7 +203,7 @@ func TestVNFInMachine(t *testing.T) {
 	caps.Machines = false
 	inv.Transports = append(inv.Transports, inventory.Transport{Item: item("memif", inventory.OK), Caps: caps})
 	inv.Runtimes = append(inv.Runtimes, item("vm", inventory.OK))
-	m := matrix(t, "transports: [vhost-user]\nvnfs: [direct, l2fwd]\n")
+	m := matrixOf(t, "transports: [vhost-user]\nvnfs: [direct, l2fwd]\n")
 	c := record.Config{Transport: "vhost-user", Face: "dpdk", Runtime: "vm", Size: "64", VNF: "l2fwd"}
 	if reason, _ := obstacle(m, inv, c); reason != "" {
 		t.Errorf("refused: %s", reason)
@@ -218,7 +220,7 @@ func TestVNFInMachine(t *testing.T) {
 		t.Errorf("functions run in %v", got)
 	}
 	s := setup{visit: visit{config: c}, shape: vnf, runner: &Runner{Machine: &runner.Machine{Env: func(*node.Live) record.Environment { return record.Environment{} }}}}
-	trial := s.complete(record.Trial{From: "a.p0", To: "a.p1"}, chain.BenchLoad{PacketRate: 10})
+	trial := s.complete(record.Trial{From: "a.p0", To: "a.p1"}, matrix.Load{PacketRate: 10})
 	if trial.Runtimes["a.p0"] != "process" || trial.Runtimes["a.p1"] != "process" || trial.Bench.Config.Runtime != "vm" {
 		t.Errorf("the record's ends run in %v, the configuration in %q", trial.Runtimes, trial.Bench.Config.Runtime)
 	}
@@ -239,7 +241,7 @@ func TestFewCPUsAreMarked(t *testing.T) {
 	} {
 		env := func(*node.Live) record.Environment { return record.Environment{CPUs: c.cpus} }
 		s := setup{visit: visit{config: record.Config{Runtime: "process"}}, shape: c.shape, runner: &Runner{Machine: &runner.Machine{Env: env}}}
-		trial := s.complete(record.Trial{}, chain.BenchLoad{PacketRate: 10})
+		trial := s.complete(record.Trial{}, matrix.Load{PacketRate: 10})
 		if slices.Contains(trial.Marks, record.MarkFewCPUs) != c.marked {
 			t.Errorf("shape %d on CPUs %v: marks %v", c.shape, c.cpus, trial.Marks)
 		}
@@ -276,7 +278,7 @@ func TestVNFIsAwaited(t *testing.T) {
 func TestDockerFunctionsHaveTheImage(t *testing.T) {
 	inv := host2()
 	inv.Runtimes[2] = item("docker", inventory.OK)
-	m := matrix(t, "transports: [veth]\n")
+	m := matrixOf(t, "transports: [veth]\n")
 	m.Runtimes, m.Image = []chain.RuntimeName{chain.RuntimeDocker}, "registry:5000/debian:12"
 	rows := Rows(m, inv)
 	if len(rows) != 1 || rows[0].Skipped != "" {
@@ -289,7 +291,7 @@ func TestDockerFunctionsHaveTheImage(t *testing.T) {
 }
 
 func TestBaseline(t *testing.T) {
-	m := matrix(t, "transports: [shm, veth]\n")
+	m := matrixOf(t, "transports: [shm, veth]\n")
 	rows := Rows(m, host2())
 	if got := Baseline(m, rows); got != "veth" {
 		t.Errorf("baseline %q", got)
@@ -305,14 +307,14 @@ func TestBaseline(t *testing.T) {
 
 func TestPacketRates(t *testing.T) {
 	for _, c := range []struct {
-		load chain.BenchLoad
+		load matrix.Load
 		size string
 		want uint64
 		ok   bool
 	}{
-		{chain.BenchLoad{Search: chain.LoadMax}, "64", 0, false},
-		{chain.BenchLoad{PacketRate: 10_000}, "1518", 10_000, true},
-		{chain.BenchLoad{Bitrate: 1_000_000_000}, "1518", 82_563, true}, // 1e9 / 8 / 1514
+		{matrix.Load{Search: matrix.LoadMax}, "64", 0, false},
+		{matrix.Load{PacketRate: 10_000}, "1518", 10_000, true},
+		{matrix.Load{Bitrate: 1_000_000_000}, "1518", 82_563, true}, // 1e9 / 8 / 1514
 	} {
 		if got, ok := packetRate(c.load, c.size); got != c.want || ok != c.ok {
 			t.Errorf("%v at %s: %d, %v", c.load, c.size, got, ok)
@@ -327,7 +329,7 @@ func visitsOf(run *report.BenchRun, round int) []visit {
 
 // testRun is a run of three rounds of all that the machine of the tests can do.
 func testRun(t *testing.T) *report.BenchRun {
-	m := matrix(t, "loads: [max, 10kpps, ndr]\nrepetitions: 3\n")
+	m := matrixOf(t, "loads: [max, 10kpps, ndr]\nrepetitions: 3\n")
 	return &report.BenchRun{Schema: report.BenchSchema, ID: "bench-m-1", Matrix: *m, Seed: 7, Rows: Rows(m, host2()), Program: report.Program{Dray: "v1"}, Started: time.Now()}
 }
 
@@ -373,7 +375,7 @@ func TestScheduleIsDrawnAnewAndTheSameAgain(t *testing.T) {
 }
 
 func TestRemaining(t *testing.T) {
-	v := visit{record.Config{Transport: "veth"}, 1, []chain.BenchLoad{{Search: chain.LoadMax}, {PacketRate: 10}}}
+	v := visit{record.Config{Transport: "veth"}, 1, []matrix.Load{{Search: matrix.LoadMax}, {PacketRate: 10}}}
 	r := &Runner{Done: map[string]bool{v.id(v.loads[0]): true}}
 	if got := r.remaining(v).loads; len(got) != 1 || got[0].PacketRate != 10 {
 		t.Errorf("left %v", got)
@@ -383,7 +385,7 @@ func TestRemaining(t *testing.T) {
 func TestEstimateKeepsToTheMatrix(t *testing.T) {
 	run := testRun(t)
 	all := Estimate(run)
-	run.Matrix.AtMost = chain.Duration(all / 2)
+	run.Matrix.AtMost = units.Duration(all / 2)
 	if got := Estimate(run); got != all/2 {
 		t.Errorf("%v of %v with half of it", got, all)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 // inMachine reports whether DPDK applications are in a virtual machine: the VNF, or
@@ -28,7 +29,7 @@ func inMachine(c record.Config) bool {
 // generatorRuntime is what the generator runs in. Around a VNF in a virtual machine
 // it is a process of the host, which no emulator slows down.
 func generatorRuntime(c record.Config) chain.RuntimeName {
-	if c.VNF != string(chain.VNFDirect) && inMachine(c) {
+	if c.VNF != string(matrix.VNFDirect) && inMachine(c) {
 		return chain.RuntimeProcess
 	}
 	return chain.RuntimeName(c.Runtime)

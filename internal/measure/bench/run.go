@@ -12,8 +12,8 @@ import (
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
-	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 // Runner runs a matrix. All but Done and Progress must be set.
@@ -32,7 +32,7 @@ type Runner struct {
 
 // NewRun is a run of a matrix that has not begun. A seed of 0 means the matrix's
 // own, or else a random one.
-func NewRun(m *chain.Bench, text []byte, inv *inventory.Inventory, by report.Program, seed uint64) *report.BenchRun {
+func NewRun(m *matrix.Matrix, text []byte, inv *inventory.Inventory, by report.Program, seed uint64) *report.BenchRun {
 	now := time.Now()
 	if seed == 0 {
 		seed = m.Seed
@@ -101,7 +101,7 @@ func (r *Runner) item(v visit) runner.Item {
 
 // remaining is the visit without the trials that were made already.
 func (r *Runner) remaining(v visit) visit {
-	var left []chain.BenchLoad
+	var left []matrix.Load
 	for _, load := range v.loads {
 		if !r.Done[v.id(load)] {
 			left = append(left, load)
@@ -117,14 +117,14 @@ func (v visit) title() string {
 		return "the generator alone, " + sizeText(v.config.Size)
 	}
 	what := fmt.Sprintf("%s, %s, %s, %s", v.config.Transport, v.config.Face, v.config.Runtime, sizeText(v.config.Size))
-	if v.config.VNF != string(chain.VNFDirect) {
+	if v.config.VNF != string(matrix.VNFDirect) {
 		what += ", through " + v.config.VNF
 	}
 	return what
 }
 
 func sizeText(size string) string {
-	if size == chain.IMIX.String() {
+	if size == matrix.IMIX.String() {
 		return "IMIX"
 	}
 	return size + " B"

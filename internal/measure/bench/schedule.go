@@ -11,6 +11,7 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 // visit is one configuration in one round: it is brought up once, and offered
@@ -18,14 +19,14 @@ import (
 type visit struct {
 	config record.Config
 	round  int
-	loads  []chain.BenchLoad
+	loads  []matrix.Load
 }
 
 // name is the part of a trial's id without the round.
-func (v visit) name(load chain.BenchLoad) string { return fmt.Sprintf("%s/%s", v.config, load) }
+func (v visit) name(load matrix.Load) string { return fmt.Sprintf("%s/%s", v.config, load) }
 
 // id names a trial.
-func (v visit) id(load chain.BenchLoad) string { return fmt.Sprintf("%s-r%d", v.name(load), v.round) }
+func (v visit) id(load matrix.Load) string { return fmt.Sprintf("%s-r%d", v.name(load), v.round) }
 
 // ceilingName is the part without the round of the id of the trial that measures
 // the generator alone.
@@ -57,9 +58,9 @@ func visits(run *report.BenchRun, round int, rng *rand.Rand) []visit {
 
 // wholeFirst puts PDR in front of its shares, by changing places with the first
 // of them.
-func wholeFirst(loads []chain.BenchLoad) {
-	share := slices.IndexFunc(loads, func(l chain.BenchLoad) bool { return l.OfPDR })
-	if whole := slices.Index(loads, chain.BenchLoad{Search: chain.LoadPDR}); share >= 0 && whole > share {
+func wholeFirst(loads []matrix.Load) {
+	share := slices.IndexFunc(loads, func(l matrix.Load) bool { return l.OfPDR })
+	if whole := slices.Index(loads, matrix.Load{Search: matrix.LoadPDR}); share >= 0 && whole > share {
 		loads[share], loads[whole] = loads[whole], loads[share]
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/drayage/dray/internal/measure/search"
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 const (
@@ -26,7 +26,7 @@ var errNoRate = errors.New("no rate met the goal")
 
 // search finds the highest rate that loses little enough. The record is that of
 // the trial at that rate; those on the way to it are records too, numbered.
-func (s *setup) search(ctx context.Context, load chain.BenchLoad) (record.Trial, error) {
+func (s *setup) search(ctx context.Context, load matrix.Load) (record.Trial, error) {
 	length := time.Duration(s.runner.Run.Matrix.Trial)
 	first, err := s.offer(ctx, 0, length)
 	if err != nil {
@@ -68,23 +68,23 @@ func (s *setup) search(ctx context.Context, load chain.BenchLoad) (record.Trial,
 }
 
 // find searches as the load says. No rate above most, packets/s, is tried.
-func find(ctx context.Context, m search.Measurer, matrix *chain.Bench, load chain.BenchLoad, most uint64) (search.Result, error) {
-	length, asked := time.Duration(matrix.Trial), matrix.Search
+func find(ctx context.Context, measurer search.Measurer, m *matrix.Matrix, load matrix.Load, most uint64) (search.Result, error) {
+	length, asked := time.Duration(m.Trial), m.Search
 	least := max(uint64(math.Ceil(1/length.Seconds())), most/searchRange) // a packet in each trial
-	if load.Search == chain.LoadRFC2544 {
+	if load.Search == matrix.LoadRFC2544 {
 		return search.Binary{
 			Min: least, Max: most, Trial: length, Resolution: float64(asked.Width), Verify: asked.Verify,
-		}.Throughput(ctx, m)
+		}.Throughput(ctx, measurer)
 	}
-	goal := goalOf(matrix, load)
-	return search.MLR(ctx, m, search.Config{Goals: []search.Goal{goal}, Min: least, Max: most, MaxTrials: searchMost * trialsALoad(goal)})
+	goal := goalOf(m, load)
+	return search.MLR(ctx, measurer, search.Config{Goals: []search.Goal{goal}, Min: least, Max: most, MaxTrials: searchMost * trialsALoad(goal)})
 }
 
 // goalOf is what NDR or PDR has to meet.
-func goalOf(matrix *chain.Bench, load chain.BenchLoad) search.Goal {
-	asked := matrix.Search
-	goal := search.NDR(time.Duration(matrix.Trial), time.Duration(asked.Sum))
-	if load.Search == chain.LoadPDR {
+func goalOf(m *matrix.Matrix, load matrix.Load) search.Goal {
+	asked := m.Search
+	goal := search.NDR(time.Duration(m.Trial), time.Duration(asked.Sum))
+	if load.Search == matrix.LoadPDR {
 		goal = search.PDR(goal.Trial, goal.Sum)
 		goal.LossRatio = float64(asked.Loss)
 	}
@@ -96,18 +96,18 @@ func goalOf(matrix *chain.Bench, load chain.BenchLoad) search.Goal {
 func trialsALoad(g search.Goal) int { return int((g.Sum + g.Trial - 1) / g.Trial) }
 
 // searchTrials is how many trials a search takes, about.
-func searchTrials(matrix *chain.Bench, load chain.BenchLoad) int {
-	if load.Search == chain.LoadRFC2544 {
+func searchTrials(m *matrix.Matrix, load matrix.Load) int {
+	if load.Search == matrix.LoadRFC2544 {
 		// Full speed, both ends of the interval, and halvings, of which each second holds.
-		halvings := math.Log2(1 / float64(matrix.Search.Width))
-		return 3 + int(math.Ceil(halvings*float64(1+matrix.Search.Verify)/2))
+		halvings := math.Log2(1 / float64(m.Search.Width))
+		return 3 + int(math.Ceil(halvings*float64(1+m.Search.Verify)/2))
 	}
-	g := goalOf(matrix, load)
+	g := goalOf(m, load)
 	return 1 + int(search.Config{Goals: []search.Goal{g}}.Estimate()/g.Trial)
 }
 
 // step writes the record of a trial on the way.
-func (s *setup) step(t record.Trial, load chain.BenchLoad, number int) error {
+func (s *setup) step(t record.Trial, load matrix.Load, number int) error {
 	t = s.complete(t, load)
 	t.ID = s.stepID(load, number)
 	bench := *t.Bench // the trial found shares it
@@ -117,7 +117,7 @@ func (s *setup) step(t record.Trial, load chain.BenchLoad, number int) error {
 }
 
 // stepID names a trial on the way.
-func (s *setup) stepID(load chain.BenchLoad, number int) string {
+func (s *setup) stepID(load matrix.Load, number int) string {
 	return fmt.Sprintf("%s-s%d", s.visit.id(load), number)
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/measure/search"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 // lossy is a link that loses a share of what is offered, and all above a capacity,
@@ -50,7 +50,7 @@ func TestSearchAsTheMatrixSays(t *testing.T) {
 		"and a second trial is given": {"rfc2544", "{verify: 2}", 1e6, 0, 3, 0.97e6, 1e6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := matrix(t, "loads: ["+c.load+"]\ntrial: 100ms\nsearch: "+c.search+"\n")
+			m := matrixOf(t, "loads: ["+c.load+"]\ntrial: 100ms\nsearch: "+c.search+"\n")
 			link, trials := lossy(c.capacity, c.share, c.spoilt)
 			found, err := find(context.Background(), link, m, m.Loads[0], most)
 			if err != nil {
@@ -68,7 +68,7 @@ func TestSearchAsTheMatrixSays(t *testing.T) {
 
 // TestGoalsNameWhatTheyAsk: no rate is printed without its goal.
 func TestGoalsNameWhatTheyAsk(t *testing.T) {
-	m := matrix(t, "loads: [ndr, pdr, rfc2544]\ntrial: 60s\nsearch: {width: 1%, sum: 120s, exceed: 25%, loss: 0.1%, verify: 3}\n")
+	m := matrixOf(t, "loads: [ndr, pdr, rfc2544]\ntrial: 60s\nsearch: {width: 1%, sum: 120s, exceed: 25%, loss: 0.1%, verify: 3}\n")
 	for i, want := range []string{"NDR: loss ≤ 0 %, trials of 1m0s, up to 2m0s of them a load, of which 25 % may lose more, width 1 %",
 		"PDR: loss ≤ 0.1 %, trials of 1m0s, up to 2m0s of them a load, of which 25 % may lose more, width 1 %"} {
 		if got := goalOf(m, m.Loads[i]).String(); got != want {
@@ -76,7 +76,7 @@ func TestGoalsNameWhatTheyAsk(t *testing.T) {
 		}
 	}
 	link, _ := lossy(1e6, 0, 0)
-	found, err := find(context.Background(), link, m, chain.BenchLoad{Search: chain.LoadRFC2544}, 2_000_000)
+	found, err := find(context.Background(), link, m, matrix.Load{Search: matrix.LoadRFC2544}, 2_000_000)
 	if err != nil {
 		t.Fatal(err)
 	}

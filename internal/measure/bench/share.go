@@ -8,19 +8,19 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 // note keeps the PDR of this configuration and round, if the trial is the one
 // that found it.
 func (s *setup) note(t record.Trial) {
-	if t.ID == s.visit.id(chain.BenchLoad{Search: chain.LoadPDR}) && t.Error == "" && t.Bench != nil && t.Bench.Search != nil {
+	if t.ID == s.visit.id(matrix.Load{Search: matrix.LoadPDR}) && t.Error == "" && t.Bench != nil && t.Bench.Search != nil {
 		s.pdr = t.Bench.Search.Throughput
 	}
 }
 
 // shareOf is a share of PDR, packets/s.
-func (s *setup) shareOf(load chain.BenchLoad) (uint64, error) {
+func (s *setup) shareOf(load matrix.Load) (uint64, error) {
 	if s.pdr == 0 {
 		return 0, errors.New("there is no PDR of this round to offer a share of: the trial that searched for it says why")
 	}
@@ -28,7 +28,7 @@ func (s *setup) shareOf(load chain.BenchLoad) (uint64, error) {
 }
 
 // underLoad measures at a share of the PDR of this round.
-func (s *setup) underLoad(ctx context.Context, load chain.BenchLoad) (record.Trial, error) {
+func (s *setup) underLoad(ctx context.Context, load matrix.Load) (record.Trial, error) {
 	rate, err := s.shareOf(load)
 	if err != nil {
 		return record.Trial{}, err

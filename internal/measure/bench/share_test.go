@@ -11,12 +11,12 @@ import (
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 // TestWholeBeforeItsShares: whatever is drawn, PDR is found before it is shared.
 func TestWholeBeforeItsShares(t *testing.T) {
-	m := matrix(t, "transports: [veth, shm]\nloads: [max, 0%pdr, 10%pdr, pdr, 90%pdr, 10kpps]\nrepetitions: 100\n")
+	m := matrixOf(t, "transports: [veth, shm]\nloads: [max, 0%pdr, 10%pdr, pdr, 90%pdr, 10kpps]\nrepetitions: 100\n")
 	run := &report.BenchRun{Matrix: *m, Seed: 3, Rows: Rows(m, host2())}
 	places := map[int]bool{}
 	for round := range m.Repetitions {
@@ -27,8 +27,8 @@ func TestWholeBeforeItsShares(t *testing.T) {
 			if len(v.loads) != len(m.Loads) {
 				t.Fatalf("%d of %d loads: %v", len(v.loads), len(m.Loads), v.loads)
 			}
-			whole := slices.Index(v.loads, chain.BenchLoad{Search: chain.LoadPDR})
-			if share := slices.IndexFunc(v.loads, func(l chain.BenchLoad) bool { return l.OfPDR }); whole > share {
+			whole := slices.Index(v.loads, matrix.Load{Search: matrix.LoadPDR})
+			if share := slices.IndexFunc(v.loads, func(l matrix.Load) bool { return l.OfPDR }); whole > share {
 				t.Fatalf("round %d: %v", round, v.loads)
 			}
 			places[whole] = true
@@ -38,7 +38,7 @@ func TestWholeBeforeItsShares(t *testing.T) {
 		t.Errorf("PDR is always at %v: the order is not random", places)
 	}
 	// Without shares nothing is moved.
-	loads := []chain.BenchLoad{{Search: chain.LoadMax}, {Search: chain.LoadPDR}}
+	loads := []matrix.Load{{Search: matrix.LoadMax}, {Search: matrix.LoadPDR}}
 	before := slices.Clone(loads)
 	if wholeFirst(loads); !slices.Equal(loads, before) {
 		t.Errorf("%v became %v", before, loads)
@@ -47,17 +47,17 @@ func TestWholeBeforeItsShares(t *testing.T) {
 
 // TestShareOfPDR: of this configuration and round, even if an earlier process found it.
 func TestShareOfPDR(t *testing.T) {
-	m := matrix(t, "transports: [veth]\nloads: [pdr, 0%pdr, 50%pdr]\ntrial: 200ms\n")
+	m := matrixOf(t, "transports: [veth]\nloads: [pdr, 0%pdr, 50%pdr]\ntrial: 200ms\n")
 	c := record.Config{Transport: "veth", Face: "netdev", Runtime: "process", Size: "64", VNF: "direct"}
 	other := c
 	other.Size = "1518"
-	pdr := chain.BenchLoad{Search: chain.LoadPDR}
+	pdr := matrix.Load{Search: matrix.LoadPDR}
 	found := func(c record.Config, round int, rate float64, failed string) record.Trial {
 		return record.Trial{ID: visit{c, round, nil}.id(pdr), Error: failed, Bench: &record.Bench{Search: &record.Search{Throughput: rate}}}
 	}
 	step := found(c, 1, 7, "")
 	step.ID += "-s1"
-	half, idle := chain.BenchLoad{OfPDR: true, Percent: 50}, chain.BenchLoad{OfPDR: true}
+	half, idle := matrix.Load{OfPDR: true, Percent: 50}, matrix.Load{OfPDR: true}
 	at := func(round int, earlier ...record.Trial) *setup {
 		r := &Runner{Machine: &runner.Machine{Inventory: host2()}, Run: &report.BenchRun{Matrix: *m}, Earlier: earlier}
 		return r.setup(visit{c, round, m.Loads})

@@ -12,10 +12,11 @@ import (
 	"github.com/drayage/dray/internal/measure/verify"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 // trial offers one load once.
-func (s *setup) trial(ctx context.Context, load chain.BenchLoad) (record.Trial, error) {
+func (s *setup) trial(ctx context.Context, load matrix.Load) (record.Trial, error) {
 	if load.Searched() {
 		return s.search(ctx, load)
 	}
@@ -66,7 +67,7 @@ func (s *setup) ends() (from, to instrument.Endpoint, err error) {
 			switch e.Port {
 			case senderPort:
 				from, err = in.Endpoint(e)
-				if chain.VNF(s.visit.config.VNF).Workers() > 0 {
+				if matrix.VNF(s.visit.config.VNF).Workers() > 0 {
 					to = from // a load balancer's workers send back
 				}
 			case sinkPort:
@@ -88,7 +89,7 @@ func (s *setup) ends() (from, to instrument.Endpoint, err error) {
 	from.Device, to.Device = names[from.Port], names[to.Port]
 	if s.shape == vnf {
 		to.MAC = inMAC // of who forwards
-		if user := tunnels[chain.VNF(s.visit.config.VNF)].user; user.IsValid() {
+		if user := tunnels[matrix.VNF(s.visit.config.VNF)].user; user.IsValid() {
 			from.IP = user
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/drayage/dray/internal/measure/instrument"
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 // tunnel is what a VNF gets that takes encapsulations apart: packets upstream, as
@@ -33,7 +33,7 @@ const (
 )
 
 // tunnels are those of each VNF; one without needs none.
-var tunnels = map[chain.VNF]tunnel{
+var tunnels = map[matrix.VNF]tunnel{
 	"bng": {
 		around: &instrument.Encapsulation{Option: "qinq:s=1,c=1", Headers: 2 * 4, Users: tunnelUsers},
 		what:   "two VLAN tags",
@@ -63,12 +63,12 @@ func gtpuOptions() string {
 // tooSmall is why frames of a size cannot be sent to a VNF; empty where they can.
 // A mix has small ones, and would be another mix without them.
 func tooSmall(c record.Config) (reason, fix string) {
-	t := tunnels[chain.VNF(c.VNF)]
-	var size chain.FrameSize
+	t := tunnels[matrix.VNF(c.VNF)]
+	var size matrix.FrameSize
 	if err := size.UnmarshalText([]byte(c.Size)); t.around == nil || err != nil || int(size) >= t.around.Smallest() {
 		return "", ""
 	}
-	if size == chain.IMIX {
+	if size == matrix.IMIX {
 		size = 64
 	}
 	return fmt.Sprintf("frames of %d bytes do not hold %s, IP, UDP and the generator's stamp, which take %d", size, t.what, t.around.Smallest()),

@@ -28,7 +28,7 @@ func tunnelHost(t *testing.T) *inventory.Inventory {
 }
 
 func TestSmallestFramesOfTunnels(t *testing.T) {
-	rows := Rows(matrix(t, "transports: [vhost-user]\nsizes: [64, 72, 108, imix]\nvnfs: [l2fwd, bng, gtpu]\n"), tunnelHost(t))
+	rows := Rows(matrixOf(t, "transports: [vhost-user]\nsizes: [64, 72, 108, imix]\nvnfs: [l2fwd, bng, gtpu]\n"), tunnelHost(t))
 	var got []string
 	for _, r := range rows {
 		text := r.Config.VNF + " " + r.Config.Size
@@ -53,7 +53,7 @@ func TestSmallestFramesOfTunnels(t *testing.T) {
 // TestPortsTakeWhatTheGatewayAdds has ports that are large enough for what leaves.
 func TestPortsTakeWhatTheGatewayAdds(t *testing.T) {
 	inv := tunnelHost(t)
-	m := matrix(t, "transports: [vhost-user]\nvnfs: [bng]\n")
+	m := matrixOf(t, "transports: [vhost-user]\nvnfs: [bng]\n")
 	for size, want := range map[string]int{"72": 1500, "1518": 1524} {
 		_, text, p, err := prepare(m, inv, record.Config{Transport: "vhost-user", Face: "dpdk", Runtime: "process", Size: size, VNF: "bng"})
 		if err != nil {

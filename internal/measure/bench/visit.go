@@ -16,6 +16,7 @@ import (
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 const (
@@ -178,7 +179,7 @@ func (s *setup) close(ctx context.Context) error {
 }
 
 // complete fills in what every trial of a configuration has, including one that failed.
-func (s *setup) complete(t record.Trial, load chain.BenchLoad) record.Trial {
+func (s *setup) complete(t record.Trial, load matrix.Load) record.Trial {
 	v := s.visit
 	t.ID, t.Quantity = v.id(load), record.QFrames
 	t.Chain, t.Link, t.Transport = chainName(v.config), linkName, v.config.Transport
@@ -209,7 +210,7 @@ const busyRate = 150_000
 
 // demand is the threads that want a CPU all the time: what the configuration
 // keeps busy without traffic, and the two ends of a load that is large enough.
-func (s *setup) demand(load chain.BenchLoad) runner.Demand {
+func (s *setup) demand(load matrix.Load) runner.Demand {
 	d := runner.Demand{"switch": int(math.Round(s.idle))}
 	rate, ok := packetRate(load, s.visit.config.Size)
 	if load.OfPDR {
@@ -231,14 +232,14 @@ func (s *setup) demand(load chain.BenchLoad) runner.Demand {
 
 // packetRate is a stated load in packets per second; ok is false for the most
 // that passes, and for a share of it.
-func packetRate(load chain.BenchLoad, size string) (rate uint64, ok bool) {
+func packetRate(load matrix.Load, size string) (rate uint64, ok bool) {
 	if !load.Stated() {
 		return 0, false
 	}
 	if load.PacketRate > 0 {
 		return uint64(load.PacketRate), true
 	}
-	var s chain.FrameSize
+	var s matrix.FrameSize
 	if err := s.UnmarshalText([]byte(size)); err != nil {
 		return 0, false
 	}
@@ -256,14 +257,14 @@ func ceiling(ctx context.Context, v visit) (record.Trial, error) {
 	if t.Bench == nil {
 		t.Bench = &record.Bench{}
 	}
-	t.Bench.Config, t.Bench.Load, t.Quantity = v.config, chain.LoadMax, record.QCeiling
+	t.Bench.Config, t.Bench.Load, t.Quantity = v.config, matrix.LoadMax, record.QCeiling
 	return t, err
 }
 
 // frameBytes is a frame's length without FCS, as the generator counts; 0: IMIX.
 func frameBytes(size string) (int, error) {
-	var s chain.FrameSize
-	if err := s.UnmarshalText([]byte(size)); err != nil || s == chain.IMIX {
+	var s matrix.FrameSize
+	if err := s.UnmarshalText([]byte(size)); err != nil || s == matrix.IMIX {
 		return 0, err
 	}
 	const fcs = 4

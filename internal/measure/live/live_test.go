@@ -20,6 +20,7 @@ import (
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // TestLossIsAShareOfWhatWasOffered: a packet that the receiver dropped has been
@@ -35,10 +36,10 @@ func TestLossIsAShareOfWhatWasOffered(t *testing.T) {
 
 // requiring is the planned link of reported.
 func requiring(latency time.Duration, ratio float64) plan.Link {
-	r := chain.Ratio(ratio)
+	r := units.Ratio(ratio)
 	return plan.Link{Name: "ab",
 		Ends:     []plan.End{{Function: "a", Port: "p0", Face: chain.FaceNative}, {Function: "b", Port: "p0", Face: chain.FaceNative}},
-		Requires: chain.Requires{Latency: chain.Duration(latency), Percentile: 99, LossRatio: &r, MinBitrate: 1e9},
+		Requires: chain.Requires{Latency: units.Duration(latency), Percentile: 99, LossRatio: &r, MinBitrate: 1e9},
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/units"
 	"github.com/drayage/dray/test/testenv"
 )
 
@@ -89,9 +90,9 @@ func words(verdicts []verdict.Verdict) map[string]verdict.Word {
 func TestQuickRunDecides(t *testing.T) {
 	p := f1()
 	l := &p.Links[0]
-	ratio := chain.Ratio(0.01)
+	ratio := units.Ratio(0.01)
 	l.Load = 50_000_000
-	l.Requires = chain.Requires{Latency: chain.Duration(time.Second), Percentile: 90, LossRatio: &ratio, MinBitrate: 10_000_000, PacketRate: 1000, MTU: 1600}
+	l.Requires = chain.Requires{Latency: units.Duration(time.Second), Percentile: 90, LossRatio: &ratio, MinBitrate: 10_000_000, PacketRate: 1000, MTU: 1600}
 	in := Input{Plan: p, Sandboxes: bringUp(t, p), Options: Options{Profile: Quick}, Run: "run-q", Env: environment(p)}
 	if took := Estimate(p, in.Options); took > 18*time.Second {
 		t.Errorf("it takes %v", took)
@@ -193,7 +194,7 @@ func TestIPv6LinkIsMeasured(t *testing.T) {
 // expects every requirement to be missed that the shaper breaks.
 func TestShapedLinkMisses(t *testing.T) {
 	p := f1()
-	ratio := chain.Ratio(0.01)
+	ratio := units.Ratio(0.01)
 	l := &p.Links[0]
 	l.Load = 60_000_000
 	l.Shape = &chain.Qdisc{Kind: "tbf", Rate: 20_000_000}

@@ -13,11 +13,12 @@ import (
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // f1 is the plan of a link with F1's requirements between two functions.
 func f1() *plan.Plan {
-	ratio := chain.Ratio(1e-4)
+	ratio := units.Ratio(1e-4)
 	end := func(function, ip string) plan.End {
 		return plan.End{Function: function, Port: "f1u", IP: netip.MustParsePrefix(ip), MTU: 1600}
 	}
@@ -27,7 +28,7 @@ func f1() *plan.Plan {
 		Links: []plan.Link{{
 			Name: "f1u", Transport: "veth", MTU: 1600, Load: 401_600_000,
 			Ends: []plan.End{end("cu-up", "10.38.0.1/24"), end("du", "10.38.0.2/24")},
-			Requires: chain.Requires{Latency: chain.Duration(1500 * time.Microsecond), Percentile: 99,
+			Requires: chain.Requires{Latency: units.Duration(1500 * time.Microsecond), Percentile: 99,
 				LossRatio: &ratio, MinBitrate: 4_016_000_000, MTU: 1600},
 		}},
 	}
@@ -266,7 +267,7 @@ func TestEveryPairOfPortsIsMeasured(t *testing.T) {
 
 func TestSamplesSupportThePercentile(t *testing.T) {
 	for _, c := range []struct {
-		percentile chain.Percentile
+		percentile units.Percentile
 		least      float64
 	}{{50, 20}, {99, 1000}, {99.9, 10_000}, {99.99, 100_000}} {
 		p := f1()
@@ -285,7 +286,7 @@ func TestSamplesSupportThePercentile(t *testing.T) {
 
 func TestLossTrialsAreBounded(t *testing.T) {
 	p := f1()
-	tiny := chain.Ratio(1e-9)
+	tiny := units.Ratio(1e-9)
 	p.Links[0].Requires.LossRatio = &tiny
 	if d := streamParams(p.Links[0], Options{}).Duration; d != 10*time.Second {
 		t.Errorf("a ratio of 1e-9 takes trials of %v", d)

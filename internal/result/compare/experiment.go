@@ -12,7 +12,7 @@ const (
 
 // experimentFigure is a figure of an experiment's rows that no other metric shows.
 type experimentFigure struct {
-	figure string // as chain.Figure has it
+	figure string // as experiment.Figure has it
 	name   string
 	unit   string
 	factor float64 // from the figure's unit to that one

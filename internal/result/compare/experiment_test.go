@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
 )
 
 // values adds trials of an experiment's cell.
@@ -143,7 +143,7 @@ func TestEveryFigureOfExperimentsIsKnown(t *testing.T) {
 			Properties map[string]struct{ Enum []string }
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(chain.ExperimentSchema(), &schema); err != nil {
+	if err := json.Unmarshal(experiment.Schema(), &schema); err != nil {
 		t.Fatal(err)
 	}
 	figures := schema.Defs["row"].Properties["figure"].Enum
@@ -151,7 +151,7 @@ func TestEveryFigureOfExperimentsIsKnown(t *testing.T) {
 		t.Fatalf("only %d figures", len(figures))
 	}
 	for _, f := range figures {
-		if passFail := chain.Figure(f).PassFail(); otherFigures[f] == passFail {
+		if passFail := experiment.Figure(f).PassFail(); otherFigures[f] == passFail {
 			t.Errorf("%s: a check %v, a figure of its own %v", f, passFail, otherFigures[f])
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/drayage/dray/internal/result/report/document"
 	"github.com/drayage/dray/internal/result/report/plot"
 	"github.com/drayage/dray/internal/result/verdict"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 // label names a line in a plot.
@@ -19,7 +19,7 @@ func (d *BenchData) label(l *BenchLine) string {
 	if len(d.Run.Matrix.Runtimes) > 1 {
 		text += ", " + l.Config.Runtime
 	}
-	if l.Config.VNF != string(chain.VNFDirect) {
+	if l.Config.VNF != string(matrix.VNFDirect) {
 		text += ", through " + l.Config.VNF
 	}
 	return text

@@ -10,6 +10,7 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/stats"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 // BenchLine is a row of a bench's table: a configuration at a load, with its
@@ -235,7 +236,7 @@ func (b *benchSums) rate(l *BenchLine, all []record.Trial) {
 		}
 	}
 	l.Cost = benchCost(trials)
-	if l.Load == chain.LoadMax || l.Search != "" {
+	if l.Load == matrix.LoadMax || l.Search != "" {
 		b.ratios(l, trials)
 	}
 }
@@ -295,7 +296,7 @@ func paired(a, b []record.Trial, value func(record.Trial) float64) []stats.Pair 
 func (b *benchSums) ceiling(c record.Config) float64 {
 	sum, n := 0.0, 0
 	for _, face := range []string{c.Face, string(chain.FaceNetdev)} {
-		for _, t := range b.by[benchKey(record.QCeiling, record.Config{Face: face, Size: c.Size}, chain.LoadMax)] {
+		for _, t := range b.by[benchKey(record.QCeiling, record.Config{Face: face, Size: c.Size}, matrix.LoadMax)] {
 			if ceiling := t.Bench.Ceiling; ceiling != nil && t.Error == "" {
 				sum, n = sum+min(ceiling.Send, ceiling.Receive), n+1
 			}
@@ -359,7 +360,7 @@ func (b *benchSums) latency(l *BenchLine, all []record.Trial) {
 		}
 	}
 	l.LatencyLimit = benchRatio(lines, b.run.Seed)
-	if base, ok := b.baseline(l.Config); ok && l.LatencyLoad != chain.LoadMax {
+	if base, ok := b.baseline(l.Config); ok && l.LatencyLoad != matrix.LoadMax {
 		l.LatencyBase = benchRatio(paired(trials, withResult(b.trials(base, l.LatencyLoad)), medianOf), b.run.Seed)
 	}
 }
@@ -427,7 +428,7 @@ func benchRatio(pairs []stats.Pair, seed uint64) *BenchRatio {
 
 // frameLength is the mean length of a frame with its FCS, bytes.
 func frameLength(size string) float64 {
-	var s chain.FrameSize
+	var s matrix.FrameSize
 	if err := s.UnmarshalText([]byte(strings.TrimSpace(size))); err != nil {
 		return 0
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 // BenchSchema is the version of bench.json.
@@ -23,7 +23,7 @@ const (
 type BenchRun struct {
 	Schema   int           `json:"schema"`
 	ID       string        `json:"id"`
-	Matrix   chain.Bench   `json:"matrix"`
+	Matrix   matrix.Matrix `json:"matrix"`
 	Hash     string        `json:"hash"` // of the matrix file's text
 	Started  time.Time     `json:"started"`
 	Finished time.Time     `json:"finished"` // zero: it was interrupted, or is at work

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 // benchFixture is the directory of a bench in the making.
@@ -29,7 +29,7 @@ var benchStart = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // bounds, one that always failed, and one that the host cannot run.
 func newBench(t *testing.T) *benchFixture {
 	t.Helper()
-	m, err := chain.ParseBench("", []byte("apiVersion: drayage/v1\nkind: Bench\nname: example\nruntimes: [process]\nloads: [max, 10kpps, 100kpps]\nrepetitions: 3\n"))
+	m, err := matrix.Parse("", []byte("apiVersion: drayage/v1\nkind: Bench\nname: example\nruntimes: [process]\nloads: [max, 10kpps, 100kpps]\nrepetitions: 3\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestBenchTextGolden(t *testing.T) {
 func TestBenchJSONGolden(t *testing.T) {
 	var b bytes.Buffer
 	d := newBench(t).load(t)
-	d.Run.Matrix, d.Run.Rows = chain.Bench{}, nil // what the lines are made of
+	d.Run.Matrix, d.Run.Rows = matrix.Matrix{}, nil // what the lines are made of
 	if err := d.Document().JSON(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestGeneratorBoundRatesAreMarked(t *testing.T) {
 
 func TestSearchedRatesCountAsFound(t *testing.T) {
 	f := newBench(t)
-	f.run.Matrix.Loads = []chain.BenchLoad{{Search: chain.LoadNDR}}
+	f.run.Matrix.Loads = []matrix.Load{{Search: matrix.LoadNDR}}
 	for i := range f.trials {
 		if b := f.trials[i].Bench; b.Load == "max" && b.Ceiling == nil {
 			b.Load = "ndr"
@@ -241,7 +241,7 @@ func TestSearchedRatesCountAsFound(t *testing.T) {
 // transport is compared with the limit, and never what another row's latency is of.
 func TestSharesOfPDRAreRows(t *testing.T) {
 	f := newBench(t)
-	f.run.Matrix.Loads = []chain.BenchLoad{{OfPDR: true, Percent: 10}, {Search: chain.LoadMax}, {PacketRate: 10_000}}
+	f.run.Matrix.Loads = []matrix.Load{{OfPDR: true, Percent: 10}, {Search: matrix.LoadMax}, {PacketRate: 10_000}}
 	for i := range f.trials {
 		if b := f.trials[i].Bench; b.Load == "100kpps" {
 			b.Load, b.PDR = "10%pdr", 1e6

@@ -11,7 +11,7 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report/document"
 	"github.com/drayage/dray/internal/result/verdict"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/matrix"
 )
 
 const notMeasured = "not measured"
@@ -160,7 +160,7 @@ func (l *BenchLine) marksOf() []string {
 // sizeWords is a size as a reader knows it.
 func sizeWords(size string) string {
 	switch size {
-	case chain.IMIX.String():
+	case matrix.IMIX.String():
 		return "IMIX"
 	case document.None:
 		return size

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/result/stats"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
 )
 
 // Again ends the names of cells in the records of A/A trials: the second ones of a
@@ -33,7 +33,7 @@ func (d *ExperimentsData) noise() string {
 
 // againPairs are the figures of the cell that was measured twice, by rounds, and a
 // row that shows them; nil: none was.
-func (d *ExperimentsData) againPairs() (*chain.ExperimentRow, []stats.Pair) {
+func (d *ExperimentsData) againPairs() (*experiment.Row, []stats.Pair) {
 	for i := range d.Run.Experiments {
 		for j := range d.Run.Experiments[i].Rows {
 			row := &d.Run.Experiments[i].Rows[j]

@@ -9,7 +9,7 @@ import (
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report/document"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
 )
 
 // experimentsOutput is what programs read of experiments.
@@ -66,7 +66,7 @@ func (d *ExperimentsData) facts() []document.Fact {
 	}
 }
 
-func (d *ExperimentsData) section(number int, e *chain.Experiment, lines []ExperimentLine, claims []ClaimLine, a anchors) document.Section {
+func (d *ExperimentsData) section(number int, e *experiment.Experiment, lines []ExperimentLine, claims []ClaimLine, a anchors) document.Section {
 	s := document.Section{ID: e.Name, Title: e.Name + ": " + e.Title, Head: fmt.Sprintf("%s: %s (%s)", e.Name, e.Title, e.Source), Lead: e.Source}
 	table, absent := experimentTable(e, lines, a)
 	if len(table.Rows) > 0 {
@@ -92,7 +92,7 @@ func (d *ExperimentsData) section(number int, e *chain.Experiment, lines []Exper
 }
 
 // experimentTable is the rows that were measured, and why the others were not.
-func experimentTable(e *chain.Experiment, lines []ExperimentLine, a anchors) (t *document.Table, absent []document.Fact) {
+func experimentTable(e *experiment.Experiment, lines []ExperimentLine, a anchors) (t *document.Table, absent []document.Fact) {
 	t = &document.Table{Label: "Rows of " + e.Name, Columns: []document.Column{
 		{Head: "What", Text: true, Key: true}, {Head: "Published", Text: true}, {Head: "Measured", Text: true}, {Head: "95 % interval", Short: "interval"}, {Head: "n"}, {Head: "Ratio"},
 	}}

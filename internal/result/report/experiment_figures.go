@@ -13,11 +13,11 @@ import (
 	"github.com/drayage/dray/internal/result/report/plot"
 	"github.com/drayage/dray/internal/result/stats"
 	"github.com/drayage/dray/internal/result/verdict"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
 )
 
 // figures are the plots of an experiment; number tells its own from those of others.
-func (d *ExperimentsData) figures(number int, e *chain.Experiment, lines []ExperimentLine, a anchors) []document.Figure {
+func (d *ExperimentsData) figures(number int, e *experiment.Experiment, lines []ExperimentLine, a anchors) []document.Figure {
 	id := fmt.Sprintf("figure-%d", number)
 	var out []document.Figure
 	if f := d.offeredFigure(id+"-offered", e, a); f != nil {
@@ -46,8 +46,8 @@ const leastLoads = 3
 
 // offered is a sweep: one configuration at several loads.
 type offered struct {
-	cell   chain.Cell // without its load
-	stated int        // loads that are rates
+	cell   experiment.Cell // without its load
+	stated int             // loads that are rates
 	points []plot.XY
 	marks  []string
 	ids    []string
@@ -55,7 +55,7 @@ type offered struct {
 
 // offeredFigure plots what arrived against what was sent, for each configuration
 // that the experiment offers several rates; nil: none was measured.
-func (d *ExperimentsData) offeredFigure(id string, e *chain.Experiment, a anchors) *document.Figure {
+func (d *ExperimentsData) offeredFigure(id string, e *experiment.Experiment, a anchors) *document.Figure {
 	p := plot.Lines{ID: id, Title: "Forwarded against offered rate", XName: "really sent", YName: "received", Equal: "all that was sent", Format: verdict.FormatPacketRate, Unit: "packets/s",
 		Desc: "Mean packet rate received against the mean rate that the sender reached, one line for each configuration"}
 	var ids []string
@@ -81,11 +81,11 @@ func (o *offered) name(all []*offered) string {
 	return o.cell.Transport
 }
 
-func (d *ExperimentsData) sweeps(e *chain.Experiment, a anchors) []*offered {
+func (d *ExperimentsData) sweeps(e *experiment.Experiment, a anchors) []*offered {
 	var out []*offered
 	seen := map[string]bool{}
 	for _, r := range e.Rows {
-		if r.Cell.Tool != chain.ToolFrames || r.NotRun != "" || seen[r.Cell.String()] {
+		if r.Cell.Tool != experiment.ToolFrames || r.NotRun != "" || seen[r.Cell.String()] {
 			continue
 		}
 		seen[r.Cell.String()] = true
@@ -107,7 +107,7 @@ func (d *ExperimentsData) sweeps(e *chain.Experiment, a anchors) []*offered {
 }
 
 // point adds what one load gave, in the mean over its trials.
-func (d *ExperimentsData) point(o *offered, r chain.ExperimentRow, a anchors) {
+func (d *ExperimentsData) point(o *offered, r experiment.Row, a anchors) {
 	var sent, received, asked, n float64
 	var marks []string
 	first := ""
@@ -138,14 +138,14 @@ const mostCurves = 4
 
 // wakeup is a row of wake-up times that was measured.
 type wakeup struct {
-	row    chain.ExperimentRow
+	row    experiment.Row
 	line   *ExperimentLine
 	points []plot.Point
 }
 
 // wakeupFigures plot how late threads were woken against percentiles, all on one
 // scale: a figure for each kernel, or for each kernel and load if there are many rows.
-func (d *ExperimentsData) wakeupFigures(id string, e *chain.Experiment, lines []ExperimentLine, a anchors) []document.Figure {
+func (d *ExperimentsData) wakeupFigures(id string, e *experiment.Experiment, lines []ExperimentLine, a anchors) []document.Figure {
 	var kernels [][]wakeup
 	for i, r := range e.Rows {
 		l := &lines[i]
@@ -182,7 +182,7 @@ func (d *ExperimentsData) wakeupFigures(id string, e *chain.Experiment, lines []
 }
 
 // merged is the distribution of all trials of a row that count; nil: none has one.
-func (d *ExperimentsData) merged(r chain.ExperimentRow) *stats.Dist {
+func (d *ExperimentsData) merged(r experiment.Row) *stats.Dist {
 	var dists []*stats.Dist
 	for _, t := range d.of(r.Cell) {
 		if _, failed := valueOf(r.Figure, t); failed != "" || t.Latency == nil {
@@ -259,9 +259,9 @@ func apart(titles []string) (common string, own []string) {
 
 // publishedFigures plot what was published beside what was measured: one for each
 // kind of figure that several rows have both of.
-func publishedFigures(id string, e *chain.Experiment, lines []ExperimentLine, a anchors) []document.Figure {
-	var kinds []chain.Figure
-	rows := map[chain.Figure][]int{}
+func publishedFigures(id string, e *experiment.Experiment, lines []ExperimentLine, a anchors) []document.Figure {
+	var kinds []experiment.Figure
+	rows := map[experiment.Figure][]int{}
 	for i, r := range e.Rows {
 		if r.Value <= 0 || lines[i].Measured == nil {
 			continue
@@ -288,7 +288,7 @@ func publishedFigures(id string, e *chain.Experiment, lines []ExperimentLine, a 
 	return out
 }
 
-func publishedNote(kind chain.Figure) string {
+func publishedNote(kind experiment.Figure) string {
 	note := "The published figure was measured on another machine. The axis is logarithmic if values are far apart."
 	if kind.Most() {
 		return "The largest seen in all rounds together. " + note
@@ -296,7 +296,7 @@ func publishedNote(kind chain.Figure) string {
 	return "Mean of what was measured, with its 95 % interval over rounds. " + note
 }
 
-func publishedRow(r *chain.ExperimentRow, l *ExperimentLine) plot.Row {
+func publishedRow(r *experiment.Row, l *ExperimentLine) plot.Row {
 	row := plot.Row{Label: r.Title + kindOf(l.Marks), Text: l.ratioText(), Low: l.Low, High: l.High,
 		Dots: []plot.Dot{{Value: r.Value, Kind: 1, Tip: r.Title + ": published " + r.Published}}}
 	if l.Ratio == nil {

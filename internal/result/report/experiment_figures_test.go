@@ -13,10 +13,11 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report/document"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
 )
 
 // frame is a trial of one transport at one load, packets/s.
-func (f *experimentFixture) frame(c chain.Cell, round int, asked, sent, received uint64) {
+func (f *experimentFixture) frame(c experiment.Cell, round int, asked, sent, received uint64) {
 	marks := []string{}
 	if asked > 0 && sent < asked*95/100 {
 		marks = []string{record.MarkLoadMissed}
@@ -31,8 +32,8 @@ func sweep(t *testing.T, loads ...string) *experimentFixture {
 	f := newExperiments(t)
 	f.run.Experiments[0].Rows, f.run.Experiments[0].Claims = nil, nil
 	for i, load := range append(loads, "max") {
-		c := chain.Cell{Tool: chain.ToolFrames, Transport: "veth", Face: chain.FaceNetdev, Runtime: chain.RuntimeRunc, Size: 64, Load: load}
-		f.run.Experiments[0].Rows = append(f.run.Experiments[0].Rows, chain.ExperimentRow{Name: load, Title: "veth, offered " + load, Figure: "packet_rate", Cell: c})
+		c := experiment.Cell{Tool: experiment.ToolFrames, Transport: "veth", Face: chain.FaceNetdev, Runtime: chain.RuntimeRunc, Size: 64, Load: load}
+		f.run.Experiments[0].Rows = append(f.run.Experiments[0].Rows, experiment.Row{Name: load, Title: "veth, offered " + load, Figure: "packet_rate", Cell: c})
 		asked := uint64(c.Offered().PacketRate)
 		sent := min(asked, 5_000_000)
 		if load == "max" {
@@ -46,9 +47,9 @@ func sweep(t *testing.T, loads ...string) *experimentFixture {
 }
 
 // woken is a row of wake-up times and its trials.
-func (f *experimentFixture) woken(title string, c chain.Cell, value float64, marks ...string) {
-	c.Tool = chain.ToolCyclictest
-	f.run.Experiments[0].Rows = append(f.run.Experiments[0].Rows, chain.ExperimentRow{Name: c.String(), Title: title + ": maximum", Figure: "wakeup_max", Cell: c, Value: value, Published: fmt.Sprintf("%g µs", value)})
+func (f *experimentFixture) woken(title string, c experiment.Cell, value float64, marks ...string) {
+	c.Tool = experiment.ToolCyclictest
+	f.run.Experiments[0].Rows = append(f.run.Experiments[0].Rows, experiment.Row{Name: c.String(), Title: title + ": maximum", Figure: "wakeup_max", Cell: c, Value: value, Published: fmt.Sprintf("%g µs", value)})
 	for round := range 2 {
 		h := record.NewHDR()
 		for i := range int64(2000) {
@@ -79,8 +80,8 @@ func drawn(t *testing.T, f *experimentFixture) []document.Figure {
 
 func TestFiguresOfExperimentsGolden(t *testing.T) {
 	f := sweep(t, "100kpps", "1Mpps", "8Mpps")
-	f.woken("This kernel, host, idle", chain.Cell{}, 20)
-	f.woken("This kernel, host, under load", chain.Cell{Stress: true}, 30, record.MarkEmulated, record.MarkLab)
+	f.woken("This kernel, host, idle", experiment.Cell{}, 20)
+	f.woken("This kernel, host, under load", experiment.Cell{Stress: true}, 30, record.MarkEmulated, record.MarkLab)
 	var b bytes.Buffer
 	if err := f.load(t).Document().HTML(&b); err != nil {
 		t.Fatal(err)
@@ -103,7 +104,7 @@ func TestFiguresOfExperimentsGolden(t *testing.T) {
 // A sweep needs three loads, a comparison two rows of one figure, a curve its samples.
 func TestNothingToDraw(t *testing.T) {
 	few := newExperiments(t)
-	few.woken("Three wake-ups", chain.Cell{}, 0)
+	few.woken("Three wake-ups", experiment.Cell{}, 0)
 	few.trials = few.trials[:1]
 	few.trials[0].Latency.Histogram.Counts = []record.BucketCount{{Value: 1000, Count: 3}}
 	for name, f := range map[string]*experimentFixture{
@@ -126,11 +127,11 @@ func TestWakeupsOfManyRows(t *testing.T) {
 	f.run.Experiments[0].Rows, f.run.Experiments[0].Claims = nil, nil
 	for _, stress := range []bool{false, true} {
 		load := map[bool]string{false: "idle", true: "under load"}[stress]
-		f.woken("RT kernel, host, "+load, chain.Cell{Kernel: chain.VMKernelRT, Stress: stress}, 0)
-		f.woken("RT kernel, container, "+load, chain.Cell{Kernel: chain.VMKernelRT, Runtime: chain.RuntimeRunc, Stress: stress}, 0)
-		f.woken("RT kernel, VM, "+load, chain.Cell{Kernel: chain.VMKernelRT, Runtime: chain.RuntimeVM, Stress: stress}, 0)
+		f.woken("RT kernel, host, "+load, experiment.Cell{Kernel: chain.VMKernelRT, Stress: stress}, 0)
+		f.woken("RT kernel, container, "+load, experiment.Cell{Kernel: chain.VMKernelRT, Runtime: chain.RuntimeRunc, Stress: stress}, 0)
+		f.woken("RT kernel, VM, "+load, experiment.Cell{Kernel: chain.VMKernelRT, Runtime: chain.RuntimeVM, Stress: stress}, 0)
 	}
-	f.woken("This kernel, host, idle", chain.Cell{}, 0)
+	f.woken("This kernel, host, idle", experiment.Cell{}, 0)
 	var titles []string
 	for _, fig := range drawn(t, f) {
 		titles = append(titles, fig.Title)
@@ -143,7 +144,7 @@ func TestWakeupsOfManyRows(t *testing.T) {
 
 // A row whose load was not offered says what was sent, where it counts and where it is rejected.
 func TestMissedLoadsSayWhatWasSent(t *testing.T) {
-	for figure, want := range map[chain.Figure]string{
+	for figure, want := range map[experiment.Figure]string{
 		"packet_rate": "load missed (5.00 Mpps sent of 8.00 Mpps)", "latency_mean": "not run here: rejected: the offered load missed by over 5 %: 5.00 Mpps sent of 8.00 Mpps",
 	} {
 		f := sweep(t, "8Mpps")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/stats"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
 )
 
 // ExperimentLine is one row of an experiment: published beside measured.
@@ -52,7 +52,7 @@ type ClaimLine struct {
 }
 
 // Lines are all rows of an experiment, those that were not run among them.
-func (d *ExperimentsData) Lines(e *chain.Experiment) []ExperimentLine {
+func (d *ExperimentsData) Lines(e *experiment.Experiment) []ExperimentLine {
 	lines := make([]ExperimentLine, len(e.Rows))
 	for i, r := range e.Rows {
 		lines[i] = d.line(e, r)
@@ -60,7 +60,7 @@ func (d *ExperimentsData) Lines(e *chain.Experiment) []ExperimentLine {
 	return lines
 }
 
-func (d *ExperimentsData) line(e *chain.Experiment, r chain.ExperimentRow) ExperimentLine {
+func (d *ExperimentsData) line(e *experiment.Experiment, r experiment.Row) ExperimentLine {
 	l := ExperimentLine{
 		Experiment: e.Name, Row: r.Name, Title: r.Title, Published: r.Published, Unit: r.Figure.Unit(), Most: r.Figure.Most(), Trial: d.Run.Trial,
 		Marks: []string{}, Records: []string{}, NotRun: r.NotRun,
@@ -102,7 +102,7 @@ func (d *ExperimentsData) line(e *chain.Experiment, r chain.ExperimentRow) Exper
 
 // valueOf is a trial's value of a figure, or why it has none that counts. Times of
 // a load that was not offered say nothing of the load that was asked for.
-func valueOf(f chain.Figure, t record.Trial) (v float64, failed string) {
+func valueOf(f experiment.Figure, t record.Trial) (v float64, failed string) {
 	v, ok := t.Experiment.Values[string(f)]
 	switch rate := f == "packet_rate" || f == "sent_rate" || f == "throughput"; {
 	case t.Error != "":
@@ -132,7 +132,7 @@ func (l *ExperimentLine) sum(values []float64, published float64) {
 }
 
 // reason is why a cell has no figure.
-func (d *ExperimentsData) reason(c chain.Cell, failed string) string {
+func (d *ExperimentsData) reason(c experiment.Cell, failed string) string {
 	switch {
 	case d.Run.Skipped[c.String()] != "":
 		return d.Run.Skipped[c.String()]
@@ -143,7 +143,7 @@ func (d *ExperimentsData) reason(c chain.Cell, failed string) string {
 }
 
 // of are the trials of a cell that count.
-func (d *ExperimentsData) of(c chain.Cell) []record.Trial {
+func (d *ExperimentsData) of(c experiment.Cell) []record.Trial {
 	return d.named(c.String())
 }
 
@@ -168,7 +168,7 @@ const claimPairs = 5
 
 // Claims decides an experiment's claims, each at 95 % confidence from the ratio of
 // paired trials: those of one round.
-func (d *ExperimentsData) Claims(e *chain.Experiment) []ClaimLine {
+func (d *ExperimentsData) Claims(e *experiment.Experiment) []ClaimLine {
 	var lines []ClaimLine
 	for _, c := range e.Claims {
 		l := ClaimLine{Experiment: e.Name, Text: c.Text, Marks: []string{}}
@@ -186,14 +186,14 @@ func (d *ExperimentsData) Claims(e *chain.Experiment) []ClaimLine {
 	return lines
 }
 
-func (d *ExperimentsData) decide(e *chain.Experiment, c chain.ShapeClaim) (word, why string) {
-	rows := map[string]chain.ExperimentRow{}
+func (d *ExperimentsData) decide(e *experiment.Experiment, c experiment.Claim) (word, why string) {
+	rows := map[string]experiment.Row{}
 	for _, r := range e.Rows {
 		rows[r.Name] = r
 	}
 	first, second := c.Rows()
 	a, b := rows[first], rows[second]
-	for _, r := range []chain.ExperimentRow{a, b} {
+	for _, r := range []experiment.Row{a, b} {
 		if l := d.line(e, r); l.Measured == nil {
 			return ClaimUndecided, fmt.Sprintf("%s was not run here", r.Title)
 		}
@@ -244,12 +244,12 @@ func alike(r stats.RatioEstimate, within float64, why string) (word, decided str
 }
 
 // elsewhere reports whether a row was measured in a guest of the lab.
-func (d *ExperimentsData) elsewhere(r chain.ExperimentRow) bool {
+func (d *ExperimentsData) elsewhere(r experiment.Row) bool {
 	return slices.ContainsFunc(d.of(r.Cell), func(t record.Trial) bool { return slices.Contains(t.Marks, record.MarkLab) })
 }
 
 // sameRound are the values of two figures in the rounds in which both have one.
-func sameRound(a chain.Figure, as []record.Trial, b chain.Figure, bs []record.Trial) (pairs []stats.Pair, emulated bool) {
+func sameRound(a experiment.Figure, as []record.Trial, b experiment.Figure, bs []record.Trial) (pairs []stats.Pair, emulated bool) {
 	other := map[int]float64{}
 	for _, t := range bs {
 		if v, failed := valueOf(b, t); failed == "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
@@ -37,12 +38,12 @@ type ExperimentsRun struct {
 	Trial   time.Duration `json:"trial"`  // ns
 	// AtMost ends the run early: no cell begins that could not end in time. 0: all
 	// rounds. Took is what the run has taken so far, in all its sessions. In ns.
-	AtMost      time.Duration      `json:"at_most,omitempty"`
-	Took        time.Duration      `json:"took"`
-	Experiments []chain.Experiment `json:"experiments"`
-	Started     time.Time          `json:"started"`
-	Finished    time.Time          `json:"finished"` // zero: it was interrupted, or is at work
-	Seed        uint64             `json:"seed"`
+	AtMost      time.Duration           `json:"at_most,omitempty"`
+	Took        time.Duration           `json:"took"`
+	Experiments []experiment.Experiment `json:"experiments"`
+	Started     time.Time               `json:"started"`
+	Finished    time.Time               `json:"finished"` // zero: it was interrupted, or is at work
+	Seed        uint64                  `json:"seed"`
 	Program
 	Host inventory.Host `json:"host"`
 	// Skipped says of cells that cannot be run here why, by their names.

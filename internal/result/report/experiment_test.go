@@ -15,6 +15,7 @@ import (
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
@@ -25,12 +26,12 @@ type experimentFixture struct {
 	trials []record.Trial
 }
 
-func cellOf(transport string) chain.Cell {
-	return chain.Cell{Tool: chain.ToolTCP, Transport: transport, Runtime: chain.RuntimeRunc}
+func cellOf(transport string) experiment.Cell {
+	return experiment.Cell{Tool: experiment.ToolTCP, Transport: transport, Runtime: chain.RuntimeRunc}
 }
 
-func measuredRow(name string, published float64) chain.ExperimentRow {
-	r := chain.ExperimentRow{Name: name, Title: "TCP over " + name, Figure: "throughput", Cell: cellOf(name), Value: published}
+func measuredRow(name string, published float64) experiment.Row {
+	r := experiment.Row{Name: name, Title: "TCP over " + name, Figure: "throughput", Cell: cellOf(name), Value: published}
 	if published > 0 {
 		r.Published = fmt.Sprintf("%g Mb/s", published)
 	}
@@ -44,13 +45,13 @@ func newExperiments(t *testing.T) *experimentFixture {
 		Schema: ExperimentsSchema, ID: "x", Profile: "quick", Rounds: 6, Trial: time.Second, Started: at, Finished: at.Add(time.Minute),
 		Seed: 5, Program: Program{Dray: "v0"}, Host: inventory.Host{CPUModel: "CPU", CPUs: []int{0, 1}, Kernel: "6"},
 		Skipped: map[string]string{cellOf("ovs").String(): "no ovs-vswitchd"},
-		Experiments: []chain.Experiment{{
+		Experiments: []experiment.Experiment{{
 			Name: "x-fig1", Title: "A figure", Source: "X, figure 1", Notes: []string{"X contradicts itself"},
-			Rows: []chain.ExperimentRow{
+			Rows: []experiment.Row{
 				measuredRow("bridge", 100), measuredRow("veth", 0), measuredRow("ovs", 90),
 				{Name: "nic", Title: "A NIC", Published: "10 Gb/s", NotRun: "it needs a NIC"},
 			},
-			Claims: []chain.ShapeClaim{
+			Claims: []experiment.Claim{
 				{Text: "bridge below veth", Less: "bridge", Than: "veth"}, {Text: "veth below bridge", Less: "veth", Than: "bridge"},
 				{Text: "bridge below ovs", Less: "bridge", Than: "ovs"},
 			},
@@ -230,7 +231,7 @@ func TestClaimsOfTheSame(t *testing.T) {
 		ClaimUndecided: {6, 14, 10, 8, 12, 10},
 	} {
 		f := newExperiments(t)
-		f.run.Experiments[0].Claims = []chain.ShapeClaim{{Text: "no effect", Same: []string{"bridge", "veth"}, Within: 0.1}}
+		f.run.Experiments[0].Claims = []experiment.Claim{{Text: "no effect", Same: []string{"bridge", "veth"}, Within: 0.1}}
 		f.add("bridge", []string{}, ten...)
 		f.add("veth", []string{}, other...)
 		d := f.load(t)
@@ -266,7 +267,7 @@ func TestEmulatedFiguresHaveNoRatio(t *testing.T) {
 
 // A time under a load that was not offered is rejected; what came through is not.
 func TestMissedLoadsAreRejected(t *testing.T) {
-	for figure, want := range map[chain.Figure]int{"latency_mean": 1, "packet_rate": 2} {
+	for figure, want := range map[experiment.Figure]int{"latency_mean": 1, "packet_rate": 2} {
 		f := newExperiments(t)
 		f.run.Experiments[0].Rows[0].Figure = figure
 		for round, marks := range [][]string{{}, {record.MarkLoadMissed}} {

@@ -19,6 +19,7 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // fixture makes run directories of synthetic records, for these tests only.
@@ -78,8 +79,8 @@ func f1u() plan.Link {
 			{Function: "du", Port: "f1u", IP: netip.MustParsePrefix("10.77.0.2/30"), MTU: 1500},
 		},
 		Requires: chain.Requires{
-			Latency: chain.Duration(1500 * time.Microsecond), Percentile: 99, PDV: chain.Duration(500 * time.Microsecond),
-			LossRatio: ptr(chain.Ratio(1e-3)), MinBitrate: 3_024_000_000, MTU: 1500,
+			Latency: units.Duration(1500 * time.Microsecond), Percentile: 99, PDV: units.Duration(500 * time.Microsecond),
+			LossRatio: ptr(units.Ratio(1e-3)), MinBitrate: 3_024_000_000, MTU: 1500,
 		},
 		Evidence: []plan.Evidence{
 			{Requirement: "latency", Required: "1.5ms at p99", Expected: "120us", Source: "stated default", Meets: true},
@@ -184,7 +185,7 @@ func siteN3() plan.Link {
 	return plan.Link{
 		Name: "n3", Transport: "veth", Traffic: chain.TrafficTCP, Reason: "veth was asked for", MTU: 1544, Load: 400_000_000, Isolation: chain.IsolationNoSharedMemory,
 		Ends:     []plan.End{{Function: "cu-up", Port: "n3", MTU: 1544}, {Function: "upf", Port: "n3", MTU: 1544}},
-		Requires: chain.Requires{MinBitrate: 4_000_000_000, Latency: chain.Duration(250 * time.Microsecond), Percentile: 99.9, LossRatio: ptr(chain.Ratio(1e-6))},
+		Requires: chain.Requires{MinBitrate: 4_000_000_000, Latency: units.Duration(250 * time.Microsecond), Percentile: 99.9, LossRatio: ptr(units.Ratio(1e-6))},
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report/document"
 	"github.com/drayage/dray/internal/result/verdict"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
 )
 
 // maxRaw and maxJSON are how much of a record the page shows, in bytes; the
@@ -89,7 +89,7 @@ func resultText(t record.Trial) string {
 func valuesText(values map[string]float64) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		parts = append(parts, strings.TrimSpace(strings.ReplaceAll(name, "_", " ")+" "+three(values[name])+" "+chain.Figure(name).Unit()))
+		parts = append(parts, strings.TrimSpace(strings.ReplaceAll(name, "_", " ")+" "+three(values[name])+" "+experiment.Figure(name).Unit()))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -5,6 +5,7 @@ package verdict
 import (
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // bitrate judges payload that arrives. Trials of other traffic than the link's are
@@ -18,7 +19,7 @@ type bitrate struct {
 	all     []record.Trial // of the run
 }
 
-func (b bitrate) atLeast(floor chain.Bitrate) func(float64, []record.Trial) Finding {
+func (b bitrate) atLeast(floor units.Bitrate) func(float64, []record.Trial) Finding {
 	return func(level float64, trials []record.Trial) Finding {
 		r := b.received(trials, nil)
 		r.limit = floor.String()
@@ -34,7 +35,7 @@ func (b bitrate) atLeast(floor chain.Bitrate) func(float64, []record.Trial) Find
 	}
 }
 
-func (b bitrate) atMost(ceiling chain.Bitrate) func(float64, []record.Trial) Finding {
+func (b bitrate) atMost(ceiling units.Bitrate) func(float64, []record.Trial) Finding {
 	return func(level float64, trials []record.Trial) Finding {
 		r := b.received(trials, func(t record.Trial) string {
 			if t.Throughput.BitsPerSecond == 0 {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/stats"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // delay judges a one-way delay, or its variation, from the stamps in the packets
@@ -151,7 +151,7 @@ func (d delay) describe(f Finding, s sample) Finding {
 
 func (d delay) decide(level float64, f Finding, s sample) Finding {
 	tail := (100 - d.pct) / 100
-	budget := chain.Duration(d.budget)
+	budget := units.Duration(d.budget)
 	upper, err := stats.UpperQuantile(level, s.careful, tail)
 	if err != nil {
 		f.Reason, f.Needs = err.Error(), "more trials"
@@ -208,11 +208,11 @@ func (d delay) undecided(level float64, s sample, tail float64, count int64) (re
 	reason = fmt.Sprintf("%s: p%g takes %d", plural(int(count), "sample"), d.pct, need)
 	if count >= need {
 		reason = fmt.Sprintf("%s of %s exceed %s: too close to the share allowed, %s, to decide",
-			share(p.Value), plural(int(count), "packet"), chain.Duration(d.budget), share(tail))
+			share(p.Value), plural(int(count), "packet"), units.Duration(d.budget), share(tail))
 	}
 	if p.Value > tail && count >= need {
 		return fmt.Sprintf("%s of %s exceed %s, and %s may; but trials differ too much to rule out chance",
-			share(p.Value), plural(int(count), "packet"), chain.Duration(d.budget), share(tail)), fmt.Sprintf("more than %s", plural(len(s.trials), "trial")), unclear
+			share(p.Value), plural(int(count), "packet"), units.Duration(d.budget), share(tail)), fmt.Sprintf("more than %s", plural(len(s.trials), "trial")), unclear
 	}
 	if n, ok := p.SamplesToProve(tail); ok {
 		need = max(need, int64(math.Ceil(n)))

@@ -8,11 +8,12 @@ import (
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 const us = time.Microsecond
 
-var needsLatency = chain.Requires{Latency: chain.Duration(1500 * us), Percentile: 99}
+var needsLatency = chain.Requires{Latency: units.Duration(1500 * us), Percentile: 99}
 
 func TestLatencyMet(t *testing.T) {
 	v := judgeOne(t, link(needsLatency), both(3, record.QStream, latency(0, samples{998, 86 * us}, samples{2, 1900 * us})), Met, "one-way latency stays within", "")
@@ -153,7 +154,7 @@ func TestMalformedHistogramIsNoEvidence(t *testing.T) {
 	judgeOne(t, link(needsLatency), bad, NotMeasurable, "77 bits", "3 trials more")
 }
 
-var needsPDV = chain.Requires{PDV: chain.Duration(200 * us), Percentile: 99}
+var needsPDV = chain.Requires{PDV: units.Duration(200 * us), Percentile: 99}
 
 func TestPDVMet(t *testing.T) {
 	// A long but constant delay has no variation.
@@ -188,6 +189,6 @@ func TestLatencyOfALateSender(t *testing.T) {
 	}
 	judgeOne(t, link(needsLatency), lossy, Missed, "never arrived", "")
 	// Lateness below the budget excuses nothing.
-	wide := link(chain.Requires{Latency: chain.Duration(5000 * us), Percentile: 95})
+	wide := link(chain.Requires{Latency: units.Duration(5000 * us), Percentile: 95})
 	judgeOne(t, wide, slow(6, 0), Missed, "exceeds 5ms", "")
 }

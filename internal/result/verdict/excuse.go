@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // excuse takes a miss back that rests on trials whose sender was itself later than the
@@ -34,7 +34,7 @@ func (d delay) excuse(level float64, f Finding, s sample) Finding {
 	}
 	f.Verdict, f.Bound = NotMeasurable, none()
 	f.Reason = fmt.Sprintf("in %d of %s the sender itself was over %s late for more than %s of the packets: the machine was busy, which is not the link's fault",
-		late, plural(len(s.trials), "trial"), chain.Duration(d.budget), share((100-d.pct)/100))
+		late, plural(len(s.trials), "trial"), units.Duration(d.budget), share((100-d.pct)/100))
 	f.Needs = "an idle machine: stop what else runs and measure again"
 	return f
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // figures is what a program reads of a verdict, or of one direction of it.
@@ -23,7 +24,7 @@ type figures struct {
 // needs no text of it, and every direction has the same fields.
 func TestVerdictsCarryNumbers(t *testing.T) {
 	const udp1400 = "udp, 1,400-byte payload, 1,446-byte frames, one way"
-	ratio := chain.Ratio(1e-3)
+	ratio := units.Ratio(1e-3)
 	framed := func(fill func(*record.Trial)) func(*record.Trial) {
 		return func(tr *record.Trial) {
 			fill(tr)
@@ -36,11 +37,11 @@ func TestVerdictsCarryNumbers(t *testing.T) {
 		required, measured, bound map[string]any
 		basis                     string
 	}{
-		{chain.Requires{Latency: chain.Duration(time.Millisecond), Percentile: 90}, both(3, record.QStream, framed(latency(0, samples{1000, 1 << 16}))),
+		{chain.Requires{Latency: units.Duration(time.Millisecond), Percentile: 90}, both(3, record.QStream, framed(latency(0, samples{1000, 1 << 16}))),
 			fields("value", 1e6, "unit", "ns", "relation", "at most", "percentile", 90.0, "text", "≤ 1ms at p90"),
 			fields("value", 66559.0, "unit", "ns", "percentile", 90.0, "text", "66.6us one-way latency at p90"),
 			fields("value", 66559.0, "unit", "ns", "relation", "at most", "percentile", 90.0, "text", "≤ 66.6us"), udp1400},
-		{chain.Requires{Latency: chain.Duration(time.Millisecond)}, both(3, record.QStream, framed(latency(1000))),
+		{chain.Requires{Latency: units.Duration(time.Millisecond)}, both(3, record.QStream, framed(latency(1000))),
 			fields("value", 1e6, "unit", "ns", "relation", "at most", "percentile", 99.0, "text", "≤ 1ms at p99"),
 			fields("value", nil, "unit", "ns", "text", "3000 of 3000 lost"),
 			fields("value", nil, "unit", "ns", "text", "lost"), udp1400},
@@ -100,7 +101,7 @@ func TestIntervalsCarryNumbers(t *testing.T) {
 func TestLiveVerdictsNameTheirBasis(t *testing.T) {
 	l := link(chain.Requires{})
 	l.live = true
-	l.Requires.Latency = chain.Duration(time.Millisecond)
+	l.Requires.Latency = units.Duration(time.Millisecond)
 	if got := Judge(l, both(3, record.QStream, latency(0, samples{1000, us})))[0].Basis; got != "the functions' own packets, one way" {
 		t.Errorf("basis %q", got)
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // FormatDuration prints nanoseconds with three significant digits, in the
@@ -17,14 +17,14 @@ func FormatDuration(ns float64) string {
 	if math.IsInf(ns, 1) || ns > math.MaxInt64 {
 		return "∞"
 	}
-	return chain.Duration(round3(ns)).String()
+	return units.Duration(round3(ns)).String()
 }
 
 // FormatBitrate prints bits per second with three significant digits.
-func FormatBitrate(bps float64) string { return chain.Bitrate(round3(bps)).String() }
+func FormatBitrate(bps float64) string { return units.Bitrate(round3(bps)).String() }
 
 // FormatPacketRate prints packets per second with three significant digits.
-func FormatPacketRate(pps float64) string { return chain.PacketRate(round3(pps)).String() }
+func FormatPacketRate(pps float64) string { return units.PacketRate(round3(pps)).String() }
 
 // share prints a proportion with three significant digits, as a chain file would.
 func share(p float64) string {
@@ -32,7 +32,7 @@ func share(p float64) string {
 	if err != nil {
 		return "–"
 	}
-	return chain.Ratio(v).String()
+	return units.Ratio(v).String()
 }
 
 // round3 rounds to a whole number of at most three significant digits; what is

@@ -8,6 +8,7 @@ import (
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // Link is what the judge must know of a link.
@@ -17,7 +18,7 @@ type Link struct {
 	// Traffic is what bitrates are of.
 	Traffic chain.Traffic
 	// Load is the traffic under which latency and loss are to be measured; 0: idle.
-	Load chain.Bitrate
+	Load units.Bitrate
 	// Native says that one of its ports is no network interface.
 	Native bool
 	// Directions are those that the requirements hold for.

@@ -11,6 +11,7 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/stats"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // twoLooks makes them trials of a run that may be prolonged: those from a round
@@ -80,7 +81,7 @@ func TestFirstLookStands(t *testing.T) {
 }
 
 func TestUndecided(t *testing.T) {
-	l := link(chain.Requires{Latency: chain.Duration(1500 * us), Percentile: 99, MinBitrate: chain.Bitrate(1e9)})
+	l := link(chain.Requires{Latency: units.Duration(1500 * us), Percentile: 99, MinBitrate: units.Bitrate(1e9)})
 	trials := twoLooks(append(stalled(10), goodputs(990e6, 1005e6, 1009e6, 1004e6, 1010e6)...), 10)
 	open := Undecided(l, trials)
 	if len(open) != 4 || open[0].Requirement != "latency" || open[0].Quantity != record.QStream || open[2].Quantity != record.QThroughput {

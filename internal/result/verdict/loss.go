@@ -8,12 +8,12 @@ import (
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/stats"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // loss judges the share of datagrams that never arrive at the declared load.
 type loss struct {
-	load  chain.Bitrate
+	load  units.Bitrate
 	ratio float64
 }
 

@@ -7,9 +7,10 @@ import (
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
-func needsLoss(r chain.Ratio) chain.Requires { return chain.Requires{LossRatio: &r} }
+func needsLoss(r units.Ratio) chain.Requires { return chain.Requires{LossRatio: &r} }
 
 func TestLossMet(t *testing.T) {
 	v := judgeOne(t, link(needsLoss(1e-4)), both(3, record.QStream, delivery(20_000, 0)), Met, "", "")

@@ -6,12 +6,12 @@ import (
 	"math"
 
 	"github.com/drayage/dray/internal/result/record"
-	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // packetRate judges packets received. A sender that never offered the rate bounds
 // itself, not the link: see sender.
-func packetRate(floor chain.PacketRate, all []record.Trial) func(float64, []record.Trial) Finding {
+func packetRate(floor units.PacketRate, all []record.Trial) func(float64, []record.Trial) Finding {
 	return func(level float64, trials []record.Trial) Finding {
 		r := &rate{unit: UnitPacketRate, format: FormatPacketRate, limit: floor.String()}
 		bits := 0.0

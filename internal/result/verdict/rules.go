@@ -7,6 +7,7 @@ import (
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // DefaultPercentile is where delays are judged that name no percentile.
@@ -101,7 +102,7 @@ func goodputName(l Link) string {
 	return "payload of datagrams"
 }
 
-func delayRequired(limit chain.Duration, percentile float64) Figure {
+func delayRequired(limit units.Duration, percentile float64) Figure {
 	f := atMost(float64(limit), UnitTime, fmt.Sprintf("%s at p%g", limit, percentile))
 	f.Percentile = percentile
 	return f

@@ -7,6 +7,7 @@ import (
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // dead is what the instruments leave of a link whose peer has stopped: pings
@@ -18,7 +19,7 @@ func dead(q record.Quantity) []record.Trial {
 }
 
 func TestStoppedPeerMissesEverything(t *testing.T) {
-	ratio := chain.Ratio(1e-3)
+	ratio := units.Ratio(1e-3)
 	for q, r := range map[record.Quantity]chain.Requires{
 		record.QThroughput: needsMin,
 		record.QStream:     {LossRatio: &ratio},

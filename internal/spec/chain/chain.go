@@ -8,6 +8,9 @@ package chain
 import (
 	"net/netip"
 	"slices"
+
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // APIVersion is the version of the chain file format that this package reads.
@@ -69,7 +72,7 @@ type Function struct {
 	Command   []string          `json:"command,omitempty"`
 	Env       map[string]string `json:"env,omitempty"`
 	CPUs      CPURequest        `json:"cpus,omitempty"`
-	Memory    Bytes             `json:"memory,omitempty"`    // 0: no limit
+	Memory    units.Bytes       `json:"memory,omitempty"`    // 0: no limit
 	Pids      int               `json:"pids,omitempty"`      // 0: the runtime's default of 512
 	HugePages []HugePages       `json:"hugepages,omitempty"` // one entry a page size, ascending
 	Restart   Restart           `json:"restart"`
@@ -77,8 +80,8 @@ type Function struct {
 	VM        *VM               `json:"vm,omitempty"`       // only for RuntimeVM; nil: the defaults
 	Ports     []Port            `json:"ports"`
 
-	Pos      Position            `json:"-"`
-	FieldPos map[string]Position `json:"-"` // by field name, of the fields that the file gives
+	Pos      parse.Position            `json:"-"`
+	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields that the file gives
 }
 
 // CPURequest asks for CPUs: a number that the planner chooses and pins, or an
@@ -98,8 +101,8 @@ func (c CPURequest) Number() int {
 
 // HugePages is the most hugetlb memory of one page size that a function may use.
 type HugePages struct {
-	Size  Bytes `json:"size"`  // page size: 2Mi or 1Gi
-	Limit Bytes `json:"limit"` // a multiple of Size
+	Size  units.Bytes `json:"size"`  // page size: 2Mi or 1Gi
+	Limit units.Bytes `json:"limit"` // a multiple of Size
 }
 
 // Restart says when a function's command is started again.
@@ -140,16 +143,16 @@ const (
 
 // VMPage is the page size of a machine's memory where that is of huge pages, and of
 // those that the machine itself keeps for DPDK applications.
-const VMPage Bytes = 2 << 20
+const VMPage units.Bytes = 2 << 20
 
 // vmPages are the bytes of huge pages that a machine with dpdk ports has for its
 // applications where the function names none: testpmd takes 380 MB unless told.
-const vmPages Bytes = 512 << 20
+const vmPages units.Bytes = 512 << 20
 
 // OwnPages are the bytes of huge pages, of VMPage each, that the machine of a
 // function with runtime vm keeps for DPDK applications. They are a part of
 // MachineMemory; 0 where no port has the face dpdk.
-func (f Function) OwnPages() Bytes {
+func (f Function) OwnPages() units.Bytes {
 	if f.Runtime != RuntimeVM || !f.HasPort(FaceDPDK) {
 		return 0
 	}
@@ -175,7 +178,7 @@ func (f Function) HasPort(face Face) bool {
 
 // MachineMemory is the memory of the machine of a function with runtime vm, whole
 // VMPages; 0 for other runtimes.
-func (f Function) MachineMemory() Bytes {
+func (f Function) MachineMemory() units.Bytes {
 	switch {
 	case f.Runtime != RuntimeVM:
 		return 0
@@ -214,8 +217,8 @@ type Port struct {
 	Hold   *Hold        `json:"hold,omitempty"` // native ports only; nil: no bound
 	QoS    *Qdisc       `json:"qos,omitempty"`  // of the port's egress, in place of the link's; nil: the link's
 
-	Pos      Position            `json:"-"`
-	FieldPos map[string]Position `json:"-"` // by field name, of the fields that the file gives
+	Pos      parse.Position            `json:"-"`
+	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields that the file gives
 }
 
 // Hold bounds what a native port may keep of its peer's buffers.
@@ -277,15 +280,15 @@ type Link struct {
 	Frame int `json:"frame,omitempty"`
 	// Load is the traffic that runs while latency is measured, in one
 	// direction. HasLoad false: 10 % of Requires.MinBitrate.
-	Load     Bitrate  `json:"load"`
-	HasLoad  bool     `json:"-"`
-	Requires Requires `json:"requires"`
-	QoS      *Qdisc   `json:"qos,omitempty"` // attached to the egress of every port on the link that has none of its own
+	Load     units.Bitrate `json:"load"`
+	HasLoad  bool          `json:"-"`
+	Requires Requires      `json:"requires"`
+	QoS      *Qdisc        `json:"qos,omitempty"` // attached to the egress of every port on the link that has none of its own
 	// Messages asks for buffers of a second size; nil: packets only.
 	Messages *Messages `json:"messages,omitempty"`
 
-	Pos      Position            `json:"-"`
-	FieldPos map[string]Position `json:"-"` // by field name, of the fields that the file gives
+	Pos      parse.Position            `json:"-"`
+	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields that the file gives
 }
 
 // End is a function's port or an uplink: a host interface. Exactly one of
@@ -295,7 +298,7 @@ type End struct {
 	Port     string `json:"port,omitempty"`
 	Uplink   string `json:"uplink,omitempty"`
 
-	Pos Position `json:"-"`
+	Pos parse.Position `json:"-"`
 }
 
 // IsUplink reports whether the end is a host interface.
@@ -312,38 +315,38 @@ func (e End) String() string {
 // Messages are what native ports pass beside packets: contiguous, and published
 // whole.
 type Messages struct {
-	Size  Bytes `json:"size"`  // of the largest
-	Count int   `json:"count"` // under way per queue and direction
+	Size  units.Bytes `json:"size"`  // of the largest
+	Count int         `json:"count"` // under way per queue and direction
 }
 
 // Requires is what a link must do. A zero field requires nothing. The names
 // follow ETSI GS NFV-SOL 001 (tosca.datatypes.nfv.Qos, VirtualLinkBitrateRequirements).
 type Requires struct {
-	Latency    Duration   `json:"latency,omitempty"`                // one-way, at Percentile
-	Percentile Percentile `json:"percentile,omitempty"`             // default 99 where latency or PDV is required
-	PDV        Duration   `json:"packet_delay_variation,omitempty"` // D(i)−Dmin at Percentile, RFC 5481
-	LossRatio  *Ratio     `json:"packet_loss_ratio,omitempty"`      // nil: none required; 0 cannot be proven and is refused
-	MinBitrate Bitrate    `json:"min_bitrate,omitempty"`            // each direction
-	MaxBitrate Bitrate    `json:"max_bitrate,omitempty"`            // each direction; enforced by shaping, then measured
-	PacketRate PacketRate `json:"packet_rate,omitempty"`            // each direction, 64 B frames
-	MTU        int        `json:"mtu,omitempty"`                    // bytes of L3 packet that must pass unfragmented
+	Latency    units.Duration   `json:"latency,omitempty"`                // one-way, at Percentile
+	Percentile units.Percentile `json:"percentile,omitempty"`             // default 99 where latency or PDV is required
+	PDV        units.Duration   `json:"packet_delay_variation,omitempty"` // D(i)−Dmin at Percentile, RFC 5481
+	LossRatio  *units.Ratio     `json:"packet_loss_ratio,omitempty"`      // nil: none required; 0 cannot be proven and is refused
+	MinBitrate units.Bitrate    `json:"min_bitrate,omitempty"`            // each direction
+	MaxBitrate units.Bitrate    `json:"max_bitrate,omitempty"`            // each direction; enforced by shaping, then measured
+	PacketRate units.PacketRate `json:"packet_rate,omitempty"`            // each direction, 64 B frames
+	MTU        int              `json:"mtu,omitempty"`                    // bytes of L3 packet that must pass unfragmented
 
-	Pos map[string]Position `json:"-"` // by field name in the file
+	Pos map[string]parse.Position `json:"-"` // by field name in the file
 }
 
 // Qdisc is a queueing discipline and its parameters, in tc's own terms.
 type Qdisc struct {
-	Kind    string   `json:"qdisc"`             // pfifo, bfifo, tbf, htb, hfsc, sfq, codel, fq_codel, netem
-	Rate    Bitrate  `json:"rate,omitempty"`    // tbf, htb, hfsc, netem
-	Ceil    Bitrate  `json:"ceil,omitempty"`    // htb
-	Burst   Bytes    `json:"burst,omitempty"`   // tbf, htb
-	Latency Duration `json:"latency,omitempty"` // tbf: the longest a packet may queue; netem: the delay added
-	Limit   int      `json:"limit,omitempty"`   // pfifo, sfq, codel, fq_codel, netem: packets; bfifo: bytes
-	Child   *Qdisc   `json:"child,omitempty"`   // of tbf, htb and hfsc: what queues below the shaper; nil: a FIFO
-	At      Place    `json:"at,omitempty"`      // where it is set; empty: at the port
+	Kind    string         `json:"qdisc"`             // pfifo, bfifo, tbf, htb, hfsc, sfq, codel, fq_codel, netem
+	Rate    units.Bitrate  `json:"rate,omitempty"`    // tbf, htb, hfsc, netem
+	Ceil    units.Bitrate  `json:"ceil,omitempty"`    // htb
+	Burst   units.Bytes    `json:"burst,omitempty"`   // tbf, htb
+	Latency units.Duration `json:"latency,omitempty"` // tbf: the longest a packet may queue; netem: the delay added
+	Limit   int            `json:"limit,omitempty"`   // pfifo, sfq, codel, fq_codel, netem: packets; bfifo: bytes
+	Child   *Qdisc         `json:"child,omitempty"`   // of tbf, htb and hfsc: what queues below the shaper; nil: a FIFO
+	At      Place          `json:"at,omitempty"`      // where it is set; empty: at the port
 
-	Pos      Position            `json:"-"`
-	FieldPos map[string]Position `json:"-"` // by field name, of the fields that the file gives
+	Pos      parse.Position            `json:"-"`
+	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields that the file gives
 }
 
 // Place is where a queueing discipline is set.

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // checker compares the parts of a chain with each other.
 type checker struct {
-	*decoder
+	*parse.Decoder
 	ports map[End]*member // by Function and Port
 	names []string        // of all ports: "function.port"
 }
@@ -23,8 +26,8 @@ type member struct {
 }
 
 // check reports every fault between the parts of c.
-func check(d *decoder, c *Chain) {
-	k := &checker{decoder: d, ports: map[End]*member{}}
+func check(d *parse.Decoder, c *Chain) {
+	k := &checker{Decoder: d, ports: map[End]*member{}}
 	for i := range c.Functions {
 		f := &c.Functions[i]
 		for j := range f.Ports {
@@ -55,7 +58,7 @@ func (k *checker) join(c *Chain, l *Link) []*member {
 	for _, e := range l.Ends {
 		if e.IsUplink() {
 			if uplinks[e.Uplink] {
-				k.failAt(e.Pos, "remove one of the two", "the uplink %s is twice on the link", quote(e.Uplink))
+				k.FailAt(e.Pos, "remove one of the two", "the uplink %s is twice on the link", parse.Quote(e.Uplink))
 			}
 			uplinks[e.Uplink] = true
 			continue
@@ -66,9 +69,9 @@ func (k *checker) join(c *Chain, l *Link) []*member {
 		case m == nil:
 			k.dangling(c, e)
 		case m.link == l:
-			k.failAt(e.Pos, "name each port once", "the port %s is twice on the link", e)
+			k.FailAt(e.Pos, "name each port once", "the port %s is twice on the link", e)
 		case m.link != nil:
-			k.failAt(e.Pos, fmt.Sprintf("give %s another port for this link", quote(e.Function)),
+			k.FailAt(e.Pos, fmt.Sprintf("give %s another port for this link", parse.Quote(e.Function)),
 				"the port %s is already on the link in line %d", e, m.link.Pos.Line)
 		default:
 			m.link = l
@@ -80,8 +83,8 @@ func (k *checker) join(c *Chain, l *Link) []*member {
 
 // dangling reports an end that names no port, and the port that comes nearest.
 func (k *checker) dangling(c *Chain, e End) {
-	if k.full() {
-		k.unseen++
+	if k.Full() {
+		k.FailAt(e.Pos, "", "%s is no port", e) // only counted
 		return
 	}
 	known := k.names
@@ -94,15 +97,15 @@ func (k *checker) dangling(c *Chain, e End) {
 	if own != nil {
 		known = own
 	}
-	fix := fmt.Sprintf("add a port %s to the function %s", quote(e.Port), quote(e.Function))
-	if near := nearest(e.String(), known); near != "" {
+	fix := fmt.Sprintf("add a port %s to the function %s", parse.Quote(e.Port), parse.Quote(e.Function))
+	if near := parse.Nearest(e.String(), known); near != "" {
 		fix = fmt.Sprintf("the nearest port is %q", near)
 	}
-	k.failAt(e.Pos, fix, "there is no port %s", quote(e.String()))
+	k.FailAt(e.Pos, fix, "there is no port %s", parse.Quote(e.String()))
 }
 
 // fieldAt is where a port's field stands, or the port where it has a default.
-func fieldAt(p *Port, field string) Position {
+func fieldAt(p *Port, field string) parse.Position {
 	if at, ok := p.FieldPos[field]; ok {
 		return at
 	}
@@ -115,14 +118,14 @@ func (k *checker) checkMTU(l *Link, members []*member) {
 	for i, m := range members {
 		at := fieldAt(m.port, "mtu")
 		if limit := transportMTU[l.Transport]; limit > 0 && m.port.MTU > limit {
-			k.failAt(at, fmt.Sprintf("lower it to %d, or choose another transport", limit),
-				"the transport %s of the link %s carries an mtu of at most %d, not %d", l.Transport, quote(l.Name), limit, m.port.MTU)
+			k.FailAt(at, fmt.Sprintf("lower it to %d, or choose another transport", limit),
+				"the transport %s of the link %s carries an mtu of at most %d, not %d", l.Transport, parse.Quote(l.Name), limit, m.port.MTU)
 		}
 		if i == 0 {
 			continue
 		}
 		if first := members[0]; m.port.MTU != first.port.MTU {
-			k.failAt(at, "give both ports the same", "mtu %d of %s differs from mtu %d of %s on the same link",
+			k.FailAt(at, "give both ports the same", "mtu %d of %s differs from mtu %d of %s on the same link",
 				m.port.MTU, m, first.port.MTU, first)
 		}
 	}
@@ -130,7 +133,7 @@ func (k *checker) checkMTU(l *Link, members []*member) {
 		return
 	}
 	if m := members[0]; m.port.MTU < l.Requires.MTU {
-		k.failAt(l.Requires.Pos["mtu"], fmt.Sprintf(`write "mtu: %d" at the link's ports`, l.Requires.MTU),
+		k.FailAt(l.Requires.Pos["mtu"], fmt.Sprintf(`write "mtu: %d" at the link's ports`, l.Requires.MTU),
 			"the link requires an mtu of %d, but its port %s has %d", l.Requires.MTU, m, m.port.MTU)
 	}
 }
@@ -143,7 +146,7 @@ const frameExtra, smallestFrame6 = 18, 84
 func (k *checker) checkTraffic(l *Link, members []*member) {
 	for _, m := range members {
 		if l.Traffic == TrafficTCP && m.port.Face != FaceNetdev {
-			k.failAt(l.FieldPos["traffic"], "write traffic: udp", "the port %s has face: %s, which has no TCP", m, m.port.Face)
+			k.FailAt(l.FieldPos["traffic"], "write traffic: udp", "the port %s has face: %s, which has no TCP", m, m.port.Face)
 			break
 		}
 	}
@@ -152,11 +155,11 @@ func (k *checker) checkTraffic(l *Link, members []*member) {
 	}
 	port := members[0].port
 	if most := port.MTU + frameExtra; l.Frame > most {
-		k.failAt(l.FieldPos["frame"], fmt.Sprintf("write at most %d, or raise the mtu of the link's ports", most),
+		k.FailAt(l.FieldPos["frame"], fmt.Sprintf("write at most %d, or raise the mtu of the link's ports", most),
 			"a frame of %d bytes does not fit the mtu %d of %s", l.Frame, port.MTU, members[0])
 	}
 	if l.Frame < smallestFrame6 && port.IP.IsValid() && port.IP.Addr().Is6() {
-		k.failAt(l.FieldPos["frame"], fmt.Sprintf("write at least %d", smallestFrame6), "a frame of %d bytes is too short over IPv6", l.Frame)
+		k.FailAt(l.FieldPos["frame"], fmt.Sprintf("write at least %d", smallestFrame6), "a frame of %d bytes is too short over IPv6", l.Frame)
 	}
 }
 
@@ -169,7 +172,7 @@ func (k *checker) checkAddresses(members []*member) {
 	for _, m := range members {
 		if m.port.MAC != "" {
 			if other := macs[m.port.MAC]; other != nil {
-				k.failAt(fieldAt(m.port, "mac"), "change one of the two", "the port %s on the same link has this mac too", other)
+				k.FailAt(fieldAt(m.port, "mac"), "change one of the two", "the port %s on the same link has this mac too", other)
 			}
 			macs[m.port.MAC] = m
 		}
@@ -184,9 +187,9 @@ func (k *checker) checkAddresses(members []*member) {
 		addresses[ip.Addr()] = m
 		switch at := fieldAt(m.port, "ip"); {
 		case other != nil:
-			k.failAt(at, "change one of the two", "the port %s on the same link has the ip %s too", other, ip.Addr())
+			k.FailAt(at, "change one of the two", "the port %s on the same link has the ip %s too", other, ip.Addr())
 		case ip.Masked() != first.port.IP.Masked():
-			k.failAt(at, "put both into one subnet", "ip %s is in another subnet than %s of %s on the same link", ip, first.port.IP, first)
+			k.FailAt(at, "put both into one subnet", "ip %s is in another subnet than %s of %s on the same link", ip, first.port.IP, first)
 		}
 	}
 }
@@ -200,10 +203,10 @@ func (k *checker) checkQdiscs(l *Link, members []*member) {
 	for _, m := range members {
 		k.checkBurst(m.port.QoS, m.port.MTU)
 		if m.port.QoS != nil && l.QoS.AtSwitch() {
-			k.failAt(fieldAt(m.port, "qos"), "remove one of the two", "the port %s has a qos of its own, and the link's is at the switch", m)
+			k.FailAt(fieldAt(m.port, "qos"), "remove one of the two", "the port %s has a qos of its own, and the link's is at the switch", m)
 		}
 		if m.port.QoS != nil && l.Requires.MaxBitrate > 0 {
-			k.checkShaping(m.port.QoS, l.Requires.MaxBitrate)
+			checkShaping(k.Decoder, m.port.QoS, l.Requires.MaxBitrate)
 		}
 	}
 }
@@ -214,8 +217,8 @@ func (k *checker) checkBurst(q *Qdisc, mtu int) {
 		return
 	}
 	const ethernetHeader = 14
-	if least := Bytes(mtu + ethernetHeader); q.Burst < least {
-		k.failAt(q.FieldPos["burst"], fmt.Sprintf("raise it to %d or more", least),
+	if least := units.Bytes(mtu + ethernetHeader); q.Burst < least {
+		k.FailAt(q.FieldPos["burst"], fmt.Sprintf("raise it to %d or more", least),
 			"burst %s is less than one frame, so packets of the full mtu would never pass", q.Burst)
 	}
 }
@@ -233,8 +236,8 @@ func (k *checker) checkSubnets(f *Function) {
 			if !p.IP.IsValid() || !q.IP.IsValid() || !p.IP.Overlaps(q.IP) || k.sameLink(f, p, q) {
 				continue
 			}
-			k.failAt(fieldAt(p, "ip"), "give each link a subnet of its own",
-				"the subnet of ip %s overlaps that of %s at the port %s of the same function", p.IP, q.IP, quote(q.Name))
+			k.FailAt(fieldAt(p, "ip"), "give each link a subnet of its own",
+				"the subnet of ip %s overlaps that of %s at the port %s of the same function", p.IP, q.IP, parse.Quote(q.Name))
 			break
 		}
 	}

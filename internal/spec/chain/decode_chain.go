@@ -3,86 +3,108 @@
 package chain
 
 import (
-	"fmt"
-
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/schema"
 	"go.yaml.in/yaml/v3"
 )
 
-var chainFields = []field[Chain]{
-	{"apiVersion", true, func(d *decoder, n *yaml.Node, c *Chain) { c.APIVersion = APIVersion }},
-	{"kind", true, func(d *decoder, n *yaml.Node, c *Chain) { c.Kind = Kind }},
-	{"name", true, func(d *decoder, n *yaml.Node, c *Chain) { c.Name = d.name(n, "a chain's name") }},
-	{"policy", false, func(d *decoder, n *yaml.Node, c *Chain) { object(d, n, "a policy", policyFields, &c.Policy) }},
-	{"hosts", false, decodeHosts},
-	{"functions", true, decodeFunctions},
-	{"links", false, decodeLinks},
+var chainFields = []parse.Field[Chain]{
+	{
+		Name: "apiVersion", Required: true,
+		Doc:    "The version of this format.",
+		Form:   schema.Const(parse.APIVersion),
+		Decode: func(d *parse.Decoder, n *yaml.Node, c *Chain) { c.APIVersion = APIVersion },
+	},
+	{
+		Name: "kind", Required: true,
+		Doc:    "The kind of document.",
+		Form:   schema.Const(Kind),
+		Decode: func(d *parse.Decoder, n *yaml.Node, c *Chain) { c.Kind = Kind },
+	},
+	{
+		Name: "name", Required: true,
+		Doc:    "Names the chain to `dray status` and `dray down`. Two chains on one host need two names.",
+		Form:   schema.Ref("name"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, c *Chain) { c.Name = d.Name(n, "a chain's name") },
+	},
+	{
+		Name: "policy",
+		Doc:  "What happens when a requirement cannot be met.",
+		Form: schema.Ref("policy"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, c *Chain) {
+			parse.Object(d, n, "a policy", policyFields, &c.Policy)
+		},
+	},
+	{
+		Name:   "hosts",
+		Doc:    "Simulated hosts: network namespaces of the one machine, joined by an underlay of a stated rate and delay. With it, each function says on which it is.",
+		Form:   schema.Ref("hosts"),
+		Decode: decodeHosts,
+	},
+	{
+		Name: "functions", Required: true,
+		Doc:    "The containers and processes of the chain, at least one. No two have the same name.",
+		Form:   schema.List(schema.Ref("function"), 1, 0),
+		Decode: decodeFunctions,
+	},
+	{
+		Name:   "links",
+		Doc:    "The links between ports. No two have the same name. A port that is on no link gets no interface.",
+		Form:   schema.List(schema.Ref("link"), 0, 0),
+		Decode: decodeLinks,
+	},
 }
 
-var policyFields = []field[Policy]{
-	{"on_infeasible", false, func(d *decoder, n *yaml.Node, p *Policy) {
-		if v, ok := choice(d, n, "on_infeasible", policies); ok {
-			p.OnInfeasible = v
-		}
-	}},
-	{"privileged", false, func(d *decoder, n *yaml.Node, p *Policy) {
-		if v, ok := d.boolean(n, "privileged"); ok {
-			p.Privileged = v
-		}
-	}},
+var policyFields = []parse.Field[Policy]{
+	{
+		Name: "on_infeasible",
+		Doc:  "What to do with a requirement that the planner expects to be missed: `refuse` starts nothing and exits with 3, `warn` says so, runs the chain and lets the measurement judge. What cannot be built at all is refused in any case.",
+		Form: schema.Enum(policies).Default("refuse"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, p *Policy) {
+			if v, ok := parse.Choice(d, n, "on_infeasible", policies); ok {
+				p.OnInfeasible = v
+			}
+		},
+	},
+	{
+		Name: "privileged",
+		Doc:  "Whether a link may have a transport that needs privileges of its functions: `af-xdp` capabilities of the host, `dpdk-ring` all DPDK memory of the other function. The plan says which. A function gets those, and no others.",
+		Form: schema.Bool().Default(false),
+		Decode: func(d *parse.Decoder, n *yaml.Node, p *Policy) {
+			if v, ok := d.Boolean(n, "privileged"); ok {
+				p.Privileged = v
+			}
+		},
+	},
 }
 
-// versionField is what a field must say that says what the document is; empty for
-// any other.
-func (d *decoder) versionField(name string) string {
-	return map[string]string{"apiVersion": APIVersion, "kind": d.kind}[name]
-}
-
-// checkVersion complains about a document that says to be something else.
-func (d *decoder) checkVersion(root *yaml.Node) {
-	root = deref(root)
-	if root.Kind != yaml.MappingNode {
-		return
-	}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		key, value := root.Content[i], deref(root.Content[i+1])
-		want := d.versionField(key.Value)
-		if key.Kind != yaml.ScalarNode || want == "" || isNull(value) {
-			continue
-		}
-		fix := fmt.Sprintf("this version of dray reads %q", key.Value+": "+want)
-		if s, ok := d.scalar(value, key.Value); ok && s != want {
-			d.fail(value, fix, "%s cannot be %s", key.Value, quote(s))
-		}
-	}
-}
-
-func decodeFunctions(d *decoder, n *yaml.Node, c *Chain) {
-	names := newUnique("functions")
-	d.list(n, "functions", func(item *yaml.Node) {
-		d.part("function", item)
-		f := Function{Runtime: RuntimeRunc, Restart: RestartNever, Pos: d.position(item)}
-		values := object(d, item, "a function", functionFields, &f)
-		f.FieldPos = d.positions(values)
-		names.add(d, f.Name, values["name"])
-		d.checkRuntime(&f, values)
-		d.checkEAL(&f, values["command"])
+func decodeFunctions(d *parse.Decoder, n *yaml.Node, c *Chain) {
+	names := parse.NewUnique("functions")
+	d.List(n, "functions", func(item *yaml.Node) {
+		d.Part("function", item)
+		f := Function{Runtime: RuntimeRunc, Restart: RestartNever, Pos: d.Position(item)}
+		values := parse.Object(d, item, "a function", functionFields, &f)
+		f.FieldPos = d.Positions(values)
+		names.Add(d, f.Name, values["name"])
+		checkRuntime(d, &f, values)
+		checkEAL(d, &f, values["command"])
 		c.Functions = append(c.Functions, f)
 	})
-	if n := deref(n); n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-		d.fail(n, "describe at least one", "the chain has no functions")
+	if n := parse.Deref(n); n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+		d.Fail(n, "describe at least one", "the chain has no functions")
 	}
 }
 
-func decodeLinks(d *decoder, n *yaml.Node, c *Chain) {
-	names := newUnique("links")
-	d.list(n, "links", func(item *yaml.Node) {
-		d.part("link", item)
-		l := Link{Transport: TransportAuto, Isolation: IsolationLink, Traffic: TrafficUDP, Pos: d.position(item)}
-		values := object(d, item, "a link", linkFields, &l)
-		l.FieldPos = d.positions(values)
-		names.add(d, l.Name, values["name"])
-		d.checkRates(&l, values)
-		d.checkForwarding(&l, values)
+func decodeLinks(d *parse.Decoder, n *yaml.Node, c *Chain) {
+	names := parse.NewUnique("links")
+	d.List(n, "links", func(item *yaml.Node) {
+		d.Part("link", item)
+		l := Link{Transport: TransportAuto, Isolation: IsolationLink, Traffic: TrafficUDP, Pos: d.Position(item)}
+		values := parse.Object(d, item, "a link", linkFields, &l)
+		l.FieldPos = d.Positions(values)
+		names.Add(d, l.Name, values["name"])
+		checkRates(d, &l, values)
+		checkForwarding(d, &l, values)
 		c.Links = append(c.Links, l)
 	})
 }

@@ -9,22 +9,25 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/schema"
+	"github.com/drayage/dray/internal/spec/units"
 	"go.yaml.in/yaml/v3"
 )
 
 // cpus is a number of CPUs, or text that names them: a quoted "2" is CPU 2.
-func (d *decoder) cpus(n *yaml.Node) CPURequest {
-	if deref(n).Tag == "!!int" {
-		count, _ := d.integer(n, "cpus", 1, maxCPU+1)
+func decodeCpus(d *parse.Decoder, n *yaml.Node) CPURequest {
+	if parse.Deref(n).Tag == "!!int" {
+		count, _ := d.Integer(n, "cpus", 1, maxCPU+1)
 		return CPURequest{Count: count}
 	}
-	s, ok := d.scalar(n, "cpus")
+	s, ok := d.Scalar(n, "cpus")
 	if !ok {
 		return CPURequest{}
 	}
 	set, err := ParseCPUSet(s)
 	if err != nil {
-		d.failWith(n, err)
+		d.FailWith(n, err)
 	}
 	return CPURequest{Set: set}
 }
@@ -43,17 +46,17 @@ func ParseCPUSet(s string) ([]int, error) {
 		first, ok1 := cpuNumber(low)
 		last, ok2 := cpuNumber(high)
 		if !ok1 || !ok2 {
-			return nil, &Error{Text: "cpus cannot be " + quote(s), Fix: example}
+			return nil, &parse.Error{Text: "cpus cannot be " + parse.Quote(s), Fix: example}
 		}
 		if last > maxCPU {
-			return nil, &Error{Text: fmt.Sprintf("there is no CPU %d", last), Fix: fmt.Sprintf("the largest number is %d", maxCPU)}
+			return nil, &parse.Error{Text: fmt.Sprintf("there is no CPU %d", last), Fix: fmt.Sprintf("the largest number is %d", maxCPU)}
 		}
 		if first > last {
-			return nil, &Error{Text: fmt.Sprintf("the range %s of cpus runs backwards", quote(part)), Fix: fmt.Sprintf("write %d-%d", last, first)}
+			return nil, &parse.Error{Text: fmt.Sprintf("the range %s of cpus runs backwards", parse.Quote(part)), Fix: fmt.Sprintf("write %d-%d", last, first)}
 		}
 		for cpu := first; cpu <= last; cpu++ {
 			if seen[cpu] {
-				return nil, &Error{Text: fmt.Sprintf("cpus names CPU %d twice", cpu), Fix: "name each once"}
+				return nil, &parse.Error{Text: fmt.Sprintf("cpus names CPU %d twice", cpu), Fix: "name each once"}
 			}
 			seen[cpu] = true
 			set = append(set, cpu)
@@ -64,7 +67,7 @@ func ParseCPUSet(s string) ([]int, error) {
 }
 
 func cpuNumber(s string) (int, bool) {
-	if len(s) > 5 || !allDigits(s) {
+	if len(s) > 5 || !units.IsDigits(s) {
 		return 0, false
 	}
 	n, err := strconv.Atoi(s)
@@ -72,24 +75,28 @@ func cpuNumber(s string) (int, bool) {
 }
 
 // hugePageFields are the page sizes that a function may limit.
-var hugePageFields = []field[[]HugePages]{
+var hugePageFields = []parse.Field[[]HugePages]{
 	hugePageField("2Mi", hugePage2M),
 	hugePageField("1Gi", hugePage1G),
 }
 
-func hugePageField(name string, size Bytes) field[[]HugePages] {
-	return field[[]HugePages]{name, false, func(d *decoder, n *yaml.Node, to *[]HugePages) {
-		limit, ok := positive(d, n, "a limit of huge pages", ParseBytes)
+func hugePageField(name string, size units.Bytes) parse.Field[[]HugePages] {
+	doc := "The most memory in pages of 2 MiB; a multiple of 2Mi."
+	if size == hugePage1G {
+		doc = "The most memory in pages of 1 GiB; a multiple of 1Gi."
+	}
+	return parse.Field[[]HugePages]{Name: name, Doc: doc, Form: schema.Ref("size"), Decode: func(d *parse.Decoder, n *yaml.Node, to *[]HugePages) {
+		limit, ok := parse.Positive(d, n, "a limit of huge pages", units.ParseBytes)
 		if ok && limit%size != 0 {
-			d.fail(n, fmt.Sprintf("write a multiple of %s", name), "%s is not a whole number of %s pages", limit, name)
+			d.Fail(n, fmt.Sprintf("write a multiple of %s", name), "%s is not a whole number of %s pages", limit, name)
 		}
 		*to = append(*to, HugePages{Size: size, Limit: limit})
 	}}
 }
 
-func (d *decoder) hugePages(n *yaml.Node) []HugePages {
+func DecodeHugePages(d *parse.Decoder, n *yaml.Node) []HugePages {
 	var pages []HugePages
-	object(d, n, "hugepages", hugePageFields, &pages)
+	parse.Object(d, n, "hugepages", hugePageFields, &pages)
 	slices.SortFunc(pages, func(a, b HugePages) int { return cmp.Compare(a.Size, b.Size) })
 	return pages
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drayage/dray/internal/spec/parse"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -13,22 +14,22 @@ import (
 const argumentEAL = "$(DRAY_EAL)"
 
 // checkEAL refuses a command in which argumentEAL would mean nothing.
-func (d *decoder) checkEAL(f *Function, command *yaml.Node) {
+func checkEAL(d *parse.Decoder, f *Function, command *yaml.Node) {
 	if command == nil {
 		return
 	}
 	hasPort := slices.ContainsFunc(f.Ports, func(p Port) bool { return p.Face == FaceDPDK })
 	for i, arg := range f.Command {
 		n := command
-		if list := deref(command); list.Kind == yaml.SequenceNode && i < len(list.Content) {
+		if list := parse.Deref(command); list.Kind == yaml.SequenceNode && i < len(list.Content) {
 			n = list.Content[i]
 		}
 		switch {
 		case !strings.Contains(arg, argumentEAL):
 		case arg != argumentEAL:
-			d.fail(n, "write it as an argument of its own, or use the environment variable DRAY_EAL in a script", "%s stands for several arguments, and cannot be a part of one", argumentEAL)
+			d.Fail(n, "write it as an argument of its own, or use the environment variable DRAY_EAL in a script", "%s stands for several arguments, and cannot be a part of one", argumentEAL)
 		case !hasPort:
-			d.fail(n, "remove it, or write face: dpdk for a port", "%s means nothing where no port of the function has the face dpdk", argumentEAL)
+			d.Fail(n, "remove it, or write face: dpdk for a port", "%s means nothing where no port of the function has the face dpdk", argumentEAL)
 		}
 	}
 }

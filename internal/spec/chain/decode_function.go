@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/schema"
+	"github.com/drayage/dray/internal/spec/units"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -22,71 +25,181 @@ const (
 	hugePage1G = 1 << 30
 )
 
-var functionFields = []field[Function]{
-	{"name", true, func(d *decoder, n *yaml.Node, f *Function) { f.Name = d.name(n, "a function's name") }},
-	{"runtime", false, func(d *decoder, n *yaml.Node, f *Function) {
-		if v, ok := choice(d, n, "runtime", runtimes); ok {
-			f.Runtime = v
-		}
-	}},
-	{"host", false, func(d *decoder, n *yaml.Node, f *Function) { f.Host = d.name(n, "a host's name") }},
-	{"image", false, func(d *decoder, n *yaml.Node, f *Function) { f.Image = d.image(n) }},
-	{"rootfs", false, func(d *decoder, n *yaml.Node, f *Function) { f.Rootfs = d.absolutePath(n, "rootfs") }},
-	{"command", false, func(d *decoder, n *yaml.Node, f *Function) { f.Command = d.command(n) }},
-	{"env", false, func(d *decoder, n *yaml.Node, f *Function) { f.Env = d.env(n) }},
-	{"cpus", false, func(d *decoder, n *yaml.Node, f *Function) { f.CPUs = d.cpus(n) }},
-	{"memory", false, func(d *decoder, n *yaml.Node, f *Function) { f.Memory = d.memory(n) }},
-	{"pids", false, func(d *decoder, n *yaml.Node, f *Function) { f.Pids, _ = d.integer(n, "pids", 1, maxPids) }},
-	{"hugepages", false, func(d *decoder, n *yaml.Node, f *Function) { f.HugePages = d.hugePages(n) }},
-	{"restart", false, func(d *decoder, n *yaml.Node, f *Function) {
-		if v, ok := choice(d, n, "restart", restarts); ok {
-			f.Restart = v
-		}
-	}},
-	{"external", false, decodeExternal},
-	{"vm", false, decodeVM},
-	{"ports", false, decodePorts},
+var functionFields = []parse.Field[Function]{
+	{
+		Name: "name", Required: true,
+		Doc:    "Names the function in link ends, `dray logs` and `dray exec`.",
+		Form:   schema.Ref("name"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Name = d.Name(n, "a function's name") },
+	},
+	{
+		Name: "runtime",
+		Doc:  "What runs the function: `runc`, an OCI container; `process`, a program of the host in a network namespace of its own; `docker`, a container of the Docker engine; `external`, something that is running already and that Drayage only plumbs and measures; `vm`, a virtual machine of QEMU's with Debian's kernel and the host's programs.",
+		Form: schema.Enum(runtimes).Default("runc"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) {
+			if v, ok := parse.Choice(d, n, "runtime", runtimes); ok {
+				f.Runtime = v
+			}
+		},
+	},
+	{
+		Name:   "host",
+		Doc:    "The simulated host that the function is on, one of the chain's hosts; required where the chain has hosts.",
+		Form:   schema.Ref("name"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Host = d.Name(n, "a host's name") },
+	},
+	{
+		Name:   "image",
+		Doc:    "The image of the container, for runtime `docker`, which needs one.",
+		Form:   schema.Pattern(imagePattern.String()),
+		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Image = DecodeImage(d, n) },
+	},
+	{
+		Name:   "rootfs",
+		Doc:    "The folder that becomes the root of the container, for runtime `runc`. Without it the container sees the host's root, read-only.",
+		Form:   schema.Ref("path"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Rootfs = decodeAbsolutePath(d, n, "rootfs") },
+	},
+	{
+		Name:   "command",
+		Doc:    "The program and its arguments. Without it nothing is started: the function is a sandbox whose ports are plumbed and measured.",
+		Form:   schema.List(schema.Word(), 1, 0),
+		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Command = decodeCommand(d, n) },
+	},
+	{
+		Name:   "env",
+		Doc:    "Environment variables by name. Values are taken as they are written.",
+		Form:   schema.Schema{{Name: "type", Value: "object"}, {Name: "propertyNames", Value: schema.Schema{{Name: "pattern", Value: "^[A-Za-z_][A-Za-z0-9_]*$"}}}, {Name: "additionalProperties", Value: schema.Schema{{Name: "type", Value: []string{"string", "number", "boolean"}}}}},
+		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Env = decodeEnv(d, n) },
+	},
+	{
+		Name:   "cpus",
+		Doc:    "The CPUs that the function is pinned to: a number, such as 2, of CPUs that the planner chooses, or text that names them, such as \"0-2,5\". A quoted \"2\" is CPU 2. Without it the function may run on any CPU.",
+		Form:   schema.OneOf(schema.Integer(1, 8192), schema.Pattern(`^[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*$`)),
+		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.CPUs = decodeCpus(d, n) },
+	},
+	{
+		Name:   "memory",
+		Doc:    "The most memory that the function may use, at least 4Mi. Without it there is no limit.",
+		Form:   schema.Ref("size"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Memory = DecodeMemory(d, n) },
+	},
+	{
+		Name:   "pids",
+		Doc:    "The most processes and threads that the function may have.",
+		Form:   schema.Integer(1, maxPids).Default(512),
+		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Pids, _ = d.Integer(n, "pids", 1, maxPids) },
+	},
+	{
+		Name:   "hugepages",
+		Doc:    "The most huge pages that the function may use, by page size.",
+		Form:   schema.Ref("hugepages"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.HugePages = DecodeHugePages(d, n) },
+	},
+	{
+		Name: "restart",
+		Doc:  "When the command is started again after it has ended.",
+		Form: schema.Enum(restarts).Default("never"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) {
+			if v, ok := parse.Choice(d, n, "restart", restarts); ok {
+				f.Restart = v
+			}
+		},
+	},
+	{
+		Name:   "external",
+		Doc:    "What is running already, for runtime `external`, which needs it.",
+		Form:   schema.Ref("external"),
+		Decode: decodeExternal,
+	},
+	{
+		Name:   "vm",
+		Doc:    "The machine, for runtime `vm`. The function's cpus are its processors, each pinned to one of the host's; its memory is the limit of what the command may use, and the machine has 256Mi more, and the huge pages of its DPDK applications.",
+		Form:   schema.Ref("vm"),
+		Decode: decodeVM,
+	},
+	{
+		Name:   "ports",
+		Doc:    "The ports of the function, at most 256. No two have the same name.",
+		Form:   schema.List(schema.Ref("port"), 0, 256),
+		Decode: decodePorts,
+	},
 }
 
-var externalFields = []field[External]{
-	{"pid", false, func(d *decoder, n *yaml.Node, e *External) { e.PID, _ = d.integer(n, "pid", 1, maxPids) }},
-	{"container", false, func(d *decoder, n *yaml.Node, e *External) { e.Container = d.container(n) }},
-	{"netns", false, func(d *decoder, n *yaml.Node, e *External) { e.Netns = d.absolutePath(n, "netns") }},
+var externalFields = []parse.Field[External]{
+	{
+		Name:   "pid",
+		Doc:    "A process, whose network namespace gets the ports.",
+		Form:   schema.Integer(1, maxPids),
+		Decode: func(d *parse.Decoder, n *yaml.Node, e *External) { e.PID, _ = d.Integer(n, "pid", 1, maxPids) },
+	},
+	{
+		Name:   "container",
+		Doc:    "The name or id of a Docker container.",
+		Form:   schema.Pattern(containerPattern.String()),
+		Decode: func(d *parse.Decoder, n *yaml.Node, e *External) { e.Container = decodeContainer(d, n) },
+	},
+	{
+		Name:   "netns",
+		Doc:    "The file of a network namespace, such as /run/netns/du.",
+		Form:   schema.Ref("path"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, e *External) { e.Netns = decodeAbsolutePath(d, n, "netns") },
+	},
 }
 
-var vmFields = []field[VM]{
-	{"kernel", false, func(d *decoder, n *yaml.Node, v *VM) {
-		if k, ok := choice(d, n, "kernel", vmKernels); ok {
-			v.Kernel = k
-		}
-	}},
-	{"hugepages", false, func(d *decoder, n *yaml.Node, v *VM) { v.HugePages, _ = d.boolean(n, "hugepages") }},
-	{"nohz_full", false, func(d *decoder, n *yaml.Node, v *VM) { v.NoHzFull, _ = d.boolean(n, "nohz_full") }},
-	{"runtime", false, func(d *decoder, n *yaml.Node, v *VM) {
-		if r, ok := choice(d, n, "runtime", vmRuntimes); ok {
-			v.Runtime = r
-		}
-	}},
+var vmFields = []parse.Field[VM]{
+	{
+		Name: "kernel",
+		Doc:  "Which of Debian's kernels it boots: `generic`, linux-image-amd64; `rt`, linux-image-rt-amd64 with PREEMPT_RT. The package is fetched once, and never installed.",
+		Form: schema.Enum(vmKernels).Default("generic"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, v *VM) {
+			if k, ok := parse.Choice(d, n, "kernel", vmKernels); ok {
+				v.Kernel = k
+			}
+		},
+	},
+	{
+		Name:   "hugepages",
+		Doc:    "Whether the machine's memory is taken from the host's huge pages of 2Mi.",
+		Form:   schema.Bool().Default(false),
+		Decode: func(d *parse.Decoder, n *yaml.Node, v *VM) { v.HugePages, _ = d.Boolean(n, "hugepages") },
+	},
+	{
+		Name:   "nohz_full",
+		Doc:    "Whether the kernel's tick stops on every virtual CPU but the first while one thread alone runs there (`nohz_full`, and `rcu_nocbs` for the same CPUs). The machine then has two virtual CPUs at least.",
+		Form:   schema.Bool().Default(false),
+		Decode: func(d *parse.Decoder, n *yaml.Node, v *VM) { v.NoHzFull, _ = d.Boolean(n, "nohz_full") },
+	},
+	{
+		Name: "runtime",
+		Doc:  "What runs the command in the machine: `process`, or `runc`, an OCI container without a capability that has the machine's ports.",
+		Form: schema.Enum(vmRuntimes).Default("process"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, v *VM) {
+			if r, ok := parse.Choice(d, n, "runtime", vmRuntimes); ok {
+				v.Runtime = r
+			}
+		},
+	},
 }
 
-func decodeVM(d *decoder, n *yaml.Node, f *Function) {
+func decodeVM(d *parse.Decoder, n *yaml.Node, f *Function) {
 	f.VM = &VM{Kernel: VMKernelGeneric, Runtime: RuntimeProcess}
-	object(d, n, "vm", vmFields, f.VM)
+	parse.Object(d, n, "vm", vmFields, f.VM)
 }
 
 // checkVM refuses what a virtual machine cannot have: sockets and memory of the
 // host's. Its own huge pages are for DPDK applications.
-func (d *decoder) checkVM(f *Function, values map[string]*yaml.Node) {
+func checkVM(d *parse.Decoder, f *Function, values map[string]*yaml.Node) {
 	if n := values["hugepages"]; n != nil {
 		switch {
 		case !f.HasPort(FaceDPDK):
-			d.fail(n, "remove it, or write face: dpdk for a port", "hugepages mean nothing with runtime: vm where no port has the face dpdk")
+			d.Fail(n, "remove it, or write face: dpdk for a port", "hugepages mean nothing with runtime: vm where no port has the face dpdk")
 		case slices.ContainsFunc(f.HugePages, func(h HugePages) bool { return h.Size != VMPage }):
-			d.fail(n, "write something like {2Mi: 512Mi}", "a virtual machine has huge pages of %v only", VMPage)
+			d.Fail(n, "write something like {2Mi: 512Mi}", "a virtual machine has huge pages of %v only", VMPage)
 		}
 	}
 	if f.VM != nil && f.VM.Runtime == RuntimeRunc && f.HasPort(FaceDPDK) {
-		d.fail(values["vm"], "write face: netdev, or remove runtime", "runtime: runc in a virtual machine gives no port with face: dpdk")
+		d.Fail(values["vm"], "write face: netdev, or remove runtime", "runtime: runc in a virtual machine gives no port with face: dpdk")
 	}
 	for _, p := range f.Ports {
 		if p.Face == FaceNative {
@@ -94,27 +207,27 @@ func (d *decoder) checkVM(f *Function, values map[string]*yaml.Node) {
 			if at, ok := p.FieldPos["face"]; ok {
 				pos = at
 			}
-			d.failAt(pos, "write face: netdev or dpdk, or choose another runtime", "face: %s cannot be given with runtime: vm", p.Face)
+			d.FailAt(pos, "write face: netdev or dpdk, or choose another runtime", "face: %s cannot be given with runtime: vm", p.Face)
 		}
 	}
 }
 
-func decodeExternal(d *decoder, n *yaml.Node, f *Function) {
+func decodeExternal(d *parse.Decoder, n *yaml.Node, f *Function) {
 	f.External = &External{}
-	values := object(d, n, "external", externalFields, f.External)
+	values := parse.Object(d, n, "external", externalFields, f.External)
 	if values != nil && len(values) != 1 {
-		d.fail(deref(n), "write exactly one of pid, container and netns", "external names %d things", len(values))
+		d.Fail(parse.Deref(n), "write exactly one of pid, container and netns", "external names %d things", len(values))
 	}
 }
 
 // checkRuntime refuses fields that the function's runtime would not apply.
-func (d *decoder) checkRuntime(f *Function, values map[string]*yaml.Node) {
+func checkRuntime(d *parse.Decoder, f *Function, values map[string]*yaml.Node) {
 	if values == nil {
 		return
 	}
 	only := func(name string, runtime RuntimeName, fix string) {
 		if n := values[name]; n != nil && f.Runtime != runtime {
-			d.fail(n, fix, "%s cannot be given with runtime: %s", name, f.Runtime)
+			d.Fail(n, fix, "%s cannot be given with runtime: %s", name, f.Runtime)
 		}
 	}
 	only("image", RuntimeDocker, "remove it, or write runtime: docker")
@@ -122,20 +235,20 @@ func (d *decoder) checkRuntime(f *Function, values map[string]*yaml.Node) {
 	only("external", RuntimeExternal, "remove it, or write runtime: external")
 	only("vm", RuntimeVM, "remove it, or write runtime: vm")
 	if f.Runtime == RuntimeVM {
-		d.checkVM(f, values)
+		checkVM(d, f, values)
 	}
 	if f.Runtime == RuntimeDocker && values["image"] == nil {
-		d.failAt(f.Pos, `add one, such as "image: debian:12"`, "runtime: docker needs an image")
+		d.FailAt(f.Pos, `add one, such as "image: debian:12"`, "runtime: docker needs an image")
 	}
 	if f.Runtime != RuntimeExternal {
 		return
 	}
 	if values["external"] == nil {
-		d.failAt(f.Pos, `add one, such as "external: {container: my-du}"`, "runtime: external needs the field \"external\"")
+		d.FailAt(f.Pos, `add one, such as "external: {container: my-du}"`, "runtime: external needs the field \"external\"")
 	}
 	for _, name := range []string{"command", "env", "cpus", "memory", "pids", "hugepages", "restart"} {
 		if n := values[name]; n != nil {
-			d.fail(n, "remove it, or choose another runtime", "%s cannot be given with runtime: external, because somebody else runs the function", name)
+			d.Fail(n, "remove it, or choose another runtime", "%s cannot be given with runtime: external, because somebody else runs the function", name)
 		}
 	}
 }
@@ -146,70 +259,70 @@ var (
 	envPattern       = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-func (d *decoder) image(n *yaml.Node) string {
-	s, ok := d.text(n, "image")
+func DecodeImage(d *parse.Decoder, n *yaml.Node) string {
+	s, ok := d.Text(n, "image")
 	if ok && !imagePattern.MatchString(s) {
-		d.fail(n, `write something like "debian:12"`, "%s is not a reference to a docker image", quote(s))
+		d.Fail(n, `write something like "debian:12"`, "%s is not a reference to a docker image", parse.Quote(s))
 	}
 	return s
 }
 
-func (d *decoder) container(n *yaml.Node) string {
-	s, ok := d.text(n, "container")
+func decodeContainer(d *parse.Decoder, n *yaml.Node) string {
+	s, ok := d.Text(n, "container")
 	if ok && !containerPattern.MatchString(s) {
-		d.fail(n, "write the name or id that `docker ps` shows", "%s is not the name or id of a container", quote(s))
+		d.Fail(n, "write the name or id that `docker ps` shows", "%s is not the name or id of a container", parse.Quote(s))
 	}
 	return s
 }
 
-func (d *decoder) absolutePath(n *yaml.Node, what string) string {
-	s, ok := d.text(n, what)
+func decodeAbsolutePath(d *parse.Decoder, n *yaml.Node, what string) string {
+	s, ok := d.Text(n, what)
 	if ok && (!path.IsAbs(s) || path.Clean(s) != s) {
-		d.fail(n, `write an absolute path without ".", ".." or a slash at its end`, "%s cannot be %s", what, quote(s))
+		d.Fail(n, `write an absolute path without ".", ".." or a slash at its end`, "%s cannot be %s", what, parse.Quote(s))
 	}
 	return s
 }
 
-func (d *decoder) command(n *yaml.Node) []string {
-	if deref(n).Kind == yaml.ScalarNode {
-		d.fail(n, `write its words as a list, such as [sleep, infinity], or [sh, -c, "…"] for a shell`, "command must be a list")
+func decodeCommand(d *parse.Decoder, n *yaml.Node) []string {
+	if parse.Deref(n).Kind == yaml.ScalarNode {
+		d.Fail(n, `write its words as a list, such as [sleep, infinity], or [sh, -c, "…"] for a shell`, "command must be a list")
 		return nil
 	}
 	var argv []string
 	readable := true
-	d.list(n, "command", func(item *yaml.Node) {
-		s, ok := d.scalar(item, "a word of a command")
+	d.List(n, "command", func(item *yaml.Node) {
+		s, ok := d.Scalar(item, "a word of a command")
 		argv, readable = append(argv, s), readable && ok
 	})
 	if readable && (len(argv) == 0 || strings.TrimSpace(argv[0]) == "") {
-		d.fail(deref(n), "write the program first, or remove the field to start none", "command has no program")
+		d.Fail(parse.Deref(n), "write the program first, or remove the field to start none", "command has no program")
 	}
 	return argv
 }
 
-func (d *decoder) env(n *yaml.Node) map[string]string {
-	n = deref(n)
-	if !d.isKind(n, yaml.MappingNode, "env") {
+func decodeEnv(d *parse.Decoder, n *yaml.Node) map[string]string {
+	n = parse.Deref(n)
+	if !d.IsKind(n, yaml.MappingNode, "env") {
 		return nil
 	}
-	env, values := map[string]string{}, d.keys(n)
+	env, values := map[string]string{}, d.Keys(n)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		switch {
 		case values[key.Value] != value: // a key that keys has reported
 		case !envPattern.MatchString(key.Value):
-			d.fail(key, "use letters, digits and _", "the name of a variable cannot be %s", quote(key.Value))
+			d.Fail(key, "use letters, digits and _", "the name of a variable cannot be %s", parse.Quote(key.Value))
 		default:
-			env[key.Value], _ = d.scalar(value, "the variable "+quote(key.Value))
+			env[key.Value], _ = d.Scalar(value, "the variable "+parse.Quote(key.Value))
 		}
 	}
 	return env
 }
 
-func (d *decoder) memory(n *yaml.Node) Bytes {
-	v, ok := quantity(d, n, "memory", ParseBytes)
+func DecodeMemory(d *parse.Decoder, n *yaml.Node) units.Bytes {
+	v, ok := parse.Quantity(d, n, "memory", units.ParseBytes)
 	if ok && v < minMemory {
-		d.fail(n, `write something like "512Mi"`, "memory cannot be %s: no process fits in less than %s", v, Bytes(minMemory))
+		d.Fail(n, `write something like "512Mi"`, "memory cannot be %s: no process fits in less than %s", v, units.Bytes(minMemory))
 	}
 	return v
 }

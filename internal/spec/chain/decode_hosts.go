@@ -4,56 +4,85 @@ package chain
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/schema"
+	"github.com/drayage/dray/internal/spec/units"
 	"go.yaml.in/yaml/v3"
 )
 
-var hostsFields = []field[Hosts]{
-	{"names", true, decodeHostNames},
-	{"underlay", false, func(d *decoder, n *yaml.Node, h *Hosts) {
-		h.Underlay.FieldPos = d.positions(object(d, n, "an underlay", underlayFields, &h.Underlay))
-	}},
+var hostsFields = []parse.Field[Hosts]{
+	{
+		Name: "names", Required: true,
+		Doc:    "The hosts, 2 to 16, no two with the same name.",
+		Form:   schema.Set(schema.Ref("name"), 2, 16),
+		Decode: decodeHostNames,
+	},
+	{
+		Name: "underlay",
+		Doc:  "The network between the hosts.",
+		Form: schema.Ref("underlay"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, h *Hosts) {
+			h.Underlay.FieldPos = d.Positions(parse.Object(d, n, "an underlay", underlayFields, &h.Underlay))
+		},
+	},
 }
 
-var underlayFields = []field[Underlay]{
-	{"rate", false, func(d *decoder, n *yaml.Node, u *Underlay) { u.Rate = d.shapedRate(n, "rate") }},
-	{"delay", false, func(d *decoder, n *yaml.Node, u *Underlay) { u.Delay = d.underlayDelay(n) }},
-	{"mtu", false, func(d *decoder, n *yaml.Node, u *Underlay) {
-		u.MTU, _ = d.integer(n, "mtu", minMTU+VXLANOverhead, maxMTU)
-	}},
+var underlayFields = []parse.Field[Underlay]{
+	{
+		Name:   "rate",
+		Doc:    "What each host's line carries in each direction, in Ethernet frames without checksum, preamble and gap. Without it: what the machine gives.",
+		Form:   schema.Ref("bitrate"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, u *Underlay) { u.Rate = DecodeShapedRate(d, n, "rate") },
+	},
+	{
+		Name:   "delay",
+		Doc:    "What the way from one host to another takes, one way, beside what the machine itself takes: whole microseconds, at most 1s. It needs the queueing discipline netem.",
+		Form:   schema.Ref("duration"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, u *Underlay) { u.Delay = DecodeDelay(d, n) },
+	},
+	{
+		Name: "mtu",
+		Doc:  "The longest packet of the underlay in bytes. A tunnel takes 50 of them.",
+		Form: schema.Integer(minMTU+VXLANOverhead, maxMTU).Default(1600),
+		Decode: func(d *parse.Decoder, n *yaml.Node, u *Underlay) {
+			u.MTU, _ = d.Integer(n, "mtu", minMTU+VXLANOverhead, maxMTU)
+		},
+	},
 }
 
-func decodeHosts(d *decoder, n *yaml.Node, c *Chain) {
-	c.Hosts = &Hosts{Underlay: Underlay{MTU: defaultUnderlayMTU}, Pos: d.position(n)}
-	c.Hosts.FieldPos = d.positions(object(d, n, "hosts", hostsFields, c.Hosts))
+func decodeHosts(d *parse.Decoder, n *yaml.Node, c *Chain) {
+	c.Hosts = &Hosts{Underlay: Underlay{MTU: defaultUnderlayMTU}, Pos: d.Position(n)}
+	c.Hosts.FieldPos = d.Positions(parse.Object(d, n, "hosts", hostsFields, c.Hosts))
 }
 
-func decodeHostNames(d *decoder, n *yaml.Node, h *Hosts) {
-	seen := newUnique("hosts")
-	d.list(n, "names", func(item *yaml.Node) {
-		name := d.name(item, "a host's name")
-		seen.add(d, name, item)
+func decodeHostNames(d *parse.Decoder, n *yaml.Node, h *Hosts) {
+	seen := parse.NewUnique("hosts")
+	d.List(n, "names", func(item *yaml.Node) {
+		name := d.Name(item, "a host's name")
+		seen.Add(d, name, item)
 		h.Names = append(h.Names, name)
 	})
-	if deref(n).Kind == yaml.SequenceNode && (len(h.Names) < 2 || len(h.Names) > MaxHosts) {
-		d.fail(deref(n), fmt.Sprintf("name 2 to %d, or leave hosts out", MaxHosts), "a chain cannot have %d simulated hosts", len(h.Names))
+	if parse.Deref(n).Kind == yaml.SequenceNode && (len(h.Names) < 2 || len(h.Names) > MaxHosts) {
+		d.Fail(parse.Deref(n), fmt.Sprintf("name 2 to %d, or leave hosts out", MaxHosts), "a chain cannot have %d simulated hosts", len(h.Names))
 	}
 }
 
 // underlayDelay is a time in the unit of tc(8).
-func (d *decoder) underlayDelay(n *yaml.Node) Duration {
-	v, ok := positive(d, n, "delay", ParseDuration)
+func DecodeDelay(d *parse.Decoder, n *yaml.Node) units.Duration {
+	v, ok := parse.Positive(d, n, "delay", units.ParseDuration)
 	switch {
 	case ok && v%1000 != 0:
-		d.fail(n, "write whole microseconds", "the delay of an underlay cannot be %s", v)
+		d.Fail(n, "write whole microseconds", "the delay of an underlay cannot be %s", v)
 	case v > longestDelay:
-		d.fail(n, "write at most "+longestDelay.String(), "the delay of an underlay cannot be %s", v)
+		d.Fail(n, "write at most "+longestDelay.String(), "the delay of an underlay cannot be %s", v)
 	}
 	return v
 }
 
 // longestDelay of an underlay is once around the Earth in fibre, and more.
-const longestDelay Duration = 1e9
+const longestDelay units.Duration = 1e9
 
 // checkHosts sees that each function is on a host where there are hosts, and on
 // none where there are none.
@@ -63,35 +92,16 @@ func (k *checker) checkHosts(c *Chain) {
 		at, stated := f.FieldPos["host"]
 		switch {
 		case c.Hosts == nil && stated:
-			k.failAt(at, fmt.Sprintf(`remove it, or add "hosts: {names: [%s, …]}" to the chain`, f.Host), "the chain has no simulated hosts")
+			k.FailAt(at, fmt.Sprintf(`remove it, or add "hosts: {names: [%s, …]}" to the chain`, f.Host), "the chain has no simulated hosts")
 		case c.Hosts == nil || len(c.Hosts.Names) == 0:
 		case !stated:
-			k.failAt(f.Pos, fmt.Sprintf(`add one, such as "host: %s"`, c.Hosts.Names[0]), "the function %s is on none of the chain's hosts", quote(f.Name))
-		case f.Host != "" && !contains(c.Hosts.Names, f.Host):
-			fix := "write " + either(c.Hosts.Names)
-			if near := similar(f.Host, c.Hosts.Names); near != "" {
+			k.FailAt(f.Pos, fmt.Sprintf(`add one, such as "host: %s"`, c.Hosts.Names[0]), "the function %s is on none of the chain's hosts", parse.Quote(f.Name))
+		case f.Host != "" && !slices.Contains(c.Hosts.Names, f.Host):
+			fix := "write " + parse.Either(c.Hosts.Names)
+			if near := parse.Similar(f.Host, c.Hosts.Names); near != "" {
 				fix = fmt.Sprintf("did you mean %q?", near)
 			}
-			k.failAt(at, fix, "there is no host %s", quote(f.Host))
-		}
-	}
-}
-
-// checkCellHosts sees that a cell of an experiment has hosts where its transport
-// joins these; takes says whether its tool measures between hosts.
-func (d *decoder) checkCellHosts(c *Cell, values map[string]*yaml.Node, takes bool) {
-	tunnel := contains(tunnels, c.Transport)
-	switch {
-	case tunnel && !takes:
-		d.fail(values["transport"], "use another tool, or another transport", "the tool %s measures on one host, and %s joins two", c.Tool, c.Transport)
-	case tunnel && values["hosts"] == nil:
-		d.fail(values["transport"], "add hosts: 2, or use another transport", "the transport %s joins hosts", c.Transport)
-	case !tunnel && takes && values["hosts"] != nil:
-		d.fail(values["hosts"], "remove it, or use the transport "+either(tunnels), "only a tunnel joins hosts")
-	}
-	for _, name := range []string{"underlay", "delay"} {
-		if values[name] != nil && values["hosts"] == nil {
-			d.fail(values[name], "add hosts: 2, or remove it", "an underlay is between hosts")
+			k.FailAt(at, fix, "there is no host %s", parse.Quote(f.Host))
 		}
 	}
 }

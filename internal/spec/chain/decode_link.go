@@ -5,133 +5,236 @@ package chain
 import (
 	"strings"
 
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/schema"
+	"github.com/drayage/dray/internal/spec/units"
 	"go.yaml.in/yaml/v3"
 )
 
 // defaultPercentile is where latency and PDV are judged if the file names none.
-const defaultPercentile Percentile = 99
+const defaultPercentile units.Percentile = 99
 
-var linkFields = []field[Link]{
-	{"name", true, func(d *decoder, n *yaml.Node, l *Link) { l.Name = d.name(n, "a link's name") }},
-	{"ends", true, decodeEnds},
-	{"transport", false, func(d *decoder, n *yaml.Node, l *Link) {
-		if v, ok := choice(d, n, "transport", transports); ok {
-			l.Transport = v
-		}
-	}},
-	{"isolation", false, func(d *decoder, n *yaml.Node, l *Link) {
-		if v, ok := choice(d, n, "isolation", isolations); ok {
-			l.Isolation = v
-		}
-	}},
-	{"forwarding", false, func(d *decoder, n *yaml.Node, l *Link) {
-		l.Forwarding, _ = choice(d, n, "forwarding", forwardings)
-	}},
-	{"traffic", false, func(d *decoder, n *yaml.Node, l *Link) {
-		if v, ok := choice(d, n, "traffic", traffics); ok {
-			l.Traffic = v
-		}
-	}},
-	{"frame", false, func(d *decoder, n *yaml.Node, l *Link) { l.Frame, _ = d.integer(n, "frame", minFrame, maxFrame) }},
-	{"load", false, func(d *decoder, n *yaml.Node, l *Link) {
-		l.Load, l.HasLoad = quantity(d, n, "load", ParseBitrate)
-	}},
-	{"requires", false, decodeRequires},
-	{"qos", false, func(d *decoder, n *yaml.Node, l *Link) { l.QoS = d.qdisc(n) }},
-	{"messages", false, decodeMessages},
+var linkFields = []parse.Field[Link]{
+	{
+		Name: "name", Required: true,
+		Doc:    "Names the link in plans, verdicts and reports.",
+		Form:   schema.Ref("name"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) { l.Name = d.Name(n, "a link's name") },
+	},
+	{
+		Name: "ends", Required: true,
+		Doc:    "What the link joins, at least two ends: ports, each on this link only, and at most one uplink. At least one is a port.",
+		Form:   schema.List(schema.Ref("end"), 2, 0),
+		Decode: decodeEnds,
+	},
+	{
+		Name: "transport",
+		Doc:  "How the link is realised. With `auto` the planner takes the fastest transport that the isolation, the faces and the ends allow, and that this host has. What a driver exists for is shown by `dray doctor`; any other name is refused by the planner.",
+		Form: schema.Enum(Transports).Default("auto"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) {
+			if v, ok := parse.Choice(d, n, "transport", Transports); ok {
+				l.Transport = v
+			}
+		},
+	},
+	{
+		Name: "isolation",
+		Doc:  "What the ends may share with each other; see the isolation levels.",
+		Form: schema.Enum(isolations).Default("link"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) {
+			if v, ok := parse.Choice(d, n, "isolation", isolations); ok {
+				l.Isolation = v
+			}
+		},
+	},
+	{
+		Name: "forwarding",
+		Doc:  "How a switch of Open vSwitch on DPDK (ovs-dpdk, ovs-dray, ovs-dpdk-vxlan) decides where a packet goes: `direct`, from either of two ends to the other, whatever its addresses; `learning`, by the addresses that it has seen at each end. Without it: direct between two ends, learning between more. No other transport has the choice.",
+		Form: schema.Enum(Forwardings),
+		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) {
+			l.Forwarding, _ = parse.Choice(d, n, "forwarding", Forwardings)
+		},
+	},
+	{
+		Name: "traffic",
+		Doc:  "What min_bitrate and max_bitrate are measured with: `udp`, the payload of datagrams that arrives, as user planes such as F1-U carry it; `tcp`, what one TCP stream delivers, between network interfaces only. The two can differ several times over. Latency, variation, loss and packet rate are always those of UDP packets.",
+		Form: schema.Enum(traffics).Default("udp"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) {
+			if v, ok := parse.Choice(d, n, "traffic", traffics); ok {
+				l.Traffic = v
+			}
+		},
+	},
+	{
+		Name:   "frame",
+		Doc:    "The length of the UDP frames that bitrate, latency and loss are measured with, in bytes with FCS: the payload and 46 bytes, over IPv6 66. At most the mtu of the link's ports and 18. Without it: frames that fill the mtu.",
+		Form:   schema.Integer(MinFrame, MaxFrame),
+		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) { l.Frame, _ = d.Integer(n, "frame", MinFrame, MaxFrame) },
+	},
+	{
+		Name: "load",
+		Doc:  "The traffic that runs in one direction while latency is measured. Without it: 10 % of min_bitrate. With 0bps latency is measured on an idle link.",
+		Form: schema.Ref("bitrate"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) {
+			l.Load, l.HasLoad = parse.Quantity(d, n, "load", units.ParseBitrate)
+		},
+	},
+	{
+		Name:   "requires",
+		Doc:    "What the link must do.",
+		Form:   schema.Ref("requires"),
+		Decode: decodeRequires,
+	},
+	{
+		Name:   "qos",
+		Doc:    "A queueing discipline for the egress of every port on the link that has none of its own.",
+		Form:   schema.Ref("qos"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) { l.QoS = decodeQdisc(d, n) },
+	},
+	{
+		Name:   "messages",
+		Doc:    "Buffers for messages longer than a packet, such as FAPI's or IQ samples, beside the packets. Only shared memory between native ports has them.",
+		Form:   schema.Ref("messages"),
+		Decode: decodeMessages,
+	},
 }
 
-var requiresFields = []field[Requires]{
-	{"latency", false, func(d *decoder, n *yaml.Node, r *Requires) {
-		r.Latency, _ = positive(d, n, "latency", ParseDuration)
-	}},
-	{"percentile", false, func(d *decoder, n *yaml.Node, r *Requires) {
-		r.Percentile, _ = quantity(d, n, "percentile", ParsePercentile)
-	}},
-	{"packet_delay_variation", false, func(d *decoder, n *yaml.Node, r *Requires) {
-		r.PDV, _ = positive(d, n, "packet_delay_variation", ParseDuration)
-	}},
-	{"packet_loss_ratio", false, func(d *decoder, n *yaml.Node, r *Requires) { r.LossRatio = d.lossRatio(n) }},
-	{"min_bitrate", false, func(d *decoder, n *yaml.Node, r *Requires) {
-		r.MinBitrate, _ = positive(d, n, "min_bitrate", ParseBitrate)
-	}},
-	{"max_bitrate", false, func(d *decoder, n *yaml.Node, r *Requires) {
-		r.MaxBitrate = d.shapedRate(n, "max_bitrate")
-	}},
-	{"packet_rate", false, func(d *decoder, n *yaml.Node, r *Requires) {
-		r.PacketRate, _ = positive(d, n, "packet_rate", ParsePacketRate)
-	}},
-	{"mtu", false, func(d *decoder, n *yaml.Node, r *Requires) { r.MTU, _ = d.integer(n, "mtu", minMTU, maxMTU) }},
+var requiresFields = []parse.Field[Requires]{
+	{
+		Name: "latency",
+		Doc:  "The largest one-way latency at the percentile, judged in the worst direction.",
+		Form: schema.Ref("duration"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
+			r.Latency, _ = parse.Positive(d, n, "latency", units.ParseDuration)
+		},
+	},
+	{
+		Name: "percentile",
+		Doc:  "Where latency and packet_delay_variation are judged; needs one of them. A percentile needs ten samples beyond it: 99.99 needs at least 100 000 packets.",
+		Form: schema.Ref("percentile").Default(99),
+		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
+			r.Percentile, _ = parse.Quantity(d, n, "percentile", units.ParsePercentile)
+		},
+	},
+	{
+		Name: "packet_delay_variation",
+		Doc:  "The largest delay above the smallest delay, D(i)−Dmin, at the percentile (RFC 5481).",
+		Form: schema.Ref("duration"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
+			r.PDV, _ = parse.Positive(d, n, "packet_delay_variation", units.ParseDuration)
+		},
+	},
+	{
+		Name:   "packet_loss_ratio",
+		Doc:    "The largest proportion of packets that may be lost. 0 cannot be proven by measurement and is refused; a ratio r needs at least 3/r packets without loss.",
+		Form:   schema.Ref("ratio"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) { r.LossRatio = decodeLossRatio(d, n) },
+	},
+	{
+		Name: "min_bitrate",
+		Doc:  "The least throughput, in each direction.",
+		Form: schema.Ref("bitrate"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
+			r.MinBitrate, _ = parse.Positive(d, n, "min_bitrate", units.ParseBitrate)
+		},
+	},
+	{
+		Name: "max_bitrate",
+		Doc:  "The most throughput, in each direction. It is enforced by a token bucket at every port, and then measured. At least 8bps, and not below min_bitrate.",
+		Form: schema.Ref("bitrate"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
+			r.MaxBitrate = DecodeShapedRate(d, n, "max_bitrate")
+		},
+	},
+	{
+		Name: "packet_rate",
+		Doc:  "The least packet rate, in each direction, in frames of 64 bytes, over IPv6 84.",
+		Form: schema.Ref("packetrate"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
+			r.PacketRate, _ = parse.Positive(d, n, "packet_rate", units.ParsePacketRate)
+		},
+	},
+	{
+		Name:   "mtu",
+		Doc:    "The IP packet in bytes that must pass without fragmentation. Not above the mtu of the link's ports.",
+		Form:   schema.Ref("mtu"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) { r.MTU, _ = d.Integer(n, "mtu", minMTU, maxMTU) },
+	},
 }
 
-var uplinkFields = []field[End]{
-	{"uplink", true, func(d *decoder, n *yaml.Node, e *End) { e.Uplink = d.interfaceName(n) }},
+var uplinkFields = []parse.Field[End]{
+	{
+		Name: "uplink", Required: true,
+		Doc:    "The name of the host's interface.",
+		Form:   schema.Pattern(interfacePattern.String()).With("not", schema.Schema{{Name: "pattern", Value: "^[.]+$"}}),
+		Decode: func(d *parse.Decoder, n *yaml.Node, e *End) { e.Uplink = decodeInterfaceName(d, n) },
+	},
 }
 
-func decodeEnds(d *decoder, n *yaml.Node, l *Link) {
+func decodeEnds(d *parse.Decoder, n *yaml.Node, l *Link) {
 	ports := 0
-	d.list(n, "ends", func(item *yaml.Node) {
-		e := End{Pos: d.position(item)}
-		if deref(item).Kind == yaml.MappingNode {
-			object(d, item, "an uplink", uplinkFields, &e)
+	d.List(n, "ends", func(item *yaml.Node) {
+		e := End{Pos: d.Position(item)}
+		if parse.Deref(item).Kind == yaml.MappingNode {
+			parse.Object(d, item, "an uplink", uplinkFields, &e)
 		} else {
-			d.portEnd(item, &e)
+			decodePortEnd(d, item, &e)
 			ports++
 		}
 		l.Ends = append(l.Ends, e)
 	})
-	if deref(n).Kind != yaml.SequenceNode {
+	if parse.Deref(n).Kind != yaml.SequenceNode {
 		return
 	}
 	if len(l.Ends) < 2 {
-		d.fail(deref(n), "name at least two ends", "a link joins two ends or more, not %d", len(l.Ends))
+		d.Fail(parse.Deref(n), "name at least two ends", "a link joins two ends or more, not %d", len(l.Ends))
 	} else if ports == 0 {
-		d.fail(deref(n), "name at least one port", "no end of the link is a function's port")
+		d.Fail(parse.Deref(n), "name at least one port", "no end of the link is a function's port")
 	}
 }
 
 // portEnd reads "function.port". A text without those two parts leaves e empty.
-func (d *decoder) portEnd(n *yaml.Node, e *End) {
-	s, ok := d.text(n, "a link end")
+func decodePortEnd(d *parse.Decoder, n *yaml.Node, e *End) {
+	s, ok := d.Text(n, "a link end")
 	if !ok {
 		return
 	}
 	function, port, dotted := strings.Cut(s, ".")
 	if !dotted || function == "" || port == "" {
-		d.fail(n, `write "function.port", or {uplink: eth0} for a host interface`, "%s is not a link end", quote(s))
+		d.Fail(n, `write "function.port", or {uplink: eth0} for a host interface`, "%s is not a link end", parse.Quote(s))
 		return
 	}
 	e.Function, e.Port = function, port
 }
 
-func decodeRequires(d *decoder, n *yaml.Node, l *Link) {
+func decodeRequires(d *parse.Decoder, n *yaml.Node, l *Link) {
 	r := &l.Requires
-	values := object(d, n, "requires", requiresFields, r)
-	r.Pos = d.positions(values)
+	values := parse.Object(d, n, "requires", requiresFields, r)
+	r.Pos = d.Positions(values)
 	delayed := values["latency"] != nil || values["packet_delay_variation"] != nil
 	if p := values["percentile"]; p != nil && !delayed {
-		d.fail(p, "add latency or packet_delay_variation, or remove it", "percentile has nothing to apply to")
+		d.Fail(p, "add latency or packet_delay_variation, or remove it", "percentile has nothing to apply to")
 	}
 	if r.Percentile == 0 && delayed {
 		r.Percentile = defaultPercentile
 	}
 	if r.MaxBitrate > 0 && r.MaxBitrate < r.MinBitrate {
-		d.fail(values["max_bitrate"], "raise max_bitrate or lower min_bitrate",
+		d.Fail(values["max_bitrate"], "raise max_bitrate or lower min_bitrate",
 			"max_bitrate %s is below min_bitrate %s", r.MaxBitrate, r.MinBitrate)
 	}
 }
 
 // lossRatio explains why the ratio that most people would write is refused.
-func (d *decoder) lossRatio(n *yaml.Node) *Ratio {
-	s, ok := d.scalar(n, "packet_loss_ratio")
+func decodeLossRatio(d *parse.Decoder, n *yaml.Node) *units.Ratio {
+	s, ok := d.Scalar(n, "packet_loss_ratio")
 	if !ok {
 		return nil
 	}
 	if isZero(strings.TrimSuffix(s, "%")) {
-		d.fail(n, "write the largest ratio that you can accept, such as 1e-5", "a packet_loss_ratio of 0 cannot be proven by measurement")
+		d.Fail(n, "write the largest ratio that you can accept, such as 1e-5", "a packet_loss_ratio of 0 cannot be proven by measurement")
 		return nil
 	}
-	v, ok := quantity(d, n, "packet_loss_ratio", ParseRatio)
+	v, ok := parse.Quantity(d, n, "packet_loss_ratio", units.ParseRatio)
 	if !ok {
 		return nil
 	}
@@ -141,26 +244,26 @@ func (d *decoder) lossRatio(n *yaml.Node) *Ratio {
 // isZero reports whether s is a number whose every digit is 0.
 func isZero(s string) bool {
 	mantissa, _, _ := strings.Cut(strings.ToLower(s), "e")
-	return isDecimal(s, true) && strings.Trim(mantissa, "0.") == ""
+	return units.IsDecimal(s, true) && strings.Trim(mantissa, "0.") == ""
 }
 
 // checkForwarding refuses a flow between more than two ends.
-func (d *decoder) checkForwarding(l *Link, values map[string]*yaml.Node) {
+func checkForwarding(d *parse.Decoder, l *Link, values map[string]*yaml.Node) {
 	if l.Forwarding == ForwardingDirect && len(l.Ends) > 2 {
-		d.fail(values["forwarding"], "write learning, or leave it out", "forwarding %s joins two ends, and the link has %d", l.Forwarding, len(l.Ends))
+		d.Fail(values["forwarding"], "write learning, or leave it out", "forwarding %s joins two ends, and the link has %d", l.Forwarding, len(l.Ends))
 	}
 }
 
 // checkRates compares the rates of a link with each other.
-func (d *decoder) checkRates(l *Link, values map[string]*yaml.Node) {
+func checkRates(d *parse.Decoder, l *Link, values map[string]*yaml.Node) {
 	limit := l.Requires.MaxBitrate
 	if limit == 0 {
 		return
 	}
 	if l.Load > limit {
-		d.fail(values["load"], "lower load, or raise max_bitrate", "load %s is above max_bitrate %s, so it would be cut", l.Load, limit)
+		d.Fail(values["load"], "lower load, or raise max_bitrate", "load %s is above max_bitrate %s, so it would be cut", l.Load, limit)
 	}
 	if l.QoS != nil {
-		d.checkShaping(l.QoS, limit)
+		checkShaping(d, l.QoS, limit)
 	}
 }

@@ -2,47 +2,72 @@
 
 package chain
 
-import "go.yaml.in/yaml/v3"
+import (
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/schema"
+	"github.com/drayage/dray/internal/spec/units"
+	"go.yaml.in/yaml/v3"
+)
 
-var holdFields = []field[Hold]{
-	{"packets", true, func(d *decoder, n *yaml.Node, h *Hold) { h.Packets, _ = d.integer(n, "packets", 1, maxHold) }},
-	{"beyond", false, func(d *decoder, n *yaml.Node, h *Hold) {
-		if v, ok := choice(d, n, "beyond", beyonds); ok {
-			h.Beyond = v
-		}
-	}},
+var holdFields = []parse.Field[Hold]{
+	{
+		Name: "packets", Required: true,
+		Doc:    "The largest number of received packets that the application has not released, per queue.",
+		Form:   schema.Integer(1, maxHold),
+		Decode: func(d *parse.Decoder, n *yaml.Node, h *Hold) { h.Packets, _ = d.Integer(n, "packets", 1, maxHold) },
+	},
+	{
+		Name: "beyond",
+		Doc:  "What becomes of packets that come beyond it: `drop`, they are returned at once and counted; `copy`, they are delivered in memory of the receiver's own.",
+		Form: schema.Enum(beyonds).Default("drop"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, h *Hold) {
+			if v, ok := parse.Choice(d, n, "beyond", beyonds); ok {
+				h.Beyond = v
+			}
+		},
+	},
 }
 
-func decodeHold(d *decoder, n *yaml.Node, p *Port) {
+func decodeHold(d *parse.Decoder, n *yaml.Node, p *Port) {
 	p.Hold = &Hold{Beyond: BeyondDrop}
-	object(d, n, "hold", holdFields, p.Hold)
+	parse.Object(d, n, "hold", holdFields, p.Hold)
 }
 
 // checkHold refuses a bound that nothing would keep.
-func (d *decoder) checkHold(p *Port, values map[string]*yaml.Node) {
+func checkHold(d *parse.Decoder, p *Port, values map[string]*yaml.Node) {
 	if p.Hold != nil && p.Face == FaceNetdev {
-		d.fail(values["hold"], "remove it, or write face: native", "hold cannot be given with face: %s, whose packets the kernel copies", p.Face)
+		d.Fail(values["hold"], "remove it, or write face: native", "hold cannot be given with face: %s, whose packets the kernel copies", p.Face)
 	}
 }
 
-var messagesFields = []field[Messages]{
-	{"size", true, func(d *decoder, n *yaml.Node, m *Messages) { m.Size = d.messageSize(n) }},
-	{"count", false, func(d *decoder, n *yaml.Node, m *Messages) {
-		if v, ok := d.integer(n, "count", 1, maxMessages); ok {
-			m.Count = v
-		}
-	}},
+var messagesFields = []parse.Field[Messages]{
+	{
+		Name: "size", Required: true,
+		Doc:    "The largest message, at most 4Mi.",
+		Form:   schema.Ref("size"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, m *Messages) { m.Size = decodeMessageSize(d, n) },
+	},
+	{
+		Name: "count",
+		Doc:  "How many may be under way per queue and direction. The link takes size × count × queues × 2 of memory.",
+		Form: schema.Integer(1, maxMessages).Default(8),
+		Decode: func(d *parse.Decoder, n *yaml.Node, m *Messages) {
+			if v, ok := d.Integer(n, "count", 1, maxMessages); ok {
+				m.Count = v
+			}
+		},
+	},
 }
 
-func decodeMessages(d *decoder, n *yaml.Node, l *Link) {
+func decodeMessages(d *parse.Decoder, n *yaml.Node, l *Link) {
 	l.Messages = &Messages{Count: defaultMessages}
-	object(d, n, "messages", messagesFields, l.Messages)
+	parse.Object(d, n, "messages", messagesFields, l.Messages)
 }
 
-func (d *decoder) messageSize(n *yaml.Node) Bytes {
-	v, ok := quantity(d, n, "size", ParseBytes)
+func decodeMessageSize(d *parse.Decoder, n *yaml.Node) units.Bytes {
+	v, ok := parse.Quantity(d, n, "size", units.ParseBytes)
 	if ok && (v == 0 || v > maxMessage) {
-		d.fail(n, "write more than 0, and 4Mi at most", "the size of a message cannot be %s", v)
+		d.Fail(n, "write more than 0, and 4Mi at most", "the size of a message cannot be %s", v)
 	}
 	return v
 }

@@ -7,67 +7,109 @@ import (
 	"net/netip"
 	"regexp"
 
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/schema"
 	"go.yaml.in/yaml/v3"
 )
 
-var portFields = []field[Port]{
-	{"name", true, func(d *decoder, n *yaml.Node, p *Port) { p.Name = d.portName(n) }},
-	{"face", false, func(d *decoder, n *yaml.Node, p *Port) {
-		if v, ok := choice(d, n, "face", faces); ok {
-			p.Face = v
-		}
-	}},
-	{"ip", false, func(d *decoder, n *yaml.Node, p *Port) { p.IP = d.ip(n) }},
-	{"mac", false, func(d *decoder, n *yaml.Node, p *Port) { p.MAC = d.mac(n) }},
-	{"mtu", false, func(d *decoder, n *yaml.Node, p *Port) {
-		if v, ok := d.integer(n, "mtu", minMTU, maxMTU); ok {
-			p.MTU = v
-		}
-	}},
-	{"queues", false, func(d *decoder, n *yaml.Node, p *Port) {
-		if v, ok := d.integer(n, "queues", 1, maxQueues); ok {
-			p.Queues = v
-		}
-	}},
-	{"hold", false, decodeHold},
-	{"qos", false, func(d *decoder, n *yaml.Node, p *Port) {
-		p.QoS = d.qdisc(n)
-		d.refuseAt(p.QoS, "a port's own qos is of what the port sends: only the link's can be at the switch")
-	}},
+var portFields = []parse.Field[Port]{
+	{
+		Name: "name", Required: true,
+		Doc:    "Names the port, and the network interface that the function sees. The names lo, all and default belong to the kernel.",
+		Form:   schema.Pattern(portPattern.String()).With("not", schema.Schema{{Name: "enum", Value: []string{"lo", "all", "default"}}}),
+		Decode: func(d *parse.Decoder, n *yaml.Node, p *Port) { p.Name = decodePortName(d, n) },
+	},
+	{
+		Name: "face",
+		Doc:  "How the function sees the port: `netdev`, a network interface; `native`, a socket at /run/dray/ports/NAME (with the runtimes process and external in the directory that DRAY_PORTS or the state directory names) which libdray opens; `dpdk`, a device (ethdev) of the function's own DPDK application, whose command holds the argument $(DRAY_EAL): it stands for the arguments of EAL, with one --vdev for each such port in the order of this file. Two native or dpdk ports on a link share memory where its isolation permits; else they get packet sockets on an interface of the link's transport, without the function holding any capability.",
+		Form: schema.Enum(Faces).Default("netdev"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, p *Port) {
+			if v, ok := parse.Choice(d, n, "face", Faces); ok {
+				p.Face = v
+			}
+		},
+	},
+	{
+		Name:   "ip",
+		Doc:    "The address of the port and the length of its subnet's prefix, such as \"10.0.0.1/24\" or \"fd00::1/64\". All ports of a link are in one subnet. Without it the planner assigns an address.",
+		Form:   schema.Pattern(`^[0-9A-Fa-f:.]+/[0-9]{1,3}$`),
+		Decode: func(d *parse.Decoder, n *yaml.Node, p *Port) { p.IP = decodeIp(d, n) },
+	},
+	{
+		Name:   "mac",
+		Doc:    "The Ethernet address, which must be unicast. Without it the planner derives one from the names of chain, function and port, so that it is the same at each run.",
+		Form:   schema.Pattern(`^[0-9A-Fa-f][02468ACEace](:[0-9A-Fa-f]{2}){5}$`),
+		Decode: func(d *parse.Decoder, n *yaml.Node, p *Port) { p.MAC = decodeMac(d, n) },
+	},
+	{
+		Name: "mtu",
+		Doc:  "The largest IP packet in bytes that the port passes. All ports of a link have the same; IPv6 needs 1280.",
+		Form: schema.Ref("mtu").Default(1500),
+		Decode: func(d *parse.Decoder, n *yaml.Node, p *Port) {
+			if v, ok := d.Integer(n, "mtu", minMTU, maxMTU); ok {
+				p.MTU = v
+			}
+		},
+	},
+	{
+		Name: "queues",
+		Doc:  "The number of receive queues, and of transmit queues.",
+		Form: schema.Integer(1, maxQueues).Default(1),
+		Decode: func(d *parse.Decoder, n *yaml.Node, p *Port) {
+			if v, ok := d.Integer(n, "queues", 1, maxQueues); ok {
+				p.Queues = v
+			}
+		},
+	},
+	{
+		Name:   "hold",
+		Doc:    "What a native or dpdk port may keep of its peer's buffers. Without it: all of them, and a port that returns none stops what comes to it.",
+		Form:   schema.Ref("hold"),
+		Decode: decodeHold,
+	},
+	{
+		Name: "qos",
+		Doc:  "A queueing discipline for the egress of this port, in place of the link's.",
+		Form: schema.Ref("qos"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, p *Port) {
+			p.QoS = decodeQdisc(d, n)
+			refuseAt(d, p.QoS, "a port's own qos is of what the port sends: only the link's can be at the switch")
+		},
+	},
 }
 
-func decodePorts(d *decoder, n *yaml.Node, f *Function) {
-	names := newUnique("ports of one function")
-	d.list(n, "ports", func(item *yaml.Node) {
-		p := Port{Face: FaceNetdev, MTU: defaultMTU, Queues: 1, Pos: d.position(item)}
-		values := object(d, item, "a port", portFields, &p)
-		p.FieldPos = d.positions(values)
-		names.add(d, p.Name, values["name"])
-		d.checkHold(&p, values)
+func decodePorts(d *parse.Decoder, n *yaml.Node, f *Function) {
+	names := parse.NewUnique("ports of one function")
+	d.List(n, "ports", func(item *yaml.Node) {
+		p := Port{Face: FaceNetdev, MTU: defaultMTU, Queues: 1, Pos: d.Position(item)}
+		values := parse.Object(d, item, "a port", portFields, &p)
+		p.FieldPos = d.Positions(values)
+		names.Add(d, p.Name, values["name"])
+		checkHold(d, &p, values)
 		if p.IP.Addr().Is6() && p.MTU < minMTUIPv6 {
-			d.fail(values["ip"], "write an mtu of at least 1280, or an IPv4 address", "IPv6 cannot run over an mtu of %d", p.MTU)
+			d.Fail(values["ip"], "write an mtu of at least 1280, or an IPv4 address", "IPv6 cannot run over an mtu of %d", p.MTU)
 		}
 		f.Ports = append(f.Ports, p)
 	})
 	if len(f.Ports) > maxPorts {
-		d.fail(n, "spread the links over several functions", "a function has at most %d ports, not %d", maxPorts, len(f.Ports))
+		d.Fail(n, "spread the links over several functions", "a function has at most %d ports, not %d", maxPorts, len(f.Ports))
 	}
 }
 
 // ip is the address of a port and the length of its subnet's prefix.
-func (d *decoder) ip(n *yaml.Node) netip.Prefix {
+func decodeIp(d *parse.Decoder, n *yaml.Node) netip.Prefix {
 	const fix = `write an address with its prefix length, such as "10.0.0.1/24"`
-	s, ok := d.text(n, "ip")
+	s, ok := d.Text(n, "ip")
 	if !ok {
 		return netip.Prefix{}
 	}
 	p, err := netip.ParsePrefix(s)
 	if err != nil || p.Addr().Is4In6() {
-		d.fail(n, fix, "ip cannot be %s", quote(s))
+		d.Fail(n, fix, "ip cannot be %s", parse.Quote(s))
 		return netip.Prefix{}
 	}
 	if why := unusable(p); why != "" {
-		d.fail(n, fix, "a port cannot have the address %q: it is %s", p.Addr(), why)
+		d.Fail(n, fix, "a port cannot have the address %q: it is %s", p.Addr(), why)
 		return netip.Prefix{}
 	}
 	return p
@@ -102,20 +144,20 @@ func unusable(p netip.Prefix) string {
 var macPattern = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$`)
 
 // mac is a unicast Ethernet address, in lower case.
-func (d *decoder) mac(n *yaml.Node) MAC {
+func decodeMac(d *parse.Decoder, n *yaml.Node) MAC {
 	const fix = `write a unicast address, such as "02:00:00:00:00:01"`
-	s, ok := d.text(n, "mac")
+	s, ok := d.Text(n, "mac")
 	if !ok {
 		return ""
 	}
 	hw, err := net.ParseMAC(s)
 	switch {
 	case err != nil || !macPattern.MatchString(s):
-		d.fail(n, fix, "mac cannot be %s", quote(s))
+		d.Fail(n, fix, "mac cannot be %s", parse.Quote(s))
 	case hw[0]&1 != 0:
-		d.fail(n, fix, "mac cannot be %s: it is a multicast address", quote(s))
+		d.Fail(n, fix, "mac cannot be %s: it is a multicast address", parse.Quote(s))
 	case hw.String() == "00:00:00:00:00:00":
-		d.fail(n, fix, "mac cannot be zero")
+		d.Fail(n, fix, "mac cannot be zero")
 	default:
 		return MAC(hw.String())
 	}

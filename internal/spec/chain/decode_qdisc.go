@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/schema"
+	"github.com/drayage/dray/internal/spec/units"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -28,127 +31,171 @@ var qdiscKinds = []struct {
 	{"netem", []string{"rate", "latency", "limit"}, nil},
 }
 
-// queueKinds are those that may queue below a shaper.
-var queueKinds = []string{"pfifo", "bfifo", "sfq", "codel", "fq_codel"}
+// QueueKinds are those that may queue below a shaper.
+var QueueKinds = []string{"pfifo", "bfifo", "sfq", "codel", "fq_codel"}
 
-var qdiscFields = []field[Qdisc]{
-	{"qdisc", true, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Kind, _ = choice(d, n, "qdisc", qdiscNames()) }},
-	{"rate", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Rate = d.shapedRate(n, "rate") }},
-	{"ceil", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Ceil = d.shapedRate(n, "ceil") }},
-	{"burst", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Burst = d.burst(n) }},
-	{"latency", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Latency = d.queueing(n) }},
-	{"limit", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.Limit, _ = d.integer(n, "limit", 1, math.MaxInt32) }},
-	{"at", false, func(d *decoder, n *yaml.Node, q *Qdisc) { q.At, _ = choice(d, n, "place", places) }},
+var qdiscFields = []parse.Field[Qdisc]{
+	{
+		Name: "qdisc", Required: true,
+		Doc:  "The discipline. `dray doctor` shows which ones the kernel has.",
+		Form: schema.Enum(QdiscNames()),
+		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) {
+			q.Kind, _ = parse.Choice(d, n, "qdisc", QdiscNames())
+		},
+	},
+	{
+		Name:   "rate",
+		Doc:    "tbf, htb, hfsc (required there): the rate that is granted, at least 8bps. netem: the rate that is emulated.",
+		Form:   schema.Ref("bitrate"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) { q.Rate = DecodeShapedRate(d, n, "rate") },
+	},
+	{
+		Name:   "ceil",
+		Doc:    "htb: the rate up to which it may borrow. Not below rate, which is the default.",
+		Form:   schema.Ref("bitrate"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) { q.Ceil = DecodeShapedRate(d, n, "ceil") },
+	},
+	{
+		Name:   "burst",
+		Doc:    "tbf, htb: the size of the bucket, at least one frame and less than 4Gi.",
+		Form:   schema.Ref("size"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) { q.Burst = decodeBurst(d, n) },
+	},
+	{
+		Name:   "latency",
+		Doc:    "tbf: the longest that a packet may wait in the queue. netem: the delay that is added. Whole microseconds.",
+		Form:   schema.Ref("duration"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) { q.Latency = decodeQueueing(d, n) },
+	},
+	{
+		Name: "limit",
+		Doc:  "pfifo, sfq, codel, fq_codel, netem: the length of the queue in packets. bfifo: its length in bytes.",
+		Form: schema.Integer(1, math.MaxInt32),
+		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) {
+			q.Limit, _ = d.Integer(n, "limit", 1, math.MaxInt32)
+		},
+	},
+	{
+		Name:   "at",
+		Doc:    "Where the link's discipline is set: `port` (so without it), on each port, for what the function sends; `switch`, by Open vSwitch's own QoS table on its side of each port, for what the function receives: htb and hfsc without child, with transport ovs. A port's own qos has no choice.",
+		Form:   schema.Enum(places),
+		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) { q.At, _ = parse.Choice(d, n, "place", places) },
+	},
 }
 
-// switchKinds are those that a switch sets itself, with what it knows of them
+// SwitchKinds are those that a switch sets itself, with what it knows of them
 // (ovs-vswitchd.conf.db(5), table QoS).
-var switchKinds = []string{"htb", "hfsc"}
+var SwitchKinds = []string{"htb", "hfsc"}
 
 func init() { // the table would refer to itself
-	qdiscFields = append(qdiscFields, field[Qdisc]{"child", false, decodeChild})
+	qdiscFields = append(qdiscFields, parse.Field[Qdisc]{
+		Name:   "child",
+		Doc:    "tbf, htb, hfsc: what queues below the shaper, one of pfifo, bfifo, sfq, codel and fq_codel. Without it: a FIFO. A tbf with a child takes no latency.",
+		Form:   schema.Ref("qos"),
+		Decode: decodeChild,
+	})
 }
 
 // decodeChild reads what queues below a shaper, which shapes nothing itself.
-func decodeChild(d *decoder, n *yaml.Node, q *Qdisc) {
-	q.Child = d.qdisc(n)
-	d.refuseAt(q.Child, "what queues below a shaper is where the shaper is")
-	if kind := q.Child.Kind; kind != "" && !slices.Contains(queueKinds, kind) {
-		d.failAt(q.Child.FieldPos["qdisc"], "use one of: "+strings.Join(queueKinds, ", "), "the qdisc %s cannot queue below another", kind)
+func decodeChild(d *parse.Decoder, n *yaml.Node, q *Qdisc) {
+	q.Child = decodeQdisc(d, n)
+	refuseAt(d, q.Child, "what queues below a shaper is where the shaper is")
+	if kind := q.Child.Kind; kind != "" && !slices.Contains(QueueKinds, kind) {
+		d.FailAt(q.Child.FieldPos["qdisc"], "use one of: "+strings.Join(QueueKinds, ", "), "the qdisc %s cannot queue below another", kind)
 	}
 }
 
-func (d *decoder) qdisc(n *yaml.Node) *Qdisc {
-	q := &Qdisc{Pos: d.position(n)}
-	values := object(d, n, "qos", qdiscFields, q)
-	q.FieldPos = d.positions(values)
+func decodeQdisc(d *parse.Decoder, n *yaml.Node) *Qdisc {
+	q := &Qdisc{Pos: d.Position(n)}
+	values := parse.Object(d, n, "qos", qdiscFields, q)
+	q.FieldPos = d.Positions(values)
 	for _, k := range qdiscKinds {
 		if k.kind == q.Kind {
-			d.checkParameters(deref(n), values, k.kind, k.parameters, k.required)
+			checkParameters(d, parse.Deref(n), values, k.kind, k.parameters, k.required)
 		}
 	}
 	if q.Ceil > 0 && q.Ceil < q.Rate {
-		d.fail(values["ceil"], "raise ceil or lower rate", "ceil %s is below rate %s", q.Ceil, q.Rate)
+		d.Fail(values["ceil"], "raise ceil or lower rate", "ceil %s is below rate %s", q.Ceil, q.Rate)
 	}
 	if q.Kind == "tbf" && q.Child != nil && values["latency"] != nil {
-		d.fail(values["latency"], "remove it, or bound the queue by the child's limit", "a tbf with a child has no queue of its own, whose latency could be bounded")
+		d.Fail(values["latency"], "remove it, or bound the queue by the child's limit", "a tbf with a child has no queue of its own, whose latency could be bounded")
 	}
 	switch {
 	case !q.AtSwitch() || q.Kind == "":
-	case !slices.Contains(switchKinds, q.Kind):
-		d.failAt(q.FieldPos["at"], "use one of: "+strings.Join(switchKinds, ", "), "no switch sets the qdisc %s", q.Kind)
+	case !slices.Contains(SwitchKinds, q.Kind):
+		d.FailAt(q.FieldPos["at"], "use one of: "+strings.Join(SwitchKinds, ", "), "no switch sets the qdisc %s", q.Kind)
 	case q.Child != nil:
-		d.fail(values["child"], "remove it, or at: switch", "a switch lets nothing but a FIFO queue below its shaper")
+		d.Fail(values["child"], "remove it, or at: switch", "a switch lets nothing but a FIFO queue below its shaper")
 	}
 	return q
 }
 
 // refuseAt refuses a place for a discipline that has no choice of it.
-func (d *decoder) refuseAt(q *Qdisc, why string) {
+func refuseAt(d *parse.Decoder, q *Qdisc, why string) {
 	if q.At != "" {
-		d.failAt(q.FieldPos["at"], "remove it", "%s", why)
+		d.FailAt(q.FieldPos["at"], "remove it", "%s", why)
 	}
 }
 
 // checkParameters refuses parameters that the discipline would not apply.
-func (d *decoder) checkParameters(n *yaml.Node, values map[string]*yaml.Node, kind string, known, required []string) {
+func checkParameters(d *parse.Decoder, n *yaml.Node, values map[string]*yaml.Node, kind string, known, required []string) {
 	for _, f := range qdiscFields {
-		value := values[f.name]
-		if value != nil && f.name != "qdisc" && f.name != "at" && !slices.Contains(known, f.name) {
-			d.fail(value, "remove it; the parameters are: "+strings.Join(known, ", "), "the qdisc %s has no parameter %q", kind, f.name)
+		value := values[f.Name]
+		if value != nil && f.Name != "qdisc" && f.Name != "at" && !slices.Contains(known, f.Name) {
+			d.Fail(value, "remove it; the parameters are: "+strings.Join(known, ", "), "the qdisc %s has no parameter %q", kind, f.Name)
 		}
 	}
 	for _, name := range required {
 		if values[name] == nil {
-			d.fail(n, "add it", "the qdisc %s needs the parameter %q", kind, name)
+			d.Fail(n, "add it", "the qdisc %s needs the parameter %q", kind, name)
 		}
 	}
 }
 
 // checkShaping refuses a discipline that would not keep the link below limit:
 // one egress has one discipline, so it must do both.
-func (d *decoder) checkShaping(q *Qdisc, limit Bitrate) {
+func checkShaping(d *parse.Decoder, q *Qdisc, limit units.Bitrate) {
 	fix := "remove qos: max_bitrate alone sets a tbf"
 	switch {
 	case q.Kind == "":
 	case q.Kind != "tbf" && q.Kind != "htb":
-		d.failAt(q.FieldPos["qdisc"], fix+"; or write a tbf or htb with a rate of at most "+limit.String(),
+		d.FailAt(q.FieldPos["qdisc"], fix+"; or write a tbf or htb with a rate of at most "+limit.String(),
 			"the qdisc %s cannot enforce max_bitrate %s", q.Kind, limit)
 	case q.Rate > limit:
-		d.failAt(q.FieldPos["rate"], "lower rate, or raise max_bitrate", "the qdisc's rate %s is above max_bitrate %s", q.Rate, limit)
+		d.FailAt(q.FieldPos["rate"], "lower rate, or raise max_bitrate", "the qdisc's rate %s is above max_bitrate %s", q.Rate, limit)
 	case q.Ceil > limit:
-		d.failAt(q.FieldPos["ceil"], "lower ceil, or raise max_bitrate", "the qdisc's ceil %s is above max_bitrate %s", q.Ceil, limit)
+		d.FailAt(q.FieldPos["ceil"], "lower ceil, or raise max_bitrate", "the qdisc's ceil %s is above max_bitrate %s", q.Ceil, limit)
 	}
 }
 
 // shapedRate is a rate that the kernel can enforce: it counts whole bytes.
-func (d *decoder) shapedRate(n *yaml.Node, what string) Bitrate {
-	v, ok := positive(d, n, what, ParseBitrate)
+func DecodeShapedRate(d *parse.Decoder, n *yaml.Node, what string) units.Bitrate {
+	v, ok := parse.Positive(d, n, what, units.ParseBitrate)
 	if ok && v < 8 {
-		d.fail(n, "write 8bps or more", "%s cannot be %s, which is less than a byte per second", what, v)
+		d.Fail(n, "write 8bps or more", "%s cannot be %s, which is less than a byte per second", what, v)
 	}
 	return v
 }
 
 // queueing is a time in the unit of tc(8).
-func (d *decoder) queueing(n *yaml.Node) Duration {
-	v, ok := positive(d, n, "latency", ParseDuration)
+func decodeQueueing(d *parse.Decoder, n *yaml.Node) units.Duration {
+	v, ok := parse.Positive(d, n, "latency", units.ParseDuration)
 	if ok && v%1000 != 0 {
-		d.fail(n, "write whole microseconds", "the latency of a qdisc cannot be %s", v)
+		d.Fail(n, "write whole microseconds", "the latency of a qdisc cannot be %s", v)
 	}
 	return v
 }
 
 // burst is a size that fits the kernel's 32-bit field.
-func (d *decoder) burst(n *yaml.Node) Bytes {
-	v, ok := positive(d, n, "burst", ParseBytes)
+func decodeBurst(d *parse.Decoder, n *yaml.Node) units.Bytes {
+	v, ok := parse.Positive(d, n, "burst", units.ParseBytes)
 	if ok && v > math.MaxUint32 {
-		d.fail(n, "write less than 4Gi", "burst cannot be %s", v)
+		d.Fail(n, "write less than 4Gi", "burst cannot be %s", v)
 	}
 	return v
 }
 
-func qdiscNames() []string {
+func QdiscNames() []string {
 	names := make([]string, len(qdiscKinds))
 	for i, k := range qdiscKinds {
 		names[i] = k.kind

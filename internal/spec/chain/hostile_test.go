@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/drayage/dray/internal/spec/parse"
 )
 
 // hostile are files that are made to cost time or memory, of up to the size
@@ -82,8 +84,8 @@ func processorTime(t testing.TB) time.Duration {
 func TestHostileFilesAreRefusedInTime(t *testing.T) {
 	for name, grow := range hostile {
 		t.Run(name, func(t *testing.T) {
-			text := grow(maxFileSize)
-			if len(text) > maxFileSize {
+			text := grow(parse.MaxSize)
+			if len(text) > parse.MaxSize {
 				t.Fatalf("the file has %d bytes", len(text))
 			}
 			start := processorTime(t)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/units"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
@@ -43,7 +45,7 @@ func TestParseFillsEveryField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ratio := Ratio(1e-4)
+	ratio := units.Ratio(1e-4)
 	want := &Chain{
 		APIVersion: "drayage/v1", Kind: "Chain", Name: "full", Policy: Policy{OnInfeasible: Warn, Privileged: true},
 		Functions: []Function{{
@@ -91,7 +93,7 @@ func TestParseKeepsPositions(t *testing.T) {
 	l := c.Links[0]
 	for _, p := range []struct {
 		what string
-		got  Position
+		got  parse.Position
 		want string
 	}{
 		{"function", c.Functions[1].Pos, "c.yaml:8:5"},
@@ -138,9 +140,9 @@ func TestByteOrderMarkIsIgnored(t *testing.T) {
 }
 
 func TestSyntaxErrorInLargeFileIsPlaced(t *testing.T) {
-	text := "# " + strings.Repeat("x\n# ", maxBisected) + "\na: b: c\n" + strings.Repeat("# x\n", 1000)
+	text := "# " + strings.Repeat("x\n# ", 64<<10) + "\na: b: c\n" + strings.Repeat("# x\n", 1000)
 	wantLine := strings.Count(text[:strings.Index(text, "a: b")], "\n") + 1
-	var fault *Error
+	var fault *parse.Error
 	if _, err := Parse("c.yaml", []byte(text)); !errors.As(err, &fault) || fault.Pos.Line != wantLine {
 		t.Errorf("got %v, want line %d", err, wantLine)
 	}
@@ -155,12 +157,12 @@ func TestZeroBytesAreAnEmptyFile(t *testing.T) {
 
 func TestMaximumErrorsAreShown(t *testing.T) {
 	text := least + strings.Repeat("  - {name: x, ends: [a.q, b.q]}\n", 1000)
-	var faults Errors
+	var faults parse.Errors
 	if _, err := Parse("c.yaml", []byte(text)); !errors.As(err, &faults) {
 		t.Fatal("no Errors")
 	}
 	last := faults[len(faults)-1]
-	if len(faults) > maxErrors+1 || !strings.Contains(last.Text, "more faults are not shown") || last.Pos.Line == 0 {
+	if len(faults) > 100+1 || !strings.Contains(last.Text, "more faults are not shown") || last.Pos.Line == 0 {
 		t.Errorf("%d faults, the last: %v", len(faults), last)
 	}
 }
@@ -197,7 +199,7 @@ func TestEndsPrintAsTheyAreNamed(t *testing.T) {
 
 func TestErrorsUnwrapToError(t *testing.T) {
 	_, err := Parse("c.yaml", []byte("kind: Pod\n"))
-	var fault *Error
+	var fault *parse.Error
 	if !errors.As(err, &fault) || fault.Pos.Line != 1 {
 		t.Errorf("got %v", fault)
 	}
@@ -261,7 +263,7 @@ func TestLargeFileIsNotRead(t *testing.T) {
 func TestMemoryOfMachines(t *testing.T) {
 	for _, test := range []struct {
 		fields     string
-		pages, all Bytes
+		pages, all units.Bytes
 	}{
 		{"ports: [{name: p}]", 0, 512 << 20},
 		{"ports: [{name: p, face: dpdk}]", 512 << 20, 1 << 30},

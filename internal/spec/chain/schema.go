@@ -2,13 +2,276 @@
 
 package chain
 
-import _ "embed"
+import (
+	"slices"
 
-//go:generate go run ./refgen ../../../docs/chain-reference.md
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/schema"
+	"github.com/drayage/dray/internal/spec/units"
+)
 
-//go:embed chain.schema.json
-var schema []byte
+//go:generate go run ../refgen ../../../docs
 
 // Schema is the JSON Schema (draft 2020-12) of a chain file. It knows the form
 // of every field; what fields say about each other is mostly for Parse to judge.
-func Schema() []byte { return append([]byte(nil), schema...) }
+func Schema() []byte {
+	root := parse.ObjectSchema("chain", "A chain: functions that handle packets, the ports they see, the links between those ports, and what each link must do.", chainFields)
+	return parse.DocumentSchema("chain.schema.json", append(root, schema.Rules(hostRules)...), Definitions())
+}
+
+// Definitions are the schemas that a chain's schema, and those of other files,
+// refer to by name.
+func Definitions() schema.Schema {
+	return append(schema.Schema{
+		{Name: "policy", Value: parse.ObjectSchema("policy", "What happens when a requirement cannot be met.", policyFields)},
+		{Name: "hosts", Value: parse.ObjectSchema("hosts", "The simulated hosts of a chain. Links between functions on different ones are tunnels over the underlay; what is measured over them is marked `simulated hosts`.", hostsFields)},
+		{Name: "underlay", Value: parse.ObjectSchema("underlay", "The network between simulated hosts: a switch, to which each of them has one line.", underlayFields)},
+		{Name: "function", Value: append(parse.ObjectSchema("function", "A container or process that handles packets (a VNF or CNF).", functionFields), schema.Rules(functionRules)...)},
+		{Name: "vm", Value: parse.ObjectSchema("vm", "The virtual machine of a function with runtime `vm`.", vmFields)},
+		{Name: "hugepages", Value: parse.ObjectSchema("hugepages", "The most huge pages that a function may use, by page size. With runtime `vm` only pages of 2Mi, and only beside dpdk ports: they are a part of the machine's memory, 512Mi unless given.", hugePageFields)},
+		{Name: "external", Value: append(parse.ObjectSchema("external", "A container or process that somebody else started: exactly one of the fields.", externalFields), schema.Rules(externalRules)...)},
+		{Name: "port", Value: parse.ObjectSchema("port", "What a function sees of a link. None of its properties changes while the function runs.", portFields)},
+		{Name: "hold", Value: parse.ObjectSchema("hold", "Bounds what a native or dpdk port holds of its peer's buffers, on shared memory (transport shm).", holdFields)},
+		{Name: "link", Value: parse.ObjectSchema("link", "Joins two or more ends and says what the link must do.", linkFields)},
+		{Name: "messages", Value: parse.ObjectSchema("messages", "Messages that native ports pass beside packets: each is contiguous, and arrives whole.", messagesFields)},
+		{Name: "end", Value: schema.Described("end", "A port, written \"function.port\", or an uplink, written {uplink: eth0}.", schema.OneOf(schema.Pattern(`^[^.]+[.].+$`), schema.Ref("uplink")))},
+		{Name: "uplink", Value: parse.ObjectSchema("uplink", "A link end that is an interface of the host.", uplinkFields)},
+		{Name: "requires", Value: append(parse.ObjectSchema("requires", "What a link must do. A field that is left out requires nothing. The names follow ETSI GS NFV-SOL 001.", requiresFields), schema.Rules(requiresRules)...)},
+		{Name: "qos", Value: append(parse.ObjectSchema("qos", "A queueing discipline and its parameters, as tc(8) has them. A parameter that the discipline does not have is refused. With max_bitrate, which sets a token bucket itself, only a tbf or htb whose rate and ceil are no higher is accepted.", qdiscFields), qdiscRules()...)},
+		{Name: "name", Value: schema.Described("name", "1 to 32 of a-z, 0-9 and -, with no - at either end.", schema.Pattern(parse.NamePattern.String()))},
+		{Name: "path", Value: schema.Described("path", "An absolute path without \".\", \"..\" or a slash at its end.", schema.Pattern("^/"))},
+		{Name: "mtu", Value: schema.Described("mtu", "A number of bytes from 68 to 65535.", schema.Integer(minMTU, maxMTU))},
+	}, units.Definitions()...)
+}
+
+// hostRules: with hosts, each function says on which it is.
+const hostRules = `{
+	  "if": {
+	    "required": [
+	      "hosts"
+	    ]
+	  },
+	  "then": {
+	    "properties": {
+	      "functions": {
+	        "items": {
+	          "required": [
+	            "host"
+	          ]
+	        }
+	      }
+	    }
+	  },
+	  "else": {
+	    "properties": {
+	      "functions": {
+	        "items": {
+	          "properties": {
+	            "host": false
+	          }
+	        }
+	      }
+	    }
+	  }
+	}`
+
+// functionRules: each runtime has fields of its own.
+const functionRules = `{
+	  "allOf": [
+	    {
+	      "if": {
+	        "properties": {
+	          "runtime": {
+	            "const": "docker"
+	          }
+	        },
+	        "required": [
+	          "runtime"
+	        ]
+	      },
+	      "then": {
+	        "required": [
+	          "image"
+	        ]
+	      },
+	      "else": {
+	        "properties": {
+	          "image": false
+	        }
+	      }
+	    },
+	    {
+	      "if": {
+	        "properties": {
+	          "runtime": {
+	            "const": "runc"
+	          }
+	        }
+	      },
+	      "else": {
+	        "properties": {
+	          "rootfs": false
+	        }
+	      }
+	    },
+	    {
+	      "if": {
+	        "properties": {
+	          "runtime": {
+	            "const": "external"
+	          }
+	        },
+	        "required": [
+	          "runtime"
+	        ]
+	      },
+	      "then": {
+	        "required": [
+	          "external"
+	        ],
+	        "properties": {
+	          "command": false,
+	          "env": false,
+	          "cpus": false,
+	          "memory": false,
+	          "pids": false,
+	          "hugepages": false,
+	          "restart": false
+	        }
+	      },
+	      "else": {
+	        "properties": {
+	          "external": false
+	        }
+	      }
+	    },
+	    {
+	      "if": {
+	        "properties": {
+	          "runtime": {
+	            "const": "vm"
+	          }
+	        },
+	        "required": [
+	          "runtime"
+	        ]
+	      },
+	      "then": {
+	        "properties": {
+	          "hugepages": {
+	            "properties": {
+	              "1Gi": false
+	            }
+	          },
+	          "ports": {
+	            "items": {
+	              "properties": {
+	                "face": {
+	                  "enum": [
+	                    "netdev",
+	                    "dpdk"
+	                  ]
+	                }
+	              }
+	            }
+	          }
+	        },
+	        "if": {
+	          "properties": {
+	            "ports": {
+	              "contains": {
+	                "properties": {
+	                  "face": {
+	                    "const": "dpdk"
+	                  }
+	                },
+	                "required": [
+	                  "face"
+	                ]
+	              }
+	            }
+	          },
+	          "required": [
+	            "ports"
+	          ]
+	        },
+	        "else": {
+	          "properties": {
+	            "hugepages": false
+	          }
+	        }
+	      },
+	      "else": {
+	        "properties": {
+	          "vm": false
+	        }
+	      }
+	    }
+	  ]
+	}`
+
+// externalRules: exactly one field names what runs already.
+const externalRules = `{
+	  "minProperties": 1,
+	  "maxProperties": 1
+	}`
+
+// requiresRules: a percentile applies to a delay.
+const requiresRules = `{
+	  "dependentSchemas": {
+	    "percentile": {
+	      "anyOf": [
+	        {
+	          "required": [
+	            "latency"
+	          ]
+	        },
+	        {
+	          "required": [
+	            "packet_delay_variation"
+	          ]
+	        }
+	      ]
+	    }
+	  }
+	}`
+
+// qdiscRules: each discipline has its own parameters, and a switch sets only some.
+func qdiscRules() schema.Schema {
+	var all []schema.Schema
+	for _, k := range qdiscKinds {
+		foreign := schema.Schema{}
+		for _, f := range qdiscFields {
+			if f.Name != "qdisc" && f.Name != "at" && !slices.Contains(k.parameters, f.Name) {
+				foreign = foreign.With(f.Name, false)
+			}
+		}
+		then := properties(foreign)
+		if len(k.required) > 0 {
+			then = then.With("required", k.required)
+		}
+		all = append(all, when("qdisc", k.kind, then))
+	}
+	child := schema.Schema{}.With("qdisc", schema.Enum(QueueKinds)).With("at", false)
+	bySwitch := schema.Schema{}.With("qdisc", schema.Enum(SwitchKinds)).With("child", false)
+	all = append(all,
+		properties(schema.Schema{}.With("child", properties(child))),
+		when("at", string(AtSwitch), properties(bySwitch), "at"),
+		when("qdisc", "tbf", properties(schema.Schema{}.With("latency", false)), "child"),
+	)
+	return schema.Schema{}.With("allOf", all)
+}
+
+func properties(fields schema.Schema) schema.Schema {
+	return schema.Schema{}.With("properties", fields)
+}
+
+// when holds an object whose field has the value, and that has the other fields
+// named, to a schema.
+func when(field, value string, then schema.Schema, also ...string) schema.Schema {
+	condition := properties(schema.Schema{}.With(field, schema.Const(value)))
+	if len(also) > 0 {
+		condition = condition.With("required", also)
+	}
+	return schema.Schema{}.With("if", condition).With("then", then)
+}

@@ -3,61 +3,13 @@
 package chain
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
-
-var compiled = sync.OnceValues(func() (*jsonschema.Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
-	if err != nil {
-		return nil, err
-	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	if err := c.AddResource("chain.schema.json", doc); err != nil {
-		return nil, err
-	}
-	return c.Compile("chain.schema.json")
-})
-
-// schemaVerdict is "accepts", "rejects" or, for text that is no single
-// document of JSON's types, "cannot read".
-func schemaVerdict(text []byte) string {
-	root, fault := readYAML("", text, Kind)
-	if fault != nil || checkBounds("", root) != nil {
-		return "cannot read"
-	}
-	var value any
-	if err := root.Decode(&value); err != nil {
-		return "cannot read"
-	}
-	asJSON, err := json.Marshal(value)
-	if err != nil {
-		return "cannot read"
-	}
-	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
-	if err != nil {
-		return "cannot read"
-	}
-	s, err := compiled()
-	if err != nil {
-		return "does not compile: " + err.Error()
-	}
-	if s.Validate(instance) != nil {
-		return "rejects"
-	}
-	return "accepts"
-}
 
 func TestSchemaAcceptsWhatParses(t *testing.T) {
 	for _, pattern := range []string{"testdata/good/*.yaml", "../../../examples/*.yaml"} {
@@ -70,24 +22,9 @@ func TestSchemaAcceptsWhatParses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := schemaVerdict(text); got != "accepts" {
+			if got := document.Verdict(t, text); got != "accepts" {
 				t.Errorf("%s: the schema %s it", file, got)
 			}
-		}
-	}
-}
-
-// The faults that a schema cannot express are those that bad files mark with
-// "schema: accepts"; every other one must be caught by both.
-func TestSchemaOnBadFiles(t *testing.T) {
-	for _, file := range badFiles(t) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := strings.Join(marked(text, schemaMark), " ")
-		if got := schemaVerdict(text); got != want {
-			t.Errorf("%s: the schema %s it; want %q", file, got, want)
 		}
 	}
 }
@@ -111,102 +48,6 @@ func schemaRoot(t *testing.T) definition {
 		t.Fatal(err)
 	}
 	return root
-}
-
-// parserFields are the parser's tables by the schema's names for them; a
-// required field ends with "!".
-func parserFields() map[string][]string {
-	return map[string][]string{
-		"chain":     marks(chainFields),
-		"hosts":     marks(hostsFields),
-		"underlay":  marks(underlayFields),
-		"policy":    marks(policyFields),
-		"function":  marks(functionFields),
-		"hugepages": marks(hugePageFields),
-		"external":  marks(externalFields),
-		"vm":        marks(vmFields),
-		"port":      marks(portFields),
-		"hold":      marks(holdFields),
-		"link":      marks(linkFields),
-		"messages":  marks(messagesFields),
-		"uplink":    marks(uplinkFields),
-		"requires":  marks(requiresFields),
-		"qos":       marks(qdiscFields),
-	}
-}
-
-func marks[T any](fields []field[T]) []string {
-	var names []string
-	for _, f := range fields {
-		if f.required {
-			names = append(names, f.name+"!")
-		} else {
-			names = append(names, f.name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-func TestSchemaAndParserHaveTheSameFields(t *testing.T) {
-	root := schemaRoot(t)
-	objects := map[string]definition{"chain": root}
-	for name, d := range root.Defs {
-		if d.Properties != nil {
-			objects[name] = d
-		}
-	}
-	got := map[string][]string{}
-	for name, d := range objects {
-		for field := range d.Properties {
-			if slices.Contains(d.Required, field) {
-				field += "!"
-			}
-			got[name] = append(got[name], field)
-		}
-		slices.Sort(got[name])
-	}
-	if diff := cmp.Diff(parserFields(), got); diff != "" {
-		t.Errorf("parser (-) and schema (+) differ:\n%s", diff)
-	}
-}
-
-func TestSchemaAndParserHaveTheSameWords(t *testing.T) {
-	root := schemaRoot(t)
-	words := func(object, field string) string { return strings.Join(root.Defs[object].Properties[field].Enum, " ") }
-	for _, c := range []struct {
-		object, field string
-		parser        any
-	}{
-		{"policy", "on_infeasible", policies},
-		{"function", "runtime", runtimes},
-		{"function", "restart", restarts},
-		{"port", "face", faces},
-		{"hold", "beyond", beyonds},
-		{"link", "transport", transports},
-		{"link", "isolation", isolations},
-		{"link", "traffic", traffics},
-		{"qos", "qdisc", qdiscNames()},
-	} {
-		if got, want := words(c.object, c.field), strings.Trim(fmt.Sprint(c.parser), "[]"); got != want {
-			t.Errorf("%s.%s: schema has %q, parser %q", c.object, c.field, got, want)
-		}
-	}
-}
-
-func TestSchemaAndParserHaveTheSamePatterns(t *testing.T) {
-	root := schemaRoot(t)
-	for _, c := range []struct{ schema, parser string }{
-		{root.Defs["name"].Pattern, namePattern.String()},
-		{root.Defs["port"].Properties["name"].Pattern, portPattern.String()},
-		{root.Defs["uplink"].Properties["uplink"].Pattern, interfacePattern.String()},
-		{root.Defs["function"].Properties["image"].Pattern, imagePattern.String()},
-		{root.Defs["external"].Properties["container"].Pattern, containerPattern.String()},
-	} {
-		if c.schema != c.parser {
-			t.Errorf("schema has %q, parser %q", c.schema, c.parser)
-		}
-	}
 }
 
 func TestSchemaDescribesEverything(t *testing.T) {

@@ -10,13 +10,17 @@ var (
 	vmKernels   = []VMKernel{VMKernelGeneric, VMKernelRT}
 	vmRuntimes  = []RuntimeName{RuntimeProcess, RuntimeRunc}
 	restarts    = []Restart{RestartNever, RestartOnFailure, RestartAlways}
-	faces       = []Face{FaceNetdev, FaceNative, FaceDPDK}
+	Faces       = []Face{FaceNetdev, FaceNative, FaceDPDK}
 	beyonds     = []Beyond{BeyondDrop, BeyondCopy}
-	forwardings = []Forwarding{ForwardingDirect, ForwardingLearning}
+	Forwardings = []Forwarding{ForwardingDirect, ForwardingLearning}
 	places      = []Place{AtPort, AtSwitch}
 	traffics    = []Traffic{TrafficUDP, TrafficTCP}
 	isolations  = []Isolation{IsolationSlice, IsolationLink, IsolationNoPeerMemory, IsolationNoSharedMemory}
 )
+
+// The frames that draygen sends, with FCS, in bytes: its smallest, and a jumbo
+// frame's packet of 9000 bytes.
+const MinFrame, MaxFrame = 64, 9018
 
 // The range of an interface's MTU, in bytes: RFC 791 has every link carry 68,
 // and an IP packet's length field ends at 65535.
@@ -56,11 +60,11 @@ var transportMTU = map[string]int{
 	"ovs-dpdk-vxlan": 9000, // what was seen to pass
 }
 
-// tunnels are the transports between simulated hosts.
-var tunnels = []string{"vxlan", "ovs-vxlan", "ovs-dpdk-vxlan"}
+// Tunnels are the transports between simulated hosts.
+var Tunnels = []string{"vxlan", "ovs-vxlan", "ovs-dpdk-vxlan"}
 
-// transports are the names that a link may give.
-var transports = []string{
+// Transports are the names that a link may give.
+var Transports = []string{
 	TransportAuto, "loopback", "veth", "bridge", "macvlan", "macvtap", "sr-iov", "af-packet", "ovs",
 	"shm", "memif", "dpdk-ring", "af-xdp", "vhost-user", "ovs-dpdk", "ovs-dray", "vpp", "vpp-memif", "vxlan", "ovs-vxlan", "ovs-dpdk-vxlan",
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // Variable is the name of the environment variable that holds EAL's arguments,
@@ -33,7 +34,7 @@ const leastMemory = 64 << 20
 
 // Application is a DPDK application of a function, and what it was granted.
 type Application struct {
-	Memory    chain.Bytes       // of the function; 0: no limit
+	Memory    units.Bytes       // of the function; 0: no limit
 	HugePages []chain.HugePages // of the function; empty: plain pages
 	CPUs      []int             // ascending; never empty
 	Pinned    bool              // each of its threads keeps to one of CPUs
@@ -133,7 +134,7 @@ func (a Application) memory() ([]string, error) {
 			bytes = uint64(a.Memory) / 4 * 3
 		}
 		if a.Memory > 0 && a.Memory < leastMemory {
-			return nil, fmt.Errorf("memory %v is too little for a DPDK application: give it %v or more", a.Memory, chain.Bytes(leastMemory))
+			return nil, fmt.Errorf("memory %v is too little for a DPDK application: give it %v or more", a.Memory, units.Bytes(leastMemory))
 		}
 		args := []string{"--no-huge", "--no-shconf", "-m", strconv.FormatUint(bytes>>20, 10)}
 		if slices.ContainsFunc(a.Vdevs, func(v Vdev) bool { return v.SingleFileSegments }) {
@@ -162,7 +163,7 @@ const (
 )
 
 // ringPage is the size of the pages of that hugetlbfs.
-const ringPage chain.Bytes = 2 << 20
+const ringPage units.Bytes = 2 << 20
 
 // shared makes the application one of two that share EAL's memory. The primary
 // one takes half of its limit at once, so that the other needs nothing of it but

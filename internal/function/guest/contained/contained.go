@@ -24,6 +24,7 @@ import (
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/units"
 )
 
 // keeperFailed is the exit status of a keeper that could not do its work.
@@ -114,7 +115,7 @@ func (k *keeper) spec() (runtime.Spec, error) {
 	}
 	return runtime.Spec{
 		Chain:    "guest",
-		Function: chain.Function{Name: r.Container.Name, Runtime: chain.RuntimeRunc, Command: r.Argv, Env: env, Memory: chain.Bytes(r.Memory), Pids: int(r.Pids)},
+		Function: chain.Function{Name: r.Container.Name, Runtime: chain.RuntimeRunc, Command: r.Argv, Env: env, Memory: units.Bytes(r.Memory), Pids: int(r.Pids)},
 		Dir:      inside.ContainerDir, State: inside.ContainerDir,
 		// Below the group that the agent has made for this program: killing that
 		// kills the container.

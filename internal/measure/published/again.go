@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package published
+
+import (
+	"slices"
+
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
+)
+
+// linkTools measure a link that is up, in seconds.
+var linkTools = []experiment.Tool{experiment.ToolFrames, experiment.ToolTCP, experiment.ToolRequests, experiment.ToolPingPong, experiment.ToolUDP, experiment.ToolEcho}
+
+// again is the cell that is measured twice in each round, so that what claims can
+// tell from noise is known (A/A): the shortest of those that claims compare. nil: no
+// claim compares any.
+func again(run *report.ExperimentsRun) *experiment.Cell {
+	if run.Part || run.Rounds < 2 {
+		return nil
+	}
+	var found *experiment.Cell
+	compared := claimed(run)
+	for _, c := range here(run) {
+		if !compared[c.String()] || !slices.Contains(linkTools, c.Tool) || c.Runtime == chain.RuntimeVM {
+			continue
+		}
+		if found == nil || expectIn(run, c) < expectIn(run, *found) {
+			found = &c
+		}
+	}
+	return found
+}
+
+// claimed are the cells of claims that can be decided here, by their names.
+func claimed(run *report.ExperimentsRun) map[string]bool {
+	cells := map[string]bool{}
+	for _, e := range run.Experiments {
+		rows := map[string]*experiment.Row{}
+		for i := range e.Rows {
+			rows[e.Rows[i].Name] = &e.Rows[i]
+		}
+		for _, claim := range e.Claims {
+			first, second := claim.Rows()
+			if a, b := rows[first], rows[second]; decidable(run, a) && decidable(run, b) {
+				cells[a.Cell.String()], cells[b.Cell.String()] = true, true
+			}
+		}
+	}
+	return cells
+}
+
+// decidable reports whether a row is measured here, and not emulated: no claim rests
+// on one that is.
+func decidable(run *report.ExperimentsRun, r *experiment.Row) bool {
+	return r != nil && r.NotRun == "" && run.Skipped[r.Cell.String()] == "" && run.Lab[r.Cell.String()] == "" &&
+		(r.Cell.Runtime != chain.RuntimeVM || !run.Emulated)
+}

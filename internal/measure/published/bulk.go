@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package published
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/measure/instrument"
+	"github.com/drayage/dray/internal/result/record"
+)
+
+// bulkLead is how long before the trial the bulk stream starts: its window has to
+// grow until it fills the bottleneck.
+const bulkLead = 1500 * time.Millisecond
+
+type runFunc func(context.Context, instrument.Endpoint, instrument.Endpoint, instrument.Params) (record.Trial, error)
+
+// bulkShare is the share of the bottleneck's rate that the bulk stream fills at the
+// least: its headers and what else passes take the rest.
+const bulkShare = 0.8
+
+// besideBulk measures with a tool while a TCP stream sends all it can the same way,
+// for so much longer than the trial. It refuses a measurement which that did not
+// outlast, or during which it did not fill the bottleneck of that rate in bit/s;
+// 0: there is none.
+func besideBulk(tool instrument.Instrument, rate uint64, extra time.Duration) runFunc {
+	return func(ctx context.Context, from, to instrument.Endpoint, p instrument.Params) (record.Trial, error) {
+		type outcome struct {
+			t   record.Trial
+			err error
+		}
+		bulk := make(chan outcome, 1)
+		go func() {
+			t, err := instrument.Iperf3{}.Run(ctx, from, to, instrument.Params{Duration: p.Duration + extra})
+			bulk <- outcome{t, err}
+		}()
+		if err := host.Sleep(ctx, bulkLead); err != nil {
+			<-bulk
+			return record.Trial{}, err
+		}
+		start := time.Now()
+		t, err := tool.Run(ctx, from, to, p)
+		end := time.Now() // a tool may sleep before it measures
+		b := <-bulk
+		if err = errors.Join(err, b.err); err != nil {
+			return t, fmt.Errorf("beside a bulk stream: %w", err)
+		}
+		t.Raw += "\n\nthe bulk stream beside it:\n" + b.t.Raw
+		if err := outlasts(b.t, start, end); err != nil {
+			return t, err
+		}
+		return t, fills(b.t, rate)
+	}
+}
+
+// outlasts is an error where the bulk stream did not cover the time of a measurement.
+func outlasts(bulk record.Trial, start, end time.Time) error {
+	if bulk.Start.After(start) || bulk.Start.Add(bulk.Duration).Before(end) {
+		return fmt.Errorf("the bulk stream ran from %s for %v, the measurement from %s for %v: it was not under load all the time; is the machine too busy?",
+			bulk.Start.Format(time.TimeOnly), bulk.Duration, start.Format(time.TimeOnly), end.Sub(start))
+	}
+	return nil
+}
+
+// fills is an error where the bulk stream did not fill a bottleneck of that rate.
+func fills(bulk record.Trial, rate uint64) error {
+	if rate == 0 {
+		return nil
+	}
+	got := uint64(0)
+	if bulk.Throughput != nil {
+		got = bulk.Throughput.BitsPerSecond
+	}
+	if float64(got) < bulkShare*float64(rate) {
+		return fmt.Errorf("the bulk stream had %.1f of the bottleneck's %.0f Mb/s: it did not fill it; is the machine too busy?", float64(got)/mega, float64(rate)/mega)
+	}
+	return nil
+}

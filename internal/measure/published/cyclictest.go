@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package published
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/drayage/dray/internal/measure/instrument"
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// wakeUp measures how late timers wake a thread of real-time priority in a function.
+func wakeUp(ctx context.Context, r *Runner, live *node.Live, c experiment.Cell) (record.Trial, error) {
+	at := live.State.Sandboxes[client]
+	return instrument.WakeUp(ctx, instrument.Endpoint{Name: client, Place: at.Place(), Guest: at.Guest}, c.Stress, r.Run.Trial)
+}
+
+// wakeUpTime is about how long that takes, with its function.
+func wakeUpTime(c experiment.Cell, trial time.Duration) time.Duration {
+	if c.Runtime == chain.RuntimeVM {
+		trial += vmExtra
+	}
+	return overhead + trial
+}
+
+// ownKernel reports whether the kernel of a cell is that of its machine, and not
+// the host's.
+func ownKernel(c experiment.Cell) bool {
+	return c.Tool == experiment.ToolCyclictest && c.Runtime == chain.RuntimeVM
+}
+
+// wakeUpText is the one function of such a cell.
+func wakeUpText(_ *inventory.Inventory, c experiment.Cell) string {
+	machine := ""
+	if c.Runtime == chain.RuntimeVM && c.Kernel != "" {
+		machine = fmt.Sprintf(", vm: {kernel: %s}", c.Kernel)
+	}
+	return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, command: [sleep, infinity]%s}\n", client, c.Runtime, machine)
+}

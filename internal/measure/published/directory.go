@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package published
+
+import (
+	"github.com/drayage/dray/internal/measure/rundir"
+	"github.com/drayage/dray/internal/result/report"
+)
+
+// Dir is the directory of a run of experiments.
+type Dir = rundir.Dir[report.ExperimentsRun]
+
+var layout = &rundir.Layout[report.ExperimentsRun]{
+	StateFile: report.ExperimentsFile, RecordsFile: report.RecordsFile, Load: report.LoadExperimentsRun,
+	Finished: func(run *report.ExperimentsRun) bool { return !run.Finished.IsZero() },
+}
+
+// Begin makes the directory of a new run, which must be empty if it exists.
+func Begin(dir string, run *report.ExperimentsRun) (*Dir, error) {
+	return layout.Begin(dir, run, nil)
+}
+
+// Resume opens the directory of an interrupted run.
+func Resume(dir string) (*Dir, error) { return layout.Resume(dir) }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package published
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/drayage/dray/internal/measure/bench"
+	"github.com/drayage/dray/internal/measure/instrument"
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
+	"github.com/drayage/dray/internal/spec/inventory"
+)
+
+// echoFrame is the shortest frame of Ethernet, without FCS, in bytes.
+const echoFrame = 60
+
+// echoText are two functions with ports of the cell's face. Each has a CPU; where
+// there is none then for a switch that polls, the ends take turns on one: only one
+// of them has something to do at a time.
+func echoText(inv *inventory.Inventory, c experiment.Cell) string {
+	cpus := ""
+	switch {
+	case c.Face == chain.FaceNetdev || len(inv.Host.CPUs) < 2:
+	case bench.TakeTurns(inv, c.Transport):
+		cpus = fmt.Sprintf(", cpus: %q", fmt.Sprint(inv.Host.CPUs[0]))
+	default:
+		cpus = ", cpus: 1"
+	}
+	text := hostsText(c) + "functions:\n"
+	for i, f := range []string{client, server} {
+		text += fmt.Sprintf("  - {name: %s,%s runtime: %s%s, ports: [{name: p%d, ip: 10.99.0.%d/24, face: %s}]}\n", f, hostText(c, i), c.Runtime, cpus, i, i+1, c.Face)
+	}
+	forwarding := ""
+	if c.Forwarding != "" {
+		forwarding = fmt.Sprintf(", forwarding: %s", c.Forwarding)
+	}
+	return text + fmt.Sprintf("links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, forwarding)
+}
+
+// echo measures round trips, one packet after the other.
+func echo(ctx context.Context, r *Runner, live *node.Live, c experiment.Cell) (record.Trial, error) {
+	from, to, err := ends(live)
+	if err != nil {
+		return record.Trial{}, err
+	}
+	t, err := instrument.Draygen{Quantity: record.QFrames}.Echo(ctx, from, to, instrument.Params{Duration: r.Run.Trial, Frame: echoFrame})
+	t.Link = live.State.Plan.Links[0].Name
+	if live.State.Plan.Links[0].Tunnel() {
+		t.Mark(record.MarkSimulatedHosts)
+	}
+	t.Runtimes = map[string]string{from.Name: string(c.Runtime), to.Name: string(c.Runtime)}
+	if err != nil {
+		return t, err
+	}
+	v := map[string]float64{}
+	t.Experiment = &record.Experiment{Values: v}
+	if err := distribution(v, t.Latency.Histogram, t.Latency.Lost); err != nil {
+		return t, err
+	}
+	v["round_trip"] = v["latency_mean"] * perMicro / perMilli
+	return t, nil
+}
+
+func echoTime(_ experiment.Cell, trial time.Duration) time.Duration {
+	return overhead + trial + pollsExtra
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package published
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/measure/bench"
+	"github.com/drayage/dray/internal/measure/instrument"
+	"github.com/drayage/dray/internal/node"
+	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/experiment"
+)
+
+func (r *Runner) measure(ctx context.Context, c experiment.Cell) (record.Trial, error) {
+	if c.Tool == experiment.ToolFrames {
+		return r.frames(ctx, c)
+	}
+	if c.Tool == experiment.ToolCyclictest && c.Runtime == "" {
+		return instrument.WakeUp(ctx, instrument.Endpoint{}, c.Stress, r.Run.Trial) // on the host itself
+	}
+	p, own := probes[c.Tool]
+	if own && p.text == nil {
+		return p.run(ctx, r, nil, c)
+	}
+	began := time.Now()
+	live, err := r.create(ctx, c)
+	if err != nil {
+		return record.Trial{}, err
+	}
+	var t record.Trial
+	if own {
+		t, err = p.run(ctx, r, live, c)
+	} else if c.Tool == experiment.ToolStart {
+		t, err = start(ctx, r.Node.StateDir, live, c, began)
+	} else {
+		t, err = r.link(ctx, live, c)
+	}
+	t.Env, t.Chain = r.Env(live), chainName
+	if bench.Emulated(live) {
+		t.Mark(record.MarkEmulated)
+	}
+	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTime)
+	defer cancel()
+	return t, errors.Join(err, live.Remove(down))
+}
+
+// downTime bounds the removal of a cell, also after an interrupt.
+const downTime = 2 * time.Minute
+
+func (r *Runner) create(ctx context.Context, c experiment.Cell) (*node.Live, error) {
+	parsed, text, p, err := prepare(r.Inventory, c)
+	if err != nil {
+		return nil, err
+	}
+	return r.Create(ctx, parsed, text, p)
+}
+
+// pingRate is how many requests of 64 bytes make 1 Mb/s.
+const pingRate = 1_000_000 / 8 / 64
+
+// link measures the one link of a chain that is up.
+func (r *Runner) link(ctx context.Context, live *node.Live, c experiment.Cell) (record.Trial, error) {
+	from, to, err := ends(live)
+	if err != nil {
+		return record.Trial{}, err
+	}
+	p := instrument.Params{Duration: r.Run.Trial}
+	var tool instrument.Instrument
+	switch c.Tool {
+	case experiment.ToolTCP:
+		tool = instrument.Iperf3{}
+	case experiment.ToolRequests:
+		tool = instrument.Qperf{}
+	case experiment.ToolPingPong:
+		tool, p.MessageRate = instrument.Sockperf{}, pingRate
+	case experiment.ToolUDP:
+		tool, p.Bitrate = instrument.Iperf{}, uint64(c.Offered().Bitrate)
+	default:
+		return record.Trial{}, fmt.Errorf("no instrument for %s", c.Tool)
+	}
+	run := tool.Run
+	if c.Bulk {
+		run = besideBulk(tool, uint64(c.Rate), slower(r.Run, bulkExtra))
+	}
+	t, err := run(ctx, from, to, p)
+	t.Link = live.State.Plan.Links[0].Name
+	if live.State.Plan.Links[0].Tunnel() {
+		t.Mark(record.MarkSimulatedHosts)
+	}
+	t.Runtimes = map[string]string{from.Name: string(c.Runtime), to.Name: string(c.Runtime)}
+	return t, err
+}
+
+// frames measures a cell as dray bench would.
+func (r *Runner) frames(ctx context.Context, c experiment.Cell) (record.Trial, error) {
+	m := matrixOf(c, r.Run.Trial)
+	var got collector
+	b := bench.Runner{
+		Machine: r.Machine, Sink: &got, Done: map[string]bool{},
+		Save: func() error { return nil },
+		Run: &report.BenchRun{
+			ID: r.Run.ID, Matrix: *m, Seed: r.Run.Seed, Program: r.Run.Program, Host: r.Run.Host, Rows: bench.Rows(m, r.Inventory),
+		},
+	}
+	err := b.Measure(ctx)
+	if b.Run.NoLimit != "" {
+		r.Run.NoLimit = b.Run.NoLimit
+	}
+	if err != nil {
+		return record.Trial{}, err
+	}
+	return got.whole()
+}
+
+// generatorShare is the share of the generator's ceiling from which a rate is
+// the generator's own.
+const generatorShare = 0.8
+
+// collector takes what dray bench measures of one configuration in one round.
+type collector struct {
+	trial   *record.Trial
+	ceiling *record.Ceiling // nil: unknown
+}
+
+func (c *collector) Write(t record.Trial) error {
+	if t.Quantity != record.QCeiling {
+		c.trial = &t
+	} else if t.Bench != nil && t.Bench.Ceiling != nil {
+		c.ceiling = t.Bench.Ceiling
+	}
+	return nil
+}
+
+// whole is what was measured, with the generator's ceiling at that time, so
+// that its mark can be made again from the record.
+func (c *collector) whole() (record.Trial, error) {
+	if c.trial == nil {
+		return record.Trial{}, errors.New("nothing was measured")
+	}
+	t := *c.trial
+	if c.ceiling == nil {
+		return t, nil
+	}
+	b := record.Bench{}
+	if t.Bench != nil {
+		b = *t.Bench
+	}
+	b.Ceiling, t.Bench = c.ceiling, &b
+	least := min(b.Ceiling.Send, b.Ceiling.Receive)
+	if t.Delivery != nil && least > 0 && float64(t.Delivery.PacketRate) > generatorShare*least {
+		t.Mark(record.MarkGeneratorBound)
+	}
+	return t, nil
+}
+
+// startTime bounds how long a function may take until its command runs.
+const startTime = 2 * time.Minute
+
+// start waits until the function's command has written, and reads what memory
+// its control group then holds, and what it needs on disk.
+func start(ctx context.Context, state string, live *node.Live, c experiment.Cell, began time.Time) (record.Trial, error) {
+	t := record.Trial{Quantity: record.QStart, Start: began, Marks: []string{}}
+	stop, err := supervise(ctx, live)
+	if err != nil {
+		return t, err
+	}
+	defer stop()
+	if err := awaitStarts(ctx, live, 1); err != nil {
+		return t, err
+	}
+	t.Duration = time.Since(began)
+	meter, err := host.NewMeter(live.Cgroup())
+	if err != nil {
+		return t, err
+	}
+	usage, err := meter.Read()
+	if err != nil {
+		return t, err
+	}
+	disk, err := diskOf(ctx, state, live, c)
+	t.Raw = fmt.Sprintf("memory %d, disk %d\n", usage.Memory, disk)
+	t.Bench = &record.Bench{Cost: &record.Cost{Memory: usage.Memory}}
+	t.Experiment = &record.Experiment{Values: map[string]float64{
+		"start_time": t.Duration.Seconds(), "memory": float64(usage.Memory) / mega, "disk": float64(disk) / mega,
+	}}
+	return t, err
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package published
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/drayage/dray/internal/result/record"
+)
+
+// A record of frames carries the ceiling that its mark was made from, also through
+// the file.
+func TestFramesKeepTheCeilingOfTheirMark(t *testing.T) {
+	for rate, bound := range map[uint64]bool{79_000: false, 81_000: true} {
+		var got collector
+		for _, trial := range []record.Trial{
+			{Quantity: record.QCeiling, Bench: &record.Bench{Ceiling: &record.Ceiling{Send: 200_000, Receive: 100_000}}},
+			{Schema: record.Schema, Run: "x", ID: "f", Quantity: record.QFrames, Marks: []string{},
+				Delivery: &record.Delivery{PacketRate: rate}, Bench: &record.Bench{Load: "max", Limit: &record.Limit{Ring: 1e8}}},
+		} {
+			if err := got.Write(trial); err != nil {
+				t.Fatal(err)
+			}
+		}
+		trial, err := got.whole()
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "records")
+		w, err := record.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(trial); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		read, _, err := record.ReadFile(path)
+		if err != nil || len(read) != 1 {
+			t.Fatalf("%d records, %v", len(read), err)
+		}
+		b := read[0].Bench
+		if b == nil || b.Ceiling == nil || b.Ceiling.Receive != 100_000 || b.Limit == nil || b.Load != "max" {
+			t.Errorf("the record has %+v", b)
+		}
+		if slices.Contains(read[0].Marks, record.MarkGeneratorBound) != bound {
+			t.Errorf("%d packets/s: marks %v", rate, read[0].Marks)
+		}
+	}
+}
+
+func TestFramesWithoutACeiling(t *testing.T) {
+	var got collector
+	if _, err := got.whole(); err == nil {
+		t.Error("nothing that was measured is a trial")
+	}
+	failed := record.Trial{Quantity: record.QCeiling, Error: "no draygen", Bench: &record.Bench{}}
+	for _, trial := range []record.Trial{failed, {Quantity: record.QFrames, Delivery: &record.Delivery{PacketRate: 5}}} {
+		if err := got.Write(trial); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if trial, err := got.whole(); err != nil || len(trial.Marks) > 0 || trial.Bench != nil {
+		t.Errorf("%+v, %v", trial, err)
+	}
+}

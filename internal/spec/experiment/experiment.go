@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/matrix"
+	"github.com/drayage/dray/internal/spec/units"
+)
+
+// Kind is the kind of document that a published experiment is.
+const Kind = "Experiment"
+
+// Experiment is one published experiment: what was published, how each of its
+// figures is measured here, and what should hold between them on any machine.
+type Experiment struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Name       string   `json:"name"`
+	Title      string   `json:"title"`
+	Source     string   `json:"source"`          // where it was published
+	Notes      []string `json:"notes,omitempty"` // what disagrees in what was published, and how this differs from it
+	Rows       []Row    `json:"rows"`
+	Claims     []Claim  `json:"claims,omitempty"`
+
+	File string `json:"-"` // that errors print
+}
+
+// Row is one figure. Either Figure and Cell are set, or NotRun is.
+type Row struct {
+	Name      string `json:"name"` // unique in the experiment; claims use it
+	Title     string `json:"title"`
+	Published string `json:"published,omitempty"` // in the source's words; empty: it has no such figure
+	// Value is the published figure in Figure's unit; 0: none that a ratio could be made to.
+	Value  float64 `json:"value,omitempty"`
+	Figure Figure  `json:"figure,omitempty"`
+	Cell   Cell    `json:"cell"`
+	NotRun string  `json:"not_run,omitempty"` // why no machine measures it yet
+}
+
+// Cell is what is brought up and measured. Rows with the same cell are read off
+// the same trials, also those of different experiments.
+type Cell struct {
+	Tool      Tool              `json:"tool,omitempty"`
+	Transport string            `json:"transport,omitempty"`
+	Face      chain.Face        `json:"face,omitempty"`
+	Runtime   chain.RuntimeName `json:"runtime,omitempty"`
+	VNF       matrix.VNF        `json:"vnf,omitempty"`
+	Size      matrix.FrameSize  `json:"size,omitempty"`
+	Load      string            `json:"load,omitempty"` // as a matrix has it: "max", "1Mpps", "95Mbps"
+	Qdisc     string            `json:"qdisc,omitempty"`
+	Rate      units.Bitrate     `json:"rate,omitempty"`      // of the qdisc
+	At        chain.Place       `json:"at,omitempty"`        // where the qdisc is set; empty: at the ports
+	Queue     string            `json:"queue,omitempty"`     // what queues below the qdisc
+	FarQueue  string            `json:"far_queue,omitempty"` // the same at the far end; empty: Queue
+	Datapath  Datapath          `json:"datapath,omitempty"`  // of Open vSwitch; empty: the kernel's where there is one
+	Bulk      bool              `json:"bulk,omitempty"`      // a TCP stream of all it can send goes beside
+	Kernel    chain.VMKernel    `json:"kernel,omitempty"`    // that must be Debian's of this flavour; empty: any
+	Stress    bool              `json:"stress,omitempty"`    // every CPU is kept busy meanwhile
+	Functions int               `json:"functions,omitempty"` // how many come up at once
+	Hosts     int               `json:"hosts,omitempty"`     // simulated ones: 2, with a function on each; 0: one host
+	Underlay  units.Bitrate     `json:"underlay,omitempty"`  // of each host's line; 0: what the machine gives
+	Delay     units.Duration    `json:"delay,omitempty"`     // from one host to the other, one way, beside what the machine takes
+	Memory    units.Bytes       `json:"memory,omitempty"`    // of the machine; 0: what a machine has by default
+	Image     string            `json:"image,omitempty"`     // that is built
+	// Forwarding is asked of a transport that has the choice; empty: as it does it.
+	Forwarding chain.Forwarding `json:"forwarding,omitempty"`
+	// VMRuntime runs the functions in their machines; empty: processes there.
+	VMRuntime chain.RuntimeName `json:"vm_runtime,omitempty"`
+	// NoHzFull is that of the functions' machines.
+	NoHzFull bool `json:"nohz_full,omitempty"`
+}
+
+// Datapath is where Open vSwitch forwards.
+type Datapath string
+
+// DatapathKernel is the module openvswitch.
+const DatapathKernel Datapath = "kernel"
+
+// Tool is how a cell is measured.
+type Tool string
+
+// The tools of cells.
+const (
+	ToolFrames     Tool = "frames"     // draygen, as dray bench uses it
+	ToolTCP        Tool = "tcp"        // iperf3
+	ToolRequests   Tool = "requests"   // qperf, 1 byte over TCP
+	ToolPingPong   Tool = "pingpong"   // sockperf, 64 bytes over UDP, together 1 Mb/s
+	ToolUDP        Tool = "udp"        // iperf 2, at the cell's load
+	ToolStart      Tool = "start"      // time, memory and disk of a function's sandbox, until a command has run in it
+	ToolCyclictest Tool = "cyclictest" // on the host itself, or in a function
+	ToolSpin       Tool = "spin"       // oslat, a thread that spins in a machine
+	ToolChecks     Tool = "checks"     // what a function must not be able to do, tried with and without the protection
+	ToolDensity    Tool = "density"    // time and memory of many idle functions
+	ToolPlanned    Tool = "planned"    // what the planner would give to functions, with nothing brought up
+	ToolRecovery   Tool = "recovery"   // how long a function is away whose process is killed
+	ToolImage      Tool = "image"      // an image is built, and its program run in a function
+	ToolEcho       Tool = "echo"       // draygen, round trips of one packet after the other
+	ToolClocks     Tool = "clocks"     // both directions of a link at once, as if its ends had no common clock
+)
+
+// Figure is what of a cell's result a row shows.
+type Figure string
+
+// Unit is that of a figure's values.
+func (f Figure) Unit() string {
+	if f.PassFail() {
+		return "pass/fail"
+	}
+	return figureUnits[f]
+}
+
+// PassFail reports whether the figure is whether something holds: 1 if it does,
+// and 0 if not.
+func (f Figure) PassFail() bool { return slices.Contains(checkFigures, f) || f == "runs" }
+
+// Most reports whether the figure is a maximum, whose headline is the largest
+// one seen.
+func (f Figure) Most() bool {
+	return f == "latency_max" || f == "wakeup_max" || f == "stall_max"
+}
+
+var figureUnits = map[Figure]string{
+	"packet_rate": "kpps", "sent_rate": "kpps", "latency_mean": "µs", "latency_p99": "µs", "latency_max": "µs",
+	"throughput": "Mb/s", "round_trip": "ms", "jitter": "ms",
+	"start_time": "s", "memory": "MB", "wakeup_max": "µs", "stall_max": "µs", "ticks": "/s", "syscalls_dropped": "syscalls",
+	"disk": "MB", "threads": "threads", "memory_per_thread": "GB", "functions": "functions", "back_after": "ms", "outage": "ms",
+	"clock_difference": "µs", "clock_bound": "µs", "build_time": "s",
+}
+
+// checkFigures are what the tool checks finds to hold, or not.
+var checkFigures = []Figure{
+	"limits_huge_pages", "limits_memory", "limits_processes", "limits_cpus", "limits_nodes", "limits_devices",
+	"hides_cpus", "hides_devices", "hides_processes", "hides_memory", "hides_huge_pages", "hides_sockets", "hides_host",
+	"maps_users", "drops_capabilities", "filters_syscalls", "gains_nothing",
+}
+
+// Checks are the figures of the tool checks that hold or do not.
+func Checks() []Figure { return append([]Figure(nil), checkFigures...) }
+
+// toolFigures are the figures that each tool gives.
+var toolFigures = map[Tool][]Figure{
+	ToolFrames:     {"packet_rate", "sent_rate", "throughput", "latency_mean", "latency_p99", "latency_max"},
+	ToolTCP:        {"throughput"},
+	ToolRequests:   {"round_trip"},
+	ToolPingPong:   {"latency_mean", "latency_p99", "latency_max"},
+	ToolUDP:        {"throughput", "jitter"},
+	ToolStart:      {"start_time", "memory", "disk"},
+	ToolCyclictest: {"wakeup_max"},
+	ToolSpin:       {"stall_max", "ticks"},
+	ToolChecks:     append([]Figure{"syscalls_dropped"}, Checks()...),
+	ToolDensity:    {"start_time", "memory", "functions"},
+	ToolPlanned:    {"threads", "memory_per_thread", "functions"},
+	ToolRecovery:   {"back_after", "outage"},
+	ToolImage:      {"runs", "disk", "build_time"},
+	ToolEcho:       {"round_trip", "latency_mean", "latency_p99", "latency_max"},
+	ToolClocks:     {"clock_difference", "clock_bound", "latency_mean"},
+}
+
+// Claim says that one row's figure is below another's on any machine; with
+// Within, that it is the same.
+type Claim struct {
+	Text string `json:"text"`
+	Less string `json:"less,omitempty"` // name of a row
+	Than string `json:"than,omitempty"`
+	// Same, in place of Less and Than, are the two rows, of which neither is more
+	// than Within above the other.
+	Same   []string    `json:"same,omitempty"`
+	Within units.Ratio `json:"within,omitempty"`
+}
+
+// Rows are the two rows that the claim compares.
+func (c Claim) Rows() (a, b string) {
+	if len(c.Same) == 2 {
+		return c.Same[0], c.Same[1]
+	}
+	return c.Less, c.Than
+}
+
+// Offered is the cell's load; of a cell without one it is zero.
+func (c Cell) Offered() matrix.Load {
+	load, err := matrix.ParseLoad(c.Load)
+	if err != nil {
+		return matrix.Load{}
+	}
+	return load
+}
+
+// String names the cell in the identifiers of its trials.
+func (c Cell) String() string {
+	parts := []string{string(c.Tool)}
+	size := ""
+	if c.Tool == ToolFrames {
+		size = c.Size.String()
+	}
+	rate := ""
+	if c.Rate > 0 {
+		rate = c.Rate.String()
+	}
+	far, stress, bulk := "", "", ""
+	if c.Stress {
+		stress = "stress"
+	}
+	if c.Bulk {
+		bulk = "bulk"
+	}
+	if c.FarQueue != "" {
+		far = "far-" + c.FarQueue
+	}
+	many, place := "", ""
+	if c.At != "" {
+		place = "at-" + string(c.At)
+	}
+	if c.Functions > 0 {
+		many = fmt.Sprintf("%d-functions", c.Functions)
+	}
+	if c.Hosts > 0 {
+		many = fmt.Sprintf("%d-hosts", c.Hosts)
+	}
+	if c.Underlay > 0 {
+		many += "-" + c.Underlay.String()
+	}
+	if c.Delay > 0 {
+		many += "-" + c.Delay.String()
+	}
+	memory := ""
+	if c.Memory > 0 {
+		memory = c.Memory.String()
+	}
+	inMachine := ""
+	if c.VMRuntime != "" {
+		inMachine = "in-" + string(c.VMRuntime)
+	}
+	if c.NoHzFull { // never beside that
+		inMachine = "nohz-full"
+	}
+	for _, part := range []string{
+		many, c.Transport, string(c.Forwarding), string(c.Datapath), string(c.Face), string(c.Runtime), memory, inMachine, string(c.VNF), size, c.Load, c.Qdisc, rate, place, c.Queue, far, bulk, string(c.Kernel), stress, c.Image,
+	} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "/")
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+)
+
+const experimentHead = "apiVersion: drayage/v1\nkind: Experiment\nname: x\ntitle: t\nsource: s\nrows:\n"
+
+const goodRow = "  - {name: a, title: A, figure: throughput, value: 93.4, cell: {tool: tcp, transport: bridge, runtime: runc, qdisc: htb, rate: 100Mbps}}\n"
+
+// atSwitch is a row whose qdisc a switch sets.
+func atSwitch(transport, qdisc, more string) string {
+	return "  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: " + transport + ", runtime: runc, qdisc: " + qdisc + ", rate: 1Mbps, at: switch" + more + "}}\n"
+}
+
+// contained is a row whose functions are in containers in machines.
+func contained(runtime string) string {
+	return "  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: " + runtime + ", vm_runtime: runc}}\n"
+}
+
+func TestParseExperiment(t *testing.T) {
+	e, err := Parse("x.yaml", []byte(experimentHead+goodRow+"  - {name: b, title: B, not_run: no NIC}\nclaims:\n  - {text: c, less: a, than: b}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Cell{Tool: ToolTCP, Transport: "bridge", Runtime: chain.RuntimeRunc, Qdisc: "htb", Rate: 100_000_000}
+	if e.Rows[0].Cell != want || e.Rows[0].Value != 93.4 || e.Rows[1].NotRun != "no NIC" || len(e.Claims) != 1 {
+		t.Errorf("%+v", e)
+	}
+	if got := want.String(); got != "tcp/bridge/runc/htb/100Mbps" {
+		t.Errorf("the cell is called %s", got)
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Experiment
+	if err := json.Unmarshal(text, &again); err != nil || again.Rows[0].Cell != want {
+		t.Errorf("%v: %+v", err, again)
+	}
+}
+
+func TestBadExperiments(t *testing.T) {
+	for text, want := range map[string]string{
+		"  - {name: a, title: A}\n": "x.yaml:7:5: the row says neither",
+		goodRow + goodRow:           "two rows are called",
+		"  - {name: a, title: A, figure: hides_cpus, value: 1, cell: {tool: checks, runtime: runc}}\n":                                              "no ratio to a published value",
+		goodRow + "  - {name: b, title: B, figure: hides_cpus, cell: {tool: checks, runtime: runc}}\nclaims: [{text: t, less: a, than: b}]\n":       "compares what holds",
+		goodRow + "claims: [{text: t, less: a, than: zz}]\n":                                                                                        `a row "zz" that there is not`,
+		goodRow + "claims: [{text: t, less: a, than: a}]\n":                                                                                         "with itself",
+		"  - {name: a, title: A, figure: jitter, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                                              "gives no figure",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: docker}}\n":                                        "functions of Docker's",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, runtime: runc}}\n":                                                           `needs the field "transport"`,
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, load: max}}\n":                               `takes no field "load"`,
+		"  - {name: a, title: A, figure: jitter, cell: {tool: udp, transport: veth, runtime: runc, load: max}}\n":                                   "sends at a bit rate",
+		"  - {name: a, title: A, figure: throughput, value: -1, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                               "a published value cannot be",
+		"  - {name: a, title: A, not_run: x, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                              "a row is measured, or not run",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, qdisc: pfifo, queue: sfq}}\n":                "a queue is below a shaper",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, qdisc: htb, rate: 1Mbps, far_queue: sfq}}\n": "in place of the cell's",
+		atSwitch("ovs", "htb", ", queue: sfq"):     "x.yaml:7:138: a switch lets nothing but a FIFO queue",
+		atSwitch("ovs", "htb", ", far_queue: sfq"): "x.yaml:7:142: a switch lets nothing but a FIFO queue",
+		atSwitch("ovs", "tbf", ""):                 "only Open vSwitch sets a qdisc itself",
+		atSwitch("bridge", "htb", ""):              "only Open vSwitch sets a qdisc itself",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, datapath: kernel}}\n": "that of Open vSwitch",
+		contained("runc"): "only a machine has a runtime",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: vm, vm_runtime: docker}}\n":                       `"docker"`,
+		"  - {name: a, title: A, figure: start_time, cell: {tool: start, runtime: vm, vm_runtime: runc}}\n":                                        `takes no field "vm_runtime"`,
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, bulk: true}}\n":                             `takes no field "bulk"`,
+		"  - {name: a, title: A, figure: wakeup_max, cell: {tool: cyclictest, kernel: low}}\n":                                                     `"low"`,
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, delay: 50us}}\n":                            "an underlay is between hosts",
+		"  - {name: a, title: A, figure: memory, cell: {tool: start, runtime: vm, memory: 4}}\n":                                                   "no process fits",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: vxlan, runtime: runc}}\n":                                        "the transport vxlan joins hosts",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, hosts: 2}}\n":                               "only a tunnel joins hosts",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc, underlay: 1Gbps}}\n":                        "an underlay is between hosts",
+		"  - {name: a, title: A, figure: packet_rate, cell: {tool: frames, transport: vxlan, face: native, runtime: runc, size: 64, load: max}}\n": "the tool frames measures on one host",
+		"  - {name: a, title: A, figure: stall_max, cell: {tool: spin, runtime: runc}}\n":                                                          "the kernel's tick is asked for in a machine",
+		"  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: vm, nohz_full: true}}\n":                          `takes no field "nohz_full"`,
+		"  - {name: a, title: A, figure: runs, cell: {tool: image, runtime: runc}}\n":                                                              `needs the field "image"`,
+		"  - {name: a, title: A, figure: runs, cell: {tool: image, image: x, runtime: process}}\n":                                                 "runtime runc",
+		"  - {name: a, title: A, figure: runs, value: 1, cell: {tool: image, image: x, runtime: runc}}\n":                                          "no ratio to a published value",
+		goodRow + "claims: [{text: t, less: a}]\n":                                                                                                 "two rows and within",
+		goodRow + "claims: [{text: t, same: [a, zz]}]\n":                                                                                           "two rows and within",
+		goodRow + "claims: [{text: t, same: [a], within: 10%}]\n":                                                                                  "two rows and within",
+		goodRow + "claims: [{text: t, same: [a, zz], within: 10%, less: a, than: b}]\n":                                                            "two rows and within",
+		goodRow + "claims: [{text: t, same: [a, zz], within: 10%}]\n":                                                                              `a row "zz" that there is not`,
+		goodRow + "claims: [{text: t, same: [a, a], within: 10%}]\n":                                                                               "with itself",
+		goodRow + "claims: [{text: t, same: [a, b], within: 2}]\n":                                                                                 "ratio",
+		"  - {name: a, title: A, figure: round_trip, cell: {tool: echo, transport: shm, runtime: runc}}\n":                                         `needs the field "face"`,
+		"  - {name: a, title: A, figure: round_trip, cell: {tool: requests, transport: ovs, runtime: runc, forwarding: learning}}\n":               `takes no field "forwarding"`,
+		"  - {name: a, title: A, not_run: x, value: 3}\n":                                                                                          "has no figure to compare",
+		"  - {name: a, title: A, tilte: x, figure: throughput, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                               `did you mean "title"`,
+		"  - {name: a, title: A, cell: {tool: tcp, transport: veth, runtime: runc}}\n":                                                             `needs the field "figure"`,
+		goodRow + "  - {name: b, title: B, figure: start_time, cell: {tool: start, runtime: vm}}\nclaims: [{text: t, less: a, than: b}]\n":         "compares",
+	} {
+		_, err := Parse("x.yaml", []byte(experimentHead+text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestIsExperiment(t *testing.T) {
+	for text, want := range map[string]bool{experimentHead + "nonsense: 1\n": true, "kind: Bench\n": false, "[1]": false, "\t": false} {
+		if text == experimentHead+"nonsense: 1\n" {
+			text = strings.Replace(text, "rows:\n", "", 1)
+		}
+		if got := Is([]byte(text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// Every published experiment follows the schema.
+func TestExperimentSchema(t *testing.T) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("experiment.schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("experiment.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../../../experiments/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !Is(text) {
+			continue
+		}
+		seen++
+		var value any
+		if err := yaml.Unmarshal(text, &value); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Validate(value); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	if seen < 15 {
+		t.Errorf("only %d experiments", seen)
+	}
+	// What one knows the other must know too: a schema that refuses nothing proves nothing.
+	for rows, good := range map[string]bool{
+		"  - {name: a, title: A}\n":                   false, // neither measured nor not run
+		atSwitch("ovs", "hfsc", ""):                   true,
+		atSwitch("ovs", "hfsc", ", datapath: kernel"): true,
+		atSwitch("ovs", "htb", ", queue: sfq"):        false,
+		atSwitch("ovs", "htb", ", far_queue: sfq"):    false,
+		atSwitch("ovs", "tbf", ""):                    false,
+		atSwitch("bridge", "htb", ""):                 false,
+		contained("vm"):                               true,
+		contained("runc"):                             false,
+		ofMemory("vm"):                                true,
+		ofMemory("runc"):                              false,
+	} {
+		var value any
+		if err := yaml.Unmarshal([]byte(experimentHead+rows), &value); err != nil {
+			t.Fatal(err)
+		}
+		err := s.Validate(value)
+		_, parseErr := Parse("x.yaml", []byte(experimentHead+rows))
+		if (err == nil) != good || (parseErr == nil) != good {
+			t.Errorf("%s: the schema says %v, the parser %v", rows, err, parseErr)
+		}
+	}
+}
+
+// ofMemory is a row whose sandbox has 256 MiB of its own.
+func ofMemory(runtime string) string {
+	return "  - {name: a, title: A, figure: memory, cell: {tool: start, runtime: " + runtime + ", memory: 256Mi}}\n"
+}
+
+// An experiment states what it offers: its rows do not depend on each other.
+func TestExperimentsDoNotSearch(t *testing.T) {
+	for _, load := range []string{"ndr", "pdr", "rfc2544", "10%pdr"} {
+		text := experimentHead + "  - {name: a, title: A, figure: packet_rate, cell: {tool: frames, transport: veth, face: netdev, runtime: runc, size: 64, load: " + load + "}}\n"
+		if _, err := Parse("x.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "does not search for a rate") {
+			t.Errorf("%s: %v", load, err)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/schema"
+)
+
+// Schema is the JSON Schema (draft 2020-12) of an experiment's file.
+func Schema() []byte {
+	root := parse.ObjectSchema("experiment", "A published experiment: what was published, how each figure is measured here, and what should hold between them on any machine.", fields)
+	own := schema.Schema{
+		{Name: "row", Value: append(parse.ObjectSchema("row", "", rowFields), schema.Rules(rowRules)...)},
+		{Name: "cell", Value: append(parse.ObjectSchema("cell", "", cellFields), schema.Rules(cellRules)...)},
+		{Name: "claim", Value: append(parse.ObjectSchema("claim", "", claimFields), schema.Rules(claimRules)...)},
+	}
+	return parse.DocumentSchema("experiment.schema.json", root, append(own, chain.Definitions()...))
+}
+
+// rowRules: a row is measured, or it says why it is not.
+const rowRules = `{
+	  "oneOf": [
+	    {
+	      "required": [
+	        "cell",
+	        "figure"
+	      ]
+	    },
+	    {
+	      "required": [
+	        "not_run"
+	      ],
+	      "properties": {
+	        "figure": false,
+	        "value": false
+	      }
+	    }
+	  ]
+	}`
+
+// cellRules: some fields go with others.
+const cellRules = `{
+	  "dependentRequired": {
+	    "far_queue": [
+	      "queue"
+	    ]
+	  },
+	  "dependentSchemas": {
+	    "runtime": {
+	      "if": {
+	        "properties": {
+	          "runtime": {
+	            "const": "docker"
+	          }
+	        }
+	      },
+	      "then": {
+	        "properties": {
+	          "tool": {
+	            "const": "checks"
+	          }
+	        }
+	      }
+	    },
+	    "vm_runtime": {
+	      "required": [
+	        "runtime"
+	      ],
+	      "properties": {
+	        "runtime": {
+	          "const": "vm"
+	        }
+	      }
+	    },
+	    "memory": {
+	      "properties": {
+	        "runtime": {
+	          "const": "vm"
+	        }
+	      }
+	    },
+	    "at": {
+	      "required": [
+	        "qdisc"
+	      ],
+	      "properties": {
+	        "transport": {
+	          "const": "ovs"
+	        },
+	        "qdisc": {
+	          "enum": [
+	            "htb",
+	            "hfsc"
+	          ]
+	        },
+	        "queue": false,
+	        "far_queue": false
+	      }
+	    }
+	  }
+	}`
+
+// claimRules: a claim orders two rows, or says that they are the same.
+const claimRules = `{
+	  "oneOf": [
+	    {
+	      "required": [
+	        "less",
+	        "than"
+	      ],
+	      "properties": {
+	        "same": false,
+	        "within": false
+	      }
+	    },
+	    {
+	      "required": [
+	        "same",
+	        "within"
+	      ],
+	      "properties": {
+	        "less": false,
+	        "than": false
+	      }
+	    }
+	  ]
+	}`

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package matrix
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/schema"
+	"github.com/drayage/dray/internal/spec/units"
+	"go.yaml.in/yaml/v3"
+)
+
+// Search is what the loads that are searched for have to meet. The names are
+// those of RFC 9971's goal attributes; the length of a trial is the matrix's.
+type Search struct {
+	// Width is how close the bounds of a rate must come: (upper − lower) / upper.
+	Width units.Ratio `json:"width,omitempty"`
+	// Sum is how much time of trials decides a load, of NDR and PDR.
+	Sum units.Duration `json:"sum,omitempty"`
+	// Exceed is the share of that time whose trials may lose more, of NDR and PDR.
+	Exceed units.Ratio `json:"exceed,omitempty"`
+	// Loss is the loss ratio that PDR allows.
+	Loss units.Ratio `json:"loss,omitempty"`
+	// Verify is how many trials the binary search gives a load until one is without
+	// loss: 1 is RFC 2544, more is loss verification (ETSI GS NFV-TST 009 §12.3.3).
+	Verify int `json:"verify,omitempty"`
+}
+
+// What a matrix means whose search leaves a field out, and how far it may go.
+const (
+	defaultWidth  = units.Ratio(0.02)
+	finestWidth   = units.Ratio(0.001)
+	defaultSum    = 3 // trials
+	longestSum    = 100
+	defaultExceed = units.Ratio(0.5)
+	defaultLoss   = units.Ratio(0.005)
+	maxVerify     = 10
+)
+
+var searchFields = []parse.Field[Search]{
+	{
+		Name: "width",
+		Doc:  "How close the bounds of a rate must come, (upper − lower) / upper: at least 0.1 %.",
+		Form: schema.Ref("ratio").Default("2%"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, s *Search) {
+			if w, ok := parse.Quantity(d, n, "width", units.ParseRatio); ok && w < finestWidth {
+				d.Fail(n, "write 0.1% or more", "the trials cannot bring bounds within %s of each other", w)
+			} else if ok {
+				s.Width = w
+			}
+		},
+	},
+	{
+		Name: "sum",
+		Doc:  "How much time of trials decides a load, of `ndr` and `pdr`: 1 to 100 trials. Left out: three trials.",
+		Form: schema.Ref("duration"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, s *Search) {
+			s.Sum, _ = parse.Positive(d, n, "sum", units.ParseDuration)
+		},
+	},
+	{
+		Name: "exceed",
+		Doc:  "The share of that time whose trials may lose more, of `ndr` and `pdr`; 0: none.",
+		Form: schema.Schema{{Name: "anyOf", Value: []any{schema.Schema{{Name: "const", Value: 0}}, schema.Schema{{Name: "$ref", Value: "#/$defs/ratio"}}}}}.Default("50%"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, s *Search) {
+			s.Exceed, _ = parse.Quantity(d, n, "exceed", parseExceed)
+		},
+	},
+	{
+		Name: "loss",
+		Doc:  "The loss ratio that `pdr` allows.",
+		Form: schema.Ref("ratio").Default("0.5%"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, s *Search) {
+			if loss, ok := parse.Quantity(d, n, "loss", units.ParseRatio); ok {
+				s.Loss = loss
+			}
+		},
+	},
+	{
+		Name: "verify",
+		Doc:  "How many trials `rfc2544` gives a load until one is without loss: 1 is RFC 2544, more is loss verification (ETSI GS NFV-TST 009).",
+		Form: schema.Integer(1, maxVerify).Default(1),
+		Decode: func(d *parse.Decoder, n *yaml.Node, s *Search) {
+			if v, ok := d.Integer(n, "verify", 1, maxVerify); ok {
+				s.Verify = v
+			}
+		},
+	},
+}
+
+// parseExceed reads a ratio that may be 0: no trial may lose more.
+func parseExceed(text string) (units.Ratio, error) {
+	if text == "0" || text == "0%" {
+		return 0, nil
+	}
+	return units.ParseRatio(text)
+}
+
+// search reads what searches have to meet, or the defaults where the matrix has
+// no such field. The length of its trials must be known.
+func decodeSearch(d *parse.Decoder, n *yaml.Node, b *Matrix) {
+	b.Search = Search{Width: defaultWidth, Sum: defaultSum * b.Trial, Exceed: defaultExceed, Loss: defaultLoss, Verify: 1}
+	if n == nil || parse.IsNull(parse.Deref(n)) {
+		return
+	}
+	values := parse.Object(d, n, "a search", searchFields, &b.Search)
+	if values == nil {
+		return
+	}
+	if sum := values["sum"]; sum != nil && b.Search.Sum > 0 && b.Trial > 0 && (b.Search.Sum < b.Trial || b.Search.Sum/longestSum > b.Trial) {
+		d.Fail(sum, fmt.Sprintf("write one trial to %d", longestSum), "a sum of %s does not fit trials of %s", b.Search.Sum, b.Trial)
+	}
+	for _, f := range searchFields {
+		if value := values[f.Name]; value != nil && !anySearched(b.Loads, searchedBy[f.Name]) {
+			d.Fail(value, "remove it, or add "+parse.Either(searchedBy[f.Name])+" to the loads", "no load of the matrix uses %s", parse.Quote(f.Name))
+		}
+	}
+}
+
+// searchedBy is which loads each field of a search is of.
+var searchedBy = map[string][]string{
+	"width": {LoadNDR, LoadPDR, LoadRFC2544}, "sum": {LoadNDR, LoadPDR}, "exceed": {LoadNDR, LoadPDR},
+	"loss": {LoadPDR}, "verify": {LoadRFC2544},
+}
+
+func anySearched(loads []Load, names []string) bool {
+	for _, load := range loads {
+		if load.Search != "" && slices.Contains(names, load.Search) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkShares refuses shares of a rate that is not searched for.
+func checkShares(d *parse.Decoder, b *Matrix, loads *yaml.Node) {
+	shares := false
+	for _, load := range b.Loads {
+		if load == (Load{Search: LoadPDR}) {
+			return
+		}
+		shares = shares || load.OfPDR
+	}
+	if shares {
+		d.Fail(loads, "add pdr to them", "the loads have shares of PDR, and no PDR")
+	}
+}
+
+// sharesPDR ends the text of a load that is a share of PDR.
+const sharesPDR = "%pdr"
+
+// parseShare reads a share of PDR in whole per cent, such as "10%pdr".
+func parseShare(text string) (Load, error) {
+	number := strings.TrimSuffix(text, sharesPDR)
+	n, err := strconv.Atoi(number)
+	if err != nil || strconv.Itoa(n) != number || n < 0 || n > 99 {
+		return Load{}, &parse.Error{Text: "a share of PDR cannot be " + parse.Quote(text), Fix: `write "0%pdr" (an idle link) to "99%pdr"`}
+	}
+	return Load{OfPDR: true, Percent: n}, nil
+}

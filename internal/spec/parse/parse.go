@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package parse reads the YAML files that users write. It decodes them by
+// tables of fields, and reports every fault with its place and its fix.
+package parse
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// APIVersion is the version of the file formats that this program reads.
+const APIVersion = "drayage/v1"
+
+// ReadFile reads a file whole, and refuses one that is too large to be
+// one without reading it.
+func ReadFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("chain file: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("chain file: %w", err)
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("chain file: %s is a directory; name the file in it", path)
+	}
+	if info.Size() > MaxSize {
+		return nil, Errors{tooLarge(path)}
+	}
+	// A pipe or device has no size, so the reading is bounded too.
+	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("chain file: %w", err)
+	}
+	if len(data) > MaxSize {
+		return nil, Errors{tooLarge(path)}
+	}
+	return data, nil
+}
+
+// Open reads the one document of a file that should be of that kind.
+func Open(file string, data []byte, kind string) (*Decoder, *yaml.Node, *Error) {
+	if len(data) > MaxSize {
+		return nil, nil, tooLarge(file)
+	}
+	root, fault := ReadYAML(file, data, kind)
+	if fault == nil {
+		fault = checkBounds(file, root)
+	}
+	return &Decoder{file: file, kind: kind}, root, fault
+}
+
+func tooLarge(file string) *Error {
+	return &Error{Pos: Position{File: file},
+		Text: fmt.Sprintf("the file is larger than the limit of %s", "1Mi"),
+		Fix:  "is it a chain file? Split a chain that is this large into several"}
+}
+
+// File is the name that errors print.
+func (d *Decoder) File() string { return d.file }
+
+// Failed reports whether a fault has been found.
+func (d *Decoder) Failed() bool { return len(d.errs) > 0 }

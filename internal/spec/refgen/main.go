@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command refgen writes what is generated from the tables by which files are
+// decoded: docs/chain-reference.md and the JSON Schemas in docs/schema.
+// `go generate ./internal/spec/...` runs it.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/experiment"
+	"github.com/drayage/dray/internal/spec/matrix"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "refgen:", err)
+		os.Exit(1)
+	}
+}
+
+// run writes every file below the folder of documents that args names.
+func run(args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("usage: refgen DOCS")
+	}
+	files, err := generated()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(args[0], "schema"), 0o755); err != nil {
+		return err
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(args[0], name), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generated are the files by their paths below the folder of documents.
+func generated() (map[string][]byte, error) {
+	text, err := reference()
+	return map[string][]byte{
+		"chain-reference.md":            text,
+		"schema/chain.schema.json":      chain.Schema(),
+		"schema/bench.schema.json":      matrix.Schema(),
+		"schema/experiment.schema.json": experiment.Schema(),
+	}, err
+}

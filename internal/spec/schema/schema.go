@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package schema writes JSON Schemas (draft 2020-12). The tables by which files
+// are decoded say with it what the value of each field looks like.
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Keyword is one keyword of a schema and its value, which must be something that
+// encoding/json can write.
+type Keyword struct {
+	Name  string
+	Value any
+}
+
+// Schema is a schema whose keywords keep their order.
+type Schema []Keyword
+
+// MarshalJSON writes the keywords in order.
+func (s Schema) MarshalJSON() ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteByte('{')
+	for i, k := range s {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		value, err := encode(k.Value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k.Name, err)
+		}
+		fmt.Fprintf(&out, "%q:%s", k.Name, value)
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
+}
+
+// encode leaves <, > and & as they are: descriptions are read by people.
+func encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSpace(out.Bytes()), err
+}
+
+// With is the schema with a further keyword.
+func (s Schema) With(name string, value any) Schema {
+	return append(append(Schema{}, s...), Keyword{name, value})
+}
+
+// Default is the schema of a field that means value if a file leaves it out.
+func (s Schema) Default(value any) Schema { return s.With("default", value) }
+
+// Ref is the schema that the document defines under a name.
+func Ref(name string) Schema { return Schema{{"$ref", "#/$defs/" + name}} }
+
+// Enum is one of some words.
+func Enum[T ~string](words []T) Schema { return Schema{{"enum", words}} }
+
+// Const is exactly this value.
+func Const(value any) Schema { return Schema{{"const", value}} }
+
+// Bool is true or false.
+func Bool() Schema { return Schema{{"type", "boolean"}} }
+
+// Integer is a whole number between low and high.
+func Integer(low, high int) Schema {
+	return Schema{{"type", "integer"}, {"minimum", low}, {"maximum", high}}
+}
+
+// Text is text that is not empty.
+func Text() Schema { return Schema{{"type", "string"}, {"minLength", 1}} }
+
+// Pattern is text that matches a regular expression.
+func Pattern(pattern string) Schema { return Schema{{"type", "string"}, {"pattern", pattern}} }
+
+// Quantity is a number with its unit, of a given form.
+func Quantity(pattern string) Schema {
+	return Schema{{"type", "string"}, {"maxLength", 32}, {"pattern", pattern}}
+}
+
+// Word is a value that is taken as it is written.
+func Word() Schema { return Schema{{"type", []string{"string", "number", "boolean"}}} }
+
+// List is a list of at least min items, and of at most max; max 0: any number.
+func List(item Schema, min, max int) Schema {
+	s := Schema{{"type", "array"}}
+	if min > 0 {
+		s = s.With("minItems", min)
+	}
+	if max > 0 {
+		s = s.With("maxItems", max)
+	}
+	return s.With("items", item)
+}
+
+// Set is a list without repetitions.
+func Set(item Schema, min, max int) Schema { return List(item, min, max).With("uniqueItems", true) }
+
+// OneOf is what exactly one of the alternatives accepts.
+func OneOf(alternatives ...Schema) Schema { return Schema{{"oneOf", alternatives}} }
+
+// Rules are keywords in JSON: what fields say about each other. The text is part
+// of the program, so a mistake in it is ours, and every test finds it.
+func Rules(text string) Schema {
+	dec := json.NewDecoder(strings.NewReader(text))
+	var s Schema
+	for _, err := dec.Token(); dec.More(); {
+		var key json.Token
+		if key, err = dec.Token(); err != nil {
+			panic("schema: " + err.Error())
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			panic("schema: " + err.Error())
+		}
+		s = append(s, Keyword{key.(string), value})
+	}
+	return s
+}
+
+// Described is a schema with a title and what readers are told of it.
+func Described(title, doc string, s Schema) Schema {
+	return append(Schema{{"title", title}, {"description", doc}}, s...)
+}
