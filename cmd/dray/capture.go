@@ -165,11 +165,11 @@ func (a *app) printCapture(r capture.Result, reason string) error {
 type captureSource struct {
 	capture.Source
 	snaplen int
-	reason  func() string // why it ended by itself; "" where it did not
+	reason  func() string // why it ended by itself; "" if it did not
 	close   func() error
 }
 
-// open captures by the function's libdray where that opens the port, else at its interface.
+// open captures by the function's libdray if that opens the port, else at its interface.
 func (p *capturedPort) open(ctx context.Context, snaplen int) (*captureSource, error) {
 	switch {
 	case p.brokered():

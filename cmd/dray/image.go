@@ -52,7 +52,7 @@ type imageLine struct {
 	Size   int64   `json:"size,omitempty"`   // bytes
 	Built  string  `json:"built,omitempty"`  // when its build began, RFC 3339
 	Took   float64 `json:"took,omitempty"`   // s
-	Tar    string  `json:"tar,omitempty"`    // where it was asked for
+	Tar    string  `json:"tar,omitempty"`    // if it was asked for
 	SHA256 string  `json:"sha256,omitempty"` // of the tar
 }
 

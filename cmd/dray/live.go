@@ -30,7 +30,7 @@ func (a *app) watcher(names []string) (*live.Watcher, error) {
 }
 
 // askBrokers leaves out a chain that goes, or whose broker does not answer,
-// where all were asked for.
+// if all were asked for.
 func askBrokers(ctx context.Context, n *node.Node, names []string) ([]live.Chain, error) {
 	found, err := n.Brokered()
 	if err != nil {
@@ -69,7 +69,7 @@ func askBroker(ctx context.Context, dir string) ([]broker.LinkStatus, error) {
 }
 
 // glance watches for about a second, since verdicts rest on several intervals;
-// not at all where there is nothing to watch.
+// not at all if there is nothing to watch.
 func glance(ctx context.Context, w *live.Watcher) ([]live.Link, error) {
 	const intervals, interval = 4, 250 * time.Millisecond
 	var links []live.Link
@@ -86,7 +86,7 @@ func glance(ctx context.Context, w *live.Watcher) ([]live.Link, error) {
 	return links, errors.Join(err, ctx.Err())
 }
 
-// addLive fills in what is known of live links, where any of the chains has one.
+// addLive fills in what is known of live links, if any of the chains has one.
 func (a *app) addLive(ctx context.Context, statuses []chainStatus) error {
 	if !slices.ContainsFunc(statuses, func(s chainStatus) bool { return s.Broker != nil }) {
 		return nil
@@ -109,7 +109,7 @@ func (a *app) addLive(ctx context.Context, statuses []chainStatus) error {
 	return nil
 }
 
-// printLive adds the table of live links, where there are any.
+// printLive adds the table of live links, if there are any.
 func printLive(w io.Writer, width int, statuses []chainStatus) error {
 	var links []live.Link
 	for _, s := range statuses {

@@ -24,7 +24,7 @@ type chainStatus struct {
 	Supervisor    *host.ProcessID       `json:"supervisor,omitempty"` // the last one, if there was one
 	Functions     []node.FunctionStatus `json:"functions"`
 	Links         []linkStatus          `json:"links"`
-	Broker        *node.Broker          `json:"broker,omitempty"` // where the chain has native ports
+	Broker        *node.Broker          `json:"broker,omitempty"` // if the chain has native ports
 	brokerAnswers bool
 	Ports         map[string]string `json:"ports,omitempty"` // by function: the directory of its native ports' sockets
 	// Live is what the functions report of their native ports.
@@ -34,11 +34,11 @@ type chainStatus struct {
 type linkStatus struct {
 	Name      string `json:"name"`
 	Transport string `json:"transport"`
-	// Forwarding is set where the transport has the choice.
+	// Forwarding is set if the transport has the choice.
 	Forwarding chain.Forwarding `json:"forwarding,omitempty"`
 	Ends       []string         `json:"ends"`
 	Error      string           `json:"error,omitempty"` // what of it does not run
-	// Revival is set where its processes have been started again, or are to be.
+	// Revival is set if its processes have been started again, or are to be.
 	Revival *node.Revival `json:"revival,omitempty"`
 	way     string        // of both, as a plan has it
 }
@@ -221,7 +221,7 @@ func conditionText(s chainStatus) string {
 	return text
 }
 
-// orEmpty is the text after a lead, or nothing where there is none.
+// orEmpty is the text after a lead, or nothing if there is none.
 func orEmpty(lead, text string) string {
 	if text == "" {
 		return ""

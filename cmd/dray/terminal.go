@@ -16,7 +16,7 @@ import (
 )
 
 // rawTerminal takes the terminal that all three are, so that every key reaches a
-// program in a terminal of its own; nil where one is none, or where this process is in
+// program in a terminal of its own; nil if one is none, or where this process is in
 // the background. leave gives it back as it was.
 func rawTerminal(in *os.File, out, errs io.Writer) (t *runtime.Terminal, leave func(), err error) {
 	stop := func() {}

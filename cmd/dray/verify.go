@@ -74,7 +74,7 @@ func (a *app) verify(ctx context.Context, name string, opts measureOptions) (err
 	return a.finish(ctx, r, live, r.Links(ctx, live))
 }
 
-// allThere is an error where a function's sandbox is no more: whatever is
+// allThere is an error if a function's sandbox is no more: whatever is
 // measured then is not the function's link.
 func allThere(ctx context.Context, live *node.Live) error {
 	var errs []error

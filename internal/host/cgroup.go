@@ -61,7 +61,7 @@ func (c Cgroup) Create(l Limits) error {
 	return c.createWith(controller, l)
 }
 
-// createWith is Create where a controller, if one is named, is mounted first.
+// createWith is Create if a controller, if one is named, is mounted first.
 func (c Cgroup) createWith(controller string, l Limits) error {
 	if err := checkOwnCgroup(c.Path); err != nil {
 		return err

@@ -26,7 +26,7 @@ import (
 const KindHierarchy step.Kind = "cgroup hierarchy"
 
 // hugetlb is the one controller that hosts with v1 hierarchies may not mount at
-// all, or have in their v2 hierarchy, where container engines do not look for it.
+// all, or have in their v2 hierarchy, if container engines do not look for it.
 const hugetlb = "hugetlb"
 
 // ownMountSource tells the hierarchies that Drayage mounted from all others: it is
@@ -65,7 +65,7 @@ const hierarchiesLock = "/run/.dray-hierarchies"
 const lockPatience = 30 * time.Second
 
 // lockV1 locks the v1 hierarchies; root, which holds their mount points, is empty
-// where there are none. The lock ends with the process, at the latest.
+// if there are none. The lock ends with the process, at the latest.
 func lockV1(how int) (root string, release func(), err error) {
 	hs, err := hierarchies()
 	if err != nil {
@@ -87,7 +87,7 @@ func lockV1(how int) (root string, release func(), err error) {
 }
 
 // v1Root is the directory that holds the mount points of the v1 hierarchies, such
-// as /sys/fs/cgroup. It is empty where v2 is there instead: v1 hierarchies that are
+// as /sys/fs/cgroup. It is empty if v2 is there instead: v1 hierarchies that are
 // mounted elsewhere then are somebody's own.
 func v1Root(hs []hierarchy) string {
 	if cgroups.IsCgroup2UnifiedMode() {
@@ -102,7 +102,7 @@ func v1Root(hs []hierarchy) string {
 }
 
 // mountHierarchy mounts the controller's v1 hierarchy below root unless it is
-// mounted. Where it cannot be, and the v2 hierarchy has the controller, it stays there.
+// mounted. If it cannot be, and the v2 hierarchy has the controller, it stays there.
 func mountHierarchy(root, controller string) error {
 	hs, err := hierarchies()
 	if err != nil {

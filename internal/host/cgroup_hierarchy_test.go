@@ -23,7 +23,7 @@ import (
 // ownMounts is set in the environment of a test that has a mount namespace of its own.
 const ownMounts = "DRAY_TEST_OWN_MOUNTS"
 
-// TestHierarchyOfOwn runs, where no other process sees the mounts, the tests that
+// TestHierarchyOfOwn runs, if no other process sees the mounts, the tests that
 // mount and unmount hierarchies: of a controller that nobody uses.
 func TestHierarchyOfOwn(t *testing.T) {
 	testenv.Root(t)
@@ -257,7 +257,7 @@ func (h oneHierarchy) testLock(t *testing.T) {
 	}
 }
 
-// TestCgroupV1Root also runs where v2 alone is, see TestOnCgroup2.
+// TestCgroupV1Root also runs if v2 alone is, see TestOnCgroup2.
 func TestCgroupV1Root(t *testing.T) {
 	root := t.TempDir()
 	hs := []hierarchy{{mount: root + "/cpu", controllers: []string{"cpu"}}, {mount: root + "/unified", v2: true, controllers: []string{hugetlb}}}

@@ -50,7 +50,7 @@ func controllerFix(controller string, hs []hierarchy) string {
 }
 
 // onHybrid finds the v2 hierarchy that holds a controller beside v1 hierarchies,
-// where nobody mounted the controller as v1.
+// if nobody mounted the controller as v1.
 func onHybrid(hs []hierarchy, controller string) (hierarchy, bool) {
 	var unified hierarchy
 	v1 := false
@@ -82,7 +82,7 @@ func limitHugetlb(root, path string, limits map[uint64]uint64) error {
 		if err := writeExisting(name+".max", value); err != nil {
 			return fmt.Errorf("limit huge pages of %d bytes: %w", size, err)
 		}
-		// Reservations (mmap) are limited too where the kernel counts them (5.7 on).
+		// Reservations (mmap) are limited too if the kernel counts them (5.7 on).
 		if err := writeExisting(name+".rsvd.max", value); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("limit huge page reservations of %d bytes: %w", size, err)
 		}

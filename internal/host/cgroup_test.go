@@ -126,7 +126,7 @@ func TestCgroupMemoryLimitKills(t *testing.T) {
 
 func TestCgroupHugePages(t *testing.T) {
 	c := testCgroup(t)
-	// Where v2 alone is mounted, a v1 hierarchy that is out of sight may have the
+	// If v2 alone is mounted, a v1 hierarchy that is out of sight may have the
 	// controller, and give it back at any moment.
 	canLimit := func() bool {
 		hs, err := hierarchies()

@@ -146,7 +146,7 @@ func (v View) below(p string) string {
 	return "/" + strings.TrimPrefix(strings.TrimPrefix(p, v.Source), "/")
 }
 
-// cover hides a directory, where there is one, and adds what hides it to covers.
+// cover hides a directory, if there is one, and adds what hides it to covers.
 func (v View) cover(covers map[string]int, top int, dir string, f *fds) error {
 	at, err := openBelow(top, dir)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
@@ -196,7 +196,7 @@ func (v View) makeRoom(covers map[string]int, top int, dir string, f *fds) error
 	return nil
 }
 
-// attach mounts at a path below the root, which it makes where it is missing.
+// attach mounts at a path below the root, which it makes if it is missing.
 func attach(mount, root int, target string, dir bool, f *fds) error {
 	if err := mkdirAll(root, path.Dir(target)); err != nil {
 		return err

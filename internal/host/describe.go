@@ -21,7 +21,7 @@ import (
 
 // Describe reads what this machine is: cores, memory, kernel, and how it is
 // set. What a kernel or machine does not tell is left empty; it fails only
-// where nothing sensible can be said.
+// if nothing sensible can be said.
 func Describe() (inventory.Host, error) {
 	h, err := root("/").describe()
 	if err == nil && emulatedCPU() {
@@ -213,7 +213,7 @@ func withIsolated(allowed, isolated, grantable []int) []int {
 	return slices.Compact(cpus)
 }
 
-// cpusetOf lists the CPUs that cgroups below the root may be given; none where
+// cpusetOf lists the CPUs that cgroups below the root may be given; none if
 // there is no cpuset controller.
 func cpusetOf(hs []hierarchy) []int {
 	return cpusetList(hs, "cpuset.cpus.effective", "cpuset.effective_cpus")

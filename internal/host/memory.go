@@ -34,7 +34,7 @@ func (r root) memory() (total, available uint64, err error) {
 }
 
 // hugePages counts the hugetlb pages of each size, ascending by size; none
-// where the kernel has no hugetlb.
+// if the kernel has no hugetlb.
 func (r root) hugePages() []inventory.HugePg {
 	const dir = "sys/kernel/mm/hugepages"
 	entries, err := os.ReadDir(filepath.Join(string(r), dir))

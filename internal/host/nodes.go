@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// MemoryNodes are the NUMA nodes of the CPUs, ascending; none where the kernel
+// MemoryNodes are the NUMA nodes of the CPUs, ascending; none if the kernel
 // does not say, or where one of these nodes has no memory.
 func MemoryNodes(cpus []int) []int { return root("/").memoryNodes(cpus) }
 
@@ -56,14 +56,14 @@ func (r root) memoryNodes(cpus []int) []int {
 	return nodes
 }
 
-// grantableNodes are those that cgroups below the root may be given; none where
+// grantableNodes are those that cgroups below the root may be given; none if
 // there is no cpuset controller.
 func grantableNodes(hs []hierarchy) []int {
 	return cpusetList(hs, "cpuset.mems.effective", "cpuset.effective_mems")
 }
 
 // cpusetNodes are the nodes of the limits' CPUs as cpuset.mems has them. It is empty,
-// which leaves them as they are, where these cannot all be granted, or have less
+// which leaves them as they are, if these cannot all be granted, or have less
 // than the limits allow: the plan counts the memory and huge pages of the whole host.
 func cpusetNodes(hs []hierarchy, l Limits) string {
 	nodes, granted := MemoryNodes(l.CPUs), grantableNodes(hs)

@@ -88,7 +88,7 @@ func ProbeTap() error {
 }
 
 // HasNetlinkFamily reports whether the kernel has a generic netlink family;
-// asking loads its module where there is one.
+// asking loads its module if there is one.
 func HasNetlinkFamily(name string) bool {
 	_, err := netlink.GenlFamilyGet(name)
 	return err == nil

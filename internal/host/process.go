@@ -23,7 +23,7 @@ type Place struct {
 	Netns  Netns
 	Cgroup Cgroup
 	// HugePages is another cgroup that limits huge pages: the process is born in it
-	// where the hugetlb controller is in a v2 hierarchy beside those of v1. What a
+	// if the hugetlb controller is in a v2 hierarchy beside those of v1. What a
 	// container engine starts stays there, since it knows nothing of that one.
 	HugePages Cgroup
 }
@@ -124,7 +124,7 @@ func Identify(pid int) (ProcessID, error) {
 	return ProcessID{PID: pid, Start: start, Boot: boot}, err
 }
 
-// Alive reports whether that very process still runs (a zombie does not). Where
+// Alive reports whether that very process still runs (a zombie does not). If
 // that cannot be read it counts as alive: what belongs to it is then kept.
 func (p ProcessID) Alive() bool {
 	alive, err := p.state()

@@ -23,7 +23,7 @@ func LookProgram(name string) (string, error) {
 	return "", err
 }
 
-// OwnProgram finds a program of this project: beside the running program, where
+// OwnProgram finds a program of this project: beside the running program, if
 // make build puts it, or in the PATH. The error is exec.ErrNotFound, with the name.
 func OwnProgram(name string) (string, error) {
 	if self, err := os.Executable(); err == nil {

@@ -57,7 +57,7 @@ const (
 
 // SetQdisc makes q the root egress qdisc of an interface, in place of one that
 // SetQdisc set before, and reads it back. The error is an *Unsupported
-// where the kernel lacks the kind; nothing is attached when it fails.
+// if the kernel lacks the kind; nothing is attached when it fails.
 func (n Netns) SetQdisc(link string, q Qdisc) error {
 	mtu, err := n.mtu(link)
 	if err != nil {
@@ -107,7 +107,7 @@ func (n Netns) DelQdisc(link string) error {
 }
 
 // ProbeQdisc tries a kind on a throw-away interface. The error is an
-// *Unsupported where the kernel lacks it.
+// *Unsupported if the kernel lacks it.
 func ProbeQdisc(kind string) error {
 	return probeIn("qdisc "+kind, func(ns Netns) error {
 		a, b := Iface{Netns: ns, Name: "p0", MTU: 1500}, Iface{Netns: ns, Name: "p1", MTU: 1500}
@@ -118,7 +118,7 @@ func ProbeQdisc(kind string) error {
 	})
 }
 
-// defaultLatency is how long tbf queues at most where nobody says.
+// defaultLatency is how long tbf queues at most if nobody says.
 const defaultLatency = 50 * time.Millisecond
 
 // Check reports parameters that cannot work on an interface with that MTU.
@@ -182,7 +182,7 @@ func (q Qdisc) tcArgs(link string) [][]string {
 	return all
 }
 
-// limited appends the length of the queue, where it is given.
+// limited appends the length of the queue, if it is given.
 func (q Qdisc) limited(args []string) []string {
 	if q.Limit > 0 {
 		args = append(args, "limit", strconv.Itoa(q.Limit))

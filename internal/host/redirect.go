@@ -30,7 +30,7 @@ func (n Netns) Interfaces() ([]string, error) {
 	return names, nil
 }
 
-// Move takes an interface to another namespace, where it is down and has no address.
+// Move takes an interface to another namespace, if it is down and has no address.
 func (n Netns) Move(name string, to Netns) error {
 	f, err := os.Open(to.Path)
 	if err != nil {

@@ -110,7 +110,7 @@ func readVirtualFunction(device, name string) (virtualFunction, bool) {
 }
 
 // onlyInterface is the network interface of a device, in the namespace that its
-// sysfs was mounted in; empty where it has none there, or more than one.
+// sysfs was mounted in; empty if it has none there, or more than one.
 func onlyInterface(device string) string {
 	entries, err := os.ReadDir(filepath.Join(device, "net"))
 	if err != nil || len(entries) != 1 || len(entries[0].Name()) >= unix.IFNAMSIZ {
@@ -120,7 +120,7 @@ func onlyInterface(device string) string {
 }
 
 // interfaceAt is the interface of the PCI device with that address, see
-// onlyInterface; there is false where the device itself has gone.
+// onlyInterface; there is false if the device itself has gone.
 func interfaceAt(sysfs, address string) (link string, there bool) {
 	device := filepath.Join(sysfs, "bus/pci/devices", address)
 	if _, err := os.Stat(device); err != nil {

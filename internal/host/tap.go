@@ -77,7 +77,7 @@ const (
 	addresses = 12 // bytes of a frame before its tag
 )
 
-// Read takes the next packet, with its VLAN tag in it; false where there is
+// Read takes the next packet, with its VLAN tag in it; false if there is
 // none now. What does not fit buf is cut off; buf takes 16 bytes at least.
 func (t *PacketTap) Read(buf []byte) (TappedPacket, bool, error) {
 	// The tag's place is left free, so that putting it in moves 12 bytes only.

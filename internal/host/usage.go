@@ -28,7 +28,7 @@ type Meter struct {
 }
 
 // NewMeter finds where this host tells what a control group uses. It is an
-// *Unsupported error where no hierarchy accounts CPU time.
+// *Unsupported error if no hierarchy accounts CPU time.
 func NewMeter(c Cgroup) (*Meter, error) {
 	hs, err := hierarchies()
 	if err != nil {

@@ -124,7 +124,7 @@ func (p vfPool) describe(card, link netlink.Link, vf virtualFunction, port Iface
 }
 
 // address gives a function its address, and has its card hold it to the address own;
-// to none, where that is zero. A function whose card holds it to an address cannot
+// to none, if that is zero. A function whose card holds it to an address cannot
 // take another, so that is given up before.
 func address(ctx context.Context, handle *netlink.Handle, card netlink.Link, vf int, link netlink.Link, mac, own net.HardwareAddr) error {
 	none := make(net.HardwareAddr, len(mac))
@@ -250,7 +250,7 @@ func (p vfPool) giveBack(ctx context.Context, c vfClaim) error {
 	}
 }
 
-// retrieve takes a function out of its port's namespace. Where that has gone, the
+// retrieve takes a function out of its port's namespace. If that has gone, the
 // kernel does. ours says that it was there, where nobody else can have taken it over.
 func retrieve(c vfClaim) (ours bool, err error) {
 	ns := Netns{Path: c.Netns}
@@ -285,7 +285,7 @@ func retrieve(c vfClaim) (ours bool, err error) {
 }
 
 // restore makes a function that is on the host what it was before it became a port.
-// Where it is not ours any more, an address that we do not know is another user's.
+// If it is not ours any more, an address that we do not know is another user's.
 func restore(ctx context.Context, name string, c vfClaim, ours bool) error {
 	handle, err := HostNetns.handle()
 	if err != nil {

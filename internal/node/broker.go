@@ -58,7 +58,7 @@ func (l *Live) PortDirs() map[string]string {
 // BrokerLog is where the chain's broker writes. No function's log has the name.
 func (l *Live) BrokerLog() string { return filepath.Join(l.dir, "log", "dray.broker.log") }
 
-// Broker reads which process serves the chain's native ports; nil where the
+// Broker reads which process serves the chain's native ports; nil if the
 // chain has none.
 func (l *Live) Broker() (*Broker, error) {
 	var b Broker

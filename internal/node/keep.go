@@ -18,7 +18,7 @@ import (
 	"github.com/drayage/dray/internal/plan"
 )
 
-// fileProcesses says which processes carry the chain's links now, where it is
+// fileProcesses says which processes carry the chain's links now, if it is
 // not those that were started with the link.
 const fileProcesses = "processes.json"
 

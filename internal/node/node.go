@@ -139,7 +139,7 @@ const enginesTimeout = time.Minute
 // removeAll removes a chain's resources: the supervisor first, which would
 // start things anew; then what engines hold, since a client that is killed
 // while it creates leaves its daemon at work; then every process, so that
-// nothing is used while it goes; and the rest in reverse order of making. Where
+// nothing is used while it goes; and the rest in reverse order of making. If
 // an engine hangs, all else goes, and its own is for the next attempt.
 func (n *Node) removeAll(ctx context.Context, chainName string, made []step.Resource) error {
 	ctx, cancel := context.WithTimeout(ctx, removalTimeout)

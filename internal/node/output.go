@@ -107,7 +107,7 @@ func (o *output) reader() (*os.File, error) {
 	return os.NewFile(uintptr(dup), "output"), nil
 }
 
-// close ends the copying, also where a process that escaped can still write.
+// close ends the copying, even if a process that escaped can still write.
 func (o *output) close() {
 	o.drain()
 	o.write.Close()

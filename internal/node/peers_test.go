@@ -23,7 +23,7 @@ import (
 	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
-// TestPeers finds the other end of a device that connects, where its runtime puts it.
+// TestPeers finds the other end of a device that connects, if its runtime puts it.
 func TestPeers(t *testing.T) {
 	c := &chain.Chain{Functions: []chain.Function{{Name: "a", Runtime: chain.RuntimeRunc}, {Name: "b", Runtime: chain.RuntimeProcess}}}
 	l := &Live{Chain: c}

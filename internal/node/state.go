@@ -50,7 +50,7 @@ type Moves struct {
 	At    int `json:"at"` // the move that the link is at; 0: where it was made
 }
 
-// shortHash tells strings apart where a name would be too long.
+// shortHash tells strings apart if a name would be too long.
 func shortHash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:4])

@@ -65,7 +65,7 @@ func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
 	return slices.Clone(f.CPUs.Set)
 }
 
-// takeCount chooses CPUs for a function that asks for a number; nil where there
+// takeCount chooses CPUs for a function that asks for a number; nil if there
 // are too few.
 func (p *planner) takeCount(f *chain.Function, owner map[int]string) []int {
 	free := p.freeCPUs(owner)

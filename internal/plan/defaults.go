@@ -21,7 +21,7 @@ const statedFrame = 1518
 //     prove of one-way latency. UDP over a veth pair takes 52 µs at the median
 //     and 86 µs at p99 on a two-core virtual machine; the figures leave that
 //     machine's scheduler room of a factor of two at p99, and milliseconds in
-//     the tail, where a softirq may wait for a whole scheduling period. A
+//     the tail, if a softirq may wait for a whole scheduling period. A
 //     published round trip through a bridge or Open vSwitch is 0.29 ms on a
 //     100 Mb/s link (N16).
 //   - TCPBitrate is of one stream: 15 Gb/s over veth, 12 through a bridge,

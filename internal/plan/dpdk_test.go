@@ -29,7 +29,7 @@ func devices(inv *inventory.Inventory) {
 }
 
 // TestBackendsOfDpdkPorts checks what is behind a dpdk port: a native port, of
-// one kind or the other, or nothing where the transport has devices of its own.
+// one kind or the other, or nothing if the transport has devices of its own.
 func TestBackendsOfDpdkPorts(t *testing.T) {
 	for transport, want := range map[string]Backend{"shm": BackendShm, "veth": BackendNetdev, "direct": "", chain.TransportAuto: BackendShm} {
 		inv, c := loadInventory(t, "vm2"), pair()
@@ -43,7 +43,7 @@ func TestBackendsOfDpdkPorts(t *testing.T) {
 	}
 }
 
-// TestPrivilegesMustBePermitted: a transport that needs some is taken where the
+// TestPrivilegesMustBePermitted: a transport that needs some is taken if the
 // chain permits it, and nowhere else.
 func TestPrivilegesMustBePermitted(t *testing.T) {
 	inv, c := loadInventory(t, "vm2"), pair()
@@ -103,7 +103,7 @@ func TestHugePagesMustBeThere(t *testing.T) {
 	mustPlan(t, c, inv)
 }
 
-// TestHugePagesOfSwitchesCount: beside the functions', where all applications of
+// TestHugePagesOfSwitchesCount: beside the functions', if all applications of
 // the link have some, and in the smallest pages of the host.
 func TestHugePagesOfSwitchesCount(t *testing.T) {
 	pages := []chain.HugePages{{Size: 2 << 20, Limit: 64 << 20}}

@@ -59,7 +59,7 @@ func (e estimate) judgePDV() Evidence {
 	return e.judgeDelay("packet_delay_variation", r.PDV, e.pdv(float64(r.Percentile)))
 }
 
-// judgeDelay adds the wait in a shaped queue where the load can fill it. A
+// judgeDelay adds the wait in a shaped queue if the load can fill it. A
 // load that the transport itself cannot carry leaves no evidence at all: then
 // nothing bounds the queue.
 func (e estimate) judgeDelay(requirement string, limit units.Duration, f figure) Evidence {

@@ -14,8 +14,8 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// Every kind of requirement is refused where the evidence is against it, and
-// accepted where the evidence is for it.
+// Every kind of requirement is refused if the evidence is against it, and
+// accepted if the evidence is for it.
 func TestEachRequirementCanBeViolated(t *testing.T) {
 	type edit func(*chain.Link)
 	for _, test := range []struct {
@@ -154,7 +154,7 @@ func TestFronthaulOnBridgeIsInfeasible(t *testing.T) {
 	}
 }
 
-// Where the fastest transport lacks evidence and a slower one has it, auto
+// If the fastest transport lacks evidence and a slower one has it, auto
 // takes the slower and says so.
 func TestAutoPrefersEvidence(t *testing.T) {
 	inv := loadInventory(t, "calibrated")

@@ -114,7 +114,7 @@ func (f figures) pdv(percentile float64) figure {
 	return got
 }
 
-// latencyAt is 0 where the calibration does not reach the percentile.
+// latencyAt is 0 if the calibration does not reach the percentile.
 func latencyAt(c *inventory.Calibration, percentile float64) time.Duration {
 	var best inventory.LatencyPoint
 	for _, point := range c.Latency {

@@ -29,7 +29,7 @@ var filters = []func(*inventory.Transport, *needs) *obstacle{
 }
 
 // firstObstacle returns the first reason why t cannot realise the link, and how
-// many filters it passed; nil where it can.
+// many filters it passed; nil if it can.
 func firstObstacle(t *inventory.Transport, n *needs) (*obstacle, int) {
 	for passed, filter := range filters {
 		if o := filter(t, n); o != nil {
@@ -91,7 +91,7 @@ func (n *needs) serves(t *inventory.Transport, e portEnd) bool {
 }
 
 // machine reports whether the transport reaches the port's virtual machine itself.
-// It does where the chain names it. auto takes no such transport for a machine: the
+// It does if the chain names it. auto takes no such transport for a machine: the
 // interfaces of others keep no CPU busy.
 func (n *needs) machine(t *inventory.Transport, e portEnd) bool {
 	return n.reaches(t, e) && n.link.Transport != chain.TransportAuto

@@ -57,7 +57,7 @@ func pair() *chain.Chain {
 	}
 }
 
-// mustPlan fails the test where the chain is infeasible.
+// mustPlan fails the test if the chain is infeasible.
 func mustPlan(t testing.TB, c *chain.Chain, inv *inventory.Inventory) *Plan {
 	t.Helper()
 	p, err := Make(c, inv)

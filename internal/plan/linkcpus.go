@@ -5,7 +5,7 @@ package plan
 import "strings"
 
 // assignLinkCPUs gives each link whose processes poll as many CPUs as they keep
-// busy: such that neither a pinned function nor another of these links has. Where
+// busy: such that neither a pinned function nor another of these links has. If
 // too few are left the link's processes may use any.
 func (p *planner) assignLinkCPUs() {
 	owner := map[int]string{}

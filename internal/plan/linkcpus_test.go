@@ -12,7 +12,7 @@ import (
 )
 
 // TestPollingLinksGetCPUs: none that a function is pinned to, none twice, and a
-// warning where none is left.
+// warning if none is left.
 func TestPollingLinksGetCPUs(t *testing.T) {
 	inv := &inventory.Inventory{Transports: []inventory.Transport{
 		{Item: inventory.Item{Name: "switch"}, Caps: inventory.Caps{BusyCPUs: 1}},
@@ -47,7 +47,7 @@ func TestPollingLinksGetCPUs(t *testing.T) {
 	}
 }
 
-// TestTunnelsGetCPUs: the switch of each host polls, and they share where there is
+// TestTunnelsGetCPUs: the switch of each host polls, and they share if there is
 // not a CPU for each.
 func TestTunnelsGetCPUs(t *testing.T) {
 	inv := &inventory.Inventory{Transports: []inventory.Transport{

@@ -51,7 +51,7 @@ func (p *planner) planLink(l *chain.Link) {
 	p.plan.Links = append(p.plan.Links, link)
 }
 
-// forwardingOf is how the transport forwards on the link; empty where it has no choice.
+// forwardingOf is how the transport forwards on the link; empty if it has no choice.
 func forwardingOf(l *chain.Link, t *inventory.Transport) chain.Forwarding {
 	switch {
 	case !t.Caps.Forwards:
@@ -88,7 +88,7 @@ func (p *planner) ends(l *chain.Link) []End {
 }
 
 // setBackends says what is behind the ports that libdray opens, in an application
-// or in a DPDK driver: memory, where the transport makes no interfaces, and else
+// or in a DPDK driver: memory, if the transport makes no interfaces, and else
 // an interface of the transport's.
 func setBackends(ends []End, t *inventory.Transport) {
 	if !slices.Contains(t.Caps.Faces, string(chain.FaceNative)) {
@@ -127,7 +127,7 @@ func (p *planner) warnOfChoice(n *needs, t *inventory.Transport) {
 }
 
 // choice is the transport of a link, and why not the others. The transport is
-// nil where none is feasible.
+// nil if none is feasible.
 type choice struct {
 	transport *inventory.Transport
 	reason    string
@@ -156,7 +156,7 @@ func (p *planner) byRank() []*inventory.Transport {
 }
 
 // chooseAuto takes the fastest transport that passes every filter and has
-// evidence for every requirement. Where none has the evidence, it takes the
+// evidence for every requirement. If none has the evidence, it takes the
 // fastest that passes the filters and reports what that one lacks.
 func (p *planner) chooseAuto(n *needs) choice {
 	var c choice

@@ -275,7 +275,7 @@ func native(c *chain.Chain) {
 	}
 }
 
-// What is behind a native port: memory where both ends are native and may share
+// What is behind a native port: memory if both ends are native and may share
 // it, and else packet sockets on an interface.
 func TestBackendOfNativePorts(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestDpdkPortsOfMachines: only a transport whose switch reaches a machine makes one
-// a device, also where the chain leaves the choice.
+// a device, even if the chain leaves the choice.
 func TestDpdkPortsOfMachines(t *testing.T) {
 	for transport, reaches := range map[string]bool{"direct": false, "direct ": true, chain.TransportAuto: false, chain.TransportAuto + " ": true} {
 		inv, c := loadInventory(t, "vm2"), pair()

@@ -19,7 +19,7 @@ type planner struct {
 
 // Make decides placement, CPUs, addresses and the transport of every link. The
 // chain must be a validated one. The result depends on nothing but the two
-// arguments. The error is an *Infeasible where the chain cannot be satisfied,
+// arguments. The error is an *Infeasible if the chain cannot be satisfied,
 // and the plan is then returned as far as it could be made; under chain.Warn
 // only a Hard violation makes it so, and the others are repeated among the
 // plan's warnings.

@@ -117,7 +117,7 @@ func (p *planner) checkHugePages() {
 }
 
 // switchPages are the huge pages that the switch of a planned link takes. It takes
-// some where each of its DPDK applications does and none of its ends is a machine,
+// some if each of its DPDK applications does and none of its ends is a machine,
 // and the smallest that the host has.
 func (p *planner) switchPages(n *needs) chain.HugePages {
 	t := p.inv.Transport(p.plan.Link(n.link.Name).Transport)

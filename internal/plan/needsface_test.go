@@ -32,7 +32,7 @@ func TestTransportThatNeedsAFace(t *testing.T) {
 }
 
 // TestMachinesOfNamedTransports: an interface of a machine is as good as a dpdk port
-// for a transport that reaches machines, where the chain names it.
+// for a transport that reaches machines, if the chain names it.
 func TestMachinesOfNamedTransports(t *testing.T) {
 	transport := &inventory.Transport{Caps: inventory.Caps{Faces: []string{"dpdk"}, NeedsFace: "dpdk", Machines: true}}
 	needs := func(transport string, runtimes ...chain.RuntimeName) *needs {

@@ -78,7 +78,7 @@ func tightest(shapes []*chain.Qdisc, mtu int) *chain.Qdisc {
 var defaultQueues = map[string]int{"sfq": 127, "fq_codel": 10240}
 
 // shapedRate is the highest rate that a qdisc lets pass, in bit/s of Ethernet
-// frames without checksum; 0 where it sets no limit.
+// frames without checksum; 0 if it sets no limit.
 func shapedRate(q *chain.Qdisc) units.Bitrate {
 	if q == nil {
 		return 0

@@ -133,7 +133,7 @@ func pollText(cpus []int) string {
 	return "; polls on CPU " + formatCPUs(cpus)
 }
 
-// shapesText is the qdisc of a link's ports, of each where they differ.
+// shapesText is the qdisc of a link's ports, of each if they differ.
 func shapesText(l Link) string {
 	own := false
 	var parts []string

@@ -40,7 +40,7 @@ type Function struct {
 // Link is a link with its transport.
 type Link struct {
 	Name      string          `json:"name"`
-	Transport string          `json:"transport"` // empty where none is feasible
+	Transport string          `json:"transport"` // empty if none is feasible
 	Reason    string          `json:"reason"`
 	Rejected  []Rejected      `json:"rejected"`
 	Ends      []End           `json:"ends"`
@@ -54,7 +54,7 @@ type Link struct {
 	Evidence  []Evidence      `json:"evidence"`
 	Requires  chain.Requires  `json:"requires"`
 	Isolation chain.Isolation `json:"isolation"`
-	// Forwarding is set where the transport has the choice.
+	// Forwarding is set if the transport has the choice.
 	Forwarding chain.Forwarding `json:"forwarding,omitempty"`
 	// Hosts are the simulated hosts that a tunnel joins, and VNI is its number;
 	// none for a link on one host.
@@ -62,8 +62,8 @@ type Link struct {
 	VNI   int      `json:"vni,omitempty"`
 }
 
-// Way is the transport and, where that has the choice, how it forwards; empty
-// where no transport is feasible.
+// Way is the transport and, if that has the choice, how it forwards; empty
+// if no transport is feasible.
 func (l Link) Way() string {
 	if l.Forwarding == "" {
 		return l.Transport

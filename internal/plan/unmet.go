@@ -60,7 +60,7 @@ func unmetFix(ev Evidence, n *needs) string {
 	}
 }
 
-// calibrateFix suggests to measure the transport, where only a stated default
+// calibrateFix suggests to measure the transport, if only a stated default
 // speaks against it and `dray calibrate` takes the transport.
 func calibrateFix(ev Evidence, t *inventory.Transport) string {
 	if !strings.HasPrefix(ev.Source, statedDefault) || t.Caps.Tunnel || t.Caps.SameNetns || t.Caps.MinEnds < 2 {

@@ -61,7 +61,7 @@ func Blocks(markdown string) ([]Block, error) {
 	return blocks, nil
 }
 
-// Executable is the block as a script that fails where a command does, or
+// Executable is the block as a script that fails if a command does, or
 // where one that ends in the comment `# exits N` exits otherwise. Commands that
 // measure may end with any verdict, exit status 4 or 5 too: that speaks of the
 // machine at that moment.

@@ -120,7 +120,7 @@ func (b *bench) send(chain, draygen string, packets int) {
 const endsFewest, endsMost = 1, 8
 
 // pcapng reads packets and the number of dropped ones from a capture, and fails
-// the test where it is not complete.
+// the test if it is not complete.
 func pcapng(t *testing.T, b []byte) (packets [][]byte, dropped uint64) {
 	t.Helper()
 	le := binary.LittleEndian

@@ -135,7 +135,7 @@ func (list instances) longest(counts func(begin, end nanoseconds) bool) time.Dur
 }
 
 // lostBetween is how many packets of the senders' never arrived. It is exact
-// where all have told their results; who was killed has not told of its last
+// if all have told their results; who was killed has not told of its last
 // interval.
 func lostBetween(senders, sinks instances) (lost int, exact bool) {
 	lost = senders.sum(func(n counts) int { return n.Sent }) - sinks.sum(counts.arrived)

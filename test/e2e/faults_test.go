@@ -40,7 +40,7 @@ const (
 // fault is one row of the table: who is killed on a chain over which transport.
 type fault struct {
 	victim, transport string
-	through           bool // the network function is in the chain, also where another dies
+	through           bool // the network function is in the chain, even if another dies
 	// may are those who may be restarted besides.
 	may []string
 	// lossless faults lose no packet that was sent.

@@ -18,7 +18,7 @@ import (
 )
 
 // One function that starts here, five times, and one link whose queue few kernels
-// have built in, once where it is emulated:
+// have built in, once if it is emulated:
 //
 //	a        a.p0 --[htb over sfq]-- b.p1
 const labExperiment = `apiVersion: drayage/v1

@@ -19,7 +19,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// generator is draygen where a container over the host's root sees it.
+// generator is draygen if a container over the host's root sees it.
 func generator(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(visible(t, "draygen"), "draygen")

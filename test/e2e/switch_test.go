@@ -18,7 +18,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// needSwitches skips where a switch is missing.
+// needSwitches skips if a switch is missing.
 func needSwitches(t *testing.T) {
 	t.Helper()
 	needDPDK(t)

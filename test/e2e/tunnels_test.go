@@ -62,7 +62,7 @@ func (p tunnels) run(argv []string, files ...string) map[string]any {
 	return last
 }
 
-// path of a file of packets, which is made where there is none yet.
+// path of a file of packets, which is made if there is none yet.
 func (p tunnels) path(name string) string {
 	path := filepath.Join(p.dir, name)
 	if _, err := os.Stat(path); os.IsNotExist(err) {

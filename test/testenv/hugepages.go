@@ -16,7 +16,7 @@ const (
 )
 
 // HugePages adds n huge pages of 2 MiB to those of the machine for the length of
-// a test, and skips a test where the kernel has none to give.
+// a test, and skips a test if the kernel has none to give.
 func HugePages(t testing.TB, n int) {
 	t.Helper()
 	if got := addHugePages(t, n); got < n {

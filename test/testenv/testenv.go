@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package testenv says what a test needs of the machine. A need that is not met
-// skips the test and says why; where the project's own set-up should have met
+// skips the test and says why; if the project's own set-up should have met
 // it (DRAY_TEST_STRICT=1, as `make test` sets), it fails instead.
 package testenv
 

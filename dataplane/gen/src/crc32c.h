@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CRC-32C (RFC 3720, appendix B.4), by the CPU's instruction where it has one. */
+/* CRC-32C (RFC 3720, appendix B.4), by the CPU's instruction if it has one. */
 #ifndef GEN_CRC32C_H
 #define GEN_CRC32C_H
 

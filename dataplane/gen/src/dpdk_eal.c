@@ -110,7 +110,7 @@ static void open_log(void)
 	rte_log_set_global_level(RTE_LOG_WARNING); /* the news that it starts with is none */
 }
 
-/* EAL aborts where one of its threads finds a descriptor closed by a driver. */
+/* EAL aborts if one of its threads finds a descriptor closed by a driver. */
 static void catch_crashes(void)
 {
 	static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT};
@@ -145,8 +145,8 @@ static void watch_end(void)
 enum socket_state { SOCKET_NONE, SOCKET_STALE, SOCKET_OPEN };
 
 /*
- * A datagram socket connects to no stream: it is told the wrong type where somebody listens, who
- * notices nothing, and is refused where nobody does.
+ * A datagram socket connects to no stream: it is told the wrong type if somebody listens, who
+ * notices nothing, and is refused if nobody does.
  */
 static enum socket_state look_at_socket(const struct sockaddr_un *at)
 {

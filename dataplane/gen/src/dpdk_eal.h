@@ -9,7 +9,7 @@
 
 /*
  * Start it with the arguments of the options, unless it runs; each start takes one stop. A device
- * that waits there for its peer, as virtio-user does where it is the server, gets --peer-timeout;
+ * that waits there for its peer, as virtio-user does if it is the server, gets --peer-timeout;
  * then the program ends with a message. false: error says why.
  */
 bool dpdk_eal_start(const struct options *options, struct io_error *error);
@@ -22,13 +22,13 @@ void dpdk_eal_stop(void);
 void dpdk_eal_closing(void);
 
 /*
- * Whether EAL with these arguments can start: that of a secondary process fails where the primary
+ * Whether EAL with these arguments can start: that of a secondary process fails if the primary
  * one does not run, which a device of net_mpring tells. It may run without being one that this
  * process can join.
  */
 bool dpdk_eal_has_primary(const char *arguments);
 
-/* The first error that EAL or a driver told of; "" where there was none. */
+/* The first error that EAL or a driver told of; "" if there was none. */
 const char *dpdk_eal_complaint(void);
 
 #endif

@@ -369,7 +369,7 @@ bool encap_turn(uint8_t *frame, uint32_t headers)
 		__attribute__((fallthrough));
 	case ENCAP_GTPU_HEADERS:
 		turn_ip(frame + ETHERNET);
-		/* GTP-U's port stays where it is looked for; a sum would not be right any more. */
+		/* GTP-U's port stays if it is looked for; a sum would not be right any more. */
 		put16(frame + FRAME_HEADERS - UDP, ENCAP_GTPU_PORT);
 		put16(frame + FRAME_HEADERS - 2, 0);
 		break;

@@ -47,7 +47,7 @@ uint32_t encap_headers(const struct encap *encap);
  */
 const char *encap_read(const char *text, struct encap *encap);
 
-/* NULL where so many flows have a user each, or what is wrong. */
+/* NULL if so many flows have a user each, or what is wrong. */
 const char *encap_check_flows(const struct encap *encap, uint32_t flows);
 
 /* As frame_write, to an address that has an encap. */
@@ -55,7 +55,7 @@ void encap_write(uint8_t *frame, const struct frame_address *address, uint16_t f
 		 uint32_t payload);
 
 /*
- * As frame_payload, which calls it for what is no plain IP; 0 where it is none of the
+ * As frame_payload, which calls it for what is no plain IP; 0 if it is none of the
  * encapsulations.
  */
 uint32_t encap_payload(const uint8_t *frame, uint32_t length, uint32_t *headers);

@@ -60,7 +60,7 @@ void frame_finish(uint8_t *frame, uint32_t headers, uint32_t payload)
 	memcpy(udp + 6, &sum, sizeof(sum));
 }
 
-/* What the header says of the length of the datagram with its UDP header; 0 where it is no UDP. */
+/* What the header says of the length of the datagram with its UDP header; 0 if it is no UDP. */
 static uint32_t datagram6(const uint8_t *ip)
 {
 	return ip[0] >> 4 == 6 && ip[6] == PROTOCOL_UDP ? get16(ip + 4) : 0;

@@ -11,7 +11,7 @@
 
 #define FRAME_HEADERS 42u  /* bytes over IPv4: 14 + 20 + 8 */
 #define FRAME_HEADERS6 62u /* over IPv6: 14 + 40 + 8 */
-#define FRAME_PORT 5010	   /* UDP source port of flow 0, and the destination where none was given */
+#define FRAME_PORT 5010	   /* UDP source port of flow 0, and the destination if none was given */
 
 struct frame_address {
 	bool ip6;
@@ -48,7 +48,7 @@ void frame_write(uint8_t *frame, const struct frame_address *address, uint16_t f
 void frame_finish(uint8_t *frame, uint32_t headers, uint32_t payload);
 
 /*
- * Bytes of the UDP payload, which begins after *headers; 0 where the frame is no whole UDP datagram
+ * Bytes of the UDP payload, which begins after *headers; 0 if the frame is no whole UDP datagram
  * over IPv4 without options, plain or in one of the encapsulations of encap.h (whose *headers say
  * which), or over IPv6 without extension headers. The frame may be written to meanwhile by whoever
  * sent it: the result is within `length` all the same. Checksums are not looked at.

@@ -19,7 +19,7 @@
 struct slot {
 	/* UDP payload; what was received may be changed by its sender at any time */
 	uint8_t *data;
-	uint32_t length;  /* bytes; 0 where what was received is no datagram at all */
+	uint32_t length;  /* bytes; 0 if what was received is no datagram at all */
 	uint32_t headers; /* of what was received: bytes of the frame before it */
 	uint32_t index;	  /* the port's */
 };
@@ -38,12 +38,12 @@ struct io;
 struct io_ops {
 	/*
 	 * Get up to n buffers for datagrams of slots[i].length bytes. Returns how many, from the
-	 * first; 0 where the port is full.
+	 * first; 0 if the port is full.
 	 */
 	unsigned (*alloc)(struct io *io, unsigned flow, struct slot *slots, unsigned n);
 	/*
 	 * Send n consecutive slots of the last alloc. Returns how many went, from the first; 0
-	 * where the port is full; -errno.
+	 * if the port is full; -errno.
 	 */
 	int (*send)(struct io *io, unsigned flow, struct slot *slots, unsigned n);
 	/* Give back slots of the last alloc that are not sent. */

@@ -41,7 +41,7 @@ struct io_dpdk {
 	uint16_t port, queues, next; /* next: the queue to look at first */
 	bool configured, started;
 	bool has_eal, opened, failed;
-	const struct options *options; /* to open it with, where that has to wait */
+	const struct options *options; /* to open it with, if that has to wait */
 	int start_error;	       /* of the last try; 0: none, or it has started */
 	bool calls;		       /* it connects to its peer, and only when it is started */
 	uint64_t tried_ns;
@@ -402,7 +402,7 @@ static uint32_t possible_mtu(struct io_dpdk *p, uint32_t mtu)
 }
 
 /*
- * How long the rings are to be. net_af_xdp sends next to nothing where they have another length
+ * How long the rings are to be. net_af_xdp sends next to nothing if they have another length
  * than it prefers.
  */
 static void choose_descriptors(struct io_dpdk *p, const struct options *o, uint16_t *rx,

@@ -101,7 +101,7 @@ static inline void udp_write(uint8_t *udp, uint32_t from, uint32_t to, uint32_t 
 }
 
 /*
- * Bytes behind a header without options; 0 where it is another header, a fragment, or of another
+ * Bytes behind a header without options; 0 if it is another header, a fragment, or of another
  * protocol.
  */
 static inline uint32_t ip4_read(const uint8_t *ip, uint32_t protocol)

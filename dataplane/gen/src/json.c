@@ -89,7 +89,7 @@ void json_string(struct json *j, const char *name, const char *value)
 	fputc('"', j->out);
 }
 
-/* A value less `base`; null where there is none. */
+/* A value less `base`; null if there is none. */
 static void value_or_null(struct json *j, const char *name, bool there, uint64_t value,
 			  uint64_t base)
 {

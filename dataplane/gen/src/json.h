@@ -14,7 +14,7 @@ struct json {
 	bool comma;
 };
 
-/* An object of its own on one line; json_end writes it out. Returns 0, or -1 where that failed. */
+/* An object of its own on one line; json_end writes it out. Returns 0, or -1 if that failed. */
 struct json json_begin(FILE *out, const char *event, const char *role, const char *port);
 int json_end(struct json *j);
 

@@ -19,11 +19,11 @@ enum role { ROLE_SINK = 1, ROLE_SEND, ROLE_PING, ROLE_LOOP };
 struct options {
 	enum role role;
 	const char *port, *to_text, *rate_text, *layer_text;
-	union address to; /* where to_text is given */
+	union address to; /* if to_text is given */
 	uint32_t headers; /* bytes of a frame that is sent, before its payload */
 	uint8_t to_mac[6];
 	const char *encap_text, *spread_text;	    /* NULL: not given */
-	struct encap encap;			    /* where one of them is given */
+	struct encap encap;			    /* if one of them is given */
 	uint64_t packets, duration_ns, interval_ns; /* 0: none */
 	uint32_t stream;			    /* sink: 0 is the first that comes */
 	uint64_t spin_ns, buffer;
@@ -46,7 +46,7 @@ struct options {
 	/* of loop */
 	const char *to_port, *back_to_text;
 	bool both, to_mac_given, back_to_mac_given;
-	union address back_to; /* where back_to_text is given */
+	union address back_to; /* if back_to_text is given */
 	uint8_t back_to_mac[6];
 	const char *back_encap_text;
 	struct encap back_encap;

@@ -59,7 +59,7 @@ static int read_encap(const char *option, const char *text, const struct options
 	return wrong_with_it ? options_wrong("%s: %s %s", option, text, wrong_with_it) : 0;
 }
 
-/* What comes back has the users' addresses where what goes there does not. */
+/* What comes back has the users' addresses if what goes there does not. */
 static enum encap_spread other_spread(enum encap_spread spread)
 {
 	if (spread == ENCAP_ONE_USER)

@@ -21,7 +21,7 @@ struct schedule {
 
 struct schedule schedule_begin(const struct options *options, uint64_t start_ns);
 
-/* When the next burst is due; start_ns always where there is no rate. */
+/* When the next burst is due; start_ns always if there is no rate. */
 uint64_t schedule_due(const struct schedule *schedule);
 
 /* Bytes of the frame of packet i, counted from the first of all. */

@@ -37,7 +37,7 @@ static bool paced(const struct sender *s)
 	return s->schedule.rate != 0;
 }
 
-/* The end of the duration, on the schedule where there is one. */
+/* The end of the duration, on the schedule if there is one. */
 static bool over(const struct sender *s, uint64_t due)
 {
 	const struct options *o = s->run->options;
@@ -228,7 +228,7 @@ int sender_burst(struct sender *s)
 		b.deadline = b.due + o->catch_up_ns;
 	else if (s->measuring && o->duration_ns)
 		b.deadline =
-			s->started_ns + o->duration_ns; /* also where the port takes nothing more */
+			s->started_ns + o->duration_ns; /* even if the port takes nothing more */
 	while (left > 0 && now <= b.deadline) {
 		int ret = send_some(s, &b, left);
 

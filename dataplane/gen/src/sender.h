@@ -27,14 +27,14 @@ struct sender *sender_new(struct run *run);
 uint64_t sender_due(struct sender *sender, uint64_t now);
 
 /*
- * Send the burst that is due, or give up on it as the catch-up bound says. May wait where the port
+ * Send the burst that is due, or give up on it as the catch-up bound says. May wait if the port
  * is full. Returns 0 or -errno.
  */
 int sender_burst(struct sender *sender);
 
 /*
  * Tell the receiver how many there were: eight end packets, 1, 2, 4 ... 64 ms apart. Tries for 2 s
- * where the port is full.
+ * if the port is full.
  */
 void sender_finish(struct sender *sender);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The role "sink": receive, judge, and send back where that is asked for. */
+/* The role "sink": receive, judge, and send back if that is asked for. */
 #include <stdlib.h>
 
 #include "clock.h"

@@ -62,7 +62,7 @@ static bool is_new(struct tracker *t, uint64_t sequence)
 }
 
 /*
- * RFC 4737, section 3: a packet is reordered where its number is less than the next one expected.
+ * RFC 4737, section 3: a packet is reordered if its number is less than the next one expected.
  */
 static void look_at_order(struct tracker *t, const struct packet *p)
 {

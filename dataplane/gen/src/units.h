@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers with units, as options have them. All return false where the text is something else, or
+ * Numbers with units, as options have them. All return false if the text is something else, or
  * does not fit.
  */
 #ifndef GEN_UNITS_H

@@ -92,7 +92,7 @@ static void nonsense(void)
 		CHECK_EQ(packet_read(datagram, LENGTH, false, &q), PACKET_FOREIGN);
 	}
 	bad[0] = example();
-	bad[0].flags = 0; /* no sum where one is asked for */
+	bad[0].flags = 0; /* no sum if one is asked for */
 	packet_write(datagram, &bad[0]);
 	CHECK_EQ(packet_read(datagram, LENGTH, true, &q), PACKET_CORRUPT);
 	CHECK_EQ(packet_read(datagram, LENGTH, false, &q), PACKET_GOOD);

@@ -31,7 +31,7 @@ void test_pin(void);
 /* Where the program is: the first argument of main. */
 void test_program(int argc, char **argv);
 
-/* Skips the test where there is no IPv6. */
+/* Skips the test if there is no IPv6. */
 void test_needs_ip6(void);
 
 /* Start draygen with these arguments (NULL ends them), and wait until it says that it is ready. */
@@ -48,7 +48,7 @@ int child_end(struct child *child, char **result);
 char *child_result(struct child *child, int status);
 
 /*
- * A number of a line of JSON: "received", or "one_way.p99". -1 where it is null; a missing one
+ * A number of a line of JSON: "received", or "one_way.p99". -1 if it is null; a missing one
  * fails the test. Names are unique within their object, and those of the outer object come before
  * objects that have the same.
  */

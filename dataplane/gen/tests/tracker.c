@@ -46,7 +46,7 @@ static void order(void)
 	CHECK_EQ(t->counts.received, 9);
 	CHECK_EQ(t->counts.duplicates, 2);	/* 5 and 2 */
 	CHECK_EQ(t->counts.reordered, 3);	/* 3, 6 and 8 */
-	CHECK_EQ(t->reordered_distance_max, 4); /* 6, where 10 was expected */
+	CHECK_EQ(t->reordered_distance_max, 4); /* 6, if 10 was expected */
 	CHECK_EQ(tracker_expected(t), 10);	/* 7 is missing */
 	CHECK(come((struct packet){.type = PACKET_END, .sequence = 12}, 0));
 	CHECK_EQ(tracker_expected(t), 12); /* and two at the end */

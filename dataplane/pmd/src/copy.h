@@ -24,7 +24,7 @@ static __rte_always_inline void copy_exactly(void *to, const void *from, size_t 
 	}
 }
 
-/* At least n bytes, where both buffers have 64: what is beyond the frame is nobody's. */
+/* At least n bytes, if both buffers have 64: what is beyond the frame is nobody's. */
 static __rte_always_inline void copy_roughly(void *to, const void *from, size_t n, size_t room)
 {
 	if (likely(n <= 64 && room >= 64))

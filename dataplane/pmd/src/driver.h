@@ -97,7 +97,7 @@ struct dray_rxq {
  * What the present link sends through one of its queues: several of the application's may share it.
  */
 struct dray_lane {
-	rte_spinlock_t lock;	/* not taken where the application has one queue */
+	rte_spinlock_t lock;	/* not taken if the application has one queue */
 	struct dray_home *home; /* of the generation that was sent to last; NULL: none yet */
 	uint32_t bound;		/* buffers that belong to mbufs */
 	uint32_t bound_max;

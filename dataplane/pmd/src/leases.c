@@ -41,7 +41,7 @@ void leases_take_over(struct leases *l)
 	set_owner(l, leases_self());
 }
 
-/* True where this thread owns the queue, and has put the lease on its own list. */
+/* True if this thread owns the queue, and has put the lease on its own list. */
 static inline bool return_local(struct leases *l, struct lease *lease)
 {
 	const uintptr_t self = leases_self();
@@ -89,7 +89,7 @@ static void return_closed(struct leases *l, struct lease *lease)
 		drop(l);
 }
 
-/* False where the port was closed. From here on the lease is not this thread's, and `l` neither. */
+/* False if the port was closed. From here on the lease is not this thread's, and `l` neither. */
 static inline bool push_foreign(struct leases *l, struct lease *lease)
 {
 	struct lease *head = __atomic_load_n(&l->foreign, __ATOMIC_RELAXED);
@@ -105,7 +105,7 @@ static inline bool push_foreign(struct leases *l, struct lease *lease)
 }
 
 /*
- * As push_foreign, where the owner may sleep, and the peer wait for this buffer. The lock keeps `l`
+ * As push_foreign, if the owner may sleep, and the peer wait for this buffer. The lock keeps `l`
  * in being after the push.
  */
 static bool return_waking(struct leases *l, struct lease *lease)

@@ -41,7 +41,7 @@ static bool refresh(struct dray_device *device)
 	return true;
 }
 
-/* Tell the application, where it has not been told already. */
+/* Tell the application, if it has not been told already. */
 static void notify(struct dray_device *device, bool up)
 {
 	struct rte_eth_dev *dev = device->ethdev;

@@ -28,7 +28,7 @@ struct shared {
 	struct rte_ether_addr mac[2];
 	/* The primary's drivers of pools, by the numbers that it knows them by. */
 	char pools[RTE_MEMPOOL_MAX_OPS_IDX][RTE_MEMPOOL_OPS_NAMESIZE];
-	/* its device is in the table of ports, where nobody but the primary can take it out */
+	/* its device is in the table of ports, if nobody but the primary can take it out */
 	uint32_t had_secondary;
 };
 

@@ -52,7 +52,7 @@ int dray_rxq_setup(struct rte_eth_dev *dev, uint16_t queue, uint16_t descriptors
 	q->room = room > RTE_PKTMBUF_HEADROOM ? (uint16_t)(room - RTE_PKTMBUF_HEADROOM) : 0;
 	q->rearm = rearm_of(dev);
 	q->bindable = pool_is_ours(pool);
-	/* Where the pool's mbufs have buffers of their own, nothing can be attached to them. */
+	/* If the pool's mbufs have buffers of their own, nothing can be attached to them. */
 	if (q->bindable || (rte_pktmbuf_priv_flags(pool) & RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF))
 		q->flags = RTE_MBUF_F_EXTERNAL;
 	q->lend = a->rx_copy != UINT32_MAX && a->rx_hold > 0 && !q->flags;

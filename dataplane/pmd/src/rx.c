@@ -29,7 +29,7 @@ static __rte_always_inline void fill_mbuf(const struct dray_rxq *q, struct rte_m
 	m->vlan_tci = 0;
 }
 
-/* Put a VLAN tag into the frame. Where there is no headroom for it, it stays beside. */
+/* Put a VLAN tag into the frame. If there is no headroom for it, it stays beside. */
 static void insert_vlan(struct rte_mbuf *m)
 {
 	struct rte_vlan_hdr tag = {.vlan_tci = rte_cpu_to_be_16(m->vlan_tci)};
@@ -83,7 +83,7 @@ static __rte_always_inline void copy_frame(const struct dray_rxq *q, struct rte_
 }
 
 /*
- * Attach the buffer of a frame to an mbuf. False where that cannot be: too many are out, or the
+ * Attach the buffer of a frame to an mbuf. False if that cannot be: too many are out, or the
  * buffer is longer than an mbuf can say.
  */
 static __rte_always_inline bool lend_frame(const struct dray_rxq *q, struct rte_mbuf *m,

@@ -95,7 +95,7 @@ static uint64_t at(const void *base, size_t offset)
 static int library_stats(const struct dray_device *device, struct dray_stats *s)
 {
 	*s = (struct dray_stats){.size = sizeof(*s)};
-	/* Without a port where configuring has failed to open it again. */
+	/* Without a port if configuring has failed to open it again. */
 	return device->opened ? dray_stats(device->opened->port, DRAY_ALL_QUEUES, s) : -ENODEV;
 }
 

@@ -207,7 +207,7 @@ static __rte_noinline void bind_some(const struct way *w, struct rte_mbuf **mbuf
 	}
 }
 
-/* An mbuf of our pools that was copied: true where it can be bound. */
+/* An mbuf of our pools that was copied: true if it can be bound. */
 static __rte_noinline bool can_bind(const struct way *w, struct rte_mbuf *m, struct tally *tally)
 {
 	struct binding *b = pool_binding(m);
@@ -266,7 +266,7 @@ static __rte_always_inline void free_bound(struct rte_mbuf **mbufs, unsigned int
 	rte_pktmbuf_free_bulk(mbufs, n);
 }
 
-/* As send_copies, where mbufs may be bound. */
+/* As send_copies, if mbufs may be bound. */
 static __rte_noinline unsigned int send_bound(const struct way *w, struct rte_mbuf **mbufs,
 					      unsigned int n, struct tally *tally)
 {

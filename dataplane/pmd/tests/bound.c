@@ -135,7 +135,7 @@ static void no_peer(void)
 }
 
 /*
- * What is received goes to memory that no other peer can read, also where the pool's mbufs were
+ * What is received goes to memory that no other peer can read, even if the pool's mbufs were
  * bound.
  */
 static void received_into(void)

@@ -88,7 +88,7 @@ static void wild_tail(uint16_t a)
 	rte_pktmbuf_free(rig_receive(a, 0));
 }
 
-/* The tag beside the frame, where there is no room to put it in. */
+/* The tag beside the frame, if there is no room to put it in. */
 static void tag_without_room(uint16_t a)
 {
 	struct rte_mbuf *m;
@@ -103,7 +103,7 @@ static void tag_without_room(uint16_t a)
 }
 
 /*
- * Everything at random, also where only the driver writes. No sanitizer may find anything, and no
+ * Everything at random, even if only the driver writes. No sanitizer may find anything, and no
  * mbuf may be lost.
  */
 static void noise(uint16_t a)

@@ -53,7 +53,7 @@ struct rte_mempool *rig_source(void);	   /* to send from; its mbufs are counted 
 bool rig_up(uint16_t id);
 void rig_wait_up(uint16_t id, uint16_t other);
 
-/* The value of an extended statistic; fails where there is none of that name. */
+/* The value of an extended statistic; fails if there is none of that name. */
 uint64_t rig_xstat(uint16_t id, const char *name);
 
 /* An mbuf of one segment with `length` bytes that follow from the seed. */

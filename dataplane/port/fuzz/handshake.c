@@ -167,7 +167,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		uint64_t ring_size;
 		struct pair p;
 
-		/* a port is on pages of its own, where LeakSanitizer does not look for pointers */
+		/* a port is on pages of its own, if LeakSanitizer does not look for pointers */
 		__lsan_disable();
 		p = test_pair(NULL, DRAY_MODE_BUSY, 0);
 		__lsan_enable();

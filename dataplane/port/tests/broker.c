@@ -312,7 +312,7 @@ static void on_hello(struct broker *b, unsigned i, const struct wire_message *m,
 	e->presented_generation = m->header.generation;
 	if (count && !b->journal.live && m->header.generation > b->journal.generation)
 		b->journal.generation =
-			m->header.generation; /* generations rise also where the journal is lost */
+			m->header.generation; /* generations rise even if the journal is lost */
 	/*
 	 * An end that is live waits for its peer to say the same, so that both are adopted or
 	 * neither: unless that came, and did not.

@@ -171,7 +171,7 @@ static void burst_at_the_brim(struct pair *p)
 		expect(&received, 64, 32 * (i / 30) + i % 30);
 }
 
-/* The tag beside the frame is in the record's frame, also where snaplen cuts through it. */
+/* The tag beside the frame is in the record's frame, even if snaplen cuts through it. */
 static void vlan(struct pair *p)
 {
 	struct reader sent = reader_of(0, true);

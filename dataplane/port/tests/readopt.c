@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An end that lost its broker presents its link to the next: but none whose peer is dead, also
- * where nobody has looked since it died.
+ * if nobody has looked since it died.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -125,7 +125,7 @@ static void close_variant(struct variant *v)
 	free(v->frames);
 }
 
-/* Put a burst of frames where the function receives; not measured. */
+/* Put a burst of frames if the function receives; not measured. */
 static int feed(const struct variant *v, uint32_t at)
 {
 	struct rte_mbuf *m[BURST];

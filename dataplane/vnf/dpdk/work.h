@@ -16,7 +16,7 @@ struct worker {
 	struct counters *counters;
 	void (*handle)(struct worker *w, unsigned in, struct rte_mbuf **m, unsigned n);
 	void (*emit)(struct worker *w, unsigned out, struct rte_mbuf **m, unsigned n);
-	struct rte_ring *ring; /* of emit, where that is to the core that transmits */
+	struct rte_ring *ring; /* of emit, if that is to the core that transmits */
 	uint16_t queue;
 	struct {
 		unsigned n;
@@ -25,7 +25,7 @@ struct worker {
 };
 
 /*
- * Choose what the mode takes; packets leave by the queue, or through the ring where there is one.
+ * Choose what the mode takes; packets leave by the queue, or through the ring if there is one.
  */
 void work_open(struct worker *w, const struct program *program, struct counters *counters,
 	       uint16_t queue, struct rte_ring *ring);

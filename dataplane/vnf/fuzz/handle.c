@@ -72,7 +72,7 @@ static void put_right(uint8_t *frame, uint32_t length, uint32_t offset)
 }
 
 /*
- * Where the functions expect headers without options; the inner one first, since nothing covers it.
+ * If the functions expect headers without options; the inner one first, since nothing covers it.
  */
 static void put_all_right(const struct function *f, unsigned in, uint8_t *frame, uint32_t length)
 {

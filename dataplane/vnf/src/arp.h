@@ -15,7 +15,7 @@ struct arp {
 };
 
 /*
- * DROP_SHORT, or DROP_ARP where it is not about IPv4 over Ethernet or its sender has no unicast
+ * DROP_SHORT, or DROP_ARP if it is not about IPv4 over Ethernet or its sender has no unicast
  * address.
  */
 enum reason arp_read(const struct packet *p, uint32_t offset, struct arp *arp);

@@ -39,7 +39,7 @@ enum reason bng_up(const struct bng *bng, const struct port_setup *port, const s
 enum reason bng_down(const struct bng *bng, const struct port_setup *port, const struct packet *p,
 		     struct change *c);
 
-/* Whose packet it is, for the load balancer; false where that cannot be seen. */
+/* Whose packet it is, for the load balancer; false if that cannot be seen. */
 bool bng_user(const struct bng *bng, const struct packet *p, uint32_t *user);
 
 #endif

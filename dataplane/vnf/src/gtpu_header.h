@@ -24,7 +24,7 @@
 struct gtpu_header {
 	uint32_t message, teid;
 	uint32_t source_port;
-	uint32_t sequence;     /* 0 where there is none */
+	uint32_t sequence;     /* 0 if there is none */
 	uint32_t payload, end; /* offsets in the packet */
 	bool has_pdu_session;
 	uint8_t pdu_type, qfi;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers, addresses and times as users write them. Each returns false where the text is not just
+ * Numbers, addresses and times as users write them. Each returns false if the text is not just
  * that.
  */
 #ifndef VNF_NUMBERS_H

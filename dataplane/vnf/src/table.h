@@ -19,7 +19,7 @@ struct table_slot {
 int table_open(struct table *table, uint32_t entries);
 void table_close(struct table *table);
 
-/* False where the key is there already. */
+/* False if the key is there already. */
 bool table_put(struct table *table, uint32_t key, uint32_t index);
 
 static inline uint32_t table_slot_of(const struct table *table, uint32_t key)

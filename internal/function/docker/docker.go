@@ -8,7 +8,7 @@
 // seccomp profile, a read-only root with tmpfs for writes. Docker shows the whole
 // host in /proc/cpuinfo and /sys; the cpuset binds all the same.
 //
-// Instruments run in Drayage's own cgroup of the function, also where systemd
+// Instruments run in Drayage's own cgroup of the function, even if systemd
 // places the container elsewhere: what Drayage starts must be killed with a
 // cgroup that Drayage may kill.
 package docker

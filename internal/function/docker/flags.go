@@ -28,7 +28,7 @@ var confinement = []string{
 }
 
 const (
-	scratchSize = 256 << 20 // bytes of each scratch directory, where memory is not limited
+	scratchSize = 256 << 20 // bytes of each scratch directory, if memory is not limited
 	maxFiles    = 20000     // RLIMIT_NOFILE, hard
 )
 

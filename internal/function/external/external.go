@@ -92,7 +92,7 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 }
 
 // user is whom the function runs as, and so who may open its native ports: root
-// where only its network namespace is known.
+// if only its network namespace is known.
 func (r *Runtime) user(ctx context.Context, s runtime.Spec) (int, error) {
 	_, pid, err := r.find(ctx, s)
 	if err != nil || pid == 0 {
@@ -127,7 +127,7 @@ func (r *Runtime) find(ctx context.Context, s runtime.Spec) (source string, pid 
 	return "/proc/" + strconv.Itoa(pid) + "/ns/net", pid, nil
 }
 
-// refuseHostNetns keeps ports out of the host's own namespace, where they would
+// refuseHostNetns keeps ports out of the host's own namespace, if they would
 // stand among the host's interfaces.
 func refuseHostNetns(s runtime.Spec, ns host.Netns) error {
 	own, err := host.HostNetns.Inode()

@@ -16,7 +16,7 @@ import (
 )
 
 // kvmTimeout is how long a guest may take to boot with KVM. Where KVM works it
-// takes one or two seconds; where it does not, a kernel may hang for ever.
+// takes one or two seconds; if it does not, a kernel may hang for ever.
 const kvmTimeout = 20 * time.Second
 
 // accelVariable forces an accelerator: "kvm" or "tcg".

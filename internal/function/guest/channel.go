@@ -69,7 +69,7 @@ func (c *Channel) greet(ctx context.Context) error {
 		return err
 	}
 	defer closeWith(ctx, c.conn)()
-	// QEMU takes the connection also where its guest hangs.
+	// QEMU takes the connection even if its guest hangs.
 	if err := c.conn.SetDeadline(time.Now().Add(silence)); err != nil {
 		return errors.Join(ctx.Err(), err)
 	}

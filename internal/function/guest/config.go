@@ -6,7 +6,7 @@
 // A guest has no disk and no image: an initramfs with the agent (dray-guest) and
 // the modules that it needs, and the host's root, read-only over 9p, below an
 // overlay that is lost with the guest: all of it, or what an ordinary user may
-// read, less what is hidden. QEMU runs it with KVM where a guest has
+// read, less what is hidden. QEMU runs it with KVM if a guest has
 // been seen to boot so on this host, and else emulates it (TCG).
 package guest
 

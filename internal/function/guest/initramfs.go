@@ -21,7 +21,7 @@ import (
 // guest's channels.
 const AgentProgram = "dray-guest"
 
-// agentVariable names the program where it is not beside dray.
+// agentVariable names the program if it is not beside dray.
 const agentVariable = "DRAY_GUEST"
 
 // FindAgent is the path of AgentProgram: beside this program, or in PATH.

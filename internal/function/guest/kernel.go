@@ -58,7 +58,7 @@ func cacheDir() string {
 
 // FindKernel returns the kernel of a flavour. It is taken out of Debian's
 // package, which is not installed, the first time; after that no network is
-// needed. An empty flavour is Generic. The error is a *host.Unsupported where it cannot be had.
+// needed. An empty flavour is Generic. The error is a *host.Unsupported if it cannot be had.
 func FindKernel(ctx context.Context, f Flavour) (Kernel, error) {
 	if f == "" {
 		f = Generic

@@ -40,7 +40,7 @@ func parseModules(r io.Reader) (moduleIndex, error) {
 }
 
 // order lists the files of the named modules and of all that they need, each
-// after what it needs. A name without a file is built into the kernel where
+// after what it needs. A name without a file is built into the kernel if
 // builtin has it.
 func (m moduleIndex) order(names []string, builtin map[string]bool) ([]string, error) {
 	var list []string

@@ -60,7 +60,7 @@ type NIC struct {
 	// with Macvtap of a macvtap that is there, whose MAC address is this one's.
 	Tap     string
 	Macvtap bool
-	// Socket is what QEMU makes instead where it is not empty: a switch connects to
+	// Socket is what QEMU makes instead if it is not empty: a switch connects to
 	// it that maps the guest's memory (vhost-user). Path on the host, in a directory
 	// of the port's own that belongs to User.
 	Socket string

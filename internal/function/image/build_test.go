@@ -17,7 +17,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// fakeMmdebstrap makes a small tree. It fails, or waits to be killed, where a file
+// fakeMmdebstrap makes a small tree. It fails, or waits to be killed, if a file
 // beside it says so. Its last arguments are suite, folder and one source.
 const fakeMmdebstrap = `#!/bin/sh
 here=$(dirname "$0")
@@ -69,7 +69,7 @@ func calls(t *testing.T, dir string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// onlyThese fails where the folder of images holds anything else.
+// onlyThese fails if the folder of images holds anything else.
 func onlyThese(t *testing.T, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(Folder())

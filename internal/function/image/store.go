@@ -53,7 +53,7 @@ const (
 // Rootfs is the folder of an image's root file system, built or not.
 func Rootfs(name string) string { return filepath.Join(Folder(), name, rootName) }
 
-// Ready is the image where it has been built, by whichever recipe; nil: it has not.
+// Ready is the image if it has been built, by whichever recipe; nil: it has not.
 func Ready(name string) *Image {
 	text, err := os.ReadFile(filepath.Join(Folder(), name, noteName))
 	if err != nil {
@@ -70,7 +70,7 @@ func Ready(name string) *Image {
 	return &i
 }
 
-// Current is the image where it has been built by this very recipe; nil: it has not.
+// Current is the image if it has been built by this very recipe; nil: it has not.
 func Current(r *Recipe) *Image {
 	key, err := keyOf(r)
 	if i := Ready(r.Name); err == nil && i != nil && i.Key == key {

@@ -107,7 +107,7 @@ func Programs() error {
 	return err
 }
 
-// Ready says how a guest of the lab would run, with PREEMPT_RT where rt says so; an
+// Ready says how a guest of the lab would run, with PREEMPT_RT if rt says so; an
 // error is why there can be none. The first time on a host it fetches the
 // kernel's package, and once after each boot of the host it tries KVM.
 func Ready(ctx context.Context, rt bool) (guest.Accel, error) {
@@ -147,8 +147,8 @@ type Result struct {
 	Boot    time.Duration
 }
 
-// Run runs a command where its needs are met. The error is a *host.Unsupported
-// where no guest can be had.
+// Run runs a command if its needs are met. The error is a *host.Unsupported
+// if no guest can be had.
 func Run(ctx context.Context, needs Needs, c Command) (Result, error) {
 	missing, err := needs.Missing()
 	if err != nil {

@@ -31,7 +31,7 @@ var maskedPaths = []string{
 var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 
 const (
-	scratchSize = 256 << 20 // of each scratch directory, where memory is not limited
+	scratchSize = 256 << 20 // of each scratch directory, if memory is not limited
 	maxFiles    = 20000     // RLIMIT_NOFILE, hard
 )
 

@@ -36,7 +36,7 @@ func (s Spec) runtimeDir() string { return filepath.Join(s.Dir, "dpdk") }
 // that starts again.
 func (s Spec) driverFile() string { return filepath.Join(s.Dir, "lib", dpdk.DriverFile) }
 
-// driver returns that copy, which it makes where there is none. Below a directory
+// driver returns that copy, which it makes if there is none. Below a directory
 // that nothing can be loaded from, as Debian's /run, it is the file itself.
 func (s Spec) driver() (string, error) {
 	noexec, err := host.NoExec(s.Dir)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// ErrNothingToStart is returned by Start where Drayage has nothing to start:
+// ErrNothingToStart is returned by Start if Drayage has nothing to start:
 // the function has no command, or its runtime is external.
 var ErrNothingToStart = errors.New("nothing to start")
 

@@ -17,7 +17,7 @@ import (
 
 // Security shows that the function's command cannot do what each probe tries.
 // Each probe first succeeds where nothing protects: on the host, or in a
-// function of the unprotected runtime where it needs an interface. Probes named
+// function of the unprotected runtime if it needs an interface. Probes named
 // in except are not tried, since this runtime does not promise them.
 func Security(t *testing.T, c Config, unprotected runtime.Runtime, except ...string) {
 	target := newTarget(t, c)

@@ -55,7 +55,7 @@ type Journal interface {
 	Append(r ...Resource) error
 }
 
-// Remover removes one Resource. It returns nil where the resource is already
+// Remover removes one Resource. It returns nil if the resource is already
 // gone, and never touches a thing that merely has the same name.
 type Remover func(ctx context.Context, r Resource) error
 

@@ -78,7 +78,7 @@ func (e *end) awaitEnd(k *capturing) error {
 	return nil
 }
 
-// startCapture hands the memory to the end, where it is there and somebody
+// startCapture hands the memory to the end, if it is there and somebody
 // waits for that. An end gets it right behind its WELCOME, so that nothing that
 // it sends or receives is missed.
 func (e *end) startCapture() {
@@ -214,7 +214,7 @@ func (l *link) newCapture(ctx context.Context, e *end, snaplen int) (*capturing,
 		return nil, err
 	}
 	if err := l.ask(ctx, func() error { return e.awaitEnd(k) }); err != nil {
-		// Where it was given up, it may have been done all the same.
+		// If it was given up, it may have been done all the same.
 		_ = l.call(context.Background(), func() { e.stopCapture(k) })
 		return nil, errors.Join(err, unix.Close(k.memfd))
 	}

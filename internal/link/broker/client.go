@@ -26,7 +26,7 @@ type Client struct {
 const callTimeout = 30 * time.Second
 
 // Dial finds the broker whose state is in dir. The error is that of connecting:
-// fs.ErrNotExist or ECONNREFUSED where none runs.
+// fs.ErrNotExist or ECONNREFUSED if none runs.
 func Dial(dir string) (*Client, error) {
 	c := &Client{path: filepath.Join(dir, controlName)}
 	conn, err := c.connect(context.Background())

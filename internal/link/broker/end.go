@@ -41,7 +41,7 @@ type end struct {
 // conn is one connection.
 type conn struct {
 	source   *source
-	process  *source // pidfd; nil where the kernel has none
+	process  *source // pidfd; nil if the kernel has none
 	pid      int
 	deadline time.Time // of HELLO, or of the peer's READOPT; zero: none
 	messages bucket
@@ -302,7 +302,7 @@ func errorMessage(code unix.Errno, about wire.Type, text string) wire.Message {
 	return wire.Message{Type: wire.TypeError, Body: wire.NewError(uint32(code), uint32(about), text)}
 }
 
-// fail marks the connection as over; why is "" where that is nothing to log.
+// fail marks the connection as over; why is "" if that is nothing to log.
 func (c *conn) fail(why string) {
 	if !c.failed {
 		c.failed, c.reason = true, why

@@ -91,7 +91,7 @@ func (l *link) offerShm() error {
 		return err
 	}
 	m, err := newMemory(offer.Geometry, l.entry.Link.Pages)
-	if !errors.Is(err, errNoRoom) { // where it came to nothing half way, it cost as much
+	if !errors.Is(err, errNoRoom) { // if it came to nothing half way, it cost as much
 		l.bytes.spend(time.Now(), offer.Geometry.Size)
 	}
 	if err != nil {

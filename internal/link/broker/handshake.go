@@ -47,7 +47,7 @@ func (c *conn) present(fd int, l *link) {
 	c.presented = m
 }
 
-// watch notices the death of the process, also where a child of it keeps the
+// watch notices the death of the process, even if a child of it keeps the
 // connection open.
 func (e *end) watch(c *conn) {
 	var pidfd int

@@ -230,7 +230,7 @@ func (p *process) kill() {
 	<-p.exited
 }
 
-// end asks the process to end, and fails the test where it does not end well.
+// end asks the process to end, and fails the test if it does not end well.
 func (p *process) end() {
 	p.t.Helper()
 	_ = p.Process.Signal(syscall.SIGTERM)

@@ -108,7 +108,7 @@ func (j *journal) names() ([]string, error) {
 	return all, nil
 }
 
-// load reads the entry of a link. The error is fs.ErrNotExist where it has none.
+// load reads the entry of a link. The error is fs.ErrNotExist if it has none.
 func (j *journal) load(link string) (*entry, error) {
 	e, err := readEntry(j.path(link))
 	if err == nil && e.Link.Name != link {
@@ -120,7 +120,7 @@ func (j *journal) load(link string) (*entry, error) {
 	return e, nil
 }
 
-// generation is the highest that the journal knows of a link; 0 where it knows none.
+// generation is the highest that the journal knows of a link; 0 if it knows none.
 func (j *journal) generation(link string) uint32 {
 	e, err := readEntry(j.path(link))
 	if err != nil {

@@ -22,7 +22,7 @@ const heldMax = 8
 // ledger knows which of the memory that was handed out still exists anywhere:
 // the kernel tells when the last descriptor and the last mapping of a file are gone.
 type ledger struct {
-	file *os.File // an inotify instance; nil where the host gives none
+	file *os.File // an inotify instance; nil if the host gives none
 	done chan struct{}
 
 	mu   sync.Mutex
@@ -43,7 +43,7 @@ func (l *ledger) tooMany(held *atomic.Int32) bool {
 	return held.Load() >= heldMax
 }
 
-// newLedger counts nothing where the host gives no inotify instance: links are
+// newLedger counts nothing if the host gives no inotify instance: links are
 // served without that bound then.
 func newLedger(log *logger) *ledger {
 	l := &ledger{done: make(chan struct{}), lent: map[int32]lent{}}

@@ -41,7 +41,7 @@ func (b *bucket) take(now time.Time) bool {
 // giveBack undoes a take.
 func (b *bucket) giveBack() { b.spent = max(b.spent-1, 0) }
 
-// next is when there is one again: the zero time where there is one now.
+// next is when there is one again: the zero time if there is one now.
 func (b *bucket) next(now time.Time) time.Time {
 	b.refill(now)
 	if b.spent < b.burst {
@@ -66,7 +66,7 @@ func (b *budget) spend(now time.Time, bytes uint64) {
 	b.paid = b.paid.Add(b.worth(bytes))
 }
 
-// next is when anything may be made again: the zero time where it may be now.
+// next is when anything may be made again: the zero time if it may be now.
 func (b *budget) next(now time.Time) time.Time {
 	if due := b.paid.Add(-b.worth(b.burst)); now.Before(due) {
 		return due

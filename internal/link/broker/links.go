@@ -40,7 +40,7 @@ func (b *broker) claim(ctx context.Context, name string) (release func(), err er
 	}
 }
 
-// find is the link of that name; nil where there is none.
+// find is the link of that name; nil if there is none.
 func (b *broker) find(name string) *link {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,7 +108,7 @@ func (l *link) owns(ends []End) bool {
 	return slices.ContainsFunc(ends, func(e End) bool { return slices.Contains(l.sockets, e.Socket) })
 }
 
-// same is no error where the link is what it is to be.
+// same is no error if the link is what it is to be.
 func (l *link) same(ctx context.Context, spec Link) error {
 	var differs bool
 	if err := l.call(ctx, func() { differs = !l.entry.Link.equal(&spec) }); err != nil {

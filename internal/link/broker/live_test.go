@@ -32,7 +32,7 @@ func settled(from, to *peer) {
 	}
 }
 
-// ordered fails the test where packets were not received in the order of their sending.
+// ordered fails the test if packets were not received in the order of their sending.
 func ordered(to *peer) {
 	to.t.Helper()
 	if got := to.seen(); got.Unordered != 0 {
@@ -75,7 +75,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// On huge pages, where there are some, and with messages and several queues.
+// On huge pages, if there are some, and with messages and several queues.
 func TestTrafficOnHugePages(t *testing.T) {
 	b, err := os.ReadFile("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
 	if free, _ := strconv.Atoi(strings.TrimSpace(string(b))); err != nil || free < 8 {

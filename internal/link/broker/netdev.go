@@ -62,7 +62,7 @@ func packetSockets(e *End, queues int) (fds []int, err error) {
 // port's own, so they are all that there are in it.
 func checkHeldSockets(e *End) error {
 	if e.Netns == "" {
-		return nil // the host's, where others have theirs
+		return nil // the host's, if others have theirs
 	}
 	b, err := os.ReadFile("/proc/thread-self/net/packet")
 	if err != nil {

@@ -176,7 +176,7 @@ func receive(fd int, mayBring bool, d *discarder) (wire.Message, int, error) {
 	return m, brought, err
 }
 
-// rightOf is the descriptor in a control message; -1 where there is none.
+// rightOf is the descriptor in a control message; -1 if there is none.
 func rightOf(control []byte) int {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil || len(messages) != 1 {
@@ -218,7 +218,7 @@ func hungUp(fd int, pidfd int) bool {
 	return err == nil && n > 0
 }
 
-// peerOf is the process that connected, and a pidfd of it, -1 where the kernel gives none.
+// peerOf is the process that connected, and a pidfd of it, -1 if the kernel gives none.
 func peerOf(fd int) (pid, pidfd int) {
 	if cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
 		pid = int(cred.Pid)

@@ -21,7 +21,7 @@ type told struct {
 
 // askStatus has the link say how it is, soon; the channel is closed then. Whoever asks
 // while it has yet to answer gets the same answer: who asks a link that is busy
-// again and again does not fill its queue. The channel is nil where that is full.
+// again and again does not fill its queue. The channel is nil if that is full.
 func (l *link) askStatus() <-chan struct{} {
 	l.told.mu.Lock()
 	defer l.told.mu.Unlock()
@@ -47,7 +47,7 @@ func (l *link) tell(answer chan struct{}) {
 	close(answer)
 }
 
-// latest is what the link said last; late where that is not the answer.
+// latest is what the link said last; late if that is not the answer.
 func (l *link) latest(answer <-chan struct{}) LinkStatus {
 	l.told.mu.Lock()
 	defer l.told.mu.Unlock()

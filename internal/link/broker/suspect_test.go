@@ -157,7 +157,7 @@ func TestControlSocket(t *testing.T) {
 	}
 }
 
-// Sockets belong to their port's user from the first moment, also where the path
+// Sockets belong to their port's user from the first moment, even if the path
 // is longer than an address.
 func TestSockets(t *testing.T) {
 	s := newSite(t)
@@ -278,7 +278,7 @@ func TestBellsBelongToTheEnds(t *testing.T) {
 	})
 }
 
-// A process that dies is missed also where a child of it holds the connection open.
+// A process that dies is missed even if a child of it holds the connection open.
 func TestDeathBehindAnOpenConnection(t *testing.T) {
 	testenv.Program(t, "sleep")
 	s := newSite(t)

@@ -21,7 +21,7 @@ const (
 
 // Pages that the memory of a link may be asked to have.
 const (
-	PagesAuto  = "auto"  // huge pages where there are enough and they are worth it, else plain ones
+	PagesAuto  = "auto"  // huge pages if there are enough and they are worth it, else plain ones
 	PagesHuge  = "huge"  // 2 MiB pages of the kernel's pool, or no link
 	PagesPlain = "plain" // 4 KiB pages
 )
@@ -47,7 +47,7 @@ type Link struct {
 	PacketBytes  int    `json:"packet_bytes"`  // of the largest frame, from the Ethernet header on; 0: the larger MTU and 18
 	Slots        int    `json:"slots"`         // packets under way per queue and direction, 32 to 65536; 0: 512
 	MessageBytes int    `json:"message_bytes"` // of the largest message; 0: the link has no message buffers
-	Messages     int    `json:"messages"`      // under way per queue and direction; 0: 8, where there are message buffers
+	Messages     int    `json:"messages"`      // under way per queue and direction; 0: 8, if there are message buffers
 	SampleShift  uint32 `json:"sample_shift"`  // one packet in 2^shift is stamped, 1 to 20; SampleDefault, SampleEvery, SampleNone
 	Pages        string `json:"pages"`         // PagesAuto (also ""), PagesHuge, PagesPlain
 }
@@ -73,7 +73,7 @@ type End struct {
 
 // Options of Serve.
 type Options struct {
-	Dir   string    // the broker's state: journal and control socket; made with mode 0700 where it is missing
+	Dir   string    // the broker's state: journal and control socket; made with mode 0700 if it is missing
 	Log   io.Writer // nil: no log
 	Ready func()    // called once the control socket listens and the journalled links do; may be nil
 }
@@ -93,7 +93,7 @@ type LinkStatus struct {
 	State      string      `json:"state"`
 	Generation uint32      `json:"generation"` // the newest; 0: none yet
 	Adopted    bool        `json:"adopted"`    // a broker before this one made it
-	Pages      string      `json:"pages"`      // what the memory is really made of: "huge 2M", "thp" (advised), "plain"; "" where there is none
+	Pages      string      `json:"pages"`      // what the memory is really made of: "huge 2M", "thp" (advised), "plain"; "" if there is none
 	Bytes      uint64      `json:"bytes"`      // of memory: data and telemetry
 	Rebinds    uint64      `json:"rebinds"`    // generations that have ended since this broker started; of a netdev link, each end's
 	LastError  string      `json:"last_error"` // why the latest generation that failed did
@@ -108,7 +108,7 @@ type EndStatus struct {
 	Port      string `json:"port"`
 	Connected bool   `json:"connected"`
 	Active    bool   `json:"active"`  // live on the link's newest generation
-	PID       int    `json:"pid"`     // that opened the port, in the broker's PID namespace; 0 where it is not connected
+	PID       int    `json:"pid"`     // that opened the port, in the broker's PID namespace; 0 if it is not connected
 	Refused   uint64 `json:"refused"` // connections turned away: the port was open, or spoke out of turn
 
 	Mode       string            `json:"mode"`       // "busy", "adaptive", "sleeping"
@@ -151,7 +151,7 @@ type Bucket struct {
 }
 
 // Quantile is the bucket that holds quantile q, 0 to 1: the value lies in
-// [low, high) nanoseconds. Both are 0 where nothing was measured.
+// [low, high) nanoseconds. Both are 0 if nothing was measured.
 func (l Latency) Quantile(q float64) (low, high float64) {
 	rank, seen := q*float64(l.Count), uint64(0)
 	for _, b := range l.Buckets {

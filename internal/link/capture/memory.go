@@ -105,7 +105,7 @@ func (m *Memory) hasEnded() bool {
 	}
 }
 
-// oldest is the ring whose next record is the earliest; nil where all are empty.
+// oldest is the ring whose next record is the earliest; nil if all are empty.
 func (m *Memory) oldest() *ring {
 	var first *ring
 	for _, r := range m.rings {

@@ -53,7 +53,7 @@ func (d *Netdev) Read(take func(Packet) error) error {
 	return nil
 }
 
-// Reason is why the source has ended; "" where it has not.
+// Reason is why the source has ended; "" if it has not.
 func (d *Netdev) Reason() string { return d.reason }
 
 // Wait waits for a packet.

@@ -39,7 +39,7 @@ type ring struct {
 	head    uint32 // records read
 	limit   uint32 // where this pass ends
 	badTail uint32 // counted last; 0: none, since a tail of 0 is never wrong at the beginning
-	next    record // at head, where have is set
+	next    record // at head, if have is set
 	have    bool
 }
 
@@ -69,7 +69,7 @@ func (r *ring) begin() {
 	}
 }
 
-// peek makes next the oldest record that can be; false where there is none.
+// peek makes next the oldest record that can be; false if there is none.
 func (r *ring) peek() bool {
 	for !r.have && r.head != r.limit {
 		slot := r.slot()

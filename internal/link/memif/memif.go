@@ -91,7 +91,7 @@ func vdev(e transport.End, dir, role string) transport.Vdev {
 	}
 }
 
-// roles says which end listens: the first where both can. A socket lets its own
+// roles says which end listens: the first if both can. A socket lets its own
 // user connect, and root; any other user needs a listener that is started with the
 // umask 0. Who listens must not itself wait for who connects, over another link.
 func roles(a, b transport.End) (server, client transport.End, err error) {

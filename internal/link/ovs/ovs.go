@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package ovs joins ports by an Open vSwitch of the link's own, in a network
-// namespace of its own. It uses the kernel's datapath where the module exists,
+// namespace of its own. It uses the kernel's datapath if the module exists,
 // else the userspace (netdev) datapath.
 package ovs
 

@@ -130,7 +130,7 @@ func (p drayPorts) prepare(b *transport.Build, driver string, s transport.Spec) 
 }
 
 func (p drayPorts) binds(s transport.Spec) []sidecar.Bind {
-	driver, _ := dpdk.FindDriver() // where there is none, eal says so before this is used
+	driver, _ := dpdk.FindDriver() // if there is none, eal says so before this is used
 	return []sidecar.Bind{
 		{Source: filepath.Dir(p.socket(s, 0)), Target: portsInside},
 		{Source: filepath.Dir(driver), Target: driverInside},

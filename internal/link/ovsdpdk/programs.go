@@ -54,7 +54,7 @@ func lookupSwitch(ctx context.Context) (switchProgram, error) {
 }
 
 // parseVersion reads what --version prints: a line with the switch's version, and
-// one with that of DPDK; false where it is not linked with DPDK.
+// one with that of DPDK; false if it is not linked with DPDK.
 func parseVersion(out string) (string, bool) {
 	first, rest, _ := strings.Cut(out, "\n")
 	dpdk, _, _ := strings.Cut(rest, "\n")

@@ -117,7 +117,7 @@ func (d tunnel) switchOn(s transport.Spec, i int) *ovsSwitch {
 }
 
 // longestSleep is for how long, in µs, a thread may sleep between two polls that find
-// little, where the switches of a tunnel have no CPU each.
+// little, if the switches of a tunnel have no CPU each.
 const longestSleep = "50"
 
 // sleep is that of the switch's polling thread, in µs. The switches of a tunnel that

@@ -72,7 +72,7 @@ func TestSwitchOfEachHost(t *testing.T) {
 }
 
 // TestTunnelFlows: two ends are joined by a flow each way on either host, and share
-// CPUs where there is not one for each switch.
+// CPUs if there is not one for each switch.
 func TestTunnelFlows(t *testing.T) {
 	s := onHosts("h1", "h2")
 	s.CPUs = []int{4}

@@ -125,7 +125,7 @@ func AddPorts(s transport.Spec, i int, bridge string, first int) ([]string, erro
 	return args, nil
 }
 
-// Address gives the switch's bridge of the underlay, where it lacks it, the address
+// Address gives the switch's bridge of the underlay, if it lacks it, the address
 // at which host i's end of the tunnel is.
 func Address(s transport.Spec, i int) error {
 	own, err := s.Hosts[i].TunnelAddr(s.VNI)

@@ -25,7 +25,7 @@ import (
 )
 
 // card is a network card of this host with a virtual function that is free: it skips
-// the test where there is none.
+// the test if there is none.
 func card(t *testing.T, least int) (name string, free int) {
 	t.Helper()
 	testenv.Root(t)

@@ -106,7 +106,7 @@ func flow(link string, from, to broker.EndStatus, interval time.Duration) Flow {
 // (PROTOCOL.md, section 7). The names are those of wire.ViolationNames.
 var AboutReturns = map[string]bool{"return_index": true, "return_slot": true, "return_forged": true, "hold": true}
 
-// end is one end of a link as it was; the zero EndStatus where it was not there.
+// end is one end of a link as it was; the zero EndStatus if it was not there.
 func (s Snapshot) end(link string, side int) broker.EndStatus {
 	for _, l := range s.Links {
 		if l.Name == link && side < len(l.Ends) {
@@ -164,7 +164,7 @@ func change(before, after broker.EndStatus) broker.EndStatus {
 	return after
 }
 
-// subtract is the samples that came since before; nil where there are fewer now.
+// subtract is the samples that came since before; nil if there are fewer now.
 func subtract(before, after broker.Latency) *broker.Latency {
 	old := map[int]uint64{}
 	for _, b := range before.Buckets {

@@ -33,7 +33,7 @@ func (s Spec) SwitchIface(name string) host.Iface {
 }
 
 // SwitchPort is the switch's side of port i: in the link's namespace on the
-// port's host, where its ports are on several.
+// port's host, if its ports are on several.
 func (s Spec) SwitchPort(i int) host.Iface {
 	port := s.SwitchIface(fmt.Sprintf("p%d", i+1))
 	if len(s.Hosts) > 1 {

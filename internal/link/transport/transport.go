@@ -197,7 +197,7 @@ type OffloadChange struct {
 
 // QdiscState is a qdisc as the kernel reports it after it was set.
 type QdiscState struct {
-	End  string `json:"end"` // FUNCTION.PORT, and "at the switch" where that has set it; of an uplink the interface
+	End  string `json:"end"` // FUNCTION.PORT, and "at the switch" if that has set it; of an uplink the interface
 	Kind string `json:"kind"`
 	Text string `json:"text"` // its parameters as read back
 }

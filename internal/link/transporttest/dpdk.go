@@ -27,7 +27,7 @@ import (
 // others follow.
 const firstUser = 0x6fff0000
 
-// hugePages is what an application gets, in MiB, where it cannot do without; those
+// hugePages is what an application gets, in MiB, if it cannot do without; those
 // that share memory have that of one.
 const hugePages = 96
 

@@ -52,7 +52,7 @@ type Rig struct {
 	beside   func() string
 	made     journal
 	hosts    journal  // of the underlay
-	broker   *serving // where a port is native
+	broker   *serving // if a port is native
 	vdevs    []transport.Vdev
 }
 

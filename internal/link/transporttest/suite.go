@@ -19,7 +19,7 @@ import (
 // jumbo is the MTU of jumbo frames in common use, in bytes of L3 packet.
 const jumbo = 9000
 
-// defaultMTU is a port's, in bytes of L3 packet, where its chain states none.
+// defaultMTU is a port's, in bytes of L3 packet, if its chain states none.
 const defaultMTU = 1500
 
 // Run runs the suite for links between ports.
@@ -80,7 +80,7 @@ func RunUplink(t *testing.T, d transport.Driver) {
 // pfifo is a qdisc that every kernel with traffic control has.
 var pfifo = &chain.Qdisc{Kind: "pfifo", Limit: 123}
 
-// require skips the suite where the host cannot run the driver.
+// require skips the suite if the host cannot run the driver.
 func require(t *testing.T, d transport.Driver) {
 	t.Helper()
 	testenv.Root(t)

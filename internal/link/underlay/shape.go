@@ -20,7 +20,7 @@ const (
 	// queue is the longest that a packet waits for a line that is full: about a
 	// round trip of TCP over a wide-area link.
 	queue = 20 * time.Millisecond
-	// fastest is what is assumed of a line without a rate where packets are
+	// fastest is what is assumed of a line without a rate if packets are
 	// delayed, in bit/s, to have room for those that are under way.
 	fastest = 40e9
 	// smallest is the shortest frame in bytes.
@@ -42,7 +42,7 @@ func (s Spec) fromHost() *host.Qdisc {
 const ethernet = 14 // bytes of header that qdiscs count
 
 // toHost is that of the switch's end: it delays what goes to the host, so that
-// each way from host to host is delayed once, and holds the rate where several
+// each way from host to host is delayed once, and holds the rate if several
 // hosts send to one.
 func (s Spec) toHost() *host.Qdisc {
 	delay := time.Duration(s.Underlay.Delay)

@@ -140,7 +140,7 @@ func listen(t *testing.T, ns host.Netns, on netip.Addr) *net.UDPConn {
 	return conn
 }
 
-// TestDelay delays what goes to each host, where the kernel can; else it is a
+// TestDelay delays what goes to each host, if the kernel can; else it is a
 // typed error which leaves nothing.
 func TestDelay(t *testing.T) {
 	w := newWorld(t, chain.Underlay{Rate: 1e9, Delay: units.Duration(5 * time.Millisecond), MTU: 1600})

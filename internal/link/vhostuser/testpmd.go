@@ -79,7 +79,7 @@ func lcores(cpus []int) string {
 // ready is what testpmd prints once it forwards.
 const ready = "Logical Core 1 "
 
-// start starts testpmd, anew where it has run before.
+// start starts testpmd, anew if it has run before.
 func start(ctx context.Context, s transport.Spec, r *transport.Report) error {
 	version, err := testpmdVersion(ctx)
 	if err != nil {

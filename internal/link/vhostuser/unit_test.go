@@ -24,7 +24,7 @@ func spec() transport.Spec {
 	return s
 }
 
-// TestArguments: huge pages where both applications have some, one thread that
+// TestArguments: huge pages if both applications have some, one thread that
 // polls on the CPU that was given, and a buffer that holds the longest frame.
 func TestArguments(t *testing.T) {
 	s := spec()

@@ -128,7 +128,7 @@ func (vhostUser) create(_ transport.Spec, i int) ([]string, string) {
 	return []string{"create vhost-user socket " + vhost.Socket(i)}, fmt.Sprintf("VirtualEthernet0/0/%d", i)
 }
 
-// start starts VPP, anew where it has run before, and asks it whether it joins
+// start starts VPP, anew if it has run before, and asks it whether it joins
 // the ends.
 func (v vppSwitch) start(ctx context.Context, r *transport.Report) error {
 	vppctl, err := lookup(console)

@@ -183,7 +183,7 @@ func trusting(inv *inventory.Inventory, c record.Config) bool {
 	return t != nil && t.Caps.Isolation == string(chain.IsolationSlice)
 }
 
-// defaultHugePages is what a function gets of the pages that are free, where its
+// defaultHugePages is what a function gets of the pages that are free, if its
 // transport has no others and the matrix names none.
 const defaultHugePages = "{2Mi: 64Mi}"
 
@@ -196,7 +196,7 @@ func privileged(m *matrix.Matrix) string {
 }
 
 // more is what a function has beside name, runtime and ports. Polling programs
-// get a CPU of their own, where there are two: DPDK pins its threads in any case,
+// get a CPU of their own, if there are two: DPDK pins its threads in any case,
 // and would pin those of both functions to the first.
 func more(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) string {
 	s := ""

@@ -48,7 +48,7 @@ func transportNames(m *matrix.Matrix, inv *inventory.Inventory) []string {
 	return names
 }
 
-// none stands where a row has nothing to say, since it never gets that far.
+// none stands if a row has nothing to say, since it never gets that far.
 const none = "–"
 
 func rowOf(t *inventory.Transport, c record.Config) report.BenchRow {
@@ -87,7 +87,7 @@ func skippedTransport(m *matrix.Matrix, inv *inventory.Inventory, name string, t
 }
 
 // facesOf are the faces to measure a transport with: those asked for that it
-// has; or as interfaces, where it joins two of these, and otherwise in each other
+// has; or as interfaces, if it joins two of these, and otherwise in each other
 // way that it has.
 func facesOf(m *matrix.Matrix, inv *inventory.Inventory, t *inventory.Transport) []chain.Face {
 	var faces, others []chain.Face
@@ -136,7 +136,7 @@ func transportRows(m *matrix.Matrix, inv *inventory.Inventory, t *inventory.Tran
 	return rows
 }
 
-// obstacle is why a configuration cannot be brought up; empty where it can.
+// obstacle is why a configuration cannot be brought up; empty if it can.
 func obstacle(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) (reason, fix string) {
 	if c.VNF != string(matrix.VNFDirect) && c.Face != string(chain.FaceDPDK) {
 		return "dray-vnf is a DPDK application, and has no ports with the face " + c.Face, ""

@@ -35,7 +35,7 @@ func Begin(dir string, run *report.BenchRun, matrix []byte) (*Dir, error) {
 func Resume(dir string) (*Dir, error) { return layout.Resume(dir) }
 
 // Interrupted finds the newest unfinished run of a matrix by this version of
-// dray on this machine below a directory; "" where there is none.
+// dray on this machine below a directory; "" if there is none.
 func Interrupted(parent, hash string, by report.Program, bootID string) string {
 	dirs, err := filepath.Glob(filepath.Join(parent, "bench-*"))
 	if err != nil {

@@ -15,7 +15,7 @@ func TestRateAt(t *testing.T) {
 		want    uint64
 	}{
 		{1_000_001, 0, 1000}, {1_000_001, 10, 100_000}, {1_000_001, 50, 500_001}, {1_000_001, 90, 900_001},
-		{20_000, 0, 200}, // an idle link, also where 1000 packets/s are a load
+		{20_000, 0, 200}, // an idle link, even if 1000 packets/s are a load
 		{1, 99, 1},
 	} {
 		if got, err := rateAt(c.pdr, c.percent, time.Second); err != nil || got != c.want {

@@ -20,7 +20,7 @@ import (
 )
 
 // inMachine reports whether DPDK applications are in a virtual machine: the VNF, or
-// where there is none the generator. Each machine has its own clock: there one
+// if there is none the generator. Each machine has its own clock: there one
 // thread is both ends.
 func inMachine(c record.Config) bool {
 	return c.Runtime == string(chain.RuntimeVM) && c.Face == string(chain.FaceDPDK)

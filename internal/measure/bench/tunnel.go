@@ -60,7 +60,7 @@ func gtpuOptions() string {
 		"10000", fmt.Sprint(firstTEID), firstUser, fmt.Sprint(flowID), upfAddress, gnbAddress, senderMAC, sinkMAC)
 }
 
-// tooSmall is why frames of a size cannot be sent to a VNF; empty where they can.
+// tooSmall is why frames of a size cannot be sent to a VNF; empty if they can.
 // A mix has small ones, and would be another mix without them.
 func tooSmall(c record.Config) (reason, fix string) {
 	t := tunnels[matrix.VNF(c.VNF)]

@@ -28,7 +28,7 @@ const (
 const wakePatience = 45 * time.Second
 
 // WakeUp measures by cyclictest how late timers wake a thread of real-time priority
-// on each CPU; under stress-ng on all of them where stress says so. Both run as root
+// on each CPU; under stress-ng on all of them if stress says so. Both run as root
 // of the host, within the namespaces of network and the control group of the
 // endpoint, or in its virtual machine. An endpoint of which nothing is set is the
 // host itself. Real-time priority takes CAP_SYS_NICE, and, on a kernel with
@@ -100,7 +100,7 @@ func stressAll(at Endpoint, most time.Duration) (stop func() error, err error) {
 }
 
 // startStress starts what keeps every CPU busy, and ends by itself after most: also
-// where this process is killed, and nobody is left to end it.
+// if this process is killed, and nobody is left to end it.
 func startStress(at Endpoint, most time.Duration) (*program, error) {
 	path, err := exec.LookPath("stress-ng")
 	if err != nil {

@@ -30,7 +30,7 @@ import (
 //   - QPathMTU: a few packets of Params.MTU bytes, for as long as they take.
 //
 // Sender and sink sleep while there is nothing to do, so that they leave the
-// CPUs to the link; on a native port the sink polls, as its users do, where
+// CPUs to the link; on a native port the sink polls, as its users do, if
 // Params.Poll says that it may.
 type Draygen struct{ Quantity record.Quantity }
 
@@ -52,7 +52,7 @@ const (
 	// peer's address is found, caches and branch predictors are warm.
 	genWarmup = 100 * time.Millisecond
 	// genLinger is how long the sink may take to end by itself. It waits for
-	// 200 ms where packets are missing.
+	// 200 ms if packets are missing.
 	genLinger = time.Second
 	// nativePoll is how long a sink polls a native port before it sleeps: longer
 	// than the sender's bursts are apart.

@@ -15,7 +15,7 @@ import (
 var genTooLong = regexp.MustCompile(`frames of \d+ bytes do not fit`)
 
 // pathMTU tries packets of the wanted size on a port that answers no ping, and
-// where they do not arrive, finds the largest that do.
+// if they do not arrive, finds the largest that do.
 func (g Draygen) pathMTU(ctx context.Context, t record.Trial, from, to Endpoint, p Params) (record.Trial, error) {
 	o := offer{ip6: ipHeader(to.IP) == ipv6Header, rate: "100pps", packets: pingCount}
 	smallest := o.smallest() - genMAC

@@ -48,7 +48,7 @@ func genTool(e Endpoint) tool {
 }
 
 // genPort is the generator's own end of a framed port, which waits so long for its
-// peer where it is a device.
+// peer if it is a device.
 func genPort(e Endpoint, wait time.Duration) ([]string, error) {
 	if !e.dpdk() {
 		return []string{"--port", "dray:" + e.Port}, nil
@@ -95,7 +95,7 @@ func genPorts(from, to Endpoint) (sink, source, target []string, err error) {
 	return sink, source, genTarget(from, to, dst), err
 }
 
-// genAddress is where packets go to. It is not valid where a port with one peer
+// genAddress is where packets go to. It is not valid if a port with one peer
 // needs none.
 func genAddress(from, to Endpoint) (netip.AddrPort, error) {
 	switch {

@@ -257,7 +257,7 @@ func TestDraygenOnADeadLink(t *testing.T) {
 	}
 }
 
-// A native port without a broker, as where nothing has set the link up.
+// A native port without a broker, as if nothing has set the link up.
 func TestDraygenNamesAMissingPort(t *testing.T) {
 	generator(t)
 	p := newPair(t)

@@ -30,7 +30,7 @@ type Endpoint struct {
 	// directory on the host that holds its socket.
 	Native bool
 	Ports  string
-	// EAL is set where the port is a device of a DPDK application: the arguments
+	// EAL is set if the port is a device of a DPDK application: the arguments
 	// with which a program of the host finds that device, and no other of the
 	// function's, under the name Device ("net_memif0").
 	EAL    []string

@@ -15,7 +15,7 @@ import (
 )
 
 // Iperf measures UDP delivery with iperf 2: at Params.PacketRate with 64-byte
-// frames where that is set, else at Params.Bitrate with datagrams that fill a
+// frames if that is set, else at Params.Bitrate with datagrams that fill a
 // packet; for Params.Duration.
 type Iperf struct{}
 

@@ -40,7 +40,7 @@ type iperf3Output struct {
 }
 
 // parseIperf3 reads the output of an iperf3 client with -J. iperf3 3.12 exits
-// with 0 even where its output holds an error.
+// with 0 even if its output holds an error.
 func parseIperf3(out []byte) (iperf3Result, error) {
 	var o iperf3Output
 	if err := json.Unmarshal(out, &o); err != nil {

@@ -14,7 +14,7 @@ import (
 // iperfReport is what became of one UDP stream of iperf 2.
 type iperfReport struct {
 	Duration  time.Duration // from the first to the last arrival
-	Sending   time.Duration // the sender's own; Duration where it is unknown
+	Sending   time.Duration // the sender's own; Duration if it is unknown
 	Jitter    time.Duration // RFC 3550
 	Sent      uint64
 	Received  uint64 // at most Sent

@@ -54,7 +54,7 @@ func (Ping) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial,
 		if parseErr != nil {
 			return false, errors.Join(err, parseErr)
 		}
-		// ping exits with 1 where no answer came: that is a result.
+		// ping exits with 1 if no answer came: that is a result.
 		return received > 0, ctx.Err()
 	}
 	result := record.PathMTU{Wanted: p.MTU}
@@ -68,7 +68,7 @@ func (Ping) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial,
 	return t, nil
 }
 
-// largest bisects between the smallest packet and the wanted one; 0 where not
+// largest bisects between the smallest packet and the wanted one; 0 if not
 // even the smallest passes.
 func largest(probe func(int) (bool, error), passed bool, low, high int) (int, error) {
 	if passed {

@@ -15,7 +15,7 @@ const (
 	// listenTimeout bounds how long a server may take to listen.
 	listenTimeout = 10 * time.Second
 	// lingerTimeout bounds how long one side may outlive the other, and
-	// machineLinger where that is in a virtual machine, which may be emulated.
+	// machineLinger if that is in a virtual machine, which may be emulated.
 	lingerTimeout = 2 * time.Second
 	machineLinger = 30 * time.Second
 	// slack is added to the planned duration to make a client's time-out.

@@ -92,7 +92,7 @@ func countFaults(l *record.Latency, text []byte) error {
 }
 
 // stall is how long the last request waited in vain when the test ended; 0
-// where it was answered, or may still have been on its way.
+// if it was answered, or may still have been on its way.
 func stall(total [][]byte, pongs []pong, d time.Duration) (time.Duration, error) {
 	runtime, err1 := strconv.ParseFloat(string(total[1]), 64)
 	sent, err2 := strconv.ParseUint(string(total[2]), 10, 64)

@@ -20,7 +20,7 @@ func stripANSI(out []byte) []byte { return ansi.ReplaceAll(out, nil) }
 const maxRaw = 64 << 10
 
 // raw is a program's output as a record keeps it: without colours, and without
-// its middle where it is long.
+// its middle if it is long.
 func raw(parts ...[]byte) string {
 	var all []string
 	for _, part := range parts {
@@ -50,7 +50,7 @@ func rate(name string, v float64) (uint64, error) {
 	return uint64(math.Round(v)), nil
 }
 
-// perSecond is n per d as a rate; 0 where nothing took no time.
+// perSecond is n per d as a rate; 0 if nothing took no time.
 func perSecond(n float64, d time.Duration) uint64 {
 	if d <= 0 {
 		return 0

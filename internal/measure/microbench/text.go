@@ -138,7 +138,7 @@ func wrap(first, next, text string) string {
 	return out.String() + line + "\n"
 }
 
-// scale is by how much a unit is divided where it is printed.
+// scale is by how much a unit is divided if it is printed.
 func scale(unit string) float64 {
 	if unit == "packets/s" {
 		return 1e6

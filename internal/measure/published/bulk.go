@@ -57,7 +57,7 @@ func besideBulk(tool instrument.Instrument, rate uint64, extra time.Duration) ru
 	}
 }
 
-// outlasts is an error where the bulk stream did not cover the time of a measurement.
+// outlasts is an error if the bulk stream did not cover the time of a measurement.
 func outlasts(bulk record.Trial, start, end time.Time) error {
 	if bulk.Start.After(start) || bulk.Start.Add(bulk.Duration).Before(end) {
 		return fmt.Errorf("the bulk stream ran from %s for %v, the measurement from %s for %v: it was not under load all the time; is the machine too busy?",
@@ -66,7 +66,7 @@ func outlasts(bulk record.Trial, start, end time.Time) error {
 	return nil
 }
 
-// fills is an error where the bulk stream did not fill a bottleneck of that rate.
+// fills is an error if the bulk stream did not fill a bottleneck of that rate.
 func fills(bulk record.Trial, rate uint64) error {
 	if rate == 0 {
 		return nil

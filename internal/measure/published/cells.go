@@ -64,7 +64,7 @@ func Cells(experiments []experiment.Experiment) []experiment.Cell {
 	return cells
 }
 
-// obstacle is why a cell cannot be measured here; empty where it can.
+// obstacle is why a cell cannot be measured here; empty if it can.
 func obstacle(inv *inventory.Inventory, c experiment.Cell) string {
 	if c.Tool == experiment.ToolCyclictest {
 		if missing := missingPrograms(c); missing != "" || c.Runtime == "" {

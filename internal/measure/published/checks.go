@@ -155,7 +155,7 @@ func judge(without, within string) (holds bool, why string) {
 	return false, "the check came to no end: " + within
 }
 
-// killed is the outcome of a check that the kernel ended, as it does where memory
+// killed is the outcome of a check that the kernel ended, as it does if memory
 // runs out.
 const killed = "killed"
 

@@ -9,8 +9,8 @@ import (
 )
 
 // check is one thing that a function must not be able to do: a program for perl
-// that prints "yes" where it could, "no: why" where it was kept from it, and
-// "unsupported: why" where this machine has no such thing.
+// that prints "yes" if it could, "no: why" if it was kept from it, and
+// "unsupported: why" if this machine has no such thing.
 type check struct {
 	figure experiment.Figure
 	// open says that it is tried without the protection in a function that has

@@ -19,7 +19,7 @@ import (
 // echoFrame is the shortest frame of Ethernet, without FCS, in bytes.
 const echoFrame = 60
 
-// echoText are two functions with ports of the cell's face. Each has a CPU; where
+// echoText are two functions with ports of the cell's face. Each has a CPU; if
 // there is none then for a switch that polls, the ends take turns on one: only one
 // of them has something to do at a time.
 func echoText(inv *inventory.Inventory, c experiment.Cell) string {

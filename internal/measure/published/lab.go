@@ -19,7 +19,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Openvswitch is what a cell lacks where Open vSwitch has no datapath in the kernel.
+// Openvswitch is what a cell lacks if Open vSwitch has no datapath in the kernel.
 const Openvswitch = "openvswitch"
 
 // netem is the discipline that delays an underlay.
@@ -165,7 +165,7 @@ func labCells(run *report.ExperimentsRun, kernel chain.VMKernel) []experiment.Ce
 }
 
 // quickLabRounds is how often the quick profile measures a cell in an emulated
-// guest, where it takes several times as long and decides no claim.
+// guest, if it takes several times as long and decides no claim.
 const quickLabRounds = 1
 
 // LabRounds is how often each cell is measured in the lab.
@@ -273,7 +273,7 @@ const (
 	labBootKVM = 8 * time.Second
 )
 
-// emulation is how many times as long it takes to bring a cell up and down where
+// emulation is how many times as long it takes to bring a cell up and down if
 // the CPUs are emulated; what sleeps meanwhile takes no longer.
 const emulation = 5
 

@@ -110,7 +110,7 @@ func named(e *record.Experiment, t *runner.Turn) *record.Experiment {
 const patience = time.Minute
 
 // machinePatience is how much longer a DPDK application may take in a virtual machine,
-// where EAL starts slowly, and more so where it is emulated.
+// if EAL starts slowly, and more so if it is emulated.
 const machinePatience = 2 * time.Minute
 
 // patienceFor is how long a cell may take until it is given up.

@@ -68,7 +68,7 @@ func distribution(v map[string]float64, h record.Histogram, lost uint64) error {
 	if err != nil {
 		return err
 	}
-	if p99, err := d.Quantile(99); err == nil { // refused where the samples do not support it
+	if p99, err := d.Quantile(99); err == nil { // refused if the samples do not support it
 		v["latency_p99"] = float64(p99) / perMicro
 	}
 	return nil

@@ -108,8 +108,8 @@ func (g Goal) sums(trials []Trial) (s sums) {
 }
 
 // Classify is the Load Classification of RFC 9971 (appendix A): a load
-// is an upper bound where no further trial within Sum could make it a lower one,
-// and a lower bound where none could unmake it. Rejected trials do not count.
+// is an upper bound if no further trial within Sum could make it a lower one,
+// and a lower bound if none could unmake it. Rejected trials do not count.
 // Short trials with little loss never make a lower bound; short ones with much
 // make an upper bound as far as they exceed their share.
 func (g Goal) Classify(trials []Trial) Class {
@@ -130,7 +130,7 @@ func (g Goal) Classify(trials []Trial) Class {
 
 // ConditionalThroughput is the forwarding rate, packets/s, to be expected at a
 // lower bound (RFC 9971, appendix B): that of the full-length trial at
-// the exceed ratio's quantile of loss, where trials that were spared are taken
+// the exceed ratio's quantile of loss, if trials that were spared are taken
 // to have lost everything. It is 0 without trials of full length.
 func (g Goal) ConditionalThroughput(trials []Trial) float64 {
 	var full []Trial

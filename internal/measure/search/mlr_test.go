@@ -116,7 +116,7 @@ func spread(v []float64) string {
 	return fmt.Sprintf("%.4g ± %.2g", s[len(s)/2], sd(v))
 }
 
-// Stalls that half of the trials escape leave NDR at the capacity; where nearly
+// Stalls that half of the trials escape leave NDR at the capacity; if nearly
 // no trial escapes them NDR falls to nothing, and PDR stays.
 func TestBurstyLoss(t *testing.T) {
 	const capacity = 2e6
@@ -163,7 +163,7 @@ func TestQueueing(t *testing.T) {
 	}
 }
 
-// Short first trials save time and change nothing where there is no queue.
+// Short first trials save time and change nothing if there is no queue.
 func TestInitialTrialsSaveTime(t *testing.T) {
 	run := func(initial time.Duration) Result {
 		goal := NDR(4*time.Second, 4*time.Second)

@@ -11,7 +11,7 @@ import (
 type GoalResult struct {
 	Goal Goal `json:"goal"`
 	// Regular says that both bounds exist and are as close as Goal.Width asks.
-	// Where it is false Reason says why, and the other fields hold what is known.
+	// If it is false Reason says why, and the other fields hold what is known.
 	Regular bool   `json:"regular"`
 	Reason  string `json:"reason,omitempty"`
 	Lower   uint64 `json:"lower"` // Relevant Lower Bound, packets/s; 0: none

@@ -86,7 +86,7 @@ const MaxMiss = 0.05
 // Check says why a trial must not count: its offered load misses the one asked
 // for by over MaxMiss (or, in a trial of few packets, by over one packet), or
 // more packets arrived than were sent. short is that the sender offered too
-// little; reason is empty where the trial counts.
+// little; reason is empty if the trial counts.
 func Check(load uint64, d time.Duration, o Outcome) (reason string, short bool) {
 	asked := float64(load) * d.Seconds()
 	tolerance := math.Max(1, MaxMiss*asked)

@@ -26,7 +26,7 @@ func (l *ledger) add(t Trial) {
 func (l *ledger) at(load uint64) []Trial { return l.trials[load] }
 
 // bounds are the relevant bounds of a goal: the lowest upper
-// bound, and the highest lower bound below it; 0 where there is none.
+// bound, and the highest lower bound below it; 0 if there is none.
 func (l *ledger) bounds(g Goal) (lower, upper uint64) {
 	for _, load := range l.loads {
 		switch g.Classify(l.trials[load]) {
@@ -39,7 +39,7 @@ func (l *ledger) bounds(g Goal) (lower, upper uint64) {
 	return lower, 0
 }
 
-// forwarded is the best forwarding rate seen at a load, packets/s, also where
+// forwarded is the best forwarding rate seen at a load, packets/s, even if
 // the sender fell short: it decides nothing but where to look next.
 func (l *ledger) forwarded(load uint64) float64 {
 	best := 0.0
@@ -53,8 +53,8 @@ func (l *ledger) forwarded(load uint64) float64 {
 }
 
 // next is the load to measure for a target, where step is how far, as a share,
-// to go where nothing bounds the search. It is 0 where nothing is left to
-// measure; reason then says why the target is not met, and is empty where it is.
+// to go where nothing bounds the search. It is 0 if nothing is left to
+// measure; reason then says why the target is not met, and is empty if it is.
 func (s *controller) next(t *target, step float64) (load uint64, reason string) {
 	lower, upper := s.loads.bounds(t.Goal)
 	top := upper
@@ -113,7 +113,7 @@ func above(load uint64, share float64) uint64 {
 }
 
 // below is where to look for a lower bound: at what came through, and further
-// and further down where that is of no help.
+// and further down if that is of no help.
 func (s *controller) below(top uint64, step float64) uint64 {
 	guess := float64(top) * (1 - step)
 	if f := s.loads.forwarded(top); f > 0 {
@@ -130,14 +130,14 @@ func (s *controller) between(lower, top uint64, step float64) uint64 {
 	return min(max(min(middle, above(lower, step)), lower+1), top-1)
 }
 
-// The loads that a search measures where outcomes are consistent: for its first
+// The loads that a search measures if outcomes are consistent: for its first
 // goal, and for each further one, whose bounds are near those of the first.
 const (
 	usualLoads   = 9
 	furtherLoads = 4
 )
 
-// Estimate is about how long the trials of a search take, where what comes
+// Estimate is about how long the trials of a search take, if what comes
 // through under overload is near the capacity. Noise and several phases make it
 // longer.
 func (c Config) Estimate() time.Duration {

@@ -21,7 +21,7 @@ type Input struct {
 	Plan      *plan.Plan
 	Sandboxes map[string]*runtime.Sandbox // by function: where its ports are
 	// Device is how a program of the host opens a dpdk port: arguments of EAL, and
-	// the device's name. It must be set where a port has that face.
+	// the device's name. It must be set if a port has that face.
 	Device  func(plan.End) (eal []string, name string, err error)
 	Options Options
 	Run     string // id of the run, for the records
@@ -65,7 +65,7 @@ func ParseProfile(name string) (Profile, error) {
 type Options struct {
 	Profile  Profile
 	Duration time.Duration // of each trial; 0: sized from the requirement
-	Rounds   int           // 0: the profile's, prolonged where they decide nothing
+	Rounds   int           // 0: the profile's, prolonged if they decide nothing
 	Seed     uint64        // of the random order
 	// EveryTraffic measures bitrates with each kind of traffic that the ports take,
 	// instead of the link's alone.

@@ -91,7 +91,7 @@ func kinds(l plan.Link, o Options) []measurement {
 	if r.PacketRate > 0 {
 		ms = append(ms, stream(l, o, record.QPacketRate, "packet rate", packetRateParams(l, o)))
 	}
-	// Also where no MTU is required: that not even a ping passes is what tells
+	// Also if no MTU is required: that not even a ping passes is what tells
 	// a dead link from instruments that fail.
 	mtu := measurement{tool: instrument.Ping{}, quantity: record.QPathMTU, word: "MTU", params: mtuParams(l, o), overhead: 200 * time.Millisecond}
 	if native(l) {
@@ -156,7 +156,7 @@ func apart(p *plan.Plan, from, to plan.End) bool {
 	return len(cpus) > 1
 }
 
-// throughputs are of the link's traffic, judged where a bitrate is required. TCP
+// throughputs are of the link's traffic, judged if a bitrate is required. TCP
 // beside datagrams shows what segment offloads make of the same link.
 func throughputs(l plan.Link, o Options) []measurement {
 	udp, tcp := datagrams(l, o), tcpStream(l, o)
@@ -231,7 +231,7 @@ func crossCheck(m measurement) measurement {
 	return once(m)
 }
 
-// native reports whether the link has a port that is no interface, where only
+// native reports whether the link has a port that is no interface, if only
 // draygen can measure.
 func native(l plan.Link) bool { return verdict.FromPlan(l).Native }
 

@@ -24,7 +24,7 @@ const (
 	// busyRate is about how many packets per second keep a CPU busy at either end
 	// of a socket.
 	busyRate = 150_000
-	// probeBitrate is offered where a loss ratio is required of a link that
+	// probeBitrate is offered if a loss ratio is required of a link that
 	// has neither a load nor a bitrate.
 	probeBitrate = 10_000_000
 	// rateMargin is offered above a required packet rate, so that the bound on
@@ -33,7 +33,7 @@ const (
 )
 
 // streamParams sizes a stream: at the declared load, or at the required bitrate
-// where no load is declared; long enough over all rounds for the percentile and
+// if no load is declared; long enough over all rounds for the percentile and
 // for the loss ratio, with the profile's surplus.
 func streamParams(l plan.Link, o Options) instrument.Params {
 	bits := uint64(l.Load)

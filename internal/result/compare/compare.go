@@ -24,8 +24,8 @@ type Side struct {
 	Transports []string `json:"transports"`
 	N          int      `json:"n"` // trials that support the figure
 	Failed     int      `json:"failed"`
-	// Value is the geometric mean over trials, the mean where a trial has 0, or
-	// the share of all samples where the figure is a proportion; absent for N 0.
+	// Value is the geometric mean over trials, the mean if a trial has 0, or
+	// the share of all samples if the figure is a proportion; absent for N 0.
 	Value    *float64 `json:"value,omitempty"`
 	Outliers []string `json:"outliers"` // trials flagged, not left out
 	Marks    []string `json:"marks"`
@@ -43,7 +43,7 @@ type Row struct {
 	Outcome Outcome `json:"outcome"`
 	Reason  string  `json:"reason,omitempty"` // of NotCompared, and of an Indistinguishable that Noise decides
 	// Ratio is B/A with its 95 % interval, or Difference B − A: one of the two
-	// where the row was compared.
+	// if the row was compared.
 	Ratio      *Change `json:"ratio,omitempty"`
 	Difference *Change `json:"difference,omitempty"`
 	Method     string  `json:"method,omitempty"`

@@ -255,7 +255,7 @@ func TestNoiseBetweenRuns(t *testing.T) {
 	}
 }
 
-// A trial that failed says nothing of its load; it counts as failed where its
+// A trial that failed says nothing of its load; it counts as failed if its
 // series belongs.
 func TestFailedTrialsBelongToTheirSeries(t *testing.T) {
 	a, b := newFixture("a", "veth", 1), newFixture("b", "veth", 2)

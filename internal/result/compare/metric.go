@@ -30,7 +30,7 @@ type metric struct {
 	name   string
 	unit   string
 	higher bool // is better
-	// value reads it from a trial; ok is false where the trial cannot support it.
+	// value reads it from a trial; ok is false if the trial cannot support it.
 	value func(record.Trial) (v float64, ok bool)
 	// counts reads events among samples instead; such metrics are proportions.
 	counts func(record.Trial) (c stats.Cluster, ok bool)

@@ -211,7 +211,7 @@ const (
 	onlyInB = "only in B"
 )
 
-// estimate is the ratio or difference of a row, and its value where nothing has changed.
+// estimate is the ratio or difference of a row, and its value if nothing has changed.
 func (r *Row) estimate(a, b values) (change Change, unchanged float64, err error) {
 	var d stats.Difference
 	switch {

@@ -94,7 +94,7 @@ func group(rows []Row) document.Block {
 	return document.Block{Paragraphs: []string{title(rows)}, Table: t}
 }
 
-// title names a table, with the transports where they differ.
+// title names a table, with the transports if they differ.
 func title(rows []Row) string {
 	var a, b []string
 	for _, r := range rows {
@@ -221,8 +221,8 @@ func signed(v float64, unit string) string {
 	return "+" + text
 }
 
-// changeText prints a ratio in per cent where all of its interval is near 1, and
-// as a factor where not.
+// changeText prints a ratio in per cent if all of its interval is near 1, and
+// as a factor if not.
 func (r Row) changeText() string {
 	switch {
 	case r.Outcome == NotCompared:

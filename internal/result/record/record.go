@@ -18,7 +18,7 @@ const Schema = 3
 // Trial is one measured interval: one line of a records file. Where Error is
 // empty the result that Quantity names is set: Throughput, Latency, Requests,
 // PathMTU, or Delivery (for QStream, QProbe, QDelivery and QPacketRate), which OneWay
-// accompanies where the instrument stamps its packets. A link is measured at
+// accompanies if the instrument stamps its packets. A link is measured at
 // most once under each triple of Quantity, load and instrument in a round and
 // direction.
 type Trial struct {
@@ -168,7 +168,7 @@ type Latency struct {
 	Duplicated   uint64        `json:"duplicated"`
 	Reordered    uint64        `json:"reordered"`
 	LateSends    uint64        `json:"late_sends"`    // the client itself was late by over a tenth of the interval
-	Stalled      time.Duration `json:"stalled"`       // from the lost request to the end, ns; 0 where none was lost
+	Stalled      time.Duration `json:"stalled"`       // from the lost request to the end, ns; 0 if none was lost
 	MessageBytes int           `json:"message_bytes"` // UDP payload
 	Rate         uint64        `json:"rate"`          // messages/s asked for
 	MinRTT       time.Duration `json:"min_rtt"`       // ns
@@ -196,13 +196,13 @@ type OneWay struct {
 	// had fallen too far behind: they are no samples, and count against a bound.
 	Unsent uint64 `json:"unsent"`
 	// Held counts how often the port took nothing and the sender had to wait.
-	// Where it is not 0, Lateness is in part the port's doing, and Intended the
+	// If it is not 0, Lateness is in part the port's doing, and Intended the
 	// careful figure.
 	Held uint64 `json:"held"`
 }
 
 // Histogram is a histogram's non-zero counts, exactly. Its buckets are those of
-// an HDR histogram (Lowest, Highest, Digits), or, where Bits is set, log-linear:
+// an HDR histogram (Lowest, Highest, Digits), or, if Bits is set, log-linear:
 // values below 2^Bits have one bucket each, and every power of two from there
 // on has 2^Bits of equal width.
 type Histogram struct {
@@ -252,7 +252,7 @@ type Delivery struct {
 type PathMTU struct {
 	Wanted  int  `json:"wanted"`  // bytes of L3 packet
 	Passed  bool `json:"passed"`  // Wanted passed unfragmented, and so did an answer of that size
-	Largest int  `json:"largest"` // largest that passed among those tried; Wanted where Passed; 0: none did
+	Largest int  `json:"largest"` // largest that passed among those tried; Wanted if Passed; 0: none did
 }
 
 // Requests is the outcome of a closed loop of 1-byte requests and responses.

@@ -142,7 +142,7 @@ func TestWakeupsOfManyRows(t *testing.T) {
 	}
 }
 
-// A row whose load was not offered says what was sent, where it counts and where it is rejected.
+// A row whose load was not offered says what was sent, if it counts and where it is rejected.
 func TestMissedLoadsSayWhatWasSent(t *testing.T) {
 	for figure, want := range map[experiment.Figure]string{
 		"packet_rate": "load missed (5.00 Mpps sent of 8.00 Mpps)", "latency_mean": "not run here: rejected: the offered load missed by over 5 %: 5.00 Mpps sent of 8.00 Mpps",

@@ -222,7 +222,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// Two figures are the same where the whole interval says so, and not where it may be otherwise.
+// Two figures are the same if the whole interval says so, and not if it may be otherwise.
 func TestClaimsOfTheSame(t *testing.T) {
 	ten := []float64{10, 10.1, 10, 9.9, 10, 10}
 	for want, other := range map[string][]float64{

@@ -10,7 +10,7 @@ import (
 // UpperQuantile is the one-sided upper bound at a level of confidence, in nanoseconds, of the value
 // that no more than the share tail of the samples exceed: the lowest value v
 // such that for it, and for every higher one, the upper bound of the share
-// above v is at most tail. It is +Inf where no value bounds it: too few samples,
+// above v is at most tail. It is +Inf if no value bounds it: too few samples,
 // or too many lost. Each part is one trial.
 //
 // It returns a *TooFewError for fewer than two trials with samples.
@@ -30,8 +30,8 @@ func UpperQuantile(level float64, trials []*Dist, tail float64) (float64, error)
 }
 
 // LowerQuantile is the one-sided lower bound at a level of confidence, in nanoseconds, of the value
-// that more than the share tail of the samples reach. It is +Inf where so many
-// were lost that the quantile has no value, and 0 where nothing is proven.
+// that more than the share tail of the samples reach. It is +Inf if so many
+// were lost that the quantile has no value, and 0 if nothing is proven.
 //
 // It returns a *TooFewError for fewer than two trials with samples.
 func LowerQuantile(level float64, trials []*Dist, tail float64) (float64, error) {
@@ -88,7 +88,7 @@ func surelyAbove(trials []*Dist, threshold int64) []Cluster {
 }
 
 // SamplesToProve is about how many samples of the same kind it would take for
-// the upper bound of the share p.Value to fall to limit; ok is false where no
+// the upper bound of the share p.Value to fall to limit; ok is false if no
 // number would do.
 func (p Proportion) SamplesToProve(limit float64) (n float64, ok bool) {
 	if p.Value >= limit {

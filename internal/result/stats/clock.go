@@ -24,7 +24,7 @@ type TwoWay struct {
 // ClockDifference is an estimate of the second host's clock minus the first's.
 type ClockDifference struct {
 	// Delta is Δ = (τ12−τ21)/2 of the least τ12 and τ21 of all intervals. It is
-	// exact where the least delays of both directions are equal, and wrong by
+	// exact if the least delays of both directions are equal, and wrong by
 	// half of their difference otherwise.
 	Delta time.Duration
 	// Error bounds |Delta − truth|, whatever the two delays are, as long as
@@ -35,8 +35,8 @@ type ClockDifference struct {
 	// knows nothing of a difference between the directions.
 	Noise Estimate
 	// Drift is how much faster the second clock runs, as a share (1e-6 is 1 ppm),
-	// with its 95 % interval. Delta is of the time At 0 where the interval does
-	// not cover 0, and of the whole time where it does.
+	// with its 95 % interval. Delta is of the time At 0 if the interval does
+	// not cover 0, and of the whole time if it does.
 	Drift   float64
 	DriftCI Interval
 	Drifts  bool

@@ -62,7 +62,7 @@ func meanCovers(d draw) covered {
 }
 
 // pairsCover compares a with values of its own distribution: the true ratio is 1
-// where b is like a.
+// if b is like a.
 func pairsCover(a, b draw) covered {
 	truth := a.logMean - b.logMean
 	return covered{"ratio of pairs, t below 20 and bootstrap from there", a.name + " / " + b.name, []int{5, 10, 20, 30}, func(rng *rand.Rand, n int, seed uint64) (bool, error) {

@@ -35,7 +35,7 @@ func TestSmallestDetectableKnown(t *testing.T) {
 }
 
 // A difference of the size named is found in about four comparisons of five,
-// and none in about one of twenty where there is none.
+// and none in about one of twenty if there is none.
 func TestSmallestDetectableHasItsPower(t *testing.T) {
 	for _, n := range []int{5, 10, 30} {
 		var found, wrong float64

@@ -72,7 +72,7 @@ func (d *Dist) Count() int64 { return d.answered + d.lost }
 func (d *Dist) Lost() int64 { return d.lost }
 
 // Range is the lowest and the highest value, in nanoseconds, that a sample may
-// have had; ok is false where no sample came back.
+// have had; ok is false if no sample came back.
 func (d *Dist) Range() (low, high int64, ok bool) {
 	if len(d.bars) == 0 {
 		return 0, 0, false
@@ -95,8 +95,8 @@ func (e *LostError) Error() string {
 }
 
 // Quantile is the value in nanoseconds that percentile % of the samples do not
-// exceed, rounded up to its bucket. It is refused with a *TooFewError where
-// fewer than Beyond samples lie beyond it, and with a *LostError where it falls
+// exceed, rounded up to its bucket. It is refused with a *TooFewError if
+// fewer than Beyond samples lie beyond it, and with a *LostError if it falls
 // among the lost.
 func (d *Dist) Quantile(percentile float64) (int64, error) {
 	if !(percentile >= 0 && percentile < 100) {

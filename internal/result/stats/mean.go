@@ -68,7 +68,7 @@ func tQuantile(p float64, df int) float64 {
 var tQuantiles sync.Map
 
 // TrialsToResolve is about how many trials with the same spread it would take
-// for a one-sided bound to fall between the mean and limit; ok is false where
+// for a one-sided bound to fall between the mean and limit; ok is false if
 // more than ten thousand would not do.
 func (e Estimate) TrialsToResolve(limit float64) (trials int, ok bool) {
 	for n := max(2, e.N); n <= 10_000; n += 1 + n/10 {

@@ -14,7 +14,7 @@ import "math"
 // It is careful: simulated, it covers the truth in 95–100 %, and nearer to 100 %
 // the fewer the events or the trials are.
 //
-// It returns a *TooFewError where Clustered does.
+// It returns a *TooFewError if Clustered does.
 func ProportionDifference(a, b []Cluster) (Difference, error) {
 	d := Difference{NA: len(a), NB: len(b), P: math.NaN()}
 	// A two-sided 95 % interval is made of two one-sided 97.5 % bounds.

@@ -73,8 +73,8 @@ func Clustered(trials []Cluster) (Proportion, error) { return ClusteredAt(Confid
 // 1998); Clopper–Pearson then works on the effective number. Where there are
 // no events, or nothing else, trials show no difference and none is assumed.
 //
-// Simulated at 95 %, the bounds hold in at least 95 % where trials do not differ (in
-// nearly all for three trials), and in 92–99 % where they differ so much that
+// Simulated at 95 %, the bounds hold in at least 95 % if trials do not differ (in
+// nearly all for three trials), and in 92–99 % if they differ so much that
 // bounds from samples taken as independent hold in 65–68 %.
 //
 // It returns a *TooFewError for fewer than two trials, or no samples.

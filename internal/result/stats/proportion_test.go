@@ -123,7 +123,7 @@ func TestNoEventsKeepTheRuleOfThree(t *testing.T) {
 
 // Clopper–Pearson never covers less than it says, and on few events more. With
 // trials that differ (beta-binomial, intra-trial correlation rho) the bounds
-// must keep their word nearly as well, where samples taken as independent fail
+// must keep their word nearly as well, if samples taken as independent fail
 // badly: the floors are those that the doc comment of Clustered states.
 func TestClusteredCoverage(t *testing.T) {
 	cases := []struct {

@@ -17,7 +17,7 @@ type Difference struct {
 	// Value is mean(B) − mean(A), with its two-sided 95 % interval.
 	Value float64
 	CI    Interval
-	// P is the two-sided p-value of no difference. It is 0 or 1 where neither set varies.
+	// P is the two-sided p-value of no difference. It is 0 or 1 if neither set varies.
 	P  float64
 	DF float64 // degrees of freedom (Welch–Satterthwaite)
 }
@@ -30,7 +30,7 @@ func (d Difference) Indistinguishable() bool { return d.CI.Low <= 0 && 0 <= d.CI
 // than two values on a side.
 //
 // Simulated on normal values, its intervals cover the truth in 94–96 % for 5, 10
-// and 30 values a side, also where one side varies three times as much.
+// and 30 values a side, even if one side varies three times as much.
 func Welch(a, b []float64) (Difference, error) {
 	d := Difference{NA: len(a), NB: len(b), P: 1}
 	if n := min(len(a), len(b)); n < 2 {

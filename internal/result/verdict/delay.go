@@ -125,7 +125,7 @@ func (d delay) dist(t record.Trial, h record.Histogram) (*stats.Dist, error) {
 
 // maybeLate is how many packets may have been late, for all that is known: those
 // that the receiver was too slow to read, and those that the sender had no time
-// to send where the port made it wait.
+// to send if the port made it wait.
 func maybeLate(t record.Trial) uint64 {
 	if t.OneWay.Held == 0 {
 		return t.Delivery.ReceiverDrops

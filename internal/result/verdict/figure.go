@@ -64,7 +64,7 @@ func between(low, high float64, u Unit, text string) Figure {
 // unknown is a figure that has a unit and no number.
 func unknown(u Unit, text string) Figure { return Figure{Unit: u, Text: text} }
 
-// none stands where nothing can be said.
+// none stands if nothing can be said.
 func none() Figure { return Figure{Text: "–"} }
 
 // finite is nil for what JSON cannot hold.

@@ -7,7 +7,7 @@ import (
 	"github.com/drayage/dray/internal/result/stats"
 )
 
-// A run may be prolonged where its figures decide nothing: it looks at them
+// A run may be prolonged if its figures decide nothing: it looks at them
 // twice. Each look may err, and what both may err together is what one alone
 // would be allowed: 4 % at the first and 1 % at the second make the 5 % of a
 // confidence of 95 % (Bonferroni's inequality, which holds however the looks

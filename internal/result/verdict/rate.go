@@ -28,7 +28,7 @@ func (r *rate) reject(t record.Trial, why string) {
 	r.rejected = append(r.rejected, t.ID+": "+why)
 }
 
-// estimate starts the finding; ok is false where it is complete already.
+// estimate starts the finding; ok is false if it is complete already.
 func (r *rate) estimate(level float64) (f Finding, e stats.Estimate, ok bool) {
 	f = newFinding(r.trials, r.rejected)
 	if len(r.values) < MinTrials {

@@ -77,7 +77,7 @@ func rules(l Link, all []record.Trial) []rule {
 	return rs
 }
 
-// delayQuantity is where delays are read: on the link's load, or, where it has
+// delayQuantity is where delays are read: on the link's load, or, if it has
 // none, on probes of an idle link.
 func delayQuantity(l Link) record.Quantity {
 	if l.Load == 0 {

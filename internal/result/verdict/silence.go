@@ -5,9 +5,9 @@ package verdict
 import "github.com/drayage/dray/internal/result/record"
 
 // fillSilence completes the trials between two ends that ended in an error
-// without a result, where nothing passes between them: an instrument that
+// without a result, if nothing passes between them: an instrument that
 // cannot reach its other half reports no figure, though the link's figure is
-// known then. Nothing passes where at least one trial of the pair, in either
+// known then. Nothing passes if at least one trial of the pair, in either
 // direction, carries a result, and no such result shows a single packet that
 // came through. Without that proof an error stays an error.
 func fillSilence(l Link, trials []record.Trial) []record.Trial {
@@ -33,7 +33,7 @@ func fillSilence(l Link, trials []record.Trial) []record.Trial {
 }
 
 // anythingPassed reports whether a trial saw a packet come through; known is
-// false where it has no result.
+// false if it has no result.
 func anythingPassed(t record.Trial) (passed, known bool) {
 	switch {
 	case t.Throughput != nil:

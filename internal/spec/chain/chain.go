@@ -66,7 +66,7 @@ const (
 type Function struct {
 	Name      string            `json:"name"`
 	Runtime   RuntimeName       `json:"runtime"`
-	Host      string            `json:"host,omitempty"`   // one of the chain's Hosts; empty where it has none
+	Host      string            `json:"host,omitempty"`   // one of the chain's Hosts; empty if it has none
 	Image     string            `json:"image,omitempty"`  // docker image reference
 	Rootfs    string            `json:"rootfs,omitempty"` // absolute path; empty: the host's root, read-only
 	Command   []string          `json:"command,omitempty"`
@@ -134,24 +134,24 @@ type VM struct {
 	Runtime RuntimeName `json:"runtime"`
 }
 
-// What a machine has besides what its function may use, and what it has where
+// What a machine has besides what its function may use, and what it has if
 // that is not limited.
 const (
 	vmKernelMemory  = 256 << 20
 	vmDefaultMemory = 512 << 20
 )
 
-// VMPage is the page size of a machine's memory where that is of huge pages, and of
+// VMPage is the page size of a machine's memory if that is of huge pages, and of
 // those that the machine itself keeps for DPDK applications.
 const VMPage units.Bytes = 2 << 20
 
 // vmPages are the bytes of huge pages that a machine with dpdk ports has for its
-// applications where the function names none: testpmd takes 380 MB unless told.
+// applications if the function names none: testpmd takes 380 MB unless told.
 const vmPages units.Bytes = 512 << 20
 
 // OwnPages are the bytes of huge pages, of VMPage each, that the machine of a
 // function with runtime vm keeps for DPDK applications. They are a part of
-// MachineMemory; 0 where no port has the face dpdk.
+// MachineMemory; 0 if no port has the face dpdk.
 func (f Function) OwnPages() units.Bytes {
 	if f.Runtime != RuntimeVM || !f.HasPort(FaceDPDK) {
 		return 0
@@ -323,7 +323,7 @@ type Messages struct {
 // follow ETSI GS NFV-SOL 001 (tosca.datatypes.nfv.Qos, VirtualLinkBitrateRequirements).
 type Requires struct {
 	Latency    units.Duration   `json:"latency,omitempty"`                // one-way, at Percentile
-	Percentile units.Percentile `json:"percentile,omitempty"`             // default 99 where latency or PDV is required
+	Percentile units.Percentile `json:"percentile,omitempty"`             // default 99 if latency or PDV is required
 	PDV        units.Duration   `json:"packet_delay_variation,omitempty"` // D(i)−Dmin at Percentile, RFC 5481
 	LossRatio  *units.Ratio     `json:"packet_loss_ratio,omitempty"`      // nil: none required; 0 cannot be proven and is refused
 	MinBitrate units.Bitrate    `json:"min_bitrate,omitempty"`            // each direction

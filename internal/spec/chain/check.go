@@ -104,7 +104,7 @@ func (k *checker) dangling(c *Chain, e End) {
 	k.FailAt(e.Pos, fix, "there is no port %s", parse.Quote(e.String()))
 }
 
-// fieldAt is where a port's field stands, or the port where it has a default.
+// fieldAt is where a port's field stands, or the port if it has a default.
 func fieldAt(p *Port, field string) parse.Position {
 	if at, ok := p.FieldPos[field]; ok {
 		return at

@@ -85,7 +85,7 @@ func DecodeDelay(d *parse.Decoder, n *yaml.Node) units.Duration {
 const longestDelay units.Duration = 1e9
 
 // checkHosts sees that each function is on a host where there are hosts, and on
-// none where there are none.
+// none if there are none.
 func (k *checker) checkHosts(c *Chain) {
 	for i := range c.Functions {
 		f := &c.Functions[i]

@@ -42,7 +42,7 @@ const VXLANOverhead = 20 + 8 + 8 + 14
 const defaultUnderlayMTU = 1600
 
 // Simulated returns the names of the simulated hosts that a link's ports are on,
-// in the order of its ends; none where the chain has no such hosts.
+// in the order of its ends; none if the chain has no such hosts.
 func (c *Chain) Simulated(l *Link) []string {
 	var names []string
 	for _, e := range l.Ends {

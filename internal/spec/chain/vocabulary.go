@@ -2,7 +2,7 @@
 
 package chain
 
-// The words that a chain file may use where it has a choice. Which of them can
+// The words that a chain file may use if it has a choice. Which of them can
 // be built, and where, is for the planner to say.
 var (
 	policies    = []OnInfeasible{Refuse, Warn}

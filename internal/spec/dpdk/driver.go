@@ -54,7 +54,7 @@ func FindDriver() (string, error) {
 
 // findIn looks into one folder. Nothing is loaded that somebody else could have
 // put there: no part of the path may be open to everybody's writing, but for
-// directories such as /tmp, where nobody can replace what is another's.
+// directories such as /tmp, if nobody can replace what is another's.
 func findIn(dir string) (string, error) {
 	file, err := filepath.EvalSymlinks(filepath.Join(dir, DriverFile))
 	if err == nil {

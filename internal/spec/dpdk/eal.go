@@ -44,7 +44,7 @@ type Application struct {
 	// the folder of the driver at LibInside, as containers do, and the sockets of
 	// its native ports where libdray looks for them. Else it sees the host's.
 	Inside bool
-	Driver string // file of net_dray on the host; needed where a Vdev names it
+	Driver string // file of net_dray on the host; needed if a Vdev names it
 	Ports  string // directory on the host of the sockets that net_dray opens
 }
 

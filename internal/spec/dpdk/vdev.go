@@ -67,7 +67,7 @@ type Vdev struct {
 	// its kernel, or with the face dpdk an application. The fields above are then the
 	// host's part of it. nil: it is none.
 	Interface *Interface `json:"interface,omitempty"`
-	// PCI is the address of that device where an application in the machine has it:
+	// PCI is the address of that device if an application in the machine has it:
 	// "0000:00:1e.0". The runtime gives it; "": it is on no bus.
 	PCI string `json:"pci,omitempty"`
 }

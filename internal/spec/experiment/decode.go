@@ -547,7 +547,7 @@ func checkClaims(d *parse.Decoder, e *Experiment, n *yaml.Node) {
 	}
 }
 
-// checkCellHosts sees that a cell of an experiment has hosts where its transport
+// checkCellHosts sees that a cell of an experiment has hosts if its transport
 // joins these; takes says whether its tool measures between hosts.
 func checkCellHosts(d *parse.Decoder, c *Cell, values map[string]*yaml.Node, takes bool) {
 	tunnel := slices.Contains(chain.Tunnels, c.Transport)

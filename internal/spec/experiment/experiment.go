@@ -57,7 +57,7 @@ type Cell struct {
 	At        chain.Place       `json:"at,omitempty"`        // where the qdisc is set; empty: at the ports
 	Queue     string            `json:"queue,omitempty"`     // what queues below the qdisc
 	FarQueue  string            `json:"far_queue,omitempty"` // the same at the far end; empty: Queue
-	Datapath  Datapath          `json:"datapath,omitempty"`  // of Open vSwitch; empty: the kernel's where there is one
+	Datapath  Datapath          `json:"datapath,omitempty"`  // of Open vSwitch; empty: the kernel's if there is one
 	Bulk      bool              `json:"bulk,omitempty"`      // a TCP stream of all it can send goes beside
 	Kernel    chain.VMKernel    `json:"kernel,omitempty"`    // that must be Debian's of this flavour; empty: any
 	Stress    bool              `json:"stress,omitempty"`    // every CPU is kept busy meanwhile

@@ -59,7 +59,7 @@ type Host struct {
 	CPUModel    string    `json:"cpu_model"`
 	CPUs        []int     `json:"cpus"`         // online, and allowed for this process or isolated: what a function can be given; ascending
 	Isolated    []int     `json:"isolated"`     // isolcpus, ascending
-	Governor    string    `json:"governor"`     // scaling governor; "none" where there is no cpufreq
+	Governor    string    `json:"governor"`     // scaling governor; "none" if there is no cpufreq
 	NUMANodes   int       `json:"numa_nodes"`   // at least 1
 	MemoryTotal uint64    `json:"memory_total"` // bytes
 	MemoryFree  uint64    `json:"memory_free"`  // MemAvailable, bytes
@@ -134,7 +134,7 @@ type Caps struct {
 	Note         string        `json:"note,omitempty"`
 }
 
-// PacketMemory is the memory that a switch takes for packets: huge pages, where the
+// PacketMemory is the memory that a switch takes for packets: huge pages, if the
 // functions of all its dpdk ports have some.
 type PacketMemory struct {
 	Other   int  `json:"other"`    // bytes beside the packets

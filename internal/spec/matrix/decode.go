@@ -25,7 +25,7 @@ const (
 	maxListed          = 64 // items of one list of a matrix
 )
 
-// The words that a matrix may use where it has a choice.
+// The words that a matrix may use if it has a choice.
 var (
 	runtimes = []chain.RuntimeName{chain.RuntimeProcess, chain.RuntimeRunc, chain.RuntimeDocker}
 	VNFs     = []VNF{VNFDirect, "none", "l2fwd", "l3fwd", "bng", "gtpu", "lb-1", "lb-2", "lb-3", "lb-4"}

@@ -22,7 +22,7 @@ type Matrix struct {
 	Kind       string              `json:"kind"`
 	Name       string              `json:"name"`
 	Transports []string            `json:"transports,omitempty"` // nil: all that this build knows
-	Faces      []chain.Face        `json:"faces,omitempty"`      // nil: interfaces where a transport has them, else all that it takes
+	Faces      []chain.Face        `json:"faces,omitempty"`      // nil: interfaces if a transport has them, else all that it takes
 	Runtimes   []chain.RuntimeName `json:"runtimes"`
 	Image      string              `json:"image,omitempty"`     // of docker functions
 	HugePages  []chain.HugePages   `json:"hugepages,omitempty"` // of each function with dpdk ports; nil: plain pages

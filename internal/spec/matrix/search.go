@@ -100,7 +100,7 @@ func parseExceed(text string) (units.Ratio, error) {
 	return units.ParseRatio(text)
 }
 
-// search reads what searches have to meet, or the defaults where the matrix has
+// search reads what searches have to meet, or the defaults if the matrix has
 // no such field. The length of its trials must be known.
 func decodeSearch(d *parse.Decoder, n *yaml.Node, b *Matrix) {
 	b.Search = Search{Width: defaultWidth, Sum: defaultSum * b.Trial, Exceed: defaultExceed, Loss: defaultLoss, Verify: 1}

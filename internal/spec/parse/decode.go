@@ -32,7 +32,7 @@ type Field[T any] struct {
 	Decode   func(d *Decoder, n *yaml.Node, to *T)
 }
 
-// object decodes a mapping and returns its values by field name, or nil where
+// object decodes a mapping and returns its values by field name, or nil if
 // n is not a mapping. what names the object in errors: "a function".
 func Object[T any](d *Decoder, n *yaml.Node, what string, fields []Field[T], to *T) map[string]*yaml.Node {
 	n = Deref(n)

@@ -20,7 +20,7 @@ type Position struct {
 	Column int
 }
 
-// String is "file:line:column", or "file" where the line is unknown.
+// String is "file:line:column", or "file" if the line is unknown.
 func (p Position) String() string {
 	if p.Line == 0 {
 		return p.File
@@ -69,7 +69,7 @@ func (e Errors) Unwrap() []error {
 	return errs
 }
 
-// sortErrors orders by position and drops repetitions, which arise where an
+// sortErrors orders by position and drops repetitions, which arise if an
 // alias makes one piece of text count twice.
 func sortErrors(errs Errors) Errors {
 	slices.SortStableFunc(errs, func(a, b *Error) int {

@@ -29,7 +29,7 @@ type schema struct {
 	Defs        members     `json:"$defs"`
 }
 
-// additional is true where an object takes any name. A schema may say so by a
+// additional is true if an object takes any name. A schema may say so by a
 // truth value or by a schema for the values.
 type additional struct{ open bool }
 

@@ -196,7 +196,7 @@ func (k *keeper) run(ctx context.Context, s runtime.Spec) (int, error) {
 	return i.Wait()
 }
 
-// beside runs another program in the container, or in one of its own where none runs.
+// beside runs another program in the container, or in one of its own if none runs.
 func (k *keeper) beside(s runtime.Spec) (int, error) {
 	if err := groups(s); err != nil {
 		return 0, err

@@ -175,7 +175,7 @@ func (r *running) finish(copied *sync.WaitGroup) {
 	close(r.done)
 }
 
-// feed queues input; false where it is more than was credited.
+// feed queues input; false if it is more than was credited.
 func (r *running) feed(data []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

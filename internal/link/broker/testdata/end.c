@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One end of a link for the broker's tests: sends or receives numbered packets with checksums, and keeps what it saw in a file,
- * where it stays when the process is killed.
+ * if it stays when the process is killed.
  *
  * usage: end DIRECTORY PORT send|recv FILE [SIZE]
  *        end DIRECTORY PORT busy COUNT

@@ -11,7 +11,7 @@ import (
 )
 
 // Message is one packet of the control socket. Body is a pointer to the type's
-// struct, or nil where the type has no body.
+// struct, or nil if the type has no body.
 type Message struct {
 	Type       Type
 	Generation uint32
@@ -21,7 +21,7 @@ type Message struct {
 // HeaderSize is the size of a header in bytes.
 const HeaderSize = 16
 
-// Marshal encodes a message. It panics where the body is none of this package.
+// Marshal encodes a message. It panics if the body is none of this package.
 func (m Message) Marshal() []byte {
 	size := 0
 	if m.Body != nil {
@@ -38,7 +38,7 @@ func (m Message) Marshal() []byte {
 	return b
 }
 
-// body is an empty body of the type, as that sender sends it; ok is false where it sends none.
+// body is an empty body of the type, as that sender sends it; ok is false if it sends none.
 func body(t Type, from Sender) (v any, ok bool) {
 	switch {
 	case t == TypeBye:

@@ -210,7 +210,7 @@ func Text(field []byte) string {
 	return string(field)
 }
 
-// NewError is the body of an ERROR; the text is cut where it is too long.
+// NewError is the body of an ERROR; the text is cut if it is too long.
 func NewError(code, about uint32, text string) *Error {
 	e := &Error{Code: code, About: about}
 	copy(e.Text[:len(e.Text)-1], text)

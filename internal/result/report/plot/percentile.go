@@ -10,7 +10,7 @@ import (
 )
 
 // Curve is one distribution: a value for each percentile, ascending. A curve
-// ends where the samples support no further quantile.
+// ends if the samples support no further quantile.
 type Curve struct {
 	Name   string
 	Points []Point

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write the errors that files in testdata/bad give into their comments")
 
-// A bad file holds one fault. Comments at its end, where they move no line, say
+// A bad file holds one fault. Comments at its end, if they move no line, say
 // what must come of it: a line of wantMark for each error, without the file's
 // name, and one of schemaMark with what the JSON Schema makes of it.
 const (
