@@ -19,7 +19,7 @@ type Block struct {
 
 var (
 	notRun = regexp.MustCompile(`^<!-- not run: (.+) -->$`)
-	judges = regexp.MustCompile(`^dray (run|verify) [^|#]*$`)
+	judges = regexp.MustCompile(`^(dray (?:run|verify) [^|#]*[^|# ])( +#.*)?$`)
 	exits  = regexp.MustCompile(`^(.*\S)\s+# exits ([1-9][0-9]*)$`)
 	fence  = "```"
 )
@@ -72,8 +72,8 @@ func (b Block) Executable() string {
 		if m := exits.FindStringSubmatch(line); m != nil {
 			line = fmt.Sprintf("status=0; %s || status=$?; [ $status -eq %s ] || { echo \"exit status $status, not %s\"; exit 1; }",
 				m[1], m[2], m[2])
-		} else if judges.MatchString(line) {
-			line += " || [ $? -ge 4 ]"
+		} else if m := judges.FindStringSubmatch(line); m != nil {
+			line = m[1] + " || [ $? -ge 4 ]"
 		}
 		out.WriteString(line + "\n")
 	}

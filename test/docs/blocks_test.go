@@ -51,6 +51,8 @@ func TestExecutable(t *testing.T) {
 		{"(exit 4)   # exits 3\n", false},
 		{"true   # exits 3\n", false},
 		{"dray() { return 4; }\ndray run x.yaml --out y\ntrue\n", true},
+		{"dray() { return 5; }\ndray run x.yaml --out y   # measure it\ntrue\n", true},
+		{"dray() { return 3; }\ndray run x.yaml   # measure it\ntrue\n", false},
 		{"dray() { return 3; }\ndray run x.yaml\ntrue\n", false},
 		{"dray() { return 4; }\ndray up x.yaml\ntrue\n", false},
 	} {

@@ -19,7 +19,7 @@ import (
 // with iperf3 alone, turn by turn, since the machine's speed drifts.
 func TestIperf3InsideAgreesWithIperf3ByHand(t *testing.T) {
 	b := newBench(t)
-	b.want(0, "up", b.file(pair{Name: "agree", Transport: "bridge"}.yaml()))
+	b.want(0, "up", b.file(pair{Name: "agree", Transport: "bridge", Traffic: "tcp"}.yaml()))
 	defer b.want(0, "down", "agree")
 	a, z := b.netns("agree", "a"), b.netns("agree", "b")
 	var inside, byHand []float64

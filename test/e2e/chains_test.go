@@ -23,6 +23,7 @@ type pair struct {
 	QoS       string // YAML mapping
 	Requires  string // YAML mapping
 	Load      string
+	Traffic   string // of its bitrates; udp unless given
 	Policy    string // YAML mapping
 	Restart   string
 }
@@ -43,6 +44,7 @@ func (p pair) yaml() string {
 	}
 	b.WriteString("links:\n  - name: ab\n    ends: [a.p0, b.p0]\n")
 	optional(&b, "transport", p.Transport)
+	optional(&b, "traffic", p.Traffic)
 	optional(&b, "isolation", p.Isolation)
 	optional(&b, "load", p.Load)
 	optional(&b, "qos", p.QoS)
