@@ -72,6 +72,8 @@ var Repository = Rules{
 		{"github.com/moby/profiles/seccomp", bundles, "it is the profile of a container"},
 		{"github.com/prometheus/client_golang", metrics, "metrics are made in one place, and served by a program"},
 		{"github.com/prometheus/common", metrics, "metrics are made in one place, and served by a program"},
+		{"github.com/gopacket/gopacket", []string{"internal/link/capture"}, "it writes the files of captures"},
+		{"github.com/cavaliergopher/cpio", []string{"internal/function/guest"}, "it writes a guest's initramfs"},
 		{"github.com/spf13/cobra", []string{"cmd/..."}, "only programs have a command line"},
 		{"golang.org/x/term", []string{"cmd/..."}, "only programs have a terminal"},
 	},

@@ -67,7 +67,7 @@ func (c Config) writeInitramfs(file string, k Kernel, agent string) error {
 		return err
 	}
 	out := bufio.NewWriterSize(f, 1<<20)
-	w := newCPIO(out)
+	w := newArchive(out)
 	if err := addFile(w, "init", 0o755, agent); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (k Kernel) bootOrder() ([]string, error) {
 	return index.order(bootModules, parseBuiltin(string(builtin)))
 }
 
-func addFile(w *cpioWriter, name string, perm int, source string) error {
+func addFile(w *archive, name string, perm int, source string) error {
 	f, err := os.Open(source)
 	if err != nil {
 		return err

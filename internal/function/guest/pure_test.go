@@ -22,7 +22,7 @@ import (
 func TestArchive(t *testing.T) {
 	testenv.Program(t, "cpio")
 	var buf bytes.Buffer
-	w := newCPIO(&buf)
+	w := newArchive(&buf)
 	for name, text := range map[string]string{"init": "abcde", "/a/b/c": "", "a/b/d": "1234"} {
 		if err := w.file(name, 0o755, int64(len(text)), strings.NewReader(text)); err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func TestStopTick(t *testing.T) {
 }
 
 func TestArchiveOfShortContent(t *testing.T) {
-	if err := newCPIO(&bytes.Buffer{}).file("x", 0o644, 9, strings.NewReader("four")); err == nil {
+	if err := newArchive(&bytes.Buffer{}).file("x", 0o644, 9, strings.NewReader("four")); err == nil {
 		t.Error("a file that is shorter than announced was taken")
 	}
 }

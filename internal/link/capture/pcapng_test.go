@@ -178,7 +178,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: %d packets, %v", name, r.Packets, err)
 		}
 		all := blocks(t, out.Bytes())
-		if len(all) != int(c.want)+3 || all[len(all)-1].kind != blockStatistics {
+		if len(all) != int(c.want)+3 || all[len(all)-1].kind != 5 {
 			t.Errorf("%s: %d blocks", name, len(all))
 		}
 	}
