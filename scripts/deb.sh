@@ -52,7 +52,7 @@ drayage ($version) unstable; urgency=medium
 
   * Release $upstream. CHANGELOG.md has the changes.
 
- -- The Drayage maintainers <maintainers@drayage.dev>  $(LC_ALL=C date --utc --date "@$SOURCE_DATE_EPOCH" '+%a, %d %b %Y %T +0000')
+ -- The Drayage maintainers <drayage@users.noreply.github.com>  $(LC_ALL=C date --utc --date "@$SOURCE_DATE_EPOCH" '+%a, %d %b %Y %T +0000')
 END
 # The Go of the release may come from elsewhere than a package: scripts/setup.sh has seen to it.
 (cd "$tree" && dpkg-buildpackage --build=binary --no-sign --no-check-builddeps) >"$build/log" 2>&1 || {
