@@ -15,6 +15,7 @@ import (
 	"github.com/opencontainers/cgroups/manager"
 
 	"github.com/drayage/dray/internal/host/step"
+	"github.com/drayage/dray/internal/spec/cpulist"
 )
 
 // KindCgroup is a cgroup tree, in every hierarchy, with all processes in it:
@@ -145,7 +146,7 @@ func (c Cgroup) paths(hs []hierarchy) map[string]string {
 }
 
 func (l Limits) resources() *cgroups.Resources {
-	res := &cgroups.Resources{SkipDevices: true, PidsLimit: int64(l.Pids), CpusetCpus: FormatCPUs(l.CPUs)}
+	res := &cgroups.Resources{SkipDevices: true, PidsLimit: int64(l.Pids), CpusetCpus: cpulist.Format(l.CPUs)}
 	if l.Memory > 0 {
 		res.Memory = int64(l.Memory)
 		if swapAccounted() {

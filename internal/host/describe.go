@@ -16,6 +16,7 @@ import (
 	"github.com/opencontainers/cgroups"
 	"golang.org/x/sys/unix"
 
+	"github.com/drayage/dray/internal/spec/cpulist"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
@@ -42,7 +43,7 @@ func (r root) describe() (inventory.Host, error) {
 	if err != nil {
 		return inventory.Host{}, err
 	}
-	isolated, err := ParseCPUs(r.line("sys/devices/system/cpu/isolated"))
+	isolated, err := cpulist.Parse(r.line("sys/devices/system/cpu/isolated"))
 	if err != nil {
 		return inventory.Host{}, fmt.Errorf("isolated CPUs: %w", err)
 	}
@@ -159,7 +160,7 @@ func NUMANodes() int { return root("/").numaNodes() }
 
 func (r root) numaNodes() int {
 	// A list of nodes is written as a list of CPUs is.
-	nodes, err := ParseCPUs(r.line("sys/devices/system/node/online"))
+	nodes, err := cpulist.Parse(r.line("sys/devices/system/node/online"))
 	if err != nil || len(nodes) == 0 {
 		return 1
 	}
@@ -226,7 +227,7 @@ func cpusetList(hs []hierarchy, files ...string) []int {
 			continue
 		}
 		for _, file := range files {
-			if list, err := ParseCPUs(root(h.mount).line(file)); err == nil && len(list) > 0 {
+			if list, err := cpulist.Parse(root(h.mount).line(file)); err == nil && len(list) > 0 {
 				return list
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/drayage/dray/internal/spec/cpulist"
 )
 
 // MemoryNodes are the NUMA nodes of the CPUs, ascending; none if the kernel
@@ -19,7 +21,7 @@ func MemoryNodes(cpus []int) []int { return root("/").memoryNodes(cpus) }
 func AllMemoryNodes() []int { return root("/").allMemoryNodes() }
 
 func (r root) allMemoryNodes() []int {
-	nodes, err := ParseCPUs(r.line("sys/devices/system/node/has_memory")) // written as a list of CPUs is
+	nodes, err := cpulist.Parse(r.line("sys/devices/system/node/has_memory")) // written as a list of CPUs is
 	if err != nil {
 		return nil
 	}
@@ -40,7 +42,7 @@ func (r root) memoryNodes(cpus []int) []int {
 		if !isNode || err != nil {
 			continue
 		}
-		own, err := ParseCPUs(r.line(filepath.Join(dir, e.Name(), "cpulist")))
+		own, err := cpulist.Parse(r.line(filepath.Join(dir, e.Name(), "cpulist")))
 		if err != nil {
 			return nil
 		}
@@ -73,7 +75,7 @@ func cpusetNodes(hs []hierarchy, l Limits) string {
 	if !root("/").nodesHold(nodes, l) {
 		return ""
 	}
-	return FormatCPUs(nodes)
+	return cpulist.Format(nodes)
 }
 
 // nodesHold reports whether the nodes together have as much memory, and as many huge

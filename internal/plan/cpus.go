@@ -5,10 +5,9 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/cpulist"
 )
 
 // assignCPUs gives every pinned function its CPUs, by function name; a function
@@ -39,20 +38,20 @@ func (p *planner) assignCPUs() map[string][]int {
 func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
 	v := Violation{
 		Subject:    "function " + f.Name,
-		Constraint: "cpus " + formatCPUs(f.CPUs.Set),
+		Constraint: "cpus " + cpulist.Format(f.CPUs.Set),
 		Pos:        at(f.FieldPos, "cpus", f.Pos),
 	}
 	if offline := subtract(f.CPUs.Set, p.inv.Host.CPUs); len(offline) > 0 {
 		v.Hard = true
-		v.Reason = fmt.Sprintf("CPU %s is not to be had here: offline, not allowed to dray, or taken by another chain", formatCPUs(offline))
-		v.Fix = "choose from: " + orNone(formatCPUs(p.inv.Host.CPUs))
+		v.Reason = fmt.Sprintf("CPU %s is not to be had here: offline, not allowed to dray, or taken by another chain", cpulist.Format(offline))
+		v.Fix = "choose from: " + orNone(cpulist.Format(p.inv.Host.CPUs))
 		p.violate(v)
 	}
 	for _, cpu := range f.CPUs.Set {
 		if other, taken := owner[cpu]; taken {
 			v.Hard = false
 			v.Reason = fmt.Sprintf("CPU %d is already pinned to function %s", cpu, other)
-			v.Fix = "give each function CPUs of its own; free are: " + orNone(formatCPUs(p.freeCPUs(owner)))
+			v.Fix = "give each function CPUs of its own; free are: " + orNone(cpulist.Format(p.freeCPUs(owner)))
 			p.violate(v)
 			break
 		}
@@ -110,26 +109,6 @@ func (p *planner) freeCPUs(owner map[int]string) []int {
 	}
 	slices.SortStableFunc(free, func(a, b int) int { return class(a) - class(b) })
 	return free
-}
-
-// formatCPUs writes a CPU list as the kernel does: "0-2,5". Empty for none.
-func formatCPUs(cpus []int) string {
-	sorted := slices.Clone(cpus)
-	slices.Sort(sorted)
-	var parts []string
-	for i := 0; i < len(sorted); {
-		j := i
-		for j+1 < len(sorted) && sorted[j+1] == sorted[j]+1 {
-			j++
-		}
-		part := strconv.Itoa(sorted[i])
-		if j > i {
-			part += "-" + strconv.Itoa(sorted[j])
-		}
-		parts = append(parts, part)
-		i = j + 1
-	}
-	return strings.Join(parts, ",")
 }
 
 func subtract(a, b []int) []int {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/cpulist"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
@@ -112,8 +113,8 @@ func TestScarceMemoryWarns(t *testing.T) {
 
 func TestFormatCPUs(t *testing.T) {
 	for want, cpus := range map[string][]int{"": nil, "3": {3}, "0-2,5,7-8": {8, 0, 1, 2, 5, 7}} {
-		if got := formatCPUs(cpus); got != want {
-			t.Errorf("formatCPUs(%v) = %q, want %q", cpus, got, want)
+		if got := cpulist.Format(cpus); got != want {
+			t.Errorf("cpulist.Format(%v) = %q, want %q", cpus, got, want)
 		}
 	}
 }

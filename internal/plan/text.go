@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/cpulist"
 	"github.com/drayage/dray/internal/spec/layout"
 	"github.com/drayage/dray/internal/spec/units"
 )
@@ -93,7 +94,7 @@ func (t *text) functions(p *Plan) {
 	for _, f := range p.Functions {
 		cpus := "any"
 		if f.CPUs != nil {
-			cpus = formatCPUs(f.CPUs)
+			cpus = cpulist.Format(f.CPUs)
 		}
 		if t.verbose {
 			rows = append(rows, row(f.Name, f.Runtime, where(f.On, cpus), f.Reason))
@@ -130,7 +131,7 @@ func pollText(cpus []int) string {
 	if len(cpus) == 0 {
 		return ""
 	}
-	return "; polls on CPU " + formatCPUs(cpus)
+	return "; polls on CPU " + cpulist.Format(cpus)
 }
 
 // shapesText is the qdisc of a link's ports, of each if they differ.

@@ -13,7 +13,7 @@ var Repository = Rules{
 	Rooms: []Room{
 		{Path: "images"},
 		{Path: "internal/spec", Floors: [][]string{
-			{"schema", "layout", "release", "inventory"},
+			{"schema", "layout", "release", "inventory", "cpulist"},
 			{"parse"},
 			{"units", "parse/parsetest"},
 			{"chain"},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/spec/cpulist"
 )
 
 // confinement is what every container of Drayage's gets beside Docker's default
@@ -163,7 +164,7 @@ func privilegeFlags(s runtime.Spec) ([]string, error) {
 func limitFlags(l host.Limits) []string {
 	flags := []string{"--pids-limit", strconv.Itoa(l.Pids)}
 	if len(l.CPUs) > 0 {
-		flags = append(flags, "--cpuset-cpus", host.FormatCPUs(l.CPUs))
+		flags = append(flags, "--cpuset-cpus", cpulist.Format(l.CPUs))
 	}
 	if l.Memory > 0 {
 		bytes := strconv.FormatUint(l.Memory, 10)

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/drayage/dray/internal/function/runtime"
-	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/spec/cpulist"
 )
 
 const (
@@ -61,7 +61,7 @@ func (v cpuView) prepare() error {
 }
 
 func (v cpuView) prepareCPUs(dir string) error {
-	list := []byte(host.FormatCPUs(v.cpus) + "\n")
+	list := []byte(cpulist.Format(v.cpus) + "\n")
 	for _, name := range []string{"online", "present", "possible"} {
 		if err := write(filepath.Join(dir, name), list); err != nil {
 			return err
@@ -152,12 +152,12 @@ func (v cpuView) cut(name string, content []byte) []byte {
 }
 
 func cutList(content []byte, granted []int) []byte {
-	cpus, err := host.ParseCPUs(string(content))
+	cpus, err := cpulist.Parse(string(content))
 	if err != nil {
 		return []byte("\n")
 	}
 	cpus = slices.DeleteFunc(cpus, func(cpu int) bool { return !slices.Contains(granted, cpu) })
-	return []byte(host.FormatCPUs(cpus) + "\n")
+	return []byte(cpulist.Format(cpus) + "\n")
 }
 
 // cutMask works on the kernel's mask format: hexadecimal groups of 32 bits,

@@ -15,20 +15,11 @@ import (
 
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/host/oci"
 )
 
-// maskedPaths are covered by /dev/null or an empty read-only directory: moby's
-// list, and the buses and devices that would show more than the function was
-// granted.
-var maskedPaths = []string{
-	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
-	"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
-	"/sys/devices/virtual/powercap", "/sys/firmware", "/sys/fs/bpf", "/sys/kernel/debug", "/sys/kernel/tracing",
-	"/sys/bus/cpu", "/sys/bus/pci",
-}
-
-// readonlyPaths is moby's list.
-var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+// busOfCPUs shows more CPUs than the function was granted.
+var busOfCPUs = []string{"/sys/bus/cpu"}
 
 const (
 	scratchSize = 256 << 20 // of each scratch directory, if memory is not limited
@@ -80,8 +71,8 @@ func ociSpec(s runtime.Spec, argv []string, cgroup host.Cgroup) (*specs.Spec, er
 				"net.ipv4.ip_unprivileged_port_start": "0",
 				"net.ipv4.ping_group_range":           fmt.Sprintf("0 %d", ids.Size-1),
 			},
-			MaskedPaths:   slices.Concat(pci, maskedPaths, runtime.PrivateDirs),
-			ReadonlyPaths: readonlyPaths,
+			MaskedPaths:   slices.Concat(pci, oci.MaskedPaths, busOfCPUs, runtime.PrivateDirs),
+			ReadonlyPaths: oci.ReadonlyPaths,
 			Resources:     &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}},
 		},
 	}

@@ -7,28 +7,16 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/drayage/dray/internal/host/oci"
+	"github.com/drayage/dray/internal/spec/cpulist"
 	"github.com/moby/profiles/seccomp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
-
-	"github.com/drayage/dray/internal/host"
 )
 
 // capFiles lets a process open files whatever their mode says, if both their
 // user and their group are known to its user namespace.
 const capFiles = "CAP_DAC_OVERRIDE"
-
-// maskedPaths are covered: moby's list, and the buses, which tell of devices
-// that the sidecar cannot have.
-var maskedPaths = []string{
-	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
-	"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
-	"/sys/devices/virtual/powercap", "/sys/firmware", "/sys/fs/bpf", "/sys/kernel/debug", "/sys/kernel/tracing",
-	"/sys/bus/pci",
-}
-
-// readonlyPaths is moby's list.
-var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 
 // scratchSize bounds each directory that the process may write to, in bytes.
 const scratchSize = 16 << 20
@@ -75,8 +63,8 @@ func (p Process) ociSpec() (*specs.Spec, error) {
 				{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}, {Type: specs.IPCNamespace},
 				{Type: specs.UTSNamespace}, {Type: specs.CgroupNamespace},
 			},
-			MaskedPaths:   append(pci, maskedPaths...),
-			ReadonlyPaths: readonlyPaths,
+			MaskedPaths:   append(pci, oci.MaskedPaths...),
+			ReadonlyPaths: oci.ReadonlyPaths,
 			Resources:     p.resources(),
 		},
 	}
@@ -129,7 +117,7 @@ func (p Process) resources() *specs.LinuxResources {
 		Pids:    &specs.LinuxPids{Limit: maxThreads},
 	}
 	if len(p.CPUs) > 0 {
-		r.CPU = &specs.LinuxCPU{Cpus: host.FormatCPUs(p.CPUs)}
+		r.CPU = &specs.LinuxCPU{Cpus: cpulist.Format(p.CPUs)}
 	}
 	if p.Memory > 0 {
 		limit := int64(p.Memory)

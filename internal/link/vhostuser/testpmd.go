@@ -16,6 +16,7 @@ import (
 	"github.com/drayage/dray/internal/host/sidecar"
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/link/vhost"
+	"github.com/drayage/dray/internal/spec/cpulist"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
@@ -72,7 +73,7 @@ func testpmd(s transport.Spec, cpus []int) sidecar.Process {
 
 // lcores are testpmd's two threads: one that sleeps and one that forwards.
 func lcores(cpus []int) string {
-	set := "(" + host.FormatCPUs(cpus) + ")"
+	set := "(" + cpulist.Format(cpus) + ")"
 	return "0@" + set + ",1@" + set
 }
 

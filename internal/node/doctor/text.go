@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/internal/spec/cpulist"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/internal/spec/layout"
 )
@@ -70,8 +70,8 @@ func facts(h inventory.Host) [][2]string {
 		{"host", h.Hostname + ", " + h.OS},
 		{"kernel", kernel + ", " + h.Arch},
 		{"cpu", h.CPUModel},
-		{"cores", fmt.Sprintf("%d (%s), isolated %s, governor %s, %s", len(h.CPUs), host.FormatCPUs(h.CPUs),
-			orNone(host.FormatCPUs(h.Isolated)), h.Governor, count(h.NUMANodes, "NUMA node"))},
+		{"cores", fmt.Sprintf("%d (%s), isolated %s, governor %s, %s", len(h.CPUs), cpulist.Format(h.CPUs),
+			orNone(cpulist.Format(h.Isolated)), h.Governor, count(h.NUMANodes, "NUMA node"))},
 		{"load", fmt.Sprintf("%.2f (1 minute)", h.Load1)},
 		{"memory", fmt.Sprintf("%s, %s available", size(h.MemoryTotal), size(h.MemoryFree))},
 		{"hugepages", hugePages(h.HugePages)},
