@@ -67,6 +67,7 @@ struct dray_options {
 	uint32_t flags;	       /* enum dray_open_flags */
 	uint32_t timeout_ms;   /* for the broker's answer; default 2000 */
 	uint32_t spin_us;      /* adaptive: polling before sleep; default 50 */
+	uint32_t reserved;     /* 0; an option of a newer library is -E2BIG here too */
 };
 
 /*

@@ -28,6 +28,8 @@ static int take_options(struct dray_port *port, const char *name, const struct d
 
 	if (ret)
 		return ret;
+	if (o.reserved)
+		return -E2BIG;
 	if (!name || !wire_name_valid(name) || o.queues > DRAY_MAX_QUEUES ||
 	    o.mode > DRAY_MODE_SLEEPING ||
 	    (o.flags & ~(uint32_t)(DRAY_RX_COPY | DRAY_SERVICE_THREAD)))

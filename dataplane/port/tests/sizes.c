@@ -39,8 +39,29 @@ static int open_with(struct broker *b, size_t size, unsigned unknown_byte, uint8
 	return ret;
 }
 
+/* The struct has no padding that a later field could take without a change of size. */
+_Static_assert(sizeof(struct dray_options) ==
+		       offsetof(struct dray_options, reserved) + sizeof(uint32_t),
+	       "padding at the end of dray_options");
+
+static int open_with_reserved(struct broker *b, uint32_t value)
+{
+	struct dray_options o = {.size = sizeof(o),
+				 .directory = broker_directory(b),
+				 .timeout_ms = 10000,
+				 .reserved = value};
+	struct dray_port *port = NULL;
+	int ret = dray_open("a", &o, &port);
+
+	if (ret == 0)
+		CHECK_EQ(dray_close(port), 0);
+	return ret;
+}
+
 static void options(struct broker *b)
 {
+	CHECK_EQ(open_with_reserved(b, 0), 0);
+	CHECK_EQ(open_with_reserved(b, 1), -E2BIG);
 	CHECK_EQ(open_with(b, sizeof(struct newer_options), 0, 0), 0);
 	CHECK_EQ(open_with(b, sizeof(struct newer_options), 0, 1), -E2BIG);
 	CHECK_EQ(open_with(b, sizeof(struct newer_options), MORE - 1, 0x80), -E2BIG);
