@@ -40,9 +40,25 @@ func asTrials(f telemetry.Flow, number int) []record.Trial {
 	var trials []record.Trial
 	for _, q := range []record.Quantity{record.QProbe, record.QStream} {
 		t.Quantity, t.ID = q, fmt.Sprintf("live-%s-%d", q, number)
+		if q == record.QProbe {
+			t.Delivery = sampled(t.Delivery, f.Latency.Count)
+		}
 		trials = append(trials, t)
 	}
 	return trials
+}
+
+// sampled is a delivery as far as one packet in many was stamped: a lost packet counts
+// as late, and must weigh no more than one that arrived.
+func sampled(d *record.Delivery, stamped uint64) *record.Delivery {
+	if d == nil || d.Received == 0 || stamped >= d.Received {
+		return d
+	}
+	share := float64(stamped) / float64(d.Received)
+	s := *d
+	s.Lost = uint64(math.Ceil(float64(d.Lost) * share))
+	s.Received, s.Sent = stamped, stamped+s.Lost
+	return &s
 }
 
 // histogramBits keeps a value to within 1/1024, which is finer than what

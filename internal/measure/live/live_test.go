@@ -123,6 +123,7 @@ func TestVerdictsOfLiveTraffic(t *testing.T) {
 	}{
 		{"latency within", 4, requiring(3*time.Microsecond, 1e-3), good, "latency", verdict.Met},
 		{"latency beyond", 4, requiring(800*time.Nanosecond, 1e-3), good, "latency", verdict.Missed},
+		{"latency within, and a few lost", 4, requiring(3*time.Microsecond, 1e-3), func(n uint64) broker.LinkStatus { return telemetrytest.Reported(n, 2000, n*50) }, "latency", verdict.Met},
 		{"one interval", 1, requiring(3*time.Microsecond, 1e-3), good, "latency", verdict.NotMeasurable},
 		{"nothing lost", 4, requiring(3*time.Microsecond, 1e-3), good, "packet_loss_ratio", verdict.Met},
 		{"lost", 4, requiring(3*time.Microsecond, 1e-3), func(n uint64) broker.LinkStatus { return telemetrytest.Reported(n, 2000, n*5000) }, "packet_loss_ratio", verdict.Missed},

@@ -51,8 +51,26 @@ func (b bitrate) atMost(ceiling units.Bitrate) func(float64, []record.Trial) Fin
 		if !ok {
 			return f
 		}
-		return r.atMost(f, e, float64(ceiling))
+		if f = r.atMost(f, e, float64(ceiling)); f.Verdict != Met {
+			return f
+		}
+		return b.carried(level, f, r.trials, ceiling)
 	}
+}
+
+// carried looks at a ceiling that is met again, by all that the link delivered: a
+// program that was too slow to take it keeps nothing below the ceiling.
+func (b bitrate) carried(level float64, f Finding, trials []record.Trial, ceiling units.Bitrate) Finding {
+	all := &rate{unit: UnitBitrate, format: FormatBitrate, limit: ceiling.String()}
+	for _, t := range trials {
+		all.add(t, delivered(t))
+	}
+	again, e, ok := all.estimate(level)
+	if ok {
+		again = all.atMost(again, e, float64(ceiling))
+	}
+	again.Rejected = f.Rejected
+	return again
 }
 
 // received collects what programs received of the link's traffic; refuse says why a

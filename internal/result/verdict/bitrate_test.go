@@ -73,6 +73,7 @@ func TestACeilingMustBeTried(t *testing.T) {
 	judgeOne(t, udp(needsMax), blast(6*gig, 3.9*gig, 0), Met, "upper bound stays within", "")
 	judgeOne(t, udp(needsMax), blast(6*gig, 5*gig, 0), Missed, "lower bound exceeds", "")
 	judgeOne(t, udp(needsMax), blast(3*gig, 3*gig, 0), NotMeasurable, "the ceiling was not tried", "")
+	judgeOne(t, udp(needsMax), blast(6*gig, 3.9*gig, 2.1*gig), Missed, "lower bound exceeds", "") // a slow program keeps no ceiling
 	shaped := blast(3.9*gig, 3.9*gig, 0)
 	for i := range shaped {
 		shaped[i].Env.Qdiscs = map[string]string{shaped[i].From: "tbf rate 4Gbit burst 1Mb"}

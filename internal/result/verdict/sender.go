@@ -36,7 +36,7 @@ func (s sender) didItsPart(t record.Trial) bool {
 // disturbed reports whether the machine kept the generator from its CPU.
 func disturbed(t record.Trial) bool {
 	return slices.ContainsFunc(t.Marks, func(m string) bool {
-		return m == record.MarkLate || m == record.MarkBusy || m == record.MarkStolen
+		return m == record.MarkLate || m == record.MarkBusy || m == record.MarkStolen || m == record.MarkOversubscribed
 	})
 }
 
@@ -61,6 +61,7 @@ func (s sender) excuse(level float64, f Finding, trials []record.Trial, delivere
 	}
 	again, e, ok := r.estimate(level)
 	if !ok {
+		again.Rejected = f.Rejected
 		return again
 	}
 	if again = r.atLeast(again, e, s.wanted); again.Verdict == Missed {
