@@ -151,7 +151,7 @@ func (a *app) bench(ctx context.Context, name string, text []byte, o benchOption
 		return a.benchPlan(run)
 	}
 	if o.out == "" && !o.afresh {
-		if dir := bench.Interrupted("out", run.Hash, run.Program, h.Inventory.Host.BootID); dir != "" {
+		if dir := bench.Interrupted("out", run.Hash, run.Program, h.Inventory.Host.BootID, o.seed); dir != "" {
 			a.progress("Going on with the interrupted run in %s (--afresh begins anew)", dir)
 			return a.benchResume(ctx, dir, h)
 		}

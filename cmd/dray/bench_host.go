@@ -63,6 +63,9 @@ func (a *app) resumeBench(ctx context.Context, o benchOptions) error {
 		return err
 	}
 	defer end()
+	if err := a.collect(ctx); err != nil {
+		return err
+	}
 	h, err := a.benchHost(ctx)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func (a *app) complete(root *cobra.Command) {
 	} {
 		command(root, name).ValidArgsFunction = completeWords(arguments)
 	}
-	for _, name := range []string{"plan", "up", "run"} {
+	for _, name := range []string{"plan", "up", "run", "apply"} {
 		command(root, name).ValidArgsFunction = completeChainFile
 	}
 	command(root, "bench").ValidArgsFunction = completeMatrix

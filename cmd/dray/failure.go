@@ -31,7 +31,10 @@ func failureOf(err error) failure {
 	var unsupported *host.Unsupported
 	switch {
 	case errors.As(err, &fixable):
-		f.Error, f.Fix = fixable.Text, fixable.Fix
+		f.Fix = fixable.Fix
+		if err == error(fixable) { // else there is more to say than its text
+			f.Error = fixable.Text
+		}
 	case errors.As(err, &unsupported):
 		f.Fix = unsupported.Fix
 	}

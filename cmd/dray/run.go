@@ -105,12 +105,14 @@ func (a *app) resumeRun(ctx context.Context, dir string, noWait bool) error {
 		return err
 	}
 	r, err := chainrun.Resume(absolute(dir), by, func(file string) (chainrun.Job, error) {
+		if err := a.collect(ctx); err != nil {
+			return chainrun.Job{}, err
+		}
 		j, err := a.prepare(ctx, file, true) // what is infeasible was accepted when the run began
 		if err != nil {
 			return chainrun.Job{}, err
 		}
-		_, err = j.Node.Collect(ctx)
-		return *j, err
+		return *j, nil
 	})
 	if err != nil {
 		return err
@@ -118,6 +120,16 @@ func (a *app) resumeRun(ctx context.Context, dir string, noWait bool) error {
 	a.attend(r)
 	a.progress("Continuing the run in %s", dir)
 	return a.run(ctx, r)
+}
+
+// collect removes what a killed run left, before this host is looked at: its leftovers
+// hold huge pages and virtual functions.
+func (a *app) collect(ctx context.Context) error {
+	n, err := a.node()
+	if err == nil {
+		_, err = n.Collect(ctx)
+	}
+	return err
 }
 
 // interrupted is the error of a run that a signal ended.

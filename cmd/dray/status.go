@@ -134,7 +134,7 @@ func printStatus(w io.Writer, width int, statuses []chainStatus) error {
 			t.Add("  link "+l.Name, l.way, fmt.Sprintf("%v%s%s", l.Ends, revivalText(l.Revival), orEmpty(", but ", l.Error)))
 		}
 		if s.Supervised {
-			fmt.Fprintf(w, "  supervisor\t%s\tprocess %d\n", node.PhaseRunning, s.Supervisor.PID)
+			t.Add("  supervisor", string(node.PhaseRunning), fmt.Sprintf("process %d", s.Supervisor.PID))
 		}
 		if s.Broker != nil {
 			t.Add("  broker", string(brokerPhase(s)), brokerDetail(s.Broker))

@@ -163,6 +163,7 @@ func TestDifference(t *testing.T) {
 		{`command: [sleep, "1000"]`, `command: [sleep, "1000"], env: {A: b}`, "restart function a"},
 		{`command: [sleep, "1000"]`, `command: [sleep, "1000"], pids: 7`, "function a pids cannot change while the function is up"},
 		{"name: ab", "name: other", "remove link ab, add link other"},
+		{"10.1.0.2/24", "10.1.0.2/24, face: native", "update function b, link ab function b has opened its native port p0 when it started"},
 	} {
 		changed, p := planned(t, strings.Replace(pairYAML, c.from, c.to, 1))
 		var got []string

@@ -156,7 +156,7 @@ func (l *Live) linkChange(c *chain.Chain, to plan.Link) *Change {
 	if was == nil {
 		change := l.checkLink(c, Change{What: kindLink, Name: to.Name, Action: Add}, to)
 		if hasBrokeredEnd(to) && !needsBroker(l.State.Plan) {
-			change.Action, change.Refused = "", "it has native ports, and the chain has had none: no broker serves it"
+			change.Action, change.Refused = "", noBroker
 		}
 		return &change
 	}
@@ -171,10 +171,18 @@ func (l *Live) linkChange(c *chain.Chain, to plan.Link) *Change {
 		change.Action = Move
 	default:
 		change.Action = Replace
-		change = l.checkLink(c, change, *was)
+		if change = l.checkLink(c, change, *was); change.Refused == "" {
+			change = l.checkLink(c, change, to)
+		}
+		if change.Refused == "" && hasBrokeredEnd(to) && !needsBroker(l.State.Plan) {
+			change.Action, change.Refused = "", noBroker
+		}
 	}
 	return &change
 }
+
+// noBroker is why a link cannot get native ports while its chain is up.
+const noBroker = "it has native ports, and the chain has had none: no broker serves it"
 
 // plumbing is a planned link without what it is judged by.
 func plumbing(l plan.Link) plan.Link {

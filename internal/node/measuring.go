@@ -35,7 +35,7 @@ func (m Measurer) String() string {
 	if m.Process.PID == 0 { // it has not yet written who it is
 		return "another dray"
 	}
-	return fmt.Sprintf("dray %s, process %d, since %s", m.Command, m.Process.PID, m.Since.Format(time.TimeOnly))
+	return fmt.Sprintf("dray %s, process %d, since %s", m.Command, m.Process.PID, m.Since.Local().Format(time.TimeOnly))
 }
 
 // Measure waits until no other dray of this state directory measures, and keeps
@@ -71,7 +71,7 @@ func (n *Node) Measure(ctx context.Context, command string, wait func(Measurer) 
 			return nil, errors.Join(err, f.Close())
 		}
 	}
-	if err := writeMeasurer(f, Measurer{Process: self, Command: command, Since: time.Now()}); err != nil {
+	if err := writeMeasurer(f, Measurer{Process: self, Command: command, Since: time.Now().UTC()}); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	withdraw, err := host.AnnounceMeasurement()

@@ -36,7 +36,7 @@ func Resume(dir string) (*Dir, error) { return layout.Resume(dir) }
 
 // Interrupted finds the newest unfinished run of a matrix by this version of
 // dray on this machine below a directory; "" if there is none.
-func Interrupted(parent, hash string, by report.Program, bootID string) string {
+func Interrupted(parent, hash string, by report.Program, bootID string, seed uint64) string {
 	dirs, err := filepath.Glob(filepath.Join(parent, "bench-*"))
 	if err != nil {
 		return ""
@@ -44,7 +44,7 @@ func Interrupted(parent, hash string, by report.Program, bootID string) string {
 	newest, found := time.Time{}, ""
 	for _, dir := range dirs {
 		run, err := report.LoadBenchRun(dir)
-		if err != nil || run.Hash != hash || run.Program != by || run.Host.BootID != bootID || !run.Finished.IsZero() {
+		if err != nil || run.Hash != hash || run.Program != by || run.Host.BootID != bootID || !run.Finished.IsZero() || seed != 0 && run.Seed != seed {
 			continue
 		}
 		if run.Started.After(newest) && !rundir.AtWork(dir) {

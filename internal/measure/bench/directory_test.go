@@ -25,7 +25,7 @@ func TestResume(t *testing.T) {
 	if err := s.Sink.Write(record.Trial{ID: "one", Run: run.ID}); err != nil {
 		t.Fatal(err)
 	}
-	if got := Interrupted(parent, "h", report.Program{Dray: "v1"}, "boot"); got != "" {
+	if got := Interrupted(parent, "h", report.Program{Dray: "v1"}, "boot", 0); got != "" {
 		t.Errorf("%s is at work, and was found", got)
 	}
 	if _, err := Resume(dir); err == nil {
@@ -34,10 +34,15 @@ func TestResume(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ hash, dray, boot, want string }{
-		{"h", "v1", "boot", dir}, {"other", "v1", "boot", ""}, {"h", "v2", "boot", ""}, {"h", "v1", "later", ""},
+	for _, c := range []struct {
+		hash, dray, boot string
+		seed             uint64
+		want             string
+	}{
+		{"h", "v1", "boot", 0, dir}, {"other", "v1", "boot", 0, ""}, {"h", "v2", "boot", 0, ""}, {"h", "v1", "later", 0, ""},
+		{"h", "v1", "boot", run.Seed, dir}, {"h", "v1", "boot", run.Seed + 1, ""},
 	} {
-		if got := Interrupted(parent, c.hash, report.Program{Dray: c.dray}, c.boot); got != c.want {
+		if got := Interrupted(parent, c.hash, report.Program{Dray: c.dray}, c.boot, c.seed); got != c.want {
 			t.Errorf("%+v: found %q", c, got)
 		}
 	}
@@ -55,7 +60,7 @@ func TestResume(t *testing.T) {
 	if _, err := Resume(dir); !errors.Is(err, rundir.ErrFinished) {
 		t.Errorf("error %v", err)
 	}
-	if got := Interrupted(parent, "h", report.Program{Dray: "v1"}, "boot"); got != "" {
+	if got := Interrupted(parent, "h", report.Program{Dray: "v1"}, "boot", 0); got != "" {
 		t.Errorf("%s is finished, and was found", got)
 	}
 }

@@ -22,7 +22,6 @@ const (
 	longestTrial       = units.Duration(10 * time.Minute)
 	maxSeed            = 1 << 53 // exact in JSON readers that use doubles
 	transportsAll      = "all"
-	maxListed          = 64 // items of one list of a matrix
 )
 
 // The words that a matrix may use if it has a choice.
