@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Entries of an access control list, as the kernel stores them in an extended
+// Entries of an access control list in the format of the kernel's extended
 // attribute (linux/posix_acl_xattr.h and posix_acl.h).
 const (
 	aclAttribute = "system.posix_acl_access"
@@ -26,9 +26,8 @@ const (
 	aclNobody = 0xffffffff
 )
 
-// ShareDir lets the directory's owner and one other user make files in it, and
-// nobody else enter it. Neither may remove the other's files, but the owner may
-// remove all.
+// ShareDir lets only the directory's owner and one other user create files in it.
+// The other user cannot remove the owner's files; the owner can remove all.
 func ShareDir(dir string, uid int) error {
 	if err := unix.Chmod(dir, 0o1700); err != nil {
 		return fmt.Errorf("share %s: %w", dir, err)

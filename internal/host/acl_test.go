@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// TestShareDir makes files in a shared directory as its owner, as the other user
-// and as a third one, and removes them as each.
+// TestShareDir makes and removes files in a shared directory as its owner, as the
+// other user and as a third user.
 func TestShareDir(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to be several users")
 	}
 	const owner, other, third = 0x10000001, 0x10000002, 0x10000003
-	top, err := os.MkdirTemp("/tmp", "dray-share-") // whose parents anybody may enter
+	top, err := os.MkdirTemp("/tmp", "dray-share-") // all users can enter its parents
 	if err != nil {
 		t.Fatal(err)
 	}

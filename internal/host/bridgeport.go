@@ -14,9 +14,9 @@ import (
 // brStateForwarding is BR_STATE_FORWARDING of linux/if_bridge.h.
 const brStateForwarding = 3
 
-// WaitForwarding waits until the bridge forwards on a port, or ctx ends. It
-// starts when the kernel has processed the port's carrier, which may be a second
-// after the carrier is there; until then it drops every packet in silence.
+// WaitForwarding waits until the bridge forwards on a port, or ctx ends. Forwarding
+// starts when the kernel has processed the carrier change, up to a second later.
+// Until then the port silently drops every packet.
 func (n Netns) WaitForwarding(ctx context.Context, port string) error {
 	for {
 		state, err := n.bridgePortState(port)
@@ -60,7 +60,7 @@ func (n Netns) bridgePortState(port string) (state byte, err error) {
 	return state, err
 }
 
-// attribute finds a nested netlink attribute by the types on the way to it.
+// attribute finds a nested netlink attribute by its path of types.
 func attribute(b []byte, path ...uint16) ([]byte, bool) {
 	for _, kind := range path {
 		attrs, err := nl.ParseRouteAttr(b)

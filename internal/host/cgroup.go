@@ -18,31 +18,31 @@ import (
 	"github.com/drayage/dray/internal/spec/cpulist"
 )
 
-// KindCgroup is a cgroup tree, in every hierarchy, with all processes in it:
-// removing it kills them. Every process that Drayage starts is in one.
+// KindCgroup is a cgroup tree, in every hierarchy. Its removal kills all processes
+// in it. Drayage starts every process in one.
 const KindCgroup step.Kind = "cgroup"
 
 // Cgroup names a cgroup by its path below the root of each hierarchy, such as
-// "/dray/f1-split/du". The zero Cgroup is the one of this process.
+// "/dray/f1-split/du". The zero Cgroup is this process's.
 //
 // On cgroup v2 only leaves may hold processes: a function's cgroup carries the
-// limits, its children "run" and "tools" the processes.
+// limits, and its children "run" and "tools" the processes.
 type Cgroup struct {
 	Path string `json:"path"`
-	// Foreign are the directories of a cgroup that Drayage did not make (see
-	// CgroupOf), one a hierarchy; empty for one below Path.
+	// Foreign are a cgroup's directories that Drayage did not make (see CgroupOf),
+	// one per hierarchy; empty for one below Path.
 	Foreign []string `json:"foreign,omitempty"`
 }
 
 // Limits bounds what the processes of a cgroup may use. Zero fields limit nothing.
 type Limits struct {
-	CPUs      []int             // cpuset; memory comes from their NUMA nodes if these have as much as Memory and HugePages
+	CPUs      []int             // cpuset; memory comes from their NUMA nodes if these hold Memory and HugePages
 	Memory    uint64            // bytes, without swap
 	Pids      int               // processes and threads
 	HugePages map[uint64]uint64 // page size in bytes → limit in bytes
 }
 
-// ownPrefix opens the path of each cgroup that Drayage makes and may remove.
+// ownPrefix starts the path of each cgroup that Drayage makes and removes.
 const ownPrefix = "/dray"
 
 // CgroupResource is the cgroup tree at path and everything in it.
@@ -51,9 +51,9 @@ func CgroupResource(c Cgroup) step.Resource { return step.Resource{Kind: KindCgr
 // Child is the cgroup of that name below c.
 func (c Cgroup) Child(name string) Cgroup { return Cgroup{Path: path.Join(c.Path, name)} }
 
-// Create makes the cgroup, and the parents that are missing, in every hierarchy
-// and sets its limits. A limit that this host has no controller for is an
-// *Unsupported error. A limit of huge pages may make HugetlbResource.
+// Create makes the cgroup and its missing parents in every hierarchy, and sets its
+// limits. It returns *Unsupported if this host has no controller for a limit. A
+// huge-page limit may create HugetlbResource.
 func (c Cgroup) Create(l Limits) error {
 	controller := ""
 	if len(l.HugePages) > 0 {
@@ -62,7 +62,7 @@ func (c Cgroup) Create(l Limits) error {
 	return c.createWith(controller, l)
 }
 
-// createWith is Create if a controller, if one is named, is mounted first.
+// createWith is Create; it first mounts the controller, if not empty.
 func (c Cgroup) createWith(controller string, l Limits) error {
 	if err := checkOwnCgroup(c.Path); err != nil {
 		return err
@@ -79,8 +79,8 @@ func (c Cgroup) createWith(controller string, l Limits) error {
 	if err := checkControllers(l, hs); err != nil {
 		return fmt.Errorf("create cgroup %s: %w", c.Path, err)
 	}
-	// Another `dray` may remove the common parent, empty at that moment,
-	// between the making of the parent and of the child.
+	// Another `dray` may remove the common parent before we create the child,
+	// because the parent is still empty.
 	const attempts = 20
 	for i := 0; i < attempts; i++ {
 		if err = c.create(l, hs); !errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +106,7 @@ func (c Cgroup) create(l Limits, hs []hierarchy) error {
 	res := l.resources()
 	res.CpusetMems = cpusetNodes(hs, l)
 	if onUnified {
-		res.HugetlbLimit = nil // the library knows hugetlb on v1 or on pure v2 only
+		res.HugetlbLimit = nil // the library supports hugetlb only on v1 or pure v2
 	}
 	m, err := manager.NewWithPaths(&cgroups.Cgroup{Path: c.Path, Resources: res}, c.paths(hs))
 	if err != nil {
@@ -124,9 +124,9 @@ func (c Cgroup) create(l Limits, hs []hierarchy) error {
 	return nil
 }
 
-// paths are where the cgroup is in each hierarchy, by controller. The library would
-// keep hierarchies in mind that have been unmounted since, and make directories
-// there. It is nil on pure v2, whose one hierarchy stays.
+// paths are the cgroup's directories by controller; nil on pure v2, whose only
+// hierarchy stays. Left to itself, the library caches hierarchies and would create
+// directories where one was since unmounted.
 func (c Cgroup) paths(hs []hierarchy) map[string]string {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return nil

@@ -21,25 +21,25 @@ import (
 	"github.com/drayage/dray/internal/host/step"
 )
 
-// KindHierarchy is a cgroup v1 hierarchy that Drayage mounted, for the controller
-// Name. All chains use the same: it goes with the last group in it.
+// KindHierarchy is a cgroup v1 hierarchy that Drayage mounted for the controller
+// Name. All chains share it; it is removed with its last group.
 const KindHierarchy step.Kind = "cgroup hierarchy"
 
-// hugetlb is the one controller that hosts with v1 hierarchies may not mount at
-// all, or have in their v2 hierarchy, if container engines do not look for it.
+// hugetlb is the one controller that a host with v1 hierarchies may leave unmounted
+// or in v2. Container engines do not look for it there.
 const hugetlb = "hugetlb"
 
-// ownMountSource tells the hierarchies that Drayage mounted from all others: it is
-// the source that /proc/self/mountinfo shows. It comes and goes with the mount.
+// ownMountSource marks the hierarchies that Drayage mounted: /proc/self/mountinfo
+// shows it as their source. It exists as long as the mount.
 const ownMountSource = "dray"
 
-// HugetlbResource is the hierarchy that limits of huge pages may need to be mounted.
+// HugetlbResource is the hierarchy that huge-page limits may need.
 func HugetlbResource() step.Resource { return step.Resource{Kind: KindHierarchy, Name: hugetlb} }
 
-// holdHierarchies keeps every other `dray` from mounting and unmounting hierarchies
-// until the returned function is called: a directory that is made below a hierarchy
-// which goes meanwhile would be no cgroup. A controller that is named, and that
-// v1 hierarchies lack, is mounted first.
+// holdHierarchies stops every other `dray` from mounting and unmounting hierarchies
+// until the caller calls release: a directory made below a hierarchy that is then
+// unmounted would be no cgroup. It first mounts the controller, if one is named and
+// the v1 hierarchies lack it.
 func holdHierarchies(controller string) (release func(), err error) {
 	how := unix.LOCK_SH
 	if controller != "" {
@@ -56,16 +56,16 @@ func holdHierarchies(controller string) (release func(), err error) {
 	return release, nil
 }
 
-// hierarchiesLock is one file for the whole host, whatever the state directory. It
-// stays, empty. Only root may open it: whoever can open a file can lock it.
+// hierarchiesLock is one empty file per host, whatever the state directory; it is
+// never removed. Only root may open it, since opening allows locking.
 const hierarchiesLock = "/run/.dray-hierarchies"
 
-// lockPatience bounds the wait for hierarchiesLock. Nobody keeps it for longer
-// than the kernel takes to let go of a controller, see remount and settle.
+// lockPatience bounds the wait for hierarchiesLock. A holder keeps it at most until
+// the kernel releases a controller, see remount and settle.
 const lockPatience = 30 * time.Second
 
-// lockV1 locks the v1 hierarchies; root, which holds their mount points, is empty
-// if there are none. The lock ends with the process, at the latest.
+// lockV1 locks the v1 hierarchies, at most until the process ends. root is the
+// directory of their mount points; empty if there are none.
 func lockV1(how int) (root string, release func(), err error) {
 	hs, err := hierarchies()
 	if err != nil {
@@ -86,9 +86,9 @@ func lockV1(how int) (root string, release func(), err error) {
 	return root, release, nil
 }
 
-// v1Root is the directory that holds the mount points of the v1 hierarchies, such
-// as /sys/fs/cgroup. It is empty if v2 is there instead: v1 hierarchies that are
-// mounted elsewhere then are somebody's own.
+// v1Root is the directory of the v1 hierarchies' mount points, such as
+// /sys/fs/cgroup. It is empty if v2 is mounted there: any v1 hierarchy elsewhere is
+// then private to its user.
 func v1Root(hs []hierarchy) string {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return ""
@@ -102,7 +102,7 @@ func v1Root(hs []hierarchy) string {
 }
 
 // mountHierarchy mounts the controller's v1 hierarchy below root unless it is
-// mounted. If it cannot be, and the v2 hierarchy has the controller, it stays there.
+// mounted. If that fails and the v2 hierarchy has the controller, it stays there.
 func mountHierarchy(root, controller string) error {
 	hs, err := hierarchies()
 	if err != nil {
@@ -124,7 +124,7 @@ func mountHierarchy(root, controller string) error {
 		if err == nil {
 			return nil
 		}
-		_ = unix.Rmdir(dir) // nothing is in it
+		_ = unix.Rmdir(dir) // it is empty
 	}
 	if onUnified {
 		return nil // the limits are set there
@@ -149,14 +149,14 @@ func notMounted(controller string, hs []hierarchy, why error) error {
 	}
 }
 
-// initialCgroupNamespace is what /proc/PID/ns/cgroup links to outside every container:
-// PROC_CGROUP_INIT_INO of the kernel's linux/proc_ns.h, the same in every release.
+// initialCgroupNamespace is what /proc/PID/ns/cgroup links to outside containers:
+// PROC_CGROUP_INIT_INO of the kernel's linux/proc_ns.h, the same in all releases.
 const initialCgroupNamespace = "cgroup:[4026531835]"
 
-// ProbeHierarchyMount returns an *Unsupported error if this process cannot mount the
-// controller's v1 hierarchy. The kernel makes a new hierarchy only for a process in
-// the initial cgroup namespace, whatever its capabilities; one that exists can be
-// mounted again from any namespace.
+// ProbeHierarchyMount returns *Unsupported if this process cannot mount the
+// controller's v1 hierarchy. The kernel creates a hierarchy only for a process in
+// the initial cgroup namespace, whatever its capabilities. An existing one can be
+// mounted from any namespace.
 func ProbeHierarchyMount(controller string) error {
 	ns, err := os.Readlink("/proc/self/ns/cgroup")
 	if err != nil || ns == initialCgroupNamespace {
@@ -174,9 +174,8 @@ func ProbeHierarchyMount(controller string) error {
 	}
 }
 
-// freeController takes the controller from the groups of a v2 hierarchy if none
-// of them limits anything by it: it may have been enabled for one that has gone. It
-// says whether it did.
+// freeController disables the controller in the groups of a v2 hierarchy if none of
+// them has a limit from it: its user may be gone. It reports whether it did.
 func freeController(root, controller string) bool {
 	limited := false
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
@@ -197,8 +196,8 @@ func freeController(root, controller string) bool {
 	return err == nil && !limited && writeExisting(filepath.Join(root, "cgroup.subtree_control"), []byte("-"+controller)) == nil
 }
 
-// unlimited reads the value of a limit. Kernels write none as "max", or as the
-// largest number of bytes that whole pages give.
+// unlimited reports whether a limit's value means none: "max", or the largest whole
+// number of pages, in bytes.
 func unlimited(text string) bool {
 	text = strings.TrimSpace(text)
 	n, err := strconv.ParseUint(text, 10, 64)
@@ -209,7 +208,7 @@ func mountOwn(dir, controller string) error {
 	return unix.Mount(ownMountSource, dir, "cgroup", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, controller)
 }
 
-// remount mounts the hierarchy once the kernel has let go of what used its controller.
+// remount mounts the hierarchy when the kernel has released its controller.
 func remount(dir, controller string) (err error) {
 	const attempts, pause = 100, 20 * time.Millisecond
 	for i := 0; i < attempts; i++ {
@@ -222,8 +221,8 @@ func remount(dir, controller string) (err error) {
 	return err
 }
 
-// releaseHierarchy unmounts the controller's hierarchy if Drayage mounted it and
-// nobody has a group in it, and removes its directory.
+// releaseHierarchy unmounts the controller's hierarchy and removes its directory,
+// if Drayage mounted it and it has no groups.
 func releaseHierarchy(controller string) error {
 	root, release, err := lockV1(unix.LOCK_EX)
 	if err != nil || root == "" {
@@ -246,18 +245,18 @@ func releaseHierarchy(controller string) error {
 			return err
 		}
 		settle(controller)
-		// Somebody may be looking into it: that keeps no group of it alive.
+		// A process may have its directory open: that keeps no group alive.
 		if err := unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
 			return fmt.Errorf("unmount %s: %w", dir, err)
 		}
 	}
-	// It may never have been made. What has something in it is not Drayage's.
+	// It may never have been made. If it is not empty, it is not Drayage's.
 	_ = unix.Rmdir(dir)
 	return nil
 }
 
-// settle waits until the kernel has let go of the groups that were removed. A
-// hierarchy that is unmounted before keeps its controller until it is mounted again.
+// settle waits until the kernel has released the removed groups. A hierarchy
+// unmounted earlier keeps its controller until it is mounted again.
 func settle(controller string) {
 	const attempts, pause = 100, 10 * time.Millisecond
 	for i := 0; i < attempts; i++ {
@@ -273,8 +272,7 @@ func hasGroups(dir string) (bool, error) {
 	return slices.ContainsFunc(entries, fs.DirEntry.IsDir), err
 }
 
-// releaseHierarchies unmounts every hierarchy that Drayage mounted and that has
-// become empty.
+// releaseHierarchies unmounts every empty hierarchy that Drayage mounted.
 func releaseHierarchies(hs []hierarchy) error {
 	var errs []error
 	for _, h := range hs {
@@ -285,7 +283,7 @@ func releaseHierarchies(hs []hierarchy) error {
 	return errors.Join(errs...)
 }
 
-// HugePageLimits says by which hierarchy this host limits a function's huge pages.
+// HugePageLimits returns the hierarchy that limits a function's huge pages.
 func HugePageLimits() (hierarchy string, err error) {
 	hs, err := hierarchies()
 	if err != nil {
@@ -295,16 +293,15 @@ func HugePageLimits() (hierarchy string, err error) {
 	return hugePageLimits(hs, err == nil && c.enabled, ProbeHierarchyMount(hugetlb))
 }
 
-// hugePageLimits is HugePageLimits if these hierarchies are mounted. enabled says
-// that the kernel has the controller, mounted or not; refused says why it would not
-// mount its hierarchy.
+// hugePageLimits is HugePageLimits for these hierarchies. enabled says that the
+// kernel has the controller, mounted or not; refused is the mount error.
 func hugePageLimits(hs []hierarchy, enabled bool, refused error) (string, error) {
 	if root := v1Root(hs); root != "" {
 		if slices.ContainsFunc(hs, func(h hierarchy) bool { return !h.v2 && h.has(hugetlb) }) {
 			return "cgroup v1", nil
 		}
 		_, onUnified := onHybrid(hs, hugetlb)
-		err := cmp.Or(refused, unix.Access(root, unix.W_OK)) // a container may have it read-only
+		err := cmp.Or(refused, unix.Access(root, unix.W_OK)) // read-only in some containers
 		if enabled && err == nil {
 			return "cgroup v1, mounted while a chain needs it", nil
 		}
@@ -318,11 +315,11 @@ func hugePageLimits(hs []hierarchy, enabled bool, refused error) (string, error)
 	return "cgroup v2", nil
 }
 
-// controllerState is what the kernel says of a controller, mounted or not.
+// controllerState is the kernel's report of a controller, mounted or not.
 type controllerState struct {
 	enabled bool
-	v1      bool // a v1 hierarchy has it, mounted where this process sees it or not
-	groups  int  // in its hierarchy; the root counts
+	v1      bool // a v1 hierarchy has it, even if not mounted in this namespace
+	groups  int  // in its hierarchy, root included
 }
 
 // kernelController reads lines of /proc/cgroups: name, hierarchy, groups, enabled.

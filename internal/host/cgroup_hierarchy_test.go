@@ -20,11 +20,11 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// ownMounts is set in the environment of a test that has a mount namespace of its own.
+// ownMounts is set in the environment of a test with its own mount namespace.
 const ownMounts = "DRAY_TEST_OWN_MOUNTS"
 
-// TestHierarchyOfOwn runs, if no other process sees the mounts, the tests that
-// mount and unmount hierarchies: of a controller that nobody uses.
+// TestHierarchyOfOwn runs the tests that mount and unmount hierarchies, if no other
+// process sees the mounts. They use an unused controller.
 func TestHierarchyOfOwn(t *testing.T) {
 	testenv.Root(t)
 	testenv.Program(t, "unshare")
@@ -42,7 +42,7 @@ func TestHierarchyOfOwn(t *testing.T) {
 	t.Run("nobody but root can keep its lock", h.testLock)
 }
 
-// unshared runs the test once more, in a mount namespace and others of its own.
+// unshared runs the test again, in its own mount namespace and others.
 func unshared(t *testing.T, namespaces ...string) {
 	t.Helper()
 	args := slices.Concat(namespaces, []string{"--mount", "--propagation", "private", os.Args[0], "-test.v", "-test.run", "^" + t.Name() + "$"})
@@ -57,8 +57,8 @@ func unshared(t *testing.T, namespaces ...string) {
 	}
 }
 
-// TestHierarchyInCgroupNamespace is what a user of a container sees: the kernel refuses
-// the mount, and Drayage says so before it tries.
+// TestHierarchyInCgroupNamespace is a container user's view: the kernel refuses the
+// mount, and Drayage says so before it tries.
 func TestHierarchyInCgroupNamespace(t *testing.T) {
 	testenv.Root(t)
 	testenv.Program(t, "unshare")
@@ -76,7 +76,7 @@ func TestHierarchyInCgroupNamespace(t *testing.T) {
 		t.Fatalf("probe: %v", err)
 	}
 	if err := mountOwn(t.TempDir(), h.controller); !errors.Is(err, unix.EPERM) {
-		t.Errorf("the kernel says %v to what the probe says it refuses", err)
+		t.Errorf("the probe expects a refusal, the kernel says %v", err)
 	}
 	c := Cgroup{Path: "/dray/" + unique(t)}
 	if err := c.createWith(h.controller, Limits{}); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), u.Fix) {
@@ -85,7 +85,7 @@ func TestHierarchyInCgroupNamespace(t *testing.T) {
 	h.wantGone(t)
 }
 
-// oneHierarchy is a controller, and where Drayage mounts its hierarchy.
+// oneHierarchy is a controller, and Drayage's mount point for it.
 type oneHierarchy struct{ controller, dir string }
 
 func unusedHierarchy(t *testing.T) oneHierarchy {
@@ -112,7 +112,7 @@ func (h oneHierarchy) mounted(t *testing.T) bool {
 	return slices.ContainsFunc(hs, func(other hierarchy) bool { return other.mount == h.dir })
 }
 
-// wantGone wants neither the mount nor the directory below it.
+// wantGone expects neither the mount nor its directory.
 func (h oneHierarchy) wantGone(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(h.dir); !errors.Is(err, os.ErrNotExist) {
@@ -120,7 +120,7 @@ func (h oneHierarchy) wantGone(t *testing.T) {
 	}
 }
 
-// group makes a group, with the hierarchy.
+// group makes a group and its hierarchy.
 func (h oneHierarchy) group(t *testing.T) Cgroup {
 	t.Helper()
 	c := Cgroup{Path: "/dray/" + unique(t)}
@@ -141,11 +141,11 @@ func (h oneHierarchy) testLifecycle(t *testing.T) {
 	must(t, removeCgroup(context.Background(), first.Path))
 	must(t, releaseHierarchy(h.controller))
 	if !h.mounted(t) {
-		t.Fatal("it has gone with the first of two groups")
+		t.Fatal("it is gone after the first of two groups")
 	}
 	must(t, removeCgroup(context.Background(), second.Path))
 	h.wantGone(t)
-	// A process that has seen the hierarchy makes nothing where it was.
+	// A process that knew the hierarchy makes nothing in its place.
 	later := Cgroup{Path: "/dray/" + unique(t)}
 	must(t, later.Create(Limits{}))
 	h.wantGone(t)
@@ -158,7 +158,7 @@ func (h oneHierarchy) testOthersGroup(t *testing.T) {
 	must(t, os.Mkdir(other, 0o755))
 	must(t, removeCgroup(context.Background(), c.Path))
 	if !h.mounted(t) {
-		t.Fatal("it has gone although another has a group in it")
+		t.Fatal("it is gone while another group is in it")
 	}
 	must(t, unix.Rmdir(other))
 	must(t, Removers()[KindHierarchy](context.Background(), HugetlbResource()))
@@ -182,7 +182,7 @@ func (h oneHierarchy) testOthersMount(t *testing.T) {
 	must(t, unix.Rmdir(h.dir))
 }
 
-// testKilled leaves what a `dray` that was killed after each step leaves.
+// testKilled leaves the leftovers of a `dray` killed after each step.
 func (h oneHierarchy) testKilled(t *testing.T) {
 	must(t, os.Mkdir(h.dir, 0o755))
 	must(t, releaseHierarchy(h.controller))
@@ -203,8 +203,8 @@ func (h oneHierarchy) testKilled(t *testing.T) {
 	h.wantGone(t)
 }
 
-// testRace makes and removes groups on several threads: none may be made in a
-// directory that is no hierarchy any more.
+// testRace makes and removes groups on several threads: none may appear in a
+// directory that is no longer a hierarchy.
 func (h oneHierarchy) testRace(t *testing.T) {
 	var makers sync.WaitGroup
 	for maker := range 3 {
@@ -228,7 +228,7 @@ func (h oneHierarchy) testRace(t *testing.T) {
 	h.wantGone(t)
 }
 
-// testLock locks what everybody may lock: the directory of the mount points.
+// testLock locks what any user can lock: the directory of the mount points.
 func (h oneHierarchy) testLock(t *testing.T) {
 	dir, err := os.Open(filepath.Dir(h.dir))
 	must(t, err)
@@ -248,7 +248,7 @@ func (h oneHierarchy) testLock(t *testing.T) {
 		must(t, got.err)
 		got.release()
 	case <-time.After(lockPatience):
-		t.Fatal("a lock of the directory that everybody can open keeps it waiting")
+		t.Fatal("an ordinary user's lock of the directory blocks it")
 	}
 	info, err := os.Stat(hierarchiesLock)
 	must(t, err)
@@ -257,7 +257,7 @@ func (h oneHierarchy) testLock(t *testing.T) {
 	}
 }
 
-// TestCgroupV1Root also runs if v2 alone is, see TestOnCgroup2.
+// TestCgroupV1Root also runs with v2 alone, see TestOnCgroup2.
 func TestCgroupV1Root(t *testing.T) {
 	root := t.TempDir()
 	hs := []hierarchy{{mount: root + "/cpu", controllers: []string{"cpu"}}, {mount: root + "/unified", v2: true, controllers: []string{hugetlb}}}
@@ -269,11 +269,11 @@ func TestCgroupV1Root(t *testing.T) {
 		t.Errorf("v1 hierarchies are mounted in %q, want %q", got, want)
 	}
 	if got, err := hugePageLimits(hs, true, nil); got != wantLimits || err != nil {
-		t.Errorf("limits of huge pages are by %q (%v), want %q", got, err, wantLimits)
+		t.Errorf("huge-page limits are by %q (%v), want %q", got, err, wantLimits)
 	}
 }
 
-// TestCgroupHugePageLimits has a directory that nothing can be mounted in.
+// TestCgroupHugePageLimits uses a directory that rejects mounts.
 func TestCgroupHugePageLimits(t *testing.T) {
 	if describeMode(t) == "v2" {
 		t.Skip("this host has v2 alone")
@@ -307,7 +307,7 @@ func TestCgroupHugePageLimits(t *testing.T) {
 	}
 }
 
-// TestFreeController runs on plain files in the place of a cgroup2 mount.
+// TestFreeController runs on plain files instead of a cgroup2 mount.
 func TestFreeController(t *testing.T) {
 	for _, test := range []struct {
 		limit string

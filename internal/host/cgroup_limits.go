@@ -49,8 +49,8 @@ func controllerFix(controller string, hs []hierarchy) string {
 	return "a kernel with the " + controller + " cgroup controller; in a container, delegate it"
 }
 
-// onHybrid finds the v2 hierarchy that holds a controller beside v1 hierarchies,
-// if nobody mounted the controller as v1.
+// onHybrid finds the v2 hierarchy of a controller on a host that also has v1, if
+// the controller is not mounted as v1.
 func onHybrid(hs []hierarchy, controller string) (hierarchy, bool) {
 	var unified hierarchy
 	v1 := false
@@ -63,9 +63,8 @@ func onHybrid(hs []hierarchy, controller string) (hierarchy, bool) {
 	return unified, v1 && unified.mount != ""
 }
 
-// limitHugetlb makes the cgroup in the v2 hierarchy at root, enables hugetlb
-// down to it and sets the limits. It stays enabled: others may have come to
-// rely on it.
+// limitHugetlb makes the cgroup in the v2 hierarchy at root, enables hugetlb down
+// to it and sets the limits. It stays enabled: others may now depend on it.
 func limitHugetlb(root, path string, limits map[uint64]uint64) error {
 	dir := filepath.Join(root, path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -82,7 +81,7 @@ func limitHugetlb(root, path string, limits map[uint64]uint64) error {
 		if err := writeExisting(name+".max", value); err != nil {
 			return fmt.Errorf("limit huge pages of %d bytes: %w", size, err)
 		}
-		// Reservations (mmap) are limited too if the kernel counts them (5.7 on).
+		// Limit reservations (mmap) too, if the kernel counts them (5.7 on).
 		if err := writeExisting(name+".rsvd.max", value); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("limit huge page reservations of %d bytes: %w", size, err)
 		}
@@ -90,8 +89,7 @@ func limitHugetlb(root, path string, limits map[uint64]uint64) error {
 	return nil
 }
 
-// ancestors lists root and each directory below it on the way to path, without
-// path itself.
+// ancestors lists root and each directory between it and path, without path itself.
 func ancestors(root, path string) []string {
 	dirs := []string{root}
 	elements := strings.Split(strings.Trim(path, "/"), "/")
@@ -101,8 +99,8 @@ func ancestors(root, path string) []string {
 	return dirs
 }
 
-// swapAccounted reports whether a limit of memory and swap together can be set.
-// A v1 kernel booted with swapaccount=0 lacks it; on v2 it is always there.
+// swapAccounted reports whether a combined memory and swap limit can be set. A v1
+// kernel booted with swapaccount=0 lacks it; v2 always has it.
 func swapAccounted() bool {
 	hs, err := hierarchies()
 	if err != nil {

@@ -16,9 +16,8 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// TestOnCgroup2 runs the tests above where nothing but cgroup2 is mounted, on a
-// host that has v1 besides. The controllers that v1 holds are missing there, and
-// the limits with them.
+// TestOnCgroup2 runs the tests above with only cgroup2 mounted, on a host that also
+// has v1. Controllers that v1 holds are missing, and so are their limits.
 func TestOnCgroup2(t *testing.T) {
 	testenv.Root(t)
 	testenv.Program(t, "unshare")
@@ -76,7 +75,7 @@ func TestCheckControllers(t *testing.T) {
 	}
 }
 
-// TestHugetlbOnV2 runs on plain files in the place of a cgroup2 mount.
+// TestHugetlbOnV2 runs on plain files instead of a cgroup2 mount.
 func TestHugetlbOnV2(t *testing.T) {
 	root := t.TempDir()
 	dirs := ancestors(root, "/dray/chain/du")
@@ -108,7 +107,7 @@ func TestHugetlbOnV2(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(leaf + "/cgroup.subtree_control"); err == nil {
-		t.Error("the limited cgroup itself hands the controller on")
+		t.Error("the limited cgroup itself passes the controller on")
 	}
 }
 

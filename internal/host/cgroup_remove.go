@@ -21,8 +21,8 @@ import (
 // one stuck in the kernel takes this long.
 const killPatience = 20 * time.Second
 
-// removeCgroup kills every process in the tree and removes it, then the parents
-// that are left empty.
+// removeCgroup kills every process in the tree, then removes the tree and its empty
+// parents.
 func removeCgroup(ctx context.Context, cgroup string) error {
 	if cgroup == ownPrefix {
 		return fmt.Errorf("refusing to remove %s: it holds every chain", cgroup)
@@ -45,9 +45,9 @@ func removeCgroup(ctx context.Context, cgroup string) error {
 	return removeEmptyParents(cgroup)
 }
 
-// Kill kills every process in the cgroup and below it, also those that fork as
-// fast as they can and those that are frozen, and returns once none is left.
-// A cgroup that does not exist is empty. Only Drayage's own can be killed.
+// Kill kills every process in the cgroup and below it, including fork bombs and
+// frozen processes, and returns when none is left. A missing cgroup is empty. It
+// refuses cgroups that are not Drayage's.
 func (c Cgroup) Kill(ctx context.Context) error {
 	if err := checkOwnCgroup(c.Path); err != nil {
 		return err
@@ -91,9 +91,9 @@ func (c Cgroup) killEach(pids []int) error {
 	return nil
 }
 
-// stopForking lets the tree at dir grow no more until the returned function is
-// called, so that killing its processes one by one comes to an end. Without a
-// pids controller killing is merely repeated.
+// stopForking prevents forks in the tree at dir until undo is called, so that
+// killing its processes one by one ends. Without a pids controller the killing is
+// just repeated.
 //
 // cgroup.kill is not used: after it, a kernel with kill sequence numbers (seen:
 // 6.18) also kills whatever clone3 starts in that cgroup later.
@@ -110,8 +110,8 @@ func stopForking(dir string) (undo func()) {
 	return func() { _ = writeExisting(limit, old) }
 }
 
-// thaw wakes a v1 tree that something (docker pause) froze: a process frozen
-// by v1 does not die of SIGKILL before it is thawed.
+// thaw wakes a v1 tree that something (docker pause) froze: a process frozen by v1
+// dies of SIGKILL only after it is thawed.
 func thaw(dir string) {
 	if _, err := os.Stat(filepath.Join(dir, "freezer.state")); err != nil {
 		return
@@ -124,7 +124,7 @@ func thaw(dir string) {
 	})
 }
 
-// removeEmptyParents removes what Create made above the cgroup and nothing uses: the
+// removeEmptyParents removes what Create made above the cgroup, if unused: its
 // parents, and the hierarchies that it mounted.
 func removeEmptyParents(cgroup string) error {
 	hs, err := hierarchies()
@@ -133,7 +133,7 @@ func removeEmptyParents(cgroup string) error {
 	}
 	for parent := path.Dir(cgroup); parent != "/"; parent = path.Dir(parent) {
 		for _, h := range hs {
-			// One that is in use, or gone, stays as it is.
+			// A parent in use, or gone, is left alone.
 			_ = unix.Rmdir(filepath.Join(h.mount, parent))
 		}
 	}

@@ -126,8 +126,8 @@ func TestCgroupMemoryLimitKills(t *testing.T) {
 
 func TestCgroupHugePages(t *testing.T) {
 	c := testCgroup(t)
-	// If v2 alone is mounted, a v1 hierarchy that is out of sight may have the
-	// controller, and give it back at any moment.
+	// If only v2 is mounted, a hidden v1 hierarchy may hold the controller, and
+	// give it back at any time.
 	canLimit := func() bool {
 		hs, err := hierarchies()
 		must(t, err)
@@ -146,8 +146,8 @@ func TestCgroupHugePages(t *testing.T) {
 	}
 }
 
-// TestCgroupKillsForkBomb: processes that multiply are killed, and after that
-// the cgroup is as usable as before.
+// TestCgroupKillsForkBomb: Kill kills a fork bomb, and the cgroup stays as usable
+// as before.
 func TestCgroupKillsForkBomb(t *testing.T) {
 	testenv.Program(t, "perl")
 	c := testCgroup(t)
@@ -166,7 +166,7 @@ func TestCgroupKillsForkBomb(t *testing.T) {
 	if pids, err := run.Processes(); err != nil || len(pids) > 0 {
 		t.Fatalf("processes %v live (%v)", pids, err)
 	}
-	// Zombies count against the limit until init has reaped them.
+	// Zombies count against the limit until init reaps them.
 	waitFor(t, "a program to run in the cgroup after Kill", func() bool {
 		cmd := exec.Command("sh", "-c", "/bin/true; exit $?")
 		return Place{Cgroup: run}.Start(cmd) == nil && cmd.Wait() == nil
@@ -203,8 +203,8 @@ func TestCgroupThawsBeforeItRemoves(t *testing.T) {
 	dirs, err := c.dirs()
 	must(t, err)
 	for _, dir := range dirs {
-		// This process's own thread that forked may still be ending there: frozen, it
-		// would hold up all others.
+		// This process's forking thread may still be ending there: if frozen, it
+		// would block all others.
 		waitFor(t, "this process's threads to leave "+dir, func() bool {
 			tasks, err := os.ReadFile(filepath.Join(dir, "tasks"))
 			return isV2(dir) || err == nil && !slices.ContainsFunc(strings.Fields(string(tasks)), func(tid string) bool {
@@ -239,7 +239,7 @@ func TestCgroupOfProcess(t *testing.T) {
 	if of.Path != c.Path {
 		t.Errorf("in %q, want %q", of.Path, c.Path)
 	}
-	// Whoever enters that cgroup ends up where the process is.
+	// A process placed in that cgroup ends up with the other.
 	second := start(t, Place{Cgroup: of}, "sleep 1000")
 	pids, err := c.Processes()
 	must(t, err)
@@ -267,7 +267,7 @@ func waitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("waited in vain for", what)
+			t.Fatal("timed out waiting for", what)
 		}
 	}
 }

@@ -21,21 +21,21 @@ import (
 type hierarchy struct {
 	mount string
 	v2    bool
-	// controllers of v1 are its mount options ("cpu", "cpuacct", "name=systemd");
-	// those of v2 are what its root offers.
+	// controllers are v1 mount options ("cpu", "cpuacct", "name=systemd"), or the
+	// controllers that a v2 root offers.
 	controllers []string
 	own         bool // Drayage mounted it
 }
 
 func (h hierarchy) has(controller string) bool { return slices.Contains(h.controllers, controller) }
 
-// hierarchies lists the mounted ones, each once.
+// hierarchies lists each mounted hierarchy once.
 func hierarchies() ([]hierarchy, error) {
 	infos, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	if err != nil {
 		return nil, fmt.Errorf("list cgroup mounts: %w", err)
 	}
-	// Another mount may hide one that is listed.
+	// A later mount may hide a listed one.
 	visible := slices.DeleteFunc(infos, func(info *mountinfo.Info) bool {
 		var st unix.Statfs_t
 		err := unix.Statfs(info.Mountpoint, &st)
@@ -66,7 +66,7 @@ func hierarchiesFrom(infos []*mountinfo.Info) []hierarchy {
 	return hs
 }
 
-// dirs are the cgroup's existing directories, one a hierarchy.
+// dirs are the cgroup's existing directories, by hierarchy.
 func (c Cgroup) dirs() ([]string, error) {
 	if len(c.Foreign) > 0 || c.Path == "" {
 		return c.Foreign, nil
@@ -93,15 +93,14 @@ func isV2(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// Exists reports whether the cgroup is there in any hierarchy.
+// Exists reports whether the cgroup exists in any hierarchy.
 func (c Cgroup) Exists() (bool, error) {
 	dirs, err := c.dirs()
 	return len(dirs) > 0, err
 }
 
-// Processes lists the processes in the cgroup and everything below it,
-// ascending. This process itself never counts: its threads pass through a
-// cgroup while they start programs there.
+// Processes lists the processes in the cgroup and below it, ascending. It excludes
+// this process, whose threads enter a cgroup briefly to start programs.
 func (c Cgroup) Processes() ([]int, error) {
 	dirs, err := c.dirs()
 	if err != nil {
@@ -120,7 +119,7 @@ func (c Cgroup) Processes() ([]int, error) {
 	return slices.DeleteFunc(slices.Compact(pids), func(pid int) bool { return pid == self }), nil
 }
 
-// processesBelow tolerates cgroups that vanish while it looks.
+// processesBelow ignores cgroups that vanish during the walk.
 func processesBelow(dir string) ([]int, error) {
 	var pids []int
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
@@ -143,7 +142,7 @@ func processesBelow(dir string) ([]int, error) {
 	return pids, nil
 }
 
-// gone reports an error that says that a cgroup was removed meanwhile.
+// gone reports whether an error means that the cgroup was removed.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV)
 }
@@ -190,8 +189,8 @@ func (h hierarchy) pathIn(byController map[string]string) (rel string, ok bool) 
 	return "", false
 }
 
-// joinThread puts the calling thread into the cgroup's v1 hierarchies; a
-// process that it forks is born there.
+// joinThread moves the calling thread into the cgroup's v1 hierarchies; its
+// children start there.
 func (c Cgroup) joinThread() error {
 	dirs, err := c.dirs()
 	if err != nil {
@@ -209,7 +208,7 @@ func (c Cgroup) joinThread() error {
 	return nil
 }
 
-// writeExisting writes to a file of the kernel in one call; it never creates one.
+// writeExisting writes to a kernel file in one call and never creates one.
 func writeExisting(file string, data []byte) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {

@@ -14,34 +14,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Confinement is what a process sees of the host that has a mount namespace of
-// its own and is no more than an ordinary user: a root of which nothing can be
-// written to, with Views, /proc with its own processes only, and Devices. It has
-// no capability and cannot get one.
+// Confinement is the view that an unprivileged process with its own mount namespace
+// has of the host: a read-only root with Views, /proc with only its own processes,
+// and Devices. It has no capability and cannot gain one.
 type Confinement struct {
 	User    int // uid and gid on the host; not root
 	Views   []View
 	Links   map[string]string // symbolic links of the root, by name
-	Devices []string          // device nodes of the host that it may read and write; those that are missing are left out
+	Devices []string          // device nodes of the host that it may read and write; missing ones are skipped
 }
 
 // View is a file or directory of the host that a confined process sees, without
-// what is mounted below it. Device nodes there cannot be opened.
+// mounts below it. Device nodes there cannot be opened.
 type View struct {
 	Source, Target string // absolute
 	Write          bool
-	// Parts are mount points below Source that are seen too.
+	// Parts are visible mount points below Source.
 	Parts []string
-	// Hidden are directories that are seen empty, and Shown are directories below
-	// one of those, or below one that others may not enter, that are seen all the
-	// same. Both are paths below Source.
+	// Hidden are directories that appear empty. Shown are directories that stay
+	// visible below a hidden one, or below one that other users cannot enter. Both
+	// are paths below Source.
 	Hidden, Shown []string
 
-	copies map[string][]int // mounts to be attached, by source: one each time it is named
+	copies map[string][]int // mounts to attach, by source: one per use
 }
 
-// StartConfined is Start for a process that is confined. What it makes is in the
-// process's own mount namespace, and ends with it.
+// StartConfined is Start for a confined process. All that it makes is in the
+// process's own mount namespace and ends with it.
 func (p Place) StartConfined(cmd *exec.Cmd, c Confinement) error {
 	if c.User <= 0 {
 		return fmt.Errorf("start confined: user %d", c.User)
@@ -56,7 +55,7 @@ func (p Place) StartConfined(cmd *exec.Cmd, c Confinement) error {
 	return nil
 }
 
-// enter confines the calling thread, which ends soon, and what it starts.
+// enter confines the calling thread, which ends soon, and its children.
 func (c Confinement) enter() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWIPC); err != nil {
 		return fmt.Errorf("unshare mount namespace: %w", err)
@@ -75,8 +74,8 @@ func (c Confinement) enter() error {
 	if err != nil {
 		return err
 	}
-	// Any directory will do to hold it until it is the root: everything of the host
-	// that is needed has been opened.
+	// Any directory can hold it until it becomes the root: everything needed from
+	// the host is already open.
 	if err := unix.MoveMount(root, "", unix.AT_FDCWD, "/usr", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return fmt.Errorf("mount a root: %w", err)
 	}
@@ -92,7 +91,7 @@ func (c Confinement) enter() error {
 	return renounce()
 }
 
-// furnish puts all that is to be seen below the root.
+// furnish attaches everything visible below the root.
 func (c Confinement) furnish(root int, open *fds) error {
 	for name, target := range c.Links {
 		if err := unix.Symlinkat(target, root, name); err != nil {
@@ -114,7 +113,7 @@ func (c Confinement) furnish(root int, open *fds) error {
 	return c.makeDevices(root)
 }
 
-// makeDevices makes nodes of the user's own, whatever the mode of the host's.
+// makeDevices makes nodes that the user owns, whatever the host's mode.
 func (c Confinement) makeDevices(root int) error {
 	if err := mkdirAll(root, "/dev"); err != nil {
 		return err
@@ -162,14 +161,14 @@ func pivot(root int) error {
 	return nil
 }
 
-// renounce gives up for ever what a program could get by being executed.
+// renounce permanently gives up all privileges that execve could grant.
 func renounce() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
 	for c := uintptr(0); ; c++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
-		if errors.Is(err, unix.EINVAL) { // beyond the last one
+		if errors.Is(err, unix.EINVAL) { // past the last one
 			return nil
 		}
 		if err != nil {
@@ -178,8 +177,8 @@ func renounce() error {
 	}
 }
 
-// ProgramMounts are the file systems of their own, such as a partition at /usr,
-// that belong to the host's programs: a bind of "/" does not bring them along.
+// ProgramMounts are separate file systems, such as a partition at /usr, that hold
+// the host's programs: a bind of "/" does not include them.
 func ProgramMounts() ([]string, error) {
 	var parts []string
 	for _, dir := range []string{"/usr", "/opt"} {
@@ -196,8 +195,8 @@ func ProgramMounts() ([]string, error) {
 	return parts, nil
 }
 
-// closed is the uppermost directory on the way to a path that others may not
-// enter; "" if there is none.
+// closed is the topmost directory of a path that other users cannot enter; "" if
+// there is none.
 func closed(dir string) (string, error) {
 	var at string
 	for dir = path.Clean(dir); dir != "/"; dir = path.Dir(dir) {

@@ -27,7 +27,7 @@ func (f *fds) keep(fd int) int {
 	return fd
 }
 
-// newMount makes a file system that is not mounted yet.
+// newMount creates a file system, not yet attached.
 func (f *fds) newMount(kind string, attr int, options ...string) (int, error) {
 	fs, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -50,7 +50,7 @@ func (f *fds) newMount(kind string, attr int, options ...string) (int, error) {
 	return f.keep(fd), nil
 }
 
-// copyMount is a bind of a path of the host that is not mounted yet.
+// copyMount is a bind of a host path that is not attached yet.
 func (f *fds) copyMount(source string, write bool) (int, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
@@ -70,7 +70,7 @@ func setMountAttr(fd int, attr uint64) error {
 	return nil
 }
 
-// open takes hold of all that the view shows, before the host's root is left.
+// open opens all that the view shows, before we leave the host's root.
 func (v *View) open(f *fds) error {
 	for _, dir := range slices.Concat(v.Hidden, v.Shown, v.Parts) {
 		if rel, err := filepath.Rel(v.Source, dir); err != nil || rel == "." || !filepath.IsLocal(rel) {
@@ -97,7 +97,7 @@ func (v *View) open(f *fds) error {
 	return nil
 }
 
-// take is a copy of a source that has not been taken: a mount is attached only once.
+// take returns an unused copy of a source: a mount attaches only once.
 func (v View) take(source string) int {
 	fd := v.copies[source][0]
 	v.copies[source] = v.copies[source][1:]
@@ -141,12 +141,12 @@ func (v View) attach(root int, f *fds) error {
 	return nil
 }
 
-// below is a path of the host as a path below the view's top.
+// below converts a host path to one below the view's top.
 func (v View) below(p string) string {
 	return "/" + strings.TrimPrefix(strings.TrimPrefix(p, v.Source), "/")
 }
 
-// cover hides a directory, if there is one, and adds what hides it to covers.
+// cover hides a directory, if it exists, and adds the cover mount to covers.
 func (v View) cover(covers map[string]int, top int, dir string, f *fds) error {
 	at, err := openBelow(top, dir)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
@@ -174,8 +174,8 @@ func (v View) cover(covers map[string]int, top int, dir string, f *fds) error {
 	return nil
 }
 
-// makeRoom covers the nearest directory above one that is not there, since it is on
-// a file system of its own that the view does not show, such as one at /home.
+// makeRoom covers the nearest ancestor of a missing directory. It is missing
+// because the view does not show its file system, such as one at /home.
 func (v View) makeRoom(covers map[string]int, top int, dir string, f *fds) error {
 	if at, err := openBelow(top, dir); err == nil {
 		return unix.Close(at)
@@ -196,7 +196,7 @@ func (v View) makeRoom(covers map[string]int, top int, dir string, f *fds) error
 	return nil
 }
 
-// attach mounts at a path below the root, which it makes if it is missing.
+// attach mounts at a path below the root, and creates it if missing.
 func attach(mount, root int, target string, dir bool, f *fds) error {
 	if err := mkdirAll(root, path.Dir(target)); err != nil {
 		return err
@@ -227,12 +227,12 @@ func mountOn(mount, at int) error {
 	return unix.MoveMount(mount, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-// openBelow finds a path as a process would whose root that is: links lead nowhere else.
+// openBelow resolves a path as a process with that root would: no link escapes it.
 func openBelow(root int, p string) (int, error) {
 	return unix.Openat2(root, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
 }
 
-// mkdirAll makes a directory below the root, and those on the way to it.
+// mkdirAll makes a directory below the root, and its parents.
 func mkdirAll(root int, dir string) error {
 	if dir == "/" || dir == "." {
 		return nil
@@ -249,7 +249,7 @@ func mkdirAll(root int, dir string) error {
 	}
 	defer unix.Close(parent)
 	err = unix.Mkdirat(parent, path.Base(dir), 0o755)
-	if err == nil { // whatever the umask: who is confined is an ordinary user
+	if err == nil { // whatever the umask: the confined user is unprivileged
 		err = unix.Fchmodat(parent, path.Base(dir), 0o755, 0)
 	}
 	if err != nil {

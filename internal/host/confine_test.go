@@ -17,12 +17,11 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// confinedUser is nobody else's.
+// confinedUser has no other use.
 const confinedUser = 0x0e7e5701
 
-// testView is the host's root below a confined process's, as in a test, with the
-// file systems that dir is on: with a directory that is hidden, and others that are
-// not, wherever they are.
+// testView is the host's root below a confined process's, plus the file systems
+// that hold dir. One directory is hidden; shown ones are visible wherever they are.
 func testView(t *testing.T, dir, hidden string, shown ...string) Confinement {
 	t.Helper()
 	var parts []string
@@ -43,12 +42,12 @@ func testView(t *testing.T, dir, hidden string, shown ...string) Confinement {
 	}
 }
 
-// TestConfined tries what a process that was taken over would: each attempt
-// succeeds without the confinement.
+// TestConfined tries the actions of a compromised process: each succeeds without
+// the confinement.
 func TestConfined(t *testing.T) {
 	testenv.Root(t)
 	dir := testDir(t)
-	mounted := filepath.Join(dir, "mounted") // and not shown, but for a part of it
+	mounted := filepath.Join(dir, "mounted") // only a part of it is shown
 	part := filepath.Join(dir, "part")       // shown, and named more than once
 	for _, mount := range []string{mounted, part} {
 		must(t, os.Mkdir(mount, 0o755))
@@ -60,7 +59,7 @@ func TestConfined(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, sub, "file"), []byte("text\n"), 0o644))
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "beside/secret"), []byte("text\n"), 0o600))
-	must(t, os.Chmod(filepath.Join(dir, "hidden"), 0o700)) // on the way to what is shown
+	must(t, os.Chmod(filepath.Join(dir, "hidden"), 0o700)) // a parent of shown parts
 	hidden := filepath.Join(dir, "hidden")
 	c := testView(t, dir, hidden, filepath.Join(hidden, "sub/shown"), filepath.Join(mounted, "sub/shown"), filepath.Join(mounted, "sub/more"), part)
 	c.Views[1].Parts = append(c.Views[1].Parts, part, part)
@@ -85,7 +84,7 @@ func TestConfined(t *testing.T) {
 		unix.Umask(umask)
 		for _, script := range may {
 			if out, err := run(script, "/host"); err != nil {
-				t.Errorf("with umask %#o, confined one cannot %s: %v: %s", umask, script, err, out)
+				t.Errorf("with umask %#o, a confined process cannot %s: %v: %s", umask, script, err, out)
 			}
 		}
 	}
@@ -100,7 +99,7 @@ func TestConfined(t *testing.T) {
 			t.Errorf("without confinement one cannot %s, so the test proves nothing: %v: %s", script, err, out)
 		}
 		if out, err := run(script, "/host"); err == nil {
-			t.Errorf("confined one can %s: %s", script, out)
+			t.Errorf("a confined process can %s: %s", script, out)
 		}
 	}
 	points, err := MountsAt(dir)
@@ -115,7 +114,7 @@ func TestConfinedAsRoot(t *testing.T) {
 	}
 }
 
-// TestTapFile: the interface is there as long as its file is open.
+// TestTapFile: the interface exists as long as its file is open.
 func TestTapFile(t *testing.T) {
 	testenv.Root(t)
 	if err := ProbeTap(); err != nil {

@@ -11,13 +11,13 @@ import (
 
 func TestCPUID(t *testing.T) {
 	_, ebx, ecx, edx := cpuid(0)
-	// Leaf 0 has its text in another order than the hypervisor's.
+	// Leaf 0 and the hypervisor leaf differ in register order.
 	if got, want := registers(ebx, edx, ecx), root("/").field("proc/cpuinfo", "vendor_id", ":"); got != want {
 		t.Errorf("vendor %q; /proc/cpuinfo says %q", got, want)
 	}
 }
 
-// TestEmulatedCPU knows the one processor whose name does tell.
+// TestEmulatedCPU uses the one CPU whose name shows emulation.
 func TestEmulatedCPU(t *testing.T) {
 	h, err := Describe()
 	must(t, err)

@@ -4,5 +4,5 @@
 
 package host
 
-// emulatedCPU is false: these processors do not say whether they are emulated.
+// emulatedCPU is false: these CPUs do not report whether they are emulated.
 func emulatedCPU() bool { return false }

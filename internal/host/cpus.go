@@ -12,7 +12,7 @@ import (
 // AllowedCPUs lists the CPUs that this process may run on, ascending.
 func AllowedCPUs() ([]int, error) {
 	var set unix.CPUSet
-	// Of the main thread: the calling one may be in some function's cpuset.
+	// Of the main thread: the calling one may be in a function's cpuset.
 	if err := unix.SchedGetaffinity(os.Getpid(), &set); err != nil {
 		return nil, fmt.Errorf("CPUs allowed for this process: %w", err)
 	}

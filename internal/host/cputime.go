@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// CPUTimes is what all CPUs together have spent since boot, in clock ticks.
+// CPUTimes is the time of all CPUs together since boot, in clock ticks.
 type CPUTimes struct {
 	Total, Idle, Stolen uint64
 }
@@ -47,15 +47,15 @@ func parseCPUTimes(stat string) (CPUTimes, error) {
 	return t, nil
 }
 
-// Since returns the shares of CPU time between b and the later a, 0 to 1, that
-// were not idle (stolen time counts as not idle), and that a hypervisor stole.
+// Since returns two shares of the CPU time between b and the later a, 0 to 1: not
+// idle (including stolen time), and stolen by a hypervisor.
 func (a CPUTimes) Since(b CPUTimes) (busy, stolen float64) {
 	total := float64(a.Total) - float64(b.Total)
 	if total <= 0 {
 		return 0, 0
 	}
 	share := func(now, then uint64) float64 {
-		// The kernel's iowait may step back.
+		// The kernel's iowait may decrease.
 		return min(max((float64(now)-float64(then))/total, 0), 1)
 	}
 	return 1 - share(a.Idle, b.Idle), share(a.Stolen, b.Stolen)

@@ -20,9 +20,8 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Describe reads what this machine is: cores, memory, kernel, and how it is
-// set. What a kernel or machine does not tell is left empty; it fails only
-// if nothing sensible can be said.
+// Describe reads this machine's cores, memory, kernel and settings. Fields that the
+// kernel does not report stay empty; it fails only if it finds nothing useful.
 func Describe() (inventory.Host, error) {
 	h, err := root("/").describe()
 	if err == nil && emulatedCPU() {
@@ -31,7 +30,7 @@ func Describe() (inventory.Host, error) {
 	return h, err
 }
 
-// root is where /proc, /sys and /etc are looked up.
+// root is the parent of /proc, /sys and /etc.
 type root string
 
 func (r root) describe() (inventory.Host, error) {
@@ -84,7 +83,7 @@ func (r root) describe() (inventory.Host, error) {
 	}, nil
 }
 
-// line is the content of a small file without the newline; empty if there is none.
+// line is a small file's content without the newline; empty if there is none.
 func (r root) line(name string) string {
 	b, err := os.ReadFile(filepath.Join(string(r), name))
 	if err != nil {
@@ -115,7 +114,7 @@ func (r root) field(file, key, separator string) string {
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20) // the flags of a CPU make long lines
+	lines.Buffer(nil, 1<<20) // a CPU's flags make long lines
 	for lines.Scan() {
 		k, v, found := strings.Cut(lines.Text(), separator)
 		if found && strings.TrimSpace(k) == key {
@@ -129,7 +128,7 @@ func (r root) cpuModel() string {
 	if model := r.field("proc/cpuinfo", "model name", ":"); model != "" {
 		return model
 	}
-	// arm64 has numbers only; the board's name says more.
+	// arm64 has only numbers; the board name says more.
 	if model := r.line("proc/device-tree/model"); model != "" {
 		return model
 	}
@@ -139,8 +138,8 @@ func (r root) cpuModel() string {
 	return "unknown"
 }
 
-// governor is the scaling governor of the CPUs: "none" without cpufreq, several
-// names where they differ.
+// governor is the CPUs' scaling governor: "none" without cpufreq, several names if
+// they differ.
 func (r root) governor(cpus []int) string {
 	var names []string
 	for _, cpu := range cpus {
@@ -191,7 +190,7 @@ func (r root) virtual() string {
 			return name
 		}
 	}
-	// A machine without firmware tables still offers its hypervisor's clock.
+	// Without firmware tables, the hypervisor's clock source remains.
 	clocks := r.line("sys/devices/system/clocksource/clocksource0/available_clocksource")
 	for clock, name := range map[string]string{"kvm-clock": "KVM", "hyperv_clocksource": "Hyper-V"} {
 		if strings.Contains(clocks, clock) {
@@ -201,8 +200,8 @@ func (r root) virtual() string {
 	return "unknown hypervisor"
 }
 
-// withIsolated adds the isolated CPUs that a cpuset can grant. No process is on
-// them by default, so they are not among those allowed for this one.
+// withIsolated adds the isolated CPUs that a cpuset can grant. No process runs on
+// them by default, so this process's affinity lacks them.
 func withIsolated(allowed, isolated, grantable []int) []int {
 	cpus := slices.Clone(allowed)
 	for _, cpu := range isolated {
@@ -214,13 +213,13 @@ func withIsolated(allowed, isolated, grantable []int) []int {
 	return slices.Compact(cpus)
 }
 
-// cpusetOf lists the CPUs that cgroups below the root may be given; none if
-// there is no cpuset controller.
+// cpusetOf lists the CPUs that cgroups below the root can get; none if there is no
+// cpuset controller.
 func cpusetOf(hs []hierarchy) []int {
 	return cpusetList(hs, "cpuset.cpus.effective", "cpuset.effective_cpus")
 }
 
-// cpusetList is the list in the first of the files that the cpuset controller has.
+// cpusetList reads the first of the files that the cpuset controller has.
 func cpusetList(hs []hierarchy, files ...string) []int {
 	for _, h := range hs {
 		if !h.has("cpuset") {

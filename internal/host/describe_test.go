@@ -27,7 +27,7 @@ func TestDescribeThisMachine(t *testing.T) {
 	}
 }
 
-// tree writes files below a directory that stands for the root.
+// tree writes files below a directory that acts as the root.
 func tree(t *testing.T, files map[string]string) root {
 	t.Helper()
 	dir := t.TempDir()
@@ -159,7 +159,7 @@ func TestCPUTimes(t *testing.T) {
 	}
 	back := CPUTimes{Total: before.Total + 10, Idle: before.Idle - 5}
 	if busy, _ := back.Since(before); busy != 1 {
-		t.Errorf("idle time stepped back: busy %v", busy)
+		t.Errorf("idle time went backwards: busy %v", busy)
 	}
 	for _, bad := range []string{"", "cpu 1 2 3", "intr 1 2 3 4 5 6 7 8 9", "cpu a 0 0 0 0 0 0 0"} {
 		if _, err := parseCPUTimes(bad); err == nil {

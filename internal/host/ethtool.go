@@ -18,10 +18,10 @@ const (
 	featureNameSize = 32 // bytes of a name, ETH_GSTRING_LEN
 )
 
-// featureState is how one feature of an interface stands.
+// featureState is one interface feature's state.
 type featureState struct {
 	Active    bool
-	Available bool // it can be switched, and not only by the driver itself
+	Available bool // it can be switched, by more than the driver
 }
 
 // ethtoolRequest is struct ifreq with ifr_data.
@@ -35,7 +35,7 @@ type ethtoolRequest struct {
 type ethtool struct {
 	socket int
 	link   string
-	names  []string // of the features that the kernel knows; the place of each is its bit
+	names  []string // of the features that the kernel knows, indexed by bit
 }
 
 // openEthtool opens an interface of the calling thread's network namespace.
@@ -57,7 +57,7 @@ func openEthtool(link string) (*ethtool, error) {
 
 func (e *ethtool) close() { _ = unix.Close(e.socket) }
 
-// call hands the kernel a command, a multiple of 32 bits, in which it answers.
+// call passes the kernel a command in 32-bit words, and gets the answer in it.
 func (e *ethtool) call(command []uint32) error {
 	request := ethtoolRequest{data: unsafe.Pointer(&command[0])}
 	copy(request.name[:], e.link)
@@ -109,8 +109,8 @@ func (e *ethtool) features() (map[string]featureState, error) {
 	return states, nil
 }
 
-// change switches features, by name. The kernel may switch others with them, and
-// leave alone what others forbid.
+// change switches features, by name. The kernel may switch dependent features, and
+// ignore forbidden changes.
 func (e *ethtool) change(change map[string]bool) error {
 	// struct ethtool_sfeatures: cmd, size, then for each 32 features one block of
 	// valid, requested

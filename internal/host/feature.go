@@ -7,14 +7,13 @@ import (
 	"sync"
 )
 
-// answers are what this process has found out about the kernel.
+// answers caches this process's probe results.
 var answers sync.Map // feature → answer
 
 type answer struct{ err error } // nil: supported
 
-// once asks the kernel the first time a feature is asked for in this process.
-// Only an answer is kept, a yes or an *Unsupported: a probe that failed is
-// repeated.
+// once probes a feature on the first call in this process. It caches only definite
+// answers, nil or an *Unsupported; a failed probe is repeated.
 func once(feature string, probe func() error) error {
 	if known, ok := answers.Load(feature); ok {
 		return known.(answer).err
@@ -26,7 +25,7 @@ func once(feature string, probe func() error) error {
 	return err
 }
 
-// probeIn is once, inside a namespace of the probe's own.
+// probeIn is once, inside the probe's own namespace.
 func probeIn(feature string, probe func(Netns) error) error {
 	return once(feature, func() error { return InThrowawayNetns(probe) })
 }

@@ -61,7 +61,7 @@ func TestProbeItem(t *testing.T) {
 	}
 }
 
-// allProbes are those of features that a link or a qdisc stands on.
+// allProbes are the probes that a link or a qdisc depends on.
 func allProbes() map[string]func() error {
 	probes := map[string]func() error{
 		"veth": ProbeVeth, "bridge": ProbeBridge, "macvlan": ProbeMacvlan, "macvtap": ProbeMacvtap, "tap": ProbeTap,
@@ -94,8 +94,8 @@ func TestProbesNeedCapabilities(t *testing.T) {
 	}
 }
 
-// TestProbesAnswer: on a machine where we are root every probe comes to an
-// answer, and an unsupported thing says how to get it.
+// TestProbesAnswer: as root, every probe gives a definite answer, and each
+// unsupported feature says how to get it.
 func TestProbesAnswer(t *testing.T) {
 	testenv.Root(t)
 	for name, probe := range allProbes() {

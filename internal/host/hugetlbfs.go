@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MountHugePages mounts a hugetlbfs of its own on the directory, with pages of
-// 2 MiB, for that user of the host alone. Its pages go back when it is unmounted
-// (MountResource) and the last process that maps them ends.
+// MountHugePages mounts a new hugetlbfs on the directory, with 2 MiB pages, for
+// that host user alone. Its pages are freed when it is unmounted (MountResource)
+// and the last process that maps them ends.
 func MountHugePages(dir string, user int) error {
 	options := fmt.Sprintf("mode=0700,uid=%d,gid=%d,pagesize=2M", user, user)
 	if err := unix.Mount("dray", dir, "hugetlbfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options); err != nil {
@@ -22,8 +22,8 @@ func MountHugePages(dir string, user int) error {
 	return nil
 }
 
-// ProbeHugePages reports whether the kernel has a hugetlbfs. Whether pages are
-// free is of the moment: the planner looks at that.
+// ProbeHugePages reports whether the kernel has a hugetlbfs. It ignores how many
+// pages are free now: the planner checks that.
 func ProbeHugePages() error {
 	const dir = "/sys/kernel/mm/hugepages"
 	_, err := os.Stat(dir)

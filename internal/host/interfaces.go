@@ -11,9 +11,9 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Uplinks lists the host's interfaces that a link could use as an uplink: those
-// that carry Ethernet frames out of this network namespace. Drayage itself
-// keeps no interface here.
+// Uplinks lists the host interfaces that a link could use as an uplink: those that
+// carry Ethernet frames out of this network namespace. Drayage keeps none of its
+// own here.
 func Uplinks() ([]inventory.Interface, error) {
 	nl, err := HostNetns.handle()
 	if err != nil {
@@ -47,7 +47,7 @@ func uplinksAmong(links []netlink.Link) []inventory.Interface {
 	interfaces := []inventory.Interface{}
 	for _, l := range links {
 		a := l.Attrs()
-		// An ifb only redirects what another interface receives.
+		// An ifb only redirects another interface's ingress.
 		if a.EncapType != "ether" || a.Flags&net.FlagLoopback != 0 || l.Type() == "ifb" {
 			continue
 		}

@@ -42,7 +42,7 @@ func TestUplinksOfThisMachine(t *testing.T) {
 	}
 }
 
-// TestUplinksOfANamespace knows each interface that is there.
+// TestUplinksOfANamespace expects every interface there.
 func TestUplinksOfANamespace(t *testing.T) {
 	testenv.Root(t)
 	testenv.Program(t, "unshare")

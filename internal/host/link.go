@@ -15,17 +15,17 @@ import (
 	"github.com/drayage/dray/internal/host/step"
 )
 
-// KindLink is a network interface. It is removed only while it still has the
-// MAC address that it was made with, so that a namesake is never touched.
+// KindLink is a network interface. It is removed only if it still has the MAC
+// address of its creation, so that a namesake is never touched.
 const KindLink step.Kind = "link"
 
-// LinkResource is the interface name in ns that was made with that MAC address.
+// LinkResource is the interface name in ns, created with that MAC address.
 func LinkResource(ns Netns, name string, mac net.HardwareAddr) step.Resource {
 	return step.Resource{Kind: KindLink, Netns: ns.Path, Name: name, MAC: mac.String()}
 }
 
-// Iface says what an interface is to be called, where it lives, and its fixed
-// properties. MAC and MTU are set as it is created.
+// Iface gives an interface's name, namespace and fixed properties. MAC and MTU are
+// set at creation.
 type Iface struct {
 	Netns Netns
 	Name  string // 1–15 bytes
@@ -59,7 +59,7 @@ func CreateVeth(a, b Iface) error {
 		PeerMTU:          uint32(b.MTU),
 		PeerNumTxQueues:  uint32(b.Queues),
 		PeerNumRxQueues:  uint32(b.Queues),
-		PeerTxQLen:       -1, // the kernel's default: 0 would make a fifo qdisc hold one packet
+		PeerTxQLen:       -1, // the kernel's default: 0 would limit a fifo qdisc to one packet
 	}
 	if err := netlink.LinkAdd(veth); err != nil {
 		return fmt.Errorf("create veth %s to %s: %w", a, b, err)
@@ -72,16 +72,16 @@ func CreateBridge(i Iface) error {
 	return addIn(i, &netlink.Bridge{LinkAttrs: linkAttrs(i)})
 }
 
-// CreateMacvlan makes a macvlan in bridge mode on the interface parent, which
-// lives in parentNs; the new interface appears in i.Netns.
+// CreateMacvlan makes a macvlan in bridge mode on the interface parent in parentNs;
+// the new interface appears in i.Netns.
 func CreateMacvlan(i Iface, parentNs Netns, parent string) error {
 	return addOn(i, parentNs, parent, func(attrs netlink.LinkAttrs) netlink.Link {
 		return &netlink.Macvlan{LinkAttrs: attrs, Mode: netlink.MACVLAN_MODE_BRIDGE}
 	})
 }
 
-// CreateMacvtap makes what CreateMacvlan makes, whose packets can also be had from a
-// file: see OpenMacvtap.
+// CreateMacvtap is CreateMacvlan for a macvtap, whose packets a file can also
+// receive: see OpenMacvtap.
 func CreateMacvtap(i Iface, parentNs Netns, parent string) error {
 	return addOn(i, parentNs, parent, func(attrs netlink.LinkAttrs) netlink.Link {
 		return &netlink.Macvtap{Macvlan: netlink.Macvlan{LinkAttrs: attrs, Mode: netlink.MACVLAN_MODE_BRIDGE}}
@@ -186,8 +186,7 @@ func (n Netns) AddAddr(name string, ip netip.Prefix) error {
 	})
 }
 
-// AddNeighbour makes the kernel send to ip at mac without asking the network
-// whose it is.
+// AddNeighbour adds a static neighbour entry, so the kernel does not resolve ip.
 func (n Netns) AddNeighbour(name string, ip netip.Addr, mac net.HardwareAddr) error {
 	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
 		entry := &netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT, IP: ip.AsSlice(), HardwareAddr: mac}
@@ -198,14 +197,14 @@ func (n Netns) AddNeighbour(name string, ip netip.Addr, mac net.HardwareAddr) er
 	})
 }
 
-// removeLink deletes the interface if it is still the one that was made.
+// removeLink deletes the interface if it still has its MAC address.
 func removeLink(r step.Resource) error {
 	if r.MAC == "" {
 		return fmt.Errorf("refusing to remove interface %s: no MAC address was journaled to know it by", r.Name)
 	}
 	n := Netns{Path: r.Netns}
 	if !n.Exists() {
-		return nil // the namespace went, and the interface with it
+		return nil // its namespace is gone, and so is it
 	}
 	nl, err := n.handle()
 	if err != nil {
@@ -226,7 +225,7 @@ func removeLink(r step.Resource) error {
 	return ignoreGone(nl.LinkDel(l))
 }
 
-// ignoreGone drops the error that says that the interface went meanwhile.
+// ignoreGone drops the error if the interface has just gone.
 func ignoreGone(err error) error {
 	if errors.Is(err, unix.ENODEV) {
 		return nil

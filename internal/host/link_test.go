@@ -100,8 +100,8 @@ func TestRemoveLink(t *testing.T) {
 	must(t, removeLink(r)) // and without its namespace
 }
 
-// TestLinkGoneMeanwhile: the peer's removal takes the interface away between
-// the look-up and the removal.
+// TestLinkGoneMeanwhile: the peer's removal deletes the interface between look-up
+// and removal.
 func TestLinkGoneMeanwhile(t *testing.T) {
 	testenv.Root(t)
 	ns := testNetns(t)

@@ -27,9 +27,9 @@ type LinkState struct {
 	MAC     net.HardwareAddr
 	MTU     int
 	Up      bool // administratively
-	Carrier bool // and in operation: what is sent is no longer dropped
+	Carrier bool // operational: it no longer drops what is sent
 	Queues  int  // transmit queues
-	// Promiscuity counts those who asked for frames of any address.
+	// Promiscuity counts the requests for promiscuous mode.
 	Promiscuity int
 	AltNames    []string
 	Addrs       []netip.Prefix
@@ -60,9 +60,8 @@ func (n Netns) ReadLink(name string) (LinkState, error) {
 	return s, err
 }
 
-// carries reports whether the kernel has put the interface into operation. The
-// carrier itself comes earlier, and until then the interface has no queue and
-// drops what is sent. The loopback has no such state.
+// carries reports whether the interface is operational. Its carrier comes earlier;
+// until then it has no queue and drops all packets. The loopback has no such state.
 func carries(a *netlink.LinkAttrs) bool {
 	return a.OperState == netlink.OperUp || a.Flags&(net.FlagLoopback|net.FlagUp) == net.FlagLoopback|net.FlagUp
 }
@@ -103,8 +102,8 @@ func (n Netns) hasLink(name string) (bool, error) {
 	return err == nil, err
 }
 
-// DisableIPv6 keeps the namespace from sending router solicitations and
-// multicast reports of its own: a switch must add nothing to the traffic.
+// DisableIPv6 stops the namespace from sending router solicitations and multicast
+// reports: a switch must add nothing to the traffic.
 func (n Netns) DisableIPv6() error {
 	return n.Do(func() error {
 		for _, which := range []string{"all", "default"} {
@@ -118,11 +117,11 @@ func (n Netns) DisableIPv6() error {
 }
 
 const (
-	KindAddress step.Kind = "address" // an address that was given to an interface which outlives the link
+	KindAddress step.Kind = "address" // an address on an interface that outlives the link
 	KindAltName step.Kind = "altname" // an alternative name of such an interface
 )
 
-// AddressResource is an address of an interface that outlives the link.
+// AddressResource is an address on an interface that outlives the link.
 func AddressResource(ns Netns, link string, ip netip.Prefix) step.Resource {
 	return step.Resource{Kind: KindAddress, Netns: ns.Path, Name: link, Path: ip.String()}
 }
@@ -132,7 +131,7 @@ func AltNameResource(ns Netns, link, altName string) step.Resource {
 	return step.Resource{Kind: KindAltName, Netns: ns.Path, Name: link, Path: altName}
 }
 
-// AddAltName gives the interface another name, by which it can be looked up.
+// AddAltName gives the interface another name for look-ups.
 func (n Netns) AddAltName(name, altName string) error {
 	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
 		if err := nl.LinkAddAltName(l, altName); err != nil {
@@ -142,7 +141,7 @@ func (n Netns) AddAltName(name, altName string) error {
 	})
 }
 
-// ifExists calls f unless the namespace or the interface has gone.
+// ifExists calls f if the namespace and the interface exist.
 func ifExists(r step.Resource, f func(*netlink.Handle, netlink.Link) error) error {
 	n := Netns{Path: r.Netns}
 	if !n.Exists() {

@@ -15,17 +15,17 @@ import (
 // ErrLocked says that another process, or another holder in this one, has a lock.
 var ErrLocked = errors.New("another process holds the lock")
 
-// lockPoll is how often Lock looks whether a lock is free: a blocking flock(2)
-// would not end with a context.
+// lockPoll is the interval at which Lock retries: a context cannot interrupt a
+// blocking flock(2).
 const lockPoll = 10 * time.Millisecond
 
-// LockFile locks a file, which it makes for its user alone if there is none, see
-// Lock. A symbolic link is not followed: it is an error.
+// LockFile locks a file (see Lock). It creates a missing file, for its user alone.
+// It returns an error for a symbolic link.
 func LockFile(ctx context.Context, path string, how int) (unlock func(), err error) {
 	return lockFile(path, func(f *os.File) error { return Lock(ctx, f, how) })
 }
 
-// TryLockFile is LockFile that does not wait: the error is ErrLocked then.
+// TryLockFile is LockFile without waiting: it returns ErrLocked instead.
 func TryLockFile(path string, how int) (unlock func(), err error) {
 	return lockFile(path, func(f *os.File) error { return TryLock(f, how) })
 }
@@ -42,8 +42,8 @@ func lockFile(path string, lock func(*os.File) error) (unlock func(), err error)
 	return func() { f.Close() }, nil
 }
 
-// Lock locks an open file or directory for as long as it is open, with unix.LOCK_EX
-// or unix.LOCK_SH. It waits for others until ctx ends; the error is ErrLocked then.
+// Lock locks an open file or directory until it is closed, with unix.LOCK_EX or
+// unix.LOCK_SH. It waits for other holders until ctx ends, then returns ErrLocked.
 func Lock(ctx context.Context, f *os.File, how int) error {
 	for {
 		err := TryLock(f, how)
@@ -56,7 +56,7 @@ func Lock(ctx context.Context, f *os.File, how int) error {
 	}
 }
 
-// TryLock is Lock that does not wait.
+// TryLock is Lock without waiting.
 func TryLock(f *os.File, how int) error {
 	for {
 		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)

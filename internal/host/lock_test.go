@@ -43,7 +43,7 @@ func TestLockFileGivesUp(t *testing.T) {
 	}
 }
 
-// A directory is locked as a file is, and who waits gets it.
+// A directory locks like a file, and a waiter gets it.
 func TestLockWaits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -18,8 +18,8 @@ import (
 // vnetHeader is the length of a virtio-net header without merged buffers, in bytes.
 const vnetHeader = 10
 
-// macvtapPair makes two macvtaps of the same name on one interface, each in a
-// namespace of its own.
+// macvtapPair makes two macvtaps of the same name on one interface, each in its own
+// namespace.
 func macvtapPair(t *testing.T) [2]Iface {
 	t.Helper()
 	testenv.Root(t)
@@ -43,19 +43,19 @@ func macvtapPair(t *testing.T) [2]Iface {
 	return pair
 }
 
-// frame is what has only a header and some text.
+// frame has only a header and some text.
 func frame(to, from net.HardwareAddr, text string) []byte {
 	return slices.Concat(make([]byte, vnetHeader), to, from, []byte{0x88, 0xb5}, []byte(text), make([]byte, 46))
 }
 
-// expectFrame reads until that frame comes.
+// expectFrame reads until the frame comes.
 func expectFrame(t *testing.T, f *os.File, want []byte) {
 	t.Helper()
 	must(t, f.SetReadDeadline(time.Now().Add(10*time.Second)))
 	for buf := make([]byte, 2048); ; {
 		n, err := f.Read(buf)
 		if err != nil {
-			t.Fatalf("frame %q has not come: %v", want[vnetHeader+14:], err)
+			t.Fatalf("frame %q did not arrive: %v", want[vnetHeader+14:], err)
 		}
 		if n >= vnetHeader && bytes.Equal(buf[vnetHeader:n], want[vnetHeader:]) {
 			return
@@ -63,8 +63,8 @@ func expectFrame(t *testing.T, f *os.File, want []byte) {
 	}
 }
 
-// TestMacvtapFiles: of two interfaces that may have one index, each file is that of
-// its own, takes groups as well, and leaves the interface when it is closed.
+// TestMacvtapFiles: two interfaces may have the same index, but each file is its
+// own. It also receives group addresses, and the interface stays after close.
 func TestMacvtapFiles(t *testing.T) {
 	pair := macvtapPair(t)
 	var files [2]*os.File

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TestMain fails the run when a test leaves a file descriptor open.
+// TestMain fails the run if a test leaves a file descriptor open.
 func TestMain(m *testing.M) {
 	before := openFiles()
 	code := m.Run()
@@ -39,7 +39,7 @@ func openFiles() map[string]bool {
 	return open
 }
 
-// leakedFiles gives goroutines that are still ending a moment to do so.
+// leakedFiles gives ending goroutines a moment to finish.
 func leakedFiles(before map[string]bool) []string {
 	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		var leaked []string
@@ -54,8 +54,8 @@ func leakedFiles(before map[string]bool) []string {
 	}
 }
 
-// unique is a name that no other test on this machine uses, short enough for
-// an interface.
+// unique is a name that no other test on this machine uses, short enough for an
+// interface.
 func unique(t testing.TB) string {
 	t.Helper()
 	b := make([]byte, 4)
@@ -65,7 +65,7 @@ func unique(t testing.TB) string {
 	return "drayt" + hex.EncodeToString(b)
 }
 
-// testDir is a directory below /run that everybody may pass through.
+// testDir is a directory below /run that all users can traverse.
 func testDir(t testing.TB) string {
 	t.Helper()
 	dir := "/run/" + unique(t)

@@ -11,14 +11,14 @@ import (
 	"strconv"
 )
 
-// measuringPrefix begins the abstract socket by which a process that measures lets
-// others know. The kernel removes the socket with the process.
+// measuringPrefix starts the name of the abstract socket that announces a measuring
+// process. The kernel removes the socket with the process.
 const measuringPrefix = "@dray-measuring/"
 
-// AnnounceMeasurement lets other processes of this network namespace know that this
-// one measures, until end is called.
+// AnnounceMeasurement tells other processes in this network namespace that this one
+// is measuring, until end is called.
 func AnnounceMeasurement() (end func(), err error) {
-	// The rest of the name keeps an ordinary user from taking it first.
+	// A random suffix keeps ordinary users from taking the name first.
 	l, err := net.Listen("unix", ownMeasurements()+strconv.FormatUint(rand.Uint64(), 36))
 	if err != nil {
 		return nil, fmt.Errorf("announce a measurement: %w", err)
@@ -30,7 +30,7 @@ func AnnounceMeasurement() (end func(), err error) {
 func OtherMeasurements() int {
 	sockets, err := os.ReadFile("/proc/self/net/unix")
 	if err != nil {
-		return 0 // nothing is known
+		return 0 // unknown
 	}
 	own, others := []byte(ownMeasurements()), 0
 	for _, line := range bytes.Split(sockets, []byte("\n")) {
@@ -45,5 +45,5 @@ func OtherMeasurements() int {
 	return others
 }
 
-// ownMeasurements begins the names of this process's sockets.
+// ownMeasurements starts the names of this process's sockets.
 func ownMeasurements() string { return measuringPrefix + strconv.Itoa(os.Getpid()) + "/" }

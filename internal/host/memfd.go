@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ProbeSealedMemory tries what the memory of a link between two functions needs:
-// an anonymous file whose size is sealed, which is populated without a fault,
-// and which then nobody can map for writing again.
+// ProbeSealedMemory tries the requirements of a memory link between two functions:
+// an anonymous file with a sealed size, populated without a fault, that afterwards
+// no process can map for writing.
 func ProbeSealedMemory() error {
 	lacks := func(what, since string, err error) error {
 		return &Unsupported{What: "shared memory", Why: "this kernel has no " + what + ": " + err.Error(), Fix: "needs Linux " + since + " or later"}

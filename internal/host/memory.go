@@ -13,8 +13,8 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// MemoryAvailable is how many bytes programs can still have without swapping, as
-// the kernel estimates it: MemAvailable of /proc/meminfo.
+// MemoryAvailable is how many bytes programs can still use without swapping, as the
+// kernel estimates it: MemAvailable of /proc/meminfo.
 func MemoryAvailable() (uint64, error) {
 	_, available, err := root("/").memory()
 	return available, err
@@ -33,8 +33,8 @@ func (r root) memory() (total, available uint64, err error) {
 	return total, available, nil
 }
 
-// hugePages counts the hugetlb pages of each size, ascending by size; none
-// if the kernel has no hugetlb.
+// hugePages counts the hugetlb pages of each size, ascending by size; none if the
+// kernel has no hugetlb.
 func (r root) hugePages() []inventory.HugePg {
 	const dir = "sys/kernel/mm/hugepages"
 	entries, err := os.ReadDir(filepath.Join(string(r), dir))

@@ -27,10 +27,10 @@ func MountResource(path string) step.Resource { return step.Resource{Kind: KindM
 // DirResource is the directory tree at path.
 func DirResource(path string) step.Resource { return step.Resource{Kind: KindDir, Path: path} }
 
-// BindReadOnly binds the directory source on target, read-only and private, so
-// that nothing can be changed or removed through it. It is nosuid: programs
-// with file capabilities, such as Debian's ping, then start without them, where
-// the kernel would else refuse to start them without those capabilities.
+// BindReadOnly binds the directory source on target, read-only and private, so that
+// nothing can change through it. It is nosuid: programs with file capabilities,
+// such as Debian's ping, then start without them. Otherwise the kernel refuses to
+// start them in a process that lacks those capabilities.
 func BindReadOnly(source, target string) error {
 	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("bind %s on %s: %w", source, target, err)
@@ -51,8 +51,8 @@ func BindReadOnly(source, target string) error {
 	return nil
 }
 
-// MountsAt lists the mount points at path and below it, oldest first, as this
-// process's mount namespace has them.
+// MountsAt lists the mount points at path and below it in this process's mount
+// namespace, oldest first.
 func MountsAt(path string) ([]string, error) {
 	infos, err := mountinfo.GetMounts(mountinfo.PrefixFilter(path))
 	if err != nil {
@@ -65,8 +65,8 @@ func MountsAt(path string) ([]string, error) {
 	return points, nil
 }
 
-// unmountAll unmounts everything mounted at exactly path. A path that is no
-// mount point, or does not exist, is no error.
+// unmountAll unmounts everything mounted at exactly path. It is no error if path is
+// no mount point, or does not exist.
 func unmountAll(path string) error {
 	for {
 		if err := makePrivate(path); err != nil {
@@ -84,9 +84,9 @@ func unmountAll(path string) error {
 	}
 }
 
-// makePrivate cuts what is mounted at path and below it off from its peers.
-// Whatever is unmounted below a shared bind vanishes below its source too: a bind
-// of the host's root would take the host's mounts with it.
+// makePrivate detaches the mounts at path and below from their peers. An unmount
+// below a shared bind also applies to its source: a bind of the host's root would
+// lose the host's mounts.
 func makePrivate(path string) error {
 	err := unix.Mount("", path, "", unix.MS_PRIVATE|unix.MS_REC, "")
 	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
@@ -95,13 +95,13 @@ func makePrivate(path string) error {
 	return nil
 }
 
-// removeDir unmounts what is mounted below path and removes the tree. It never
-// removes anything through a mount: a bind of the host's root may be there.
+// removeDir unmounts everything below path and removes the tree. It never removes
+// anything through a mount: it may be a bind of the host's root.
 func removeDir(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
 		return fmt.Errorf("refusing to remove directory %q: not an absolute, clean path", path)
 	}
-	// Mount points are listed by their real path.
+	// mountinfo lists real paths.
 	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -132,8 +132,8 @@ func removeDir(path string) error {
 	return removeTree(fd, filepath.Base(path), path)
 }
 
-// removeTree removes name below the open directory parent. The kernel itself
-// refuses to let it pass a mount point or a symbolic link; shown names it in errors.
+// removeTree removes name below the open directory parent. The kernel stops it at
+// mount points and symbolic links; shown is name in errors.
 func removeTree(parent int, name, shown string) error {
 	err := unix.Unlinkat(parent, name, 0)
 	if err == nil || err == unix.ENOENT {
@@ -167,8 +167,8 @@ func removeTree(parent int, name, shown string) error {
 	return nil
 }
 
-// NoExec reports whether nothing on the file system of a path can be executed or
-// loaded, as on the /run of most distributions.
+// NoExec reports whether the file system of a path forbids executing and loading
+// files, like /run on most distributions.
 func NoExec(path string) (bool, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {

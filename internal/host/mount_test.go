@@ -47,7 +47,7 @@ func TestBindReadOnly(t *testing.T) {
 	}
 }
 
-// TestBindKeepsNosuid: what the file system below forbids stays forbidden.
+// TestBindKeepsNosuid: a bind keeps its file system's restrictions.
 func TestBindKeepsNosuid(t *testing.T) {
 	testenv.Root(t)
 	dir := testDir(t)
@@ -87,8 +87,8 @@ func TestRemoveDir(t *testing.T) {
 	must(t, removeDir(doomed+"/never/was"))
 }
 
-// TestRemoveDirBehindSymlink: mounts are listed under the real path, so a tree
-// that is named through a link must not look free of mounts.
+// TestRemoveDirBehindSymlink: mounts are listed by real path, so a tree named
+// through a link must not seem free of mounts.
 func TestRemoveDirBehindSymlink(t *testing.T) {
 	testenv.Root(t)
 	dir := testDir(t)
@@ -102,8 +102,8 @@ func TestRemoveDirBehindSymlink(t *testing.T) {
 	}
 }
 
-// TestRemoveTreeStopsAtMounts: even if the list of mounts was wrong, nothing is
-// deleted through one.
+// TestRemoveTreeStopsAtMounts: even with a wrong mount list, nothing is deleted
+// through a mount.
 func TestRemoveTreeStopsAtMounts(t *testing.T) {
 	testenv.Root(t)
 	dir := testDir(t)
@@ -122,8 +122,8 @@ func TestRemoveTreeStopsAtMounts(t *testing.T) {
 	}
 }
 
-// TestRemovalDoesNotPropagate: a bind that is still shared with its source, as
-// one is on which `dray` died half-way, takes nothing of the source with it.
+// TestRemovalDoesNotPropagate: a bind still shared with its source, left by a
+// `dray` that died half-way, takes nothing of the source with it.
 func TestRemovalDoesNotPropagate(t *testing.T) {
 	testenv.Root(t)
 	dir := testDir(t)
@@ -134,7 +134,7 @@ func TestRemovalDoesNotPropagate(t *testing.T) {
 	must(t, unix.Mount("", source, "", unix.MS_SHARED, ""))
 	must(t, os.Mkdir(source+"/sub", 0o755))
 	must(t, unix.Mount(source, doomed+"/root", "", unix.MS_BIND, ""))
-	must(t, unix.Mount("tmpfs", source+"/sub", "tmpfs", 0, "size=64k")) // appears in the bind as well
+	must(t, unix.Mount("tmpfs", source+"/sub", "tmpfs", 0, "size=64k")) // appears in the bind too
 	points, err := MountsAt(doomed)
 	must(t, err)
 	if len(points) != 2 {

@@ -16,7 +16,7 @@ import (
 )
 
 // Netns is a network namespace, named by a file: one that Drayage pinned, or
-// /proc/PID/ns/net. The zero Netns is the namespace of this process.
+// /proc/PID/ns/net. The zero Netns is this process's namespace.
 type Netns struct {
 	Path string
 }
@@ -31,13 +31,13 @@ func (n Netns) String() string {
 	return n.Path
 }
 
-// hostNetns is open for the life of the process: threads enter other
-// namespaces, and no /proc path is safe from meeting one of those.
+// hostNetns stays open as long as the process: threads enter other namespaces, so a
+// /proc path may refer to one of them.
 var hostNetns, hostNetnsErr = netns.GetFromPath("/proc/thread-self/ns/net")
 
-// A thread that has entered a namespace or cgroup ends with its goroutine, but
-// Go cannot end the main thread: it would stay there for ever, and stand for the
-// whole process in /proc/PID and in cgroup.procs. So it runs nothing but main.
+// A thread that entered a namespace or cgroup ends with its goroutine. Go cannot
+// end the main thread: it would stay in the namespace, and represent the process in
+// /proc/PID and in cgroup.procs. So it runs only main.
 func init() { runtime.LockOSThread() }
 
 // open opens the namespace; the caller closes it.
@@ -59,7 +59,7 @@ func (n Netns) open() (netns.NsHandle, error) {
 	return h, nil
 }
 
-// Exists reports whether the file is there and is a pinned namespace.
+// Exists reports whether the file exists and is a pinned namespace.
 func (n Netns) Exists() bool {
 	if n.Path == "" {
 		return true
@@ -68,7 +68,7 @@ func (n Netns) Exists() bool {
 	return unix.Statfs(n.Path, &st) == nil && st.Type == unix.NSFS_MAGIC
 }
 
-// Inode identifies the namespace whatever file names it.
+// Inode identifies the namespace, whatever its path.
 func (n Netns) Inode() (uint64, error) {
 	h, err := n.open()
 	if err != nil {
@@ -82,9 +82,9 @@ func (n Netns) Inode() (uint64, error) {
 	return st.Ino, nil
 }
 
-// Do calls f on a thread that is inside the namespace. The thread is thrown
-// away afterwards, so that no other goroutine ever runs in the namespace by
-// accident. f must not start goroutines that need the namespace.
+// Do calls f on a thread inside the namespace. The thread then ends, so that no
+// other goroutine ever runs in the namespace by accident. f must not start
+// goroutines that need the namespace.
 func (n Netns) Do(f func() error) error {
 	h, err := n.open()
 	if err != nil {
@@ -113,9 +113,8 @@ func onOwnThread(f func() error) error {
 	return <-done
 }
 
-// handle opens a netlink socket in the namespace; the caller closes it. The
-// host's namespace is not entered: that would take root, and listing its
-// interfaces does not.
+// handle opens a netlink socket in the namespace; the caller closes it. It does not
+// enter the host's namespace, so listing its interfaces does not need root.
 func (n Netns) handle() (*netlink.Handle, error) {
 	if n.Path == "" {
 		return n.ownHandle()
@@ -132,7 +131,7 @@ func (n Netns) handle() (*netlink.Handle, error) {
 	return nl, nil
 }
 
-// ownHandle opens a netlink socket in the namespace of this process.
+// ownHandle opens a netlink socket in this process's namespace.
 func (n Netns) ownHandle() (nl *netlink.Handle, err error) {
 	err = onOwnThread(func() error {
 		nl, err = netlink.NewHandle(unix.NETLINK_ROUTE)
@@ -169,8 +168,8 @@ func CreateNetns(path string) error {
 	return Netns{Path: path}.SetUp("lo")
 }
 
-// PinNetns pins the network namespace that source names, such as
-// /proc/PID/ns/net, at path. The namespace itself is left as it is.
+// PinNetns pins the network namespace at source, such as /proc/PID/ns/net, at path.
+// It leaves the namespace itself unchanged.
 func PinNetns(source, path string) error {
 	ns, err := netns.GetFromPath(source)
 	if err != nil {
@@ -197,8 +196,7 @@ func touch(path string) error {
 	return f.Close()
 }
 
-// removeNamespace unpins a namespace; the kernel frees it when the last process
-// in it has gone.
+// removeNamespace unpins a namespace; the kernel frees it when its last process ends.
 func removeNamespace(path string) error {
 	if err := unmountAll(path); err != nil {
 		return err

@@ -33,7 +33,7 @@ func TestNetnsDo(t *testing.T) {
 		if err != nil || len(ifaces) != 1 || ifaces[0].Name != "lo" || ifaces[0].Flags&net.FlagUp == 0 {
 			t.Errorf("interfaces %v (%v), want lo alone and up", ifaces, err)
 		}
-		// The host's namespace stays the host's, wherever it is asked from.
+		// HostNetns stays the host's, whichever thread asks.
 		if again, err := HostNetns.Inode(); err != nil || again != hostInode {
 			t.Errorf("from inside, the host's namespace is %d (%v), want %d", again, err, hostInode)
 		}
@@ -54,8 +54,8 @@ func TestNetnsDo(t *testing.T) {
 	}
 }
 
-// TestNetnsDoLeavesNoThreads: no thread stays in the namespace, nor does the
-// main one ever enter it.
+// TestNetnsDoLeavesNoThreads: no thread stays in the namespace, and the main thread
+// never enters it.
 func TestNetnsDoLeavesNoThreads(t *testing.T) {
 	testenv.Root(t)
 	ns := testNetns(t)
@@ -98,7 +98,7 @@ func TestCreateNetnsTwice(t *testing.T) {
 	inode, err := ns.Inode()
 	must(t, err)
 	if err := CreateNetns(ns.Path); err == nil {
-		t.Error("made a namespace where there was one")
+		t.Error("made a namespace over an existing one")
 	}
 	if again, err := ns.Inode(); err != nil || again != inode {
 		t.Errorf("the namespace changed from %d to %d (%v)", inode, again, err)
@@ -179,7 +179,7 @@ func TestUserNetns(t *testing.T) {
 	must(t, CreateVeth(Iface{Netns: ns, Name: "v0", MTU: 1500, MAC: mac(t, "02:00:00:00:00:01")},
 		Iface{Netns: ns, Name: "v1", MTU: 1500, MAC: mac(t, "02:00:00:00:00:02")}))
 	if err := CreateUserNetns(user, net, UserMapping{HostID: 200000, Size: 1}); err == nil {
-		t.Error("made namespaces where there were some")
+		t.Error("made namespaces over existing ones")
 	}
 }
 

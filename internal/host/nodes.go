@@ -13,8 +13,8 @@ import (
 	"github.com/drayage/dray/internal/spec/cpulist"
 )
 
-// MemoryNodes are the NUMA nodes of the CPUs, ascending; none if the kernel
-// does not say, or where one of these nodes has no memory.
+// MemoryNodes are the NUMA nodes of the CPUs, ascending. It is empty if the kernel
+// does not report them, or if one has no memory.
 func MemoryNodes(cpus []int) []int { return root("/").memoryNodes(cpus) }
 
 // AllMemoryNodes are the NUMA nodes that have memory, ascending.
@@ -58,15 +58,15 @@ func (r root) memoryNodes(cpus []int) []int {
 	return nodes
 }
 
-// grantableNodes are those that cgroups below the root may be given; none if
-// there is no cpuset controller.
+// grantableNodes are the nodes that cgroups below the root can get; none if there
+// is no cpuset controller.
 func grantableNodes(hs []hierarchy) []int {
 	return cpusetList(hs, "cpuset.mems.effective", "cpuset.effective_mems")
 }
 
-// cpusetNodes are the nodes of the limits' CPUs as cpuset.mems has them. It is empty,
-// which leaves them as they are, if these cannot all be granted, or have less
-// than the limits allow: the plan counts the memory and huge pages of the whole host.
+// cpusetNodes formats the nodes of the limits' CPUs for cpuset.mems. It is empty
+// (no change) if a node cannot be granted, or if together they have less than the
+// limits allow: the plan counts the whole host's memory and huge pages.
 func cpusetNodes(hs []hierarchy, l Limits) string {
 	nodes, granted := MemoryNodes(l.CPUs), grantableNodes(hs)
 	if slices.ContainsFunc(nodes, func(node int) bool { return !slices.Contains(granted, node) }) {
@@ -78,15 +78,15 @@ func cpusetNodes(hs []hierarchy, l Limits) string {
 	return cpulist.Format(nodes)
 }
 
-// nodesHold reports whether the nodes together have as much memory, and as many huge
-// pages of each size, as the limits allow. What others use of them counts as there.
+// nodesHold reports whether the nodes together have the memory, and the huge pages
+// of each size, that the limits allow. It ignores what others already use.
 func (r root) nodesHold(nodes []int, l Limits) bool {
 	var memory uint64
 	huge := map[uint64]uint64{}
 	for _, node := range nodes {
 		dir := fmt.Sprintf("sys/devices/system/node/node%d", node)
 		kib := strings.TrimSuffix(r.field(filepath.Join(dir, "meminfo"), fmt.Sprintf("Node %d MemTotal", node), ":"), " kB")
-		n, _ := strconv.ParseUint(kib, 10, 54) // what the kernel does not say is not there
+		n, _ := strconv.ParseUint(kib, 10, 54) // unreported counts as 0
 		memory += n << 10
 		for size := range l.HugePages {
 			pages, _ := strconv.ParseUint(r.line(filepath.Join(dir, fmt.Sprintf("hugepages/hugepages-%dkB/nr_hugepages", size>>10))), 10, 32)

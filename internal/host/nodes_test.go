@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// writeNodes returns what makes files of /sys/devices/system/node below dir.
+// writeNodes returns a writer of /sys/devices/system/node files below dir.
 func writeNodes(t *testing.T, dir string) func(name, text string) {
 	return func(name, text string) {
 		t.Helper()
@@ -35,7 +35,7 @@ func TestMemoryNodes(t *testing.T) {
 		{[]int{5, 7}, []int{1}},
 		{[]int{9, 4, 0}, []int{0, 1, 10}},
 		{[]int{8}, nil},    // its node has no memory
-		{[]int{0, 8}, nil}, // and so it needs that of some other
+		{[]int{0, 8}, nil}, // and so it needs another's
 		{[]int{77}, nil},
 	} {
 		if got := root(dir).memoryNodes(test.cpus); !slices.Equal(got, test.want) {
@@ -73,7 +73,7 @@ func TestNodesHold(t *testing.T) {
 		{[]int{1}, Limits{HugePages: map[uint64]uint64{mega: 2 * mega}}, false},
 		{[]int{0, 1}, Limits{HugePages: map[uint64]uint64{mega: 3 * mega}}, true},
 		{[]int{0, 1}, Limits{HugePages: map[uint64]uint64{mega: mega, giga: giga}}, false},
-		{[]int{2}, Limits{Memory: 1}, false}, // the kernel does not say
+		{[]int{2}, Limits{Memory: 1}, false}, // unknown to the kernel
 	} {
 		if got := root(dir).nodesHold(test.nodes, test.limits); got != test.want {
 			t.Errorf("nodes %v hold %+v: %v", test.nodes, test.limits, got)
@@ -81,7 +81,7 @@ func TestNodesHold(t *testing.T) {
 	}
 }
 
-// TestCgroupNodes reads the nodes back: they are those of the CPUs.
+// TestCgroupNodes reads the nodes back: they are the CPUs' nodes.
 func TestCgroupNodes(t *testing.T) {
 	c := testCgroup(t)
 	cpus, err := AllowedCPUs()

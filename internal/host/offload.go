@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// offloadGroups are the offloads that decide what a figure means, under the
-// names that records use, each with the kernel features that it stands for.
+// offloadGroups are the offloads that affect a measurement, under the names that
+// records use, each with its kernel features.
 var offloadGroups = []struct {
 	name     string
 	features []string // a trailing * matches any ending

@@ -24,7 +24,7 @@ func TestOffloads(t *testing.T) {
 		if err := n.SetOffload("p0", "tx", false); err != nil {
 			t.Fatal(err)
 		}
-		// Segmentation needs checksums: the kernel switches it off with them.
+		// Segmentation needs checksums: the kernel turns both off.
 		text, err = n.Offloads("p0")
 		if err != nil || !strings.Contains(text, "tx-checksum off") || !strings.Contains(text, "tso off") {
 			t.Errorf("after tx off: %q, %v", text, err)
@@ -38,8 +38,8 @@ func TestOffloads(t *testing.T) {
 	})
 }
 
-// TestOffloadsOnAMovingStack: what the kernel answers arrives, however deep the
-// stack is when it grows, and while the garbage collector makes it shorter.
+// TestOffloadsOnAMovingStack: the kernel's answers arrive while the stack grows at
+// any depth, and while the garbage collector shrinks it.
 func TestOffloadsOnAMovingStack(t *testing.T) {
 	inVeth(t, func(n Netns) {
 		want, err := n.Offloads("p0")
@@ -80,7 +80,7 @@ func TestOffloadsOnAMovingStack(t *testing.T) {
 	})
 }
 
-// atDepth calls f on a new stack, beneath that many frames.
+// atDepth calls f on a new stack, below that many frames.
 func atDepth(depth int, f func()) {
 	done := make(chan struct{})
 	go func() {

@@ -45,8 +45,7 @@ func ProbeMacvlan() error {
 	})
 }
 
-// ProbeMacvtap tries to make a macvtap on a veth, and to open its file, which is what
-// it is for.
+// ProbeMacvtap tries to make a macvtap on a veth, and to open its file.
 func ProbeMacvtap() error {
 	return probeIn("macvtap", func(n Netns) error {
 		parent, err := probePair(n)
@@ -87,8 +86,8 @@ func ProbeTap() error {
 	})
 }
 
-// HasNetlinkFamily reports whether the kernel has a generic netlink family;
-// asking loads its module if there is one.
+// HasNetlinkFamily reports whether the kernel has a generic netlink family; the
+// query loads its module, if any.
 func HasNetlinkFamily(name string) bool {
 	_, err := netlink.GenlFamilyGet(name)
 	return err == nil
@@ -103,7 +102,7 @@ func probePair(n Netns) (name string, err error) {
 
 func probeMAC(i byte) net.HardwareAddr { return net.HardwareAddr{2, 0, 0, 0, 0, i} }
 
-// lacksLinkKind makes the kernel's answer to an unknown link kind a typed error.
+// lacksLinkKind turns the error for an unknown link kind into a typed one.
 func lacksLinkKind(kind, option string, err error) error {
 	if !errors.Is(err, unix.EOPNOTSUPP) {
 		return err

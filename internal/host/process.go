@@ -22,21 +22,20 @@ import (
 type Place struct {
 	Netns  Netns
 	Cgroup Cgroup
-	// HugePages is another cgroup that limits huge pages: the process is born in it
-	// if the hugetlb controller is in a v2 hierarchy beside those of v1. What a
-	// container engine starts stays there, since it knows nothing of that one.
+	// HugePages is another cgroup that limits huge pages. The process starts in it
+	// if the hugetlb controller is in a v2 hierarchy next to v1. The children of a
+	// container engine stay there: it does not know that hierarchy.
 	HugePages Cgroup
 }
 
-// Start starts cmd inside the place: it is born in the namespace and in the
-// cgroup, so that no moment exists in which killing the cgroup misses it.
-// cmd.SysProcAttr.Pdeathsig is refused: the thread that forks does not outlive
-// the call.
+// Start starts cmd inside the place. It is born in the namespace and in the cgroup,
+// so killing the cgroup never misses it. Start refuses cmd.SysProcAttr.Pdeathsig:
+// the forking thread ends with this call.
 func (p Place) Start(cmd *exec.Cmd) error {
 	return p.start(cmd, func() error { return nil })
 }
 
-// start starts cmd on a thread that has been prepared.
+// start starts cmd on a thread that prepare sets up.
 func (p Place) start(cmd *exec.Cmd, prepare func() error) error {
 	slog.Debug("run", "argv", cmd.Args)
 	if cmd.SysProcAttr == nil {
@@ -65,7 +64,7 @@ func (p Place) start(cmd *exec.Cmd, prepare func() error) error {
 	})
 }
 
-// unified is whose place in the v2 hierarchy the process gets.
+// unified is the cgroup whose v2 directory the process gets.
 func (p Place) unified() (Cgroup, error) {
 	if p.HugePages.Path == "" {
 		return p.Cgroup, nil
@@ -80,8 +79,8 @@ func (p Place) unified() (Cgroup, error) {
 	return p.Cgroup, nil
 }
 
-// setCgroupFD makes clone3 place the child in the cgroup's v2 hierarchy, if
-// there is one: a thread cannot enter it alone.
+// setCgroupFD makes clone3 place the child in the cgroup's v2 hierarchy, if any: a
+// single thread cannot enter that.
 func (c Cgroup) setCgroupFD(attr *syscall.SysProcAttr) (closeFD func(), err error) {
 	dirs, err := c.dirs()
 	if err != nil {
@@ -107,7 +106,7 @@ func (c Cgroup) setCgroupFD(attr *syscall.SysProcAttr) (closeFD func(), err erro
 	return func() {}, nil
 }
 
-// ProcessID identifies one process for ever: a pid alone is used again.
+// ProcessID identifies one process permanently; pids are reused.
 type ProcessID struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // clock ticks after boot, field 22 of /proc/PID/stat
@@ -124,8 +123,8 @@ func Identify(pid int) (ProcessID, error) {
 	return ProcessID{PID: pid, Start: start, Boot: boot}, err
 }
 
-// Alive reports whether that very process still runs (a zombie does not). If
-// that cannot be read it counts as alive: what belongs to it is then kept.
+// Alive reports whether that same process still runs (a zombie does not). It
+// returns true if unknown, so that the process's resources are kept.
 func (p ProcessID) Alive() bool {
 	alive, err := p.state()
 	return alive || err != nil
@@ -143,24 +142,24 @@ func (p ProcessID) state() (alive bool, err error) {
 	return start == p.Start, err
 }
 
-// Signal sends a signal to that very process; false if it is gone.
+// Signal sends a signal to that same process; false if it is gone.
 func (p ProcessID) Signal(sig syscall.Signal) bool {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
-	// The descriptor keeps meaning the process that had the pid when it was
-	// opened; only then is it certain that the state is that of the same one.
+	// The descriptor refers to the process that had the pid when it was opened. So
+	// the state read now is certainly that process's.
 	alive, err := p.state()
 	return alive && err == nil && unix.PidfdSendSignal(fd, sig, nil, 0) == nil
 }
 
-// Kill ends that very process at once; false if it is gone.
+// Kill kills that same process; false if it is gone.
 func (p ProcessID) Kill() bool { return p.Signal(unix.SIGKILL) }
 
-// AwaitEnd waits until that very process has ended; its parent may not have
-// noticed yet. The error is ctx's, or that nothing can be told of processes.
+// AwaitEnd waits until that same process has ended, perhaps before its parent
+// notices. It fails with ctx's error, or if it cannot check processes.
 func (p ProcessID) AwaitEnd(ctx context.Context) error {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -170,9 +169,9 @@ func (p ProcessID) AwaitEnd(ctx context.Context) error {
 		return fmt.Errorf("watch process %d: %w", p.PID, err)
 	}
 	defer unix.Close(fd)
-	// The descriptor keeps meaning the process that had the pid when it was opened.
-	// A zombie may be a first thread whose others are still ending, with all files
-	// open: the descriptor tells when they have.
+	// The descriptor refers to the process that had the pid when it was opened. A
+	// zombie may be a main thread whose other threads still hold files open: the
+	// descriptor reports when they end.
 	if _, err := startTime(p.PID); !errors.Is(err, errExited) {
 		if alive, err := p.state(); err != nil || !alive {
 			return errors.Join(err, ctx.Err())
@@ -205,7 +204,7 @@ func startTime(pid int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The command name, in parentheses, may hold anything; fields follow the last ')'.
+	// The command name, in parentheses, may have any bytes; fields follow the last ).
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(fields) < 20 {
 		return 0, fmt.Errorf("/proc/%d/stat is malformed", pid)

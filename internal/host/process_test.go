@@ -59,13 +59,13 @@ func TestProcessIDOfOddName(t *testing.T) {
 	if !id.Signal(syscall.SIGKILL) {
 		t.Error("not signalled")
 	}
-	waitFor(t, "the process to die", func() bool { return !id.Alive() }) // though it is a zombie still
+	waitFor(t, "the process to die", func() bool { return !id.Alive() }) // though still a zombie
 	if id.Signal(0) {
 		t.Error("signalled a zombie")
 	}
 }
 
-// TestPlaceIsNetnsAndCgroup: a program is born in both, and its children too.
+// TestPlaceIsNetnsAndCgroup: a program starts in both, and its children too.
 func TestPlaceIsNetnsAndCgroup(t *testing.T) {
 	testenv.Root(t)
 	ns, c := testNetns(t), testCgroup(t)
@@ -115,7 +115,7 @@ func TestAwaitEnd(t *testing.T) {
 	if err := id.AwaitEnd(context.Background()); err != nil {
 		t.Errorf("after it was reaped: %v", err)
 	}
-	id.PID, id.Start = os.Getpid(), id.Start+1 // its pid went to another
+	id.PID, id.Start = os.Getpid(), id.Start+1 // its pid was reused
 	if err := id.AwaitEnd(context.Background()); err != nil {
 		t.Errorf("another process with its pid: %v", err)
 	}

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// LookProgram finds a host program, also in the system directories that PATH
-// lacks after a plain su. The error is exec.ErrNotFound, with the name.
+// LookProgram finds a host program, also in the system directories that PATH lacks
+// after a plain su. The error is exec.ErrNotFound, with the name.
 func LookProgram(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err == nil {
@@ -23,8 +23,8 @@ func LookProgram(name string) (string, error) {
 	return "", err
 }
 
-// OwnProgram finds a program of this project: beside the running program, if
-// make build puts it, or in the PATH. The error is exec.ErrNotFound, with the name.
+// OwnProgram finds a program of this project: next to the running one, where make
+// build puts it, or in the PATH. The error is exec.ErrNotFound, with the name.
 func OwnProgram(name string) (string, error) {
 	if self, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(self), name)
@@ -35,8 +35,8 @@ func OwnProgram(name string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// NeedProgram is LookProgram for what cannot do without: the error is an
-// *Unsupported, with the Debian package that has the program.
+// NeedProgram is LookProgram for a required program: the error is *Unsupported,
+// with the Debian package that has the program.
 func NeedProgram(what, name, pkg string) (string, error) {
 	path, err := LookProgram(name)
 	if err != nil {
@@ -45,7 +45,7 @@ func NeedProgram(what, name, pkg string) (string, error) {
 	return path, nil
 }
 
-// NeedFile is NeedProgram for another file, by its path.
+// NeedFile is NeedProgram for a required file, by path.
 func NeedFile(what, path, pkg string) (string, error) {
 	if _, err := os.Stat(path); err != nil {
 		return "", &Unsupported{What: what, Why: path + " is not there", Fix: "apt install " + pkg}

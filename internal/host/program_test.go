@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestWhatIsNeededIsNamedWithItsPackage: and what is there is found.
+// TestWhatIsNeededIsNamedWithItsPackage: existing ones are found.
 func TestWhatIsNeededIsNamedWithItsPackage(t *testing.T) {
 	if path, err := NeedProgram("x", "sh", "dash"); err != nil || path == "" {
 		t.Errorf("sh: %q, %v", path, err)
@@ -30,7 +30,7 @@ func TestWhatIsNeededIsNamedWithItsPackage(t *testing.T) {
 	}
 }
 
-// Not t.Parallel: the program lies beside the test's own, and PATH changes.
+// Not t.Parallel: the program is next to the test's own, and PATH changes.
 func TestOwnProgramIsBesideOrInThePath(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
@@ -39,7 +39,7 @@ func TestOwnProgramIsBesideOrInThePath(t *testing.T) {
 	t.Setenv("PATH", dir)
 	inPath := filepath.Join(dir, filepath.Base(beside))
 	if _, err := OwnProgram(filepath.Base(beside)); !errors.Is(err, exec.ErrNotFound) {
-		t.Errorf("a program that is nowhere: %v", err)
+		t.Errorf("a missing program: %v", err)
 	}
 	must(t, os.WriteFile(inPath, []byte("#!/bin/sh\n"), 0o755))
 	t.Cleanup(func() { os.Remove(beside) })
@@ -47,7 +47,7 @@ func TestOwnProgramIsBesideOrInThePath(t *testing.T) {
 		must(t, os.WriteFile(beside, []byte("#!/bin/sh\n"), mode))
 		must(t, os.Chmod(beside, mode))
 		if got, err := OwnProgram(filepath.Base(beside)); err != nil || got != want {
-			t.Errorf("with a file of mode %v beside: %q, %v", mode, got, err)
+			t.Errorf("with a file of mode %v next to it: %q, %v", mode, got, err)
 		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pty is a pseudo-terminal: what is written to Master a program reads from Slave.
+// Pty is a pseudo-terminal: a program reads from Slave what is written to Master.
 type Pty struct{ Master, Slave *os.File }
 
-// OpenPty makes one, of so many columns and rows.
+// OpenPty opens one, with these columns and rows.
 func OpenPty(columns, rows uint16) (*Pty, error) {
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -39,8 +39,8 @@ func OpenPty(columns, rows uint16) (*Pty, error) {
 	return p, nil
 }
 
-// InForeground reports whether this process may change the terminal: it is the one
-// that controls it, and no other process group has it. Else SIGTTOU stops it.
+// InForeground reports whether this process may change the terminal: it is our
+// controlling one, with our group in the foreground. Else SIGTTOU stops us.
 func InForeground(terminal *os.File) bool {
 	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
@@ -53,7 +53,7 @@ func (p *Pty) Resize(columns, rows uint16) error {
 	})
 }
 
-// control keeps Master in the state in which its reads end with a deadline.
+// control uses Master without losing the deadlines of its reads.
 func (p *Pty) control(f func(fd int) error) error {
 	raw, err := p.Master.SyscallConn()
 	if err != nil {

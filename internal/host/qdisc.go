@@ -12,25 +12,25 @@ import (
 	"github.com/drayage/dray/internal/host/step"
 )
 
-// Qdisc is a root egress queueing discipline. A zero field is the kernel's or
-// the kind's default.
+// Qdisc is a root egress queueing discipline. A zero field is the kernel's or the
+// kind's default.
 type Qdisc struct {
 	Kind    string        // one of QdiscKinds
 	Rate    uint64        // bit/s: tbf, htb, hfsc, netem
 	Ceil    uint64        // bit/s: htb
 	Burst   uint64        // bytes: tbf, htb
-	Latency time.Duration // tbf: the longest a packet may queue; netem: the delay added
+	Latency time.Duration // tbf: the longest time in the queue; netem: the added delay
 	Limit   int           // packets: pfifo, sfq, codel, fq_codel, netem; bytes: bfifo
-	Child   *Qdisc        // of tbf, htb and hfsc: what queues below it; nil: the kernel's FIFO
+	Child   *Qdisc        // of tbf, htb and hfsc: the queue below it; nil: the kernel's FIFO
 }
 
 // QdiscState is a qdisc as the kernel reports it.
 type QdiscState struct {
 	Kind string
-	Text string // its parameters in tc's words
+	Text string // parameters in tc's syntax
 }
 
-// QdiscKinds are the kinds that SetQdisc knows.
+// QdiscKinds are the kinds SetQdisc supports.
 func QdiscKinds() []string {
 	return []string{"pfifo", "bfifo", "tbf", "htb", "hfsc", "sfq", "codel", "fq_codel", "netem"}
 }
@@ -38,26 +38,26 @@ func QdiscKinds() []string {
 // KindQdisc is a root qdisc that SetQdisc attached.
 const KindQdisc step.Kind = "qdisc"
 
-// QdiscResource is the root qdisc of an interface, if SetQdisc attached it. It
-// is needed only where the interface outlives the link.
+// QdiscResource is an interface's root qdisc, if SetQdisc attached it. Only an
+// interface that outlives the link needs it.
 func QdiscResource(ns Netns, link string) step.Resource {
 	return step.Resource{Kind: KindQdisc, Netns: ns.Path, Name: link}
 }
 
-// ownHandle marks the qdiscs that Drayage attaches, so that nobody else's is
-// ever replaced or removed. Handles from 8000: on are the kernel's own.
+// ownHandle marks the qdiscs that Drayage attaches; it never replaces or removes
+// any other. The kernel assigns handles from 8000: on.
 const ownHandle = "d7a:"
 
-// ownClass is the one class of a classful qdisc; all traffic goes there.
-// ownChild is what queues in it.
+// ownClass is the only class of a classful qdisc; all traffic goes there. ownChild
+// is its queue.
 const (
 	ownClass = ownHandle + "1"
 	ownChild = "d7b:"
 )
 
-// SetQdisc makes q the root egress qdisc of an interface, in place of one that
-// SetQdisc set before, and reads it back. The error is an *Unsupported
-// if the kernel lacks the kind; nothing is attached when it fails.
+// SetQdisc makes q the root egress qdisc of an interface, replaces an earlier one
+// of its own, and reads it back. It returns *Unsupported if the kernel lacks the
+// kind. On error nothing is attached.
 func (n Netns) SetQdisc(link string, q Qdisc) error {
 	mtu, err := n.mtu(link)
 	if err != nil {
@@ -94,7 +94,7 @@ func (n Netns) ReadQdisc(link string) (QdiscState, error) {
 	return QdiscState{Kind: root.Kind, Text: text}, err
 }
 
-// DelQdisc removes the root qdisc that SetQdisc set; none is no error.
+// DelQdisc removes the root qdisc that SetQdisc set, if any.
 func (n Netns) DelQdisc(link string) error {
 	root, err := n.rootQdisc(link)
 	if err != nil {
@@ -106,8 +106,8 @@ func (n Netns) DelQdisc(link string) error {
 	return n.tc("qdisc", "del", "dev", link, "root")
 }
 
-// ProbeQdisc tries a kind on a throw-away interface. The error is an
-// *Unsupported if the kernel lacks it.
+// ProbeQdisc tries a kind on a throw-away interface. It returns *Unsupported if the
+// kernel lacks it.
 func ProbeQdisc(kind string) error {
 	return probeIn("qdisc "+kind, func(ns Netns) error {
 		a, b := Iface{Netns: ns, Name: "p0", MTU: 1500}, Iface{Netns: ns, Name: "p1", MTU: 1500}
@@ -118,7 +118,7 @@ func ProbeQdisc(kind string) error {
 	})
 }
 
-// defaultLatency is how long tbf queues at most if nobody says.
+// defaultLatency is tbf's default queueing limit.
 const defaultLatency = 50 * time.Millisecond
 
 // Check reports parameters that cannot work on an interface with that MTU.
@@ -161,7 +161,7 @@ func (q Qdisc) complete(mtu int) (Qdisc, error) {
 	}
 	frame := uint64(mtu + EthernetHeader)
 	if q.Burst == 0 {
-		// 4 ms of the rate: long enough for coarse timers, short enough not to show in a measured rate.
+		// 4 ms of the rate: enough for coarse timers, too short to affect a figure.
 		q.Burst = max(q.Rate/8/250, 2*frame)
 	}
 	if q.Burst < frame {
@@ -182,7 +182,7 @@ func (q Qdisc) tcArgs(link string) [][]string {
 	return all
 }
 
-// limited appends the length of the queue, if it is given.
+// limited appends the queue length, if it is set.
 func (q Qdisc) limited(args []string) []string {
 	if q.Limit > 0 {
 		args = append(args, "limit", strconv.Itoa(q.Limit))
@@ -219,7 +219,7 @@ func bits(rate uint64) string { return strconv.FormatUint(rate, 10) + "bit" }
 
 func micros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) + "us" }
 
-// removeQdisc removes the root qdisc of an interface that is still there.
+// removeQdisc removes the root qdisc of an interface that still exists.
 func removeQdisc(r step.Resource) error {
 	n := Netns{Path: r.Netns}
 	if !n.Exists() {

@@ -33,8 +33,8 @@ func inVeth(t *testing.T, f func(n Netns)) {
 	}
 }
 
-// TestSetQdisc sets each kind and reads its parameters back in tc's words; a
-// kind that the kernel lacks must say so and leave the interface as it was.
+// TestSetQdisc sets each kind and reads its parameters back in tc's syntax. A kind
+// that the kernel lacks must say so and change nothing.
 func TestSetQdisc(t *testing.T) {
 	testenv.Program(t, "tc")
 	cases := []struct {
@@ -81,8 +81,8 @@ func TestSetQdisc(t *testing.T) {
 	}
 }
 
-// TestQueueBelowShaper reads back both, and sees that a queue which the kernel
-// lacks leaves no shaper.
+// TestQueueBelowShaper reads back both, and checks that a missing queue kind leaves
+// no shaper.
 func TestQueueBelowShaper(t *testing.T) {
 	testenv.Program(t, "tc")
 	inVeth(t, func(n Netns) {
@@ -170,7 +170,7 @@ func TestQdiscParameters(t *testing.T) {
 	}
 }
 
-// TestReadBackNotices shows that the comparison after setting can fail.
+// TestReadBackNotices shows that the check after setting can fail.
 func TestReadBackNotices(t *testing.T) {
 	out := `[{"kind":"tbf","handle":"d7a:","root":true,"options":{"rate":1250000,"burst":20000,"lat":50000}}]`
 	all, err := parseQdiscs([]byte(out))
@@ -208,8 +208,8 @@ func TestProbeQdisc(t *testing.T) {
 	}
 }
 
-// TestCheckShaper: a switch makes a root class of the same rates, and then that of its
-// queue; the root class alone shapes nothing that goes to the queue.
+// TestCheckShaper: a switch makes a root class and its queue's class with equal
+// rates. The root class alone does not shape the queue's traffic.
 func TestCheckShaper(t *testing.T) {
 	testenv.Program(t, "tc")
 	want := Qdisc{Kind: "htb", Rate: 10e6}

@@ -9,8 +9,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Interfaces lists the names of the namespace's interfaces, the loopback left
-// out, in the order in which they were made.
+// Interfaces lists the names of the namespace's interfaces without the loopback, in
+// creation order.
 func (n Netns) Interfaces() ([]string, error) {
 	nl, err := n.handle()
 	if err != nil {
@@ -30,7 +30,7 @@ func (n Netns) Interfaces() ([]string, error) {
 	return names, nil
 }
 
-// Move takes an interface to another namespace, if it is down and has no address.
+// Move moves an interface to another namespace, if it is down without an address.
 func (n Netns) Move(name string, to Netns) error {
 	f, err := os.Open(to.Path)
 	if err != nil {
@@ -45,9 +45,9 @@ func (n Netns) SetMTU(name string, mtu int) error {
 	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error { return nl.LinkSetMTU(l, mtu) })
 }
 
-// Join makes two interfaces of the namespace one wire: all that one receives the
-// other sends, past the namespace's own protocols. What was joined to either
-// before is cut off. Root qdiscs stay, and act on what is sent.
+// Join makes two interfaces of the namespace one wire: each sends all that the
+// other receives, bypassing the network stack. It ends any earlier join of either.
+// Root qdiscs stay, and act on egress.
 func (n Netns) Join(a, b string) error {
 	for _, ends := range [][2]string{{a, b}, {b, a}} {
 		if err := n.redirect(ends[0], ends[1]); err != nil {
@@ -57,10 +57,10 @@ func (n Netns) Join(a, b string) error {
 	return nil
 }
 
-// redirect sends all that from receives out of to. The classifier u32 is what
-// also small kernels have.
+// redirect sends everything that from receives out of to. Even small kernels have
+// the u32 classifier.
 func (n Netns) redirect(from, to string) error {
-	_ = n.tc("qdisc", "del", "dev", from, "clsact") // of an earlier peer; mostly there is none
+	_ = n.tc("qdisc", "del", "dev", from, "clsact") // of an earlier peer, if any
 	if err := n.tc("qdisc", "replace", "dev", from, "clsact"); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Sleep waits for d, or until ctx ends: that is its error then.
+// Sleep waits for d; if ctx ends first, it returns ctx's error.
 func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

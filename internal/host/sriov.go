@@ -19,22 +19,21 @@ import (
 // physicalFunction is a network interface whose device has SR-IOV, as sysfs shows it.
 type physicalFunction struct {
 	name  string
-	total int // virtual functions that the device can have
+	total int // virtual functions that the device supports
 	vfs   []virtualFunction
 }
 
-// virtualFunction is one that is there.
+// virtualFunction is one existing VF.
 type virtualFunction struct {
-	number  int    // by which its physical function knows it
+	number  int    // its number in the physical function
 	address string // on the PCI bus: "0000:01:10.0"
-	link    string // its interface in this network namespace; empty: it has none here, or several
+	link    string // its interface in this network namespace; empty: none, or several
 }
 
 // pciAddress is domain, bus, device and function. It becomes the name of a file.
 var pciAddress = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 
-// physicalFunctions are those of the host, by name. sysfs is where that is mounted:
-// "/sys".
+// physicalFunctions lists the host's PFs by name. sysfs is its mount point: "/sys".
 func physicalFunctions(sysfs string) ([]physicalFunction, error) {
 	entries, err := os.ReadDir(filepath.Join(sysfs, "class/net"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,7 +43,7 @@ func physicalFunctions(sysfs string) ([]physicalFunction, error) {
 		return nil, fmt.Errorf("look for SR-IOV: %w", err)
 	}
 	var all []physicalFunction
-	for _, e := range entries { // in the order of their names
+	for _, e := range entries { // in order of name
 		pf, err := readPhysicalFunction(sysfs, e.Name())
 		if err != nil {
 			return nil, fmt.Errorf("SR-IOV of %s: %w", e.Name(), err)
@@ -56,12 +55,11 @@ func physicalFunctions(sysfs string) ([]physicalFunction, error) {
 	return all, nil
 }
 
-// readPhysicalFunction returns nil for an interface that is none, or that went
-// meanwhile.
+// readPhysicalFunction returns nil for an interface that is no PF, or is gone.
 func readPhysicalFunction(sysfs, name string) (*physicalFunction, error) {
 	device := filepath.Join(sysfs, "class/net", name, "device")
 	text, err := os.ReadFile(filepath.Join(device, "sriov_totalvfs"))
-	// A file among the interfaces' directories is none: bonding_masters is one.
+	// Some entries are files, not interfaces: bonding_masters is one.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil, nil
 	}
@@ -73,7 +71,7 @@ func readPhysicalFunction(sysfs, name string) (*physicalFunction, error) {
 		return nil, fmt.Errorf("sriov_totalvfs: %w", err)
 	}
 	if total == 0 {
-		return nil, nil // its firmware has SR-IOV switched off
+		return nil, nil // SR-IOV is off in its firmware
 	}
 	entries, err := os.ReadDir(device)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -92,8 +90,8 @@ func readPhysicalFunction(sysfs, name string) (*physicalFunction, error) {
 	return pf, nil
 }
 
-// readVirtualFunction reads the link "virtfn3" of a physical function's device. What
-// does not look as the kernel makes it is no virtual function.
+// readVirtualFunction reads the link "virtfn3" of a physical function's device. It
+// ignores links unlike those the kernel makes.
 func readVirtualFunction(device, name string) (virtualFunction, bool) {
 	digits, ok := strings.CutPrefix(name, "virtfn")
 	number, err := strconv.ParseUint(digits, 10, 16)
@@ -109,8 +107,8 @@ func readVirtualFunction(device, name string) (virtualFunction, bool) {
 	return vf, true
 }
 
-// onlyInterface is the network interface of a device, in the namespace that its
-// sysfs was mounted in; empty if it has none there, or more than one.
+// onlyInterface is a device's network interface, in the namespace that its sysfs
+// was mounted in; empty if there is none, or more than one.
 func onlyInterface(device string) string {
 	entries, err := os.ReadDir(filepath.Join(device, "net"))
 	if err != nil || len(entries) != 1 || len(entries[0].Name()) >= unix.IFNAMSIZ {
@@ -120,7 +118,7 @@ func onlyInterface(device string) string {
 }
 
 // interfaceAt is the interface of the PCI device with that address, see
-// onlyInterface; there is false if the device itself has gone.
+// onlyInterface; there is false if the device itself is gone.
 func interfaceAt(sysfs, address string) (link string, there bool) {
 	device := filepath.Join(sysfs, "bus/pci/devices", address)
 	if _, err := os.Stat(device); err != nil {

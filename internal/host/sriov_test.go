@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeSysfs is a tree of files and of symbolic links, whose text begins with "→".
+// fakeSysfs is a tree of files and symbolic links; a link's text begins with "→".
 func fakeSysfs(t *testing.T, tree map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -70,12 +70,12 @@ func TestPhysicalFunctions(t *testing.T) {
 		t.Errorf("without sysfs: %v, %v", got, err)
 	}
 	if _, there := interfaceAt(sysfs, "0000:01:10.6"); there {
-		t.Error("a function is there that was taken away")
+		t.Error("a removed function still exists")
 	}
 }
 
-// TestHostileSysfs: names that the kernel does not make are no virtual functions, and
-// lead nowhere.
+// TestHostileSysfs: names that the kernel never makes are no VFs, and are not
+// followed.
 func TestHostileSysfs(t *testing.T) {
 	tree := card()
 	for name, target := range map[string]string{

@@ -13,25 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tapBuffer is how many bytes of packets the kernel may keep for a reader.
+// tapBuffer is how many bytes of packets the kernel may buffer.
 const tapBuffer = 16 << 20
 
-// PacketTap sees what passes an interface, in both directions, without taking part.
+// PacketTap captures an interface's packets in both directions, passively.
 type PacketTap struct {
 	fd      int
 	dropped uint64
 	control []byte
 }
 
-// TappedPacket is one packet that passed an interface.
+// TappedPacket is one captured packet.
 type TappedPacket struct {
 	Time   int64 // ns since 1970
-	Length int   // bytes that it had, which may be more than were kept
+	Length int   // original bytes, perhaps more than Kept
 	Kept   int   // bytes
 	Sent   bool  // by the interface's host; otherwise it was received
 }
 
-// OpenPacketTap looks on at an interface of a network namespace.
+// OpenPacketTap captures on an interface of a network namespace.
 func OpenPacketTap(n Netns, name string) (*PacketTap, error) {
 	t := &PacketTap{fd: -1, control: make([]byte, 512)}
 	err := n.Do(func() error {
@@ -39,7 +39,7 @@ func OpenPacketTap(n Netns, name string) (*PacketTap, error) {
 		if err != nil {
 			return err
 		}
-		// No protocol yet: nothing comes before it is bound.
+		// No protocol yet: nothing arrives before bind.
 		t.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 		if err != nil {
 			return err
@@ -71,16 +71,16 @@ func bigEndian16(v uint16) uint16 {
 // Close ends it.
 func (t *PacketTap) Close() error { return unix.Close(t.fd) }
 
-// vlanTag is what the kernel takes out of a frame, and has beside it.
+// vlanTag is a tag that the kernel strips and reports separately.
 const (
 	vlanTag   = 4
 	addresses = 12 // bytes of a frame before its tag
 )
 
-// Read takes the next packet, with its VLAN tag in it; false if there is
-// none now. What does not fit buf is cut off; buf takes 16 bytes at least.
+// Read returns the next packet, with its VLAN tag; false if there is none now. It
+// truncates packets to fit buf, which needs 16 bytes at least.
 func (t *PacketTap) Read(buf []byte) (TappedPacket, bool, error) {
-	// The tag's place is left free, so that putting it in moves 12 bytes only.
+	// Leave room for the tag, so that inserting it moves only 12 bytes.
 	n, controlLength, _, from, err := unix.Recvmsg(t.fd, buf[vlanTag:], t.control, unix.MSG_TRUNC)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 		return TappedPacket{}, false, nil
@@ -107,7 +107,7 @@ func (t *PacketTap) Read(buf []byte) (TappedPacket, bool, error) {
 	return p, true, nil
 }
 
-// readControl takes time and VLAN tag from what came beside a packet.
+// readControl takes the time and VLAN tag from control messages.
 func (t *PacketTap) readControl(length int, p *TappedPacket) (tag [vlanTag]byte, tagged bool, err error) {
 	messages, err := unix.ParseSocketControlMessage(t.control[:length])
 	if err != nil {
@@ -131,7 +131,7 @@ func (t *PacketTap) readControl(length int, p *TappedPacket) (tag [vlanTag]byte,
 	return tag, tagged, nil
 }
 
-// Wait waits for a packet, at the longest so long.
+// Wait waits for a packet, for at most d.
 func (t *PacketTap) Wait(d time.Duration) error {
 	_, err := unix.Poll([]unix.PollFd{{Fd: int32(t.fd), Events: unix.POLLIN}}, int(max(d, time.Millisecond).Milliseconds()))
 	if errors.Is(err, unix.EINTR) {
@@ -140,13 +140,13 @@ func (t *PacketTap) Wait(d time.Duration) error {
 	return err
 }
 
-// Dropped is how many packets have passed since the beginning for which the
-// kernel had no room.
+// Dropped is how many packets the kernel has dropped since the start for lack of
+// room.
 func (t *PacketTap) Dropped() (uint64, error) {
 	s, err := unix.GetsockoptTpacketStats(t.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {
 		return t.dropped, err
 	}
-	t.dropped += uint64(s.Drops) // the kernel begins again at 0
+	t.dropped += uint64(s.Drops) // the kernel restarts at 0
 	return t.dropped, nil
 }

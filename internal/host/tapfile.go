@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenTap makes a tap interface in the namespace and returns what its packets are
-// read from and written to, each after a virtio-net header. The interface goes
-// when the file is closed, by whoever has it last.
+// OpenTap makes a tap interface in the namespace and returns its file: each packet
+// follows a virtio-net header. The interface is removed when the last holder closes
+// the file.
 func (n Netns) OpenTap(name string) (*os.File, error) {
 	var f *os.File
 	err := n.Do(func() error {
@@ -31,10 +31,10 @@ func (n Netns) OpenTap(name string) (*os.File, error) {
 	return f, nil
 }
 
-// OpenMacvtap returns what the packets of a macvtap of the namespace are read from
-// and written to, each after a virtio-net header. While the file is open, what comes
-// in goes to its reader, and not to the kernel's own protocols; the interface stays when
-// it is closed. It takes every group address, since those of its reader are not known here.
+// OpenMacvtap returns the file of a macvtap in the namespace: each packet follows a
+// virtio-net header. While it is open, received packets go to its reader, not to
+// the kernel's network stack. Closing it keeps the interface. It accepts every
+// group address, since the reader's groups are unknown here.
 func (n Netns) OpenMacvtap(name string) (*os.File, error) {
 	var f *os.File
 	err := n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error { return nl.LinkSetAllmulticastOn(l) })
@@ -62,7 +62,7 @@ func (n Netns) OpenMacvtap(name string) (*os.File, error) {
 	return f, nil
 }
 
-// tapFile has a virtio-net header before each packet of a tap. It takes fd over.
+// tapFile sets a tap to a virtio-net header per packet. It takes over fd.
 func tapFile(fd int, name string) (*os.File, error) {
 	request, err := unix.NewIfreq(name)
 	if err == nil {
@@ -76,8 +76,8 @@ func tapFile(fd int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// macvtapDevice is the number of the device of a macvtap of the thread's network
-// namespace. The host's /sys shows that of another one.
+// macvtapDevice is the device number of a macvtap in the thread's network
+// namespace. The host's /sys shows another namespace.
 func macvtapDevice(name string) (dev uint64, err error) {
 	var mounts fds
 	defer mounts.close()
@@ -104,8 +104,8 @@ func macvtapDevice(name string) (dev uint64, err error) {
 	return unix.Mkdev(major, minor), nil
 }
 
-// openDevice opens a character device by a node that nobody else sees. That in /dev
-// is called after the index of the interface, which is another's in another namespace.
+// openDevice opens a character device by a private node. The one in /dev is named
+// by interface index, which another namespace may use too.
 func openDevice(dev uint64) (fd int, err error) {
 	var mounts fds
 	defer mounts.close()

@@ -19,8 +19,8 @@ import (
 // tcTimeout bounds one run of tc; it normally takes milliseconds.
 const tcTimeout = 20 * time.Second
 
-// tc runs tc inside the namespace. The netlink library knows only some of the
-// qdiscs, so all are set by tc, in one way.
+// tc runs tc inside the namespace. The netlink library supports only some qdiscs,
+// so tc sets all of them.
 func (n Netns) tc(args ...string) error {
 	_, err := n.tcOutput(args...)
 	return err
@@ -45,7 +45,7 @@ func (n Netns) tcOutput(args ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// tcError makes the kernel's complaint of an unknown kind a typed error.
+// tcError turns the kernel's error for an unknown kind into a typed one.
 func tcError(args []string, stderr string, err error) error {
 	text := strings.TrimSpace(stderr)
 	unknown := strings.Contains(text, "qdisc kind is unknown") || // extended acknowledgement
@@ -101,7 +101,7 @@ func (n Netns) rootQdisc(link string) (tcQdisc, error) {
 	return rootOf(all), err
 }
 
-// hfscOptions is text that iproute2 (seen: 6.1) prints in the midst of its JSON.
+// hfscOptions is text that iproute2 (seen: 6.1) prints inside its JSON.
 var hfscOptions = regexp.MustCompile(`"options":\{default [0-9a-fx]+ *\}`)
 
 func parseQdiscs(out []byte) ([]tcQdisc, error) {
@@ -122,7 +122,7 @@ func rootOf(all []tcQdisc) tcQdisc {
 	return tcQdisc{Kind: "noop"} // an interface that is down shows none
 }
 
-// qdiscText is the root qdisc, its class, and what queues in it, in tc's words.
+// qdiscText is the root qdisc, its class, and its queue, in tc's syntax.
 func (n Netns) qdiscText(link string) (string, error) {
 	qdiscs, err := n.tcOutput("qdisc", "show", "dev", link, "root")
 	if err != nil {
@@ -143,7 +143,7 @@ func (n Netns) qdiscText(link string) (string, error) {
 	return strings.Join(lines, "; "), nil
 }
 
-// checkQdisc compares what the kernel has attached with what was asked for.
+// checkQdisc compares the kernel's qdisc with the wanted one.
 func (n Netns) checkQdisc(link string, want Qdisc) error {
 	all, err := n.qdiscs(link)
 	if err != nil {
@@ -163,8 +163,8 @@ func (n Netns) checkQdisc(link string, want Qdisc) error {
 	return nil
 }
 
-// CheckShaper compares the root qdisc of an interface, an htb or hfsc that another
-// program has set, and its class with what was asked for.
+// CheckShaper compares an interface's root qdisc, an htb or hfsc that another
+// program has set, and its class with the wanted ones.
 func (n Netns) CheckShaper(link string, want Qdisc) error {
 	root, err := n.rootQdisc(link)
 	if err != nil {
@@ -181,7 +181,7 @@ func (n Netns) CheckShaper(link string, want Qdisc) error {
 	})
 }
 
-// checkChild compares what queues in the one class.
+// checkChild compares the queue of the only class.
 func checkChild(all []tcQdisc, want *Qdisc) error {
 	if want == nil {
 		return nil
@@ -220,18 +220,18 @@ func (got tcQdisc) differs(want Qdisc, handle string) error {
 	return nil
 }
 
-// near allows for the kernel's clock ticks, in which burst and latency are kept.
+// near allows for rounding: the kernel keeps burst and latency in clock ticks.
 func near(got, want uint64) bool {
 	diff := max(got, want) - min(got, want)
 	return diff <= 1+want/50
 }
 
-// leafMinor is the minor number of the class that everything goes to: Drayage's own,
-// and that of the first queue of Open vSwitch's, whose root class has another one and
-// the same rates.
+// leafMinor is the minor number of the class for all traffic: Drayage's own, and
+// Open vSwitch's first queue. Open vSwitch's root class has another number and the
+// same rates.
 const leafMinor = 1
 
-// checkClass compares the one class of a classful qdisc that packets queue in.
+// checkClass compares the class of a classful qdisc in which packets queue.
 func checkClass(nl *netlink.Handle, l netlink.Link, want Qdisc) error {
 	classes, err := nl.ClassList(l, netlink.HANDLE_NONE)
 	if err != nil {

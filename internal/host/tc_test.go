@@ -4,7 +4,7 @@ package host
 
 import "testing"
 
-// TestParseHfsc: as Debian 12's tc prints it, which is not JSON.
+// TestParseHfsc parses Debian 12's tc output, which is not JSON.
 func TestParseHfsc(t *testing.T) {
 	all, err := parseQdiscs([]byte(`[{"kind":"hfsc","handle":"d7a:","root":true,"refcnt":3,"options":{default 1 }},` +
 		`{"kind":"sfq","handle":"d7b:","parent":"d7a:1","options":{"limit":127}}]`))
@@ -24,6 +24,6 @@ func TestParseHfsc(t *testing.T) {
 		t.Error("a child that is not there was read back")
 	}
 	if _, err := parseQdiscs([]byte(`[{"kind":"hfsc","options":{whatever}}]`)); err == nil {
-		t.Error("accepted what is no JSON")
+		t.Error("accepted invalid JSON")
 	}
 }

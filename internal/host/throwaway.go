@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InThrowawayNetns calls f with a new network namespace, which is gone when f
-// returns: probes try things there.
+// InThrowawayNetns calls f with a new network namespace for probes. It is gone when
+// f returns.
 func InThrowawayNetns(f func(Netns) error) error {
 	return onOwnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// SocketState is what a network namespace knows of a unix socket's path.
+// SocketState is a network namespace's view of a unix socket's path.
 type SocketState struct {
 	Listening bool
-	// Connected is how many sockets of this namespace have connected to it, wherever
-	// the one is that listens.
+	// Connected counts the sockets of this namespace connected to it, whatever the
+	// listener's namespace.
 	Connected int
 }
 
-// UnixSocket looks for sockets of the network namespace with the path, as whoever
-// bound it wrote it.
+// UnixSocket looks for sockets of the network namespace with the path, spelled as
+// at bind.
 func (n Netns) UnixSocket(path string) (SocketState, error) {
 	var s SocketState
 	err := n.Do(func() error {
-		text, err := os.ReadFile("/proc/thread-self/net/unix") // of the thread that Do has moved
+		text, err := os.ReadFile("/proc/thread-self/net/unix") // of the thread that Do moved
 		if err == nil {
 			s = parseUnixSockets(string(text), path)
 		}
@@ -29,9 +29,8 @@ func (n Netns) UnixSocket(path string) (SocketState, error) {
 	return s, err
 }
 
-// parseUnixSockets reads the table of proc(5): an accepted socket has the path of
-// the listening one. Flags and state are those of net/unix/af_unix.c and
-// linux/net.h.
+// parseUnixSockets reads the table of proc(5): an accepted socket has the
+// listener's path. Flags and states are from net/unix/af_unix.c and linux/net.h.
 func parseUnixSockets(table, path string) SocketState {
 	const (
 		flags, state, name = 3, 5, 7 // columns

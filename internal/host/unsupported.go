@@ -11,12 +11,12 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// ErrUnsupported is what every *Unsupported error is.
+// ErrUnsupported matches every *Unsupported error.
 var ErrUnsupported = errors.New("unsupported on this host")
 
-// Unsupported says that this host lacks something: what cannot be done, why,
-// and the package or setting that mends it. Any other error of a probe means
-// that the probe itself failed, and nothing is known.
+// Unsupported says that this host lacks something: what fails, why, and the package
+// or setting that fixes it. Any other error of a probe means that the probe itself
+// failed and the answer is unknown.
 type Unsupported struct {
 	What string // "qdisc hfsc"
 	Why  string // one clause: "this kernel has no sch_hfsc"
@@ -38,7 +38,7 @@ func (u *Unsupported) Unwrap() error { return u.Cause }
 // Is makes errors.Is(err, ErrUnsupported) true.
 func (u *Unsupported) Is(target error) bool { return target == ErrUnsupported }
 
-// ProbeItem turns the outcome of a probe into an inventory item.
+// ProbeItem turns a probe's result into an inventory item.
 func ProbeItem(name string, err error) inventory.Item {
 	item := inventory.Item{Name: name, Status: inventory.OK}
 	if err == nil {
@@ -60,5 +60,5 @@ func ProbeItem(name string, err error) inventory.Item {
 	return item
 }
 
-// refused reports whether the kernel refused something for want of privilege.
+// refused reports whether the kernel refused something for lack of privilege.
 func refused(err error) bool { return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) }

@@ -14,21 +14,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Usage is what a control group and everything below it has used.
+// Usage is the usage of a control group and everything below it.
 type Usage struct {
 	At     time.Duration // CLOCK_MONOTONIC
-	CPU    time.Duration // since the group was made
-	Memory uint64        // now, bytes; 0: no controller tells
+	CPU    time.Duration // since the group began
+	Memory uint64        // now, bytes; 0: no controller
 }
 
-// Meter reads the usage of one control group again and again.
+// Meter reads one control group's usage repeatedly.
 type Meter struct {
 	cpu, memory string // files
 	cpuV2       bool   // cpu is cpu.stat
 }
 
-// NewMeter finds where this host tells what a control group uses. It is an
-// *Unsupported error if no hierarchy accounts CPU time.
+// NewMeter finds this host's usage files for a control group. It returns
+// *Unsupported if no hierarchy accounts CPU time.
 func NewMeter(c Cgroup) (*Meter, error) {
 	hs, err := hierarchies()
 	if err != nil {
@@ -70,7 +70,7 @@ func existing(dir, name string) string {
 	return path
 }
 
-// Read is the usage now.
+// Read reads the usage.
 func (m *Meter) Read() (Usage, error) {
 	u := Usage{}
 	text, err := os.ReadFile(m.cpu)
@@ -113,8 +113,8 @@ func cpuTime(text string, v2 bool) (time.Duration, error) {
 	return time.Duration(n) * unit, nil
 }
 
-// Monotonic is the time of CLOCK_MONOTONIC, which every program of this host and
-// of its containers reads alike.
+// Monotonic is the time of CLOCK_MONOTONIC, the same for every program on this host
+// and in its containers.
 func Monotonic() (time.Duration, error) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {

@@ -20,12 +20,12 @@ type UserMapping struct {
 	Size   int
 }
 
-// CreateUserNetns makes a user namespace with those mappings, whose ids inside
-// follow each other (of groups it knows only the first), and a network
-// namespace owned by it, pins both, and brings the loopback up.
+// CreateUserNetns makes a user namespace with those mappings and a network
+// namespace owned by it, pins both, and brings the loopback up. Ids inside are
+// consecutive; of the groups only the first is mapped.
 //
-// Both are pinned before any container exists, so that ports are plumbed first
-// and survive a restart of the container, which joins the two by path.
+// Both are pinned before any container exists: ports are plumbed first and survive
+// a restart of the container, which joins the two by path.
 func CreateUserNetns(userPath, netPath string, m ...UserMapping) error {
 	for _, path := range []string{userPath, netPath} {
 		if err := touch(path); err != nil {
@@ -50,16 +50,16 @@ func CreateUserNetns(userPath, netPath string, m ...UserMapping) error {
 	return ns.allowPing()
 }
 
-// allowPing lets every group of the namespace send ICMP echo requests, for
-// which ping else needs CAP_NET_RAW (icmp(7), ping_group_range).
+// allowPing lets every group of the namespace send ICMP echo requests. Without it
+// ping needs CAP_NET_RAW (icmp(7), ping_group_range).
 func (n Netns) allowPing() error {
 	return n.Do(func() error {
 		return os.WriteFile("/proc/sys/net/ipv4/ping_group_range", []byte("0 2147483647"), 0)
 	})
 }
 
-// ProbeUserNetns tries to make a user and a network namespace. Nothing of it
-// can stay, not even after a SIGKILL.
+// ProbeUserNetns tries to make a user and a network namespace. It leaves nothing
+// behind, even after a SIGKILL.
 func ProbeUserNetns(m UserMapping) error {
 	return once("user namespace", func() error {
 		pid, release, err := holdUserNetns(m)
@@ -71,8 +71,8 @@ func ProbeUserNetns(m UserMapping) error {
 	})
 }
 
-// holdUserNetns starts a process that holds new namespaces until release is
-// called. It ends as soon as its standard input closes, so at the latest with us.
+// holdUserNetns starts a process that holds new namespaces until release is called.
+// It ends when its standard input closes, so at the latest with us.
 func holdUserNetns(mappings ...UserMapping) (pid int, release func(), err error) {
 	holder := exec.Command("cat")
 	stdin, err := holder.StdinPipe()

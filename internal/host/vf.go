@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// hostLink is what of an interface of the host decides whether a port may have it.
+// hostLink is the state of a host interface that decides if a port may use it.
 type hostLink struct {
 	up        bool // administratively
 	carrier   bool
@@ -47,8 +47,8 @@ func hostLinks() (map[string]hostLink, error) {
 	return all, nil
 }
 
-// whyNotFree says why a virtual function cannot become a port; empty: it can. What is
-// up, or has been given something to do, may be somebody's, whoever that is.
+// whyNotFree says why a virtual function cannot become a port; empty: it can. An
+// interface that is up or configured may be in use.
 func whyNotFree(vf virtualFunction, links map[string]hostLink, claims map[string]vfClaim) string {
 	link, known := links[vf.link]
 	claim, claimed := claims[vf.address]
@@ -71,8 +71,7 @@ func whyNotFree(vf virtualFunction, links map[string]hostLink, claims map[string
 	return ""
 }
 
-// freeVFs are the functions of one card that can become ports, and why the others
-// cannot.
+// freeVFs are a card's functions that can become ports, and why the others cannot.
 func freeVFs(pf physicalFunction, links map[string]hostLink, claims map[string]vfClaim) (free []virtualFunction, others []string) {
 	for _, vf := range pf.vfs {
 		if why := whyNotFree(vf, links, claims); why != "" {
@@ -84,12 +83,12 @@ func freeVFs(pf physicalFunction, links map[string]hostLink, claims map[string]v
 	return free, others
 }
 
-// usualPorts are those of a link: nobody is told to make fewer functions.
+// usualPorts is a link's usual number of ports: a fix suggests no fewer.
 const usualPorts = 2
 
-// tooFew says that a card has not as many free functions as are asked for, and what
-// mends it. Drayage never makes some itself: the kernel can only do that by taking
-// away those that are there.
+// tooFew says that a card has too few free functions, and how to fix it. Drayage
+// never creates any itself: for that the kernel would first remove all existing
+// ones.
 func tooFew(pf physicalFunction, free int, others []string, want int) *Unsupported {
 	numvfs := "/sys/class/net/" + pf.name + "/device/sriov_numvfs"
 	u := &Unsupported{What: "port on " + pf.name, Why: fmt.Sprintf("no VF: %s can have %d virtual functions, and has none", pf.name, pf.total)}
@@ -102,7 +101,7 @@ func tooFew(pf physicalFunction, free int, others []string, want int) *Unsupport
 	default:
 		u.Why = fmt.Sprintf("no VF: %d are needed, and of the %d virtual functions of %s %d are free", want, len(pf.vfs), pf.name, free)
 		if len(others) > 0 {
-			const most = 4 // of what may be hundreds
+			const most = 4 // of perhaps hundreds
 			u.Why += ": " + strings.Join(others[:min(len(others), most)], ", ")
 		}
 		u.Fix = fmt.Sprintf("ip link set IFACE down for those that nobody uses; or, while none is used, echo 0 > %s and echo %d > %s",
@@ -111,7 +110,7 @@ func tooFew(pf physicalFunction, free int, others []string, want int) *Unsupport
 	return u
 }
 
-// errNoPF says that there is no card to have functions of.
+// errNoPF says that no card has virtual functions.
 func errNoPF() *Unsupported {
 	return &Unsupported{
 		What: "SR-IOV", Why: "no VF: no network interface of this host has SR-IOV",
@@ -119,8 +118,8 @@ func errNoPF() *Unsupported {
 	}
 }
 
-// choose finds the card, which may be named, and that many functions of it that are
-// free. A card that is not named must be able to carry packets of mtu bytes.
+// choose finds the card, by name if given, and that many free functions of it. A
+// card chosen without a name must support packets of mtu bytes.
 func (p vfPool) choose(name string, want, mtu int) (physicalFunction, []virtualFunction, error) {
 	links, err := hostLinks()
 	if err != nil {
@@ -177,7 +176,7 @@ func ProbeVFs() error {
 	return err
 }
 
-// countFreeVFs is how many functions of each card could become ports, by the card's
+// countFreeVFs counts each card's functions that could become ports, by the card's
 // interface.
 func (p vfPool) countFreeVFs(links map[string]hostLink) (map[string]int, error) {
 	pfs, err := physicalFunctions(p.sysfs)

@@ -17,7 +17,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// idle is an interface that a port may have, and lit that of a card.
+// idle is a host interface that a port may use; lit is a card's.
 var idle, lit = hostLink{mtu: 1500}, hostLink{mtu: 1500, up: true, carrier: true}
 
 // cards are two cards: eth0 with the functions eth1 to eth3, and eth5 with none.
@@ -102,7 +102,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestClaims: a claim is there whole, and goes for good.
+// TestClaims: a claim appears whole, and goes for good.
 func TestClaims(t *testing.T) {
 	p := vfPool{claims: filepath.Join(t.TempDir(), "claims"), boot: "this"}
 	if claims, err := p.claimed(); err != nil || len(claims) != 0 {
@@ -118,7 +118,7 @@ func TestClaims(t *testing.T) {
 	unlock()
 	c := vfClaim{Boot: "this", Address: "0000:01:10.0", Netns: "/x", Port: "f1u", PortMAC: "02:00:00:00:00:01", MTU: 1500, Offloads: map[string]bool{"tx-checksum": true}}
 	must(t, p.write(c))
-	must(t, os.WriteFile(filepath.Join(p.claims, "0000:01:10.2.next"), []byte("{"), 0o600)) // of a writer that was killed
+	must(t, os.WriteFile(filepath.Join(p.claims, "0000:01:10.2.next"), []byte("{"), 0o600)) // of a killed writer
 	claims, err := p.claimed()
 	must(t, err)
 	got, ok := claims[c.Address]
@@ -136,7 +136,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestGiveBackOfNone: what was never taken, and what has gone with its card, is done.
+// TestGiveBackOfNone: a function never taken, or gone with its card, is done.
 func TestGiveBackOfNone(t *testing.T) {
 	testenv.Root(t)
 	must(t, giveBackVF(context.Background(), step.Resource{Kind: KindVF, Netns: "/nowhere", Name: "f1u", MAC: "02:00:00:00:00:01"}))
@@ -147,7 +147,7 @@ func TestGiveBackOfNone(t *testing.T) {
 	if claims, err := p.claimed(); err != nil || len(claims) != 0 {
 		t.Error(claims, err)
 	}
-	// One that is there, and stays away, is an error, and stays claimed.
+	// One that exists but stays away is an error, and stays claimed.
 	away := vfClaim{Boot: "this", Address: "0000:03:10.0", PF: "eth0", VF: 7}
 	must(t, os.MkdirAll(filepath.Join(p.sysfs, "bus/pci/devices", away.Address), 0o755))
 	must(t, p.write(away))
@@ -161,8 +161,8 @@ func TestGiveBackOfNone(t *testing.T) {
 	}
 }
 
-// TestMoveLink moves an interface whose name is another's where it comes to, as that
-// of a port often is: the new one counts.
+// TestMoveLink moves an interface whose old name is taken at its destination, as a
+// port's often is: only the new one counts.
 func TestMoveLink(t *testing.T) {
 	testenv.Root(t)
 	from, to := testNetns(t), testNetns(t)

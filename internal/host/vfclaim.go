@@ -18,8 +18,8 @@ import (
 	"github.com/drayage/dray/internal/host/step"
 )
 
-// KindVF is a virtual function of a network card that became a port: removal gives it
-// back to the host as it was.
+// KindVF is a network card's virtual function that became a port; its removal
+// returns it to the host as it was.
 const KindVF step.Kind = "vf"
 
 // VFResource is the virtual function that became the port name in ns.
@@ -27,52 +27,52 @@ func VFResource(ns Netns, name string, mac net.HardwareAddr) step.Resource {
 	return step.Resource{Kind: KindVF, Netns: ns.Path, Name: name, MAC: mac.String()}
 }
 
-// vfPool is the virtual functions of the host, and the claims on them: one file each,
-// named by its PCI address, which is on disk before anything of the function changes.
-// There is one directory of claims for the host, whatever the state directory: two
-// chains choose from the same functions.
+// vfPool is the host's virtual functions, and the claims on them: one file each,
+// named by PCI address. A claim is on disk before the function changes. All chains
+// share one claims directory, whatever the state directory, because they share the
+// functions.
 type vfPool struct {
 	sysfs  string // "/sys"
-	claims string // a directory; it stays, and the lock in it
+	claims string // a directory; it and its lock stay
 	boot   string // BootID
 }
 
-// vfLockPatience bounds the wait for another process that takes functions or gives
-// some back: either waits for drivers, each step for vfPatience at most.
+// vfLockPatience bounds the wait for another process that takes or returns
+// functions: both wait for drivers, at most vfPatience per step.
 const vfLockPatience = time.Minute
 
-// hostVFs is the pool of this host.
+// hostVFs is this host's pool.
 func hostVFs() (vfPool, error) {
 	boot, err := BootID()
 	return vfPool{sysfs: "/sys", claims: "/run/.dray-vfs", boot: boot}, err
 }
 
-// vfClaim says whose port a virtual function is, and how it was before.
+// vfClaim records a virtual function's port, and its previous state.
 type vfClaim struct {
-	Boot    string `json:"boot"`    // that of vfPool: after another one the function is as new
+	Boot    string `json:"boot"`    // vfPool's; a reboot resets the function
 	Address string `json:"address"` // on the PCI bus
 	PF      string `json:"pf"`      // the physical function's interface
 	VF      int    `json:"vf"`      // its number there
 
-	Netns   string `json:"netns"` // the port: that of VFResource
+	Netns   string `json:"netns"` // the port, as in VFResource
 	Port    string `json:"port"`
 	PortMAC string `json:"port_mac"`
 
-	Link     string          `json:"link"` // how the interface was
+	Link     string          `json:"link"` // the former state
 	MAC      string          `json:"mac"`
 	MTU      int             `json:"mtu"`
 	Offloads map[string]bool `json:"offloads"`  // by kernel feature
-	AdminMAC string          `json:"admin_mac"` // how the physical function had it
+	AdminMAC string          `json:"admin_mac"` // set by the physical function
 	Spoof    bool            `json:"spoof"`
 	Trust    bool            `json:"trust"`
 }
 
-// is reports whether the claim is that of a resource.
+// is reports whether the claim belongs to a resource.
 func (c vfClaim) is(r step.Resource) bool {
 	return c.Netns == r.Netns && c.Port == r.Name && c.PortMAC == r.MAC
 }
 
-// lock keeps everybody else from taking functions and giving them back.
+// lock keeps other processes from taking and returning functions.
 func (p vfPool) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(p.claims, 0o700); err != nil {
 		return nil, err
@@ -86,9 +86,9 @@ func (p vfPool) lock(ctx context.Context) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// claimed are the claims of this boot, by PCI address. One that cannot be read counts,
-// as that of nobody: what is behind it is not to be touched. Who is not root sees none,
-// and takes none.
+// claimed are the claims of this boot, by PCI address. An unreadable claim counts,
+// without an owner: its function must not be touched. A non-root user sees none,
+// and can take none.
 func (p vfPool) claimed() (map[string]vfClaim, error) {
 	entries, err := os.ReadDir(p.claims)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -100,7 +100,7 @@ func (p vfPool) claimed() (map[string]vfClaim, error) {
 	all := map[string]vfClaim{}
 	for _, e := range entries {
 		if !pciAddress.MatchString(e.Name()) {
-			continue // the lock, or what a writer left that was killed
+			continue // the lock, or a killed writer's file
 		}
 		c := p.read(e.Name())
 		if c.Boot == "" || c.Boot == p.boot {
@@ -119,7 +119,7 @@ func (p vfPool) read(address string) vfClaim {
 	return c
 }
 
-// write makes a claim durable, whole or not at all.
+// write makes a claim durable, atomically.
 func (p vfPool) write(c vfClaim) error {
 	text, err := json.Marshal(c)
 	if err != nil {

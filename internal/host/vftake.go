@@ -18,14 +18,14 @@ import (
 	"github.com/drayage/dray/internal/host/step"
 )
 
-// vfPatience bounds the wait for a driver that is about to reset a virtual function,
-// and for the kernel that is about to bring one back from a namespace which has gone.
+// vfPatience bounds the wait for a driver to reset a virtual function, and for the
+// kernel to return one from a namespace that is gone.
 const vfPatience = 10 * time.Second
 
-// TakeVFs makes ports of free virtual functions, all of one network card: pf is the
-// interface of that, or empty for any with enough of them. The card's address check
-// is on for each port, and its trust off: a function that it runs in cannot send from
-// another's address, nor listen to all. The ports are down. pf is returned.
+// TakeVFs makes ports of free virtual functions, all of one network card. pf is the
+// card's interface, or empty for any card with enough of them; TakeVFs returns it.
+// Each port has the card's spoof check on and trust off: its function cannot use
+// another source address, nor be promiscuous. The ports are down.
 func TakeVFs(ctx context.Context, pf string, ports []Iface) (string, error) {
 	p, err := hostVFs()
 	if err != nil {
@@ -94,7 +94,7 @@ func cardAndVF(handle *netlink.Handle, pf, vf string) (card, link netlink.Link, 
 	return card, link, nil
 }
 
-// describe is the claim of a port on a function as that is now.
+// describe is a port's claim on a function as it is now.
 func (p vfPool) describe(card, link netlink.Link, vf virtualFunction, port Iface) (vfClaim, error) {
 	a := link.Attrs()
 	claim := vfClaim{
@@ -123,13 +123,13 @@ func (p vfPool) describe(card, link netlink.Link, vf virtualFunction, port Iface
 	return claim, fmt.Errorf("the driver of %s tells nothing of its virtual function %d", claim.PF, vf.number)
 }
 
-// address gives a function its address, and has its card hold it to the address own;
-// to none, if that is zero. A function whose card holds it to an address cannot
-// take another, so that is given up before.
+// address sets a function's address, and has its card enforce the address own,
+// unless that is zero. A function cannot change an enforced address, so enforcement
+// is lifted first.
 func address(ctx context.Context, handle *netlink.Handle, card netlink.Link, vf int, link netlink.Link, mac, own net.HardwareAddr) error {
 	none := make(net.HardwareAddr, len(mac))
 	givenUp := handle.LinkSetVfHardwareAddr(card, vf, none)
-	if givenUp != nil { // the driver knows no such state, and holds it to the new address at once
+	if givenUp != nil { // the driver cannot lift it, and enforces the new address at once
 		givenUp = errors.Join(givenUp, handle.LinkSetVfHardwareAddr(card, vf, mac))
 	}
 	if err := setMAC(ctx, handle, link, mac); err != nil {
@@ -144,21 +144,21 @@ func address(ctx context.Context, handle *netlink.Handle, card netlink.Link, vf 
 	return nil
 }
 
-// guard says whether a card checks the sender's address of what a function sends, and
-// whether it trusts the function with more.
+// guard switches the card's check of a function's source address, and its trust in
+// the function.
 func guard(handle *netlink.Handle, card netlink.Link, vf int, check, trust bool) error {
 	if err := handle.LinkSetVfSpoofchk(card, vf, check); err != nil {
 		return fmt.Errorf("switch the check of its sender's address %s: %w", onOff(check), err)
 	}
-	// A card whose driver knows no trust gives none.
+	// A card whose driver lacks trust gives none.
 	if err := handle.LinkSetVfTrust(card, vf, trust); err != nil && (trust || !errors.Is(err, unix.EOPNOTSUPP)) {
 		return fmt.Errorf("switch trust in it %s: %w", onOff(trust), err)
 	}
 	return nil
 }
 
-// setMAC sets the address of a function's interface. A driver may refuse that while it
-// resets the function, which some cards have it do when what they hold it to changes.
+// setMAC sets the address of a function's interface. A driver may refuse while it
+// resets the function. Some cards reset it when the enforced address changes.
 func setMAC(ctx context.Context, handle *netlink.Handle, link netlink.Link, mac net.HardwareAddr) error {
 	ctx, cancel := context.WithTimeout(ctx, vfPatience)
 	defer cancel()
@@ -176,8 +176,8 @@ func setMAC(ctx context.Context, handle *netlink.Handle, link netlink.Link, mac 
 	}
 }
 
-// moveLink moves an interface to another namespace, under a name that need not be
-// free where it comes from.
+// moveLink moves an interface to another namespace, under a name that may be in use
+// in its old namespace.
 func moveLink(from Netns, index int, to Netns, name string) error {
 	target, err := to.open()
 	if err != nil {
@@ -200,7 +200,7 @@ func moveLink(from Netns, index int, to Netns, name string) error {
 	return nil
 }
 
-// giveBackVF gives the function back that became the port.
+// giveBackVF returns the function that became the port.
 func giveBackVF(ctx context.Context, r step.Resource) error {
 	p, err := hostVFs()
 	if err != nil {
@@ -236,7 +236,7 @@ func (p vfPool) giveBack(ctx context.Context, c vfClaim) error {
 	for {
 		link, there := interfaceAt(p.sysfs, c.Address)
 		if !there {
-			return p.drop(c.Address) // somebody has taken the card's functions away
+			return p.drop(c.Address) // the card's functions have been removed
 		}
 		if link != "" {
 			if err := restore(ctx, link, c, ours); err != nil {
@@ -250,8 +250,8 @@ func (p vfPool) giveBack(ctx context.Context, c vfClaim) error {
 	}
 }
 
-// retrieve takes a function out of its port's namespace. If that has gone, the
-// kernel does. ours says that it was there, where nobody else can have taken it over.
+// retrieve takes a function out of its port's namespace. If that is gone, the
+// kernel does it. ours says that it was there, so no other user can have taken it.
 func retrieve(c vfClaim) (ours bool, err error) {
 	ns := Netns{Path: c.Netns}
 	if !ns.Exists() {
@@ -274,18 +274,18 @@ func retrieve(c vfClaim) (ours bool, err error) {
 		if err := handle.LinkSetDown(l); err != nil {
 			return false, err
 		}
-		// Its old name may be somebody's now: then it keeps another.
+		// If another interface has its old name, it gets a new one.
 		err := moveLink(ns, a.Index, HostNetns, c.Link)
 		if errors.Is(err, unix.EEXIST) {
 			err = moveLink(ns, a.Index, HostNetns, "vf%d")
 		}
-		return true, ignoreGone(err) // it had moved, and was only not renamed
+		return true, ignoreGone(err) // it had moved, but was not renamed
 	}
 	return false, nil
 }
 
-// restore makes a function that is on the host what it was before it became a port.
-// If it is not ours any more, an address that we do not know is another user's.
+// restore returns a function on the host to its state before it became a port. If
+// it is no longer ours, an unknown address is another user's.
 func restore(ctx context.Context, name string, c vfClaim, ours bool) error {
 	handle, err := HostNetns.handle()
 	if err != nil {
@@ -298,7 +298,7 @@ func restore(ctx context.Context, name string, c vfClaim, ours bool) error {
 	}
 	now := link.Attrs().HardwareAddr.String()
 	if !ours && now != c.PortMAC && now != c.MAC {
-		return nil // somebody has given it an address since, and uses it
+		return nil // another user has given it an address since
 	}
 	mac, err := net.ParseMAC(c.MAC)
 	if err != nil {
@@ -314,7 +314,7 @@ func restore(ctx context.Context, name string, c vfClaim, ours bool) error {
 	if err := address(ctx, handle, card, c.VF, link, mac, admin); err != nil {
 		return err
 	}
-	// A card that knows no such check had none to give back, and taking went no further.
+	// If the card has no such check, taking failed here: there is nothing to restore.
 	if err := guard(handle, card, c.VF, c.Spoof, c.Trust); err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
 		return err
 	}

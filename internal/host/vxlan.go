@@ -20,11 +20,11 @@ type Vxlan struct {
 	Device   string
 	Local    netip.Addr // an address of Device
 	VNI      int        // 1 to 2^24 − 1
-	Port     int        // of UDP, at both ends
+	Port     int        // UDP, at both ends
 }
 
-// CreateVxlan makes the end of a tunnel. It learns nothing of where addresses
-// are: AddForwarding tells it.
+// CreateVxlan makes the end of a tunnel. It does not learn addresses: AddForwarding
+// sets them.
 func CreateVxlan(v Vxlan) error {
 	nl, err := v.Underlay.handle()
 	if err != nil {
@@ -52,9 +52,9 @@ func CreateVxlan(v Vxlan) error {
 	return nil
 }
 
-// AddForwarding has the end of a tunnel send what is for mac to another end. For
-// the zero MAC that is what is for no known address, or for all: it is sent to
-// each end that was added for it.
+// AddForwarding makes the end of a tunnel send packets for mac to another end. The
+// zero MAC stands for unknown and group addresses: those packets go to each end
+// that was added for it.
 func (n Netns) AddForwarding(name string, mac net.HardwareAddr, to netip.Addr) error {
 	return n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {
 		entry := &netlink.Neigh{
@@ -68,7 +68,7 @@ func (n Netns) AddForwarding(name string, mac net.HardwareAddr, to netip.Addr) e
 	})
 }
 
-// ReadForwarding lists where the end of a tunnel sends what is for an address.
+// ReadForwarding lists a tunnel end's destinations by address.
 func (n Netns) ReadForwarding(name string) (map[string][]netip.Addr, error) {
 	table := map[string][]netip.Addr{}
 	err := n.withLink(name, func(nl *netlink.Handle, l netlink.Link) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// TestVxlan makes the end of a tunnel in another namespace than its underlay's,
-// and tells it where addresses are.
+// TestVxlan makes a tunnel end outside its underlay's namespace, and adds its
+// addresses.
 func TestVxlan(t *testing.T) {
 	testenv.Root(t)
 	if err := ProbeVxlan(); err != nil {
@@ -46,7 +46,7 @@ func TestVxlan(t *testing.T) {
 		t.Errorf("%s is sent to %v", known, got)
 	}
 	if got := table[all.String()]; len(got) != 2 || !slices.Contains(got, b2) || !slices.Contains(got, b3) {
-		t.Errorf("what is for all is sent to %v", got)
+		t.Errorf("broadcasts are sent to %v", got)
 	}
 	if err := CreateVxlan(v); err == nil {
 		t.Error("made a second end of the same name")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leftover lists everything that Drayage could leave behind on a
-// machine, so that tests and operators can compare before with after. It looks
-// at the kernel and at /run only, never at what Drayage says of itself.
+// Package leftover lists everything that Drayage could leave behind on a machine,
+// so that tests and operators can compare before and after. It reads only the
+// kernel and /run, never Drayage's own reports.
 package leftover
 
 import (
@@ -21,13 +21,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Snapshot is what there was at one moment: one line a thing, sorted.
+// Snapshot is the state at one time: one sorted line per item.
 type Snapshot []string
 
-// Take lists the interfaces and qdiscs of this network namespace; pinned
-// namespaces and other mounts of Drayage; cgroups named dray… in any hierarchy
-// and the processes in them; processes that were given a path of Drayage's; and
-// the files in /run/dray….
+// Take lists the interfaces and qdiscs of this network namespace; pinned namespaces
+// and other mounts of Drayage; cgroups named dray… in any hierarchy and their
+// processes; processes with a Drayage path as an argument; and the files in
+// /run/dray….
 func Take() (Snapshot, error) {
 	mounts, err := mountinfo.GetMounts(nil)
 	if err != nil {
@@ -142,7 +142,7 @@ func ownCgroups(mounts []*mountinfo.Info) ([]string, error) {
 	return lines, nil
 }
 
-// files never goes below a mount point: a bind of the host's root may be there.
+// files never descends into a mount point: it may be a bind of the host's root.
 func files(mounts []*mountinfo.Info) ([]string, error) {
 	mounted := map[string]bool{}
 	for _, m := range mounts {
@@ -168,7 +168,7 @@ func files(mounts []*mountinfo.Info) ([]string, error) {
 	return lines, nil
 }
 
-// processes lists those that were given a path in /run/dray… as an argument.
+// processes lists those that have a path in /run/dray… as an argument.
 func processes() ([]string, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -187,13 +187,13 @@ func processes() ([]string, error) {
 	return lines, nil
 }
 
-// read is a file of /proc/PID; empty once the process has gone.
+// read reads a file of /proc/PID; empty if the process is gone.
 func read(pid int, file string) string {
 	b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file))
 	return strings.TrimSpace(string(b))
 }
 
-// walk is filepath.WalkDir for trees of which parts may vanish meanwhile.
+// walk is filepath.WalkDir for trees that may change during the walk.
 func walk(top string, f func(string, fs.DirEntry) error) error {
 	return filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if gone(err) {

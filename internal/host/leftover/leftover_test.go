@@ -29,8 +29,8 @@ func take(t *testing.T, name string) leftover.Snapshot {
 	return s.Containing(name)
 }
 
-// TestTakeSeesEveryKind makes one thing of each kind, and removes them by the
-// removers that production uses.
+// TestTakeSeesEveryKind makes one thing of each kind, and removes them with the
+// production removers.
 func TestTakeSeesEveryKind(t *testing.T) {
 	testenv.Root(t)
 	dir, err := os.MkdirTemp("/run", "dray-leftover-")

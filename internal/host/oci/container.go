@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oci has runc start, kill and delete containers: those of functions, and
-// those of switches.
+// Package oci runs runc to start, kill and delete the containers of functions and
+// switches.
 package oci
 
 import (
@@ -20,23 +20,23 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// Container is one container of runc's, whether it exists or not.
+// Container is one runc container, whether it exists or not.
 type Container struct {
 	ID     string // unique in State
 	Bundle string // its directory, which WriteConfig makes
-	State  string // runc's own directory, of several containers
+	State  string // runc's own directory, for several
 }
 
 // Config is the bundle's configuration: a specs.Spec, or a specs.Process for one
 // that joins a container.
 func (c Container) Config() string { return filepath.Join(c.Bundle, "config.json") }
 
-// PIDFile is where runc is to write the process's id.
+// PIDFile is where runc writes the process's id.
 func (c Container) PIDFile() string { return filepath.Join(c.Bundle, "pid") }
 
 func (c Container) log() string { return filepath.Join(c.Bundle, "log.json") }
 
-// WriteConfig makes the bundle, in place of one that was used before.
+// WriteConfig makes the bundle; it replaces an earlier one.
 func (c Container) WriteConfig(config any) error {
 	if err := os.MkdirAll(c.Bundle, 0o700); err != nil {
 		return err
@@ -53,8 +53,8 @@ func (c Container) WriteConfig(config any) error {
 	return os.WriteFile(c.Config(), content, 0o600)
 }
 
-// Command is a call of runc's that is about the container; its errors go to the
-// container's log. When ctx ends runc is killed, and not what it has started.
+// Command is a runc call about the container; its errors go to the container's log.
+// When ctx ends, only runc is killed, not its children.
 func (c Container) Command(ctx context.Context, verb string, args ...string) (*exec.Cmd, error) {
 	program, err := Program()
 	if err != nil {
@@ -63,7 +63,7 @@ func (c Container) Command(ctx context.Context, verb string, args ...string) (*e
 	all := append([]string{"--root", c.State, "--log", c.log(), "--log-format", "json", verb}, args...)
 	cmd := exec.CommandContext(ctx, program, all...)
 	cmd.Dir = "/"
-	// A session of its own: the terminal's interrupt is for dray alone.
+	// Its own session: the terminal's interrupt is for dray alone.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd, nil
 }
@@ -71,7 +71,7 @@ func (c Container) Command(ctx context.Context, verb string, args ...string) (*e
 // Program finds runc.
 func Program() (string, error) { return host.NeedProgram("container", "runc", "runc") }
 
-// Run runs such a call to its end. With a log, that is the output of what it starts.
+// Run runs such a call until it ends. A non-nil log gets the output of its children.
 func (c Container) Run(ctx context.Context, place host.Place, log *os.File, verb string, args ...string) error {
 	cmd, err := c.Command(ctx, verb, args...)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c Container) Run(ctx context.Context, place host.Place, log *os.File, verb
 // deleteTimeout bounds how long runc may take to delete a container.
 const deleteTimeout = 10 * time.Second
 
-// Delete kills and deletes the container, if there is one.
+// Delete kills and deletes the container, if it exists.
 func (c Container) Delete(ctx context.Context, place host.Place) error {
 	if _, err := os.Stat(filepath.Join(c.State, c.ID)); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -105,7 +105,7 @@ func (c Container) Delete(ctx context.Context, place host.Place) error {
 	return c.Run(ctx, place, nil, "delete", "--force", c.ID)
 }
 
-// LastError is the last error that runc has logged.
+// LastError is the last error that runc logged.
 func (c Container) LastError() string {
 	f, err := os.Open(c.log())
 	if err != nil {
@@ -122,7 +122,7 @@ func (c Container) LastError() string {
 	return reason
 }
 
-// PID is the host's id of the process that runc has started; 0 before.
+// PID is the host pid of the process that runc started; 0 before.
 func (c Container) PID() int {
 	content, err := os.ReadFile(c.PIDFile())
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// TestErrorsAreRuncs: what a call says is what runc has logged, and a container
-// that is not there is deleted.
+// TestErrorsAreRuncs: a call's error is what runc logged, and deleting a missing
+// container succeeds.
 func TestErrorsAreRuncs(t *testing.T) {
 	if _, err := Program(); err != nil {
 		t.Skip(err)
@@ -31,7 +31,7 @@ func TestErrorsAreRuncs(t *testing.T) {
 	}
 	err := c.Run(context.Background(), host.Place{}, nil, "start", c.ID)
 	if err == nil || !strings.Contains(err.Error(), "runc start: ") || !strings.Contains(err.Error(), "does not exist") {
-		t.Errorf("starting what is not there: %v", err)
+		t.Errorf("starting a missing container: %v", err)
 	}
 	if err := os.WriteFile(c.PIDFile(), []byte("42"), 0o600); err != nil {
 		t.Fatal(err)
@@ -40,6 +40,6 @@ func TestErrorsAreRuncs(t *testing.T) {
 		t.Errorf("pid %d", c.PID())
 	}
 	if err := c.WriteConfig(nil); err != nil || c.PID() != 0 || c.LastError() != "it left no log" {
-		t.Errorf("anew: %v, pid %d, %s", err, c.PID(), c.LastError())
+		t.Errorf("again: %v, pid %d, %s", err, c.PID(), c.LastError())
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// capFiles lets a process open files whatever their mode says, if both their
-// user and their group are known to its user namespace.
+// capFiles lets a process open files whatever their mode, if their user and group
+// are both mapped in its user namespace.
 const capFiles = "CAP_DAC_OVERRIDE"
 
 // scratchSize bounds each directory that the process may write to, in bytes.
@@ -78,8 +78,8 @@ func (p Process) ociSpec() (*specs.Spec, error) {
 	return spec, nil
 }
 
-// mapping makes the process root of a user namespace that knows its own user and
-// those of Files, and no other. Of groups it knows its own.
+// mapping maps the process to root of a user namespace with only its own user and
+// the users of Files. Its only group is its own.
 func (p Process) mapping() []specs.LinuxIDMapping {
 	var list []specs.LinuxIDMapping
 	for inside, m := range p.Users() {
@@ -157,8 +157,8 @@ func (p Process) mounts() ([]specs.Mount, error) {
 	return list, nil
 }
 
-// bind is a mount of a part of the host. A user namespace may add restrictions
-// to a mount but must keep those that it has: noexec, which Debian's /run has.
+// bind is a mount of part of the host. A user namespace may add restrictions to a
+// mount but must keep existing ones, such as noexec on Debian's /run.
 func bind(b Bind) (specs.Mount, error) {
 	options := []string{"bind", "nosuid", "nodev"}
 	var fs unix.Statfs_t

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// outputGrace is how long a tool's output may be held open after its end.
+// outputGrace is how long a tool's output may stay open after it.
 const outputGrace = 5 * time.Second
 
-// Exec runs a program beside the process, as confined as that is, to its end, and
-// returns what it prints. It is the way to talk to a process that hostile
-// applications talk to as well.
+// Exec runs a program next to the process, with the same confinement, until it
+// ends. It returns the output. Use it to query a process that hostile applications
+// also talk to.
 func (p Process) Exec(ctx context.Context, args ...string) (string, error) {
 	cmd, err := p.container().Command(ctx, "exec", append([]string{p.Name}, args...)...)
 	if err != nil {

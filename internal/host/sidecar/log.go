@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// lastWords is how much of a log's end an error quotes, in lines.
+// lastWords is how many log lines at the end an error quotes.
 const lastWords = 5
 
-// LastWords is the end of the process's log, to follow an error.
+// LastWords is the end of the process's log, to add to an error.
 func (p Process) LastWords() string {
 	text, err := os.ReadFile(p.Log())
 	if text = bytes.TrimSpace(text); err != nil || len(text) == 0 {
@@ -22,7 +22,7 @@ func (p Process) LastWords() string {
 	return "; its log ends: " + strings.Join(lines[max(0, len(lines)-lastWords):], " | ")
 }
 
-// Logged reports whether the process's log has the text beyond an offset.
+// Logged reports whether the process's log has the text after an offset.
 func (p Process) Logged(offset int64, text string) bool {
 	f, err := os.Open(p.Log())
 	if err != nil {
@@ -36,7 +36,7 @@ func (p Process) Logged(offset int64, text string) bool {
 	return err == nil && bytes.Contains(b, []byte(text))
 }
 
-// LogSize is how long the log is now, in bytes.
+// LogSize is the current log length, in bytes.
 func (p Process) LogSize() int64 {
 	info, err := os.Stat(p.Log())
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sidecar runs helper processes of the host that carry links, such as a
-// switch, each in a container of its own with the least that it needs.
+// Package sidecar runs host helper processes that carry links, such as a switch.
+// Each runs in its own container with minimal privileges.
 package sidecar
 
 import (
@@ -19,39 +19,39 @@ import (
 	"github.com/drayage/dray/internal/host/step"
 )
 
-// Process is one process that carries a link. It runs as an ordinary user of the
-// host, mapped to root in a user namespace of its own; in new mount, PID, IPC,
-// UTS and control-group namespaces; under Docker's default seccomp profile; and
-// sees of the host /usr, read-only, and Binds.
+// Process is one process that carries a link. It runs as an ordinary host user,
+// mapped to root in its own user namespace; in new mount, PID, IPC, UTS and
+// control-group namespaces; under Docker's default seccomp profile. Of the host's
+// files it sees only /usr, read-only, and Binds.
 type Process struct {
-	Name string // of the program, p.g. "dpdk-testpmd"; unique in Dir
-	// Dir is on the host. It holds the container's root and bundle, and the log;
-	// Steps make it.
+	Name string // of the program, e.g. "dpdk-testpmd"; unique in Dir
+	// Dir is on the host. It holds the container's root, bundle and log; Steps make
+	// it.
 	Dir string
-	// Cgroup is that of the link. The engine and runc get children of it.
+	// Cgroup is the link's. The engine and runc get children of it.
 	Cgroup host.Cgroup
-	// Owner decides which user of the host the process is: "chain/link".
+	// Owner determines the process's host user: "chain/link".
 	Owner string
 	Args  []string // the program's path, below /usr, and its arguments
 	Env   []string
 	Binds []Bind
-	// Files are the users of the host whose files among Binds the process may open
-	// whatever their mode; their group must be GID.
+	// Files are host users. The process may open their files among Binds whatever
+	// the mode; the files' group must be GID.
 	Files []int
-	// Netns is the network namespace; nil: a new one, with nothing in it.
+	// Netns is the network namespace; nil: a new, empty one.
 	Netns *host.Netns
-	// Userns is the user namespace that owns Netns; empty: a new one, without a
-	// capability but for Files.
+	// Userns is the user namespace that owns Netns; empty: a new one, whose only
+	// capability is for Files.
 	Userns string
-	// Caps are capabilities over Netns, p.g. "CAP_NET_ADMIN".
+	// Caps are capabilities over Netns, e.g. "CAP_NET_ADMIN".
 	Caps    []string
-	Devices []string // device nodes of the host, p.g. "/dev/net/tun"
+	Devices []string // device nodes of the host, e.g. "/dev/net/tun"
 	CPUs    []int    // nil: any
 	Memory  uint64   // limit in bytes; 0: none
-	// OpenSockets lets everybody connect to the sockets that the process makes who
-	// gets to them.
+	// OpenSockets lets every user who can reach the process's sockets connect to
+	// them.
 	OpenSockets bool
-	// HugePages lets the process place huge pages, by three system calls more.
+	// HugePages permits three more system calls, to place huge pages.
 	HugePages bool
 }
 
@@ -61,15 +61,15 @@ type Bind struct {
 	Write          bool
 }
 
-// startTimeout bounds how long a process may take from its start to its first
-// sign of readiness; a busy machine takes seconds.
+// startTimeout bounds the time from a process's start to its first sign of
+// readiness; a busy machine takes seconds.
 const startTimeout = 60 * time.Second
 
-// firstID opens the range of 2^24 host ids that sidecars run as. It ends where
-// that of functions in user namespaces begins.
+// firstID is the first of 2^24 host ids that sidecars run as. The range of
+// functions in user namespaces follows it.
 const firstID = 0x0f000000
 
-// UID is the user and group of the host that a sidecar of that owner runs as.
+// UID is the host user and group of that owner's sidecars.
 func UID(owner string) int {
 	h := fnv.New32a()
 	h.Write([]byte(owner))
@@ -100,7 +100,7 @@ func Probe() error {
 	return host.ProbeUserNetns(host.UserMapping{HostID: firstID, Size: 1})
 }
 
-// Steps make what Start needs. name makes a step's name of what it does.
+// Steps make what Start needs. name turns an action into a step name.
 func (p Process) Steps(name func(what string) string) []step.Step {
 	return []step.Step{
 		{
@@ -110,15 +110,15 @@ func (p Process) Steps(name func(what string) string) []step.Step {
 		},
 		{
 			Name: name("create the control group of " + p.Name),
-			// The container's own is made by runc, and holds the process.
+			// runc makes the container's own, which holds the process.
 			Makes: []step.Resource{host.CgroupResource(p.helper()), host.CgroupResource(p.group())},
 			Do:    func(context.Context) error { return p.helper().Create(host.Limits{}) },
 		},
 	}
 }
 
-// prepare makes the container's root: mount points, and the links of a system
-// whose programs are all below /usr.
+// prepare makes the container's root: mount points, and the links of a system with
+// all programs below /usr.
 func (p Process) prepare() error {
 	dirs := []string{"usr", "proc", "sys", "dev", "tmp", "run", "var", "etc"}
 	for _, b := range p.Binds {
@@ -148,7 +148,7 @@ func (p Process) prepare() error {
 	return checkReachable(p.Dir)
 }
 
-// checkReachable makes sure that an ordinary user of the host can get to dir.
+// checkReachable checks that an ordinary host user can reach dir.
 func checkReachable(dir string) error {
 	for ; dir != "/"; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
@@ -162,8 +162,8 @@ func checkReachable(dir string) error {
 	return nil
 }
 
-// Admit lets a sidecar of that owner connect to sockets that the directory's
-// owner makes in it: they get the sidecar's group.
+// Admit lets that owner's sidecar connect to sockets that the directory's owner
+// makes in it: they get the sidecar's group.
 func Admit(dir, owner string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -175,8 +175,8 @@ func Admit(dir, owner string) error {
 	return os.Chmod(dir, info.Mode().Perm()&0o700|0o050|os.ModeSetgid)
 }
 
-// Start starts the process in place of one that may have run before, and
-// returns once it runs; see Await for whether it works.
+// Start starts the process, replaces an earlier instance, and returns when it runs;
+// Await checks that it works.
 func (p Process) Start(ctx context.Context) (host.ProcessID, error) {
 	id, err := p.start(ctx)
 	if err != nil {
@@ -210,7 +210,7 @@ func (p Process) start(ctx context.Context) (host.ProcessID, error) {
 	return id, nil
 }
 
-// clear removes what an instance left that has ended, and kills one that has not.
+// clear removes what an ended instance left, and kills a running one.
 func (p Process) clear(ctx context.Context) error {
 	if err := p.group().Kill(ctx); err != nil {
 		return err
@@ -218,7 +218,7 @@ func (p Process) clear(ctx context.Context) error {
 	return p.container().Delete(ctx, p.runcPlace())
 }
 
-// Await waits until ready returns true, and notices if the process ends first.
+// Await waits until ready returns true; it fails if the process ends first.
 func (p Process) Await(ctx context.Context, id host.ProcessID, ready func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -233,8 +233,8 @@ func (p Process) Await(ctx context.Context, id host.ProcessID, ready func() bool
 	return nil
 }
 
-// Users are the host ids that the sidecar's user namespace knows, its own first:
-// those of Userns too.
+// Users are the host ids in the sidecar's user namespace, its own first, then those
+// of Userns.
 func (p Process) Users() []host.UserMapping {
 	list := []host.UserMapping{{HostID: UID(p.Owner), Size: 1}}
 	for _, u := range p.Files {

@@ -21,7 +21,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// Users of the host: the owner of the sockets of a link, and somebody else.
+// Users of the host: the owner of a link's sockets, and another.
 const (
 	ownUser   = 0x6ffe0000
 	otherUser = 0x6ffe0001
@@ -31,7 +31,7 @@ type noJournal struct{}
 
 func (noJournal) Append(...step.Resource) error { return nil }
 
-// prepared is a sidecar in a directory of the test's own, made but not started.
+// prepared is a sidecar in its own test directory, made but not started.
 func prepared(t *testing.T, change func(*Process)) Process {
 	t.Helper()
 	testenv.Root(t)
@@ -92,7 +92,7 @@ func started(t *testing.T, change func(*Process)) (Process, host.ProcessID) {
 	return p, id
 }
 
-// listen makes a socket as an application of that user would.
+// listen makes a socket like an application of that user.
 func listen(t *testing.T, dir string, user int) string {
 	t.Helper()
 	path := filepath.Join(dir, fmt.Sprintf("sock%x", user))
@@ -109,8 +109,8 @@ func listen(t *testing.T, dir string, user int) string {
 
 const connect = `use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0); connect(S, sockaddr_un($ARGV[0])) or die $!`
 
-// TestReachesOwnSockets: the sidecar gets to the sockets of its link's functions,
-// whose mode forbids it, and to nobody else's.
+// TestReachesOwnSockets: the sidecar can open its own functions' sockets despite
+// their mode, and no others.
 func TestReachesOwnSockets(t *testing.T) {
 	p, _ := started(t, nil)
 	dir := p.Binds[0].Source
@@ -128,8 +128,8 @@ func TestReachesOwnSockets(t *testing.T) {
 	}
 }
 
-// TestConfinement tries what a switch that was taken over would: each attempt
-// succeeds on the host and fails inside.
+// TestConfinement tries the actions of a compromised switch: each succeeds on the
+// host and fails inside.
 func TestConfinement(t *testing.T) {
 	p, id := started(t, nil)
 	neighbour := filepath.Join(filepath.Dir(p.Dir), "neighbour")
@@ -155,7 +155,7 @@ func TestConfinement(t *testing.T) {
 			t.Errorf("on the host one cannot %s, so the test proves nothing: %v: %s", what, err, out)
 		}
 		if out, err := p.Exec(context.Background(), "/usr/bin/sh", "-c", script); err == nil {
-			t.Errorf("inside one can %s: %s", what, out)
+			t.Errorf("the sidecar can %s: %s", what, out)
 		}
 	}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", id.PID))
@@ -167,12 +167,12 @@ func TestConfinement(t *testing.T) {
 		"NoNewPrivs:\t1", "Seccomp:\t2",
 	} {
 		if !strings.Contains(string(status), want) {
-			t.Errorf("the process has not %q:\n%s", want, status)
+			t.Errorf("the process lacks %q:\n%s", want, status)
 		}
 	}
 }
 
-// TestNoFilesNoCapability: who needs no sockets has no capability at all.
+// TestNoFilesNoCapability: a process without sockets has no capability.
 func TestNoFilesNoCapability(t *testing.T) {
 	p, _ := started(t, func(p *Process) { p.Files = nil })
 	if out, err := p.Exec(context.Background(), "/usr/bin/grep", "CapEff", "/proc/1/status"); err != nil || !strings.HasSuffix(out, "0000000000000000") {
@@ -180,8 +180,7 @@ func TestNoFilesNoCapability(t *testing.T) {
 	}
 }
 
-// TestStartAgain: a process that was killed is started in its place, and one that
-// still runs is replaced.
+// TestStartAgain: a killed process is started again, and a running one is replaced.
 func TestStartAgain(t *testing.T) {
 	p, first := started(t, nil)
 	if !first.Signal(syscall.SIGKILL) {
@@ -200,7 +199,7 @@ func TestStartAgain(t *testing.T) {
 	}
 }
 
-// TestEndsAtOnce: a process that ends tells its last words, soon.
+// TestEndsAtOnce: the error for an early end quotes the log.
 func TestEndsAtOnce(t *testing.T) {
 	p := prepared(t, func(p *Process) { p.Args = []string{"/usr/bin/sh", "-c", "echo no such socket; exit 3"} })
 	began := time.Now()
@@ -220,7 +219,7 @@ func TestProgramMissing(t *testing.T) {
 	}
 }
 
-// TestBundle: what a process gets beyond the least is what it asks for.
+// TestBundle: a process gets only what it asks for beyond the minimum.
 func TestBundle(t *testing.T) {
 	testenv.Root(t)
 	plain := Process{Name: "x", Dir: "/run/x", Owner: "a/b", Args: []string{"/usr/bin/true"}}
@@ -252,7 +251,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// TestUID: users of sidecars are those of no function (from 0x10000000 on).
+// TestUID: no function uses the users of sidecars (from 0x10000000 on).
 func TestUID(t *testing.T) {
 	for _, owner := range []string{"", "a/b", "chain/link", strings.Repeat("x", 300)} {
 		if id := UID(owner); id < firstID || id >= 0x10000000 || id != UID(owner) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package step runs set-up as a list of small steps. Each step declares what it
-// may leave behind before it does anything; the declaration is journaled, so
-// that the same removal code serves a failed step, a `dray down`, and the
-// clean-up after a SIGKILL or a power cut.
+// Package step runs set-up as a list of small steps. Each step declares what it may
+// leave behind before it acts. The declaration is journaled: the same removal code
+// serves a failed step, a `dray down`, and the clean-up after a SIGKILL or a power
+// cut.
 package step
 
 import (
@@ -14,12 +14,12 @@ import (
 	"slices"
 )
 
-// Kind says what a Resource is, and so how it is removed.
+// Kind is a Resource's type, and so selects its Remover.
 type Kind string
 
-// Resource names one thing that a step leaves behind: enough to remove exactly
-// that thing later, from another process, and nothing else. Which fields are
-// set depends on Kind; the constructors in package host fill them.
+// Resource names one thing that a step leaves behind, so that another process can
+// later remove exactly that thing. Kind determines which fields are set; the
+// constructors in package host set them.
 type Resource struct {
 	Kind  Kind   `json:"kind"`
 	Path  string `json:"path,omitempty"`  // file, directory, mount point, namespace file, cgroup
@@ -45,7 +45,7 @@ func (r Resource) String() string {
 
 // Step is one change to the host.
 type Step struct {
-	Name  string     // unique within its list: "veth f1u: create pair"
+	Name  string     // unique in its list: "veth f1u: create pair"
 	Makes []Resource // everything that Do may leave behind
 	Do    func(ctx context.Context) error
 }
@@ -55,14 +55,14 @@ type Journal interface {
 	Append(r ...Resource) error
 }
 
-// Remover removes one Resource. It returns nil if the resource is already
-// gone, and never touches a thing that merely has the same name.
+// Remover removes one Resource. It returns nil if the resource is already gone, and
+// never touches a thing that merely has the same name.
 type Remover func(ctx context.Context, r Resource) error
 
 // Removers maps each Kind to its Remover.
 type Removers map[Kind]Remover
 
-// Phase is a moment around a step at which a fault can be injected.
+// Phase is a point around a step at which tests can inject a fault.
 type Phase string
 
 const (
@@ -78,8 +78,8 @@ type Runner struct {
 	Fault    func(Step, Phase) error // injects failures in tests; nil in production
 }
 
-// Run executes the steps in order. When one fails, everything that this call
-// made is removed in reverse order, and the error names the failing step.
+// Run executes the steps in order. If one fails, Run removes everything that it
+// made, in reverse order, and the error names the failing step.
 func (r *Runner) Run(ctx context.Context, steps []Step) error {
 	var made []Resource
 	for _, s := range steps {
@@ -121,8 +121,8 @@ func (r *Runner) inject(s Step, p Phase) error {
 	return r.Fault(s, p)
 }
 
-// Remove removes resources in reverse order of their making. It tries every
-// one, and returns all errors joined.
+// Remove removes resources in reverse order of creation. It tries each one, and
+// returns all errors joined.
 func (r *Runner) Remove(ctx context.Context, made []Resource) error {
 	var errs []error
 	for _, res := range slices.Backward(made) {

@@ -72,8 +72,8 @@ func TestRunInOrder(t *testing.T) {
 	}
 }
 
-// TestFailureUndoes: whatever fails, everything that may exist is removed in
-// reverse order, and the error names the step and its cause.
+// TestFailureUndoes: any failure removes everything that may exist, in reverse
+// order, and the error names the step and its cause.
 func TestFailureUndoes(t *testing.T) {
 	for _, test := range []struct {
 		failAt string
@@ -81,7 +81,7 @@ func TestFailureUndoes(t *testing.T) {
 	}{
 		{"do b", []string{"journal a1", "journal a2", "do a", "journal b", "do b", "remove b", "remove a2", "remove a1"}},
 		{"do a", []string{"journal a1", "journal a2", "do a", "remove a2", "remove a1"}},
-		// The journal may have been written in spite of its error.
+		// The journal may have been written despite its error.
 		{"journal b", []string{"journal a1", "journal a2", "do a", "journal b", "remove b", "remove a2", "remove a1"}},
 	} {
 		t.Run(test.failAt, func(t *testing.T) {
@@ -136,8 +136,8 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestRemoveTriesAll: one removal that fails keeps none of the others from
-// being tried, and no error is lost.
+// TestRemoveTriesAll: if one removal fails, the others are still tried, and no
+// error is lost.
 func TestRemoveTriesAll(t *testing.T) {
 	w := &world{failAt: "remove b"}
 	err := w.runner().Remove(context.Background(), []Resource{
