@@ -17,10 +17,10 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// Apply makes a chain that is up what a changed file says: source is the file's text,
-// p its plan, and changes their Difference, of which none is refused. The caller holds
-// the chain's lock. What the changes do not name keeps running, and its traffic. After
-// an error, applying the same file again goes on.
+// Apply changes a running chain to match a changed file: source is the file's text,
+// p its plan, and changes their Difference, none refused. The caller holds the
+// chain's lock. Everything outside the changes keeps running, traffic included.
+// After an error, applying the same file again continues.
 func (l *Live) Apply(ctx context.Context, c *chain.Chain, source []byte, p *plan.Plan, changes []Change, settle time.Duration) error {
 	if err := l.checkSupervised(); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (l *Live) checkSupervised() error {
 	return nil
 }
 
-// application is a changed chain on its way.
+// application is a chain change in progress.
 type application struct {
 	*Live
 	to      *chain.Chain
@@ -53,7 +53,7 @@ type application struct {
 	changes []Change
 }
 
-// names are the things of a kind that one of these actions is for.
+// names are the things of a kind that have one of these actions.
 func (a *application) names(what string, actions ...Action) []string {
 	var names []string
 	for _, c := range a.changes {
@@ -97,7 +97,7 @@ func (a *application) run(ctx context.Context, source []byte) error {
 	return a.save()
 }
 
-// add makes the functions and links that are new, and takes the new plan over.
+// add makes the new functions and links, and adopts the new plan.
 func (a *application) add(ctx context.Context) error {
 	from, old := a.Chain, a.State.Plan
 	a.Chain = a.to
@@ -137,7 +137,7 @@ func (a *application) make(ctx context.Context, added []string) error {
 	return nil
 }
 
-// merged is the new plan, with what is up of the links that stay.
+// merged is the new plan, with the state of the links that stay.
 func (a *application) merged(up *plan.Plan) *plan.Plan {
 	p := *a.plan
 	p.Links = slices.Clone(p.Links)
@@ -150,12 +150,12 @@ func (a *application) merged(up *plan.Plan) *plan.Plan {
 	return &p
 }
 
-// removeLink removes a link that is up. The state goes first, so that nothing starts
-// the link's processes again.
+// removeLink removes a running link. It updates the state first, so that nothing
+// restarts the link's processes.
 func (a *application) removeLink(ctx context.Context, name string) error {
 	pl := a.State.Plan.Link(name)
 	if pl == nil {
-		return nil // an earlier attempt has removed it
+		return nil // an earlier attempt removed it
 	}
 	build, err := a.buildLink(*pl, a.State.Moves[name].At, false)
 	if err != nil {
@@ -171,7 +171,7 @@ func (a *application) removeLink(ctx context.Context, name string) error {
 	return a.runner.Remove(context.WithoutCancel(ctx), resources(build.Steps))
 }
 
-// makeLink makes a link under a new number, whatever an earlier one of its name left.
+// makeLink makes a link under a new number, whatever an earlier namesake left.
 func (a *application) makeLink(ctx context.Context, pl plan.Link) error {
 	moves := a.State.Moves[pl.Name]
 	moves.Tried++
@@ -191,7 +191,7 @@ func (a *application) makeLink(ctx context.Context, pl plan.Link) error {
 	return nil
 }
 
-// removeFunction removes the sandbox of a function that has been stopped.
+// removeFunction removes a stopped function's sandbox.
 func (a *application) removeFunction(ctx context.Context, f chain.Function) error {
 	if err := a.clearFunction(ctx, f); err != nil {
 		return err
@@ -203,8 +203,8 @@ func (a *application) removeFunction(ctx context.Context, f chain.Function) erro
 	return a.save()
 }
 
-// clearFunction removes whatever there is of a function's sandbox: what an engine
-// holds first, then its processes, then the rest.
+// clearFunction removes any part of a function's sandbox: an engine's resources
+// first, then its processes, then the rest.
 func (a *application) clearFunction(ctx context.Context, f chain.Function) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalTimeout)
 	defer cancel()
@@ -234,7 +234,7 @@ func resources(steps []step.Step) []step.Resource {
 
 func (l *Live) save() error { return writeJSON(filepath.Join(l.dir, fileState), l.State) }
 
-// replaceFile replaces a file of root's as a whole.
+// replaceFile replaces a file of root's atomically.
 func replaceFile(path string, text []byte) error {
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		return err
@@ -242,7 +242,7 @@ func replaceFile(path string, text []byte) error {
 	return os.Rename(path+".new", path)
 }
 
-// reload has the supervisor take the state over, and waits until it has, and the
+// reload makes the supervisor adopt the state, and waits until it has and the
 // commands have settled.
 func (l *Live) reload(ctx context.Context, settle time.Duration) error {
 	l.State.Revision++

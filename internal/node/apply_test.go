@@ -17,7 +17,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// planned is a chain of the tests, with a plan that has its addresses.
+// planned is a test chain, with a plan that has its addresses.
 func planned(t *testing.T, text string) (*chain.Chain, *plan.Plan) {
 	t.Helper()
 	c, err := chain.Parse("pair.yaml", []byte(text))
@@ -45,7 +45,7 @@ var grownYAML = strings.NewReplacer(
 		"\n  - {name: c, runtime: process, command: [sleep, \"1000\"], ports: [{name: p0, ip: 10.2.0.2/24, mac: \"02:00:00:00:02:02\"}]}",
 	"links:\n", "links:\n  - {name: bc, ends: [b.p1, c.p0], transport: veth}\n").Replace(pairYAML)
 
-// supervisedPair is the pair, up, with a supervisor in this process.
+// supervisedPair is the running pair, with this process supervising.
 func supervisedPair(t *testing.T, n *Node) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -85,7 +85,7 @@ func supervisedPair(t *testing.T, n *Node) {
 	}
 }
 
-// applied applies a changed pair, and returns what was different.
+// applied applies a changed pair, and returns the differences.
 func applied(t *testing.T, n *Node, text string) (string, error) {
 	t.Helper()
 	ctx := context.Background()
@@ -103,7 +103,7 @@ func applied(t *testing.T, n *Node, text string) (string, error) {
 	return strings.Join(names, ", "), errors.Join(err, l.Release())
 }
 
-// A change that fails at any step can be applied again, and comes to its end.
+// A change that fails at any step can be applied again, and completes.
 func TestApplyGoesOnAfterAFailure(t *testing.T) {
 	n := newNode(t)
 	supervisedPair(t, n)

@@ -23,13 +23,13 @@ const (
 	brokerFolder = "broker"         // its state directory, in the chain's
 	fileBroker   = "broker.json"    // which process it is
 	brokerStart  = 30 * time.Second // how long it may take to answer
-	// brokerEnv marks the broker's environment: a program that does not know
-	// the sub-command must not start itself again and again.
+	// brokerEnv marks the broker's environment: a program without the sub-command
+	// must not start itself endlessly.
 	brokerEnv = "DRAY_DAEMON"
 )
 
-// Broker is the process that serves the native ports of a chain. Traffic goes
-// on without it.
+// Broker is the process that serves a chain's native ports. Traffic continues
+// without it.
 type Broker struct {
 	Process  host.ProcessID `json:"process"`
 	Since    time.Time      `json:"since"`
@@ -39,7 +39,7 @@ type Broker struct {
 // BrokerDir is the state directory of the chain's broker, for broker.Dial.
 func (l *Live) BrokerDir() string { return l.node.BrokerDir(l.Chain.Name) }
 
-// BrokerDir is the state directory of a chain's broker, whether it has one or not.
+// BrokerDir is the state directory of a chain's broker, even if it has none.
 func (n *Node) BrokerDir(chainName string) string {
 	return filepath.Join(n.dir(chainName), brokerFolder)
 }
@@ -55,11 +55,10 @@ func (l *Live) PortDirs() map[string]string {
 	return dirs
 }
 
-// BrokerLog is where the chain's broker writes. No function's log has the name.
+// BrokerLog is the log of the chain's broker. No function's log has the name.
 func (l *Live) BrokerLog() string { return filepath.Join(l.dir, "log", "dray.broker.log") }
 
-// Broker reads which process serves the chain's native ports; nil if the
-// chain has none.
+// Broker reads which process serves the chain's native ports; nil if there is none.
 func (l *Live) Broker() (*Broker, error) {
 	var b Broker
 	err := readJSON(filepath.Join(l.dir, fileBroker), &b)
@@ -78,8 +77,8 @@ func hasBrokeredEnd(l plan.Link) bool {
 	return slices.ContainsFunc(l.Ends, plan.End.Brokered)
 }
 
-// createBroker starts the chain's broker, and keeps it running as long as this
-// process has the chain to itself.
+// createBroker starts the chain's broker, and restarts it as long as this process
+// owns the chain.
 func (l *Live) createBroker(ctx context.Context, runner *step.Runner) error {
 	leaf := l.node.cgroupOf(l.Chain.Name).Child(brokerGroup)
 	err := runner.Run(ctx, []step.Step{{
@@ -101,8 +100,7 @@ func (l *Live) createBroker(ctx context.Context, runner *step.Runner) error {
 	return err
 }
 
-// startBroker starts `program daemon CHAIN` detached from this process, and
-// waits until it answers.
+// startBroker starts `program daemon CHAIN` detached, and waits until it answers.
 func (l *Live) startBroker(ctx context.Context, restarts int) error {
 	if os.Getenv(brokerEnv) != "" {
 		return errors.New("this program has been started as a broker, and does not act as one: hand the sub-command \"daemon\" to broker.Serve")
@@ -127,7 +125,7 @@ func (l *Live) startBroker(ctx context.Context, restarts int) error {
 	}
 	err = l.awaitBroker(ctx, died)
 	if err != nil && ctx.Err() == nil {
-		_ = cmd.Process.Kill() // the next one could not serve beside it
+		_ = cmd.Process.Kill() // it would block the next one
 	}
 	return err
 }
@@ -153,17 +151,17 @@ func (l *Live) awaitBroker(ctx context.Context, died <-chan error) error {
 	}
 }
 
-// restartBroker restarts the chain's broker whenever it ends, until ctx ends.
-// The broker itself then goes on.
+// restartBroker restarts the chain's broker whenever it ends, until ctx ends. That
+// leaves the broker running.
 func (l *Live) restartBroker(ctx context.Context) {
 	backoff := firstBackoff
 	for {
 		b, err := l.Broker()
 		if err != nil || b == nil {
-			return // it has been removed, or there is none
+			return // it is removed, or there is none
 		}
 		if err := b.Process.AwaitEnd(ctx); err != nil {
-			if host.Sleep(ctx, longestBackoff) != nil { // no descriptor is free, say
+			if host.Sleep(ctx, longestBackoff) != nil { // no free descriptor, say
 				return
 			}
 			continue
@@ -172,7 +170,7 @@ func (l *Live) restartBroker(ctx context.Context) {
 			backoff = firstBackoff
 		}
 		for restarts := b.Restarts + 1; ; restarts++ {
-			// The first restart is at once: until then nobody can attach.
+			// Restart at once the first time: until then none can attach.
 			err := l.startBroker(ctx, restarts)
 			if err == nil {
 				break

@@ -72,7 +72,7 @@ func nativePair(t *testing.T) (*Node, *chain.Chain, *plan.Plan) {
 	return n, c, p
 }
 
-// opens checks that every native port of the chain is there to be opened.
+// opens checks that every native port of the chain can be opened.
 func opens(t *testing.T, l *Live) {
 	t.Helper()
 	for _, f := range l.Chain.Functions {
@@ -87,7 +87,7 @@ func opens(t *testing.T, l *Live) {
 	}
 }
 
-// runningBroker waits until a broker runs that is not the one before.
+// runningBroker waits until a broker other than before runs.
 func runningBroker(t *testing.T, l *Live, before *Broker) *Broker {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -163,13 +163,13 @@ func TestNobodyRestartsTheBrokerOfAReleasedChain(t *testing.T) {
 	if err := first.Process.AwaitEnd(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	// The kernel may close a dead process's sockets a moment after its end.
+	// The kernel may close a dead process's sockets with some delay.
 	for deadline := time.Now().Add(20 * time.Second); l.LinkFaults()["over-shm"] == ""; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("status never tells that the broker has ended")
+			t.Fatal("status never reports that the broker has ended")
 		}
 	}
-	// It was not committed: all of it goes, with nobody left to ask for its links.
+	// It is not committed: all of it goes, and no process needs its links.
 	if removed, err := n.Collect(context.Background()); err != nil || len(removed) != 1 {
 		t.Errorf("gc removed %v, %v", removed, err)
 	}
@@ -189,7 +189,7 @@ func TestAJournalCannotNameTheBrokerOfAnother(t *testing.T) {
 	}
 }
 
-// kinds is what the broker says of each link.
+// kinds is the broker's report of each link.
 func kinds(t *testing.T, l *Live) map[string]string {
 	t.Helper()
 	client, err := broker.Dial(l.BrokerDir())
@@ -207,14 +207,14 @@ func kinds(t *testing.T, l *Live) map[string]string {
 	return kinds
 }
 
-// over is the first link of the pair as it is planned over a transport.
+// over is the first link of the pair, planned over a transport.
 func over(l *Live, transport string) plan.Link {
 	to := *l.State.Plan.Link("over-shm")
 	to.Transport = transport
 	return to
 }
 
-// directories lists what links have in the chain's directory.
+// directories lists link files in the chain's directory.
 func directories(t *testing.T, l *Live) string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(l.dir, "link"))
@@ -257,7 +257,7 @@ func TestALinkMovesBetweenTransports(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := n.Open(c.Name); err != nil || again.State.Plan.Link("over-shm").Transport != "shm" || again.State.Moves["over-shm"].At != 3 {
-		t.Errorf("what was saved: %+v, %v", again, err)
+		t.Errorf("saved state: %+v, %v", again, err)
 	}
 	if b, err := l.Broker(); err != nil || b.Process != first.Process {
 		t.Errorf("another broker serves the links: %+v, %v", b, err)

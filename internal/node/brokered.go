@@ -16,8 +16,8 @@ type Brokered struct {
 	Links []plan.Link
 }
 
-// Brokered are the chains of this host that have a broker, those that another
-// dray works on included.
+// Brokered are this host's chains with a broker, including chains that another dray
+// is changing.
 func (n *Node) Brokered() ([]Brokered, error) {
 	list, err := n.List()
 	if err != nil {
@@ -34,7 +34,7 @@ func (n *Node) Brokered() ([]Brokered, error) {
 		}
 		var s State
 		if err := readJSON(filepath.Join(n.dir(found.Chain), fileState), &s); err != nil || s.Plan == nil {
-			continue // still being made
+			continue // not complete yet
 		}
 		all = append(all, Brokered{Chain: found.Chain, Dir: dir, Links: s.Plan.Links})
 	}

@@ -4,8 +4,7 @@ package node
 
 import "context"
 
-// care is work that goes on beside what this process does otherwise. The zero
-// value is none.
+// care is background work of this process. The zero value does nothing.
 type care struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -22,7 +21,7 @@ func (c *care) begin(work func(context.Context)) {
 	}()
 }
 
-// end ends the work, if there is any, and waits for that.
+// end ends the work, if any, and waits until it is over.
 func (c *care) end() {
 	if c.cancel != nil {
 		c.cancel()

@@ -4,5 +4,5 @@ package node
 
 import "github.com/drayage/dray/internal/host"
 
-// Cgroup is the root of the control groups of everything that the chain runs.
+// Cgroup is the root of the chain's control groups.
 func (l *Live) Cgroup() host.Cgroup { return l.node.cgroupOf(l.Chain.Name) }

@@ -15,9 +15,8 @@ import (
 	"github.com/drayage/dray/internal/host/step"
 )
 
-// Collect removes what uncommitted chains left whose maker is gone, and
-// returns what it removed. Chains that are up, lost or in use stay; one that
-// is broken is an error that says so.
+// Collect removes uncommitted chains whose maker is gone, and returns them. Chains
+// that are up, lost or in use stay. A broken chain is an error that says so.
 func (n *Node) Collect(ctx context.Context) ([]Found, error) {
 	removed := []Found{}
 	var errs []error
@@ -43,7 +42,7 @@ func (n *Node) Collect(ctx context.Context) ([]Found, error) {
 	return removed, errors.Join(append(errs, err)...)
 }
 
-// collectOne removes a leftover, if it still is one once it is locked.
+// collectOne removes a leftover, if it still is one after locking.
 func (n *Node) collectOne(ctx context.Context, name string) (done bool, err error) {
 	l, found, err := n.hold(ctx, name)
 	if l != nil {
@@ -51,7 +50,7 @@ func (n *Node) collectOne(ctx context.Context, name string) (done bool, err erro
 	}
 	var exists *ExistsError
 	if errors.As(err, &exists) || err == nil && found.Condition != Leftover {
-		return false, nil // somebody has taken care of it
+		return false, nil // another process handled it
 	}
 	if err != nil {
 		return false, err
@@ -61,7 +60,7 @@ func (n *Node) collectOne(ctx context.Context, name string) (done bool, err erro
 }
 
 // Down removes a chain that is up, lost or left over. Once begun it is not
-// cancelled; what a killed one leaves is for Collect.
+// cancelled; Collect cleans up after a killed one.
 func (n *Node) Down(ctx context.Context, name string) error {
 	l, found, err := n.hold(ctx, name)
 	if l != nil {
@@ -82,7 +81,7 @@ func (n *Node) Down(ctx context.Context, name string) error {
 	return n.removeLeftover(ctx, name)
 }
 
-// revoke takes the commit of a chain back.
+// revoke cancels the commit of a chain.
 func (n *Node) revoke(name string) error {
 	j, err := openJournal(n.journalFile(name))
 	if err != nil {
@@ -91,8 +90,8 @@ func (n *Node) revoke(name string) error {
 	return errors.Join(j.revoke(), j.close())
 }
 
-// stopSupervisor lets the chain's supervisor stop the functions in order. What
-// does not stop is killed later, with the chain's cgroup.
+// stopSupervisor lets the chain's supervisor stop the functions in order. Any that
+// remain are killed later, with the chain's cgroup.
 func (n *Node) stopSupervisor(name string) {
 	var s Status
 	if err := readJSON(filepath.Join(n.dir(name), fileStatus), &s); err != nil || !s.Supervisor.Signal(sigterm) {
@@ -103,8 +102,8 @@ func (n *Node) stopSupervisor(name string) {
 	}
 }
 
-// removeLeftover removes everything that the chain's journal names, and then
-// its directory: the journal stays until all else is gone.
+// removeLeftover removes everything in the chain's journal, then its directory: the
+// journal stays until the end.
 func (n *Node) removeLeftover(ctx context.Context, name string) error {
 	read, err := readJournal(n.journalFile(name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -121,7 +120,7 @@ func (n *Node) removeLeftover(ctx context.Context, name string) error {
 	return n.removeChainDir(ctx, n.dir(name))
 }
 
-// removeChainDir removes the directory with the journal as the last file.
+// removeChainDir removes the directory; the journal is the last file.
 func (n *Node) removeChainDir(ctx context.Context, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -139,7 +138,7 @@ func (n *Node) removeChainDir(ctx context.Context, dir string) error {
 	return runner.Remove(ctx, []step.Resource{host.DirResource(dir)})
 }
 
-// Open reads a chain that is up, without locking it.
+// Open reads a running chain, without locking it.
 func (n *Node) Open(name string) (*Live, error) {
 	found, err := n.inspect(name)
 	if err != nil {
@@ -151,8 +150,7 @@ func (n *Node) Open(name string) (*Live, error) {
 	return n.load(name)
 }
 
-// OpenLocked reads a chain that is up and keeps others from changing it until
-// Release.
+// OpenLocked reads a running chain and locks it against changes until Release.
 func (n *Node) OpenLocked(ctx context.Context, name string) (*Live, error) {
 	held, found, err := n.hold(ctx, name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/drayage/dray/internal/spec/parse"
 )
 
-// Condition is what has become of a chain.
+// Condition is the state of a chain.
 type Condition string
 
 const (
@@ -26,17 +26,17 @@ const (
 	Broken   Condition = "broken"   // its files cannot be read; nothing is done with it
 )
 
-// Found is one chain directory as it was found.
+// Found is a chain directory and its condition.
 type Found struct {
 	Chain     string    `json:"chain"`
 	Condition Condition `json:"condition"`
 	Detail    string    `json:"detail,omitempty"`
 }
 
-// inspect tells what has become of a chain. It changes nothing.
+// inspect reports the condition of a chain. It changes nothing.
 func (n *Node) inspect(name string) (Found, error) {
 	found := Found{Chain: name, Condition: Absent}
-	if !parse.ValidName(name) { // it becomes part of a path that is removed
+	if !parse.ValidName(name) { // it becomes part of a path to remove
 		return found, fmt.Errorf("%q is no chain's name", name)
 	}
 	if _, err := os.Stat(n.dir(name)); errors.Is(err, fs.ErrNotExist) {
@@ -63,8 +63,8 @@ func (n *Node) inspect(name string) (Found, error) {
 func (n *Node) lockFile(name string) string    { return filepath.Join(n.dir(name), fileLock) }
 func (n *Node) journalFile(name string) string { return filepath.Join(n.dir(name), fileJournal) }
 
-// judge reads what has become of a chain that nobody works on; the caller
-// holds its lock, or there is none.
+// judge reads the condition of a chain that is not in use; the caller holds its
+// lock, or there is none.
 func (n *Node) judge(name string) Found {
 	found := Found{Chain: name, Condition: Broken}
 	read, err := readJournal(n.journalFile(name))
@@ -94,9 +94,9 @@ func (n *Node) judge(name string) Found {
 	return found
 }
 
-// judgeWithoutJournal: a chain's directory has no journal only while it is
-// being made, or at the end of its removal, and then holds at most its lock.
-// Anything else is not ours.
+// judgeWithoutJournal: a chain's directory has no journal only during its creation,
+// or at the end of its removal. It then holds at most its lock; anything else is
+// not ours.
 func (n *Node) judgeWithoutJournal(name string) Found {
 	entries, err := os.ReadDir(n.dir(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,8 +122,8 @@ func (n *Node) sameBoot(name string) (bool, error) {
 	return boot == s.Boot, err
 }
 
-// Names are those of the chains of this node, in order, whatever has become of them;
-// none if they cannot be read.
+// Names are the names of this node's chains, sorted, whatever their condition; none
+// if unreadable.
 func (n *Node) Names() []string {
 	entries, err := os.ReadDir(n.StateDir)
 	if err != nil {
@@ -138,7 +138,7 @@ func (n *Node) Names() []string {
 	return names
 }
 
-// List inspects every chain of this node, in order of name.
+// List inspects every chain of this node, sorted by name.
 func (n *Node) List() ([]Found, error) {
 	list := []Found{}
 	entries, err := os.ReadDir(n.StateDir)
@@ -161,7 +161,7 @@ func (n *Node) List() ([]Found, error) {
 	return list, nil
 }
 
-// hold locks an existing chain for this process and tells what has become of it.
+// hold locks an existing chain for this process and reports its condition.
 func (n *Node) hold(ctx context.Context, name string) (*os.File, Found, error) {
 	found, err := n.inspect(name)
 	if err != nil {
@@ -175,7 +175,7 @@ func (n *Node) hold(ctx context.Context, name string) (*os.File, Found, error) {
 	case errors.Is(err, errBusy):
 		return nil, found, busyError(found)
 	case errors.Is(err, errNoLock):
-		return nil, n.judge(name), nil // nobody can hold it
+		return nil, n.judge(name), nil // it has no lock
 	case err != nil:
 		return nil, found, err
 	}
@@ -190,7 +190,7 @@ func busyError(found Found) error {
 	return &ExistsError{found.Chain, who + "; wait for it, or stop it"}
 }
 
-// notUp says why a chain cannot be worked with.
+// notUp says why a chain is not usable.
 func notUp(found Found) error {
 	switch found.Condition {
 	case Lost:

@@ -26,14 +26,14 @@ type Live struct {
 
 	node    *Node
 	dir     string
-	lock    *os.File // nil for a chain that was only read
+	lock    *os.File // nil if the chain is not locked
 	journal *journal // nil once committed
-	// This process's care for the links' processes and for the broker, which both
-	// go on without it.
+	// This process's background work on the links' processes and the broker, which
+	// both outlive it.
 	links, broker care
 }
 
-// ExistsError says that a chain of that name is up, or being worked on.
+// ExistsError says that a chain of that name is up, or in use.
 type ExistsError struct {
 	Chain string
 	Text  string
@@ -41,10 +41,10 @@ type ExistsError struct {
 
 func (e *ExistsError) Error() string { return fmt.Sprintf("chain %s %s", e.Chain, e.Text) }
 
-// Create makes the sandboxes and the links of a planned chain. Nothing is
-// started. Until Commit, the chain goes with this process: whatever becomes of
-// it, `dray gc` removes the rest. source is the chain file's text. On an error
-// everything has been removed again.
+// Create makes a planned chain's sandboxes and links. It starts nothing. Until
+// Commit, the chain ends with this process: however it ends, `dray gc` removes the
+// rest. source is the chain file's text. On error, Create has removed everything
+// again.
 func (n *Node) Create(ctx context.Context, command string, c *chain.Chain, source []byte, p *plan.Plan) (*Live, error) {
 	l, err := n.claim(ctx, command, c, p)
 	if err != nil {
@@ -56,8 +56,8 @@ func (n *Node) Create(ctx context.Context, command string, c *chain.Chain, sourc
 	return l, nil
 }
 
-// claim makes the chain's directory, lock, journal and first state, after it
-// has removed what an earlier owner of that name left.
+// claim makes the chain's directory, lock, journal and first state, after it has
+// removed an earlier namesake's leftovers.
 func (n *Node) claim(ctx context.Context, command string, c *chain.Chain, p *plan.Plan) (*Live, error) {
 	self, err := host.Identify(os.Getpid())
 	if err != nil {
@@ -92,7 +92,7 @@ func (n *Node) claim(ctx context.Context, command string, c *chain.Chain, p *pla
 		if l.journal, err = createJournal(n.journalFile(c.Name), owner{Process: self, Command: command, Since: time.Now()}); err != nil {
 			return err
 		}
-		// From here on the chain's CPUs are taken.
+		// From here on the chain owns its CPUs.
 		return writeJSON(filepath.Join(l.dir, fileState), l.State)
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func (n *Node) claim(ctx context.Context, command string, c *chain.Chain, p *pla
 	return l, nil
 }
 
-// checkClaimed refuses a plan whose CPUs another chain was given meanwhile.
+// checkClaimed rejects a plan whose CPUs another chain has since got.
 func (n *Node) checkClaimed(p *plan.Plan) error {
 	claimed, err := n.ClaimedCPUs()
 	if err != nil {
@@ -117,7 +117,7 @@ func (n *Node) checkClaimed(p *plan.Plan) error {
 	return nil
 }
 
-// clearLeftover removes what is left of a chain, unless it is up or in use.
+// clearLeftover removes a chain's leftovers, unless it is up or in use.
 func (n *Node) clearLeftover(ctx context.Context, name string) error {
 	found, err := n.inspect(name)
 	if err != nil || found.Condition == Absent {
@@ -186,8 +186,7 @@ func (l *Live) create(ctx context.Context, source []byte, p *plan.Plan) error {
 	return nil
 }
 
-// bootFunctions boots the functions whose runtime needs that, now that their
-// ports are there.
+// bootFunctions boots the functions whose runtime needs that; their ports now exist.
 func (l *Live) bootFunctions(ctx context.Context) error {
 	for _, f := range l.Chain.Functions {
 		if err := l.boot(ctx, f); err != nil {
@@ -242,8 +241,8 @@ func (l *Live) createLink(ctx context.Context, runner *step.Runner, pl plan.Link
 	return nil
 }
 
-// buildLink is the work of making a link as it is planned, at the move of that
-// number; moves says that the link is there already, over another transport.
+// buildLink is the work of making a link as planned, at that move number; moves
+// says that the link exists, over another transport.
 func (l *Live) buildLink(pl plan.Link, number int, moves bool) (*transport.Build, error) {
 	driver, err := l.node.driver(pl.Transport)
 	if err != nil {
@@ -275,7 +274,7 @@ func (l *Live) buildLink(pl plan.Link, number int, moves bool) (*transport.Build
 func (l *Live) linkSpec(pl plan.Link, number int) (transport.Spec, error) {
 	own := pl.Name
 	if number > 0 {
-		own += fmt.Sprintf(".%d", number) // beside what it comes from
+		own += fmt.Sprintf(".%d", number) // next to the old one
 	}
 	spec := transport.Spec{
 		Chain:      l.Chain.Name,
@@ -319,14 +318,13 @@ func (l *Live) linkSpec(pl plan.Link, number int) (transport.Spec, error) {
 	return spec, l.putOnHosts(&spec, pl, number)
 }
 
-// leave leaves the links' processes and the broker to another process, or to their
-// removal.
+// leave leaves the links' processes and the broker to another process, or to removal.
 func (l *Live) leave() {
 	l.links.end()
 	l.broker.end()
 }
 
-// Commit makes the chain stay after this process.
+// Commit makes the chain outlive this process.
 func (l *Live) Commit() error {
 	if err := l.journal.commit(); err != nil {
 		return err
@@ -349,8 +347,8 @@ func (l *Live) Release() error {
 	return errors.Join(errs...)
 }
 
-// Remove removes everything that the chain made, and the chain's directory
-// last. The caller holds the chain's lock.
+// Remove removes everything that the chain made, and last the chain's directory.
+// The caller holds the chain's lock.
 func (l *Live) Remove(ctx context.Context) error {
 	l.leave()
 	err := l.node.removeLeftover(ctx, l.Chain.Name)

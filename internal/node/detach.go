@@ -11,9 +11,9 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// detach starts a program in a session of its own and in a leaf of the chain's
-// cgroup tree, which is there, with its output at the end of a log, and files from
-// descriptor 3 on. The caller has to wait for it.
+// detach starts a program in its own session and in an existing leaf of the chain's
+// cgroup tree. It appends its output to a log, and passes it files from descriptor
+// 3 on. The caller must wait for it.
 func (l *Live) detach(leaf host.Cgroup, logFile, program string, args []string, files []*os.File, env ...string) (*exec.Cmd, error) {
 	if err := os.MkdirAll(filepath.Dir(logFile), 0o700); err != nil {
 		return nil, err

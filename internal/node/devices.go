@@ -4,9 +4,8 @@ package node
 
 import "fmt"
 
-// Devices is how one program of the host opens all dpdk ports of a function, in
-// place of the function's own: with these arguments of EAL, under these names by
-// port.
+// Devices lets one host program open all dpdk ports of a function instead of the
+// function: with these EAL arguments, under these names by port.
 func (l *Live) Devices(function string) (eal []string, names map[string]string, err error) {
 	f, err := l.function(function)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// Action is what becomes of a part of a chain that a changed file is applied to.
+// Action is what applying a changed file does to a part of the chain.
 type Action string
 
 const (
@@ -32,21 +32,21 @@ const (
 	kindChain    = "chain"
 )
 
-// Change is one difference between a chain that is up and a changed file.
+// Change is one difference between a running chain and a changed file.
 type Change struct {
 	What    string   `json:"what"` // "function", "link" or "chain"
 	Name    string   `json:"name"`
 	Action  Action   `json:"action,omitempty"` // none: it is refused
-	Fields  []string `json:"fields,omitempty"` // of the file, that differ
+	Fields  []string `json:"fields,omitempty"` // of the file that differ
 	Refused string   `json:"refused,omitempty"`
 }
 
-// commandFields are what a function's command alone depends on.
+// commandFields affect only a function's command.
 var commandFields = []string{"command", "env", "restart"}
 
-// Pin fixes the addresses and the transports of a changed chain's links that are up,
-// so that planning the chain keeps them. A link gets its transport anew if the file
-// changes that or the isolation, or, with free, anything about the link.
+// Pin fixes the addresses and transports of a changed chain's running links, so
+// that planning keeps them. A link's transport is planned again if the file changes
+// that or the isolation, or, with free, anything about the link.
 func (l *Live) Pin(c *chain.Chain, free bool) {
 	for i := range c.Links {
 		to := &c.Links[i]
@@ -94,8 +94,8 @@ func port(c *chain.Chain, function, name string) *chain.Port {
 	return nil
 }
 
-// Difference is what applying a changed chain, planned as p, would do. Nothing of a
-// chain can be applied if a part of it is refused.
+// Difference is the effect of applying a changed chain, planned as p. If any part
+// is refused, the whole chain is.
 func (l *Live) Difference(c *chain.Chain, p *plan.Plan) []Change {
 	changes := []Change{}
 	if c.Hosts != nil || l.Chain.Hosts != nil {
@@ -190,8 +190,8 @@ func plumbing(l plan.Link) plan.Link {
 	return l
 }
 
-// ports is the plumbing of a link without the transport and what depends on it: a move
-// changes nothing else.
+// ports is a link's plumbing without the transport and its dependents: a move
+// changes only those.
 func ports(l plan.Link) plan.Link {
 	l = plumbing(l)
 	l.Transport, l.Forwarding, l.Ends = "", "", slices.Clone(l.Ends)
@@ -201,8 +201,8 @@ func ports(l plan.Link) plan.Link {
 	return l
 }
 
-// checkLink refuses a change to a link that would take a port away from, or give it to,
-// a function that stays and cannot do without restarting.
+// checkLink refuses a link change that adds or removes a port of a function that
+// stays, if the function must restart for it.
 func (l *Live) checkLink(c *chain.Chain, change Change, pl plan.Link) Change {
 	for _, e := range pl.Ends {
 		f := c.Function(e.Function)
@@ -222,7 +222,7 @@ func (l *Live) checkLink(c *chain.Chain, change Change, pl plan.Link) Change {
 	return change
 }
 
-// differing are the fields in which two objects differ, by their names in JSON.
+// differing are the fields in which two objects differ, by JSON name.
 func differing(a, b any) []string {
 	one, other := object(a), object(b)
 	var fields []string
@@ -239,7 +239,7 @@ func differing(a, b any) []string {
 	return fields
 }
 
-// object is the fields of a value as JSON; what has no JSON has none.
+// object is the fields of a value as JSON; empty if it has no JSON.
 func object(v any) map[string]json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {

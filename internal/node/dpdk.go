@@ -12,9 +12,9 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// Device is how a program of the host opens a dpdk port in place of the function's
-// own: with these arguments of EAL, under that name. Both are empty for a port
-// with another face. EAL's files belong in the function's Sandbox.RuntimeDir.
+// Device lets a host program open a dpdk port instead of the function: with these
+// EAL arguments, under that name. Both are empty for a port with another face.
+// EAL's files belong in the function's Sandbox.RuntimeDir.
 func (l *Live) Device(e plan.End) (eal []string, name string, err error) {
 	if e.Face != chain.FaceDPDK {
 		return nil, "", nil
@@ -37,11 +37,11 @@ func (l *Live) Device(e plan.End) (eal []string, name string, err error) {
 	return eal, app.Devices()[0].Name, nil
 }
 
-// fileEAL holds the arguments for a function that somebody else starts.
+// fileEAL holds the arguments of an external function.
 const fileEAL = "eal"
 
-// tellExternal leaves EAL's arguments where whoever runs the function can read
-// them: Drayage does not start its command.
+// tellExternal writes EAL's arguments for the program that runs the function:
+// Drayage does not start its command.
 func (l *Live) tellExternal(f chain.Function) error {
 	spec := l.spec(f)
 	if f.Runtime != chain.RuntimeExternal || len(spec.Vdevs) == 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
-// withDevices is a chain whose external function has two dpdk ports, on links
-// whose reports come in any order.
+// withDevices is a chain whose external function has two dpdk ports, on links with
+// reports in any order.
 func withDevices(t *testing.T) (*Live, chain.Function) {
 	t.Helper()
 	f := chain.Function{Name: "upf", Runtime: chain.RuntimeExternal,
@@ -33,7 +33,7 @@ func withDevices(t *testing.T) (*Live, chain.Function) {
 	return l, f
 }
 
-// TestDevice opens one port alone, which then is the first of its driver.
+// TestDevice opens only one port, which then is the first of its driver.
 func TestDevice(t *testing.T) {
 	l, _ := withDevices(t)
 	eal, name, err := l.Device(plan.End{Function: "upf", Port: "n6", Face: chain.FaceDPDK})
@@ -48,8 +48,8 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// TestTellExternal leaves the arguments of all ports, in the chain file's order,
-// for whoever starts the function.
+// TestTellExternal writes the arguments of all ports, in the chain file's order,
+// for an external function.
 func TestTellExternal(t *testing.T) {
 	l, f := withDevices(t)
 	dir := l.spec(f).Dir
@@ -68,6 +68,6 @@ func TestTellExternal(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(l.spec(f).Dir, fileEAL)); !os.IsNotExist(err) {
-		t.Errorf("a function of Drayage's own is told so too: %v", err)
+		t.Errorf("also written for a runc function: %v", err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 )
 
-// LinkFaults tells of each link whose processes on the host do not all run what
-// is wrong with it, by link.
+// LinkFaults describes the fault of each link with ended host processes or without
+// its broker, by link.
 func (l *Live) LinkFaults() map[string]string {
 	faults := map[string]string{}
 	noBroker := ""
@@ -20,7 +20,7 @@ func (l *Live) LinkFaults() map[string]string {
 	}
 	revivals, err := l.Revivals()
 	if err != nil {
-		revivals = nil // unreadable: the processes that the links began with are looked at
+		revivals = nil // unreadable: check the links' original processes
 	}
 	for _, link := range l.State.Plan.Links {
 		var dead []string
@@ -39,7 +39,7 @@ func (l *Live) LinkFaults() map[string]string {
 	return faults
 }
 
-// prospect is what becomes of a link of which a process has ended.
+// prospect is the outlook of a link with an ended process.
 func (l *Live) prospect(driver string, r Revival) string {
 	d, err := l.node.driver(driver)
 	if err != nil {
@@ -58,14 +58,14 @@ func (l *Live) prospect(driver string, r Revival) string {
 	return " until it has been started again"
 }
 
-// BrokerAnswers reports whether a broker serves the chain's native ports, also one
-// that somebody started by hand.
+// BrokerAnswers reports whether a broker serves the chain's native ports, even one
+// started by hand.
 func (l *Live) BrokerAnswers() bool {
 	_, err := broker.Dial(l.BrokerDir())
 	return err == nil
 }
 
-// brokerFault is why nobody can open a native port of the chain now, or "".
+// brokerFault is why no native port of the chain can be opened now, or "".
 func (l *Live) brokerFault() string {
 	b, err := l.Broker()
 	switch {

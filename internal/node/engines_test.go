@@ -47,7 +47,7 @@ func TestFaultsOfLinksNameWhatHasEnded(t *testing.T) {
 		"switched": {Processes: []transport.Process{{Name: "database", ID: alive}, {Name: "switch", ID: dead}}},
 	}
 	stop := serveBroker(t, l.BrokerDir())
-	// Somebody started this one by hand: the one that dray started has ended.
+	// This broker was started by hand: the one that dray started has ended.
 	if err := writeJSON(filepath.Join(l.dir, fileBroker), Broker{Process: dead, Since: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestFaultsOfLinksNameWhatHasEnded(t *testing.T) {
 	wantFaults(t, l.LinkFaults(), map[string]string{"switched": "switch (process", "native": "its broker (process"})
 }
 
-// wantFaults compares faults with what each must say.
+// wantFaults compares faults with the expected texts.
 func wantFaults(t *testing.T, got, want map[string]string) {
 	t.Helper()
 	if len(got) != len(want) {

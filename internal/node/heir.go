@@ -14,19 +14,19 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// HeirCommand is the sub-command of a supervisor's heir: its arguments are the
-// chain and its functions. It hands them to KeepOutput.
+// HeirCommand is the sub-command of a supervisor's log keeper, the heir. It calls
+// KeepOutput; its arguments are chain and functions.
 const HeirCommand = "keep-output"
 
 // firstOutput is the heir's descriptor of the first function's output.
 const firstOutput = 3
 
-// Outlive lets the functions' output outlive this process, if it is killed: an
-// heir, `program keep-output CHAIN FUNCTION…`, has it too, and then reads it on.
-// It is called before Run.
+// Outlive keeps the functions' logs going if this process is killed. An heir,
+// `program keep-output CHAIN FUNCTION…`, shares the pipes and then reads on. Call
+// it before Run.
 func (s *Supervisor) Outlive(program string) { s.heir = program }
 
-// keepHeir keeps an heir until ctx ends, and then does without.
+// keepHeir keeps an heir running until ctx ends, then ends it.
 func (s *Supervisor) keepHeir(ctx context.Context) {
 	for backoff := firstBackoff; ; backoff = min(2*backoff, longestBackoff) {
 		if err := s.runHeir(ctx); err != nil {
@@ -75,13 +75,13 @@ func (s *Supervisor) runHeir(ctx context.Context) error {
 	return nil
 }
 
-// KeepOutput is the heir: when the chain's supervisor has ended, it takes the
-// output of the functions, from descriptor 3 on, to their logs, as long as anybody
-// can write it.
+// KeepOutput is the heir: after the chain's supervisor ends, it copies the
+// functions' output, from descriptor 3 on, to their logs, until all writers have
+// ended.
 func (n *Node) KeepOutput(ctx context.Context, chainName string, functions []string) error {
 	var outputs []*output
 	for i := range functions {
-		// First: it is not to be used for anything else.
+		// First, before anything else uses the number.
 		file := os.NewFile(uintptr(firstOutput+i), "output")
 		if _, err := file.Stat(); err != nil {
 			return fmt.Errorf("this is a part of dray's supervisor, started by it: no output of function %s: %w", functions[i], err)
@@ -109,7 +109,7 @@ func (n *Node) KeepOutput(ctx context.Context, chainName string, functions []str
 	return nil
 }
 
-// awaitEnd waits for a process's end, also while it cannot be watched.
+// awaitEnd waits until a process ends, even if it cannot be watched.
 func awaitEnd(ctx context.Context, id host.ProcessID) error {
 	for id.AwaitEnd(ctx) != nil {
 		if host.Sleep(ctx, longestBackoff) != nil {

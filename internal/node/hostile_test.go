@@ -33,10 +33,10 @@ func TestADirectoryThatIsNoChainsIsLeftAlone(t *testing.T) {
 	precious := filepath.Join(n.dir("precious"), "file")
 	write(t, precious, "mine")
 	if _, err := n.Collect(context.Background()); err == nil || !strings.Contains(err.Error(), "left alone") {
-		t.Errorf("gc says nothing of it: %v", err)
+		t.Errorf("gc does not report it: %v", err)
 	}
 	if err := n.Down(context.Background(), "precious"); err == nil {
-		t.Error("down took it for a chain")
+		t.Error("down accepted it as a chain")
 	}
 	entries, err := os.ReadDir(n.dir("precious"))
 	if err != nil || len(entries) != 1 {

@@ -17,7 +17,7 @@ func (l *Live) underlay(p *plan.Plan) underlay.Spec {
 	return underlay.Spec{Chain: l.Chain.Name, Dir: filepath.Join(l.dir, "hosts"), Hosts: *p.Hosts}
 }
 
-// createHosts makes the simulated hosts of the chain and what joins them.
+// createHosts makes the chain's simulated hosts and their connections.
 func (l *Live) createHosts(ctx context.Context, runner *step.Runner, p *plan.Plan) error {
 	if p.Hosts == nil {
 		return nil
@@ -30,8 +30,8 @@ func (l *Live) createHosts(ctx context.Context, runner *step.Runner, p *plan.Pla
 	return nil
 }
 
-// putOnHosts fills in where the ends of a tunnel are. number is that of the link's
-// move: for a while there are two tunnels.
+// putOnHosts fills in the places of a tunnel's ends. number is the link's move
+// number: during a move there are two tunnels.
 func (l *Live) putOnHosts(spec *transport.Spec, pl plan.Link, number int) error {
 	if !pl.Tunnel() {
 		return nil

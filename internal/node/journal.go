@@ -16,8 +16,7 @@ import (
 	"github.com/drayage/dray/internal/host/step"
 )
 
-// maxJournal bounds what is read back: a chain of a thousand links needs a
-// tenth of it.
+// maxJournal bounds the journal to read; a chain of a thousand links needs a tenth.
 const maxJournal = 64 << 20
 
 // entry is one line of a journal. Exactly one field is set.
@@ -42,10 +41,10 @@ type journal struct {
 	file *os.File
 }
 
-// contents is a journal read back.
+// contents is a journal's content.
 type contents struct {
 	Owner     *owner
-	Resources []step.Resource // in the order of their making
+	Resources []step.Resource // in creation order
 	Committed bool
 }
 
@@ -61,7 +60,7 @@ func createJournal(path string, o owner) (*journal, error) {
 	return j, nil
 }
 
-// openJournal opens an existing journal to add to it.
+// openJournal opens an existing journal to append.
 func openJournal(path string) (*journal, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -78,11 +77,11 @@ func (j *journal) Append(r ...step.Resource) error {
 	return j.write(entry{Make: r})
 }
 
-// commit says that the chain is complete and is to stay.
+// commit records that the chain is complete and stays.
 func (j *journal) commit() error { return j.write(entry{Commit: true}) }
 
-// revoke says that the chain is being removed, so that what an interrupted
-// removal leaves is a leftover, and not a chain that is up.
+// revoke records that the chain is being removed: the rest of an interrupted
+// removal is then a leftover, not a running chain.
 func (j *journal) revoke() error { return j.write(entry{Remove: true}) }
 
 func (j *journal) write(e entry) error {
@@ -98,8 +97,8 @@ func (j *journal) write(e entry) error {
 
 func (j *journal) close() error { return j.file.Close() }
 
-// readJournal reads a journal. A last line without its newline was cut off
-// while it was written, before what it declares was made: it is left out.
+// readJournal reads a journal. It skips a last line without its newline: that write
+// was cut off before the declared thing was made.
 func readJournal(path string) (contents, error) {
 	f, err := os.Open(path)
 	if err != nil {

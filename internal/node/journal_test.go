@@ -87,7 +87,7 @@ func FuzzParseJournal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := parseJournal(strings.NewReader(text))
 		if err == nil && c.Committed && !strings.Contains(text, "commit") {
-			t.Error("committed out of nothing")
+			t.Error("committed without an entry")
 		}
 	})
 }

@@ -18,26 +18,26 @@ import (
 	"github.com/drayage/dray/internal/plan"
 )
 
-// fileProcesses says which processes carry the chain's links now, if it is
-// not those that were started with the link.
+// fileProcesses records which processes carry the chain's links now, if they are
+// not the original ones.
 const fileProcesses = "processes.json"
 
 const (
-	trimEvery = 10 * time.Second // between looks at how long the processes' logs are
+	trimEvery = 10 * time.Second // between checks of the processes' log sizes
 	logBytes  = logMegabytes << 20
 )
 
-// Revival is what became of a link whose processes have ended.
+// Revival is the state of a link whose processes have ended.
 type Revival struct {
 	Processes []transport.Process `json:"processes"`
 	Restarts  int                 `json:"restarts"`
 	Since     time.Time           `json:"since"`           // of the last change
-	Outage    time.Duration       `json:"outage"`          // how long the last one took, ns; 0 while it lasts
-	Error     string              `json:"error,omitempty"` // why they could not be started again yet
+	Outage    time.Duration       `json:"outage"`          // length of the last one, ns; 0 while it lasts
+	Error     string              `json:"error,omitempty"` // why the restart has failed so far
 }
 
-// Revivals are the links of the chain whose processes have been started again, or
-// are to be, by link.
+// Revivals are the chain's links with restarted processes, or with restarts
+// pending, by link.
 func (l *Live) Revivals() (map[string]Revival, error) {
 	all := map[string]Revival{}
 	err := readJSON(filepath.Join(l.dir, fileProcesses), &all)
@@ -47,7 +47,7 @@ func (l *Live) Revivals() (map[string]Revival, error) {
 	return all, err
 }
 
-// processes are those that carry a link now.
+// processes are a link's current ones.
 func (l *Live) processes(link string, revivals map[string]Revival) []transport.Process {
 	report := l.State.Reports[link]
 	switch {
@@ -59,31 +59,31 @@ func (l *Live) processes(link string, revivals map[string]Revival) []transport.P
 	return report.Processes
 }
 
-// sameMove reports whether the second are the first, or were started in their
-// place: a link that has moved since has others.
+// sameMove reports whether the second processes are the first or their
+// replacements: a link that has moved since has others.
 func sameMove(first, second []transport.Process) bool {
 	return slices.EqualFunc(first, second, func(a, b transport.Process) bool {
 		return a.Name == b.Name && a.Log == b.Log
 	})
 }
 
-// reviveLinks starts the processes of links again that end, until ctx ends. The
-// processes themselves then go on.
+// reviveLinks restarts links' processes that end, until ctx ends. That leaves the
+// processes running.
 func (l *Live) reviveLinks(ctx context.Context) {
 	k := &keeper{live: l}
 	k.start(ctx, l.State.Plan.Links)
 	k.wg.Wait()
 }
 
-// keeper keeps the links of one chain whole.
+// keeper keeps one chain's links working.
 type keeper struct {
 	live *Live
 	mu   sync.Mutex // guards the file of revivals, and kept
 	kept map[string]bool
-	wg   sync.WaitGroup // of the links that are kept
+	wg   sync.WaitGroup // of the kept links
 }
 
-// start keeps the links that are not kept yet.
+// start keeps links that are not kept yet.
 func (k *keeper) start(ctx context.Context, links []plan.Link) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -106,7 +106,7 @@ func (k *keeper) start(ctx context.Context, links []plan.Link) {
 	}
 }
 
-// keep looks after one link, over all the transports that it moves to.
+// keep watches one link, over all the transports that it moves to.
 func (k *keeper) keep(ctx context.Context, link string) {
 	backoff := firstBackoff
 	for {
@@ -116,7 +116,7 @@ func (k *keeper) keep(ctx context.Context, link string) {
 			revivals, err = l.Revivals()
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return // the chain has been removed
+			return // the chain is removed
 		}
 		if err != nil {
 			if host.Sleep(ctx, longestBackoff) != nil {
@@ -126,14 +126,14 @@ func (k *keeper) keep(ctx context.Context, link string) {
 		}
 		running := l.processes(link, revivals)
 		if len(running) == 0 {
-			return // nothing that could end
+			return // no process can end
 		}
 		began := time.Now()
 		if !awaitAnyEnd(ctx, running) {
 			return
 		}
 		if now, _, err := k.state(link); err != nil || now.State.Moves[link] != l.State.Moves[link] {
-			continue // its end was meant
+			continue // an intended end
 		}
 		if time.Since(began) > healthyAfter {
 			backoff = firstBackoff
@@ -141,7 +141,7 @@ func (k *keeper) keep(ctx context.Context, link string) {
 		if !k.revive(ctx, l, *pl, running, revivals[link].Restarts+1, &backoff) {
 			return
 		}
-		// One that ends at once is not started as fast as it can end.
+		// Limit the restart rate of one that ends at once.
 		if host.Sleep(ctx, backoff) != nil {
 			return
 		}
@@ -149,8 +149,8 @@ func (k *keeper) keep(ctx context.Context, link string) {
 	}
 }
 
-// state is the chain as its last change left it: another process may have moved
-// the link since this one read it.
+// state is the chain after its last change: another process may have moved the link
+// since this one read it.
 func (k *keeper) state(link string) (*Live, *plan.Link, error) {
 	l, err := k.live.node.load(k.live.Chain.Name)
 	if err != nil {
@@ -162,8 +162,8 @@ func (k *keeper) state(link string) (*Live, *plan.Link, error) {
 	return l, l.State.Plan.Link(link), nil
 }
 
-// awaitAnyEnd waits until one of the processes has ended, and keeps their logs
-// short meanwhile; false if ctx ended first.
+// awaitAnyEnd waits until one of the processes has ended, and trims their logs
+// meanwhile; false if ctx ended first.
 func awaitAnyEnd(ctx context.Context, processes []transport.Process) bool {
 	watch, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -179,22 +179,22 @@ func awaitAnyEnd(ctx context.Context, processes []transport.Process) bool {
 			if err == nil {
 				return true
 			}
-			if host.Sleep(ctx, trimEvery) != nil { // no descriptor is free, say
+			if host.Sleep(ctx, trimEvery) != nil { // no free descriptor, say
 				return false
 			}
 			return slices.ContainsFunc(processes, func(p transport.Process) bool { return !p.ID.Alive() }) || awaitAnyEnd(ctx, processes)
 		case <-tick.C:
 			for _, p := range processes {
 				if p.Log != "" {
-					_ = trimLog(p.Log) // it will be tried again
+					_ = trimLog(p.Log) // the next round retries
 				}
 			}
 		}
 	}
 }
 
-// revive starts what has ended again, as often as it takes; false if it cannot
-// be, or ctx has ended.
+// revive restarts the ended processes, with retries; false if that is impossible,
+// or ctx has ended.
 func (k *keeper) revive(ctx context.Context, l *Live, pl plan.Link, dead []transport.Process, restarts int, backoff *time.Duration) bool {
 	driver, err := l.node.driver(pl.Transport)
 	if err != nil {
@@ -221,7 +221,7 @@ func (k *keeper) revive(ctx context.Context, l *Live, pl plan.Link, dead []trans
 			r.Restarts, r.Outage, r.Since = restarts, time.Since(r.Since), time.Now()
 		}
 		for noted := k.note(pl.Name, r); noted != nil; noted = k.note(pl.Name, r) {
-			// A process that is not noted would be taken for the dead one.
+			// An unrecorded process would be mistaken for the dead one.
 			if errors.Is(noted, fs.ErrNotExist) || host.Sleep(ctx, longestBackoff) != nil {
 				return false
 			}
@@ -236,7 +236,7 @@ func (k *keeper) revive(ctx context.Context, l *Live, pl plan.Link, dead []trans
 	}
 }
 
-// note publishes what became of a link.
+// note publishes the state of a link.
 func (k *keeper) note(link string, r Revival) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -248,9 +248,9 @@ func (k *keeper) note(link string, r Revival) error {
 	return writeJSON(filepath.Join(k.live.dir, fileProcesses), all)
 }
 
-// trimLog keeps a log from growing for ever: beyond its limit it becomes the older
-// log, in place of that one, and begins anew. The process goes on appending to the
-// file; what it writes in between is lost.
+// trimLog limits a log's size: beyond the limit it copies the log over the older
+// one and truncates it. The process keeps appending; what it writes between the two
+// is lost.
 func trimLog(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() <= logBytes {

@@ -21,7 +21,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// sleeper is a driver whose links have one process, which sleeps.
+// sleeper is a driver whose links have one sleeping process.
 type sleeper struct {
 	*fake.Driver
 	t *testing.T
@@ -64,7 +64,7 @@ func (s *sleeper) Revive(_ context.Context, _ transport.Spec, r *transport.Repor
 	return nil
 }
 
-// keptLink is a chain with one link over a sleeper, and who keeps it.
+// keptLink is a chain with one link over a sleeper, and its keeper.
 func keptLink(t *testing.T) (*sleeper, *Live, host.ProcessID) {
 	t.Helper()
 	s := &sleeper{Driver: fake.New("sleeper"), t: t}
@@ -83,13 +83,13 @@ func keptLink(t *testing.T) (*sleeper, *Live, host.ProcessID) {
 	if err := writeJSON(filepath.Join(l.dir, fileState), l.State); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(l.ChainFile(), []byte(pairYAML), 0o600); err != nil { // it only has to be read
+	if err := os.WriteFile(l.ChainFile(), []byte(pairYAML), 0o600); err != nil { // it must be readable
 		t.Fatal(err)
 	}
 	return s, l, first
 }
 
-// awaitRevival waits until that is published of the link.
+// awaitRevival waits until the link's revival is so.
 func awaitRevival(t *testing.T, l *Live, want func(Revival) bool) Revival {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -122,7 +122,7 @@ func TestAProcessOfALinkThatEndsIsStartedAgain(t *testing.T) {
 	}
 	wantFaults(t, l.LinkFaults(), nil)
 
-	// The second time it takes several attempts, and the reason is told meanwhile.
+	// The second one needs several attempts; the reason is published meanwhile.
 	s.mu.Lock()
 	s.fail = 3
 	s.mu.Unlock()
@@ -136,8 +136,8 @@ func TestAProcessOfALinkThatEndsIsStartedAgain(t *testing.T) {
 	wantFaults(t, l.LinkFaults(), nil)
 }
 
-// TestNobodyRevivesALeftLink: whoever has given a chain up does not touch its
-// processes any more.
+// TestNobodyRevivesALeftLink: a process that gave a chain up no longer touches its
+// processes.
 func TestNobodyRevivesALeftLink(t *testing.T) {
 	_, l, first := keptLink(t)
 	l.links.begin(l.reviveLinks)
@@ -151,7 +151,7 @@ func TestNobodyRevivesALeftLink(t *testing.T) {
 	wantFaults(t, l.LinkFaults(), map[string]string{"ab": "nothing passes until it has been started again"})
 }
 
-// TestNobodyIsLeftToRevive: status does not promise what nobody will do.
+// TestNobodyIsLeftToRevive: status promises no revival unsupervised.
 func TestNobodyIsLeftToRevive(t *testing.T) {
 	s, l, first := keptLink(t)
 	kill(t, first)
@@ -174,8 +174,8 @@ func kill(t *testing.T, id host.ProcessID) {
 	}
 }
 
-// TestAMovedLinkIsNotRevived: the old process's end was meant, and the new one is
-// looked after.
+// TestAMovedLinkIsNotRevived: the old process ended on purpose, and the new one is
+// watched.
 func TestAMovedLinkIsNotRevived(t *testing.T) {
 	s, l, first := keptLink(t)
 	l.links.begin(l.reviveLinks)

@@ -77,7 +77,7 @@ func pair(t *testing.T) (*chain.Chain, *plan.Plan) {
 	return c, p
 }
 
-// commit brings the pair up to stay.
+// commit brings the pair up.
 func commit(t *testing.T, n *Node, c *chain.Chain, p *plan.Plan) *Live {
 	t.Helper()
 	l, err := n.Create(context.Background(), "up", c, []byte(pairYAML), p)
@@ -90,8 +90,8 @@ func commit(t *testing.T, n *Node, c *chain.Chain, p *plan.Plan) *Live {
 	return l
 }
 
-// TestClaimedCPUsStayAChainsOwn: those of functions, and those on which the
-// processes of links poll.
+// TestClaimedCPUsStayAChainsOwn: CPUs of functions, and CPUs on which links'
+// processes poll.
 func TestClaimedCPUsStayAChainsOwn(t *testing.T) {
 	n := newNode(t)
 	c, p := pair(t)
@@ -195,8 +195,8 @@ func TestAFailureAtAnyStepRemovesEverything(t *testing.T) {
 	failEachStep(t, n, c, p)
 }
 
-// failEachStep fails every step of making a chain in turn, before it acts and
-// after, and checks that nothing is left each time.
+// failEachStep fails each step of making a chain in turn, before and after it acts,
+// and checks that nothing is left.
 func failEachStep(t *testing.T, n *Node, c *chain.Chain, p *plan.Plan) {
 	t.Helper()
 	ctx := context.Background()
@@ -250,7 +250,7 @@ func TestANameThatIsAPathIsRefused(t *testing.T) {
 	}
 	for _, name := range []string{rel, "..", ".", "", "/etc", "a/b"} {
 		if err := n.Down(context.Background(), name); err == nil {
-			t.Errorf("down %q did something", name)
+			t.Errorf("down %q succeeded", name)
 		}
 		if _, err := n.Open(name); err == nil {
 			t.Errorf("%q was opened", name)

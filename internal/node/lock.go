@@ -19,20 +19,20 @@ import (
 var (
 	// errBusy says that another process holds a lock.
 	errBusy = errors.New("locked by another process")
-	// errNoLock says that there is no lock file, and so nobody who holds it.
+	// errNoLock says that there is no lock file, and so no holder.
 	errNoLock = errors.New("no lock file")
 )
 
 const (
 	exclusive = unix.LOCK_EX
-	shared    = unix.LOCK_SH // of who only looks: it keeps changes away, and not others who look
-	// lockPatience is how long who changes waits for those who look.
+	shared    = unix.LOCK_SH // for readers: it excludes changes, not other readers
+	// lockPatience is how long a writer waits for readers.
 	lockPatience = time.Second
 	lockPoll     = 5 * time.Millisecond
 )
 
-// tryLock locks an existing file without waiting. The kernel releases the lock
-// when this process ends, however it ends.
+// tryLock locks an existing file without waiting. The kernel releases the lock when
+// this process ends in any way.
 func tryLock(path string, how int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,7 +48,7 @@ func tryLock(path string, how int) (*os.File, error) {
 		}
 		return nil, err
 	}
-	// Who held it before may have removed the file, and somebody made it anew.
+	// The last holder may have removed it, and another process recreated it.
 	if !stillAt(f, path) {
 		f.Close()
 		return nil, errBusy
@@ -78,7 +78,7 @@ func waitLock(ctx context.Context, path string, how int, patience time.Duration)
 	}
 }
 
-// touch makes a lock file if there is none.
+// touch makes a lock file if it is missing.
 func touch(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -104,7 +104,7 @@ func (n *Node) withRootLock(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// makeStateDir makes the state directory if there is none.
+// makeStateDir makes the state directory if it is missing.
 func (n *Node) makeStateDir() error {
 	if err := os.MkdirAll(n.StateDir, 0o711); err != nil {
 		return fmt.Errorf("state directory: %w (run as root, or set DRAY_STATE)", err)
@@ -112,7 +112,7 @@ func (n *Node) makeStateDir() error {
 	return checkStateDir(n.StateDir)
 }
 
-// checkStateDir refuses a directory that somebody else could write to: what its
+// checkStateDir rejects a directory that other users can write to: whatever its
 // journals name is removed.
 func checkStateDir(dir string) error {
 	var st unix.Stat_t

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// fileMeasuring is locked by the process that measures, and names it.
+	// fileMeasuring is locked by the measuring process, and names it.
 	fileMeasuring = ".measuring"
-	// measuringPoll is how often a process that waits looks again.
+	// measuringPoll is how often a waiting process checks again.
 	measuringPoll = 50 * time.Millisecond
 )
 
@@ -32,15 +32,15 @@ type Measurer struct {
 }
 
 func (m Measurer) String() string {
-	if m.Process.PID == 0 { // it has not yet written who it is
+	if m.Process.PID == 0 { // it has not written its name yet
 		return "another dray"
 	}
 	return fmt.Sprintf("dray %s, process %d, since %s", m.Command, m.Process.PID, m.Since.Local().Format(time.TimeOnly))
 }
 
-// Measure waits until no other dray of this state directory measures, and keeps
-// others waiting until end is called or this process ends. While another measures,
-// wait is called with each that does; the error that it returns ends the waiting.
+// Measure waits until no other dray of this state directory measures. Others then
+// wait until end is called or this process ends. While it waits, it calls wait with
+// each other measurer; an error from wait ends the waiting.
 func (n *Node) Measure(ctx context.Context, command string, wait func(Measurer) error) (end func(), err error) {
 	self, err := host.Identify(os.Getpid())
 	if err != nil {
@@ -84,8 +84,8 @@ func (n *Node) Measure(ctx context.Context, command string, wait func(Measurer) 
 	}, nil
 }
 
-// openMeasuring opens the file for root alone: an ordinary user must not be able to
-// keep every measurement waiting.
+// openMeasuring opens the file for root alone: an ordinary user must not block
+// every measurement.
 func (n *Node) openMeasuring() (*os.File, error) {
 	if err := n.makeStateDir(); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (n *Node) openMeasuring() (*os.File, error) {
 	return os.OpenFile(filepath.Join(n.StateDir, fileMeasuring), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 }
 
-// readMeasurer is who measures; the zero value if it has not written that yet.
+// readMeasurer is the measuring process; the zero value if not written yet.
 func readMeasurer(f *os.File) Measurer {
 	var m Measurer
 	if err := json.NewDecoder(io.NewSectionReader(f, 0, 1<<16)).Decode(&m); err != nil || !m.Process.Alive() {

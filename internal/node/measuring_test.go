@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// measuringNode is a node in a state directory that no chain is in.
+// measuringNode is a node in a state directory without chains.
 func measuringNode(t *testing.T) *Node {
 	t.Helper()
 	return &Node{StateDir: filepath.Join(t.TempDir(), "state")}
@@ -33,12 +33,12 @@ func TestMeasureOneAtATime(t *testing.T) {
 		return refused
 	})
 	if !errors.Is(err, refused) || len(seen) != 1 || !strings.Contains(seen[0], "dray run, process ") || !strings.Contains(seen[0], "since ") {
-		t.Errorf("while another measures: %v, told of %q", err, seen)
+		t.Errorf("while another measures: %v, reported %q", err, seen)
 	}
 	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
 	if _, err := n.Measure(short, "bench", func(Measurer) error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("who waits goes on beyond its context: %v", err)
+		t.Errorf("a waiter continues after its context: %v", err)
 	}
 	waiting, got := make(chan bool), make(chan error)
 	go func() {
@@ -51,11 +51,11 @@ func TestMeasureOneAtATime(t *testing.T) {
 	<-waiting
 	end()
 	if err := <-got; err != nil {
-		t.Errorf("who waited has no turn: %v", err)
+		t.Errorf("the waiter got no turn: %v", err)
 	}
 }
 
-// An ordinary user can neither hold the lock nor put a file in its place.
+// An ordinary user can neither hold the lock nor replace its file.
 func TestMeasureIsForRootAlone(t *testing.T) {
 	n := measuringNode(t)
 	end, err := n.Measure(context.Background(), "run", nil)

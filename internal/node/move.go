@@ -15,10 +15,10 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// Move puts another transport behind a link whose ports libdray opens, under
-// traffic: to is the link as it was planned anew. Its ports stay as they are,
-// and the applications see a new generation. The caller holds the chain's lock.
-// On an error the link is where it was, unless the error says otherwise.
+// Move replaces the transport of a link whose ports libdray opens, under traffic:
+// to is the newly planned link. Its ports stay, and the applications see a new
+// generation. The caller holds the chain's lock. On an error the link is unchanged,
+// unless the error says otherwise.
 func (l *Live) Move(ctx context.Context, to plan.Link) (err error) {
 	from := l.State.Plan.Link(to.Name)
 	if from == nil {
@@ -41,7 +41,7 @@ func (l *Live) Move(ctx context.Context, to plan.Link) (err error) {
 	if err != nil {
 		return err
 	}
-	// Before anything is made: a number serves once, whatever a killed dray left of it.
+	// Before making anything: a number is used once, whatever a killed dray left.
 	if err := l.saveMoves(to.Name, moves); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (l *Live) Move(ctx context.Context, to plan.Link) (err error) {
 	return nil
 }
 
-// checkMove refuses what would take a port away from its application.
+// checkMove refuses to take a port away from its application.
 func checkMove(from, to *plan.Link) error {
 	for i, e := range from.Ends {
 		switch {
@@ -90,7 +90,7 @@ func checkMove(from, to *plan.Link) error {
 	return nil
 }
 
-// ownResources is what a link's transport made, without what belongs to its ports.
+// ownResources are the resources of a link's transport, without its ports'.
 func ownResources(b *transport.Build) []step.Resource {
 	var all []step.Resource
 	for _, s := range b.Steps {

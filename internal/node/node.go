@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node owns what Drayage makes on one host: it brings chains up and
-// down, supervises their functions, and cleans up after whoever died.
+// Package node owns what Drayage makes on one host: it brings chains up and down,
+// supervises their functions, and cleans up after dead processes.
 //
-// Everything of a chain is in <state>/<chain>/ and in the cgroup /dray/<chain>.
-// What a chain makes is journaled first; only a committed chain outlives the
-// process that made it.
+// Everything of a chain is in <state>/<chain>/ and in the cgroup /dray/<chain>. A
+// chain journals everything first; only a committed chain outlives the process that
+// made it.
 package node
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// DefaultStateDir is where chains live unless DRAY_STATE says otherwise.
+// DefaultStateDir is where chains are unless DRAY_STATE is set.
 const DefaultStateDir = "/run/dray"
 
 // Node is one host's chains.
@@ -34,14 +34,14 @@ type Node struct {
 	StateDir   string
 	Transports []transport.Driver
 	Runtimes   []runtime.Runtime
-	// Progress is told of each step; it may be nil.
+	// Progress receives each step; it may be nil.
 	Progress func(text string)
 	// Fault injects failures in tests; nil in production.
 	Fault func(step.Step, step.Phase) error
 }
 
-// StateDir is the state directory that the environment asks for, as one path
-// whatever the way that leads there: it becomes part of the cgroups' names.
+// StateDir is the state directory from the environment, with symbolic links
+// resolved: it becomes part of the cgroups' names.
 func StateDir() (string, error) {
 	dir := os.Getenv("DRAY_STATE")
 	if dir == "" {
@@ -54,13 +54,13 @@ func StateDir() (string, error) {
 	if real, err := filepath.EvalSymlinks(abs); err == nil {
 		return real, nil
 	}
-	return abs, nil // it is still to be made
+	return abs, nil // it does not exist yet
 }
 
 func (n *Node) dir(chainName string) string { return filepath.Join(n.StateDir, chainName) }
 
-// cgroupOf is the root of a chain's cgroup tree. Chains of another state
-// directory than the default get a tree of their own.
+// cgroupOf is the root of a chain's cgroup tree. Chains of a non-default state
+// directory get their own tree.
 func (n *Node) cgroupOf(chainName string) host.Cgroup {
 	root := "/dray"
 	if n.StateDir != DefaultStateDir {
@@ -100,7 +100,7 @@ func (n *Node) runner(j step.Journal) *step.Runner {
 	return &step.Runner{Journal: j, Removers: removers, Progress: progress, Fault: n.Fault}
 }
 
-// spec is a function as its runtime is to run it.
+// spec describes a function for its runtime.
 func (n *Node) spec(c *chain.Chain, p *plan.Plan, f chain.Function) runtime.Spec {
 	s := runtime.Spec{
 		Chain:    c.Name,
@@ -115,7 +115,7 @@ func (n *Node) spec(c *chain.Chain, p *plan.Plan, f chain.Function) runtime.Spec
 	return s
 }
 
-// spec is a function of a chain whose links are there, as its runtime is to run it.
+// spec describes a function of a chain with plumbed links for its runtime.
 func (l *Live) spec(f chain.Function) runtime.Spec {
 	s := l.node.spec(l.Chain, l.State.Plan, f)
 	for _, p := range f.Ports {
@@ -133,14 +133,14 @@ func (l *Live) spec(f chain.Function) runtime.Spec {
 // removalTimeout bounds the removal of a chain: an engine's daemon may hang.
 const removalTimeout = 2 * time.Minute
 
-// enginesTimeout bounds the part of it in which engines are asked.
+// enginesTimeout bounds the time for engines within it.
 const enginesTimeout = time.Minute
 
-// removeAll removes a chain's resources: the supervisor first, which would
-// start things anew; then what engines hold, since a client that is killed
-// while it creates leaves its daemon at work; then every process, so that
-// nothing is used while it goes; and the rest in reverse order of making. If
-// an engine hangs, all else goes, and its own is for the next attempt.
+// removeAll removes a chain's resources. The supervisor goes first, since it
+// restarts things; then engines' resources, since the daemon of a client killed
+// during creation works on. Then come all processes, so that nothing is in use; and
+// the rest in reverse order of creation. If an engine hangs, all else goes, and the
+// next attempt removes the engine's.
 func (n *Node) removeAll(ctx context.Context, chainName string, made []step.Resource) error {
 	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
 	defer cancel()
@@ -179,10 +179,9 @@ func (n *Node) splitEngines(made []step.Resource) (engines, rest []step.Resource
 	return engines, rest
 }
 
-// owns reports whether a resource that a journal names can be the chain's:
-// files below its directory, also those that a transport removes in its own way,
-// and cgroups below its own. A network interface, whose name may be anything, is
-// known by its MAC address when it is removed.
+// owns reports whether a journaled resource can be the chain's: files below its
+// directory, including those with a transport's own remover, and cgroups below its
+// own. A network interface can have any name; its removal checks the MAC address.
 func (n *Node) owns(chainName string, r step.Resource) bool {
 	switch r.Kind {
 	case host.KindDir, host.KindMount, host.KindNetns:

@@ -18,14 +18,14 @@ const (
 	drainPoll  = time.Millisecond
 )
 
-// output takes what a function's instances print to its log. They write into a
-// pipe whose reading end an heir has as well: they do not die of SIGPIPE when the
-// supervisor is killed.
+// output copies the output of a function's instances to its log. They write into a
+// pipe that an heir can also read, so they do not die of SIGPIPE if the supervisor
+// is killed.
 type output struct {
 	log         *lumberjack.Logger
 	read, write *os.File
-	mu          sync.Mutex    // held from reading to having written
-	done        chan struct{} // closed when nothing is read any more
+	mu          sync.Mutex    // held from read until written
+	done        chan struct{} // closed when reading has ended
 }
 
 func logger(path string) *lumberjack.Logger {
@@ -43,7 +43,7 @@ func newOutput(path string) (*output, error) {
 	return o, nil
 }
 
-// copy reads until nobody can write any more, or the reading end is closed.
+// copy reads until no writer is left, or the reading end is closed.
 func (o *output) copy() {
 	defer close(o.done)
 	raw, err := o.read.SyscallConn()
@@ -60,7 +60,7 @@ func (o *output) copy() {
 				n, err = unix.Read(int(fd), buf)
 			}
 			if n > 0 {
-				_, _ = o.log.Write(buf[:n]) // a full disk is no reason to stop the function
+				_, _ = o.log.Write(buf[:n]) // a full disk must not stop the function
 			}
 			return !errors.Is(err, unix.EAGAIN)
 		})
@@ -70,14 +70,14 @@ func (o *output) copy() {
 	}
 }
 
-// drain waits until all that has been written is in the log.
+// drain waits until everything written so far is in the log.
 func (o *output) drain() {
 	for end := time.Now().Add(drainGrace); time.Now().Before(end) && o.pending() > 0; {
 		time.Sleep(drainPoll)
 	}
 }
 
-// pending is how many bytes are on their way to the log.
+// pending is how many bytes are in the pipe.
 func (o *output) pending() (n int) {
 	raw, err := o.read.SyscallConn()
 	if err != nil {
@@ -89,8 +89,8 @@ func (o *output) pending() (n int) {
 	return n
 }
 
-// reader is another descriptor of the reading end, for the heir. It does not block,
-// and is not to be made to: the two share that.
+// reader is a duplicate of the reading end, for the heir. It must stay
+// non-blocking: the two share that flag.
 func (o *output) reader() (*os.File, error) {
 	raw, err := o.read.SyscallConn()
 	if err != nil {

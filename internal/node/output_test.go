@@ -42,12 +42,12 @@ func supervisorMain(args []string) error {
 	return nil
 }
 
-// talking is the pair, in which a function counts aloud.
+// talking is the pair; one function prints numbers.
 const talking = `
 i=0; while :; do echo said $i; echo complained $i >&2; i=$((i+1)); sleep 0.02; done`
 
-// TestOutputOutlivesTheSupervisor kills it: its functions go on, and what they
-// print is in their logs, but for what it had read and not written yet.
+// TestOutputOutlivesTheSupervisor kills it: its functions go on, and their output
+// is in their logs, except lines that it had read but not written.
 func TestOutputOutlivesTheSupervisor(t *testing.T) {
 	n := newNode(t)
 	c, p := pair(t)
@@ -92,11 +92,11 @@ func TestOutputOutlivesTheSupervisor(t *testing.T) {
 	}
 }
 
-// mayBeLost is far more lines than are ever read at once of who talks.
+// mayBeLost is far more lines than one read ever returns.
 const mayBeLost = 200
 
-// inOrder reports where lines come twice, in disorder or not at all; once some may be
-// missing.
+// inOrder reports lines that are repeated, out of order or missing; one gap is
+// allowed.
 func inOrder(lines []string) error {
 	next, lost := 0, 0
 	for i, line := range lines {
@@ -157,8 +157,8 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestOutputIsDrained: what has been written when drain begins is in the log when
-// it ends, and an escaped writer does not keep close from ending.
+// TestOutputIsDrained: everything written before drain is in the log after it, and
+// an escaped writer does not block close.
 func TestOutputIsDrained(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.log")
 	o, err := newOutput(path)

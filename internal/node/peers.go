@@ -18,27 +18,27 @@ import (
 const (
 	peerPoll     = 100 * time.Millisecond
 	peerPatience = 10 * time.Second // for the other end's socket
-	// connectGrace is how long the first start of a command may take until its
-	// device has connected. It doubles with each start that did not come to that.
+	// connectGrace is how long a command's first start may take to connect its
+	// device. It doubles with each start that fails to.
 	connectGrace = 3 * time.Second
 	connectTries = 5
-	// lostFor is how long a connection must be gone: while a socket is closed it is
-	// neither.
+	// lostFor is how long a connection must be gone: a closing socket is in neither
+	// state.
 	lostFor = 3 * peerPoll
 )
 
-// peer is the other end of a DPDK device that connects to a socket once, as it
-// starts, and never again.
+// peer is the other end of a DPDK device that connects to a socket only once, when
+// it starts.
 type peer struct {
 	port, function string
 	netns          host.Netns // where the peer listens
-	// own is that of the function: the kernel counts both sides of a connection
-	// to the namespace of whoever connected.
+	// own is the function's namespace: the kernel counts both sides of a connection
+	// in the connecting namespace.
 	own    host.Netns
 	socket string // as the peer sees it
 }
 
-// peers are those of a function's devices.
+// peers are the peers of its devices.
 func (l *Live) peers(f chain.Function) []peer {
 	var list []peer
 	for _, report := range l.State.Reports {
@@ -70,8 +70,8 @@ func (l *Live) peerOf(v, other dpdk.Vdev) peer {
 	return p
 }
 
-// startsAfter are the functions whose sockets a function waits for, over the links
-// that have been made, directly or by way of others.
+// startsAfter are the functions whose sockets a function waits for over existing
+// links, directly or indirectly.
 func (l *Live) startsAfter(function string) []string {
 	var all []string
 	for next := []string{function}; len(next) > 0; next = next[1:] {
@@ -108,9 +108,9 @@ func awaitPeers(ctx context.Context, peers []peer) error {
 	return nil
 }
 
-// watchPeers returns why the command should be started again: a device of its is
-// not connected, and will never be. It returns nil when ctx ends. early says that
-// it never was: DPDK refuses who connects before the other end's device is started.
+// watchPeers returns why the command must restart: one of its devices is not
+// connected, and never will be. It returns nil when ctx ends. early says that it
+// never was: DPDK refuses a connection before the other end's device starts.
 func watchPeers(ctx context.Context, peers []peer, grace time.Duration) (early bool, why error) {
 	started, was, lost := time.Now(), make([]bool, len(peers)), make([]time.Time, len(peers))
 	need := map[string]int{} // containers may have their sockets at the same path
@@ -122,7 +122,7 @@ func watchPeers(ctx context.Context, peers []peer, grace time.Duration) (early b
 			s, err := p.own.UnixSocket(p.socket)
 			switch {
 			case err != nil:
-				continue // it tells nothing of the connection: look again
+				continue // it says nothing of the connection: retry
 			case s.Connected >= need[p.socket]:
 				was[i], lost[i] = true, time.Time{}
 			case !was[i] && time.Since(started) > grace:
@@ -137,9 +137,9 @@ func watchPeers(ctx context.Context, peers []peer, grace time.Duration) (early b
 	return false, nil
 }
 
-// attend waits until the command ends. It stops one whose devices cannot work any
-// more, which again reports where they never have. One that cannot be stopped it
-// does not wait for.
+// attend waits until the command ends. It stops a command whose devices can no
+// longer work; again reports that they never did. It does not wait for one that
+// cannot be stopped.
 func attend(ctx context.Context, instance runtime.Instance, peers []peer, grace time.Duration) (code int, again bool, err error) {
 	var why, failed error
 	stop := func() {
@@ -169,7 +169,7 @@ func attend(ctx context.Context, instance runtime.Instance, peers []peer, grace 
 			}
 		}
 	}
-	code, err = instance.Wait() // it reports how it ended, whatever Stop did
+	code, err = instance.Wait() // it reports the end, whatever Stop did
 	if why != nil && err == nil {
 		err = why
 	}

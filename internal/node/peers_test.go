@@ -23,7 +23,7 @@ import (
 	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
-// TestPeers finds the other end of a device that connects, if its runtime puts it.
+// TestPeers finds the other end of a connecting device, at its runtime's path.
 func TestPeers(t *testing.T) {
 	c := &chain.Chain{Functions: []chain.Function{{Name: "a", Runtime: chain.RuntimeRunc}, {Name: "b", Runtime: chain.RuntimeProcess}}}
 	l := &Live{Chain: c}
@@ -36,7 +36,7 @@ func TestPeers(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if got := l.peers(c.Functions[0]); got != nil {
-		t.Errorf("who listens waits for %+v", got)
+		t.Errorf("the listening end waits for %+v", got)
 	}
 	c.Functions[0].Runtime = chain.RuntimeProcess
 	if got := l.peers(c.Functions[1]); got[0].socket != "/s/a/p/memif.sock" {
@@ -45,7 +45,7 @@ func TestPeers(t *testing.T) {
 }
 
 // TestNobodyWaitsInACircle builds links in opposite directions, of two functions
-// and around three: whoever waits for another's socket is not waited for by it.
+// and around three: no two functions wait for each other's sockets.
 func TestNobodyWaitsInACircle(t *testing.T) {
 	for _, ends := range [][][2]string{
 		{{"a", "b"}, {"b", "a"}},
@@ -91,7 +91,7 @@ func (immortal) Done() <-chan struct{}      { return nil }
 func (immortal) Wait() (int, error)         { select {} }
 func (immortal) Stop(context.Context) error { return errImmortal }
 
-// TestAttendGivesUp: a supervisor ends although a command does not.
+// TestAttendGivesUp: a supervisor ends even if a command does not.
 func TestAttendGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -18,8 +18,8 @@ import (
 // ReloadSignal tells a supervisor that the chain's files have changed.
 const ReloadSignal = syscall.SIGUSR1
 
-// Reload makes the supervisor read the chain again: it stops the functions that the
-// chain no longer has, restarts those whose command has changed, and starts new ones.
+// Reload makes the supervisor read the chain again: it stops removed functions,
+// restarts those with changed commands, and starts new ones.
 func (s *Supervisor) Reload() {
 	select {
 	case s.reload <- struct{}{}:
@@ -27,15 +27,15 @@ func (s *Supervisor) Reload() {
 	}
 }
 
-// supervised is a function that is kept running.
+// supervised is a function under supervision.
 type supervised struct {
 	function chain.Function
 	cancel   context.CancelFunc
 	done     chan struct{}
 }
 
-// sameCommand reports whether two versions of a function run the same command in the
-// same way.
+// sameCommand reports whether two versions of a function run the same command
+// identically.
 func sameCommand(a, b chain.Function) bool {
 	return slices.Equal(a.Command, b.Command) && maps.Equal(a.Env, b.Env) && a.Restart == b.Restart
 }
@@ -61,10 +61,10 @@ func (s *Supervisor) functions(ctx context.Context) {
 	}
 }
 
-// start starts the functions of the chain that do not run yet, unless they are held.
+// start starts the chain's functions that do not run yet, unless they are held.
 func (s *Supervisor) start(ctx context.Context, l *Live, running map[string]*supervised) {
 	var wait []*supervised
-	s.heirs.end() // it has the outputs of before
+	s.heirs.end() // it has the old outputs
 	for _, f := range l.Chain.Functions {
 		if running[f.Name] != nil || initialPhase(f) != PhaseStarting || slices.Contains(l.State.Held, f.Name) {
 			continue
@@ -96,7 +96,7 @@ func (s *Supervisor) start(ctx context.Context, l *Live, running map[string]*sup
 	}
 }
 
-// refresh brings what runs in line with the chain's files.
+// refresh aligns running functions with the chain's files.
 func (s *Supervisor) refresh(ctx context.Context, running map[string]*supervised) error {
 	l, err := s.live.node.load(s.live.Chain.Name)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Supervisor) refresh(ctx context.Context, running map[string]*supervised
 	return s.publish()
 }
 
-// renew gives every function that is not running the status that it begins with.
+// renew sets the initial status of every function that is not running.
 func (s *Supervisor) renew(l *Live, running map[string]*supervised) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *Supervisor) renew(l *Live, running map[string]*supervised) {
 	}
 }
 
-// stop stops functions, all at once, and waits until they have ended.
+// stop stops functions in parallel, and waits until they have ended.
 func stop(list []*supervised) {
 	var wg sync.WaitGroup
 	for _, r := range list {

@@ -13,7 +13,7 @@ import (
 // Settle is how long a command must run to count as started.
 const Settle = 500 * time.Millisecond
 
-// WithLogs adds the last output of every function that failed.
+// WithLogs adds the last output of every failed function.
 func (l *Live) WithLogs(err error) error {
 	functions, _, statusErr := l.Status()
 	if statusErr != nil {
@@ -29,8 +29,7 @@ func (l *Live) WithLogs(err error) error {
 	return err
 }
 
-// LeaveOutClaimed removes the CPUs from an inventory that chains other than self
-// have for themselves.
+// LeaveOutClaimed removes the CPUs from an inventory that chains other than self own.
 func (n *Node) LeaveOutClaimed(inv *inventory.Inventory, self string) error {
 	claimed, err := n.ClaimedCPUs()
 	if err != nil {

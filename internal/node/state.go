@@ -27,7 +27,7 @@ const (
 	fileStatus  = "status.json"
 )
 
-// State is what a later command needs to know of a chain that is up.
+// State is what a later command needs to know of a running chain.
 type State struct {
 	Created   time.Time                    `json:"created"`
 	Boot      string                       `json:"boot"` // boot id; another one means that the host restarted
@@ -35,22 +35,22 @@ type State struct {
 	Sandboxes map[string]*runtime.Sandbox  `json:"sandboxes"` // by function
 	Reports   map[string]*transport.Report `json:"reports"`   // by link
 	Underlay  *underlay.Report             `json:"underlay,omitempty"`
-	// Revision counts the changes to a chain that is up, which its supervisor takes over.
+	// Revision counts the changes to a running chain; its supervisor adopts each.
 	Revision int `json:"revision,omitempty"`
-	// Held are functions that must not run, since they are about to be removed.
+	// Held are functions that must not run because their removal is pending.
 	Held []string `json:"held,omitempty"`
-	// Moves is of the links that were to move to another transport, by link.
+	// Moves records moves to another transport, finished or not, by link.
 	Moves map[string]Moves `json:"moves,omitempty"`
 }
 
-// Moves counts what was tried with a link. What its transport has in the chain's
-// directory and cgroups carries the number of the move that made it.
+// Moves counts a link's attempted moves. The transport's files and cgroups in the
+// chain carry the number of the move that made them.
 type Moves struct {
 	Tried int `json:"tried"`
-	At    int `json:"at"` // the move that the link is at; 0: where it was made
+	At    int `json:"at"` // the link's current move; 0: as it was made
 }
 
-// shortHash tells strings apart if a name would be too long.
+// shortHash distinguishes strings that make a name too long.
 func shortHash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:4])
@@ -80,7 +80,7 @@ func readJSON(path string, v any) error {
 	return nil
 }
 
-// load reads back a chain that was committed.
+// load reads a committed chain.
 func (n *Node) load(name string) (*Live, error) {
 	dir := n.dir(name)
 	l := &Live{node: n, dir: dir}

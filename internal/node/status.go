@@ -21,16 +21,16 @@ import (
 
 const sigterm = syscall.SIGTERM
 
-// LogFile is where a function's output goes.
+// LogFile is a function's log.
 func (l *Live) LogFile(function string) string {
 	return filepath.Join(l.dir, "log", function+".log")
 }
 
-// ChainFile is the chain file's text as it was when the chain came up.
+// ChainFile is the chain file's text from when the chain came up.
 func (l *Live) ChainFile() string { return filepath.Join(l.dir, fileChain) }
 
-// SupervisorLog is where the detached supervisor writes its own errors. No
-// function's log has the name.
+// SupervisorLog is the detached supervisor's own error log. No function's log has
+// the name.
 func (l *Live) SupervisorLog() string { return filepath.Join(l.dir, "log", "dray.supervisor.log") }
 
 func sortedStatus(functions map[string]FunctionStatus) []FunctionStatus {
@@ -42,9 +42,9 @@ func sortedStatus(functions map[string]FunctionStatus) []FunctionStatus {
 	return list
 }
 
-// Status reads what the chain's supervisor last published, functions in order
-// of name, and whether the supervisor still runs. A chain whose functions were
-// never started has no functions here.
+// Status reads the supervisor's last published status, with functions sorted by
+// name, and whether the supervisor still runs. A chain whose functions never
+// started has none here.
 func (l *Live) Status() (functions []FunctionStatus, supervised bool, err error) {
 	var s Status
 	err = readJSON(filepath.Join(l.dir, fileStatus), &s)
@@ -56,8 +56,8 @@ func (l *Live) Status() (functions []FunctionStatus, supervised bool, err error)
 	}
 	functions, supervised = sortedStatus(s.Functions), s.Supervisor.Alive()
 	for i, st := range functions {
-		// A supervisor that was killed has not seen the end of what it ran; one that
-		// lives is about to tell.
+		// A killed supervisor has not seen its functions end; a live one is about
+		// to report.
 		if !supervised && st.Phase == PhaseRunning && !st.Process.Alive() {
 			functions[i].Phase, functions[i].Error = PhaseGone, "it ended while no supervisor ran"
 		}
@@ -65,7 +65,7 @@ func (l *Live) Status() (functions []FunctionStatus, supervised bool, err error)
 	return functions, supervised, nil
 }
 
-// Supervisor is the process that supervises the chain, or did last; nil if none has.
+// Supervisor is the chain's current or last supervisor process; nil if none.
 func (l *Live) Supervisor() *host.ProcessID {
 	var s Status
 	if err := readJSON(filepath.Join(l.dir, fileStatus), &s); err != nil || s.Supervisor.PID == 0 {
@@ -74,9 +74,8 @@ func (l *Live) Supervisor() *host.ProcessID {
 	return &s.Supervisor
 }
 
-// Check asks each runtime that can tell whether its function is still there,
-// which no supervisor of ours sees where somebody else runs it. It returns what
-// is wrong, by function.
+// Check asks each runtime that can answer whether its function still exists; no
+// supervisor of ours sees external functions. It returns the faults, by function.
 func (l *Live) Check(ctx context.Context) map[string]error {
 	wrong := map[string]error{}
 	for _, f := range l.Chain.Functions {
@@ -96,8 +95,8 @@ func (l *Live) Check(ctx context.Context) map[string]error {
 	return wrong
 }
 
-// StartSupervisor starts `program supervise CHAIN` detached from this process,
-// in the chain's own cgroup, and waits until the commands have settled.
+// StartSupervisor starts `program supervise CHAIN` detached, in the chain's own
+// cgroup, and waits until the commands have settled.
 func (l *Live) StartSupervisor(ctx context.Context, program string, settle time.Duration) error {
 	l.leave() // to the supervisor
 	leaf := l.node.cgroupOf(l.Chain.Name).Child(supervisorGroup)
@@ -113,7 +112,7 @@ func (l *Live) StartSupervisor(ctx context.Context, program string, settle time.
 	return l.awaitSettled(ctx, died, settle)
 }
 
-// awaitSettled polls the published status, which another process writes.
+// awaitSettled polls the status that another process publishes.
 func (l *Live) awaitSettled(ctx context.Context, died <-chan error, settle time.Duration) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -152,7 +151,7 @@ func tail(path string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// LogTail is the last lines that a function has written.
+// LogTail is the last lines of a function's log.
 func (l *Live) LogTail(function string, lines int) string { return tail(l.LogFile(function), lines) }
 
 // Exec runs a program inside a function and returns its exit status.
@@ -168,7 +167,7 @@ func (l *Live) Exec(ctx context.Context, function string, argv []string, stdio r
 	return rt.Exec(ctx, l.spec(*f), argv, stdio)
 }
 
-// GivesTerminal reports whether Exec heeds a terminal in that function.
+// GivesTerminal reports if Exec supports a terminal in that function.
 func (l *Live) GivesTerminal(function string) bool {
 	f := l.Chain.Function(function)
 	if f == nil {
@@ -190,8 +189,8 @@ func (l *Live) function(name string) (*chain.Function, error) {
 	return nil, fmt.Errorf("chain %s has no function %q; it has %s", l.Chain.Name, name, strings.Join(names, ", "))
 }
 
-// ClaimedCPUs is which CPUs the chains of this node have for themselves, by chain.
-// Only root sees any chain.
+// ClaimedCPUs are the CPUs that this node's chains own, by chain. Only root sees
+// any chain.
 func (n *Node) ClaimedCPUs() (map[string][]int, error) {
 	list, err := n.List()
 	if errors.Is(err, fs.ErrPermission) {
@@ -207,7 +206,7 @@ func (n *Node) ClaimedCPUs() (map[string][]int, error) {
 		}
 		var s State
 		if err := readJSON(filepath.Join(n.dir(found.Chain), fileState), &s); err != nil || s.Plan == nil {
-			continue // still being made
+			continue // not complete yet
 		}
 		if cpus := s.Plan.ClaimedCPUs(); len(cpus) > 0 {
 			claimed[found.Chain] = cpus

@@ -16,7 +16,7 @@ import (
 )
 
 // stuck is the process runtime with an engine that can hang: it then neither stops
-// a function nor removes what it holds.
+// a function nor removes its resources.
 type stuck struct {
 	*process.Runtime
 	hangs atomic.Bool
@@ -64,8 +64,8 @@ func (i *stuckInstance) Wait() (int, error) {
 	return code, err
 }
 
-// TestAnEngineThatHangsIsNamed: the supervisor ends and says so; all is removed
-// but what the engine holds, and by gc the rest when the engine answers again.
+// TestAnEngineThatHangsIsNamed: the supervisor ends and says so; all but the
+// engine's resources goes. gc removes the rest once the engine answers.
 func TestAnEngineThatHangsIsNamed(t *testing.T) {
 	n := newNode(t)
 	rt := &stuck{Runtime: process.New()}

@@ -16,21 +16,21 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// Phase is what a function's command is doing.
+// Phase is the state of a command.
 type Phase string
 
 const (
 	PhaseNone       Phase = "no command" // only its sandbox exists
-	PhaseExternal   Phase = "external"   // somebody else runs it
+	PhaseExternal   Phase = "external"   // others run it
 	PhaseStarting   Phase = "starting"
 	PhaseRunning    Phase = "running"
 	PhaseRestarting Phase = "restarting" // ended, waiting to be started again
 	PhaseExited     Phase = "exited"     // ended with status 0
 	PhaseFailed     Phase = "failed"     // ended otherwise, or could not be started
-	PhaseGone       Phase = "gone"       // its sandbox is no more: whoever ran it has ended it
+	PhaseGone       Phase = "gone"       // its sandbox is gone: another program ended it
 )
 
-// FunctionStatus is one function as its supervisor sees it.
+// FunctionStatus is a supervisor's view of one function.
 type FunctionStatus struct {
 	Name     string         `json:"name"`
 	Phase    Phase          `json:"phase"`
@@ -41,10 +41,10 @@ type FunctionStatus struct {
 	Error    string         `json:"error,omitempty"`
 }
 
-// Status is what a supervisor publishes of its chain.
+// Status is what a supervisor publishes of a chain.
 type Status struct {
 	Supervisor host.ProcessID            `json:"supervisor"`
-	Revision   int                       `json:"revision"` // of the state that it goes by
+	Revision   int                       `json:"revision"` // of the state in use
 	Functions  map[string]FunctionStatus `json:"functions"`
 }
 
@@ -52,13 +52,13 @@ const (
 	stopGrace       = 3 * time.Second        // between SIGTERM and SIGKILL
 	firstBackoff    = 100 * time.Millisecond // before the first restart; doubles
 	longestBackoff  = 10 * time.Second
-	healthyAfter    = 10 * time.Second // a command that ran this long starts over with firstBackoff
+	healthyAfter    = 10 * time.Second // after running this long, backoff starts at firstBackoff
 	logMegabytes    = 10               // of one log file; one older file is kept
 	supervisorGroup = "node"           // leaf of the chain's cgroup tree
 )
 
-// Supervisor starts the commands of a chain's functions, restarts them by
-// their policy, and publishes what they do.
+// Supervisor starts the commands of a chain's functions, restarts them by their
+// policy, and publishes their status.
 type Supervisor struct {
 	live    *Live              // as it was at first
 	heir    string             // the program that outlives this process; "": none
@@ -68,12 +68,12 @@ type Supervisor struct {
 	reload  chan struct{} // see Reload
 
 	mu      sync.Mutex
-	stopped error // what did not stop as it should
+	stopped error // what failed to stop
 	status  Status
 	change  chan struct{} // closed and replaced at each change
 }
 
-// Supervise returns a supervisor of the chain's functions; nothing is started.
+// Supervise returns a supervisor of the chain's functions; it starts nothing.
 func (l *Live) Supervise() (*Supervisor, error) {
 	self, err := host.Identify(os.Getpid())
 	if err != nil {
@@ -97,8 +97,8 @@ func initialPhase(f chain.Function) Phase {
 	return PhaseStarting
 }
 
-// Run supervises until ctx ends; then it stops every function, and returns which
-// could not be stopped in order.
+// Run supervises until ctx ends; then it stops every function, and returns those
+// that failed to stop in order.
 func (s *Supervisor) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	s.live.leave()
@@ -181,7 +181,7 @@ func (s *Supervisor) once(ctx context.Context, l *Live, f chain.Function, restar
 	}
 }
 
-// outcome is what follows when a command ended, or could not be started.
+// outcome is the phase after a command ended, or failed to start.
 func outcome(policy chain.Restart, code int, err error) Phase {
 	failed := code != 0 || err != nil
 	switch {
@@ -209,7 +209,7 @@ func (s *Supervisor) set(name string, edit func(*FunctionStatus)) {
 	s.status.Functions[name] = st
 	close(s.change)
 	s.change = make(chan struct{})
-	// The file is for other commands; this process goes by s.status.
+	// The file is for other commands; this process uses s.status.
 	_ = writeJSON(filepath.Join(s.live.dir, fileStatus), s.status)
 }
 
@@ -219,8 +219,8 @@ func (s *Supervisor) publish() error {
 	return writeJSON(filepath.Join(s.live.dir, fileStatus), s.status)
 }
 
-// Settled waits until every command has been started and has then run for
-// settle, or has ended. It returns the functions that failed, as an error.
+// Settled waits until every command has started and then run for settle, or has
+// ended. It returns the failed functions as an error.
 func (s *Supervisor) Settled(ctx context.Context, settle time.Duration) error {
 	for {
 		s.mu.Lock()
@@ -239,8 +239,8 @@ func (s *Supervisor) Settled(ctx context.Context, settle time.Duration) error {
 	}
 }
 
-// settling is how long it takes at least until all functions have settled, and
-// which have failed.
+// settling is the least time until all functions have settled, and the failed
+// functions.
 func settling(functions map[string]FunctionStatus, settle time.Duration) (wait time.Duration, failed error) {
 	for _, st := range sortedStatus(functions) {
 		switch st.Phase {

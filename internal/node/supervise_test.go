@@ -69,7 +69,7 @@ func byName(list ...FunctionStatus) map[string]FunctionStatus {
 	return m
 }
 
-// TestLogsHaveNamesOfTheirOwn: a function may be called like a part of Drayage.
+// TestLogsHaveNamesOfTheirOwn: a function may be named like Drayage's parts.
 func TestLogsHaveNamesOfTheirOwn(t *testing.T) {
 	l := &Live{dir: "/chain"}
 	for _, own := range []string{l.BrokerLog(), l.SupervisorLog()} {
@@ -79,8 +79,8 @@ func TestLogsHaveNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestStatusLeavesTheEndToTheSupervisor: a command that has just ended is not taken
-// for one that nobody has seen end, for then its failure would count as no failure.
+// TestStatusLeavesTheEndToTheSupervisor: a command that has just ended must not
+// count as ended unseen, for then its failure would not count.
 func TestStatusLeavesTheEndToTheSupervisor(t *testing.T) {
 	ended, supervisor := endedProcess(t), mustIdentify(t, os.Getpid())
 	l := &Live{dir: t.TempDir()}
@@ -99,7 +99,7 @@ func TestStatusLeavesTheEndToTheSupervisor(t *testing.T) {
 	}
 }
 
-// endedProcess is one that has been, and is no more.
+// endedProcess is the identity of an ended process.
 func endedProcess(t *testing.T) host.ProcessID {
 	t.Helper()
 	cmd := exec.Command("cat")

@@ -26,11 +26,11 @@ type calibrationFile struct {
 	Calibration []inventory.Calibration `json:"calibration"`
 }
 
-// libraryDir keeps what outlives a restart of the host, unlike node.DefaultStateDir.
+// libraryDir survives a reboot, unlike node.DefaultStateDir.
 const libraryDir = "/var/lib/dray"
 
-// CalibrationFile is where the calibration is kept that goes with a state directory:
-// beside the default one it survives a restart, and another holds its own.
+// CalibrationFile is the calibration file of a state directory. For the default
+// directory it is elsewhere and survives a reboot; any other holds its own.
 func CalibrationFile(stateDir string) string {
 	if stateDir == node.DefaultStateDir {
 		stateDir = libraryDir
@@ -38,7 +38,7 @@ func CalibrationFile(stateDir string) string {
 	return filepath.Join(stateDir, "calibration.json")
 }
 
-// markStale marks what was measured on another kernel or CPU: the disk may have moved
+// markStale marks measurements from another kernel or CPU: the disk may have moved
 // to another machine, or the kernel may have been replaced.
 func markStale(all []inventory.Calibration, h inventory.Host) {
 	for i := range all {
@@ -51,9 +51,9 @@ func markStale(all []inventory.Calibration, h inventory.Host) {
 	}
 }
 
-// LoadCalibration reads what was measured of this host's transports. The error
-// of a file that does not exist is fs.ErrNotExist; one that is malformed is
-// refused as a whole, since half of the evidence misleads.
+// LoadCalibration reads the measurements of this host's transports. A missing file
+// is fs.ErrNotExist. A malformed file is rejected as a whole, since partial
+// evidence misleads.
 func LoadCalibration(path string) ([]inventory.Calibration, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -90,7 +90,7 @@ func parseCalibration(b []byte) ([]inventory.Calibration, error) {
 	return file.Calibration, checkCalibration(file.Calibration)
 }
 
-// SaveCalibration replaces the file as a whole, also through a power cut.
+// SaveCalibration replaces the file atomically, even across a power cut.
 func SaveCalibration(path string, calibration []inventory.Calibration) error {
 	if err := checkCalibration(calibration); err != nil {
 		return fmt.Errorf("save calibration: %w", err)

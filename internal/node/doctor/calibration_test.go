@@ -107,7 +107,7 @@ func TestLoadCalibrationRefuses(t *testing.T) {
 	}
 }
 
-// FuzzCalibration: whatever is accepted is valid, and can be saved and loaded again.
+// FuzzCalibration: every accepted file is valid, and can be saved and loaded again.
 func FuzzCalibration(f *testing.F) {
 	for _, test := range hostile {
 		if len(test.file) < 4096 {
@@ -130,8 +130,8 @@ func FuzzCalibration(f *testing.F) {
 	})
 }
 
-// TestCalibrationOutlivesARestart: /run is emptied then, and /var/lib is not. A state
-// directory of somebody's choice keeps its own.
+// TestCalibrationOutlivesARestart: a reboot empties /run, but not /var/lib. Any
+// other state directory keeps its own.
 func TestCalibrationOutlivesARestart(t *testing.T) {
 	for dir, want := range map[string]string{
 		"/run/dray": "/var/lib/dray/calibration.json",
@@ -143,8 +143,8 @@ func TestCalibrationOutlivesARestart(t *testing.T) {
 	}
 }
 
-// TestCalibrationOfAnotherMachineIsStale: it is shown with the reason, and is no
-// evidence.
+// TestCalibrationOfAnotherMachineIsStale: it is shown with the reason, and does not
+// count.
 func TestCalibrationOfAnotherMachineIsStale(t *testing.T) {
 	all := sample()
 	markStale(all, inventory.Host{Kernel: "6.1.0-18-amd64", CPUModel: "Intel Xeon"})

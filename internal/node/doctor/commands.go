@@ -15,9 +15,9 @@ import (
 )
 
 // CheckCommands looks up the program of every function's command in the function's
-// own root, as its runtime will. A program that is not there is a hard violation: it
-// would be noticed only after minutes of measuring. What an image holds is not looked
-// at, and a note says so.
+// own root, like its runtime. A missing program is a hard violation: otherwise it
+// would show only after minutes of measuring. It does not look into images; a note
+// says so.
 func CheckCommands(c *chain.Chain) (violations []plan.Violation, notes []string) {
 	for i := range c.Functions {
 		f := &c.Functions[i]
@@ -73,11 +73,11 @@ func searchPath(f *chain.Function) string {
 	return ""
 }
 
-// maxLinks bounds how many symbolic links are followed, as the kernel does.
+// maxLinks bounds how many symbolic links it follows, like the kernel.
 const maxLinks = 40
 
-// executable reports whether a path below the root is a program. A symbolic link
-// in the place of the file is followed within the root.
+// executable reports whether a path below the root is a program. If the file is a
+// symbolic link, it is followed within the root.
 func executable(root, path string) bool {
 	for range maxLinks {
 		at := filepath.Join(root, filepath.Join("/", path))

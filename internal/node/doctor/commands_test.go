@@ -12,7 +12,7 @@ import (
 )
 
 // rootfs is a tree with the program /opt/bin/prog, a link /opt/bin/alias to it, an
-// absolute link, and a file that is no program.
+// absolute link, and a non-executable file.
 func rootfs(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()

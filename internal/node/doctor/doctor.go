@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package doctor finds out what this host can do: it tries every transport,
-// runtime, qdisc and instrument, and recalls what has run and was measured here.
+// runtime, qdisc and instrument, and recalls earlier runs and measurements here.
 package doctor
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Prober is a thing that reports whether this host can run it.
+// Prober reports whether this host can run it.
 type Prober interface {
 	Probe(ctx context.Context) inventory.Item
 }
 
-// Inspect describes the host and tries everything, in the order given. It
-// changes nothing and leaves nothing behind. What can be used is ok here; see
-// Recall for what has never been run.
+// Inspect describes the host and tries everything, in the given order. It changes
+// nothing and leaves nothing behind. Every usable item is ok here; see Recall for
+// those that never ran.
 func Inspect(ctx context.Context, drivers []transport.Driver, runtimes []runtime.Runtime, instruments []Prober) (*inventory.Inventory, error) {
 	h, err := host.Describe()
 	if err != nil {
@@ -68,17 +68,17 @@ func Inspect(ctx context.Context, drivers []transport.Driver, runtimes []runtime
 		probe(&inv.Instruments[i], func() inventory.Item { return p.Probe(ctx) })
 	}
 	probes.Wait()
-	// A probe that was cut short says nothing about the host.
+	// An interrupted probe says nothing about the host.
 	return inv, ctx.Err()
 }
 
-// dpdkItems is what functions with dpdk ports stand on.
+// dpdkItems are what functions with dpdk ports need.
 func dpdkItems() []inventory.Item {
 	hierarchy, err := host.HugePageLimits()
 	limits := host.ProbeItem("hugepage limits", err)
 	limits.Version = hierarchy
 	return []inventory.Item{
-		dpdk.Probe("dpdk", "mempool_ring"), // which every application needs
+		dpdk.Probe("dpdk", "mempool_ring"), // every application needs it
 		dpdk.ProbeDriver(),
 		limits,
 	}

@@ -28,7 +28,7 @@ type item inventory.Item
 
 func (i item) Probe(context.Context) inventory.Item { return inventory.Item(i) }
 
-// driver and engine are told what to answer; nothing else of them is called.
+// driver and engine return preset answers; the tests call nothing else.
 type driver struct {
 	transport.Driver
 	answer item
@@ -75,8 +75,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// TestInspectCutShort: an inventory from probes that were cancelled is not
-// taken for the truth.
+// TestInspectCutShort: an inventory from cancelled probes is an error.
 func TestInspectCutShort(t *testing.T) {
 	testenv.Root(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -114,7 +113,7 @@ func TestRecall(t *testing.T) {
 		}
 	}
 	if fresh.Transports[1].Item != inventory.Item(ovs) {
-		t.Errorf("what is missing became %+v", fresh.Transports[1].Item)
+		t.Errorf("a missing item became %+v", fresh.Transports[1].Item)
 	}
 
 	if err := SaveCalibration(CalibrationFile(dir), sample()); err != nil {
@@ -163,7 +162,7 @@ func TestMarkRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
-		t.Errorf("what was known was written again:\n%s", after)
+		t.Errorf("known keys were written again:\n%s", after)
 	}
 	keys, err := ran(dir)
 	if err != nil || len(keys) < 9 {
@@ -179,7 +178,7 @@ func TestMarkRun(t *testing.T) {
 	}
 }
 
-// TestMarkRunAfterTornLine: a crash in the middle of a line costs that line only.
+// TestMarkRunAfterTornLine: a crash in the middle of a line loses only that line.
 func TestMarkRunAfterTornLine(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, ranFile), []byte("transport/veth\ntransport/br"), 0o600); err != nil {

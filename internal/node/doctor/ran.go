@@ -14,7 +14,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Group is a kind of thing that the doctor lists.
+// Group is a category in the doctor's list.
 type Group string
 
 const (
@@ -27,11 +27,11 @@ const (
 // Key names one thing for MarkRun, such as "transport/veth".
 func (g Group) Key(name string) string { return string(g) + "/" + name }
 
-// ranFile lists what has run on this host, a key a line. It is only ever
-// appended to, so that several `dray` need no lock.
+// ranFile lists what has run on this host, one key per line. Writers only append,
+// so several `dray` need no lock.
 const ranFile = ".ran"
 
-// MarkRun notes that these have carried traffic, or run, on this host.
+// MarkRun records that these carried traffic, or ran, on this host.
 func MarkRun(stateDir string, keys ...string) error {
 	known, err := ran(stateDir)
 	if err != nil {
@@ -58,8 +58,7 @@ func MarkRun(stateDir string, keys ...string) error {
 	return errors.Join(err, f.Close())
 }
 
-// ran are the keys that were marked; a line that was cut short by a crash is a
-// key that nothing has.
+// ran are the marked keys; a line torn by a crash is a key that matches nothing.
 func ran(stateDir string) ([]string, error) {
 	b, err := os.ReadFile(filepath.Join(stateDir, ranFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,9 +70,9 @@ func ran(stateDir string) ([]string, error) {
 	return strings.Split(strings.TrimRight(string(b), "\n"), "\n"), nil
 }
 
-// Recall adds to an inventory what the state directory knows of this host: what
-// could be used but never was becomes NeverRun, and what was measured becomes
-// its calibration. An ordinary user who may not read a file there goes without it.
+// Recall adds the state directory's knowledge of this host to an inventory: usable
+// things that never ran become NeverRun, and measurements become calibration. A
+// file that an ordinary user cannot read is skipped.
 func Recall(inv *inventory.Inventory, stateDir string) error {
 	known, err := ran(stateDir)
 	if err != nil && !errors.Is(err, fs.ErrPermission) {

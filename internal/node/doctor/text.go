@@ -14,9 +14,9 @@ import (
 	"github.com/drayage/dray/internal/spec/layout"
 )
 
-// Text writes an inventory for people: the host's facts, what it can do and
-// what mends what it cannot, and what spoils measurements. Lines fit into width; 0
-// means no limit.
+// Text writes an inventory for people: the host's facts, its abilities, fixes for
+// missing ones, and what spoils measurements. Lines fit into width; 0 means no
+// limit.
 func Text(w io.Writer, inv *inventory.Inventory, width int) error {
 	var b bytes.Buffer
 	var t layout.Table
@@ -45,7 +45,7 @@ func Text(w io.Writer, inv *inventory.Inventory, width int) error {
 		{"Transports", transports}, {"Runtimes", inv.Runtimes}, {"DPDK", inv.DPDK}, {"Qdiscs", inv.Qdiscs}, {"Instruments", inv.Instruments},
 	} {
 		if len(section.items) == 0 {
-			continue // an older inventory does not know it
+			continue // older inventories lack it
 		}
 		if err := writeItems(&b, width, section.title, section.items); err != nil {
 			return err
@@ -99,8 +99,8 @@ func status(item inventory.Item) string {
 	return string(item.Status)
 }
 
-// explanation is the version of what can be used, and the reason and the fix of
-// what is missing, in one line.
+// explanation is one line: the version of a usable item, or the reason and fix of a
+// missing one.
 func explanation(item inventory.Item) string {
 	text := item.Version
 	if item.Status == inventory.Missing {
@@ -124,8 +124,8 @@ func interfaces(all []inventory.Interface) string {
 	return orNone(strings.Join(parts, ", "))
 }
 
-// calibrated is a line for each transport, with its age, and for evidence that no
-// longer counts the reason.
+// calibrated is a line per transport, with its age; for stale evidence also the
+// reason.
 func calibrated(all []inventory.Calibration, now time.Time) []string {
 	var lines []string
 	for _, c := range all {

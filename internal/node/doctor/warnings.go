@@ -8,10 +8,10 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// busyLoad is the load average a core from which a machine counts as busy.
+// busyLoad is the load average per core from which a machine is busy.
 const busyLoad = 0.5
 
-// Warnings says what about this host spoils measurements, and what mends it.
+// Warnings says what spoils measurements on this host, and how to fix it.
 func Warnings(h inventory.Host) []string {
 	var warnings []string
 	warn := func(format string, a ...any) { warnings = append(warnings, fmt.Sprintf(format, a...)) }
