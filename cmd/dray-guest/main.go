@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command dray-guest is the first process of Drayage's virtual machines, and on
-// the host the process that stands for a program in one of them, and the one that
-// keeps their logs. dray starts it; there is nothing in it for a user.
+// Command dray-guest is the init process of Drayage's virtual machines. On the host
+// it represents a program in one of them, and it keeps their logs. dray starts it;
+// users never need it.
 package main
 
 import (

@@ -67,7 +67,7 @@ func (a *app) apply(ctx context.Context, file string, warn, dry bool) error {
 	return a.printApplied(j.Chain.Name, changes, dry, time.Since(started))
 }
 
-// differs plans the changed chain, and finds how it differs from what is up.
+// differs plans the changed chain, and compares it with the running one.
 func (a *app) differs(ctx context.Context, j *chainrun.Job, live *node.Live) ([]node.Change, error) {
 	var err error
 	for _, free := range []bool{false, true} {
@@ -141,8 +141,8 @@ func (a *app) printApplied(name string, changes []node.Change, dry bool, took ti
 	return nil
 }
 
-// pointToApply adds to the error of `dray up` for a chain that is up, if its file has
-// changed since, how to apply the change.
+// pointToApply adds a hint to the error of `dray up` for a running chain: how to
+// apply the file's changes, if any.
 func (a *app) pointToApply(j *chainrun.Job, err error) error {
 	var exists *node.ExistsError
 	if !errors.As(err, &exists) {

@@ -107,8 +107,8 @@ func changed(cmd *cobra.Command, names ...string) bool {
 	return slices.ContainsFunc(names, cmd.Flags().Changed)
 }
 
-// benchNamed measures a published experiment or a matrix. profiled says that a
-// profile was asked for.
+// benchNamed measures a published experiment or a matrix. profiled means that the
+// user set a profile.
 func (a *app) benchNamed(ctx context.Context, name string, o benchOptions, profiled bool) error {
 	e, text, err := findExperiment(ctx, name)
 	switch {
@@ -124,7 +124,7 @@ func (a *app) benchNamed(ctx context.Context, name string, o benchOptions, profi
 	return a.bench(ctx, name, text, o)
 }
 
-// benchTurn waits for this dray's turn to measure, unless nothing is to be measured.
+// benchTurn waits for this dray's turn to measure, if it will measure anything.
 func (a *app) benchTurn(ctx context.Context, o benchOptions) (end func(), err error) {
 	if o.dry {
 		return func() {}, nil
@@ -177,7 +177,7 @@ func (a *app) benchResume(ctx context.Context, dir string, h *benchHost) error {
 	return a.benchMeasure(ctx, s, h)
 }
 
-// benchMeasure measures what is left of a run, and shows what there is.
+// benchMeasure measures the rest of a run, and shows all its results.
 func (a *app) benchMeasure(ctx context.Context, s *bench.Dir, h *benchHost) error {
 	a.progress("Measuring %s of matrix %s into %s, about %v, seed %d", count(bench.Runnable(s.Run.Rows), "configuration"), s.Run.Matrix.Name, s.Path,
 		bench.Estimate(s.Run).Round(time.Second), s.Run.Seed)

@@ -14,7 +14,7 @@ import (
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
-// publishedExperiments are those of these names; none: all.
+// publishedExperiments are those named; no name: all.
 func publishedExperiments(names ...string) ([]experiment.Experiment, error) {
 	if len(names) == 0 {
 		names = experiments.Names()
@@ -30,9 +30,8 @@ func publishedExperiments(names ...string) ([]experiment.Experiment, error) {
 	return list, nil
 }
 
-// findExperiment is the experiment that is built in under that name, or that is
-// in a file; nil: it is a matrix, of that text. A file is read once, since it may be
-// a pipe.
+// findExperiment is the built-in experiment of that name, or one from a file; nil:
+// the text is a matrix. It reads a file only once, since it may be a pipe.
 func findExperiment(ctx context.Context, name string) (*experiment.Experiment, []byte, error) {
 	if e, err := experiments.Published(name); e != nil || err != nil {
 		return e, nil, err
@@ -78,14 +77,14 @@ func (a *app) benchExperiments(ctx context.Context, list []experiment.Experiment
 	return a.measureExperiments(ctx, s, h)
 }
 
-// experimentPlan prints what would be measured.
+// experimentPlan prints what a run will do.
 func (a *app) experimentPlan(run *report.ExperimentsRun) error {
 	a.endProgress()
 	about := published.Estimate(run)
 	if a.json {
 		return a.printJSON(schemaExperimentsPlan, struct {
 			*report.ExperimentsRun
-			Seconds float64 `json:"seconds"` // that it takes, about
+			Seconds float64 `json:"seconds"` // estimate
 		}{run, about.Seconds()})
 	}
 	fmt.Fprintf(a.out, "%s, profile %s: %s, trials of %v, about %v\n", count(len(run.Experiments), "experiment"), run.Profile,
@@ -118,7 +117,7 @@ func (a *app) resumeExperiments(ctx context.Context, dir string, h *benchHost) e
 	return a.measureExperiments(ctx, s, h)
 }
 
-// measureExperiments measures what is left of a run, and shows what there is.
+// measureExperiments measures the rest of a run, and shows all its results.
 func (a *app) measureExperiments(ctx context.Context, s *published.Dir, h *benchHost) error {
 	a.progress("Measuring %s, profile %s, into %s, about %v, seed %d", count(len(s.Run.Experiments), "experiment"), s.Run.Profile, s.Path,
 		published.Estimate(s.Run).Round(time.Second), s.Run.Seed)
@@ -131,7 +130,7 @@ func (a *app) measureExperiments(ctx context.Context, s *published.Dir, h *bench
 	}
 	err = errors.Join(err, s.Save(), s.Close())
 	if err == nil && s.Run.Part {
-		return nil // it is shown with the run that it is of
+		return nil // the run that it is part of shows it
 	}
 	return a.benchEnd(ctx, h, s.Path, err)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// benchHost is what measures: this host, without the CPUs that chains hold, and
-// this program.
+// benchHost is the measuring host, without the CPUs that chains hold, and this
+// program.
 type benchHost struct {
 	*runner.Machine
 	program report.Program
@@ -39,7 +39,7 @@ func (a *app) benchHost(ctx context.Context) (*benchHost, error) {
 	return &benchHost{runner.NewMachine(n, inv, version), by}, n.LeaveOutClaimed(inv, "")
 }
 
-// takeUp checks that an interrupted run may continue here, and removes what it left.
+// takeUp checks that an interrupted run may go on here, and removes its leftovers.
 func (h *benchHost) takeUp(ctx context.Context, dir string, was inventory.Host, by report.Program) error {
 	if err := rundir.SameConditions(dir, was, h.Inventory.Host, by, h.program); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (h *benchHost) takeUp(ctx context.Context, dir string, was inventory.Host, 
 	return err
 }
 
-// dir is where a run goes.
+// dir is the run's folder.
 func (o benchOptions) dir(id string) string {
 	if o.out != "" {
 		return absolute(o.out)
@@ -76,7 +76,7 @@ func (a *app) resumeBench(ctx context.Context, o benchOptions) error {
 	return a.benchResume(ctx, o.resume, h)
 }
 
-// benchEnd shows what a run has measured, unless err ended it.
+// benchEnd shows a run's results, unless err ended it.
 func (a *app) benchEnd(ctx context.Context, h *benchHost, dir string, err error) error {
 	a.endProgress()
 	if err != nil && ctx.Err() != nil {

@@ -22,11 +22,11 @@ type benchPlanned struct {
 	Matrix   matrix.Matrix     `json:"matrix"`
 	Seed     uint64            `json:"seed"`
 	Baseline string            `json:"baseline"`
-	Seconds  float64           `json:"seconds"` // that it takes, about
+	Seconds  float64           `json:"seconds"` // estimate
 	Rows     []report.BenchRow `json:"rows"`
 }
 
-// benchPlan prints what would be measured.
+// benchPlan prints what a run will do.
 func (a *app) benchPlan(run *report.BenchRun) error {
 	a.endProgress()
 	about := bench.Estimate(run)

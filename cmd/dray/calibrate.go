@@ -84,8 +84,8 @@ func (a *app) calibrate(ctx context.Context, names []string, opts measureOptions
 	return errors.Join(append(failed, a.printCalibration(n.StateDir))...)
 }
 
-// keep replaces the calibration of one transport. The file is read just before,
-// since calibrating takes minutes.
+// keep replaces the calibration of one transport. It reads the file again, since
+// calibration takes minutes.
 func keep(stateDir string, c inventory.Calibration) error {
 	all, err := calibrations(stateDir)
 	if err != nil {
@@ -99,7 +99,7 @@ func keep(stateDir string, c inventory.Calibration) error {
 	return doctor.SaveCalibration(file, append(all, c))
 }
 
-// calibrations are those kept so far; none is no error.
+// calibrations are the stored ones; none is no error.
 func calibrations(stateDir string) ([]inventory.Calibration, error) {
 	all, err := doctor.LoadCalibration(doctor.CalibrationFile(stateDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,7 +139,7 @@ func latencyText(c inventory.Calibration) string {
 	return strings.Join(parts, " ")
 }
 
-// calibratable are the transports asked for, or all that join two ports here.
+// calibratable are the named transports, or all that can join two ports here.
 func calibratable(inv *inventory.Inventory, names []string) ([]string, error) {
 	if len(names) == 0 {
 		for _, t := range inv.Transports {
@@ -167,7 +167,7 @@ func calibratable(inv *inventory.Inventory, names []string) ([]string, error) {
 	return names, nil
 }
 
-// calibrateOne measures one transport over a chain of its own.
+// calibrateOne measures one transport with a chain of its own.
 func (a *app) calibrateOne(ctx context.Context, n *node.Node, name string, opts measureOptions) (inventory.Calibration, error) {
 	var none inventory.Calibration
 	source := calibrate.Chain(name)

@@ -20,7 +20,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// waitsSilently is how long a port may take to be captured without a word.
+// waitsSilently is how long opening a port may take without a message.
 const waitsSilently = time.Second
 
 // captureFlags are the options of `dray capture`.
@@ -31,7 +31,7 @@ type captureFlags struct {
 	duration time.Duration
 }
 
-// snaplenMax is what tcpdump keeps of a packet at most.
+// snaplenMax is tcpdump's largest capture length.
 const snaplenMax = 262144
 
 func (a *app) captureCommand() *cobra.Command {
@@ -54,7 +54,7 @@ func (a *app) captureCommand() *cobra.Command {
 	return cmd
 }
 
-// check refuses what cannot be meant.
+// check rejects nonsensical flags.
 func (f captureFlags) check(a *app) error {
 	out, isFile := a.out.(*os.File)
 	switch {
@@ -72,7 +72,7 @@ func (f captureFlags) check(a *app) error {
 	return nil
 }
 
-// capturedPort is a port to capture, as its chain knows it.
+// capturedPort is a port to capture, and its function.
 type capturedPort struct {
 	live     *node.Live
 	function string
@@ -131,7 +131,7 @@ func (a *app) capture(ctx context.Context, chainName, name string, f captureFlag
 	return a.printCapture(result, source.reason())
 }
 
-// captureFile opens what the packets go to. A capture is nobody else's business.
+// captureFile opens the output. Other users cannot read a capture.
 func (a *app) captureFile(name string) (io.Writer, func() error, error) {
 	if name == "-" {
 		return a.out, func() error { return nil }, nil
@@ -161,7 +161,7 @@ func (a *app) printCapture(r capture.Result, reason string) error {
 	return nil
 }
 
-// captureSource is a source with what opening it has told.
+// captureSource is a source with details from its opening.
 type captureSource struct {
 	capture.Source
 	snaplen int
@@ -169,7 +169,7 @@ type captureSource struct {
 	close   func() error
 }
 
-// open captures by the function's libdray if that opens the port, else at its interface.
+// open captures in the function's libdray if that opens the port, else at its netdev.
 func (p *capturedPort) open(ctx context.Context, snaplen int) (*captureSource, error) {
 	switch {
 	case p.brokered():

@@ -33,7 +33,7 @@ func (m *colorMode) Set(s string) error {
 	return fmt.Errorf("want auto, always or never")
 }
 
-// on reports whether what is written to w is coloured.
+// on reports whether output to w is coloured.
 func (m colorMode) on(w io.Writer) bool {
 	_, isTerminal := terminalWidth(w)
 	plain := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
@@ -47,7 +47,7 @@ const (
 	reset  = "\x1b[0m"
 )
 
-// colors are those of verdicts and statuses.
+// colors are by verdict and status.
 var colors = map[string]string{
 	"met": green, "ok": green, "yes": green, "running": green, "up": green,
 	"missed": red, "failed": red, "gone": red, "no": red,
@@ -58,8 +58,8 @@ var colors = map[string]string{
 // cell is the text between two gaps of a table.
 var cell = regexp.MustCompile(`[^ \n]+( [^ \n]+)*`)
 
-// paint colours each cell of a table that begins with a status. Text without
-// tables has none: its words stand one blank apart.
+// paint colours each cell of a table that starts with a status. Text without tables
+// has no cells: its words are a blank apart.
 func paint(text string) string {
 	return cell.ReplaceAllStringFunc(text, func(s string) string {
 		word, _, _ := strings.Cut(s, ",")
@@ -70,8 +70,8 @@ func paint(text string) string {
 	})
 }
 
-// printText prints tables: fitted to a terminal and coloured there. In a pipe, a
-// row is one line.
+// printText prints tables, fitted and coloured on a terminal. In a pipe, a row is
+// one line.
 func (a *app) printText(write func(w io.Writer, width int) error) error {
 	var b bytes.Buffer
 	if err := write(&b, a.width()); err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/drayage/dray/internal/result/report"
 )
 
-// runDirectory makes a directory with the records of a run, whose throughput is
-// about so many bit/s.
+// runDirectory makes a directory with a run's records, with a throughput near bits
+// (bit/s).
 func runDirectory(t *testing.T, id string, bits uint64) string {
 	t.Helper()
 	dir := t.TempDir()

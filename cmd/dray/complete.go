@@ -17,12 +17,11 @@ import (
 	"github.com/drayage/dray/internal/spec/explain"
 )
 
-// words gives what an argument may be, from the arguments before it. It says nothing
-// about what it cannot read: a shell shows no errors while it completes.
+// words lists an argument's possible values, given the arguments before it. It
+// hides read errors: a shell shows none during completion.
 type words func(before []string) []string
 
-// complete completes the arguments of every command, and the flags that have names
-// as values.
+// complete sets up completion of all arguments, and of flags with named values.
 func (a *app) complete(root *cobra.Command) {
 	for name, arguments := range map[string][]words{
 		"status": {a.chainNames}, "verify": {a.chainNames}, "down": {a.chainNames}, "daemon": {a.chainNames}, "top": {a.chainNames},
@@ -65,7 +64,7 @@ func command(root *cobra.Command, name string) *cobra.Command {
 }
 
 func completeFlag(cmd *cobra.Command, flag string, values []string) {
-	// It fails only for a flag that does not exist, which a test would show.
+	// It fails only for a missing flag, and a test would show that.
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -85,7 +84,7 @@ func completeChainFile(_ *cobra.Command, before []string, _ string) ([]string, c
 	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeMatrix offers what is built in; a shell adds the names of files.
+// completeMatrix offers the built-in ones; a shell adds file names.
 func completeMatrix(_ *cobra.Command, before []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(before) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

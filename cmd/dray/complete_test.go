@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// completions are the words that a shell offers for a command line: it leaves out
-// those that do not begin with the last word.
+// completions are the words that a shell offers for a command line: it omits those
+// without the last word as a prefix.
 func completions(t *testing.T, line ...string) []string {
 	t.Helper()
 	var out, errs bytes.Buffer

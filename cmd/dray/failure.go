@@ -18,7 +18,7 @@ type fixableError struct {
 
 func (e *fixableError) Error() string { return e.Text + "; try: " + e.Fix }
 
-// failure is the document that a command which failed prints with --json.
+// failure is the document that a failed command prints with --json.
 type failure struct {
 	Error string `json:"error"`
 	Fix   string `json:"fix,omitempty"`
@@ -41,9 +41,9 @@ func failureOf(err error) failure {
 	return f
 }
 
-// failed prints the error document, if there is to be one, and returns what is left
-// to report on standard error. A command prints one document: what fails after its
-// own is reported as text.
+// failed prints the error document, if needed, and returns the error left for
+// standard error. A command prints one document: a failure after its own is
+// reported as text.
 func (a *app) failed(err error) error {
 	err = withoutClosedOutput(err)
 	if err == nil || !a.json || a.printed || silent(err) {
@@ -55,7 +55,7 @@ func (a *app) failed(err error) error {
 	return &codeError{Code: codeOf(err)}
 }
 
-// codeOf is the exit code that stands for an error.
+// codeOf is an error's exit code.
 func codeOf(err error) int {
 	var coded *codeError
 	switch {
@@ -67,14 +67,14 @@ func codeOf(err error) int {
 	return exitError
 }
 
-// silent reports whether an error is an exit code alone.
+// silent reports whether an error is only an exit code.
 func silent(err error) bool {
 	coded, ok := err.(*codeError)
 	return ok && coded.Err == nil
 }
 
-// withoutClosedOutput takes out of an error that the reader of standard output has
-// gone. `head` leaves as soon as it has seen enough, so that is no failure.
+// withoutClosedOutput removes the error of a closed standard output. `head` exits
+// when it has enough lines, so that is no failure.
 func withoutClosedOutput(err error) error {
 	if all, several := err.(interface{ Unwrap() []error }); several && closedOutput(err) {
 		var left []error
@@ -89,7 +89,7 @@ func withoutClosedOutput(err error) error {
 	return err
 }
 
-// closedOutput reports whether a write to standard output found no reader.
+// closedOutput reports whether standard output had no reader.
 func closedOutput(err error) bool {
 	var path *fs.PathError
 	return errors.As(err, &path) && path.Path == os.Stdout.Name() && errors.Is(path.Err, syscall.EPIPE)

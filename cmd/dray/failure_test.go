@@ -20,7 +20,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// errorDocument runs dray and decodes what it printed, which must be one failure.
+// errorDocument runs dray and decodes its output, which must be one failure.
 func errorDocument(t *testing.T, args ...string) (failure, int) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -80,7 +80,7 @@ func TestFailureNamesItsFix(t *testing.T) {
 	}
 }
 
-// closedPipe is a standard output whose reader has gone.
+// closedPipe is a standard output without a reader.
 type closedPipe struct{}
 
 func (closedPipe) Write([]byte) (int, error) {

@@ -44,7 +44,7 @@ func (a *app) execCommand() *cobra.Command {
 			return a.exec(cmd.Context(), live, argv[1], argv[2:])
 		},
 	}
-	cmd.Flags().SetInterspersed(false) // what follows FUNCTION is the program's
+	cmd.Flags().SetInterspersed(false) // the rest is the program's
 	return cmd
 }
 
@@ -87,11 +87,11 @@ func (a *app) logsCommand() *cobra.Command {
 	return cmd
 }
 
-// printLog copies a function's log; with follow, also what is added to it.
+// printLog copies a function's log; with follow, later lines as well.
 func (a *app) printLog(ctx context.Context, live *node.Live, function string, follow bool) error {
 	f, err := os.Open(live.LogFile(function))
 	if errors.Is(err, fs.ErrNotExist) && !follow {
-		return nil // nothing has been written
+		return nil // nothing is written yet
 	}
 	for errors.Is(err, fs.ErrNotExist) {
 		if host.Sleep(ctx, logPoll) != nil {
@@ -117,7 +117,7 @@ func (a *app) printLog(ctx context.Context, live *node.Live, function string, fo
 		if next == nil {
 			continue
 		}
-		if _, err := io.Copy(a.out, f); err != nil { // what came before the rotation
+		if _, err := io.Copy(a.out, f); err != nil { // lines before the rotation
 			return errors.Join(err, next.Close())
 		}
 		f.Close()
@@ -125,10 +125,10 @@ func (a *app) printLog(ctx context.Context, live *node.Live, function string, fo
 	}
 }
 
-// logPoll is how often a log is looked at that is followed.
+// logPoll is how often to look at a log that is followed.
 const logPoll = 100 * time.Millisecond
 
-// rotated opens the file now at path if f is no longer it; else it returns nil.
+// rotated opens the file now at path if it is not f; else it returns nil.
 func rotated(f *os.File, path string) (*os.File, error) {
 	now, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

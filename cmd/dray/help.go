@@ -11,13 +11,13 @@ import (
 	"github.com/drayage/dray/internal/spec/layout"
 )
 
-// Widths of help: prose in longer lines is hard to read.
+// Widths of help: long lines of prose are hard to read.
 const (
 	helpWidth    = 80 // if there is no terminal
 	helpWidthMax = 100
 )
 
-// fitHelp makes the help of all commands fit the terminal.
+// fitHelp wraps the help of all commands to the terminal.
 func (a *app) fitHelp(root *cobra.Command) {
 	write := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, argv []string) {

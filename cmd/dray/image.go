@@ -43,7 +43,7 @@ func (a *app) imageCommand() *cobra.Command {
 	return cmd
 }
 
-// imageLine is what is printed of an image for programs.
+// imageLine is an image in the output for programs.
 type imageLine struct {
 	Name   string  `json:"name"`
 	Title  string  `json:"title"`

@@ -27,7 +27,7 @@ type starter struct {
 	SendCommand, ReceiveCommand string
 }
 
-// What the starter says about its faces and runtimes.
+// The starter's comments on its faces and runtimes.
 var (
 	faceTexts = map[string]string{
 		string(chain.FaceNetdev): "the network interface that the function sees",
@@ -42,7 +42,7 @@ var (
 	}
 )
 
-// testpmd is the application of dpdk ports that DPDK itself brings.
+// testpmd is DPDK's own application for dpdk ports.
 const testpmd = "[dpdk-testpmd, $(DRAY_EAL), --, --forward-mode=%s, --stats-period=1, --total-num-mbufs=8192]"
 
 func newStarter(face, runtime string) (starter, error) {

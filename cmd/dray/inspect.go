@@ -34,8 +34,8 @@ func addWarnFlag(cmd *cobra.Command, warn *bool) {
 	cmd.Flags().BoolVar(warn, "warn", false, "go on where a requirement is not expected to be met (as policy.on_infeasible: warn)")
 }
 
-// prepare reads, checks and plans a chain file. An infeasible chain is an
-// error with its exit code; the job is returned all the same.
+// prepare reads, checks and plans a chain file. An infeasible chain is an error
+// with its exit code; prepare still returns the job.
 func (a *app) prepare(ctx context.Context, file string, warn bool) (*chainrun.Job, error) {
 	j, err := a.read(ctx, file, warn)
 	if err != nil {
@@ -64,7 +64,7 @@ func (a *app) read(ctx context.Context, file string, warn bool) (*chainrun.Job, 
 	return &chainrun.Job{Chain: c, Source: source, Node: n}, err
 }
 
-// plan plans a chain that was read for this host as it is now.
+// plan plans a chain for this host in its current state.
 func (a *app) plan(ctx context.Context, j *chainrun.Job) (err error) {
 	a.progress("Looking at this host")
 	if j.Inventory, err = a.inspect(ctx, j.Node); err != nil {
@@ -83,8 +83,8 @@ func (a *app) plan(ctx context.Context, j *chainrun.Job) (err error) {
 	return err
 }
 
-// withCommands refuses a plan whose functions have no program to run: nothing need
-// be started to know it.
+// withCommands rejects a plan if a function has no program to run: finding out
+// needs no start.
 func withCommands(c *chain.Chain, p *plan.Plan, err error) error {
 	violations, notes := doctor.CheckCommands(c)
 	p.Warnings = append(p.Warnings, notes...)
@@ -95,10 +95,10 @@ func withCommands(c *chain.Chain, p *plan.Plan, err error) error {
 	return &plan.Infeasible{Plan: p}
 }
 
-// standardInput is the file that - stands for.
+// standardInput is the file for "-".
 const standardInput = "/dev/stdin"
 
-// readFile waits for a pipe that nobody writes to, but no longer than ctx.
+// readFile waits for a pipe without a writer, until ctx ends.
 func readFile(ctx context.Context, file string) ([]byte, error) {
 	type result struct {
 		data []byte
@@ -186,8 +186,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	}
 }
 
-// printTo writes to a file that is replaced only when it is complete. Several may
-// replace it at once: one of them wins.
+// printTo replaces a file atomically. If several replace it at once, one wins.
 func printTo(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {

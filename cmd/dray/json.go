@@ -12,7 +12,7 @@ import (
 )
 
 // Schemas of the documents that commands print with --json; docs/json.md describes
-// each. The number counts the changes that a reader of the document would notice.
+// each. The number counts the changes visible to a reader.
 const (
 	schemaError           = "dray.error/1"
 	schemaInventory       = "dray.inventory/1"
@@ -39,7 +39,7 @@ const (
 	schemaVersion         = "dray.version/1"
 )
 
-// printJSON prints the document that is a command's result. v must be an object.
+// printJSON prints a command's result as a document. v must be an object.
 func (a *app) printJSON(schema string, v any) error {
 	text, err := withSchema(schema, v)
 	if err != nil {
@@ -55,7 +55,7 @@ func (a *app) printJSON(schema string, v any) error {
 	return err
 }
 
-// printLine prints one of the documents of a command that prints one after another.
+// printLine prints one document of a command that prints several.
 func (a *app) printLine(schema string, v any) error {
 	text, err := withSchema(schema, v)
 	if err != nil {
@@ -65,7 +65,7 @@ func (a *app) printLine(schema string, v any) error {
 	return err
 }
 
-// printPage prints the document that a result writes of itself.
+// printPage prints a document that a result writes itself.
 func (a *app) printPage(schema string, write func(io.Writer) error) error {
 	var text bytes.Buffer
 	if err := write(&text); err != nil {
@@ -74,8 +74,8 @@ func (a *app) printPage(schema string, write func(io.Writer) error) error {
 	return a.printJSON(schema, json.RawMessage(text.Bytes()))
 }
 
-// documentStart is where the fields of an object begin. The results that runs leave
-// in files begin with the number of the file's own schema.
+// documentStart is where an object's fields begin. Result files of runs begin with
+// the number of the file's own schema.
 var documentStart = regexp.MustCompile(`^\{("schema":[0-9]+,?)?`)
 
 // withSchema is v as JSON, with the schema as its first field.

@@ -15,7 +15,7 @@ import (
 	"github.com/drayage/dray/internal/node"
 )
 
-// watched is how many intervals verdicts on live links rest on.
+// watched is how many intervals a live link's verdict needs.
 const watched = 60
 
 // watcher samples the native links of the named chains, or of all.
@@ -29,8 +29,8 @@ func (a *app) watcher(names []string) (*live.Watcher, error) {
 	}}, nil
 }
 
-// askBrokers leaves out a chain that goes, or whose broker does not answer,
-// if all were asked for.
+// askBrokers skips a chain that goes away, or whose broker does not answer, if
+// names is empty.
 func askBrokers(ctx context.Context, n *node.Node, names []string) ([]live.Chain, error) {
 	found, err := n.Brokered()
 	if err != nil {
@@ -55,7 +55,7 @@ func askBrokers(ctx context.Context, n *node.Node, names []string) ([]live.Chain
 	return chains, nil
 }
 
-// answerTime bounds how long one broker can keep the figures of the others back.
+// answerTime bounds how long one broker can delay the figures of the others.
 const answerTime = 3 * time.Second
 
 func askBroker(ctx context.Context, dir string) ([]broker.LinkStatus, error) {
@@ -68,8 +68,8 @@ func askBroker(ctx context.Context, dir string) ([]broker.LinkStatus, error) {
 	return client.Status(ctx)
 }
 
-// glance watches for about a second, since verdicts rest on several intervals;
-// not at all if there is nothing to watch.
+// glance watches for about a second, since verdicts need several intervals; not at
+// all if there is nothing to watch.
 func glance(ctx context.Context, w *live.Watcher) ([]live.Link, error) {
 	const intervals, interval = 4, 250 * time.Millisecond
 	var links []live.Link
@@ -86,7 +86,7 @@ func glance(ctx context.Context, w *live.Watcher) ([]live.Link, error) {
 	return links, errors.Join(err, ctx.Err())
 }
 
-// addLive fills in what is known of live links, if any of the chains has one.
+// addLive adds the live links' figures, if any chain has one.
 func (a *app) addLive(ctx context.Context, statuses []chainStatus) error {
 	if !slices.ContainsFunc(statuses, func(s chainStatus) bool { return s.Broker != nil }) {
 		return nil
@@ -109,7 +109,7 @@ func (a *app) addLive(ctx context.Context, statuses []chainStatus) error {
 	return nil
 }
 
-// printLive adds the table of live links, if there are any.
+// printLive adds the table of live links, if any.
 func printLive(w io.Writer, width int, statuses []chainStatus) error {
 	var links []live.Link
 	for _, s := range statuses {

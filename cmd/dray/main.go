@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command dray gives every function of a containerised user plane a virtual
-// port, puts the fastest permitted transport behind it, and proves by
-// measurement that each link meets what it was asked for.
+// Command dray gives every function of a containerised user plane a virtual port
+// and puts the fastest permitted transport behind it. It proves by measurement that
+// each link meets its requirements.
 package main
 
 import (
@@ -24,14 +24,13 @@ func main() {
 	os.Exit(exitCode(err, os.Stderr))
 }
 
-// signalError is the signal that asked dray to end.
+// signalError is the signal that makes dray end.
 type signalError struct{ syscall.Signal }
 
 func (e signalError) Error() string { return "signal: " + e.Signal.String() }
 
-// interruptible ends its context at a signal that asks dray to end, so that
-// what was made is removed again. A second Ctrl-C ends dray at once, and leaves
-// the rest to gc.
+// interruptible ends its context at a terminating signal, so that dray removes what
+// it made. A second Ctrl-C ends dray at once, and leaves the rest to gc.
 func interruptible() (context.Context, context.CancelFunc) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
@@ -46,12 +45,12 @@ func interruptible() (context.Context, context.CancelFunc) {
 			signal.Reset(os.Interrupt)
 		}
 	}()
-	// A reader that goes away, such as head, must not kill dray in mid-step.
+	// A reader that exits, such as head, must not kill dray in mid-step.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return ctx, func() { cancel(nil) }
 }
 
-// signalCode is the exit code of a command that a signal ended, as shells have it.
+// signalCode is the exit code of a command that a signal ended, as in shells.
 func signalCode(ctx context.Context) int {
 	var s signalError
 	if errors.As(context.Cause(ctx), &s) {
@@ -70,7 +69,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	return a.failed(ended(ctx, root.ExecuteContext(ctx)))
 }
 
-// ended gives the error of a command that a signal ended the signal's exit code.
+// ended gives a signalled command's error the signal's exit code.
 func ended(ctx context.Context, err error) error {
 	var coded *codeError
 	if err == nil || ctx.Err() == nil || errors.As(err, &coded) {
@@ -111,7 +110,7 @@ func usageError(format string, args ...any) error {
 	return &codeError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// exitCode prints what went wrong and tells what to exit with.
+// exitCode prints the error and returns the exit code.
 func exitCode(err error, errOut io.Writer) int {
 	code := codeOf(err)
 	switch {

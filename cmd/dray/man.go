@@ -16,10 +16,10 @@ import (
 	"github.com/drayage/dray/internal/spec/release"
 )
 
-// manWidth is how much of 80 columns the margin of a page leaves.
+// manWidth is 80 columns minus the margin of a page.
 const manWidth = 72
 
-// purposes are the first lines of the pages of the programs that are not dray.
+// purposes are the first lines of the manual pages of the other programs.
 var purposes = map[string]string{
 	"draygen":      "traffic generator, sink and reflector",
 	"draygen-dpdk": "traffic generator, sink and reflector on DPDK devices",
@@ -42,7 +42,7 @@ func (a *app) manCommand() *cobra.Command {
 				return err
 			}
 			for _, program := range argv[1:] {
-				// A program that is not for users prints its help as an error.
+				// An internal program prints its help as an error.
 				help, _ := exec.CommandContext(cmd.Context(), program, "--help").CombinedOutput()
 				name := filepath.Base(program)
 				if len(help) == 0 || purposes[name] == "" {
@@ -57,7 +57,7 @@ func (a *app) manCommand() *cobra.Command {
 	}
 }
 
-// commandPages writes the page of a command and of those below it.
+// commandPages writes the pages of a command and its sub-commands.
 func commandPages(dir string, cmd *cobra.Command) error {
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
 	if err := writePage(dir, name, func(w io.Writer) { commandPage(w, name, cmd) }); err != nil {
@@ -109,13 +109,13 @@ func commandPage(w io.Writer, name string, cmd *cobra.Command) {
 	}
 }
 
-// programPage shows the help of a program as it is.
+// programPage shows a program's help unchanged.
 func programPage(w io.Writer, name, help string) {
 	manHead(w, name, purposes[name])
 	fmt.Fprintf(w, ".SH DESCRIPTION\n%s.SH SEE ALSO\ndray(1)\n", verbatim(layout.Prose(indented(help), manWidth)))
 }
 
-// indented keeps every line of a help text a line of its own.
+// indented keeps each line of a help text on its own line.
 func indented(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i, line := range lines {
@@ -131,7 +131,7 @@ func manHead(w io.Writer, name, purpose string) {
 		roff(strings.ToUpper(name)), release.Date(), "Drayage "+release.Version(), "User Commands", roff(name), roff(purpose))
 }
 
-// manProse sets paragraphs, and shows indented lines as they are.
+// manProse fills paragraphs, and keeps indented lines unchanged.
 func manProse(text string) string {
 	var b strings.Builder
 	for _, part := range strings.Split(text, "\n\n") {
@@ -167,7 +167,7 @@ func manFlags(w io.Writer, heading, usages string) {
 	}
 }
 
-// roff escapes what troff would take for its own.
+// roff escapes troff's special characters.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

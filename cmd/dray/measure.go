@@ -39,7 +39,7 @@ func (o *measureOptions) addFlags(cmd *cobra.Command) {
 	addNoWaitFlag(cmd, &o.noWait)
 }
 
-// check makes a senseless value a usage error.
+// check returns usage errors for bad values.
 func (o *measureOptions) check() error {
 	switch _, err := verify.ParseProfile(o.profile); {
 	case err != nil:
@@ -52,12 +52,12 @@ func (o *measureOptions) check() error {
 	return nil
 }
 
-// options are the flags as the measurement takes them.
+// options converts the flags for the measurement.
 func (o *measureOptions) options() verify.Options {
 	return verify.Options{Profile: verify.Profile(o.profile), Duration: o.duration, Rounds: o.rounds, Seed: runner.Seed(o.seed)}
 }
 
-// newRun is a run of a planned chain that has not begun.
+// newRun is a new run of a planned chain.
 func (a *app) newRun(j chainrun.Job, opts measureOptions) (*chainrun.Run, error) {
 	dir, err := runDir(opts.out, j.Chain.Name, time.Now())
 	if err != nil {
@@ -79,9 +79,8 @@ func (a *app) attend(r *chainrun.Run) {
 	r.Progress = a.progressOf
 }
 
-// finish writes the end of a run, and shows its report. It returns what the
-// command ends with: failed, which says that something went wrong, or the
-// verdicts' exit code.
+// finish writes the end of a run, and shows its report. It returns the command's
+// error: failed, if something went wrong, or the verdicts' exit code.
 func (a *app) finish(ctx context.Context, r *chainrun.Run, live *node.Live, failed error) error {
 	a.endProgress()
 	if failed != nil && ctx.Err() != nil {

@@ -44,14 +44,14 @@ func (a *app) metricsCommand() *cobra.Command {
 	return cmd
 }
 
-// registry holds the metrics of whatever sample is the latest.
+// registry holds the metrics of the latest sample.
 func registry(latest func() []live.Link) *prometheus.Registry {
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(live.Collector{Latest: latest})
 	return r
 }
 
-// printMetrics samples as often as a verdict takes.
+// printMetrics samples as long as a verdict needs.
 func (a *app) printMetrics(ctx context.Context, w *live.Watcher) error {
 	links, err := glance(ctx, w)
 	if err != nil {

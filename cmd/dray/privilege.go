@@ -10,15 +10,14 @@ import (
 )
 
 const (
-	// rootAnnotation marks a command that only root can run. Its value lists the
-	// flags with which anybody can, separated by commas.
+	// rootAnnotation marks a command that only root can run. Its value lists,
+	// separated by commas, flags that lift this.
 	rootAnnotation = "root"
-	// withoutArguments stands for a command line without arguments in that list.
+	// withoutArguments stands for an empty command line in that list.
 	withoutArguments = "ARGUMENTS"
 )
 
-// forRoot marks a command that only root can run, unless one of these flags is
-// given.
+// forRoot marks a command that only root can run, unless given one of these flags.
 func forRoot(cmd *cobra.Command, unless ...string) *cobra.Command {
 	if cmd.Annotations == nil {
 		cmd.Annotations = map[string]string{}
@@ -27,8 +26,7 @@ func forRoot(cmd *cobra.Command, unless ...string) *cobra.Command {
 	return cmd
 }
 
-// checkRoot refuses a command that this user cannot run, before the command touches
-// anything.
+// checkRoot rejects a command that this user cannot run, before it changes anything.
 func (a *app) checkRoot(cmd *cobra.Command, user int) error {
 	flags, needed := cmd.Annotations[rootAnnotation]
 	given := func(flag string) bool {
@@ -47,7 +45,7 @@ func (a *app) checkRoot(cmd *cobra.Command, user int) error {
 	}
 }
 
-// shellWords is a command line as a shell reads it.
+// shellWords quotes a command line for a shell.
 func shellWords(argv []string) string {
 	var words []string
 	for _, word := range argv {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// progress tells what is being done, on standard error. On a terminal a line
-// that begins with a space replaces the one before it, if that did too.
+// progress reports the current action on standard error. On a terminal, a line that
+// begins with a space replaces the last one, if that did too.
 func (a *app) progress(format string, args ...any) {
 	if a.quiet {
 		return
@@ -32,7 +32,7 @@ func (a *app) progress(format string, args ...any) {
 	}
 }
 
-// endProgress clears a line that progress left to be replaced.
+// endProgress clears a replaceable line that progress left.
 func (a *app) endProgress() {
 	if _, isTerminal := terminalWidth(a.err); isTerminal && !a.quiet {
 		fmt.Fprint(a.err, "\r\x1b[K")
@@ -48,7 +48,7 @@ func cut(s string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
-// width is that of the terminal on standard output; 0: there is none.
+// width is the terminal's, on standard output; 0: no terminal.
 func (a *app) width() int {
 	width, _ := terminalWidth(a.out)
 	return max(width, 0)

@@ -56,8 +56,8 @@ func (a *app) relink(ctx context.Context, n *node.Node, live *node.Live, link, t
 	return nil
 }
 
-// keepVFs counts the virtual functions that the chain's links but one have taken as
-// theirs still.
+// keepVFs counts the virtual functions of the chain's links, except one, as still
+// available.
 func keepVFs(inv *inventory.Inventory, live *node.Live, but string) {
 	for _, l := range live.State.Plan.Links {
 		t := inv.Transport(l.Transport)
@@ -71,7 +71,7 @@ func keepVFs(inv *inventory.Inventory, live *node.Live, but string) {
 	}
 }
 
-// replan plans one link of a chain that is up over another transport.
+// replan plans another transport for one link of a running chain.
 func (a *app) replan(ctx context.Context, n *node.Node, live *node.Live, link, transport string) (plan.Link, error) {
 	found := false
 	for i := range live.Chain.Links {

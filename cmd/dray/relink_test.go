@@ -10,7 +10,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// What a link of the chain has taken does not make the rest of the chain infeasible.
+// VFs that one link holds do not make the rest of the chain infeasible.
 func TestRelinkKeepsVirtualFunctions(t *testing.T) {
 	host := func() *inventory.Inventory {
 		return &inventory.Inventory{

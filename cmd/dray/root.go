@@ -43,12 +43,12 @@ const rootExample = `  dray doctor                          what this host can d
   dray up examples/f1-split.yaml       bring up and leave running
   dray verify f1-split                 measure the links of a running chain`
 
-// app is what the commands share.
+// app is shared command state.
 type app struct {
 	out, err io.Writer
-	argv     []string // of the whole command line, without the program's name
+	argv     []string // the whole command line, without the program's name
 	json     bool
-	printed  bool // a document has been printed, see printJSON
+	printed  bool // a document is printed, see printJSON
 	quiet    bool
 	verbose  bool
 	color    colorMode
@@ -105,7 +105,7 @@ func newRoot(a *app) *cobra.Command {
 	return root
 }
 
-// rootRun is what dray does without a command that it knows.
+// rootRun handles a missing or unknown command.
 func rootRun(cmd *cobra.Command, argv []string) error {
 	if len(argv) == 0 {
 		return cmd.Help()
@@ -141,7 +141,7 @@ func (a *app) node() (*node.Node, error) {
 	}, nil
 }
 
-// open reads a chain that is up.
+// open reads a running chain.
 func (a *app) open(name string) (*node.Live, error) {
 	n, err := a.node()
 	if err != nil {

@@ -147,14 +147,14 @@ func (a *app) interrupted(ctx context.Context, r *chainrun.Run, err error) error
 	return &codeError{signalCode(ctx), fmt.Errorf("%w; %s", err, text)}
 }
 
-// page is what a directory of results is shown as.
+// page shows a directory of results.
 type page interface {
 	HTML(w io.Writer) error
 	JSON(w io.Writer) error
 	Text(w io.Writer, width int) error
 }
 
-// show writes the page of a directory, and prints its tables.
+// show writes a directory's page, and prints its tables.
 func (a *app) show(dir, schema string, p page) error {
 	if err := printTo(filepath.Join(dir, report.PageFile), p.HTML); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (a *app) show(dir, schema string, p page) error {
 	return a.printTables(schema, p)
 }
 
-// printTables prints what a page holds.
+// printTables prints a page's tables.
 func (a *app) printTables(schema string, p page) error {
 	a.endProgress()
 	if a.json {
@@ -171,7 +171,7 @@ func (a *app) printTables(schema string, p page) error {
 	return withoutClosedOutput(a.printText(p.Text))
 }
 
-// showDir shows what a directory holds.
+// showDir shows a directory's content.
 func (a *app) showDir(dir string) error {
 	p, schema, err := loadPage(dir)
 	if err != nil {
@@ -180,7 +180,7 @@ func (a *app) showDir(dir string) error {
 	return a.show(dir, schema, p)
 }
 
-// loadPage reads what a directory holds: a run, a bench or experiments.
+// loadPage reads a directory's content: a run, a bench or experiments.
 func loadPage(dir string) (p page, schema string, err error) {
 	var data interface{ Document() *document.Document }
 	switch {
@@ -210,8 +210,8 @@ func (a *app) reportCommand() *cobra.Command {
 	}
 }
 
-// reportDir shows a directory again. One that nothing can be written to is no
-// failure: its tables are printed all the same.
+// reportDir shows a directory again. A read-only directory is no failure: its
+// tables are still printed.
 func (a *app) reportDir(dir string) error {
 	p, schema, err := loadPage(dir)
 	if err != nil {
@@ -225,7 +225,7 @@ func (a *app) reportDir(dir string) error {
 	return a.printTables(schema, p)
 }
 
-// runDir is where the records and the report of a run go.
+// runDir is the directory of a run's records and report.
 func runDir(asked, chainName string, now time.Time) (string, error) {
 	dir := asked
 	if dir == "" {

@@ -17,30 +17,30 @@ import (
 	"github.com/drayage/dray/internal/spec/layout"
 )
 
-// chainStatus is one chain as `dray status --json` prints it.
+// chainStatus is one chain in `dray status --json`.
 type chainStatus struct {
 	node.Found
 	Supervised    bool                  `json:"supervised"`
-	Supervisor    *host.ProcessID       `json:"supervisor,omitempty"` // the last one, if there was one
+	Supervisor    *host.ProcessID       `json:"supervisor,omitempty"` // the last one, if any
 	Functions     []node.FunctionStatus `json:"functions"`
 	Links         []linkStatus          `json:"links"`
 	Broker        *node.Broker          `json:"broker,omitempty"` // if the chain has native ports
 	brokerAnswers bool
 	Ports         map[string]string `json:"ports,omitempty"` // by function: the directory of its native ports' sockets
-	// Live is what the functions report of their native ports.
+	// Live is the functions' report of their native ports.
 	Live []live.Link `json:"live,omitempty"`
 }
 
 type linkStatus struct {
 	Name      string `json:"name"`
 	Transport string `json:"transport"`
-	// Forwarding is set if the transport has the choice.
+	// Forwarding is set if the transport has a choice.
 	Forwarding chain.Forwarding `json:"forwarding,omitempty"`
 	Ends       []string         `json:"ends"`
-	Error      string           `json:"error,omitempty"` // what of it does not run
-	// Revival is set if its processes have been started again, or are to be.
+	Error      string           `json:"error,omitempty"` // the parts that are down
+	// Revival is set if its processes were restarted, or will be.
 	Revival *node.Revival `json:"revival,omitempty"`
-	way     string        // of both, as a plan has it
+	way     string        // of both, as planned
 }
 
 func (a *app) statusCommand() *cobra.Command {
@@ -84,7 +84,7 @@ func statusOf(ctx context.Context, n *node.Node, found node.Found) chainStatus {
 	s := chainStatus{Found: found, Functions: []node.FunctionStatus{}, Links: []linkStatus{}}
 	live, err := n.Open(found.Chain)
 	if err != nil {
-		return s // not up: found.Condition says what it is
+		return s // not up: found.Condition says why
 	}
 	functions, supervised, err := live.Status()
 	if err != nil {
@@ -163,7 +163,7 @@ func functionDetail(f node.FunctionStatus) string {
 	return detail
 }
 
-// revivalText says how often a link's processes were started again.
+// revivalText says how often a link's processes were restarted.
 func revivalText(r *node.Revival) string {
 	if r == nil || r.Restarts == 0 {
 		return ""
@@ -194,7 +194,7 @@ func endedText(f node.FunctionStatus) string {
 	return fmt.Sprintf("exit status %d", f.Exit)
 }
 
-// conditionText is a chain's condition with what is wrong inside.
+// conditionText is a chain's condition with its internal faults.
 func conditionText(s chainStatus) string {
 	text := string(s.Condition)
 	if s.Condition == node.Up && len(s.Functions) > 0 && !s.Supervised {
@@ -221,7 +221,7 @@ func conditionText(s chainStatus) string {
 	return text
 }
 
-// orEmpty is the text after a lead, or nothing if there is none.
+// orEmpty is the text after a lead; empty if there is no text.
 func orEmpty(lead, text string) string {
 	if text == "" {
 		return ""

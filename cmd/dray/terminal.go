@@ -15,9 +15,9 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// rawTerminal takes the terminal that all three are, so that every key reaches a
-// program in a terminal of its own; nil if one is none, or where this process is in
-// the background. leave gives it back as it was.
+// rawTerminal sets the terminal behind all three to raw mode, so that every key
+// reaches a program in its own terminal; nil if one is none, or if this process is
+// in the background. leave restores it.
 func rawTerminal(in *os.File, out, errs io.Writer) (t *runtime.Terminal, leave func(), err error) {
 	stop := func() {}
 	_, outIs := terminalWidth(out)

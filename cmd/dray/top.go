@@ -47,16 +47,16 @@ func (a *app) topCommand() *cobra.Command {
 	return cmd
 }
 
-// screen reports whether one sample replaces another on a terminal.
+// screen reports whether samples replace each other on a terminal.
 func (a *app) screen() bool {
 	_, isTerminal := terminalWidth(a.out)
 	return isTerminal && !a.json
 }
 
-// Keys that end `dray top`. A terminal in raw mode makes no signal of Ctrl-C.
+// Keys that end `dray top`. In raw mode, Ctrl-C sends no signal.
 const quitKeys = "qQ\x03"
 
-// untilKey ends its context at a key that quits, if a screen is drawn and in is the
+// untilKey ends its context at a quit key, if a screen is drawn and in is the
 // terminal of this process. leave restores the terminal.
 func (a *app) untilKey(ctx context.Context, in *os.File) (until context.Context, leave func(), err error) {
 	if !a.screen() || !term.IsTerminal(int(in.Fd())) || !host.InForeground(in) {
@@ -82,7 +82,7 @@ func (a *app) untilKey(ctx context.Context, in *os.File) (until context.Context,
 	}, nil
 }
 
-// drawer shows one sample after another.
+// drawer shows samples, one by one.
 func (a *app) drawer(interval time.Duration) func([]live.Link) error {
 	first := true
 	return func(links []live.Link) error {
@@ -98,7 +98,7 @@ func (a *app) drawer(interval time.Duration) func([]live.Link) error {
 		case a.screen():
 			a.drawScreen(page.Bytes())
 		case first:
-			first = false // nothing has passed between two samples yet
+			first = false // two samples are needed for a difference
 		default:
 			fmt.Fprintf(a.out, "%s\n", page.Bytes())
 		}
@@ -106,7 +106,7 @@ func (a *app) drawer(interval time.Duration) func([]live.Link) error {
 	}
 }
 
-// drawScreen puts a page over the one before, cut to the terminal's size.
+// drawScreen draws a page over the last one, cut to the terminal's size.
 func (a *app) drawScreen(page []byte) {
 	width, height := 80, 24
 	if f, ok := a.out.(*os.File); ok {

@@ -14,8 +14,8 @@ func addNoWaitFlag(cmd *cobra.Command, noWait *bool) {
 	cmd.Flags().BoolVar(noWait, "no-wait", false, "fail if another dray measures on this host, instead of waiting for it")
 }
 
-// awaitTurn waits until no other dray measures on this host, since each would take the
-// other's load for the link's fault. The turn ends with end, or with this process.
+// awaitTurn waits until no other dray measures on this host: each would attribute
+// the other's load to the link. The turn ends with end, or with this process.
 func (a *app) awaitTurn(ctx context.Context, command string, noWait bool) (end func(), err error) {
 	n, err := a.node()
 	if err != nil {

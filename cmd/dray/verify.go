@@ -74,8 +74,8 @@ func (a *app) verify(ctx context.Context, name string, opts measureOptions) (err
 	return a.finish(ctx, r, live, r.Links(ctx, live))
 }
 
-// allThere is an error if a function's sandbox is no more: whatever is
-// measured then is not the function's link.
+// allThere is an error if a function's sandbox is gone: a measurement would not be
+// of the function's link.
 func allThere(ctx context.Context, live *node.Live) error {
 	var errs []error
 	for name, err := range live.Check(ctx) {

@@ -11,10 +11,10 @@ import (
 	"github.com/drayage/dray/internal/spec/release"
 )
 
-// version is what records name this build.
+// version names this build in records.
 var version = release.Version()
 
-// versionInfo is what `dray version --json` prints.
+// versionInfo is `dray version --json`'s output.
 type versionInfo struct {
 	Version string `json:"version"`
 	Date    string `json:"date,omitempty"`

@@ -21,10 +21,10 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
-// columns is the width of the terminal in these tests.
+// columns is the terminal width in these tests.
 const columns = 80
 
-// onTerminal runs dray on a terminal of 80 columns, and returns what it shows there.
+// onTerminal runs dray on a terminal of 80 columns, and returns its output.
 func onTerminal(t *testing.T, args ...string) string {
 	t.Helper()
 	pty, err := host.OpenPty(columns, 24)
@@ -35,7 +35,7 @@ func onTerminal(t *testing.T, args ...string) string {
 	shown := make(chan string, 1)
 	go func() {
 		var b bytes.Buffer
-		_, _ = io.Copy(&b, pty.Master) // it ends with an error when the other end is closed
+		_, _ = io.Copy(&b, pty.Master) // it returns an error after the other end closes
 		shown <- b.String()
 	}()
 	if err := run(context.Background(), args, pty.Slave, io.Discard); err != nil {
@@ -47,7 +47,7 @@ func onTerminal(t *testing.T, args ...string) string {
 	return strings.ReplaceAll(<-shown, "\r\n", "\n")
 }
 
-// fits fails the test for each line that is longer than the terminal is wide.
+// fits fails the test for each line wider than the terminal.
 func fits(t *testing.T, what, text string) {
 	t.Helper()
 	if strings.TrimSpace(text) == "" {
@@ -101,7 +101,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// TestHelpIsAsWideInAPipe looks at help as `dray --help | less` shows it.
+// TestHelpIsAsWideInAPipe checks help as `dray --help | less` shows it.
 func TestHelpIsAsWideInAPipe(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(context.Background(), []string{"bench", "--help"}, &out, io.Discard); err != nil {
@@ -110,7 +110,7 @@ func TestHelpIsAsWideInAPipe(t *testing.T) {
 	fits(t, "bench --help", out.String())
 }
 
-// TestStatusFitsTheTerminal renders chains with everything that a status can hold.
+// TestStatusFitsTheTerminal renders chains with every possible status.
 func TestStatusFitsTheTerminal(t *testing.T) {
 	s := chainStatus{
 		Found: node.Found{Chain: "f1-split-native-on-shared-memory", Condition: node.Up, Detail: "made by dray up, since 2026-01-02 03:04:05"},
