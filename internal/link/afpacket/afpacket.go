@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package afpacket joins a port to a host interface by a small relay process
-// with two packet sockets. The host interface keeps its addresses and its
-// traffic, and needs no support for virtual interfaces of its own.
+// Package afpacket joins a port to a host interface through a small relay
+// process with two packet sockets. The host interface keeps its addresses and
+// traffic, and need not support virtual interfaces.
 package afpacket
 
 import (
@@ -25,13 +25,13 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Name is what a chain file calls this transport.
+// Name is the transport's name in a chain file.
 const Name = "af-packet"
 
 type driver struct{}
 
-// New returns the driver. The running program must hand its sub-command
-// "relay" to RelayMain: the relay is this program, started again.
+// New returns the driver. The relay is the running program itself, started
+// again with the sub-command "relay". That program must pass it to RelayMain.
 func New() transport.Driver { return driver{} }
 
 func (driver) Name() string { return Name }
@@ -41,7 +41,7 @@ func (driver) Caps() inventory.Caps {
 		Faces:      []string{string(chain.FaceNetdev)},
 		Isolation:  string(chain.IsolationNoSharedMemory),
 		MinEnds:    1,
-		MaxEnds:    1, // beside the uplink
+		MaxEnds:    1, // in addition to the uplink
 		Uplink:     true,
 		Shapes:     true,
 		MaxMTU:     65535,
@@ -81,7 +81,7 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 		s.CreatePort(Name, 0, port),
 		step.Step{
 			Name:  s.StepName(Name, "create cgroup"),
-			Makes: []step.Resource{host.CgroupResource(r.cgroup)}, // and the relay in it
+			Makes: []step.Resource{host.CgroupResource(r.cgroup)}, // including the relay
 			Do:    func(context.Context) error { return r.cgroup.Create(host.Limits{}) },
 		},
 	)
@@ -104,18 +104,18 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 
 // relay is the process between the uplink and the port.
 type relay struct {
-	dir    string // made by start; holds the log
+	dir    string // created by start; holds the log
 	cgroup host.Cgroup
 }
 
-// startTimeout bounds how long the relay may take to open its sockets.
+// startTimeout bounds the time until the relay has opened its sockets.
 const startTimeout = 30 * time.Second
 
-// nestedEnv marks the relay's environment: a program that does not know the
-// sub-command must not start itself again and again.
+// nestedEnv marks the relay's environment. A program without the sub-command
+// must not start itself in an endless loop.
 const nestedEnv = "DRAY_RELAY"
 
-// start returns the relay's pid once it passes frames.
+// start starts the relay, and returns its pid once it forwards frames.
 func (r relay) start(ctx context.Context, uplink transport.End, port host.Iface, mac net.HardwareAddr) (pid int, err error) {
 	if os.Getenv(nestedEnv) != "" {
 		return 0, errors.New("this program has been started as a relay, and does not act as one: hand the sub-command \"relay\" to afpacket.RelayMain")
@@ -137,13 +137,13 @@ func (r relay) start(ctx context.Context, uplink transport.End, port host.Iface,
 		"--port", port.Name, "--port-netns", port.Netns.Path)
 	cmd.Dir, cmd.Stderr = "/", log
 	cmd.Env = append(os.Environ(), nestedEnv+"=1")
-	// A session of its own: the terminal's interrupt is for dray alone.
+	// A separate session: the terminal's interrupt is only for dray.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	ready, err := cmd.StdoutPipe()
 	if err != nil {
 		return 0, err
 	}
-	// The relay is born in the host's namespace, so that an empty path means the same to it.
+	// The relay starts in the host's namespace, so that an empty path has the same meaning there.
 	if err := (host.Place{Netns: host.HostNetns, Cgroup: r.cgroup}).Start(cmd); err != nil {
 		return 0, fmt.Errorf("start relay: %w", err)
 	}
@@ -151,7 +151,7 @@ func (r relay) start(ctx context.Context, uplink transport.End, port host.Iface,
 	go func() {
 		line, _ := bufio.NewReader(ready).ReadString('\n')
 		said <- strings.TrimSpace(line)
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // its log says how it ended
 	}()
 	select {
 	case line := <-said:

@@ -14,7 +14,7 @@ const (
 	virtioHeader = 10        // struct virtio_net_hdr
 	tagLength    = 4         // an 802.1Q tag
 	addresses    = 12        // destination and source
-	longestFrame = 128 << 10 // beyond any segment that is handed over whole
+	longestFrame = 128 << 10 // longer than any unsegmented frame
 )
 
 // Fields of struct virtio_net_hdr.
@@ -31,11 +31,11 @@ const (
 	statusTagProtoValid = 1 << 6
 )
 
-// frame is a buffer for one frame and its virtio header, with room before it
-// for a VLAN tag that the kernel has taken out.
+// frame is a buffer for one frame and its virtio header, with room in front
+// for a VLAN tag that the kernel removed.
 type frame struct {
 	buf     []byte // tagLength of room, the header, the frame
-	start   int    // where the header is now
+	start   int    // current offset of the header
 	control [64]byte
 	msg     unix.Msghdr
 	iov     unix.Iovec
@@ -51,15 +51,15 @@ func newFrame() *frame {
 	return f
 }
 
-// capacity is how long a frame and its header may be.
+// capacity is the maximum length of a frame with its header.
 func (f *frame) capacity() int { return virtioHeader + longestFrame }
 
-// bytes is the header and frame of that length together.
+// bytes is the header and the frame, n bytes in total.
 func (f *frame) bytes(n int) []byte { return f.buf[f.start : f.start+n] }
 
-// restoreTag puts the VLAN tag back, which the kernel delivers beside the frame,
-// and returns the new length. Without it a port would take another network's
-// frames for its own.
+// restoreTag restores the VLAN tag, which the kernel delivers separately, and
+// returns the new length. Without it, a port would accept frames of another
+// network.
 func (f *frame) restoreTag(n int) int {
 	f.start = tagLength
 	proto, tag, tagged := f.tag()

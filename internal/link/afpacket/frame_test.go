@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// received fills a frame as the kernel does: virtio header and frame without
-// its tag in the buffer, the tag in the auxiliary data.
+// received fills a frame like the kernel: virtio header and untagged frame in
+// the buffer, the tag in the auxiliary data.
 func received(f *frame, header, data []byte, aux unix.TpacketAuxdata) int {
 	copy(f.buf[tagLength:], header)
 	copy(f.buf[tagLength+virtioHeader:], data)
@@ -63,7 +63,7 @@ func TestRestoreTag(t *testing.T) {
 			append(virtio(0, 0, 0, 0), bytes.Replace(tagged, []byte("\x88\xa8"), []byte("\x81\x00"), 1)...),
 		},
 	}
-	f := newFrame() // one for all: nothing may stick
+	f := newFrame() // one for all cases: no state may remain
 	for _, c := range cases {
 		n := f.restoreTag(received(f, c.header, untagged, c.aux))
 		if !bytes.Equal(f.bytes(n), c.want) {
@@ -72,7 +72,7 @@ func TestRestoreTag(t *testing.T) {
 	}
 }
 
-// TestRestoreTagShort gives what no Ethernet interface delivers.
+// TestRestoreTagShort uses input that no Ethernet interface delivers.
 func TestRestoreTagShort(t *testing.T) {
 	f := newFrame()
 	aux := unix.TpacketAuxdata{Status: statusTagValid, Vlan_tci: 7}

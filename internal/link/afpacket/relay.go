@@ -17,18 +17,18 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// readyLine is what the relay prints once it relays.
+// readyLine is printed by the relay once it forwards frames.
 const readyLine = "ready"
 
 // nobody is the user and group that the relay runs as once its sockets are open.
 const nobody = 65534
 
-// RelayMain is the sub-command "relay": it passes frames between a host
-// interface and a port until ctx ends or one of the two is gone.
+// RelayMain is the sub-command "relay": it forwards frames between a host
+// interface and a port until ctx ends or one of them is deleted.
 func RelayMain(ctx context.Context, args []string) error {
 	var uplink, port struct{ netns, name string }
 	flags := flag.NewFlagSet("relay", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says it all
+	flags.SetOutput(io.Discard) // the error text is sufficient
 	flags.StringVar(&uplink.name, "uplink", "", "host interface")
 	flags.StringVar(&uplink.netns, "uplink-netns", "", "its network namespace")
 	flags.StringVar(&port.name, "port", "", "the port's interface on the relay's side")
@@ -60,7 +60,7 @@ func RelayMain(ctx context.Context, args []string) error {
 	return pumpBoth(ctx, out, in)
 }
 
-// dropPrivileges gives up everything: open sockets need no more.
+// dropPrivileges drops all privileges: open sockets need none.
 func dropPrivileges() error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -99,8 +99,8 @@ func pumpBoth(ctx context.Context, a, b *socket) error {
 	return err
 }
 
-// pump passes frames from one socket to the other. What cannot be passed is
-// counted and dropped; only an interface that is gone ends it.
+// pump forwards frames from one socket to the other. It counts and drops
+// frames that it cannot send; it ends only if an interface is deleted.
 func pump(from, to *socket, stop *stopper) error {
 	f := newFrame()
 	for {
@@ -116,8 +116,8 @@ func pump(from, to *socket, stop *stopper) error {
 			if from.gone() {
 				return fmt.Errorf("interface %s is gone", from.name)
 			}
-			continue // told once; it may come up again
-		default: // a frame that the header cannot describe
+			continue // reported once; the interface may come up again
+		default: // a frame that the virtio header cannot describe
 			from.dropped.Add(1)
 			continue
 		}
@@ -131,7 +131,7 @@ func pump(from, to *socket, stop *stopper) error {
 	}
 }
 
-// forward sends one frame, waiting while the interface's queue is full.
+// forward sends one frame, and waits while the interface's queue is full.
 func forward(frame []byte, from, to *socket, stop *stopper) (stopped bool, err error) {
 	for {
 		_, err := unix.Write(to.fd, frame)
@@ -146,7 +146,7 @@ func forward(frame []byte, from, to *socket, stop *stopper) (stopped bool, err e
 			}
 		case errors.Is(err, unix.ENXIO) && to.gone():
 			return false, fmt.Errorf("interface %s is gone", to.name)
-		default: // too long, refused by the qdisc, or the interface is down
+		default: // too long, rejected by the qdisc, or the interface is down
 			from.dropped.Add(1)
 			return false, nil
 		}

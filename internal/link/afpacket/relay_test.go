@@ -29,7 +29,7 @@ func upRig(t *testing.T) *transporttest.Rig {
 	return r
 }
 
-// TestPrivilegesAreDropped: the relay holds nothing beside its sockets.
+// TestPrivilegesAreDropped: the relay has no privileges, only its open sockets.
 func TestPrivilegesAreDropped(t *testing.T) {
 	r := upRig(t)
 	pids, err := r.Spec.Cgroup.Processes()
@@ -50,7 +50,7 @@ func TestPrivilegesAreDropped(t *testing.T) {
 	}
 }
 
-// TestRelayEndsWithItsInterface: a relay without an uplink is no relay.
+// TestRelayEndsWithItsInterface: a relay exits if its uplink is deleted.
 func TestRelayEndsWithItsInterface(t *testing.T) {
 	r := upRig(t)
 	uplink := r.Spec.Uplinks()[0]
@@ -72,7 +72,7 @@ func TestRelayEndsWithItsInterface(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the relay still runs after its uplink has gone")
+			t.Fatal("the relay still runs after its uplink was deleted")
 		}
 	}
 	log, err := os.ReadFile(r.Spec.Dir + "/relay/relay.log")
@@ -81,8 +81,8 @@ func TestRelayEndsWithItsInterface(t *testing.T) {
 	}
 }
 
-// TestOnlyThePortsFrames: the host's own traffic does not reach the port, and a
-// frame of a VLAN keeps its tag.
+// TestOnlyThePortsFrames: the port does not receive the host's own traffic,
+// and a VLAN frame keeps its tag.
 func TestOnlyThePortsFrames(t *testing.T) {
 	r := upRig(t)
 	port := r.Spec.Ports()[0]
@@ -94,7 +94,7 @@ func TestOnlyThePortsFrames(t *testing.T) {
 		{2, 0xda, 0, 0, 0, 0x65}, // the host interface's own
 		port.MAC,
 		{0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
-		{2, 0xda, 0, 0, 0, 0xee}, // nobody's
+		{2, 0xda, 0, 0, 0, 0xee}, // unassigned
 	}
 	var want []string
 	for i, to := range addresses {
@@ -115,7 +115,7 @@ func TestOnlyThePortsFrames(t *testing.T) {
 	}
 }
 
-// experimental is an EtherType that nobody else uses (IEEE 802 local experimental 1).
+// experimental is an unused EtherType (IEEE 802 local experimental 1).
 const experimental = "\x88\xb5"
 
 func testSocket(t *testing.T, ns host.Netns, name string) *socket {
@@ -158,7 +158,7 @@ func TestRelayArguments(t *testing.T) {
 	}
 }
 
-// TestStop: the relay ends in order when it is asked to.
+// TestStop: the relay exits cleanly on request.
 func TestStop(t *testing.T) {
 	testenv.Root(t)
 	err := host.InThrowawayNetns(func(ns host.Netns) error {

@@ -15,11 +15,11 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// packetIgnoreOutgoing is PACKET_IGNORE_OUTGOING of linux/if_packet.h (4.20): a
-// socket does not get back what was sent through its interface.
+// packetIgnoreOutgoing is PACKET_IGNORE_OUTGOING of linux/if_packet.h (4.20):
+// a socket does not receive packets sent through its interface.
 const packetIgnoreOutgoing = 23
 
-// receiveBuffer is how much a socket queues, in bytes of kernel memory.
+// receiveBuffer is the size of a socket's queue, in bytes of kernel memory.
 const receiveBuffer = 8 << 20
 
 // counters count frames received from an interface.
@@ -31,17 +31,17 @@ func (c *counters) String() string {
 	return fmt.Sprintf("%d frames passed, %d dropped", c.passed.Load(), c.dropped.Load())
 }
 
-// socket is a non-blocking packet socket on one interface. Each frame is
-// preceded by a virtio header (linux/virtio_net.h), which carries what the
-// offloads have left undone: segmentation and checksums.
+// socket is a non-blocking packet socket on one interface. A virtio header
+// (linux/virtio_net.h) precedes each frame and carries the unfinished
+// offloads: segmentation and checksums.
 type socket struct {
 	name string
 	fd   int
 	counters
 }
 
-// openSocket opens a packet socket on an interface. With a MAC, only frames to
-// that address and to groups arrive, and the interface is told to accept them.
+// openSocket opens a packet socket on an interface. With a MAC, it receives only
+// frames to that address and to groups, and sets the interface to accept them.
 func openSocket(ns host.Netns, name string, mac net.HardwareAddr) (*socket, error) {
 	s := &socket{name: name, fd: -1}
 	err := ns.Do(func() error { return s.open(mac) })
@@ -56,7 +56,7 @@ func (s *socket) open(mac net.HardwareAddr) error {
 	if err != nil {
 		return err
 	}
-	// Protocol 0: nothing is queued before the filter is in place.
+	// Protocol 0: queue nothing before the filter is attached.
 	s.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (s *socket) open(mac net.HardwareAddr) error {
 			return fmt.Errorf("option %d: %w", option, err)
 		}
 	}
-	// Best effort: without the privilege, the host's limit stands.
+	// Best effort: without the privilege, the host's limit applies.
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer)
 	if mac != nil {
 		if err := s.accept(iface.Index, mac); err != nil {
@@ -76,15 +76,15 @@ func (s *socket) open(mac net.HardwareAddr) error {
 	return unix.Bind(s.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL), Ifindex: iface.Index})
 }
 
-// accept restricts the socket to frames for the port, and makes the interface
-// pass them up. The host's own traffic never reaches the port.
+// accept limits the socket to frames for the port, and makes the interface
+// accept them. The port never receives the host's own traffic.
 func (s *socket) accept(index int, mac net.HardwareAddr) error {
 	filter := portFilter(mac)
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	if err := unix.SetsockoptSockFprog(s.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &prog); err != nil {
 		return fmt.Errorf("filter: %w", err)
 	}
-	// A unicast membership makes a driver that cannot filter promiscuous by itself.
+	// If a driver cannot filter, a unicast membership makes it promiscuous.
 	unicast := unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_UNICAST, Alen: uint16(len(mac))}
 	copy(unicast.Address[:], mac)
 	groups := unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_ALLMULTI}
@@ -118,8 +118,8 @@ func networkOrder(v uint16) uint16 {
 	return binary.NativeEndian.Uint16(b[:])
 }
 
-// receive reads one frame into f and returns its length, header included, as
-// it was on the wire: a longer one than f holds has been cut.
+// receive reads one frame into f and returns its length on the wire, with the
+// header. A frame longer than f is truncated.
 func (s *socket) receive(f *frame) (int, error) {
 	f.msg.SetControllen(len(f.control))
 	n, _, errno := unix.Syscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&f.msg)), unix.MSG_TRUNC)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package afxdp joins two DPDK applications by a veth pair, whose ends they open
-// with AF_XDP sockets of DPDK's driver net_af_xdp.
+// Package afxdp joins two DPDK applications by a veth pair; each opens its end
+// with an AF_XDP socket of DPDK's driver net_af_xdp.
 package afxdp
 
 import (
@@ -19,15 +19,15 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Name is what a chain file calls this transport.
+// Name is the transport's name in a chain file.
 const Name = "af-xdp"
 
-// maxMTU is what fits into one buffer of a DPDK application as it is by default.
+// maxMTU fits into one default buffer of a DPDK application.
 const maxMTU = 1500
 
-// capabilities are what net_af_xdp was seen to need, in the host's user
-// namespace: to load a program and find it again (CAP_SYS_ADMIN), to attach it,
-// to open the socket, and to pin more memory than RLIMIT_MEMLOCK.
+// capabilities are the ones that net_af_xdp needed in tests, in the host's
+// user namespace. It loads a program and finds it again (CAP_SYS_ADMIN),
+// attaches it, opens the socket, and pins more memory than RLIMIT_MEMLOCK.
 var capabilities = []string{"CAP_IPC_LOCK", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN"}
 
 type driver struct{}
@@ -54,7 +54,7 @@ func (driver) Caps() inventory.Caps {
 	}
 }
 
-// Probe tries the pair and an AF_XDP socket.
+// Probe tries to create the pair and an AF_XDP socket.
 func (driver) Probe(context.Context) inventory.Item {
 	item := dpdk.Probe(Name, dpdk.NetAFXDP)
 	if item.Status != inventory.OK {
@@ -74,7 +74,7 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 	inner := s
 	inner.Ends = slices.Clone(s.Ends)
 	for i := range inner.Ends {
-		inner.Ends[i].IP = netip.Prefix{} // no kernel answers in the application's place
+		inner.Ends[i].IP = netip.Prefix{} // so that no kernel answers for the application
 		inner.Ends[i].Queues = queues(s.Ends[i])
 	}
 	a, b := inner.Ends[0], inner.Ends[1]

@@ -13,7 +13,7 @@ import (
 
 func TestConformance(t *testing.T) { transporttest.RunDpdk(t, New(), 0, 1) }
 
-// TestUserNamespaces refuses a function whose application could not start.
+// TestUserNamespaces rejects a function whose application could not start.
 func TestUserNamespaces(t *testing.T) {
 	s := transport.Spec{Link: "n3", Ends: []transport.End{{Function: "a", Runtime: chain.RuntimeDocker}, {Function: "b", Runtime: chain.RuntimeRunc}}}
 	if err := checkRuntimes(s); err == nil || !strings.Contains(err.Error(), "function b has the runtime runc") {

@@ -16,7 +16,7 @@ import (
 )
 
 // TestRegistry checks that names and ranks are unique and in order, and that
-// no driver's folder has been forgotten.
+// every driver's folder is listed.
 func TestRegistry(t *testing.T) {
 	names, ranks := map[string]bool{}, map[int]bool{}
 	last := 0
@@ -38,7 +38,7 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 	if all.Get("pigeon") != nil {
-		t.Error("there is a transport by pigeon")
+		t.Error("a transport by pigeon exists")
 	}
 	if caps := all.Get("loopback").Caps(); caps.Rank >= 0 {
 		t.Errorf("loopback has rank %d: auto would choose it", caps.Rank)
@@ -60,7 +60,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// TestProbes checks that what is missing says why and how it is mended.
+// TestProbes checks that each missing item comes with a reason and a fix.
 func TestProbes(t *testing.T) {
 	testenv.Root(t)
 	for _, d := range all.All() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bridge joins ports by a Linux bridge in a namespace of its own: in
-// the host's, br_netfilter and a FORWARD policy of DROP would stop the traffic.
+// Package bridge joins ports by a Linux bridge in its own namespace. In the
+// host's, br_netfilter and a FORWARD policy of DROP would block the traffic.
 package bridge
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Name is what a chain file calls this transport.
+// Name is the transport's name in a chain file.
 const Name = "bridge"
 
 const bridgeName = "br0"
@@ -76,8 +76,8 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 // forwardTimeout bounds the wait for the bridge; the kernel takes up to a second.
 const forwardTimeout = 10 * time.Second
 
-// awaitForwarding is the last step: the ports have a carrier only when both of
-// their ends are up.
+// awaitForwarding is the last step: a port has a carrier only if both of its
+// ends are up.
 func awaitForwarding(s transport.Spec) step.Step {
 	return step.Step{
 		Name: s.StepName(Name, "wait until the bridge forwards"),

@@ -16,10 +16,10 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// patience is how long what takes milliseconds may take on a busy machine.
+// patience bounds the wait on a busy machine for steps that take milliseconds.
 const patience = 30 * time.Second
 
-// newTestBroker is a broker without a control socket.
+// newTestBroker returns a broker without a control socket.
 func newTestBroker(t *testing.T) *broker {
 	t.Helper()
 	j, err := openJournal(t.TempDir())
@@ -42,8 +42,8 @@ func twoEnds(dir, name string) Link {
 	return l
 }
 
-// TestABusyLinkIsAnIsland has one link busy, as one is that makes gigabytes:
-// the others are added, moved, removed and looked at meanwhile.
+// TestABusyLinkIsAnIsland keeps one link busy, as if it allocated gigabytes.
+// Other links can still be added, moved, removed and queried.
 func TestABusyLinkIsAnIsland(t *testing.T) {
 	testenv.Root(t)
 	b, dir := newTestBroker(t), t.TempDir()
@@ -73,19 +73,19 @@ func TestABusyLinkIsAnIsland(t *testing.T) {
 	for range 2 * cap(busy.calls) {
 		busy.askStatus()
 	}
-	if n := len(busy.calls); n > 2 { // who asks often takes nobody's place
+	if n := len(busy.calls); n > 2 { // frequent callers do not fill the queue
 		t.Errorf("%d calls wait for the busy link", n)
 	}
 	var got map[string]LinkStatus
 	for late := true; late && ctx.Err() == nil; late = got["calm"].Late {
 		got = statusOf(ctx, t, b)
 		if s := got["busy"]; !s.Late || s.State != StateEmpty || len(s.Ends) != 2 || len(got) != 2 {
-			t.Fatalf("of %d links, the busy one: %+v", len(got), s)
+			t.Fatalf("%d links; status of the busy one: %+v", len(got), s)
 		}
 	}
 	select {
 	case err := <-removed:
-		t.Errorf("the busy link is removed before it could be: %v", err)
+		t.Errorf("the busy link was removed too early: %v", err)
 	default:
 	}
 	close(release)
@@ -93,7 +93,7 @@ func TestABusyLinkIsAnIsland(t *testing.T) {
 		t.Error(err)
 	}
 	if got := statusOf(ctx, t, b); len(got) != 1 {
-		t.Errorf("in the end: %+v", got)
+		t.Errorf("at the end: %+v", got)
 	}
 }
 
@@ -110,8 +110,8 @@ func statusOf(ctx context.Context, t *testing.T, b *broker) map[string]LinkStatu
 	return got
 }
 
-// TestOneChangeAtATime has a link added by many at once: one adds it, and the
-// others find it there.
+// TestOneChangeAtATime adds one link from many goroutines: one adds it, and
+// the others find it.
 func TestOneChangeAtATime(t *testing.T) {
 	testenv.Root(t)
 	b, l := newTestBroker(t), twoEnds(t.TempDir(), "f1u")
@@ -134,12 +134,12 @@ func TestOneChangeAtATime(t *testing.T) {
 		}
 	}
 	if len(b.links) != 1 || len(b.busy) != 0 {
-		t.Errorf("%d links, %d under way", len(b.links), len(b.busy))
+		t.Errorf("%d links, %d operations pending", len(b.links), len(b.busy))
 	}
 }
 
-// TestARefusalIsReadFirst has the HELLO of a second end arrive before the broker
-// looks: what it left unread would be an error to that end, ahead of the reason.
+// TestARefusalIsReadFirst: a second end's HELLO arrives before the broker looks. If
+// the broker left it unread, the end would see an error before the reason.
 func TestARefusalIsReadFirst(t *testing.T) {
 	testenv.Root(t)
 	b, spec := newTestBroker(t), twoEnds(t.TempDir(), "f1u")
@@ -179,6 +179,6 @@ func TestARefusalIsReadFirst(t *testing.T) {
 	}
 	m, err := wire.Parse(buffer[:n], 0, wire.FromBroker)
 	if e, ok := m.Body.(*wire.Error); err != nil || !ok || unix.Errno(e.Code) != unix.EBUSY {
-		t.Errorf("told %+v, %v", m, err)
+		t.Errorf("got %+v, %v", m, err)
 	}
 }

@@ -18,10 +18,10 @@ import (
 
 // Bounds of a capture.
 const (
-	captureRing   = 16 << 20  // bytes of one ring, at the most, where its slots permit
-	captureTotal  = 256 << 20 // of all rings of a port
+	captureRing   = 16 << 20  // bytes of one ring at most, if its slots permit
+	captureTotal  = 256 << 20 // for all rings of a port
 	captureAnswer = 3 * time.Second
-	// capturesMax leaves callers of the control socket for other requests.
+	// capturesMax leaves control connections for other requests.
 	capturesMax = controlCallers / 2
 )
 
@@ -29,20 +29,20 @@ const (
 type capturing struct {
 	start   wire.Capture
 	memfd   int
-	started chan struct{} // closed when the end is told; it may open its port long after the request
-	answer  chan error    // what the end said to it
-	over    chan struct{} // closed when it has ended without being stopped
+	started chan struct{} // closed when the start is sent; the port may open long after the request
+	answer  chan error    // the end's answer
+	over    chan struct{} // closed if the capture ended without being stopped
 	reason  string        // set before over is closed
 }
 
-// captureParams are those of the request "capture".
+// captureParams are the parameters of the request "capture".
 type captureParams struct {
 	Function string `json:"function"`
 	Port     string `json:"port"`
-	Snaplen  int    `json:"snaplen"` // bytes kept of a packet; 0: the whole of the largest frame
+	Snaplen  int    `json:"snaplen"` // bytes kept per packet; 0: the largest frame
 }
 
-// captureShape is the capture memory of a port: as many slots as there is room for.
+// captureShape is the layout of a port's capture memory, with as many slots as fit.
 func captureShape(snaplen, queues int) (wire.Capture, error) {
 	if snaplen < 1 || snaplen > wire.CaptureSnaplenMax {
 		return wire.Capture{}, fmt.Errorf("a capture keeps 1 to %d bytes of a packet, not %d", wire.CaptureSnaplenMax, snaplen)
@@ -57,7 +57,7 @@ func captureShape(snaplen, queues int) (wire.Capture, error) {
 	return c, err
 }
 
-// planCapture is the shape of a capture of the port. It runs in the link's
+// planCapture is the layout of a capture of the port. It runs in the link's
 // goroutine, as do the next four.
 func (e *end) planCapture(snaplen int) (wire.Capture, error) {
 	s := e.spec()
@@ -67,7 +67,7 @@ func (e *end) planCapture(snaplen int) (wire.Capture, error) {
 	return captureShape(snaplen, s.queues())
 }
 
-// awaitEnd has k begin as soon as an end has the port open.
+// awaitEnd starts k as soon as an end has opened the port.
 func (e *end) awaitEnd(k *capturing) error {
 	s := e.spec()
 	if e.capture != nil {
@@ -78,9 +78,9 @@ func (e *end) awaitEnd(k *capturing) error {
 	return nil
 }
 
-// startCapture hands the memory to the end, if it is there and somebody
-// waits for that. An end gets it right behind its WELCOME, so that nothing that
-// it sends or receives is missed.
+// startCapture sends the memory to the end, if the end is connected and a
+// capture waits. It is sent directly after WELCOME, so that the capture misses
+// no packet.
 func (e *end) startCapture() {
 	c, k := e.conn, e.capture
 	if k == nil || c == nil || !c.welcomed || c.failed {
@@ -96,7 +96,7 @@ func (e *end) startCapture() {
 	e.say(c, wire.Message{Type: wire.TypeCapture, Body: &k.start}, k.memfd)
 }
 
-// stopCapture ends k, if it has not ended.
+// stopCapture stops k, if it still runs.
 func (e *end) stopCapture(k *capturing) {
 	if e.capture != k {
 		return
@@ -107,7 +107,7 @@ func (e *end) stopCapture(k *capturing) {
 	}
 }
 
-// loseCapture tells whoever looks on that the end is gone.
+// loseCapture ends a started capture because the end is gone.
 func (e *end) loseCapture() {
 	if k := e.capture; k != nil && k.hasStarted() {
 		k.reason = "the function has closed the port"
@@ -125,7 +125,7 @@ func (k *capturing) hasStarted() bool {
 	}
 }
 
-// onCaptured is the answer to the oldest start that has none; it reports whether there is one.
+// onCaptured takes the answer to the oldest unanswered start; false if there is none.
 func (c *conn) onCaptured(m *wire.Captured) bool {
 	if len(c.starts) == 0 {
 		return false
@@ -139,9 +139,9 @@ func (c *conn) onCaptured(m *wire.Captured) bool {
 	return true
 }
 
-// callCapture is the request "capture": its response comes with the memory, once
-// a process has the port open, and the capture goes on until the connection ends.
-// A second response says why where it ends before.
+// callCapture is the request "capture". Its response carries the memory, once
+// a process has opened the port. The capture runs until the connection ends.
+// If it ends earlier, a second response says why.
 func callCapture(ctx context.Context, c *call) (any, error) {
 	var p captureParams
 	if err := c.decode(&p); err != nil {
@@ -171,21 +171,21 @@ func callCapture(ctx context.Context, c *call) (any, error) {
 	return nil, fmt.Errorf("no native port %s of function %s", p.Port, p.Function)
 }
 
-// serveCapture answers one request, and holds the capture until the connection
-// ends, the port is closed or ctx is over.
+// serveCapture answers one request, and keeps the capture until the connection
+// or ctx ends, or the port is closed.
 func (l *link) serveCapture(ctx context.Context, conn *net.UnixConn, e *end, snaplen int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		defer cancel()
-		_, _ = conn.Read(make([]byte, 1)) // whoever looks on says nothing more
+		_, _ = conn.Read(make([]byte, 1)) // the client sends nothing more
 	}()
 	k, err := l.newCapture(ctx, e, snaplen)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(k.memfd)
-	// Not under ctx: whoever is captured must not stay so.
+	// Not under ctx: the capture must stop in any case.
 	defer func() { _ = l.call(context.Background(), func() { e.stopCapture(k) }) }()
 	if err := l.awaitCapture(ctx, k); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (l *link) serveCapture(ctx context.Context, conn *net.UnixConn, e *end, sna
 	}
 }
 
-// newCapture makes the memory, and has the capture begin.
+// newCapture allocates the memory and starts the capture.
 func (l *link) newCapture(ctx context.Context, e *end, snaplen int) (*capturing, error) {
 	k := &capturing{started: make(chan struct{}), answer: make(chan error, 1), over: make(chan struct{})}
 	err := l.ask(ctx, func() (err error) { k.start, err = e.planCapture(snaplen); return err })
@@ -214,23 +214,23 @@ func (l *link) newCapture(ctx context.Context, e *end, snaplen int) (*capturing,
 		return nil, err
 	}
 	if err := l.ask(ctx, func() error { return e.awaitEnd(k) }); err != nil {
-		// If it was given up, it may have been done all the same.
+		// A call that was given up may still have run.
 		_ = l.call(context.Background(), func() { e.stopCapture(k) })
 		return nil, errors.Join(err, unix.Close(k.memfd))
 	}
 	return k, nil
 }
 
-// ask is call of what may fail.
+// ask is call for a function that may fail.
 func (l *link) ask(ctx context.Context, f func() error) error {
-	failed := make(chan error, 1) // f may run after this has been given up
+	failed := make(chan error, 1) // f may run after the caller gave up
 	if err := l.call(ctx, func() { failed <- f() }); err != nil {
 		return err
 	}
 	return <-failed
 }
 
-// awaitCapture waits until the end copies what passes.
+// awaitCapture waits until the end copies packets.
 func (l *link) awaitCapture(ctx context.Context, k *capturing) error {
 	select {
 	case <-k.started:
@@ -255,7 +255,7 @@ func (l *link) awaitCapture(ctx context.Context, k *capturing) error {
 	}
 }
 
-// newCaptureMemory makes a capture memfd with all its pages.
+// newCaptureMemory creates a populated capture memfd.
 func newCaptureMemory(size int64) (int, error) {
 	fd, err := newMemfd("dray-capture", size, 0)
 	if err != nil {
@@ -267,7 +267,7 @@ func newCaptureMemory(size int64) (int, error) {
 	return fd, nil
 }
 
-// sendCapture answers with the memory.
+// sendCapture sends the response with the memory.
 func sendCapture(conn *net.UnixConn, start wire.Capture, memfd int) error {
 	result, err := json.Marshal(start)
 	if err != nil {

@@ -17,20 +17,20 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// Capture is a capture of a port under way: the function fills the memory until
+// Capture is a running capture of a port: the function fills the memory until
 // Close, or until this process ends.
 type Capture struct {
 	Memory *os.File
-	Start  wire.Capture // the shape of the memory
+	Start  wire.Capture // the layout of the memory
 
 	conn   *net.UnixConn
 	ended  chan struct{}
 	reason string
 }
 
-// Capture makes a function copy what passes its port, and waits until a process
-// has it open. snaplen is how many bytes of a packet are kept; 0: the whole of
-// the link's largest frame.
+// Capture makes a function copy the packets of its port, and waits until a
+// process has opened the port. snaplen is the bytes kept per packet; 0: the
+// link's largest frame.
 func (c *Client) Capture(ctx context.Context, function, port string, snaplen int) (*Capture, error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Client) capture(ctx context.Context, conn *net.UnixConn, p captureParam
 	return k, nil
 }
 
-// receive takes the answer, and the memory that comes with it.
+// receive reads the answer, and the memory that comes with it.
 func (k *Capture) receive() error {
 	var line []byte
 	memfd := -1
@@ -117,7 +117,7 @@ func (k *Capture) await() {
 	k.reason = r.Error
 }
 
-// Ended is closed when nothing will come any more. Reason says why then.
+// Ended is closed when no more packets will come. Reason then says why.
 func (k *Capture) Ended() <-chan struct{} { return k.ended }
 
 // Reason is valid once Ended is closed.

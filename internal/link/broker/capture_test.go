@@ -17,7 +17,7 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// onlooker is a broker with one link, and the hand-made end of one of its ports.
+// onlooker is a broker with one link, and a hand-made end of one of its ports.
 type onlooker struct {
 	t      *testing.T
 	client *Client
@@ -33,7 +33,7 @@ func newOnlooker(t *testing.T) *onlooker {
 	return o
 }
 
-// newBrokerOf serves a link between ports a and b of function f, which nobody opens.
+// newBrokerOf serves a link between ports a and b of function f, which no end opens.
 func newBrokerOf(t *testing.T) *onlooker {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,7 +69,7 @@ func newBrokerOf(t *testing.T) *onlooker {
 	return o
 }
 
-// open opens port a, by an end that knows these features.
+// open opens port a with an end that supports these features.
 func (o *onlooker) open(features uint64) {
 	o.t.Helper()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -106,7 +106,7 @@ func (o *onlooker) say(m wire.Message) {
 	}
 }
 
-// hear waits for the next message, and the descriptor with it, or -1.
+// hear waits for the next message and its descriptor, or -1.
 func (o *onlooker) hear() (wire.Message, int) {
 	o.t.Helper()
 	buffer, rights := make([]byte, wire.MaxMessage), make([]byte, unix.CmsgSpace(4))
@@ -126,7 +126,7 @@ func (o *onlooker) hear() (wire.Message, int) {
 	return m, fd
 }
 
-// started is how a request to capture ended.
+// started is the result of a capture request.
 type started struct {
 	capture *Capture
 	err     error
@@ -141,7 +141,7 @@ func (o *onlooker) capture(port string, snaplen int) <-chan started {
 	return done
 }
 
-// accept answers the start of a capture, and returns its memory.
+// accept answers the start of a capture, and returns the capture memory.
 func (o *onlooker) accept(errno unix.Errno) (wire.Capture, int) {
 	o.t.Helper()
 	m, fd := o.hear()
@@ -183,7 +183,7 @@ func TestCapture(t *testing.T) {
 		unix.Close(memory)
 		b := make([]byte, 5)
 		if _, err := k.capture.Memory.ReadAt(b, 300); err != nil || string(b) != "hello" {
-			t.Errorf("the reader has %q (%v): another memory", b, err)
+			t.Errorf("the reader has %q (%v): not the same memory", b, err)
 		}
 		if err := k.capture.Memory.Truncate(4096); err == nil {
 			t.Error("the memory can be truncated")
@@ -212,7 +212,7 @@ func TestCaptureEndsWithThePort(t *testing.T) {
 	select {
 	case <-k.capture.Ended():
 	case <-time.After(20 * time.Second):
-		t.Fatal("the capture goes on after the port was closed")
+		t.Fatal("the capture continues after the port was closed")
 	}
 	if !strings.Contains(k.capture.Reason(), "closed the port") {
 		t.Errorf("reason %q", k.capture.Reason())
@@ -222,8 +222,8 @@ func TestCaptureEndsWithThePort(t *testing.T) {
 	}
 }
 
-// TestCaptureWaitsForThePort: whoever opens the port is captured from the first
-// packet on, and one wait that is given up leaves room for another.
+// TestCaptureWaitsForThePort: the capture begins with the first packet after
+// the port opens. A wait that is given up makes room for the next.
 func TestCaptureWaitsForThePort(t *testing.T) {
 	o := newBrokerOf(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -240,13 +240,13 @@ func TestCaptureWaitsForThePort(t *testing.T) {
 	}
 	cancel()
 	if err := <-two; !errors.Is(err, context.Canceled) {
-		t.Errorf("given up: %v", err)
+		t.Errorf("after giving up: %v", err)
 	}
 	var done <-chan started
 	for waits, deadline := false, time.Now().Add(20*time.Second); !waits; {
 		done = o.capture("a", 0)
 		select {
-		case k := <-done: // the one before has not been missed yet
+		case k := <-done: // the broker has not noticed yet that the previous one ended
 			if !strings.Contains(k.err.Error(), "already") || time.Now().After(deadline) {
 				t.Fatal(k.err)
 			}
@@ -255,7 +255,7 @@ func TestCaptureWaitsForThePort(t *testing.T) {
 		}
 	}
 	o.open(wire.FeaturesKnown)
-	_, memory := o.accept(0) // the first message behind WELCOME
+	_, memory := o.accept(0) // the first message after WELCOME
 	unix.Close(memory)
 	k := <-done
 	if k.err != nil {
@@ -286,7 +286,7 @@ func TestCaptureRefused(t *testing.T) {
 	_, memory := o.accept(unix.ENOMEM)
 	unix.Close(memory)
 	if k := <-done; k.err == nil || !strings.Contains(k.err.Error(), "cannot allocate memory") {
-		t.Errorf("an end that has no room: %v", k.err)
+		t.Errorf("an end without memory: %v", k.err)
 	}
 	o.stopped()
 }
@@ -299,8 +299,8 @@ func TestCaptureOfAnOldEnd(t *testing.T) {
 	}
 }
 
-// TestCaptureUnanswered: an end that is stopped makes nobody wait for ever, and
-// what it says later does no harm.
+// TestCaptureUnanswered: a stopped end blocks nobody forever, and its late
+// answer does no harm.
 func TestCaptureUnanswered(t *testing.T) {
 	o := newOnlooker(t)
 	k := <-o.capture("a", 0)

@@ -11,10 +11,10 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// nameMax bounds the name of a link: it is part of a file's name.
+// nameMax bounds a link's name, which is part of a file name.
 const nameMax = 64
 
-// check tells what is wrong with a link.
+// check returns the first error in a link's configuration.
 func (l *Link) check() error {
 	if l.Name == "" || len(l.Name) > nameMax {
 		return fmt.Errorf("link %q: the name must have 1 to %d bytes", l.Name, nameMax)
@@ -72,7 +72,7 @@ func (e *End) check(kind string) error {
 	return nil
 }
 
-// sampleShift is what the protocol calls it.
+// sampleShift is the shift as the protocol encodes it.
 func (l *Link) sampleShift() uint32 {
 	switch l.SampleShift {
 	case SampleDefault:
@@ -80,10 +80,10 @@ func (l *Link) sampleShift() uint32 {
 	case SampleEvery:
 		return 0
 	}
-	return l.SampleShift // SampleNone is the protocol's number
+	return l.SampleShift // SampleNone is also the protocol's value
 }
 
-// queues is how many both ends of a link have.
+// queues is the number of queues that both ends have.
 func (l *Link) queues() int {
 	least := wire.MaxQueues
 	for i := range l.Ends {
@@ -94,14 +94,14 @@ func (l *Link) queues() int {
 
 func (e *End) queues() int { return max(e.Queues, 1) }
 
-// equal reports whether two links are the same, however they were written down.
+// equal reports whether two links are the same in their JSON form.
 func (l *Link) equal(other *Link) bool {
 	a, errA := json.Marshal(l)
 	b, errB := json.Marshal(other)
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// samePorts reports what a move would change of the ports, which it must not.
+// samePorts returns an error if a move would change the ports.
 func (l *Link) samePorts(other *Link) error {
 	if len(l.Ends) != len(other.Ends) {
 		return fmt.Errorf("link %s: a move keeps its %d ends", l.Name, len(l.Ends))

@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// Client talks to the broker of a directory. Its methods may be called from
-// several goroutines; each call is a connection of its own.
+// Client calls the broker of a directory. Its methods are safe for concurrent
+// use; each call opens its own connection.
 type Client struct {
 	path string
 }
 
-// callTimeout bounds a call whose context has no deadline: making the memory
-// of a large link takes a second.
+// callTimeout bounds a call whose context has no deadline: allocating a large
+// link takes a second.
 const callTimeout = 30 * time.Second
 
-// Dial finds the broker whose state is in dir. The error is that of connecting:
-// fs.ErrNotExist or ECONNREFUSED if none runs.
+// Dial finds the broker whose state is in dir. If none runs, the error is
+// fs.ErrNotExist or ECONNREFUSED.
 func Dial(dir string) (*Client, error) {
 	c := &Client{path: filepath.Join(dir, controlName)}
 	conn, err := c.connect(context.Background())
@@ -36,31 +36,31 @@ func Dial(dir string) (*Client, error) {
 	return c, conn.Close()
 }
 
-// Add makes the broker serve a link. Adding it again, as it is, is no error.
+// Add makes the broker serve a link. Adding the same link again is no error.
 func (c *Client) Add(ctx context.Context, l Link) error {
 	return c.call(ctx, "add", l, nil)
 }
 
-// Remove ends a link: its sockets and its memory go, as far as it is the
-// broker's; the ends are told. Removing one that is not there is no error.
+// Remove ends a link. The broker removes its sockets, releases its memory, and
+// notifies the ends. Removing a missing link is no error.
 func (c *Client) Remove(ctx context.Context, name string) error {
 	return c.call(ctx, "remove", name, nil)
 }
 
-// Relink moves a link to what l says, under traffic. Its ports stay as they
-// are: names, sockets, owners, addresses, MTU, queues and quotas must be the same.
+// Relink moves a link to the configuration l, under traffic. The ports must
+// not change: names, sockets, owners, addresses, MTU, queues and quotas.
 func (c *Client) Relink(ctx context.Context, l Link) error {
 	return c.call(ctx, "relink", l, nil)
 }
 
-// Status is how each link is, sorted by name.
+// Status is the state of each link, sorted by name.
 func (c *Client) Status(ctx context.Context) ([]LinkStatus, error) {
 	var all []LinkStatus
 	return all, c.call(ctx, "status", nil, &all)
 }
 
-// connect opens a connection to the broker. Its path may be longer than an
-// address of a socket can be.
+// connect opens a connection to the broker. The path may be longer than a
+// socket address allows.
 func (c *Client) connect(ctx context.Context) (*net.UnixConn, error) {
 	dir, err := os.Open(filepath.Dir(c.path))
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *Client) connect(ctx context.Context) (*net.UnixConn, error) {
 	return conn.(*net.UnixConn), nil
 }
 
-// procPath names a file in an open directory, in few bytes.
+// procPath is a short path of a file in an open directory.
 func procPath(dir int, name string) string {
 	return "/proc/self/fd/" + strconv.Itoa(dir) + "/" + name
 }
@@ -91,7 +91,7 @@ type response struct {
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// call does one request. result may be nil.
+// call sends one request and reads the response. result may be nil.
 func (c *Client) call(ctx context.Context, method string, params, result any) error {
 	conn, err := c.connect(ctx)
 	if err != nil {

@@ -22,14 +22,14 @@ import (
 const controlName = "control"
 
 const (
-	controlCallers = 16                     // served at a time
+	controlCallers = 16                     // served at once
 	maxRequest     = 1 << 20                // bytes
 	requestTimeout = 5 * time.Second        // from the connection to the end of the request
-	acceptPause    = 100 * time.Millisecond // after one that failed
+	acceptPause    = 100 * time.Millisecond // after a failed accept
 )
 
-// control serves the control socket: a connection brings one request, a line
-// of JSON, and gets one line back. Only the broker's own user can connect.
+// control serves the control socket. A connection sends one request, a line of
+// JSON, and gets one line back. Only the broker's own user can connect.
 type control struct {
 	broker   *broker
 	listener *net.UnixListener
@@ -38,15 +38,15 @@ type control struct {
 	slots    chan struct{}
 }
 
-// call is one request under way.
+// call is one pending request.
 type call struct {
 	broker *broker
 	conn   *net.UnixConn
 	params json.RawMessage
 }
 
-// methods are what can be requested. What a method returns is the result; a
-// method that has answered by itself returns errAnswered.
+// methods are the methods of requests. The value that a method returns is the
+// result; a method that has already answered returns errAnswered.
 var methods = map[string]func(context.Context, *call) (any, error){
 	"add":    bounded(callLink((*broker).add)),
 	"relink": bounded(callLink((*broker).relink)),
@@ -64,8 +64,8 @@ var methods = map[string]func(context.Context, *call) (any, error){
 // errAnswered is returned by a method that has written its own response.
 var errAnswered = errors.New("answered")
 
-// bounded ends a call whose caller has given up: who asks a link that is busy
-// again and again shall not take the place of those who ask others.
+// bounded cancels a call when its caller hangs up. Repeated requests for a
+// busy link must not use up the connections of other callers.
 func bounded(f func(context.Context, *call) (any, error)) func(context.Context, *call) (any, error) {
 	return func(ctx context.Context, c *call) (any, error) {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -103,7 +103,7 @@ func newControl(b *broker, dir string) (*control, error) {
 	if err := removeSocket(int(d.Fd()), controlName); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, controlName), err)
 	}
-	// The directory is the broker's user's alone, so the mode may follow.
+	// Only the broker's user can enter the directory, so the mode may be set later.
 	address := &net.UnixAddr{Name: procPath(int(d.Fd()), controlName), Net: "unix"}
 	l, err := net.ListenUnix("unix", address)
 	if err != nil {
@@ -124,7 +124,7 @@ func newControl(b *broker, dir string) (*control, error) {
 func (c *control) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer c.callers.Wait()
-	defer cancel() // of the callers, before they are waited for
+	defer cancel() // cancel the callers before waiting for them
 	defer context.AfterFunc(ctx, func() { c.listener.Close() })()
 	for {
 		c.slots <- struct{}{}
@@ -150,14 +150,14 @@ func (c *control) serve(ctx context.Context) error {
 	}
 }
 
-// answer does one request.
+// answer serves one request.
 func (c *control) answer(ctx context.Context, conn *net.UnixConn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	_ = conn.SetDeadline(time.Now().Add(requestTimeout))
 	var q request
 	if err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&q); err != nil {
-		if !errors.Is(err, io.EOF) { // somebody only looked whether a broker is there
+		if !errors.Is(err, io.EOF) { // the client only checked whether a broker runs
 			respond(conn, nil, fmt.Errorf("request: %w", err))
 		}
 		return
@@ -174,7 +174,7 @@ func (c *control) answer(ctx context.Context, conn *net.UnixConn) {
 	}
 }
 
-// respond writes a response; the caller may be gone.
+// respond writes a response; the caller may have hung up.
 func respond(conn *net.UnixConn, result any, err error) {
 	var r response
 	if err == nil {

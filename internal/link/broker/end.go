@@ -14,28 +14,28 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// Bounds on what one end may cost the broker.
+// Bounds on the broker's cost per end.
 const (
-	sendBuffer      = 16 << 10 // bytes that the kernel keeps for an end that does not read
-	maxPending      = 8        // connections of one port that have not said HELLO
-	acceptsPerStep  = 8        // before other descriptors have their turn
+	sendBuffer      = 16 << 10 // bytes that the kernel buffers for an end that does not read
+	maxPending      = 8        // connections of one port before HELLO
+	acceptsPerStep  = 8        // before other descriptors get their turn
 	messagesPerStep = 64       // of one connection
 )
 
-// end is one port: its socket, and the connection of the end that has it open.
+// end is one port: its socket, and the connection that has it open.
 type end struct {
 	link     *link
 	side     int
 	listener *source
-	socket   place // that the listener is bound to
+	socket   place // address of the listener
 	muted    bool
-	again    time.Time // when a port that is muted listens again, if there is room
+	again    time.Time // when a muted port listens again, if there is room
 	pending  []*conn
-	conn     *conn        // has said HELLO
+	conn     *conn        // has sent HELLO
 	accepts  bucket       // of connections
-	held     atomic.Int32 // telemetry memfds that somebody has
+	held     atomic.Int32 // telemetry memfds still in use anywhere
 	refused  uint64
-	capture  *capturing // under way, or waiting for an end; nil: nobody looks on
+	capture  *capturing // running, or waiting for an end; nil: no capture
 }
 
 // conn is one connection.
@@ -47,21 +47,21 @@ type conn struct {
 	messages bucket
 
 	hello     *wire.Hello // nil: not yet
-	presented *memory     // that a live end brought along
-	claims    uint32      // the generation that it says it is
+	presented *memory     // presented by a live end
+	claims    uint32      // the generation that it presents
 	welcomed  bool
-	offered   uint32 // the newest generation that it was told of; 0: none
-	live      uint32 // the generation that it said ACTIVE to
-	mapped    bool   // it said so, of the offered one
+	offered   uint32 // the newest generation offered to it; 0: none
+	live      uint32 // the generation of its last ACTIVE
+	mapped    bool   // it sent MAPPED for the offered one
 	active    bool
 
 	telemetry int // memfd; -1: none yet
 	asked     time.Time
 	stats     *wire.Stats  // its latest answer
-	starts    []*capturing // of captures, that it has not answered
+	starts    []*capturing // captures whose start it has not answered
 
-	failed bool // to be ended by sweep
-	left   bool // it said BYE
+	failed bool // sweep will close it
+	left   bool // it sent BYE
 	reason string
 }
 
@@ -81,7 +81,7 @@ func newEnd(l *link, side int) (*end, error) {
 
 func (e *end) spec() *End { return &e.link.entry.Link.Ends[e.side] }
 
-// peer is the other end; nil on a link with one.
+// peer is the other end; nil if the link has only one.
 func (e *end) peer() *end {
 	if len(e.link.ends) < 2 {
 		return nil
@@ -89,7 +89,7 @@ func (e *end) peer() *end {
 	return e.link.ends[1-e.side]
 }
 
-// accept takes connections. Once they come too fast, they wait in the kernel.
+// accept takes connections. If they come too fast, they wait in the kernel.
 func (e *end) accept() {
 	for range acceptsPerStep {
 		now := time.Now()
@@ -102,7 +102,7 @@ func (e *end) accept() {
 			e.accepts.giveBack()
 			if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.ECONNABORTED) {
 				e.link.log.print("port %s: accept: %v", e.spec().Port, err)
-				e.mute(now.Add(acceptPause)) // out of descriptors, say
+				e.mute(now.Add(acceptPause)) // for example, no descriptors left
 			}
 			return
 		}
@@ -117,8 +117,7 @@ func (e *end) accept() {
 	}
 }
 
-// taken reports whether an end that is alive has the port. One that is found
-// dead makes room.
+// taken reports whether a live end has the port. An end found dead loses it.
 func (e *end) taken() bool {
 	if e.conn == nil {
 		return false
@@ -135,7 +134,7 @@ func (e *end) taken() bool {
 	return e.conn != nil
 }
 
-// greet waits for the HELLO of a new connection.
+// greet waits for HELLO on a new connection.
 func (e *end) greet(fd int) {
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, sendBuffer) // never fails on a socket
 	c := &conn{telemetry: -1, deadline: time.Now().Add(helloTimeout), messages: bucket{burst: 64, every: 10 * time.Millisecond}}
@@ -149,7 +148,7 @@ func (e *end) greet(fd int) {
 	e.pending = append(e.pending, c)
 }
 
-// mute lets connections wait in the kernel, until then and until there is room.
+// mute leaves connections in the kernel until that time, and until there is room.
 func (e *end) mute(until time.Time) {
 	e.again = until
 	if e.muted {
@@ -168,7 +167,7 @@ func (e *end) unmute() {
 	e.muted = false
 }
 
-// next is when something of this end is due; the zero time is never.
+// next is the next deadline of this end; zero: never.
 func (e *end) next() time.Time {
 	var next time.Time
 	for _, c := range append(slices.Clone(e.pending), e.conn) {
@@ -182,7 +181,7 @@ func (e *end) next() time.Time {
 	return next
 }
 
-// step does what is due.
+// step runs all actions that are due.
 func (e *end) step(now time.Time) {
 	for _, c := range slices.Clone(e.pending) {
 		if c.failed || !now.Before(c.deadline) {
@@ -193,7 +192,7 @@ func (e *end) step(now time.Time) {
 		}
 	}
 	if c := e.conn; c != nil && !c.deadline.IsZero() && !now.Before(c.deadline) {
-		c.failed = true // the peer of an end that is live did not come; the end will try again
+		c.failed = true // the peer of a live end did not come; the end will try again
 	}
 	if e.muted && len(e.pending) < maxPending && !now.Before(e.again) {
 		e.unmute()
@@ -208,7 +207,7 @@ func (e *end) dropPending(c *conn) {
 	c.close(e.link.poller)
 }
 
-// read takes what a connection has to say.
+// read takes the pending messages of a connection.
 func (e *end) read(c *conn) {
 	for range messagesPerStep {
 		if c.failed {
@@ -239,7 +238,7 @@ func (e *end) read(c *conn) {
 	}
 }
 
-// hear acts on one message that is well formed.
+// hear handles one well-formed message.
 func (e *end) hear(c *conn, m wire.Message, fd int) {
 	switch body := m.Body.(type) {
 	case *wire.Error:
@@ -267,7 +266,7 @@ func (e *end) hear(c *conn, m wire.Message, fd int) {
 		if c.onCaptured(body) {
 			return
 		}
-	case nil: // ACTIVE: an end sends no other message without a body
+	case nil: // ACTIVE: the only message from an end without a body
 		if c.welcomed && e.onActive(c, m.Generation) {
 			return
 		}
@@ -278,7 +277,7 @@ func (e *end) hear(c *conn, m wire.Message, fd int) {
 	e.refuse(c, unix.EPROTO, m.Type, "not now")
 }
 
-// say sends a message; a connection that does not take it has failed.
+// say sends a message; if the connection does not accept it, the connection fails.
 func (e *end) say(c *conn, m wire.Message, fds ...int) {
 	if c.failed {
 		return
@@ -291,7 +290,7 @@ func (e *end) say(c *conn, m wire.Message, fds ...int) {
 	}
 }
 
-// refuse says what is wrong, and ends the connection.
+// refuse sends the error, and ends the connection.
 func (e *end) refuse(c *conn, code unix.Errno, about wire.Type, text string) {
 	e.refused++
 	e.say(c, errorMessage(code, about, text))
@@ -302,14 +301,14 @@ func errorMessage(code unix.Errno, about wire.Type, text string) wire.Message {
 	return wire.Message{Type: wire.TypeError, Body: wire.NewError(uint32(code), uint32(about), text)}
 }
 
-// fail marks the connection as over; why is "" if that is nothing to log.
+// fail marks the connection as failed; if why is "", nothing is logged.
 func (c *conn) fail(why string) {
 	if !c.failed {
 		c.failed, c.reason = true, why
 	}
 }
 
-// why is the reason in words.
+// why is the reason as text.
 func (c *conn) why() string {
 	switch {
 	case c.reason != "":

@@ -13,7 +13,7 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// wantsGeneration reports whether a generation is due.
+// wantsGeneration reports whether a new generation is needed.
 func (l *link) wantsGeneration() bool {
 	if l.entry.Link.Kind == KindNetdev {
 		return slices.ContainsFunc(l.ends, (*end).wantsSockets)
@@ -21,18 +21,18 @@ func (l *link) wantsGeneration() bool {
 	return l.bothWait() && !l.hoarded()
 }
 
-// bothWait reports whether both ends of a link of memory are there, and have none.
+// bothWait reports whether both ends of a shared-memory link are connected without a generation.
 func (l *link) bothWait() bool {
 	welcomed := func(e *end) bool { return e.conn != nil && e.conn.welcomed && !e.conn.failed }
 	return l.entry.Link.Kind == KindShm && l.phase == phaseNone && welcomed(l.ends[0]) && welcomed(l.ends[1])
 }
 
-// hoarded reports whether the ends keep so much memory of earlier generations
-// that there shall be no more of it.
+// hoarded reports whether the ends hold so much memory of earlier generations
+// that the broker must allocate no more.
 func (l *link) hoarded() bool { return l.broker.ledger.tooMany(&l.held) }
 
-// awaitRelease says why there is no generation. The link goes on when the ends
-// let go; whoever has not even read what it was sent is dropped after a while.
+// awaitRelease logs why there is no generation. The link continues when the ends release
+// memory. An end that does not even read its messages is dropped after a while.
 func (l *link) awaitRelease(now time.Time) {
 	if why := fmt.Sprintf("the ends keep the memory of %d earlier generations", heldMax); l.lastError != why {
 		l.lastError = why
@@ -43,14 +43,14 @@ func (l *link) awaitRelease(now time.Time) {
 	}
 }
 
-// count has the memory of a generation counted until nobody has it.
+// count counts a generation's memory until nobody uses it.
 func (l *link) count(m *memory) {
 	if err := l.broker.ledger.add(m.fd, &l.held, l.poller.poke); err != nil {
 		l.log.print("%v", err)
 	}
 }
 
-// advance offers the generation that is due, unless they follow too fast.
+// advance offers the next generation, unless generations come too fast.
 func (l *link) advance(now time.Time) {
 	if l.bothWait() && l.hoarded() {
 		l.awaitRelease(now)
@@ -74,7 +74,7 @@ func (l *link) advance(now time.Time) {
 	}
 }
 
-// nextGeneration is a number higher than any before.
+// nextGeneration is a number higher than all earlier ones.
 func (l *link) nextGeneration() (uint32, error) {
 	if l.entry.Generation == 1<<32-1 {
 		return 0, fmt.Errorf("link %s has had all generations that there are: remove and add it", l.entry.Link.Name)
@@ -84,14 +84,14 @@ func (l *link) nextGeneration() (uint32, error) {
 	return l.entry.Generation, nil
 }
 
-// offerShm makes memory for both ends.
+// offerShm creates memory for both ends.
 func (l *link) offerShm() error {
 	offer, err := l.shmOffer()
 	if err != nil {
 		return err
 	}
 	m, err := newMemory(offer.Geometry, l.entry.Link.Pages)
-	if !errors.Is(err, errNoRoom) { // if it came to nothing half way, it cost as much
+	if !errors.Is(err, errNoRoom) { // a failure half way costs as much
 		l.bytes.spend(time.Now(), offer.Geometry.Size)
 	}
 	if err != nil {
@@ -108,7 +108,7 @@ func (l *link) offerShm() error {
 		m.close()
 		return err
 	}
-	// Whoever hangs up now is noticed by the other: no copy of a bell stays here.
+	// Keep no copy of a bell here, so that each end notices if the other hangs up.
 	defer func() {
 		closeAll(fds[0][1:])
 		closeAll(fds[1][1:])
@@ -124,7 +124,7 @@ func (l *link) offerShm() error {
 	return nil
 }
 
-// shmOffer is what both ends are offered alike.
+// shmOffer is the part of the offer that both ends share.
 func (l *link) shmOffer() (wire.Offer, error) {
 	a, b := l.ends[0].conn.hello, l.ends[1].conn.hello
 	o := wire.Offer{Kind: wire.KindShm, Queues: uint32(min(l.ends[0].queuesInUse(), l.ends[1].queuesInUse())), Features: a.Features & b.Features & features}
@@ -136,7 +136,7 @@ func (l *link) shmOffer() (wire.Offer, error) {
 	return o, err
 }
 
-// bells makes a pair of sockets per queue: for each side the memory, then its bells.
+// bells creates a socket pair per queue: for each side the memory, then its bells.
 func bells(memory, queues int) (fds [2][]int, err error) {
 	fds = [2][]int{{memory}, {memory}}
 	for range queues {
@@ -151,9 +151,9 @@ func bells(memory, queues int) (fds [2][]int, err error) {
 	return fds, nil
 }
 
-// offerNetdev gives each end that waits packet sockets of its interface. All
-// sockets are open before the first end has one: what it sends is not lost. The
-// ends of such a link live and die each for itself.
+// offerNetdev gives each waiting end packet sockets on its interface. It opens
+// all sockets before it hands any out, so no frame is lost. The ends of such a
+// link live and die independently.
 func (l *link) offerNetdev() error {
 	sockets := make([][]int, len(l.ends))
 	var errs []error
@@ -190,12 +190,12 @@ func (l *link) offerNetdev() error {
 	return err
 }
 
-// wantsSockets reports whether an end of a netdev link has none yet.
+// wantsSockets reports whether an end of a netdev link still needs sockets.
 func (e *end) wantsSockets() bool {
 	return e.conn != nil && e.conn.welcomed && !e.conn.failed && e.conn.offered == 0
 }
 
-// queuesInUse is how many queues the end will use at most.
+// queuesInUse is the most queues that the end will use.
 func (e *end) queuesInUse() int {
 	if wanted := int(e.conn.hello.Queues); wanted > 0 {
 		return min(wanted, e.spec().queues())

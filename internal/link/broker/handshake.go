@@ -13,11 +13,11 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// maxPresented bounds the generation that an end may make the broker go on
-// from, so that nobody can use the numbers up.
+// maxPresented bounds the generation number that an end may present, so that
+// no end can use up the numbers.
 const maxPresented = 1 << 31
 
-// onHello gives the port to a connection; fd is what it presents, or -1.
+// onHello gives the port to a connection; fd is the presented memory, or -1.
 func (e *end) onHello(c *conn, generation uint32, hello *wire.Hello, fd int) {
 	c.hello, c.claims = hello, generation
 	if fd >= 0 {
@@ -37,7 +37,7 @@ func (e *end) onHello(c *conn, generation uint32, hello *wire.Hello, fd int) {
 	e.link.admit(e)
 }
 
-// present keeps what an end brought along, if it can be a link's memory.
+// present keeps the memory that an end presents, if it can be a link's.
 func (c *conn) present(fd int, l *link) {
 	m, ok := presentedMemory(fd)
 	if !ok {
@@ -47,8 +47,8 @@ func (c *conn) present(fd int, l *link) {
 	c.presented = m
 }
 
-// watch notices the death of the process, even if a child of it keeps the
-// connection open.
+// watch detects the death of the process, even if one of its children keeps
+// the connection open.
 func (e *end) watch(c *conn) {
 	var pidfd int
 	c.pid, pidfd = peerOf(c.source.fd)
@@ -63,14 +63,14 @@ func (e *end) watch(c *conn) {
 	c.process = s
 }
 
-// admit decides whether an end that has said HELLO goes on with the journal's
-// generation, waits for its peer to say the same, or gets a new one.
+// admit decides how an end continues after HELLO: on the journal's generation,
+// on a new one, or waiting for its peer to present the same.
 func (l *link) admit(e *end) {
 	c := e.conn
 	if l.adoptable && l.matches(c) {
 		peer := e.peer().conn
 		switch {
-		case !e.peer().taken(): // or its connection has just been given up, and another will come
+		case !e.peer().taken(): // or its connection has just failed, and it will reconnect
 			c.deadline = time.Now().Add(readoptTimeout)
 			return
 		case l.matches(peer) && !peer.welcomed:
@@ -89,13 +89,13 @@ func (l *link) admit(e *end) {
 	}
 }
 
-// matches reports whether an end presents the memory of the journal.
+// matches reports whether an end presents the memory in the journal.
 func (l *link) matches(c *conn) bool {
 	m, j := c.presented, &l.entry
 	return m != nil && !c.failed && c.claims == j.Generation && m.device == j.Device && m.inode == j.Inode && m.geometry.Size == j.Geometry.Size
 }
 
-// adopt goes on with the generation that both ends are live on.
+// adopt continues with the generation that both ends are live on.
 func (l *link) adopt() {
 	l.adoptable, l.adopted = false, true
 	for _, e := range l.ends {
@@ -116,7 +116,7 @@ func (l *link) adopt() {
 	l.log.print("adopted generation %d", l.entry.Generation)
 }
 
-// welcome tells an end what its port is.
+// welcome sends an end the properties of its port.
 func (e *end) welcome(c *conn, readopted bool) {
 	s := e.spec()
 	w := &wire.Welcome{
@@ -164,11 +164,11 @@ func (e *end) welcome(c *conn, readopted bool) {
 	e.startCapture()
 }
 
-// features are what this broker knows.
+// features are the features that this broker supports.
 const features = wire.FeaturesKnown
 
-// newTelemetry makes the memfd in which one end reports. Only its size is
-// sealed: the broker reads it like any file, and whatever is in it.
+// newTelemetry creates the memfd in which one end reports. Only its size is
+// sealed: the broker reads it like any file and trusts none of it.
 func newTelemetry(size int64, sampleShift uint32) (int, error) {
 	fd, err := newMemfd("dray-telemetry", size, 0)
 	if err != nil {
@@ -188,7 +188,7 @@ func newTelemetry(size int64, sampleShift uint32) (int, error) {
 	return fd, nil
 }
 
-// writeSampleShift tells an end how often to stamp from now on.
+// writeSampleShift sets how often an end stamps packets from now on.
 func writeSampleShift(telemetry int, shift uint32) error {
 	if _, err := unix.Pwrite(telemetry, binary.LittleEndian.AppendUint32(nil, shift), wire.SampleShiftOffset); err != nil {
 		return fmt.Errorf("telemetry: %w", err)
@@ -196,14 +196,14 @@ func writeSampleShift(telemetry int, shift uint32) error {
 	return nil
 }
 
-// onMapped reports whether it could come now.
+// onMapped reports whether MAPPED was allowed now.
 func (e *end) onMapped(c *conn, generation uint32, m *wire.Mapped) bool {
 	l := e.link
 	if generation < c.offered {
-		return true // of an offer that has been replaced
+		return true // for a replaced offer
 	}
 	if l.phase != phaseOffered || generation != c.offered || c.mapped {
-		return c.offered == 0 // of one that has just ended
+		return c.offered == 0 // for an offer that has just ended
 	}
 	if m.Inode != l.memory.inode {
 		e.refuse(c, unix.EPROTO, wire.TypeMapped, "not the memory that was offered")
@@ -216,7 +216,7 @@ func (e *end) onMapped(c *conn, generation uint32, m *wire.Mapped) bool {
 	return true
 }
 
-// onActive reports whether it could come now.
+// onActive reports whether ACTIVE was allowed now.
 func (e *end) onActive(c *conn, generation uint32) bool {
 	l := e.link
 	if generation < c.offered {
@@ -224,7 +224,7 @@ func (e *end) onActive(c *conn, generation uint32) bool {
 	}
 	netdev := l.entry.Link.Kind == KindNetdev
 	if c.offered == 0 || generation != c.offered || c.active || !netdev && l.phase != phaseSealed {
-		return c.offered == 0 // of one that has just ended
+		return c.offered == 0 // for an offer that has just ended
 	}
 	c.active, c.live = true, generation
 	if peer := e.peer(); !netdev && peer.conn != nil && peer.conn.active {
@@ -233,8 +233,8 @@ func (e *end) onActive(c *conn, generation uint32) bool {
 	return true
 }
 
-// seal makes the memory safe for both ends, lets them go live, and then
-// journals what they are live on: an end does not wait for a disk.
+// seal makes the memory safe for both ends and lets them go live. Only then
+// does it write the journal: an end does not wait for a disk.
 func (l *link) seal() {
 	if err := addSeals(l.memory.fd, sealsLive); err != nil {
 		for _, e := range l.ends {

@@ -25,11 +25,11 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// brokerEnv makes the test program a broker of the directory that it names.
+// brokerEnv makes the test program a broker of the directory in its value.
 const brokerEnv = "DRAY_TEST_BROKER"
 
-// holderEnv makes the test program open the port whose socket it names, and end,
-// while a child of it holds the connection.
+// holderEnv makes the test program open the port at the socket in its value,
+// and exit while one of its children holds the connection.
 const holderEnv = "DRAY_TEST_HOLDER"
 
 func hold(path string) error {
@@ -78,14 +78,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience is how long a test waits for what takes milliseconds on a machine at rest.
+// patience bounds a test's wait for steps that take milliseconds on an idle machine.
 const patience = 30 * time.Second
 
 func until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("in %s: not %s", patience, what)
+			t.Fatalf("after %s: still not %s", patience, what)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func newSite(t testing.TB) *site {
 
 func (s *site) state() string { return filepath.Join(s.dir, "broker") }
 
-// link is a link of two ports, each in a directory of its own.
+// link is a link of two ports, each in its own directory.
 func (s *site) link(name string) broker.Link {
 	s.t.Helper()
 	l := broker.Link{Name: name, Kind: broker.KindShm, Slots: 64, SampleShift: 4}
@@ -162,7 +162,7 @@ func (s *site) dial() *broker.Client {
 	return c
 }
 
-// spawn runs a broker in a process of its own.
+// spawn runs a broker in a separate process.
 func (s *site) spawn() (*broker.Client, *process) {
 	s.t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -186,7 +186,7 @@ func (s *site) add(c *broker.Client, l broker.Link) {
 	}
 }
 
-// status is that of one link.
+// status is the status of one link.
 func (s *site) status(c *broker.Client, name string) broker.LinkStatus {
 	s.t.Helper()
 	all, err := c.Status(context.Background())
@@ -224,20 +224,20 @@ func start(t testing.TB, cmd *exec.Cmd) *process {
 	return p
 }
 
-// kill kills the process at once, and waits until it is gone.
+// kill sends SIGKILL to the process, and waits until it is gone.
 func (p *process) kill() {
 	_ = p.Process.Kill()
 	<-p.exited
 }
 
-// end asks the process to end, and fails the test if it does not end well.
+// end asks the process to exit, and fails the test if it does not exit cleanly.
 func (p *process) end() {
 	p.t.Helper()
 	_ = p.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.exited:
 	case <-time.After(patience):
-		p.t.Fatalf("%v does not end", p.Args)
+		p.t.Fatalf("%v does not exit", p.Args)
 	}
 	if p.err != nil {
 		p.t.Errorf("%v: %v", p.Args, p.err)
@@ -292,7 +292,7 @@ func (s *site) join(e broker.End, role string) *peer {
 	return &peer{start(s.t, cmd), f.Name()}
 }
 
-// seen is the file that an end keeps.
+// seen is the report file of an end.
 type seen struct {
 	Packets, Wrong, Generation, Kind, Broker, Stream, Count, Streams, Rebinds, Stamps, Unordered uint64
 }
@@ -311,14 +311,14 @@ func (p *peer) seen() seen {
 	return s
 }
 
-// flows waits for so many more packets.
+// flows waits for that many more packets.
 func (p *peer) flows(packets uint64) {
 	p.t.Helper()
 	from := p.seen().Packets
 	until(p.t, fmt.Sprintf("%d packets more", packets), func() bool { return p.seen().Packets >= from+packets })
 }
 
-// lockedBuffer keeps the first of what is written to it.
+// lockedBuffer keeps the first part of the data written to it.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  []byte

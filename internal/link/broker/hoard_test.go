@@ -13,8 +13,8 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// TestHoarder keeps the memory of every generation, by its descriptor or by a
-// mapping alone: it gets no more than a few, and the link goes on when it lets go.
+// TestHoarder keeps the memory of every generation, by descriptor or only by
+// mapping. It gets few generations, and the link continues after it releases them.
 func TestHoarder(t *testing.T) {
 	s := newSite(t)
 	c, _ := s.serve()
@@ -47,7 +47,7 @@ func TestHoarder(t *testing.T) {
 		return st.Generation > most || strings.Contains(st.LastError, "earlier generations")
 	})
 	if st.Generation > most {
-		t.Errorf("there is more memory for whoever keeps it all: %+v", st)
+		t.Errorf("an end that keeps all memory still gets more: %+v", st)
 	}
 	for _, b := range kept {
 		if err := unix.Munmap(b); err != nil {
@@ -57,8 +57,8 @@ func TestHoarder(t *testing.T) {
 	hoarder.expect(wire.TypeOffer)
 }
 
-// TestTelemetryHoarder does the same with what an end reports in; its peer's
-// port is not touched by it.
+// TestTelemetryHoarder does the same with telemetry memfds. It does not affect
+// its peer's port.
 func TestTelemetryHoarder(t *testing.T) {
 	s := newSite(t)
 	c, _ := s.serve()

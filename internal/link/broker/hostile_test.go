@@ -16,7 +16,7 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// descriptors counts those of this process.
+// descriptors is the number of open descriptors of this process.
 func descriptors(t testing.TB) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -26,8 +26,8 @@ func descriptors(t testing.TB) int {
 	return len(entries)
 }
 
-// settles waits until this process has no more descriptors than before: what a
-// connection held goes a little after it.
+// settles waits until this process has no more descriptors than before: a
+// connection's descriptors close slightly after it.
 func settles(t testing.TB, before int) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); descriptors(t) > before; time.Sleep(10 * time.Millisecond) {
@@ -38,13 +38,13 @@ func settles(t testing.TB, before int) {
 				to, _ := os.Readlink("/proc/self/fd/" + e.Name())
 				all = append(all, to)
 			}
-			t.Fatalf("%d descriptors, and before there were %d: %q", descriptors(t), before, all)
+			t.Fatalf("%d descriptors, %d before: %q", descriptors(t), before, all)
 		}
 	}
 }
 
-// healthy takes the port through a handshake: whatever was done to the broker,
-// it serves on.
+// healthy takes the port through a handshake: the broker must still serve it
+// after the attack.
 func (s *site) healthy(l broker.Link) {
 	s.t.Helper()
 	a, b, _, _ := s.joinRaw(l)
@@ -52,7 +52,7 @@ func (s *site) healthy(l broker.Link) {
 	b.hangUp()
 }
 
-// memfd is shared memory as an attacker makes it.
+// memfd is shared memory as an attacker creates it.
 func memfd(t testing.TB, size int64, seals int) int {
 	t.Helper()
 	fd, err := unix.MemfdCreate("hostile", unix.MFD_ALLOW_SEALING|unix.MFD_CLOEXEC)
@@ -131,17 +131,17 @@ func TestRefusals(t *testing.T) {
 			r.say(tc.m, tc.fds...)
 			r.refused(unix.EPROTO)
 			if m, _ := peer.expect(wire.TypeRebind); m.Body.(*wire.Rebind).Reason != wire.RebindDied {
-				t.Errorf("the peer is told %+v", m.Body)
+				t.Errorf("the peer got %+v", m.Body)
 			}
 			r.hangUp()
 			peer.hangUp()
 		})
 	}
 	s.healthy(l)
-	settles(t, before+2) // the telemetry of the last two may go a little later
+	settles(t, before+2) // the telemetry of the last two may close slightly later
 }
 
-// A hint of a later version is ignored, and what comes with it is dropped.
+// A hint of a later version is ignored, and its descriptors are dropped.
 func TestHint(t *testing.T) {
 	s := newSite(t)
 	c, _ := s.serve()
@@ -161,17 +161,17 @@ func TestHint(t *testing.T) {
 	peer := s.raw(l.Ends[1])
 	peer.offered()
 	r.nextOffer()
-	// Beyond some, they are a flood.
+	// Above a limit, they are a flood.
 	for range 1000 {
 		if err := r.send(hint); err != nil {
 			break
 		}
 	}
-	// The ERROR may be lost: whoever hangs up with messages unread resets the connection.
+	// The ERROR may be lost: closing with unread messages resets the connection.
 	for m, err := (wire.Message{}), error(nil); err == nil && m.Type != wire.TypeError; {
 		m, _, err = r.receive()
 		if errors.Is(err, unix.EAGAIN) {
-			t.Fatal("a flood of hints is borne")
+			t.Fatal("a flood of hints is tolerated")
 		}
 	}
 	r.hangUp()
@@ -194,11 +194,11 @@ func TestPortIsTaken(t *testing.T) {
 		t.Errorf("status is %+v", got)
 	}
 	first.hangUp()
-	// Who comes right after a death finds the port free.
+	// A connection right after a death finds the port free.
 	second := s.raw(l.Ends[0])
 	second.hello(nil)
 	second.expect(wire.TypeWelcome)
-	// Two that have said nothing yet: the first to speak has it.
+	// Two silent connections: the first one to speak gets the port.
 	second.hangUp()
 	third, fourth := s.raw(l.Ends[0]), s.raw(l.Ends[0])
 	fourth.hello(nil)
@@ -207,7 +207,7 @@ func TestPortIsTaken(t *testing.T) {
 	third.refused(unix.EBUSY)
 }
 
-// Each time-out ends in ERROR for who is late, and in REBIND for who is not.
+// Each timeout ends in ERROR for the late end, and in REBIND for the other.
 func TestTimeouts(t *testing.T) {
 	s := newSite(t)
 	c, _ := s.serve()
@@ -246,8 +246,8 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// An end leaves at each step of the handshake: the other is told, and gets the
-// next generation with whoever comes.
+// An end leaves at each step of the handshake: its peer is notified, and gets
+// the next generation with the next end.
 func TestEndLeavesAtEachStep(t *testing.T) {
 	s := newSite(t)
 	c, _ := s.serve()
@@ -264,7 +264,7 @@ func TestEndLeavesAtEachStep(t *testing.T) {
 		if generation == 0 {
 			continue
 		}
-		// What it was told of generations that this end never saw is skipped.
+		// Skip messages about generations that this end never saw.
 		for told := false; !told; {
 			m, _, err := stays.receive()
 			if err != nil {
@@ -272,7 +272,7 @@ func TestEndLeavesAtEachStep(t *testing.T) {
 			}
 			told = m.Type == wire.TypeRebind && m.Generation == generation
 			if m.Type == wire.TypeOffer && m.Generation > generation {
-				t.Errorf("step %d: generation %d is offered while there is one end", step, m.Generation)
+				t.Errorf("step %d: generation %d is offered to a single end", step, m.Generation)
 			}
 		}
 	}
@@ -281,8 +281,8 @@ func TestEndLeavesAtEachStep(t *testing.T) {
 	settles(t, before+2)
 }
 
-// advance takes so many steps of a handshake with a peer that has had WELCOME;
-// it returns the generation that it got to know, or 0.
+// advance takes that many handshake steps with a peer that has had WELCOME. It
+// returns the generation it learned, or 0.
 func (r *raw) advance(peer *raw, steps int) (generation uint32) {
 	r.t.Helper()
 	if steps == 0 {
@@ -315,7 +315,7 @@ func (r *raw) advance(peer *raw, steps int) (generation uint32) {
 	return generation
 }
 
-// Who does not read loses its connection, and costs the other nothing.
+// An end that does not read loses its connection, and costs its peer nothing.
 func TestNobodyReads(t *testing.T) {
 	s := newSite(t)
 	c, _ := s.serve()
@@ -324,7 +324,7 @@ func TestNobodyReads(t *testing.T) {
 	s.add(c, healthy)
 	deaf := s.raw(l.Ends[0])
 	deaf.hello(nil)
-	// Each peer that comes and goes is an OFFER and a REBIND to it, until its queue is full.
+	// Each new peer queues an OFFER and a REBIND, until the queue is full.
 	until(t, "dropped", func() bool {
 		r := s.raw(l.Ends[1])
 		r.hello(nil)
@@ -339,7 +339,7 @@ func TestNobodyReads(t *testing.T) {
 	s.healthy(l)
 }
 
-// flood connects and leaves, until it did so thousands of times and is stopped.
+// flood connects and disconnects, thousands of times, until it is stopped.
 func flood(path string, stop chan struct{}) int {
 	for n := 0; ; n++ {
 		if n > 3000 {
@@ -358,8 +358,8 @@ func flood(path string, stop chan struct{}) int {
 	}
 }
 
-// Thousands of connections: the port serves a few at a time, other links do not
-// notice, and nothing stays.
+// Thousands of connections: the port serves a few at a time, other links are
+// unaffected, and nothing is left.
 func TestFlood(t *testing.T) {
 	s := newSite(t)
 	c, _ := s.serve()
@@ -373,11 +373,11 @@ func TestFlood(t *testing.T) {
 		s.healthy(healthy)
 	}
 	if n := descriptors(t) - before; n > 40 {
-		t.Errorf("%d descriptors more during a flood", n)
+		t.Errorf("%d more descriptors during a flood", n)
 	}
 	close(stop)
 	t.Logf("%d connections were tried", <-flooded)
-	// Connections that say nothing take the seats of their own port, and of no other.
+	// Silent connections use up the slots of their own port only.
 	var idle []int
 	for range 100 {
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -395,7 +395,7 @@ func TestFlood(t *testing.T) {
 	settles(t, before+2)
 }
 
-// What is presented as the memory of a live link, and is not.
+// Files presented as the memory of a live link that are something else.
 func TestFalseReadopt(t *testing.T) {
 	s := newSite(t)
 	c, stop := s.serve()
@@ -450,23 +450,23 @@ func TestFalseReadopt(t *testing.T) {
 		liar.hangUp()
 		honest.hangUp()
 	}
-	// The true memory is adopted still: none of those generations went live.
+	// The real memory can still be adopted: none of those generations went live.
 	_, stop = s.serve()
 	a, b = s.raw(l.Ends[0]), s.raw(l.Ends[1])
 	readopt(a, generation, memory)
 	readopt(b, generation, memory)
 	for _, r := range []*raw{a, b} {
 		if m, _ := r.expect(wire.TypeWelcome); m.Body.(*wire.Welcome).Flags != wire.WelcomeReadopted || m.Generation != generation {
-			t.Errorf("the true memory is not adopted: %+v", m)
+			t.Errorf("the real memory is not adopted: %+v", m)
 		}
 	}
 	stop()
-	// Nobody can use the numbers up.
+	// No end can use up the generation numbers.
 	c, _ = s.serve()
 	liar := s.raw(l.Ends[0])
 	readopt(liar, 1<<32-1, memory)
 	liar.expect(wire.TypeWelcome)
 	if got := s.status(c, "f1u"); got.Generation > 1000 {
-		t.Errorf("the broker goes on from generation %d", got.Generation)
+		t.Errorf("the broker continues from generation %d", got.Generation)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/drayage/dray/internal/measure/microbench"
 )
 
-// idle is what links without traffic cost.
+// idle is the cost of links without traffic.
 type idle struct {
 	add, attach   time.Duration // of all links
 	cpu           time.Duration // of the broker, in one second
@@ -26,7 +26,7 @@ type idle struct {
 	afterRemoving int           // descriptors of the broker
 }
 
-// usage reads what a process uses.
+// usage reads the resource usage of a process.
 func usage(t testing.TB, pid int) (cpu time.Duration, resident int64, fds, threads int) {
 	t.Helper()
 	dir := "/proc/" + strconv.Itoa(pid)
@@ -45,14 +45,14 @@ func usage(t testing.TB, pid int) (cpu time.Duration, resident int64, fds, threa
 		}
 		return n
 	}
-	const tick = 10 * time.Millisecond // USER_HZ is 100 on all that Drayage runs on
+	const tick = 10 * time.Millisecond // USER_HZ is 100 on all supported platforms
 	ticks := number(fields[11]) + number(fields[12])
 	pages := number(strings.Fields(string(statm))[1])
 	return time.Duration(ticks) * tick, pages * int64(os.Getpagesize()), len(entries), int(number(fields[17]))
 }
 
-// idleLinks makes so many links on plain pages, joins both ends of each, and
-// lets them be.
+// idleLinks creates that many links on plain pages, joins both ends of each,
+// and leaves them idle.
 func idleLinks(t testing.TB, links int) idle {
 	s := newSite(t)
 	c, b := s.spawn()
@@ -126,11 +126,11 @@ func TestIdleLinks(t *testing.T) {
 	}
 }
 
-// benchEnv names a file of figures, as `make bench` writes it: BenchmarkIdleLinks adds
-// its own.
+// benchEnv names a file of results, as `make bench` writes it;
+// BenchmarkIdleLinks adds its own.
 const benchEnv = "DRAY_BENCH_JSON"
 
-// BenchmarkIdleLinks says what 1,000 links cost that have no traffic.
+// BenchmarkIdleLinks measures the cost of 1,000 links without traffic.
 func BenchmarkIdleLinks(b *testing.B) {
 	const links, rounds = 1000, 3
 	var all []idle

@@ -15,29 +15,29 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// entry is what the journal holds of one link: all that a broker needs to serve
-// it again, and to know the memory that its ends are live on.
+// entry is the journal of one link. With it, a broker can serve the link
+// again, and recognize the memory that its ends are live on.
 type entry struct {
 	Link       Link   `json:"link"`
-	Generation uint32 `json:"generation"` // the highest that was given out
-	// The memory of that generation; Inode 0: none that could be adopted.
-	Boot     string        `json:"boot,omitempty"` // an inode means nothing after a restart of the host
+	Generation uint32 `json:"generation"` // the highest one issued
+	// The memory of that generation; Inode 0: none to adopt.
+	Boot     string        `json:"boot,omitempty"` // an inode is meaningless after a reboot
 	Device   uint64        `json:"device,omitempty"`
 	Inode    uint64        `json:"inode,omitempty"`
 	Pages    string        `json:"pages,omitempty"`
 	Geometry wire.Geometry `json:"geometry"`
 }
 
-// journal is a directory with one file per link, each replaced whole.
+// journal is a directory with one file per link, each replaced atomically.
 type journal struct {
 	dir  string
-	slot chan struct{} // bounds how many are synced at a time
+	slot chan struct{} // bounds how many are synced at once
 }
 
 const (
 	entryPrefix = "link-"
 	entrySuffix = ".json"
-	// maxEntry bounds what is read back, in bytes.
+	// maxEntry bounds the size of an entry read back, in bytes.
 	maxEntry = 1 << 20
 )
 
@@ -49,7 +49,7 @@ func openJournal(dir string) (*journal, error) {
 	return j, nil
 }
 
-// path has a link's name in it, whatever that is made of.
+// path encodes the link's name, so that any name is safe.
 func (j *journal) path(link string) string {
 	return filepath.Join(j.dir, entryPrefix+url.PathEscape(link)+entrySuffix)
 }
@@ -68,7 +68,7 @@ func (j *journal) save(e *entry) error {
 	return nil
 }
 
-// replace writes a file such that a reader finds the old or the new one.
+// replace writes a file atomically: a reader finds the old or the new one.
 func replace(path string, b []byte) (err error) {
 	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -91,7 +91,7 @@ func (j *journal) remove(link string) error {
 	return nil
 }
 
-// names is the links that the journal has entries of.
+// names are the links that have journal entries.
 func (j *journal) names() ([]string, error) {
 	files, err := os.ReadDir(j.dir)
 	if err != nil {
@@ -108,7 +108,7 @@ func (j *journal) names() ([]string, error) {
 	return all, nil
 }
 
-// load reads the entry of a link. The error is fs.ErrNotExist if it has none.
+// load reads the entry of a link. The error is fs.ErrNotExist if there is none.
 func (j *journal) load(link string) (*entry, error) {
 	e, err := readEntry(j.path(link))
 	if err == nil && e.Link.Name != link {
@@ -120,7 +120,7 @@ func (j *journal) load(link string) (*entry, error) {
 	return e, nil
 }
 
-// generation is the highest that the journal knows of a link; 0 if it knows none.
+// generation is the link's highest number in the journal; 0 if there is none.
 func (j *journal) generation(link string) uint32 {
 	e, err := readEntry(j.path(link))
 	if err != nil {

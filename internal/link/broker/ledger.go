@@ -14,15 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heldMax is how much memory of the past an end may keep, by descriptor or by
-// mapping: generations of a link, and telemetry of a port. All of it was made by
-// the broker, and counts against no limit of the function's.
+// heldMax is how many old memfds an end may keep, by descriptor or by mapping:
+// generations of a link, and telemetry of a port. The broker allocated them
+// all, so they count against no limit of the function.
 const heldMax = 8
 
-// ledger knows which of the memory that was handed out still exists anywhere:
-// the kernel tells when the last descriptor and the last mapping of a file are gone.
+// ledger knows which memfds of the broker are still in use: the kernel reports
+// when a file's last descriptor and mapping are gone.
 type ledger struct {
-	file *os.File // an inotify instance; nil if the host gives none
+	file *os.File // an inotify instance; nil if the host has none left
 	done chan struct{}
 
 	mu   sync.Mutex
@@ -34,7 +34,7 @@ type lent struct {
 	gone func()
 }
 
-// tooMany reports whether somebody keeps as much as may be kept.
+// tooMany reports whether the limit heldMax is reached.
 func (l *ledger) tooMany(held *atomic.Int32) bool {
 	if held.Load() < heldMax {
 		return false
@@ -43,8 +43,8 @@ func (l *ledger) tooMany(held *atomic.Int32) bool {
 	return held.Load() >= heldMax
 }
 
-// newLedger counts nothing if the host gives no inotify instance: links are
-// served without that bound then.
+// newLedger counts nothing if the host has no inotify instance left; links are
+// then served without that bound.
 func newLedger(log *logger) *ledger {
 	l := &ledger{done: make(chan struct{}), lent: map[int32]lent{}}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -58,8 +58,8 @@ func newLedger(log *logger) *ledger {
 	return l
 }
 
-// add counts a memfd in held until nobody has it, and then calls gone, from any
-// goroutine.
+// add counts a memfd in held until nobody uses it, and then calls gone, from
+// any goroutine.
 func (l *ledger) add(memfd int, held *atomic.Int32, gone func()) error {
 	if l.file == nil {
 		return nil
@@ -68,7 +68,7 @@ func (l *ledger) add(memfd int, held *atomic.Int32, gone func()) error {
 	if err != nil {
 		return err
 	}
-	l.mu.Lock() // the event may come before the watch is known
+	l.mu.Lock() // the event may arrive before the watch is stored
 	defer l.mu.Unlock()
 	var watch int
 	var failed error
@@ -83,7 +83,7 @@ func (l *ledger) add(memfd int, held *atomic.Int32, gone func()) error {
 	return nil
 }
 
-// run takes what the kernel tells, until close.
+// run reads the kernel's events until close.
 func (l *ledger) run() {
 	defer close(l.done)
 	conn, err := l.file.SyscallConn()
@@ -92,8 +92,8 @@ func (l *ledger) run() {
 	}
 }
 
-// catchUp takes what run has not come to yet: nobody shall be blamed for what
-// has been given back already.
+// catchUp reads the events that run has not reached yet, so that nobody is
+// blamed for memory already released.
 func (l *ledger) catchUp() {
 	if l.file == nil {
 		return
@@ -103,7 +103,7 @@ func (l *ledger) catchUp() {
 	}
 }
 
-// take reads all events that there are; false: none.
+// take reads all pending events; false: none.
 func (l *ledger) take(fd int) (some bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +126,7 @@ func (l *ledger) take(fd int) (some bool) {
 }
 
 func (l *ledger) event(watch int32, mask uint32) {
-	if mask&unix.IN_Q_OVERFLOW != 0 { // rather too little than for ever
+	if mask&unix.IN_Q_OVERFLOW != 0 { // better to count too little than forever
 		for watch := range l.lent {
 			l.forget(watch)
 		}

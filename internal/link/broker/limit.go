@@ -4,16 +4,16 @@ package broker
 
 import "time"
 
-// bucket limits how often something happens: burst times at once, then every
-// so often. The zero bucket is full.
+// bucket is a token bucket: burst events at once, then one per interval. The
+// zero bucket is full.
 type bucket struct {
 	burst int
-	every time.Duration // that one more is allowed
+	every time.Duration // interval between tokens
 	spent int
-	since time.Time // when the spent ones began to come back
+	since time.Time // when spent tokens began to refill
 }
 
-// refill gives back what the time since has earned.
+// refill returns the tokens earned since then.
 func (b *bucket) refill(now time.Time) {
 	if b.spent == 0 {
 		return
@@ -25,7 +25,7 @@ func (b *bucket) refill(now time.Time) {
 	}
 }
 
-// take uses one, if there is one.
+// take uses one token, if there is one.
 func (b *bucket) take(now time.Time) bool {
 	b.refill(now)
 	if b.spent >= b.burst {
@@ -41,7 +41,7 @@ func (b *bucket) take(now time.Time) bool {
 // giveBack undoes a take.
 func (b *bucket) giveBack() { b.spent = max(b.spent-1, 0) }
 
-// next is when there is one again: the zero time if there is one now.
+// next is when a token is available: the zero time if one is now.
 func (b *bucket) next(now time.Time) time.Time {
 	b.refill(now)
 	if b.spent < b.burst {
@@ -50,15 +50,15 @@ func (b *bucket) next(now time.Time) time.Time {
 	return b.since.Add(b.every)
 }
 
-// budget limits how many bytes are made: burst bytes at once, then so many a
-// second. What is larger than the burst is made whole; nothing else is made until
-// no more than the burst is left to pay. The zero value of paid owes nothing.
+// budget limits allocation: burst bytes at once, then a rate per second. A
+// larger allocation is never split; the next one waits until at most burst
+// bytes are left to pay. The zero value of paid owes nothing.
 type budget struct {
 	burst, perSecond uint64
-	paid             time.Time // when all that was made has been paid for
+	paid             time.Time // when all allocations so far have been paid for
 }
 
-// spend counts bytes, whether or not there is room for them.
+// spend counts bytes, even if the budget is exhausted.
 func (b *budget) spend(now time.Time, bytes uint64) {
 	if b.paid.Before(now) {
 		b.paid = now
@@ -66,7 +66,7 @@ func (b *budget) spend(now time.Time, bytes uint64) {
 	b.paid = b.paid.Add(b.worth(bytes))
 }
 
-// next is when anything may be made again: the zero time if it may be now.
+// next is when an allocation is allowed again: the zero time if it is now.
 func (b *budget) next(now time.Time) time.Time {
 	if due := b.paid.Add(-b.worth(b.burst)); now.Before(due) {
 		return due
@@ -74,7 +74,7 @@ func (b *budget) next(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// worth is how long it takes to pay for so many bytes.
+// worth is the time to pay for that many bytes.
 func (b *budget) worth(bytes uint64) time.Duration {
 	return time.Duration(float64(bytes) / float64(b.perSecond) * float64(time.Second))
 }

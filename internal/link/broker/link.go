@@ -15,42 +15,42 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// Time-outs of PROTOCOL.md, section 2.
+// Timeouts of PROTOCOL.md, section 2.
 const (
 	helloTimeout  = 2 * time.Second // from the connection
 	mappedTimeout = 2 * time.Second // from the OFFER
 	activeTimeout = 5 * time.Second // from SEALED
-	// readoptTimeout bounds how long an end that is live waits for its peer to
-	// say the same. The end itself gives up a little earlier, and tries again.
+	// readoptTimeout bounds how long a live end waits for its peer to present
+	// the same. The end itself gives up slightly earlier, and tries again.
 	readoptTimeout = 2500 * time.Millisecond
 )
 
-// What the memory of one link's generations may cost the machine that makes it,
-// whoever comes and goes: the kernel clears 1 to 4 GB a second.
+// Bounds on allocating memory for one link's generations, however often ends
+// reconnect. The kernel clears 1 to 4 GB a second.
 const (
 	populateBurst = 1 << 30   // bytes at once
-	populateRate  = 256 << 20 // bytes a second from then on
+	populateRate  = 256 << 20 // bytes a second after that
 )
 
-// phase is where a link's newest generation is.
+// phase is the state of a link's newest generation.
 type phase int
 
 const (
 	phaseNone    phase = iota
-	phaseOffered       // both ends have an OFFER; MAPPED is awaited
-	phaseSealed        // ACTIVE is awaited
+	phaseOffered       // both ends have an OFFER; waiting for MAPPED
+	phaseSealed        // waiting for ACTIVE
 	phaseActive
 )
 
-// link serves one link. Everything in it belongs to its goroutine: whoever
-// makes it slow, makes slow this link alone.
+// link serves one link. Its goroutine owns all fields: a slow end slows down
+// only its own link.
 type link struct {
 	broker *broker
 	poller *poller
 	calls  chan func()   // run by the goroutine
-	ended  chan struct{} // closed when the goroutine is
+	ended  chan struct{} // closed when the goroutine returns
 	stop   bool
-	told   told // of any goroutine
+	told   told // for any goroutine
 
 	entry      entry
 	sockets    []string // of its ends; they never change
@@ -58,20 +58,20 @@ type link struct {
 	phase      phase
 	deadline   time.Time // of the phase
 	memory     *memory
-	adoptable  bool // the journal names a live generation, and no other has followed
+	adoptable  bool // the journal has a live generation, and no newer one exists
 	adopted    bool
 	rebinds    uint64
 	lastError  string
 	pace       bucket       // of generations
-	bytes      budget       // of their memory
-	held       atomic.Int32 // generations whose memory somebody has
+	bytes      budget       // of memory allocation
+	held       atomic.Int32 // generations whose memory is still in use anywhere
 	log        *limitedLog
 	discarder  discarder
 	unsaved    bool
-	retryAfter time.Time // a generation that could not be made
+	retryAfter time.Time // next try after a failed generation
 }
 
-// newLink binds the ports of an entry.
+// newLink binds the ports of a journal entry.
 func newLink(b *broker, e entry) (*link, error) {
 	p, err := newPoller()
 	if err != nil {
@@ -140,7 +140,7 @@ func (l *link) call(ctx context.Context, f func()) error {
 
 var errRemoved = errors.New("the link is no longer served")
 
-// next is when something is due at the latest; the zero time is never.
+// next is the next deadline; zero: never.
 func (l *link) next() time.Time {
 	var next time.Time
 	earlier := func(t time.Time) {
@@ -158,7 +158,7 @@ func (l *link) next() time.Time {
 	return next
 }
 
-// generationDue is when the next generation may be made: never the zero time.
+// generationDue is the earliest time of the next generation, never zero.
 func (l *link) generationDue(now time.Time) time.Time {
 	due := now
 	for _, t := range []time.Time{l.pace.next(now), l.bytes.next(now), l.retryAfter} {
@@ -169,7 +169,7 @@ func (l *link) generationDue(now time.Time) time.Time {
 	return due
 }
 
-// step does what is due: time-outs, ends that are gone, the next generation.
+// step handles what is due: timeouts, dead ends, the next generation.
 func (l *link) step(now time.Time) {
 	for _, e := range l.ends {
 		e.step(now)
@@ -178,7 +178,7 @@ func (l *link) step(now time.Time) {
 		l.timeOut()
 	}
 	l.sweep()
-	if !l.stop { // memory that nobody will be given
+	if !l.stop { // memory that no end will receive
 		l.advance(now)
 		l.sweep()
 	}
@@ -190,7 +190,7 @@ func (l *link) step(now time.Time) {
 	}
 }
 
-// sweep ends the connections that have failed, until none has.
+// sweep closes failed connections until none is left.
 func (l *link) sweep() {
 	for again := true; again; {
 		again = false
@@ -203,7 +203,7 @@ func (l *link) sweep() {
 	}
 }
 
-// timeOut drops the ends that let the phase's time pass.
+// timeOut drops the ends that missed the deadline of the phase.
 func (l *link) timeOut() {
 	l.deadline = time.Time{}
 	for _, e := range l.ends {
@@ -220,7 +220,7 @@ func (l *link) timeOut() {
 	}
 }
 
-// endGone ends what a connection that has failed was part of.
+// endGone ends the generation of a failed connection.
 func (l *link) endGone(e *end) {
 	c := e.conn
 	e.conn = nil
@@ -228,14 +228,14 @@ func (l *link) endGone(e *end) {
 	if c.reason != "" {
 		l.log.print("port %s: %s", e.spec().Port, c.reason)
 	}
-	// One that is adopted is part of the generation before it has its WELCOME.
+	// An adopted end is part of the generation before its WELCOME.
 	part, reason := c.welcomed || c.active, uint32(wire.RebindDied)
 	if c.left {
 		reason = wire.RebindLeft
 	}
 	c.close(l.poller)
 	if l.entry.Link.Kind == KindNetdev && c.offered != 0 {
-		l.rebinds++ // each end of such a link has generations of its own
+		l.rebinds++ // each end of such a link has its own generations
 	}
 	if part && l.entry.Link.Kind == KindShm && l.phase != phaseNone {
 		if l.phase != phaseActive {
@@ -245,7 +245,7 @@ func (l *link) endGone(e *end) {
 	}
 }
 
-// endGeneration tells the ends that are left that the newest generation is over.
+// endGeneration tells the remaining ends that the newest generation is over.
 func (l *link) endGeneration(reason, next uint32) {
 	if l.phase != phaseNone || slices.ContainsFunc(l.ends, func(e *end) bool { return e.conn != nil && e.conn.offered != 0 }) {
 		l.rebinds++
@@ -262,7 +262,7 @@ func (l *link) endGeneration(reason, next uint32) {
 		if c.offered != 0 {
 			e.say(c, over)
 		}
-		// In a move, an end may still be live on the one before.
+		// During a move, an end may still be live on the previous one.
 		if c.live != 0 && c.live != c.offered {
 			over.Generation = c.live
 			e.say(c, over)
@@ -274,7 +274,7 @@ func (l *link) endGeneration(reason, next uint32) {
 	}
 }
 
-// close ends the ports; it leaves the journal as it is.
+// close closes the ports; it does not change the journal.
 func (l *link) close() {
 	for _, e := range l.ends {
 		e.close()
@@ -283,7 +283,7 @@ func (l *link) close() {
 	l.poller.end()
 }
 
-// part tells the ends to expect the broker again, or that the link is removed.
+// part tells the ends to expect a new broker, or that the link is removed.
 func (l *link) part(reason uint32, over bool) {
 	if over && l.phase != phaseNone {
 		l.endGeneration(wire.RebindPolicy, wire.KindNone)
@@ -296,8 +296,8 @@ func (l *link) part(reason uint32, over bool) {
 	l.stop = true
 }
 
-// relink moves the link to what to says; the ends stay on the old generation
-// until they are live on the next.
+// relink moves the link to the given configuration. The ends stay on the old
+// generation until they are live on the next.
 func (l *link) relink(to Link) error {
 	if err := l.entry.Link.samePorts(&to); err != nil {
 		return err
@@ -305,7 +305,7 @@ func (l *link) relink(to Link) error {
 	moved := l.entry
 	moved.Link, moved.Inode = to, 0
 	if err := l.broker.journal.save(&moved); err != nil {
-		return err // the link is where it was
+		return err // the link has not changed
 	}
 	l.entry, l.adoptable = moved, false
 	next := uint32(wire.KindShm)
@@ -316,7 +316,7 @@ func (l *link) relink(to Link) error {
 	for _, e := range l.ends {
 		switch c := e.conn; {
 		case c == nil:
-		case !c.welcomed: // it waited for its peer
+		case !c.welcomed: // it was waiting for its peer
 			e.welcome(c, false)
 		default:
 			if err := writeSampleShift(c.telemetry, to.sampleShift()); err != nil {
@@ -324,6 +324,6 @@ func (l *link) relink(to Link) error {
 			}
 		}
 	}
-	l.retryAfter, l.bytes.paid = time.Time{}, time.Time{} // whoever moves links is no end, and may want a smaller one
+	l.retryAfter, l.bytes.paid = time.Time{}, time.Time{} // the limits are for ends, not operators; the new memory may be smaller
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// TestADueGenerationWakesTheLink holds where the pace gives one back between
-// two looks at the clock: a link that slept for ever would never offer it.
+// TestADueGenerationWakesTheLink: the pace frees a generation between two
+// reads of the clock. A link that slept forever would never offer it.
 func TestADueGenerationWakesTheLink(t *testing.T) {
 	l := &link{broker: &broker{ledger: &ledger{}}, entry: entry{Link: Link{Kind: KindShm}},
 		pace: bucket{burst: 1, every: time.Hour}, bytes: budget{burst: populateBurst, perSecond: populateRate}}
@@ -22,28 +22,28 @@ func TestADueGenerationWakesTheLink(t *testing.T) {
 		l.ends = append(l.ends, &end{link: l, conn: &conn{welcomed: true}})
 	}
 	if l.next().IsZero() {
-		t.Error("a generation is due, and nothing wakes the link")
+		t.Error("a generation is due, but nothing wakes the link")
 	}
-	// Both must have passed: waking for the first alone would turn in circles.
+	// Both must have passed: waking for the first alone would be a busy loop.
 	l.retryAfter = time.Now().Add(-time.Second)
 	l.pace.take(time.Now())
 	if d := time.Until(l.next()); d < 30*time.Minute {
-		t.Errorf("wakes in %v, when the pace allows nothing for an hour", d)
+		t.Errorf("wakes in %v, but the pace allows nothing for an hour", d)
 	}
 	l.pace = bucket{burst: 1, every: time.Hour}
 	l.retryAfter = time.Now().Add(time.Hour)
 	if d := time.Until(l.next()); d < 30*time.Minute {
-		t.Errorf("wakes in %v, to try again in an hour", d)
+		t.Errorf("wakes in %v, but the retry is in an hour", d)
 	}
 	l.retryAfter = time.Time{}
 	l.bytes.spend(time.Now(), populateBurst+3600*populateRate)
 	if d := time.Until(l.next()); d < 30*time.Minute {
-		t.Errorf("wakes in %v, when what was made is paid for in an hour", d)
+		t.Errorf("wakes in %v, but the budget is exhausted for an hour", d)
 	}
 }
 
-// TestGenerationsArePacedBySize has a peer come and go: how much memory is made
-// depends on the time alone, not on how large a generation is.
+// TestGenerationsArePacedBySize connects and disconnects a peer: the bytes
+// allocated depend only on time, not on the size of a generation.
 func TestGenerationsArePacedBySize(t *testing.T) {
 	const burst, perSecond = 100, 10
 	for _, size := range []uint64{1, 60, 100, 400} {
@@ -58,15 +58,15 @@ func TestGenerationsArePacedBySize(t *testing.T) {
 			}
 		}
 		if most := uint64(burst + seconds*perSecond); made > most+size || made+size < most*9/10 {
-			t.Errorf("generations of %d: %d were made, %d may be", size, made, most)
+			t.Errorf("generations of %d: %d were created, %d are allowed", size, made, most)
 		}
 		if due := b.next(start); !b.next(due).IsZero() {
-			t.Errorf("generations of %d: due at %v, and then at %v", size, due, b.next(due))
+			t.Errorf("generations of %d: due at %v, then at %v", size, due, b.next(due))
 		}
 	}
 }
 
-// TestAMoveThatIsNotJournalledIsNone makes the journal refuse.
+// TestAMoveThatIsNotJournalledIsNone makes writing the journal fail.
 func TestAMoveThatIsNotJournalledIsNone(t *testing.T) {
 	j, err := openJournal(t.TempDir())
 	if err != nil {
@@ -87,7 +87,7 @@ func TestAMoveThatIsNotJournalledIsNone(t *testing.T) {
 	}
 }
 
-// TestActiveBeforeAnyOffer is what only an end that lies says.
+// TestActiveBeforeAnyOffer: only a dishonest end sends this.
 func TestActiveBeforeAnyOffer(t *testing.T) {
 	l := &link{entry: entry{Link: Link{Kind: KindNetdev}}}
 	e := &end{link: l, conn: &conn{welcomed: true, hello: &wire.Hello{}}}
@@ -98,7 +98,7 @@ func TestActiveBeforeAnyOffer(t *testing.T) {
 	}
 }
 
-// TestASocketThatCannotBeBoundIsClosed: no file can be made in /proc.
+// TestASocketThatCannotBeBoundIsClosed: /proc does not allow new files.
 func TestASocketThatCannotBeBoundIsClosed(t *testing.T) {
 	open := func() int {
 		files, err := os.ReadDir("/proc/self/fd")
@@ -114,12 +114,12 @@ func TestASocketThatCannotBeBoundIsClosed(t *testing.T) {
 		}
 	}
 	if after := open(); after >= before+5 {
-		t.Errorf("%d descriptors are open, and were %d", after, before)
+		t.Errorf("%d descriptors are open, %d before", after, before)
 	}
 }
 
-// TestALargeGenerationHoldsTheNextUp makes real memory, of a link whose budget
-// a single generation uses up.
+// TestALargeGenerationHoldsTheNextUp allocates real memory; one generation
+// uses up the link's budget.
 func TestALargeGenerationHoldsTheNextUp(t *testing.T) {
 	l := &link{broker: &broker{ledger: &ledger{}}, pace: bucket{burst: 32, every: time.Millisecond}, bytes: budget{burst: 1, perSecond: 1},
 		entry: entry{Link: Link{Name: "f1u", Kind: KindShm, Slots: 64}}}
@@ -140,16 +140,16 @@ func TestALargeGenerationHoldsTheNextUp(t *testing.T) {
 	l.endGeneration(wire.RebindDied, wire.KindNone)
 	l.advance(now.Add(time.Minute))
 	if l.entry.Generation != 1 {
-		t.Error("another follows before the one before is paid for")
+		t.Error("a generation follows before the budget allows it")
 	}
 	l.advance(l.bytes.paid)
 	if l.entry.Generation != 2 {
-		t.Error("none follows that is paid for")
+		t.Error("no generation follows although the budget allows it")
 	}
 	l.memory.close()
 }
 
-// TestAnEndOfADeviceThatDies has no peer that would be told, and is counted all the same.
+// TestAnEndOfADeviceThatDies has no peer to notify, and is still counted.
 func TestAnEndOfADeviceThatDies(t *testing.T) {
 	l := &link{entry: entry{Link: Link{Kind: KindNetdev, Ends: []End{{Port: "n3"}}}}}
 	e := &end{link: l}

@@ -14,8 +14,8 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// claim makes its caller the only one who adds, removes or moves the link. A
-// link that makes gigabytes answers late, and the others shall not wait for it.
+// claim gives the caller the exclusive right to add, remove or move the link.
+// A link that allocates gigabytes is slow, and others must not wait for it.
 func (b *broker) claim(ctx context.Context, name string) (release func(), err error) {
 	for {
 		b.mu.Lock()
@@ -40,14 +40,14 @@ func (b *broker) claim(ctx context.Context, name string) (release func(), err er
 	}
 }
 
-// find is the link of that name; nil if there is none.
+// find returns the link of that name; nil if there is none.
 func (b *broker) find(name string) *link {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.links[name]
 }
 
-// start serves a link that is not served yet.
+// start begins to serve a link.
 func (b *broker) start(e entry) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,7 +65,7 @@ func (b *broker) start(e entry) error {
 	return nil
 }
 
-// leave ends all links, and lets their ends expect a broker again.
+// leave ends all links, and tells their ends to expect a new broker.
 func (b *broker) leave() {
 	var all sync.WaitGroup
 	for _, l := range b.sorted() {
@@ -92,7 +92,7 @@ func (b *broker) add(ctx context.Context, spec Link) error {
 	if l := b.find(spec.Name); l != nil {
 		return l.same(ctx, spec)
 	}
-	// A link that could not be served when the broker started has had generations.
+	// A link that the broker could not resume already had generations.
 	e := entry{Link: spec, Generation: b.journal.generation(spec.Name)}
 	if err := b.start(e); err != nil {
 		return err
@@ -103,12 +103,12 @@ func (b *broker) add(ctx context.Context, spec Link) error {
 	return nil
 }
 
-// owns reports whether one of the sockets is this link's. Sockets never change.
+// owns reports whether this link has one of the sockets, which never change.
 func (l *link) owns(ends []End) bool {
 	return slices.ContainsFunc(ends, func(e End) bool { return slices.Contains(l.sockets, e.Socket) })
 }
 
-// same is no error if the link is what it is to be.
+// same returns nil if the link already has this configuration.
 func (l *link) same(ctx context.Context, spec Link) error {
 	var differs bool
 	if err := l.call(ctx, func() { differs = !l.entry.Link.equal(&spec) }); err != nil {
@@ -130,11 +130,11 @@ func (b *broker) remove(ctx context.Context, name string) error {
 	return b.end(ctx, name)
 }
 
-// end removes a link that is claimed.
+// end removes a claimed link.
 func (b *broker) end(ctx context.Context, name string) error {
 	l := b.find(name)
 	if l == nil {
-		return b.journal.remove(name) // it could not be served, and shall not be
+		return b.journal.remove(name) // it could not be resumed, and must not be later
 	}
 	if err := l.call(ctx, func() { l.part(wire.ByeClosing, true) }); err != nil && !errors.Is(err, errRemoved) {
 		return err
@@ -167,11 +167,11 @@ func (b *broker) relink(ctx context.Context, spec Link) error {
 	return moved
 }
 
-// statusTime is how long a status waits for the links, all of which are asked at once.
+// statusTime bounds how long a status waits for the links, which it asks in parallel.
 const statusTime = 500 * time.Millisecond
 
-// status is how all links are, by name; of a link that does not answer in time,
-// how it last was.
+// status is the state of all links, sorted by name. For a link that does not
+// answer in time, it is the last status.
 func (b *broker) status(ctx context.Context) ([]LinkStatus, error) {
 	deadline, cancel := context.WithTimeout(ctx, statusTime)
 	defer cancel()
@@ -196,7 +196,7 @@ func (b *broker) status(ctx context.Context) ([]LinkStatus, error) {
 	return all, nil
 }
 
-// sorted is all links by name.
+// sorted returns all links, sorted by name.
 func (b *broker) sorted() []*link {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -23,16 +23,16 @@ func (s *site) pair(c *broker.Client, name string) (l broker.Link, from, to *pee
 	return l, from, to
 }
 
-// settled waits until the receiver has what the sender published.
+// settled waits until the receiver has all packets that the sender published.
 func settled(from, to *peer) {
 	from.t.Helper()
 	until(from.t, "all received", func() bool { return to.seen().Stream == from.seen().Stream && to.seen().Count >= from.seen().Count })
 	if got := to.seen(); got.Wrong != 0 {
-		from.t.Errorf("%d packets were doubled or damaged: %+v", got.Wrong, got)
+		from.t.Errorf("%d packets were duplicated or damaged: %+v", got.Wrong, got)
 	}
 }
 
-// ordered fails the test if packets were not received in the order of their sending.
+// ordered fails the test if packets were received out of order.
 func ordered(to *peer) {
 	to.t.Helper()
 	if got := to.seen(); got.Unordered != 0 {
@@ -63,7 +63,7 @@ func TestTraffic(t *testing.T) {
 	}
 	low, high := st.Ends[1].Latency.Quantile(0.5)
 	if low <= 0 || high <= low || high > 60e9 {
-		t.Errorf("half of the packets took up to %g to %g ns", low, high)
+		t.Errorf("median latency is %g to %g ns", low, high)
 	}
 	from.end()
 	settled(from, to)
@@ -75,7 +75,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// On huge pages, if there are some, and with messages and several queues.
+// On huge pages, if there are any, with messages and several queues.
 func TestTrafficOnHugePages(t *testing.T) {
 	b, err := os.ReadFile("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
 	if free, _ := strconv.Atoi(strings.TrimSpace(string(b))); err != nil || free < 8 {
@@ -97,7 +97,7 @@ func TestTrafficOnHugePages(t *testing.T) {
 	ordered(to)
 }
 
-// What a killed end has published is received; its successor goes on.
+// Packets published by a killed end are received; its successor continues.
 func TestKilledEndHasSuccessor(t *testing.T) {
 	s := newSite(t)
 	c, _ := s.serve()
@@ -111,7 +111,7 @@ func TestKilledEndHasSuccessor(t *testing.T) {
 	}
 	ordered(to)
 	if got := to.seen(); got.Streams != deaths+1 {
-		t.Errorf("%d senders were heard, not %d", got.Streams, deaths+1)
+		t.Errorf("received from %d senders, not %d", got.Streams, deaths+1)
 	}
 	generation := to.seen().Generation
 	to.kill()
@@ -121,13 +121,13 @@ func TestKilledEndHasSuccessor(t *testing.T) {
 	if got := s.status(c, "f1u"); got.Generation <= uint32(generation) || got.State != broker.StateActive || got.Rebinds != deaths+1 {
 		t.Errorf("status is %+v after generation %d", got, generation)
 	}
-	if to.seen().Wrong != 0 || to.seen().Unordered > 1 { // it begins in the middle of a stream
+	if to.seen().Wrong != 0 || to.seen().Unordered > 1 { // it starts in the middle of a stream
 		t.Errorf("the successor saw %+v", to.seen())
 	}
 }
 
-// The broker is killed under load: traffic goes on. It starts again: the link is
-// adopted, no packet is lost, and the ends see no other generation.
+// The broker is killed under load: traffic continues. After its restart the
+// link is adopted, no packet is lost, and the ends see no new generation.
 func TestKilledBrokerAdoptsLinks(t *testing.T) {
 	s := newSite(t)
 	c, b := s.spawn()
@@ -155,17 +155,17 @@ func TestKilledBrokerAdoptsLinks(t *testing.T) {
 	from.end()
 	settled(from, to)
 	ordered(to)
-	// An adopted link is watched as any other.
+	// An adopted link is watched like any other.
 	to.end()
 	until(t, "empty", func() bool { return s.status(c, "f1u").State == broker.StateEmpty })
 }
 
-// Without the journal's word there is a new generation, with a higher number, and no packet is lost.
+// Without the journal there is a new generation with a higher number, and no packet is lost.
 func TestLostJournal(t *testing.T) {
 	s := newSite(t)
 	c, stop := s.serve()
 	l, from, to := s.pair(c, "f1u")
-	for range 3 { // so that the number is not the first
+	for range 3 { // so that the number is not 1
 		from.kill()
 		from = s.join(l.Ends[0], "send")
 		to.flows(100)
@@ -188,7 +188,7 @@ func TestLostJournal(t *testing.T) {
 	ordered(to)
 }
 
-// One end dies while there is no broker. The next broker does not adopt half a link.
+// One end dies while no broker runs. The next broker does not adopt half a link.
 func TestEndDiesWithoutBroker(t *testing.T) {
 	s := newSite(t)
 	c, b := s.spawn()
@@ -227,7 +227,7 @@ func TestRemove(t *testing.T) {
 	if all, err := c.Status(ctx); err != nil || len(all) != 0 {
 		t.Errorf("status is %+v, %v", all, err)
 	}
-	// The ends are still there, and a link of the same name takes them up.
+	// The ends still run, and a new link of the same name adopts them.
 	s.add(c, l)
 	to.flows(200)
 }

@@ -24,8 +24,8 @@ func (l *logger) print(format string, args ...any) {
 	fmt.Fprintf(l.w, "%s "+format+"\n", append([]any{time.Now().UTC().Format("2006-01-02T15:04:05.000Z")}, args...)...)
 }
 
-// limitedLog is for lines that a hostile end can cause: so many at once, then
-// one a minute, since nothing ever shortens the log.
+// limitedLog is for lines that a hostile end can cause: a burst, then one a
+// minute. The log is never truncated.
 type limitedLog struct {
 	log     *logger
 	prefix  string

@@ -16,8 +16,8 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// Seals: at once, nobody can change the size; when both ends have mapped it,
-// nobody can punch holes or map it writable again.
+// Seals. The size is fixed from the start. Once both ends have mapped the
+// memory, nobody can punch holes or map it writable again.
 const (
 	sealsAtOnce    = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
 	sealsLive      = sealsAtOnce | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
@@ -27,8 +27,8 @@ const (
 const (
 	hugePage = 2 << 20 // bytes
 	headroom = 128     // bytes before the data of a buffer
-	// populateStep bounds what one call faults in: a signal makes the call
-	// begin anew.
+	// populateStep bounds how much one call faults in: a signal restarts the
+	// call.
 	populateStep = 64 << 20
 )
 
@@ -41,8 +41,8 @@ type memory struct {
 	inode    uint64
 }
 
-// geometryOf is the shape of a link's memory with so many queues, its size for
-// plain pages.
+// geometryOf is the geometry of a link's memory with the given number of
+// queues. Its size is for plain pages.
 func geometryOf(l *Link, queues uint32, messages bool) (wire.Geometry, error) {
 	frame := l.PacketBytes
 	if frame == 0 {
@@ -86,8 +86,8 @@ const (
 
 func stride(payload int) uint32 { return uint32((headroom + payload + 63) / 64 * 64) }
 
-// newMemory makes, populates and seals the memory of a generation. pages is as
-// Link.Pages. ENOMEM and ENOSPC say that there is not enough.
+// newMemory creates, populates and seals the memory of a generation. pages is
+// one of Link.Pages. ENOMEM and ENOSPC mean too little memory.
 func newMemory(g wire.Geometry, pages string) (*memory, error) {
 	worthIt := pages == PagesAuto && g.Size >= hugePage
 	if pages == PagesHuge || worthIt {
@@ -122,17 +122,17 @@ func newMemory(g wire.Geometry, pages string) (*memory, error) {
 	return m, nil
 }
 
-// Memory that is asked for in vain is no error to the kernel: it kills for it.
+// The kernel does not fail an allocation that is too large; it invokes the OOM killer.
 const (
-	largeMemory  = 64 << 20 // bytes: what is smaller is not worth a look
-	memoryMargin = 64 << 20 // bytes that a host needs beside it
+	largeMemory  = 64 << 20 // bytes: smaller sizes are not checked
+	memoryMargin = 64 << 20 // bytes that the host needs in addition
 )
 
-// errNoRoom is returned for memory of which nothing has been made.
+// errNoRoom is returned if no memory has been allocated.
 var errNoRoom = fmt.Errorf("not tried: %w", unix.ENOMEM)
 
-// enough makes sure that the host has so many bytes left. What it cannot tell is
-// no reason to refuse.
+// enough returns an error if the host has less than size bytes left. If the
+// available memory is unknown, it does not refuse.
 func enough(size uint64, available func() (uint64, error)) error {
 	if size < largeMemory {
 		return nil
@@ -144,7 +144,7 @@ func enough(size uint64, available func() (uint64, error)) error {
 	return nil
 }
 
-// thpForShmem reports whether the kernel heeds advice to use large pages for shared memory.
+// thpForShmem reports whether the kernel follows advice to use large pages for shared memory.
 func thpForShmem() bool {
 	b, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
 	if err != nil {
@@ -204,7 +204,7 @@ func addSeals(fd, seals int) error {
 	return nil
 }
 
-// populate faults in every page: an error here would be a SIGBUS later.
+// populate faults in every page: a failure here would be a SIGBUS later.
 func populate(fd int, size int64) error {
 	for at := int64(0); at < size; {
 		n := min(size-at, populateStep)
@@ -218,7 +218,7 @@ func populate(fd int, size int64) error {
 	return nil
 }
 
-// populateAdvised does it through a mapping, which alone can ask for large pages.
+// populateAdvised populates through a mapping: only a mapping can request large pages.
 func populateAdvised(fd, size int) error {
 	mapping, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -235,7 +235,7 @@ func populateAdvised(fd, size int) error {
 	}
 }
 
-// writeGeometry leaves a copy in the first page, for tools.
+// writeGeometry writes a copy to the first page, for tools.
 func writeGeometry(fd int, g wire.Geometry, mapped bool) error {
 	var b bytes.Buffer
 	if err := binary.Write(&b, binary.LittleEndian, g); err != nil {
@@ -245,7 +245,7 @@ func writeGeometry(fd int, g wire.Geometry, mapped bool) error {
 		_, err := unix.Pwrite(fd, b.Bytes(), 0)
 		return err
 	}
-	// Files of huge pages cannot be written to but by mapping.
+	// Files of huge pages do not support write(2), only mapping.
 	mapping, err := unix.Mmap(fd, 0, hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return err
@@ -254,11 +254,11 @@ func writeGeometry(fd int, g wire.Geometry, mapped bool) error {
 	return unix.Munmap(mapping)
 }
 
-// presentedMemory is what an end brought along, if it can be the memory of a
-// link that is live: all seals, and a plain size. The descriptor stays the caller's.
+// presentedMemory is the memory that an end presents, if it can be a live
+// link's: all seals, and a regular file. The caller still owns the descriptor.
 func presentedMemory(fd int) (*memory, bool) {
-	// First what only shared memory answers: any other file may be one whose
-	// owner makes even fstat wait.
+	// First ask for the seals, which only shared memory has. On any other
+	// file, even fstat may block if its owner wants that.
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil || seals&sealsLive != sealsLive {
 		return nil, false

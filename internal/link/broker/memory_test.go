@@ -16,7 +16,7 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// testLink is a link of two ports, as far as its memory is concerned.
+// testLink is a link of two ports, with only the fields that its memory needs.
 func testLink() Link {
 	return Link{Name: "f1u", Kind: KindShm, Ends: []End{{MTU: 1500}, {MTU: 9000, Queues: 4}}}
 }
@@ -58,7 +58,7 @@ func TestGeometryOfLink(t *testing.T) {
 	}
 }
 
-// hugePagesFree is how many huge pages of 2 MiB nobody has taken.
+// hugePagesFree is the number of free, unreserved 2 MiB pages.
 func hugePagesFree(t *testing.T) int {
 	t.Helper()
 	b, err := os.ReadFile("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
@@ -82,7 +82,7 @@ func TestMemory(t *testing.T) {
 		t.Run(pages, func(t *testing.T) {
 			if free := hugePagesFree(t); pages == PagesHuge && uint64(free)*hugePage < g.Size+hugePage {
 				if _, err := newMemory(g, pages); err == nil || !strings.Contains(err.Error(), "nr_hugepages") {
-					t.Errorf("huge pages that are not there: %v", err)
+					t.Errorf("missing huge pages: %v", err)
 				}
 				t.Skipf("%d free huge pages of 2 MiB are too few: write to /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", free)
 			}
@@ -99,7 +99,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// checkMemory holds memory against what PROTOCOL.md wants of it.
+// checkMemory checks memory against PROTOCOL.md.
 func checkMemory(t *testing.T, m *memory, asked wire.Geometry) {
 	t.Helper()
 	var st unix.Stat_t
@@ -126,7 +126,7 @@ func checkMemory(t *testing.T, m *memory, asked wire.Geometry) {
 	}
 }
 
-// TestMemoryThatIsNotThere asks for more than any host has.
+// TestMemoryThatIsNotThere requests more memory than any host has.
 func TestMemoryThatIsNotThere(t *testing.T) {
 	for _, tc := range []struct {
 		size, available uint64
@@ -149,6 +149,6 @@ func TestMemoryThatIsNotThere(t *testing.T) {
 	}
 	_, err := newMemory(wire.Geometry{Size: 1 << 60}, PagesPlain)
 	if !errors.Is(err, unix.ENOMEM) || !strings.Contains(err.Error(), "the host has") {
-		t.Errorf("an exbibyte: %v", err)
+		t.Errorf("allocation of an exbibyte: %v", err)
 	}
 }

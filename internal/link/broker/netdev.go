@@ -16,8 +16,8 @@ import (
 
 // Constants of linux/if_packet.h.
 const (
-	packetIgnoreOutgoing = 23     // a socket does not get back what was sent through its interface
-	fanoutIgnoreOutgoing = 0x4000 // nor does a group
+	packetIgnoreOutgoing = 23     // a socket ignores packets sent through its interface
+	fanoutIgnoreOutgoing = 0x4000 // so does a group
 	fanoutUniqueID       = 0x2000 // the kernel chooses the number of the group
 )
 
@@ -57,12 +57,12 @@ func packetSockets(e *End, queues int) (fds []int, err error) {
 	return fds, err
 }
 
-// checkHeldSockets refuses more to an end that keeps those of earlier
-// generations: each costs memory, and time with every frame. The namespace is the
-// port's own, so they are all that there are in it.
+// checkHeldSockets is an error if an end still holds too many sockets of
+// earlier generations. Each costs memory, and time per frame. It counts all
+// sockets in the namespace, which is the port's own.
 func checkHeldSockets(e *End) error {
 	if e.Netns == "" {
-		return nil // the host's, if others have theirs
+		return nil // the host's namespace: others may have sockets in it
 	}
 	b, err := os.ReadFile("/proc/thread-self/net/packet")
 	if err != nil {
@@ -74,8 +74,8 @@ func checkHeldSockets(e *End) error {
 	return nil
 }
 
-// packetBuffer is how much a packet socket may hold each way, in bytes; the
-// kernel counts what a frame takes, which is up to twice its length.
+// packetBuffer bounds what a packet socket buffers each way, in bytes. The
+// kernel counts the memory of a frame, up to twice its length.
 const packetBuffer = 4 << 20
 
 func packetSocket(device int) (int, error) {
@@ -83,7 +83,7 @@ func packetSocket(device int) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	// Best effort: an end ignores what it has sent by itself as well.
+	// Best effort: an end also ignores its own packets.
 	_ = unix.SetsockoptInt(fd, unix.SOL_PACKET, packetIgnoreOutgoing, 1)
 	// The kernel's default of 208 KiB holds 20 jumbo frames, or one millisecond.
 	for _, option := range []int{unix.SO_RCVBUFFORCE, unix.SO_SNDBUFFORCE} {
@@ -100,7 +100,7 @@ func packetSocket(device int) (int, error) {
 	return fd, nil
 }
 
-// joinFanout puts a socket into a group; group 0 is a new one. It returns the group.
+// joinFanout adds a socket to a group, and returns the group; group 0 creates one.
 func joinFanout(fd, group int) (int, error) {
 	kind := unix.PACKET_FANOUT_HASH | fanoutIgnoreOutgoing
 	if group == 0 {

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poller waits for descriptors, a deadline, or a poke. It holds an epoll
-// instance, which the runtime itself polls: a link that has nothing to do costs
-// one sleeping goroutine and no thread.
+// poller waits for descriptors, a deadline, or a poke. The Go runtime polls
+// its epoll instance, so an idle link costs one sleeping goroutine and no
+// thread.
 type poller struct {
 	file    *os.File
 	sources map[uint64]*source
@@ -24,12 +24,12 @@ type poller struct {
 	poked bool
 }
 
-// source is a descriptor that is waited for. Its number is never used twice, so
-// that an event cannot reach whoever got a closed descriptor's number.
+// source is a descriptor to wait for. Its number is never reused, so an event
+// cannot reach the next owner of a closed descriptor's number.
 type source struct {
 	id    uint64
 	fd    int
-	late  bool // served after those that are not
+	late  bool // served after the other sources
 	ready func()
 }
 
@@ -38,14 +38,14 @@ func newPoller() (*poller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
-	// Tells os.NewFile that the runtime may poll it.
+	// This tells os.NewFile that the runtime may poll it.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errors.Join(fmt.Errorf("epoll: %w", err), unix.Close(fd))
 	}
 	return &poller{file: os.NewFile(uintptr(fd), "epoll"), sources: map[uint64]*source{}}, nil
 }
 
-// add waits for input on fd, or its end.
+// add waits for input or hang-up on fd.
 func (p *poller) add(fd int, late bool, ready func()) (*source, error) {
 	p.last++
 	s := &source{id: p.last, fd: fd, late: late, ready: ready}
@@ -56,11 +56,11 @@ func (p *poller) add(fd int, late bool, ready func()) (*source, error) {
 	return s, nil
 }
 
-// mute and unmute stop and resume events of a source.
+// mute and unmute disable and enable a source's events.
 func (p *poller) mute(s *source) error   { return p.control(unix.EPOLL_CTL_MOD, s, 0) }
 func (p *poller) unmute(s *source) error { return p.control(unix.EPOLL_CTL_MOD, s, unix.EPOLLIN) }
 
-// close closes a source's descriptor. A nil source is none.
+// close closes a source's descriptor. A nil source is ignored.
 func (p *poller) close(s *source) {
 	if s != nil {
 		delete(p.sources, s.id)
@@ -79,7 +79,7 @@ func (p *poller) control(op int, s *source, events uint32) error {
 	return errors.Join(err, failed)
 }
 
-// poke makes the present or the next wait return at once. It may be called by any goroutine.
+// poke makes the current or next wait return immediately. Any goroutine may call it.
 func (p *poller) poke() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +87,7 @@ func (p *poller) poke() {
 	_ = p.file.SetReadDeadline(time.Unix(1, 0))
 }
 
-// arm sets when the next wait ends at the latest; the zero time is never.
+// arm sets the deadline of the next wait; zero: none.
 func (p *poller) arm(deadline time.Time) (poked bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +131,7 @@ func (p *poller) serve(deadline time.Time) error {
 	return nil
 }
 
-// dispatch serves late sources last: who takes the place of a dead end finds it empty.
+// dispatch serves late sources last: dead ends are removed before new ends connect.
 func (p *poller) dispatch(events []unix.EpollEvent) {
 	for _, late := range []bool{false, true} {
 		for _, e := range events {

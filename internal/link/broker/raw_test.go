@@ -15,13 +15,13 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// raw is an end that says what the test wants.
+// raw is an end that sends what the test wants.
 type raw struct {
 	t    testing.TB
 	fd   int
 	port string
 	wait time.Duration // for the next message
-	fds  []int         // received; closed with the test
+	fds  []int         // received; closed after the test
 }
 
 func (s *site) raw(e broker.End) *raw {
@@ -55,7 +55,7 @@ func (r *raw) hangUp() {
 	r.letGo()
 }
 
-// letGo closes what was received.
+// letGo closes the received descriptors.
 func (r *raw) letGo() {
 	closeFDs(r.fds)
 	r.fds = nil
@@ -98,7 +98,7 @@ func (r *raw) hello(change func(*wire.Hello)) {
 
 var errHungUp = errors.New("hung up")
 
-// receive takes the next message.
+// receive reads the next message.
 func (r *raw) receive() (wire.Message, []int, error) {
 	tv := unix.NsecToTimeval(r.wait.Nanoseconds())
 	if err := unix.SetsockoptTimeval(r.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
@@ -106,7 +106,7 @@ func (r *raw) receive() (wire.Message, []int, error) {
 	}
 	b, rights := make([]byte, wire.MaxMessage), make([]byte, unix.CmsgSpace(4*wire.MaxFDs))
 	n, rn, _, _, err := unix.Recvmsg(r.fd, b, rights, unix.MSG_CMSG_CLOEXEC)
-	for errors.Is(err, unix.EINTR) { // a call with a time-out is not restarted
+	for errors.Is(err, unix.EINTR) { // a call with a timeout is not restarted
 		n, rn, _, _, err = unix.Recvmsg(r.fd, b, rights, unix.MSG_CMSG_CLOEXEC)
 	}
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *raw) receive() (wire.Message, []int, error) {
 	return m, fds, err
 }
 
-// expect takes the next message, which must be of the type. STATS is skipped.
+// expect reads the next message, which must be of that type. It skips STATS.
 func (r *raw) expect(want wire.Type) (wire.Message, []int) {
 	r.t.Helper()
 	for {
@@ -142,7 +142,7 @@ func (r *raw) expect(want wire.Type) (wire.Message, []int) {
 	}
 }
 
-// refused expects an ERROR, then the end of the connection.
+// refused expects an ERROR, then a hang-up.
 func (r *raw) refused(code unix.Errno) string {
 	r.t.Helper()
 	m, _ := r.expect(wire.TypeError)
@@ -156,7 +156,7 @@ func (r *raw) refused(code unix.Errno) string {
 	return wire.Text(e.Text[:])
 }
 
-// offered says HELLO and takes the answer up to OFFER, which is returned with its memfd.
+// offered sends HELLO and reads up to OFFER, which it returns with its memfd.
 func (r *raw) offered() (uint32, *wire.Offer, int) {
 	r.t.Helper()
 	r.hello(nil)
@@ -211,12 +211,12 @@ func within(t testing.TB, d time.Duration, what string, f func()) {
 	select {
 	case <-done:
 	case <-time.After(d):
-		t.Errorf("%s takes over %s", what, d)
+		t.Errorf("%s takes longer than %s", what, d)
 		<-done
 	}
 }
 
-// ask sends a text to a control socket, and returns what is answered.
+// ask sends a text to a control socket, and returns the answer.
 func ask(t testing.TB, path, text string) string {
 	t.Helper()
 	conn, err := net.Dial("unix", path)
@@ -227,7 +227,7 @@ func ask(t testing.TB, path, text string) string {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.WriteString(conn, text) // a request that is too long is not read to its end
+	_, _ = io.WriteString(conn, text) // the broker does not read all of an overlong request
 	b, _ := io.ReadAll(conn)
 	return string(b)
 }

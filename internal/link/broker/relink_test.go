@@ -18,7 +18,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// veth puts each end's interface into a namespace of its own.
+// veth puts each end's interface into its own namespace.
 func (s *site) veth(l *broker.Link) {
 	s.t.Helper()
 	testenv.Root(s.t)
@@ -69,7 +69,7 @@ func (s *site) move(c *broker.Client, l broker.Link, from, to *peer) {
 }
 
 // The link moves from memory to network devices and back under traffic; the
-// ends lose nothing, and are never down.
+// ends lose nothing and are never down.
 func TestRelink(t *testing.T) {
 	s := newSite(t)
 	c, _ := s.serve()
@@ -87,20 +87,20 @@ func TestRelink(t *testing.T) {
 	settled(from, to)
 	from = s.join(l.Ends[0], "send")
 	to.flows(300)
-	// Sockets of two generations on one device, at once: nothing comes twice.
+	// Sockets of two generations on one device at once: nothing is duplicated.
 	for _, next := range []broker.Link{wired, wired, l, wired} {
 		s.move(c, next, from, to)
 	}
 	if n := from.seen().Rebinds; n != 4 {
-		t.Errorf("the sender was rebound %d times, and not 4: %+v", n, from.seen())
+		t.Errorf("the sender was rebound %d times, not 4: %+v", n, from.seen())
 	}
 	from.end()
 	if got := to.seen(); got.Wrong != 0 {
-		t.Errorf("%d packets came twice, or damaged: %+v", got.Wrong, got)
+		t.Errorf("%d packets were duplicated or damaged: %+v", got.Wrong, got)
 	}
 }
 
-// A broker that restarts gives the ends of a netdev link sockets again.
+// A restarted broker gives new sockets to the ends of a netdev link.
 func TestNetdevAfterRestart(t *testing.T) {
 	s := newSite(t)
 	l := s.link("n3")
@@ -118,7 +118,7 @@ func TestNetdevAfterRestart(t *testing.T) {
 	until(t, "active", func() bool { return s.status(c, "n3").State == broker.StateActive })
 	until(t, "rebound", func() bool { return to.seen().Generation > before })
 	to.flows(500)
-	// The other end of such a link does not notice that one dies.
+	// The other end of such a link does not notice when one dies.
 	generation := to.seen().Generation
 	from.kill()
 	until(t, "half", func() bool { return s.status(c, "n3").State == broker.StateHalf })
@@ -135,10 +135,10 @@ func TestMoveKeepsThePorts(t *testing.T) {
 	ctx := context.Background()
 	l := s.link("f1u")
 	if err := c.Relink(ctx, l); err == nil || !strings.Contains(err.Error(), "no link") {
-		t.Errorf("a link that is not there is moved: %v", err)
+		t.Errorf("moving a missing link: %v", err)
 	}
 	s.add(c, l)
-	s.add(c, l) // as it is: no error
+	s.add(c, l) // unchanged: no error
 	for name, change := range map[string]func(e *broker.End){
 		"MTU":    func(e *broker.End) { e.MTU = 1400 },
 		"port":   func(e *broker.End) { e.Port = "other" },
@@ -158,8 +158,8 @@ func TestMoveKeepsThePorts(t *testing.T) {
 	}
 }
 
-// Frames of a link with several queues come once, to one queue, and never back
-// to who sent them.
+// Frames of a link with several queues arrive once, at one queue, and never
+// return to their sender.
 func TestNetdevQueues(t *testing.T) {
 	s := newSite(t)
 	l := s.link("n3")
@@ -202,7 +202,7 @@ func TestNetdevQueues(t *testing.T) {
 		return got[0]+got[1] >= frames
 	})
 	if got[0]+got[1] != frames || got[0] == 0 || got[1] == 0 {
-		t.Errorf("the queues got %v frames, of %d", got, frames)
+		t.Errorf("the queues got %v of %d frames", got, frames)
 	}
 	time.Sleep(10 * time.Millisecond)
 	for _, fd := range sockets[0] {

@@ -11,15 +11,14 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// How long a link that cannot be served waits for the next try: twice as long
-// each time.
+// Retry interval for a link that cannot be served; it doubles each time.
 const (
 	resumeFirst = time.Second
 	resumeMost  = time.Minute
 )
 
-// resume serves what the journal knows, and goes on trying with what cannot be
-// served yet, for want of descriptors, say. stop ends that.
+// resume serves the links in the journal. It retries those that cannot be
+// served yet, for example for lack of descriptors. stop ends that.
 func (b *broker) resume(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	r := resuming{broker: b, told: map[string]string{}}
@@ -40,10 +39,10 @@ func (b *broker) resume(ctx context.Context) (stop func()) {
 
 type resuming struct {
 	broker *broker
-	told   map[string]string // by link: the error that has been logged
+	told   map[string]string // by link: the last error logged
 }
 
-// again tries until everything is served.
+// again retries until all links are served.
 func (r *resuming) again(ctx context.Context) {
 	for wait := resumeFirst; ; wait = min(2*wait, resumeMost) {
 		if host.Sleep(ctx, wait) != nil {
@@ -55,8 +54,8 @@ func (r *resuming) again(ctx context.Context) {
 	}
 }
 
-// all tries each link that is not served, and reports whether none is left. One
-// that cannot be served is logged: the others must not suffer from it.
+// all tries each link that is not served, and reports whether none is left. A
+// failure is only logged: other links must not suffer from it.
 func (r *resuming) all(ctx context.Context) bool {
 	names, err := r.broker.journal.names()
 	r.tell("", err)
@@ -69,7 +68,7 @@ func (r *resuming) all(ctx context.Context) bool {
 	return whole
 }
 
-// tell logs what is new.
+// tell logs an error if it is new.
 func (r *resuming) tell(name string, err error) {
 	text := ""
 	if err != nil {
@@ -81,7 +80,7 @@ func (r *resuming) tell(name string, err error) {
 	r.told[name] = text
 }
 
-// resumeLink serves a link of the journal that is not served.
+// resumeLink serves a link from the journal.
 func (b *broker) resumeLink(ctx context.Context, name string) error {
 	release, err := b.claim(ctx, name)
 	if err != nil {
@@ -92,7 +91,7 @@ func (b *broker) resumeLink(ctx context.Context, name string) error {
 		return nil
 	}
 	e, err := b.journal.load(name)
-	if errors.Is(err, fs.ErrNotExist) { // it has been removed meanwhile
+	if errors.Is(err, fs.ErrNotExist) { // it has been removed in the meantime
 		return nil
 	}
 	if err != nil {

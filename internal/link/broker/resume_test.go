@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestALinkThatCannotBeServedYet is served once it can be, by itself; unless it
-// has been removed meanwhile.
+// TestALinkThatCannotBeServedYet: the broker serves it as soon as it can,
+// unless the link has been removed.
 func TestALinkThatCannotBeServedYet(t *testing.T) {
 	s := newSite(t)
 	c, stop := s.serve()
@@ -39,9 +39,9 @@ func TestALinkThatCannotBeServedYet(t *testing.T) {
 	})
 	s.healthy(l)
 	if n := strings.Count(s.log.String(), "f1u: "); n != 1 {
-		t.Errorf("told of %d times:\n%s", n, s.log)
+		t.Errorf("logged %d times:\n%s", n, s.log)
 	}
 	if _, err := os.Stat(filepath.Join(s.state(), "links", "link-gone.json")); !os.IsNotExist(err) {
-		t.Errorf("what was removed is still in the journal: %v", err)
+		t.Errorf("the removed link is still in the journal: %v", err)
 	}
 }

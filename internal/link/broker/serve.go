@@ -21,18 +21,18 @@ type broker struct {
 	journal *journal
 	log     *logger
 	ledger  *ledger
-	boot    string // of the host
+	boot    string // boot id of the host
 
-	captures atomic.Int32 // under way
+	captures atomic.Int32 // running
 
-	mu    sync.Mutex // guards what follows; never held while a link is waited for
+	mu    sync.Mutex // guards the fields below; never held while waiting for a link
 	links map[string]*link
-	busy  map[string]chan struct{} // by name, while a link is added, removed or moved; closed when that is over
+	busy  map[string]chan struct{} // by name, while a link is added, removed or moved; closed after that
 }
 
-// Serve serves the links that the journal of o.Dir knows, and those that are
-// added, until ctx ends. Then, or when it is killed, traffic goes on; the next
-// Serve adopts what is live. It is an error if another broker serves o.Dir.
+// Serve serves the journal's links in o.Dir, and links added later, until ctx
+// ends. Then, or if it is killed, traffic continues; the next Serve adopts
+// live links. It is an error if another broker serves o.Dir.
 func Serve(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return fmt.Errorf("broker: %w", err)
@@ -66,7 +66,7 @@ func Serve(ctx context.Context, o Options) error {
 	return c.serve(ctx)
 }
 
-// lock makes sure that one broker serves a directory.
+// lock ensures that only one broker serves a directory.
 func lock(path string) (unlock func(), err error) {
 	unlock, err = host.TryLockFile(path, unix.LOCK_EX)
 	if errors.Is(err, host.ErrLocked) {

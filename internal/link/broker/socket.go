@@ -14,11 +14,11 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// backlog bounds the connections that the kernel queues for a port.
+// backlog bounds a port's connections that wait in the kernel.
 const backlog = 8
 
-// listen binds a SEQPACKET socket at path, for one user: nobody else can connect
-// to it at any moment. A socket that a broker before this one left is replaced.
+// listen binds a SEQPACKET socket at path for one user; no other user can ever
+// connect. It replaces the socket of an earlier broker.
 func listen(path string, owner int) (fd int, at place, err error) {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -40,11 +40,11 @@ func listen(path string, owner int) (fd int, at place, err error) {
 
 func bind(fd, dir int, path string, owner int) (at place, err error) {
 	name := filepath.Base(path)
-	// The file gets the mode of the socket, and no moment has another.
+	// The file inherits the socket's mode, so it never has another.
 	if err := unix.Fchmod(fd, 0o600); err != nil {
 		return at, err
 	}
-	// An address is 108 bytes at most, which the path may exceed.
+	// An address has at most 108 bytes; the path may be longer.
 	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: procPath(dir, name)}); err != nil {
 		return at, err
 	}
@@ -57,7 +57,7 @@ func bind(fd, dir int, path string, owner int) (at place, err error) {
 	return at, unix.Listen(fd, backlog)
 }
 
-// removeSocket removes a socket, and nothing else.
+// removeSocket removes the file only if it is a socket.
 func removeSocket(dir int, name string) error {
 	var st unix.Stat_t
 	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
@@ -73,21 +73,21 @@ func removeSocket(dir int, name string) error {
 	return unix.Unlinkat(dir, name, 0)
 }
 
-// place is a socket of this broker's in the file system.
+// place identifies a socket of this broker in the file system.
 type place struct {
 	path       string
 	dev, inode uint64
 }
 
-// placed is the place of a socket that has just been bound.
+// placed is the place of a newly bound socket.
 func placed(dir int, path string) (place, error) {
 	var st unix.Stat_t
 	err := unix.Fstatat(dir, filepath.Base(path), &st, unix.AT_SYMLINK_NOFOLLOW)
 	return place{path, st.Dev, st.Ino}, err
 }
 
-// unlink removes the socket, unless the chain has gone and come back meanwhile,
-// and it is another broker's that is there now.
+// unlink removes the socket, unless a later broker of the same chain has
+// replaced it.
 func (p place) unlink() error {
 	dir, err := os.Open(filepath.Dir(p.path))
 	if errors.Is(err, os.ErrNotExist) {
@@ -107,8 +107,8 @@ func (p place) unlink() error {
 	return removeSocket(int(dir.Fd()), filepath.Base(p.path))
 }
 
-// send sends one message with descriptors, which stay the caller's. It never
-// blocks: EAGAIN where the receiver does not read.
+// send sends one message with descriptors, which the caller still owns. It
+// never blocks: it returns EAGAIN if the receiver does not read.
 func send(fd int, m wire.Message, fds ...int) error {
 	var rights []byte
 	if len(fds) > 0 {
@@ -118,8 +118,8 @@ func send(fd int, m wire.Message, fds ...int) error {
 	return err
 }
 
-// discardUnread takes what a connection has said, and keeps none of it: what is
-// not read when it is closed is an error to the other side, before it has read why.
+// discardUnread reads and drops all pending messages. Closing with unread data
+// is an error to the peer, before it has read our reason.
 func discardUnread(fd int) {
 	var b [1]byte
 	for range messagesPerStep {
@@ -129,7 +129,7 @@ func discardUnread(fd int) {
 	}
 }
 
-// unread reports whether what was sent has not been received yet.
+// unread reports whether the peer has not yet received everything sent.
 func unread(fd int) bool {
 	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
 	return err == nil && n > 0
@@ -138,10 +138,10 @@ func unread(fd int) bool {
 // errGone is returned for a connection that has ended.
 var errGone = errors.New("hung up")
 
-// receive takes one message, and at most one descriptor with it where one may
-// come; -1 is none. Others never reach this process: the kernel drops what the
-// buffer has no room for, and says so. So an end cannot make the broker close,
-// or wait for, a file of its choice.
+// receive takes one message, and at most one descriptor if mayBring is set; -1
+// is none. The control buffer has no room for others, so the kernel drops them
+// and reports that. So an end cannot make the broker close, or wait for, an
+// arbitrary file.
 func receive(fd int, mayBring bool, d *discarder) (wire.Message, int, error) {
 	buffer := make([]byte, wire.MaxMessage+1)
 	var rights []byte
@@ -189,11 +189,11 @@ func rightOf(control []byte) int {
 	return fds[0]
 }
 
-// discarder closes files of somebody else's choice. A file system of theirs may
-// make that wait for ever, so it is done aside; while some wait, no more are taken.
+// discarder closes files that an end chose. Their file system may block close forever, so
+// close runs in the background; the number of waiting closes is bounded.
 type discarder struct{ waiting atomic.Int32 }
 
-// discardMax bounds how many files of one link are being closed at a time.
+// discardMax bounds how many files of one link are being closed at once.
 const discardMax = 4
 
 func (d *discarder) full() bool { return d.waiting.Load() >= discardMax }
@@ -210,15 +210,15 @@ func (d *discarder) discard(fd int) {
 	}()
 }
 
-// hungUp reports whether the other side of a connection, or the process of a
-// pidfd, is gone.
+// hungUp reports whether the peer of a connection, or the process of a pidfd,
+// is gone.
 func hungUp(fd int, pidfd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}, {Fd: int32(pidfd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0
 }
 
-// peerOf is the process that connected, and a pidfd of it, -1 if the kernel gives none.
+// peerOf returns the process that connected, and its pidfd; -1 if the kernel has none.
 func peerOf(fd int) (pid, pidfd int) {
 	if cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
 		pid = int(cred.Pid)
@@ -229,7 +229,7 @@ func peerOf(fd int) (pid, pidfd int) {
 	if pid <= 0 {
 		return pid, -1
 	}
-	// Before 6.5: the number might have changed hands, so the connection is looked at again.
+	// Before 6.5: the PID may have been reused, so check the connection again.
 	pidfd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return pid, -1

@@ -11,17 +11,17 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// told is the latest that a link has said of itself, for those who cannot wait
-// for its goroutine.
+// told is the last status of a link, for callers that cannot wait for its
+// goroutine.
 type told struct {
 	mu     sync.Mutex
 	status LinkStatus
-	asked  chan struct{} // closed when the goroutine has said more; nil: it has not been asked
+	asked  chan struct{} // closed when the goroutine has updated it; nil: no request is pending
 }
 
-// askStatus has the link say how it is, soon; the channel is closed then. Whoever asks
-// while it has yet to answer gets the same answer: who asks a link that is busy
-// again and again does not fill its queue. The channel is nil if that is full.
+// askStatus requests a status update; the returned channel is closed when it
+// is done. Requests share one pending update, so that repeated requests do not
+// fill the queue of a busy link. The channel is nil if that queue is full.
 func (l *link) askStatus() <-chan struct{} {
 	l.told.mu.Lock()
 	defer l.told.mu.Unlock()
@@ -47,7 +47,7 @@ func (l *link) tell(answer chan struct{}) {
 	close(answer)
 }
 
-// latest is what the link said last; late if that is not the answer.
+// latest is the last status; it is marked late if the answer is not there yet.
 func (l *link) latest(answer <-chan struct{}) LinkStatus {
 	l.told.mu.Lock()
 	defer l.told.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *link) latest(answer <-chan struct{}) LinkStatus {
 	return s
 }
 
-// status is how the link is.
+// status is the current state of the link.
 func (l *link) status() LinkStatus {
 	s := LinkStatus{
 		Name: l.entry.Link.Name, Kind: l.entry.Link.Kind, State: l.state(), Generation: l.entry.Generation,
@@ -101,7 +101,7 @@ func (l *link) state() string {
 
 var modes = [...]string{wire.ModeBusy: "busy", wire.ModeAdaptive: "adaptive", wire.ModeSleeping: "sleeping"}
 
-// answerTime is how long an end may take to answer STATS.
+// answerTime bounds an end's time to answer STATS.
 const answerTime = time.Second
 
 func (e *end) status() EndStatus {
@@ -115,7 +115,7 @@ func (e *end) status() EndStatus {
 	if s.Queues == 0 {
 		s.Queues = e.spec().queues()
 	}
-	if c.asked.IsZero() { // for the next time: an end answers when it looks
+	if c.asked.IsZero() { // for the next call: an end answers when it polls
 		c.asked = time.Now()
 		e.say(c, wire.Message{Type: wire.TypeStats})
 	}
@@ -131,8 +131,8 @@ func (e *end) status() EndStatus {
 	return s
 }
 
-// readTelemetry copies what the end has written. A file that is read cannot
-// fault, whatever the end does to it.
+// readTelemetry copies an end's report. Reading a file cannot fault, whatever
+// the end does to it.
 func (c *conn) readTelemetry(queues int) (*wire.Telemetry, error) {
 	b := make([]byte, wire.TelemetrySize(queues))
 	n, err := unix.Pread(c.telemetry, b, 0)
@@ -142,7 +142,7 @@ func (c *conn) readTelemetry(queues int) (*wire.Telemetry, error) {
 	return wire.ParseTelemetry(b[:n], queues)
 }
 
-// count takes the later of two readings of counters that only rise.
+// count takes the higher of two readings of monotonic counters.
 func (s *EndStatus) count(c [wire.CounterCount]uint64, answer *wire.Stats) {
 	if answer != nil {
 		for i, n := range answer.Counters {
@@ -163,17 +163,17 @@ func (s *EndStatus) count(c [wire.CounterCount]uint64, answer *wire.Stats) {
 	}
 }
 
-// Rates of a clock that a histogram is believed at, in Hz.
+// Plausible clock rates for a histogram, in Hz.
 const (
 	tickHzMin = 1e6
 	tickHzMax = 1e11
 )
 
-// latencyOf turns ticks into nanoseconds, by the rate that the function states.
+// latencyOf converts ticks to nanoseconds with the rate that the function reports.
 func latencyOf(t *wire.Telemetry, hello *wire.Hello) Latency {
 	hz := float64(1e9)
 	if hello.Clock == wire.ClockCounter {
-		hz = float64(t.TickHz) // measured for longer than that of HELLO
+		hz = float64(t.TickHz) // measured for longer than the one in HELLO
 		if hz < tickHzMin || hz > tickHzMax {
 			hz = float64(hello.TickHz)
 		}

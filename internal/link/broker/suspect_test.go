@@ -23,8 +23,8 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// Seals: at once, nobody changes the size; once both have mapped it, nobody
-// punches holes or maps it writable.
+// Seals. The size is fixed from the start. Once both ends have mapped the
+// memory, nobody can punch holes or map it writable.
 func TestSeals(t *testing.T) {
 	s := newSite(t)
 	c, _ := s.serve()
@@ -51,7 +51,7 @@ func TestSeals(t *testing.T) {
 	b.expect(wire.TypeRebind)
 	b.hangUp()
 
-	// An end that seals the seals itself has the link to lose, and its peer nothing but the generation.
+	// An end that seals the seals itself can lose the link; its peer loses only the generation.
 	a, b = s.raw(l.Ends[0]), s.raw(l.Ends[1])
 	a.hello(nil)
 	a.expect(wire.TypeWelcome)
@@ -72,7 +72,7 @@ func TestSeals(t *testing.T) {
 	s.healthy(l)
 }
 
-// A function may report what it likes: figures, not a crash, are the result.
+// A function may report anything: the result is figures, not a crash.
 func TestTelemetryIsSuspect(t *testing.T) {
 	s := newSite(t)
 	c, _ := s.serve()
@@ -105,13 +105,13 @@ func TestTelemetryIsSuspect(t *testing.T) {
 	}
 	time.Sleep(1100 * time.Millisecond)
 	if got := s.status(c, "f1u").Ends[0]; got.Answers {
-		t.Error("an end that does not answer is said to answer")
+		t.Error("an end that does not answer is reported as answering")
 	}
 	r.say(wire.Message{Type: wire.TypeStats, Body: &wire.Stats{Queues: 1, Counters: [wire.CounterCount]uint64{7}}})
 	until(t, "its answer", func() bool { return s.status(c, "f1u").Ends[0].Counters.TxPackets == 7 })
 }
 
-// The control socket takes what its own user says, and refuses the rest in words.
+// The control socket accepts its own user's requests, and rejects others with a reason.
 func TestControlSocket(t *testing.T) {
 	s := newSite(t)
 	c, _ := s.serve()
@@ -157,8 +157,8 @@ func TestControlSocket(t *testing.T) {
 	}
 }
 
-// Sockets belong to their port's user from the first moment, even if the path
-// is longer than an address.
+// Sockets belong to their port's user from the start, even if the path is
+// longer than an address.
 func TestSockets(t *testing.T) {
 	s := newSite(t)
 	c, stop := s.serve()
@@ -181,12 +181,12 @@ func TestSockets(t *testing.T) {
 	stop()
 	for _, e := range l.Ends {
 		if _, err := os.Lstat(e.Socket); err == nil {
-			t.Errorf("%s stays behind", e.Socket)
+			t.Errorf("%s is left", e.Socket)
 		}
 	}
 }
 
-// The broker tells a live end how often to stamp.
+// The broker sends a live end the sampling rate.
 func TestSampling(t *testing.T) {
 	s := newSite(t)
 	c, _ := s.serve()
@@ -216,7 +216,7 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// A broker that ends leaves neither goroutines nor descriptors, whatever its links were doing.
+// A broker that exits leaves no goroutines or descriptors, whatever its links were doing.
 func TestServeEndsWhole(t *testing.T) {
 	s := newSite(t)
 	l := s.link("p0")
@@ -233,7 +233,7 @@ func TestServeEndsWhole(t *testing.T) {
 	alone.expect(wire.TypeWelcome)
 	stop()
 	if m, _ := a.expect(wire.TypeBye); m.Body.(*wire.Bye).Reason != wire.ByeRestart {
-		t.Errorf("the end is told %+v", m.Body)
+		t.Errorf("the end got %+v", m.Body)
 	}
 	for _, r := range []*raw{a, b, silent, alone} {
 		r.hangUp()
@@ -241,8 +241,8 @@ func TestServeEndsWhole(t *testing.T) {
 	settles(t, before)
 	until(t, "without goroutines of its own", func() bool { return runtime.NumGoroutine() <= goroutines })
 
-	// One of its directories is gone when the next starts: the others are served,
-	// and the link goes on counting when it can be served again.
+	// If one directory is missing when the next broker starts, it serves the
+	// other links. That link keeps its numbers when it can be served again.
 	if err := os.Rename(filepath.Dir(l.Ends[1].Socket), filepath.Join(s.dir, "away")); err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestServeEndsWhole(t *testing.T) {
 	}
 }
 
-// The broker keeps no copy of a bell: the death of an end is a hang-up at the other without its help.
+// The broker keeps no copy of a bell: an end's death hangs up the other's bell without its help.
 func TestBellsBelongToTheEnds(t *testing.T) {
 	s := newSite(t)
 	c, _ := s.serve()
@@ -278,7 +278,7 @@ func TestBellsBelongToTheEnds(t *testing.T) {
 	})
 }
 
-// A process that dies is missed even if a child of it holds the connection open.
+// The broker notices a process's death even if a child holds the connection open.
 func TestDeathBehindAnOpenConnection(t *testing.T) {
 	testenv.Program(t, "sleep")
 	s := newSite(t)
@@ -298,13 +298,13 @@ func TestDeathBehindAnOpenConnection(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Kill(child, unix.SIGKILL) })
 	until(t, "missed", func() bool { return !s.status(c, "f1u").Ends[0].Connected })
 	if err := unix.Kill(child, 0); err != nil {
-		t.Errorf("the child is gone, and the test shows nothing: %v", err)
+		t.Errorf("the child is gone, so the test proves nothing: %v", err)
 	}
 	s.healthy(l)
 }
 
-// A broker whose chain was removed, and made again, leaves the sockets of the one
-// that serves it now alone.
+// A broker whose chain was removed and created again leaves the sockets of the
+// new broker alone.
 func TestABrokerThatOutlivedItsChain(t *testing.T) {
 	s := newSite(t)
 	c, stop := s.serve()

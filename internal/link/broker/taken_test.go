@@ -13,8 +13,8 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// TestAPortThatIsTaken is what an application is told of it: always the same,
-// whether the broker hangs up before or after it gets the HELLO.
+// TestAPortThatIsTaken: an application gets the same error, whether the broker
+// hangs up before or after it gets the HELLO.
 func TestAPortThatIsTaken(t *testing.T) {
 	t.Run("by an end", func(t *testing.T) {
 		s := newSite(t)
@@ -36,7 +36,7 @@ func TestAPortThatIsTaken(t *testing.T) {
 	}
 }
 
-// expectBusy has a C program open the port.
+// expectBusy opens the port with a C program.
 func (s *site) expectBusy(e broker.End, times string) {
 	s.t.Helper()
 	if out, err := exec.Command(endProgram(s.t), filepath.Dir(e.Socket), e.Port, "busy", times).CombinedOutput(); err != nil {
@@ -44,8 +44,8 @@ func (s *site) expectBusy(e broker.End, times string) {
 	}
 }
 
-// refuseAll answers every connection with EBUSY, and closes it without reading:
-// once HELLO is there, or at once.
+// refuseAll answers every connection with EBUSY, and closes it unread: after
+// HELLO arrives, or at once.
 func refuseAll(t *testing.T, path string, heard bool) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)

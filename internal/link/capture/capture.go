@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package capture reads the packets that pass a port, from a capture memfd that
-// the function's libdray fills or from the interface behind the port, and writes
-// them as pcapng.
+// Package capture reads the packets that pass a port, and writes them as
+// pcapng. It reads a capture memfd that the function's libdray fills, or the
+// interface behind the port.
 package capture
 
 import (
@@ -12,33 +12,33 @@ import (
 	"time"
 )
 
-// Packet is one packet that passed.
+// Packet is one captured packet.
 type Packet struct {
 	Time   int64  // ns since 1970
-	Length int    // bytes that it had
-	Data   []byte // those that were kept; valid during the call only
+	Length int    // original length in bytes
+	Data   []byte // captured bytes; valid only during the call
 	Sent   bool   // by the function; otherwise it was received
 	Queue  int
 }
 
-// Source gives packets.
+// Source is a source of packets.
 type Source interface {
-	// Read hands over what there is now, and does not wait. It stops at an
-	// error of take, and returns it. It ends by itself, however fast packets come.
+	// Read passes on the current packets without waiting. If take returns an error,
+	// it stops and returns it. It is bounded, however fast packets arrive.
 	Read(take func(Packet) error) error
-	// Wait waits until there may be something, at the longest so long.
+	// Wait waits until there may be packets, at most that long.
 	Wait(time.Duration) error
-	// Counts are since the beginning.
+	// Counts are totals since the start.
 	Counts() Counts
 }
 
 // Counts of a source.
 type Counts struct {
-	Dropped   uint64 // packets that passed, and were not captured for want of room
-	Malformed uint64 // records that the function wrote and that cannot be
+	Dropped   uint64 // packets that passed, but were not captured for lack of room
+	Malformed uint64 // impossible records from the function
 }
 
-// ErrEnded is returned by a source from which nothing will come any more.
+// ErrEnded is returned by a source that will deliver nothing more.
 var ErrEnded = errors.New("the capture was ended")
 
 // Limits end a capture; 0 is none.
@@ -47,20 +47,20 @@ type Limits struct {
 	Duration time.Duration
 }
 
-// Result is what a capture came to.
+// Result is the result of a capture.
 type Result struct {
 	Packets uint64
 	Counts
 	Start, End time.Time
 }
 
-// waitAtMost bounds how late a capture notices that it shall end.
+// waitAtMost bounds how late a capture notices a request to stop.
 const waitAtMost = 100 * time.Millisecond
 
 var errEnough = errors.New("enough")
 
-// Run copies packets to w until a limit is reached, ctx ends, the source does, or
-// nobody reads w any more; none of these is an error. Statistics end the file.
+// Run copies packets to w until a limit is reached, ctx or the source ends, or
+// w's reader is gone. None of these is an error. Statistics end the file.
 func Run(ctx context.Context, s Source, w *Writer, l Limits) (Result, error) {
 	r := Result{Start: time.Now()}
 	if l.Duration > 0 {
@@ -95,7 +95,7 @@ func copyPackets(ctx context.Context, s Source, w *Writer, most uint64, r *Resul
 		return nil
 	}
 	for {
-		last, before := ctx.Err() != nil, r.Packets // what came before the end is read after it
+		last, before := ctx.Err() != nil, r.Packets // packets from before the end are read after it
 		if err := s.Read(take); err != nil || last {
 			return err
 		}
@@ -115,5 +115,5 @@ func copyPackets(ctx context.Context, s Source, w *Writer, most uint64, r *Resul
 type Interface struct {
 	Name        string
 	Description string
-	Snaplen     int // bytes kept of each packet
+	Snaplen     int // bytes kept per packet
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// poll is how often an empty ring is looked at: nothing rings, since that would
-// cost the function a system call.
+// poll is the polling interval of an empty ring: a wake-up would cost the
+// function a system call.
 const poll = time.Millisecond
 
 // Memory is the reader's end of a capture memfd.
@@ -26,8 +26,8 @@ type Memory struct {
 	ended  <-chan struct{}
 }
 
-// OpenMemory maps a capture memfd, whose shape start is; f may be closed
-// afterwards. The source ends when ended is closed; nil: never.
+// OpenMemory maps a capture memfd with the layout start; f may then be closed.
+// The source ends when ended is closed; nil: never.
 func OpenMemory(f *os.File, start wire.Capture, ended <-chan struct{}) (*Memory, error) {
 	ring, size, err := start.Derive()
 	if err != nil || size != start.Size {
@@ -54,9 +54,9 @@ func OpenMemory(f *os.File, start wire.Capture, ended <-chan struct{}) (*Memory,
 // Close unmaps the memory.
 func (m *Memory) Close() error { return unix.Munmap(m.memory) }
 
-// guard calls f, which looks at the memory. The function at the other end cannot
-// shrink it; but if the kernel finds no page for a hole that it has punched, that
-// is an error here, not a crash.
+// guard calls f, which accesses the memory. The function at the other end
+// cannot shrink the file, but it can punch holes. If the kernel has no page
+// for a hole, that is an error here, not a crash.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -71,13 +71,13 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// Read hands over what all rings hold now, oldest first.
+// Read passes on all current records of all rings, oldest first.
 func (m *Memory) Read(take func(Packet) error) error {
 	return guard(func() error { return m.read(take) })
 }
 
 func (m *Memory) read(take func(Packet) error) error {
-	ended := m.hasEnded() // before looking: so nothing that came earlier is missed
+	ended := m.hasEnded() // checked first, so that no earlier record is missed
 	for _, r := range m.rings {
 		r.begin()
 	}
@@ -105,7 +105,7 @@ func (m *Memory) hasEnded() bool {
 	}
 }
 
-// oldest is the ring whose next record is the earliest; nil if all are empty.
+// oldest is the ring with the earliest next record; nil if all are empty.
 func (m *Memory) oldest() *ring {
 	var first *ring
 	for _, r := range m.rings {
@@ -116,17 +116,17 @@ func (m *Memory) oldest() *ring {
 	return first
 }
 
-// Wait waits a moment.
+// Wait sleeps for at most one polling interval.
 func (m *Memory) Wait(d time.Duration) error {
 	time.Sleep(min(d, poll))
 	return nil
 }
 
-// Counts are reported by the function, but for Malformed.
+// Counts are reported by the function, except Malformed.
 func (m *Memory) Counts() Counts {
 	var c Counts
 	for _, r := range m.rings {
-		_ = guard(func() error { c.Dropped += r.lost(); return nil }) // Read has said so
+		_ = guard(func() error { c.Dropped += r.lost(); return nil }) // Read has reported this error
 		c.Malformed += r.malformed
 	}
 	return c

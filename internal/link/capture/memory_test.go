@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// memoryFile is a file as large as a capture memory.
+// memoryFile is a file of the size of a capture memory.
 func memoryFile(t *testing.T) *os.File {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "memory"))
@@ -40,14 +40,14 @@ func TestOpenMemory(t *testing.T) {
 	short, wrong := start(2), start(1)
 	wrong.Size++
 	if _, err := OpenMemory(f, short, nil); err == nil {
-		t.Error("took a file that is too short")
+		t.Error("accepted a file that is too short")
 	}
 	if _, err := OpenMemory(f, wrong, nil); err == nil {
-		t.Error("took a size that does not follow from the shape")
+		t.Error("accepted a size that does not match the layout")
 	}
 }
 
-// TestMemoryGoes: memory that is not there any more is an error, not a crash.
+// TestMemoryGoes: memory that disappears is an error, not a crash.
 func TestMemoryGoes(t *testing.T) {
 	f := memoryFile(t)
 	m, err := OpenMemory(f, start(1), nil)
@@ -62,7 +62,7 @@ func TestMemoryGoes(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("error %v", err)
 	}
-	if c := m.Counts(); c != (Counts{}) { // Run asks, to end the file
-		t.Errorf("counts %+v of nothing", c)
+	if c := m.Counts(); c != (Counts{}) { // Run calls it at the end of the file
+		t.Errorf("counts %+v without any packet", c)
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// passAtMost bounds one Read from an interface.
+// passAtMost bounds the packets per Read from an interface.
 const passAtMost = 4096
 
-// Netdev captures at an interface.
+// Netdev captures on an interface.
 type Netdev struct {
 	tap     *host.PacketTap
 	buf     []byte
@@ -23,7 +23,7 @@ type Netdev struct {
 	reason  string
 }
 
-// OpenNetdev captures at an interface of a network namespace.
+// OpenNetdev captures on an interface of a network namespace.
 func OpenNetdev(n host.Netns, name string, snaplen int) (*Netdev, error) {
 	tap, err := host.OpenPacketTap(n, name)
 	if err != nil {
@@ -32,10 +32,10 @@ func OpenNetdev(n host.Netns, name string, snaplen int) (*Netdev, error) {
 	return &Netdev{tap: tap, buf: make([]byte, snaplen+64), snaplen: snaplen}, nil
 }
 
-// Close ends it.
+// Close ends the capture.
 func (d *Netdev) Close() error { return d.tap.Close() }
 
-// Read hands over what the kernel has kept, up to some thousand packets.
+// Read passes on the packets that the kernel has queued, at most passAtMost.
 func (d *Netdev) Read(take func(Packet) error) error {
 	for range passAtMost {
 		p, ok, err := d.tap.Read(d.buf)
@@ -59,7 +59,7 @@ func (d *Netdev) Reason() string { return d.reason }
 // Wait waits for a packet.
 func (d *Netdev) Wait(t time.Duration) error { return d.tap.Wait(t) }
 
-// Counts says how many packets the kernel had no room for.
+// Counts reports how many packets the kernel dropped for lack of room.
 func (d *Netdev) Counts() Counts {
 	if n, err := d.tap.Dropped(); err == nil {
 		d.dropped = n

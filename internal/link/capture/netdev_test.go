@@ -19,10 +19,10 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// ours are the addresses of the frames that the test sends.
+// ours are the addresses of this test's frames.
 var ours = []byte("\x02\x00\x00\x00\x00\x02\x02\x00\x00\x00\x00\x01")
 
-// TestNetdev captures at one end of a veth pair, in a namespace of its own:
+// TestNetdev captures at one end of a veth pair, in its own namespace:
 //
 //	cap0 ---- cap1
 //	  \ captured here
@@ -31,7 +31,7 @@ func TestNetdev(t *testing.T) {
 	testenv.Program(t, "ip")
 	ns := namespace(t)
 	inside(t, ns, "link add cap0 type veth peer cap1", "link set cap0 up", "link set cap1 up")
-	for _, name := range []string{"cap0", "cap1"} { // the kernel drops what is sent before
+	for _, name := range []string{"cap0", "cap1"} { // the kernel drops packets sent before
 		if err := ns.WaitCarrier(context.Background(), name); err != nil {
 			t.Fatal(err)
 		}
@@ -74,14 +74,14 @@ func TestNetdev(t *testing.T) {
 		}
 	}
 	if !errors.Is(err, ErrEnded) || d.Reason() == "" {
-		t.Errorf("of an interface that went, %v because %q", err, d.Reason())
+		t.Errorf("deleted interface: %v because %q", err, d.Reason())
 	}
 	if _, err := OpenNetdev(ns, "absent", 100); err == nil || !strings.Contains(err.Error(), "absent") {
-		t.Errorf("an interface that is not there: %v", err)
+		t.Errorf("missing interface: %v", err)
 	}
 }
 
-// namespace is a network namespace that goes with the test.
+// namespace creates a network namespace that is removed after the test.
 func namespace(t *testing.T) host.Netns {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "net")
@@ -112,7 +112,7 @@ func inside(t *testing.T, ns host.Netns, commands ...string) {
 	}
 }
 
-// send puts a frame on an interface as it is.
+// send sends a raw frame on an interface.
 func send(t *testing.T, ns host.Netns, name string, frame []byte) {
 	t.Helper()
 	err := ns.Do(func() error {

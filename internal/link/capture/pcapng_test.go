@@ -37,19 +37,19 @@ func file(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// ethernet is a UDP datagram from port 1000 to port 2000.
+// ethernet is a frame with a UDP datagram from port 1000 to port 2000.
 func ethernet(payload string) []byte {
 	b, _ := hex.DecodeString("020000000002" + "020000000001" + "0800" + "4500002f000000004011660b0a0000010a00000203e807d0" + "001b0000")
 	return append(b, payload...)
 }
 
-// block is one block of a pcapng file, as it is checked here.
+// block is one block of a pcapng file, as these tests check it.
 type block struct {
 	kind uint32
 	body []byte
 }
 
-// blocks splits a file, and checks the frame of each block.
+// blocks splits a file, and checks each block's lengths.
 func blocks(t *testing.T, b []byte) []block {
 	t.Helper()
 	var all []block
@@ -65,7 +65,7 @@ func blocks(t *testing.T, b []byte) []block {
 	return all
 }
 
-// options reads what follows the fixed part of a block.
+// options reads the options after the fixed part of a block.
 func options(t *testing.T, b []byte) map[uint16][]byte {
 	t.Helper()
 	all := map[uint16][]byte{}
@@ -100,17 +100,17 @@ func TestWriter(t *testing.T) {
 		t.Errorf("time %d", ns)
 	}
 	if o := options(t, first[20+64:]); le.Uint32(o[2]) != 2 || le.Uint32(o[6]) != 3 {
-		t.Errorf("options of what queue 3 sent: %v", o)
+		t.Errorf("options of the packet sent by queue 3: %v", o)
 	}
 	if o := options(t, second[20+44:]); le.Uint32(second[12:]) != 41 || le.Uint32(second[16:]) != 900 || le.Uint32(o[2]) != 1 {
-		t.Errorf("what was received and cut: % x", second)
+		t.Errorf("received, truncated packet: % x", second)
 	}
 	if o := options(t, end[12:]); le.Uint64(o[4]) != 9 || le.Uint64(o[5]) != 7 || len(o[2]) != 8 || len(o[3]) != 8 {
 		t.Errorf("statistics %v", o)
 	}
 }
 
-// TestTcpdumpReadsIt: others read the file as we mean it.
+// TestTcpdumpReadsIt: another program reads the file as intended.
 func TestTcpdumpReadsIt(t *testing.T) {
 	testenv.Program(t, "tcpdump")
 	cmd := exec.Command("tcpdump", "-r", "-", "-n", "-tt", "--nano")
@@ -145,7 +145,7 @@ func (f *fake) Read(take func(Packet) error) error {
 func (f *fake) Wait(d time.Duration) error { time.Sleep(time.Millisecond); return nil }
 func (f *fake) Counts() Counts             { return f.counts }
 
-// failing writes to it fail after n bytes.
+// failing is a writer that fails after n bytes.
 type failing struct{ n int }
 
 func (f *failing) Write(b []byte) (int, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// Offsets in a capture ring and in a record of it (PROTOCOL.md, section 11).
+// Offsets in a capture ring and its records (PROTOCOL.md, section 11).
 const (
 	ringTail  = 0
 	ringLost  = 8
@@ -25,8 +25,8 @@ const (
 	lengthMax = 4<<20 + 64<<10 // bytes of a packet
 )
 
-// ring is the reader's end of one ring. The function at the other end may write
-// anything anywhere at any time: each word is loaded once, and the copy checked.
+// ring is the reader's end of one ring. The function may write anything to it
+// at any time: each word is loaded once, and the copy is checked.
 type ring struct {
 	memory    []byte
 	slots     uint32
@@ -38,7 +38,7 @@ type ring struct {
 
 	head    uint32 // records read
 	limit   uint32 // where this pass ends
-	badTail uint32 // counted last; 0: none, since a tail of 0 is never wrong at the beginning
+	badTail uint32 // last one counted; 0: none, since an initial tail of 0 is always valid
 	next    record // at head, if have is set
 	have    bool
 }
@@ -55,7 +55,7 @@ func newRing(memory []byte, c *wire.Capture, index int) *ring {
 
 func (r *ring) word(offset int) *uint32 { return (*uint32)(unsafe.Pointer(&r.memory[offset])) }
 
-// begin looks how far this pass goes: as far as the ring, at the most.
+// begin sets the end of this pass: at most one ring ahead.
 func (r *ring) begin() {
 	tail := atomic.LoadUint32(r.word(ringTail)) // acquire: pairs with the release in capture_ring_publish
 	if tail-r.head <= r.slots {
@@ -69,7 +69,7 @@ func (r *ring) begin() {
 	}
 }
 
-// peek makes next the oldest record that can be; false if there is none.
+// peek sets next to the oldest valid record; false if there is none.
 func (r *ring) peek() bool {
 	for !r.have && r.head != r.limit {
 		slot := r.slot()
@@ -95,7 +95,7 @@ func (r *ring) slot() []byte {
 	return r.memory[at : at+int(r.slotSize)]
 }
 
-// take copies the bytes of next to buf, which holds snaplen, and gives the slot back.
+// take copies the bytes of next to buf, which holds snaplen bytes, and releases the slot.
 func (r *ring) take(buf []byte) Packet {
 	n := copy(buf, r.slot()[recordSize:recordSize+r.next.captured])
 	p := Packet{Time: r.next.time, Length: int(r.next.length), Data: buf[:n], Sent: r.sent, Queue: r.queue}

@@ -14,8 +14,8 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// TestLayout holds the offsets against those of the protocol, which the vectors
-// of internal/link/broker/wire are held against.
+// TestLayout checks the offsets against the protocol's, which the vectors test
+// of internal/link/broker/wire checks.
 func TestLayout(t *testing.T) {
 	var w wire.CaptureWords
 	var r wire.CaptureRecord
@@ -31,14 +31,14 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// start is the shape that the tests use.
+// start is the layout in these tests.
 func start(queues uint32) wire.Capture {
 	c := wire.Capture{Slots: 64, SlotSize: 192, Snaplen: 100, Queues: queues}
 	_, c.Size, _ = c.Derive()
 	return c
 }
 
-// newMemory is a reader of anonymous memory, whose indices begin at head.
+// newMemory is a reader of anonymous memory whose indices start at head.
 func newMemory(t testing.TB, c wire.Capture, head uint32) *Memory {
 	t.Helper()
 	size, _, err := c.Derive()
@@ -57,7 +57,7 @@ func newMemory(t testing.TB, c wire.Capture, head uint32) *Memory {
 	return m
 }
 
-// put is the function's end: it writes a record without a look at the head.
+// put is the function's end: it writes a record without reading the head.
 func put(r *ring, time uint64, length uint32, data []byte) {
 	tail := atomic.LoadUint32(r.word(ringTail))
 	slot := r.memory[ringSlots+int(tail%r.slots)*int(r.slotSize):]
@@ -68,7 +68,7 @@ func put(r *ring, time uint64, length uint32, data []byte) {
 	atomic.StoreUint32(r.word(ringTail), tail+1)
 }
 
-// drain reads once, and describes what came.
+// drain reads once, and describes the packets.
 func drain(t testing.TB, m *Memory) []string {
 	t.Helper()
 	var all []string
@@ -135,8 +135,8 @@ func TestReadEnds(t *testing.T) {
 	}
 }
 
-// TestHostileRecords: what cannot be is dropped and counted, and what follows
-// it is read.
+// TestHostileRecords: impossible records are dropped and counted, and the next
+// ones are read.
 func TestHostileRecords(t *testing.T) {
 	m := newMemory(t, start(1), 0)
 	r := m.rings[0]
@@ -159,8 +159,8 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// TestHostileTail: an index out of range gives nothing until it is in range, and
-// is counted once per value.
+// TestHostileTail: a tail out of range gives no records until it is in range,
+// and counts once per value.
 func TestHostileTail(t *testing.T) {
 	m := newMemory(t, start(1), 0)
 	r := m.rings[0]
@@ -192,8 +192,8 @@ func TestLostIsReported(t *testing.T) {
 	}
 }
 
-// FuzzMemory fills the memory with anything, between passes as well. Each pass
-// must end, and give nothing that cannot be.
+// FuzzMemory fills the memory with arbitrary bytes, also between passes. Each
+// pass must end, and return no impossible packet.
 func FuzzMemory(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 0, 0, 0, 0}, uint32(3), uint32(70))
 	f.Add(bytes.Repeat([]byte{0, 0, 0, 16}, 40), uint32(64), uint32(1<<31))
@@ -211,7 +211,7 @@ func FuzzMemory(f *testing.F) {
 				if len(p.Data) > int(c.Snaplen) || len(p.Data) > p.Length || p.Length > lengthMax {
 					t.Fatalf("%d bytes of %d", len(p.Data), p.Length)
 				}
-				*m.rings[seen%4].word(ringTail) += next // moves while it is read
+				*m.rings[seen%4].word(ringTail) += next // changes during the read
 				return nil
 			})
 			if err != nil || seen > 4*int(c.Slots) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dpdkring joins two DPDK applications by rings in memory that both have:
-// one is a primary process of EAL, the other a secondary one. It is the way of
-// published work, here to be compared with: nothing protects one from the other.
+// Package dpdkring joins two DPDK applications by rings in shared memory: one
+// is EAL's primary process, the other its secondary. Published work uses this
+// design; it is here for comparison and gives no isolation.
 package dpdkring
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Name is what a chain file calls this transport.
+// Name is the transport's name in a chain file.
 const Name = "dpdk-ring"
 
-// socket is the name of the primary process's, by which each sees the other end.
+// socket is the name of the primary process's socket, by which each end sees the other.
 const socket = "ring.sock"
 
-// maxMTU is what net_mpring says of itself: packets go by pointer.
+// maxMTU is the limit that net_mpring reports: packets go by pointer.
 const maxMTU = 9216
 
 type driver struct{}
@@ -56,8 +56,8 @@ func (driver) Caps() inventory.Caps {
 	}
 }
 
-// Probe looks for the driver's file and for huge pages; whether enough are free is
-// the planner's to find.
+// Probe looks for the driver's file and for huge pages. The planner checks
+// whether enough are free.
 func (driver) Probe(context.Context) inventory.Item {
 	item := dpdk.ProbeDriver()
 	if item.Name = Name; item.Status != inventory.OK {
@@ -91,7 +91,7 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 			Makes: []step.Resource{host.MountResource(huge)},
 			Do:    func(context.Context) error { return host.MountHugePages(huge, s.Ends[0].User) },
 		},
-		// After the mount: until then nobody else may put something in its place.
+		// After the mount, so that nobody else can put something in its place.
 		step.Step{
 			Name: s.StepName(Name, "give the directory to the ends"),
 			Do:   func(context.Context) error { return os.Chown(dir, s.Ends[0].User, -1) },
@@ -114,7 +114,7 @@ func vdev(e transport.End, dir string, primary bool) transport.Vdev {
 	return v
 }
 
-// checkEnds says what two functions cannot be two processes of one EAL.
+// checkEnds reports why two functions cannot be two processes of one EAL.
 func checkEnds(s transport.Spec) error {
 	var errs []error
 	refuse := func(format string, args ...any) {

@@ -13,11 +13,11 @@ import (
 
 func TestConformance(t *testing.T) { transporttest.RunDpdk(t, New(), 0, 1) }
 
-// TestEnds refuses functions that could not be two processes of one EAL.
+// TestEnds rejects functions that cannot be two processes of one EAL.
 func TestEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit func(a, b *transport.End)
-		want string // of the error; empty: none
+		want string // error text; empty: none
 	}{
 		"two processes": {func(a, b *transport.End) {}, ""},
 		"runc":          {func(a, b *transport.End) { b.Runtime = chain.RuntimeRunc }, "function b has the runtime runc"},

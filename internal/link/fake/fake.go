@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fake is a transport that exists only in memory, for tests of the
-// planner and of what happens when a step fails. It carries no packets.
+// Package fake is a transport that exists only in memory. It tests the planner
+// and failing steps, and carries no packets.
 package fake
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Kind is the kind of everything that a fake link leaves behind.
+// Kind is the kind of every resource that a fake link creates.
 const Kind step.Kind = "fake"
 
 // Driver is a fake transport. Set its exported fields before use.
 type Driver struct {
 	DriverName string
 	Abilities  inventory.Caps
-	Item       inventory.Item // what Probe reports; the zero Item is "ok"
-	// Fail makes the step of that name fail with that error.
+	Item       inventory.Item // result of Probe; the zero Item is "ok"
+	// Fail makes the step of that name return that error.
 	Fail map[string]error
 
 	mu   sync.Mutex
@@ -91,7 +91,7 @@ func (d *Driver) step(s transport.Spec, what, resource string) step.Step {
 	}
 }
 
-// Live lists what exists at the moment, sorted.
+// Live lists the resources that exist now, sorted.
 func (d *Driver) Live() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,7 +103,7 @@ func (d *Driver) Live() []string {
 	return names
 }
 
-// Removers removes what these drivers made.
+// Removers removes the resources of these drivers.
 func Removers(drivers ...*Driver) step.Removers {
 	return step.Removers{Kind: func(_ context.Context, r step.Resource) error {
 		for _, d := range drivers {

@@ -22,7 +22,7 @@ type world struct {
 	d *fake.Driver
 }
 
-// discard is a journal that nobody reads.
+// discard is a journal that drops its entries.
 type discard struct{}
 
 func (discard) Append(...step.Resource) error { return nil }
@@ -65,10 +65,10 @@ func TestLiveAndFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	if live := w.d.Live(); len(live) != 3 {
-		t.Errorf("a link of two ends is %v", live)
+		t.Errorf("resources of a link with two ends: %v", live)
 	}
 	if err := w.Try(w.Steps(), nil); err == nil {
-		t.Error("the same link was made twice")
+		t.Error("the same link was created twice")
 	}
 
 	w = world{t, fake.New("fake")}

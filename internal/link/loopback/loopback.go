@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package loopback joins two ports of one function by its loopback interface.
-// It is a baseline to compare with, never chosen automatically.
+// It is a baseline for comparison, never chosen automatically.
 package loopback
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Name is what a chain file calls this transport.
+// Name is the transport's name in a chain file.
 const Name = "loopback"
 
 // lo is the interface; it exists in every network namespace.
@@ -85,14 +85,14 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 	return build, nil
 }
 
-// single is the address alone: with the whole prefix, lo would answer for the
-// subnet, and removing one address would remove its neighbours.
+// single is the address as a host prefix. With the whole prefix, lo would
+// answer for the subnet, and removing one address would remove its neighbours.
 func single(ip netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(ip.Addr(), ip.Addr().BitLen())
 }
 
-// check refuses what is already there, before any step has declared it: what is
-// declared is removed later.
+// check rejects addresses and names that lo already has, before any step
+// declares them: declared resources are removed later.
 func check(s transport.Spec, ns host.Netns) error {
 	state, err := ns.ReadLink(lo)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 
 func TestConformance(t *testing.T) { transporttest.Run(t, loopback.New()) }
 
-// TestKeepsWhatWasThere: lo belongs to the function. What it has already is
-// refused, named, and still there afterwards.
+// TestKeepsWhatWasThere: lo belongs to the function. The driver rejects what
+// lo already has, names it, and does not remove it.
 func TestKeepsWhatWasThere(t *testing.T) {
 	testenv.Root(t)
 	testenv.Kernel(t, loopback.New().Probe(context.Background()))
@@ -57,7 +57,7 @@ func TestKeepsWhatWasThere(t *testing.T) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
 			if there, err := c.there(ns); err != nil || !there {
-				t.Errorf("what was there has gone (%v)", err)
+				t.Errorf("the earlier state was removed (%v)", err)
 			}
 		})
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package macvlan joins ports by macvlan interfaces in bridge mode, over a host
-// interface (an uplink) or over a parent of the link's own. With macvtap a virtual
-// machine has its port's file as its network device.
+// Package macvlan joins ports by macvlan interfaces in bridge mode, over a
+// host interface (an uplink) or the link's own parent. With macvtap, a virtual
+// machine uses its port's file as its network device.
 package macvlan
 
 import (
@@ -16,19 +16,19 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// What a chain file calls the two transports of this package.
+// Names of this package's two transports in a chain file.
 const (
 	Name    = "macvlan"
 	NameTap = "macvtap"
 )
 
-// driver joins ports by interfaces of one kind.
+// driver joins ports by one kind of interface.
 type driver struct {
 	name   string
 	rank   int
 	create func(i host.Iface, parentNs host.Netns, parent string) error
 	probe  func() error
-	path   string // the way of a packet
+	path   string // the data path
 	note   string
 }
 
@@ -55,7 +55,7 @@ func (d driver) Caps() inventory.Caps {
 	return inventory.Caps{
 		Faces:      []string{string(chain.FaceNetdev)},
 		Isolation:  string(chain.IsolationNoSharedMemory),
-		MinEnds:    1, // beside an uplink
+		MinEnds:    1, // in addition to an uplink
 		Uplink:     true,
 		Shapes:     true,
 		MaxMTU:     65535,
@@ -94,9 +94,9 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 	return build, nil
 }
 
-// createParent makes the parent, one end of a veth pair whose other end is left
-// alone: a veth, since not every kernel has dummy interfaces. Both ends must be
-// up for the parent to have a carrier.
+// createParent creates the parent: one end of a veth pair whose other end is
+// unused. It is a veth because not every kernel has dummy interfaces. The
+// parent has a carrier only if both ends are up.
 func (d driver) createParent(s transport.Spec) step.Step {
 	a, b := s.SwitchPort(0), s.SwitchPort(1)
 	return step.Step{

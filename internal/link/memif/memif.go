@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memif joins two DPDK applications by shared memory of DPDK's own driver
-// net_memif. One end listens on a socket, the other connects and hands its memory
-// over; no process of the host is on the way.
+// Package memif joins two DPDK applications by shared memory, with DPDK's own
+// driver net_memif. One end listens on a socket; the other connects and sends
+// its memory. No host process is on the data path.
 package memif
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Name is what a chain file calls this transport.
+// Name is the transport's name in a chain file.
 const Name = "memif"
 
-// socket is the name of the server's, in its end's directory.
+// socket is the server's socket, in its end's directory.
 const socket = "memif.sock"
 
-// maxMTU is what net_memif says of itself: frames of 1518 bytes.
+// maxMTU is the limit that net_memif reports: frames of 1518 bytes.
 const maxMTU = 1500
 
 type driver struct{}
@@ -79,21 +79,21 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 	return build, nil
 }
 
-// vdev is the device of an end. The server makes the socket; net_memif wants the
-// client to be able to write to its directory as well.
+// vdev is the device of an end. The server creates the socket; net_memif also
+// requires that the client can write to its directory.
 func vdev(e transport.End, dir, role string) transport.Vdev {
 	return transport.Vdev{
 		Function: e.Function, Port: e.Name, Driver: dpdk.NetMemif,
 		Options: fmt.Sprintf("socket={dir}/%s,socket-abstract=no,%s,mac=%s", socket, role, e.MAC),
 		Dir:     dir,
-		// Zero-copy hands the client's memory over, file by file.
+		// Zero-copy sends the client's memory, file by file.
 		SingleFileSegments: true,
 	}
 }
 
-// roles says which end listens: the first if both can. A socket lets its own
-// user connect, and root; any other user needs a listener that is started with the
-// umask 0. Who listens must not itself wait for who connects, over another link.
+// roles chooses the end that listens: the first if both can. Only the socket's
+// own user and root can connect; any other user needs a listener started with
+// umask 0. The listener must not wait for the client over another link.
 func roles(a, b transport.End) (server, client transport.End, err error) {
 	if a.Function == b.Function {
 		return a, b, fmt.Errorf("both its ports are of function %s, which would wait for itself to listen; use another transport, such as shm", a.Function)

@@ -12,8 +12,8 @@ import (
 
 func TestConformance(t *testing.T) { transporttest.RunDpdk(t, New(), 0, 1) }
 
-// TestRoles: the end that listens must be able to let the other one in, and must
-// not itself wait for that one.
+// TestRoles: the listening end must be able to admit the other, and must not
+// wait for it.
 func TestRoles(t *testing.T) {
 	end := func(name string, r chain.RuntimeName, user int) transport.End {
 		return transport.End{Function: name, Runtime: r, User: user}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package native puts ports that libdray opens on links: it tells the chain's
-// broker of a link, and gives native ends to the transports that make network
-// interfaces, by packet sockets on an interface that the function does not see. A
-// dpdk end is such a port as well, which the DPDK driver net_dray opens.
+// Package native puts ports that libdray opens on links. It registers links
+// with the chain's broker. It connects native ends to transports of network
+// interfaces, by packet sockets on an interface hidden from the function. A
+// dpdk end is also such a port, opened by the DPDK driver net_dray.
 package native
 
 import (
@@ -26,10 +26,10 @@ import (
 // KindLink is a link (Name) that the broker of a directory (Path) serves.
 const KindLink step.Kind = "broker-link"
 
-// Removers removes what Serve makes.
+// Removers removes the resources of Serve.
 func Removers() step.Removers { return step.Removers{KindLink: removeLink} }
 
-// removeLink tells the broker that the link is gone. One that does not run
+// removeLink removes the link from the broker. A broker that does not run
 // serves nothing.
 func removeLink(ctx context.Context, r step.Resource) error {
 	client, err := broker.Dial(r.Path)
@@ -42,9 +42,9 @@ func removeLink(ctx context.Context, r step.Resource) error {
 	return client.Remove(ctx, r.Name)
 }
 
-// Serve appends the steps that have the broker serve the link's native and dpdk ends, and
-// look at what it made of them. kind is one of the broker's; interfaces says
-// where each native end's is, by its index in s.Ends, and is nil for shared memory.
+// Serve appends the steps that make the broker serve the link's native and dpdk ends, and
+// check the result. kind is one of the broker's kinds. interfaces is the namespace of
+// each native end's interface, by its index in s.Ends; nil for shared memory.
 func Serve(b *transport.Build, driver string, s transport.Spec, kind string, interfaces map[int]host.Netns) {
 	l := served(s, kind, interfaces)
 	for _, e := range s.Ends {
@@ -55,7 +55,7 @@ func Serve(b *transport.Build, driver string, s transport.Spec, kind string, int
 		}
 	}
 	if len(b.Report.Vdevs) > 0 {
-		// Before anything is made: a command that cannot load it comes too late.
+		// Before anything is created: if a command cannot load it, that shows too late.
 		find := step.Step{
 			Name: s.StepName(driver, "find the DPDK driver"),
 			Do: func(context.Context) error {
@@ -70,7 +70,7 @@ func Serve(b *transport.Build, driver string, s transport.Spec, kind string, int
 		Do:   func(context.Context) error { return checkSockets(l.Ends) },
 	}
 	if s.Move {
-		// Last: what fails before it leaves the link where it was.
+		// Last: an earlier failure leaves the link unchanged.
 		b.Steps = append(b.Steps, check, step.Step{
 			Name: s.StepName(driver, "have the broker move it"),
 			Do: func(ctx context.Context) error {
@@ -82,7 +82,7 @@ func Serve(b *transport.Build, driver string, s transport.Spec, kind string, int
 	for _, e := range l.Ends {
 		b.Keeps = append(b.Keeps, host.DirResource(e.Socket))
 	}
-	// Last, hence removed first: a broker that runs takes its sockets with it.
+	// Last, hence removed first: a running broker removes its sockets.
 	b.Keeps = append(b.Keeps, step.Resource{Kind: KindLink, Path: s.Broker, Name: s.Link})
 	b.Steps = append(b.Steps, step.Step{
 		Name:  s.StepName(driver, "have the broker serve it"),
@@ -93,7 +93,7 @@ func Serve(b *transport.Build, driver string, s transport.Spec, kind string, int
 	}, check)
 }
 
-// served is the link as the broker is told of it.
+// served is the link in the broker's form.
 func served(s transport.Spec, kind string, interfaces map[int]host.Netns) broker.Link {
 	l := broker.Link{Name: s.Link, Kind: kind}
 	if s.Messages != nil {
@@ -118,8 +118,7 @@ func served(s transport.Spec, kind string, interfaces map[int]host.Netns) broker
 	return l
 }
 
-// checkSockets makes sure that each port can be opened by its user, and by
-// nobody else.
+// checkSockets checks that each port's user can open it, and nobody else.
 func checkSockets(ends []broker.End) error {
 	for _, e := range ends {
 		var st unix.Stat_t
@@ -134,10 +133,10 @@ func checkSockets(ends []broker.End) error {
 	return nil
 }
 
-// patience bounds how long a broker that died may take to be there again.
+// patience bounds the time until a broker that died runs again.
 const patience = 10 * time.Second
 
-// ask waits for the chain's broker, and asks it something.
+// ask waits for the chain's broker, and calls it.
 func ask(ctx context.Context, dir string, call func(*broker.Client) error) error {
 	for deadline := time.Now().Add(patience); ; {
 		client, err := broker.Dial(dir)

@@ -14,15 +14,15 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// TestServed checks that the broker is told of everything that a chain may ask
-// of a native port.
+// TestServed checks that the broker gets every setting that a chain can
+// request for a native port.
 func TestServed(t *testing.T) {
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
 	ip := netip.MustParsePrefix("192.0.2.1/24")
 	s := transport.Spec{
 		Link: "f1u", MTU: 1600, Messages: &chain.Messages{Size: 4 << 20, Count: 3},
 		Ends: []transport.End{
-			{Function: "a", Name: "p0", MAC: mac}, // an interface: none of the broker's business
+			{Function: "a", Name: "p0", MAC: mac}, // an interface: not for the broker
 			{Function: "b", Name: "p1", MAC: mac, IP: ip, Queues: 4, Face: chain.FaceNative, Socket: "/x/p1", User: 1000,
 				Hold: &chain.Hold{Packets: 64, Beyond: chain.BeyondCopy}},
 		},
@@ -38,6 +38,6 @@ func TestServed(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	if string(chain.BeyondDrop) != broker.HoldDrop || string(chain.BeyondCopy) != broker.HoldCopy {
-		t.Error("chain file and broker have different words")
+		t.Error("chain file and broker use different names")
 	}
 }

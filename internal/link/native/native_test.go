@@ -16,7 +16,7 @@ import (
 	"github.com/drayage/dray/internal/link/veth"
 )
 
-// TestMain lets the test program be the relay, as dray is.
+// TestMain lets the test program act as the relay, like dray.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "relay" {
 		if err := afpacket.RelayMain(context.Background(), os.Args[2:]); err != nil {

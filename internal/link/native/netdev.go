@@ -17,10 +17,10 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Wrap makes a driver of network interfaces take native ends as well. Such an
-// end's interface is in a namespace of the link's, without an address, so that
-// no kernel answers in the application's place; the broker opens packet sockets
-// on it and hands them to the application, which needs no capability.
+// Wrap adds native ends to a driver of network interfaces. Such an end's
+// interface is in the link's own namespace, without an address, so no kernel
+// answers for the application. The broker opens packet sockets on it and
+// passes them to the application, which needs no capability.
 func Wrap(d transport.Driver) transport.Driver { return wrapped{d} }
 
 type wrapped struct{ transport.Driver }
@@ -91,9 +91,9 @@ func createNetns(driver string, s transport.Spec, i int, ns host.Netns) step.Ste
 	}
 }
 
-// meetNative prepares an interface for peers that see frames as they are on the
-// wire: nothing is left to segment, and their hardware addresses are known,
-// since no kernel resolves them.
+// meetNative prepares an interface for peers that see raw frames. It disables
+// segmentation offload, and sets the peers' hardware addresses, since no
+// kernel resolves them.
 func meetNative(b *transport.Build, driver string, s transport.Spec, e transport.End) step.Step {
 	return step.Step{
 		Name: s.StepName(driver, "prepare "+e.Name+" for native peers"),

@@ -28,20 +28,20 @@ const (
 // maxSocketPath is the longest path of a Unix socket in bytes (sockaddr_un).
 const maxSocketPath = 107
 
-// startTimeout bounds how long a daemon may take to answer, and a command to
-// be carried out. ovs-vsctl waits for ever without one when ovs-vswitchd dies.
+// startTimeout bounds a daemon's time to answer and a command's time to
+// complete. Without it, ovs-vsctl waits forever if ovs-vswitchd dies.
 const startTimeout = 30 * time.Second
 
 // engine is one link's database server and switch, on one host.
 type engine struct {
-	driver string // that it is of
+	driver string // the driver's name
 	on     string // the simulated host; empty: this one
-	dir    string // database, sockets and logs; made by a step
+	dir    string // database, sockets and logs; created by a step
 	ns     host.Netns
 	cgroup host.Cgroup
-	// died is closed when a daemon of that name has ended.
+	// died is closed when the daemon of that name has ended.
 	died map[string]chan struct{}
-	// watch notes a daemon that has come up.
+	// watch records a started daemon.
 	watch func(daemon string, pid int) error
 }
 
@@ -60,14 +60,14 @@ func (e *engine) checkPaths() error {
 	return nil
 }
 
-// steps start the switch, up to where it takes commands.
+// steps start the switch, until it accepts commands.
 func (e *engine) steps(s transport.Spec) []step.Step {
 	e.died = map[string]chan struct{}{dbServer: make(chan struct{}), vswitchd: make(chan struct{})}
 	name := func(what string) string { return s.StepName(e.driver, e.named(what)) }
 	return []step.Step{
 		{
 			Name: name("create database"),
-			// The cgroup goes first, with the programs in it: one that starts makes files.
+			// The cgroup and its programs are removed first: a starting program creates files.
 			Makes: []step.Resource{host.DirResource(e.dir), host.CgroupResource(e.cgroup)},
 			Do:    e.createDatabase,
 		},
@@ -76,7 +76,7 @@ func (e *engine) steps(s transport.Spec) []step.Step {
 	}
 }
 
-// named tells what is done on one host from what is done on another.
+// named adds the host to a step's name.
 func (e *engine) named(what string) string {
 	if e.on == "" {
 		return what
@@ -103,8 +103,8 @@ func (e *engine) createDatabase(ctx context.Context) error {
 	return err
 }
 
-// run runs a tool to its end. It is in the switch's cgroup, so that it does
-// not outlive the switch if dray is killed meanwhile.
+// run runs a tool until it exits. The tool is in the switch's cgroup, so it
+// does not outlive the switch if dray is killed.
 func (e *engine) run(ctx context.Context, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	var out, stderr bytes.Buffer
@@ -141,8 +141,8 @@ func (e *engine) startSwitch(ctx context.Context) error {
 	return e.watch(e.named(vswitchd), pid)
 }
 
-// start runs a daemon in the foreground: it belongs to the cgroup, and needs
-// neither a pidfile nor a way to be found again.
+// start runs a daemon in the foreground: it is in the cgroup, so it needs no
+// pidfile.
 func (e *engine) start(daemon string, args ...string) (pid int, err error) {
 	program, err := lookup(daemon)
 	if err != nil {
@@ -157,13 +157,13 @@ func (e *engine) start(daemon string, args ...string) (pid int, err error) {
 	cmd := exec.Command(program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
 	cmd.Env = append(os.Environ(), "OVS_RUNDIR="+e.dir, "OVS_LOGDIR="+e.dir, "OVS_DBDIR="+e.dir)
-	// A session of its own: the terminal's interrupt is for dray alone.
+	// A separate session: the terminal's interrupt is only for dray.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := (host.Place{Netns: e.ns, Cgroup: e.cgroup}).Start(cmd); err != nil {
 		return 0, fmt.Errorf("start %s: %w", daemon, err)
 	}
 	go func() {
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // its log says how it ended
 		close(e.died[daemon])
 	}()
 	return cmd.Process.Pid, nil
@@ -188,8 +188,8 @@ func (e *engine) awaitSocket(ctx context.Context, daemon, socket string) error {
 	}
 }
 
-// vsctl runs one command against the link's own database and waits until
-// ovs-vswitchd has carried it out.
+// vsctl runs one command on the link's own database, and waits until
+// ovs-vswitchd has applied it.
 func (e *engine) vsctl(ctx context.Context, args ...string) (string, error) {
 	program, err := lookup("ovs-vsctl")
 	if err != nil {
@@ -199,7 +199,7 @@ func (e *engine) vsctl(ctx context.Context, args ...string) (string, error) {
 	defer cancel()
 	go func() {
 		select {
-		case <-e.died[vswitchd]: // it would be waited for in vain
+		case <-e.died[vswitchd]: // otherwise ovs-vsctl would wait forever
 			cancel()
 		case <-ctx.Done():
 		}
@@ -217,7 +217,7 @@ func (e *engine) vsctl(ctx context.Context, args ...string) (string, error) {
 	return out, nil
 }
 
-// appctl asks ovs-vswitchd itself.
+// appctl sends a command to ovs-vswitchd itself.
 func (e *engine) appctl(ctx context.Context, args ...string) (string, error) {
 	program, err := lookup("ovs-appctl")
 	if err != nil {
@@ -241,7 +241,7 @@ func (e *engine) lastWords(daemon string) string {
 	return "; its log ends: " + lines[len(lines)-1]
 }
 
-// debianPackage has the switch and its tools.
+// debianPackage contains the switch and its tools.
 const debianPackage = "openvswitch-switch"
 
 func lookup(program string) (string, error) { return host.NeedProgram(Name, program, debianPackage) }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ovs joins ports by an Open vSwitch of the link's own, in a network
-// namespace of its own. It uses the kernel's datapath if the module exists,
-// else the userspace (netdev) datapath.
+// Package ovs joins ports by the link's own Open vSwitch, in its own network
+// namespace. It uses the kernel's datapath if the module exists, else the
+// userspace (netdev) datapath.
 package ovs
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Name is what a chain file calls this transport.
+// Name is the transport's name in a chain file.
 const Name = "ovs"
 
-// The datapaths, as Open vSwitch calls them.
+// The datapaths, by their Open vSwitch names.
 const (
 	datapathNetdev = "netdev"
 	datapathSystem = "system"
@@ -52,10 +52,10 @@ func (driver) Caps() inventory.Caps {
 	}
 }
 
-// maxMTU is the longest L3 packet that the userspace datapath was seen to carry.
+// maxMTU is the longest L3 packet that the userspace datapath carried in tests.
 const maxMTU = 9216
 
-// programs are what a link runs.
+// programs are the programs that a link runs.
 var programs = []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"}
 
 func (driver) Probe(ctx context.Context) inventory.Item {
@@ -83,11 +83,11 @@ func probe(ctx context.Context) (version string, err error) {
 	if host.HasNetlinkFamily("ovs_datapath") {
 		return version, nil
 	}
-	return version, host.ProbeTap() // the userspace datapath has a tap for its local port
+	return version, host.ProbeTap() // the userspace datapath uses a tap for its local port
 }
 
-// switchVersion asks the program: the database says it only once the switch has
-// settled.
+// switchVersion asks the program: the database has the version only after the
+// switch has settled.
 func switchVersion(ctx context.Context) (string, error) {
 	program, err := lookup(vswitchd)
 	if err != nil {
@@ -156,8 +156,8 @@ func createBridge(s transport.Spec, e *engine, report *transport.Report) step.St
 	}
 }
 
-// checkPorts asks the switch whether it forwards on every port: adding a port
-// that it cannot open is no error of ovs-vsctl.
+// checkPorts checks that the switch forwards on every port: if it cannot open
+// a port, ovs-vsctl still succeeds.
 func checkPorts(s transport.Spec, e *engine) step.Step {
 	return step.Step{
 		Name: s.StepName(Name, "check health"),
@@ -191,8 +191,8 @@ func (e *engine) checkPorts(ctx context.Context, names []string) error {
 	return nil
 }
 
-// finishChecksums makes the port send finished checksums under the userspace
-// datapath, which does not finish them itself: TCP would hang.
+// finishChecksums makes the port send complete checksums under the userspace
+// datapath, which does not complete them itself: TCP would hang.
 func finishChecksums(driver string, s transport.Spec, b *transport.Build, i int, end transport.End) step.Step {
 	return step.Step{
 		Name: s.StepName(driver, fmt.Sprintf("finish checksums end %d %s", i+1, end.Name)),

@@ -53,8 +53,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestDaemonDies kills a daemon in the middle of a set-up: it must fail soon,
-// say why, and leave nothing.
+// TestDaemonDies kills a daemon during set-up: it must fail soon, give the
+// reason, and leave nothing.
 func TestDaemonDies(t *testing.T) {
 	for daemon, want := range map[string]string{
 		"ovs-vswitchd": "ovs-vswitchd has ended",
@@ -78,7 +78,7 @@ func TestDaemonDies(t *testing.T) {
 	}
 }
 
-// kill kills the one process of that name in a cgroup that holds both daemons.
+// kill kills the process of that name in a cgroup that holds both daemons.
 func kill(t *testing.T, c host.Cgroup, name string) {
 	t.Helper()
 	pids, err := c.Processes()
@@ -98,8 +98,8 @@ func kill(t *testing.T, c host.Cgroup, name string) {
 	}
 }
 
-// TestMissingPort takes a port away before it is attached: ovs-vsctl succeeds
-// all the same, so the driver has to ask.
+// TestMissingPort removes a port before it is attached: ovs-vsctl still
+// succeeds, so the driver has to check.
 func TestMissingPort(t *testing.T) {
 	r := newRig(t)
 	port := r.Spec.Ports()[1]

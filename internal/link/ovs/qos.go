@@ -12,9 +12,9 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// shapePorts has the switch shape what leaves it on each port, by its own QoS table.
-// A type that the kernel lacks is no error of ovs-vsctl, and one line of
-// ovs-vswitchd's log: the kernel is asked what there is.
+// shapePorts sets the switch's QoS table to shape the egress of each port. If
+// the kernel lacks the type, ovs-vsctl reports no error and ovs-vswitchd only
+// logs it, so read the kernel's state.
 func shapePorts(s transport.Spec, e *engine, b *transport.Build) step.Step {
 	return step.Step{
 		Name: s.StepName(Name, "shape by the QoS table"),
@@ -36,7 +36,7 @@ func shapePorts(s transport.Spec, e *engine, b *transport.Build) step.Step {
 	}
 }
 
-// qosRows make the rows of a discipline with one queue, which everything goes to
+// qosRows create the rows of a qdisc with one queue for all packets
 // (ovs-vswitchd.conf.db(5), tables QoS and Queue): rates and burst are in bits.
 func qosRows(q chain.Qdisc) []string {
 	most := cmp.Or(q.Ceil, q.Rate)

@@ -15,7 +15,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// TunnelName is what a chain file calls the transport between hosts.
+// TunnelName is the name of the transport between hosts in a chain file.
 const TunnelName = "ovs-vxlan"
 
 type tunnel struct{}
@@ -36,7 +36,7 @@ func (tunnel) Caps() inventory.Caps {
 		MaxMTU:     maxMTU,
 		Rank:       90,
 		Privileges: "none",
-		Processes:  4, // two a host
+		Processes:  4, // two per host
 		Copies:     6,
 		KernelPath: "socket, veth, packet socket, ovs-vswitchd (VXLAN over UDP), packet socket, macvlan, underlay, the same back; with the kernel datapath: socket, veth, flow table, VXLAN, macvlan, underlay, the same back",
 		Note:       "between simulated hosts, an Open vSwitch on each; UDP port 4789; the userspace datapath needs the ports' checksum offload off",
@@ -51,7 +51,7 @@ func (tunnel) Probe(ctx context.Context) inventory.Item {
 		}
 	}
 	if err == nil && host.HasNetlinkFamily("ovs_datapath") {
-		err = host.ProbeVxlan() // the kernel's datapath makes one
+		err = host.ProbeVxlan() // the kernel's datapath creates one
 	}
 	item := host.ProbeItem(TunnelName, err)
 	item.Version = version
@@ -102,8 +102,8 @@ func (d tunnel) Build(s transport.Spec) (*transport.Build, error) {
 	return build, nil
 }
 
-// createBridges makes the bridge of the ports, with a tunnel to each other host,
-// and the one of the underlay.
+// createBridges creates the bridge of the ports, with a tunnel to each other
+// host, and the underlay's bridge.
 func createBridges(s transport.Spec, e *engine, i int, report *transport.Report) step.Step {
 	return step.Step{
 		Name: s.StepName(TunnelName, e.named("create bridges")),
@@ -136,8 +136,8 @@ func createBridges(s transport.Spec, e *engine, i int, report *transport.Report)
 	}
 }
 
-// checkTunnel asks the switch whether it forwards on every port of the host, and
-// sees that it knows the way to the others.
+// checkTunnel checks that the switch forwards on every port of the host, and
+// has routes to the other hosts.
 func checkTunnel(s transport.Spec, e *engine, i int, report *transport.Report) step.Step {
 	return step.Step{
 		Name: s.StepName(TunnelName, e.named("check health")),
@@ -150,7 +150,7 @@ func checkTunnel(s transport.Spec, e *engine, i int, report *transport.Report) s
 				return err
 			}
 			if report.Datapath == datapathSystem {
-				return nil // the kernel asks for the way, and keeps the packet meanwhile
+				return nil // the kernel resolves the neighbour and queues the packet until then
 			}
 			return ovsvxlan.FindHosts(ctx, s, i, e.appctl)
 		},

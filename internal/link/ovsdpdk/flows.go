@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// management is where the switch takes OpenFlow.
+// management is the switch's OpenFlow socket.
 const management = "unix:" + inside + "/" + bridge + ".mgmt"
 
-// flows are all that the switch does with packets, as it prints them itself:
-// without any it forwards nothing.
+// flows are all flows of the switch, in its own output format: without flows
+// it forwards nothing.
 func (w *ovsSwitch) flows() []string {
 	if !w.direct {
-		return []string{"actions=NORMAL"} // it learns addresses, and floods what it does not know
+		return []string{"actions=NORMAL"} // it learns addresses, and floods unknown ones
 	}
 	return []string{"in_port=1 actions=output:2", "in_port=2 actions=output:1"}
 }
 
-// join adds the flows, and reads them back. A switch that has just started takes a
-// moment until it listens.
+// join adds the flows, and reads them back. A newly started switch does not
+// listen immediately.
 func (w *ovsSwitch) join(ctx context.Context) error {
 	for _, flow := range w.flows() {
 		err := w.retry(ctx, func() error {
@@ -36,7 +36,7 @@ func (w *ovsSwitch) join(ctx context.Context) error {
 	return w.checkFlows(ctx)
 }
 
-// checkFlows asks the switch whether those flows are what it has, and no others.
+// checkFlows checks that the switch has exactly those flows.
 func (w *ovsSwitch) checkFlows(ctx context.Context) error {
 	out, err := w.tool(ctx, "ovs-ofctl", "--no-stats", "--no-names", "dump-flows", management)
 	if err != nil {
@@ -48,7 +48,7 @@ func (w *ovsSwitch) checkFlows(ctx context.Context) error {
 	return nil
 }
 
-// parseFlows reads what ovs-ofctl dumps without statistics, in order.
+// parseFlows reads a dump of ovs-ofctl without statistics, in order.
 func parseFlows(out string) []string {
 	flows := []string{}
 	for _, line := range strings.Split(out, "\n") {

@@ -46,8 +46,8 @@ func TestParseFlows(t *testing.T) {
 	}
 }
 
-// TestFlowsAreReadBack: a switch that has other flows than it was given is found
-// out, and gets them again.
+// TestFlowsAreReadBack: a switch with unexpected flows is detected, and gets
+// its flows again.
 func TestFlowsAreReadBack(t *testing.T) {
 	ctx := context.Background()
 	testenv.Root(t)
@@ -60,14 +60,14 @@ func TestFlowsAreReadBack(t *testing.T) {
 	}
 	w.direct = true
 	if err := w.checkFlows(ctx); err == nil || !strings.Contains(err.Error(), "NORMAL") {
-		t.Errorf("a learning switch is taken for a direct one: %v", err)
+		t.Errorf("a learning switch passes as a direct one: %v", err)
 	}
 	w.direct = false
 	if _, err := w.tool(ctx, "ovs-ofctl", "del-flows", management); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.checkFlows(ctx); err == nil {
-		t.Error("a switch without flows is taken for one with them")
+		t.Error("a switch without flows passes the check")
 	}
 	if err := w.revive(ctx, report); err != nil {
 		t.Error(err)

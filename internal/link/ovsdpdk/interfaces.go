@@ -17,17 +17,17 @@ import (
 // hasInterface reports whether the end is an interface of this kernel.
 func hasInterface(e transport.End) bool { return !vhost.Reached(e) && !e.Native() }
 
-// userNamespace owns the network namespace in which the switch's sides of
-// interfaces are, so that the switch has capabilities over that one alone.
+// userNamespace owns the network namespace of the switch's interface sides, so
+// that the switch has capabilities only there.
 func userNamespace(s transport.Spec) string { return filepath.Join(s.Dir, "switch.user") }
 
-// hasInterfaces reports whether the switch sends to interfaces of this kernel: ends,
-// or its end of an underlay.
+// hasInterfaces reports whether the switch sends to interfaces of this kernel:
+// ends, or its end of an underlay.
 func (w *ovsSwitch) hasInterfaces() bool {
 	return w.tunnel != nil || slices.ContainsFunc(w.spec.Ends, hasInterface)
 }
 
-// netns is the network namespace in which the switch's sides of interfaces are.
+// netns is the network namespace of the switch's interface sides.
 func (w *ovsSwitch) netns() host.Netns {
 	if w.tunnel != nil {
 		return w.tunnel.link.HostNetns(w.tunnel.on)
@@ -35,8 +35,8 @@ func (w *ovsSwitch) netns() host.Netns {
 	return w.spec.SwitchNetns()
 }
 
-// createInterfaces are the steps that make the ends with interfaces, each with
-// its other side in the switch's network namespace.
+// createInterfaces are the steps that create the ends with interfaces, each
+// with its peer in the switch's network namespace.
 func (w *ovsSwitch) createInterfaces() []step.Step {
 	s := w.spec
 	if !w.hasInterfaces() {
@@ -51,7 +51,7 @@ func (w *ovsSwitch) createInterfaces() []step.Step {
 	return steps
 }
 
-// createNamespaces is the step that makes the switch's network namespace.
+// createNamespaces is the step that creates the switch's network namespace.
 func (w *ovsSwitch) createNamespaces() step.Step {
 	user, ns := userNamespace(w.spec), w.netns()
 	return step.Step{
@@ -66,8 +66,8 @@ func (w *ovsSwitch) createNamespaces() step.Step {
 	}
 }
 
-// finishInterfaces adds the steps that every interface ends with, and what it
-// needs beside a switch in user space and peers without a kernel.
+// finishInterfaces adds the last steps of every interface, and those for a
+// userspace switch and peers without a kernel.
 func (w *ovsSwitch) finishInterfaces(b *transport.Build) {
 	s := w.spec
 	if !slices.ContainsFunc(s.Ends, hasInterface) {
@@ -95,7 +95,7 @@ func prepareInterface(b *transport.Build, s transport.Spec, e transport.End) err
 		if !peer.Dpdk() || !peer.IP.IsValid() {
 			continue
 		}
-		// No kernel resolves its address.
+		// No kernel resolves this address.
 		if err := e.Netns.AddNeighbour(e.Name, peer.IP.Addr(), peer.MAC); err != nil {
 			return err
 		}
@@ -103,8 +103,8 @@ func prepareInterface(b *transport.Build, s transport.Spec, e transport.End) err
 	return nil
 }
 
-// awaitInterfaces waits until the switch's sides are in operation: before, the
-// kernel drops what it sends.
+// awaitInterfaces waits until the switch's sides are operational. Before that,
+// the kernel drops the switch's packets.
 func (w *ovsSwitch) awaitInterfaces(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

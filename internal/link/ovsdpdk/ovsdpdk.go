@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ovsdpdk joins ports by an Open vSwitch of the link's own with its
-// datapath in user space on DPDK: it reaches applications by vhost-user devices,
-// or by ports of the port library.
+// Package ovsdpdk joins ports by the link's own Open vSwitch with the
+// userspace datapath on DPDK. It reaches applications by vhost-user devices or
+// by ports of the port library.
 package ovsdpdk
 
 import (
@@ -18,22 +18,22 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// What a chain file calls the two transports of this package.
+// Names of this package's two transports in a chain file.
 const (
 	Name     = "ovs-dpdk"
 	NameDray = "ovs-dray"
 )
 
-// driver joins ports by a switch that reaches them in one way.
+// driver joins ports by a switch with one kind of port.
 type driver struct {
 	name  string
 	faces []string
-	needs string // a face that one of them must have
+	needs string // a face that one of the ends must have
 	rank  int
-	path  string // the way of a packet
+	path  string // the data path
 	note  string
 	ports ports
-	// machines says that it reaches virtual machines.
+	// machines says that it supports virtual machines.
 	machines bool
 }
 
@@ -77,7 +77,7 @@ func (d driver) Caps() inventory.Caps {
 	}
 }
 
-// maxMTU is the longest L3 packet that the switch was seen to carry.
+// maxMTU is the longest L3 packet that the switch carried in tests.
 const maxMTU = 9216
 
 func (d driver) Probe(ctx context.Context) inventory.Item {
@@ -126,9 +126,9 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 // Removers implements transport.Cleaner.
 func (driver) Removers() step.Removers { return native.Removers() }
 
-// Revive implements transport.Reviver: the applications' devices take the next
-// switch's connection, and the database keeps what the switch is to be, but for
-// its flows.
+// Revive implements transport.Reviver: the applications' devices accept the
+// next switch's connection. The database keeps the switch's configuration,
+// except its flows.
 func (d driver) Revive(ctx context.Context, s transport.Spec, r *transport.Report) error {
 	return d.newSwitch(s).revive(ctx, r)
 }

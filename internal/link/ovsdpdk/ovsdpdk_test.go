@@ -18,8 +18,8 @@ func TestTwoEnds(t *testing.T) { transporttest.RunDpdk(t, ovsdpdk.New(), 0, 1) }
 
 func TestDray(t *testing.T) { transporttest.RunDpdk(t, ovsdpdk.NewDray(), 0, 1) }
 
-// TestDaemonDies kills a daemon in the middle of a set-up: it must fail soon, say
-// why, and leave nothing.
+// TestDaemonDies kills a daemon during set-up: it must fail soon, give the
+// reason, and leave nothing.
 func TestDaemonDies(t *testing.T) {
 	testenv.Root(t)
 	testenv.Kernel(t, ovsdpdk.New().Probe(context.Background()))
@@ -43,7 +43,7 @@ func TestDaemonDies(t *testing.T) {
 // TestInterface: one of the ends is a network interface.
 func TestInterface(t *testing.T) { transporttest.RunDpdkBeside(t, ovsdpdk.New()) }
 
-// TestLearning: two ends are joined by addresses, also after a restart of the switch.
+// TestLearning: a learning switch joins two ends, also after it restarts.
 func TestLearning(t *testing.T) {
 	transporttest.RunDpdkForwarding(t, ovsdpdk.New(), chain.ForwardingLearning)
 }

@@ -20,22 +20,22 @@ import (
 	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
-// ports is the way by which the switch reaches applications.
+// ports is how the switch reaches applications.
 type ports interface {
-	// probe reports what this host lacks for it.
+	// probe reports a missing prerequisite on this host.
 	probe() error
-	// check refuses what cannot be built beyond what transport.Check refuses.
+	// check rejects specs that cannot be built, in addition to transport.Check.
 	check(s transport.Spec) error
-	// prepare adds to the build what the switch needs before it starts, and how the
-	// applications attach.
+	// prepare adds to the build what the switch needs before it starts, and
+	// the applications' devices.
 	prepare(b *transport.Build, driver string, s transport.Spec)
-	// binds are what the switch sees of the host for it.
+	// binds are the host directories visible to the switch.
 	binds(s transport.Spec) []sidecar.Bind
-	// files are the users of the host whose sockets it must be able to open.
+	// files are the host users whose sockets the switch must be able to open.
 	files(s transport.Spec) []int
-	// eal are arguments of EAL.
+	// eal are EAL arguments.
 	eal() ([]string, error)
-	// options are those of the switch's interface at end i.
+	// options are the options of the switch's interface at end i.
 	options(s transport.Spec, i int) []string
 }
 
@@ -63,16 +63,16 @@ func (vhostPorts) eal() ([]string, error) { return nil, nil }
 
 func (vhostPorts) options(s transport.Spec, i int) []string {
 	if hasInterface(s.Ends[i]) {
-		return nil // of the usual kind, and with the MTU that the interface has
+		return nil // of the default kind, and with the interface's MTU
 	}
 	return []string{fmt.Sprintf("mtu_request=%d", s.MTU), "type=dpdkvhostuserclient", "options:vhost-server-path=" + vhost.Socket(i)}
 }
 
-// drayPorts are ports of the port library, opened by its DPDK driver: the broker
-// joins each end to the switch by a link of shared memory.
+// drayPorts are ports of the port library, opened by its DPDK driver: the
+// broker joins each end to the switch by a shared-memory link.
 type drayPorts struct{}
 
-// Where the switch sees the sockets of its ports, and the folder of the driver.
+// Paths, inside the switch's container, of its ports' sockets and the driver's folder.
 const (
 	portsInside  = "/ports"
 	driverInside = "/driver"
@@ -115,7 +115,7 @@ func (p drayPorts) prepare(b *transport.Build, driver string, s transport.Spec) 
 			if err := os.Mkdir(dir, 0o711); err != nil {
 				return err
 			}
-			return os.Chmod(dir, 0o711) // whatever the umask
+			return os.Chmod(dir, 0o711) // regardless of the umask
 		},
 	})
 	for i, e := range s.Ends {
@@ -130,14 +130,14 @@ func (p drayPorts) prepare(b *transport.Build, driver string, s transport.Spec) 
 }
 
 func (p drayPorts) binds(s transport.Spec) []sidecar.Bind {
-	driver, _ := dpdk.FindDriver() // if there is none, eal says so before this is used
+	driver, _ := dpdk.FindDriver() // if there is none, eal reports that first
 	return []sidecar.Bind{
 		{Source: filepath.Dir(p.socket(s, 0)), Target: portsInside},
 		{Source: filepath.Dir(driver), Target: driverInside},
 	}
 }
 
-// files: the broker makes the sockets for the switch's own user.
+// files: the broker creates the sockets for the switch's own user.
 func (drayPorts) files(transport.Spec) []int { return nil }
 
 func (drayPorts) eal() ([]string, error) {

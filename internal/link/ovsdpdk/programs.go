@@ -19,16 +19,16 @@ const (
 	vswitchd = "ovs-vswitchd"
 )
 
-// debianPackage has the switch, and by its dependencies the tools.
+// debianPackage contains the switch; its dependencies contain the tools.
 const debianPackage = "openvswitch-switch-dpdk"
 
-// debianSwitch is where Debian has the program that is linked with DPDK, beside
-// the plain one, whichever of them is /usr/sbin/ovs-vswitchd.
+// debianSwitch is Debian's program linked with DPDK. The plain one is also
+// installed, and /usr/sbin/ovs-vswitchd may be either.
 const debianSwitch = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
 
 // switchProgram is an ovs-vswitchd that is linked with DPDK.
 type switchProgram struct {
-	path    string // without symbolic links: the switch sees nothing but /usr
+	path    string // without symbolic links: the switch sees only /usr
 	version string // "3.1.0, DPDK 22.11.11"
 }
 
@@ -53,8 +53,8 @@ func lookupSwitch(ctx context.Context) (switchProgram, error) {
 	return switchProgram{}, &host.Unsupported{What: Name, Why: "no ovs-vswitchd that is linked with DPDK is installed", Fix: "apt install " + debianPackage}
 }
 
-// parseVersion reads what --version prints: a line with the switch's version, and
-// one with that of DPDK; false if it is not linked with DPDK.
+// parseVersion reads the output of --version: a line with the switch's
+// version, and one with DPDK's; false if it is not linked with DPDK.
 func parseVersion(out string) (string, bool) {
 	first, rest, _ := strings.Cut(out, "\n")
 	dpdk, _, _ := strings.Cut(rest, "\n")

@@ -23,29 +23,29 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// inside is where the link's two processes see the directory that they share, and
-// sock what they talk over.
+// inside is the path of the shared directory in the link's two processes, and
+// sock the socket between them.
 const (
 	inside = "/ovs"
 	sock   = "unix:" + inside + "/db.sock"
 	bridge = "br0"
 )
 
-// toolTimeout bounds each command to the switch, in seconds. ovs-vsctl waits for
-// ever without one when ovs-vswitchd dies.
+// toolTimeout bounds each command to the switch, in seconds. Without it,
+// ovs-vsctl waits forever if ovs-vswitchd dies.
 const toolTimeout = 30
 
 // ovsSwitch is one link's database server and switch, each in its container.
 type ovsSwitch struct {
 	driver string
 	ports  ports
-	spec   transport.Spec // of a tunnel, that of one host's part of the link
+	spec   transport.Spec // for a tunnel, one host's part of the link
 	tunnel *tunnelEnd     // nil: all ends are on one host
-	// direct says that what enters at one end leaves at the other.
+	// direct says that packets from one end leave at the other.
 	direct bool
-	dir    string // what both share: database and sockets; belongs to their user
+	dir    string // shared: database and sockets; owned by their user
 	db     sidecar.Process
-	// running is the switch once it has started: nobody waits for one that has ended.
+	// running is the switch once it has started: nothing waits for an ended one.
 	running *host.ProcessID
 }
 
@@ -63,27 +63,27 @@ func (d driver) newSwitch(s transport.Spec) *ovsSwitch {
 
 var environment = []string{"OVS_RUNDIR=" + inside, "OVS_LOGDIR=" + inside, "OVS_DBDIR=" + inside}
 
-// daemonArgs are those of either daemon.
+// daemonArgs are arguments of both daemons.
 func daemonArgs(daemon string) []string {
 	return []string{"--unixctl=" + inside + "/" + daemon + ".ctl", "--no-chdir", "-vsyslog:off", "-vconsole:info"}
 }
 
-// vswitchd is the switch itself, of that program, on those CPUs.
+// vswitchd is the switch process, with that program, on those CPUs.
 func (w *ovsSwitch) vswitchd(program string, cpus []int) sidecar.Process {
 	s := w.spec
 	e := sidecar.Process{
 		Name: vswitchd, Dir: filepath.Join(s.Dir, "switch"), Cgroup: s.Cgroup, Owner: vhost.Owner(s),
 		Args: append([]string{program, sock}, daemonArgs(vswitchd)...), Env: environment,
 		Binds: append(w.ports.binds(s), sidecar.Bind{Source: w.dir, Target: inside, Write: true}),
-		// Its datapath insists on tap interfaces, for itself and for the bridge.
+		// Its datapath requires tap interfaces, for itself and for the bridge.
 		Devices: []string{"/dev/net/tun"}, Caps: []string{"CAP_NET_ADMIN"},
 		Files: w.ports.files(s), CPUs: cpus, HugePages: vhost.HugePages(s), Memory: uint64(w.memory()+processLimit) << 20,
 	}
 	if w.hasInterfaces() {
 		ns := w.netns()
 		e.Netns, e.Userns, e.Caps = &ns, userNamespace(s), append(e.Caps, "CAP_NET_RAW")
-		// The thread that serves interfaces sleeps: beside the one that polls it would
-		// wait for its CPU.
+		// The thread that serves interfaces sleeps: on the polling thread's
+		// CPU it would have to wait.
 		e.CPUs = nil
 	}
 	return e
@@ -91,21 +91,21 @@ func (w *ovsSwitch) vswitchd(program string, cpus []int) sidecar.Process {
 
 func portName(i int) string { return fmt.Sprintf("p%d", i+1) }
 
-// processLimit is what the switch may use beside its packets' memory, in MiB;
-// what applications hand over is charged to them.
+// processLimit bounds the switch's memory in addition to its packets, in MiB.
+// Memory shared by applications is charged to them.
 const processLimit = 512
 
-// packetMemory is what the switch's packets take: with memory by port, it makes
-// 16,384 buffers for each and some for its queues, rounded up to 1 KiB, with a
-// record of its own before each.
+// packetMemory is the memory of the switch's packets. With memory per port, it
+// creates 16,384 buffers for each port and some for its queues. Each is
+// rounded up to 1 KiB, after a header of its own.
 var packetMemory = inventory.PacketMemory{
 	Other: 96 << 20, Buffers: 24 << 10, PerPort: true, Extra: 154, Align: 1024, Record: 1024,
 }
 
-// memory is that of this link, in MiB.
+// memory is the packet memory of this link, in MiB.
 func (w *ovsSwitch) memory() int { return packetMemory.MiB(w.spec.MTU, len(w.spec.Ends)) }
 
-// steps start the switch, up to where it forwards.
+// steps start the switch, until it forwards.
 func (w *ovsSwitch) steps(report *transport.Report) []step.Step {
 	s := w.spec
 	name := func(what string) string { return s.StepName(w.driver, what) }
@@ -173,7 +173,7 @@ func (w *ovsSwitch) startDatabase(ctx context.Context, r *transport.Report) erro
 	return nil
 }
 
-// answers reports whether somebody listens on a socket.
+// answers reports whether a process listens on a socket.
 func answers(socket string) bool {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
@@ -183,9 +183,9 @@ func answers(socket string) bool {
 	return true
 }
 
-// configure tells the switch, before it runs, how to start DPDK. It adds
-// --in-memory by itself, which EAL refuses without huge pages, unless it is told
-// that the memory is of the old kind.
+// configure sets, before the switch runs, how it starts DPDK. The switch adds
+// --in-memory by itself, which EAL rejects without huge pages, unless legacy
+// memory is configured.
 func (w *ovsSwitch) configure(ctx context.Context) error {
 	more, err := w.ports.eal()
 	if err != nil {
@@ -200,7 +200,7 @@ func (w *ovsSwitch) configure(ctx context.Context) error {
 		"other_config:dpdk-extra="+quote(strings.Join(append(extra, more...), " ")))
 }
 
-// quote makes a value one string to the parser of ovs-vsctl.
+// quote quotes a value as one string for the parser of ovs-vsctl.
 func quote(s string) string { return `"` + s + `"` }
 
 func (w *ovsSwitch) startSwitch(ctx context.Context, r *transport.Report) error {
@@ -251,7 +251,7 @@ func cpuMask(cpus []int) string {
 }
 
 func (w *ovsSwitch) createBridge(ctx context.Context) error {
-	// secure: it does nothing but what the flows say.
+	// secure: it forwards only by the flows.
 	args := []string{"add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev", "fail_mode=secure", "other_config:disable-in-band=true"}
 	for i := range w.spec.Ends {
 		args = append(args, "--", "add-port", bridge, portName(i), "--", "set", "interface", portName(i),
@@ -265,8 +265,8 @@ func (w *ovsSwitch) createBridge(ctx context.Context) error {
 	return w.vsctl(ctx, append(args, more...)...)
 }
 
-// checkPorts asks the switch whether it forwards on every port: adding a port
-// that it cannot open is no error of ovs-vsctl.
+// checkPorts checks that the switch forwards on every port: if it cannot open
+// a port, ovs-vsctl still succeeds.
 func (w *ovsSwitch) checkPorts(ctx context.Context) error {
 	return w.retry(ctx, func() error {
 		for i, port := range w.portNames() {
@@ -283,11 +283,11 @@ func (w *ovsSwitch) checkPorts(ctx context.Context) error {
 	})
 }
 
-// patience bounds how long a switch that has just started may take to do what its
-// database says.
+// patience bounds the time until a newly started switch has applied its
+// database.
 const patience = 20 * time.Second
 
-// retry tries until it succeeds, patience ends, or the switch does.
+// retry retries until success, until patience ends, or until the switch ends.
 func (w *ovsSwitch) retry(ctx context.Context, try func() error) error {
 	for deadline := time.Now().Add(patience); ; {
 		err := try()
@@ -297,12 +297,12 @@ func (w *ovsSwitch) retry(ctx context.Context, try func() error) error {
 		if ctx.Err() != nil || w.ended() || time.Now().After(deadline) {
 			return fmt.Errorf("%w%s", err, w.vswitchd("", nil).LastWords())
 		}
-		_ = host.Sleep(ctx, 50*time.Millisecond) // its end is seen above
+		_ = host.Sleep(ctx, 50*time.Millisecond) // the loop above notices if it ends
 	}
 }
 
-// vsctl changes the link's database and, unless told otherwise, waits until
-// ovs-vswitchd has done what it says now.
+// vsctl changes the link's database. Unless the arguments say otherwise, it
+// waits until ovs-vswitchd has applied the change.
 func (w *ovsSwitch) vsctl(ctx context.Context, args ...string) error {
 	if _, err := w.tool(ctx, "ovs-vsctl", append([]string{"--db=" + sock}, args...)...); err != nil {
 		return fmt.Errorf("%w%s", err, w.vswitchd("", nil).LastWords())
@@ -310,7 +310,7 @@ func (w *ovsSwitch) vsctl(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// tool runs one of Open vSwitch's tools beside the database server.
+// tool runs one of Open vSwitch's tools next to the database server.
 func (w *ovsSwitch) tool(ctx context.Context, program string, args ...string) (string, error) {
 	path, err := lookup(program)
 	if err != nil {
@@ -321,7 +321,7 @@ func (w *ovsSwitch) tool(ctx context.Context, program string, args ...string) (s
 	if w.running != nil {
 		go func() {
 			if w.running.AwaitEnd(ctx) == nil {
-				cancel() // it would be waited for in vain
+				cancel() // otherwise the tool would wait forever
 			}
 		}()
 	}
@@ -332,10 +332,10 @@ func (w *ovsSwitch) tool(ctx context.Context, program string, args ...string) (s
 	return out, err
 }
 
-// ended reports whether the switch has started and runs no more.
+// ended reports whether the switch has started and ended.
 func (w *ovsSwitch) ended() bool { return w.running != nil && !w.running.Alive() }
 
-// revive starts what has ended of the two processes.
+// revive restarts the processes that have ended.
 func (w *ovsSwitch) revive(ctx context.Context, r *transport.Report) error {
 	for _, p := range r.Processes {
 		if p.Name == w.named(dbServer) && !p.ID.Alive() {
@@ -354,7 +354,7 @@ func (w *ovsSwitch) revive(ctx context.Context, r *transport.Report) error {
 	if err := w.findHosts(ctx); err != nil {
 		return err
 	}
-	// Also of a switch that an earlier attempt started, and came no further with.
+	// Also if an earlier attempt started the switch and then failed.
 	if err := w.join(ctx); err != nil {
 		return err
 	}

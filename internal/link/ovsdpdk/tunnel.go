@@ -18,19 +18,19 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// NameTunnel is what a chain file calls the transport between hosts.
+// NameTunnel is the name of the transport between hosts in a chain file.
 const NameTunnel = "ovs-dpdk-vxlan"
 
-// maxTunnelMTU is the longest L3 packet that was seen to pass.
+// maxTunnelMTU is the longest L3 packet that passed in tests.
 const maxTunnelMTU = 9000
 
-// tunnel joins ports on different hosts by a switch on each, with VXLAN between them.
+// tunnel joins ports on different hosts by one switch per host, with VXLAN between them.
 type tunnel struct{ driver }
 
-// tunnelEnd is where the switch of one host is in a link between hosts.
+// tunnelEnd is one host's part of a link between hosts.
 type tunnelEnd struct {
-	link transport.Spec // the whole of it
-	on   int            // the host, among the link's
+	link transport.Spec // the whole link
+	on   int            // index of the host in the link's hosts
 }
 
 // NewTunnel returns the driver between simulated hosts.
@@ -43,7 +43,7 @@ func NewTunnel() transport.Driver {
 
 func (d tunnel) Caps() inventory.Caps {
 	c := d.driver.Caps()
-	c.Tunnel, c.Processes, c.Copies = true, 4, 4 // two processes a host
+	c.Tunnel, c.Processes, c.Copies = true, 4, 4 // two processes per host
 	c.MaxMTU = maxTunnelMTU
 	c.Note = "between simulated hosts, an Open vSwitch with DPDK on each, which keeps one CPU busy; UDP port 4789; it maps the packet memory of its host's applications, and reaches the underlay by a packet socket"
 	return c
@@ -82,8 +82,8 @@ func (d tunnel) Build(s transport.Spec) (*transport.Build, error) {
 	return build, nil
 }
 
-// Revive implements transport.Reviver, as of a link on one host; a switch that has
-// started anew has lost its address on the underlay, and the way to the others.
+// Revive implements transport.Reviver, as for a link on one host. A restarted
+// switch has lost its underlay address and its routes to the other hosts.
 func (d tunnel) Revive(ctx context.Context, s transport.Spec, r *transport.Report) error {
 	for i := range s.Hosts {
 		if err := d.switchOn(s, i).revive(ctx, r); err != nil {
@@ -93,8 +93,8 @@ func (d tunnel) Revive(ctx context.Context, s transport.Spec, r *transport.Repor
 	return nil
 }
 
-// switchOn is the switch of host i. It has a user, a directory and control groups of
-// its own, and sees the ports of its host alone.
+// switchOn is the switch of host i. It has its own user, directory and control
+// groups, and sees only its host's ports.
 func (d tunnel) switchOn(s transport.Spec, i int) *ovsSwitch {
 	part, all := s, vhost.HugePages(s)
 	part.Link = s.Link + "@" + s.Hosts[i].Name
@@ -106,7 +106,7 @@ func (d tunnel) switchOn(s transport.Spec, i int) *ovsSwitch {
 	part.Ends = nil
 	for _, e := range s.Ends {
 		if e.Host == s.Hosts[i].Name {
-			e.HugePages = all // the plan counts those of all switches, or of none
+			e.HugePages = all // the plan counts huge pages for all switches or for none
 			part.Ends = append(part.Ends, e)
 		}
 	}
@@ -116,12 +116,12 @@ func (d tunnel) switchOn(s transport.Spec, i int) *ovsSwitch {
 	return w
 }
 
-// longestSleep is for how long, in µs, a thread may sleep between two polls that find
-// little, if the switches of a tunnel have no CPU each.
+// longestSleep is the longest sleep, in µs, between two polls with few
+// packets, if the tunnel's switches have no CPU each.
 const longestSleep = "50"
 
-// sleep is that of the switch's polling thread, in µs. The switches of a tunnel that
-// poll on one CPU would take turns of milliseconds each.
+// sleep is the longest sleep of the switch's polling thread, in µs. Switches
+// that busy-poll on one CPU would take turns of milliseconds each.
 func (w *ovsSwitch) sleep() string {
 	if w.tunnel != nil && len(w.spec.CPUs) == 0 {
 		return longestSleep
@@ -129,7 +129,7 @@ func (w *ovsSwitch) sleep() string {
 	return "0"
 }
 
-// named tells what is done on one host from what is done on another.
+// named adds the host to a step's name.
 func (w *ovsSwitch) named(what string) string {
 	if w.tunnel == nil {
 		return what
@@ -137,7 +137,7 @@ func (w *ovsSwitch) named(what string) string {
 	return what + " on " + w.tunnel.link.Hosts[w.tunnel.on].Name
 }
 
-// createDir is the step that makes the directory of the switch's part of the link.
+// createDir is the step that creates the directory of the switch's part of the link.
 func (w *ovsSwitch) createDir() step.Step {
 	return step.Step{
 		Name:  w.spec.StepName(w.driver, "create directory"),
@@ -146,12 +146,12 @@ func (w *ovsSwitch) createDir() step.Step {
 			if err := os.Mkdir(w.spec.Dir, 0o711); err != nil {
 				return err
 			}
-			return os.Chmod(w.spec.Dir, 0o711) // whatever the umask
+			return os.Chmod(w.spec.Dir, 0o711) // regardless of the umask
 		},
 	}
 }
 
-// portNames are the ports of the bridge, by OpenFlow's number.
+// portNames are the ports of the bridge, by OpenFlow number.
 func (w *ovsSwitch) portNames() []string {
 	var names []string
 	for i := range w.spec.Ends {
@@ -163,7 +163,7 @@ func (w *ovsSwitch) portNames() []string {
 	return names
 }
 
-// tunnelPorts are arguments of ovs-vsctl that make what a tunnel needs.
+// tunnelPorts are arguments of ovs-vsctl that create the tunnel's bridge and ports.
 func (w *ovsSwitch) tunnelPorts() ([]string, error) {
 	t := w.tunnel
 	if t == nil {
@@ -173,8 +173,8 @@ func (w *ovsSwitch) tunnelPorts() ([]string, error) {
 	return append(ovsvxlan.AddBridge(t.link, t.on, "netdev"), ports...), err
 }
 
-// findHosts gives the switch its address on the underlay, and tells it where the
-// other hosts are. One that has just started makes its bridges in its own time.
+// findHosts sets the switch's underlay address and its routes to the other
+// hosts. A newly started switch creates its bridges with a delay.
 func (w *ovsSwitch) findHosts(ctx context.Context) error {
 	t := w.tunnel
 	if t == nil {

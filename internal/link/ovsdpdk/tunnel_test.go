@@ -29,8 +29,8 @@ func onHosts(names ...string) transport.Spec {
 	return whole
 }
 
-// TestSwitchOfEachHost: the switch of a host sees the applications of that host
-// alone, as a user of its own, and is joined to each other host.
+// TestSwitchOfEachHost: a host's switch has its own user, sees only that
+// host's applications, and is joined to each other host.
 func TestSwitchOfEachHost(t *testing.T) {
 	s := onHosts("h1", "h2", "h2")
 	s.CPUs = []int{4, 5}
@@ -49,7 +49,7 @@ func TestSwitchOfEachHost(t *testing.T) {
 			t.Errorf("host %d has the ports %s, the users %v and the CPUs %v", i+1, got, e.Files, w.spec.CPUs)
 		}
 		if e.HugePages {
-			t.Errorf("the switch of host %d takes huge pages, which not all of the link's applications have", i+1)
+			t.Errorf("the switch of host %d uses huge pages, but not all of the link's applications have them", i+1)
 		}
 		if e.Netns == nil || *e.Netns != s.HostNetns(i) || !slices.Contains(e.Caps, "CAP_NET_RAW") || w.sleep() != "0" {
 			t.Errorf("host %d: %+v", i+1, e)
@@ -58,7 +58,7 @@ func TestSwitchOfEachHost(t *testing.T) {
 			t.Errorf("three ends are joined by %q", got)
 		}
 		if slices.Contains(owners, e.Owner) {
-			t.Errorf("both switches are the user of %s", e.Owner)
+			t.Errorf("both switches run as the user of %s", e.Owner)
 		}
 		owners = append(owners, e.Owner)
 		args, err := w.tunnelPorts()
@@ -71,8 +71,8 @@ func TestSwitchOfEachHost(t *testing.T) {
 	}
 }
 
-// TestTunnelFlows: two ends are joined by a flow each way on either host, and share
-// CPUs if there is not one for each switch.
+// TestTunnelFlows: two ends are joined by a flow in each direction on both
+// hosts. The switches share CPUs if there is not one for each.
 func TestTunnelFlows(t *testing.T) {
 	s := onHosts("h1", "h2")
 	s.CPUs = []int{4}

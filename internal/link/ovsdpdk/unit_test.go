@@ -40,8 +40,8 @@ func spec(ends ...transport.End) transport.Spec {
 	return transport.Spec{Chain: "c", Link: "l", Dir: "/run/dray/c/link/l", MTU: 1500, Ends: ends, Cgroup: host.Cgroup{Path: "/dray/c/link-l"}}
 }
 
-// TestLeastPrivilege: the switch gets a capability for each kind of end that it
-// has, and no more.
+// TestLeastPrivilege: the switch gets the capabilities for its kinds of ends,
+// and no others.
 func TestLeastPrivilege(t *testing.T) {
 	application := transport.End{Face: chain.FaceDPDK, User: 1000, Dir: "/run/dray/c/fn/a/links/p"}
 	other := application
@@ -52,25 +52,25 @@ func TestLeastPrivilege(t *testing.T) {
 	}
 	mixed := New().(driver).newSwitch(spec(application, transport.End{Face: chain.FaceNetdev})).vswitchd("", []int{3})
 	if !slices.Contains(mixed.Caps, "CAP_NET_RAW") || mixed.Netns == nil || mixed.Userns == "" || !slices.Equal(mixed.Files, []int{1000}) || len(mixed.CPUs) > 0 {
-		t.Errorf("beside an interface: %+v", mixed)
+		t.Errorf("with an interface: %+v", mixed)
 	}
 	machine := transport.End{Runtime: chain.RuntimeVM, User: 1002, Dir: "/run/dray/c/fn/m/links/p"}
 	machines := New().(driver).newSwitch(spec(application, machine)).vswitchd("", nil)
 	if !slices.Equal(machines.Caps, []string{"CAP_NET_ADMIN"}) || !slices.Equal(machines.Files, []int{1000, 1002}) || machines.Netns != nil {
-		t.Errorf("beside a machine: %+v", machines)
+		t.Errorf("with a machine: %+v", machines)
 	}
 	own := NewDray().(driver).newSwitch(spec(application, other)).vswitchd("", []int{3})
 	if len(own.Files) > 0 || !slices.Equal(own.CPUs, []int{3}) {
-		t.Errorf("with ports of its own: %+v", own)
+		t.Errorf("with its own ports: %+v", own)
 	}
 	for _, b := range own.Binds {
 		if strings.Contains(b.Source, "/fn/") {
-			t.Errorf("with ports of its own it sees %+v", b)
+			t.Errorf("with its own ports it sees %+v", b)
 		}
 	}
 }
 
-// TestMovesAndPaths: what the broker cannot do is refused with the way out.
+// TestMovesAndPaths: requests that the broker cannot serve are rejected with the fix.
 func TestMovesAndPaths(t *testing.T) {
 	s := spec(transport.End{}, transport.End{})
 	if err := (drayPorts{}).check(s); err != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ovsvxlan is what the drivers share that join hosts by an Open vSwitch on
-// each, with VXLAN between them: the switch's end of the underlay, its ports, and
-// what it must know of the other hosts.
+// Package ovsvxlan is shared by the drivers that join hosts by an Open vSwitch
+// on each, with VXLAN between them. It has the switch's end of the underlay,
+// its ports, and its routes to the other hosts.
 package ovsvxlan
 
 import (
@@ -20,30 +20,30 @@ import (
 
 const (
 	// udpPort is IANA's for VXLAN (RFC 7348), and Open vSwitch's default. The
-	// kernel's tunnels of transport vxlan have another, so that both kinds may end on
+	// kernel tunnels of transport vxlan use another, so both kinds can end on
 	// one host.
 	udpPort = 4789
-	// Bridge has the end of the underlay and the tunnel's address: with the
-	// userspace datapath the switch itself sends the tunnel's packets, and does so on
-	// a bridge of its own only.
+	// Bridge has the end of the underlay and the tunnel's address. With the
+	// userspace datapath, the switch itself sends the tunnel's packets, and
+	// only on its own bridge.
 	Bridge = "br-under"
-	// Uplink is that end.
+	// Uplink is the end of the underlay.
 	Uplink = "under0"
-	// longestMemory is for how many seconds a switch may remember a neighbour at most.
+	// longestMemory is the longest neighbour timeout of a switch, in seconds.
 	longestMemory = "3600"
-	// patience bounds how long a switch may take to learn a route of the kernel's.
+	// patience bounds a switch's time to learn a route from the kernel.
 	patience = 30 * time.Second
 )
 
-// Under is the tunnel's end of the underlay on host i. Its address is the tunnel's
-// own: while a link moves there are two on one line.
+// Under is the tunnel's end of the underlay on host i. The tunnel has its own
+// address: during a move, a line carries two tunnels.
 func Under(s transport.Spec, i int) host.Iface {
 	mac := s.SwitchMAC(fmt.Sprintf("%s of tunnel %d on %s", Uplink, s.VNI, s.Hosts[i].Name))
 	return host.Iface{Netns: s.HostNetns(i), Name: Uplink, MAC: mac, MTU: s.MTU + chain.VXLANOverhead}
 }
 
-// Reach is the step that gives the link's namespace on host i an end of the underlay
-// of its own, over the line of its host, which other links use as well.
+// Reach is the step that gives the link's namespace on host i its own end of
+// the underlay. Its host's line is shared with other links.
 func Reach(driver string, s transport.Spec, i int) step.Step {
 	h, end := s.Hosts[i], Under(s, i)
 	return step.Step{
@@ -68,7 +68,7 @@ func CheckAddresses(s transport.Spec) error {
 	return nil
 }
 
-// Others are the hosts that host i has a tunnel to.
+// Others are the hosts to which host i has a tunnel.
 func Others(s transport.Spec, i int) []int {
 	var list []int
 	for j := range s.Hosts {
@@ -82,7 +82,7 @@ func Others(s transport.Spec, i int) []int {
 // Port is the name of the switch's port towards host j.
 func Port(j int) string { return fmt.Sprintf("vx%d", j+1) }
 
-// Ports are the names of those of host i.
+// Ports are the names of host i's ports towards the others.
 func Ports(s transport.Spec, i int) []string {
 	var names []string
 	for _, j := range Others(s, i) {
@@ -91,22 +91,22 @@ func Ports(s transport.Spec, i int) []string {
 	return names
 }
 
-// AddBridge are arguments of ovs-vsctl that make host i's bridge of the underlay.
+// AddBridge are arguments of ovs-vsctl that create host i's underlay bridge.
 func AddBridge(s transport.Spec, i int, datapath string) []string {
 	end := Under(s, i)
 	return []string{
 		"--", "add-br", Bridge, "--", "set", "bridge", Bridge, "datapath_type=" + datapath, "fail_mode=standalone",
 		"other_config:disable-in-band=true", fmt.Sprintf("other_config:hwaddr=%q", end.MAC),
-		// Of the kernel's route to the other hosts: with less it would refuse the longest packets.
+		// For the kernel's route to the other hosts: a smaller MTU would reject the longest packets.
 		"--", "set", "Interface", Bridge, fmt.Sprintf("mtu_request=%d", end.MTU),
 		"--", "add-port", Bridge, Uplink,
 	}
 }
 
-// AddPorts are arguments of ovs-vsctl that give the bridge of host i's ports a tunnel
-// to each other host, with OpenFlow's numbers from first on. What comes by a tunnel
-// goes into no other: each host has one to every other, and a broadcast would go
-// round for ever.
+// AddPorts are arguments of ovs-vsctl that add a tunnel to each other host,
+// with OpenFlow numbers from first on, to host i's bridge of ports. Packets
+// from one tunnel never enter another: the tunnels form a full mesh, and a
+// broadcast would loop forever.
 func AddPorts(s transport.Spec, i int, bridge string, first int) ([]string, error) {
 	own, err := s.Hosts[i].TunnelAddr(s.VNI)
 	if err != nil {
@@ -125,8 +125,8 @@ func AddPorts(s transport.Spec, i int, bridge string, first int) ([]string, erro
 	return args, nil
 }
 
-// Address gives the switch's bridge of the underlay, if it lacks it, the address
-// at which host i's end of the tunnel is.
+// Address sets the address of host i's tunnel end on the switch's underlay
+// bridge, if it is missing.
 func Address(s transport.Spec, i int) error {
 	own, err := s.Hosts[i].TunnelAddr(s.VNI)
 	if err != nil {
@@ -145,13 +145,13 @@ func Address(s transport.Spec, i int) error {
 	return ns.SetUp(Bridge)
 }
 
-// Appctl asks a running ovs-vswitchd.
+// Appctl sends a command to a running ovs-vswitchd.
 type Appctl func(ctx context.Context, args ...string) (string, error)
 
-// FindHosts makes the userspace datapath of host i know the way to each other host
-// before the first packet, which would be lost to asking for it, and for as long as it
-// remembers: by default 15 minutes. The switch learns its routes from the kernel, in
-// its own time.
+// FindHosts sets each other host's neighbour entry in host i's userspace
+// datapath: otherwise address resolution would lose the first packet. It also
+// extends the neighbour timeout, by default 15 minutes. The switch learns its
+// routes from the kernel, with a delay.
 func FindHosts(ctx context.Context, s transport.Spec, i int, ask Appctl) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

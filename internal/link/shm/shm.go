@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shm joins two native or dpdk ports by memory that their applications share
-// with each other and with nobody else. The chain's broker makes the memory and
-// hands it over; it is not on the way of a packet.
+// Package shm joins two native or dpdk ports by memory that only their two
+// applications share. The chain's broker creates the memory and sends it to
+// them; the broker is not on the data path.
 package shm
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Name is what a chain file calls this transport.
+// Name is the transport's name in a chain file.
 const Name = "shm"
 
 type driver struct{}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sriov makes ports of the virtual functions of a network card, whose own
-// switch joins them with each other and with the card's line.
+// Package sriov makes ports from the VFs of a network card; the card's own
+// switch joins them with each other and with the wire.
 package sriov
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Name is what a chain file calls this transport.
+// Name is the transport's name in a chain file.
 const Name = "sr-iov"
 
 type driver struct{}
@@ -30,12 +30,12 @@ func (driver) Caps() inventory.Caps {
 	return inventory.Caps{
 		Faces:      []string{string(chain.FaceNetdev)},
 		Isolation:  string(chain.IsolationNoSharedMemory),
-		MinEnds:    1, // beside an uplink
+		MinEnds:    1, // in addition to an uplink
 		Uplink:     true,
 		VFs:        true,
 		Shapes:     true,
-		MaxMTU:     9216, // of the most common drivers; each refuses what is beyond its own
-		Rank:       -6,   // a card has few functions: who wants one says so
+		MaxMTU:     9216, // of the most common drivers; each rejects a larger MTU than its own
+		Rank:       -6,   // a card has few VFs: use them only on request
 		Privileges: "none",
 		Copies:     2,
 		KernelPath: "socket, driver of a virtual function, switch of the network card, driver of the other, socket",
@@ -73,8 +73,8 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 	}
 	build.Steps = append(build.Steps, take)
 
-	// A function has the queues that its card gives it: taking it has checked that
-	// there are enough.
+	// A VF has the queues that its card gives it; the step that took it has
+	// checked that there are enough.
 	read := s
 	read.Ends = slices.Clone(s.Ends)
 	for i := range read.Ends {

@@ -24,8 +24,8 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// card is a network card of this host with a virtual function that is free: it skips
-// the test if there is none.
+// card is a network card of this host with a free VF; it skips the test if
+// there is none.
 func card(t *testing.T, least int) (name string, free int) {
 	t.Helper()
 	testenv.Root(t)
@@ -50,11 +50,11 @@ func TestConformance(t *testing.T) {
 	transporttest.RunVFs(t, sriov.New(), func() string { return describe(t, name) })
 }
 
-// entryMAC is the address of a function in the table of its card. It is not compared:
-// a driver enters there what the function chose itself, once that is up.
+// entryMAC is a VF's address in its card's table. The tests do not compare it:
+// a driver stores there the address that the VF chose once it is up.
 var entryMAC = regexp.MustCompile(`(vf \d+ +link/ether) [0-9a-f:]+`)
 
-// describe is all of a card that a link may change.
+// describe lists all properties of a card that a link may change.
 func describe(t *testing.T, card string) string {
 	t.Helper()
 	var b strings.Builder
@@ -86,8 +86,8 @@ func describe(t *testing.T, card string) string {
 	return b.String()
 }
 
-// TestUplink takes as many functions of a named card as it has, for one link each and
-// all at once, and one more: none is taken twice.
+// TestUplink takes all VFs of a named card at once, one link each, and one
+// more: no VF is taken twice.
 func TestUplink(t *testing.T) {
 	name, free := card(t, 2)
 	before := describe(t, name)
@@ -122,10 +122,10 @@ func TestUplink(t *testing.T) {
 		}
 	}
 	if refused != 1 {
-		t.Errorf("of %d links %d were refused, with %d virtual functions", len(specs), refused, free)
+		t.Errorf("%d links, %d rejected, %d VFs", len(specs), refused, free)
 	}
 	if item := sriov.New().Probe(context.Background()); item.Status != inventory.Missing || !strings.Contains(item.Reason, "is the port f1u of another link") {
-		t.Errorf("with all of them taken: %+v", item)
+		t.Errorf("with all VFs taken: %+v", item)
 	}
 	for i := range made {
 		made[i].remove(t)
@@ -135,7 +135,7 @@ func TestUplink(t *testing.T) {
 	}
 }
 
-// journal is what links may have left.
+// journal is the list of resources that links may have left.
 type journal []step.Resource
 
 func (j *journal) Append(r ...step.Resource) error {
@@ -173,7 +173,7 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// TestProbe: whatever this host has, it is said with what mends it.
+// TestProbe: whatever this host has, the result names the fix.
 func TestProbe(t *testing.T) {
 	testenv.Root(t)
 	if _, err := os.Stat("/sys/class/net"); err != nil {

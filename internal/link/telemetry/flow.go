@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package telemetry reads the counters and latencies that functions report for
-// their native ports through the broker, as flows between two snapshots. Nothing
-// is measured here: the figures are as honest as the functions that report them.
+// their native ports through the broker, as flows between two snapshots. It
+// measures nothing: the figures are as honest as the functions.
 package telemetry
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/drayage/dray/internal/link/broker"
 )
 
-// Snapshot is what the broker of one chain said at a moment.
+// Snapshot is the status of one chain's broker at one time.
 type Snapshot struct {
 	At    time.Time
 	Chain string
 	Links []broker.LinkStatus
 }
 
-// Flow is the traffic of a link in one direction, over an interval or since the
-// ports were opened, as the two functions report it.
+// Flow is a link's traffic in one direction, over an interval or since the
+// ports were opened, as reported by the two functions.
 type Flow struct {
 	Link     string        `json:"link"`
 	From     string        `json:"from"`     // "function.port"
@@ -30,17 +30,17 @@ type Flow struct {
 	Sent     uint64        `json:"sent"`     // packets, by From
 	Received uint64        `json:"received"` // packets, by To
 	Bytes    uint64        `json:"bytes"`    // received by To
-	// Lost counts packets that From could not send (no peer, or too long), which
-	// are Unsent, and those that To dropped beyond its quota, which are in Sent.
+	// Lost counts packets that From could not send (no peer, or too long), which are
+	// Unsent. It also counts packets that To dropped beyond its quota, which are in Sent.
 	Lost   uint64 `json:"lost"`
 	Unsent uint64 `json:"unsent"`
-	// NoBuffer counts buffers that From asked for while To held them all.
+	// NoBuffer counts buffers that From requested while To held them all.
 	NoBuffer uint64 `json:"no_buffer"`
-	// Violations counts what From did wrong in the eyes of To, and the reverse.
+	// Violations counts From's violations as seen by To, and the reverse.
 	Violations uint64 `json:"violations"`
-	// Latency is one way, of the packets that were stamped.
+	// Latency is the one-way latency of stamped packets.
 	Latency broker.Latency `json:"latency"`
-	// Waiting is how many packets waited when To last looked.
+	// Waiting is how many packets waited when To last polled.
 	Waiting uint64 `json:"waiting"`
 }
 
@@ -61,8 +61,8 @@ func (f Flow) perSecond(n uint64) float64 {
 // Total is each flow since the ports were opened.
 func Total(now Snapshot) []Flow { return flows(Snapshot{}, now, 0) }
 
-// Between is each flow from one snapshot of a chain to a later one. Of a port
-// that was opened in between, it is all that it reported.
+// Between is each flow from one snapshot of a chain to a later one. If a port
+// was opened in between, its flow is its whole report.
 func Between(before, after Snapshot) []Flow {
 	return flows(before, after, after.At.Sub(before.At))
 }
@@ -102,11 +102,11 @@ func flow(link string, from, to broker.EndStatus, interval time.Duration) Flow {
 	return f
 }
 
-// AboutReturns are the violations that a sender sees: its receiver is at fault
-// (PROTOCOL.md, section 7). The names are those of wire.ViolationNames.
+// AboutReturns are the violations that a sender detects: its receiver is at
+// fault (PROTOCOL.md, section 7). The names are from wire.ViolationNames.
 var AboutReturns = map[string]bool{"return_index": true, "return_slot": true, "return_forged": true, "hold": true}
 
-// end is one end of a link as it was; the zero EndStatus if it was not there.
+// end is one end of a link in the snapshot; the zero EndStatus if it is missing.
 func (s Snapshot) end(link string, side int) broker.EndStatus {
 	for _, l := range s.Links {
 		if l.Name == link && side < len(l.Ends) {
@@ -116,9 +116,9 @@ func (s Snapshot) end(link string, side int) broker.EndStatus {
 	return broker.EndStatus{}
 }
 
-// CarryOver fills in, from an earlier snapshot, the last report of each end that
-// the broker has lost. An end that was only cut off continues from there when it
-// is back, instead of reporting its whole life as one interval.
+// CarryOver copies, from an earlier snapshot, the last report of each end that
+// the broker has lost. If an end was only disconnected, it then continues from
+// there instead of reporting its whole life as one interval.
 func (s Snapshot) CarryOver(before Snapshot) Snapshot {
 	links := slices.Clone(s.Links)
 	for i := range links {
@@ -134,9 +134,9 @@ func (s Snapshot) CarryOver(before Snapshot) Snapshot {
 	return s
 }
 
-// change is what an end reported beyond what it had reported before. One that
-// was opened again begins anew, and so does one whose figures went back, which
-// no honest end's do.
+// change is an end's report since its previous one. It restarts at zero if the
+// port was reopened, or if a counter decreased, which an honest end never
+// reports.
 func change(before, after broker.EndStatus) broker.EndStatus {
 	c, ok := after.Counters, true
 	for _, field := range []struct {
@@ -164,7 +164,7 @@ func change(before, after broker.EndStatus) broker.EndStatus {
 	return after
 }
 
-// subtract is the samples that came since before; nil if there are fewer now.
+// subtract is the samples since before; nil if the count decreased.
 func subtract(before, after broker.Latency) *broker.Latency {
 	old := map[int]uint64{}
 	for _, b := range before.Buckets {

@@ -26,8 +26,8 @@ func TestBetweenGivesRatesAndOnlyNewSamples(t *testing.T) {
 	}
 }
 
-// TestANewProcessBeginsAnew holds for one that was opened again, and for one
-// that reports less than before.
+// TestANewProcessBeginsAnew: a reopened port restarts at zero, as does a port
+// whose counters decrease.
 func TestANewProcessBeginsAnew(t *testing.T) {
 	before := telemetrytest.Snapshot(1, telemetrytest.Reported(9, 2000, 0))
 	for name, after := range map[string]broker.LinkStatus{"fewer": telemetrytest.Reported(2, 2000, 0), "other process": telemetrytest.Reported(12, 2000, 0)} {
@@ -44,14 +44,14 @@ func TestANewProcessBeginsAnew(t *testing.T) {
 
 func TestViolationsAreOfTheOneAtFault(t *testing.T) {
 	l := telemetrytest.Reported(1, 2000, 0)
-	l.Ends[1].Violations = map[string]uint64{"slot": 3, "return_slot": 5} // b saw a forge slots, and a return wrongly what b had sent
+	l.Ends[1].Violations = map[string]uint64{"slot": 3, "return_slot": 5} // b saw a forge slots, and return b's slots wrongly
 	flows := telemetry.Total(telemetrytest.Snapshot(1, l))
 	if flows[0].Violations != 3 || flows[1].Violations != 5 {
 		t.Errorf("forth %d, back %d", flows[0].Violations, flows[1].Violations)
 	}
 }
 
-// TestEveryViolationHasABrokersName keeps the names of the two packages together.
+// TestEveryViolationHasABrokersName checks that both packages use the same names.
 func TestEveryViolationHasABrokersName(t *testing.T) {
 	for kind := range telemetry.AboutReturns {
 		if !slices.Contains(wire.ViolationNames[:], kind) {

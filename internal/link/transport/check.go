@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Least MTUs: RFC 791 section 3.1 and RFC 8200 section 5.
+// Smallest MTUs: RFC 791 section 3.1 and RFC 8200 section 5.
 const (
 	minMTU4 = 68
 	minMTU6 = 1280
@@ -37,8 +37,8 @@ func (s Spec) filter(uplink bool) []End {
 	return ends
 }
 
-// Check reports, all at once, why a driver with those abilities cannot build
-// the spec, each with what mends it.
+// Check reports every reason why a driver with those capabilities cannot build
+// the spec, each with its fix.
 func Check(driver string, caps inventory.Caps, s Spec) error {
 	errs := checkEnds(caps, s)
 	errs = append(errs, checkMTU(caps, s)...)
@@ -130,11 +130,11 @@ func checkEnds(caps inventory.Caps, s Spec) []error {
 // maxSocketPath is the longest path of a socket in bytes (unix(7)), without NUL.
 const maxSocketPath = 107
 
-// maxNativeQueues is the most queues of a port that libdray opens.
+// maxNativeQueues is the most queues that libdray opens on a port.
 const maxNativeQueues = 16
 
-// longestSocket is how much of a path is left for the name of a socket in the
-// directory of a dpdk end.
+// longestSocket reserves path bytes for the name of a socket in the directory
+// of a dpdk end.
 const longestSocket = len("/vhost-user.sock")
 
 func checkFaces(caps inventory.Caps, s Spec) []error {
@@ -203,5 +203,5 @@ func checkEnd(e End) error {
 	return nil
 }
 
-// maxQueues is the most queues that the kernel gives a virtual interface.
+// maxQueues is the most queues that the kernel allows on a virtual interface.
 const maxQueues = 4096

@@ -16,8 +16,8 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// carrierTimeout bounds the wait for a port that has been brought up; the
-// kernel takes microseconds, or up to a second after many other changes.
+// carrierTimeout bounds the wait for the carrier of a port. The kernel takes
+// microseconds, or up to a second after many other changes.
 const carrierTimeout = 10 * time.Second
 
 // NewBuild is a build with an empty report.
@@ -28,7 +28,7 @@ func NewBuild(steps ...step.Step) *Build {
 // StepName names a step of this link: "veth f1u: create pair".
 func (s Spec) StepName(driver, what string) string { return driver + " " + s.Link + ": " + what }
 
-// Iface is the interface of a port, as it is to be created.
+// Iface is the interface of a port, as it should be created.
 func (s Spec) Iface(e End) host.Iface {
 	return host.Iface{Netns: e.Netns, Name: e.Name, MAC: e.MAC, MTU: s.MTU, Queues: e.Queues}
 }
@@ -36,7 +36,7 @@ func (s Spec) Iface(e End) host.Iface {
 // PortResource is the interface of a port.
 func PortResource(e End) step.Resource { return host.LinkResource(e.Netns, e.Name, e.MAC) }
 
-// Finish appends the steps that every driver with port interfaces ends with:
+// Finish appends the last steps of every driver with port interfaces:
 // addresses, up, qdiscs, and reading all of it back.
 func (b *Build) Finish(driver string, s Spec) {
 	for i, e := range s.Ports() {
@@ -52,13 +52,13 @@ func (b *Build) Finish(driver string, s Spec) {
 	b.add(s.StepName(driver, "read back"), func(ctx context.Context) error { return readBack(ctx, s) })
 }
 
-// add appends a step that leaves nothing behind but what earlier steps declared.
+// add appends a step that creates only resources declared by earlier steps.
 func (b *Build) add(name string, do func(context.Context) error) {
 	b.Steps = append(b.Steps, step.Step{Name: name, Do: do})
 }
 
-// Shape attaches the qdisc to an interface, and reports what the kernel made of it as
-// that of an end.
+// Shape attaches the qdisc to an interface, and reports the qdisc that the
+// kernel set, for an end.
 func (b *Build) Shape(ns host.Netns, name, end string, q chain.Qdisc) error {
 	if err := ns.SetQdisc(name, hostQdisc(q)); err != nil {
 		return err
@@ -66,8 +66,8 @@ func (b *Build) Shape(ns host.Netns, name, end string, q chain.Qdisc) error {
 	return b.reportQdisc(ns, name, end)
 }
 
-// ShapedBySwitch makes sure that a switch has set the qdisc on its side of a port, and
-// reports what the kernel made of it.
+// ShapedBySwitch checks that a switch has set the qdisc on its side of a port,
+// and reports the qdisc that the kernel set.
 func (b *Build) ShapedBySwitch(e End, side host.Iface, q chain.Qdisc) error {
 	if err := side.Netns.CheckShaper(side.Name, hostQdisc(q)); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (b *Build) ShapedBySwitch(e End, side host.Iface, q chain.Qdisc) error {
 	return b.reportQdisc(side.Netns, side.Name, e.Port()+" at the switch")
 }
 
-// reportQdisc reports the qdisc of an interface as the kernel has it.
+// reportQdisc reports an interface's qdisc as read from the kernel.
 func (b *Build) reportQdisc(ns host.Netns, name, end string) error {
 	state, err := ns.ReadQdisc(name)
 	if err != nil {
@@ -109,8 +109,8 @@ func (b *Build) SwitchOffload(e End, feature string, on bool, reason string) err
 	return nil
 }
 
-// readBack compares each port with the spec: an interface is made by several
-// requests, and a kernel may round or ignore one of them.
+// readBack compares each port with the spec: several requests create an
+// interface, and a kernel may round or ignore one.
 func readBack(ctx context.Context, s Spec) error {
 	ctx, cancel := context.WithTimeout(ctx, carrierTimeout)
 	defer cancel()

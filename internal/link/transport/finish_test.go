@@ -11,7 +11,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// TestCompareNotices shows that reading back can fail, in each property.
+// TestCompareNotices: reading back detects a difference in each property.
 func TestCompareNotices(t *testing.T) {
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
 	ip := netip.MustParsePrefix("192.0.2.1/24")
@@ -20,7 +20,7 @@ func TestCompareNotices(t *testing.T) {
 		return host.LinkState{MAC: mac, MTU: 1500, Up: true, Queues: 2, Addrs: []netip.Prefix{ip}}
 	}
 	if err := compare(spec, end, good()); err != nil {
-		t.Errorf("what was asked for is refused: %v", err)
+		t.Errorf("a matching port is rejected: %v", err)
 	}
 	cases := map[string]func(*host.LinkState){
 		"MAC":       func(s *host.LinkState) { s.MAC = net.HardwareAddr{2, 0, 0, 0, 0, 2} },
@@ -38,7 +38,7 @@ func TestCompareNotices(t *testing.T) {
 	}
 }
 
-// TestSwitchMAC: links of one chain, and the ends of one link, never collide.
+// TestSwitchMAC: links of one chain, and ends of one link, never collide.
 func TestSwitchMAC(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range []Spec{{Chain: "a", Link: "b"}, {Chain: "a", Link: "c"}, {Chain: "ab"}, {Link: "ab"}} {

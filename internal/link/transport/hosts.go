@@ -15,19 +15,19 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Host is a simulated host, as the links that end on it see it: it exists before
-// they do, and outlives them.
+// Host is a simulated host, as its links see it: it exists before them and
+// outlives them.
 type Host struct {
 	Name   string
 	Netns  host.Netns // where its end of the underlay is
 	Device string     // that end
-	// Addr is that end's address, in the underlay's subnet. The TunnelAddresses
-	// that follow it are for the ends of tunnels.
+	// Addr is the address of Device, in the underlay's subnet. The next
+	// TunnelAddresses addresses are for tunnel ends.
 	Addr netip.Prefix
 }
 
-// TunnelAddresses is how many addresses of the underlay each host has for the
-// ends of tunnels.
+// TunnelAddresses is how many underlay addresses each host has for tunnel
+// ends.
 const TunnelAddresses = 8189
 
 // TunnelAddr is the address of the end of tunnel vni, for tunnels that cannot
@@ -43,7 +43,7 @@ func (h Host) TunnelAddr(vni int) (netip.Prefix, error) {
 	return netip.PrefixFrom(addr, h.Addr.Bits()), nil
 }
 
-// PortsOn are the indices among Ports of those on the simulated host.
+// PortsOn are the indices in Ports of the ports on that simulated host.
 func (s Spec) PortsOn(name string) []int {
 	var on []int
 	for i, e := range s.Ports() {
@@ -54,13 +54,13 @@ func (s Spec) PortsOn(name string) []int {
 	return on
 }
 
-// HostNetns is the namespace of the link's own on simulated host i, in which its
-// bridge is: names there are the link's alone.
+// HostNetns is the link's own namespace on simulated host i. It holds the
+// link's bridge, so names in it cannot collide.
 func (s Spec) HostNetns(i int) host.Netns {
 	return host.Netns{Path: filepath.Join(s.Dir, fmt.Sprintf("host%d.net", i+1))}
 }
 
-// CreateHostNetns is the step that makes the link's namespace on host i.
+// CreateHostNetns is the step that creates the link's namespace on host i.
 func (s Spec) CreateHostNetns(driver string, i int) step.Step {
 	ns := s.HostNetns(i)
 	return step.Step{
@@ -75,7 +75,7 @@ func (s Spec) CreateHostNetns(driver string, i int) step.Step {
 	}
 }
 
-// CheckUnderlay is the step that looks at a host's end of the underlay before a
+// CheckUnderlay is the step that checks a host's end of the underlay before a
 // tunnel uses it; it changes nothing.
 func (s Spec) CheckUnderlay(driver string, h Host) step.Step {
 	return step.Step{
@@ -96,7 +96,7 @@ func (s Spec) CheckUnderlay(driver string, h Host) step.Step {
 	}
 }
 
-// checkHosts says where a driver and the link's hosts do not go together.
+// checkHosts reports why a driver cannot serve the link's hosts.
 func checkHosts(caps inventory.Caps, s Spec) error {
 	known := map[string]bool{}
 	for _, h := range s.Hosts {

@@ -8,17 +8,17 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// Reviver is implemented by a driver whose links have processes of the host that
-// can be started anew when they end, while the ports stay as they are.
+// Reviver is implemented by a driver whose links have host processes that can
+// restart after they end, while the ports stay unchanged.
 type Reviver interface {
-	// Revive starts those of the link's processes that do not run, and returns
-	// once the link works; it notes them in the report, which is that of the
-	// link's Build. s is what Build had.
+	// Revive starts the link's processes that do not run, and returns once the
+	// link works. It notes them in the report of the link's Build. s is the
+	// spec that Build had.
 	Revive(ctx context.Context, s Spec, r *Report) error
 }
 
-// Note notes a process that carries the link's traffic, in place of one of that
-// name which has ended; log is where its output goes.
+// Note records a process that carries the link's traffic, replacing an ended
+// one of that name; log is its output file.
 func (r *Report) Note(name string, id host.ProcessID, log string) {
 	p := Process{Name: name, ID: id, Log: log}
 	for i := range r.Processes {

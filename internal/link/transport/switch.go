@@ -14,12 +14,12 @@ import (
 	"github.com/drayage/dray/internal/host/step"
 )
 
-// SwitchNetns is the namespace of the link's own, where its switch lives: out
-// of reach of the host's firewall, and of other links' names.
+// SwitchNetns is the link's own namespace for its switch. The host's firewall
+// does not apply there, and names cannot collide with other links'.
 func (s Spec) SwitchNetns() host.Netns { return host.Netns{Path: filepath.Join(s.Dir, "switch.net")} }
 
-// SwitchMAC is the address of an interface inside the switch's namespace:
-// always the same for one chain, link and role.
+// SwitchMAC is the address of an interface inside the switch's namespace,
+// stable for one chain, link and role.
 func (s Spec) SwitchMAC(role string) net.HardwareAddr {
 	sum := sha256.Sum256([]byte(s.Chain + "\x00" + s.Link + "\x00" + role))
 	mac := net.HardwareAddr(sum[:6])
@@ -32,8 +32,8 @@ func (s Spec) SwitchIface(name string) host.Iface {
 	return host.Iface{Netns: s.SwitchNetns(), Name: name, MAC: s.SwitchMAC(name), MTU: s.MTU}
 }
 
-// SwitchPort is the switch's side of port i: in the link's namespace on the
-// port's host, if its ports are on several.
+// SwitchPort is the switch's side of port i. If ports are on several hosts, it
+// is in the link's namespace on that port's host.
 func (s Spec) SwitchPort(i int) host.Iface {
 	port := s.SwitchIface(fmt.Sprintf("p%d", i+1))
 	if len(s.Hosts) > 1 {
@@ -43,7 +43,7 @@ func (s Spec) SwitchPort(i int) host.Iface {
 	return port
 }
 
-// CreateSwitchNetns is the step that makes the switch's namespace.
+// CreateSwitchNetns is the step that creates the switch's namespace.
 func (s Spec) CreateSwitchNetns(driver string) step.Step {
 	ns := s.SwitchNetns()
 	return step.Step{
@@ -58,13 +58,13 @@ func (s Spec) CreateSwitchNetns(driver string) step.Step {
 	}
 }
 
-// CreatePort is the step that makes port i and its other end in the switch's
-// namespace, and brings that end up.
+// CreatePort is the step that creates port i and its peer in the switch's
+// namespace, and brings the peer up.
 func (s Spec) CreatePort(driver string, i int, e End) step.Step {
 	inner := s.SwitchPort(i)
 	return step.Step{
 		Name:  s.StepName(driver, fmt.Sprintf("create end %d %s", i+1, e.Name)),
-		Makes: []step.Resource{PortResource(e)}, // a veth goes with its peer
+		Makes: []step.Resource{PortResource(e)}, // a veth is removed with its peer
 		Do: func(context.Context) error {
 			if err := host.CreateVeth(s.Iface(e), inner); err != nil {
 				return err
@@ -74,8 +74,8 @@ func (s Spec) CreatePort(driver string, i int, e End) step.Step {
 	}
 }
 
-// AwaitSwitchPorts is the step that waits until the switch's sides of the ports
-// are in operation: before, the kernel drops what the switch sends.
+// AwaitSwitchPorts is the step that waits until the switch's port sides are
+// operational. Before that, the kernel drops the switch's packets.
 func (s Spec) AwaitSwitchPorts(driver string) step.Step {
 	return step.Step{
 		Name: s.StepName(driver, "wait for the switch's ports"),
@@ -93,7 +93,7 @@ func (s Spec) AwaitSwitchPorts(driver string) step.Step {
 	}
 }
 
-// CheckUplink is the step that looks at a host interface before it is used; it
+// CheckUplink is the step that checks a host interface before its use; it
 // changes nothing.
 func (s Spec) CheckUplink(driver string, e End) step.Step {
 	return step.Step{

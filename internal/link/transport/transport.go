@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package transport defines what a way to realise a link must do. Each driver
-// lives in a folder of its own and passes the suite in transporttest.
+// Package transport defines the interface of a link's transport. Each driver
+// has its own folder and passes the suite in transporttest.
 package transport
 
 import (
@@ -20,84 +20,84 @@ import (
 
 // Driver is one transport.
 type Driver interface {
-	// Name is what a chain file calls it.
+	// Name is its name in a chain file.
 	Name() string
-	// Caps is what it can do and what it costs; constant.
+	// Caps is its capabilities and costs; constant.
 	Caps() inventory.Caps
 	// Probe reports whether this host can run it. It leaves nothing behind.
 	Probe(ctx context.Context) inventory.Item
-	// Build returns the steps that realise the link. Nothing has happened
-	// yet when it returns; an error means that the spec cannot be built.
+	// Build returns the steps that create the link, and runs none of them. An
+	// error means that the spec cannot be built.
 	Build(spec Spec) (*Build, error)
 }
 
-// Spec is one link, with every address decided.
+// Spec is one link, with every address assigned.
 type Spec struct {
-	Chain string // names what the driver creates
+	Chain string // names the resources of the driver
 	Link  string
 	// Dir is an existing directory for the driver's sockets, namespaces and
 	// logs; it is removed after the link.
 	Dir string
 	// Cgroup holds the link's host processes (a switch, a relay). It exists.
 	Cgroup host.Cgroup
-	// CPUs are those that the link's processes may use; nil: any.
+	// CPUs are the CPUs that the link's processes may use; nil: any.
 	CPUs []int
-	// Broker is the state directory of the chain's broker, which runs where an
+	// Broker is the state directory of the chain's broker, which runs if an
 	// end is native.
 	Broker string
-	// Move says that the broker serves the link already, over another transport:
-	// its native ports stay, and the last step takes them to this one.
+	// Move says that the broker already serves the link, over another transport.
+	// Its native ports stay, and the last step moves them to this one.
 	Move  bool
 	Ends  []End
 	MTU   int          // bytes of L3 packet
-	Shape *chain.Qdisc // egress qdisc of every port without one of its own; nil: none
-	// Forwarding asks a driver with Caps.Forwards; empty: direct between two ends,
-	// learning between more.
+	Shape *chain.Qdisc // egress qdisc of every port without its own; nil: none
+	// Forwarding selects the mode of a driver with Caps.Forwards; empty:
+	// direct between two ends, learning between more.
 	Forwarding chain.Forwarding
 	// Messages asks for message buffers; nil: none.
 	Messages *chain.Messages
-	// Hosts are the simulated hosts of the ends, each once; at most one where the
-	// link is no tunnel. VNI is the number of a tunnel, the only one of its chain.
+	// Hosts are the simulated hosts of the ends, without duplicates; at most one if
+	// the link is no tunnel. VNI is the tunnel's number, unique in its chain.
 	Hosts []Host
 	VNI   int
 }
 
-// End is a port to be made, or an uplink to be used.
+// End is a port to create, or an uplink to use.
 type End struct {
-	Function string     // whose port it is; empty for an uplink
-	Host     string     // the simulated host that the function is on; empty: none
+	Function string     // owner of the port; empty for an uplink
+	Host     string     // the function's simulated host; empty: none
 	Netns    host.Netns // where the port appears; for an uplink, where the host interface lives
-	Name     string     // the interface's name: the port's, or the uplink's
+	Name     string     // interface name of the port or the uplink
 	Uplink   bool
 	MAC      net.HardwareAddr
 	IP       netip.Prefix
 	Queues   int
 
-	// Of a port with the native or dpdk face, which has no interface in Netns: its
-	// socket on the host, and the uid that may connect to it.
+	// For a port with the native or dpdk face, without an interface in Netns:
+	// its socket on the host, and the uid that may connect.
 	Face   chain.Face // empty: netdev
 	Socket string
 	User   int
 	Hold   *chain.Hold // nil: no bound
-	// Shape is the egress qdisc of this port; nil: that of the spec.
+	// Shape is the egress qdisc of this port; nil: the spec's.
 	Shape *chain.Qdisc
 
-	// Runtime is that of the function.
+	// Runtime is the function's runtime.
 	Runtime chain.RuntimeName
-	// HugePages says that the function has some.
+	// HugePages says that the function has huge pages.
 	HugePages bool
-	// StartsAfter are the functions whose sockets that function waits for before it
-	// starts, over the links that are there already, directly or by way of others.
-	// None of these may be made to wait for it (Vdev.Awaits).
+	// StartsAfter are the functions whose sockets must exist before that
+	// function starts, directly or indirectly, over existing links. To avoid a
+	// cycle, none of them may wait for it (Vdev.Awaits).
 	StartsAfter []string
 
-	// Of a port with the dpdk face, and of a virtual machine: an existing directory
-	// on the host, in which the function alone may make sockets, and which it sees
-	// at dpdk.LinksInside/NAME. User is its owner.
+	// For a port with the dpdk face, and for a virtual machine: an existing
+	// host directory in which only the function may create sockets. The
+	// function sees it at dpdk.LinksInside/NAME. Its owner is User.
 	Dir string
 }
 
-// Port is how people are told of the end: FUNCTION.PORT, or the uplink's interface.
+// Port is the end's name for users: FUNCTION.PORT, or the uplink's interface.
 func (e End) Port() string {
 	if e.Function == "" {
 		return e.Name
@@ -112,18 +112,18 @@ func (e End) Native() bool { return e.Face == chain.FaceNative }
 // Dpdk reports whether the end is a device of the function's DPDK application.
 func (e End) Dpdk() bool { return e.Face == chain.FaceDPDK }
 
-// Machine reports whether the end is an interface of a virtual machine, which a
-// transport with Caps.Machines reaches as it does a dpdk end.
+// Machine reports whether the end is a virtual machine's interface. A
+// transport with Caps.Machines reaches it like a dpdk end.
 func (e End) Machine() bool {
 	return e.Runtime == chain.RuntimeVM && (e.Face == "" || e.Face == chain.FaceNetdev)
 }
 
-// InMachine reports whether the end is a device of a virtual machine: an interface
-// of its kernel, or with the face dpdk of an application in it.
+// InMachine reports whether the end is a device of a virtual machine: a kernel
+// interface, or a dpdk device of an application in it.
 func (e End) InMachine() bool { return e.Machine() || e.Dpdk() && e.Runtime == chain.RuntimeVM }
 
-// Brokered reports whether the end can be a port that libdray opens, on the
-// transports that have such ports: in the function's own program, or in the DPDK
+// Brokered reports whether libdray can open the end as a port, on transports
+// with such ports. libdray is in the function's own program, or in the DPDK
 // driver net_dray.
 func (e End) Brokered() bool { return e.Native() || e.Dpdk() }
 
@@ -131,12 +131,12 @@ func (e End) Brokered() bool { return e.Native() || e.Dpdk() }
 type Vdev = dpdk.Vdev
 
 // Cleaner is implemented by a driver whose links leave resources that package
-// host does not know how to remove.
+// host cannot remove.
 type Cleaner interface {
 	Removers() step.Removers
 }
 
-// AllRemovers removes whatever a link of one of the drivers leaves.
+// AllRemovers removes every resource that links of these drivers leave.
 func AllRemovers(drivers ...Driver) step.Removers {
 	all := host.Removers()
 	for _, d := range drivers {
@@ -147,26 +147,26 @@ func AllRemovers(drivers ...Driver) step.Removers {
 	return all
 }
 
-// Build is the work of making one link.
+// Build is the steps and the report of one link.
 type Build struct {
 	Steps []step.Step
-	// Keeps is what of the steps' resources belongs to the ports: it stays when
+	// Keeps are the steps' resources that belong to the ports: they stay when
 	// the link moves to another transport.
 	Keeps []step.Resource
 	// Report is filled in by the steps as they run.
 	Report *Report
 }
 
-// Report says what a driver did to the host, as data for the record.
+// Report records a driver's changes to the host, as data for the record.
 type Report struct {
 	Offloads []OffloadChange `json:"offloads"`
 	Qdiscs   []QdiscState    `json:"qdiscs"`
 	Engine   string          `json:"engine,omitempty"`   // name and version of the switch, e.g. "ovs 3.1.0"
 	Datapath string          `json:"datapath,omitempty"` // e.g. "netdev", "system"
-	// Vdevs has one for each dpdk end. Build fills it in: it is known before the
-	// functions start.
+	// Vdevs has one entry per dpdk end. Build fills it in, so it is known
+	// before the functions start.
 	Vdevs []Vdev `json:"vdevs,omitempty"`
-	// Processes are those of the host that the link cannot do without.
+	// Processes are the host processes that the link needs.
 	Processes []Process `json:"processes,omitempty"`
 }
 
@@ -174,10 +174,10 @@ type Report struct {
 type Process struct {
 	Name string         `json:"name"` // e.g. "ovs-vswitchd"
 	ID   host.ProcessID `json:"id"`
-	Log  string         `json:"log,omitempty"` // a file that grows with what it says
+	Log  string         `json:"log,omitempty"` // output file
 }
 
-// Watch notes a process that was just started, so that its end can be told.
+// Watch records a newly started process, so that its exit can be detected.
 func (b *Build) Watch(name string, pid int) error {
 	id, err := host.Identify(pid)
 	if err != nil {
@@ -187,7 +187,7 @@ func (b *Build) Watch(name string, pid int) error {
 	return nil
 }
 
-// OffloadChange is an offload that the driver had to switch.
+// OffloadChange is an offload that the driver had to change.
 type OffloadChange struct {
 	End     string `json:"end"`     // interface name
 	Feature string `json:"feature"` // ethtool name
@@ -197,7 +197,7 @@ type OffloadChange struct {
 
 // QdiscState is a qdisc as the kernel reports it after it was set.
 type QdiscState struct {
-	End  string `json:"end"` // FUNCTION.PORT, and "at the switch" if that has set it; of an uplink the interface
+	End  string `json:"end"` // FUNCTION.PORT, plus "at the switch" if the switch set it; for an uplink the interface
 	Kind string `json:"kind"`
 	Text string `json:"text"` // its parameters as read back
 }

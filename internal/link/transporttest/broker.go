@@ -14,7 +14,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// serving is the broker of a rig's native ports, which is this process.
+// serving is the broker of a rig's native ports, run by this process.
 type serving struct {
 	stop  context.CancelFunc
 	ended chan error
@@ -49,7 +49,7 @@ func (r *Rig) stopBroker() {
 	r.broker = nil
 }
 
-// makeNative gives an end the directory that its function would have.
+// makeNative creates the directory that the end's function would have.
 func (r *Rig) makeNative(e *transport.End, i int) {
 	r.t.Helper()
 	dir := filepath.Join(r.dir, fmt.Sprintf("f%d.ports", i))
@@ -59,7 +59,7 @@ func (r *Rig) makeNative(e *transport.End, i int) {
 	e.Function, e.Face, e.Socket = fmt.Sprintf("f%d", i), chain.FaceNative, filepath.Join(dir, e.Name)
 }
 
-// describeSockets lists the port sockets that are there, and what the broker serves.
+// describeSockets lists the existing port sockets, and the broker's links.
 func (r *Rig) describeSockets(b *strings.Builder) {
 	r.t.Helper()
 	sockets, err := filepath.Glob(filepath.Join(r.dir, "*.ports", "*"))

@@ -22,7 +22,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// portCounts are the numbers of ports that the suite tries.
+// portCounts are the port counts that the suite tests.
 func portCounts(d transport.Driver) []int {
 	if d.Caps().MaxEnds == 2 {
 		return []int{2}
@@ -30,7 +30,7 @@ func portCounts(d transport.Driver) []int {
 	return []int{2, 3}
 }
 
-// testPorts checks that each port is exactly what the spec says.
+// testPorts checks that each port matches the spec exactly.
 func testPorts(t *testing.T, d transport.Driver) {
 	for _, n := range portCounts(d) {
 		r := NewRig(t, d, Options{Ports: n, MTU: 1600, Queues: 2})
@@ -63,8 +63,8 @@ func testPorts(t *testing.T, d transport.Driver) {
 	}
 }
 
-// checkSilence checks that the link's own namespace has no address by which it
-// would add packets of its own to the traffic.
+// checkSilence checks that the link's own namespace has no address, with which
+// it would add its own packets to the traffic.
 func checkSilence(t *testing.T, r *Rig) {
 	t.Helper()
 	ns := r.Spec.SwitchNetns()
@@ -89,7 +89,7 @@ func checkSilence(t *testing.T, r *Rig) {
 	}
 }
 
-// checkOffloads checks that each port's offloads are what the driver reports.
+// checkOffloads checks that each port's offloads match the driver's report.
 func checkOffloads(t *testing.T, r *Rig, report *transport.Report) {
 	t.Helper()
 	if _, err := json.Marshal(report); err != nil {
@@ -109,8 +109,8 @@ func checkOffloads(t *testing.T, r *Rig, report *transport.Report) {
 	}
 }
 
-// checkUnreported checks that a driver that reports no change of an offload made none:
-// each of its veth ports is then as the kernel makes one.
+// checkUnreported checks that a driver that reports no offload change made
+// none: each of its veth ports then has the kernel's defaults.
 func checkUnreported(t *testing.T, r *Rig, report *transport.Report) {
 	t.Helper()
 	if len(report.Offloads) > 0 {
@@ -143,8 +143,8 @@ func checkUnreported(t *testing.T, r *Rig, report *transport.Report) {
 // longestPacket is the longest L3 packet without jumbograms, in bytes.
 const longestPacket = 65535
 
-// testTraffic checks that every pair of stations talks both ways, up to exactly
-// the MTU.
+// testTraffic checks that every pair of stations can exchange packets both
+// ways, up to exactly the MTU.
 func testTraffic(t *testing.T, d transport.Driver, o Options) {
 	if _, err := os.Stat("/proc/net/if_inet6"); o.IPv6 && err != nil {
 		t.Skip("this kernel has no IPv6")
@@ -168,7 +168,7 @@ func testTraffic(t *testing.T, d transport.Driver, o Options) {
 			for _, size := range []int{1, 100, largest} {
 				sendUDP(t, a, b, size)
 			}
-			if !d.Caps().SameNetns { // the MTU of lo is beyond the longest datagram
+			if !d.Caps().SameNetns { // the MTU of lo is larger than the longest datagram
 				refusedUDP(t, a, b, largest+1)
 			}
 			sendTCP(t, a, b, 1<<20)
@@ -176,8 +176,8 @@ func testTraffic(t *testing.T, d transport.Driver, o Options) {
 	}
 }
 
-// testShape checks that each qdisc is attached as asked, or that its absence is
-// a typed error which leaves nothing.
+// testShape checks that each qdisc is attached as requested. If one cannot be,
+// it expects a typed error and no leftovers.
 func testShape(t *testing.T, d transport.Driver, o Options) {
 	if !d.Caps().Shapes {
 		t.Skip("the driver carries no qdiscs, and says so")
@@ -225,7 +225,7 @@ func testShape(t *testing.T, d transport.Driver, o Options) {
 	}
 }
 
-// testShapeOfOneEnd checks that a port's own qdisc is there in place of the link's.
+// testShapeOfOneEnd checks that a port's own qdisc replaces the link's.
 func testShapeOfOneEnd(t *testing.T, d transport.Driver, o Options) {
 	if !d.Caps().Shapes || d.Caps().SameNetns {
 		t.Skip("the driver carries no qdiscs, or has one interface for all ports")
@@ -246,8 +246,8 @@ func testShapeOfOneEnd(t *testing.T, d transport.Driver, o Options) {
 	}
 }
 
-// testShapeLimits checks that a tbf really holds traffic back, each way. Only
-// too fast is an error: a busy machine may be slower.
+// testShapeLimits checks that a tbf really limits traffic, each way. Only too
+// fast is an error: a busy machine may be slower.
 func testShapeLimits(t *testing.T, d transport.Driver, o Options) {
 	if !d.Caps().Shapes {
 		t.Skip("the driver carries no qdiscs, and says so")
@@ -258,8 +258,8 @@ func testShapeLimits(t *testing.T, d transport.Driver, o Options) {
 	r.shaped()
 }
 
-// testShapeAtSwitch checks that the switch itself holds traffic back, and the ports
-// have no qdisc for it.
+// testShapeAtSwitch checks that the switch itself limits traffic, and the
+// ports have no qdisc.
 func testShapeAtSwitch(t *testing.T, d transport.Driver, o Options) {
 	o.Shape = &chain.Qdisc{Kind: "htb", Rate: shapedRate, At: chain.AtSwitch}
 	if !d.Caps().OwnShapes {
@@ -291,10 +291,10 @@ func testShapeAtSwitch(t *testing.T, d transport.Driver, o Options) {
 	r.shaped()
 }
 
-// shapedRate is what the discipline of these tests lets pass, in bit/s.
+// shapedRate is the rate limit in these tests, in bit/s.
 const shapedRate = 16e6
 
-// shaped sends each way and wants it to take as long as that rate makes it.
+// shaped sends each way, and checks that it takes at least the time for that rate.
 func (r *Rig) shaped() {
 	t := r.t
 	t.Helper()
@@ -314,8 +314,8 @@ func (r *Rig) shaped() {
 	}
 }
 
-// testParallel makes two links at once, with the same names and addresses, and
-// checks that what is sent on one is not heard on the other.
+// testParallel creates two links at once, with the same names and addresses,
+// and checks that neither receives the other's traffic.
 func testParallel(t *testing.T, d transport.Driver) {
 	rigs := []*Rig{NewRig(t, d, Options{}), NewRig(t, d, Options{})}
 	errs := make(chan error, len(rigs))
@@ -328,9 +328,9 @@ func testParallel(t *testing.T, d transport.Driver) {
 			t.Fatal(err)
 		}
 	}
-	to := netip.MustParseAddr("192.0.2.255") // everybody on the link
+	to := netip.MustParseAddr("192.0.2.255") // broadcast on the link
 	if d.Caps().SameNetns {
-		to = rigs[0].stations[1].ip // lo broadcasts nothing
+		to = rigs[0].stations[1].ip // lo has no broadcast
 	}
 	near := rigs[0].stations[1].listenAny(t, 0)
 	port := near.LocalAddr().(*net.UDPAddr).Port
@@ -343,14 +343,14 @@ func testParallel(t *testing.T, d transport.Driver) {
 		t.Fatal(err)
 	}
 	if !hears(t, near, patience) {
-		t.Error("the other end of the link heard nothing")
+		t.Error("the other end of the link received nothing")
 	}
 	for i, ear := range far {
 		if hears(t, ear, 100*time.Millisecond) {
-			t.Errorf("end %d of the other link heard it too", i+1)
+			t.Errorf("end %d of the other link received it too", i+1)
 		}
 	}
-	// One link's removal does not touch the other.
+	// Removing one link does not affect the other.
 	if err := rigs[0].Remove(); err != nil {
 		t.Fatal(err)
 	}
@@ -358,14 +358,14 @@ func testParallel(t *testing.T, d transport.Driver) {
 	sendTCP(t, rigs[1].stations[0], rigs[1].stations[1], 1<<16)
 }
 
-// testRemoval removes a link from its journal alone, twice, and makes it again.
+// testRemoval removes a link from its journal alone, twice, and creates it again.
 func testRemoval(t *testing.T, d transport.Driver, o Options) {
 	o.Shape = pfifo
 	r := NewRig(t, d, o)
 	for round := range 2 {
 		r.Up()
 		if r.state() == r.before {
-			t.Fatal("a link that is up cannot be told from one that is not: the check for leftovers checks nothing")
+			t.Fatal("the state does not show that the link is up: the check for leftovers checks nothing")
 		}
 		sendUDP(t, r.stations[0], r.stations[1], 100)
 		for range 2 {

@@ -23,22 +23,21 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// firstUser is the user of the host that the first function of a rig is; the
-// others follow.
+// firstUser is the host user of a rig's first function; the others follow.
 const firstUser = 0x6fff0000
 
-// hugePages is what an application gets, in MiB, if it cannot do without; those
-// that share memory have that of one.
+// hugePages is an application's huge pages in MiB, if it needs them;
+// applications that share memory get one such amount.
 const hugePages = 96
 
-// RunDpdk runs the suite for links of which those ports are devices of DPDK
+// RunDpdk runs the suite for links whose given ports are devices of DPDK
 // applications, with the project's own generator as their application.
 func RunDpdk(t *testing.T, d transport.Driver, ends ...int) {
 	t.Setenv("DRAY_LIB", filepath.Dir(forAnyUser(t, dpdk.DriverFile)))
 	require(t, d)
 	program := forAnyUser(t, "draygen-dpdk")
 	if d.Caps().HugePages {
-		testenv.HugePages(t, 4*hugePages/2) // two links at once, of two applications each
+		testenv.HugePages(t, 4*hugePages/2) // two links at once, with two applications each
 	}
 	openBefore, _ := leaks(t)
 	o := Options{Dpdk: ends, Ports: max(2, len(ends))}
@@ -56,9 +55,9 @@ func RunDpdk(t *testing.T, d transport.Driver, ends ...int) {
 	checkLeaks(t, openBefore)
 }
 
-// forAnyUser is a copy of a program of bin/ that the users of the applications can
-// reach, wherever the repository is; and from which DPDK loads a driver, as it does
-// not below /tmp.
+// forAnyUser copies a program of bin/ to where the applications' users can
+// reach it, wherever the repository is. DPDK must also be able to load a
+// driver from there, which it cannot below /tmp.
 func forAnyUser(t *testing.T, name string) string {
 	t.Helper()
 	testenv.Root(t)
@@ -83,7 +82,7 @@ func libdray(d transport.Driver) bool {
 	return slices.Contains(d.Caps().Faces, string(chain.FaceNative))
 }
 
-// makeDpdk gives an end the directories that its function would have.
+// makeDpdk creates the directories that the end's function would have.
 func (r *Rig) makeDpdk(e *transport.End, i int) {
 	r.t.Helper()
 	if libdray(r.driver) {
@@ -112,8 +111,8 @@ func (r *Rig) makeDpdk(e *transport.End, i int) {
 // runtimeDir is where EAL of an end's application keeps its files.
 func (r *Rig) runtimeDir(e transport.End) string { return filepath.Join(r.dir, e.Function+".runtime") }
 
-// asApplication makes the command that of an end's DPDK application: the end's
-// user, with the device that the link's report tells of.
+// asApplication makes the command run as an end's DPDK application: with the
+// end's user, and the device in the link's report.
 func (r *Rig) asApplication(cmd *exec.Cmd, e transport.End) {
 	r.t.Helper()
 	if err := clearSockets(e.Dir); err != nil { // as a runtime does
@@ -160,8 +159,8 @@ func clearSockets(dir string) error {
 	return err
 }
 
-// RunDpdkBesideNative passes traffic between a port that libdray opens and one
-// that net_dray opens.
+// RunDpdkBesideNative passes traffic between a port opened by libdray and one
+// opened by net_dray.
 func RunDpdkBesideNative(t *testing.T, d transport.Driver) {
 	require(t, d)
 	t.Setenv("DRAY_LIB", filepath.Dir(forAnyUser(t, dpdk.DriverFile)))
@@ -175,15 +174,15 @@ func RunDpdkMany(t *testing.T, d transport.Driver, ends ...int) {
 	testDpdkTraffic(t, d, forAnyUser(t, "draygen-dpdk"), Options{Dpdk: ends, Ports: len(ends)})
 }
 
-// RunDpdkForwarding kills each of the processes of a link that forwards in that way,
-// as RunDpdk does with one that leaves it to the driver, and passes traffic after each.
+// RunDpdkForwarding kills each process of a link with that forwarding mode,
+// and passes traffic after each, as RunDpdk does with the driver's own choice.
 func RunDpdkForwarding(t *testing.T, d transport.Driver, f chain.Forwarding) {
 	require(t, d)
 	testRevive(t, d, forAnyUser(t, "draygen-dpdk"), Options{Dpdk: []int{0, 1}, Ports: 2, Forwarding: f})
 }
 
-// testDpdkTraffic passes packets between all ends, up to the longest that the
-// driver carries, and checks that each function has no interface for it.
+// testDpdkTraffic sends packets between all ends, up to the driver's MTU, and
+// checks that no function has an interface for it.
 func testDpdkTraffic(t *testing.T, d transport.Driver, program string, o Options) {
 	o.MTU = min(d.Caps().MaxMTU, jumbo)
 	r := NewRig(t, d, o)
@@ -206,7 +205,7 @@ func testDpdkTraffic(t *testing.T, d transport.Driver, program string, o Options
 	}
 }
 
-// testDpdkRemoval removes a link from its journal alone, twice, and makes it again.
+// testDpdkRemoval removes a link from its journal alone, twice, and creates it again.
 func testDpdkRemoval(t *testing.T, d transport.Driver, program string, o Options) {
 	r := NewRig(t, d, o)
 	for range 2 {
@@ -222,7 +221,7 @@ func testDpdkRemoval(t *testing.T, d transport.Driver, program string, o Options
 }
 
 // testRevive kills each of the link's processes in turn, and checks that the
-// driver starts it again and that nothing else of the link has changed.
+// driver restarts it and the rest of the link is unchanged.
 func testRevive(t *testing.T, d transport.Driver, program string, o Options) {
 	reviver, ok := d.(transport.Reviver)
 	if !ok {
@@ -231,7 +230,7 @@ func testRevive(t *testing.T, d transport.Driver, program string, o Options) {
 	r := NewRig(t, d, o)
 	report := r.Up()
 	if len(report.Processes) != d.Caps().Processes {
-		t.Errorf("the report has the processes %+v, and the driver says that they are %d", report.Processes, d.Caps().Processes)
+		t.Errorf("the report has processes %+v, but the driver states %d", report.Processes, d.Caps().Processes)
 	}
 	up := sortedLines(r.state())
 	for _, victim := range slices.Clone(report.Processes) {
@@ -249,7 +248,7 @@ func testRevive(t *testing.T, d transport.Driver, program string, o Options) {
 			}
 		}
 		if now := sortedLines(r.state()); now != up {
-			t.Errorf("after %s was killed, the link is not as before:\nbefore:\n%s\nafter:\n%s", victim.Name, up, now)
+			t.Errorf("after %s was killed, the link has changed:\nbefore:\n%s\nafter:\n%s", victim.Name, up, now)
 		}
 		r.generate(program, 1, 0, 100)
 	}
@@ -259,7 +258,7 @@ func testRevive(t *testing.T, d transport.Driver, program string, o Options) {
 	r.Clean("after a link whose processes were killed")
 }
 
-// sortedLines forgets the order of processes, which is that of their start.
+// sortedLines removes the order of processes, which is their start order.
 func sortedLines(state string) string {
 	lines := strings.Split(state, "\n")
 	slices.Sort(lines)
@@ -278,8 +277,8 @@ func killProcess(t *testing.T, p transport.Process) {
 	}
 }
 
-// KillDuring is a fault that kills the process of that name in the link's control
-// group before the step whose name has that part.
+// KillDuring is a fault that kills the process of that name in the link's
+// control group before the step whose name contains part.
 func (r *Rig) KillDuring(part, process string) Fault {
 	return func(s step.Step, p step.Phase) error {
 		if p != step.Before || !strings.Contains(s.Name, part) {

@@ -9,8 +9,8 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 )
 
-// RunDpdkTunnel runs what a link between DPDK applications on simulated hosts adds to
-// one on one host by the same switch.
+// RunDpdkTunnel runs the extra tests of a link between DPDK applications on
+// simulated hosts, compared with the same switch on one host.
 func RunDpdkTunnel(t *testing.T, d transport.Driver) {
 	require(t, d)
 	program := forAnyUser(t, "draygen-dpdk")
@@ -23,13 +23,13 @@ func RunDpdkTunnel(t *testing.T, d transport.Driver) {
 	checkLeaks(t, openBefore)
 }
 
-// testTunnelSwitchDies passes packets both ways, kills the switch of one host, and
-// checks that they pass as before when the driver has started it again.
+// testTunnelSwitchDies sends packets both ways, kills the switch of one host,
+// and checks that they pass again after the driver restarts it.
 func testTunnelSwitchDies(t *testing.T, d transport.Driver, program string, o Options) {
 	r := NewRig(t, d, o)
 	report := r.Up()
 	if len(report.Processes) != d.Caps().Processes {
-		t.Errorf("the report has the processes %+v, and the driver says that they are %d", report.Processes, d.Caps().Processes)
+		t.Errorf("the report has processes %+v, but the driver states %d", report.Processes, d.Caps().Processes)
 	}
 	up := sortedLines(r.state())
 	for from := range r.Spec.Ends {
@@ -48,7 +48,7 @@ func testTunnelSwitchDies(t *testing.T, d transport.Driver, program string, o Op
 		}
 	}
 	if now := sortedLines(r.state()); now != up {
-		t.Errorf("after %s was killed, the link is not as before:\nbefore:\n%s\nafter:\n%s", victim.Name, up, now)
+		t.Errorf("after %s was killed, the link has changed:\nbefore:\n%s\nafter:\n%s", victim.Name, up, now)
 	}
 	for from := range r.Spec.Ends {
 		r.generate(program, from, 1-from, 100)

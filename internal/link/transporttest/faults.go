@@ -19,11 +19,11 @@ import (
 // Fault injects a failure at a step, or returns nil.
 type Fault func(step.Step, step.Phase) error
 
-// World is where a link is set up and made to fail. A rig is the real one.
+// World is where a link is set up with faults. A rig is the real one.
 type World interface {
-	// Steps returns the steps of a link that is not there.
+	// Steps returns the steps of a link that does not exist yet.
 	Steps() []step.Step
-	// Try runs them with that injection of faults.
+	// Try runs them with injected faults.
 	Try(steps []step.Step, fault Fault) error
 	// Clean fails the test unless nothing is left of the link.
 	Clean(when string)
@@ -39,16 +39,16 @@ func (r *Rig) Try(steps []step.Step, fault Fault) error {
 
 var errInjected = errors.New("injected fault")
 
-// RunFaults fails every step of a link in turn, before it acts and after, and
-// checks that nothing is left each time. The steps are enumerated from the
-// driver, so a new one cannot be forgotten.
+// RunFaults fails every step of a link in turn, before and after its action,
+// and checks that nothing is left each time. The steps come from the driver,
+// so a new one cannot be forgotten.
 func RunFaults(t *testing.T, newWorld func(*testing.T) World) {
 	w := newWorld(t)
 	steps := w.Steps()
 	names := map[string]bool{}
 	for _, s := range steps {
 		if names[s.Name] {
-			t.Fatalf("two steps are called %q", s.Name)
+			t.Fatalf("two steps have the name %q", s.Name)
 		}
 		names[s.Name] = true
 	}
@@ -75,13 +75,13 @@ func RunFaults(t *testing.T, newWorld func(*testing.T) World) {
 	}
 }
 
-// testCancel cancels a set-up before it begins and half-way.
+// testCancel cancels a set-up at the start and half-way.
 func testCancel(t *testing.T, d transport.Driver, o Options) {
 	r := NewRig(t, d, o)
 	steps := r.Steps()
 	for _, at := range []int{-1, 0, len(steps) / 2, len(steps) - 2} {
 		if at > len(steps)-2 {
-			continue // nothing is left to be cancelled after the last
+			continue // after the last step there is nothing to cancel
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		if at < 0 {
@@ -102,7 +102,7 @@ func testCancel(t *testing.T, d transport.Driver, o Options) {
 	}
 }
 
-// testVanish lets the namespace of the last port disappear half-way, as when a
+// testVanish removes the namespace of the last port half-way, as when a
 // container dies: set-up must fail, and leave nothing at the other ends.
 func testVanish(t *testing.T, d transport.Driver, o Options) {
 	readBack := slices.IndexFunc(NewRig(t, d, o).Steps(), func(s step.Step) bool {
@@ -124,16 +124,16 @@ func testVanish(t *testing.T, d transport.Driver, o Options) {
 			return nil
 		})
 		if err == nil {
-			t.Errorf("a namespace vanished after %q, and set-up succeeded", b.Steps[at].Name)
+			t.Errorf("a namespace vanished after %q, but set-up succeeded", b.Steps[at].Name)
 		}
 		r.before = withoutNetns(r.before, victim)
-		r.settle() // the kernel takes a dead namespace's interfaces down in its own time
+		r.settle() // the kernel removes a dead namespace's interfaces with a delay
 		r.Clean(fmt.Sprintf("after a namespace vanished after %q", b.Steps[at].Name))
 	}
 }
 
-// testReadBack takes a port's address away just before the step that reads
-// back, which has to notice.
+// testReadBack removes a port's address just before the step that reads back,
+// which must detect it.
 func testReadBack(t *testing.T, d transport.Driver, o Options) {
 	r := NewRig(t, d, o)
 	port := r.Spec.Ports()[0]

@@ -19,21 +19,21 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 )
 
-// generated is how many packets a run of the generator passes, and fewest those of
-// the last of several: what waits while a busy machine keeps a thread from running
-// fits into any ring then.
+// generated is the number of packets per generator run, and fewest the number
+// in the last of several. So few fit into any ring while a busy machine keeps
+// a thread from running.
 const generated, fewest = 2000, 60
 
-// outcome is what the generator's sink makes of them.
+// outcome is the result of the generator's sink.
 type outcome struct {
 	Received, Corrupt, Reordered, Duplicates int
 	Clean                                    bool
 }
 
-// generate passes packets of that size, in bytes of frame, from one end to the
-// other. The generator sums each payload up. A packet that is lost, changed,
-// doubled or out of order fails the test; but where the kernel carries packets,
-// or a polling receiver shares its CPU, it may lose some, and all have to arrive in one of several runs, each of half as many.
+// generate sends packets of that frame size, in bytes, from one end to the other. The
+// generator checksums each payload. A lost, changed, duplicated or reordered packet fails
+// the test. If the kernel carries packets, or a polling receiver shares its CPU, some may
+// be lost. Then all must arrive in one of several runs, each of half as many.
 func (r *Rig) generate(draygen string, from, to, size int) {
 	r.t.Helper()
 	runs := 1
@@ -54,7 +54,7 @@ func (r *Rig) generate(draygen string, from, to, size int) {
 }
 
 func (r *Rig) generateOnce(draygen string, from, to, size, packets int) (got outcome, err error) {
-	// It ends by itself before it is killed, and a run in which nothing came is repeated.
+	// It exits before it is killed, and a run without packets is repeated.
 	sink := r.draygen(draygen, to, "sink", "--once", "--duration", "30s")
 	out, err := sink.StdoutPipe()
 	if err != nil {
@@ -83,8 +83,8 @@ func (r *Rig) generateOnce(draygen string, from, to, size, packets int) (got out
 	return got, json.Unmarshal([]byte(result), &got)
 }
 
-// pace is the rate of that generator: a switch that polls for DPDK applications
-// leaves interfaces to a thread that does not.
+// pace is the generator's rate: a switch that polls for DPDK applications
+// serves interfaces from a thread that does not poll.
 func (r *Rig) pace(from, to int) string {
 	if r.Spec.Ends[from].Dpdk() != r.Spec.Ends[to].Dpdk() {
 		return "2kpps"
@@ -92,10 +92,10 @@ func (r *Rig) pace(from, to int) string {
 	return "20kpps"
 }
 
-// sinkPort is where a sink on an interface listens.
+// sinkPort is the port of a sink on an interface.
 const sinkPort = 5010
 
-// draygen is a call of the generator on the port of an end.
+// draygen is a generator command on the port of an end.
 func (r *Rig) draygen(program string, end int, role string, args ...string) *exec.Cmd {
 	e := r.Spec.Ends[end]
 	if e.Dpdk() {
@@ -114,15 +114,15 @@ func (r *Rig) draygen(program string, end int, role string, args ...string) *exe
 	return cmd
 }
 
-// destination is where packets go: a native port sends frames, which an
-// interface takes if they are for its address.
+// destination is the address to send to: a native port sends frames, which an
+// interface accepts only if they are for its address.
 func (r *Rig) destination(from, to int) []string {
 	a, b := r.Spec.Ends[from], r.Spec.Ends[to]
 	if frames(a) && frames(b) {
 		return []string{"--to-mac", b.MAC.String()}
 	}
 	args := []string{"--to", netip.AddrPortFrom(r.stations[to].ip, sinkPort).String()}
-	if a.Dpdk() { // no device of DPDK's has an address
+	if a.Dpdk() { // a DPDK device has no address
 		args = append(args, "--from", r.stations[from].ip.String())
 	}
 	switch {
@@ -137,8 +137,8 @@ func (r *Rig) destination(from, to int) []string {
 // frames reports whether the application of an end sends frames.
 func frames(e transport.End) bool { return e.Native() || e.Dpdk() }
 
-// start starts a program where the function of an end would be, and ends it
-// with the test at the latest.
+// start starts a program as the function of an end, and stops it at the end of
+// the test at the latest.
 func (r *Rig) start(cmd *exec.Cmd, end int) error {
 	if err := (host.Place{Netns: r.stations[end].ns}).Start(cmd); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (r *Rig) start(cmd *exec.Cmd, end int) error {
 	watchdog := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	r.t.Cleanup(func() {
 		watchdog.Stop()
-		_ = cmd.Process.Kill() // it has ended, unless the test has failed
+		_ = cmd.Process.Kill() // it has exited, unless the test failed
 		_ = cmd.Wait()
 	})
 	return nil

@@ -21,9 +21,9 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// addHosts puts the ports of a tunnel on simulated hosts: the first on one, and
-// the others on another, or each on its own. The underlay carries what the tunnel
-// is to carry, and no more.
+// addHosts puts the ports of a tunnel on simulated hosts: the first on one,
+// and the others on another, or each on its own. The underlay carries exactly
+// the tunnel's MTU.
 func (r *Rig) addHosts(o Options) {
 	r.t.Helper()
 	mtu := min(r.Spec.MTU+chain.VXLANOverhead, 65535)
@@ -51,8 +51,8 @@ func (r *Rig) addHosts(o Options) {
 	r.Spec.VNI = 1
 }
 
-// RunTunnel runs what the suite asks of links between simulated hosts beside what
-// it asks of all links.
+// RunTunnel runs the parts of the suite for links between simulated hosts, in
+// addition to the parts for all links.
 func RunTunnel(t *testing.T, d transport.Driver) {
 	require(t, d)
 	openBefore, _ := leaks(t)
@@ -63,13 +63,13 @@ func RunTunnel(t *testing.T, d transport.Driver) {
 	checkLeaks(t, openBefore)
 }
 
-// testUnderlay checks that a tunnel is refused which its underlay cannot carry,
-// and one whose hosts are not those of its ports.
+// testUnderlay checks that Build rejects a tunnel if its underlay cannot carry
+// it, or if its hosts differ from its ports' hosts.
 func testUnderlay(t *testing.T, d transport.Driver, o Options) {
 	r := NewRig(t, d, o)
 	r.Spec.MTU++
 	if err := r.Try(r.Steps(), nil); err == nil || !strings.Contains(err.Error(), "raise the underlay's") {
-		t.Errorf("a byte too many for the underlay gave %v", err)
+		t.Errorf("one byte too many for the underlay: %v", err)
 	}
 	r.Clean("after the underlay was too narrow")
 	r.Spec.MTU--
@@ -87,8 +87,8 @@ func testUnderlay(t *testing.T, d transport.Driver, o Options) {
 	}
 }
 
-// testUnderlayRate checks that what goes from host to host goes over the underlay,
-// whose rate holds it back. Only too fast is an error.
+// testUnderlayRate checks that packets between hosts use the underlay, whose
+// rate limits them. Only too fast is an error.
 func testUnderlayRate(t *testing.T, d transport.Driver) {
 	const rate, size = 16e6, 1 << 20
 	r := NewRig(t, d, Options{Rate: rate})
@@ -99,8 +99,8 @@ func testUnderlayRate(t *testing.T, d transport.Driver) {
 	}
 }
 
-// testSharedHosts makes a second link between the same hosts, and checks that
-// neither hears the other's broadcasts, and that each outlives the other.
+// testSharedHosts creates a second link between the same hosts. It checks that
+// neither receives the other's broadcasts, and that each outlives the other.
 func testSharedHosts(t *testing.T, d transport.Driver) {
 	r := NewRig(t, d, Options{})
 	first := r.Spec
@@ -130,17 +130,17 @@ func testSharedHosts(t *testing.T, d transport.Driver) {
 	}
 	sendTCP(t, r.stations[0], r.stations[1], 1<<16)
 	sendTCP(t, second.stations[0], second.stations[1], 1<<16)
-	// Both ears are in one namespace: what comes by the other link comes by its port.
+	// Both sockets are in one namespace: packets of the other link arrive at its port.
 	near := second.stations[1].listenAny(t, 0)
 	if _, err := second.stations[0].listenUDP(t).WriteToUDPAddrPort([]byte("hello"),
 		netip.AddrPortFrom(netip.MustParseAddr("198.51.100.255"), near.LocalAddr().(*net.UDPAddr).AddrPort().Port())); err != nil {
 		t.Fatal(err)
 	}
 	if !hears(t, near, patience) {
-		t.Error("the other end of the second link did not hear a broadcast")
+		t.Error("the other end of the second link did not receive a broadcast")
 	}
 	if hears(t, near, 100*time.Millisecond) {
-		t.Error("it heard a broadcast twice")
+		t.Error("it received a broadcast twice")
 	}
 	if err := second.Remove(); err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 )
 
-// RunDpdkBeside passes traffic both ways between a device of a DPDK application
-// and an interface, whose checksums the sender must finish.
+// RunDpdkBeside passes traffic both ways between a DPDK application's device
+// and an interface, whose checksums the sender must complete.
 func RunDpdkBeside(t *testing.T, d transport.Driver) {
 	require(t, d)
 	program := forAnyUser(t, "draygen-dpdk")

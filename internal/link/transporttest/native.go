@@ -15,7 +15,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// RunNative runs the suite for links of which those ports are native, with the
+// RunNative runs the suite for links whose given ports are native, with the
 // project's own generator as their application.
 func RunNative(t *testing.T, d transport.Driver, native ...int) {
 	require(t, d)
@@ -48,7 +48,7 @@ func RunNativeUplink(t *testing.T, d transport.Driver) {
 	t.Run("Traffic", func(t *testing.T) {
 		r := NewRig(t, d, o)
 		r.Up()
-		// No kernel answers for a native port: its application would.
+		// No kernel answers for a native port; its application would have to.
 		port, outside := r.Spec.Ends[0], r.stations[1]
 		if err := outside.ns.AddNeighbour(outside.name, port.IP.Addr(), port.MAC); err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func RunNativeUplink(t *testing.T, d transport.Driver) {
 	checkLeaks(t, openBefore)
 }
 
-// testNativeErrors checks that what a broker cannot serve is refused by Build.
+// testNativeErrors checks that Build rejects specs that a broker cannot serve.
 func testNativeErrors(t *testing.T, d transport.Driver, o Options) {
 	r := NewRig(t, d, o)
 	for _, c := range []struct {
@@ -90,8 +90,8 @@ func testNativeErrors(t *testing.T, d transport.Driver, o Options) {
 	r.Clean("after Build has refused")
 }
 
-// testNativeTraffic passes packets of several sizes each way and checks that
-// every one arrives whole, in order, and once.
+// testNativeTraffic sends packets of several sizes each way, and checks that
+// each arrives intact, in order, and once.
 func testNativeTraffic(t *testing.T, d transport.Driver, draygen string, o Options) {
 	o.Queues = 2
 	r := NewRig(t, d, o)
@@ -102,7 +102,7 @@ func testNativeTraffic(t *testing.T, d transport.Driver, draygen string, o Optio
 	}
 }
 
-// testNativeParallel makes two links with the same names at once.
+// testNativeParallel creates two links with the same names at once.
 func testNativeParallel(t *testing.T, d transport.Driver, draygen string, o Options) {
 	a, b := NewRig(t, d, o), NewRig(t, d, o)
 	a.Up()
@@ -116,14 +116,14 @@ func testNativeParallel(t *testing.T, d transport.Driver, draygen string, o Opti
 	b.generate(draygen, 1, 0, 500)
 }
 
-// testNativeRemoval removes a link from its journal alone, twice, and makes it
-// again; and removes it where its broker is dead.
+// testNativeRemoval removes a link from its journal alone, twice, and creates
+// it again. It also removes it after its broker died.
 func testNativeRemoval(t *testing.T, d transport.Driver, draygen string, o Options) {
 	r := NewRig(t, d, o)
 	for round := range 2 {
 		r.Up()
 		if r.state() == r.before {
-			t.Fatal("a link that is up cannot be told from one that is not: the check for leftovers checks nothing")
+			t.Fatal("the state does not show that the link is up: the check for leftovers checks nothing")
 		}
 		r.generate(draygen, 0, 1, 100)
 		for range 2 {
@@ -138,14 +138,14 @@ func testNativeRemoval(t *testing.T, d transport.Driver, draygen string, o Optio
 	if err := r.Remove(); err != nil {
 		t.Errorf("with its broker dead: %v", err)
 	}
-	r.before = r.state() // what the broker serves is not in it any more
+	r.before = r.state() // the broker's links are no longer in it
 	if strings.Contains(r.before, "socket ") || strings.Contains(r.before, "link f1u") {
 		t.Errorf("with its broker dead, something is left:\n%s", r.before)
 	}
 }
 
 // testNoInterface checks that a function with a native port sees no interface,
-// and no traffic that is not the port's.
+// and only the port's traffic.
 func testNoInterface(t *testing.T, d transport.Driver, o Options) {
 	r := NewRig(t, d, o)
 	r.Up()

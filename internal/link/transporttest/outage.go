@@ -17,15 +17,15 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 )
 
-// outageRate is the load during an outage, in packets/s; outageLoad is how long it
-// lasts before, and after the switch is there again.
+// outageRate is the load during an outage, in packets/s; outageLoad is how
+// long it lasts before the outage, and after the switch is back.
 const (
 	outageRate = 20000
-	outageLoad = 2 * time.Second // virtio-user is told of a new switch once a second
+	outageLoad = 2 * time.Second // virtio-user looks for a new switch once a second
 )
 
-// testOutage kills the switch of a link under load, has it started again, and
-// prints for how long nothing passed. Both applications must go on as they are.
+// testOutage kills a link's switch under load, has it restarted, and prints
+// how long no packets passed. Both applications must continue to run.
 func testOutage(t *testing.T, d transport.Driver, program string, o Options) {
 	reviver, ok := d.(transport.Reviver)
 	if !ok {
@@ -58,10 +58,10 @@ func testOutage(t *testing.T, d transport.Driver, program string, o Options) {
 	readResult(t, send, &sent)
 	readResult(t, sink, &got)
 	if err := sendEnd(); err != nil {
-		t.Errorf("the sending application did not go on: %v", err)
+		t.Errorf("the sending application did not continue: %v", err)
 	}
 	if err := sinkEnd(); err != nil {
-		t.Errorf("the receiving application did not go on: %v", err)
+		t.Errorf("the receiving application did not continue: %v", err)
 	}
 	missed := got.Lost + sent.Unsent
 	t.Logf("%s killed at %d packets/s: running again after %s; of %d packets %d were lost and %d could not be sent, which is what passes in %s; neither application was restarted",
@@ -71,17 +71,17 @@ func testOutage(t *testing.T, d transport.Driver, program string, o Options) {
 	case got.Corrupt > 0:
 		t.Errorf("%d packets were corrupt", got.Corrupt)
 	case !got.EndSeen:
-		t.Errorf("after %s was started again, nothing passes: %d of %d packets were received", victim.Name, got.Received, sent.Sent)
+		t.Errorf("after the restart of %s, nothing passes: received %d of %d packets", victim.Name, got.Received, sent.Sent)
 	case got.Received == 0:
 		t.Error("nothing was received")
 	}
 }
 
-// startRole starts the generator at an end. It returns its process, what it prints
-// once it is ready, and what waits for its end.
+// startRole starts the generator at an end. It returns its process, its output
+// once it is ready, and a function that waits for its exit.
 func (r *Rig) startRole(program string, end int, role string, args ...string) (*os.Process, *bufio.Reader, func() error) {
 	r.t.Helper()
-	// A busy machine may take long to start a switch again.
+	// A busy machine may take long to restart a switch.
 	cmd := r.draygen(program, end, role, append(args, "--peer-timeout", "60s")...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// Options says what a link under test looks like; the zero value is two ports
-// with an MTU of 1500.
+// Options describes a link under test; the zero value is two ports with an MTU
+// of 1500.
 type Options struct {
 	Ports  int // default 2; default 1 with an uplink
 	Uplink bool
@@ -30,17 +30,17 @@ type Options struct {
 	IPv6   bool
 	Queues int
 	Shape  *chain.Qdisc
-	Native []int         // which ports libdray opens, from 0
-	Dpdk   []int         // which ports are devices of a DPDK application, from 0
-	Apart  bool          // of a tunnel: each port is on a host of its own
-	Rate   units.Bitrate // of a tunnel's underlay; 0: what the machine gives
-	// Forwarding is asked of a driver that leaves the choice.
+	Native []int         // ports that libdray opens, from 0
+	Dpdk   []int         // ports that are devices of a DPDK application, from 0
+	Apart  bool          // tunnel: each port is on its own host
+	Rate   units.Bitrate // tunnel: rate of the underlay; 0: the machine's own
+	// Forwarding is the mode of a driver that supports several.
 	Forwarding chain.Forwarding
-	// Beside describes what a link changes of the host itself; nil: nothing.
+	// Beside describes a link's changes to the host itself; nil: none.
 	Beside func() string
 }
 
-// Rig is one link under test, in namespaces, a cgroup and a directory of its own.
+// Rig is one link under test, in its own namespaces, cgroup and directory.
 type Rig struct {
 	Spec transport.Spec // Ports come first, then the uplink
 
@@ -48,15 +48,15 @@ type Rig struct {
 	driver   transport.Driver
 	dir      string
 	stations []station
-	before   string // the state that a removed link must leave
+	before   string // the state that must exist after the link is removed
 	beside   func() string
 	made     journal
-	hosts    journal  // of the underlay
+	hosts    journal  // resources of the underlay
 	broker   *serving // if a port is native
 	vdevs    []transport.Vdev
 }
 
-// station is somebody who can talk over the link: a port, or the outside world
+// station can send and receive over the link: a port, or the outside world
 // beyond an uplink.
 type station struct {
 	ns   host.Netns
@@ -64,7 +64,7 @@ type station struct {
 	ip   netip.Addr
 }
 
-// journal keeps the resources as JSON, as a journal on disk would.
+// journal stores the resources as JSON, like a journal on disk.
 type journal [][]byte
 
 func (j *journal) Append(resources ...step.Resource) error {
@@ -96,7 +96,7 @@ const (
 	outsideName = "ext0"
 )
 
-// NewRig makes the namespaces; the link itself is made by Up.
+// NewRig creates the namespaces; Up creates the link.
 func NewRig(t *testing.T, d transport.Driver, o Options) *Rig {
 	t.Helper()
 	dir, err := os.MkdirTemp("/run", "dray-test-")
@@ -105,7 +105,7 @@ func NewRig(t *testing.T, d transport.Driver, o Options) *Rig {
 	}
 	r := &Rig{t: t, driver: d, dir: dir, beside: o.Beside}
 	t.Cleanup(r.destroy)
-	if err := os.Chmod(dir, 0o711); err != nil { // a switch may be another user
+	if err := os.Chmod(dir, 0o711); err != nil { // a switch may run as another user
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "link"), 0o711); err != nil {
@@ -165,8 +165,8 @@ func (r *Rig) addPort(i int, o Options) {
 	r.stations = append(r.stations, station{ns: ns, name: name, ip: end.IP.Addr()})
 }
 
-// addUplink makes a namespace that plays the host, with an interface eth0, and
-// one that plays the world outside, at the other end of its cable.
+// addUplink creates two namespaces: one acts as the host, with an interface
+// eth0; one acts as the outside world, at the other end of its cable.
 func (r *Rig) addUplink(o Options) {
 	r.t.Helper()
 	hostNs := host.Netns{Path: filepath.Join(r.dir, "host.net")}
@@ -190,7 +190,7 @@ func (r *Rig) addUplink(o Options) {
 	r.stations = append(r.stations, station{ns: outside, name: outsideName, ip: address(101, o.IPv6).Addr()})
 }
 
-// outsideMAC is the address of the world outside.
+// outsideMAC is the address of the outside world.
 var outsideMAC = mac(101)
 
 func mac(i int) net.HardwareAddr { return net.HardwareAddr{2, 0xda, 0, 0, 0, byte(i + 1)} }
@@ -213,7 +213,7 @@ func (r *Rig) build() *transport.Build {
 	return b
 }
 
-// Up makes the link, which must succeed.
+// Up creates the link, which must succeed.
 func (r *Rig) Up() *transport.Report {
 	r.t.Helper()
 	b := r.build()
@@ -242,7 +242,7 @@ func (r *Rig) Remove() error {
 	return runner.Remove(ctx, r.made.resources(r.t))
 }
 
-// destroy removes everything, also when the test has failed half-way.
+// destroy removes everything, even if the test has failed half-way.
 func (r *Rig) destroy() {
 	if err := r.Remove(); err != nil {
 		r.t.Errorf("remove link: %v", err)
@@ -263,7 +263,7 @@ func (r *Rig) destroy() {
 	}
 }
 
-// logs returns what the link's processes logged.
+// logs returns the logs of the link's processes.
 func (r *Rig) logs() string {
 	text := ""
 	_ = filepath.WalkDir(r.Spec.Dir, func(path string, _ os.DirEntry, _ error) error {

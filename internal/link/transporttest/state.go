@@ -18,10 +18,10 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// state describes everything that a link may change: interfaces, addresses,
-// alternative names, qdiscs and promiscuity in each namespace, files and mounts
-// in its directory, cgroups, processes, and this process's own descriptors and
-// children.
+// state describes everything that a link may change. In each namespace:
+// interfaces, addresses, alternative names, qdiscs, promiscuity. Also files
+// and mounts in its directory, cgroups, processes, and this process's own
+// descriptors and children.
 func (r *Rig) state() string {
 	r.t.Helper()
 	var b strings.Builder
@@ -50,7 +50,7 @@ func (r *Rig) state() string {
 	return b.String()
 }
 
-// namespaces are those that are there before the link is.
+// namespaces are the namespaces that exist before the link.
 func (r *Rig) namespaces() []host.Netns {
 	r.t.Helper()
 	var all []host.Netns
@@ -119,7 +119,7 @@ func describeCgroup(t *testing.T, b *strings.Builder, c host.Cgroup) {
 	}
 }
 
-// Clean fails the test unless everything is as it was before the link.
+// Clean fails the test unless the state is as before the link.
 func (r *Rig) Clean(when string) {
 	r.t.Helper()
 	if after := r.state(); after != r.before {
@@ -127,7 +127,7 @@ func (r *Rig) Clean(when string) {
 	}
 }
 
-// settle waits until everything is as it was before the link, or patience ends.
+// settle waits until the state is as before the link, or patience ends.
 func (r *Rig) settle() {
 	r.t.Helper()
 	for deadline := time.Now().Add(patience); r.state() != r.before && time.Now().Before(deadline); {
@@ -136,7 +136,7 @@ func (r *Rig) settle() {
 }
 
 // leaks reports the network namespaces that this process holds open, and its
-// children. A child that was killed is reaped shortly after.
+// children. A killed child is reaped shortly after.
 func leaks(t *testing.T) (open int, children []string) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -172,7 +172,7 @@ func childProcesses(t *testing.T) []string {
 	for _, path := range stats {
 		b, err := os.ReadFile(path)
 		if errors.Is(err, os.ErrNotExist) || err != nil {
-			continue // it ended meanwhile
+			continue // it has ended in the meantime
 		}
 		text := string(b)
 		fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
@@ -183,7 +183,7 @@ func childProcesses(t *testing.T) []string {
 	return children
 }
 
-// withoutNetns drops what a state says of one namespace.
+// withoutNetns removes one namespace from a state.
 func withoutNetns(state string, ns host.Netns) string {
 	var kept strings.Builder
 	for _, line := range strings.SplitAfter(state, "\n") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package transporttest is the conformance suite: what each transport must do,
-// and what it must leave behind, which is nothing.
+// Package transporttest is the conformance suite: it checks each transport's
+// behaviour, and that it leaves nothing behind.
 package transporttest
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// jumbo is the MTU of jumbo frames in common use, in bytes of L3 packet.
+// jumbo is the common MTU of jumbo frames, in bytes of L3 packet.
 const jumbo = 9000
 
-// defaultMTU is a port's, in bytes of L3 packet, if its chain states none.
+// defaultMTU is a port's MTU if its chain states none, in bytes of L3 packet.
 const defaultMTU = 1500
 
 // Run runs the suite for links between ports.
@@ -77,7 +77,7 @@ func RunUplink(t *testing.T, d transport.Driver) {
 	checkLeaks(t, openBefore)
 }
 
-// pfifo is a qdisc that every kernel with traffic control has.
+// pfifo is a qdisc of every kernel with traffic control.
 var pfifo = &chain.Qdisc{Kind: "pfifo", Limit: 123}
 
 // require skips the suite if the host cannot run the driver.
@@ -114,8 +114,8 @@ func testCaps(t *testing.T, d transport.Driver) {
 	}
 }
 
-// testSpecErrors checks that what cannot be built is refused by Build, with the
-// way to mend it.
+// testSpecErrors checks that Build rejects specs that cannot be built, and
+// names the fix.
 func testSpecErrors(t *testing.T, d transport.Driver, o Options) {
 	caps := d.Caps()
 	extra := transport.End{Netns: host.Netns{Path: "/nowhere"}, Name: "extra", MAC: mac(9)}

@@ -18,7 +18,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// faulty is a driver that does one thing more than it should, or promises less.
+// faulty is a driver with one extra effect, or with reduced capabilities.
 type faulty struct {
 	transport.Driver
 	extra func(transport.Spec, *transport.Build) error
@@ -41,8 +41,8 @@ func (f faulty) Build(s transport.Spec) (*transport.Build, error) {
 	return b, err
 }
 
-// suiteFaults are faults of a driver, the part of the suite that looks for each, and
-// what it says then.
+// suiteFaults are faults of a driver, each with the part of the suite that
+// must detect it, and its message.
 var suiteFaults = map[string]struct {
 	driver faulty
 	part   func(*testing.T, transport.Driver)
@@ -89,10 +89,10 @@ var suiteFaults = map[string]struct {
 
 func throughput(t *testing.T, d transport.Driver) { testThroughput(t, d, Options{}) }
 
-// suiteFault is set in the environment of a test that is expected to fail.
+// suiteFault is set in the environment of a test that must fail.
 const suiteFault = "DRAY_TEST_SUITE_FAULT"
 
-// TestSuiteNotices runs parts of the suite on drivers with a fault: each must fail.
+// TestSuiteNotices runs parts of the suite on faulty drivers: each must fail.
 func TestSuiteNotices(t *testing.T) {
 	testenv.Root(t)
 	testenv.Program(t, "tc", "iperf3")

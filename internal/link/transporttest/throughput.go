@@ -17,8 +17,8 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// testThroughput runs iperf3 over the link and logs the figure; only a link
-// that carries next to nothing is an error.
+// testThroughput runs iperf3 over the link and logs the throughput; only a
+// link that carries almost nothing is an error.
 func testThroughput(t *testing.T, d transport.Driver, o Options) {
 	testenv.Program(t, "iperf3")
 	r := NewRig(t, d, o)
@@ -35,7 +35,7 @@ func testThroughput(t *testing.T, d transport.Driver, o Options) {
 	if err := (host.Place{Netns: to.ns}).Start(server); err != nil {
 		t.Fatal(err)
 	}
-	defer server.Wait() //nolint:errcheck // it is killed by the context, or has served
+	defer server.Wait() // the context kills it, or it has finished
 	defer cancel()
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if strings.Contains(lines.Text(), "Server listening") {

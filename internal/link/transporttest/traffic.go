@@ -20,7 +20,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// patience is how long a packet may take on a busy machine before it counts as lost.
+// patience bounds a packet's delay on a busy machine before it counts as lost.
 const patience = 10 * time.Second
 
 // Header lengths in bytes: IPv4 without options, IPv6, and UDP.
@@ -29,14 +29,14 @@ const (
 	header6 = 40 + 8
 )
 
-// listenUDP opens a socket of the station's, on its own address.
+// listenUDP opens a socket of the station on its own address.
 func (s station) listenUDP(t *testing.T) *net.UDPConn {
 	t.Helper()
 	return listen(t, s.ns, netip.AddrPortFrom(s.ip, 0))
 }
 
-// listenAny opens a socket of the station's that hears broadcasts too; port 0
-// takes any.
+// listenAny opens a socket of the station that also receives broadcasts; port
+// 0 takes any.
 func (s station) listenAny(t *testing.T, port int) *net.UDPConn {
 	t.Helper()
 	return listen(t, s.ns, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)))
@@ -70,7 +70,7 @@ func hears(t *testing.T, ear *net.UDPConn, within time.Duration) bool {
 	return err == nil
 }
 
-// payload is n bytes that no other call returns.
+// payload is n bytes, different at each call.
 func payload(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -79,9 +79,9 @@ func payload(n int) []byte {
 	return b
 }
 
-// sendUDP passes one datagram of that payload size from a to b, with the "do
-// not fragment" bit set, and checks what arrives. The first packets of a link
-// may wait for address resolution, so it is offered until patience ends.
+// sendUDP sends one datagram of that payload size from a to b, with the "do
+// not fragment" bit set, and checks the received data. The first packets of a
+// link may wait for address resolution, so it resends until patience ends.
 func sendUDP(t *testing.T, a, b station, size int) {
 	t.Helper()
 	from, to := a.listenUDP(t), b.listenUDP(t)
@@ -137,7 +137,7 @@ func dontFragment(t *testing.T, conn *net.UDPConn) {
 	}
 }
 
-// sendTCP passes size bytes from a to b, checks them, and returns the time from
+// sendTCP sends size bytes from a to b, checks them, and returns the time from
 // the first byte received to the last.
 func sendTCP(t *testing.T, a, b station, size int) time.Duration {
 	t.Helper()
@@ -178,7 +178,7 @@ func transferTCP(a, b station, data []byte) (time.Duration, error) {
 func writeTCP(a station, to string, data []byte) error {
 	var conn net.Conn
 	err := a.ns.Do(func() (err error) {
-		// A literal address: the socket is made on this thread.
+		// A literal address, so that the socket is created on this thread.
 		d := net.Dialer{Timeout: patience, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(a.ip, 0))}
 		conn, err = d.DialContext(context.Background(), "tcp", to)
 		return err

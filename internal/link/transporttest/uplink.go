@@ -14,8 +14,8 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 )
 
-// testBulk passes much data each way at once, with all offloads as they are:
-// segments that a driver mangles or forgets to finish do not survive it.
+// testBulk sends much data each way at once, with default offloads, to find
+// segments that a driver damages or leaves unfinished.
 func testBulk(t *testing.T, d transport.Driver) {
 	r := NewRig(t, d, Options{Uplink: true})
 	report := r.Up()
@@ -40,8 +40,8 @@ func testBulk(t *testing.T, d transport.Driver) {
 	}
 }
 
-// testHostTraffic checks that the host goes on talking over its own interface
-// while a port uses it, and that two links can share one.
+// testHostTraffic checks that the host can still use its own interface while a
+// port uses it, and that two links can share one.
 func testHostTraffic(t *testing.T, d transport.Driver) {
 	r := NewRig(t, d, Options{Uplink: true})
 	r.Up()
@@ -63,8 +63,8 @@ func testHostTraffic(t *testing.T, d transport.Driver) {
 	sendTCP(t, r.stations[0], outside, 1<<16)
 }
 
-// testUplinkErrors checks that an unusable host interface is named, with what
-// mends it, before anything is made.
+// testUplinkErrors checks that an unusable host interface is named, with the
+// fix, before any change.
 func testUplinkErrors(t *testing.T, d transport.Driver) {
 	cases := []struct {
 		name   string

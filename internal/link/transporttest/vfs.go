@@ -8,9 +8,9 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 )
 
-// RunVFs runs what of the suite is for links between ports whose interfaces come from
-// a network card, with as many as the card gives: no more queues than one, and what is
-// sent on one link may be heard on another. state describes the card.
+// RunVFs runs the parts of the suite for links between VF ports, as many as
+// the card has. VF ports have one queue, and one link may receive another's
+// packets. state describes the card.
 func RunVFs(t *testing.T, d transport.Driver, state func() string) {
 	require(t, d)
 	openBefore, _ := leaks(t)

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// bucket is for how long a line may run ahead of its rate. The kernel's timer
-	// is finer, but wakes up late on a busy machine.
+	// bucket is how far a line may run ahead of its rate. The kernel's timer
+	// is finer, but it fires late on a busy machine.
 	bucket = time.Millisecond
-	// largestGSO is the least bucket in bytes: the largest packet that reaches a
-	// qdisc before it is segmented, with a header for each of its segments.
+	// largestGSO is the smallest bucket in bytes: the largest packet that
+	// reaches a qdisc before segmentation, plus a header per segment.
 	largestGSO = 80 * 1024
-	// queue is the longest that a packet waits for a line that is full: about a
-	// round trip of TCP over a wide-area link.
+	// queue is the longest wait of a packet on a saturated line: about a TCP
+	// round trip over a wide-area link.
 	queue = 20 * time.Millisecond
-	// fastest is what is assumed of a line without a rate if packets are
-	// delayed, in bit/s, to have room for those that are under way.
+	// fastest is the assumed rate of a line without a rate, in bit/s. It sets
+	// the room for delayed packets in flight.
 	fastest = 40e9
 	// smallest is the shortest frame in bytes.
 	smallest = 64
-	// leastQueue, in packets, is enough for a burst on a slow line.
+	// leastQueue is sufficient for a burst on a slow line, in packets.
 	leastQueue = 16
 )
 
@@ -41,8 +41,8 @@ func (s Spec) fromHost() *host.Qdisc {
 
 const ethernet = 14 // bytes of header that qdiscs count
 
-// toHost is that of the switch's end: it delays what goes to the host, so that
-// each way from host to host is delayed once, and holds the rate if several
+// toHost is the qdisc of the switch's end. It delays packets to the host, so
+// each path between hosts is delayed once. It also limits the rate if several
 // hosts send to one.
 func (s Spec) toHost() *host.Qdisc {
 	delay := time.Duration(s.Underlay.Delay)
@@ -53,15 +53,15 @@ func (s Spec) toHost() *host.Qdisc {
 	if rate == 0 {
 		rate = fastest
 	}
-	// The limit is in packets. There is room for the shortest while they are under
-	// way, which must not be lost, and for the longest to wait as long as queue.
+	// The limit is in packets. It must hold the shortest ones in flight, which
+	// must not be lost, and the longest ones for the time queue.
 	underWay := rate / 8 / smallest * delay.Seconds()
 	waiting := rate / 8 / float64(s.Underlay.MTU+ethernet) * queue.Seconds()
 	return &host.Qdisc{Kind: "netem", Rate: uint64(s.Underlay.Rate), Latency: delay, Limit: max(leastQueue, int(underWay+waiting))}
 }
 
-// shape appends the step that attaches a qdisc, and reports what the kernel made
-// of it; a line without one needs no step.
+// shape appends the step that attaches a qdisc, and reports the kernel's
+// result; a line without a qdisc needs no step.
 func (b *Build) shape(what string, i host.Iface, q *host.Qdisc) {
 	if q == nil {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// TestLimit: a line that delays holds all packets that can be under way, and
-// beside them no more of the longest than wait for the time of a queue.
+// TestLimit: a line with delay holds all packets in flight, plus the longest
+// ones that fit into the queueing time.
 func TestLimit(t *testing.T) {
 	const mtu = 1486 // 1500 bytes with the header: 12 kbit
 	for _, test := range []struct {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package underlay makes the simulated hosts of a chain: a network namespace for
-// each, joined by a switch in a namespace of its own, over lines of a stated rate
-// and delay.
+// Package underlay creates the simulated hosts of a chain, one network
+// namespace each. A switch in its own namespace joins them, over lines with a
+// stated rate and delay.
 package underlay
 
 import (
@@ -23,40 +23,39 @@ import (
 const (
 	device     = "eth0" // each host's end of its line
 	bridgeName = "br0"
-	// carrierTimeout bounds the wait for the lines, and for the switch to forward;
-	// the kernel takes up to a second.
+	// carrierTimeout bounds the wait for the lines, and for the switch to
+	// forward; the kernel takes up to a second.
 	carrierTimeout = 10 * time.Second
 )
 
-// subnet is the underlay's, of the addresses that RFC 6598 sets apart for what is
-// between other networks; those of RFC 2544 are for ports. Each host has an equal
-// part of it.
+// subnet is the underlay's address range, from RFC 6598 (shared space between
+// networks); ports use RFC 2544 addresses. Each host has an equal part of it.
 var subnet = netip.MustParsePrefix("100.64.0.0/15")
 
-// part is how many addresses of the subnet a host has: its own and those of its
-// tunnels; neither the subnet's first nor its last is among them.
+// part is how many addresses of the subnet a host has: its own and its
+// tunnels'. They exclude the subnet's first and last address.
 const part = 8192
 
-// Spec is an underlay that is to be made.
+// Spec is an underlay to create.
 type Spec struct {
 	Chain string
-	Dir   string // made by the first step, and removed last
+	Dir   string // created by the first step, and removed last
 	chain.Hosts
 }
 
-// Report says what the kernel made of an underlay, as data.
+// Report is the underlay as read from the kernel.
 type Report struct {
 	Qdiscs []transport.QdiscState `json:"qdiscs"` // of both ends of each line
 }
 
-// Build is the work of making an underlay.
+// Build is the steps and the report of an underlay.
 type Build struct {
 	Steps  []step.Step
 	Report *Report // filled in by the steps as they run
 }
 
-// At returns the simulated host of that name, which is there once the steps have
-// run.
+// At returns the simulated host of that name, which exists after the steps
+// have run.
 func (s Spec) At(name string) (transport.Host, error) {
 	i := slices.Index(s.Names, name)
 	if i < 0 {
@@ -65,7 +64,7 @@ func (s Spec) At(name string) (transport.Host, error) {
 	return transport.Host{Name: name, Netns: s.netns("host-" + name), Device: device, Addr: address(i)}, nil
 }
 
-// address is that of host i.
+// address is the address of host i.
 func address(i int) netip.Prefix {
 	b := subnet.Addr().As4()
 	n := i*part + 1
@@ -76,14 +75,14 @@ func (s Spec) netns(name string) host.Netns {
 	return host.Netns{Path: filepath.Join(s.Dir, name+".net")}
 }
 
-// iface is an interface of the underlay: always with the same MAC for one chain
-// and role.
+// iface is an interface of the underlay, with a MAC that is stable for one
+// chain and role.
 func (s Spec) iface(ns host.Netns, name, role string) host.Iface {
 	mac := transport.Spec{Chain: s.Chain}.SwitchMAC("underlay " + role)
 	return host.Iface{Netns: ns, Name: name, MAC: mac, MTU: s.Underlay.MTU}
 }
 
-// Build returns the steps that make the underlay. Nothing has happened yet.
+// Build returns the steps that create the underlay, and runs none of them.
 func (s Spec) Build() *Build {
 	b := &Build{Report: &Report{Qdiscs: []transport.QdiscState{}}}
 	b.add("create directory", host.DirResource(s.Dir), func(context.Context) error { return os.MkdirAll(s.Dir, 0o711) })
@@ -120,7 +119,7 @@ func createNetns(ns host.Netns) error {
 	return ns.DisableIPv6()
 }
 
-// connect makes a line from a host to the switch.
+// connect creates a line from a host to the switch.
 func connect(near, far host.Iface, addr netip.Prefix) error {
 	for _, do := range []func() error{
 		func() error { return host.CreateVeth(near, far) },

@@ -24,7 +24,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// world is where an underlay is made; it implements transporttest.World.
+// world is a place to create an underlay; it implements transporttest.World.
 type world struct {
 	t    *testing.T
 	spec underlay.Spec
@@ -89,7 +89,7 @@ func TestFaults(t *testing.T) {
 	transporttest.RunFaults(t, func(t *testing.T) transporttest.World { return newWorld(t, gigabit) })
 }
 
-// TestUnderlay makes one, sends over it, and removes it.
+// TestUnderlay creates an underlay, sends over it, and removes it.
 func TestUnderlay(t *testing.T) {
 	w := newWorld(t, gigabit)
 	build := w.spec.Build()
@@ -99,7 +99,7 @@ func TestUnderlay(t *testing.T) {
 	if qdiscs := build.Report.Qdiscs; len(qdiscs) != 4 || !strings.Contains(qdiscs[0].Text, "rate 1Gbit") {
 		t.Errorf("reported is %+v", qdiscs)
 	}
-	a, err := w.spec.At("switch") // a name that the underlay has for itself
+	a, err := w.spec.At("switch") // a name reserved for the underlay itself
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestUnderlay(t *testing.T) {
 		t.Errorf("%d bytes from %v: %v", n, from, err)
 	}
 	if _, err := w.spec.At("h3"); err == nil {
-		t.Error("there is a third host")
+		t.Error("the underlay has a third host")
 	}
 	w.remove()
 	w.Clean("after removal")
@@ -140,8 +140,8 @@ func listen(t *testing.T, ns host.Netns, on netip.Addr) *net.UDPConn {
 	return conn
 }
 
-// TestDelay delays what goes to each host, if the kernel can; else it is a
-// typed error which leaves nothing.
+// TestDelay delays packets to each host, if the kernel can; else it expects a
+// typed error and no leftovers.
 func TestDelay(t *testing.T) {
 	w := newWorld(t, chain.Underlay{Rate: 1e9, Delay: units.Duration(5 * time.Millisecond), MTU: 1600})
 	build := w.spec.Build()
@@ -163,7 +163,7 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// TestAddresses: no two hosts or tunnels have the same, whatever their number.
+// TestAddresses: no two hosts or tunnels share an address, however many there are.
 func TestAddresses(t *testing.T) {
 	s := underlay.Spec{}
 	for i := range chain.MaxHosts {
@@ -190,7 +190,7 @@ func TestAddresses(t *testing.T) {
 			seen[p.Addr()] = true
 		}
 		if _, err := h.TunnelAddr(transport.TunnelAddresses + 1); err == nil {
-			t.Errorf("host %s has an address too many", name)
+			t.Errorf("host %s has one address too many", name)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vhost is what the drivers share whose switches reach DPDK applications
-// and virtual machines by vhost-user: their device, and the switch's way to its socket.
+// Package vhost is shared by the drivers whose switches reach DPDK applications and
+// virtual machines by vhost-user: the device, and access to its socket.
 package vhost
 
 import (
@@ -15,19 +15,19 @@ import (
 	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
-// socketName is the socket that the application makes in its end's directory.
+// socketName is the socket that the application creates in its end's directory.
 const socketName = "vhost.sock"
 
-// ringSlots is the length of a virtio ring: long enough for what comes while the
-// ends and the switch of a link take turns on one CPU.
+// ringSlots is the length of a virtio ring. It absorbs the packets that arrive
+// while the ends and the switch of a link take turns on one CPU.
 const ringSlots = 1024
 
-// Reached reports whether the switch reaches an end by its socket: that of a DPDK
-// application, or of a virtual machine.
+// Reached reports whether the switch reaches an end by its socket: a DPDK
+// application's or a virtual machine's.
 func Reached(e transport.End) bool { return e.Dpdk() || e.Machine() }
 
-// Vdev is the device of end i, in an application or a machine. It is the one that
-// listens, so that it outlives the switch.
+// Vdev is the device of end i, in an application or a machine. It listens, so
+// that it outlives the switch.
 func Vdev(s transport.Spec, i int) transport.Vdev {
 	e := s.Ends[i]
 	v := transport.Vdev{
@@ -42,7 +42,7 @@ func Vdev(s transport.Spec, i int) transport.Vdev {
 	return v
 }
 
-// neighbours are the addresses of the link that no kernel answers for.
+// neighbours are the link's addresses that no kernel resolves.
 func neighbours(s transport.Spec) []dpdk.Neighbour {
 	var list []dpdk.Neighbour
 	for _, e := range s.Ends {
@@ -56,7 +56,7 @@ func neighbours(s transport.Spec) []dpdk.Neighbour {
 // Queues is how many queues an end has in each direction.
 func Queues(e transport.End) int { return max(1, e.Queues) }
 
-// Owner decides which user of the host the switch of a link is.
+// Owner names the link's switch, and so determines its host user.
 func Owner(s transport.Spec) string { return s.Chain + "/" + s.Link }
 
 // Users are the owners of the applications' sockets.
@@ -70,19 +70,19 @@ func Users(s transport.Spec) []int {
 	return list
 }
 
-// HugePages reports whether a link's switch is to use huge pages: where it has
-// applications, all of these do, and none of its ends is a machine.
+// HugePages reports whether a link's switch uses huge pages: it does if all
+// its applications do, and no end is a machine.
 func HugePages(s transport.Spec) bool {
 	return slices.ContainsFunc(s.Ends, Reached) &&
 		!slices.ContainsFunc(s.Ends, func(e transport.End) bool { return Reached(e) && !e.HugePages })
 }
 
-// Socket is where the switch finds the socket of end i.
+// Socket is the path at which the switch sees the socket of end i.
 func Socket(i int) string { return directory(i) + "/" + socketName }
 
 func directory(i int) string { return fmt.Sprintf("/links/%d", i+1) }
 
-// Binds show the switch the directories of its link's sockets, and no other.
+// Binds make only the directories of its link's sockets visible to the switch.
 func Binds(s transport.Spec) []sidecar.Bind {
 	var list []sidecar.Bind
 	for i, e := range s.Ends {

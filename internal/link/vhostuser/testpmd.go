@@ -22,27 +22,27 @@ import (
 
 const program = "dpdk-testpmd"
 
-// versionTimeout bounds how long it may take to tell its version.
+// versionTimeout bounds the time to print the version.
 const versionTimeout = 30 * time.Second
 
-// Of testpmd's memory.
+// testpmd's memory.
 const (
-	mbufs        = 8192 // packets that are on their way at most
+	mbufs        = 8192 // most packets in flight
 	ethernet     = 22   // header and VLAN tag, in bytes
 	headroom     = 128  // before each packet, in bytes
 	otherMemory  = 64   // MiB of EAL and the drivers
-	processLimit = 512  // MiB beside the packets; what applications hand over is charged to them
+	processLimit = 512  // MiB in addition to the packets; memory shared by applications is charged here
 )
 
 var packetMemory = inventory.PacketMemory{
 	Other: otherMemory << 20, Buffers: mbufs, Extra: ethernet + headroom, Align: 64, Least: 2048 + headroom, Record: 256,
 }
 
-// quiet is the longest period, in seconds, at which testpmd prints statistics.
-// With a period it neither reads its input nor ends with it.
+// quiet is the longest interval of testpmd's statistics, in seconds. With an
+// interval, testpmd ignores its input, and does not exit when that ends.
 const quiet = 1<<16 - 1
 
-// testpmd is the engine of a link, on those CPUs.
+// testpmd is the switch process of a link, on those CPUs.
 func testpmd(s transport.Spec, cpus []int) sidecar.Process {
 	size, memory := packetMemory.Buffer(s.MTU), packetMemory.MiB(s.MTU, len(s.Ends))
 	e := sidecar.Process{
@@ -62,25 +62,25 @@ func testpmd(s transport.Spec, cpus []int) sidecar.Process {
 	app := []string{
 		"--forward-mode=io", "--nb-cores=1", fmt.Sprintf("--rxq=%d", n), fmt.Sprintf("--txq=%d", n),
 		fmt.Sprintf("--total-num-mbufs=%d", mbufs), fmt.Sprintf("--mbuf-size=%d", size),
-		// The links come up when the applications do.
+		// The links come up when the applications start.
 		"--disable-link-check", fmt.Sprintf("--stats-period=%d", quiet),
 	}
-	// Line by line: else nobody would read that it forwards.
+	// Line-buffered: otherwise the line ready would never arrive.
 	e.Args = append([]string{"/usr/bin/stdbuf", "--output=L", "/usr/bin/" + program}, eal...)
 	e.Args = append(append(e.Args, "--"), app...)
 	return e
 }
 
-// lcores are testpmd's two threads: one that sleeps and one that forwards.
+// lcores are testpmd's two threads: one sleeps and one forwards.
 func lcores(cpus []int) string {
 	set := "(" + cpulist.Format(cpus) + ")"
 	return "0@" + set + ",1@" + set
 }
 
-// ready is what testpmd prints once it forwards.
+// ready is printed by testpmd once it forwards.
 const ready = "Logical Core 1 "
 
-// start starts testpmd, anew if it has run before.
+// start starts or restarts testpmd.
 func start(ctx context.Context, s transport.Spec, r *transport.Report) error {
 	version, err := testpmdVersion(ctx)
 	if err != nil {
@@ -106,7 +106,7 @@ func start(ctx context.Context, s transport.Spec, r *transport.Report) error {
 	return nil
 }
 
-// lookup finds Debian's: the libraries of another one are not found inside.
+// lookup finds Debian's testpmd: another one's libraries are not visible inside.
 func lookup() (string, error) { return host.NeedProgram(Name, "/usr/bin/"+program, "dpdk") }
 
 // testpmdVersion asks testpmd for the version of DPDK.

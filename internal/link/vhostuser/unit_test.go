@@ -24,8 +24,8 @@ func spec() transport.Spec {
 	return s
 }
 
-// TestArguments: huge pages if both applications have some, one thread that
-// polls on the CPU that was given, and a buffer that holds the longest frame.
+// TestArguments: huge pages if both applications have some, one polling thread
+// on the given CPU, and a buffer that holds the longest frame.
 func TestArguments(t *testing.T) {
 	s := spec()
 	plain := strings.Join(testpmd(s, []int{3}).Args, " ")
@@ -39,7 +39,7 @@ func TestArguments(t *testing.T) {
 	}
 	s.Ends[0].HugePages = true
 	if one := testpmd(s, []int{3}); one.HugePages {
-		t.Error("it takes huge pages though one application has none")
+		t.Error("it uses huge pages although one application has none")
 	}
 	s.Ends[1].HugePages, s.MTU = true, 9000
 	huge := testpmd(s, []int{0, 2, 3})
@@ -62,8 +62,8 @@ func TestQueuesMustBeTheSame(t *testing.T) {
 	}
 }
 
-// TestMachines: the interface of a machine is reached as an application is, and that
-// of a container is not.
+// TestMachines: a machine's interface is reached like an application's, and a
+// container's is not.
 func TestMachines(t *testing.T) {
 	s := spec()
 	s.MTU = 4000

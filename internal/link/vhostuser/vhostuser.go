@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vhostuser joins two DPDK applications or virtual machines by a process
-// that copies packets between them: DPDK's testpmd in its io mode, with a vhost-user
-// device for each application's virtio-user device, or machine's virtio-net device.
+// Package vhostuser joins two DPDK applications or virtual machines by a process that
+// copies packets between them. It is DPDK's testpmd in io mode, with a vhost-user device
+// for each application's virtio-user or machine's virtio-net device.
 package vhostuser
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Name is what a chain file calls this transport.
+// Name is the transport's name in a chain file.
 const Name = "vhost-user"
 
 type driver struct{}
@@ -46,7 +46,7 @@ func (driver) Caps() inventory.Caps {
 	}
 }
 
-// maxMTU is the longest L3 packet that testpmd's buffers are made for.
+// maxMTU is the longest L3 packet that fits testpmd's buffers.
 const maxMTU = 9216
 
 func (driver) Probe(ctx context.Context) inventory.Item {
@@ -86,7 +86,7 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 }
 
 // Revive implements transport.Reviver: the applications' devices are servers,
-// which take the next testpmd's connection.
+// which accept the next testpmd's connection.
 func (driver) Revive(ctx context.Context, s transport.Spec, r *transport.Report) error {
 	return start(ctx, s, r)
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
-// memif has the memory of each application's packets mapped by VPP: the one that
-// connects brings the memory, so VPP makes the socket.
+// memif makes VPP map the packet memory of each application: the client
+// provides the memory, so VPP creates the socket.
 type memif struct{}
 
 const memifSocket = "memif.sock"
 
-// ringLog is the length of a ring as a power of two, as net_memif wants it, and
-// ringSlots the same, as VPP wants it.
+// ringLog is the ring length as a power of two, as net_memif expects it;
+// ringSlots is the same as a number, as VPP expects it.
 const (
 	ringLog   = 10
 	ringSlots = 1 << ringLog
@@ -41,7 +41,7 @@ func (memif) check(s transport.Spec) error {
 
 func memifDir(s transport.Spec, i int) string { return filepath.Join(s.Dir, fmt.Sprintf("end%d", i+1)) }
 
-// memifInside is where VPP sees that directory.
+// memifInside is the path of that directory inside VPP's container.
 func memifInside(i int) string { return fmt.Sprintf("/links/%d", i+1) }
 
 func (memif) prepare(driver string, s transport.Spec) []step.Step {
@@ -52,7 +52,7 @@ func (memif) prepare(driver string, s transport.Spec) []step.Step {
 			Name:  s.StepName(driver, fmt.Sprintf("create the directory of end %d %s", i+1, e.Name)),
 			Makes: []step.Resource{host.DirResource(dir)},
 			Do: func(context.Context) error {
-				// It belongs to the function; VPP has its group.
+				// The function owns it; VPP has its group.
 				if err := os.Mkdir(dir, 0o700); err != nil {
 					return err
 				}
@@ -71,7 +71,7 @@ func (memif) vdev(s transport.Spec, i int) transport.Vdev {
 	return transport.Vdev{
 		Function: e.Function, Port: e.Name, Driver: dpdk.NetMemif,
 		Options: fmt.Sprintf("socket={dir}/%s,socket-abstract=no,role=client,id=0,zero-copy=yes,rsize=%d,mac=%s", memifSocket, ringLog, e.MAC),
-		// net_memif wants to be able to write beside the socket that it connects to.
+		// net_memif requires write access to the directory of its socket.
 		Dir: memifDir(s, i), SingleFileSegments: true,
 	}
 }

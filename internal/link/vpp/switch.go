@@ -20,29 +20,29 @@ import (
 const (
 	program = "vpp"
 	console = "vppctl"
-	inside  = "/vpp" // where VPP sees its configuration, read-only
+	inside  = "/vpp" // VPP's path of its configuration, read-only
 	cli     = "/run/cli.sock"
 	startup = inside + "/startup.conf"
 	links   = inside + "/links.vpp"
 )
 
-// Of VPP's memory, in MiB; it may take some for each thread and plugin beside.
+// VPP's memory, in MiB; it may use more per thread and plugin.
 const (
 	heap         = 256
 	processLimit = 1024
 )
 
-// askTimeout bounds one question to VPP.
+// askTimeout bounds one command to VPP.
 const askTimeout = 10 * time.Second
 
-// buffers is how many packets VPP can hold.
+// buffers is how many packets VPP can buffer.
 const buffers = 16384
 
 // vppSwitch is one link's VPP.
 type vppSwitch struct {
 	kind kind
 	spec transport.Spec
-	dir  string // of its configuration
+	dir  string // holds its configuration
 }
 
 func newSwitch(k kind, s transport.Spec) vppSwitch {
@@ -98,8 +98,8 @@ plugins {
 `, cli, links, cpu, heap, buffers)
 }
 
-// commands make the interfaces and join them. A cross-connect has one direction,
-// so that two ends need two.
+// commands create the interfaces and join them. A cross-connect has one
+// direction, so two ends need two.
 func (v vppSwitch) commands() string {
 	var lines, names []string
 	for i := range v.spec.Ends {
@@ -128,8 +128,7 @@ func (vhostUser) create(_ transport.Spec, i int) ([]string, string) {
 	return []string{"create vhost-user socket " + vhost.Socket(i)}, fmt.Sprintf("VirtualEthernet0/0/%d", i)
 }
 
-// start starts VPP, anew if it has run before, and asks it whether it joins
-// the ends.
+// start starts or restarts VPP, and checks that it joins the ends.
 func (v vppSwitch) start(ctx context.Context, r *transport.Report) error {
 	vppctl, err := lookup(console)
 	if err != nil {
@@ -179,8 +178,8 @@ func (v vppSwitch) start(ctx context.Context, r *transport.Report) error {
 	return nil
 }
 
-// joined reads what "show mode" prints: a line for each interface, with how it is
-// joined to which other.
+// joined parses the output of "show mode": one line per interface, with its
+// mode and its peer.
 func (v vppSwitch) joined(out string) error {
 	for i := range v.spec.Ends {
 		_, name := v.kind.create(v.spec, i)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vpp joins DPDK applications by a VPP of the link's own, over vhost-user
+// Package vpp joins DPDK applications by the link's own VPP, over vhost-user
 // or memif. It is written from VPP's documentation: no VPP has run it yet.
 package vpp
 
@@ -17,18 +17,18 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// What a chain file calls the two transports of this package.
+// Names of this package's two transports in a chain file.
 const (
 	Name      = "vpp"
 	NameMemif = "vpp-memif"
 )
 
-// driver joins ports by interfaces of one kind.
+// driver joins ports by one kind of interface.
 type driver struct {
 	name string
 	rank int
 	kind kind
-	path string // the way of a packet
+	path string // the data path
 	note string
 	mtu  int
 }
@@ -65,8 +65,8 @@ func (d driver) Caps() inventory.Caps {
 	}
 }
 
-// Longest L3 packets in bytes: VPP's own limit, and that of the driver net_memif,
-// which takes frames of 1518 bytes.
+// Longest L3 packets in bytes: VPP's own limit, and the limit of driver
+// net_memif, which accepts frames of 1518 bytes.
 const (
 	maxMTU      = 9000
 	maxMTUMemif = 1500
@@ -109,22 +109,22 @@ func (d driver) Build(s transport.Spec) (*transport.Build, error) {
 	return build, nil
 }
 
-// Revive implements transport.Reviver: VPP executes its configuration anew.
+// Revive implements transport.Reviver: VPP executes its configuration again.
 func (d driver) Revive(ctx context.Context, s transport.Spec, r *transport.Report) error {
 	return newSwitch(d.kind, s).start(ctx, r)
 }
 
-// kind is what VPP calls the interfaces by which it reaches applications.
+// kind is a kind of VPP interface to applications.
 type kind interface {
-	// check refuses what cannot be built beyond what transport.Check refuses.
+	// check rejects specs that cannot be built, in addition to transport.Check.
 	check(s transport.Spec) error
-	// prepare are the steps that let VPP and the applications meet.
+	// prepare are the steps that let VPP and the applications connect.
 	prepare(driver string, s transport.Spec) []step.Step
 	// vdev is the application's device at end i.
 	vdev(s transport.Spec, i int) transport.Vdev
-	// binds are what VPP sees of the host for it.
+	// binds are the host directories visible to VPP.
 	binds(s transport.Spec) []sidecar.Bind
-	// create are the commands that make the interface of end i, and its name.
+	// create are the commands that create the interface of end i, and its name.
 	create(s transport.Spec, i int) (commands []string, name string)
 }
 

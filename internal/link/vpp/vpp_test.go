@@ -34,8 +34,8 @@ func spec(ends, mtu, queues int) transport.Spec {
 	return s
 }
 
-// TestConfiguration compares all that VPP and the applications are told with the
-// golden files; `go test -update` writes those anew.
+// TestConfiguration compares the configuration of VPP and the applications
+// with the golden files; `go test -update` rewrites them.
 func TestConfiguration(t *testing.T) {
 	for _, c := range []struct {
 		file   string
@@ -77,7 +77,7 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// TestJoined: one direction of a cross-connect alone is not enough.
+// TestJoined: one direction of a cross-connect is not enough.
 func TestJoined(t *testing.T) {
 	two, three := newSwitch(memif{}, spec(2, 1500, 1)), newSwitch(memif{}, spec(3, 1500, 1))
 	for _, c := range []struct {
@@ -98,7 +98,7 @@ func TestJoined(t *testing.T) {
 	}
 }
 
-// TestProbe: where there is no VPP, that is said in the words of the documentation.
+// TestProbe: if there is no VPP, the error uses the documentation's words.
 func TestProbe(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if path, err := host.LookProgram(program); err == nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vxlan joins ports on different hosts in flannel's way: on each host a
-// Linux bridge with an end of a VXLAN tunnel, which carries Ethernet frames in UDP
-// over the underlay.
+// Package vxlan joins ports on different hosts like flannel. Each host has a
+// Linux bridge with an end of a VXLAN tunnel, which carries Ethernet frames in
+// UDP over the underlay.
 package vxlan
 
 import (
@@ -19,15 +19,15 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Name is what a chain file calls this transport.
+// Name is the transport's name in a chain file.
 const Name = "vxlan"
 
 const (
 	bridgeName = "br0"
 	tunnelName = "vxlan0"
-	// port is flannel's on Linux, which is the kernel's own default too. It leaves
-	// 4789, which IANA assigned (RFC 7348), to Open vSwitch's tunnels: both kinds may
-	// end on one host.
+	// port is flannel's on Linux, and the kernel's default. It leaves 4789,
+	// which IANA assigned (RFC 7348), to Open vSwitch's tunnels: both kinds
+	// can end on one host.
 	port = 8472
 	// maxMTU leaves room for the tunnel's headers in the longest IPv4 packet.
 	maxMTU = 65535 - chain.VXLANOverhead
@@ -99,8 +99,8 @@ func createBridge(s transport.Spec, i int) step.Step {
 	}
 }
 
-// createTunnel makes the host's end of the tunnel in the host's namespace, and
-// puts it into the link's.
+// createTunnel creates the host's tunnel end in the host's namespace, and
+// moves it to the link's.
 func createTunnel(s transport.Spec, i int) step.Step {
 	h, tunnel := s.Hosts[i], iface(s, i, tunnelName)
 	return step.Step{
@@ -121,8 +121,8 @@ func createTunnel(s transport.Spec, i int) step.Step {
 	}
 }
 
-// forward tells a host's end of the tunnel where every port is, as flannel's
-// daemon does from its records, and to send what is for all to every other host.
+// forward adds every port to the forwarding table of a host's tunnel end, as flannel's
+// daemon does from its records. It also sends broadcasts to every other host.
 func forward(s transport.Spec, i int) step.Step {
 	ns := s.HostNetns(i)
 	everybody := make(net.HardwareAddr, 6)
@@ -165,7 +165,7 @@ func checkForwarding(ns host.Netns, macs []net.HardwareAddr, other transport.Hos
 	return nil
 }
 
-// attach puts the switch's side of port i into the bridge of its host.
+// attach adds the switch's side of port i to the bridge of its host.
 func attach(s transport.Spec, i int) step.Step {
 	port := s.SwitchPort(i)
 	return step.Step{
@@ -177,8 +177,8 @@ func attach(s transport.Spec, i int) step.Step {
 // forwardTimeout bounds the wait for the bridges; the kernel takes up to a second.
 const forwardTimeout = 10 * time.Second
 
-// awaitForwarding is the last step: the ports have a carrier only when both of
-// their ends are up.
+// awaitForwarding is the last step: a port has a carrier only if both of its
+// ends are up.
 func awaitForwarding(s transport.Spec) step.Step {
 	return step.Step{
 		Name: s.StepName(Name, "wait until the bridges forward"),

@@ -21,7 +21,7 @@ type Message struct {
 // HeaderSize is the size of a header in bytes.
 const HeaderSize = 16
 
-// Marshal encodes a message. It panics if the body is none of this package.
+// Marshal encodes a message. It panics if the body is not of this package.
 func (m Message) Marshal() []byte {
 	size := 0
 	if m.Body != nil {
@@ -38,7 +38,7 @@ func (m Message) Marshal() []byte {
 	return b
 }
 
-// body is an empty body of the type, as that sender sends it; ok is false if it sends none.
+// body is an empty body of the type; ok is false if that sender never sends it.
 func body(t Type, from Sender) (v any, ok bool) {
 	switch {
 	case t == TypeBye:
@@ -83,8 +83,8 @@ func brokerBody(t Type) (v any, ok bool) {
 	return nil, false
 }
 
-// Parse checks and decodes one packet that came with so many descriptors. The
-// error is EMSGSIZE, EPROTONOSUPPORT or EPROTO, which an answer names, or ErrIgnored.
+// Parse checks and decodes one packet with its number of descriptors. The error is
+// ErrIgnored, or the errno for the answer: EMSGSIZE, EPROTONOSUPPORT or EPROTO.
 func Parse(b []byte, fds int, from Sender) (Message, error) {
 	var h Header
 	if len(b) > MaxMessage {
@@ -123,7 +123,7 @@ func Parse(b []byte, fds int, from Sender) (Message, error) {
 	return m, nil
 }
 
-// descriptors is how many a message must carry.
+// descriptors is the number of descriptors that a message must carry.
 func descriptors(m Message) int {
 	switch b := m.Body.(type) {
 	case *Hello:
@@ -197,12 +197,12 @@ func (c *Capture) valid() bool {
 
 const nameAlphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
-// NameValid reports whether a port can have the name.
+// NameValid reports whether a port may have that name.
 func NameValid(name string) bool {
 	return name != "" && len(name) < PortName && name[0] != '.' && strings.Trim(name, nameAlphabet) == ""
 }
 
-// nameFieldValid wants exactly one name, and NUL to the end.
+// nameFieldValid requires exactly one name, padded with NUL.
 func nameFieldValid(field [PortName]byte) bool {
 	name, rest, ended := bytes.Cut(field[:], []byte{0})
 	return ended && NameValid(string(name)) && len(bytes.Trim(rest, "\x00")) == 0

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzParse holds that whatever is accepted encodes to the same bytes again.
+// FuzzParse: every accepted packet encodes to the same bytes again.
 func FuzzParse(f *testing.F) {
 	for _, b := range append(readBlocks(f, "messages.txt", "message", 1), readBlocks(f, "bad.txt", "case", 1)...) {
 		f.Add(b.bytes(f), byte(b.fds(f)), b.sender() == FromBroker)
@@ -28,7 +28,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzGeometry holds that what is accepted stays within its memory.
+// FuzzGeometry: every accepted geometry stays within its memory.
 func FuzzGeometry(f *testing.F) {
 	f.Add(uint32(4096), uint32(2), uint32(1024), uint32(512), uint32(2240), uint32(128), uint32(4), uint32(4194432), uint32(128))
 	f.Fuzz(func(t *testing.T, page, queues, ring, slots, stride, headroom, msgs, msgStride, msgHeadroom uint32) {
@@ -47,7 +47,7 @@ func FuzzGeometry(f *testing.F) {
 	})
 }
 
-// FuzzTelemetry holds that a function may write what it likes.
+// FuzzTelemetry: a function may write any bytes.
 func FuzzTelemetry(f *testing.F) {
 	valid := binary.LittleEndian.AppendUint32(nil, telemetryMagic)
 	valid = binary.LittleEndian.AppendUint32(valid, Version)

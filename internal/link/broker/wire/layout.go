@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Page is what parts of the shared memory are aligned to, in bytes.
+// Page is the alignment of parts of the shared memory, in bytes.
 const Page = 4096
 
 // sizeMax is the largest data memfd, captureSizeMax the largest capture memfd, in bytes.
@@ -66,8 +66,8 @@ func (g *Geometry) messagesFit() bool {
 	return g.MsgSlots <= MsgSlotsMax && slotsFit(g.MsgStride, g.MsgHeadroom, MsgStrideMax)
 }
 
-// Derive checks a geometry, but for its Size, and computes what follows from it
-// in 64 bits. The error is EINVAL.
+// Derive checks a geometry, except its Size, and computes the offsets in 64
+// bits. The error is EINVAL.
 func (g *Geometry) Derive() (Offsets, error) {
 	if !powerOfTwo(g.PageSize) || !between(g.PageSize, Page, 1<<30) || !between(g.Queues, 1, MaxQueues) ||
 		!powerOfTwo(g.RingSize) || !between(g.RingSize, RingMin, RingMax) ||
@@ -89,7 +89,7 @@ func (g *Geometry) Derive() (Offsets, error) {
 	return o, nil
 }
 
-// Check is Derive, and that Size is what follows.
+// Check is Derive, and also checks Size.
 func (g *Geometry) Check() (Offsets, error) {
 	o, err := g.Derive()
 	if err == nil && g.Size != o.Size {
@@ -113,7 +113,7 @@ type LaneWords struct {
 	_            [124]byte
 }
 
-// Descriptor is descriptor v1, as the two words by which it is stored and loaded.
+// Descriptor is descriptor v1, as the two words that are stored and loaded.
 type Descriptor struct {
 	PlaceLength     uint64 `wire:"place_length"`
 	OffsetFlagsMeta uint64 `wire:"offset_flags_meta"`
@@ -127,7 +127,7 @@ func (d Descriptor) Offset() uint16 { return uint16(d.OffsetFlagsMeta) }
 func (d Descriptor) Flags() uint16  { return uint16(d.OffsetFlagsMeta >> 16) }
 func (d Descriptor) Meta() uint32   { return uint32(d.OffsetFlagsMeta >> 32) }
 
-// Extension stands beside a descriptor.
+// Extension accompanies a descriptor.
 type Extension struct {
 	Stamp    uint64 `wire:"stamp"`
 	HashVLAN uint64 `wire:"hash_vlan"`
@@ -143,7 +143,7 @@ type CaptureWords struct {
 	_        [124]byte
 }
 
-// CaptureRecord stands before the bytes of a captured packet.
+// CaptureRecord precedes the bytes of a captured packet.
 type CaptureRecord struct {
 	Time     uint64 `wire:"time"`
 	Length   uint32 `wire:"length"`
@@ -162,8 +162,8 @@ const (
 	CaptureSnaplenMax = 262144
 )
 
-// Derive checks what the start of a capture asks for, but for its Size, and
-// computes the size of one ring and of the memfd in bytes. The error is EINVAL.
+// Derive checks the start of a capture, except its Size. It computes the size
+// of one ring and of the memfd in bytes. The error is EINVAL.
 func (c *Capture) Derive() (ring, size uint64, err error) {
 	if !powerOfTwo(c.Slots) || !between(c.Slots, CaptureSlotsMin, CaptureSlotsMax) || c.SlotSize%64 != 0 ||
 		!between(c.Snaplen, 1, CaptureSnaplenMax) ||
@@ -179,7 +179,7 @@ func (c *Capture) Derive() (ring, size uint64, err error) {
 	return ring, size, nil
 }
 
-// HistogramSize is the number of buckets: 32 to each power of two up to 2^41.
+// HistogramSize is the number of buckets: 32 per power of two, up to 2^41.
 const HistogramSize = 1184
 
 // HistogramIndex is the bucket of a value below 2^41.
@@ -191,8 +191,8 @@ func HistogramIndex(v uint64) int {
 	return (e-5)*32 + int(v>>(e-5))
 }
 
-// HistogramLow is the lowest value of a bucket; that of the next is where the
-// bucket ends.
+// HistogramLow is the lowest value of a bucket; the bucket ends at the next
+// bucket's lowest value.
 func HistogramLow(index int) uint64 {
 	if index < 32 {
 		return uint64(index)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire is what a broker and the two ends of a link agree on, as
-// dataplane/port/PROTOCOL.md writes it down: messages, geometry, the layout of
-// shared memory, and the histogram. It passes the protocol's vectors.
+// Package wire implements the protocol between a broker and the two ends of a
+// link (dataplane/port/PROTOCOL.md). It has the messages, geometry,
+// shared-memory layout and histogram. It passes the protocol's test vectors.
 package wire
 
 import "errors"
@@ -17,7 +17,7 @@ const (
 	PortName   = 16 // bytes of the field; a name has one less
 )
 
-// Type says what a message is.
+// Type is the type of a message.
 type Type uint16
 
 // Types of messages.
@@ -37,7 +37,7 @@ const (
 	typeHints Type = 0x8000 // unknown types from here on are ignored
 )
 
-// Sender says which side of a connection a message comes from.
+// Sender is the side of a connection that sent a message.
 type Sender int
 
 const (
@@ -94,7 +94,7 @@ const (
 	MTUMax = 65535
 )
 
-// Header is what each message begins with.
+// Header is the start of each message.
 type Header struct {
 	Magic      uint32 `wire:"magic"`
 	Version    uint16 `wire:"version"`
@@ -103,7 +103,7 @@ type Header struct {
 	Generation uint32 `wire:"generation"`
 }
 
-// Hello is an end's first word.
+// Hello is an end's first message.
 type Hello struct {
 	Features uint64         `wire:"features"`
 	Port     [PortName]byte `wire:"port"`
@@ -146,7 +146,7 @@ type Offer struct {
 	Reserved uint32   `wire:"reserved"`
 }
 
-// Mapped says which memory an end has mapped.
+// Mapped confirms the memory that an end has mapped.
 type Mapped struct {
 	Inode uint64 `wire:"inode"`
 }
@@ -157,8 +157,8 @@ type Rebind struct {
 	Next   uint32 `wire:"next"`
 }
 
-// CounterCount is how many counters STATS and a block of telemetry have, and
-// ViolationCount how many of them, the last, count violations.
+// CounterCount is the number of counters in STATS and in a telemetry block;
+// the last ViolationCount of them count violations.
 const (
 	CounterCount   = 22
 	ViolationCount = 12
@@ -177,14 +177,14 @@ type Bye struct {
 	Reserved uint32 `wire:"reserved"`
 }
 
-// Error ends a connection, and says why.
+// Error ends a connection, with the reason.
 type Error struct {
 	Code  uint32   `wire:"code"`
 	About uint32   `wire:"about"`
 	Text  [64]byte `wire:"text"`
 }
 
-// Capture starts a capture; all 0, it stops it.
+// Capture starts a capture; with all fields 0, it stops it.
 type Capture struct {
 	Size     uint64 `wire:"size"`
 	Slots    uint32 `wire:"slots"`
@@ -200,7 +200,7 @@ type Captured struct {
 	Reserved uint32 `wire:"reserved"`
 }
 
-// Text is what a field of characters says, up to its first NUL.
+// Text is the text of a character field, up to its first NUL.
 func Text(field []byte) string {
 	for i, c := range field {
 		if c == 0 {
@@ -210,7 +210,7 @@ func Text(field []byte) string {
 	return string(field)
 }
 
-// NewError is the body of an ERROR; the text is cut if it is too long.
+// NewError is the body of an ERROR; a text that is too long is cut.
 func NewError(code, about uint32, text string) *Error {
 	e := &Error{Code: code, About: about}
 	copy(e.Text[:len(e.Text)-1], text)

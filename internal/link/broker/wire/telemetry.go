@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// TelemetryHeader stands at the beginning of a telemetry memfd.
+// TelemetryHeader is at the start of a telemetry memfd.
 type TelemetryHeader struct {
 	Magic       uint32 `wire:"magic"`
 	Version     uint32 `wire:"version"`
@@ -21,7 +21,7 @@ type TelemetryHeader struct {
 	_           [124]byte
 }
 
-// TelemetryBlock is what one queue reports.
+// TelemetryBlock is the report of one queue.
 type TelemetryBlock struct {
 	Counters  [CounterCount]uint64  `wire:"counters"`
 	Depth     uint64                `wire:"depth"`
@@ -33,15 +33,15 @@ const (
 	telemetryMagic = 0x54415244
 	telemetryBlock = 16384
 
-	// SampleShiftOffset is where the broker writes, in bytes from the
-	// beginning of the telemetry memfd.
+	// SampleShiftOffset is where the broker writes, in bytes from the start of
+	// the telemetry memfd.
 	SampleShiftOffset = 128
 )
 
 // TelemetrySize is the size of the telemetry memfd of a port, in bytes.
 func TelemetrySize(queues int) uint64 { return Page + telemetryBlock*uint64(queues) }
 
-// Telemetry is what an end reports: all queues together.
+// Telemetry is an end's report, summed over its queues.
 type Telemetry struct {
 	State      uint32 // 0 down, 1 live, 2 lost the broker
 	Generation uint32
@@ -52,9 +52,9 @@ type Telemetry struct {
 	Histogram  [HistogramSize]uint64 // in ticks
 }
 
-// ParseTelemetry reads a private copy of the telemetry memfd of a port with so
-// many queues. The function may have written anything there: whatever it is,
-// the result is some figures, or an error.
+// ParseTelemetry reads a private copy of the telemetry memfd of a port with
+// that many queues. The function may have written anything there; the result
+// is then some figures, or an error.
 func ParseTelemetry(b []byte, queues int) (*Telemetry, error) {
 	if uint64(len(b)) != TelemetrySize(queues) {
 		return nil, errors.New("telemetry of another size")

@@ -19,7 +19,7 @@ import (
 // vectors are part of the protocol.
 const vectors = "../../../../dataplane/port/vectors"
 
-// block is what stands below one line that begins with the file's keyword.
+// block is the lines below one line that begins with the file's keyword.
 type block struct {
 	name, rest string
 	lines      [][]string // key, then the other words; a text is one word
@@ -90,7 +90,7 @@ func (b block) fds(t testing.TB) int {
 	return n
 }
 
-// structs are the structs of layout.txt; messages those that are bodies, too.
+// structs are the structs of layout.txt; messages are those that are also bodies.
 var structs = map[string]any{
 	"header": Header{}, "hello": Hello{}, "welcome": Welcome{}, "geometry": Geometry{}, "offer": Offer{}, "mapped": Mapped{},
 	"rebind": Rebind{}, "stats": Stats{}, "bye": Bye{}, "error": Error{}, "capture": Capture{}, "captured": Captured{},
@@ -104,7 +104,7 @@ var types = map[string]Type{
 	"rebind": TypeRebind, "stats": TypeStats, "bye": TypeBye, "error": TypeError, "capture": TypeCapture, "captured": TypeCapture,
 }
 
-// field finds a field by the name that the protocol gives it, with dots between levels.
+// field finds a field by its name in the protocol, with dots between levels.
 func field(v reflect.Value, path string) (reflect.Value, bool) {
 	name, rest, deeper := strings.Cut(path, ".")
 	for i := range v.NumField() {
@@ -193,7 +193,7 @@ func TestMessages(t *testing.T) {
 				t.Errorf("bytes decode to %+v, %v, want %+v", got, err, m)
 			}
 			if _, err := Parse(want, b.fds(t)+1, b.sender()); err == nil {
-				t.Error("one descriptor more is accepted")
+				t.Error("one extra descriptor is accepted")
 			}
 		})
 	}
@@ -239,7 +239,7 @@ func TestGeometries(t *testing.T) {
 			}
 			g.Size = o.Size
 			if _, err := g.Check(); err != nil {
-				t.Error("its own size is refused")
+				t.Error("the right size is rejected")
 			}
 			g.Size--
 			if _, err := g.Check(); err == nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package telemetrytest makes up what the broker reports of a link, for tests.
+// Package telemetrytest generates broker reports of a link, for tests.
 package telemetrytest
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/drayage/dray/internal/link/telemetry"
 )
 
-// Reported is a link over which a sends to b at a steady pace: after n seconds
-// 100,000 packets a second have passed, and 1,000 were stamped, each with a
-// latency just under highNs. The clock's rate is known better every second.
+// Reported is a link over which a sends to b at a constant rate. After n seconds,
+// 100,000 packets a second have passed and 1,000 were stamped, each with a latency
+// just under highNs. The tick-rate estimate improves every second.
 func Reported(n uint64, highNs float64, lost uint64) broker.LinkStatus {
 	highNs *= 1 - 1e-9/float64(n+1)
 	return broker.LinkStatus{
@@ -29,7 +29,7 @@ func Reported(n uint64, highNs float64, lost uint64) broker.LinkStatus {
 	}
 }
 
-// Snapshot is chain c at a second.
+// Snapshot is a snapshot of chain c at that second.
 func Snapshot(second int, links ...broker.LinkStatus) telemetry.Snapshot {
 	return telemetry.Snapshot{At: time.Unix(int64(second), 0), Chain: "c", Links: links}
 }
