@@ -64,14 +64,17 @@ func TestPingInAContainer(t *testing.T) {
 func TestACommandThatFailsTakesTheChainDown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	for name, command := range map[string]string{
-		"exits":   `[sh, -c, "echo the reason; exit 3"]`,
-		"missing": `[/no/such/program]`,
+	for name, c := range map[string]struct {
+		command, says string
+		exit          int
+	}{
+		"exits":   {`[sh, -c, "echo the reason; exit 3"]`, "the reason", 1},
+		"missing": {`[sh, -c, "exec /no/such/program"]`, "/no/such/program", 1},
+		"typo":    {`[/no/such/program]`, "/no/such/program", 3}, // found before anything starts
 	} {
-		out := b.want(1, "up", b.file(pair{Name: name, Command: command}.yaml()))
-		want := map[string]string{"exits": "the reason", "missing": "/no/such/program"}[name]
-		if !strings.Contains(out.Err, want) {
-			t.Errorf("%s: the error does not say %q: %s", name, want, out)
+		out := b.want(c.exit, "up", b.file(pair{Name: name, Command: c.command}.yaml()))
+		if !strings.Contains(out.Err, c.says) {
+			t.Errorf("%s: the error does not say %q: %s", name, c.says, out)
 		}
 	}
 }
