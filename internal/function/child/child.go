@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package child supervises the host process that stands for a running command:
+// Package child supervises the host process that represents a running command:
 // the command itself, or the engine's process that waits for it.
 package child
 
@@ -32,26 +32,26 @@ type Child struct {
 	killed error // why End killed the process itself; nil: it did not
 }
 
-// outputGrace is how long the output of an ended command may still be held open
-// by a process that escaped its cgroup.
+// outputGrace is how long a process that escaped its cgroup may hold open the
+// output of an ended command.
 const outputGrace = 5 * time.Second
 
-// killPatience bounds how long killed processes may take to die: only one that
-// is stuck in the kernel takes this long.
+// killPatience bounds how long killed processes may take to die: only one stuck
+// in the kernel takes this long.
 const killPatience = 20 * time.Second
 
-// endPatience bounds how long the process may go on when what it stands for has
-// been killed: an engine's process that hangs then is killed as well.
+// endPatience bounds how long an engine process may outlive the command that it
+// represents. After that it hangs, and is killed as well.
 var endPatience = 10 * time.Second
 
-// Start starts cmd in place. atExit, which may be nil, is called when the
-// process has ended and before its output is taken as complete: it must end
-// whatever else may hold the output open.
+// Start starts cmd in place. atExit, which may be nil, runs after the process
+// ends and before its output counts as complete: it must end anything else that
+// may hold the output open.
 func Start(place host.Place, cmd *exec.Cmd, atExit func() error) (*Child, error) {
 	return start(place, cmd, atExit, func() {})
 }
 
-// start is Start with what completes the output of the ended process.
+// start is Start plus finish, which completes the output of the ended process.
 func start(place host.Place, cmd *exec.Cmd, atExit func() error, finish func()) (*Child, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -72,8 +72,8 @@ func start(place host.Place, cmd *exec.Cmd, atExit func() error, finish func()) 
 	return c, nil
 }
 
-// detachStdin lets the process end while its input, such as a terminal, has
-// more to come: exec.Cmd would wait for that.
+// detachStdin lets the process end while its input, such as a terminal, is still
+// open: exec.Cmd would wait for it.
 func detachStdin(cmd *exec.Cmd) (feed func(), err error) {
 	in := cmd.Stdin
 	if _, isFile := in.(*os.File); in == nil || isFile {
@@ -92,8 +92,7 @@ func detachStdin(cmd *exec.Cmd) (feed func(), err error) {
 
 func (c *Child) wait(atExit func() error, finish func()) {
 	defer close(c.done)
-	// WNOWAIT leaves the zombie, so that its pid cannot be used again before
-	// atExit is through.
+	// WNOWAIT leaves the zombie, so its pid cannot be reused before atExit returns.
 	for {
 		err := unix.Waitid(unix.P_PID, c.PID(), nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
@@ -129,9 +128,8 @@ func (c *Child) Wait() (int, error) {
 	return c.code, c.err
 }
 
-// End waits for the process to end; when ctx ends first it calls kill and waits
-// for the end that this must bring. A process that hangs nevertheless is killed,
-// which is an error of End and Wait.
+// End waits for the process to end. If ctx ends first it calls kill and waits
+// again. A process that still hangs is killed, and End and Wait return an error.
 func (c *Child) End(ctx context.Context, kill func() error) error {
 	select {
 	case <-c.done:
@@ -156,8 +154,8 @@ func (c *Child) End(ctx context.Context, kill func() error) error {
 	}
 }
 
-// KillSession kills the sessions that the processes lead. One that has gone is
-// no error.
+// KillSession kills the sessions that these processes lead. A session that has
+// ended is no error.
 func KillSession(leaders ...int) error {
 	var errs []error
 	for _, pid := range leaders {
@@ -178,7 +176,7 @@ func KillCgroup(c host.Cgroup) error {
 	return c.Kill(ctx)
 }
 
-// exitStatus is the status as a shell prints it.
+// exitStatus is the status as a shell reports it.
 func exitStatus(ws syscall.WaitStatus) int {
 	if ws.Signaled() {
 		return 128 + int(ws.Signal())

@@ -12,8 +12,8 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// TestAHangingProcessIsKilledAndNamed: what was killed in its care has ended, and
-// it goes on.
+// TestAHangingProcessIsKilledAndNamed: its command has ended, and it keeps
+// running.
 func TestAHangingProcessIsKilledAndNamed(t *testing.T) {
 	defer func(before time.Duration) { endPatience = before }(endPatience)
 	endPatience = 50 * time.Millisecond

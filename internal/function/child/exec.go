@@ -13,15 +13,15 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// namelessPatience bounds how long a process may go on without arguments.
+// namelessPatience bounds how long a process may have no arguments.
 const namelessPatience = 10 * time.Second
 
 // AwaitExec waits until a container's first process has become the function's
-// command. Until then it is `runc init`, which swallows signals. One that has
-// ended is no error.
+// command. Until then it is `runc init`, which swallows signals. A process that
+// has ended is no error.
 //
-// While such a process executes the command, its first thread can be a zombie and
-// its arguments are empty: it passes for ended, and is not.
+// During execve its first thread can be a zombie with empty arguments: it looks
+// ended, but is not.
 func AwaitExec(ctx context.Context, pid int) error {
 	const interval = time.Millisecond
 	for begin := time.Now(); ; {
@@ -38,8 +38,8 @@ func AwaitExec(ctx context.Context, pid int) error {
 	}
 }
 
-// isRuncInit tells from the arguments, which end in a 0 byte each. Their first is
-// what runc was called by: a name, or a path.
+// isRuncInit checks the NUL-terminated arguments. The first is how runc was
+// called: a name or a path.
 func isRuncInit(args string) bool {
 	program, rest, _ := strings.Cut(args, "\x00")
 	return filepath.Base(program) == "runc" && rest == "init\x00"

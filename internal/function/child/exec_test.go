@@ -27,13 +27,13 @@ func TestAwaitExecOfAZombie(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if err := AwaitExec(ctx, pid); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a zombie passes for the command: %v", err)
+		t.Errorf("a zombie counts as the command: %v", err)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	if err := AwaitExec(context.Background(), pid); err != nil {
-		t.Errorf("one that has ended: %v", err)
+		t.Errorf("an ended process: %v", err)
 	}
 }
 

@@ -12,10 +12,10 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// CheckHugePages makes sure that a container's process is under the function's
-// limit of huge pages, if there is one. An engine that knows nothing of the
-// hierarchy that has the hugetlb controller leaves the process outside: Docker
-// where cgroup v1 and v2 are mixed, and where systemd places its containers.
+// CheckHugePages checks that a container's process is under the function's huge
+// page limit, if there is one. An engine that ignores the hierarchy with the
+// hugetlb controller leaves the process outside: Docker does so if cgroup v1 and
+// v2 are mixed, or if systemd places its containers.
 func CheckHugePages(s runtime.Spec, pid int) error {
 	if len(s.Function.HugePages) == 0 {
 		return nil
@@ -34,7 +34,7 @@ func CheckHugePages(s runtime.Spec, pid int) error {
 	}
 }
 
-// hugetlbPath is the process's cgroup in the hierarchy of the hugetlb
+// hugetlbPath is the process's cgroup in the hierarchy with the hugetlb
 // controller, from its /proc/PID/cgroup (cgroups(7)).
 func hugetlbPath(text string) string {
 	unified := ""

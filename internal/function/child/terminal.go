@@ -12,8 +12,8 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// StartWith is Start with the process's input and output, or with a terminal of
-// its own between it and these.
+// StartWith is Start with the process's input and output, optionally through a
+// terminal of its own.
 func StartWith(place host.Place, cmd *exec.Cmd, stdio runtime.Stdio, atExit func() error) (*Child, error) {
 	if stdio.Terminal == nil {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.Stdin, stdio.Stdout, stdio.Stderr
@@ -27,7 +27,7 @@ func StartWith(place host.Place, cmd *exec.Cmd, stdio runtime.Stdio, atExit func
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setctty: true, Ctty: 0}
 	shown := make(chan struct{})
 	c, err := start(place, cmd, atExit, func() {
-		// One that escaped may hold the terminal.
+		// A process that escaped may hold the terminal.
 		_ = pty.Master.SetReadDeadline(time.Now().Add(outputGrace))
 		<-shown
 		pty.Master.Close()
@@ -39,7 +39,7 @@ func StartWith(place host.Place, cmd *exec.Cmd, stdio runtime.Stdio, atExit func
 	}
 	go func() {
 		defer close(shown)
-		_, _ = io.Copy(stdio.Stdout, pty.Master) // it fails when nobody is in the terminal any more
+		_, _ = io.Copy(stdio.Stdout, pty.Master) // it fails once the terminal has no process left
 	}()
 	go func() { _, _ = io.Copy(pty.Master, stdio.Stdin) }()
 	go func() {

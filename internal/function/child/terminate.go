@@ -13,8 +13,8 @@ import (
 )
 
 // Terminate asks the first process of a PID namespace to end. Such a process
-// ignores a SIGTERM that it does not handle, of which any other process would
-// die: it is killed at once.
+// ignores a SIGTERM that it does not handle, which would kill any other process:
+// kill it at once.
 func Terminate(id host.ProcessID) {
 	sig := syscall.SIGTERM
 	if diesOfSIGTERM(id.PID) {
@@ -23,7 +23,7 @@ func Terminate(id host.ProcessID) {
 	id.Signal(sig)
 }
 
-// diesOfSIGTERM reports that the process neither handles, ignores nor blocks
+// diesOfSIGTERM reports whether the process neither handles, ignores nor blocks
 // SIGTERM (proc_pid_status(5)).
 func diesOfSIGTERM(pid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

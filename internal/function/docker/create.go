@@ -13,9 +13,8 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// create runs a client that makes a container, to its end whatever happens: the
-// daemon would finish the work of a client that was killed after nobody looks
-// any more.
+// create always runs a client that makes a container to its end: the daemon would
+// finish the work of a killed client later, unobserved.
 func (r *Runtime) create(s runtime.Spec, args ...string) error {
 	cmd := r.Client.Command(context.Background(), args...)
 	var errs bytes.Buffer
@@ -31,7 +30,7 @@ func (r *Runtime) create(s runtime.Spec, args ...string) error {
 	return err
 }
 
-// runContainer creates a container and starts it. The child is a docker client,
+// runContainer creates and starts a container. The child is a docker client,
 // which lives as long as the container and ends with its exit status.
 func (r *Runtime) runContainer(ctx context.Context, s runtime.Spec, name string, argv []string, stdio runtime.Stdio) (*child.Child, state, error) {
 	fail := func(err error) (*child.Child, state, error) {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docker runs a function as a Docker container. A pause container of
-// Drayage's own holds the network namespace, so that ports are plumbed before
-// the function starts and survive its restarts; the function joins it.
+// Package docker runs a function as a Docker container. Drayage's own pause
+// container holds the network namespace, so that ports are plumbed before the
+// function starts and survive its restarts; the function joins it.
 //
 // Nothing runs privileged: no capability, no new privileges, Docker's default
 // seccomp profile, a read-only root with tmpfs for writes. Docker shows the whole
-// host in /proc/cpuinfo and /sys; the cpuset binds all the same.
+// host in /proc/cpuinfo and /sys, but the cpuset still applies.
 //
-// Instruments run in Drayage's own cgroup of the function, even if systemd
-// places the container elsewhere: what Drayage starts must be killed with a
-// cgroup that Drayage may kill.
+// Instruments run in Drayage's own cgroup of the function, even if systemd places
+// the container elsewhere: Drayage must be able to kill that cgroup.
 package docker
 
 import (
@@ -33,11 +32,11 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Options says which daemon and which pause program are used.
+// Options selects the daemon and the pause program.
 type Options struct {
 	Client dockercli.Client
-	// PauseProgram is a static program that, called with the argument "pause",
-	// calls Pause. Empty: the running program, as `dray` is one.
+	// PauseProgram is a static program that calls Pause if its argument is "pause".
+	// Empty: the running program, as `dray` is one.
 	PauseProgram string
 }
 
@@ -86,12 +85,12 @@ func (r *Runtime) lacksAppArmor(ctx context.Context) bool {
 	return err != nil
 }
 
-// KindContainer is all the containers that carry the label of one function's
-// cgroup (Path), at one daemon (Host).
+// KindContainer is all containers at one daemon (Host) with the label of one
+// function's cgroup (Path).
 const KindContainer step.Kind = "docker-container"
 
 // labelCgroup marks a function's containers with its cgroup, which is unique on
-// the host; a namesake of another origin does not have it.
+// the host; unrelated containers of the same name lack it.
 const labelCgroup = "dray.cgroup"
 
 func (r *Runtime) resource(s runtime.Spec) step.Resource {
@@ -104,7 +103,7 @@ func (*Runtime) Removers() step.Removers { return step.Removers{KindContainer: r
 func removeContainers(ctx context.Context, res step.Resource) error {
 	client := dockercli.Client{Host: res.Host}
 	if client.SocketGone() {
-		return nil // the daemon went, and what it ran is killed with the cgroup
+		return nil // the daemon is gone, and its containers are killed with the cgroup
 	}
 	if err := awaitCreation(ctx, host.Cgroup{Path: res.Path}); err != nil {
 		return err
@@ -112,8 +111,7 @@ func removeContainers(ctx context.Context, res step.Resource) error {
 	return removeLabelled(ctx, client, host.Cgroup{Path: res.Path})
 }
 
-// removeLabelled removes the function's containers, or those that the filters
-// select of them.
+// removeLabelled removes the function's containers that match the filters.
 func removeLabelled(ctx context.Context, client dockercli.Client, function host.Cgroup, filters ...string) error {
 	args := []string{"ps", "--all", "--quiet", "--no-trunc", "--filter", "label=" + labelCgroup + "=" + function.Path}
 	for _, filter := range filters {
@@ -140,7 +138,7 @@ func removeLabelled(ctx context.Context, client dockercli.Client, function host.
 // stopped or removed.
 var daemonPatience = 20 * time.Second
 
-// ask asks a daemon that may hang.
+// ask queries a daemon that may hang.
 func ask(ctx context.Context, client dockercli.Client, args ...string) (string, error) {
 	bounded, cancel := context.WithTimeout(ctx, daemonPatience)
 	defer cancel()
@@ -151,8 +149,8 @@ func ask(ctx context.Context, client dockercli.Client, args ...string) (string, 
 	return out, err
 }
 
-// awaitCreation waits for clients that are still creating a container: a `dray`
-// that was killed leaves them behind, and what they asked for appears later.
+// awaitCreation waits for clients that are still creating a container: a killed
+// `dray` leaves them behind, and their containers appear later.
 func awaitCreation(ctx context.Context, function host.Cgroup) error {
 	ctx, cancel := context.WithTimeout(ctx, creationPatience)
 	defer cancel()
@@ -175,8 +173,8 @@ func pauseName(s runtime.Spec) string     { return containerName(s) + "-pause" }
 func netns(s runtime.Spec) host.Netns     { return host.Netns{Path: filepath.Join(s.Dir, "net")} }
 
 // clientCgroup holds docker clients that stay with a container, createCgroup
-// those that create one, pauseCgroup the pause container. All are leaves: cgroup
-// v2 allows processes nowhere else.
+// clients that create one, pauseCgroup the pause container. All are leaves, as
+// cgroup v2 requires for processes.
 func clientCgroup(s runtime.Spec) host.Cgroup { return s.EngineCgroup().Child("client") }
 func createCgroup(s runtime.Spec) host.Cgroup { return s.EngineCgroup().Child("create") }
 func pauseCgroup(s runtime.Spec) host.Cgroup  { return s.EngineCgroup().Child("pause") }
@@ -224,7 +222,7 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 			},
 		},
 	}
-	// The pause container, of the same image, tells how users are mapped.
+	// The pause container, of the same image, shows how users are mapped.
 	steps = append(steps, s.PortsSteps(sandbox, func(ctx context.Context) (int, error) { return r.commandUser(ctx, s) })...)
 	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
 }
@@ -255,8 +253,8 @@ func (r *Runtime) HasImage(ctx context.Context, image string) (bool, error) {
 	return err == nil, err
 }
 
-// Check implements runtime.Checker: without its pause container a function
-// cannot start again.
+// Check implements runtime.Checker: without its pause container a function cannot
+// restart.
 func (r *Runtime) Check(ctx context.Context, s runtime.Spec) error {
 	if _, err := r.Client.PID(ctx, pauseName(s)); err != nil {
 		return fmt.Errorf("function %s lost its network namespace: %w", s.Function.Name, err)

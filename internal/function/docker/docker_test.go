@@ -24,7 +24,7 @@ import (
 
 const image = "dray-test:latest"
 
-// watched tells the suite what the daemon still keeps of a function.
+// watched reports to the suite what the daemon still keeps of a function.
 type watched struct{ *docker.Runtime }
 
 // Leftovers lists the function's containers.
@@ -94,7 +94,7 @@ func testDaemonGone(t *testing.T, rt watched) {
 	}
 }
 
-// testNamesake meets a container that has the function's name and is not ours.
+// testNamesake meets a foreign container with the function's name.
 func testNamesake(t *testing.T, rt watched) {
 	f := runtimetest.Up(t, rt, function(t))
 	name := "dray-" + f.Spec.Chain + "-du"
@@ -107,7 +107,7 @@ func testNamesake(t *testing.T, rt watched) {
 	}
 	f.Remove()
 	if _, err := rt.Client.Output(context.Background(), "container", "inspect", id); err != nil {
-		t.Errorf("somebody else's container was removed: %v", err)
+		t.Errorf("a foreign container was removed: %v", err)
 	}
 	if _, err := rt.Client.Output(context.Background(), "rm", id); err != nil {
 		t.Error(err)
@@ -130,7 +130,7 @@ func testLostPause(t *testing.T, rt watched) {
 	}
 }
 
-// testExternal plumbs a container that somebody else started.
+// testExternal plumbs a container that Drayage did not start.
 func testExternal(t *testing.T, client dockercli.Client) {
 	rt := external.New(client)
 	parent := host.Cgroup{Path: "/dray-test-somebody-else-" + strconv.Itoa(os.Getpid())}

@@ -21,14 +21,14 @@ import (
 )
 
 // execMark is a variable in the environment of each program that Exec started:
-// Docker does not tell its pid, and leaves it running when its client ends.
+// Docker does not report its pid, and leaves it running after its client ends.
 const execMark = "DRAY_EXEC"
 
-// GivesTerminals implements runtime.TerminalGiver: docker's client passes on what is
-// done in a terminal of its own to one that the container has.
+// GivesTerminals implements runtime.TerminalGiver: docker's client forwards its own
+// terminal to the container's terminal.
 func (*Runtime) GivesTerminals() {}
 
-// terminalFlags ask for a terminal inside, if there is one outside.
+// terminalFlags request a terminal inside if there is one outside.
 func terminalFlags(stdio runtime.Stdio) []string {
 	if stdio.Terminal == nil {
 		return nil
@@ -36,8 +36,8 @@ func terminalFlags(stdio runtime.Stdio) []string {
 	return []string{"--tty", "--env", "TERM=" + stdio.Terminal.Name}
 }
 
-// Exec implements runtime.Runtime. Where the function's command does not run,
-// the program gets a container of its own in the sandbox.
+// Exec implements runtime.Runtime. If the function's command is not running, the
+// program gets its own container in the sandbox.
 func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio runtime.Stdio) (int, error) {
 	mark, err := newMark()
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *Runtime) execInside(ctx context.Context, s runtime.Spec, mark string, a
 	return code, err
 }
 
-// engineError is non-nil if the engine, and not the program, printed the text.
+// engineError is non-nil if the engine, not the program, printed the text.
 func engineError(function, program, text string) error {
 	for _, prefix := range []string{"OCI runtime exec failed: ", "Error response from daemon: "} {
 		if _, reason, ok := strings.Cut(text, prefix); ok {
@@ -103,7 +103,7 @@ func engineError(function, program, text string) error {
 	return nil
 }
 
-// killMarked kills the processes of the container that carry the mark.
+// killMarked kills the container's processes that carry the mark.
 func (r *Runtime) killMarked(ctx context.Context, container, mark string) error {
 	out, err := ask(ctx, r.Client, "top", container, "-eo", "pid")
 	if err != nil {
@@ -133,7 +133,7 @@ func newMark() (string, error) {
 	return hex.EncodeToString(b), nil
 }
 
-// tail passes output on and keeps its end.
+// tail forwards output and keeps its end.
 type tail struct {
 	to   io.Writer
 	kept []byte

@@ -21,8 +21,8 @@ import (
 	"github.com/drayage/dray/internal/spec/cpulist"
 )
 
-// confinement is what every container of Drayage's gets beside Docker's default
-// seccomp profile.
+// confinement applies to every container of Drayage's, in addition to Docker's
+// default seccomp profile.
 var confinement = []string{
 	"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--read-only",
 	"--restart", "no", "--no-healthcheck", "--ulimit", "core=0",
@@ -40,9 +40,9 @@ func labels(s runtime.Spec) []string {
 	}
 }
 
-// cgroupParent puts a container below the cgroup. With systemd's driver a
-// parent must be a slice of systemd's: there Docker's own place stays, and the
-// container's limits are those of its flags.
+// cgroupParent puts a container below the cgroup. With systemd's driver a parent
+// must be a systemd slice: then Docker chooses the place, and the flags set the
+// container's limits.
 func (r *Runtime) cgroupParent(ctx context.Context, c host.Cgroup) ([]string, error) {
 	driver, err := r.cgroupDriver(ctx)
 	if err != nil {
@@ -68,8 +68,8 @@ func (r *Runtime) cgroupDriver(ctx context.Context) (string, error) {
 	return driver, err
 }
 
-// functionFlags are those of a container that runs a program of the function's.
-// The image's entry point is not used: a command means the same in every runtime.
+// functionFlags are for a container that runs a program of the function. The
+// image's entry point is unused: a command means the same in every runtime.
 func (r *Runtime) functionFlags(ctx context.Context, s runtime.Spec, name string, argv []string) ([]string, error) {
 	s, argv, err := s.Resolve(argv, true)
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *Runtime) functionFlags(ctx context.Context, s runtime.Spec, name string
 	return append(flags, argv[1:]...), nil
 }
 
-// bindMount shows a file or directory of the host inside. The flag is a line of
+// bindMount shows a host file or directory inside. The flag is a line of
 // comma-separated values: a path must not look like several.
 func bindMount(b runtime.Bind) ([]string, error) {
 	if strings.ContainsAny(b.Source, ",\"\r\n") {
@@ -158,9 +158,8 @@ func privilegeFlags(s runtime.Spec) ([]string, error) {
 	return append(flags, "--security-opt", "seccomp="+file), nil
 }
 
-// limitFlags repeat the limits of the function's cgroup, under which the
-// container is only where Docker's driver is cgroupfs. Docker has no limit of
-// hugepages.
+// limitFlags repeat the limits of the function's cgroup, which holds the
+// container only with Docker's cgroupfs driver. Docker has no hugepages limit.
 func limitFlags(l host.Limits) []string {
 	flags := []string{"--pids-limit", strconv.Itoa(l.Pids)}
 	if len(l.CPUs) > 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // TestADaemonThatHangsIsNotWaitedFor: removing a function's containers ends, and
-// tells which daemon does not answer.
+// names the daemon that does not answer.
 func TestADaemonThatHangsIsNotWaitedFor(t *testing.T) {
 	testenv.Root(t)
 	defer func(before time.Duration) { daemonPatience = before }(daemonPatience)

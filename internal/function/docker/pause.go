@@ -12,19 +12,19 @@ import (
 	"github.com/drayage/dray/internal/function/runtime"
 )
 
-// pausePath is where the pause program is bound in the pause container.
+// pausePath is the pause program's path in the pause container.
 const pausePath = "/dray-pause"
 
-// Pause holds the namespaces of the container that it is the first process of,
-// until it is told to end: `dray pause`.
+// Pause holds its container's namespaces, as its first process, until it is
+// signalled to end: `dray pause`.
 func Pause() {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
 	<-end
 }
 
-// startPause starts the function's own image with nothing but the pause program
-// running, so that no other image is needed.
+// startPause starts the function's own image with only the pause program running,
+// so no other image is needed.
 func (r *Runtime) startPause(ctx context.Context, s runtime.Spec) error {
 	program := r.PauseProgram
 	if program == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// TestProbeAppArmor asks a client that says what daemons say of AppArmor.
+// TestProbeAppArmor uses a client that prints daemons' AppArmor messages.
 func TestProbeAppArmor(t *testing.T) {
 	testenv.Root(t)
 	withProfiles := inventory.OK

@@ -38,13 +38,13 @@ func (r *Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output)
 	return &instance{Child: c, id: id}, nil
 }
 
-// removeContainer removes one container of the function's; somebody else's of
+// removeContainer removes one container of the function; a foreign container of
 // that name stays.
 func (r *Runtime) removeContainer(ctx context.Context, s runtime.Spec, name string) error {
 	return removeLabelled(ctx, r.Client, s.Cgroup, "name=^/"+regexp.QuoteMeta(name)+"$")
 }
 
-// state is a container's as the daemon reports it.
+// state is a container's state as the daemon reports it.
 type state struct {
 	started bool
 	pid     int // 0 after it ended
@@ -71,8 +71,8 @@ func (r *Runtime) state(ctx context.Context, name string) (state, error) {
 	return st, nil
 }
 
-// awaitStarted waits until the container has started, or the client that should
-// start it has ended.
+// awaitStarted waits until the container has started, or the client that starts
+// it has ended.
 func (r *Runtime) awaitStarted(ctx context.Context, name string, c *child.Child) (state, error) {
 	const interval = 10 * time.Millisecond
 	for {
@@ -91,8 +91,8 @@ func (r *Runtime) awaitStarted(ctx context.Context, name string, c *child.Child)
 	}
 }
 
-// startError tells a command that cannot be run from other failures. The reason
-// is the engine's: `OCI runtime create failed: … exec: "x": … not found …`.
+// startError distinguishes a command that cannot run from other failures, by the
+// engine's reason: `OCI runtime create failed: … exec: "x": … not found …`.
 func startError(function, program, reason string) error {
 	if _, why, ok := strings.Cut(reason, "exec: "); ok {
 		return &runtime.CommandError{Function: function, Command: program, Reason: strings.TrimSuffix(why, ": unknown")}

@@ -13,8 +13,8 @@ import (
 	"github.com/drayage/dray/internal/function/runtime"
 )
 
-// commandUser is the host's uid of the function's command: the image's user, as
-// the daemon maps it. The pause container must run.
+// commandUser is the host uid of the function's command: the image's user, as the
+// daemon maps it. The pause container must be running.
 func (r *Runtime) commandUser(ctx context.Context, s runtime.Spec) (int, error) {
 	user, err := r.Client.Output(ctx, "image", "inspect", "--format", "{{.Config.User}}", "--", s.Function.Image)
 	if err != nil {
@@ -35,8 +35,8 @@ func (r *Runtime) commandUser(ctx context.Context, s runtime.Spec) (int, error) 
 	return hostUID(mapping, uid)
 }
 
-// imageUID is the uid of an image's USER, which may have a group behind it. A
-// name could be looked up only inside the image.
+// imageUID is the uid of an image's USER, which may be followed by a group. A
+// name could be resolved only inside the image.
 func imageUID(user string) (int, error) {
 	name, _, _ := strings.Cut(user, ":")
 	if name == "" || name == "root" {
@@ -49,7 +49,7 @@ func imageUID(user string) (int, error) {
 	return int(uid), nil
 }
 
-// hostUID maps a uid of a container by its uid_map (user_namespaces(7)).
+// hostUID maps a container uid through its uid_map (user_namespaces(7)).
 func hostUID(mapping []byte, uid int) (int, error) {
 	for _, line := range bytes.Split(mapping, []byte("\n")) {
 		var inside, outside, size int

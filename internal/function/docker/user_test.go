@@ -12,7 +12,7 @@ func TestImageUID(t *testing.T) {
 	}
 	for _, user := range []string{"nobody", "-1", "4294967296", "a:0"} {
 		if got, err := imageUID(user); err == nil {
-			t.Errorf("%q is taken for %d", user, got)
+			t.Errorf("%q is parsed as %d", user, got)
 		}
 	}
 }

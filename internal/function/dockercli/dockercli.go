@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package dockercli calls the docker client program, always with an explicit
-// daemon, so that a user's contexts have no say.
+// daemon, so that a user's contexts do not matter.
 package dockercli
 
 import (
@@ -19,8 +19,8 @@ import (
 // DefaultHost is where Debian's docker daemon listens.
 const DefaultHost = "unix:///run/docker.sock"
 
-// outputGrace is how long a process that the client started, such as one that asks
-// for credentials, may hold its output when the client has ended or was killed.
+// outputGrace is how long a child of the client, such as a credential helper, may
+// hold its output after the client ended or was killed.
 const outputGrace = time.Second
 
 // Client calls one daemon.
@@ -51,13 +51,13 @@ func (e *Error) Error() string {
 	return "docker " + e.Verb + ": " + text
 }
 
-// Unwrap gives the error of the client process.
+// Unwrap returns the client process's error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// NotFound reports that the daemon knows no such container or image.
+// NotFound reports whether the daemon knows no such container or image.
 func (e *Error) NotFound() bool { return strings.Contains(strings.ToLower(e.Stderr), "no such") }
 
-// Command is a call of the client that has not been started.
+// Command is a client call that has not been started.
 func (c Client) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "docker", append([]string{"--host", c.Host}, args...)...)
 	slog.DebugContext(ctx, "run", "argv", cmd.Args)
@@ -69,7 +69,7 @@ func (c Client) Output(ctx context.Context, args ...string) (string, error) {
 	cmd := c.Command(ctx, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	// A terminal's SIGINT is for dray, whose clean-up must not lose its client.
+	// A terminal's SIGINT is for dray, whose clean-up needs its client.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = outputGrace
 	if err := cmd.Run(); err != nil {
@@ -81,8 +81,8 @@ func (c Client) Output(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-// SocketGone reports that the daemon's socket does not exist: whatever the
-// daemon ran cannot be asked for any more.
+// SocketGone reports whether the daemon's socket is missing: its containers can
+// no longer be queried.
 func (c Client) SocketGone() bool {
 	path, isUnix := strings.CutPrefix(c.Host, "unix://")
 	if !isUnix {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestAChildOfTheClientIsNotWaitedFor: one that holds the client's output does not
-// keep a command that is out of time from ending.
+// TestAChildOfTheClientIsNotWaitedFor: a command that has timed out ends even if a
+// child holds the client's output.
 func TestAChildOfTheClientIsNotWaitedFor(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "pid")
@@ -45,6 +45,6 @@ func TestAChildOfTheClientIsNotWaitedFor(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
-		t.Errorf("the command ended with its child only: %v", err)
+		t.Errorf("the command waited for its child: %v", err)
 	}
 }

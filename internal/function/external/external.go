@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package external is for functions that somebody else runs: Drayage finds
-// their network namespace, plumbs ports into it and measures. It starts and
-// ends nothing of theirs.
+// Package external is for functions that Drayage does not run: it finds their
+// network namespace, plumbs ports into it and measures. It neither starts nor
+// ends their processes.
 //
-// Instruments run in a cgroup of Drayage's own, on the CPUs that the function
-// may use, and not in the function's cgroup: what Drayage starts must be killed
-// with a cgroup that Drayage may kill.
+// Instruments run in a cgroup of Drayage's own, on the function's CPUs, and not
+// in the function's cgroup: Drayage must be able to kill its cgroup.
 package external
 
 import (
@@ -32,8 +31,8 @@ type Runtime struct {
 	docker dockercli.Client
 }
 
-// New returns the external runtime; docker is asked for functions that are
-// named by container.
+// New returns the external runtime; docker resolves functions that are named by
+// container.
 func New(docker dockercli.Client) *Runtime { return &Runtime{docker: docker} }
 
 // Name implements runtime.Runtime.
@@ -50,8 +49,8 @@ func (*Runtime) Probe(context.Context) inventory.Item {
 // Removers implements runtime.Runtime: package host removes all that it makes.
 func (*Runtime) Removers() step.Removers { return nil }
 
-// Sandbox implements runtime.Runtime. The namespace is pinned, so that a pid or
-// path that is used again later cannot lead Drayage into another one.
+// Sandbox implements runtime.Runtime. The namespace is pinned, so that a reused
+// pid or path cannot lead Drayage into another one.
 func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 	if s.Function.External == nil {
 		return nil, fmt.Errorf("function %s: runtime external needs one of pid, container, netns", s.Function.Name)
@@ -91,8 +90,8 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
 }
 
-// user is whom the function runs as, and so who may open its native ports: root
-// if only its network namespace is known.
+// user is the user of the function, who may open its native ports: root if only
+// its network namespace is known.
 func (r *Runtime) user(ctx context.Context, s runtime.Spec) (int, error) {
 	_, pid, err := r.find(ctx, s)
 	if err != nil || pid == 0 {
@@ -108,7 +107,7 @@ func (r *Runtime) user(ctx context.Context, s runtime.Spec) (int, error) {
 func pin(s runtime.Spec) host.Netns { return host.Netns{Path: filepath.Join(s.Dir, "net")} }
 
 // find returns a file that names the function's network namespace, and the
-// process that the function was named by, or 0.
+// process that names the function, or 0.
 func (r *Runtime) find(ctx context.Context, s runtime.Spec) (source string, pid int, err error) {
 	e := s.Function.External
 	switch {
@@ -127,8 +126,8 @@ func (r *Runtime) find(ctx context.Context, s runtime.Spec) (source string, pid 
 	return "/proc/" + strconv.Itoa(pid) + "/ns/net", pid, nil
 }
 
-// refuseHostNetns keeps ports out of the host's own namespace, if they would
-// stand among the host's interfaces.
+// refuseHostNetns keeps ports out of the host's own namespace, if they would be
+// among the host's interfaces.
 func refuseHostNetns(s runtime.Spec, ns host.Netns) error {
 	own, err := host.HostNetns.Inode()
 	if err != nil {
@@ -144,7 +143,7 @@ func refuseHostNetns(s runtime.Spec, ns host.Netns) error {
 	return nil
 }
 
-// createCgroup makes the instruments' cgroup; they keep to the function's CPUs.
+// createCgroup makes the instruments' cgroup, limited to the function's CPUs.
 func createCgroup(s runtime.Spec, pid int) error {
 	if len(s.CPUs) == 0 && pid != 0 {
 		var set unix.CPUSet
@@ -160,8 +159,8 @@ func createCgroup(s runtime.Spec, pid int) error {
 	return s.CreateCgroups(s.ToolsCgroup())
 }
 
-// Check implements runtime.Checker: the function may end, or move to another
-// namespace, without Drayage being told.
+// Check implements runtime.Checker: the function may end, or change its
+// namespace, without notice.
 func (r *Runtime) Check(ctx context.Context, s runtime.Spec) error {
 	source, _, err := r.find(ctx, s)
 	if err != nil {
@@ -186,8 +185,8 @@ func (*Runtime) Start(_ context.Context, s runtime.Spec, _ runtime.Output) (runt
 	return nil, fmt.Errorf("function %s is external: %w", s.Function.Name, runtime.ErrNothingToStart)
 }
 
-// ErrNoExec is returned by Exec: how a program gets into the function is known
-// to whoever runs it.
+// ErrNoExec is returned by Exec: only the function's operator knows how to run a
+// program inside it.
 var ErrNoExec = errors.New("drayage runs no programs in an external function: use docker exec, or nsenter --target PID --all")
 
 // Exec implements runtime.Runtime.

@@ -15,16 +15,16 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// kvmTimeout is how long a guest may take to boot with KVM. Where KVM works it
-// takes one or two seconds; if it does not, a kernel may hang for ever.
+// kvmTimeout is how long a guest may take to boot with KVM. Working KVM takes one
+// or two seconds; otherwise a kernel may hang forever.
 const kvmTimeout = 20 * time.Second
 
 // accelVariable forces an accelerator: "kvm" or "tcg".
 const accelVariable = "DRAY_GUEST_ACCEL"
 
-// Accelerator is the best accelerator with which a guest of that kernel has been
-// seen to boot here. A device /dev/kvm proves nothing: one guest is booted with it,
-// once after each boot of this host, and the outcome is kept.
+// Accelerator is the best accelerator that has booted a guest of that kernel here.
+// A device /dev/kvm proves nothing: once after each boot of this host, one guest is
+// booted with it and the outcome is kept.
 func Accelerator(ctx context.Context, k Kernel) (Accel, error) {
 	switch forced := Accel(os.Getenv(accelVariable)); forced {
 	case KVM, TCG:
@@ -61,7 +61,7 @@ func Accelerator(ctx context.Context, k Kernel) (Accel, error) {
 	return found, os.WriteFile(file, []byte(boot+" "+string(found)), 0o644)
 }
 
-// tryKVM boots a guest with KVM. An error means that nothing is known.
+// tryKVM boots a guest with KVM. An error means that the result is unknown.
 func tryKVM(ctx context.Context, k Kernel) (Accel, error) {
 	dir, err := os.MkdirTemp("", "dray-kvm-")
 	if err != nil {
@@ -77,7 +77,7 @@ func tryKVM(ctx context.Context, k Kernel) (Accel, error) {
 	case ctx.Err() != nil, errors.Is(err, host.ErrUnsupported):
 		return "", err
 	}
-	// What fails without KVM as well says nothing of KVM.
+	// A boot that also fails without KVM says nothing about KVM.
 	if m, err = c.boot(ctx, k, TCG, bootTimeout); err != nil {
 		return "", err
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// silence is how long a guest may say nothing while a program runs: its agent
-// sends a beat each second. A busy host that emulates may be slow.
+// silence is how long a guest may send nothing while a program runs: its agent
+// sends a beat each second. A busy emulating host may be slow.
 var silence = 60 * time.Second
 
 // Channel is one connection to a guest's agent, on which one program runs.
@@ -33,14 +33,14 @@ type Channel struct {
 	in     *bufio.Reader
 }
 
-// ErrBusy says that every channel of a guest is in use.
+// ErrBusy means that every channel of a guest is in use.
 var ErrBusy = fmt.Errorf("all %d channels of the guest are in use", Channels)
 
-// Dial takes a free channel of the guest whose directory is dir, and waits until
-// the agent answers on it.
+// Dial takes a free channel of the guest in dir, and waits until the agent
+// answers on it.
 func Dial(ctx context.Context, dir string) (*Channel, error) {
 	for i := range Channels {
-		// Held by this process: whoever is killed frees its channel.
+		// This process holds the lock: if it is killed, its channel is freed.
 		unlock, err := host.TryLockFile(filepath.Join(dir, channelFile(i)+".lock"), unix.LOCK_EX)
 		if errors.Is(err, host.ErrLocked) {
 			continue
@@ -62,14 +62,14 @@ func Dial(ctx context.Context, dir string) (*Channel, error) {
 	return nil, ErrBusy
 }
 
-// greet makes the agent forget whoever was on the channel before.
+// greet makes the agent drop the channel's previous client.
 func (c *Channel) greet(ctx context.Context) error {
 	nonce := make([]byte, wire.NonceSize)
 	if _, err := rand.Read(nonce); err != nil {
 		return err
 	}
 	defer closeWith(ctx, c.conn)()
-	// QEMU takes the connection even if its guest hangs.
+	// QEMU accepts the connection even if its guest hangs.
 	if err := c.conn.SetDeadline(time.Now().Add(silence)); err != nil {
 		return errors.Join(ctx.Err(), err)
 	}
@@ -85,24 +85,24 @@ func (c *Channel) greet(ctx context.Context) error {
 	return c.conn.SetDeadline(time.Time{})
 }
 
-// Close ends the session: what still runs on the channel is killed.
+// Close ends the session: any program still running on the channel is killed.
 func (c *Channel) Close() error {
 	defer c.unlock()
 	return c.conn.Close()
 }
 
-// Command is a program to be run in a guest.
+// Command is a program to run in a guest.
 type Command struct {
 	wire.Request
 	Stdin          io.Reader // nil: none
-	Stdout, Stderr io.Writer // nil: thrown away
-	// Signals are passed on to the program; nil: none.
+	Stdout, Stderr io.Writer // nil: discarded
+	// Signals are forwarded to the program; nil: none.
 	Signals <-chan unix.Signal
 	// Started is called once the program runs; it may be nil.
 	Started func()
 }
 
-// StartError says that the guest could not start a program.
+// StartError means that the guest could not start a program.
 type StartError struct {
 	Program, Reason string
 }
@@ -114,11 +114,11 @@ func (e *StartError) Error() string {
 // killGrace is how long a guest may take to kill a program.
 const killGrace = 20 * time.Second
 
-// ErrSilent says that a guest no longer answers.
+// ErrSilent means that a guest no longer answers.
 var ErrSilent = fmt.Errorf("the guest has said nothing for %v: it hangs", silence)
 
 // Run runs a program to its end and returns its exit status, 128+n for signal n.
-// When ctx ends it is killed, with all that it has started. A channel runs one
+// If ctx ends, the program and its descendants are killed. A channel runs one
 // program; Close it afterwards.
 func (c *Channel) Run(ctx context.Context, command Command) (int, error) {
 	request, err := json.Marshal(command.Request)
@@ -134,9 +134,9 @@ func (c *Channel) Run(ctx context.Context, command Command) (int, error) {
 		return 0, err
 	}
 	stop := context.AfterFunc(ctx, func() {
-		// A guest that does not end it is not waited for.
+		// Do not wait for a guest that does not end it.
 		time.AfterFunc(killGrace, func() { c.conn.Close() })
-		_ = s.send(wire.Signal, []byte{byte(unix.SIGKILL)}) // its end is waited for
+		_ = s.send(wire.Signal, []byte{byte(unix.SIGKILL)}) // Run waits for its end
 	})
 	defer stop()
 	return s.receive(ctx, wire.NewReader(c.in), command)
@@ -159,12 +159,12 @@ func (s *stream) send(kind wire.Type, payload []byte) error {
 	return err
 }
 
-// receive takes what the guest says until the program's end.
+// receive handles the guest's frames until the program ends.
 func (s *stream) receive(ctx context.Context, in *wire.Reader, command Command) (int, error) {
 	out := map[wire.Type]io.Writer{wire.Stdout: command.Stdout, wire.Stderr: command.Stderr}
 	started := false
 	for {
-		_ = s.conn.SetReadDeadline(time.Now().Add(silence)) // a connection that has gone says so when it is read
+		_ = s.conn.SetReadDeadline(time.Now().Add(silence)) // a closed connection shows when it is read
 		kind, payload, err := in.Next()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			err = ErrSilent
@@ -183,7 +183,7 @@ func (s *stream) receive(ctx context.Context, in *wire.Reader, command Command) 
 			return 0, fmt.Errorf("%w from the guest: type %d before the program's start", wire.ErrMalformed, kind)
 		case out[kind] != nil:
 			if _, err := out[kind].Write(payload); err != nil {
-				out[kind] = io.Discard // as a program whose reader has gone
+				out[kind] = io.Discard // like a program whose reader has gone
 			}
 		case kind == wire.Stdout, kind == wire.Stderr:
 		case kind == wire.Credit, kind == wire.Exit:
@@ -201,7 +201,7 @@ func (s *stream) receive(ctx context.Context, in *wire.Reader, command Command) 
 	}
 }
 
-// exitStatus is what a guest reports, if a program can have ended so.
+// exitStatus is the guest's reported status, if a program can end with it.
 func exitStatus(ctx context.Context, code int) (int, error) {
 	if code < 0 || code > 255 {
 		return 0, fmt.Errorf("%w from the guest: exit status %d", wire.ErrMalformed, code)
@@ -209,7 +209,7 @@ func exitStatus(ctx context.Context, code int) (int, error) {
 	return code, ctx.Err()
 }
 
-// begin passes input and signals on.
+// begin forwards input and signals.
 func (s *stream) begin(command Command) {
 	if command.Started != nil {
 		command.Started()
@@ -240,7 +240,7 @@ func (s *stream) credited(n int) {
 	}
 }
 
-// take takes as much credit as there is, up to most; 0 when the program has ended.
+// take takes the available credit, up to most; 0 if the program has ended.
 func (s *stream) take(most int) int {
 	for {
 		s.mu.Lock()
@@ -277,7 +277,7 @@ func (s *stream) feed(in io.Reader) {
 	_ = s.send(wire.StdinEnd, nil) // the program may have ended
 }
 
-// Run runs a program in the guest whose directory is dir; see Channel.Run.
+// Run runs a program in the guest in dir; see Channel.Run.
 func Run(ctx context.Context, dir string, command Command) (int, error) {
 	c, err := Dial(ctx, dir)
 	if err != nil {

@@ -21,24 +21,24 @@ import (
 // clientFailed is the exit status of a client that could not do its work.
 const clientFailed = 125
 
-// clientOrder is what a client is told by its one argument, as JSON.
+// clientOrder is a client's one argument, as JSON.
 type clientOrder struct {
 	Dir     string       `json:"dir"`
 	Request wire.Request `json:"request"`
 	Report  bool         `json:"report"` // file descriptor 3 takes a line when the program has started, or why not
 }
 
-// What a client reports.
+// The reports of a client.
 const (
 	reportStarted = "started"
 	reportFailed  = "failed: " // and the reason: the program cannot be run
 	reportSilent  = "silent"   // ErrSilent
-	reportError   = "error: "  // and the text: the guest or the client is to blame
+	reportError   = "error: "  // and the text: the guest or the client failed
 )
 
-// ClientCommand is a process of the host that stands for a program in a guest:
-// it has that program's standard streams and exit status, passes signals on, and
-// when it is killed the program in the guest is killed too.
+// ClientCommand is a host process that represents a program in a guest. It has
+// the program's standard streams and exit status, and forwards signals; if it is
+// killed, so is the program.
 func ClientCommand(dir string, r wire.Request) (*exec.Cmd, error) {
 	return clientCommand(clientOrder{Dir: dir, Request: r})
 }
@@ -57,9 +57,9 @@ func clientCommand(order clientOrder) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// ReportingCommand is ClientCommand with a way to learn of the start: once the
-// command has been started by start, started says nil when the program runs in the
-// guest, and a *StartError when it cannot be run.
+// ReportingCommand is ClientCommand that reports the start. After start starts the
+// command, started returns nil when the program runs in the guest, or a
+// *StartError if it cannot run.
 func ReportingCommand(dir string, r wire.Request, start func(*exec.Cmd) error) (started func(context.Context) error, err error) {
 	cmd, err := clientCommand(clientOrder{Dir: dir, Request: r, Report: true})
 	if err != nil {
@@ -140,7 +140,7 @@ func ClientMain(argument string) int {
 	return clientFailed
 }
 
-// killHung ends the guest in dir, which would hang on for as long as its chain is up.
+// killHung ends the guest in dir, which would hang for as long as its chain is up.
 // The next start boots another.
 func killHung(dir string) {
 	if info, err := ReadInfo(dir); err == nil {
@@ -148,7 +148,7 @@ func killHung(dir string) {
 	}
 }
 
-// reporter writes one line on file descriptor 3, if anybody wants it.
+// reporter writes one line on file descriptor 3, if wanted.
 func reporter(wanted bool) func(string) {
 	if !wanted {
 		return func(string) {}

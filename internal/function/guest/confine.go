@@ -10,25 +10,25 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// firstUser opens the range of 2^24 host ids that QEMU runs as; those of switches
+// firstUser is the first of 2^24 host ids that QEMU runs as; the ids of switches
 // and of functions in user namespaces follow.
 const firstUser = 0x0e000000
 
-// User is the user and group of the host that the QEMU of that owner runs as.
+// User is the host user and group that this owner's QEMU runs as.
 func User(owner string) int {
 	h := fnv.New32a()
 	h.Write([]byte(owner))
 	return firstUser + int(h.Sum32()&0xffffff)
 }
 
-// seen are the paths by which QEMU knows what it opens.
+// seen are the paths of files that QEMU opens.
 type seen struct {
 	image, initramfs, modules, root string
 	shares                          []string
 	sockets                         []string // one for each NIC, "" for one without
 }
 
-// Where a confined QEMU finds these.
+// Paths inside a confined QEMU.
 const (
 	insideImage     = "/guest/kernel"
 	insideInitramfs = "/guest/initramfs"
@@ -40,7 +40,7 @@ func insideShare(i int) string { return fmt.Sprintf("/guest/share%d", i) }
 
 func insideNIC(i int) string { return fmt.Sprintf("/guest/nic%d", i) }
 
-// seen tells what QEMU opens by path.
+// seen lists what QEMU opens by path.
 func (c Config) seen(k Kernel) seen {
 	s := seen{image: k.Image, initramfs: filepath.Join(c.Dir, fileInitramfs), modules: k.Modules, root: "/"}
 	if c.User != 0 {
@@ -63,8 +63,8 @@ func (c Config) seen(k Kernel) seen {
 	return s
 }
 
-// confinement is what QEMU sees of the host as an ordinary user: its own program,
-// and what the guest sees.
+// confinement is what an unprivileged QEMU sees of the host: its own program, and
+// what the guest sees.
 func (c Config) confinement(k Kernel) (host.Confinement, error) {
 	parts, err := host.ProgramMounts()
 	if err != nil {

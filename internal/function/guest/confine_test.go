@@ -14,8 +14,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// secrets are files of the host that a function must not read: by whom they are
-// hidden.
+// secrets are host files that a function must not read, by what hides them.
 func secrets(t *testing.T) map[string]string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/lib", "dray-test-secrets-")
@@ -44,17 +43,17 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// testUnconfined shows that without confinement nothing of the host is secret.
+// testUnconfined shows that without confinement no host file is secret.
 func testUnconfined(t *testing.T, m *Machine) {
 	for how, file := range secrets(t) {
 		out, code, err := run(withPatience(t), m, "", "cat", file)
 		if code != 0 || out != "classified\n" || err != nil {
-			t.Errorf("what is hidden %s: status %d, %q, %v", how, code, out, err)
+			t.Errorf("a file hidden %s: status %d, %q, %v", how, code, out, err)
 		}
 	}
 }
 
-// TestConfinedGuest boots one guest as a function's is booted.
+// TestConfinedGuest boots one guest like a function's guest.
 func TestConfinedGuest(t *testing.T) {
 	needs(t)
 	files := secrets(t)
@@ -68,7 +67,7 @@ func TestConfinedGuest(t *testing.T) {
 		must(t, host.Removers()[host.CgroupResource(group).Kind](context.Background(), host.CgroupResource(group)))
 	})
 	must(t, group.Create(host.Limits{}))
-	// The guest's directory and all above it are root's alone.
+	// Only root can enter the guest's directory and its parents.
 	must(t, os.Chmod(filepath.Dir(dir), 0o700))
 	c := Config{
 		Name: "dray-test", Dir: dir, VCPUs: 1, Detached: true, Place: host.Place{Cgroup: group},
@@ -80,12 +79,12 @@ func TestConfinedGuest(t *testing.T) {
 	for how, file := range files {
 		out, code, err := run(withPatience(t), m, "", "cat", file)
 		if code != 1 || strings.Contains(out, "classified") || err != nil {
-			t.Errorf("what is hidden %s: status %d, %q, %v", how, code, out, err)
+			t.Errorf("a file hidden %s: status %d, %q, %v", how, code, out, err)
 		}
 	}
 	expect(t, m, "known\n", 0, "cat", filepath.Join(shown, "file"))
 	expect(t, m, "", 1, "sh", "-c", "cat /etc/shadow 2>/dev/null")
-	// What the guest has of its own is as before.
+	// The guest's own files are as before.
 	expect(t, m, "own\n", 0, "sh", "-c", "echo own >/etc/dray-own && echo x >/tmp/x && cat /etc/dray-own && modprobe sch_hfsc")
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.Process.PID))
 	must(t, err)
@@ -99,7 +98,7 @@ func TestConfinedGuest(t *testing.T) {
 	}
 }
 
-// TestLogsAreBounded prints as a guest may that means ill.
+// TestLogsAreBounded prints like a hostile guest.
 func TestLogsAreBounded(t *testing.T) {
 	t.Setenv(agentVariable, testenv.Built(t, AgentProgram))
 	dir := t.TempDir()
@@ -130,6 +129,6 @@ func TestLogsAreBounded(t *testing.T) {
 		t.Errorf("%d bytes are kept in %v", sum, entries)
 	}
 	if words := (&Machine{Dir: dir}).lastWords(); !strings.Contains(words, "the last words") || !strings.Contains(words, "said once") || len(words) > 2*endBytes {
-		t.Errorf("%d bytes of last words: %.200s", len(words), words)
+		t.Errorf("%d bytes of last output: %.200s", len(words), words)
 	}
 }

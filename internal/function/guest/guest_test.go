@@ -51,7 +51,7 @@ func run(ctx context.Context, m *Machine, stdin string, argv ...string) (string,
 	return out.String(), code, err
 }
 
-// TestGuest boots one guest and tries everything in it.
+// TestGuest boots one guest and runs all tests in it.
 func TestGuest(t *testing.T) {
 	needs(t)
 	share := t.TempDir()
@@ -111,7 +111,7 @@ func testInput(t *testing.T, m *Machine) {
 		t.Errorf("cat: %d bytes of %d, status %d, %v", len(out), len(text), code, err)
 	}
 	if out, code, err = run(withPatience(t), m, text, "head", "-c", "5"); err != nil || code != 0 || out != text[:5] {
-		t.Errorf("a program that does not read all: %q, status %d, %v", out, code, err)
+		t.Errorf("a program that does not read all its input: %q, status %d, %v", out, code, err)
 	}
 }
 
@@ -132,7 +132,7 @@ func testLeft(t *testing.T, m *Machine) {
 	expect(t, m, "", 1, "pgrep", "-f", "^sleep 4711")
 }
 
-// testGone closes the connection under a program: the channel is good again, and
+// testGone closes the connection under a program: the channel works again, and
 // the program has been killed.
 func testGone(t *testing.T, m *Machine) {
 	c, err := Dial(withPatience(t), m.Dir)
@@ -149,13 +149,13 @@ func testGone(t *testing.T, m *Machine) {
 		done <- err
 	}()
 	<-started
-	// A frame that is cut short, as a client that is killed leaves it.
+	// A truncated frame, as a killed client leaves it.
 	if _, err := c.conn.Write(wire.Append(nil, wire.Stdin, make([]byte, 100))[:50]); err != nil {
 		t.Error(err)
 	}
 	c.Close()
 	if err := <-done; err == nil {
-		t.Error("a program whose connection went ended well")
+		t.Error("a program succeeded although its connection was closed")
 	}
 	expect(t, m, "again\n", 0, "echo", "again")
 	expect(t, m, "", 1, "pgrep", "-f", "^sleep 4712")
@@ -200,7 +200,7 @@ func testLimits(t *testing.T, m *Machine) {
 	}
 }
 
-// testModules uses what the kernel of most hosts has as modules only.
+// testModules uses features that most hosts' kernels have only as modules.
 func testModules(t *testing.T, m *Machine) {
 	const script = `ip link add v0 type veth peer name v1 && tc qdisc add dev v0 root handle 1: hfsc default 1 &&
 		tc class add dev v0 parent 1: classid 1:1 hfsc ls rate 10mbit ul rate 10mbit && tc qdisc show dev v0 root | cut -d' ' -f2
@@ -228,9 +228,9 @@ func testCPU(t *testing.T, m *Machine) {
 func testShare(t *testing.T, m *Machine, share string) {
 	expect(t, m, "", 0, "sh", "-c", "echo result >"+share+"/file")
 	if text, err := os.ReadFile(filepath.Join(share, "file")); err != nil || string(text) != "result\n" {
-		t.Errorf("what the guest wrote: %q, %v", text, err)
+		t.Errorf("the guest's file: %q, %v", text, err)
 	}
-	// Everything else of the host's is the guest's to change, and the host sees nothing of it.
+	// The guest may change all other host files, and the host does not see it.
 	beside := filepath.Join(filepath.Dir(share), "dray-test-of-the-guest")
 	expect(t, m, "", 0, "sh", "-c", "mkdir -p "+filepath.Dir(beside)+" && echo x >"+beside+" && echo x >>/etc/hostname")
 	if _, err := os.Stat(beside); !os.IsNotExist(err) {
@@ -238,7 +238,7 @@ func testShare(t *testing.T, m *Machine, share string) {
 	}
 }
 
-// TestGuestThatDoesNotBoot boots what ends at once, and what takes too long.
+// TestGuestThatDoesNotBoot boots guests that end at once, or take too long.
 func TestGuestThatDoesNotBoot(t *testing.T) {
 	needs(t)
 	kernel, err := FindKernel(withPatience(t), Generic)
@@ -250,7 +250,7 @@ func TestGuestThatDoesNotBoot(t *testing.T) {
 	none.Image = "/etc/passwd"
 	_, err = c.boot(withPatience(t), none, TCG, patience)
 	if !errors.Is(err, errEnded) || !strings.Contains(err.Error(), "dray-test-hung") || !strings.Contains(err.Error(), fileQEMULog) {
-		t.Errorf("what is no kernel: %v", err)
+		t.Errorf("an invalid kernel: %v", err)
 	}
 	begin := time.Now()
 	_, err = c.boot(withPatience(t), kernel, TCG, 100*time.Millisecond)

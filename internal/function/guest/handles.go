@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstHandle is the number of the first file that a program is handed.
+// firstHandle is the first file descriptor that a program inherits.
 const firstHandle = 3
 
-// handles are the files that QEMU is handed open, by their numbers there: it needs
-// no right to make a socket, an interface or a log.
+// handles are the files that QEMU inherits, by descriptor: it needs no right to
+// make a socket, an interface or a log.
 type handles struct {
 	files    []*os.File
 	channels []int
@@ -36,7 +36,7 @@ func (h *handles) close() {
 	}
 }
 
-// open makes the sockets and interfaces of the guest; its logs are added later.
+// open makes the guest's sockets and interfaces; its logs are added later.
 func (c Config) open() (*handles, error) {
 	h := &handles{}
 	err := func() error {
@@ -75,7 +75,7 @@ func (c Config) open() (*handles, error) {
 	return h, nil
 }
 
-// listen makes a socket in a directory, in place of an earlier one. Its path may be
+// listen makes a socket in a directory, replacing an earlier one. Its path may be
 // longer than a socket's.
 func listen(dir, name string) (*os.File, error) {
 	at, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -83,7 +83,7 @@ func listen(dir, name string) (*os.File, error) {
 		return nil, fmt.Errorf("guest's directory %s: %w", dir, err)
 	}
 	defer unix.Close(at)
-	// That of a guest which has ended, and is booted again, may be there.
+	// An earlier boot of the guest may have left its socket.
 	if err := unix.Unlinkat(at, name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return nil, fmt.Errorf("guest in %s: %s: %w", dir, name, err)
 	}
@@ -92,7 +92,7 @@ func listen(dir, name string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("guest in %s: %w", dir, errors.New(strings.ReplaceAll(err.Error(), path, name)))
 	}
-	defer l.Close() // what is handed on is a copy
+	defer l.Close() // QEMU inherits a copy
 	l.SetUnlinkOnClose(false)
 	return l.File()
 }

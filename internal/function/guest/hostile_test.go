@@ -20,7 +20,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// fake is a channel whose guest says what a test wants, whatever it hears.
+// fake is a channel whose guest sends a fixed text, whatever it receives.
 func fake(t testing.TB, says []byte) *Channel {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -77,11 +77,11 @@ func TestHostileGuest(t *testing.T) {
 	}
 	code, err := fake(t, frames(started, frame(wire.Beat), frame(wire.Exit, 0, 0, 0, 7))).Run(context.Background(), program())
 	if code != 7 || err != nil {
-		t.Errorf("a guest that behaves: status %d, %v", code, err)
+		t.Errorf("a well-behaved guest: status %d, %v", code, err)
 	}
 }
 
-// TestCreditIsBounded: a guest cannot make the host send more at once than a window.
+// TestCreditIsBounded: a guest cannot make the host send more than a window at once.
 func TestCreditIsBounded(t *testing.T) {
 	s := &stream{credit: wire.Window, more: make(chan struct{}, 1), over: make(chan struct{})}
 	s.credited(1 << 31)
@@ -120,7 +120,7 @@ func TestHungGuestIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	killHung(dir) // of no guest: nothing
+	killHung(dir) // no guest: nothing
 	if err := os.WriteFile(filepath.Join(dir, fileInfo), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestHungGuestIsKilled(t *testing.T) {
 	case <-ended:
 	case <-time.After(30 * time.Second):
 		_ = qemu.Process.Kill()
-		t.Error("it goes on")
+		t.Error("the guest still runs")
 	}
 }
 

@@ -21,10 +21,10 @@ import (
 // guest's channels.
 const AgentProgram = "dray-guest"
 
-// agentVariable names the program if it is not beside dray.
+// agentVariable names the program if it is not next to dray.
 const agentVariable = "DRAY_GUEST"
 
-// FindAgent is the path of AgentProgram: beside this program, or in PATH.
+// FindAgent is the path of AgentProgram: next to this program, or in PATH.
 func FindAgent() (string, error) {
 	if path := os.Getenv(agentVariable); path != "" {
 		return filepath.Abs(path)
@@ -44,7 +44,7 @@ func FindAgent() (string, error) {
 	return path, nil
 }
 
-// writeInitramfs writes what the guest boots from.
+// writeInitramfs writes the initramfs that the guest boots.
 func (c Config) writeInitramfs(file string, k Kernel, agent string) error {
 	modules, err := k.bootOrder()
 	if err != nil {
@@ -63,7 +63,7 @@ func (c Config) writeInitramfs(file string, k Kernel, agent string) error {
 		return err
 	}
 	defer f.Close()
-	if err := f.Chmod(0o644); err != nil { // whoever QEMU is
+	if err := f.Chmod(0o644); err != nil { // QEMU may be any user
 		return err
 	}
 	out := bufio.NewWriterSize(f, 1<<20)
@@ -82,7 +82,7 @@ func (c Config) writeInitramfs(file string, k Kernel, agent string) error {
 	return errors.Join(w.close(), out.Flush(), f.Close())
 }
 
-// bootOrder is bootModules with what they need.
+// bootOrder is bootModules with their dependencies.
 func (k Kernel) bootOrder() ([]string, error) {
 	f, err := os.Open(filepath.Join(k.Modules, "modules.dep"))
 	if err != nil {

@@ -20,13 +20,13 @@ import (
 // Flavour is one of Debian's kernels.
 type Flavour string
 
-// The flavours that Debian has packages of.
+// The kernel flavours that Debian packages.
 const (
 	Generic  Flavour = "generic"
 	Realtime Flavour = "rt" // PREEMPT_RT
 )
 
-// packageName is the package that depends on the newest kernel of a flavour.
+// packageName is the package that depends on the flavour's newest kernel.
 func (f Flavour) packageName() (string, error) {
 	switch f {
 	case Generic:
@@ -39,12 +39,12 @@ func (f Flavour) packageName() (string, error) {
 
 // Kernel is a kernel that guests can boot.
 type Kernel struct {
-	Version string // as uname -r says
+	Version string // as in uname -r
 	Image   string // file
 	Modules string // directory with the kernel/ and the modules.dep of that version
 }
 
-// cacheVariable names another folder for unpacked kernels.
+// cacheVariable names another directory for unpacked kernels.
 const cacheVariable = "DRAY_GUEST_CACHE"
 
 const defaultCache = "/var/cache/dray/guest"
@@ -56,9 +56,9 @@ func cacheDir() string {
 	return defaultCache
 }
 
-// FindKernel returns the kernel of a flavour. It is taken out of Debian's
-// package, which is not installed, the first time; after that no network is
-// needed. An empty flavour is Generic. The error is a *host.Unsupported if it cannot be had.
+// FindKernel returns the kernel of a flavour. The first time, it unpacks Debian's package,
+// without installing it; after that no network is needed. An empty flavour is Generic. The
+// error is a *host.Unsupported if no kernel is available.
 func FindKernel(ctx context.Context, f Flavour) (Kernel, error) {
 	if f == "" {
 		f = Generic
@@ -79,7 +79,7 @@ func FindKernel(ctx context.Context, f Flavour) (Kernel, error) {
 		return Kernel{}, err
 	}
 	defer unlock()
-	if k, err := readKernel(home); err == nil { // whoever held the lock has made it
+	if k, err := readKernel(home); err == nil { // the lock's holder has made it
 		return k, nil
 	}
 	if err := fetchKernel(ctx, name, home); err != nil {
@@ -91,7 +91,7 @@ func FindKernel(ctx context.Context, f Flavour) (Kernel, error) {
 	return readKernel(home)
 }
 
-// readKernel looks at an unpacked package.
+// readKernel examines an unpacked package.
 func readKernel(home string) (Kernel, error) {
 	images, err := filepath.Glob(filepath.Join(home, "boot/vmlinuz-*"))
 	if err != nil || len(images) != 1 {
@@ -105,8 +105,8 @@ func readKernel(home string) (Kernel, error) {
 	return Kernel{Version: version, Image: images[0], Modules: modules}, nil
 }
 
-// fetchKernel downloads the package that a package of Debian's stands for, and
-// unpacks it. What is complete is moved to its place in one step.
+// fetchKernel downloads and unpacks the package that a Debian metapackage stands
+// for. A complete tree is moved into place in one step.
 func fetchKernel(ctx context.Context, name, home string) error {
 	real, err := resolvePackage(ctx, name)
 	if err != nil {
@@ -147,7 +147,7 @@ func fetchKernel(ctx context.Context, name, home string) error {
 	return os.Rename(tree, home)
 }
 
-// resolvePackage is the package with the kernel that name depends on.
+// resolvePackage is the kernel package that name depends on.
 func resolvePackage(ctx context.Context, name string) (string, error) {
 	out, err := exec.CommandContext(ctx, "apt-cache", "depends", "--important", name).Output()
 	if err != nil {
@@ -161,7 +161,7 @@ func resolvePackage(ctx context.Context, name string) (string, error) {
 	return "", fmt.Errorf("apt knows no kernel behind %s", name)
 }
 
-// command runs a program of the host; the error has its last words.
+// command runs a host program; the error includes its last output.
 func command(ctx context.Context, dir, name string, args ...string) error {
 	path, err := host.LookProgram(name)
 	if err != nil {

@@ -14,19 +14,19 @@ import (
 	"syscall"
 )
 
-// maxLog is how long a guest's log becomes, in bytes, before it takes the place of
-// the older one and another is begun. A guest may print for ever.
+// maxLog is the size of a guest's log, in bytes, at which it replaces the older
+// one and a new one begins. A guest may print forever.
 const maxLog = 1 << 20
 
-// olderSuffix follows the name of the log before the present one.
+// olderSuffix marks the previous log.
 const olderSuffix = ".1"
 
 // logged are the logs of a guest, in the order of LogsMain's inputs.
 var logged = []string{fileConsole, fileQEMULog}
 
-// startLogs starts a process that keeps what the guest's console and QEMU say, and
-// ends with them. It returns where they are to say it, and is closed when all of
-// it has been kept.
+// startLogs starts a process that logs the output of the guest's console and QEMU,
+// and ends with them. It returns their outputs, and a channel that closes when all
+// output is logged.
 func (c Config) startLogs() (outputs []*os.File, kept <-chan struct{}, err error) {
 	agent, err := FindAgent()
 	if err != nil {
@@ -64,7 +64,7 @@ func (c Config) startLogs() (outputs []*os.File, kept <-chan struct{}, err error
 	}
 	done := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // what it could not keep is lost
+		_ = cmd.Wait() // unwritable output is lost
 		close(done)
 	}()
 	return outputs, done, nil
@@ -89,8 +89,8 @@ func LogsMain(dir string) int {
 	return 0
 }
 
-// keepLog writes what it reads to a log and, with every limit bytes, begins
-// another. What cannot be written is thrown away: nobody is to wait for a log.
+// keepLog writes its input to a log and, every limit bytes, begins another.
+// Unwritable data is discarded: no writer may wait for a log.
 func keepLog(in io.Reader, path string, limit int64) error {
 	var failed error
 	for {
@@ -111,7 +111,7 @@ func keepLog(in io.Reader, path string, limit int64) error {
 	}
 }
 
-// lastLines is the end of a log, for an error: five lines, of printable characters.
+// lastLines is the end of a log, for an error: five lines of printable characters.
 func lastLines(path string) string {
 	var text []byte
 	for _, file := range []string{path + olderSuffix, path} {
@@ -124,7 +124,7 @@ func lastLines(path string) string {
 	return strings.Join(lines[max(0, len(lines)-5):], "\n")
 }
 
-// endBytes is how much of a log's end is looked at.
+// endBytes is how much of a log's end is read.
 const endBytes = 4 << 10
 
 func readEnd(path string) ([]byte, error) {

@@ -17,12 +17,12 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// bootTimeout is how long a guest may take until its agent answers. Emulated on
-// an idle machine it takes 3 to 6 seconds; beside polling switches of other links it
-// was seen to take a minute.
+// bootTimeout is how long a guest may take until its agent answers. Emulated on an
+// idle machine it takes 3 to 6 seconds; next to polling switches of other links it
+// took up to a minute.
 const bootTimeout = 5 * time.Minute
 
-// Info is what is known of a guest that runs.
+// Info describes a running guest.
 type Info struct {
 	Process host.ProcessID `json:"process"` // QEMU's
 	Accel   Accel          `json:"accel"`
@@ -37,11 +37,11 @@ type Machine struct {
 	Dir   string
 	ended chan struct{}   // closed once QEMU has been reaped
 	how   error           // how it ended; set before that
-	kept  <-chan struct{} // closed once all has been kept that it said
+	kept  <-chan struct{} // closed once all its output is logged
 }
 
 // Boot boots a guest and returns when its agent answers. On error nothing of it
-// runs; what its console said is in the error, and in the guest's directory.
+// keeps running; the error and the guest's directory have its console output.
 func Boot(ctx context.Context, c Config) (*Machine, error) {
 	kernel, err := FindKernel(ctx, c.Kernel)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c Config) boot(ctx context.Context, kernel Kernel, accel Accel, patience t
 			err = m.writeInfo()
 		}
 	}
-	// The kernel has read it; it would only take room.
+	// The kernel has read it; it would only use memory.
 	err = errors.Join(err, os.Remove(filepath.Join(c.Dir, fileInitramfs)))
 	if err != nil {
 		m.Kill()
@@ -140,8 +140,8 @@ func (c Config) startQEMU(m *Machine, cmd *exec.Cmd, kernel Kernel) error {
 	return nil
 }
 
-// startTied starts QEMU so that it is killed when this process ends. That is
-// tied to the thread which starts it: the thread waits for its end.
+// startTied starts QEMU so that it is killed when this process ends. The kernel
+// ties that to the starting thread, so the thread waits for QEMU.
 func (m *Machine) startTied(cmd *exec.Cmd) error {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	started := make(chan error, 1)
@@ -162,7 +162,7 @@ func (m *Machine) reap(cmd *exec.Cmd) {
 	close(m.ended)
 }
 
-// errEnded says that a guest ended before it was ready.
+// errEnded means that a guest ended before it was ready.
 var errEnded = errors.New("QEMU ended")
 
 // await waits for the agent's first answer.
@@ -192,15 +192,15 @@ func (m *Machine) await(ctx context.Context) error {
 	}
 }
 
-// Kill ends the guest at once, and returns when QEMU has been reaped and its logs
-// are complete.
+// Kill ends the guest at once, and returns when QEMU is reaped and its logs are
+// complete.
 func (m *Machine) Kill() {
 	m.Process.Signal(syscall.SIGKILL)
 	<-m.ended
 	<-m.kept
 }
 
-// lastWords is the end of the console and of what QEMU said, for an error.
+// lastWords is the end of the console and QEMU output, for an error.
 func (m *Machine) lastWords() string {
 	var words string
 	for _, file := range logged {
@@ -219,8 +219,8 @@ func (m *Machine) writeInfo() error {
 	return os.WriteFile(filepath.Join(m.Dir, fileInfo), text, 0o600)
 }
 
-// ReadInfo tells of the guest of a directory; whether it still runs is for
-// Info.Process to say. os.ErrNotExist: none has been booted there.
+// ReadInfo describes the guest in a directory; Info.Process shows whether it
+// still runs. os.ErrNotExist: none has been booted there.
 func ReadInfo(dir string) (Info, error) {
 	var i Info
 	text, err := os.ReadFile(filepath.Join(dir, fileInfo))
@@ -231,7 +231,7 @@ func ReadInfo(dir string) (Info, error) {
 }
 
 // Emulated reports whether the CPUs of the guest in dir are emulated; "" is no guest.
-// What cannot be told is not taken for native.
+// An unknown accelerator counts as emulated.
 func Emulated(dir string) bool {
 	if dir == "" {
 		return false
@@ -240,7 +240,7 @@ func Emulated(dir string) bool {
 	return err != nil || info.Accel != KVM
 }
 
-// Clear removes what a guest that has ended left in its directory.
+// Clear removes the files of an ended guest from its directory.
 func Clear(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// moduleIndex is what modules.dep tells: which files must be loaded before one.
+// moduleIndex is the content of modules.dep: each file's dependencies.
 type moduleIndex struct {
 	needs map[string][]string // file → files, as modules.dep lists them
 	files map[string]string   // module's name → file
 }
 
-// moduleName is the name of the module in a file: the kernel takes - for _.
+// moduleName is the module name of a file: the kernel treats - as _.
 func moduleName(file string) string {
 	name, _, _ := strings.Cut(path.Base(file), ".ko")
 	return strings.ReplaceAll(name, "-", "_")
@@ -39,9 +39,8 @@ func parseModules(r io.Reader) (moduleIndex, error) {
 	return m, lines.Err()
 }
 
-// order lists the files of the named modules and of all that they need, each
-// after what it needs. A name without a file is built into the kernel if
-// builtin has it.
+// order lists the files of the named modules and their dependencies, each after
+// its dependencies. A name without a file is built in if builtin has it.
 func (m moduleIndex) order(names []string, builtin map[string]bool) ([]string, error) {
 	var list []string
 	for _, name := range names {
@@ -53,7 +52,7 @@ func (m moduleIndex) order(names []string, builtin map[string]bool) ([]string, e
 		if !ok {
 			return nil, fmt.Errorf("the kernel has no module %s", name)
 		}
-		// modules.dep lists what is to be loaded first last.
+		// modules.dep lists the first file to load last.
 		for _, f := range slices.Backward(append([]string{file}, m.needs[file]...)) {
 			if !slices.Contains(list, f) {
 				list = append(list, f)

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pin binds each virtual CPU's thread to its CPU of the host.
+// pin binds each virtual CPU's thread to its host CPU.
 func (c Config) pin(ctx context.Context) error {
 	if len(c.CPUs) == 0 {
 		return nil
@@ -45,7 +45,7 @@ func (c Config) pin(ctx context.Context) error {
 	return nil
 }
 
-// vcpuThreads asks QEMU for the threads of the virtual CPUs, in their order.
+// vcpuThreads asks QEMU for the threads of the virtual CPUs, in order.
 func vcpuThreads(conn io.ReadWriter) ([]int, error) {
 	out := json.NewEncoder(conn)
 	in := json.NewDecoder(bufio.NewReader(conn))
@@ -79,7 +79,7 @@ func vcpuThreads(conn io.ReadWriter) ([]int, error) {
 	return threads, nil
 }
 
-// qmpReturn reads until the answer to a command, past greeting and events.
+// qmpReturn reads up to a command's answer, skipping greeting and events.
 func qmpReturn(in *json.Decoder) (json.RawMessage, error) {
 	for {
 		var message struct {
@@ -100,7 +100,7 @@ func qmpReturn(in *json.Decoder) (json.RawMessage, error) {
 	}
 }
 
-// maxSocketPath is the longest path of a socket, sun_path less its end (unix(7)).
+// maxSocketPath is a socket's longest path: sun_path without NUL (unix(7)).
 const maxSocketPath = 107
 
 // connect connects to a socket in a guest's directory.

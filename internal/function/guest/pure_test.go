@@ -18,7 +18,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// TestArchive reads the archive back by another's program.
+// TestArchive reads the archive back with cpio(1).
 func TestArchive(t *testing.T) {
 	testenv.Program(t, "cpio")
 	var buf bytes.Buffer
@@ -43,7 +43,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestStopTick: the first virtual CPU keeps its tick, so there are two at least.
+// TestStopTick: the first virtual CPU keeps its tick, so there are at least two.
 func TestStopTick(t *testing.T) {
 	for _, test := range []struct {
 		c     Config
@@ -94,7 +94,7 @@ func TestModuleOrder(t *testing.T) {
 		t.Errorf("a module that does not exist: %v", err)
 	}
 	if _, err := parseModules(strings.NewReader("nonsense\n")); err == nil {
-		t.Error("a line without a colon was taken")
+		t.Error("a line without a colon was accepted")
 	}
 }
 
@@ -113,7 +113,7 @@ func FuzzModules(f *testing.F) {
 	})
 }
 
-// TestKernelOfTheCache finds what is unpacked without any network or package tool.
+// TestKernelOfTheCache finds an unpacked kernel without network or package tools.
 func TestKernelOfTheCache(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv(cacheVariable, cache)
@@ -135,18 +135,18 @@ func TestKernelOfTheCache(t *testing.T) {
 		}
 	}
 	if _, err := FindKernel(context.Background(), "best"); err == nil || !strings.Contains(err.Error(), "generic or rt") {
-		t.Errorf("a flavour that is none: %v", err)
+		t.Errorf("an unknown flavour: %v", err)
 	}
 	if _, err := FindKernel(context.Background(), Realtime); !errors.Is(err, host.ErrUnsupported) {
 		t.Errorf("without apt: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(cache, "generic/boot")); err != nil {
-		t.Errorf("a kernel that could not be fetched took another with it: %v", err)
+		t.Errorf("a failed fetch removed another kernel: %v", err)
 	}
 }
 
-// TestPlacesOnTheBus: a device of an application has one, and virtual CPUs beyond the
-// CPUs share these.
+// TestPlacesOnTheBus: an application's device has a slot, and excess virtual CPUs
+// share the CPUs.
 func TestPlacesOnTheBus(t *testing.T) {
 	n := NIC{Socket: "/s", MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, MTU: 1500}
 	if got := strings.Join(n.args(TCG, 0, 0, "/s"), " "); strings.Contains(got, "addr=") {

@@ -17,56 +17,56 @@ import (
 // Emulator is the program that runs guests.
 const Emulator = "qemu-system-x86_64"
 
-// Accel says what executes a guest's instructions.
+// Accel is what executes a guest's instructions.
 type Accel string
 
 // The accelerators.
 const (
 	KVM Accel = "kvm" // the CPU
-	TCG Accel = "tcg" // a translator: everything measured there is emulated
+	TCG Accel = "tcg" // a translator: all measurements there are emulated
 )
 
-// DefaultMemory is a guest's memory unless it is told otherwise, in bytes.
+// DefaultMemory is a guest's memory unless configured, in bytes.
 const DefaultMemory = 512 << 20
 
-// Config is a guest as it is to be booted.
+// Config describes a guest to boot.
 type Config struct {
-	Name   string // its host name, and what its process is called
-	Dir    string // an existing directory of the guest's own, for sockets and logs
+	Name   string // its host name and process name
+	Dir    string // the guest's own existing directory, for sockets and logs
 	Kernel Flavour
-	VCPUs  int   // 0: as many as CPUs, or else as this machine has
-	CPUs   []int // the host's CPUs to which the virtual ones are pinned, in turn; nil: any
+	VCPUs  int   // 0: as many as CPUs, or as this machine has
+	CPUs   []int // host CPUs for the virtual CPUs, in turn; nil: any
 	Memory uint64
-	// HugePages takes the guest's memory from the host's pages of 2 MiB.
+	// HugePages backs the guest's memory with the host's 2 MiB pages.
 	HugePages bool
-	// User is whom of the host QEMU runs as; the guest sees what that user may
-	// read, less Hidden, directories that are empty there, but for Shown. 0: root,
-	// and everything. Such a guest must be Detached.
+	// User is the host user that QEMU runs as. The guest sees what that user may
+	// read, except Hidden directories, which are empty apart from Shown. 0: root, and
+	// everything. A guest with a User must be Detached.
 	User          int
 	Hidden, Shown []string
 	Shares        []Share
 	NICs          []NIC
-	CmdLine       []string // further words of the kernel's command line
-	// Place is where QEMU runs. Detached says that it outlives this process, and
-	// that whoever removes the place's control group ends it; otherwise it ends
-	// with this process, however that ends, and Place must be the zero Place.
+	CmdLine       []string // more kernel command line words
+	// Place is where QEMU runs. Detached: QEMU outlives this process, and ends when
+	// the place's control group is removed. Otherwise it always ends with this
+	// process, and Place must be the zero Place.
 	Place    host.Place
 	Detached bool
 }
 
 // NIC is a network interface of the guest.
 type NIC struct {
-	// Tap is the name of the tap that is made for it in Place's network namespace, or
-	// with Macvtap of a macvtap that is there, whose MAC address is this one's.
+	// Tap is the name of the tap to make in Place's network namespace. With Macvtap
+	// it is an existing macvtap, whose MAC address this NIC has.
 	Tap     string
 	Macvtap bool
-	// Socket is what QEMU makes instead if it is not empty: a switch connects to
-	// it that maps the guest's memory (vhost-user). Path on the host, in a directory
-	// of the port's own that belongs to User.
+	// Socket is what QEMU makes instead if it is not empty: a switch that maps the
+	// guest's memory connects to it (vhost-user). Host path, in the port's own
+	// directory, which belongs to User.
 	Socket string
 	MAC    net.HardwareAddr
 	MTU    int
-	// Slot is its place on the machine's bus, 0 for whichever is free.
+	// Slot is its slot on the machine's bus, 0 for any free one.
 	Slot int
 }
 
@@ -83,11 +83,11 @@ func channelFile(i int) string { return "agent." + strconv.Itoa(i) }
 
 func shareTag(i int) string { return "share" + strconv.Itoa(i) }
 
-// commandLine is the kernel's. The last words spare self-tests and probes that an
-// emulator takes seconds for, and change nothing of what is measured.
+// commandLine is the kernel's. The last words skip self-tests and probes that
+// take seconds in an emulator, and do not affect measurements.
 var commandLine = []string{"console=ttyS0", "quiet", "panic=-1", "net.ifnames=0", "cryptomgr.notests", "no_timer_check", "audit=0", "i8042.noaux", "i8042.nokbd", "8250.nr_uarts=1"}
 
-// vcpus is how many CPUs the guest has.
+// vcpus is the guest's number of CPUs.
 func (c Config) vcpus() int {
 	switch {
 	case c.VCPUs > 0:
@@ -98,16 +98,16 @@ func (c Config) vcpus() int {
 	return runtime.NumCPU()
 }
 
-// StopTick has the guest's kernel stop its tick on every virtual CPU but the first
-// while one thread alone runs there. The first keeps the time for all: the guest gets
-// a second one where it had none.
+// StopTick stops the guest kernel's tick on every virtual CPU but the first while a
+// single thread runs there. The first does timekeeping for all, so a guest with one
+// CPU gets a second.
 func (c *Config) StopTick() {
 	c.VCPUs = max(2, c.vcpus())
 	others := fmt.Sprintf("1-%d", c.VCPUs-1)
 	c.CmdLine = append(c.CmdLine, "nohz_full="+others, "rcu_nocbs="+others)
 }
 
-// quote protects a value among QEMU's comma-separated options.
+// quote escapes a value in QEMU's comma-separated options.
 func quote(value string) string { return strings.ReplaceAll(value, ",", ",,") }
 
 // args is QEMU's command line.
@@ -130,7 +130,7 @@ func (c Config) args(k Kernel, accel Accel, h *handles) []string {
 		"-cpu", model, "-smp", strconv.Itoa(c.vcpus()), "-m", strconv.FormatUint(memory, 10) + "B",
 		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny",
-		// A pipe cannot be cut off, as without append.
+		// A pipe cannot be truncated, as without append.
 		"-add-fd", fmt.Sprintf("fd=%d,set=0", h.console), "-chardev", "file,id=console,path=/dev/fdset/0,append=on", "-serial", "chardev:console",
 		"-chardev", fmt.Sprintf("socket,id=qmp,fd=%d,server=on,wait=off", h.qmp), "-mon", "chardev=qmp,mode=control",
 		"-kernel", paths.image, "-initrd", paths.initramfs,
@@ -154,7 +154,7 @@ func (c Config) args(k Kernel, accel Accel, h *handles) []string {
 	return list
 }
 
-// args are those of NIC i, which has a tap that QEMU is handed, or a socket.
+// args are the options of NIC i, which has a tap that QEMU inherits, or a socket.
 func (n NIC) args(accel Accel, i, tap int, socket string) []string {
 	device := fmt.Sprintf("virtio-net-pci,netdev=n%d,mac=%s,host_mtu=%d", i, n.MAC, n.MTU)
 	if n.Slot > 0 {
@@ -164,8 +164,8 @@ func (n NIC) args(accel Accel, i, tap int, socket string) []string {
 		return []string{"-netdev", fmt.Sprintf("tap,id=n%d,fd=%d", i, tap), "-device", device}
 	}
 	if accel == TCG {
-		// QEMU 7.2 crashes when an emulated guest unmasks an MSI-X vector of a
-		// vhost-user device: it takes it for one of KVM's.
+		// QEMU 7.2 crashes if an emulated guest unmasks an MSI-X vector of a vhost-user
+		// device: it treats the vector as one of KVM's.
 		device += ",vectors=0"
 	}
 	return []string{
@@ -174,7 +174,7 @@ func (n NIC) args(accel Accel, i, tap int, socket string) []string {
 	}
 }
 
-// ninep shares a directory of the host.
+// ninep shares a host directory.
 func ninep(tag, path string, readOnly bool) []string {
 	fs := "local,id=" + tag + ",path=" + quote(path) + ",security_model=none,multidevs=remap"
 	if readOnly {

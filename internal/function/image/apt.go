@@ -14,14 +14,14 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// sources is where this host gets Debian's packages.
+// sources describes where this host gets Debian packages.
 type sources struct {
 	suite   string   // such as bookworm
 	lines   []string // of a sources.list
 	options []string // of apt: its proxies
 }
 
-// hostSources asks apt, so that an image is of the host's own release and mirror.
+// hostSources asks apt, so that an image has the host's own release and mirror.
 func hostSources(ctx context.Context) (*sources, error) {
 	s := &sources{suite: codename("/etc/os-release")}
 	if s.suite == "" {
@@ -54,8 +54,8 @@ func noDebian(why string) error {
 	}
 }
 
-// sourceLines are the release's sources, with its updates and what is for its
-// security, of the targets that apt lists.
+// sourceLines are the release's sources, with its updates and security updates,
+// from the targets that apt lists.
 func sourceLines(suite, targets string) []string {
 	suites := []string{suite, suite + "-updates", suite + "-security"}
 	var lines []string
@@ -65,7 +65,7 @@ func sourceLines(suite, targets string) []string {
 			continue
 		}
 		option := ""
-		if strings.Contains(f[2], "snapshot.debian.org") { // whose Release file is past its date
+		if strings.Contains(f[2], "snapshot.debian.org") { // whose Release file has expired
 			option = "[check-valid-until=no] "
 		}
 		if line := fmt.Sprintf("deb %s%s %s main", option, f[2], f[0]); !slices.Contains(lines, line) {
@@ -76,7 +76,7 @@ func sourceLines(suite, targets string) []string {
 	return lines
 }
 
-// codename is the release that an os-release file names; empty: none of Debian.
+// codename is the release named by an os-release file; empty: not Debian.
 func codename(file string) string {
 	f, err := os.Open(file)
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 )
 
 // Archive writes the image as a tar file that docker import reads, and returns its
-// SHA-256 sum. The same files give the same archive, whenever they were made: what
-// is later than SOURCE_DATE_EPOCH is dated back to it.
+// SHA-256 sum. The same files give the same archive: timestamps later than
+// SOURCE_DATE_EPOCH are set back to it.
 func (i *Image) Archive(ctx context.Context, w io.Writer) (sum string, err error) {
 	date, err := epoch()
 	if err != nil {
 		return "", err
 	}
-	// Containers get devices of their own.
+	// Containers get their own devices.
 	cmd := exec.CommandContext(ctx, "tar", "--create", "--format=gnu", "--sort=name", "--numeric-owner",
 		"--mtime=@"+date, "--clamp-mtime", "--exclude=./dev/*", "--directory", i.Rootfs, ".")
 	var said bytes.Buffer
@@ -34,7 +34,7 @@ func (i *Image) Archive(ctx context.Context, w io.Writer) (sum string, err error
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// ArchiveFile does so to a file, which is there only when it is whole.
+// ArchiveFile writes the archive to a file, which appears only when complete.
 func (i *Image) ArchiveFile(ctx context.Context, path string) (sum string, err error) {
 	part := path + ".part"
 	f, err := os.Create(part)

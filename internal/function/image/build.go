@@ -19,8 +19,8 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// epochVariable dates what a build makes, for builds that come out the same; it is
-// the one that other tools know.
+// epochVariable sets the timestamps of a build, for reproducible builds; other
+// tools use the same variable.
 const epochVariable = "SOURCE_DATE_EPOCH"
 
 // defaultEpoch is 2025-01-01 in UTC.
@@ -37,21 +37,21 @@ func epoch() (string, error) {
 	return text, nil
 }
 
-// left are files that a function has no use for: mmdebstrap installs a package
+// left are files that a function does not need: mmdebstrap installs packages
 // without them.
 var left = []string{
 	"/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*",
 	"/usr/include/*", "/usr/lib/*/*.a",
 }
 
-// ofTheBuild is what a build leaves in a root file system that is of this host, or
-// of the moment.
+// ofTheBuild are files in the root file system that depend on this host or on the
+// build time.
 var ofTheBuild = []string{
 	"etc/apt/sources.list", "etc/hostname", "etc/resolv.conf", "etc/machine-id",
 	"var/cache/ldconfig/aux-cache", "var/log/*.log", "var/log/apt/*", "var/lib/apt/lists/*", "var/cache/apt/*.bin",
 }
 
-// Missing is why no image can be built here; nil: it can.
+// Missing is why no image can be built here; nil if one can.
 func Missing() error {
 	if os.Geteuid() != 0 {
 		return &host.Unsupported{What: "an image", Why: "mmdebstrap installs packages into another root", Fix: "run it as root"}
@@ -64,9 +64,9 @@ func Missing() error {
 	return nil
 }
 
-// command is the program that makes a root file system. All that it starts is in
-// namespaces of processes and mounts that end with it, however it ends: no mount is
-// ever in sight of whoever removes the folder.
+// command is the program that makes a root file system. Its processes are in PID
+// and mount namespaces that always end with it: removing the directory never meets
+// a mount.
 func (s *sources) command(r *Recipe, root string) []string {
 	argv := []string{
 		"unshare", "--mount", "--mount-proc", "--pid", "--fork", "--kill-child=KILL", "--",
@@ -75,7 +75,7 @@ func (s *sources) command(r *Recipe, root string) []string {
 	for _, pattern := range left {
 		argv = append(argv, "--dpkgopt=path-exclude="+pattern)
 	}
-	// The licence of each package stays with it.
+	// Each package keeps its licence.
 	argv = append(argv, "--dpkgopt=path-include=/usr/share/doc/*/copyright", `--aptopt=APT::Install-Recommends "false"`)
 	for _, option := range s.options {
 		argv = append(argv, "--aptopt="+option)
@@ -86,7 +86,7 @@ func (s *sources) command(r *Recipe, root string) []string {
 	return append(append(argv, s.suite, root), s.lines...)
 }
 
-// make builds the root file system in a folder that is not there yet.
+// make builds the root file system in a directory that must not exist yet.
 func (s *sources) make(ctx context.Context, r *Recipe, root string) error {
 	date, err := epoch()
 	if err != nil {
@@ -122,8 +122,8 @@ func (s *sources) make(ctx context.Context, r *Recipe, root string) error {
 	return nil
 }
 
-// runTied runs a command that is killed when this process ends. That is tied to the
-// thread which starts it: the thread waits for its end.
+// runTied runs a command that is killed when this process ends. The kernel ties
+// that to the starting thread, so the thread waits for the command.
 func runTied(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	ended := make(chan error, 1)
@@ -163,5 +163,5 @@ func copyProgram(name, to string) (err error) {
 		return err
 	}
 	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close(), os.Chmod(to, 0o755)) // whatever the umask is
+	return errors.Join(err, out.Close(), os.Chmod(to, 0o755)) // whatever the umask
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // fakeMmdebstrap makes a small tree. It fails, or waits to be killed, if a file
-// beside it says so. Its last arguments are suite, folder and one source.
+// next to it exists. Its last arguments are suite, directory and one source.
 const fakeMmdebstrap = `#!/bin/sh
 here=$(dirname "$0")
 echo "$*" >>"$here/calls"
@@ -36,7 +36,7 @@ const fakeApt = "#!/bin/sh\necho \"$(. /etc/os-release; echo $VERSION_CODENAME) 
 
 const fakeAptConfig = "#!/bin/sh\necho 'Acquire::http::Proxy \"http://proxy.example\"'\necho 'Acquire::https::Proxy \"\"'\n"
 
-// workshop has programs in place of mmdebstrap and apt, and an empty folder of images.
+// workshop has fake mmdebstrap and apt, and an empty image directory.
 func workshop(t *testing.T) (dir string, r *Recipe) {
 	t.Helper()
 	testenv.Root(t)
@@ -69,7 +69,7 @@ func calls(t *testing.T, dir string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// onlyThese fails if the folder of images holds anything else.
+// onlyThese fails if the image directory holds anything else.
 func onlyThese(t *testing.T, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(Folder())
@@ -81,7 +81,7 @@ func onlyThese(t *testing.T, want ...string) {
 		got = append(got, e.Name())
 	}
 	if strings.Join(got, " ") != strings.Join(want, " ") {
-		t.Errorf("the folder of images holds %q, want %q", got, want)
+		t.Errorf("the image directory holds %q, want %q", got, want)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestBuildOnce(t *testing.T) {
 		}
 	}
 	if Ready("x") != nil {
-		t.Error("it is there before it is built")
+		t.Error("the image exists before it is built")
 	}
 	build(r, false, 1)
 	build(r, false, 1)
@@ -170,7 +170,7 @@ func TestFailedBuild(t *testing.T) {
 	onlyThese(t, "x", "x.lock")
 }
 
-// A build that is stopped takes all of its processes with it, and leaves nothing.
+// A stopped build ends all of its processes, and leaves nothing.
 func TestStoppedBuild(t *testing.T) {
 	dir, r := workshop(t)
 	if err := os.WriteFile(filepath.Join(dir, "wait"), nil, 0o644); err != nil {
@@ -192,7 +192,7 @@ func TestStoppedBuild(t *testing.T) {
 	onlyThese(t, "x.lock")
 }
 
-// What a build that was killed has left goes with the next, and that of other images stays.
+// The next build removes a killed build's remains, but not other images'.
 func TestSweep(t *testing.T) {
 	_, r := workshop(t)
 	for _, name := range []string{making + "x.1/rootfs", replaced + making + "x.2/rootfs", making + "x-y.3/rootfs"} {

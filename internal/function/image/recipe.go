@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package image builds root file systems for functions, of Debian's packages.
+// Package image builds root file systems for functions from Debian packages.
 package image
 
 import (
@@ -12,14 +12,14 @@ import (
 	"github.com/drayage/dray/images"
 )
 
-// Recipe is what an image is made of.
+// Recipe describes the content of an image.
 type Recipe struct {
 	Name, Title string
-	Packages    []Part // of Debian, beside the base system
-	Programs    []Part // of Drayage, which go to /usr/local/bin
-	// Takes is about how long the build takes on two idle cores.
+	Packages    []Part // Debian's, in addition to the base system
+	Programs    []Part // Drayage's, which go to /usr/local/bin
+	// Takes is roughly how long the build takes on two idle cores.
 	Takes time.Duration
-	// Try is a command within the image that proves that its program runs: it exits
+	// Try is a command within the image that shows that its program runs: it exits
 	// with 0, and prints Shows.
 	Try   []string
 	Shows string
@@ -27,10 +27,10 @@ type Recipe struct {
 	text []byte
 }
 
-// Part is a package or program, and what it is there for.
+// Part is a package or program, and its purpose.
 type Part struct{ Name, For string }
 
-// Find is the recipe of that name.
+// Find returns the recipe of that name.
 func Find(name string) (*Recipe, error) {
 	text, ok := images.Text(name)
 	if !ok {
@@ -39,11 +39,11 @@ func Find(name string) (*Recipe, error) {
 	return Parse(name, text)
 }
 
-// partName is that of a Debian package, by Debian's policy, and of a program: it
-// can be no option and no path.
+// partName matches a Debian package name, by Debian's policy, and a program:
+// neither an option nor a path.
 var partName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 
-// Parse reads a recipe: lines "key: value", and comments. Every fault names its
+// Parse reads a recipe: lines "key: value", and comments. Each error names its
 // line.
 func Parse(name string, text []byte) (*Recipe, error) {
 	r := &Recipe{Name: name, text: text}
@@ -76,7 +76,7 @@ func Parse(name string, text []byte) (*Recipe, error) {
 	return r, nil
 }
 
-// set takes over one line.
+// set stores one line.
 func (r *Recipe) set(key, value string) (err error) {
 	switch key {
 	case "title":

@@ -20,7 +20,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// folderVariable names another folder for images.
+// folderVariable names another directory for images.
 const folderVariable = "DRAY_IMAGES"
 
 const defaultFolder = "/var/cache/dray/images"
@@ -33,16 +33,16 @@ func Folder() string {
 	return defaultFolder
 }
 
-// Image is an image that is built.
+// Image is a built image.
 type Image struct {
 	Name  string        `json:"name"`
-	Key   string        `json:"key"`   // of what it was made
+	Key   string        `json:"key"`   // its inputs
 	Suite string        `json:"suite"` // Debian's release
 	Built time.Time     `json:"built"`
 	Took  time.Duration `json:"took"` // ns
-	Size  int64         `json:"size"` // of its files, in bytes
+	Size  int64         `json:"size"` // of its files, bytes
 
-	Rootfs string `json:"-"` // its folder
+	Rootfs string `json:"-"` // its directory
 }
 
 const (
@@ -50,10 +50,10 @@ const (
 	noteName = "image.json"
 )
 
-// Rootfs is the folder of an image's root file system, built or not.
+// Rootfs is the directory of an image's root file system, built or not.
 func Rootfs(name string) string { return filepath.Join(Folder(), name, rootName) }
 
-// Ready is the image if it has been built, by whichever recipe; nil: it has not.
+// Ready is the image if any recipe has built it; nil if not.
 func Ready(name string) *Image {
 	text, err := os.ReadFile(filepath.Join(Folder(), name, noteName))
 	if err != nil {
@@ -70,7 +70,7 @@ func Ready(name string) *Image {
 	return &i
 }
 
-// Current is the image if it has been built by this very recipe; nil: it has not.
+// Current is the image if exactly this recipe has built it; nil if not.
 func Current(r *Recipe) *Image {
 	key, err := keyOf(r)
 	if i := Ready(r.Name); err == nil && i != nil && i.Key == key {
@@ -79,16 +79,16 @@ func Current(r *Recipe) *Image {
 	return nil
 }
 
-// Build gives the image of a recipe: the one that is there, or else, and with
-// afresh, a new one in its place. What a build that was killed has left is removed
-// first. say hears what goes on.
+// Build returns the image of a recipe: the existing one, or a new one if there is
+// none or afresh is set. Remains of killed builds are removed first. say receives
+// progress.
 func Build(ctx context.Context, r *Recipe, afresh bool, say func(string)) (*Image, error) {
 	key, err := keyOf(r)
 	if err != nil {
 		return nil, err
 	}
 	dir := Folder()
-	// Functions in user namespaces, and apt's own user, look in.
+	// Functions in user namespaces, and apt's own user, need access.
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("folder of images: %w (%s names another)", err, folderVariable)
 	}
@@ -110,7 +110,7 @@ func Build(ctx context.Context, r *Recipe, afresh bool, say func(string)) (*Imag
 	return build(ctx, r, key, dir, say)
 }
 
-// The beginnings of the names of folders that only a build in progress has.
+// Name prefixes of directories that only a build in progress has.
 const making, replaced = ".making-", ".replaced-"
 
 func build(ctx context.Context, r *Recipe, key, dir string, say func(string)) (i *Image, err error) {
@@ -152,7 +152,7 @@ func build(ctx context.Context, r *Recipe, key, dir string, say func(string)) (i
 	return i, nil
 }
 
-// place puts a complete image where the old one was.
+// place replaces the old image with a complete one.
 func place(work, home, aside string) error {
 	err := os.Rename(home, aside)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -164,8 +164,8 @@ func place(work, home, aside string) error {
 	return remove(aside)
 }
 
-// sweep removes what builds of an image have left that were killed; the caller has
-// the image's lock.
+// sweep removes the remains of an image's killed builds; the caller holds the
+// image's lock.
 func sweep(dir, name string) error {
 	var all error
 	for _, pattern := range []string{making + name + ".*", replaced + making + name + ".*"} {
@@ -178,8 +178,8 @@ func sweep(dir, name string) error {
 	return all
 }
 
-// remove removes a tree into which the processes of a killed build may still write
-// for a moment.
+// remove removes a tree into which processes of a killed build may still briefly
+// write.
 func remove(path string) (err error) {
 	for range 100 {
 		if err = os.RemoveAll(path); err == nil {
@@ -190,8 +190,8 @@ func remove(path string) (err error) {
 	return err
 }
 
-// keyOf says of what an image is made: one of another recipe or of other programs
-// is built anew.
+// keyOf identifies an image's inputs: a change of recipe or programs causes a
+// rebuild.
 func keyOf(r *Recipe) (string, error) {
 	sum := sha256.New()
 	sum.Write(r.text)
@@ -210,7 +210,7 @@ func keyOf(r *Recipe) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// sizeOf sums the lengths of a tree's regular files, those with several names once.
+// sizeOf sums the lengths of a tree's regular files, hard links once.
 func sizeOf(root string) (sum int64, err error) {
 	seen := map[uint64]bool{}
 	err = filepath.WalkDir(root, func(_ string, d fs.DirEntry, err error) error {

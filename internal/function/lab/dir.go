@@ -13,11 +13,11 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// labDir holds one directory for each guest of the lab.
+// labDir holds one directory for each lab guest.
 const labDir = "/run/dray-lab"
 
-// makeDir makes a directory for a guest. Directories whose maker was killed go
-// at the next call: their guests have ended with it.
+// makeDir makes a directory for a guest. The next call removes directories of
+// killed makers: their guests ended with them.
 func makeDir() (dir string, remove func(), err error) {
 	if err := os.MkdirAll(labDir, 0o700); err != nil {
 		return "", nil, fmt.Errorf("folder of the lab's guests: %w (run as root)", err)
@@ -32,12 +32,12 @@ func makeDir() (dir string, remove func(), err error) {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return dir, func() {
-		_ = os.RemoveAll(dir) // what stays is swept by the next call
+		_ = os.RemoveAll(dir) // the next call removes the rest
 		lock.Close()
 	}, nil
 }
 
-// takeLock locks a directory; it is free once its maker has ended.
+// takeLock locks a directory; the lock is free once its maker has ended.
 func takeLock(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -56,7 +56,7 @@ func sweep() {
 		return
 	}
 	for _, dir := range dirs {
-		// One that was made this moment has no lock yet, but it is empty.
+		// A directory just made has no lock yet, but it is empty.
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) == 0 {
 			continue
 		}
@@ -64,7 +64,7 @@ func sweep() {
 		if err != nil {
 			continue
 		}
-		_ = os.RemoveAll(dir) // it is tried again the next time
+		_ = os.RemoveAll(dir) // the next call retries
 		lock.Close()
 	}
 }

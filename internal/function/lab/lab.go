@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lab runs a command on a kernel that has what it needs: here where this
-// host's kernel has it, and else in a virtual machine with Debian's kernel, with
-// the same programs, whose records say so.
+// Package lab runs a command on a kernel that has the features it needs. That is
+// this host if its kernel has them, and otherwise a virtual machine with Debian's
+// kernel and the same programs. The records say so.
 package lab
 
 import (
@@ -26,19 +26,19 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Openvswitch is the feature of a kernel with Open vSwitch's datapath. The other
-// features are qdiscs, by the names that tc gives them.
+// Openvswitch is the kernel feature of Open vSwitch's datapath. The other
+// features are qdiscs, by their tc names.
 const Openvswitch = "openvswitch"
 
-// Features are all that Needs may ask for.
+// Features are all features that Needs may list.
 func Features() []string { return append([]string{Openvswitch}, host.QdiscKinds()...) }
 
-// Needs is what a command needs of the kernel.
+// Needs lists a command's kernel requirements.
 type Needs struct {
 	Features []string // of Features
 	RT       bool     // PREEMPT_RT
-	Guest    bool     // a guest of the lab in any case
-	Memory   uint64   // of such a guest, in bytes; 0: 2 GiB
+	Guest    bool     // always a lab guest
+	Memory   uint64   // memory of such a guest, bytes; 0: 2 GiB
 }
 
 const defaultMemory = 2 << 30
@@ -57,7 +57,7 @@ func (n Needs) flavour() guest.Flavour {
 	return guest.Generic
 }
 
-// Missing lists what this host's kernel lacks of it; none: the command can run
+// Missing lists what this host's kernel lacks; empty: the command can run
 // natively.
 func (n Needs) Missing() ([]string, error) {
 	var missing []string
@@ -96,7 +96,7 @@ func hasFeature(feature string) (bool, error) {
 	return err == nil, err
 }
 
-// Programs is an error if this host lacks a program that a guest of the lab takes.
+// Programs returns an error if this host lacks a program that a lab guest needs.
 func Programs() error {
 	for program, pkg := range map[string]string{guest.Emulator: "qemu-system-x86", "dpkg-deb": "dpkg", "depmod": "kmod"} {
 		if _, err := host.NeedProgram("lab", program, pkg); err != nil {
@@ -107,9 +107,9 @@ func Programs() error {
 	return err
 }
 
-// Ready says how a guest of the lab would run, with PREEMPT_RT if rt says so; an
-// error is why there can be none. The first time on a host it fetches the
-// kernel's package, and once after each boot of the host it tries KVM.
+// Ready reports how a lab guest would run, with PREEMPT_RT if rt is set; the
+// error says why none can. The first time on a host it fetches the kernel's
+// package; once after each host boot it tries KVM.
 func Ready(ctx context.Context, rt bool) (guest.Accel, error) {
 	if os.Geteuid() != 0 {
 		return "", &host.Unsupported{What: "lab", Why: "not root", Fix: "run dray as root"}
@@ -124,15 +124,15 @@ func Ready(ctx context.Context, rt bool) (guest.Accel, error) {
 	return guest.Accelerator(ctx, k)
 }
 
-// Command is what is to be run.
+// Command describes a command to run.
 type Command struct {
 	Argv []string
-	// OutDir is a directory in which the command may leave files; everything else
-	// that it writes in a guest is lost. Empty: none.
+	// OutDir is a directory in which the command may leave files; all its other
+	// writes in a guest are lost. Empty: none.
 	OutDir         string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Progress is called with what is being done; it may be nil.
+	// Progress is called with the current activity; it may be nil.
 	Progress func(string)
 }
 
@@ -140,15 +140,15 @@ type Command struct {
 type Result struct {
 	Exit   int // its exit status, 128+n for signal n
 	Native bool
-	// The rest is of a guest.
-	Missing []string // why it was one
+	// The rest applies to a guest.
+	Missing []string // why a guest was needed
 	Accel   guest.Accel
 	Kernel  string
 	Boot    time.Duration
 }
 
-// Run runs a command if its needs are met. The error is a *host.Unsupported
-// if no guest can be had.
+// Run runs a command if its needs are met. The error is a *host.Unsupported if no
+// guest is available.
 func Run(ctx context.Context, needs Needs, c Command) (Result, error) {
 	missing, err := needs.Missing()
 	if err != nil {
@@ -164,13 +164,13 @@ func Run(ctx context.Context, needs Needs, c Command) (Result, error) {
 	return c.runInGuest(ctx, needs, missing)
 }
 
-// grace is how long a command that was asked to end may take.
+// grace is how long a command may take to end after SIGTERM.
 const grace = 20 * time.Second
 
 func (c Command) runHere(ctx context.Context) (int, error) {
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
-	// dray removes what it has made when it is asked to end.
+	// On SIGTERM dray removes everything it has made.
 	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) }
 	cmd.WaitDelay = grace
 	err := cmd.Run()
@@ -202,7 +202,7 @@ func (c Command) runInGuest(ctx context.Context, needs Needs, missing []string) 
 		if err := os.MkdirAll(out, 0o755); err != nil {
 			return r, err
 		}
-		// The agent mounts it before the guest's root is the root: links would lead elsewhere.
+		// The agent mounts it before switching root: links would resolve wrongly.
 		if out, err = filepath.EvalSymlinks(out); err != nil {
 			return r, err
 		}
@@ -230,8 +230,8 @@ func reason(missing []string) string {
 	return "this kernel has no " + strings.Join(missing, ", ")
 }
 
-// loadFeatures loads the modules of the features: what a kernel loads only when
-// asked for, a probe may take for missing.
+// loadFeatures loads the features' modules: a probe may report a module as
+// missing if the kernel loads it only on demand.
 func loadFeatures(ctx context.Context, m *guest.Machine, features []string) error {
 	modules := []string{"tun"} // whose device nothing else makes
 	for _, feature := range features {
@@ -258,7 +258,7 @@ func loadFeatures(ctx context.Context, m *guest.Machine, features []string) erro
 	return nil
 }
 
-// environ is this process's environment, as far as it means the same in a guest.
+// environ is this process's environment, as far as it applies in a guest.
 func environ() []string {
 	list := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 	for _, name := range []string{"TERM", "LANG", "LC_ALL", "DRAY_LIB", "DRAY_GUEST"} {
@@ -269,8 +269,8 @@ func environ() []string {
 	return list
 }
 
-// run runs the command in the guest. When ctx ends it is asked to end first, as
-// a terminal does.
+// run runs the command in the guest. When ctx ends the command is first asked to
+// end, as a terminal does.
 func (c Command) run(ctx context.Context, m *guest.Machine) (int, error) {
 	cwd, err := os.Getwd()
 	if err != nil {

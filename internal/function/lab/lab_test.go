@@ -64,10 +64,10 @@ func TestGuestHasWhatTheHostLacks(t *testing.T) {
 		t.Errorf("%+v: %s%s", r, stdout.String(), stderr.String())
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || string(text) != "kept\n" {
-		t.Errorf("what the command left: %q, %v", text, err)
+		t.Errorf("the command's file: %q, %v", text, err)
 	}
 	if left, _ := filepath.Glob(labDir + "/guest-*"); len(left) > 0 {
-		// Somebody else's guest is in use; one that was left is not.
+		// Another process's guest is in use; an abandoned one is not.
 		for _, d := range left {
 			if lock, err := takeLock(d); err == nil {
 				lock.Close()

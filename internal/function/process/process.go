@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process runs a function as plain processes of the host, in a network
-// namespace and a cgroup of its own. It isolates nothing else: the command runs
-// as root with the host's files in sight.
+// Package process runs a function as plain host processes, in its own network
+// namespace and cgroup. There is no other isolation: the command runs as root and
+// sees the host's files.
 package process
 
 import (
@@ -58,7 +58,7 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 				return host.CreateNetns(ns.Path)
 			},
 		},
-		// Last, hence removed first: removing it kills what runs in the sandbox.
+		// Last, so removed first: its removal kills everything in the sandbox.
 		{
 			Name:  s.Function.Name + ": create cgroup",
 			Makes: s.CgroupResources(),
@@ -71,8 +71,8 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
 }
 
-// Start implements runtime.Runtime. When the command ends, whatever it left
-// running in its cgroup is killed, as the end of a container does.
+// Start implements runtime.Runtime. When the command ends, the rest of its cgroup
+// is killed, as in a container.
 func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (runtime.Instance, error) {
 	if len(s.Function.Command) == 0 {
 		return nil, fmt.Errorf("function %s: %w", s.Function.Name, runtime.ErrNothingToStart)

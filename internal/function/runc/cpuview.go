@@ -20,15 +20,15 @@ const (
 	sysNode = "/sys/devices/system/node"
 )
 
-// cpuView is a copy of what the kernel tells of the machine's CPUs, cut down to
-// the granted ones. A cpuset alone does not hide the others: DPDK and libnuma
-// count directories.
+// cpuView is a copy of the kernel's files about CPUs, reduced to the granted
+// CPUs. A cpuset alone does not hide the others: DPDK and libnuma count
+// directories.
 type cpuView struct {
 	dir  string
 	cpus []int
 }
 
-// overlays lists what prepare made.
+// overlays lists the copies that prepare made.
 func (v cpuView) overlays() ([]runtime.Bind, error) {
 	list := []runtime.Bind{
 		{Source: filepath.Join(v.dir, "cpuinfo"), Target: "/proc/cpuinfo"},
@@ -93,8 +93,8 @@ func (v cpuView) prepareCPUs(dir string) error {
 	return nil
 }
 
-// prepareNodes copies only the two files of each node that list CPUs; the rest
-// of a node (memory, huge pages) stays the kernel's own, and live.
+// prepareNodes copies only the two files of each node that list CPUs; the rest of
+// a node (memory, huge pages) stays the kernel's own, and live.
 func (v cpuView) prepareNodes(dir string) error {
 	files, err := filepath.Glob(sysNode + "/node[0-9]*/cpu[lm]*")
 	if err != nil {
@@ -108,8 +108,8 @@ func (v cpuView) prepareNodes(dir string) error {
 	return nil
 }
 
-// copyTree copies a file or directory of sysfs; one that is not there is left
-// out. Links and unreadable files are left out as well.
+// copyTree copies a sysfs file or directory. Missing paths, links and unreadable
+// files are skipped.
 func (v cpuView) copyTree(source, target string) error {
 	info, err := os.Lstat(source)
 	if os.IsNotExist(err) {
@@ -140,7 +140,7 @@ func (v cpuView) copyTree(source, target string) error {
 	return nil
 }
 
-// cut takes the CPUs that are not granted out of a list or mask file.
+// cut removes CPUs that are not granted from a list or mask file.
 func (v cpuView) cut(name string, content []byte) []byte {
 	switch {
 	case strings.HasSuffix(name, "list"), name == "offline", name == "isolated", name == "nohz_full":
@@ -160,8 +160,8 @@ func cutList(content []byte, granted []int) []byte {
 	return []byte(cpulist.Format(cpus) + "\n")
 }
 
-// cutMask works on the kernel's mask format: hexadecimal groups of 32 bits,
-// the highest first, separated by commas.
+// cutMask handles the kernel's mask format: hexadecimal groups of 32 bits,
+// highest first, separated by commas.
 func cutMask(content []byte, granted []int) []byte {
 	out := bytes.TrimSpace(bytes.Clone(content))
 	bit := 0
@@ -184,8 +184,8 @@ func cutMask(content []byte, granted []int) []byte {
 	return append(out, '\n')
 }
 
-// filterCPUInfo keeps the paragraphs of the granted CPUs, and those that are
-// about no CPU in particular.
+// filterCPUInfo keeps the paragraphs of granted CPUs, and those about no
+// particular CPU.
 func filterCPUInfo(info []byte, granted []int) []byte {
 	var kept [][]byte
 	for _, paragraph := range bytes.Split(bytes.TrimSpace(info), []byte("\n\n")) {
@@ -207,8 +207,8 @@ func processorOf(paragraph []byte) (cpu int, ok bool) {
 	return cpu, err == nil
 }
 
-// write makes a file that everybody may read, whatever the umask, and the
-// directories above it.
+// write makes a world-readable file, whatever the umask, and its parent
+// directories.
 func write(file string, content []byte) error {
 	if err := makeDir(filepath.Dir(file)); err != nil {
 		return err

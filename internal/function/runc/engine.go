@@ -17,7 +17,7 @@ import (
 	"github.com/drayage/dray/internal/host/oci"
 )
 
-// engineError is why runc failed, from its log.
+// engineError is why runc failed, according to its log.
 func engineError(c oci.Container, function, program string) error {
 	reason := c.LastError()
 	if _, why, isCommand := strings.Cut(reason, "exec: "); isCommand && !strings.Contains(why, "fork/exec") {
@@ -26,8 +26,8 @@ func engineError(c oci.Container, function, program string) error {
 	return fmt.Errorf("function %s: runc: %s", function, reason)
 }
 
-// awaitPID waits until runc, which is the child, has started the container's
-// process and noted its pid; ok is false if it ended without.
+// awaitPID waits until runc (the child) has started the container's process and
+// recorded its pid; ok is false if it ended first.
 func awaitPID(ctx context.Context, container oci.Container, c *child.Child) (pid int, ok bool, err error) {
 	const interval = 2 * time.Millisecond
 	for {

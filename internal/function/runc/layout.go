@@ -12,7 +12,7 @@ import (
 // userRangeFile holds the first host id of the function's user namespace.
 const userRangeFile = "userid"
 
-// layout names what this runtime keeps in a function's directory.
+// layout names this runtime's files in a function's directory.
 type layout struct{ dir string }
 
 func (l layout) user() string      { return filepath.Join(l.dir, "user") } // pinned user namespace
@@ -20,7 +20,7 @@ func (l layout) net() host.Netns   { return host.Netns{Path: filepath.Join(l.dir
 func (l layout) userRange() string { return filepath.Join(l.dir, userRangeFile) }
 func (l layout) root() string      { return filepath.Join(l.dir, "root") }    // mount point of the root file system
 func (l layout) cpus() string      { return filepath.Join(l.dir, "cpus") }    // prepared copies, see cpuView
-func (l layout) bundles() string   { return filepath.Join(l.dir, "bundles") } // one OCI bundle a container
+func (l layout) bundles() string   { return filepath.Join(l.dir, "bundles") } // one OCI bundle per container
 func (l layout) state() string     { return filepath.Join(l.dir, "runc") }    // runc --root
 func (l layout) container(id string) oci.Container {
 	return oci.Container{ID: id, Bundle: filepath.Join(l.bundles(), id), State: l.state()}

@@ -45,8 +45,8 @@ func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (
 	return &instance{Child: c, id: id, cgroup: s.RunCgroup()}, nil
 }
 
-// runContainer starts a container in the sandbox. The child is `runc run`,
-// which lives as long as the container and ends with its exit status.
+// runContainer starts a container in the sandbox. The child is `runc run`, which
+// lives as long as the container and ends with its exit status.
 func runContainer(ctx context.Context, s runtime.Spec, b oci.Container, cgroup host.Cgroup, argv []string, stdio runtime.Stdio) (*child.Child, int, error) {
 	s, argv, err := s.InTerminal(stdio.Terminal).Resolve(argv, true)
 	if err != nil {
@@ -64,7 +64,7 @@ func runContainer(ctx context.Context, s runtime.Spec, b oci.Container, cgroup h
 	if err != nil {
 		return nil, 0, fmt.Errorf("function %s: %w", s.Function.Name, err)
 	}
-	// A container outlives a runc that was killed; its cgroup does not.
+	// A container survives a killed runc; its cgroup is killed here.
 	c, err := child.StartWith(enginePlace(s), cmd, stdio, func() error { return child.KillCgroup(cgroup) })
 	if err != nil {
 		return nil, 0, fmt.Errorf("function %s: start runc: %w", s.Function.Name, err)
@@ -87,12 +87,12 @@ func runContainer(ctx context.Context, s runtime.Spec, b oci.Container, cgroup h
 	return c, pid, nil
 }
 
-// GivesTerminals implements runtime.TerminalGiver: runc passes on what is done in a
-// terminal of its own to one that the container has.
+// GivesTerminals implements runtime.TerminalGiver: runc forwards its own terminal
+// to the container's terminal.
 func (*Runtime) GivesTerminals() {}
 
-// Exec implements runtime.Runtime. Where the function's command does not run,
-// the program gets a container of its own in the sandbox.
+// Exec implements runtime.Runtime. If the function's command is not running, the
+// program gets its own container in the sandbox.
 func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio runtime.Stdio) (int, error) {
 	p, err := r.Beside(ctx, s, argv, stdio)
 	if err != nil {
@@ -101,14 +101,14 @@ func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio
 	return p.End(ctx)
 }
 
-// Program is one that Beside has started.
+// Program is a program that Beside has started.
 type Program struct {
 	child  *child.Child
 	kill   func() error
 	bundle string
 }
 
-// End waits for the program's end, and returns its exit status as Exec does. When ctx
+// End waits for the program's end, and returns its exit status as Exec does. If ctx
 // ends the program is killed.
 func (p *Program) End(ctx context.Context) (int, error) {
 	defer os.RemoveAll(p.bundle)
@@ -118,7 +118,7 @@ func (p *Program) End(ctx context.Context) (int, error) {
 	return p.child.Wait()
 }
 
-// Beside starts a program as Exec does, and returns once it has been started.
+// Beside starts a program as Exec does, and returns once it has started.
 func (*Runtime) Beside(ctx context.Context, s runtime.Spec, argv []string, stdio runtime.Stdio) (*Program, error) {
 	l := layout{dir: s.Dir}
 	id, err := execID()
@@ -139,7 +139,7 @@ func (*Runtime) Beside(ctx context.Context, s runtime.Spec, argv []string, stdio
 	return p, nil
 }
 
-// startApart starts the program in a container of its own.
+// startApart starts the program in its own container.
 func startApart(ctx context.Context, s runtime.Spec, b oci.Container, argv []string, stdio runtime.Stdio) (*Program, error) {
 	cgroup := s.Cgroup.Child(b.ID)
 	c, _, err := runContainer(ctx, s, b, cgroup, argv, stdio)
@@ -175,7 +175,7 @@ func startInside(ctx context.Context, s runtime.Spec, b oci.Container, argv []st
 	if err == nil && !ok {
 		return nil, engineError(b, s.Function.Name, argv[0])
 	}
-	// A start that was cut short is for End to end.
+	// End handles an interrupted start.
 	return &Program{child: c, kill: func() error { return child.KillSession(c.PID(), pid) }}, nil
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package runc runs a function as an OCI container with runc: the default
-// runtime. The function sees the host's root (or a root file system of its
-// own) read-only, its own processes, its own CPUs and its own ports; it is root
-// of a user namespace without any capability, under moby's default seccomp
-// profile. The kernel refuses to execute a program with file capabilities there,
-// such as Debian's ping; the sockets that it needs are allowed.
+// runtime. The function sees its own processes, CPUs and ports, and read-only the
+// host's root or its own root file system. It is root of a user namespace without
+// any capability, under moby's default seccomp profile. The kernel refuses to
+// execute programs with file capabilities there, such as Debian's ping; the
+// sockets that ping needs are allowed.
 //
-// Everything this runtime keeps is in the function's directory, so removing the
+// All state of this runtime is in the function's directory, so removing the
 // journaled resources is a complete clean-up: runc's own state is not needed.
 package runc
 
@@ -37,8 +37,8 @@ func (*Runtime) Name() chain.RuntimeName { return chain.RuntimeRunc }
 func (*Runtime) Removers() step.Removers { return nil }
 
 // Probe implements runtime.Runtime: runc answers, and this host allows user
-// namespaces. Without them nothing is run, since a container's root would be
-// the host's.
+// namespaces. Without them nothing runs, as a container's root would be the
+// host's.
 func (*Runtime) Probe(ctx context.Context) inventory.Item {
 	item := inventory.Item{Name: string(chain.RuntimeRunc), Status: inventory.Missing}
 	out, err := exec.CommandContext(ctx, "runc", "--version").Output()

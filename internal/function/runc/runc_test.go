@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 }
 
 // TestProbeNamesRefusedUserNamespaces probes on a host that allows no user
-// namespaces: a process in a user namespace of its own, where the limit is zero.
+// namespaces: a process in its own user namespace with a limit of zero.
 func TestProbeNamesRefusedUserNamespaces(t *testing.T) {
 	const inside = "DRAY_TEST_WITHOUT_USERNS"
 	if os.Getenv(inside) == "" {

@@ -81,7 +81,7 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 				return nil
 			},
 		},
-		// Last, hence removed first: removing it kills what runs in the sandbox.
+		// Last, so removed first: its removal kills everything in the sandbox.
 		step.Step{
 			Name:  named("create cgroup"),
 			Makes: append([]step.Resource{host.CgroupResource(s.EngineCgroup())}, s.CgroupResources()...),
@@ -93,8 +93,8 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 	)}, nil
 }
 
-// checkReachable makes sure that the function's root, an ordinary user of the
-// host, can get to what is prepared for it in dir.
+// checkReachable checks that the function's root, an ordinary host user, can
+// reach the prepared files in dir.
 func checkReachable(dir string) error {
 	for ; dir != "/"; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
@@ -119,8 +119,8 @@ func createCgroups(s runtime.Spec) error {
 	return s.CreateCgroups(children...)
 }
 
-// hugePagesCgroup is where the function's processes are in a hierarchy that runc
-// knows nothing of.
+// hugePagesCgroup holds the function's processes in a hierarchy that runc
+// ignores.
 func hugePagesCgroup(s runtime.Spec) host.Cgroup { return s.Cgroup.Child("huge") }
 
 // enginePlace is where runc is started.

@@ -65,8 +65,8 @@ func ociSpec(s runtime.Spec, argv []string, cgroup host.Cgroup) (*specs.Spec, er
 				{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}, {Type: specs.IPCNamespace},
 				{Type: specs.UTSNamespace}, {Type: specs.CgroupNamespace},
 			},
-			// In its own network namespace a function needs no capability for
-			// low ports and pings.
+			// In its own network namespace a function needs no capability for low ports and
+			// pings.
 			Sysctl: map[string]string{
 				"net.ipv4.ip_unprivileged_port_start": "0",
 				"net.ipv4.ping_group_range":           fmt.Sprintf("0 %d", ids.Size-1),
@@ -124,7 +124,7 @@ func mounts(s runtime.Spec, l layout) ([]specs.Mount, error) {
 		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
 	}
 	for _, dir := range runtime.ScratchDirs {
-		if isDir(filepath.Join(l.root(), dir)) { // a read-only root takes no new mount points
+		if isDir(filepath.Join(l.root(), dir)) { // a read-only root accepts no new mount points
 			mode := "1777"
 			if dir == "/run" {
 				mode = s.RunMode()
@@ -162,8 +162,8 @@ func mounts(s runtime.Spec, l layout) ([]specs.Mount, error) {
 	return list, nil
 }
 
-// mount binds the source, read-only unless it is to be written. A user namespace may add restrictions to a
-// mount but must keep those that it has: noexec, which Debian's /run has.
+// mount binds the source, read-only unless writable. In a user namespace a mount must keep its existing
+// restrictions, such as noexec on Debian's /run.
 func mount(b runtime.Bind) (specs.Mount, error) {
 	options := []string{"bind", "ro", "nosuid", "nodev"}
 	if b.Writable {

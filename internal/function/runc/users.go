@@ -16,18 +16,17 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// Host ids that functions are mapped to: ranges of 65,536 above the ids that
-// people and /etc/subuid use, below those that systemd reserves for other uses
-// (systemd.io/UIDS-GIDS).
+// Functions map to these host ids: ranges of 65,536 above the ids that people and
+// /etc/subuid use, below those that systemd reserves (systemd.io/UIDS-GIDS).
 const (
 	firstHostID = 0x10000000
 	endHostID   = 0x70000000
 	rangeSize   = 65536
 )
 
-// claimUserRange gives the function a range of host ids that no other function
-// of its chain has, and notes it in the file l.userRange. The range follows from
-// seed, so that it stays the same from one `dray up` to the next.
+// claimUserRange gives the function a range of host ids that no other function of
+// its chain has, and records it in l.userRange. The range derives from seed, so
+// that it is the same at each `dray up`.
 func claimUserRange(ctx context.Context, l layout, seed string) (host.UserMapping, error) {
 	parent, err := os.Open(filepath.Dir(l.dir))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 func TestChooseUserRangeAvoidsTaken(t *testing.T) {
 	taken := map[int]bool{}
-	for range 1000 { // one seed: each is a collision with all before
+	for range 1000 { // one seed: each collides with all before
 		id := chooseUserRange("chain/du", taken)
 		if taken[id] || id < firstHostID || id+rangeSize > endHostID || id%rangeSize != 0 {
 			t.Fatalf("range %#x, taken %v", id, taken[id])
@@ -28,7 +28,7 @@ func TestChooseUserRangeAvoidsTaken(t *testing.T) {
 	}
 }
 
-// TestClaimUserRange lets functions with one seed claim at once.
+// TestClaimUserRange lets functions with one seed claim concurrently.
 func TestClaimUserRange(t *testing.T) {
 	base := t.TempDir()
 	const functions = 20

@@ -19,25 +19,24 @@ import (
 	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
-// HasDpdkPorts reports whether the function runs a DPDK application of its own.
+// HasDpdkPorts reports whether the function runs its own DPDK application.
 func (s Spec) HasDpdkPorts() bool { return s.Function.HasPort(chain.FaceDPDK) }
 
-// LinkDir is the directory on the host in which the function may make the
-// sockets of a dpdk port.
+// LinkDir is the host directory in which the function may make a dpdk port's
+// sockets.
 func (s Spec) LinkDir(port string) string { return filepath.Join(s.linksDir(), port) }
 
 func (s Spec) linksDir() string { return filepath.Join(s.Dir, "links") }
 
-// runtimeDir is where EAL keeps its directory on the host's file system.
+// runtimeDir is EAL's directory on the host's file system.
 func (s Spec) runtimeDir() string { return filepath.Join(s.Dir, "dpdk") }
 
-// driverFile is the function's own copy of net_dray: DPDK refuses one below a
-// directory that everybody may write to, and a new build is not to meet a function
-// that starts again.
+// driverFile is the function's own copy of net_dray. DPDK refuses a driver below a
+// world-writable directory, and a restarted function must not load a newer build.
 func (s Spec) driverFile() string { return filepath.Join(s.Dir, "lib", dpdk.DriverFile) }
 
-// driver returns that copy, which it makes if there is none. Below a directory
-// that nothing can be loaded from, as Debian's /run, it is the file itself.
+// driver returns that copy, creating it if missing. Below a noexec directory,
+// such as Debian's /run, it returns the file itself.
 func (s Spec) driver() (string, error) {
 	noexec, err := host.NoExec(s.Dir)
 	if err != nil {
@@ -61,7 +60,7 @@ func (s Spec) driver() (string, error) {
 	if err := os.MkdirAll(filepath.Dir(own), 0o755); err != nil {
 		return "", err
 	}
-	// Whole or not at all: another program of the function may look for it now.
+	// Atomic: another program of the function may look for it now.
 	tmp, err := os.CreateTemp(filepath.Dir(own), "new-")
 	if err != nil {
 		return "", err
@@ -78,7 +77,7 @@ func (s Spec) driver() (string, error) {
 }
 
 // linksStep makes the directories of the dpdk ports. Only the function's own
-// user, whose uid user returns, gets into them.
+// user, whose uid user returns, can enter them.
 func (s Spec) linksStep(sandbox *Sandbox, user func(context.Context) (int, error)) step.Step {
 	return step.Step{
 		Name:  s.Function.Name + ": create the directories of dpdk ports",
@@ -114,8 +113,8 @@ func (s Spec) linksStep(sandbox *Sandbox, user func(context.Context) (int, error
 	}
 }
 
-// ClearLinks removes the sockets that an instance which has ended left in the
-// function's own directories: most DPDK drivers refuse to make them again.
+// ClearLinks removes an ended instance's sockets from the function's own
+// directories: most DPDK drivers refuse to recreate them.
 func (s Spec) ClearLinks() error {
 	for _, v := range s.Vdevs {
 		if v.Clears {
@@ -142,8 +141,8 @@ func (s Spec) ClearLinks() error {
 	return nil
 }
 
-// clearShared removes the files of two processes of EAL: those of what is in the
-// directory, and of what is mounted there, which stays.
+// clearShared removes the directory's EAL multi-process files, also those of a
+// mount on it, which stays.
 func clearShared(dir string) error {
 	for _, d := range []string{filepath.Join(dir, dpdk.HugeDir), dir} {
 		entries, err := os.ReadDir(d)
@@ -162,13 +161,13 @@ func clearShared(dir string) error {
 	return nil
 }
 
-// Bind is a file or directory of the host that a container sees at Target.
+// Bind is a host file or directory that a container sees at Target.
 type Bind struct {
 	Source, Target string
 	Writable       bool
 }
 
-// Binds are what a container needs of the host for its ports.
+// Binds are the host paths that a container's ports need.
 func (s Spec) Binds() ([]Bind, error) {
 	var list []Bind
 	if s.HasPortSockets() {
@@ -191,7 +190,7 @@ func (s Spec) Binds() ([]Bind, error) {
 }
 
 // RunMode is the mode of a container's /run. DPDK loads no driver from below a
-// directory that everybody may write to, whatever the mount on it.
+// world-writable directory, whatever is mounted on it.
 func (s Spec) RunMode() string {
 	if s.HasDpdkPorts() {
 		return "755"
@@ -199,12 +198,12 @@ func (s Spec) RunMode() string {
 	return "1777"
 }
 
-// hugePageCalls are the system calls that EAL makes beside those of the default
-// seccomp profile: with huge pages it binds memory to NUMA nodes.
+// hugePageCalls are EAL's system calls in addition to the default seccomp
+// profile: with huge pages it binds memory to NUMA nodes.
 var hugePageCalls = []string{"mbind", "set_mempolicy", "get_mempolicy"}
 
-// SeccompCalls are the system calls that the function may make beside the default
-// profile's.
+// SeccompCalls are the function's allowed system calls in addition to the default
+// profile.
 func (s Spec) SeccompCalls() []string {
 	if s.HasDpdkPorts() && len(s.Function.HugePages) > 0 {
 		return hugePageCalls
@@ -213,7 +212,7 @@ func (s Spec) SeccompCalls() []string {
 }
 
 // Capabilities are those that the function's command needs for its dpdk ports,
-// sorted; nil but for transports that the chain's policy had to permit.
+// sorted; nil except for transports that the chain's policy had to permit.
 func (s Spec) Capabilities() []string {
 	var list []string
 	for _, v := range s.Vdevs {
@@ -223,14 +222,14 @@ func (s Spec) Capabilities() []string {
 	return slices.Compact(list)
 }
 
-// OpensSockets reports whether somebody of another user connects to a socket
+// OpensSockets reports whether a process of another user connects to a socket
 // that the function's command makes.
 func (s Spec) OpensSockets() bool {
 	return slices.ContainsFunc(s.Vdevs, func(v dpdk.Vdev) bool { return v.PeerConnects })
 }
 
-// Application is the function's DPDK application; inside says that it sees what
-// a container sees. That of a function in a virtual machine sees the machine.
+// Application is the function's DPDK application. inside: it sees a container's
+// files. In a virtual machine it sees the machine's.
 func (s Spec) Application(inside bool) (dpdk.Application, error) {
 	if s.Function.Runtime == chain.RuntimeVM {
 		return s.inMachine(), nil
@@ -254,9 +253,9 @@ func (s Spec) Application(inside bool) (dpdk.Application, error) {
 	return app, nil
 }
 
-// Resolve tells a function's program how to attach to the function's dpdk ports:
-// it returns the function with the environment variable, and the command with
-// the arguments in place of dpdk.Argument. A function without them stays as it is.
+// Resolve passes a function's program the arguments to attach to its dpdk ports.
+// It returns the function with the environment variable, and the command with
+// dpdk.Argument replaced. A function without dpdk ports is unchanged.
 func (s Spec) Resolve(argv []string, inside bool) (Spec, []string, error) {
 	if len(s.Vdevs) == 0 || !s.HasDpdkPorts() {
 		return s, argv, nil

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// ErrNothingToStart is returned by Start if Drayage has nothing to start:
-// the function has no command, or its runtime is external.
+// ErrNothingToStart is returned by Start if the function has no command, or its
+// runtime is external.
 var ErrNothingToStart = errors.New("nothing to start")
 
 // CommandError is a command that cannot be run in its function.

@@ -10,9 +10,9 @@ import (
 	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
-// lastSlot is the highest place on the bus of a machine that a device of its own
-// may have; the chipset's are above. Dpdk ports are put there at the end, so that
-// none comes between the others, which the kernel numbers in the order of the bus.
+// lastSlot is the highest PCI slot of a machine for its own devices; the chipset
+// uses those above. Dpdk ports go last, so that none comes between the other
+// interfaces, which the kernel numbers in bus order.
 const lastSlot = 0x1e
 
 // maxMachinePorts is the most dpdk ports of a machine: the other half of the bus is
@@ -20,13 +20,13 @@ const lastSlot = 0x1e
 const maxMachinePorts = 14
 
 // MachineVCPUs is how many virtual CPUs the machine of a function with dpdk ports
-// has. The first is for its kernel and its agent, which a program that polls would
-// keep from answering; the others are the application's.
+// has. The first runs its kernel and agent, which a polling program would starve;
+// the application has the others.
 func (s Spec) MachineVCPUs() int { return max(2, len(s.CPUs)) }
 
-// MachineSlot is the place on the bus of the machine of a dpdk port. The last port
-// has the last one: EAL numbers devices in the order of the bus, whatever the order
-// of its arguments, and a function's ports are numbered as its chain file has them.
+// MachineSlot is the PCI slot of a dpdk port. The last port has the last slot. EAL
+// numbers devices in bus order, not argument order, and a function's ports are
+// numbered as in its chain file.
 func (s Spec) MachineSlot(port string) (int, error) {
 	var names []string
 	for _, p := range s.Function.Ports {
@@ -44,7 +44,7 @@ func (s Spec) MachineSlot(port string) (int, error) {
 	return lastSlot - (len(names) - 1 - i), nil
 }
 
-// MachineAddress is the PCI address of what is at a place on the machine's bus.
+// MachineAddress is the PCI address of a slot on the machine's bus.
 func MachineAddress(slot int) string { return fmt.Sprintf("0000:00:%02x.0", slot) }
 
 // inMachine is the application in the function's virtual machine.

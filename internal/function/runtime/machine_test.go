@@ -11,9 +11,9 @@ import (
 	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
-// TestMachineApplication: places on the bus follow the function's ports, not the
-// order in which links are made, and EAL numbers them so; interfaces have none; the
-// first virtual CPU is free.
+// TestMachineApplication: PCI slots follow the function's ports, not link creation
+// order, and EAL numbers them so; interfaces have none; the first virtual CPU is
+// free.
 func TestMachineApplication(t *testing.T) {
 	s := Spec{Function: chain.Function{
 		Name: "upf", Runtime: chain.RuntimeVM, HugePages: []chain.HugePages{{Size: 2 << 20, Limit: 64 << 20}},
@@ -44,7 +44,7 @@ func TestMachineApplication(t *testing.T) {
 	}
 }
 
-// TestMachineSlots: ports that the bus has no room for are refused.
+// TestMachineSlots: ports beyond the bus's capacity are refused.
 func TestMachineSlots(t *testing.T) {
 	s := Spec{Function: chain.Function{Name: "f", Runtime: chain.RuntimeVM}}
 	for i := range maxMachinePorts {
@@ -54,7 +54,7 @@ func TestMachineSlots(t *testing.T) {
 		t.Errorf("the first of many: %d, %v", slot, err)
 	}
 	if _, err := s.MachineSlot("q0"); err == nil || !strings.Contains(err.Error(), "no dpdk port q0") {
-		t.Errorf("a port that there is not: %v", err)
+		t.Errorf("a missing port: %v", err)
 	}
 	s.Function.Ports = append(s.Function.Ports, chain.Port{Name: "more", Face: chain.FaceDPDK})
 	if _, err := s.MachineSlot("p0"); err == nil || !strings.Contains(err.Error(), "at most 14") {

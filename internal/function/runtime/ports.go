@@ -13,12 +13,12 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// PortsInside is where a container finds the sockets of its native ports:
-// libdray's default directory.
+// PortsInside is the directory of native port sockets in a container: libdray's
+// default.
 const PortsInside = "/run/dray/ports"
 
 // HasPortSockets reports whether the function opens a port by its socket, or may
-// do so: whether a dpdk port has one depends on its link's transport.
+// do so: for a dpdk port the link's transport decides.
 func (s Spec) HasPortSockets() bool {
 	return slices.ContainsFunc(s.Function.Ports, func(p chain.Port) bool {
 		return p.Face == chain.FaceNative || p.Face == chain.FaceDPDK
@@ -28,10 +28,10 @@ func (s Spec) HasPortSockets() bool {
 // PortsDir is the directory of the function's own port sockets, on the host.
 func (s Spec) PortsDir() string { return filepath.Join(s.Dir, "ports") }
 
-// PortsSteps makes that directory, for a function that has native or dpdk ports,
-// and notes it in the sandbox. user is asked when the step runs which uid of the
-// host the function's command has. The function may look into the directory and
-// change nothing there; the broker makes each socket for that uid alone.
+// PortsSteps makes that directory, for a function with native or dpdk ports, and
+// records it in the sandbox. When the step runs, user returns the host uid of the
+// function's command. The function may list the directory but not change it; the
+// broker makes each socket for that uid alone.
 func (s Spec) PortsSteps(sandbox *Sandbox, user func(context.Context) (int, error)) []step.Step {
 	if !s.HasPortSockets() {
 		return nil
@@ -61,8 +61,8 @@ func (s Spec) PortsSteps(sandbox *Sandbox, user func(context.Context) (int, erro
 	return steps
 }
 
-// HostEnviron is Environ for a command that sees the host's file system: there
-// its ports' sockets are not in libdray's default directory.
+// HostEnviron is Environ for a command that sees the host's file system, so its
+// port sockets are not in libdray's default directory.
 func (s Spec) HostEnviron() []string {
 	list := s.Environ()
 	if _, own := s.Function.Env["DRAY_PORTS"]; s.HasPortSockets() && !own {

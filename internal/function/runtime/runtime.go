@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runtime defines what a way to run functions must do. Each runtime
-// lives in a folder of its own and passes the suite in runtimetest.
+// Package runtime defines the interface of runtimes. Each runtime has its own
+// package and passes the suite in runtimetest.
 //
-// A function comes up in three phases: its sandbox (namespaces, cgroup) is
-// made, its ports are plumbed into the sandbox, and only then is its command
-// started. The sandbox outlives a restart of the command.
+// A function comes up in three phases: its sandbox (namespaces, cgroup) is made,
+// its ports are plumbed into the sandbox, and only then its command starts. The
+// sandbox outlives a restart of the command.
 package runtime
 
 import (
@@ -21,61 +21,60 @@ import (
 
 // Runtime is one way to run functions.
 type Runtime interface {
-	// Name is what a chain file calls it.
+	// Name is its name in a chain file.
 	Name() chain.RuntimeName
 	// Probe reports whether this host can run it. It leaves nothing behind.
 	Probe(ctx context.Context) inventory.Item
-	// Sandbox returns the steps that make the function's namespaces and
-	// cgroup. Nothing has happened yet when it returns.
+	// Sandbox returns the steps that make the function's namespaces and cgroup, and
+	// executes none of them.
 	Sandbox(spec Spec) (*SandboxBuild, error)
-	// Start runs the function's command in its sandbox and returns once it
-	// has been started. It may be called again after the instance ended. ctx
-	// bounds the starting only. ErrNothingToStart: the function has no command
-	// or somebody else runs it; a *CommandError: its command cannot be run.
+	// Start runs the function's command in its sandbox and returns once it has
+	// started. It may be called again after the instance ended. ctx bounds only the
+	// start. ErrNothingToStart: the function has no command or is external; a
+	// *CommandError: its command cannot run.
 	Start(ctx context.Context, spec Spec, out Output) (Instance, error)
-	// Exec runs another program as the function's command runs (namespaces,
-	// limits, privileges) and returns its exit status, 128+n for signal n. It
-	// needs the sandbox, not a running command. When ctx ends the program is killed.
+	// Exec runs another program like the function's command (namespaces, limits,
+	// privileges) and returns its exit status, 128+n for signal n. It needs the
+	// sandbox, not a running command. If ctx ends the program is killed.
 	Exec(ctx context.Context, spec Spec, argv []string, stdio Stdio) (int, error)
-	// Removers removes the kinds of resource that only this runtime makes.
+	// Removers removes the resource kinds that only this runtime makes.
 	Removers() step.Removers
 }
 
-// Booter is implemented by a runtime whose functions need something running
-// before an instrument can run in them.
+// Booter is implemented by a runtime that must start something before an
+// instrument can run in a function.
 type Booter interface {
 	// Boot is called when the function's ports have been plumbed. What it starts
-	// belongs to the sandbox, and ends with its removal.
+	// belongs to the sandbox, and ends with it.
 	Boot(ctx context.Context, spec Spec) error
 }
 
-// Checker is implemented by a runtime whose functions can vanish without
-// Drayage being told.
+// Checker is implemented by a runtime whose functions can vanish without notice.
 type Checker interface {
-	// Check returns nil while the function is where its ports were plumbed.
+	// Check returns nil while the function is in the namespace of its ports.
 	Check(ctx context.Context, spec Spec) error
 }
 
-// ImageKeeper is implemented by a runtime whose functions run from images that its
-// engine keeps.
+// ImageKeeper is implemented by a runtime whose engine stores its functions'
+// images.
 type ImageKeeper interface {
-	// HasImage reports whether the engine has the image of that reference.
+	// HasImage reports whether the engine has the referenced image.
 	HasImage(ctx context.Context, image string) (bool, error)
 }
 
-// Spec is one function as it is to be run.
+// Spec is one function to run.
 type Spec struct {
 	Chain    string
 	Function chain.Function
 	CPUs     []int // as planned; nil: any
-	// Vdevs says how the function's DPDK application attaches to its dpdk ports,
-	// in their order in the chain file. They are known from phase 3 on.
+	// Vdevs are how the function's DPDK application attaches to its dpdk ports, in
+	// chain file order. They are known from phase 3 on.
 	Vdevs []dpdk.Vdev
-	// Dir is an existing directory of the function's own, mode 0711, and State the
-	// directory of all that Drayage keeps, in which it is.
+	// Dir is the function's own existing directory, mode 0711, inside State, the
+	// directory of all Drayage state.
 	Dir, State string
-	// Cgroup is the function's own. Sandbox creates it with the function's
-	// limits; the command runs in its child "run", instruments in "tools".
+	// Cgroup is the function's own. Sandbox creates it with the function's limits;
+	// the command runs in its child "run", instruments in "tools".
 	Cgroup host.Cgroup
 }
 
@@ -89,22 +88,22 @@ type SandboxBuild struct {
 // Sandbox is where a function's ports are plumbed and where instruments run.
 type Sandbox struct {
 	Netns host.Netns `json:"netns"`
-	// Tools is the cgroup that instruments join: it is under the function's limits.
+	// Tools is the cgroup that instruments join, under the function's limits.
 	Tools host.Cgroup `json:"tools"`
-	// Ports is the directory on the host that holds the sockets of the function's
-	// native ports, one named as each port, and nothing else; the function sees
-	// it at PortsInside or at its DRAY_PORTS. Empty: it has no native port.
+	// Ports is the host directory that holds only the sockets of the function's
+	// native ports, each named as its port. The function sees it at PortsInside or at
+	// its DRAY_PORTS. Empty: it has no native port.
 	Ports string `json:"ports,omitempty"`
-	// PortsUser is the host's uid that may connect to these sockets, beside root.
+	// PortsUser is the host uid, in addition to root, that may connect to them.
 	PortsUser int `json:"ports_user,omitempty"`
-	// Links is the directory on the host that holds one directory for each dpdk
-	// port, named as the port, which belongs to PortsUser. Empty: it has none.
+	// Links is the host directory that holds one directory for each dpdk port, named
+	// as the port and owned by PortsUser. Empty: it has none.
 	Links string `json:"links,omitempty"`
 	// Guest is the directory of the function's virtual machine (package guest):
-	// instruments then run inside it. Empty: the function is no machine.
+	// instruments then run inside it. Empty: it is no machine.
 	Guest string `json:"guest,omitempty"`
-	// RuntimeDir is where EAL of a program that runs on the host's file system in
-	// the function's place is to keep its files (dpdk.RuntimeVariable).
+	// RuntimeDir is EAL's directory for a program that runs on the host's file system
+	// in the function's place (dpdk.RuntimeVariable).
 	RuntimeDir string `json:"runtime_dir,omitempty"`
 }
 
@@ -116,12 +115,12 @@ type Output struct {
 	Stdout, Stderr io.Writer
 }
 
-// Stdio is what Exec connects.
+// Stdio is the standard streams of Exec.
 type Stdio struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Terminal is that from which Stdin reads and to which Stdout writes; nil: they
-	// are not a terminal. Of a runtime that is no TerminalGiver it is nil.
+	// Terminal is the terminal that Stdin reads and Stdout writes; nil: they are no
+	// terminal. It is nil if the runtime is no TerminalGiver.
 	Terminal *Terminal
 }
 

@@ -11,21 +11,20 @@ import (
 	"github.com/drayage/dray/internal/host/step"
 )
 
-// DefaultPids bounds the processes and threads of a function that asks for no
-// limit of its own.
+// DefaultPids bounds the processes and threads of a function that sets no limit.
 const DefaultPids = 512
 
-// What of the host's root a function does not see.
+// Parts of the host's root that a function does not see.
 var (
 	// PrivateDirs are other people's homes and media.
 	PrivateDirs = []string{"/home", "/media", "/mnt", "/root"}
-	// ScratchDirs are where a function may write: each is a file system of its own,
-	// in memory that counts against the function's.
+	// ScratchDirs are writable for a function: each is a file system in memory that
+	// counts against the function's limit.
 	ScratchDirs = []string{"/run", "/tmp", "/var/tmp"}
 )
 
-// Private is the directory of PrivateDirs that a file of the host is in; "" if it is
-// in none.
+// Private is the directory of PrivateDirs that contains a host file; "" if none
+// does.
 func Private(path string) string {
 	for _, dir := range PrivateDirs {
 		if strings.HasPrefix(path, dir+"/") {
@@ -35,8 +34,8 @@ func Private(path string) string {
 	return ""
 }
 
-// defaultPath is where a function's programs are looked for unless its env says
-// otherwise; it is Docker's.
+// defaultPath is the search path for a function's programs unless its env sets
+// one; it is Docker's.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Limits are the limits of the function's cgroup.
@@ -45,7 +44,7 @@ func (s Spec) Limits() host.Limits {
 	if l.Pids == 0 {
 		l.Pids = DefaultPids
 	}
-	for _, h := range s.Function.HostPages() { // QEMU holds a machine's outside of this cgroup
+	for _, h := range s.Function.HostPages() { // QEMU holds a machine's pages outside this cgroup
 		if l.HugePages == nil {
 			l.HugePages = map[uint64]uint64{}
 		}
@@ -54,19 +53,19 @@ func (s Spec) Limits() host.Limits {
 	return l
 }
 
-// RunCgroup is where the command and everything it starts run.
+// RunCgroup holds the command and its descendants.
 func (s Spec) RunCgroup() host.Cgroup { return s.Cgroup.Child("run") }
 
-// ToolsCgroup is where instruments run.
+// ToolsCgroup holds the instruments.
 func (s Spec) ToolsCgroup() host.Cgroup { return s.Cgroup.Child("tools") }
 
 // EngineCgroup holds the container engine's processes that serve the function
-// (runc, the docker client, a pause container). It is beside the function's
-// cgroup: they are not counted against the function's limits.
+// (runc, the docker client, a pause container). It is a sibling of the function's
+// cgroup, so the function's limits do not count them.
 func (s Spec) EngineCgroup() host.Cgroup { return host.Cgroup{Path: s.Cgroup.Path + ".engine"} }
 
 // Environ is the environment of a command on the host's root: a search path, a
-// home, and what the function asks for; nothing of the caller's.
+// home, and the function's own variables; nothing of the caller's.
 func (s Spec) Environ() []string {
 	env := map[string]string{"PATH": defaultPath, "HOME": "/", "HOSTNAME": s.Function.Name}
 	for name, value := range s.Function.Env {
@@ -80,7 +79,7 @@ func (s Spec) Environ() []string {
 	return list
 }
 
-// CgroupResources are what CreateCgroups may leave, first what is removed last.
+// CgroupResources are what CreateCgroups may leave; the first is removed last.
 func (s Spec) CgroupResources() []step.Resource {
 	var made []step.Resource
 	if len(s.Function.HostPages()) > 0 {

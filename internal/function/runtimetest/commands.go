@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/internal/function/runtime"
 )
 
-// commandTests are about starting, ending and joining a function's command.
+// commandTests cover starting, ending and joining a function's command.
 var commandTests = []namedTest{
 	{"output and exit status", testOutput},
 	{"much output", testMuchOutput},
@@ -43,7 +43,7 @@ func testOutput(t *testing.T, c Config) {
 		t.Errorf("output %q, %q", r.Out, r.Err)
 	}
 	if pid := r.ID().PID; pid <= 0 || !gone(pid) {
-		t.Errorf("process %d is still there, as a zombie perhaps", pid)
+		t.Errorf("process %d still exists, perhaps as a zombie", pid)
 	}
 }
 
@@ -101,7 +101,7 @@ func testLowPort(t *testing.T, c Config) {
 	}
 }
 
-// cancelled is a context that has ended: Stop kills at once.
+// cancelled is a cancelled context: Stop kills at once.
 func cancelled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -153,7 +153,7 @@ func testExecCancelled(t *testing.T, c Config) {
 		begin := time.Now()
 		code, err := f.Runtime.Exec(ctx, f.Spec, []string{"sleep", "1000"}, runtime.Stdio{})
 		if code == 0 && err == nil {
-			t.Error("an exec that was cut short succeeded")
+			t.Error("an interrupted exec succeeded")
 		}
 		if took := time.Since(begin); took > Patience {
 			t.Errorf("it took %v", took)
@@ -187,7 +187,7 @@ func testCancelledStart(t *testing.T, c Config) {
 	f.Spec.Function.Command = []string{"sleep", "1000"}
 	i, err := f.Runtime.Start(cancelled(), f.Spec, runtime.Output{})
 	if err == nil {
-		// The command may have started before the cancellation was seen.
+		// The command may have started before the cancellation took effect.
 		if err := i.Stop(cancelled()); err != nil {
 			t.Error(err)
 		}

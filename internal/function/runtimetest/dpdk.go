@@ -23,7 +23,7 @@ func withDpdkPort(fn chain.Function) chain.Function {
 	return fn
 }
 
-// link does what a transport does whose device listens on a socket.
+// link acts like a transport whose device listens on a socket.
 func link(f *Function) {
 	f.Spec.Vdevs = []dpdk.Vdev{{
 		Function: f.Spec.Function.Name, Port: "n3", Driver: dpdk.NetVirtioUser,
@@ -39,8 +39,8 @@ func linkDir(f *Function) string {
 	return filepath.Join(dpdk.LinksInside, "n3")
 }
 
-// testDpdk checks what the program of a function with a dpdk port is told, and
-// that it can make the socket that it is told of, again after it was killed.
+// testDpdk checks the arguments that a program with a dpdk port gets, and that it
+// can make its socket, again after it was killed.
 func testDpdk(t *testing.T, c Config) {
 	fn := withDpdkPort(c.function(t))
 	fn.Memory = 256 << 20
@@ -77,7 +77,7 @@ func testDpdk(t *testing.T, c Config) {
 	}
 }
 
-// testOwnLinks shows that a function reaches the directory of its own port and no
+// testOwnLinks shows that a function reaches its own port's directory, no
 // neighbour's, and no driver that it could change.
 func testOwnLinks(t *testing.T, c Config) {
 	fn := c.function(t)
@@ -114,6 +114,6 @@ func testOwnLinks(t *testing.T, c Config) {
 		}
 	}
 	if !strings.HasPrefix(got[3], "no: ") {
-		t.Errorf("the function can make files beside the sockets of its ports: %q", got[3])
+		t.Errorf("the function can make files next to its ports' sockets: %q", got[3])
 	}
 }

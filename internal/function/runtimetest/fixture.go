@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runtimetest is the suite that every runtime must pass, and the
-// fixture that it and the runtimes' own tests stand on.
+// Package runtimetest is the suite that every runtime must pass, and the fixture
+// for it and for the runtimes' own tests.
 package runtimetest
 
 import (
@@ -22,9 +22,9 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// Patience bounds what must happen soon; it is long because the machine may be
-// busy, and passing tests never wait for it. A runtime that has to boot something
-// sets more before it runs the suite.
+// Patience bounds what must happen soon. It is long because the machine may be
+// busy; passing tests never wait for it. A runtime that boots something sets more
+// before it runs the suite.
 var Patience = 30 * time.Second
 
 // Function is one function on its way up and down.
@@ -46,8 +46,8 @@ func (f *Function) Append(r ...step.Resource) error {
 	return nil
 }
 
-// New prepares a function that is not up yet, in a chain of its own. At the end
-// of the test it is removed, and anything that it left fails the test.
+// New prepares a function that is not up yet, in its own chain. At the end of the
+// test it is removed, and any leftover fails the test.
 func New(t *testing.T, rt runtime.Runtime, fn chain.Function) *Function {
 	t.Helper()
 	id := make([]byte, 4)
@@ -116,8 +116,8 @@ func (f *Function) runner(fault func(step.Step, step.Phase) error) *step.Runner 
 	return &step.Runner{Journal: f, Removers: removers, Fault: fault}
 }
 
-// Remove removes the function as a later `dray gc` would: from what was
-// journaled alone, which went through JSON.
+// Remove removes the function as a later `dray gc` would: from the journal alone,
+// after a JSON round trip.
 func (f *Function) Remove() {
 	f.T.Helper()
 	f.mu.Lock()
@@ -202,7 +202,7 @@ func (f *Function) Start(argv ...string) *Running {
 	return r
 }
 
-// TryStart starts the command, or says why it cannot.
+// TryStart starts the command, or returns why it cannot.
 func (f *Function) TryStart(argv ...string) (*Running, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
@@ -251,7 +251,7 @@ func (f *Function) Output(argv ...string) (string, int) {
 	return r.Out.String() + r.Err.String(), code
 }
 
-// Exec runs a program beside the command.
+// Exec runs a program next to the command.
 func (f *Function) Exec(stdin string, argv ...string) (string, int) {
 	f.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
@@ -272,5 +272,5 @@ func Eventually(t *testing.T, what string, holds func() bool) {
 			return
 		}
 	}
-	t.Fatalf("waited %v in vain for %s", Patience, what)
+	t.Fatalf("waited %v for %s, which did not happen", Patience, what)
 }

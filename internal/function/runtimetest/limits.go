@@ -16,7 +16,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// limitTests show each limit by what happens with it and without it.
+// limitTests show each limit by the behaviour with and without it.
 var limitTests = []namedTest{
 	{"cpus", testCPUs},
 	{"memory", testMemory},
@@ -47,7 +47,7 @@ func testCPUs(t *testing.T, c Config) {
 	}
 }
 
-// hog has 200 MiB, and at no time more: a virtual machine has 512 for all.
+// hog allocates 200 MiB, and never more: a virtual machine has 512 in total.
 const hog = `$x = ""; vec($x, (200 << 20) - 1, 8) = 1; print "allocated\n"`
 
 func testMemory(t *testing.T, c Config) {
@@ -59,14 +59,14 @@ func testMemory(t *testing.T, c Config) {
 	fn.Memory = 64 << 20
 	f = Up(t, c.Runtime, fn)
 	if out, code := f.Output("perl", "-e", hog); code != 137 {
-		t.Errorf("with 64 MiB, 200 MiB were had: status %d, %s", code, out)
+		t.Errorf("with a limit of 64 MiB, 200 MiB were allocated: status %d, %s", code, out)
 	}
 	if out, code := f.Output("echo", "again"); code != 0 {
 		t.Errorf("after the kill the function does not start again: status %d, %s", code, out)
 	}
 }
 
-// forks starts 200 processes, and exits with 3 when it cannot.
+// forks starts 200 processes, and exits with 3 if it cannot.
 const forks = `for (1 .. 200) { my $p = fork; if (!defined $p) { print "refused\n"; exit 3 } if (!$p) { sleep 1000; exit } } print "all\n"`
 
 func testPids(t *testing.T, c Config) {
@@ -85,8 +85,8 @@ func testPids(t *testing.T, c Config) {
 	noProcesses(t, f)
 }
 
-// testHugePages shows that a limit of hugepages holds or is refused. The limit
-// is read back: this machine may have no page to try it with.
+// testHugePages shows that a hugepages limit applies or is refused. The limit is
+// read back: this machine may have no page to try.
 func testHugePages(t *testing.T, c Config) {
 	fn := c.function(t)
 	fn.HugePages = []chain.HugePages{{Size: 2 << 20, Limit: 4 << 20}}
@@ -129,8 +129,8 @@ func testDefaultPids(t *testing.T, c Config) {
 	noProcesses(t, f)
 }
 
-// mapPages maps three huge pages of 2 MiB and touches each: mmap(2) and
-// memfd_create(2) by number, which perl has no names for.
+// mapPages maps three huge pages of 2 MiB and touches each: it calls mmap(2) and
+// memfd_create(2) by number, as perl has no names for them.
 const mapPages = perlPrologue + `my %nr = (x86_64 => [319, 9], aarch64 => [279, 222]); use POSIX (); my $arch = (POSIX::uname())[4];
 	my ($create, $mmap) = @{ $nr{$arch} // [] } or print("unsupported: $arch\n"), exit; my $size = 6 << 20;
 	my $fd = syscall($create, my $name = "probe", 4); $fd >= 0 or refused;
@@ -169,11 +169,11 @@ func testHugePageProbe(t *testing.T, c Config) {
 	if code != 0 || out != "yes\n" {
 		t.Fatalf("within the limit the probe does not succeed, so it proves nothing: status %d, %s%s", code, out, r.Err)
 	}
-	// The kernel refuses the mapping, or kills whoever touches the third page.
+	// The kernel refuses the mapping, or kills the process at the third page.
 	if out, code := less.Output("perl", "-e", mapPages); out == "yes\n" {
-		t.Errorf("with 4 MiB of huge pages, 6 MiB were had: status %d, %s", code, out)
+		t.Errorf("with a limit of 4 MiB of huge pages, 6 MiB were allocated: status %d, %s", code, out)
 	}
 	if out, code := enough.Output("perl", "-e", mapPages); out != "yes\n" {
-		t.Errorf("after a neighbour was refused pages, none are had within the limit: status %d, %s", code, out)
+		t.Errorf("after a neighbour was refused pages, allocation within the limit fails: status %d, %s", code, out)
 	}
 }

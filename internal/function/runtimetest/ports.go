@@ -22,8 +22,8 @@ func withNativePort(fn chain.Function) chain.Function {
 	return fn
 }
 
-// serve plays the broker: it listens on the function's port and tells everybody
-// who connects whose port it is.
+// serve acts as the broker: it listens on the function's port and tells each
+// client whose port it is.
 func serve(f *Function) (path string) {
 	f.T.Helper()
 	path = filepath.Join(f.Sandbox.Ports, "f1u")
@@ -51,19 +51,19 @@ func serve(f *Function) (path string) {
 	return path
 }
 
-// ask prints what the port at a path says.
+// ask prints what the port at a path sends.
 func ask(path string) string {
 	return fmt.Sprintf(perlPrologue+`socket my $s, AF_UNIX, %d, 0 or refused;
 		connect($s, pack_sockaddr_un(%s)) or refused; sysread $s, my $b, 99; print "$b\n"`, unix.SOCK_SEQPACKET, path)
 }
 
-// ownPort is where libdray looks for the port.
+// ownPort is the path at which libdray looks for the port.
 const ownPort = `(($ENV{DRAY_PORTS} // "` + runtime.PortsInside + `") . "/f1u")`
 
 func testNoPorts(t *testing.T, c Config) {
 	f := Up(t, c.Runtime, c.function(t))
 	if _, err := os.Stat(f.Spec.PortsDir()); f.Sandbox.Ports != "" || !os.IsNotExist(err) {
-		t.Errorf("without a native port there is the directory %q (%v)", f.Sandbox.Ports, err)
+		t.Errorf("the function has no native port, but the directory %q (%v)", f.Sandbox.Ports, err)
 	}
 }
 
@@ -79,18 +79,18 @@ func testPorts(t *testing.T, c Config) {
 	}
 	const want = "port of du\n"
 	if got, code := f.Output("perl", "-e", ask(ownPort)); got != want || code != 0 {
-		t.Errorf("the command heard %q from its port, status %d", got, code)
+		t.Errorf("the command read %q from its port, status %d", got, code)
 	}
 	r := f.Start("sleep", "1000")
 	if got, code := f.Exec("", "perl", "-e", ask(ownPort)); got != want || code != 0 {
-		t.Errorf("a program beside the command heard %q from its port, status %d", got, code)
+		t.Errorf("a second program read %q from its port, status %d", got, code)
 	}
 	if err := r.Stop(cancelled()); err != nil { // at once, by killing it
 		t.Error(err)
 	}
 }
 
-// testOwnPorts shows that a function reaches its own ports and no others.
+// testOwnPorts shows that a function reaches only its own ports.
 func testOwnPorts(t *testing.T, c Config) {
 	fn := c.function(t)
 	fn.Name = "neighbour"

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// probes are what a function must not be able to do. A script that makes a
-// system call under moby's profile may see ENOSYS for a call that the profile
-// knows not, so the outcome "unsupported" counts only on the host.
+// probes are what a function must not be able to do. A call that moby's profile
+// does not know may return ENOSYS, so "unsupported" counts only on the host.
 var probes = []probe{
 	{name: "hold capabilities", script: static(`
 		open my $f, "<", "/proc/self/status" or refused; my $n = 0;

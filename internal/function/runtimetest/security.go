@@ -16,9 +16,9 @@ import (
 )
 
 // Security shows that the function's command cannot do what each probe tries.
-// Each probe first succeeds where nothing protects: on the host, or in a
-// function of the unprotected runtime if it needs an interface. Probes named
-// in except are not tried, since this runtime does not promise them.
+// Each probe first succeeds without protection: on the host, or in a function of
+// the unprotected runtime if it needs an interface. Probes in except are skipped:
+// this runtime does not promise them.
 func Security(t *testing.T, c Config, unprotected runtime.Runtime, except ...string) {
 	target := newTarget(t, c)
 	open := Up(t, unprotected, chain.Function{Name: "open"})
@@ -67,7 +67,7 @@ func Security(t *testing.T, c Config, unprotected runtime.Runtime, except ...str
 	t.Run("exceed-no-huge-pages", func(t *testing.T) { testHugePageProbe(t, c) })
 }
 
-// runAll runs each script as a perl of its own, in one run of the function.
+// runAll runs each script in its own perl, in one run of the function.
 func (f *Function) runAll(scripts []string) []string {
 	f.T.Helper()
 	const each = `$| = 1; for (@ARGV) { system "perl", "-e", $_; print "\0" }`
@@ -88,15 +88,15 @@ func onHost(t *testing.T, script string) string {
 	return string(out)
 }
 
-// target is what probes aim at: things of the host and of a neighbour.
+// target is what probes aim at: resources of the host and of a neighbour.
 type target struct {
-	pid      int    // of a neighbour's process, as the host numbers it
+	pid      int    // of a neighbour's process, in the host's numbering
 	address  string // of the secret in its memory
 	secret   string
 	socket   string // path of a listening socket in the state directory
 	abstract string // name of a listening abstract socket of the host
-	openDir  string // a directory on the host's root in which everybody may write
-	home     string // a directory below /home that everybody may read
+	openDir  string // a world-writable directory on the host's root
+	home     string // a world-readable directory below /home
 }
 
 const secret = "dray-secret-of-the-neighbour"
@@ -131,8 +131,8 @@ func newTarget(t *testing.T, c Config) target {
 	return tg
 }
 
-// perlPrologue ends a probe: "yes" when it got what it wanted, "no: why" when
-// it was kept from it, "unsupported: why" when the kernel has no such thing.
+// perlPrologue ends a probe: "yes" if it succeeded, "no: why" if it was
+// prevented, "unsupported: why" if the kernel lacks the feature.
 const perlPrologue = `use Socket; use Errno;
 sub yes { print "yes\n"; exit }
 sub refused { print "no: ", (shift // $!), "\n"; exit }

@@ -23,19 +23,19 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// Config is how one runtime is put under test. The image or root of Function
-// has sh, perl, coreutils and nothing else that tests need.
+// Config describes one runtime under test. The image or root of Function has sh,
+// perl, coreutils and nothing else that tests need.
 type Config struct {
 	Runtime runtime.Runtime
-	// Function is what each test's function starts from; it is called once a
-	// test. nil: an empty function.
+	// Function makes each test's function; it is called once per test. nil: an empty
+	// function.
 	Function func(t *testing.T) chain.Function
-	// External says that somebody else runs the function: nothing is started.
+	// External means that the runtime does not run the function: nothing is started.
 	External bool
-	// Machine says that a function is a virtual machine: it numbers its CPUs from 0,
-	// sees no socket of the host's, and one at a time is booted.
+	// Machine means that a function is a virtual machine: it numbers its CPUs from 0,
+	// sees none of the host's sockets, and boots one at a time.
 	Machine bool
-	// Only names the tests that are run; none: all.
+	// Only names the tests to run; none: all.
 	Only []string
 }
 
@@ -115,7 +115,7 @@ func testSandbox(t *testing.T, c Config) {
 	}
 }
 
-// plumb joins a port named f1u in the sandbox to a namespace of the test's own.
+// plumb connects a port named f1u in the sandbox to the test's own namespace.
 func plumb(t *testing.T, f *Function) (mac net.HardwareAddr) {
 	t.Helper()
 	mac = net.HardwareAddr{2, 0, 0, 0, 0, 1}
@@ -208,7 +208,7 @@ func testInstrument(t *testing.T, c Config) {
 
 var errInjected = errors.New("injected")
 
-// testFaults lets each step of the sandbox fail, before and after it was done.
+// testFaults makes each step of the sandbox fail, before and after it is done.
 func testFaults(t *testing.T, c Config) {
 	fn := c.function(t)
 	fn.CPUs.Set = []int{0}
@@ -286,9 +286,9 @@ func testExternal(t *testing.T, c Config) {
 		t.Errorf("start: %v", err)
 	}
 	if _, err := f.Runtime.Exec(context.Background(), f.Spec, []string{"true"}, runtime.Stdio{}); err == nil {
-		t.Error("exec ran in a function of somebody else's")
+		t.Error("exec ran in an external function")
 	}
 }
 
-// gone reports that the pid is nobody's, not even a zombie's.
+// gone reports whether no process has the pid, not even a zombie.
 func gone(pid int) bool { return unix.Kill(pid, 0) == unix.ESRCH }

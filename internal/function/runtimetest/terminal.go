@@ -11,8 +11,8 @@ import (
 	"github.com/drayage/dray/internal/function/runtime"
 )
 
-// inTerminal says what terminal it has, and tells each new size of it (TIOCGWINSZ),
-// until it reads a line.
+// inTerminal prints its terminal, and each new size of it (TIOCGWINSZ), until it
+// reads a line.
 const inTerminal = `$| = 1;
 sub size { my $b = "\0" x 8; ioctl(STDIN, 0x5413, $b) or die "no size: $!"; join "x", (unpack "S4", $b)[1, 0] }
 print "terminals ", (-t STDIN) + (-t STDOUT) + (-t STDERR), " $ENV{TERM}\n";
@@ -23,8 +23,8 @@ for (my $last = "";;) {
 	if (select($ready, undef, undef, 0.02) > 0) { my $line = <STDIN>; print "read $line"; exit 3 }
 }`
 
-// testTerminal runs programs in a terminal, without the function's command and
-// beside it.
+// testTerminal runs programs in a terminal, with and without the function's
+// command.
 func testTerminal(t *testing.T, c Config) {
 	f := Up(t, c.Runtime, c.function(t))
 	if _, gives := c.Runtime.(runtime.TerminalGiver); !gives {
@@ -46,7 +46,7 @@ func testTerminal(t *testing.T, c Config) {
 	}
 }
 
-// resizedTerminal runs a program in a terminal that changes its size.
+// resizedTerminal runs a program in a terminal that is resized.
 func (f *Function) resizedTerminal() {
 	t := f.T
 	t.Helper()

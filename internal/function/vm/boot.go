@@ -16,9 +16,9 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// Boot implements runtime.Booter. A guest that runs is left alone.
+// Boot implements runtime.Booter. A running guest is left alone.
 func (*Runtime) Boot(ctx context.Context, s runtime.Spec) error {
-	// Two commands do not boot one guest.
+	// Two commands must not boot the same guest.
 	sandbox, err := os.Open(filepath.Dir(guestDir(s)))
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (*Runtime) Boot(ctx context.Context, s runtime.Spec) error {
 			return nil
 		}
 	}
-	// One that was being booted when its maker was killed may still run.
+	// A guest may still run if its maker was killed during boot.
 	if err := machineCgroup(s).Kill(ctx); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (*Runtime) Boot(ctx context.Context, s runtime.Spec) error {
 	return err
 }
 
-// fileConnected is there once the guest's interfaces are joined to the ports.
+// fileConnected exists once the guest's interfaces are joined to the ports.
 const fileConnected = "connected"
 
 // config is the function's guest.
@@ -92,14 +92,14 @@ func config(s runtime.Spec, ports []port) (guest.Config, error) {
 	return c, nil
 }
 
-// user is whom QEMU runs as.
+// user is the uid that QEMU runs as.
 func user(s runtime.Spec) int { return guest.User(s.Chain + "/" + s.Function.Name) }
 
-// ownPrograms are those of Drayage's programs that run in functions.
+// ownPrograms are Drayage's programs that run in functions.
 var ownPrograms = []string{"draygen", "draygen-dpdk", "dray-vnf"}
 
-// programDirs are the directories of Drayage's programs, wherever they are:
-// beside this one, or in the PATH. The guest sees all that is in them.
+// programDirs are the directories of Drayage's programs: next to this one, or in
+// the PATH. The guest sees everything in them.
 func programDirs() ([]string, error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -113,7 +113,7 @@ func programDirs() ([]string, error) {
 	}
 	var dirs []string
 	for _, file := range files {
-		// By the path that instruments call it by: a link would be none in the guest.
+		// By the path that instruments use: a link would not exist in the guest.
 		dir, err := filepath.Abs(filepath.Dir(file))
 		if err != nil {
 			return nil, err
@@ -129,7 +129,7 @@ func programDirs() ([]string, error) {
 	return dirs, nil
 }
 
-// showable reports why a machine must not, or cannot, be shown a directory of programs.
+// showable reports why a machine must not, or cannot, see a program directory.
 func showable(dir string) error {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {

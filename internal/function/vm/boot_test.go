@@ -15,7 +15,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// TestShowable: a folder of programs is shown below a closed one, but not where
+// TestShowable: a program directory is shown below a closed one, but not if
 // machines would see too much, or nothing.
 func TestShowable(t *testing.T) {
 	above := t.TempDir()
@@ -46,8 +46,8 @@ func TestShowable(t *testing.T) {
 	}
 }
 
-// TestRequestForAContainer: only a function that asks for one gets it, and its limits
-// are those of any other.
+// TestRequestForAContainer: only a function that requests one gets it, and its limits
+// are the usual ones.
 func TestRequestForAContainer(t *testing.T) {
 	s := runtime.Spec{Function: chain.Function{Name: "upf", Memory: 64 << 20, Pids: 20, VM: &chain.VM{Runtime: chain.RuntimeProcess}}}
 	if r := request(s, wire.RunIt, []string{"true"}); r.Container != nil {

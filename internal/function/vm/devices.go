@@ -12,11 +12,11 @@ import (
 )
 
 // driver is the guest's kernel driver that leaves a device to an application. Debian
-// builds vfio without its mode for machines that have no IOMMU.
+// builds vfio without no-IOMMU mode.
 const driver = "uio_pci_generic"
 
-// deviceScript gives applications in the guest their devices, which the guest's kernel
-// has made interfaces of, and huge pages. Nothing of it changes the host.
+// deviceScript gives guest applications huge pages and their devices, which the
+// guest's kernel has made interfaces. It does not change the host.
 func deviceScript(ports []port, pages units.Bytes) string {
 	var b strings.Builder
 	for _, p := range ports {
@@ -31,7 +31,7 @@ func deviceScript(ports []port, pages units.Bytes) string {
 	return b.String()
 }
 
-// reserve takes the huge pages, by their number, and the driver.
+// reserve allocates the huge pages, by number, and loads the driver.
 const reserve = `pages=%d
 echo $pages >/proc/sys/vm/nr_hugepages
 have=$(cat /proc/sys/vm/nr_hugepages)

@@ -22,9 +22,8 @@ import (
 // persist pings until an answer comes.
 const persist = "for i in 1 2 3 4 5 6 7 8 9 10; do ping -q -c 2 -W 5 -s 1500 -M do $0 && exit 0; sleep 1; done; exit 1"
 
-// TestMacvtap: a machine has the macvtap in its sandbox as its own device, with no
-// interface beside it, and so has the machine that follows one which was
-// killed.
+// TestMacvtap: a machine has its sandbox's macvtap as its own device, with no
+// interface next to it. A machine that replaces a killed one has it too.
 //
 //	namespace "peer"            vm
 //	+---------------+ macvtap +-----+
@@ -48,7 +47,7 @@ func TestMacvtap(t *testing.T) {
 			}
 		}
 		if names, err := f.Sandbox.Netns.Interfaces(); err != nil || len(names) != 1 {
-			t.Errorf("beside the port there are interfaces: %v, %v", names, err)
+			t.Errorf("there are interfaces other than the port: %v, %v", names, err)
 		}
 		info, err := guest.ReadInfo(f.Sandbox.Guest)
 		if err != nil {
@@ -64,8 +63,8 @@ func TestMacvtap(t *testing.T) {
 	}
 }
 
-// plumbMacvtap puts a macvtap into the function's sandbox, and another that no machine
-// has into a namespace beside it.
+// plumbMacvtap puts a macvtap into the function's sandbox, and one without a machine
+// into another namespace.
 func plumbMacvtap(t *testing.T, f *runtimetest.Function) {
 	t.Helper()
 	peer := host.Netns{Path: filepath.Join(filepath.Dir(f.Spec.Dir), "peer")}

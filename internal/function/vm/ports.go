@@ -19,29 +19,28 @@ import (
 	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
-// tapPrefix begins the names of the taps that are made in the sandbox.
+// tapPrefix begins the names of the sandbox's taps.
 const tapPrefix = "dray-tap"
 
-// port is an interface that is to be had in the guest, or the device of an
-// application there.
+// port is a guest interface, or the device of an application there.
 type port struct {
 	name       string
 	mac        net.HardwareAddr
 	mtu        int // bytes of L3 packet
 	addrs      []netip.Prefix
 	neighbours []dpdk.Neighbour
-	// One of these is what its packets pass: a tap, or the socket of a vhost-user
-	// device. The tap is joined to the interface of the port's name in the sandbox, or
-	// is that interface itself (macvtap).
+	// Packets pass one of these: a tap, or the socket of a vhost-user device. The tap
+	// is joined to the sandbox interface with the port's name, or is that interface
+	// itself (macvtap).
 	tap, socket string
 	macvtap     bool
-	// slot is the device's place on the guest's bus, where it is an application's; 0: it
-	// is an interface.
+	// slot is the device's slot on the guest's bus if it is an application's; 0: it is
+	// an interface.
 	slot int
 }
 
-// readPorts lists what has been plumbed into the sandbox, and the devices that
-// switches reach directly: interfaces first.
+// readPorts lists the interfaces plumbed into the sandbox, then the devices that
+// switches reach directly.
 func readPorts(s runtime.Spec) ([]port, error) {
 	ns := netns(s)
 	names, err := ns.Interfaces()
@@ -91,7 +90,7 @@ func isDevice(s runtime.Spec, name string) bool {
 	return slices.ContainsFunc(s.Function.Ports, func(p chain.Port) bool { return p.Name == name && p.Face == chain.FaceDPDK })
 }
 
-// joinTap makes the tap and the port's interface one wire.
+// joinTap bridges the tap and the port's interface.
 func joinTap(ns host.Netns, p port) error {
 	if err := ns.SetMTU(p.tap, p.mtu); err != nil {
 		return err
@@ -102,8 +101,8 @@ func joinTap(ns host.Netns, p port) error {
 	return ns.Join(p.name, p.tap)
 }
 
-// connect joins each port that has a tap beside it to that, and configures the interfaces in
-// the guest.
+// connect joins each port to its separate tap, if it has one, and configures the guest's
+// interfaces.
 func connect(ctx context.Context, s runtime.Spec, ports []port) error {
 	for _, p := range ports {
 		if p.tap == "" || p.macvtap {
@@ -129,8 +128,8 @@ func connect(ctx context.Context, s runtime.Spec, ports []port) error {
 	return err
 }
 
-// prepareContainer makes the container's namespaces in the guest. It has the guest's
-// interfaces then.
+// prepareContainer makes the container's namespaces in the guest. The container then
+// has the guest's interfaces.
 func prepareContainer(ctx context.Context, s runtime.Spec) error {
 	var errs strings.Builder
 	code, err := guest.Run(ctx, guestDir(s), guest.Command{Request: request(s, wire.Prepare, []string{"container"}), Stderr: &errs})
@@ -143,21 +142,20 @@ func prepareContainer(ctx context.Context, s runtime.Spec) error {
 	return nil
 }
 
-// script configures the guest's interfaces. The kernel numbers them in the order
-// in which the machine has them.
+// script configures the guest's interfaces. The kernel numbers them in bus order.
 func script(ports []port) string {
 	var b strings.Builder
 	b.WriteString("ip link set lo up\n")
 	ports = slices.DeleteFunc(slices.Clone(ports), func(p port) bool { return p.slot > 0 })
 	for i := range ports {
-		// A port may be called as another's interface was.
+		// A port's name may equal another interface's old name.
 		fmt.Fprintf(&b, "ip link set dev eth%d name dray-nic%d\n", i, i)
 	}
 	for i, p := range ports {
 		fmt.Fprintf(&b, "ip link set dev dray-nic%d name %s mtu %d\nip link set dev %s up\n", i, p.name, p.mtu, p.name)
 		for _, a := range p.addrs {
 			if a.Addr().IsLinkLocalUnicast() && a.Addr().Is6() {
-				continue // the guest's kernel makes the same of the same MAC address
+				continue // the guest's kernel derives the same from the same MAC address
 			}
 			fmt.Fprintf(&b, "ip addr add %s dev %s%s\n", a, p.name, noDAD(a))
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/drayage/dray/internal/spec/dpdk"
 )
 
-// TestScript: a port's name may be a word of ip(8), and addresses that no kernel has
-// are told.
+// TestScript: a port's name may be an ip(8) keyword, and addresses that no kernel
+// has are reported.
 func TestScript(t *testing.T) {
 	got := script([]port{
 		{name: "up", mtu: 1500, addrs: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("fe80::1/64")}},
@@ -37,7 +37,7 @@ ip neigh replace 2001:db8::2 lladdr 02:00:00:00:00:02 dev eth0
 	}
 }
 
-// TestDeviceScript: what is an application's is taken from the kernel, and is no
+// TestDeviceScript: an application's device is taken from the kernel, and is no
 // interface; a machine without such ports keeps its memory.
 func TestDeviceScript(t *testing.T) {
 	ports := []port{{name: "n4", mtu: 1500}, {name: "n3", slot: 0x1e}, {name: "n6", slot: 0x1d}}

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vm runs a function in a virtual machine of its own: Debian's kernel, the
-// host's programs, and for each port a network interface with that port's name,
-// addresses and MTU. The ports are plumbed on the host, in the network namespace
-// in which QEMU runs; a tap joins each to its interface in the guest. That of a macvtap
-// is the port itself, and a port whose transport is a vhost-user switch is a device that
-// this switch reaches directly.
+// Package vm runs a function in its own virtual machine: Debian's kernel, the host's
+// programs, and for each port a network interface with that port's name, addresses and
+// MTU. Ports are plumbed on the host, in QEMU's network namespace; a tap joins each to
+// its interface in the guest. With macvtap the tap is the port itself. If the transport
+// is a vhost-user switch, the port is a device that the switch reaches directly.
 package vm
 
 import (
@@ -37,7 +36,7 @@ func New() *Runtime { return &Runtime{} }
 func (*Runtime) Name() chain.RuntimeName { return chain.RuntimeVM }
 
 // Probe implements runtime.Runtime. It looks for the programs and boots nothing:
-// whether the CPU or an emulator runs a guest is found out with the first one.
+// the first guest shows whether the CPU or an emulator runs it.
 func (*Runtime) Probe(context.Context) inventory.Item {
 	err := probe()
 	if err == nil && os.Geteuid() != 0 {
@@ -65,15 +64,13 @@ func netns(s runtime.Spec) host.Netns { return host.Netns{Path: filepath.Join(s.
 // guestDir is the directory of the function's guest.
 func guestDir(s runtime.Spec) string { return filepath.Join(s.Dir, "guest") }
 
-// machineCgroup holds QEMU, and clientsCgroup the processes that stand for
-// programs in the guest. Neither counts against the function's limits, which hold
-// in the guest.
+// machineCgroup holds QEMU, clientsCgroup the processes that represent programs
+// in the guest. The function's limits apply inside the guest and count neither.
 func machineCgroup(s runtime.Spec) host.Cgroup { return s.EngineCgroup().Child("machine") }
 
 func clientsCgroup(s runtime.Spec) host.Cgroup { return s.EngineCgroup().Child("clients") }
 
-// Sandbox implements runtime.Runtime. The guest itself is booted when the ports
-// are there: see Boot.
+// Sandbox implements runtime.Runtime. Boot boots the guest once the ports exist.
 func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 	if err := check(s); err != nil {
 		return nil, err
@@ -106,7 +103,7 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 			},
 		},
 		linksStep(s, sandbox),
-		// Last, hence removed first: removing it kills the guest.
+		// Last, so removed first: its removal kills the guest.
 		{
 			Name:  s.Function.Name + ": create the guest's cgroup",
 			Makes: []step.Resource{host.CgroupResource(s.EngineCgroup())},
@@ -118,10 +115,10 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
 }
 
-// runtimeDir is where EAL keeps its directory in the guest.
+// runtimeDir is EAL's directory in the guest.
 const runtimeDir = "/tmp"
 
-// linksStep makes a directory for each port, in case that its transport reaches the
+// linksStep makes a directory for each port, in case its transport reaches the
 // machine by a socket.
 func linksStep(s runtime.Spec, sandbox *runtime.Sandbox) step.Step {
 	dir := filepath.Join(s.Dir, "links")
@@ -146,7 +143,7 @@ func linksStep(s runtime.Spec, sandbox *runtime.Sandbox) step.Step {
 	}
 }
 
-// check refuses what a guest cannot have.
+// check refuses features that a guest cannot have.
 func check(s runtime.Spec) error {
 	if s.Function.HasPort(chain.FaceNative) {
 		return &host.Unsupported{What: "native ports with runtime vm", Why: "their sockets and memory are the host's", Fix: "use face: netdev or dpdk, or another runtime"}
@@ -195,7 +192,7 @@ func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio
 	return c.Wait()
 }
 
-// programGroup is the control group in the guest that bears the function's limits.
+// programGroup is the guest's control group with the function's limits.
 const programGroup = "function"
 
 // contained reports whether the command runs in a container in the machine.
@@ -203,7 +200,7 @@ func contained(s runtime.Spec) bool {
 	return s.Function.VM != nil && s.Function.VM.Runtime == chain.RuntimeRunc
 }
 
-// request is what the guest's agent is asked for.
+// request is the request to the guest's agent.
 func request(s runtime.Spec, verb wire.Verb, argv []string) wire.Request {
 	limits := s.Limits()
 	r := wire.Request{
@@ -216,8 +213,8 @@ func request(s runtime.Spec, verb wire.Verb, argv []string) wire.Request {
 	return r
 }
 
-// run starts a program in the guest, which it boots if it must, and returns when
-// it runs.
+// run starts a program in the guest, booting it if necessary, and returns when it
+// runs.
 func (r *Runtime) run(ctx context.Context, s runtime.Spec, verb wire.Verb, argv []string, stdio runtime.Stdio) (*child.Child, error) {
 	if err := r.Boot(ctx, s); err != nil {
 		return nil, fmt.Errorf("function %s: %w", s.Function.Name, err)
@@ -256,14 +253,14 @@ func (r *Runtime) run(ctx context.Context, s runtime.Spec, verb wire.Verb, argv 
 }
 
 type instance struct {
-	*child.Child // the process that stands for the command
+	*child.Child // the process that represents the command
 	id           host.ProcessID
 }
 
 // ID implements runtime.Instance.
 func (i *instance) ID() host.ProcessID { return i.id }
 
-// Stop implements runtime.Instance. The guest goes on, for the next start.
+// Stop implements runtime.Instance. The guest keeps running for the next start.
 func (i *instance) Stop(ctx context.Context) error {
 	i.id.Signal(syscall.SIGTERM)
 	return i.End(ctx, func() error { return child.KillSession(i.PID()) })

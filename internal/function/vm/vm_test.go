@@ -14,9 +14,9 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// few are the tests that are run unless DRAY_TEST_MACHINES=all asks for the whole
-// suite: each machine takes an emulator five seconds of both CPUs, and the rest
-// is tried on one machine by the tests of package guest.
+// few are the tests that run without DRAY_TEST_MACHINES=all. An emulator needs
+// five seconds of both CPUs for each machine, and package guest tests the rest on
+// one machine.
 var few = []string{
 	"the sandbox is there before anything starts",
 	"ports are plumbed into the sandbox",

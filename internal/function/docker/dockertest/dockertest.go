@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package dockertest runs a docker daemon for tests: its own socket, data and
-// namespaces, so that it neither sees nor disturbs one that the host runs.
+// namespaces separate it from any daemon of the host.
 package dockertest
 
 import (
@@ -35,7 +35,7 @@ func Start(t testing.TB) dockercli.Client {
 			t.Error(err)
 		}
 	})
-	if err := os.Chmod(dir, 0o711); err != nil { // containers of other users look in
+	if err := os.Chmod(dir, 0o711); err != nil { // containers of other users need access
 		t.Fatal(err)
 	}
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -48,8 +48,8 @@ func Start(t testing.TB) dockercli.Client {
 	daemon := exec.Command("dockerd", "--host", client.Host, "--data-root", in("data"), "--exec-root", in("exec"),
 		"--pidfile", in("pid"), "--bridge", "none", "--iptables=false", "--ip6tables=false")
 	daemon.Stdout, daemon.Stderr = log, log
-	// Its mounts go with its mount namespace, whatever becomes of it. In the
-	// host's network namespace "--bridge none" would delete docker0.
+	// Its mounts always vanish with its mount namespace. In the host's network
+	// namespace "--bridge none" would delete docker0.
 	daemon.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET, Setsid: true}
 	if err := daemon.Start(); err != nil {
 		t.Fatal(err)
@@ -94,11 +94,11 @@ func await(t testing.TB, client dockercli.Client, ended <-chan struct{}, log str
 	}
 }
 
-// BuildPause builds the pause program, static, for tests that are not dray.
+// BuildPause builds the static pause program, for tests that are not dray.
 func BuildPause(t testing.TB) string {
 	t.Helper()
 	testenv.Program(t, "go")
-	// /run: a container's bind must find it, also below a private /tmp.
+	// /run: a container must be able to bind it, even if /tmp is private.
 	dir, err := os.MkdirTemp("/run", "dray-test-pause-")
 	if err != nil {
 		t.Fatal(err)

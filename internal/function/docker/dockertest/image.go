@@ -16,12 +16,11 @@ import (
 	"github.com/drayage/dray/internal/function/dockercli"
 )
 
-// Programs is what the images of Import always have; perl comes with its base
-// modules.
+// Programs are always in the images of Import; perl comes with its base modules.
 var Programs = []string{"sh", "cat", "echo", "env", "grep", "id", "ls", "nproc", "perl", "readlink", "setsid", "sleep", "sort", "wc"}
 
-// Import makes a small image of programs of the host, and of libraries by their
-// paths, with the libraries that they need. Nothing is downloaded.
+// Import makes a small image of host programs, of libraries given by path, and of
+// the libraries that they need. Nothing is downloaded.
 func Import(t testing.TB, client dockercli.Client, name string, programs ...string) {
 	t.Helper()
 	var archive bytes.Buffer
@@ -55,8 +54,8 @@ type imageBuilder struct {
 	seen map[string]bool
 }
 
-// add writes an entry once, after the directories and links that lead to it; it
-// reports whether the entry is new.
+// add writes an entry once, after its parent directories and links; it reports
+// whether the entry is new.
 func (b *imageBuilder) add(h tar.Header, content []byte) bool {
 	b.t.Helper()
 	if b.seen[h.Name] {
@@ -78,7 +77,7 @@ func (b *imageBuilder) text(path, content string) {
 	b.add(tar.Header{Name: path[1:], Mode: 0o644, Typeflag: tar.TypeReg}, []byte(content))
 }
 
-// dir adds a directory as the host has it: /bin may be a link to usr/bin.
+// dir adds a directory as it is on the host: /bin may be a link to usr/bin.
 func (b *imageBuilder) dir(path string) {
 	if path == "/" {
 		return
@@ -99,7 +98,7 @@ func (b *imageBuilder) dir(path string) {
 	b.add(tar.Header{Name: path[1:] + "/", Mode: mode, Typeflag: tar.TypeDir}, nil)
 }
 
-// file adds a file, following links, under the name that it was asked for.
+// file adds a file under the requested name, following links.
 func (b *imageBuilder) file(path string) {
 	b.t.Helper()
 	content, err := os.ReadFile(path)
@@ -112,8 +111,8 @@ func (b *imageBuilder) file(path string) {
 
 var libraryPath = regexp.MustCompile(`/\S+`)
 
-// program adds a program of the host, or a library by its path, and the libraries
-// that ldd(1) names.
+// program adds a host program, or a library by its path, and the libraries that
+// ldd(1) names.
 func (b *imageBuilder) program(name string) {
 	b.t.Helper()
 	path := name

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contained runs a function's command in a container in its virtual machine:
-// it is the keeper that the guest's agent starts for each program there, and drives
-// the runc runtime as the host does, on the guest's own kernel and root.
+// Package contained runs a function's command in a container in its virtual machine.
+// The guest's agent starts this keeper for each program. The keeper drives the runc
+// runtime as the host does, on the guest's own kernel and root.
 package contained
 
 import (
@@ -27,14 +27,14 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// keeperFailed is the exit status of a keeper that could not do its work.
+// keeperFailed is the exit status of a keeper that failed.
 const keeperFailed = 125
 
 // startPatience bounds the start of a container, in a guest that may be emulated.
 const startPatience = 2 * time.Minute
 
-// Main is `dray-guest contain REQUEST`, in the guest. It returns the exit status: that
-// of the program.
+// Main is `dray-guest contain REQUEST`, in the guest. It returns the program's exit
+// status.
 func Main(argument string) int {
 	unix.CloseOnExec(inside.ReportFD)
 	k := keeper{report: os.NewFile(inside.ReportFD, "report")}
@@ -51,16 +51,16 @@ func Main(argument string) int {
 	return code
 }
 
-// keeper does one request.
+// keeper handles one request.
 type keeper struct {
 	request wire.Request
 	report  *os.File
 }
 
-// started tells the agent that the program runs.
+// started reports to the agent that the program runs.
 func (k *keeper) started() { k.say(inside.ReportStarted) }
 
-// failed tells the agent why it cannot be run, if it has not been told that it does.
+// failed reports why the program cannot run, unless started was reported.
 func (k *keeper) failed(err error) {
 	reason := err.Error()
 	var bad *runtime.CommandError
@@ -100,8 +100,8 @@ func (k *keeper) keep() (int, error) {
 	}
 }
 
-// spec is the function as the guest has it: what is the host's affair, such as CPUs,
-// is the machine's already.
+// spec is the function as the guest sees it: the machine already applies host
+// settings such as CPUs.
 func (k *keeper) spec() (runtime.Spec, error) {
 	r := k.request
 	env := map[string]string{}
@@ -117,14 +117,14 @@ func (k *keeper) spec() (runtime.Spec, error) {
 		Chain:    "guest",
 		Function: chain.Function{Name: r.Container.Name, Runtime: chain.RuntimeRunc, Command: r.Argv, Env: env, Memory: units.Bytes(r.Memory), Pids: int(r.Pids)},
 		Dir:      inside.ContainerDir, State: inside.ContainerDir,
-		// Below the group that the agent has made for this program: killing that
-		// kills the container.
+		// Below the group that the agent made for this program: killing that kills the
+		// container.
 		Cgroup: group.Child("container"),
 	}, nil
 }
 
-// ownGroup is the control group that the agent has put this process into. It is moved
-// to a child: a group with processes cannot hand on its controllers.
+// ownGroup is the control group that the agent put this process into. It moves to a
+// child: a group with processes cannot delegate its controllers.
 func ownGroup() (host.Cgroup, error) {
 	group, err := host.CgroupOf(os.Getpid())
 	if err != nil {
@@ -134,7 +134,7 @@ func ownGroup() (host.Cgroup, error) {
 	return group, inside.EnterChild("keeper")
 }
 
-// prepare makes the container's namespaces, and gives it the machine's interfaces.
+// prepare makes the container's namespaces with the machine's interfaces.
 func prepare(ctx context.Context, s runtime.Spec) error {
 	for _, dir := range []string{inside.ContainerParent, s.Dir} {
 		if err := os.MkdirAll(dir, 0o711); err != nil {
@@ -165,7 +165,7 @@ func prepare(ctx context.Context, s runtime.Spec) error {
 	return nil
 }
 
-// groups makes the control groups of one program: the agent removes them with it.
+// groups makes one program's control groups: the agent removes them with it.
 func groups(s runtime.Spec) error {
 	return errors.Join(s.EngineCgroup().Create(host.Limits{}), s.CreateCgroups())
 }
@@ -185,7 +185,7 @@ func (k *keeper) run(ctx context.Context, s runtime.Spec) (int, error) {
 		for sig := range incoming {
 			switch sig {
 			case unix.SIGTERM:
-				go i.Stop(context.Background()) // how it ends is for Wait to say
+				go i.Stop(context.Background()) // Wait reports how it ends
 			case unix.SIGQUIT:
 				go i.Stop(ended())
 			default:
@@ -196,7 +196,7 @@ func (k *keeper) run(ctx context.Context, s runtime.Spec) (int, error) {
 	return i.Wait()
 }
 
-// beside runs another program in the container, or in one of its own if none runs.
+// beside runs another program in the running container, or else in its own.
 func (k *keeper) beside(s runtime.Spec) (int, error) {
 	if err := groups(s); err != nil {
 		return 0, err
@@ -218,14 +218,14 @@ func (k *keeper) beside(s runtime.Spec) (int, error) {
 	return p.End(whole)
 }
 
-// ended is a context that has ended: a Stop with it kills.
+// ended is a cancelled context: Stop with it kills.
 func ended() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }
 
-// listen takes the signals that the agent passes on.
+// listen receives the signals that the agent forwards.
 func listen() <-chan os.Signal {
 	incoming := make(chan os.Signal, 16)
 	signal.Notify(incoming, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)

@@ -41,11 +41,11 @@ func serve(channels int) error {
 	select {}
 }
 
-// portsTimeout bounds how long the host may take to name the channels: it does so
-// after the driver has found the device.
+// portsTimeout bounds how long the host may take to name the channels, which
+// follows the driver's probe of the device.
 const portsTimeout = time.Minute
 
-// awaitPorts waits until there are so many channels.
+// awaitPorts waits for this many channels.
 func awaitPorts(class, dev string, channels int) ([]string, error) {
 	for end := time.Now().Add(portsTimeout); ; time.Sleep(10 * time.Millisecond) {
 		ports, err := findPorts(class, dev)
@@ -74,7 +74,7 @@ func findPorts(class, dev string) ([]string, error) {
 	return list, nil
 }
 
-// bell wakes everybody who waits for it.
+// bell wakes all waiters.
 type bell struct {
 	mu sync.Mutex
 	c  chan struct{}
@@ -97,8 +97,8 @@ func (b *bell) wait(longest time.Duration) {
 	}
 }
 
-// watchPorts rings when the host connects to a channel: the kernel says so by
-// SIGIO, and a channel without a host has nothing to wait for but that.
+// watchPorts rings when the host connects to a channel: the kernel sends SIGIO,
+// the only event of a channel without a host.
 func watchPorts() *bell {
 	b := &bell{c: make(chan struct{})}
 	signals := make(chan os.Signal, 1)
@@ -111,11 +111,11 @@ func watchPorts() *bell {
 	return b
 }
 
-// idlePoll is how long a channel without a host goes without being looked at,
-// should a signal get lost.
+// idlePoll is how often a channel without a host is checked, in case a signal is
+// lost.
 const idlePoll = time.Second
 
-// servePort answers one client after another.
+// servePort serves one client after another.
 func servePort(path string, wake *bell) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -138,7 +138,7 @@ func servePort(path string, wake *bell) error {
 			err = nil
 		}
 		if errors.Is(err, wire.ErrMalformed) {
-			// The next client's preamble mends the stream.
+			// The next client's preamble resynchronises the stream.
 			fmt.Fprintf(os.Stderr, "dray-guest: channel %s: %v\n", path, err)
 			s.end()
 		} else if err != nil {
@@ -148,7 +148,7 @@ func servePort(path string, wake *bell) error {
 	}
 }
 
-// notify asks for SIGIO when the host comes, goes, or sends.
+// notify requests SIGIO when the host connects, disconnects or sends.
 func notify(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -167,7 +167,7 @@ func notify(f *os.File) error {
 	return errors.Join(err, failed)
 }
 
-// hostReader reads a channel; without a host it is at its end for now.
+// hostReader reads a channel; without a host it returns EOF for now.
 type hostReader struct{ f *os.File }
 
 func (r hostReader) Read(p []byte) (int, error) {

@@ -12,7 +12,7 @@ import (
 )
 
 // children are the programs that the agent has started. As the guest's first
-// process it also gets everybody's orphans, so that one place waits for all.
+// process it also inherits all orphans, so one place waits for everything.
 var children = family{waiting: map[int]chan<- unix.WaitStatus{}}
 
 type family struct {
@@ -20,8 +20,8 @@ type family struct {
 	waiting map[int]chan<- unix.WaitStatus
 }
 
-// start starts a program; its status comes once it has been reaped. The lock is
-// held until its pid is known, so that no end is missed.
+// start starts a program; its status arrives after it is reaped. The lock is held
+// until its pid is known, so that no exit is missed.
 func (f *family) start(path string, argv []string, attr *syscall.ProcAttr) (int, <-chan unix.WaitStatus, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -34,7 +34,7 @@ func (f *family) start(path string, argv []string, attr *syscall.ProcAttr) (int,
 	return pid, status, nil
 }
 
-// reapOrphans reaps every process that ends, until the guest does.
+// reapOrphans reaps every ended process until the guest ends.
 func reapOrphans() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGCHLD)
@@ -43,7 +43,7 @@ func reapOrphans() {
 	}
 }
 
-// reap reaps what has ended, while nobody starts anything.
+// reap reaps ended processes while no start is in progress.
 func (f *family) reap() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

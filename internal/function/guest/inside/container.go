@@ -18,39 +18,39 @@ import (
 	"github.com/drayage/dray/internal/function/guest/wire"
 )
 
-// ContainerDir is the directory of the guest's container, which bears the pin of its
-// network namespace, and ContainerParent the one that holds it.
+// ContainerDir is the directory of the guest's container, which holds the pin of its
+// network namespace; ContainerParent is its parent.
 const (
 	ContainerParent = "/run/dray"
 	ContainerDir    = ContainerParent + "/container"
 	containerNetns  = ContainerDir + "/net"
 )
 
-// ReportFD is where a container's keeper says ReportStarted, or why the program cannot
-// be run.
+// ReportFD is where a container's keeper reports ReportStarted, or why the program
+// cannot run.
 const (
 	ReportFD      = 3
 	ReportStarted = "started"
 )
 
-// keeperPath is the search path of a container's keeper, and of what it starts for itself.
+// keeperPath is the search path of a container's keeper, and of its helpers.
 const keeperPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// keeperGrace is how long a keeper that is to end may take to end what it has started.
+// keeperGrace is how long a keeper may take to end its processes.
 const keeperGrace = 3 * time.Second
 
-// inContainer has the agent's own program keep a container for the request.
+// inContainer makes the agent's own program the request's container keeper.
 func inContainer(r wire.Request) (path string, keeper wire.Request, err error) {
 	text, err := json.Marshal(r)
 	keeper = r
 	keeper.Argv = []string{"dray-guest", "contain", string(text)}
 	keeper.Env, keeper.Dir = []string{keeperPath}, "/"
-	// The container has the limits; what keeps it is not the function's.
+	// The limits apply to the container, not to its keeper.
 	keeper.Group, keeper.Memory, keeper.Pids = "", 0, 0
 	return "/proc/self/exe", keeper, err
 }
 
-// awaitReport waits until the keeper has told that the program runs.
+// awaitReport waits until the keeper reports that the program runs.
 func awaitReport(report *os.File) error {
 	text, err := io.ReadAll(io.LimitReader(report, wire.MaxPayload))
 	if err != nil {
@@ -65,8 +65,8 @@ func awaitReport(report *os.File) error {
 	return nil
 }
 
-// inContainersNetns calls f on a thread in the container's network namespace, where
-// the machine's interfaces are; without a container, where it is.
+// inContainersNetns calls f on a thread in the container's network namespace, which
+// has the machine's interfaces; without a container, in the current one.
 func inContainersNetns(f func() error) error {
 	to, err := os.Open(containerNetns)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -31,8 +31,8 @@ func TestAwaitReport(t *testing.T) {
 	}
 }
 
-// TestInContainer: the keeper has nothing of the program's environment, which is the
-// function's to choose, and is not limited as the function is.
+// TestInContainer: the keeper has neither the program's environment, which the
+// function chooses, nor the function's limits.
 func TestInContainer(t *testing.T) {
 	r := wire.Request{Argv: []string{"true"}, Env: []string{"LD_PRELOAD=x"}, Dir: "/tmp", Group: "function", Memory: 16 << 20, Pids: 4, Container: &wire.Container{Name: "upf", Verb: wire.RunIt}}
 	_, keeper, err := inContainer(r)

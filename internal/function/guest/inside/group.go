@@ -17,24 +17,24 @@ import (
 	"github.com/drayage/dray/internal/function/guest/wire"
 )
 
-// groupRoot is the control group of everything that the agent starts.
+// groupRoot is the control group of all processes that the agent starts.
 const groupRoot = groupMount + "/dray"
 
 const groupMount = "/sys/fs/cgroup"
 
-// plainGroup is the group of programs that name none.
+// plainGroup is the group of programs whose request names none.
 const plainGroup = "plain"
 
 var groupNumber atomic.Int64
 
-// group is the control group of one program, which its children cannot leave
-// unless they are the guest's root and mean to.
+// group is the control group of one program. Only a guest root that intends to
+// can move its processes out.
 type group struct {
 	path string
 	dir  *os.File
 }
 
-// newGroup makes the program's group, below the one that bears the limits.
+// newGroup makes the program's group, below the group with the limits.
 func newGroup(r wire.Request) (*group, error) {
 	name := r.Group
 	if name == "" {
@@ -61,7 +61,7 @@ func newGroup(r wire.Request) (*group, error) {
 	return g, nil
 }
 
-// setLimit sets one limit of a group; the controllers are handed down first.
+// setLimit sets one limit of a group, after delegating the controllers.
 func setLimit(group, file string, limit uint64) error {
 	if limit == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (g *group) kill() {
 	}
 }
 
-// remove removes the group once its last process has gone.
+// remove removes the group after its last process has ended.
 func (g *group) remove() {
 	g.dir.Close()
 	for end := time.Now().Add(outputGrace); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
@@ -95,7 +95,7 @@ func (g *group) remove() {
 	}
 }
 
-// removeTree removes a group and those that a program made below it.
+// removeTree removes a group and the groups that a program made below it.
 func removeTree(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {

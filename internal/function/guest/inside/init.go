@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inside is what runs in a guest as its first process: it mounts the
-// host's programs, and then is the agent that runs commands for the host.
+// Package inside is the guest's first process: it mounts the host's programs, and
+// then becomes the agent that runs commands for the host.
 //
-// The guest's kernel is the guest's own: what elsewhere only package host may
-// do, changes nothing of the host here.
+// The guest has its own kernel: operations that only package host may do
+// elsewhere do not affect the host here.
 package inside
 
 import (
@@ -27,24 +27,24 @@ const (
 // PortPrefix begins the names of the agent's channels: "dray.0" and so on.
 const PortPrefix = "dray."
 
-// Config is what the guest is to be.
+// Config is the guest's configuration.
 type Config struct {
-	Modules  []string `json:"modules"` // files in ModuleDir, in the order of loading
+	Modules  []string `json:"modules"` // files in ModuleDir, in load order
 	Root     string   `json:"root"`    // 9p tag of the root's lower layer
 	Mounts   []Mount  `json:"mounts"`
 	Hostname string   `json:"hostname"`
 	Channels int      `json:"channels"` // to the host
 }
 
-// Mount is a further directory of the host.
+// Mount is an additional host directory.
 type Mount struct {
 	Tag      string `json:"tag"`
 	Path     string `json:"path"`
 	ReadOnly bool   `json:"read_only"`
 }
 
-// Main is the guest's first process. It never returns: when it cannot go on it
-// says so on the console and turns the machine off.
+// Main is the guest's first process. It never returns: on failure it reports on
+// the console and powers the machine off.
 func Main() {
 	c, err := start()
 	if err == nil {
@@ -94,7 +94,7 @@ func loadModule(path string) error {
 	return nil
 }
 
-// mount is one mount of the guest's.
+// mount is one mount of the guest.
 type mount struct {
 	kind, source, target, options string
 	flags                         uintptr
@@ -120,7 +120,7 @@ func mountAll(root string, list []mount) error {
 	return nil
 }
 
-// mountKernelTrees mounts what every program expects of the kernel.
+// mountKernelTrees mounts the kernel file systems that every program expects.
 func mountKernelTrees(root string) error {
 	return mountAll(root, []mount{
 		{"proc", "proc", "/proc", "", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
@@ -130,7 +130,7 @@ func mountKernelTrees(root string) error {
 }
 
 // ninep are the options of a 9p mount over virtio. The host's root does not
-// change under the guest in any way that matters, so that it is cached.
+// change under the guest in any relevant way, so it is cached.
 func ninep(readOnly bool) (options string, flags uintptr) {
 	options = "trans=virtio,version=9p2000.L,msize=512000"
 	if readOnly {
@@ -140,7 +140,7 @@ func ninep(readOnly bool) (options string, flags uintptr) {
 }
 
 // enterRoot makes the overlay and moves the whole process there. An initramfs
-// cannot be pivoted away from: it is mounted over.
+// cannot be pivoted away from, so it is mounted over.
 func enterRoot(c Config) error {
 	options, flags := ninep(true)
 	layers := []mount{
@@ -176,7 +176,7 @@ func enterRoot(c Config) error {
 			return err
 		}
 	}
-	// What DPDK and shells look for, and no udev makes.
+	// DPDK and shells need these, and no udev makes them.
 	for name, to := range map[string]string{"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2"} {
 		if err := os.Symlink(to, root+name); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
@@ -194,8 +194,8 @@ func enterRoot(c Config) error {
 	return os.Chdir("/")
 }
 
-// mountShare mounts a directory of the host at its path. The path may lead
-// through symbolic links such as /lib, which are those of the new root.
+// mountShare mounts a host directory at its path. The path may contain symbolic
+// links such as /lib, which the new root resolves.
 func mountShare(root string, m Mount) error {
 	path := m.Path
 	if rest, below := strings.CutPrefix(path, "/lib/"); below {

@@ -16,30 +16,30 @@ import (
 	"github.com/drayage/dray/internal/function/guest/wire"
 )
 
-// outputGrace is how long the output of an ended program may still be open: all
-// that could hold it has been killed.
+// outputGrace is how long an ended program's output may stay open: all its
+// possible holders have been killed.
 const outputGrace = 5 * time.Second
 
-// running is one program with everything that it has started.
+// running is one program with all its descendants.
 type running struct {
 	pid    int
 	status <-chan unix.WaitStatus
 	group  *group
 	send   func(wire.Type, []byte) error
 	stdin  *os.File
-	output [2]*os.File // what it writes on standard output and error
-	report *os.File    // what the keeper of a container says first; nil: the program is a process
+	output [2]*os.File // its standard output and error
+	report *os.File    // a container keeper's first report; nil: the program is a process
 	done   chan struct{}
 
 	mu       sync.Mutex
 	wakeup   *sync.Cond
-	queue    [][]byte // input that it has not taken yet
+	queue    [][]byte // input not taken yet
 	queued   int      // bytes
-	finished bool     // no more input comes
+	finished bool     // the input has ended
 	ended    bool     // it has been reaped
 }
 
-// startProgram starts a program in a control group and session of its own.
+// startProgram starts a program in its own control group and session.
 func startProgram(r wire.Request, send func(wire.Type, []byte) error) (*running, error) {
 	var path string
 	var err error
@@ -66,7 +66,7 @@ func startProgram(r wire.Request, send func(wire.Type, []byte) error) (*running,
 		return run, nil
 	}
 	if err := awaitReport(run.report); err != nil {
-		run.send = func(wire.Type, []byte) error { return nil } // the client hears of no start
+		run.send = func(wire.Type, []byte) error { return nil } // no start is reported
 		run.group.kill()
 		run.begin()
 		<-run.done
@@ -79,7 +79,7 @@ func (r *running) fork(path string, req wire.Request) error {
 	var files [4]*os.File // the program's ends
 	defer func() {
 		for _, f := range files {
-			f.Close() // a nil file's Close is an error and no more
+			f.Close() // Close of a nil file only returns an error
 		}
 	}()
 	var err error
@@ -119,12 +119,12 @@ func (r *running) fork(path string, req wire.Request) error {
 
 func (r *running) closePipes() error {
 	for _, f := range []*os.File{r.stdin, r.output[0], r.output[1], r.report} {
-		f.Close() // a nil file's Close is an error and no more
+		f.Close() // Close of a nil file only returns an error
 	}
 	return nil
 }
 
-// begin passes input and output on, and sees to the end.
+// begin forwards input and output, and starts finish.
 func (r *running) begin() {
 	var copied sync.WaitGroup
 	for i, kind := range []wire.Type{wire.Stdout, wire.Stderr} {
@@ -151,7 +151,7 @@ func (r *running) pass(from *os.File, kind wire.Type) {
 	}
 }
 
-// finish waits for the program, kills what it has left, and reports.
+// finish waits for the program, kills its remaining processes, and reports.
 func (r *running) finish(copied *sync.WaitGroup) {
 	status := <-r.status
 	r.mu.Lock()
@@ -175,7 +175,7 @@ func (r *running) finish(copied *sync.WaitGroup) {
 	close(r.done)
 }
 
-// feed queues input; false if it is more than was credited.
+// feed queues input; false if it exceeds the credit.
 func (r *running) feed(data []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,7 +212,7 @@ func (r *running) next() []byte {
 	return data
 }
 
-// write gives the program its input, and credits what it has taken.
+// write passes input to the program, and credits what it has consumed.
 func (r *running) write() {
 	defer r.stdin.Close()
 	for data := r.next(); data != nil; data = r.next() {
@@ -230,7 +230,7 @@ func (r *running) write() {
 	}
 }
 
-// discard takes input that the program no longer reads.
+// discard drops input that the program no longer reads.
 func (r *running) discard() {
 	for data := r.next(); data != nil; data = r.next() {
 		r.mu.Lock()
@@ -242,7 +242,7 @@ func (r *running) discard() {
 	}
 }
 
-// signal reaches the program's first process; a SIGKILL all of them.
+// signal goes to the program's first process; a SIGKILL to all of them.
 func (r *running) signal(sig unix.Signal) {
 	if sig == unix.SIGKILL {
 		r.kill()
@@ -255,8 +255,8 @@ func (r *running) signal(sig unix.Signal) {
 	}
 }
 
-// kill kills the program and all that it has started. A keeper is asked first: what it
-// has put into the container of another program is not in this one's group.
+// kill kills the program and its descendants. A keeper is asked first: processes that
+// it put into another program's container are not in this group.
 func (r *running) kill() {
 	if r.report != nil {
 		r.signal(unix.SIGQUIT)

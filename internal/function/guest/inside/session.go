@@ -16,13 +16,13 @@ import (
 	"github.com/drayage/dray/internal/function/guest/wire"
 )
 
-// beat is how often a client hears that the guest is alive.
+// beat is how often a client learns that the guest is alive.
 const beat = time.Second
 
-// session is one client of a channel, and the program that runs for it.
+// session is one client of a channel, and its program.
 type session struct {
 	port io.Writer // the channel
-	open bool      // a Hello has come
+	open bool      // a Hello has arrived
 	// start starts a program: startProgram.
 	start func(wire.Request, func(wire.Type, []byte) error) (*running, error)
 
@@ -30,8 +30,8 @@ type session struct {
 	run *running
 }
 
-// frame does what a frame asks for. Only a write that fails is an error that
-// is not the client's.
+// frame handles one frame. The only error that is not the client's is a failed
+// write.
 func (s *session) frame(kind wire.Type, payload []byte) error {
 	if kind == wire.Hello {
 		s.end()
@@ -42,7 +42,7 @@ func (s *session) frame(kind wire.Type, payload []byte) error {
 		return s.send(wire.Welcome, bytes.Clone(payload))
 	}
 	if !s.open {
-		return nil // what an earlier client had sent when it went
+		return nil // data from an earlier client
 	}
 	switch kind {
 	case wire.Exec:
@@ -75,7 +75,7 @@ func (s *session) exec(payload []byte) error {
 		return err
 	}
 	starting := make(chan struct{})
-	go s.heartbeat(starting) // a container takes its time
+	go s.heartbeat(starting) // a container takes a while
 	r, err := s.start(request, s.send)
 	close(starting)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *session) exec(payload []byte) error {
 	return nil
 }
 
-// reason is why a program could not be started, without what the client knows.
+// reason is why a program could not start, without what the client knows.
 func reason(err error) string {
 	var bad *os.PathError
 	if errors.As(err, &bad) {
@@ -103,7 +103,7 @@ func truncate(text string) string { return text[:min(len(text), wire.MaxPayload)
 
 func (s *session) input(data []byte) error {
 	if s.run == nil {
-		return nil // the program could not be started, which the client does not know yet
+		return nil // the start failed, which the client does not know yet
 	}
 	if !s.run.feed(bytes.Clone(data)) {
 		return fmt.Errorf("%w: more input than was credited", wire.ErrMalformed)
@@ -126,7 +126,7 @@ func (s *session) heartbeat(until <-chan struct{}) {
 	}
 }
 
-// end kills what the client had started, and forgets the client.
+// end kills the client's processes, and forgets the client.
 func (s *session) end() {
 	if s.run != nil {
 		s.interrupt(true)
@@ -137,7 +137,7 @@ func (s *session) end() {
 	s.run, s.open = nil, false
 }
 
-// interrupt makes writers give up: nobody may be there to take what they have.
+// interrupt makes writers give up: their reader may be gone.
 func (s *session) interrupt(yes bool) {
 	f, ok := s.port.(*os.File)
 	if !ok {
@@ -147,16 +147,16 @@ func (s *session) interrupt(yes bool) {
 	if yes {
 		when = time.Now()
 	}
-	_ = f.SetWriteDeadline(when) // a channel that has none blocks no writer for long
+	_ = f.SetWriteDeadline(when) // an unread channel blocks no writer for long
 }
 
-// send writes one frame in one piece.
+// send writes one whole frame.
 func (s *session) send(kind wire.Type, payload []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, err := s.port.Write(wire.Append(nil, kind, payload))
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, unix.EPIPE) {
-		return nil // the client has gone; its end comes with the next read
+		return nil // the client has gone; the next read ends
 	}
 	return err
 }

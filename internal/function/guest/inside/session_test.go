@@ -17,14 +17,14 @@ import (
 
 var errNone = errors.New("no such program")
 
-// refusing is a session whose programs cannot be started.
+// refusing is a session that cannot start programs.
 func refusing(port io.Writer) *session {
 	return &session{port: port, start: func(wire.Request, func(wire.Type, []byte) error) (*running, error) { return nil, errNone }}
 }
 
 func hello() []byte { return wire.Append(nil, wire.Hello, make([]byte, wire.NonceSize)) }
 
-// talk gives a session what a client sends and returns what it answers.
+// talk sends a client's frames to a session and returns its answers.
 func talk(t *testing.T, says []byte) ([]wire.Type, error) {
 	t.Helper()
 	var port bytes.Buffer
@@ -80,7 +80,7 @@ func TestInputBeyondItsCreditIsRefused(t *testing.T) {
 		t.Error("a window's worth was refused")
 	}
 	if r.feed([]byte("x")) {
-		t.Error("more than a window was taken")
+		t.Error("more than a window was accepted")
 	}
 }
 

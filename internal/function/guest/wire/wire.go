@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire is what the host and the agent in a guest say to each other over
-// one channel of virtio-serial. Neither side trusts the other: each frame is
-// bounded, and what does not parse ends the session and nothing else.
+// Package wire is the protocol between the host and the agent in a guest, over
+// one virtio-serial channel. Neither side trusts the other: each frame is
+// bounded, and malformed data only ends the session.
 //
-// A frame is a type (1 byte, never 0), the payload's length (4 bytes, big
-// endian) and the payload. A 0 byte in the place of a type is skipped: a new
-// client sends Preamble first, which completes whatever frame a client that was
-// killed has left unfinished, and then a Hello, which the agent answers with a
-// Welcome that repeats its nonce. The client throws away what comes before.
+// A frame is a type (1 byte, never 0), the payload's length (4 bytes, big endian)
+// and the payload. A 0 byte in place of a type is skipped. A new client first
+// sends Preamble, which completes any unfinished frame of a killed client. Then
+// it sends a Hello, which the agent answers with a Welcome that repeats its
+// nonce. The client discards everything before that.
 //
 //	client                          agent
 //	Preamble, Hello(nonce)   →
@@ -20,7 +20,7 @@
 //	                         ←      Stdout(data), Stderr(data), Credit(bytes), Beat…
 //	                         ←      Exit(status)
 //
-// A client that goes ends its session: the agent kills what it had started.
+// If a client goes away its session ends: the agent kills its processes.
 package wire
 
 import (
@@ -32,23 +32,23 @@ import (
 	"io"
 )
 
-// Type says what a frame is.
+// Type is the type of a frame.
 type Type byte
 
-// The types of frames: those below 64 go to the agent, the others to the client.
+// Frame types: those below 64 go to the agent, the others to the client.
 const (
 	Hello    Type = 1 // nonce
 	Exec     Type = 2 // Request, as JSON
-	Stdin    Type = 3 // data, within what was credited
+	Stdin    Type = 3 // data, within the credit
 	StdinEnd Type = 4
 	Signal   Type = 5 // one byte: the number
 
 	Welcome Type = 65 // nonce
 	Started Type = 66
-	Failed  Type = 67 // why the program could not be started
+	Failed  Type = 67 // why the program could not start
 	Stdout  Type = 68 // data
 	Stderr  Type = 69 // data
-	Credit  Type = 70 // uint32: further bytes of Stdin that there is room for
+	Credit  Type = 70 // uint32: how many more bytes of Stdin fit
 	Beat    Type = 71 // nothing: the guest is alive
 	Exit    Type = 72 // int32: exit status, 128+n for signal n; all output has been sent
 )
@@ -57,20 +57,20 @@ const (
 const (
 	// MaxPayload bounds a frame's payload, in bytes.
 	MaxPayload = 32 << 10
-	// Window is how much Stdin may be under way before any Credit, in bytes.
+	// Window is how much Stdin may be in flight before any Credit, in bytes.
 	Window = 64 << 10
 	// NonceSize is the length of a nonce, in bytes.
 	NonceSize = 16
 	header    = 5
 )
 
-// ErrMalformed is every error that the peer, and not the channel, is to blame for.
+// ErrMalformed is every error caused by the peer rather than the channel.
 var ErrMalformed = errors.New("malformed frame")
 
-// Preamble brings the agent's reader to the beginning of a frame, whatever came before.
+// Preamble brings the agent's reader to a frame boundary, whatever was sent before.
 func Preamble() []byte { return make([]byte, header+MaxPayload) }
 
-// Append appends a frame to a buffer. The payload must not be over MaxPayload.
+// Append appends a frame to a buffer. The payload must be at most MaxPayload.
 func Append(buf []byte, t Type, payload []byte) []byte {
 	buf = append(buf, byte(t))
 	buf = binary.BigEndian.AppendUint32(buf, uint32(len(payload)))
@@ -107,12 +107,12 @@ func (r *Reader) Next() (Type, []byte, error) {
 	return Type(h[0]), r.buf[:n], nil
 }
 
-// maxGarbage bounds what Await throws away: more than a virtqueue and all
+// maxGarbage bounds how much Await discards: more than a virtqueue and all
 // buffers between guest and host hold.
 const maxGarbage = 64 << 20
 
-// Await reads up to and including the Welcome that answers the nonce. Anything
-// before it was meant for an earlier client.
+// Await reads up to and including the Welcome that answers the nonce. Earlier
+// data was for an earlier client.
 func Await(r io.ByteReader, nonce []byte) error {
 	want := Append(nil, Welcome, nonce)
 	window := make([]byte, 0, 2*len(want))
@@ -131,34 +131,34 @@ func Await(r io.ByteReader, nonce []byte) error {
 	return fmt.Errorf("%w: no answer in %d bytes", ErrMalformed, maxGarbage)
 }
 
-// Request says what to run.
+// Request describes a program to run.
 type Request struct {
 	Argv []string `json:"argv"`
 	Env  []string `json:"env"`
 	Dir  string   `json:"dir"`
-	// Group is the control group below which the program runs, one word; Memory
-	// (bytes) and Pids are its limits, 0 for none.
+	// Group is the parent control group of the program, one word; Memory (bytes) and
+	// Pids are its limits, 0 for none.
 	Group  string `json:"group,omitempty"`
 	Memory uint64 `json:"memory,omitempty"`
 	Pids   uint64 `json:"pids,omitempty"`
-	// Container has the program run in the guest's container; nil: as a process.
+	// Container runs the program in the guest's container; nil: as a process.
 	Container *Container `json:"container,omitempty"`
 }
 
-// Container is the one container of a guest. It has the machine's interfaces once it
-// has been prepared, and what else runs in the guest is in its network namespace then.
+// Container is the guest's only container. Once prepared it has the machine's
+// interfaces, and all other programs in the guest use its network namespace.
 type Container struct {
 	Name string `json:"name"` // its host name
 	Verb Verb   `json:"verb"`
 }
 
-// Verb is what is to be done with a container.
+// Verb is an operation on a container.
 type Verb string
 
 const (
-	Prepare Verb = "prepare" // makes its namespaces, before anything runs there; the request's Argv is a mere name
+	Prepare Verb = "prepare" // makes its namespaces, before any program runs; Argv is only a name
 	RunIt   Verb = "run"     // runs the program as its first process
-	Beside  Verb = "beside"  // runs the program beside that
+	Beside  Verb = "beside"  // runs another program in it
 )
 
 // ParseRequest reads the payload of an Exec.

@@ -29,8 +29,8 @@ func TestFramesArriveAsSent(t *testing.T) {
 	}
 }
 
-// TestPreambleMendsAnyCut cuts a frame short at each place, as a client that is
-// killed does: the Hello of the next one arrives whole.
+// TestPreambleMendsAnyCut truncates a frame at each position, as a killed client
+// does: the next client's Hello arrives whole.
 func TestPreambleMendsAnyCut(t *testing.T) {
 	nonce := bytes.Repeat([]byte{7}, NonceSize)
 	for _, frame := range [][]byte{Append(nil, Stdin, make([]byte, MaxPayload)), Append(nil, Exec, []byte(`{"argv":["x"]}`))} {
@@ -73,7 +73,7 @@ func TestAwaitSkipsWhatIsNotTheAnswer(t *testing.T) {
 		t.Errorf("after the answer comes %q", rest)
 	}
 	if err := Await(bufio.NewReader(bytes.NewReader(stream)), bytes.Repeat([]byte{9}, NonceSize)); err != io.EOF {
-		t.Errorf("an answer to nobody's question was taken: %v", err)
+		t.Errorf("an unsolicited answer was accepted: %v", err)
 	}
 }
 
