@@ -19,14 +19,14 @@ const workerPort = "feed"
 // balancedFlows are spread over the workers.
 const balancedFlows = 256
 
-// balanced are the functions and links of a load balancer. In place of a NIC's its first
-// port has a link to the generator, which sends and receives there. Each worker is a
-// function with one port, by which it sends back what it gets.
+// balanced are a load balancer's functions and links. Its first port, instead of a NIC
+// port, has a link to the generator, which sends and receives there. Each worker is a
+// function with one port, and returns each packet through it.
 //
 //	a.p0 --- q0.vnf.q1 --- feed.w1
 //	            vnf.q2 --- feed.w2
 //
-// Each lets others run when it has nothing to do: there may be more of them than CPUs.
+// Idle functions yield the CPU: there may be more of them than CPUs.
 func (f fields) balanced(workers int) (functions, links []string, err error) {
 	in := chain.RuntimeName(f.config.Runtime)
 	balancer, err := programCommand("lb", in, f.mtu, ", --yield, --interval, 100ms") // for workersUp
@@ -44,14 +44,15 @@ func (f fields) balanced(workers int) (functions, links []string, err error) {
 		name, port := fmt.Sprintf("w%d", i), fmt.Sprintf("q%d", i)
 		ports = append(ports, f.port(port, ""))
 		functions = append(functions, f.function(name, worker, f.port(workerPort, "")))
-		// The first end of a link may be the server of a socket, which comes before its workers.
+		// A link's first end may be a socket's server; it starts before its workers.
 		links = append(links, f.link(fmt.Sprintf("feed%d", i), through+"."+port, name+"."+workerPort))
 	}
 	functions[1] = f.function(through, balancer, ports...)
 	return functions, links, nil
 }
 
-// workersUp reports whether the last whole line of a load balancer's log has all workers up.
+// workersUp reports whether a load balancer's last complete log line has all workers
+// up.
 func workersUp(log string) bool {
 	lines := strings.Split(log, "\n")
 	if len(lines) < 2 {
@@ -61,8 +62,8 @@ func workersUp(log string) bool {
 	return strings.Contains(last, `"workers":[`) && !strings.Contains(last, `"up":false`)
 }
 
-// readiness is what the log of a VNF must say before anything is sent to it; nil: it need
-// only have run for a while.
+// readiness tests a VNF's log before anything is sent to the VNF; nil: it only has to run
+// for a while.
 func (s *setup) readiness() func(log string) bool {
 	switch {
 	case matrix.VNF(s.visit.config.VNF).Workers() > 0:
@@ -73,15 +74,15 @@ func (s *setup) readiness() func(log string) bool {
 	return nil
 }
 
-// crowded reports whether a configuration has more functions that poll than the
-// host has CPUs: then none has one of its own.
+// crowded reports whether a configuration has more polling functions than the
+// host has CPUs: then none has its own.
 func crowded(inv *inventory.Inventory, c record.Config) bool {
 	const others = 2 // generator and load balancer
 	workers := matrix.VNF(c.VNF).Workers()
 	return workers > 0 && workers+others > len(inv.Host.CPUs)
 }
 
-// around is what the generator puts around its packets. A load balancer gets plain ones, of many flows.
+// around is the generator's encapsulation. A load balancer gets plain packets of many flows.
 func around(c record.Config) *instrument.Encapsulation {
 	if matrix.VNF(c.VNF).Workers() > 0 {
 		return &instrument.Encapsulation{Users: balancedFlows}

@@ -10,8 +10,8 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// TestChainOfALoadBalancer has the generator, the balancer and each worker in a function
-// of its own, joined by one link each; and CPUs for each only where all have one.
+// TestChainOfALoadBalancer: generator, balancer and workers are functions of their own,
+// joined by one link each. They have CPUs only if there is one for each.
 func TestChainOfALoadBalancer(t *testing.T) {
 	inv := tunnelHost(t)
 	m := matrixOf(t, "transports: [vhost-user]\nvnfs: [lb-1, lb-3]\n")
@@ -42,7 +42,7 @@ func TestChainOfALoadBalancer(t *testing.T) {
 			}
 		}
 		if n := strings.Count(string(text), "--yield"); n != len(want.links) {
-			t.Errorf("%s: %d functions let others run:\n%s", vnf, n, text)
+			t.Errorf("%s: %d functions yield the CPU:\n%s", vnf, n, text)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/drayage/dray/internal/spec/parse"
 )
 
-// The names in the chain of a configuration.
+// Names in a configuration's chain.
 const (
 	sender, receiver, through = "a", "b", "vnf"
 	senderPort, sinkPort      = "p0", "p1"
@@ -26,13 +26,13 @@ const (
 	linkName, backName        = "link", "back"
 )
 
-// The MAC addresses of a chain with a VNF, which needs the addresses beyond
-// its ports.
+// MAC addresses of a chain with a VNF, which must know the addresses beyond its
+// ports.
 const senderMAC, sinkMAC, inMAC, outMAC = "02:64:72:61:79:a0", "02:64:72:61:79:a1", "02:64:72:61:79:f0", "02:64:72:61:79:f1"
 
 const defaultMTU, frameExtra = 1500, 18 // Ethernet header and FCS
 
-// shape is what the chain of a configuration looks like.
+// shape is the topology of a configuration's chain.
 type shape int
 
 const (
@@ -42,9 +42,9 @@ const (
 	vnf                // the same, with a function between
 )
 
-// TakeTurns reports whether two ends that poll have to share one CPU: beside the
-// transport's switches, which poll too, there is none for each. Of a tunnel both hosts
-// have one.
+// TakeTurns reports whether two polling ends must share one CPU: next to the
+// transport's switches, which poll too, there is none for each. A tunnel has a switch
+// on both hosts.
 func TakeTurns(inv *inventory.Inventory, transport string) bool {
 	const ends = 2 // sender and receiver
 	t := inv.Transport(transport)
@@ -58,8 +58,8 @@ func TakeTurns(inv *inventory.Inventory, transport string) bool {
 	return len(inv.Host.CPUs) < ends+switches
 }
 
-// shapeOf decides it. Where a switch polls and there is no CPU for it beside
-// those of sender and receiver, one thread is both of these; and in virtual machines.
+// shapeOf chooses the shape. One thread is both sender and receiver in virtual
+// machines, and if a polling switch leaves too few CPUs.
 func shapeOf(inv *inventory.Inventory, c record.Config) shape {
 	t := inv.Transport(c.Transport)
 	switch {
@@ -75,14 +75,14 @@ func shapeOf(inv *inventory.Inventory, c record.Config) shape {
 	return pair
 }
 
-// chainName is that of a configuration's chain: the same in every run, so that
-// what a run left that was killed goes when the next one comes to it.
+// chainName names a configuration's chain: the same in every run, so that the
+// next run of it removes the remains of a killed one.
 func chainName(c record.Config) string {
 	sum := sha256.Sum256([]byte(c.String()))
 	return "bench-" + hex.EncodeToString(sum[:4])
 }
 
-// prepare is the chain of a configuration, with its text and its plan.
+// prepare returns a configuration's chain, with its text and its plan.
 func prepare(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) (*chain.Chain, []byte, *plan.Plan, error) {
 	text, err := chainText(m, inv, c)
 	if err != nil {
@@ -96,7 +96,7 @@ func prepare(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) (*chai
 	return parsed, text, p, err
 }
 
-// chainText is the chain file of a configuration.
+// chainText is a configuration's chain file.
 func chainText(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) ([]byte, error) {
 	var size matrix.FrameSize
 	if err := size.UnmarshalText([]byte(c.Size)); err != nil {
@@ -127,7 +127,7 @@ func chainText(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) ([]b
 			f.function(through, command, f.port(inPort, inMAC), f.port(outPort, outMAC)),
 		}
 		links = []string{
-			// The first end of a link may be the server of a socket, which the VNF must not wait for.
+			// The first end of a link may be a socket's server, and the VNF must not wait for it.
 			f.link(linkName, through+"."+inPort, sender+"."+senderPort), f.link(backName, through+"."+outPort, sender+"."+sinkPort),
 		}
 	}
@@ -141,7 +141,7 @@ type fields struct {
 	mtu    int
 	more   string // of every function
 	slice  bool   // the ends of a link trust each other
-	// forwarding is that of every link; empty: as the transport does it.
+	// forwarding applies to every link; empty: the transport's default.
 	forwarding chain.Forwarding
 }
 
@@ -159,7 +159,7 @@ func (f fields) function(name, command string, ports ...string) string {
 	return fmt.Sprintf("  - {name: %s, runtime: %s%s%s, ports: [%s]}\n", name, f.config.Runtime, f.more, command, strings.Join(ports, ", "))
 }
 
-// generator is the function of sender and receiver around a VNF.
+// generator is the sender's and receiver's function around a VNF.
 func (f fields) generator(ports ...string) string {
 	f.config.Runtime = string(generatorRuntime(f.config))
 	return f.function(sender, "", ports...)
@@ -177,17 +177,17 @@ func (f fields) link(name, from, to string) string {
 	return fmt.Sprintf("  - {name: %s, ends: [%s, %s], transport: %s%s%s}\n", name, from, to, f.config.Transport, isolation, forwarding)
 }
 
-// trusting reports whether the transport takes only ends that trust each other.
+// trusting reports whether the transport requires ends that trust each other.
 func trusting(inv *inventory.Inventory, c record.Config) bool {
 	t := inv.Transport(c.Transport)
 	return t != nil && t.Caps.Isolation == string(chain.IsolationSlice)
 }
 
-// defaultHugePages is what a function gets of the pages that are free, if its
-// transport has no others and the matrix names none.
+// defaultHugePages is a function's share of the free pages, if its transport sets
+// none and the matrix names none.
 const defaultHugePages = "{2Mi: 64Mi}"
 
-// privileged is the part of the policy that lets functions have privileges.
+// privileged is the part of the policy that permits privileged functions.
 func privileged(m *matrix.Matrix) string {
 	if m.Privileged {
 		return ", privileged: true"
@@ -195,9 +195,9 @@ func privileged(m *matrix.Matrix) string {
 	return ""
 }
 
-// more is what a function has beside name, runtime and ports. Polling programs
-// get a CPU of their own, if there are two: DPDK pins its threads in any case,
-// and would pin those of both functions to the first.
+// more is a function's fields other than name, runtime and ports. Polling
+// programs get their own CPU if there are two: DPDK always pins its threads, and
+// would pin both functions' threads to the first.
 func more(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) string {
 	s := ""
 	if c.Runtime == string(chain.RuntimeDocker) {
@@ -221,8 +221,8 @@ func more(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) string {
 // vnfProgram is the program of the VNFs.
 const vnfProgram = "dray-vnf"
 
-// vnfCommand is what runs in the function between the generator's ports, as a
-// list of a chain file.
+// vnfCommand is the command of the function between the generator's ports, as a
+// chain file list.
 func vnfCommand(mode matrix.VNF, in chain.RuntimeName, mtu int) (string, error) {
 	options := map[matrix.VNF]string{
 		"none":  "",
@@ -238,7 +238,7 @@ func vnfCommand(mode matrix.VNF, in chain.RuntimeName, mtu int) (string, error) 
 	return programCommand(mode, in, mtu, more)
 }
 
-// programCommand is the VNFs' program in a mode, with options of it as parts of a list.
+// programCommand runs the VNF program in a mode, with more options as list items.
 func programCommand(mode matrix.VNF, in chain.RuntimeName, mtu int, more string) (string, error) {
 	path, err := instrument.FindOwn(vnfProgram)
 	if err != nil {

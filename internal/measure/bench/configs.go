@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package bench runs a matrix of measurements: it brings each configuration up,
-// offers it each load, takes it down, and comes back to it in the next round.
+// offers it each load, takes it down, and repeats that in the next round.
 package bench
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/drayage/dray/internal/spec/parse"
 )
 
-// Rows are the configurations of a matrix on a host, those that cannot be run
-// among them: a transport or runtime that cannot is one row with the reason.
+// Rows are a matrix's configurations on a host, including those that cannot run:
+// an unusable transport or runtime is one row with the reason.
 func Rows(m *matrix.Matrix, inv *inventory.Inventory) []report.BenchRow {
 	var rows []report.BenchRow
 	for _, name := range transportNames(m, inv) {
@@ -48,7 +48,7 @@ func transportNames(m *matrix.Matrix, inv *inventory.Inventory) []string {
 	return names
 }
 
-// none stands if a row has nothing to say, since it never gets that far.
+// none fills a column if a row never gets that far.
 const none = "–"
 
 func rowOf(t *inventory.Transport, c record.Config) report.BenchRow {
@@ -58,12 +58,12 @@ func rowOf(t *inventory.Transport, c record.Config) report.BenchRow {
 	}
 }
 
-// neverRun reports whether the driver itself says that nobody has seen it run.
+// neverRun reports whether the driver itself says that it has never been run.
 func neverRun(t *inventory.Transport) bool {
 	return strings.Contains(t.Reason+t.Caps.Note, "never run")
 }
 
-// skippedTransport is the row of a transport that takes no part at all.
+// skippedTransport is the row of a transport that is skipped entirely.
 func skippedTransport(m *matrix.Matrix, inv *inventory.Inventory, name string, t *inventory.Transport) (report.BenchRow, bool) {
 	nothing := record.Config{Transport: name, Face: none, Runtime: none, Size: none, VNF: none}
 	if t == nil {
@@ -86,9 +86,9 @@ func skippedTransport(m *matrix.Matrix, inv *inventory.Inventory, name string, t
 	return row, true
 }
 
-// facesOf are the faces to measure a transport with: those asked for that it
-// has; or as interfaces, if it joins two of these, and otherwise in each other
-// way that it has.
+// facesOf are the faces to measure a transport with: the requested ones that it
+// has. By default that is the interface face if it joins two, and otherwise each
+// face that it has.
 func facesOf(m *matrix.Matrix, inv *inventory.Inventory, t *inventory.Transport) []chain.Face {
 	var faces, others []chain.Face
 	for _, f := range t.Caps.Faces {
@@ -136,7 +136,7 @@ func transportRows(m *matrix.Matrix, inv *inventory.Inventory, t *inventory.Tran
 	return rows
 }
 
-// obstacle is why a configuration cannot be brought up; empty if it can.
+// obstacle is why a configuration cannot come up; empty if it can.
 func obstacle(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) (reason, fix string) {
 	if c.VNF != string(matrix.VNFDirect) && c.Face != string(chain.FaceDPDK) {
 		return "dray-vnf is a DPDK application, and has no ports with the face " + c.Face, ""
@@ -162,7 +162,7 @@ func obstacle(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) (reas
 	return "", ""
 }
 
-// Runnable counts the rows that are run.
+// Runnable counts the rows that run.
 func Runnable(rows []report.BenchRow) int {
 	n := 0
 	for _, r := range rows {
@@ -173,8 +173,8 @@ func Runnable(rows []report.BenchRow) int {
 	return n
 }
 
-// Baseline is the transport that the others are ratios to: the one asked for,
-// or else veth, or the first that runs.
+// Baseline is the transport that ratios refer to: the requested one, or else
+// veth, or the first that runs.
 func Baseline(m *matrix.Matrix, rows []report.BenchRow) string {
 	if m.Baseline != "" {
 		return m.Baseline

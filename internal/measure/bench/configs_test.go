@@ -147,8 +147,8 @@ func TestChainsOfConfigurations(t *testing.T) {
 	}
 }
 
-// TestShapes has one thread send and receive where a polling switch needs a CPU
-// that there is not, and puts a VNF between two links.
+// TestShapes: one thread sends and receives if a polling switch needs a CPU that
+// is missing. A VNF is between two links.
 func TestShapes(t *testing.T) {
 	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, vnfProgram), nil, 0o755); err != nil {
@@ -159,7 +159,7 @@ func TestShapes(t *testing.T) {
 	inv.Transports = append(inv.Transports, inventory.Transport{Item: item("vhost-user", inventory.OK),
 		Caps: inventory.Caps{Faces: []string{"dpdk"}, Isolation: "link", MinEnds: 2, MaxEnds: 2, Processes: 1, BusyCPUs: 1, Machines: true}})
 	inv.Runtimes = append(inv.Runtimes, item("vm", inventory.OK))
-	// The process of shm is its broker, which sleeps.
+	// shm's process is its broker, which sleeps.
 	asleep := record.Config{Transport: "shm", Face: "native", Runtime: "process", Size: "64", VNF: "direct"}
 	m := matrixOf(t, "transports: [vhost-user]\nvnfs: [direct, l2fwd]\n")
 	direct := record.Config{Transport: "vhost-user", Face: "dpdk", Runtime: "process", Size: "64", VNF: "direct"}
@@ -167,7 +167,7 @@ func TestShapes(t *testing.T) {
 	between.VNF = "l2fwd"
 	gateway := direct
 	gateway.VNF, gateway.Size = "bng", "72"
-	machine := direct // in which all stamps are of one clock
+	machine := direct // whose stamps are all from one clock
 	machine.Runtime = "vm"
 	for _, c := range []struct {
 		cpus             []int
@@ -189,8 +189,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestVNFInMachine: the VNF alone is in the machine, and the generator a process of
-// the host, whose clock stamps both ways. What has no devices for machines is refused.
+// TestVNFInMachine: only the VNF is in the machine. The generator is a host process,
+// whose clock stamps both ways. Transports without devices for machines are refused.
 func TestVNFInMachine(t *testing.T) {
 	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, vnfProgram), nil, 0o755); err != nil {
@@ -230,7 +230,7 @@ func TestVNFInMachine(t *testing.T) {
 	}
 }
 
-// One thread that is both ends is marked, unlike two that had a CPU each.
+// One thread as both ends is marked, unlike two with a CPU each.
 func TestFewCPUsAreMarked(t *testing.T) {
 	for _, c := range []struct {
 		shape  shape
@@ -248,7 +248,7 @@ func TestFewCPUsAreMarked(t *testing.T) {
 	}
 }
 
-// TestVNFIsAwaited until it says that its ports are up, or until it has ended.
+// TestVNFIsAwaited until it reports that its ports are up, or has ended.
 func TestVNFIsAwaited(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "vnf.log")
 	looks := 0
@@ -266,12 +266,12 @@ func TestVNFIsAwaited(t *testing.T) {
 	}
 	ended := errors.New("exit status 1")
 	if err := awaitReady(context.Background(), log, portsUp, func(context.Context) error { return ended }); !errors.Is(err, ended) {
-		t.Errorf("one that ended: %v", err)
+		t.Errorf("an ended VNF: %v", err)
 	}
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := awaitReady(gone, log, portsUp, func(context.Context) error { return nil }); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), vnfProgram) {
-		t.Errorf("one that says nothing: %v", err)
+		t.Errorf("a silent VNF: %v", err)
 	}
 }
 
@@ -322,12 +322,12 @@ func TestPacketRates(t *testing.T) {
 	}
 }
 
-// visitsOf are the visits of a round, in the order in which they are drawn.
+// visitsOf are a round's visits, in drawing order.
 func visitsOf(run *report.BenchRun, round int) []visit {
 	return visits(run, round, rand.New(rand.NewPCG(run.Seed, uint64(round))))
 }
 
-// testRun is a run of three rounds of all that the machine of the tests can do.
+// testRun is a run of three rounds of everything that the test machine can do.
 func testRun(t *testing.T) *report.BenchRun {
 	m := matrixOf(t, "loads: [max, 10kpps, ndr]\nrepetitions: 3\n")
 	return &report.BenchRun{Schema: report.BenchSchema, ID: "bench-m-1", Matrix: *m, Seed: 7, Rows: Rows(m, host2()), Program: report.Program{Dray: "v1"}, Started: time.Now()}

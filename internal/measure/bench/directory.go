@@ -12,13 +12,13 @@ import (
 	"github.com/drayage/dray/internal/result/report"
 )
 
-// Hash tells matrices apart: of the file's text.
+// Hash identifies a matrix by its file's text.
 func Hash(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
-// Dir is the directory of a bench.
+// Dir is a bench's directory.
 type Dir = rundir.Dir[report.BenchRun]
 
 var layout = &rundir.Layout[report.BenchRun]{
@@ -26,7 +26,7 @@ var layout = &rundir.Layout[report.BenchRun]{
 	Finished: func(run *report.BenchRun) bool { return !run.Finished.IsZero() },
 }
 
-// Begin makes the directory of a new run, which must be empty if it exists.
+// Begin creates a new run's directory; if it exists it must be empty.
 func Begin(dir string, run *report.BenchRun, matrix []byte) (*Dir, error) {
 	return layout.Begin(dir, run, map[string][]byte{report.MatrixFile: matrix})
 }

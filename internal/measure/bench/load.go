@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// The packets that measure an idle link: so many a second, and no more than this
-// share of what it carries.
+// The packets that probe an idle link: this many a second, and at most this share
+// of its capacity.
 const (
 	probeRate  = 1000
 	probeShare = 0.01
 )
 
-// rateAt is the rate, packets/s, at which latency is measured under a share of
-// a PDR in packets/s. 0 per cent is an idle link, on which there are but the
-// packets that measure it. It refuses a rate that sends nothing in a trial.
+// rateAt is the rate, packets/s, at which latency is measured under a share of a
+// PDR in packets/s. 0 per cent is an idle link, which carries only the probes. It
+// refuses a rate that sends nothing in a trial.
 func rateAt(pdr float64, percent int, length time.Duration) (uint64, error) {
 	rate := pdr * float64(percent) / 100
 	if percent == 0 {

@@ -20,14 +20,14 @@ import (
 )
 
 // inMachine reports whether DPDK applications are in a virtual machine: the VNF, or
-// if there is none the generator. Each machine has its own clock: there one
-// thread is both ends.
+// without one the generator. Each machine has its own clock, so one thread is both
+// ends.
 func inMachine(c record.Config) bool {
 	return c.Runtime == string(chain.RuntimeVM) && c.Face == string(chain.FaceDPDK)
 }
 
-// generatorRuntime is what the generator runs in. Around a VNF in a virtual machine
-// it is a process of the host, which no emulator slows down.
+// generatorRuntime is the generator's runtime. Around a VNF in a virtual machine it
+// is a host process, which no emulator slows down.
 func generatorRuntime(c record.Config) chain.RuntimeName {
 	if c.VNF != string(matrix.VNFDirect) && inMachine(c) {
 		return chain.RuntimeProcess
@@ -35,21 +35,21 @@ func generatorRuntime(c record.Config) chain.RuntimeName {
 	return chain.RuntimeName(c.Runtime)
 }
 
-// vnfReady is what a VNF prints once its ports are up.
+// vnfReady is a VNF's output once its ports are up.
 const vnfReady = `"event":"ready"`
 
 // vnfPatience bounds the start of a VNF. In a virtual machine EAL loads its drivers
-// from the host's files: emulated beside busy programs that was seen to take half a
+// from the host's files: emulated next to busy programs that took up to half a
 // minute.
 const vnfPatience = 2 * time.Minute
 
-// readyEvery is how often a VNF's log is looked at.
+// readyEvery is how often a VNF's log is checked.
 const readyEvery = 100 * time.Millisecond
 
-// portsUp reports whether a VNF with that log has its ports up.
+// portsUp reports whether the log shows that a VNF's ports are up.
 func portsUp(log string) bool { return strings.Contains(log, vnfReady) }
 
-// awaitReady waits until the VNF's log says that it is ready. failed tells that it has ended.
+// awaitReady waits until the VNF's log shows that it is ready. failed: it has ended.
 func awaitReady(ctx context.Context, log string, ready func(log string) bool, failed func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, vnfPatience)
 	defer cancel()
@@ -70,7 +70,7 @@ func awaitReady(ctx context.Context, log string, ready func(log string) bool, fa
 	}
 }
 
-// Emulated reports whether some function of a chain is a machine whose CPUs are emulated.
+// Emulated reports whether any function of a chain is a machine with emulated CPUs.
 func Emulated(live *node.Live) bool {
 	for _, s := range live.State.Sandboxes {
 		if guest.Emulated(s.Guest) {

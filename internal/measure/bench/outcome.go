@@ -10,10 +10,10 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// outcome is what a search makes of a record: the packets that were due, sent
-// and received. A trial that failed is a *search.RejectedError, so that it is
-// made again. It refuses a record whose instrument does not tell what it left
-// unsent, since that must count as lost.
+// outcome converts a record for a search: the packets due, sent and received. A
+// failed trial is a *search.RejectedError, so it is repeated. It refuses a record
+// whose instrument does not report unsent packets, since these must count as
+// lost.
 func outcome(t record.Trial) (search.Outcome, error) {
 	if t.Error != "" {
 		return search.Outcome{}, &search.RejectedError{Reason: t.Error}
@@ -31,8 +31,8 @@ func outcome(t record.Trial) (search.Outcome, error) {
 	}, nil
 }
 
-// percentile99 is the value that at most one sample in a hundred exceeds,
-// rounded up to its bucket; 0 for no samples.
+// percentile99 is the value that at most one sample in a hundred exceeds, rounded
+// up to its bucket; 0 for no samples.
 func percentile99(h record.Histogram) (time.Duration, error) {
 	buckets, err := h.Buckets()
 	if err != nil {

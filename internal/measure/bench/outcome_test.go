@@ -31,7 +31,7 @@ func TestOutcome(t *testing.T) {
 	}
 	_, err = outcome(record.Trial{ID: "x", Instrument: record.Instrument{Name: "iperf"}, Delivery: stream.Delivery})
 	if err == nil || errors.As(err, &rejected) || !strings.Contains(err.Error(), "iperf") {
-		t.Errorf("an instrument that knows nothing unsent: %v, want it refused", err)
+		t.Errorf("an instrument that does not report unsent packets: %v, want it refused", err)
 	}
 	stream.OneWay = &record.OneWay{Lateness: record.Histogram{Bits: 99}}
 	if _, err := outcome(stream); !errors.As(err, &rejected) {

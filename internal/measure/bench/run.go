@@ -21,17 +21,17 @@ type Runner struct {
 	*runner.Machine
 	Run  *report.BenchRun
 	Sink runner.Sink
-	// Save keeps Run as it is now, whenever a round has ended.
+	// Save stores the current Run after each round.
 	Save func() error
-	// Done are the ids of the trials that earlier processes made, and Earlier
-	// their records.
+	// Done are the ids of trials made by earlier processes, and Earlier their
+	// records.
 	Done     map[string]bool
 	Earlier  []record.Trial
 	Progress func(runner.Progress)
 }
 
-// NewRun is a run of a matrix that has not begun. A seed of 0 means the matrix's
-// own, or else a random one.
+// NewRun is a matrix run that has not begun. A seed of 0 means the matrix's own,
+// or else a random one.
 func NewRun(m *matrix.Matrix, text []byte, inv *inventory.Inventory, by report.Program, seed uint64) *report.BenchRun {
 	now := time.Now()
 	if seed == 0 {
@@ -45,9 +45,9 @@ func NewRun(m *matrix.Matrix, text []byte, inv *inventory.Inventory, by report.P
 	return run
 }
 
-// Measure measures every round that is left, or as many as the matrix has time
-// for. A trial that fails is a record with Error. A cancelled context and a sink
-// that fails end the run, and nothing of it stays up.
+// Measure measures all remaining rounds, or as many as the matrix has time for. A
+// failed trial is a record with Error. A cancelled context or a failing sink ends
+// the run, and nothing of it stays up.
 func (r *Runner) Measure(ctx context.Context) error {
 	loop := r.loop()
 	keep := func() error {
@@ -65,7 +65,7 @@ func (r *Runner) Measure(ctx context.Context) error {
 	return keep()
 }
 
-// loop is the runner of the matrix.
+// loop is the matrix's runner.
 func (r *Runner) loop() *runner.Runner {
 	run := r.Run
 	return &runner.Runner{
@@ -82,8 +82,7 @@ func (r *Runner) loop() *runner.Runner {
 	}
 }
 
-// item is a visit as the runner makes it. Rounds that were finished are not
-// made again.
+// item is a visit in the runner's form. Finished rounds are not repeated.
 func (r *Runner) item(v visit) runner.Item {
 	item := runner.Item{
 		ID: v.config.String(), Title: v.title(), From: r.Run.Rounds, Expect: visitTime(r.Run, v) - runner.Watched - settled, OwnMeter: true,
@@ -99,7 +98,7 @@ func (r *Runner) item(v visit) runner.Item {
 	return item
 }
 
-// remaining is the visit without the trials that were made already.
+// remaining is the visit without the trials already made.
 func (r *Runner) remaining(v visit) visit {
 	var left []matrix.Load
 	for _, load := range v.loads {
@@ -111,7 +110,7 @@ func (r *Runner) remaining(v visit) visit {
 	return v
 }
 
-// title is the visit as a user reads it.
+// title is the visit's name for users.
 func (v visit) title() string {
 	if v.config.Transport == "" {
 		return "the generator alone, " + sizeText(v.config.Size)

@@ -15,26 +15,26 @@ import (
 )
 
 // visit is one configuration in one round: it is brought up once, and offered
-// every load in an order of its own. One without loads measures the generator.
+// every load in its own order. A visit without loads measures the generator.
 type visit struct {
 	config record.Config
 	round  int
 	loads  []matrix.Load
 }
 
-// name is the part of a trial's id without the round.
+// name is a trial's id without the round.
 func (v visit) name(load matrix.Load) string { return fmt.Sprintf("%s/%s", v.config, load) }
 
 // id names a trial.
 func (v visit) id(load matrix.Load) string { return fmt.Sprintf("%s-r%d", v.name(load), v.round) }
 
-// ceilingName is the part without the round of the id of the trial that measures
-// the generator alone.
+// ceilingName is the id, without the round, of the trial that measures only the
+// generator.
 func (v visit) ceilingName() string {
 	return fmt.Sprintf("ceiling/%s/%s", v.config.Face, v.config.Size)
 }
 
-// visits are those of one round, each with its loads in random order.
+// visits are one round's visits, each with its loads in random order.
 func visits(run *report.BenchRun, round int, rng *rand.Rand) []visit {
 	var all []visit
 	type generator struct{ face, size string }
@@ -56,8 +56,7 @@ func visits(run *report.BenchRun, round int, rng *rand.Rand) []visit {
 	return all
 }
 
-// wholeFirst puts PDR in front of its shares, by changing places with the first
-// of them.
+// wholeFirst puts PDR before its shares, by swapping it with the first of them.
 func wholeFirst(loads []matrix.Load) {
 	share := slices.IndexFunc(loads, func(l matrix.Load) bool { return l.OfPDR })
 	if whole := slices.Index(loads, matrix.Load{Search: matrix.LoadPDR}); share >= 0 && whole > share {
@@ -66,7 +65,7 @@ func wholeFirst(loads []matrix.Load) {
 }
 
 // ceilingFace is the face whose generator measures a face: there is one program
-// for DPDK's devices, and one for all else.
+// for DPDK devices, and one for all other faces.
 func ceilingFace(face string) string {
 	if face == string(chain.FaceDPDK) {
 		return face
@@ -74,17 +73,17 @@ func ceilingFace(face string) string {
 	return string(chain.FaceNetdev)
 }
 
-// About how long parts of a run take on an idle machine.
+// Approximate durations of parts of a run on an idle machine.
 const (
-	upAndDown   = 600 * time.Millisecond // a chain of kernel links, up and down, and what is measured of it at rest
+	upAndDown   = 600 * time.Millisecond // a chain of kernel links, up and down, and its idle measurements
 	engineExtra = 2500 * time.Millisecond
 	dpdkExtra   = 1200 * time.Millisecond
-	trialExtra  = 450 * time.Millisecond // warm-up, and what a receiver waits for the last packets
+	trialExtra  = 450 * time.Millisecond // warm-up, and the receiver's wait for the last packets
 	ceilingTime = 150 * time.Millisecond // of each half
 )
 
-// Estimate is about how long the rounds take that are left, as far as the matrix
-// lets them.
+// Estimate is about how long the remaining rounds take, within the matrix's
+// limits.
 func Estimate(run *report.BenchRun) time.Duration {
 	total := (&Runner{Run: run}).loop().Estimate()
 	if most := time.Duration(run.Matrix.AtMost); most > 0 {
@@ -120,7 +119,7 @@ func visitTime(run *report.BenchRun, v visit) time.Duration {
 	return d
 }
 
-// hasEngine reports whether each link of a transport starts a program.
+// hasEngine reports whether a transport starts a program for each link.
 func hasEngine(transport string) bool {
 	return slices.Contains([]string{"ovs", "ovs-dpdk", "ovs-dray", "vpp", "vpp-memif", "vhost-user"}, transport)
 }

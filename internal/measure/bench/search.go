@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// searchMost bounds the loads that one search tries.
+	// searchMost bounds the number of loads in one search.
 	searchMost = 20
-	// searchRange is how far below the most that passes a search may go.
+	// searchRange is how far below the highest passing load a search may go.
 	searchRange = 1000
 )
 
-// errNoRate says that a search has come to its end, and found nothing.
+// errNoRate means that a search ended without a result.
 var errNoRate = errors.New("no rate met the goal")
 
-// search finds the highest rate that loses little enough. The record is that of
-// the trial at that rate; those on the way to it are records too, numbered.
+// search finds the highest rate with tolerable loss. It returns the record of the
+// trial at that rate; intermediate trials are numbered records.
 func (s *setup) search(ctx context.Context, load matrix.Load) (record.Trial, error) {
 	length := time.Duration(s.runner.Run.Matrix.Trial)
 	first, err := s.offer(ctx, 0, length)
 	if err != nil {
 		return first, err
 	}
-	// A search that was interrupted has left the first steps of another.
+	// An interrupted search has left its first steps.
 	before := 0
 	for s.runner.Done[s.stepID(load, before+1)] {
 		before++
@@ -67,7 +67,7 @@ func (s *setup) search(ctx context.Context, load matrix.Load) (record.Trial, err
 	return searched(found, best, steps)
 }
 
-// find searches as the load says. No rate above most, packets/s, is tried.
+// find searches as the load requires. No rate above most, packets/s, is tried.
 func find(ctx context.Context, measurer search.Measurer, m *matrix.Matrix, load matrix.Load, most uint64) (search.Result, error) {
 	length, asked := time.Duration(m.Trial), m.Search
 	least := max(uint64(math.Ceil(1/length.Seconds())), most/searchRange) // a packet in each trial
@@ -80,7 +80,7 @@ func find(ctx context.Context, measurer search.Measurer, m *matrix.Matrix, load 
 	return search.MLR(ctx, measurer, search.Config{Goals: []search.Goal{goal}, Min: least, Max: most, MaxTrials: searchMost * trialsALoad(goal)})
 }
 
-// goalOf is what NDR or PDR has to meet.
+// goalOf is the search goal of NDR or PDR.
 func goalOf(m *matrix.Matrix, load matrix.Load) search.Goal {
 	asked := m.Search
 	goal := search.NDR(time.Duration(m.Trial), time.Duration(asked.Sum))
@@ -92,13 +92,13 @@ func goalOf(m *matrix.Matrix, load matrix.Load) search.Goal {
 	return goal
 }
 
-// trialsALoad is how many trials a load takes at most.
+// trialsALoad is the maximum number of trials for a load.
 func trialsALoad(g search.Goal) int { return int((g.Sum + g.Trial - 1) / g.Trial) }
 
-// searchTrials is how many trials a search takes, about.
+// searchTrials is roughly how many trials a search takes.
 func searchTrials(m *matrix.Matrix, load matrix.Load) int {
 	if load.Search == matrix.LoadRFC2544 {
-		// Full speed, both ends of the interval, and halvings, of which each second holds.
+		// Full speed, both ends of the interval, and halvings, every other of which holds.
 		halvings := math.Log2(1 / float64(m.Search.Width))
 		return 3 + int(math.Ceil(halvings*float64(1+m.Search.Verify)/2))
 	}
@@ -106,24 +106,24 @@ func searchTrials(m *matrix.Matrix, load matrix.Load) int {
 	return 1 + int(search.Config{Goals: []search.Goal{g}}.Estimate()/g.Trial)
 }
 
-// step writes the record of a trial on the way.
+// step writes the record of an intermediate trial.
 func (s *setup) step(t record.Trial, load matrix.Load, number int) error {
 	t = s.complete(t, load)
 	t.ID = s.stepID(load, number)
-	bench := *t.Bench // the trial found shares it
+	bench := *t.Bench // shared with the trial found
 	bench.Step = number
 	t.Bench = &bench
 	return s.turn.Record(t, s.demand(load), nil)
 }
 
-// stepID names a trial on the way.
+// stepID names an intermediate trial.
 func (s *setup) stepID(load matrix.Load, number int) string {
 	return fmt.Sprintf("%s-s%d", s.visit.id(load), number)
 }
 
-// searched is the record of what was found.
+// searched is the record of the search result.
 func searched(found search.Result, made map[uint64]record.Trial, steps int) (record.Trial, error) {
-	g := found.Goals[0] // the one asked for
+	g := found.Goals[0] // the requested one
 	if g.Lower == 0 {
 		return record.Trial{}, fmt.Errorf("%w (%s): %s", errNoRate, g.Goal, g.Reason)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/drayage/dray/internal/spec/matrix"
 )
 
-// lossy is a link that loses a share of what is offered, and all above a capacity,
-// packets/s. One trial of so many loses a packet besides; 0: none does. It counts
-// the trials.
+// lossy is a link that loses a share of the offered load, and everything above a
+// capacity, packets/s. One in spoilt trials loses an extra packet; 0: none does.
+// It counts the trials.
 func lossy(capacity, share float64, spoilt int) (search.Measurer, *int) {
 	trials := 0
 	return search.MeasurerFunc(func(_ context.Context, load uint64, d time.Duration) (search.Outcome, error) {
@@ -29,14 +29,14 @@ func lossy(capacity, share float64, spoilt int) (search.Measurer, *int) {
 	}), &trials
 }
 
-// TestSearchAsTheMatrixSays: every field of a search moves what is found.
+// TestSearchAsTheMatrixSays: every field of a search changes its result.
 func TestSearchAsTheMatrixSays(t *testing.T) {
 	const most = 10_000_000
 	for name, c := range map[string]struct {
 		load, search    string
 		capacity, share float64
-		spoilt          int     // of so many trials one loses a packet
-		low, high       float64 // of what is found; 0: nothing is
+		spoilt          int     // in so many trials one loses a packet
+		low, high       float64 // the result; 0: none
 	}{
 		"no loss":                     {"ndr", "{}", 1e6, 0, 0, 0.97e6, 1e6},
 		"narrow":                      {"ndr", "{width: 0.2%}", 1e6, 0, 0, 0.998e6, 1e6},

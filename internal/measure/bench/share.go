@@ -11,15 +11,14 @@ import (
 	"github.com/drayage/dray/internal/spec/matrix"
 )
 
-// note keeps the PDR of this configuration and round, if the trial is the one
-// that found it.
+// note stores the PDR of this configuration and round, if the trial found it.
 func (s *setup) note(t record.Trial) {
 	if t.ID == s.visit.id(matrix.Load{Search: matrix.LoadPDR}) && t.Error == "" && t.Bench != nil && t.Bench.Search != nil {
 		s.pdr = t.Bench.Search.Throughput
 	}
 }
 
-// shareOf is a share of PDR, packets/s.
+// shareOf converts a share of PDR to packets/s.
 func (s *setup) shareOf(load matrix.Load) (uint64, error) {
 	if s.pdr == 0 {
 		return 0, errors.New("there is no PDR of this round to offer a share of: the trial that searched for it says why")
@@ -27,7 +26,7 @@ func (s *setup) shareOf(load matrix.Load) (uint64, error) {
 	return rateAt(s.pdr, load.Percent, time.Duration(s.runner.Run.Matrix.Trial))
 }
 
-// underLoad measures at a share of the PDR of this round.
+// underLoad measures at a share of this round's PDR.
 func (s *setup) underLoad(ctx context.Context, load matrix.Load) (record.Trial, error) {
 	rate, err := s.shareOf(load)
 	if err != nil {

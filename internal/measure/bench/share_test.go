@@ -14,7 +14,7 @@ import (
 	"github.com/drayage/dray/internal/spec/matrix"
 )
 
-// TestWholeBeforeItsShares: whatever is drawn, PDR is found before it is shared.
+// TestWholeBeforeItsShares: in any order, PDR is found before its shares.
 func TestWholeBeforeItsShares(t *testing.T) {
 	m := matrixOf(t, "transports: [veth, shm]\nloads: [max, 0%pdr, 10%pdr, pdr, 90%pdr, 10kpps]\nrepetitions: 100\n")
 	run := &report.BenchRun{Matrix: *m, Seed: 3, Rows: Rows(m, host2())}
@@ -77,7 +77,7 @@ func TestShareOfPDR(t *testing.T) {
 	if got, err := s.shareOf(idle); err != nil || got != 1000 {
 		t.Errorf("an idle link is probed with %d packets/s, %v", got, err)
 	}
-	// 200,000 packets/s keep the two ends of a socket busy, 1000 do not.
+	// 200,000 packets/s keep both ends of a socket busy, 1000 do not.
 	if d := s.demand(half); d[sender] != 1 || d[receiver] != 1 {
 		t.Errorf("half of PDR wants %v", d)
 	}

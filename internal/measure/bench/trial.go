@@ -27,8 +27,8 @@ func (s *setup) trial(ctx context.Context, load matrix.Load) (record.Trial, erro
 	return s.offer(ctx, rate, time.Duration(s.runner.Run.Matrix.Trial))
 }
 
-// offer sends at a rate, 0 being as fast as the port takes it, and meters what
-// the chain uses meanwhile.
+// offer sends at a rate (0: as fast as the port accepts), and meters the chain's
+// resource use meanwhile.
 func (s *setup) offer(ctx context.Context, rate uint64, d time.Duration) (record.Trial, error) {
 	from, to, err := s.ends()
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *setup) offer(ctx context.Context, rate uint64, d time.Duration) (record
 		return record.Trial{}, err
 	}
 	p := instrument.Params{Duration: d, Frame: frame, PacketRate: rate, Encap: around(s.visit.config)}
-	// A receiver that polled on the only CPU would keep its sender from it.
+	// A receiver that polls on the only CPU would starve its sender.
 	if several := len(s.runner.Inventory.Host.CPUs) > 1; several && s.visit.config.Face != string(chain.FaceNetdev) {
 		p.Poll, p.Busy = true, rate == 0
 	}
@@ -68,7 +68,7 @@ func (s *setup) ends() (from, to instrument.Endpoint, err error) {
 			case senderPort:
 				from, err = in.Endpoint(e)
 				if matrix.VNF(s.visit.config.VNF).Workers() > 0 {
-					to = from // a load balancer's workers send back
+					to = from // a load balancer's workers return packets
 				}
 			case sinkPort:
 				to, err = in.Endpoint(e)
@@ -88,7 +88,7 @@ func (s *setup) ends() (from, to instrument.Endpoint, err error) {
 	from.EAL, to.EAL = eal, eal
 	from.Device, to.Device = names[from.Port], names[to.Port]
 	if s.shape == vnf {
-		to.MAC = inMAC // of who forwards
+		to.MAC = inMAC // the forwarder's
 		if user := tunnels[matrix.VNF(s.visit.config.VNF)].user; user.IsValid() {
 			from.IP = user
 		}
@@ -99,10 +99,10 @@ func (s *setup) ends() (from, to instrument.Endpoint, err error) {
 // oneThread reports whether one thread sends and receives.
 func (s *setup) oneThread() bool { return s.shape == loop || s.shape == vnf }
 
-// sampleEvery is how often the use of the machine is read during a trial.
+// sampleEvery is how often resource use is read during a trial.
 const sampleEvery = 20 * time.Millisecond
 
-// sample is what was used until a time.
+// sample is the resource use up to a time.
 type sample struct {
 	host.Usage
 	machine host.CPUTimes
@@ -157,8 +157,8 @@ func (w *sampling) stop() (samples, error) {
 	return w.got, w.err
 }
 
-// cost is what was used between two moments of CLOCK_MONOTONIC, read off between
-// the samples.
+// cost is the use between two CLOCK_MONOTONIC times, interpolated between
+// samples.
 func (s samples) cost(from, to time.Duration) *record.Cost {
 	c := &record.Cost{}
 	for _, one := range s {
@@ -182,8 +182,8 @@ func (s sample) point() point {
 	return point{float64(s.At), float64(s.CPU), float64(s.machine.Total) - float64(s.machine.Idle), float64(s.machine.Total)}
 }
 
-// at is what had been used at a time, by a straight line between the samples
-// around it; before the first and after the last it is theirs.
+// at is the use at a time, linearly interpolated between samples; outside them it
+// is the first or the last sample.
 func (s samples) at(t time.Duration) point {
 	if len(s) == 0 {
 		return point{}
@@ -205,7 +205,7 @@ func (s samples) at(t time.Duration) point {
 	return before
 }
 
-// machine is how busy the machine was over all samples, and what was stolen of it.
+// machine is the machine's busy and stolen share over all samples.
 func (s samples) machine() (busy, stolen float64) {
 	if len(s) < 2 {
 		return 0, 0

@@ -67,6 +67,6 @@ func TestSearchedIsTheTrialAtTheRateFound(t *testing.T) {
 	}
 	found.Goals[0].Lower = 0
 	if _, err := searched(found, made, 9); !errors.Is(err, errNoRate) {
-		t.Error("a search without a lower bound found something")
+		t.Error("a search without a lower bound has a result")
 	}
 }

@@ -11,33 +11,33 @@ import (
 	"github.com/drayage/dray/internal/spec/matrix"
 )
 
-// tunnel is what a VNF gets that takes encapsulations apart: packets upstream, as
-// they come from a customer's equipment or from a radio.
+// tunnel describes the input of a decapsulating VNF: upstream packets, as they
+// come from a customer's equipment or a radio.
 type tunnel struct {
 	around *instrument.Encapsulation
-	what   string // it is, for people
-	// grows is how many bytes longer a frame is when the VNF has done with it.
+	what   string // its name for people
+	// grows is how many bytes the VNF adds to a frame.
 	grows int
-	// user is the source of the packets of the first user; not valid: the port's own.
+	// user is the source of the first user's packets; invalid: the port's own.
 	user netip.Addr
 }
 
-// tunnelUsers are the users of a stream: as many flows as the generator has.
+// tunnelUsers are a stream's users: as many as the generator has flows.
 const tunnelUsers = 256
 
-// The session of the first user, in a UPF's table of ten thousand.
+// The first user's session, in a UPF's table of ten thousand.
 const (
 	upfAddress, gnbAddress = "198.18.0.1", "198.18.0.2"
 	firstUser              = "10.60.0.1"
 	firstTEID, flowID      = 1, 9
 )
 
-// tunnels are those of each VNF; one without needs none.
+// tunnels are the VNFs' tunnels; the others need none.
 var tunnels = map[matrix.VNF]tunnel{
 	"bng": {
 		around: &instrument.Encapsulation{Option: "qinq:s=1,c=1", Headers: 2 * 4, Users: tunnelUsers},
 		what:   "two VLAN tags",
-		grows:  4 + 20 + 8 - 2*4, // label, IPv4 and GRE in place of the tags
+		grows:  4 + 20 + 8 - 2*4, // label, IPv4 and GRE replace the tags
 	},
 	"gtpu": {
 		around: &instrument.Encapsulation{
@@ -49,8 +49,8 @@ var tunnels = map[matrix.VNF]tunnel{
 	},
 }
 
-// bngOptions are dray-vnf's for a gateway of 32,768 users, and gtpuOptions for a UPF
-// of 10,000 tunnels, as parts of a list of a chain file.
+// bngOptions are dray-vnf's options for a gateway of 32,768 users, and gtpuOptions
+// for a UPF of 10,000 tunnels, as chain file list items.
 func bngOptions() string {
 	return fmt.Sprintf(", --next-hop, 1=%s", sinkMAC)
 }
@@ -60,8 +60,8 @@ func gtpuOptions() string {
 		"10000", fmt.Sprint(firstTEID), firstUser, fmt.Sprint(flowID), upfAddress, gnbAddress, senderMAC, sinkMAC)
 }
 
-// tooSmall is why frames of a size cannot be sent to a VNF; empty if they can.
-// A mix has small ones, and would be another mix without them.
+// tooSmall is why a VNF cannot get frames of a size; empty if it can. A mix
+// includes small frames, and would differ without them.
 func tooSmall(c record.Config) (reason, fix string) {
 	t := tunnels[matrix.VNF(c.VNF)]
 	var size matrix.FrameSize

@@ -13,7 +13,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// tunnelHost has a transport for dpdk ports, and a VNF that nobody starts.
+// tunnelHost has a transport for dpdk ports, and a VNF that is never started.
 func tunnelHost(t *testing.T) *inventory.Inventory {
 	t.Helper()
 	bin := t.TempDir()
@@ -50,7 +50,7 @@ func TestSmallestFramesOfTunnels(t *testing.T) {
 	}
 }
 
-// TestPortsTakeWhatTheGatewayAdds has ports that are large enough for what leaves.
+// TestPortsTakeWhatTheGatewayAdds: ports are large enough for outgoing frames.
 func TestPortsTakeWhatTheGatewayAdds(t *testing.T) {
 	inv := tunnelHost(t)
 	m := matrixOf(t, "transports: [vhost-user]\nvnfs: [bng]\n")

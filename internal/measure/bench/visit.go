@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// idleFor is how long a configuration is watched before it is offered anything:
-	// several clock ticks of 10 ms.
+	// idleFor is how long a configuration is watched before any load: several clock
+	// ticks of 10 ms.
 	idleFor = 100 * time.Millisecond
-	// settled is how long a new configuration is left alone, and the machine after
-	// a configuration has gone.
+	// settled is a pause after a configuration comes up, and for the machine after
+	// one is removed.
 	settled = 50 * time.Millisecond
 	// patience is how long a trial may take to fail before its configuration is
-	// given up for the round.
+	// abandoned for the round.
 	patience = 5 * time.Second
-	// downTime bounds the removal of a configuration, also after an interrupt.
+	// downTime bounds the removal of a configuration, even after an interrupt.
 	downTime = 2 * time.Minute
 )
 
@@ -46,7 +46,7 @@ func (r *Runner) visit(ctx context.Context, turn *runner.Turn, v visit) error {
 			t, failed = s.trial(ctx, load)
 		}
 		if failed != nil && !errors.Is(failed, errNoRate) && time.Since(began) > patience {
-			err = failed // a time-out, which the other loads would only wait for again
+			err = failed // a time-out, which the other loads would only repeat
 		}
 		if ctx.Err() != nil {
 			break // a resumed run measures it again
@@ -62,21 +62,21 @@ func (r *Runner) visit(ctx context.Context, turn *runner.Turn, v visit) error {
 	return errors.Join(ctx.Err(), s.close(ctx))
 }
 
-// setup is a configuration that is up. It is never nil, even if there is an error.
+// setup is a configuration that is up. It is never nil, even on error.
 type setup struct {
 	runner *Runner
 	turn   *runner.Turn
 	visit  visit
-	limit  *record.Limit // what the machine can do at best; nil: the run says why
+	limit  *record.Limit // the machine's best; nil: the run says why
 	shape  shape
-	live   *node.Live // nil: it could not be brought up
-	stop   func()     // ends the functions' commands; nil: none runs
+	live   *node.Live // nil: it did not come up
+	stop   func()     // ends the functions' commands; nil: none
 	meter  *host.Meter
-	idle   float64 // CPUs that it keeps busy without traffic
-	pdr    float64 // packets/s, found in this round; 0: not
+	idle   float64 // CPUs busy without traffic
+	pdr    float64 // packets/s, found in this round; 0: none
 }
 
-// setup is a configuration that is not up yet, with what earlier processes found.
+// setup is a configuration that is not up yet, with earlier processes' results.
 func (r *Runner) setup(v visit) *setup {
 	s := &setup{runner: r, visit: v, shape: shapeOf(r.Inventory, v.config)}
 	for _, t := range r.Earlier {
@@ -85,7 +85,7 @@ func (r *Runner) setup(v visit) *setup {
 	return s
 }
 
-// open brings a configuration up, after it has measured what the machine can do.
+// open brings a configuration up, after measuring the machine's limits.
 func (r *Runner) open(ctx context.Context, turn *runner.Turn, v visit) (*setup, error) {
 	s := r.setup(v)
 	s.turn = turn
@@ -126,11 +126,11 @@ func (r *Runner) open(ctx context.Context, turn *runner.Turn, v visit) (*setup, 
 	return s, err
 }
 
-// vnfStarts is how long a VNF must have run to count as started: longer than EAL
-// takes to find that something is wrong.
+// vnfStarts is how long a VNF must run to count as started: longer than EAL takes
+// to fail.
 const vnfStarts = 1500 * time.Millisecond
 
-// startFunctions runs the commands of the chain until it is taken down.
+// startFunctions runs the chain's commands until it is taken down.
 func (s *setup) startFunctions(ctx context.Context) error {
 	supervisor, err := s.live.Supervise()
 	if err != nil {
@@ -178,7 +178,7 @@ func (s *setup) close(ctx context.Context) error {
 	return s.live.Remove(ctx)
 }
 
-// complete fills in what every trial of a configuration has, including one that failed.
+// complete fills in the common fields of a configuration's trials, even failed ones.
 func (s *setup) complete(t record.Trial, load matrix.Load) record.Trial {
 	v := s.visit
 	t.ID, t.Quantity = v.id(load), record.QFrames
@@ -201,15 +201,15 @@ func (s *setup) complete(t record.Trial, load matrix.Load) record.Trial {
 	return t
 }
 
-// wantedCPUs are for sender, receiver and what is between them.
+// wantedCPUs are for sender, receiver and the VNF or switch between them.
 const wantedCPUs = 3
 
-// busyRate is about how many packets per second keep a CPU busy at either end of
-// a socket.
+// busyRate is the approximate packet rate, per second, that keeps a CPU busy at
+// either end of a socket.
 const busyRate = 150_000
 
-// demand is the threads that want a CPU all the time: what the configuration
-// keeps busy without traffic, and the two ends of a load that is large enough.
+// demand is the threads that always want a CPU: the configuration's idle load,
+// and both ends of a large enough load.
 func (s *setup) demand(load matrix.Load) runner.Demand {
 	d := runner.Demand{"switch": int(math.Round(s.idle))}
 	rate, ok := packetRate(load, s.visit.config.Size)
@@ -230,8 +230,8 @@ func (s *setup) demand(load matrix.Load) runner.Demand {
 	return d
 }
 
-// packetRate is a stated load in packets per second; ok is false for the most
-// that passes, and for a share of it.
+// packetRate is a stated load in packets per second; ok is false for the highest
+// passing rate, and for a share of it.
 func packetRate(load matrix.Load, size string) (rate uint64, ok bool) {
 	if !load.Stated() {
 		return 0, false
@@ -247,7 +247,7 @@ func packetRate(load matrix.Load, size string) (rate uint64, ok bool) {
 	return max(1, uint64(math.Round(float64(load.Bitrate)/8/(s.Bytes()-fcs)))), true
 }
 
-// ceiling measures the generator alone.
+// ceiling measures only the generator.
 func ceiling(ctx context.Context, v visit) (record.Trial, error) {
 	frame, err := frameBytes(v.config.Size)
 	if err != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chainrun runs a chain to judge it: it measures every link, starts the
-// functions' commands, and keeps all of it in a directory from which the run can
-// be resumed and its report made.
+// Package chainrun runs a chain to judge it. It measures every link, starts the
+// functions' commands, and stores everything in a directory. The run can be
+// resumed, and reported, from it.
 package chainrun
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Job is a chain that was planned for a host.
+// Job is a chain with its plan for a host.
 type Job struct {
 	Chain     *chain.Chain
 	Source    []byte // the chain file
@@ -33,24 +33,24 @@ type Job struct {
 	Node      *node.Node
 }
 
-// Run is a run of a chain. Functions are set if commands run while links are measured.
+// Run is one run of a chain. Functions is set if commands run during measurement.
 type Run struct {
 	Job
 	Path      string // of the directory
 	Options   verify.Options
 	Functions []node.FunctionStatus
-	// Measured says that all links were measured: the records are complete.
+	// Measured means that all links were measured: the records are complete.
 	Measured bool
-	// Say reports what the run does, and Warn what does not end it.
+	// Say reports progress, and Warn problems that do not end the run.
 	Say      func(text string)
 	Warn     func(error)
 	Progress func(runner.Progress) // before each trial
 
 	state *report.Run
-	dir   *rundir.Dir[report.Run] // nil: nothing is written yet
+	dir   *rundir.Dir[report.Run] // nil: nothing written yet
 }
 
-// New returns a run of a program that has not begun.
+// New returns a run that has not begun.
 func New(j Job, path string, o verify.Options, by report.Program) *Run {
 	now := time.Now()
 	return &Run{Job: j, Path: path, Options: o, state: &report.Run{
@@ -64,8 +64,8 @@ func ID(chainName string, began time.Time) string {
 	return fmt.Sprintf("%s-%s", chainName, began.UTC().Format("20060102T150405.000"))
 }
 
-// Begin creates the run's directory if there is none, so that the records of a run
-// that ends early can be read.
+// Begin creates the run's directory if missing, so that the records of a run that
+// ends early are readable.
 func (r *Run) Begin(live *node.Live) (err error) {
 	r.state.Functions, r.state.Links = r.functionRows(live), linkRows(live)
 	if r.dir != nil {
@@ -105,8 +105,8 @@ func (r *Run) phase(name string, f func() error) error {
 	return err
 }
 
-// Links measures every link that earlier processes have not measured, and writes
-// the records.
+// Links measures every link not measured by earlier processes, and writes the
+// records.
 func (r *Run) Links(ctx context.Context, live *node.Live) error {
 	r.Say(fmt.Sprintf("Measuring %s, about %v, seed %d", count(len(live.State.Plan.Links), "link"),
 		verify.Estimate(live.State.Plan, r.Options, r.dir.Earlier...).Round(time.Second), r.Options.Seed))
@@ -134,7 +134,7 @@ func (r *Run) links(ctx context.Context, live *node.Live) error {
 	return err
 }
 
-// Up brings the chain up, measures it, starts the functions' commands until they
+// Up brings the chain up, measures it, runs the functions' commands until they
 // have settled, and takes the chain down. It returns the chain as it was.
 func (r *Run) Up(ctx context.Context) (live *node.Live, err error) {
 	r.Say("Bringing up " + r.Chain.Name + ": " + r.Summary())
@@ -162,8 +162,8 @@ func (r *Run) measureAndStart(ctx context.Context, live *node.Live) error {
 	return r.phase("start", func() error { return r.startFunctions(ctx, live) })
 }
 
-// Finish ends the run with an exit code, or with its verdicts' if there is none,
-// and returns the content of the directory.
+// Finish ends the run with an exit code, by default from its verdicts, and
+// returns the directory's content.
 func (r *Run) Finish(live *node.Live, code int, interrupted bool) (*report.Data, error) {
 	data, err := report.Load(r.Path)
 	if err != nil {

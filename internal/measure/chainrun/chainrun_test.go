@@ -37,7 +37,7 @@ func job(t *testing.T) Job {
 	}
 }
 
-// measure measures a job that is up, until it has announced so many trials; 0: all.
+// measure measures a job that is up, until it has announced most trials; 0: all.
 func measure(r *Run, most int) (*node.Live, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -99,7 +99,7 @@ func TestInterruptedRunSaysSo(t *testing.T) {
 	}
 }
 
-// A resumed run makes the trials that an uninterrupted one would have made.
+// A resumed run makes the same trials as an uninterrupted one.
 func TestResumedRunIsWhole(t *testing.T) {
 	j := job(t)
 	whole := New(j, filepath.Join(t.TempDir(), "whole"), verify.Options{Rounds: 3, Seed: 7}, program)
@@ -126,7 +126,7 @@ func TestResumedRunIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all, left := verify.Estimate(j.Plan, r.Options), verify.Estimate(j.Plan, r.Options, r.dir.Earlier...); left >= all || left <= 0 {
-		t.Errorf("what is left takes about %v, all of it %v", left, all)
+		t.Errorf("the remaining trials take about %v, all %v", left, all)
 	}
 	if live, err = measure(r, 0); err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestResumedRunIsWhole(t *testing.T) {
 		}
 	}
 	if strings.Contains(text(t, got), "Interrupted") {
-		t.Error("a finished run is said to be interrupted")
+		t.Error("a finished run is reported as interrupted")
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestOnlyTheSameRunIsResumed(t *testing.T) {
 	}
 }
 
-// The chain of `dray verify` is not brought up by the run.
+// The run does not bring up the chain of `dray verify`.
 func TestRunOfAChainThatWasUpIsNotResumed(t *testing.T) {
 	r := New(job(t), filepath.Join(t.TempDir(), "run"), verify.Options{Rounds: 1}, program)
 	live := &node.Live{Chain: r.Chain, State: node.State{Plan: r.Plan}}

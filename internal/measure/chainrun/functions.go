@@ -15,8 +15,8 @@ import (
 	"github.com/drayage/dray/internal/node"
 )
 
-// startFunctions starts every command, waits until all have settled, stops
-// them, and keeps what they wrote.
+// startFunctions starts every command, waits until all have settled, stops them,
+// and stores their output.
 func (r *Run) startFunctions(ctx context.Context, live *node.Live) error {
 	s, err := live.Supervise()
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *Run) startFunctions(ctx context.Context, live *node.Live) error {
 	return errors.Join(failed, err, r.keepLogs(live))
 }
 
-// keepLogs copies what the functions wrote into the run directory.
+// keepLogs copies the functions' logs into the run directory.
 func (r *Run) keepLogs(live *node.Live) error {
 	for _, f := range live.Chain.Functions {
 		if err := copyFile(live.LogFile(f.Name), filepath.Join(r.Path, "log", f.Name+".log")); err != nil {
@@ -50,7 +50,7 @@ func (r *Run) keepLogs(live *node.Live) error {
 	return nil
 }
 
-// copyFile copies a file that need not exist.
+// copyFile copies a file if it exists.
 func copyFile(from, to string) error {
 	in, err := os.Open(from)
 	if errors.Is(err, os.ErrNotExist) {
@@ -71,7 +71,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// Summary is one clause: how much there is to do.
+// Summary is one clause: the amount of work.
 func (j Job) Summary() string {
 	var transports []string
 	for _, l := range j.Plan.Links {

@@ -37,8 +37,8 @@ func Interrupted(parent string) string {
 	return found
 }
 
-// Resume opens the directory of an interrupted run. prepare plans the chain file
-// that it holds for the host as it is now.
+// Resume opens an interrupted run's directory. prepare plans its chain file for
+// the host's current state.
 func Resume(path string, by report.Program, prepare func(file string) (Job, error)) (_ *Run, err error) {
 	dir, err := layout.Resume(path)
 	if err != nil {
@@ -73,7 +73,7 @@ func Resume(path string, by report.Program, prepare func(file string) (Job, erro
 	return r, nil
 }
 
-// samePlan refuses a plan that would not measure what the run measured before.
+// samePlan refuses a plan that would measure something else than the run did.
 func samePlan(path string, was, is *plan.Plan) error {
 	old, now := essentials(was), essentials(is)
 	for name, text := range old {
@@ -87,7 +87,7 @@ func samePlan(path string, was, is *plan.Plan) error {
 	return nil
 }
 
-// essentials are what a plan says of functions and links, without its reasons.
+// essentials are a plan's functions and links, without its reasons.
 func essentials(p *plan.Plan) map[string]string {
 	texts := map[string]string{}
 	add := func(name string, v any) {

@@ -13,7 +13,7 @@ import (
 	"github.com/drayage/dray/internal/result/report"
 )
 
-// sharedMark marks the trials during which a function's command runs.
+// sharedMark marks trials during which a function's command runs.
 func sharedMark(functions []node.FunctionStatus) []string {
 	for _, st := range functions {
 		if st.Phase == node.PhaseRunning || st.Phase == node.PhaseRestarting {
@@ -23,7 +23,7 @@ func sharedMark(functions []node.FunctionStatus) []string {
 	return nil
 }
 
-// ran are the things that carried traffic in a chain, as keys of doctor.MarkRun.
+// ran are the parts of a chain that carried traffic, as keys of doctor.MarkRun.
 func ran(live *node.Live) []string {
 	var keys []string
 	for _, l := range live.State.Plan.Links {

@@ -16,23 +16,23 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// wakeCycle is the time between two wake-ups, and wakeBars the µs that cyclictest's
-// histogram holds.
+// wakeCycle is the time between two wake-ups, and wakeBars the range of
+// cyclictest's histogram in µs.
 const (
 	wakeCycle = time.Millisecond
 	wakeBars  = 10_000
 )
 
-// wakePatience is how long cyclictest may take beside the measurement: an emulated
+// wakePatience is cyclictest's time in addition to the measurement: an emulated
 // machine under load starts its threads slowly.
 const wakePatience = 45 * time.Second
 
-// WakeUp measures by cyclictest how late timers wake a thread of real-time priority
-// on each CPU; under stress-ng on all of them if stress says so. Both run as root
-// of the host, within the namespaces of network and the control group of the
-// endpoint, or in its virtual machine. An endpoint of which nothing is set is the
-// host itself. Real-time priority takes CAP_SYS_NICE, and, on a kernel with
-// CONFIG_RT_GROUP_SCHED and cgroup v1, a real-time budget of the control group.
+// WakeUp measures with cyclictest how late timers wake a real-time thread on each
+// CPU, with stress-ng on all of them if stress is set. Both run as host root, in
+// the endpoint's network namespace and control group, or in its virtual machine. A
+// zero endpoint is the host itself. Real-time priority takes CAP_SYS_NICE, and, on
+// a kernel with CONFIG_RT_GROUP_SCHED and cgroup v1, a real-time budget of the
+// control group.
 func WakeUp(ctx context.Context, at Endpoint, stress bool, length time.Duration) (t record.Trial, err error) {
 	t = record.Trial{Quantity: record.QWakeup, Start: time.Now(), Marks: []string{}}
 	path, err := exec.LookPath("cyclictest")
@@ -75,7 +75,7 @@ func WakeUp(ctx context.Context, at Endpoint, stress bool, length time.Duration)
 	return t, err
 }
 
-// realtimeHint names what lets a thread have real-time priority.
+// realtimeHint explains how a thread can get real-time priority.
 func realtimeHint(words string) string {
 	text := strings.ToLower(words)
 	if !strings.Contains(text, "sched") && !strings.Contains(text, "permitted") && !strings.Contains(text, "capabilit") {
@@ -99,14 +99,14 @@ func stressAll(at Endpoint, most time.Duration) (stop func() error, err error) {
 	}, nil
 }
 
-// startStress starts what keeps every CPU busy, and ends by itself after most: also
-// if this process is killed, and nobody is left to end it.
+// startStress starts the stress program, which ends by itself after most, even if
+// this process is killed.
 func startStress(at Endpoint, most time.Duration) (*program, error) {
 	path, err := exec.LookPath("stress-ng")
 	if err != nil {
 		return nil, errors.New("the program stress-ng is missing: apt-get install stress-ng")
 	}
-	// A time-out of 0 would be none.
+	// A time-out of 0 would disable it.
 	return launch(at, []string{path, "--cpu", "0", "--temp-path", "/tmp", "--timeout", fmt.Sprintf("%ds", int(most.Seconds())+1)})
 }
 
@@ -115,7 +115,7 @@ var (
 	cyclictestMost = regexp.MustCompile(`(?m)^# Max Latencies:((?: \d+)+)`)
 )
 
-// parseCyclictest sums the histograms of all threads: one line for each µs.
+// parseCyclictest sums all threads' histograms: one line for each µs.
 func parseCyclictest(out string) (*record.Latency, error) {
 	h := record.NewHDR()
 	for _, m := range cyclictestBar.FindAllStringSubmatch(out, -1) {
@@ -135,7 +135,7 @@ func parseCyclictest(out string) (*record.Latency, error) {
 			}
 		}
 	}
-	// The largest may lie beyond the histogram.
+	// The maximum may lie beyond the histogram.
 	m := cyclictestMost.FindStringSubmatch(out)
 	if m == nil || h.TotalCount() == 0 {
 		return nil, errors.New("cyclictest printed no histogram")

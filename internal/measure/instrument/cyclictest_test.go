@@ -11,7 +11,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// As cyclictest 2.5 prints it, cut to three µs, with one sample beyond them.
+// Output of cyclictest 2.5, cut to three µs, with one sample beyond them.
 const cyclictestOutput = `# /dev/cpu_dma_latency set to 0us
 # Histogram
 000000 000000	000000
@@ -39,8 +39,8 @@ func TestParseCyclictest(t *testing.T) {
 	}
 }
 
-// TestWakeUp: under load it takes no less; only that it ends, and leaves no load, is
-// asserted.
+// TestWakeUp: latency under load need not be higher; the test only asserts that it
+// ends, and leaves no load.
 func TestWakeUp(t *testing.T) {
 	testenv.Root(t)
 	testenv.Program(t, "cyclictest", "stress-ng")
@@ -53,7 +53,7 @@ func TestWakeUp(t *testing.T) {
 	}
 }
 
-// A load that nobody ends is gone by itself.
+// An abandoned load ends by itself.
 func TestStressEnds(t *testing.T) {
 	testenv.Program(t, "stress-ng")
 	load, err := startStress(Endpoint{}, 0)
@@ -71,7 +71,7 @@ func TestRealtimeHint(t *testing.T) {
 		t.Errorf("%q", hint)
 	}
 	if hint := realtimeHint("Probably missing capabilities, either run as root or increase RLIMIT_RTPRIO limits."); hint == "" {
-		t.Error("cyclictest's own words give no hint")
+		t.Error("cyclictest's own message gives no hint")
 	}
 	if hint := realtimeHint("no such file"); hint != "" {
 		t.Errorf("%q", hint)

@@ -18,20 +18,19 @@ import (
 )
 
 // Draygen measures with Drayage's own generator and sink, which stamp and number
-// every packet. It offers, for Params.Duration, what Quantity says:
+// every packet. For Params.Duration, it offers the load that Quantity selects:
 //
 //   - QStream: Params.Bitrate of payload, in frames of Params.Frame bytes, or
 //     packets that fill the MTU;
 //   - QProbe: Params.MessageRate of the smallest packets;
 //   - QPacketRate: Params.PacketRate of the smallest packets;
-//   - QThroughput: as many such packets as the port takes;
+//   - QThroughput: as many such packets as the port accepts;
 //   - QFrames: Params.PacketRate frames of Params.Frame bytes, or as many as the
-//     port takes;
+//     port accepts;
 //   - QPathMTU: a few packets of Params.MTU bytes, for as long as they take.
 //
-// Sender and sink sleep while there is nothing to do, so that they leave the
-// CPUs to the link; on a native port the sink polls, as its users do, if
-// Params.Poll says that it may.
+// Idle senders and sinks sleep, to leave the CPUs to the link. On a native port
+// the sink polls, as its users do, if Params.Poll permits it.
 type Draygen struct{ Quantity record.Quantity }
 
 var draygen = tool{name: "draygen", own: true, ask: []string{"--version"}, version: regexp.MustCompile(`draygen (\S+)`)}
@@ -42,36 +41,36 @@ func (Draygen) Probe(ctx context.Context) inventory.Item { return draygen.probe(
 const (
 	genMAC = 14 // bytes of a frame before the packet
 	genFCS = 4
-	// genPayload is the least that holds the generator's short header. It makes
+	// genPayload is the smallest that holds the generator's short header. It makes
 	// frames of 64 bytes with FCS, and of 84 over IPv6.
 	genPayload = 18
-	// genDiscard is where frames for a port that is no interface go to, which
-	// nobody looks at.
+	// genDiscard is the destination of frames for a port that is no interface;
+	// nothing reads it.
 	genDiscard = 5010
 	// genWarmup is how long the stream runs before the first packet counts: the
-	// peer's address is found, caches and branch predictors are warm.
+	// peer's address is resolved, caches and branch predictors are warm.
 	genWarmup = 100 * time.Millisecond
-	// genLinger is how long the sink may take to end by itself. It waits for
-	// 200 ms if packets are missing.
+	// genLinger is how long the sink may take to end by itself. It waits for 200 ms
+	// if packets are missing.
 	genLinger = time.Second
-	// nativePoll is how long a sink polls a native port before it sleeps: longer
-	// than the sender's bursts are apart.
+	// nativePoll is how long a sink polls a native port before it sleeps: longer than
+	// the gap between the sender's bursts.
 	nativePoll = time.Millisecond
-	// A sender that lost its CPU catches up what was due in the meantime, but no
-	// more than about so many packets, and nothing older than that: a long burst
-	// would queue, and its delay would be taken for the link's.
+	// A sender that lost its CPU catches up, but by at most about this many packets,
+	// none older than this. A longer burst would queue, and its delay would be
+	// attributed to the link.
 	catchUpPackets            = 300
 	leastCatchUp, mostCatchUp = 10 * time.Millisecond, 100 * time.Millisecond
-	// lateSend is how late a sender may be, in one of a hundred packets, before
-	// the trial is marked.
+	// lateSend is how late a sender may be, in one of a hundred packets, before the
+	// trial is marked.
 	lateSend = time.Millisecond
 )
 
-// offer is what a sender is asked for.
+// offer is the load requested from a sender.
 type offer struct {
 	frame   int    // bytes, without FCS
-	ip6     bool   // packets are IPv6's
-	rate    string // as draygen takes it
+	ip6     bool   // packets are IPv6
+	rate    string // draygen's form
 	perSec  float64
 	packets int // 0: no limit
 	warmup  int
@@ -81,8 +80,8 @@ type offer struct {
 	encap   *Encapsulation
 }
 
-// headers is what comes before the payload of a frame: Ethernet, IP and UDP, and
-// what is around these.
+// headers are the bytes before a frame's payload: Ethernet, IP and UDP, and any
+// encapsulation.
 func (o offer) headers() int {
 	switch {
 	case o.ip6:
@@ -96,7 +95,7 @@ func (o offer) headers() int {
 // smallest is the smallest frame that holds the generator's header.
 func (o offer) smallest() int { return o.headers() + genPayload }
 
-// payloadBits is what one packet carries.
+// payloadBits is the payload of one packet.
 func (o offer) payloadBits() float64 { return float64(8 * (o.frame - o.headers())) }
 
 // catchUp is how late a packet may still be sent.
@@ -104,7 +103,7 @@ func (o offer) catchUp() time.Duration {
 	return min(max(time.Duration(catchUpPackets/o.perSec*float64(time.Second)), leastCatchUp), mostCatchUp)
 }
 
-// fullFrame is the frame of a stream: that of the parameters, or one that fills the MTU.
+// fullFrame is a stream's frame: the requested one, or one that fills the MTU.
 func fullFrame(from, to Endpoint, p Params) int {
 	if p.Frame > 0 {
 		return p.Frame
@@ -112,7 +111,7 @@ func fullFrame(from, to Endpoint, p Params) int {
 	return min(from.MTU, to.MTU, math.MaxUint16-genMAC) + genMAC
 }
 
-// wanted is what the quantity offers under these parameters.
+// wanted is the quantity's offer with these parameters.
 func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
 	if g.Quantity == record.QFrames {
 		return g.frames(from, to, p)
@@ -143,7 +142,7 @@ func (g Draygen) wanted(from, to Endpoint, p Params) (offer, error) {
 	return o, nil
 }
 
-// Run sends from one port to the other and reads at both what became of it.
+// Run sends from one port to the other and reads the results at both.
 func (g Draygen) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial, error) {
 	t := begin(g.Quantity, from, to)
 	if g.Quantity == record.QPathMTU {
@@ -180,7 +179,7 @@ func (g Draygen) Run(ctx context.Context, from, to Endpoint, p Params) (record.T
 	return t, nil
 }
 
-// send runs one stream and fills in what is known of the trial in any case.
+// send runs one stream and fills in what is always known of the trial.
 func (g Draygen) send(ctx context.Context, t *record.Trial, from, to Endpoint, o offer, d time.Duration) (genResult, error) {
 	s, version, err := genSession(ctx, from, to, o, d)
 	if err != nil {
@@ -205,7 +204,7 @@ func (g Draygen) send(ctx context.Context, t *record.Trial, from, to Endpoint, o
 	return result, nil
 }
 
-// genSession is one sender and one sink, and the version of the latter.
+// genSession is one sender and one sink, and the sink's version.
 func genSession(ctx context.Context, from, to Endpoint, o offer, d time.Duration) (session, string, error) {
 	sender, _, err := genTool(from).find(ctx)
 	if err != nil {
@@ -256,8 +255,7 @@ func genCommands(sender, receiver string, from, to Endpoint, o offer, d time.Dur
 	return s, nil
 }
 
-// genReady reports whether a sink has said that it misses nothing any more, or a
-// sender that it begins.
+// genReady reports whether a sink misses nothing any more, or a sender begins.
 func genReady(p *program) bool {
 	return strings.Contains(string(p.out.bytes()), `"event":"ready"`)
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// echoWarmup is how many packets go there and back before the first that counts.
+// echoWarmup is the number of round trips before the first that counts.
 const echoWarmup = 100
 
-// Echo measures round trips between two ports of one kind: the far end sends each
-// packet back, and the next goes when the one before has come. Frames are of
-// Params.Frame bytes without FCS.
+// Echo measures round trips between two ports of one kind: the far end returns
+// each packet, and the next is sent when it arrives. Frames are of Params.Frame
+// bytes without FCS.
 func (g Draygen) Echo(ctx context.Context, from, to Endpoint, p Params) (record.Trial, error) {
 	t := begin(record.QLatency, from, to)
 	o, err := g.frames(from, to, Params{Frame: p.Frame})
@@ -49,7 +49,7 @@ func (g Draygen) Echo(ctx context.Context, from, to Endpoint, p Params) (record.
 	return t, nil
 }
 
-// echo makes a session that sends one way one that goes there and back.
+// echo turns a one-way session into a round-trip session.
 func (s *session) echo() error {
 	i := slices.Index(s.client, "send")
 	if i < 0 || s.opened != nil {
@@ -60,14 +60,14 @@ func (s *session) echo() error {
 	return nil
 }
 
-// echoResult is what the asking end of an echo says.
+// echoResult is the output of an echo's requesting end.
 type echoResult struct {
 	*record.Latency
 	line genLine
 	took time.Duration
 }
 
-// parseEcho reads it.
+// parseEcho reads that output.
 func parseEcho(out []byte, o offer) (echoResult, error) {
 	line, err := lastResult(out, "ping")
 	r := echoResult{line: line, took: time.Duration(line.ElapsedNs)}

@@ -36,7 +36,7 @@ func TestEchoSession(t *testing.T) {
 	}
 	s.opened = genOpened
 	if err := s.echo(); err == nil {
-		t.Error("an echo whose asking end has to be there first")
+		t.Error("an echo whose requesting end must start first")
 	}
 }
 

@@ -4,26 +4,25 @@ package instrument
 
 import "strconv"
 
-// Encapsulation is what stands around the packets that a generator sends to a
-// function that takes tunnels apart. They are IPv4's.
+// Encapsulation surrounds the packets that a generator sends to a function that
+// decapsulates. They are IPv4 packets.
 type Encapsulation struct {
 	// Option is draygen's --encap; empty: plain frames.
 	Option string
-	// Headers are the bytes that a frame has before its payload, beside those of
-	// Ethernet, IPv4 and UDP.
+	// Headers are a frame's header bytes in addition to Ethernet, IPv4 and UDP.
 	Headers int
-	// Users are the flows, each of which is a user with a tunnel.
+	// Users is the number of flows, each a user with a tunnel.
 	Users int
-	// OwnAddresses gives each user a source address: that of the port, and the next.
+	// OwnAddresses gives each user a source address, counting up from the port's.
 	OwnAddresses bool
 }
 
-// Smallest is the smallest frame with its FCS that holds the generator's header.
+// Smallest is the smallest frame, with FCS, that holds the generator's header.
 func (e Encapsulation) Smallest() int {
 	return offer{encap: &e}.smallest() + genFCS
 }
 
-// around is how the sender is told of it.
+// around is the sender's option for it.
 func (o offer) around() []string {
 	if o.encap == nil {
 		return nil

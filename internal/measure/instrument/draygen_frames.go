@@ -16,15 +16,15 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// genMixed is the mean length of draygen's IMIX without FCS, in bytes: 7 of 60,
-// 4 of 590 and 1 of 1514.
+// genMixed is the mean length of draygen's IMIX without FCS, in bytes: 7 frames
+// of 60, 4 of 590 and 1 of 1514.
 const genMixed = 4294.0 / 12
 
-// genMaxWarmup is how many packets warm a stream up that has no rate.
+// genMaxWarmup is the number of warm-up packets for a stream without a rate.
 const genMaxWarmup = 1000
 
-// frames is what a matrix offers: frames of Params.Frame bytes, at
-// Params.PacketRate or as many as the port takes.
+// frames is a matrix load: frames of Params.Frame bytes, at Params.PacketRate or
+// as fast as the port accepts.
 func (g Draygen) frames(from, to Endpoint, p Params) (offer, error) {
 	o := offer{frame: p.Frame, ip6: ipHeader(to.IP) == ipv6Header, rate: "max", warmup: genMaxWarmup, poll: p.Poll, busy: p.Busy, encap: p.Encap}
 	if o.ip6 && o.encap != nil {
@@ -44,7 +44,7 @@ func (g Draygen) frames(from, to Endpoint, p Params) (offer, error) {
 	return o, nil
 }
 
-// size is the length of frames as draygen takes it.
+// size is the frame length in draygen's form.
 func (o offer) size() string {
 	if o.mixed {
 		return "imix"
@@ -52,7 +52,7 @@ func (o offer) size() string {
 	return strconv.Itoa(o.frame)
 }
 
-// stream is what draygen says of when it sent, and of its own CPU time.
+// stream is draygen's report of its sending times, and of its own CPU time.
 func (r genResult) stream() (*record.Span, error) {
 	s := &record.Span{
 		Start: time.Duration(r.sender.StartedNs), End: time.Duration(r.sender.EndedNs),
@@ -71,12 +71,12 @@ func share(part, whole int64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// nullDevice is what EAL needs for a device that throws away what it is given.
+// nullDevice is EAL's arguments for a device that discards its packets.
 const nullDevice = "--no-huge --no-shconf -m 256 --no-pci --no-telemetry --vdev net_null0"
 
-// Ceiling measures what draygen does without a port: how fast it makes frames of
-// so many bytes without FCS (0: IMIX), and how fast it takes them apart. onDPDK
-// has it made by the generator for DPDK's devices, which sends into net_null.
+// Ceiling measures draygen without a port: how fast it makes frames of this many
+// bytes without FCS (0: IMIX), and how fast it parses them. onDPDK uses the
+// generator for DPDK devices, which sends into net_null.
 func (g Draygen) Ceiling(ctx context.Context, onDPDK bool, frame int, d time.Duration) (record.Trial, error) {
 	t := record.Trial{Quantity: record.QCeiling, Marks: []string{}, Start: time.Now()}
 	program, port := draygen, []string{"--port", "null"}
@@ -105,7 +105,7 @@ func (g Draygen) Ceiling(ctx context.Context, onDPDK bool, frame int, d time.Dur
 	return t, nil
 }
 
-// alone runs one draygen that needs no other.
+// alone runs one draygen that needs no peer.
 func alone(ctx context.Context, role string, argv []string, timeout time.Duration) (genLine, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -122,7 +122,7 @@ func alone(ctx context.Context, role string, argv []string, timeout time.Duratio
 	return lastResult(out, role)
 }
 
-// FindOwn finds a program of this project: beside the running one, or in the PATH.
+// FindOwn finds a program of this project: next to this one, or in the PATH.
 func FindOwn(name string) (string, error) {
 	path, err := host.OwnProgram(name)
 	if err != nil {
@@ -133,8 +133,8 @@ func FindOwn(name string) (string, error) {
 
 var limit = tool{name: "dray-limit", own: true}
 
-// PhysicalLimit measures what two cores of this machine can do at best at this
-// moment. No other program should be busy meanwhile.
+// PhysicalLimit measures the most that two cores of this machine can do now. No
+// other program should be busy meanwhile.
 func PhysicalLimit(ctx context.Context) (*record.Limit, error) {
 	path, err := FindOwn(limit.name)
 	if err != nil {

@@ -134,7 +134,7 @@ func TestParseLimit(t *testing.T) {
 	}
 }
 
-// What the generator does alone is more than nothing, and within reason.
+// The generator's own rates are above nothing, and within reason.
 func TestCeiling(t *testing.T) {
 	for name, onDPDK := range map[string]bool{"draygen": false, "draygen-dpdk": true} {
 		t.Run(name, func(t *testing.T) {

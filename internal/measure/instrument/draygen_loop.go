@@ -16,10 +16,10 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// Loop sends from one port of a function and receives at another, in one thread,
-// so that a switch or a function between them has the other CPUs. It takes
-// Params as QFrames does. Both ports are native, or both are DPDK's: from.EAL
-// then has the devices of both.
+// Loop sends from one port of a function and receives at another, in one thread.
+// A switch or function between them has the other CPUs. It takes Params as
+// QFrames does. Both ports are native, or both are DPDK ports: from.EAL then has
+// both devices.
 func (g Draygen) Loop(ctx context.Context, from, to Endpoint, p Params) (record.Trial, error) {
 	t := begin(record.QFrames, from, to)
 	o, err := g.frames(from, to, p)
@@ -54,7 +54,7 @@ func (g Draygen) Loop(ctx context.Context, from, to Endpoint, p Params) (record.
 	return t, nil
 }
 
-// marks are the doubts that a stream's own figures raise.
+// marks are doubts that the stream's own figures raise.
 func (r genResult) marks(t record.Trial) []string {
 	var marks []string
 	if t.Delivery.OfferedRate > 0 && missed(t.Delivery.SentRate, t.Delivery.OfferedRate) {
@@ -112,7 +112,7 @@ func parseLoop(out []byte) (genResult, error) {
 		return genResult{}, fmt.Errorf("a loop without a way: %.100s", strings.TrimSpace(string(out)))
 	}
 	sender, sink := line.Forward.Sender, line.Forward.Sink
-	// One thread is both ends: its time is told once.
+	// One thread is both ends: count its time once.
 	sender.CPUNs, sender.WallNs, sender.CPUs = line.CPUNs, line.WallNs, line.CPUs
 	return joined(sender, sink)
 }

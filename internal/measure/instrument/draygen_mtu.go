@@ -11,11 +11,11 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// genTooLong finds what draygen says of a port that takes no such packet.
+// genTooLong matches draygen's message if a port rejects such a packet.
 var genTooLong = regexp.MustCompile(`frames of \d+ bytes do not fit`)
 
-// pathMTU tries packets of the wanted size on a port that answers no ping, and
-// if they do not arrive, finds the largest that do.
+// pathMTU tries packets of the wanted size on a port that answers no ping. If
+// they do not arrive, it finds the largest that do.
 func (g Draygen) pathMTU(ctx context.Context, t record.Trial, from, to Endpoint, p Params) (record.Trial, error) {
 	o := offer{ip6: ipHeader(to.IP) == ipv6Header, rate: "100pps", packets: pingCount}
 	smallest := o.smallest() - genMAC
@@ -34,8 +34,8 @@ func (g Draygen) pathMTU(ctx context.Context, t record.Trial, from, to Endpoint,
 	var err error
 	result.Passed, err = probe(p.MTU)
 	if err == nil && !result.Passed {
-		// A switch that meets a device for the first time may begin to serve it when the
-		// few packets and their sender are gone.
+		// A switch may begin to serve a new device only after the few packets and their
+		// sender are gone.
 		result.Passed, err = probe(p.MTU)
 	}
 	if err == nil {

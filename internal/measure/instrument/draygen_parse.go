@@ -14,15 +14,15 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// genFormat is the version of draygen's output that is understood, and genBits
-// the fineness of its histograms: 64 buckets an octave.
+// genFormat is the supported version of draygen's output, and genBits its
+// histogram resolution: 64 buckets an octave.
 const (
 	genFormat = 1
 	genBits   = 6
 )
 
-// genLine is a line of draygen's output, as far as it is used. See
-// dataplane/gen/README.md for what the fields mean.
+// genLine is the used part of a line of draygen's output. See
+// dataplane/gen/README.md for the fields' meanings.
 type genLine struct {
 	Format int    `json:"draygen"`
 	Event  string `json:"event"`
@@ -66,7 +66,7 @@ type genLine struct {
 	SocketDrops uint64        `json:"socket_drops"`
 	ClockErrors uint64        `json:"clock_errors"`
 	OneWay      *genHistogram `json:"one_way"`
-	RoundTrip   *genHistogram `json:"round_trip"` // of one that asks
+	RoundTrip   *genHistogram `json:"round_trip"` // of a requester
 	Intended    *genHistogram `json:"one_way_intended"`
 	IPDV        *genHistogram `json:"ipdv"`
 	Jitter      *float64      `json:"jitter_ns"`
@@ -79,14 +79,14 @@ type genHistogram struct {
 	Counts [][2]int64 `json:"counts"`
 }
 
-// genResult is what both ends of one stream say, checked against each other.
+// genResult is both ends' report of one stream, checked for consistency.
 type genResult struct {
 	sender, sink                      genLine
 	latency, intended, lateness, ipdv record.Histogram
 	min, max                          time.Duration
 }
 
-// parseDraygen reads what the sender and the sink of one stream printed.
+// parseDraygen reads the output of one stream's sender and sink.
 func parseDraygen(client, server []byte) (genResult, error) {
 	sender, err := lastResult(client, "send")
 	if err != nil {
@@ -99,10 +99,10 @@ func parseDraygen(client, server []byte) (genResult, error) {
 	return joined(sender, sink)
 }
 
-// errClocks follows a number. Rates and losses are known all the same.
+// errClocks follows a number. Rates and losses are still valid.
 var errClocks = errors.New("packets were stamped in the future or long ago: sender and sink do not read one clock")
 
-// joined is what both ends of one stream say.
+// joined combines both ends' reports of one stream.
 func joined(sender, sink genLine) (genResult, error) {
 	r := genResult{sender: sender, sink: sink}
 	var err error
@@ -147,10 +147,10 @@ func joined(sender, sink genLine) (genResult, error) {
 	return r, nil
 }
 
-// maxTrial bounds every time that a program may claim.
+// maxTrial bounds every time that a program may report.
 const maxTrial = 100 * 24 * time.Hour
 
-// lastResult finds the line that sums a program's run up.
+// lastResult finds the summary line of a program's run.
 func lastResult(out []byte, role string) (genLine, error) {
 	var found *genLine
 	for _, text := range bytes.Split(out, []byte("\n")) {
@@ -174,8 +174,8 @@ func lastResult(out []byte, role string) (genLine, error) {
 	return *found, nil
 }
 
-// record is the histogram with its counts; it holds at most so many samples, and
-// as many as it says.
+// record converts the histogram and its counts; it must hold at most most
+// samples, and as many as it states.
 func (h *genHistogram) record(name string, most uint64) (record.Histogram, error) {
 	if h == nil {
 		return record.Histogram{}, fmt.Errorf("no %s in its output", name)
@@ -194,15 +194,15 @@ func (h *genHistogram) record(name string, most uint64) (record.Histogram, error
 	return out, nil
 }
 
-// span is the time that the stream took: what arrived is divided by the longer of
-// the sender's time and the receiver's, since a receiver that woke late sees a
-// shorter stream than was sent.
+// span is the duration of the stream: arrivals are divided by the longer of the
+// sender's and the receiver's time, since a receiver that wakes late sees a
+// shorter stream.
 func (r genResult) span() time.Duration {
 	return time.Duration(max(r.sender.ElapsedNs, r.sink.LastNs-r.sink.FirstNs))
 }
 
-// starved reports whether a sender or sink that polls had no CPU to itself, as
-// the scheduler tells it. One that sleeps may share its CPU.
+// starved reports whether a polling sender or sink lacked its own CPU, according
+// to the scheduler. A sleeping one may share its CPU.
 func (r genResult) starved() bool {
 	for _, line := range []genLine{r.sender, r.sink} {
 		if line.CPUs.Polling > 0 && line.CPUs.Oversubscribed {
@@ -242,7 +242,7 @@ func (r genResult) oneWay() *record.OneWay {
 	}
 }
 
-// throughput is the payload that arrived, over the whole of the stream.
+// throughput is the payload that arrived, over the whole stream.
 func (r genResult) throughput(o offer) *record.Throughput {
 	bits := float64(r.sink.Received) * o.payloadBits()
 	return &record.Throughput{Traffic: "udp", BitsPerSecond: perSecond(bits, r.span()), Intervals: []uint64{}, Held: r.sender.Full}
@@ -262,6 +262,6 @@ func lateShare(h record.Histogram, limit time.Duration) float64 {
 
 var genCounts = regexp.MustCompile(`, ?"counts": ?\[[0-9\[\], ]*\]`)
 
-// genSummary is draygen's output without the counts of its histograms, which the
-// record holds already.
+// genSummary is draygen's output without histogram counts, which the record holds
+// already.
 func genSummary(out []byte) []byte { return genCounts.ReplaceAll(out, nil) }

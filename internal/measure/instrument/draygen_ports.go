@@ -12,19 +12,18 @@ import (
 	"time"
 )
 
-// draygenDPDK is draygen with the devices of DPDK, which it takes from the
-// system's libraries.
+// draygenDPDK is draygen with DPDK devices, using the system's DPDK libraries.
 var draygenDPDK = tool{name: "draygen-dpdk", own: true, ask: draygen.ask, version: draygen.version}
 
 // dpdkPatience is how long a program may wait at a dpdk port for its peer: EAL
-// takes a second to start, and a switch a second to connect again.
+// takes a second to start, and a switch a second to reconnect.
 const dpdkPatience = 20 * time.Second
 
-// machinePatience is that in a virtual machine, where EAL loads its drivers from the
-// host's files: emulated beside busy programs that was seen to take half a minute.
+// machinePatience is the same in a virtual machine, where EAL loads its drivers from
+// the host's files: emulated next to busy programs that took up to half a minute.
 const machinePatience = 2 * time.Minute
 
-// dpdkWait is how long programs at the ends of a link wait for each other.
+// dpdkWait is how long programs at a link's ends wait for each other.
 func dpdkWait(from, to Endpoint) time.Duration {
 	if from.machine() || to.machine() {
 		return machinePatience
@@ -35,11 +34,11 @@ func dpdkWait(from, to Endpoint) time.Duration {
 // dpdk reports whether a DPDK application drives the port.
 func (e Endpoint) dpdk() bool { return e.Device != "" }
 
-// framed reports whether the generator itself makes the frames at this port: it
-// is no interface, whose kernel does that.
+// framed reports whether the generator itself makes this port's frames: no kernel
+// interface does.
 func (e Endpoint) framed() bool { return e.Native || e.dpdk() }
 
-// genTool is the generator for a port.
+// genTool is a port's generator.
 func genTool(e Endpoint) tool {
 	if e.dpdk() {
 		return draygenDPDK
@@ -47,8 +46,8 @@ func genTool(e Endpoint) tool {
 	return draygen
 }
 
-// genPort is the generator's own end of a framed port, which waits so long for its
-// peer if it is a device.
+// genPort is the generator's own end of a framed port; a device waits this long
+// for its peer.
 func genPort(e Endpoint, wait time.Duration) ([]string, error) {
 	if !e.dpdk() {
 		return []string{"--port", "dray:" + e.Port}, nil
@@ -62,15 +61,15 @@ func genPort(e Endpoint, wait time.Duration) ([]string, error) {
 		"--peer-timeout", strconv.FormatFloat(wait.Seconds(), 'f', -1, 64) + "s"}, nil
 }
 
-// secondary reports whether the device's application needs another process of
-// DPDK, which has the memory of both, to run before it.
+// secondary reports whether the device's application needs another DPDK process,
+// which holds both ends' memory, to run first.
 func (e Endpoint) secondary() bool { return slices.Contains(e.EAL, "--proc-type=secondary") }
 
 // genOpened reports whether a sender has opened its port.
 func genOpened(p *program) bool { return strings.Contains(string(p.out.bytes()), `"event":"open"`) }
 
-// genPorts are the sink's and the sender's ports, and how the sender addresses
-// the sink.
+// genPorts are the sink's and the sender's ports, and the sender's address
+// options for the sink.
 func genPorts(from, to Endpoint) (sink, source, target []string, err error) {
 	dst, err := genAddress(from, to)
 	if err != nil {
@@ -95,7 +94,7 @@ func genPorts(from, to Endpoint) (sink, source, target []string, err error) {
 	return sink, source, genTarget(from, to, dst), err
 }
 
-// genAddress is where packets go to. It is not valid if a port with one peer
+// genAddress is the packets' destination. It is invalid if a port with one peer
 // needs none.
 func genAddress(from, to Endpoint) (netip.AddrPort, error) {
 	switch {
@@ -113,11 +112,11 @@ func genAddress(from, to Endpoint) (netip.AddrPort, error) {
 	return netip.AddrPort{}, nil
 }
 
-// genTarget is how the sender addresses the sink. A native port has one peer,
-// which needs no address but says of what family the packets are. Where the
-// other end is an interface, its kernel has to take the packets for its own, or,
-// the other way round, has to be kept from asking for an address that nobody
-// answers for. Beyond a dpdk port there may be a switch, and behind it a kernel.
+// genTarget is the sender's address options for the sink. A native port has one
+// peer, which needs no address, only an IP family. If the other end is an
+// interface, its kernel must accept the packets as its own. In the opposite
+// direction the kernel must not ask for an address that nothing answers for.
+// Beyond a dpdk port there may be a switch, and behind it a kernel.
 func genTarget(from, to Endpoint, dst netip.AddrPort) []string {
 	var target []string
 	if dst.IsValid() {
@@ -132,13 +131,13 @@ func genTarget(from, to Endpoint, dst netip.AddrPort) []string {
 	return target
 }
 
-// genBusy finds what draygen says where another program has a native port open.
+// genBusy matches draygen's message if another program has a native port open.
 var genBusy = regexp.MustCompile(`draygen: dray:[^ ]+: the port is open elsewhere`)
 
-// genNoDevice finds what it says where the device of a port did not come up.
+// genNoDevice matches its message if a port's device did not come up.
 var genNoDevice = regexp.MustCompile(`draygen: (EAL did not start|dpdk:)`)
 
-// genError explains what a user can mend.
+// genError explains errors that a user can fix.
 func genError(err error, from, to Endpoint) error {
 	busy := (from.Native || to.Native) && genBusy.MatchString(err.Error())
 	none := (from.dpdk() || to.dpdk()) && genNoDevice.MatchString(err.Error())

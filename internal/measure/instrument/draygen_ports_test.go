@@ -19,7 +19,7 @@ func TestAnOpenPortIsExplained(t *testing.T) {
 	native := Endpoint{Native: true}
 	for _, other := range []error{context.DeadlineExceeded, testError("draygen: dray:f1u: the broker hung up")} {
 		if err := genError(other, native, native); strings.Contains(err.Error(), "dray status") {
-			t.Errorf("every error is taken for a port in use: %v", err)
+			t.Errorf("every error counts as a port in use: %v", err)
 		}
 	}
 	const words = "draygen: dray:f1u: the port is open elsewhere, or too many generations have buffers out"
@@ -27,7 +27,7 @@ func TestAnOpenPortIsExplained(t *testing.T) {
 		t.Errorf("a port in use is not explained: %v", err)
 	}
 	if err := genError(testError(words), Endpoint{}, Endpoint{}); strings.Contains(err.Error(), "dray status") {
-		t.Errorf("an interface in use is taken for a native port: %v", err)
+		t.Errorf("an interface in use counts as a native port: %v", err)
 	}
 }
 
@@ -58,7 +58,7 @@ func (p pair) devices(t *testing.T) pair {
 }
 
 // TestDevicesAreMeasured sends from the server to the client of a memif link, and
-// back: then the sink is there before the socket is.
+// back: then the sink exists before the socket.
 func TestDevicesAreMeasured(t *testing.T) {
 	generator(t)
 	p := newPair(t).devices(t)
@@ -95,7 +95,7 @@ func TestDevicesAreMeasured(t *testing.T) {
 	p.empty(t)
 }
 
-// A device beside an interface: each on the same veth pair, by packet sockets.
+// A device next to an interface: each on the same veth pair, by packet sockets.
 func TestADeviceBesideAnInterface(t *testing.T) {
 	generator(t)
 	testenv.Built(t, draygenDPDK.name)
@@ -128,8 +128,8 @@ func TestADeviceThatIsMissingIsExplained(t *testing.T) {
 	}
 }
 
-// The sink on a device that another process's memory is needed for starts when
-// the sender has opened its own, and before it sends.
+// A sink whose device needs another process's memory starts after the sender has
+// opened its own, and before it sends.
 func TestASecondaryStartsSecond(t *testing.T) {
 	p := newPair(t)
 	mark := filepath.Join(t.TempDir(), "mark")
@@ -165,7 +165,7 @@ func TestASecondaryStartsSecond(t *testing.T) {
 	}
 }
 
-// A program with no CPU of its own is told from one that has one.
+// A program without its own CPU is distinguished from one that has it.
 func TestAStarvedEndIsMarked(t *testing.T) {
 	var r genResult
 	if r.sink.CPUs.Oversubscribed = true; r.starved() {
@@ -176,7 +176,7 @@ func TestAStarvedEndIsMarked(t *testing.T) {
 	}
 }
 
-// The umask of a program that makes a socket is open: its directory is not.
+// A program that makes a socket has an open umask; its directory is closed.
 func TestADeviceOpensItsSocket(t *testing.T) {
 	p := newPair(t).devices(t)
 	server, err := launch(p.a, []string{"/bin/sh", "-c", "umask"})

@@ -42,7 +42,7 @@ func TestParseDraygen(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// draygen says p99 of lateness is 1.98 ms.
+	// draygen reports a lateness p99 of 1.98 ms.
 	if share := lateShare(w.Lateness, 1982463); share > 0.01 || share < 0.0095 {
 		t.Errorf("%.4f of the packets were sent later than draygen's p99", share)
 	}
@@ -94,7 +94,7 @@ func TestParseDraygenRefuses(t *testing.T) {
 }
 
 func FuzzDraygen(f *testing.F) {
-	// Short ones: the fuzzer takes a second for each of the length of real ones.
+	// Short ones: the fuzzer takes a second for each of real length.
 	const send = `{"draygen":1,"event":"result","role":"send","elapsed_ns":9,"sent":3,"unsent":1,"full":0,"lateness":{"n":3,"counts":[[5,2],[130,1]]}}`
 	const sink = `{"draygen":1,"event":"ready","role":"sink"}
 {"draygen":1,"event":"result","role":"sink","first_ns":1,"last_ns":9,"received":2,"socket_drops":1,"one_way":{"n":2,"min":7,"max":260,"counts":[[7,1],[260,1]]},"one_way_intended":{"n":2,"counts":[[8,1],[264,1]]},"ipdv":{"n":1,"counts":[[9,1]]},"jitter_ns":1.5}`
@@ -123,7 +123,7 @@ func FuzzDraygen(f *testing.F) {
 	})
 }
 
-// What each quantity asks of the generator.
+// What each quantity requests from the generator.
 func TestDraygenCommand(t *testing.T) {
 	ip := func(s string) netip.Addr { return netip.MustParseAddr(s) }
 	veth := [2]Endpoint{{Name: "a.x", Port: "x", IP: ip("10.0.0.1"), MTU: 1600}, {Name: "b.x", Port: "x", IP: ip("127.0.0.1"), MTU: 1500, MAC: "02:00:00:00:00:01"}}
@@ -193,7 +193,7 @@ func TestDraygenCommand(t *testing.T) {
 		}
 	}
 	if _, err := (Draygen{record.QLatency}).wanted(veth[0], veth[1], Params{}); err == nil {
-		t.Error("draygen took a ping-pong for its own")
+		t.Error("draygen accepted a ping-pong")
 	}
 	if _, err := (Draygen{record.QStream}).wanted(veth[0], veth[1], Params{}); err == nil {
 		t.Error("a stream without a rate")
@@ -238,12 +238,12 @@ func measures(t *testing.T, p pair, smallest int) {
 	}
 }
 
-// A peer that takes nothing is a result: everything is lost.
+// A peer that receives nothing is a result: everything is lost.
 func TestDraygenOnADeadLink(t *testing.T) {
 	generator(t)
 	testenv.Program(t, "ip")
 	p := newPair(t)
-	// The address moves away, where no packet finds it; its neighbour is known.
+	// The address moves to where no packet finds it; its neighbour entry stays.
 	for _, argv := range [][]string{
 		{"ip", "neigh", "replace", p.b.IP.String(), "lladdr", "02:00:00:00:09:77", "dev", "eth0"},
 	} {
@@ -257,7 +257,7 @@ func TestDraygenOnADeadLink(t *testing.T) {
 	}
 }
 
-// A native port without a broker, as if nothing has set the link up.
+// A native port without a broker, as if the link was never set up.
 func TestDraygenNamesAMissingPort(t *testing.T) {
 	generator(t)
 	p := newPair(t)

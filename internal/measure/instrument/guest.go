@@ -14,7 +14,7 @@ import (
 	"github.com/drayage/dray/internal/function/guest/wire"
 )
 
-// guestPath is where programs are looked for in a virtual machine.
+// guestPath is the search path for programs in a virtual machine.
 const guestPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // guestPatience bounds a short program in a virtual machine, which may be emulated.
@@ -23,20 +23,20 @@ const guestPatience = 30 * time.Second
 // machine reports whether the endpoint is in a virtual machine.
 func (e Endpoint) machine() bool { return e.Guest != "" }
 
-// oneClock reports whether programs at both ends read one clock. A virtual
-// machine has its own, so that stamps of different machines cannot be compared.
+// oneClock reports whether both ends' programs read one clock. A virtual machine
+// has its own, so different machines' timestamps are not comparable.
 func oneClock(from, to Endpoint) bool { return from.Guest == to.Guest }
 
-// inMachine is the process of the host that stands for a program in the
-// endpoint's virtual machine, which sees the host's programs by their paths.
+// inMachine is the host process that represents a program in the endpoint's
+// virtual machine. The machine sees the host's programs at their paths.
 func inMachine(at Endpoint, argv []string) (*exec.Cmd, error) {
 	return guest.ClientCommand(at.Guest, wire.Request{
 		Argv: argv, Env: append([]string{guestPath, "HOME=/", "LC_ALL=C"}, at.env()...), Dir: "/",
 	})
 }
 
-// readInMachine reads files of the endpoint's virtual machine, one after the
-// other; those that are missing count as empty.
+// readInMachine reads files of the endpoint's virtual machine in turn; missing
+// files count as empty.
 func readInMachine(ctx context.Context, at Endpoint, paths ...string) ([]byte, error) {
 	return brieflyInMachine(ctx, at, append([]string{"cat"}, paths...))
 }
@@ -46,7 +46,7 @@ func removeInMachine(ctx context.Context, at Endpoint, path string) error {
 	return err
 }
 
-// brieflyInMachine runs a short program and returns what it prints.
+// brieflyInMachine runs a short program and returns its output.
 func brieflyInMachine(ctx context.Context, at Endpoint, argv []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, guestPatience)
 	defer cancel()
@@ -63,7 +63,7 @@ func brieflyInMachine(ctx context.Context, at Endpoint, argv []string) ([]byte, 
 	return out.buf.Bytes(), nil
 }
 
-// bounded takes no more than the longest log: what is in the machine is not trusted.
+// bounded accepts at most the longest log: the machine is not trusted.
 type bounded struct {
 	buf  bytes.Buffer
 	over bool
@@ -77,8 +77,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-// listedIn reads the socket tables of a virtual machine. One that cannot be read
-// has no such socket yet: the wait for it ends by itself.
+// listedIn reads a virtual machine's socket tables. If it cannot be read, it has
+// no such socket yet: the wait for the socket has its own limit.
 func (s socket) listedIn(at Endpoint) bool {
 	table, err := readInMachine(context.Background(), at, "/proc/net/"+s.proto, "/proc/net/"+s.proto+"6")
 	return err == nil && s.in(bytes.NewReader(table))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package instrument runs measuring programs of the host inside the network
-// namespaces and cgroups of two functions, and turns their output into records.
+// Package instrument runs the host's measuring programs inside the network
+// namespaces and cgroups of two functions, and converts their output to records.
 package instrument
 
 import (
@@ -19,28 +19,28 @@ import (
 type Endpoint struct {
 	Name  string // "function.port"
 	Place host.Place
-	IP    netip.Addr // not valid: a native port without an address
+	IP    netip.Addr // invalid: a native port without an address
 	MAC   string
 	MTU   int    // bytes of L3 packet
-	Port  string // the port's name: that of its interface, or of its socket
-	// Guest is the directory of the virtual machine that the port is in (package
-	// guest): programs then run there. Empty: the port is in Place.
+	Port  string // the port's name: its interface or its socket
+	// Guest is the directory of the port's virtual machine (package guest): programs
+	// then run there. Empty: the port is in Place.
 	Guest string
-	// Native says that the port is libdray's, and no interface; Ports is then the
-	// directory on the host that holds its socket.
+	// Native means a libdray port instead of an interface; Ports is then the host
+	// directory that holds its socket.
 	Native bool
 	Ports  string
-	// EAL is set if the port is a device of a DPDK application: the arguments
-	// with which a program of the host finds that device, and no other of the
-	// function's, under the name Device ("net_memif0").
+	// EAL is set if the port is a DPDK application's device. With these arguments a
+	// host program finds that device, and no other of the function, under the name
+	// Device ("net_memif0").
 	EAL    []string
 	Device string
-	// RuntimeDir is where EAL of such a program keeps its files.
+	// RuntimeDir is EAL's directory for such a program.
 	RuntimeDir string
 }
 
-// scoped is an address as a program at this endpoint has to write it: one of link
-// scope with the interface.
+// scoped is an address as a program at this endpoint must write it: with the
+// interface if it is link-local.
 func (e Endpoint) scoped(ip netip.Addr) netip.Addr {
 	if e.framed() || !ip.Is6() || !ip.IsLinkLocalUnicast() {
 		return ip
@@ -48,7 +48,7 @@ func (e Endpoint) scoped(ip netip.Addr) netip.Addr {
 	return ip.WithZone(e.Port)
 }
 
-// env is what a program at this endpoint finds its native or dpdk port by.
+// env tells a program at this endpoint where its native or dpdk port is.
 func (e Endpoint) env() []string {
 	switch {
 	case e.Native:
@@ -59,32 +59,31 @@ func (e Endpoint) env() []string {
 	return nil
 }
 
-// Params says what to measure. Each instrument uses the fields that its doc
-// comment names.
+// Params are what to measure. Each instrument uses the fields named in its doc
+// comment.
 type Params struct {
 	Duration    time.Duration  // of the measured interval
-	Load        uint64         // bit/s of UDP payload that run beside it, in the same direction; 0: none
+	Load        uint64         // bit/s of UDP payload in the background, in the same direction; 0: none
 	Bitrate     uint64         // bit/s of UDP payload to offer
-	PacketRate  uint64         // frames per second to offer: the smallest, or those of Frame
+	PacketRate  uint64         // frames per second to offer: the smallest, or of length Frame
 	MessageRate uint64         // requests per second of a ping-pong, or probes
 	MTU         int            // bytes of L3 packet that must pass
-	Frame       int            // bytes of each frame without FCS; 0: IMIX in a matrix, and else what fills the MTU
+	Frame       int            // bytes of each frame without FCS; 0: IMIX in a matrix, else MTU-sized
 	Busy        bool           // both ends may keep a CPU busy
 	Poll        bool           // the receiver of a native port may keep a CPU busy
-	Encap       *Encapsulation // around frames; nil: none
+	Encap       *Encapsulation // encapsulation of frames; nil: none
 }
 
 // Instrument is one measuring program.
 type Instrument interface {
-	// Name is the program's.
+	// Name is the program's name.
 	Name() string
 	// Probe reports whether this host has the program, and its version.
 	Probe(ctx context.Context) inventory.Item
-	// Run measures from one endpoint to the other, and leaves no process
-	// behind however it ends. It fills the fields of the trial that the
-	// measurement decides: Quantity, Instrument, Load, From, To, Start,
-	// Duration, Marks, Raw and the result; also beside an error, as far as
-	// they are known.
+	// Run measures from one endpoint to the other, and never leaves a process behind.
+	// It fills in the trial's measured fields: Quantity, Instrument, Load, From, To,
+	// Start, Duration, Marks, Raw and the result. On error it fills in those that are
+	// known.
 	Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial, error)
 }
 
@@ -93,12 +92,12 @@ func All() []Instrument {
 	return []Instrument{Draygen{record.QStream}, Iperf3{}, Iperf{}, Sockperf{}, Qperf{}, Ping{}}
 }
 
-// begin is the trial of a quantity before anything has run.
+// begin is a quantity's trial before any program has run.
 func begin(q record.Quantity, from, to Endpoint) record.Trial {
 	return record.Trial{Quantity: q, From: from.Name, To: to.Name, Marks: []string{}}
 }
 
-// placement says where the program of an endpoint runs.
+// placement describes where an endpoint's program runs.
 func placement(e Endpoint) string {
 	if e.machine() {
 		return "host program inside the function's virtual machine"
@@ -110,7 +109,7 @@ func placement(e Endpoint) string {
 	return where + " and cgroup"
 }
 
-// describe is the record's account of a session with the tool.
+// describe is the record of a session with the tool.
 func describe(t tool, version string, s session) record.Instrument {
 	server := append([]string{}, s.server...) // never null in a record
 	return record.Instrument{Name: t.name, Version: version, Client: s.client, Server: server, Placement: placement(s.from)}

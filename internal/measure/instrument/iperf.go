@@ -14,9 +14,9 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Iperf measures UDP delivery with iperf 2: at Params.PacketRate with 64-byte
-// frames if that is set, else at Params.Bitrate with datagrams that fill a
-// packet; for Params.Duration.
+// Iperf measures UDP delivery with iperf 2 for Params.Duration: at
+// Params.PacketRate with 64-byte frames if set, else at Params.Bitrate with
+// datagrams that fill a packet.
 type Iperf struct{}
 
 var iperf = tool{name: "iperf", pkg: "iperf", ask: []string{"-v"}, version: regexp.MustCompile(`iperf version (2\.[0-9.]+)`)}
@@ -24,8 +24,8 @@ var iperf = tool{name: "iperf", pkg: "iperf", ask: []string{"-v"}, version: rege
 func (Iperf) Name() string                             { return iperf.name }
 func (Iperf) Probe(ctx context.Context) inventory.Item { return iperf.probe(ctx) }
 
-// socketBuffer is asked for on the receiving socket. It is what every kernel
-// allows by default (net.core.rmem_max), and twice what a socket has unasked.
+// socketBuffer is requested for the receiving socket. Every kernel allows it by
+// default (net.core.rmem_max); it is twice a socket's default.
 const socketBuffer = "208K"
 
 // loadTolerance is how far an offered rate may be missed (measurement rule 5).
@@ -35,11 +35,11 @@ const loadTolerance = 0.05
 type stream struct {
 	from, to Endpoint
 	payload  int    // bytes
-	rate     string // as iperf's -b takes it
+	rate     string // in the form of iperf's -b
 	duration time.Duration
 }
 
-// session says how iperf 2 sends that stream.
+// session is iperf 2's session for that stream.
 func (u stream) session(path string, port uint16) session {
 	p := strconv.Itoa(int(port))
 	s := session{
@@ -60,7 +60,7 @@ func (u stream) session(path string, port uint16) session {
 	return s
 }
 
-// wanted is the stream that the parameters ask for, and what it offers.
+// wanted is the stream that the parameters request, and its offered load.
 func wanted(from, to Endpoint, p Params) (stream, record.Quantity, record.Delivery) {
 	u := stream{from: from, to: to, duration: p.Duration}
 	if p.PacketRate > 0 {
@@ -71,7 +71,7 @@ func wanted(from, to Endpoint, p Params) (stream, record.Quantity, record.Delive
 	return u, record.QDelivery, record.Delivery{OfferedBits: p.Bitrate, OfferedRate: p.Bitrate / uint64(8*max(1, u.payload))}
 }
 
-// Run offers UDP datagrams and reads at the receiver what became of them.
+// Run offers UDP datagrams and reads the result at the receiver.
 func (Iperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial, error) {
 	u, quantity, offered := wanted(from, to, p)
 	t := begin(quantity, from, to)
@@ -126,7 +126,7 @@ func (r iperfReport) delivery(offered record.Delivery, payload int, to Endpoint,
 	return &d
 }
 
-// missed reports whether a rate lies further from what was asked than rule 5 allows.
+// missed reports whether a rate is further from the request than rule 5 allows.
 func missed(got, asked uint64) bool {
 	diff := float64(got) - float64(asked)
 	return diff > loadTolerance*float64(asked) || diff < -loadTolerance*float64(asked)

@@ -45,7 +45,7 @@ func (Iperf3) Run(ctx context.Context, from, to Endpoint, p Params) (record.Tria
 	t.Instrument = describe(iperf3, version, s)
 	o, err := s.run(ctx)
 	t.Start, t.Duration, t.Raw = o.start, o.duration, raw(o.client)
-	// With -J the reason of a failure is in the output, so it is parsed first.
+	// With -J a failure's reason is in the output, so parse that first.
 	result, parseErr := parseIperf3(o.client)
 	switch {
 	case err != nil && len(result.Error) > 0:

@@ -11,14 +11,14 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// iperf3Result is what iperf3 found, or its own reason why it found nothing.
+// iperf3Result is iperf3's result, or its reason for having none.
 type iperf3Result struct {
 	Throughput record.Throughput
-	Duration   time.Duration // of the measured interval, without what was omitted
+	Duration   time.Duration // of the measured interval, without omitted parts
 	Error      string
 }
 
-// iperf3Output is the part that is read of what `iperf3 -J` prints.
+// iperf3Output is the used part of `iperf3 -J` output.
 type iperf3Output struct {
 	Intervals []struct {
 		Sum *struct {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// iperfReport is what became of one UDP stream of iperf 2.
+// iperfReport is the delivery report of one UDP stream of iperf 2.
 type iperfReport struct {
 	Duration  time.Duration // from the first to the last arrival
 	Sending   time.Duration // the sender's own; Duration if it is unknown
@@ -21,25 +21,25 @@ type iperfReport struct {
 	Reordered uint64
 }
 
-// span is the time that what arrived is divided by. A receiver that woke late
-// finds the first datagrams waiting and sees a shorter stream than was sent, so
-// that its own time alone would give a rate that was never offered.
+// span is the divisor for arrivals. A receiver that wakes late finds the first
+// datagrams waiting and sees a shorter stream than was sent: its own time alone
+// would give a rate that was never offered.
 func (r iperfReport) span() time.Duration { return max(r.Duration, r.Sending) }
 
 var (
-	// A server's report ends so with and without -e:
+	// A server's report ends like this with and without -e:
 	// "[  1] 0.0000-2.0002 sec   352 KBytes  1.44 Mbits/sec   0.001 ms 0/20004 (0%) …".
 	iperfTotal     = regexp.MustCompile(`(?m)^\[ *[0-9]+\] +([0-9.]+)-([0-9.]+) sec .*? ([-0-9.a-z]+) ms +(-?[0-9]+)/ *(-?[0-9]+) \(`)
 	iperfReordered = regexp.MustCompile(`(?m)^\[ *[0-9]+\] .*sec +([0-9]+) datagrams received out-of-order`)
-	// The client's own count has the datagram in it that ends the stream,
-	// which the server's has not.
+	// The client's own count includes the datagram that ends the stream; the server's
+	// does not.
 	iperfWritten = regexp.MustCompile(`(?m)^\[ *[0-9]+\] +0\.0000-([0-9.]+) sec .*? [0-9]+/[0-9]+ +[0-9]+ pps`)
 	iperfSent    = regexp.MustCompile(`(?m)^\[ *[0-9]+\] Sent ([0-9]+) datagrams`)
 )
 
-// parseIperf reads the final report of an iperf 2 server for UDP, and how many
-// datagrams its client says it sent. Figures that the client prints about
-// delivery are not used: they are 0 or −1 where the server's report got lost.
+// parseIperf reads the final report of an iperf 2 UDP server, and the client's
+// count of sent datagrams. The client's delivery figures are not used: they are 0
+// or −1 if the server's report was lost.
 func parseIperf(server, client []byte) (iperfReport, error) {
 	totals := iperfTotal.FindAllSubmatch(server, -1)
 	if len(totals) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// Load is a stream that runs on a link while something else is measured.
+// Load is a background stream on a link during another measurement.
 type Load struct {
 	session session
 	client  *program
@@ -48,8 +48,8 @@ func StartLoad(ctx context.Context, from, to Endpoint, bits uint64, longest time
 // stopTimeout bounds how long the sender may take to report after an interrupt.
 const stopTimeout = 5 * time.Second
 
-// Stop ends the load and says what it achieved, as the receiver saw it. An
-// error means that the load did not run to this moment.
+// Stop ends the load and returns the load achieved, as the receiver saw it. An
+// error means that the load ended before now.
 func (l *Load) Stop() (record.Load, error) {
 	defer l.Abort()
 	out := record.Load{Instrument: l.tool, Offered: l.bits}

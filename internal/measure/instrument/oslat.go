@@ -17,7 +17,7 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// Stalls are what interrupted a thread that spins.
+// Stalls are the interruptions of a spinning thread.
 type Stalls struct {
 	Longest time.Duration // of all interruptions, ns; resolution 1 µs
 	Ticks   float64       // timer interrupts of the thread's CPU, 1/s
@@ -26,14 +26,14 @@ type Stalls struct {
 // spinWarmUp is how long oslat spins before it measures.
 const spinWarmUp = time.Second
 
-// spinScript reads the timer interrupts of all CPUs before and after oslat, $1, has
-// spun on CPU $2 for $3 seconds.
+// spinScript reads all CPUs' timer interrupts before and after oslat, $1, spins on
+// CPU $2 for $3 seconds.
 const spinScript = `look() { echo "dray: $1"; cat /proc/uptime /proc/interrupts; }
 look before && "$1" -c "$2" -D "$3" && look after`
 
-// Spin measures by oslat what interrupts a thread of ordinary priority that spins on
-// a CPU of the endpoint's machine, or of the host where the endpoint has none, for
-// length, rounded up to whole seconds.
+// Spin measures with oslat the interruptions of an ordinary-priority thread that
+// spins on a CPU for length, rounded up to whole seconds. The CPU is in the
+// endpoint's machine, or on the host if it has none.
 func Spin(ctx context.Context, at Endpoint, cpu int, length time.Duration) (record.Trial, Stalls, error) {
 	t := record.Trial{Quantity: record.QSpin, Start: time.Now(), Marks: []string{}}
 	path, err := exec.LookPath("oslat")
@@ -69,7 +69,7 @@ func Spin(ctx context.Context, at Endpoint, cpu int, length time.Duration) (reco
 
 var oslatMost = regexp.MustCompile(`(?m)^\s*Maximum:\s+(\d+) \(us\)`)
 
-// parseSpin reads what spinScript prints.
+// parseSpin reads spinScript's output.
 func parseSpin(out []byte, cpu int) (Stalls, error) {
 	m := oslatMost.FindSubmatch(out)
 	if m == nil {
@@ -98,8 +98,8 @@ func parseSpin(out []byte, cpu int) (Stalls, error) {
 	return Stalls{Longest: most, Ticks: float64(after-before) / (to - from)}, nil
 }
 
-// timerInterrupts are those of a CPU's own timer since the boot, and the seconds since
-// then: of /proc/uptime and /proc/interrupts, one after the other.
+// timerInterrupts are a CPU's own timer interrupts since boot, and the seconds since
+// then, from /proc/uptime followed by /proc/interrupts.
 func timerInterrupts(text string, cpu int) (count uint64, uptime float64, err error) {
 	lines := strings.Split(text, "\n")
 	fields := strings.Fields(lines[0])

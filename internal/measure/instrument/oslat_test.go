@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// As spinScript prints it, with oslat 2.40, cut.
+// Output of spinScript with oslat 2.40, cut.
 const spinOutput = `dray: before
 19.50 30.12
            CPU0       CPU1
@@ -55,8 +55,8 @@ func TestParseSpin(t *testing.T) {
 	}
 }
 
-// TestSpin spins on this machine. How long it is interrupted says nothing; that it
-// is done, read and placed is what is asserted.
+// TestSpin spins on this machine. It asserts no duration, only that the test runs,
+// is read and is placed.
 func TestSpin(t *testing.T) {
 	testenv.Root(t)
 	testenv.Program(t, "oslat")
@@ -71,6 +71,6 @@ func TestSpin(t *testing.T) {
 		t.Errorf("%+v of %+v", s, got)
 	}
 	if _, _, err := Spin(context.Background(), Endpoint{}, 100_000, time.Second); err == nil {
-		t.Error("a thread spins on a CPU that there is not")
+		t.Error("a thread spins on a CPU that does not exist")
 	}
 }

@@ -106,7 +106,7 @@ func TestParseIperfCounts(t *testing.T) {
 		}
 	}
 	if _, err := parseIperf([]byte("Server listening on UDP port 1\n"), nil); err == nil {
-		t.Error("a server that saw no stream gave a report")
+		t.Error("a server without a stream gave a report")
 	}
 	for _, jitter := range []string{"-nan", "-0.5", "1e99", "inf"} {
 		if r, err := parseIperf([]byte(strings.Replace(string(server("0", "9")), "0.001 ms", jitter+" ms", 1)), nil); err == nil {
@@ -146,7 +146,7 @@ func TestParseSockperfFindsStall(t *testing.T) {
 	}
 }
 
-// ms is a log line whose request was sent and answered at those milliseconds.
+// ms is a log line of a request sent and answered at those milliseconds.
 func ms(k int, tx, rx float64) string {
 	return strings.Join([]string{strconv.Itoa(k), strconv.FormatFloat(tx/1000, 'f', 9, 64),
 		strconv.FormatFloat(rx/1000, 'f', 9, 64), "0.0"}, ", ") + "\n"
@@ -170,7 +170,7 @@ func quantiles(t *testing.T, lines ...string) (*record.Latency, []time.Duration)
 }
 
 func TestSlowAnswerDelaysCountForLaterRequests(t *testing.T) {
-	// One request every 10 ms; the answer to the second takes 35 ms.
+	// One request every 10 ms; the second answer takes 35 ms.
 	l, got := quantiles(t, ms(0, 0, 1), ms(1, 10, 45), ms(2, 45, 46), ms(3, 46, 47), ms(4, 47, 48), ms(5, 50, 51))
 	want := []time.Duration{1, 1, 8, 17, 26, 35} // from when each was due
 	for i := range want {

@@ -14,8 +14,8 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Ping finds out whether a packet of Params.MTU bytes passes unfragmented, and
-// its answer too, with iputils ping.
+// Ping tests with iputils ping whether a packet of Params.MTU bytes, and its
+// answer, pass unfragmented.
 type Ping struct{}
 
 var ping = tool{name: "ping", pkg: "iputils-ping", ask: []string{"-V"}, version: regexp.MustCompile(`iputils (\S+)`)}
@@ -24,13 +24,13 @@ func (Ping) Name() string                             { return ping.name }
 func (Ping) Probe(ctx context.Context) inventory.Item { return ping.probe(ctx) }
 
 const (
-	pingCount   = 3 // so that one lost packet does not decide
+	pingCount   = 3 // so one lost packet does not decide
 	pingTimeout = 5 * time.Second
 	maxPacket   = 65535
 )
 
-// Run tries the wanted size, and where that does not pass, finds the largest
-// that does. The answers come from the kernel of the peer.
+// Run tries the wanted size, and if that does not pass, finds the largest that
+// does. The peer's kernel answers.
 func (Ping) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial, error) {
 	t := begin(record.QPathMTU, from, to)
 	smallest := ipHeader(to.IP) + icmpHeader
@@ -94,8 +94,8 @@ func largest(probe func(int) (bool, error), passed bool, low, high int) (int, er
 
 var pingTotal = regexp.MustCompile(`(?m)^([0-9]+) packets transmitted, ([0-9]+) received`)
 
-// pingNoRoute is all that ping says where the sender's interface is down: no
-// packet can pass then.
+// pingNoRoute is ping's only message if the sender's interface is down: no packet
+// can pass then.
 var pingNoRoute = regexp.MustCompile(`(?m)^ping: (connect|sendmsg): Network is unreachable$`)
 
 // parsePing returns how many answers came.

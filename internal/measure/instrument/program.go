@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxOutput bounds what is kept of each output stream of a program, in bytes.
+// maxOutput bounds the stored part of each output stream of a program, in bytes.
 const maxOutput = 16 << 20
 
 // program is one running process group.
@@ -30,8 +30,8 @@ type program struct {
 	err      error         // of Wait; valid once finished
 }
 
-// launch starts argv at an endpoint, in a process group of its own. extra are
-// passed as file descriptors 3 and up.
+// launch starts argv at an endpoint, in its own process group. extra become file
+// descriptors 3 and up.
 func launch(at Endpoint, argv []string, extra ...*os.File) (*program, error) {
 	p := prepare(at, argv, extra)
 	if err := p.start(at); err != nil {
@@ -40,7 +40,7 @@ func launch(at Endpoint, argv []string, extra ...*os.File) (*program, error) {
 	return p, nil
 }
 
-// launchHeld starts argv as well, with a standard input that ends with letGo.
+// launchHeld also starts argv, with a standard input that ends with letGo.
 func launchHeld(at Endpoint, argv []string) (p *program, letGo func() error, err error) {
 	p = prepare(at, argv, nil)
 	in, err := p.cmd.StdinPipe()
@@ -64,15 +64,15 @@ func prepare(at Endpoint, argv []string, extra []*os.File) *program {
 			p.cmd = cmd
 		}
 	} else if at.dpdk() {
-		// A switch of another user may have to connect to the socket that a device
-		// makes. Who gets to it is decided by its directory.
+		// A switch of another user may need to connect to the device's socket. The
+		// socket's directory controls access.
 		p.cmd = exec.Command("/bin/sh", append([]string{"-c", `umask 0; exec "$@"`, "sh"}, argv...)...)
 	}
 	p.cmd.Env = append(append(os.Environ(), "LC_ALL=C"), at.env()...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errOut
 	p.cmd.ExtraFiles = extra
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// A grandchild that keeps the pipes open must not keep Wait waiting.
+	// A grandchild that holds the pipes must not block Wait.
 	p.cmd.WaitDelay = time.Second
 	return p
 }
@@ -118,7 +118,7 @@ func (p *program) within(d time.Duration) bool {
 	}
 }
 
-// words are the last things that the program said, for an error text.
+// words are the program's last output, for an error text.
 func (p *program) words() string {
 	if w := lastWords(p.errOut.bytes()); w != "" {
 		return w
@@ -126,7 +126,7 @@ func (p *program) words() string {
 	return lastWords(p.out.bytes())
 }
 
-// lastWords is the last line of text with anything in it, shortened.
+// lastWords is the last non-empty line of text, shortened.
 func lastWords(out []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(stripANSI(out))), "\n")
 	last := strings.TrimSpace(lines[len(lines)-1])
@@ -161,7 +161,7 @@ func (c *capture) bytes() []byte {
 	return bytes.Clone(c.buf.Bytes())
 }
 
-// truncated reports whether something was thrown away.
+// truncated reports whether output was discarded.
 func (c *capture) truncated() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

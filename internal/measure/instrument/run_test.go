@@ -57,7 +57,7 @@ func TestHappyPath(t *testing.T) {
 			if trial := run(t, Iperf3{}, family.pair, short); trial.Throughput.BitsPerSecond < 10_000_000 {
 				t.Errorf("throughput %+v", trial.Throughput)
 			}
-			// iperf 2 loses some of its reports over addresses of link scope.
+			// iperf 2 loses some of its reports over link-local addresses.
 			if !family.pair.b.IP.IsLinkLocalUnicast() {
 				d := run(t, Iperf{}, family.pair, short).Delivery
 				if d.Sent < 500 || d.Received+d.Lost != d.Sent || d.Received < d.Sent/2 {
@@ -144,13 +144,13 @@ func TestShapedLinkIsSeen(t *testing.T) {
 	}
 	trial := run(t, Sockperf{}, p, Params{Duration: time.Second, MessageRate: 100, Load: 40_000_000})
 	if !strings.Contains(strings.Join(trial.Marks, " "), record.MarkLoadMissed) {
-		t.Errorf("marks %q: a load of 40 Mb/s through 10 Mb/s was not found missed: %+v", trial.Marks, trial.Load)
+		t.Errorf("marks %q: a load of 40 Mb/s through 10 Mb/s is not marked as missed: %+v", trial.Marks, trial.Load)
 	}
 	histogram, err := trial.Latency.Histogram.HDR()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first requests may go before the load does.
+	// The first requests may precede the load.
 	if longest := time.Duration(histogram.Max()); trial.Latency.Lost == 0 && longest < 5*time.Millisecond {
 		t.Errorf("nothing lost, longest round trip %v behind a queue of 20 ms", longest)
 	}
@@ -191,7 +191,7 @@ func TestUnreachablePeer(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s reached a peer that has no route: %+v", i.Name(), trial)
 		} else if !strings.Contains(err.Error(), i.Name()) || strings.Contains(err.Error(), `""`) {
-			t.Errorf("%s: error without its own last words: %v", i.Name(), err)
+			t.Errorf("%s: error without its own last output: %v", i.Name(), err)
 		}
 		if took := time.Since(began); took > 25*time.Second {
 			t.Errorf("%s took %v", i.Name(), took)
@@ -201,7 +201,7 @@ func TestUnreachablePeer(t *testing.T) {
 }
 
 func TestMissingProgram(t *testing.T) {
-	p := pair{} // nothing is started
+	p := pair{} // nothing starts
 	t.Setenv("PATH", "")
 	p.a.MTU, p.b.MTU = 1500, 1500
 	p.a.IP, p.b.IP = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
@@ -255,8 +255,8 @@ func TestCancelLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestRunsInTheFunctionsCgroup looks at the cgroups of both ends in the middle
-// of a trial, and kills the trial by them.
+// TestRunsInTheFunctionsCgroup checks both ends' cgroups in the middle of a
+// trial, and kills the trial through them.
 func TestRunsInTheFunctionsCgroup(t *testing.T) {
 	programs(t)
 	p := newPair(t)
@@ -305,7 +305,7 @@ func waitFor(t *testing.T, cond func() bool) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatal("waited in vain")
+	t.Fatal("timed out")
 }
 
 // TestDeadServer kills the server in the middle of a trial.
@@ -330,7 +330,7 @@ func TestDeadServer(t *testing.T) {
 				t.Errorf("%s: %v", i.Name(), err)
 			}
 		case <-time.After(15 * time.Second):
-			t.Fatalf("%s goes on without its server", i.Name())
+			t.Fatalf("%s continues without its server", i.Name())
 		}
 		if took := time.Since(began); took > params.Duration {
 			t.Errorf("%s took %v to find out", i.Name(), took)

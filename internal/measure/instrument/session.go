@@ -14,37 +14,37 @@ import (
 const (
 	// listenTimeout bounds how long a server may take to listen.
 	listenTimeout = 10 * time.Second
-	// lingerTimeout bounds how long one side may outlive the other, and
-	// machineLinger if that is in a virtual machine, which may be emulated.
+	// lingerTimeout bounds how long one side may outlive the other; machineLinger
+	// applies in a virtual machine, which may be emulated.
 	lingerTimeout = 2 * time.Second
 	machineLinger = 30 * time.Second
-	// slack is added to the planned duration to make a client's time-out.
+	// slack is added to the planned duration to get a client's time-out.
 	slack = 10 * time.Second
 )
 
-// session is a server in the place of one endpoint and a client in the other's.
+// session is a server at one endpoint and a client at the other.
 type session struct {
 	from, to Endpoint
 	client   []string
 	server   []string // none: the client's peer is the kernel
 	listen   socket   // where the server listens
-	// ready reports whether a server that says so can be used; nil: one whose
-	// listen is looked for.
+	// ready reports whether a server that announces readiness can be used; nil: check
+	// that it listens.
 	ready func(*program) bool
-	// serverEnds says that the server ends by itself after one client, having
-	// printed what counts; it is waited for. Others are killed.
+	// serverEnds means that the server ends by itself after one client, having
+	// printed the result; it is waited for. Other servers are killed.
 	serverEnds bool
-	linger     time.Duration // how long it is waited for; 0: lingerTimeout
+	linger     time.Duration // how long to wait for it; 0: lingerTimeout
 	patience   time.Duration // until the server is ready; 0: listenTimeout
 	timeout    time.Duration // of the client
 	extra      []*os.File    // passed to the client
-	// opened reports whether a client that is to start before the server has come
-	// as far as the server needs it; then the end of its standard input lets it go
-	// on, once the server is ready. nil: the server starts first.
+	// opened reports whether a client that must start first has opened its port. Once
+	// the server is ready too, closing the client's standard input lets it continue.
+	// nil: the server starts first.
 	opened func(*program) bool
 }
 
-// outcome is what a session printed.
+// outcome is a session's output.
 type outcome struct {
 	client, server []byte
 	start          time.Time
@@ -76,8 +76,8 @@ func (s session) limit() time.Duration {
 	return s.patience
 }
 
-// start starts both programs, and says when the client was let go. On error none
-// of them runs.
+// start starts both programs, and returns when the client was let go. On error
+// neither runs.
 func (s session) start(ctx context.Context) (client, server *program, began time.Time, err error) {
 	defer func() {
 		if err != nil {
@@ -108,8 +108,8 @@ func (s session) start(ctx context.Context) (client, server *program, began time
 	return client, server, began, err
 }
 
-// run runs the session to its end. When it returns, both programs have ended
-// and been reaped.
+// run runs the session to its end. When it returns, both programs have been
+// reaped.
 func (s session) run(ctx context.Context) (outcome, error) {
 	client, server, began, err := s.start(ctx)
 	o := outcome{start: began}
@@ -135,8 +135,8 @@ func (s session) run(ctx context.Context) (outcome, error) {
 	return o, err
 }
 
-// endServer lets the server finish; an interrupt makes one that missed the end
-// of its client print its report.
+// endServer lets the server finish; if it missed its client's end, an interrupt
+// makes it print its report.
 func (s session) endServer(server *program) {
 	linger := s.linger
 	if linger == 0 {
@@ -156,8 +156,8 @@ func lingers(at Endpoint) time.Duration {
 	return lingerTimeout
 }
 
-// watch waits for the client's end. A server that dies, the time-out and the
-// context end the wait with an error.
+// watch waits for the client's end. A dead server, the time-out and the context
+// end the wait with an error.
 func (s session) watch(ctx context.Context, client, server *program) error {
 	timeout := time.NewTimer(s.timeout)
 	defer timeout.Stop()
@@ -172,7 +172,7 @@ func (s session) watch(ctx context.Context, client, server *program) error {
 	case <-timeout.C:
 		return fmt.Errorf("%s from %s to %s did not end within %v: %q", client.name, s.from.Name, s.to.Name, s.timeout, client.words())
 	case <-serverDone:
-		// The two may end together; one that goes on alone has lost its peer.
+		// The two may end together; if one continues, it has lost its peer.
 		if !client.within(lingers(s.from)) || server.err != nil {
 			return fmt.Errorf("the %s server in %s ended during the trial (%v): %q", server.name, s.to.Name, server.err, server.words())
 		}

@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// socket is where a server listens.
+// socket is a server's listening socket.
 type socket struct {
 	proto string // "tcp" or "udp"
 	port  uint16
 }
 
-// await returns once the program is ready; an error if it ends first, or takes
-// longer than its patience.
+// await returns once the program is ready; it fails if the program ends first, or
+// exceeds its patience.
 func await(ctx context.Context, server *program, ready func(*program) bool, patience time.Duration) error {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
@@ -68,8 +68,8 @@ func (s socket) listed(pid int) bool {
 	return false
 }
 
-// in reports whether a table in the format of /proc/net/tcp or udp (proc(5))
-// has the socket: for TCP, in state LISTEN.
+// in reports whether a table in the format of /proc/net/tcp or udp (proc(5)) has
+// the socket: for TCP, in state LISTEN.
 func (s socket) in(table io.Reader) bool {
 	lines := bufio.NewScanner(table)
 	for lines.Scan() {
@@ -86,7 +86,7 @@ func (s socket) in(table io.Reader) bool {
 	return false
 }
 
-// The ports that servers get lie below the kernel's default range for clients
+// Servers get ports below the kernel's default range for clients
 // (ip_local_port_range), so that no client takes one by chance.
 const firstPort, lastPort = 20000, 32000
 
@@ -94,7 +94,7 @@ const firstPort, lastPort = 20000, 32000
 // namespace.
 func freePorts(e Endpoint, n int) ([]uint16, error) {
 	var ports []uint16
-	// A machine's addresses may be its own kernel's alone.
+	// A machine's addresses may exist only in its own kernel.
 	free := func(port uint16) bool { return portFree(e.IP, port) }
 	if e.machine() {
 		free = func(port uint16) bool { return !socket{"tcp", port}.listedIn(e) && !socket{"udp", port}.listedIn(e) }
@@ -117,7 +117,7 @@ func freePorts(e Endpoint, n int) ([]uint16, error) {
 	return ports, nil
 }
 
-// portFree tries the port on the thread's own network namespace.
+// portFree tries the port in the thread's network namespace.
 func portFree(ip netip.Addr, port uint16) bool {
 	if ip.Is6() && ip.IsLinkLocalUnicast() {
 		ip = netip.IPv6Unspecified() // it would take the interface too
@@ -135,8 +135,8 @@ func portFree(ip netip.Addr, port uint16) bool {
 	return c.Close() == nil
 }
 
-// receiverDrops counts the UDP datagrams that reached the namespace and were
-// thrown away because a socket's buffer was full, since the namespace was made.
+// receiverDrops counts the UDP datagrams dropped at full socket buffers since the
+// namespace was made.
 func receiverDrops(ctx context.Context, e Endpoint) (uint64, error) {
 	if e.machine() {
 		text, err := readInMachine(ctx, e, "/proc/net/snmp", "/proc/net/snmp6")

@@ -20,8 +20,8 @@ import (
 
 // Sockperf measures round-trip times by a UDP ping-pong of Params.MessageRate
 // requests per second for Params.Duration, rounded up to whole seconds, under
-// Params.Load. Of each trial, sockperf leaves out the first 400 ms and the
-// last 50 ms.
+// Params.Load. sockperf excludes the first 400 ms and the last 50 ms of each
+// trial.
 type Sockperf struct{}
 
 var sockperf = tool{name: "sockperf", pkg: "sockperf", ask: []string{"--version"}, version: regexp.MustCompile(`sockperf, version ([0-9][0-9.]*)`)}
@@ -30,10 +30,10 @@ func (Sockperf) Name() string                             { return sockperf.name
 func (Sockperf) Probe(ctx context.Context) inventory.Item { return sockperf.probe(ctx) }
 
 const (
-	// SockperfOverhead is what a sockperf trial takes beside its duration: it
-	// sleeps for 2 s before, and calibrates its clock.
+	// SockperfOverhead is a sockperf trial's time in addition to its duration: it
+	// first sleeps for 2 s, and calibrates its clock.
 	SockperfOverhead = 2400 * time.Millisecond
-	// SockperfUnused is the part of the duration that sockperf throws away.
+	// SockperfUnused is the part of the duration that sockperf discards.
 	SockperfUnused = sockperfWarmup + sockperfCooldown
 	// maxSamples bounds the log of one trial.
 	maxSamples = 1_000_000
@@ -59,7 +59,7 @@ func (Sockperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Tr
 	if err != nil {
 		return t, err
 	}
-	// The log goes to memory that vanishes with the last process that has it.
+	// The log is in memory that is freed with the last process that holds it.
 	log, err := memfile("sockperf-log")
 	if err != nil {
 		return t, err
@@ -102,7 +102,7 @@ func (Sockperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Tr
 // fullLog is the option that names sockperf's log; it is the last one.
 const fullLog = "--full-log="
 
-// takeLog brings a log out of the virtual machine that sockperf ran in.
+// takeLog copies a log out of sockperf's virtual machine.
 func takeLog(ctx context.Context, at Endpoint, path string, log io.Writer) error {
 	text, err := readInMachine(ctx, at, path)
 	if err != nil {
@@ -126,8 +126,8 @@ func sockperfSession(path string, from, to Endpoint, port uint16, whole int, rat
 	}
 }
 
-// runUnder runs the session while a load of bits per second runs in the same
-// direction, from before the session to after it.
+// runUnder runs the session with a load of bits per second in the same direction,
+// from before the session to after it.
 func (s session) runUnder(ctx context.Context, bits uint64) (outcome, *record.Load, error) {
 	if bits == 0 {
 		o, err := s.run(ctx)
@@ -154,7 +154,7 @@ func memfile(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// maxLogBytes bounds what is read of a log: a line takes up to 60 bytes.
+// maxLogBytes bounds how much of a log is read: a line takes up to 60 bytes.
 const maxLogBytes = 64*maxSamples + 64<<10
 
 func readSockperf(out []byte, log *os.File, rate uint64, d time.Duration) (*record.Latency, error) {

@@ -17,8 +17,8 @@ import (
 const (
 	sockperfWarmup   = 400 * time.Millisecond // TEST_START_WARMUP_MSEC
 	sockperfCooldown = 50 * time.Millisecond  // TEST_END_COOLDOWN_MSEC
-	// stallFloor is the shortest wait for an answer at the end of a trial that
-	// is called a loss; a request may just be on its way when the time is up.
+	// stallFloor is the shortest final wait for an answer that counts as a loss; a
+	// request may be in flight when the time is up.
 	stallFloor = 100 * time.Millisecond
 )
 
@@ -34,8 +34,8 @@ type pong struct{ tx, rx int64 }
 // that sent rate messages/s for d.
 //
 // sockperf waits for each answer to the end of the test, so the first lost
-// message stops the ping-pong without being counted as dropped. It is found
-// by comparing totals, and by the time from the last answer to the end.
+// message stops the ping-pong without being counted as dropped. It is found by
+// comparing totals, and by the time from the last answer to the end.
 func parseSockperf(out, log []byte, rate uint64, d time.Duration) (*record.Latency, error) {
 	if rate == 0 {
 		return nil, errors.New("no message rate")
@@ -75,11 +75,11 @@ func parseSockperf(out, log []byte, rate uint64, d time.Duration) (*record.Laten
 	return l, nil
 }
 
-// countFaults takes over what sockperf itself counted.
+// countFaults copies sockperf's own counts.
 func countFaults(l *record.Latency, text []byte) error {
 	m := sockperfFaults.FindSubmatch(text)
 	if m == nil {
-		return nil // it prints no such line where it has no valid sample
+		return nil // it omits this line if it has no valid sample
 	}
 	for i, field := range []*uint64{&l.Lost, &l.Duplicated, &l.Reordered} {
 		n, err := strconv.ParseUint(string(m[i+1]), 10, 64)
@@ -91,8 +91,8 @@ func countFaults(l *record.Latency, text []byte) error {
 	return nil
 }
 
-// stall is how long the last request waited in vain when the test ended; 0
-// if it was answered, or may still have been on its way.
+// stall is how long the last request had been unanswered when the test ended; 0
+// if it was answered, or may still have been in flight.
 func stall(total [][]byte, pongs []pong, d time.Duration) (time.Duration, error) {
 	runtime, err1 := strconv.ParseFloat(string(total[1]), 64)
 	sent, err2 := strconv.ParseUint(string(total[2]), 10, 64)
@@ -108,11 +108,11 @@ func stall(total [][]byte, pongs []pong, d time.Duration) (time.Duration, error)
 		return 0, nil
 	}
 	if len(pongs) == 0 {
-		// It stalled within the warm-up, or the time was too short for any sample.
+		// It stalled within the warm-up, or the test was too short for any sample.
 		return max(0, d-sockperfWarmup-sockperfCooldown), nil
 	}
-	// The first sample was sent 400 ms after the start, and the last one 50 ms
-	// before the request that has no answer.
+	// The first sample was sent 400 ms after the start, and the last 50 ms before the
+	// unanswered request.
 	end := pongs[0].tx + int64(ran-sockperfWarmup)
 	waited := time.Duration(end - pongs[len(pongs)-1].tx - int64(sockperfCooldown))
 	if slowest := slowestPong(pongs); waited < stallFloor || waited < 2*slowest {
@@ -176,14 +176,14 @@ func nanoseconds(s string) (int64, error) {
 	return int64(sec)*int64(time.Second) + int64(ns), nil
 }
 
-// fillHistogram records each round trip from the moment its request was due.
+// fillHistogram records each round trip from the time its request was due.
 //
-// sockperf sends on a schedule of one request per interval (ns), but never
-// before the answer to the last one. Where that answer came after the request
-// was due, the wait is added to the round trip: otherwise a slow link would
-// have few slow samples, for it would also have few requests. Where the client
-// was late though it had the answer, the delay is its own: it is counted in
-// LateSends, and the requests that it has to catch up are due when it wakes.
+// sockperf sends on a schedule of one request per interval (ns), but never before
+// the previous answer. If that answer came after the request was due, the wait is
+// added to the round trip. Otherwise a slow link would have few slow samples, as
+// it would also have few requests. If the client was late although it had the
+// answer, it caused the delay itself: it is counted in LateSends, and its overdue
+// requests are due when it wakes.
 func fillHistogram(l *record.Latency, pongs []pong, interval int64) error {
 	hdr := record.NewHDR()
 	phase := schedulePhase(pongs, interval)
@@ -209,8 +209,8 @@ func fillHistogram(l *record.Latency, pongs []pong, interval int64) error {
 	return nil
 }
 
-// schedulePhase is when request 0 was due: requests are never early, so the
-// most punctual one shows the schedule.
+// schedulePhase is when request 0 was due: requests are never early, so the most
+// punctual one shows the schedule.
 func schedulePhase(pongs []pong, interval int64) int64 {
 	if len(pongs) == 0 {
 		return 0

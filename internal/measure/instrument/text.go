@@ -16,10 +16,10 @@ var ansi = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 func stripANSI(out []byte) []byte { return ansi.ReplaceAll(out, nil) }
 
-// maxRaw bounds the program output that a record carries, in bytes.
+// maxRaw bounds the program output in a record, in bytes.
 const maxRaw = 64 << 10
 
-// raw is a program's output as a record keeps it: without colours, and without
+// raw is a program's output as stored in a record: without colours, and without
 // its middle if it is long.
 func raw(parts ...[]byte) string {
 	var all []string
@@ -38,8 +38,7 @@ func raw(parts ...[]byte) string {
 		strings.ToValidUTF8(text[len(text)-maxRaw/2:], "")
 }
 
-// maxRate bounds every rate that a program may claim: beyond it the output is
-// garbage, not a measurement.
+// maxRate bounds every rate that a program may report: anything above is garbage.
 const maxRate = 1e15
 
 // rate checks a rate that a program printed and rounds it.
@@ -70,7 +69,7 @@ func seconds(name string, v float64) (time.Duration, error) {
 	return time.Duration(math.Round(v * float64(time.Second))), nil
 }
 
-// wholeSeconds rounds up: some programs take no fractions.
+// wholeSeconds rounds up: some programs accept no fractions.
 func wholeSeconds(d time.Duration) int {
 	return max(1, int(math.Ceil(d.Seconds())))
 }

@@ -14,20 +14,20 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// tool is a program that may or may not be installed.
+// tool is a program that may not be installed.
 type tool struct {
 	name    string
 	pkg     string   // Debian package
-	own     bool     // this project's, built with it
-	ask     []string // arguments that make it print its version
+	own     bool     // built with this project
+	ask     []string // arguments that print its version
 	version *regexp.Regexp
 }
 
 // probeTimeout bounds how long a program may take to print its version.
 const probeTimeout = 5 * time.Second
 
-// versions remembers what each program file printed, since asking costs a
-// process for every trial.
+// versions caches each program file's version, since asking costs a process in
+// every trial.
 var versions sync.Map // path → version
 
 // find returns the program's file and version.
@@ -47,7 +47,7 @@ func (t tool) find(ctx context.Context) (path, version string, err error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, t.ask...)
 	cmd.WaitDelay = time.Second
-	// Some print their version and exit with 1, so that only the text tells.
+	// Some print their version and exit with 1, so only the text counts.
 	out, runErr := cmd.CombinedOutput()
 	m := t.version.FindSubmatch(out)
 	if m == nil {
@@ -57,7 +57,7 @@ func (t tool) find(ctx context.Context) (path, version string, err error) {
 	return path, string(m[1]), nil
 }
 
-// fix is how a user gets the program.
+// fix is how a user installs the program.
 func (t tool) fix() string {
 	if t.name == draygenDPDK.name {
 		return "apt-get install libdpdk-dev, then make build, which puts it beside dray"

@@ -70,13 +70,13 @@ func endpoint(t *testing.T, dir, name string, last int) Endpoint {
 	}
 }
 
-// v6 is the same pair by its IPv6 addresses.
+// v6 is the same pair with its IPv6 addresses.
 func (p pair) v6() pair {
 	p.a.IP, p.b.IP = netip.MustParseAddr("fd09::1"), netip.MustParseAddr("fd09::2")
 	return p
 }
 
-// linkLocal is the same pair by addresses that mean something on the link alone.
+// linkLocal is the same pair with link-local addresses.
 func (p pair) linkLocal(t *testing.T) pair {
 	t.Helper()
 	for i, e := range []*Endpoint{&p.a, &p.b} {

@@ -13,8 +13,8 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
-// judge holds what live traffic shows against the link's requirements. Each
-// interval is one trial.
+// judge compares live traffic with the link's requirements. Each interval is one
+// trial.
 func judge(l plan.Link, intervals [][]telemetry.Flow) []verdict.Verdict {
 	var trials []record.Trial
 	for i, interval := range intervals {
@@ -25,8 +25,8 @@ func judge(l plan.Link, intervals [][]telemetry.Flow) []verdict.Verdict {
 	return verdict.JudgeLive(l, trials)
 }
 
-// asTrials is one interval as records of the functions' own packets. Delays of a
-// link without a declared load are judged from probes, losses from the stream.
+// asTrials is one interval as records of the functions' own packets. Without a
+// declared load, delays are judged from probes, losses from the stream.
 func asTrials(f telemetry.Flow, number int) []record.Trial {
 	t := record.Trial{
 		Schema: record.Schema, Link: f.Link, From: f.From, To: f.To, Round: number, Duration: f.Interval, Marks: []string{},
@@ -34,7 +34,7 @@ func asTrials(f telemetry.Flow, number int) []record.Trial {
 	if f.Latency.Count > 0 {
 		t.OneWay = oneWay(f)
 	}
-	if offered := f.Sent + f.Unsent; offered > 0 && offered >= f.Sent { // a function may report what does not add up
+	if offered := f.Sent + f.Unsent; offered > 0 && offered >= f.Sent { // a function may report inconsistent counts
 		t.Delivery = delivery(f)
 	}
 	var trials []record.Trial
@@ -65,8 +65,8 @@ func sampled(d *record.Delivery, stamped uint64) *record.Delivery {
 // functions report.
 const histogramBits = 10
 
-// oneWay takes every sample as the end of its bucket, and the least of them as
-// the beginning, so that variation is not understated.
+// oneWay takes every sample as the end of its bucket, but the least sample as the
+// beginning, so that variation is not understated.
 func oneWay(f telemetry.Flow) *record.OneWay {
 	var lowest, counts []int64
 	for _, b := range f.Latency.Buckets {
@@ -77,23 +77,23 @@ func oneWay(f telemetry.Flow) *record.OneWay {
 		}
 		lowest, counts = append(lowest, low), append(counts, n)
 	}
-	h, _ := record.FromLogLinear(histogramBits, lowest, counts) // what cannot be is refused where it is judged
+	h, _ := record.FromLogLinear(histogramBits, lowest, counts) // the judge refuses impossible values
 	first, last := f.Latency.Buckets[0], f.Latency.Buckets[len(f.Latency.Buckets)-1]
 	return &record.OneWay{
 		Latency: h, Min: time.Duration(first.Low), Max: time.Duration(clamp(last.High)),
 	}
 }
 
-// clamp fits what a function reports into what a histogram can hold.
+// clamp limits a function's reported value to the range of a histogram.
 func clamp(ns float64) int64 {
 	return int64(math.Max(float64(record.HistogramLowest), math.Min(math.Ceil(ns), float64(record.HistogramHighest))))
 }
 
-// delivery counts what was lost, not what was received: packets are on their
-// way at both ends of an interval.
+// delivery counts lost packets, not received ones: packets are in flight at both
+// ends of an interval.
 func delivery(f telemetry.Flow) *record.Delivery {
 	sent := f.Sent + f.Unsent
-	lost := min(f.Lost, sent) // what is dropped now may have been sent in the interval before
+	lost := min(f.Lost, sent) // packets dropped now may have been sent in the previous interval
 	bits := uint64(f.Bitrate())
 	return &record.Delivery{
 		OfferedBits: bits, SentBits: bits, ReceivedBits: bits, Sent: sent, Received: sent - lost, Lost: lost,

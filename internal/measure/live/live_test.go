@@ -23,7 +23,7 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// TestLossIsAShareOfWhatWasOffered: a packet that the receiver dropped has been
+// TestLossIsAShareOfWhatWasOffered: a packet dropped by the receiver has been
 // sent, one that could not be sent has not.
 func TestLossIsAShareOfWhatWasOffered(t *testing.T) {
 	l := telemetrytest.Reported(1, 2000, 20_000)
@@ -61,8 +61,8 @@ func watched(t *testing.T, n int, planned plan.Link, at func(second uint64) brok
 	return links
 }
 
-// TestNothingIsCountedTwice has the broker away for two samples, and then up for
-// one before the functions are back: what they had reported before is not new.
+// TestNothingIsCountedTwice: the broker is away for two samples, then up for one
+// before the functions are back. Their earlier reports are not new.
 func TestNothingIsCountedTwice(t *testing.T) {
 	second := 0
 	w := &Watcher{Keep: 9, Source: func(context.Context) ([]Chain, error) {
@@ -94,7 +94,7 @@ func TestNothingIsCountedTwice(t *testing.T) {
 	}
 }
 
-// oneWord is the verdict on a requirement in the direction that had traffic.
+// oneWord is the verdict on a requirement in the direction with traffic.
 func oneWord(t *testing.T, links []Link, requirement string) verdict.Word {
 	t.Helper()
 	for _, v := range links[0].Verdicts {
@@ -154,7 +154,7 @@ func TestTheWindowForgets(t *testing.T) {
 	}
 }
 
-// TestLiesDoNoHarm reports what no function can have counted.
+// TestLiesDoNoHarm reports counts that no function can have.
 func TestLiesDoNoHarm(t *testing.T) {
 	lies := func(n uint64) broker.LinkStatus {
 		l := telemetrytest.Reported(n, 2000, 0)

@@ -9,8 +9,8 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
-// Collector exposes links to Prometheus. Latest gives the links of the latest
-// sample; it may be called from several goroutines.
+// Collector exposes links to Prometheus. Latest returns the links of the latest
+// sample; several goroutines may call it.
 type Collector struct {
 	Latest func() []Link
 }
@@ -45,7 +45,7 @@ func describe(name, help string, labels []string) *prometheus.Desc {
 // about 1 s, each twice the one before.
 var bounds = prometheus.ExponentialBuckets(250e-9, 2, 23)
 
-// Describe tells of every metric.
+// Describe sends the description of every metric.
 func (c Collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
 // Collect sends the metrics of the latest sample.
@@ -96,9 +96,9 @@ func collectFlow(ch chan<- prometheus.Metric, chain string, f telemetry.Flow) {
 	ch <- prometheus.MustNewConstHistogram(descLatency, f.Latency.Count, sum, buckets, labels...)
 }
 
-// cumulate is the histogram as Prometheus has it: how many samples are no
-// larger than each bound. A bucket that a bound divides counts as above it. The
-// sum takes every sample as the end of its bucket.
+// cumulate converts to Prometheus's form: how many samples are at most each
+// bound. A bucket that a bound divides counts as above it. The sum takes every
+// sample as the end of its bucket.
 func cumulate(f telemetry.Flow) (sum float64, buckets map[float64]uint64) {
 	buckets = map[float64]uint64{}
 	for _, bound := range bounds {

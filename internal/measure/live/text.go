@@ -12,9 +12,9 @@ import (
 	"github.com/drayage/dray/internal/spec/layout"
 )
 
-// Text writes a table of links: of each direction what happened in the last
-// interval, and of each link how its requirements stand over the window. Lines fit
-// into width; 0 means no limit.
+// Text writes a table of links: each direction's traffic in the last interval, and
+// the state of each link's requirements over the window. Lines fit into width; 0
+// means no limit.
 func Text(w io.Writer, links []Link, width int) error {
 	if len(links) == 0 {
 		text := "no link has native ports; `dray up` a chain whose ports have `face: native`"
@@ -48,8 +48,7 @@ func figures(f telemetry.Flow) []string {
 	return []string{packets, bits, quantile(f, 0.5), quantile(f, 0.99), quantile(f, 0.999)}
 }
 
-// quantile is the end of the bucket that holds it; a percentile takes ten
-// samples beyond it.
+// quantile is the end of its bucket; a percentile takes ten samples beyond it.
 func quantile(f telemetry.Flow, q float64) string {
 	if float64(f.Latency.Count)*(1-q) < 10 {
 		return "–"
@@ -58,7 +57,7 @@ func quantile(f telemetry.Flow, q float64) string {
 	return verdict.FormatDuration(high)
 }
 
-// state is one clause: how the link is made, and what is wrong with it.
+// state is one clause: the link's transport, and its problem if any.
 func (l Link) state() string {
 	s := l.Status
 	text := fmt.Sprintf("%s %s", s.Kind, s.State)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package live watches the links of running chains: it samples what their
-// functions report, and keeps a verdict of the latest intervals of each.
+// Package live watches the links of running chains: it samples the functions'
+// reports, and keeps a verdict on each link's latest intervals.
 package live
 
 import (
@@ -14,22 +14,22 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
-// Chain is what is asked of one chain: how its links were planned, and what its
-// broker says of those that have native ports; nil Links are no answer.
+// Chain is one chain's answer: how its links were planned, and the broker's
+// report on links with native ports; nil Links mean no answer.
 type Chain struct {
 	telemetry.Snapshot
 	Planned []plan.Link
 }
 
-// Source asks every chain that is to be watched.
+// Source queries every watched chain.
 type Source func(context.Context) ([]Chain, error)
 
-// Link is one live link as it is now.
+// Link is the current state of one live link.
 type Link struct {
 	Chain  string            `json:"chain"`
 	Status broker.LinkStatus `json:"status"`
-	// Now is the last interval, Window the intervals that are kept, together,
-	// and Total all since the ports were opened; one flow for each direction.
+	// Now is the last interval, Window all kept intervals together, and Total
+	// everything since the ports were opened; one flow for each direction.
 	Now    []telemetry.Flow `json:"now"`
 	Window []telemetry.Flow `json:"window"`
 	Total  []telemetry.Flow `json:"total"`
@@ -48,8 +48,8 @@ type Watcher struct {
 
 type linkID struct{ chain, link string }
 
-// Sample asks once, and tells how each link is and what happened on it since
-// the sample before.
+// Sample queries once, and returns each link's state and its traffic since the
+// previous sample.
 func (w *Watcher) Sample(ctx context.Context) ([]Link, error) {
 	chains, err := w.Source(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *Watcher) Sample(ctx context.Context) ([]Link, error) {
 	return links, nil
 }
 
-// keepChain keeps what is known of a chain that has not answered: what happens
+// keepChain keeps the state of a chain that has not answered: its traffic
 // meanwhile belongs to the interval that ends with its next answer.
 func keepChain(chain string, before telemetry.Snapshot, known bool, last map[string]telemetry.Snapshot, from, to map[linkID][][]telemetry.Flow) {
 	if !known {
@@ -97,7 +97,7 @@ func keepChain(chain string, before telemetry.Snapshot, known bool, last map[str
 	}
 }
 
-// Watch samples at once and then n times more, every interval, and gives each
+// Watch samples at once and then n times more, every interval, and passes each
 // sample to show; n < 0: until ctx ends, which is no error.
 func (w *Watcher) Watch(ctx context.Context, interval time.Duration, n int, show func([]Link) error) error {
 	tick := time.NewTicker(interval)

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// Schema is the version of the document that a bench writes.
+// Schema is the version of a bench's output document.
 const Schema = 1
 
-// Document is the output of a bench for programs, such as out/bench.json.
+// Document is a bench's output for programs, such as out/bench.json.
 type Document struct {
 	Schema  int     `json:"schema"`
 	Figures []Entry `json:"figures"`
@@ -26,9 +26,9 @@ type Entry struct {
 	Group   string        `json:"group"`
 	Name    string        `json:"name"`
 	Unit    string        `json:"unit"`
-	Value   *float64      `json:"value"` // median of the rounds, or the quantile that the name says
+	Value   *float64      `json:"value"` // median of the rounds, or the quantile in the name
 	Missing string        `json:"missing,omitempty"`
-	Low     float64       `json:"low"` // of its 95 % interval
+	Low     float64       `json:"low"` // its 95 % interval
 	High    float64       `json:"high"`
 	Samples int           `json:"samples"`
 	Limit   *RatioEntry   `json:"limit,omitempty"`
@@ -37,7 +37,7 @@ type Entry struct {
 	Marks   string        `json:"marks"`
 }
 
-// RatioEntry is the ratio of a figure to another one, with its 95 % interval.
+// RatioEntry is the ratio of two figures, with its 95 % interval.
 type RatioEntry struct {
 	Name  string  `json:"name"`
 	Ratio float64 `json:"ratio"`
@@ -45,7 +45,7 @@ type RatioEntry struct {
 	High  float64 `json:"high"`
 }
 
-// TargetEntry is a ratio that was to be reached.
+// TargetEntry is a target for a ratio.
 type TargetEntry struct {
 	RatioEntry
 	Target  float64 `json:"target"`
@@ -53,7 +53,7 @@ type TargetEntry struct {
 	Outcome string  `json:"outcome"`
 }
 
-// Document is the figures for programs.
+// Document converts the figures for programs.
 func (s *Figures) Document() Document {
 	d := Document{Schema: Schema, Figures: []Entry{}}
 	for _, f := range s.list {
@@ -102,7 +102,7 @@ func (d Document) Write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// Merge adds figures to the document in a file; they replace all figures of their groups.
+// Merge adds figures to the document in a file, replacing all figures of their groups.
 func Merge(path string, figures []Entry) error {
 	d := Document{Schema: Schema}
 	text, err := os.ReadFile(path)

@@ -27,7 +27,7 @@ type DPDK struct {
 	Trips     string // dray-pmd-trips
 	Probe     string // dray-probe, for libdray without a generator
 	Limit     string // dray-limit
-	Scripts   string // folder of switch.sh and container.sh
+	Scripts   string // directory of switch.sh and container.sh
 
 	Rounds int           // at most
 	Time   time.Duration // no round begins that would end later
@@ -37,7 +37,7 @@ type DPDK struct {
 	Log    io.Writer     // progress
 }
 
-// grace is for a round, or for profiles, that take longer than expected.
+// grace allows for a round, or profiles, that take longer than expected.
 const grace = 20 * time.Second
 
 // Run measures round after round, prints the tables, and returns the figures.
@@ -81,7 +81,7 @@ func (b DPDK) Run(ctx context.Context) (s *Figures, err error) {
 	return s, nil
 }
 
-// twoCPUs are the first two that the bench may use; or the one that there is, twice.
+// twoCPUs are the bench's first two CPUs, or its only CPU twice.
 func twoCPUs() (cpus [2]int, err error) {
 	all, err := host.AllowedCPUs()
 	if err != nil {
@@ -99,7 +99,7 @@ type dpdkRow struct {
 	sample func(*pair) float64 // 0: the pair has failed
 }
 
-// dpdkRows is all that is measured in a round.
+// dpdkRows are all measurements of a round.
 type dpdkRows struct {
 	*place
 	figures *Figures
@@ -112,15 +112,15 @@ type dpdkRows struct {
 	trips      []dpdkRow
 	switches   []dpdkRow // net_dray, vhost-user
 	forwards   []dpdkRow // process, container
-	cycles     []*Figure // of forwards
+	cycles     []*Figure // when forwarding
 
 	ring, line, libdray *Figure
 	probe               *probe
 	done                bool
 }
 
-// measureAll measures rounds as long as there is time for another one, but at least
-// one. A round that time ran out for is dropped, since ratios compare whole rounds.
+// measureAll measures rounds while there is time for another, but at least one. A
+// round that runs out of time is dropped, since ratios compare whole rounds.
 func (r *dpdkRows) measureAll(began time.Time) {
 	end, last := began.Add(r.Time), time.Duration(0)
 	for i := 0; i < r.Rounds && (i == 0 || time.Now().Add(last).Before(end)); i++ {
@@ -138,7 +138,7 @@ func (r *dpdkRows) measureAll(began time.Time) {
 	}
 }
 
-// measure measures every row once. The order of peers is another one in each round.
+// measure measures every row once. The order of peers changes each round.
 func (r *dpdkRows) measure(round int) {
 	if round == 0 {
 		r.costs() // once: it takes seconds, and does not depend on the distance of cores
@@ -160,7 +160,7 @@ func (r *dpdkRows) measure(round int) {
 	}
 }
 
-// takeAll takes a sample of each row, beginning with another one each round.
+// takeAll takes a sample of each row, starting with a different one each round.
 func (r *dpdkRows) takeAll(rows []dpdkRow, round int) {
 	for i := range rows {
 		row := rows[(i+round)%len(rows)]
@@ -180,7 +180,7 @@ func (r *dpdkRows) takeForward(i int) {
 	take(r.cycles[i], row.pair, cycles)
 }
 
-// tooLate reports whether no time is left: then nothing is measured.
+// tooLate reports whether the time is up: then nothing is measured.
 func (r *dpdkRows) tooLate(figures ...*Figure) bool {
 	if !r.late() {
 		return false
@@ -193,8 +193,8 @@ func (r *dpdkRows) tooLate(figures ...*Figure) bool {
 	return true
 }
 
-// take adds a sample, or says why there is none: then the figure has none at all,
-// since rounds are compared with each other.
+// take adds a sample. If there is none, the figure is missing entirely, with the
+// reason, since rounds are compared with each other.
 func take(f *Figure, t *pair, sample float64) {
 	switch {
 	case sample > 0:
@@ -206,8 +206,8 @@ func take(f *Figure, t *pair, sample float64) {
 	}
 }
 
-// costs adds the figures of dray-pmd-cost: the least of its trials, since other work
-// on the machine only adds to CPU time.
+// costs adds the figures of dray-pmd-cost: the minimum of its trials, since other
+// work on the machine only adds CPU time.
 func (r *dpdkRows) costs() {
 	p, err := startProbe(r.ctx, r.Cost)
 	if err != nil {
@@ -226,8 +226,8 @@ func (r *dpdkRows) costs() {
 	}
 }
 
-// physical measures the base of all rows: the limit of the moment, and libdray without
-// DPDK or a generator.
+// physical measures the base of all rows: the current physical limit, and libdray
+// without DPDK or a generator.
 func (r *dpdkRows) physical(round int) {
 	var limit struct {
 		Ring float64 `json:"ring_pps"`
@@ -255,7 +255,7 @@ func (r *dpdkRows) physical(round int) {
 	r.libdray.Add(median(sample.Values))
 }
 
-// finish ends everything that was started.
+// finish ends all started programs.
 func (r *dpdkRows) finish() {
 	if r.done {
 		return

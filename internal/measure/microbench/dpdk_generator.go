@@ -17,7 +17,7 @@ import (
 )
 
 // The generator prints a line of counts each interval. The first lines of a measurement are
-// left out: the pause is in the first one, and the next begins during the first.
+// skipped: the first includes the pause, and the next one begins during the first.
 const (
 	interval     = 50 * time.Millisecond
 	skipped      = 2
@@ -30,7 +30,7 @@ func (p *place) generator(role string) []string {
 	return slices.Concat([]string{p.Generator}, strings.Fields(role), []string{"--busy", "--peer-timeout", "10s", "--interval", interval.String()})
 }
 
-// onPort starts the generator on a port of libdray, or on none.
+// onPort starts the generator on a libdray port, or on none.
 func (p *place) onPort(t *pair, side int, port, role, name string) *process {
 	argv := slices.Concat([]string{"env", "DRAY_PORTS=" + t.dir}, p.generator(role), []string{"--port", port})
 	return t.start(argv, p.cpus[side], name)
@@ -62,10 +62,10 @@ func (p *place) startCeiling(role string) *pair {
 	return t
 }
 
-// awaitPackets waits until a generator has counted packets, and pauses the pair. That
-// it prints intervals is not enough: a switch may not have taken its ports into
-// service yet. Open vSwitch was seen to need another third of a second for
-// vhost-user ports on a busy machine, which is longer than a short measurement takes.
+// awaitPackets waits until a generator has counted packets, and pauses the pair.
+// Printed intervals are not enough: a switch may not serve its ports yet. On a busy
+// machine Open vSwitch took another third of a second for vhost-user ports, longer
+// than a short measurement.
 func (p *place) awaitPackets(t *pair, counts *process) {
 	if t.why != "" {
 		return
@@ -93,8 +93,8 @@ func (p *place) startLoop(t *pair, devices, second string) {
 	p.awaitPackets(t, t.sender)
 }
 
-// inNamespaces is the command that has namespaces of its own, of which the first
-// process takes all others along when it dies.
+// inNamespaces runs a command in its own namespaces; if its first process dies,
+// all others die too.
 func inNamespaces(more ...string) []string {
 	return slices.Concat([]string{"unshare"}, more, []string{"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "bash"})
 }
@@ -114,7 +114,7 @@ func (p *place) startSwitch(kind string) *pair {
 	return t
 }
 
-// startForward puts dray-vnf l2fwd there, as a process or in a container.
+// startForward puts dray-vnf l2fwd between them, as a process or in a container.
 func (p *place) startForward(container bool) *pair {
 	t := p.newPair(2)
 	t.container = container
@@ -132,8 +132,7 @@ func (p *place) startForward(container bool) *pair {
 	return t
 }
 
-// counted is the generator's line of counts of an interval. A
-// loop has two directions.
+// counted is the generator's counts of an interval. A loop has two directions.
 type counted struct {
 	Draygen           int      `json:"draygen"`
 	Event             string   `json:"event"`
@@ -156,7 +155,7 @@ func (c counted) packets() float64 {
 	return c.Sent
 }
 
-// intervals are the complete lines of a log that count packets.
+// intervals are the complete lines of a log with packet counts.
 func intervals(log string) []counted {
 	var all []counted
 	for _, line := range strings.SplitAfter(log, "\n") {
@@ -175,9 +174,9 @@ func packetsOf(all []counted) (packets float64) {
 	return packets
 }
 
-// rateOf is the packets a second that a generator receives, or sends if it does nothing
-// else; 0: it has ended, or nothing arrives. It goes on until something has arrived: a
-// thread that other work kept off its CPU for a moment is no failure.
+// rateOf is the packet rate, per second, that a generator receives, or sends if it only
+// sends; 0: it has ended, or nothing arrives. It waits until something has arrived: a
+// thread briefly preempted by other work is no failure.
 func (p *place) rateOf(g *process) float64 {
 	wanted := skipped + int(p.Window/interval)
 	var all []counted
@@ -196,7 +195,7 @@ func (p *place) rateOf(g *process) float64 {
 	return packetsOf(all) / ns * 1e9
 }
 
-// generatorRate is rateOf the generator that receives; 0: the pair has failed.
+// generatorRate is rateOf for the receiving generator; 0: the pair has failed.
 func (p *place) generatorRate(t *pair) float64 {
 	if t.why != "" {
 		return 0
@@ -214,8 +213,8 @@ func (p *place) generatorRate(t *pair) float64 {
 	return rate
 }
 
-// vnfCounts is how many packets dray-vnf has had so far, and the cycles that they took.
-// It prints them on SIGUSR1.
+// vnfCounts is how many packets dray-vnf has processed, and the cycles used. It prints
+// them on SIGUSR1.
 func (p *place) vnfCounts(t *pair) (packets, cycles float64, ok bool) {
 	if !t.between.alive() {
 		return 0, 0, false
@@ -232,13 +231,13 @@ func (p *place) vnfCounts(t *pair) (packets, cycles float64, ok bool) {
 	return packets, field(`"cycles_per_packet":`) * packets, ok
 }
 
-// forwardRate is generatorRate, and the cycles that dray-vnf took for a packet.
+// forwardRate is generatorRate, and dray-vnf's cycles per packet.
 func (p *place) forwardRate(t *pair) (rate, cycles float64) {
 	if t.why != "" {
 		return 0, 0
 	}
 	t.resume()
-	_ = host.Sleep(p.ctx, settle) // the round of dray-vnf that the pause was in is over then
+	_ = host.Sleep(p.ctx, settle) // dray-vnf's round with the pause is over then
 	packets, before, ok := p.vnfCounts(t)
 	if ok {
 		rate = p.rateOf(t.sender)

@@ -13,23 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How long the applications of a pair may take to start, and runc to remove a container.
+// Limits for starting a pair's applications, and for runc to remove a container.
 const (
 	startWithin     = 20 * time.Second
 	containerWithin = 5 * time.Second
 )
 
-// pair is two applications on a link, each on a core of its own, or one with both
-// ends and a function in the middle on the other core. Pairs are started once and
-// stopped; one at a time goes on and is measured for a moment. So many can be
-// measured in turns, and none has just been started when it is.
+// pair is two applications on a link, each on its own core. Or it is one with
+// both ends, and a function in the middle on the other core. All pairs are
+// started once and paused; one at a time runs and is measured briefly. So many
+// can be measured in turns, and none just after its start.
 type pair struct {
 	dir                       string
 	brokers                   []*process
 	sender, receiver, between *process
 	container                 bool   // the function in the middle is in one
-	size                      int    // of the frames that testpmd is set to
-	why                       string // it cannot be measured, or cannot any more
+	size                      int    // testpmd's current frame size
+	why                       string // it cannot be measured, or no longer
 }
 
 // Sides of a pair: index of the CPU.
@@ -50,7 +50,7 @@ type place struct {
 
 func (p *place) late() bool { return time.Now().After(p.end) || p.ctx.Err() != nil }
 
-// newPair makes a pair without applications. Its first link is in dir, its second one in dir/e.
+// newPair makes a pair without applications. Its first link is in dir, its second in dir/e.
 func (p *place) newPair(links int) *pair {
 	t := &pair{dir: filepath.Join(p.dir, strconv.Itoa(p.made))}
 	p.made++
@@ -75,7 +75,7 @@ func (p *place) newPair(links int) *pair {
 	return t
 }
 
-// start starts an application of the pair; the pair has failed if it does not.
+// start starts an application of the pair; on error the pair has failed.
 func (t *pair) start(argv []string, cpu int, name string) *process {
 	if t.why != "" {
 		return nil
@@ -87,7 +87,7 @@ func (t *pair) start(argv []string, cpu int, name string) *process {
 	return p
 }
 
-// started waits until a process says a text; the pair has failed if it does not.
+// started waits until a process prints a text; otherwise the pair has failed.
 func (t *pair) started(ctx context.Context, p *process, text, otherwise string) bool {
 	if t.why == "" && !p.says(ctx, 0, text, startWithin) {
 		t.fail(otherwise)
@@ -95,8 +95,7 @@ func (t *pair) started(ctx context.Context, p *process, text, otherwise string) 
 	return t.why == ""
 }
 
-// words splits a text, in which {d} is the folder of the first link, {e} the folder of
-// the second one.
+// words splits a text; {d} is the first link's directory, {e} the second link's.
 func (t *pair) words(text string) []string {
 	return strings.Fields(strings.NewReplacer("{d}", t.dir, "{e}", filepath.Join(t.dir, "e")).Replace(text))
 }
@@ -111,7 +110,7 @@ func (p *place) eal(t *pair, side int, devices string) []string {
 	return append(argv, t.words(devices)...)
 }
 
-// resume lets a pair go on, receivers first; pause stops it, senders first.
+// resume continues a pair, receivers first; pause stops it, senders first.
 func (t *pair) resume() {
 	for _, p := range []*process{t.between, t.receiver, t.sender} {
 		p.signal(unix.SIGCONT)
@@ -124,8 +123,8 @@ func (t *pair) pause() {
 	}
 }
 
-// finish ends a pair. A container gets the time to end by itself, so that runc removes
-// its control groups.
+// finish ends a pair. A container gets time to end by itself, so that runc removes its
+// control groups.
 func (t *pair) finish() {
 	if t.container && t.between.alive() {
 		t.between.signal(unix.SIGCONT)
@@ -140,7 +139,7 @@ func (t *pair) finish() {
 	}
 }
 
-// fail ends a pair that cannot be measured. It returns 0, which is no sample.
+// fail ends an unmeasurable pair. It returns 0, which is no sample.
 func (t *pair) fail(why string) float64 {
 	if t.why == "" {
 		t.why = why

@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// shownShares is how many functions of a process a profile names.
+// shownShares is how many functions per process a profile names.
 const shownShares = 4
 
-// explain finds the reasons why figures miss their targets.
+// explain finds the reasons for missed targets.
 func (r *dpdkRows) explain() {
 	for i := range sizes {
 		r.explainRow(r.ways[i][wayDray], sizes[i])
@@ -28,10 +28,10 @@ func (r *dpdkRows) explain() {
 	r.explainRow(r.forwards[1], 0)
 }
 
-// missed reports whether a row misses a target, and its pair still works.
+// missed reports whether a row misses a target while its pair still works.
 func (row dpdkRow) missed() bool { return !row.figure.Reached() && row.pair.why == "" }
 
-// explainRow profiles the pair of a row; testpmd is set to a size first, if it has one.
+// explainRow profiles a row's pair; testpmd is first set to size, if it has one.
 func (r *dpdkRows) explainRow(row dpdkRow, size int) {
 	if !row.missed() {
 		return
@@ -42,7 +42,7 @@ func (r *dpdkRows) explainRow(row dpdkRow, size int) {
 	row.figure.causes = r.profile(row.pair)
 }
 
-// explainTrip compares with a cache line to and fro: no driver is faster.
+// explainTrip compares with a cache line's round trip: no driver is faster.
 func (r *dpdkRows) explainTrip() {
 	row := r.trips[wayDray]
 	if !row.missed() {
@@ -70,7 +70,7 @@ func (r *dpdkRows) explainNative(i int) {
 	row.figure.causes = append([]string{text}, r.profile(row.pair)...)
 }
 
-// profile says which functions of each process of a pair take how much of its time.
+// profile lists the functions that use most time in each process of a pair.
 func (r *dpdkRows) profile(t *pair) []string {
 	if r.late() {
 		return []string{"no profile: no time was left"}
@@ -95,8 +95,8 @@ func (r *dpdkRows) profile(t *pair) []string {
 	return lines
 }
 
-// shares profiles a process by perf. Its clock of the CPU works in virtual machines
-// too, which have no counters of cycles.
+// shares profiles a process with perf. Its CPU clock event also works in virtual
+// machines, which have no cycle counters.
 func (r *dpdkRows) shares(p *process) []string {
 	data := filepath.Join(r.dir, "perf.data")
 	record := exec.CommandContext(r.ctx, "perf", "record", "-q", "-e", "cpu-clock", "-F", "999",
@@ -111,7 +111,7 @@ func (r *dpdkRows) shares(p *process) []string {
 	return largestShares(string(report))
 }
 
-// largestShares reads a report of perf. All functions of a program without symbols are one.
+// largestShares reads a perf report. A program without symbols counts as one function.
 func largestShares(report string) []string {
 	sums := map[string]float64{}
 	for _, line := range strings.Split(report, "\n") {

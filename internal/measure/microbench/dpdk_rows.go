@@ -8,11 +8,11 @@ import (
 	"os/exec"
 )
 
-// sizes of frames, in bytes.
+// sizes are frame lengths in bytes.
 var sizes = [2]int{64, 1518}
 
 // copySizes are around the size from which copying costs more. The receiver does not
-// look at its frames: the worst case for a copy.
+// read its frames: the worst case for a copy.
 var copySizes = [2]int{64, 256}
 
 // Groups of figures.
@@ -45,7 +45,7 @@ const (
 var ways = []way{
 	wayDray: {name: "net_dray", sender: "--vdev net_dray0,port=a,dir={d}", receiver: "--vdev net_dray0,port=b,dir={d}"},
 	wayCopy: {name: "net_dray, rx=copy", sender: "--vdev net_dray0,port=a,dir={d}", receiver: "--vdev net_dray0,port=b,dir={d},rx=copy"},
-	// A data room that the link's buffers have: otherwise none is bound.
+	// The data room of the link's buffers: otherwise none is bound.
 	wayBound: {name: "net_dray, sent from its own pool", sender: "--vdev net_dray0,port=a,dir={d} --mbuf-pool-ops-name dray",
 		receiver: "--vdev net_dray0,port=b,dir={d}", application: "--mbuf-size=1664"},
 	wayMemif: {name: "net_memif", sender: "--vdev net_memif0,role=client,socket-abstract=no,socket={d}/s",
@@ -65,14 +65,14 @@ var copyWays = [2]way{
 	{name: "in place", sender: "--vdev net_dray0,port=a,dir={d}", receiver: "--vdev net_dray0,port=b,dir={d},rx-copy-max=0"},
 }
 
-// ceilings are rates of the generator without a link: it fills and sums up each packet.
+// ceilings are rates of the generator without a link: it fills and sums each packet.
 var ceilings = []struct{ name, role string }{
 	{"draygen sending to a null port, 64 B", "send --rate max --size 64"},
 	{"draygen sending to a null port, 1518 B", "send --rate max --size 1518"},
 	{"draygen receiving from a null port, 98 B", "sink"},
 }
 
-// start starts and pauses all pairs, and makes the figures in the order of the tables.
+// start starts and pauses all pairs, and makes the figures in table order.
 func (r *dpdkRows) start() {
 	r.startTestpmds()
 	r.startAllTrips()
@@ -81,7 +81,7 @@ func (r *dpdkRows) start() {
 	r.startPhysical()
 }
 
-// pairOr starts a pair, unless it lacks a program or time.
+// pairOr starts a pair if there is time and no program is missing.
 func (r *dpdkRows) pairOr(start func() *pair, programs ...string) *pair {
 	t := &pair{}
 	for _, program := range programs {

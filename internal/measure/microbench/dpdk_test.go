@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// line is a line of the generator about an interval of 50 ms.
+// line is a generator line about an interval of 50 ms.
 func line(fields string) string {
 	return `{"draygen":1,"event":"interval","from_ns":1000000000,"to_ns":1050000000,` + fields + "}\n"
 }
@@ -41,12 +41,12 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// printing is a script that prints a line of the generator again and again, so often.
+// printing is a script that prints a generator line so many times.
 func printing(line string, times string) string {
 	return `i=0; while [ $i -lt ` + times + ` ]; do printf '%s' '` + line + `'; sleep 0.01; i=$((i+1)); done; `
 }
 
-// A switch that does not forward yet has its generator print intervals without
+// While a switch does not forward yet, its generator prints intervals without
 // packets: the pair is not ready, and must not be paused.
 func TestPairWaitsForPackets(t *testing.T) {
 	p := &place{ctx: context.Background()}
@@ -65,7 +65,7 @@ func TestPairWaitsForPackets(t *testing.T) {
 	}
 }
 
-// A moment without a packet is no failure of a pair that works.
+// A moment without packets does not fail a working pair.
 func TestRateGoesOnUntilPacketsArrive(t *testing.T) {
 	p := &place{ctx: context.Background(), DPDK: DPDK{Window: 4 * interval}}
 	wanted := skipped + int(p.Window/interval)

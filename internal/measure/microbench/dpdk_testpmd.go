@@ -11,10 +11,10 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// settle is the time for a burst that the pause interrupted.
+// settle is the time to finish a burst after the pause.
 const settle = 50 * time.Millisecond
 
-// way joins two applications: devices of each side, as EAL's arguments.
+// way connects two applications: each side's devices, as EAL arguments.
 type way struct {
 	name             string
 	sender, receiver string // receiver is empty: the sender is alone
@@ -22,7 +22,7 @@ type way struct {
 	waits            bool   // the receiver starts only when the sender does
 }
 
-// links is how many links of Drayage the way takes.
+// links is how many Drayage links the way takes.
 func (w way) links() int {
 	if strings.Contains(w.sender, "net_dray") {
 		return 1
@@ -39,7 +39,7 @@ func (p *place) testpmd(t *pair, side int, devices, mode, more string) *process 
 	return t.start(argv, anyCPU, mode)
 }
 
-// startTestpmd starts testpmd on either side: txonly to rxonly.
+// startTestpmd starts testpmd on both sides: txonly to rxonly.
 func (p *place) startTestpmd(w way) *pair {
 	t := p.newPair(w.links())
 	t.size = 64
@@ -58,8 +58,8 @@ func (p *place) startTestpmd(w way) *pair {
 	return t
 }
 
-// testpmdRate is the packets a second that the receiver counts, or the sender if there is
-// no receiver; 0: the pair has failed.
+// testpmdRate is the packet rate, per second, that the receiver counts, or the sender if
+// there is no receiver; 0: the pair has failed.
 func (p *place) testpmdRate(t *pair, size int) float64 {
 	if t.why != "" {
 		return 0
@@ -77,7 +77,7 @@ func (p *place) testpmdRate(t *pair, size int) float64 {
 		t.size = size
 	}
 	_ = host.Sleep(p.ctx, settle) // an interrupted bench has no use for the sample
-	// It prints the rate since it was asked last, by its own clock.
+	// It prints the rate since the previous query, by its own clock.
 	const show = "show port stats 0\n"
 	const silent = "testpmd has ended, or does not answer"
 	if _, ok := counts.ask(p.ctx, show, label); !ok {
@@ -95,7 +95,7 @@ func (p *place) testpmdRate(t *pair, size int) float64 {
 	return rate
 }
 
-// startTrips starts one frame to and fro between two dray-pmd-trips.
+// startTrips starts one frame back and forth between two dray-pmd-trips.
 func (p *place) startTrips(w way) *pair {
 	t := p.newPair(w.links())
 	trips := func(side int, devices string, role ...string) *process {
@@ -112,7 +112,7 @@ func (p *place) startTrips(w way) *pair {
 	return t
 }
 
-// tripLabel stands before the median of dray-pmd-trips, which it prints again and again.
+// tripLabel precedes the median in the repeated output of dray-pmd-trips.
 const tripLabel = `"values": [`
 
 // medianTrip is the median round trip in ns; 0: the pair has failed.
@@ -122,7 +122,7 @@ func (p *place) medianTrip(t *pair) float64 {
 	}
 	t.resume()
 	var p50 float64
-	// The first median spans the pause, the second one began before it: take the third.
+	// The first median spans the pause, and the second began before it: use the third.
 	for range 3 {
 		var ok bool
 		if p50, ok = t.sender.number(p.ctx, t.sender.logged(), tripLabel, answerWithin); !ok {

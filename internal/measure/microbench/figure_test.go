@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file")
 
-// inRounds is a figure with the same sample in so many rounds.
+// inRounds is a figure with the same sample in every round.
 func inRounds(s *Figures, name string, rounds int, sample float64) *Figure {
 	f := s.Figure("group", name, "ns")
 	for range rounds {
@@ -23,7 +23,7 @@ func inRounds(s *Figures, name string, rounds int, sample float64) *Figure {
 	return f
 }
 
-// A figure that fails after a while keeps its value, and counts as not measured.
+// A figure that fails later keeps its value, and counts as not measured.
 func TestMissing(t *testing.T) {
 	var s Figures
 	f := s.Figure("group", "fails", "ns")
@@ -68,8 +68,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// The ratio is taken round by round: drift that both share drops out, and its
-// interval decides whether a target is certain.
+// The ratio is taken round by round: common drift cancels out, and its interval
+// decides whether a target is certain.
 func TestRatioOfRounds(t *testing.T) {
 	var s Figures
 	a, b := s.Figure("group", "a", "ns"), s.Figure("group", "b", "ns")
@@ -86,7 +86,7 @@ func TestRatioOfRounds(t *testing.T) {
 	if got := a.targets[0].outcome(a.rounds(), r); got != "reached, but the interval contains the target" {
 		t.Errorf("outcome %q", got)
 	}
-	b.Add(1) // a round that only one of them has: only the values are left
+	b.Add(1) // only one of them has this round: only the values remain
 	if r, ok = a.to(b); !ok || r.low != r.high {
 		t.Errorf("with different rounds: %+v", r)
 	}
@@ -180,13 +180,13 @@ func TestDocument(t *testing.T) {
 		}
 	}
 	if n := strings.Count(string(text), `"name": "add"`); n != 1 {
-		t.Errorf("the figure that was replaced is there %d times", n)
+		t.Errorf("the replaced figure occurs %d times", n)
 	}
 	if err := os.WriteFile(path, []byte(`{"schema": 99}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := Merge(path, nil); err == nil {
-		t.Error("another schema was taken")
+		t.Error("another schema was accepted")
 	}
 }
 

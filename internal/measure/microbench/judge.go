@@ -8,11 +8,11 @@ import (
 	"github.com/drayage/dray/internal/result/stats"
 )
 
-// enoughRounds is how many rounds an outcome takes to be sure: in fewer, one
-// disturbed round carries the mean.
+// enoughRounds is how many rounds a certain outcome takes: with fewer, one
+// disturbed round determines the mean.
 const enoughRounds = 6
 
-// seed fixes the bootstrap of the intervals: the same samples give the same table.
+// seed fixes the intervals' bootstrap: the same samples give the same table.
 const seed = 1
 
 // ratio is a figure divided by another one.
@@ -21,8 +21,8 @@ type ratio struct {
 	low, high float64 // both equal to value if no interval is known
 }
 
-// to estimates f/other: from the pairs of each round if both were measured in the
-// same rounds, otherwise from the two values alone, without an interval.
+// to estimates f/other: from each round's pair if both were measured in the same
+// rounds, otherwise from the two values alone, without an interval.
 func (f *Figure) to(other *Figure) (ratio, bool) {
 	if other == nil || !f.Measured() || !other.Measured() || other.Value() == 0 {
 		return ratio{}, false
@@ -49,7 +49,7 @@ func (t target) reached(value float64) bool {
 	return value >= t.value
 }
 
-// outcome says whether a target was reached, and whether that is certain.
+// outcome reports whether a target was reached, and whether that is certain.
 func (t target) outcome(rounds int, r ratio) string {
 	word := "NOT reached"
 	if t.reached(r.value) {
@@ -64,7 +64,7 @@ func (t target) outcome(rounds int, r ratio) string {
 	return word
 }
 
-// rounds is how many samples the outcome of a figure rests on.
+// rounds is the number of samples behind a figure's outcome.
 func (f *Figure) rounds() int {
 	if f.quantile != nil {
 		return f.quantile.N

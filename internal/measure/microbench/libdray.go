@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// Libdray is the bench of libdray. It also measures a bare ring, the physical limit of
-// the moment, and the pipes and sockets that applications use without libdray.
+// Libdray is the bench of libdray. It also measures a bare ring, the current physical
+// limit, and the pipes and sockets that applications use without libdray.
 type Libdray struct {
 	Probe        string // dray-probe
-	Unchecked    string // the same with a library that checks nothing
+	Unchecked    string // the same with a library without checks
 	Instructions string // instructions.sh
 	Rounds       int
 	Kills        int // of an end under load; 0: none
@@ -31,7 +31,7 @@ const (
 	socketMS     = 30
 	socketTrips  = 200
 	wakeUps      = 300
-	instructions = 100_000 // no bound: the count is a figure here
+	instructions = 100_000 // no bound: the count is only a figure here
 )
 
 // Groups of figures.
@@ -44,7 +44,7 @@ const (
 	missingTool = "valgrind, or the program built without checks, is missing"
 )
 
-// ErrKills says that a killed end cost packets or buffers.
+// ErrKills means that a killed end cost packets or buffers.
 var ErrKills = errors.New("a kill lost a packet, or leaked a buffer")
 
 // Run measures everything, prints it, and returns the figures.
@@ -69,7 +69,7 @@ func (b Libdray) Run(ctx context.Context) (*Figures, error) {
 	return s, err
 }
 
-// sampled is a figure whose samples are the medians of one case of a probe.
+// sampled is a figure whose samples are medians of one case of a probe.
 type sampled struct {
 	figure *Figure
 	probe  *probe
@@ -148,7 +148,7 @@ func (b Libdray) rates(ctx context.Context, s *Figures) (err error) {
 
 const udpName = "UDP socket over veth"
 
-// rateCases are the cases of a round in their order, and the figure of libdray's round trips.
+// rateCases are the cases of a round in order, and the figure of libdray's round trips.
 func (b Libdray) rateCases(s *Figures, p, unchecked *probe) (cases []sampled, link *Figure) {
 	rate := func(name string, of *Figure, at *probe, ask string) *Figure {
 		f := s.Figure(groupRates, name, "packets/s").Of(of)
@@ -183,7 +183,7 @@ func (b Libdray) rateCases(s *Figures, p, unchecked *probe) (cases []sampled, li
 	return cases, link
 }
 
-// instructions counts instructions under callgrind, and prints which functions execute them.
+// instructions counts instructions under callgrind, and prints their functions.
 func (b Libdray) instructions(ctx context.Context, s *Figures) error {
 	fmt.Fprintln(b.Log, "instructions per packet, under callgrind")
 	checked := s.Figure(groupCount, "libdray", "instructions")
@@ -208,9 +208,9 @@ func (b Libdray) instructions(ctx context.Context, s *Figures) error {
 	return ctx.Err()
 }
 
-// count is the instructions of a packet, and the lines that the script prints after them; 0 if it fails.
+// count is the instructions per packet, and the script's following lines; 0 if it fails.
 func (b Libdray) count(ctx context.Context, program string, more ...string) (n float64, where string) {
-	// It fails above the bound as well, so only its output matters.
+	// It also fails above the bound, so only its output matters.
 	out, _ := exec.CommandContext(ctx, b.Instructions, append([]string{program, fmt.Sprint(instructions)}, more...)...).Output()
 	first, rest, _ := strings.Cut(string(out), "\n")
 	if _, err := fmt.Sscanf(first, "%f", &n); err != nil {

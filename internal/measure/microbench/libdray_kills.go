@@ -9,21 +9,21 @@ import (
 	"github.com/drayage/dray/internal/result/stats"
 )
 
-// killKinds say when an end is killed, in the probe's order.
+// killKinds are the times at which an end is killed, in the probe's order.
 var killKinds = []string{
 	"under full load", "under full load, broker dead",
 	"in set-up: connected", "in set-up: HELLO sent", "in set-up: WELCOME received", "in set-up: OFFER received", "in set-up: MAPPED sent",
 	"in set-up: SEALED received", "in set-up: ACTIVE sent",
 }
 
-// handshakeKinds is the index of the first kind after a step of the handshake.
+// handshakeKinds is the index of the first kind after a handshake step.
 const handshakeKinds = 2
 
-// killHeader is above the rows that kill prints.
+// killHeader is the header of the rows that kill prints.
 const killHeader = "  one end dies by kill -9      times  p50,us  p99,us lost leak stall longest no CPU\n"
 
-// kills kills one end of a link again and again. The other end survives, and
-// counts losses.
+// kills kills one end of a link repeatedly. The other end survives, and counts
+// losses.
 func (b Libdray) kills(ctx context.Context, s *Figures) error {
 	if b.Kills == 0 {
 		return nil
@@ -59,8 +59,8 @@ func (b Libdray) kills(ctx context.Context, s *Figures) error {
 	return nil
 }
 
-// kill runs one kind of kill in a probe of its own, which forks. That the probe
-// ends with an error if something was lost is in the sample as well.
+// kill runs one kind of kill in its own probe, which forks. The probe exits with
+// an error if something was lost, but the sample shows that as well.
 func (b Libdray) kill(ctx context.Context, ask string) (Sample, error) {
 	p, err := startProbe(ctx, b.Probe)
 	if err != nil {
@@ -74,7 +74,7 @@ func (b Libdray) kill(ctx context.Context, ask string) (Sample, error) {
 	return sample, err
 }
 
-// killed adds the figures of a row, and prints it: the table has one line for each kind.
+// killed adds a row's figures, and prints it: the table has one line for each kind.
 func (b Libdray) killed(s *Figures, name string, k Sample) error {
 	p50, err := stats.Quantile(k.Values, 0.5)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"fmt"
 )
 
-// starvedFrom is how many percent of the time a receiver may be without a CPU until
-// its p99 may be the machine's.
+// starvedFrom is the percentage of time without a CPU from which a receiver's p99
+// may be the machine's.
 const starvedFrom = 0.9
 
-// idleTarget is how many percent of a core a receiver may use that gets nothing.
+// idleTarget is how many percent of a core an idle receiver may use.
 const idleTarget = 1
 
-// loads are the rates of adaptive mode, in packets a second.
+// loads are the rates of adaptive mode, in packets per second.
 var loads = []struct {
 	pps  int
 	name string
@@ -81,14 +81,14 @@ func reachedWord(reached bool) string {
 	return "NOT reached"
 }
 
-// setUps measures how long a link takes from dray_open to its first packet.
+// setUps measures the time from dray_open to a link's first packet.
 func (b Libdray) setUps(ctx context.Context, s *Figures) (err error) {
 	n := 500
 	if b.Quick {
 		n = 100
 	}
 	fmt.Fprintf(b.Log, "set-up of %d links\n", n)
-	p, err := startProbe(ctx, b.Probe) // it forks: no thread of another case may be there
+	p, err := startProbe(ctx, b.Probe) // it forks: no other case's thread may exist
 	if err != nil {
 		return err
 	}

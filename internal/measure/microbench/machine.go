@@ -12,14 +12,14 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// How often, and for how long, the machine is looked at.
+// How often, and for how long, the machine is observed.
 const (
 	looks     = 20
 	lookEvery = 50 * time.Millisecond
 )
 
-// LookAtMachine marks doubts about this machine now, before a bench with
-// so many busy threads. It takes a second.
+// LookAtMachine records current doubts about this machine, before a bench with
+// this many busy threads. It takes a second.
 func (s *Figures) LookAtMachine(ctx context.Context, threads int) error {
 	cpus, err := host.AllowedCPUs()
 	if err != nil {
@@ -28,8 +28,8 @@ func (s *Figures) LookAtMachine(ctx context.Context, threads int) error {
 	if len(cpus) < threads {
 		s.Mark("oversubscribed")
 	}
-	// Count the threads that run now: the mean of the last minute would include those that have
-	// ended, such as the build of the bench.
+	// Count the threads that run now: the last minute's mean would include ended ones, such as
+	// the build of the bench.
 	seen := 0
 	for range looks {
 		text, err := os.ReadFile("/proc/loadavg")
@@ -46,7 +46,7 @@ func (s *Figures) LookAtMachine(ctx context.Context, threads int) error {
 	return nil
 }
 
-// othersRun reports whether /proc/loadavg says that more than its reader is running.
+// othersRun reports whether /proc/loadavg shows threads other than its reader.
 func othersRun(loadavg string) bool {
 	var a, b, c float64
 	var running int

@@ -17,19 +17,19 @@ import (
 	"syscall"
 )
 
-// Sample is a line that a probe prints: its measurement of one round.
+// Sample is a line of probe output: its measurement in one round.
 type Sample struct {
 	Case   string    `json:"case"`
 	Round  int       `json:"round"`
 	Unit   string    `json:"unit"`
 	Values []float64 `json:"values"`
 
-	// Of a load in adaptive mode: the receiver's CPU use, and how long it was ready
+	// For a load in adaptive mode: the receiver's CPU use, and how long it was ready
 	// to run without a CPU.
 	CPUPercent     float64 `json:"cpu_percent"`
 	StarvedPercent float64 `json:"starved_percent"`
 
-	// Of kills: the counts of the survivor.
+	// For kills: the survivor's counts.
 	Packets float64 `json:"packets"`
 	Lost    float64 `json:"lost"`
 	Leaked  float64 `json:"leaked"`
@@ -37,12 +37,12 @@ type Sample struct {
 	Longest float64 `json:"longest_ns"`
 	Starved float64 `json:"starved_ns"`
 
-	// Of EAL programs.
+	// For EAL programs.
 	Size  int     `json:"size"`
 	TSCHz float64 `json:"tsc_hz"`
 }
 
-// probe is a C program that measures: it answers each line with a sample.
+// probe is a measuring C program: it answers each line with a sample.
 type probe struct {
 	name string
 	cmd  *exec.Cmd
@@ -94,7 +94,7 @@ func (p *probe) read() (Sample, error) {
 	}
 }
 
-// ask has a case measured in a round.
+// ask requests a measurement of a case in a round.
 func (p *probe) ask(round int, format string, arguments ...any) (Sample, error) {
 	if _, err := fmt.Fprintf(p.in, "%d %s\n", round, fmt.Sprintf(format, arguments...)); err != nil {
 		return Sample{}, p.ended()
@@ -102,13 +102,13 @@ func (p *probe) ask(round int, format string, arguments ...any) (Sample, error) 
 	return p.read()
 }
 
-// ended says how a program ended that closed its output.
+// ended reports how a program that closed its output has ended.
 func (p *probe) ended() error {
 	err := p.wait()
 	return fmt.Errorf("%s has ended (%v): %s", p.name, err, lastLine(p.err.String()))
 }
 
-// end lets the program end, and waits for it.
+// end makes the program end, and waits for it.
 func (p *probe) end() error {
 	defer p.stop()
 	_ = p.in.Close() // it may have ended before
@@ -116,7 +116,7 @@ func (p *probe) end() error {
 	return p.wait()
 }
 
-// lastLine is the last thing that a program said.
+// lastLine is a program's last output line.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]

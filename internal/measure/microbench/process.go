@@ -19,14 +19,14 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// How often a log is looked at, and how long a program may take to answer.
+// How often a log is read, and how long a program may take to answer.
 const (
 	logEvery     = 5 * time.Millisecond
 	answerWithin = 5 * time.Second
 )
 
-// process is a program that takes part in a measurement. Its output goes to a file, so
-// that nothing of the bench runs meanwhile.
+// process is a program in a measurement. Its output goes to a file, so that nothing of
+// the bench runs meanwhile.
 type process struct {
 	cmd      *exec.Cmd
 	in       io.WriteCloser
@@ -34,11 +34,11 @@ type process struct {
 	finished chan struct{}
 }
 
-// anyCPU lets a program choose where it runs.
+// anyCPU lets the scheduler choose a program's CPU.
 const anyCPU = -1
 
-// startProcess starts a command on one CPU. It dies with the thread that starts it,
-// which must be the main one.
+// startProcess starts a command on one CPU. It dies with its starting thread, which
+// must be the main one.
 func startProcess(argv []string, cpu int, log string) (*process, error) {
 	if cpu != anyCPU {
 		argv = append([]string{"taskset", "-c", strconv.Itoa(cpu)}, argv...)
@@ -58,13 +58,13 @@ func startProcess(argv []string, cpu int, log string) (*process, error) {
 		return nil, err
 	}
 	go func() {
-		_ = p.cmd.Wait() // how it ended is in its log
+		_ = p.cmd.Wait() // its log shows how it ended
 		close(p.finished)
 	}()
 	return p, nil
 }
 
-// alive reports whether there is a process, and it has not ended.
+// alive reports whether the process exists and has not ended.
 func (p *process) alive() bool {
 	if p == nil {
 		return false
@@ -77,7 +77,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// logged is how long the log is.
+// logged is the log's length.
 func (p *process) logged() int64 {
 	info, err := os.Stat(p.log)
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *process) logged() int64 {
 	return info.Size()
 }
 
-// logFrom is the log without its beginning.
+// logFrom is the log from an offset on.
 func (p *process) logFrom(from int64) string {
 	f, err := os.Open(p.log)
 	if err != nil {
@@ -100,8 +100,8 @@ func (p *process) logFrom(from int64) string {
 	return string(text)
 }
 
-// await looks at the log from an offset on until it is as wanted, the process has
-// ended, or time is up.
+// await reads the log from an offset on until it matches, the process has ended,
+// or time is up.
 func (p *process) await(ctx context.Context, from int64, within time.Duration, wanted func(log string) bool) bool {
 	for end := time.Now().Add(within); ; {
 		alive := p.alive()
@@ -133,7 +133,7 @@ func (p *process) number(ctx context.Context, from int64, label string, within t
 	return value, ok
 }
 
-// leadingNumber is the number that a text begins with, after blanks; 0 if there is none.
+// leadingNumber is the number at the start of a text, after blanks; 0 if there is none.
 func leadingNumber(text string) float64 {
 	text = strings.TrimLeft(text, " \t")
 	end := strings.IndexFunc(text, func(r rune) bool { return !strings.ContainsRune("+-.0123456789eE", r) })
@@ -147,7 +147,7 @@ func leadingNumber(text string) float64 {
 	return v
 }
 
-// write gives the process lines to read.
+// write sends lines to the process's input.
 func (p *process) write(lines string) bool {
 	if !p.alive() {
 		return false
@@ -156,7 +156,7 @@ func (p *process) write(lines string) bool {
 	return err == nil
 }
 
-// ask writes a line, and waits for the number that is printed after a label.
+// ask writes a line, and waits for the number printed after a label.
 func (p *process) ask(ctx context.Context, line, label string) (float64, bool) {
 	from := p.logged()
 	if !p.write(line) {
@@ -165,7 +165,7 @@ func (p *process) ask(ctx context.Context, line, label string) (float64, bool) {
 	return p.number(ctx, from, label, answerWithin)
 }
 
-// children lists the children of a process. Any thread may have started them.
+// children lists a process's children. Any of its threads may have started them.
 func children(pid int) []int {
 	var pids []int
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well formed
@@ -191,14 +191,14 @@ func signalTree(pid int, sig unix.Signal) {
 	}
 }
 
-// signal sends a signal to the process and to all that it has started.
+// signal sends a signal to the process and its descendants.
 func (p *process) signal(sig unix.Signal) {
 	if p.alive() {
 		signalTree(p.cmd.Process.Pid, sig)
 	}
 }
 
-// innermost follows the child that was started last, then its last child, and so on.
+// innermost follows the most recently started child, then its last child, and so on.
 func innermost(pid int) int {
 	for {
 		pids := children(pid)
@@ -223,7 +223,7 @@ func (p *process) kill() {
 	<-p.finished
 }
 
-// waitOrKill waits for the end of the process, which is killed after a while.
+// waitOrKill waits for the process to end, and kills it on time-out.
 func (p *process) waitOrKill(within time.Duration) {
 	select {
 	case <-p.finished:

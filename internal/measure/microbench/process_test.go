@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// What a process has started is found whichever of its threads did, and the last of
-// several is followed.
+// A process's children are found whichever of its threads started them, and the
+// last of several is followed.
 func TestInnermost(t *testing.T) {
 	self := os.Getpid()
 	if got := innermost(self); got != self {
@@ -25,8 +25,8 @@ func TestInnermost(t *testing.T) {
 	var started []*exec.Cmd
 	ready, done := make(chan error), make(chan bool)
 	go func() {
-		// The thread lives until they have been looked for: otherwise they would become
-		// children of another one.
+		// The thread lives until they have been found: otherwise another one would
+		// inherit them.
 		runtime.LockOSThread()
 		for range 2 {
 			cmd := exec.Command("sleep", "60")
@@ -70,7 +70,7 @@ func TestProcessTalks(t *testing.T) {
 	ctx := context.Background()
 	p := script(t, `echo ready; while read line; do echo "noise"; printf 'Rx-pps:   %s\n' "$line"; done`)
 	if !p.says(ctx, 0, "ready", answerWithin) {
-		t.Fatal("it says nothing")
+		t.Fatal("the process prints nothing")
 	}
 	for _, want := range []float64{12, 3.5e6} {
 		if got, ok := p.ask(ctx, fmt.Sprintf("%g and more\n", want), "Rx-pps:"); !ok || got != want {
@@ -111,7 +111,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("ended: %v", err)
 	}
 	if err := p.end(); err == nil {
-		t.Error("its exit status is not told")
+		t.Error("its exit status is not reported")
 	}
 }
 

@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// width is that of the terminal that the tables fit.
+// width is the width of the terminal that tables fit.
 const width = 80
 
-// maxNameWidth bounds the column of names.
+// maxNameWidth bounds the width of the name column.
 const maxNameWidth = 58
 
 // Print prints every group that has no table of its own, with its targets.
@@ -35,7 +35,7 @@ func (s *Figures) Print(w io.Writer) {
 	}
 }
 
-// nameWidth is the column of names of a group.
+// nameWidth is the width of a group's name column.
 func (s *Figures) nameWidth(group string) int {
 	n := 0
 	for _, f := range s.list {
@@ -53,7 +53,7 @@ func (s *Figures) markText() string {
 	return strings.Join(s.marks, "; ")
 }
 
-// text is a figure: name and value in columns, then the ratio and the marks.
+// text is a figure's row: name and value columns, then the ratio and the marks.
 func (f *Figure) text(nameWidth int) string {
 	if !f.Measured() {
 		return row(nameWidth, f.Name, "not measured: "+f.whyMissing())
@@ -80,7 +80,7 @@ func (r ratio) text() string {
 	return fmt.Sprintf("%s [%s, %s]", short(r.value), short(r.low), short(r.high))
 }
 
-// PrintTargets prints each target, with the reasons of figures that miss theirs.
+// PrintTargets prints each target, with the reasons for missed ones.
 func (s *Figures) PrintTargets(w io.Writer) {
 	var text strings.Builder
 	for _, f := range s.list {
@@ -100,7 +100,7 @@ func (s *Figures) PrintTargets(w io.Writer) {
 	}
 }
 
-// judged is the line of a target.
+// judged is a target's line.
 func (f *Figure) judged(t target) string {
 	r, ok := f.to(t.of)
 	switch {
@@ -112,7 +112,7 @@ func (f *Figure) judged(t target) string {
 	return fmt.Sprintf("%s of %s: %.2f [%.2f, %.2f]: %s", t.bound(), t.what, r.value, r.low, r.high, t.outcome(f.rounds(), r))
 }
 
-// row is a name and a text beside it, below it if there is no room.
+// row is a name and a text next to it, or below it if there is no room.
 func row(nameWidth int, name, text string) string {
 	line := fmt.Sprintf("  %-*s %s\n", nameWidth, name, text)
 	if utf8.RuneCountInString(line) <= width+1 {
@@ -138,7 +138,7 @@ func wrap(first, next, text string) string {
 	return out.String() + line + "\n"
 }
 
-// scale is by how much a unit is divided if it is printed.
+// scale is the divisor for printing a unit.
 func scale(unit string) float64 {
 	if unit == "packets/s" {
 		return 1e6
@@ -158,7 +158,7 @@ func format(value float64, unit string) string {
 	return fmt.Sprintf("%9.*f %s", digits, value, unit)
 }
 
-// short is a number with three digits, or with all before the point.
+// short is a number with three digits, or with all integer digits.
 func short(v float64) string {
 	if math.Abs(v) >= 100 {
 		return fmt.Sprintf("%.0f", v)

@@ -25,8 +25,8 @@ const (
 	vethMTU = 1500
 )
 
-// overVeth opens two connected UDP sockets in new network namespaces that a veth
-// pair joins. The sockets keep the namespaces; the caller closes them.
+// overVeth opens two connected UDP sockets in new network namespaces, joined by a
+// veth pair. The sockets keep the namespaces alive; the caller closes them.
 func overVeth() (sockets [2]*os.File, err error) {
 	err = host.InThrowawayNetns(func(a host.Netns) error {
 		return host.InThrowawayNetns(func(b host.Netns) error {

@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// VNF is the bench of dray-vnf: cycles of a packet in each function, between rings of
+// VNF is the bench of dray-vnf: cycles per packet in each function, between rings of
 // one process.
 type VNF struct {
 	Probe  string // dray-vnf-probe
@@ -25,7 +25,7 @@ var vnfVariants = []string{
 	"gtpu, from N3, 10,000 tunnels", "gtpu, to N3",
 }
 
-// Run measures every variant in turns, prints them, and returns the figures.
+// Run measures all variants in turns, prints them, and returns the figures.
 func (b VNF) Run(ctx context.Context) (s *Figures, err error) {
 	s = &Figures{}
 	if err := s.LookAtMachine(ctx, 1); err != nil {

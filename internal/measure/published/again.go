@@ -13,9 +13,8 @@ import (
 // linkTools measure a link that is up, in seconds.
 var linkTools = []experiment.Tool{experiment.ToolFrames, experiment.ToolTCP, experiment.ToolRequests, experiment.ToolPingPong, experiment.ToolUDP, experiment.ToolEcho}
 
-// again is the cell that is measured twice in each round, so that what claims can
-// tell from noise is known (A/A): the shortest of those that claims compare. nil: no
-// claim compares any.
+// again is the cell measured twice in each round (A/A), which shows the noise in
+// claims: the shortest cell that claims compare. nil: no claim compares any.
 func again(run *report.ExperimentsRun) *experiment.Cell {
 	if run.Part || run.Rounds < 2 {
 		return nil
@@ -33,7 +32,7 @@ func again(run *report.ExperimentsRun) *experiment.Cell {
 	return found
 }
 
-// claimed are the cells of claims that can be decided here, by their names.
+// claimed are the cells of claims that can be decided here, by name.
 func claimed(run *report.ExperimentsRun) map[string]bool {
 	cells := map[string]bool{}
 	for _, e := range run.Experiments {
@@ -51,8 +50,8 @@ func claimed(run *report.ExperimentsRun) map[string]bool {
 	return cells
 }
 
-// decidable reports whether a row is measured here, and not emulated: no claim rests
-// on one that is.
+// decidable reports whether a row is measured here without emulation: no claim
+// relies on an emulated row.
 func decidable(run *report.ExperimentsRun, r *experiment.Row) bool {
 	return r != nil && r.NotRun == "" && run.Skipped[r.Cell.String()] == "" && run.Lab[r.Cell.String()] == "" &&
 		(r.Cell.Runtime != chain.RuntimeVM || !run.Emulated)

@@ -13,20 +13,20 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// bulkLead is how long before the trial the bulk stream starts: its window has to
+// bulkLead is how long before the trial the bulk stream starts: its window must
 // grow until it fills the bottleneck.
 const bulkLead = 1500 * time.Millisecond
 
 type runFunc func(context.Context, instrument.Endpoint, instrument.Endpoint, instrument.Params) (record.Trial, error)
 
-// bulkShare is the share of the bottleneck's rate that the bulk stream fills at the
-// least: its headers and what else passes take the rest.
+// bulkShare is the bulk stream's minimum share of the bottleneck's rate: its
+// headers and other traffic use the rest.
 const bulkShare = 0.8
 
-// besideBulk measures with a tool while a TCP stream sends all it can the same way,
-// for so much longer than the trial. It refuses a measurement which that did not
-// outlast, or during which it did not fill the bottleneck of that rate in bit/s;
-// 0: there is none.
+// besideBulk measures with a tool while a TCP stream sends at full speed in the
+// same direction, for extra longer than the trial. It refuses a measurement that
+// the stream did not outlast, or during which it did not fill the bottleneck of
+// rate bit/s; 0: no bottleneck.
 func besideBulk(tool instrument.Instrument, rate uint64, extra time.Duration) runFunc {
 	return func(ctx context.Context, from, to instrument.Endpoint, p instrument.Params) (record.Trial, error) {
 		type outcome struct {
@@ -57,7 +57,7 @@ func besideBulk(tool instrument.Instrument, rate uint64, extra time.Duration) ru
 	}
 }
 
-// outlasts is an error if the bulk stream did not cover the time of a measurement.
+// outlasts returns an error if the bulk stream did not cover a measurement's time.
 func outlasts(bulk record.Trial, start, end time.Time) error {
 	if bulk.Start.After(start) || bulk.Start.Add(bulk.Duration).Before(end) {
 		return fmt.Errorf("the bulk stream ran from %s for %v, the measurement from %s for %v: it was not under load all the time; is the machine too busy?",
@@ -66,7 +66,7 @@ func outlasts(bulk record.Trial, start, end time.Time) error {
 	return nil
 }
 
-// fills is an error if the bulk stream did not fill a bottleneck of that rate.
+// fills returns an error if the bulk stream did not fill such a bottleneck.
 func fills(bulk record.Trial, rate uint64) error {
 	if rate == 0 {
 		return nil

@@ -41,7 +41,7 @@ func TestFills(t *testing.T) {
 		}
 	}
 	if fills(record.Trial{}, 100_000_000) == nil {
-		t.Error("nothing fills a bottleneck")
+		t.Error("an empty stream fills a bottleneck")
 	}
 }
 
@@ -65,7 +65,7 @@ func TestChainsOfTheLabsCells(t *testing.T) {
 			t.Errorf("%s: %v: %s", c.cell, err, text)
 		}
 	}
-	// The kernel of a machine is its own: no lab is needed for it.
+	// A machine has its own kernel: it needs no lab.
 	inv := host2()
 	if lacks := Lacks(inv, false, experiment.Cell{Tool: experiment.ToolCyclictest, Runtime: chain.RuntimeVM, Kernel: chain.VMKernelRT}); len(lacks) != 0 {
 		t.Errorf("%v", lacks)

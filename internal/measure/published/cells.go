@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package experiment runs published experiments: each of their cells is brought
-// up and measured once in each round, in an order drawn anew for each.
+// Package published runs published experiments: each cell is brought up and
+// measured once in each round, in a new random order.
 package published
 
 import (
@@ -31,11 +31,10 @@ type Profile struct {
 	Trial  time.Duration
 }
 
-// Quick is the profile that a run has unless another is asked for: it leaves out
-// what takes long.
+// Quick is the default profile: it omits slow cells.
 const Quick = "quick"
 
-// Profiles are those there are. Both have the five pairs that a claim takes.
+// Profiles are all profiles. Both have the five pairs that a claim requires.
 var Profiles = []Profile{
 	{Quick, 5, time.Second},
 	{"paper", 100, 10 * time.Second},
@@ -51,7 +50,7 @@ func FindProfile(name string) (Profile, error) {
 	return Profile{}, fmt.Errorf("no profile %q: write quick or paper", name)
 }
 
-// Cells are what experiments measure, each once.
+// Cells are the experiments' cells, each once.
 func Cells(experiments []experiment.Experiment) []experiment.Cell {
 	var cells []experiment.Cell
 	for _, e := range experiments {
@@ -140,18 +139,18 @@ func matrixOf(c experiment.Cell, trial time.Duration) *matrix.Matrix {
 	}
 }
 
-// The names in the chains of cells.
+// Names in the cells' chains.
 const (
 	chainName        = "experiment"
 	client, server   = "a", "b"
 	clientPort, sink = "p0", "p1"
 )
 
-// ready is what a function writes that has started.
+// ready is what a function writes once it has started.
 const ready = "dray-ready"
 
-// prepare is the chain of a cell that draygen does not measure, with its text and
-// its plan.
+// prepare returns the chain of a cell that draygen does not measure, with its
+// text and its plan.
 func prepare(inv *inventory.Inventory, c experiment.Cell) (*chain.Chain, []byte, *plan.Plan, error) {
 	text := chainText(inv, c)
 	parsed, err := chain.Parse("chain of "+c.String(), text)
@@ -196,8 +195,8 @@ func memoryText(c experiment.Cell) string {
 	return fmt.Sprintf(", memory: %v", c.Memory)
 }
 
-// machineText is what a cell asks of the machines of its functions, as a field of
-// these.
+// machineText is a cell's requirements on its functions' machines, as a field of
+// the functions.
 func machineText(c experiment.Cell) string {
 	if c.VMRuntime == "" {
 		return ""
@@ -220,7 +219,7 @@ func hostsText(c experiment.Cell) string {
 	return fmt.Sprintf("hosts: {names: [h1, h2], underlay: {%s}}\n", strings.Join(underlay, ", "))
 }
 
-// hostText is where function i of a cell is, as a field of it.
+// hostText is the host of a cell's function i, as a field of it.
 func hostText(c experiment.Cell, i int) string {
 	if c.Hosts == 0 {
 		return ""
@@ -228,8 +227,8 @@ func hostText(c experiment.Cell, i int) string {
 	return fmt.Sprintf(" host: h%d,", i+1)
 }
 
-// qos is the discipline of a cell, with what queues below it, as a field of a link
-// or a port.
+// qos is the cell's queueing discipline, with queue below it, as a field of a link
+// or port.
 func qos(c experiment.Cell, queue string) string {
 	if c.Qdisc == "" {
 		return ""
@@ -247,14 +246,14 @@ func qos(c experiment.Cell, queue string) string {
 	return text + "}"
 }
 
-// About how long parts of a cell take beside its trial, on an idle machine.
+// Approximate durations of parts of a cell, without its trial, when idle.
 const (
 	overhead   = 1500 * time.Millisecond
 	vmExtra    = 12 * time.Second
-	ealExtra   = 10 * time.Second        // that EAL loads its drivers for in a virtual machine
-	pingExtra  = 2400 * time.Millisecond // that sockperf sleeps
+	ealExtra   = 10 * time.Second        // of EAL, loading drivers in a virtual machine
+	pingExtra  = 2400 * time.Millisecond // sockperf's sleep
 	pollsExtra = 4 * time.Second         // of switches and DPDK applications
-	bulkExtra  = 6 * time.Second         // for which a bulk stream outlasts the trial
+	bulkExtra  = 6 * time.Second         // that a bulk stream outlasts the trial
 )
 
 func expect(c experiment.Cell, trial time.Duration) time.Duration {
@@ -283,19 +282,19 @@ func expect(c experiment.Cell, trial time.Duration) time.Duration {
 	return d
 }
 
-// here are the cells of a run that are not measured elsewhere.
+// here are the cells of a run that are measured on this host itself.
 func here(run *report.ExperimentsRun) []experiment.Cell {
 	return slices.DeleteFunc(Cells(run.Experiments), func(c experiment.Cell) bool {
 		return run.Skipped[c.String()] != "" || run.Lab[c.String()] != ""
 	})
 }
 
-// expectIn is what a cell takes in a run.
+// expectIn is a cell's expected duration in a run.
 func expectIn(run *report.ExperimentsRun, c experiment.Cell) time.Duration {
 	return slower(run, expect(c, run.Trial))
 }
 
-// Estimate is about how long a run takes that is all to be done.
+// Estimate is roughly how long a complete run takes.
 func Estimate(run *report.ExperimentsRun) time.Duration {
 	all := (&Runner{Run: run}).loop().Estimate() + labEstimate(run) + buildEstimate(run)
 	if run.AtMost > 0 {

@@ -23,16 +23,16 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// The functions of the chain of checks: the one that tries, its neighbour, and one
-// that nothing protects.
+// The functions of the checks chain: the one under test, its neighbour, and an
+// unprotected one.
 const (
 	prisoner, neighbourName, openName = "a", "b", "open"
 	hugePage                          = 2 << 20
 	hugePagesNeeded                   = 8 // of the pool, for all three functions
 )
 
-// checksTakes is about how long the checks take, with their functions: a container
-// of Docker's comes up, and goes, in half a second.
+// checksTakes is roughly how long the checks take, with their functions: a Docker
+// container starts and stops in half a second.
 func checksTakes(c experiment.Cell, _ time.Duration) time.Duration {
 	if c.Runtime == chain.RuntimeDocker {
 		return 5 * time.Second
@@ -40,7 +40,7 @@ func checksTakes(c experiment.Cell, _ time.Duration) time.Duration {
 	return 2 * time.Second
 }
 
-// noHugePages is why huge pages cannot be tried on a host in functions of a runtime;
+// noHugePages is why huge pages cannot be tried in functions of a runtime on a host;
 // empty: they can.
 func noHugePages(h inventory.Host, rt chain.RuntimeName) string {
 	if rt == chain.RuntimeDocker {
@@ -54,8 +54,8 @@ func noHugePages(h inventory.Host, rt chain.RuntimeName) string {
 	return fmt.Sprintf("it takes %d free huge pages of 2Mi (sysctl vm.nr_hugepages=%d)", hugePagesNeeded, hugePagesNeeded)
 }
 
-// Unanswered is why the trials of a row that is measured will not tell on a host;
-// empty: they will.
+// Unanswered is why the trials of a measured row will be inconclusive on a host;
+// empty: they will not.
 func Unanswered(h inventory.Host, r experiment.Row) string {
 	if r.Figure == "limits_huge_pages" || r.Figure == "hides_huge_pages" {
 		return noHugePages(h, r.Cell.Runtime)
@@ -63,7 +63,7 @@ func Unanswered(h inventory.Host, r experiment.Row) string {
 	return ""
 }
 
-// checksText is the chain of checks.
+// checksText is the checks chain.
 func checksText(inv *inventory.Inventory, c experiment.Cell) string {
 	huge := func(limit string) string {
 		if noHugePages(inv.Host, c.Runtime) != "" {
@@ -83,7 +83,7 @@ func checksText(inv *inventory.Inventory, c experiment.Cell) string {
 		prisoner, c.Runtime, image, given, huge("4Mi"), neighbourName, c.Runtime, image, script, huge("4Mi"), openName, taken, huge("8Mi"))
 }
 
-// checked tries each check where nothing protects, and in a function.
+// checked tries each check without protection, and in a function.
 func checked(ctx context.Context, r *Runner, live *node.Live, c experiment.Cell) (t record.Trial, err error) {
 	t = record.Trial{Quantity: record.QChecks, Start: time.Now(), Marks: []string{}, Runtimes: map[string]string{prisoner: string(c.Runtime)}}
 	stop, err := supervise(ctx, live)
@@ -139,8 +139,8 @@ func checked(ctx context.Context, r *Runner, live *node.Live, c experiment.Cell)
 	return t, nil
 }
 
-// judge says whether a check holds, or why that is unknown: what cannot be done
-// without the protection either proves nothing.
+// judge returns whether a check holds, or why that is unknown: an action that
+// also fails without the protection proves nothing.
 func judge(without, within string) (holds bool, why string) {
 	switch {
 	case strings.HasPrefix(without, "unsupported: "):
@@ -155,11 +155,11 @@ func judge(without, within string) (holds bool, why string) {
 	return false, "the check came to no end: " + within
 }
 
-// killed is the outcome of a check that the kernel ended, as it does if memory
-// runs out.
+// killed is the outcome of a check that the kernel killed, for example when out
+// of memory.
 const killed = "killed"
 
-// tryEach runs each script in a perl of its own, and ends each outcome with a zero.
+// tryEach runs each script in its own perl, and ends each outcome with a NUL.
 const tryEach = `$| = 1; for (@ARGV) { my $s = system "perl", "-e", $_; print "` + killed + `\n" if $s & 127; print "\0" }`
 
 func tryIn(ctx context.Context, live *node.Live, function string, scripts []string) ([]string, error) {
@@ -183,7 +183,7 @@ func tryOnHost(ctx context.Context, script string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// supervise runs the commands of a chain until stop is called.
+// supervise runs a chain's commands until stop is called.
 func supervise(ctx context.Context, live *node.Live) (stop func(), err error) {
 	supervisor, err := live.Supervise()
 	if err != nil {
@@ -201,9 +201,9 @@ func supervise(ctx context.Context, live *node.Live) (stop func(), err error) {
 	}, nil
 }
 
-// aim waits until the neighbour holds its secrets, and finds what to aim at.
+// aim waits until the neighbour holds its secrets, and finds the targets.
 func aim(ctx context.Context, inv *inventory.Inventory, live *node.Live, rt chain.RuntimeName) (target, error) {
-	// The host's namespace of such addresses is one for all state directories.
+	// The host's abstract socket namespace is shared by all state directories.
 	address := fmt.Sprintf("dray-%s-%d-%x", live.Chain.Name, os.Getpid(), time.Now().UnixNano())
 	t := target{secret: "held-by-the-neighbour", address: address, otherCPU: -1, otherNode: -1, hugePages: noHugePages(inv.Host, rt)}
 	if len(inv.Host.CPUs) > 1 {
@@ -215,7 +215,7 @@ func aim(ctx context.Context, inv *inventory.Inventory, live *node.Live, rt chai
 			}
 		}
 	}
-	// As perl numbers devices.
+	// In perl's numbering of devices.
 	ids, err := tryOnHost(ctx, `print join " ", map { my @s = stat; "$s[0]:$s[1]" } "/etc/shadow", "/root"`)
 	if err != nil {
 		return t, err

@@ -13,11 +13,11 @@ import (
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
-// checksImage is the image of Docker's in which checks are tried: Drayage's own of
-// Debian's base, which has perl.
+// checksImage is the Docker image in which checks are tried: Drayage's own Debian
+// base, which has perl.
 const checksImage = "dray-debian"
 
-// checksImageOf is the line of a function's image in the chain of checks.
+// checksImageOf is the image line of a function in the checks chain.
 func checksImageOf(rt chain.RuntimeName) string {
 	if rt == chain.RuntimeDocker {
 		return ", image: " + checksImage
@@ -25,11 +25,11 @@ func checksImageOf(rt chain.RuntimeName) string {
 	return ""
 }
 
-// imageLook bounds how long an engine may take to say what images it has.
+// imageLook bounds how long an engine may take to list its images.
 const imageLook = 20 * time.Second
 
-// findImages skips the cells whose functions' image the engine does not have: it is
-// the user who says what his engine keeps.
+// findImages skips the cells whose image the engine lacks: the user decides what
+// his engine stores.
 func (r *Runner) findImages(ctx context.Context) {
 	for _, c := range Cells(r.Run.Experiments) {
 		skipped := r.Run.Skipped[c.String()]

@@ -8,33 +8,33 @@ import (
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
-// check is one thing that a function must not be able to do: a program for perl
-// that prints "yes" if it could, "no: why" if it was kept from it, and
-// "unsupported: why" if this machine has no such thing.
+// check is one thing that a function must not be able to do: a perl program that
+// prints "yes" if it could, "no: why" if it was prevented, and "unsupported: why"
+// if this machine lacks the feature.
 type check struct {
 	figure experiment.Figure
-	// open says that it is tried without the protection in a function that has
-	// none, and otherwise on the host.
+	// open tries it without protection in an unprotected function, otherwise on the
+	// host.
 	open   bool
 	script func(target) string
 }
 
-// target is what checks aim at: things of the host and of a neighbour.
+// target is what checks aim at: resources of the host and of a neighbour.
 type target struct {
-	pid       int    // of the neighbour's process, as the host numbers it
+	pid       int    // of the neighbour's process, in the host's numbering
 	memory    int    // descriptor of its memory file
-	huge      int    // the same on huge pages; below 0: it could have none
-	secret    string // what both hold
-	address   string // a listening abstract socket of the host's
-	otherCPU  int    // that the function was not given; below 0: there is none
-	otherNode int    // with memory, none of whose CPUs it was given; below 0: there is none
+	huge      int    // the same on huge pages; below 0: none
+	secret    string // their content
+	address   string // the host's listening abstract socket
+	otherCPU  int    // not granted to the function; below 0: none
+	otherNode int    // with memory, and none of the granted CPUs; below 0: none
 	shadow    string // the host's password hashes, as device:inode
-	home      string // the home of its root, likewise
-	hugePages string // why no limit of huge pages can be tried; empty: it can
+	home      string // its root's home, likewise
+	hugePages string // why no huge page limit can be tried; empty: it can
 }
 
-// prologue has the ends of a check, and the numbers of calls that perl has no
-// names for.
+// prologue has the ends of a check, and the numbers of calls that perl cannot
+// name.
 const prologue = `use Socket; use POSIX ();
 sub yes { print "yes\n"; exit } sub refused { print "no: ", (shift // $!), "\n"; exit } sub unsupported { print "unsupported: ", @_, "\n"; exit }
 my %nr = (x86_64 => [319, 9, 203], aarch64 => [279, 222, 122]); my ($memfd_create, $mmap, $setaffinity) = @{ $nr{(POSIX::uname())[4]} // [-1, -1, -1] };
@@ -42,7 +42,7 @@ my %nr = (x86_64 => [319, 9, 203], aarch64 => [279, 222, 122]); my ($memfd_creat
 
 func fixed(script string) func(target) string { return func(target) string { return script } }
 
-// checks are all, in the order of the table.
+// checks are all checks, in table order.
 var checks = []check{
 	{"limits_huge_pages", true, func(t target) string {
 		if t.hugePages != "" {
@@ -90,7 +90,7 @@ my @e = (glob("/sys/bus/pci/devices/*"), glob("/sys/devices/pci*/*")); @e ? yes 
 		return fmt.Sprintf(`socket my $s, AF_UNIX, SOCK_STREAM, 0 or refused; connect($s, pack_sockaddr_un("\0%s")) ? yes : refused`, t.address)
 	}},
 	{"hides_host", false, func(t target) string {
-		// An image has files of its own by these names.
+		// An image has its own files by these names.
 		return fmt.Sprintf(`my $why = "the files are its own"; sub host { my ($path, $id) = @_; my @s = stat $path; @s && "$s[0]:$s[1]" eq $id }
 open(my $f, "<", "/etc/shadow") ? host("/etc/shadow", "%s") && yes : ($why = $!); host("/root", "%s") && (() = glob "/root/.[a-z]* /root/*") and yes;
 my ($k, $b); open($k, "<", "/proc/kcore") and read($k, $b, 4) and yes; refused($why)`, t.shadow, t.home)
@@ -101,20 +101,20 @@ my ($k, $b); open($k, "<", "/proc/kcore") and read($k, $b, 4) and yes; refused($
 	{"gains_nothing", false, fixed(`local $/; open my $f, "<", "/proc/self/status" or refused; <$f> =~ /^NoNewPrivs:\s*1$/m ? refused("no_new_privs") : yes`)},
 }
 
-// readSecret reads a memory file of the neighbour, as its process holds it.
+// readSecret reads the neighbour's memory file through its process.
 func readSecret(t target, fd int, reason string) string {
 	if fd < 0 {
 		return fmt.Sprintf("unsupported(%q)", reason)
 	}
-	// A file on huge pages is mapped, since it cannot be read or written everywhere.
+	// A file on huge pages is mapped, since read and write do not work everywhere.
 	return fmt.Sprintf(`open(my $f, "<", "/proc/%d/fd/%d") or refused; my $at = syscall($mmap, 0, 2 << 20, 1, 1, fileno($f), 0); $at != -1 or refused;
 unpack("P%d", pack("J", $at)) eq "%s" ? yes : refused("other memory")`, t.pid, fd, len(t.secret), t.secret)
 }
 
-// neighbourWord is in the neighbour's command line, and nowhere in that of a check.
+// neighbourWord is in the neighbour's command line, and in no check's.
 const neighbourWord = `dray[-]neighbour[-]of[-]checks`
 
-// neighbour holds a secret in memory files, and says where.
+// neighbour holds a secret in memory files, and prints where.
 const neighbour = `# dray-neighbour-of-checks
 $| = 1; my $secret = join "-", qw(held by the neighbour);
 sub hold { my $fd = syscall($memfd_create, my $n = "secret", shift); return -1 if $fd < 0; $^F = 100; open(my $f, "+<&=", $fd) or return -1;

@@ -21,20 +21,20 @@ import (
 )
 
 const (
-	// clockIntervals is how many of them a trial has: the fewest that show a drift.
+	// clockIntervals is a trial's number of intervals: the fewest that show drift.
 	clockIntervals = 3
 	// clockRate is the packets per second in each direction.
 	clockRate = 5000
-	// clockExtra is about what starting and ending both generators takes in each
+	// clockExtra is roughly the time to start and end both generators in each
 	// interval.
 	clockExtra = 400 * time.Millisecond
 )
 
 func clocksText(_ *inventory.Inventory, c experiment.Cell) string { return pairText(c) }
 
-// clocks sends in both directions at once, estimates from the stamps of these
-// packets alone by how much the clocks of the two ends differ. The ends have one
-// clock, and differ by nothing: what is estimated is the method's error.
+// clocks sends in both directions at once, and estimates the ends' clock offset
+// from these packets' timestamps alone. The ends share one clock, so the true
+// offset is 0 and the estimate is the method's error.
 func clocks(ctx context.Context, r *Runner, live *node.Live, _ experiment.Cell) (record.Trial, error) {
 	from, to, err := ends(live)
 	if err != nil {
@@ -72,7 +72,7 @@ func clocks(ctx context.Context, r *Runner, live *node.Live, _ experiment.Cell) 
 	return t, distribution(v, t.OneWay.Latency, t.Delivery.Lost)
 }
 
-// distinct are the marks in order, each once; none: an empty list.
+// distinct are the marks in order, without duplicates; none: an empty list.
 func distinct(marks []string) []string {
 	slices.Sort(marks)
 	return append([]string{}, slices.Compact(marks)...)
@@ -93,7 +93,7 @@ func bothWays(ctx context.Context, from, to instrument.Endpoint, length time.Dur
 	return there, back, errors.Join(err, failed)
 }
 
-// ends are the two ends of the one link of a chain.
+// ends are the two ends of a chain's only link.
 func ends(live *node.Live) (from, to instrument.Endpoint, err error) {
 	in := verify.Input{Plan: live.State.Plan, Sandboxes: live.State.Sandboxes, Device: live.Device}
 	list := live.State.Plan.Links[0].Ends

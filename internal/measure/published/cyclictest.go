@@ -15,13 +15,13 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// wakeUp measures how late timers wake a thread of real-time priority in a function.
+// wakeUp measures how late timers wake a real-time thread in a function.
 func wakeUp(ctx context.Context, r *Runner, live *node.Live, c experiment.Cell) (record.Trial, error) {
 	at := live.State.Sandboxes[client]
 	return instrument.WakeUp(ctx, instrument.Endpoint{Name: client, Place: at.Place(), Guest: at.Guest}, c.Stress, r.Run.Trial)
 }
 
-// wakeUpTime is about how long that takes, with its function.
+// wakeUpTime is roughly how long that takes, with its function.
 func wakeUpTime(c experiment.Cell, trial time.Duration) time.Duration {
 	if c.Runtime == chain.RuntimeVM {
 		trial += vmExtra
@@ -29,8 +29,7 @@ func wakeUpTime(c experiment.Cell, trial time.Duration) time.Duration {
 	return overhead + trial
 }
 
-// ownKernel reports whether the kernel of a cell is that of its machine, and not
-// the host's.
+// ownKernel reports whether a cell's kernel is its machine's, not the host's.
 func ownKernel(c experiment.Cell) bool {
 	return c.Tool == experiment.ToolCyclictest && c.Runtime == chain.RuntimeVM
 }

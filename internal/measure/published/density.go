@@ -32,17 +32,16 @@ func densityText(_ *inventory.Inventory, c experiment.Cell) string {
 	return b.String()
 }
 
-// denseTime is about how long each function of a dense chain takes to come up and
-// to go.
+// denseTime is roughly how long each function of a dense chain takes to come up
+// and go down.
 const denseTime = 150 * time.Millisecond
 
-// densePatience is how long the commands of a dense chain may take to run; short
-// enough that those that do are still counted within patience.
+// densePatience is how long a dense chain's commands may take to run; short
+// enough to count the started ones within patience.
 const densePatience = 40 * time.Second
 
-// dense waits until the commands of all functions have run, or for as long as they
-// may take, counts the functions that run, and reads what memory they then hold
-// together.
+// dense waits, at most densePatience, until all functions' commands have run. Then
+// it counts the running functions, and reads their total memory.
 func dense(ctx context.Context, _ *Runner, live *node.Live, c experiment.Cell) (record.Trial, error) {
 	t := record.Trial{Quantity: record.QStart, Start: time.Now(), Marks: []string{}}
 	stop, err := supervise(ctx, live)
@@ -83,7 +82,7 @@ func awaitDense(ctx context.Context, live *node.Live, all int) (started int, err
 			return started, err
 		}
 	}
-	for i := started; i < all; i++ { // one that is missing hides those behind it
+	for i := started; i < all; i++ { // a missing one hides those after it
 		if has(i) {
 			started++
 		}
@@ -91,10 +90,10 @@ func awaitDense(ctx context.Context, live *node.Live, all int) (started int, err
 	return started, nil
 }
 
-// denseSettled is how long the supervisor may take to publish what has started.
+// denseSettled is how long the supervisor may take to publish started functions.
 const denseSettled = 5 * time.Second
 
-// countRunning is how many functions run, once that many do, or after denseSettled.
+// countRunning is how many functions run, once want do, or after denseSettled.
 func countRunning(ctx context.Context, live *node.Live, want int) (up int, err error) {
 	for began := time.Now(); ; {
 		functions, _, err := live.Status()
@@ -120,8 +119,8 @@ func running(functions []node.FunctionStatus) (n int) {
 	return n
 }
 
-// density are the figures of a dense chain of which so many functions started, and
-// so many run, with that memory in bytes.
+// density are the figures of a dense chain: functions started and running, and
+// their memory in bytes.
 func density(started, up, all int, took time.Duration, memory uint64) *record.Experiment {
 	e := &record.Experiment{Values: map[string]float64{"functions": float64(up)}, Why: map[string]string{}}
 	if started == all {
@@ -137,8 +136,8 @@ func density(started, up, all int, took time.Duration, memory uint64) *record.Ex
 	return e
 }
 
-// plannedMemory is that of each function with a CPU of its own, and most how many
-// of them are asked for at the most.
+// plannedMemory is the memory of each function with its own CPU, and most the
+// maximum number of them.
 const (
 	plannedMemory = "1Gi"
 	mostPlanned   = 1024
@@ -165,7 +164,7 @@ func planned(_ context.Context, r *Runner, _ *node.Live, _ experiment.Cell) (rec
 	return t, failed
 }
 
-// fit reports whether the planner places n such functions, and why it does not.
+// fit reports whether the planner places n such functions, and if not why.
 func fit(inv *inventory.Inventory, n int) (fits bool, why string, err error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\nname: %s\nfunctions:\n", parse.APIVersion, chain.Kind, chainName)

@@ -7,7 +7,7 @@ import (
 	"github.com/drayage/dray/internal/result/report"
 )
 
-// Dir is the directory of a run of experiments.
+// Dir is an experiments run's directory.
 type Dir = rundir.Dir[report.ExperimentsRun]
 
 var layout = &rundir.Layout[report.ExperimentsRun]{
@@ -15,7 +15,7 @@ var layout = &rundir.Layout[report.ExperimentsRun]{
 	Finished: func(run *report.ExperimentsRun) bool { return !run.Finished.IsZero() },
 }
 
-// Begin makes the directory of a new run, which must be empty if it exists.
+// Begin creates a new run's directory; if it exists it must be empty.
 func Begin(dir string, run *report.ExperimentsRun) (*Dir, error) {
 	return layout.Begin(dir, run, nil)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
-// diskOf is what a function needs on disk beside the host's own files, in bytes:
-// the files that were made for it, and the kernel and modules of a machine.
+// diskOf is a function's disk use in addition to the host's own files, in bytes:
+// its generated files, and a machine's kernel and modules.
 func diskOf(ctx context.Context, state string, live *node.Live, c experiment.Cell) (int64, error) {
 	mounts, err := mountPoints()
 	if err != nil {
@@ -40,7 +40,7 @@ func diskOf(ctx context.Context, state string, live *node.Live, c experiment.Cel
 	return sum, nil
 }
 
-// mountPoints are where something is mounted: what is below belongs to somebody else.
+// mountPoints are all mount points: files below them are not counted.
 func mountPoints() (map[string]bool, error) {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -56,8 +56,8 @@ func mountPoints() (map[string]bool, error) {
 	return points, nil
 }
 
-// sizeBelow sums the lengths of the regular files of a tree, without what is
-// mounted in it; what goes meanwhile counts for nothing.
+// sizeBelow sums the lengths of a tree's regular files, without mounts in it;
+// files that vanish meanwhile count as 0.
 func sizeBelow(root string, mounts map[string]bool) (sum int64, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if os.IsNotExist(err) {

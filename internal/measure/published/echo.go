@@ -16,12 +16,12 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// echoFrame is the shortest frame of Ethernet, without FCS, in bytes.
+// echoFrame is the shortest Ethernet frame, without FCS, in bytes.
 const echoFrame = 60
 
-// echoText are two functions with ports of the cell's face. Each has a CPU; if
-// there is none then for a switch that polls, the ends take turns on one: only one
-// of them has something to do at a time.
+// echoText are two functions with ports of the cell's face, each with a CPU. If
+// that leaves none for a polling switch, the ends share one CPU in turns: only one
+// of them is busy at a time.
 func echoText(inv *inventory.Inventory, c experiment.Cell) string {
 	cpus := ""
 	switch {
@@ -42,7 +42,7 @@ func echoText(inv *inventory.Inventory, c experiment.Cell) string {
 	return text + fmt.Sprintf("links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s%s}\n", client, clientPort, server, sink, c.Transport, forwarding)
 }
 
-// echo measures round trips, one packet after the other.
+// echo measures round trips, one packet at a time.
 func echo(ctx context.Context, r *Runner, live *node.Live, c experiment.Cell) (record.Trial, error) {
 	from, to, err := ends(live)
 	if err != nil {

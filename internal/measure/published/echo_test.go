@@ -11,7 +11,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// TestEchoCPUs: with too few CPUs the two ends share one, so that the switch has the other.
+// TestEchoCPUs: with too few CPUs both ends share one, and the switch has the other.
 func TestEchoCPUs(t *testing.T) {
 	cell := func(transport string, face chain.Face) experiment.Cell {
 		return experiment.Cell{Tool: experiment.ToolEcho, Transport: transport, Face: face, Runtime: chain.RuntimeProcess, Forwarding: chain.ForwardingLearning}

@@ -107,7 +107,7 @@ func TestBothProfilesDecideClaims(t *testing.T) {
 		}
 	}
 	if _, err := FindProfile("slow"); err == nil {
-		t.Error("there is a profile slow")
+		t.Error("a profile slow exists")
 	}
 }
 
@@ -128,7 +128,7 @@ func TestResumeContinuesTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Begin(dir, run); err == nil {
-		t.Error("a run begins over another")
+		t.Error("a run overwrites another")
 	}
 	if s, err = Resume(dir); err != nil || !s.Done["done"] || len(s.Run.Experiments) != 2 {
 		t.Fatalf("%+v, %v", s, err)
@@ -141,7 +141,7 @@ func TestResumeContinuesTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Resume(dir); !errors.Is(err, rundir.ErrFinished) {
-		t.Errorf("a finished run goes on: %v", err)
+		t.Errorf("a finished run is resumed: %v", err)
 	}
 }
 
@@ -171,7 +171,7 @@ func itemsOf(run *report.ExperimentsRun) []runner.Item {
 	return (&Runner{Run: run}).loop().Items(runner.Round{}, nil)
 }
 
-// Of the cells that claims compare the shortest is measured twice in each round.
+// The shortest cell that claims compare is measured twice in each round.
 func TestTheShortestComparedCellIsMeasuredAgain(t *testing.T) {
 	frames := experiment.Cell{Tool: experiment.ToolFrames, Transport: "vhost-user", Face: chain.FaceDPDK, Runtime: chain.RuntimeRunc, Load: "max"}
 	echo := experiment.Cell{Tool: experiment.ToolEcho, Transport: "ovs-dpdk", Face: chain.FaceDPDK, Runtime: chain.RuntimeRunc}
@@ -201,7 +201,7 @@ func TestTheShortestComparedCellIsMeasuredAgain(t *testing.T) {
 			t.Errorf("%s: %v", name, c)
 		}
 	}
-	// The cells of a claim keep their time if the run's is limited.
+	// A claim's cells keep their time if the run's is limited.
 	for _, item := range itemsOf(run(frames, tcp("bridge"))) {
 		if compared := item.ID != tcp("veth").String(); item.Reserved != compared || item.Twice != (item.ID == tcp("bridge").String()) {
 			t.Errorf("%+v", item)

@@ -21,22 +21,22 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// imageTime is about how long a function in an image takes to come up, try its
-// program, and go.
+// imageTime is roughly how long a function in an image takes to come up, try its
+// program, and go down.
 const imageTime = 1500 * time.Millisecond
 
-// quickImages are those that the profile quick builds: the others take longer.
+// quickImages are the images of the quick profile: the others take longer.
 var quickImages = []string{"debian", "iperf"}
 
-// once reports whether a cell is measured in the first round alone: an image is built
-// once, and the same figures again would pass for more trials. An emulated machine
-// takes half a minute until its DPDK application runs, and decides no claim.
+// once reports whether a cell is measured only in the first round. An image is built
+// once, and repeated figures would look like more trials. An emulated machine takes
+// half a minute until its DPDK application runs, and decides no claim.
 func once(run *report.ExperimentsRun, c experiment.Cell) bool {
 	emulated := run.Emulated && run.Profile == Quick
 	return c.Tool == experiment.ToolImage || emulated && c.Runtime == chain.RuntimeVM && c.Face == chain.FaceDPDK
 }
 
-// imageObstacle is why an image cannot be built, or found, here; empty: it can.
+// imageObstacle is why an image cannot be built or found here; empty: it can.
 func imageObstacle(c experiment.Cell) string {
 	r, err := image.Find(c.Image)
 	if err != nil {
@@ -51,8 +51,7 @@ func imageObstacle(c experiment.Cell) string {
 	return ""
 }
 
-// LeaveOutImages has a run of the profile quick skip the images that it has no time
-// to build.
+// LeaveOutImages makes a quick run skip the images that it has no time to build.
 func LeaveOutImages(run *report.ExperimentsRun) {
 	if run.Profile != Quick {
 		return
@@ -65,7 +64,7 @@ func LeaveOutImages(run *report.ExperimentsRun) {
 	}
 }
 
-// toBuild are the cells of a run whose images are not there yet.
+// toBuild are the cells of a run whose images do not exist yet.
 func toBuild(run *report.ExperimentsRun) []experiment.Cell {
 	return slices.DeleteFunc(here(run), func(c experiment.Cell) bool {
 		if c.Tool != experiment.ToolImage {
@@ -76,7 +75,7 @@ func toBuild(run *report.ExperimentsRun) []experiment.Cell {
 	})
 }
 
-// buildEstimate is about how long the images of a run take that are not built yet.
+// buildEstimate is roughly how long a run's missing images take to build.
 func buildEstimate(run *report.ExperimentsRun) (sum time.Duration) {
 	for _, c := range toBuild(run) {
 		if r, err := image.Find(c.Image); err == nil {
@@ -86,13 +85,12 @@ func buildEstimate(run *report.ExperimentsRun) (sum time.Duration) {
 	return sum
 }
 
-// buildPatience is for how long a build may wait for another one, or for the mirror,
-// beside ten times what it takes.
+// buildPatience is how long a build may wait for another one, or for the mirror, in
+// addition to ten times its usual duration.
 const buildPatience = time.Minute
 
-// prepareImages builds the images that are not there yet, before anything is
-// measured that a build would disturb. The cells of one that cannot be built are
-// skipped.
+// prepareImages builds missing images before any measurement that a build would
+// disturb. Cells of images that cannot be built are skipped.
 func (r *Runner) prepareImages(ctx context.Context) {
 	for _, c := range toBuild(r.Run) {
 		if image.Ready(c.Image) != nil { // functions may run in it
@@ -111,7 +109,7 @@ func (r *Runner) prepareImages(ctx context.Context) {
 	}
 }
 
-// say reports what happens outside cells.
+// say reports events outside cells.
 func (r *Runner) say(text string) {
 	if r.Progress != nil {
 		r.Progress(runner.Progress{Item: runner.Item{Title: text}, Left: Estimate(r.Run)})
@@ -122,8 +120,8 @@ func imageText(_ *inventory.Inventory, c experiment.Cell) string {
 	return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, memory: 512Mi, rootfs: %q}\n", client, c.Runtime, image.Rootfs(c.Image))
 }
 
-// built runs the program of an image in a function over it. That the function could
-// come up says that the image is there.
+// built runs an image's program in a function over it. That the function came up
+// proves that the image exists.
 func built(ctx context.Context, _ *Runner, live *node.Live, c experiment.Cell) (record.Trial, error) {
 	t := record.Trial{Quantity: record.QImage, Start: time.Now(), Marks: []string{}, Runtimes: map[string]string{client: string(c.Runtime)}}
 	recipe, err := image.Find(c.Image)

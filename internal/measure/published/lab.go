@@ -19,28 +19,27 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Openvswitch is what a cell lacks if Open vSwitch has no datapath in the kernel.
+// Openvswitch is what a cell lacks if the kernel has no Open vSwitch datapath.
 const Openvswitch = "openvswitch"
 
-// netem is the discipline that delays an underlay.
+// netem is the qdisc that delays an underlay.
 const netem = "netem"
 
-// Lab is what the lab of this host can do.
+// Lab describes what this host's lab can do.
 type Lab struct {
-	// Off is why no cell is to be measured there; empty: it may be.
+	// Off is why no cell may be measured there; empty: it may.
 	Off string
-	// Obstacle is why there can be no guest with a kernel; empty: there can be.
+	// Obstacle is why no guest can run a given kernel; empty: one can.
 	Obstacle func(chain.VMKernel) string
-	// Datapath says that this host's kernel has Open vSwitch's datapath.
+	// Datapath means that this host's kernel has Open vSwitch's datapath.
 	Datapath bool
 }
 
-// debianGeneric is how the versions of Debian's generic kernels end.
+// debianGeneric is the version suffix of Debian's generic kernels.
 const debianGeneric = "-amd64"
 
-// Lacks are the features of a kernel that a cell needs and this host's has not, by
-// the names that package lab gives them; a kernel that it must be and that this one
-// is not stands by its flavour.
+// Lacks are the kernel features that a cell needs and this host lacks, by package
+// lab's names. A required kernel other than this one is listed by its flavour.
 func Lacks(inv *inventory.Inventory, datapath bool, c experiment.Cell) []string {
 	lacks := slices.DeleteFunc(features(c), func(f string) bool {
 		if f == Openvswitch {
@@ -59,7 +58,7 @@ func Lacks(inv *inventory.Inventory, datapath bool, c experiment.Cell) []string 
 	return lacks
 }
 
-// features are what a cell needs of a kernel, each once: queueing disciplines, and
+// features are a cell's kernel requirements, each once: queueing disciplines, and
 // Open vSwitch's datapath.
 func features(c experiment.Cell) []string {
 	var all []string
@@ -80,12 +79,12 @@ func features(c experiment.Cell) []string {
 // HasDatapath reports whether this host's kernel has Open vSwitch's datapath.
 func HasDatapath() bool { return host.HasNetlinkFamily("ovs_datapath") }
 
-// inLab reports whether this host is itself a guest of the lab.
+// inLab reports whether this host is itself a lab guest.
 func inLab(inv *inventory.Inventory) bool {
 	return slices.Contains(strings.Fields(inv.Host.CmdLine), inventory.LabParameter)
 }
 
-// flavour is the kernel of the guest that a cell is measured in.
+// flavour is the kernel of a cell's guest.
 func flavour(c experiment.Cell) chain.VMKernel {
 	if c.Kernel == chain.VMKernelRT {
 		return chain.VMKernelRT
@@ -93,8 +92,8 @@ func flavour(c experiment.Cell) chain.VMKernel {
 	return chain.VMKernelGeneric
 }
 
-// Divide says which cells are measured in a guest of the lab, with which kernel, and
-// of those that cannot be measured at all why; both by the names of the cells.
+// Divide returns which cells are measured in a lab guest, with which kernel, and why
+// others cannot be measured at all; both by cell name.
 func Divide(inv *inventory.Inventory, l Lab, cells []experiment.Cell) (inGuest map[string]chain.VMKernel, skipped map[string]string) {
 	inGuest, skipped = map[string]chain.VMKernel{}, map[string]string{}
 	for _, c := range cells {
@@ -114,7 +113,7 @@ func Divide(inv *inventory.Inventory, l Lab, cells []experiment.Cell) (inGuest m
 	return inGuest, skipped
 }
 
-// shortfall says in words what a cell lacks here.
+// shortfall describes what a cell lacks here.
 func shortfall(lacks []string) string {
 	last := lacks[len(lacks)-1]
 	if last == string(chain.VMKernelGeneric) || last == string(chain.VMKernelRT) {
@@ -136,8 +135,7 @@ func (l Lab) obstacle(inv *inventory.Inventory, c experiment.Cell) string {
 	return l.Obstacle(flavour(c))
 }
 
-// Flavours are the kernels of the guests that a run takes, in the order in which
-// they are booted.
+// Flavours are the kernels of a run's guests, in boot order.
 func Flavours(run *report.ExperimentsRun) []chain.VMKernel {
 	list := slices.Collect(maps.Values(run.Lab))
 	slices.Sort(list)
@@ -176,23 +174,23 @@ func LabRounds(run *report.ExperimentsRun, emulated bool) int {
 	return run.Rounds
 }
 
-// PartDir is the directory within that of a run in which a guest leaves its part.
+// PartDir is the directory, within a run's, in which a guest leaves its part.
 func PartDir(dir string, kernel chain.VMKernel) string {
 	return filepath.Join(dir, "lab-"+string(kernel))
 }
 
-// labShare is how much of the time of a run that is limited its lab takes at most.
+// labShare is the lab's maximum share of a time-limited run.
 const labShare = 0.4
 
-// labLeft is what of that is left to each guest that is still to measure.
+// labLeft is the share of that time for each remaining guest.
 func labLeft(run *report.ExperimentsRun) time.Duration {
 	open := slices.DeleteFunc(Flavours(run), func(k chain.VMKernel) bool { return slices.Contains(run.LabDone, k) })
 	left := time.Duration(labShare*float64(run.AtMost)) - run.Took
 	return max(time.Second, left/time.Duration(max(1, len(open))))
 }
 
-// Part is what a guest measures of a run: those rows, for so many rounds. Whose
-// figures they are and what the guest cannot run, the guest says itself.
+// Part is a guest's part of a run: those rows, for so many rounds. The guest
+// itself records whose figures they are, and what it cannot run.
 func Part(run *report.ExperimentsRun, kernel chain.VMKernel) *report.ExperimentsRun {
 	part := &report.ExperimentsRun{
 		Schema: run.Schema, ID: run.ID, Profile: run.Profile, Rounds: run.LabRounds, Trial: run.Trial, Started: time.Now(), Seed: run.Seed,
@@ -213,9 +211,9 @@ func Part(run *report.ExperimentsRun, kernel chain.VMKernel) *report.Experiments
 	return part
 }
 
-// Adopt is what a guest makes of the part that it is to measure, or to go on with.
-// What is not a guest has no business with it. The guest's command line, and by, are
-// whatever they are there: who began the whole run has started both.
+// Adopt prepares a part for measurement in a guest, or for resumption. It refuses to
+// run outside a guest. The command line and by are the guest's own: whoever began
+// the whole run has started both.
 func Adopt(part *report.ExperimentsRun, by report.Program, inv *inventory.Inventory) error {
 	if !inLab(inv) {
 		return errors.New("a guest of the lab measures this part of another run: resume that run")
@@ -228,8 +226,8 @@ func Adopt(part *report.ExperimentsRun, by report.Program, inv *inventory.Invent
 	return nil
 }
 
-// Merge takes the part that a guest has measured into the run that it is of. failed
-// is why it did not end: what was not measured then has that reason.
+// Merge adds a guest's measured part to its run. failed is why the guest did not
+// finish: unmeasured rows get that reason.
 func Merge(s *Dir, kernel chain.VMKernel, failed error) error {
 	part, err := report.LoadExperiments(PartDir(s.Path, kernel))
 	if err != nil {
@@ -267,17 +265,17 @@ func skip(run *report.ExperimentsRun, cell, why string) {
 	run.Skipped[cell] = why
 }
 
-// What a guest of the lab takes besides its cells: to boot, and to be looked at.
+// A lab guest's time in addition to its cells: for booting and observation.
 const (
 	labBoot    = 35 * time.Second
 	labBootKVM = 8 * time.Second
 )
 
-// emulation is how many times as long it takes to bring a cell up and down if
-// the CPUs are emulated; what sleeps meanwhile takes no longer.
+// emulation is the factor by which emulated CPUs slow bringing a cell up and
+// down; sleeps take no longer.
 const emulation = 5
 
-// slower is what a cell takes where its run is measured.
+// slower is a cell's duration where its run is measured.
 func slower(run *report.ExperimentsRun, d time.Duration) time.Duration {
 	if run.Part && run.Emulated {
 		return d + (emulation-1)*overhead
@@ -285,7 +283,7 @@ func slower(run *report.ExperimentsRun, d time.Duration) time.Duration {
 	return d
 }
 
-// labEstimate is about how long the lab takes of a run that is all to be done.
+// labEstimate is roughly how long the lab takes in a complete run.
 func labEstimate(run *report.ExperimentsRun) time.Duration {
 	var sum time.Duration
 	for _, kernel := range Flavours(run) {
@@ -302,7 +300,7 @@ func labEstimate(run *report.ExperimentsRun) time.Duration {
 	return sum
 }
 
-// patienceOf is how long a cell may take beside ten trials.
+// patienceOf is a cell's time limit in addition to ten trials.
 func patienceOf(run *report.ExperimentsRun) time.Duration {
 	if run.Part && run.Emulated {
 		return emulation * patience

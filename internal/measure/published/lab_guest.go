@@ -26,12 +26,12 @@ import (
 // LabUse is how a run uses the lab.
 type LabUse struct {
 	Off bool // nothing is measured there
-	Dry bool // no kernel is fetched and KVM is not tried: guests count as emulated
+	Dry bool // fetch no kernel, try no KVM: guests count as emulated
 	Say func(format string, args ...any)
 }
 
-// Assign decides which cells of a run are measured here, which in a guest of the
-// lab, and which not at all.
+// Assign decides which of a run's cells are measured here, which in a lab guest,
+// and which not at all.
 func Assign(ctx context.Context, run *report.ExperimentsRun, inv *inventory.Inventory, use LabUse) {
 	found := map[chain.VMKernel]string{}
 	l := Lab{Datapath: HasDatapath(), Obstacle: func(k chain.VMKernel) string {
@@ -84,8 +84,8 @@ func MeasureInLab(ctx context.Context, s *Dir, say func(format string, args ...a
 	return nil
 }
 
-// labPart lets a guest measure its part of a run, into a directory inside the run's.
-// failed is why the guest did not finish it.
+// labPart makes a guest measure its part of a run, into a directory inside the
+// run's. failed is why the guest did not finish.
 func labPart(ctx context.Context, s *Dir, kernel chain.VMKernel, say func(string, ...any)) (failed, err error) {
 	dir := PartDir(s.Path, kernel)
 	part, err := report.LoadExperimentsRun(dir)
@@ -137,7 +137,7 @@ func watchPart(dir string, part *report.ExperimentsRun, say func(string, ...any)
 			case <-done:
 				return
 			case <-time.After(2 * time.Second):
-				text, _ := os.ReadFile(filepath.Join(dir, report.RecordsFile)) // none: nothing is measured yet
+				text, _ := os.ReadFile(filepath.Join(dir, report.RecordsFile)) // none: nothing measured yet
 				say("  lab guest: %d of %d trials", bytes.Count(text, []byte("\n")), all)
 			}
 		}

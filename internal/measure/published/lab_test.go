@@ -61,7 +61,7 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// labRun is a run of which a guest measures one cell.
+// labRun is a run with one cell for a guest.
 func labRun() *report.ExperimentsRun {
 	sfq := below("sfq", chain.RuntimeRunc)
 	list := two()
@@ -86,11 +86,11 @@ func TestPartHasTheCellsOfItsKernel(t *testing.T) {
 		t.Error("the cell is measured here as well")
 	}
 	if rest := len(run.Experiments[1].Rows); rest != 4 {
-		t.Errorf("the run was left with %d rows", rest)
+		t.Errorf("%d rows remain in the run", rest)
 	}
 }
 
-// What the first guest leaves of the lab's time is the second one's.
+// The second guest gets what the first leaves of the lab's time.
 func TestGuestsShareTheLabsTime(t *testing.T) {
 	run := labRun()
 	run.AtMost = 10 * time.Minute
@@ -113,7 +113,7 @@ func TestGuestsShareTheLabsTime(t *testing.T) {
 func TestOnlyAGuestAdoptsAPart(t *testing.T) {
 	part := Part(labRun(), chain.VMKernelGeneric)
 	if err := Adopt(part, report.Program{}, host2()); err == nil || !strings.Contains(err.Error(), "resume that run") || part.Host.Hostname != "" {
-		t.Errorf("the host takes it: %v", err)
+		t.Errorf("the host accepts it: %v", err)
 	}
 	inside := host2()
 	inside.Host.CmdLine, inside.Host.Kernel = inventory.LabParameter, "6.1"
@@ -123,7 +123,7 @@ func TestOnlyAGuestAdoptsAPart(t *testing.T) {
 	other := host2()
 	other.Host.CmdLine, other.Host.Kernel = inventory.LabParameter, "6.2"
 	if err := Adopt(part, report.Program{}, other); err != nil || part.Host.Kernel != "6.1" {
-		t.Errorf("what was begun on 6.1 is said to be of %q: %v", part.Host.Kernel, err)
+		t.Errorf("a run begun on 6.1 is attributed to %q: %v", part.Host.Kernel, err)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestEstimateCountsTheLab(t *testing.T) {
 	}
 }
 
-// What the guest measured is the run's; what it did not has a reason.
+// The run includes what the guest measured; the rest has a reason.
 func TestMerge(t *testing.T) {
 	run := labRun()
 	more := below("codel", chain.RuntimeRunc)
@@ -174,7 +174,7 @@ func TestMerge(t *testing.T) {
 	if err := errors.Join(guest.Save(), guest.Close()); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time nothing is new
+	for range 2 { // the second time adds nothing
 		if err := Merge(s, chain.VMKernelGeneric, errors.New("killed")); err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("%d trials, %v", len(data.Trials), err)
 	}
 	if run.NoLimit != "in a guest of the lab: no dray-limit" {
-		t.Errorf("the run says of the guest's limit: %q", run.NoLimit)
+		t.Errorf("the run's reason for the guest's missing limit: %q", run.NoLimit)
 	}
 	if _, err := os.Stat(PartDir(s.Path, chain.VMKernelGeneric)); err != nil {
 		t.Error(err)

@@ -50,7 +50,7 @@ func (r *Runner) measure(ctx context.Context, c experiment.Cell) (record.Trial, 
 	return t, errors.Join(err, live.Remove(down))
 }
 
-// downTime bounds the removal of a cell, also after an interrupt.
+// downTime bounds the removal of a cell, even after an interrupt.
 const downTime = 2 * time.Minute
 
 func (r *Runner) create(ctx context.Context, c experiment.Cell) (*node.Live, error) {
@@ -64,7 +64,7 @@ func (r *Runner) create(ctx context.Context, c experiment.Cell) (*node.Live, err
 // pingRate is how many requests of 64 bytes make 1 Mb/s.
 const pingRate = 1_000_000 / 8 / 64
 
-// link measures the one link of a chain that is up.
+// link measures the only link of a chain that is up.
 func (r *Runner) link(ctx context.Context, live *node.Live, c experiment.Cell) (record.Trial, error) {
 	from, to, err := ends(live)
 	if err != nil {
@@ -118,11 +118,11 @@ func (r *Runner) frames(ctx context.Context, c experiment.Cell) (record.Trial, e
 	return got.whole()
 }
 
-// generatorShare is the share of the generator's ceiling from which a rate is
-// the generator's own.
+// generatorShare is the share of the generator's ceiling from which the generator
+// limits a rate.
 const generatorShare = 0.8
 
-// collector takes what dray bench measures of one configuration in one round.
+// collector receives dray bench's records of one configuration in one round.
 type collector struct {
 	trial   *record.Trial
 	ceiling *record.Ceiling // nil: unknown
@@ -137,8 +137,8 @@ func (c *collector) Write(t record.Trial) error {
 	return nil
 }
 
-// whole is what was measured, with the generator's ceiling at that time, so
-// that its mark can be made again from the record.
+// whole is the measurement with the generator's ceiling at that time, so that its
+// mark can be recomputed from the record.
 func (c *collector) whole() (record.Trial, error) {
 	if c.trial == nil {
 		return record.Trial{}, errors.New("nothing was measured")
@@ -162,8 +162,8 @@ func (c *collector) whole() (record.Trial, error) {
 // startTime bounds how long a function may take until its command runs.
 const startTime = 2 * time.Minute
 
-// start waits until the function's command has written, and reads what memory
-// its control group then holds, and what it needs on disk.
+// start waits until the function's command has written, then reads its control
+// group's memory and its disk needs.
 func start(ctx context.Context, state string, live *node.Live, c experiment.Cell, began time.Time) (record.Trial, error) {
 	t := record.Trial{Quantity: record.QStart, Start: began, Marks: []string{}}
 	stop, err := supervise(ctx, live)

@@ -10,7 +10,7 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// A record of frames carries the ceiling that its mark was made from, also through
+// A record of frames carries the ceiling that its mark was made from, even through
 // the file.
 func TestFramesKeepTheCeilingOfTheirMark(t *testing.T) {
 	for rate, bound := range map[uint64]bool{79_000: false, 81_000: true} {
@@ -56,7 +56,7 @@ func TestFramesKeepTheCeilingOfTheirMark(t *testing.T) {
 func TestFramesWithoutACeiling(t *testing.T) {
 	var got collector
 	if _, err := got.whole(); err == nil {
-		t.Error("nothing that was measured is a trial")
+		t.Error("a trial exists without a measurement")
 	}
 	failed := record.Trial{Quantity: record.QCeiling, Error: "no draygen", Bench: &record.Bench{}}
 	for _, trial := range []record.Trial{failed, {Quantity: record.QFrames, Delivery: &record.Delivery{PacketRate: 5}}} {

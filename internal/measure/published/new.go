@@ -12,10 +12,10 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// quickAtMost is how long the quick profile takes at most, whatever is in it.
+// quickAtMost is the quick profile's time limit, whatever it contains.
 const quickAtMost = 38 * time.Minute
 
-// NewRun is a run of experiments that has not begun. A seed of 0 means a random one.
+// NewRun is an experiments run that has not begun. A seed of 0 means a random one.
 func NewRun(list []experiment.Experiment, profile Profile, inv *inventory.Inventory, by report.Program, seed uint64) *report.ExperimentsRun {
 	now, name := time.Now(), "experiments"
 	if len(list) == 1 {
@@ -32,7 +32,7 @@ func NewRun(list []experiment.Experiment, profile Profile, inv *inventory.Invent
 	return run
 }
 
-// HowMeasured says how a row is measured, or why it is not.
+// HowMeasured is how a row is measured, or why it is not.
 func HowMeasured(run *report.ExperimentsRun, r experiment.Row) string {
 	c := r.Cell.String()
 	switch {

@@ -22,21 +22,21 @@ import (
 
 const (
 	outageRate = 10_000               // packets/s
-	outageTick = 5 * time.Millisecond // in which the receiver reports; what is shorter is not seen
-	// outageSettled is how long packets must pass before the kill, and after it.
+	outageTick = 5 * time.Millisecond // the receiver's report interval; shorter outages are not seen
+	// outageSettled is how long packets must flow before the kill, and after it.
 	outageSettled = 200 * time.Millisecond
-	// outagePatience is how long packets may fail to pass.
+	// outagePatience is how long packets may fail to arrive.
 	outagePatience = 20 * time.Second
-	// outageTime is about how long all of that takes.
+	// outageTime is roughly how long all of that takes.
 	outageTime = 1500 * time.Millisecond
 	generator  = "draygen"
 )
 
-// outageText is a sender that is started again, and a receiver that is not.
+// outageText is a sender that is restarted, and a receiver that is not.
 func outageText(c experiment.Cell) string {
 	path, err := instrument.FindOwn(generator)
 	if err != nil {
-		path = generator // which the function will not find either, and say so
+		path = generator // the function will not find it either, and say so
 	}
 	function := func(name, role, port, more string) string {
 		return fmt.Sprintf("  - {name: %s, runtime: %s%s, command: [%q, %s, --port, \"dray:%s\", --interval, %v, --peer-timeout, %ds], ports: [{name: %s, face: native}]}\n",
@@ -47,8 +47,8 @@ func outageText(c experiment.Cell) string {
 		fmt.Sprintf("links:\n  - {name: link, ends: [%s.%s, %s.%s], transport: %s}\n", client, clientPort, server, sink, c.Transport)
 }
 
-// outage kills the sender, and reads from the receiver's reports for how long
-// nothing arrived. The receiver must go on as it is.
+// outage kills the sender, and reads from the receiver's reports how long nothing
+// arrived. The receiver must keep running.
 func outage(ctx context.Context, live *node.Live) (record.Trial, error) {
 	t := record.Trial{Quantity: record.QRecovery, Start: time.Now(), Marks: []string{}}
 	stop, err := supervise(ctx, live)
@@ -109,8 +109,8 @@ func killSender(ctx context.Context, live *node.Live) error {
 	return nil
 }
 
-// awaitArrivals waits until packets have arrived for a while in the reports from
-// the given one on.
+// awaitArrivals waits until packets have arrived for a while, in the reports
+// starting at from.
 func awaitArrivals(ctx context.Context, live *node.Live, from int) error {
 	for began := time.Now(); time.Since(began) < outagePatience; {
 		seen, err := ticks(live)
@@ -136,11 +136,11 @@ func awaitArrivals(ctx context.Context, live *node.Live, from int) error {
 // tick is one of the receiver's reports.
 type tick struct {
 	to      time.Duration // its end, by the receiver's clock
-	arrived uint64        // packets since the report before
+	arrived uint64        // packets since the previous report
 }
 
-// ticks are the receiver's reports. A sender that is started again counts anew, so
-// that its packets may seem double.
+// ticks are the receiver's reports. A restarted sender counts from the beginning,
+// so its packets may look like duplicates.
 func ticks(live *node.Live) ([]tick, error) {
 	log, err := os.ReadFile(live.LogFile(server))
 	if os.IsNotExist(err) {
@@ -161,7 +161,7 @@ func parseTicks(log []byte) []tick {
 			To                   time.Duration `json:"to_ns"`
 			Received, Duplicates uint64
 		}
-		// The last line may not be whole yet.
+		// The last line may be incomplete.
 		if json.Unmarshal(lines.Bytes(), &report) == nil && report.Event == "interval" {
 			list = append(list, tick{report.To, report.Received + report.Duplicates})
 		}
@@ -170,8 +170,8 @@ func parseTicks(log []byte) []tick {
 }
 
 // longestPause is the longest time from one report with arrivals to the next: the
-// pause, and up to one report more. A receiver that stalls leaves reports out, so
-// that their number tells nothing.
+// pause, and up to one report more. A stalled receiver omits reports, so counting
+// them proves nothing.
 func longestPause(seen []tick) (longest time.Duration) {
 	last, begun := time.Duration(0), false
 	for _, t := range seen {

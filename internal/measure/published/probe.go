@@ -12,13 +12,13 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// probe is how the cells of a tool are measured that takes a chain of its own kind.
+// probe describes how to measure the cells of a tool with its own kind of chain.
 type probe struct {
 	// text is the chain's functions and links; nil: nothing comes up.
 	text func(inv *inventory.Inventory, c experiment.Cell) string
-	// run measures the chain, which is up, and whose commands do not run yet.
+	// run measures the chain, which is up with no commands running yet.
 	run func(ctx context.Context, r *Runner, live *node.Live, c experiment.Cell) (record.Trial, error)
-	// takes is about how long all of that takes on an idle machine.
+	// takes is roughly how long all of that takes on an idle machine.
 	takes func(c experiment.Cell, trial time.Duration) time.Duration
 }
 

@@ -25,7 +25,7 @@ func TestPlannedIsWhatThePlannerAccepts(t *testing.T) {
 		t.Errorf("%v: %s", v, trial.Raw)
 	}
 	if trial.Raw == "" {
-		t.Error("it does not say why no more fit")
+		t.Error("the reason why no more fit is missing")
 	}
 	small := host2()
 	small.Host.MemoryTotal = 1 << 30
@@ -34,7 +34,7 @@ func TestPlannedIsWhatThePlannerAccepts(t *testing.T) {
 	}
 }
 
-// What runs is counted, and shares the memory, not what was asked for.
+// Running functions, not requested ones, are counted and share the memory.
 func TestDensityIsOfWhatRuns(t *testing.T) {
 	up := running([]node.FunctionStatus{{Phase: node.PhaseRunning}, {Phase: node.PhaseGone}, {Phase: node.PhaseRunning}})
 	got := density(3, up, 3, time.Second, 8*mega)
@@ -65,7 +65,7 @@ func TestSizeBelow(t *testing.T) {
 		t.Errorf("%d, %v", sum, err)
 	}
 	if sum, err := sizeBelow(filepath.Join(dir, "none"), nil); err != nil || sum != 0 {
-		t.Errorf("what is not there has %d bytes, %v", sum, err)
+		t.Errorf("a missing tree has %d bytes, %v", sum, err)
 	}
 	if points, err := mountPoints(); err != nil || !points["/proc"] {
 		t.Errorf("%v, %v", points, err)
@@ -86,7 +86,7 @@ func TestLongestPause(t *testing.T) {
 		reports int
 		want    time.Duration
 	}{
-		// What precedes the first packet is no outage, and the last line is not whole.
+		// Time before the first packet is no outage, and the last line is incomplete.
 		"three reports": {"", 6, 15 * time.Millisecond},
 		"a stall": {`eived":50}
 {"event":"interval","to_ns":1000170000000,"received":50,"duplicates":0}`, 8, 40 * time.Millisecond},
@@ -98,11 +98,11 @@ func TestLongestPause(t *testing.T) {
 		}
 	}
 	if longestPause(nil) != 0 {
-		t.Error("nothing has a pause")
+		t.Error("an empty log has a pause")
 	}
 }
 
-// Each tool that brings up a chain of its own says how long it takes.
+// Each tool with its own kind of chain states its duration.
 func TestProbesAreExpected(t *testing.T) {
 	for _, tool := range []experiment.Tool{
 		experiment.ToolChecks, experiment.ToolDensity, experiment.ToolPlanned, experiment.ToolRecovery, experiment.ToolCyclictest,

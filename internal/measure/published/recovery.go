@@ -22,11 +22,11 @@ func recoveryText(_ *inventory.Inventory, c experiment.Cell) string {
 	return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, restart: always, command: [sh, -c, \"echo %s; exec sleep infinity\"]}\n", client, c.Runtime, ready)
 }
 
-// recoveryTime is about how long a function takes to start, and to be replaced.
+// recoveryTime is roughly how long a function takes to start and be replaced.
 const recoveryTime = 400 * time.Millisecond
 
-// recovered kills the function's process, and waits until its command has run
-// again, or packets pass again over its link.
+// recovered kills the function's process, and waits until its command has
+// restarted, or its link carries packets again.
 func recovered(ctx context.Context, _ *Runner, live *node.Live, c experiment.Cell) (record.Trial, error) {
 	if c.Transport != "" {
 		return outage(ctx, live)
@@ -57,7 +57,7 @@ func recovered(ctx context.Context, _ *Runner, live *node.Live, c experiment.Cel
 	return t, nil
 }
 
-// awaitStarts waits until the function has started so often.
+// awaitStarts waits until the function has started so many times.
 func awaitStarts(ctx context.Context, live *node.Live, times int) error {
 	for began := time.Now(); strings.Count(live.LogTail(client, times+1), ready) < times; {
 		if time.Since(began) > startTime {

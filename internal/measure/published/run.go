@@ -20,14 +20,13 @@ type Runner struct {
 	*runner.Machine
 	Run  *report.ExperimentsRun
 	Sink runner.Sink
-	// Done are the ids of the trials that earlier processes made.
+	// Done are the ids of trials made by earlier processes.
 	Done     map[string]bool
 	Progress func(runner.Progress)
 }
 
-// Measure measures every round that is left. A trial that fails is a record with
-// Error. A cancelled context and a sink that fails end the run, and nothing of it
-// stays up.
+// Measure measures all remaining rounds. A failed trial is a record with Error. A
+// cancelled context or a failing sink ends the run, and nothing of it stays up.
 func (r *Runner) Measure(ctx context.Context) error {
 	began, before := time.Now(), r.Run.Took
 	defer func() { r.Run.Took = before + time.Since(began) }()
@@ -43,8 +42,8 @@ func (r *Runner) Measure(ctx context.Context) error {
 	return nil
 }
 
-// loop is the runner of all cells. If the time is limited, every cell is measured
-// once, then those that decide claims in every round, and the others as time is left.
+// loop is the runner of all cells. With limited time, every cell is measured once,
+// then cells that decide claims in every round, and the others if time remains.
 func (r *Runner) loop() *runner.Runner {
 	run := r.Run
 	compared, again := claimed(run), again(run)
@@ -66,14 +65,14 @@ func (r *Runner) loop() *runner.Runner {
 	}
 }
 
-// prepareMachines does what is done once on a host, or once after its boot, and is
-// no part of a machine's start: the kernel is fetched, and KVM is tried.
+// prepareMachines does work needed once per host, or once per boot, that is no
+// part of a machine's start: it fetches the kernel, and tries KVM.
 func prepareMachines(ctx context.Context, cells []experiment.Cell) {
 	if !slices.ContainsFunc(cells, func(c experiment.Cell) bool { return c.Runtime == chain.RuntimeVM }) {
 		return
 	}
 	if k, err := guest.FindKernel(ctx, guest.Generic); err == nil {
-		_, _ = guest.Accelerator(ctx, k) // what is wrong is said by the cells
+		_, _ = guest.Accelerator(ctx, k) // the cells report problems
 	}
 }
 
@@ -93,7 +92,7 @@ func (r *Runner) cell(ctx context.Context, turn *runner.Turn, c experiment.Cell)
 	return t, err
 }
 
-// named says which cell the figures of a trial are of.
+// named adds the cell's name to a trial's figures.
 func named(e *record.Experiment, t *runner.Turn) *record.Experiment {
 	if e == nil {
 		e = &record.Experiment{}
@@ -105,15 +104,15 @@ func named(e *record.Experiment, t *runner.Turn) *record.Experiment {
 	return e
 }
 
-// patience is how long a cell may take beside ten trials: far longer than it does
-// on a busy machine, and short enough that one that hangs does not cost the run.
+// patience is a cell's time limit in addition to ten trials: far more than it
+// needs on a busy machine, but short enough that one hung cell is affordable.
 const patience = time.Minute
 
-// machinePatience is how much longer a DPDK application may take in a virtual machine,
-// if EAL starts slowly, and more so if it is emulated.
+// machinePatience is extra time for a DPDK application in a virtual machine, where EAL
+// may start slowly, especially under emulation.
 const machinePatience = 2 * time.Minute
 
-// patienceFor is how long a cell may take until it is given up.
+// patienceFor is a cell's time limit.
 func patienceFor(run *report.ExperimentsRun, c experiment.Cell) time.Duration {
 	most := patienceOf(run) + 10*run.Trial
 	if c.Runtime == chain.RuntimeVM && c.Face == chain.FaceDPDK {
@@ -122,8 +121,8 @@ func patienceFor(run *report.ExperimentsRun, c experiment.Cell) time.Duration {
 	return most
 }
 
-// demand is the threads that want a CPU all the time. What bench measures it
-// marks itself.
+// demand is the threads that always want a CPU. What bench measures it marks
+// itself.
 func demand(c experiment.Cell) runner.Demand {
 	switch c.Tool {
 	case experiment.ToolTCP, experiment.ToolRequests:

@@ -16,12 +16,12 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// spinText is a machine with two CPUs: the tick goes on on the first, whatever is asked.
+// spinText is a machine with two CPUs: the first always keeps its tick.
 func spinText(_ *inventory.Inventory, c experiment.Cell) string {
 	return fmt.Sprintf("functions:\n  - {name: %s, runtime: %s, cpus: 2, vm: {nohz_full: %v}, command: [sleep, infinity]}\n", client, c.Runtime, c.NoHzFull)
 }
 
-// spin measures what interrupts a thread that spins on the machine's last CPU.
+// spin measures the interruptions of a thread spinning on the machine's last CPU.
 func spin(ctx context.Context, r *Runner, live *node.Live, _ experiment.Cell) (record.Trial, error) {
 	at := live.State.Sandboxes[client]
 	info, err := guest.ReadInfo(at.Guest)
@@ -39,10 +39,10 @@ func spin(ctx context.Context, r *Runner, live *node.Live, _ experiment.Cell) (r
 	return t, nil
 }
 
-// spinExtra is how long oslat warms up.
+// spinExtra is oslat's warm-up time.
 const spinExtra = time.Second
 
-// spinTime is about how long that takes, with its machine.
+// spinTime is roughly how long that takes, with its machine.
 func spinTime(c experiment.Cell, trial time.Duration) time.Duration {
 	return wakeUpTime(c, spinExtra+trial)
 }

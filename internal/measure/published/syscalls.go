@@ -13,14 +13,14 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// syscallTable are the files that name the system calls of a 64-bit kernel.
+// syscallTable are the files that list a 64-bit kernel's system calls.
 const syscallTable = "/usr/include/*-linux-gnu/asm/unistd_64.h"
 
 var syscallLine = regexp.MustCompile(`(?m)^#define __NR_(\w+)\s+\d+`)
 
-// droppedSyscalls counts the system calls of the kernel's table that the filter of
-// a function permits in no case; text says of how many. What it permits on a
-// condition counts as permitted.
+// droppedSyscalls counts the table's system calls that a function's filter never
+// permits; text gives the total. A conditionally permitted call counts as
+// permitted.
 func droppedSyscalls(state, chainName string, rt chain.RuntimeName) (dropped int, text string, err error) {
 	if rt != chain.RuntimeRunc {
 		return 0, "", fmt.Errorf("only runtime runc keeps its filter where it can be read")
@@ -57,8 +57,8 @@ func droppedSyscalls(state, chainName string, rt chain.RuntimeName) (dropped int
 	return dropped, fmt.Sprintf("system calls: the filter permits %d of the %d in %s\n", len(all)-dropped, len(all), tables[0]), nil
 }
 
-// permittedSyscalls are the calls that a bundle's filter permits, perhaps on a
-// condition. A filter that permits by default is refused.
+// permittedSyscalls are the calls that a bundle's filter permits, perhaps
+// conditionally. It refuses a filter that permits by default.
 func permittedSyscalls(config []byte) (map[string]bool, error) {
 	var bundle struct {
 		Linux struct {

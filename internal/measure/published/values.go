@@ -9,7 +9,7 @@ import (
 	"github.com/drayage/dray/internal/result/stats"
 )
 
-// Units of the figures, in those of records.
+// Units of the figures, as in records.
 const (
 	perMicro = 1e3 // ns in a µs
 	perMilli = 1e6
@@ -17,7 +17,7 @@ const (
 	giga     = 1e9
 )
 
-// values are the figures that rows show of a trial, in the units of experiment.Figure.
+// values are a trial's figures in rows, in the units of experiment.Figure.
 func values(t record.Trial) (map[string]float64, error) {
 	v := map[string]float64{}
 	switch {
@@ -50,8 +50,8 @@ func values(t record.Trial) (map[string]float64, error) {
 	return v, nil
 }
 
-// distribution adds the figures of a histogram of times; lost packets lie beyond all
-// of them.
+// distribution adds the figures of a time histogram; lost packets count as beyond
+// all of them.
 func distribution(v map[string]float64, h record.Histogram, lost uint64) error {
 	bars, err := h.Buckets()
 	if err != nil || len(bars) == 0 {
@@ -74,7 +74,7 @@ func distribution(v map[string]float64, h record.Histogram, lost uint64) error {
 	return nil
 }
 
-// largest is the highest value that some sample may have had, ns.
+// largest is the highest value that any sample may have had, ns.
 func largest(h record.Histogram) int64 {
 	if len(h.Counts) == 0 {
 		return 0

@@ -19,8 +19,8 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Program is this program, of that version, and the programs that send packets for
-// it. Two builds of one version differ. The files are read once.
+// Program identifies this program, its version, and the programs that send its
+// packets. Two builds of one version differ. The files are read once.
 func Program(version string) (report.Program, error) {
 	sum, err := build()
 	return report.Program{Dray: version, Build: sum}, err
@@ -33,7 +33,7 @@ var build = sync.OnceValues(func() (string, error) {
 	}
 	files := []string{path, filepath.Join(filepath.Dir(path), "librte_net_dray.so")}
 	for _, name := range []string{"draygen", "draygen-dpdk", "dray-vnf", "dray-limit"} {
-		if own, err := host.OwnProgram(name); err == nil { // one that is missing takes no part
+		if own, err := host.OwnProgram(name); err == nil { // a missing one is skipped
 			files = append(files, own)
 		}
 	}
@@ -60,8 +60,8 @@ func addFile(to io.Writer, path string) error {
 	return nil
 }
 
-// SameConditions is an error unless the host and the programs are those with which
-// the run in a directory began.
+// SameConditions returns an error if the host or the programs differ from those at
+// the start of the run in a directory.
 func SameConditions(path string, was, is inventory.Host, by, now report.Program) error {
 	if differs := differences(was, is, by, now); len(differs) > 0 {
 		return fmt.Errorf("%s was begun with %s: figures of two machines or programs do not mix; start a new run", path, strings.Join(differs, ", "))
@@ -69,8 +69,8 @@ func SameConditions(path string, was, is inventory.Host, by, now report.Program)
 	return nil
 }
 
-// differences are the conditions that change figures and are different now, each
-// with its old and its new value.
+// differences are the changed conditions that affect figures, each with its old
+// and new value.
 func differences(was, is inventory.Host, by, now report.Program) []string {
 	var differs []string
 	for _, c := range []struct{ what, was, is string }{

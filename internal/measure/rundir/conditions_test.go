@@ -10,7 +10,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// A run goes on only where nothing has changed that its figures depend on.
+// A run resumes only if nothing has changed that affects its figures.
 func TestDifferencesOfAResumedRun(t *testing.T) {
 	host := func() inventory.Host {
 		return inventory.Host{Hostname: "h", CPUModel: "c", Kernel: "6.18", CmdLine: "quiet", Governor: "none", CPUs: []int{0, 1}, MemoryFree: 1, Load1: 0.5}

@@ -17,7 +17,7 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// ErrFinished says that a run has nothing left to do.
+// ErrFinished means that a run has nothing left to do.
 var ErrFinished = errors.New("the run is finished; `dray report` shows it")
 
 // Layout is the directory layout of one kind of run. R is the run's state.

@@ -49,7 +49,7 @@ func TestResumeContinuesTheRun(t *testing.T) {
 		t.Error("a closed directory is locked")
 	}
 	if _, err := layout.Begin(dir, &state{}, nil); err == nil {
-		t.Error("a run begins over another")
+		t.Error("a run overwrites another")
 	}
 	if s, err = layout.Resume(dir); err != nil || !s.Done["done"] || s.Run.Name != "x" {
 		t.Fatalf("%+v, %v", s, err)
@@ -87,7 +87,7 @@ func TestBeginKeepsWhatIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := layout.Begin(dir, &state{}, nil); err == nil {
-		t.Error("a directory with something in it was taken")
+		t.Error("a directory that is not empty was accepted")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "state.json")); err == nil {
 		t.Error("and written to")

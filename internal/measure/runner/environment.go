@@ -15,9 +15,9 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Environment describes the machine as it is now and the programs that have a part
-// in the figures and, unless live is nil, the interfaces and the CPUs of a chain.
-// version is this program's.
+// Environment describes the machine's current state, the programs that affect the
+// figures and, unless live is nil, a chain's interfaces and CPUs. version is this
+// program's.
 func Environment(inv *inventory.Inventory, live *node.Live, version string) record.Environment {
 	now, err := host.Describe()
 	if err != nil {
@@ -46,7 +46,7 @@ func Environment(inv *inventory.Inventory, live *node.Live, version string) reco
 	return env
 }
 
-// pinning is the CPUs of the functions that have some of their own.
+// pinning is the CPUs of the functions that have dedicated ones.
 func pinning(p *plan.Plan) map[string][]int {
 	cpus := map[string][]int{}
 	for _, f := range p.Functions {
@@ -80,8 +80,8 @@ func pageSize(size uint64) string {
 	return fmt.Sprintf("%dKi", size>>10)
 }
 
-// switchQdiscs are those that the link's switch has set at its end of the ports,
-// which were read back when the link was made.
+// switchQdiscs are the qdiscs that the link's switch set at its end of the ports,
+// as read back when the link was made.
 func switchQdiscs(l plan.Link, r *transport.Report) map[string]string {
 	if !l.Shape.AtSwitch() || r == nil {
 		return nil
@@ -100,7 +100,7 @@ func textOr(s string, err error) string {
 	return s
 }
 
-// programs are the versions of every program that has a part in the figures.
+// programs are the versions of every program that affects the figures.
 func programs(inv *inventory.Inventory, live *node.Live) map[string]string {
 	versions := map[string]string{}
 	for _, items := range [][]inventory.Item{inv.Instruments, inv.Runtimes} {

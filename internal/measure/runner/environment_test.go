@@ -12,8 +12,8 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// TestEnvironmentOfSwitch: what a switch shapes is stated in every record, although no
-// port has a qdisc for it.
+// TestEnvironmentOfSwitch: every record states a switch's shaping, although no port
+// has a qdisc for it.
 func TestEnvironmentOfSwitch(t *testing.T) {
 	shape := func(at chain.Place) *chain.Qdisc { return &chain.Qdisc{Kind: "htb", Rate: 1e8, At: at} }
 	report := func(end string) *transport.Report {

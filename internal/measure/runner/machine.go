@@ -14,7 +14,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Machine is the host on which the items of a matrix come up, each as a chain.
+// Machine is the host on which a matrix's items come up, each as a chain.
 type Machine struct {
 	Node      *node.Node
 	Inventory *inventory.Inventory
@@ -24,7 +24,7 @@ type Machine struct {
 	cameUp []string // keys of doctor.MarkRun
 }
 
-// NewMachine returns the machine that a program of that version measures on.
+// NewMachine returns the machine on which a program of that version measures.
 func NewMachine(n *node.Node, inv *inventory.Inventory, version string) *Machine {
 	return &Machine{Node: n, Inventory: inv, Env: func(live *node.Live) record.Environment { return Environment(inv, live, version) }}
 }
@@ -43,5 +43,5 @@ func (m *Machine) Create(ctx context.Context, c *chain.Chain, text []byte, p *pl
 	return live, nil
 }
 
-// MarkRun notes which transports came up on this host.
+// MarkRun records which transports came up on this host.
 func (m *Machine) MarkRun() error { return doctor.MarkRun(m.Node.StateDir, m.cameUp...) }

@@ -39,7 +39,7 @@ func Preflight(env record.Environment, d Demand, busyBefore float64) []string {
 	if oversubscribed(env, d) {
 		marks = append(marks, record.MarkOversubscribed)
 	}
-	// Without cpufreq there is no governor to blame, nor one to set.
+	// Without cpufreq there is no governor to blame or set.
 	if env.Governor != "" && env.Governor != "none" && env.Governor != "performance" {
 		marks = append(marks, record.MarkGovernor)
 	}
@@ -61,9 +61,9 @@ func Preflight(env record.Environment, d Demand, busyBefore float64) []string {
 	return marks
 }
 
-// oversubscribed reports whether some set of CPUs has fewer CPUs than there are
-// threads that may run nowhere else: the set of the whole machine, or the one
-// that a function is pinned to.
+// oversubscribed reports whether some CPU set is smaller than the number of
+// threads restricted to it. Sets are the whole machine, and each function's
+// pinned CPUs.
 func oversubscribed(env record.Environment, d Demand) bool {
 	sets := [][]int{env.CPUs}
 	for function := range d {

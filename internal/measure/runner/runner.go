@@ -2,8 +2,8 @@
 
 // Package runner measures a matrix of items: warm-up first, then rounds in which
 // every item has one turn, in a new random order for each round. It watches the
-// machine, limits the time, skips what an earlier process measured, and completes
-// one record for each trial.
+// machine, limits the time, skips trials of earlier processes, and completes one
+// record for each trial.
 package runner
 
 import (
@@ -30,15 +30,15 @@ type Item struct {
 	// NoWarmup excludes it from warm-up rounds, because the instrument warms up
 	// by itself or the result cannot vary.
 	NoWarmup bool
-	// Twice measures it two times in every round (A/A), to see how much the
-	// figures of one configuration differ by chance.
+	// Twice measures it twice in every round (A/A), to show the random differences
+	// between figures of one configuration.
 	Twice bool
-	// Reserved says that no other item may take the time of its rounds, once
-	// every item has been measured.
+	// Reserved means that no other item may take the time of its rounds, once every
+	// item has been measured.
 	Reserved bool
-	// OwnMeter says that its trials state themselves how busy the machine was.
+	// OwnMeter means that its trials themselves record how busy the machine was.
 	OwnMeter bool
-	// Expect is about how long one turn takes.
+	// Expect is the approximate duration of one turn.
 	Expect time.Duration
 	// Demand is the threads that want a CPU at once, by function.
 	Demand Demand
@@ -47,13 +47,13 @@ type Item struct {
 	Measure func(ctx context.Context, t *Turn) error
 }
 
-// Round says which repetition a trial is.
+// Round is the repetition that a trial belongs to.
 type Round struct {
 	Number int // from 0, in warm-ups too
 	Warmup bool
 }
 
-// Sink takes records as they are made, such as a *record.Writer.
+// Sink receives records as they are made, such as a *record.Writer.
 type Sink interface {
 	Write(record.Trial) error
 }
@@ -63,10 +63,10 @@ type Progress struct {
 	Item   Item
 	Round  Round
 	Rounds int           // of this kind, for this item
-	Left   time.Duration // until the run ends, about
+	Left   time.Duration // approximate time to the end of the run
 }
 
-// String is what a user reads: "link f1u: stream cu-up → du, round 2 of 5, 14 s left".
+// String is for users: "link f1u: stream cu-up → du, round 2 of 5, 14 s left".
 func (p Progress) String() string {
 	text := p.Item.Title
 	switch {
@@ -92,17 +92,17 @@ type Runner struct {
 	Seed    uint64 // of the order
 	Rounds  int
 	Warmups int // rounds before the first that counts
-	// Items are the items of a round. Random choices among their trials use the
-	// given source, so that a resumed run makes the same choices.
+	// Items are the items of a round. Random choices among their trials use the given
+	// source, so that a resumed run makes the same choices.
 	Items func(Round, *rand.Rand) []Item
-	// Settle is how long the machine is left alone before each turn, after an
-	// item has gone.
+	// Settle is how long the machine rests before each turn, after an item has been
+	// removed.
 	Settle time.Duration
 	Budget Budget
 	Done   map[string]bool // ids of the trials that earlier processes made
 	Sink   Sink
-	// Env describes the machine as it is now; the runner adds what it measures
-	// itself (BusyDuring, Stolen). Trials that have an environment keep it.
+	// Env describes the machine's current state; the runner adds its own measurements
+	// (BusyDuring, Stolen). Trials that have an environment keep it.
 	Env func() record.Environment
 	// Progress is called before each turn; nil: no reports.
 	Progress func(Progress)
@@ -123,13 +123,13 @@ func Seed(asked uint64) uint64 {
 	return asked
 }
 
-// List is the same items in every round.
+// List returns the same items in every round.
 func List(items []Item) func(Round, *rand.Rand) []Item {
 	return func(Round, *rand.Rand) []Item { return items }
 }
 
-// Run measures what is left. A trial that fails is a record with Error, and the
-// run continues. A cancelled context and a Sink that fails end the run.
+// Run measures all remaining trials. A failed trial is a record with Error, and
+// the run continues. A cancelled context or a failing Sink ends the run.
 func (r *Runner) Run(ctx context.Context) error {
 	r.started, r.order = time.Now(), len(r.Done)
 	rounds := r.rounds()

@@ -40,7 +40,7 @@ func items(n int) []Item {
 	return list
 }
 
-// run runs items, and returns the records that were written.
+// run runs items, and returns the written records.
 func run(r *Runner, list []Item) ([]record.Trial, error) {
 	sink := &memory{}
 	r.Sink, r.Items, r.Env = sink, List(list), env
@@ -117,8 +117,7 @@ func TestProlongedRunGoesOn(t *testing.T) {
 	}
 }
 
-// A resumed run measures what is left, in the order in which the whole run
-// would have.
+// A resumed run measures the rest, in the whole run's order.
 func TestResumedRunMeasuresTheRest(t *testing.T) {
 	all, err := run(&Runner{Seed: 7, Rounds: 2, Warmups: 1}, items(3))
 	if err != nil {
@@ -278,8 +277,8 @@ func TestProgressCountsDown(t *testing.T) {
 	}
 }
 
-// If a run is cut short, every item is measured once, and those with Reserved in
-// every round.
+// If a run is cut short, every item is measured once, and Reserved items in every
+// round.
 func TestReservedItemsGetTheirRounds(t *testing.T) {
 	const each = time.Second
 	for _, c := range []struct {
@@ -323,7 +322,7 @@ func TestWholeRounds(t *testing.T) {
 		}
 		r.Budget.AtMost, r.Budget.longest = 10, 6
 		if c.spent = 5; r.fitsRound(Round{Number: 1}) || !r.fitsRound(Round{}) {
-			t.Errorf("%+v: only the first round fits in any case", c)
+			t.Errorf("%+v: only the first round always fits", c)
 		}
 	}
 }

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Budget limits the time of a run. The first round is measured in any case, as
-// far as AtMost allows; what follows depends on WholeRounds.
+// Budget limits the time of a run. The first round is always measured, within
+// AtMost; WholeRounds determines the rest.
 type Budget struct {
 	AtMost time.Duration // 0: no limit
 	Spent  time.Duration // by earlier processes
-	// WholeRounds measures the first round completely, and each further one only
-	// if there is time for a round as long as the longest so far. Otherwise items
-	// are left out one by one, those with Reserved last.
+	// WholeRounds measures the first round completely, and each further one only if
+	// there is time for a round as long as the longest so far. Otherwise items are
+	// dropped one by one, Reserved ones last.
 	WholeRounds bool
 
 	longest time.Duration // round of this process
 	spent   func() time.Duration
 }
 
-// cost is about how long turns take.
+// cost is the approximate duration of turns.
 type cost struct{ all, reserved time.Duration }
 
 // rounds are the rounds of the run, warm-ups first.
@@ -36,7 +36,7 @@ func (r *Runner) rounds() []Round {
 	return rounds
 }
 
-// last is the number of rounds that count, of any item.
+// last is the highest number of counted rounds of any item.
 func (r *Runner) last() int {
 	n := r.Rounds
 	for _, item := range r.Items(Round{}, source(r.Seed, Round{})) {
@@ -58,8 +58,8 @@ func (r *Runner) roundsOf(item Item, round Round) int {
 	return r.Rounds
 }
 
-// source depends only on the seed and the round, so that a resumed run has the
-// same order.
+// source depends only on the seed and the round, so a resumed run has the same
+// order.
 func source(seed uint64, round Round) *rand.Rand {
 	number := uint64(round.Number)
 	if round.Warmup {
@@ -68,7 +68,7 @@ func source(seed uint64, round Round) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, number))
 }
 
-// draw is the turns of a round in random order.
+// draw returns a round's turns in random order.
 func (r *Runner) draw(round Round) []*Turn {
 	rng := source(r.Seed, round)
 	var turns []*Turn
@@ -90,10 +90,10 @@ func (r *Runner) draw(round Round) []*Turn {
 	return turns
 }
 
-// Estimate is about how long a run takes that has no limit.
+// Estimate is the approximate duration of a run without a limit.
 func (r *Runner) Estimate() time.Duration { return sum(r.costs(r.rounds())).all }
 
-// costs are those of rounds, as far as they are not done.
+// costs are the rounds' costs, without finished turns.
 func (r *Runner) costs(rounds []Round) []cost {
 	var costs []cost
 	for _, round := range rounds {
@@ -125,10 +125,11 @@ func sum(costs []cost) cost {
 	return s
 }
 
-// takes is about how long a turn takes.
+// takes is the approximate duration of a turn.
 func (r *Runner) takes(t *Turn) time.Duration { return r.Settle + Watched + t.Item.Expect }
 
-// left is about how long the run still takes, with these turns left of its round.
+// left is the approximate time left in the run, with these turns left in its
+// round.
 func (r *Runner) left(turns []*Turn) time.Duration {
 	left := r.costOf(turns).all + sum(r.later).all
 	if r.Budget.AtMost > 0 {
@@ -150,8 +151,7 @@ func (r *Runner) fitsRound(round Round) bool {
 	return !b.WholeRounds || b.AtMost <= 0 || round.Number == 0 || r.spent()+b.longest <= b.AtMost
 }
 
-// fits reports whether there is time for the first of the turns that are left of
-// a round.
+// fits reports whether there is time for the first of a round's remaining turns.
 func (r *Runner) fits(turns []*Turn) bool {
 	b := r.Budget
 	if b.WholeRounds || b.AtMost <= 0 {

@@ -12,20 +12,20 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// Watched is how long the runner watches the machine before each turn, to see what
-// else runs on it. It must be several clock ticks of 10 ms.
+// Watched is how long the runner watches the machine before each turn, to detect
+// other work. It must be several clock ticks of 10 ms.
 const Watched = 100 * time.Millisecond
 
 // Turn is the measurement of an item in a round.
 type Turn struct {
 	Item  Item
 	Round Round
-	Again bool // the second turn in this round of an item that is measured twice
+	Again bool // the second turn in this round of an item measured twice
 
 	runner *Runner
 	busy   float64            // share of all CPU time in use before the turn
 	env    record.Environment // before the turn
-	// Since the turn began, or since its last trial was recorded.
+	// Time since the turn began, or its last trial was recorded.
 	began    time.Time
 	cpuTimes host.CPUTimes
 }
@@ -56,8 +56,7 @@ func (t *Turn) trialIDs() []string {
 }
 
 // Single measures an item that makes one trial in a turn. The trial also counts
-// if there is an error. A turn that takes longer than patience fails; 0: it may
-// take any time.
+// on error. A turn that takes longer than patience fails; 0: no limit.
 func Single(patience time.Duration, measure func(context.Context, *Turn) (record.Trial, error)) func(context.Context, *Turn) error {
 	return func(ctx context.Context, t *Turn) error {
 		trial, err := bounded(ctx, patience, t, measure)
@@ -68,7 +67,7 @@ func Single(patience time.Duration, measure func(context.Context, *Turn) (record
 	}
 }
 
-// interrupted is an error that names the end of the context once.
+// interrupted is an error that mentions the context's end once.
 func interrupted(ctx context.Context, err error) error {
 	if err != nil && errors.Is(err, ctx.Err()) {
 		return err

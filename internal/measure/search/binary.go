@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// Binary is the input of a binary search as RFC 2544 is read in practice (ETSI
-// GS NFV-TST 009 §12.3.2): one goal, hard bounds, and the arithmetic mean of the
-// two as the next load.
+// Binary is the input of a binary search in the usual practice of RFC 2544 (ETSI
+// GS NFV-TST 009 §12.3.2): one goal, hard bounds, and their arithmetic mean as
+// the next load.
 type Binary struct {
 	Min        uint64        `json:"min"` // packets/s
 	Max        uint64        `json:"max"`
 	LossRatio  float64       `json:"loss_ratio"` // RFC 2544: 0
 	Trial      time.Duration `json:"trial"`      // RFC 2544 §24: at least 60 s
 	Resolution float64       `json:"resolution"` // share of the upper bound at which to stop
-	// Verify is how many trials a load gets until one has little enough loss:
-	// 1 is RFC 2544, more is TST 009 §12.3.3 (loss verification). 0 counts as 1.
+	// Verify is how many trials a load may take to get one with tolerable loss: 1 is
+	// RFC 2544, more is TST 009 §12.3.3 (loss verification). 0 counts as 1.
 	Verify  int `json:"verify,omitempty"`
 	Retries int `json:"retries,omitempty"` // as in Config
 }
 
-// Throughput runs the search and returns it in the form of MLR: the goal's
-// exceed ratio says how many of a load's trials may fail. A load that the
-// sender cannot offer ends it like an upper bound, irregularly.
+// Throughput runs the search and returns it in the form of MLR: the goal's exceed
+// ratio is the share of a load's trials that may fail. A load that the sender
+// cannot offer ends it like an upper bound, irregularly.
 func (b Binary) Throughput(ctx context.Context, m Measurer) (Result, error) {
 	if b.Verify == 0 {
 		b.Verify = 1

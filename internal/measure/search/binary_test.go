@@ -42,11 +42,11 @@ func TestBinarySearchEdges(t *testing.T) {
 	}
 	b.Verify = -1
 	if _, err := b.Throughput(context.Background(), newDevice(1e5, 1)); err == nil {
-		t.Error("a negative number of trials was taken")
+		t.Error("a negative number of trials was accepted")
 	}
 }
 
-// Loss verification forgives what a second trial does not show.
+// Loss verification forgives a loss that a second trial does not show.
 func TestBinarySearchVerifiesLoss(t *testing.T) {
 	found := func(verify int) float64 {
 		sum := 0.0

@@ -15,14 +15,14 @@ type Goal struct {
 	Name string `json:"name"` // "NDR"
 	// LossRatio is the Goal Loss Ratio: a trial with more loss is a high-loss trial.
 	LossRatio float64 `json:"loss_ratio"`
-	// ExceedRatio is the share of trial time that may be of high-loss trials.
+	// ExceedRatio is the maximum share of trial time in high-loss trials.
 	ExceedRatio float64 `json:"exceed_ratio"`
 	// Trial is the Goal Final Trial Duration.
 	Trial time.Duration `json:"trial"`
-	// Initial is the Goal Initial Trial Duration, of the search's coarse first
-	// phase; 0: that of Trial, as the RFC recommends.
+	// Initial is the Goal Initial Trial Duration, of the search's coarse first phase;
+	// 0: that of Trial, as the RFC recommends.
 	Initial time.Duration `json:"initial,omitempty"`
-	// Sum is the Goal Duration Sum: so much time of full-length trials decides a load.
+	// Sum is the Goal Duration Sum: full-length trial time that decides a load.
 	Sum time.Duration `json:"sum"`
 	// Width is the Goal Width: (upper bound − lower bound) / upper bound.
 	Width float64 `json:"width"`
@@ -35,18 +35,17 @@ const (
 	defaultWidth = 0.005
 )
 
-// NDR is the goal of no loss, of which half of the trials may fall short.
+// NDR is the goal of no loss, where half of the trials may fail.
 func NDR(trial, sum time.Duration) Goal {
 	return Goal{Name: "NDR", ExceedRatio: 0.5, Trial: trial, Sum: sum, Width: defaultWidth}
 }
 
-// PDR is the goal of a loss of at most 0.5 %, of which half of the trials may fall short.
+// PDR is the goal of a loss of at most 0.5 %, where half of the trials may fail.
 func PDR(trial, sum time.Duration) Goal {
 	return Goal{Name: "PDR", LossRatio: PDRLossRatio, ExceedRatio: 0.5, Trial: trial, Sum: sum, Width: defaultWidth}
 }
 
-// String says what a result of this goal means: no rate may be called NDR
-// without it.
+// String describes a result of this goal: no rate may be called NDR without it.
 func (g Goal) String() string {
 	s := fmt.Sprintf("%s: loss ≤ %.4g %%, trials of %v", g.Name, 100*g.LossRatio, g.Trial)
 	if g.Sum > g.Trial {
@@ -72,7 +71,7 @@ func (g Goal) check() error {
 	return nil
 }
 
-// Class is what the trials at one load say of it.
+// Class is the outcome of the trials at one load.
 type Class int
 
 // Classes of a load.
@@ -107,11 +106,11 @@ func (g Goal) sums(trials []Trial) (s sums) {
 	return s
 }
 
-// Classify is the Load Classification of RFC 9971 (appendix A): a load
-// is an upper bound if no further trial within Sum could make it a lower one,
-// and a lower bound if none could unmake it. Rejected trials do not count.
-// Short trials with little loss never make a lower bound; short ones with much
-// make an upper bound as far as they exceed their share.
+// Classify is the Load Classification of RFC 9971 (appendix A): a load is an
+// upper bound if no further trial within Sum could make it a lower one. It is a
+// lower bound if no further trial could undo that. Rejected trials do not count.
+// Short low-loss trials never make a lower bound; short high-loss trials make an
+// upper bound to the extent that they exceed their share.
 func (g Goal) Classify(trials []Trial) Class {
 	s := g.sums(trials)
 	balancing := s.shortLow * g.ExceedRatio / (1 - g.ExceedRatio)
@@ -129,9 +128,9 @@ func (g Goal) Classify(trials []Trial) Class {
 }
 
 // ConditionalThroughput is the forwarding rate, packets/s, to be expected at a
-// lower bound (RFC 9971, appendix B): that of the full-length trial at
-// the exceed ratio's quantile of loss, if trials that were spared are taken
-// to have lost everything. It is 0 without trials of full length.
+// lower bound (RFC 9971, appendix B): the rate of the full-length trial at the
+// exceed ratio's quantile of loss. Skipped trials count as total loss. It is 0
+// without trials of full length.
 func (g Goal) ConditionalThroughput(trials []Trial) float64 {
 	var full []Trial
 	sum := 0.0

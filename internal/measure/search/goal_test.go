@@ -27,10 +27,10 @@ func trialsOf(n int, d time.Duration, loss float64) []Trial {
 	return out
 }
 
-// The published example: what each goal makes of the same trials at six points
-// in time. Its tables call the load a lower bound of "20% exceed" at points 5
-// and 6, beside exceed ratios of 42.9 % and 27.3 % that its own rule and its
-// code in appendix A make an upper bound; the code is what binds.
+// The published example: each goal's class of the same trials at six points in
+// time. Its tables call the load a lower bound of "20% exceed" at points 5 and 6.
+// The exceed ratios there, 42.9 % and 27.3 %, make an upper bound by its own rule
+// and its code in appendix A; the code is what binds.
 func TestClassifyAsInTheRFC(t *testing.T) {
 	const u, l, n = UpperBound, LowerBound, Undecided
 	points := []struct {
@@ -62,7 +62,7 @@ func TestClassifyAsInTheRFC(t *testing.T) {
 	}
 }
 
-// Trials that a goal could spare are taken to have lost everything.
+// Trials that a goal could skip count as total loss.
 func TestConditionalThroughputIsCareful(t *testing.T) {
 	g := Goal{Trial: time.Second, Sum: 10 * time.Second, LossRatio: 0.005, ExceedRatio: 0.5}
 	if got := g.ConditionalThroughput(trialsOf(4, time.Second, 0)); got != 0 {

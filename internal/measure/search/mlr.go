@@ -13,17 +13,17 @@ import (
 // Config is the Controller Input of an MLRsearch.
 type Config struct {
 	Goals []Goal `json:"goals"`
-	// Min and Max bound the loads, packets/s. Max is best what the sender
-	// reaches without anything behind it.
+	// Min and Max bound the loads, packets/s. Max should be the sender's rate with
+	// nothing behind it.
 	Min uint64 `json:"min"`
 	Max uint64 `json:"max"`
-	// Retries is how often a rejected trial is made again; 0: DefaultRetries.
+	// Retries is how often a rejected trial is repeated; 0: DefaultRetries.
 	Retries int `json:"retries,omitempty"`
-	// MaxTrials and Budget (of trial time) end a search that takes too long;
-	// 0: DefaultMaxTrials, and no budget.
+	// MaxTrials and Budget (of trial time) end a search that takes too long; 0:
+	// DefaultMaxTrials, and no budget.
 	MaxTrials int           `json:"max_trials,omitempty"`
 	Budget    time.Duration `json:"budget,omitempty"`
-	// OnTrial sees each trial as it ends; nil: nobody does.
+	// OnTrial is called as each trial ends; nil: not.
 	OnTrial func(Trial) `json:"-"`
 }
 
@@ -33,7 +33,7 @@ const (
 	DefaultMaxTrials = 2000
 )
 
-// Why a result is irregular.
+// Reasons for an irregular result.
 const (
 	ReasonMax      = "the highest load allowed is still a lower bound"
 	ReasonMin      = "the lowest load allowed is already an upper bound"
@@ -42,20 +42,20 @@ const (
 	ReasonBudget   = "the search ran out of its budget"
 )
 
-// errBudget ends a search that has taken too long; what was found stays.
+// errBudget ends a search that has taken too long; its results are kept.
 var errBudget = errors.New(ReasonBudget)
 
-// lengthening is how many times longer trials become from phase to phase.
+// lengthening is the factor by which trials lengthen from phase to phase.
 const lengthening = 4
 
-// controller is a search under way.
+// controller is a search in progress.
 type controller struct {
 	Config
 	measurer Measurer
 	loads    *ledger
 	all      []Trial
 	spent    time.Duration
-	// ceiling is the lowest load that the sender could not offer; 0: none known.
+	// ceiling is the lowest load that the sender could not offer; 0: unknown.
 	ceiling uint64
 }
 
@@ -65,9 +65,9 @@ type target struct {
 	coarser *target // nil: none
 }
 
-// MLR runs an MLRsearch. Trials that must not count are made again; a load that
-// the sender never reaches bounds the search and makes no upper bound. The
-// result also holds what was found where an error ended the search.
+// MLR runs an MLRsearch. Rejected trials are repeated; a load that the sender
+// never reaches bounds the search and makes no upper bound. If an error ends the
+// search, the result holds what was found.
 func MLR(ctx context.Context, m Measurer, c Config) (Result, error) {
 	if c.Retries == 0 {
 		c.Retries = DefaultRetries
@@ -115,8 +115,8 @@ func (g Goal) first() time.Duration {
 	return g.Trial
 }
 
-// targets are the versions of a goal from the coarsest to itself. Trials are
-// `lengthening` times longer from one to the next, and the width is half.
+// targets are the versions of a goal from the coarsest to itself. From one to the
+// next, trials are `lengthening` times longer, and the width is half.
 func (g Goal) targets() []*target {
 	var durations []time.Duration
 	for d := g.first(); d < g.Trial; d *= lengthening {
@@ -136,8 +136,8 @@ func (g Goal) targets() []*target {
 	return out
 }
 
-// run takes all goals through their phases, and then again until none has
-// anything left to measure: trials for one goal can undo a bound of another.
+// run takes all goals through their phases, and repeats until none has anything
+// left to measure: trials for one goal can invalidate another's bound.
 func (s *controller) run(ctx context.Context) error {
 	targets := make([][]*target, len(s.Goals))
 	most := 0
@@ -183,8 +183,8 @@ func (s *controller) reach(ctx context.Context, t *target) (measured bool, err e
 	}
 }
 
-// decide measures one load until it is a bound of the target, or beyond what
-// the sender offers.
+// decide measures one load until it is a bound of the target, or exceeds the
+// sender's ability.
 func (s *controller) decide(ctx context.Context, t *target, load uint64) error {
 	for rejected := 0; t.Classify(s.loads.at(load)) == Undecided; {
 		tr, err := s.trial(ctx, load, t.Trial)
@@ -264,7 +264,7 @@ func lossless(trials []Trial) bool {
 	return true
 }
 
-// byInstrument is the measuring programs' share of what high-loss trials lost.
+// byInstrument is the measuring programs' share of the loss in high-loss trials.
 func byInstrument(g Goal, trials []Trial) float64 {
 	var theirs, lost float64
 	for _, t := range trials {

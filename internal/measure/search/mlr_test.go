@@ -64,8 +64,8 @@ func TestFindsTheCapacity(t *testing.T) {
 	}
 }
 
-// A throughput measured on a noisy device is near its capacity in nearly all
-// searches, and is repeated better than by the binary search of RFC 2544.
+// On a noisy device the measured throughput is near its capacity in nearly all
+// searches. It repeats better than with the binary search of RFC 2544.
 func TestConvergesUnderNoise(t *testing.T) {
 	const capacity, noise, seeds = 1e6, 0.02, 400
 	var ours, theirs []float64
@@ -116,8 +116,8 @@ func spread(v []float64) string {
 	return fmt.Sprintf("%.4g ± %.2g", s[len(s)/2], sd(v))
 }
 
-// Stalls that half of the trials escape leave NDR at the capacity; if nearly
-// no trial escapes them NDR falls to nothing, and PDR stays.
+// If half of the trials escape the stalls, NDR stays at the capacity; if nearly
+// none does, NDR falls to nothing, and PDR stays.
 func TestBurstyLoss(t *testing.T) {
 	const capacity = 2e6
 	config := Config{Goals: []Goal{NDR(time.Second, 21*time.Second), PDR(time.Second, 21*time.Second)}, Min: 10_000, Max: 10_000_000}
@@ -139,8 +139,8 @@ func TestBurstyLoss(t *testing.T) {
 	}
 }
 
-// A queue lets short trials pass beyond the capacity. The result belongs to the
-// trial length, however short the trials were that the search began with.
+// A queue lets short trials pass beyond the capacity. The result depends on the
+// trial length, however short the search's first trials were.
 func TestQueueing(t *testing.T) {
 	const capacity, queue = 1e6, 100_000
 	for _, length := range []time.Duration{time.Second, 10 * time.Second} {
@@ -179,8 +179,8 @@ func TestInitialTrialsSaveTime(t *testing.T) {
 	}
 }
 
-// A port that takes no more than it carries makes the sender leave packets
-// unsent: they are lost, and the result says who lost them.
+// A port that accepts only what it carries makes the sender leave packets unsent:
+// they are lost, and the result says who lost them.
 func TestBackPressureCountsAsLoss(t *testing.T) {
 	d := newDevice(3e6, 1)
 	d.holds = true
@@ -205,7 +205,7 @@ func TestSenderThatCannotOffer(t *testing.T) {
 	d.sender, d.senderShare = 2e6, 0.8
 	g := mlr(t, d, Config{Goals: []Goal{NDR(time.Second, time.Second)}, Min: 1000, Max: 20_000_000}).Goals[0]
 	if g.Regular || g.Reason != ReasonSender || g.Upper != 0 || g.Lower > 2e6 || float64(g.Lower) < 2e6*0.995 {
-		t.Errorf("%+v: want at least 2 Mpps, and the sender to blame", g)
+		t.Errorf("%+v: want at least 2 Mpps, limited by the sender", g)
 	}
 	if !strings.HasPrefix(g.String(), "at least ") {
 		t.Errorf("printed as %q", g)
@@ -280,7 +280,7 @@ func TestTrialsThatNeverCountEndTheSearch(t *testing.T) {
 	}}
 	r, err = MLR(context.Background(), broken, Config{Goals: bothGoals, Min: 1000, Max: 20_000_000})
 	if err == nil || !strings.Contains(err.Error(), "no such port") || len(r.Trials) != 3 || r.Goals[0].Regular {
-		t.Errorf("%d trials, %v, %+v; want the error with what was found", len(r.Trials), err, r.Goals)
+		t.Errorf("%d trials, %v, %+v; want the error and the partial result", len(r.Trials), err, r.Goals)
 	}
 }
 
@@ -324,8 +324,8 @@ func TestRefusesASenselessSearch(t *testing.T) {
 	}
 }
 
-// Whatever a device does, a search ends, keeps to the loads allowed, and tells
-// no regular result whose bounds it did not measure.
+// Whatever a device does, a search ends, keeps to the allowed loads, and returns
+// no regular result with unmeasured bounds.
 func TestEndsOnAnyDevice(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))

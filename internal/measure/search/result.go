@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// GoalResult is what a search found for one goal: a Goal Result of RFC 9971.
+// GoalResult is a search's result for one goal: a Goal Result of RFC 9971.
 type GoalResult struct {
 	Goal Goal `json:"goal"`
-	// Regular says that both bounds exist and are as close as Goal.Width asks.
-	// If it is false Reason says why, and the other fields hold what is known.
+	// Regular means that both bounds exist and are within Goal.Width. If it is false
+	// Reason explains why, and the other fields hold what is known.
 	Regular bool   `json:"regular"`
 	Reason  string `json:"reason,omitempty"`
 	Lower   uint64 `json:"lower"` // Relevant Lower Bound, packets/s; 0: none
 	Upper   uint64 `json:"upper"` // Relevant Upper Bound, packets/s; 0: none
 	// Throughput is the Conditional Throughput at Lower, packets/s.
 	Throughput float64 `json:"throughput"`
-	// ByInstrument is the share of the loss at Upper that the measuring programs
-	// had: packets not sent in time, and packets that arrived and were not taken.
-	// Above a half, the figure is theirs, or that of a port that took no more.
+	// ByInstrument is the measuring programs' share of the loss at Upper: packets not
+	// sent in time, and packets that arrived but were not received. Above a half, the
+	// figure is the programs' limit, or that of a port that accepted no more.
 	ByInstrument float64 `json:"by_instrument"`
 	Lossless     bool    `json:"lossless"` // no trial at Lower lost a packet
 }
 
-// String prints the throughput with what it means.
+// String prints the throughput with its meaning.
 func (r GoalResult) String() string {
 	switch {
 	case r.Lower == 0:
@@ -38,7 +38,7 @@ func (r GoalResult) String() string {
 
 // Result is the Controller Output of a search.
 type Result struct {
-	Goals    []GoalResult  `json:"goals"` // in the order in which they were given
+	Goals    []GoalResult  `json:"goals"` // in the given order
 	Trials   []Trial       `json:"trials"`
 	Rejected int           `json:"rejected"` // of Trials
 	Duration time.Duration `json:"duration"` // of all trials together, ns

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package search finds the highest load that something still carries well
-// enough: MLRsearch (RFC 9971) for any number of goals at once, such as NDR and
-// PDR, and the binary search of RFC 2544. It is pure: trials are made by the
-// Measurer that it is given, and the same outcomes lead to the same result.
+// Package search finds the highest load that a system carries well enough:
+// MLRsearch (RFC 9971) for any number of goals at once, such as NDR and PDR, and
+// the binary search of RFC 2544. It is pure: the given Measurer makes trials, and
+// the same outcomes lead to the same result.
 package search
 
 import (
@@ -15,14 +15,14 @@ import (
 )
 
 // Measurer makes one trial: it offers load packets/s for the duration d, waits
-// until what is under way has arrived, and says what became of the packets. It
-// does its own warm-up. A trial that it wants repeated is a *RejectedError; any
-// other error ends the search.
+// until packets in flight have arrived, and returns their outcome. It does its
+// own warm-up. A *RejectedError requests a repeated trial; any other error ends
+// the search.
 type Measurer interface {
 	Measure(ctx context.Context, load uint64, d time.Duration) (Outcome, error)
 }
 
-// MeasurerFunc is a Measurer made of a function.
+// MeasurerFunc makes a function a Measurer.
 type MeasurerFunc func(ctx context.Context, load uint64, d time.Duration) (Outcome, error)
 
 // Measure calls f.
@@ -30,24 +30,24 @@ func (f MeasurerFunc) Measure(ctx context.Context, load uint64, d time.Duration)
 	return f(ctx, load, d)
 }
 
-// Outcome is what became of the packets of one trial. With several streams each
-// count is their sum, and so is the load.
+// Outcome is the fate of one trial's packets. With several streams each count is
+// their sum, and so is the load.
 type Outcome struct {
 	Sent     uint64 `json:"sent"`     // packets that were sent in time
 	Received uint64 `json:"received"` // different packets that arrived
-	// Unsent counts packets that were due and not sent in time. They count as lost.
+	// Unsent counts packets that were due but not sent in time. They count as lost.
 	Unsent uint64 `json:"unsent"`
-	// ReceiverDrops counts those of the lost that arrived, and that the measuring
-	// program was too slow to take. They count as lost, and tell who lost them.
+	// ReceiverDrops counts lost packets that arrived, but that the measuring program
+	// was too slow to receive. They count as lost, and show who lost them.
 	ReceiverDrops uint64        `json:"receiver_drops,omitempty"`
 	Lateness      time.Duration `json:"lateness"` // p99 of sent − due, ns; for the report
 }
 
-// due is how many packets the trial was about.
+// due is how many packets the trial should have sent.
 func (o Outcome) due() float64 { return float64(o.Sent) + float64(o.Unsent) }
 
-// LossRatio is the share of the packets due that did not arrive: RFC 9971's
-// Trial Loss Ratio, with what was not sent in time among the lost.
+// LossRatio is the share of the packets due that did not arrive: RFC 9971's Trial
+// Loss Ratio, with packets not sent in time counted as lost.
 func (o Outcome) LossRatio() float64 {
 	if o.due() == 0 {
 		return 1
@@ -60,12 +60,12 @@ func (o Outcome) byInstrument() float64 { return float64(o.Unsent) + float64(o.R
 
 // Trial is one trial of a search.
 type Trial struct {
-	Load     uint64        `json:"load"`     // packets/s asked for
+	Load     uint64        `json:"load"`     // packets/s requested
 	Duration time.Duration `json:"duration"` // ns
 	Outcome  Outcome       `json:"outcome"`
-	// Rejected says why the trial does not count; empty: it does.
+	// Rejected is why the trial does not count; empty: it does.
 	Rejected string `json:"rejected,omitempty"`
-	// Short says that it was rejected since the sender offered too little.
+	// Short means that it was rejected because the sender offered too little.
 	Short bool `json:"short,omitempty"`
 }
 
@@ -73,20 +73,20 @@ type Trial struct {
 // that arrived, packets/s.
 func (t Trial) ForwardingRate() float64 { return float64(t.Load) * (1 - t.Outcome.LossRatio()) }
 
-// RejectedError is what a Measurer returns of a trial that does not count.
+// RejectedError is a Measurer's error for a trial that does not count.
 type RejectedError struct {
 	Reason string
 }
 
 func (e *RejectedError) Error() string { return "trial rejected: " + e.Reason }
 
-// MaxMiss is by how much the offered load may miss the one asked for.
+// MaxMiss is the tolerated relative error of the offered load.
 const MaxMiss = 0.05
 
-// Check says why a trial must not count: its offered load misses the one asked
-// for by over MaxMiss (or, in a trial of few packets, by over one packet), or
-// more packets arrived than were sent. short is that the sender offered too
-// little; reason is empty if the trial counts.
+// Check returns why a trial must not count. Either its offered load misses the
+// request by over MaxMiss, or by over one packet if that is more. Or more packets
+// arrived than were sent. short means that the sender offered too little; reason
+// is empty if the trial counts.
 func Check(load uint64, d time.Duration, o Outcome) (reason string, short bool) {
 	asked := float64(load) * d.Seconds()
 	tolerance := math.Max(1, MaxMiss*asked)

@@ -39,8 +39,8 @@ func (l *ledger) bounds(g Goal) (lower, upper uint64) {
 	return lower, 0
 }
 
-// forwarded is the best forwarding rate seen at a load, packets/s, even if
-// the sender fell short: it decides nothing but where to look next.
+// forwarded is the best forwarding rate seen at a load, packets/s, even if the
+// sender fell short: it only decides where to look next.
 func (l *ledger) forwarded(load uint64) float64 {
 	best := 0.0
 	for _, t := range l.trials[load] {
@@ -52,9 +52,9 @@ func (l *ledger) forwarded(load uint64) float64 {
 	return best
 }
 
-// next is the load to measure for a target, where step is how far, as a share,
-// to go where nothing bounds the search. It is 0 if nothing is left to
-// measure; reason then says why the target is not met, and is empty if it is.
+// next is the load to measure for a target; step is how far, as a share, to go if
+// nothing bounds the search. It is 0 if nothing is left to measure; reason then
+// says why the target is not met, and is empty if it is.
 func (s *controller) next(t *target, step float64) (load uint64, reason string) {
 	lower, upper := s.loads.bounds(t.Goal)
 	top := upper
@@ -83,7 +83,7 @@ func (s *controller) next(t *target, step float64) (load uint64, reason string) 
 	return s.between(lower, top, step), ""
 }
 
-// irregular is reason, or that the search is bounded by the sender.
+// irregular is reason, or that the sender bounds the search.
 func (s *controller) irregular(top, upper uint64, reason string) string {
 	if top != upper {
 		return ReasonSender
@@ -91,8 +91,8 @@ func (s *controller) irregular(top, upper uint64, reason string) string {
 	return reason
 }
 
-// inherited is a bound of the coarser target that this target has not judged
-// yet. The lower one comes first: a later upper bound below it would undo it.
+// inherited is a bound of the coarser target that this target has not judged yet.
+// The lower one comes first: a later upper bound below it would invalidate it.
 func (s *controller) inherited(t *target, lower, top uint64) uint64 {
 	if t.coarser == nil || lower > 0 && top > 0 {
 		return 0
@@ -107,13 +107,13 @@ func (s *controller) inherited(t *target, lower, top uint64) uint64 {
 	return 0
 }
 
-// above is a load higher by a share of itself.
+// above is a load increased by a share of itself.
 func above(load uint64, share float64) uint64 {
 	return max(load+1, uint64(math.Round(float64(load)/(1-share))))
 }
 
-// below is where to look for a lower bound: at what came through, and further
-// and further down if that is of no help.
+// below is where to look for a lower bound: at the received rate, and further and
+// further down if that fails.
 func (s *controller) below(top uint64, step float64) uint64 {
 	guess := float64(top) * (1 - step)
 	if f := s.loads.forwarded(top); f > 0 {
@@ -122,24 +122,23 @@ func (s *controller) below(top uint64, step float64) uint64 {
 	return min(top-1, max(s.Min, uint64(guess)))
 }
 
-// between divides the interval in the middle of its logarithms. From a lower
-// bound that is far from the upper one it goes up in growing steps instead,
-// since what came through under overload is close to the capacity.
+// between divides the interval at its geometric mean. From a lower bound far from
+// the upper one it goes up in growing steps instead: the received rate under
+// overload is close to the capacity.
 func (s *controller) between(lower, top uint64, step float64) uint64 {
 	middle := uint64(math.Round(math.Sqrt(float64(lower) * float64(top))))
 	return min(max(min(middle, above(lower, step)), lower+1), top-1)
 }
 
 // The loads that a search measures if outcomes are consistent: for its first
-// goal, and for each further one, whose bounds are near those of the first.
+// goal, and for each further one, whose bounds are near the first goal's.
 const (
 	usualLoads   = 9
 	furtherLoads = 4
 )
 
-// Estimate is about how long the trials of a search take, if what comes
-// through under overload is near the capacity. Noise and several phases make it
-// longer.
+// Estimate is the approximate duration of a search's trials, if the received rate
+// under overload is near the capacity. Noise and several phases make it longer.
 func (c Config) Estimate() time.Duration {
 	var total time.Duration
 	for i, g := range c.Goals {
@@ -147,7 +146,7 @@ func (c Config) Estimate() time.Duration {
 		if i > 0 {
 			loads = furtherLoads
 		}
-		// So many trials decide a load that all agree on.
+		// This many unanimous trials decide a load.
 		trials := math.Ceil(g.Sum.Seconds() * math.Max(g.ExceedRatio, 1-g.ExceedRatio) / g.Trial.Seconds())
 		total += time.Duration(float64(loads) * trials * float64(g.Trial))
 	}

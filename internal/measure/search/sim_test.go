@@ -13,14 +13,14 @@ import (
 type device struct {
 	rng      *rand.Rand
 	capacity float64 // packets/s
-	// noise is the standard deviation of the logarithm of what capacity is in a trial.
+	// noise is the standard deviation of the logarithm of a trial's capacity.
 	noise float64
 	// queue is how many packets wait at most before any is dropped.
 	queue float64
-	// stalls come so often a second, each of so many seconds, in which nothing is served.
+	// stalls per second, each of stall seconds, in which nothing is served.
 	stalls, stall float64
-	// holds makes the port take no more than the device serves: what is over is
-	// never sent, and nothing is dropped.
+	// holds makes the port accept only what the device serves: the excess is never
+	// sent, and nothing is dropped.
 	holds bool
 	// sender is the load beyond which the sender falls to senderShare of it; 0: none.
 	sender, senderShare float64
@@ -53,7 +53,7 @@ func (d *device) Measure(_ context.Context, load uint64, length time.Duration) (
 	return o, nil
 }
 
-// poisson draws the number of events where so many are expected.
+// poisson draws a number of events with that mean.
 func (d *device) poisson(mean float64) int {
 	n := 0
 	for t := d.rng.ExpFloat64(); t < mean; t += d.rng.ExpFloat64() {

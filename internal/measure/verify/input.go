@@ -2,7 +2,7 @@
 
 // Package verify measures the links of a running chain: it decides which trials
 // each requirement takes, runs them over the functions' own ports, and returns
-// the records. It judges nothing: where a judge cannot decide, it measures more.
+// the records. It judges nothing: if a judge cannot decide, it measures more.
 package verify
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
-// Input is what Links needs. Plan, Sandboxes, Run and Env must be set.
+// Input is the input of Links. Plan, Sandboxes, Run and Env must be set.
 type Input struct {
 	Plan      *plan.Plan
 	Sandboxes map[string]*runtime.Sandbox // by function: where its ports are
-	// Device is how a program of the host opens a dpdk port: arguments of EAL, and
-	// the device's name. It must be set if a port has that face.
+	// Device is how a host program opens a dpdk port: EAL arguments, and the device's
+	// name. It must be set if a port has that face.
 	Device  func(plan.End) (eal []string, name string, err error)
 	Options Options
 	Run     string // id of the run, for the records
-	// Env describes the machine, the engines and the interfaces as they are now,
-	// before each trial; see runner.Environment.
+	// Env describes the current machine, engines and interfaces before each trial;
+	// see runner.Environment.
 	Env      func() record.Environment
 	Marks    []string              // that every record carries, such as record.MarkShared
 	Sink     runner.Sink           // nil: records are only returned
 	Earlier  []record.Trial        // made before this process: they are not made again
 	Progress func(runner.Progress) // before each trial; nil: none
-	Prolong  func(text string)     // before the run becomes longer; nil: none
+	Prolong  func(text string)     // before the run is prolonged; nil: none
 }
 
 // Profile is how long to measure.
@@ -42,14 +42,14 @@ const (
 	// Standard is long enough to judge the usual requirements in about a minute a link.
 	Standard Profile = "standard"
 	// Quick takes the fewest trials that decide the usual requirements on an idle
-	// machine, in under 20 s a link, and makes no cross-checks. What is close to its
-	// limit stays undecided.
+	// machine, in under 20 s a link, and makes no cross-checks. Figures close to
+	// their limit stay undecided.
 	Quick Profile = "quick"
-	// Thorough halves the intervals that Standard gives, and more.
+	// Thorough at least halves Standard's intervals.
 	Thorough Profile = "thorough"
 )
 
-// ParseProfile is the profile of that name; "" is Standard.
+// ParseProfile returns the profile of that name; "" is Standard.
 func ParseProfile(name string) (Profile, error) {
 	switch p := Profile(name); p {
 	case "":
@@ -60,28 +60,27 @@ func ParseProfile(name string) (Profile, error) {
 	return "", fmt.Errorf("no profile %q: write %s, %s or %s", name, Quick, Standard, Thorough)
 }
 
-// Options are what a user may choose. The zero value is Standard, sized from
-// the requirements, with the order of seed 0.
+// Options are the user's choices. The zero value is Standard, sized from the
+// requirements, with the order of seed 0.
 type Options struct {
 	Profile  Profile
 	Duration time.Duration // of each trial; 0: sized from the requirement
-	Rounds   int           // 0: the profile's, prolonged if they decide nothing
+	Rounds   int           // 0: the profile's, prolonged if undecided
 	Seed     uint64        // of the random order
-	// EveryTraffic measures bitrates with each kind of traffic that the ports take,
-	// instead of the link's alone.
+	// EveryTraffic measures bitrates with each kind of traffic that the ports accept,
+	// instead of only the link's.
 	EveryTraffic bool
 }
 
-// pace is what a profile means.
+// pace is the meaning of a profile.
 type pace struct {
 	rounds int
-	// streams is the rounds of what draygen sends: trials differ by what else the
-	// machine does, and many short ones bound that better than a few long ones.
+	// streams is the number of draygen rounds: trials differ with other work on the
+	// machine, and many short ones bound that better than a few long ones.
 	streams    int
 	warmups    int
-	throughput time.Duration // of one TCP trial; one of datagrams takes half as long
-	// surplus is how many times the least number of samples is taken, over
-	// all rounds.
+	throughput time.Duration // of one TCP trial; a datagram trial takes half as long
+	// surplus is the multiple of the minimum number of samples, over all rounds.
 	surplus float64
 	// least is the shortest trial by draygen; other instruments take whole seconds.
 	least   time.Duration

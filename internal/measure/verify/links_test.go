@@ -85,8 +85,8 @@ func words(verdicts []verdict.Verdict) map[string]verdict.Word {
 	return out
 }
 
-// TestQuickRunDecides wants little of a link, and a word on all of it in the shortest
-// time.
+// TestQuickRunDecides makes few demands on a link, and wants a verdict on all of them
+// in the shortest time.
 func TestQuickRunDecides(t *testing.T) {
 	p := f1()
 	l := &p.Links[0]
@@ -109,7 +109,7 @@ func TestQuickRunDecides(t *testing.T) {
 }
 
 // TestTwoRoundsAreNotMeasurable runs every kind of trial once or twice: it works,
-// and it is too little to judge by.
+// but is too little to judge by.
 func TestTwoRoundsAreNotMeasurable(t *testing.T) {
 	p := f1()
 	p.Links[0].Requires.PacketRate, p.Links[0].Load = 1000, 50_000_000
@@ -151,8 +151,8 @@ func TestTwoRoundsAreNotMeasurable(t *testing.T) {
 	}
 }
 
-// TestIPv6LinkIsMeasured has everything of a link with IPv6 addresses measured
-// once: what the verdicts rest on is there.
+// TestIPv6LinkIsMeasured measures everything of a link with IPv6 addresses once:
+// the verdicts' inputs exist.
 func TestIPv6LinkIsMeasured(t *testing.T) {
 	p := sixF1()
 	l := &p.Links[0]
@@ -190,8 +190,8 @@ func TestIPv6LinkIsMeasured(t *testing.T) {
 	}
 }
 
-// TestShapedLinkMisses puts tbf on the ends of the link and asks for more MTU than it has, and
-// expects every requirement to be missed that the shaper breaks.
+// TestShapedLinkMisses puts tbf on the link's ends and requires more MTU than it has. Every
+// requirement that the shaper breaks must be missed.
 func TestShapedLinkMisses(t *testing.T) {
 	p := f1()
 	ratio := units.Ratio(0.01)

@@ -24,18 +24,18 @@ type measurement struct {
 	quantity   record.Quantity
 	word       string // for a user
 	params     instrument.Params
-	rounds     int  // of this look; 0: as many as the profile says
+	rounds     int  // in this look; 0: as the profile sets
 	noWarmup   bool // see runner.Item
 	crossCheck bool // see record.Trial
 	overhead   time.Duration
 	look       int    // see record.Trial
-	before     int    // rounds that were run before this look
-	busy       [2]int // threads that want a CPU all the time, of the sender's function and of the receiver's
+	before     int    // rounds run before this look
+	busy       [2]int // threads that always want a CPU, of the sender's function and of the receiver's
 }
 
-// matrix is everything to measure of a plan, in a fixed order. It follows the
-// judge's directions: every ordered pair of the link's ports. A link end that
-// is a host interface has no instrument beyond it, and so no measurement.
+// matrix is all of a plan's measurements, in a fixed order. It follows the
+// judge's directions: every ordered pair of the link's ports. A link end that is
+// a host interface has no instrument beyond it, and so no measurement.
 func matrix(p *plan.Plan, o Options) []measurement {
 	var all []measurement
 	for _, l := range p.Links {
@@ -68,8 +68,8 @@ func matrix(p *plan.Plan, o Options) []measurement {
 // ealStarts is how long a program at a dpdk port takes to start.
 const ealStarts = time.Second
 
-// onDevices allows for dpdk ports: EAL takes its time to start, sink and sender
-// one after the other, and whoever receives there polls.
+// onDevices allows for dpdk ports: EAL starts slowly, sink and sender one after
+// the other, and receivers there poll.
 func (m measurement) onDevices() measurement {
 	for _, e := range []plan.End{m.from, m.to} {
 		if e.Face == chain.FaceDPDK {
@@ -82,8 +82,8 @@ func (m measurement) onDevices() measurement {
 	return m
 }
 
-// kinds is what to measure in each direction of a link: what its requirements
-// take, and one round of what they do not, to see that the instruments agree.
+// kinds are the measurements in each direction of a link: those its requirements
+// take, and one round of the others, to see that the instruments agree.
 func kinds(l plan.Link, o Options) []measurement {
 	r := l.Requires
 	ms := streams(l, o)
@@ -91,8 +91,8 @@ func kinds(l plan.Link, o Options) []measurement {
 	if r.PacketRate > 0 {
 		ms = append(ms, stream(l, o, record.QPacketRate, "packet rate", packetRateParams(l, o)))
 	}
-	// Also if no MTU is required: that not even a ping passes is what tells
-	// a dead link from instruments that fail.
+	// Even if no MTU is required: a failed ping distinguishes a dead link from
+	// failing instruments.
 	mtu := measurement{tool: instrument.Ping{}, quantity: record.QPathMTU, word: "MTU", params: mtuParams(l, o), overhead: 200 * time.Millisecond}
 	if native(l) {
 		mtu.tool = instrument.Draygen{Quantity: record.QPathMTU}
@@ -108,7 +108,7 @@ func kinds(l plan.Link, o Options) []measurement {
 }
 
 // streams are the stamped packets from which delay and loss are judged: at the
-// link's load both from the same ones. A link without a load is probed for
+// link's load, both from the same packets. Without a load, a link is probed for
 // delay, and loaded for loss.
 func streams(l plan.Link, o Options) []measurement {
 	r := l.Requires
@@ -129,7 +129,7 @@ func streams(l plan.Link, o Options) []measurement {
 	return []measurement{probes, loaded}
 }
 
-// stream is a measurement by draygen, which warms each trial up by itself.
+// stream is a measurement with draygen, which warms up each trial itself.
 func stream(l plan.Link, o Options, q record.Quantity, word string, p instrument.Params) measurement {
 	m := measurement{tool: instrument.Draygen{Quantity: q}, quantity: q, word: word, params: p,
 		rounds: o.pace().streams, noWarmup: true, overhead: 200 * time.Millisecond}
@@ -140,8 +140,8 @@ func stream(l plan.Link, o Options, q record.Quantity, word string, p instrument
 	return m
 }
 
-// apart reports whether two functions can run at once. A receiver that polled on
-// the only CPU would keep its sender from it.
+// apart reports whether two functions can run at once. A receiver that polls on
+// the only CPU would starve its sender.
 func apart(p *plan.Plan, from, to plan.End) bool {
 	cpus := map[int]bool{}
 	for _, e := range []plan.End{from, to} {
@@ -157,7 +157,7 @@ func apart(p *plan.Plan, from, to plan.End) bool {
 }
 
 // throughputs are of the link's traffic, judged if a bitrate is required. TCP
-// beside datagrams shows what segment offloads make of the same link.
+// next to datagrams shows the effect of segment offloads on the same link.
 func throughputs(l plan.Link, o Options) []measurement {
 	udp, tcp := datagrams(l, o), tcpStream(l, o)
 	switch {
@@ -175,9 +175,9 @@ func throughputs(l plan.Link, o Options) []measurement {
 	return []measurement{udp, crossCheck(tcp)}
 }
 
-// datagrams are sent as fast as the port takes them. How fast two threads are
-// together differs much from trial to trial, since it depends on where they run:
-// hence many short trials.
+// datagrams are sent as fast as the port accepts them. The joint speed of two
+// threads varies much between trials, since it depends on where they run: hence
+// many short trials.
 func datagrams(l plan.Link, o Options) measurement {
 	p := throughputParams(l, o)
 	p.Duration = orElse(o.Duration, p.Duration/2)
@@ -185,7 +185,7 @@ func datagrams(l plan.Link, o Options) measurement {
 		rounds: o.pace().streams, noWarmup: true, overhead: 200 * time.Millisecond, busy: [2]int{1, 1}}
 }
 
-// tcpStream is one TCP stream by iperf3.
+// tcpStream is one TCP stream with iperf3.
 func tcpStream(l plan.Link, o Options) measurement {
 	return measurement{tool: instrument.Iperf3{}, quantity: record.QThroughput, word: "TCP throughput", params: throughputParams(l, o),
 		overhead: 200 * time.Millisecond, busy: [2]int{1, 1}}
@@ -196,7 +196,7 @@ func iperf(q record.Quantity, p instrument.Params) measurement {
 		overhead: 200 * time.Millisecond, busy: [2]int{1, 1}}
 }
 
-// roundTrips are cross-checks by instruments that cannot look at one direction.
+// roundTrips are cross-checks with instruments that cannot measure one direction.
 // They need interfaces.
 func roundTrips(l plan.Link, o Options) []measurement {
 	if native(l) {
@@ -220,7 +220,7 @@ func ip6(l plan.Link) bool {
 	return slices.ContainsFunc(l.Ends, func(e plan.End) bool { return e.IP.IsValid() && e.IP.Addr().Is6() })
 }
 
-// once makes it a single trial: its result cannot vary, or nothing hangs on it.
+// once makes it a single trial: its result cannot vary, or decides nothing.
 func once(m measurement) measurement {
 	m.rounds, m.noWarmup = 1, true
 	return m
@@ -231,8 +231,8 @@ func crossCheck(m measurement) measurement {
 	return once(m)
 }
 
-// native reports whether the link has a port that is no interface, if only
-// draygen can measure.
+// native reports whether a link port is no interface, so that only draygen can
+// measure.
 func native(l plan.Link) bool { return verdict.FromPlan(l).Native }
 
 // id is the measurement's part of a trial's id.
@@ -247,7 +247,7 @@ func (m measurement) id() string {
 	return id
 }
 
-// title is the measurement as a user reads it.
+// title is the measurement's name for users.
 func (m measurement) title() string {
 	return fmt.Sprintf("link %s: %s %s → %s", m.link.Name, m.word, m.from.Function, m.to.Function)
 }
@@ -258,7 +258,8 @@ func (m measurement) demand() runner.Demand {
 	return runner.Demand{m.from.Function: m.busy[0]}.With(runner.Demand{m.to.Function: m.busy[1]})
 }
 
-// Estimate is about how long Links takes, if earlier trials are not made again.
+// Estimate is the approximate duration of Links, without repeating earlier
+// trials.
 func Estimate(p *plan.Plan, o Options, earlier ...record.Trial) time.Duration {
 	r := newRunner(o, items(matrix(p, o), nil))
 	r.Done = collect(nil, earlier).done

@@ -65,7 +65,7 @@ func TestMainJobTakesLessThanAMinute(t *testing.T) {
 		t.Errorf("one round %v, ten rounds %v", one, ten)
 	}
 	if d := Estimate(&plan.Plan{}, Options{}); d != 0 {
-		t.Errorf("no links take %v", d)
+		t.Errorf("a plan without links takes %v", d)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestEachRequirementGetsTrialsInBothDirections(t *testing.T) {
 	}
 }
 
-// The link's traffic is judged, and TCP shown beside datagrams.
+// The link's traffic is judged, and TCP shown next to datagrams.
 func TestTrafficIsTheLinks(t *testing.T) {
 	by := func(traffic chain.Traffic, o Options) (judged, beside []string) {
 		p := f1()
@@ -136,12 +136,12 @@ func TestTrafficIsTheLinks(t *testing.T) {
 		{chain.TrafficUDP, Options{EveryTraffic: true}, []string{"draygen", "iperf3"}, nil},
 	} {
 		if judged, beside := by(c.traffic, c.options); !slices.Equal(judged, c.judged) || !slices.Equal(beside, c.beside) {
-			t.Errorf("%s, %+v: %q are judged and %q beside", c.traffic, c.options, judged, beside)
+			t.Errorf("%s, %+v: %q are judged, and %q only shown", c.traffic, c.options, judged, beside)
 		}
 	}
 }
 
-// The link's frames are those of its streams, and size their rounds.
+// The link's frame size applies to its streams and sizes their rounds.
 func TestFramesAreTheLinks(t *testing.T) {
 	p := f1()
 	p.Links[0].Load = 20_000_000
@@ -177,7 +177,7 @@ func sixF1() *plan.Plan {
 	return p
 }
 
-// What is judged does not depend on the family; sockperf has no IPv6.
+// Judgement does not depend on the family; sockperf has no IPv6.
 func TestIPv6IsMeasuredAlike(t *testing.T) {
 	p, four := sixF1(), f1()
 	p.Links[0].Requires.PacketRate, four.Links[0].Requires.PacketRate = 1000, 1000
@@ -192,7 +192,7 @@ func TestIPv6IsMeasuredAlike(t *testing.T) {
 	}
 }
 
-// A port that is no interface can be measured by draygen alone.
+// Only draygen can measure a port that is no interface.
 func TestNativePortsAreMeasuredByDraygen(t *testing.T) {
 	p := shm()
 	p.Links[0].Requires.PacketRate = 1000
@@ -215,8 +215,8 @@ func TestNativePortsAreMeasuredByDraygen(t *testing.T) {
 	}
 }
 
-// Whoever receives at a dpdk port polls, also on its sender's only CPU; and EAL
-// takes its time.
+// A receiver at a dpdk port polls, even on its sender's only CPU; and EAL starts
+// slowly.
 func TestReceiversPollOnDevices(t *testing.T) {
 	p := shm()
 	p.Links[0].Ends[1].Face = chain.FaceDPDK
@@ -235,7 +235,7 @@ func TestReceiversPollOnDevices(t *testing.T) {
 	}
 }
 
-// Without a load, delay is read from probes, and loss from a stream beside.
+// Without a load, delay is read from probes, and loss from a separate stream.
 func TestIdleLinkIsProbed(t *testing.T) {
 	p := f1()
 	p.Links[0].Load = 0

@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
-// prolong measures again, and longer, what the trials so far have not decided.
+// prolong measures undecided requirements again, and longer.
 func (in Input) prolong(ctx context.Context, ms []measurement, made *collector) error {
 	again := in.undecided(ms, firstLook(made.trials))
 	if len(again) == 0 {
@@ -34,13 +34,13 @@ func (in Input) prolong(ctx context.Context, ms []measurement, made *collector) 
 	return r.Run(ctx)
 }
 
-// firstLook are the trials that decide whether there is another look.
+// firstLook are the trials that decide whether to look again.
 func firstLook(trials []record.Trial) []record.Trial {
 	return slices.DeleteFunc(slices.Clone(trials), func(t record.Trial) bool { return t.Look > 0 })
 }
 
-// undecided is the measurements that a judge would have more of, each with the
-// rounds that it takes to make them verdict.Prolonged times as many.
+// undecided are the measurements that a judge needs more of, each with the rounds
+// that make them verdict.Prolonged times as many.
 func (in Input) undecided(ms []measurement, trials []record.Trial) []measurement {
 	var again []measurement
 	for _, l := range in.Plan.Links {
@@ -60,7 +60,7 @@ func (in Input) undecided(ms []measurement, trials []record.Trial) []measurement
 	return again
 }
 
-// decides reports whether the measurement is what an undecided requirement waits for.
+// decides reports whether an undecided requirement waits for the measurement.
 func (m measurement) decides(o verdict.Open) bool {
 	return o.Quantity == m.quantity && o.Direction == verdict.Direction{From: m.from.String(), To: m.to.String()}
 }
@@ -73,7 +73,7 @@ func firstRounds(m measurement, o Options) int {
 	return o.pace().rounds
 }
 
-// names is what is measured again, for a user.
+// names lists repeated measurements for a user.
 func names(ms []measurement) string {
 	text := ""
 	for i, m := range ms {

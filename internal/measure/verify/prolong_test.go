@@ -11,8 +11,8 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
-// streamed is the ten stream trials of each direction of f1, of which those from
-// a function had a stall in one.
+// streamed is the ten stream trials of each direction of f1; one trial from the
+// function slow had a stall.
 func streamed(t *testing.T, slow string) []record.Trial {
 	t.Helper()
 	var trials []record.Trial
@@ -40,13 +40,13 @@ func streamed(t *testing.T, slow string) []record.Trial {
 	return trials
 }
 
-// Only what is open is measured again, and long enough to make the trials
+// Only open requirements are measured again, long enough to make the trials
 // verdict.Prolonged times as many.
 func TestUndecidedIsMeasuredAgain(t *testing.T) {
 	in := Input{Plan: f1()}
 	ms := matrix(in.Plan, in.Options)
 	if again := in.undecided(ms, streamed(t, "nobody")); len(again) != 0 {
-		t.Errorf("all is decided, and %s is measured again", names(again))
+		t.Errorf("everything is decided, but %s is measured again", names(again))
 	}
 	again := in.undecided(ms, streamed(t, "cu-up"))
 	if len(again) != 1 {

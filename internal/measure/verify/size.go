@@ -16,25 +16,25 @@ const (
 	shortest = time.Second // of a trial; iperf3, sockperf and qperf take whole seconds
 	// beyondQuantile is how many samples must lie beyond a percentile.
 	beyondQuantile = 10
-	// lossSamples is how many packets without loss prove a ratio r: 3/r.
+	// lossSamples: this many/r packets without loss prove a loss ratio r.
 	lossSamples = 3
-	// The rates of probes and of a ping-pong, per second. Probes at the higher one
+	// The rates of probes and of a ping-pong, per second. Probes at the higher rate
 	// are 5 Mb/s: little enough to call a link idle.
 	lowProbeRate, highProbeRate, pingPongRate = 1000, 10_000, 2000
-	// busyRate is about how many packets per second keep a CPU busy at either end
-	// of a socket.
+	// busyRate is roughly the packet rate, per second, that keeps a CPU busy at
+	// either end of a socket.
 	busyRate = 150_000
-	// probeBitrate is offered if a loss ratio is required of a link that
-	// has neither a load nor a bitrate.
+	// probeBitrate is offered if a loss ratio is required of a link that has neither
+	// a load nor a bitrate.
 	probeBitrate = 10_000_000
-	// rateMargin is offered above a required packet rate, so that the bound on
-	// what arrives can lie above the requirement.
+	// rateMargin is the factor above a required packet rate, so that the bound on
+	// arrivals can lie above the requirement.
 	rateMargin = 1.1
 )
 
-// streamParams sizes a stream: at the declared load, or at the required bitrate
-// if no load is declared; long enough over all rounds for the percentile and
-// for the loss ratio, with the profile's surplus.
+// streamParams sizes a stream: at the declared load, or without one at the
+// required bitrate; long enough over all rounds for the percentile and the loss
+// ratio, with the profile's surplus.
 func streamParams(l plan.Link, o Options) instrument.Params {
 	bits := uint64(l.Load)
 	if bits == 0 {
@@ -83,7 +83,7 @@ func probeParams(l plan.Link, o Options) instrument.Params {
 	return out
 }
 
-// packetBits is about what one packet of the link carries.
+// packetBits is the approximate payload of one packet of the link.
 func packetBits(l plan.Link) float64 {
 	if l.Frame > 0 {
 		return 8 * float64(l.Frame-46)
@@ -91,8 +91,8 @@ func packetBits(l plan.Link) float64 {
 	return 8 * math.Max(64, float64(l.MTU-28))
 }
 
-// frame is the length of the link's frames as draygen counts it, without FCS; 0:
-// frames that fill the MTU.
+// frame is the link's frame length as draygen counts it, without FCS; 0: frames
+// that fill the MTU.
 func frame(l plan.Link) int { return max(0, l.Frame-4) }
 
 func packetRateParams(l plan.Link, o Options) instrument.Params {
@@ -120,7 +120,7 @@ func checkParams(l plan.Link, o Options) instrument.Params {
 	return p
 }
 
-// mtuParams tries the required packet, or the largest that the ports take.
+// mtuParams tries the required packet, or the largest that the ports accept.
 func mtuParams(l plan.Link, _ Options) instrument.Params {
 	if l.Requires.MTU > 0 {
 		return instrument.Params{MTU: l.Requires.MTU}
@@ -135,7 +135,7 @@ func orElse(d, other time.Duration) time.Duration {
 	return other
 }
 
-// clamp is a number of seconds as a duration from least to longest.
+// clamp converts seconds to a duration between least and longest.
 func clamp(seconds float64, least, longest time.Duration) time.Duration {
 	if !(seconds < longest.Seconds()) {
 		return longest

@@ -18,9 +18,9 @@ import (
 )
 
 // Links measures every link of the plan over its own ports and returns the
-// records, also those made before an error. A trial that fails is a record with
-// Error; only a cancelled context, a Sink that fails, or a function without a
-// sandbox is an error.
+// records, even those before an error. A failed trial is a record with Error; the
+// only errors are a cancelled context, a failing Sink, or a function without a
+// sandbox.
 func Links(ctx context.Context, in Input) ([]record.Trial, error) {
 	ms := matrix(in.Plan, in.Options)
 	for _, m := range ms {
@@ -40,7 +40,7 @@ func Links(ctx context.Context, in Input) ([]record.Trial, error) {
 
 // collector keeps the records of a run, including those of earlier processes.
 type collector struct {
-	sink   runner.Sink // nil: they are only kept
+	sink   runner.Sink // nil: only kept
 	trials []record.Trial
 	done   map[string]bool
 }
@@ -63,7 +63,7 @@ func (c *collector) Write(t record.Trial) error {
 	return nil
 }
 
-// runner runs some measurements of the chain.
+// runner is the runner of some of the chain's measurements.
 func (in Input) runner(ms []measurement, made *collector) *runner.Runner {
 	r := newRunner(in.Options, items(ms, in.run))
 	r.ID, r.Sink, r.Done, r.Env, r.Progress = in.Run, made, made.done, in.Env, in.Progress
@@ -87,11 +87,11 @@ func items(ms []measurement, run func(context.Context, measurement, runner.Round
 	return list
 }
 
-// run makes one trial and fills in what only the chain knows of it.
+// run makes one trial and fills in what only the chain knows about it.
 func (in Input) run(ctx context.Context, m measurement, r runner.Round) (record.Trial, error) {
 	t, err := in.measure(ctx, m, r)
 	if ctx.Err() != nil {
-		return t, ctx.Err() // the instrument's error says no more
+		return t, ctx.Err() // the instrument's error has no more detail
 	}
 	t.Chain, t.Link, t.Transport = in.Plan.Chain, m.link.Name, m.link.Transport
 	t.From, t.To, t.Quantity = m.from.String(), m.to.String(), m.quantity
