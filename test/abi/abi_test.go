@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package abi holds what the C compiler makes of libdray's shared structs
-// against what the Go compiler makes of the broker's, and both against the
-// protocol's vectors.
+// Package abi compares the C compiler's layout of libdray's shared structs with
+// the Go compiler's layout of the broker's, and both with the protocol's vectors.
 package abi
 
 import (
@@ -22,7 +21,7 @@ import (
 
 const port = "../../dataplane/port/"
 
-// shared are the structs of the protocol: the name in the vectors, the one in C, the one in Go.
+// shared are the protocol's structs: the name in the vectors, the one in C, the one in Go.
 var shared = []struct {
 	name, c string
 	value   any
@@ -48,10 +47,10 @@ var shared = []struct {
 	{"capture_record", "struct capture_record", wire.CaptureRecord{}},
 }
 
-// alone are words that C wraps into a struct of their own.
+// alone are words that C wraps into structs of their own.
 var alone = map[string]bool{"returned": true, "receiver_bell": true, "sender_bell": true}
 
-// constants are those of the protocol, by their name in C.
+// constants are the protocol's, by their name in C.
 var constants = map[string]uint64{
 	"WIRE_MAGIC": wire.Magic, "WIRE_VERSION": wire.Version, "WIRE_MAX": wire.MaxMessage, "WIRE_MAX_FDS": wire.MaxFDs,
 	"DRAY_MAX_QUEUES": wire.MaxQueues, "PORT_NAME": wire.PortName, "FEATURES_KNOWN": wire.FeaturesKnown,
@@ -73,7 +72,7 @@ var constants = map[string]uint64{
 	"CAPTURE_SLOTS_MIN":             wire.CaptureSlotsMin, "CAPTURE_SLOTS_MAX": wire.CaptureSlotsMax, "CAPTURE_SNAPLEN_MAX": wire.CaptureSnaplenMax,
 }
 
-// program prints what C makes of everything above.
+// program prints C's values of everything above.
 func program() string {
 	var b strings.Builder
 	b.WriteString("#include <stdio.h>\n#include \"dray.h\"\n#include \"wire.h\"\n#include \"layout.h\"\nint main(void)\n{\n")
@@ -94,7 +93,7 @@ func program() string {
 	return b.String()
 }
 
-// fields are those that have a name in the protocol.
+// fields are the fields with a name in the protocol.
 func fields(v any) []reflect.StructField {
 	var all []reflect.StructField
 	for i := range reflect.TypeOf(v).NumField() {
@@ -105,7 +104,7 @@ func fields(v any) []reflect.StructField {
 	return all
 }
 
-// compiled is what the program prints: the lines of structs, and of constants.
+// compiled is the program's output: the lines of structs, and of constants.
 func compiled(t *testing.T) (structs, values []string) {
 	t.Helper()
 	testenv.Program(t, "gcc")
@@ -149,7 +148,7 @@ func TestStructs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vectors := map[string]string{} // what stands below each struct
+	vectors := map[string]string{} // lines below each struct
 	for _, part := range strings.Split(string(b), "\nstruct ")[1:] {
 		name, _, _ := strings.Cut(part, " ")
 		vectors[name] = strings.TrimSpace("struct " + part)

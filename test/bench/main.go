@@ -87,10 +87,10 @@ func run(ctx context.Context, o options, out, log io.Writer) error {
 	return errors.Join(err, figures.Document().Write(o.json))
 }
 
-// built is a program below the folder of meson's builds.
+// built is a program below meson's build directory.
 func built(parts ...string) string { return filepath.Join(append([]string{"out"}, parts...)...) }
 
-// orElse is n, or the default of the profile if the command line does not say.
+// orElse is n, or the profile's default if the command line sets none.
 func orElse(n, unset int, quick bool, short, long int) int {
 	switch {
 	case n != unset:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package depcheck checks that dependencies point one way: which package of
-// this module may import which other, which modules, and which system calls.
+// Package depcheck checks that dependencies point one way: which packages of this
+// module, which modules, and which system calls a package may use.
 package depcheck
 
 import (
@@ -13,9 +13,9 @@ import (
 // Package is one package of the module, as the check sees it.
 type Package struct {
 	Path    string   // within the module: "internal/spec/chain"
-	Imports []string // import paths of its files, tests apart
-	Calls   []Call   // functions of system-call packages that its files use
-	Lines   int      // of its files, tests apart
+	Imports []string // import paths of its files, without tests
+	Calls   []Call   // functions of system-call packages used in its files
+	Lines   int      // of its files, without tests
 }
 
 // Call is a use of a function of another package.
@@ -24,15 +24,15 @@ type Call struct {
 	Position string // file:line
 }
 
-// Room is a group of packages that stand together in one folder.
+// Room is a group of packages in one directory.
 type Room struct {
 	Path string
-	// On names the rooms that its packages may import, and with them all that
+	// On names the rooms that its packages may import, along with everything that
 	// those may import.
 	On []string
-	// Floors order the packages inside: each may import those on floors before its
-	// own. "." is the room's own package, "*" is every package that no floor names.
-	// A room without floors is a single floor.
+	// Floors order the packages inside: each may import packages on floors before its
+	// own. "." is the room's own package, "*" is every package that no floor names. A
+	// room without floors is a single floor.
 	Floors [][]string
 }
 
@@ -49,8 +49,8 @@ type Rules struct {
 	Rooms   []Room
 	Imports []Guard
 	Calls   []Guard
-	// ForTests are packages that only tests, and the packages in TestOnly, may
-	// import although a room above holds them.
+	// ForTests are packages that only tests, and the packages in TestOnly, may import
+	// from a room above.
 	ForTests, TestOnly []string
 }
 
@@ -118,7 +118,7 @@ func (r Rules) checkModule(p Package, path string) []string {
 	return nil
 }
 
-// room is the one whose folder holds the package.
+// room is the room whose directory holds the package.
 func (r Rules) room(path string) (Room, bool) {
 	for _, room := range r.Rooms {
 		if match(room.Path+"/...", path) {
@@ -164,8 +164,8 @@ func (r Rules) Reach(path string) []string {
 	return reach
 }
 
-// cycles reports the rooms that stand on one that is not listed before them. It
-// makes Reach end.
+// cycles reports the rooms that import one not listed before them. It makes Reach
+// end.
 func (r Rules) cycles() []string {
 	var broken []string
 	for i, room := range r.Rooms {
@@ -199,7 +199,7 @@ func matchAny(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, path) })
 }
 
-// isStandard tells the standard library by its lack of a domain name.
+// isStandard recognises the standard library by its lack of a domain name.
 func isStandard(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return !strings.Contains(first, ".")

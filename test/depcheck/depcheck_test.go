@@ -118,6 +118,6 @@ func TestPicturePutsRoomsAboveWhatTheyImport(t *testing.T) {
 	// Two rooms that import each other cannot both stand above the other.
 	cyclic := rules.Draw([]Package{{Path: "low", Imports: []string{"m/middle"}}, {Path: "middle", Imports: []string{"m/low"}}})
 	if len(cyclic.Upwards()) == 0 {
-		t.Errorf("a circle was drawn without an arrow upwards: %+v", cyclic)
+		t.Errorf("a cycle was drawn without an upward arrow: %+v", cyclic)
 	}
 }

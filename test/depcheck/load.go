@@ -56,8 +56,8 @@ func Load(root, module string) ([]Package, error) {
 	}
 }
 
-// systemCalls finds what one file uses of the packages unix and syscall, by
-// whatever name it imports them.
+// systemCalls finds a file's uses of the packages unix and syscall, by any import
+// name.
 func systemCalls(file string) ([]Call, error) {
 	fset := token.NewFileSet()
 	parsed, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Picture is the rooms as the code has them: their size, the floor that each
-// stands on, and who imports whom.
+// Picture is the rooms in the actual code: their size, floor and imports.
 type Picture struct {
 	Rooms  []Drawn
 	Arrows []Arrow
@@ -21,7 +20,7 @@ type Picture struct {
 type Drawn struct {
 	Path            string
 	Floor           int // 1 imports no other room
-	Packages, Lines int // lines of source, tests apart
+	Packages, Lines int // lines of source, without tests
 }
 
 // Arrow is the imports from the packages of one room to those of another.
@@ -30,7 +29,7 @@ type Arrow struct {
 	Imports  int
 }
 
-// Draw looks at the packages. Those in no room are left out: Check reports them.
+// Draw draws the packages. It omits those in no room: Check reports them.
 func (r Rules) Draw(pkgs []Package) Picture {
 	var p Picture
 	arrows := map[[2]string]int{}
@@ -61,8 +60,8 @@ func (r Rules) Draw(pkgs []Package) Picture {
 	return p
 }
 
-// place puts each room above all that it imports. Rooms that import each other,
-// which Check refuses, end above one another after as many turns as there are rooms.
+// place puts each room above everything it imports. Rooms that import each other,
+// which Check refuses, stop moving after as many turns as there are rooms.
 func (p *Picture) place() {
 	floor := map[string]int{}
 	for range p.Rooms {
@@ -76,8 +75,8 @@ func (p *Picture) place() {
 	slices.SortStableFunc(p.Rooms, func(a, b Drawn) int { return cmp.Compare(b.Floor, a.Floor) })
 }
 
-// Upwards are the arrows that do not lead to a lower floor; none in a house
-// that Check accepts.
+// Upwards are the arrows that do not lead to a lower floor; none if Check
+// accepts.
 func (p Picture) Upwards() []Arrow {
 	floor := map[string]int{}
 	for _, room := range p.Rooms {

@@ -5,9 +5,9 @@ package depcheck
 // Module is the path of the module that Repository describes.
 const Module = "github.com/drayage/dray"
 
-// Repository is the direction of dependencies in this module. Rooms stand in
-// the order of design: each may import the rooms it names and all that those
-// may import, never one above it.
+// Repository is the direction of dependencies in this module. Rooms are in design
+// order: each may import the rooms it names and everything that those may import,
+// never one above it.
 var Repository = Rules{
 	Module: Module,
 	Rooms: []Room{
@@ -52,8 +52,7 @@ var Repository = Rules{
 		{Path: "cmd", On: []string{"internal/measure", "experiments"}},
 		{Path: "test", On: []string{"cmd"}},
 	},
-	// What a test needs of the machine may be asked by the packages that only
-	// tests import.
+	// Only packages imported solely by tests may ask for test requirements.
 	ForTests: []string{"test/testenv"},
 	TestOnly: []string{"internal/link/transporttest", "internal/function/runtimetest", "internal/function/docker/dockertest"},
 	Imports: []Guard{
@@ -84,8 +83,8 @@ var (
 	onlyHost = []string{"internal/host/..."}
 	bundles  = []string{"internal/function/...", "internal/host/sidecar"}
 	metrics  = []string{"internal/measure/live", "cmd/..."}
-	// kernel lists who may use system calls at all: they start, signal and
-	// lock, while everything in kernelCalls stays with host.
+	// kernel lists the packages that may use system calls at all: they start, signal
+	// and lock, while everything in kernelCalls stays with host.
 	kernel = []string{"internal/host/...", "internal/link/...", "internal/function/...", "internal/node", "internal/measure/..."}
 )
 

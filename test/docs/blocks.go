@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs reads the commands that the documentation shows, so that a test
-// can run them.
+// Package docs reads the commands in the documentation, so that a test can run
+// them.
 package docs
 
 import (
@@ -13,8 +13,8 @@ import (
 // Block is one fenced block of shell commands.
 type Block struct {
 	Line   int    // of its first command
-	Script string // its commands, one a line
-	NotRun string // why no test runs it; empty: it is run
+	Script string // its commands, one per line
+	NotRun string // why no test runs it; empty: one does
 }
 
 var (
@@ -61,10 +61,10 @@ func Blocks(markdown string) ([]Block, error) {
 	return blocks, nil
 }
 
-// Executable is the block as a script that fails if a command does, or
-// where one that ends in the comment `# exits N` exits otherwise. Commands that
-// measure may end with any verdict, exit status 4 or 5 too: that speaks of the
-// machine at that moment.
+// Executable is the block as a script that fails if a command does. A command
+// with the comment `# exits N` must exit with N. Commands that measure may end
+// with any verdict, even exit status 4 or 5: that depends on the machine at that
+// time.
 func (b Block) Executable() string {
 	var out strings.Builder
 	out.WriteString("set -euo pipefail\n")

@@ -23,7 +23,7 @@ import (
 const root = "../.."
 
 // guides are the documents that a reader follows, command by command, each with
-// the number of blocks of commands that are run at least.
+// its minimum number of executed command blocks.
 var guides = []struct {
 	name string
 	run  int
@@ -34,8 +34,8 @@ var guides = []struct {
 }
 
 // TestEveryCommandOfTheGuidesWorks runs the blocks of each guide in order, as a
-// reader would: in a copy of the repository, built by its Makefile, with a state
-// directory of its own.
+// reader would: in a copy of the repository, built by its Makefile, with its own
+// state directory.
 func TestEveryCommandOfTheGuidesWorks(t *testing.T) {
 	testenv.Root(t)
 	testenv.Program(t, "runc", "iperf3", "sockperf", "qperf", "ip", "make", "gcc", "meson", "ninja", "pkg-config", "tcpdump", "dpdk-testpmd", "tshark", "scapy")
@@ -73,7 +73,7 @@ func TestGuidesRunNearlyEverything(t *testing.T) {
 	}
 }
 
-// TestMakeTargetsExist covers the blocks that are too long to be run.
+// TestMakeTargetsExist covers the blocks that take too long to run.
 func TestMakeTargetsExist(t *testing.T) {
 	makefile := read(t, "Makefile")
 	called := regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)")
@@ -87,7 +87,7 @@ func TestMakeTargetsExist(t *testing.T) {
 		}
 	}
 	if found < 3 {
-		t.Errorf("only %d calls of make were found", found)
+		t.Errorf("only %d make commands were found", found)
 	}
 }
 
@@ -151,8 +151,8 @@ func TestEveryRuntimeIsListed(t *testing.T) {
 	}
 }
 
-// TestReadmeShowsTheExample compares the chain in the README with the file that
-// it says it is, apart from its layout.
+// TestReadmeShowsTheExample compares the README's chain with the file that it
+// names, ignoring layout.
 func TestReadmeShowsTheExample(t *testing.T) {
 	_, rest, ok := strings.Cut(read(t, "README.md"), fence+"yaml\n")
 	shown, _, ok2 := strings.Cut(rest, fence)
@@ -179,7 +179,7 @@ func parsed(t *testing.T, name, text string) string {
 	return string(out)
 }
 
-// reader is somebody who follows a guide.
+// reader is a person who follows a guide.
 type reader struct {
 	dir string // their copy of the repository
 	env []string
@@ -206,7 +206,7 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// copyRepository copies what git knows of, or would with the next commit.
+// copyRepository copies all files that git tracks, or would with the next commit.
 func copyRepository(t *testing.T, to string) {
 	t.Helper()
 	list := exec.Command("git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -218,7 +218,7 @@ func copyRepository(t *testing.T, to string) {
 	for _, name := range strings.Split(strings.TrimRight(string(names), "\x00"), "\x00") {
 		content, err := os.ReadFile(filepath.Join(root, name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed, and not committed
+			continue // removed but not committed
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -256,7 +256,7 @@ func (r *reader) leave(t *testing.T, state string) {
 	}
 	if out, err := r.command("bash", args...).CombinedOutput(); err != nil {
 		t.Errorf("clean-up: %v\n%s", err, out)
-		return // what is left tells why
+		return // the remaining files show why
 	}
 	if err := os.RemoveAll(state); err != nil {
 		t.Error(err)
@@ -281,7 +281,7 @@ func read(t *testing.T, name string) string {
 	return string(content)
 }
 
-// documents are the Markdown files of the repository, by their path within it.
+// documents are the repository's Markdown files, by their path within it.
 func documents(t *testing.T) []string {
 	t.Helper()
 	var names []string

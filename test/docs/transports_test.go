@@ -20,8 +20,7 @@ var update = flag.Bool("update", false, "write docs/transports.md anew from the 
 
 const transportsPage = "docs/transports.md"
 
-// TestTransportsPageIsCurrent holds the page against what the drivers say of
-// themselves.
+// TestTransportsPageIsCurrent compares the page with the drivers' own data.
 func TestTransportsPageIsCurrent(t *testing.T) {
 	want := transportsText(transports.All())
 	if *update {
@@ -70,8 +69,7 @@ func transportsText(drivers []transport.Driver) string {
 	return transportsHead + table.String() + "\n## Data path\n\nThe parts of the kernel, and the processes, that each packet passes:\n\n| transport | data path |\n|---|---|\n" + paths.String()
 }
 
-// place orders drivers as the planner prefers them; those that it never chooses
-// come last.
+// place orders drivers by the planner's preference; those never chosen come last.
 func place(d transport.Driver) int {
 	if rank := d.Caps().Rank; rank >= 0 {
 		return rank

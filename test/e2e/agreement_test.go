@@ -16,7 +16,7 @@ import (
 )
 
 // TestIperf3InsideAgreesWithIperf3ByHand measures the same link with dray and
-// with iperf3 alone, turn by turn, since the machine's speed drifts.
+// with iperf3 alone, in turns, since the machine's speed drifts.
 func TestIperf3InsideAgreesWithIperf3ByHand(t *testing.T) {
 	b := newBench(t)
 	b.want(0, "up", b.file(pair{Name: "agree", Transport: "bridge", Traffic: "tcp"}.yaml()))
@@ -49,7 +49,7 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// throughput is what the records say of the direction from one port.
+// throughput is the records' figure for the direction from one port.
 func throughput(t *testing.T, dir, from string) float64 {
 	t.Helper()
 	trials, _, err := record.ReadFile(filepath.Join(dir, "records.jsonl"))

@@ -43,7 +43,7 @@ func edited(t *testing.T, text string, pairs ...string) string {
 	return text
 }
 
-// change is what `dray apply` says of one difference.
+// change is one difference reported by `dray apply`.
 type change struct{ What, Name, Action, Refused string }
 
 func changesOf(t *testing.T, r result) string {
@@ -55,8 +55,8 @@ func changesOf(t *testing.T, r result) string {
 	return strings.Join(list, ", ")
 }
 
-// A changed file touches what it changes, and nothing else: the traffic on a link that
-// stays loses no packet.
+// A changed file affects only what it changes: the traffic on an unchanged link loses
+// no packet.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -93,7 +93,7 @@ func TestApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := b.want(1, "up", file); !strings.Contains(r.Err, "dray apply "+file) {
-		t.Errorf("up of a changed file does not point to apply: %s", r)
+		t.Errorf("up with a changed file does not mention apply: %s", r)
 	}
 	apply(restarted, "restart function c, update link ab")
 	after := pids()
@@ -122,7 +122,7 @@ func TestApply(t *testing.T) {
 	b.wantNoLoss(t, before["a"])
 }
 
-// wantNoLoss ends the traffic of function a, which has lost nothing.
+// wantNoLoss ends function a's traffic, and checks that nothing was lost.
 func (b *bench) wantNoLoss(t *testing.T, ping int) {
 	t.Helper()
 	if err := syscall.Kill(ping, syscall.SIGINT); err != nil { // it prints its figures
@@ -134,7 +134,7 @@ func (b *bench) wantNoLoss(t *testing.T, ping int) {
 			var sent, received int
 			_, figures, _ := strings.Cut(log[i:], "\n")
 			_, err := fmt.Sscanf(figures, "%d packets transmitted, %d received", &sent, &received)
-			if err != nil || received < 100 || sent-received > 1 || strings.Count(log, "begun") != 1 { // one is under way
+			if err != nil || received < 100 || sent-received > 1 || strings.Count(log, "begun") != 1 { // one is in progress
 				t.Errorf("the unchanged link lost packets: %v\n%s", err, log)
 			}
 			return
@@ -145,7 +145,7 @@ func (b *bench) wantNoLoss(t *testing.T, ping int) {
 	}
 }
 
-// What cannot change while the chain is up is refused before anything is touched.
+// Changes that need the chain down are refused before any is made.
 func TestApplyRefuses(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -161,14 +161,14 @@ func TestApplyRefuses(t *testing.T) {
 	r := b.want(1, "apply", file)
 	for _, want := range []string{"function c: memory cannot change", "nothing was touched", "dray down applied", "dray up"} {
 		if !strings.Contains(r.Err, want) {
-			t.Errorf("it does not say %q: %s", want, r)
+			t.Errorf("the output lacks %q: %s", want, r)
 		}
 	}
 	if got := functionPID(t, b, "applied", "b"); got != pid {
 		t.Errorf("function b was process %d, and is %d", pid, got)
 	}
 	if r := b.want(0, "apply", file, "--dry-run"); !strings.Contains(r.Stdout, "refused") {
-		t.Errorf("the dry run does not say so: %s", r)
+		t.Errorf("the dry run does not report it: %s", r)
 	}
 	impossible := edited(t, appliedChain, "latency: 5ms", "latency: 1ns")
 	if err := os.WriteFile(file, []byte(impossible), 0o600); err != nil {
@@ -180,7 +180,7 @@ func TestApplyRefuses(t *testing.T) {
 	}
 }
 
-// A link between native ports gets another transport under the applications.
+// A link between native ports changes its transport under the applications.
 func TestApplyMovesANativeLink(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// capturing is a `dray capture` under way.
+// capturing is a `dray capture` in progress.
 type capturing struct {
 	b      *bench
 	cmd    *exec.Cmd
@@ -33,7 +33,7 @@ func (b *bench) capture(args ...string) *capturing {
 	b.t.Helper()
 	c := b.startCapture(args...)
 	if first := <-c.stderr; !strings.HasPrefix(first, "Capturing at ") {
-		b.t.Fatalf("the capture says %q", first)
+		b.t.Fatalf("the capture prints %q", first)
 	}
 	return c
 }
@@ -68,7 +68,7 @@ func (c *capturing) signal(s syscall.Signal) {
 	}
 }
 
-// end waits for the end of the capture, and returns what it said last.
+// end waits for the end of the capture, and returns its last output.
 func (c *capturing) end() string {
 	c.b.t.Helper()
 	last := ""
@@ -109,14 +109,14 @@ func (b *bench) sink(chain, draygen string) (ended func()) {
 	}
 }
 
-// send passes packets from port p0 of function a.
+// send sends packets from port p0 of function a.
 func (b *bench) send(chain, draygen string, packets int) {
 	b.t.Helper()
 	b.want(0, "exec", chain, "a", "--", draygen, "send", "--port", "dray:p0", "--check", "--packets", strconv.Itoa(packets), "--rate", "10kpps", "--size", "200", "--catch-up", "60s")
 }
 
-// Ends of a stream: draygen says eight times that it is done, and the sink
-// leaves after one of them.
+// Ends of a stream: draygen announces the end eight times, and the sink leaves
+// after any of them.
 const endsFewest, endsMost = 1, 8
 
 // pcapng reads packets and the number of dropped ones from a capture, and fails
@@ -128,7 +128,7 @@ func pcapng(t *testing.T, b []byte) (packets [][]byte, dropped uint64) {
 	for len(b) >= 12 {
 		length := le.Uint32(b[4:])
 		if length < 12 || int(length) > len(b) {
-			t.Fatalf("a block of %d bytes, where there are %d", length, len(b))
+			t.Fatalf("a block of %d bytes, but only %d remain", length, len(b))
 		}
 		switch body := b[8 : length-4]; le.Uint32(b) {
 		case 6: // Enhanced Packet
@@ -160,8 +160,8 @@ func nativePair(t *testing.T, name, runtime string) (*bench, string) {
 	return b, draygen
 }
 
-// Every packet that a native port gets is in the capture, whole and in order,
-// and tcpdump reads it:
+// Every packet that a native port gets is in the capture, whole and in order, and
+// tcpdump reads it:
 //
 //	a.p0 ==shm==> b.p0
 //	               \ captured here
@@ -171,7 +171,7 @@ func TestCaptureOfANativePort(t *testing.T) {
 	b, draygen := nativePair(t, "captured", "runc")
 	c := b.startCapture("captured", "b.p0")
 	if first := <-c.stderr; !strings.HasPrefix(first, "Waiting until a process opens") {
-		t.Fatalf("before the port is open, the capture says %q", first)
+		t.Fatalf("before the port is open, the capture prints %q", first)
 	}
 	ended := b.sink("captured", draygen)
 	b.send("captured", draygen, packets)
@@ -197,7 +197,7 @@ func TestCaptureOfANativePort(t *testing.T) {
 	}
 }
 
-// A reader that stops makes nobody wait: what finds no room is counted.
+// A stopped reader blocks nobody: packets without room are counted.
 func TestCaptureThatStopsReading(t *testing.T) {
 	t.Parallel()
 	const packets, slots = 1000, 64
@@ -216,7 +216,7 @@ func TestCaptureThatStopsReading(t *testing.T) {
 	}
 	lost := packets - slots
 	if said.Packets != slots || said.Dropped < lost+endsFewest || said.Dropped > lost+endsMost {
-		t.Errorf("%+v of %d packets and some ends, where %d have room", said, packets, slots)
+		t.Errorf("%+v of %d packets and some ends, with room for %d", said, packets, slots)
 	}
 	written, err := os.ReadFile(file)
 	if err != nil {
@@ -227,8 +227,8 @@ func TestCaptureThatStopsReading(t *testing.T) {
 	}
 }
 
-// A capture that is killed leaves nothing: the next one finds the port free.
-// One that is interrupted ends its file.
+// A killed capture leaves nothing: the next one finds the port free. An
+// interrupted one completes its file.
 func TestCaptureKilledAndInterrupted(t *testing.T) {
 	t.Parallel()
 	b, draygen := nativePair(t, "killed", "process")

@@ -65,7 +65,7 @@ func or(value, fallback string) string {
 	return value
 }
 
-// many is a chain of n links, each between two functions of its own.
+// many is a chain of n links, each between its own two functions.
 func many(name string, n int) string {
 	var functions, links strings.Builder
 	for i := range n {

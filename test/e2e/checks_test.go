@@ -23,7 +23,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// trials keeps what an experiment measured.
+// trials keeps an experiment's measurements.
 type trials []record.Trial
 
 func (t *trials) Write(r record.Trial) error {
@@ -31,9 +31,9 @@ func (t *trials) Write(r record.Trial) error {
 	return nil
 }
 
-// [ a ]  [ b, a container beside ]  of Docker's, and [ open ], which nothing protects: one
-// round of the checks. Docker shows a function every CPU and its own root; all that
-// Drayage sets itself holds.
+// Docker functions: [ a ] [ b, a second container ] and [ open ], which is unprotected:
+// one round of the checks. Docker shows a function every CPU and its own root; everything
+// that Drayage itself sets is effective.
 func TestChecksInDocker(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -89,7 +89,7 @@ func TestChecksInDocker(t *testing.T) {
 		}
 	}
 	if !strings.Contains(got[0].Raw, "hides_host: without: yes; in the function: no: the files are its own") {
-		t.Error("the image's own password hashes pass for the host's")
+		t.Error("the image's own password hashes count as the host's")
 	}
 	if t.Failed() {
 		t.Log(got[0].Raw)

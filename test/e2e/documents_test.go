@@ -11,7 +11,7 @@ import (
 )
 
 // Every command prints one JSON object that names its schema, and docs/json.md
-// describes that.
+// describes it.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	described, err := os.ReadFile("../../docs/json.md")
@@ -44,7 +44,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// The supervisor is shown with its process.
+// status shows the supervisor's process.
 func TestStatusShowsTheSupervisor(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -67,7 +67,7 @@ func TestStatusShowsTheSupervisor(t *testing.T) {
 	}
 }
 
-// A reader that leaves early is no failure, as of other tools.
+// As with other tools, a reader that leaves early is no failure.
 func TestPipeIntoHead(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

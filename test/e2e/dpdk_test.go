@@ -44,7 +44,7 @@ func needDPDK(t *testing.T) {
 	testenv.Built(t, "librte_net_dray.so")
 }
 
-// newDPDKBench is newBench for a dray that is told where the driver is.
+// newDPDKBench is newBench for a dray that knows the driver's path.
 func newDPDKBench(t *testing.T) *bench {
 	t.Helper()
 	needDPDK(t)
@@ -54,7 +54,7 @@ func newDPDKBench(t *testing.T) *bench {
 }
 
 // TestDPDKApplicationsWithoutPrivileges passes packets between unmodified
-// applications, over memory that net_dray or DPDK's own driver shares.
+// applications, over memory shared by net_dray or DPDK's own driver.
 func TestDPDKApplicationsWithoutPrivileges(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, transport, sink string }{
@@ -82,7 +82,7 @@ func TestDPDKApplicationsWithoutPrivileges(t *testing.T) {
 	}
 }
 
-// dpdkFiles are what an application needs beside itself in an image.
+// dpdkFiles are the other files that an application needs in an image.
 func dpdkFiles(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob("/usr/lib/*/dpdk/pmds-*/librte_mempool_ring.so")
@@ -95,8 +95,8 @@ func dpdkFiles(t *testing.T) []string {
 
 var received = regexp.MustCompile(`RX-packets: (\d+)`)
 
-// receives waits until the sink's count has grown twice: at first it may be by what
-// came before the call, and was not printed yet.
+// receives waits until the sink's count has grown twice: the first growth may be
+// earlier packets, not yet printed.
 func (b *bench) receives(chain string) {
 	b.t.Helper()
 	const patience = 60 * time.Second
@@ -112,11 +112,11 @@ func (b *bench) receives(chain string) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		if int64(n) < 0 { // net_memif counts so, after its peer went
+		if int64(n) < 0 { // net_memif counts so after its peer has gone
 			continue
 		}
 		switch {
-		case !known || n < last: // a new instance counts anew
+		case !known || n < last: // a new instance restarts its counts
 			known, grown = true, 0
 		case n > last:
 			grown++
@@ -128,7 +128,7 @@ func (b *bench) receives(chain string) {
 	b.t.Fatalf("the sink receives nothing within %v; gen:\n%s\nsink:\n%s", patience, b.want(0, "logs", chain, "gen").Stdout, log)
 }
 
-// killFunction kills the process of a function that runs.
+// killFunction kills a running function's process.
 func killFunction(t *testing.T, b *bench, chain, function string) {
 	t.Helper()
 	pid := functionPID(t, b, chain, function)
@@ -140,8 +140,8 @@ func killFunction(t *testing.T, b *bench, chain, function string) {
 	}
 }
 
-// TestAMemifPeerThatDies: DPDK's driver crashes or goes deaf when its peer ends.
-// Each is reported and replaced, and packets pass again.
+// TestAMemifPeerThatDies: DPDK's driver crashes or hangs when its peer ends. Each
+// is reported and replaced, and packets pass again.
 func TestAMemifPeerThatDies(t *testing.T) {
 	t.Parallel()
 	b := newDPDKBench(t)
@@ -151,7 +151,7 @@ func TestAMemifPeerThatDies(t *testing.T) {
 	for restarts, victim := range []string{"gen", "sink"} {
 		sink := functionPID(t, b, chain, "sink")
 		killFunction(t, b, chain, victim)
-		// The sink connects: whoever dies, it has to be another process.
+		// The sink connects: whichever end dies, the sink must be a new process.
 		end := time.Now().Add(time.Minute)
 		for pid := sink; pid == sink || pid == 0; pid = functionPID(t, b, chain, "sink") {
 			if time.Now().After(end) {

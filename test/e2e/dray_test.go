@@ -34,20 +34,20 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	// The emulator of a machine, an ordinary user, shows the machine this folder.
+	// A machine's emulator is an ordinary user, and shows the machine this directory.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	program = filepath.Join(dir, "dray")
-	// As make build, which has compiled all of it.
+	// Like make build, which has compiled all of it.
 	build := exec.Command("go", "build", "-trimpath", "-o", program, "github.com/drayage/dray/cmd/dray")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build dray: %v\n%s", err, out)
 		return 1
 	}
-	// Where make build puts what is not written in Go, such as draygen.
+	// make build puts programs not written in Go, such as draygen, here.
 	bin, err := filepath.Abs("../../bin")
 	if err == nil {
 		err = os.Setenv("PATH", bin+":"+os.Getenv("PATH"))
@@ -59,14 +59,14 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// bench is one test's dray: a state directory of its own.
+// bench is one test's dray, with its own state directory.
 type bench struct {
 	t     *testing.T
 	state string
-	env   []string // beside DRAY_STATE
+	env   []string // next to DRAY_STATE
 }
 
-// newBench skips without root, and fails the test if anything of it is left.
+// newBench skips without root, and fails the test if anything is left over.
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	testenv.Root(t)
@@ -84,7 +84,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// clear takes every chain down, and the state directory with them.
+// clear takes every chain down, and removes the state directory.
 func (b *bench) clear() {
 	entries, err := os.ReadDir(b.state)
 	if err != nil {
@@ -106,7 +106,7 @@ func (b *bench) clear() {
 	}
 }
 
-// result is how one run of dray ended.
+// result is the outcome of one run of dray.
 type result struct {
 	Code        int
 	Stdout, Err string
@@ -150,9 +150,9 @@ func (b *bench) want(code int, args ...string) result {
 }
 
 // measure runs a command that judges links, and fails the test unless it exits
-// with code. A busy machine can leave a verdict open (exit 5), so it tries
-// again with twice the rounds, up to most; any other exit stands. It
-// returns where the last run's files are, too.
+// with code. A busy machine can leave a verdict open (exit 5), so it retries with
+// twice the rounds, up to most; any other exit is final. It also returns the last
+// run's directory.
 func (b *bench) measure(code int, args ...string) (result, string) {
 	b.t.Helper()
 	var r result
@@ -171,8 +171,8 @@ func (b *bench) measure(code int, args ...string) (result, string) {
 	return r, out
 }
 
-// The rounds that measure takes at first and at last, and the exit status of
-// a run that missed nothing but left a verdict open.
+// measure's first and last number of rounds, and the exit status of a run that
+// missed nothing but left a verdict open.
 const fewest, most, undecided = 3, 12, 5
 
 // file writes a chain file of the test's own.
@@ -185,7 +185,7 @@ func (b *bench) file(text string) string {
 	return path
 }
 
-// example is a chain file of the examples folder.
+// example is a chain file in the examples directory.
 func example(name string) string { return filepath.Join("..", "..", "examples", name) }
 
 // decode reads a command's JSON output.
@@ -193,7 +193,7 @@ func decode[T any](t *testing.T, r result) T {
 	t.Helper()
 	var v T
 	if err := json.Unmarshal([]byte(r.Stdout), &v); err != nil {
-		t.Fatalf("output is not the JSON that was expected: %v\n%s", err, r)
+		t.Fatalf("output is not the expected JSON: %v\n%s", err, r)
 	}
 	return v
 }

@@ -75,6 +75,6 @@ func TestTinyExperiment(t *testing.T) {
 		t.Errorf("page: %v", err)
 	}
 	if r := b.want(1, "bench", "--resume", dir); !strings.Contains(r.Err, "finished") {
-		t.Errorf("a finished run goes on: %s", r)
+		t.Errorf("a finished run is resumed: %s", r)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// counts is what one line of draygen's JSON says: of an interval, or of all.
+// counts are from a line of draygen's JSON: for an interval, or in total.
 type counts struct {
 	Sent, Unsent, Received, Lost, Duplicates, Corrupt int
 }
 
-// arrived are all packets, also those of a sender that was started again and
-// counts from 0: to the sink these are duplicates.
+// arrived are all packets, including those of a restarted sender, which counts
+// from 0: to the sink these are duplicates.
 func (n counts) arrived() int { return n.Received + n.Duplicates }
 
 type tick struct {
@@ -23,16 +23,16 @@ type tick struct {
 	from, to nanoseconds
 }
 
-// instance is one process of a function that draygen runs in.
+// instance is one process of a function that runs draygen.
 type instance struct {
 	ticks  []tick
-	result *counts // nil of one that was killed, or runs
+	result *counts // nil if it was killed, or runs
 }
 
-// instances are those of one function, in order.
+// instances are one function's instances, in order.
 type instances []instance
 
-// roles reads what a function has written so far.
+// roles reads a function's output so far.
 func (b *bench) roles(chain, function string) instances {
 	b.t.Helper()
 	var list instances
@@ -44,7 +44,7 @@ func (b *bench) roles(chain, function string) instances {
 			counts
 		}
 		if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &line) != nil {
-			continue // EAL's words, or a line cut short by SIGKILL
+			continue // EAL output, or a line truncated by SIGKILL
 		}
 		if line.Event == "ready" {
 			list = append(list, instance{})
@@ -64,8 +64,8 @@ func (b *bench) roles(chain, function string) instances {
 	return list
 }
 
-// sum adds up what all instances have counted: their results, or else what they
-// had told before they were killed.
+// sum adds up the counts of all instances: their results, or the counts that they
+// reported before they were killed.
 func (list instances) sum(of func(counts) int) int {
 	total := 0
 	for _, i := range list {
@@ -80,7 +80,7 @@ func (list instances) sum(of func(counts) int) int {
 	return total
 }
 
-// between is how many packets arrived in intervals within two moments.
+// between is how many packets arrived in intervals between two times.
 func (list instances) between(from, to nanoseconds) int {
 	total := 0
 	for _, i := range list {
@@ -93,7 +93,7 @@ func (list instances) between(from, to nanoseconds) int {
 	return total
 }
 
-// lostBefore is how many packets the sinks missed until that moment.
+// lostBefore is how many packets the sinks missed until that time.
 func (list instances) lostBefore(at nanoseconds) int {
 	total := 0
 	for _, i := range list {
@@ -106,13 +106,13 @@ func (list instances) lostBefore(at nanoseconds) int {
 	return total
 }
 
-// gap is the longest time without a packet that has a part between two moments,
-// as intervals show it: to within faultTick.
+// gap is the longest time without a packet that overlaps two times, according to
+// intervals: accurate to faultTick.
 func (list instances) gap(from, to nanoseconds) time.Duration {
 	return list.longest(func(begin, end nanoseconds) bool { return end > from && begin < to })
 }
 
-// gapBefore is the longest that was over at that moment.
+// gapBefore is the longest gap that ended before that time.
 func (list instances) gapBefore(at nanoseconds) time.Duration {
 	return list.longest(func(_, end nanoseconds) bool { return end <= at })
 }
@@ -134,9 +134,8 @@ func (list instances) longest(counts func(begin, end nanoseconds) bool) time.Dur
 	return longest.Round(10 * time.Millisecond)
 }
 
-// lostBetween is how many packets of the senders' never arrived. It is exact
-// if all have told their results; who was killed has not told of its last
-// interval.
+// lostBetween is how many of the senders' packets never arrived. It is exact if
+// all have reported results; a killed process has not reported its last interval.
 func lostBetween(senders, sinks instances) (lost int, exact bool) {
 	lost = senders.sum(func(n counts) int { return n.Sent }) - sinks.sum(counts.arrived)
 	exact = true
@@ -146,7 +145,7 @@ func lostBetween(senders, sinks instances) (lost int, exact bool) {
 	return lost, exact
 }
 
-// told says whether the last instance has ended, and told its result.
+// told reports whether the last instance has ended with a result.
 func (list instances) told() bool {
 	return len(list) > 0 && list[len(list)-1].result != nil
 }

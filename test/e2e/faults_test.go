@@ -22,7 +22,7 @@ import (
 )
 
 // The chains of the fault table. The generator sends faultRate packets/s of 98 B,
-// the sink polls, and both say every faultTick what passed:
+// the sink polls, and both report their counts every faultTick:
 //
 //	gen  draygen-dpdk send ── n3 ── draygen-dpdk sink  sink
 //
@@ -32,20 +32,20 @@ import (
 const (
 	faultRate = 10_000 // packets/s
 	faultTick = 20 * time.Millisecond
-	// faultPatience is how long anything may take before it counts as hanging: the
+	// faultPatience is how long anything may take before it counts as hung: the
 	// machine may have a tenth of a CPU to spare.
 	faultPatience = 90 * time.Second
 )
 
-// fault is one row of the table: who is killed on a chain over which transport.
+// fault is one row of the table: the party to kill, and the chain's transport.
 type fault struct {
 	victim, transport string
 	through           bool // the network function is in the chain, even if another dies
-	// may are those who may be restarted besides.
+	// may are the parties that may also be restarted.
 	may []string
 	// lossless faults lose no packet that was sent.
 	lossless bool
-	// brief says that make test looks at it.
+	// brief includes the row in make test.
 	brief bool
 }
 
@@ -70,7 +70,7 @@ func (f fault) chain() string {
 	return name
 }
 
-// yaml is the chain; programs is the directory of what its functions run.
+// yaml is the chain; programs is the directory of its functions' programs.
 func (f fault) yaml(programs string) string {
 	generator := func(name, args string) string {
 		return fmt.Sprintf(`
@@ -102,8 +102,8 @@ func (f fault) yaml(programs string) string {
 }
 
 // TestFaults kills each party of a chain under load, with SIGKILL, and prints a
-// table of what that did to the others. DRAY_TEST_FAULTS=N looks at each row N
-// times; without, at some rows once.
+// table of the effects on the others. DRAY_TEST_FAULTS=N tries each row N times;
+// without it, some rows once.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	needDPDK(t)
@@ -143,7 +143,7 @@ func (f fault) kill(b *bench, programs string) string {
 	defer func() { b.want(0, "down", chain) }()
 
 	b.awaitPassing(chain, monotonic())
-	time.Sleep(time.Second) // the load, undisturbed, to compare with
+	time.Sleep(time.Second) // the undisturbed load, for comparison
 	before := b.parties(chain)
 	at := monotonic()
 	victim := b.pidOf(chain, f.victim)
@@ -156,7 +156,7 @@ func (f fault) kill(b *bench, programs string) string {
 	b.awaitParties(chain, f.victim+" runs again", func(now map[string]string) bool {
 		return now[f.victim] != before[f.victim] && now[f.victim] != ""
 	})
-	if f.transport == "memif" { // whoever has lost its peer may yet be replaced
+	if f.transport == "memif" { // a party without its peer may yet be replaced
 		time.Sleep(2 * time.Second)
 	}
 	b.awaitPassing(chain, monotonic())
@@ -170,13 +170,13 @@ func (f fault) kill(b *bench, programs string) string {
 		if party != f.victim && after[party] != before[party] {
 			besides = append(besides, party)
 			if !slices.Contains(f.may, party) {
-				t.Errorf("%s was killed, and %s restarted besides", f.victim, party)
+				t.Errorf("%s was killed, and %s was also restarted", f.victim, party)
 			}
 		}
 	}
 	slices.Sort(besides)
 	lost, exact := lostBetween(sent, arrived)
-	lost -= arrived.lostBefore(at) // such as what was sent before the sink was there
+	lost -= arrived.lostBefore(at) // such as packets sent before the sink existed
 	if f.lossless && (lost != 0 || !exact) {
 		t.Errorf("%s was killed, and %s packets were lost", f.victim, lossText(lost, exact))
 	}
@@ -205,8 +205,8 @@ func (b *bench) pidOf(chain, victim string) int {
 	}
 }
 
-// parties is everybody that can be restarted, and which one it is that runs now;
-// "" for who does not.
+// parties are all restartable parties with the instance that runs now; "" for one
+// that does not.
 func (b *bench) parties(chain string) map[string]string {
 	b.t.Helper()
 	type process struct{ PID int }
@@ -247,7 +247,7 @@ func (b *bench) parties(chain string) map[string]string {
 	return list
 }
 
-// awaitParties waits until the parties are as holds wants.
+// awaitParties waits until holds accepts the parties.
 func (b *bench) awaitParties(chain, what string, holds func(map[string]string) bool) {
 	b.t.Helper()
 	for end := time.Now().Add(faultPatience); !holds(b.parties(chain)); time.Sleep(100 * time.Millisecond) {
@@ -257,7 +257,7 @@ func (b *bench) awaitParties(chain, what string, holds func(map[string]string) b
 	}
 }
 
-// awaitPassing waits until packets have arrived for a while after a moment.
+// awaitPassing waits until packets have arrived for a while after a time.
 func (b *bench) awaitPassing(chain string, since nanoseconds) {
 	b.t.Helper()
 	const enough = faultRate / 10
@@ -269,9 +269,9 @@ func (b *bench) awaitPassing(chain string, since nanoseconds) {
 	}
 }
 
-// finish has the generator end its stream, and waits until it and the sink have
-// told their results. A sink that a switch without a CPU kept the end from is told
-// to end; one whose driver crashes when its peer goes has no result.
+// finish makes the generator end its stream, and waits for its result and the
+// sink's. A sink that missed the end at a CPU-starved switch is signalled to end;
+// one whose driver crashes when its peer goes has no result.
 func (b *bench) finish(chain string) {
 	b.t.Helper()
 	const grace = 3 * time.Second
@@ -305,7 +305,7 @@ func (b *bench) terminate(chain, function string) {
 	}
 }
 
-// nanoseconds is a moment of CLOCK_MONOTONIC, which draygen goes by too.
+// nanoseconds is a CLOCK_MONOTONIC time, as in draygen's output.
 type nanoseconds int64
 
 func monotonic() nanoseconds {
@@ -315,7 +315,7 @@ func monotonic() nanoseconds {
 }
 
 // visible is a directory with programs of bin that a container over the host's
-// root sees, also if the project is in a home or on a file system of its own.
+// root sees. The project may be in a home or on its own file system.
 func visible(t *testing.T, names ...string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/lib", "dray-e2e-")

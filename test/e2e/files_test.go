@@ -11,7 +11,7 @@ import (
 )
 
 // TestChainFromStandardInput plans and brings up a chain that init writes to a pipe, and
-// completes the names of what is up.
+// completes the names of running parts.
 func TestChainFromStandardInput(t *testing.T) {
 	b := newBench(t)
 	starter := b.want(0, "init", "-", "--runtime", "process").Stdout
@@ -52,7 +52,7 @@ func TestChainFromStandardInput(t *testing.T) {
 	}
 }
 
-// TestInitKeepsAFile refuses to write over what is there.
+// TestInitKeepsAFile refuses to overwrite a file.
 func TestInitKeepsAFile(t *testing.T) {
 	b := newBench(t)
 	file := filepath.Join(t.TempDir(), "chain.yaml")

@@ -14,20 +14,20 @@ import (
 	"github.com/drayage/dray/internal/function/docker/dockertest"
 )
 
-// TestManyPacketsBetweenUnprivilegedContainers sends as fast as it goes, and
-// checks every packet's sums, number and order:
+// TestManyPacketsBetweenUnprivilegedContainers sends at full speed, and checks
+// every packet's sums, number and order:
 //
 //	[ a: draygen send ]══shm══[ b: draygen sink ]
 //
-// The containers have no capability; under docker that is --cap-drop ALL.
-// DRAY_TEST_PACKETS says how many packets: 1000000000 takes some minutes.
+// The containers have no capability; with docker that is --cap-drop ALL.
+// DRAY_TEST_PACKETS sets the number of packets: 1000000000 takes some minutes.
 func TestManyPacketsBetweenUnprivilegedContainers(t *testing.T) {
 	t.Parallel()
 	packets := 2_000_000
 	if text := os.Getenv("DRAY_TEST_PACKETS"); text != "" {
 		var err error
 		if packets, err = strconv.Atoi(text); err != nil || packets < 1 {
-			t.Fatalf("DRAY_TEST_PACKETS=%s is no number of packets", text)
+			t.Fatalf("DRAY_TEST_PACKETS=%s is not a number of packets", text)
 		}
 	}
 	draygen := generator(t)
@@ -51,7 +51,7 @@ func TestManyPacketsBetweenUnprivilegedContainers(t *testing.T) {
 	}
 }
 
-// noCapabilities looks at what a program in the function may do.
+// noCapabilities checks what a program in the function may do.
 func (b *bench) noCapabilities(chain, function string) {
 	b.t.Helper()
 	r := b.want(0, "exec", chain, function, "--", "grep", "-E", "^Cap(Eff|Prm|Bnd)", "/proc/self/status")
@@ -84,7 +84,7 @@ func (b *bench) flood(chain, draygen string, packets int) {
 		b.t.Fatalf("the sink ends with %q: %v", lines[len(lines)-1], err)
 	}
 	if p.Received != packets || p.Lost+p.Corrupt+p.Duplicates+p.Reordered > 0 || p.Link.Kind != "shm" {
-		b.t.Errorf("of %d packets the sink saw %+v", packets, p)
+		b.t.Errorf("the sink saw %+[2]v of %[1]d packets", packets, p)
 	}
 	b.t.Logf("%d packets, each whole, once and in order, at %.2f Mpps", packets, p.PerSecond/1e6)
 }

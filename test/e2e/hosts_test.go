@@ -51,9 +51,9 @@ func TestBetweenHosts(t *testing.T) {
 	}
 }
 
-// TestTunnelMovesUnderNativePorts passes traffic between two native ports over one
-// kind of tunnel, twice the other, and the first again, and refuses to move the link to
-// what joins nothing across hosts.
+// TestTunnelMovesUnderNativePorts passes traffic between two native ports over one kind
+// of tunnel, twice the other, and the first again. It refuses to move the link to a
+// transport that cannot cross hosts.
 func TestTunnelMovesUnderNativePorts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -71,12 +71,12 @@ func TestTunnelMovesUnderNativePorts(t *testing.T) {
 		}
 	}
 	if r := b.want(3, "relink", p.Name, "ab", "shm"); !strings.Contains(r.Err+r.Stdout, "joins only ports on one host") {
-		t.Errorf("shared memory between hosts is refused by %s", r)
+		t.Errorf("shared memory between hosts is refused with %s", r)
 	}
 }
 
-// TestKillWithHosts kills dray while it brings hosts up: gc leaves neither these
-// nor their underlay.
+// TestKillWithHosts kills dray while it brings hosts up: gc removes them and
+// their underlay.
 func TestKillWithHosts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -87,7 +87,7 @@ func TestKillWithHosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		moment := time.Duration(rand.Int64N(int64(time.Second)))
-		if i < 2 { // not before there are hosts
+		if i < 2 { // not before hosts exist
 			awaitFile(t, filepath.Join(b.state, "victim", "hosts", "host-h2.net"))
 			moment = 0
 		}

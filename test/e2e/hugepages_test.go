@@ -16,7 +16,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// limited is a chain of two functions, each with a limit of huge pages.
+// limited is a chain of two functions, each with a huge page limit.
 const limited = `apiVersion: drayage/v1
 kind: Chain
 name: victim
@@ -25,9 +25,9 @@ functions:
   - {name: b, runtime: runc, command: [sleep, "1000"], hugepages: {2Mi: 2Mi}}
 `
 
-// TestKillWithHugePageLimits kills dray while it sets limits of huge pages up, and
-// wants gc and down to leave no hierarchy that Drayage mounted for them, unless
-// others have groups in it by now.
+// TestKillWithHugePageLimits kills dray while it sets up huge page limits. gc and
+// down must leave no hierarchy that Drayage mounted for them, unless others now
+// have groups in it.
 func TestKillWithHugePageLimits(t *testing.T) {
 	_, err := host.HugePageLimits()
 	testenv.Kernel(t, host.ProbeItem("limits of huge pages", err))
@@ -67,10 +67,10 @@ func (b *bench) hierarchyGoes() {
 			return
 		}
 	}
-	b.t.Fatalf("%s, mounted by dray, is left with no group in it", left)
+	b.t.Fatalf("%s, mounted by dray, remains without a group", left)
 }
 
-// emptyHierarchy is one that Drayage mounted and nobody else uses; "" if there is none.
+// emptyHierarchy is a hierarchy that Drayage mounted and nobody else uses; "" if none.
 func (b *bench) emptyHierarchy() string {
 	b.t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mountinfo") // proc_pid_mountinfo(5)

@@ -18,9 +18,9 @@ import (
 )
 
 // TestImages builds images and runs functions in them: all programs, and packets
-// over interfaces and DPDK's devices. Each build takes a mirror of Debian and up to
-// a minute, so that DRAY_TEST_IMAGES names those to be built, with blanks between;
-// "iperf" is the one that docker gets too.
+// over interfaces and DPDK devices. Each build needs a Debian mirror and up to a
+// minute, so DRAY_TEST_IMAGES lists the images to build, separated by blanks;
+// docker also gets "iperf".
 func TestImages(t *testing.T) {
 	t.Parallel()
 	names := strings.Fields(os.Getenv("DRAY_TEST_IMAGES"))
@@ -28,7 +28,7 @@ func TestImages(t *testing.T) {
 		t.Skip("DRAY_TEST_IMAGES names no image; one takes up to a minute")
 	}
 	testenv.Program(t, "runc")
-	if err := image.Missing(); err != nil { // no test needs it that is not asked for
+	if err := image.Missing(); err != nil { // only requested images are tested
 		t.Fatal(err)
 	}
 	folder, err := os.MkdirTemp("/var/tmp", "dray-test-images-")
@@ -43,7 +43,7 @@ func TestImages(t *testing.T) {
 	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	needDPDK(t) // the programs of one image are beside the driver
+	needDPDK(t) // one image's programs are next to the driver
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) { testImage(t, folder, name) })
 	}
@@ -112,7 +112,7 @@ links:
 `, name, from, from)
 }
 
-// streams sends from one function to the other by the image's own iperf3.
+// streams sends between the functions with the image's own iperf3.
 func (b *bench) streams(chain string) {
 	b.t.Helper()
 	b.want(0, "exec", chain, "b", "--", "iperf3", "--server", "--daemon")
@@ -128,7 +128,7 @@ func (b *bench) streams(chain string) {
 			SumReceived struct{ Bytes float64 } `json:"sum_received"`
 		}
 	}
-	if err := json.Unmarshal([]byte(r.Stdout), &got); err != nil || got.End.SumReceived.Bytes == 0 { // it counts what has arrived when the client ends
+	if err := json.Unmarshal([]byte(r.Stdout), &got); err != nil || got.End.SumReceived.Bytes == 0 { // it counts arrivals when the client ends
 		b.t.Errorf("%v: %v bytes arrived: %s", err, got.End.SumReceived.Bytes, r)
 	}
 }

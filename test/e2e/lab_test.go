@@ -17,8 +17,8 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// One function that starts here, five times, and one link whose queue few kernels
-// have built in, once if it is emulated:
+// One function that starts here, five times, and one link with a queue that few
+// kernels have built in, once if it is emulated:
 //
 //	a        a.p0 --[htb over sfq]-- b.p1
 const labExperiment = `apiVersion: drayage/v1

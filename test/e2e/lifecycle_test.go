@@ -34,7 +34,7 @@ func TestUpStatusExecLogsDown(t *testing.T) {
 	if out := b.dray("exec", "life", "a", "--", "sh", "-c", "exit 7"); out.Code != 7 {
 		t.Errorf("exec does not pass the exit code on: %s", out)
 	}
-	if out := b.dray("exec", "life", "a", "sh", "-c", "exit 8"); out.Code != 8 { // as docker's users write it
+	if out := b.dray("exec", "life", "a", "sh", "-c", "exit 8"); out.Code != 8 { // as docker users write it
 		t.Errorf("exec without --: %s", out)
 	}
 	if out := b.want(0, "logs", "life", "b"); !strings.Contains(out.Stdout, "hello from") {
@@ -49,8 +49,8 @@ func TestUpStatusExecLogsDown(t *testing.T) {
 	}
 }
 
-// TestPingInAContainer is what a user tries first, and ping has a capability
-// that the container has not.
+// TestPingInAContainer is a user's first attempt, and ping has a capability that
+// the container lacks.
 func TestPingInAContainer(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -102,7 +102,7 @@ func TestRestartPolicyBringsACommandBack(t *testing.T) {
 	t.Error("the function was not restarted")
 }
 
-// functionPID is the function's first process; 0 if it does not run.
+// functionPID is the function's first process; 0 if it is not running.
 func functionPID(t *testing.T, b *bench, chain, function string) int {
 	t.Helper()
 	type status struct {
@@ -169,8 +169,8 @@ func TestSignalsRemoveEverything(t *testing.T) {
 }
 
 // TestKillAtARandomMoment kills dray while it brings a chain up or measures it.
-// DRAY_TEST_KILLS says how many times; each kill is followed by gc and a look at
-// the whole host.
+// DRAY_TEST_KILLS sets how many times; after each kill it runs gc and checks the
+// whole host.
 func TestKillAtARandomMoment(t *testing.T) {
 	b := newBench(t)
 	kills := 10
@@ -213,8 +213,7 @@ func TestKillAtARandomMoment(t *testing.T) {
 	t.Logf("%d of %d had already been committed, and stayed until down", committed, kills)
 }
 
-// collect runs gc; a chain that had been committed must survive it, and goes
-// by down.
+// collect runs gc; a committed chain must survive it, and is removed by down.
 func (b *bench) collect() (committed bool) {
 	b.t.Helper()
 	b.want(0, "gc")
@@ -228,7 +227,7 @@ func (b *bench) collect() (committed bool) {
 	return true
 }
 
-// leftovers is what remains on the host of this test's chains.
+// leftovers are the remains of this test's chains on the host.
 func (b *bench) leftovers() []string {
 	b.t.Helper()
 	all, err := leftover.Take()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// balanced is what a load balancer says of itself: the first port is in place of the
-// NIC's, and the others are workers'.
+// balanced is a load balancer's report: the first port replaces the NIC port, and
+// the others are workers'.
 type balanced struct {
 	Drops      map[string]uint64
 	Ports      []struct{ Received, Sent uint64 }
@@ -28,7 +28,7 @@ func (s balanced) up() (n int) {
 	return n
 }
 
-// more reports whether since an earlier moment packets went to each of these ports' ends and came back.
+// more reports whether, since earlier, packets went to each of these ports' ends and came back.
 func (s balanced) more(earlier balanced, ports ...int) bool {
 	for _, p := range ports {
 		if s.Ports[p].Received <= earlier.Ports[p].Received || s.Ports[p].Sent <= earlier.Ports[p].Sent {
@@ -38,7 +38,7 @@ func (s balanced) more(earlier balanced, ports ...int) bool {
 	return true
 }
 
-// awaitBalanced waits until the newest line of the balancer's log is so.
+// awaitBalanced waits until holds accepts the newest line of the balancer's log.
 func awaitBalanced(t *testing.T, b *bench, chain, what string, holds func(balanced) bool) balanced {
 	t.Helper()
 	const patience = time.Minute
@@ -55,8 +55,8 @@ func awaitBalanced(t *testing.T, b *bench, chain, what string, holds func(balanc
 	return balanced{}
 }
 
-// TestALoadBalancerWhoseWorkerDies runs the example. Nobody else ends with the worker; its
-// flows go to the other until it is back.
+// TestALoadBalancerWhoseWorkerDies runs the example. Nothing else ends with the worker;
+// its flows go to the other until it is back.
 //
 //	gen ===shm=== lb ===shm=== worker1
 //	              lb ===shm=== worker2, which is killed

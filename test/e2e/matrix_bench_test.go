@@ -19,7 +19,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// Of each configuration in turn:
+// For each configuration in turn:
 //
 //	a.p0 ---veth--- b.p1        a.p0 ===shm=== b.p1
 const twoCells = `apiVersion: drayage/v1
@@ -53,7 +53,7 @@ func benchRecords(t *testing.T, dir string) []record.Trial {
 	return trials
 }
 
-// trialIDs are the ids of records without an error, each of which stands once.
+// trialIDs are the ids of records without an error, each exactly once.
 func trialIDs(t *testing.T, trials []record.Trial) []string {
 	t.Helper()
 	var ids []string
@@ -65,7 +65,7 @@ func trialIDs(t *testing.T, trials []record.Trial) []string {
 	}
 	slices.Sort(ids)
 	if n := len(slices.Compact(slices.Clone(ids))); n != len(ids) {
-		t.Errorf("of %d records only %d are different: %v", len(ids), n, ids)
+		t.Errorf("only %[2]d of %[1]d records are distinct: %[3]v", len(ids), n, ids)
 	}
 	return ids
 }
@@ -117,7 +117,7 @@ func TestBenchOfTwoCells(t *testing.T) {
 	}
 }
 
-// A run that was killed goes on where it was, in the order that it would have had.
+// A killed run resumes where it stopped, in its original order.
 func TestBenchResumesAfterKill(t *testing.T) {
 	b := newBench(t)
 	dir := filepath.Join(t.TempDir(), "out")
@@ -125,7 +125,7 @@ func TestBenchResumesAfterKill(t *testing.T) {
 	b.killBench(file, dir, 3)
 	before := benchRecords(t, dir)
 	if page := filepath.Join(dir, report.PageFile); fileExists(page) {
-		t.Errorf("%s is there of a run that was killed", page)
+		t.Errorf("%s exists although the run was killed", page)
 	}
 	b.want(0, "bench", "--resume", dir, "--quiet")
 	after := benchRecords(t, dir)
@@ -143,9 +143,9 @@ func TestBenchResumesAfterKill(t *testing.T) {
 	}
 }
 
-// TestBenchThroughAVNF has one thread send and receive, and a function between. Fewer
-// packets are on their way than the rings hold, so that nothing is lost, however late
-// anybody gets his CPU:
+// TestBenchThroughAVNF: one thread sends and receives, with a function between. Fewer
+// packets are in flight than the rings hold, so none is lost, however late anyone
+// gets a CPU:
 //
 //	a.p0 ===shm=== vnf.q0   vnf.q1 ===shm=== a.p1
 //
@@ -173,12 +173,12 @@ trial: 250ms
 		t.Fatalf("%d lines", len(got.Lines))
 	}
 	for _, l := range got.Lines {
-		// With lb-2 four functions take turns on the CPUs: a packet may be later than the generator waits.
+		// With lb-2 four functions share the CPUs: a packet may arrive after the generator's wait.
 		if l.Rate == nil || l.Rate.Mean <= 0 || l.Lost.Sent == 0 || l.Lost.Lost != 0 && l.Config.VNF != "lb-2" {
 			t.Errorf("%s: rate %+v, lost %+v, %s%s", l.Config, l.Rate, l.Lost, l.Error, l.Skipped)
 		}
 	}
-	// Without FCS 104 bytes are sent. The gateway puts 32 in place of 8; the UPF takes 44 away.
+	// Without FCS 104 bytes are sent. The gateway replaces 8 by 32; the UPF removes 44.
 	left := map[string]uint64{"bng": 128, "gtpu": 60}
 	for _, r := range benchRecords(t, out) {
 		bytes := left[r.Bench.Config.VNF]
@@ -191,7 +191,7 @@ trial: 250ms
 		}
 	}
 	if len(left) != 0 {
-		t.Errorf("no records of %v", left)
+		t.Errorf("no records for %v", left)
 	}
 }
 
@@ -200,7 +200,7 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// killBench begins a bench and kills dray itself once it has made some records.
+// killBench starts a bench and kills dray itself once it has made some records.
 func (b *bench) killBench(file, dir string, records int) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -223,7 +223,7 @@ func (b *bench) killBench(file, dir string, records int) {
 	}
 }
 
-// A bench that is interrupted takes down what it has up, and can be taken up again.
+// An interrupted bench takes its configuration down, and can be resumed.
 func TestBenchInterrupted(t *testing.T) {
 	b := newBench(t)
 	dir := filepath.Join(t.TempDir(), "out")
@@ -245,7 +245,7 @@ func TestBenchInterrupted(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(stderr.String(), "--resume "+dir) {
 		t.Errorf("exit %d: %s", code, stderr.String())
 	}
-	// What is left up of it, the clean-up of the test finds.
+	// The test's clean-up finds anything left up.
 	trialIDs(t, benchRecords(t, dir))
 }
 

@@ -65,7 +65,7 @@ func runPair(t *testing.T, p pair, env ...string) {
 	b.measure(0, "run", b.file(p.yaml()))
 }
 
-// testExternal joins two processes that somebody else runs.
+// testExternal connects two processes that Drayage did not start.
 func testExternal(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -83,7 +83,7 @@ func testExternal(t *testing.T) {
 	b.measure(0, "run", file)
 }
 
-// TestStatusTellsThatAnExternalFunctionIsGone ends one that somebody else ran.
+// TestStatusTellsThatAnExternalFunctionIsGone ends such a function's process.
 func TestStatusTellsThatAnExternalFunctionIsGone(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

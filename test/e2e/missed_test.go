@@ -10,7 +10,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// verdicts is what `dray verify --json` prints of each requirement.
+// verdicts is the output of `dray verify --json` for each requirement.
 type verdicts struct {
 	Verdicts []struct {
 		Requirement string `json:"requirement"`
@@ -39,9 +39,8 @@ func (v verdicts) of(requirement string) string {
 	return "absent"
 }
 
-// TestEachRequirementIsMissedThroughARealFault brings a chain up whose link
-// meets its requirement, breaks the link for real, and sees the same chain
-// miss it.
+// TestEachRequirementIsMissedThroughARealFault brings up a chain whose link meets
+// its requirement, breaks the link for real, and sees the same chain miss it.
 func TestEachRequirementIsMissedThroughARealFault(t *testing.T) {
 	// A 20 Mbit/s bottleneck that queues for up to 200 ms.
 	bottleneck := func(b *bench, t *testing.T) {
@@ -100,12 +99,11 @@ func TestAStoppedPeerMissesEverything(t *testing.T) {
 	}
 }
 
-// realtimeHog keeps its CPU for 20 ms of every 25. No share of the CPU that the
-// scheduler owes to others can interrupt it, and none is starved.
+// realtimeHog keeps its CPU for 20 ms of every 25. The scheduler's reserve for
+// ordinary threads cannot interrupt it, and none starves.
 const realtimeHog = `use Time::HiRes qw(time sleep); while (1) { my $end = time + 0.02; 1 while time < $end; sleep 0.005 }`
 
-// TestAPinnedHogMissesLatency takes the CPU that a function is pinned to away
-// from it, again and again.
+// TestAPinnedHogMissesLatency repeatedly takes a pinned function's CPU away.
 func TestAPinnedHogMissesLatency(t *testing.T) {
 	testenv.Program(t, "chrt", "taskset", "perl")
 	if out, err := exec.Command("chrt", "--fifo", "10", "true").CombinedOutput(); err != nil {
@@ -130,8 +128,8 @@ func TestAPinnedHogMissesLatency(t *testing.T) {
 	}
 }
 
-// inPort runs a host program in the network namespace of function a of the
-// test's only chain.
+// inPort runs a host program in function a's network namespace, in the test's
+// only chain.
 func (b *bench) inPort(t *testing.T, argv ...string) {
 	t.Helper()
 	type status struct{ Chain string }

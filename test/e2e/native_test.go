@@ -19,13 +19,13 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// generator is draygen if a container over the host's root sees it.
+// generator is draygen at a path that a container over the host's root sees.
 func generator(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(visible(t, "draygen"), "draygen")
 }
 
-// passed is what a sink saw of a stream.
+// passed is a sink's result for a stream.
 type passed struct {
 	Received, Lost, Corrupt, Duplicates, Reordered int
 	Link                                           struct {
@@ -34,8 +34,8 @@ type passed struct {
 	}
 }
 
-// stream passes packets from function a to function b of a chain that is up, by
-// programs inside the functions; meanwhile, if given, is called once the sink is
+// stream sends packets from function a to function b of a running chain, with
+// programs inside the functions. meanwhile, if given, is called once the sink is
 // ready and the sender has begun.
 func (b *bench) stream(chain, draygen string, packets, rate string, meanwhile func()) passed {
 	b.t.Helper()
@@ -76,13 +76,13 @@ func (b *bench) stream(chain, draygen string, packets, rate string, meanwhile fu
 }
 
 // A chain of native ports passes every packet whole, in order and once, between
-// functions without any privilege.
+// unprivileged functions.
 func TestNativePorts(t *testing.T) {
 	draygen := generator(t)
 	const packets = 20000
 	for name, test := range map[string]struct {
 		pair pair
-		kind string // of the link, as libdray tells
+		kind string // of the link, as libdray reports
 	}{
 		"runc":             {pair{Name: "native-runc", Runtime: "runc"}, "shm"},
 		"process":          {pair{Name: "native-process", Runtime: "process"}, "shm"},
@@ -113,7 +113,7 @@ func TestNativePorts(t *testing.T) {
 	}
 }
 
-// The broker of a chain dies under traffic: the supervisor starts another, which
+// A chain's broker dies under traffic: the supervisor starts another, which
 // adopts the link, and nothing is lost.
 func TestBrokerDiesUnderTraffic(t *testing.T) {
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestBrokerDiesUnderTraffic(t *testing.T) {
 		}
 		l := b.awaitLink(p.Name, func(l broker.LinkStatus) bool { return l.Adopted && l.State == broker.StateActive })
 		if l.Generation != 1 || l.Rebinds != 0 {
-			t.Errorf("the link was not adopted as it was: %+v", l)
+			t.Errorf("the link was not adopted unchanged: %+v", l)
 		}
 	})
 	if now := b.brokerPID(p.Name); now == before {
@@ -158,20 +158,20 @@ func TestRelinkUnderTraffic(t *testing.T) {
 			b.awaitLink(p.Name, func(l broker.LinkStatus) bool { return l.State == broker.StateActive && l.Kind == at.kind })
 		}
 	})
-	// What the kernel had not delivered when the link moved on is lost.
+	// Packets that the kernel had not delivered before the move are lost.
 	if got.Received < packets*9/10 || got.Corrupt+got.Duplicates > 0 || got.Link.Generation < 3 || got.Link.Kind != "shm" {
 		t.Errorf("of %d packets the sink saw %+v", packets, got)
 	}
 	b.want(0, "relink", p.Name, "ab", "bridge")
 	if r := b.want(0, "status", p.Name); !strings.Contains(r.Stdout, "bridge") {
-		t.Errorf("status does not tell that the link is over a bridge: %s", r)
+		t.Errorf("status does not show that the link is over a bridge: %s", r)
 	}
 	b.want(3, "relink", p.Name, "ab", "loopback")
 	b.want(1, "relink", p.Name, "nolink", "veth")
 }
 
-// awaitLink waits until the broker of a chain, which may be on its way, tells of
-// its link what holds wants.
+// awaitLink waits until holds accepts the link status from the chain's broker,
+// which may still be starting.
 func (b *bench) awaitLink(chain string, holds func(broker.LinkStatus) bool) broker.LinkStatus {
 	b.t.Helper()
 	var links []broker.LinkStatus
@@ -185,11 +185,11 @@ func (b *bench) awaitLink(chain string, holds func(broker.LinkStatus) bool) brok
 			return links[0]
 		}
 	}
-	b.t.Fatalf("waited in vain for the link; the broker tells %+v (%v)", links, err)
+	b.t.Fatalf("timed out waiting for the link; the broker reports %+v (%v)", links, err)
 	return broker.LinkStatus{}
 }
 
-// brokerPID is which process serves the chain's native ports.
+// brokerPID is the process that serves the chain's native ports.
 func (b *bench) brokerPID(chain string) int {
 	b.t.Helper()
 	type status struct {
@@ -202,7 +202,7 @@ func (b *bench) brokerPID(chain string) int {
 	return 0
 }
 
-// TestStatusTellsOfADeadSwitch ends the switch of a link.
+// TestStatusTellsOfADeadSwitch ends a link's switch.
 func TestStatusTellsOfADeadSwitch(t *testing.T) {
 	t.Parallel()
 	testenv.Program(t, "ovs-vswitchd")
@@ -239,5 +239,5 @@ func TestStatusTellsOfADeadSwitch(t *testing.T) {
 			return
 		}
 	}
-	t.Error("status never told that ovs-vswitchd has ended")
+	t.Error("status never reported that ovs-vswitchd had ended")
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // TestRunInterruptedAndResumed interrupts a run with Ctrl-C while it measures, and
-// resumes it: the records made before are kept, and the report is whole.
+// resumes it: earlier records are kept, and the report is complete.
 func TestRunInterruptedAndResumed(t *testing.T) {
 	b := newBench(t)
 	out := filepath.Join(t.TempDir(), "out")

@@ -10,17 +10,17 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// TestTwoProcessesOfEAL joins an unmodified application, a primary process of EAL,
-// to a secondary one by rings in memory of both, and kills each:
+// TestTwoProcessesOfEAL connects an unmodified application, an EAL primary
+// process, to a secondary one by rings in their shared memory, and kills each:
 //
 //	sink  dpdk-testpmd, receives  ── n3, dpdk-ring ──  draygen-dpdk, sends  gen
 //
-// The death of the primary process takes the other along, and nobody else's does.
+// If the primary process dies, so does the other; no other death spreads.
 func TestTwoProcessesOfEAL(t *testing.T) {
 	t.Parallel()
 	needDPDK(t)
 	draygen := testenv.Built(t, "draygen-dpdk")
-	testenv.HugePages(t, 96) // 32 are the second function's, which uses those of the first
+	testenv.HugePages(t, 96) // 32 are the second function's, which uses the first one's
 	b := newDPDKBench(t)
 	const chain = "e2e-ring"
 	b.want(0, "up", b.file(fmt.Sprintf(`

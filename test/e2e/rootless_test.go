@@ -15,10 +15,10 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// nobody is a user without any right.
+// nobody is a user without privileges.
 const nobody = 65534
 
-// asNobody runs dray as an ordinary user, in a directory of that user's.
+// asNobody runs dray as an ordinary user, in that user's directory.
 func asNobody(t *testing.T, dir, state string, args ...string) result {
 	t.Helper()
 	cmd := exec.CommandContext(context.Background(), program, args...)
@@ -49,8 +49,8 @@ func nobodysDir(t *testing.T) string {
 	return dir
 }
 
-// What only looks works for an ordinary user, also beside the chains of root, which
-// such a user cannot see.
+// Read-only commands work for an ordinary user, even if there are chains of root,
+// which such a user cannot see.
 func TestWithoutRoot(t *testing.T) {
 	t.Parallel()
 	dir, state := nobodysDir(t), t.TempDir()
@@ -96,8 +96,8 @@ func TestWithoutRoot(t *testing.T) {
 	}
 }
 
-// Anybody can print the report of a run that root has made, without writing its
-// page, and two can write the page at once.
+// Any user can print the report of root's run, without writing its page, and two
+// can write the page at once.
 func TestReportAgain(t *testing.T) {
 	t.Parallel()
 	b, dir := newBench(t), nobodysDir(t)

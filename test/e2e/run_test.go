@@ -31,7 +31,7 @@ func TestRunMeetsModestRequirements(t *testing.T) {
 	}
 	again := b.want(0, "report", out)
 	if !strings.Contains(again.Stdout, "all 4 requirements met") {
-		t.Errorf("the report made again from the records: %s", again)
+		t.Errorf("the report regenerated from the records: %s", again)
 	}
 	if _, err := os.Stat(filepath.Join(out, "report.html")); err != nil {
 		t.Error(err)
@@ -54,7 +54,7 @@ func TestFronthaulOnABridgeIsInfeasible(t *testing.T) {
 	}
 }
 
-// saveBridgeCalibration keeps what a quiet two-core machine measured.
+// saveBridgeCalibration stores a quiet two-core machine's measurements.
 func saveBridgeCalibration(t *testing.T, state string) {
 	t.Helper()
 	us := time.Microsecond

@@ -25,7 +25,7 @@ func needSwitches(t *testing.T) {
 	testenv.Program(t, "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk", "ovs-vsctl", "ovs-ofctl", "ovsdb-server", "ovsdb-tool")
 }
 
-// switchOf is the process that carries packets of the link n3.
+// switchOf is the process that carries the packets of link n3.
 func (b *bench) switchOf(chain string) transport.Process {
 	b.t.Helper()
 	var state node.State
@@ -42,8 +42,8 @@ func (b *bench) switchOf(chain string) transport.Process {
 
 var revived = regexp.MustCompile(`, \d+ restarts?, the last within (\S+) at`)
 
-// TestASwitchThatDies kills the switch between two applications that a supervisor
-// looks after: it is started again, and nobody else is.
+// TestASwitchThatDies kills the switch between two supervised applications: it is
+// restarted, and they are not.
 //
 //	gen  dpdk-testpmd, sends  ── switch ──  dpdk-testpmd, receives  sink
 func TestASwitchThatDies(t *testing.T) {
@@ -74,7 +74,7 @@ func TestASwitchThatDies(t *testing.T) {
 				r := b.want(0, "status", chain)
 				outage = revived.FindStringSubmatch(r.Stdout)
 				if time.Now().After(end) {
-					t.Fatalf("the switch is not started again: %s", r)
+					t.Fatalf("the switch is not restarted: %s", r)
 				}
 			}
 			t.Logf("the switch ran again after %s", outage[1])
@@ -87,8 +87,8 @@ func TestASwitchThatDies(t *testing.T) {
 	}
 }
 
-// TestKillAChainWithASwitch kills dray at random moments of a set-up, and wants
-// gc to leave nothing of the switch's container.
+// TestKillAChainWithASwitch kills dray at random times during set-up; gc must
+// leave nothing of the switch's container.
 func TestKillAChainWithASwitch(t *testing.T) {
 	t.Parallel()
 	needSwitches(t)

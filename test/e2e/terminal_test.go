@@ -23,7 +23,7 @@ import (
 //
 //	terminal ── dray exec ── terminal of the container ── sh  a
 //
-// The caller's terminal is as before when the shell ends, and when dray is killed.
+// The caller's terminal is restored when the shell ends, and when dray is killed.
 func TestExecInATerminal(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -43,14 +43,14 @@ func TestExecInATerminal(t *testing.T) {
 		}
 		screen.await(t, "# ")
 		if now := modes(t, pty.Slave); now.Lflag&(unix.ICANON|unix.ECHO|unix.ISIG) != 0 {
-			t.Errorf("keys are not passed on one by one: mode %#x", now.Lflag)
+			t.Errorf("keys are not forwarded one by one: mode %#x", now.Lflag)
 		}
 		enter(t, pty.Master, `perl -e 'ioctl(STDIN, 0x5413, $b = "\0" x 8); print join("x", "size", unpack("S2", $b)), "\n"'`)
 		screen.await(t, "sizex30x90")
 		if err := pty.Resize(91, 31); err != nil {
 			t.Fatal(err)
 		}
-		// It takes a moment to get there.
+		// It takes a moment to arrive.
 		enter(t, pty.Master, `perl -e 'for (1..1000) { ioctl(STDIN, 0x5413, $b = "\0" x 8); last if (unpack("S2", $b))[0] == 31; select(undef, undef, undef, 0.02) } print join("x", "size", unpack("S2", $b)), "\n"'`)
 		screen.await(t, "sizex31x91")
 		if err := pty.Resize(90, 30); err != nil {
@@ -68,13 +68,12 @@ func TestExecInATerminal(t *testing.T) {
 			t.Errorf("%s: status %d", ends, code)
 		}
 		if after := modes(t, pty.Slave); *after != *before {
-			t.Errorf("%s: the terminal has mode %+v, and had %+v", ends, *after, *before)
+			t.Errorf("%s: the terminal has mode %+v, not %+v as before", ends, *after, *before)
 		}
 	}
 }
 
-// TestKeysEndTop presses the keys that end dray top, which gives the terminal back as it
-// was.
+// TestKeysEndTop presses the keys that end dray top, which restores the terminal.
 func TestKeysEndTop(t *testing.T) {
 	b := newBench(t)
 	pty, screen := terminal(t)
@@ -104,12 +103,12 @@ func TestKeysEndTop(t *testing.T) {
 			<-ended
 		}
 		if after := modes(t, pty.Slave); *after != *before {
-			t.Errorf("%q: the terminal has mode %+v, and had %+v", key, *after, *before)
+			t.Errorf("%q: the terminal has mode %+v, not %+v as before", key, *after, *before)
 		}
 	}
 }
 
-// TestExecWithoutATerminal runs a program from a terminal that it cannot have: in the
+// TestExecWithoutATerminal runs a program from a terminal that it cannot use: in the
 // background, where SIGTTOU would stop dray, and with standard error elsewhere.
 func TestExecWithoutATerminal(t *testing.T) {
 	t.Parallel()
@@ -120,7 +119,7 @@ func TestExecWithoutATerminal(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "errors")
 	for script, want := range map[string]string{
-		`timeout --kill-after 1 60 "$@"`: "", // it makes a process group of its own
+		`timeout --kill-after 1 60 "$@"`: "", // it makes its own process group
 		`"$@" 2>"$0"`:                    "this to standard error\n",
 	} {
 		screen.clear()
@@ -136,12 +135,12 @@ func TestExecWithoutATerminal(t *testing.T) {
 		}
 		screen.await(t, "written")
 		if got, err := os.ReadFile(file); err != nil || string(got) != want {
-			t.Errorf("%s: in the file of standard error is %q, %v", script, got, err)
+			t.Errorf("%s: the standard error file holds %q, %v", script, got, err)
 		}
 	}
 }
 
-// terminal is that of a caller, and what it shows.
+// terminal is a caller's terminal, and its screen.
 func terminal(t *testing.T) (*host.Pty, *screen) {
 	t.Helper()
 	pty, err := host.OpenPty(90, 30)
@@ -166,7 +165,7 @@ func modes(t *testing.T, f *os.File) *unix.Termios {
 	return m
 }
 
-// screen is what a terminal shows.
+// screen is the content of a terminal.
 type screen struct {
 	mu   sync.Mutex
 	text bytes.Buffer

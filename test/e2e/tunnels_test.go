@@ -19,15 +19,15 @@ import (
 // emptyCapture is a capture file without packets: the header of pcap, Ethernet.
 const emptyCapture = "\xd4\xc3\xb2\xa1\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x00\x00\x01\x00\x00\x00"
 
-// tunnels runs programs one after the other on files of packets, so that nothing
-// depends on who is faster.
+// tunnels runs programs in sequence on packet files, so that speed does not
+// matter.
 type tunnels struct {
 	t   *testing.T
 	dir string
 }
 
 // run starts one program of this project with a device for each pair of files, in
-// and out, and returns the last line that it printed.
+// and out, and returns its last output line.
 func (p tunnels) run(argv []string, files ...string) map[string]any {
 	p.t.Helper()
 	eal := []string{"--no-huge", "--no-shconf", "-m", "64", "--no-pci", "--no-telemetry", "--log-level", "error"}
@@ -62,7 +62,7 @@ func (p tunnels) run(argv []string, files ...string) map[string]any {
 	return last
 }
 
-// path of a file of packets, which is made if there is none yet.
+// path returns the path of a packet file, created if missing.
 func (p tunnels) path(name string) string {
 	path := filepath.Join(p.dir, name)
 	if _, err := os.Stat(path); os.IsNotExist(err) {
@@ -73,7 +73,7 @@ func (p tunnels) path(name string) string {
 	return path
 }
 
-// want compares what the generator counted.
+// want compares the generator's counts.
 func (p tunnels) want(what string, got map[string]any, packets, frame int) {
 	p.t.Helper()
 	for name, want := range map[string]int{"received": packets, "received_bytes": packets * frame, "foreign": 0, "corrupt": 0, "duplicates": 0, "reordered": 0} {
@@ -83,8 +83,8 @@ func (p tunnels) want(what string, got map[string]any, packets, frame int) {
 	}
 }
 
-// TestTunnelsThereAndBack sends packets of many users through a function, has a
-// reflector behind it answer, and sees the answers come back through the function:
+// TestTunnelsThereAndBack sends packets of many users through a function. A
+// reflector behind it answers, and the answers come back through the function:
 //
 //	draygen send ── one side ── dray-vnf ── other side ── draygen sink --reflect
 //	draygen ping ── one side ── dray-vnf ── other side ──┘
@@ -113,7 +113,7 @@ func TestTunnelsThereAndBack(t *testing.T) {
 				argv := append([]string{"dray-vnf", "EAL", "--"}, c.vnf...)
 				got := p.run(append(argv, "--packets", strconv.Itoa(count)), files...)
 				if got["sent"] != float64(count) {
-					t.Fatalf("of %d packets from %s: %v", count, from, got)
+					t.Fatalf("for %d packets from %s: %v", count, from, got)
 				}
 			}
 			common := []string{"--port", "dpdk:net_pcap0", "--eal", "EAL in one", "--stream", "7"}
@@ -125,9 +125,9 @@ func TestTunnelsThereAndBack(t *testing.T) {
 			sink := append(append([]string{"draygen-dpdk", "sink"}, common...), "--reflect", "--once", "--strict")
 			got := p.run(sink, "there", "turned")
 			p.want("there", got, packets, c.there)
-			reflected, _ := got["reflected"].(float64) // and one packet or more that say that it was the last
+			reflected, _ := got["reflected"].(float64) // and at least one packet that marks the end
 			through("turned", "back", 1-c.port, int(reflected))
-			// What came back is all there before it asks for the first time.
+			// All answers are there before it asks for the first time.
 			ping := append(append([]string{"draygen-dpdk", "ping"}, common...), "--packets", "1", "--timeout", "1ms")
 			p.want("back", p.run(ping, "back", "asked"), packets, c.back)
 		})

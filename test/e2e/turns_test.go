@@ -36,7 +36,7 @@ func (b *bench) measuring(chain, out string) (*exec.Cmd, *bytes.Buffer) {
 	}
 }
 
-// Two drays of one host measure one after the other; SIGKILL ends a turn, too.
+// Two drays on one host measure one after the other; SIGKILL also ends a turn.
 func TestMeasureInTurn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -46,11 +46,11 @@ func TestMeasureInTurn(t *testing.T) {
 		r := b.want(1, append(args, "--no-wait", "--out", filepath.Join(t.TempDir(), "out"))...)
 		for _, want := range []string{"dray run, process ", "since ", "--no-wait"} {
 			if !strings.Contains(r.Err, want) {
-				t.Errorf("dray %v does not say %q: %s", args, want, r)
+				t.Errorf("dray %v does not print %q: %s", args, want, r)
 			}
 		}
 	}
-	b.want(1, "verify", "second", "--no-wait") // which does not exist: it does not wait to say so
+	b.want(1, "verify", "second", "--no-wait") // which does not exist: it reports that at once
 	b.want(0, "bench", "quick", "--dry-run")
 
 	waiting := b.command(context.Background(), "run", second, "--rounds", "1", "--duration", "1s", "--out", filepath.Join(t.TempDir(), "second"))
@@ -59,20 +59,20 @@ func TestMeasureInTurn(t *testing.T) {
 	if err := waiting.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Second) // it has nothing to show that it waits but its message
+	time.Sleep(time.Second) // its message is the only sign that it waits
 	if err := first.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	_ = first.Wait()
 	_ = waiting.Wait()
 	if !strings.Contains(said.String(), "Waiting for dray run, process ") || !strings.Contains(said.String(), "Measuring") {
-		t.Errorf("the second said:\n%s", said.String())
+		t.Errorf("the second printed:\n%s", said.String())
 	}
 	b.want(0, "gc")
 }
 
-// Two drays with state directories of their own do not wait, but their figures say
-// that they measured at once.
+// Two drays with separate state directories do not wait, but their figures are
+// marked as measured at once.
 func TestMeasureAtOnce(t *testing.T) {
 	t.Parallel()
 	b, other := newBench(t), newBench(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// TestEveryProgramPrintsItsVersion compares what each program prints with VERSION and
-// with the date of the source.
+// TestEveryProgramPrintsItsVersion compares each program's output with VERSION and
+// the source date.
 func TestEveryProgramPrintsItsVersion(t *testing.T) {
 	text, err := os.ReadFile("../../VERSION")
 	if err != nil {

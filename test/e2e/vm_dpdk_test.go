@@ -13,8 +13,8 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// TestDPDKInMachine has dray-vnf in a virtual machine, as it is in a container, pass
-// packets on from its first port to its second. While it polls, the machine's agent
+// TestDPDKInMachine: dray-vnf in a virtual machine forwards packets from its first
+// port to its second, as in a container. While it polls, the machine's agent
 // answers.
 //
 //	process                       vm
@@ -46,8 +46,8 @@ links:
   - {name: n6, ends: [app.n6, upf.n6]}
 `, function)))
 	end := time.Now().Add(5 * time.Minute)
-	// Ports as the chain file has them, not as the bus does. A generator that polled
-	// meanwhile would only take CPU time from the machine.
+	// Ports in chain file order, not bus order. A generator that polled meanwhile
+	// would only take CPU time from the machine.
 	ready := `"ports":[{"name":"0000:00:1d.0","mac":"02:00:00:00:03:0b",`
 	for !strings.Contains(b.dray("logs", "vmdpdk", "upf").Stdout, ready) {
 		if time.Now().After(end) {
@@ -64,7 +64,7 @@ links:
 	}
 	for got.Forward.Sink.Received == 0 {
 		if time.Now().After(end) {
-			t.Fatalf("nothing came through: %s\n%s", last, b.dray("logs", "vmdpdk", "upf"))
+			t.Fatalf("no packet arrived: %s\n%s", last, b.dray("logs", "vmdpdk", "upf"))
 		}
 		last = b.dray("exec", "vmdpdk", "app", "--", "sh", "-c", send)
 		lines := strings.Split(strings.TrimSpace(last.Stdout), "\n")
@@ -79,7 +79,7 @@ links:
 		}
 	}
 	if strings.Contains(inside.Stdout, "eth0") {
-		t.Errorf("the machine's kernel has the device still: %s", inside)
+		t.Errorf("the machine's kernel still has the device: %s", inside)
 	}
 	b.want(0, "down", "vmdpdk")
 }

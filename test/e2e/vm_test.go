@@ -18,7 +18,7 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// TestVirtualMachine brings up a function in a virtual machine, looks into it,
+// TestVirtualMachine brings up a function in a virtual machine, inspects it,
 // measures its link, and takes it down. It boots once.
 //
 //	runc              vm
@@ -73,9 +73,9 @@ func TestVirtualMachine(t *testing.T) {
 }
 
 // TestContainerInMachine brings up a function whose command runs in a container in a
-// virtual machine: there it has no privilege, processes of its own and its ports, one of
-// them by a tap and one the machine's own device, and it comes back when it has ended.
-// It boots once.
+// virtual machine. There it has no privilege, its own processes and its ports: one
+// through a tap, one the machine's own device. It restarts after it has ended. It boots
+// once.
 //
 //	runc              vm: runc
 //	+-----+  bridge  +---------+
@@ -135,7 +135,7 @@ links:
 	b.want(0, "down", "nested")
 }
 
-// begun waits until the command of TestContainerInMachine has begun so often.
+// begun waits until TestContainerInMachine's command has begun that often.
 func (b *bench) begun(times int) {
 	b.t.Helper()
 	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
@@ -149,9 +149,10 @@ func (b *bench) begun(times int) {
 	}
 }
 
-// TestMachineOverVhostUser joins two interfaces of a virtual machine by a switch that
-// maps the machine's memory, passes packets, kills the switch, and passes packets
-// again. Its kernel may stop its tick on all CPUs but the first. It boots once.
+// TestMachineOverVhostUser connects two interfaces of a virtual machine by a switch
+// that maps the machine's memory. It passes packets, kills the switch, and passes
+// packets again. The kernel may stop its tick on all CPUs but the first. It boots
+// once.
 //
 //	vm                     host
 //	+-------------+       +---------+
@@ -182,7 +183,7 @@ links:
 	const ping = "for i in 1 2 3 4 5 6 7 8 9 10; do ping -q -c 2 -W 5 -s 3900 -M do 10.62.0.2 && exit 0; sleep 1; done; exit 1"
 	b.want(0, "exec", "vmswitch", "vm", "--", "sh", "-c", apart+" && "+ping)
 	if tickless := b.want(0, "exec", "vmswitch", "vm", "--", "cat", "/sys/devices/system/cpu/nohz_full"); !strings.HasPrefix(tickless.Stdout, "1") {
-		t.Errorf("the CPUs on which the tick may stop are not those from the second on: %s", tickless)
+		t.Errorf("the tick may stop on other CPUs than the second and later ones: %s", tickless)
 	}
 	id := b.switchOf("vmswitch").ID
 	if !id.Signal(syscall.SIGKILL) {

@@ -72,7 +72,7 @@ func plain(text string) string {
 }
 
 // longSentences returns one sentence for each sentence of a Markdown file that is
-// too long to be read once.
+// too long to read once.
 func longSentences(name, markdown string) []string {
 	var broken []string
 	for _, p := range paragraphs(markdown) {
@@ -90,7 +90,7 @@ func wheres(prose string) (places, conditions int) {
 	return len(where.FindAllString(prose, -1)), len(ifOrWhen.FindAllString(prose, -1))
 }
 
-// subject says what is wrong with the first line of a commit; empty: nothing.
+// subject describes what is wrong with a commit's first line; empty: nothing.
 func subject(line string) string {
 	switch n := len([]rune(line)); {
 	case n > maxSubject:

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestSequentialPackagesStartNoGoroutine keeps true what scripts/test.sh says of the
+// TestSequentialPackagesStartNoGoroutine verifies scripts/test.sh's claim about the
 // packages that it tests without the race detector.
 func TestSequentialPackagesStartNoGoroutine(t *testing.T) {
 	script, err := os.ReadFile(filepath.Join(root, "scripts/test.sh"))

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// TestSetupInstallsWhatTestsAskFor keeps scripts/setup.sh complete: what a test
-// asks of testenv.Program would otherwise fail only on a fresh machine.
+// TestSetupInstallsWhatTestsAskFor keeps scripts/setup.sh complete: what it omits
+// would otherwise be missing only on a fresh machine.
 func TestSetupInstallsWhatTestsAskFor(t *testing.T) {
 	installed := neededPrograms(t)
 	if !installed["runc"] || !installed["chromium"] {
@@ -45,8 +45,8 @@ func TestProgramsAskedFor(t *testing.T) {
 	}
 }
 
-// neededPrograms reads the programs in the tables of scripts/setup.sh, and
-// those that every Debian system has.
+// neededPrograms reads the programs in scripts/setup.sh's tables, and those that
+// every Debian system has.
 func neededPrograms(t *testing.T) map[string]bool {
 	t.Helper()
 	script, err := os.ReadFile(filepath.Join(root, "scripts/setup.sh"))

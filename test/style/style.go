@@ -17,11 +17,11 @@ import (
 const (
 	maxFile     = 600
 	maxFunction = 80
-	maxTest     = 120 // of a function in a test: a table of cases is data
+	maxTest     = 120 // of a test function: a table of cases is data
 )
 
-// licence must stand in the first lines of a source file. It is put together
-// here, as the words below are, so that this file passes its own check.
+// licence must be in the first lines of a source file. It is assembled here, like
+// the words below, so that this file passes its own check.
 var licence = "SPDX-License-" + "Identifier: Apache-2.0"
 
 // forbidden words, and what is wrong with them.
@@ -53,8 +53,8 @@ func Check(name string, content []byte) []string {
 	return broken
 }
 
-// isSource tells files that people write and that can carry a comment. What
-// users copy from examples is theirs.
+// isSource selects files that people write and that can carry a comment. Examples
+// are excluded: what users copy from them is theirs.
 func isSource(name string, content []byte) bool {
 	if strings.Contains(name, "testdata/") || strings.HasPrefix(name, "examples/") {
 		return false

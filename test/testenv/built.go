@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Built is the path of a program that `make build` makes in bin/, and skips a
-// test that needs it where it has not been made.
+// Built is the path of a program that `make build` makes in bin/. It skips the
+// test if the program has not been built.
 func Built(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := os.Getwd()

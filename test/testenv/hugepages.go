@@ -15,8 +15,8 @@ const (
 	hugePagesFile = hugePagesDir + "/nr_hugepages"
 )
 
-// HugePages adds n huge pages of 2 MiB to those of the machine for the length of
-// a test, and skips a test if the kernel has none to give.
+// HugePages adds n huge pages of 2 MiB to the machine's for the length of a test.
+// It skips the test if the kernel has none to give.
 func HugePages(t testing.TB, n int) {
 	t.Helper()
 	if got := addHugePages(t, n); got < n {
@@ -26,8 +26,7 @@ func HugePages(t testing.TB, n int) {
 	t.Cleanup(func() { addHugePages(t, -n) })
 }
 
-// addHugePages returns how many more there are than before. Test programs that
-// run at once take turns.
+// addHugePages returns how many were added. Concurrent test programs take turns.
 func addHugePages(t testing.TB, n int) int {
 	t.Helper()
 	lock, err := os.Open(hugePagesDir)

@@ -10,14 +10,14 @@ import (
 	"github.com/drayage/dray/internal/host/leftover"
 )
 
-// leakPatience is how long things that are on their way out may take: a thread
-// or a killed process ends a little after the call that ended it.
+// leakPatience is how long removal may take: a thread or a killed process ends a
+// little after the call that ended it.
 const leakPatience = 3 * time.Second
 
 // NoLeaks fails the test if, after it and all its clean-up, anything remains on
 // this machine whose name or path contains the filter: interfaces, qdiscs,
-// namespaces, mounts, cgroups, processes, files. Tests run beside each other, so
-// the filter is a name that only this test uses. Call it first: clean-ups run in
+// namespaces, mounts, cgroups, processes, files. Tests run concurrently, so the
+// filter is a name that only this test uses. Call it first: clean-ups run in
 // reverse order.
 func NoLeaks(t testing.TB, filter string) {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// recorder is a test that is looked at from outside.
+// recorder is a test observed from outside.
 type recorder struct {
 	testing.TB
 	cleanups []func()

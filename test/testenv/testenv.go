@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testenv says what a test needs of the machine. A need that is not met
-// skips the test and says why; if the project's own set-up should have met
-// it (DRAY_TEST_STRICT=1, as `make test` sets), it fails instead.
+// Package testenv checks a test's requirements on the machine. An unmet
+// requirement skips the test, with the reason; if the project's own set-up should
+// have met it (DRAY_TEST_STRICT=1, as `make test` sets), the test fails instead.
 package testenv
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Root skips a test that cannot run without root. Root itself skips it too with
-// DRAY_TEST_UNIT=1, as `make check` sets.
+// Root skips a test that cannot run without root. With DRAY_TEST_UNIT=1, as `make
+// check` sets, it also skips as root.
 func Root(t testing.TB) {
 	t.Helper()
 	switch {
@@ -35,8 +35,8 @@ func Program(t testing.TB, names ...string) {
 	}
 }
 
-// Kernel skips a test whose kernel feature a probe found missing. A kernel
-// cannot be mended by set-up, so this never fails.
+// Kernel skips a test if a probe found its kernel feature missing. Set-up cannot
+// fix a kernel, so this never fails.
 func Kernel(t testing.TB, item inventory.Item) {
 	t.Helper()
 	if item.Status == inventory.Missing {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command rooms prints the rooms of this module and who imports whom, writes
-// the picture to the file that it is given, and fails if a rule is broken.
+// Command rooms prints this module's rooms and their imports, draws them to the
+// given file, and fails if a rule is broken.
 package main
 
 import (
