@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package experiments holds what is to be measured, as files.
+// Package experiments holds the files that say what to measure.
 package experiments
 
 import (
@@ -25,7 +25,7 @@ var published embed.FS
 func Names() []string {
 	entries, err := published.ReadDir(".")
 	if err != nil {
-		return nil // an embedded directory is always there
+		return nil // an embedded directory always exists
 	}
 	var names []string
 	for _, e := range entries {
@@ -35,7 +35,7 @@ func Names() []string {
 	return names
 }
 
-// Published is the experiment of that name; nil: there is none.
+// Published is the experiment with that name; nil: there is none.
 func Published(name string) (*experiment.Experiment, error) {
 	if !slices.Contains(Names(), name) {
 		return nil, nil

@@ -26,8 +26,8 @@ func TestQuickIsQuick(t *testing.T) {
 //go:embed seeds.txt
 var seeds string
 
-// Every published system and experiment is a row of some experiment, measured or
-// not run with the reason.
+// Every published system and experiment has a row in some experiment, measured or with
+// a reason.
 func TestEverySeedHasItsRows(t *testing.T) {
 	rows := map[string]bool{}
 	for _, name := range Names() {

@@ -11,8 +11,8 @@ import (
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
-// publishedN16 are the 72 figures of N16's tables, with FIFO, HFSC, HTB, SFQ, CoDel
-// and FQ-CoDel: in Mb/s, ms and ms.
+// publishedN16 holds the 72 figures of N16's tables for FIFO, HFSC, HTB, SFQ, CoDel and
+// FQ-CoDel, in Mb/s, ms and ms.
 var publishedN16 = map[string]string{
 	"throughput-c-bridge":  "93.46 93.41 93.4 93.33 93.63 93.71",
 	"throughput-c-ovs":     "91.93 91.62 91.51 91.63 91.77 91.66",
@@ -53,8 +53,8 @@ func TestFiguresOfN16AreAsPublished(t *testing.T) {
 	}
 }
 
-// TestContainersOfN16HaveOneDatapath: what containers do over Open vSwitch is compared
-// with each other, so it forwards in the kernel for all of them.
+// TestContainersOfN16HaveOneDatapath: the containers over Open vSwitch are compared
+// with each other, so all must use the kernel datapath.
 func TestContainersOfN16HaveOneDatapath(t *testing.T) {
 	e, err := Published("n16")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// star makes a chain of n links, each from the function "hub" to one of its own.
+// star makes a chain of n links, each from the function "hub" to a different function.
 func star(n int) *chain.Chain {
 	c := pair()
 	c.Functions, c.Links = []chain.Function{function("hub")}, nil

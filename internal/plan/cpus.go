@@ -10,9 +10,9 @@ import (
 	"github.com/drayage/dray/internal/spec/cpulist"
 )
 
-// assignCPUs gives every pinned function its CPUs, by function name; a function
-// that asks for none is absent. Explicit sets come first, so that a count never
-// takes a CPU that another function names.
+// assignCPUs assigns CPUs to every pinned function, by function name; unpinned
+// functions are absent. Explicit sets come first, so that a count never takes a CPU
+// that another function names.
 func (p *planner) assignCPUs() map[string][]int {
 	given := map[string][]int{}
 	owner := map[int]string{}
@@ -34,7 +34,7 @@ func (p *planner) assignCPUs() map[string][]int {
 	return given
 }
 
-// takeSet gives the function the CPUs it names.
+// takeSet assigns the function the CPUs it names.
 func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
 	v := Violation{
 		Subject:    "function " + f.Name,
@@ -64,8 +64,8 @@ func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
 	return slices.Clone(f.CPUs.Set)
 }
 
-// takeCount chooses CPUs for a function that asks for a number; nil if there
-// are too few.
+// takeCount chooses CPUs for a function that asks for a number; nil if there are too
+// few.
 func (p *planner) takeCount(f *chain.Function, owner map[int]string) []int {
 	free := p.freeCPUs(owner)
 	if len(free) < f.CPUs.Count {
@@ -88,9 +88,9 @@ func (p *planner) takeCount(f *chain.Function, owner map[int]string) []int {
 	return cpus
 }
 
-// freeCPUs lists the CPUs that nobody owns in the order in which counts take
-// them: isolated ones first, and the host's first CPU last, because interrupts
-// and housekeeping land there unless somebody moved them.
+// freeCPUs lists the unassigned CPUs in the order in which counts take them: isolated
+// CPUs first, the host's first CPU last. Interrupts and housekeeping run on the first
+// CPU unless someone moved them.
 func (p *planner) freeCPUs(owner map[int]string) []int {
 	var free []int
 	for _, cpu := range p.inv.Host.CPUs {

@@ -11,43 +11,40 @@ import (
 // statedDefault is the source of every figure in this file.
 const statedDefault = "stated default"
 
-// statedFrame is the length of the frames of UDPBitrate, in bytes with FCS.
+// statedFrame is the frame length of UDPBitrate, in bytes with FCS.
 const statedFrame = 1518
 
-// statedDefaults stand in for calibration records. They are meant to hold on a
-// modest host, so each is well on the safe side of what it rests on:
+// statedDefaults replace missing calibration records. They should hold on a modest
+// host, so each is well on the safe side of its source:
 //
-//   - Latency is that of a full round trip, because that is what sockets can
-//     prove of one-way latency. UDP over a veth pair takes 52 µs at the median
-//     and 86 µs at p99 on a two-core virtual machine; the figures leave that
-//     machine's scheduler room of a factor of two at p99, and milliseconds in
-//     the tail, if a softirq may wait for a whole scheduling period. A
-//     published round trip through a bridge or Open vSwitch is 0.29 ms on a
-//     100 Mb/s link (N16).
-//   - TCPBitrate is of one stream: 15 Gb/s over veth, 12 through a bridge,
-//     18.8 over macvlan, 1 through Open vSwitch's userspace datapath on the
-//     same machine; half of that or less is stated. There is none for a
-//     transport whose ports are no network interfaces.
-//   - UDPBitrate is of datagrams in frames of 1,518 bytes. For sockets it is the
-//     stated packet rate in such frames, less a third for their longer copies: no
-//     segment offload helps them. Over veth 2.3 Gb/s were seen with draygen on
-//     the same machine while it was busy, and 0.8 Gb/s with iperf3 -u.
-//   - Packet rate is of a UDP socket: published 310 kpps over a veth pair (V19),
-//     240 kpps on the same machine; half of the smaller is stated.
-//   - Shared memory: libdray moves 70 million packets/s of 64 B one way and takes
-//     half a microsecond for a round trip between two polling ends of the same
-//     machine (dataplane/port/README.md). The figures are for ends that sleep
-//     when idle and share their CPUs: a wake-up by a socket at the median, the
-//     scheduler beyond p99, and the rate that a paced generator was seen to
-//     reach, not the link.
-//   - User-space switches: testpmd between two virtio-user ends passes 16 million
-//     packets/s with a CPU of its own on the same machine, Open vSwitch with DPDK
-//     12.7. The figures are for ends and switch that share CPUs: there a poller
-//     waits for the scheduler, not for packets.
-//   - What nobody measured (loopback, af-packet, loss, variation, and delay
-//     beyond p99) is set by order of magnitude.
+//   - Latency is a full round trip, because sockets can prove nothing less of one-way
+//     latency. UDP over a veth pair takes 52 µs at the median and 86 µs at p99 on a
+//     two-core virtual machine. The figures leave its scheduler a factor of two at
+//     p99. In the tail they leave milliseconds, because a softirq may wait for a whole
+//     scheduling period. A published round trip through a bridge or Open vSwitch is
+//     0.29 ms on a 100 Mb/s link (N16).
+//   - TCPBitrate is for one stream: 15 Gb/s over veth, 12 through a bridge, 18.8 over
+//     macvlan, 1 through Open vSwitch's userspace datapath on the same machine. The
+//     figure is half of that or less. Transports without network interfaces have none.
+//   - UDPBitrate is for datagrams in frames of 1,518 bytes. For sockets it is the
+//     stated packet rate in such frames, less a third because longer copies get no
+//     segment offload. On the same machine, veth reached 2.3 Gb/s with draygen while
+//     the machine was busy, and 0.8 Gb/s with iperf3 -u.
+//   - Packet rate is for a UDP socket: published 310 kpps over a veth pair (V19),
+//     240 kpps on the same machine. The figure is half of the smaller one.
+//   - Shared memory: libdray moves 70 million packets/s of 64 B one way and takes half
+//     a microsecond for a round trip between two polling ends of the same machine
+//     (dataplane/port/README.md). The figures are for ends that sleep when idle and
+//     share their CPUs. They rest on a socket wake-up at the median, the scheduler
+//     beyond p99, and the highest rate of a paced generator, not of the link.
+//   - User-space switches: on the same machine, testpmd with its own CPU between two
+//     virtio-user ends passes 16 million packets/s, Open vSwitch with DPDK 12.7. The
+//     figures are for ends and switch that share CPUs: there a poller waits for the
+//     scheduler, not for packets.
+//   - Unmeasured values (loopback, af-packet, loss, variation, and delay beyond p99)
+//     are orders of magnitude.
 //
-// None states a percentile beyond p99.99: nothing bounds the scheduler there.
+// No default states a percentile beyond p99.99: nothing bounds the scheduler there.
 var statedDefaults = map[string]inventory.Calibration{
 	"shm": {
 		Latency:    latencies(30*time.Microsecond, 100*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond),
@@ -56,7 +53,7 @@ var statedDefaults = map[string]inventory.Calibration{
 		LossRatio:  1e-6,
 		PDVp99:     100 * time.Microsecond,
 	},
-	// Copied by the kernel at each end; 100,000 packets/s were seen on a busy machine.
+	// The kernel copies at each end; it reached 100,000 packets/s on a busy machine.
 	"af-xdp": {
 		Latency:    latencies(200*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond, 5*time.Millisecond),
 		UDPBitrate: 400e6,
@@ -65,8 +62,8 @@ var statedDefaults = map[string]inventory.Calibration{
 		LossRatio:  1e-4,
 		PDVp99:     500 * time.Microsecond,
 	},
-	// As shm: between two polling applications DPDK's memif was seen to move 6 to
-	// 27 million packets of 64 B a second on the same machine.
+	// As shm: between two polling applications on the same machine, DPDK's memif
+	// moved 6 to 27 million packets/s of 64 B.
 	"memif": {
 		Latency:    latencies(30*time.Microsecond, 100*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond),
 		UDPBitrate: 5e9,
@@ -74,7 +71,7 @@ var statedDefaults = map[string]inventory.Calibration{
 		LossRatio:  1e-6,
 		PDVp99:     100 * time.Microsecond,
 	},
-	// As memif, whose way is longer by a copy.
+	// As memif, whose data path has one copy more.
 	"dpdk-ring": {
 		Latency:    latencies(30*time.Microsecond, 100*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond),
 		UDPBitrate: 5e9,
@@ -90,7 +87,7 @@ var statedDefaults = map[string]inventory.Calibration{
 		LossRatio:  1e-5,
 		PDVp99:     200 * time.Microsecond,
 	},
-	// The same with a flow table.
+	// As vhost-user, with a flow table.
 	"ovs-dpdk": {
 		Latency:    latencies(40*time.Microsecond, 250*time.Microsecond, 1500*time.Microsecond, 5*time.Millisecond),
 		UDPBitrate: 4e9,
@@ -98,7 +95,7 @@ var statedDefaults = map[string]inventory.Calibration{
 		LossRatio:  1e-5,
 		PDVp99:     250 * time.Microsecond,
 	},
-	// That, with other rings.
+	// As ovs-dpdk, with other rings.
 	"ovs-dray": {
 		Latency:    latencies(40*time.Microsecond, 250*time.Microsecond, 1500*time.Microsecond, 5*time.Millisecond),
 		UDPBitrate: 4e9,
@@ -130,7 +127,7 @@ var statedDefaults = map[string]inventory.Calibration{
 		LossRatio:  1e-5,
 		PDVp99:     170 * time.Microsecond,
 	},
-	// As macvlan, and a queue in between.
+	// As macvlan, with a queue in between.
 	"macvtap": {
 		Latency:    latencies(110*time.Microsecond, 220*time.Microsecond, 800*time.Microsecond, 2*time.Millisecond),
 		UDPBitrate: 850e6,
@@ -175,7 +172,7 @@ var statedDefaults = map[string]inventory.Calibration{
 		LossRatio:  1e-4,
 		PDVp99:     2 * time.Millisecond,
 	},
-	// That with DPDK, whose threads find the applications' packets by polling.
+	// As ovs-vxlan with DPDK, whose threads poll for the applications' packets.
 	"ovs-dpdk-vxlan": {
 		Latency:    latencies(600*time.Microsecond, 2*time.Millisecond, 8*time.Millisecond, 20*time.Millisecond),
 		UDPBitrate: 200e6,

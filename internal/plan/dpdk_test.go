@@ -11,8 +11,8 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// devices adds transports with DPDK devices of their own to an inventory whose
-// shm and kernel transports take dpdk ports as well.
+// devices adds transports with their own DPDK devices to an inventory whose shm and
+// kernel transports also take dpdk ports.
 func devices(inv *inventory.Inventory) {
 	for i := range inv.Transports {
 		t := &inv.Transports[i]
@@ -28,8 +28,8 @@ func devices(inv *inventory.Inventory) {
 	}
 }
 
-// TestBackendsOfDpdkPorts checks what is behind a dpdk port: a native port, of
-// one kind or the other, or nothing if the transport has devices of its own.
+// TestBackendsOfDpdkPorts checks the backend of a dpdk port: one kind of native port or
+// the other, or none if the transport has its own devices.
 func TestBackendsOfDpdkPorts(t *testing.T) {
 	for transport, want := range map[string]Backend{"shm": BackendShm, "veth": BackendNetdev, "direct": "", chain.TransportAuto: BackendShm} {
 		inv, c := loadInventory(t, "vm2"), pair()
@@ -43,8 +43,8 @@ func TestBackendsOfDpdkPorts(t *testing.T) {
 	}
 }
 
-// TestPrivilegesMustBePermitted: a transport that needs some is taken if the
-// chain permits it, and nowhere else.
+// TestPrivilegesMustBePermitted: a transport that needs privileges is taken only if the
+// chain permits it.
 func TestPrivilegesMustBePermitted(t *testing.T) {
 	inv, c := loadInventory(t, "vm2"), pair()
 	devices(inv)
@@ -66,7 +66,7 @@ func TestPrivilegesMustBePermitted(t *testing.T) {
 	}
 }
 
-// TestOneUser: what only processes of one user can have is refused to others.
+// TestOneUser: a transport limited to processes of one user is refused to others.
 func TestOneUser(t *testing.T) {
 	inv, c := loadInventory(t, "vm2"), pair()
 	devices(inv)
@@ -84,8 +84,8 @@ func TestOneUser(t *testing.T) {
 	}
 }
 
-// TestHugePagesMustBeThere: a transport that cannot do without them is not taken
-// for a function that has none.
+// TestHugePagesMustBeThere: a transport that requires huge pages is not taken for a
+// function without them.
 func TestHugePagesMustBeThere(t *testing.T) {
 	inv, c := loadInventory(t, "vm2"), pair()
 	devices(inv)
@@ -103,16 +103,16 @@ func TestHugePagesMustBeThere(t *testing.T) {
 	mustPlan(t, c, inv)
 }
 
-// TestHugePagesOfSwitchesCount: beside the functions', if all applications of
-// the link have some, and in the smallest pages of the host.
+// TestHugePagesOfSwitchesCount: the switch adds pages of the smallest size, if all
+// applications of the link have huge pages.
 func TestHugePagesOfSwitchesCount(t *testing.T) {
 	pages := []chain.HugePages{{Size: 2 << 20, Limit: 64 << 20}}
 	for _, test := range []struct {
 		name      string
 		free      int
 		transport string
-		second    []chain.HugePages // of the other function
-		machine   bool              // whether that is one
+		second    []chain.HugePages // of the second function
+		machine   bool              // whether it is a VM
 		asked     string            // "": enough
 	}{
 		{"enough", 32 + 32 + 61, "switch", pages, false, ""},
@@ -151,7 +151,7 @@ func TestHugePagesOfSwitchesCount(t *testing.T) {
 	}
 }
 
-// TestHugePagesAreShown: what a profile allows beyond the default is no secret.
+// TestHugePagesAreShown: the plan shows what a profile allows beyond the default.
 func TestHugePagesAreShown(t *testing.T) {
 	for face, want := range map[chain.Face]bool{chain.FaceDPDK: true, chain.FaceNative: false} {
 		inv, c := loadInventory(t, "vm2"), pair()

@@ -12,15 +12,15 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// estimate is what one transport is expected to do for one link.
+// estimate is the expected performance of one transport on one link.
 type estimate struct {
 	*needs
 	figures
 	transport string
 }
 
-// evidence holds every requirement of the link against what the transport is
-// expected to do, in the order of the chain reference.
+// evidence compares every requirement of the link with the transport's expected
+// performance, in the order of the chain reference.
 func (p *planner) evidence(t *inventory.Transport, n *needs) []Evidence {
 	e := estimate{needs: n, figures: figuresOf(p.inv, t.Name), transport: t.Name}
 	r := &n.link.Requires
@@ -59,9 +59,8 @@ func (e estimate) judgePDV() Evidence {
 	return e.judgeDelay("packet_delay_variation", r.PDV, e.pdv(float64(r.Percentile)))
 }
 
-// judgeDelay adds the wait in a shaped queue if the load can fill it. A
-// load that the transport itself cannot carry leaves no evidence at all: then
-// nothing bounds the queue.
+// judgeDelay adds the queueing delay of the shaper if the load can fill its queue. If
+// the transport cannot carry the load, there is no evidence: nothing bounds the queue.
 func (e estimate) judgeDelay(requirement string, limit units.Duration, f figure) Evidence {
 	at := e.link.Requires.Percentile
 	ev := Evidence{Requirement: requirement, Required: fmt.Sprintf("≤ %v at p%v", limit, at)}
@@ -84,13 +83,13 @@ func (e estimate) judgeDelay(requirement string, limit units.Duration, f figure)
 	return ev
 }
 
-// duration keeps a wait in an absurdly long queue within what can be printed.
+// duration limits the wait in an absurdly long queue to a printable value.
 func duration(ns float64) units.Duration {
 	const longest = 1 << 62
 	return units.Duration(min(ns, longest))
 }
 
-// overloadsShape compares payload with payload, as the load is counted.
+// overloadsShape compares payload with payload, as loads are counted.
 func (e estimate) overloadsShape() bool {
 	return shapedRate(e.tight) > 0 && uint64(e.load) >= e.datagrams(shapedRate(e.tight))
 }
@@ -135,7 +134,7 @@ func (e estimate) judgePacketRate() Evidence {
 	return judgeRate("packet_rate", limit, f, units.PacketRate(roundDown(f.value)))
 }
 
-// capped lowers a rate to what the link's shape lets pass; limit 0 is none.
+// capped limits a rate to the rate of the link's shaper; limit 0 means none.
 func (e estimate) capped(f figure, limit uint64, source string) figure {
 	if limit == 0 || !f.known() || f.value <= float64(limit) {
 		return f
@@ -143,8 +142,8 @@ func (e estimate) capped(f figure, limit uint64, source string) figure {
 	return figure{float64(limit), source + e.tight.Kind + fmt.Sprintf(" at %v", shapedRate(e.tight))}
 }
 
-// judgeRate compares a rate that must be reached. The value printed is rounded
-// down, and the value printed is the value judged.
+// judgeRate compares a rate with a required minimum. It rounds the rate down first and
+// judges the printed value.
 func judgeRate[T units.Bitrate | units.PacketRate](requirement string, limit T, f figure, expected T) Evidence {
 	ev := Evidence{Requirement: requirement, Required: fmt.Sprintf("≥ %v", limit)}
 	if !f.known() {
@@ -157,8 +156,8 @@ func judgeRate[T units.Bitrate | units.PacketRate](requirement string, limit T, 
 	return ev
 }
 
-// judgeMaxBitrate asks what holds the rate down: a transport that happens to be
-// slow is no evidence.
+// judgeMaxBitrate checks what limits the rate: a transport that happens to be slow is
+// no evidence.
 func (e estimate) judgeMaxBitrate() Evidence {
 	limit := e.link.Requires.MaxBitrate
 	ev := Evidence{Requirement: "max_bitrate", Required: fmt.Sprintf("≤ %v", limit)}
@@ -192,9 +191,9 @@ const (
 	noEvidence = "neither a calibration record nor a stated default"
 )
 
-// threeDigits is a ratio as it is printed; the exact one is judged.
+// threeDigits rounds a ratio for printing; the exact one is judged.
 func threeDigits(v float64) units.Ratio {
-	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // reads back what it wrote
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // parses its own output
 	return units.Ratio(r)
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// Every kind of requirement is refused if the evidence is against it, and
-// accepted if the evidence is for it.
+// Every kind of requirement is refused if the evidence contradicts it, and accepted if
+// the evidence supports it.
 func TestEachRequirementCanBeViolated(t *testing.T) {
 	type edit func(*chain.Link)
 	for _, test := range []struct {
@@ -102,8 +102,8 @@ func TestEachRequirementCanBeViolated(t *testing.T) {
 	}
 }
 
-// A load that fills a token bucket adds the wait in its queue, and loss; a
-// smaller load adds nothing.
+// A load that fills a token bucket adds queueing delay and loss; a smaller load adds
+// nothing.
 func TestShapeAddsDelayOnlyWhereLoadFillsIt(t *testing.T) {
 	inv := loadInventory(t, "vm2")
 	link := func(load units.Bitrate, limit time.Duration) *chain.Chain {
@@ -127,7 +127,7 @@ func TestShapeAddsDelayOnlyWhereLoadFillsIt(t *testing.T) {
 	}
 }
 
-// A load beyond what the transport carries leaves latency without evidence.
+// A load that exceeds the transport's capacity leaves no evidence for latency.
 func TestSaturatingLoadIsNoEvidenceForLatency(t *testing.T) {
 	c := pair()
 	l := &c.Links[0]
@@ -154,8 +154,8 @@ func TestFronthaulOnBridgeIsInfeasible(t *testing.T) {
 	}
 }
 
-// If the fastest transport lacks evidence and a slower one has it, auto
-// takes the slower and says so.
+// If the fastest transport lacks evidence and a slower one has it, auto takes the
+// slower one and says so.
 func TestAutoPrefersEvidence(t *testing.T) {
 	inv := loadInventory(t, "calibrated")
 	c := pair()
@@ -182,7 +182,7 @@ func rejection(l *Link, transport string) string {
 	return ""
 }
 
-// What was measured on another machine or kernel is no evidence here.
+// A calibration from another machine or kernel is no evidence here.
 func TestStaleCalibrationIsNoEvidence(t *testing.T) {
 	inv := loadInventory(t, "calibrated")
 	for i := range inv.Calibration {
@@ -220,7 +220,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// A calibration with datagrams alone says nothing of TCP, and the reverse.
+// A calibration with datagrams alone is no evidence for TCP, and vice versa.
 func TestOneTrafficIsNoEvidenceForTheOther(t *testing.T) {
 	for _, test := range []struct {
 		traffic  chain.Traffic
@@ -241,7 +241,7 @@ func TestOneTrafficIsNoEvidenceForTheOther(t *testing.T) {
 	}
 }
 
-// A stated default never undercuts what the calibration has already seen.
+// A stated default is never better than a value the calibration measured.
 func TestDefaultNeverBelowCalibration(t *testing.T) {
 	inv := &inventory.Inventory{Calibration: []inventory.Calibration{{
 		Transport: "veth",
@@ -269,7 +269,7 @@ func TestStatedDefaultsAreConsistent(t *testing.T) {
 	}
 }
 
-// TestTightest: rates are judged by the port that holds back most.
+// TestTightest: rates are judged by the most restrictive port.
 func TestTightest(t *testing.T) {
 	slow := &chain.Qdisc{Kind: "htb", Rate: 1e6}
 	for name, shapes := range map[string][]*chain.Qdisc{
@@ -286,8 +286,8 @@ func TestTightest(t *testing.T) {
 	}
 }
 
-// TestPortShape: a port's own qdisc is in the plan, completed, and the others
-// have the link's.
+// TestPortShape: a port's own qdisc appears completed in the plan; other ports use the
+// link's.
 func TestPortShape(t *testing.T) {
 	c := pair()
 	c.Functions[1].Ports[0].QoS = &chain.Qdisc{Kind: "htb", Rate: 4e6, Child: &chain.Qdisc{Kind: "pfifo", Limit: 9}}

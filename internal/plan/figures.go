@@ -10,8 +10,8 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// figures is what is known of one transport: its calibration on this host, and
-// behind that the stated defaults, for whatever was not calibrated.
+// figures holds the known performance of one transport: its calibration on this host,
+// and stated defaults for values that were not calibrated.
 type figures struct {
 	now      time.Time              // of the inventory
 	measured *inventory.Calibration // nil: none
@@ -21,7 +21,7 @@ type figures struct {
 // figure is one expected value and where it comes from.
 type figure struct {
 	value  float64 // bit/s, packets/s, ratio, or ns
-	source string  // empty: nothing is known
+	source string  // empty: unknown
 }
 
 func (f figure) known() bool { return f.source != "" }
@@ -40,8 +40,8 @@ func figuresOf(inv *inventory.Inventory, transport string) figures {
 	return f
 }
 
-// pick reads one value, 0 meaning unknown, from the calibration, else from the
-// stated defaults.
+// pick reads one value from the calibration, or else from the stated defaults; 0 means
+// unknown.
 func (f figures) pick(value func(*inventory.Calibration) float64) figure {
 	if f.measured != nil && value(f.measured) > 0 {
 		return figure{value(f.measured), f.sourceOf(f.measured)}
@@ -52,21 +52,21 @@ func (f figures) pick(value func(*inventory.Calibration) float64) figure {
 	return figure{}
 }
 
-// tcpBitrate is what one TCP stream delivers.
+// tcpBitrate is the goodput of one TCP stream.
 func (f figures) tcpBitrate() figure {
 	return f.pick(func(c *inventory.Calibration) float64 { return float64(c.TCPBitrate) }).of("tcp")
 }
 
-// udpBitrate is what datagrams in frames of that length deliver. A packet costs at
-// most what a longer one costs, so that shorter frames carry at least the same number
-// of packets; longer ones are not assumed to carry more bits.
+// udpBitrate is the goodput of datagrams in frames of that length. A shorter packet
+// costs at most as much as a longer one, so shorter frames reach at least the same
+// packet rate. Longer frames are not assumed to carry more bits.
 func (f figures) udpBitrate(frame int) figure {
 	return f.pick(func(c *inventory.Calibration) float64 {
 		return float64(c.UDPBitrate) * min(1, udpPayload(frame)/udpPayload(cmp.Or(c.UDPFrame, statedFrame)))
 	}).of("udp")
 }
 
-// of names the traffic that the evidence is of.
+// of names the traffic of the evidence.
 func (f figure) of(traffic string) figure {
 	if f.known() {
 		f.source += ", " + traffic
@@ -78,15 +78,15 @@ func (f figures) packetRate() figure {
 	return f.pick(func(c *inventory.Calibration) float64 { return float64(c.PacketRate) })
 }
 
-// loss needs no special case for a calibration without loss: the upper bound
-// of a ratio is never 0.
+// loss needs no special case for a calibration without loss: the upper bound of a ratio
+// is never 0.
 func (f figures) loss() figure {
 	return f.pick(func(c *inventory.Calibration) float64 { return c.LossRatio })
 }
 
-// latency is the latency at the next higher percentile that is known. Where the
-// calibration does not reach that far, the stated default stands in, but never
-// with less than the calibration saw.
+// latency returns the latency at the next higher known percentile. If the calibration
+// does not reach that far, it uses the stated default, but never less than the
+// calibration measured.
 func (f figures) latency(percentile float64) figure {
 	at := func(c *inventory.Calibration) float64 { return float64(latencyAt(c, percentile)) }
 	got := f.pick(at)
@@ -99,8 +99,8 @@ func (f figures) latency(percentile float64) figure {
 	return got
 }
 
-// pdv is known at p99; beyond it the latency itself is a bound of its
-// variation, since no packet is faster than instantaneous.
+// pdv is known at p99. Beyond it the latency bounds its own variation, since no packet
+// is faster than instantaneous.
 func (f figures) pdv(percentile float64) figure {
 	if percentile <= 99 {
 		if got := f.pick(func(c *inventory.Calibration) float64 { return float64(c.PDVp99) }); got.known() {
@@ -125,7 +125,7 @@ func latencyAt(c *inventory.Calibration, percentile float64) time.Duration {
 	return best.Latency
 }
 
-// sourceOf names the records, their age and the doubts about them.
+// sourceOf names the records, their age and their marks.
 func (f figures) sourceOf(c *inventory.Calibration) string {
 	source := c.Source
 	if len(c.Marks) > 0 {

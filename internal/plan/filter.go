@@ -21,15 +21,15 @@ type obstacle struct {
 	pos        parse.Position
 }
 
-// filters are tried in this order: what the link is first, then what the host
-// has. The transport that passes most of them is the nearest miss.
+// filters run in this order: properties of the link first, then of the host. The
+// transport that passes most filters is the nearest miss.
 var filters = []func(*inventory.Transport, *needs) *obstacle{
 	hostsObstacle, faceObstacle, queuesObstacle, isolationObstacle, privilegeObstacle, oneUserObstacle, hugePagesObstacle, uplinkObstacle, uplinksObstacle, netnsObstacle, endsObstacle,
 	shapeObstacle, mtuObstacle, underlayMTUObstacle, messageObstacle, forwardingObstacle, statusObstacle, vfsObstacle,
 }
 
-// firstObstacle returns the first reason why t cannot realise the link, and how
-// many filters it passed; nil if it can.
+// firstObstacle returns the first reason why t cannot realise the link, or nil, and how
+// many filters t passed.
 func firstObstacle(t *inventory.Transport, n *needs) (*obstacle, int) {
 	for passed, filter := range filters {
 		if o := filter(t, n); o != nil {
@@ -79,7 +79,7 @@ func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
 	}
 }
 
-// serves reports whether the transport serves the port as it is.
+// serves reports whether the transport supports the port's face.
 func (n *needs) serves(t *inventory.Transport, e portEnd) bool {
 	if n.reaches(t, e) {
 		return n.machine(t, e)
@@ -90,26 +90,26 @@ func (n *needs) serves(t *inventory.Transport, e portEnd) bool {
 	return slices.Contains(t.Caps.Faces, string(e.port.Face))
 }
 
-// machine reports whether the transport reaches the port's virtual machine itself.
-// It does if the chain names it. auto takes no such transport for a machine: the
-// interfaces of others keep no CPU busy.
+// machine reports whether the transport reaches the port's VM directly, as it does if
+// the chain names it. auto takes no such transport for a VM: the interfaces of other
+// transports keep no CPU busy.
 func (n *needs) machine(t *inventory.Transport, e portEnd) bool {
 	return n.reaches(t, e) && n.link.Transport != chain.TransportAuto
 }
 
-// reaches reports whether the port is an interface of a virtual machine, and the
-// transport one that can reach it itself.
+// reaches reports whether the port is an interface of a VM and the transport can reach
+// a VM directly.
 func (n *needs) reaches(t *inventory.Transport, e portEnd) bool {
 	return t.Caps.Machines && n.inMachine(e) && e.port.Face == chain.FaceNetdev
 }
 
-// inMachine reports whether the port is that of a virtual machine.
+// inMachine reports whether the port belongs to a virtual machine.
 func (n *needs) inMachine(e portEnd) bool {
 	f := n.functions[e.end.Function]
 	return f != nil && f.Runtime == chain.RuntimeVM
 }
 
-// nativeQueues is the most queues of a port that is opened by libdray
+// nativeQueues is the maximum queue count of a port that libdray opens
 // (dataplane/port/PROTOCOL.md, section 3).
 const nativeQueues = 16
 
@@ -278,7 +278,7 @@ func shapeObstacle(t *inventory.Transport, n *needs) *obstacle {
 	}
 }
 
-// ownShapeObstacle is for a transport whose ports are one interface.
+// ownShapeObstacle is for a transport whose ports share one interface.
 func ownShapeObstacle(n *needs) *obstacle {
 	for _, e := range n.ports {
 		if e.port.QoS != nil {
@@ -347,9 +347,9 @@ func statusObstacle(t *inventory.Transport, n *needs) *obstacle {
 	}
 }
 
-// vfsObstacle is for a transport that takes a virtual function for each port, all of
-// one network card. Those that other links of the chain take are not counted: what is
-// left is known when a link comes up.
+// vfsObstacle is for a transport that takes a VF for each port, all from one network
+// card. VFs that other links of the chain take are not counted: the remaining number is
+// known only when a link comes up.
 func vfsObstacle(t *inventory.Transport, n *needs) *obstacle {
 	if !t.Caps.VFs {
 		return nil

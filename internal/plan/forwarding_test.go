@@ -10,8 +10,8 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// TestForwarding: what a link asks for is what it gets, and by default flows join
-// two ends, and no more.
+// TestForwarding: a link gets the forwarding it asks for. The default is a flow between
+// exactly two ends.
 func TestForwarding(t *testing.T) {
 	chooses := &inventory.Transport{Caps: inventory.Caps{Forwards: true}}
 	fixed := &inventory.Transport{}

@@ -56,8 +56,8 @@ func (p *planner) checkRuntime(f *chain.Function) {
 	}
 }
 
-// warnOfHugePages says what a function gets beyond the default seccomp profile:
-// what EAL calls to bind huge pages to NUMA nodes.
+// warnOfHugePages reports the system calls allowed beyond the default seccomp profile:
+// EAL binds huge pages to NUMA nodes with them.
 func (p *planner) warnOfHugePages(f *chain.Function) {
 	confined := f.Runtime == chain.RuntimeRunc || f.Runtime == chain.RuntimeDocker
 	if confined && f.HasPort(chain.FaceDPDK) && len(f.HugePages) > 0 {
@@ -65,8 +65,8 @@ func (p *planner) warnOfHugePages(f *chain.Function) {
 	}
 }
 
-// ealArgument is what dray replaces by the arguments that attach a DPDK application
-// to its ports; nearEAL finds what looks as if it was meant.
+// ealArgument is replaced by the arguments that attach a DPDK application to its ports;
+// nearEAL matches likely misspellings.
 const ealArgument = "$(DRAY_EAL)"
 
 var nearEAL = regexp.MustCompile(`(?i)^\$?[({]?\s*DRAY[_ -]?EAL\s*[)}]?$`)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestCPUs(t *testing.T) {
-	inv := loadInventory(t, "server8") // 0-7, of which 4-7 are isolated
+	inv := loadInventory(t, "server8") // 0-7, 4-7 isolated
 	c := pair()
 	c.Functions = append(c.Functions, function("c"), function("d"))
 	c.Functions[0].CPUs.Count = 2
@@ -119,13 +119,13 @@ func TestFormatCPUs(t *testing.T) {
 	}
 }
 
-// TestDPDKCommandsAreToldOfTheirPorts: without $(DRAY_EAL), and with what looks
-// like it, a DPDK application starts and finds nothing.
+// TestDPDKCommandsAreToldOfTheirPorts: without $(DRAY_EAL), or with a misspelling, a
+// DPDK application starts and finds no ports.
 func TestDPDKCommandsAreToldOfTheirPorts(t *testing.T) {
 	for _, c := range []struct {
 		face    chain.Face
 		command []string
-		want    string // of the warning; empty: none
+		want    string // the expected warning; empty: none
 	}{
 		{chain.FaceDPDK, []string{"app", "$(DRAY_EAL)", "--"}, ""},
 		{chain.FaceDPDK, []string{"sh", "-c", "exec app $DRAY_EAL --"}, ""},

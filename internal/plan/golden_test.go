@@ -93,8 +93,8 @@ func compare(t *testing.T, file string, got []byte) {
 	}
 }
 
-// What the chains of the golden files and the examples have to show, whoever
-// updates the files.
+// Required outcomes for the chains of the golden files and the examples, after any
+// update.
 func TestOutcomes(t *testing.T) {
 	const examples = "../../examples/"
 	for _, test := range []struct {

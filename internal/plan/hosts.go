@@ -10,8 +10,8 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// planHosts copies the simulated hosts into the plan, and finds what their
-// underlay needs and the kernel lacks.
+// planHosts copies the simulated hosts into the plan, and reports what their underlay
+// needs and the kernel lacks.
 func (p *planner) planHosts() {
 	p.plan.Hosts = p.chain.Hosts
 	if p.chain.Hosts == nil {
@@ -45,7 +45,7 @@ func (p *planner) checkUnderlayQdisc(kind, field, value, otherwise string) {
 // crosses reports whether the link's ports are on different simulated hosts.
 func (n *needs) crosses() bool { return len(n.hosts) > 1 }
 
-// hostsObstacle keeps tunnels to links between hosts, and these to tunnels.
+// hostsObstacle limits tunnels to links between hosts, and vice versa.
 func hostsObstacle(t *inventory.Transport, n *needs) *obstacle {
 	switch {
 	case n.crosses() && !t.Caps.Tunnel:
@@ -66,7 +66,7 @@ func hostsObstacle(t *inventory.Transport, n *needs) *obstacle {
 	return nil
 }
 
-// underlayMTUObstacle asks whether the underlay has room for the tunnel's headers.
+// underlayMTUObstacle checks whether the underlay has room for the tunnel's headers.
 func underlayMTUObstacle(_ *inventory.Transport, n *needs) *obstacle {
 	if !n.crosses() || n.mtu+chain.VXLANOverhead <= n.underlay.MTU {
 		return nil
@@ -80,7 +80,7 @@ func underlayMTUObstacle(_ *inventory.Transport, n *needs) *obstacle {
 	}
 }
 
-// latency is that of the transport, and for a tunnel the underlay's delay.
+// latency is the transport's latency, plus the underlay's delay for a tunnel.
 func (e estimate) latency(percentile float64) figure {
 	f := e.figures.latency(percentile)
 	if e.crosses() && e.underlay.Delay > 0 && f.known() {
@@ -90,8 +90,8 @@ func (e estimate) latency(percentile float64) figure {
 	return f
 }
 
-// bitrate is what the transport carries of the link's traffic. Evidence of the
-// other traffic is none.
+// bitrate is the rate at which the transport carries the link's traffic. The other
+// traffic is no evidence.
 func (e estimate) bitrate() figure {
 	if e.traffic() != chain.TrafficTCP {
 		return e.carried()
@@ -99,12 +99,12 @@ func (e estimate) bitrate() figure {
 	return e.tunnelled(e.tcpBitrate(), float64(e.mtu-tcpOverhead), float64(e.mtu+ethernet))
 }
 
-// carried is what it carries of a load, which is of datagrams.
+// carried is the same for the load, which is always datagrams.
 func (e estimate) carried() figure {
 	return e.tunnelled(e.udpBitrate(e.frame()), udpPayload(e.frame()), float64(e.frame()-checksum))
 }
 
-// tunnelled lowers a bitrate to the payload that a tunnel's underlay carries.
+// tunnelled limits a bitrate to the payload rate of a tunnel's underlay.
 func (e estimate) tunnelled(f figure, payload, frame float64) figure {
 	if !e.crosses() || e.underlay.Rate == 0 || !f.known() {
 		return f
@@ -113,7 +113,7 @@ func (e estimate) tunnelled(f figure, payload, frame float64) figure {
 	return lesser(f, limit, fmt.Sprintf("payload through the underlay at %v", e.underlay.Rate))
 }
 
-// packetRate is the same for frames of 64 bytes, of which 4 are a checksum that no
+// packetRate is the same for frames of 64 bytes, 4 of which are a checksum that no
 // tunnel carries.
 func (e estimate) packetRate() figure {
 	f := e.figures.packetRate()
@@ -131,7 +131,7 @@ func lesser(f figure, limit float64, source string) figure {
 	return figure{limit, source}
 }
 
-// underlayText is the underlay in one line.
+// underlayText is the underlay on one line.
 func underlayText(u chain.Underlay) string {
 	text := "no stated rate"
 	if u.Rate > 0 {

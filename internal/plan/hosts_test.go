@@ -13,7 +13,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// withTunnels is a saved inventory that has tunnels between hosts.
+// withTunnels loads a saved inventory that has tunnels between hosts.
 func withTunnels(t *testing.T) *inventory.Inventory {
 	t.Helper()
 	inv := loadInventory(t, "vm2")
@@ -29,7 +29,7 @@ func withTunnels(t *testing.T) *inventory.Inventory {
 	return inv
 }
 
-// apart is pair on two simulated hosts.
+// apart is pair() on two simulated hosts.
 func apart(u chain.Underlay) *chain.Chain {
 	c := pair()
 	if u.MTU == 0 {
@@ -65,8 +65,8 @@ func TestTunnelBetweenHosts(t *testing.T) {
 	}
 }
 
-// TestNoTunnelOnOneHost: functions of a chain with hosts that are on the same one
-// are joined as ever, and a tunnel is refused there.
+// TestNoTunnelOnOneHost: functions on the same simulated host are joined as usual, and
+// a tunnel is refused there.
 func TestNoTunnelOnOneHost(t *testing.T) {
 	c := apart(chain.Underlay{})
 	c.Functions[1].Host = "h1"
@@ -107,15 +107,15 @@ func wantViolation(t *testing.T, c *chain.Chain, inv *inventory.Inventory, const
 	return infeasible.Plan.Violations[0]
 }
 
-// TestUnderlayIsEvidence: the underlay's delay adds to a tunnel's latency, and its
-// rate bounds what the tunnel carries.
+// TestUnderlayIsEvidence: the underlay's delay adds to a tunnel's latency, and its rate
+// limits the tunnel's bitrate.
 func TestUnderlayIsEvidence(t *testing.T) {
 	inv := withTunnels(t)
 	inv.Qdiscs = []inventory.Item{{Name: "netem", Status: inventory.OK}, {Name: "tbf", Status: inventory.OK}}
 	for _, c := range []struct {
 		underlay chain.Underlay
 		requires chain.Requires
-		want     string // of the violation; empty: none
+		want     string // the expected violation; empty: none
 	}{
 		{chain.Underlay{}, chain.Requires{Latency: 1e6, Percentile: 99}, ""},
 		{chain.Underlay{Delay: 1e6}, chain.Requires{Latency: 1e6, Percentile: 99}, "the underlay's delay"},
@@ -134,7 +134,7 @@ func TestUnderlayIsEvidence(t *testing.T) {
 	}
 }
 
-// TestSwitchMemoryOfHosts: each host of a tunnel has a switch with memory of its own.
+// TestSwitchMemoryOfHosts: each host of a tunnel has its own switch and switch memory.
 func TestSwitchMemoryOfHosts(t *testing.T) {
 	c := apart(chain.Underlay{})
 	p := &planner{chain: c, inv: withTunnels(t)}

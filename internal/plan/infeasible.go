@@ -9,12 +9,12 @@ import (
 	"github.com/drayage/dray/internal/spec/layout"
 )
 
-// Infeasible is the error of a chain that this host cannot satisfy.
+// Infeasible is the error for a chain that this host cannot satisfy.
 type Infeasible struct {
 	Plan *Plan // as far as it could be made, with its Violations
 }
 
-// Error names the violations, one a line, grouped by what has them.
+// Error lists the violations, one a line, grouped by subject.
 func (e *Infeasible) Error() string {
 	var items []layout.Item
 	count := map[string]int{}

@@ -25,7 +25,7 @@ func interfaceNames(inv *inventory.Inventory) string {
 	return strings.Join(names, ", ")
 }
 
-// usable leaves out what is missing on this host.
+// usable drops items that this host lacks.
 func usable(items []inventory.Item) []inventory.Item {
 	var out []inventory.Item
 	for _, item := range items {

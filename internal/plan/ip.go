@@ -10,21 +10,20 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// benchmarking is the range that assigned addresses come from: RFC 2544,
-// appendix C, sets it aside for tests between two systems. Each link that
-// names no address takes a /24 of it.
+// benchmarking is the range of assigned addresses: RFC 2544, appendix C, reserves it
+// for tests between two systems. Each link without an address takes a /24 of it.
 var benchmarking = netip.MustParsePrefix("198.18.0.0/15")
 
 const linkBits = 24
 
-// addresses hands out what the chain does not name itself.
+// addresses assigns the addresses that the chain does not name.
 type addresses struct {
 	named []netip.Prefix // the subnets of all addresses that the chain names
 	used  map[netip.Addr]bool
 	next  netip.Addr // the first address of the next subnet to try
 }
 
-// assignIPs gives every port an address.
+// assignIPs assigns every port an address.
 func (p *planner) assignIPs() {
 	a := &addresses{used: map[netip.Addr]bool{}, next: benchmarking.Addr()}
 	for _, f := range p.chain.Functions {
@@ -69,8 +68,8 @@ func (p *planner) assignLinkIPs(l *chain.Link, link *Link, a *addresses) {
 	}
 }
 
-// linkSubnet is the subnet of the first address that the chain names on the
-// link, or else the next free one.
+// linkSubnet is the subnet of the first address named on the link, or else the next
+// free one.
 func linkSubnet(link *Link, a *addresses) (netip.Prefix, bool) {
 	for _, e := range link.Ends {
 		if e.IP.IsValid() {
@@ -80,7 +79,7 @@ func linkSubnet(link *Link, a *addresses) (netip.Prefix, bool) {
 	return a.nextSubnet()
 }
 
-// nextSubnet is the next subnet that no address of the chain touches.
+// nextSubnet is the next subnet that overlaps no address of the chain.
 func (a *addresses) nextSubnet() (netip.Prefix, bool) {
 	for benchmarking.Contains(a.next) {
 		subnet := netip.PrefixFrom(a.next, linkBits)

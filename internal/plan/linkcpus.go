@@ -4,9 +4,9 @@ package plan
 
 import "strings"
 
-// assignLinkCPUs gives each link whose processes poll as many CPUs as they keep
-// busy: such that neither a pinned function nor another of these links has. If
-// too few are left the link's processes may use any.
+// assignLinkCPUs gives each link with polling processes as many CPUs as they keep busy.
+// It takes no CPU of a pinned function or of another such link. If too few are left,
+// the processes may use any CPU.
 func (p *planner) assignLinkCPUs() {
 	owner := map[int]string{}
 	for _, f := range p.plan.Functions {

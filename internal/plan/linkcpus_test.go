@@ -11,8 +11,8 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// TestPollingLinksGetCPUs: none that a function is pinned to, none twice, and a
-// warning if none is left.
+// TestPollingLinksGetCPUs: no CPU of a pinned function, no CPU twice, and a warning if
+// none is left.
 func TestPollingLinksGetCPUs(t *testing.T) {
 	inv := &inventory.Inventory{Transports: []inventory.Transport{
 		{Item: inventory.Item{Name: "switch"}, Caps: inventory.Caps{BusyCPUs: 1}},
@@ -47,8 +47,8 @@ func TestPollingLinksGetCPUs(t *testing.T) {
 	}
 }
 
-// TestTunnelsGetCPUs: the switch of each host polls, and they share if there is
-// not a CPU for each.
+// TestTunnelsGetCPUs: the switch of each host polls, and the switches share CPUs if
+// there are too few.
 func TestTunnelsGetCPUs(t *testing.T) {
 	inv := &inventory.Inventory{Transports: []inventory.Transport{
 		{Item: inventory.Item{Name: "tunnel"}, Caps: inventory.Caps{BusyCPUs: 1, Tunnel: true}},

@@ -12,8 +12,8 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// planLink chooses the transport of one link and gathers its evidence.
-// Addresses are decided later, over all links.
+// planLink chooses the transport of one link and collects its evidence. Addresses are
+// assigned later, over all links.
 func (p *planner) planLink(l *chain.Link) {
 	n := p.needsOf(l)
 	p.checkLink(n)
@@ -87,9 +87,9 @@ func (p *planner) ends(l *chain.Link) []End {
 	return ends
 }
 
-// setBackends says what is behind the ports that libdray opens, in an application
-// or in a DPDK driver: memory, if the transport makes no interfaces, and else
-// an interface of the transport's.
+// setBackends sets the backend of ports that libdray opens, in an application or in a
+// DPDK driver: memory if the transport makes no interfaces, otherwise one of its
+// interfaces.
 func setBackends(ends []End, t *inventory.Transport) {
 	if !slices.Contains(t.Caps.Faces, string(chain.FaceNative)) {
 		return
@@ -126,8 +126,8 @@ func (p *planner) warnOfChoice(n *needs, t *inventory.Transport) {
 	}
 }
 
-// choice is the transport of a link, and why not the others. The transport is
-// nil if none is feasible.
+// choice is the transport of a link, nil if none is feasible, and the rejected ones
+// with reasons.
 type choice struct {
 	transport *inventory.Transport
 	reason    string
@@ -139,8 +139,8 @@ func (c *choice) reject(t *inventory.Transport, reason string) {
 	c.rejected = append(c.rejected, Rejected{Transport: t.Name, Reason: reason})
 }
 
-// byRank lists the host's transports, the fastest first; those that auto never
-// takes come last.
+// byRank lists the host's transports, fastest first; transports that auto never takes
+// come last.
 func (p *planner) byRank() []*inventory.Transport {
 	var ts []*inventory.Transport
 	for i := range p.inv.Transports {
@@ -155,9 +155,9 @@ func (p *planner) byRank() []*inventory.Transport {
 	return ts
 }
 
-// chooseAuto takes the fastest transport that passes every filter and has
-// evidence for every requirement. If none has the evidence, it takes the
-// fastest that passes the filters and reports what that one lacks.
+// chooseAuto takes the fastest transport that passes every filter and has evidence for
+// every requirement. If there is none, it takes the fastest that passes the filters and
+// reports the missing evidence.
 func (p *planner) chooseAuto(n *needs) choice {
 	var c choice
 	var fastest *inventory.Transport
@@ -202,7 +202,7 @@ func fastestReason(n *needs) string {
 	return fmt.Sprintf("fastest that isolation %q and the face %s allow %s", n.link.Isolation, strings.Join(faces, ", "), where)
 }
 
-// rejectOthers says of each transport that auto did not take why it did not.
+// rejectOthers states why auto did not take each other transport.
 func (p *planner) rejectOthers(n *needs, c *choice) {
 	for _, t := range p.byRank() {
 		if t == c.transport {
@@ -228,8 +228,8 @@ func (p *planner) rejectOthers(n *needs, c *choice) {
 	}
 }
 
-// violateNearest names the constraint that stopped the transport that came
-// nearest to being usable.
+// violateNearest names the constraint that stopped the transport that passed most
+// filters.
 func (p *planner) violateNearest(n *needs) {
 	v := Violation{
 		Subject:    n.subject(),
@@ -253,7 +253,7 @@ func (p *planner) violateNearest(n *needs) {
 	p.violate(v)
 }
 
-// facesServed is the number of the link's ports whose face the transport serves.
+// facesServed counts the link's ports whose face the transport serves.
 func facesServed(t *inventory.Transport, n *needs) int {
 	served := 0
 	for _, e := range n.ports {
@@ -264,7 +264,7 @@ func facesServed(t *inventory.Transport, n *needs) int {
 	return served
 }
 
-// checkNamed holds the transport that the chain names to the same filters.
+// checkNamed applies the same filters to the transport that the chain names.
 func (p *planner) checkNamed(n *needs) choice {
 	var c choice
 	name := n.link.Transport

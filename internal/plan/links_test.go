@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// hardLink is an edit of the pair that makes its link impossible to build.
+// hardLink edits the pair so that its link is impossible to build.
 type hardLink struct {
 	name       string
 	edit       func(*chain.Chain, *chain.Link, *inventory.Inventory)
@@ -20,7 +20,7 @@ type hardLink struct {
 	reason     string
 }
 
-// What cannot be built is infeasible under either policy, and names its constraint.
+// An impossible link is infeasible under either policy, and names its constraint.
 func TestHardViolationsOfLinks(t *testing.T) {
 	violateEach(t, []hardLink{
 		{"dpdk face", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
@@ -147,7 +147,7 @@ func TestHardViolationsOfNativeLinks(t *testing.T) {
 		{"messages beyond the memory", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
 			native(c)
 			l.Messages = &chain.Messages{Size: 4 << 20, Count: 8}
-			inv.Host.MemoryFree = 63 << 20 // they take 64 Mi: one queue in two directions
+			inv.Host.MemoryFree = 63 << 20 // messages take 64 Mi: one queue in two directions
 		}, "messages of 4Mi", "take 64Mi, and 63Mi of memory is available"},
 		{"native face on a baseline", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
 			c.Functions[0].Ports[0].Face, l.Transport = chain.FaceNative, "loopback"
@@ -172,7 +172,7 @@ func violateEach(t *testing.T, tests []hardLink) {
 	}
 }
 
-// A kernel transport shares nothing, and so satisfies every isolation level.
+// A kernel transport shares no memory, so it satisfies every isolation level.
 func TestKernelTransportsSatisfyEveryIsolation(t *testing.T) {
 	for isolation := range strictness {
 		c := pair()
@@ -224,7 +224,7 @@ func TestLargestMTUIsCarried(t *testing.T) {
 	}
 }
 
-// A transport that nobody has run here may be taken, and the plan says so.
+// A transport that never ran on this host may be taken; the plan says so.
 func TestNeverRunIsAllowedWithWarning(t *testing.T) {
 	c := pair()
 	c.Links[0].Transport = "ovs"
@@ -275,8 +275,8 @@ func native(c *chain.Chain) {
 	}
 }
 
-// What is behind a native port: memory if both ends are native and may share
-// it, and else packet sockets on an interface.
+// The backend of a native port is memory if both ends are native and may share it, else
+// packet sockets on an interface.
 func TestBackendOfNativePorts(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit      func(*chain.Chain)
@@ -313,8 +313,8 @@ func TestBackendOfNativePorts(t *testing.T) {
 	}
 }
 
-// What a native port may hold, and the link's messages, reach the plan; a bound
-// that nothing keeps is told of.
+// The plan shows a native port's hold and the link's messages, and warns about a bound
+// that nothing enforces.
 func TestPlanOfHoldAndMessages(t *testing.T) {
 	for isolation, warnings := range map[chain.Isolation]int{chain.IsolationLink: 0, chain.IsolationNoSharedMemory: 1} {
 		c := pair()
@@ -333,8 +333,8 @@ func TestPlanOfHoldAndMessages(t *testing.T) {
 	}
 }
 
-// A function whose two native ports are joined sends over the link, not through
-// its kernel: no warning.
+// A function that joins its own two native ports sends over the link, not through its
+// kernel: no warning.
 func TestNativePortsOfOneFunctionUseTheirLink(t *testing.T) {
 	for face, want := range map[chain.Face]int{chain.FaceNetdev: 1, chain.FaceNative: 0} {
 		c := pair()

@@ -11,10 +11,9 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// assignMACs gives every port that names none a locally administered unicast
-// address (the U/L bit of IEEE Std 802) that depends
-// on nothing but the names of chain, function and port, and so survives any
-// other change of the chain.
+// assignMACs gives every port without an address a locally administered unicast address
+// (the U/L bit of IEEE Std 802). It depends only on the names of chain, function and
+// port, so it survives any other change of the chain.
 func (p *planner) assignMACs() {
 	used := map[string]bool{}
 	for _, f := range p.chain.Functions {
@@ -34,7 +33,7 @@ func (p *planner) assignMACs() {
 	}
 }
 
-// deriveMAC hashes again, with a count, for as long as the address is used.
+// deriveMAC hashes again, with a counter, while the address is already used.
 func deriveMAC(chainName, end string, used map[string]bool) chain.MAC {
 	for n := 0; ; n++ {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", chainName, end, n))

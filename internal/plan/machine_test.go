@@ -10,8 +10,8 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// TestDpdkPortsOfMachines: only a transport whose switch reaches a machine makes one
-// a device, even if the chain leaves the choice.
+// TestDpdkPortsOfMachines: only a transport whose switch reaches a VM gives it a
+// device, even if the chain leaves the choice.
 func TestDpdkPortsOfMachines(t *testing.T) {
 	for transport, reaches := range map[string]bool{"direct": false, "direct ": true, chain.TransportAuto: false, chain.TransportAuto + " ": true} {
 		inv, c := loadInventory(t, "vm2"), pair()

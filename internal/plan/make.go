@@ -17,12 +17,11 @@ type planner struct {
 	plan  *Plan
 }
 
-// Make decides placement, CPUs, addresses and the transport of every link. The
-// chain must be a validated one. The result depends on nothing but the two
-// arguments. The error is an *Infeasible if the chain cannot be satisfied,
-// and the plan is then returned as far as it could be made; under chain.Warn
-// only a Hard violation makes it so, and the others are repeated among the
-// plan's warnings.
+// Make decides placement, CPUs, addresses and the transport of every link. The chain
+// must be validated. The result depends only on the two arguments. If the chain cannot
+// be satisfied, the error is an *Infeasible and the plan is as complete as possible.
+// Under chain.Warn only a Hard violation is an error; the others become warnings in the
+// plan.
 func Make(c *chain.Chain, inv *inventory.Inventory) (*Plan, error) {
 	p := &planner{chain: c, inv: inv, plan: &Plan{
 		Chain:      c.Name,

@@ -14,7 +14,7 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// checkMemory compares what all functions may use with what the host has.
+// checkMemory compares all functions' memory limits with the host's memory.
 func (p *planner) checkMemory() {
 	var sum units.Bytes
 	var over parse.Position // the function at which the sum first exceeds the host
@@ -42,8 +42,8 @@ func (p *planner) checkMemory() {
 	p.checkMessages()
 }
 
-// checkMessages compares what the message buffers of all links take, which is
-// there from the first packet on, with what the host has.
+// checkMessages compares the memory of all message buffers, allocated from the first
+// packet on, with the host's memory.
 func (p *planner) checkMessages() {
 	var sum units.Bytes
 	for i := range p.chain.Links {
@@ -73,8 +73,8 @@ func (p *planner) checkMessages() {
 	}
 }
 
-// checkHugePages compares the huge pages that functions and switches ask for with
-// those that are free.
+// checkHugePages compares the huge pages that functions and switches ask for with the
+// free ones.
 func (p *planner) checkHugePages() {
 	asked := map[units.Bytes]int{}
 	over := map[units.Bytes]parse.Position{}
@@ -116,9 +116,8 @@ func (p *planner) checkHugePages() {
 	}
 }
 
-// switchPages are the huge pages that the switch of a planned link takes. It takes
-// some if each of its DPDK applications does and none of its ends is a machine,
-// and the smallest that the host has.
+// switchPages returns the huge pages of a planned link's switch. It takes some if all
+// its DPDK applications do and no end is a VM, in the smallest size the host has.
 func (p *planner) switchPages(n *needs) chain.HugePages {
 	t := p.inv.Transport(p.plan.Link(n.link.Name).Transport)
 	if t == nil || t.Caps.PacketMemory == nil {
@@ -149,8 +148,8 @@ func (p *planner) switchPages(n *needs) chain.HugePages {
 	return chain.HugePages{Size: size, Limit: units.Bytes(n.switchMemory(t.Caps.PacketMemory)) << 20}
 }
 
-// switchMemory is what the link's switch, or those of a tunnel on each host, takes
-// for packets, in MiB.
+// switchMemory is the packet memory of the link's switch, or of a tunnel's switches on
+// all hosts, in MiB.
 func (n *needs) switchMemory(m *inventory.PacketMemory) int {
 	if !n.crosses() {
 		return m.MiB(n.mtu, len(n.ports))

@@ -13,7 +13,7 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// needs is what one link asks of a transport, with its ends resolved.
+// needs is what one link requires of a transport, with its ends resolved.
 type needs struct {
 	link    *chain.Link
 	ports   []portEnd
@@ -21,18 +21,18 @@ type needs struct {
 	mtu     int            // of every port: a valid chain has one per link
 	mtuPos  parse.Position // where the first port states it
 	load    units.Bitrate
-	shape   *chain.Qdisc   // of the ports that have none of their own
+	shape   *chain.Qdisc   // of the ports without their own
 	shapes  []*chain.Qdisc // of every port that has one, its own or the link's
-	tight   *chain.Qdisc   // that of them which holds back most
+	tight   *chain.Qdisc   // the most restrictive of shapes
 	// privileged: the chain permits transports that need privileges.
 	privileged bool
 	functions  map[string]*chain.Function // of the ports
 	hosts      []string                   // the simulated hosts that the ports are on
-	underlay   chain.Underlay             // of those
+	underlay   chain.Underlay             // between hosts
 	interfaces []inventory.Interface      // of the host
 }
 
-// portEnd is an end that is a function's port.
+// portEnd is a link end that is a function's port.
 type portEnd struct {
 	end  chain.End
 	port *chain.Port
@@ -68,7 +68,7 @@ func (p *planner) needsOf(l *chain.Link) *needs {
 
 func (n *needs) subject() string { return "link " + n.link.Name }
 
-// sameFunction reports whether all ports are ports of one function.
+// sameFunction reports whether all ports belong to one function.
 func (n *needs) sameFunction() bool {
 	for _, e := range n.ports {
 		if e.end.Function != n.ports[0].end.Function {
@@ -78,23 +78,23 @@ func (n *needs) sameFunction() bool {
 	return true
 }
 
-// anyBeside reports whether a port of the link is no interface: its packets go
-// past the kernel's addresses.
+// anyBeside reports whether a port of the link is no interface: its packets bypass the
+// kernel's addresses.
 func (n *needs) anyBeside() bool {
 	return slices.ContainsFunc(n.ports, func(e portEnd) bool { return e.port.Face != chain.FaceNetdev })
 }
 
-// field is where the file states a field of the link, or else the link.
+// field is the position of a field of the link, or else of the link.
 func (n *needs) field(name string) parse.Position {
 	return at(n.link.FieldPos, name, n.link.Pos)
 }
 
-// requirement is where the file states a requirement, or else the link.
+// requirement is the position of a requirement, or else of the link.
 func (n *needs) requirement(name string) parse.Position {
 	return at(n.link.Requires.Pos, name, n.link.Pos)
 }
 
-// shapePos is where the file asks for a qdisc of a kind.
+// shapePos is the position of a qdisc of a kind in the file.
 func (n *needs) shapePos(kind string) parse.Position {
 	for _, e := range n.ports {
 		for q := e.port.QoS; q != nil; q = q.Child {
@@ -111,12 +111,12 @@ func (n *needs) shapePos(kind string) parse.Position {
 	return n.requirement("max_bitrate")
 }
 
-// at is where the file states a field, or else what the field belongs to.
+// at returns the position of a field in the file, or else of its owner.
 func at(fields map[string]parse.Position, name string, owner parse.Position) parse.Position {
 	return cmp.Or(fields[name], owner)
 }
 
-// checkLink finds what makes a link impossible whatever carries it.
+// checkLink finds what makes a link impossible with any transport.
 func (p *planner) checkLink(n *needs) {
 	for _, e := range n.uplinks {
 		p.checkUplink(n, e)
@@ -153,7 +153,7 @@ func (p *planner) checkUplink(n *needs, e chain.End) {
 	p.violate(v)
 }
 
-// checkQdisc asks whether the kernel has a queueing discipline of the link.
+// checkQdisc checks whether the kernel has a qdisc of the link.
 func (p *planner) checkQdisc(n *needs, kind string) {
 	v := Violation{
 		Subject:    n.subject(),

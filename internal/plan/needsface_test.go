@@ -10,7 +10,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// TestTransportThatNeedsAFace: one port with the face is enough, none is not.
+// TestTransportThatNeedsAFace: one port with the face is enough, and required.
 func TestTransportThatNeedsAFace(t *testing.T) {
 	transport := &inventory.Transport{Caps: inventory.Caps{Faces: []string{"dpdk", "netdev"}, NeedsFace: "dpdk"}}
 	needs := func(faces ...chain.Face) *needs {
@@ -31,8 +31,8 @@ func TestTransportThatNeedsAFace(t *testing.T) {
 	}
 }
 
-// TestMachinesOfNamedTransports: an interface of a machine is as good as a dpdk port
-// for a transport that reaches machines, if the chain names it.
+// TestMachinesOfNamedTransports: for a transport that reaches VMs and that the chain
+// names, a VM interface is as good as a dpdk port.
 func TestMachinesOfNamedTransports(t *testing.T) {
 	transport := &inventory.Transport{Caps: inventory.Caps{Faces: []string{"dpdk"}, NeedsFace: "dpdk", Machines: true}}
 	needs := func(transport string, runtimes ...chain.RuntimeName) *needs {

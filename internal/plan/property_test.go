@@ -20,7 +20,7 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// TestProperties holds a thousand random chains against what is true of every plan.
+// TestProperties checks a thousand random chains against the properties of every plan.
 func TestProperties(t *testing.T) {
 	var inventories []*inventory.Inventory
 	for _, name := range []string{"vm2", "server8", "v2", "calibrated"} {
@@ -116,7 +116,7 @@ func checkPlan(p *Plan, inv *inventory.Inventory, err error) string {
 	return ""
 }
 
-// checkAccountedFor wants each transport to be taken, or rejected with a reason.
+// checkAccountedFor requires each transport to be taken, or rejected with a reason.
 func checkAccountedFor(l *Link, inv *inventory.Inventory) string {
 	seen := map[string]int{}
 	if l.Transport != "" {

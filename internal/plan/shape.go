@@ -11,21 +11,20 @@ import (
 )
 
 const (
-	// slowestHZ is the slowest timer tick of the kernels that Debian ships. A
-	// token bucket must hold what its rate delivers in one tick, or it never
-	// reaches the rate (tc-tbf(8)).
+	// slowestHZ is the slowest timer tick of Debian's kernels. A token bucket must hold
+	// one tick's worth of its rate, or it never reaches the rate (tc-tbf(8)).
 	slowestHZ = 250
-	// largestGSO is the largest packet that reaches a qdisc before it is
-	// segmented: 64 KiB (GSO_LEGACY_MAX_SIZE), for which qdiscs count a header
-	// per segment besides, of 536 bytes at the worst. With a smaller bucket tbf
-	// segments in software and does not reach a high rate.
+	// largestGSO is the largest packet that reaches a qdisc before segmentation: 64 KiB
+	// (GSO_LEGACY_MAX_SIZE). Qdiscs also count a header per segment, with segments of
+	// 536 bytes at worst. With a smaller bucket, tbf segments in software and does not
+	// reach a high rate.
 	largestGSO = 80 * 1024
-	// shapeLatency is the longest that a packet waits in the queue of a tbf
-	// that the chain does not parametrise: about one round trip of TCP over a
-	// wide-area link, the least with which one stream fills the rate.
+	// shapeLatency is the longest wait in a tbf queue that the chain does not
+	// parametrise. It is about one TCP round trip over a wide-area link, the least with
+	// which one stream fills the rate.
 	shapeLatency = 20 * time.Millisecond
-	// defaultQueue is the length of a queue with no limit given, in packets:
-	// the kernel's default txqueuelen.
+	// defaultQueue is the length of a queue without a limit, in packets: the kernel's
+	// default txqueuelen.
 	defaultQueue = 1000
 	ethernet     = 14      // bytes of header that qdiscs count
 	checksum     = 4       // bytes of FCS, which they do not
@@ -34,8 +33,8 @@ const (
 	smallFrame   = 64      // bytes of the frames that packet_rate counts
 )
 
-// shapeOf is the egress qdisc of the ports of the link that have none of their
-// own: its qos, or a token bucket at its max_bitrate; nil for neither.
+// shapeOf is the egress qdisc of the link's ports that have none of their own: its qos,
+// or a token bucket at its max_bitrate, or nil.
 func shapeOf(l *chain.Link) *chain.Qdisc {
 	if l.QoS == nil && l.Requires.MaxBitrate > 0 {
 		return completed(&chain.Qdisc{Kind: "tbf", Rate: l.Requires.MaxBitrate})
@@ -43,7 +42,7 @@ func shapeOf(l *chain.Link) *chain.Qdisc {
 	return completed(l.QoS)
 }
 
-// completed is a qdisc with what the chain leaves to us.
+// completed fills in parameters that the chain leaves out.
 func completed(given *chain.Qdisc) *chain.Qdisc {
 	if given == nil {
 		return nil
@@ -58,8 +57,7 @@ func completed(given *chain.Qdisc) *chain.Qdisc {
 	return &q
 }
 
-// tightest is the qdisc that holds back most of those of a link's ports, as far
-// as any does; nil: there is none.
+// tightest is the most restrictive qdisc of a link's ports; nil: there is none.
 func tightest(shapes []*chain.Qdisc, mtu int) *chain.Qdisc {
 	var found *chain.Qdisc
 	for _, q := range shapes {
@@ -73,12 +71,12 @@ func tightest(shapes []*chain.Qdisc, mtu int) *chain.Qdisc {
 	return found
 }
 
-// defaultQueues are the lengths of queues whose kinds have one of their own
-// (sch_sfq.c, sch_fq_codel.c), in packets.
+// defaultQueues holds queue lengths of kinds with their own default (sch_sfq.c,
+// sch_fq_codel.c), in packets.
 var defaultQueues = map[string]int{"sfq": 127, "fq_codel": 10240}
 
-// shapedRate is the highest rate that a qdisc lets pass, in bit/s of Ethernet
-// frames without checksum; 0 if it sets no limit.
+// shapedRate is the highest rate that a qdisc passes, in bit/s of Ethernet frames
+// without checksum; 0 if it sets no limit.
 func shapedRate(q *chain.Qdisc) units.Bitrate {
 	if q == nil {
 		return 0
@@ -86,7 +84,7 @@ func shapedRate(q *chain.Qdisc) units.Bitrate {
 	return max(q.Rate, q.Ceil)
 }
 
-// goodput is how much payload of the link's traffic a rate of frames carries.
+// goodput is the payload rate of the link's traffic at a given frame rate.
 func (n *needs) goodput(rate units.Bitrate) uint64 {
 	if n.link.Traffic != chain.TrafficTCP {
 		return n.datagrams(rate)
@@ -94,8 +92,8 @@ func (n *needs) goodput(rate units.Bitrate) uint64 {
 	return uint64(float64(rate) * float64(n.mtu-tcpOverhead) / float64(n.mtu+ethernet))
 }
 
-// datagrams is how much payload of UDP a rate of frames carries: a load is of
-// datagrams whatever the link's traffic.
+// datagrams is the UDP payload rate at a given frame rate: a load consists of datagrams
+// whatever the link's traffic.
 func (n *needs) datagrams(rate units.Bitrate) uint64 {
 	return uint64(float64(rate) * udpPayload(n.frame()) / float64(n.frame()-checksum))
 }
@@ -108,11 +106,11 @@ func (n *needs) frame() int {
 	return n.mtu + ethernet + checksum
 }
 
-// udpPayload is what a frame with FCS carries in a datagram over IPv4.
+// udpPayload is the payload of a UDP datagram over IPv4 in a frame with FCS.
 func udpPayload(frame int) float64 { return float64(frame - ethernet - checksum - udpOverhead) }
 
-// queueBound is the longest that a packet waits in a shaped queue whose load
-// exceeds its rate, in ns.
+// queueBound is the longest wait of a packet in a shaped queue whose load exceeds its
+// rate, in ns.
 func queueBound(q *chain.Qdisc, mtu int) float64 {
 	if q.Latency > 0 {
 		return float64(q.Latency)

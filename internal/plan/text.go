@@ -16,10 +16,10 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// Text writes the plan as tables for people. Verbose adds hardware addresses,
-// queues, the reasons for placement, and the alternatives to each transport
-// that was taken; those to a link without a transport are always written. Lines fit
-// into width; 0 means no limit.
+// Text writes the plan as tables for people. Verbose adds hardware addresses, queues,
+// the reasons for placement, and the alternatives to each chosen transport.
+// Alternatives for a link without a transport are always written. Lines fit into width;
+// 0 means no limit.
 func (p *Plan) Text(w io.Writer, width int, verbose bool) error {
 	out := bufio.NewWriter(w)
 	t := &text{w: out, width: width, verbose: verbose}
@@ -50,7 +50,7 @@ func (p *Plan) summary() string {
 	}
 }
 
-// text writes the sections of a plan; a section without rows is left out.
+// text writes the sections of a plan and omits a section without rows.
 type text struct {
 	w       io.Writer
 	width   int
@@ -134,7 +134,7 @@ func pollText(cpus []int) string {
 	return "; polls on CPU " + cpulist.Format(cpus)
 }
 
-// shapesText is the qdisc of a link's ports, of each if they differ.
+// shapesText is the qdisc of a link's ports; of each port, if they differ.
 func shapesText(l Link) string {
 	own := false
 	var parts []string
@@ -218,7 +218,7 @@ func (t *text) evidence(links []Link) {
 	t.table("LINK\tREQUIREMENT\tREQUIRED\tEXPECTED\tMEETS\tSOURCE", rows)
 }
 
-// violations are sentences, too long for columns.
+// violations writes sentences, too long for columns.
 func (t *text) violations(heading string, violations []Violation, hard bool) {
 	heading = "\n" + heading + ":\n"
 	for _, v := range violations {
@@ -238,7 +238,7 @@ func (t *text) violations(heading string, violations []Violation, hard bool) {
 	}
 }
 
-// warnings leaves out those that repeat a violation.
+// warnings omits warnings that repeat a violation.
 func (t *text) warnings(p *Plan) {
 	heading := "\nWarnings:\n"
 	for _, warning := range p.Warnings {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides, purely, where each function runs, on which CPUs, and
-// which transport realises each link, or names the constraint that cannot be
-// met. It has no clock and no file system.
+// Package plan decides where each function runs, on which CPUs, and which transport
+// realises each link, or names the unmet constraint. It is pure: it has no clock and no
+// file system.
 package plan
 
 import (
@@ -18,11 +18,11 @@ type Plan struct {
 	Chain     string     `json:"chain"`
 	Host      string     `json:"host"`
 	Functions []Function `json:"functions"`
-	// Hosts are simulated, on Host; nil: there are none.
+	// Hosts are simulated on Host; nil: there are none.
 	Hosts *chain.Hosts `json:"hosts,omitempty"`
 	Links []Link       `json:"links"`
-	// Violations is what cannot be met. In a feasible plan it is empty, or the
-	// chain's policy is to warn and none of them is Hard.
+	// Violations is what cannot be met. It is empty in a feasible plan, unless the
+	// policy is to warn and none is Hard.
 	Violations []Violation `json:"violations"`
 	Warnings   []string    `json:"warnings"`
 }
@@ -32,7 +32,7 @@ type Function struct {
 	Name    string            `json:"name"`
 	Runtime chain.RuntimeName `json:"runtime"`
 	Host    string            `json:"host"`
-	On      string            `json:"on,omitempty"` // the simulated host there
+	On      string            `json:"on,omitempty"` // the simulated host
 	CPUs    []int             `json:"cpus"`         // nil: any
 	Reason  string            `json:"reason"`
 }
@@ -44,17 +44,17 @@ type Link struct {
 	Reason    string          `json:"reason"`
 	Rejected  []Rejected      `json:"rejected"`
 	Ends      []End           `json:"ends"`
-	CPUs      []int           `json:"cpus,omitempty"` // for the polling of the transport's processes; nil: any
+	CPUs      []int           `json:"cpus,omitempty"` // for polling processes of the transport; nil: any
 	MTU       int             `json:"mtu"`
-	Traffic   chain.Traffic   `json:"traffic"`         // that bitrates are measured with
+	Traffic   chain.Traffic   `json:"traffic"`         // of bitrate measurements
 	Frame     int             `json:"frame,omitempty"` // bytes of UDP frames with FCS; 0: frames that fill the MTU
 	Load      units.Bitrate   `json:"load"`            // traffic while latency is measured
-	Shape     *chain.Qdisc    `json:"shape,omitempty"` // egress qdisc of the ports without one of their own: qos, or a tbf for max_bitrate
+	Shape     *chain.Qdisc    `json:"shape,omitempty"` // egress qdisc of ports without their own: qos, or a tbf for max_bitrate
 	Messages  *chain.Messages `json:"messages,omitempty"`
 	Evidence  []Evidence      `json:"evidence"`
 	Requires  chain.Requires  `json:"requires"`
 	Isolation chain.Isolation `json:"isolation"`
-	// Forwarding is set if the transport has the choice.
+	// Forwarding is set if the transport has a choice.
 	Forwarding chain.Forwarding `json:"forwarding,omitempty"`
 	// Hosts are the simulated hosts that a tunnel joins, and VNI is its number;
 	// none for a link on one host.
@@ -62,8 +62,8 @@ type Link struct {
 	VNI   int      `json:"vni,omitempty"`
 }
 
-// Way is the transport and, if that has the choice, how it forwards; empty
-// if no transport is feasible.
+// Way is the transport and, if it has a choice, how it forwards; empty if no transport
+// is feasible.
 func (l Link) Way() string {
 	if l.Forwarding == "" {
 		return l.Transport
@@ -74,7 +74,7 @@ func (l Link) Way() string {
 // Tunnel reports whether the link joins simulated hosts.
 func (l Link) Tunnel() bool { return len(l.Hosts) > 1 }
 
-// End is a link end with every address decided.
+// End is a link end with all its addresses assigned.
 type End struct {
 	Function string       `json:"function,omitempty"`
 	Port     string       `json:"port,omitempty"` // also the interface's name
@@ -84,11 +84,11 @@ type End struct {
 	MAC      chain.MAC    `json:"mac,omitempty"`
 	MTU      int          `json:"mtu,omitempty"`
 	Queues   int          `json:"queues,omitempty"`
-	// Backend is what is behind a port that libdray opens, in an application or in
-	// a DPDK driver; empty for another.
+	// Backend is set for a port that libdray opens, in an application or in a DPDK
+	// driver; otherwise empty.
 	Backend Backend     `json:"backend,omitempty"`
 	Hold    *chain.Hold `json:"hold,omitempty"`
-	// Shape is the egress qdisc of a port that has one of its own; nil: the link's.
+	// Shape is the port's own egress qdisc; nil: the link's.
 	Shape *chain.Qdisc `json:"shape,omitempty"`
 }
 
@@ -96,12 +96,12 @@ type End struct {
 type Backend string
 
 const (
-	BackendShm    Backend = "shm"    // memory that the two ends of the link share
-	BackendNetdev Backend = "netdev" // packet sockets on an interface of the link, which the function does not see
+	BackendShm    Backend = "shm"    // memory shared by the two ends of the link
+	BackendNetdev Backend = "netdev" // packet sockets on an interface of the link, hidden from the function
 )
 
-// Brokered reports whether libdray opens the port, in the function's own program
-// or in its DPDK driver.
+// Brokered reports whether libdray opens the port, in the function's own program or in
+// its DPDK driver.
 func (e End) Brokered() bool {
 	return e.Face == chain.FaceNative || e.Face == chain.FaceDPDK && e.Backend != ""
 }
@@ -111,7 +111,7 @@ func (e End) String() string {
 	return chain.End{Function: e.Function, Port: e.Port, Uplink: e.Uplink}.String()
 }
 
-// Rejected is an alternative that was not taken, and why.
+// Rejected is an alternative not taken, with the reason.
 type Rejected struct {
 	Transport string `json:"transport"`
 	Reason    string `json:"reason"`
@@ -134,12 +134,12 @@ type Violation struct {
 	Fix        string         `json:"fix,omitempty"`
 	Pos        parse.Position `json:"-"`
 	Position   string         `json:"position,omitempty"` // Pos as text
-	// Hard violations can never be warned away: there is no way to build it.
+	// Hard violations cannot become warnings: the link cannot be built.
 	Hard bool `json:"hard"`
 }
 
-// ClaimedCPUs are those that the chain has for itself: those that a function is
-// pinned to, and those on which a link's processes poll.
+// ClaimedCPUs are the CPUs reserved for the chain: those of pinned functions and those
+// on which a link's processes poll.
 func (p *Plan) ClaimedCPUs() []int {
 	var all []int
 	for _, f := range p.Functions {

@@ -60,8 +60,8 @@ func unmetFix(ev Evidence, n *needs) string {
 	}
 }
 
-// calibrateFix suggests to measure the transport, if only a stated default
-// speaks against it and `dray calibrate` takes the transport.
+// calibrateFix suggests a calibration if only a stated default contradicts the
+// requirement and `dray calibrate` supports the transport.
 func calibrateFix(ev Evidence, t *inventory.Transport) string {
 	if !strings.HasPrefix(ev.Source, statedDefault) || t.Caps.Tunnel || t.Caps.SameNetns || t.Caps.MinEnds < 2 {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// TestARefusalByStatedDefaultSuggestsToMeasure: a stated default is cautious, so
-// that the host itself may well do what is refused. A calibration has been measured.
+// TestARefusalByStatedDefaultSuggestsToMeasure: a stated default is cautious, so the
+// host may meet the requirement. A calibration was measured, so it suggests nothing.
 func TestARefusalByStatedDefaultSuggestsToMeasure(t *testing.T) {
 	for _, test := range []struct {
 		inventory string
@@ -24,7 +24,7 @@ func TestARefusalByStatedDefaultSuggestsToMeasure(t *testing.T) {
 			t.Errorf("%s: %s", test.inventory, v.Fix)
 		}
 	}
-	// Nothing can calibrate a tunnel: its underlay is the chain's.
+	// No calibration covers a tunnel: its underlay belongs to the chain.
 	inv := withTunnels(t)
 	ch := apart(chain.Underlay{})
 	ch.Links[0].Requires.PacketRate = 50e6

@@ -10,14 +10,14 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// vfHost has two cards, with one and with three free virtual functions.
+// vfHost has two cards, with one and with three free VFs.
 func vfHost() *inventory.Inventory {
 	return &inventory.Inventory{
 		Host:     inventory.Host{Hostname: "h", CPUs: []int{0, 1}, MemoryTotal: 8 << 30, MemoryFree: 8 << 30},
 		Runtimes: []inventory.Item{{Name: "process", Status: inventory.OK}},
 		Interfaces: []inventory.Interface{
 			{Name: "eth0", MTU: 1500, Up: true, VFs: 1}, {Name: "eth1", MTU: 1500, Up: true, VFs: 3}, {Name: "eth2", MTU: 1500, Up: true},
-			{Name: "eth3", MTU: 1500, VFs: 8}, {Name: "eth4", MTU: 576, Up: true, VFs: 8}, // down; too small
+			{Name: "eth3", MTU: 1500, VFs: 8}, {Name: "eth4", MTU: 576, Up: true, VFs: 8}, // down; MTU too small
 		},
 		Transports: []inventory.Transport{{
 			Item: inventory.Item{Name: "sr-iov", Status: inventory.OK},
@@ -29,12 +29,12 @@ func vfHost() *inventory.Inventory {
 	}
 }
 
-// TestVirtualFunctions: each port takes one, all of one card.
+// TestVirtualFunctions: each port takes one VF, all of one card.
 func TestVirtualFunctions(t *testing.T) {
 	for _, c := range []struct {
 		name, uplink string
 		ports        int
-		refused      string // what the reason says; empty: it is planned
+		refused      string // text of the reason; empty: it is planned
 	}{
 		{"two of any card", "", 2, ""},
 		{"four of any card", "", 4, "3 of them are free"},
