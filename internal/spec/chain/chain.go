@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chain holds the nouns of Drayage: a Chain of Functions, their Ports,
-// the Links between them and what each Link requires. It parses and validates
-// chain files; it knows nothing of hosts, drivers or clocks.
+// Package chain holds the nouns of Drayage: a Chain of Functions, their Ports, the
+// Links between them and the requirements of each Link. It parses and validates chain
+// files; it knows nothing of hosts, drivers or clocks.
 package chain
 
 import (
@@ -25,21 +25,21 @@ type Chain struct {
 	Kind       string     `json:"kind"`
 	Name       string     `json:"name"`
 	Policy     Policy     `json:"policy"`
-	Hosts      *Hosts     `json:"hosts,omitempty"` // nil: all is on one host
+	Hosts      *Hosts     `json:"hosts,omitempty"` // nil: all on one host
 	Functions  []Function `json:"functions"`
 	Links      []Link     `json:"links"`
 
-	// File is the name that errors print; it is empty for a chain made in code.
+	// File is the name for errors; empty for a chain made in code.
 	File string `json:"-"`
 }
 
-// Policy says what happens when a requirement cannot be met, and how far a
-// function may be trusted.
+// Policy says what happens if a requirement cannot be met, and how far a function is
+// trusted.
 type Policy struct {
 	OnInfeasible OnInfeasible `json:"on_infeasible"`
-	// Privileged permits transports that need privileges of their functions, such
-	// as a capability of the host's, and gives these to them. No function is ever
-	// started with all of them.
+	// Privileged permits transports that need privileges of their functions, such as a
+	// capability on the host, and grants these. No function ever starts with all
+	// privileges.
 	Privileged bool `json:"privileged"`
 }
 
@@ -66,7 +66,7 @@ const (
 type Function struct {
 	Name      string            `json:"name"`
 	Runtime   RuntimeName       `json:"runtime"`
-	Host      string            `json:"host,omitempty"`   // one of the chain's Hosts; empty if it has none
+	Host      string            `json:"host,omitempty"`   // one of the chain's Hosts; empty if there are none
 	Image     string            `json:"image,omitempty"`  // docker image reference
 	Rootfs    string            `json:"rootfs,omitempty"` // absolute path; empty: the host's root, read-only
 	Command   []string          `json:"command,omitempty"`
@@ -81,17 +81,17 @@ type Function struct {
 	Ports     []Port            `json:"ports"`
 
 	Pos      parse.Position            `json:"-"`
-	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields that the file gives
+	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields in the file
 }
 
-// CPURequest asks for CPUs: a number that the planner chooses and pins, or an
-// explicit set. The zero value asks for nothing: the function may use any CPU.
+// CPURequest asks for CPUs: either a number that the planner chooses and pins, or an
+// explicit set. The zero value means any CPU.
 type CPURequest struct {
 	Count int   `json:"count,omitempty"`
 	Set   []int `json:"set,omitempty"` // ascending, without duplicates; Count is then 0
 }
 
-// Number is how many CPUs are asked for; 0 means unpinned.
+// Number is how many CPUs are requested; 0 means unpinned.
 func (c CPURequest) Number() int {
 	if len(c.Set) > 0 {
 		return len(c.Set)
@@ -99,13 +99,13 @@ func (c CPURequest) Number() int {
 	return c.Count
 }
 
-// HugePages is the most hugetlb memory of one page size that a function may use.
+// HugePages is the maximum hugetlb memory of one page size for a function.
 type HugePages struct {
 	Size  units.Bytes `json:"size"`  // page size: 2Mi or 1Gi
 	Limit units.Bytes `json:"limit"` // a multiple of Size
 }
 
-// Restart says when a function's command is started again.
+// Restart says when a function's command is restarted.
 type Restart string
 
 const (
@@ -114,44 +114,44 @@ const (
 	RestartAlways    Restart = "always"
 )
 
-// External names a container or process that somebody else started. Exactly
-// one field is set.
+// External names a container or process that Drayage did not start. Exactly one field
+// is set.
 type External struct {
 	PID       int    `json:"pid,omitempty"`
 	Container string `json:"container,omitempty"` // docker container name or id
 	Netns     string `json:"netns,omitempty"`     // absolute path of a network namespace file
 }
 
-// VM says what machine a function with runtime vm gets.
+// VM describes the machine of a function with runtime vm.
 type VM struct {
 	Kernel VMKernel `json:"kernel"`
-	// HugePages takes the machine's memory from the host's pages of 2 MiB.
+	// HugePages backs the machine's memory with the host's 2 MiB pages.
 	HugePages bool `json:"hugepages"`
-	// NoHzFull stops the kernel's tick on every virtual CPU but the first while one
-	// thread alone runs there.
+	// NoHzFull stops the kernel's tick on every virtual CPU but the first while a
+	// single thread runs there.
 	NoHzFull bool `json:"nohz_full"`
 	// Runtime is what runs the command in the machine: RuntimeProcess or RuntimeRunc.
 	Runtime RuntimeName `json:"runtime"`
 }
 
-// What a machine has besides what its function may use, and what it has if
-// that is not limited.
+// The memory of a machine on top of its function's, and its memory if the function has
+// no limit.
 const (
 	vmKernelMemory  = 256 << 20
 	vmDefaultMemory = 512 << 20
 )
 
-// VMPage is the page size of a machine's memory if that is of huge pages, and of
-// those that the machine itself keeps for DPDK applications.
+// VMPage is the page size of machine memory backed by huge pages, and of the pages that
+// the machine itself keeps for DPDK applications.
 const VMPage units.Bytes = 2 << 20
 
-// vmPages are the bytes of huge pages that a machine with dpdk ports has for its
-// applications if the function names none: testpmd takes 380 MB unless told.
+// vmPages is the huge page memory, in bytes, of a machine with dpdk ports if the
+// function names none: testpmd takes 380 MB by default.
 const vmPages units.Bytes = 512 << 20
 
-// OwnPages are the bytes of huge pages, of VMPage each, that the machine of a
-// function with runtime vm keeps for DPDK applications. They are a part of
-// MachineMemory; 0 if no port has the face dpdk.
+// OwnPages is the huge page memory in bytes, in pages of VMPage, that the VM of a
+// function with runtime vm keeps for DPDK applications. It is part of MachineMemory; 0
+// if no port has the face dpdk.
 func (f Function) OwnPages() units.Bytes {
 	if f.Runtime != RuntimeVM || !f.HasPort(FaceDPDK) {
 		return 0
@@ -162,8 +162,8 @@ func (f Function) OwnPages() units.Bytes {
 	return f.HugePages[0].Limit
 }
 
-// HostPages are the huge pages of the host's that the function may use. Those of a
-// machine's function are a part of the machine's memory instead, see OwnPages.
+// HostPages are the host's huge pages that the function may use. The pages of a
+// function in a machine are part of the machine's memory instead; see OwnPages.
 func (f Function) HostPages() []HugePages {
 	if f.Runtime == RuntimeVM {
 		return nil
@@ -171,13 +171,13 @@ func (f Function) HostPages() []HugePages {
 	return f.HugePages
 }
 
-// HasPort reports whether some port of the function has the face.
+// HasPort reports whether any port of the function has the face.
 func (f Function) HasPort(face Face) bool {
 	return slices.ContainsFunc(f.Ports, func(p Port) bool { return p.Face == face })
 }
 
-// MachineMemory is the memory of the machine of a function with runtime vm, whole
-// VMPages; 0 for other runtimes.
+// MachineMemory is the memory, in whole VMPages, of the machine of a function with
+// runtime vm; 0 for other runtimes.
 func (f Function) MachineMemory() units.Bytes {
 	switch {
 	case f.Runtime != RuntimeVM:
@@ -218,24 +218,24 @@ type Port struct {
 	QoS    *Qdisc       `json:"qos,omitempty"`  // of the port's egress, in place of the link's; nil: the link's
 
 	Pos      parse.Position            `json:"-"`
-	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields that the file gives
+	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields in the file
 }
 
-// Hold bounds what a native port may keep of its peer's buffers.
+// Hold limits how many of its peer's buffers a native port may keep.
 type Hold struct {
 	Packets int    `json:"packets"` // per queue
 	Beyond  Beyond `json:"beyond"`
 }
 
-// Beyond is what becomes of packets that come to a port which holds all it may.
+// Beyond says what happens to packets that arrive at a port with a full hold.
 type Beyond string
 
 const (
-	BeyondDrop Beyond = "drop" // the default: they are returned at once, and counted
-	BeyondCopy Beyond = "copy" // they are copied to the receiver's own memory
+	BeyondDrop Beyond = "drop" // the default: returned at once, and counted
+	BeyondCopy Beyond = "copy" // copied to the receiver's own memory
 )
 
-// Isolation is what the two ends of a link may share with each other.
+// Isolation limits what the two ends of a link may share.
 type Isolation string
 
 const (
@@ -248,20 +248,20 @@ const (
 // TransportAuto lets the planner choose.
 const TransportAuto = "auto"
 
-// Forwarding is how a switch in user space decides where a packet goes.
+// Forwarding is how a user-space switch decides where a packet goes.
 type Forwarding string
 
 const (
-	ForwardingDirect   Forwarding = "direct"   // from either of two ends to the other, whatever its addresses
-	ForwardingLearning Forwarding = "learning" // by the addresses that it has seen at each end
+	ForwardingDirect   Forwarding = "direct"   // between exactly two ends, whatever the addresses
+	ForwardingLearning Forwarding = "learning" // by the addresses seen at each end
 )
 
-// Traffic is the protocol that a bitrate is measured with.
+// Traffic is the protocol of bitrate measurements.
 type Traffic string
 
 const (
-	TrafficUDP Traffic = "udp" // the default: payload of datagrams, as user planes carry it
-	TrafficTCP Traffic = "tcp" // what one stream delivers
+	TrafficUDP Traffic = "udp" // the default: payload of datagrams, as in user planes
+	TrafficTCP Traffic = "tcp" // goodput of one stream
 )
 
 // Link joins two or more ends and carries the requirement.
@@ -270,29 +270,30 @@ type Link struct {
 	Ends      []End     `json:"ends"`
 	Transport string    `json:"transport"` // TransportAuto or a driver's name
 	Isolation Isolation `json:"isolation"`
-	// Forwarding asks a transport that has the choice; empty: direct between two
+	// Forwarding is for a transport that has the choice; empty: direct between two
 	// ends, learning between more.
 	Forwarding Forwarding `json:"forwarding,omitempty"`
-	// Traffic is what bitrates are measured with. Delay and loss are always
-	// those of UDP packets.
+	// Traffic is the protocol for bitrates. Delay and loss are always measured with UDP
+	// packets.
 	Traffic Traffic `json:"traffic"`
-	// Frame is the length of the frames of UDP traffic, in bytes with FCS; 0: frames that fill the MTU.
+	// Frame is the length of UDP frames, in bytes with FCS; 0: frames that fill the
+	// MTU.
 	Frame int `json:"frame,omitempty"`
-	// Load is the traffic that runs while latency is measured, in one
-	// direction. HasLoad false: 10 % of Requires.MinBitrate.
+	// Load is the one-way traffic while latency is measured. HasLoad false: 10 % of
+	// Requires.MinBitrate.
 	Load     units.Bitrate `json:"load"`
 	HasLoad  bool          `json:"-"`
 	Requires Requires      `json:"requires"`
-	QoS      *Qdisc        `json:"qos,omitempty"` // attached to the egress of every port on the link that has none of its own
+	QoS      *Qdisc        `json:"qos,omitempty"` // on the egress of every port of the link without its own
 	// Messages asks for buffers of a second size; nil: packets only.
 	Messages *Messages `json:"messages,omitempty"`
 
 	Pos      parse.Position            `json:"-"`
-	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields that the file gives
+	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields in the file
 }
 
-// End is a function's port or an uplink: a host interface. Exactly one of
-// (Function, Port) and Uplink is set.
+// End is a function's port or an uplink (a host interface). Exactly one of (Function,
+// Port) and Uplink is set.
 type End struct {
 	Function string `json:"function,omitempty"`
 	Port     string `json:"port,omitempty"`
@@ -312,15 +313,15 @@ func (e End) String() string {
 	return e.Function + "." + e.Port
 }
 
-// Messages are what native ports pass beside packets: contiguous, and published
+// Messages are what native ports pass in addition to packets: contiguous, and published
 // whole.
 type Messages struct {
 	Size  units.Bytes `json:"size"`  // of the largest
-	Count int         `json:"count"` // under way per queue and direction
+	Count int         `json:"count"` // in flight per queue and direction
 }
 
-// Requires is what a link must do. A zero field requires nothing. The names
-// follow ETSI GS NFV-SOL 001 (tosca.datatypes.nfv.Qos, VirtualLinkBitrateRequirements).
+// Requires states what a link must do. A zero field requires nothing. The names follow
+// ETSI GS NFV-SOL 001 (tosca.datatypes.nfv.Qos, VirtualLinkBitrateRequirements).
 type Requires struct {
 	Latency    units.Duration   `json:"latency,omitempty"`                // one-way, at Percentile
 	Percentile units.Percentile `json:"percentile,omitempty"`             // default 99 if latency or PDV is required
@@ -343,26 +344,26 @@ type Qdisc struct {
 	Latency units.Duration `json:"latency,omitempty"` // tbf: the longest a packet may queue; netem: the delay added
 	Limit   int            `json:"limit,omitempty"`   // pfifo, sfq, codel, fq_codel, netem: packets; bfifo: bytes
 	Child   *Qdisc         `json:"child,omitempty"`   // of tbf, htb and hfsc: what queues below the shaper; nil: a FIFO
-	At      Place          `json:"at,omitempty"`      // where it is set; empty: at the port
+	At      Place          `json:"at,omitempty"`      // where it is attached; empty: at the port
 
 	Pos      parse.Position            `json:"-"`
-	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields that the file gives
+	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields in the file
 }
 
-// Place is where a queueing discipline is set.
+// Place is where a queueing discipline is attached.
 type Place string
 
-// The places: a port's egress is what the function sends, a switch's what the
-// function receives.
+// The places: a port's egress carries what the function sends, a switch's egress what
+// it receives.
 const (
 	AtPort   Place = "port"
 	AtSwitch Place = "switch" // by the switch itself, on its side of each port
 )
 
-// AtSwitch reports whether a switch sets the discipline itself; nil is none.
+// AtSwitch reports whether a switch attaches the discipline itself; false for nil.
 func (q *Qdisc) AtSwitch() bool { return q != nil && q.At == AtSwitch }
 
-// Kinds are the kinds of the discipline and of what queues below it; nil has none.
+// Kinds are the kinds of the discipline and of its child; nil has none.
 func (q *Qdisc) Kinds() []string {
 	if q == nil {
 		return nil
@@ -370,7 +371,7 @@ func (q *Qdisc) Kinds() []string {
 	return append([]string{q.Kind}, q.Child.Kinds()...)
 }
 
-// Function returns the function of that name, or nil.
+// Function returns the function with that name, or nil.
 func (c *Chain) Function(name string) *Function {
 	for i := range c.Functions {
 		if c.Functions[i].Name == name {
@@ -380,7 +381,7 @@ func (c *Chain) Function(name string) *Function {
 	return nil
 }
 
-// Port returns the function's port of that name, or nil.
+// Port returns the function's port with that name, or nil.
 func (f *Function) Port(name string) *Port {
 	for i := range f.Ports {
 		if f.Ports[i].Name == name {

@@ -51,7 +51,7 @@ func check(d *parse.Decoder, c *Chain) {
 	}
 }
 
-// join finds the ports of a link's ends, each on no other link.
+// join finds the ports of a link's ends, which no other link may have.
 func (k *checker) join(c *Chain, l *Link) []*member {
 	var members []*member
 	uplinks := map[string]bool{}
@@ -65,7 +65,7 @@ func (k *checker) join(c *Chain, l *Link) []*member {
 		}
 		m := k.ports[End{Function: e.Function, Port: e.Port}]
 		switch {
-		case e.Port == "": // reported where it was read
+		case e.Port == "": // reported by the decoder
 		case m == nil:
 			k.dangling(c, e)
 		case m.link == l:
@@ -81,7 +81,7 @@ func (k *checker) join(c *Chain, l *Link) []*member {
 	return members
 }
 
-// dangling reports an end that names no port, and the port that comes nearest.
+// dangling reports an end that names no port, with the nearest port name.
 func (k *checker) dangling(c *Chain, e End) {
 	if k.Full() {
 		k.FailAt(e.Pos, "", "%s is no port", e) // only counted
@@ -104,7 +104,7 @@ func (k *checker) dangling(c *Chain, e End) {
 	k.FailAt(e.Pos, fix, "there is no port %s", parse.Quote(e.String()))
 }
 
-// fieldAt is where a port's field stands, or the port if it has a default.
+// fieldAt is the position of a port's field, or of the port for a default.
 func fieldAt(p *Port, field string) parse.Position {
 	if at, ok := p.FieldPos[field]; ok {
 		return at
@@ -112,8 +112,8 @@ func fieldAt(p *Port, field string) parse.Position {
 	return p.Pos
 }
 
-// checkMTU compares the MTUs of a link's ports with each other, with the
-// requirement and with what the transport can carry.
+// checkMTU compares the MTUs of a link's ports with each other, with the requirement
+// and with the transport's maximum.
 func (k *checker) checkMTU(l *Link, members []*member) {
 	for i, m := range members {
 		at := fieldAt(m.port, "mtu")
@@ -138,11 +138,11 @@ func (k *checker) checkMTU(l *Link, members []*member) {
 	}
 }
 
-// frameExtra is what an Ethernet frame has beside its packet: header and FCS.
+// frameExtra is the size of an Ethernet frame beyond its packet: header and FCS.
 // smallestFrame6 is the shortest frame over IPv6 that holds the generator's stamp.
 const frameExtra, smallestFrame6 = 18, 84
 
-// checkTraffic holds the traffic of a link against its ports.
+// checkTraffic compares the traffic of a link with its ports.
 func (k *checker) checkTraffic(l *Link, members []*member) {
 	for _, m := range members {
 		if l.Traffic == TrafficTCP && m.port.Face != FaceNetdev {
@@ -194,8 +194,8 @@ func (k *checker) checkAddresses(members []*member) {
 	}
 }
 
-// checkQdiscs holds the disciplines of a link and of its ports against its MTU
-// and its limit.
+// checkQdiscs compares the disciplines of a link and its ports with the link's MTU and
+// limit.
 func (k *checker) checkQdiscs(l *Link, members []*member) {
 	if len(members) > 0 {
 		k.checkBurst(l.QoS, members[0].port.MTU)
@@ -211,7 +211,7 @@ func (k *checker) checkQdiscs(l *Link, members []*member) {
 	}
 }
 
-// checkBurst finds a bucket too small to let one packet of full size through.
+// checkBurst finds a bucket smaller than one full-size packet.
 func (k *checker) checkBurst(q *Qdisc, mtu int) {
 	if q == nil || q.Burst == 0 {
 		return
@@ -223,11 +223,11 @@ func (k *checker) checkBurst(q *Qdisc, mtu int) {
 	}
 }
 
-// checkSubnets finds two ports of a function whose subnets overlap although
-// they are not on one link: the kernel would send through either of them.
+// checkSubnets finds two ports of a function on different links whose subnets overlap:
+// the kernel could send through either.
 func (k *checker) checkSubnets(f *Function) {
 	if len(f.Ports) > maxPorts {
-		return // reported where they were read
+		return // reported by the decoder
 	}
 	for i := range f.Ports {
 		p := &f.Ports[i]

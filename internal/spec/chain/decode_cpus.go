@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// cpus is a number of CPUs, or text that names them: a quoted "2" is CPU 2.
+// decodeCpus reads a number of CPUs, or text that names them: a quoted "2" is CPU 2.
 func decodeCpus(d *parse.Decoder, n *yaml.Node) CPURequest {
 	if parse.Deref(n).Tag == "!!int" {
 		count, _ := d.Integer(n, "cpus", 1, maxCPU+1)

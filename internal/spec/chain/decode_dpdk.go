@@ -10,10 +10,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// argumentEAL stands for the arguments that attach an application to its ports.
+// argumentEAL is replaced by the arguments that attach an application to its ports.
 const argumentEAL = "$(DRAY_EAL)"
 
-// checkEAL refuses a command in which argumentEAL would mean nothing.
+// checkEAL refuses a command in which argumentEAL would have no effect.
 func checkEAL(d *parse.Decoder, f *Function, command *yaml.Node) {
 	if command == nil {
 		return

@@ -14,9 +14,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds of what a function may ask for.
+// Bounds for the resources of a function.
 const (
-	minMemory  = 4 << 20 // bytes; the kernel kills a process that has less at once
+	minMemory  = 4 << 20 // bytes; with less, the kernel kills a process at once
 	maxPids    = 4194304 // PID_MAX_LIMIT of a 64-bit kernel
 	maxCPU     = 8191    // the largest NR_CPUS of a 64-bit kernel, less one
 	maxQueues  = 64
@@ -187,8 +187,8 @@ func decodeVM(d *parse.Decoder, n *yaml.Node, f *Function) {
 	parse.Object(d, n, "vm", vmFields, f.VM)
 }
 
-// checkVM refuses what a virtual machine cannot have: sockets and memory of the
-// host's. Its own huge pages are for DPDK applications.
+// checkVM refuses what a virtual machine cannot have: sockets and memory of the host.
+// Its own huge pages are for DPDK applications.
 func checkVM(d *parse.Decoder, f *Function, values map[string]*yaml.Node) {
 	if n := values["hugepages"]; n != nil {
 		switch {
@@ -220,7 +220,7 @@ func decodeExternal(d *parse.Decoder, n *yaml.Node, f *Function) {
 	}
 }
 
-// checkRuntime refuses fields that the function's runtime would not apply.
+// checkRuntime refuses fields that the function's runtime would ignore.
 func checkRuntime(d *parse.Decoder, f *Function, values map[string]*yaml.Node) {
 	if values == nil {
 		return
@@ -309,7 +309,7 @@ func decodeEnv(d *parse.Decoder, n *yaml.Node) map[string]string {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		switch {
-		case values[key.Value] != value: // a key that keys has reported
+		case values[key.Value] != value: // a key that Keys has reported
 		case !envPattern.MatchString(key.Value):
 			d.Fail(key, "use letters, digits and _", "the name of a variable cannot be %s", parse.Quote(key.Value))
 		default:

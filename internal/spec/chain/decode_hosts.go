@@ -69,7 +69,7 @@ func decodeHostNames(d *parse.Decoder, n *yaml.Node, h *Hosts) {
 	}
 }
 
-// underlayDelay is a time in the unit of tc(8).
+// DecodeDelay reads a time in tc(8)'s resolution.
 func DecodeDelay(d *parse.Decoder, n *yaml.Node) units.Duration {
 	v, ok := parse.Positive(d, n, "delay", units.ParseDuration)
 	switch {
@@ -81,11 +81,11 @@ func DecodeDelay(d *parse.Decoder, n *yaml.Node) units.Duration {
 	return v
 }
 
-// longestDelay of an underlay is once around the Earth in fibre, and more.
+// longestDelay of an underlay exceeds once around the Earth in fibre.
 const longestDelay units.Duration = 1e9
 
-// checkHosts sees that each function is on a host where there are hosts, and on
-// none if there are none.
+// checkHosts requires a host for each function if the chain has hosts, and no host
+// otherwise.
 func (k *checker) checkHosts(c *Chain) {
 	for i := range c.Functions {
 		f := &c.Functions[i]

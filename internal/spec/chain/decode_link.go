@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// defaultPercentile is where latency and PDV are judged if the file names none.
+// defaultPercentile is for latency and PDV if the file names none.
 const defaultPercentile units.Percentile = 99
 
 var linkFields = []parse.Field[Link]{
@@ -193,7 +193,7 @@ func decodeEnds(d *parse.Decoder, n *yaml.Node, l *Link) {
 	}
 }
 
-// portEnd reads "function.port". A text without those two parts leaves e empty.
+// decodePortEnd reads "function.port". Text without both parts leaves e empty.
 func decodePortEnd(d *parse.Decoder, n *yaml.Node, e *End) {
 	s, ok := d.Text(n, "a link end")
 	if !ok {
@@ -224,7 +224,7 @@ func decodeRequires(d *parse.Decoder, n *yaml.Node, l *Link) {
 	}
 }
 
-// lossRatio explains why the ratio that most people would write is refused.
+// decodeLossRatio explains why 0, the usual choice, is refused.
 func decodeLossRatio(d *parse.Decoder, n *yaml.Node) *units.Ratio {
 	s, ok := d.Scalar(n, "packet_loss_ratio")
 	if !ok {
@@ -241,13 +241,13 @@ func decodeLossRatio(d *parse.Decoder, n *yaml.Node) *units.Ratio {
 	return &v
 }
 
-// isZero reports whether s is a number whose every digit is 0.
+// isZero reports whether s is a number with only zero digits.
 func isZero(s string) bool {
 	mantissa, _, _ := strings.Cut(strings.ToLower(s), "e")
 	return units.IsDecimal(s, true) && strings.Trim(mantissa, "0.") == ""
 }
 
-// checkForwarding refuses a flow between more than two ends.
+// checkForwarding refuses forwarding direct with more than two ends.
 func checkForwarding(d *parse.Decoder, l *Link, values map[string]*yaml.Node) {
 	if l.Forwarding == ForwardingDirect && len(l.Ends) > 2 {
 		d.Fail(values["forwarding"], "write learning, or leave it out", "forwarding %s joins two ends, and the link has %d", l.Forwarding, len(l.Ends))

@@ -33,7 +33,7 @@ func decodeHold(d *parse.Decoder, n *yaml.Node, p *Port) {
 	parse.Object(d, n, "hold", holdFields, p.Hold)
 }
 
-// checkHold refuses a bound that nothing would keep.
+// checkHold refuses a bound that nothing would enforce.
 func checkHold(d *parse.Decoder, p *Port, values map[string]*yaml.Node) {
 	if p.Hold != nil && p.Face == FaceNetdev {
 		d.Fail(values["hold"], "remove it, or write face: native", "hold cannot be given with face: %s, whose packets the kernel copies", p.Face)

@@ -96,7 +96,7 @@ func decodePorts(d *parse.Decoder, n *yaml.Node, f *Function) {
 	}
 }
 
-// ip is the address of a port and the length of its subnet's prefix.
+// decodeIp reads a port's address and the length of its subnet's prefix.
 func decodeIp(d *parse.Decoder, n *yaml.Node) netip.Prefix {
 	const fix = `write an address with its prefix length, such as "10.0.0.1/24"`
 	s, ok := d.Text(n, "ip")
@@ -115,7 +115,7 @@ func decodeIp(d *parse.Decoder, n *yaml.Node) netip.Prefix {
 	return p
 }
 
-// unusable says why no port can have an address; "" if one can.
+// unusable says why no port can have an address; "" if a port can.
 func unusable(p netip.Prefix) string {
 	a := p.Addr()
 	switch {
@@ -143,7 +143,7 @@ func unusable(p netip.Prefix) string {
 
 var macPattern = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$`)
 
-// mac is a unicast Ethernet address, in lower case.
+// decodeMac reads a unicast Ethernet address, in lower case.
 func decodeMac(d *parse.Decoder, n *yaml.Node) MAC {
 	const fix = `write a unicast address, such as "02:00:00:00:00:01"`
 	s, ok := d.Text(n, "mac")

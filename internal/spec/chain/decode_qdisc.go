@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// qdiscKinds are the disciplines that a chain file may ask for, with the
-// parameters that each has and needs.
+// qdiscKinds are the disciplines of a chain file, with their allowed and required
+// parameters.
 var qdiscKinds = []struct {
 	kind       string
 	parameters []string
@@ -31,7 +31,7 @@ var qdiscKinds = []struct {
 	{"netem", []string{"rate", "latency", "limit"}, nil},
 }
 
-// QueueKinds are those that may queue below a shaper.
+// QueueKinds are the kinds that may queue below a shaper.
 var QueueKinds = []string{"pfifo", "bfifo", "sfq", "codel", "fq_codel"}
 
 var qdiscFields = []parse.Field[Qdisc]{
@@ -83,11 +83,11 @@ var qdiscFields = []parse.Field[Qdisc]{
 	},
 }
 
-// SwitchKinds are those that a switch sets itself, with what it knows of them
+// SwitchKinds are the kinds that a switch can attach, with its parameters for them
 // (ovs-vswitchd.conf.db(5), table QoS).
 var SwitchKinds = []string{"htb", "hfsc"}
 
-func init() { // the table would refer to itself
+func init() { // breaks an initialization cycle
 	qdiscFields = append(qdiscFields, parse.Field[Qdisc]{
 		Name:   "child",
 		Doc:    "tbf, htb, hfsc: what queues below the shaper, one of pfifo, bfifo, sfq, codel and fq_codel. Without it: a FIFO. A tbf with a child takes no latency.",
@@ -96,7 +96,7 @@ func init() { // the table would refer to itself
 	})
 }
 
-// decodeChild reads what queues below a shaper, which shapes nothing itself.
+// decodeChild reads the queue below a shaper, which itself shapes nothing.
 func decodeChild(d *parse.Decoder, n *yaml.Node, q *Qdisc) {
 	q.Child = decodeQdisc(d, n)
 	refuseAt(d, q.Child, "what queues below a shaper is where the shaper is")
@@ -130,14 +130,14 @@ func decodeQdisc(d *parse.Decoder, n *yaml.Node) *Qdisc {
 	return q
 }
 
-// refuseAt refuses a place for a discipline that has no choice of it.
+// refuseAt refuses a place for a discipline without that choice.
 func refuseAt(d *parse.Decoder, q *Qdisc, why string) {
 	if q.At != "" {
 		d.FailAt(q.FieldPos["at"], "remove it", "%s", why)
 	}
 }
 
-// checkParameters refuses parameters that the discipline would not apply.
+// checkParameters refuses parameters that the discipline would ignore.
 func checkParameters(d *parse.Decoder, n *yaml.Node, values map[string]*yaml.Node, kind string, known, required []string) {
 	for _, f := range qdiscFields {
 		value := values[f.Name]
@@ -152,8 +152,8 @@ func checkParameters(d *parse.Decoder, n *yaml.Node, values map[string]*yaml.Nod
 	}
 }
 
-// checkShaping refuses a discipline that would not keep the link below limit:
-// one egress has one discipline, so it must do both.
+// checkShaping refuses a discipline that would not keep the link below limit: an egress
+// has one discipline, which must do both.
 func checkShaping(d *parse.Decoder, q *Qdisc, limit units.Bitrate) {
 	fix := "remove qos: max_bitrate alone sets a tbf"
 	switch {
@@ -168,7 +168,7 @@ func checkShaping(d *parse.Decoder, q *Qdisc, limit units.Bitrate) {
 	}
 }
 
-// shapedRate is a rate that the kernel can enforce: it counts whole bytes.
+// DecodeShapedRate reads a rate that the kernel can enforce: it counts whole bytes.
 func DecodeShapedRate(d *parse.Decoder, n *yaml.Node, what string) units.Bitrate {
 	v, ok := parse.Positive(d, n, what, units.ParseBitrate)
 	if ok && v < 8 {
@@ -177,7 +177,7 @@ func DecodeShapedRate(d *parse.Decoder, n *yaml.Node, what string) units.Bitrate
 	return v
 }
 
-// queueing is a time in the unit of tc(8).
+// decodeQueueing reads a time for tc(8).
 func decodeQueueing(d *parse.Decoder, n *yaml.Node) units.Duration {
 	v, ok := parse.Positive(d, n, "latency", units.ParseDuration)
 	if ok && v%1000 != 0 {
@@ -186,7 +186,7 @@ func decodeQueueing(d *parse.Decoder, n *yaml.Node) units.Duration {
 	return v
 }
 
-// burst is a size that fits the kernel's 32-bit field.
+// decodeBurst reads a size that fits the kernel's 32-bit field.
 func decodeBurst(d *parse.Decoder, n *yaml.Node) units.Bytes {
 	v, ok := parse.Positive(d, n, "burst", units.ParseBytes)
 	if ok && v > math.MaxUint32 {

@@ -13,10 +13,10 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// largestMTU is that of an interface (Linux, ETH_MAX_MTU).
+// largestMTU is an interface's largest MTU (Linux, ETH_MAX_MTU).
 const largestMTU = 65535
 
-// withTransport is a chain whose link names a transport and whose ports have an MTU.
+// withTransport is a chain with one link on a transport, and ports with an MTU.
 func withTransport(name string, mtu int) []byte {
 	return fmt.Appendf(nil, `
 apiVersion: drayage/v1

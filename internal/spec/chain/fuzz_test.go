@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzParse shows of any text that the parser ends, soon; that its errors stand
-// in the file, in order, with a fix; and that what it accepts the schema
-// accepts too, and survives JSON.
+// FuzzParse shows that the parser ends soon on any text. Its errors have positions in
+// the file, in order, and a fix. The schema accepts what the parser accepts, which also
+// survives JSON.
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"testdata/*/*.yaml", "../../../examples/*.yaml"} {
 		files, err := filepath.Glob(pattern)
@@ -55,7 +55,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// checkFaults checks what must hold of every error of Parse.
+// checkFaults checks the properties of every error of Parse.
 func checkFaults(t *testing.T, text []byte, err error) {
 	t.Helper()
 	var faults parse.Errors
@@ -63,7 +63,7 @@ func checkFaults(t *testing.T, text []byte, err error) {
 		t.Fatalf("the error is %T", err)
 	}
 	if len(text) > parse.MaxSize {
-		return // such an error is of the file as a whole
+		return // this error concerns the whole file
 	}
 	lines := splitLines(text)
 	var last parse.Position
@@ -82,7 +82,7 @@ func checkFaults(t *testing.T, text []byte, err error) {
 	}
 }
 
-// splitLines breaks text where YAML does.
+// splitLines breaks text as YAML does.
 func splitLines(text []byte) []string {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	s := strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n").Replace(string(text))

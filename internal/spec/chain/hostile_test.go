@@ -12,8 +12,7 @@ import (
 	"github.com/drayage/dray/internal/spec/parse"
 )
 
-// hostile are files that are made to cost time or memory, of up to the size
-// that they are given.
+// hostile makes files that cost time or memory, up to a given size.
 var hostile = map[string]func(size int) string{
 	"flow lists":        repeat("[", ""),
 	"flow mappings":     repeat("{a: ", ""),
@@ -59,19 +58,18 @@ func numbered(format string, size int) string {
 	}
 }
 
-// danglingEnds has as many ports as ends, and none of them fit. It stays below
-// the limit of values, as other files do that are to reach the last checks.
+// danglingEnds has as many ports as ends, and no end matches a port. Like other files
+// meant to reach the last checks, it stays below the limit of values.
 func danglingEnds(size int) string {
 	return chainHead + numbered("  - {name: a%d, ports: [{name: pppppppppppppp0}]}\n", size/5) +
 		"links:\n" + numbered("  - {name: l%[1]d, ends: [b%[1]d.qqqqqqqqqqqqqqq, b%[1]d.rrrrrrrrrrrrrrr]}\n", size/5)
 }
 
-// bound is of processor time, and far above what any file took when this was
-// written (under 0.3 s), for the sake of slow machines and the race detector.
+// bound is for processor time. It is far above the time of any file so far (under 0.3
+// s), to allow for slow machines and the race detector.
 const bound = 20 * time.Second
 
-// processorTime is what this process has used, which other processes do not
-// make longer.
+// processorTime is this process's own CPU time, unaffected by other processes.
 func processorTime(t testing.TB) time.Duration {
 	t.Helper()
 	var used syscall.Rusage

@@ -9,40 +9,39 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// Hosts are the simulated hosts of a chain: each is a network namespace of the
-// one machine that runs the chain, and all are joined by one underlay.
+// Hosts are the simulated hosts of a chain. Each is a network namespace of the one
+// machine that runs the chain; one underlay joins them.
 type Hosts struct {
 	Names    []string `json:"names"` // at least two
 	Underlay Underlay `json:"underlay"`
 
 	Pos      parse.Position            `json:"-"`
-	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields that the file gives
+	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields in the file
 }
 
-// Underlay is the network between simulated hosts: a switch, to which each of
-// them has one line.
+// Underlay is the network between simulated hosts: a switch, with one line to each
+// host.
 type Underlay struct {
-	Rate  units.Bitrate  `json:"rate,omitempty"`  // of each host's line, in each direction; 0: what the machine gives
-	Delay units.Duration `json:"delay,omitempty"` // from one host to another, one way, beside what the machine takes
+	Rate  units.Bitrate  `json:"rate,omitempty"`  // of each host's line, in each direction; 0: unlimited by Drayage
+	Delay units.Duration `json:"delay,omitempty"` // host to host, one way, in addition to the machine's own
 	MTU   int            `json:"mtu"`             // bytes of L3 packet, tunnel headers included; default 1600
 
-	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields that the file gives
+	FieldPos map[string]parse.Position `json:"-"` // by field name, of the fields in the file
 }
 
-// MaxHosts is the most simulated hosts of a chain: each has as many of the
-// underlay's addresses as the links of a chain may need.
+// MaxHosts is the maximum number of simulated hosts of a chain: each has as many
+// underlay addresses as the links of a chain may need.
 const MaxHosts = 16
 
-// VXLANOverhead is what a tunnel adds to a packet on an underlay of IPv4, in
-// bytes: outer IPv4, UDP, VXLAN and the inner Ethernet header (RFC 7348).
+// VXLANOverhead is what a tunnel adds to a packet on an IPv4 underlay, in bytes: outer
+// IPv4, UDP, VXLAN and inner Ethernet header (RFC 7348).
 const VXLANOverhead = 20 + 8 + 8 + 14
 
-// defaultUnderlayMTU carries an IP packet of 1500 bytes in GTP-U, and that in a
-// tunnel.
+// defaultUnderlayMTU carries a 1500-byte IP packet in GTP-U in a tunnel.
 const defaultUnderlayMTU = 1600
 
-// Simulated returns the names of the simulated hosts that a link's ports are on,
-// in the order of its ends; none if the chain has no such hosts.
+// Simulated returns the simulated hosts of a link's ports, in the order of its ends;
+// none if the chain has no such hosts.
 func (c *Chain) Simulated(l *Link) []string {
 	var names []string
 	for _, e := range l.Ends {

@@ -35,7 +35,7 @@ func TestHostsAreRead(t *testing.T) {
 	}
 }
 
-// TestUnderlayHasDefaults: neither rate nor delay, and room for a tunnel.
+// TestUnderlayHasDefaults: no rate, no delay, and room for a tunnel.
 func TestUnderlayHasDefaults(t *testing.T) {
 	c, err := Parse("", []byte("apiVersion: drayage/v1\nkind: Chain\nname: c\nhosts: {names: [a, b]}\nfunctions: [{name: f, host: b}]\n"))
 	if err != nil {

@@ -4,10 +4,10 @@ package chain
 
 import "net"
 
-// MAC is an Ethernet address; written "02:00:00:00:00:01". Empty: none given.
+// MAC is an Ethernet address, written "02:00:00:00:00:01"; empty: none.
 type MAC string
 
-// HardwareAddr is the address in the form the net package uses; nil if empty.
+// HardwareAddr converts the address for the net package; nil if empty.
 func (m MAC) HardwareAddr() net.HardwareAddr {
 	hw, err := net.ParseMAC(string(m))
 	if err != nil {

@@ -15,16 +15,16 @@ const maxPortNameLen = 15
 
 var (
 	portPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?$`)
-	// A host interface is named by its host, within the kernel's rule
-	// (dev_valid_name in net/core/dev.c).
+	// The host names its interface, within the kernel's rule (dev_valid_name in
+	// net/core/dev.c).
 	interfacePattern = regexp.MustCompile(`^[^\s/:]{1,15}$`)
 )
 
-// reservedPorts are interface names that a network namespace has for itself,
-// or that the kernel refuses because they name folders in /proc/sys/net.
+// reservedPorts are names of the namespace's own interface, or names that the kernel
+// refuses because they are folders in /proc/sys/net.
 var reservedPorts = map[string]bool{"lo": true, "all": true, "default": true}
 
-// portName is the name of a port, which is also its interface's.
+// decodePortName reads the name of a port and of its interface.
 func decodePortName(d *parse.Decoder, n *yaml.Node) string {
 	s, ok := d.Text(n, "a port's name")
 	switch {
@@ -39,7 +39,7 @@ func decodePortName(d *parse.Decoder, n *yaml.Node) string {
 	return s
 }
 
-// interfaceName is the name of a host interface.
+// decodeInterfaceName reads a host interface's name.
 func decodeInterfaceName(d *parse.Decoder, n *yaml.Node) string {
 	s, ok := d.Text(n, "an uplink")
 	if ok && (!interfacePattern.MatchString(s) || strings.Trim(s, ".") == "") {

@@ -30,8 +30,8 @@ func Parse(file string, data []byte) (*Chain, error) {
 	return c, nil
 }
 
-// chain decodes the document. A document that is not a chain of this version
-// is not judged by this version's rules.
+// decodeChain decodes the document. It does not apply this version's rules to a
+// document of another kind or version.
 func decodeChain(d *parse.Decoder, root *yaml.Node) *Chain {
 	c := &Chain{File: d.File(), Policy: Policy{OnInfeasible: Refuse}}
 	d.CheckVersion(root)

@@ -31,10 +31,10 @@ func TestExamplesParse(t *testing.T) {
 	}
 }
 
-// comparePrefixes lets cmp look at addresses, whose fields are private.
+// comparePrefixes lets cmp compare addresses, whose fields are private.
 var comparePrefixes = cmpopts.EquateComparable(netip.Prefix{})
 
-// ignorePositions leaves where things stand out of a comparison.
+// ignorePositions excludes positions from a comparison.
 var ignorePositions = cmp.FilterPath(func(p cmp.Path) bool {
 	name := p.Last().String()
 	return name == ".Pos" || name == ".FieldPos" || name == ".File"
@@ -215,7 +215,7 @@ func TestChainSurvivesJSON(t *testing.T) {
 	}
 }
 
-// ignoreHasLoad: JSON carries the load itself only.
+// ignoreHasLoad: JSON carries only the load itself.
 var ignoreHasLoad = cmpopts.IgnoreFields(Link{}, "HasLoad")
 
 func throughJSON(t testing.TB, c *Chain) *Chain {
@@ -245,7 +245,7 @@ func TestLoadErrors(t *testing.T) {
 }
 
 func TestLargeFileIsNotRead(t *testing.T) {
-	// A sparse file far larger than memory shows that nobody reads it.
+	// A sparse file far larger than memory shows that Load does not read it.
 	file := filepath.Join(t.TempDir(), "large.yaml")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestLargeFileIsNotRead(t *testing.T) {
 	}
 }
 
-// TestMemoryOfMachines: huge pages for DPDK applications come on top of the rest.
+// TestMemoryOfMachines: huge pages for DPDK applications add to the rest.
 func TestMemoryOfMachines(t *testing.T) {
 	for _, test := range []struct {
 		fields     string
@@ -284,7 +284,8 @@ func TestMemoryOfMachines(t *testing.T) {
 	}
 }
 
-// TestFaultsAreGrouped has more faults in one function than are shown, and one in a link.
+// TestFaultsAreGrouped has more faults in one function than the limit shown, and one in
+// a link.
 func TestFaultsAreGrouped(t *testing.T) {
 	text := "apiVersion: drayage/v1\nkind: Chain\nname: c\nfunctions:\n" +
 		"  - name: du\n    runtim: runc\n    a: 1\n    b: 1\n    c: 1\n    d: 1\n    e: 1\n    f: 1\n" +

@@ -12,15 +12,15 @@ import (
 
 //go:generate go run ../refgen ../../../docs
 
-// Schema is the JSON Schema (draft 2020-12) of a chain file. It knows the form
-// of every field; what fields say about each other is mostly for Parse to judge.
+// Schema is the JSON Schema (draft 2020-12) of a chain file. It knows the form of every
+// field; Parse judges most rules between fields.
 func Schema() []byte {
 	root := parse.ObjectSchema("chain", "A chain: functions that handle packets, the ports they see, the links between those ports, and what each link must do.", chainFields)
 	return parse.DocumentSchema("chain.schema.json", append(root, schema.Rules(hostRules)...), Definitions())
 }
 
-// Definitions are the schemas that a chain's schema, and those of other files,
-// refer to by name.
+// Definitions are the named schemas that the schemas of chains and other files refer
+// to.
 func Definitions() schema.Schema {
 	return append(schema.Schema{
 		{Name: "policy", Value: parse.ObjectSchema("policy", "What happens when a requirement cannot be met.", policyFields)},
@@ -44,7 +44,7 @@ func Definitions() schema.Schema {
 	}, units.Definitions()...)
 }
 
-// hostRules: with hosts, each function says on which it is.
+// hostRules: in a chain with hosts, each function names its host.
 const hostRules = `{
 	  "if": {
 	    "required": [
@@ -75,7 +75,7 @@ const hostRules = `{
 	  }
 	}`
 
-// functionRules: each runtime has fields of its own.
+// functionRules: each runtime has its own fields.
 const functionRules = `{
 	  "allOf": [
 	    {
@@ -210,7 +210,7 @@ const functionRules = `{
 	  ]
 	}`
 
-// externalRules: exactly one field names what runs already.
+// externalRules: exactly one field names the running thing.
 const externalRules = `{
 	  "minProperties": 1,
 	  "maxProperties": 1
@@ -236,7 +236,7 @@ const requiresRules = `{
 	  }
 	}`
 
-// qdiscRules: each discipline has its own parameters, and a switch sets only some.
+// qdiscRules: each discipline has its own parameters; a switch supports only some.
 func qdiscRules() schema.Schema {
 	var all []schema.Schema
 	for _, k := range qdiscKinds {
@@ -266,8 +266,8 @@ func properties(fields schema.Schema) schema.Schema {
 	return schema.Schema{}.With("properties", fields)
 }
 
-// when holds an object whose field has the value, and that has the other fields
-// named, to a schema.
+// when applies a schema to an object whose field has the value, and which has the other
+// named fields.
 func when(field, value string, then schema.Schema, also ...string) schema.Schema {
 	condition := properties(schema.Schema{}.With(field, schema.Const(value)))
 	if len(also) > 0 {

@@ -29,7 +29,7 @@ func TestSchemaAcceptsWhatParses(t *testing.T) {
 	}
 }
 
-// definition is the part of the schema that the parser has too.
+// definition is the part of the schema that the parser also has.
 type definition struct {
 	Title       string                `json:"title"`
 	Description string                `json:"description"`
@@ -68,7 +68,7 @@ func TestSchemaDescribesEverything(t *testing.T) {
 	}
 }
 
-// least is a chain that gives nothing that has a default.
+// least is a chain that omits everything with a default.
 const least = `
 apiVersion: drayage/v1
 kind: Chain
@@ -104,7 +104,7 @@ func TestSchemaAndParserHaveTheSameDefaults(t *testing.T) {
 		"policy.privileged":    c.Policy.Privileged,
 		"function.runtime":     f.Runtime,
 		"function.restart":     f.Restart,
-		"function.pids":        512, // chain.Function says so of Pids 0; runtimes apply it
+		"function.pids":        512, // chain.Function documents it for Pids 0; runtimes apply it
 		"vm.kernel":            machine.Functions[1].VM.Kernel,
 		"vm.hugepages":         machine.Functions[1].VM.HugePages,
 		"vm.nohz_full":         machine.Functions[1].VM.NoHzFull,

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// DriverABI is the number of the DPDK ABI that a driver's file was linked
-// against: 23 for DPDK 22.11, 25 for 24.11.
+// DriverABI is the DPDK ABI number that a driver's file was linked against: 23 for DPDK
+// 22.11, 25 for 24.11.
 func DriverABI(file string) (string, error) {
 	f, err := elf.Open(file)
 	if err != nil {

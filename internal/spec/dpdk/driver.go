@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// DriverFile is the name of net_dray's file.
+// DriverFile is the file name of net_dray.
 const DriverFile = "librte_net_dray.so"
 
-// libVariable names another folder to look for the driver in.
+// libVariable names another folder to search for the driver.
 const libVariable = "DRAY_LIB"
 
-// DriverError says why no net_dray can be loaded.
+// DriverError says why net_dray cannot be loaded.
 type DriverError struct {
 	Reason string // one clause
 	Fix    string
@@ -25,9 +25,9 @@ type DriverError struct {
 
 func (e *DriverError) Error() string { return e.Reason + ": " + e.Fix }
 
-// FindDriver returns the file of net_dray: in the folder that DRAY_LIB names, or
-// else beside the running program, in ../lib of there, or where DPDK looks for drivers. An error is a
-// *DriverError.
+// FindDriver returns the file of net_dray. It searches the folder that DRAY_LIB names,
+// or else the running program's folder, ../lib from there, and DPDK's driver folders.
+// An error is a *DriverError.
 func FindDriver() (string, error) {
 	var dirs []string
 	if dir := os.Getenv(libVariable); dir != "" {
@@ -52,9 +52,9 @@ func FindDriver() (string, error) {
 	}
 }
 
-// findIn looks into one folder. Nothing is loaded that somebody else could have
-// put there: no part of the path may be open to everybody's writing, but for
-// directories such as /tmp, if nobody can replace what is another's.
+// findIn searches one folder. It accepts nothing that another user could have put
+// there: no part of the path may be world-writable, except directories such as /tmp, in
+// which nobody can replace another user's files.
 func findIn(dir string) (string, error) {
 	file, err := filepath.EvalSymlinks(filepath.Join(dir, DriverFile))
 	if err == nil {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestFindDriver looks in a folder without it, in one that everybody may write
-// to, and in one that is as it should be.
+// TestFindDriver searches a folder without the driver, a world-writable folder, and a
+// good one.
 func TestFindDriver(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv(libVariable, dir)
@@ -33,7 +33,7 @@ func TestFindDriver(t *testing.T) {
 	}
 }
 
-// TestFindInstalledDriver looks where a package puts the driver.
+// TestFindInstalledDriver searches the folder of an installed package.
 func TestFindInstalledDriver(t *testing.T) {
 	t.Setenv(libVariable, "")
 	dir := t.TempDir()

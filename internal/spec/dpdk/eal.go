@@ -13,46 +13,45 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// Variable is the name of the environment variable that holds EAL's arguments,
-// and of the argument that they replace.
+// Variable names the environment variable that holds EAL's arguments; Argument is the
+// argument they replace.
 const (
 	Variable = "DRAY_EAL"
 	Argument = "$(" + Variable + ")"
 )
 
-// RuntimeVariable names the directory in which EAL makes one of its own, which
-// every DPDK application of a function is told: else it would be the host's.
+// RuntimeVariable names the directory in which EAL makes its own. Every DPDK
+// application of a function gets it; otherwise EAL would use the host's.
 const RuntimeVariable = "RUNTIME_DIRECTORY"
 
-// defaultMemory is EAL's, in bytes, for a function that may use any amount. It
-// is taken from the system only as far as it is touched.
+// defaultMemory is EAL's memory, in bytes, for a function without a limit. The system
+// provides only the pages that are touched.
 const defaultMemory = 1 << 30
 
-// leastMemory is the smallest memory limit, in bytes, under which an application
-// is started: EAL itself takes 20 MB of it.
+// leastMemory is the smallest memory limit, in bytes, for which an application is
+// started: EAL itself takes 20 MB.
 const leastMemory = 64 << 20
 
-// Application is a DPDK application of a function, and what it was granted.
+// Application is a DPDK application of a function, with its resources.
 type Application struct {
 	Memory    units.Bytes       // of the function; 0: no limit
 	HugePages []chain.HugePages // of the function; empty: plain pages
 	CPUs      []int             // ascending; never empty
-	Pinned    bool              // each of its threads keeps to one of CPUs
+	Pinned    bool              // each of its threads is pinned to one of CPUs
 	Nodes     int               // NUMA nodes of the host, at least 1
 	Vdevs     []Vdev            // in the order of the function's ports
-	// Inside says that the application sees the directories at LinksInside and
-	// the folder of the driver at LibInside, as containers do, and the sockets of
-	// its native ports where libdray looks for them. Else it sees the host's.
+	// Inside says that the application runs as in a container. It sees the directories
+	// at LinksInside, the driver's folder at LibInside, and its native ports' sockets
+	// where libdray looks. Otherwise it sees the host's paths.
 	Inside bool
 	Driver string // file of net_dray on the host; needed if a Vdev names it
-	Ports  string // directory on the host of the sockets that net_dray opens
+	Ports  string // host directory of the sockets that net_dray opens
 }
 
-// Device is the name that the application knows a port by: "net_dray0", or its
-// address on the bus.
+// Device is the application's name for a port: "net_dray0", or its bus address.
 type Device struct{ Port, Name string }
 
-// Devices names the ports in the order of a.Vdevs. Each driver counts its own.
+// Devices lists the ports in the order of a.Vdevs. Each driver counts its own.
 func (a Application) Devices() []Device {
 	list, count := make([]Device, 0, len(a.Vdevs)), map[string]int{}
 	for _, v := range a.Vdevs {
@@ -66,8 +65,8 @@ func (a Application) Devices() []Device {
 	return list
 }
 
-// EAL is the list of EAL's arguments, without the program's name. The error says
-// what of the function stands against it.
+// EAL returns EAL's arguments, without the program's name. The error names the
+// function's property that prevents it.
 func (a Application) EAL() ([]string, error) {
 	args, err := a.memory()
 	if err != nil {
@@ -103,9 +102,9 @@ func (a Application) EAL() ([]string, error) {
 	return args, nil
 }
 
-// bus says whether devices are on the PCI bus, which they are in a machine. These
-// are told of physical addresses, which only a root knows: the machine's. Devices
-// elsewhere are not told of any.
+// bus enables the PCI bus only if devices are on it, as in a VM. Such devices need
+// physical addresses, which only root can read, here the VM's root. Other devices get
+// none.
 func (a Application) bus() []string {
 	if slices.ContainsFunc(a.Vdevs, func(v Vdev) bool { return v.PCI != "" }) {
 		return []string{"--iova-mode=pa"}
@@ -113,20 +112,20 @@ func (a Application) bus() []string {
 	return []string{"--iova-mode=va", "--no-pci"}
 }
 
-// Uses reports whether a port of the application has the driver.
+// Uses reports whether any port of the application has the driver.
 func (a Application) Uses(driver string) bool {
 	return slices.ContainsFunc(a.Vdevs, func(v Vdev) bool { return v.Driver == driver })
 }
 
-// NeedsDriver reports whether it has to load DriverFile.
+// NeedsDriver reports whether any Vdev needs DriverFile.
 func (a Application) NeedsDriver() bool {
 	return a.Uses(NetDray) || slices.ContainsFunc(a.Vdevs, Vdev.Shared)
 }
 
-// memory is what EAL takes. Plain pages are one memfd of that size, which has
-// no name in the file system; three quarters of the function's memory are EAL's,
-// the rest is for the program itself and for its scratch directories. Huge pages
-// are taken as they are needed, up to the function's limit, from memfds as well.
+// memory returns EAL's memory arguments. Plain pages are one memfd, which has no name
+// in the file system. EAL takes three quarters of the function's memory; the rest is
+// for the program and its scratch directories. Huge pages also come from memfds, on
+// demand, up to the function's limit.
 func (a Application) memory() ([]string, error) {
 	if len(a.HugePages) == 0 {
 		bytes := uint64(defaultMemory)
@@ -146,7 +145,7 @@ func (a Application) memory() ([]string, error) {
 	for _, h := range a.HugePages {
 		limit += uint64(h.Limit)
 	}
-	// Of each node, since the function may have all of its pages on any.
+	// On each node, since all of the function's pages may be on any node.
 	each := slices.Repeat([]string{strconv.FormatUint(limit>>20, 10)}, max(1, a.Nodes))
 	args := []string{"--single-file-segments", "--socket-limit", strings.Join(each, ",")}
 	if slices.ContainsFunc(a.Vdevs, Vdev.Shared) {
@@ -155,19 +154,19 @@ func (a Application) memory() ([]string, error) {
 	return append([]string{"--in-memory"}, args...), nil
 }
 
-// Where EAL of two processes keeps what they share, below the directory of their
-// devices, and what it is called by.
+// The files that two EAL processes share, below their devices' directory, and EAL's
+// name for them.
 const (
 	HugeDir      = "huge" // a hugetlbfs; package dpdkring mounts it
 	sharedPrefix = "ring"
 )
 
-// ringPage is the size of the pages of that hugetlbfs.
+// ringPage is the page size of that hugetlbfs.
 const ringPage units.Bytes = 2 << 20
 
-// shared makes the application one of two that share EAL's memory. The primary
-// one takes half of its limit at once, so that the other needs nothing of it but
-// what is there: to ask for more is to wait for a process that may have ended.
+// shared makes the application one of two that share EAL's memory. The primary takes
+// half of its limit at once, so that the secondary uses only what exists. A request for
+// more would wait for a process that may have ended.
 func (a Application) shared() ([]string, error) {
 	var group []Vdev
 	for _, v := range a.Vdevs {
@@ -202,8 +201,8 @@ func (a Application) shared() ([]string, error) {
 	return append(args, "--proc-type", "primary", "-m", strconv.FormatUint(max(1, limit/2>>20), 10)), nil
 }
 
-// RuntimeDir is where EAL with those arguments is to keep its files: own, or the
-// directory that the process shares with another.
+// RuntimeDir is where EAL with those arguments keeps its files: own, or the directory
+// shared with another process.
 func RuntimeDir(eal []string, own string) string {
 	if i := slices.Index(eal, "--huge-dir"); i >= 0 && i+1 < len(eal) {
 		return filepath.Dir(eal[i+1])
@@ -211,8 +210,8 @@ func RuntimeDir(eal []string, own string) string {
 	return own
 }
 
-// Only returns the application as it is with one of its ports alone, which is
-// the first of its kind then: for a program that measures over this port.
+// Only returns the application with only one of its ports, which then is the first of
+// its driver. A program that measures over this port uses it.
 func (a Application) Only(port string) (Application, bool) {
 	i := slices.IndexFunc(a.Vdevs, func(v Vdev) bool { return v.Port == port })
 	if i < 0 {
@@ -222,10 +221,9 @@ func (a Application) Only(port string) (Application, bool) {
 	return a, true
 }
 
-// lcores numbers the application's threads from 0, whichever CPUs it was
-// granted, and puts each on its CPU. There are at least two, since most
-// applications have a thread that commands and one that works; on one CPU they
-// share it. Threads of a function that was granted no CPU of its own go to any.
+// lcores numbers the application's threads from 0, whatever its CPUs, and pins each to
+// its CPU. There are at least two, because most applications have a control thread and
+// a worker; on one CPU they share it. Threads of an unpinned function run on any CPU.
 func (a Application) lcores() string {
 	var list []string
 	n, first := max(2, len(a.CPUs)), 0
@@ -245,9 +243,9 @@ func (a Application) lcores() string {
 	return strings.Join(list, ",")
 }
 
-// peerLcore is the first of a secondary process, half of what Debian's DPDK has:
-// each thread that uses a packet pool has a cache in it, by its number, and the
-// pools are those of both processes.
+// peerLcore is the first lcore of a secondary process, half of Debian's maximum. Both
+// processes share the packet pools, and each thread has a pool cache at its lcore
+// number.
 const peerLcore = 64
 
 func numbers(list []int) string {
@@ -258,7 +256,7 @@ func numbers(list []int) string {
 	return strings.Join(words, ",")
 }
 
-// vdev is the value of a --vdev argument.
+// vdev returns the value of a --vdev argument.
 func (a Application) vdev(name string, v Vdev) (string, error) {
 	options := v.Options
 	if v.Driver == NetDray && !a.Inside {
@@ -266,14 +264,14 @@ func (a Application) vdev(name string, v Vdev) (string, error) {
 	}
 	dir := a.dir(v)
 	options = strings.ReplaceAll(options, "{dir}", dir)
-	// The list is split at commas, and DRAY_EAL at blanks.
+	// EAL splits at commas, and DRAY_EAL is split at blanks.
 	if strings.ContainsAny(dir+a.Ports, ", \t\n\"'\\") && !a.Inside {
 		return "", fmt.Errorf("port %s: no device can be told of a path with blanks, commas or quotes: %q: choose another state directory with DRAY_STATE", v.Port, dir+a.Ports)
 	}
 	return join(name, options), nil
 }
 
-// dir is a device's directory as the application sees it.
+// dir is a device's directory from the application's view.
 func (a Application) dir(v Vdev) string {
 	if a.Inside {
 		return v.Inside()
@@ -285,7 +283,7 @@ func join(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ",")
 }
 
-// Expand replaces each argument that is Argument alone by EAL's arguments.
+// Expand replaces each argument that equals Argument by EAL's arguments.
 func Expand(argv, eal []string) []string {
 	var all []string
 	for _, arg := range argv {

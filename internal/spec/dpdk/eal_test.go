@@ -12,7 +12,7 @@ import (
 
 var dray = Vdev{Function: "a", Port: "f1u", Driver: NetDray, Options: "port=f1u"}
 
-// TestEAL compares the arguments of functions with what they should be.
+// TestEAL compares the arguments of functions with the expected ones.
 func TestEAL(t *testing.T) {
 	memif := Vdev{Function: "a", Port: "n3", Driver: NetMemif, Options: "socket={dir}/memif.sock,role=client,zero-copy=yes",
 		Dir: "/run/dray/c/fn/b/links/n3", SingleFileSegments: true}
@@ -63,14 +63,14 @@ func TestEAL(t *testing.T) {
 	}
 }
 
-// The two ends of a ring, and what an application of theirs must have.
+// The two ends of a ring, and the required arguments of their applications.
 var (
 	primary   = Vdev{Port: "r", Driver: NetMPRing, Options: "socket={dir}/s", Dir: "/l/ring"}
 	secondary = Vdev{Port: "r", Driver: NetMPRingPeer, Options: "socket={dir}/s", Dir: "/l/ring"}
 	pages     = []chain.HugePages{{Size: 2 << 20, Limit: 64 << 20}}
 )
 
-// TestEALRefuses checks that what cannot be told to EAL is an error with its fix.
+// TestEALRefuses checks that an impossible setting is an error with its fix.
 func TestEALRefuses(t *testing.T) {
 	cases := map[string]Application{
 		"memory 32Mi is too little": {CPUs: []int{0}, Memory: 32 << 20},
@@ -88,7 +88,7 @@ func TestEALRefuses(t *testing.T) {
 	}
 }
 
-// TestRuntimeDir: two processes that share memory find each other in one directory.
+// TestRuntimeDir: two processes that share memory use one directory.
 func TestRuntimeDir(t *testing.T) {
 	app := Application{CPUs: []int{0}, Vdevs: []Vdev{primary}, Driver: "/x", HugePages: pages}
 	for want, alone := range map[string]bool{"/own": true, "/l/ring": false} {
@@ -117,7 +117,7 @@ func TestOnly(t *testing.T) {
 	}
 }
 
-// TestExpand checks that only the argument that stands alone is replaced.
+// TestExpand checks that only an argument on its own is replaced.
 func TestExpand(t *testing.T) {
 	got := Expand([]string{"testpmd", "$(DRAY_EAL)", "--", "x$(DRAY_EAL)"}, []string{"-l", "0"})
 	if want := []string{"testpmd", "-l", "0", "--", "x$(DRAY_EAL)"}; !slices.Equal(got, want) {

@@ -13,12 +13,12 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// driverDirs are where Debian, and DPDK's own installation, keep drivers, each in
-// a folder with the number of its binary interface.
+// driverDirs are the driver folders of Debian and of DPDK's own installation. Each has
+// a subfolder with the DPDK ABI number.
 var driverDirs = []string{"/usr/lib/*/dpdk/pmds-*", "/usr/local/lib/*/dpdk/pmds-*", "/usr/local/lib/dpdk/pmds-*"}
 
 // Probe reports whether this host's DPDK has the driver, such as NetMemif; the
-// functions' own root file systems may have another.
+// functions' own root file systems may have another DPDK.
 func Probe(name, driver string) inventory.Item {
 	return probe(driverDirs, name, driver)
 }
@@ -42,7 +42,7 @@ func probe(dirs []string, name, driver string) inventory.Item {
 	return item
 }
 
-// installedDirs are the folders that match the patterns, the newest first.
+// installedDirs are the folders that match the patterns, newest first.
 func installedDirs(patterns []string) []string {
 	var found []string
 	for _, pattern := range patterns {
@@ -55,8 +55,8 @@ func installedDirs(patterns []string) []string {
 	return found
 }
 
-// release is the version of DPDK that a binary interface belongs to: number 23 is
-// that of the release 22.11 and of all that is compatible with it.
+// release is the DPDK version of an ABI: number 23 is release 22.11 and all compatible
+// releases.
 func release(abi string) string {
 	major, _, _ := strings.Cut(abi, ".")
 	n, err := strconv.Atoi(major)

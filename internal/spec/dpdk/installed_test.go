@@ -10,7 +10,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// TestProbe finds a driver of the newest DPDK that has it, and says what is not there.
+// TestProbe finds a driver in the newest DPDK that has it, and reports what is missing.
 func TestProbe(t *testing.T) {
 	dir := t.TempDir()
 	for _, file := range []string{"pmds-23.0/librte_net_memif.so.23", "pmds-25.0/librte_net_memif.so.25.0", "pmds-23.0/librte_net_ring.so"} {

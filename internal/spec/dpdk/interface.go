@@ -4,10 +4,10 @@ package dpdk
 
 import "net/netip"
 
-// Interface is what the kernel of a virtual machine makes of a device that a switch
+// Interface is the network interface that a VM's kernel makes of a device that a switch
 // reaches by vhost-user.
 type Interface struct {
-	Socket     string       `json:"socket"` // name in the Vdev's Dir; the machine makes it, and the switch connects
+	Socket     string       `json:"socket"` // name in the Vdev's Dir; the VM makes it, the switch connects
 	MAC        string       `json:"mac"`
 	IP         netip.Prefix `json:"ip,omitempty"`
 	MTU        int          `json:"mtu"` // bytes of L3 packet

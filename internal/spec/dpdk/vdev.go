@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dpdk says how a DPDK application attaches to the ports of a function
-// with the face dpdk: the arguments of its environment abstraction layer (EAL).
+// Package dpdk describes how a DPDK application attaches to a function's dpdk ports:
+// the arguments of its environment abstraction layer (EAL).
 package dpdk
 
 import "path/filepath"
 
-// LinksInside is where a container finds the directories of its dpdk ports, one
-// named as each port that has one.
+// LinksInside is where a container sees the directories of its dpdk ports, each named
+// after its port.
 const LinksInside = "/run/dray/links"
 
-// LibInside is where a container finds the folder of the driver net_dray.
+// LibInside is where a container sees the folder of the driver net_dray.
 const LibInside = "/run/dray/lib"
 
-// The drivers that a Vdev may name, and the words that devices are called by:
-// the driver's name and a number.
+// The drivers of a Vdev. A device is named by its driver and a number.
 const (
 	NetDray       = "net_dray"
 	NetVirtioUser = "net_virtio_user"
@@ -22,59 +21,58 @@ const (
 	NetRing       = "net_ring"
 	NetAFXDP      = "net_af_xdp"
 	NetVirtio     = "net_virtio" // on a machine's PCI bus
-	// The two ends of a pair of rings in memory that a primary and a secondary
-	// process of EAL share. Their devices need different names.
+	// The two ends of a pair of rings in memory that a primary and a secondary EAL
+	// process share. Their devices need different names.
 	NetMPRing     = "net_mpring"
 	NetMPRingPeer = "net_mpring_peer"
 )
 
-// Vdev is how the application of a function with a dpdk port attaches to it.
+// Vdev is how the application of a function attaches to a dpdk port.
 type Vdev struct {
 	Function string `json:"function"`
 	Port     string `json:"port"`
 	Driver   string `json:"driver"`
-	// Options follow the device's name: "socket={dir}/memif.sock,role=server".
-	// {dir} stands for Dir as that application sees it.
+	// Options follow the device's name: "socket={dir}/memif.sock,role=server". {dir} is
+	// replaced by the application's path of Dir.
 	Options string `json:"options,omitempty"`
-	// Dir is a directory on the host that the function must see; "" for none.
-	// A container sees it at LinksInside/PORT. Sockets that an earlier instance
-	// left in the end's own directory (transport.End.Dir) are removed before each
-	// start of the function; another directory is left as it is.
+	// Dir is a host directory that the function must see; "" for none. A container sees
+	// it at LinksInside/PORT. Before each start of the function, old sockets in the
+	// end's own directory (transport.End.Dir) are removed; other directories are left
+	// alone.
 	Dir string `json:"dir,omitempty"`
-	// Clears says that the function makes anew what is in Dir, all of which is
-	// removed before each start of its command: whoever still uses it goes on with
-	// what it has, and meets nobody there.
+	// Clears says that the function creates everything in Dir. All of it is removed
+	// before each start of its command: an old user keeps what it has open, and finds
+	// no new peer there.
 	Clears bool `json:"clears,omitempty"`
-	// ReadOnly says that the function changes nothing in Dir: it connects to a
-	// socket that somebody else makes there.
+	// ReadOnly says that the function changes nothing in Dir: it connects to a socket
+	// that another process makes there.
 	ReadOnly bool `json:"read_only,omitempty"`
-	// Awaits is the name of a socket in Dir that the other end makes: the device
-	// connects to it once, as it starts. The command is started when somebody
-	// listens there, and is stopped as failed when the connection is gone.
+	// Awaits is the name of a socket in Dir that the other end makes; the device
+	// connects to it once, at its start. The command starts when the socket has a
+	// listener. It is stopped as failed when the connection closes.
 	Awaits string `json:"awaits,omitempty"`
-	// PeerConnects says that the user of another function connects to a socket
-	// that this one makes in Dir, where nobody else gets: its command starts with
-	// the umask 0.
+	// PeerConnects says that another function's user connects to a socket that this
+	// function makes in Dir. Its command starts with umask 0, since nobody else can
+	// reach Dir.
 	PeerConnects bool `json:"peer_connects,omitempty"`
-	// Capabilities are those that the application needs in the host's user
-	// namespace, such as "CAP_NET_ADMIN"; none but for transports that a chain
-	// must permit.
+	// Capabilities are needed by the application in the host's user namespace, such as
+	// "CAP_NET_ADMIN". Only transports that a chain must permit have any.
 	Capabilities []string `json:"capabilities,omitempty"`
-	// SingleFileSegments: EAL needs --single-file-segments, since the device
-	// hands its memory to somebody else.
+	// SingleFileSegments: EAL needs --single-file-segments, since the device passes its
+	// memory to another process.
 	SingleFileSegments bool `json:"single_file_segments,omitempty"`
-	// Interface says that the function is a virtual machine, which has the device:
-	// its kernel, or with the face dpdk an application. The fields above are then the
-	// host's part of it. nil: it is none.
+	// Interface says that the function is a VM that has the device: its kernel, or with
+	// the face dpdk an application. The fields above are then the host's side. nil: no
+	// VM.
 	Interface *Interface `json:"interface,omitempty"`
-	// PCI is the address of that device if an application in the machine has it:
-	// "0000:00:1e.0". The runtime gives it; "": it is on no bus.
+	// PCI is the device's address, "0000:00:1e.0", if an application in the VM has it.
+	// The runtime sets it; "": it is on no bus.
 	PCI string `json:"pci,omitempty"`
 }
 
-// Inside is where a container sees Dir.
+// Inside is the container's path of Dir.
 func (v Vdev) Inside() string { return filepath.Join(LinksInside, v.Port) }
 
-// Shared reports whether the application is one of two that share all of EAL's
-// memory: a primary process (NetMPRing) or a secondary one.
+// Shared reports whether the application is one of two that share all EAL memory: a
+// primary process (NetMPRing) or a secondary one.
 func (v Vdev) Shared() bool { return v.Driver == NetMPRing || v.Driver == NetMPRingPeer }

@@ -17,7 +17,7 @@ import (
 
 var (
 	tools = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolSpin, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks}
-	// figureNames are all figures, in the order in which errors list them.
+	// figureNames are all figures, in the order that errors list them.
 	figureNames = append([]Figure{
 		"packet_rate", "sent_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max", "stall_max", "ticks", "syscalls_dropped",
 		"disk", "threads", "memory_per_thread", "functions", "back_after", "outage", "clock_difference", "clock_bound", "runs", "build_time",
@@ -25,7 +25,7 @@ var (
 	runtimes = []chain.RuntimeName{chain.RuntimeProcess, chain.RuntimeRunc, chain.RuntimeDocker, chain.RuntimeVM}
 )
 
-// mostCellFunctions is how many functions a cell may bring up at once.
+// mostCellFunctions is the most functions that a cell may bring up at once.
 const mostCellFunctions = 200
 
 var fields = []parse.Field[Experiment]{
@@ -356,8 +356,8 @@ var claimFields = []parse.Field[Claim]{
 	},
 }
 
-// Parse reads and validates an experiment; file is the name that errors
-// print. The error, if any, is an Errors that holds every fault, by position.
+// Parse reads and validates an experiment; file is the name for errors. The error, if
+// any, is an Errors with every fault, by position.
 func Parse(file string, data []byte) (*Experiment, error) {
 	d, root, fault := parse.Open(file, data, Kind)
 	if fault != nil {
@@ -376,8 +376,7 @@ func Parse(file string, data []byte) (*Experiment, error) {
 	return e, nil
 }
 
-// Is reports whether a file says that it is an experiment, whatever
-// faults it has.
+// Is reports whether a file says that it is an experiment, even if it has faults.
 func Is(data []byte) bool {
 	root, fault := parse.ReadYAML("", data, Kind)
 	if fault != nil || root.Kind != yaml.MappingNode {
@@ -413,7 +412,7 @@ func decodeRows(d *parse.Decoder, n *yaml.Node, e *Experiment) {
 	})
 }
 
-// checkRow judges what fields of a row say about each other.
+// checkRow checks the rules between fields of a row.
 func checkRow(d *parse.Decoder, item *yaml.Node, r *Row, values map[string]*yaml.Node) {
 	switch measured := values["cell"] != nil; {
 	case measured && values["not_run"] != nil:
@@ -519,7 +518,7 @@ func decodeClaims(d *parse.Decoder, n *yaml.Node, e *Experiment) {
 	})
 }
 
-// checkClaims refuses claims about what is not there or cannot be compared.
+// checkClaims refuses claims about rows that are missing or cannot be compared.
 func checkClaims(d *parse.Decoder, e *Experiment, n *yaml.Node) {
 	rows := map[string]Row{}
 	for _, r := range e.Rows {
@@ -547,8 +546,8 @@ func checkClaims(d *parse.Decoder, e *Experiment, n *yaml.Node) {
 	}
 }
 
-// checkCellHosts sees that a cell of an experiment has hosts if its transport
-// joins these; takes says whether its tool measures between hosts.
+// checkCellHosts requires hosts exactly for cells whose transport joins hosts; takes
+// says whether the tool measures between hosts.
 func checkCellHosts(d *parse.Decoder, c *Cell, values map[string]*yaml.Node, takes bool) {
 	tunnel := slices.Contains(chain.Tunnels, c.Transport)
 	switch {

@@ -12,38 +12,38 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// Kind is the kind of document that a published experiment is.
+// Kind is the document kind of a published experiment.
 const Kind = "Experiment"
 
-// Experiment is one published experiment: what was published, how each of its
-// figures is measured here, and what should hold between them on any machine.
+// Experiment is one published experiment: the published results, how each figure is
+// measured here, and which relations should hold on any machine.
 type Experiment struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
 	Name       string   `json:"name"`
 	Title      string   `json:"title"`
 	Source     string   `json:"source"`          // where it was published
-	Notes      []string `json:"notes,omitempty"` // what disagrees in what was published, and how this differs from it
+	Notes      []string `json:"notes,omitempty"` // contradictions in the publication, and differences from it
 	Rows       []Row    `json:"rows"`
 	Claims     []Claim  `json:"claims,omitempty"`
 
-	File string `json:"-"` // that errors print
+	File string `json:"-"` // for errors
 }
 
-// Row is one figure. Either Figure and Cell are set, or NotRun is.
+// Row is one figure. Either Figure and Cell are set, or NotRun.
 type Row struct {
 	Name      string `json:"name"` // unique in the experiment; claims use it
 	Title     string `json:"title"`
-	Published string `json:"published,omitempty"` // in the source's words; empty: it has no such figure
-	// Value is the published figure in Figure's unit; 0: none that a ratio could be made to.
+	Published string `json:"published,omitempty"` // in the source's words; empty: not published
+	// Value is the published figure in Figure's unit; 0: no basis for a ratio.
 	Value  float64 `json:"value,omitempty"`
 	Figure Figure  `json:"figure,omitempty"`
 	Cell   Cell    `json:"cell"`
 	NotRun string  `json:"not_run,omitempty"` // why no machine measures it yet
 }
 
-// Cell is what is brought up and measured. Rows with the same cell are read off
-// the same trials, also those of different experiments.
+// Cell is what is brought up and measured. Rows with the same cell use the same trials,
+// even in different experiments.
 type Cell struct {
 	Tool      Tool              `json:"tool,omitempty"`
 	Transport string            `json:"transport,omitempty"`
@@ -54,24 +54,24 @@ type Cell struct {
 	Load      string            `json:"load,omitempty"` // as a matrix has it: "max", "1Mpps", "95Mbps"
 	Qdisc     string            `json:"qdisc,omitempty"`
 	Rate      units.Bitrate     `json:"rate,omitempty"`      // of the qdisc
-	At        chain.Place       `json:"at,omitempty"`        // where the qdisc is set; empty: at the ports
-	Queue     string            `json:"queue,omitempty"`     // what queues below the qdisc
+	At        chain.Place       `json:"at,omitempty"`        // where the qdisc is attached; empty: at the ports
+	Queue     string            `json:"queue,omitempty"`     // the queue below the qdisc
 	FarQueue  string            `json:"far_queue,omitempty"` // the same at the far end; empty: Queue
-	Datapath  Datapath          `json:"datapath,omitempty"`  // of Open vSwitch; empty: the kernel's if there is one
-	Bulk      bool              `json:"bulk,omitempty"`      // a TCP stream of all it can send goes beside
-	Kernel    chain.VMKernel    `json:"kernel,omitempty"`    // that must be Debian's of this flavour; empty: any
-	Stress    bool              `json:"stress,omitempty"`    // every CPU is kept busy meanwhile
+	Datapath  Datapath          `json:"datapath,omitempty"`  // of Open vSwitch; empty: the kernel's if it exists
+	Bulk      bool              `json:"bulk,omitempty"`      // an unlimited TCP stream runs at the same time
+	Kernel    chain.VMKernel    `json:"kernel,omitempty"`    // Debian's kernel flavour that is required; empty: any
+	Stress    bool              `json:"stress,omitempty"`    // every CPU is kept busy as well
 	Functions int               `json:"functions,omitempty"` // how many come up at once
 	Hosts     int               `json:"hosts,omitempty"`     // simulated ones: 2, with a function on each; 0: one host
-	Underlay  units.Bitrate     `json:"underlay,omitempty"`  // of each host's line; 0: what the machine gives
-	Delay     units.Duration    `json:"delay,omitempty"`     // from one host to the other, one way, beside what the machine takes
-	Memory    units.Bytes       `json:"memory,omitempty"`    // of the machine; 0: what a machine has by default
-	Image     string            `json:"image,omitempty"`     // that is built
-	// Forwarding is asked of a transport that has the choice; empty: as it does it.
+	Underlay  units.Bitrate     `json:"underlay,omitempty"`  // of each host's line; 0: unlimited by Drayage
+	Delay     units.Duration    `json:"delay,omitempty"`     // host to host, one way, in addition to the machine's own
+	Memory    units.Bytes       `json:"memory,omitempty"`    // of the VM; 0: the default
+	Image     string            `json:"image,omitempty"`     // the image to build
+	// Forwarding is for a transport that has the choice; empty: its default.
 	Forwarding chain.Forwarding `json:"forwarding,omitempty"`
-	// VMRuntime runs the functions in their machines; empty: processes there.
+	// VMRuntime runs the functions in their VMs; empty: as processes.
 	VMRuntime chain.RuntimeName `json:"vm_runtime,omitempty"`
-	// NoHzFull is that of the functions' machines.
+	// NoHzFull is set in the functions' VMs.
 	NoHzFull bool `json:"nohz_full,omitempty"`
 }
 
@@ -93,20 +93,20 @@ const (
 	ToolUDP        Tool = "udp"        // iperf 2, at the cell's load
 	ToolStart      Tool = "start"      // time, memory and disk of a function's sandbox, until a command has run in it
 	ToolCyclictest Tool = "cyclictest" // on the host itself, or in a function
-	ToolSpin       Tool = "spin"       // oslat, a thread that spins in a machine
-	ToolChecks     Tool = "checks"     // what a function must not be able to do, tried with and without the protection
+	ToolSpin       Tool = "spin"       // oslat, a spinning thread in a VM
+	ToolChecks     Tool = "checks"     // forbidden actions, tried with and without the protection
 	ToolDensity    Tool = "density"    // time and memory of many idle functions
-	ToolPlanned    Tool = "planned"    // what the planner would give to functions, with nothing brought up
-	ToolRecovery   Tool = "recovery"   // how long a function is away whose process is killed
-	ToolImage      Tool = "image"      // an image is built, and its program run in a function
-	ToolEcho       Tool = "echo"       // draygen, round trips of one packet after the other
-	ToolClocks     Tool = "clocks"     // both directions of a link at once, as if its ends had no common clock
+	ToolPlanned    Tool = "planned"    // the planner's result for functions, with nothing brought up
+	ToolRecovery   Tool = "recovery"   // outage of a function whose process is killed
+	ToolImage      Tool = "image"      // builds an image, and runs its program in a function
+	ToolEcho       Tool = "echo"       // draygen, sequential round trips of one packet
+	ToolClocks     Tool = "clocks"     // both directions of a link at once, as if its ends had different clocks
 )
 
-// Figure is what of a cell's result a row shows.
+// Figure is the part of a result that a row shows.
 type Figure string
 
-// Unit is that of a figure's values.
+// Unit is the unit of a figure's values.
 func (f Figure) Unit() string {
 	if f.PassFail() {
 		return "pass/fail"
@@ -114,12 +114,11 @@ func (f Figure) Unit() string {
 	return figureUnits[f]
 }
 
-// PassFail reports whether the figure is whether something holds: 1 if it does,
-// and 0 if not.
+// PassFail reports whether the figure is a check: 1 if it holds, 0 if not.
 func (f Figure) PassFail() bool { return slices.Contains(checkFigures, f) || f == "runs" }
 
-// Most reports whether the figure is a maximum, whose headline is the largest
-// one seen.
+// Most reports whether the figure is a maximum, whose headline is the largest value
+// seen.
 func (f Figure) Most() bool {
 	return f == "latency_max" || f == "wakeup_max" || f == "stall_max"
 }
@@ -132,17 +131,17 @@ var figureUnits = map[Figure]string{
 	"clock_difference": "µs", "clock_bound": "µs", "build_time": "s",
 }
 
-// checkFigures are what the tool checks finds to hold, or not.
+// checkFigures are the pass/fail results of the tool checks.
 var checkFigures = []Figure{
 	"limits_huge_pages", "limits_memory", "limits_processes", "limits_cpus", "limits_nodes", "limits_devices",
 	"hides_cpus", "hides_devices", "hides_processes", "hides_memory", "hides_huge_pages", "hides_sockets", "hides_host",
 	"maps_users", "drops_capabilities", "filters_syscalls", "gains_nothing",
 }
 
-// Checks are the figures of the tool checks that hold or do not.
+// Checks are the pass/fail figures of the tool checks.
 func Checks() []Figure { return append([]Figure(nil), checkFigures...) }
 
-// toolFigures are the figures that each tool gives.
+// toolFigures are the figures of each tool.
 var toolFigures = map[Tool][]Figure{
 	ToolFrames:     {"packet_rate", "sent_rate", "throughput", "latency_mean", "latency_p99", "latency_max"},
 	ToolTCP:        {"throughput"},
@@ -161,19 +160,19 @@ var toolFigures = map[Tool][]Figure{
 	ToolClocks:     {"clock_difference", "clock_bound", "latency_mean"},
 }
 
-// Claim says that one row's figure is below another's on any machine; with
-// Within, that it is the same.
+// Claim says that one row's figure is below another's on any machine; with Within, that
+// both are the same.
 type Claim struct {
 	Text string `json:"text"`
 	Less string `json:"less,omitempty"` // name of a row
 	Than string `json:"than,omitempty"`
-	// Same, in place of Less and Than, are the two rows, of which neither is more
-	// than Within above the other.
+	// Same, in place of Less and Than, names two rows whose figures differ by at most
+	// Within.
 	Same   []string    `json:"same,omitempty"`
 	Within units.Ratio `json:"within,omitempty"`
 }
 
-// Rows are the two rows that the claim compares.
+// Rows are the two rows of the claim.
 func (c Claim) Rows() (a, b string) {
 	if len(c.Same) == 2 {
 		return c.Same[0], c.Same[1]
@@ -181,7 +180,7 @@ func (c Claim) Rows() (a, b string) {
 	return c.Less, c.Than
 }
 
-// Offered is the cell's load; of a cell without one it is zero.
+// Offered is the cell's load; zero if it has none.
 func (c Cell) Offered() matrix.Load {
 	load, err := matrix.ParseLoad(c.Load)
 	if err != nil {
@@ -190,7 +189,7 @@ func (c Cell) Offered() matrix.Load {
 	return load
 }
 
-// String names the cell in the identifiers of its trials.
+// String is the cell's name in the identifiers of its trials.
 func (c Cell) String() string {
 	parts := []string{string(c.Tool)}
 	size := ""
@@ -235,7 +234,7 @@ func (c Cell) String() string {
 	if c.VMRuntime != "" {
 		inMachine = "in-" + string(c.VMRuntime)
 	}
-	if c.NoHzFull { // never beside that
+	if c.NoHzFull { // never with VMRuntime
 		inMachine = "nohz-full"
 	}
 	for _, part := range []string{

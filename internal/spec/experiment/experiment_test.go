@@ -19,12 +19,12 @@ const experimentHead = "apiVersion: drayage/v1\nkind: Experiment\nname: x\ntitle
 
 const goodRow = "  - {name: a, title: A, figure: throughput, value: 93.4, cell: {tool: tcp, transport: bridge, runtime: runc, qdisc: htb, rate: 100Mbps}}\n"
 
-// atSwitch is a row whose qdisc a switch sets.
+// atSwitch is a row whose switch attaches the qdisc.
 func atSwitch(transport, qdisc, more string) string {
 	return "  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: " + transport + ", runtime: runc, qdisc: " + qdisc + ", rate: 1Mbps, at: switch" + more + "}}\n"
 }
 
-// contained is a row whose functions are in containers in machines.
+// contained is a row whose functions are in containers in VMs.
 func contained(runtime string) string {
 	return "  - {name: a, title: A, figure: throughput, cell: {tool: tcp, transport: veth, runtime: " + runtime + ", vm_runtime: runc}}\n"
 }
@@ -160,9 +160,9 @@ func TestExperimentSchema(t *testing.T) {
 	if seen < 15 {
 		t.Errorf("only %d experiments", seen)
 	}
-	// What one knows the other must know too: a schema that refuses nothing proves nothing.
+	// Parser and schema must agree: a schema that refuses nothing proves nothing.
 	for rows, good := range map[string]bool{
-		"  - {name: a, title: A}\n":                   false, // neither measured nor not run
+		"  - {name: a, title: A}\n":                   false, // neither measured nor not_run
 		atSwitch("ovs", "hfsc", ""):                   true,
 		atSwitch("ovs", "hfsc", ", datapath: kernel"): true,
 		atSwitch("ovs", "htb", ", queue: sfq"):        false,
@@ -186,12 +186,12 @@ func TestExperimentSchema(t *testing.T) {
 	}
 }
 
-// ofMemory is a row whose sandbox has 256 MiB of its own.
+// ofMemory is a row whose sandbox has its own 256 MiB.
 func ofMemory(runtime string) string {
 	return "  - {name: a, title: A, figure: memory, cell: {tool: start, runtime: " + runtime + ", memory: 256Mi}}\n"
 }
 
-// An experiment states what it offers: its rows do not depend on each other.
+// An experiment states its loads: its rows do not depend on each other.
 func TestExperimentsDoNotSearch(t *testing.T) {
 	for _, load := range []string{"ndr", "pdr", "rfc2544", "10%pdr"} {
 		text := experimentHead + "  - {name: a, title: A, figure: packet_rate, cell: {tool: frames, transport: veth, face: netdev, runtime: runc, size: 64, load: " + load + "}}\n"

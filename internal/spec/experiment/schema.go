@@ -19,7 +19,7 @@ func Schema() []byte {
 	return parse.DocumentSchema("experiment.schema.json", root, append(own, chain.Definitions()...))
 }
 
-// rowRules: a row is measured, or it says why it is not.
+// rowRules: a row is measured, or says why not.
 const rowRules = `{
 	  "oneOf": [
 	    {
@@ -40,7 +40,7 @@ const rowRules = `{
 	  ]
 	}`
 
-// cellRules: some fields go with others.
+// cellRules: some fields depend on others.
 const cellRules = `{
 	  "dependentRequired": {
 	    "far_queue": [
@@ -102,7 +102,7 @@ const cellRules = `{
 	  }
 	}`
 
-// claimRules: a claim orders two rows, or says that they are the same.
+// claimRules: a claim orders two rows, or says that they are equal.
 const claimRules = `{
 	  "oneOf": [
 	    {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain says what a field of a chain file means, in the words of the JSON
+// Package explain describes the fields of a chain file with the texts of the JSON
 // Schema that the decoder is tested against.
 package explain
 
@@ -18,11 +18,11 @@ import (
 type Field struct {
 	Path        string   `json:"path"`
 	Description string   `json:"description"`
-	Value       string   `json:"value,omitempty"` // what its value looks like
+	Value       string   `json:"value,omitempty"` // the form of its value
 	OneOf       []string `json:"one_of,omitempty"`
 	Default     any      `json:"default,omitempty"`
 	Required    bool     `json:"required"`
-	Fields      []Field  `json:"fields,omitempty"` // those of an object, each without its own
+	Fields      []Field  `json:"fields,omitempty"` // fields of an object, without their own fields
 }
 
 // schema is the part of a JSON Schema that Find reads.
@@ -41,7 +41,7 @@ type schema struct {
 	Defs        map[string]*schema `json:"$defs"`
 }
 
-// Find describes the field at a path such as link.requires.latency. A path begins at
+// Find describes the field at a path such as link.requires.latency. A path starts at
 // the chain (functions.ports) or at one of its objects (port); "" is the chain itself.
 func Find(path string) (Field, error) {
 	var root schema
@@ -67,8 +67,8 @@ func Find(path string) (Field, error) {
 	return root.field(path, at, required), nil
 }
 
-// Paths are those of all objects and fields, for completion: of each object by its
-// own name.
+// Paths are the paths of all objects and fields, for completion. Each starts at the
+// object's name.
 func Paths() []string {
 	var root schema
 	if json.Unmarshal(chain.Schema(), &root) != nil {
@@ -112,7 +112,7 @@ func (root *schema) deref(s *schema) *schema {
 	return root.Defs[strings.TrimPrefix(s.Ref, "#/$defs/")]
 }
 
-// object is what has the fields: of a list its item, of a choice the object.
+// object is the schema with the fields: a list's item, a choice's object.
 func (root *schema) object(s *schema) *schema {
 	s = root.deref(s)
 	if s.Items != nil {
@@ -126,7 +126,7 @@ func (root *schema) object(s *schema) *schema {
 	return s
 }
 
-// names are the fields of an object, and at the beginning of a path the objects too.
+// names are the fields of an object; at the start of a path, also the objects.
 func (root *schema) names(s *schema, first bool) []string {
 	names := slices.Collect(maps.Keys(s.Properties))
 	if first {

@@ -43,7 +43,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestEveryPathIsExplained keeps a field of the schema from having no words.
+// TestEveryPathIsExplained finds a field of the schema without a description.
 func TestEveryPathIsExplained(t *testing.T) {
 	paths := Paths()
 	if len(paths) < 80 {

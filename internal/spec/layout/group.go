@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// How much Groups shows: more is no help to a reader who has to begin somewhere.
+// How much Groups shows: a reader has to begin somewhere, and more does not help.
 const (
 	mostGroups  = 8
 	mostInGroup = 5
 )
 
-// Item is a line that belongs to a group, such as a fault of a function.
+// Item is a line in a group, such as a fault of a function.
 type Item struct{ Group, Text string }
 
-// Groups lists items below the names of their groups, in the order in which each
-// group appears first, and counts those that it leaves out. An item without a group
-// stands alone, and so does the only one of its group.
+// Groups lists items below the names of their groups, in order of first appearance, and
+// counts the omitted ones. An item without a group, or alone in its group, gets no
+// group heading.
 func Groups(items []Item) []string {
 	var order []string
 	texts := map[string][]string{}

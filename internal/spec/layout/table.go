@@ -50,7 +50,7 @@ func (t *Table) Write(w io.Writer, width int) error {
 	return err
 }
 
-// widths are the greatest measures of the cells of each column.
+// widths are the maxima of measure over the cells of each column.
 func (t *Table) widths(lines [][]string, measure func(string) int) []int {
 	columns := 0
 	for _, row := range lines {
@@ -70,8 +70,8 @@ func (t *Table) widths(lines [][]string, measure func(string) int) []int {
 
 func isHeading(row []string, widths []int) bool { return len(row) == 1 && len(widths) > 1 }
 
-// shrink narrows the widest column repeatedly until all fit. It breaks words only
-// if nothing else helps, and takes no column below narrowest.
+// shrink narrows the widest column repeatedly until all fit. It breaks words only if
+// nothing else helps, and stops at narrowest.
 func shrink(widths, words []int, width int) {
 	for _, breakWords := range []bool{false, true} {
 		for total(widths) > width {

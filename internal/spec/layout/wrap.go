@@ -46,9 +46,9 @@ func Hang(first, rest, text string, width int) []string {
 	return lines
 }
 
-// Prose reflows hand-wrapped text: neighbouring lines that begin in the first column
-// are one paragraph, and a line that begins with a blank stands alone. Its
-// continuation lines up with the text after its last gap of two blanks.
+// Prose reflows hand-wrapped text. Neighbouring lines that begin in the first column
+// are one paragraph; a line that begins with a blank stands alone. Its continuation
+// aligns with the text after its last gap of two blanks.
 func Prose(text string, width int) string {
 	var lines []string
 	paragraph := ""
@@ -74,7 +74,7 @@ func Prose(text string, width int) string {
 	return strings.Join(lines, "\n")
 }
 
-// hangingLine wraps one line of a list or of a table of two columns.
+// hangingLine wraps one line of a list or of a two-column table.
 func hangingLine(line string, width int) []string {
 	indent := len(line) - len(strings.TrimLeft(line, " "))
 	at := indent
@@ -85,7 +85,7 @@ func hangingLine(line string, width int) []string {
 	return Hang(lead, strings.Repeat(" ", utf8.RuneCountInString(lead)), line[at:], width)
 }
 
-// longestWord is the least width that breaks no word of the text.
+// longestWord is the smallest width that breaks no word of the text.
 func longestWord(text string) int {
 	longest := 0
 	for _, word := range strings.Fields(text) {

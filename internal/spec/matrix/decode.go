@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What a matrix means that leaves a field out, and how far it may go.
+// Defaults and limits of a matrix.
 const (
 	defaultRepetitions = 5
 	maxRepetitions     = 1000
@@ -24,7 +24,7 @@ const (
 	transportsAll      = "all"
 )
 
-// The words that a matrix may use if it has a choice.
+// The words for the choices in a matrix.
 var (
 	runtimes = []chain.RuntimeName{chain.RuntimeProcess, chain.RuntimeRunc, chain.RuntimeDocker}
 	VNFs     = []VNF{VNFDirect, "none", "l2fwd", "l3fwd", "bng", "gtpu", "lb-1", "lb-2", "lb-3", "lb-4"}
@@ -111,7 +111,7 @@ var fields = []parse.Field[Matrix]{
 		Name:   "search",
 		Doc:    "What the loads have to meet that are searched for: the goal attributes of RFC 9971. The length of a trial is `trial`. A field that no load of the matrix is searched for by is an error.",
 		Form:   schema.Schema{{Name: "type", Value: "object"}, {Name: "additionalProperties", Value: false}, {Name: "properties", Value: schema.Schema{{Name: "width", Value: schema.Schema{{Name: "description", Value: "How close the bounds of a rate must come, (upper − lower) / upper: at least 0.1 %."}, {Name: "$ref", Value: "#/$defs/ratio"}, {Name: "default", Value: "2%"}}}, {Name: "sum", Value: schema.Schema{{Name: "description", Value: "How much time of trials decides a load, of `ndr` and `pdr`: 1 to 100 trials. Left out: three trials."}, {Name: "type", Value: "string"}}}, {Name: "exceed", Value: schema.Schema{{Name: "description", Value: "The share of that time whose trials may lose more, of `ndr` and `pdr`; 0: none."}, {Name: "anyOf", Value: []any{schema.Schema{{Name: "const", Value: 0}}, schema.Schema{{Name: "$ref", Value: "#/$defs/ratio"}}}}, {Name: "default", Value: "50%"}}}, {Name: "loss", Value: schema.Schema{{Name: "description", Value: "The loss ratio that `pdr` allows."}, {Name: "$ref", Value: "#/$defs/ratio"}, {Name: "default", Value: "0.5%"}}}, {Name: "verify", Value: schema.Schema{{Name: "description", Value: "How many trials `rfc2544` gives a load until one is without loss: 1 is RFC 2544, more is loss verification (ETSI GS NFV-TST 009)."}, {Name: "type", Value: "integer"}, {Name: "minimum", Value: 1}, {Name: "maximum", Value: 10}, {Name: "default", Value: 1}}}}}},
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {}}, // once loads and trial are known
+		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {}}, // after loads and trial
 	{
 		Name:   "vnfs",
 		Doc:    "What stands between the generator's ports: `direct` is one link and nothing else; the others are modes of `dray-vnf`, with a link on either side. `lb-N` is the mode `lb` with N workers, and one link to the generator.",
@@ -165,7 +165,7 @@ var fields = []parse.Field[Matrix]{
 	},
 }
 
-// ReadFile reads and parses a matrix file; see ReadFile and Parse.
+// ReadFile reads and parses a matrix file; see Parse.
 func ReadFile(path string) (*Matrix, []byte, error) {
 	data, err := parse.ReadFile(path)
 	if err != nil {
@@ -175,8 +175,8 @@ func ReadFile(path string) (*Matrix, []byte, error) {
 	return b, data, err
 }
 
-// Parse reads and validates a matrix; file is the name that errors print.
-// The error, if any, is an Errors that holds every fault, by position.
+// Parse reads and validates a matrix; file is the name for errors. The error, if any,
+// is an Errors with every fault, by position.
 func Parse(file string, data []byte) (*Matrix, error) {
 	d, root, fault := parse.Open(file, data, Kind)
 	if fault != nil {
@@ -206,7 +206,7 @@ func decodeMatrix(d *parse.Decoder, root *yaml.Node) *Matrix {
 	return b
 }
 
-// check judges what fields say about each other.
+// check checks the rules between fields.
 func check(d *parse.Decoder, b *Matrix, values map[string]*yaml.Node) {
 	docker := slices.Contains(b.Runtimes, chain.RuntimeDocker)
 	switch image := values["image"]; {
@@ -220,7 +220,7 @@ func check(d *parse.Decoder, b *Matrix, values map[string]*yaml.Node) {
 	}
 }
 
-// Transports are the names that a matrix may list.
+// Transports are the names for a matrix's transports.
 func Transports() []string { return chain.Transports[1:] } // without auto
 
 func decodeTransports(d *parse.Decoder, n *yaml.Node) []string {

@@ -12,17 +12,17 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// Kind is the kind of document that a bench's matrix is.
+// Kind is the document kind of a bench's matrix.
 const Kind = "Bench"
 
-// Matrix is one parsed and validated matrix: every combination of what its lists
-// hold is a configuration, and each is measured at every load.
+// Matrix is one parsed and validated matrix: every combination of its lists' items is a
+// configuration, and each is measured at every load.
 type Matrix struct {
 	APIVersion string              `json:"apiVersion"`
 	Kind       string              `json:"kind"`
 	Name       string              `json:"name"`
 	Transports []string            `json:"transports,omitempty"` // nil: all that this build knows
-	Faces      []chain.Face        `json:"faces,omitempty"`      // nil: interfaces if a transport has them, else all that it takes
+	Faces      []chain.Face        `json:"faces,omitempty"`      // nil: interfaces if a transport has them, else all its faces
 	Runtimes   []chain.RuntimeName `json:"runtimes"`
 	Image      string              `json:"image,omitempty"`     // of docker functions
 	HugePages  []chain.HugePages   `json:"hugepages,omitempty"` // of each function with dpdk ports; nil: plain pages
@@ -33,31 +33,31 @@ type Matrix struct {
 	// Repetitions is the number of rounds; each measures every configuration once.
 	Repetitions int            `json:"repetitions"`
 	Trial       units.Duration `json:"trial"` // how long each trial offers its load
-	// AtMost ends the run early: no round but the first begins that could not end
-	// in time. 0: all rounds.
+	// AtMost ends the run early: a round after the first starts only if it can end in
+	// time. 0: all rounds.
 	AtMost   units.Duration `json:"at_most,omitempty"`
-	Seed     uint64         `json:"seed,omitempty"` // of the random order; 0: a new one for each run
+	Seed     uint64         `json:"seed,omitempty"` // of the random order; 0: a new seed for each run
 	Baseline string         `json:"baseline,omitempty"`
-	// Privileged lets transports take part whose functions need privileges.
+	// Privileged includes transports whose functions need privileges.
 	Privileged bool `json:"privileged,omitempty"`
-	// Forwarding is that of every link; a transport without the choice takes no part.
+	// Forwarding applies to every link; a transport without the choice is excluded.
 	Forwarding chain.Forwarding `json:"forwarding,omitempty"`
 
-	File string `json:"-"` // that errors print
+	File string `json:"-"` // for errors
 }
 
-// FrameSize is the length of an Ethernet frame on the wire, with its FCS, in
-// bytes; 0 is the simple IMIX: 64, 594 and 1518 bytes at 7:4:1.
+// FrameSize is the length of an Ethernet frame on the wire, with its FCS, in bytes; 0
+// is simple IMIX: 64, 594 and 1518 bytes at 7:4:1.
 type FrameSize int
 
-// IMIX is the mix of three sizes.
+// IMIX is the mix of the three sizes.
 const IMIX FrameSize = 0
 
-// mixedMean is the mean length of a frame of the simple IMIX, with FCS, in bytes:
-// (7·64 + 4·594 + 1518) / 12, as the generator sends it.
+// mixedMean is the mean frame length of the simple IMIX, with FCS, in bytes: (7·64 +
+// 4·594 + 1518) / 12, as the generator sends it.
 const mixedMean = 4342.0 / 12
 
-// Bytes is the mean length of a frame on the wire, with its FCS.
+// Bytes is the mean frame length on the wire, with FCS.
 func (s FrameSize) Bytes() float64 {
 	if s == IMIX {
 		return mixedMean
@@ -65,7 +65,7 @@ func (s FrameSize) Bytes() float64 {
 	return float64(s)
 }
 
-// Largest is the longest frame, with its FCS, in bytes.
+// Largest is the longest frame, with FCS, in bytes.
 func (s FrameSize) Largest() int {
 	if s == IMIX {
 		return 1518
@@ -80,7 +80,7 @@ func (s FrameSize) String() string {
 	return strconv.Itoa(int(s))
 }
 
-// MarshalText is the size as a matrix has it.
+// MarshalText writes the size as in a matrix.
 func (s FrameSize) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.
@@ -101,33 +101,32 @@ func ParseFrameSize(text string) (FrameSize, error) {
 	return FrameSize(n), nil
 }
 
-// Load is what a trial offers: exactly one of Search, OfPDR, PacketRate and
-// Bitrate is set.
+// Load is the load of a trial: exactly one of Search, OfPDR, PacketRate and Bitrate is
+// set.
 type Load struct {
 	Search     string           // LoadMax, LoadNDR, LoadPDR or LoadRFC2544
-	OfPDR      bool             // Percent of the PDR that was found in the same round
-	Percent    int              // 0: an idle link, with probing packets alone
+	OfPDR      bool             // Percent of the PDR found in the same round
+	Percent    int              // 0: an idle link, with probe packets alone
 	PacketRate units.PacketRate // per second
 	Bitrate    units.Bitrate    // of frames without FCS
 }
 
-// LoadPattern is what a load looks like.
+// LoadPattern is the form of a load.
 const LoadPattern = `^(max|ndr|pdr|rfc2544|(0|[1-9][0-9]?)%pdr|[0-9]+(\.[0-9]+)?[kMGT]?(pps|bps))$`
 
-// The loads that are no stated rate.
+// The loads that are not stated rates.
 const (
 	LoadMax = "max" // as fast as the port takes packets
 	LoadNDR = "ndr" // the highest rate without loss, searched for
-	LoadPDR = "pdr" // the highest rate with little loss: 0.5 %, unless the matrix says otherwise
+	LoadPDR = "pdr" // the highest rate with little loss: 0.5 % by default
 	// LoadRFC2544 is the throughput of RFC 2544: without loss, by binary search.
 	LoadRFC2544 = "rfc2544"
 )
 
-// Stated reports whether the load is a rate, and neither the most that passes nor
-// a share of it.
+// Stated reports whether the load is a rate, not a maximum or a share of one.
 func (l Load) Stated() bool { return l.Search == "" && !l.OfPDR }
 
-// Searched reports whether trials have to find the load.
+// Searched reports whether trials must find the load.
 func (l Load) Searched() bool { return l.Search != "" && l.Search != LoadMax }
 
 func (l Load) String() string {
@@ -142,7 +141,7 @@ func (l Load) String() string {
 	return l.Bitrate.String()
 }
 
-// MarshalText is the load as a matrix has it.
+// MarshalText writes the load as in a matrix.
 func (l Load) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.
@@ -174,14 +173,14 @@ func notZero(text string, value uint64, err error) error {
 	return err
 }
 
-// VNF is what stands between the generator's ports.
+// VNF is what runs between the generator's ports.
 type VNF string
 
-// VNFDirect is no function: one link joins sender and receiver. The others are
-// modes of dray-vnf, with a link on either side, or "lb-N": a load balancer.
+// VNFDirect is no function: one link joins sender and receiver. The others are modes of
+// dray-vnf with a link on either side, or "lb-N", a load balancer.
 const VNFDirect VNF = "direct"
 
-// Workers is how many a load balancer has; 0: the VNF is none.
+// Workers is a load balancer's worker count; 0: no load balancer.
 func (v VNF) Workers() int {
 	count, balances := strings.CutPrefix(string(v), "lb-")
 	n, err := strconv.Atoi(count)

@@ -66,7 +66,7 @@ func TestParseBench(t *testing.T) {
 	}
 }
 
-// TestBenchAsJSON holds bench.json to what a matrix says.
+// TestBenchAsJSON checks that bench.json preserves the matrix.
 func TestBenchAsJSON(t *testing.T) {
 	b, err := Parse("", []byte(fullBench))
 	if err != nil {
@@ -103,7 +103,7 @@ func TestBenchDefaultsAreThoseOfTheSchema(t *testing.T) {
 	}
 	for _, f := range fields {
 		p := schema.Properties[f.Name]
-		if f.Name == "sizes" { // in text, for imix
+		if f.Name == "sizes" { // as text, for imix
 			p.Default = []any{"64"}
 		}
 		if p.Default != nil && p.Default != "all" && p.Default != false && cmp.Diff(p.Default, got[f.Name]) != "" {

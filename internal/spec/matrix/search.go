@@ -14,23 +14,23 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Search is what the loads that are searched for have to meet. The names are
-// those of RFC 9971's goal attributes; the length of a trial is the matrix's.
+// Search holds the goals of searched loads. The names are RFC 9971's goal attributes;
+// the trial length is the matrix's.
 type Search struct {
-	// Width is how close the bounds of a rate must come: (upper − lower) / upper.
+	// Width is how close the bounds of a rate must be: (upper − lower) / upper.
 	Width units.Ratio `json:"width,omitempty"`
-	// Sum is how much time of trials decides a load, of NDR and PDR.
+	// Sum is the total trial time that decides a load, for NDR and PDR.
 	Sum units.Duration `json:"sum,omitempty"`
-	// Exceed is the share of that time whose trials may lose more, of NDR and PDR.
+	// Exceed is the share of that time in trials that may lose more, for NDR and PDR.
 	Exceed units.Ratio `json:"exceed,omitempty"`
 	// Loss is the loss ratio that PDR allows.
 	Loss units.Ratio `json:"loss,omitempty"`
-	// Verify is how many trials the binary search gives a load until one is without
-	// loss: 1 is RFC 2544, more is loss verification (ETSI GS NFV-TST 009 §12.3.3).
+	// Verify is the most trials of a load in binary search, until one has no loss: 1 is
+	// RFC 2544, more is loss verification (ETSI GS NFV-TST 009 §12.3.3).
 	Verify int `json:"verify,omitempty"`
 }
 
-// What a matrix means whose search leaves a field out, and how far it may go.
+// Defaults and limits of a matrix's search.
 const (
 	defaultWidth  = units.Ratio(0.02)
 	finestWidth   = units.Ratio(0.001)
@@ -92,7 +92,7 @@ var searchFields = []parse.Field[Search]{
 	},
 }
 
-// parseExceed reads a ratio that may be 0: no trial may lose more.
+// parseExceed reads a ratio that may be 0: then no trial may lose more.
 func parseExceed(text string) (units.Ratio, error) {
 	if text == "0" || text == "0%" {
 		return 0, nil
@@ -100,8 +100,8 @@ func parseExceed(text string) (units.Ratio, error) {
 	return units.ParseRatio(text)
 }
 
-// search reads what searches have to meet, or the defaults if the matrix has
-// no such field. The length of its trials must be known.
+// decodeSearch reads the goals of searches, or the defaults if the matrix has none. It
+// needs the trial length.
 func decodeSearch(d *parse.Decoder, n *yaml.Node, b *Matrix) {
 	b.Search = Search{Width: defaultWidth, Sum: defaultSum * b.Trial, Exceed: defaultExceed, Loss: defaultLoss, Verify: 1}
 	if n == nil || parse.IsNull(parse.Deref(n)) {
@@ -121,7 +121,7 @@ func decodeSearch(d *parse.Decoder, n *yaml.Node, b *Matrix) {
 	}
 }
 
-// searchedBy is which loads each field of a search is of.
+// searchedBy lists the loads that each search field is for.
 var searchedBy = map[string][]string{
 	"width": {LoadNDR, LoadPDR, LoadRFC2544}, "sum": {LoadNDR, LoadPDR}, "exceed": {LoadNDR, LoadPDR},
 	"loss": {LoadPDR}, "verify": {LoadRFC2544},
@@ -136,7 +136,7 @@ func anySearched(loads []Load, names []string) bool {
 	return false
 }
 
-// checkShares refuses shares of a rate that is not searched for.
+// checkShares refuses shares of a PDR that is not searched for.
 func checkShares(d *parse.Decoder, b *Matrix, loads *yaml.Node) {
 	shares := false
 	for _, load := range b.Loads {
@@ -150,10 +150,10 @@ func checkShares(d *parse.Decoder, b *Matrix, loads *yaml.Node) {
 	}
 }
 
-// sharesPDR ends the text of a load that is a share of PDR.
+// sharesPDR is the suffix of a load that is a share of PDR.
 const sharesPDR = "%pdr"
 
-// parseShare reads a share of PDR in whole per cent, such as "10%pdr".
+// parseShare reads a share of PDR in whole percent, such as "10%pdr".
 func parseShare(text string) (Load, error) {
 	number := strings.TrimSuffix(text, sharesPDR)
 	n, err := strconv.Atoi(number)

@@ -48,7 +48,7 @@ func TestSearchDefaultsAreThoseOfTheSchema(t *testing.T) {
 	fields := schema.Properties.Search.Properties
 	for _, f := range searchFields {
 		p := fields[f.Name]
-		if p.Default == nil { // the sum's is that of a length
+		if p.Default == nil { // Sum's depends on the trial length
 			continue
 		}
 		said, err := Parse("", []byte(fmt.Sprintf("%ssearch: {%s: %v}\n", searching, f.Name, p.Default)))

@@ -8,25 +8,24 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What a file may hold at most. A file far below the size limit can
-// stand for an endless document, because aliases repeat what they point at.
+// Limits of a file. A file far below the size limit can expand to an endless document,
+// because aliases repeat their targets.
 const (
 	MaxSize  = 1 << 20 // bytes
 	maxNodes = 100_000 // values, with every alias expanded
 	maxDepth = 32      // levels, with every alias expanded
 )
 
-// bounds walks a document as if every alias were written out, and stops at
-// the first thing that is too much.
+// bounds walks a document with every alias expanded, and stops at the first excess.
 type bounds struct {
 	file  string
 	nodes int
 	depth int
-	open  map[*yaml.Node]bool // anchored values that the walk is inside of
-	alias *yaml.Node          // the outermost alias that the walk is inside of
+	open  map[*yaml.Node]bool // anchored values that the walk is inside
+	alias *yaml.Node          // the outermost alias that the walk is inside
 }
 
-// checkBounds makes it safe to follow every alias below root.
+// checkBounds makes every alias below root safe to follow.
 func checkBounds(file string, root *yaml.Node) *Error {
 	b := &bounds{file: file, open: map[*yaml.Node]bool{}}
 	return b.visit(root)
@@ -66,7 +65,7 @@ func (b *bounds) follow(n *yaml.Node) *Error {
 	return b.visit(n.Alias)
 }
 
-// fault blames the outermost alias: what it points at may be harmless.
+// fault blames the outermost alias: its target may be harmless.
 func (b *bounds) fault(n *yaml.Node, text string) *Error {
 	fix := "make the file smaller and flatter"
 	if b.alias != nil {

@@ -11,29 +11,29 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxErrors bounds how many faults of one file are shown.
+// maxErrors limits the faults shown for one file.
 const maxErrors = 100
 
-// decoder turns YAML nodes into a Chain and collects every fault on its way.
+// Decoder turns YAML nodes into a document and collects every fault.
 type Decoder struct {
 	file   string
 	kind   string // of document
 	errs   Errors // at most maxErrors
-	unseen int    // faults beyond those
-	parts  []part // of the file, as far as they were read
+	unseen int    // faults beyond maxErrors
+	parts  []part // of the file, as far as read
 }
 
-// field is one field of an object of type T in the chain file.
+// Field is one field of an object of type T in a file.
 type Field[T any] struct {
 	Name     string
 	Required bool
 	Doc      string        // one or more sentences for readers of the schema
-	Form     schema.Schema // what a value looks like
+	Form     schema.Schema // the form of a value
 	Decode   func(d *Decoder, n *yaml.Node, to *T)
 }
 
-// object decodes a mapping and returns its values by field name, or nil if
-// n is not a mapping. what names the object in errors: "a function".
+// Object decodes a mapping and returns its values by field name, or nil if n is not a
+// mapping. what names the object in errors: "a function".
 func Object[T any](d *Decoder, n *yaml.Node, what string, fields []Field[T], to *T) map[string]*yaml.Node {
 	n = Deref(n)
 	if !d.IsKind(n, yaml.MappingNode, what) {
@@ -48,7 +48,7 @@ func Object[T any](d *Decoder, n *yaml.Node, what string, fields []Field[T], to 
 		key, value := n.Content[i], n.Content[i+1]
 		f := byName[key.Value]
 		switch {
-		case values[key.Value] != value: // a key that keys has reported
+		case values[key.Value] != value: // a key that Keys has reported
 		case f == nil:
 			d.unknownField(key, what, fieldNames(fields))
 		case d.hasValue(key, value):
@@ -63,8 +63,8 @@ func Object[T any](d *Decoder, n *yaml.Node, what string, fields []Field[T], to 
 	return values
 }
 
-// keys returns a mapping's values by key and reports keys that are not plain
-// text, that stand twice, or that merge.
+// Keys returns a mapping's values by key. It reports merge keys, duplicate keys and
+// keys that are not plain text.
 func (d *Decoder) Keys(n *yaml.Node) map[string]*yaml.Node {
 	values := make(map[string]*yaml.Node, len(n.Content)/2)
 	first := make(map[string]*yaml.Node, len(n.Content)/2)
@@ -92,7 +92,7 @@ func (d *Decoder) unknownField(key *yaml.Node, what string, known []string) {
 	d.Fail(key, fix, "unknown field %s in %s", Quote(key.Value), what)
 }
 
-// list calls each for every item of a sequence.
+// List calls each for every item of a sequence.
 func (d *Decoder) List(n *yaml.Node, what string, each func(item *yaml.Node)) {
 	n = Deref(n)
 	if !d.IsKind(n, yaml.SequenceNode, what) {
@@ -107,7 +107,7 @@ func (d *Decoder) List(n *yaml.Node, what string, each func(item *yaml.Node)) {
 	}
 }
 
-// scalar is the text of any single value, as it is written.
+// Scalar is the text of any single value, as written.
 func (d *Decoder) Scalar(n *yaml.Node, what string) (string, bool) {
 	n = Deref(n)
 	if !d.IsKind(n, yaml.ScalarNode, what) {
@@ -120,7 +120,7 @@ func (d *Decoder) Scalar(n *yaml.Node, what string) (string, bool) {
 	return n.Value, true
 }
 
-// text is a string; a number or a truth value must be quoted to be one.
+// Text is a string; a number or a truth value must be quoted to be one.
 func (d *Decoder) Text(n *yaml.Node, what string) (string, bool) {
 	s, ok := d.Scalar(n, what)
 	if !ok {
@@ -137,12 +137,12 @@ func (d *Decoder) Text(n *yaml.Node, what string) (string, bool) {
 	return s, true
 }
 
-// tagNames say what YAML takes an unquoted text for.
+// tagNames name the types that YAML infers from text.
 var tagNames = map[string]string{
 	"!!int": "a number", "!!float": "a number", "!!bool": "a truth value", "!!timestamp": "a date", "!!merge": "a merge key",
 }
 
-// integer is a decimal number between low and high.
+// Integer is a decimal number between low and high.
 func (d *Decoder) Integer(n *yaml.Node, what string, low, high int) (int, bool) {
 	s, ok := d.Scalar(n, what)
 	if !ok {
@@ -160,7 +160,7 @@ func (d *Decoder) Integer(n *yaml.Node, what string, low, high int) (int, bool) 
 	return v, true
 }
 
-// boolean is true or false.
+// Boolean is true or false.
 func (d *Decoder) Boolean(n *yaml.Node, what string) (value, ok bool) {
 	s, ok := d.Scalar(n, what)
 	if ok && (Deref(n).Tag != "!!bool" || s != "true" && s != "false") {
@@ -170,7 +170,7 @@ func (d *Decoder) Boolean(n *yaml.Node, what string) (value, ok bool) {
 	return s == "true", ok
 }
 
-// choice is one of a few words.
+// Choice is one of a few words.
 func Choice[T ~string](d *Decoder, n *yaml.Node, what string, words []T) (T, bool) {
 	s, ok := d.Scalar(n, what)
 	if !ok {
@@ -191,7 +191,7 @@ func Choice[T ~string](d *Decoder, n *yaml.Node, what string, words []T) (T, boo
 	return "", false
 }
 
-// quantity is a value with a unit.
+// Quantity is a value with a unit.
 func Quantity[T any](d *Decoder, n *yaml.Node, what string, parse func(string) (T, error)) (v T, ok bool) {
 	s, ok := d.Scalar(n, what)
 	if !ok {
@@ -205,7 +205,7 @@ func Quantity[T any](d *Decoder, n *yaml.Node, what string, parse func(string) (
 	return v, true
 }
 
-// positive is a quantity greater than 0.
+// Positive is a quantity greater than 0.
 func Positive[T ~int64 | ~uint64](d *Decoder, n *yaml.Node, what string, parse func(string) (T, error)) (T, bool) {
 	v, ok := Quantity(d, n, what, parse)
 	if ok && v == 0 {

@@ -9,12 +9,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// position is where a node stands.
+// Position is the position of a node.
 func (d *Decoder) Position(n *yaml.Node) Position {
 	return Position{File: d.file, Line: n.Line, Column: n.Column}
 }
 
-// positions are where the values of an object stand.
+// Positions are the positions of an object's values.
 func (d *Decoder) Positions(values map[string]*yaml.Node) map[string]Position {
 	at := make(map[string]Position, len(values))
 	for name, n := range values {
@@ -23,7 +23,7 @@ func (d *Decoder) Positions(values map[string]*yaml.Node) map[string]Position {
 	return at
 }
 
-// fail notes a fault of the text at n.
+// Fail records a fault of the text at n.
 func (d *Decoder) Fail(n *yaml.Node, fix, format string, args ...any) {
 	d.FailAt(d.Position(n), fix, format, args...)
 }
@@ -36,11 +36,11 @@ func (d *Decoder) FailAt(at Position, fix, format string, args ...any) {
 	d.errs = append(d.errs, &Error{Pos: at, Text: fmt.Sprintf(format, args...), Fix: fix})
 }
 
-// full reports whether further faults are only counted, so that nobody need
-// make up a costly suggestion.
+// Full reports whether further faults are only counted, so that callers can skip costly
+// suggestions.
 func (d *Decoder) Full() bool { return len(d.errs) >= maxErrors }
 
-// missing notes that an object at n lacks a field.
+// missing records that an object at n lacks a field.
 func (d *Decoder) missing(n *yaml.Node, what, name string) {
 	fix := "add it"
 	if value := d.versionField(name); value != "" {
@@ -49,14 +49,14 @@ func (d *Decoder) missing(n *yaml.Node, what, name string) {
 	d.Fail(n, fix, "%s needs the field %q", what, name)
 }
 
-// failWith notes a fault that a parser of plain text found.
+// FailWith records a fault that a plain-text parser found.
 func (d *Decoder) FailWith(n *yaml.Node, err error) {
 	fault := &Error{Text: err.Error()}
 	errors.As(err, &fault)
 	d.Fail(n, fault.Fix, "%s", fault.Text)
 }
 
-// result is every fault found, or nil.
+// Result is every fault found, or nil.
 func (d *Decoder) Result() error {
 	if len(d.errs) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (d *Decoder) Result() error {
 	return errs
 }
 
-// isKind reports whether n has the form that what needs, and complains if not.
+// IsKind reports whether n has the required form, and records a fault if not.
 func (d *Decoder) IsKind(n *yaml.Node, kind yaml.Kind, what string) bool {
 	if n.Style&yaml.TaggedStyle != 0 {
 		d.Fail(n, "remove the tag", "the tag %s is not supported", Quote(n.Tag))
@@ -90,7 +90,7 @@ func (d *Decoder) IsKind(n *yaml.Node, kind yaml.Kind, what string) bool {
 	return false
 }
 
-// hasValue reports whether a field has a value, and complains if not.
+// hasValue reports whether a field has a value, and records a fault if not.
 func (d *Decoder) hasValue(key, value *yaml.Node) bool {
 	if !IsNull(Deref(value)) {
 		return true
@@ -99,7 +99,7 @@ func (d *Decoder) hasValue(key, value *yaml.Node) bool {
 	return false
 }
 
-// form says in words what a node is.
+// form names the kind of a node.
 func form(n *yaml.Node) string {
 	switch {
 	case IsNull(n):
@@ -114,7 +114,7 @@ func form(n *yaml.Node) string {
 
 func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// deref follows an alias. checkBounds has shown that this ends.
+// Deref follows an alias. checkBounds has shown that this ends.
 func Deref(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -131,13 +131,13 @@ func fieldNames[T any](fields []Field[T]) []string {
 	return names
 }
 
-// versionField is what a field must say that says what the document is; empty for
-// any other.
+// versionField is the required value of a field that identifies the document; else
+// empty.
 func (d *Decoder) versionField(name string) string {
 	return map[string]string{"apiVersion": APIVersion, "kind": d.kind}[name]
 }
 
-// CheckVersion complains about a document that says to be something else.
+// CheckVersion reports a document of another kind or version.
 func (d *Decoder) CheckVersion(root *yaml.Node) {
 	root = Deref(root)
 	if root.Kind != yaml.MappingNode {

@@ -12,12 +12,12 @@ import (
 // maxListed is how many items a list without repetition may hold.
 const maxListed = 64
 
-// Words is a list of a few words, none twice.
+// Words is a list of words, without duplicates.
 func Words[T ~string](d *Decoder, n *yaml.Node, what string, known []T) []T {
 	return distinct(d, n, what, func(item *yaml.Node) (T, bool) { return Choice(d, item, what, known) })
 }
 
-// Parsed is a list of values that plain text gives, none twice.
+// Parsed is a list of values from plain text, without duplicates.
 func Parsed[T comparable](d *Decoder, n *yaml.Node, what string, parse func(string) (T, error)) []T {
 	return distinct(d, n, what, func(item *yaml.Node) (T, bool) { return Quantity(d, item, what, parse) })
 }

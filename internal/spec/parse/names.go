@@ -12,7 +12,7 @@ import (
 // of the names of namespaces, cgroups and files.
 const maxNameLen = 32
 
-// NamePattern is what such a name looks like.
+// NamePattern is the form of such a name.
 var NamePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 // Name is the name of a chain, function or link.
@@ -27,7 +27,7 @@ func (d *Decoder) Name(n *yaml.Node, what string) string {
 // ValidName reports whether a chain, a function or a link can have that name.
 func ValidName(s string) bool { return NamePattern.MatchString(s) }
 
-// Unique notes names and complains about the second of its kind.
+// Unique records names and reports duplicates.
 type Unique struct {
 	what string // "functions"
 	seen map[string]int
@@ -35,7 +35,7 @@ type Unique struct {
 
 func NewUnique(what string) *Unique { return &Unique{what: what, seen: map[string]int{}} }
 
-// Add takes the name that stands at n; an empty name has been complained about.
+// Add records the name at n; an empty name has already been reported.
 func (u *Unique) Add(d *Decoder, name string, n *yaml.Node) {
 	if name == "" || n == nil {
 		return

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package parse reads the YAML files that users write. It decodes them by
-// tables of fields, and reports every fault with its place and its fix.
+// Package parse reads the YAML files that users write. It decodes them by tables of
+// fields, and reports every fault with its position and its fix.
 package parse
 
 import (
@@ -15,8 +15,7 @@ import (
 // APIVersion is the version of the file formats that this program reads.
 const APIVersion = "drayage/v1"
 
-// ReadFile reads a file whole, and refuses one that is too large to be
-// one without reading it.
+// ReadFile reads a whole file. It refuses one that is too large without reading it.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -33,7 +32,7 @@ func ReadFile(path string) ([]byte, error) {
 	if info.Size() > MaxSize {
 		return nil, Errors{tooLarge(path)}
 	}
-	// A pipe or device has no size, so the reading is bounded too.
+	// A pipe or device has no size, so limit the read as well.
 	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("chain file: %w", err)
@@ -44,7 +43,7 @@ func ReadFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// Open reads the one document of a file that should be of that kind.
+// Open reads the only document of a file that should be of that kind.
 func Open(file string, data []byte, kind string) (*Decoder, *yaml.Node, *Error) {
 	if len(data) > MaxSize {
 		return nil, nil, tooLarge(file)
@@ -62,8 +61,8 @@ func tooLarge(file string) *Error {
 		Fix:  "is it a chain file? Split a chain that is this large into several"}
 }
 
-// File is the name that errors print.
+// File is the name for errors.
 func (d *Decoder) File() string { return d.file }
 
-// Failed reports whether a fault has been found.
+// Failed reports whether any fault was found.
 func (d *Decoder) Failed() bool { return len(d.errs) > 0 }

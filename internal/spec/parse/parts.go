@@ -4,13 +4,13 @@ package parse
 
 import "go.yaml.in/yaml/v3"
 
-// part is a function or a link of the file, and the lines where it stands.
+// part is a function or a link of the file, and its lines.
 type part struct {
 	name        string
 	first, last int
 }
 
-// Part notes where an item of a list stands, so that its faults can be grouped.
+// Part records the position of a list item, so that its faults can be grouped.
 func (d *Decoder) Part(kind string, item *yaml.Node) {
 	p := part{name: kind, first: item.Line, last: lastLine(item)}
 	item = Deref(item)
@@ -22,7 +22,7 @@ func (d *Decoder) Part(kind string, item *yaml.Node) {
 	d.parts = append(d.parts, p)
 }
 
-// plainName is a name as a heading shows it: quoted, unless it is a good one.
+// plainName is a name for a heading: quoted, unless it is valid.
 func plainName(s string) string {
 	if !ValidName(s) {
 		return Quote(s)
@@ -30,7 +30,7 @@ func plainName(s string) string {
 	return s
 }
 
-// lastLine is the greatest line on which a part of n begins.
+// lastLine is the last line on which a part of n begins.
 func lastLine(n *yaml.Node) int {
 	last := n.Line
 	for _, child := range n.Content {

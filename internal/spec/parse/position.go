@@ -12,8 +12,8 @@ import (
 	"github.com/drayage/dray/internal/spec/layout"
 )
 
-// Position is where in a chain file a value stands. Line and Column count from
-// 1, columns in characters; a zero Position is unknown.
+// Position is the position of a value in a file. Line and Column count from 1, columns
+// in characters; a zero Position is unknown.
 type Position struct {
 	File   string
 	Line   int
@@ -28,12 +28,12 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// Error is one fault in a chain file: where, what, and how to mend it.
+// Error is one fault in a file: position, cause and fix.
 type Error struct {
 	Pos  Position
 	Text string // what is wrong
 	Fix  string // what to write instead
-	In   string // the part of the file that has it, such as "function du", or ""
+	In   string // the enclosing part of the file, such as "function du", or ""
 }
 
 func (e *Error) Error() string {
@@ -47,11 +47,11 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Errors is every fault of one chain file, by position. It is never empty.
+// Errors is every fault of one file, by position. It is never empty.
 type Errors []*Error
 
-// Error is one line per fault, grouped by the parts of the file; it counts those
-// that are too many to show.
+// Error writes one line per fault, grouped by the parts of the file, and counts the
+// omitted ones.
 func (e Errors) Error() string {
 	items := make([]layout.Item, len(e))
 	for i, fault := range e {
@@ -69,8 +69,8 @@ func (e Errors) Unwrap() []error {
 	return errs
 }
 
-// sortErrors orders by position and drops repetitions, which arise if an
-// alias makes one piece of text count twice.
+// sortErrors orders by position and drops duplicates, which arise if an alias makes one
+// piece of text count twice.
 func sortErrors(errs Errors) Errors {
 	slices.SortStableFunc(errs, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
@@ -78,10 +78,10 @@ func sortErrors(errs Errors) Errors {
 	return slices.CompactFunc(errs, func(a, b *Error) bool { return *a == *b })
 }
 
-// maxQuoted bounds how much of a file's text an error repeats, in characters.
+// maxQuoted limits how much of a file's text an error repeats, in characters.
 const maxQuoted = 40
 
-// quote is text as errors print it: on one line, and never long.
+// Quote formats text for errors: on one line, and never long.
 func Quote(text string) string {
 	if runes := []rune(text); len(runes) > maxQuoted {
 		text = string(runes[:maxQuoted]) + "…"

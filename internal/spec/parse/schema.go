@@ -10,8 +10,8 @@ import (
 	"github.com/drayage/dray/internal/spec/schema"
 )
 
-// ObjectSchema is the schema of a mapping that Object decodes with the same
-// fields. What fields say about each other can be added with further keywords.
+// ObjectSchema is the schema of a mapping that Object decodes with the same fields.
+// Further keywords can add rules between fields.
 func ObjectSchema[T any](title, doc string, fields []Field[T]) schema.Schema {
 	var required []string
 	var properties schema.Schema
@@ -33,8 +33,8 @@ func ObjectSchema[T any](title, doc string, fields []Field[T]) schema.Schema {
 	return s.With("properties", properties)
 }
 
-// DocumentSchema is the text of a whole document's schema, with those of the
-// definitions that it refers to. name is that of its file in docs/schema.
+// DocumentSchema is the text of a whole document's schema, with the definitions it
+// refers to. name is its file name in docs/schema.
 func DocumentSchema(name string, root schema.Schema, definitions schema.Schema) []byte {
 	head := schema.Schema{
 		{Name: "$schema", Value: "https://json-schema.org/draft/2020-12/schema"},
@@ -48,8 +48,8 @@ func DocumentSchema(name string, root schema.Schema, definitions schema.Schema) 
 	return mustIndent(s)
 }
 
-// referred are the definitions that a schema refers to, also through others, in
-// the order in which they are defined.
+// referred are the definitions that a schema refers to, directly or indirectly, in the
+// order of their definition.
 func referred(root schema.Schema, definitions schema.Schema) schema.Schema {
 	text := string(mustIndent(root))
 	found := map[string]bool{}
@@ -71,8 +71,8 @@ func referred(root schema.Schema, definitions schema.Schema) schema.Schema {
 	return used
 }
 
-// mustIndent writes a schema as people read it. The tables are part of the
-// program, so what cannot be written is a mistake of ours that every test finds.
+// mustIndent writes a schema for people. The tables are part of the program, so a
+// failure is our bug, and every test finds it.
 func mustIndent(v any) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

@@ -4,11 +4,11 @@ package parse
 
 import "strings"
 
-// maxCandidates bounds the names that a suggestion is chosen from, since a
-// hostile file may hold many.
+// maxCandidates limits the names considered for a suggestion, since a hostile file may
+// hold many.
 const maxCandidates = 500
 
-// similar is the known name that s was probably meant to be, or "".
+// Similar is the known name that s probably means, or "".
 func Similar(s string, known []string) string {
 	if len(s) > 2*maxNameLen {
 		return ""
@@ -35,8 +35,8 @@ func Nearest(s string, known []string) string {
 	return best
 }
 
-// distance counts the insertions, deletions, substitutions and swaps of
-// neighbours that turn a into b, in any case (optimal string alignment).
+// distance counts the insertions, deletions, substitutions and swaps of neighbours that
+// turn a into b, ignoring case (optimal string alignment).
 func distance(a, b string) int {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
@@ -60,7 +60,7 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// either joins words as a choice: "a, b or c".
+// Either joins words as a choice: "a, b or c".
 func Either(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ReadYAML parses the one document of a file that should be of that kind. Its nodes are not expanded:
-// an alias still points at its anchor.
+// ReadYAML parses the only document of a file that should be of that kind. It does not
+// expand nodes: an alias still points at its anchor.
 func ReadYAML(file string, data []byte, kind string) (*yaml.Node, *Error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !utf8.Valid(data) {
@@ -44,14 +44,14 @@ func ReadYAML(file string, data []byte, kind string) (*yaml.Node, *Error) {
 		Text: `the file holds more than one YAML document`, Fix: `write one chain per file, without a second "---"`}
 }
 
-// maxBisected bounds the files, in bytes, whose syntax errors are placed by
-// bisection, since that parses the file many times.
+// maxBisected limits the files, in bytes, for which bisection locates syntax errors,
+// since it parses the file many times.
 const maxBisected = 64 << 10
 
-// syntaxError says where the YAML parser failed. The parser names at most a
-// line, and for some faults a wrong one, so the place is found by bisection:
-// it is the end of the shortest prefix that fails in the same way. In a large
-// file it is where the parser stopped reading, which is at that place or after.
+// syntaxError locates the YAML parser's failure. The parser names at most a line,
+// sometimes a wrong one, so bisection finds the end of the shortest prefix that fails
+// in the same way. In a large file the position is where the parser stopped reading,
+// which is there or later.
 func syntaxError(file string, data []byte, err error) *Error {
 	problem := yamlProblem(err)
 	var length int
@@ -61,7 +61,7 @@ func syntaxError(file string, data []byte, err error) *Error {
 		})
 	} else {
 		r := &trickle{rest: data}
-		_ = parseAll(r) // fails as it did before
+		_ = parseAll(r) // fails as before
 		length = len(data) - len(r.rest)
 	}
 	at := max(length-1, 0)
@@ -75,7 +75,7 @@ func syntaxError(file string, data []byte, err error) *Error {
 	}
 }
 
-// trickle reads byte by byte, so that nothing is read before it is needed.
+// trickle reads byte by byte, so the parser never reads ahead.
 type trickle struct{ rest []byte }
 
 func (t *trickle) Read(p []byte) (int, error) {
@@ -102,7 +102,7 @@ func parseAll(r io.Reader) error {
 
 var yamlPrefix = regexp.MustCompile(`^yaml: (line \d+: )?`)
 
-// yamlProblem is the parser's message without its line, "" for no error.
+// yamlProblem is the parser's message without its line; "" for no error.
 func yamlProblem(err error) string {
 	if err == nil {
 		return ""
@@ -140,8 +140,8 @@ func invalidUTF8(data []byte) int {
 	return len(data)
 }
 
-// positionAt converts an offset to a line and column, counted as the YAML
-// parser counts them: it also breaks lines at CR, NEL, LS and PS.
+// positionAt converts an offset to a line and column. Like the YAML parser, it also
+// breaks lines at CR, NEL, LS and PS.
 func positionAt(file string, data []byte, offset int) Position {
 	p := Position{File: file, Line: 1, Column: 1}
 	for i := 0; i < offset; {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command refgen writes what is generated from the tables by which files are
-// decoded: docs/chain-reference.md and the JSON Schemas in docs/schema.
-// `go generate ./internal/spec/...` runs it.
+// Command refgen generates docs/chain-reference.md and the JSON Schemas in docs/schema
+// from the decoder tables. `go generate ./internal/spec/...` runs it.
 package main
 
 import (
@@ -22,7 +21,7 @@ func main() {
 	}
 }
 
-// run writes every file below the folder of documents that args names.
+// run writes every file below the documents folder in args.
 func run(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("usage: refgen DOCS")
@@ -42,7 +41,7 @@ func run(args []string) error {
 	return nil
 }
 
-// generated are the files by their paths below the folder of documents.
+// generated returns the files by their paths below the documents folder.
 func generated() (map[string][]byte, error) {
 	text, err := reference()
 	return map[string][]byte{

@@ -17,7 +17,7 @@ import (
 //go:embed reference.md.tmpl
 var layout string
 
-// section describes one kind of object, or one kind of value.
+// section describes one kind of object or value.
 type section struct {
 	Title  string
 	Text   string
@@ -29,7 +29,7 @@ type row struct {
 	Name, Form, Default, Text string
 }
 
-// reference is the whole document.
+// reference returns the whole document.
 func reference() ([]byte, error) {
 	var root schema
 	if err := json.Unmarshal(chain.Schema(), &root); err != nil {

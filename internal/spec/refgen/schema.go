@@ -29,8 +29,8 @@ type schema struct {
 	Defs        members     `json:"$defs"`
 }
 
-// additional is true if an object takes any name. A schema may say so by a
-// truth value or by a schema for the values.
+// additional is true if an object takes any name. A schema may say so with a truth
+// value or with a schema for the values.
 type additional struct{ open bool }
 
 func (a *additional) UnmarshalJSON(b []byte) error {
@@ -44,7 +44,7 @@ type member struct {
 	schema schema
 }
 
-// members keep the order in which the schema lists them.
+// members keep the schema's order.
 type members []member
 
 func (m *members) UnmarshalJSON(b []byte) error {
@@ -69,10 +69,10 @@ func (m *members) UnmarshalJSON(b []byte) error {
 // isObject reports whether a definition gets a section with a table of fields.
 func (s *schema) isObject() bool { return len(s.Properties) > 0 }
 
-// anchor is how the reference's headings are linked to.
+// anchor is the link target of a heading of the reference.
 func anchor(title string) string { return "#" + strings.ReplaceAll(title, " ", "-") }
 
-// form says in a table what a field's value looks like.
+// form describes a field's value for a table.
 func (s *schema) form(defs members) string {
 	switch {
 	case s.Ref != "":
@@ -111,5 +111,5 @@ func (s *schema) plainForm() string {
 		}
 		return t
 	}
-	return "text" // a value that is taken as it is written
+	return "text" // a value taken as written
 }

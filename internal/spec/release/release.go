@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release identifies the build that a program belongs to.
+// Package release identifies the build of a program.
 package release
 
 import "strings"
 
-// The build sets these (see the Makefile). The date is that of the last commit, so
-// that two builds of one commit are the same.
+// The build sets these (see the Makefile). The date is the last commit's, so that two
+// builds of one commit are equal.
 var (
 	version = "devel"
 	date    = ""
 	commit  = ""
 )
 
-// Version is the version of this build, such as 0.2.0+1a2b3c4: records name it.
+// Version is the version of this build, such as 0.2.0+1a2b3c4, which records name.
 func Version() string {
 	if commit == "" {
 		return version
@@ -21,10 +21,10 @@ func Version() string {
 	return version + "+" + commit
 }
 
-// Date is when the source of this build was last changed, as YYYY-MM-DD, or "".
+// Date is the date of the last change to this build's source, as YYYY-MM-DD, or "".
 func Date() string { return date }
 
-// Text is the line that `PROGRAM --version` prints.
+// Text is the output line of `PROGRAM --version`.
 func Text(program string) string {
 	return strings.TrimSpace(program + " " + Version() + " " + parenthesized(date))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schema writes JSON Schemas (draft 2020-12). The tables by which files
-// are decoded say with it what the value of each field looks like.
+// Package schema writes JSON Schemas (draft 2020-12). The decoder tables use it to
+// describe the form of each field's value.
 package schema
 
 import (
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Keyword is one keyword of a schema and its value, which must be something that
-// encoding/json can write.
+// Keyword is one keyword of a schema and its value, which encoding/json must be able to
+// write.
 type Keyword struct {
 	Name  string
 	Value any
@@ -39,7 +39,7 @@ func (s Schema) MarshalJSON() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// encode leaves <, > and & as they are: descriptions are read by people.
+// encode does not escape <, > and &: people read descriptions.
 func encode(v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -48,18 +48,18 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSpace(out.Bytes()), err
 }
 
-// With is the schema with a further keyword.
+// With adds a keyword to the schema.
 func (s Schema) With(name string, value any) Schema {
 	return append(append(Schema{}, s...), Keyword{name, value})
 }
 
-// Default is the schema of a field that means value if a file leaves it out.
+// Default adds the value of a field that a file leaves out.
 func (s Schema) Default(value any) Schema { return s.With("default", value) }
 
-// Ref is the schema that the document defines under a name.
+// Ref refers to a named schema of the document.
 func Ref(name string) Schema { return Schema{{"$ref", "#/$defs/" + name}} }
 
-// Enum is one of some words.
+// Enum is one of several words.
 func Enum[T ~string](words []T) Schema { return Schema{{"enum", words}} }
 
 // Const is exactly this value.
@@ -79,12 +79,12 @@ func Text() Schema { return Schema{{"type", "string"}, {"minLength", 1}} }
 // Pattern is text that matches a regular expression.
 func Pattern(pattern string) Schema { return Schema{{"type", "string"}, {"pattern", pattern}} }
 
-// Quantity is a number with its unit, of a given form.
+// Quantity is a number with its unit, in a given form.
 func Quantity(pattern string) Schema {
 	return Schema{{"type", "string"}, {"maxLength", 32}, {"pattern", pattern}}
 }
 
-// Word is a value that is taken as it is written.
+// Word is a value taken as written.
 func Word() Schema { return Schema{{"type", []string{"string", "number", "boolean"}}} }
 
 // List is a list of at least min items, and of at most max; max 0: any number.
@@ -99,14 +99,14 @@ func List(item Schema, min, max int) Schema {
 	return s.With("items", item)
 }
 
-// Set is a list without repetitions.
+// Set is a list without duplicates.
 func Set(item Schema, min, max int) Schema { return List(item, min, max).With("uniqueItems", true) }
 
-// OneOf is what exactly one of the alternatives accepts.
+// OneOf is a value that exactly one alternative accepts.
 func OneOf(alternatives ...Schema) Schema { return Schema{{"oneOf", alternatives}} }
 
-// Rules are keywords in JSON: what fields say about each other. The text is part
-// of the program, so a mistake in it is ours, and every test finds it.
+// Rules are keywords in JSON for rules between fields. The text is part of the program,
+// so a mistake in it is our bug, and every test finds it.
 func Rules(text string) Schema {
 	dec := json.NewDecoder(strings.NewReader(text))
 	var s Schema
@@ -124,7 +124,7 @@ func Rules(text string) Schema {
 	return s
 }
 
-// Described is a schema with a title and what readers are told of it.
+// Described adds a title and a description for readers.
 func Described(title, doc string, s Schema) Schema {
 	return append(Schema{{"title", title}, {"description", doc}}, s...)
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzUnits shows that whatever text a unit's parser accepts, the schema
-// accepts, and the value comes back from its own text.
+// FuzzUnits shows that the schema accepts all text that a unit's parser accepts, and
+// that the value survives conversion to text.
 func FuzzUnits(f *testing.F) {
 	for _, c := range texts {
 		f.Add(c.in)
@@ -52,7 +52,7 @@ func sameThroughJSON[T comparable](t *testing.T, v T) {
 	}
 }
 
-// FuzzUnitValues shows of any value that it comes back from its text.
+// FuzzUnitValues shows that any value survives conversion to text.
 func FuzzUnitValues(f *testing.F) {
 	for _, c := range texts {
 		f.Add(c.value)

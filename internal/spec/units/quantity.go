@@ -11,10 +11,10 @@ import (
 	"github.com/drayage/dray/internal/spec/parse"
 )
 
-// maxNumberLen bounds the text of a number, so that no input makes work.
+// maxNumberLen limits the text of a number, so that no input is expensive.
 const maxNumberLen = 32
 
-// unit is one suffix of a quantity and how many base units it stands for.
+// unit is one suffix of a quantity and its number of base units.
 type unit struct {
 	suffix string
 	scale  uint64
@@ -24,11 +24,11 @@ type unit struct {
 //
 //	quantity = digit {digit} ["." digit {digit}] suffix
 //
-// without blanks, signs or exponents; the value must be a whole number of base
-// units, so that text and value convert to each other without loss.
+// without blanks, signs or exponents. The value must be a whole number of base units,
+// so that text and value convert without loss.
 type measure struct {
 	name    string // "duration", as errors print it
-	base    string // what cannot be divided: "1ns"
+	base    string // the indivisible unit: "1ns"
 	example string
 	units   []unit // ascending; the first is the base unit
 	max     uint64
@@ -95,7 +95,7 @@ func (m *measure) split(text string) (number, suffix string, err error) {
 	return number, suffix, nil
 }
 
-// scale finds the suffix, or says which one may have been meant.
+// scale finds the suffix, or suggests the one that was meant.
 func (m *measure) scale(text, number, suffix string) (uint64, error) {
 	for _, u := range m.units {
 		if u.suffix == suffix {

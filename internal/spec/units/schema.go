@@ -4,8 +4,7 @@ package units
 
 import "github.com/drayage/dray/internal/spec/schema"
 
-// Definitions are the schemas of the quantities, by the names that other schemas
-// refer to.
+// Definitions are the named schemas of the quantities.
 func Definitions() schema.Schema {
 	between := func(high int) schema.Schema {
 		return schema.Schema{}.With("type", "number").With("exclusiveMinimum", 0).With("exclusiveMaximum", high)

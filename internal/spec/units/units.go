@@ -12,8 +12,8 @@ import (
 	"github.com/drayage/dray/internal/spec/parse"
 )
 
-// Every unit type is written in JSON and text as its unit string, and reads
-// back the same value.
+// Every unit type is written in JSON and text as its unit string, and reads back as the
+// same value.
 
 // Duration is a time span; written "20us", "1.5ms", "2s".
 //
@@ -45,7 +45,7 @@ type Ratio float64
 //	percentile = ["p"] number
 type Percentile float64
 
-// The forms of each quantity's text, as regular expressions of JSON Schema.
+// The forms of each quantity's text, as JSON Schema regular expressions.
 const (
 	DurationPattern   = `^[0-9]+([.][0-9]+)?(n|u|µ|μ|m)?s$`
 	BitratePattern    = `^[0-9]+([.][0-9]+)?(k|M|G|T)?bps$`
@@ -77,10 +77,10 @@ var (
 	}
 )
 
-// ParseDuration reads a duration. Every error of this file's parsers is an
-// *parse.Error without a position.
+// ParseDuration reads a duration. Every error of this file's parsers is a *parse.Error
+// without a position.
 func ParseDuration(s string) (Duration, error) {
-	// Both code points that keyboards give for µ are common in the field.
+	// Keyboards give two code points for µ, both common in the field.
 	s = strings.NewReplacer("\u00b5", "u", "\u03bc", "u").Replace(s)
 	v, err := durations.parse(s)
 	return Duration(v), err
@@ -98,7 +98,7 @@ func ParsePacketRate(s string) (PacketRate, error) {
 	return PacketRate(v), err
 }
 
-// ParseBytes reads a size. Sizes stop at 2^63−1, the largest that cgroup files take.
+// ParseBytes reads a size. The largest is 2^63−1, the maximum of cgroup files.
 func ParseBytes(s string) (Bytes, error) {
 	v, err := sizes.parse(s)
 	return Bytes(v), err
@@ -111,7 +111,7 @@ func ParseRatio(s string) (Ratio, error) {
 		return 0, &parse.Error{Text: "the ratio " + parse.Quote(s) + " is not a number", Fix: `write something like "1e-4" or "0.01%"`}
 	}
 	if percent {
-		number += "e-2" // exact, where a division would round twice
+		number += "e-2" // exact; a division would round twice
 	}
 	v, err := strconv.ParseFloat(number, 64)
 	if err != nil || v >= 1 {
@@ -176,8 +176,8 @@ func (d Duration) String() string {
 func (b Bitrate) String() string    { return bitrates.format(uint64(b)) }
 func (p PacketRate) String() string { return packetRates.format(uint64(p)) }
 
-// String uses the largest binary prefix that divides the size, else the
-// largest decimal one, else none.
+// String uses the largest binary prefix that divides the size, else the largest decimal
+// prefix, else none.
 func (b Bytes) String() string {
 	best := unit{"", 1}
 	for _, u := range sizes.units {

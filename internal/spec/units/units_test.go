@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/internal/spec/parse"
 )
 
-// texts are quantities with the value and the text that they come back as.
+// texts are quantities with their value and canonical text.
 var texts = []struct {
 	kind, in string
 	value    uint64
@@ -44,7 +44,7 @@ var texts = []struct {
 	{"size", "0", 0, "0"},
 }
 
-// parseAny parses a quantity of any kind, and returns it as value and text.
+// parseAny parses a quantity of any kind, and returns its value and text.
 func parseAny(kind, text string) (uint64, string, error) {
 	switch kind {
 	case "duration":

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package parsetest holds a parser of YAML files and its JSON Schema against
-// folders of files that each contain one fault.
+// Package parsetest checks a parser of YAML files and its JSON Schema with folders of
+// files that each contain one fault.
 package parsetest
 
 import (
@@ -22,9 +22,9 @@ import (
 
 var update = flag.Bool("update", false, "write the errors that files in testdata/bad give into their comments")
 
-// A bad file holds one fault. Comments at its end, if they move no line, say
-// what must come of it: a line of wantMark for each error, without the file's
-// name, and one of schemaMark with what the JSON Schema makes of it.
+// A bad file holds one fault. Comments at its end, which must move no line, state the
+// expected result: a wantMark line for each error, without the file's name, and a
+// schemaMark line for the JSON Schema.
 const (
 	wantMark   = "# want: "
 	schemaMark = "# schema: "
@@ -32,13 +32,13 @@ const (
 
 // Kind is one kind of document.
 type Kind struct {
-	Name   string // as the field "kind" has it
+	Name   string // value of the field "kind"
 	Schema func() []byte
 	Parse  func(file string, data []byte) error
 }
 
-// Verdict is "accepts", "rejects" or, for text that is no single document of
-// JSON's types, "cannot read".
+// Verdict is "accepts", "rejects" or, for text that is not a single document of JSON's
+// types, "cannot read".
 func (k Kind) Verdict(t testing.TB, text []byte) string {
 	t.Helper()
 	_, root, fault := parse.Open("", text, k.Name)
@@ -63,7 +63,7 @@ func (k Kind) Verdict(t testing.TB, text []byte) string {
 	return "accepts"
 }
 
-// compiled holds each kind's schema; tests of one package run one at a time.
+// compiled caches each kind's schema; tests of one package run one at a time.
 var compiled = map[string]*jsonschema.Schema{}
 
 func (k Kind) compile(t testing.TB) *jsonschema.Schema {
@@ -88,8 +88,8 @@ func (k Kind) compile(t testing.TB) *jsonschema.Schema {
 	return s
 }
 
-// BadFiles holds every file of testdata/bad, of which there are at least n,
-// against its comments. Each fault must name its place and its fix.
+// BadFiles checks every file of testdata/bad, at least n, against its comments. Each
+// fault must have a position and a fix.
 func (k Kind) BadFiles(t *testing.T, n int) {
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil || len(files) < n {
@@ -126,7 +126,7 @@ func (k Kind) check(t *testing.T, text []byte) {
 	}
 }
 
-// faults are the errors of a file as bad files list them.
+// faults are a file's errors in the form of bad files.
 func (k Kind) faults(t testing.TB, text []byte) []string {
 	t.Helper()
 	var faults parse.Errors
@@ -144,7 +144,7 @@ func (k Kind) faults(t testing.TB, text []byte) []string {
 	return lines
 }
 
-// marked are the lines of text that begin with mark, without it.
+// marked are the lines that begin with mark, without it.
 func marked(text []byte, mark string) string {
 	var found []string
 	for _, line := range strings.Split(string(text), "\n") {
@@ -155,7 +155,7 @@ func marked(text []byte, mark string) string {
 	return strings.Join(found, "\n")
 }
 
-// updated is text with new comments at its end.
+// updated replaces the comments at the end of text.
 func (k Kind) updated(t testing.TB, text []byte) []byte {
 	var out bytes.Buffer
 	for _, line := range strings.SplitAfter(string(text), "\n") {
