@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package calibrate turns the records of a calibration chain into the evidence
-// that the planner goes by. It measures nothing itself.
+// Package calibrate turns the records of a calibration chain into evidence for the
+// planner. It measures nothing itself.
 package calibrate
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// percentiles are those that a calibration keeps, as far as the samples go.
+// percentiles are the calibrated percentiles, as far as the samples support them.
 var percentiles = []float64{50, 90, 99, 99.9, 99.99}
 
-// chainText asks for every kind of trial, with requirements that any machine
-// meets, so that nothing keeps the chain from being measured.
+// chainText runs every kind of trial. Any machine meets its requirements, so nothing
+// prevents the measurement.
 const chainText = `apiVersion: drayage/v1
 kind: Chain
 name: %s
@@ -40,16 +40,16 @@ links:
 // Chain is the text of the chain file that calibrates a transport.
 func Chain(transport string) []byte {
 	name := "calibrate-" + transport
-	face, rate := "netdev", "2Mpps" // more than any socket reaches
+	face, rate := "netdev", "2Mpps" // above any socket's rate
 	if transport == "shm" {
 		face, rate = "native", "20Mpps"
 	}
 	return []byte(fmt.Sprintf(chainText, name, face, face, transport, transport, rate))
 }
 
-// FromTrials is what the trials prove of a transport: upper bounds of delay and
-// loss, lower bounds of rates, always of the worse direction. source names the
-// records. An error says which quantity the trials do not support.
+// FromTrials returns what the trials prove of a transport: upper bounds of delay and
+// loss, lower bounds of rates, always of the worse direction. source names the records.
+// An error names the unsupported quantity.
 func FromTrials(transport, source string, measured time.Time, trials []record.Trial) (inventory.Calibration, error) {
 	c := inventory.Calibration{Transport: transport, Measured: measured, Source: source}
 	by := map[record.Quantity]map[string][]record.Trial{}
@@ -80,8 +80,8 @@ func FromTrials(transport, source string, measured time.Time, trials []record.Tr
 	return c, nil
 }
 
-// fillBitrates keeps datagrams and TCP apart. Ports that are no network interfaces
-// have no TCP.
+// fillBitrates separates datagrams from TCP. Ports without a network interface have no
+// TCP.
 func fillBitrates(c *inventory.Calibration, ways map[string][]record.Trial) error {
 	udp, tcp := map[string][]record.Trial{}, map[string][]record.Trial{}
 	for way, trials := range ways {
@@ -116,8 +116,8 @@ func union(marks, more []string) []string {
 	return slices.Compact(marks)
 }
 
-// fillDelay takes the one-way delays of the slower direction, at the percentiles
-// that the samples support.
+// fillDelay uses the one-way delays of the slower direction, at the percentiles that
+// the samples support.
 func fillDelay(c *inventory.Calibration, ways map[string][]record.Trial) error {
 	if len(ways) == 0 {
 		return errNoTrials
@@ -156,8 +156,8 @@ func fillDelay(c *inventory.Calibration, ways map[string][]record.Trial) error {
 
 var errNoTrials = errors.New("no trial gave a result")
 
-// leastRate is the lower 95 % bound of the slower direction. Where trials differ
-// so much that it is not above zero, they are evidence of nothing.
+// leastRate is the lower 95 % bound of the slower direction. If trials differ so much
+// that it is not above zero, they are no evidence.
 func leastRate(ways map[string][]record.Trial, rate func(record.Trial) float64) (uint64, error) {
 	if len(ways) == 0 {
 		return 0, errNoTrials
@@ -201,7 +201,7 @@ func mostLoss(ways map[string][]record.Trial) (float64, error) {
 	return most, nil
 }
 
-// ownLoss is what the link lost: not what a slow receiver threw away.
+// ownLoss is the link's own loss, without a slow receiver's drops.
 func ownLoss(t record.Trial) uint64 {
 	return t.Delivery.Lost - min(t.Delivery.Lost, t.Delivery.ReceiverDrops)
 }

@@ -28,7 +28,7 @@ func trials() []record.Trial {
 			datagrams.Quantity, datagrams.Delivery = record.QThroughput, &record.Delivery{FrameBytes: 1618}
 			datagrams.Throughput = &record.Throughput{Traffic: "udp", BitsPerSecond: uint64(1_000_000_000/slower) + uint64(round)}
 			rate.Quantity, rate.Delivery = record.QPacketRate, &record.Delivery{PacketRate: uint64(300_000/slower) + uint64(round)}
-			// A cross-check says something else, and is not asked.
+			// A cross-check gives another figure, and must be ignored.
 			check.Quantity, check.CrossCheck, check.Marks = record.QPacketRate, true, []string{"governor"}
 			check.Delivery = &record.Delivery{PacketRate: 1}
 			all = append(all, stream, throughput, datagrams, rate, check)
@@ -66,7 +66,7 @@ func TestTheWorseDirectionCounts(t *testing.T) {
 	if c.PacketRate < 149_000 || c.PacketRate > 150_002 {
 		t.Errorf("packet rate %d, want a lower bound of the slower 150,000/s", c.PacketRate)
 	}
-	// 15 in 100,000 were lost by the link, beside those that the receiver dropped.
+	// The link lost 15 in 100,000, in addition to the receiver's drops.
 	if c.LossRatio < 15e-5 || c.LossRatio > 30e-5 {
 		t.Errorf("loss ratio %g, want an upper bound of 1.5e-4", c.LossRatio)
 	}
@@ -91,7 +91,7 @@ func TestPercentilesBeyondTheSamplesAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestPortsWithoutTCPAreCalibrated: shared memory carries datagrams alone.
+// TestPortsWithoutTCPAreCalibrated: shared memory carries only datagrams.
 func TestPortsWithoutTCPAreCalibrated(t *testing.T) {
 	kept := slices.DeleteFunc(trials(), func(tr record.Trial) bool { return tr.Throughput != nil && tr.Throughput.Traffic == "tcp" })
 	if c, err := FromTrials("shm", "records.jsonl", time.Now(), kept); err != nil || c.TCPBitrate != 0 || c.UDPBitrate == 0 {
@@ -112,8 +112,8 @@ func TestAQuantityWithoutResultsIsAnError(t *testing.T) {
 	}
 }
 
-// TestTrialsThatDifferTooMuchAreNoEvidence keeps a busy machine from telling the
-// planner that a transport carries nothing.
+// TestTrialsThatDifferTooMuchAreNoEvidence: a busy machine must not make the planner
+// believe that a transport carries nothing.
 func TestTrialsThatDifferTooMuchAreNoEvidence(t *testing.T) {
 	wild := trials()
 	for i := range wild {

@@ -11,8 +11,8 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// goUnits end the names of units in Go's benchmark format, and the factors bring
-// values to them. Times are in seconds, which benchstat prints with a prefix.
+// goUnits are unit suffixes of Go's benchmark format, with factors to convert values.
+// Times are in seconds, which benchstat prints with a prefix.
 var goUnits = map[string]struct {
 	suffix string
 	factor float64
@@ -22,18 +22,17 @@ var goUnits = map[string]struct {
 	number: {"", 1}, holding: {"-ratio", 1},
 }
 
-// goUnit is what a metric is called in Go's benchmark format.
+// goUnit is the metric's unit in Go's benchmark format.
 func (m metric) goUnit() (name string, factor float64) {
 	words := strings.FieldsFunc(m.name, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",()/", r) })
 	unit := goUnits[m.unit]
 	return strings.Join(words, "-") + unit.suffix, unit.factor
 }
 
-// WriteBenchmarks writes runs in Go's benchmark format, a line for each trial,
-// for benchstat. With several runs the key "run" tells them apart:
-// `benchstat -col run FILE`; a single one has no such key, so that
-// `benchstat A.txt B.txt` compares files. Machines are described in comments:
-// as keys they would keep benchstat from comparing two of them.
+// WriteBenchmarks writes runs in Go's benchmark format, a line for each trial, for
+// benchstat. Several runs are distinguished by the key "run": `benchstat -col run
+// FILE`. A single run has no such key, so that `benchstat A.txt B.txt` compares files.
+// Machines are described in comments: as keys they would prevent the comparison.
 func WriteBenchmarks(w io.Writer, runs ...*Run) error {
 	var b strings.Builder
 	for _, m := range metrics() {
@@ -68,7 +67,7 @@ func (r *Run) writeTrials(b *strings.Builder) {
 	}
 }
 
-// goFigures are the value and unit of each metric that the trial has.
+// goFigures are the value and unit of each of the trial's metrics.
 func goFigures(t record.Trial) string {
 	var b strings.Builder
 	for _, m := range metrics() {
@@ -80,7 +79,7 @@ func goFigures(t record.Trial) string {
 	return b.String()
 }
 
-// goName is the name of a benchmark, with what it measured as its parts.
+// goName is the benchmark's name, made of the cell's parts.
 func (c Cell) goName() string {
 	parts := []string{"Benchmark"}
 	for _, word := range strings.Split(oneWord(string(c.Quantity)), "_") {

@@ -11,8 +11,8 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// besides lists what differs between two machines, or one at two times, other
-// than what was to be compared.
+// besides lists the other differences between two machines, or one machine at two
+// times.
 func besides(a, b record.Environment) []string {
 	out := []string{}
 	differ := func(what string, x, y any) {
@@ -36,7 +36,7 @@ func besides(a, b record.Environment) []string {
 	for _, name := range names(a.Engines, b.Engines) {
 		x, inA := a.Engines[name]
 		y, inB := b.Engines[name]
-		// What only one run needed is no difference between the machines.
+		// A program that only one run needed is no difference.
 		if inA && inB {
 			differ(name, x, y)
 		}
@@ -44,7 +44,7 @@ func besides(a, b record.Environment) []string {
 	return out
 }
 
-// names are the keys of both maps, in order.
+// names are the sorted keys of both maps.
 func names[V any](a, b map[string]V) []string {
 	both := maps.Clone(a)
 	if both == nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/drayage/dray/internal/result/stats"
 )
 
-// Outcome of one figure.
+// Outcome is a figure's result.
 type Outcome string
 
-// Outcomes. Better and Worse are of B, as seen from A.
+// Outcomes. Better and Worse describe B relative to A.
 const (
 	Better            Outcome = "better"
 	Worse             Outcome = "worse"
@@ -24,10 +24,10 @@ type Side struct {
 	Transports []string `json:"transports"`
 	N          int      `json:"n"` // trials that support the figure
 	Failed     int      `json:"failed"`
-	// Value is the geometric mean over trials, the mean if a trial has 0, or
-	// the share of all samples if the figure is a proportion; absent for N 0.
+	// Value is the geometric mean over trials, the mean if a trial has 0, or the share
+	// of all samples for a proportion; absent if N is 0.
 	Value    *float64 `json:"value,omitempty"`
-	Outliers []string `json:"outliers"` // trials flagged, not left out
+	Outliers []string `json:"outliers"` // trials flagged, but included
 	Marks    []string `json:"marks"`
 
 	results int // trials with any result
@@ -41,17 +41,17 @@ type Row struct {
 	A       Side    `json:"a"`
 	B       Side    `json:"b"`
 	Outcome Outcome `json:"outcome"`
-	Reason  string  `json:"reason,omitempty"` // of NotCompared, and of an Indistinguishable that Noise decides
-	// Ratio is B/A with its 95 % interval, or Difference B − A: one of the two
-	// if the row was compared.
+	Reason  string  `json:"reason,omitempty"` // for NotCompared, and for an Indistinguishable due to Noise
+	// Ratio is B/A with its 95 % interval, or Difference B − A: a compared row has one
+	// of the two.
 	Ratio      *Change `json:"ratio,omitempty"`
 	Difference *Change `json:"difference,omitempty"`
 	Method     string  `json:"method,omitempty"`
-	// P is the p-value of no difference, and Holm the same adjusted for the number
-	// of rows that have one.
+	// P is the p-value of no difference; Holm is P adjusted for the number of rows with
+	// one.
 	P    *float64 `json:"p,omitempty"`
 	Holm *float64 `json:"holm,omitempty"`
-	// Noise is how far runs of A's kind differ: a ratio, or a difference.
+	// Noise is how much runs of A's kind differ: a ratio, or a difference.
 	Noise *float64 `json:"noise,omitempty"`
 
 	higher bool // is better
@@ -64,20 +64,20 @@ type Change struct {
 	High  float64 `json:"high"`
 }
 
-// Comparison is all of it.
+// Comparison compares two runs.
 type Comparison struct {
 	A    *Run   `json:"a"`
 	B    *Run   `json:"b"`
 	Same []*Run `json:"same"` // further runs of A's kind
-	// Besides is what else differs between the machines, "kernel: 6.1 → 6.18".
+	// Besides lists the machines' other differences, "kernel: 6.1 → 6.18".
 	Besides []string `json:"besides"`
 	Rows    []Row    `json:"rows"`
-	// ByChance is how many rows would differ at 95 % though nothing does.
+	// ByChance is the expected number of rows that differ at 95 % by chance.
 	ByChance float64 `json:"by_chance"`
 }
 
-// Compare sets B against A. Further runs of what A ran show how far two runs
-// differ by themselves: a difference within that is called indistinguishable.
+// Compare compares B with A. Further runs of A's kind show how much two such runs
+// differ; a difference within that is called indistinguishable.
 func Compare(a, b *Run, same ...*Run) (*Comparison, error) {
 	seen := map[string]string{}
 	for _, r := range append([]*Run{a, b}, same...) {
@@ -119,8 +119,8 @@ func orEmpty(s *side) *side {
 	return s
 }
 
-// nameInstruments says where a figure was measured on both sides, but by
-// different instruments: such figures are not compared.
+// nameInstruments explains figures measured on both sides, but by different
+// instruments: these are not compared.
 func (c *Comparison) nameInstruments() {
 	type figure struct {
 		cell   Cell
@@ -145,7 +145,7 @@ func (c *Comparison) nameInstruments() {
 	}
 }
 
-// sum adds what concerns all rows together.
+// sum computes what depends on all rows.
 func (c *Comparison) sum() {
 	var p []float64
 	for _, r := range c.Rows {

@@ -40,9 +40,8 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// monday and tuesday are two runs of one link: the second over another
-// transport, on another kernel, with a lossy load, less throughput by nothing,
-// and a figure of its own.
+// monday and tuesday are two runs of one link. The second uses another transport and
+// kernel, has a lossy load and an extra figure, and equal throughput.
 func monday() *fixture {
 	f := newFixture("monday", "veth", 1)
 	f.stream(5, 50*time.Microsecond, 0)
@@ -53,7 +52,7 @@ func monday() *fixture {
 	f.add(func(t *record.Trial) {
 		t.Quantity, t.Error = record.QPacketRate, "the sink died"
 	})
-	f.add(func(t *record.Trial) { // a warm-up and a cross-check are no evidence
+	f.add(func(t *record.Trial) { // a warm-up and a cross-check do not count
 		t.Quantity, t.Warmup, t.Throughput = record.QThroughput, true, &record.Throughput{BitsPerSecond: 1}
 	})
 	f.add(func(t *record.Trial) {
@@ -138,15 +137,15 @@ func benches(t *testing.T) (a, b *Run) {
 					Ceiling: &record.Ceiling{Send: ring / 4 * f.noise(0.01), Receive: ring / 3 * f.noise(0.01)}}
 			})
 		}
-		f.add(func(t *record.Trial) { // a step on the way of a search is no evidence
+		f.add(func(t *record.Trial) { // a step of a search does not count
 			t.Quantity, t.Delivery, t.Bench = record.QFrames, &record.Delivery{Sent: 1, Received: 1, PacketRate: 1}, &record.Bench{Load: "ndr", Step: 1}
 		})
 	}
 	return one.load(t), two.load(t)
 }
 
-// Two hosts of which one is half as fast: the rate halves, and its share of
-// what the host can do stays.
+// One of two hosts is half as fast: the rate halves, and its share of the host's limit
+// stays.
 func TestBenchGolden(t *testing.T) {
 	c := comparison(t, first(benches(t)), last(benches(t)))
 	golden(t, "benches.txt", text(t, c, 0))
@@ -184,7 +183,7 @@ func TestOutcomes(t *testing.T) {
 		reason  string
 	}{
 		"one way, p99":    {Better, ""},
-		"one way, p99.9":  {NotCompared, "the trials of B do not support it"}, // it lies among the lost
+		"one way, p99.9":  {NotCompared, "the trials of B do not support it"}, // it is among the lost
 		"lost":            {Worse, ""},
 		"throughput":      {Indistinguishable, ""},
 		"requests":        {NotCompared, "only in A"},
@@ -192,7 +191,7 @@ func TestOutcomes(t *testing.T) {
 		"packet rate":     {NotCompared, "no trial with a result: 1 failed in A, 0 in B"},
 		"one way, p99.99": {NotCompared, ""},
 	} {
-		if metric == "one way, p99.99" { // 20,000 packets a trial do not support it
+		if metric == "one way, p99.99" { // too few: 20,000 packets a trial
 			for _, r := range c.Rows {
 				if r.Metric == metric {
 					t.Errorf("%s was compared", metric)
@@ -229,8 +228,8 @@ func TestEmulatedIsNotComparedWithNative(t *testing.T) {
 	}
 }
 
-// Runs of one kind that differ by 10 % make a difference of 5 % nothing, though
-// each run repeats its own figure to 0.1 %.
+// Runs of one kind that differ by 10 % hide a difference of 5 %, even if each run
+// repeats its own figure to 0.1 %.
 func TestNoiseBetweenRuns(t *testing.T) {
 	run := func(id string, bits float64) *Run {
 		f := newFixture(id, "veth", uint64(bits))
@@ -255,8 +254,8 @@ func TestNoiseBetweenRuns(t *testing.T) {
 	}
 }
 
-// A trial that failed says nothing of its load; it counts as failed if its
-// series belongs.
+// A failed trial does not state its load; it counts as failed if the load's series is
+// known.
 func TestFailedTrialsBelongToTheirSeries(t *testing.T) {
 	a, b := newFixture("a", "veth", 1), newFixture("b", "veth", 2)
 	for _, f := range []*fixture{a, b} {
@@ -274,8 +273,8 @@ func TestFailedTrialsBelongToTheirSeries(t *testing.T) {
 	}
 }
 
-// What each run measured by another instrument is not compared, and a link that
-// one run alone has is one line; what belongs to one link stays in one table.
+// Figures from different instruments are not compared, and a link in only one run is
+// one line. All rows of a link stay in one table.
 func TestWhatOneRunLacks(t *testing.T) {
 	a, b := newFixture("a", "veth", 1), newFixture("b", "shm", 2)
 	for _, f := range []*fixture{a, b} {
@@ -321,7 +320,7 @@ func TestFalseDifferences(t *testing.T) {
 			c := comparison(t, one.run(t), two.run(t))
 			for _, r := range c.Rows {
 				if r.Metric == "lost" || r.Metric == "memory" || r.Metric == "jitter (RFC 3550)" {
-					continue // alike in every trial
+					continue // equal in every trial
 				}
 				compared++
 				if r.Outcome != Indistinguishable {
@@ -360,8 +359,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// What stands in a record cannot break out of a line of the export, or move a
-// terminal's cursor.
+// Text in a record cannot break out of a line of the export, or move a terminal's
+// cursor.
 func TestHostileNames(t *testing.T) {
 	for _, quantity := range []record.Quantity{"", "_", "throughput"} {
 		f := newFixture("evil\nUnit x better=lower", "ve\x1b[2Jth", 1)

@@ -4,22 +4,22 @@ package compare
 
 import "github.com/drayage/dray/internal/result/record"
 
-// Units of the figures of experiments.
+// Units of experiment figures.
 const (
 	number  = "" // of threads, functions, system calls
 	holding = "share that holds"
 )
 
-// experimentFigure is a figure of an experiment's rows that no other metric shows.
+// experimentFigure is a figure of an experiment's rows that no other metric covers.
 type experimentFigure struct {
-	figure string // as experiment.Figure has it
+	figure string // name in package experiment
 	name   string
 	unit   string
-	factor float64 // from the figure's unit to that one
+	factor float64 // from the figure's unit to that unit
 	higher bool    // is better
 }
 
-// experimentFigures are these, in the order of the tables.
+// experimentFigures lists them in the order of the tables.
 var experimentFigures = []experimentFigure{
 	{"sent_rate", "sent", packetRate, 1e3, true},
 	{"start_time", "start", nanosecond, 1e9, false},
@@ -41,7 +41,7 @@ var experimentFigures = []experimentFigure{
 	{"syscalls_dropped", "system calls dropped", number, 1, true},
 }
 
-// ofExperiments are the metrics of an experiment's trials.
+// ofExperiments are the metrics of experiment trials.
 func ofExperiments() []metric {
 	list := []metric{{"received", bitrate, true, received, nil}}
 	for _, f := range experimentFigures {
@@ -56,7 +56,7 @@ func ofExperiments() []metric {
 	return append(list, metric{"checks that hold", holding, true, holds, nil})
 }
 
-// received is what arrived of a load that was no TCP stream and no frames, bit/s.
+// received is the received rate of a load other than TCP or frames, bit/s.
 func received(t record.Trial) (float64, bool) {
 	if t.Experiment == nil || t.Throughput != nil || t.Quantity == record.QFrames {
 		return 0, false
@@ -65,7 +65,7 @@ func received(t record.Trial) (float64, bool) {
 	return v * 1e6, ok
 }
 
-// otherFigures are those of trials with checks that are no checks.
+// otherFigures are figures of trials with checks that are not checks.
 var otherFigures = func() map[string]bool {
 	set := map[string]bool{"packet_rate": true, "throughput": true, "jitter": true, "latency_mean": true, "latency_p99": true}
 	for _, f := range experimentFigures {

@@ -31,7 +31,7 @@ func (f *fixture) values(trials int, quantity record.Quantity, v map[string]floa
 	}
 }
 
-// Whatever a row of an experiment shows is compared.
+// Every figure of an experiment's rows is compared.
 func TestFiguresOfExperimentsAreCompared(t *testing.T) {
 	made := func(id string, start, wakeup, held float64) *Run {
 		f := newFixture(id, "veth", 3)
@@ -67,8 +67,7 @@ func TestFiguresOfExperimentsAreCompared(t *testing.T) {
 	}
 }
 
-// What a cell carries of the generator's ceiling is its error budget, and no figure of
-// its own.
+// A cell's share of the generator's ceiling is its error budget, not a separate figure.
 func TestCeilingsOfCellsAreNotCompared(t *testing.T) {
 	made := func(id string) *Run {
 		f := newFixture(id, "veth", 3)
@@ -98,8 +97,8 @@ func TestCeilingsOfCellsAreNotCompared(t *testing.T) {
 	}
 }
 
-// Rates that were searched for by different goals, and maxima of trials of different
-// lengths, are no figures of the same.
+// Rates searched for with different goals, and maxima of trials of different lengths,
+// are not comparable.
 func TestUnlikeFiguresAreNotCompared(t *testing.T) {
 	made := func(id, goal string, length time.Duration) *Run {
 		f := newFixture(id, "veth", 3)
@@ -136,7 +135,7 @@ func TestUnlikeFiguresAreNotCompared(t *testing.T) {
 	}
 }
 
-// A new figure of experiments has to be given a metric, or be one that others show.
+// A new experiment figure needs a metric, or an existing one that covers it.
 func TestEveryFigureOfExperimentsIsKnown(t *testing.T) {
 	var schema struct {
 		Defs map[string]struct {
@@ -162,7 +161,7 @@ func TestEveryFigureOfExperimentsIsKnown(t *testing.T) {
 	}
 }
 
-// The machine of a run is its host, though guests of the lab measured first.
+// A run's machine is its host, even if lab guests measured first.
 func TestMachineIsNotTheLabs(t *testing.T) {
 	f := newFixture("a", "veth", 3)
 	f.throughput(1, 1e9)

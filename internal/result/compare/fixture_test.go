@@ -41,8 +41,8 @@ func (f *fixture) add(change func(*record.Trial)) {
 	f.trials = append(f.trials, t)
 }
 
-// stream adds trials of a stream whose one-way delay is about delay, with the
-// share lost of 20,000 packets.
+// stream adds trials of a stream with a one-way delay of about delay, and the share
+// lost of 20,000 packets.
 func (f *fixture) stream(trials int, delay time.Duration, lost float64) {
 	for range trials {
 		f.add(func(t *record.Trial) {

@@ -22,24 +22,24 @@ const (
 	ringShare  = "share"
 )
 
-// loadMax is how a matrix says "as fast as the port takes packets".
+// loadMax is the matrix's word for "as fast as the port takes packets".
 const loadMax = "max"
 
-// metric is one figure that a trial of a cell may have.
+// metric is one figure of a trial.
 type metric struct {
 	name   string
 	unit   string
 	higher bool // is better
-	// value reads it from a trial; ok is false if the trial cannot support it.
+	// value reads it from a trial; ok is false if the trial does not support it.
 	value func(record.Trial) (v float64, ok bool)
-	// counts reads events among samples instead; such metrics are proportions.
+	// counts counts events among samples instead; such metrics are proportions.
 	counts func(record.Trial) (c stats.Cluster, ok bool)
 }
 
-// maximum ends the names of metrics that are the largest of a trial's samples.
+// maximum is the suffix of metrics that are the largest of a trial's samples.
 const maximum = ", maximum"
 
-// percentiles are those of which a trial's value is compared.
+// percentiles are the percentiles that are compared.
 var percentiles = []float64{50, 90, 99, 99.9, 99.99}
 
 // metrics are all figures, in the order of the tables.
@@ -54,7 +54,7 @@ func metrics() []metric {
 		{"packet rate", packetRate, true, rate, nil},
 		{"packet rate / bare ring", ringShare, true, func(t record.Trial) (float64, bool) {
 			v, ok := rate(t)
-			// At a stated load the share says nothing of the transport.
+			// At a stated load the share says nothing about the transport.
 			if !ok || t.Bench == nil || t.Bench.Load != loadMax && t.Bench.Search == nil || t.Bench.Limit == nil || t.Bench.Limit.Ring <= 0 {
 				return 0, false
 			}
@@ -97,7 +97,7 @@ func metrics() []metric {
 	return append(list, ofExperiments()...)
 }
 
-// rate is what arrived, packets/s; of a search, what it found.
+// rate is the received rate, or the result of a search, packets/s.
 func rate(t record.Trial) (float64, bool) {
 	switch {
 	case t.Delivery == nil || t.Quantity != record.QPacketRate && t.Quantity != record.QFrames:
@@ -108,8 +108,8 @@ func rate(t record.Trial) (float64, bool) {
 	return float64(t.Delivery.PacketRate), true
 }
 
-// ceiling is of trials of the generator alone: what others carry of it is their own
-// error budget, and no result.
+// ceiling is for trials of the generator alone: in others the ceiling is the error
+// budget, and no result.
 func ceiling(pick func(*record.Ceiling) float64) func(record.Trial) (float64, bool) {
 	return func(t record.Trial) (float64, bool) {
 		if t.Quantity != record.QCeiling || t.Bench == nil || t.Bench.Ceiling == nil {
@@ -129,8 +129,8 @@ func cost(pick func(record.Trial) float64) func(record.Trial) (float64, bool) {
 	}
 }
 
-// cyclesPerPacket is the time stamp counter's ticks on the CPUs used, by the
-// packets that arrived meanwhile.
+// cyclesPerPacket is the TSC ticks of the CPUs used, divided by the packets received
+// meanwhile.
 func cyclesPerPacket(t record.Trial) (float64, bool) {
 	if t.Bench == nil || t.Bench.Cost == nil || t.Bench.Limit == nil || t.Delivery == nil || t.Delivery.PacketRate == 0 {
 		return 0, false
@@ -139,7 +139,7 @@ func cyclesPerPacket(t record.Trial) (float64, bool) {
 	return v, v > 0
 }
 
-// lost counts what the link lost, without what reached the receiver and was not taken.
+// lost counts the link's own losses, without packets that the receiver dropped.
 func lost(t record.Trial) (stats.Cluster, bool) {
 	d := t.Delivery
 	if d == nil || d.Sent == 0 || t.Bench != nil && t.Bench.Search != nil {
@@ -148,7 +148,7 @@ func lost(t record.Trial) (stats.Cluster, bool) {
 	return stats.Cluster{Events: float64(d.Lost - min(d.Lost, d.ReceiverDrops)), N: float64(d.Sent)}, true
 }
 
-// quantileOf refuses what the trial's own samples cannot support.
+// quantileOf refuses quantiles that the trial does not support.
 func quantileOf(p float64, of func(record.Trial) (*stats.Dist, bool)) func(record.Trial) (float64, bool) {
 	return func(t record.Trial) (float64, bool) {
 		d, ok := of(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/drayage/dray/internal/result/stats"
 )
 
-// rows compares every figure that a side of the cell has.
+// rows compares every figure that either side of the cell has.
 func rows(cell Cell, a, b *side, same []*side) []Row {
 	var out []Row
 	for _, m := range metrics() {
@@ -41,12 +41,12 @@ func rows(cell Cell, a, b *side, same []*side) []Row {
 	return out
 }
 
-// unlike is why a figure does not say the same of both sides; empty: it does.
+// unlike is why a figure is not comparable between the sides; empty: it is.
 func unlike(m metric, a, b *side) string {
 	if x, y := goalOf(a), goalOf(b); x != "" && y != "" && x != y {
 		return fmt.Sprintf("searched for by %s in A, by %s in B", x, y)
 	}
-	// The longer one looks, the larger the largest. cyclictest's trials have its start in them.
+	// A longer trial has a larger maximum. cyclictest's trials include its start.
 	const apart = 1.25
 	x, y := longest(a), longest(b)
 	if strings.HasSuffix(m.name, maximum) && x > 0 && y > 0 && float64(max(x, y)) > apart*float64(min(x, y)) {
@@ -55,7 +55,7 @@ func unlike(m metric, a, b *side) string {
 	return ""
 }
 
-// goalOf is what a side's rates were searched for by; empty: they were not.
+// goalOf is the search goal of a side's rates; empty: none.
 func goalOf(s *side) string {
 	for _, t := range s.trials {
 		if t.Bench != nil && t.Bench.Search != nil {
@@ -72,7 +72,7 @@ func longest(s *side) (most time.Duration) {
 	return most
 }
 
-// failed is the row of a cell that has no figure at all, so that it is not left out.
+// failed is the row of a cell without figures, so that the cell is not omitted.
 func failed(cell Cell, a, b *side) Row {
 	reason := fmt.Sprintf("no trial with a result: %d failed in A, %d in B", a.failed, b.failed)
 	if len(a.trials)+len(b.trials) > 0 {
@@ -84,10 +84,10 @@ func failed(cell Cell, a, b *side) Row {
 	}
 }
 
-// values are a metric's figures of one side, one for each trial that has it.
+// values are a metric's figures of one side, one per trial that has it.
 type values struct {
 	figures  []float64
-	clusters []stats.Cluster // of a proportion
+	clusters []stats.Cluster // for a proportion
 	ids      []string
 	share    bool
 }
@@ -191,7 +191,7 @@ func (r *Row) compare(a, b values, sameAsA []values) {
 	}
 }
 
-// missing says why one side lacks a figure that the other has.
+// missing explains why one side lacks a figure that the other has.
 func missing(s Side, name, other string) string {
 	switch {
 	case s.results > 0:
@@ -205,13 +205,13 @@ func missing(s Side, name, other string) string {
 	return onlyInB
 }
 
-// Reasons of figures that one run does not have at all.
+// Reasons for figures that a run lacks completely.
 const (
 	onlyInA = "only in A"
 	onlyInB = "only in B"
 )
 
-// estimate is the ratio or difference of a row, and its value if nothing has changed.
+// estimate is the ratio or difference of a row, and its value for no change.
 func (r *Row) estimate(a, b values) (change Change, unchanged float64, err error) {
 	var d stats.Difference
 	switch {
@@ -233,8 +233,8 @@ func (r *Row) estimate(a, b values) (change Change, unchanged float64, err error
 	return change, 0, err
 }
 
-// withinNoise reports whether runs of A's kind differ by as much as a change,
-// and keeps by how much they do.
+// withinNoise reports whether runs of A's kind differ by as much as a change, and
+// records by how much they differ.
 func (r *Row) withinNoise(change, unchanged float64, sameAsA []values) bool {
 	var means []float64
 	for _, v := range sameAsA {

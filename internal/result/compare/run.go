@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compare sets two runs against each other, figure by figure, from
-// their records alone: what differs, by how much at least and at most, and what
-// cannot be told apart.
+// Package compare compares two runs, figure by figure, from their records alone: what
+// differs, the bounds of each difference, and what is indistinguishable.
 package compare
 
 import (
@@ -18,12 +17,12 @@ import (
 	"github.com/drayage/dray/internal/result/report"
 )
 
-// maxRecords bounds what is read of one run, bytes.
+// maxRecords limits how much of one run is read, bytes.
 const maxRecords = 512 << 20
 
 // Run is one side of a comparison.
 type Run struct {
-	Path     string    `json:"path"` // as it was asked for
+	Path     string    `json:"path"` // as given
 	ID       string    `json:"id"`
 	Chain    string    `json:"chain"`
 	Started  time.Time `json:"started"`  // of its first trial
@@ -72,27 +71,27 @@ func (r *Run) check(file string) error {
 			r.Started = t.Start
 		}
 	}
-	// The machine of a run is the host, not the lab's guests that measured some of it.
+	// The run's machine is the host, not a lab guest that measured part of it.
 	if i := slices.IndexFunc(r.trials, func(t record.Trial) bool { return !slices.Contains(t.Marks, record.MarkLab) }); i >= 0 {
 		r.env = r.trials[i].Env
 	}
 	return nil
 }
 
-// Cell is what was measured, whatever stood behind it: cells of two runs that
-// are equal are compared.
+// Cell is what was measured, regardless of the machine: equal cells of two runs are
+// compared.
 type Cell struct {
 	Config     string          `json:"config,omitempty"` // of a bench: transport/face/runtime/size/vnf; of an experiment: the cell
 	Link       string          `json:"link"`
 	From       string          `json:"from"`
 	To         string          `json:"to"`
 	Quantity   record.Quantity `json:"quantity"`
-	Load       string          `json:"load"` // offered, bit/s; of a bench, as the matrix has it
+	Load       string          `json:"load"` // offered, bit/s; of a bench, in the matrix's words
 	Instrument string          `json:"instrument"`
 }
 
-// cellOf is the cell of a trial. In a bench the transport is part of it; in the
-// run of a chain it is not, so that two transports of a link can be compared.
+// cellOf is the cell of a trial. It includes the transport in a bench, but not in the
+// run of a chain, so that two transports of a link can be compared.
 func cellOf(t record.Trial) Cell {
 	c := Cell{Link: t.Link, From: t.From, To: t.To, Quantity: t.Quantity, Instrument: t.Instrument.Name, Load: loadOf(t)}
 	if t.Bench != nil {
@@ -114,7 +113,7 @@ func loadOf(t record.Trial) string {
 	return "0"
 }
 
-// side is what one run has of a cell.
+// side is one run's data for a cell.
 type side struct {
 	transports []string
 	marks      []string
@@ -122,13 +121,13 @@ type side struct {
 	failed     int
 }
 
-// counts reports whether a trial is evidence: no warm-up, no cross-check, and
-// no step on the way of a search.
+// counts reports whether a trial is evidence: no warm-up, no cross-check, and no step
+// of a search.
 func counts(t record.Trial) bool {
 	return !t.Warmup && !t.CrossCheck && (t.Bench == nil || t.Bench.Step == 0)
 }
 
-// cells sorts the run's trials by what they measured, in the order of appearance.
+// cells groups the run's trials by what they measured, in order of appearance.
 func (r *Run) cells() ([]Cell, map[Cell]*side) {
 	var order []Cell
 	sides := map[Cell]*side{}
@@ -150,8 +149,8 @@ func (r *Run) cells() ([]Cell, map[Cell]*side) {
 	return order, sides
 }
 
-// arrange puts cells in the order of a report: links and configurations as they
-// first appear, then by direction, quantity and load.
+// arrange orders cells as in a report: links and configurations by first appearance,
+// then by direction, quantity and load.
 func arrange(cells []Cell) {
 	rank := map[string]int{}
 	for _, c := range cells {
@@ -165,8 +164,8 @@ func arrange(cells []Cell) {
 	})
 }
 
-// repeated finds the cell of each series of trials. One that failed may not say
-// under what load, or by what instrument: its series does.
+// repeated finds the cell of each series of trials. A failed trial may not state its
+// load or instrument; its series does.
 func (r *Run) repeated() map[string]Cell {
 	cells := map[string]Cell{}
 	for _, t := range r.trials {
@@ -177,7 +176,7 @@ func (r *Run) repeated() map[string]Cell {
 	return cells
 }
 
-// series is what the ids of a cell's trials begin with: "f1u-stream-a-b" of
+// series is the common prefix of the ids of a cell's trials: "f1u-stream-a-b" for
 // "f1u-stream-a-b-r3".
 func series(t record.Trial) string { return t.ID[:max(0, strings.LastIndexByte(t.ID, '-'))] }
 
@@ -197,8 +196,8 @@ func (s *side) take(t record.Trial) {
 	}
 }
 
-// markAtLeast is of a rate that was searched for and has no regular result: the
-// figure is a lower bound.
+// markAtLeast marks a searched rate without a regular result: the figure is a lower
+// bound.
 const markAtLeast = "at least"
 
 func marksOf(t record.Trial) []string {
@@ -208,5 +207,5 @@ func marksOf(t record.Trial) []string {
 	return t.Marks
 }
 
-// group is what one table of a comparison is about.
+// group identifies the table of a comparison.
 func (c Cell) group() string { return c.Link + "\x00" + c.Config }

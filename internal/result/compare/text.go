@@ -27,8 +27,8 @@ func (c *Comparison) JSON(w io.Writer) error {
 	}{Schema, c})
 }
 
-// Text writes what was compared, a table for each link or configuration, and
-// what the whole says. A width of 0 means no limit.
+// Text writes the comparison: a table for each link or configuration, and a summary. A
+// width of 0 means no limit.
 func (c *Comparison) Text(w io.Writer, width int) error {
 	blocks := c.head()
 	for rows := c.Rows; len(rows) > 0; {
@@ -94,7 +94,7 @@ func group(rows []Row) document.Block {
 	return document.Block{Paragraphs: []string{title(rows)}, Table: t}
 }
 
-// title names a table, with the transports if they differ.
+// title names a table, with both transports if they differ.
 func title(rows []Row) string {
 	var a, b []string
 	for _, r := range rows {
@@ -113,8 +113,8 @@ func title(rows []Row) string {
 	return fmt.Sprintf("Link %s over %s in A, over %s in B", c.Link, x, y)
 }
 
-// configText leaves out what the configuration does not have, such as the
-// transport of a generator alone.
+// configText omits missing parts of the configuration, such as the transport of a
+// generator alone.
 func configText(c Cell) string {
 	parts := strings.FieldsFunc(c.Config, func(r rune) bool { return r == '/' })
 	if c.Quantity == record.QCeiling {
@@ -208,8 +208,8 @@ func bytesText(v float64) string {
 	return ""
 }
 
-// signed prints a difference with its sign. That of two shares is in percentage
-// points, pp, so that it is not taken for a change in per cent.
+// signed prints a difference with its sign. Differences of shares are in percentage
+// points, pp, to distinguish them from a change in percent.
 func signed(v float64, unit string) string {
 	text := quantityText(math.Abs(v), unit)
 	if unit == lossRatio {
@@ -221,8 +221,8 @@ func signed(v float64, unit string) string {
 	return "+" + text
 }
 
-// changeText prints a ratio in per cent if all of its interval is near 1, and
-// as a factor if not.
+// changeText prints a ratio in percent if its whole interval is near 1, and otherwise
+// as a factor.
 func (r Row) changeText() string {
 	switch {
 	case r.Outcome == NotCompared:
@@ -246,7 +246,7 @@ func (r Row) outcomeText() string {
 	return s
 }
 
-// marks are those of both sides, once, with the side of one that only it has.
+// marks are both sides' marks, once; a mark of one side names it.
 func marks(r Row) []string {
 	var parts []string
 	for _, m := range merge(slices.Clone(r.A.Marks), r.B.Marks) {
@@ -261,7 +261,7 @@ func marks(r Row) []string {
 	return parts
 }
 
-// summary is what the whole says, a line for each thought.
+// summary sums the comparison up, one statement a line.
 func (c *Comparison) summary() []string {
 	n := map[Outcome]int{}
 	sure := 0

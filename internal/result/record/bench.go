@@ -12,33 +12,33 @@ import (
 
 // Quantities of a matrix.
 const (
-	QFrames  Quantity = "frames"  // frames of a stated size at a stated rate, or as many as the port takes
-	QCeiling Quantity = "ceiling" // the same without a port: what the generator itself can do
+	QFrames  Quantity = "frames"  // frames of a given size at a given rate, or as fast as the port takes them
+	QCeiling Quantity = "ceiling" // the same without a port: the generator's own limit
 )
 
-// MarkGeneratorBound is of a rate over 80 % of what the generator reaches without
-// a port: the figure is rather the generator's than the link's.
+// MarkGeneratorBound marks a rate over 80 % of the generator's rate without a port: it
+// measures the generator rather than the link.
 const MarkGeneratorBound = "generator-bound"
 
-// Bench is what a trial of a matrix has beside what every trial has.
+// Bench is the additional data of a matrix trial.
 type Bench struct {
 	Config Config `json:"config"`
-	Load   string `json:"load"` // as the matrix has it
-	// Limit is of the moment just before; nil: it could not be measured.
+	Load   string `json:"load"` // in the matrix's words
+	// Limit was measured just before the trial; nil: it could not be.
 	Limit *Limit `json:"limit,omitempty"`
 	Span  *Span  `json:"span,omitempty"`
 	Cost  *Cost  `json:"cost,omitempty"`
 	// Ceiling is the result of QCeiling.
 	Ceiling *Ceiling `json:"ceiling,omitempty"`
-	// Search is how a load that is searched for was found; the trial is then the
-	// one at the load found. Step counts the trials of the search itself, from 1.
+	// Search is how a searched load was found; the trial then ran at that load. Step
+	// counts the search's own trials, from 1.
 	Search *Search `json:"search,omitempty"`
 	Step   int     `json:"step,omitempty"`
-	// PDR is what Load is a share of, packets/s, found in the same round; 0: it is none.
+	// PDR is the rate that Load is a share of, packets/s, from the same round; 0: none.
 	PDR float64 `json:"pdr,omitempty"`
 }
 
-// Config is one combination of what a matrix lists, as the matrix has it.
+// Config is one configuration of a matrix, in the matrix's words.
 type Config struct {
 	Transport string `json:"transport"`
 	Face      string `json:"face"`
@@ -52,55 +52,55 @@ func (c Config) String() string {
 	return fmt.Sprintf("%s/%s/%s/%s/%s", c.Transport, c.Face, c.Runtime, c.Size, c.VNF)
 }
 
-// Limit is what two cores of this machine can do at best, at this moment.
+// Limit is the best that two cores of this machine can do at this moment.
 type Limit struct {
-	Ring float64 `json:"ring"` // packets/s over a bare ring, 64 bytes written by one core and read by another
-	Line float64 `json:"line"` // ns of a round trip of one cache line
-	TSC  float64 `json:"tsc"`  // ticks/s of the processor's time stamp counter
+	Ring float64 `json:"ring"` // packets/s of 64 bytes over a bare ring between two cores
+	Line float64 `json:"line"` // ns per round trip of one cache line
+	TSC  float64 `json:"tsc"`  // ticks/s of the time stamp counter
 }
 
-// Span is when a stream was measured, and what it took of its own programs.
+// Span is the time span of a stream's measurement, with its programs' CPU use.
 type Span struct {
-	// Start is when the first measured packet was due, and End when the last was
-	// sent, on CLOCK_MONOTONIC, ns.
+	// Start is when the first measured packet was due, and End when the last was sent,
+	// on CLOCK_MONOTONIC, ns.
 	Start time.Duration `json:"start"`
 	End   time.Duration `json:"end"`
-	// Sender and Sink are the CPUs that each kept busy since it was ready.
+	// Sender and Sink are the CPUs that each has kept busy since it was ready.
 	Sender float64 `json:"sender"`
 	Sink   float64 `json:"sink"`
 }
 
-// Cost is what a trial took of the machine.
+// Cost is a trial's use of the machine.
 type Cost struct {
-	// Cores is the CPU time of the chain (instruments, functions, switches) between
-	// Span's two moments, by that time. Machine is the share of all CPU time that was
-	// in use then, by everyone, 0 to 1.
+	// Cores is the chain's CPU time (instruments, functions, switches) during Span,
+	// divided by its length. Machine is the share of all CPU time in use then, by all
+	// programs, 0 to 1.
 	Cores   float64 `json:"cores"`
 	Machine float64 `json:"machine"`
-	// Idle is the CPUs that the chain kept busy while nothing was sent.
+	// Idle is the CPUs that the chain kept busy while no packets were sent.
 	Idle float64 `json:"idle"`
-	// Memory is the most that the chain's control group held, bytes; 0: unknown.
+	// Memory is the peak of the chain's control group, bytes; 0: unknown.
 	Memory uint64 `json:"memory"`
 }
 
-// Ceiling is what the generator does without a port, packets/s.
+// Ceiling is the generator's rate without a port, packets/s.
 type Ceiling struct {
 	Instrument string  `json:"instrument"`
 	Send       float64 `json:"send"`
 	Receive    float64 `json:"receive"`
 }
 
-// Search is how a rate was searched for.
+// Search describes the search for a rate.
 type Search struct {
 	Goal       string  `json:"goal"`                // with its loss ratio, trial length and width
-	Trials     int     `json:"trials"`              // that the search took
+	Trials     int     `json:"trials"`              // used by the search
 	Lower      uint64  `json:"lower"`               // packets/s: the highest load that met the goal; 0: none did
 	Upper      uint64  `json:"upper"`               // packets/s: the lowest that did not; 0: none
-	Throughput float64 `json:"throughput"`          // packets/s to be expected at Lower
-	Irregular  string  `json:"irregular,omitempty"` // why the bounds are not as close as the goal asks
+	Throughput float64 `json:"throughput"`          // packets/s expected at Lower
+	Irregular  string  `json:"irregular,omitempty"` // why the bounds are wider than the goal asks
 }
 
-// check refuses what no trial can have; nil is none.
+// check refuses impossible values; nil is valid.
 func (b *Bench) check() error {
 	if b == nil {
 		return nil
@@ -129,8 +129,8 @@ func (b *Bench) check() error {
 	return nil
 }
 
-// Continue opens a records file to append to it, and returns the records that it
-// holds. A last line that a crash tore is cut off first.
+// Continue opens a records file for appending, and returns its records. It first
+// truncates a last line that a crash tore.
 func Continue(path string) (*Writer, []Trial, error) {
 	trials, _, err := ReadFile(path)
 	if err != nil {
@@ -146,8 +146,8 @@ func Continue(path string) (*Writer, []Trial, error) {
 	return &Writer{file: f}, trials, nil
 }
 
-// cutTorn ends a file with a whole line: a last record that lacks only its
-// newline gets it, and what is less than a record goes.
+// cutTorn makes a file end with a whole line. A last record that lacks only its newline
+// gets it; an incomplete one is removed.
 func cutTorn(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// written is a records file of two trials with something after them.
+// written is a records file of two trials, followed by a tail.
 func written(t *testing.T, tail func(whole []byte) []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "records.jsonl")

@@ -7,30 +7,30 @@ import (
 	"math"
 )
 
-// Quantities of published experiments that no link has.
+// Quantities of published experiments that links do not have.
 const (
-	QStart    Quantity = "start"    // a function's sandbox, from nothing until a command has run in it
-	QWakeup   Quantity = "wakeup"   // how late timers wake a thread
-	QSpin     Quantity = "spin"     // what interrupts a thread that spins
-	QChecks   Quantity = "checks"   // what a function must not be able to do
-	QPlanned  Quantity = "planned"  // what the planner would give to functions
+	QStart    Quantity = "start"    // from no sandbox until a command has run in it
+	QWakeup   Quantity = "wakeup"   // timer wake-up latency
+	QSpin     Quantity = "spin"     // interruptions of a spinning thread
+	QChecks   Quantity = "checks"   // actions forbidden to a function
+	QPlanned  Quantity = "planned"  // the planner's result for functions
 	QImage    Quantity = "image"    // the program of an image
-	QRecovery Quantity = "recovery" // how long a killed function is away
+	QRecovery Quantity = "recovery" // outage of a killed function
 )
 
-// MarkNotRealtime says that a claim about real time was measured without it.
+// MarkNotRealtime marks a real-time claim that was measured without an RT kernel.
 const MarkNotRealtime = "no RT kernel"
 
-// Experiment is what a trial of a published experiment has beside its result.
+// Experiment is the additional data of a published experiment's trial.
 type Experiment struct {
 	Cell string `json:"cell"` // what was measured; rows of experiments refer to it
-	// Values are the figures that rows show, in the units that these have.
+	// Values are the figures for rows, in the figures' units.
 	Values map[string]float64 `json:"values,omitempty"`
-	// Why says of figures that this trial could not give why, by their names.
+	// Why explains, by name, figures that this trial could not give.
 	Why map[string]string `json:"why,omitempty"`
 }
 
-// check refuses values that no measurement gives; nil is none.
+// check refuses impossible values; nil is valid.
 func (e *Experiment) check() error {
 	if e == nil {
 		return nil

@@ -11,31 +11,29 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The geometry of the histograms that Drayage records: 1 ns to 60 s with three
-// significant digits.
+// The geometry of Drayage's histograms: 1 ns to 60 s with three significant digits.
 const (
 	HistogramLowest  = int64(1)
 	HistogramHighest = int64(60e9)
 	HistogramDigits  = 3
 )
 
-// The bounds of a histogram that is read: they keep a hostile file from asking
-// for gigabytes.
+// Limits for reading a histogram, so that a hostile file cannot claim gigabytes.
 const (
 	maxHistogramLowest  = int64(1) << 20
 	maxHistogramHighest = int64(1) << 50
 	maxHistogramDigits  = 4
-	// Log-linear histograms: 2^12 buckets an octave are finer than any clock
-	// here deserves.
+	// Log-linear histograms: 2^12 buckets an octave are finer than any clock here
+	// needs.
 	maxHistogramBits = 12
 )
 
-// Bucket counts the samples from From to To, both included, in ns.
+// Bucket counts the samples between From and To, both included, in ns.
 type Bucket struct {
 	From, To, Count int64
 }
 
-// Buckets are those that have samples, in ascending order.
+// Buckets are the non-empty buckets, in ascending order.
 func (h Histogram) Buckets() ([]Bucket, error) {
 	if h.Bits > 0 {
 		if err := h.Check(); err != nil {
@@ -60,18 +58,18 @@ func (h Histogram) Buckets() ([]Bucket, error) {
 	return out, nil
 }
 
-// logLinearWidth is how many values share the bucket of v, where every power of
-// two from 2^bits on has 2^bits buckets.
+// logLinearWidth is the width of v's bucket, if every power of two from 2^bits on has
+// 2^bits buckets.
 func logLinearWidth(v int64, bits int) int64 {
 	return int64(1) << max(0, mathbits.Len64(uint64(v))-1-bits)
 }
 
-// LogLinearLowest is where the bucket of v begins, where every power of two from
-// 2^bits on has 2^bits buckets.
+// LogLinearLowest is the start of v's bucket, if every power of two from 2^bits on has
+// 2^bits buckets.
 func LogLinearLowest(v int64, bits int) int64 { return v - v%logLinearWidth(v, bits) }
 
-// FromLogLinear makes the log-linear histogram of the buckets that begin at the
-// given values, ascending. It refuses what is not the beginning of a bucket.
+// FromLogLinear makes a log-linear histogram from buckets that begin at the given
+// values, ascending. It refuses a value that is not the start of a bucket.
 func FromLogLinear(bits int, lowest, counts []int64) (Histogram, error) {
 	h := Histogram{Bits: bits, Counts: []BucketCount{}}
 	if bits < 1 || bits > maxHistogramBits || len(lowest) != len(counts) {
@@ -86,7 +84,7 @@ func FromLogLinear(bits int, lowest, counts []int64) (Histogram, error) {
 	return h, h.Check()
 }
 
-// NewHDR is an empty histogram of the geometry that Drayage records.
+// NewHDR is an empty histogram in Drayage's geometry.
 func NewHDR() *hdrhistogram.Histogram {
 	return hdrhistogram.New(HistogramLowest, HistogramHighest, HistogramDigits)
 }
@@ -133,7 +131,7 @@ func (h Histogram) Total() int64 {
 	return n
 }
 
-// Check reports a geometry or counts that no histogram made here can have.
+// Check reports a geometry or counts that no histogram of ours can have.
 func (h Histogram) Check() error {
 	highest, err := h.checkGeometry()
 	if err != nil {
@@ -155,7 +153,7 @@ func (h Histogram) Check() error {
 	return nil
 }
 
-// checkGeometry returns the highest value that a bucket may have.
+// checkGeometry returns the highest value of any bucket.
 func (h Histogram) checkGeometry() (int64, error) {
 	if h.Bits != 0 {
 		if h.Bits < 1 || h.Bits > maxHistogramBits || h.Lowest != 0 || h.Highest != 0 || h.Digits != 0 {
@@ -169,6 +167,6 @@ func (h Histogram) checkGeometry() (int64, error) {
 	if h.Digits < 1 || h.Digits > maxHistogramDigits {
 		return 0, fmt.Errorf("histogram of %d digits: impossible", h.Digits)
 	}
-	// A bucket's highest value may lie a bucket's width above Highest.
+	// A bucket's highest value may exceed Highest by a bucket's width.
 	return 2 * h.Highest, nil
 }

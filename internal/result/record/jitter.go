@@ -2,9 +2,8 @@
 
 package record
 
-// HasJitter reports whether a trial's Delivery.Jitter is a measurement. Drayage's
-// generator derives it from the one-way times, which it has not if the two ends
-// have two clocks.
+// HasJitter reports whether a trial's Delivery.Jitter was measured. Drayage's generator
+// derives it from one-way times, so it has none if the ends have different clocks.
 func (t *Trial) HasJitter() bool {
 	return t.Delivery != nil && (t.Quantity == QDelivery || t.OneWay != nil)
 }

@@ -29,9 +29,9 @@ func ReadFile(path string) (trials []Trial, warnings []string, err error) {
 	return trials, warnings, nil
 }
 
-// Read reads records, one a line. A last line without its newline was torn by
-// a crash or a power cut: where it is not a whole record it is left out, with a
-// warning. Any other line that is not a record is an error that names it.
+// Read reads records, one a line. A crash or power cut may tear a last line without
+// newline: if that is not a whole record, it is left out, with a warning. Any other
+// line that is not a record is an error that names it.
 func Read(r io.Reader) (trials []Trial, warnings []string, err error) {
 	br := bufio.NewReaderSize(r, 64<<10)
 	for number := 1; ; number++ {
@@ -54,8 +54,8 @@ func Read(r io.Reader) (trials []Trial, warnings []string, err error) {
 	}
 }
 
-// readLine returns the next line without its newline; torn says that it had
-// none. io.EOF means that there is no further line.
+// readLine returns the next line without its newline; torn says that it had none.
+// io.EOF means no further line.
 func readLine(br *bufio.Reader) (line []byte, torn bool, err error) {
 	for {
 		part, err := br.ReadSlice('\n')
@@ -86,7 +86,7 @@ func decode(line []byte) (Trial, error) {
 	return t, t.check()
 }
 
-// check refuses values that no trial can have, so that statistics need not.
+// check refuses impossible values, so that statistics need not.
 func (t *Trial) check() error {
 	if t.Duration < 0 {
 		return fmt.Errorf("trial %s: negative duration", t.ID)
@@ -111,7 +111,7 @@ func (t *Trial) check() error {
 	return nil
 }
 
-// check refuses histograms and times that no stream can have; nil is none.
+// check refuses impossible histograms and times; nil is valid.
 func (o *OneWay) check() error {
 	if o == nil {
 		return nil

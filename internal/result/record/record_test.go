@@ -158,8 +158,8 @@ func TestHistogramKeepsCountsExactly(t *testing.T) {
 	}
 }
 
-// Every value lies in exactly one bucket, whose edges are those that the
-// generator and the receiver divide by.
+// Every value is in exactly one bucket, and the generator and the receiver divide by
+// the same bucket edges.
 func TestLogLinearBuckets(t *testing.T) {
 	const bits = 5
 	h, err := FromLogLinear(bits, []int64{0, 31, 32, 62, 64, 126, 1 << 20, 1<<20 + 1<<15, 1 << 40}, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9})

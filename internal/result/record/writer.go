@@ -9,20 +9,20 @@ import (
 	"sync"
 )
 
-// MaxLine bounds one record's line, in bytes. Writer refuses to write a longer
-// one and Read refuses to read it.
+// MaxLine limits one record's line, in bytes. Writer does not write a longer one, and
+// Read does not read it.
 const MaxLine = 8 << 20
 
-// Writer appends trials to a records file: one line of JSON for each. It is
-// safe for concurrent use.
+// Writer appends trials to a records file, one line of JSON each. It is safe for
+// concurrent use.
 type Writer struct {
 	mu   sync.Mutex
 	file *os.File
 	err  error // the first failed write: the file's tail is then unknown
 }
 
-// Create makes a new records file. It is an error if the file exists: a file
-// holds one run, and a torn line can only be the last.
+// Create makes a new records file, and fails if the file exists: a file holds one run,
+// and only the last line can be torn.
 func Create(path string) (*Writer, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -31,8 +31,8 @@ func Create(path string) (*Writer, error) {
 	return &Writer{file: f}, nil
 }
 
-// Write appends one trial and returns once it is on disk. After a failed write
-// every later one fails too, so that no line follows a torn one.
+// Write appends one trial and returns once it is on disk. After a failed write every
+// later one fails too, so that no line follows a torn one.
 func (w *Writer) Write(t Trial) error {
 	t.Schema = Schema
 	line, err := json.Marshal(t)

@@ -12,13 +12,13 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// BenchData is the directory of a bench, read and summed up.
+// BenchData is the parsed and summarised directory of a bench.
 type BenchData struct {
 	Dir    string
 	Run    BenchRun
 	Trials []record.Trial
 	Matrix string // matrix.yaml verbatim; empty if there is none
-	// Unfinished says that the run was interrupted; it is one of Warnings. Empty: it was not.
+	// Unfinished says that the run was interrupted, as in Warnings; empty: it was not.
 	Unfinished string
 	Warnings   []string
 	Lines      []BenchLine

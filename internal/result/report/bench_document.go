@@ -14,7 +14,7 @@ import (
 	"github.com/drayage/dray/internal/result/report/document"
 )
 
-// benchOutput is what programs read of a bench.
+// benchOutput is the bench's machine-readable report.
 type benchOutput struct {
 	BenchRun
 	Directory string      `json:"directory"`
@@ -22,7 +22,7 @@ type benchOutput struct {
 	Lines     []BenchLine `json:"lines"`
 }
 
-// Document is the report of a bench: figures, one table, and how they came about.
+// Document is the report of a bench: figures, one table, and the method.
 func (d *BenchData) Document() *document.Document {
 	a := anchorsOf(d.Trials)
 	legend := benchLegend(d.Trials, d.Lines)
@@ -131,7 +131,7 @@ func ratioPart(r *BenchRatio, part int) string {
 	return []string{ratio, interval}[part]
 }
 
-// conditions are what a row's figures were made under.
+// conditions are a row's measurement conditions.
 func (l *BenchLine) conditions() string {
 	privileges := l.Privileges
 	if privileges == "" {
@@ -181,7 +181,7 @@ func limitText(r *BenchRatio) string {
 	return three(100*r.Ratio) + " %"
 }
 
-// without are the lines that have no figures, each reason once for a configuration.
+// without are the lines that have no figures, each reason once per configuration.
 func (d *BenchData) without() []*BenchLine {
 	var out []*BenchLine
 	seen := map[string]bool{}
@@ -216,7 +216,7 @@ func (d *BenchData) facts() []document.Fact {
 	return slices.DeleteFunc(fs, func(f document.Fact) bool { return f.Text == "" })
 }
 
-// summary is what the figures rest on, for a terminal.
+// summary is the figures' basis, for a terminal.
 func (d *BenchData) summary() []string {
 	return []string{
 		fmt.Sprintf("%d of %d rounds in random order, seed %d, took %s; rates have two-sided 95 %% intervals over rounds; latency is one way, over all rounds together.",
@@ -226,12 +226,12 @@ func (d *BenchData) summary() []string {
 	}
 }
 
-// budget is what the machine and the generator could do at best.
+// budget is the best that the machine and the generator could do.
 func budget(trials []record.Trial) string {
 	return fmt.Sprintf("The limit of the moment, measured before each row: %s. The generator alone: %s.", limitsOf(trials), ceilingsOf(trials))
 }
 
-// notes say how the figures came about.
+// notes explain the measurement.
 func (d *BenchData) notes() []string {
 	return []string{
 		"In each round, every configuration was brought up, offered each load and taken down, in a new random order. Rates count received packets; their intervals are two-sided 95 % over rounds, on logarithms (Student t).",
@@ -244,7 +244,7 @@ func (d *BenchData) notes() []string {
 	}
 }
 
-// benchLegend explains all marks, also those that only sums over trials have.
+// benchLegend explains all marks, including those that only sums over trials have.
 func benchLegend(trials []record.Trial, lines []BenchLine) []document.Fact {
 	out := legendOf(trials)
 	for _, m := range []string{record.MarkGeneratorBound, markNotNarrowed} {
@@ -261,7 +261,7 @@ func benchLegend(trials []record.Trial, lines []BenchLine) []document.Fact {
 	return out
 }
 
-// BenchPlan lists the rows of a run that has not been made. A width of 0 means no limit.
+// BenchPlan lists the rows of a run before it starts. A width of 0 means no limit.
 func BenchPlan(w io.Writer, run *BenchRun, width int) error {
 	t := &document.Table{Columns: []document.Column{
 		{Head: "Transport"}, {Head: "Ports"}, {Head: "Runtime"}, {Head: "Frames"}, {Head: "Through"}, {Head: "Privileges"}, {Head: "State"},

@@ -25,7 +25,7 @@ func (d *BenchData) label(l *BenchLine) string {
 	return text
 }
 
-// rateFigures has one plot for each size of frame and load that is no stated rate.
+// rateFigures has one plot for each frame size and load that is not a stated rate.
 func (d *BenchData) rateFigures(a anchors) []document.Figure {
 	var out []document.Figure
 	for _, size := range d.Run.Matrix.Sizes {
@@ -60,7 +60,7 @@ func (d *BenchData) rateFigure(n int, lines []*BenchLine, size, load string, a a
 	return &document.Figure{Title: p.Title, Plot: p, Note: "Mean rate received, with its 95 % interval over rounds. The axis is logarithmic if rates are far apart.", Records: a.refs(ids)}
 }
 
-// ring is the rate of the bare ring in the mean over the run.
+// ring is the mean rate of the bare ring over the run.
 func (d *BenchData) ring() float64 {
 	sum, n := 0.0, 0
 	for _, t := range d.Trials {
@@ -81,7 +81,7 @@ func (d *BenchData) picked(want func(*BenchLine) bool) []*BenchLine {
 	return out
 }
 
-// delayFigures has one plot for each size of frame and load that latency is of.
+// delayFigures has one plot for each frame size and latency load.
 func (d *BenchData) delayFigures(a anchors) []document.Figure {
 	var out []document.Figure
 	for _, size := range d.Run.Matrix.Sizes {

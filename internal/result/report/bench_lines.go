@@ -13,30 +13,30 @@ import (
 	"github.com/drayage/dray/internal/spec/matrix"
 )
 
-// BenchLine is a row of a bench's table: a configuration at a load, with its
-// latency at a load that leaves the link room.
+// BenchLine is a row of a bench's table: a configuration at a load, with its latency at
+// a load that leaves the link headroom.
 type BenchLine struct {
 	Config  record.Config `json:"config"`
 	Skipped string        `json:"skipped,omitempty"` // why there are no figures
 	Fix     string        `json:"fix,omitempty"`
 	Untried bool          `json:"untried,omitempty"`
 
-	Load    string      `json:"load,omitempty"` // that Rate is of
-	Rate    *BenchValue `json:"rate,omitempty"` // packets/s that arrived
+	Load    string      `json:"load,omitempty"` // for Rate
+	Rate    *BenchValue `json:"rate,omitempty"` // packets/s received
 	Bits    *BenchValue `json:"bits,omitempty"` // bit/s of frames with FCS
 	Lost    *Loss       `json:"lost,omitempty"`
-	Search  string      `json:"search,omitempty"` // the goal of a rate that was searched for
+	Search  string      `json:"search,omitempty"` // the goal of a searched rate
 	Cost    *BenchCost  `json:"cost,omitempty"`
-	Limit   *BenchRatio `json:"of_limit,omitempty"`    // Rate to that of the bare ring
-	Base    *BenchRatio `json:"of_baseline,omitempty"` // Rate to the baseline's
-	Ceiling float64     `json:"ceiling,omitempty"`     // packets/s that the generator reaches without a port
+	Limit   *BenchRatio `json:"of_limit,omitempty"`    // Rate by the bare ring's
+	Base    *BenchRatio `json:"of_baseline,omitempty"` // Rate by the baseline's
+	Ceiling float64     `json:"ceiling,omitempty"`     // packets/s of the generator without a port
 
-	LatencyLoad string          `json:"latency_load,omitempty"`        // that Latency is of
+	LatencyLoad string          `json:"latency_load,omitempty"`        // for Latency
 	Latency     []BenchQuantile `json:"latency,omitempty"`             // one way
 	Longest     int64           `json:"longest,omitempty"`             // ns
 	Samples     int64           `json:"samples,omitempty"`             // of latency
 	LatencyBase *BenchRatio     `json:"latency_of_baseline,omitempty"` // of medians
-	// LatencyLimit is the median by half the round trip of one cache line.
+	// LatencyLimit is the median over half a cache line's round trip.
 	LatencyLimit *BenchRatio `json:"latency_of_limit,omitempty"`
 
 	Privileges string   `json:"privileges"`
@@ -44,13 +44,12 @@ type BenchLine struct {
 	Copies     int      `json:"copies"`
 	Marks      []string `json:"marks"`
 	Trials     []string `json:"trials"`           // ids of the records
-	Failed     []string `json:"failed,omitempty"` // of them without a result
-	Error      string   `json:"error,omitempty"`  // of the last that failed
+	Failed     []string `json:"failed,omitempty"` // those without a result
+	Error      string   `json:"error,omitempty"`  // of the last failed trial
 	Outliers   []string `json:"outliers,omitempty"`
 }
 
-// BenchValue is a mean over rounds with its two-sided 95 % interval, as meanOf
-// makes it.
+// BenchValue is a mean over rounds with its two-sided 95 % interval; see meanOf.
 type BenchValue struct {
 	Mean   float64   `json:"mean"`
 	Low    *float64  `json:"low,omitempty"`
@@ -64,28 +63,28 @@ type BenchRatio struct {
 	Low        *float64 `json:"low,omitempty"`
 	High       *float64 `json:"high,omitempty"`
 	Pairs      int      `json:"pairs"`
-	Indistinct bool     `json:"indistinguishable"` // the interval has 1 in it
+	Indistinct bool     `json:"indistinguishable"` // the interval includes 1
 	Method     string   `json:"method,omitempty"`
 }
 
-// BenchQuantile is a percentile of all samples together, and the 95 % interval of
-// its mean over rounds, as far as each round supports it.
+// BenchQuantile is a percentile of all samples together, and the 95 % interval of its
+// mean over rounds, as far as each round supports it.
 type BenchQuantile struct {
 	Quantile
 	Low  *float64 `json:"low,omitempty"`  // ns
 	High *float64 `json:"high,omitempty"` // ns
 }
 
-// BenchCost is what the rate took.
+// BenchCost is the cost of the rate.
 type BenchCost struct {
 	Cores   *BenchValue `json:"cores"`            // CPUs: instruments, functions and switches
 	Machine *BenchValue `json:"machine"`          // share of all CPU time, 0 to 1
 	Idle    *BenchValue `json:"idle"`             // CPUs while nothing was sent
-	Cycles  *BenchValue `json:"cycles,omitempty"` // TSC ticks × cores per packet that arrived
+	Cycles  *BenchValue `json:"cycles,omitempty"` // TSC ticks × cores per received packet
 	Memory  *BenchValue `json:"memory,omitempty"` // bytes
 }
 
-// benchLines sums the records of a bench up.
+// benchLines summarises the records of a bench.
 func benchLines(d *BenchData) []BenchLine {
 	b := &benchSums{run: &d.Run, by: map[string][]record.Trial{}}
 	for _, t := range d.Trials {
@@ -114,9 +113,9 @@ func (b *benchSums) trials(c record.Config, load string) []record.Trial {
 	return b.by[benchKey(record.QFrames, c, load)]
 }
 
-// row is the lines of one configuration: one for each load that is not a stated
-// rate, with latency at the first that is, and one for each further stated rate
-// and each share of PDR.
+// row is one configuration's lines: one for each load that is not a stated rate, with
+// latency at the first stated rate. Each further stated rate and share of PDR has its
+// own line.
 func (b *benchSums) row(row BenchRow) []BenchLine {
 	if row.Skipped != "" {
 		return []BenchLine{b.line(row, "", "")}
@@ -167,12 +166,12 @@ func (b *benchSums) line(row BenchRow, load, latencyLoad string) BenchLine {
 	}
 	l.LatencyLoad = latencyLoad
 	b.latency(&l, delays)
-	// What has run is no longer untried.
+	// A transport that ran is not untried.
 	l.Untried = l.Untried && len(l.Trials) == len(l.Failed)
 	return l
 }
 
-// count notes what records a line rests on, and the doubts that they carry.
+// count collects a line's records and their marks.
 func (l *BenchLine) count(trials []record.Trial) {
 	for _, t := range trials {
 		l.Trials = append(l.Trials, t.ID)
@@ -203,12 +202,12 @@ func benchRate(t record.Trial) float64 {
 	return float64(t.Delivery.PacketRate)
 }
 
-// markNotNarrowed is of a rate that was searched for, whose bounds are further
-// apart than the goal asks: it may be higher.
+// markNotNarrowed marks a searched rate whose bounds are wider than the goal asks: the
+// rate may be higher.
 const markNotNarrowed = "at least"
 
-// generatorBound is the share of the generator's own ceiling from which a rate is
-// rather the generator's than the link's.
+// generatorBound is the share of the generator's own ceiling above which a rate
+// measures the generator rather than the link.
 const generatorBound = 0.8
 
 func (b *benchSums) rate(l *BenchLine, all []record.Trial) {
@@ -241,7 +240,7 @@ func (b *benchSums) rate(l *BenchLine, all []record.Trial) {
 	}
 }
 
-// ratios compares a rate with the limit, with the baseline and with the generator.
+// ratios compares a rate with the limit, the baseline and the generator.
 func (b *benchSums) ratios(l *BenchLine, trials []record.Trial) {
 	var pairs []stats.Pair
 	for _, t := range trials {
@@ -258,8 +257,8 @@ func (b *benchSums) ratios(l *BenchLine, trials []record.Trial) {
 	}
 }
 
-// baseline is the configuration that one is compared with: of the baseline's
-// transport, and otherwise the same, or with the face that it has.
+// baseline is the configuration to compare with: the same with the baseline's
+// transport, or with that transport's own face.
 func (b *benchSums) baseline(c record.Config) (record.Config, bool) {
 	want, found, ok := c, record.Config{}, false
 	want.Transport = b.run.Baseline
@@ -291,8 +290,8 @@ func paired(a, b []record.Trial, value func(record.Trial) float64) []stats.Pair 
 	return pairs
 }
 
-// ceiling is the less of what the generator sends and receives without a port,
-// in the mean over rounds; 0: it was not measured.
+// ceiling is the lower of the generator's sending and receiving rates without a port,
+// as a mean over rounds; 0: not measured.
 func (b *benchSums) ceiling(c record.Config) float64 {
 	sum, n := 0.0, 0
 	for _, face := range []string{c.Face, string(chain.FaceNetdev)} {
@@ -365,8 +364,8 @@ func (b *benchSums) latency(l *BenchLine, all []record.Trial) {
 	}
 }
 
-// quantilesOf is a percentile of each round, or nothing if one does not
-// support it.
+// quantilesOf is a percentile of each round, or nothing if any round does not support
+// it.
 func quantilesOf(each []*stats.Dist, p float64) []float64 {
 	var values []float64
 	for _, d := range each {
@@ -379,7 +378,7 @@ func quantilesOf(each []*stats.Dist, p float64) []float64 {
 	return values
 }
 
-// medianOf is the median one-way time of a trial, ns; 0: there is none.
+// medianOf is the median one-way time of a trial, ns; 0: none.
 func medianOf(t record.Trial) float64 {
 	if t.OneWay == nil {
 		return 0

@@ -19,21 +19,21 @@ const (
 	MatrixFile = "matrix.yaml"
 )
 
-// BenchRun is bench.json: what was to be measured, and what of it cannot be.
+// BenchRun is bench.json: the planned measurement, and the parts that cannot run.
 type BenchRun struct {
 	Schema   int           `json:"schema"`
 	ID       string        `json:"id"`
 	Matrix   matrix.Matrix `json:"matrix"`
 	Hash     string        `json:"hash"` // of the matrix file's text
 	Started  time.Time     `json:"started"`
-	Finished time.Time     `json:"finished"` // zero: it was interrupted, or is at work
-	Took     time.Duration `json:"took"`     // of all its sessions, ns
-	Rounds   int           `json:"rounds"`   // that were finished
+	Finished time.Time     `json:"finished"` // zero: interrupted, or still running
+	Took     time.Duration `json:"took"`     // over all sessions, ns
+	Rounds   int           `json:"rounds"`   // finished
 	Seed     uint64        `json:"seed"`
 	Program
 	Baseline string         `json:"baseline"`
 	Host     inventory.Host `json:"host"`
-	// NoLimit says why the physical limit of the moment could not be measured.
+	// NoLimit says why the momentary physical limit could not be measured.
 	NoLimit string     `json:"no_limit,omitempty"`
 	Rows    []BenchRow `json:"rows"`
 }
@@ -44,7 +44,7 @@ type BenchRow struct {
 	// Skipped says why it cannot be run here; empty: it is run.
 	Skipped string `json:"skipped,omitempty"`
 	Fix     string `json:"fix,omitempty"`
-	// Untried says that its transport has never been run on this host, nor in this run.
+	// Untried says that its transport has never run on this host, including this run.
 	Untried    bool   `json:"untried,omitempty"`
 	Privileges string `json:"privileges,omitempty"` // what its functions need
 	Isolation  string `json:"isolation,omitempty"`

@@ -25,8 +25,8 @@ type benchFixture struct {
 
 var benchStart = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// newBench has a fast row, a slow one that is the baseline, one that the generator
-// bounds, one that always failed, and one that the host cannot run.
+// newBench has a fast row, a slow baseline, a generator-bound row, a row that always
+// failed, and a row that the host cannot run.
 func newBench(t *testing.T) *benchFixture {
 	t.Helper()
 	m, err := matrix.Parse("", []byte("apiVersion: drayage/v1\nkind: Bench\nname: example\nruntimes: [process]\nloads: [max, 10kpps, 100kpps]\nrepetitions: 3\n"))
@@ -149,7 +149,7 @@ func TestBenchTextGolden(t *testing.T) {
 func TestBenchJSONGolden(t *testing.T) {
 	var b bytes.Buffer
 	d := newBench(t).load(t)
-	d.Run.Matrix, d.Run.Rows = matrix.Matrix{}, nil // what the lines are made of
+	d.Run.Matrix, d.Run.Rows = matrix.Matrix{}, nil // the source of the lines
 	if err := d.Document().JSON(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestBenchLines(t *testing.T) {
 	near(t, "bits", shm.Bits.Mean, 10e6*64*8, 1e-6)
 	near(t, "cycles per packet", shm.Cost.Cycles.Mean, 2.5e9*1.5/10e6, 1e-3)
 	near(t, "of the limit", shm.Limit.Ratio, 0.1, 0.02)
-	// Both vary alike, so that the pairs agree better than the means.
+	// Both vary alike, so the pairs agree better than the means.
 	near(t, "of the baseline", shm.Base.Ratio, 50, 1e-3)
 	if shm.Base.Indistinct || *shm.Base.High > 51 {
 		t.Errorf("ratio to the baseline %+v", shm.Base)
@@ -237,8 +237,8 @@ func TestSearchedRatesCountAsFound(t *testing.T) {
 	}
 }
 
-// A share of PDR is a load to see latency under: a row of its own, by which no
-// transport is compared with the limit, and never what another row's latency is of.
+// A share of PDR is a load for latency with its own row. It never compares a transport
+// with the limit, and never supplies another row's latency.
 func TestSharesOfPDRAreRows(t *testing.T) {
 	f := newBench(t)
 	f.run.Matrix.Loads = []matrix.Load{{OfPDR: true, Percent: 10}, {Search: matrix.LoadMax}, {PacketRate: 10_000}}

@@ -54,7 +54,7 @@ func bpsText(v float64) string {
 	return three(v/div) + " " + prefix + "b/s"
 }
 
-// intervalText is what follows a mean: its interval in the same unit.
+// intervalText is printed after a mean: its interval in the same unit.
 func intervalText(v *BenchValue) string {
 	if v == nil {
 		return ""
@@ -66,7 +66,7 @@ func intervalText(v *BenchValue) string {
 	return three(*v.Low/div) + "…" + three(*v.High/div)
 }
 
-// widest is the ratio of an interval's ends from which it says nothing.
+// widest is the ratio of an interval's ends above which it is meaningless.
 const widest = 1000
 
 func ratioText(r *BenchRatio) string {
@@ -94,7 +94,7 @@ func percentText(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
 
 func memoryText(v float64) string { return three(v/(1<<20)) + " MiB" }
 
-// atPercentile is the line's latency there.
+// atPercentile is the latency at a percentile.
 func (l *BenchLine) atPercentile(p float64) string {
 	for _, q := range l.Latency {
 		if q.Percentile == p {
@@ -111,8 +111,7 @@ func (l *BenchLine) longest() string {
 	return verdict.FormatDuration(float64(l.Longest))
 }
 
-// lossPercent is the share of the packets that were lost by the link and by a
-// receiver that was too slow.
+// lossPercent is the share of packets lost by the link and by a slow receiver.
 func (l *BenchLine) lossPercent() string {
 	if l.Lost == nil || l.Lost.Sent == 0 {
 		return document.None
@@ -145,7 +144,7 @@ func (l *BenchLine) state() string {
 	return text
 }
 
-// marksOf are the doubts of a line, with what is wrong with its trials.
+// marksOf are the marks of a line, including problems with its trials.
 func (l *BenchLine) marksOf() []string {
 	all := append([]string{}, l.Marks...)
 	if n := len(l.Failed); n > 0 && l.Rate != nil {
@@ -157,7 +156,7 @@ func (l *BenchLine) marksOf() []string {
 	return all
 }
 
-// sizeWords is a size as a reader knows it.
+// sizeWords is a size in the reader's terms.
 func sizeWords(size string) string {
 	switch size {
 	case matrix.IMIX.String():
@@ -168,7 +167,7 @@ func sizeWords(size string) string {
 	return size + " B"
 }
 
-// headline sums a bench up.
+// headline summarises a bench.
 func (d *BenchData) headline() string {
 	measured, skipped, failed := 0, 0, 0
 	for i := range d.Lines {
@@ -193,12 +192,12 @@ func (d *BenchData) headline() string {
 	return strings.Join(parts, ", ")
 }
 
-// noLimit warns of rows whose physical limit is missing.
+// noLimit warns about rows without a physical limit.
 func noLimit(reason string) string {
 	return "The physical limit of the moment is missing of some rows: " + reason + "."
 }
 
-// limitsOf are the least and the most of the physical limit over some trials.
+// limitsOf is the range of the physical limit over some trials.
 func limitsOf(trials []record.Trial) string {
 	var ring, line []float64
 	for _, t := range trials {
@@ -215,7 +214,7 @@ func limitsOf(trials []record.Trial) string {
 		ppsText(low), ppsText(high), three(near), three(far))
 }
 
-// ceilingsOf are what the generator reached without a port.
+// ceilingsOf are the generator's rates without a port.
 func ceilingsOf(trials []record.Trial) string {
 	var send, receive []float64
 	for _, t := range trials {

@@ -18,8 +18,8 @@ import (
 	"github.com/drayage/dray/test/testenv"
 )
 
-// probe is a page that holds reports in frames of given widths, measures each,
-// and writes what it saw into itself. The reports run no script of their own.
+// probe is a page that holds reports in frames of given widths, measures each, and
+// writes the results into itself. The reports run no script of their own.
 const probe = `<!DOCTYPE html><body><script>
 window.onerror = e => document.body.append("script error: " + e);
 const frames = %s;
@@ -65,8 +65,8 @@ type frame struct {
 	width int
 }
 
-// browse shows pages in frames and returns what the probe saw of each. The pages
-// ask the server for nothing.
+// browse shows pages in frames and returns the probe's results for each. The pages
+// request nothing.
 func browse(t *testing.T, frames ...frame) []map[string]string {
 	t.Helper()
 	type source struct {
@@ -118,7 +118,7 @@ func browse(t *testing.T, frames ...frame) []map[string]string {
 	return seen
 }
 
-// dump is the document as it is after a page has loaded.
+// dump is the document after the page has loaded.
 func dump(t *testing.T, url string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -136,7 +136,7 @@ func dump(t *testing.T, url string) string {
 	return string(out)
 }
 
-// has reports what the probe saw otherwise than wanted.
+// has reports differences between seen and wanted.
 func has(t *testing.T, what string, seen, want map[string]string) {
 	t.Helper()
 	for k, v := range want {
@@ -173,7 +173,7 @@ func TestBenchPageInBrowser(t *testing.T) {
 // paper is the width between the margins of a printed page, in CSS pixels.
 const paper = 703
 
-// onPaper makes a browser show the page as it prints it.
+// onPaper makes a browser show the page in its print layout.
 func onPaper(text string) frame {
 	text = strings.ReplaceAll(text, "@media screen", "@media speech")
 	return frame{strings.ReplaceAll(text, "@media print", "@media screen"), paper}
@@ -187,7 +187,7 @@ func TestPrintedPageInBrowser(t *testing.T) {
 	has(t, "bench", seen[1], map[string]string{"overflow": "0", "clipped": ""})
 }
 
-// The probe must be able to fail: a page that is too wide is seen as such.
+// The probe must be able to fail: it must detect a page that is too wide.
 func TestBrowserProbeSeesOverflow(t *testing.T) {
 	testenv.Program(t, "chromium")
 	text := strings.Replace(page(t, good()), "<main>", `<main><div style="width:2000px">x</div>`, 1)

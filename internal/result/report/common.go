@@ -10,14 +10,14 @@ import (
 	"github.com/drayage/dray/internal/result/report/document"
 )
 
-// timeFormat is how the head of a page gives a time.
+// timeFormat is the format of times in a page's head.
 const timeFormat = "2 January 2006, 15:04:05 MST"
 
 // Plain makes text from a file harmless on a terminal.
 func Plain(s string) string { return document.Plain(s) }
 
-// anchors maps trial ids to places on the page. They are numbered, since an
-// id may hold any text.
+// anchors maps trial ids to places on the page. They are numbers, since an id may hold
+// any text.
 type anchors map[string]int
 
 func anchorsOf(trials []record.Trial) anchors {
@@ -43,7 +43,7 @@ func (a anchors) refs(ids []string) []document.Ref {
 	return out
 }
 
-// legendOf explains every mark that a figure carries.
+// legendOf explains every mark on a figure.
 func legendOf(trials []record.Trial) []document.Fact {
 	count := map[string]int{}
 	var names []string
@@ -69,8 +69,8 @@ func legendOf(trials []record.Trial) []document.Fact {
 	return out
 }
 
-// legendBlock and legendSection put the legend where each medium needs it: on
-// the page below its most important table, on a terminal at the end.
+// legendBlock and legendSection put the legend where each medium needs it: on the page
+// below its most important table, on a terminal at the end.
 func legendBlock(on document.Medium, legend []document.Fact) document.Block {
 	if len(legend) == 0 {
 		return document.Block{}
@@ -82,8 +82,8 @@ func legendSection(legend []document.Fact) document.Section {
 	return document.Section{On: document.Terminal, Blocks: []document.Block{legendBlock(document.Terminal, legend)}}
 }
 
-// warningsBlock folds warnings away: they concern the preparation of a run,
-// and a reader wants its outcome first.
+// warningsBlock folds warnings: they concern a run's preparation, and readers want its
+// outcome first.
 func warningsBlock(warnings []string) document.Block {
 	if len(warnings) == 0 {
 		return document.Block{}
@@ -93,12 +93,12 @@ func warningsBlock(warnings []string) document.Block {
 	}}
 }
 
-// besides are the warnings that the banner does not give.
+// besides are the warnings that are not in the banner.
 func besides(warnings []string, banner string) []string {
 	return slices.DeleteFunc(slices.Clone(warnings), func(w string) bool { return w == banner })
 }
 
-// sourceSection shows a file that the run was made from; it is empty if there is none.
+// sourceSection shows an input file of the run; empty if there is none.
 func sourceSection(id, title, file, text string) document.Section {
 	if text == "" {
 		return document.Section{}

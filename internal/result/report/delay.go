@@ -17,7 +17,7 @@ type delays struct {
 	unsent                  uint64
 }
 
-// take adds one trial's delays, if it has any; ok is false if they are malformed.
+// take adds one trial's delays, if any; ok is false if they are malformed.
 func (d *delays) take(t record.Trial) (ok bool) {
 	if t.Latency != nil {
 		dist, err := stats.NewDist(t.Latency.Histogram, t.Latency.Lost, 0)
@@ -42,7 +42,7 @@ func (d *delays) take(t record.Trial) (ok bool) {
 	return true
 }
 
-// sumUp merges what was collected; nil if that is nothing.
+// sumUp merges the collected trials; nil if there are none.
 func (d *delays) sumUp() (*stats.Dist, *Delay) {
 	if len(d.dists) == 0 {
 		return nil, nil

@@ -23,7 +23,7 @@ import (
 
 var exports = regexp.MustCompile(`download="([^"]+)" href="data:([^"]+?);base64,([^"]+)"`)
 
-// Each figure can be saved: its numbers as CSV, its drawing as SVG that stands alone.
+// Each figure can be saved: its numbers as CSV, its drawing as standalone SVG.
 func TestFiguresAreExported(t *testing.T) {
 	text := page(t, bad())
 	files := map[string]string{}
@@ -86,7 +86,7 @@ func figuresOf(s document.Section) []document.Figure {
 	return out
 }
 
-// Both directions of a link have one scale, however much slower one of them is.
+// Both directions of a link share one scale, even if one is much slower.
 func TestDirectionsShareAScale(t *testing.T) {
 	f := newFixture()
 	for round := range 3 {
@@ -120,7 +120,7 @@ func TestIntervalsOfRatesStayAboveZero(t *testing.T) {
 	}
 }
 
-// What could not be read of the machine is unknown; the error stays in the records.
+// An unreadable setting is shown as unknown; the error stays in the records.
 func TestNoErrorTextInTheEnvironment(t *testing.T) {
 	f := good()
 	for i := range f.trials {
@@ -134,7 +134,7 @@ func TestNoErrorTextInTheEnvironment(t *testing.T) {
 	}
 }
 
-// Warnings of the plan stand below the verdicts, folded; an interruption stands above all.
+// Plan warnings are folded below the verdicts; an interruption is above everything.
 func TestWarningsAreFoldedAndInterruptionsAreNot(t *testing.T) {
 	f := bad()
 	f.run.Finished = time.Time{}
@@ -158,7 +158,7 @@ func TestWarningsAreFoldedAndInterruptionsAreNot(t *testing.T) {
 	}
 }
 
-// Programs find the version of what they read in every kind of report.
+// Every kind of report states the version of its data for programs.
 func TestEveryReportHasASchema(t *testing.T) {
 	for name, d := range map[string]*document.Document{
 		"run": good().load(t).Document(), "bench": newBench(t).load(t).Document(), "experiments": goodExperiments(t).load(t).Document(),

@@ -13,14 +13,14 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// environmentSection is what the figures were measured on.
+// environmentSection describes the machine of the measurements.
 func environmentSection(trials []record.Trial, inv *inventory.Inventory) document.Section {
 	facts := slices.Concat(machineFacts(trials), hostFacts(inv), loadFacts(trials))
 	return document.Section{ID: "machine", Title: "Environment", On: document.Page, Blocks: []document.Block{{List: facts}}}
 }
 
-// machineFacts are the environment that the records agree on; if they differ,
-// every value is named.
+// machineFacts are the facts on which the records agree; if they differ, every value is
+// listed.
 func machineFacts(trials []record.Trial) []document.Fact {
 	fields := []struct {
 		name string
@@ -66,7 +66,7 @@ func machineFacts(trials []record.Trial) []document.Fact {
 	return out
 }
 
-// hostFacts are what the inventory knows beyond the records.
+// hostFacts are the inventory's facts that the records lack.
 func hostFacts(inv *inventory.Inventory) []document.Fact {
 	if inv == nil {
 		return nil
@@ -85,7 +85,7 @@ func hostFacts(inv *inventory.Inventory) []document.Fact {
 	return out
 }
 
-// loadFacts are how busy the machine was over all trials.
+// loadFacts describe how busy the machine was over all trials.
 func loadFacts(trials []record.Trial) []document.Fact {
 	if len(trials) == 0 {
 		return nil
@@ -103,8 +103,8 @@ func loadFacts(trials []record.Trial) []document.Fact {
 	}
 }
 
-// unread begins what stands for a setting that could not be read. The error that
-// follows it stays in the record.
+// unread is the prefix of a setting that could not be read. The error after it stays in
+// the record.
 const unread = "unknown: "
 
 func pairs[V any](m map[string]V) string {

@@ -11,13 +11,12 @@ import (
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
-// Again ends the names of cells in the records of A/A trials: the second ones of a
-// cell in one round.
+// Again is the cell name suffix of A/A trials: the second trials of a cell in one
+// round.
 const Again = "/again"
 
-// noise says how far two measurements of one configuration in one round differ, and
-// from what difference on so many pairs as there are rounds tell two configurations
-// from each other.
+// noise describes how much two measurements of one configuration in one round differ.
+// It also states the smallest difference that as many pairs as rounds can resolve.
 func (d *ExperimentsData) noise() string {
 	row, pairs := d.againPairs()
 	if row == nil {
@@ -31,8 +30,8 @@ func (d *ExperimentsData) noise() string {
 		row.Cell, strings.ReplaceAll(string(row.Figure), "_", " "), seen.AA.Ratio, seen.AA.CI.Low, seen.AA.CI.High, len(pairs), seen.Pairs, seen.Ratio, 100*stats.Power)
 }
 
-// againPairs are the figures of the cell that was measured twice, by rounds, and a
-// row that shows them; nil: none was.
+// againPairs are the figures of the cell measured twice, by rounds, and a row that
+// shows them; nil: none was.
 func (d *ExperimentsData) againPairs() (*experiment.Row, []stats.Pair) {
 	for i := range d.Run.Experiments {
 		for j := range d.Run.Experiments[i].Rows {

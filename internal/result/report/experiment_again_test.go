@@ -10,7 +10,7 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// Second trials of a round tell the noise, and are no trials of the row.
+// Second trials of a round show the noise, and do not count for the row.
 func TestAgainTellsTheNoise(t *testing.T) {
 	f := goodExperiments(t)
 	load := func() *ExperimentsData {

@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
-// experimentsOutput is what programs read of experiments.
+// experimentsOutput is the machine-readable report.
 type experimentsOutput struct {
 	ExperimentsRun
 	Directory string           `json:"directory"`
@@ -21,7 +21,8 @@ type experimentsOutput struct {
 	Claims    []ClaimLine      `json:"claims"`
 }
 
-// Document is the report of experiments: a section for each, published beside measured.
+// Document is the report of experiments: a section for each, published next to
+// measured.
 func (d *ExperimentsData) Document() *document.Document {
 	a := anchorsOf(d.Trials)
 	legend := legendOf(d.Trials)
@@ -91,7 +92,7 @@ func (d *ExperimentsData) section(number int, e *experiment.Experiment, lines []
 	return s
 }
 
-// experimentTable is the rows that were measured, and why the others were not.
+// experimentTable lists the measured rows, and the reasons for the others.
 func experimentTable(e *experiment.Experiment, lines []ExperimentLine, a anchors) (t *document.Table, absent []document.Fact) {
 	t = &document.Table{Label: "Rows of " + e.Name, Columns: []document.Column{
 		{Head: "What", Text: true, Key: true}, {Head: "Published", Text: true}, {Head: "Measured", Text: true}, {Head: "95 % interval", Short: "interval"}, {Head: "n"}, {Head: "Ratio"},
@@ -149,7 +150,7 @@ func (l *ExperimentLine) countText() string {
 	return fmt.Sprint(l.N)
 }
 
-// marksOf are the doubts of a line, with what was sent if that missed the load.
+// marksOf are a line's marks, with the sent rate if that missed the load.
 func (l *ExperimentLine) marksOf() []string {
 	marks := slices.Clone(l.Marks)
 	if at := slices.Index(marks, record.MarkLoadMissed); at >= 0 && l.Sent != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
-// figures are the plots of an experiment; number tells its own from those of others.
+// figures are the plots of an experiment; number makes their ids unique on the page.
 func (d *ExperimentsData) figures(number int, e *experiment.Experiment, lines []ExperimentLine, a anchors) []document.Figure {
 	id := fmt.Sprintf("figure-%d", number)
 	var out []document.Figure
@@ -27,7 +27,7 @@ func (d *ExperimentsData) figures(number int, e *experiment.Experiment, lines []
 	return append(out, publishedFigures(id+"-published", e, lines, a)...)
 }
 
-// kindOf says of a figure that it is not the host's own, behind its name in a plot.
+// kindOf is a suffix for a plot name if the figure is not the host's own.
 func kindOf(marks []string) string {
 	var kinds []string
 	for _, m := range []string{record.MarkEmulated, record.MarkLab, record.MarkSimulatedHosts} {
@@ -41,7 +41,7 @@ func kindOf(marks []string) string {
 	return " (" + strings.Join(kinds, ", ") + ")"
 }
 
-// leastLoads is how many stated loads make a sweep.
+// leastLoads is the fewest loads of a sweep.
 const leastLoads = 3
 
 // offered is a sweep: one configuration at several loads.
@@ -53,8 +53,8 @@ type offered struct {
 	ids    []string
 }
 
-// offeredFigure plots what arrived against what was sent, for each configuration
-// that the experiment offers several rates; nil: none was measured.
+// offeredFigure plots received against sent rates, for each configuration with several
+// rates; nil: none was measured.
 func (d *ExperimentsData) offeredFigure(id string, e *experiment.Experiment, a anchors) *document.Figure {
 	p := plot.Lines{ID: id, Title: "Forwarded against offered rate", XName: "really sent", YName: "received", Equal: "all that was sent", Format: verdict.FormatPacketRate, Unit: "packets/s",
 		Desc: "Mean packet rate received against the mean rate that the sender reached, one line for each configuration"}
@@ -71,7 +71,7 @@ func (d *ExperimentsData) offeredFigure(id string, e *experiment.Experiment, a a
 		Note: "Means over rounds. A dot marks what was really sent. If that is over 5 % off the load asked for, a cross marks that load."}
 }
 
-// name tells a sweep from the others of its figure.
+// name distinguishes a sweep within its figure.
 func (o *offered) name(all []*offered) string {
 	for _, other := range all {
 		if other != o && other.cell.Transport == o.cell.Transport {
@@ -106,7 +106,7 @@ func (d *ExperimentsData) sweeps(e *experiment.Experiment, a anchors) []*offered
 	return out
 }
 
-// point adds what one load gave, in the mean over its trials.
+// point adds the result of one load, as a mean over its trials.
 func (d *ExperimentsData) point(o *offered, r experiment.Row, a anchors) {
 	var sent, received, asked, n float64
 	var marks []string
@@ -133,18 +133,18 @@ func (d *ExperimentsData) point(o *offered, r experiment.Row, a anchors) {
 	o.points, o.marks = append(o.points, xy), append(o.marks, marks...)
 }
 
-// mostCurves is how many curves a plot of percentiles tells apart.
+// mostCurves is how many percentile curves are distinguishable.
 const mostCurves = 4
 
-// wakeup is a row of wake-up times that was measured.
+// wakeup is a measured row of wake-up times.
 type wakeup struct {
 	row    experiment.Row
 	line   *ExperimentLine
 	points []plot.Point
 }
 
-// wakeupFigures plot how late threads were woken against percentiles, all on one
-// scale: a figure for each kernel, or for each kernel and load if there are many rows.
+// wakeupFigures plot wake-up latency against percentiles, all on one scale: one figure
+// per kernel, or per kernel and load if there are many rows.
 func (d *ExperimentsData) wakeupFigures(id string, e *experiment.Experiment, lines []ExperimentLine, a anchors) []document.Figure {
 	var kernels [][]wakeup
 	for i, r := range e.Rows {
@@ -181,7 +181,7 @@ func (d *ExperimentsData) wakeupFigures(id string, e *experiment.Experiment, lin
 	return out
 }
 
-// merged is the distribution of all trials of a row that count; nil: none has one.
+// merged is the distribution of all trials that count for a row; nil: none has one.
 func (d *ExperimentsData) merged(r experiment.Row) *stats.Dist {
 	var dists []*stats.Dist
 	for _, t := range d.of(r.Cell) {
@@ -198,7 +198,7 @@ func (d *ExperimentsData) merged(r experiment.Row) *stats.Dist {
 	return stats.Pool(dists...)
 }
 
-// wakeupGroups splits rows into those that one plot can show.
+// wakeupGroups splits rows into groups that fit one plot each.
 func wakeupGroups(kernels [][]wakeup) [][]wakeup {
 	var out [][]wakeup
 	for _, ws := range kernels {
@@ -238,8 +238,8 @@ func wakeupPlot(id string, ws []wakeup, a anchors) (plot.Percentiles, []string) 
 	return p, ids
 }
 
-// apart splits titles, which have parts between commas, into the parts that all of
-// them have and what is each one's own. A single title is common as it is.
+// apart splits comma-separated titles into the parts common to all and each title's own
+// parts. A title without own parts is kept whole.
 func apart(titles []string) (common string, own []string) {
 	var all []string
 	for _, part := range strings.Split(titles[0], ", ") {
@@ -257,8 +257,8 @@ func apart(titles []string) (common string, own []string) {
 	return strings.Join(all, ", "), own
 }
 
-// publishedFigures plot what was published beside what was measured: one for each
-// kind of figure that several rows have both of.
+// publishedFigures plot published next to measured values: one plot for each kind of
+// figure for which several rows have both.
 func publishedFigures(id string, e *experiment.Experiment, lines []ExperimentLine, a anchors) []document.Figure {
 	var kinds []experiment.Figure
 	rows := map[experiment.Figure][]int{}
@@ -302,7 +302,7 @@ func publishedRow(r *experiment.Row, l *ExperimentLine) plot.Row {
 	if l.Ratio == nil {
 		row.Text = ""
 	}
-	if *l.Measured <= 0 { // has no place on a logarithmic axis
+	if *l.Measured <= 0 { // impossible on a logarithmic axis
 		row.Text, row.Low, row.High = "measured "+l.measuredText(), nil, nil
 		return row
 	}

@@ -27,7 +27,7 @@ func (f *experimentFixture) frame(c experiment.Cell, round int, asked, sent, rec
 		Experiment: &record.Experiment{Cell: c.String(), Values: map[string]float64{"packet_rate": float64(received) / 1e3}}})
 }
 
-// sweep is an experiment with as many stated loads, of which the last is not reached.
+// sweep is an experiment with those stated loads; the last is not reached.
 func sweep(t *testing.T, loads ...string) *experimentFixture {
 	f := newExperiments(t)
 	f.run.Experiments[0].Rows, f.run.Experiments[0].Claims = nil, nil
@@ -121,7 +121,7 @@ func TestNothingToDraw(t *testing.T) {
 	}
 }
 
-// A plot of percentiles has four curves at most; the rows of a kernel are told apart by their load.
+// A percentile plot has at most four curves; a kernel's rows differ by load.
 func TestWakeupsOfManyRows(t *testing.T) {
 	f := newExperiments(t)
 	f.run.Experiments[0].Rows, f.run.Experiments[0].Claims = nil, nil
@@ -142,7 +142,7 @@ func TestWakeupsOfManyRows(t *testing.T) {
 	}
 }
 
-// A row whose load was not offered says what was sent, if it counts and where it is rejected.
+// A row whose load was missed states the sent rate, even if the row is rejected.
 func TestMissedLoadsSayWhatWasSent(t *testing.T) {
 	for figure, want := range map[experiment.Figure]string{
 		"packet_rate": "load missed (5.00 Mpps sent of 8.00 Mpps)", "latency_mean": "not run here: rejected: the offered load missed by over 5 %: 5.00 Mpps sent of 8.00 Mpps",

@@ -12,7 +12,7 @@ import (
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
-// ExperimentLine is one row of an experiment: published beside measured.
+// ExperimentLine is one row of an experiment: published next to measured.
 type ExperimentLine struct {
 	Experiment string        `json:"experiment"`
 	Row        string        `json:"row"`
@@ -23,14 +23,14 @@ type ExperimentLine struct {
 	Measured   *float64      `json:"measured,omitempty"` // the mean; of a maximum, the largest seen
 	Low        *float64      `json:"low,omitempty"`      // 95 % interval of the mean; nil: one trial, or a maximum
 	High       *float64      `json:"high,omitempty"`
-	Most       bool          `json:"most,omitempty"`  // Measured is the largest seen, in N trials of Trial
-	Holds      *bool         `json:"holds,omitempty"` // of what holds or does not: whether it did in every trial
+	Most       bool          `json:"most,omitempty"`  // Measured is the largest seen, in N trials
+	Holds      *bool         `json:"holds,omitempty"` // for a pass/fail figure: whether it held in every trial
 	Trial      time.Duration `json:"trial"`           // ns
-	Ratio      *float64      `json:"ratio,omitempty"` // Measured by what was published; nil: nothing to compare, or emulated
+	Ratio      *float64      `json:"ratio,omitempty"` // Measured divided by published; nil: not comparable, or emulated
 	Marks      []string      `json:"marks"`
 	NotRun     string        `json:"not_run,omitempty"` // why there is no figure
-	Failed     string        `json:"failed,omitempty"`  // why some of its trials failed and others did not
-	Sent       *SentRate     `json:"sent,omitempty"`    // if it missed the load
+	Failed     string        `json:"failed,omitempty"`  // why some, but not all, of its trials failed
+	Sent       *SentRate     `json:"sent,omitempty"`    // set if it missed the load
 	Records    []string      `json:"records"`           // ids of the trials
 }
 
@@ -41,17 +41,17 @@ const (
 	ClaimUndecided = "undecided"
 )
 
-// ClaimLine is one claim, decided or not.
+// ClaimLine is one claim, decided or undecided.
 type ClaimLine struct {
 	Experiment string `json:"experiment"`
 	Text       string `json:"text"`
 	Word       string `json:"word"`
 	Why        string `json:"why"`
-	// Marks are those of the rows that it compares.
+	// Marks are the marks of the two rows.
 	Marks []string `json:"marks"`
 }
 
-// Lines are all rows of an experiment, those that were not run among them.
+// Lines are all rows of an experiment, including those not run.
 func (d *ExperimentsData) Lines(e *experiment.Experiment) []ExperimentLine {
 	lines := make([]ExperimentLine, len(e.Rows))
 	for i, r := range e.Rows {
@@ -100,8 +100,8 @@ func (d *ExperimentsData) line(e *experiment.Experiment, r experiment.Row) Exper
 	return l
 }
 
-// valueOf is a trial's value of a figure, or why it has none that counts. Times of
-// a load that was not offered say nothing of the load that was asked for.
+// valueOf is a trial's value of a figure, or why it has none that counts. If the load
+// was missed, times say nothing about the requested load.
 func valueOf(f experiment.Figure, t record.Trial) (v float64, failed string) {
 	v, ok := t.Experiment.Values[string(f)]
 	switch rate := f == "packet_rate" || f == "sent_rate" || f == "throughput"; {
@@ -117,7 +117,7 @@ func valueOf(f experiment.Figure, t record.Trial) (v float64, failed string) {
 	return v, ""
 }
 
-// sum makes the line's figures of its trials' values.
+// sum computes the line's figures from its trials' values.
 func (l *ExperimentLine) sum(values []float64, published float64) {
 	mean, low, high := meanOf(values)
 	if l.Most {
@@ -142,12 +142,12 @@ func (d *ExperimentsData) reason(c experiment.Cell, failed string) string {
 	return "the run ended before it"
 }
 
-// of are the trials of a cell that count.
+// of are the trials that count for a cell.
 func (d *ExperimentsData) of(c experiment.Cell) []record.Trial {
 	return d.named(c.String())
 }
 
-// named are those that have a cell's name in their records.
+// named are the trials with a cell's name in their records.
 func (d *ExperimentsData) named(cell string) (trials []record.Trial) {
 	for _, t := range d.Trials {
 		if t.Experiment != nil && t.Experiment.Cell == cell && !t.Warmup {
@@ -157,17 +157,16 @@ func (d *ExperimentsData) named(cell string) (trials []record.Trial) {
 	return trials
 }
 
-// native are the trials on CPUs that nothing emulates: what others could do at best
-// says nothing of these.
+// native are the trials on real CPUs: the limits of emulated CPUs do not apply to them.
 func (d *ExperimentsData) native() []record.Trial {
 	return slices.DeleteFunc(slices.Clone(d.Trials), func(t record.Trial) bool { return slices.Contains(t.Marks, record.MarkEmulated) })
 }
 
-// claimPairs is how many pairs a claim needs at least.
+// claimPairs is the minimum number of pairs for a claim.
 const claimPairs = 5
 
 // Claims decides an experiment's claims, each at 95 % confidence from the ratio of
-// paired trials: those of one round.
+// trials paired by round.
 func (d *ExperimentsData) Claims(e *experiment.Experiment) []ClaimLine {
 	var lines []ClaimLine
 	for _, c := range e.Claims {
@@ -228,8 +227,9 @@ func (d *ExperimentsData) decide(e *experiment.Experiment, c experiment.Claim) (
 	return ClaimUndecided, why + ": indistinguishable"
 }
 
-// alike decides whether two figures are the same, each at most so much above the other:
-// which they are if the whole interval of their ratio is within that, and are not if it is outside.
+// alike decides whether two figures are the same: neither exceeds the other by more
+// than within. They are if the whole interval of their ratio is within that, and are
+// not if it is outside.
 func alike(r stats.RatioEstimate, within float64, why string) (word, decided string) {
 	high := 1 + within
 	low := 1 / high
@@ -243,12 +243,12 @@ func alike(r stats.RatioEstimate, within float64, why string) (word, decided str
 	return ClaimUndecided, why
 }
 
-// elsewhere reports whether a row was measured in a guest of the lab.
+// elsewhere reports whether a lab guest measured a row.
 func (d *ExperimentsData) elsewhere(r experiment.Row) bool {
 	return slices.ContainsFunc(d.of(r.Cell), func(t record.Trial) bool { return slices.Contains(t.Marks, record.MarkLab) })
 }
 
-// sameRound are the values of two figures in the rounds in which both have one.
+// sameRound are the values of two figures in the rounds that have both.
 func sameRound(a experiment.Figure, as []record.Trial, b experiment.Figure, bs []record.Trial) (pairs []stats.Pair, emulated bool) {
 	other := map[int]float64{}
 	for _, t := range bs {

@@ -19,59 +19,59 @@ import (
 // ExperimentsSchema is the version of experiments.json.
 const ExperimentsSchema = 1
 
-// ExperimentsFile is the file that a directory of experiments has and no other.
+// ExperimentsFile is the file that only directories of experiments have.
 const ExperimentsFile = "experiments.json"
 
-// Program is the dray that began a run.
+// Program is the dray build that began a run.
 type Program struct {
 	Dray  string `json:"dray"`            // its version
-	Build string `json:"build,omitempty"` // the first 16 digits of a SHA-256 over its file and its generators'
+	Build string `json:"build,omitempty"` // first 16 digits of a SHA-256 over its and its generators' files
 }
 
-// ExperimentsRun is experiments.json: what was to be measured, and what of it
-// cannot be.
+// ExperimentsRun is experiments.json: the planned measurement, and the parts that
+// cannot run.
 type ExperimentsRun struct {
 	Schema  int           `json:"schema"`
 	ID      string        `json:"id"`
 	Profile string        `json:"profile"`
 	Rounds  int           `json:"rounds"` // of every cell
 	Trial   time.Duration `json:"trial"`  // ns
-	// AtMost ends the run early: no cell begins that could not end in time. 0: all
-	// rounds. Took is what the run has taken so far, in all its sessions. In ns.
+	// AtMost ends the run early: a cell starts only if it can end in time. 0: all
+	// rounds. Took is the run's time so far, over all sessions. Both in ns.
 	AtMost      time.Duration           `json:"at_most,omitempty"`
 	Took        time.Duration           `json:"took"`
 	Experiments []experiment.Experiment `json:"experiments"`
 	Started     time.Time               `json:"started"`
-	Finished    time.Time               `json:"finished"` // zero: it was interrupted, or is at work
+	Finished    time.Time               `json:"finished"` // zero: interrupted, or still running
 	Seed        uint64                  `json:"seed"`
 	Program
 	Host inventory.Host `json:"host"`
-	// Skipped says of cells that cannot be run here why, by their names.
+	// Skipped says, by name, why cells cannot run here.
 	Skipped map[string]string `json:"skipped"`
-	// Lab says of the cells that a guest of the lab measures with which kernel, by
-	// their names, LabRounds how often it does, Emulated whether its CPUs are, and
-	// LabDone which of these guests have done their part.
+	// Lab maps the cells that a lab guest measures to its kernel. LabRounds is how
+	// often it does, Emulated whether its CPUs are emulated. LabDone lists the finished
+	// guests.
 	Lab       map[string]chain.VMKernel `json:"lab,omitempty"`
 	LabRounds int                       `json:"lab_rounds,omitempty"`
 	Emulated  bool                      `json:"emulated,omitempty"`
 	LabDone   []chain.VMKernel          `json:"lab_done,omitempty"`
-	// NoLimit says why the physical limit of the moment could not be measured.
+	// NoLimit says why the momentary physical limit could not be measured.
 	NoLimit string `json:"no_limit,omitempty"`
-	// Part says that this is what a guest of the lab measures of another run.
+	// Part says that this is a lab guest's part of another run.
 	Part bool `json:"part,omitempty"`
 }
 
-// ExperimentsData is the directory of experiments, read.
+// ExperimentsData is the parsed directory of experiments.
 type ExperimentsData struct {
 	Dir    string
 	Run    ExperimentsRun
 	Trials []record.Trial
-	// Unfinished says that the run was interrupted; it is one of Warnings. Empty: it was not.
+	// Unfinished says that the run was interrupted, as in Warnings; empty: it was not.
 	Unfinished string
 	Warnings   []string
 }
 
-// IsExperiments reports whether a directory is one of experiments.
+// IsExperiments reports whether a directory holds experiments.
 func IsExperiments(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, ExperimentsFile))
 	return err == nil

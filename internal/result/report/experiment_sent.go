@@ -8,19 +8,20 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// SentRate is the load that was asked for and the load that senders reached: means
-// over the trials that missed it.
+// SentRate is the requested load and the senders' rate: means over trials that missed
+// it.
 type SentRate struct {
 	Asked float64 `json:"asked"`
 	Sent  float64 `json:"sent"`
 	Unit  string  `json:"unit"` // "packets/s", "bit/s"
 }
 
-// sentRate is of the trials that missed their load; nil: none did, or none says by how much.
+// sentRate is for trials that missed their load; nil: none did, or none says by how
+// much.
 func sentRate(trials []record.Trial) *SentRate {
 	packets, bits := SentRate{Unit: "packets/s"}, SentRate{Unit: "bit/s"}
 	n := 0.0
-	stated := true // in packets, as frames are
+	stated := true // in packets, for frames
 	for _, t := range trials {
 		if t.Delivery == nil || t.Error != "" || !slices.Contains(t.Marks, record.MarkLoadMissed) {
 			continue
@@ -41,7 +42,7 @@ func sentRate(trials []record.Trial) *SentRate {
 	return s
 }
 
-// String says what was sent; of nil it is empty.
+// String states the sent rate; empty for nil.
 func (s *SentRate) String() string {
 	if s == nil {
 		return ""
@@ -53,7 +54,7 @@ func (s *SentRate) String() string {
 	return format(s.Sent) + " sent of " + format(s.Asked)
 }
 
-// rejected is why a trial's times do not count whose load was not offered.
+// rejected is why a trial's times do not count if it missed its load.
 func rejected(t record.Trial) string {
 	why := "rejected: the offered load missed by over 5 %"
 	if s := sentRate([]record.Trial{t}); s != nil {

@@ -59,7 +59,7 @@ func newExperiments(t *testing.T) *experimentFixture {
 	}}
 }
 
-// add is a trial of a transport in each round with such values.
+// add adds a trial of a transport in each round, with those values.
 func (f *experimentFixture) add(transport string, marks []string, values ...float64) {
 	for round, v := range values {
 		c := cellOf(transport).String()
@@ -106,8 +106,8 @@ func goodExperiments(t *testing.T) *experimentFixture {
 	return f
 }
 
-// The page and the text say what the machine and the generator could do at best, and
-// leave out what an emulated machine could.
+// The page and the text state the limits of machine and generator, not those of an
+// emulated machine.
 func TestExperimentsSayTheirErrorBudget(t *testing.T) {
 	f := goodExperiments(t)
 	for i, ring := range []float64{100e6, 120e6, 1e6} {
@@ -222,7 +222,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// Two figures are the same if the whole interval says so, and not if it may be otherwise.
+// Two figures are the same only if the whole interval says so.
 func TestClaimsOfTheSame(t *testing.T) {
 	ten := []float64{10, 10.1, 10, 9.9, 10, 10}
 	for want, other := range map[string][]float64{
@@ -241,7 +241,7 @@ func TestClaimsOfTheSame(t *testing.T) {
 	}
 }
 
-// What is not measured is said, and never left out.
+// Rows without a measurement are reported, never omitted.
 func TestRowsWithoutAFigureSayWhy(t *testing.T) {
 	f := newExperiments(t)
 	f.trials = append(f.trials, record.Trial{ID: "f", Run: "x", Error: "no route", Marks: []string{}, Experiment: &record.Experiment{Cell: cellOf("bridge").String()}})
@@ -265,7 +265,7 @@ func TestEmulatedFiguresHaveNoRatio(t *testing.T) {
 	}
 }
 
-// A time under a load that was not offered is rejected; what came through is not.
+// A time under a missed load is rejected; a received rate is not.
 func TestMissedLoadsAreRejected(t *testing.T) {
 	for figure, want := range map[experiment.Figure]int{"latency_mean": 1, "packet_rate": 2} {
 		f := newExperiments(t)
@@ -281,7 +281,8 @@ func TestMissedLoadsAreRejected(t *testing.T) {
 	}
 }
 
-// What holds in four rounds of five does not hold; what no trial could tell has its reason.
+// A check failing in one of five rounds does not hold; one never decided has its
+// reason.
 func TestChecksHoldInEveryRound(t *testing.T) {
 	for want, values := range map[string][]float64{"holds": {1, 1, 1}, "does not hold": {1, 0, 1}, "not run here: one CPU": nil} {
 		f := newExperiments(t)
@@ -314,7 +315,7 @@ func TestMaximaAreNotAveraged(t *testing.T) {
 	}
 }
 
-// The page shows of a record what its figures were made from, however long its histograms are.
+// The page shows the source of a record's figures, however long its histograms are.
 func TestRecordOnThePage(t *testing.T) {
 	trial := record.Trial{ID: "frames", OneWay: &record.OneWay{}, Env: record.Environment{Kernel: "6.18"}}
 	for i := range int64(5000) {

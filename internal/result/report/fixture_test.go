@@ -22,7 +22,7 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// fixture makes run directories of synthetic records, for these tests only.
+// fixture makes run directories of synthetic records for these tests only.
 type fixture struct {
 	run    Run
 	plan   plan.Plan
@@ -37,7 +37,7 @@ var start = time.Date(2026, 3, 4, 9, 30, 0, 0, time.UTC)
 
 func ptr[T any](v T) *T { return &v }
 
-// newFixture is a DU and a CU-UP joined by one link, with nothing measured yet.
+// newFixture is a DU and a CU-UP joined by one link, without measurements.
 func newFixture() *fixture {
 	f := &fixture{rng: rand.New(rand.NewPCG(1, 2))}
 	f.run = Run{
@@ -123,8 +123,7 @@ func (f *fixture) times(median time.Duration, slow float64, samples int) (record
 	return record.FromHDR(hdr), time.Duration(least)
 }
 
-// stream adds a stream's trial: its delays, its loss, and a generator that is a
-// little late.
+// stream adds a stream's trial: its delays, its loss, and a slightly late generator.
 func (f *fixture) stream(t *record.Trial, load uint64, median time.Duration, slow float64, samples int, lost uint64) {
 	f.delivery(t, load, uint64(samples)+lost, lost)
 	h, least := f.times(median, slow, samples)
@@ -167,14 +166,14 @@ func (f *fixture) measure(l plan.Link, a, b string, goodput float64, median time
 	}
 }
 
-// measured is made once: drawing its samples takes a while.
+// measured is made once: drawing its samples is slow.
 var measured = sync.OnceValue(func() *fixture {
 	f := newFixture()
 	f.measure(f.plan.Links[0], "cu-up.f1u", "du.f1u", 11.2e9, 62*time.Microsecond, 0.002, 0)
 	return f
 })
 
-// good is a run in which everything is met.
+// good is a run that meets every requirement.
 func good() *fixture {
 	f := newFixture()
 	f.trials = slices.Clone(measured().trials)
@@ -202,8 +201,8 @@ var measuredSite = sync.OnceValue(func() []record.Trial {
 	return f.trials
 })
 
-// bad is a larger chain in which requirements are met, missed and not
-// measurable: a switch of three ends, and an uplink.
+// bad is a larger chain with requirements met, missed and not measurable. It has a
+// switch with three ends, and an uplink.
 func bad() *fixture {
 	f := good()
 	f.run.Chain, f.plan.Chain = "site", "site"

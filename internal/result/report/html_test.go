@@ -21,13 +21,13 @@ func page(t *testing.T, f *fixture) string {
 	return b.String()
 }
 
-// elsewhere finds what a browser would fetch, and scripts of any kind.
+// elsewhere finds external resources, and scripts of any kind.
 var elsewhere = regexp.MustCompile(`(?i)(?:src|srcset|data|poster|action|background)\s*=\s*["']?[a-z/]|url\(|@import|<(?:script|link|iframe|object|embed|img|form|base)\b|\son\w+\s*=|javascript:`)
 
 var (
 	hrefs = regexp.MustCompile(`href="([^"]*)"`)
 	ids   = regexp.MustCompile(`\sid="([^"]*)"`)
-	// exported is a file that the page holds in a link.
+	// exported is a file embedded in a link of the page.
 	exported = regexp.MustCompile(`^data:(text/csv|image/svg&#43;xml);base64,[A-Za-z0-9/+=&#;]+$`)
 )
 
@@ -46,7 +46,7 @@ func TestPageIsSelfContained(t *testing.T) {
 	}
 }
 
-// Every link leads somewhere, and no id stands twice.
+// Every link has a target, and no id occurs twice.
 func TestPageLinksLeadSomewhere(t *testing.T) {
 	html := page(t, bad())
 	known := map[string]bool{}
@@ -116,7 +116,7 @@ func TestRefusedQuantilesAreNotDrawn(t *testing.T) {
 
 const hostile = `"><script>alert(1)</script><img src=x onerror=alert(2)>'` + "`${7}"
 
-// Whatever a chain, a plan or a record holds, it is text on the page.
+// Any content of a chain, a plan or a record is text on the page.
 func TestHostileTextIsEscaped(t *testing.T) {
 	f := bad()
 	f.run.Chain, f.run.ID, f.run.Dray = hostile, hostile, hostile

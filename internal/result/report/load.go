@@ -16,13 +16,13 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
-// Limits of what is read, so that no directory can exhaust memory.
+// Limits for reading, so that no directory can exhaust memory.
 const (
 	maxFile    = 16 << 20  // bytes of a JSON or YAML file
 	maxRecords = 512 << 20 // bytes of all records
 )
 
-// Data is a run directory, read and judged.
+// Data is a parsed and judged run directory.
 type Data struct {
 	Dir       string
 	Run       Run
@@ -30,12 +30,12 @@ type Data struct {
 	Inventory *inventory.Inventory // nil if the run kept none
 	Trials    []record.Trial
 	ChainText string   // chain.yaml verbatim; empty if the run kept none
-	Warnings  []string // of reading: a last record that a crash tore
+	Warnings  []string // from reading: a last record that a crash tore
 	Verdicts  []verdict.Verdict
 }
 
-// Load reads a run directory and judges it. run.json, plan.json and
-// records.jsonl must be there; errors name the file, and in records.jsonl the line.
+// Load reads a run directory and judges it. run.json, plan.json and records.jsonl must
+// exist; errors name the file, and for records.jsonl the line.
 func Load(dir string) (*Data, error) {
 	run, err := LoadRun(dir)
 	if err != nil {
@@ -78,11 +78,11 @@ func LoadRun(dir string) (*Run, error) {
 	return &run, nil
 }
 
-// ExitCode is what the verdicts say: 0, 4 or 5.
+// ExitCode is the verdicts' exit code: 0, 4 or 5.
 func (d *Data) ExitCode() int { return verdict.ExitCode(d.Verdicts) }
 
-// regular refuses anything but a regular file of bearable size: a FIFO would
-// block, and a device never end.
+// regular refuses anything but a regular file of acceptable size: a FIFO would block,
+// and a device never end.
 func regular(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -123,8 +123,8 @@ func readJSON(dir, name string, to any) error {
 	return nil
 }
 
-// readRecords reads the records of one run: a file that mixes runs, or gives
-// two trials one name, cannot be judged.
+// readRecords reads the records of one run: it cannot judge a file that mixes runs, or
+// that has two trials with one name.
 func readRecords(path, run string) ([]record.Trial, []string, error) {
 	if _, err := regular(path); err != nil {
 		return nil, nil, err

@@ -35,7 +35,7 @@ func TestLoadWithoutOptionalFiles(t *testing.T) {
 	}
 }
 
-// A run that was killed leaves half a record: it is reported, not fatal.
+// A killed run leaves half a record: it is reported, but not fatal.
 func TestLoadTornRecord(t *testing.T) {
 	dir := good().dir(t)
 	path := filepath.Join(dir, RecordsFile)
@@ -53,7 +53,7 @@ func TestLoadTornRecord(t *testing.T) {
 	}
 }
 
-// Each malformed or hostile directory gives an error that names the file.
+// Each malformed or hostile directory causes an error that names the file.
 func TestLoadRefuses(t *testing.T) {
 	record := func(edit func(string) string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {

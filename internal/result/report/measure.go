@@ -11,11 +11,11 @@ import (
 	"github.com/drayage/dray/internal/result/stats"
 )
 
-// Percentiles are those that tables show.
+// Percentiles are the percentiles of tables.
 var Percentiles = []float64{50, 90, 99, 99.9, 99.99}
 
-// Measurement is one cell of the experiment: a quantity over one direction of
-// a link under one load by one instrument, over all its trials but the warm-up.
+// Measurement is one cell of the experiment: a quantity over one direction of a link
+// under one load by one instrument, over all its trials except the warm-up.
 type Measurement struct {
 	Link       string          `json:"link"`
 	Transport  string          `json:"transport"`
@@ -23,7 +23,7 @@ type Measurement struct {
 	To         string          `json:"to"`
 	Quantity   record.Quantity `json:"quantity"`
 	Instrument string          `json:"instrument"`
-	CrossCheck bool            `json:"cross_check"`    // shown beside, never judged
+	CrossCheck bool            `json:"cross_check"`    // shown, but never judged
 	Load       uint64          `json:"load"`           // bit/s on the link meanwhile, or offered
 	Rate       *Rate           `json:"rate,omitempty"` // throughput, stream, delivery, packet_rate, requests
 	Delay      *Delay          `json:"delay,omitempty"`
@@ -31,13 +31,13 @@ type Measurement struct {
 	MTU        *MTU            `json:"mtu,omitempty"`
 	Trials     []string        `json:"trials"`
 	Failed     []string        `json:"failed"`   // trials without a result
-	Outliers   []string        `json:"outliers"` // flagged, not deleted
+	Outliers   []string        `json:"outliers"` // flagged, not removed
 	Marks      []string        `json:"marks"`
 
 	dist *stats.Dist // of Delay
 }
 
-// Rate is a mean over trials with its two-sided 95 % interval, as meanOf makes it.
+// Rate is a mean over trials with its two-sided 95 % interval; see meanOf.
 type Rate struct {
 	Unit   string    `json:"unit"` // "bit/s", "packets/s", "requests/s"
 	Mean   float64   `json:"mean"`
@@ -49,40 +49,41 @@ type Rate struct {
 // Delay is a distribution of one-way times or of full round trips.
 type Delay struct {
 	Way       string     `json:"way"`     // OneWay or RoundTrip
-	Samples   int64      `json:"samples"` // with the lost ones
+	Samples   int64      `json:"samples"` // including lost ones
 	Lost      int64      `json:"lost"`
 	Max       int64      `json:"max"` // ns
 	Quantiles []Quantile `json:"quantiles"`
-	// Of one-way times only: the variation D(i)−Dmin of each trial (RFC 5481) and
-	// how late the generator itself was, at p99, and what it never sent.
+	// For one-way times only: the variation D(i)−Dmin of each trial (RFC 5481) and the
+	// generator's lateness, both at p99, and the packets never sent.
 	PDV      *Quantile `json:"pdv,omitempty"`
 	Lateness *Quantile `json:"lateness,omitempty"`
 	Unsent   uint64    `json:"unsent"`
 }
 
-// The ways that a delay was measured.
+// How a delay was measured.
 const (
 	OneWay    = "one way"
 	RoundTrip = "round trip"
 )
 
-// Quantile is a value, or why there is none.
+// Quantile is a value, or the reason for none.
 type Quantile struct {
 	Percentile float64 `json:"percentile"`
 	Value      int64   `json:"value,omitempty"` // ns
 	Refused    string  `json:"refused,omitempty"`
 }
 
-// Loss is what became of datagrams.
+// Loss is the fate of datagrams.
 type Loss struct {
 	Sent uint64 `json:"sent"`
 	Lost uint64 `json:"lost"`
-	// ReceiverDrops are those of Lost that the link delivered, but that the
-	// receiving program was too slow to read.
+	// ReceiverDrops is the part of Lost that the link delivered, but that the receiving
+	// program was too slow to read.
 	ReceiverDrops uint64 `json:"receiver_drops"`
 	Reordered     uint64 `json:"reordered"`
 	Duplicated    uint64 `json:"duplicated"`
-	// Jitter is that of RFC 3550, mean over the trials that have one, ns; nil: none has.
+	// Jitter is RFC 3550 jitter, a mean over the trials that have it, ns; nil: none
+	// has.
 	Jitter *time.Duration `json:"jitter,omitempty"`
 }
 
@@ -93,7 +94,7 @@ type MTU struct {
 	Rounds int `json:"rounds"`
 }
 
-// Measurements sums up the trials, in the order of the plan's links, then by
+// Measurements summarises the trials, in the order of the plan's links, then by
 // quantity, direction and load.
 func (d *Data) Measurements() []Measurement {
 	type cell struct {
@@ -151,7 +152,7 @@ func loadOf(t record.Trial) uint64 {
 	case t.Load != nil:
 		return t.Load.Offered
 	case t.Quantity == record.QProbe:
-		return 0 // so few packets are no load
+		return 0 // too few packets for a load
 	case t.Delivery != nil:
 		return t.Delivery.OfferedBits
 	}
@@ -194,7 +195,7 @@ func sumUp(trials []record.Trial) Measurement {
 	return m
 }
 
-// meanJitter is that of the trials that were taken and have one.
+// meanJitter is the mean over the taken trials that have jitter.
 func meanJitter(trials []record.Trial, taken []string) *time.Duration {
 	var sum, n time.Duration
 	for _, t := range trials {
@@ -261,10 +262,9 @@ func rateOf(unit string, values []float64) *Rate {
 	return &Rate{Unit: unit, Mean: mean, Low: low, High: high, Values: values}
 }
 
-// meanOf is a mean over trials with its two-sided 95 % interval, which one trial
-// does not have. The interval is Student's t on the logarithms, as of ratios: so
-// it is never below 0, which noisy rates would otherwise be said to reach. Values
-// that include 0 have no logarithm; theirs is Student's t on the values.
+// meanOf is a mean over trials with its two-sided 95 % interval, which one trial does
+// not have. The interval is Student's t on the logarithms, as for ratios, so noisy
+// rates never reach 0. Values that include 0 use Student's t directly.
 func meanOf(values []float64) (mean float64, low, high *float64) {
 	e, err := stats.Mean(values)
 	if err != nil {

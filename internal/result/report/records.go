@@ -16,8 +16,8 @@ import (
 	"github.com/drayage/dray/internal/spec/experiment"
 )
 
-// maxRaw and maxJSON are how much of a record the page shows, in bytes; the
-// rest stands in records.jsonl.
+// maxRaw and maxJSON limit how much of a record the page shows, in bytes; the rest is
+// in records.jsonl.
 const (
 	maxRaw  = 4000
 	maxJSON = 8 << 10
@@ -42,8 +42,8 @@ func recordOf(number int, t record.Trial) document.Record {
 	}
 }
 
-// recordJSON is a record without the buckets of its histograms, which would hide
-// the rest, and without its raw output.
+// recordJSON is a record without its raw output and without histogram buckets, which
+// would hide the rest.
 func recordJSON(t record.Trial) string {
 	t.Raw = ""
 	if t.Latency != nil {
@@ -94,7 +94,7 @@ func valuesText(values map[string]float64) string {
 	return strings.Join(parts, ", ")
 }
 
-// cut shortens text, at a rune's border, and says so.
+// cut shortens text at a rune boundary, and says so.
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report makes tables, JSON and one HTML page from a run directory:
-// from records alone, so that they can be made again on any machine.
+// Package report makes tables, JSON and one HTML page from a run directory. It uses
+// records alone, so any machine can make them again.
 package report
 
 import (
@@ -22,18 +22,18 @@ const (
 	PageFile      = "report.html"
 )
 
-// Run is run.json: what was brought up, how long each phase took, and how it ended.
+// Run is run.json: what was brought up, the duration of each phase, and the outcome.
 type Run struct {
 	Schema   int       `json:"schema"`
 	ID       string    `json:"id"`
 	Chain    string    `json:"chain"`
 	Started  time.Time `json:"started"`
-	Finished time.Time `json:"finished"`        // zero: it was interrupted, or is at work
+	Finished time.Time `json:"finished"`        // zero: interrupted, or still running
 	Dray     string    `json:"dray"`            // version of this program
 	Build    string    `json:"build,omitempty"` // see Program
 	Seed     uint64    `json:"seed"`            // of the random order of trials
-	// How long to measure: a profile, and the length and the rounds of trials if the
-	// user chose them.
+	// How long to measure: a profile, or the length and rounds of trials that the user
+	// chose.
 	Profile   string        `json:"profile,omitempty"`
 	Trial     time.Duration `json:"trial,omitempty"` // ns
 	Rounds    int           `json:"rounds,omitempty"`
@@ -45,15 +45,15 @@ type Run struct {
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
-// UpPhase is the phase of a run that brings its chain up.
+// UpPhase is the phase that brings the run's chain up.
 const UpPhase = "up"
 
-// Resumable reports whether the run is unfinished and brings its chain up itself.
+// Resumable reports whether the run is unfinished and brings up its own chain.
 func (r *Run) Resumable() bool {
 	return r.Finished.IsZero() && len(r.Phases) > 0 && r.Phases[0].Name == UpPhase
 }
 
-// interruption tells readers that the run is unfinished; "": it is not.
+// interruption states that the run is unfinished; "": it is not.
 func (d *Data) interruption() string {
 	if !d.Run.Finished.IsZero() {
 		return ""
@@ -69,13 +69,13 @@ func (d *Data) interruption() string {
 	return text
 }
 
-// Phase is a part of the run, in the order in which they ran.
+// Phase is a part of the run; phases are in order of execution.
 type Phase struct {
 	Name     string        `json:"name"`
 	Duration time.Duration `json:"duration"` // ns
 }
 
-// Function is a function as it ran.
+// Function is a function's outcome.
 type Function struct {
 	Name    string `json:"name"`
 	Runtime string `json:"runtime"`
@@ -83,7 +83,7 @@ type Function struct {
 	Outcome string `json:"outcome"` // "exited 0", "still running"…
 }
 
-// Link is a link as it was set up.
+// Link is a link's configuration.
 type Link struct {
 	Name      string            `json:"name"`
 	Transport string            `json:"transport"`

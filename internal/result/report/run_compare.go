@@ -11,7 +11,7 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
-// compared is what one link contributes: the worse of its directions.
+// compared is one link's figures, of the worse direction.
 type compared struct {
 	column string
 	slow   *Measurement // one-way delays
@@ -20,7 +20,7 @@ type compared struct {
 	sent   bool
 }
 
-// compareLinks sets the links of a run side by side; nil for fewer than two.
+// compareLinks compares the links of a run; nil for fewer than two.
 func compareLinks(ms []Measurement, a anchors) []document.Block {
 	var all []*compared
 	byLink := map[string]*compared{}
@@ -47,7 +47,7 @@ func compareLinks(ms []Measurement, a anchors) []document.Block {
 	return []document.Block{{Columns: columns}}
 }
 
-// take keeps the worse of what is known and a further direction.
+// take keeps the worse of the known directions and a further one.
 func (c *compared) take(m *Measurement) {
 	if m.Delay != nil && m.Delay.Way == OneWay && (c.slow == nil || slower(m.Delay, c.slow.Delay)) {
 		c.slow = m
@@ -125,7 +125,7 @@ func quantileOf(c *compared, pick func(*Delay) *Quantile) (string, bool) {
 	return quantileText(*q), true
 }
 
-// comparedFigure draws the one-way delays of all links over each other.
+// comparedFigure plots the one-way delays of all links together.
 func comparedFigure(all []*compared, a anchors) *document.Figure {
 	p := plot.Percentiles{
 		ID: "links", Title: "One-way delay against percentile, a curve for each link",

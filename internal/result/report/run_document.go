@@ -12,11 +12,11 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
-// outputSchema is the version of what programs read. Since 2, the figures of
+// outputSchema is the version of the output for programs. Since 2, the figures of
 // verdicts are numbers with units.
 const outputSchema = 2
 
-// output is what programs read of a run.
+// output is the run's machine-readable report.
 type output struct {
 	Schema       int               `json:"schema"`
 	Run          Run               `json:"run"`
@@ -25,7 +25,7 @@ type output struct {
 	Measurements []Measurement     `json:"measurements"`
 }
 
-// Document is the report of a run: verdicts first, then what was measured.
+// Document is the report of a run: verdicts first, then the measurements.
 func (d *Data) Document() *document.Document {
 	a := anchorsOf(d.Trials)
 	ms := d.Measurements()
@@ -53,7 +53,7 @@ func (d *Data) Document() *document.Document {
 	return doc
 }
 
-// next is what a reader can do about the verdicts.
+// next suggests what a reader can do about the verdicts.
 func (d *Data) next() []string {
 	n := countWords(d.Verdicts)
 	var out []string
@@ -112,7 +112,7 @@ func (d *Data) verdictBlocks(a anchors) []document.Block {
 	return []document.Block{{Table: t}, {On: document.Terminal, Notes: bases(d.Verdicts)}, {On: document.Terminal, Paragraphs: reasons}}
 }
 
-// basisText says of what traffic a verdict is.
+// basisText states the traffic of a verdict.
 func basisText(basis string) string {
 	if basis == "" {
 		return ""
@@ -120,7 +120,7 @@ func basisText(basis string) string {
 	return "Measured with " + basis + ". "
 }
 
-// bases says of what traffic the verdicts are, for a terminal: a line for each.
+// bases states the traffic of the verdicts for a terminal: a line for each.
 func bases(vs []verdict.Verdict) []string {
 	var order, out []string
 	names := map[string][]string{}
@@ -214,7 +214,7 @@ func (d *Data) phaseSection() document.Section {
 	return document.Section{ID: "phases", Title: "Phases", On: document.Page, Blocks: []document.Block{{Spans: spans}}}
 }
 
-// Headline sums the verdicts up in one line.
+// Headline summarises the verdicts in one line.
 func Headline(vs []verdict.Verdict) string {
 	n := countWords(vs)
 	total := len(vs)
@@ -255,7 +255,7 @@ func was(w verdict.Word) string {
 	return "is " + string(w)
 }
 
-// overall is the word that the run as a whole deserves.
+// overall is the verdict on the run as a whole.
 func overall(vs []verdict.Verdict) string {
 	switch {
 	case len(vs) == 0:

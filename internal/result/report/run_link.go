@@ -17,8 +17,8 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// linkSections are one for each link of the plan, then one for each further link
-// that was measured.
+// linkSections has a section for each link of the plan, then one for each further
+// measured link.
 func (d *Data) linkSections(ms []Measurement, a anchors) []document.Section {
 	links := slices.Clone(d.Plan.Links)
 	for _, m := range ms {
@@ -139,7 +139,7 @@ func evidenceTable(l plan.Link) *document.Table {
 	return t
 }
 
-// linkFacts is how the link was set up, as far as the run says.
+// linkFacts is the link's setup, as far as the run records it.
 func (d *Data) linkFacts(l plan.Link) []document.Fact {
 	fs := []document.Fact{{Name: "Isolation", Text: string(l.Isolation)}, {Name: "MTU", Text: fmt.Sprintf("%d B", l.MTU)}}
 	if l.Load > 0 {
@@ -165,8 +165,8 @@ func (d *Data) linkFacts(l plan.Link) []document.Fact {
 	return fs
 }
 
-// delayFigures are latency against percentile: one small plot for each
-// direction, one curve for each load, and one scale for all.
+// delayFigures plot latency against percentile: one small plot for each direction, one
+// curve for each load, and one scale for all.
 func delayFigures(id string, l plan.Link, ms []Measurement, a anchors) []document.Figure {
 	var ways []string
 	groups := map[string][]Measurement{}
@@ -232,8 +232,8 @@ func curveName(m Measurement) string {
 	return m.Delay.Way + ", " + loadText(m)
 }
 
-// points samples a distribution densely enough for a smooth curve, as far as
-// its samples reach; the percentiles of the table are marked.
+// points samples a distribution densely enough for a smooth curve, as far as its
+// samples reach; the table's percentiles are marked.
 func points(d *stats.Dist) []plot.Point {
 	var out []plot.Point
 	for _, p := range curvePercentiles {
@@ -257,13 +257,13 @@ var curvePercentiles = func() []float64 {
 	return out
 }()
 
-// round removes what binary fractions add to a percentile.
+// round removes binary rounding errors from a percentile.
 func round(p float64) float64 {
 	const unit = 1e8
 	return float64(int64(p*unit+0.5)) / unit
 }
 
-// rateFigures are bars with intervals: payload, and packets per second.
+// rateFigures plot bars with intervals: payload, and packets per second.
 func rateFigures(id string, l plan.Link, ms []Measurement, a anchors) []document.Figure {
 	var out []document.Figure
 	kinds := []struct {
@@ -309,7 +309,7 @@ func rateFigure(id, title string, q record.Quantity, limits []plot.Limit, ms []M
 	}, true
 }
 
-// goodputTitle names the traffic that bitrates are of.
+// goodputTitle names the traffic of the bitrates.
 func goodputTitle(l plan.Link) string {
 	if l.Traffic == chain.TrafficTCP {
 		return "TCP goodput"

@@ -15,10 +15,10 @@ import (
 
 func quantityText(q record.Quantity) string { return strings.ReplaceAll(string(q), "_", " ") }
 
-// quantityName says what a row shows, and names the instrument of a cross-check.
+// quantityName names a row's quantity, and the instrument of a cross-check.
 func quantityName(m Measurement) string { return quantityText(m.Quantity) + by(m) }
 
-// delayText says how a delay was measured, and names the instrument of a cross-check.
+// delayText says how a delay was measured, and names a cross-check's instrument.
 func delayText(m Measurement) string { return m.Delay.Way + by(m) }
 
 func by(m Measurement) string {

@@ -95,7 +95,7 @@ func TestEmptyRunHasEmptyLists(t *testing.T) {
 	}
 }
 
-// Every line fits, down to widths where columns cannot shrink further.
+// Every line fits, even at widths at which columns cannot shrink further.
 func TestTextFitsItsWidth(t *testing.T) {
 	bench, experiments := newBench(t).load(t), goodExperiments(t).load(t)
 	for _, width := range []int{80, 120, 140, 200} {

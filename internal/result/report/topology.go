@@ -23,27 +23,27 @@ type node struct {
 	x, y, w, h float64
 }
 
-// edge joins a port of a function, or an uplink, to a link.
+// edge joins a function's port, or an uplink, to a link.
 type edge struct {
 	end, link *node
 	port      int // index into end.ports; −1: the whole box
 }
 
-// topology is functions and links as layers, functions at even places and
-// links at odd ones, so that each end of a link lies beside it.
+// topology is functions and links in layers: functions in even layers, links in odd
+// ones, so that each link end is next to its link.
 type topology struct {
 	layers [][]*node
 	edges  []edge
 }
 
-// topologyOf lays a chain out breadth first, from its first function.
+// topologyOf arranges a chain breadth first, from its first function.
 func (d *Data) topologyOf(hrefs map[string]string) topology {
 	b := builder{data: d, hrefs: hrefs, nodes: map[string]*node{}, links: map[string]*node{}}
 	for _, f := range d.Plan.Functions {
 		b.visit(b.function(f.Name), 0)
 	}
 	for i := range d.Plan.Links {
-		b.visitLink(&d.Plan.Links[i], 1) // those between host interfaces only
+		b.visitLink(&d.Plan.Links[i], 1) // links between host interfaces only
 	}
 	return b.topology
 }
@@ -51,7 +51,7 @@ func (d *Data) topologyOf(hrefs map[string]string) topology {
 type builder struct {
 	data  *Data
 	hrefs map[string]string
-	nodes map[string]*node // functions and uplinks, by name of the end's owner
+	nodes map[string]*node // functions and uplinks, by function or uplink name
 	links map[string]*node
 	topology
 }
@@ -64,7 +64,7 @@ func (b *builder) place(n *node, layer int) {
 	b.layers[layer] = append(b.layers[layer], n)
 }
 
-// visit places a function and, breadth first, everything that it is linked to.
+// visit places a function and, breadth first, everything linked to it.
 func (b *builder) visit(first *node, layer int) {
 	if b.nodes[first.title] != nil {
 		return
@@ -100,7 +100,7 @@ func ownerOf(e plan.End) string {
 	return e.Function
 }
 
-// visitLink places a link, and its ends that have no place yet; it returns those.
+// visitLink places a link, and its ends without a place, which it returns.
 func (b *builder) visitLink(l *plan.Link, layer int) (fresh []*node) {
 	if b.links[l.Name] != nil {
 		return nil
@@ -189,7 +189,7 @@ func (n *node) height() float64 {
 	return h
 }
 
-// wide draws the layers side by side, or below each other if there are many.
+// wide draws the layers side by side, or below each other if there are too many.
 func (t topology) wide() template.HTML {
 	if len(t.layers) > deepest {
 		return t.draw("topo-w", "topology wide", narrowWidth, t.stack(), false)
@@ -226,7 +226,7 @@ func (t topology) narrow() template.HTML {
 	return t.draw("topo-n", "topology narrow", narrowWidth, t.stack(), false)
 }
 
-// stack places the layers below each other, two boxes abreast, and returns the height.
+// stack places the layers below each other, two boxes in a row, and returns the height.
 func (t topology) stack() float64 {
 	y := 1.0
 	for _, layer := range t.layers {
@@ -328,7 +328,7 @@ func (n *node) describe() string {
 	return s
 }
 
-// clip shortens text that would leave a box, given the mean width of a letter.
+// clip shortens text that would not fit in a box, for a given mean letter width.
 func clip(s string, width, letter float64) string {
 	r := []rune(s)
 	if n := int((width - 26) / letter); len(r) > n {

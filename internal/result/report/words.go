@@ -8,7 +8,7 @@ import (
 	"github.com/drayage/dray/internal/result/verdict"
 )
 
-// noneRequired stands in the place of a verdict if a link requires nothing.
+// noneRequired replaces a verdict if a link requires nothing.
 const noneRequired = "nothing required"
 
 // wordOf is the worst verdict of a link.
@@ -56,5 +56,5 @@ var markMeanings = map[string]string{
 	record.MarkStalled:        "a lost message ended the ping-pong early: later samples are missing",
 }
 
-// Meaning explains a mark in words; "": it is not known.
+// Meaning explains a mark in words; "": unknown mark.
 func Meaning(mark string) string { return markMeanings[mark] }

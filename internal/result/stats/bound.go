@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// UpperQuantile is the one-sided upper bound at a level of confidence, in nanoseconds, of the value
-// that no more than the share tail of the samples exceed: the lowest value v
-// such that for it, and for every higher one, the upper bound of the share
-// above v is at most tail. It is +Inf if no value bounds it: too few samples,
-// or too many lost. Each part is one trial.
+// UpperQuantile is the one-sided upper bound, at a confidence level, of the value that
+// at most the share tail of the samples exceed, in nanoseconds. It is the lowest value
+// v for which the upper bound of the share above v, and above every higher value, is at
+// most tail. It is +Inf if no value is a bound: too few samples, or too many lost. Each
+// part is one trial.
 //
 // It returns a *TooFewError for fewer than two trials with samples.
 func UpperQuantile(level float64, trials []*Dist, tail float64) (float64, error) {
@@ -29,9 +29,9 @@ func UpperQuantile(level float64, trials []*Dist, tail float64) (float64, error)
 	return bound, nil
 }
 
-// LowerQuantile is the one-sided lower bound at a level of confidence, in nanoseconds, of the value
-// that more than the share tail of the samples reach. It is +Inf if so many
-// were lost that the quantile has no value, and 0 if nothing is proven.
+// LowerQuantile is the one-sided lower bound, at a confidence level, of the value that
+// more than the share tail of the samples reach, in nanoseconds. It is +Inf if too many
+// samples were lost for a value, and 0 if nothing is proven.
 //
 // It returns a *TooFewError for fewer than two trials with samples.
 func LowerQuantile(level float64, trials []*Dist, tail float64) (float64, error) {
@@ -53,7 +53,7 @@ func LowerQuantile(level float64, trials []*Dist, tail float64) (float64, error)
 	return 0, nil
 }
 
-// descending is every distinct bucket edge of the trials, highest first.
+// descending returns every distinct bucket edge of the trials, highest first.
 func descending(trials []*Dist, edge func(from, to int64) int64) []int64 {
 	var edges []int64
 	for _, d := range trials {
@@ -67,8 +67,8 @@ func descending(trials []*Dist, edge func(from, to int64) int64) []int64 {
 	return edges
 }
 
-// PossiblyAbove counts for each trial the samples that may exceed a threshold
-// in nanoseconds, among all that were due.
+// PossiblyAbove counts, per trial, the samples that may exceed a threshold in
+// nanoseconds, among all that were due.
 func PossiblyAbove(trials []*Dist, threshold int64) []Cluster {
 	clusters := make([]Cluster, len(trials))
 	for i, d := range trials {
@@ -77,8 +77,8 @@ func PossiblyAbove(trials []*Dist, threshold int64) []Cluster {
 	return clusters
 }
 
-// surelyAbove counts for each trial the samples that certainly exceed a
-// threshold in nanoseconds, among all that were taken.
+// surelyAbove counts, per trial, the samples that certainly exceed a threshold in
+// nanoseconds, among all that were taken.
 func surelyAbove(trials []*Dist, threshold int64) []Cluster {
 	clusters := make([]Cluster, len(trials))
 	for i, d := range trials {
@@ -87,9 +87,8 @@ func surelyAbove(trials []*Dist, threshold int64) []Cluster {
 	return clusters
 }
 
-// SamplesToProve is about how many samples of the same kind it would take for
-// the upper bound of the share p.Value to fall to limit; ok is false if no
-// number would do.
+// SamplesToProve estimates how many similar samples would lower the upper bound of the
+// share p.Value to limit; ok is false if no number would.
 func (p Proportion) SamplesToProve(limit float64) (n float64, ok bool) {
 	if p.Value >= limit {
 		return 0, false

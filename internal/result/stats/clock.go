@@ -11,39 +11,39 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// TwoWay is what one interval shows of a link that is used in both directions
-// at once, between two hosts with a clock each.
+// TwoWay is one interval of a link used in both directions at once, between two hosts
+// with a clock each.
 type TwoWay struct {
 	At time.Duration // middle of the interval since the measurement began, by the first host's clock
-	// Forward and Backward are the least differences between the time stamp of
-	// a packet's reception and that of its sending, from the first host to the
-	// second and back: τ12 and τ21. One of them may be negative.
+	// Forward and Backward are the least differences between a packet's receive and
+	// send time stamps: from the first host to the second, τ12, and back, τ21. One of
+	// them may be negative.
 	Forward, Backward time.Duration
 }
 
 // ClockDifference is an estimate of the second host's clock minus the first's.
 type ClockDifference struct {
-	// Delta is Δ = (τ12−τ21)/2 of the least τ12 and τ21 of all intervals. It is
-	// exact if the least delays of both directions are equal, and wrong by
-	// half of their difference otherwise.
+	// Delta is Δ = (τ12−τ21)/2 of the least τ12 and τ21 of all intervals. It is exact
+	// if the least delays of both directions are equal; otherwise it is off by half
+	// their difference.
 	Delta time.Duration
-	// Error bounds |Delta − truth|, whatever the two delays are, as long as
-	// neither is negative: half of the least round trip. Where the clocks drift
-	// it has the uncertainty of the drift over the whole time besides.
+	// Error bounds |Delta − truth| for any two delays that are not negative: half of
+	// the least round trip. If the clocks drift, it includes the uncertainty of the
+	// drift over the whole time.
 	Error time.Duration
-	// Noise is the mean of the intervals' own Δ, ns: how well it repeats. It
-	// knows nothing of a difference between the directions.
+	// Noise is the mean of the intervals' own Δ, ns: its repeatability. It does not
+	// show a difference between the directions.
 	Noise Estimate
-	// Drift is how much faster the second clock runs, as a share (1e-6 is 1 ppm),
-	// with its 95 % interval. Delta is of the time At 0 if the interval does
-	// not cover 0, and of the whole time if it does.
+	// Drift is how much faster the second clock runs, as a share (1e-6 is 1 ppm), with
+	// its 95 % interval. Delta applies to At 0 if the interval excludes 0, and to the
+	// whole time otherwise.
 	Drift   float64
 	DriftCI Interval
 	Drifts  bool
 }
 
-// Clocks estimates the difference of two clocks. It needs three intervals, for
-// the drift, and refuses intervals that no steady pair of clocks can show.
+// Clocks estimates the difference of two clocks. It needs three intervals for the
+// drift, and refuses intervals that no steady pair of clocks can show.
 func Clocks(intervals []TwoWay) (ClockDifference, error) {
 	n := len(intervals)
 	if n < 3 {
@@ -88,7 +88,7 @@ func (c *ClockDifference) fitDrift(at, delta []float64) {
 		sxx += (x - mean) * (x - mean)
 	}
 	if sxx == 0 {
-		return // all at one time: nothing can be said
+		return // all at one time: no slope
 	}
 	intercept, slope := stat.LinearRegression(at, delta, nil, false)
 	rss := 0.0
@@ -102,13 +102,13 @@ func (c *ClockDifference) fitDrift(at, delta []float64) {
 	c.Drifts = c.DriftCI.Low > 0 || c.DriftCI.High < 0
 }
 
-// OneWay is the one-way delay τ = τ12 − Δ of a packet that was received so long
-// after it was sent, by two clocks. Of the least τ12 it is half of the least
-// round trip: the two directions cannot be told apart by these clocks.
+// OneWay is the one-way delay τ = τ12 − Δ of a packet received that long after it was
+// sent, by two clocks. For the least τ12 it is half of the least round trip: these
+// clocks cannot separate the two directions.
 func (c ClockDifference) OneWay(stamped time.Duration) time.Duration { return stamped - c.Delta }
 
-// Agrees reports whether the estimate permits a difference that is known by
-// other means: 0 for two hosts, or namespaces, with one clock.
+// Agrees reports whether the estimate permits a known difference: 0 for two hosts, or
+// namespaces, with one clock.
 func (c ClockDifference) Agrees(known time.Duration) bool {
 	return known >= c.Delta-c.Error && known <= c.Delta+c.Error
 }

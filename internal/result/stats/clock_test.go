@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// wire draws what both directions show: delays of at least floor, with an
-// exponential queue, between clocks with an offset and a drift.
+// wire simulates both directions: delays of at least floor, with an exponential queue,
+// between clocks with an offset and a drift.
 func wire(rng *rand.Rand, n int, forward, backward, offset time.Duration, drift float64) []TwoWay {
 	out := make([]TwoWay, n)
 	for i := range out {
@@ -47,8 +47,8 @@ func TestClocksKnown(t *testing.T) {
 	}
 }
 
-// On one host both directions read one clock: the estimate must permit 0, whatever
-// the delays are; it is off by half of what the directions differ.
+// On one host both directions read one clock. The estimate must permit 0 for any
+// delays; its error is half the difference of the directions.
 func TestClocksAgreeWithACommonClock(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -111,7 +111,7 @@ func TestClocksRefuse(t *testing.T) {
 	if _, err := Clocks(make([]TwoWay, 2)); !errors.As(err, &few) {
 		t.Errorf("two intervals: %v, want a *TooFewError", err)
 	}
-	// A clock that was set in the middle: no difference fits both halves.
+	// A clock that was stepped in the middle: no difference fits both halves.
 	jump := []TwoWay{{0, 10_000, 10_000}, {1, 10_500, 10_200}, {2, 5_010_000, -4_990_000}, {3, 10_300, 10_100}}
 	if _, err := Clocks(jump); err == nil {
 		t.Error("a clock that jumps was taken for a steady one")

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// draws are distributions of which the truth is known: the mean of the values,
-// and of their logarithms.
+// draw is a distribution with known truth: the mean of the values, and of their
+// logarithms.
 type draw struct {
 	name          string
 	mean, logMean float64
@@ -39,7 +39,7 @@ var (
 	exponential = draw{"exponential", 1, -euler, (*rand.Rand).ExpFloat64}
 )
 
-// covered is one line of the table: how often an interval holds the truth.
+// covered is one line of the table: how often an interval contains the truth.
 type covered struct {
 	method, values string
 	sizes          []int
@@ -61,8 +61,8 @@ func meanCovers(d draw) covered {
 	}}
 }
 
-// pairsCover compares a with values of its own distribution: the true ratio is 1
-// if b is like a.
+// pairsCover compares a with values of its own distribution: the true ratio is 1 if b
+// is like a.
 func pairsCover(a, b draw) covered {
 	truth := a.logMean - b.logMean
 	return covered{"ratio of pairs, t below 20 and bootstrap from there", a.name + " / " + b.name, []int{5, 10, 20, 30}, func(rng *rand.Rand, n int, seed uint64) (bool, error) {
@@ -109,7 +109,7 @@ var driftCovers = covered{"drift of two clocks", "20 ppm, exponential queues", [
 	return c.DriftCI.Low <= ppm && ppm <= c.DriftCI.High, err
 }}
 
-// boundCovers is a one-sided bound of a quantile, from the histograms of n trials.
+// boundCovers is a one-sided bound of a quantile, from n trials' histograms.
 func boundCovers(name string, bound func(float64, []*Dist, float64) (float64, error), holds func(truth, bound float64) bool) covered {
 	const tail = 0.05
 	truth := -math.Log(tail) * 1e6
@@ -126,12 +126,12 @@ func boundCovers(name string, bound func(float64, []*Dist, float64) (float64, er
 	}}
 }
 
-// exponential100 is a histogram of two digits with 100 delays of 1 ms on average, in ns.
+// exponential100 is a histogram with two digits of 100 delays, 1 ms on average, in ns.
 func exponential100(rng *rand.Rand) record.Histogram {
 	values := make([]int64, 100)
 	for i := range values {
 		v := int64(rng.ExpFloat64() * 1e6)
-		values[i] = v | (1<<max(0, bits.Len64(uint64(v))-8) - 1) // the end of its bucket: 8 bits tell two digits
+		values[i] = v | (1<<max(0, bits.Len64(uint64(v))-8) - 1) // the end of its bucket: 8 bits resolve two digits
 	}
 	slices.Sort(values)
 	h := record.Histogram{Lowest: 1, Highest: 10_000_000_000, Digits: 2}
@@ -147,7 +147,7 @@ func exponential100(rng *rand.Rand) record.Histogram {
 
 var coverages = []struct {
 	covered
-	exact bool // 93–97 % at every size; the others print what they do
+	exact bool // 93–97 % at every size; the others print their coverage
 }{
 	{meanCovers(normal), true},
 	{meanCovers(uniform), true},
@@ -168,27 +168,27 @@ var coverages = []struct {
 	{boundCovers("lower bound of p95", LowerQuantile, func(truth, b float64) bool { return b <= truth }), false},
 }
 
-// fullSize makes TestCoverage run all its simulations: DRAY_SIMULATIONS=full, as
-// `make simulations` sets.
+// fullSize makes TestCoverage run all its simulations: DRAY_SIMULATIONS=full, set by
+// `make simulations`.
 func fullSize() bool { return os.Getenv("DRAY_SIMULATIONS") == "full" }
 
-// coverageSize is how many experiments TestCoverage simulates, the band in which the
-// coverage of an exact method must then lie, and the golden file of all coverages.
+// coverageSize is how many experiments TestCoverage simulates, the band for an exact
+// method's coverage, and the golden file of all coverages.
 func coverageSize() (seeds int, low, high float64, golden string) {
 	if fullSize() {
 		return simulations, 0.93, 0.97, "testdata/coverage.md"
 	}
-	// The first seeds of the full run. The band is 93–97 % and four standard errors:
-	// with other seeds one of its 32 cells would leave it in under 0.6 % of runs,
-	// and that only if every true coverage were 93 %.
+	// The first seeds of the full run. The band is 93–97 % ± four standard errors. With
+	// other seeds, one of its 32 cells would leave it in under 0.6 % of runs, and only
+	// if every true coverage were 93 %.
 	const few = 200
 	return few, 0.93 - 4*math.Sqrt(0.93*0.07/few), min(1, 0.97+4*math.Sqrt(0.97*0.03/few)), "testdata/coverage-few.md"
 }
 
-// TestCoverage runs every interval on simulated experiments of each size, 2,000 at
-// full size. That table is in docs/method.md, so that a method that does not keep
-// its word says so there; see TestMethodDocs. The seeds are fixed, so both golden
-// files show any change of a method that changes whether one interval covers.
+// TestCoverage runs every interval on simulated experiments of each size, 2,000 at full
+// size. docs/method.md has that table, so it also reports methods that miss their
+// confidence; see TestMethodDocs. The seeds are fixed, so both golden files show any
+// change of a method that changes whether one interval covers.
 func TestCoverage(t *testing.T) {
 	seeds, low, high, golden := coverageSize()
 	var b strings.Builder
@@ -230,7 +230,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// The table of the documentation is the one that was measured.
+// The table in the documentation is the measured one.
 func TestMethodDocs(t *testing.T) {
 	table, err := os.ReadFile("testdata/coverage.md")
 	if err != nil {

@@ -12,22 +12,21 @@ import (
 // Power is the probability with which a smallest detectable difference is detected.
 const Power = 0.8
 
-// Detectable is the smallest difference that a comparison by pairs can tell
-// from noise, as A/A runs show it.
+// Detectable is the smallest difference that a paired comparison can distinguish from
+// noise, as A/A runs show it.
 type Detectable struct {
-	AA    RatioEstimate // of the A/A pairs themselves: its interval should cover 1
+	AA    RatioEstimate // of the A/A pairs: its interval should cover 1
 	SD    float64       // of the logarithm of an A/A pair's ratio
 	Pairs int           // of the comparison
-	// Ratio is above 1: a true ratio of Ratio, or of 1/Ratio, is called
-	// different with the probability Power.
+	// Ratio is above 1. A true ratio of Ratio, or of 1/Ratio, is called different with
+	// probability Power.
 	Ratio float64
 }
 
-// SmallestDetectable estimates from A/A pairs, two trials of one configuration
-// in each, what a comparison of so many pairs can detect: (t₀.₉₇₅ + t₀.₈)·s/√n
-// on the logarithm (Cohen, Statistical Power Analysis, 1988, with Student's t
-// in the normal's place). It returns a *TooFewError for fewer than two pairs on
-// either side.
+// SmallestDetectable estimates from A/A pairs, each two trials of one configuration,
+// what a comparison of that many pairs can detect. On the logarithm this is (t₀.₉₇₅ +
+// t₀.₈)·s/√n (Cohen, Statistical Power Analysis, 1988, with Student's t for the
+// normal). It returns a *TooFewError for fewer than two pairs on either side.
 func SmallestDetectable(aa []Pair, pairs int, seed uint64) (Detectable, error) {
 	d := Detectable{Pairs: pairs}
 	if pairs < 2 {
@@ -42,17 +41,16 @@ func SmallestDetectable(aa []Pair, pairs int, seed uint64) (Detectable, error) {
 	return d, nil
 }
 
-// Indistinguishable reports whether a ratio cannot be told from 1: by its own
-// interval, or since it is nearer to 1 than what A/A runs can detect.
+// Indistinguishable reports whether a ratio is indistinguishable from 1: by its own
+// interval, or since it is nearer to 1 than A/A runs can detect.
 func (d Detectable) Indistinguishable(r RatioEstimate) bool {
 	return r.Indistinguishable() || r.Ratio < d.Ratio && r.Ratio > 1/d.Ratio
 }
 
-// RunNoise is how far two runs of one configuration differ, at most, in 95 % of
-// cases: t₀.₉₇₅·s·√2 over one value of each of several such runs. Trials of one
-// run share its conditions, so that their spread does not show this. Two runs
-// give a very wide bound, and five a useful one. It returns a *TooFewError for
-// fewer than two.
+// RunNoise is the largest difference between two runs of one configuration in 95 % of
+// cases: t₀.₉₇₅·s·√2 over one value of each of several runs. Trials of one run share
+// its conditions, so their spread does not show this. Two runs give a very wide bound,
+// five a useful one. It returns a *TooFewError for fewer than two.
 func RunNoise(runs []float64) (float64, error) {
 	n := len(runs)
 	if n < 2 {

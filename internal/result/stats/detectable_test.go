@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// aaPairs are pairs whose log ratio has the standard deviation sd and the mean shift.
+// aaPairs are pairs whose log ratio has standard deviation sd and mean shift.
 func aaPairs(rng *rand.Rand, n int, sd, shift float64) []Pair {
 	pairs := make([]Pair, n)
 	for i := range pairs {
@@ -34,8 +34,8 @@ func TestSmallestDetectableKnown(t *testing.T) {
 	}
 }
 
-// A difference of the size named is found in about four comparisons of five,
-// and none in about one of twenty if there is none.
+// About four of five comparisons detect a difference of that size. If there is none,
+// about one in twenty reports one.
 func TestSmallestDetectableHasItsPower(t *testing.T) {
 	for _, n := range []int{5, 10, 30} {
 		var found, wrong float64

@@ -12,17 +12,17 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// Beyond is how many samples must lie beyond a quantile for it to be given.
+// Beyond is how many samples must exceed a quantile for it to be reported.
 const Beyond = 10
 
-// maxCount bounds the samples of one trial: a packet each nanosecond for 11 days.
+// maxCount limits the samples of one trial: a packet each nanosecond for 11 days.
 const maxCount = 1 << 50
 
-// Dist is a distribution of times in nanoseconds, of one trial or several, of
-// samples that never came back, and of some that were never taken.
+// Dist is a distribution of times in nanoseconds, of one trial or several. It counts
+// samples that never came back, and some never taken.
 type Dist struct {
 	bars     []record.Bucket // not empty, ascending by To
-	beyond   []int64         // samples in this bar and those after it
+	beyond   []int64         // samples in this bar and later ones
 	widest   int64           // the widest bar, ns
 	answered int64
 	lost     int64
@@ -39,17 +39,17 @@ func (d *Dist) fill() *Dist {
 	return d
 }
 
-// Exceedance counts the samples above a threshold. A bucket that the threshold
-// divides is in Possible only.
+// Exceedance counts the samples above a threshold. A bucket that contains the threshold
+// counts in Possible only.
 type Exceedance struct {
 	Sure     int64 // certainly above
-	Possible int64 // above, as far as the buckets can tell, or missing
+	Possible int64 // possibly above, given the buckets, or missing
 }
 
-// NewDist is the distribution of one trial. Lost samples lie beyond every
-// value. Missing ones were due but never taken: nothing is known of them, so
-// that they count against an upper bound and not towards a lower one. It
-// refuses a malformed histogram.
+// NewDist is the distribution of one trial. Lost samples are beyond every value.
+// Missing ones were due but never taken. Nothing is known of them, so they count
+// against an upper bound, and not towards a lower one. It refuses a malformed
+// histogram.
 func NewDist(h record.Histogram, lost, missing uint64) (*Dist, error) {
 	if lost > maxCount || missing > maxCount {
 		return nil, fmt.Errorf("%d lost and %d missing samples: more than can be counted", lost, missing)
@@ -65,14 +65,14 @@ func NewDist(h record.Histogram, lost, missing uint64) (*Dist, error) {
 	return d.fill(), nil
 }
 
-// Count is the number of samples, with the lost and without the missing ones.
+// Count is the number of samples, including the lost but not the missing ones.
 func (d *Dist) Count() int64 { return d.answered + d.lost }
 
 // Lost is the number of samples that never came back.
 func (d *Dist) Lost() int64 { return d.lost }
 
-// Range is the lowest and the highest value, in nanoseconds, that a sample may
-// have had; ok is false if no sample came back.
+// Range is the lowest and the highest possible value of a sample, in nanoseconds; ok is
+// false if no sample came back.
 func (d *Dist) Range() (low, high int64, ok bool) {
 	if len(d.bars) == 0 {
 		return 0, 0, false
@@ -84,7 +84,7 @@ func (d *Dist) Range() (low, high int64, ok bool) {
 	return low, d.bars[len(d.bars)-1].To, true
 }
 
-// LostError says that a quantile lies among the samples that never came back.
+// LostError says that a quantile falls among the samples that never came back.
 type LostError struct {
 	Percentile float64
 	Lost, N    int64
@@ -94,10 +94,9 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("p%g has no value: %d of %d samples were lost", e.Percentile, e.Lost, e.N)
 }
 
-// Quantile is the value in nanoseconds that percentile % of the samples do not
-// exceed, rounded up to its bucket. It is refused with a *TooFewError if
-// fewer than Beyond samples lie beyond it, and with a *LostError if it falls
-// among the lost.
+// Quantile is the value in nanoseconds that percentile % of the samples do not exceed,
+// rounded up to its bucket. It returns a *TooFewError if fewer than Beyond samples
+// exceed it, and a *LostError if it falls among the lost.
 func (d *Dist) Quantile(percentile float64) (int64, error) {
 	if !(percentile >= 0 && percentile < 100) {
 		return 0, fmt.Errorf("percentile %g is not in [0, 100)", percentile)
@@ -116,16 +115,16 @@ func (d *Dist) Quantile(percentile float64) (int64, error) {
 			return b.To, nil
 		}
 	}
-	return 0, &LostError{Percentile: percentile, Lost: d.lost, N: n} // no sample at all
+	return 0, &LostError{Percentile: percentile, Lost: d.lost, N: n} // no samples
 }
 
-// SamplesFor is how many samples it takes to give a percentile.
+// SamplesFor is how many samples a percentile needs.
 func SamplesFor(percentile float64) int64 {
 	return int64(math.Ceil(Beyond*100/(100-percentile) - 1e-3))
 }
 
-// Exceed counts the samples above a threshold in nanoseconds; the lost are
-// above every threshold, and the missing may be.
+// Exceed counts the samples above a threshold in nanoseconds. Lost samples exceed every
+// threshold, and missing ones may.
 func (d *Dist) Exceed(threshold int64) Exceedance {
 	first := sort.Search(len(d.bars), func(i int) bool { return d.bars[i].To > threshold })
 	possible := d.beyond[first]
@@ -141,9 +140,9 @@ func (d *Dist) Exceed(threshold int64) Exceedance {
 	return Exceedance{Sure: d.lost + sure, Possible: d.lost + d.missing + possible}
 }
 
-// Variation is the distribution of PDV, D(i)−Dmin (RFC 5481 §4.2), over one
-// trial, the test interval: this distribution moved down by its Dmin, least,
-// in nanoseconds. Values are rounded up to the bucket of D(i).
+// Variation is the distribution of PDV, D(i)−Dmin (RFC 5481 §4.2), over one trial, the
+// test interval: this distribution shifted down by its Dmin, least, in nanoseconds.
+// Values are rounded up to the bucket of D(i).
 func (d *Dist) Variation(least int64) *Dist {
 	v := &Dist{answered: d.answered, lost: d.lost, missing: d.missing}
 	for _, b := range d.bars {
@@ -152,8 +151,8 @@ func (d *Dist) Variation(least int64) *Dist {
 	return v.fill()
 }
 
-// Pool joins distributions without rounding again, so that those of different
-// resolution, or moved by Variation, keep their bounds.
+// Pool joins distributions without rounding again, so distributions of different
+// resolution, or shifted by Variation, keep their bounds.
 func Pool(parts ...*Dist) *Dist {
 	p := &Dist{}
 	for _, d := range parts {

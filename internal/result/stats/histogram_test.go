@@ -140,7 +140,7 @@ func TestMissingCountAgainstUpperBoundsOnly(t *testing.T) {
 	}
 }
 
-// Counts by search agree with counts one by one, also in a pool of resolutions.
+// A search counts the same as one-by-one counting, also in a pool of resolutions.
 func TestExceedAgreesWithCounting(t *testing.T) {
 	p := Pool(dist(t, histogramOf(t, 1, ramp(300)...), 2), dist(t, histogramOf(t, 3, ramp(400)...), 1))
 	for _, threshold := range []int64{-1, 0, 999, 50_000, 123_456, 299_999, 400_000, 1 << 40, math.MaxInt64} {

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Holm adjusts p-values for being many: what stays below 5 % is different also
-// when all are looked at together (Holm, Scandinavian Journal of Statistics 6,
-// 1979). The values keep their order.
+// Holm adjusts p-values for multiple comparisons: values that stay below 5 % remain
+// significant together (Holm, Scandinavian Journal of Statistics 6, 1979). The values
+// keep their order.
 func Holm(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {

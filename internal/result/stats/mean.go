@@ -17,8 +17,8 @@ type Estimate struct {
 	SD   float64
 	// CI is the two-sided 95 % Student-t interval.
 	CI Interval
-	// Lower and Upper are the one-sided Student-t bounds: each by itself holds
-	// with the confidence Level.
+	// Lower and Upper are one-sided Student-t bounds: each holds by itself with the
+	// confidence Level.
 	Level        float64
 	Lower, Upper float64
 }
@@ -26,13 +26,13 @@ type Estimate struct {
 // Mean is MeanAt of Confidence.
 func Mean(values []float64) (Estimate, error) { return MeanAt(Confidence, values) }
 
-// MeanAt estimates the mean of independent values, one a trial, with one-sided
-// bounds at a level of confidence. It returns a *TooFewError for fewer than two.
+// MeanAt estimates the mean of independent values, one a trial, with one-sided bounds
+// at a confidence level. It returns a *TooFewError for fewer than two.
 //
-// Simulated, its 95 % interval covers the truth in 93–96 % on normal and uniform
-// values, 5 to 30 of them. On skewed values it does not keep its word: 92.7 % on
-// 5 lognormal ones with σ = 0.3, 88–93 % on exponential ones, 82–87 % on
-// lognormal ones with σ = 1.
+// In simulation, its 95 % interval covers the truth in 93–96 % on normal and uniform
+// values, 5 to 30 of them. On skewed values it covers less: 92.7 % on 5 lognormal
+// values with σ = 0.3, 88–93 % on exponential ones, 82–87 % on lognormal ones with σ =
+// 1.
 func MeanAt(level float64, values []float64) (Estimate, error) {
 	n := len(values)
 	if n < 2 {
@@ -49,8 +49,8 @@ func MeanAt(level float64, values []float64) (Estimate, error) {
 	}, nil
 }
 
-// tQuantile is the p-quantile of Student's t with df degrees of freedom. The
-// bounds of one quantile ask for the same few of them hundreds of times.
+// tQuantile is the p-quantile of Student's t with df degrees of freedom. The bounds of
+// one quantile need the same few values hundreds of times.
 func tQuantile(p float64, df int) float64 {
 	type key struct {
 		p  float64
@@ -64,12 +64,11 @@ func tQuantile(p float64, df int) float64 {
 	return q
 }
 
-// tQuantiles keeps what tQuantile has computed.
+// tQuantiles caches tQuantile.
 var tQuantiles sync.Map
 
-// TrialsToResolve is about how many trials with the same spread it would take
-// for a one-sided bound to fall between the mean and limit; ok is false if
-// more than ten thousand would not do.
+// TrialsToResolve estimates how many trials with the same spread would put a one-sided
+// bound between the mean and limit; ok is false above ten thousand.
 func (e Estimate) TrialsToResolve(limit float64) (trials int, ok bool) {
 	for n := max(2, e.N); n <= 10_000; n += 1 + n/10 {
 		if tQuantile(e.Level, n-1)*e.SD/math.Sqrt(float64(n)) < math.Abs(e.Mean-limit) {

@@ -16,7 +16,7 @@ func near(t *testing.T, what string, got, want, tol float64) {
 	}
 }
 
-// The quantiles of t with four degrees of freedom are those of printed tables.
+// The quantiles of t with four degrees of freedom are from printed tables.
 func TestMeanKnown(t *testing.T) {
 	e, err := Mean([]float64{9.8, 10.2, 10.4, 9.9, 10.1})
 	if err != nil {
@@ -46,8 +46,8 @@ func TestMeanOfEqualValuesHasNoWidth(t *testing.T) {
 	}
 }
 
-// simulations is the number of simulated experiments. At a true coverage of
-// 95 % the share seen has a standard error of 0.5 %.
+// simulations is the number of simulated experiments. At a true coverage of 95 % the
+// observed share has a standard error of 0.5 %.
 const simulations = 2000
 
 func TestMeanCoverage(t *testing.T) {
@@ -57,8 +57,8 @@ func TestMeanCoverage(t *testing.T) {
 		low, top float64 // of the coverage
 	}{
 		"normal": {10, func(r *rand.Rand) float64 { return 10 + r.NormFloat64() }, 0.93, 0.97},
-		// Student's t is not exact on skewed values: from few trials the upper
-		// bound of a lognormal mean holds less often than it says.
+		// Student's t is not exact on skewed values: with few trials the upper bound of
+		// a lognormal mean holds less often than stated.
 		"lognormal σ=0.3": {math.Exp(0.045), func(r *rand.Rand) float64 { return math.Exp(0.3 * r.NormFloat64()) }, 0.90, 0.99},
 	}
 	for name, d := range draws {

@@ -11,9 +11,9 @@ import (
 // (Iglewicz & Hoaglin, 1993).
 const OutlierLimit = 3.5
 
-// Outliers flags the values whose 0.6745·|x−median|/MAD exceeds OutlierLimit.
-// Flagged values are to be shown, never deleted. Where more than half of the
-// values are equal (MAD 0), every different value is flagged.
+// Outliers flags the values whose 0.6745·|x−median|/MAD exceeds OutlierLimit. Flagged
+// values must be shown, never deleted. If more than half of the values are equal (MAD
+// 0), every different value is flagged.
 func Outliers(values []float64) []bool {
 	flags := make([]bool, len(values))
 	if len(values) < 3 {

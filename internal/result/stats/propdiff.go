@@ -4,15 +4,14 @@ package stats
 
 import "math"
 
-// ProportionDifference is the difference B − A of two proportions over trials,
-// such as two loss ratios, with its two-sided 95 % interval: each one's own
-// two-sided Clopper–Pearson limits on its effective number of samples, joined
-// by the square-and-add rule (Newcombe, Statistics in Medicine 17, 1998, method
-// 10 with exact limits). Without events on either side the interval still has
-// the width that so few samples leave.
+// ProportionDifference is the difference B − A of two proportions over trials, such as
+// two loss ratios, with its two-sided 95 % interval. Each side has two-sided
+// Clopper–Pearson limits on its effective number of samples. The square-and-add rule
+// joins them (Newcombe, Statistics in Medicine 17, 1998, method 10 with exact limits).
+// Without events on either side the interval keeps the width due to so few samples.
 //
-// It is careful: simulated, it covers the truth in 95–100 %, and nearer to 100 %
-// the fewer the events or the trials are.
+// It is conservative: in simulation it covers the truth in 95–100 %, nearer to 100 %
+// with fewer events or trials.
 //
 // It returns a *TooFewError if Clustered does.
 func ProportionDifference(a, b []Cluster) (Difference, error) {

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Cluster is what one trial counted: Events among N samples.
+// Cluster is one trial's count: Events among N samples.
 type Cluster struct {
 	Events, N float64
 }
@@ -23,7 +23,7 @@ type Proportion struct {
 	Lower      float64
 	Upper      float64
 	Deff       float64 // design effect, at least 1
-	EffectiveN float64 // the number of independent samples that N is worth
+	EffectiveN float64 // the equivalent number of independent samples
 }
 
 // ClopperPearson is ClopperPearsonAt of Confidence.
@@ -31,10 +31,10 @@ func ClopperPearson(events, n float64) (lower, upper float64, err error) {
 	return ClopperPearsonAt(Confidence, events, n)
 }
 
-// ClopperPearsonAt returns the exact one-sided bounds at a level of confidence of
-// a proportion from events among n independent samples (Clopper & Pearson,
-// Biometrika 26, 1934). Both may be fractional, as effective sizes are. It
-// returns a *TooFewError for n ≤ 0.
+// ClopperPearsonAt returns the exact one-sided bounds, at a confidence level, of a
+// proportion from events among n independent samples (Clopper & Pearson, Biometrika 26,
+// 1934). Both may be fractional, as effective sizes are. It returns a *TooFewError for
+// n ≤ 0.
 func ClopperPearsonAt(level, events, n float64) (lower, upper float64, err error) {
 	if !(n > 0) || events < 0 || events > n {
 		return 0, 1, &TooFewError{What: "a proportion", Have: n, Need: math.Max(1, events), Unit: "samples"}
@@ -64,18 +64,17 @@ func betaQuantile(p, a, b float64) float64 {
 // Clustered is ClusteredAt of Confidence.
 func Clustered(trials []Cluster) (Proportion, error) { return ClusteredAt(Confidence, trials) }
 
-// ClusteredAt bounds a proportion whose samples come from several trials.
-// Samples of one trial resemble each other, so that a million of them from
-// three trials are not a million independent ones. Their number is divided by
-// the design effect (Kish, Survey Sampling, 1965, §8.2), estimated from the
-// variance between trials and never taken below 1, and by the penalty for
-// estimating that from few trials (Korn & Graubard, Survey Methodology 24,
-// 1998); Clopper–Pearson then works on the effective number. Where there are
-// no events, or nothing else, trials show no difference and none is assumed.
+// ClusteredAt bounds a proportion whose samples come from several trials. Samples of
+// one trial are correlated, so a million of them from three trials are not a million
+// independent ones. Their number is divided by the design effect (Kish, Survey
+// Sampling, 1965, §8.2), estimated from the variance between trials and at least 1. It
+// is also divided by the penalty for estimating that from few trials (Korn & Graubard,
+// Survey Methodology 24, 1998). Clopper–Pearson then uses the effective number. If
+// there are no events, or only events, trials show no difference and none is assumed.
 //
-// Simulated at 95 %, the bounds hold in at least 95 % if trials do not differ (in
-// nearly all for three trials), and in 92–99 % if they differ so much that
-// bounds from samples taken as independent hold in 65–68 %.
+// In simulation at 95 %, the bounds hold in at least 95 % if trials do not differ
+// (nearly always for three trials). They hold in 92–99 % if trials differ so much that
+// bounds for independent samples hold in 65–68 %.
 //
 // It returns a *TooFewError for fewer than two trials, or no samples.
 func ClusteredAt(level float64, trials []Cluster) (Proportion, error) {
@@ -102,8 +101,8 @@ func ClusteredAt(level float64, trials []Cluster) (Proportion, error) {
 	return p, err
 }
 
-// designEffect is the variance of the pooled proportion as the trials show it
-// (ratio estimator), over that of as many independent samples.
+// designEffect is the observed variance of the pooled proportion (ratio estimator),
+// over the variance of as many independent samples.
 func designEffect(trials []Cluster, used int, value, n float64) float64 {
 	var ss float64
 	for _, c := range trials {
@@ -115,8 +114,8 @@ func designEffect(trials []Cluster, used int, value, n float64) float64 {
 	return math.Max(1, between/(value*(1-value)/n))
 }
 
-// fewTrials is the squared ratio of the normal quantile to Student's with one
-// degree of freedom less than there are trials.
+// fewTrials is the squared ratio of the normal quantile to Student's with one degree of
+// freedom less than the number of trials.
 func fewTrials(level float64, trials int) float64 {
 	r := distuv.UnitNormal.Quantile(level) / tQuantile(level, trials-1)
 	return r * r

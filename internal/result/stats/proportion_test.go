@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// The bounds of 3 in 10 are the classical table's; the others are closed forms.
+// The bounds of 3 in 10 are from the classical table; the others are closed forms.
 func TestClopperPearsonKnown(t *testing.T) {
 	cases := []struct{ x, n, lower, upper float64 }{
 		{0, 10, 0, 1 - math.Pow(0.05, 0.1)},
@@ -53,8 +53,8 @@ func binomialSum(from, to, n int, p float64) float64 {
 	return sum
 }
 
-// A bound is where the binomial tail is 5 %: this must hold for sizes far
-// beyond those of tables, where an inverse may lose its digits.
+// At a bound the binomial tail is 5 %. This must hold for sizes far beyond printed
+// tables, at which an inverse may lose precision.
 func TestClopperPearsonTails(t *testing.T) {
 	for _, n := range []float64{20, 333.3, 1e4, 1e6, 1e8} {
 		for _, share := range []float64{1e-6, 1e-3, 0.1, 0.5, 0.99} {
@@ -121,10 +121,10 @@ func TestNoEventsKeepTheRuleOfThree(t *testing.T) {
 	}
 }
 
-// Clopper–Pearson never covers less than it says, and on few events more. With
-// trials that differ (beta-binomial, intra-trial correlation rho) the bounds
-// must keep their word nearly as well, if samples taken as independent fail
-// badly: the floors are those that the doc comment of Clustered states.
+// Clopper–Pearson never covers less than stated, and more with few events. If trials
+// differ (beta-binomial, intra-trial correlation rho), the bounds must hold nearly as
+// often, although bounds from samples taken as independent fail badly. The doc comment
+// of Clustered states the floors.
 func TestClusteredCoverage(t *testing.T) {
 	cases := []struct {
 		trials     int

@@ -18,17 +18,16 @@ type QuantileEstimate struct {
 	// CI is the narrowest pair of order statistics whose tails each miss the quantile
 	// with at most half of 1 − Confidence; the extremes if there are too few values.
 	CI Interval
-	// Level is the confidence of CI: less than Confidence if there are too few values.
+	// Level is CI's confidence: less than Confidence if there are too few values.
 	Level float64
 }
 
-// Median is Quantile of 0.5: at least six values hold it with Confidence.
+// Median is Quantile of 0.5: six values or more enclose it with Confidence.
 func Median(values []float64) (QuantileEstimate, error) { return Quantile(values, 0.5) }
 
-// Quantile estimates the q-quantile of independent values of one distribution,
-// which may have any shape: its interval is exact for continuous values (Conover,
-// Practical Nonparametric Statistics, 3rd edition, 1999, §3.2). It returns a
-// *TooFewError if there is no value.
+// Quantile estimates the q-quantile of independent values of one distribution of any
+// shape. Its interval is exact for continuous values (Conover, Practical Nonparametric
+// Statistics, 3rd edition, 1999, §3.2). It returns a *TooFewError if there is no value.
 func Quantile(values []float64, q float64) (QuantileEstimate, error) {
 	n := len(values)
 	if n == 0 {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Of five values the extremes hold the median with 1 − 2⁻⁴, of six with 1 − 2⁻⁵.
+// The extremes of five values enclose the median with 1 − 2⁻⁴, of six with 1 − 2⁻⁵.
 func TestMedianOfFew(t *testing.T) {
 	for n, level := range map[int]float64{1: 0, 2: 0.5, 5: 1 - 1.0/16, 6: 1 - 1.0/32} {
 		values := make([]float64, n)
@@ -32,7 +32,7 @@ func TestMedianOfFew(t *testing.T) {
 	}
 }
 
-// The ranks 8 and 18 of 25, and 40 and 61 of 100, are those of the usual tables of the sign test.
+// The ranks 8 and 18 of 25, and 40 and 61 of 100, are from the usual sign test tables.
 func TestMedianRanks(t *testing.T) {
 	for n, want := range map[int]Interval{25: {8, 18}, 100: {40, 61}} {
 		values := make([]float64, n)

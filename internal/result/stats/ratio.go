@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// BootstrapFrom is the number of pairs from which a ratio's interval is
-// bootstrapped instead of computed by Student's t.
+// BootstrapFrom is the number of pairs from which a ratio's interval is bootstrapped
+// instead of computed by Student's t.
 const BootstrapFrom = 20
 
 const resamples = 10000
@@ -36,13 +36,13 @@ func (r RatioEstimate) Indistinguishable() bool {
 	return r.CI.Low <= 1 && 1 <= r.CI.High
 }
 
-// Ratio estimates A/B from paired trials: a Student-t interval on the logarithms,
-// or from BootstrapFrom pairs on an expanded percentile bootstrap of their mean,
-// which resamples whole pairs and is fixed by seed. It returns a *TooFewError
-// for fewer than two pairs, and an error for a value that is not positive.
+// Ratio estimates A/B from paired trials by a Student-t interval on the logarithms.
+// From BootstrapFrom pairs on, it uses an expanded percentile bootstrap of their mean,
+// which resamples whole pairs and is fixed by seed. It returns a *TooFewError for fewer
+// than two pairs, and refuses values that are not positive.
 //
-// Simulated on normal and on moderately skewed logarithms, the intervals cover
-// the truth in 93–97 % for 5, 10, 20 and 30 pairs; docs/method.md has the table.
+// In simulation on normal and moderately skewed logarithms, the intervals cover the
+// truth in 93–97 % for 5, 10, 20 and 30 pairs; docs/method.md has the table.
 func Ratio(pairs []Pair, seed uint64) (RatioEstimate, error) { return ratio(pairs, seed, resamples) }
 
 func ratio(pairs []Pair, seed uint64, draws int) (RatioEstimate, error) {
@@ -72,10 +72,10 @@ func logRatios(pairs []Pair) []float64 {
 	return logs
 }
 
-// bootstrap is the percentile interval of the mean, expanded so that it is not
-// too narrow for few values (Hesterberg, The American Statistician 69, 2015,
-// §5.1): the plain one has the width of a normal interval with n, and not n−1,
-// in the variance.
+// bootstrap is the percentile interval of the mean, expanded so that it is not too
+// narrow for few values (Hesterberg, The American Statistician 69, 2015, §5.1). The
+// plain interval is as wide as a normal interval with n, instead of n−1, in the
+// variance.
 func bootstrap(values []float64, seed uint64, draws int) Interval {
 	n := len(values)
 	rng := rand.New(rand.NewPCG(seed, uint64(n)))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stats turns the raw outcome of trials into estimates with bounds. It
-// is pure: no clock, no files, and randomness only from a seed it is given.
+// Package stats turns the raw outcome of trials into estimates with bounds. It is pure:
+// no clock, no files, and randomness only from a given seed.
 package stats
 
 import "fmt"
@@ -9,11 +9,11 @@ import "fmt"
 // Confidence is the level of every interval and one-sided bound that names no other.
 const Confidence = 0.95
 
-// TooFewError says that the data cannot support the estimate asked for.
+// TooFewError says that the data cannot support the requested estimate.
 type TooFewError struct {
-	What string  // what was to be estimated
-	Have float64 // how many there are
-	Need float64 // how many it takes
+	What string  // the estimate
+	Have float64 // available
+	Need float64 // required
 	Unit string  // "trials", "samples"
 }
 

@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Difference is what separates two sets of values that were not measured in
-// pairs, such as those of two runs.
+// Difference is the difference of two unpaired sets of values, such as those of two
+// runs.
 type Difference struct {
 	NA, NB int
 	// Value is mean(B) − mean(A), with its two-sided 95 % interval.
@@ -25,12 +25,12 @@ type Difference struct {
 // Indistinguishable reports whether the interval covers 0.
 func (d Difference) Indistinguishable() bool { return d.CI.Low <= 0 && 0 <= d.CI.High }
 
-// Welch compares the means of independent values, one a trial, whose variances
-// may differ (Welch, Biometrika 34, 1947). It returns a *TooFewError for fewer
-// than two values on a side.
+// Welch compares the means of independent values, one a trial, with unequal variances
+// (Welch, Biometrika 34, 1947). It returns a *TooFewError for fewer than two values on
+// a side.
 //
-// Simulated on normal values, its intervals cover the truth in 94–96 % for 5, 10
-// and 30 values a side, even if one side varies three times as much.
+// In simulation on normal values, its intervals cover the truth in 94–96 % for 5, 10
+// and 30 values a side. One side may vary three times as much.
 func Welch(a, b []float64) (Difference, error) {
 	d := Difference{NA: len(a), NB: len(b), P: 1}
 	if n := min(len(a), len(b)); n < 2 {
@@ -57,9 +57,8 @@ func Welch(a, b []float64) (Difference, error) {
 	return d, nil
 }
 
-// UnpairedRatio estimates B/A, the ratio of geometric means, from values that
-// were not measured in pairs: Welch's interval on logarithms. It refuses values
-// that are not positive.
+// UnpairedRatio estimates B/A, the ratio of geometric means, from unpaired values:
+// Welch's interval on logarithms. It refuses values that are not positive.
 func UnpairedRatio(a, b []float64) (RatioEstimate, float64, error) {
 	la, err := logs(a)
 	if err != nil {

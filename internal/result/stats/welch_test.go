@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// Student's sleep data (Biometrika 6, 1908), whose Welch test is the example of
-// R's t.test: t = −1.8608, df = 17.776, p = 0.07939. The further digits, and the
-// values of the other cases, are from scipy 1.17.1: ttest_ind(equal_var=False)
-// and its confidence_interval().
+// Student's sleep data (Biometrika 6, 1908); its Welch test is the example of R's
+// t.test: t = −1.8608, df = 17.776, p = 0.07939. The further digits, and the values of
+// the other cases, are from scipy 1.17.1: ttest_ind(equal_var=False) and its
+// confidence_interval().
 func TestWelchKnown(t *testing.T) {
 	drug1 := []float64{0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0}
 	drug2 := []float64{1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4}
@@ -69,8 +69,8 @@ func TestWelchEdges(t *testing.T) {
 	}
 }
 
-// The example of Holm's procedure: ordered p-values times 4, 3, 2 and 1, none
-// below the one before it.
+// The example of Holm's procedure: ordered p-values times 4, 3, 2 and 1, none below its
+// predecessor.
 func TestHolm(t *testing.T) {
 	got := Holm([]float64{0.01, 0.04, 0.03, 0.005})
 	for i, want := range []float64{0.03, 0.06, 0.06, 0.02} {

@@ -10,8 +10,8 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// basis names the traffic that a finding rests on: protocol, sizes and path.
-// A figure of other traffic can differ several times over.
+// basis names the traffic of a finding: protocol, sizes and path. A figure for other
+// traffic can differ several times over.
 func (r rule) basis(l Link, trials []record.Trial) string {
 	switch {
 	case l.live:

@@ -8,12 +8,12 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// bitrate judges payload that arrives. Trials of other traffic than the link's are
-// no evidence.
+// bitrate judges received payload. Trials of other traffic than the link's are no
+// evidence.
 //
 // With datagrams, "met" counts what the receiving program took. "missed" also counts
-// what it was too slow to take, which the link had delivered, and only trials whose
-// sender did its part: see sender.
+// delivered packets that it was too slow to take. It uses only trials whose sender did
+// its part: see sender.
 type bitrate struct {
 	traffic chain.Traffic
 	all     []record.Trial // of the run
@@ -96,8 +96,8 @@ func (b bitrate) received(trials []record.Trial, refuse func(record.Trial) strin
 	return r
 }
 
-// delivered is what reached the receiver's socket, also if its program was too
-// slow to take it.
+// delivered is the rate at the receiver's socket, even if its program was too slow to
+// take it.
 func delivered(t record.Trial) float64 {
 	v := float64(t.Throughput.BitsPerSecond)
 	if s := t.Duration.Seconds(); s > 0 && t.Delivery != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-// udp is a link whose bitrate is that of datagrams.
+// udp is a link whose bitrate is measured with datagrams.
 func udp(requires chain.Requires) Link {
 	l := link(requires)
 	l.Traffic = chain.TrafficUDP
 	return l
 }
 
-// blast is trials in which a generator sent as fast as it could: bits sent,
-// received, and dropped by a slow receiver.
+// blast is trials with a generator at full speed: bits sent, received, and dropped by a
+// slow receiver.
 func blast(sent, received, dropped float64, marks ...string) []record.Trial {
 	const payload = 8 * 1472
 	i := 0.0
@@ -43,13 +43,13 @@ func TestDatagramsAreJudgedByWhatIsReceived(t *testing.T) {
 	judgeOne(t, udp(needsMin), blast(6*gig, 0, 0), Missed, "even the upper bound", "")
 }
 
-// What the link delivered to a receiver without a CPU it has carried; but nobody
-// can use it.
+// The link did carry what it delivered to a receiver without a CPU; but nobody can use
+// it.
 func TestASlowReceiverIsNotTheLink(t *testing.T) {
 	judgeOne(t, udp(needsMin), blast(6*gig, 3*gig, 3*gig), NotMeasurable, "too slow to take", "a receiver that keeps up")
 }
 
-// A sender that could not offer the bitrate says nothing of the link, unless its
+// A sender that could not offer the bitrate says nothing about the link, unless its
 // port, or the link's shaper, held it back.
 func TestASlowSenderIsNotTheLink(t *testing.T) {
 	judgeOne(t, udp(needsMin), blast(3*gig, 3*gig, 0), NotMeasurable, "generator-bound", "more or faster cores")
@@ -81,8 +81,8 @@ func TestACeilingMustBeTried(t *testing.T) {
 	judgeOne(t, udp(needsMax), shaped, Met, "upper bound stays within", "")
 }
 
-// TestPacketRateOfADisturbedSender: that the generator managed the rate elsewhere
-// does not make its own lack of a CPU the link's fault.
+// TestPacketRateOfADisturbedSender: a generator without a CPU is not the link's fault,
+// even if it reached the rate elsewhere.
 func TestPacketRateOfADisturbedSender(t *testing.T) {
 	trials := both(3, record.QPacketRate, func(tr *record.Trial) {
 		if tr.From == endA {

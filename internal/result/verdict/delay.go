@@ -14,16 +14,16 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// delay judges a one-way delay, or its variation, from the stamps in the packets
-// of a stream: each sample is the time from when a packet was handed to the port
-// to when the receiver had it. A packet that the link lost lies beyond every
-// bound. One that reached the receiver's socket, but not its program, may have
-// been late: it counts against "met", and not towards "missed".
+// delay judges a one-way delay, or its variation, from the stamps in a stream's
+// packets: each sample is the time from handing a packet to the port until the receiver
+// had it. A packet that the link lost is beyond every bound. One that reached the
+// receiver's socket, but not its program, may have been late: it counts against "met",
+// and not towards "missed".
 //
-// A generator that wakes late is not the link's fault, and its packets count
-// from when they were sent. But where the port itself made the sender wait, that
-// wait is the port's: then packets count against "met" from when they were due,
-// and so do those that were never sent for it.
+// A generator that wakes late is not the link's fault, so its packets count from when
+// they were sent. But if the port made the sender wait, that wait is the port's. Then
+// packets count against "met" from when they were due, and so do the packets never sent
+// because of it.
 type delay struct {
 	link      Link
 	pct       float64
@@ -32,8 +32,8 @@ type delay struct {
 	variation bool
 }
 
-// judge decides "met" from the trials that ran under the load that the link
-// declares, and "missed" also from those that ran under less.
+// judge decides "met" from trials under the link's declared load, and "missed" also
+// from trials under less.
 func (d delay) judge(level float64, trials []record.Trial) Finding {
 	accepted, lighter, rejected := d.sort(trials)
 	f := newFinding(accepted.trials, rejected)
@@ -57,8 +57,8 @@ func (d delay) judge(level float64, trials []record.Trial) Finding {
 	return f
 }
 
-// sample is a set of trials with their distributions: sure of what certainly
-// was a delay of the link, and careful of all that may have been.
+// sample is a set of trials with their distributions: sure has certain delays of the
+// link, careful all possible ones.
 type sample struct {
 	trials        []record.Trial
 	sure, careful []*stats.Dist
@@ -70,8 +70,8 @@ func (s sample) plus(o sample) sample {
 
 func (s sample) pool() *stats.Dist { return stats.Pool(s.sure...) }
 
-// sort separates the trials under the declared load from those that missed it,
-// and from those that are no evidence.
+// sort separates the trials under the declared load from trials that missed it, and
+// from trials that are no evidence.
 func (d delay) sort(trials []record.Trial) (accepted, lighter sample, rejected []string) {
 	for _, t := range trials {
 		one, err := d.sample(t)
@@ -123,9 +123,9 @@ func (d delay) dist(t record.Trial, h record.Histogram) (*stats.Dist, error) {
 	return dist.Variation(int64(t.OneWay.Min)), nil
 }
 
-// maybeLate is how many packets may have been late, for all that is known: those
-// that the receiver was too slow to read, and those that the sender had no time
-// to send if the port made it wait.
+// maybeLate is how many packets may have been late: those that the receiver was too
+// slow to read, and, if the port made the sender wait, those that it had no time to
+// send.
 func maybeLate(t record.Trial) uint64 {
 	if t.OneWay.Held == 0 {
 		return t.Delivery.ReceiverDrops
@@ -193,8 +193,8 @@ func (d delay) bound(side func(float64, Unit, string) Figure, ns float64) Figure
 	return f
 }
 
-// undecided says why neither side was proven, what would prove one, and how many
-// times as many trials that is.
+// undecided says why neither side was proven, what would prove one, and what multiple
+// of the trials that is.
 func (d delay) undecided(level float64, s sample, tail float64, count int64) (reason, needs string, more float64) {
 	p, err := stats.ClusteredAt(level, stats.PossiblyAbove(s.careful, d.budget))
 	if err != nil {
@@ -220,7 +220,7 @@ func (d delay) undecided(level float64, s sample, tail float64, count int64) (re
 	return reason, amount(float64(need), float64(count), s.trials, "sample"), float64(need) / float64(count)
 }
 
-// span is the time that trials measured for.
+// span is the total measuring time of trials.
 func span(trials []record.Trial) time.Duration {
 	var sum time.Duration
 	for _, t := range trials {

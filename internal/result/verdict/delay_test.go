@@ -74,7 +74,7 @@ func TestLatencyLossesCountAsLate(t *testing.T) {
 	judgeOne(t, link(needsLatency), both(3, record.QStream, latency(12, samples{988, 86 * us})), NotMeasurable, "rule out chance", "more than 3 trials")
 }
 
-// A packet that a slow receiver threw away may have been late, or not.
+// A packet that a slow receiver dropped may or may not have been late.
 func TestLatencyOfWhatTheReceiverDroppedIsUnknown(t *testing.T) {
 	dropped := both(3, record.QStream, func(tr *record.Trial) {
 		latency(50, samples{950, 86 * us})(tr)
@@ -83,7 +83,7 @@ func TestLatencyOfWhatTheReceiverDroppedIsUnknown(t *testing.T) {
 	judgeOne(t, link(needsLatency), dropped, NotMeasurable, "their delay is unknown", "programs that keep up")
 }
 
-// A generator that wakes late is not the link; a port that makes it wait is.
+// A port that makes the generator wait counts; late wake-ups do not.
 func TestLatencyWhereTheSenderWasLate(t *testing.T) {
 	late := func(held uint64) []record.Trial {
 		return both(3, record.QStream, func(tr *record.Trial) {
@@ -96,7 +96,7 @@ func TestLatencyWhereTheSenderWasLate(t *testing.T) {
 	judgeOne(t, link(needsLatency), late(3), NotMeasurable, "rule out chance", "more than 3 trials")
 }
 
-// One bad trial of three must not be averaged away, nor taken for certain.
+// One bad trial of three must be neither averaged away nor taken as certain.
 func TestLatencyOneBadTrial(t *testing.T) {
 	i := 0
 	mixed := both(3, record.QStream, func(tr *record.Trial) {
@@ -165,8 +165,8 @@ func TestPDVMissed(t *testing.T) {
 	judgeOne(t, link(needsPDV), both(3, record.QStream, latency(0, samples{900, 80 * us}, samples{100, 400 * us})), Missed, "one-way variation exceeds", "")
 }
 
-// TestLatencyOfALateSender: a sender that was late by more than the budget shows a
-// machine that was busy, unless its port made it wait; and it explains no loss.
+// TestLatencyOfALateSender: a sender that was late by more than the budget shows a busy
+// machine, unless its port made it wait. It does not explain loss.
 func TestLatencyOfALateSender(t *testing.T) {
 	slow := func(lateTrials int, held uint64) []record.Trial {
 		return both(6, record.QStream, func(tr *record.Trial) {

@@ -10,11 +10,10 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// excuse takes a miss back that rests on trials whose sender was itself later than the
-// budget, in more packets than may exceed it. No delay of the link counts its lateness;
-// but what keeps one program from its CPU for so long keeps the receiver from its own
-// as well, and that wait cannot be told from the link's. Packets that never arrived
-// are lost whoever was late.
+// excuse withdraws a miss that rests on trials whose sender was later than the budget
+// in more packets than may exceed it. The link's delay does not include that lateness.
+// But what keeps one program from its CPU for so long also delays the receiver, and
+// that wait looks like the link's. Packets that never arrived are lost in any case.
 func (d delay) excuse(level float64, f Finding, s sample) Finding {
 	if f.Verdict != Missed || f.Bound.Value == nil {
 		return f
@@ -39,8 +38,8 @@ func (d delay) excuse(level float64, f Finding, s sample) Finding {
 	return f
 }
 
-// lateSender reports whether the trial is marked for its generator, which exceeded the
-// budget by its own lateness. If the port made it wait, that is the port's.
+// lateSender reports whether the trial is marked for its generator, whose own lateness
+// exceeded the budget. If the port made it wait, that is the port's fault.
 func (d delay) lateSender(t record.Trial) bool {
 	if t.OneWay.Held > 0 || !slices.Contains(t.Marks, record.MarkLate) {
 		return false

@@ -15,7 +15,7 @@ const (
 	UnitBytes      Unit = "bytes"
 )
 
-// Relation says on which side of a figure the truth lies, or has to lie.
+// Relation says on which side of a figure the truth is, or must be.
 type Relation string
 
 const (
@@ -26,15 +26,15 @@ const (
 
 // Figure is a number with its unit for programs, and a text for terminals.
 type Figure struct {
-	// Value is nil if there is no such number: nothing was measured, the
-	// packets never arrived, or the figure is an interval.
+	// Value is nil if there is no number: nothing was measured, the packets never
+	// arrived, or the figure is an interval.
 	Value    *float64 `json:"value"`
 	Unit     Unit     `json:"unit,omitempty"`
-	Relation Relation `json:"relation,omitempty"` // of a requirement or a bound
-	// Low and High are the ends of an interval that decides nothing.
+	Relation Relation `json:"relation,omitempty"` // for a requirement or a bound
+	// Low and High are the ends of an undecided interval.
 	Low        *float64 `json:"low,omitempty"`
 	High       *float64 `json:"high,omitempty"`
-	Percentile float64  `json:"percentile,omitempty"` // of a delay
+	Percentile float64  `json:"percentile,omitempty"` // for a delay
 	Text       string   `json:"text"`
 }
 
@@ -64,10 +64,10 @@ func between(low, high float64, u Unit, text string) Figure {
 // unknown is a figure that has a unit and no number.
 func unknown(u Unit, text string) Figure { return Figure{Unit: u, Text: text} }
 
-// none stands if nothing can be said.
+// none is an unknown figure.
 func none() Figure { return Figure{Text: "–"} }
 
-// finite is nil for what JSON cannot hold.
+// finite is nil if JSON cannot hold v.
 func finite(v float64) *float64 {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
 		return nil

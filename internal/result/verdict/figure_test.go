@@ -14,14 +14,14 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// figures is what a program reads of a verdict, or of one direction of it.
+// figures is a verdict, or one direction of it, as a program reads it.
 type figures struct {
 	Required, Measured, Bound map[string]any
 	Basis                     string
 }
 
-// TestVerdictsCarryNumbers reads the JSON of one verdict of each kind: a program
-// needs no text of it, and every direction has the same fields.
+// TestVerdictsCarryNumbers reads the JSON of one verdict of each kind: a program needs
+// none of its texts, and every direction has the same fields.
 func TestVerdictsCarryNumbers(t *testing.T) {
 	const udp1400 = "udp, 1,400-byte payload, 1,446-byte frames, one way"
 	ratio := units.Ratio(1e-3)
@@ -84,8 +84,8 @@ func TestVerdictsCarryNumbers(t *testing.T) {
 	}
 }
 
-// TestIntervalsCarryNumbers: what decides nothing is an interval, and what was
-// never measured is no number.
+// TestIntervalsCarryNumbers: an undecided figure is an interval, and one never measured
+// has no number.
 func TestIntervalsCarryNumbers(t *testing.T) {
 	b := Judge(link(needsMin), goodputs(0.1*gig, 4*gig, 9*gig))[0].Bound
 	if b.Value != nil || b.Low == nil || *b.Low != 0 || b.High == nil || *b.High < 9*gig || b.Unit != UnitBitrate {

@@ -11,8 +11,8 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// FormatDuration prints nanoseconds with three significant digits, in the
-// chain file's units; a delay without end is "∞".
+// FormatDuration prints nanoseconds with three significant digits, in the chain file's
+// units; an infinite delay is "∞".
 func FormatDuration(ns float64) string {
 	if math.IsInf(ns, 1) || ns > math.MaxInt64 {
 		return "∞"
@@ -26,7 +26,7 @@ func FormatBitrate(bps float64) string { return units.Bitrate(round3(bps)).Strin
 // FormatPacketRate prints packets per second with three significant digits.
 func FormatPacketRate(pps float64) string { return units.PacketRate(round3(pps)).String() }
 
-// share prints a proportion with three significant digits, as a chain file would.
+// share prints a proportion with three significant digits, in chain file syntax.
 func share(p float64) string {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(p, 'g', 3, 64), 64)
 	if err != nil {
@@ -35,8 +35,8 @@ func share(p float64) string {
 	return units.Ratio(v).String()
 }
 
-// round3 rounds to a whole number of at most three significant digits; what is
-// negative, as a bound of a rate may be, counts as 0.
+// round3 rounds to a whole number of at most three significant digits. Negative values,
+// possible for the bound of a rate, count as 0.
 func round3(v float64) float64 {
 	if !(v > 0) {
 		return 0
@@ -52,8 +52,8 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// amount says how many samples it takes, and how long that lasts at the rate
-// at which the trials collected them.
+// amount states how many samples are needed, and how long that takes at the trials'
+// sampling rate.
 func amount(need, have float64, trials []record.Trial, what string) string {
 	s := "about " + plural(int(round3(need)), what)
 	if t := span(trials).Seconds(); t > 0 && have > 0 {
@@ -72,8 +72,8 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%.3g h", s/3600)
 }
 
-// within5 reports whether a rate lies within 5 % of the wanted one; wanting
-// nothing is only met by nothing.
+// within5 reports whether a rate is within 5 % of the wanted one; only 0 is within 5 %
+// of 0.
 func within5(rate, wanted uint64) bool {
 	return math.Abs(float64(rate)-float64(wanted)) <= 0.05*float64(wanted)
 }

@@ -21,7 +21,7 @@ const (
 	load = 400_000_000
 )
 
-// link joins two ports; requires is all that differs between tests.
+// link joins two ports; tests differ only in requires.
 func link(requires chain.Requires) Link {
 	return Link{
 		Name: "f1u", Requires: requires, Traffic: chain.TrafficTCP, Load: load,
@@ -50,7 +50,7 @@ func both(rounds int, q record.Quantity, fill func(t *record.Trial)) []record.Tr
 	return out
 }
 
-// samples is n packets that took a time.
+// samples is n packets with the same delay.
 type samples struct {
 	n    int64
 	took time.Duration
@@ -79,7 +79,7 @@ func histogram(parts ...samples) record.Histogram {
 	return h
 }
 
-// latency is a stream at the link's load, of which some packets were lost.
+// latency is a stream at the link's load, with some lost packets.
 func latency(lost uint64, parts ...samples) func(*record.Trial) {
 	h := histogram(parts...)
 	received := uint64(h.Total())
@@ -113,8 +113,7 @@ func delivery(sent, lost uint64) func(*record.Trial) {
 	}
 }
 
-// judgeOne expects one verdict of that word whose reason and needs contain
-// those texts.
+// judgeOne expects one verdict of that word whose reason and needs contain those texts.
 func judgeOne(t *testing.T, l Link, trials []record.Trial, want Word, reason, needs string) Verdict {
 	t.Helper()
 	vs := Judge(l, trials)

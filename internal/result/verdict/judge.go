@@ -9,8 +9,8 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// MinTrials is the number of trials from which anything is inferred: fewer say
-// nothing of how trials differ.
+// MinTrials is the minimum number of trials for any inference: fewer say nothing about
+// variation between trials.
 const MinTrials = 3
 
 // rule judges one kind of requirement.
@@ -22,12 +22,11 @@ type rule struct {
 	judge       func(level float64, trials []record.Trial) Finding
 }
 
-// Judge says of each requirement of a link whether it was met, from the trials
-// on that link. Warm-ups and cross-checks never count. A trial that carries a result is a
-// measurement even if it ended in an error, for nothing arriving is a result.
-// A trial with an error and no result is a failure of the instrument and no
-// evidence either way, but where others prove that nothing passes at all (see
-// fillSilence).
+// Judge decides, from the trials on a link, whether each requirement was met. Warm-ups
+// and cross-checks never count. A trial with a result is a measurement even if it ended
+// in an error, because nothing arriving is a result. A trial with an error and no
+// result is an instrument failure, and no evidence, unless others prove that nothing
+// passes at all (see fillSilence).
 func Judge(l Link, trials []record.Trial) []Verdict {
 	mine := ofLink(l, trials)
 	var verdicts []Verdict
@@ -37,7 +36,7 @@ func Judge(l Link, trials []record.Trial) []Verdict {
 	return verdicts
 }
 
-// ofLink is what of all trials says something of a link.
+// ofLink is the trials that are evidence for a link.
 func ofLink(l Link, trials []record.Trial) []record.Trial {
 	var mine []record.Trial
 	for _, t := range trials {
@@ -48,8 +47,8 @@ func ofLink(l Link, trials []record.Trial) []record.Trial {
 	return fillSilence(l, mine)
 }
 
-// ExitCode is what a program that ends with these verdicts returns: 0 all met,
-// 4 one or more missed, 5 none missed but some not measurable.
+// ExitCode is the exit code of a program with these verdicts: 0 all met, 4 one or more
+// missed, 5 none missed but some not measurable.
 func ExitCode(verdicts []Verdict) int {
 	code := 0
 	for _, v := range verdicts {
@@ -64,7 +63,7 @@ func ExitCode(verdicts []Verdict) int {
 	return code
 }
 
-// verdict judges every direction and lets the worst decide.
+// verdict judges every direction; the worst decides.
 func (r rule) verdict(l Link, trials []record.Trial) Verdict {
 	var findings []Finding
 	for _, d := range l.Directions {
@@ -143,8 +142,8 @@ func notMeasurable(direction, reason, needs string) Finding {
 	return Finding{Direction: direction, Verdict: NotMeasurable, Measured: none(), Bound: none(), Reason: reason, Needs: needs, Trials: []string{}}
 }
 
-// newFinding starts a finding that rests on the trials used and names those
-// that are no evidence.
+// newFinding starts a finding from the trials used, and names the trials that are no
+// evidence.
 func newFinding(used []record.Trial, rejected []string) Finding {
 	f := Finding{Verdict: NotMeasurable, Measured: none(), Bound: none(), Trials: []string{}, Rejected: rejected}
 	for _, t := range used {

@@ -11,34 +11,34 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// Link is what the judge must know of a link.
+// Link is the judge's view of a link.
 type Link struct {
 	Name     string
 	Requires chain.Requires
-	// Traffic is what bitrates are of.
+	// Traffic is the protocol of bitrates.
 	Traffic chain.Traffic
-	// Load is the traffic under which latency and loss are to be measured; 0: idle.
+	// Load is the required traffic during latency and loss measurements; 0: idle.
 	Load units.Bitrate
-	// Native says that one of its ports is no network interface.
+	// Native says that one of its ports is not a network interface.
 	Native bool
-	// Directions are those that the requirements hold for.
+	// Directions are the directions of the requirements.
 	Directions []Direction
-	// Uplinks are the ends that are host interfaces. What lies beyond them has
-	// no instrument, so that no requirement can be proven as far as there.
+	// Uplinks are the ends that are host interfaces. No instrument exists beyond them,
+	// so no requirement can be proven that far.
 	Uplinks []string
 
 	live bool // the trials are of the functions' own traffic
 }
 
-// Direction is a way between two ports, each "function.port" as in records.
+// Direction is from one port to another, each "function.port" as in records.
 type Direction struct {
 	From, To string
 }
 
 func (d Direction) String() string { return d.From + " → " + d.To }
 
-// FromPlan is the link as planned: its requirements hold in every direction
-// between any two of its ports.
+// FromPlan is the planned link: its requirements hold in every direction between any
+// two of its ports.
 func FromPlan(l plan.Link) Link {
 	out := Link{Name: l.Name, Requires: l.Requires, Traffic: cmp.Or(l.Traffic, chain.TrafficUDP), Load: l.Load}
 	for _, from := range l.Ends {
@@ -56,9 +56,9 @@ func FromPlan(l plan.Link) Link {
 	return out
 }
 
-// JudgeLive judges records of the functions' own traffic: latency, its variation
-// and loss. Bitrate, packet rate and MTU say what a link must be able to carry,
-// which traffic at the functions' own rate cannot show.
+// JudgeLive judges records of the functions' own traffic: latency, its variation and
+// loss. Bitrate, packet rate and MTU are capabilities of a link, which traffic at the
+// functions' own rate cannot show.
 func JudgeLive(l plan.Link, trials []record.Trial) []Verdict {
 	own := FromPlan(l)
 	own.live, own.Load = true, 0

@@ -7,28 +7,26 @@ import (
 	"github.com/drayage/dray/internal/result/stats"
 )
 
-// A run may be prolonged if its figures decide nothing: it looks at them
-// twice. Each look may err, and what both may err together is what one alone
-// would be allowed: 4 % at the first and 1 % at the second make the 5 % of a
-// confidence of 95 % (Bonferroni's inequality, which holds however the looks
-// depend on each other). What the first look decides stands.
+// An undecided run may be prolonged, so its figures are judged at two looks. Each look
+// may err; together they may err as often as one alone. 4 % at the first and 1 % at the
+// second make the 5 % of 95 % confidence. (Bonferroni's inequality holds for any
+// dependence between the looks.) A decision at the first look stands.
 var levelsOfTwo = []float64{0.96, 0.99}
 
-// MaxLooks is the most looks that a run can be made for.
+// MaxLooks is the maximum number of looks in a run.
 const MaxLooks = 2
 
-// Prolonged is how many times as many trials there are at the second look.
+// Prolonged is the factor between the trials of the second look and the first.
 const Prolonged = 4
 
-// unclear is for what nobody can say of how many more trials would decide.
+// unclear is for cases in which the number of trials needed is unknown.
 const unclear = Prolonged
 
-// worthwhile is how many times as many trials may seem to be needed for a run to
-// be prolonged: an estimate from few trials may be too high, most of all where
-// one of them was out of line.
+// worthwhile is the largest estimated factor of trials for which a run is prolonged: an
+// estimate from few trials may be too high, above all if one of them was an outlier.
 const worthwhile = 2.5 * Prolonged
 
-// levels is the confidence of each look that the trials were made for.
+// levels is the confidence of each look planned for the trials.
 func levels(trials []record.Trial) []float64 {
 	for _, t := range trials {
 		if t.Looks == MaxLooks {
@@ -45,7 +43,7 @@ func (r rule) atLooks(trials []record.Trial) Finding {
 	for look, level := range levels(trials) {
 		seen := upTo(look, trials)
 		if len(seen) == judged {
-			continue // the run was not prolonged, for this one at least
+			continue // the run was not prolonged, at least not for this one
 		}
 		judged = len(seen)
 		f = r.judge(level, seen)
@@ -59,7 +57,7 @@ func (r rule) atLooks(trials []record.Trial) Finding {
 	return f
 }
 
-// upTo is the trials that count at a look.
+// upTo returns the trials that count at a look.
 func upTo(look int, trials []record.Trial) []record.Trial {
 	var seen []record.Trial
 	for _, t := range trials {
@@ -70,14 +68,14 @@ func upTo(look int, trials []record.Trial) []record.Trial {
 	return seen
 }
 
-// Open is what trials have not decided, and more of them may.
+// Open is a requirement that more trials may decide.
 type Open struct {
 	Requirement string
-	Quantity    record.Quantity // that the trials measure
+	Quantity    record.Quantity // measured by the trials
 	Direction   Direction
 }
 
-// Undecided is what of a link's requirements a longer run may decide.
+// Undecided lists the link's requirements that a longer run may decide.
 func Undecided(l Link, trials []record.Trial) []Open {
 	var open []Open
 	mine := ofLink(l, trials)

@@ -14,8 +14,8 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// twoLooks makes them trials of a run that may be prolonged: those from a round
-// on belong to the second look.
+// twoLooks makes them trials of a run that may be prolonged: trials from that round on
+// belong to the second look.
 func twoLooks(trials []record.Trial, from int) []record.Trial {
 	for i := range trials {
 		trials[i].Looks = MaxLooks
@@ -26,7 +26,7 @@ func twoLooks(trials []record.Trial, from int) []record.Trial {
 	return trials
 }
 
-// stalled is rounds of packets in time, one of which the machine stood still in.
+// stalled is rounds of timely packets, with a machine stall in one of them.
 func stalled(rounds int) []record.Trial {
 	return both(rounds, record.QStream, func(t *record.Trial) {
 		late := samples{0, 2 * us}
@@ -37,8 +37,8 @@ func stalled(rounds int) []record.Trial {
 	})
 }
 
-// A stall in one trial of ten is too much to prove that it was chance; the
-// prolonged run tells that it is rare.
+// A stall in one trial of ten leaves the verdict open; the prolonged run shows that it
+// is rare.
 func TestProlongedRunDecides(t *testing.T) {
 	l := link(needsLatency)
 	judgeOne(t, l, twoLooks(stalled(10), 10), NotMeasurable, "too close", "samples (")
@@ -48,14 +48,14 @@ func TestProlongedRunDecides(t *testing.T) {
 	}
 }
 
-// A bound at the second look is stricter than that of as many trials made at
-// once: else two chances to be right would be one too many.
+// A bound at the second look is stricter than one from as many trials made at once:
+// otherwise two chances to be right would be too many.
 func TestSecondLookIsStricter(t *testing.T) {
 	trials := func() []record.Trial {
 		return both(40, record.QStream, func(t *record.Trial) {
 			late := int64(2)
 			if t.Round >= 8 && t.Round%8 == 0 {
-				late = 34 // these trials differ: at 95 % enough is known of them, at 99 % not
+				late = 34 // these trials differ: they suffice at 95 %, but not at 99 %
 			}
 			latency(0, samples{1000 - late, 86 * us}, samples{late, 1900 * us})(t)
 		})
@@ -64,8 +64,8 @@ func TestSecondLookIsStricter(t *testing.T) {
 	judgeOne(t, link(needsLatency), twoLooks(trials(), 0), NotMeasurable, "", "samples (")
 }
 
-// What the first look decided stands, whatever was measured for other
-// requirements afterwards.
+// The first look's decision stands, whatever is measured for other requirements
+// afterwards.
 func TestFirstLookStands(t *testing.T) {
 	trials := both(40, record.QStream, func(t *record.Trial) {
 		took := 86 * us
@@ -98,9 +98,9 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// wrongly is how many of 600 simulated runs over one direction are called met, and
-// how many missed, where the share of late packets lies exactly on what is allowed
-// and trials differ, as they do on a busy machine. prepare makes a run of 40 rounds.
+// wrongly counts how many of 600 simulated runs over one direction are called met, and
+// how many missed. The share of late packets is exactly at the limit, and trials
+// differ, as on a busy machine. prepare makes a run of 40 rounds.
 func wrongly(prepare func([]record.Trial) []record.Trial) (met, missed int) {
 	const allowed = 0.01
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -122,8 +122,8 @@ func wrongly(prepare func([]record.Trial) []record.Trial) (met, missed int) {
 	return met, missed
 }
 
-// TestTwoLooksErrRarely: whoever looks twice errs no more often than 5 % to either
-// side; at a second look as sharp as the first it would be more.
+// TestTwoLooksErrRarely: two looks err at most 5 % to either side; a second look at the
+// first one's level would err more.
 func TestTwoLooksErrRarely(t *testing.T) {
 	if sum := (1 - levelsOfTwo[0]) + (1 - levelsOfTwo[1]); math.Abs(sum-(1-stats.Confidence)) > 1e-12 {
 		t.Fatalf("the looks may err in %g of the runs together", sum)

@@ -42,10 +42,9 @@ func (l loss) judge(level float64, trials []record.Trial) Finding {
 	return l.decide(f, p, used)
 }
 
-// count is what a trial says of losses, or why it is rejected (RFC 9971 trials
-// that cannot be trusted: an offered load that was not offered, a negative
-// loss). What reached the receiver's socket, but not its program, the link did
-// not lose.
+// count returns a trial's losses, or why it is rejected (RFC 9971 trials that cannot be
+// trusted: a load that was not offered, a negative loss). The link did not lose packets
+// that reached the receiver's socket, but not its program.
 func (l loss) count(t record.Trial) (stats.Cluster, string) {
 	d := t.Delivery
 	switch {
@@ -58,8 +57,8 @@ func (l loss) count(t record.Trial) (stats.Cluster, string) {
 	case within5(d.SentBits, d.OfferedBits):
 		return stats.Cluster{Events: float64(d.Lost - min(d.Lost, d.ReceiverDrops)), N: float64(d.Sent)}, ""
 	case d.SentBits < d.OfferedBits && shapedBelow(t, float64(d.OfferedBits)):
-		// The link's own shaper held the sender back: what could not be sent
-		// in time is the link's loss.
+		// The link's own shaper held the sender back: packets not sent in time are the
+		// link's loss.
 		offered := float64(d.Sent) * float64(d.OfferedBits) / math.Max(1, float64(d.SentBits))
 		return stats.Cluster{Events: offered - float64(d.Received+d.ReceiverDrops), N: offered}, ""
 	}

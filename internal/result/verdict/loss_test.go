@@ -52,8 +52,8 @@ func TestLossTrialsRejected(t *testing.T) {
 	}
 }
 
-// A sender that the link's own shaper holds back cannot send in time; what it
-// could not send counts as lost.
+// A sender held back by the link's own shaper cannot send in time; its unsent packets
+// count as lost.
 func TestLossBehindShaperIsMissed(t *testing.T) {
 	trials := both(3, record.QStream, func(tr *record.Trial) {
 		delivery(20_000, 0)(tr)

@@ -9,8 +9,8 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// pathMTU judges whether packets of the wanted size pass. The answer does not
-// vary by chance, so that one round decides and rounds that disagree do not.
+// pathMTU judges whether packets of the wanted size pass. The answer is not random, so
+// one round decides and contradicting rounds do not.
 func pathMTU(wanted int) func(float64, []record.Trial) Finding {
 	return func(_ float64, trials []record.Trial) Finding {
 		var used []record.Trial
@@ -35,8 +35,7 @@ func pathMTU(wanted int) func(float64, []record.Trial) Finding {
 	}
 }
 
-// decideMTU takes the largest packet that passed in every round, as far as sizes
-// were tried.
+// decideMTU uses the largest packet that passed in every round, among the sizes tried.
 func decideMTU(f Finding, passed, wanted int, largest float64) Finding {
 	n := len(f.Trials)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// packetRate judges packets received. A sender that never offered the rate bounds
+// packetRate judges received packets. A sender that never offered the rate bounds
 // itself, not the link: see sender.
 func packetRate(floor units.PacketRate, all []record.Trial) func(float64, []record.Trial) Finding {
 	return func(level float64, trials []record.Trial) Finding {
@@ -44,8 +44,8 @@ func packetRate(floor units.PacketRate, all []record.Trial) func(float64, []reco
 	}
 }
 
-// carried is what the link delivered, in packets per second: what the receiver
-// took, and what it was too slow to take from its socket.
+// carried is the link's delivered rate in packets per second: packets the receiver
+// took, and packets it was too slow to take.
 func carried(t record.Trial) float64 {
 	v := float64(t.Delivery.PacketRate)
 	if s := t.Duration.Seconds(); s > 0 {
@@ -54,8 +54,7 @@ func carried(t record.Trial) float64 {
 	return v
 }
 
-// frameBits is a datagram's size as qdiscs count it: its frame without the
-// check sequence.
+// frameBits is a datagram's size as qdiscs count it: its frame without FCS.
 func frameBits(d *record.Delivery) float64 {
 	return 8 * math.Max(60, float64(d.FrameBytes-4))
 }

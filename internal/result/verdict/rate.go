@@ -16,7 +16,7 @@ type rate struct {
 	rejected []string
 	unit     Unit
 	format   func(float64) string
-	limit    string // the requirement, exactly as the chain has it
+	limit    string // the requirement, as in the chain
 }
 
 func (r *rate) add(t record.Trial, v float64) {
@@ -28,7 +28,7 @@ func (r *rate) reject(t record.Trial, why string) {
 	r.rejected = append(r.rejected, t.ID+": "+why)
 }
 
-// estimate starts the finding; ok is false if it is complete already.
+// estimate starts the finding; ok is false if it is already complete.
 func (r *rate) estimate(level float64) (f Finding, e stats.Estimate, ok bool) {
 	f = newFinding(r.trials, r.rejected)
 	if len(r.values) < MinTrials {
@@ -60,7 +60,7 @@ func (r *rate) atLeast(f Finding, e stats.Estimate, floor float64) Finding {
 	return f
 }
 
-// atMost decides whether a mean stays under a ceiling.
+// atMost decides whether a mean stays below a ceiling.
 func (r *rate) atMost(f Finding, e stats.Estimate, ceiling float64) Finding {
 	f.badness = e.Upper
 	switch {
@@ -80,8 +80,8 @@ func (r *rate) atMost(f Finding, e stats.Estimate, ceiling float64) Finding {
 func (r *rate) floor(v float64) Figure   { return atLeast(v, r.unit, r.format(v)) }
 func (r *rate) ceiling(v float64) Figure { return atMost(v, r.unit, r.format(v)) }
 
-// between is the interval of an estimate. No rate is negative, though an
-// estimate of few trials may be.
+// between is the interval of an estimate. No rate is negative, but an estimate from few
+// trials may be.
 func (r *rate) between(e stats.Estimate) Figure {
 	return between(max(0, e.Lower), max(0, e.Upper), r.unit, fmt.Sprintf("%s … %s", r.format(e.Lower), r.format(e.Upper)))
 }

@@ -84,7 +84,7 @@ func TestMaxBitrate(t *testing.T) {
 	judgeOne(t, link(needsMax), goodputs(0, 0, 0), NotMeasurable, "nothing was carried", "")
 }
 
-// pps fills a trial in which the sender managed sent and the receiver got received.
+// pps fills a trial in which the sender sent and the receiver received that many.
 func pps(sent, received uint64) func(*record.Trial) {
 	return func(t *record.Trial) {
 		t.Delivery = &record.Delivery{
@@ -101,8 +101,8 @@ func TestPacketRate(t *testing.T) {
 	judgeOne(t, link(needsRate), both(3, record.QPacketRate, pps(80_000, 80_000)), NotMeasurable, "generator-bound", "a sender that can offer 100kpps")
 }
 
-// Held back by a shaper on its own port, or by the port, or having offered the rate elsewhere,
-// the sender is not to blame.
+// A sender is not to blame if its port or a shaper on it held it back, or if it offered
+// the rate elsewhere.
 func TestPacketRateShortfallIsTheLinks(t *testing.T) {
 	slow := both(3, record.QPacketRate, pps(20_000, 20_000))
 	shaped := both(3, record.QPacketRate, func(tr *record.Trial) {

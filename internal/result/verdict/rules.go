@@ -10,11 +10,11 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// DefaultPercentile is where delays are judged that name no percentile.
+// DefaultPercentile is for delays without a stated percentile.
 const DefaultPercentile = 99
 
-// rules is one for each requirement that the link has. All trials of the run
-// are given, since what a generator can do may show on another link.
+// rules returns one rule for each requirement of the link. It gets all trials of the
+// run, since another link may show a generator's capability.
 func rules(l Link, all []record.Trial) []rule {
 	var rs []rule
 	q := l.Requires
@@ -77,8 +77,8 @@ func rules(l Link, all []record.Trial) []rule {
 	return rs
 }
 
-// delayQuantity is where delays are read: on the link's load, or, if it has
-// none, on probes of an idle link.
+// delayQuantity is the source of delays: the link's load, or, without one, probes of an
+// idle link.
 func delayQuantity(l Link) record.Quantity {
 	if l.Load == 0 {
 		return record.QProbe
@@ -86,7 +86,7 @@ func delayQuantity(l Link) record.Quantity {
 	return record.QStream
 }
 
-// under names the traffic that the samples come from.
+// under names the traffic of the samples.
 func under(l Link) string {
 	if l.Load == 0 {
 		return ""
@@ -94,7 +94,7 @@ func under(l Link) string {
 	return " of the load"
 }
 
-// goodputName is what a bitrate is measured as.
+// goodputName is the name of a bitrate measurement.
 func goodputName(l Link) string {
 	if l.Traffic == chain.TrafficTCP {
 		return "TCP goodput"

@@ -9,12 +9,12 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// sender knows how much a generator had to offer. What it did not offer for lack of
-// a CPU is not the link's fault, so that it supports no "missed".
+// sender knows how much a generator offered. A shortfall for lack of a CPU is not the
+// link's fault, so it supports no "missed".
 type sender struct {
-	limit   string  // the requirement, as the chain has it
-	wanted  float64 // to be offered
-	bits    float64 // that it takes on the wire at least, bit/s
+	limit   string  // the requirement, as in the chain
+	wanted  float64 // required offer
+	bits    float64 // least rate on the wire, bit/s
 	all     []record.Trial
 	unit    Unit
 	format  func(float64) string
@@ -22,10 +22,9 @@ type sender struct {
 	held    func(record.Trial) bool // by its port
 }
 
-// didItsPart reports whether a trial says something of the link: its sender offered
-// enough; or its port or the link's own shaper held it back; or nothing at all
-// arrived; or it was undisturbed, and the same generator offered as much elsewhere in
-// the run.
+// didItsPart reports whether a trial is evidence about the link. Its sender offered
+// enough, or its port or the link's own shaper held it back, or nothing arrived at all.
+// Or it was undisturbed, and the same generator offered as much elsewhere in the run.
 func (s sender) didItsPart(t record.Trial) bool {
 	if t.Delivery == nil || t.Delivery.Received+t.Delivery.ReceiverDrops == 0 {
 		return true
@@ -47,8 +46,8 @@ func (s sender) elsewhere(t record.Trial) bool {
 	})
 }
 
-// excuse looks at a miss again, by those trials alone whose sender did its part, and
-// by all that the link delivered in them.
+// excuse judges a miss again, only by trials whose sender did its part, and by all that
+// the link delivered in them.
 func (s sender) excuse(level float64, f Finding, trials []record.Trial, delivered func(record.Trial) float64) Finding {
 	r := &rate{unit: s.unit, format: s.format, limit: s.limit}
 	for _, t := range trials {
@@ -74,7 +73,7 @@ func (s sender) excuse(level float64, f Finding, trials []record.Trial, delivere
 	return f
 }
 
-// bound says that the generator itself is the limit.
+// bound states that the generator itself is the limit.
 func (s sender) bound(f Finding, trials []record.Trial) Finding {
 	f.Verdict, f.Bound, f.more = NotMeasurable, none(), 0
 	f.Reason = "generator-bound: the sender itself did not offer " + s.limit

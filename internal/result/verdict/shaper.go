@@ -9,12 +9,12 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 )
 
-// shaperRate finds the rate in a qdisc as it was read back: "tbf rate 10Mbit
-// burst 4Kb" as tc prints it, or "rate 10Mbps" in the chain file's units.
+// shaperRate finds the rate in a qdisc as read back: "tbf rate 10Mbit burst 4Kb" as tc
+// prints it, or "rate 10Mbps" in the chain file's units.
 var shaperRate = regexp.MustCompile(`\brate (\d+(?:\.\d+)?)([KkMGT]?)(?:bit|bps)\b`)
 
-// shapedBelow reports whether the sender's port had a qdisc whose rate lies
-// below bits per second, so that a sender that is held back is held by the link.
+// shapedBelow reports whether the sender's port had a qdisc with a rate below bits per
+// second: then the link holds such a sender back.
 func shapedBelow(t record.Trial, bits float64) bool {
 	m := shaperRate.FindStringSubmatch(t.Env.Qdiscs[t.From])
 	if m == nil {

@@ -4,12 +4,11 @@ package verdict
 
 import "github.com/drayage/dray/internal/result/record"
 
-// fillSilence completes the trials between two ends that ended in an error
-// without a result, if nothing passes between them: an instrument that
-// cannot reach its other half reports no figure, though the link's figure is
-// known then. Nothing passes if at least one trial of the pair, in either
-// direction, carries a result, and no such result shows a single packet that
-// came through. Without that proof an error stays an error.
+// fillSilence completes the trials between two ends that ended in an error without a
+// result, if nothing passes between them. An instrument that cannot reach its other
+// half reports no figure, but the link's figure is then known. Nothing passes if at
+// least one trial of the pair, in either direction, has a result, and no result shows a
+// received packet. Without that proof an error stays an error.
 func fillSilence(l Link, trials []record.Trial) []record.Trial {
 	type pair struct{ a, b string }
 	of := func(t record.Trial) pair {
@@ -32,8 +31,8 @@ func fillSilence(l Link, trials []record.Trial) []record.Trial {
 	return out
 }
 
-// anythingPassed reports whether a trial saw a packet come through; known is
-// false if it has no result.
+// anythingPassed reports whether a trial received any packet; known is false if it has
+// no result.
 func anythingPassed(t record.Trial) (passed, known bool) {
 	switch {
 	case t.Throughput != nil:

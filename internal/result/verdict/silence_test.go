@@ -10,8 +10,8 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-// dead is what the instruments leave of a link whose peer has stopped: pings
-// without an answer, and errors.
+// dead is the instruments' output for a link whose peer has stopped: unanswered pings,
+// and errors.
 func dead(q record.Quantity) []record.Trial {
 	failed := both(3, q, func(tr *record.Trial) { tr.Error = "unable to connect: no route to host" })
 	pings := both(1, record.QPathMTU, func(tr *record.Trial) { tr.PathMTU = &record.PathMTU{Wanted: 1500} })
@@ -36,14 +36,14 @@ func TestStoppedPeerMissesEverything(t *testing.T) {
 	judgeOne(t, link(needsMax), dead(record.QThroughput), NotMeasurable, "nothing was carried", "")
 }
 
-// One packet that came through is enough for errors to stay errors.
+// If one packet came through, errors stay errors.
 func TestErrorsOnALivingLinkAreNoEvidence(t *testing.T) {
 	trials := dead(record.QThroughput)
 	trials[6].PathMTU.Largest = 28
 	judgeOne(t, link(needsMin), trials, NotMeasurable, "no route to host", "3 trials more")
 }
 
-// What the receiver's own program was too slow to read, the link delivered.
+// The link did deliver what the receiver's program was too slow to read.
 func TestReceiverDropsAreNotTheLinks(t *testing.T) {
 	trials := both(3, record.QStream, func(tr *record.Trial) {
 		delivery(20_000, 40)(tr)

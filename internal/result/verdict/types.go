@@ -1,33 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package verdict judges, from records alone, whether each link met what it
-// was required to meet.
+// Package verdict judges, from records alone, whether each link met its requirements.
 package verdict
 
 // Word is the outcome of one requirement.
 type Word string
 
 const (
-	Met           Word = "met"            // the one-sided bound lies on the good side, with 95 % confidence
-	Missed        Word = "missed"         // the one-sided bound lies on the bad side, with 95 % confidence
-	NotMeasurable Word = "not measurable" // neither; Needs says what it would take
+	Met           Word = "met"            // the one-sided bound is on the good side, with 95 % confidence
+	Missed        Word = "missed"         // the one-sided bound is on the bad side, with 95 % confidence
+	NotMeasurable Word = "not measurable" // neither; Needs says what is missing
 )
 
-// Verdict is the judgement of one requirement of one link, over the worst of
-// its directions.
+// Verdict is the judgement of one requirement of one link; the worst direction decides.
 type Verdict struct {
 	Link        string   `json:"link"`
 	Requirement string   `json:"requirement"` // field name in the chain file
 	Required    Figure   `json:"required"`    // "≤ 1.5ms at p99"
 	Measured    Figure   `json:"measured"`    // the point estimate
 	Bound       Figure   `json:"bound"`       // the one-sided bound that decided
-	Basis       string   `json:"basis"`       // the traffic that the figures are of: "udp, 1,472-byte payload, 1,518-byte frames, one way"
+	Basis       string   `json:"basis"`       // the traffic of the figures: "udp, 1,472-byte payload, 1,518-byte frames, one way"
 	Direction   string   `json:"direction"`   // "cu-up.f1u → du.f1u"; the one that decided
 	Verdict     Word     `json:"verdict"`
 	Reason      string   `json:"reason"`          // one sentence: why this word
-	Needs       string   `json:"needs,omitempty"` // for NotMeasurable: time, packets or cores that it would take
+	Needs       string   `json:"needs,omitempty"` // for NotMeasurable: the time, packets or cores needed
 	Method      string   `json:"method"`          // "full round trip, conservative", "Clopper–Pearson", …
-	Trials      []string `json:"trials"`          // ids of the records that it rests on
+	Trials      []string `json:"trials"`          // ids of the underlying records
 	Marks       []string `json:"marks"`           // union of the marks of those records
 	// Directions holds every direction's own finding; the worst of them is above.
 	Directions []Finding `json:"directions"`
@@ -43,11 +41,11 @@ type Finding struct {
 	Basis     string   `json:"basis"`
 	Reason    string   `json:"reason"`
 	Needs     string   `json:"needs,omitempty"`
-	Trials    []string `json:"trials"`             // ids of the records that it rests on
+	Trials    []string `json:"trials"`             // ids of the underlying records
 	Rejected  []string `json:"rejected,omitempty"` // "id: why this record is not evidence"
 
 	marks   []string
-	badness float64 // orders findings of the same word: the larger, the worse
-	// more is about how many times as many trials would decide; 0: no number would.
+	badness float64 // orders findings with the same word: larger is worse
+	// more estimates the factor of trials that would decide; 0: no number would.
 	more float64
 }

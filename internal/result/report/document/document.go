@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package document is the model of every report: sections of tables, figures
-// and notes, with renderers for a terminal, a page and programs.
+// Package document is the model of every report: sections of tables, figures and notes,
+// with renderers for a terminal, a page and programs.
 package document
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/drayage/dray/internal/result/report/plot"
 )
 
-// None fills a cell that has nothing to say.
+// None fills an empty cell.
 const None = "–"
 
 // Medium is where a part of a document appears.
@@ -26,7 +26,7 @@ const (
 	Terminal
 )
 
-// Tone is what a word says about the thing it describes; it selects a colour.
+// Tone is a judgement on what a word describes; it selects a colour.
 type Tone string
 
 // Tones.
@@ -37,7 +37,7 @@ const (
 	Open    Tone = "open"
 )
 
-// Glyph stands beside a toned word, so that colour alone never carries it.
+// Glyph accompanies a toned word, so that colour alone never carries the tone.
 func (t Tone) Glyph() string {
 	switch t {
 	case Good:
@@ -52,7 +52,7 @@ func (t Tone) Glyph() string {
 
 // Document is a report.
 type Document struct {
-	Brand    string // what kind of report this is, above the title
+	Brand    string // kind of report, above the title
 	Title    string
 	Headline string
 	Tone     Tone   // of the headline
@@ -60,8 +60,8 @@ type Document struct {
 	Facts    []Fact // of the page's head
 	Sections []Section
 	Records  []Record
-	Closing  []string // the terminal's last lines: where the page is, and what to do next
-	Data     any      // what programs read; it has a schema field
+	Closing  []string // the terminal's last lines: path of the page, and next steps
+	Data     any      // for programs; it has a schema field
 }
 
 // Section is a part of a document under one heading.
@@ -75,7 +75,7 @@ type Section struct {
 	Blocks []Block
 }
 
-// Block is one or more of the things a section is made of, in this order.
+// Block is one or more parts of a section, in this order.
 type Block struct {
 	Title      string // of the page
 	On         Medium
@@ -91,27 +91,27 @@ type Block struct {
 	Columns    []Block  // side by side on the page
 }
 
-// Fact is a name and what there is to say about it.
+// Fact is a name with a value or explanation.
 type Fact struct {
 	Name, Text string
 	Marks      []string
 	Mark       bool // Name is a mark
 }
 
-// Span is a part of a longer time, in per cent of it.
+// Span is a part of a longer time, in percent.
 type Span struct {
 	Name, Text   string
 	Start, Share float64
 }
 
-// Folded is shown once a reader opens it.
+// Folded is hidden until a reader opens it.
 type Folded struct {
 	Summary string
 	Source  string // verbatim text
 	Blocks  []Block
 }
 
-// Figure is a plot with the records that it was made from.
+// Figure is a plot with the records behind it.
 type Figure struct {
 	Title   string
 	Plot    plot.Plot
@@ -122,7 +122,7 @@ type Figure struct {
 // Ref is a link to a record on the page.
 type Ref struct{ Href, Text string }
 
-// Record is the evidence below all figures.
+// Record is the raw evidence, below all figures.
 type Record struct {
 	Number  int
 	Title   string
@@ -138,10 +138,10 @@ type Record struct {
 // Anchor is where the page shows record number n, from 1.
 func Anchor(n int) string { return fmt.Sprintf("rec-%d", n) }
 
-// JSON writes what programs read.
+// JSON writes the report for programs.
 func (d *Document) JSON(w io.Writer) error { return JSON(w, d.Data) }
 
-// JSON writes any value as every report does.
+// JSON writes any value in the form of all reports.
 func JSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -14,12 +14,12 @@ const gap = "  "
 // least is the width below which no column is shrunk.
 const least = 8
 
-// grid is a table's text in columns, the head in its first line.
+// grid is a table's text in columns; its first line is the head.
 type grid struct {
 	lines [][]string
 	keys  []int
-	full  []int // width of each column on one line
-	words []int // width of its longest word
+	full  []int // width of each column without wrapping
+	words []int // width of the longest word
 }
 
 func gridOf(t *Table) *grid {
@@ -44,7 +44,7 @@ func gridOf(t *Table) *grid {
 	return g
 }
 
-// widthOf is what columns take beside each other.
+// widthOf is the width of columns side by side.
 func widthOf(widths []int, columns []int) int {
 	total := len(gap) * (len(columns) - 1)
 	for _, c := range columns {
@@ -53,8 +53,8 @@ func widthOf(widths []int, columns []int) int {
 	return total
 }
 
-// parts shares the columns out over as many tables as it takes for each to fit
-// without a word cut, every one with the keys first.
+// parts splits the columns into as many tables as needed to fit without breaking words,
+// each beginning with the keys.
 func (g *grid) parts(width int) [][]int {
 	all := make([]int, len(g.full))
 	for i := range all {
@@ -81,7 +81,7 @@ func (g *grid) parts(width int) [][]int {
 	return parts
 }
 
-// write prints some columns, the widest broken until a line fits.
+// write prints some columns, and wraps the widest until a line fits.
 func (g *grid) write(b *strings.Builder, columns []int, width int) {
 	widths := slices.Clone(g.full)
 	if width > 0 {
@@ -92,8 +92,8 @@ func (g *grid) write(b *strings.Builder, columns []int, width int) {
 	}
 }
 
-// shrink narrows the widest column, again and again, until all fit; words are
-// cut only if nothing else helps.
+// shrink narrows the widest column repeatedly until all fit; it breaks words only if
+// nothing else helps.
 func (g *grid) shrink(widths []int, columns []int, width int) {
 	for _, cutWords := range []bool{false, true} {
 		for widthOf(widths, columns) > width {

@@ -32,8 +32,8 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"table": pageTableOf, "capital": func(s string) string { return strings.TrimSuffix(Sentence(s), ".") }, "figure": pageFigureOf, "anchor": Anchor,
 }).Parse(pageText))
 
-// HTML writes the document as one page that needs no network and no scripts,
-// whole or not at all.
+// HTML writes one page that needs no network and no scripts. If it fails, it writes
+// nothing.
 func (d *Document) HTML(w io.Writer) error {
 	var b bytes.Buffer
 	if err := page.Execute(&b, d); err != nil {
@@ -43,12 +43,12 @@ func (d *Document) HTML(w io.Writer) error {
 	return err
 }
 
-// pageTable is a table with columns below others folded into those.
+// pageTable is a table with its Under columns folded into others.
 type pageTable struct {
 	Label, Common string
 	Head          []Column
 	Rows          []pageRow
-	Wide          bool // more columns than a narrow page has room for
+	Wide          bool // too many columns for a narrow page
 }
 
 type pageRow struct {
@@ -62,12 +62,12 @@ type pageCell struct {
 	Sub    []string
 }
 
-// Detailed reports whether a row has something to say below its cells.
+// Detailed reports whether a row has details below its cells.
 func (r pageRow) Detailed() bool {
 	return r.Note != "" || len(r.Marks)+len(r.Remarks)+len(r.Records) > 0 || r.Folded != nil
 }
 
-// manyColumns is from how many a table is set smaller.
+// manyColumns is the count from which type is smaller.
 const manyColumns = 9
 
 func pageTableOf(t *Table) pageTable {
@@ -98,7 +98,7 @@ func pageTableOf(t *Table) pageTable {
 	return p
 }
 
-// pageFigure is a figure drawn, with files of its numbers and of its drawing.
+// pageFigure is a drawn figure, with files of its numbers and its drawing.
 type pageFigure struct {
 	Figure
 	SVG       template.HTML
@@ -110,7 +110,7 @@ func pageFigureOf(f Figure) pageFigure {
 	svg := f.Plot.SVG()
 	var table bytes.Buffer
 	w := csv.NewWriter(&table)
-	_ = w.WriteAll(f.Plot.Data()) // a buffer takes all
+	_ = w.WriteAll(f.Plot.Data()) // a buffer never fails
 	return pageFigure{
 		Figure: f, SVG: svg, File: fileName(f.Title),
 		Data: dataURL("text/csv", table.String()), Own: dataURL("image/svg+xml", plot.Alone(svg, plotStyle)),
@@ -121,7 +121,7 @@ func dataURL(kind, text string) template.URL {
 	return template.URL("data:" + kind + ";base64," + base64.StdEncoding.EncodeToString([]byte(text)))
 }
 
-// fileName is a title in letters that any system takes.
+// fileName is a title in letters that any system accepts.
 func fileName(title string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -133,8 +133,8 @@ var (
 	variable = regexp.MustCompile(`var\(--([a-z0-9-]+)\)`)
 )
 
-// plotStyle is the style of a plot that is a file: in the colours of the light
-// theme, since few programs that show SVG know variables.
+// plotStyle is the style of an exported plot, in the light theme's colours: few
+// programs that show SVG support variables.
 var plotStyle = func() string {
 	colours := map[string]string{}
 	light, _, _ := strings.Cut(styleText, "@media")

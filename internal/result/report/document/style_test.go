@@ -28,7 +28,7 @@ func luminance(t *testing.T, hex string) float64 {
 	return 0.2126*c[0] + 0.7152*c[1] + 0.0722*c[2]
 }
 
-// Text keeps 4.5:1 (WCAG AA) and lines of plots 3:1 in both themes.
+// Text has a contrast of 4.5:1 (WCAG AA) and plot lines 3:1, in both themes.
 func TestContrast(t *testing.T) {
 	light, dark, ok := strings.Cut(styleText, "prefers-color-scheme: dark")
 	if !ok {

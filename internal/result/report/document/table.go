@@ -9,7 +9,7 @@ import (
 
 // Table is rows under columns.
 type Table struct {
-	Label   string // what it shows, for those who do not see the page
+	Label   string // its content, for screen readers
 	Columns []Column
 	Rows    []Row
 }
@@ -21,11 +21,11 @@ type Column struct {
 	Tip   string // explains the head on the page
 	Tail  string // follows each cell on the page
 	On    Medium
-	Text  bool // holds words, which may be broken, and not numbers
+	Text  bool // holds words, which may be wrapped, not numbers
 	Name  bool // Head is a name, whose case the terminal keeps
-	Key   bool // stands in each part of a table that is too wide for a terminal
-	Moves bool // stands above the table if it says the same in every row
-	Under bool // stands on the page below the cell before it
+	Key   bool // repeated in each part of a table that is too wide for a terminal
+	Moves bool // moves above the table if equal in every row
+	Under bool // on the page, below the cell before it
 }
 
 func (c Column) terminalHead() string {
@@ -43,12 +43,12 @@ type Row struct {
 	Cells   []Cell
 	Note    string // below the row, on the page
 	Marks   []string
-	Remarks []string // what else is doubtful
+	Remarks []string // further doubts
 	Records []Ref
 	Folded  *Folded
 }
 
-// Cell is one place of a table.
+// Cell is one cell of a table.
 type Cell struct {
 	Text string
 	Href string // "#…"
@@ -64,13 +64,13 @@ func Text(texts ...string) []Cell {
 	return cells
 }
 
-// Marked reports whether any row carries a doubt.
+// Marked reports whether any row has a mark.
 func (t *Table) Marked() bool {
 	return slices.ContainsFunc(t.Rows, func(r Row) bool { return len(r.Marks)+len(r.Remarks) > 0 })
 }
 
-// On is the table as a medium shows it: without the other's columns, and with
-// those that say the same in every row in a line above it.
+// On is the table for a medium: without other media's columns, and with columns that
+// are equal in every row moved to a line above it.
 func (t *Table) On(m Medium) (shown Table, common string) {
 	shown = Table{Label: t.Label, Rows: slices.Clone(t.Rows)}
 	var at []int

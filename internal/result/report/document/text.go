@@ -36,8 +36,8 @@ func (d *Document) Text(w io.Writer, width int) error {
 	return err
 }
 
-// Blocks writes blocks alone, for a report that is not a whole document, without a line after
-// the last.
+// Blocks writes blocks alone, for an incomplete document. It adds no line after the
+// last.
 func Blocks(w io.Writer, width int, blocks ...Block) error {
 	t := textWriter{width: width}
 	t.blocks(blocks)
@@ -45,7 +45,7 @@ func Blocks(w io.Writer, width int, blocks ...Block) error {
 	return err
 }
 
-// textWriter makes all text harmless for a terminal, and breaks it to its width.
+// textWriter sanitises all text for a terminal, and wraps it to the width.
 type textWriter struct {
 	strings.Builder
 	width int
@@ -53,7 +53,7 @@ type textWriter struct {
 
 func (t *textWriter) blank() { t.WriteString("\n") }
 
-// narrowest bounds what a paragraph is broken to.
+// narrowest is the smallest width of a paragraph.
 const narrowest = 20
 
 // paragraph writes lines of words.
@@ -111,7 +111,7 @@ func (t *textWriter) list(b Block) {
 	t.blank()
 }
 
-// item writes a line; those that follow it are indented further.
+// item writes an item; its continuation lines are indented further.
 func (t *textWriter) item(indent, text string) {
 	lines := []string{Plain(text)}
 	if t.width > 0 {
@@ -120,7 +120,7 @@ func (t *textWriter) item(indent, text string) {
 	t.WriteString(indent + strings.Join(lines, "\n"+indent+gap) + "\n")
 }
 
-// table writes a table; one that is too wide becomes several, each with the keys.
+// table writes a table; one that is too wide is split, and each part has the keys.
 func (t *textWriter) table(all *Table) {
 	if len(all.Rows) == 0 {
 		return
@@ -161,8 +161,8 @@ func Plain(s string) string {
 	}, s)
 }
 
-// wrap breaks text at blanks into lines of at most width runes; a longer word
-// is cut, if possible behind an underscore.
+// wrap breaks text at blanks into lines of at most width runes; it breaks longer words,
+// if possible after an underscore.
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""
@@ -189,7 +189,7 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// longestWord is the least width that wrap does not cut text at.
+// longestWord is the smallest width at which wrap breaks no word.
 func longestWord(text string) int {
 	longest := 0
 	for _, word := range strings.Fields(text) {

@@ -4,7 +4,7 @@ package plot
 
 import "math"
 
-// logFrom is the ratio of the ends of a range from which it gets a log axis.
+// logFrom is the high/low ratio of a range from which its axis is logarithmic.
 const logFrom = 8
 
 // scale maps values to coordinates, linearly or by logarithm.
@@ -22,8 +22,8 @@ func (s scale) at(v float64) float64 {
 	return s.from + (v-low)/(high-low)*(s.to-s.from)
 }
 
-// rangeScale covers low to high with some room, by logarithm if they are
-// far apart.
+// rangeScale covers low to high with some margin, logarithmically if they are far
+// apart.
 func rangeScale(low, high, from, to float64) scale {
 	if low > 0 && high/low >= logFrom {
 		return scale{low: low / 1.25, high: high * 1.25, from: from, to: to, log: true}
@@ -40,8 +40,8 @@ func zeroScale(high, from, to float64) scale {
 	return scale{low: 0, high: math.Ceil(high*1.02/step) * step, from: from, to: to}
 }
 
-// ticks are round values within the scale: about five, or 1, 2 and 5 of each
-// decade if few decades are covered.
+// ticks are round values within the scale: about five, or 1, 2 and 5 of each decade if
+// it covers few decades.
 func (s scale) ticks() []float64 {
 	if s.log {
 		return logTicks(s.low, s.high)
@@ -73,7 +73,7 @@ func logTicks(low, high float64) []float64 {
 	return out
 }
 
-// niceStep is the next of 1, 2, 2.5, 5 × a power of ten that is not below v.
+// niceStep is the smallest 1, 2, 2.5 or 5 × a power of ten that is at least v.
 func niceStep(v float64) float64 {
 	p := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 2.5, 5} {
@@ -84,8 +84,8 @@ func niceStep(v float64) float64 {
 	return 10 * p
 }
 
-// percentileAt maps a percentile to its place on the log axis: 0, 90, 99, 99.9
-// stand one unit apart.
+// percentileAt maps a percentile to its place on the log axis: 0, 90, 99 and 99.9 are
+// one unit apart.
 func percentileAt(p float64) float64 {
 	return -math.Log10(1 - math.Min(p, 100-1e-9)/100)
 }

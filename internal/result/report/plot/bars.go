@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// Bar is a mean with its interval and the values that it rests on.
+// Bar is a mean with its interval and the underlying values.
 type Bar struct {
 	Label     string
 	Text      string // the mean and interval in words
@@ -32,7 +32,7 @@ type Bars struct {
 	Format          func(float64) string
 }
 
-// Data is every mean with its interval, every value and every limit.
+// Data lists every mean with its interval, every value and every limit.
 func (b Bars) Data() [][]string {
 	out := [][]string{{"bar", "kind", "value (" + b.Unit + ")"}}
 	for _, bar := range b.Bars {

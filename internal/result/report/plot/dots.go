@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Row is a line of a dot plot: values on one axis, with what spans them.
+// Row is a line of a dot plot: values on one axis, with their range.
 type Row struct {
 	Label string
 	Text  string // beside the label
@@ -23,21 +23,21 @@ type Row struct {
 type Dot struct {
 	Value float64
 	Kind  int    // its form and colour, 0 to 3
-	Tip   string // that a reader gets who points at it
-	Href  string // "#…": the record it rests on
+	Tip   string // tooltip of the dot
+	Href  string // "#…": its record
 }
 
-// Dots is a plot of rows over one axis, logarithmic if values are far apart.
+// Dots is a plot of rows on one axis, logarithmic if values are far apart.
 type Dots struct {
 	ID, Title, Desc string
 	Rows            []Row
 	Limits          []Limit
-	Legend          []string // names of the kinds of dots, as far as they need one
+	Legend          []string // names of the kinds of dots that need one
 	Unit            string   // of the values, for Data
 	Format          func(float64) string
 }
 
-// Data is every dot, the ends of every line, and every limit.
+// Data lists every dot, the ends of every line, and every limit.
 func (p Dots) Data() [][]string {
 	out := [][]string{{"row", "kind", "value (" + p.Unit + ")"}}
 	for _, row := range p.Rows {
@@ -57,12 +57,12 @@ const (
 	dotsPitch, dotsDrop = 40.0, 24.0 // of a row, and from its top to its line
 	dotsBottom          = 30.0
 	dotsLine            = 15.0 // of a label with several
-	dotsChars           = 58   // of a line, with the text beside it
-	tickChar            = 6.4  // of a tick's text, about
+	dotsChars           = 58   // characters of a line and its text
+	tickChar            = 6.4  // of a character of a tick, about
 )
 
-// lines breaks the label between words if it and the text beside it do not fit in one
-// line; beside is the distance of the text from the beginning of the last.
+// lines wraps the label if it and the text beside it do not fit in one line; beside is
+// the text's distance from the start of the last line.
 func (r Row) lines() (lines []string, beside float64) {
 	line := ""
 	for _, word := range strings.Fields(r.Label) {
@@ -126,10 +126,10 @@ func (p Dots) SVG() template.HTML {
 	return c.Finish(p.ID, "plot", p.Title, p.Desc)
 }
 
-// mostTicks is how many have room for their texts.
+// mostTicks is how many tick texts fit.
 const mostTicks = 7
 
-// thinned leaves every other tick out until there is room.
+// thinned removes every other tick until the rest fit.
 func thinned(ticks []float64) []float64 {
 	for len(ticks) > mostTicks {
 		var kept []float64
@@ -156,7 +156,7 @@ func (p Dots) scale() scale {
 	for _, l := range p.Limits {
 		see(l.Value)
 	}
-	// A lower bound near zero would stretch the axis to no use.
+	// A lower bound near zero would stretch the axis without benefit.
 	return rangeScale(low, high, barsLeft, width-barsRight)
 }
 
@@ -188,7 +188,7 @@ func (p Dots) row(c *Canvas, x scale, y float64, row Row) {
 		y += dotsLine
 	}
 	mid := y + dotsDrop
-	// Beside each other: at the far end a limit's line would cross the text.
+	// Next to each other: at the far end a limit's line would cross the text.
 	c.Text("label", "start", barsLeft, y+13, lines[len(lines)-1])
 	c.Text("value", "start", barsLeft+beside, y+13, row.Text)
 	c.Line("grid", barsLeft, mid, width-barsRight, mid)
@@ -203,7 +203,7 @@ func (p Dots) row(c *Canvas, x scale, y float64, row Row) {
 	}
 }
 
-// form draws a value in the form of its kind, so that nobody depends on colours.
+// form draws a value in the shape of its kind, so that colours are not needed.
 func form(c *Canvas, kind int, x, y float64) {
 	switch kind % 4 {
 	case 0:
@@ -217,7 +217,7 @@ func form(c *Canvas, kind int, x, y float64) {
 	}
 }
 
-// within is the coordinate of a value, at the edge if it is beyond.
+// within is the coordinate of a value, limited to the scale's edge.
 func (s scale) within(v float64) float64 {
 	return s.at(math.Min(math.Max(v, s.low), s.high))
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Plot is a figure: drawn, and the numbers that it is drawn from.
+// Plot is a figure: its drawing and its numbers.
 type Plot interface {
 	SVG() template.HTML
 	// Data is a table of the plot's numbers, its head first.
@@ -18,8 +18,8 @@ type Plot interface {
 
 var anchor = regexp.MustCompile(`<a href="[^"]*">`)
 
-// Alone makes a drawing of a page a file of its own: with a style sheet, and
-// without links into the page.
+// Alone makes a page's drawing a standalone file: with a style sheet, and without links
+// into the page.
 func Alone(svg template.HTML, style string) string {
 	s := strings.ReplaceAll(anchor.ReplaceAllString(string(svg), "<g>"), "</a>", "</g>")
 	s = strings.Replace(s, "<svg ", `<svg xmlns="http://www.w3.org/2000/svg" `, 1)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Series is a line through points, in the order of their X.
+// Series is a line through points, ordered by X.
 type Series struct {
 	Name   string
 	Points []XY
@@ -18,19 +18,19 @@ type Series struct {
 // XY is a point of a series.
 type XY struct {
 	X, Y float64
-	// Wanted is where X was to be and is not; 0: it is there.
+	// Wanted is the requested X if X missed it; otherwise 0.
 	Wanted float64
 	Tip    string
-	Href   string // "#…": the record it rests on
+	Href   string // "#…": its record
 }
 
-// Lines is a plot of one value against another of the same unit, on axes of one
-// scale, logarithmic if values are far apart.
+// Lines is a plot of one value against another of the same unit, with equal scales,
+// logarithmic if values are far apart.
 type Lines struct {
 	ID, Title, Desc string
 	Series          []Series
 	XName, YName    string
-	Equal           string // names the line on which both are the same; empty: none
+	Equal           string // label of the line on which both are equal; empty: none
 	Unit            string // of the values, for Data
 	Format          func(float64) string
 }
@@ -50,7 +50,7 @@ func (p Lines) Data() [][]string {
 	return out
 }
 
-// linesLeft is room for texts of ticks with a unit.
+// linesLeft leaves room for tick texts with a unit.
 const linesLeft = 66.0
 
 // SVG draws the plot.

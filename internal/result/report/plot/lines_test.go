@@ -25,7 +25,7 @@ func TestLinesDrawWhatTheyAreGiven(t *testing.T) {
 	finite(t, string(Lines{Format: plain, Series: []Series{{Points: []XY{{}}}, {}}}.SVG()))
 }
 
-// A long label is broken, and moves what is below; the text stands beside its last line.
+// A long label is wrapped, and shifts what is below; the text is next to its last line.
 func TestLabelsAreBroken(t *testing.T) {
 	short, long := Row{Label: "a row", Text: "× 2"}, Row{Label: strings.Repeat("a long label ", 10), Text: "× 2"}
 	if lines, beside := short.lines(); len(lines) != 1 || beside <= 0 {
@@ -50,7 +50,7 @@ func TestLabelsAreBroken(t *testing.T) {
 	}
 }
 
-// Plots that compare have one scale, whatever their own curves cover.
+// Plots to be compared share one scale, whatever their own range.
 func TestPercentilesCoverWhatTheyAreTold(t *testing.T) {
 	p := Percentiles{Format: plain, Curves: []Curve{{Points: []Point{{0, 50, true}, {50, 60, true}}}}}
 	own := p.yScale(0, 1)

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Curve is one distribution: a value for each percentile, ascending. A curve
-// ends if the samples support no further quantile.
+// Curve is one distribution: a value for each percentile, ascending. A curve ends where
+// the samples support no further quantile.
 type Curve struct {
 	Name   string
 	Points []Point
-	Href   string // "#…": the record that it rests on
+	Href   string // "#…": its record
 }
 
 // Point is a quantile. Marked ones get a dot with a tooltip.
@@ -24,7 +24,7 @@ type Point struct {
 	Marked     bool
 }
 
-// Limit is a line that a requirement draws.
+// Limit is a line for a requirement.
 type Limit struct {
 	Value      float64
 	Percentile float64 // where it is judged
@@ -36,11 +36,11 @@ type Percentiles struct {
 	ID, Title, Desc string
 	Curves          []Curve
 	Limits          []Limit
-	From, To        float64 // values that the axis covers at least, so that plots compare; 0: those of the curves
+	From, To        float64 // the axis covers at least these values, so that plots compare; 0: the curves' own
 	Unit            string  // of the values, for Data
 	Format          func(float64) string
 
-	legendRows int // of the legend at least
+	legendRows int // minimum rows of the legend
 }
 
 // Data is every point and limit.
@@ -57,7 +57,7 @@ func (p Percentiles) Data() [][]string {
 	return out
 }
 
-// Align gives plots one scale of values at one height, so that they compare.
+// Align gives plots one scale and one height, so that they compare.
 func Align(plots []Percentiles) {
 	low, high, rows := math.Inf(1), 0.0, 0
 	for _, p := range plots {
@@ -82,7 +82,7 @@ const (
 	legendRow, legendLine      = 19.0, 22.0
 )
 
-// frame is where a plot lies on its canvas.
+// frame is a plot's area on its canvas.
 type frame struct {
 	x, y  scale
 	floor float64
@@ -211,7 +211,7 @@ func (p Percentiles) legend() (entries []entry, rows int) {
 	return entries, placeEntries(entries)
 }
 
-// placeEntries places the entries of a legend in as few rows as they have room in.
+// placeEntries places the entries of a legend in as few rows as possible.
 func placeEntries(entries []entry) (rows int) {
 	x := left
 	rows = 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plot draws figures as SVG that takes its colours from the page's
-// style sheet. All text that it is given is escaped.
+// Package plot draws figures as SVG with colours from the page's style sheet. It
+// escapes all text.
 package plot
 
 import (
@@ -17,11 +17,11 @@ type Canvas struct {
 	body          strings.Builder
 }
 
-// largest bounds how far a drawing is scaled up on a wide page.
+// largest limits the scale of a drawing on a wide page.
 const largest = 1.35
 
-// Finish closes the drawing. Title and description are for those who do not
-// see it; id must be unique on the page and safe in an attribute.
+// Finish closes the drawing. Title and description are for screen readers; id must be
+// unique on the page and safe in an attribute.
 func (c *Canvas) Finish(id, class, title, desc string) template.HTML {
 	return template.HTML(fmt.Sprintf(
 		`<svg class="%s" style="max-width:%.0fpx" viewBox="0 0 %g %g" role="group" aria-labelledby="%s-t %s-d">`+
@@ -54,8 +54,8 @@ func (c *Canvas) Text(class, anchor string, x, y float64, text string) {
 	fmt.Fprintf(&c.body, `<text class="%s" text-anchor="%s" x="%.1f" y="%.1f">%s</text>`, esc(class), esc(anchor), x, y, esc(text))
 }
 
-// Link makes what draw draws a link with a tooltip; an empty href only adds
-// the tooltip.
+// Link makes draw's elements a link with a tooltip; an empty href adds only the
+// tooltip.
 func (c *Canvas) Link(href, tip string, draw func()) {
 	open, end := `<g>`, `</g>`
 	if strings.HasPrefix(href, "#") {
