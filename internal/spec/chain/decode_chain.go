@@ -23,7 +23,7 @@ var chainFields = []parse.Field[Chain]{
 	},
 	{
 		Name: "name", Required: true,
-		Doc:    "Names the chain to `dray status` and `dray down`. Two chains on one host need two names.",
+		Doc:    "The name of the chain for `dray status` and `dray down`. It must be unique on the host.",
 		Form:   schema.Ref("name"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Chain) { c.Name = d.Name(n, "a chain's name") },
 	},
@@ -37,19 +37,19 @@ var chainFields = []parse.Field[Chain]{
 	},
 	{
 		Name:   "hosts",
-		Doc:    "Simulated hosts: network namespaces of the one machine, joined by an underlay of a stated rate and delay. With it, each function says on which it is.",
+		Doc:    "Simulated hosts: network namespaces of the one machine, joined by an underlay of a stated rate and delay. If set, each function must name its host.",
 		Form:   schema.Ref("hosts"),
 		Decode: decodeHosts,
 	},
 	{
 		Name: "functions", Required: true,
-		Doc:    "The containers and processes of the chain, at least one. No two have the same name.",
+		Doc:    "The containers and processes of the chain, at least one. Names must be unique.",
 		Form:   schema.List(schema.Ref("function"), 1, 0),
 		Decode: decodeFunctions,
 	},
 	{
 		Name:   "links",
-		Doc:    "The links between ports. No two have the same name. A port that is on no link gets no interface.",
+		Doc:    "The links between ports. Names must be unique. A port without a link gets no interface.",
 		Form:   schema.List(schema.Ref("link"), 0, 0),
 		Decode: decodeLinks,
 	},
@@ -58,7 +58,7 @@ var chainFields = []parse.Field[Chain]{
 var policyFields = []parse.Field[Policy]{
 	{
 		Name: "on_infeasible",
-		Doc:  "What to do with a requirement that the planner expects to be missed: `refuse` starts nothing and exits with 3, `warn` says so, runs the chain and lets the measurement judge. What cannot be built at all is refused in any case.",
+		Doc:  "What to do with a requirement that the planner expects to be missed: `refuse` starts nothing and exits with 3; `warn` prints a warning, runs the chain and leaves the verdict to the measurement. A chain that cannot be built is always refused.",
 		Form: schema.Enum(policies).Default("refuse"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, p *Policy) {
 			if v, ok := parse.Choice(d, n, "on_infeasible", policies); ok {
@@ -68,7 +68,7 @@ var policyFields = []parse.Field[Policy]{
 	},
 	{
 		Name: "privileged",
-		Doc:  "Whether a link may have a transport that needs privileges of its functions: `af-xdp` capabilities of the host, `dpdk-ring` all DPDK memory of the other function. The plan says which. A function gets those, and no others.",
+		Doc:  "Whether a link may use a transport that needs privileges for its functions. `af-xdp` needs host capabilities, `dpdk-ring` access to all DPDK memory of the other function. The plan lists them. A function gets only these.",
 		Form: schema.Bool().Default(false),
 		Decode: func(d *parse.Decoder, n *yaml.Node, p *Policy) {
 			if v, ok := d.Boolean(n, "privileged"); ok {

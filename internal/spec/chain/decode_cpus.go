@@ -81,9 +81,9 @@ var hugePageFields = []parse.Field[[]HugePages]{
 }
 
 func hugePageField(name string, size units.Bytes) parse.Field[[]HugePages] {
-	doc := "The most memory in pages of 2 MiB; a multiple of 2Mi."
+	doc := "The maximum memory in pages of 2 MiB; a multiple of 2Mi."
 	if size == hugePage1G {
-		doc = "The most memory in pages of 1 GiB; a multiple of 1Gi."
+		doc = "The maximum memory in pages of 1 GiB; a multiple of 1Gi."
 	}
 	return parse.Field[[]HugePages]{Name: name, Doc: doc, Form: schema.Ref("size"), Decode: func(d *parse.Decoder, n *yaml.Node, to *[]HugePages) {
 		limit, ok := parse.Positive(d, n, "a limit of huge pages", units.ParseBytes)

@@ -28,13 +28,13 @@ const (
 var functionFields = []parse.Field[Function]{
 	{
 		Name: "name", Required: true,
-		Doc:    "Names the function in link ends, `dray logs` and `dray exec`.",
+		Doc:    "The name of the function in link ends, `dray logs` and `dray exec`.",
 		Form:   schema.Ref("name"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Name = d.Name(n, "a function's name") },
 	},
 	{
 		Name: "runtime",
-		Doc:  "What runs the function: `runc`, an OCI container; `process`, a program of the host in a network namespace of its own; `docker`, a container of the Docker engine; `external`, something that is running already and that Drayage only plumbs and measures; `vm`, a virtual machine of QEMU's with Debian's kernel and the host's programs.",
+		Doc:  "How the function runs: `runc`, as an OCI container; `process`, as a host program in its own network namespace; `docker`, as a Docker container; `external`, already running, so that Drayage only plumbs and measures it; `vm`, in a QEMU virtual machine with Debian's kernel and the host's programs.",
 		Form: schema.Enum(runtimes).Default("runc"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) {
 			if v, ok := parse.Choice(d, n, "runtime", runtimes); ok {
@@ -44,61 +44,61 @@ var functionFields = []parse.Field[Function]{
 	},
 	{
 		Name:   "host",
-		Doc:    "The simulated host that the function is on, one of the chain's hosts; required where the chain has hosts.",
+		Doc:    "The simulated host of the function, one of the chain's hosts; required if the chain has hosts.",
 		Form:   schema.Ref("name"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Host = d.Name(n, "a host's name") },
 	},
 	{
 		Name:   "image",
-		Doc:    "The image of the container, for runtime `docker`, which needs one.",
+		Doc:    "The image of the container; required for runtime `docker`.",
 		Form:   schema.Pattern(imagePattern.String()),
 		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Image = DecodeImage(d, n) },
 	},
 	{
 		Name:   "rootfs",
-		Doc:    "The folder that becomes the root of the container, for runtime `runc`. Without it the container sees the host's root, read-only.",
+		Doc:    "The folder that becomes the root of the container, for runtime `runc`. Default: the host's root, read-only.",
 		Form:   schema.Ref("path"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Rootfs = decodeAbsolutePath(d, n, "rootfs") },
 	},
 	{
 		Name:   "command",
-		Doc:    "The program and its arguments. Without it nothing is started: the function is a sandbox whose ports are plumbed and measured.",
+		Doc:    "The program and its arguments. By default nothing is started: the function is a sandbox whose ports are plumbed and measured.",
 		Form:   schema.List(schema.Word(), 1, 0),
 		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Command = decodeCommand(d, n) },
 	},
 	{
 		Name:   "env",
-		Doc:    "Environment variables by name. Values are taken as they are written.",
+		Doc:    "Environment variables by name. Values are used as written.",
 		Form:   schema.Schema{{Name: "type", Value: "object"}, {Name: "propertyNames", Value: schema.Schema{{Name: "pattern", Value: "^[A-Za-z_][A-Za-z0-9_]*$"}}}, {Name: "additionalProperties", Value: schema.Schema{{Name: "type", Value: []string{"string", "number", "boolean"}}}}},
 		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Env = decodeEnv(d, n) },
 	},
 	{
 		Name:   "cpus",
-		Doc:    "The CPUs that the function is pinned to: a number, such as 2, of CPUs that the planner chooses, or text that names them, such as \"0-2,5\". A quoted \"2\" is CPU 2. Without it the function may run on any CPU.",
+		Doc:    "The CPUs that the function is pinned to: a number of CPUs, such as 2, which the planner chooses, or text that names them, such as \"0-2,5\". A quoted \"2\" is CPU 2. Default: the function may run on any CPU.",
 		Form:   schema.OneOf(schema.Integer(1, 8192), schema.Pattern(`^[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*$`)),
 		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.CPUs = decodeCpus(d, n) },
 	},
 	{
 		Name:   "memory",
-		Doc:    "The most memory that the function may use, at least 4Mi. Without it there is no limit.",
+		Doc:    "The maximum memory of the function, at least 4Mi. Default: no limit.",
 		Form:   schema.Ref("size"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Memory = DecodeMemory(d, n) },
 	},
 	{
 		Name:   "pids",
-		Doc:    "The most processes and threads that the function may have.",
+		Doc:    "The maximum number of processes and threads of the function.",
 		Form:   schema.Integer(1, maxPids).Default(512),
 		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Pids, _ = d.Integer(n, "pids", 1, maxPids) },
 	},
 	{
 		Name:   "hugepages",
-		Doc:    "The most huge pages that the function may use, by page size.",
+		Doc:    "The function's maximum of huge pages, by page size.",
 		Form:   schema.Ref("hugepages"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.HugePages = DecodeHugePages(d, n) },
 	},
 	{
 		Name: "restart",
-		Doc:  "When the command is started again after it has ended.",
+		Doc:  "When the command is restarted after it ends.",
 		Form: schema.Enum(restarts).Default("never"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) {
 			if v, ok := parse.Choice(d, n, "restart", restarts); ok {
@@ -108,19 +108,19 @@ var functionFields = []parse.Field[Function]{
 	},
 	{
 		Name:   "external",
-		Doc:    "What is running already, for runtime `external`, which needs it.",
+		Doc:    "The running container or process; required for runtime `external`.",
 		Form:   schema.Ref("external"),
 		Decode: decodeExternal,
 	},
 	{
 		Name:   "vm",
-		Doc:    "The machine, for runtime `vm`. The function's cpus are its processors, each pinned to one of the host's; its memory is the limit of what the command may use, and the machine has 256Mi more, and the huge pages of its DPDK applications.",
+		Doc:    "The machine, for runtime `vm`. The function's cpus are its virtual CPUs, each pinned to a host CPU. The function's memory limits the command; the machine has 256Mi more, plus the huge pages of its DPDK applications.",
 		Form:   schema.Ref("vm"),
 		Decode: decodeVM,
 	},
 	{
 		Name:   "ports",
-		Doc:    "The ports of the function, at most 256. No two have the same name.",
+		Doc:    "The ports of the function, at most 256. Names must be unique.",
 		Form:   schema.List(schema.Ref("port"), 0, 256),
 		Decode: decodePorts,
 	},
@@ -129,7 +129,7 @@ var functionFields = []parse.Field[Function]{
 var externalFields = []parse.Field[External]{
 	{
 		Name:   "pid",
-		Doc:    "A process, whose network namespace gets the ports.",
+		Doc:    "The id of a process; its network namespace gets the ports.",
 		Form:   schema.Integer(1, maxPids),
 		Decode: func(d *parse.Decoder, n *yaml.Node, e *External) { e.PID, _ = d.Integer(n, "pid", 1, maxPids) },
 	},
@@ -150,7 +150,7 @@ var externalFields = []parse.Field[External]{
 var vmFields = []parse.Field[VM]{
 	{
 		Name: "kernel",
-		Doc:  "Which of Debian's kernels it boots: `generic`, linux-image-amd64; `rt`, linux-image-rt-amd64 with PREEMPT_RT. The package is fetched once, and never installed.",
+		Doc:  "The Debian kernel that it boots: `generic`, linux-image-amd64; `rt`, linux-image-rt-amd64 with PREEMPT_RT. The package is downloaded once, and never installed.",
 		Form: schema.Enum(vmKernels).Default("generic"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, v *VM) {
 			if k, ok := parse.Choice(d, n, "kernel", vmKernels); ok {
@@ -160,19 +160,19 @@ var vmFields = []parse.Field[VM]{
 	},
 	{
 		Name:   "hugepages",
-		Doc:    "Whether the machine's memory is taken from the host's huge pages of 2Mi.",
+		Doc:    "Whether the host's 2Mi huge pages back the machine's memory.",
 		Form:   schema.Bool().Default(false),
 		Decode: func(d *parse.Decoder, n *yaml.Node, v *VM) { v.HugePages, _ = d.Boolean(n, "hugepages") },
 	},
 	{
 		Name:   "nohz_full",
-		Doc:    "Whether the kernel's tick stops on every virtual CPU but the first while one thread alone runs there (`nohz_full`, and `rcu_nocbs` for the same CPUs). The machine then has two virtual CPUs at least.",
+		Doc:    "Whether the kernel's tick stops on every virtual CPU but the first while a single thread runs there (`nohz_full`, and `rcu_nocbs` for the same CPUs). The machine then has at least two virtual CPUs.",
 		Form:   schema.Bool().Default(false),
 		Decode: func(d *parse.Decoder, n *yaml.Node, v *VM) { v.NoHzFull, _ = d.Boolean(n, "nohz_full") },
 	},
 	{
 		Name: "runtime",
-		Doc:  "What runs the command in the machine: `process`, or `runc`, an OCI container without a capability that has the machine's ports.",
+		Doc:  "How the command runs in the machine: `process`, or `runc`, an OCI container without capabilities that has the machine's ports.",
 		Form: schema.Enum(vmRuntimes).Default("process"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, v *VM) {
 			if r, ok := parse.Choice(d, n, "runtime", vmRuntimes); ok {

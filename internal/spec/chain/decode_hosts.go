@@ -32,19 +32,19 @@ var hostsFields = []parse.Field[Hosts]{
 var underlayFields = []parse.Field[Underlay]{
 	{
 		Name:   "rate",
-		Doc:    "What each host's line carries in each direction, in Ethernet frames without checksum, preamble and gap. Without it: what the machine gives.",
+		Doc:    "The rate of each host's line in each direction, in Ethernet frames without checksum, preamble and gap. Default: no limit beyond the machine's own.",
 		Form:   schema.Ref("bitrate"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, u *Underlay) { u.Rate = DecodeShapedRate(d, n, "rate") },
 	},
 	{
 		Name:   "delay",
-		Doc:    "What the way from one host to another takes, one way, beside what the machine itself takes: whole microseconds, at most 1s. It needs the queueing discipline netem.",
+		Doc:    "The one-way delay from one host to another, in addition to the machine's own: whole microseconds, at most 1s. It needs the queueing discipline netem.",
 		Form:   schema.Ref("duration"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, u *Underlay) { u.Delay = DecodeDelay(d, n) },
 	},
 	{
 		Name: "mtu",
-		Doc:  "The longest packet of the underlay in bytes. A tunnel takes 50 of them.",
+		Doc:  "The longest packet of the underlay in bytes. A tunnel's headers use 50 of them.",
 		Form: schema.Integer(minMTU+VXLANOverhead, maxMTU).Default(1600),
 		Decode: func(d *parse.Decoder, n *yaml.Node, u *Underlay) {
 			u.MTU, _ = d.Integer(n, "mtu", minMTU+VXLANOverhead, maxMTU)

@@ -17,19 +17,19 @@ const defaultPercentile units.Percentile = 99
 var linkFields = []parse.Field[Link]{
 	{
 		Name: "name", Required: true,
-		Doc:    "Names the link in plans, verdicts and reports.",
+		Doc:    "The name of the link in plans, verdicts and reports.",
 		Form:   schema.Ref("name"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) { l.Name = d.Name(n, "a link's name") },
 	},
 	{
 		Name: "ends", Required: true,
-		Doc:    "What the link joins, at least two ends: ports, each on this link only, and at most one uplink. At least one is a port.",
+		Doc:    "The ends that the link joins, at least two: ports, each on this link only, and at most one uplink. At least one must be a port.",
 		Form:   schema.List(schema.Ref("end"), 2, 0),
 		Decode: decodeEnds,
 	},
 	{
 		Name: "transport",
-		Doc:  "How the link is realised. With `auto` the planner takes the fastest transport that the isolation, the faces and the ends allow, and that this host has. What a driver exists for is shown by `dray doctor`; any other name is refused by the planner.",
+		Doc:  "How the link is realised. With `auto` the planner takes the host's fastest transport that the isolation, the faces and the ends allow. `dray doctor` lists the transports that have a driver; the planner refuses any other name.",
 		Form: schema.Enum(Transports).Default("auto"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) {
 			if v, ok := parse.Choice(d, n, "transport", Transports); ok {
@@ -49,7 +49,7 @@ var linkFields = []parse.Field[Link]{
 	},
 	{
 		Name: "forwarding",
-		Doc:  "How a switch of Open vSwitch on DPDK (ovs-dpdk, ovs-dray, ovs-dpdk-vxlan) decides where a packet goes: `direct`, from either of two ends to the other, whatever its addresses; `learning`, by the addresses that it has seen at each end. Without it: direct between two ends, learning between more. No other transport has the choice.",
+		Doc:  "How an Open vSwitch with DPDK (ovs-dpdk, ovs-dray, ovs-dpdk-vxlan) decides where a packet goes: `direct`, from either of two ends to the other, whatever its addresses; `learning`, by the addresses seen at each end. Default: direct between two ends, learning between more. No other transport has this choice.",
 		Form: schema.Enum(Forwardings),
 		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) {
 			l.Forwarding, _ = parse.Choice(d, n, "forwarding", Forwardings)
@@ -57,7 +57,7 @@ var linkFields = []parse.Field[Link]{
 	},
 	{
 		Name: "traffic",
-		Doc:  "What min_bitrate and max_bitrate are measured with: `udp`, the payload of datagrams that arrives, as user planes such as F1-U carry it; `tcp`, what one TCP stream delivers, between network interfaces only. The two can differ several times over. Latency, variation, loss and packet rate are always those of UDP packets.",
+		Doc:  "The protocol that min_bitrate and max_bitrate are measured with: `udp`, the received payload of datagrams, as in user planes such as F1-U; `tcp`, the goodput of one TCP stream, between network interfaces only. The two can differ several times over. Latency, variation, loss and packet rate are always measured with UDP.",
 		Form: schema.Enum(traffics).Default("udp"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) {
 			if v, ok := parse.Choice(d, n, "traffic", traffics); ok {
@@ -67,13 +67,13 @@ var linkFields = []parse.Field[Link]{
 	},
 	{
 		Name:   "frame",
-		Doc:    "The length of the UDP frames that bitrate, latency and loss are measured with, in bytes with FCS: the payload and 46 bytes, over IPv6 66. At most the mtu of the link's ports and 18. Without it: frames that fill the mtu.",
+		Doc:    "The length of the UDP frames that bitrate, latency and loss are measured with, in bytes with FCS: the payload plus 46 bytes, or 66 over IPv6. At most the mtu of the link's ports plus 18. Default: frames that fill the mtu.",
 		Form:   schema.Integer(MinFrame, MaxFrame),
 		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) { l.Frame, _ = d.Integer(n, "frame", MinFrame, MaxFrame) },
 	},
 	{
 		Name: "load",
-		Doc:  "The traffic that runs in one direction while latency is measured. Without it: 10 % of min_bitrate. With 0bps latency is measured on an idle link.",
+		Doc:  "The traffic in one direction while latency is measured. Default: 10 % of min_bitrate. With 0bps latency is measured on an idle link.",
 		Form: schema.Ref("bitrate"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) {
 			l.Load, l.HasLoad = parse.Quantity(d, n, "load", units.ParseBitrate)
@@ -87,13 +87,13 @@ var linkFields = []parse.Field[Link]{
 	},
 	{
 		Name:   "qos",
-		Doc:    "A queueing discipline for the egress of every port on the link that has none of its own.",
+		Doc:    "A queueing discipline for the egress of every port of the link without one of its own.",
 		Form:   schema.Ref("qos"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) { l.QoS = decodeQdisc(d, n) },
 	},
 	{
 		Name:   "messages",
-		Doc:    "Buffers for messages longer than a packet, such as FAPI's or IQ samples, beside the packets. Only shared memory between native ports has them.",
+		Doc:    "Buffers for messages longer than a packet, such as FAPI messages or IQ samples, in addition to the packets. Only shared memory between native ports supports them.",
 		Form:   schema.Ref("messages"),
 		Decode: decodeMessages,
 	},
@@ -110,7 +110,7 @@ var requiresFields = []parse.Field[Requires]{
 	},
 	{
 		Name: "percentile",
-		Doc:  "Where latency and packet_delay_variation are judged; needs one of them. A percentile needs ten samples beyond it: 99.99 needs at least 100 000 packets.",
+		Doc:  "The percentile at which latency and packet_delay_variation are judged; it needs one of them. A percentile needs ten samples beyond it: 99.99 needs at least 100 000 packets.",
 		Form: schema.Ref("percentile").Default(99),
 		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
 			r.Percentile, _ = parse.Quantity(d, n, "percentile", units.ParsePercentile)
@@ -126,13 +126,13 @@ var requiresFields = []parse.Field[Requires]{
 	},
 	{
 		Name:   "packet_loss_ratio",
-		Doc:    "The largest proportion of packets that may be lost. 0 cannot be proven by measurement and is refused; a ratio r needs at least 3/r packets without loss.",
+		Doc:    "The largest proportion of packets that may be lost. No measurement can prove 0, so it is refused; a ratio r needs at least 3/r packets without loss.",
 		Form:   schema.Ref("ratio"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) { r.LossRatio = decodeLossRatio(d, n) },
 	},
 	{
 		Name: "min_bitrate",
-		Doc:  "The least throughput, in each direction.",
+		Doc:  "The minimum throughput in each direction.",
 		Form: schema.Ref("bitrate"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
 			r.MinBitrate, _ = parse.Positive(d, n, "min_bitrate", units.ParseBitrate)
@@ -140,7 +140,7 @@ var requiresFields = []parse.Field[Requires]{
 	},
 	{
 		Name: "max_bitrate",
-		Doc:  "The most throughput, in each direction. It is enforced by a token bucket at every port, and then measured. At least 8bps, and not below min_bitrate.",
+		Doc:  "The maximum throughput in each direction. A token bucket at every port enforces it; it is then measured. At least 8bps, and not below min_bitrate.",
 		Form: schema.Ref("bitrate"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
 			r.MaxBitrate = DecodeShapedRate(d, n, "max_bitrate")
@@ -148,7 +148,7 @@ var requiresFields = []parse.Field[Requires]{
 	},
 	{
 		Name: "packet_rate",
-		Doc:  "The least packet rate, in each direction, in frames of 64 bytes, over IPv6 84.",
+		Doc:  "The minimum packet rate in each direction, in frames of 64 bytes, or 84 over IPv6.",
 		Form: schema.Ref("packetrate"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
 			r.PacketRate, _ = parse.Positive(d, n, "packet_rate", units.ParsePacketRate)
@@ -156,7 +156,7 @@ var requiresFields = []parse.Field[Requires]{
 	},
 	{
 		Name:   "mtu",
-		Doc:    "The IP packet in bytes that must pass without fragmentation. Not above the mtu of the link's ports.",
+		Doc:    "The size of an IP packet, in bytes, that must pass without fragmentation. At most the mtu of the link's ports.",
 		Form:   schema.Ref("mtu"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) { r.MTU, _ = d.Integer(n, "mtu", minMTU, maxMTU) },
 	},
@@ -165,7 +165,7 @@ var requiresFields = []parse.Field[Requires]{
 var uplinkFields = []parse.Field[End]{
 	{
 		Name: "uplink", Required: true,
-		Doc:    "The name of the host's interface.",
+		Doc:    "The name of the host interface.",
 		Form:   schema.Pattern(interfacePattern.String()).With("not", schema.Schema{{Name: "pattern", Value: "^[.]+$"}}),
 		Decode: func(d *parse.Decoder, n *yaml.Node, e *End) { e.Uplink = decodeInterfaceName(d, n) },
 	},

@@ -12,13 +12,13 @@ import (
 var holdFields = []parse.Field[Hold]{
 	{
 		Name: "packets", Required: true,
-		Doc:    "The largest number of received packets that the application has not released, per queue.",
+		Doc:    "The maximum number of received packets not yet released by the application, per queue.",
 		Form:   schema.Integer(1, maxHold),
 		Decode: func(d *parse.Decoder, n *yaml.Node, h *Hold) { h.Packets, _ = d.Integer(n, "packets", 1, maxHold) },
 	},
 	{
 		Name: "beyond",
-		Doc:  "What becomes of packets that come beyond it: `drop`, they are returned at once and counted; `copy`, they are delivered in memory of the receiver's own.",
+		Doc:  "What happens to further packets: `drop` returns them at once and counts them; `copy` delivers them in the receiver's own memory.",
 		Form: schema.Enum(beyonds).Default("drop"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, h *Hold) {
 			if v, ok := parse.Choice(d, n, "beyond", beyonds); ok {
@@ -49,7 +49,7 @@ var messagesFields = []parse.Field[Messages]{
 	},
 	{
 		Name: "count",
-		Doc:  "How many may be under way per queue and direction. The link takes size × count × queues × 2 of memory.",
+		Doc:  "How many may be in flight per queue and direction. The link uses size × count × queues × 2 of memory.",
 		Form: schema.Integer(1, maxMessages).Default(8),
 		Decode: func(d *parse.Decoder, n *yaml.Node, m *Messages) {
 			if v, ok := d.Integer(n, "count", 1, maxMessages); ok {

@@ -37,7 +37,7 @@ var QueueKinds = []string{"pfifo", "bfifo", "sfq", "codel", "fq_codel"}
 var qdiscFields = []parse.Field[Qdisc]{
 	{
 		Name: "qdisc", Required: true,
-		Doc:  "The discipline. `dray doctor` shows which ones the kernel has.",
+		Doc:  "The discipline. `dray doctor` lists the kernel's disciplines.",
 		Form: schema.Enum(QdiscNames()),
 		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) {
 			q.Kind, _ = parse.Choice(d, n, "qdisc", QdiscNames())
@@ -45,13 +45,13 @@ var qdiscFields = []parse.Field[Qdisc]{
 	},
 	{
 		Name:   "rate",
-		Doc:    "tbf, htb, hfsc (required there): the rate that is granted, at least 8bps. netem: the rate that is emulated.",
+		Doc:    "tbf, htb, hfsc (required): the granted rate, at least 8bps. netem: the emulated rate.",
 		Form:   schema.Ref("bitrate"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) { q.Rate = DecodeShapedRate(d, n, "rate") },
 	},
 	{
 		Name:   "ceil",
-		Doc:    "htb: the rate up to which it may borrow. Not below rate, which is the default.",
+		Doc:    "htb: the rate up to which it may borrow, at least rate. Default: rate.",
 		Form:   schema.Ref("bitrate"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) { q.Ceil = DecodeShapedRate(d, n, "ceil") },
 	},
@@ -63,7 +63,7 @@ var qdiscFields = []parse.Field[Qdisc]{
 	},
 	{
 		Name:   "latency",
-		Doc:    "tbf: the longest that a packet may wait in the queue. netem: the delay that is added. Whole microseconds.",
+		Doc:    "tbf: the longest time that a packet may wait in the queue. netem: the added delay. Whole microseconds.",
 		Form:   schema.Ref("duration"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) { q.Latency = decodeQueueing(d, n) },
 	},
@@ -77,7 +77,7 @@ var qdiscFields = []parse.Field[Qdisc]{
 	},
 	{
 		Name:   "at",
-		Doc:    "Where the link's discipline is set: `port` (so without it), on each port, for what the function sends; `switch`, by Open vSwitch's own QoS table on its side of each port, for what the function receives: htb and hfsc without child, with transport ovs. A port's own qos has no choice.",
+		Doc:    "Where the link's discipline is attached: `port` (default), on each port, for packets that the function sends; `switch`, in Open vSwitch's own QoS table on its side of each port, for packets that the function receives. The latter takes htb and hfsc without child, with transport ovs. A port's own qos cannot set it.",
 		Form:   schema.Enum(places),
 		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) { q.At, _ = parse.Choice(d, n, "place", places) },
 	},
@@ -90,7 +90,7 @@ var SwitchKinds = []string{"htb", "hfsc"}
 func init() { // breaks an initialization cycle
 	qdiscFields = append(qdiscFields, parse.Field[Qdisc]{
 		Name:   "child",
-		Doc:    "tbf, htb, hfsc: what queues below the shaper, one of pfifo, bfifo, sfq, codel and fq_codel. Without it: a FIFO. A tbf with a child takes no latency.",
+		Doc:    "tbf, htb, hfsc: the queue below the shaper, one of pfifo, bfifo, sfq, codel and fq_codel. Default: a FIFO. A tbf with a child takes no latency.",
 		Form:   schema.Ref("qos"),
 		Decode: decodeChild,
 	})

@@ -49,7 +49,7 @@ var fields = []parse.Field[Experiment]{
 	},
 	{
 		Name: "title", Required: true,
-		Doc:    "What it is about.",
+		Doc:    "Its subject.",
 		Form:   schema.Text(),
 		Decode: func(d *parse.Decoder, n *yaml.Node, e *Experiment) { e.Title, _ = d.Text(n, "title") },
 	},
@@ -61,7 +61,7 @@ var fields = []parse.Field[Experiment]{
 	},
 	{
 		Name: "notes",
-		Doc:  "What disagrees in what was published, and how this differs from it.",
+		Doc:  "Contradictions in the publication, and how this differs from it.",
 		Form: schema.List(schema.Text(), 0, 0),
 		Decode: func(d *parse.Decoder, n *yaml.Node, e *Experiment) {
 			d.List(n, "notes", func(item *yaml.Node) {
@@ -79,7 +79,7 @@ var fields = []parse.Field[Experiment]{
 	},
 	{
 		Name:   "claims",
-		Doc:    "What should hold on any machine.",
+		Doc:    "Relations that should hold on any machine.",
 		Form:   schema.List(schema.Ref("claim"), 0, 0),
 		Decode: decodeClaims,
 	},
@@ -88,7 +88,7 @@ var fields = []parse.Field[Experiment]{
 var rowFields = []parse.Field[Row]{
 	{
 		Name: "name", Required: true,
-		Doc:    "Names the row in claims.",
+		Doc:    "The name of the row in claims.",
 		Form:   schema.Pattern(parse.NamePattern.String()),
 		Decode: func(d *parse.Decoder, n *yaml.Node, r *Row) { r.Name = d.Name(n, "a row's name") },
 	},
@@ -114,7 +114,7 @@ var rowFields = []parse.Field[Row]{
 	},
 	{
 		Name: "figure",
-		Doc:  "What of the cell's result the row shows: packet_rate and sent_rate in kpps, latency, wakeup and stall in µs, ticks in 1/s, throughput in Mb/s, round_trip, jitter, back_after and outage in ms, start_time and build_time in s, memory and disk in MB, memory_per_thread in GB, clock_… in µs; runs, limits_…, hides_… and what follows hold or do not.",
+		Doc:  "The part of the cell's result that the row shows: packet_rate and sent_rate in kpps, latency, wakeup and stall in µs, ticks in 1/s, throughput in Mb/s, round_trip, jitter, back_after and outage in ms, start_time and build_time in s, memory and disk in MB, memory_per_thread in GB, clock_… in µs; runs, limits_…, hides_… and all after them are pass or fail.",
 		Form: schema.Enum(figureNames),
 		Decode: func(d *parse.Decoder, n *yaml.Node, r *Row) {
 			r.Figure, _ = parse.Choice(d, n, "figure", figureNames)
@@ -151,7 +151,7 @@ var cellFields = []parse.Field[Cell]{
 	},
 	{
 		Name: "forwarding",
-		Doc:  "How the switch forwards, of a transport that leaves the choice.",
+		Doc:  "How the switch forwards, for a transport with that choice.",
 		Form: schema.Enum(chain.Forwardings),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) {
 			c.Forwarding, _ = parse.Choice(d, n, "forwarding", chain.Forwardings)
@@ -167,7 +167,7 @@ var cellFields = []parse.Field[Cell]{
 	},
 	{
 		Name: "runtime",
-		Doc:  "How the functions run; docker: of the tool checks, in the image dray-debian.",
+		Doc:  "How the functions run; docker is for the tool checks, in the image dray-debian.",
 		Form: schema.Enum(runtimes),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) {
 			c.Runtime, _ = parse.Choice(d, n, "runtime", runtimes)
@@ -175,7 +175,7 @@ var cellFields = []parse.Field[Cell]{
 	},
 	{
 		Name:   "vnf",
-		Doc:    "What stands between the generator's ports.",
+		Doc:    "What is between the generator's ports.",
 		Form:   schema.Enum(matrix.VNFs),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) { c.VNF, _ = parse.Choice(d, n, "VNF", matrix.VNFs) },
 	},
@@ -189,7 +189,7 @@ var cellFields = []parse.Field[Cell]{
 	},
 	{
 		Name: "load",
-		Doc:  "What is offered: max, ndr, pdr, a packet rate or a bit rate.",
+		Doc:  "The offered load: max, ndr, pdr, a packet rate or a bit rate.",
 		Form: schema.Pattern(matrix.LoadPattern),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) {
 			if load, ok := parse.Quantity(d, n, "load", matrix.ParseLoad); ok {
@@ -199,7 +199,7 @@ var cellFields = []parse.Field[Cell]{
 	},
 	{
 		Name: "qdisc",
-		Doc:  "The discipline of both ends of the link.",
+		Doc:  "The queueing discipline at both ends of the link.",
 		Form: schema.Enum(chain.QdiscNames()),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) {
 			c.Qdisc, _ = parse.Choice(d, n, "qdisc", chain.QdiscNames())
@@ -213,7 +213,7 @@ var cellFields = []parse.Field[Cell]{
 	},
 	{
 		Name: "at",
-		Doc:  "Where the discipline is set: `switch`, by Open vSwitch's own QoS table, an htb or hfsc without `queue` and `far_queue`. Without it: at the functions' ports.",
+		Doc:  "Where the discipline is attached: `switch` is Open vSwitch's own QoS table, for htb or hfsc without `queue` and `far_queue`. Default: at the functions' ports.",
 		Form: schema.Const("switch"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) {
 			c.At, _ = parse.Choice(d, n, "place", []chain.Place{chain.AtSwitch})
@@ -221,7 +221,7 @@ var cellFields = []parse.Field[Cell]{
 	},
 	{
 		Name: "queue",
-		Doc:  "What queues below the discipline, which is then a tbf, htb or hfsc.",
+		Doc:  "The queue below the discipline, which must be tbf, htb or hfsc.",
 		Form: schema.Enum(chain.QueueKinds),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) {
 			c.Queue, _ = parse.Choice(d, n, "queue", chain.QueueKinds)
@@ -229,7 +229,7 @@ var cellFields = []parse.Field[Cell]{
 	},
 	{
 		Name: "far_queue",
-		Doc:  "What queues so at the far end, where that differs from `queue`.",
+		Doc:  "The same at the far end, if it differs from `queue`.",
 		Form: schema.Enum(chain.QueueKinds),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) {
 			c.FarQueue, _ = parse.Choice(d, n, "queue", chain.QueueKinds)
@@ -237,7 +237,7 @@ var cellFields = []parse.Field[Cell]{
 	},
 	{
 		Name: "datapath",
-		Doc:  "Where Open vSwitch must forward: `kernel`, in the module openvswitch. Without it: there where the kernel has it, else in its userspace datapath.",
+		Doc:  "Where Open vSwitch must forward: `kernel`, in the module openvswitch. Default: there if the kernel has it, otherwise in its userspace datapath.",
 		Form: schema.Enum([]Datapath{DatapathKernel}),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) {
 			c.Datapath, _ = parse.Choice(d, n, "datapath", []Datapath{DatapathKernel})
@@ -245,13 +245,13 @@ var cellFields = []parse.Field[Cell]{
 	},
 	{
 		Name:   "bulk",
-		Doc:    "A TCP stream that sends all it can goes the same way meanwhile.",
+		Doc:    "Whether an unlimited TCP stream runs in the same direction at the same time.",
 		Form:   schema.Bool(),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) { c.Bulk, _ = d.Boolean(n, "bulk") },
 	},
 	{
 		Name: "kernel",
-		Doc:  "Debian's kernel of this flavour it must be: `rt` is PREEMPT_RT.",
+		Doc:  "The required flavour of Debian's kernel: `rt` is PREEMPT_RT.",
 		Form: schema.Enum([]chain.VMKernel{chain.VMKernelGeneric, chain.VMKernelRT}),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) {
 			c.Kernel, _ = parse.Choice(d, n, "kernel", []chain.VMKernel{chain.VMKernelGeneric, chain.VMKernelRT})
@@ -259,7 +259,7 @@ var cellFields = []parse.Field[Cell]{
 	},
 	{
 		Name: "vm_runtime",
-		Doc:  "What runs the function in its machine: `runc`, a container there. Without it: a process of the machine.",
+		Doc:  "How the function runs in its machine: `runc`, as a container. Default: as a process.",
 		Form: schema.Const("runc"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) {
 			c.VMRuntime, _ = parse.Choice(d, n, "runtime in a machine", []chain.RuntimeName{chain.RuntimeRunc})
@@ -267,7 +267,7 @@ var cellFields = []parse.Field[Cell]{
 	},
 	{
 		Name:   "nohz_full",
-		Doc:    "Whether the machine's kernel stops its tick where one thread alone runs.",
+		Doc:    "Whether the machine's kernel stops its tick on a CPU with a single running thread.",
 		Form:   schema.Bool(),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) { c.NoHzFull, _ = d.Boolean(n, "nohz_full") },
 	},
@@ -281,19 +281,19 @@ var cellFields = []parse.Field[Cell]{
 	},
 	{
 		Name:   "stress",
-		Doc:    "Every CPU is kept busy meanwhile.",
+		Doc:    "Whether every CPU is kept busy at the same time.",
 		Form:   schema.Bool(),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) { c.Stress, _ = d.Boolean(n, "stress") },
 	},
 	{
 		Name:   "hosts",
-		Doc:    "Simulated hosts, with a function on each, for the transports that join hosts. Without it: one host.",
+		Doc:    "Simulated hosts, with a function on each, for the transports that join hosts. Default: one host.",
 		Form:   schema.Const(2),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) { c.Hosts, _ = d.Integer(n, "hosts", 2, 2) },
 	},
 	{
 		Name: "underlay",
-		Doc:  "What each simulated host's line carries in each direction. Without it: what the machine gives.",
+		Doc:  "The rate of each simulated host's line, in each direction. Default: no limit beyond the machine's own.",
 		Form: schema.Pattern(`^[0-9]+([.][0-9]+)?(k|M|G|T)?bps$`),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) {
 			c.Underlay = chain.DecodeShapedRate(d, n, "underlay")
@@ -301,19 +301,19 @@ var cellFields = []parse.Field[Cell]{
 	},
 	{
 		Name:   "delay",
-		Doc:    "What the way from one simulated host to the other takes, one way, beside what the machine takes. It needs the queueing discipline netem.",
+		Doc:    "The one-way delay between simulated hosts, in addition to the machine's own. It needs the queueing discipline netem.",
 		Form:   schema.Pattern(`^[0-9]+([.][0-9]+)?(us|ms|s)$`),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) { c.Delay = chain.DecodeDelay(d, n) },
 	},
 	{
 		Name:   "memory",
-		Doc:    "The memory of the machine. Without it: what a machine has where a chain says nothing.",
+		Doc:    "The memory of the machine. Default: as in a chain that sets none.",
 		Form:   schema.Pattern(`^[0-9]+([.][0-9]+)?(k|M|G|T|Ki|Mi|Gi|Ti)?$`),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) { c.Memory = chain.DecodeMemory(d, n) },
 	},
 	{
 		Name:   "image",
-		Doc:    "Which image is built, by the name of its recipe.",
+		Doc:    "The image to build, by the name of its recipe.",
 		Form:   schema.Pattern(parse.NamePattern.String()),
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) { c.Image = d.Name(n, "an image's name") },
 	},
@@ -348,7 +348,7 @@ var claimFields = []parse.Field[Claim]{
 	},
 	{
 		Name: "within",
-		Doc:  "By how much either may be above the other and still count as the same, such as \"10%\".",
+		Doc:  "How much either may exceed the other and still count as the same, such as \"10%\".",
 		Form: schema.Schema{{Name: "type", Value: []string{"number", "string"}}},
 		Decode: func(d *parse.Decoder, n *yaml.Node, c *Claim) {
 			c.Within, _ = parse.Quantity(d, n, "within", units.ParseRatio)

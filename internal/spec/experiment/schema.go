@@ -10,7 +10,7 @@ import (
 
 // Schema is the JSON Schema (draft 2020-12) of an experiment's file.
 func Schema() []byte {
-	root := parse.ObjectSchema("experiment", "A published experiment: what was published, how each figure is measured here, and what should hold between them on any machine.", fields)
+	root := parse.ObjectSchema("experiment", "A published experiment: the published results, how each figure is measured here, and which relations should hold on any machine.", fields)
 	own := schema.Schema{
 		{Name: "row", Value: append(parse.ObjectSchema("row", "", rowFields), schema.Rules(rowRules)...)},
 		{Name: "cell", Value: append(parse.ObjectSchema("cell", "", cellFields), schema.Rules(cellRules)...)},

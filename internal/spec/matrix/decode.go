@@ -45,19 +45,19 @@ var fields = []parse.Field[Matrix]{
 	},
 	{
 		Name: "name", Required: true,
-		Doc:    "Names the matrix in its report and in the directory of its records.",
+		Doc:    "The name of the matrix in its report and in the directory of its records.",
 		Form:   schema.Pattern(parse.NamePattern.String()),
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) { b.Name = d.Name(n, "a matrix's name") },
 	},
 	{
 		Name:   "transports",
-		Doc:    "The transports to compare, or `all`: every one that this build knows. What this host cannot run is a row with the reason.",
+		Doc:    "The transports to compare, or `all`: all that this build knows. A transport that this host cannot run is a row with the reason.",
 		Form:   schema.OneOf(schema.Const("all"), schema.Set(schema.Ref("transport"), 1, 64)).Default("all"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) { b.Transports = decodeTransports(d, n) },
 	},
 	{
 		Name: "faces",
-		Doc:  "How the functions see their ports. Left out: as interfaces, where a transport has them, and otherwise in each way that it has.",
+		Doc:  "How the functions see their ports. Default: as interfaces if a transport has them, and otherwise with each face that it has.",
 		Form: schema.Set(schema.Enum(chain.Faces), 1, 64),
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
 			b.Faces = parse.Words(d, n, "face", chain.Faces)
@@ -65,7 +65,7 @@ var fields = []parse.Field[Matrix]{
 	},
 	{
 		Name: "runtimes",
-		Doc:  "How the functions run that the instruments measure in.",
+		Doc:  "How the functions run in which the instruments measure.",
 		Form: schema.Set(schema.Enum(runtimes), 1, 64).Default([]string{"runc"}),
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
 			b.Runtimes = parse.Words(d, n, "runtime", runtimes)
@@ -73,19 +73,19 @@ var fields = []parse.Field[Matrix]{
 	},
 	{
 		Name:   "image",
-		Doc:    "The image of docker functions. Nothing of it runs. Needed exactly where `runtimes` lists docker.",
+		Doc:    "The image of docker functions. Nothing in it runs. Required if `runtimes` lists docker, and refused otherwise.",
 		Form:   schema.Text(),
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) { b.Image = chain.DecodeImage(d, n) },
 	},
 	{
 		Name:   "hugepages",
-		Doc:    "The most huge pages that each function with DPDK ports may use, by page size, as in a chain file. Left out: plain pages.",
+		Doc:    "The maximum of huge pages of each function with DPDK ports, by page size, as in a chain file. Default: plain pages.",
 		Form:   schema.Schema{{Name: "type", Value: "object"}, {Name: "additionalProperties", Value: false}, {Name: "minProperties", Value: 1}, {Name: "properties", Value: schema.Schema{{Name: "2Mi", Value: schema.Schema{{Name: "type", Value: "string"}}}, {Name: "1Gi", Value: schema.Schema{{Name: "type", Value: "string"}}}}}},
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) { b.HugePages = chain.DecodeHugePages(d, n) },
 	},
 	{
 		Name: "forwarding",
-		Doc:  "How the links forward (`forwarding` in chain files). Transports that leave no choice are rows with the reason.",
+		Doc:  "How the links forward (`forwarding` in chain files). Transports without that choice are rows with the reason.",
 		Form: schema.Enum(chain.Forwardings),
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
 			b.Forwarding, _ = parse.Choice(d, n, "forwarding", chain.Forwardings)
@@ -101,7 +101,7 @@ var fields = []parse.Field[Matrix]{
 	},
 	{
 		Name: "loads",
-		Doc:  "What a trial offers: `max` is as fast as the port takes packets; `ndr` and `pdr` are the highest rates without loss and with at most 0.5 %, searched for; `rfc2544` is the highest without loss, by binary search; `10%pdr` is that share of the PDR found in the same round, 0 to 99 per cent, and needs `pdr` in the list (`0%pdr` is an idle link, with probing packets alone); a rate such as `100kpps` or `1Gbps` (bits of frames without FCS) is offered as it stands, and what latency is best measured at.",
+		Doc:  "What a trial offers: `max` is as fast as the port takes packets; `ndr` and `pdr` are the highest rates without loss and with at most 0.5 % loss, found by search; `rfc2544` is the highest without loss, by binary search; `10%pdr` is that share of the PDR found in the same round, 0 to 99 per cent, and needs `pdr` in the list (`0%pdr` is an idle link, with probing packets alone); a rate such as `100kpps` or `1Gbps` (bits of frames without FCS) is offered as stated, and is the best load for measuring latency.",
 		Form: schema.Set(schema.Pattern(LoadPattern), 1, 64).Default([]string{"max"}),
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
 			b.Loads = parse.Parsed(d, n, "load", ParseLoad)
@@ -109,18 +109,18 @@ var fields = []parse.Field[Matrix]{
 	},
 	{
 		Name:   "search",
-		Doc:    "What the loads have to meet that are searched for: the goal attributes of RFC 9971. The length of a trial is `trial`. A field that no load of the matrix is searched for by is an error.",
+		Doc:    "The goals of searched loads: the goal attributes of RFC 9971. The length of a trial is `trial`. A field that applies to no load of the matrix is an error.",
 		Form:   schema.Schema{{Name: "type", Value: "object"}, {Name: "additionalProperties", Value: false}, {Name: "properties", Value: schema.Schema{{Name: "width", Value: schema.Schema{{Name: "description", Value: "How close the bounds of a rate must come, (upper − lower) / upper: at least 0.1 %."}, {Name: "$ref", Value: "#/$defs/ratio"}, {Name: "default", Value: "2%"}}}, {Name: "sum", Value: schema.Schema{{Name: "description", Value: "How much time of trials decides a load, of `ndr` and `pdr`: 1 to 100 trials. Left out: three trials."}, {Name: "type", Value: "string"}}}, {Name: "exceed", Value: schema.Schema{{Name: "description", Value: "The share of that time whose trials may lose more, of `ndr` and `pdr`; 0: none."}, {Name: "anyOf", Value: []any{schema.Schema{{Name: "const", Value: 0}}, schema.Schema{{Name: "$ref", Value: "#/$defs/ratio"}}}}, {Name: "default", Value: "50%"}}}, {Name: "loss", Value: schema.Schema{{Name: "description", Value: "The loss ratio that `pdr` allows."}, {Name: "$ref", Value: "#/$defs/ratio"}, {Name: "default", Value: "0.5%"}}}, {Name: "verify", Value: schema.Schema{{Name: "description", Value: "How many trials `rfc2544` gives a load until one is without loss: 1 is RFC 2544, more is loss verification (ETSI GS NFV-TST 009)."}, {Name: "type", Value: "integer"}, {Name: "minimum", Value: 1}, {Name: "maximum", Value: 10}, {Name: "default", Value: 1}}}}}},
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {}}, // after loads and trial
 	{
 		Name:   "vnfs",
-		Doc:    "What stands between the generator's ports: `direct` is one link and nothing else; the others are modes of `dray-vnf`, with a link on either side. `lb-N` is the mode `lb` with N workers, and one link to the generator.",
+		Doc:    "What is between the generator's ports: `direct` is one link and nothing else; the others are modes of `dray-vnf` with a link on either side. `lb-N` is the mode `lb` with N workers, and one link to the generator.",
 		Form:   schema.Set(schema.Enum(VNFs), 1, 64).Default([]string{"direct"}),
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) { b.VNFs = parse.Words(d, n, "VNF", VNFs) },
 	},
 	{
 		Name: "repetitions",
-		Doc:  "The number of rounds. Each measures every configuration once, in an order of its own.",
+		Doc:  "The number of rounds. Each measures every configuration once, in its own random order.",
 		Form: schema.Integer(1, maxRepetitions).Default(5),
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
 			b.Repetitions, _ = d.Integer(n, "repetitions", 1, maxRepetitions)
@@ -134,7 +134,7 @@ var fields = []parse.Field[Matrix]{
 	},
 	{
 		Name: "at_most",
-		Doc:  "Ends the run early: no round but the first begins that could not end in time. Left out: all rounds.",
+		Doc:  "Ends the run early: after the first round, a round starts only if it can end in time. Default: all rounds.",
 		Form: schema.Ref("duration"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
 			b.AtMost, _ = parse.Positive(d, n, "at_most", units.ParseDuration)
@@ -142,7 +142,7 @@ var fields = []parse.Field[Matrix]{
 	},
 	{
 		Name: "seed",
-		Doc:  "Of the random order. Left out: a new one for each run, which is printed.",
+		Doc:  "The seed of the random order. Default: a new one for each run, which is printed.",
 		Form: schema.Integer(1, maxSeed),
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
 			seed, _ := d.Integer(n, "seed", 1, maxSeed)
@@ -151,7 +151,7 @@ var fields = []parse.Field[Matrix]{
 	},
 	{
 		Name: "baseline",
-		Doc:  "The transport that the others are quoted as ratios to. Left out: veth, or the first that runs.",
+		Doc:  "The transport to which the others are compared as ratios. Default: veth, or the first that runs.",
 		Form: schema.Ref("transport"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
 			b.Baseline, _ = parse.Choice(d, n, "transport", Transports())
@@ -159,7 +159,7 @@ var fields = []parse.Field[Matrix]{
 	},
 	{
 		Name:   "privileged",
-		Doc:    "Whether transports take part whose functions need privileges.",
+		Doc:    "Whether to include transports whose functions need privileges.",
 		Form:   schema.Bool().Default(false),
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) { b.Privileged, _ = d.Boolean(n, "privileged") },
 	},

@@ -10,7 +10,7 @@ import (
 
 // Schema is the JSON Schema (draft 2020-12) of a matrix file.
 func Schema() []byte {
-	root := parse.ObjectSchema("matrix", "A matrix of measurements for `dray bench`: every combination of what its lists hold is a configuration, and each is measured at every load.", fields)
+	root := parse.ObjectSchema("matrix", "A matrix of measurements for `dray bench`: every combination of its lists' items is a configuration, and each is measured at every load.", fields)
 	own := schema.Schema{}.With("transport", schema.Enum(Transports()))
 	return parse.DocumentSchema("bench.schema.json", root, append(own, chain.Definitions()...))
 }

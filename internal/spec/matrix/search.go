@@ -44,7 +44,7 @@ const (
 var searchFields = []parse.Field[Search]{
 	{
 		Name: "width",
-		Doc:  "How close the bounds of a rate must come, (upper − lower) / upper: at least 0.1 %.",
+		Doc:  "How close the bounds of a rate must be, (upper − lower) / upper: at least 0.1 %.",
 		Form: schema.Ref("ratio").Default("2%"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, s *Search) {
 			if w, ok := parse.Quantity(d, n, "width", units.ParseRatio); ok && w < finestWidth {
@@ -56,7 +56,7 @@ var searchFields = []parse.Field[Search]{
 	},
 	{
 		Name: "sum",
-		Doc:  "How much time of trials decides a load, of `ndr` and `pdr`: 1 to 100 trials. Left out: three trials.",
+		Doc:  "The total trial time that decides a load, for `ndr` and `pdr`: 1 to 100 trials. Default: three trials.",
 		Form: schema.Ref("duration"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, s *Search) {
 			s.Sum, _ = parse.Positive(d, n, "sum", units.ParseDuration)
@@ -64,7 +64,7 @@ var searchFields = []parse.Field[Search]{
 	},
 	{
 		Name: "exceed",
-		Doc:  "The share of that time whose trials may lose more, of `ndr` and `pdr`; 0: none.",
+		Doc:  "The share of that time in trials that may lose more, for `ndr` and `pdr`; 0: none.",
 		Form: schema.Schema{{Name: "anyOf", Value: []any{schema.Schema{{Name: "const", Value: 0}}, schema.Schema{{Name: "$ref", Value: "#/$defs/ratio"}}}}}.Default("50%"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, s *Search) {
 			s.Exceed, _ = parse.Quantity(d, n, "exceed", parseExceed)
@@ -82,7 +82,7 @@ var searchFields = []parse.Field[Search]{
 	},
 	{
 		Name: "verify",
-		Doc:  "How many trials `rfc2544` gives a load until one is without loss: 1 is RFC 2544, more is loss verification (ETSI GS NFV-TST 009).",
+		Doc:  "The maximum number of trials of a load for `rfc2544`, until one has no loss: 1 is RFC 2544, more is loss verification (ETSI GS NFV-TST 009).",
 		Form: schema.Integer(1, maxVerify).Default(1),
 		Decode: func(d *parse.Decoder, n *yaml.Node, s *Search) {
 			if v, ok := d.Integer(n, "verify", 1, maxVerify); ok {
