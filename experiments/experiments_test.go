@@ -91,6 +91,6 @@ func TestPublishedExperiments(t *testing.T) {
 		}
 	}
 	if e, err := Published("../secret"); e != nil || err != nil {
-		t.Errorf("a name that is none gives %v, %v", e, err)
+		t.Errorf("an unknown name gives %v, %v", e, err)
 	}
 }

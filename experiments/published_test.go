@@ -41,7 +41,7 @@ func TestFiguresOfN16AreAsPublished(t *testing.T) {
 		for i, want := range strings.Fields(figures) {
 			name := row + "-" + []string{"fifo", "hfsc", "htb", "sfq", "codel", "fq-codel"}[i]
 			if r := rows[name]; fmt.Sprint(r.Value) != want || r.Published != want+" "+r.Figure.Unit() {
-				t.Errorf("%s: %v (%q), published is %s", name, r.Value, r.Published, want)
+				t.Errorf("%s: %v (%q), want the published %s", name, r.Value, r.Published, want)
 			}
 			delete(rows, name)
 		}

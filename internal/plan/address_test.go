@@ -61,7 +61,7 @@ func TestAssignedIPsByFamilyAndLength(t *testing.T) {
 		c := pair()
 		c.Functions[0].Ports[0].IP = prefix(given)
 		if got := mustPlan(t, c, loadInventory(t, "vm2")).Links[0].Ends[1].IP.String(); got != want {
-			t.Errorf("beside %s: %s, want %s", given, got, want)
+			t.Errorf("next to %s: %s, want %s", given, got, want)
 		}
 	}
 }

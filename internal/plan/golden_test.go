@@ -89,7 +89,7 @@ func compare(t *testing.T, file string, got []byte) {
 		t.Fatalf("%v; run go test ./internal/plan -update and look at the difference", err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is out of date (-want +got); run with -update if the change is wanted:\n%s", file, diff)
+		t.Errorf("%s is out of date (-want +got); run with -update if the change is intended:\n%s", file, diff)
 	}
 }
 

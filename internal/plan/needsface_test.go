@@ -56,11 +56,11 @@ func TestMachinesOfNamedTransports(t *testing.T) {
 	beside := needs(chain.TransportAuto, chain.RuntimeVM, chain.RuntimeProcess)
 	beside.ports[1].port.Face = chain.FaceDPDK
 	if o := faceObstacle(transport, beside); o == nil || !strings.Contains(o.constraint, "virtual machine") {
-		t.Errorf("auto would take one with interfaces for a machine beside an application: %+v", o)
+		t.Errorf("auto would take interfaces to join a machine and an application: %+v", o)
 	}
 	beside.link.Transport = "x"
 	if o := faceObstacle(transport, beside); o != nil {
-		t.Errorf("a machine beside an application: %+v", o)
+		t.Errorf("a machine and an application: %+v", o)
 	}
 	transport.Caps.Faces = []string{"dpdk"}
 	transport.Caps.Machines = false

@@ -93,7 +93,7 @@ func (n *needs) goodput(rate units.Bitrate) uint64 {
 }
 
 // datagrams is the UDP payload rate at a given frame rate: a load consists of datagrams
-// whatever the link's traffic.
+// for any traffic of the link.
 func (n *needs) datagrams(rate units.Bitrate) uint64 {
 	return uint64(float64(rate) * udpPayload(n.frame()) / float64(n.frame()-checksum))
 }

@@ -36,7 +36,7 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s differs (-want +got; run the test with -update if that is meant):\n%s", path, diff)
+		t.Errorf("%s differs (-want +got; run the test with -update if that is intended):\n%s", path, diff)
 	}
 }
 

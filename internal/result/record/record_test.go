@@ -194,7 +194,7 @@ func TestLogLinearBuckets(t *testing.T) {
 		}
 	}
 	if _, err := h.HDR(); err == nil {
-		t.Error("a log-linear histogram was taken for an HDR histogram")
+		t.Error("a log-linear histogram was accepted as an HDR histogram")
 	}
 	mixed := Histogram{Bits: 5, Lowest: 1, Highest: 1000, Digits: 3}
 	if err := mixed.Check(); err == nil {

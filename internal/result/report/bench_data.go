@@ -24,7 +24,7 @@ type BenchData struct {
 	Lines      []BenchLine
 }
 
-// IsBench reports whether a directory is that of a bench.
+// IsBench reports whether a directory holds a bench.
 func IsBench(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, BenchFile))
 	return err == nil

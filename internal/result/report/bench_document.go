@@ -244,7 +244,7 @@ func (d *BenchData) notes() []string {
 	}
 }
 
-// benchLegend explains all marks, including those that only sums over trials have.
+// benchLegend explains all marks, including marks that only sums over trials have.
 func benchLegend(trials []record.Trial, lines []BenchLine) []document.Fact {
 	out := legendOf(trials)
 	for _, m := range []string{record.MarkGeneratorBound, markNotNarrowed} {

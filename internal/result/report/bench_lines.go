@@ -194,7 +194,7 @@ func withResult(trials []record.Trial) []record.Trial {
 	})
 }
 
-// benchRate is what a trial found, packets/s.
+// benchRate is a trial's rate, packets/s.
 func benchRate(t record.Trial) float64 {
 	if t.Bench.Search != nil {
 		return t.Bench.Search.Throughput

@@ -176,7 +176,7 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 
 func TestBenchLines(t *testing.T) {
 	d := newBench(t).load(t)
-	// The first stated rate goes with max; the second has a line of its own.
+	// The first stated rate is on the line of max; the second has its own line.
 	if len(d.Lines) != 4*2+1 {
 		t.Fatalf("%d lines", len(d.Lines))
 	}
@@ -287,13 +287,13 @@ func TestBenchPage(t *testing.T) {
 	known := map[string]bool{}
 	for _, m := range ids.FindAllStringSubmatch(html, -1) {
 		if known[m[1]] {
-			t.Errorf("id %q stands twice", m[1])
+			t.Errorf("id %q occurs twice", m[1])
 		}
 		known[m[1]] = true
 	}
 	for _, m := range hrefs.FindAllStringSubmatch(html, -1) {
 		if !known[strings.TrimPrefix(m[1], "#")] && !exported.MatchString(m[1]) {
-			t.Errorf("%q leads nowhere", m[1])
+			t.Errorf("%q has no target", m[1])
 		}
 	}
 	for _, want := range []string{"10.0 Mpps", "Never run here: no vpp binary", "Failed: ovs-vswitchd ended", "generator-bound", "× 50.0"} {

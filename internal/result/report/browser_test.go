@@ -192,6 +192,6 @@ func TestBrowserProbeSeesOverflow(t *testing.T) {
 	testenv.Program(t, "chromium")
 	text := strings.Replace(page(t, good()), "<main>", `<main><div style="width:2000px">x</div>`, 1)
 	if seen := browse(t, frame{text, 390})[0]; seen["overflow"] == "0" {
-		t.Error("a page 2000 px wide is said to fit 390 px")
+		t.Error("a page 2000 px wide is reported to fit 390 px")
 	}
 }

@@ -143,7 +143,7 @@ func TestWarningsAreFoldedAndInterruptionsAreNot(t *testing.T) {
 	for _, want := range []string{`<p class="banner" role="alert">Not finished: this report uses the 51 records`, `id="h-verdicts"`, "<summary>1 warning</summary>", "on_infeasible is warn", `id="h-topology"`} {
 		at := strings.Index(text, want)
 		if at < last {
-			t.Errorf("%q stands at %d, after %d was wanted", want, at, last)
+			t.Errorf("%q is at %d, want after %d", want, at, last)
 		}
 		last = at
 	}
@@ -154,7 +154,7 @@ func TestWarningsAreFoldedAndInterruptionsAreNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Count(b.String(), "was interrupted") != 1 || strings.Index(b.String(), "was interrupted") > strings.Index(b.String(), "TRANSPORT") {
-		t.Errorf("the interruption does not stand first, or more than once:\n%s", b.String())
+		t.Errorf("the interruption is not first, or occurs more than once:\n%s", b.String())
 	}
 }
 

@@ -158,7 +158,7 @@ func TestExperimentsPageGolden(t *testing.T) {
 	for _, href := range strings.Split(page, `href="#`)[1:] {
 		id, _, _ := strings.Cut(href, `"`)
 		if !strings.Contains(page, `id="`+id+`"`) {
-			t.Errorf("a link leads to %s, which is not there", id)
+			t.Errorf("a link points to %s, which does not exist", id)
 		}
 	}
 }
@@ -172,7 +172,7 @@ func TestExperimentsPageEscapes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(b.String(), "<script>") {
-		t.Error("text of a file is taken for HTML")
+		t.Error("text of a file is interpreted as HTML")
 	}
 }
 
@@ -323,7 +323,7 @@ func TestRecordOnThePage(t *testing.T) {
 	}
 	r := recordOf(1, trial)
 	if !strings.Contains(r.JSON, `"environment"`) || strings.Contains(r.JSON, "more bytes") {
-		t.Errorf("the record is cut: %.300s", r.JSON)
+		t.Errorf("the record is truncated: %.300s", r.JSON)
 	}
 	if len(trial.OneWay.Latency.Counts) != 5000 {
 		t.Error("the trial itself has lost its buckets")

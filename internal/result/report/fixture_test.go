@@ -89,7 +89,7 @@ func f1u() plan.Link {
 	}
 }
 
-// trial appends a trial with an environment like that of the development machine.
+// trial appends a trial with an environment like the development machine's.
 func (f *fixture) trial(link string, q record.Quantity, from, to string, round int) *record.Trial {
 	n := len(f.trials)
 	f.trials = append(f.trials, record.Trial{

@@ -52,7 +52,7 @@ func TestPageLinksLeadSomewhere(t *testing.T) {
 	known := map[string]bool{}
 	for _, m := range ids.FindAllStringSubmatch(html, -1) {
 		if known[m[1]] {
-			t.Errorf("id %q stands twice", m[1])
+			t.Errorf("id %q occurs twice", m[1])
 		}
 		known[m[1]] = true
 	}
@@ -63,7 +63,7 @@ func TestPageLinksLeadSomewhere(t *testing.T) {
 		}
 		n++
 		if !known[strings.TrimPrefix(m[1], "#")] {
-			t.Errorf("%q leads nowhere", m[1])
+			t.Errorf("%q has no target", m[1])
 		}
 	}
 	if n < 100 {
@@ -91,7 +91,7 @@ func TestVerdictsStandFirst(t *testing.T) {
 	for _, want := range []string{"3 missed, 2 not measurable, 5 met", `id="h-verdicts"`, `id="h-topology"`, `id="h-compared"`, `id="link-1"`, `id="link-4"`, `id="h-machine"`, `id="h-records"`} {
 		at := strings.Index(html, want)
 		if at < last {
-			t.Errorf("%q stands at %d, after %d was wanted", want, at, last)
+			t.Errorf("%q is at %d, want after %d", want, at, last)
 		}
 		last = at
 	}
@@ -182,7 +182,7 @@ func TestTopologyOfManyShapes(t *testing.T) {
 	}
 	for _, e := range topo.edges {
 		if d := e.end.layer - e.link.layer; d%2 == 0 {
-			t.Errorf("%s and %s stand in layers %d and %d", e.end.title, e.link.title, e.end.layer, e.link.layer)
+			t.Errorf("%s and %s are in layers %d and %d", e.end.title, e.link.title, e.end.layer, e.link.layer)
 		}
 	}
 	if svg := string(topo.wide()); !strings.Contains(svg, "function cu-up") || strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {

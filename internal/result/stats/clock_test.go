@@ -92,7 +92,7 @@ func TestClocksOfTwoHosts(t *testing.T) {
 		t.Errorf("the drift's interval covers in %.1f %%, want 93–97 %%", 100*inDrift/seeds)
 	}
 	if wrong/seeds > 0.07 {
-		t.Errorf("steady clocks are said to drift in %.1f %%, want about 5 %%", 100*wrong/seeds)
+		t.Errorf("steady clocks reported as drifting in %.1f %%, want about 5 %%", 100*wrong/seeds)
 	}
 }
 
@@ -114,6 +114,6 @@ func TestClocksRefuse(t *testing.T) {
 	// A clock that was stepped in the middle: no difference fits both halves.
 	jump := []TwoWay{{0, 10_000, 10_000}, {1, 10_500, 10_200}, {2, 5_010_000, -4_990_000}, {3, 10_300, 10_100}}
 	if _, err := Clocks(jump); err == nil {
-		t.Error("a clock that jumps was taken for a steady one")
+		t.Error("a clock that jumps was accepted as steady")
 	}
 }

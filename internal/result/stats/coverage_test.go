@@ -226,7 +226,7 @@ func TestCoverage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b.String() != string(want) {
-		t.Errorf("coverage has changed; if that is meant, run with -update, with and without DRAY_SIMULATIONS=full, and copy the full table to docs/method.md:\n%s", b.String())
+		t.Errorf("coverage has changed; if that is intended, run with -update, with and without DRAY_SIMULATIONS=full, and copy the full table to docs/method.md:\n%s", b.String())
 	}
 }
 

@@ -64,7 +64,7 @@ func TestSmallestDetectableHasItsPower(t *testing.T) {
 			t.Errorf("%d pairs: the difference is found in %.1f %%, want about 80 %%", n, 100*share)
 		}
 		if share := wrong / simulations; share < 0.03 || share > 0.07 {
-			t.Errorf("%d pairs: a difference that is none is found in %.1f %%, want about 5 %%", n, 100*share)
+			t.Errorf("%d pairs: a false difference in %.1f %%, want about 5 %%", n, 100*share)
 		}
 	}
 }

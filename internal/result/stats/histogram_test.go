@@ -136,7 +136,7 @@ func TestMissingCountAgainstUpperBoundsOnly(t *testing.T) {
 		t.Errorf("half is missing: p90 is bounded by %g, %v; want no bound", v, err)
 	}
 	if v, err := LowerQuantile(Confidence, parts, 0.1); err != nil || v > 455_000 {
-		t.Errorf("half is missing: p90 is at least %g, %v; want what the samples say", v, err)
+		t.Errorf("half is missing: p90 is at least %g, %v; want the samples' value", v, err)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestVariation(t *testing.T) {
 	}
 	low, high, _ := d.Range()
 	if low != 0 || high < 50_000 || high > 50_200 {
-		t.Errorf("PDV lies in %d…%d, want 0…50000", low, high)
+		t.Errorf("PDV is in %d…%d, want 0…50000", low, high)
 	}
 }
 

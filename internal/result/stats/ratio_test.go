@@ -58,7 +58,7 @@ func TestFalseDifferences(t *testing.T) {
 				t.Fatal(err)
 			}
 			if u.Indistinguishable() != (p >= 0.05) {
-				t.Fatalf("%d values, seed %d: p = %g beside the interval %v", n, seed, p, u.CI)
+				t.Fatalf("%d values, seed %d: p = %g with the interval %v", n, seed, p, u.CI)
 			}
 			unpaired += one(!u.Indistinguishable())
 		}

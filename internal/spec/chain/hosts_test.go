@@ -22,7 +22,7 @@ func TestHostsAreRead(t *testing.T) {
 		t.Errorf("want (-), got (+):\n%s", diff)
 	}
 	if line := c.Hosts.Underlay.FieldPos["delay"].Line; line != 10 {
-		t.Errorf("the delay stands in line %d", line)
+		t.Errorf("the delay is in line %d", line)
 	}
 	if got := c.Simulated(&c.Links[0]); !slices.Equal(got, []string{"edge", "core-1"}) {
 		t.Errorf("f1u is on %v", got)

@@ -176,7 +176,7 @@ func TestNamesFindParts(t *testing.T) {
 		t.Errorf("cu-up.n3 is %v", p)
 	}
 	if c.Function("none") != nil || c.Function("du").Port("none") != nil {
-		t.Error("a name that is not there found something")
+		t.Error("an unknown name found something")
 	}
 }
 

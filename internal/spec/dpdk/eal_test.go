@@ -113,7 +113,7 @@ func TestOnly(t *testing.T) {
 		t.Errorf("%v, %v", d, ok)
 	}
 	if _, ok := app.Only("f1u"); ok {
-		t.Error("a port is found that is not there")
+		t.Error("found a port that does not exist")
 	}
 }
 

@@ -26,7 +26,7 @@ func TestScales(t *testing.T) {
 		t.Errorf("decades of %g and %g differ", a, b)
 	}
 	if got := log.at(0); math.IsInf(got, 0) || math.IsNaN(got) {
-		t.Errorf("0 on a log scale stands at %g", got)
+		t.Errorf("0 on a log scale is at %g", got)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestTicksAreRoundAndWithin(t *testing.T) {
 func TestPercentileAxis(t *testing.T) {
 	for p, want := range map[float64]float64{0: 0, 90: 1, 99: 2, 99.9: 3, 99.99: 4} {
 		if got := percentileAt(p); math.Abs(got-want) > 1e-6 {
-			t.Errorf("p%g stands at %g, want %g", p, got, want)
+			t.Errorf("p%g is at %g, want %g", p, got, want)
 		}
 	}
 	if v := percentileAt(100); math.IsInf(v, 0) {

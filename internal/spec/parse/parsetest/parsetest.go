@@ -116,7 +116,7 @@ func (k Kind) check(t *testing.T, text []byte) {
 	t.Helper()
 	want := marked(text, wantMark)
 	if want == "" {
-		t.Fatal("the file does not say what it wants")
+		t.Fatal("the file states no expected result")
 	}
 	if got := strings.Join(k.faults(t, text), "\n"); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
