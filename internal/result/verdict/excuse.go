@@ -12,8 +12,8 @@ import (
 
 // excuse withdraws a miss that rests on trials whose sender was later than the budget
 // in more packets than may exceed it. The link's delay does not include that lateness.
-// But what keeps one program from its CPU for so long also delays the receiver, and
-// that wait looks like the link's. Packets that never arrived are lost in any case.
+// But a CPU shortage of that length also delays the receiver, and that wait looks like
+// the link's. Packets that never arrived are lost in any case.
 func (d delay) excuse(level float64, f Finding, s sample) Finding {
 	if f.Verdict != Missed || f.Bound.Value == nil {
 		return f

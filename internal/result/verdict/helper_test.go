@@ -126,7 +126,7 @@ func judgeOne(t *testing.T, l Link, trials []record.Trial, want Word, reason, ne
 			v.Verdict, v.Reason, v.Needs, v.Measured, v.Bound, want, reason, needs)
 	}
 	if (v.Verdict == NotMeasurable) != (v.Needs != "") {
-		t.Errorf("verdict %q has needs %q: only verdicts that are not measurable have needs", v.Verdict, v.Needs)
+		t.Errorf("verdict %q has needs %q: a verdict has needs exactly if it is not measurable", v.Verdict, v.Needs)
 	}
 	return v
 }
