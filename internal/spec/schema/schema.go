@@ -109,18 +109,23 @@ func OneOf(alternatives ...Schema) Schema { return Schema{{"oneOf", alternatives
 // so a mistake in it is our bug, and every test finds it.
 func Rules(text string) Schema {
 	dec := json.NewDecoder(strings.NewReader(text))
-	var s Schema
-	for _, err := dec.Token(); dec.More(); {
-		var key json.Token
-		if key, err = dec.Token(); err != nil {
+	next := func() json.Token {
+		token, err := dec.Token()
+		if err != nil {
 			panic("schema: " + err.Error())
 		}
+		return token
+	}
+	var s Schema
+	for next(); dec.More(); {
+		key := next().(string)
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
 			panic("schema: " + err.Error())
 		}
-		s = append(s, Keyword{key.(string), value})
+		s = append(s, Keyword{key, value})
 	}
+	next() // the closing brace
 	return s
 }
 
