@@ -12,11 +12,11 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// CheckHugePages checks that a container's process is under the function's huge
-// page limit, if there is one. An engine that ignores the hierarchy with the
-// hugetlb controller leaves the process outside: Docker does so if cgroup v1 and
-// v2 are mixed, or if systemd places its containers.
-func CheckHugePages(s runtime.Spec, pid int) error {
+// CheckHugePages checks that a container's process is in the given cgroup, with the
+// function's huge page limit, if there is one. An engine that ignores the hierarchy
+// with the hugetlb controller leaves the process outside: Docker does so if cgroup v1
+// and v2 are mixed, or if systemd places its containers.
+func CheckHugePages(s runtime.Spec, within host.Cgroup, pid int) error {
 	if len(s.Function.HugePages) == 0 {
 		return nil
 	}
@@ -24,7 +24,7 @@ func CheckHugePages(s runtime.Spec, pid int) error {
 	if err != nil {
 		return nil // it has ended already
 	}
-	if strings.HasPrefix(hugetlbPath(string(text)), s.Cgroup.Path+"/") {
+	if strings.HasPrefix(hugetlbPath(string(text)), within.Path+"/") {
 		return nil
 	}
 	return &host.Unsupported{

@@ -30,11 +30,27 @@ func (r *Runtime) create(s runtime.Spec, args ...string) error {
 	return err
 }
 
+// checkHugePages asks the pause container, which Docker places as it places the
+// function's: the function's command may end before anyone could look.
+func (r *Runtime) checkHugePages(ctx context.Context, s runtime.Spec) error {
+	if len(s.Function.HugePages) == 0 {
+		return nil
+	}
+	pid, err := r.Client.PID(ctx, pauseName(s))
+	if err != nil {
+		return err
+	}
+	return child.CheckHugePages(s, pauseCgroup(s), pid)
+}
+
 // runContainer creates and starts a container. The child is a docker client,
 // which lives as long as the container and ends with its exit status.
 func (r *Runtime) runContainer(ctx context.Context, s runtime.Spec, name string, argv []string, stdio runtime.Stdio) (*child.Child, state, error) {
 	fail := func(err error) (*child.Child, state, error) {
 		return nil, state{}, fmt.Errorf("function %s: %w", s.Function.Name, err)
+	}
+	if err := r.checkHugePages(ctx, s); err != nil {
+		return fail(err)
 	}
 	flags, err := r.functionFlags(ctx, s, name, argv)
 	if err != nil {
@@ -58,9 +74,6 @@ func (r *Runtime) runContainer(ctx context.Context, s runtime.Spec, name string,
 	}
 	if err == nil && st.pid != 0 {
 		err = child.AwaitExec(ctx, st.pid)
-	}
-	if err == nil && st.pid != 0 {
-		err = child.CheckHugePages(s, st.pid)
 	}
 	if err != nil {
 		_ = r.removeContainer(context.WithoutCancel(ctx), s, name)

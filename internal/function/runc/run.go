@@ -77,7 +77,7 @@ func runContainer(ctx context.Context, s runtime.Spec, b oci.Container, cgroup h
 		err = child.AwaitExec(ctx, pid)
 	}
 	if err == nil {
-		err = child.CheckHugePages(s, pid)
+		err = child.CheckHugePages(s, s.Cgroup, pid)
 	}
 	if err != nil {
 		err = errors.Join(fmt.Errorf("function %s: start: %w", s.Function.Name, err), killTree(c, cgroup))
