@@ -142,12 +142,13 @@ static int packet_receive(struct io *io, struct slot *slots, unsigned n)
 
 	for (p->received = 0; p->received < n && p->received < p->rx.frames; p->received++) {
 		struct tpacket2_hdr *h = frame_at(&p->rx, p->received);
-		uint8_t *frame = (uint8_t *)h + h->tp_mac;
-		uint32_t headers, length, status = status_of(h),
-					  bytes = h->tp_snaplen == h->tp_len ? h->tp_snaplen : 0;
+		uint32_t status = status_of(h), headers, length, bytes;
+		uint8_t *frame;
 
 		if (!(status & TP_STATUS_USER))
-			break;
+			break; /* until then, nothing else of the header counts */
+		frame = (uint8_t *)h + h->tp_mac;
+		bytes = h->tp_snaplen == h->tp_len ? h->tp_snaplen : 0;
 		if (status & TP_STATUS_VLAN_VALID && bytes >= MAC_BYTES) {
 			frame = with_tag(h, frame);
 			bytes += TAG_BYTES;
