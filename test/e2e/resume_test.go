@@ -23,7 +23,7 @@ func TestRunInterruptedAndResumed(t *testing.T) {
 	file := b.file(pair{Name: "paused", Requires: "{mtu: 1500, min_bitrate: 1Mbps}", Command: `[sleep, "1000"]`}.yaml())
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	cmd := b.command(ctx, "run", file, "--rounds", "3", "--seed", "11", "--out", out)
+	cmd := b.command(ctx, "run", file, "--rounds", "6", "--seed", "11", "--out", out)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Start(); err != nil {
