@@ -22,6 +22,9 @@ func TestRepositoryKeepsTheDirection(t *testing.T) {
 	for _, sentence := range Repository.Check(pkgs) {
 		t.Error(sentence)
 	}
+	for _, a := range Repository.Draw(pkgs).Upwards() {
+		t.Errorf("make rooms draws an arrow upwards: %s imports %s", a.From, a.To)
+	}
 }
 
 func TestEachViolationIsCaught(t *testing.T) {

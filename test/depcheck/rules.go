@@ -25,6 +25,8 @@ var Repository = Rules{
 		{Path: "internal/host", On: []string{"internal/spec"}, Floors: [][]string{
 			{"step", "leftover"}, {"."}, {"oci"}, {"sidecar"},
 		}},
+		// Tests and the packages in TestOnly may import it, nothing else.
+		{Path: "test/testenv", On: []string{"internal/host"}},
 		{Path: "internal/link", On: []string{"internal/host"}, Floors: [][]string{
 			{"transport", "broker/wire"},
 			{"broker", "capture", "underlay", "vhost", "ovsvxlan"},
