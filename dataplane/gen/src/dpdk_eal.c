@@ -145,8 +145,8 @@ static void watch_end(void)
 enum socket_state { SOCKET_NONE, SOCKET_STALE, SOCKET_OPEN };
 
 /*
- * A datagram socket connects to no stream: it is told the wrong type if somebody listens, who
- * notices nothing, and is refused if nobody does.
+ * Probe a stream socket with a datagram socket. If somebody listens, connect fails with the wrong
+ * type and the listener notices nothing; if nobody does, it is refused.
  */
 static enum socket_state look_at_socket(const struct sockaddr_un *at)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands before the IPv4 header of a frame beside Ethernet: two VLAN tags, GRE under an MPLS
- * label, or GTP-U.
+ * Encapsulations between the Ethernet header and the inner IPv4 header: two VLAN tags, GRE with an
+ * MPLS label, or GTP-U.
  */
 #ifndef GEN_ENCAP_H
 #define GEN_ENCAP_H
@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * Bytes before the payload, by which the frames that are received are told apart; over plain IPv4
- * it is 42, over IPv6 62.
+ * Bytes before the payload. The receiver recognises the encapsulation by this number; plain IPv4
+ * has 42, IPv6 has 62.
  */
 #define ENCAP_QINQ_HEADERS 50u	   /* 14 + 2 * 4 + 20 + 8 */
 #define ENCAP_GRE_MPLS_HEADERS 74u /* 14 + 4 + 20 + 8 + 20 + 8 */

@@ -50,14 +50,14 @@ void frame_finish(uint8_t *frame, uint32_t headers, uint32_t payload);
 /*
  * Bytes of the UDP payload, which begins after *headers; 0 if the frame is no whole UDP datagram
  * over IPv4 without options, plain or in one of the encapsulations of encap.h (whose *headers say
- * which), or over IPv6 without extension headers. The frame may be written to meanwhile by whoever
- * sent it: the result is within `length` all the same. Checksums are not looked at.
+ * which), or over IPv6 without extension headers. The sender may still be writing
+ * to the frame: the result is within `length` even then. Checksums are not checked.
  */
 uint32_t frame_payload(const uint8_t *frame, uint32_t length, uint32_t *headers);
 
 /*
- * Send it back: exchange the addresses of all layers, and the ports. What the user is told by
- * stays.
+ * Send it back: swap the addresses of all layers, and the ports. What identifies the user, such as
+ * VLAN tags and tunnel keys, stays.
  */
 void frame_turn(uint8_t *frame, uint32_t headers);
 

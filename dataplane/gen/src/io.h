@@ -66,7 +66,7 @@ struct io_ops {
 	 */
 	int (*wait)(struct io *io, unsigned what, uint64_t until_ns);
 	/*
-	 * Do what is due beside; called at least every 50 ms. Returns 0 or -errno. NULL: nothing.
+	 * Background work, called at least every 50 ms. Returns 0 or -errno. NULL: there is none.
 	 */
 	int (*service)(struct io *io);
 	/* Whether there is a peer to send to; does what service does. NULL: always. */

@@ -27,8 +27,8 @@
 #define TAGS 8u	       /* two VLAN tags, which a peer may send */
 #define OWN_HEADER 16u /* of a driver before the frame, at most: virtio's has 12 bytes */
 /*
- * beside those in the device's own rings: in a cache, in hand, and in rings of the driver's that
- * are no descriptors
+ * Packets outside the device's descriptor rings: in a cache, in use, and in the driver's other
+ * rings.
  */
 #define OWN_PACKETS 1536u
 #define CACHE 256u

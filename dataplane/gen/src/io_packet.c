@@ -27,7 +27,7 @@
 #define TX_OFFSET (TPACKET2_HDRLEN - sizeof(struct sockaddr_ll))
 #define BLOCK_BYTES 65536u
 /*
- * of a VLAN tag, which the kernel takes out of frames that are received, and tells of beside them
+ * Size of a VLAN tag. The kernel removes it from a received frame and reports it in the header.
  */
 #define TAG_BYTES 4u
 #define MAC_BYTES 12u

@@ -173,8 +173,8 @@ bool tracker_take(struct tracker *t, const uint8_t *datagram, uint32_t length, u
 {
 	enum packet_verdict verdict = packet_read(datagram, length, t->check, p);
 	/*
-	 * Whoever asks takes its own packets too: what sends frames back may know nothing of
-	 * draygen.
+	 * A pinging sender also accepts its own packets: the function that returns them may know
+	 * nothing of draygen.
 	 */
 	bool wanted = verdict == PACKET_GOOD && (t->replies || !is_reply(p));
 

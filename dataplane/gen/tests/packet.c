@@ -257,8 +257,8 @@ static void frames(void)
 }
 
 /*
- * The sum of a datagram with its pseudo header, as whoever receives it forms it: RFC 8200, 8.1, a
- * byte at a time.
+ * The sum of a datagram with its pseudo header, as its receiver computes it (RFC 8200, 8.1), a byte
+ * at a time.
  */
 static uint32_t sum6(const uint8_t *f, uint32_t payload)
 {

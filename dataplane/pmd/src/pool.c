@@ -223,8 +223,7 @@ RTE_INIT(pool_register)
 }
 
 /*
- * Look at each mbuf of a pool that is not in use, a few at a time: whoever wants some meanwhile
- * finds the others.
+ * Look at each free mbuf of a pool, a few at a time, so that others can still allocate in between.
  */
 static void sweep_one(struct pool *p, struct opened *opened, int lane, const struct dray_home *home)
 {

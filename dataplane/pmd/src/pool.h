@@ -9,7 +9,7 @@
 
 /*
  * What an mbuf of such a pool is bound to. DPDK takes its buffer for external and pinned, so that
- * clones are right, and nothing is attached to it. Whoever has the mbuf has the binding.
+ * clones are right, and nothing is attached to it. The owner of the mbuf owns the binding.
  */
 struct binding {
 	struct rte_mbuf_ext_shared_info info;
