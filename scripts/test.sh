@@ -8,7 +8,8 @@
 #            one package after another
 #   compute  packages that start no goroutine, the C projects, a little fuzzing
 #
-# Each line of output begins with its lane. The log of each is out/test-LANE.txt.
+# Each line of output begins with its lane. The log of each is out/test-LANE.txt, with
+# every test and how long it took; the output ends with the slowest.
 #
 # usage: scripts/test.sh [package...]      (FUZZ_SMOKE=2s: how long to fuzz each target)
 set -euo pipefail
@@ -28,7 +29,7 @@ lanes=()
 
 # go_test runs the tests of packages. Lint has vetted them.
 go_test() {
-	"$go" test -vet=off -count=1 -timeout 40m "$@" 2>&1 |
+	"$go" test -v -vet=off -count=1 -timeout 40m "$@" 2>&1 |
 		{ grep -v --line-buffered -E '\[no test files\]|^=== (PAUSE|CONT|NAME)' || true; }
 }
 
@@ -45,7 +46,7 @@ matching() {
 program_lane() {
 	local chosen
 	mapfile -t chosen < <(matching "$program")
-	[ ${#chosen[@]} -eq 0 ] || raced -v "${chosen[@]}" # each test is named, for they take minutes
+	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}"
 }
 
 kernel_lane() {
@@ -66,10 +67,21 @@ compute_lane() {
 	return "$status"
 }
 
+# brief leaves out, of every lane but one, the tests that went well: those of the
+# program take minutes each.
+brief() {
+	[ "$1" = program ] && cat || grep -v --line-buffered -E '^ *(=== RUN|--- PASS|PASS$)' || true
+}
+
+# slowest prints the tests that took longest, subtests left out: seconds, lane, name.
+slowest() {
+	sed -nE 's/^--- [A-Z]+: ([^ ]+) \(([0-9.]+)s\)$/\2 \1/p' "out/test-$1.txt" | sed "s/ / $1 /"
+}
+
 # lane starts a lane, a function, as a job of its own.
 lane() {
 	set -m # so that stop can end all of it
-	("$2" 2>&1 </dev/null | tee "out/test-$1.txt" | sed -u "s/^/$1: /") &
+	("$2" 2>&1 </dev/null | tee "out/test-$1.txt" | brief "$1" | sed -u "s/^/$1: /") &
 	set +m
 	lanes+=($!)
 }
@@ -99,5 +111,7 @@ for pid in "${lanes[@]}"; do
 done
 # Once more, where whoever reads only the end of the output finds it.
 [ "$status" -eq 0 ] || grep -h -E -B 15 -A 8 '^ *--- FAIL|^FAIL|^panic:' out/test-{program,kernel,compute}.txt || true
+printf '\n== the 30 slowest tests, in seconds\n'
+for lane in program kernel compute; do slowest "$lane"; done | sort -rn | head -n 30
 echo "tests took $((SECONDS - start)) s"
 [ "$status" -eq 0 ]
