@@ -20,15 +20,7 @@ case $release in
 	;;
 esac
 
-missing=()
-for package in debhelper lintian fakeroot; do
-	dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
-done
-if [ ${#missing[@]} -gt 0 ]; then
-	say "installing ${missing[*]}"
-	DEBIAN_FRONTEND=noninteractive apt-get -y -qq install --no-install-recommends "${missing[@]}" </dev/null >/dev/null
-fi
-scripts/setup.sh run
+scripts/setup.sh deb
 
 upstream=$(<VERSION)
 version=$upstream-1~deb${release}u1

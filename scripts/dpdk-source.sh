@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Print the folder with the driver headers of the DPDK that is installed: Debian ships none, so they come from the source
-# package of the very version. It is fetched once, into out/dpdk-source/VERSION; after that no network is needed.
+# Print the folder with the driver headers of the installed DPDK. Debian's packages do not contain them, so they come
+# from the source package of the same version. It is fetched once, into out/dpdk-source/VERSION; after that no network
+# is needed.
 #
 # usage: scripts/dpdk-source.sh [--cached]
-#   --cached  do not fetch: exit 1 where the headers are not there yet
+#   --cached  do not fetch: exit 1 if the headers are missing
 #
 # Nothing under /etc/apt or /var/lib/apt is changed: the list of source packages is derived from the machine's own apt
-# sources, and is read with a state directory of its own, which goes at the end. Root is not needed.
+# sources and read into a temporary state directory. Root is not needed.
 set -euo pipefail
 
 die() {
@@ -50,11 +51,11 @@ fetch() {
 	trap 'exit 143' TERM
 	mkdir -p "$work"/{state/lists/partial,cache/archives/partial,headers}
 	sources >"$work/sources.list"
-	[ -s "$work/sources.list" ] || die "apt knows no source of Debian's on this machine" "apt-get update"
+	[ -s "$work/sources.list" ] || die "apt knows no Debian source on this machine" "apt-get update"
 	if ! apt update || ! (cd "$work" && apt source --download-only "$package=$version"); then
 		sed 's/^/  apt: /' "$work/log" | tail -n 20 >&2
 		die "the source of $package $version could not be fetched" \
-			"check the network; where the mirror has moved on: apt-get update && apt-get install libdpdk-dev dpdk, then try again"
+			"check the network; if the mirror has a newer version: apt-get update && apt-get install libdpdk-dev dpdk, then try again"
 	fi
 	if ! (cd "$work" && dpkg-source --no-copy --extract ./*.dsc tree) >"$work/log" 2>&1; then
 		sed 's/^/  dpkg-source: /' "$work/log" | tail -n 20 >&2
@@ -73,7 +74,7 @@ case $# in
 1) [ "$1" = --cached ] && cached=yes ;;
 esac
 if [ $# -gt 1 ] || { [ $# -eq 1 ] && [ -z "$cached" ]; }; then
-	sed -n 's/^# \{0,1\}//; 6,7p' "${BASH_SOURCE[0]}" >&2
+	sed -n 's/^# \{0,1\}//; 7,8p' "${BASH_SOURCE[0]}" >&2
 	exit 2
 fi
 # shellcheck disable=SC2016 # dpkg-query expands these

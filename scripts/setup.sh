@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Install what Drayage needs on Debian 12 or 13, and nothing that is there already.
 #
-# usage: scripts/setup.sh run|test
+# usage: scripts/setup.sh run|test|deb
 #   run   what `make demo` needs
 #   test  that, and what `make test` needs
+#   deb   what `make demo` and `make deb` need
 #
 # It may be run again at any time. It never upgrades a package, never changes
 # a file under /etc/apt that it did not write, and starts no service.
@@ -57,6 +58,11 @@ tcpdump       tcpdump
 tshark        tshark
 valgrind      valgrind
 '
+readonly deb_needs='
+dh        debhelper
+fakeroot  fakeroot
+lintian   lintian
+'
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
@@ -79,7 +85,7 @@ die() {
 }
 
 usage() {
-	sed -n 's/^# \{0,1\}//; 5,7p' "${BASH_SOURCE[0]}" >&2
+	sed -n 's/^# \{0,1\}//; 5,8p' "${BASH_SOURCE[0]}" >&2
 	exit 2
 }
 
@@ -247,6 +253,7 @@ set=$1
 case $set in
 run) needs=$run_needs ;;
 test) needs=$run_needs$test_needs ;;
+deb) needs=$run_needs$deb_needs ;;
 *) usage ;;
 esac
 readonly set needs
