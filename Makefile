@@ -110,7 +110,7 @@ check-deb: ## of these the part inside: it installs the packages of out/deb here
 test: ## install what is missing, then lint, all tests with the race detector, a little fuzzing (as root)
 	@$(say) 'installing what is missing (scripts/setup.sh test)'
 	@scripts/setup.sh test
-	@$(MAKE) --no-print-directory lint build
+	@$(MAKE) --no-print-directory build
 	@FUZZ_SMOKE=$(FUZZ_SMOKE) scripts/test.sh $(PACKAGES)
 	@$(say) 'all tests passed'
 

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Run all tests in three lanes at once: most of them wait for a process, a link or
-# a machine to boot, and a core that waits in one lane computes in another.
+# Run lint and all tests in three lanes at once: most tests wait for a process, a link
+# or a machine to boot, and a core that waits in one lane computes in another.
 #
-#   program  test/docs and test/e2e: the program as its user runs it
+#   program  test/e2e: the program as its user runs it
 #   kernel   every other package that starts goroutines or changes the kernel's state,
 #            one package after another
-#   compute  packages that start no goroutine, the C projects, a little fuzzing
+#   compute  lint, packages that start no goroutine, the C projects, a little fuzzing;
+#            then test/docs: the commands of the documentation
 #
 # Each line of output begins with its lane. The log of each is out/test-LANE.txt, with
 # every test and how long it took; the output ends with the slowest.
@@ -20,7 +21,7 @@ export DRAY_TEST_STRICT=1
 [ $# -gt 0 ] || set -- ./...
 go=$(scripts/find-go.sh)
 PATH="$(dirname "$go"):$PATH" # tools and tests call go by its name
-readonly program='/test/(e2e|docs)$'
+readonly program='/test/e2e$' guides='/test/docs$'
 # The race detector can find nothing in these, for they start no goroutine: a test in
 # test/style reads this line and looks. They compute, and it would take six times as long.
 readonly sequential='/(internal/(spec|plan|result)|experiments|images|test/(depcheck|style))(/|$)'
@@ -35,7 +36,7 @@ go_test() {
 
 # raced is go_test with the race detector, one package after another.
 raced() {
-	CGO_ENABLED=1 go_test -race -p 1 "$@"
+	CGO_ENABLED=1 go_test -trimpath -race -p 1 "$@"
 }
 
 # matching prints those of the packages whose path matches, or with -v does not.
@@ -51,12 +52,13 @@ program_lane() {
 
 kernel_lane() {
 	local chosen
-	mapfile -t chosen < <(matching -v "$program|$sequential")
+	mapfile -t chosen < <(matching -v "$program|$guides|$sequential")
 	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}"
 }
 
 compute_lane() {
 	local chosen status=0 project
+	scripts/lint.sh || status=1
 	mapfile -t chosen < <(matching "$sequential")
 	# As lint and make build compile, so that nothing is compiled twice.
 	[ ${#chosen[@]} -eq 0 ] || CGO_ENABLED=0 go_test -trimpath "${chosen[@]}" || status=1
@@ -64,13 +66,19 @@ compute_lane() {
 		dataplane/test.sh "$project" || status=1
 	done
 	scripts/fuzz.sh "${FUZZ_SMOKE:-2s}" || status=1
+	mapfile -t chosen < <(matching "$guides")
+	[ ${#chosen[@]} -eq 0 ] || raced "${chosen[@]}" || status=1
 	return "$status"
 }
 
-# brief leaves out, of every lane but one, the tests that went well: those of the
-# program take minutes each.
+# brief leaves out the names of tests that passed, except in the program's lane, where a
+# test can take minutes.
 brief() {
-	[ "$1" = program ] && cat || grep -v --line-buffered -E '^ *(=== RUN|--- PASS|PASS$)' || true
+	if [ "$1" = program ]; then
+		cat
+	else
+		grep -v --line-buffered -E '^ *(=== RUN|--- PASS|PASS$)' || true
+	fi
 }
 
 # slowest prints the tests that took longest, subtests left out: seconds, lane, name.
@@ -78,10 +86,17 @@ slowest() {
 	sed -nE 's/^--- [A-Z]+: ([^ ]+) \(([0-9.]+)s\)$/\2 \1/p' "out/test-$1.txt" | sed "s/ / $1 /"
 }
 
+# timed runs a lane and says how long it took.
+timed() {
+	local status=0 TIMEFORMAT="lane $1: %0R s, of the CPUs %0U + %0S s"
+	time "$2" || status=$?
+	return "$status"
+}
+
 # lane starts a lane, a function, as a job of its own.
 lane() {
 	set -m # so that stop can end all of it
-	("$2" 2>&1 </dev/null | tee "out/test-$1.txt" | brief "$1" | sed -u "s/^/$1: /") &
+	(timed "$@" 2>&1 </dev/null | tee "out/test-$1.txt" | brief "$1" | sed -u "s/^/$1: /") &
 	set +m
 	lanes+=($!)
 }
@@ -99,7 +114,7 @@ trap 'stop 143' TERM HUP
 mapfile -t packages < <("$go" list "$@")
 mkdir -p out
 printf '\n== compiling for the race detector\n'
-CGO_ENABLED=1 "$go" build -race "$@"
+CGO_ENABLED=1 "$go" build -trimpath -race "$@"
 
 printf '\n== testing in three lanes; kernel tests use namespaces of their own\n'
 status=0
