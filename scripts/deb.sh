@@ -21,6 +21,7 @@ case $release in
 esac
 
 scripts/setup.sh deb
+scripts/dpdk-source.sh >/dev/null # it says what is missing, before the build takes minutes
 
 upstream=$(<VERSION)
 version=$upstream-1~deb${release}u1

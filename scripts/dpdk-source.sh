@@ -7,6 +7,9 @@
 # usage: scripts/dpdk-source.sh [--cached]
 #   --cached  do not fetch: exit 1 if the headers are missing
 #
+# If no mirror has that source package, DRAY_DPDK_SOURCE names a folder with the sources of the same DPDK release
+# (its stable updates, such as 24.11.1 to 24.11.9, keep these headers).
+#
 # Nothing under /etc/apt or /var/lib/apt is changed: the list of source packages is derived from the machine's own apt
 # sources and read into a temporary state directory. Root is not needed.
 set -euo pipefail
@@ -41,29 +44,51 @@ apt() {
 		-o APT::Sandbox::User="$(id -un)" -o Acquire::Retries=3 "$@" >"$work/log" 2>&1 </dev/null
 }
 
-# fetch puts the headers of the source package into the folder.
-fetch() {
+# prepare makes a temporary folder beside the headers.
+prepare() {
 	mkdir -p out/dpdk-source
 	# On the same file system, so that what is complete can be moved to its place.
 	work=$(mktemp -d -p "$PWD/out/dpdk-source" .fetch-XXXXXX)
 	trap 'rm -rf "$work"' EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
-	mkdir -p "$work"/{state/lists/partial,cache/archives/partial,headers}
+	mkdir "$work/headers"
+}
+
+# copy takes the headers from the user's folder.
+copy() {
+	local theirs ours=${version%%[~-]*}
+	theirs=$(cat "$1/VERSION" 2>/dev/null) || die "DRAY_DPDK_SOURCE=$1 has no file VERSION" "unpack the sources of DPDK $ours there"
+	[ "$(cut -d. -f1,2 <<<"$theirs")" = "$(cut -d. -f1,2 <<<"$ours")" ] ||
+		die "DRAY_DPDK_SOURCE=$1 is DPDK $theirs, and $ours is installed" "unpack the sources of DPDK $ours there"
+	prepare
+	take "$1" || die "DRAY_DPDK_SOURCE=$1 has no ethdev_driver.h" "unpack the complete sources of DPDK $ours there"
+}
+
+# fetch takes the headers from the source package.
+fetch() {
+	prepare
+	mkdir -p "$work"/{state/lists/partial,cache/archives/partial}
 	sources >"$work/sources.list"
 	[ -s "$work/sources.list" ] || die "apt knows no Debian source on this machine" "apt-get update"
 	if ! apt update || ! (cd "$work" && apt source --download-only "$package=$version"); then
 		sed 's/^/  apt: /' "$work/log" | tail -n 20 >&2
 		die "the source of $package $version could not be fetched" \
-			"check the network; if the mirror has a newer version: apt-get update && apt-get install libdpdk-dev dpdk, then try again"
+			"check the network; if the mirror has a newer version: apt-get update && apt-get install libdpdk-dev dpdk, then try again; or unpack the sources of DPDK ${version%%[~-]*} and set DRAY_DPDK_SOURCE to their folder"
 	fi
 	if ! (cd "$work" && dpkg-source --no-copy --extract ./*.dsc tree) >"$work/log" 2>&1; then
 		sed 's/^/  dpkg-source: /' "$work/log" | tail -n 20 >&2
 		die "the source of $package $version could not be unpacked" "install dpkg-dev: scripts/setup.sh run"
 	fi
-	find "$work"/tree/lib/{eal,ethdev}/ "$work"/tree/drivers/bus/vdev/ \
+	take "$work/tree" || die "the source of $package $version has no ethdev_driver.h" "report this"
+}
+
+# take copies the headers out of a source tree.
+take() {
+	local tree=$1
+	find "$tree"/lib/{eal,ethdev}/ "$tree"/drivers/bus/vdev/ \
 		\( -name '*_driver.h' -o -name 'ethdev_*.h' \) -exec cp -t "$work/headers" {} +
-	[ -e "$work/headers/ethdev_driver.h" ] || die "the source of $package $version has no ethdev_driver.h" "report this"
+	[ -e "$work/headers/ethdev_driver.h" ] || return 1
 	mv -T "$work/headers" "$headers" 2>/dev/null || [ -e "$headers/ethdev_driver.h" ] # another run was first
 }
 
@@ -83,6 +108,10 @@ read -r package version state < <(dpkg-query -W -f '${source:Package} ${source:V
 headers=$PWD/out/dpdk-source/$version
 if [ ! -e "$headers/ethdev_driver.h" ]; then
 	[ -z "$cached" ] || exit 1
-	fetch
+	if [ -n "${DRAY_DPDK_SOURCE:-}" ]; then
+		copy "$DRAY_DPDK_SOURCE"
+	else
+		fetch
+	fi
 fi
 echo "$headers"

@@ -6,8 +6,8 @@
 # usage: scripts/fresh.sh [12|13] [make target...]      (default: 12 demo test)
 #
 # The new system gets from this host: the committed HEAD of this repository, CA
-# certificates, apt's mirror and proxy, the Go proxy settings, name servers, and the
-# packages in out/deb; those that are made there come back.
+# certificates, apt's mirror and proxy, the Go proxy settings, name servers, the sources
+# in DRAY_DPDK_SOURCE, and the packages in out/deb; those that are made there come back.
 # It runs in mount, PID, IPC, UTS and cgroup namespaces of its own and shares
 # the host's network. Nothing stays: it is removed at the end, on Ctrl-C, and
 # after a SIGKILL by the next call.
@@ -134,6 +134,7 @@ clone() {
 		mkdir -p "$root/root/dray/out"
 		cp -r "$repo/out/deb" "$root/root/dray/out/"
 	fi
+	[ -z "${DRAY_DPDK_SOURCE:-}" ] || cp -r "$DRAY_DPDK_SOURCE" "$root/usr/src/dpdk"
 	say "cloned $("${git[@]}" -C "$repo" describe --always --tags "$head")"
 }
 
@@ -146,6 +147,7 @@ environment() {
 		[ -n "$value" ] || [ -z "$go" ] || value=$("$go" env "$name")
 		[ -z "$value" ] || echo "$name=$value"
 	done
+	[ -z "${DRAY_DPDK_SOURCE:-}" ] || echo DRAY_DPDK_SOURCE=/usr/src/dpdk
 	for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY CI; do
 		[ -z "${!name:-}" ] || echo "$name=${!name}"
 	done
