@@ -12,10 +12,10 @@ import (
 
 // assignCPUs assigns CPUs to every pinned function, by function name; unpinned
 // functions are absent. Explicit sets come first, so that a count never takes a CPU
-// that another function names.
+// that another function names. Running links keep theirs.
 func (p *planner) assignCPUs() map[string][]int {
 	given := map[string][]int{}
-	owner := map[int]string{}
+	owner := p.heldCPUs()
 	for i := range p.chain.Functions {
 		if f := &p.chain.Functions[i]; len(f.CPUs.Set) > 0 {
 			given[f.Name] = p.takeSet(f, owner)
@@ -34,6 +34,17 @@ func (p *planner) assignCPUs() map[string][]int {
 	return given
 }
 
+// heldCPUs is the owner of each CPU that a running link keeps.
+func (p *planner) heldCPUs() map[int]string {
+	owner := map[int]string{}
+	for link, cpus := range p.held {
+		for _, cpu := range cpus {
+			owner[cpu] = "link " + link
+		}
+	}
+	return owner
+}
+
 // takeSet assigns the function the CPUs it names.
 func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
 	v := Violation{
@@ -50,7 +61,7 @@ func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
 	for _, cpu := range f.CPUs.Set {
 		if other, taken := owner[cpu]; taken {
 			v.Hard = false
-			v.Reason = fmt.Sprintf("CPU %d is already pinned to function %s", cpu, other)
+			v.Reason = fmt.Sprintf("CPU %d is already pinned to %s", cpu, other)
 			v.Fix = "give each function CPUs of its own; free are: " + orNone(cpulist.Format(p.freeCPUs(owner)))
 			p.violate(v)
 			break
@@ -58,7 +69,7 @@ func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
 	}
 	for _, cpu := range f.CPUs.Set {
 		if _, taken := owner[cpu]; !taken {
-			owner[cpu] = f.Name
+			owner[cpu] = "function " + f.Name
 		}
 	}
 	return slices.Clone(f.CPUs.Set)
@@ -82,7 +93,7 @@ func (p *planner) takeCount(f *chain.Function, owner map[int]string) []int {
 	}
 	cpus := slices.Clone(free[:f.CPUs.Count])
 	for _, cpu := range cpus {
-		owner[cpu] = f.Name
+		owner[cpu] = "function " + f.Name
 	}
 	slices.Sort(cpus)
 	return cpus

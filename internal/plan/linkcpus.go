@@ -6,9 +6,9 @@ import "strings"
 
 // assignLinkCPUs gives each link with polling processes as many CPUs as they keep busy.
 // It takes no CPU of a pinned function or of another such link. If too few are left,
-// the processes may use any CPU.
+// the processes may use any CPU. A running link keeps what it has.
 func (p *planner) assignLinkCPUs() {
-	owner := map[int]string{}
+	owner := p.heldCPUs()
 	for _, f := range p.plan.Functions {
 		for _, cpu := range f.CPUs {
 			owner[cpu] = f.Name
@@ -22,7 +22,12 @@ func (p *planner) assignLinkCPUs() {
 			continue
 		}
 		free, busy := p.freeCPUs(owner), t.Caps.BusyCPUs*max(1, len(l.Hosts))
-		if len(free) < busy {
+		held, running := p.held[l.Name]
+		if len(held) > 0 {
+			l.CPUs = held
+			continue
+		}
+		if running || len(free) < busy {
 			sharing = append(sharing, l.Name)
 			continue
 		}

@@ -62,3 +62,22 @@ func TestTunnelsGetCPUs(t *testing.T) {
 		}
 	}
 }
+
+// TestRemakeKeepsLinkCPUs: neither a function nor a new link gets a CPU on which a
+// running link polls, and that link keeps it.
+func TestRemakeKeepsLinkCPUs(t *testing.T) {
+	inv := &inventory.Inventory{
+		Host:       inventory.Host{CPUs: []int{0, 1, 2, 3}},
+		Transports: []inventory.Transport{{Item: inventory.Item{Name: "switch"}, Caps: inventory.Caps{BusyCPUs: 1}}},
+	}
+	p := &planner{inv: inv, held: map[string][]int{"b": {1}, "c": nil}, chain: &chain.Chain{Functions: []chain.Function{{Name: "f", CPUs: chain.CPURequest{Count: 1}}}}, plan: &Plan{
+		Links: []Link{{Name: "a", Transport: "switch"}, {Name: "b", Transport: "switch"}, {Name: "c", Transport: "switch"}},
+	}}
+	f := p.assignCPUs()["f"]
+	p.plan.Functions = []Function{{Name: "f", CPUs: f}}
+	p.assignLinkCPUs()
+	l := p.plan.Links
+	if !slices.Equal(f, []int{2}) || !slices.Equal(l[0].CPUs, []int{3}) || !slices.Equal(l[1].CPUs, []int{1}) || l[2].CPUs != nil {
+		t.Errorf("function f has %v, links have %v, %v and %v", f, l[0].CPUs, l[1].CPUs, l[2].CPUs)
+	}
+}

@@ -15,6 +15,7 @@ type planner struct {
 	chain *chain.Chain
 	inv   *inventory.Inventory
 	plan  *Plan
+	held  map[string][]int // CPUs that running links keep
 }
 
 // Make decides placement, CPUs, addresses and the transport of every link. The chain
@@ -22,8 +23,13 @@ type planner struct {
 // be satisfied, the error is an *Infeasible and the plan is as complete as possible.
 // Under chain.Warn only a Hard violation is an error; the others become warnings in the
 // plan.
-func Make(c *chain.Chain, inv *inventory.Inventory) (*Plan, error) {
-	p := &planner{chain: c, inv: inv, plan: &Plan{
+func Make(c *chain.Chain, inv *inventory.Inventory) (*Plan, error) { return Remake(c, inv, nil) }
+
+// Remake plans a chain that is up and changes. held is the CPUs on which its running
+// links poll, by link: each keeps them, and nothing else gets them. A held link without
+// CPUs gets none.
+func Remake(c *chain.Chain, inv *inventory.Inventory, held map[string][]int) (*Plan, error) {
+	p := &planner{chain: c, inv: inv, held: held, plan: &Plan{
 		Chain:      c.Name,
 		Host:       inv.Host.Hostname,
 		Functions:  []Function{},
