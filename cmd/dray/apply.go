@@ -78,7 +78,7 @@ func (a *app) differs(ctx context.Context, j *chainrun.Job, live *node.Live) ([]
 		pinned.Policy = j.Chain.Policy // with --warn
 		live.Pin(pinned, free)
 		planned := &chainrun.Job{Chain: pinned, Node: j.Node}
-		err = a.plan(ctx, planned)
+		err = a.planChange(ctx, planned, live)
 		j.Plan = planned.Plan
 		var infeasible *plan.Infeasible
 		if !errors.As(err, &infeasible) {

@@ -65,7 +65,11 @@ func (a *app) read(ctx context.Context, file string, warn bool) (*chainrun.Job, 
 }
 
 // plan plans a chain for this host in its current state.
-func (a *app) plan(ctx context.Context, j *chainrun.Job) (err error) {
+func (a *app) plan(ctx context.Context, j *chainrun.Job) error { return a.planChange(ctx, j, nil) }
+
+// planChange is plan for a chain that replaces live, unless that is nil: what live has
+// taken is the chain's own.
+func (a *app) planChange(ctx context.Context, j *chainrun.Job, live *node.Live) (err error) {
 	a.progress("Looking at this host")
 	if j.Inventory, err = a.inspect(ctx, j.Node); err != nil {
 		return err
@@ -73,7 +77,12 @@ func (a *app) plan(ctx context.Context, j *chainrun.Job) (err error) {
 	if err := j.Node.LeaveOutClaimed(j.Inventory, j.Chain.Name); err != nil {
 		return err
 	}
-	if j.Plan, err = plan.Make(j.Chain, j.Inventory); j.Plan != nil {
+	var held map[string][]int
+	if live != nil {
+		countOwn(j.Inventory, live, "")
+		held = live.HeldCPUs(j.Chain)
+	}
+	if j.Plan, err = plan.Remake(j.Chain, j.Inventory, held); j.Plan != nil {
 		err = withCommands(j.Chain, j.Plan, err)
 	}
 	var infeasible *plan.Infeasible

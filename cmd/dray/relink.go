@@ -56,6 +56,13 @@ func (a *app) relink(ctx context.Context, n *node.Node, live *node.Live, link, t
 	return nil
 }
 
+// countOwn counts what the chain has taken of the host as still available, except the
+// virtual functions of one link.
+func countOwn(inv *inventory.Inventory, live *node.Live, but string) {
+	keepVFs(inv, live, but)
+	live.CountOwn(inv)
+}
+
 // keepVFs counts the virtual functions of the chain's links, except one, as still
 // available.
 func keepVFs(inv *inventory.Inventory, live *node.Live, but string) {
@@ -66,9 +73,19 @@ func keepVFs(inv *inventory.Inventory, live *node.Live, but string) {
 		}
 		t.Status = inventory.OK
 		for i := range inv.Interfaces {
-			inv.Interfaces[i].VFs += len(l.Ends)
+			inv.Interfaces[i].VFs += ports(l)
 		}
 	}
+}
+
+func ports(l plan.Link) int {
+	n := 0
+	for _, e := range l.Ends {
+		if e.Uplink == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // replan plans another transport for one link of a running chain.
@@ -89,8 +106,9 @@ func (a *app) replan(ctx context.Context, n *node.Node, live *node.Live, link, t
 	if err := n.LeaveOutClaimed(inv, live.Chain.Name); err != nil {
 		return plan.Link{}, err
 	}
-	keepVFs(inv, live, link)
-	p, err := plan.Make(live.Chain, inv)
+	countOwn(inv, live, link)
+	live.PinCPUs(live.Chain)
+	p, err := plan.Remake(live.Chain, inv, live.HeldCPUs(live.Chain))
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) {
 		return plan.Link{}, &codeError{exitInfeasible, err}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,9 @@ func (l *Live) Apply(ctx context.Context, c *chain.Chain, source []byte, p *plan
 	if err := l.checkSupervised(); err != nil {
 		return err
 	}
+	if err := l.claimCPUs(ctx, p.ClaimedCPUs()); err != nil {
+		return err
+	}
 	j, err := openJournal(l.node.journalFile(l.Chain.Name))
 	if err != nil {
 		return err
@@ -37,9 +41,25 @@ func (l *Live) Apply(ctx context.Context, c *chain.Chain, source []byte, p *plan
 	return l.reload(ctx, settle)
 }
 
+// claimCPUs reserves CPUs for a change of the chain, until the state that it leads to
+// is saved.
+func (l *Live) claimCPUs(ctx context.Context, cpus []int) error {
+	return l.node.withRootLock(ctx, func() error {
+		if err := l.node.checkClaimed(l.Chain.Name, cpus); err != nil {
+			return err
+		}
+		l.State.Claimed = cpus
+		return l.save()
+	})
+}
+
 func (l *Live) checkSupervised() error {
-	if s := l.Supervisor(); s == nil || !s.Alive() {
+	var s Status
+	if err := readJSON(filepath.Join(l.dir, fileStatus), &s); err != nil || s.Supervisor.PID == 0 || !s.Supervisor.Alive() {
 		return fmt.Errorf("the supervisor of chain %s is dead, which would start its functions; run `dray down %[1]s` and `dray up` again", l.Chain.Name)
+	}
+	if s.Protocol != supervisorProtocol {
+		return fmt.Errorf("the supervisor of chain %s is from another version of dray, and a change would end it; run `dray down %[1]s` and `dray up` again", l.Chain.Name)
 	}
 	return nil
 }
@@ -51,6 +71,7 @@ type application struct {
 	plan    *plan.Plan
 	runner  *step.Runner
 	changes []Change
+	before  *State // the state that is saved while add makes new parts
 }
 
 // names are the things of a kind that have one of these actions.
@@ -65,10 +86,13 @@ func (a *application) names(what string, actions ...Action) []string {
 }
 
 func (a *application) run(ctx context.Context, source []byte) error {
+	if err := a.clearLinks(ctx); err != nil {
+		return err
+	}
 	removed := a.names(kindFunction, Remove)
 	if len(removed) > 0 {
 		a.State.Held = removed
-		if err := a.reload(ctx, 0); err != nil {
+		if err := a.adopt(ctx); err != nil {
 			return fmt.Errorf("stop the functions that are removed: %w", err)
 		}
 	}
@@ -83,29 +107,49 @@ func (a *application) run(ctx context.Context, source []byte) error {
 		}
 	}
 	for _, name := range a.names(kindLink, Move) {
-		if err := a.Move(ctx, *a.plan.Link(name)); err != nil {
+		if err := a.move(ctx, *a.plan.Link(name)); err != nil {
 			return err
 		}
 	}
 	if err := a.add(ctx); err != nil {
 		return err
 	}
-	a.State.Held = nil
+	a.State.Held, a.State.Claimed, a.State.Left = nil, nil, nil
+	a.State.Unsettled = a.unsettled()
 	if err := replaceFile(filepath.Join(a.dir, fileChain), source); err != nil {
 		return err
 	}
 	return a.save()
 }
 
+// unsettled are the functions that this change and unfinished earlier ones start.
+func (a *application) unsettled() []string {
+	all := append(a.names(kindFunction, Add, Restart), a.State.Unsettled...)
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return a.to.Function(name) == nil })
+}
+
+// clearLinks removes what an unfinished change left of links.
+func (a *application) clearLinks(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(a.State.Left)) {
+		if err := a.runner.Remove(context.WithoutCancel(ctx), a.State.Left[name]); err != nil {
+			return fmt.Errorf("what an unfinished change left of link %s: %w", name, err)
+		}
+	}
+	a.State.Left = nil
+	return a.save()
+}
+
 // add makes the new functions and links, and adopts the new plan.
 func (a *application) add(ctx context.Context) error {
-	from, old := a.Chain, a.State.Plan
-	a.Chain = a.to
+	from, was := a.Chain, a.State
+	a.before = &was
 	added := a.names(kindFunction, Add)
-	a.State.Plan = a.merged(old)
+	a.Chain, a.State.Plan = a.to, a.merged(was.Plan)
+	a.State.Sandboxes, a.State.Reports = maps.Clone(was.Sandboxes), maps.Clone(was.Reports)
 	err := a.make(ctx, added)
 	if err != nil {
-		a.Chain, a.State.Plan = from, old
+		a.Chain, a.State = from, was
 	}
 	return err
 }
@@ -137,10 +181,16 @@ func (a *application) make(ctx context.Context, added []string) error {
 	return nil
 }
 
-// merged is the new plan, with the state of the links that stay.
+// merged is the new plan, with the state of the functions and links that stay.
 func (a *application) merged(up *plan.Plan) *plan.Plan {
 	p := *a.plan
-	p.Links = slices.Clone(p.Links)
+	p.Functions, p.Links = slices.Clone(p.Functions), slices.Clone(p.Links)
+	added := a.names(kindFunction, Add)
+	for i := range p.Functions {
+		if was := up.Function(p.Functions[i].Name); was != nil && !slices.Contains(added, was.Name) {
+			p.Functions[i] = *was
+		}
+	}
 	made := a.names(kindLink, Add, Replace)
 	for i := range p.Links {
 		if was := up.Link(p.Links[i].Name); was != nil && !slices.Contains(made, was.Name) {
@@ -151,7 +201,7 @@ func (a *application) merged(up *plan.Plan) *plan.Plan {
 }
 
 // removeLink removes a running link. It updates the state first, so that nothing
-// restarts the link's processes.
+// restarts the link's processes, and a failed removal can be tried again.
 func (a *application) removeLink(ctx context.Context, name string) error {
 	pl := a.State.Plan.Link(name)
 	if pl == nil {
@@ -165,13 +215,19 @@ func (a *application) removeLink(ctx context.Context, name string) error {
 	kept.Links = slices.DeleteFunc(slices.Clone(kept.Links), func(l plan.Link) bool { return l.Name == name })
 	a.State.Plan = &kept
 	delete(a.State.Reports, name)
+	a.State.leave(name, resources(build.Steps))
 	if err := a.save(); err != nil {
 		return err
 	}
-	return a.runner.Remove(context.WithoutCancel(ctx), resources(build.Steps))
+	if err := a.runner.Remove(context.WithoutCancel(ctx), a.State.Left[name]); err != nil {
+		return err
+	}
+	delete(a.State.Left, name)
+	return nil
 }
 
-// makeLink makes a link under a new number, whatever an earlier namesake left.
+// makeLink makes a link under a new number, whatever an earlier namesake left. Until
+// the change finishes, the saved state has no such link, only what may be left of it.
 func (a *application) makeLink(ctx context.Context, pl plan.Link) error {
 	moves := a.State.Moves[pl.Name]
 	moves.Tried++
@@ -179,15 +235,21 @@ func (a *application) makeLink(ctx context.Context, pl plan.Link) error {
 	if err != nil {
 		return err
 	}
-	if err := a.runner.Run(ctx, build.Steps); err != nil {
-		return err
-	}
-	moves.At = moves.Tried
-	a.State.Reports[pl.Name] = build.Report
 	if a.State.Moves == nil {
 		a.State.Moves = map[string]Moves{}
 	}
 	a.State.Moves[pl.Name] = moves
+	a.before.Moves = a.State.Moves
+	a.before.leave(pl.Name, resources(build.Steps))
+	if err := writeJSON(filepath.Join(a.dir, fileState), a.before); err != nil {
+		return err
+	}
+	if err := a.runner.Run(ctx, build.Steps); err != nil {
+		return err
+	}
+	moves.At = moves.Tried
+	a.State.Moves[pl.Name] = moves
+	a.State.Reports[pl.Name] = build.Report
 	return nil
 }
 
@@ -242,32 +304,62 @@ func replaceFile(path string, text []byte) error {
 	return os.Rename(path+".new", path)
 }
 
-// reload makes the supervisor adopt the state, and waits until it has and the
-// commands have settled.
+// reload makes the supervisor adopt the state, and waits until the commands that the
+// change started have settled.
 func (l *Live) reload(ctx context.Context, settle time.Duration) error {
-	l.State.Revision++
-	if err := l.save(); err != nil {
+	if err := l.adopt(ctx); err != nil {
 		return err
-	}
-	s := l.Supervisor()
-	if s == nil || !s.Signal(ReloadSignal) {
-		return l.checkSupervised()
 	}
 	for {
 		var status Status
 		if err := readJSON(filepath.Join(l.dir, fileStatus), &status); err != nil {
 			return err
 		}
-		if status.Revision == l.State.Revision {
-			if settle == 0 {
-				return nil
-			}
-			if wait, err := settling(status.Functions, settle); wait <= 0 {
-				return err
-			}
+		maps.DeleteFunc(status.Functions, func(name string, _ FunctionStatus) bool { return !slices.Contains(l.State.Unsettled, name) })
+		wait, err := settling(status.Functions, settle)
+		if wait <= 0 && err != nil {
+			return err
 		}
-		if !s.Alive() {
-			return l.checkSupervised()
+		if wait <= 0 {
+			l.State.Unsettled = nil
+			return l.save()
+		}
+		if err := l.checkSupervised(); err != nil {
+			return err
+		}
+		if err := host.Sleep(ctx, lockPoll); err != nil {
+			return err
+		}
+	}
+}
+
+// adopt makes the supervisor adopt the state, and waits until it has.
+func (l *Live) adopt(ctx context.Context) error {
+	var status Status
+	if err := readJSON(filepath.Join(l.dir, fileStatus), &status); err != nil {
+		return err
+	}
+	supervisor, before := status.Supervisor, status.Reloads
+	l.State.Revision++
+	if err := l.save(); err != nil {
+		return err
+	}
+	if !supervisor.Signal(ReloadSignal) {
+		return l.checkSupervised()
+	}
+	for {
+		status = Status{}
+		if err := readJSON(filepath.Join(l.dir, fileStatus), &status); err != nil {
+			return err
+		}
+		switch {
+		case status.Revision == l.State.Revision:
+			return nil
+		case status.Reloads != before && status.ReloadError != "":
+			return fmt.Errorf("the supervisor of chain %s cannot read the changed chain: %s", l.Chain.Name, status.ReloadError)
+		}
+		if err := l.checkSupervised(); err != nil {
+			return err
 		}
 		if err := host.Sleep(ctx, lockPoll); err != nil {
 			return err

@@ -77,7 +77,7 @@ func (n *Node) claim(ctx context.Context, command string, c *chain.Chain, p *pla
 		if err := n.clearLeftover(ctx, c.Name); err != nil {
 			return err
 		}
-		if err := n.checkClaimed(p); err != nil {
+		if err := n.checkClaimed(c.Name, p.ClaimedCPUs()); err != nil {
 			return err
 		}
 		if err := os.Mkdir(l.dir, 0o711); err != nil {
@@ -101,15 +101,15 @@ func (n *Node) claim(ctx context.Context, command string, c *chain.Chain, p *pla
 	return l, nil
 }
 
-// checkClaimed rejects a plan whose CPUs another chain has since got.
-func (n *Node) checkClaimed(p *plan.Plan) error {
+// checkClaimed rejects CPUs of a plan for a chain that another chain has since got.
+func (n *Node) checkClaimed(name string, cpus []int) error {
 	claimed, err := n.ClaimedCPUs()
 	if err != nil {
 		return err
 	}
-	for other, cpus := range claimed {
-		for _, cpu := range p.ClaimedCPUs() {
-			if slices.Contains(cpus, cpu) {
+	for other, taken := range claimed {
+		for _, cpu := range cpus {
+			if other != name && slices.Contains(taken, cpu) {
 				return fmt.Errorf("CPU %d was given to chain %s meanwhile: run the command again", cpu, other)
 			}
 		}

@@ -44,10 +44,12 @@ type Change struct {
 // commandFields affect only a function's command.
 var commandFields = []string{"command", "env", "restart"}
 
-// Pin fixes the addresses and transports of a changed chain's running links, so
-// that planning keeps them. A link's transport is planned again if the file changes
-// that or the isolation, or, with free, anything about the link.
+// Pin fixes the addresses and transports of a changed chain's running links, and the
+// CPUs of its running functions, so that planning keeps them. A link's transport is
+// planned again if the file changes that or the isolation, or, with free, anything
+// about the link.
 func (l *Live) Pin(c *chain.Chain, free bool) {
+	l.PinCPUs(c)
 	for i := range c.Links {
 		to := &c.Links[i]
 		up, was := l.State.Plan.Link(to.Name), link(l.Chain, to.Name)
@@ -70,6 +72,30 @@ func (l *Live) Pin(c *chain.Chain, free bool) {
 			}
 		}
 	}
+}
+
+// PinCPUs names the CPUs of running functions that ask for a number of them.
+func (l *Live) PinCPUs(c *chain.Chain) {
+	for i := range c.Functions {
+		f := &c.Functions[i]
+		was, placed := l.Chain.Function(f.Name), l.State.Plan.Function(f.Name)
+		if was != nil && placed != nil && f.CPUs.Count > 0 && f.CPUs.Count == was.CPUs.Count && len(placed.CPUs) > 0 {
+			f.CPUs = chain.CPURequest{Set: placed.CPUs}
+		}
+	}
+}
+
+// HeldCPUs are the CPUs on which the links of a chain poll that stay in c, by link.
+// They are not known to stay if c names another transport for the link.
+func (l *Live) HeldCPUs(c *chain.Chain) map[string][]int {
+	held := map[string][]int{}
+	for _, to := range c.Links {
+		up := l.State.Plan.Link(to.Name)
+		if up != nil && (to.Transport == up.Transport || to.Transport == chain.TransportAuto) {
+			held[to.Name] = up.CPUs
+		}
+	}
+	return held
 }
 
 func link(c *chain.Chain, name string) *chain.Link {

@@ -19,7 +19,18 @@ import (
 // to is the newly planned link. Its ports stay, and the applications see a new
 // generation. The caller holds the chain's lock. On an error the link is unchanged,
 // unless the error says otherwise.
-func (l *Live) Move(ctx context.Context, to plan.Link) (err error) {
+func (l *Live) Move(ctx context.Context, to plan.Link) error {
+	claimed := l.State.Claimed
+	if err := l.claimCPUs(ctx, slices.Concat(claimed, to.CPUs)); err != nil {
+		return err
+	}
+	err := l.move(ctx, to)
+	l.State.Claimed = claimed
+	return errors.Join(err, l.save())
+}
+
+// move is Move on CPUs that the chain has claimed.
+func (l *Live) move(ctx context.Context, to plan.Link) (err error) {
 	from := l.State.Plan.Link(to.Name)
 	if from == nil {
 		return fmt.Errorf("chain %s has no link %q", l.Chain.Name, to.Name)

@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -49,7 +50,7 @@ func (s *Supervisor) functions(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-s.reload:
-			if err := s.refresh(ctx, running); err != nil {
+			if err := s.readAgain(ctx, running); err != nil {
 				fmt.Fprintln(os.Stderr, "dray: read the chain again:", err)
 			}
 		}
@@ -96,11 +97,25 @@ func (s *Supervisor) start(ctx context.Context, l *Live, running map[string]*sup
 	}
 }
 
-// refresh aligns running functions with the chain's files.
-func (s *Supervisor) refresh(ctx context.Context, running map[string]*supervised) error {
+// readAgain refreshes the running functions, and publishes the outcome.
+func (s *Supervisor) readAgain(ctx context.Context, running map[string]*supervised) error {
+	revision, err := s.refresh(ctx, running)
+	s.mu.Lock()
+	s.status.Reloads++
+	s.status.ReloadError = text(err)
+	if err == nil {
+		s.status.Revision = revision
+	}
+	s.mu.Unlock()
+	return errors.Join(err, s.publish())
+}
+
+// refresh aligns running functions with the chain's files, and returns the files'
+// revision.
+func (s *Supervisor) refresh(ctx context.Context, running map[string]*supervised) (revision int, err error) {
 	l, err := s.live.node.load(s.live.Chain.Name)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var gone []*supervised
 	for name, r := range running {
@@ -114,10 +129,7 @@ func (s *Supervisor) refresh(ctx context.Context, running map[string]*supervised
 	s.renew(l, running)
 	s.start(ctx, l, running)
 	s.links.start(ctx, l.State.Plan.Links)
-	s.mu.Lock()
-	s.status.Revision = l.State.Revision
-	s.mu.Unlock()
-	return s.publish()
+	return l.State.Revision, nil
 }
 
 // renew sets the initial status of every function that is not running.

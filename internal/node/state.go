@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/link/underlay"
 	"github.com/drayage/dray/internal/plan"
@@ -41,6 +43,27 @@ type State struct {
 	Held []string `json:"held,omitempty"`
 	// Moves records moves to another transport, finished or not, by link.
 	Moves map[string]Moves `json:"moves,omitempty"`
+	// Claimed are the CPUs that a change in progress, or one that failed, may use.
+	Claimed []int `json:"claimed,omitempty"`
+	// Left is what links may have left that an unfinished change removes or makes.
+	Left map[string][]step.Resource `json:"left,omitempty"`
+	// Unsettled are functions that a change started, until they have settled.
+	Unsettled []string `json:"unsettled,omitempty"`
+}
+
+// leave records what may be left of a link if a change does not finish.
+func (s *State) leave(link string, made []step.Resource) {
+	if s.Left == nil {
+		s.Left = map[string][]step.Resource{}
+	}
+	s.Left[link] = made
+}
+
+// claimedCPUs are the CPUs that no other chain may get.
+func (s *State) claimedCPUs() []int {
+	all := slices.Concat(s.Plan.ClaimedCPUs(), s.Claimed)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Moves counts a link's attempted moves. The transport's files and cgroups in the

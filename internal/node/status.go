@@ -208,7 +208,7 @@ func (n *Node) ClaimedCPUs() (map[string][]int, error) {
 		if err := readJSON(filepath.Join(n.dir(found.Chain), fileState), &s); err != nil || s.Plan == nil {
 			continue // not complete yet
 		}
-		if cpus := s.Plan.ClaimedCPUs(); len(cpus) > 0 {
+		if cpus := s.claimedCPUs(); len(cpus) > 0 {
 			claimed[found.Chain] = cpus
 		}
 	}

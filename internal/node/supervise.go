@@ -46,7 +46,17 @@ type Status struct {
 	Supervisor host.ProcessID            `json:"supervisor"`
 	Revision   int                       `json:"revision"` // of the state in use
 	Functions  map[string]FunctionStatus `json:"functions"`
+	// Protocol is supervisorProtocol of the supervisor's version; 0: from before it.
+	Protocol int `json:"protocol"`
+	// Reloads counts the attempts to read the changed chain; ReloadError is why the
+	// last one failed.
+	Reloads     int    `json:"reloads"`
+	ReloadError string `json:"reload_error,omitempty"`
 }
+
+// supervisorProtocol is the version of what other processes may ask of a supervisor:
+// the meaning of ReloadSignal, and of what it publishes.
+const supervisorProtocol = 1
 
 const (
 	stopGrace       = 3 * time.Second        // between SIGTERM and SIGKILL
@@ -80,7 +90,7 @@ func (l *Live) Supervise() (*Supervisor, error) {
 		return nil, err
 	}
 	s := &Supervisor{live: l, links: &keeper{live: l}, change: make(chan struct{}), reload: make(chan struct{}, 1)}
-	s.status = Status{Supervisor: self, Revision: l.State.Revision, Functions: map[string]FunctionStatus{}}
+	s.status = Status{Supervisor: self, Revision: l.State.Revision, Protocol: supervisorProtocol, Functions: map[string]FunctionStatus{}}
 	for _, f := range l.Chain.Functions {
 		s.status.Functions[f.Name] = FunctionStatus{Name: f.Name, Phase: initialPhase(f), Since: time.Now()}
 	}
