@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // CPUTimes is the time of all CPUs together since boot, in clock ticks.
@@ -45,6 +46,18 @@ func parseCPUTimes(stat string) (CPUTimes, error) {
 		}
 	}
 	return t, nil
+}
+
+// ticksPerSecond is USER_HZ, the unit of /proc/stat on every Linux of today.
+const ticksPerSecond = 100
+
+// Share is the share of the CPU time between b and the later a that a CPU time is.
+func (a CPUTimes) Share(b CPUTimes, of time.Duration) float64 {
+	total := float64(a.Total) - float64(b.Total)
+	if total <= 0 {
+		return 0
+	}
+	return of.Seconds() * ticksPerSecond / total
 }
 
 // Since returns two shares of the CPU time between b and the later a, 0 to 1: not

@@ -117,8 +117,17 @@ static void fill(struct sender *s, struct batch *b)
 	}
 }
 
+/* The port takes packets again, or they are no longer worth sending. */
+static void end_wait(struct sender *s, uint64_t now)
+{
+	if (s->full_since_ns)
+		s->full_ns += now - s->full_since_ns;
+	s->full_since_ns = 0;
+}
+
 static void sent(struct sender *s, struct batch *b, unsigned n, uint64_t now)
 {
+	end_wait(s, now);
 	for (unsigned i = b->done; i < b->done + n && s->measuring; i++) {
 		s->sent_bytes += b->slots[i].length + s->run->options->headers;
 		if (paced(s)) {
@@ -143,13 +152,17 @@ static int wait_for_room(struct sender *s, const struct batch *b)
 	struct run *run = s->run;
 	uint64_t now = clock_now();
 
-	if (s->measuring)
+	if (s->measuring) {
 		s->full++;
+		s->full_since_ns = s->full_since_ns ? s->full_since_ns : now;
+	}
 	run_service(run, now);
 	if (run->error)
 		return run->error;
-	if (run_stopped() || now >= b->deadline)
+	if (run_stopped() || now >= b->deadline) {
+		end_wait(s, now);
 		return -EAGAIN;
+	}
 	if (run->meanwhile) {
 		run->meanwhile(run->meanwhile_of);
 		return run->error;
@@ -329,6 +342,7 @@ void sender_write(struct sender *s, struct json *j)
 	json_u64(j, "unsent", s->unsent);
 	json_u64(j, "send_errors", s->errors);
 	json_u64(j, "full", s->full);
+	json_u64(j, "full_ns", s->full_ns);
 	json_double(j, "send_pps", seconds > 0 ? (double)s->sent / seconds : 0);
 	json_double(j, "send_bps", seconds > 0 ? 8 * (double)s->sent_bytes / seconds : 0);
 	json_histogram(j, "lateness", &s->lateness, true);

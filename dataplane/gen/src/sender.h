@@ -17,6 +17,7 @@ struct sender {
 	bool measuring, done;
 	uint64_t started_ns, ended_ns; /* of what is measured */
 	uint64_t scheduled, sent, sent_bytes, unsent, errors, full;
+	uint64_t full_since_ns, full_ns; /* since when the port takes nothing, 0: it does; in all */
 	struct histogram lateness, lateness_interval;
 };
 

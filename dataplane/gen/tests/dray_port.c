@@ -89,6 +89,9 @@ static void one_thread(void)
 	CHECK_EQ(json_number(strstr(r, "\"forward\""), "sink.received"), 200000);
 	CHECK_EQ(json_number(strstr(r, "\"backward\""), "sink.received"), 200000);
 	CHECK(json_number(strstr(r, "\"forward\""), "sender.full") > 0);
+	CHECK(json_number(strstr(r, "\"forward\""), "sender.full_ns") > 0);
+	CHECK(json_number(strstr(r, "\"forward\""), "sender.full_ns") <
+	      json_number(strstr(r, "\"forward\""), "sender.elapsed_ns"));
 	free(r);
 }
 

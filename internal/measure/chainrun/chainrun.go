@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/measure/rundir"
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/measure/verify"
@@ -125,6 +126,7 @@ func (r *Run) links(ctx context.Context, live *node.Live) error {
 		Options:   r.Options,
 		Run:       r.state.ID,
 		Env:       func() record.Environment { return runner.Environment(r.Inventory, live, r.state.Dray) },
+		Own:       ownTime(r.Node.Cgroup(r.Chain.Name)),
 		Marks:     sharedMark(r.Functions),
 		Sink:      r.dir.Sink,
 		Earlier:   r.dir.Earlier,
@@ -132,6 +134,19 @@ func (r *Run) links(ctx context.Context, live *node.Live) error {
 		Prolong:   r.Say,
 	})
 	return err
+}
+
+// ownTime reads the CPU time of a chain's functions and switches; nil if nothing
+// accounts it.
+func ownTime(chain host.Cgroup) func() (time.Duration, error) {
+	meter, err := host.NewMeter(chain)
+	if err != nil {
+		return nil
+	}
+	return func() (time.Duration, error) {
+		u, err := meter.Read()
+		return u.CPU, err
+	}
 }
 
 // Up brings the chain up, measures it, runs the functions' commands until they

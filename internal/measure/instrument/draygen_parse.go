@@ -50,6 +50,7 @@ type genLine struct {
 	Sent      uint64        `json:"sent"`
 	Unsent    uint64        `json:"unsent"`
 	Full      uint64        `json:"full"`
+	FullNs    int64         `json:"full_ns"`
 	Lateness  *genHistogram `json:"lateness"`
 
 	// of a sink
@@ -238,14 +239,16 @@ func (r genResult) delivery(q record.Quantity, o offer, p Params) *record.Delive
 func (r genResult) oneWay() *record.OneWay {
 	return &record.OneWay{
 		Latency: r.latency, Intended: r.intended, Lateness: r.lateness, IPDV: r.ipdv,
-		Min: r.min, Max: r.max, Unsent: r.sender.Unsent, Held: r.sender.Full,
+		Min: r.min, Max: r.max, Unsent: r.sender.Unsent, Held: r.sender.Full, HeldFor: time.Duration(r.sender.FullNs),
 	}
 }
 
 // throughput is the payload that arrived, over the whole stream.
 func (r genResult) throughput(o offer) *record.Throughput {
 	bits := float64(r.sink.Received) * o.payloadBits()
-	return &record.Throughput{Traffic: "udp", BitsPerSecond: perSecond(bits, r.span()), Intervals: []uint64{}, Held: r.sender.Full}
+	return &record.Throughput{
+		Traffic: "udp", BitsPerSecond: perSecond(bits, r.span()), Intervals: []uint64{}, Held: r.sender.Full, HeldFor: time.Duration(r.sender.FullNs),
+	}
 }
 
 // lateShare is the share of samples above a limit.

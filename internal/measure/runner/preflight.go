@@ -33,7 +33,7 @@ const (
 )
 
 // Preflight returns the marks of a trial that follow from the state of the machine.
-// busyBefore is the share of its CPU time in use before the trial.
+// busyBefore is the share of its CPU time that other work used before the trial.
 func Preflight(env record.Environment, d Demand, busyBefore float64) []string {
 	marks := []string{}
 	if oversubscribed(env, d) {

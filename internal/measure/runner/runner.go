@@ -101,6 +101,9 @@ type Runner struct {
 	Budget Budget
 	Done   map[string]bool // ids of the trials that earlier processes made
 	Sink   Sink
+	// Own is the CPU time of what is measured since it began, such as of switches that
+	// poll: it is no other work. nil: nothing runs before a turn.
+	Own func() (time.Duration, error)
 	// Env describes the machine's current state; the runner adds its own measurements
 	// (BusyDuring, Stolen). Trials that have an environment keep it.
 	Env func() record.Environment
@@ -205,6 +208,13 @@ func (r *Runner) done(t *Turn) bool {
 		}
 	}
 	return true
+}
+
+func (r *Runner) own() (time.Duration, error) {
+	if r.Own == nil {
+		return 0, nil
+	}
+	return r.Own()
 }
 
 func (r *Runner) readCPUTimes() (host.CPUTimes, error) {

@@ -259,6 +259,31 @@ func TestLoadOfTheMachineIsRecorded(t *testing.T) {
 	}
 }
 
+// What a chain's own switches poll away is no other work.
+func TestOwnWorkIsNotBusy(t *testing.T) {
+	for _, c := range []struct {
+		own  time.Duration // in the second before the turn, of 2 CPUs
+		want []string
+	}{{0, []string{record.MarkBusy}}, {time.Second, []string{}}, {500 * time.Millisecond, []string{record.MarkBusy}}} {
+		reads := []host.CPUTimes{{}, {Total: 200, Idle: 90}, {Total: 400, Idle: 180}}
+		r := &Runner{Rounds: 1}
+		r.cpuTimes = func() (host.CPUTimes, error) {
+			next := reads[0]
+			reads = reads[1:]
+			return next, nil
+		}
+		spent := time.Hour - c.own
+		r.Own = func() (time.Duration, error) { spent += c.own; return spent, nil }
+		trials, err := run(r, items(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := trials[0].Marks; !slices.Equal(got, c.want) {
+			t.Errorf("own work of %v: marks %q, want %q", c.own, got, c.want)
+		}
+	}
+}
+
 func TestProgressCountsDown(t *testing.T) {
 	list := items(2)
 	list[0].Expect, list[1].Expect = time.Second, 2*time.Second

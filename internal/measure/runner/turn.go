@@ -23,7 +23,7 @@ type Turn struct {
 	Again bool // the second turn in this round of an item measured twice
 
 	runner *Runner
-	busy   float64            // share of all CPU time in use before the turn
+	busy   float64            // share of all CPU time in use by other work before the turn
 	env    record.Environment // before the turn
 	// Time since the turn began, or its last trial was recorded.
 	began    time.Time
@@ -94,13 +94,22 @@ func (t *Turn) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	own, err := t.runner.own()
+	if err != nil {
+		return err
+	}
 	if err := host.Sleep(ctx, Watched); err != nil {
 		return err
 	}
 	if t.cpuTimes, err = t.runner.readCPUTimes(); err != nil {
 		return err
 	}
+	now, err := t.runner.own()
+	if err != nil {
+		return err
+	}
 	t.busy, _ = t.cpuTimes.Since(before)
+	t.busy -= t.cpuTimes.Share(before, now-own)
 	t.env, t.began = t.runner.Env(), time.Now()
 	return nil
 }

@@ -66,7 +66,7 @@ func (c *collector) Write(t record.Trial) error {
 // runner is the runner of some of the chain's measurements.
 func (in Input) runner(ms []measurement, made *collector) *runner.Runner {
 	r := newRunner(in.Options, items(ms, in.run))
-	r.ID, r.Sink, r.Done, r.Env, r.Progress = in.Run, made, made.done, in.Env, in.Progress
+	r.ID, r.Sink, r.Done, r.Env, r.Own, r.Progress = in.Run, made, made.done, in.Env, in.Own, in.Progress
 	return r
 }
 

@@ -74,7 +74,7 @@ const (
 	MarkOversubscribed = "oversubscribed"  // more runnable threads than CPUs
 	MarkFewCPUs        = "few CPUs"        // one thread was both ends: fewer CPUs than ends and programs between them
 	MarkGovernor       = "governor"        // the frequency governor is not "performance"
-	MarkBusy           = "busy"            // over 20 % of the machine was in use just before the trial
+	MarkBusy           = "busy"            // other work used over 20 % of the machine just before the trial
 	MarkStolen         = "stolen"          // the hypervisor took over 2 % of the CPU time
 	MarkEmulated       = "emulated"        // a virtual machine without hardware virtualisation
 	MarkLab            = "lab"             // measured inside a VM that replaces the host (dray lab)
@@ -142,6 +142,8 @@ type Throughput struct {
 	Retransmits   int      `json:"retransmits"`
 	// Held counts how often the port took nothing, so that the sender waited (udp).
 	Held uint64 `json:"held,omitempty"`
+	// HeldFor is how long it waited for that, ns; 0 with Held: unknown.
+	HeldFor time.Duration `json:"held_for,omitempty"`
 }
 
 // Latency is a distribution of round-trip times of UDP messages in a closed loop: the
@@ -194,6 +196,8 @@ type OneWay struct {
 	// Held counts how often the port took nothing, so that the sender waited. If it is
 	// not 0, the port caused part of Lateness, and Intended is the conservative figure.
 	Held uint64 `json:"held"`
+	// HeldFor is how long it waited for that, ns; 0 with Held: unknown.
+	HeldFor time.Duration `json:"held_for,omitempty"`
 }
 
 // Histogram is a histogram's non-zero counts, exactly. Its buckets are an HDR

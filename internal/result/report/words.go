@@ -42,7 +42,7 @@ var markMeanings = map[string]string{
 	record.MarkFewCPUs:        "one thread was sender and receiver: these and what is between them want three CPUs, and there are fewer",
 	record.MarkGovernor:       "the CPU frequency governor is not “performance”: speed varies",
 	record.MarkShared:         "the functions' own commands were running, and may have used the link",
-	record.MarkBusy:           "over 20 % of the machine was in use just before the trial",
+	record.MarkBusy:           "other work used over 20 % of the machine just before the trial",
 	record.MarkStolen:         "the hypervisor took over 2 % of the CPU time",
 	record.MarkNotRealtime:    "the kernel is not PREEMPT_RT: what a real-time system would do is not seen",
 	record.MarkEmulated:       "a virtual machine without hardware virtualisation: never to be compared with native figures",

@@ -3,6 +3,8 @@
 package verdict
 
 import (
+	"time"
+
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/units"
@@ -115,7 +117,7 @@ func (b bitrate) sender(wanted float64, limit string) sender {
 			}
 			return float64(t.Delivery.SentBits)
 		},
-		held: func(t record.Trial) bool { return t.Throughput.Held > 0 },
+		held: func(t record.Trial) (uint64, time.Duration) { return t.Throughput.Held, t.Throughput.HeldFor },
 		bits: wanted,
 	}
 }

@@ -4,6 +4,7 @@ package verdict
 
 import (
 	"testing"
+	"time"
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/chain"
@@ -62,6 +63,21 @@ func TestASlowSenderIsNotTheLink(t *testing.T) {
 	}
 	judgeOne(t, udp(needsMin), held, Missed, "even the upper bound", "")
 	judgeOne(t, udp(needsMin), shaped, Missed, "even the upper bound", "")
+}
+
+// A generator at its own ceiling is not the link's fault because its port was full once.
+func TestAPortThatIsFullOnceIsNotTheLimit(t *testing.T) {
+	trials := blast(3*gig, 3*gig, 0)
+	for _, c := range []struct {
+		long time.Duration
+		want Word
+		why  string
+	}{{time.Millisecond, NotMeasurable, "generator-bound"}, {900 * time.Millisecond, Missed, "even the upper bound"}} {
+		for i := range trials {
+			trials[i].Throughput.Held, trials[i].Throughput.HeldFor = 1, c.long
+		}
+		judgeOne(t, udp(needsMin), trials, c.want, c.why, "")
+	}
 }
 
 func TestTrialsOfOtherTrafficAreNoEvidence(t *testing.T) {

@@ -183,6 +183,15 @@ func TestLatencyOfALateSender(t *testing.T) {
 	judgeOne(t, link(needsLatency), slow(4, 0), NotMeasurable, "in 4 of 6 trials", "an idle machine")
 	judgeOne(t, link(needsLatency), slow(3, 0), Missed, "exceeds 1.5ms", "")
 	judgeOne(t, link(needsLatency), slow(6, 9), Missed, "exceeds 1.5ms", "")
+	for long, want := range map[time.Duration]Word{us: NotMeasurable, 2 * time.Millisecond: Missed} {
+		held := slow(6, 1)
+		for i := range held {
+			held[i].OneWay.HeldFor = long
+		}
+		if vs := Judge(link(needsLatency), held); vs[0].Verdict != want {
+			t.Errorf("held for %v: %s, %s", long, vs[0].Verdict, vs[0].Reason)
+		}
+	}
 	lossy := slow(6, 0)
 	for i := range lossy {
 		lossy[i].Delivery.Sent, lossy[i].Delivery.Lost = 1500, 500

@@ -39,9 +39,11 @@ func (d delay) excuse(level float64, f Finding, s sample) Finding {
 }
 
 // lateSender reports whether the trial is marked for its generator, whose own lateness
-// exceeded the budget. If the port made it wait, that is the port's fault.
+// exceeded the budget. If the port may have made it wait as long, that is the port's
+// fault.
 func (d delay) lateSender(t record.Trial) bool {
-	if t.OneWay.Held > 0 || !slices.Contains(t.Marks, record.MarkLate) {
+	held := t.OneWay.Held > 0 && (t.OneWay.HeldFor == 0 || int64(t.OneWay.HeldFor) > d.budget)
+	if held || !slices.Contains(t.Marks, record.MarkLate) {
 		return false
 	}
 	var late, all float64

@@ -4,6 +4,7 @@ package verdict
 
 import (
 	"math"
+	"time"
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/units"
@@ -38,7 +39,12 @@ func packetRate(floor units.PacketRate, all []record.Trial) func(float64, []reco
 				}
 				return float64(t.Delivery.SentRate)
 			},
-			held: func(t record.Trial) bool { return t.OneWay != nil && t.OneWay.Held > 0 },
+			held: func(t record.Trial) (uint64, time.Duration) {
+				if t.OneWay == nil {
+					return 0, 0
+				}
+				return t.OneWay.Held, t.OneWay.HeldFor
+			},
 		}
 		return s.excuse(level, f, r.trials, carried)
 	}

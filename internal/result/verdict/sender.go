@@ -5,6 +5,7 @@ package verdict
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/drayage/dray/internal/result/record"
 )
@@ -19,7 +20,7 @@ type sender struct {
 	unit    Unit
 	format  func(float64) string
 	offered func(record.Trial) float64
-	held    func(record.Trial) bool // by its port
+	held    func(record.Trial) (times uint64, long time.Duration) // by its port
 }
 
 // didItsPart reports whether a trial is evidence about the link. Its sender offered
@@ -29,7 +30,19 @@ func (s sender) didItsPart(t record.Trial) bool {
 	if t.Delivery == nil || t.Delivery.Received+t.Delivery.ReceiverDrops == 0 {
 		return true
 	}
-	return s.offered(t) >= s.wanted || s.held(t) || shapedBelow(t, s.bits) || !disturbed(t) && s.elsewhere(t)
+	return s.offered(t) >= s.wanted || s.heldBack(t) || shapedBelow(t, s.bits) || !disturbed(t) && s.elsewhere(t)
+}
+
+// heldBack reports whether the port kept the sender from offering enough: it would have
+// at the rate of the time in which the port took packets. A generator that is slower
+// than that is its own limit, even if the port was full now and then.
+func (s sender) heldBack(t record.Trial) bool {
+	times, long := s.held(t)
+	if times == 0 || long == 0 {
+		return times > 0 // a record without the time
+	}
+	free := t.Duration - long
+	return free <= 0 || s.offered(t)*t.Duration.Seconds()/free.Seconds() >= s.wanted
 }
 
 // disturbed reports whether the machine kept the generator from its CPU.
