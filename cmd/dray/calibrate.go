@@ -69,9 +69,11 @@ func (a *app) calibrate(ctx context.Context, names []string, opts measureOptions
 		return err
 	}
 	var failed []error
+	measured := []inventory.Calibration{}
 	for _, name := range chosen {
 		c, err := a.calibrateOne(ctx, n, name, opts)
 		if err == nil {
+			measured = append(measured, c)
 			err = keep(n.StateDir, c)
 		}
 		if err != nil {
@@ -81,42 +83,33 @@ func (a *app) calibrate(ctx context.Context, names []string, opts measureOptions
 			break
 		}
 	}
-	return errors.Join(append(failed, a.printCalibration(n.StateDir))...)
+	return errors.Join(append(failed, a.printCalibration(measured))...)
 }
 
 // keep replaces the calibration of one transport. It reads the file again, since
-// calibration takes minutes.
+// calibration takes minutes. A file that cannot be read is moved aside.
 func keep(stateDir string, c inventory.Calibration) error {
-	all, err := calibrations(stateDir)
-	if err != nil {
-		return err
+	file := doctor.CalibrationFile(stateDir)
+	all, err := doctor.LoadCalibration(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Rename(file, file+".unreadable"); err != nil {
+			return err
+		}
 	}
 	all = slices.DeleteFunc(all, func(o inventory.Calibration) bool { return o.Transport == c.Transport })
-	file := doctor.CalibrationFile(stateDir)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
 	return doctor.SaveCalibration(file, append(all, c))
 }
 
-// calibrations are the stored ones; none is no error.
-func calibrations(stateDir string) ([]inventory.Calibration, error) {
-	all, err := doctor.LoadCalibration(doctor.CalibrationFile(stateDir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return []inventory.Calibration{}, nil
-	}
-	return all, err
-}
-
-func (a *app) printCalibration(stateDir string) error {
-	all, err := calibrations(stateDir)
-	if err != nil {
-		return err
-	}
+// printCalibration prints what was measured now: older calibrations are for `dray
+// doctor`, which shows their age.
+func (a *app) printCalibration(measured []inventory.Calibration) error {
 	if a.json {
-		return a.printJSON(schemaCalibrations, map[string]any{"calibrations": all})
+		return a.printJSON(schemaCalibrations, map[string]any{"calibrations": measured})
 	}
-	for _, c := range all {
+	for _, c := range measured {
 		fmt.Fprintf(a.out, "%s: %s, %s, %d packets/s, loss ≤ %.2g, %s\n", c.Transport, latencyText(c),
 			bitratesText(c), c.PacketRate, c.LossRatio, c.Source)
 	}

@@ -37,6 +37,9 @@ func Remake(c *chain.Chain, inv *inventory.Inventory, held map[string][]int) (*P
 		Violations: []Violation{},
 		Warnings:   []string{},
 	}}
+	if inv.CalibrationFault != "" {
+		p.warn("the calibration of this host is not used, so stated defaults are: %s", inv.CalibrationFault)
+	}
 	p.planHosts()
 	p.placeFunctions()
 	p.checkMemory()

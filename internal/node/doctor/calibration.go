@@ -66,7 +66,7 @@ func LoadCalibration(path string) ([]inventory.Calibration, error) {
 	}
 	calibration, err := parseCalibration(b)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; remove the file to plan with stated defaults, and measure again", path, err)
+		return nil, fmt.Errorf("%s: %w; `dray calibrate` measures again and replaces it", path, err)
 	}
 	return calibration, nil
 }

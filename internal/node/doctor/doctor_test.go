@@ -135,8 +135,12 @@ func TestRecall(t *testing.T) {
 	if err := os.WriteFile(CalibrationFile(dir), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Recall(known(), dir); err == nil {
-		t.Error("a malformed calibration went unnoticed")
+	broken := known()
+	if err := Recall(broken, dir); err != nil || len(broken.Calibration) > 0 {
+		t.Errorf("a malformed calibration: %+v, %v", broken.Calibration, err)
+	}
+	if fault := broken.CalibrationFault; !strings.Contains(fault, CalibrationFile(dir)) || !strings.Contains(fault, "dray calibrate") {
+		t.Errorf("a malformed calibration went unnoticed: %q", fault)
 	}
 }
 

@@ -93,9 +93,13 @@ func Recall(inv *inventory.Inventory, stateDir string) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
+	if err != nil { // plans then go by stated defaults
+		inv.CalibrationFault = err.Error()
+		return nil
+	}
 	markStale(calibration, inv.Host)
 	inv.Calibration = calibration
-	return err
+	return nil
 }
 
 func neverRun(item *inventory.Item, group Group, known []string) {

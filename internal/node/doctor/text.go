@@ -24,7 +24,11 @@ func Text(w io.Writer, inv *inventory.Inventory, width int) error {
 		t.Add(fact[0], fact[1])
 	}
 	t.Add("uplinks", interfaces(inv.Interfaces))
-	for i, line := range calibrated(inv.Calibration, inv.Host.Time) {
+	calibration := calibrated(inv.Calibration, inv.Host.Time)
+	if inv.CalibrationFault != "" {
+		calibration = []string{"not used: " + inv.CalibrationFault}
+	}
+	for i, line := range calibration {
 		name := "calibration"
 		if i > 0 {
 			name = ""

@@ -46,6 +46,8 @@ type Inventory struct {
 	DPDK        []Item        `json:"dpdk,omitempty"` // requirements of functions with dpdk ports
 	Interfaces  []Interface   `json:"interfaces"`     // candidates for uplinks
 	Calibration []Calibration `json:"calibration,omitempty"`
+	// CalibrationFault says why the stored calibration cannot be used, and what to do.
+	CalibrationFault string `json:"calibration_fault,omitempty"`
 }
 
 // Host is the machine: cores, memory, kernel.
