@@ -129,8 +129,8 @@ func (e estimate) traffic() chain.Traffic { return cmp.Or(e.link.Traffic, chain.
 
 func (e estimate) judgePacketRate() Evidence {
 	limit := e.link.Requires.PacketRate
-	perSecond := uint64(shapedRate(e.tight)) / (8 * smallFrame)
-	f := e.capped(e.packetRate(), perSecond, "64-byte frames through the ")
+	perSecond := uint64(shapedRate(e.tight)) / uint64(8*e.smallFrame())
+	f := e.capped(e.packetRate(), perSecond, fmt.Sprintf("%d-byte frames through the ", e.smallFrame()))
 	return judgeRate("packet_rate", limit, f, units.PacketRate(roundDown(f.value)))
 }
 

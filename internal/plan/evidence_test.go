@@ -208,11 +208,11 @@ func TestFigures(t *testing.T) {
 		{"beyond all evidence nothing is known", figuresOf(inv, "veth").latency(99.999), 0, ""},
 		{"a bound of PDV beyond p99 is the latency", figuresOf(inv, "veth").pdv(99.9), 210 * us, "records/cal.jsonl run 7 [oversubscribed], 3 days old, by its latency"},
 		{"an uncalibrated transport has its default", figuresOf(inv, "ovs").tcpBitrate(), 500e6, "stated default, tcp"},
-		{"datagrams have evidence of their own", figuresOf(inv, "veth").udpBitrate(1518), 3004e6, "records/cal.jsonl run 7 [oversubscribed], 3 days old, udp"},
-		{"as many shorter frames pass", figuresOf(inv, "veth").udpBitrate(782), 1502e6, "records/cal.jsonl run 7 [oversubscribed], 3 days old, udp"},
-		{"longer frames are not assumed to carry more", figuresOf(inv, "veth").udpBitrate(9018), 3004e6, "records/cal.jsonl run 7 [oversubscribed], 3 days old, udp"},
+		{"datagrams have evidence of their own", figuresOf(inv, "veth").udpBitrate(udpPayload(1518, ipv4Header)), 3004e6, "records/cal.jsonl run 7 [oversubscribed], 3 days old, udp"},
+		{"as many shorter frames pass", figuresOf(inv, "veth").udpBitrate(udpPayload(782, ipv4Header)), 1502e6, "records/cal.jsonl run 7 [oversubscribed], 3 days old, udp"},
+		{"longer frames are not assumed to carry more", figuresOf(inv, "veth").udpBitrate(udpPayload(9018, ipv4Header)), 3004e6, "records/cal.jsonl run 7 [oversubscribed], 3 days old, udp"},
 		{"no port of shared memory has TCP", figuresOf(inv, "shm").tcpBitrate(), 0, ""},
-		{"an unknown transport has nothing", figuresOf(inv, "fake").udpBitrate(1518), 0, ""},
+		{"an unknown transport has nothing", figuresOf(inv, "fake").udpBitrate(udpPayload(1518, ipv4Header)), 0, ""},
 	} {
 		if test.got.value != test.value || test.got.source != test.source {
 			t.Errorf("%s: got %v from %q, want %v from %q", test.what, test.got.value, test.got.source, test.value, test.source)

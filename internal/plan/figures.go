@@ -57,12 +57,12 @@ func (f figures) tcpBitrate() figure {
 	return f.pick(func(c *inventory.Calibration) float64 { return float64(c.TCPBitrate) }).of("tcp")
 }
 
-// udpBitrate is the goodput of datagrams in frames of that length. A shorter packet
-// costs at most as much as a longer one, so shorter frames reach at least the same
-// packet rate. Longer frames are not assumed to carry more bits.
-func (f figures) udpBitrate(frame int) figure {
+// udpBitrate is the goodput of datagrams with that payload. A shorter packet
+// costs at most as much as a longer one, so shorter ones reach at least the same packet
+// rate. Longer ones are not assumed to carry more bits. Calibrations are over IPv4.
+func (f figures) udpBitrate(payload float64) figure {
 	return f.pick(func(c *inventory.Calibration) float64 {
-		return float64(c.UDPBitrate) * min(1, udpPayload(frame)/udpPayload(cmp.Or(c.UDPFrame, statedFrame)))
+		return float64(c.UDPBitrate) * min(1, payload/udpPayload(cmp.Or(c.UDPFrame, statedFrame), ipv4Header))
 	}).of("udp")
 }
 

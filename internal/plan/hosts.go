@@ -96,12 +96,12 @@ func (e estimate) bitrate() figure {
 	if e.traffic() != chain.TrafficTCP {
 		return e.carried()
 	}
-	return e.tunnelled(e.tcpBitrate(), float64(e.mtu-tcpOverhead), float64(e.mtu+ethernet))
+	return e.tunnelled(e.tcpBitrate(), float64(e.mtu-e.ipHeader()-tcpHeader), float64(e.mtu+ethernet))
 }
 
 // carried is the same for the load, which is always datagrams.
 func (e estimate) carried() figure {
-	return e.tunnelled(e.udpBitrate(e.frame()), udpPayload(e.frame()), float64(e.frame()-checksum))
+	return e.tunnelled(e.udpBitrate(e.udpPayload()), e.udpPayload(), float64(e.frame()-checksum))
 }
 
 // tunnelled limits a bitrate to the payload rate of a tunnel's underlay.
@@ -113,15 +113,15 @@ func (e estimate) tunnelled(f figure, payload, frame float64) figure {
 	return lesser(f, limit, fmt.Sprintf("payload through the underlay at %v", e.underlay.Rate))
 }
 
-// packetRate is the same for frames of 64 bytes, 4 of which are a checksum that no
+// packetRate is the same for small frames, 4 bytes of which are a checksum that no
 // tunnel carries.
 func (e estimate) packetRate() figure {
 	f := e.figures.packetRate()
 	if !e.crosses() || e.underlay.Rate == 0 || !f.known() {
 		return f
 	}
-	limit := float64(e.underlay.Rate) / 8 / (smallFrame - 4 + chain.VXLANOverhead)
-	return lesser(f, limit, fmt.Sprintf("64-byte frames through the underlay at %v", e.underlay.Rate))
+	limit := float64(e.underlay.Rate) / 8 / float64(e.smallFrame()-checksum+chain.VXLANOverhead)
+	return lesser(f, limit, fmt.Sprintf("%d-byte frames through the underlay at %v", e.smallFrame(), e.underlay.Rate))
 }
 
 func lesser(f figure, limit float64, source string) figure {

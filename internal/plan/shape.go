@@ -4,6 +4,7 @@ package plan
 
 import (
 	"cmp"
+	"net/netip"
 	"time"
 
 	"github.com/drayage/dray/internal/spec/chain"
@@ -26,11 +27,13 @@ const (
 	// defaultQueue is the length of a queue without a limit, in packets: the kernel's
 	// default txqueuelen.
 	defaultQueue = 1000
-	ethernet     = 14      // bytes of header that qdiscs count
-	checksum     = 4       // bytes of FCS, which they do not
-	tcpOverhead  = 20 + 32 // bytes of IPv4 and TCP header with time stamps
-	udpOverhead  = 20 + 8  // bytes of IPv4 and UDP header
-	smallFrame   = 64      // bytes of the frames that packet_rate counts
+	ethernet     = 14 // bytes of header that qdiscs count
+	checksum     = 4  // bytes of FCS, which they do not
+	ipv4Header   = 20
+	ipv6Header   = 40
+	tcpHeader    = 32 // bytes with time stamps
+	udpHeader    = 8
+	smallFrame   = 64 // bytes of the frames that packet_rate counts, over IPv4
 )
 
 // shapeOf is the egress qdisc of the link's ports that have none of their own: its qos,
@@ -89,13 +92,13 @@ func (n *needs) goodput(rate units.Bitrate) uint64 {
 	if n.link.Traffic != chain.TrafficTCP {
 		return n.datagrams(rate)
 	}
-	return uint64(float64(rate) * float64(n.mtu-tcpOverhead) / float64(n.mtu+ethernet))
+	return uint64(float64(rate) * float64(n.mtu-n.ipHeader()-tcpHeader) / float64(n.mtu+ethernet))
 }
 
 // datagrams is the UDP payload rate at a given frame rate: a load consists of datagrams
 // for any traffic of the link.
 func (n *needs) datagrams(rate units.Bitrate) uint64 {
-	return uint64(float64(rate) * udpPayload(n.frame()) / float64(n.frame()-checksum))
+	return uint64(float64(rate) * n.udpPayload() / float64(n.frame()-checksum))
 }
 
 // frame is the length of the link's UDP frames, in bytes with FCS.
@@ -106,8 +109,50 @@ func (n *needs) frame() int {
 	return n.mtu + ethernet + checksum
 }
 
-// udpPayload is the payload of a UDP datagram over IPv4 in a frame with FCS.
-func udpPayload(frame int) float64 { return float64(frame - ethernet - checksum - udpOverhead) }
+// udpPayload is the payload of the link's UDP frames, in bytes.
+func (n *needs) udpPayload() float64 { return udpPayload(n.frame(), n.ipHeader()) }
+
+// udpPayload is the payload of a UDP datagram in a frame with FCS.
+func udpPayload(frame, ipHeader int) float64 {
+	return float64(frame - ethernet - checksum - ipHeader - udpHeader)
+}
+
+// smallFrame is the length of the frames that packet_rate counts on the link.
+func (n *needs) smallFrame() int { return smallFrame + n.ipHeader() - ipv4Header }
+
+// ipHeader is the length of the header of the link's family: all ports are in one
+// subnet. The planner assigns addresses of IPv4.
+func (n *needs) ipHeader() int {
+	for _, e := range n.ports {
+		if e.port.IP.IsValid() {
+			return ipHeader(e.port.IP)
+		}
+	}
+	return ipv4Header
+}
+
+func ipHeader(p netip.Prefix) int {
+	if p.Addr().Is6() {
+		return ipv6Header
+	}
+	return ipv4Header
+}
+
+// UDPPayload is the payload of a datagram of the planned link, in bytes: in a frame of
+// its length, or filling the MTU.
+func (l Link) UDPPayload() int {
+	packet, headers := l.MTU, ipv4Header+udpHeader
+	if l.Frame > 0 {
+		packet = l.Frame - ethernet - checksum
+	}
+	for _, e := range l.Ends {
+		if e.IP.IsValid() {
+			headers = ipHeader(e.IP) + udpHeader
+			break
+		}
+	}
+	return max(1, packet-headers)
+}
 
 // queueBound is the longest wait of a packet in a shaped queue whose load exceeds its
 // rate, in ns.

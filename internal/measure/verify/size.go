@@ -86,9 +86,9 @@ func probeParams(l plan.Link, o Options) instrument.Params {
 // packetBits is the approximate payload of one packet of the link.
 func packetBits(l plan.Link) float64 {
 	if l.Frame > 0 {
-		return 8 * float64(l.Frame-46)
+		return 8 * float64(l.UDPPayload())
 	}
-	return 8 * math.Max(64, float64(l.MTU-28))
+	return 8 * math.Max(64, float64(l.UDPPayload()))
 }
 
 // frame is the link's frame length as draygen counts it, without FCS; 0: frames
