@@ -5,11 +5,11 @@ package doctor
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/spec/chain"
 )
@@ -73,29 +73,9 @@ func searchPath(f *chain.Function) string {
 	return ""
 }
 
-// maxLinks bounds how many symbolic links it follows, like the kernel.
-const maxLinks = 40
-
-// executable reports whether a path below the root is a program. If the file is a
-// symbolic link, it is followed within the root.
+// executable reports whether a path below the root is a program. Symbolic links, also
+// those of directories, are followed within the root.
 func executable(root, path string) bool {
-	for range maxLinks {
-		at := filepath.Join(root, filepath.Join("/", path))
-		info, err := os.Lstat(at)
-		if err != nil {
-			return false
-		}
-		if info.Mode()&os.ModeSymlink == 0 {
-			return info.Mode().IsRegular() && info.Mode()&0o111 != 0
-		}
-		target, err := os.Readlink(at)
-		if err != nil {
-			return false
-		}
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(filepath.Join("/", path)), target)
-		}
-		path = target
-	}
-	return false
+	info, err := host.StatIn(root, path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }

@@ -30,6 +30,11 @@ func rootfs(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+	for name, target := range map[string]string{"hostbin": "/bin", "climb": "../../../../../../../../bin", "inner": "/opt/bin", "up": "opt/../opt"} {
+		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return root
 }
 
@@ -53,6 +58,11 @@ func TestCommandsAreLookedUpInTheFunctionsRoot(t *testing.T) {
 		{chain.Function{Runtime: chain.RuntimeRunc, Rootfs: root, Env: own, Command: []string{"loop"}}, "no such program"},
 		{chain.Function{Runtime: chain.RuntimeRunc, Rootfs: root, Env: own, Command: []string{"data"}}, "no such program"},
 		{chain.Function{Runtime: chain.RuntimeRunc, Rootfs: root, Command: []string{"opt/bin/prog"}}, ""},
+		{chain.Function{Runtime: chain.RuntimeRunc, Rootfs: root, Command: []string{"/hostbin/sh"}}, "no such program"},
+		{chain.Function{Runtime: chain.RuntimeRunc, Rootfs: root, Command: []string{"/climb/sh"}}, "no such program"},
+		{chain.Function{Runtime: chain.RuntimeRunc, Rootfs: root, Env: map[string]string{"PATH": "/hostbin"}, Command: []string{"sh"}}, "no such program"},
+		{chain.Function{Runtime: chain.RuntimeRunc, Rootfs: root, Command: []string{"/inner/prog"}}, ""},
+		{chain.Function{Runtime: chain.RuntimeRunc, Rootfs: root, Command: []string{"/up/bin/prog"}}, ""},
 		{chain.Function{Runtime: chain.RuntimeVM, Command: []string{"slep"}}, "no such program"},
 		{chain.Function{Runtime: chain.RuntimeExternal}, ""},
 		{chain.Function{Runtime: chain.RuntimeRunc}, ""},
