@@ -5,6 +5,7 @@ package compare
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -98,6 +99,9 @@ func (c Cell) goName() string {
 	add("to", c.To)
 	add("by", c.Instrument)
 	add("load", c.Load)
+	if c.Frame > 0 {
+		add("frame", strconv.Itoa(c.Frame))
+	}
 	return strings.Join(parts, "/")
 }
 

@@ -89,6 +89,8 @@ func Compare(a, b *Run, same ...*Run) (*Comparison, error) {
 	c := &Comparison{A: a, B: b, Same: append([]*Run{}, same...), Besides: besides(a.env, b.env), Rows: []Row{}}
 	order, inA := a.cells()
 	orderB, inB := b.cells()
+	adopt(order, inA, inB)
+	adopt(orderB, inB, inA)
 	for _, cell := range orderB {
 		if inA[cell] == nil {
 			order = append(order, cell)
@@ -107,7 +109,7 @@ func Compare(a, b *Run, same ...*Run) (*Comparison, error) {
 		}
 		c.Rows = append(c.Rows, rows(cell, orEmpty(inA[cell]), orEmpty(inB[cell]), others)...)
 	}
-	c.nameInstruments()
+	c.nameDifferences()
 	c.sum()
 	return c, nil
 }
@@ -119,16 +121,16 @@ func orEmpty(s *side) *side {
 	return s
 }
 
-// nameInstruments explains figures measured on both sides, but by different
-// instruments: these are not compared.
-func (c *Comparison) nameInstruments() {
+// nameDifferences explains figures measured on both sides, but by different
+// instruments or with frames of different lengths: these are not compared.
+func (c *Comparison) nameDifferences() {
 	type figure struct {
 		cell   Cell
 		metric string
 	}
 	key := func(r Row) figure {
 		cell := r.Cell
-		cell.Instrument = ""
+		cell.Instrument, cell.Frame = "", 0
 		return figure{cell, r.Metric}
 	}
 	onlyB := map[figure]int{}
@@ -139,10 +141,18 @@ func (c *Comparison) nameInstruments() {
 	}
 	for i, r := range c.Rows {
 		if j, ok := onlyB[key(r)]; ok && r.Reason == onlyInA {
-			reason := fmt.Sprintf("by %s in A, by %s in B", r.Cell.Instrument, c.Rows[j].Cell.Instrument)
+			reason := difference(r.Cell, c.Rows[j].Cell)
 			c.Rows[i].Reason, c.Rows[j].Reason = reason, reason
 		}
 	}
+}
+
+// difference is in what two cells of one figure differ.
+func difference(a, b Cell) string {
+	if a.Instrument != b.Instrument {
+		return fmt.Sprintf("by %s in A, by %s in B", a.Instrument, b.Instrument)
+	}
+	return fmt.Sprintf("in frames of %d bytes in A, of %d in B", a.Frame, b.Frame)
 }
 
 // sum computes what depends on all rows.

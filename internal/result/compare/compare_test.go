@@ -107,6 +107,38 @@ func TestGolden(t *testing.T) {
 	golden(t, "chains.bench", b.Bytes())
 }
 
+// Frames of different lengths are not compared, and a side without a result is.
+func TestOnlyEqualFramesArePaired(t *testing.T) {
+	framed := func(id string, seed uint64, frame int) *fixture {
+		f := newFixture(id, "veth", seed)
+		f.stream(5, 30*time.Microsecond, 0.001)
+		for i := range f.trials {
+			f.trials[i].Delivery.FrameBytes = frame
+		}
+		return f
+	}
+	for _, r := range comparison(t, framed("a", 1, 1518).run(t), framed("b", 2, 256).run(t)).Rows {
+		if want := "in frames of 1518 bytes in A, of 256 in B"; r.Outcome != NotCompared || r.Reason != want {
+			t.Errorf("%s: %s, %q, want %q", r.Metric, r.Outcome, r.Reason, want)
+		}
+	}
+	for _, r := range comparison(t, framed("a", 1, 1518).run(t), framed("b", 2, 1518).run(t)).Rows {
+		if r.Outcome == NotCompared {
+			t.Errorf("%s: equal frames are not compared: %s", r.Metric, r.Reason)
+		}
+	}
+	failed := framed("b", 2, 1518)
+	for i := range failed.trials {
+		failed.trials[i].Error = "failed"
+		failed.trials[i].Delivery = &record.Delivery{OfferedBits: 400_000_000}
+	}
+	for _, r := range comparison(t, framed("a", 1, 1518).run(t), failed.run(t)).Rows {
+		if r.Reason != "every trial of B failed" {
+			t.Errorf("%s: %s, %q", r.Metric, r.Outcome, r.Reason)
+		}
+	}
+}
+
 func TestTextFits80Columns(t *testing.T) {
 	for _, line := range strings.Split(string(text(t, comparison(t, monday().load(t), tuesday().load(t)), 80)), "\n") {
 		if n := utf8.RuneCountInString(line); n > 80 {

@@ -88,6 +88,8 @@ type Cell struct {
 	Quantity   record.Quantity `json:"quantity"`
 	Load       string          `json:"load"` // offered, bit/s; of a bench, in the matrix's words
 	Instrument string          `json:"instrument"`
+	// Frame is the bytes of its frames with FCS; 0: unknown, or part of Config.
+	Frame int `json:"frame,omitempty"`
 }
 
 // cellOf is the cell of a trial. It includes the transport in a bench, but not in the
@@ -100,7 +102,37 @@ func cellOf(t record.Trial) Cell {
 	if t.Experiment != nil {
 		c.Config = t.Experiment.Cell
 	}
+	if c.Config == "" && t.Delivery != nil {
+		c.Frame = t.Delivery.FrameBytes
+	}
 	return c
+}
+
+// adopt names the cells without any result like the other side's, if that has one cell
+// of the same kind: a failed trial does not state its frames.
+func adopt(order []Cell, own, other map[Cell]*side) {
+	for i, c := range order {
+		if len(own[c].trials) > 0 || other[c] != nil {
+			continue
+		}
+		var like []Cell
+		for o := range other {
+			if own[o] == nil && o.like(c) {
+				like = append(like, o)
+			}
+		}
+		if len(like) == 1 {
+			order[i] = like[0]
+			own[like[0]] = own[c]
+			delete(own, c)
+		}
+	}
+}
+
+// like reports whether the cells differ in their frames at most.
+func (c Cell) like(o Cell) bool {
+	c.Frame = o.Frame
+	return c == o
 }
 
 func loadOf(t record.Trial) string {
