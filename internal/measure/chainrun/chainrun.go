@@ -68,7 +68,13 @@ func ID(chainName string, began time.Time) string {
 // Begin creates the run's directory if missing, so that the records of a run that
 // ends early are readable.
 func (r *Run) Begin(live *node.Live) (err error) {
-	r.state.Functions, r.state.Links = r.functionRows(live), linkRows(live)
+	links := linkRows(live)
+	if r.dir != nil {
+		if err := sameEngines(r.Path, r.state.Links, links); err != nil {
+			return err
+		}
+	}
+	r.state.Functions, r.state.Links = r.functionRows(live), links
 	if r.dir != nil {
 		return r.dir.Save()
 	}

@@ -27,13 +27,18 @@ var program = report.Program{Dray: "v1", Build: "b"}
 // made at once.
 func job(t *testing.T) Job {
 	t.Helper()
-	p := &plan.Plan{Chain: "c", Functions: []plan.Function{{Name: "a", Reason: "free"}, {Name: "b"}}, Links: []plan.Link{{
+	p := &plan.Plan{Chain: "c", Functions: []plan.Function{{Name: "a", Runtime: "runc", Reason: "free"}, {Name: "b"}}, Links: []plan.Link{{
 		Name: "l", Transport: "veth", MTU: 1500, Requires: chain.Requires{MTU: 1500},
 		Ends: []plan.End{{Function: "a", Port: "p"}, {Function: "b", Port: "p"}},
 	}}}
 	return Job{
 		Chain: &chain.Chain{Name: "c"}, Source: []byte("the chain"), Plan: p,
-		Inventory: &inventory.Inventory{Host: inventory.Host{Hostname: "h"}}, Node: &node.Node{StateDir: t.TempDir()},
+		Inventory: &inventory.Inventory{
+			Host:        inventory.Host{Hostname: "h"},
+			Instruments: []inventory.Item{{Name: "draygen", Version: "1"}},
+			Runtimes:    []inventory.Item{{Name: "runc", Version: "1"}, {Name: "docker", Version: "1"}},
+			Transports:  []inventory.Transport{{Item: inventory.Item{Name: "veth", Version: "1"}}},
+		}, Node: &node.Node{StateDir: t.TempDir()},
 	}
 }
 
@@ -118,7 +123,7 @@ func TestResumedRunIsWhole(t *testing.T) {
 		}
 		again := j
 		p := *j.Plan
-		p.Functions = []plan.Function{{Name: "a", Reason: "other words"}, {Name: "b"}}
+		p.Functions = []plan.Function{{Name: "a", Runtime: "runc", Reason: "other words"}, {Name: "b"}}
 		again.Plan = &p
 		return again, nil
 	})
@@ -163,6 +168,9 @@ func TestOnlyTheSameRunIsResumed(t *testing.T) {
 		"no longer has the functions":                  func(j *Job, _ *report.Program) { j.Plan.Functions = append(j.Plan.Functions, plan.Function{Name: "c"}) },
 		"function b is planned differently":            func(j *Job, _ *report.Program) { j.Plan.Functions = j.Plan.Functions[:1] },
 		`was begun with host "h", now "other"`:         func(j *Job, _ *report.Program) { j.Inventory.Host.Hostname = "other" },
+		`begun with instrument draygen "1", now "2"`:   func(j *Job, _ *report.Program) { j.Inventory.Instruments[0].Version = "2" },
+		`begun with runtime runc "1", now "2"`:         func(j *Job, _ *report.Program) { j.Inventory.Runtimes[0].Version = "2" },
+		`begun with transport veth "1", now "2"`:       func(j *Job, _ *report.Program) { j.Inventory.Transports[0].Version = "2" },
 		`was begun with build of dray "b", now "other`: func(_ *Job, by *report.Program) { by.Build = "other" },
 	} {
 		path := interrupt(t, job(t))
@@ -174,6 +182,17 @@ func TestOnlyTheSameRunIsResumed(t *testing.T) {
 		if rundir.AtWork(path) {
 			t.Errorf("%q: the directory stays locked", want)
 		}
+	}
+}
+
+// A link's engine is known once the chain is up.
+func TestEnginesOfAResumedRun(t *testing.T) {
+	was := []report.Link{{Name: "l", Engine: "vpp 1"}, {Name: "m"}}
+	if err := sameEngines("run", was, was); err != nil {
+		t.Error(err)
+	}
+	if err := sameEngines("run", was, []report.Link{{Name: "m"}, {Name: "l", Engine: "vpp 2"}}); err == nil || !strings.Contains(err.Error(), `engine of link l "vpp 1", now "vpp 2"`) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -5,14 +5,17 @@ package chainrun
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/drayage/dray/internal/measure/rundir"
 	"github.com/drayage/dray/internal/measure/verify"
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 var layout = &rundir.Layout[report.Run]{
@@ -69,6 +72,9 @@ func Resume(path string, by report.Program, prepare func(file string) (Job, erro
 	if err := samePlan(path, &before.Plan, r.Plan); err != nil {
 		return nil, err
 	}
+	if err := samePrograms(path, before.Inventory, r.Inventory, r.Plan); err != nil {
+		return nil, err
+	}
 	r.Options = verify.Options{Profile: verify.Profile(dir.Run.Profile), Duration: dir.Run.Trial, Rounds: dir.Run.Rounds, Seed: dir.Run.Seed}
 	return r, nil
 }
@@ -83,6 +89,53 @@ func samePlan(path string, was, is *plan.Plan) error {
 	}
 	if !reflect.DeepEqual(keys(old), keys(now)) {
 		return fmt.Errorf("%s no longer has the functions and links of the run: start a new run", filepath.Join(path, report.ChainFile))
+	}
+	return nil
+}
+
+// samePrograms refuses other versions of the programs that measure, run the functions
+// or carry the links.
+func samePrograms(path string, was, is *inventory.Inventory, p *plan.Plan) error {
+	old, now := versions(was, p), versions(is, p)
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		if old[name] != now[name] {
+			return otherVersion(path, name, old[name], now[name])
+		}
+	}
+	return nil
+}
+
+func otherVersion(path, name, was, is string) error {
+	return fmt.Errorf("%s was begun with %s %q, now %q: figures of two versions do not mix; start a new run", path, name, was, is)
+}
+
+// versions are the programs of a plan, by kind and name.
+func versions(inv *inventory.Inventory, p *plan.Plan) map[string]string {
+	all := map[string]string{}
+	for _, i := range inv.Instruments {
+		all["instrument "+i.Name] = i.Version
+	}
+	for _, f := range p.Functions {
+		if i := inventory.Find(inv.Runtimes, string(f.Runtime)); i != nil {
+			all["runtime "+i.Name] = i.Version
+		}
+	}
+	for _, l := range p.Links {
+		if t := inv.Transport(l.Transport); t != nil {
+			all["transport "+t.Name] = t.Version
+		}
+	}
+	return all
+}
+
+// sameEngines refuses other engines of links, which are known once the chain is up.
+func sameEngines(path string, was, is []report.Link) error {
+	for _, old := range was {
+		for _, now := range is {
+			if old.Name == now.Name && old.Engine != now.Engine {
+				return otherVersion(path, "engine of link "+old.Name, old.Engine, now.Engine)
+			}
+		}
 	}
 	return nil
 }

@@ -112,7 +112,8 @@ type Runner struct {
 	// RoundDone is called at the end of each round that counts; nil: not.
 	RoundDone func(number int) error
 
-	order    int // of the next record
+	again    map[string]bool // items to warm up again, by id; nil: not known yet
+	order    int             // of the next record
 	started  time.Time
 	later    []cost                        // of the rounds to come
 	cpuTimes func() (host.CPUTimes, error) // nil: host.ReadCPUTimes
@@ -173,7 +174,8 @@ func (r *Runner) Took() time.Duration { return r.Budget.Spent + time.Since(r.sta
 func (r *Runner) round(ctx context.Context, round Round) error {
 	turns := r.draw(round)
 	for i, t := range turns {
-		if r.done(t) || !r.fits(turns[i:]) {
+		t.unrecorded = r.warmsAgain(t)
+		if r.done(t) && !t.unrecorded || !r.fits(turns[i:]) {
 			continue // a shorter one may still fit
 		}
 		if r.Progress != nil {
@@ -208,6 +210,23 @@ func (r *Runner) done(t *Turn) bool {
 		}
 	}
 	return true
+}
+
+// warmsAgain reports whether an earlier process warmed up an item that this one
+// measures: caches and the CPU's clock have forgotten it.
+func (r *Runner) warmsAgain(t *Turn) bool {
+	if !t.Round.Warmup || !r.done(t) {
+		return false
+	}
+	if r.again == nil {
+		r.again = map[string]bool{}
+		for n := range r.last() {
+			for _, left := range r.draw(Round{Number: n}) {
+				r.again[left.Item.ID] = r.again[left.Item.ID] || !r.done(left)
+			}
+		}
+	}
+	return r.again[t.Item.ID]
 }
 
 func (r *Runner) own() (time.Duration, error) {

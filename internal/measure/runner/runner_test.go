@@ -284,6 +284,41 @@ func TestOwnWorkIsNotBusy(t *testing.T) {
 	}
 }
 
+// A resumed run warms up again what it still measures, and leaves no second record.
+func TestResumedRunWarmsUpAgain(t *testing.T) {
+	whole, err := run(&Runner{Rounds: 2, Warmups: 1}, items(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for made, want := range map[int]int{4: 2, 6: 0} { // of 2 warm-ups and 4 trials
+		done, warm, left := map[string]bool{}, 0, map[string]bool{}
+		for _, trial := range whole {
+			if len(done) < made {
+				done[trial.ID] = true
+			} else {
+				left[strings.TrimSuffix(trial.ID, "-r1")] = true
+			}
+		}
+		list := items(2)
+		for i := range list {
+			list[i].Measure = Single(0, func(ctx context.Context, turn *Turn) (record.Trial, error) {
+				if turn.Round.Warmup {
+					warm++
+				}
+				return measured(ctx, turn)
+			})
+		}
+		r := &Runner{Rounds: 2, Warmups: 1, Done: done}
+		trials, err := run(r, list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if warm != want || len(trials) != 6-made || made < 6 && trials[0].Order != made {
+			t.Errorf("after %d trials: %d warm-ups, want %d; %+v", made, warm, want, trials)
+		}
+	}
+}
+
 func TestProgressCountsDown(t *testing.T) {
 	list := items(2)
 	list[0].Expect, list[1].Expect = time.Second, 2*time.Second

@@ -105,7 +105,7 @@ func (r *Runner) costs(rounds []Round) []cost {
 func (r *Runner) costOf(turns []*Turn) cost {
 	var c cost
 	for _, t := range turns {
-		if r.done(t) {
+		if r.done(t) && !r.warmsAgain(t) {
 			continue
 		}
 		c.all += r.takes(t)

@@ -23,8 +23,10 @@ type Turn struct {
 	Again bool // the second turn in this round of an item measured twice
 
 	runner *Runner
-	busy   float64            // share of all CPU time in use by other work before the turn
-	env    record.Environment // before the turn
+	// unrecorded says that an earlier process made the record of this warm-up.
+	unrecorded bool
+	busy       float64            // share of all CPU time in use by other work before the turn
+	env        record.Environment // before the turn
 	// Time since the turn began, or its last trial was recorded.
 	began    time.Time
 	cpuTimes host.CPUTimes
@@ -116,8 +118,11 @@ func (t *Turn) watch(ctx context.Context) error {
 
 // Record completes a trial and passes it to the sink. demand is the threads that
 // wanted a CPU during the trial; failed is why it failed, or nil. A trial without
-// an id gets the turn's.
+// an id gets the turn's. A repeated warm-up leaves no second record.
 func (t *Turn) Record(trial record.Trial, demand Demand, failed error) error {
+	if t.unrecorded {
+		return nil
+	}
 	if trial.Env.Kernel == "" {
 		busy, stolen := trial.Env.BusyDuring, trial.Env.Stolen
 		trial.Env = t.env
