@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
@@ -69,7 +70,8 @@ func (r *Runner) Measure(ctx context.Context) error {
 func (r *Runner) loop() *runner.Runner {
 	run := r.Run
 	return &runner.Runner{
-		ID: run.ID, Seed: run.Seed, Rounds: run.Matrix.Repetitions, Settle: settled, Done: r.Done, Sink: r.Sink, Progress: r.Progress,
+		OtherRuns: host.OtherMeasurements,
+		ID:        run.ID, Seed: run.Seed, Rounds: run.Matrix.Repetitions, Settle: settled, Done: r.Done, Sink: r.Sink, Progress: r.Progress,
 		Budget: runner.Budget{AtMost: time.Duration(run.Matrix.AtMost), Spent: run.Took, WholeRounds: true},
 		Env:    func() record.Environment { return r.Env(nil) },
 		Items: func(round runner.Round, rng *rand.Rand) []runner.Item {

@@ -132,6 +132,7 @@ func (r *Run) links(ctx context.Context, live *node.Live) error {
 		Options:   r.Options,
 		Run:       r.state.ID,
 		Env:       func() record.Environment { return runner.Environment(r.Inventory, live, r.state.Dray) },
+		OtherRuns: host.OtherMeasurements,
 		Own:       ownTime(r.Node.Cgroup(r.Chain.Name)),
 		Marks:     sharedMark(r.Functions),
 		Sink:      r.dir.Sink,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/function/guest"
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/measure/runner"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
@@ -60,7 +61,8 @@ func (r *Runner) loop() *runner.Runner {
 		items = append(items, item)
 	}
 	return &runner.Runner{
-		ID: run.ID, Seed: run.Seed, Rounds: run.Rounds, Items: runner.List(items), Done: r.Done, Sink: r.Sink, Progress: r.Progress,
+		OtherRuns: host.OtherMeasurements,
+		ID:        run.ID, Seed: run.Seed, Rounds: run.Rounds, Items: runner.List(items), Done: r.Done, Sink: r.Sink, Progress: r.Progress,
 		Budget: runner.Budget{AtMost: run.AtMost, Spent: run.Took}, Env: func() record.Environment { return r.Env(nil) },
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/result/record"
 )
 
@@ -36,13 +37,20 @@ type Dir[R any] struct {
 	Done    map[string]bool // ids of the trials made before this process
 	Earlier []record.Trial  // their records
 	layout  *Layout[R]
-	lock    *os.File
+	unlock  func()
 }
+
+// fileLock is locked while a dray writes to the directory. It is for its user alone:
+// anybody who can read the directory could lock that.
+const fileLock = ".lock"
 
 // Begin creates the directory of a new run, with the given files in addition to
 // its own. If the directory exists, it must be empty.
 func (l *Layout[R]) Begin(path string, run *R, files map[string][]byte) (*Dir[R], error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, err
+	}
+	if err := checkEmpty(path); err != nil { // before the lock's file is made
 		return nil, err
 	}
 	return l.open(path, func(d *Dir[R]) error {
@@ -57,20 +65,24 @@ func (l *Layout[R]) Resume(path string) (*Dir[R], error) {
 }
 
 func (l *Layout[R]) open(path string, fill func(*Dir[R]) error) (*Dir[R], error) {
-	f, err := lock(path)
+	unlock, err := host.TryLockFile(filepath.Join(path, fileLock), unix.LOCK_EX)
+	if errors.Is(err, host.ErrLocked) {
+		return nil, fmt.Errorf("%s: another dray is at work there (%w)", path, err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir[R]{Path: path, Done: map[string]bool{}, layout: l, lock: f}
+	d := &Dir[R]{Path: path, Done: map[string]bool{}, layout: l, unlock: unlock}
 	if err := fill(d); err != nil {
-		return nil, errors.Join(err, f.Close())
+		unlock()
+		return nil, err
 	}
 	return d, nil
 }
 
 func (d *Dir[R]) begin(files map[string][]byte) error {
-	if entries, err := os.ReadDir(d.Path); err != nil || len(entries) > 0 {
-		return errors.Join(err, fmt.Errorf("%s is not empty: name a new directory with --out, or continue its run with --resume", d.Path))
+	if err := checkEmpty(d.Path); err != nil {
+		return err
 	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(d.Path, name), content, 0o644); err != nil {
@@ -83,6 +95,20 @@ func (d *Dir[R]) begin(files map[string][]byte) error {
 	var err error
 	d.Sink, err = record.Create(filepath.Join(d.Path, d.layout.RecordsFile))
 	return err
+}
+
+// checkEmpty rejects a directory that holds more than a lock.
+func checkEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() != fileLock {
+			return fmt.Errorf("%s is not empty: name a new directory with --out, or continue its run with --resume", dir)
+		}
+	}
+	return nil
 }
 
 func (d *Dir[R]) resume() (err error) {
@@ -117,27 +143,21 @@ func (d *Dir[R]) Save() error {
 }
 
 // Close unlocks the directory.
-func (d *Dir[R]) Close() error { return errors.Join(d.Sink.Close(), d.lock.Close()) }
+func (d *Dir[R]) Close() error {
+	defer d.unlock()
+	return d.Sink.Close()
+}
 
 // AtWork reports whether another process has locked the directory, or the lock
 // cannot be read.
 func AtWork(dir string) bool {
-	f, err := lock(dir)
+	path := filepath.Join(dir, fileLock)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	unlock, err := host.TryLockFile(path, unix.LOCK_EX)
 	if err == nil {
-		f.Close()
+		unlock()
 	}
 	return err != nil
-}
-
-// lock keeps a second dray out of the directory while the returned file is open.
-func lock(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: another dray is at work there (%w)", dir, err)
-	}
-	return f, nil
 }

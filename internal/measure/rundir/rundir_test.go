@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/drayage/dray/internal/result/record"
 )
 
@@ -89,7 +91,33 @@ func TestBeginKeepsWhatIsThere(t *testing.T) {
 	if _, err := layout.Begin(dir, &state{}, nil); err == nil {
 		t.Error("a directory that is not empty was accepted")
 	}
-	if _, err := os.Stat(filepath.Join(dir, "state.json")); err == nil {
-		t.Error("and written to")
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("and written to: %v, %v", entries, err)
+	}
+}
+
+// Anybody who can read the directory can lock it, but that keeps no dray out.
+func TestLockIsForItsUserAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	s, err := layout.Begin(dir, &state{Name: "x"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, fileLock)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the lock: %v, %v", info, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -104,6 +104,9 @@ type Runner struct {
 	// Own is the CPU time of what is measured since it began, such as of switches that
 	// poll: it is no other work. nil: nothing runs before a turn.
 	Own func() (time.Duration, error)
+	// OtherRuns counts the other drays that measure now. Env does so before a turn; one
+	// may begin during it. nil: not again.
+	OtherRuns func() int
 	// Env describes the machine's current state; the runner adds its own measurements
 	// (BusyDuring, Stolen). Trials that have an environment keep it.
 	Env func() record.Environment

@@ -284,6 +284,21 @@ func TestOwnWorkIsNotBusy(t *testing.T) {
 	}
 }
 
+// Another dray that begins during a turn is seen at its end.
+func TestParallelRunIsSeenAfterTheTurn(t *testing.T) {
+	others := 0
+	r := &Runner{Rounds: 2, OtherRuns: func() int { others++; return others - 1 }}
+	trials, err := run(r, items(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{false, true} {
+		if got := slices.Contains(trials[i].Marks, record.MarkParallel); got != want {
+			t.Errorf("trial %d: marks %q", i, trials[i].Marks)
+		}
+	}
+}
+
 // A resumed run warms up again what it still measures, and leaves no second record.
 func TestResumedRunWarmsUpAgain(t *testing.T) {
 	whole, err := run(&Runner{Rounds: 2, Warmups: 1}, items(2))

@@ -135,6 +135,9 @@ func (t *Turn) Record(trial record.Trial, demand Demand, failed error) error {
 	if !t.Item.OwnMeter {
 		trial.Env.BusyDuring, trial.Env.Stolen = now.Since(t.cpuTimes)
 	}
+	if t.runner.OtherRuns != nil {
+		trial.Env.OtherRuns = max(trial.Env.OtherRuns, t.runner.OtherRuns())
+	}
 	if trial.Start.IsZero() {
 		trial.Start = t.began
 	}

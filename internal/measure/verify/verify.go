@@ -67,6 +67,7 @@ func (c *collector) Write(t record.Trial) error {
 func (in Input) runner(ms []measurement, made *collector) *runner.Runner {
 	r := newRunner(in.Options, items(ms, in.run))
 	r.ID, r.Sink, r.Done, r.Env, r.Own, r.Progress = in.Run, made, made.done, in.Env, in.Own, in.Progress
+	r.OtherRuns = in.OtherRuns
 	return r
 }
 
