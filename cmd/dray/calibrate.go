@@ -116,6 +116,14 @@ func (a *app) printCalibration(measured []inventory.Calibration) error {
 	return nil
 }
 
+// warnOfCalibration reports on standard error that plans go by stated defaults; `dray
+// plan` shows it with the plan.
+func (a *app) warnOfCalibration(inv *inventory.Inventory) {
+	if inv.CalibrationFault != "" {
+		fmt.Fprintln(a.err, "dray: warning: the calibration of this host is not used:", inv.CalibrationFault)
+	}
+}
+
 func bitratesText(c inventory.Calibration) string {
 	text := fmt.Sprintf("udp ≥ %s in frames of %d bytes", units.Bitrate(c.UDPBitrate), c.UDPFrame)
 	if c.TCPBitrate > 0 {

@@ -35,6 +35,19 @@ func TestKeepReplacesAnUnreadableCalibration(t *testing.T) {
 	}
 }
 
+// The warning names the file and the remedy; without a fault there is none.
+func TestWarningOfAnUnusableCalibration(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{err: &out}
+	if a.warnOfCalibration(&inventory.Inventory{}); out.Len() > 0 {
+		t.Errorf("without a fault: %q", out.String())
+	}
+	a.warnOfCalibration(&inventory.Inventory{CalibrationFault: "/x/calibration.json: broken; `dray calibrate` measures again"})
+	if got := out.String(); !strings.HasPrefix(got, "dray: warning: ") || !strings.Contains(got, "/x/calibration.json") || !strings.Contains(got, "dray calibrate") {
+		t.Errorf("%q", got)
+	}
+}
+
 // Only what was measured is printed.
 func TestCalibratePrintsWhatItMeasured(t *testing.T) {
 	var out bytes.Buffer

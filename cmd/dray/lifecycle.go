@@ -38,6 +38,7 @@ func (a *app) upCommand() *cobra.Command {
 }
 
 func (a *app) up(ctx context.Context, job *chainrun.Job) error {
+	a.warnOfCalibration(job.Inventory)
 	a.progress("Bringing up %s: %s", job.Chain.Name, job.Summary())
 	started := time.Now()
 	live, err := job.Node.Create(ctx, "up", job.Chain, job.Source, job.Plan)

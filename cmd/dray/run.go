@@ -84,6 +84,7 @@ func (a *app) runCommand() *cobra.Command {
 }
 
 func (a *app) run(ctx context.Context, r *chainrun.Run) error {
+	a.warnOfCalibration(r.Inventory)
 	live, err := r.Up(ctx)
 	return a.finish(ctx, r, live, err)
 }
