@@ -21,41 +21,31 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/transport"
-	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // Name is the transport's name in a chain file.
 const Name = "af-packet"
 
-type driver struct{}
-
 // New returns the driver. The relay is the running program itself, started
 // again with the sub-command "relay". That program must pass it to RelayMain.
-func New() transport.Driver { return driver{} }
-
-func (driver) Name() string { return Name }
-
-func (driver) Caps() inventory.Caps {
-	return inventory.Caps{
-		Faces:      []string{string(chain.FaceNetdev)},
-		Isolation:  string(chain.IsolationNoSharedMemory),
-		MinEnds:    1,
-		MaxEnds:    1, // in addition to the uplink
-		Uplink:     true,
-		Shapes:     true,
-		MaxMTU:     65535,
-		Rank:       60,
-		Privileges: "none",
-		Processes:  1,
-		Copies:     4,
-		KernelPath: "socket, veth, packet socket, relay, packet socket, host interface",
-		Note:       "needs an uplink; segmentation and checksum offloads pass through the relay; the host itself cannot talk to the port",
-	}
+func New() transport.Driver {
+	return transport.Define(Name, caps, transport.Try(probe, host.ProbeVeth), build)
 }
 
-func (driver) Probe(context.Context) inventory.Item {
-	err := host.InThrowawayNetns(func(ns host.Netns) error {
+var caps = transport.Interfaces(inventory.Caps{
+	MinEnds:    1,
+	MaxEnds:    1, // in addition to the uplink
+	Uplink:     true,
+	Rank:       60,
+	Processes:  1,
+	Copies:     4,
+	KernelPath: "socket, veth, packet socket, relay, packet socket, host interface",
+	Note:       "needs an uplink; segmentation and checksum offloads pass through the relay; the host itself cannot talk to the port",
+})
+
+func probe() error {
+	return host.InThrowawayNetns(func(ns host.Netns) error {
 		s, err := openSocket(ns, "lo", nil)
 		if err != nil {
 			return &host.Unsupported{Why: "a packet socket cannot be opened: " + err.Error(), What: Name,
@@ -63,16 +53,9 @@ func (driver) Probe(context.Context) inventory.Item {
 		}
 		return s.close()
 	})
-	if err == nil {
-		err = host.ProbeVeth()
-	}
-	return host.ProbeItem(Name, err)
 }
 
-func (d driver) Build(s transport.Spec) (*transport.Build, error) {
-	if err := transport.Check(Name, d.Caps(), s); err != nil {
-		return nil, err
-	}
+func build(s transport.Spec) (*transport.Build, error) {
 	port, uplink := s.Ports()[0], s.Uplinks()[0]
 	r := relay{dir: filepath.Join(s.Dir, "relay"), cgroup: s.Cgroup.Child("relay-" + s.Link)}
 	build := transport.NewBuild(

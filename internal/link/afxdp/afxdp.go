@@ -30,32 +30,28 @@ const maxMTU = 1500
 // attaches it, opens the socket, and pins more memory than RLIMIT_MEMLOCK.
 var capabilities = []string{"CAP_IPC_LOCK", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN"}
 
-type driver struct{}
-
 // New returns the driver.
-func New() transport.Driver { return driver{} }
+func New() transport.Driver {
+	return transport.Define(Name, caps, probe, build).Checking(checkRuntimes)
+}
 
-func (driver) Name() string { return Name }
-
-func (driver) Caps() inventory.Caps {
-	return inventory.Caps{
-		Faces:      []string{string(chain.FaceDPDK)},
-		Isolation:  string(chain.IsolationNoSharedMemory),
-		MinEnds:    2,
-		MaxEnds:    2,
-		MaxMTU:     maxMTU,
-		Rank:       70,
-		Privileged: true,
-		HugePages:  true,
-		Privileges: "CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and CAP_IPC_LOCK of the host",
-		Copies:     2,
-		KernelPath: "AF_XDP socket in copy mode, veth transmit, XDP program of the peer, AF_XDP socket",
-		Note:       "with plain pages the driver loses packets: it takes the memory of its packets to be without gaps; functions in a user namespace (runtime runc) cannot have it: the kernel lets only the host's own capabilities load programs",
-	}
+var caps = inventory.Caps{
+	Faces:      []string{string(chain.FaceDPDK)},
+	Isolation:  string(chain.IsolationNoSharedMemory),
+	MinEnds:    2,
+	MaxEnds:    2,
+	MaxMTU:     maxMTU,
+	Rank:       70,
+	Privileged: true,
+	HugePages:  true,
+	Privileges: "CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and CAP_IPC_LOCK of the host",
+	Copies:     2,
+	KernelPath: "AF_XDP socket in copy mode, veth transmit, XDP program of the peer, AF_XDP socket",
+	Note:       "with plain pages the driver loses packets: it takes the memory of its packets to be without gaps; functions in a user namespace (runtime runc) cannot have it: the kernel lets only the host's own capabilities load programs",
 }
 
 // Probe tries to create the pair and an AF_XDP socket.
-func (driver) Probe(context.Context) inventory.Item {
+func probe(context.Context) inventory.Item {
 	item := dpdk.Probe(Name, dpdk.NetAFXDP)
 	if item.Status != inventory.OK {
 		item.Fix = "apt-get install librte-net-af-xdp*"
@@ -67,10 +63,7 @@ func (driver) Probe(context.Context) inventory.Item {
 	return item
 }
 
-func (d driver) Build(s transport.Spec) (*transport.Build, error) {
-	if err := errors.Join(transport.Check(Name, d.Caps(), s), checkRuntimes(s)); err != nil {
-		return nil, err
-	}
+func build(s transport.Spec) (*transport.Build, error) {
 	inner := s
 	inner.Ends = slices.Clone(s.Ends)
 	for i := range inner.Ends {
@@ -101,7 +94,7 @@ func checkRuntimes(s transport.Spec) error {
 	var errs []error
 	for _, e := range s.Ends {
 		if e.Runtime == chain.RuntimeRunc {
-			errs = append(errs, fmt.Errorf("link %s cannot use transport %s: function %s has the runtime runc, hence a user namespace, where the kernel loads no XDP program; use runtime docker or process", s.Link, Name, e.Function))
+			errs = append(errs, fmt.Errorf("function %s has the runtime runc, hence a user namespace, where the kernel loads no XDP program; use runtime docker or process", e.Function))
 		}
 	}
 	return errors.Join(errs...)

@@ -29,36 +29,30 @@ const socket = "ring.sock"
 // maxMTU is the limit that net_mpring reports: packets go by pointer.
 const maxMTU = 9216
 
-type driver struct{}
-
 // New returns the driver.
-func New() transport.Driver { return driver{} }
+func New() transport.Driver { return transport.Define(Name, caps, probe, build).Checking(checkEnds) }
 
-func (driver) Name() string { return Name }
-
-func (driver) Caps() inventory.Caps {
-	return inventory.Caps{
-		Faces:      []string{string(chain.FaceDPDK)},
-		Isolation:  string(chain.IsolationSlice),
-		MinEnds:    2,
-		MaxEnds:    2,
-		MaxMTU:     maxMTU,
-		Rank:       -2,
-		Privileged: true,
-		HugePages:  true,
-		OneUser:    true,
-		Privileges: "all DPDK memory and EAL's state of both functions shared, by one hugetlbfs mount; the same user",
-		Processes:  0,
-		Copies:     0,
-		KernelPath: "none: pointers in two rings, in memory that is both functions'",
-		Note: "either end can change all that the other has in DPDK's memory, and one that is killed within an operation on a pool may hang the other; " +
-			"the second end is a secondary process of EAL, which ends when the first does, and must be of the same DPDK; no container can have it",
-	}
+var caps = inventory.Caps{
+	Faces:      []string{string(chain.FaceDPDK)},
+	Isolation:  string(chain.IsolationSlice),
+	MinEnds:    2,
+	MaxEnds:    2,
+	MaxMTU:     maxMTU,
+	Rank:       -2,
+	Privileged: true,
+	HugePages:  true,
+	OneUser:    true,
+	Privileges: "all DPDK memory and EAL's state of both functions shared, by one hugetlbfs mount; the same user",
+	Processes:  0,
+	Copies:     0,
+	KernelPath: "none: pointers in two rings, in memory that is both functions'",
+	Note: "either end can change all that the other has in DPDK's memory, and one that is killed within an operation on a pool may hang the other; " +
+		"the second end is a secondary process of EAL, which ends when the first does, and must be of the same DPDK; no container can have it",
 }
 
 // Probe looks for the driver's file and for huge pages. The planner checks
 // whether enough are free.
-func (driver) Probe(context.Context) inventory.Item {
+func probe(context.Context) inventory.Item {
 	item := dpdk.ProbeDriver()
 	if item.Name = Name; item.Status != inventory.OK {
 		return item
@@ -69,10 +63,7 @@ func (driver) Probe(context.Context) inventory.Item {
 	return dpdk.Probe(Name, dpdk.NetRing)
 }
 
-func (d driver) Build(s transport.Spec) (*transport.Build, error) {
-	if err := errors.Join(transport.Check(Name, d.Caps(), s), checkEnds(s)); err != nil {
-		return nil, err
-	}
+func build(s transport.Spec) (*transport.Build, error) {
 	dir := filepath.Join(s.Dir, "ring")
 	huge := filepath.Join(dir, dpdk.HugeDir)
 	build := transport.NewBuild(
@@ -118,7 +109,7 @@ func vdev(e transport.End, dir string, primary bool) transport.Vdev {
 func checkEnds(s transport.Spec) error {
 	var errs []error
 	refuse := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, Name, fmt.Errorf(format, args...)))
+		errs = append(errs, fmt.Errorf(format, args...))
 	}
 	for _, e := range s.Ends {
 		if e.Runtime != chain.RuntimeProcess {

@@ -14,7 +14,6 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/transport"
-	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
@@ -24,42 +23,28 @@ const Name = "loopback"
 // lo is the interface; it exists in every network namespace.
 const lo = "lo"
 
-type driver struct{}
-
 // New returns the driver.
-func New() transport.Driver { return driver{} }
+func New() transport.Driver { return transport.Define(Name, caps, transport.Try(probe), build) }
 
-func (driver) Name() string { return Name }
+var caps = transport.Interfaces(inventory.Caps{
+	MinEnds:    2,
+	MaxEnds:    2,
+	SameNetns:  true,
+	MaxMTU:     65536,
+	Rank:       -1,
+	KernelPath: "socket, loopback transmit, backlog of the same CPU, socket",
+	Note:       "a baseline: the ports are alternative names and /32 or /128 addresses of lo, which keeps its MTU of 65536 and has no MAC",
+})
 
-func (driver) Caps() inventory.Caps {
-	return inventory.Caps{
-		Faces:      []string{string(chain.FaceNetdev)},
-		Isolation:  string(chain.IsolationNoSharedMemory),
-		MinEnds:    2,
-		MaxEnds:    2,
-		SameNetns:  true,
-		Shapes:     true,
-		MaxMTU:     65536,
-		Rank:       -1,
-		Privileges: "none",
-		Copies:     2,
-		KernelPath: "socket, loopback transmit, backlog of the same CPU, socket",
-		Note:       "a baseline: the ports are alternative names and /32 or /128 addresses of lo, which keeps its MTU of 65536 and has no MAC",
-	}
-}
-
-func (driver) Probe(context.Context) inventory.Item {
+func probe() error {
 	err := host.InThrowawayNetns(func(ns host.Netns) error { return ns.AddAltName(lo, "probe0") })
 	if err != nil {
 		err = &host.Unsupported{What: Name, Why: "interfaces cannot have alternative names: " + err.Error(), Fix: "needs Linux 5.5 or later, and root", Cause: err}
 	}
-	return host.ProbeItem(Name, err)
+	return err
 }
 
-func (d driver) Build(s transport.Spec) (*transport.Build, error) {
-	if err := transport.Check(Name, d.Caps(), s); err != nil {
-		return nil, err
-	}
+func build(s transport.Spec) (*transport.Build, error) {
 	ns := s.Ends[0].Netns
 	build := transport.NewBuild(step.Step{
 		Name: s.StepName(Name, "check lo"),

@@ -27,39 +27,30 @@ const socket = "memif.sock"
 // maxMTU is the limit that net_memif reports: frames of 1518 bytes.
 const maxMTU = 1500
 
-type driver struct{}
-
 // New returns the driver.
-func New() transport.Driver { return driver{} }
+func New() transport.Driver { return transport.Define(Name, caps, probe, build) }
 
-func (driver) Name() string { return Name }
-
-func (driver) Caps() inventory.Caps {
-	return inventory.Caps{
-		Faces:      []string{string(chain.FaceDPDK)},
-		Isolation:  string(chain.IsolationLink),
-		MinEnds:    2,
-		MaxEnds:    2,
-		MaxMTU:     maxMTU,
-		Rank:       6,
-		Privileges: "none",
-		Processes:  0,
-		Copies:     1,
-		KernelPath: "none: rings and packet memory of one end, which the other end maps, and copies from and to",
-		Note: "the ends trust each other: with zero-copy the server can write to all DPDK memory of the client, and " +
-			"net_memif is known to crash when its peer goes, so give both functions a restart policy",
-	}
+var caps = inventory.Caps{
+	Faces:      []string{string(chain.FaceDPDK)},
+	Isolation:  string(chain.IsolationLink),
+	MinEnds:    2,
+	MaxEnds:    2,
+	MaxMTU:     maxMTU,
+	Rank:       6,
+	Privileges: "none",
+	Processes:  0,
+	Copies:     1,
+	KernelPath: "none: rings and packet memory of one end, which the other end maps, and copies from and to",
+	Note: "the ends trust each other: with zero-copy the server can write to all DPDK memory of the client, and " +
+		"net_memif is known to crash when its peer goes, so give both functions a restart policy",
 }
 
-func (driver) Probe(context.Context) inventory.Item { return dpdk.Probe(Name, dpdk.NetMemif) }
+func probe(context.Context) inventory.Item { return dpdk.Probe(Name, dpdk.NetMemif) }
 
-func (d driver) Build(s transport.Spec) (*transport.Build, error) {
-	if err := transport.Check(Name, d.Caps(), s); err != nil {
-		return nil, err
-	}
+func build(s transport.Spec) (*transport.Build, error) {
 	server, client, err := roles(s.Ends[0], s.Ends[1])
 	if err != nil {
-		return nil, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, Name, err)
+		return nil, s.Refuse(Name, err)
 	}
 	build := transport.NewBuild()
 	build.Report.Engine = "net_memif, in the functions' own DPDK"

@@ -60,7 +60,7 @@ func (w wrapped) Build(s transport.Spec) (*transport.Build, error) {
 			continue
 		}
 		ns := host.Netns{Path: filepath.Join(s.Dir, fmt.Sprintf("native%d.net", i+1))}
-		before = append(before, createNetns(w.Name(), s, i, ns))
+		before = append(before, s.CreateNetns(w.Name(), fmt.Sprintf("create namespace of native end %d", i+1), ns))
 		inner.Ends[i].Netns, inner.Ends[i].Face, inner.Ends[i].IP = ns, chain.FaceNetdev, netip.Prefix{}
 		interfaces[i] = ns
 	}
@@ -76,19 +76,6 @@ func (w wrapped) Build(s transport.Spec) (*transport.Build, error) {
 	}
 	Serve(build, w.Name(), s, broker.KindNetdev, interfaces)
 	return build, nil
-}
-
-func createNetns(driver string, s transport.Spec, i int, ns host.Netns) step.Step {
-	return step.Step{
-		Name:  s.StepName(driver, fmt.Sprintf("create namespace of native end %d", i+1)),
-		Makes: []step.Resource{host.NamespaceResource(ns.Path)},
-		Do: func(context.Context) error {
-			if err := host.CreateNetns(ns.Path); err != nil {
-				return err
-			}
-			return ns.DisableIPv6()
-		},
-	}
 }
 
 // meetNative prepares an interface for peers that see raw frames. It disables

@@ -15,7 +15,6 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/transport"
-	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
@@ -28,42 +27,25 @@ const (
 	datapathSystem = "system"
 )
 
-type driver struct{}
-
 // New returns the driver.
-func New() transport.Driver { return driver{} }
+func New() transport.Driver { return transport.Define(Name, caps, transport.TryVersion(probe), build) }
 
-func (driver) Name() string { return Name }
-
-func (driver) Caps() inventory.Caps {
-	return inventory.Caps{
-		Faces:      []string{string(chain.FaceNetdev)},
-		Isolation:  string(chain.IsolationNoSharedMemory),
-		MinEnds:    2,
-		Shapes:     true,
-		OwnShapes:  true,
-		MaxMTU:     maxMTU,
-		Rank:       40,
-		Privileges: "none",
-		Processes:  2,
-		Copies:     4,
-		KernelPath: "socket, veth, packet socket, ovs-vswitchd, packet socket, veth, socket; with the kernel datapath: socket, veth, flow table, veth, socket",
-		Note:       "the userspace datapath needs the ports' checksum offload off, so TCP runs without segmentation offload; with the kernel datapath there are 2 copies",
-	}
-}
+var caps = transport.Interfaces(inventory.Caps{
+	MinEnds:    2,
+	OwnShapes:  true,
+	MaxMTU:     maxMTU,
+	Rank:       40,
+	Processes:  2,
+	Copies:     4,
+	KernelPath: "socket, veth, packet socket, ovs-vswitchd, packet socket, veth, socket; with the kernel datapath: socket, veth, flow table, veth, socket",
+	Note:       "the userspace datapath needs the ports' checksum offload off, so TCP runs without segmentation offload; with the kernel datapath there are 2 copies",
+})
 
 // maxMTU is the longest L3 packet that the userspace datapath carried in tests.
 const maxMTU = 9216
 
 // programs are the programs that a link runs.
 var programs = []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"}
-
-func (driver) Probe(ctx context.Context) inventory.Item {
-	version, err := probe(ctx)
-	item := host.ProbeItem(Name, err)
-	item.Version = version
-	return item
-}
 
 func probe(ctx context.Context) (version string, err error) {
 	for _, program := range programs {
@@ -101,13 +83,10 @@ func switchVersion(ctx context.Context) (string, error) {
 	return first[strings.LastIndexByte(first, ' ')+1:], nil
 }
 
-func (d driver) Build(s transport.Spec) (*transport.Build, error) {
-	if err := transport.Check(Name, d.Caps(), s); err != nil {
-		return nil, err
-	}
+func build(s transport.Spec) (*transport.Build, error) {
 	e := &engine{driver: Name, dir: filepath.Join(s.Dir, "ovs"), ns: s.SwitchNetns(), cgroup: s.Cgroup.Child("ovs-" + s.Link)}
 	if err := e.checkPaths(); err != nil {
-		return nil, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, Name, err)
+		return nil, s.Refuse(Name, err)
 	}
 	build := transport.NewBuild(s.CreateSwitchNetns(Name))
 	e.watch = build.Watch

@@ -11,51 +11,35 @@ import (
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/ovsvxlan"
 	"github.com/drayage/dray/internal/link/transport"
-	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // TunnelName is the name of the transport between hosts in a chain file.
 const TunnelName = "ovs-vxlan"
 
-type tunnel struct{}
-
 // NewTunnel returns the driver that joins ports on different hosts by an Open
 // vSwitch on each, with VXLAN between them.
-func NewTunnel() transport.Driver { return tunnel{} }
-
-func (tunnel) Name() string { return TunnelName }
-
-func (tunnel) Caps() inventory.Caps {
-	return inventory.Caps{
-		Faces:      []string{string(chain.FaceNetdev)},
-		Isolation:  string(chain.IsolationNoSharedMemory),
-		MinEnds:    2,
-		Tunnel:     true,
-		Shapes:     true,
-		MaxMTU:     maxMTU,
-		Rank:       90,
-		Privileges: "none",
-		Processes:  4, // two per host
-		Copies:     6,
-		KernelPath: "socket, veth, packet socket, ovs-vswitchd (VXLAN over UDP), packet socket, macvlan, underlay, the same back; with the kernel datapath: socket, veth, flow table, VXLAN, macvlan, underlay, the same back",
-		Note:       "between simulated hosts, an Open vSwitch on each; UDP port 4789; the userspace datapath needs the ports' checksum offload off",
-	}
+func NewTunnel() transport.Driver {
+	return transport.Define(TunnelName, tunnelCaps, transport.TryVersion(probe, host.ProbeMacvlan, probeAppctl, probeTunnel), buildTunnel)
 }
 
-func (tunnel) Probe(ctx context.Context) inventory.Item {
-	version, err := probe(ctx)
-	for _, try := range []func() error{host.ProbeMacvlan, probeAppctl} {
-		if err == nil {
-			err = try()
-		}
+var tunnelCaps = transport.Interfaces(inventory.Caps{
+	MinEnds:    2,
+	Tunnel:     true,
+	MaxMTU:     maxMTU,
+	Rank:       90,
+	Processes:  4, // two per host
+	Copies:     6,
+	KernelPath: "socket, veth, packet socket, ovs-vswitchd (VXLAN over UDP), packet socket, macvlan, underlay, the same back; with the kernel datapath: socket, veth, flow table, VXLAN, macvlan, underlay, the same back",
+	Note:       "between simulated hosts, an Open vSwitch on each; UDP port 4789; the userspace datapath needs the ports' checksum offload off",
+})
+
+// probeTunnel tries what the kernel's datapath creates.
+func probeTunnel() error {
+	if !host.HasNetlinkFamily("ovs_datapath") {
+		return nil
 	}
-	if err == nil && host.HasNetlinkFamily("ovs_datapath") {
-		err = host.ProbeVxlan() // the kernel's datapath creates one
-	}
-	item := host.ProbeItem(TunnelName, err)
-	item.Version = version
-	return item
+	return host.ProbeVxlan()
 }
 
 func probeAppctl() error {
@@ -63,10 +47,7 @@ func probeAppctl() error {
 	return err
 }
 
-func (d tunnel) Build(s transport.Spec) (*transport.Build, error) {
-	if err := transport.Check(TunnelName, d.Caps(), s); err != nil {
-		return nil, err
-	}
+func buildTunnel(s transport.Spec) (*transport.Build, error) {
 	if err := ovsvxlan.CheckAddresses(s); err != nil {
 		return nil, err
 	}
@@ -79,7 +60,7 @@ func (d tunnel) Build(s transport.Spec) (*transport.Build, error) {
 			cgroup: s.Cgroup.Child(own + "-" + s.Link), watch: build.Watch,
 		}
 		if err := e.checkPaths(); err != nil {
-			return nil, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, TunnelName, err)
+			return nil, s.Refuse(TunnelName, err)
 		}
 		engines[i] = e
 		build.Steps = append(build.Steps, s.CheckUnderlay(TunnelName, h), s.CreateHostNetns(TunnelName, i), ovsvxlan.Reach(TunnelName, s, i))

@@ -7,9 +7,7 @@ package ovsdpdk
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/sidecar"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/native"
@@ -26,69 +24,57 @@ const (
 
 // driver joins ports by a switch with one kind of port.
 type driver struct {
-	name  string
-	faces []string
-	needs string // a face that one of the ends must have
-	rank  int
-	path  string // the data path
-	note  string
+	transport.Definition
 	ports ports
-	// machines says that it supports virtual machines.
-	machines bool
 }
 
 // New returns the driver for vhost-user.
 func New() transport.Driver {
-	return driver{
-		name: Name, faces: []string{string(chain.FaceDPDK), string(chain.FaceNetdev)}, needs: string(chain.FaceDPDK), rank: 8, ports: vhostPorts{}, machines: true,
-		path: "none: virtio rings that each application shares with ovs-vswitchd, which copies packets from one to the others",
-		note: "it maps the packet memory of all applications, and reaches ports with an interface by packet sockets",
-	}
+	caps := common
+	caps.Faces = []string{string(chain.FaceDPDK), string(chain.FaceNetdev)}
+	caps.NeedsFace, caps.Machines, caps.Rank = string(chain.FaceDPDK), true, 8
+	caps.KernelPath = "none: virtio rings that each application shares with ovs-vswitchd, which copies packets from one to the others"
+	caps.Note = note("it maps the packet memory of all applications, and reaches ports with an interface by packet sockets")
+	return define(Name, vhostPorts{}, caps)
 }
 
 // NewDray returns the driver for ports of the port library.
 func NewDray() transport.Driver {
-	return driver{
-		name: NameDray, faces: []string{string(chain.FaceNative), string(chain.FaceDPDK)}, rank: -5, ports: drayPorts{},
-		path: "none: descriptor rings that each application shares with ovs-vswitchd, which copies packets from one to the others",
-		note: "it shares with each application the memory of a link of their own; never chosen by auto, since applications on native ports may sleep, and it does not",
-	}
+	caps := common
+	caps.Faces, caps.Rank = []string{string(chain.FaceNative), string(chain.FaceDPDK)}, -5
+	caps.KernelPath = "none: descriptor rings that each application shares with ovs-vswitchd, which copies packets from one to the others"
+	caps.Note = note("it shares with each application the memory of a link of their own; never chosen by auto, since applications on native ports may sleep, and it does not")
+	return define(NameDray, drayPorts{}, caps)
 }
 
-func (d driver) Name() string { return d.name }
+// common are the capabilities that the switch has with every kind of port.
+var common = inventory.Caps{
+	Isolation:    string(chain.IsolationNoPeerMemory),
+	MinEnds:      2,
+	MaxMTU:       maxMTU,
+	Forwards:     true,
+	Privileges:   "none",
+	Processes:    2,
+	BusyCPUs:     1,
+	PacketMemory: &packetMemory,
+	Copies:       2,
+}
 
-func (d driver) Caps() inventory.Caps {
-	return inventory.Caps{
-		Faces:      d.faces,
-		NeedsFace:  d.needs,
-		Machines:   d.machines,
-		Isolation:  string(chain.IsolationNoPeerMemory),
-		MinEnds:    2,
-		MaxMTU:     maxMTU,
-		Forwards:   true,
-		Rank:       d.rank,
-		Privileges: "none",
-		Processes:  2,
-		BusyCPUs:   1, PacketMemory: &packetMemory,
-		Copies:     2,
-		KernelPath: d.path,
-		Note: "ovs-vswitchd polls and keeps one CPU busy, also on an idle link; " + d.note +
-			"; two ends are joined by two flows, or as more are by learning addresses",
-	}
+func note(own string) string {
+	return "ovs-vswitchd polls and keeps one CPU busy, also on an idle link; " + own +
+		"; two ends are joined by two flows, or as more are by learning addresses"
+}
+
+func define(name string, p ports, caps inventory.Caps) driver {
+	d := driver{ports: p}
+	d.Definition = transport.Define(name, caps, transport.TryVersion(probe, p.probe), func(s transport.Spec) (*transport.Build, error) {
+		return d.build(s)
+	})
+	return d
 }
 
 // maxMTU is the longest L3 packet that the switch carried in tests.
 const maxMTU = 9216
-
-func (d driver) Probe(ctx context.Context) inventory.Item {
-	version, err := probe(ctx)
-	if err == nil {
-		err = d.ports.probe()
-	}
-	item := host.ProbeItem(d.name, err)
-	item.Version = version
-	return item
-}
 
 func probe(ctx context.Context) (version string, err error) {
 	for _, program := range []string{"ovsdb-tool", dbServer, "ovs-vsctl", "ovs-ofctl"} {
@@ -106,16 +92,13 @@ func probe(ctx context.Context) (version string, err error) {
 	return program.version, sidecar.Probe()
 }
 
-func (d driver) Build(s transport.Spec) (*transport.Build, error) {
-	if err := transport.Check(d.name, d.Caps(), s); err != nil {
-		return nil, err
-	}
+func (d driver) build(s transport.Spec) (*transport.Build, error) {
 	if err := d.ports.check(s); err != nil {
-		return nil, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, d.name, err)
+		return nil, s.Refuse(d.Name(), err)
 	}
 	build := transport.NewBuild()
 	build.Report.Datapath = "netdev"
-	d.ports.prepare(build, d.name, s)
+	d.ports.prepare(build, d.Name(), s)
 	w := d.newSwitch(s)
 	build.Steps = append(build.Steps, w.createInterfaces()...)
 	build.Steps = append(build.Steps, w.steps(build.Report)...)

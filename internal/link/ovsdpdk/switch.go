@@ -51,7 +51,7 @@ type ovsSwitch struct {
 
 func (d driver) newSwitch(s transport.Spec) *ovsSwitch {
 	w := &ovsSwitch{
-		driver: d.name, ports: d.ports, spec: s, dir: filepath.Join(s.Dir, "ovs"),
+		driver: d.Name(), ports: d.ports, spec: s, dir: filepath.Join(s.Dir, "ovs"),
 		direct: len(s.Ends) == 2 && s.Forwarding != chain.ForwardingLearning,
 	}
 	w.db = sidecar.Process{

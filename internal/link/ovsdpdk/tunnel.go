@@ -15,7 +15,6 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/link/vhost"
 	"github.com/drayage/dray/internal/spec/chain"
-	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // NameTunnel is the name of the transport between hosts in a chain file.
@@ -35,39 +34,24 @@ type tunnelEnd struct {
 
 // NewTunnel returns the driver between simulated hosts.
 func NewTunnel() transport.Driver {
-	return tunnel{driver{
-		name: NameTunnel, faces: []string{string(chain.FaceDPDK)}, rank: 95, ports: vhostPorts{},
-		path: "virtio rings, ovs-vswitchd (VXLAN over UDP), packet socket, macvlan, underlay, the same back",
-	}}
+	caps := common
+	caps.Faces, caps.Rank = []string{string(chain.FaceDPDK)}, 95
+	caps.Tunnel, caps.Processes, caps.Copies = true, 4, 4 // two processes per host
+	caps.MaxMTU = maxTunnelMTU
+	caps.KernelPath = "virtio rings, ovs-vswitchd (VXLAN over UDP), packet socket, macvlan, underlay, the same back"
+	caps.Note = "between simulated hosts, an Open vSwitch with DPDK on each, which keeps one CPU busy; UDP port 4789; it maps the packet memory of its host's applications, and reaches the underlay by a packet socket"
+	d := tunnel{driver{ports: vhostPorts{}}}
+	probe := transport.TryVersion(probe, d.ports.probe, host.ProbeMacvlan, probeAppctl)
+	d.Definition = transport.Define(NameTunnel, caps, probe, func(s transport.Spec) (*transport.Build, error) { return d.build(s) })
+	return d
 }
 
-func (d tunnel) Caps() inventory.Caps {
-	c := d.driver.Caps()
-	c.Tunnel, c.Processes, c.Copies = true, 4, 4 // two processes per host
-	c.MaxMTU = maxTunnelMTU
-	c.Note = "between simulated hosts, an Open vSwitch with DPDK on each, which keeps one CPU busy; UDP port 4789; it maps the packet memory of its host's applications, and reaches the underlay by a packet socket"
-	return c
+func probeAppctl() error {
+	_, err := lookup("ovs-appctl")
+	return err
 }
 
-func (d tunnel) Probe(ctx context.Context) inventory.Item {
-	item := d.driver.Probe(ctx)
-	if item.Status != inventory.OK {
-		return item
-	}
-	err := host.ProbeMacvlan()
-	if err == nil {
-		_, err = lookup("ovs-appctl")
-	}
-	version := item.Version
-	item = host.ProbeItem(d.name, err)
-	item.Version = version
-	return item
-}
-
-func (d tunnel) Build(s transport.Spec) (*transport.Build, error) {
-	if err := transport.Check(d.name, d.Caps(), s); err != nil {
-		return nil, err
-	}
+func (d tunnel) build(s transport.Spec) (*transport.Build, error) {
 	if err := ovsvxlan.CheckAddresses(s); err != nil {
 		return nil, err
 	}
@@ -75,8 +59,8 @@ func (d tunnel) Build(s transport.Spec) (*transport.Build, error) {
 	build.Report.Datapath = "netdev"
 	for i, h := range s.Hosts {
 		w := d.switchOn(s, i)
-		build.Steps = append(build.Steps, s.CheckUnderlay(d.name, h), w.createDir(), w.createNamespaces(), ovsvxlan.Reach(d.name, s, i))
-		d.ports.prepare(build, d.name, w.spec)
+		build.Steps = append(build.Steps, s.CheckUnderlay(d.Name(), h), w.createDir(), w.createNamespaces(), ovsvxlan.Reach(d.Name(), s, i))
+		d.ports.prepare(build, d.Name(), w.spec)
 		build.Steps = append(build.Steps, w.steps(build.Report)...)
 	}
 	return build, nil

@@ -6,8 +6,6 @@
 package shm
 
 import (
-	"context"
-
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/broker"
@@ -20,41 +18,32 @@ import (
 // Name is the transport's name in a chain file.
 const Name = "shm"
 
-type driver struct{}
+type driver struct{ transport.Definition }
 
 // New returns the driver.
-func New() transport.Driver { return driver{} }
-
-func (driver) Name() string { return Name }
-
-func (driver) Caps() inventory.Caps {
-	return inventory.Caps{
-		Faces:      []string{string(chain.FaceNative), string(chain.FaceDPDK)},
-		Isolation:  string(chain.IsolationLink),
-		MinEnds:    2,
-		MaxEnds:    2,
-		MaxMTU:     65535,
-		MaxMessage: 4 << 20,
-		Rank:       5,
-		Privileges: "none",
-		Processes:  1,
-		Copies:     0,
-		KernelPath: "none: descriptor rings in memory that the two ends share; a socket wakes who sleeps",
-		Note:       "the process is the chain's broker, which all its links share; traffic goes on without it",
-	}
+func New() transport.Driver {
+	return driver{transport.Define(Name, caps, transport.Try(host.ProbeSealedMemory), build)}
 }
 
-func (driver) Probe(context.Context) inventory.Item {
-	return host.ProbeItem(Name, host.ProbeSealedMemory())
+var caps = inventory.Caps{
+	Faces:      []string{string(chain.FaceNative), string(chain.FaceDPDK)},
+	Isolation:  string(chain.IsolationLink),
+	MinEnds:    2,
+	MaxEnds:    2,
+	MaxMTU:     65535,
+	MaxMessage: 4 << 20,
+	Rank:       5,
+	Privileges: "none",
+	Processes:  1,
+	Copies:     0,
+	KernelPath: "none: descriptor rings in memory that the two ends share; a socket wakes who sleeps",
+	Note:       "the process is the chain's broker, which all its links share; traffic goes on without it",
 }
 
 // Removers implements transport.Cleaner.
 func (driver) Removers() step.Removers { return native.Removers() }
 
-func (d driver) Build(s transport.Spec) (*transport.Build, error) {
-	if err := transport.Check(Name, d.Caps(), s); err != nil {
-		return nil, err
-	}
+func build(s transport.Spec) (*transport.Build, error) {
 	build := transport.NewBuild()
 	native.Serve(build, Name, s, broker.KindShm, nil)
 	build.Report.Engine = "dray daemon"

@@ -12,50 +12,31 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/transport"
-	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // Name is the transport's name in a chain file.
 const Name = "sr-iov"
 
-type driver struct{}
-
 // New returns the driver.
-func New() transport.Driver { return driver{} }
+func New() transport.Driver { return transport.Define(Name, caps, transport.Try(host.ProbeVFs), build) }
 
-func (driver) Name() string { return Name }
+var caps = transport.Interfaces(inventory.Caps{
+	MinEnds:    1, // in addition to an uplink
+	Uplink:     true,
+	VFs:        true,
+	MaxMTU:     9216, // of the most common drivers; each rejects a larger MTU than its own
+	Rank:       -6,   // a card has few VFs: use them only on request
+	KernelPath: "socket, driver of a virtual function, switch of the network card, driver of the other, socket",
+	Note:       "takes virtual functions that exist and are down; all of one card, and its line, are one broadcast domain",
+})
 
-func (driver) Caps() inventory.Caps {
-	return inventory.Caps{
-		Faces:      []string{string(chain.FaceNetdev)},
-		Isolation:  string(chain.IsolationNoSharedMemory),
-		MinEnds:    1, // in addition to an uplink
-		Uplink:     true,
-		VFs:        true,
-		Shapes:     true,
-		MaxMTU:     9216, // of the most common drivers; each rejects a larger MTU than its own
-		Rank:       -6,   // a card has few VFs: use them only on request
-		Privileges: "none",
-		Copies:     2,
-		KernelPath: "socket, driver of a virtual function, switch of the network card, driver of the other, socket",
-		Note:       "takes virtual functions that exist and are down; all of one card, and its line, are one broadcast domain",
-	}
-}
-
-func (driver) Probe(context.Context) inventory.Item {
-	return host.ProbeItem(Name, host.ProbeVFs())
-}
-
-func (d driver) Build(s transport.Spec) (*transport.Build, error) {
-	if err := transport.Check(Name, d.Caps(), s); err != nil {
-		return nil, err
-	}
+func build(s transport.Spec) (*transport.Build, error) {
 	build := transport.NewBuild()
 	card := ""
 	for _, uplink := range s.Uplinks() {
 		if uplink.Netns != host.HostNetns {
-			return nil, fmt.Errorf("link %s cannot use transport %s: %s is not an interface of the host's own network namespace", s.Link, Name, uplink.Name)
+			return nil, s.Refuse(Name, fmt.Errorf("%s is not an interface of the host's own network namespace", uplink.Name))
 		}
 		card = uplink.Name
 		build.Steps = append(build.Steps, s.CheckUplink(Name, uplink))

@@ -54,10 +54,7 @@ func Check(driver string, caps inventory.Caps, s Spec) error {
 	if !filepath.IsAbs(s.Dir) {
 		errs = append(errs, fmt.Errorf("directory %q is not absolute", s.Dir))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("link %s cannot use transport %s: %w", s.Link, driver, err)
-	}
-	return nil
+	return s.Refuse(driver, errors.Join(errs...))
 }
 
 func checkForwarding(caps inventory.Caps, s Spec) error {

@@ -62,17 +62,7 @@ func (s Spec) HostNetns(i int) host.Netns {
 
 // CreateHostNetns is the step that creates the link's namespace on host i.
 func (s Spec) CreateHostNetns(driver string, i int) step.Step {
-	ns := s.HostNetns(i)
-	return step.Step{
-		Name:  s.StepName(driver, "create namespace on "+s.Hosts[i].Name),
-		Makes: []step.Resource{host.NamespaceResource(ns.Path)},
-		Do: func(context.Context) error {
-			if err := host.CreateNetns(ns.Path); err != nil {
-				return err
-			}
-			return ns.DisableIPv6()
-		},
-	}
+	return s.CreateNetns(driver, "create namespace on "+s.Hosts[i].Name, s.HostNetns(i))
 }
 
 // CheckUnderlay is the step that checks a host's end of the underlay before a

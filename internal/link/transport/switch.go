@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
@@ -45,15 +46,73 @@ func (s Spec) SwitchPort(i int) host.Iface {
 
 // CreateSwitchNetns is the step that creates the switch's namespace.
 func (s Spec) CreateSwitchNetns(driver string) step.Step {
-	ns := s.SwitchNetns()
+	return s.CreateNetns(driver, "create namespace", s.SwitchNetns())
+}
+
+// CreateNetns is the step that creates a namespace of the link.
+func (s Spec) CreateNetns(driver, what string, ns host.Netns) step.Step {
 	return step.Step{
-		Name:  s.StepName(driver, "create namespace"),
+		Name:  s.StepName(driver, what),
 		Makes: []step.Resource{host.NamespaceResource(ns.Path)},
 		Do: func(context.Context) error {
 			if err := host.CreateNetns(ns.Path); err != nil {
 				return err
 			}
 			return ns.DisableIPv6()
+		},
+	}
+}
+
+// CreateBridge is the step that creates a Linux bridge and brings it up.
+func (s Spec) CreateBridge(driver, what string, br host.Iface) step.Step {
+	return step.Step{
+		Name:  s.StepName(driver, what),
+		Makes: []step.Resource{host.LinkResource(br.Netns, br.Name, br.MAC)},
+		Do: func(context.Context) error {
+			if err := host.CreateBridge(br); err != nil {
+				return err
+			}
+			return br.Netns.SetUp(br.Name)
+		},
+	}
+}
+
+// Attach is the step that adds the switch's side of port i to a Linux bridge.
+func (s Spec) Attach(driver string, i int, bridge string) step.Step {
+	port := s.SwitchPort(i)
+	return step.Step{
+		Name: s.StepName(driver, fmt.Sprintf("attach end %d %s", i+1, s.Ports()[i].Name)),
+		Do:   func(context.Context) error { return port.Netns.SetMaster(port.Name, bridge) },
+	}
+}
+
+// forwardTimeout bounds the wait for a bridge; the kernel takes up to a second.
+const forwardTimeout = 10 * time.Second
+
+// AwaitForwarding is the last step of a Linux bridge: it waits until the bridge
+// forwards on its sides of the ports, and on the other interfaces. A port has a
+// carrier only if both of its ends are up.
+func (s Spec) AwaitForwarding(driver string, others ...host.Iface) step.Step {
+	return s.await(driver, "wait until the bridge forwards", forwardTimeout, host.Netns.WaitForwarding, others...)
+}
+
+// await is the step that waits for the switch's side of every port, and for the others.
+func (s Spec) await(driver, what string, atMost time.Duration, wait func(host.Netns, context.Context, string) error, others ...host.Iface) step.Step {
+	return step.Step{
+		Name: s.StepName(driver, what),
+		Do: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, atMost)
+			defer cancel()
+			all := slices.Clip(others)
+			for i := range s.Ports() {
+				all = append(all, s.SwitchPort(i))
+			}
+			for _, i := range all {
+				if err := wait(i.Netns, ctx, i.Name); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
 }
@@ -77,20 +136,7 @@ func (s Spec) CreatePort(driver string, i int, e End) step.Step {
 // AwaitSwitchPorts is the step that waits until the switch's port sides are
 // operational. Before that, the kernel drops the switch's packets.
 func (s Spec) AwaitSwitchPorts(driver string) step.Step {
-	return step.Step{
-		Name: s.StepName(driver, "wait for the switch's ports"),
-		Do: func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, carrierTimeout)
-			defer cancel()
-			for i := range s.Ports() {
-				port := s.SwitchPort(i)
-				if err := port.Netns.WaitCarrier(ctx, port.Name); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
+	return s.await(driver, "wait for the switch's ports", carrierTimeout, host.Netns.WaitCarrier)
 }
 
 // CheckUplink is the step that checks a host interface before its use; it

@@ -10,43 +10,25 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/transport"
-	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // Name is the transport's name in a chain file.
 const Name = "veth"
 
-type driver struct{}
-
 // New returns the driver.
-func New() transport.Driver { return driver{} }
-
-func (driver) Name() string { return Name }
-
-func (driver) Caps() inventory.Caps {
-	return inventory.Caps{
-		Faces:      []string{string(chain.FaceNetdev)},
-		Isolation:  string(chain.IsolationNoSharedMemory),
-		MinEnds:    2,
-		MaxEnds:    2,
-		Shapes:     true,
-		MaxMTU:     65535,
-		Rank:       10,
-		Privileges: "none",
-		Copies:     2,
-		KernelPath: "socket, veth transmit, backlog of the peer's CPU, socket",
-	}
+func New() transport.Driver {
+	return transport.Define(Name, caps, transport.Try(host.ProbeVeth), build)
 }
 
-func (driver) Probe(context.Context) inventory.Item {
-	return host.ProbeItem(Name, host.ProbeVeth())
-}
+var caps = transport.Interfaces(inventory.Caps{
+	MinEnds:    2,
+	MaxEnds:    2,
+	Rank:       10,
+	KernelPath: "socket, veth transmit, backlog of the peer's CPU, socket",
+})
 
-func (d driver) Build(s transport.Spec) (*transport.Build, error) {
-	if err := transport.Check(Name, d.Caps(), s); err != nil {
-		return nil, err
-	}
+func build(s transport.Spec) (*transport.Build, error) {
 	a, b := s.Ends[0], s.Ends[1]
 	build := transport.NewBuild(step.Step{
 		Name:  s.StepName(Name, "create pair"),

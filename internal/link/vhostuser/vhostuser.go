@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/sidecar"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/transport"
@@ -21,40 +20,31 @@ import (
 // Name is the transport's name in a chain file.
 const Name = "vhost-user"
 
-type driver struct{}
+type driver struct{ transport.Definition }
 
 // New returns the driver.
-func New() transport.Driver { return driver{} }
+func New() transport.Driver {
+	return driver{transport.Define(Name, caps, transport.TryVersion(probe), build)}
+}
 
-func (driver) Name() string { return Name }
-
-func (driver) Caps() inventory.Caps {
-	return inventory.Caps{
-		Faces:      []string{string(chain.FaceDPDK)},
-		Machines:   true,
-		Isolation:  string(chain.IsolationNoPeerMemory),
-		MinEnds:    2,
-		MaxEnds:    2,
-		MaxMTU:     maxMTU,
-		Rank:       7,
-		Privileges: "none",
-		Processes:  1,
-		BusyCPUs:   1, PacketMemory: &packetMemory,
-		Copies:     2,
-		KernelPath: "none: virtio rings that each application shares with testpmd, which copies packets from one to the other",
-		Note:       "testpmd polls and keeps one CPU busy, also on an idle link; it maps the packet memory of both applications",
-	}
+var caps = inventory.Caps{
+	Faces:      []string{string(chain.FaceDPDK)},
+	Machines:   true,
+	Isolation:  string(chain.IsolationNoPeerMemory),
+	MinEnds:    2,
+	MaxEnds:    2,
+	MaxMTU:     maxMTU,
+	Rank:       7,
+	Privileges: "none",
+	Processes:  1,
+	BusyCPUs:   1, PacketMemory: &packetMemory,
+	Copies:     2,
+	KernelPath: "none: virtio rings that each application shares with testpmd, which copies packets from one to the other",
+	Note:       "testpmd polls and keeps one CPU busy, also on an idle link; it maps the packet memory of both applications",
 }
 
 // maxMTU is the longest L3 packet that fits testpmd's buffers.
 const maxMTU = 9216
-
-func (driver) Probe(ctx context.Context) inventory.Item {
-	version, err := probe(ctx)
-	item := host.ProbeItem(Name, err)
-	item.Version = version
-	return item
-}
 
 func probe(ctx context.Context) (version string, err error) {
 	if _, err := lookup(); err != nil {
@@ -66,12 +56,9 @@ func probe(ctx context.Context) (version string, err error) {
 	return version, sidecar.Probe()
 }
 
-func (d driver) Build(s transport.Spec) (*transport.Build, error) {
-	if err := transport.Check(Name, d.Caps(), s); err != nil {
-		return nil, err
-	}
+func build(s transport.Spec) (*transport.Build, error) {
 	if a, b := vhost.Queues(s.Ends[0]), vhost.Queues(s.Ends[1]); a != b {
-		return nil, fmt.Errorf("link %s cannot use transport %s: its ports have %d and %d queues, and testpmd joins one to one; give both the same", s.Link, Name, a, b)
+		return nil, s.Refuse(Name, fmt.Errorf("its ports have %d and %d queues, and testpmd joins one to one; give both the same", a, b))
 	}
 	build := transport.NewBuild(vhost.Admit(Name, s)...)
 	for i := range s.Ends {

@@ -6,7 +6,6 @@ package vpp
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/sidecar"
@@ -25,44 +24,31 @@ const (
 
 // driver joins ports by one kind of interface.
 type driver struct {
-	name string
-	rank int
+	transport.Definition
 	kind kind
-	path string // the data path
-	note string
-	mtu  int
 }
 
 // New returns the driver for vhost-user.
 func New() transport.Driver {
-	return driver{name: Name, rank: -3, kind: vhostUser{}, mtu: maxMTU,
-		path: "none: virtio rings that each application shares with VPP, which copies packets from one to the others"}
+	return define(Name, vhostUser{}, inventory.Caps{Rank: -3, MaxMTU: maxMTU,
+		KernelPath: "none: virtio rings that each application shares with VPP, which copies packets from one to the others"})
 }
 
 // NewMemif returns the driver for memif.
 func NewMemif() transport.Driver {
-	return driver{name: NameMemif, rank: -4, kind: memif{}, mtu: maxMTUMemif,
-		path: "none: memif rings that each application shares with VPP, which copies packets from one to the others",
-		note: "; an application ends with VPP, since the driver net_memif crashes when its peer goes"}
+	return define(NameMemif, memif{}, inventory.Caps{Rank: -4, MaxMTU: maxMTUMemif,
+		KernelPath: "none: memif rings that each application shares with VPP, which copies packets from one to the others",
+		Note:       "; an application ends with VPP, since the driver net_memif crashes when its peer goes"})
 }
 
-func (d driver) Name() string { return d.name }
-
-func (d driver) Caps() inventory.Caps {
-	return inventory.Caps{
-		Faces:      []string{string(chain.FaceDPDK)},
-		Isolation:  string(chain.IsolationNoPeerMemory),
-		MinEnds:    2,
-		MaxMTU:     d.mtu,
-		Rank:       d.rank,
-		Privileges: "none",
-		Processes:  1,
-		BusyCPUs:   1,
-		Copies:     2,
-		KernelPath: d.path,
-		Note: "never run here: written from VPP's documentation, and so never chosen by auto; VPP polls and keeps one CPU busy; " +
-			"two ends are cross-connected, more are in a bridge domain" + d.note,
-	}
+func define(name string, k kind, caps inventory.Caps) transport.Driver {
+	caps.Faces, caps.Isolation = []string{string(chain.FaceDPDK)}, string(chain.IsolationNoPeerMemory)
+	caps.MinEnds, caps.Privileges, caps.Processes, caps.BusyCPUs, caps.Copies = 2, "none", 1, 1, 2
+	caps.Note = "never run here: written from VPP's documentation, and so never chosen by auto; VPP polls and keeps one CPU busy; " +
+		"two ends are cross-connected, more are in a bridge domain" + caps.Note
+	return driver{transport.Define(name, caps, transport.Try(probe, sidecar.Probe), func(s transport.Spec) (*transport.Build, error) {
+		return build(name, k, s)
+	}), k}
 }
 
 // Longest L3 packets in bytes: VPP's own limit, and the limit of driver
@@ -72,30 +58,25 @@ const (
 	maxMTUMemif = 1500
 )
 
-func (d driver) Probe(context.Context) inventory.Item {
-	_, err := lookup(program)
-	if err == nil {
-		_, err = lookup(console)
+func probe() error {
+	for _, name := range []string{program, console} {
+		if _, err := lookup(name); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = sidecar.Probe()
-	}
-	return host.ProbeItem(d.name, err)
+	return nil
 }
 
-func (d driver) Build(s transport.Spec) (*transport.Build, error) {
-	if err := transport.Check(d.name, d.Caps(), s); err != nil {
-		return nil, err
+func build(driver string, kind kind, s transport.Spec) (*transport.Build, error) {
+	if err := kind.check(s); err != nil {
+		return nil, s.Refuse(driver, err)
 	}
-	if err := d.kind.check(s); err != nil {
-		return nil, fmt.Errorf("link %s cannot use transport %s: %w", s.Link, d.name, err)
-	}
-	v := newSwitch(d.kind, s)
-	build := transport.NewBuild(d.kind.prepare(d.name, s)...)
+	v := newSwitch(kind, s)
+	build := transport.NewBuild(kind.prepare(driver, s)...)
 	for i := range s.Ends {
-		build.Report.Vdevs = append(build.Report.Vdevs, d.kind.vdev(s, i))
+		build.Report.Vdevs = append(build.Report.Vdevs, kind.vdev(s, i))
 	}
-	name := func(what string) string { return s.StepName(d.name, what) }
+	name := func(what string) string { return s.StepName(driver, what) }
 	build.Steps = append(build.Steps, step.Step{
 		Name:  name("write the configuration"),
 		Makes: []step.Resource{host.DirResource(v.dir)},

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"time"
 
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
@@ -33,70 +32,38 @@ const (
 	maxMTU = 65535 - chain.VXLANOverhead
 )
 
-type driver struct{}
-
 // New returns the driver.
-func New() transport.Driver { return driver{} }
-
-func (driver) Name() string { return Name }
-
-func (driver) Caps() inventory.Caps {
-	return inventory.Caps{
-		Faces:      []string{string(chain.FaceNetdev)},
-		Isolation:  string(chain.IsolationNoSharedMemory),
-		MinEnds:    2,
-		Tunnel:     true,
-		Shapes:     true,
-		MaxMTU:     maxMTU,
-		Rank:       80,
-		Privileges: "none",
-		Copies:     2,
-		KernelPath: "socket, veth, bridge forwarding, VXLAN over UDP, underlay, VXLAN, bridge forwarding, veth, socket",
-		Note:       "between simulated hosts; UDP port 8472; addresses of ports are told to the tunnel, and broadcasts go to each host",
-	}
+func New() transport.Driver {
+	return transport.Define(Name, caps, transport.Try(host.ProbeBridge, host.ProbeVxlan), build)
 }
 
-func (driver) Probe(context.Context) inventory.Item {
-	err := host.ProbeBridge()
-	if err == nil {
-		err = host.ProbeVxlan()
-	}
-	return host.ProbeItem(Name, err)
-}
+var caps = transport.Interfaces(inventory.Caps{
+	MinEnds:    2,
+	Tunnel:     true,
+	MaxMTU:     maxMTU,
+	Rank:       80,
+	KernelPath: "socket, veth, bridge forwarding, VXLAN over UDP, underlay, VXLAN, bridge forwarding, veth, socket",
+	Note:       "between simulated hosts; UDP port 8472; addresses of ports are told to the tunnel, and broadcasts go to each host",
+})
 
-func (d driver) Build(s transport.Spec) (*transport.Build, error) {
-	if err := transport.Check(Name, d.Caps(), s); err != nil {
-		return nil, err
-	}
+func build(s transport.Spec) (*transport.Build, error) {
 	build := transport.NewBuild()
+	var tunnels []host.Iface
 	for i, h := range s.Hosts {
+		tunnels = append(tunnels, iface(s, i, tunnelName))
 		build.Steps = append(build.Steps, s.CheckUnderlay(Name, h), s.CreateHostNetns(Name, i),
-			createBridge(s, i), createTunnel(s, i), forward(s, i))
+			s.CreateBridge(Name, "create bridge on "+h.Name, iface(s, i, bridgeName)), createTunnel(s, i), forward(s, i))
 		for _, p := range s.PortsOn(h.Name) {
-			build.Steps = append(build.Steps, s.CreatePort(Name, p, s.Ports()[p]), attach(s, p))
+			build.Steps = append(build.Steps, s.CreatePort(Name, p, s.Ports()[p]), s.Attach(Name, p, bridgeName))
 		}
 	}
 	build.Finish(Name, s)
-	build.Steps = append(build.Steps, awaitForwarding(s))
+	build.Steps = append(build.Steps, s.AwaitForwarding(Name, tunnels...))
 	return build, nil
 }
 
 func iface(s transport.Spec, i int, name string) host.Iface {
 	return host.Iface{Netns: s.HostNetns(i), Name: name, MAC: s.SwitchMAC(name + " on " + s.Hosts[i].Name), MTU: s.MTU}
-}
-
-func createBridge(s transport.Spec, i int) step.Step {
-	br := iface(s, i, bridgeName)
-	return step.Step{
-		Name:  s.StepName(Name, "create bridge on "+s.Hosts[i].Name),
-		Makes: []step.Resource{host.LinkResource(br.Netns, br.Name, br.MAC)},
-		Do: func(context.Context) error {
-			if err := host.CreateBridge(br); err != nil {
-				return err
-			}
-			return br.Netns.SetUp(br.Name)
-		},
-	}
 }
 
 // createTunnel creates the host's tunnel end in the host's namespace, and
@@ -163,40 +130,4 @@ func checkForwarding(ns host.Netns, macs []net.HardwareAddr, other transport.Hos
 		}
 	}
 	return nil
-}
-
-// attach adds the switch's side of port i to the bridge of its host.
-func attach(s transport.Spec, i int) step.Step {
-	port := s.SwitchPort(i)
-	return step.Step{
-		Name: s.StepName(Name, fmt.Sprintf("attach end %d %s", i+1, s.Ports()[i].Name)),
-		Do:   func(context.Context) error { return port.Netns.SetMaster(port.Name, bridgeName) },
-	}
-}
-
-// forwardTimeout bounds the wait for the bridges; the kernel takes up to a second.
-const forwardTimeout = 10 * time.Second
-
-// awaitForwarding is the last step: a port has a carrier only if both of its
-// ends are up.
-func awaitForwarding(s transport.Spec) step.Step {
-	return step.Step{
-		Name: s.StepName(Name, "wait until the bridges forward"),
-		Do: func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
-			defer cancel()
-			for h, on := range s.Hosts {
-				ns, names := s.HostNetns(h), []string{tunnelName}
-				for _, i := range s.PortsOn(on.Name) {
-					names = append(names, s.SwitchPort(i).Name)
-				}
-				for _, name := range names {
-					if err := ns.WaitForwarding(ctx, name); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		},
-	}
 }
