@@ -45,157 +45,63 @@ const statedFrame = 1518
 //     are orders of magnitude.
 //
 // No default states a percentile beyond p99.99: nothing bounds the scheduler there.
-var statedDefaults = map[string]inventory.Calibration{
-	"shm": {
-		Latency:    latencies(30*time.Microsecond, 100*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond),
-		UDPBitrate: 10e9,
-		PacketRate: 1e6,
-		LossRatio:  1e-6,
-		PDVp99:     100 * time.Microsecond,
-	},
+var statedDefaults = tabulate([]statedRow{
+	// Transport, latencies in µs, UDP and TCP bit/s, packets/s, loss, variation in µs.
+	{"shm", [4]int{30, 100, 500, 2000}, 10e9, 0, 1e6, 1e-6, 100},
 	// The kernel copies at each end; it reached 100,000 packets/s on a busy machine.
-	"af-xdp": {
-		Latency:    latencies(200*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond, 5*time.Millisecond),
-		UDPBitrate: 400e6,
-		TCPBitrate: 500e6,
-		PacketRate: 50e3,
-		LossRatio:  1e-4,
-		PDVp99:     500 * time.Microsecond,
-	},
+	{"af-xdp", [4]int{200, 500, 2000, 5000}, 400e6, 500e6, 50e3, 1e-4, 500},
 	// As shm: between two polling applications on the same machine, DPDK's memif
 	// moved 6 to 27 million packets/s of 64 B.
-	"memif": {
-		Latency:    latencies(30*time.Microsecond, 100*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond),
-		UDPBitrate: 5e9,
-		PacketRate: 1e6,
-		LossRatio:  1e-6,
-		PDVp99:     100 * time.Microsecond,
-	},
+	{"memif", [4]int{30, 100, 500, 2000}, 5e9, 0, 1e6, 1e-6, 100},
 	// As memif, whose data path has one copy more.
-	"dpdk-ring": {
-		Latency:    latencies(30*time.Microsecond, 100*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond),
-		UDPBitrate: 5e9,
-		PacketRate: 1e6,
-		LossRatio:  1e-6,
-		PDVp99:     100 * time.Microsecond,
-	},
+	{"dpdk-ring", [4]int{30, 100, 500, 2000}, 5e9, 0, 1e6, 1e-6, 100},
 	// A thread that polls both ends and copies.
-	"vhost-user": {
-		Latency:    latencies(30*time.Microsecond, 200*time.Microsecond, 1*time.Millisecond, 5*time.Millisecond),
-		UDPBitrate: 5e9,
-		PacketRate: 1e6,
-		LossRatio:  1e-5,
-		PDVp99:     200 * time.Microsecond,
-	},
+	{"vhost-user", [4]int{30, 200, 1000, 5000}, 5e9, 0, 1e6, 1e-5, 200},
 	// As vhost-user, with a flow table.
-	"ovs-dpdk": {
-		Latency:    latencies(40*time.Microsecond, 250*time.Microsecond, 1500*time.Microsecond, 5*time.Millisecond),
-		UDPBitrate: 4e9,
-		PacketRate: 700e3,
-		LossRatio:  1e-5,
-		PDVp99:     250 * time.Microsecond,
-	},
+	{"ovs-dpdk", [4]int{40, 250, 1500, 5000}, 4e9, 0, 700e3, 1e-5, 250},
 	// As ovs-dpdk, with other rings.
-	"ovs-dray": {
-		Latency:    latencies(40*time.Microsecond, 250*time.Microsecond, 1500*time.Microsecond, 5*time.Millisecond),
-		UDPBitrate: 4e9,
-		PacketRate: 700e3,
-		LossRatio:  1e-5,
-		PDVp99:     250 * time.Microsecond,
-	},
-	"loopback": {
-		Latency:    latencies(60*time.Microsecond, 120*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond),
-		UDPBitrate: 1100e6,
-		TCPBitrate: 8e9,
-		PacketRate: 150e3,
-		LossRatio:  1e-5,
-		PDVp99:     100 * time.Microsecond,
-	},
-	"veth": {
-		Latency:    latencies(100*time.Microsecond, 200*time.Microsecond, 700*time.Microsecond, 2*time.Millisecond),
-		UDPBitrate: 900e6,
-		TCPBitrate: 7e9,
-		PacketRate: 120e3,
-		LossRatio:  1e-5,
-		PDVp99:     150 * time.Microsecond,
-	},
-	"macvlan": {
-		Latency:    latencies(110*time.Microsecond, 220*time.Microsecond, 800*time.Microsecond, 2*time.Millisecond),
-		UDPBitrate: 850e6,
-		TCPBitrate: 7e9,
-		PacketRate: 110e3,
-		LossRatio:  1e-5,
-		PDVp99:     170 * time.Microsecond,
-	},
+	{"ovs-dray", [4]int{40, 250, 1500, 5000}, 4e9, 0, 700e3, 1e-5, 250},
+	{"loopback", [4]int{60, 120, 500, 2000}, 1100e6, 8e9, 150e3, 1e-5, 100},
+	{"veth", [4]int{100, 200, 700, 2000}, 900e6, 7e9, 120e3, 1e-5, 150},
+	{"macvlan", [4]int{110, 220, 800, 2000}, 850e6, 7e9, 110e3, 1e-5, 170},
 	// As macvlan, with a queue in between.
-	"macvtap": {
-		Latency:    latencies(110*time.Microsecond, 220*time.Microsecond, 800*time.Microsecond, 2*time.Millisecond),
-		UDPBitrate: 850e6,
-		TCPBitrate: 7e9,
-		PacketRate: 110e3,
-		LossRatio:  1e-5,
-		PDVp99:     170 * time.Microsecond,
-	},
-	"bridge": {
-		Latency:    latencies(120*time.Microsecond, 250*time.Microsecond, 900*time.Microsecond, 3*time.Millisecond),
-		UDPBitrate: 800e6,
-		TCPBitrate: 6e9,
-		PacketRate: 100e3,
-		LossRatio:  1e-5,
-		PDVp99:     200 * time.Microsecond,
-	},
+	{"macvtap", [4]int{110, 220, 800, 2000}, 850e6, 7e9, 110e3, 1e-5, 170},
+	{"bridge", [4]int{120, 250, 900, 3000}, 800e6, 6e9, 100e3, 1e-5, 200},
 	// The userspace datapath on plain interfaces: a polling thread and two
 	// system calls per packet.
-	"ovs": {
-		Latency:    latencies(300*time.Microsecond, 1*time.Millisecond, 4*time.Millisecond, 10*time.Millisecond),
-		UDPBitrate: 300e6,
-		TCPBitrate: 500e6,
-		PacketRate: 40e3,
-		LossRatio:  1e-4,
-		PDVp99:     1 * time.Millisecond,
-	},
+	{"ovs", [4]int{300, 1000, 4000, 10000}, 300e6, 500e6, 40e3, 1e-4, 1000},
 	// A bridge at each end, and the kernel's UDP between them.
-	"vxlan": {
-		Latency:    latencies(200*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond, 5*time.Millisecond),
-		UDPBitrate: 450e6,
-		TCPBitrate: 1500e6,
-		PacketRate: 60e3,
-		LossRatio:  1e-4,
-		PDVp99:     400 * time.Microsecond,
-	},
+	{"vxlan", [4]int{200, 500, 2000, 5000}, 450e6, 1500e6, 60e3, 1e-4, 400},
 	// Open vSwitch's userspace datapath at each end.
-	"ovs-vxlan": {
-		Latency:    latencies(600*time.Microsecond, 2*time.Millisecond, 8*time.Millisecond, 20*time.Millisecond),
-		UDPBitrate: 150e6,
-		TCPBitrate: 200e6,
-		PacketRate: 20e3,
-		LossRatio:  1e-4,
-		PDVp99:     2 * time.Millisecond,
-	},
+	{"ovs-vxlan", [4]int{600, 2000, 8000, 20000}, 150e6, 200e6, 20e3, 1e-4, 2000},
 	// As ovs-vxlan with DPDK, whose threads poll for the applications' packets.
-	"ovs-dpdk-vxlan": {
-		Latency:    latencies(600*time.Microsecond, 2*time.Millisecond, 8*time.Millisecond, 20*time.Millisecond),
-		UDPBitrate: 200e6,
-		PacketRate: 20e3,
-		LossRatio:  1e-4,
-		PDVp99:     2 * time.Millisecond,
-	},
+	{"ovs-dpdk-vxlan", [4]int{600, 2000, 8000, 20000}, 200e6, 0, 20e3, 1e-4, 2000},
 	// A process that copies each frame between two packet sockets.
-	"af-packet": {
-		Latency:    latencies(200*time.Microsecond, 500*time.Microsecond, 2*time.Millisecond, 5*time.Millisecond),
-		UDPBitrate: 400e6,
-		TCPBitrate: 500e6,
-		PacketRate: 50e3,
-		LossRatio:  1e-4,
-		PDVp99:     500 * time.Microsecond,
-	},
+	{"af-packet", [4]int{200, 500, 2000, 5000}, 400e6, 500e6, 50e3, 1e-4, 500},
+})
+
+// statedRow is a transport's stated defaults; a rate of 0 is none.
+type statedRow struct {
+	transport         string
+	latency           [4]int // µs, at statedPercentiles
+	udp, tcp, packets uint64
+	loss              float64
+	variation         int // µs, at p99
 }
 
-func latencies(p50, p99, p999, p9999 time.Duration) []inventory.LatencyPoint {
-	return []inventory.LatencyPoint{
-		{Percentile: 50, Latency: p50},
-		{Percentile: 99, Latency: p99},
-		{Percentile: 99.9, Latency: p999},
-		{Percentile: 99.99, Latency: p9999},
+var statedPercentiles = [4]float64{50, 99, 99.9, 99.99}
+
+func tabulate(rows []statedRow) map[string]inventory.Calibration {
+	all := map[string]inventory.Calibration{}
+	for _, r := range rows {
+		c := inventory.Calibration{
+			UDPBitrate: r.udp, TCPBitrate: r.tcp, PacketRate: r.packets,
+			LossRatio: r.loss, PDVp99: time.Duration(r.variation) * time.Microsecond,
+		}
+		for i, p := range statedPercentiles {
+			c.Latency = append(c.Latency, inventory.LatencyPoint{Percentile: p, Latency: time.Duration(r.latency[i]) * time.Microsecond})
+		}
+		all[r.transport] = c
 	}
+	return all
 }
