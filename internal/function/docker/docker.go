@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -170,7 +169,6 @@ const creationPatience = 30 * time.Second
 
 func containerName(s runtime.Spec) string { return "dray-" + s.Chain + "-" + s.Function.Name }
 func pauseName(s runtime.Spec) string     { return containerName(s) + "-pause" }
-func netns(s runtime.Spec) host.Netns     { return host.Netns{Path: filepath.Join(s.Dir, "net")} }
 
 // clientCgroup holds docker clients that stay with a container, createCgroup
 // clients that create one, pauseCgroup the pause container. All are leaves, as
@@ -211,14 +209,14 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 		},
 		{
 			Name:  named("pin network namespace"),
-			Makes: []step.Resource{host.NamespaceResource(netns(s).Path)},
+			Makes: []step.Resource{host.NamespaceResource(s.Netns().Path)},
 			Do: func(ctx context.Context) error {
 				pid, err := r.Client.PID(ctx, pauseName(s))
 				if err != nil {
 					return fmt.Errorf("function %s: %w", s.Function.Name, err)
 				}
-				sandbox.Netns = netns(s)
-				return host.PinNetns("/proc/"+strconv.Itoa(pid)+"/ns/net", netns(s).Path)
+				sandbox.Netns = s.Netns()
+				return host.PinNetns("/proc/"+strconv.Itoa(pid)+"/ns/net", s.Netns().Path)
 			},
 		},
 	}

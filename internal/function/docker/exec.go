@@ -53,10 +53,7 @@ func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio
 	if err != nil {
 		return 0, err
 	}
-	if err := c.End(ctx, func() error { return r.removeContainer(removing, s, name) }); err != nil {
-		return 0, err
-	}
-	return c.Wait()
+	return c.Finish(ctx, func() error { return r.removeContainer(removing, s, name) })
 }
 
 // execInside runs the program in the container that runs the function's command.
@@ -82,10 +79,7 @@ func (r *Runtime) execInside(ctx context.Context, s runtime.Spec, mark string, a
 		err := r.killMarked(context.WithoutCancel(ctx), containerName(s), mark)
 		return errors.Join(err, child.KillSession(c.PID()))
 	}
-	if err := c.End(ctx, kill); err != nil {
-		return 0, err
-	}
-	code, err := c.Wait()
+	code, err := c.Finish(ctx, kill)
 	if err == nil && code >= 125 && code <= 127 { // docker-exec(1): its own failures, or the program's status
 		err = engineError(s.Function.Name, argv[0], out.last()+errs.last())
 	}

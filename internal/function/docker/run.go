@@ -12,7 +12,6 @@ import (
 
 	"github.com/drayage/dray/internal/function/child"
 	"github.com/drayage/dray/internal/function/runtime"
-	"github.com/drayage/dray/internal/host"
 )
 
 // Start implements runtime.Runtime.
@@ -31,11 +30,13 @@ func (r *Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output)
 	if err != nil {
 		return nil, err
 	}
-	id, err := host.Identify(st.pid)
-	if err != nil { // it has ended already
-		id = host.ProcessID{PID: st.pid}
-	}
-	return &instance{Child: c, id: id}, nil
+	// The child is the docker client, which waits for the container.
+	var command *child.Instance
+	command = c.Instance(st.pid, child.Terminate, func() error {
+		command.ID().Signal(syscall.SIGKILL)
+		return nil
+	})
+	return command, nil
 }
 
 // removeContainer removes one container of the function; a foreign container of
@@ -101,21 +102,4 @@ func startError(function, program, reason string) error {
 		reason = "the container did not start"
 	}
 	return fmt.Errorf("function %s: docker: %s", function, reason)
-}
-
-type instance struct {
-	*child.Child // the docker client, which waits for the container
-	id           host.ProcessID
-}
-
-// ID implements runtime.Instance.
-func (i *instance) ID() host.ProcessID { return i.id }
-
-// Stop implements runtime.Instance.
-func (i *instance) Stop(ctx context.Context) error {
-	child.Terminate(i.id)
-	return i.End(ctx, func() error {
-		i.id.Signal(syscall.SIGKILL)
-		return nil
-	})
 }

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -28,15 +27,15 @@ import (
 
 // Runtime is the external runtime.
 type Runtime struct {
+	runtime.Base
 	docker dockercli.Client
 }
 
 // New returns the external runtime; docker resolves functions that are named by
 // container.
-func New(docker dockercli.Client) *Runtime { return &Runtime{docker: docker} }
-
-// Name implements runtime.Runtime.
-func (*Runtime) Name() chain.RuntimeName { return chain.RuntimeExternal }
+func New(docker dockercli.Client) *Runtime {
+	return &Runtime{runtime.Base(chain.RuntimeExternal), docker}
+}
 
 // Probe implements runtime.Runtime.
 func (*Runtime) Probe(context.Context) inventory.Item {
@@ -46,9 +45,6 @@ func (*Runtime) Probe(context.Context) inventory.Item {
 	return inventory.Item{Name: string(chain.RuntimeExternal), Status: inventory.OK}
 }
 
-// Removers implements runtime.Runtime: package host removes all that it makes.
-func (*Runtime) Removers() step.Removers { return nil }
-
 // Sandbox implements runtime.Runtime. The namespace is pinned, so that a reused
 // pid or path cannot lead Drayage into another one.
 func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
@@ -56,7 +52,7 @@ func (r *Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 		return nil, fmt.Errorf("function %s: runtime external needs one of pid, container, netns", s.Function.Name)
 	}
 	sandbox := &runtime.Sandbox{}
-	pinned := pin(s)
+	pinned := s.Netns()
 	steps := []step.Step{
 		{
 			Name:  s.Function.Name + ": pin the external network namespace",
@@ -103,8 +99,6 @@ func (r *Runtime) user(ctx context.Context, s runtime.Spec) (int, error) {
 	}
 	return int(st.Uid), nil
 }
-
-func pin(s runtime.Spec) host.Netns { return host.Netns{Path: filepath.Join(s.Dir, "net")} }
 
 // find returns a file that names the function's network namespace, and the
 // process that names the function, or 0.
@@ -170,7 +164,7 @@ func (r *Runtime) Check(ctx context.Context, s runtime.Spec) error {
 	if err != nil {
 		return fmt.Errorf("function %s: %w", s.Function.Name, err)
 	}
-	then, err := pin(s).Inode()
+	then, err := s.Netns().Inode()
 	if err != nil {
 		return fmt.Errorf("function %s: %w", s.Function.Name, err)
 	}

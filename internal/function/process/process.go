@@ -24,13 +24,10 @@ import (
 )
 
 // Runtime is the process runtime.
-type Runtime struct{}
+type Runtime struct{ runtime.Base }
 
 // New returns the process runtime.
-func New() *Runtime { return &Runtime{} }
-
-// Name implements runtime.Runtime.
-func (*Runtime) Name() chain.RuntimeName { return chain.RuntimeProcess }
+func New() *Runtime { return &Runtime{runtime.Base(chain.RuntimeProcess)} }
 
 // Probe implements runtime.Runtime.
 func (*Runtime) Probe(context.Context) inventory.Item {
@@ -40,33 +37,13 @@ func (*Runtime) Probe(context.Context) inventory.Item {
 	return inventory.Item{Name: string(chain.RuntimeProcess), Status: inventory.OK}
 }
 
-// Removers implements runtime.Runtime: package host removes all that it makes.
-func (*Runtime) Removers() step.Removers { return nil }
-
-func netns(s runtime.Spec) host.Netns { return host.Netns{Path: filepath.Join(s.Dir, "net")} }
-
 // Sandbox implements runtime.Runtime.
 func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 	sandbox := &runtime.Sandbox{}
-	ns := netns(s)
 	steps := append(s.PortsSteps(sandbox, func(context.Context) (int, error) { return os.Geteuid(), nil }), []step.Step{
-		{
-			Name:  s.Function.Name + ": create network namespace",
-			Makes: []step.Resource{host.NamespaceResource(ns.Path)},
-			Do: func(context.Context) error {
-				sandbox.Netns = ns
-				return host.CreateNetns(ns.Path)
-			},
-		},
+		s.CreateNetns(sandbox),
 		// Last, so removed first: its removal kills everything in the sandbox.
-		{
-			Name:  s.Function.Name + ": create cgroup",
-			Makes: s.CgroupResources(),
-			Do: func(context.Context) error {
-				sandbox.Tools = s.ToolsCgroup()
-				return s.CreateCgroups(s.RunCgroup(), s.ToolsCgroup())
-			},
-		},
+		s.CreateCgroup(sandbox, s.RunCgroup()),
 	}...)
 	return &runtime.SandboxBuild{Sandbox: sandbox, Steps: steps}, nil
 }
@@ -78,6 +55,7 @@ func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (
 		return nil, fmt.Errorf("function %s: %w", s.Function.Name, runtime.ErrNothingToStart)
 	}
 	run := s.RunCgroup()
+	kill := func() error { return child.KillCgroup(run) }
 	if err := run.Kill(ctx); err != nil {
 		return nil, err
 	}
@@ -88,15 +66,11 @@ func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (
 	if err != nil {
 		return nil, err
 	}
-	c, err := start(s, cmd, runtime.Stdio{Stdout: out.Stdout, Stderr: out.Stderr}, func() error { return child.KillCgroup(run) })
+	c, err := start(s, cmd, runtime.Stdio{Stdout: out.Stdout, Stderr: out.Stderr}, kill)
 	if err != nil {
 		return nil, err
 	}
-	id, err := host.Identify(c.PID())
-	if err != nil { // it has ended already
-		id = host.ProcessID{PID: c.PID()}
-	}
-	return &instance{Child: c, id: id, run: run}, nil
+	return c.Instance(c.PID(), func(id host.ProcessID) { id.Signal(syscall.SIGTERM) }, kill), nil
 }
 
 // GivesTerminals implements runtime.TerminalGiver.
@@ -113,14 +87,11 @@ func (*Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio r
 	if err != nil {
 		return 0, err
 	}
-	if err := c.End(ctx, func() error { return child.KillSession(c.PID()) }); err != nil {
-		return 0, err
-	}
-	return c.Wait()
+	return c.Finish(ctx, func() error { return child.KillSession(c.PID()) })
 }
 
 func start(s runtime.Spec, cmd *exec.Cmd, stdio runtime.Stdio, atExit func() error) (*child.Child, error) {
-	c, err := child.StartWith(host.Place{Netns: netns(s), Cgroup: s.RunCgroup()}, cmd, stdio, atExit)
+	c, err := child.StartWith(host.Place{Netns: s.Netns(), Cgroup: s.RunCgroup()}, cmd, stdio, atExit)
 	var bad *os.PathError
 	if errors.As(err, &bad) && bad.Path == cmd.Path {
 		return nil, &runtime.CommandError{Function: s.Function.Name, Command: cmd.Args[0], Reason: bad.Err.Error()}
@@ -162,19 +133,4 @@ func lookPath(name string, env []string) (string, error) {
 		}
 	}
 	return "", errors.New("not found in PATH")
-}
-
-type instance struct {
-	*child.Child
-	id  host.ProcessID
-	run host.Cgroup
-}
-
-// ID implements runtime.Instance.
-func (i *instance) ID() host.ProcessID { return i.id }
-
-// Stop implements runtime.Instance.
-func (i *instance) Stop(ctx context.Context) error {
-	i.id.Signal(syscall.SIGTERM)
-	return i.End(ctx, func() error { return child.KillCgroup(i.run) })
 }

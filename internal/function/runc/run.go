@@ -38,11 +38,7 @@ func (*Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (
 	if err != nil {
 		return nil, err
 	}
-	id, err := host.Identify(pid)
-	if err != nil { // it has ended already
-		id = host.ProcessID{PID: pid}
-	}
-	return &instance{Child: c, id: id, cgroup: s.RunCgroup()}, nil
+	return c.Instance(pid, child.Terminate, func() error { return child.KillCgroup(s.RunCgroup()) }), nil
 }
 
 // runContainer starts a container in the sandbox. The child is `runc run`, which
@@ -112,10 +108,7 @@ type Program struct {
 // ends the program is killed.
 func (p *Program) End(ctx context.Context) (int, error) {
 	defer os.RemoveAll(p.bundle)
-	if err := p.child.End(ctx, p.kill); err != nil {
-		return 0, err
-	}
-	return p.child.Wait()
+	return p.child.Finish(ctx, p.kill)
 }
 
 // Beside starts a program as Exec does, and returns once it has started.

@@ -18,23 +18,17 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/host"
-	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 )
 
 // Runtime is the runc runtime.
-type Runtime struct{}
+type Runtime struct{ runtime.Base }
 
 // New returns the runc runtime.
-func New() *Runtime { return &Runtime{} }
-
-// Name implements runtime.Runtime.
-func (*Runtime) Name() chain.RuntimeName { return chain.RuntimeRunc }
-
-// Removers implements runtime.Runtime: package host removes all that it makes.
-func (*Runtime) Removers() step.Removers { return nil }
+func New() *Runtime { return &Runtime{runtime.Base(chain.RuntimeRunc)} }
 
 // Probe implements runtime.Runtime: runc answers, and this host allows user
 // namespaces. Without them nothing runs, as a container's root would be the

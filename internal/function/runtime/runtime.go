@@ -136,3 +136,12 @@ type Instance interface {
 	// Stop asks it to end (SIGTERM), and kills it when ctx ends.
 	Stop(ctx context.Context) error
 }
+
+// Base is the constant part of a runtime whose resources package host removes.
+type Base chain.RuntimeName
+
+// Name implements Runtime.
+func (b Base) Name() chain.RuntimeName { return chain.RuntimeName(b) }
+
+// Removers implements Runtime.
+func (Base) Removers() step.Removers { return nil }

@@ -3,7 +3,9 @@
 package runtime
 
 import (
+	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -102,4 +104,33 @@ func (s Spec) CreateCgroups(children ...host.Cgroup) error {
 		}
 	}
 	return nil
+}
+
+// Netns is the function's network namespace, of Drayage's own making or pinned.
+func (s Spec) Netns() host.Netns { return host.Netns{Path: filepath.Join(s.Dir, "net")} }
+
+// CreateNetns is the step that creates that namespace.
+func (s Spec) CreateNetns(sandbox *Sandbox) step.Step {
+	ns := s.Netns()
+	return step.Step{
+		Name:  s.Function.Name + ": create network namespace",
+		Makes: []step.Resource{host.NamespaceResource(ns.Path)},
+		Do: func(context.Context) error {
+			sandbox.Netns = ns
+			return host.CreateNetns(ns.Path)
+		},
+	}
+}
+
+// CreateCgroup is the step that makes the function's cgroup and its children:
+// "tools" for the instruments, and these.
+func (s Spec) CreateCgroup(sandbox *Sandbox, children ...host.Cgroup) step.Step {
+	return step.Step{
+		Name:  s.Function.Name + ": create cgroup",
+		Makes: s.CgroupResources(),
+		Do: func(context.Context) error {
+			sandbox.Tools = s.ToolsCgroup()
+			return s.CreateCgroups(append(children, s.ToolsCgroup())...)
+		},
+	}
 }

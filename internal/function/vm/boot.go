@@ -69,7 +69,7 @@ const fileConnected = "connected"
 func config(s runtime.Spec, ports []port) (guest.Config, error) {
 	c := guest.Config{
 		Name: s.Function.Name, Dir: guestDir(s), CPUs: s.CPUs, Detached: true,
-		Place: host.Place{Netns: netns(s), Cgroup: machineCgroup(s)},
+		Place: host.Place{Netns: s.Netns(), Cgroup: machineCgroup(s)},
 		User:  user(s), Hidden: slices.Concat(runtime.PrivateDirs, runtime.ScratchDirs, []string{s.State, s.Dir}),
 	}
 	var err error

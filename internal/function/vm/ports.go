@@ -42,7 +42,7 @@ type port struct {
 // readPorts lists the interfaces plumbed into the sandbox, then the devices that
 // switches reach directly.
 func readPorts(s runtime.Spec) ([]port, error) {
-	ns := netns(s)
+	ns := s.Netns()
 	names, err := ns.Interfaces()
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func connect(ctx context.Context, s runtime.Spec, ports []port) error {
 		if p.tap == "" || p.macvtap {
 			continue
 		}
-		if err := joinTap(netns(s), p); err != nil {
+		if err := joinTap(s.Netns(), p); err != nil {
 			return err
 		}
 	}

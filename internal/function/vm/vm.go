@@ -27,13 +27,10 @@ import (
 )
 
 // Runtime is the vm runtime.
-type Runtime struct{}
+type Runtime struct{ runtime.Base }
 
 // New returns the vm runtime.
-func New() *Runtime { return &Runtime{} }
-
-// Name implements runtime.Runtime.
-func (*Runtime) Name() chain.RuntimeName { return chain.RuntimeVM }
+func New() *Runtime { return &Runtime{runtime.Base(chain.RuntimeVM)} }
 
 // Probe implements runtime.Runtime. It looks for the programs and boots nothing:
 // the first guest shows whether the CPU or an emulator runs it.
@@ -56,11 +53,6 @@ func probe() error {
 	return err
 }
 
-// Removers implements runtime.Runtime: package host removes all that it makes.
-func (*Runtime) Removers() step.Removers { return nil }
-
-func netns(s runtime.Spec) host.Netns { return host.Netns{Path: filepath.Join(s.Dir, "net")} }
-
 // guestDir is the directory of the function's guest.
 func guestDir(s runtime.Spec) string { return filepath.Join(s.Dir, "guest") }
 
@@ -76,7 +68,7 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 		return nil, err
 	}
 	sandbox := &runtime.Sandbox{}
-	ns, dir := netns(s), guestDir(s)
+	dir := guestDir(s)
 	steps := []step.Step{
 		{
 			Name:  s.Function.Name + ": create the guest's directory",
@@ -86,22 +78,8 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 				return os.Mkdir(dir, 0o700)
 			},
 		},
-		{
-			Name:  s.Function.Name + ": create network namespace",
-			Makes: []step.Resource{host.NamespaceResource(ns.Path)},
-			Do: func(context.Context) error {
-				sandbox.Netns = ns
-				return host.CreateNetns(ns.Path)
-			},
-		},
-		{
-			Name:  s.Function.Name + ": create cgroup",
-			Makes: s.CgroupResources(),
-			Do: func(context.Context) error {
-				sandbox.Tools = s.ToolsCgroup()
-				return s.CreateCgroups(s.ToolsCgroup())
-			},
-		},
+		s.CreateNetns(sandbox),
+		s.CreateCgroup(sandbox),
 		linksStep(s, sandbox),
 		// Last, so removed first: its removal kills the guest.
 		{
@@ -164,7 +142,8 @@ func check(s runtime.Spec) error {
 	return nil
 }
 
-// Start implements runtime.Runtime.
+// Start implements runtime.Runtime. Stopping the command leaves the guest running for
+// the next start.
 func (r *Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output) (runtime.Instance, error) {
 	if len(s.Function.Command) == 0 {
 		return nil, fmt.Errorf("function %s: %w", s.Function.Name, runtime.ErrNothingToStart)
@@ -173,11 +152,7 @@ func (r *Runtime) Start(ctx context.Context, s runtime.Spec, out runtime.Output)
 	if err != nil {
 		return nil, err
 	}
-	id, err := host.Identify(c.PID())
-	if err != nil { // it has ended already
-		id = host.ProcessID{PID: c.PID()}
-	}
-	return &instance{Child: c, id: id}, nil
+	return c.Instance(c.PID(), func(id host.ProcessID) { id.Signal(syscall.SIGTERM) }, killer(c)), nil
 }
 
 // Exec implements runtime.Runtime.
@@ -186,10 +161,12 @@ func (r *Runtime) Exec(ctx context.Context, s runtime.Spec, argv []string, stdio
 	if err != nil {
 		return 0, err
 	}
-	if err := c.End(ctx, func() error { return child.KillSession(c.PID()) }); err != nil {
-		return 0, err
-	}
-	return c.Wait()
+	return c.Finish(ctx, killer(c))
+}
+
+// killer kills the process that represents a program in the guest.
+func killer(c *child.Child) func() error {
+	return func() error { return child.KillSession(c.PID()) }
 }
 
 // programGroup is the guest's control group with the function's limits.
@@ -250,18 +227,4 @@ func (r *Runtime) run(ctx context.Context, s runtime.Spec, verb wire.Verb, argv 
 		return nil, &runtime.CommandError{Function: s.Function.Name, Command: argv[0], Reason: bad.Reason}
 	}
 	return nil, fmt.Errorf("function %s: start %s: %w", s.Function.Name, argv[0], err)
-}
-
-type instance struct {
-	*child.Child // the process that represents the command
-	id           host.ProcessID
-}
-
-// ID implements runtime.Instance.
-func (i *instance) ID() host.ProcessID { return i.id }
-
-// Stop implements runtime.Instance. The guest keeps running for the next start.
-func (i *instance) Stop(ctx context.Context) error {
-	i.id.Signal(syscall.SIGTERM)
-	return i.End(ctx, func() error { return child.KillSession(i.PID()) })
 }
