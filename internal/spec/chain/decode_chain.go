@@ -8,25 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-var chainFields = []parse.Field[Chain]{
-	{
-		Name: "apiVersion", Required: true,
-		Doc:    "The version of this format.",
-		Form:   schema.Const(parse.APIVersion),
-		Decode: func(d *parse.Decoder, n *yaml.Node, c *Chain) { c.APIVersion = APIVersion },
-	},
-	{
-		Name: "kind", Required: true,
-		Doc:    "The kind of document.",
-		Form:   schema.Const(Kind),
-		Decode: func(d *parse.Decoder, n *yaml.Node, c *Chain) { c.Kind = Kind },
-	},
-	{
-		Name: "name", Required: true,
-		Doc:    "The name of the chain for `dray status` and `dray down`. It must be unique on the host.",
-		Form:   schema.Ref("name"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, c *Chain) { c.Name = d.Name(n, "a chain's name") },
-	},
+var chainFields = append(parse.Header(Kind, func(c *Chain) (_, _ *string) { return &c.APIVersion, &c.Kind }), []parse.Field[Chain]{
+	parse.NameField("name", "a chain's name", "The name of the chain for `dray status` and `dray down`. It must be unique on the host.",
+		func(c *Chain) *string { return &c.Name }).As(schema.Ref("name")).Must(),
 	{
 		Name: "policy",
 		Doc:  "What happens when a requirement cannot be met.",
@@ -35,47 +19,19 @@ var chainFields = []parse.Field[Chain]{
 			parse.Object(d, n, "a policy", policyFields, &c.Policy)
 		},
 	},
-	{
-		Name:   "hosts",
-		Doc:    "Simulated hosts: network namespaces of the one machine, joined by an underlay of a stated rate and delay. If set, each function must name its host.",
-		Form:   schema.Ref("hosts"),
-		Decode: decodeHosts,
-	},
-	{
-		Name: "functions", Required: true,
-		Doc:    "The containers and processes of the chain, at least one. Names must be unique.",
-		Form:   schema.List(schema.Ref("function"), 1, 0),
-		Decode: decodeFunctions,
-	},
-	{
-		Name:   "links",
-		Doc:    "The links between ports. Names must be unique. A port without a link gets no interface.",
-		Form:   schema.List(schema.Ref("link"), 0, 0),
-		Decode: decodeLinks,
-	},
-}
+	{Name: "hosts", Doc: "Simulated hosts: network namespaces of the one machine, joined by an underlay of a stated rate and delay. If set, each function must name its host.",
+		Form: schema.Ref("hosts"), Decode: decodeHosts},
+	{Name: "functions", Required: true, Doc: "The containers and processes of the chain, at least one. Names must be unique.",
+		Form: schema.List(schema.Ref("function"), 1, 0), Decode: decodeFunctions},
+	{Name: "links", Doc: "The links between ports. Names must be unique. A port without a link gets no interface.",
+		Form: schema.List(schema.Ref("link"), 0, 0), Decode: decodeLinks},
+}...)
 
 var policyFields = []parse.Field[Policy]{
-	{
-		Name: "on_infeasible",
-		Doc:  "What to do with a requirement that the planner expects to be missed: `refuse` starts nothing and exits with 3; `warn` prints a warning, runs the chain and leaves the verdict to the measurement. A chain that cannot be built is always refused.",
-		Form: schema.Enum(policies).Default("refuse"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, p *Policy) {
-			if v, ok := parse.Choice(d, n, "on_infeasible", policies); ok {
-				p.OnInfeasible = v
-			}
-		},
-	},
-	{
-		Name: "privileged",
-		Doc:  "Whether a link may use a transport that needs privileges for its functions. `af-xdp` needs host capabilities, `dpdk-ring` access to all DPDK memory of the other function. The plan lists them. A function gets only these.",
-		Form: schema.Bool().Default(false),
-		Decode: func(d *parse.Decoder, n *yaml.Node, p *Policy) {
-			if v, ok := d.Boolean(n, "privileged"); ok {
-				p.Privileged = v
-			}
-		},
-	},
+	parse.ChoiceField("on_infeasible", "What to do with a requirement that the planner expects to be missed: `refuse` starts nothing and exits with 3; `warn` prints a warning, runs the chain and leaves the verdict to the measurement. A chain that cannot be built is always refused.",
+		policies, func(p *Policy) *OnInfeasible { return &p.OnInfeasible }).Default("refuse"),
+	parse.BooleanField("privileged", "Whether a link may use a transport that needs privileges for its functions. `af-xdp` needs host capabilities, `dpdk-ring` access to all DPDK memory of the other function. The plan lists them. A function gets only these.",
+		func(p *Policy) *bool { return &p.Privileged }).Default(false),
 }
 
 func decodeFunctions(d *parse.Decoder, n *yaml.Node, c *Chain) {

@@ -26,160 +26,56 @@ const (
 )
 
 var functionFields = []parse.Field[Function]{
-	{
-		Name: "name", Required: true,
-		Doc:    "The name of the function in link ends, `dray logs` and `dray exec`.",
-		Form:   schema.Ref("name"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Name = d.Name(n, "a function's name") },
-	},
-	{
-		Name: "runtime",
-		Doc:  "How the function runs: `runc`, as an OCI container; `process`, as a host program in its own network namespace; `docker`, as a Docker container; `external`, already running, so that Drayage only plumbs and measures it; `vm`, in a QEMU virtual machine with Debian's kernel and the host's programs.",
-		Form: schema.Enum(runtimes).Default("runc"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) {
-			if v, ok := parse.Choice(d, n, "runtime", runtimes); ok {
-				f.Runtime = v
-			}
-		},
-	},
-	{
-		Name:   "host",
-		Doc:    "The simulated host of the function, one of the chain's hosts; required if the chain has hosts.",
-		Form:   schema.Ref("name"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Host = d.Name(n, "a host's name") },
-	},
-	{
-		Name:   "image",
-		Doc:    "The image of the container; required for runtime `docker`.",
-		Form:   schema.Pattern(imagePattern.String()),
-		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Image = DecodeImage(d, n) },
-	},
-	{
-		Name:   "rootfs",
-		Doc:    "The folder that becomes the root of the container, for runtime `runc`. Default: the host's root, read-only.",
-		Form:   schema.Ref("path"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Rootfs = decodeAbsolutePath(d, n, "rootfs") },
-	},
-	{
-		Name:   "command",
-		Doc:    "The program and its arguments. By default nothing is started: the function is a sandbox whose ports are plumbed and measured.",
-		Form:   schema.List(schema.Word(), 1, 0),
-		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Command = decodeCommand(d, n) },
-	},
-	{
-		Name:   "env",
-		Doc:    "Environment variables by name. Values are used as written.",
-		Form:   schema.Schema{{Name: "type", Value: "object"}, {Name: "propertyNames", Value: schema.Schema{{Name: "pattern", Value: "^[A-Za-z_][A-Za-z0-9_]*$"}}}, {Name: "additionalProperties", Value: schema.Schema{{Name: "type", Value: []string{"string", "number", "boolean"}}}}},
-		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Env = decodeEnv(d, n) },
-	},
-	{
-		Name:   "cpus",
-		Doc:    "The CPUs that the function is pinned to: a number of CPUs, such as 2, which the planner chooses, or text that names them, such as \"0-2,5\". A quoted \"2\" is CPU 2. Default: the function may run on any CPU.",
-		Form:   schema.OneOf(schema.Integer(1, 8192), schema.Pattern(`^[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*$`)),
-		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.CPUs = decodeCpus(d, n) },
-	},
-	{
-		Name:   "memory",
-		Doc:    "The maximum memory of the function, at least 4Mi. Default: no limit.",
-		Form:   schema.Ref("size"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Memory = DecodeMemory(d, n) },
-	},
-	{
-		Name:   "pids",
-		Doc:    "The maximum number of processes and threads of the function.",
-		Form:   schema.Integer(1, maxPids).Default(512),
-		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.Pids, _ = d.Integer(n, "pids", 1, maxPids) },
-	},
-	{
-		Name:   "hugepages",
-		Doc:    "The function's maximum of huge pages, by page size.",
-		Form:   schema.Ref("hugepages"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) { f.HugePages = DecodeHugePages(d, n) },
-	},
-	{
-		Name: "restart",
-		Doc:  "When the command is restarted after it ends.",
-		Form: schema.Enum(restarts).Default("never"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, f *Function) {
-			if v, ok := parse.Choice(d, n, "restart", restarts); ok {
-				f.Restart = v
-			}
-		},
-	},
-	{
-		Name:   "external",
-		Doc:    "The running container or process; required for runtime `external`.",
-		Form:   schema.Ref("external"),
-		Decode: decodeExternal,
-	},
-	{
-		Name:   "vm",
-		Doc:    "The machine, for runtime `vm`. The function's cpus are its virtual CPUs, each pinned to a host CPU. The function's memory limits the command; the machine has 256Mi more, plus the huge pages of its DPDK applications.",
-		Form:   schema.Ref("vm"),
-		Decode: decodeVM,
-	},
-	{
-		Name:   "ports",
-		Doc:    "The ports of the function, at most 256. Names must be unique.",
-		Form:   schema.List(schema.Ref("port"), 0, 256),
-		Decode: decodePorts,
-	},
+	parse.NameField("name", "a function's name", "The name of the function in link ends, `dray logs` and `dray exec`.",
+		func(f *Function) *string { return &f.Name }).As(schema.Ref("name")).Must(),
+	parse.ChoiceField("runtime", "How the function runs: `runc`, as an OCI container; `process`, as a host program in its own network namespace; `docker`, as a Docker container; `external`, already running, so that Drayage only plumbs and measures it; `vm`, in a QEMU virtual machine with Debian's kernel and the host's programs.",
+		runtimes, func(f *Function) *RuntimeName { return &f.Runtime }).Default("runc"),
+	parse.NameField("host", "a host's name", "The simulated host of the function, one of the chain's hosts; required if the chain has hosts.",
+		func(f *Function) *string { return &f.Host }).As(schema.Ref("name")),
+	parse.ReadField("image", "The image of the container; required for runtime `docker`.",
+		schema.Pattern(imagePattern.String()), DecodeImage, func(f *Function) *string { return &f.Image }),
+	parse.ValueField("rootfs", "The folder that becomes the root of the container, for runtime `runc`. Default: the host's root, read-only.",
+		schema.Ref("path"), decodeAbsolutePath, func(f *Function) *string { return &f.Rootfs }),
+	parse.ReadField("command", "The program and its arguments. By default nothing is started: the function is a sandbox whose ports are plumbed and measured.",
+		schema.List(schema.Word(), 1, 0), decodeCommand, func(f *Function) *[]string { return &f.Command }),
+	parse.ReadField("env", "Environment variables by name. Values are used as written.",
+		schema.Schema{{Name: "type", Value: "object"}, {Name: "propertyNames", Value: schema.Schema{{Name: "pattern", Value: "^[A-Za-z_][A-Za-z0-9_]*$"}}}, {Name: "additionalProperties", Value: schema.Schema{{Name: "type", Value: []string{"string", "number", "boolean"}}}}}, decodeEnv, func(f *Function) *map[string]string { return &f.Env }),
+	parse.ReadField("cpus", "The CPUs that the function is pinned to: a number of CPUs, such as 2, which the planner chooses, or text that names them, such as \"0-2,5\". A quoted \"2\" is CPU 2. Default: the function may run on any CPU.",
+		schema.OneOf(schema.Integer(1, 8192), schema.Pattern(`^[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*$`)), decodeCpus, func(f *Function) *CPURequest { return &f.CPUs }),
+	parse.ReadField("memory", "The maximum memory of the function, at least 4Mi. Default: no limit.",
+		schema.Ref("size"), DecodeMemory, func(f *Function) *units.Bytes { return &f.Memory }),
+	parse.IntegerField("pids", "The maximum number of processes and threads of the function.",
+		1, maxPids, func(f *Function) *int { return &f.Pids }).Default(512),
+	parse.ReadField("hugepages", "The function's maximum of huge pages, by page size.",
+		schema.Ref("hugepages"), DecodeHugePages, func(f *Function) *[]HugePages { return &f.HugePages }),
+	parse.ChoiceField("restart", "When the command is restarted after it ends.",
+		restarts, func(f *Function) *Restart { return &f.Restart }).Default("never"),
+	{Name: "external", Doc: "The running container or process; required for runtime `external`.",
+		Form: schema.Ref("external"), Decode: decodeExternal},
+	{Name: "vm", Doc: "The machine, for runtime `vm`. The function's cpus are its virtual CPUs, each pinned to a host CPU. The function's memory limits the command; the machine has 256Mi more, plus the huge pages of its DPDK applications.",
+		Form: schema.Ref("vm"), Decode: decodeVM},
+	{Name: "ports", Doc: "The ports of the function, at most 256. Names must be unique.",
+		Form: schema.List(schema.Ref("port"), 0, 256), Decode: decodePorts},
 }
 
 var externalFields = []parse.Field[External]{
-	{
-		Name:   "pid",
-		Doc:    "The id of a process; its network namespace gets the ports.",
-		Form:   schema.Integer(1, maxPids),
-		Decode: func(d *parse.Decoder, n *yaml.Node, e *External) { e.PID, _ = d.Integer(n, "pid", 1, maxPids) },
-	},
-	{
-		Name:   "container",
-		Doc:    "The name or id of a Docker container.",
-		Form:   schema.Pattern(containerPattern.String()),
-		Decode: func(d *parse.Decoder, n *yaml.Node, e *External) { e.Container = decodeContainer(d, n) },
-	},
-	{
-		Name:   "netns",
-		Doc:    "The file of a network namespace, such as /run/netns/du.",
-		Form:   schema.Ref("path"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, e *External) { e.Netns = decodeAbsolutePath(d, n, "netns") },
-	},
+	parse.IntegerField("pid", "The id of a process; its network namespace gets the ports.",
+		1, maxPids, func(e *External) *int { return &e.PID }),
+	parse.ReadField("container", "The name or id of a Docker container.",
+		schema.Pattern(containerPattern.String()), decodeContainer, func(e *External) *string { return &e.Container }),
+	parse.ValueField("netns", "The file of a network namespace, such as /run/netns/du.",
+		schema.Ref("path"), decodeAbsolutePath, func(e *External) *string { return &e.Netns }),
 }
 
 var vmFields = []parse.Field[VM]{
-	{
-		Name: "kernel",
-		Doc:  "The Debian kernel that it boots: `generic`, linux-image-amd64; `rt`, linux-image-rt-amd64 with PREEMPT_RT. The package is downloaded once, and never installed.",
-		Form: schema.Enum(vmKernels).Default("generic"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, v *VM) {
-			if k, ok := parse.Choice(d, n, "kernel", vmKernels); ok {
-				v.Kernel = k
-			}
-		},
-	},
-	{
-		Name:   "hugepages",
-		Doc:    "Whether the host's 2Mi huge pages back the machine's memory.",
-		Form:   schema.Bool().Default(false),
-		Decode: func(d *parse.Decoder, n *yaml.Node, v *VM) { v.HugePages, _ = d.Boolean(n, "hugepages") },
-	},
-	{
-		Name:   "nohz_full",
-		Doc:    "Whether the kernel's tick stops on every virtual CPU but the first while a single thread runs there (`nohz_full`, and `rcu_nocbs` for the same CPUs). The machine then has at least two virtual CPUs.",
-		Form:   schema.Bool().Default(false),
-		Decode: func(d *parse.Decoder, n *yaml.Node, v *VM) { v.NoHzFull, _ = d.Boolean(n, "nohz_full") },
-	},
-	{
-		Name: "runtime",
-		Doc:  "How the command runs in the machine: `process`, or `runc`, an OCI container without capabilities that has the machine's ports.",
-		Form: schema.Enum(vmRuntimes).Default("process"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, v *VM) {
-			if r, ok := parse.Choice(d, n, "runtime", vmRuntimes); ok {
-				v.Runtime = r
-			}
-		},
-	},
+	parse.ChoiceField("kernel", "The Debian kernel that it boots: `generic`, linux-image-amd64; `rt`, linux-image-rt-amd64 with PREEMPT_RT. The package is downloaded once, and never installed.",
+		vmKernels, func(v *VM) *VMKernel { return &v.Kernel }).Default("generic"),
+	parse.BooleanField("hugepages", "Whether the host's 2Mi huge pages back the machine's memory.",
+		func(v *VM) *bool { return &v.HugePages }).Default(false),
+	parse.BooleanField("nohz_full", "Whether the kernel's tick stops on every virtual CPU but the first while a single thread runs there (`nohz_full`, and `rcu_nocbs` for the same CPUs). The machine then has at least two virtual CPUs.",
+		func(v *VM) *bool { return &v.NoHzFull }).Default(false),
+	parse.ChoiceField("runtime", "How the command runs in the machine: `process`, or `runc`, an OCI container without capabilities that has the machine's ports.",
+		vmRuntimes, func(v *VM) *RuntimeName { return &v.Runtime }).Default("process"),
 }
 
 func decodeVM(d *parse.Decoder, n *yaml.Node, f *Function) {
@@ -275,12 +171,12 @@ func decodeContainer(d *parse.Decoder, n *yaml.Node) string {
 	return s
 }
 
-func decodeAbsolutePath(d *parse.Decoder, n *yaml.Node, what string) string {
+func decodeAbsolutePath(d *parse.Decoder, n *yaml.Node, what string) (string, bool) {
 	s, ok := d.Text(n, what)
 	if ok && (!path.IsAbs(s) || path.Clean(s) != s) {
 		d.Fail(n, `write an absolute path without ".", ".." or a slash at its end`, "%s cannot be %s", what, parse.Quote(s))
 	}
-	return s
+	return s, ok
 }
 
 func decodeCommand(d *parse.Decoder, n *yaml.Node) []string {

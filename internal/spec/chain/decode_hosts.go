@@ -13,12 +13,8 @@ import (
 )
 
 var hostsFields = []parse.Field[Hosts]{
-	{
-		Name: "names", Required: true,
-		Doc:    "The hosts, 2 to 16, no two with the same name.",
-		Form:   schema.Set(schema.Ref("name"), 2, 16),
-		Decode: decodeHostNames,
-	},
+	{Name: "names", Required: true, Doc: "The hosts, 2 to 16, no two with the same name.",
+		Form: schema.Set(schema.Ref("name"), 2, 16), Decode: decodeHostNames},
 	{
 		Name: "underlay",
 		Doc:  "The network between the hosts.",
@@ -30,26 +26,12 @@ var hostsFields = []parse.Field[Hosts]{
 }
 
 var underlayFields = []parse.Field[Underlay]{
-	{
-		Name:   "rate",
-		Doc:    "The rate of each host's line in each direction, in Ethernet frames without checksum, preamble and gap. Default: no limit beyond the machine's own.",
-		Form:   schema.Ref("bitrate"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, u *Underlay) { u.Rate = DecodeShapedRate(d, n, "rate") },
-	},
-	{
-		Name:   "delay",
-		Doc:    "The one-way delay from one host to another, in addition to the machine's own: whole microseconds, at most 1s. It needs the queueing discipline netem.",
-		Form:   schema.Ref("duration"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, u *Underlay) { u.Delay = DecodeDelay(d, n) },
-	},
-	{
-		Name: "mtu",
-		Doc:  "The longest packet of the underlay in bytes. A tunnel's headers use 50 of them.",
-		Form: schema.Integer(minMTU+VXLANOverhead, maxMTU).Default(1600),
-		Decode: func(d *parse.Decoder, n *yaml.Node, u *Underlay) {
-			u.MTU, _ = d.Integer(n, "mtu", minMTU+VXLANOverhead, maxMTU)
-		},
-	},
+	parse.ValueField("rate", "The rate of each host's line in each direction, in Ethernet frames without checksum, preamble and gap. Default: no limit beyond the machine's own.",
+		schema.Ref("bitrate"), DecodeShapedRate, func(u *Underlay) *units.Bitrate { return &u.Rate }),
+	parse.ReadField("delay", "The one-way delay from one host to another, in addition to the machine's own: whole microseconds, at most 1s. It needs the queueing discipline netem.",
+		schema.Ref("duration"), DecodeDelay, func(u *Underlay) *units.Duration { return &u.Delay }),
+	parse.IntegerField("mtu", "The longest packet of the underlay in bytes. A tunnel's headers use 50 of them.",
+		minMTU+VXLANOverhead, maxMTU, func(u *Underlay) *int { return &u.MTU }).Default(1600),
 }
 
 func decodeHosts(d *parse.Decoder, n *yaml.Node, c *Chain) {

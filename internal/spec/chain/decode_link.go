@@ -15,62 +15,20 @@ import (
 const defaultPercentile units.Percentile = 99
 
 var linkFields = []parse.Field[Link]{
-	{
-		Name: "name", Required: true,
-		Doc:    "The name of the link in plans, verdicts and reports.",
-		Form:   schema.Ref("name"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) { l.Name = d.Name(n, "a link's name") },
-	},
-	{
-		Name: "ends", Required: true,
-		Doc:    "The ends that the link joins, at least two: ports, each on this link only, and at most one uplink. At least one must be a port.",
-		Form:   schema.List(schema.Ref("end"), 2, 0),
-		Decode: decodeEnds,
-	},
-	{
-		Name: "transport",
-		Doc:  "How the link is realised. With `auto` the planner takes the host's fastest transport that the isolation, the faces and the ends allow. `dray doctor` lists the transports that have a driver; the planner refuses any other name.",
-		Form: schema.Enum(Transports).Default("auto"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) {
-			if v, ok := parse.Choice(d, n, "transport", Transports); ok {
-				l.Transport = v
-			}
-		},
-	},
-	{
-		Name: "isolation",
-		Doc:  "What the ends may share with each other; see the isolation levels.",
-		Form: schema.Enum(isolations).Default("link"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) {
-			if v, ok := parse.Choice(d, n, "isolation", isolations); ok {
-				l.Isolation = v
-			}
-		},
-	},
-	{
-		Name: "forwarding",
-		Doc:  "How an Open vSwitch with DPDK (ovs-dpdk, ovs-dray, ovs-dpdk-vxlan) decides where a packet goes: `direct`, from either of two ends to the other, whatever its addresses; `learning`, by the addresses seen at each end. Default: direct between two ends, learning between more. No other transport has this choice.",
-		Form: schema.Enum(Forwardings),
-		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) {
-			l.Forwarding, _ = parse.Choice(d, n, "forwarding", Forwardings)
-		},
-	},
-	{
-		Name: "traffic",
-		Doc:  "The protocol that min_bitrate and max_bitrate are measured with: `udp`, the received payload of datagrams, as in user planes such as F1-U; `tcp`, the goodput of one TCP stream, between network interfaces only. The two can differ several times over. Latency, variation, loss and packet rate are always measured with UDP.",
-		Form: schema.Enum(traffics).Default("udp"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) {
-			if v, ok := parse.Choice(d, n, "traffic", traffics); ok {
-				l.Traffic = v
-			}
-		},
-	},
-	{
-		Name:   "frame",
-		Doc:    "The length of the UDP frames that bitrate, latency and loss are measured with, in bytes with FCS: the payload plus 46 bytes, or 66 over IPv6. At most the mtu of the link's ports plus 18. Default: frames that fill the mtu.",
-		Form:   schema.Integer(MinFrame, MaxFrame),
-		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) { l.Frame, _ = d.Integer(n, "frame", MinFrame, MaxFrame) },
-	},
+	parse.NameField("name", "a link's name", "The name of the link in plans, verdicts and reports.",
+		func(l *Link) *string { return &l.Name }).As(schema.Ref("name")).Must(),
+	{Name: "ends", Required: true, Doc: "The ends that the link joins, at least two: ports, each on this link only, and at most one uplink. At least one must be a port.",
+		Form: schema.List(schema.Ref("end"), 2, 0), Decode: decodeEnds},
+	parse.ChoiceField("transport", "How the link is realised. With `auto` the planner takes the host's fastest transport that the isolation, the faces and the ends allow. `dray doctor` lists the transports that have a driver; the planner refuses any other name.",
+		Transports, func(l *Link) *string { return &l.Transport }).Default("auto"),
+	parse.ChoiceField("isolation", "What the ends may share with each other; see the isolation levels.",
+		isolations, func(l *Link) *Isolation { return &l.Isolation }).Default("link"),
+	parse.ChoiceField("forwarding", "How an Open vSwitch with DPDK (ovs-dpdk, ovs-dray, ovs-dpdk-vxlan) decides where a packet goes: `direct`, from either of two ends to the other, whatever its addresses; `learning`, by the addresses seen at each end. Default: direct between two ends, learning between more. No other transport has this choice.",
+		Forwardings, func(l *Link) *Forwarding { return &l.Forwarding }),
+	parse.ChoiceField("traffic", "The protocol that min_bitrate and max_bitrate are measured with: `udp`, the received payload of datagrams, as in user planes such as F1-U; `tcp`, the goodput of one TCP stream, between network interfaces only. The two can differ several times over. Latency, variation, loss and packet rate are always measured with UDP.",
+		traffics, func(l *Link) *Traffic { return &l.Traffic }).Default("udp"),
+	parse.IntegerField("frame", "The length of the UDP frames that bitrate, latency and loss are measured with, in bytes with FCS: the payload plus 46 bytes, or 66 over IPv6. At most the mtu of the link's ports plus 18. Default: frames that fill the mtu.",
+		MinFrame, MaxFrame, func(l *Link) *int { return &l.Frame }),
 	{
 		Name: "load",
 		Doc:  "The traffic in one direction while latency is measured. Default: 10 % of min_bitrate. With 0bps latency is measured on an idle link.",
@@ -79,96 +37,35 @@ var linkFields = []parse.Field[Link]{
 			l.Load, l.HasLoad = parse.Quantity(d, n, "load", units.ParseBitrate)
 		},
 	},
-	{
-		Name:   "requires",
-		Doc:    "What the link must do.",
-		Form:   schema.Ref("requires"),
-		Decode: decodeRequires,
-	},
-	{
-		Name:   "qos",
-		Doc:    "A queueing discipline for the egress of every port of the link without one of its own.",
-		Form:   schema.Ref("qos"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, l *Link) { l.QoS = decodeQdisc(d, n) },
-	},
-	{
-		Name:   "messages",
-		Doc:    "Buffers for messages longer than a packet, such as FAPI messages or IQ samples, in addition to the packets. Only shared memory between native ports supports them.",
-		Form:   schema.Ref("messages"),
-		Decode: decodeMessages,
-	},
+	{Name: "requires", Doc: "What the link must do.", Form: schema.Ref("requires"), Decode: decodeRequires},
+	parse.ReadField("qos", "A queueing discipline for the egress of every port of the link without one of its own.",
+		schema.Ref("qos"), decodeQdisc, func(l *Link) **Qdisc { return &l.QoS }),
+	{Name: "messages", Doc: "Buffers for messages longer than a packet, such as FAPI messages or IQ samples, in addition to the packets. Only shared memory between native ports supports them.",
+		Form: schema.Ref("messages"), Decode: decodeMessages},
 }
 
 var requiresFields = []parse.Field[Requires]{
-	{
-		Name: "latency",
-		Doc:  "The largest one-way latency at the percentile, judged in the worst direction.",
-		Form: schema.Ref("duration"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
-			r.Latency, _ = parse.Positive(d, n, "latency", units.ParseDuration)
-		},
-	},
-	{
-		Name: "percentile",
-		Doc:  "The percentile at which latency and packet_delay_variation are judged; it needs one of them. A percentile needs ten samples beyond it: 99.99 needs at least 100 000 packets.",
-		Form: schema.Ref("percentile").Default(99),
-		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
-			r.Percentile, _ = parse.Quantity(d, n, "percentile", units.ParsePercentile)
-		},
-	},
-	{
-		Name: "packet_delay_variation",
-		Doc:  "The largest delay above the smallest delay, D(i)−Dmin, at the percentile (RFC 5481).",
-		Form: schema.Ref("duration"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
-			r.PDV, _ = parse.Positive(d, n, "packet_delay_variation", units.ParseDuration)
-		},
-	},
-	{
-		Name:   "packet_loss_ratio",
-		Doc:    "The largest proportion of packets that may be lost. No measurement can prove 0, so it is refused; a ratio r needs at least 3/r packets without loss.",
-		Form:   schema.Ref("ratio"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) { r.LossRatio = decodeLossRatio(d, n) },
-	},
-	{
-		Name: "min_bitrate",
-		Doc:  "The minimum throughput in each direction.",
-		Form: schema.Ref("bitrate"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
-			r.MinBitrate, _ = parse.Positive(d, n, "min_bitrate", units.ParseBitrate)
-		},
-	},
-	{
-		Name: "max_bitrate",
-		Doc:  "The maximum throughput in each direction. A token bucket at every port enforces it; it is then measured. At least 8bps, and not below min_bitrate.",
-		Form: schema.Ref("bitrate"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
-			r.MaxBitrate = DecodeShapedRate(d, n, "max_bitrate")
-		},
-	},
-	{
-		Name: "packet_rate",
-		Doc:  "The minimum packet rate in each direction, in frames of 64 bytes, or 84 over IPv6.",
-		Form: schema.Ref("packetrate"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) {
-			r.PacketRate, _ = parse.Positive(d, n, "packet_rate", units.ParsePacketRate)
-		},
-	},
-	{
-		Name:   "mtu",
-		Doc:    "The size of an IP packet, in bytes, that must pass without fragmentation. At most the mtu of the link's ports.",
-		Form:   schema.Ref("mtu"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, r *Requires) { r.MTU, _ = d.Integer(n, "mtu", minMTU, maxMTU) },
-	},
+	parse.PositiveField("latency", "The largest one-way latency at the percentile, judged in the worst direction.",
+		schema.Ref("duration"), units.ParseDuration, func(r *Requires) *units.Duration { return &r.Latency }),
+	parse.QuantityField("percentile", "The percentile at which latency and packet_delay_variation are judged; it needs one of them. A percentile needs ten samples beyond it: 99.99 needs at least 100 000 packets.",
+		schema.Ref("percentile").Default(99), units.ParsePercentile, func(r *Requires) *units.Percentile { return &r.Percentile }),
+	parse.PositiveField("packet_delay_variation", "The largest delay above the smallest delay, D(i)−Dmin, at the percentile (RFC 5481).",
+		schema.Ref("duration"), units.ParseDuration, func(r *Requires) *units.Duration { return &r.PDV }),
+	parse.ReadField("packet_loss_ratio", "The largest proportion of packets that may be lost. No measurement can prove 0, so it is refused; a ratio r needs at least 3/r packets without loss.",
+		schema.Ref("ratio"), decodeLossRatio, func(r *Requires) **units.Ratio { return &r.LossRatio }),
+	parse.PositiveField("min_bitrate", "The minimum throughput in each direction.",
+		schema.Ref("bitrate"), units.ParseBitrate, func(r *Requires) *units.Bitrate { return &r.MinBitrate }),
+	parse.ValueField("max_bitrate", "The maximum throughput in each direction. A token bucket at every port enforces it; it is then measured. At least 8bps, and not below min_bitrate.",
+		schema.Ref("bitrate"), DecodeShapedRate, func(r *Requires) *units.Bitrate { return &r.MaxBitrate }),
+	parse.PositiveField("packet_rate", "The minimum packet rate in each direction, in frames of 64 bytes, or 84 over IPv6.",
+		schema.Ref("packetrate"), units.ParsePacketRate, func(r *Requires) *units.PacketRate { return &r.PacketRate }),
+	parse.IntegerField("mtu", "The size of an IP packet, in bytes, that must pass without fragmentation. At most the mtu of the link's ports.",
+		minMTU, maxMTU, func(r *Requires) *int { return &r.MTU }).As(schema.Ref("mtu")),
 }
 
 var uplinkFields = []parse.Field[End]{
-	{
-		Name: "uplink", Required: true,
-		Doc:    "The name of the host interface.",
-		Form:   schema.Pattern(interfacePattern.String()).With("not", schema.Schema{{Name: "pattern", Value: "^[.]+$"}}),
-		Decode: func(d *parse.Decoder, n *yaml.Node, e *End) { e.Uplink = decodeInterfaceName(d, n) },
-	},
+	parse.ReadField("uplink", "The name of the host interface.",
+		schema.Pattern(interfacePattern.String()).With("not", schema.Schema{{Name: "pattern", Value: "^[.]+$"}}), decodeInterfaceName, func(e *End) *string { return &e.Uplink }).Must(),
 }
 
 func decodeEnds(d *parse.Decoder, n *yaml.Node, l *Link) {

@@ -10,22 +10,10 @@ import (
 )
 
 var holdFields = []parse.Field[Hold]{
-	{
-		Name: "packets", Required: true,
-		Doc:    "The maximum number of received packets not yet released by the application, per queue.",
-		Form:   schema.Integer(1, maxHold),
-		Decode: func(d *parse.Decoder, n *yaml.Node, h *Hold) { h.Packets, _ = d.Integer(n, "packets", 1, maxHold) },
-	},
-	{
-		Name: "beyond",
-		Doc:  "What happens to further packets: `drop` returns them at once and counts them; `copy` delivers them in the receiver's own memory.",
-		Form: schema.Enum(beyonds).Default("drop"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, h *Hold) {
-			if v, ok := parse.Choice(d, n, "beyond", beyonds); ok {
-				h.Beyond = v
-			}
-		},
-	},
+	parse.IntegerField("packets", "The maximum number of received packets not yet released by the application, per queue.",
+		1, maxHold, func(h *Hold) *int { return &h.Packets }).Must(),
+	parse.ChoiceField("beyond", "What happens to further packets: `drop` returns them at once and counts them; `copy` delivers them in the receiver's own memory.",
+		beyonds, func(h *Hold) *Beyond { return &h.Beyond }).Default("drop"),
 }
 
 func decodeHold(d *parse.Decoder, n *yaml.Node, p *Port) {
@@ -41,22 +29,10 @@ func checkHold(d *parse.Decoder, p *Port, values map[string]*yaml.Node) {
 }
 
 var messagesFields = []parse.Field[Messages]{
-	{
-		Name: "size", Required: true,
-		Doc:    "The largest message, at most 4Mi.",
-		Form:   schema.Ref("size"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, m *Messages) { m.Size = decodeMessageSize(d, n) },
-	},
-	{
-		Name: "count",
-		Doc:  "How many may be in flight per queue and direction. The link uses size × count × queues × 2 of memory.",
-		Form: schema.Integer(1, maxMessages).Default(8),
-		Decode: func(d *parse.Decoder, n *yaml.Node, m *Messages) {
-			if v, ok := d.Integer(n, "count", 1, maxMessages); ok {
-				m.Count = v
-			}
-		},
-	},
+	parse.ReadField("size", "The largest message, at most 4Mi.",
+		schema.Ref("size"), decodeMessageSize, func(m *Messages) *units.Bytes { return &m.Size }).Must(),
+	parse.IntegerField("count", "How many may be in flight per queue and direction. The link uses size × count × queues × 2 of memory.",
+		1, maxMessages, func(m *Messages) *int { return &m.Count }).Default(8),
 }
 
 func decodeMessages(d *parse.Decoder, n *yaml.Node, l *Link) {

@@ -13,60 +13,20 @@ import (
 )
 
 var portFields = []parse.Field[Port]{
-	{
-		Name: "name", Required: true,
-		Doc:    "The name of the port, and of the network interface that the function sees. The names lo, all and default are reserved by the kernel.",
-		Form:   schema.Pattern(portPattern.String()).With("not", schema.Schema{{Name: "enum", Value: []string{"lo", "all", "default"}}}),
-		Decode: func(d *parse.Decoder, n *yaml.Node, p *Port) { p.Name = decodePortName(d, n) },
-	},
-	{
-		Name: "face",
-		Doc:  "How the function sees the port: `netdev`, a network interface; `native`, a socket at /run/dray/ports/NAME that libdray opens (with the runtimes process and external, in the directory that DRAY_PORTS or the state directory names); `dpdk`, a device (ethdev) of the function's own DPDK application. Its command must contain the argument $(DRAY_EAL). The arguments of EAL replace it, with one --vdev for each such port in the order of this file. Two native or dpdk ports on a link share memory if its isolation permits that. Otherwise they get packet sockets on an interface of the link's transport, and the function needs no capability.",
-		Form: schema.Enum(Faces).Default("netdev"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, p *Port) {
-			if v, ok := parse.Choice(d, n, "face", Faces); ok {
-				p.Face = v
-			}
-		},
-	},
-	{
-		Name:   "ip",
-		Doc:    "The address of the port and the length of its subnet's prefix, such as \"10.0.0.1/24\" or \"fd00::1/64\". All ports of a link must be in one subnet. Default: the planner assigns an address.",
-		Form:   schema.Pattern(`^[0-9A-Fa-f:.]+/[0-9]{1,3}$`),
-		Decode: func(d *parse.Decoder, n *yaml.Node, p *Port) { p.IP = decodeIp(d, n) },
-	},
-	{
-		Name:   "mac",
-		Doc:    "The Ethernet address, which must be unicast. By default the planner derives it from the names of chain, function and port, so that every run has the same one.",
-		Form:   schema.Pattern(`^[0-9A-Fa-f][02468ACEace](:[0-9A-Fa-f]{2}){5}$`),
-		Decode: func(d *parse.Decoder, n *yaml.Node, p *Port) { p.MAC = decodeMac(d, n) },
-	},
-	{
-		Name: "mtu",
-		Doc:  "The largest IP packet that the port passes, in bytes. It must be equal for all ports of a link; IPv6 needs 1280.",
-		Form: schema.Ref("mtu").Default(1500),
-		Decode: func(d *parse.Decoder, n *yaml.Node, p *Port) {
-			if v, ok := d.Integer(n, "mtu", minMTU, maxMTU); ok {
-				p.MTU = v
-			}
-		},
-	},
-	{
-		Name: "queues",
-		Doc:  "The number of receive queues, and also of transmit queues.",
-		Form: schema.Integer(1, maxQueues).Default(1),
-		Decode: func(d *parse.Decoder, n *yaml.Node, p *Port) {
-			if v, ok := d.Integer(n, "queues", 1, maxQueues); ok {
-				p.Queues = v
-			}
-		},
-	},
-	{
-		Name:   "hold",
-		Doc:    "How many of its peer's buffers a native or dpdk port may keep. By default all of them; then a port that returns none stops its incoming traffic.",
-		Form:   schema.Ref("hold"),
-		Decode: decodeHold,
-	},
+	parse.ReadField("name", "The name of the port, and of the network interface that the function sees. The names lo, all and default are reserved by the kernel.",
+		schema.Pattern(portPattern.String()).With("not", schema.Schema{{Name: "enum", Value: []string{"lo", "all", "default"}}}), decodePortName, func(p *Port) *string { return &p.Name }).Must(),
+	parse.ChoiceField("face", "How the function sees the port: `netdev`, a network interface; `native`, a socket at /run/dray/ports/NAME that libdray opens (with the runtimes process and external, in the directory that DRAY_PORTS or the state directory names); `dpdk`, a device (ethdev) of the function's own DPDK application. Its command must contain the argument $(DRAY_EAL). The arguments of EAL replace it, with one --vdev for each such port in the order of this file. Two native or dpdk ports on a link share memory if its isolation permits that. Otherwise they get packet sockets on an interface of the link's transport, and the function needs no capability.",
+		Faces, func(p *Port) *Face { return &p.Face }).Default("netdev"),
+	parse.ReadField("ip", "The address of the port and the length of its subnet's prefix, such as \"10.0.0.1/24\" or \"fd00::1/64\". All ports of a link must be in one subnet. Default: the planner assigns an address.",
+		schema.Pattern(`^[0-9A-Fa-f:.]+/[0-9]{1,3}$`), decodeIp, func(p *Port) *netip.Prefix { return &p.IP }),
+	parse.ReadField("mac", "The Ethernet address, which must be unicast. By default the planner derives it from the names of chain, function and port, so that every run has the same one.",
+		schema.Pattern(`^[0-9A-Fa-f][02468ACEace](:[0-9A-Fa-f]{2}){5}$`), decodeMac, func(p *Port) *MAC { return &p.MAC }),
+	parse.IntegerField("mtu", "The largest IP packet that the port passes, in bytes. It must be equal for all ports of a link; IPv6 needs 1280.",
+		minMTU, maxMTU, func(p *Port) *int { return &p.MTU }).As(schema.Ref("mtu")).Default(1500),
+	parse.IntegerField("queues", "The number of receive queues, and also of transmit queues.",
+		1, maxQueues, func(p *Port) *int { return &p.Queues }).Default(1),
+	{Name: "hold", Doc: "How many of its peer's buffers a native or dpdk port may keep. By default all of them; then a port that returns none stops its incoming traffic.",
+		Form: schema.Ref("hold"), Decode: decodeHold},
 	{
 		Name: "qos",
 		Doc:  "A queueing discipline for the egress of this port, in place of the link's.",

@@ -35,52 +35,20 @@ var qdiscKinds = []struct {
 var QueueKinds = []string{"pfifo", "bfifo", "sfq", "codel", "fq_codel"}
 
 var qdiscFields = []parse.Field[Qdisc]{
-	{
-		Name: "qdisc", Required: true,
-		Doc:  "The discipline. `dray doctor` lists the kernel's disciplines.",
-		Form: schema.Enum(QdiscNames()),
-		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) {
-			q.Kind, _ = parse.Choice(d, n, "qdisc", QdiscNames())
-		},
-	},
-	{
-		Name:   "rate",
-		Doc:    "tbf, htb, hfsc (required): the granted rate, at least 8bps. netem: the emulated rate.",
-		Form:   schema.Ref("bitrate"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) { q.Rate = DecodeShapedRate(d, n, "rate") },
-	},
-	{
-		Name:   "ceil",
-		Doc:    "htb: the rate up to which it may borrow, at least rate. Default: rate.",
-		Form:   schema.Ref("bitrate"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) { q.Ceil = DecodeShapedRate(d, n, "ceil") },
-	},
-	{
-		Name:   "burst",
-		Doc:    "tbf, htb: the size of the bucket, at least one frame and less than 4Gi.",
-		Form:   schema.Ref("size"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) { q.Burst = decodeBurst(d, n) },
-	},
-	{
-		Name:   "latency",
-		Doc:    "tbf: the longest time that a packet may wait in the queue. netem: the added delay. Whole microseconds.",
-		Form:   schema.Ref("duration"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) { q.Latency = decodeQueueing(d, n) },
-	},
-	{
-		Name: "limit",
-		Doc:  "pfifo, sfq, codel, fq_codel, netem: the length of the queue in packets. bfifo: its length in bytes.",
-		Form: schema.Integer(1, math.MaxInt32),
-		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) {
-			q.Limit, _ = d.Integer(n, "limit", 1, math.MaxInt32)
-		},
-	},
-	{
-		Name:   "at",
-		Doc:    "Where the link's discipline is attached: `port` (default), on each port, for packets that the function sends; `switch`, in Open vSwitch's own QoS table on its side of each port, for packets that the function receives. The latter takes htb and hfsc without child, with transport ovs. A port's own qos cannot set it.",
-		Form:   schema.Enum(places),
-		Decode: func(d *parse.Decoder, n *yaml.Node, q *Qdisc) { q.At, _ = parse.Choice(d, n, "place", places) },
-	},
+	parse.ChoiceField("qdisc", "The discipline. `dray doctor` lists the kernel's disciplines.",
+		QdiscNames(), func(q *Qdisc) *string { return &q.Kind }).Must(),
+	parse.ValueField("rate", "tbf, htb, hfsc (required): the granted rate, at least 8bps. netem: the emulated rate.",
+		schema.Ref("bitrate"), DecodeShapedRate, func(q *Qdisc) *units.Bitrate { return &q.Rate }),
+	parse.ValueField("ceil", "htb: the rate up to which it may borrow, at least rate. Default: rate.",
+		schema.Ref("bitrate"), DecodeShapedRate, func(q *Qdisc) *units.Bitrate { return &q.Ceil }),
+	parse.ReadField("burst", "tbf, htb: the size of the bucket, at least one frame and less than 4Gi.",
+		schema.Ref("size"), decodeBurst, func(q *Qdisc) *units.Bytes { return &q.Burst }),
+	parse.ReadField("latency", "tbf: the longest time that a packet may wait in the queue. netem: the added delay. Whole microseconds.",
+		schema.Ref("duration"), decodeQueueing, func(q *Qdisc) *units.Duration { return &q.Latency }),
+	parse.IntegerField("limit", "pfifo, sfq, codel, fq_codel, netem: the length of the queue in packets. bfifo: its length in bytes.",
+		1, math.MaxInt32, func(q *Qdisc) *int { return &q.Limit }),
+	parse.ChoiceField("at", "Where the link's discipline is attached: `port` (default), on each port, for packets that the function sends; `switch`, in Open vSwitch's own QoS table on its side of each port, for packets that the function receives. The latter takes htb and hfsc without child, with transport ovs. A port's own qos cannot set it.",
+		places, func(q *Qdisc) *Place { return &q.At }).Called("place"),
 }
 
 // SwitchKinds are the kinds that a switch can attach, with its parameters for them
@@ -169,12 +137,12 @@ func checkShaping(d *parse.Decoder, q *Qdisc, limit units.Bitrate) {
 }
 
 // DecodeShapedRate reads a rate that the kernel can enforce: it counts whole bytes.
-func DecodeShapedRate(d *parse.Decoder, n *yaml.Node, what string) units.Bitrate {
+func DecodeShapedRate(d *parse.Decoder, n *yaml.Node, what string) (units.Bitrate, bool) {
 	v, ok := parse.Positive(d, n, what, units.ParseBitrate)
 	if ok && v < 8 {
 		d.Fail(n, "write 8bps or more", "%s cannot be %s, which is less than a byte per second", what, v)
 	}
-	return v
+	return v, ok
 }
 
 // decodeQueueing reads a time for tc(8).

@@ -19,27 +19,7 @@ func Load(path string) (*Chain, error) {
 // Parse reads and validates a chain; file is the name that errors print. The
 // error, if any, is an Errors that holds every fault, by position.
 func Parse(file string, data []byte) (*Chain, error) {
-	d, root, fault := parse.Open(file, data, Kind)
-	if fault != nil {
-		return nil, parse.Errors{fault}
-	}
-	c := decodeChain(d, root)
-	if errs := d.Result(); errs != nil {
-		return nil, errs
-	}
-	return c, nil
-}
-
-// decodeChain decodes the document. It does not apply this version's rules to a
-// document of another kind or version.
-func decodeChain(d *parse.Decoder, root *yaml.Node) *Chain {
-	c := &Chain{File: d.File(), Policy: Policy{OnInfeasible: Refuse}}
-	d.CheckVersion(root)
-	if d.Failed() {
-		return c
-	}
-	if parse.Object(d, root, "a chain", chainFields, c) != nil {
-		check(d, c)
-	}
-	return c
+	blank := &Chain{File: file, Policy: Policy{OnInfeasible: Refuse}}
+	return parse.Document(file, data, Kind, "a chain", chainFields, blank,
+		func(d *parse.Decoder, c *Chain, _ map[string]*yaml.Node) { check(d, c) })
 }

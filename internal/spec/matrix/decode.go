@@ -30,116 +30,38 @@ var (
 	VNFs     = []VNF{VNFDirect, "none", "l2fwd", "l3fwd", "bng", "gtpu", "lb-1", "lb-2", "lb-3", "lb-4"}
 )
 
-var fields = []parse.Field[Matrix]{
-	{
-		Name: "apiVersion", Required: true,
-		Doc:    "The version of this format.",
-		Form:   schema.Const(parse.APIVersion),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) { b.APIVersion = parse.APIVersion },
-	},
-	{
-		Name: "kind", Required: true,
-		Doc:    "The kind of document.",
-		Form:   schema.Const(Kind),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) { b.Kind = Kind },
-	},
-	{
-		Name: "name", Required: true,
-		Doc:    "The name of the matrix in its report and in the directory of its records.",
-		Form:   schema.Pattern(parse.NamePattern.String()),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) { b.Name = d.Name(n, "a matrix's name") },
-	},
-	{
-		Name:   "transports",
-		Doc:    "The transports to compare, or `all`: all that this build knows. A transport that this host cannot run is a row with the reason.",
-		Form:   schema.OneOf(schema.Const("all"), schema.Set(schema.Ref("transport"), 1, 64)).Default("all"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) { b.Transports = decodeTransports(d, n) },
-	},
-	{
-		Name: "faces",
-		Doc:  "How the functions see their ports. Default: as interfaces if a transport has them, and otherwise with each face that it has.",
-		Form: schema.Set(schema.Enum(chain.Faces), 1, 64),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
-			b.Faces = parse.Words(d, n, "face", chain.Faces)
-		},
-	},
-	{
-		Name: "runtimes",
-		Doc:  "How the functions run in which the instruments measure.",
-		Form: schema.Set(schema.Enum(runtimes), 1, 64).Default([]string{"runc"}),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
-			b.Runtimes = parse.Words(d, n, "runtime", runtimes)
-		},
-	},
-	{
-		Name:   "image",
-		Doc:    "The image of docker functions. Nothing in it runs. Required if `runtimes` lists docker, and refused otherwise.",
-		Form:   schema.Text(),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) { b.Image = chain.DecodeImage(d, n) },
-	},
-	{
-		Name:   "hugepages",
-		Doc:    "The maximum of huge pages of each function with DPDK ports, by page size, as in a chain file. Default: plain pages.",
-		Form:   schema.Schema{{Name: "type", Value: "object"}, {Name: "additionalProperties", Value: false}, {Name: "minProperties", Value: 1}, {Name: "properties", Value: schema.Schema{{Name: "2Mi", Value: schema.Schema{{Name: "type", Value: "string"}}}, {Name: "1Gi", Value: schema.Schema{{Name: "type", Value: "string"}}}}}},
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) { b.HugePages = chain.DecodeHugePages(d, n) },
-	},
-	{
-		Name: "forwarding",
-		Doc:  "How the links forward (`forwarding` in chain files). Transports without that choice are rows with the reason.",
-		Form: schema.Enum(chain.Forwardings),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
-			b.Forwarding, _ = parse.Choice(d, n, "forwarding", chain.Forwardings)
-		},
-	},
-	{
-		Name: "sizes",
-		Doc:  "Lengths of frames, 64 to 9018 bytes with FCS, or `imix`: 64, 594 and 1518 bytes at 7:4:1.",
-		Form: schema.Set(schema.OneOf(schema.Const("imix"), schema.Integer(64, 9018)), 1, 64).Default([]any{64}),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
-			b.Sizes = parse.Parsed(d, n, "size", ParseFrameSize)
-		},
-	},
-	{
-		Name: "loads",
-		Doc:  "What a trial offers: `max` is as fast as the port takes packets; `ndr` and `pdr` are the highest rates without loss and with at most 0.5 % loss, found by search; `rfc2544` is the highest without loss, by binary search; `10%pdr` is that share of the PDR found in the same round, 0 to 99 per cent, and needs `pdr` in the list (`0%pdr` is an idle link, with probing packets alone); a rate such as `100kpps` or `1Gbps` (bits of frames without FCS) is offered as stated, and is the best load for measuring latency.",
-		Form: schema.Set(schema.Pattern(LoadPattern), 1, 64).Default([]string{"max"}),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
-			b.Loads = parse.Parsed(d, n, "load", ParseLoad)
-		},
-	},
+var fields = append(parse.Header(Kind, func(b *Matrix) (_, _ *string) { return &b.APIVersion, &b.Kind }), []parse.Field[Matrix]{
+	parse.NameField("name", "a matrix's name", "The name of the matrix in its report and in the directory of its records.",
+		func(b *Matrix) *string { return &b.Name }).Must(),
+	parse.ReadField("transports", "The transports to compare, or `all`: all that this build knows. A transport that this host cannot run is a row with the reason.",
+		schema.OneOf(schema.Const("all"), schema.Set(schema.Ref("transport"), 1, 64)).Default("all"), decodeTransports, func(b *Matrix) *[]string { return &b.Transports }),
+	parse.WordsField("faces", "How the functions see their ports. Default: as interfaces if a transport has them, and otherwise with each face that it has.",
+		chain.Faces, func(b *Matrix) *[]chain.Face { return &b.Faces }).Called("face"),
+	parse.WordsField("runtimes", "How the functions run in which the instruments measure.",
+		runtimes, func(b *Matrix) *[]chain.RuntimeName { return &b.Runtimes }).Called("runtime").Default([]string{"runc"}),
+	parse.ReadField("image", "The image of docker functions. Nothing in it runs. Required if `runtimes` lists docker, and refused otherwise.",
+		schema.Text(), chain.DecodeImage, func(b *Matrix) *string { return &b.Image }),
+	parse.ReadField("hugepages", "The maximum of huge pages of each function with DPDK ports, by page size, as in a chain file. Default: plain pages.",
+		schema.Schema{{Name: "type", Value: "object"}, {Name: "additionalProperties", Value: false}, {Name: "minProperties", Value: 1}, {Name: "properties", Value: schema.Schema{{Name: "2Mi", Value: schema.Schema{{Name: "type", Value: "string"}}}, {Name: "1Gi", Value: schema.Schema{{Name: "type", Value: "string"}}}}}}, chain.DecodeHugePages, func(b *Matrix) *[]chain.HugePages { return &b.HugePages }),
+	parse.ChoiceField("forwarding", "How the links forward (`forwarding` in chain files). Transports without that choice are rows with the reason.",
+		chain.Forwardings, func(b *Matrix) *chain.Forwarding { return &b.Forwarding }),
+	parse.ParsedField("sizes", "Lengths of frames, 64 to 9018 bytes with FCS, or `imix`: 64, 594 and 1518 bytes at 7:4:1.",
+		schema.OneOf(schema.Const("imix"), schema.Integer(64, 9018)), ParseFrameSize, func(b *Matrix) *[]FrameSize { return &b.Sizes }).Called("size").Default([]any{64}),
+	parse.ParsedField("loads", "What a trial offers: `max` is as fast as the port takes packets; `ndr` and `pdr` are the highest rates without loss and with at most 0.5 % loss, found by search; `rfc2544` is the highest without loss, by binary search; `10%pdr` is that share of the PDR found in the same round, 0 to 99 per cent, and needs `pdr` in the list (`0%pdr` is an idle link, with probing packets alone); a rate such as `100kpps` or `1Gbps` (bits of frames without FCS) is offered as stated, and is the best load for measuring latency.",
+		schema.Pattern(LoadPattern), ParseLoad, func(b *Matrix) *[]Load { return &b.Loads }).Called("load").Default([]string{"max"}),
 	{
 		Name:   "search",
 		Doc:    "The goals of searched loads: the goal attributes of RFC 9971. The length of a trial is `trial`. A field that applies to no load of the matrix is an error.",
 		Form:   schema.Schema{{Name: "type", Value: "object"}, {Name: "additionalProperties", Value: false}, {Name: "properties", Value: schema.Schema{{Name: "width", Value: schema.Schema{{Name: "description", Value: "How close the bounds of a rate must come, (upper − lower) / upper: at least 0.1 %."}, {Name: "$ref", Value: "#/$defs/ratio"}, {Name: "default", Value: "2%"}}}, {Name: "sum", Value: schema.Schema{{Name: "description", Value: "How much time of trials decides a load, of `ndr` and `pdr`: 1 to 100 trials. Left out: three trials."}, {Name: "type", Value: "string"}}}, {Name: "exceed", Value: schema.Schema{{Name: "description", Value: "The share of that time whose trials may lose more, of `ndr` and `pdr`; 0: none."}, {Name: "anyOf", Value: []any{schema.Schema{{Name: "const", Value: 0}}, schema.Schema{{Name: "$ref", Value: "#/$defs/ratio"}}}}, {Name: "default", Value: "50%"}}}, {Name: "loss", Value: schema.Schema{{Name: "description", Value: "The loss ratio that `pdr` allows."}, {Name: "$ref", Value: "#/$defs/ratio"}, {Name: "default", Value: "0.5%"}}}, {Name: "verify", Value: schema.Schema{{Name: "description", Value: "How many trials `rfc2544` gives a load until one is without loss: 1 is RFC 2544, more is loss verification (ETSI GS NFV-TST 009)."}, {Name: "type", Value: "integer"}, {Name: "minimum", Value: 1}, {Name: "maximum", Value: 10}, {Name: "default", Value: 1}}}}}},
 		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {}}, // after loads and trial
-	{
-		Name:   "vnfs",
-		Doc:    "What is between the generator's ports: `direct` is one link and nothing else; the others are modes of `dray-vnf` with a link on either side. `lb-N` is the mode `lb` with N workers, and one link to the generator.",
-		Form:   schema.Set(schema.Enum(VNFs), 1, 64).Default([]string{"direct"}),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) { b.VNFs = parse.Words(d, n, "VNF", VNFs) },
-	},
-	{
-		Name: "repetitions",
-		Doc:  "The number of rounds. Each measures every configuration once, in its own random order.",
-		Form: schema.Integer(1, maxRepetitions).Default(5),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
-			b.Repetitions, _ = d.Integer(n, "repetitions", 1, maxRepetitions)
-		},
-	},
-	{
-		Name:   "trial",
-		Doc:    "How long each trial offers its load, 100ms to 600s.",
-		Form:   schema.Schema{{Name: "type", Value: "string"}}.Default("500ms"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) { b.Trial = decodeTrialLength(d, n) },
-	},
-	{
-		Name: "at_most",
-		Doc:  "Ends the run early: after the first round, a round starts only if it can end in time. Default: all rounds.",
-		Form: schema.Ref("duration"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
-			b.AtMost, _ = parse.Positive(d, n, "at_most", units.ParseDuration)
-		},
-	},
+	parse.WordsField("vnfs", "What is between the generator's ports: `direct` is one link and nothing else; the others are modes of `dray-vnf` with a link on either side. `lb-N` is the mode `lb` with N workers, and one link to the generator.",
+		VNFs, func(b *Matrix) *[]VNF { return &b.VNFs }).Called("VNF").Default([]string{"direct"}),
+	parse.IntegerField("repetitions", "The number of rounds. Each measures every configuration once, in its own random order.",
+		1, maxRepetitions, func(b *Matrix) *int { return &b.Repetitions }).Default(5),
+	parse.ReadField("trial", "How long each trial offers its load, 100ms to 600s.",
+		schema.Schema{{Name: "type", Value: "string"}}.Default("500ms"), decodeTrialLength, func(b *Matrix) *units.Duration { return &b.Trial }),
+	parse.PositiveField("at_most", "Ends the run early: after the first round, a round starts only if it can end in time. Default: all rounds.",
+		schema.Ref("duration"), units.ParseDuration, func(b *Matrix) *units.Duration { return &b.AtMost }),
 	{
 		Name: "seed",
 		Doc:  "The seed of the random order. Default: a new one for each run, which is printed.",
@@ -149,21 +71,11 @@ var fields = []parse.Field[Matrix]{
 			b.Seed = uint64(seed)
 		},
 	},
-	{
-		Name: "baseline",
-		Doc:  "The transport to which the others are compared as ratios. Default: veth, or the first that runs.",
-		Form: schema.Ref("transport"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) {
-			b.Baseline, _ = parse.Choice(d, n, "transport", Transports())
-		},
-	},
-	{
-		Name:   "privileged",
-		Doc:    "Whether to include transports whose functions need privileges.",
-		Form:   schema.Bool().Default(false),
-		Decode: func(d *parse.Decoder, n *yaml.Node, b *Matrix) { b.Privileged, _ = d.Boolean(n, "privileged") },
-	},
-}
+	parse.ChoiceField("baseline", "The transport to which the others are compared as ratios. Default: veth, or the first that runs.",
+		Transports(), func(b *Matrix) *string { return &b.Baseline }).Called("transport").As(schema.Ref("transport")),
+	parse.BooleanField("privileged", "Whether to include transports whose functions need privileges.",
+		func(b *Matrix) *bool { return &b.Privileged }).Default(false),
+}...)
 
 // ReadFile reads and parses a matrix file; see Parse.
 func ReadFile(path string) (*Matrix, []byte, error) {
@@ -178,36 +90,17 @@ func ReadFile(path string) (*Matrix, []byte, error) {
 // Parse reads and validates a matrix; file is the name for errors. The error, if any,
 // is an Errors with every fault, by position.
 func Parse(file string, data []byte) (*Matrix, error) {
-	d, root, fault := parse.Open(file, data, Kind)
-	if fault != nil {
-		return nil, parse.Errors{fault}
-	}
-	b := decodeMatrix(d, root)
-	if errs := d.Result(); errs != nil {
-		return nil, errs
-	}
-	return b, nil
-}
-
-func decodeMatrix(d *parse.Decoder, root *yaml.Node) *Matrix {
-	b := &Matrix{
-		File: d.File(), Runtimes: []chain.RuntimeName{chain.RuntimeRunc}, Sizes: []FrameSize{chain.MinFrame}, Loads: []Load{{Search: LoadMax}},
+	blank := &Matrix{
+		File: file, Runtimes: []chain.RuntimeName{chain.RuntimeRunc}, Sizes: []FrameSize{chain.MinFrame}, Loads: []Load{{Search: LoadMax}},
 		VNFs: []VNF{VNFDirect}, Repetitions: defaultRepetitions, Trial: defaultTrial,
 	}
-	d.CheckVersion(root)
-	if d.Failed() {
-		return b
-	}
-	if values := parse.Object(d, root, "a matrix", fields, b); values != nil {
-		decodeSearch(d, values["search"], b)
-		checkShares(d, b, values["loads"])
-		check(d, b, values)
-	}
-	return b
+	return parse.Document(file, data, Kind, "a matrix", fields, blank, check)
 }
 
 // check checks the rules between fields.
 func check(d *parse.Decoder, b *Matrix, values map[string]*yaml.Node) {
+	decodeSearch(d, values["search"], b)
+	checkShares(d, b, values["loads"])
 	docker := slices.Contains(b.Runtimes, chain.RuntimeDocker)
 	switch image := values["image"]; {
 	case docker && image == nil:

@@ -54,42 +54,14 @@ var searchFields = []parse.Field[Search]{
 			}
 		},
 	},
-	{
-		Name: "sum",
-		Doc:  "The total trial time that decides a load, for `ndr` and `pdr`: 1 to 100 trials. Default: three trials.",
-		Form: schema.Ref("duration"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, s *Search) {
-			s.Sum, _ = parse.Positive(d, n, "sum", units.ParseDuration)
-		},
-	},
-	{
-		Name: "exceed",
-		Doc:  "The share of that time in trials that may lose more, for `ndr` and `pdr`; 0: none.",
-		Form: schema.Schema{{Name: "anyOf", Value: []any{schema.Schema{{Name: "const", Value: 0}}, schema.Schema{{Name: "$ref", Value: "#/$defs/ratio"}}}}}.Default("50%"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, s *Search) {
-			s.Exceed, _ = parse.Quantity(d, n, "exceed", parseExceed)
-		},
-	},
-	{
-		Name: "loss",
-		Doc:  "The loss ratio that `pdr` allows.",
-		Form: schema.Ref("ratio").Default("0.5%"),
-		Decode: func(d *parse.Decoder, n *yaml.Node, s *Search) {
-			if loss, ok := parse.Quantity(d, n, "loss", units.ParseRatio); ok {
-				s.Loss = loss
-			}
-		},
-	},
-	{
-		Name: "verify",
-		Doc:  "The maximum number of trials of a load for `rfc2544`, until one has no loss: 1 is RFC 2544, more is loss verification (ETSI GS NFV-TST 009).",
-		Form: schema.Integer(1, maxVerify).Default(1),
-		Decode: func(d *parse.Decoder, n *yaml.Node, s *Search) {
-			if v, ok := d.Integer(n, "verify", 1, maxVerify); ok {
-				s.Verify = v
-			}
-		},
-	},
+	parse.PositiveField("sum", "The total trial time that decides a load, for `ndr` and `pdr`: 1 to 100 trials. Default: three trials.",
+		schema.Ref("duration"), units.ParseDuration, func(s *Search) *units.Duration { return &s.Sum }),
+	parse.QuantityField("exceed", "The share of that time in trials that may lose more, for `ndr` and `pdr`; 0: none.",
+		schema.Schema{{Name: "anyOf", Value: []any{schema.Schema{{Name: "const", Value: 0}}, schema.Schema{{Name: "$ref", Value: "#/$defs/ratio"}}}}}.Default("50%"), parseExceed, func(s *Search) *units.Ratio { return &s.Exceed }),
+	parse.QuantityField("loss", "The loss ratio that `pdr` allows.",
+		schema.Ref("ratio").Default("0.5%"), units.ParseRatio, func(s *Search) *units.Ratio { return &s.Loss }),
+	parse.IntegerField("verify", "The maximum number of trials of a load for `rfc2544`, until one has no loss: 1 is RFC 2544, more is loss verification (ETSI GS NFV-TST 009).",
+		1, maxVerify, func(s *Search) *int { return &s.Verify }).Default(1),
 }
 
 // parseExceed reads a ratio that may be 0: then no trial may lose more.

@@ -30,6 +30,10 @@ type Field[T any] struct {
 	Doc      string        // one or more sentences for readers of the schema
 	Form     schema.Schema // the form of a value
 	Decode   func(d *Decoder, n *yaml.Node, to *T)
+
+	// read is in place of Decode; noun is its value's name in errors.
+	read func(d *Decoder, n *yaml.Node, noun string, to *T)
+	noun string
 }
 
 // Object decodes a mapping and returns its values by field name, or nil if n is not a
@@ -51,7 +55,10 @@ func Object[T any](d *Decoder, n *yaml.Node, what string, fields []Field[T], to 
 		case values[key.Value] != value: // a key that Keys has reported
 		case f == nil:
 			d.unknownField(key, what, fieldNames(fields))
-		case d.hasValue(key, value):
+		case !d.hasValue(key, value):
+		case f.read != nil:
+			f.read(d, value, f.noun, to)
+		default:
 			f.Decode(d, value, to)
 		}
 	}

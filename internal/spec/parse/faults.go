@@ -56,8 +56,8 @@ func (d *Decoder) FailWith(n *yaml.Node, err error) {
 	d.Fail(n, fault.Fix, "%s", fault.Text)
 }
 
-// Result is every fault found, or nil.
-func (d *Decoder) Result() error {
+// result is every fault found, or nil.
+func (d *Decoder) result() error {
 	if len(d.errs) == 0 {
 		return nil
 	}
@@ -137,8 +137,8 @@ func (d *Decoder) versionField(name string) string {
 	return map[string]string{"apiVersion": APIVersion, "kind": d.kind}[name]
 }
 
-// CheckVersion reports a document of another kind or version.
-func (d *Decoder) CheckVersion(root *yaml.Node) {
+// checkVersion reports a document of another kind or version.
+func (d *Decoder) checkVersion(root *yaml.Node) {
 	root = Deref(root)
 	if root.Kind != yaml.MappingNode {
 		return

@@ -60,9 +60,3 @@ func tooLarge(file string) *Error {
 		Text: fmt.Sprintf("the file is larger than the limit of %s", "1Mi"),
 		Fix:  "is it a chain file? Split a chain that is this large into several"}
 }
-
-// File is the name for errors.
-func (d *Decoder) File() string { return d.file }
-
-// Failed reports whether any fault was found.
-func (d *Decoder) Failed() bool { return len(d.errs) > 0 }

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"slices"
+
+	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/internal/spec/matrix"
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/schema"
+	"github.com/drayage/dray/internal/spec/units"
+	"go.yaml.in/yaml/v3"
+)
+
+var (
+	tools    = []Tool{ToolFrames, ToolTCP, ToolRequests, ToolPingPong, ToolUDP, ToolStart, ToolCyclictest, ToolSpin, ToolChecks, ToolDensity, ToolPlanned, ToolRecovery, ToolImage, ToolEcho, ToolClocks}
+	runtimes = []chain.RuntimeName{chain.RuntimeProcess, chain.RuntimeRunc, chain.RuntimeDocker, chain.RuntimeVM}
+)
+
+// mostCellFunctions is the most functions that a cell may bring up at once.
+const mostCellFunctions = 200
+
+var cellFields = []parse.Field[Cell]{
+	parse.ChoiceField("tool", "How it is measured.", tools, func(c *Cell) *Tool { return &c.Tool }).Must(),
+	parse.ChoiceField("transport", "What joins the two functions.",
+		matrix.Transports(), func(c *Cell) *string { return &c.Transport }),
+	parse.ChoiceField("forwarding", "How the switch forwards, for a transport with that choice.",
+		chain.Forwardings, func(c *Cell) *chain.Forwarding { return &c.Forwarding }),
+	parse.ChoiceField("face", "How the functions see their ports.",
+		chain.Faces, func(c *Cell) *chain.Face { return &c.Face }),
+	parse.ChoiceField("runtime", "How the functions run; docker is for the tool checks, in the image dray-debian.",
+		runtimes, func(c *Cell) *chain.RuntimeName { return &c.Runtime }),
+	parse.ChoiceField("vnf", "What is between the generator's ports.",
+		matrix.VNFs, func(c *Cell) *matrix.VNF { return &c.VNF }).Called("VNF"),
+	parse.QuantityField("size", "Length of each frame with FCS, bytes.",
+		schema.OneOf(schema.Const("imix"), schema.Integer(64, 9018)), matrix.ParseFrameSize, func(c *Cell) *matrix.FrameSize { return &c.Size }),
+	{
+		Name: "load",
+		Doc:  "The offered load: max, ndr, pdr, a packet rate or a bit rate.",
+		Form: schema.Pattern(matrix.LoadPattern),
+		Decode: func(d *parse.Decoder, n *yaml.Node, c *Cell) {
+			if load, ok := parse.Quantity(d, n, "load", matrix.ParseLoad); ok {
+				c.Load = load.String()
+			}
+		},
+	},
+	parse.ChoiceField("qdisc", "The queueing discipline at both ends of the link.",
+		chain.QdiscNames(), func(c *Cell) *string { return &c.Qdisc }),
+	parse.ValueField("rate", "The rate of that discipline.",
+		schema.Ref("bitrate"), chain.DecodeShapedRate, func(c *Cell) *units.Bitrate { return &c.Rate }),
+	parse.ChoiceField("at", "Where the discipline is attached: `switch` is Open vSwitch's own QoS table, for htb or hfsc without `queue` and `far_queue`. Default: at the functions' ports.",
+		[]chain.Place{chain.AtSwitch}, func(c *Cell) *chain.Place { return &c.At }).Called("place").As(schema.Const("switch")),
+	parse.ChoiceField("queue", "The queue below the discipline, which must be tbf, htb or hfsc.",
+		chain.QueueKinds, func(c *Cell) *string { return &c.Queue }),
+	parse.ChoiceField("far_queue", "The same at the far end, if it differs from `queue`.",
+		chain.QueueKinds, func(c *Cell) *string { return &c.FarQueue }).Called("queue"),
+	parse.ChoiceField("datapath", "Where Open vSwitch must forward: `kernel`, in the module openvswitch. Default: there if the kernel has it, otherwise in its userspace datapath.",
+		[]Datapath{DatapathKernel}, func(c *Cell) *Datapath { return &c.Datapath }),
+	parse.BooleanField("bulk", "Whether an unlimited TCP stream runs in the same direction at the same time.",
+		func(c *Cell) *bool { return &c.Bulk }),
+	parse.ChoiceField("kernel", "The required flavour of Debian's kernel: `rt` is PREEMPT_RT.",
+		[]chain.VMKernel{chain.VMKernelGeneric, chain.VMKernelRT}, func(c *Cell) *chain.VMKernel { return &c.Kernel }),
+	parse.ChoiceField("vm_runtime", "How the function runs in its machine: `runc`, as a container. Default: as a process.",
+		[]chain.RuntimeName{chain.RuntimeRunc}, func(c *Cell) *chain.RuntimeName { return &c.VMRuntime }).Called("runtime in a machine").As(schema.Const("runc")),
+	parse.BooleanField("nohz_full", "Whether the machine's kernel stops its tick on a CPU with a single running thread.",
+		func(c *Cell) *bool { return &c.NoHzFull }),
+	parse.IntegerField("functions", "How many functions come up at once.",
+		1, mostCellFunctions, func(c *Cell) *int { return &c.Functions }),
+	parse.BooleanField("stress", "Whether every CPU is kept busy at the same time.",
+		func(c *Cell) *bool { return &c.Stress }),
+	parse.IntegerField("hosts", "Simulated hosts, with a function on each, for the transports that join hosts. Default: one host.",
+		2, 2, func(c *Cell) *int { return &c.Hosts }).As(schema.Const(2)),
+	parse.ValueField("underlay", "The rate of each simulated host's line, in each direction. Default: no limit beyond the machine's own.",
+		schema.Pattern(`^[0-9]+([.][0-9]+)?(k|M|G|T)?bps$`), chain.DecodeShapedRate, func(c *Cell) *units.Bitrate { return &c.Underlay }),
+	parse.ReadField("delay", "The one-way delay between simulated hosts, in addition to the machine's own. It needs the queueing discipline netem.",
+		schema.Pattern(`^[0-9]+([.][0-9]+)?(us|ms|s)$`), chain.DecodeDelay, func(c *Cell) *units.Duration { return &c.Delay }),
+	parse.ReadField("memory", "The memory of the machine. Default: as in a chain that sets none.",
+		schema.Pattern(`^[0-9]+([.][0-9]+)?(k|M|G|T|Ki|Mi|Gi|Ti)?$`), chain.DecodeMemory, func(c *Cell) *units.Bytes { return &c.Memory }),
+	parse.NameField("image", "an image's name", "The image to build, by the name of its recipe.",
+		func(c *Cell) *string { return &c.Image }),
+}
+
+func decodeCell(d *parse.Decoder, n *yaml.Node, c *Cell) {
+	values := parse.Object(d, n, "a cell", cellFields, c)
+	if values == nil || c.Tool == "" {
+		return
+	}
+	shaped := []string{"qdisc", "rate", "at", "queue", "far_queue", "datapath", "kernel", "vm_runtime", "hosts", "underlay", "delay"}
+	need := map[Tool][]string{
+		ToolFrames: {"transport", "face", "runtime", "size", "load"}, ToolTCP: {"transport", "runtime"}, ToolRequests: {"transport", "runtime"},
+		ToolPingPong: {"transport", "runtime"}, ToolUDP: {"transport", "runtime", "load"}, ToolStart: {"runtime"},
+		ToolChecks: {"runtime"}, ToolDensity: {"runtime", "functions"}, ToolRecovery: {"runtime"}, ToolClocks: {"transport", "runtime"}, ToolEcho: {"transport", "face", "runtime"}, ToolImage: {"image", "runtime"}, ToolSpin: {"runtime"},
+	}[c.Tool]
+	may := map[Tool][]string{
+		ToolFrames: {"vnf", "forwarding"}, ToolEcho: {"forwarding", "hosts", "underlay", "delay"}, ToolTCP: shaped, ToolRequests: append([]string{"bulk"}, shaped...),
+		ToolPingPong: append([]string{"bulk"}, shaped...), ToolUDP: shaped, ToolStart: {"memory"}, ToolRecovery: {"transport"}, ToolCyclictest: {"runtime", "kernel", "stress"}, ToolSpin: {"nohz_full"},
+	}[c.Tool]
+	for _, name := range need {
+		if values[name] == nil {
+			d.Fail(n, "add it", "the tool %s needs the field %q", c.Tool, name)
+		}
+	}
+	for _, f := range cellFields {
+		if value := values[f.Name]; value != nil && f.Name != "tool" && !slices.Contains(need, f.Name) && !slices.Contains(may, f.Name) {
+			d.Fail(value, "remove it", "the tool %s takes no field %q", c.Tool, f.Name)
+		}
+	}
+	if c.Tool == ToolUDP && c.Load != "" && c.Offered().Bitrate == 0 {
+		d.Fail(values["load"], `write a bit rate such as "95Mbps"`, "the tool %s sends at a bit rate", c.Tool)
+	}
+	if load := c.Offered(); c.Tool == ToolFrames && (load.Searched() || load.OfPDR) {
+		d.Fail(values["load"], "write max or a rate; a matrix of dray bench searches", "an experiment does not search for a rate")
+	}
+	if values["rate"] != nil && values["qdisc"] == nil {
+		d.Fail(values["rate"], "add qdisc, or remove it", "a rate is that of a qdisc")
+	}
+	if c.At != "" && (c.Transport != "ovs" || !slices.Contains(chain.SwitchKinds, c.Qdisc)) {
+		d.Fail(values["at"], "remove it, or use the transport ovs and the qdisc htb or hfsc", "only Open vSwitch sets a qdisc itself")
+	}
+	for _, name := range []string{"queue", "far_queue"} {
+		if values[name] != nil && c.At != "" {
+			d.Fail(values[name], "remove it, or at: switch", "a switch lets nothing but a FIFO queue below its shaper")
+		}
+		if values[name] != nil && c.Qdisc != "tbf" && c.Qdisc != "htb" && c.Qdisc != "hfsc" {
+			d.Fail(values[name], "give the cell the qdisc tbf, htb or hfsc", "a queue is below a shaper")
+		}
+	}
+	if values["far_queue"] != nil && values["queue"] == nil && c.At == "" {
+		d.Fail(values["far_queue"], "add queue, or remove it", "the far end's queue is in place of the cell's")
+	}
+	if c.Datapath != "" && c.Transport != "ovs" {
+		d.Fail(values["datapath"], "remove it, or use the transport ovs", "a datapath is that of Open vSwitch")
+	}
+	if values["vm_runtime"] != nil && c.Runtime != chain.RuntimeVM {
+		d.Fail(values["vm_runtime"], "remove it, or write runtime: vm", "only a machine has a runtime of its own")
+	}
+	if values["memory"] != nil && c.Runtime != chain.RuntimeVM {
+		d.Fail(values["memory"], "remove it, or write runtime: vm", "only a machine has memory of its own")
+	}
+	if c.Tool != ToolChecks && c.Runtime == chain.RuntimeDocker {
+		d.Fail(values["runtime"], "write runc; a matrix of dray bench has containers of Docker's", "only the tool %s has functions of Docker's", ToolChecks)
+	}
+	if c.Tool == ToolImage && c.Runtime != "" && c.Runtime != chain.RuntimeRunc {
+		d.Fail(values["runtime"], "write runc", "the folder of an image is the root of a function with runtime runc")
+	}
+	if c.Tool == ToolSpin && c.Runtime != "" && c.Runtime != chain.RuntimeVM {
+		d.Fail(values["runtime"], "write vm", "the kernel's tick is asked for in a machine, which boots with a command line of its own")
+	}
+	checkCellHosts(d, c, values, slices.Contains(may, "hosts"))
+	if c.Tool == ToolFrames && c.VNF == "" {
+		c.VNF = matrix.VNFDirect
+	}
+}
+
+// checkCellHosts requires hosts exactly for cells whose transport joins hosts; takes
+// says whether the tool measures between hosts.
+func checkCellHosts(d *parse.Decoder, c *Cell, values map[string]*yaml.Node, takes bool) {
+	tunnel := slices.Contains(chain.Tunnels, c.Transport)
+	switch {
+	case tunnel && !takes:
+		d.Fail(values["transport"], "use another tool, or another transport", "the tool %s measures on one host, and %s joins two", c.Tool, c.Transport)
+	case tunnel && values["hosts"] == nil:
+		d.Fail(values["transport"], "add hosts: 2, or use another transport", "the transport %s joins hosts", c.Transport)
+	case !tunnel && takes && values["hosts"] != nil:
+		d.Fail(values["hosts"], "remove it, or use the transport "+parse.Either(chain.Tunnels), "only a tunnel joins hosts")
+	}
+	for _, name := range []string{"underlay", "delay"} {
+		if values[name] != nil && values["hosts"] == nil {
+			d.Fail(values[name], "add hosts: 2, or remove it", "an underlay is between hosts")
+		}
+	}
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/drayage/dray/internal/spec/parse"
+	"github.com/drayage/dray/internal/spec/schema"
+	"go.yaml.in/yaml/v3"
+)
+
+// figureNames are all figures, in the order that errors list them.
+var figureNames = append([]Figure{
+	"packet_rate", "sent_rate", "latency_mean", "latency_p99", "latency_max", "throughput", "round_trip", "jitter", "start_time", "memory", "wakeup_max", "stall_max", "ticks", "syscalls_dropped",
+	"disk", "threads", "memory_per_thread", "functions", "back_after", "outage", "clock_difference", "clock_bound", "runs", "build_time",
+}, checkFigures...)
+
+var rowFields = []parse.Field[Row]{
+	parse.NameField("name", "a row's name", "The name of the row in claims.",
+		func(r *Row) *string { return &r.Name }).Must(),
+	parse.TextField("title", "What is measured.", func(r *Row) *string { return &r.Title }).Must(),
+	parse.TextField("published", "The published figure, in the source's words.",
+		func(r *Row) *string { return &r.Published }),
+	parse.QuantityField("value", "The published figure as a number, in the unit of `figure`.",
+		schema.Schema{{Name: "type", Value: "number"}, {Name: "exclusiveMinimum", Value: 0}}, parseFigure, func(r *Row) *float64 { return &r.Value }),
+	parse.ChoiceField("figure", "The part of the cell's result that the row shows: packet_rate and sent_rate in kpps, latency, wakeup and stall in µs, ticks in 1/s, throughput in Mb/s, round_trip, jitter, back_after and outage in ms, start_time and build_time in s, memory and disk in MB, memory_per_thread in GB, clock_… in µs; runs, limits_…, hides_… and all after them are pass or fail.",
+		figureNames, func(r *Row) *Figure { return &r.Figure }),
+	{
+		Name:   "cell",
+		Doc:    "How it is measured here.",
+		Form:   schema.Ref("cell"),
+		Decode: func(d *parse.Decoder, n *yaml.Node, r *Row) { decodeCell(d, n, &r.Cell) },
+	},
+	parse.TextField("not_run", "Why no machine measures it yet.", func(r *Row) *string { return &r.NotRun }),
+}
+
+func parseFigure(text string) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v > 0) || math.IsInf(v, 1) {
+		return 0, &parse.Error{Text: "a published value cannot be " + parse.Quote(text), Fix: "write a number above 0 in the figure's unit, or leave it out"}
+	}
+	return v, nil
+}
+
+func decodeRows(d *parse.Decoder, n *yaml.Node, e *Experiment) {
+	names := parse.NewUnique("rows")
+	d.List(n, "rows", func(item *yaml.Node) {
+		var r Row
+		values := parse.Object(d, item, "a row", rowFields, &r)
+		if values == nil {
+			return
+		}
+		names.Add(d, r.Name, values["name"])
+		checkRow(d, item, &r, values)
+		e.Rows = append(e.Rows, r)
+	})
+}
+
+// checkRow checks the rules between fields of a row.
+func checkRow(d *parse.Decoder, item *yaml.Node, r *Row, values map[string]*yaml.Node) {
+	switch measured := values["cell"] != nil; {
+	case measured && values["not_run"] != nil:
+		d.Fail(values["not_run"], "remove it, or the cell", "a row is measured, or not run")
+	case !measured && values["not_run"] == nil:
+		d.Fail(item, "add cell, or not_run with the reason", "the row says neither how it is measured nor why it is not")
+	case !measured && (values["figure"] != nil || values["value"] != nil):
+		d.Fail(item, "remove figure and value", "a row that is not run has no figure to compare")
+	case measured && values["figure"] == nil:
+		d.Fail(item, "add it", "a row that is measured needs the field %q", "figure")
+	case measured && r.Cell.Tool != "" && r.Figure != "" && !slices.Contains(toolFigures[r.Cell.Tool], r.Figure):
+		d.Fail(values["figure"], "choose another tool or figure", "the tool %s gives no figure %q", r.Cell.Tool, r.Figure)
+	case values["value"] != nil && r.Figure.PassFail():
+		d.Fail(values["value"], "remove it", "what holds or does not has no ratio to a published value")
+	}
+}
