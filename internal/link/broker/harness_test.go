@@ -90,27 +90,27 @@ func until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// site is a broker's directory and the ports of its links.
-type site struct {
+// fixture is a broker's directory and the ports of its links.
+type fixture struct {
 	t   testing.TB
 	dir string
 	log *lockedBuffer
 }
 
-func newSite(t testing.TB) *site {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "dray-broker-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	return &site{t: t, dir: dir, log: new(lockedBuffer)}
+	return &fixture{t: t, dir: dir, log: new(lockedBuffer)}
 }
 
-func (s *site) state() string { return filepath.Join(s.dir, "broker") }
+func (s *fixture) state() string { return filepath.Join(s.dir, "broker") }
 
 // link is a link of two ports, each in its own directory.
-func (s *site) link(name string) broker.Link {
+func (s *fixture) link(name string) broker.Link {
 	s.t.Helper()
 	l := broker.Link{Name: name, Kind: broker.KindShm, Slots: 64, SampleShift: 4}
 	for i, function := range []string{"du", "cu"} {
@@ -127,7 +127,7 @@ func (s *site) link(name string) broker.Link {
 }
 
 // serve runs a broker in this process, until stop or the end of the test.
-func (s *site) serve() (client *broker.Client, stop func()) {
+func (s *fixture) serve() (client *broker.Client, stop func()) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan error, 1)
@@ -153,7 +153,17 @@ func (s *site) serve() (client *broker.Client, stop func()) {
 	return s.dial(), stop
 }
 
-func (s *site) dial() *broker.Client {
+// serveLink runs a broker with the link "f1u" in this process.
+func serveLink(t testing.TB) (*fixture, *broker.Client, broker.Link) {
+	t.Helper()
+	s := newFixture(t)
+	c, _ := s.serve()
+	l := s.link("f1u")
+	s.add(c, l)
+	return s, c, l
+}
+
+func (s *fixture) dial() *broker.Client {
 	s.t.Helper()
 	c, err := broker.Dial(s.state())
 	if err != nil {
@@ -163,7 +173,7 @@ func (s *site) dial() *broker.Client {
 }
 
 // spawn runs a broker in a separate process.
-func (s *site) spawn() (*broker.Client, *process) {
+func (s *fixture) spawn() (*broker.Client, *process) {
 	s.t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), brokerEnv+"="+s.state())
@@ -179,7 +189,7 @@ func (s *site) spawn() (*broker.Client, *process) {
 	return s.dial(), p
 }
 
-func (s *site) add(c *broker.Client, l broker.Link) {
+func (s *fixture) add(c *broker.Client, l broker.Link) {
 	s.t.Helper()
 	if err := c.Add(context.Background(), l); err != nil {
 		s.t.Fatal(err)
@@ -187,7 +197,7 @@ func (s *site) add(c *broker.Client, l broker.Link) {
 }
 
 // status is the status of one link.
-func (s *site) status(c *broker.Client, name string) broker.LinkStatus {
+func (s *fixture) status(c *broker.Client, name string) broker.LinkStatus {
 	s.t.Helper()
 	all, err := c.Status(context.Background())
 	if err != nil {
@@ -280,7 +290,7 @@ type peer struct {
 }
 
 // join starts an end of a link; role is "send" or "recv".
-func (s *site) join(e broker.End, role string) *peer {
+func (s *fixture) join(e broker.End, role string) *peer {
 	s.t.Helper()
 	f, err := os.CreateTemp(s.dir, "seen-")
 	if err != nil {

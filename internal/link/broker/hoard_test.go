@@ -16,13 +16,8 @@ import (
 // TestHoarder keeps the memory of every generation, by descriptor or only by
 // mapping. It gets few generations, and the link continues after it releases them.
 func TestHoarder(t *testing.T) {
-	s := newSite(t)
-	c, _ := s.serve()
-	l := s.link("f1u")
-	s.add(c, l)
-	honest := s.raw(l.Ends[1])
-	honest.hello(nil)
-	honest.expect(wire.TypeWelcome)
+	s, c, l := serveLink(t)
+	honest := s.welcomed(l.Ends[1])
 	const most = 8
 	var kept [][]byte
 	for range most {
@@ -38,9 +33,7 @@ func TestHoarder(t *testing.T) {
 		honest.expect(wire.TypeRebind)
 		honest.letGo()
 	}
-	hoarder := s.raw(l.Ends[0])
-	hoarder.hello(nil)
-	hoarder.expect(wire.TypeWelcome)
+	hoarder := s.welcomed(l.Ends[0])
 	var st broker.LinkStatus
 	until(t, "refused, or one more", func() bool {
 		st = s.status(c, "f1u")
@@ -60,24 +53,18 @@ func TestHoarder(t *testing.T) {
 // TestTelemetryHoarder does the same with telemetry memfds. It does not affect
 // its peer's port.
 func TestTelemetryHoarder(t *testing.T) {
-	s := newSite(t)
-	c, _ := s.serve()
-	l := s.link("f1u")
-	s.add(c, l)
+	s, _, l := serveLink(t)
 	var kept []int
 	for range 8 {
 		r := s.raw(l.Ends[0])
-		r.hello(nil)
-		_, fds := r.expect(wire.TypeWelcome)
+		_, fds := r.greet()
 		kept, r.fds = append(kept, fds...), nil
 		r.hangUp()
 	}
 	r := s.raw(l.Ends[0])
 	r.hello(nil)
 	r.refused(unix.ENOMEM)
-	peer := s.raw(l.Ends[1])
-	peer.hello(nil)
-	peer.expect(wire.TypeWelcome)
+	s.welcomed(l.Ends[1])
 	closeFDs(kept)
 	until(t, "welcome", func() bool {
 		r := s.raw(l.Ends[0])
@@ -90,7 +77,7 @@ func TestTelemetryHoarder(t *testing.T) {
 
 // TestSocketHoarder keeps the packet sockets of every generation.
 func TestSocketHoarder(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	l := s.link("n3")
 	l.Kind = broker.KindNetdev
 	s.veth(&l)
@@ -99,21 +86,15 @@ func TestSocketHoarder(t *testing.T) {
 	var kept []int
 	t.Cleanup(func() { closeFDs(kept) })
 	for range 8 {
-		r := s.raw(l.Ends[0])
-		r.hello(nil)
-		r.expect(wire.TypeWelcome)
+		r := s.welcomed(l.Ends[0])
 		_, fds := r.expect(wire.TypeOffer)
 		kept = append(kept, fds...)
 		r.fds = slices.DeleteFunc(r.fds, func(fd int) bool { return slices.Contains(fds, fd) })
 		r.hangUp()
 	}
-	r := s.raw(l.Ends[0])
-	r.hello(nil)
-	r.expect(wire.TypeWelcome)
+	r := s.welcomed(l.Ends[0])
 	until(t, "refused", func() bool { return strings.Contains(s.status(c, "n3").LastError, "still open") })
-	peer := s.raw(l.Ends[1])
-	peer.hello(nil)
-	peer.expect(wire.TypeWelcome)
+	peer := s.welcomed(l.Ends[1])
 	peer.expect(wire.TypeOffer)
 	closeFDs(kept)
 	kept = nil

@@ -45,7 +45,7 @@ func settles(t testing.TB, before int) {
 
 // healthy takes the port through a handshake: the broker must still serve it
 // after the attack.
-func (s *site) healthy(l broker.Link) {
+func (s *fixture) healthy(l broker.Link) {
 	s.t.Helper()
 	a, b, _, _ := s.joinRaw(l)
 	a.hangUp()
@@ -70,10 +70,7 @@ func memfd(t testing.TB, size int64, seals int) int {
 }
 
 func TestRefusals(t *testing.T) {
-	s := newSite(t)
-	c, _ := s.serve()
-	l := s.link("f1u")
-	s.add(c, l)
+	s, _, l := serveLink(t)
 	file, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
@@ -124,8 +121,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			r, peer := s.raw(l.Ends[0]), s.raw(l.Ends[1])
 			r.t, peer.t = t, t
-			r.hello(nil)
-			r.expect(wire.TypeWelcome)
+			r.greet()
 			peer.offered()
 			r.nextOffer()
 			r.say(tc.m, tc.fds...)
@@ -143,18 +139,14 @@ func TestRefusals(t *testing.T) {
 
 // A hint of a later version is ignored, and its descriptors are dropped.
 func TestHint(t *testing.T) {
-	s := newSite(t)
-	c, _ := s.serve()
-	l := s.link("f1u")
-	s.add(c, l)
+	s, _, l := serveLink(t)
 	before := descriptors(t)
 	r := s.raw(l.Ends[0])
 	hint := wire.Message{Type: 0x8001}.Marshal()
 	if err := r.send(hint, memfd(t, 4096, 0)); err != nil {
 		t.Fatal(err)
 	}
-	r.hello(nil)
-	r.expect(wire.TypeWelcome)
+	r.greet()
 	if err := errors.Join(r.send(hint), r.send(hint, int(os.Stdin.Fd()))); err != nil {
 		t.Fatal(err)
 	}
@@ -180,13 +172,8 @@ func TestHint(t *testing.T) {
 }
 
 func TestPortIsTaken(t *testing.T) {
-	s := newSite(t)
-	c, _ := s.serve()
-	l := s.link("f1u")
-	s.add(c, l)
-	first := s.raw(l.Ends[0])
-	first.hello(nil)
-	first.expect(wire.TypeWelcome)
+	s, c, l := serveLink(t)
+	first := s.welcomed(l.Ends[0])
 	for range 3 {
 		s.raw(l.Ends[0]).refused(unix.EBUSY)
 	}
@@ -195,30 +182,23 @@ func TestPortIsTaken(t *testing.T) {
 	}
 	first.hangUp()
 	// A connection right after a death finds the port free.
-	second := s.raw(l.Ends[0])
-	second.hello(nil)
-	second.expect(wire.TypeWelcome)
+	second := s.welcomed(l.Ends[0])
 	// Two silent connections: the first one to speak gets the port.
 	second.hangUp()
 	third, fourth := s.raw(l.Ends[0]), s.raw(l.Ends[0])
-	fourth.hello(nil)
-	fourth.expect(wire.TypeWelcome)
+	fourth.greet()
 	third.hello(nil)
 	third.refused(unix.EBUSY)
 }
 
 // Each timeout ends in ERROR for the late end, and in REBIND for the other.
 func TestTimeouts(t *testing.T) {
-	s := newSite(t)
-	c, _ := s.serve()
-	l := s.link("f1u")
-	s.add(c, l)
+	s, c, l := serveLink(t)
 	silent := s.raw(l.Ends[0])
 	silent.refused(unix.ETIMEDOUT)
 
 	late, prompt := s.raw(l.Ends[0]), s.raw(l.Ends[1])
-	late.hello(nil)
-	late.expect(wire.TypeWelcome)
+	late.greet()
 	generation, _, fd := prompt.offered()
 	late.nextOffer()
 	prompt.mapped(generation, fd)
@@ -249,14 +229,9 @@ func TestTimeouts(t *testing.T) {
 // An end leaves at each step of the handshake: its peer is notified, and gets
 // the next generation with the next end.
 func TestEndLeavesAtEachStep(t *testing.T) {
-	s := newSite(t)
-	c, _ := s.serve()
-	l := s.link("f1u")
-	s.add(c, l)
+	s, _, l := serveLink(t)
 	before := descriptors(t)
-	stays := s.raw(l.Ends[1])
-	stays.hello(nil)
-	stays.expect(wire.TypeWelcome)
+	stays := s.welcomed(l.Ends[1])
 	for step := range 6 {
 		goes := s.raw(l.Ends[0])
 		generation := goes.advance(stays, step)
@@ -265,12 +240,12 @@ func TestEndLeavesAtEachStep(t *testing.T) {
 			continue
 		}
 		// Skip messages about generations that this end never saw.
-		for told := false; !told; {
+		for rebound := false; !rebound; {
 			m, _, err := stays.receive()
 			if err != nil {
 				t.Fatalf("step %d: %v", step, err)
 			}
-			told = m.Type == wire.TypeRebind && m.Generation == generation
+			rebound = m.Type == wire.TypeRebind && m.Generation == generation
 			if m.Type == wire.TypeOffer && m.Generation > generation {
 				t.Errorf("step %d: generation %d is offered to a single end", step, m.Generation)
 			}
@@ -288,8 +263,7 @@ func (r *raw) advance(peer *raw, steps int) (generation uint32) {
 	if steps == 0 {
 		return 0
 	}
-	r.hello(nil)
-	r.expect(wire.TypeWelcome)
+	r.greet()
 	if steps == 1 {
 		return 0
 	}
@@ -317,7 +291,7 @@ func (r *raw) advance(peer *raw, steps int) (generation uint32) {
 
 // An end that does not read loses its connection, and costs its peer nothing.
 func TestNobodyReads(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, _ := s.serve()
 	l, healthy := s.link("f1u"), s.link("n3")
 	s.add(c, l)
@@ -326,9 +300,7 @@ func TestNobodyReads(t *testing.T) {
 	deaf.hello(nil)
 	// Each new peer queues an OFFER and a REBIND, until the queue is full.
 	until(t, "dropped", func() bool {
-		r := s.raw(l.Ends[1])
-		r.hello(nil)
-		r.expect(wire.TypeWelcome)
+		r := s.welcomed(l.Ends[1])
 		r.wait = 100 * time.Millisecond
 		_, _, _ = r.receive() // OFFER; nothing, once the other is dropped
 		r.hangUp()
@@ -361,7 +333,7 @@ func flood(path string, stop chan struct{}) int {
 // Thousands of connections: the port serves a few at a time, other links are
 // unaffected, and nothing is left.
 func TestFlood(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, _ := s.serve()
 	l, healthy := s.link("f1u"), s.link("n3")
 	s.add(c, l)
@@ -397,7 +369,7 @@ func TestFlood(t *testing.T) {
 
 // Files presented as the memory of a live link that are something else.
 func TestFalseReadopt(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, stop := s.serve()
 	l := s.link("f1u")
 	s.add(c, l)

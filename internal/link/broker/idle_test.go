@@ -54,7 +54,7 @@ func usage(t testing.TB, pid int) (cpu time.Duration, resident int64, fds, threa
 // idleLinks creates that many links on plain pages, joins both ends of each,
 // and leaves them idle.
 func idleLinks(t testing.TB, links int) idle {
-	s := newSite(t)
+	s := newFixture(t)
 	c, b := s.spawn()
 	_, before, _, _ := usage(t, b.Process.Pid)
 	var r idle

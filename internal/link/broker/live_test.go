@@ -13,7 +13,7 @@ import (
 )
 
 // pair is a link with traffic from its first end to its second.
-func (s *site) pair(c *broker.Client, name string) (l broker.Link, from, to *peer) {
+func (s *fixture) pair(c *broker.Client, name string) (l broker.Link, from, to *peer) {
 	s.t.Helper()
 	l = s.link(name)
 	s.add(c, l)
@@ -40,8 +40,16 @@ func ordered(to *peer) {
 	}
 }
 
+// drained ends the sender, and checks that the receiver has all its packets, in order.
+func drained(from, to *peer) {
+	from.t.Helper()
+	from.end()
+	settled(from, to)
+	ordered(to)
+}
+
 func TestTraffic(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, _ := s.serve()
 	l, from, to := s.pair(c, "f1u")
 	until(t, "figures reported", func() bool {
@@ -65,9 +73,7 @@ func TestTraffic(t *testing.T) {
 	if low <= 0 || high <= low || high > 60e9 {
 		t.Errorf("median latency is %g to %g ns", low, high)
 	}
-	from.end()
-	settled(from, to)
-	ordered(to)
+	drained(from, to)
 	to.end()
 	until(t, "empty", func() bool { return s.status(c, "f1u").State == broker.StateEmpty })
 	if got := s.status(c, "f1u"); got.Bytes != 0 || got.Rebinds != 1 {
@@ -81,7 +87,7 @@ func TestTrafficOnHugePages(t *testing.T) {
 	if free, _ := strconv.Atoi(strings.TrimSpace(string(b))); err != nil || free < 8 {
 		t.Skipf("%d free huge pages of 2 MiB are too few: write 8 to /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", free)
 	}
-	s := newSite(t)
+	s := newFixture(t)
 	c, _ := s.serve()
 	l := s.link("f1u")
 	l.Pages, l.MessageBytes = broker.PagesHuge, 100_000
@@ -92,14 +98,12 @@ func TestTrafficOnHugePages(t *testing.T) {
 	if got := s.status(c, "f1u"); got.Pages != "huge 2M" || got.Bytes < 4<<20 {
 		t.Errorf("status is %+v", got)
 	}
-	from.end()
-	settled(from, to)
-	ordered(to)
+	drained(from, to)
 }
 
 // Packets published by a killed end are received; its successor continues.
 func TestKilledEndHasSuccessor(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, _ := s.serve()
 	l, from, to := s.pair(c, "f1u")
 	const deaths = 5
@@ -129,7 +133,7 @@ func TestKilledEndHasSuccessor(t *testing.T) {
 // The broker is killed under load: traffic continues. After its restart the
 // link is adopted, no packet is lost, and the ends see no new generation.
 func TestKilledBrokerAdoptsLinks(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, b := s.spawn()
 	_, from, to := s.pair(c, "f1u")
 	before := s.status(c, "f1u")
@@ -152,9 +156,7 @@ func TestKilledBrokerAdoptsLinks(t *testing.T) {
 	if n := from.seen().Rebinds + to.seen().Rebinds; n != 0 || from.seen().Generation != uint64(before.Generation) {
 		t.Errorf("the ends saw %d rebinds: %+v, %+v", n, from.seen(), to.seen())
 	}
-	from.end()
-	settled(from, to)
-	ordered(to)
+	drained(from, to)
 	// An adopted link is watched like any other.
 	to.end()
 	until(t, "empty", func() bool { return s.status(c, "f1u").State == broker.StateEmpty })
@@ -162,7 +164,7 @@ func TestKilledBrokerAdoptsLinks(t *testing.T) {
 
 // Without the journal there is a new generation with a higher number, and no packet is lost.
 func TestLostJournal(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, stop := s.serve()
 	l, from, to := s.pair(c, "f1u")
 	for range 3 { // so that the number is not 1
@@ -183,14 +185,12 @@ func TestLostJournal(t *testing.T) {
 	if got := s.status(c, "f1u"); got.Adopted {
 		t.Errorf("adopted without a journal: %+v", got)
 	}
-	from.end()
-	settled(from, to)
-	ordered(to)
+	drained(from, to)
 }
 
 // One end dies while no broker runs. The next broker does not adopt half a link.
 func TestEndDiesWithoutBroker(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, b := s.spawn()
 	l, from, to := s.pair(c, "f1u")
 	b.kill()
@@ -203,13 +203,11 @@ func TestEndDiesWithoutBroker(t *testing.T) {
 	if got := s.status(c, "f1u"); got.Adopted || got.State != broker.StateActive || got.Generation < 2 {
 		t.Errorf("status is %+v", got)
 	}
-	from.end()
-	settled(from, to)
-	ordered(to)
+	drained(from, to)
 }
 
 func TestRemove(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, _ := s.serve()
 	l, from, to := s.pair(c, "f1u")
 	ctx := context.Background()

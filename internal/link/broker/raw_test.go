@@ -24,7 +24,7 @@ type raw struct {
 	fds  []int         // received; closed after the test
 }
 
-func (s *site) raw(e broker.End) *raw {
+func (s *fixture) raw(e broker.End) *raw {
 	s.t.Helper()
 	fd, err := connect(e.Socket)
 	if err != nil {
@@ -96,6 +96,21 @@ func (r *raw) hello(change func(*wire.Hello)) {
 	r.say(r.helloMessage(change))
 }
 
+// greet says HELLO, and returns the WELCOME with its descriptors.
+func (r *raw) greet() (wire.Message, []int) {
+	r.t.Helper()
+	r.hello(nil)
+	return r.expect(wire.TypeWelcome)
+}
+
+// welcomed connects to a port, up to WELCOME.
+func (s *fixture) welcomed(e broker.End) *raw {
+	s.t.Helper()
+	r := s.raw(e)
+	r.greet()
+	return r
+}
+
 var errHungUp = errors.New("hung up")
 
 // receive reads the next message.
@@ -159,8 +174,7 @@ func (r *raw) refused(code unix.Errno) string {
 // offered sends HELLO and reads up to OFFER, which it returns with its memfd.
 func (r *raw) offered() (uint32, *wire.Offer, int) {
 	r.t.Helper()
-	r.hello(nil)
-	r.expect(wire.TypeWelcome)
+	r.greet()
 	return r.nextOffer()
 }
 
@@ -185,13 +199,11 @@ func (r *raw) active(generation uint32) {
 }
 
 // join takes both ends of a link through the whole handshake.
-func (s *site) joinRaw(l broker.Link) (a, b *raw, generation uint32, memfd int) {
+func (s *fixture) joinRaw(l broker.Link) (a, b *raw, generation uint32, memfd int) {
 	s.t.Helper()
 	a, b = s.raw(l.Ends[0]), s.raw(l.Ends[1])
-	a.hello(nil)
-	a.expect(wire.TypeWelcome)
-	b.hello(nil)
-	b.expect(wire.TypeWelcome)
+	a.greet()
+	b.greet()
 	generation, _, memfd = a.nextOffer()
 	b.nextOffer()
 	for _, r := range []*raw{a, b} {

@@ -19,7 +19,7 @@ import (
 )
 
 // veth puts each end's interface into its own namespace.
-func (s *site) veth(l *broker.Link) {
+func (s *fixture) veth(l *broker.Link) {
 	s.t.Helper()
 	testenv.Root(s.t)
 	var ifaces []host.Iface
@@ -50,7 +50,7 @@ func (s *site) veth(l *broker.Link) {
 }
 
 // move relinks, and waits until both ends have followed.
-func (s *site) move(c *broker.Client, l broker.Link, from, to *peer) {
+func (s *fixture) move(c *broker.Client, l broker.Link, from, to *peer) {
 	s.t.Helper()
 	before := s.status(c, l.Name).Generation
 	if err := c.Relink(context.Background(), l); err != nil {
@@ -71,7 +71,7 @@ func (s *site) move(c *broker.Client, l broker.Link, from, to *peer) {
 // The link moves from memory to network devices and back under traffic; the
 // ends lose nothing and are never down.
 func TestRelink(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, _ := s.serve()
 	l, from, to := s.pair(c, "f1u")
 	wired := l
@@ -102,7 +102,7 @@ func TestRelink(t *testing.T) {
 
 // A restarted broker gives new sockets to the ends of a netdev link.
 func TestNetdevAfterRestart(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	l := s.link("n3")
 	l.Kind = broker.KindNetdev
 	s.veth(&l)
@@ -130,7 +130,7 @@ func TestNetdevAfterRestart(t *testing.T) {
 }
 
 func TestMoveKeepsThePorts(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, _ := s.serve()
 	ctx := context.Background()
 	l := s.link("f1u")
@@ -161,7 +161,7 @@ func TestMoveKeepsThePorts(t *testing.T) {
 // Frames of a link with several queues arrive once, at one queue, and never
 // return to their sender.
 func TestNetdevQueues(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	l := s.link("n3")
 	l.Kind = broker.KindNetdev
 	l.Ends[0].Queues, l.Ends[1].Queues = 2, 2
@@ -170,9 +170,7 @@ func TestNetdevQueues(t *testing.T) {
 	s.add(c, l)
 	var sockets [2][]int
 	for i := range l.Ends {
-		r := s.raw(l.Ends[i])
-		r.hello(nil)
-		r.expect(wire.TypeWelcome)
+		r := s.welcomed(l.Ends[i])
 		m, fds := r.expect(wire.TypeOffer)
 		if o := m.Body.(*wire.Offer); o.Kind != wire.KindNetdev || o.Queues != 2 || len(fds) != 2 {
 			t.Fatalf("offered %+v with %d sockets", o, len(fds))

@@ -13,7 +13,7 @@ import (
 // TestALinkThatCannotBeServedYet: the broker serves it as soon as it can,
 // unless the link has been removed.
 func TestALinkThatCannotBeServedYet(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, stop := s.serve()
 	l, gone := s.link("f1u"), s.link("gone")
 	s.add(c, l)

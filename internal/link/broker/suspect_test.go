@@ -26,10 +26,7 @@ import (
 // Seals. The size is fixed from the start. Once both ends have mapped the
 // memory, nobody can punch holes or map it writable.
 func TestSeals(t *testing.T) {
-	s := newSite(t)
-	c, _ := s.serve()
-	l := s.link("f1u")
-	s.add(c, l)
+	s, c, l := serveLink(t)
 	a, b, generation, fd := s.joinRaw(l)
 	until(t, "active", func() bool { return s.status(c, "f1u").State == broker.StateActive })
 	const punch = unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE
@@ -53,8 +50,7 @@ func TestSeals(t *testing.T) {
 
 	// An end that seals the seals itself can lose the link; its peer loses only the generation.
 	a, b = s.raw(l.Ends[0]), s.raw(l.Ends[1])
-	a.hello(nil)
-	a.expect(wire.TypeWelcome)
+	a.greet()
 	next, _, fd := b.offered()
 	a.nextOffer()
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SEAL); err != nil {
@@ -74,10 +70,7 @@ func TestSeals(t *testing.T) {
 
 // A function may report anything: the result is figures, not a crash.
 func TestTelemetryIsSuspect(t *testing.T) {
-	s := newSite(t)
-	c, _ := s.serve()
-	l := s.link("f1u")
-	s.add(c, l)
+	s, c, l := serveLink(t)
 	r := s.raw(l.Ends[0])
 	r.hello(func(h *wire.Hello) { h.TickHz = 0 })
 	_, fds := r.expect(wire.TypeWelcome)
@@ -113,7 +106,7 @@ func TestTelemetryIsSuspect(t *testing.T) {
 
 // The control socket accepts its own user's requests, and rejects others with a reason.
 func TestControlSocket(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, _ := s.serve()
 	path := filepath.Join(s.state(), "control")
 	info, err := os.Lstat(path)
@@ -160,7 +153,7 @@ func TestControlSocket(t *testing.T) {
 // Sockets belong to their port's user from the start, even if the path is
 // longer than an address.
 func TestSockets(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, stop := s.serve()
 	l := s.link("f1u")
 	deep := filepath.Join(s.dir, strings.Repeat("d", 100))
@@ -188,14 +181,13 @@ func TestSockets(t *testing.T) {
 
 // The broker sends a live end the sampling rate.
 func TestSampling(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, _ := s.serve()
 	l := s.link("f1u")
 	l.SampleShift = broker.SampleDefault
 	s.add(c, l)
 	r := s.raw(l.Ends[0])
-	r.hello(nil)
-	m, fds := r.expect(wire.TypeWelcome)
+	m, fds := r.greet()
 	if got := m.Body.(*wire.Welcome).SampleShift; got != 6 {
 		t.Errorf("one packet in 2^%d is stamped by default", got)
 	}
@@ -218,7 +210,7 @@ func TestSampling(t *testing.T) {
 
 // A broker that exits leaves no goroutines or descriptors, whatever its links were doing.
 func TestServeEndsWhole(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	l := s.link("p0")
 	goroutines, before := runtime.NumGoroutine(), descriptors(t)
 	c, stop := s.serve()
@@ -228,9 +220,7 @@ func TestServeEndsWhole(t *testing.T) {
 	for i := range 10 {
 		s.add(c, s.link(fmt.Sprintf("p%d", i+1)))
 	}
-	alone := s.raw(s.link("p1").Ends[0])
-	alone.hello(nil)
-	alone.expect(wire.TypeWelcome)
+	alone := s.welcomed(s.link("p1").Ends[0])
 	stop()
 	if m, _ := a.expect(wire.TypeBye); m.Body.(*wire.Bye).Reason != wire.ByeRestart {
 		t.Errorf("the end got %+v", m.Body)
@@ -261,10 +251,7 @@ func TestServeEndsWhole(t *testing.T) {
 
 // The broker keeps no copy of a bell: an end's death hangs up the other's bell without its help.
 func TestBellsBelongToTheEnds(t *testing.T) {
-	s := newSite(t)
-	c, _ := s.serve()
-	l := s.link("f1u")
-	s.add(c, l)
+	s, _, l := serveLink(t)
 	a, b, _, _ := s.joinRaw(l)
 	bell := b.fds[len(b.fds)-1]
 	poll := []unix.PollFd{{Fd: int32(bell), Events: unix.POLLRDHUP}}
@@ -281,10 +268,7 @@ func TestBellsBelongToTheEnds(t *testing.T) {
 // The broker notices a process's death even if a child holds the connection open.
 func TestDeathBehindAnOpenConnection(t *testing.T) {
 	testenv.Program(t, "sleep")
-	s := newSite(t)
-	c, _ := s.serve()
-	l := s.link("f1u")
-	s.add(c, l)
+	s, c, l := serveLink(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), holderEnv+"="+l.Ends[0].Socket)
 	out, err := cmd.Output()
@@ -306,7 +290,7 @@ func TestDeathBehindAnOpenConnection(t *testing.T) {
 // A broker whose chain was removed and created again leaves the sockets of the
 // new broker alone.
 func TestABrokerThatOutlivedItsChain(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	c, stop := s.serve()
 	l := s.link("f1u")
 	s.add(c, l)

@@ -17,18 +17,16 @@ import (
 // hangs up before or after it gets the HELLO.
 func TestAPortThatIsTaken(t *testing.T) {
 	t.Run("by an end", func(t *testing.T) {
-		s := newSite(t)
+		s := newFixture(t)
 		c, _ := s.serve()
 		l := s.link("f1u")
 		s.add(c, l)
-		r := s.raw(l.Ends[0])
-		r.hello(nil)
-		r.expect(wire.TypeWelcome)
+		s.welcomed(l.Ends[0])
 		s.expectBusy(l.Ends[0], "100")
 	})
 	for name, heard := range map[string]bool{"before HELLO": false, "after HELLO": true} {
 		t.Run("refused "+name, func(t *testing.T) {
-			s := newSite(t)
+			s := newFixture(t)
 			e := s.link("f1u").Ends[0]
 			refuseAll(t, e.Socket, heard)
 			s.expectBusy(e, "200")
@@ -37,7 +35,7 @@ func TestAPortThatIsTaken(t *testing.T) {
 }
 
 // expectBusy opens the port with a C program.
-func (s *site) expectBusy(e broker.End, times string) {
+func (s *fixture) expectBusy(e broker.End, times string) {
 	s.t.Helper()
 	if out, err := exec.Command(endProgram(s.t), filepath.Dir(e.Socket), e.Port, "busy", times).CombinedOutput(); err != nil {
 		s.t.Errorf("%v:\n%s", err, out)
