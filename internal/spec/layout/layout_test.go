@@ -101,3 +101,15 @@ func TestGroups(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestWrapBreaksLongWords(t *testing.T) {
+	for text, want := range map[string][]string{
+		"ab cd efghijklm n": {"ab cd", "efghi", "jklm", "n"},
+		"ab_cdefg":          {"ab_", "cdefg"},
+		"":                  {""},
+	} {
+		if diff := cmp.Diff(want, Wrap(text, 5)); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
+	}
+}

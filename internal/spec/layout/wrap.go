@@ -8,7 +8,8 @@ import (
 )
 
 // Wrap breaks text at blanks into lines of at most width characters; 0 means no
-// limit. Leading blanks are the indent of every line. A longer word is broken.
+// limit. Leading blanks are the indent of every line. A longer word is broken, if
+// possible after an underscore.
 func Wrap(text string, width int) []string {
 	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	return Hang(indent, indent, strings.TrimSpace(text), width)
@@ -32,6 +33,9 @@ func Hang(first, rest, text string, width int) []string {
 		}
 		for utf8.RuneCountInString(word) > room() {
 			line = string([]rune(word)[:room()])
+			if at := strings.LastIndex(line, "_"); at >= 0 {
+				line = line[:at+1]
+			}
 			word = word[len(line):]
 			flush()
 		}
@@ -85,11 +89,13 @@ func hangingLine(line string, width int) []string {
 	return Hang(lead, strings.Repeat(" ", utf8.RuneCountInString(lead)), line[at:], width)
 }
 
-// longestWord is the smallest width that breaks no word of the text.
+// longestWord is the smallest width at which Wrap breaks no word of the text.
 func longestWord(text string) int {
 	longest := 0
 	for _, word := range strings.Fields(text) {
-		longest = max(longest, utf8.RuneCountInString(word))
+		for _, piece := range strings.SplitAfter(word, "_") {
+			longest = max(longest, utf8.RuneCountInString(piece))
+		}
 	}
 	return longest + len(text) - len(strings.TrimLeft(text, " "))
 }

@@ -5,6 +5,8 @@ package document
 import (
 	"slices"
 	"strings"
+
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 // Table is rows under columns.
@@ -101,4 +103,22 @@ func (t *Table) same(column int) bool {
 		}
 	}
 	return len(t.Rows) > 0
+}
+
+// grid is the table's text, with the numbers of its key columns. The first line is the
+// head.
+func (t *Table) grid() (g *layout.Grid, keys []int) {
+	lines := make([][]string, 1+len(t.Rows))
+	for i, c := range t.Columns {
+		lines[0] = append(lines[0], Plain(c.terminalHead()))
+		if c.Key {
+			keys = append(keys, i)
+		}
+	}
+	for i, r := range t.Rows {
+		for _, c := range r.Cells {
+			lines[i+1] = append(lines[i+1], Plain(c.Text))
+		}
+	}
+	return layout.NewGrid(lines), keys
 }

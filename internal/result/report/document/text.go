@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 // Text writes the document for a terminal. A width of 0 means no limit.
@@ -60,7 +61,7 @@ const narrowest = 20
 func (t *textWriter) paragraph(text string) {
 	text = Plain(text)
 	if t.width > 0 {
-		text = strings.Join(wrap(text, max(t.width, narrowest)), "\n")
+		text = strings.Join(layout.Wrap(text, max(t.width, narrowest)), "\n")
 	}
 	t.WriteString(text + "\n")
 }
@@ -111,13 +112,16 @@ func (t *textWriter) list(b Block) {
 	t.blank()
 }
 
+// hang is the further indent of an item's continuation lines.
+const hang = "  "
+
 // item writes an item; its continuation lines are indented further.
 func (t *textWriter) item(indent, text string) {
 	lines := []string{Plain(text)}
 	if t.width > 0 {
-		lines = wrap(lines[0], max(t.width-len(indent)-len(gap), narrowest))
+		lines = layout.Wrap(lines[0], max(t.width-len(indent)-len(hang), narrowest))
 	}
-	t.WriteString(indent + strings.Join(lines, "\n"+indent+gap) + "\n")
+	t.WriteString(indent + strings.Join(lines, "\n"+indent+hang) + "\n")
 }
 
 // table writes a table; one that is too wide is split, and each part has the keys.
@@ -136,9 +140,9 @@ func (t *textWriter) table(all *Table) {
 			shown.Rows[i].Cells = append(r.Cells, Cell{Text: orNone(strings.Join(slices.Concat(r.Marks, r.Remarks), ", "))})
 		}
 	}
-	g := gridOf(&shown)
-	for _, part := range g.parts(t.width) {
-		g.write(&t.Builder, part, t.width)
+	g, keys := shown.grid()
+	for _, part := range g.Parts(keys, t.width) {
+		g.Write(&t.Builder, part, t.width)
 		t.blank()
 	}
 }
@@ -159,43 +163,4 @@ func Plain(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// wrap breaks text at blanks into lines of at most width runes; it breaks longer words,
-// if possible after an underscore.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		for utf8.RuneCountInString(word) > width {
-			if line != "" {
-				lines, line = append(lines, line), ""
-			}
-			head := string([]rune(word)[:width])
-			if at := strings.LastIndex(head, "_"); at >= 0 {
-				head = head[:at+1]
-			}
-			lines, word = append(lines, head), word[len(head):]
-		}
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
-			line += " " + word
-		default:
-			lines, line = append(lines, line), word
-		}
-	}
-	return append(lines, line)
-}
-
-// longestWord is the smallest width at which wrap breaks no word.
-func longestWord(text string) int {
-	longest := 0
-	for _, word := range strings.Fields(text) {
-		for _, piece := range strings.SplitAfter(word, "_") {
-			longest = max(longest, utf8.RuneCountInString(piece))
-		}
-	}
-	return longest
 }
