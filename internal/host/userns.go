@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -108,4 +109,19 @@ func holdUserNetns(mappings ...UserMapping) (pid int, release func(), err error)
 		stdin.Close()
 		_ = holder.Wait()
 	}, nil
+}
+
+// CheckReachable checks that an ordinary host user can reach dir; who names that user
+// in the error.
+func CheckReachable(dir, who string) error {
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("%s cannot enter %s: chmod o+x %s, or set DRAY_STATE to another directory", who, dir, dir)
+		}
+	}
+	return nil
 }

@@ -47,7 +47,7 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 			Name:  named("bind root file system"),
 			Makes: []step.Resource{host.DirResource(l.root()), host.MountResource(l.root())},
 			Do: func(context.Context) error {
-				if err := checkReachable(l.dir); err != nil {
+				if err := host.CheckReachable(l.dir, "functions in user namespaces"); err != nil {
 					return err
 				}
 				if err := makeDir(l.root()); err != nil {
@@ -91,21 +91,6 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 			},
 		},
 	)}, nil
-}
-
-// checkReachable checks that the function's root, an ordinary host user, can
-// reach the prepared files in dir.
-func checkReachable(dir string) error {
-	for ; dir != "/"; dir = filepath.Dir(dir) {
-		info, err := os.Stat(dir)
-		if err != nil {
-			return err
-		}
-		if info.Mode().Perm()&0o001 == 0 {
-			return fmt.Errorf("functions in user namespaces cannot enter %s: chmod o+x %s, or set DRAY_STATE to another directory", dir, dir)
-		}
-	}
-	return nil
 }
 
 func createCgroups(s runtime.Spec) error {

@@ -145,21 +145,7 @@ func (p Process) prepare() error {
 			return err
 		}
 	}
-	return checkReachable(p.Dir)
-}
-
-// checkReachable checks that an ordinary host user can reach dir.
-func checkReachable(dir string) error {
-	for ; dir != "/"; dir = filepath.Dir(dir) {
-		info, err := os.Stat(dir)
-		if err != nil {
-			return err
-		}
-		if info.Mode().Perm()&0o001 == 0 {
-			return fmt.Errorf("a switch in a user namespace cannot enter %s: chmod o+x %s, or set DRAY_STATE to another directory", dir, dir)
-		}
-	}
-	return nil
+	return host.CheckReachable(p.Dir, "a switch in a user namespace")
 }
 
 // Admit lets that owner's sidecar connect to sockets that the directory's owner

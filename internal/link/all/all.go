@@ -30,13 +30,3 @@ func All() []transport.Driver {
 		native.Wrap(ovs.New()), native.Wrap(afpacket.New()), afxdp.New(), native.Wrap(vxlan.New()), native.Wrap(ovs.NewTunnel()), ovsdpdk.NewTunnel(), vpp.New(), vpp.NewMemif(), dpdkring.New(), native.Wrap(sriov.New()), loopback.New(),
 	}
 }
-
-// Get returns the driver of that name, or nil.
-func Get(name string) transport.Driver {
-	for _, d := range All() {
-		if d.Name() == name {
-			return d
-		}
-	}
-	return nil
-}

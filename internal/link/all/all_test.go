@@ -30,18 +30,15 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("%s (rank %d) is out of order", d.Name(), rank)
 		}
 		last = max(last, rank)
-		if all.Get(d.Name()) == nil {
-			t.Errorf("%s cannot be got", d.Name())
+		if d.Name() == "loopback" && rank >= 0 {
+			t.Errorf("loopback has rank %d: auto would choose it", rank)
 		}
 		if _, err := json.Marshal(d.Caps()); err != nil {
 			t.Error(err)
 		}
 	}
-	if all.Get("pigeon") != nil {
-		t.Error("a transport by pigeon exists")
-	}
-	if caps := all.Get("loopback").Caps(); caps.Rank >= 0 {
-		t.Errorf("loopback has rank %d: auto would choose it", caps.Rank)
+	if !names["loopback"] {
+		t.Error("there is no transport loopback")
 	}
 	folders, err := filepath.Glob("../*/*.go")
 	if err != nil {

@@ -57,7 +57,7 @@ func TestSearchAsTheMatrixSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := float64(found.Goals[0].Lower); got < c.low || got > c.high {
-				t.Errorf("%.0f packets/s (%s), want %.0f to %.0f", got, found.Goals[0], c.low, c.high)
+				t.Errorf("%.0f packets/s (%+v), want %.0f to %.0f", got, found.Goals[0], c.low, c.high)
 			}
 			if about := searchTrials(m, m.Loads[0]); c.high > 0.9e6 && c.spoilt == 0 && (*trials > 2*about || *trials < about/3) {
 				t.Errorf("%d trials, estimated %d", *trials, about)

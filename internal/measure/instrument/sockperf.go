@@ -33,8 +33,6 @@ const (
 	// SockperfOverhead is a sockperf trial's time in addition to its duration: it
 	// first sleeps for 2 s, and calibrates its clock.
 	SockperfOverhead = 2400 * time.Millisecond
-	// SockperfUnused is the part of the duration that sockperf discards.
-	SockperfUnused = sockperfWarmup + sockperfCooldown
 	// maxSamples bounds the log of one trial.
 	maxSamples = 1_000_000
 	// messageBytes is the UDP payload of a request.

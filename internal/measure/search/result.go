@@ -3,7 +3,6 @@
 package search
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -23,17 +22,6 @@ type GoalResult struct {
 	// figure is the programs' limit, or that of a port that accepted no more.
 	ByInstrument float64 `json:"by_instrument"`
 	Lossless     bool    `json:"lossless"` // no trial at Lower lost a packet
-}
-
-// String prints the throughput with its meaning.
-func (r GoalResult) String() string {
-	switch {
-	case r.Lower == 0:
-		return fmt.Sprintf("no result (%s; %s)", r.Reason, r.Goal)
-	case !r.Regular:
-		return fmt.Sprintf("at least %.4g packets/s (%s; %s)", r.Throughput, r.Reason, r.Goal)
-	}
-	return fmt.Sprintf("%.4g packets/s (%s)", r.Throughput, r.Goal)
 }
 
 // Result is the Controller Output of a search.

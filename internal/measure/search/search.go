@@ -69,10 +69,6 @@ type Trial struct {
 	Short bool `json:"short,omitempty"`
 }
 
-// ForwardingRate is RFC 9971's Trial Forwarding Rate: the share of the load
-// that arrived, packets/s.
-func (t Trial) ForwardingRate() float64 { return float64(t.Load) * (1 - t.Outcome.LossRatio()) }
-
 // RejectedError is a Measurer's error for a trial that does not count.
 type RejectedError struct {
 	Reason string

@@ -27,14 +27,22 @@ func (d *BenchData) label(l *BenchLine) string {
 
 // rateFigures has one plot for each frame size and load that is not a stated rate.
 func (d *BenchData) rateFigures(a anchors) []document.Figure {
+	return d.eachFigure(func(n int, size string, load matrix.Load) *document.Figure {
+		lines := d.picked(func(l *BenchLine) bool {
+			return l.Rate != nil && l.Load == load.String() && l.Config.Size == size && load.Search != ""
+		})
+		slices.SortStableFunc(lines, func(x, y *BenchLine) int { return -cmp.Compare(x.Rate.Mean, y.Rate.Mean) })
+		return d.rateFigure(n, lines, sizeWords(size), load.String(), a)
+	})
+}
+
+// eachFigure draws a figure for each frame size and load; draw returns nil for none. n
+// counts the figures before.
+func (d *BenchData) eachFigure(draw func(n int, size string, load matrix.Load) *document.Figure) []document.Figure {
 	var out []document.Figure
 	for _, size := range d.Run.Matrix.Sizes {
 		for _, load := range d.Run.Matrix.Loads {
-			lines := d.picked(func(l *BenchLine) bool {
-				return l.Rate != nil && l.Load == load.String() && l.Config.Size == size.String() && load.Search != ""
-			})
-			slices.SortStableFunc(lines, func(x, y *BenchLine) int { return -cmp.Compare(x.Rate.Mean, y.Rate.Mean) })
-			if f := d.rateFigure(len(out), lines, sizeWords(size.String()), load.String(), a); f != nil {
+			if f := draw(len(out), size.String(), load); f != nil {
 				out = append(out, *f)
 			}
 		}
@@ -83,24 +91,18 @@ func (d *BenchData) picked(want func(*BenchLine) bool) []*BenchLine {
 
 // delayFigures has one plot for each frame size and latency load.
 func (d *BenchData) delayFigures(a anchors) []document.Figure {
-	var out []document.Figure
-	for _, size := range d.Run.Matrix.Sizes {
-		for _, load := range d.Run.Matrix.Loads {
-			seen := map[string]bool{}
-			lines := d.picked(func(l *BenchLine) bool {
-				ok := l.Samples > 0 && l.LatencyLoad == load.String() && l.Config.Size == size.String() && !seen[l.Config.String()]
-				seen[l.Config.String()] = seen[l.Config.String()] || ok
-				return ok
-			})
-			slices.SortStableFunc(lines, func(x, y *BenchLine) int {
-				return cmp.Compare(float64(x.Latency[0].Value), float64(y.Latency[0].Value))
-			})
-			if f := d.delayFigure(len(out), lines, sizeWords(size.String()), load.String(), a); f != nil {
-				out = append(out, *f)
-			}
-		}
-	}
-	return out
+	return d.eachFigure(func(n int, size string, load matrix.Load) *document.Figure {
+		seen := map[string]bool{}
+		lines := d.picked(func(l *BenchLine) bool {
+			ok := l.Samples > 0 && l.LatencyLoad == load.String() && l.Config.Size == size && !seen[l.Config.String()]
+			seen[l.Config.String()] = seen[l.Config.String()] || ok
+			return ok
+		})
+		slices.SortStableFunc(lines, func(x, y *BenchLine) int {
+			return cmp.Compare(float64(x.Latency[0].Value), float64(y.Latency[0].Value))
+		})
+		return d.delayFigure(n, lines, sizeWords(size), load.String(), a)
+	})
 }
 
 func (d *BenchData) delayFigure(n int, lines []*BenchLine, size, load string, a anchors) *document.Figure {

@@ -5,6 +5,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -199,41 +200,39 @@ func noLimit(reason string) string {
 
 // limitsOf is the range of the physical limit over some trials.
 func limitsOf(trials []record.Trial) string {
-	var ring, line []float64
-	for _, t := range trials {
-		if t.Bench != nil && t.Bench.Limit != nil {
-			ring, line = append(ring, t.Bench.Limit.Ring), append(line, t.Bench.Limit.Line)
-		}
-	}
-	if len(ring) == 0 {
-		return notMeasured
-	}
-	low, high := ends(ring)
-	near, far := ends(line)
-	return fmt.Sprintf("a bare ring passed %s to %s of 64 B, a cache line went to and fro in %s to %s ns",
-		ppsText(low), ppsText(high), three(near), three(far))
+	return rangesOf(trials, "a bare ring passed %s to %s of 64 B, a cache line went to and fro in %s to %s ns", three,
+		func(b *record.Bench) (float64, float64, bool) {
+			if b.Limit == nil {
+				return 0, 0, false
+			}
+			return b.Limit.Ring, b.Limit.Line, true
+		})
 }
 
 // ceilingsOf are the generator's rates without a port.
 func ceilingsOf(trials []record.Trial) string {
-	var send, receive []float64
-	for _, t := range trials {
-		if t.Bench != nil && t.Bench.Ceiling != nil {
-			send, receive = append(send, t.Bench.Ceiling.Send), append(receive, t.Bench.Ceiling.Receive)
-		}
-	}
-	if len(send) == 0 {
-		return notMeasured
-	}
-	low, high := ends(send)
-	near, far := ends(receive)
-	return fmt.Sprintf("%s to %s sending and %s to %s receiving, without a port", ppsText(low), ppsText(high), ppsText(near), ppsText(far))
+	return rangesOf(trials, "%s to %s sending and %s to %s receiving, without a port", ppsText,
+		func(b *record.Bench) (float64, float64, bool) {
+			if b.Ceiling == nil {
+				return 0, 0, false
+			}
+			return b.Ceiling.Send, b.Ceiling.Receive, true
+		})
 }
 
-func ends(values []float64) (low, high float64) {
-	low, high = values[0], values[0]
-	for _, v := range values {
-		low, high = min(low, v), max(high, v)
+// rangesOf says between what values a rate and another figure lay.
+func rangesOf(trials []record.Trial, format string, other func(float64) string, of func(*record.Bench) (rate, figure float64, ok bool)) string {
+	var rates, figures []float64
+	for _, t := range trials {
+		if t.Bench == nil {
+			continue
+		}
+		if rate, figure, ok := of(t.Bench); ok {
+			rates, figures = append(rates, rate), append(figures, figure)
+		}
 	}
-	return low, high
+	if len(rates) == 0 {
+		return notMeasured
+	}
+	return fmt.Sprintf(format, ppsText(slices.Min(rates)), ppsText(slices.Max(rates)), other(slices.Min(figures)), other(slices.Max(figures)))
 }

@@ -102,11 +102,6 @@ func (c *ClockDifference) fitDrift(at, delta []float64) {
 	c.Drifts = c.DriftCI.Low > 0 || c.DriftCI.High < 0
 }
 
-// OneWay is the one-way delay τ = τ12 − Δ of a packet received that long after it was
-// sent, by two clocks. For the least τ12 it is half of the least round trip: these
-// clocks cannot separate the two directions.
-func (c ClockDifference) OneWay(stamped time.Duration) time.Duration { return stamped - c.Delta }
-
 // Agrees reports whether the estimate permits a known difference: 0 for two hosts, or
 // namespaces, with one clock.
 func (c ClockDifference) Agrees(known time.Duration) bool {

@@ -41,12 +41,6 @@ func SmallestDetectable(aa []Pair, pairs int, seed uint64) (Detectable, error) {
 	return d, nil
 }
 
-// Indistinguishable reports whether a ratio is indistinguishable from 1: by its own
-// interval, or since it is nearer to 1 than A/A runs can detect.
-func (d Detectable) Indistinguishable(r RatioEstimate) bool {
-	return r.Indistinguishable() || r.Ratio < d.Ratio && r.Ratio > 1/d.Ratio
-}
-
 // RunNoise is the largest difference between two runs of one configuration in 95 % of
 // cases: t₀.₉₇₅·s·√2 over one value of each of several runs. Trials of one run share
 // its conditions, so their spread does not show this. Two runs give a very wide bound,

@@ -69,19 +69,6 @@ func TestSmallestDetectableHasItsPower(t *testing.T) {
 	}
 }
 
-func TestDetectableIndistinguishable(t *testing.T) {
-	d := Detectable{Ratio: 1.05}
-	for ratio, want := range map[float64]bool{1.04: true, 0.96: true, 1.06: false, 0.95: false} {
-		r := RatioEstimate{Ratio: ratio, CI: Interval{ratio * 0.999, ratio * 1.001}}
-		if got := d.Indistinguishable(r); got != want {
-			t.Errorf("a ratio of %g with A/A noise of 5 %%: indistinguishable %v, want %v", ratio, got, want)
-		}
-	}
-	if !d.Indistinguishable(RatioEstimate{Ratio: 1.2, CI: Interval{0.9, 1.6}}) {
-		t.Error("an interval that covers 1 is called distinguishable")
-	}
-}
-
 func TestDetectableTooFew(t *testing.T) {
 	var few *TooFewError
 	if _, err := SmallestDetectable([]Pair{{1, 1}}, 10, 1); !errors.As(err, &few) {

@@ -26,11 +26,6 @@ type Proportion struct {
 	EffectiveN float64 // the equivalent number of independent samples
 }
 
-// ClopperPearson is ClopperPearsonAt of Confidence.
-func ClopperPearson(events, n float64) (lower, upper float64, err error) {
-	return ClopperPearsonAt(Confidence, events, n)
-}
-
 // ClopperPearsonAt returns the exact one-sided bounds, at a confidence level, of a
 // proportion from events among n independent samples (Clopper & Pearson, Biometrika 26,
 // 1934). Both may be fractional, as effective sizes are. It returns a *TooFewError for

