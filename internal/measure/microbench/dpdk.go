@@ -43,7 +43,7 @@ const grace = 20 * time.Second
 // Run measures round after round, prints the tables, and returns the figures.
 func (b DPDK) Run(ctx context.Context) (s *Figures, err error) {
 	began := time.Now()
-	for _, path := range []*string{&b.Driver, &b.Generator, &b.VNF, &b.Broker, &b.Trips, &b.Probe, &b.Limit, &b.Scripts} {
+	for _, path := range []*string{&b.Driver, &b.Generator, &b.VNF, &b.Broker, &b.Cost, &b.Trips, &b.Probe, &b.Limit, &b.Scripts} {
 		if *path, err = filepath.Abs(*path); err != nil {
 			return nil, err
 		}
@@ -209,8 +209,13 @@ func take(f *Figure, t *pair, sample float64) {
 // costs adds the figures of dray-pmd-cost: the minimum of its trials, since other
 // work on the machine only adds CPU time.
 func (r *dpdkRows) costs() {
+	missing := func(why string) {
+		fmt.Fprintf(r.Log, "dray-pmd-cost: %s\n", why)
+		r.figures.Figure(groupCost, "all frames", "ns").Missing("dray-pmd-cost: " + why)
+	}
 	p, err := startProbe(r.ctx, r.Cost)
 	if err != nil {
+		missing(err.Error())
 		return
 	}
 	for {
@@ -222,7 +227,7 @@ func (r *dpdkRows) costs() {
 		r.figures.Figure(groupCost, name, "ns").Add(slices.Min(sample.Values))
 	}
 	if err := p.end(); err != nil {
-		fmt.Fprintf(r.Log, "dray-pmd-cost: %v: %s\n", err, lastLine(p.err.String()))
+		missing(fmt.Sprintf("%v: %s", err, lastLine(p.err.String())))
 	}
 }
 

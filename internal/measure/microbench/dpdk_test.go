@@ -116,3 +116,15 @@ func TestLargestShares(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A missing program is a row without a figure, and the log says so.
+func TestMissingCostProgram(t *testing.T) {
+	var log strings.Builder
+	figures := &Figures{}
+	r := &dpdkRows{figures: figures, place: &place{ctx: context.Background(), DPDK: DPDK{Cost: "/nonexistent/dray-pmd-cost", Log: &log}}}
+	r.costs()
+	f := figures.Figure(groupCost, "all frames", "ns")
+	if f.Measured() || !strings.Contains(f.whyMissing(), "dray-pmd-cost") || !strings.Contains(log.String(), "no such file") {
+		t.Errorf("missing %q, logged %q", f.whyMissing(), log.String())
+	}
+}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/drayage/dray/internal/spec/layout"
 )
 
 // width is the width of the terminal that tables fit.
@@ -123,19 +125,7 @@ func row(nameWidth int, name, text string) string {
 
 // wrap breaks text into lines that fit the terminal.
 func wrap(first, next, text string) string {
-	var out strings.Builder
-	line, empty := first, true
-	for _, word := range strings.Fields(text) {
-		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			out.WriteString(line + "\n")
-			line, empty = next, true
-		}
-		if !empty {
-			line += " "
-		}
-		line, empty = line+word, false
-	}
-	return out.String() + line + "\n"
+	return strings.Join(layout.Hang(first, next, text, width), "\n") + "\n"
 }
 
 // scale is the divisor for printing a unit.
