@@ -4,14 +4,14 @@ package node
 
 import "context"
 
-// care is background work of this process. The zero value does nothing.
-type care struct {
+// background is background work of this process. The zero value does nothing.
+type background struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
 // begin starts the work, which ends soon after its context.
-func (c *care) begin(work func(context.Context)) {
+func (c *background) begin(work func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	c.cancel, c.done = cancel, done
@@ -22,10 +22,10 @@ func (c *care) begin(work func(context.Context)) {
 }
 
 // end ends the work, if any, and waits until it is over.
-func (c *care) end() {
+func (c *background) end() {
 	if c.cancel != nil {
 		c.cancel()
 		<-c.done
-		*c = care{}
+		*c = background{}
 	}
 }

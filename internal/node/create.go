@@ -30,7 +30,7 @@ type Live struct {
 	journal *journal // nil once committed
 	// This process's background work on the links' processes and the broker, which
 	// both outlive it.
-	links, broker care
+	links, broker background
 }
 
 // ExistsError says that a chain of that name is up, or in use.

@@ -14,22 +14,22 @@ import (
 	"github.com/drayage/dray/internal/host"
 )
 
-// HeirCommand is the sub-command of a supervisor's log keeper, the heir. It calls
+// HeirCommand is the sub-command of a supervisor's log keeper. It calls
 // KeepOutput; its arguments are chain and functions.
 const HeirCommand = "keep-output"
 
-// firstOutput is the heir's descriptor of the first function's output.
+// firstOutput is the log keeper's descriptor of the first function's output.
 const firstOutput = 3
 
-// Outlive keeps the functions' logs going if this process is killed. An heir,
+// Outlive keeps the functions' logs going if this process is killed. A log keeper,
 // `program keep-output CHAIN FUNCTION…`, shares the pipes and then reads on. Call
 // it before Run.
-func (s *Supervisor) Outlive(program string) { s.heir = program }
+func (s *Supervisor) Outlive(program string) { s.keeper = program }
 
-// keepHeir keeps an heir running until ctx ends, then ends it.
-func (s *Supervisor) keepHeir(ctx context.Context) {
+// keepLogKeeper keeps a log keeper running until ctx ends, then ends it.
+func (s *Supervisor) keepLogKeeper(ctx context.Context) {
 	for backoff := firstBackoff; ; backoff = min(2*backoff, longestBackoff) {
-		if err := s.runHeir(ctx); err != nil {
+		if err := s.runLogKeeper(ctx); err != nil {
 			fmt.Fprintln(os.Stderr, "dray: who keeps the functions' output:", err)
 		}
 		if host.Sleep(ctx, backoff) != nil {
@@ -38,8 +38,8 @@ func (s *Supervisor) keepHeir(ctx context.Context) {
 	}
 }
 
-// runHeir starts the heir and waits for its end, or kills it when ctx ends.
-func (s *Supervisor) runHeir(ctx context.Context) error {
+// runLogKeeper starts the log keeper and waits for its end, or kills it when ctx ends.
+func (s *Supervisor) runLogKeeper(ctx context.Context) error {
 	args := []string{HeirCommand, s.live.Chain.Name}
 	var files []*os.File
 	defer func() {
@@ -59,7 +59,7 @@ func (s *Supervisor) runHeir(ctx context.Context) error {
 		return nil
 	}
 	leaf := s.live.node.cgroupOf(s.live.Chain.Name).Child(supervisorGroup)
-	cmd, err := s.live.detach(leaf, s.live.SupervisorLog(), s.heir, args, files)
+	cmd, err := s.live.detach(leaf, s.live.SupervisorLog(), s.keeper, args, files)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *Supervisor) runHeir(ctx context.Context) error {
 	return nil
 }
 
-// KeepOutput is the heir: after the chain's supervisor ends, it copies the
+// KeepOutput is the log keeper: after the chain's supervisor ends, it copies the
 // functions' output, from descriptor 3 on, to their logs, until all writers have
 // ended.
 func (n *Node) KeepOutput(ctx context.Context, chainName string, functions []string) error {

@@ -50,7 +50,7 @@ func (n *Node) Measure(ctx context.Context, command string, wait func(Measurer) 
 	if err != nil {
 		return nil, err
 	}
-	var told Measurer
+	var reported Measurer
 	first := false
 	for {
 		err := host.TryLock(f, unix.LOCK_EX)
@@ -59,8 +59,8 @@ func (n *Node) Measure(ctx context.Context, command string, wait func(Measurer) 
 		}
 		if errors.Is(err, host.ErrLocked) {
 			err = nil
-			if holder := readMeasurer(f); !first || holder != told && holder.Process.PID != 0 {
-				first, told = true, holder
+			if holder := readMeasurer(f); !first || holder != reported && holder.Process.PID != 0 {
+				first, reported = true, holder
 				err = wait(holder)
 			}
 		}

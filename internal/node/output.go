@@ -19,7 +19,7 @@ const (
 )
 
 // output copies the output of a function's instances to its log. They write into a
-// pipe that an heir can also read, so they do not die of SIGPIPE if the supervisor
+// pipe that a log keeper can also read, so they do not die of SIGPIPE if the supervisor
 // is killed.
 type output struct {
 	log         *lumberjack.Logger
@@ -89,7 +89,7 @@ func (o *output) pending() (n int) {
 	return n
 }
 
-// reader is a duplicate of the reading end, for the heir. It must stay
+// reader is a duplicate of the reading end, for the log keeper. It must stay
 // non-blocking: the two share that flag.
 func (o *output) reader() (*os.File, error) {
 	raw, err := o.read.SyscallConn()

@@ -19,7 +19,7 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 )
 
-// supervisorMain is this program as a supervisor, or as its heir.
+// supervisorMain is this program as a supervisor, or as its log keeper.
 func supervisorMain(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -73,7 +73,7 @@ func TestOutputOutlivesTheSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	leaf := n.cgroupOf(c.Name).Child(supervisorGroup)
-	await(t, "an heir", func() bool { pids, err := leaf.Processes(); return err == nil && len(pids) == 2 })
+	await(t, "a log keeper", func() bool { pids, err := leaf.Processes(); return err == nil && len(pids) == 2 })
 
 	var s Status
 	if err := readJSON(filepath.Join(n.dir(c.Name), fileStatus), &s); err != nil {

@@ -56,7 +56,7 @@ func (s *Supervisor) functions(ctx context.Context) {
 		}
 	}
 	stop(slices.Collect(maps.Values(running)))
-	s.heirs.end()
+	s.logKeeper.end()
 	for _, out := range s.outputs {
 		out.close()
 	}
@@ -65,7 +65,7 @@ func (s *Supervisor) functions(ctx context.Context) {
 // start starts the chain's functions that do not run yet, unless they are held.
 func (s *Supervisor) start(ctx context.Context, l *Live, running map[string]*supervised) {
 	var wait []*supervised
-	s.heirs.end() // it has the old outputs
+	s.logKeeper.end() // it has the old outputs
 	for _, f := range l.Chain.Functions {
 		if running[f.Name] != nil || initialPhase(f) != PhaseStarting || slices.Contains(l.State.Held, f.Name) {
 			continue
@@ -83,8 +83,8 @@ func (s *Supervisor) start(ctx context.Context, l *Live, running map[string]*sup
 		running[f.Name] = r
 		wait = append(wait, r)
 	}
-	if s.heir != "" {
-		s.heirs.begin(s.keepHeir) // until every function has stopped
+	if s.keeper != "" {
+		s.logKeeper.begin(s.keepLogKeeper) // until every function has stopped
 	}
 	for _, r := range wait {
 		var own context.Context

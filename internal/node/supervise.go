@@ -70,12 +70,12 @@ const (
 // Supervisor starts the commands of a chain's functions, restarts them by their
 // policy, and publishes their status.
 type Supervisor struct {
-	live    *Live              // as it was at first
-	heir    string             // the program that outlives this process; "": none
-	heirs   care               // keeps an heir
-	outputs map[string]*output // of the functions that have had a command
-	links   *keeper
-	reload  chan struct{} // see Reload
+	live      *Live              // as it was at first
+	keeper    string             // the program that outlives this process; "": none
+	logKeeper background         // runs the log keeper
+	outputs   map[string]*output // of the functions that have had a command
+	links     *keeper
+	reload    chan struct{} // see Reload
 
 	mu      sync.Mutex
 	stopped error // what failed to stop

@@ -73,15 +73,15 @@ var nearEAL = regexp.MustCompile(`(?i)^\$?[({]?\s*DRAY[_ -]?EAL\s*[)}]?$`)
 
 // warnOfEAL finds DPDK applications that would not find their ports.
 func (p *planner) warnOfEAL(f *chain.Function) {
-	told := false
+	namesPorts := false
 	for _, arg := range f.Command {
 		if arg != ealArgument && nearEAL.MatchString(arg) {
 			p.warn("function %s: its command gets %q as it is; did you mean %s?", f.Name, arg, ealArgument)
 			return
 		}
-		told = told || strings.Contains(arg, "DRAY_EAL")
+		namesPorts = namesPorts || strings.Contains(arg, "DRAY_EAL")
 	}
-	if !told && len(f.Command) > 0 && f.HasPort(chain.FaceDPDK) {
+	if !namesPorts && len(f.Command) > 0 && f.HasPort(chain.FaceDPDK) {
 		p.warn("function %s: a port has face: dpdk, and its command lacks the argument %s, without which a DPDK application finds no port, unless it reads the variable DRAY_EAL", f.Name, ealArgument)
 	}
 }

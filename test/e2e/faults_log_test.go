@@ -145,8 +145,8 @@ func lostBetween(senders, sinks instances) (lost int, exact bool) {
 	return lost, exact
 }
 
-// told reports whether the last instance has ended with a result.
-func (list instances) told() bool {
+// reported says whether the last instance has ended with a result.
+func (list instances) reported() bool {
 	return len(list) > 0 && list[len(list)-1].result != nil
 }
 

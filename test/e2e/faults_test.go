@@ -280,10 +280,10 @@ func (b *bench) finish(chain string) {
 	started, asked := time.Now(), false
 	for time.Since(started) < faultPatience {
 		time.Sleep(200 * time.Millisecond)
-		if !b.roles(chain, "gen").told() {
+		if !b.roles(chain, "gen").reported() {
 			continue
 		}
-		if b.roles(chain, "sink").told() || functionPID(b.t, b, chain, "sink") != sink {
+		if b.roles(chain, "sink").reported() || functionPID(b.t, b, chain, "sink") != sink {
 			return
 		}
 		if !asked && time.Since(started) > grace {

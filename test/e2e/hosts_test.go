@@ -86,17 +86,17 @@ func TestKillWithHosts(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		moment := time.Duration(rand.Int64N(int64(time.Second)))
+		delay := time.Duration(rand.Int64N(int64(time.Second)))
 		if i < 2 { // not before hosts exist
 			awaitFile(t, filepath.Join(b.state, "victim", "hosts", "host-h2.net"))
-			moment = 0
+			delay = 0
 		}
-		time.Sleep(moment)
+		time.Sleep(delay)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		b.collect()
 		if left := b.leftovers(); len(left) > 0 {
-			t.Fatalf("kill %d, over %s, after %v left %v", i, transport, moment, left)
+			t.Fatalf("kill %d, over %s, after %v left %v", i, transport, delay, left)
 		}
 	}
 }

@@ -45,13 +45,13 @@ func TestKillWithHugePageLimits(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		moment := time.Duration(rng.Int64N(int64(700 * time.Millisecond)))
-		time.Sleep(moment)
+		delay := time.Duration(rng.Int64N(int64(700 * time.Millisecond)))
+		time.Sleep(delay)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		b.collect()
 		if left := b.leftovers(); len(left) > 0 {
-			t.Fatalf("kill %d after %v left %v", i, moment, left)
+			t.Fatalf("kill %d after %v left %v", i, delay, left)
 		}
 		b.hierarchyGoes()
 	}

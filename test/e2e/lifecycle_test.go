@@ -199,15 +199,15 @@ func TestKillAtARandomMoment(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		moment := time.Duration(rng.Int64N(int64(within)))
-		time.Sleep(moment)
+		delay := time.Duration(rng.Int64N(int64(within)))
+		time.Sleep(delay)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		if b.collect() {
 			committed++
 		}
 		if left := b.leftovers(); len(left) > 0 {
-			t.Fatalf("kill %d of dray %s, %s over %s, after %v left %v", i, argv[0], p.Runtime, p.Transport, moment, left)
+			t.Fatalf("kill %d of dray %s, %s over %s, after %v left %v", i, argv[0], p.Runtime, p.Transport, delay, left)
 		}
 	}
 	t.Logf("%d of %d had already been committed, and stayed until down", committed, kills)

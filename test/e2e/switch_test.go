@@ -101,13 +101,13 @@ func TestKillAChainWithASwitch(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		moment := time.Duration(rng.Int64N(int64(1500 * time.Millisecond)))
-		time.Sleep(moment)
+		delay := time.Duration(rng.Int64N(int64(1500 * time.Millisecond)))
+		time.Sleep(delay)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		b.collect()
 		if left := b.leftovers(); len(left) > 0 {
-			t.Fatalf("kill %d, over %s, after %v left %v", i, driver, moment, left)
+			t.Fatalf("kill %d, over %s, after %v left %v", i, driver, delay, left)
 		}
 	}
 }

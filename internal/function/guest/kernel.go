@@ -67,38 +67,38 @@ func FindKernel(ctx context.Context, f Flavour) (Kernel, error) {
 	if err != nil {
 		return Kernel{}, err
 	}
-	home := filepath.Join(cacheDir(), string(f))
-	if k, err := readKernel(home); err == nil {
+	dir := filepath.Join(cacheDir(), string(f))
+	if k, err := readKernel(dir); err == nil {
 		return k, nil
 	}
 	if err := os.MkdirAll(cacheDir(), 0o755); err != nil {
 		return Kernel{}, fmt.Errorf("folder for guests' kernels: %w (%s names another)", err, cacheVariable)
 	}
-	unlock, err := host.LockFile(ctx, home+".lock", unix.LOCK_EX)
+	unlock, err := host.LockFile(ctx, dir+".lock", unix.LOCK_EX)
 	if err != nil {
 		return Kernel{}, err
 	}
 	defer unlock()
-	if k, err := readKernel(home); err == nil { // the lock's holder has made it
+	if k, err := readKernel(dir); err == nil { // the lock's holder has made it
 		return k, nil
 	}
-	if err := fetchKernel(ctx, name, home); err != nil {
+	if err := fetchKernel(ctx, name, dir); err != nil {
 		return Kernel{}, &host.Unsupported{
 			What: "a guest with Debian's " + name, Why: err.Error(),
 			Fix: "apt-get update, and see that apt-cache policy " + name + " names a candidate; scripts/setup.sh test installs the programs",
 		}
 	}
-	return readKernel(home)
+	return readKernel(dir)
 }
 
 // readKernel examines an unpacked package.
-func readKernel(home string) (Kernel, error) {
-	images, err := filepath.Glob(filepath.Join(home, "boot/vmlinuz-*"))
+func readKernel(dir string) (Kernel, error) {
+	images, err := filepath.Glob(filepath.Join(dir, "boot/vmlinuz-*"))
 	if err != nil || len(images) != 1 {
-		return Kernel{}, errors.Join(err, fmt.Errorf("%s: %d kernels", home, len(images)))
+		return Kernel{}, errors.Join(err, fmt.Errorf("%s: %d kernels", dir, len(images)))
 	}
 	version := strings.TrimPrefix(filepath.Base(images[0]), "vmlinuz-")
-	modules := filepath.Join(home, "lib/modules", version)
+	modules := filepath.Join(dir, "lib/modules", version)
 	if _, err := os.Stat(filepath.Join(modules, "modules.dep")); err != nil {
 		return Kernel{}, err
 	}
@@ -107,12 +107,12 @@ func readKernel(home string) (Kernel, error) {
 
 // fetchKernel downloads and unpacks the package that a Debian metapackage stands
 // for. A complete tree is moved into place in one step.
-func fetchKernel(ctx context.Context, name, home string) error {
+func fetchKernel(ctx context.Context, name, dir string) error {
 	real, err := resolvePackage(ctx, name)
 	if err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp(filepath.Dir(home), ".fetch-")
+	work, err := os.MkdirTemp(filepath.Dir(dir), ".fetch-")
 	if err != nil {
 		return err
 	}
@@ -141,10 +141,10 @@ func fetchKernel(ctx context.Context, name, home string) error {
 	if err := os.Chmod(tree, 0o755); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(home); err != nil { // an unpacked package that is incomplete
+	if err := os.RemoveAll(dir); err != nil { // an unpacked package that is incomplete
 		return err
 	}
-	return os.Rename(tree, home)
+	return os.Rename(tree, dir)
 }
 
 // resolvePackage is the kernel package that name depends on.

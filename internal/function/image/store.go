@@ -143,22 +143,22 @@ func build(ctx context.Context, r *Recipe, key, dir string, say func(string)) (i
 	if err := os.WriteFile(filepath.Join(work, noteName), append(text, '\n'), 0o644); err != nil {
 		return nil, err
 	}
-	home := filepath.Join(dir, r.Name)
-	if err := place(work, home, filepath.Join(dir, replaced+filepath.Base(work))); err != nil {
+	target := filepath.Join(dir, r.Name)
+	if err := place(work, target, filepath.Join(dir, replaced+filepath.Base(work))); err != nil {
 		return nil, err
 	}
-	i.Rootfs = filepath.Join(home, rootName)
+	i.Rootfs = filepath.Join(target, rootName)
 	say(fmt.Sprintf("image %s: %.1f MB in %s, after %.1f s", r.Name, float64(i.Size)/1e6, i.Rootfs, i.Took.Seconds()))
 	return i, nil
 }
 
 // place replaces the old image with a complete one.
-func place(work, home, aside string) error {
-	err := os.Rename(home, aside)
+func place(work, target, aside string) error {
+	err := os.Rename(target, aside)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.Rename(work, home); err != nil {
+	if err := os.Rename(work, target); err != nil {
 		return err
 	}
 	return remove(aside)

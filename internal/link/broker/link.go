@@ -50,7 +50,7 @@ type link struct {
 	calls  chan func()   // run by the goroutine
 	ended  chan struct{} // closed when the goroutine returns
 	stop   bool
-	told   told // for any goroutine
+	last   lastStatus // for any goroutine
 
 	entry      entry
 	sockets    []string // of its ends; they never change
@@ -92,7 +92,7 @@ func newLink(b *broker, e entry) (*link, error) {
 		l.ends = append(l.ends, end)
 		l.sockets = append(l.sockets, end.spec().Socket)
 	}
-	l.told.status = l.status()
+	l.last.status = l.status()
 	return l, nil
 }
 

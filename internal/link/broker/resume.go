@@ -21,7 +21,7 @@ const (
 // served yet, for example for lack of descriptors. stop ends that.
 func (b *broker) resume(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	r := resuming{broker: b, told: map[string]string{}}
+	r := resuming{broker: b, logged: map[string]string{}}
 	done := make(chan struct{})
 	if r.all(ctx) {
 		close(done)
@@ -39,7 +39,7 @@ func (b *broker) resume(ctx context.Context) (stop func()) {
 
 type resuming struct {
 	broker *broker
-	told   map[string]string // by link: the last error logged
+	logged map[string]string // by link: the last error logged
 }
 
 // again retries until all links are served.
@@ -74,10 +74,10 @@ func (r *resuming) tell(name string, err error) {
 	if err != nil {
 		text = err.Error()
 	}
-	if text != "" && text != r.told[name] {
+	if text != "" && text != r.logged[name] {
 		r.broker.log.print("%s; it is tried again, once a minute at least", text)
 	}
-	r.told[name] = text
+	r.logged[name] = text
 }
 
 // resumeLink serves a link from the journal.

@@ -11,9 +11,9 @@ import (
 	"github.com/drayage/dray/internal/link/broker/wire"
 )
 
-// told is the last status of a link, for callers that cannot wait for its
+// lastStatus is the last status of a link, for callers that cannot wait for its
 // goroutine.
-type told struct {
+type lastStatus struct {
 	mu     sync.Mutex
 	status LinkStatus
 	asked  chan struct{} // closed when the goroutine has updated it; nil: no request is pending
@@ -23,15 +23,15 @@ type told struct {
 // is done. Requests share one pending update, so that repeated requests do not
 // fill the queue of a busy link. The channel is nil if that queue is full.
 func (l *link) askStatus() <-chan struct{} {
-	l.told.mu.Lock()
-	defer l.told.mu.Unlock()
-	if l.told.asked != nil {
-		return l.told.asked
+	l.last.mu.Lock()
+	defer l.last.mu.Unlock()
+	if l.last.asked != nil {
+		return l.last.asked
 	}
 	answer := make(chan struct{})
 	select {
 	case l.calls <- func() { l.tell(answer) }:
-		l.told.asked = answer
+		l.last.asked = answer
 		l.poller.poke()
 		return answer
 	default:
@@ -41,17 +41,17 @@ func (l *link) askStatus() <-chan struct{} {
 
 func (l *link) tell(answer chan struct{}) {
 	s := l.status()
-	l.told.mu.Lock()
-	defer l.told.mu.Unlock()
-	l.told.status, l.told.asked = s, nil
+	l.last.mu.Lock()
+	defer l.last.mu.Unlock()
+	l.last.status, l.last.asked = s, nil
 	close(answer)
 }
 
 // latest is the last status; it is marked late if the answer is not there yet.
 func (l *link) latest(answer <-chan struct{}) LinkStatus {
-	l.told.mu.Lock()
-	defer l.told.mu.Unlock()
-	s := l.told.status
+	l.last.mu.Lock()
+	defer l.last.mu.Unlock()
+	s := l.last.status
 	select {
 	case <-answer:
 	default:

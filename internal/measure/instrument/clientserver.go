@@ -22,8 +22,8 @@ const (
 	slack = 10 * time.Second
 )
 
-// session is a server at one endpoint and a client at the other.
-type session struct {
+// clientServer is a server at one endpoint and a client at the other.
+type clientServer struct {
 	from, to Endpoint
 	client   []string
 	server   []string // none: the client's peer is the kernel
@@ -44,7 +44,7 @@ type session struct {
 	opened func(*program) bool
 }
 
-// outcome is a session's output.
+// outcome is the output of both programs.
 type outcome struct {
 	client, server []byte
 	start          time.Time
@@ -52,7 +52,7 @@ type outcome struct {
 }
 
 // startServer starts the server and returns once it listens.
-func (s session) startServer(ctx context.Context) (*program, error) {
+func (s clientServer) startServer(ctx context.Context) (*program, error) {
 	server, err := launch(s.to, s.server)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (s session) startServer(ctx context.Context) (*program, error) {
 }
 
 // limit is how long a program may take to be ready.
-func (s session) limit() time.Duration {
+func (s clientServer) limit() time.Duration {
 	if s.patience == 0 {
 		return listenTimeout
 	}
@@ -78,7 +78,7 @@ func (s session) limit() time.Duration {
 
 // start starts both programs, and returns when the client was let go. On error
 // neither runs.
-func (s session) start(ctx context.Context) (client, server *program, began time.Time, err error) {
+func (s clientServer) start(ctx context.Context) (client, server *program, began time.Time, err error) {
 	defer func() {
 		if err != nil {
 			client.kill()
@@ -108,9 +108,9 @@ func (s session) start(ctx context.Context) (client, server *program, began time
 	return client, server, began, err
 }
 
-// run runs the session to its end. When it returns, both programs have been
+// run runs both programs to the end. When it returns, both have been
 // reaped.
-func (s session) run(ctx context.Context) (outcome, error) {
+func (s clientServer) run(ctx context.Context) (outcome, error) {
 	client, server, began, err := s.start(ctx)
 	o := outcome{start: began}
 	if err != nil {
@@ -137,7 +137,7 @@ func (s session) run(ctx context.Context) (outcome, error) {
 
 // endServer lets the server finish; if it missed its client's end, an interrupt
 // makes it print its report.
-func (s session) endServer(server *program) {
+func (s clientServer) endServer(server *program) {
 	linger := s.linger
 	if linger == 0 {
 		linger = lingerTimeout
@@ -158,7 +158,7 @@ func lingers(at Endpoint) time.Duration {
 
 // watch waits for the client's end. A dead server, the time-out and the context
 // end the wait with an error.
-func (s session) watch(ctx context.Context, client, server *program) error {
+func (s clientServer) watch(ctx context.Context, client, server *program) error {
 	timeout := time.NewTimer(s.timeout)
 	defer timeout.Stop()
 	var serverDone <-chan struct{}

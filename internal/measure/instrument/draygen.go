@@ -181,7 +181,7 @@ func (g Draygen) Run(ctx context.Context, from, to Endpoint, p Params) (record.T
 
 // send runs one stream and fills in what is always known of the trial.
 func (g Draygen) send(ctx context.Context, t *record.Trial, from, to Endpoint, o offer, d time.Duration) (genResult, error) {
-	s, version, err := genSession(ctx, from, to, o, d)
+	s, version, err := genPrograms(ctx, from, to, o, d)
 	if err != nil {
 		return genResult{}, err
 	}
@@ -204,23 +204,23 @@ func (g Draygen) send(ctx context.Context, t *record.Trial, from, to Endpoint, o
 	return result, nil
 }
 
-// genSession is one sender and one sink, and the sink's version.
-func genSession(ctx context.Context, from, to Endpoint, o offer, d time.Duration) (session, string, error) {
+// genPrograms is one sender and one sink, and the sink's version.
+func genPrograms(ctx context.Context, from, to Endpoint, o offer, d time.Duration) (clientServer, string, error) {
 	sender, _, err := genTool(from).find(ctx)
 	if err != nil {
-		return session{}, "", err
+		return clientServer{}, "", err
 	}
 	sink, version, err := genTool(to).find(ctx)
 	if err != nil {
-		return session{}, "", err
+		return clientServer{}, "", err
 	}
 	s, err := genCommands(sender, sink, from, to, o, d)
 	return s, version, err
 }
 
 // genCommands are the command lines of the two programs.
-func genCommands(sender, receiver string, from, to Endpoint, o offer, d time.Duration) (session, error) {
-	s := session{from: from, to: to, ready: genReady, serverEnds: true, linger: genLinger, timeout: d + slack}
+func genCommands(sender, receiver string, from, to Endpoint, o offer, d time.Duration) (clientServer, error) {
+	s := clientServer{from: from, to: to, ready: genReady, serverEnds: true, linger: genLinger, timeout: d + slack}
 	stream := strconv.FormatUint(uint64(rand.Uint32N(math.MaxUint32-1)+1), 10)
 	sink, source, target, err := genPorts(from, to)
 	if err != nil {

@@ -25,7 +25,7 @@ func (g Draygen) Echo(ctx context.Context, from, to Endpoint, p Params) (record.
 		return t, err
 	}
 	o.warmup = echoWarmup
-	s, version, err := genSession(ctx, from, to, o, p.Duration)
+	s, version, err := genPrograms(ctx, from, to, o, p.Duration)
 	if err != nil {
 		return t, err
 	}
@@ -49,8 +49,8 @@ func (g Draygen) Echo(ctx context.Context, from, to Endpoint, p Params) (record.
 	return t, nil
 }
 
-// echo turns a one-way session into a round-trip session.
-func (s *session) echo() error {
+// echo turns a one-way measurement into a round-trip one.
+func (s *clientServer) echo() error {
 	i := slices.Index(s.client, "send")
 	if i < 0 || s.opened != nil {
 		return errors.New("draygen measures no round trips over this transport")

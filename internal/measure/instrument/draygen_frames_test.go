@@ -77,7 +77,7 @@ func TestLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := loopSession("draygen-dpdk", from, to, o, time.Second)
+	s, err := loopPrograms("draygen-dpdk", from, to, o, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestLoop(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	netdev := Endpoint{Name: "a.p1", Port: "p1"}
-	if _, err := loopSession("draygen", from, netdev, o, time.Second); err == nil {
+	if _, err := loopPrograms("draygen", from, netdev, o, time.Second); err == nil {
 		t.Error("a loop over a device and an interface")
 	}
 }
@@ -165,7 +165,7 @@ func TestEncapsulatedFrames(t *testing.T) {
 		t.Fatalf("%+v, error %v", o, err)
 	}
 	port := Endpoint{Name: "a.p0", Native: true, Port: "p0", MTU: 1500}
-	one, err := loopSession("draygen", port, port, o, time.Second)
+	one, err := loopPrograms("draygen", port, port, o, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

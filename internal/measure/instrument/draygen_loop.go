@@ -30,7 +30,7 @@ func (g Draygen) Loop(ctx context.Context, from, to Endpoint, p Params) (record.
 	if err != nil {
 		return t, err
 	}
-	s, err := loopSession(path, from, to, o, p.Duration)
+	s, err := loopPrograms(path, from, to, o, p.Duration)
 	if err != nil {
 		return t, err
 	}
@@ -69,9 +69,9 @@ func (r genResult) marks(t record.Trial) []string {
 	return marks
 }
 
-// loopSession is the one program that has both ports.
-func loopSession(path string, from, to Endpoint, o offer, d time.Duration) (session, error) {
-	s := session{from: from, to: to, timeout: d + slack}
+// loopPrograms is the one program that has both ports.
+func loopPrograms(path string, from, to Endpoint, o offer, d time.Duration) (clientServer, error) {
+	s := clientServer{from: from, to: to, timeout: d + slack}
 	if !from.framed() || from.dpdk() != to.dpdk() || from.Ports != to.Ports {
 		return s, errors.New("draygen has both ports of a loop at once: they must be one function's, and both native or both DPDK's")
 	}

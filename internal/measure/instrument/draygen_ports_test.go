@@ -133,7 +133,7 @@ func TestADeviceThatIsMissingIsExplained(t *testing.T) {
 func TestASecondaryStartsSecond(t *testing.T) {
 	p := newPair(t)
 	mark := filepath.Join(t.TempDir(), "mark")
-	s := session{from: p.a, to: p.b, opened: genOpened, ready: genReady, timeout: time.Minute,
+	s := clientServer{from: p.a, to: p.b, opened: genOpened, ready: genReady, timeout: time.Minute,
 		client: []string{"/bin/sh", "-c", `test -e $0 && echo early; echo '"event":"open"'; cat; test -e $0 && echo later`, mark},
 		server: []string{"/bin/sh", "-c", `touch $0; echo '"event":"ready"'; exec sleep 60`, mark}}
 	out, err := s.run(context.Background())

@@ -109,8 +109,8 @@ func placement(e Endpoint) string {
 	return where + " and cgroup"
 }
 
-// describe is the record of a session with the tool.
-func describe(t tool, version string, s session) record.Instrument {
+// describe is the record of a run of the tool.
+func describe(t tool, version string, s clientServer) record.Instrument {
 	server := append([]string{}, s.server...) // never null in a record
 	return record.Instrument{Name: t.name, Version: version, Client: s.client, Server: server, Placement: placement(s.from)}
 }

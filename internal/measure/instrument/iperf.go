@@ -39,10 +39,10 @@ type stream struct {
 	duration time.Duration
 }
 
-// session is iperf 2's session for that stream.
-func (u stream) session(path string, port uint16) session {
+// programs are iperf 2's for that stream.
+func (u stream) programs(path string, port uint16) clientServer {
 	p := strconv.Itoa(int(port))
-	s := session{
+	s := clientServer{
 		from: u.from, to: u.to,
 		server: []string{path, "-s", "-u", "-e", "-P", "1", "-w", socketBuffer, "-p", p},
 		client: []string{path, "-c", u.from.scoped(u.to.IP).String(), "-u", "-e", "-p", p,
@@ -86,7 +86,7 @@ func (Iperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial
 	if err != nil {
 		return t, err
 	}
-	s := u.session(path, ports[0])
+	s := u.programs(path, ports[0])
 	t.Instrument = describe(iperf, version, s)
 	before, err := receiverDrops(ctx, to)
 	if err != nil {

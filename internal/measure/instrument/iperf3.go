@@ -33,7 +33,7 @@ func (Iperf3) Run(ctx context.Context, from, to Endpoint, p Params) (record.Tria
 		return t, err
 	}
 	port := strconv.Itoa(int(ports[0]))
-	s := session{
+	s := clientServer{
 		from: from, to: to,
 		server: []string{path, "-s", "-1", "-B", to.scoped(to.IP).String(), "-p", port},
 		client: []string{path, "-c", from.scoped(to.IP).String(), "-B", from.scoped(from.IP).String(), "-p", port, "-J",

@@ -14,12 +14,12 @@ import (
 
 // Load is a background stream on a link during another measurement.
 type Load struct {
-	session session
-	client  *program
-	server  *program
-	offer   offer
-	bits    uint64
-	tool    record.Instrument
+	programs clientServer
+	client   *program
+	server   *program
+	offer    offer
+	bits     uint64
+	tool     record.Instrument
 }
 
 // StartLoad offers bits per second of payload, in packets that fill the MTU, for
@@ -31,14 +31,14 @@ func StartLoad(ctx context.Context, from, to Endpoint, bits uint64, longest time
 	}
 	l := &Load{offer: o, bits: bits}
 	var version string
-	if l.session, version, err = genSession(ctx, from, to, o, longest); err != nil {
+	if l.programs, version, err = genPrograms(ctx, from, to, o, longest); err != nil {
 		return nil, err
 	}
-	l.tool = describe(draygen, version, l.session)
-	if l.client, l.server, _, err = l.session.start(ctx); err != nil {
+	l.tool = describe(draygen, version, l.programs)
+	if l.client, l.server, _, err = l.programs.start(ctx); err != nil {
 		return nil, fmt.Errorf("load: %w", genError(err, from, to))
 	}
-	if err := await(ctx, l.client, genReady, l.session.limit()); err != nil {
+	if err := await(ctx, l.client, genReady, l.programs.limit()); err != nil {
 		l.Abort()
 		return nil, fmt.Errorf("load: %w", genError(err, from, to))
 	}
@@ -53,7 +53,7 @@ const stopTimeout = 5 * time.Second
 func (l *Load) Stop() (record.Load, error) {
 	defer l.Abort()
 	out := record.Load{Instrument: l.tool, Offered: l.bits}
-	from, to := l.session.from.Name, l.session.to.Name
+	from, to := l.programs.from.Name, l.programs.to.Name
 	if l.client.within(0) {
 		return out, fmt.Errorf("the load from %s to %s ended too early (%v): %q", from, to, l.client.err, l.client.words())
 	}
@@ -62,10 +62,10 @@ func (l *Load) Stop() (record.Load, error) {
 	}
 	l.client.signal(syscall.SIGINT)
 	l.client.within(stopTimeout)
-	l.session.endServer(l.server)
+	l.programs.endServer(l.server)
 	l.Abort()
 	r, err := parseDraygen(l.client.out.bytes(), l.server.out.bytes())
-	if err != nil && (!errors.Is(err, errClocks) || oneClock(l.session.from, l.session.to)) {
+	if err != nil && (!errors.Is(err, errClocks) || oneClock(l.programs.from, l.programs.to)) {
 		return out, fmt.Errorf("the load from %s to %s: %w", from, to, err)
 	}
 	d := r.delivery(record.QStream, l.offer, Params{Bitrate: l.bits})

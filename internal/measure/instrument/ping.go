@@ -42,7 +42,7 @@ func (Ping) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial,
 		return t, err
 	}
 	probe := func(size int) (bool, error) {
-		s := session{from: from, to: to, timeout: pingTimeout, client: []string{path, "-n", "-M", "do", "-c", strconv.Itoa(pingCount),
+		s := clientServer{from: from, to: to, timeout: pingTimeout, client: []string{path, "-n", "-M", "do", "-c", strconv.Itoa(pingCount),
 			"-i", "0.05", "-W", "0.5", "-s", strconv.Itoa(size - smallest), from.scoped(to.IP).String()}}
 		o, err := s.run(ctx)
 		if len(t.Instrument.Client) == 0 {

@@ -34,7 +34,7 @@ func (Qperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Trial
 		return t, err
 	}
 	control, data := strconv.Itoa(int(ports[0])), strconv.Itoa(int(ports[1]))
-	s := session{
+	s := clientServer{
 		from: from, to: to,
 		server: []string{path, "-lp", control},
 		client: []string{path, "-lp", control, "-ip", data, "-t", strconv.Itoa(wholeSeconds(p.Duration)),

@@ -363,7 +363,7 @@ func TestTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := session{from: p.a, to: p.b, client: []string{path, "30"}, timeout: 200 * time.Millisecond}
+	s := clientServer{from: p.a, to: p.b, client: []string{path, "30"}, timeout: 200 * time.Millisecond}
 	if _, err := s.run(context.Background()); err == nil || !strings.Contains(err.Error(), "did not end within 200ms") {
 		t.Errorf("error %v", err)
 	}
@@ -372,7 +372,7 @@ func TestTimeout(t *testing.T) {
 
 func TestServerThatNeverListens(t *testing.T) {
 	p := newPair(t)
-	s := session{from: p.a, to: p.b, server: []string{"/bin/sh", "-c", "echo cannot bind >&2; exit 3"}, client: []string{"/bin/true"}, listen: socket{"tcp", 20001}, timeout: time.Second}
+	s := clientServer{from: p.a, to: p.b, server: []string{"/bin/sh", "-c", "echo cannot bind >&2; exit 3"}, client: []string{"/bin/true"}, listen: socket{"tcp", 20001}, timeout: time.Second}
 	if _, err := s.run(context.Background()); err == nil || !strings.Contains(err.Error(), "cannot bind") {
 		t.Errorf("error %v", err)
 	}

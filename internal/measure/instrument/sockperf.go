@@ -63,7 +63,7 @@ func (Sockperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Tr
 		return t, err
 	}
 	defer log.Close()
-	s := sockperfSession(path, from, to, ports[0], whole, p.MessageRate)
+	s := sockperfPrograms(path, from, to, ports[0], whole, p.MessageRate)
 	inside := ""
 	if from.machine() {
 		inside = fmt.Sprintf("/tmp/dray-sockperf-%d.log", ports[0])
@@ -112,9 +112,9 @@ func takeLog(ctx context.Context, at Endpoint, path string, log io.Writer) error
 	return removeInMachine(ctx, at, path)
 }
 
-func sockperfSession(path string, from, to Endpoint, port uint16, whole int, rate uint64) session {
+func sockperfPrograms(path string, from, to Endpoint, port uint16, whole int, rate uint64) clientServer {
 	ip, p := to.IP.String(), strconv.Itoa(int(port))
-	return session{
+	return clientServer{
 		from: from, to: to,
 		server: []string{path, "sr", "-i", ip, "-p", p},
 		client: []string{path, "pp", "-i", ip, "-p", p, "-m", strconv.Itoa(messageBytes),
@@ -124,9 +124,9 @@ func sockperfSession(path string, from, to Endpoint, port uint16, whole int, rat
 	}
 }
 
-// runUnder runs the session with a load of bits per second in the same direction,
-// from before the session to after it.
-func (s session) runUnder(ctx context.Context, bits uint64) (outcome, *record.Load, error) {
+// runUnder runs both programs with a load of bits per second in the same direction,
+// from before the measurement to after it.
+func (s clientServer) runUnder(ctx context.Context, bits uint64) (outcome, *record.Load, error) {
 	if bits == 0 {
 		o, err := s.run(ctx)
 		return o, nil, err

@@ -180,7 +180,7 @@ func good() *fixture {
 	return f
 }
 
-func siteN3() plan.Link {
+func linkN3() plan.Link {
 	return plan.Link{
 		Name: "n3", Transport: "veth", Traffic: chain.TrafficTCP, Reason: "veth was asked for", MTU: 1544, Load: 400_000_000, Isolation: chain.IsolationNoSharedMemory,
 		Ends:     []plan.End{{Function: "cu-up", Port: "n3", MTU: 1544}, {Function: "upf", Port: "n3", MTU: 1544}},
@@ -188,14 +188,14 @@ func siteN3() plan.Link {
 	}
 }
 
-var measuredSite = sync.OnceValue(func() []record.Trial {
+var measuredTrials = sync.OnceValue(func() []record.Trial {
 	f := good()
 	// One trial whose receiver was too slow for a moment.
 	slow := slices.IndexFunc(f.trials, func(t record.Trial) bool { return t.Delivery != nil })
 	f.trials[slow].Delivery = ptr(*f.trials[slow].Delivery)
 	d := f.trials[slow].Delivery
 	d.Lost, d.ReceiverDrops, d.Received = 7, 7, d.Sent-7
-	f.measure(siteN3(), "cu-up.n3", "upf.n3", 1.9e9, 210*time.Microsecond, 0.02, 3)
+	f.measure(linkN3(), "cu-up.n3", "upf.n3", 1.9e9, 210*time.Microsecond, 0.02, 3)
 	failed := f.trial("oam", record.QThroughput, "cu-up.mgmt", "upf.mgmt", 0)
 	failed.Error = "iperf3: unable to connect to server: Connection refused"
 	return f.trials
@@ -219,8 +219,8 @@ func bad() *fixture {
 		Ends:     []plan.End{{Function: "upf", Port: "n6"}, {Uplink: "eth0"}},
 		Requires: chain.Requires{MinBitrate: 1_000_000_000},
 	}
-	f.plan.Links = append(f.plan.Links, oam, siteN3(), n6)
-	f.trials = slices.Clone(measuredSite())
+	f.plan.Links = append(f.plan.Links, oam, linkN3(), n6)
+	f.trials = slices.Clone(measuredTrials())
 	f.plan.Warnings = []string{"link n3: latency ≤ 250us at p99.9 has no evidence; on_infeasible is warn"}
 	return f
 }

@@ -42,8 +42,8 @@ func TestInContainer(t *testing.T) {
 	if len(keeper.Env) != 1 || keeper.Env[0] != keeperPath || keeper.Dir != "/" || keeper.Group != "" || keeper.Memory != 0 || keeper.Pids != 0 {
 		t.Errorf("%+v", keeper)
 	}
-	told, err := wire.ParseRequest([]byte(keeper.Argv[2]))
-	if err != nil || told.Env[0] != r.Env[0] || *told.Container != *r.Container || told.Memory != r.Memory || told.Pids != r.Pids {
-		t.Errorf("%+v, %v", told, err)
+	got, err := wire.ParseRequest([]byte(keeper.Argv[2]))
+	if err != nil || got.Env[0] != r.Env[0] || *got.Container != *r.Container || got.Memory != r.Memory || got.Pids != r.Pids {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
