@@ -2,7 +2,8 @@
 
 // Package testenv checks a test's requirements on the machine. An unmet
 // requirement skips the test, with the reason; if the project's own set-up should
-// have met it (DRAY_TEST_STRICT=1, as `make test` sets), the test fails instead.
+// have met it (DRAY_TEST_STRICT=1, as `make test` sets), the test fails instead. It
+// also has the helper for steps that must succeed.
 package testenv
 
 import (
@@ -50,4 +51,12 @@ func unmet(t testing.TB, why string) {
 		t.Fatal(why)
 	}
 	t.Skip(why)
+}
+
+// Must ends the test if a step of it that should succeed has failed.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -45,16 +45,12 @@ func workshop(t *testing.T) (dir string, r *Recipe) {
 	}
 	dir = t.TempDir()
 	for name, text := range map[string]string{"mmdebstrap": fakeMmdebstrap, "apt-get": fakeApt, "apt-config": fakeAptConfig, "draygen": "#!/bin/sh\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv(folderVariable, filepath.Join(dir, "images"))
 	r, err := Parse("x", []byte(good))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return dir, r
 }
 
@@ -63,9 +59,7 @@ func say(t *testing.T) func(string) { return func(text string) { t.Log(text) } }
 func calls(t *testing.T, dir string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "calls"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
@@ -73,9 +67,7 @@ func calls(t *testing.T, dir string) []string {
 func onlyThese(t *testing.T, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(Folder())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Name())
@@ -88,9 +80,7 @@ func onlyThese(t *testing.T, want ...string) {
 func TestBuild(t *testing.T) {
 	dir, r := workshop(t)
 	i, err := Build(context.Background(), r, false, say(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	release := codename("/etc/os-release") + "\n"
 	got, err := os.ReadFile(filepath.Join(i.Rootfs, "etc/again"))
 	if err != nil || string(got) != release {
@@ -124,9 +114,7 @@ func TestBuildOnce(t *testing.T) {
 	build := func(r *Recipe, afresh bool, builds int) { // so far
 		t.Helper()
 		i, err := Build(context.Background(), r, afresh, say(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if ready := Ready("x"); ready == nil || ready.Key != i.Key || ready.Rootfs != i.Rootfs {
 			t.Errorf("%+v; ready is %+v", i, ready)
 		}
@@ -141,13 +129,9 @@ func TestBuildOnce(t *testing.T) {
 	build(r, false, 1)
 	build(r, true, 2)
 	other, err := Parse("x", []byte(good+"package: more more\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	build(other, false, 3)
-	if err := os.WriteFile(filepath.Join(dir, "draygen"), []byte("#!/bin/sh\n# another\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(filepath.Join(dir, "draygen"), []byte("#!/bin/sh\n# another\n"), 0o755))
 	build(other, false, 4)
 	onlyThese(t, "x", "x.lock")
 }
@@ -155,12 +139,8 @@ func TestBuildOnce(t *testing.T) {
 func TestFailedBuild(t *testing.T) {
 	dir, r := workshop(t)
 	before, err := Build(context.Background(), r, false, say(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "fail"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, os.WriteFile(filepath.Join(dir, "fail"), nil, 0o644))
 	if _, err := Build(context.Background(), r, true, say(t)); err == nil || !strings.Contains(err.Error(), "E: no such package") {
 		t.Errorf("%v", err)
 	}
@@ -173,9 +153,7 @@ func TestFailedBuild(t *testing.T) {
 // A stopped build ends all of its processes, and leaves nothing.
 func TestStoppedBuild(t *testing.T) {
 	dir, r := workshop(t)
-	if err := os.WriteFile(filepath.Join(dir, "wait"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(filepath.Join(dir, "wait"), nil, 0o644))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	go func() {
@@ -196,9 +174,7 @@ func TestStoppedBuild(t *testing.T) {
 func TestSweep(t *testing.T) {
 	_, r := workshop(t)
 	for _, name := range []string{making + "x.1/rootfs", replaced + making + "x.2/rootfs", making + "x-y.3/rootfs"} {
-		if err := os.MkdirAll(filepath.Join(Folder(), name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.MkdirAll(filepath.Join(Folder(), name), 0o755))
 	}
 	if _, err := Build(context.Background(), r, false, say(t)); err != nil {
 		t.Fatal(err)
@@ -212,28 +188,20 @@ func TestArchive(t *testing.T) {
 	var sums []string
 	for range 2 {
 		i, err := Build(context.Background(), r, true, say(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		file := filepath.Join(dir, "x.tar")
 		sum, err := i.ArchiveFile(context.Background(), file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		sums = append(sums, sum)
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		found := false
 		for archive := tar.NewReader(bytes.NewReader(text)); ; {
 			h, err := archive.Next()
 			if err == io.EOF {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			found = found || h.Name == "./etc/release"
 			if h.ModTime.Unix() > 1735689600 {
 				t.Errorf("%s is of %v", h.Name, h.ModTime)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/images"
+	"github.com/drayage/dray/test/testenv"
 )
 
 const good = `# a comment
@@ -23,9 +24,7 @@ shows: tool 1
 
 func TestParse(t *testing.T) {
 	r, err := Parse("x", []byte(good))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if r.Title != "A tool" || !slices.Equal(r.Packages, []Part{{"tool", "what it does: this"}, {"tool-2", "more"}}) ||
 		!slices.Equal(r.Programs, []Part{{"draygen", "the generator"}}) || r.Takes != 20*time.Second ||
 		!slices.Equal(r.Try, []string{"tool", "--version"}) || r.Shows != "tool 1" {

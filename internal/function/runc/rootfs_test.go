@@ -15,6 +15,7 @@ import (
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/function/runtimetest"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // rootfs is a root file system with one static program, /bin/pause.
@@ -22,13 +23,9 @@ func rootfs(t *testing.T, dirs ...string) string {
 	t.Helper()
 	root := t.TempDir()
 	for _, dir := range append(dirs, "bin") {
-		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.Mkdir(filepath.Join(root, dir), 0o755))
 	}
-	if err := os.Chmod(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Chmod(root, 0o755))
 	return root
 }
 
@@ -36,18 +33,12 @@ func TestOwnRootFileSystem(t *testing.T) {
 	needRunc(t)
 	root := rootfs(t, "proc", "sys", "dev")
 	program, err := os.ReadFile(dockertest.BuildPause(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(root, "bin", "pause"), program, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, os.WriteFile(filepath.Join(root, "bin", "pause"), program, 0o755))
 	f := runtimetest.Up(t, runc.New(), chain.Function{Rootfs: root, CPUs: chain.CPURequest{Set: []int{0}}})
 	r := f.Start("pause")
 	inside, err := os.ReadDir("/proc/" + strconv.Itoa(r.ID().PID) + "/root")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var names []string
 	for _, e := range inside {
 		names = append(names, e.Name())
@@ -57,9 +48,7 @@ func TestOwnRootFileSystem(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), runtimetest.Patience)
 	defer cancel()
-	if err := r.Stop(ctx); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.Stop(ctx))
 	if r.Status(); r.ID().Alive() {
 		t.Error("it still runs")
 	}
@@ -77,9 +66,7 @@ func TestRootFileSystemWithoutMountPoints(t *testing.T) {
 func TestUnreachableDirectory(t *testing.T) {
 	needRunc(t)
 	f := runtimetest.New(t, runc.New(), chain.Function{})
-	if err := os.Chmod(f.Spec.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Chmod(f.Spec.Dir, 0o700))
 	if err := f.Up(nil); err == nil || !strings.Contains(err.Error(), "chmod o+x "+f.Spec.Dir) {
 		t.Errorf("error %v", err)
 	}

@@ -44,9 +44,7 @@ func TestProbeNamesRefusedUserNamespaces(t *testing.T) {
 		}
 		return
 	}
-	if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0))
 	item := runc.New().Probe(context.Background())
 	if item.Status != inventory.Missing || !strings.Contains(item.Reason, "user namespace") || !strings.Contains(item.Fix, "user.max_user_namespaces") {
 		t.Errorf("%+v", item)

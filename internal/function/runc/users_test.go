@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/drayage/dray/test/testenv"
 )
 
 func TestChooseUserRangeAvoidsTaken(t *testing.T) {
@@ -36,9 +38,7 @@ func TestClaimUserRange(t *testing.T) {
 	ids := make([]int, functions)
 	for i := range functions {
 		dir := filepath.Join(base, fmt.Sprint("f", i))
-		if err := os.Mkdir(dir, 0o711); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.Mkdir(dir, 0o711))
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
@@ -66,9 +66,7 @@ func TestClaimUserRange(t *testing.T) {
 func TestReadUserRangeRefusesNonsense(t *testing.T) {
 	file := filepath.Join(t.TempDir(), userRangeFile)
 	for _, content := range []string{"", "0", "-1", "4294967295", "root"} {
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(file, []byte(content), 0o600))
 		if m, err := readUserRange(file); err == nil {
 			t.Errorf("%q was read as %#x", content, m.HostID)
 		}

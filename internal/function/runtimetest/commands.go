@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/function/runtime"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // commandTests cover starting, ending and joining a function's command.
@@ -209,9 +210,7 @@ func testStopGently(t *testing.T, c Config) {
 	r.Await("up")
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	if err := r.Stop(ctx); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.Stop(ctx))
 	if code := r.Status(); code != 5 || !strings.HasSuffix(r.Out.String(), "bye\n") {
 		t.Errorf("status %d, %s", code, r.Out)
 	}
@@ -227,15 +226,11 @@ func testStopStubborn(t *testing.T, c Config) {
 	r := f.Start("sh", "-c", "trap '' TERM; setsid sh -c 'echo up; while :; do sleep 1; done' & while :; do sleep 1; done")
 	r.Await("up")
 	pids, err := f.Spec.Cgroup.Processes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	if err := r.Stop(ctx); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.Stop(ctx))
 	if took := time.Since(begin); took < 250*time.Millisecond {
 		t.Errorf("it ended after %v, so it was not stubborn", took)
 	}
@@ -254,9 +249,7 @@ func testStopPlain(t *testing.T, c Config) {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	begin := time.Now()
-	if err := r.Stop(ctx); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.Stop(ctx))
 	if took := time.Since(begin); took > Patience/2 {
 		t.Errorf("a process with the default action took %v to end", took)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/dpdk"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // withDpdkPort adds a port that is a device of the function's own DPDK.
@@ -87,13 +88,9 @@ func testOwnLinks(t *testing.T, c Config) {
 	f := Up(t, c.Runtime, withDpdkPort(c.function(t)))
 	link(f)
 	l, err := net.Listen("unix", theirs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { l.Close() })
-	if err := os.Chmod(theirs, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Chmod(theirs, 0o777))
 	connect := func(path string) string {
 		return fmt.Sprintf(perlPrologue+`socket my $s, AF_UNIX, SOCK_STREAM, 0 or refused; connect($s, pack_sockaddr_un("%s")) or refused; yes`, path)
 	}

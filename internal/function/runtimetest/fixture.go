@@ -20,6 +20,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // Patience bounds what must happen soon. It is long because the machine may be
@@ -69,9 +70,7 @@ func New(t *testing.T, rt runtime.Runtime, fn chain.Function) *Function {
 		Cgroup:   host.Cgroup{Path: "/" + chainName + "/" + fn.Name},
 	}}
 	for _, dir := range []string{base, f.Spec.Dir} {
-		if err := os.Mkdir(dir, 0o711); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.Mkdir(dir, 0o711))
 	}
 	t.Cleanup(func() {
 		f.Remove()
@@ -90,9 +89,7 @@ func New(t *testing.T, rt runtime.Runtime, fn chain.Function) *Function {
 func Up(t *testing.T, rt runtime.Runtime, fn chain.Function) *Function {
 	t.Helper()
 	f := New(t, rt, fn)
-	if err := f.Up(nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, f.Up(nil))
 	return f
 }
 

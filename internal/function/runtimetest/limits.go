@@ -104,14 +104,10 @@ func testHugePages(t *testing.T, c Config) {
 		noProcesses(t, f)
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	found := false
 	in, err := host.CgroupOf(r.ID().PID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, dir := range in.Foreign {
 		for _, name := range []string{"hugetlb.2MB.max", "hugetlb.2MB.limit_in_bytes"} {
 			limit, err := os.ReadFile(filepath.Join(dir, "..", name))
@@ -161,9 +157,7 @@ func testHugePageProbe(t *testing.T, c Config) {
 	if errors.Is(err, host.ErrUnsupported) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	code := r.Status()
 	out := r.Out.String()
 	if strings.HasPrefix(out, "unsupported") {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/drayage/dray/internal/function/runtime"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // Security shows that the function's command cannot do what each probe tries.
@@ -113,17 +114,13 @@ func newTarget(t *testing.T, c Config) target {
 	tg.address = strings.TrimSpace(strings.TrimPrefix(r.Out.String(), "at "))
 	for _, address := range []string{tg.socket, "@" + tg.abstract} {
 		l, err := net.Listen("unix", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		t.Cleanup(func() { l.Close() })
 	}
 	tg.openDir, tg.home = filepath.Join("/var/lib", f.Spec.Chain), filepath.Join("/home", f.Spec.Chain)
 	for _, dir := range []string{tg.openDir, tg.home} {
 		t.Cleanup(func() { os.RemoveAll(dir) })
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.Mkdir(dir, 0o755))
 		if err := os.Chmod(dir, 0o777); err != nil { // whatever the umask
 			t.Fatal(err)
 		}

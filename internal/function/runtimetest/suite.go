@@ -21,6 +21,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // Config describes one runtime under test. The image or root of Function has sh,
@@ -107,9 +108,7 @@ func testSandbox(t *testing.T, c Config) {
 		t.Error(err)
 	}
 	own, err := host.HostNetns.Inode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if ino, err := f.Sandbox.Netns.Inode(); err != nil || ino == own {
 		t.Errorf("namespace inode %d (host %d), %v", ino, own, err)
 	}
@@ -126,23 +125,15 @@ func plumb(t *testing.T, f *Function) (mac net.HardwareAddr) {
 			t.Error(err)
 		}
 	})
-	if err := host.CreateNetns(peer.Path); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, host.CreateNetns(peer.Path))
 	err := host.CreateVeth(
 		host.Iface{Netns: f.Sandbox.Netns, Name: "f1u", MAC: mac, MTU: 1600},
 		host.Iface{Netns: peer, Name: "peer", MAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, MTU: 1600})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for ns, name := range map[host.Netns]string{f.Sandbox.Netns: "f1u", peer: "peer"} {
-		if err := ns.SetUp(name); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, ns.SetUp(name))
 	}
-	if err := f.Sandbox.Netns.AddAddr("f1u", netip.MustParsePrefix("10.9.8.1/24")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, f.Sandbox.Netns.AddAddr("f1u", netip.MustParsePrefix("10.9.8.1/24")))
 	return mac
 }
 
@@ -167,19 +158,13 @@ func testPort(t *testing.T, c Config) {
 func inPlace(t *testing.T, f *Function, argv ...string) string {
 	t.Helper()
 	text, err := json.Marshal(f.Sandbox) // as state files keep it
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var sandbox runtime.Sandbox
-	if err := json.Unmarshal(text, &sandbox); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(text, &sandbox))
 	var out Buffer
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := sandbox.Place().Start(cmd); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, sandbox.Place().Start(cmd))
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%q: %v: %s", argv, err, out.String())
 	}
@@ -195,9 +180,7 @@ func testInstrument(t *testing.T, c Config) {
 		t.Errorf("the instrument is not in the function's cgroup: %s", out)
 	}
 	ino, err := f.Sandbox.Netns.Inode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if !strings.Contains(out, "net:["+strconv.FormatUint(ino, 10)+"]") {
 		t.Errorf("the instrument is not in the function's network namespace %d: %s", ino, out)
 	}
@@ -213,9 +196,7 @@ func testFaults(t *testing.T, c Config) {
 	fn := c.function(t)
 	fn.CPUs.Set = []int{0}
 	probe, err := c.Runtime.Sandbox(New(t, c.Runtime, fn).Spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	names := map[string]bool{}
 	for i, s := range probe.Steps {
 		if names[s.Name] {
@@ -249,9 +230,7 @@ func testUpAgain(t *testing.T, c Config) {
 	f := Up(t, c.Runtime, c.function(t))
 	f.Remove()
 	f.NothingLeft()
-	if err := f.Up(nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, f.Up(nil))
 	if !f.Sandbox.Netns.Exists() {
 		t.Error("no network namespace")
 	}

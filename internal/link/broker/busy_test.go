@@ -23,9 +23,7 @@ const patience = 30 * time.Second
 func newTestBroker(t *testing.T) *broker {
 	t.Helper()
 	j, err := openJournal(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	b := &broker{journal: j, log: new(logger), links: map[string]*link{}, busy: map[string]chan struct{}{}}
 	b.ledger = newLedger(b.log)
 	t.Cleanup(b.ledger.close)
@@ -50,9 +48,7 @@ func TestABusyLinkIsAnIsland(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for _, name := range []string{"busy", "calm"} {
-		if err := b.add(ctx, twoEnds(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, b.add(ctx, twoEnds(dir, name)))
 	}
 	release, began := make(chan struct{}), make(chan struct{})
 	busy := b.find("busy")
@@ -100,9 +96,7 @@ func TestABusyLinkIsAnIsland(t *testing.T) {
 func statusOf(ctx context.Context, t *testing.T, b *broker) map[string]LinkStatus {
 	t.Helper()
 	all, err := b.status(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	got := map[string]LinkStatus{}
 	for _, s := range all {
 		got[s.Name] = s
@@ -145,23 +139,15 @@ func TestARefusalIsReadFirst(t *testing.T) {
 	b, spec := newTestBroker(t), twoEnds(t.TempDir(), "f1u")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := b.add(ctx, spec); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, b.add(ctx, spec))
 	hello := &wire.Hello{Mode: wire.ModeSleeping}
 	copy(hello.Port[:], "f1u")
 	enter := func() int {
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		t.Cleanup(func() { unix.Close(fd) })
-		if err := unix.Connect(fd, &unix.SockaddrUnix{Name: spec.Ends[0].Socket}); err != nil {
-			t.Fatal(err)
-		}
-		if err := send(fd, wire.Message{Type: wire.TypeHello, Body: hello}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, unix.Connect(fd, &unix.SockaddrUnix{Name: spec.Ends[0].Socket}))
+		testenv.Must(t, send(fd, wire.Message{Type: wire.TypeHello, Body: hello}))
 		return fd
 	}
 	buffer := make([]byte, wire.MaxMessage)

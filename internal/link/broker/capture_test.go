@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/link/broker/wire"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // onlooker is a broker with one link, and a hand-made end of one of its ports.
@@ -63,9 +64,7 @@ func newBrokerOf(t *testing.T) *onlooker {
 			MAC: net.HardwareAddr{2, 0, 0, 0, 0, mac}, MTU: 1500, Queues: 2}
 	}
 	l := Link{Name: "l", Kind: KindShm, Ends: []End{end("a", 1), end("b", 2)}}
-	if err := o.client.Add(ctx, l); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, o.client.Add(ctx, l))
 	return o
 }
 
@@ -73,9 +72,7 @@ func newBrokerOf(t *testing.T) *onlooker {
 func (o *onlooker) open(features uint64) {
 	o.t.Helper()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	testenv.Must(o.t, err)
 	o.fd = fd
 	o.t.Cleanup(o.leave)
 	timeout := unix.Timeval{Sec: 20}
@@ -101,9 +98,7 @@ func (o *onlooker) leave() {
 
 func (o *onlooker) say(m wire.Message) {
 	o.t.Helper()
-	if err := send(o.fd, m); err != nil {
-		o.t.Fatal(err)
-	}
+	testenv.Must(o.t, send(o.fd, m))
 }
 
 // hear waits for the next message and its descriptor, or -1.
@@ -111,18 +106,14 @@ func (o *onlooker) hear() (wire.Message, int) {
 	o.t.Helper()
 	buffer, rights := make([]byte, wire.MaxMessage), make([]byte, unix.CmsgSpace(4))
 	n, rn, _, _, err := unix.Recvmsg(o.fd, buffer, rights, unix.MSG_CMSG_CLOEXEC)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	testenv.Must(o.t, err)
 	fd := rightOf(rights[:rn])
 	fds := 0
 	if fd >= 0 {
 		fds = 1
 	}
 	m, err := wire.Parse(buffer[:n], fds, wire.FromBroker)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	testenv.Must(o.t, err)
 	return m, fd
 }
 

@@ -100,9 +100,7 @@ type fixture struct {
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "dray-broker-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return &fixture{t: t, dir: dir, log: new(lockedBuffer)}
 }
@@ -115,9 +113,7 @@ func (s *fixture) link(name string) broker.Link {
 	l := broker.Link{Name: name, Kind: broker.KindShm, Slots: 64, SampleShift: 4}
 	for i, function := range []string{"du", "cu"} {
 		ports := filepath.Join(s.dir, function)
-		if err := os.MkdirAll(ports, 0o711); err != nil {
-			s.t.Fatal(err)
-		}
+		testenv.Must(s.t, os.MkdirAll(ports, 0o711))
 		l.Ends = append(l.Ends, broker.End{
 			Function: function, Port: name, Socket: filepath.Join(ports, name), Owner: os.Getuid(), MTU: 1500,
 			MAC: net.HardwareAddr{2, 0, 0, 0, 0, byte(i + 1)}, IP: netip.MustParsePrefix(fmt.Sprintf("10.0.0.%d/24", i+1)),
@@ -166,9 +162,7 @@ func serveLink(t testing.TB) (*fixture, *broker.Client, broker.Link) {
 func (s *fixture) dial() *broker.Client {
 	s.t.Helper()
 	c, err := broker.Dial(s.state())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
 	return c
 }
 
@@ -179,9 +173,7 @@ func (s *fixture) spawn() (*broker.Client, *process) {
 	cmd.Env = append(os.Environ(), brokerEnv+"="+s.state())
 	cmd.Stderr = s.log
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
 	p := start(s.t, cmd)
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 		s.t.Fatalf("the broker said %q, %v: %s", line, err, s.log)
@@ -191,18 +183,14 @@ func (s *fixture) spawn() (*broker.Client, *process) {
 
 func (s *fixture) add(c *broker.Client, l broker.Link) {
 	s.t.Helper()
-	if err := c.Add(context.Background(), l); err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, c.Add(context.Background(), l))
 }
 
 // status is the status of one link.
 func (s *fixture) status(c *broker.Client, name string) broker.LinkStatus {
 	s.t.Helper()
 	all, err := c.Status(context.Background())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
 	for _, l := range all {
 		if l.Name == name {
 			return l
@@ -222,9 +210,7 @@ type process struct {
 
 func start(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, cmd.Start())
 	p := &process{Cmd: cmd, t: t, exited: make(chan struct{})}
 	go func() {
 		p.err = cmd.Wait()
@@ -293,9 +279,7 @@ type peer struct {
 func (s *fixture) join(e broker.End, role string) *peer {
 	s.t.Helper()
 	f, err := os.CreateTemp(s.dir, "seen-")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
 	f.Close()
 	cmd := exec.Command(endProgram(s.t), filepath.Dir(e.Socket), e.Port, role, f.Name(), "200")
 	cmd.Stderr = s.log
@@ -311,9 +295,7 @@ func (p *peer) seen() seen {
 	p.t.Helper()
 	var s seen
 	f, err := os.Open(p.file)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, err)
 	defer f.Close()
 	if err := binary.Read(f, binary.LittleEndian, &s); err != nil && !errors.Is(err, io.EOF) {
 		p.t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/broker/wire"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // TestHoarder keeps the memory of every generation, by descriptor or only by
@@ -24,9 +25,7 @@ func TestHoarder(t *testing.T) {
 		hoarder := s.raw(l.Ends[0])
 		_, o, memfd := hoarder.offered()
 		b, err := unix.Mmap(memfd, 0, int(o.Geometry.Size), unix.PROT_READ, unix.MAP_SHARED)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		kept = append(kept, b)
 		hoarder.hangUp()
 		honest.expect(wire.TypeOffer)

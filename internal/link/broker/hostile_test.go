@@ -14,15 +14,14 @@ import (
 
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/broker/wire"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // descriptors is the number of open descriptors of this process.
 func descriptors(t testing.TB) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return len(entries)
 }
 
@@ -62,9 +61,7 @@ func memfd(t testing.TB, size int64, seals int) int {
 	if err == nil && seals != 0 {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { unix.Close(fd) })
 	return fd
 }
@@ -72,9 +69,7 @@ func memfd(t testing.TB, size int64, seals int) int {
 func TestRefusals(t *testing.T) {
 	s, _, l := serveLink(t)
 	file, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer file.Close()
 	extra := int(file.Fd())
 	before := descriptors(t)
@@ -143,13 +138,9 @@ func TestHint(t *testing.T) {
 	before := descriptors(t)
 	r := s.raw(l.Ends[0])
 	hint := wire.Message{Type: 0x8001}.Marshal()
-	if err := r.send(hint, memfd(t, 4096, 0)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.send(hint, memfd(t, 4096, 0)))
 	r.greet()
-	if err := errors.Join(r.send(hint), r.send(hint, int(os.Stdin.Fd()))); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, errors.Join(r.send(hint), r.send(hint, int(os.Stdin.Fd()))))
 	peer := s.raw(l.Ends[1])
 	peer.offered()
 	r.nextOffer()
@@ -274,9 +265,7 @@ func (r *raw) advance(peer *raw, steps int) (generation uint32) {
 	r.mapped(generation, fd)
 	for offered := false; !offered; {
 		m, _, err := peer.receive()
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		testenv.Must(r.t, err)
 		offered = m.Type == wire.TypeOffer && m.Generation == generation
 	}
 	peer.mapped(generation, fd)
@@ -353,9 +342,7 @@ func TestFlood(t *testing.T) {
 	var idle []int
 	for range 100 {
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		_ = unix.Connect(fd, &unix.SockaddrUnix{Name: l.Ends[0].Socket})
 		idle = append(idle, fd)
 	}
@@ -376,18 +363,12 @@ func TestFalseReadopt(t *testing.T) {
 	a, b, generation, memory := s.joinRaw(l)
 	until(t, "active", func() bool { return s.status(c, "f1u").State == broker.StateActive })
 	memory, err := unix.FcntlInt(uintptr(memory), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer unix.Close(memory)
 	var st unix.Stat_t
-	if err := unix.Fstat(memory, &st); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, unix.Fstat(memory, &st))
 	file, err := os.Create(filepath.Join(s.dir, "file"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer file.Close()
 	stop()
 	a.hangUp()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/measure/microbench"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // idle is the cost of links without traffic.
@@ -40,9 +41,7 @@ func usage(t testing.TB, pid int) (cpu time.Duration, resident int64, fds, threa
 	fields := strings.Fields(after) // from the state on, field 3 of proc(5)
 	number := func(s string) int64 {
 		n, err := strconv.ParseInt(s, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		return n
 	}
 	const tick = 10 * time.Millisecond // USER_HZ is 100 on all supported platforms
@@ -78,9 +77,7 @@ func idleLinks(t testing.TB, links int) idle {
 	r.attach = time.Since(start)
 	until(t, "all active", func() bool {
 		status, err := c.Status(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		r.memory = status[0].Bytes
 		active := 0
 		for _, l := range status {
@@ -95,9 +92,7 @@ func idleLinks(t testing.TB, links int) idle {
 	cpu, resident, fds, threads := usage(t, b.Process.Pid)
 	r.cpu, r.resident, r.fds, r.threads = cpu-from, (resident-before)/int64(links), fds, threads
 	for _, l := range all {
-		if err := c.Remove(context.Background(), l.Name); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, c.Remove(context.Background(), l.Name))
 	}
 	for _, e := range ends {
 		e.hangUp()

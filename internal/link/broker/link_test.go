@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/link/broker/wire"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // TestADueGenerationWakesTheLink: the pace frees a generation between two
@@ -69,12 +70,8 @@ func TestGenerationsArePacedBySize(t *testing.T) {
 // TestAMoveThatIsNotJournalledIsNone makes writing the journal fail.
 func TestAMoveThatIsNotJournalledIsNone(t *testing.T) {
 	j, err := openJournal(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(j.dir); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, os.Remove(j.dir))
 	from := Link{Name: "f1u", Kind: KindShm}
 	l := &link{broker: &broker{journal: j}, entry: entry{Link: from, Generation: 3, Inode: 7}, phase: phaseActive}
 	to := from
@@ -102,9 +99,7 @@ func TestActiveBeforeAnyOffer(t *testing.T) {
 func TestASocketThatCannotBeBoundIsClosed(t *testing.T) {
 	open := func() int {
 		files, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		return len(files)
 	}
 	before := open()
@@ -125,9 +120,7 @@ func TestALargeGenerationHoldsTheNextUp(t *testing.T) {
 		entry: entry{Link: Link{Name: "f1u", Kind: KindShm, Slots: 64}}}
 	for i := range 2 {
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		t.Cleanup(func() { closeAll(pair[:]) })
 		l.entry.Link.Ends = append(l.entry.Link.Ends, End{Port: "f1u", MTU: 1500})
 		l.ends = append(l.ends, &end{link: l, side: i, conn: &conn{welcomed: true, telemetry: -1, hello: new(wire.Hello), source: &source{fd: pair[0]}}})

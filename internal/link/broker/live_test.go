@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/drayage/dray/internal/link/broker"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // pair is a link with traffic from its first end to its second.
@@ -175,9 +176,7 @@ func TestLostJournal(t *testing.T) {
 	before := to.seen().Generation
 	stop()
 	to.flows(500)
-	if err := os.RemoveAll(s.state()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.RemoveAll(s.state()))
 	c, _ = s.serve()
 	s.add(c, l)
 	until(t, "rebound", func() bool { return to.seen().Generation > before && from.seen().Generation > before })
@@ -212,9 +211,7 @@ func TestRemove(t *testing.T) {
 	l, from, to := s.pair(c, "f1u")
 	ctx := context.Background()
 	for range 2 {
-		if err := c.Remove(ctx, "f1u"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, c.Remove(ctx, "f1u"))
 	}
 	until(t, "down", func() bool { return from.seen().Generation == 0 && to.seen().Generation == 0 })
 	for _, e := range l.Ends {

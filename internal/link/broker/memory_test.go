@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/link/broker/wire"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // testLink is a link of two ports, with only the fields that its memory needs.
@@ -40,9 +41,7 @@ func TestGeometryOfLink(t *testing.T) {
 			l := testLink()
 			tc.change(&l)
 			g, err := geometryOf(&l, 2, tc.messages)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			if g.Queues != 2 || g.RingSize != tc.ring || g.PktSlots != tc.slots || g.PktStride != tc.stride || g.MsgSlots != tc.msgs || g.MsgStride != tc.size {
 				t.Errorf("geometry is %+v", g)
 			}
@@ -66,18 +65,14 @@ func hugePagesFree(t *testing.T) int {
 		return 0
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return n
 }
 
 func TestMemory(t *testing.T) {
 	l := testLink()
 	g, err := geometryOf(&l, 1, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, pages := range []string{PagesPlain, PagesAuto, PagesHuge} {
 		t.Run(pages, func(t *testing.T) {
 			if free := hugePagesFree(t); pages == PagesHuge && uint64(free)*hugePage < g.Size+hugePage {
@@ -87,9 +82,7 @@ func TestMemory(t *testing.T) {
 				t.Skipf("%d free huge pages of 2 MiB are too few: write to /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", free)
 			}
 			m, err := newMemory(g, pages)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			defer m.close()
 			checkMemory(t, m, g)
 			if pages == PagesPlain && m.pages != "plain" || pages == PagesHuge && m.pages != "huge 2M" {
@@ -103,9 +96,7 @@ func TestMemory(t *testing.T) {
 func checkMemory(t *testing.T, m *memory, asked wire.Geometry) {
 	t.Helper()
 	var st unix.Stat_t
-	if err := unix.Fstat(m.fd, &st); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, unix.Fstat(m.fd, &st))
 	if _, err := m.geometry.Check(); err != nil || uint64(st.Size) != m.geometry.Size || m.geometry.Size < asked.Size {
 		t.Errorf("size is %d, geometry %+v: %v", st.Size, m.geometry, err)
 	}
@@ -116,9 +107,7 @@ func checkMemory(t *testing.T, m *memory, asked wire.Geometry) {
 		t.Errorf("seals are %#x, %v", seals, err)
 	}
 	mapping, err := unix.Mmap(m.fd, 0, int(m.geometry.Size), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer func() { _ = unix.Munmap(mapping) }()
 	var copied wire.Geometry
 	if _, err := binary.Decode(mapping[:unsafe.Sizeof(copied)], binary.LittleEndian, &copied); err != nil || copied != m.geometry {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/broker/wire"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // raw is an end that sends what the test wants.
@@ -27,9 +28,7 @@ type raw struct {
 func (s *fixture) raw(e broker.End) *raw {
 	s.t.Helper()
 	fd, err := connect(e.Socket)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
 	r := &raw{t: s.t, fd: fd, port: e.Port, wait: patience}
 	s.t.Cleanup(r.hangUp)
 	return r
@@ -187,9 +186,7 @@ func (r *raw) nextOffer() (uint32, *wire.Offer, int) {
 func (r *raw) mapped(generation uint32, memfd int) {
 	r.t.Helper()
 	var st unix.Stat_t
-	if err := unix.Fstat(memfd, &st); err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, unix.Fstat(memfd, &st))
 	r.say(wire.Message{Type: wire.TypeMapped, Generation: generation, Body: &wire.Mapped{Inode: st.Ino}})
 }
 
@@ -232,13 +229,9 @@ func within(t testing.TB, d time.Duration, what string, f func()) {
 func ask(t testing.TB, path, text string) string {
 	t.Helper()
 	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, conn.SetDeadline(time.Now().Add(patience)))
 	_, _ = io.WriteString(conn, text) // the broker does not read all of an overlong request
 	b, _ := io.ReadAll(conn)
 	return string(b)

@@ -25,27 +25,19 @@ func (s *fixture) veth(l *broker.Link) {
 	var ifaces []host.Iface
 	for i := range l.Ends {
 		ns := host.Netns{Path: filepath.Join(s.dir, "end"+l.Ends[i].Function+".net")}
-		if err := host.CreateNetns(ns.Path); err != nil {
-			s.t.Fatal(err)
-		}
+		testenv.Must(s.t, host.CreateNetns(ns.Path))
 		s.t.Cleanup(func() {
 			if err := host.Removers()[host.KindNetns](context.Background(), host.NamespaceResource(ns.Path)); err != nil {
 				s.t.Error(err)
 			}
 		})
-		if err := ns.DisableIPv6(); err != nil {
-			s.t.Fatal(err)
-		}
+		testenv.Must(s.t, ns.DisableIPv6())
 		l.Ends[i].Netns, l.Ends[i].Interface = ns.Path, "port"
 		ifaces = append(ifaces, host.Iface{Netns: ns, Name: "port", MAC: l.Ends[i].MAC, MTU: 1500, Queues: l.Ends[i].Queues})
 	}
-	if err := host.CreateVeth(ifaces[0], ifaces[1]); err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, host.CreateVeth(ifaces[0], ifaces[1]))
 	for _, i := range ifaces {
-		if err := i.Netns.SetUp(i.Name); err != nil {
-			s.t.Fatal(err)
-		}
+		testenv.Must(s.t, i.Netns.SetUp(i.Name))
 	}
 }
 
@@ -53,9 +45,7 @@ func (s *fixture) veth(l *broker.Link) {
 func (s *fixture) move(c *broker.Client, l broker.Link, from, to *peer) {
 	s.t.Helper()
 	before := s.status(c, l.Name).Generation
-	if err := c.Relink(context.Background(), l); err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, c.Relink(context.Background(), l))
 	until(s.t, "moved to "+l.Kind, func() bool {
 		st := s.status(c, l.Name)
 		return st.Kind == l.Kind && st.State == broker.StateActive && st.Generation > before
@@ -184,9 +174,7 @@ func TestNetdevQueues(t *testing.T) {
 		ip := []byte{0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, byte(i), 10, 0, 0, 1}
 		frame = append(append(frame, ip...), binary.BigEndian.AppendUint32(nil, i)...)
 		frame = frame[:cap(frame)]
-		if err := unix.Send(sockets[0][i%2], frame, 0); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, unix.Send(sockets[0][i%2], frame, 0))
 	}
 	var got [2]int
 	until(t, "all received", func() bool {

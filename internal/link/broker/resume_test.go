@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/drayage/dray/test/testenv"
 )
 
 // TestALinkThatCannotBeServedYet: the broker serves it as soon as it can,
@@ -20,19 +22,13 @@ func TestALinkThatCannotBeServedYet(t *testing.T) {
 	s.add(c, gone)
 	stop()
 	ports, away := filepath.Dir(l.Ends[1].Socket), filepath.Join(s.dir, "away")
-	if err := os.Rename(ports, away); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Rename(ports, away))
 	c, _ = s.serve()
 	if all, err := c.Status(context.Background()); err != nil || len(all) != 0 {
 		t.Fatalf("served without a directory: %+v, %v", all, err)
 	}
-	if err := c.Remove(context.Background(), "gone"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(away, ports); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, c.Remove(context.Background(), "gone"))
+	testenv.Must(t, os.Rename(away, ports))
 	until(t, "served again", func() bool {
 		all, err := c.Status(context.Background())
 		return err == nil && len(all) == 1 && all[0].Name == "f1u"

@@ -89,9 +89,7 @@ func TestTelemetryIsSuspect(t *testing.T) {
 	if err := unix.Ftruncate(fds[0], 0); !errors.Is(err, unix.EPERM) {
 		t.Errorf("the telemetry memfd can be truncated: %v", err)
 	}
-	if err := unix.Fallocate(fds[0], unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, int64(len(junk))); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, unix.Fallocate(fds[0], unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, int64(len(junk))))
 	r.expect(wire.TypeStats)
 	if got := s.status(c, "f1u").Ends[0]; got.Counters.TxPackets != 0 {
 		t.Errorf("after a hole was punched: %+v", got)
@@ -142,9 +140,7 @@ func TestControlSocket(t *testing.T) {
 		t.Errorf("after all that: %+v, %v", all, err)
 	}
 	link := s.link("f1u")
-	if err := os.WriteFile(link.Ends[0].Socket, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(link.Ends[0].Socket, nil, 0o600))
 	if err := c.Add(context.Background(), link); err == nil || !strings.Contains(err.Error(), "in the way") {
 		t.Errorf("a file is in the way: %v", err)
 	}
@@ -157,9 +153,7 @@ func TestSockets(t *testing.T) {
 	c, stop := s.serve()
 	l := s.link("f1u")
 	deep := filepath.Join(s.dir, strings.Repeat("d", 100))
-	if err := os.Mkdir(deep, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Mkdir(deep, 0o700))
 	l.Ends[1].Socket = filepath.Join(deep, "f1u")
 	if os.Getuid() == 0 {
 		l.Ends[0].Owner = 12345
@@ -195,9 +189,7 @@ func TestSampling(t *testing.T) {
 		{broker.SampleEvery, 0}, {3, 3}, {broker.SampleNone, wire.SampleNone}, {broker.SampleDefault, 6},
 	} {
 		l.SampleShift = tc.set
-		if err := c.Relink(context.Background(), l); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, c.Relink(context.Background(), l))
 		b := make([]byte, 4)
 		if _, err := unix.Pread(fds[0], b, wire.SampleShiftOffset); err != nil || binary.LittleEndian.Uint32(b) != tc.want {
 			t.Errorf("shift %d becomes %x, want %d: %v", tc.set, b, tc.want, err)
@@ -233,16 +225,12 @@ func TestServeEndsWhole(t *testing.T) {
 
 	// If one directory is missing when the next broker starts, it serves the
 	// other links. That link keeps its numbers when it can be served again.
-	if err := os.Rename(filepath.Dir(l.Ends[1].Socket), filepath.Join(s.dir, "away")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Rename(filepath.Dir(l.Ends[1].Socket), filepath.Join(s.dir, "away")))
 	c, _ = s.serve()
 	if all, err := c.Status(context.Background()); err != nil || len(all) != 0 || !strings.Contains(s.log.String(), "p0") {
 		t.Errorf("served without their directory: %+v, %v, log %q", all, err, s.log)
 	}
-	if err := os.Rename(filepath.Join(s.dir, "away"), filepath.Dir(l.Ends[1].Socket)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Rename(filepath.Join(s.dir, "away"), filepath.Dir(l.Ends[1].Socket)))
 	s.add(c, l)
 	if got := s.status(c, "p0"); got.Generation != 1 {
 		t.Errorf("generation %d follows", got.Generation)
@@ -272,13 +260,9 @@ func TestDeathBehindAnOpenConnection(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), holderEnv+"="+l.Ends[0].Socket)
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	child, err := strconv.Atoi(strings.TrimSpace(string(out)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { _ = unix.Kill(child, unix.SIGKILL) })
 	until(t, "missed", func() bool { return !s.status(c, "f1u").Ends[0].Connected })
 	if err := unix.Kill(child, 0); err != nil {
@@ -294,13 +278,9 @@ func TestABrokerThatOutlivedItsChain(t *testing.T) {
 	c, stop := s.serve()
 	l := s.link("f1u")
 	s.add(c, l)
-	if err := os.RemoveAll(s.state()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.RemoveAll(s.state()))
 	for _, e := range l.Ends {
-		if err := os.Remove(e.Socket); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.Remove(e.Socket))
 	}
 	c, _ = s.serve()
 	s.add(c, l)

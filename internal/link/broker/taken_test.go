@@ -11,6 +11,7 @@ import (
 
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/broker/wire"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // TestAPortThatIsTaken: an application gets the same error, whether the broker
@@ -47,15 +48,9 @@ func (s *fixture) expectBusy(e broker.End, times string) {
 func refuseAll(t *testing.T, path string, heard bool) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Listen(fd, 8); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+	testenv.Must(t, unix.Listen(fd, 8))
 	done := make(chan struct{})
 	t.Cleanup(func() {
 		_ = unix.Shutdown(fd, unix.SHUT_RD) // ends accept

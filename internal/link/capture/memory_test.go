@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/drayage/dray/test/testenv"
 )
 
 // memoryFile is a file of the size of a capture memory.
@@ -17,9 +19,7 @@ func memoryFile(t *testing.T) *os.File {
 	if err == nil {
 		err = f.Truncate(int64(start(1).Size))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -27,9 +27,7 @@ func memoryFile(t *testing.T) *os.File {
 func TestOpenMemory(t *testing.T) {
 	f := memoryFile(t)
 	m, err := OpenMemory(f, start(1), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	put(m.rings[1], 5, 3, []byte("abc"))
 	if got := drain(t, m); len(got) != 1 || got[0] != `5 3/3 "abc" false 0` {
 		t.Errorf("got %q", got)
@@ -51,13 +49,9 @@ func TestOpenMemory(t *testing.T) {
 func TestMemoryGoes(t *testing.T) {
 	f := memoryFile(t)
 	m, err := OpenMemory(f, start(1), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { m.Close() })
-	if err := f.Truncate(0); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, f.Truncate(0))
 	err = m.Read(func(Packet) error { return errors.New("a packet") })
 	if err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("error %v", err)

@@ -32,14 +32,10 @@ func TestNetdev(t *testing.T) {
 	ns := namespace(t)
 	inside(t, ns, "link add cap0 type veth peer cap1", "link set cap0 up", "link set cap1 up")
 	for _, name := range []string{"cap0", "cap1"} { // the kernel drops packets sent before
-		if err := ns.WaitCarrier(context.Background(), name); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, ns.WaitCarrier(context.Background(), name))
 	}
 	d, err := OpenNetdev(ns, "cap0", 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { d.Close() })
 	frame := func(kind string, n int) []byte {
 		return append([]byte(string(ours)+kind), bytes.Repeat([]byte{'x'}, n-12-len(kind))...)
@@ -85,9 +81,7 @@ func TestNetdev(t *testing.T) {
 func namespace(t *testing.T) host.Netns {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "net")
-	if err := host.CreateNetns(path); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, host.CreateNetns(path))
 	t.Cleanup(func() {
 		if out, err := exec.Command("umount", path).CombinedOutput(); err != nil {
 			t.Errorf("umount %s: %v: %s", path, err, out)
@@ -106,9 +100,7 @@ func inside(t *testing.T, ns host.Netns, commands ...string) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 	}
 }
 
@@ -127,9 +119,7 @@ func send(t *testing.T, ns host.Netns, name string, frame []byte) {
 		defer syscall.Close(fd)
 		return syscall.Sendto(fd, frame, 0, &syscall.SockaddrLinklayer{Ifindex: link.Index})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 }
 
 // next waits for one of our packets.
@@ -154,9 +144,7 @@ func next(t *testing.T, s Source) Packet {
 		if err == nil {
 			err = s.Wait(100 * time.Millisecond)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 	}
 	t.Fatal("no packet came")
 	return Packet{}

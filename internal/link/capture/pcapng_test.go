@@ -22,18 +22,14 @@ func file(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := NewWriter(&out, "dray test", Interface{Name: "f1u", Description: "du.f1u", Snaplen: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	frame := ethernet("10.0.0.1 > 10.0.0.2")
 	err = errors.Join(
 		w.Packet(Packet{Time: 1_700_000_000_123_456_789, Length: len(frame), Data: frame, Sent: true, Queue: 3}),
 		w.Packet(Packet{Time: 1_700_000_000_123_456_790, Length: 900, Data: frame[:41]}),
 		w.Statistics(Result{Packets: 2, Counts: Counts{Dropped: 7}, Start: time.Unix(1_700_000_000, 1), End: time.Unix(1_700_000_001, 2)}),
 		w.Flush())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return out.Bytes()
 }
 
@@ -170,9 +166,7 @@ func TestRun(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		w, err := NewWriter(&out, "", Interface{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		r, err := Run(context.Background(), c.source, w, c.limits)
 		if r.Packets != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%s: %d packets, %v", name, r.Packets, err)
@@ -186,9 +180,7 @@ func TestRun(t *testing.T) {
 
 func TestRunEndsWithItsReader(t *testing.T) {
 	w, err := NewWriter(&failing{n: 1000}, "", Interface{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if _, err := Run(context.Background(), &fake{n: 1 << 40, batch: 1000}, w, Limits{}); err != nil {
 		t.Errorf("error %v; a reader that leaves is none", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/drayage/dray/internal/link/broker/wire"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // TestLayout checks the offsets against the protocol's, which the vectors test
@@ -42,9 +43,7 @@ func start(queues uint32) wire.Capture {
 func newMemory(t testing.TB, c wire.Capture, head uint32) *Memory {
 	t.Helper()
 	size, _, err := c.Derive()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	words := make([]uint64, c.Size/8) // aligned, as a mapping is
 	memory := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), c.Size)
 	m := &Memory{memory: memory, buf: make([]byte, c.Snaplen)}
@@ -76,9 +75,7 @@ func drain(t testing.TB, m *Memory) []string {
 		all = append(all, fmt.Sprintf("%d %d/%d %q %v %d", p.Time, len(p.Data), p.Length, p.Data, p.Sent, p.Queue))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return all
 }
 

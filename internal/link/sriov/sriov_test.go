@@ -31,9 +31,7 @@ func card(t *testing.T, least int) (name string, free int) {
 	testenv.Root(t)
 	testenv.Kernel(t, sriov.New().Probe(context.Background()))
 	interfaces, err := host.Uplinks()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, i := range interfaces {
 		if i.VFs > free && i.Up {
 			name, free = i.Name, i.VFs
@@ -59,29 +57,19 @@ func describe(t *testing.T, card string) string {
 	t.Helper()
 	var b strings.Builder
 	table, err := exec.Command("ip", "link", "show", "dev", card).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	b.Write(entryMAC.ReplaceAll(table, []byte("$1")))
 	names, err := filepath.Glob("/sys/class/net/" + card + "/device/virtfn*/net/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, name := range names {
 		s, err := host.HostNetns.ReadLink(filepath.Base(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		offloads, err := host.HostNetns.Offloads(filepath.Base(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		fmt.Fprintf(&b, "%s: %s mtu %d up %v %v %s\n", name, s.MAC, s.MTU, s.Up, s.Addrs, offloads)
 	}
 	claims, err := filepath.Glob("/run/.dray-vfs/*:*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	fmt.Fprintln(&b, claims)
 	return b.String()
 }
@@ -103,9 +91,7 @@ func TestUplink(t *testing.T) {
 	errs := make(chan error, len(specs))
 	for i, s := range specs {
 		b, err := sriov.New().Build(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		t.Cleanup(func() { made[i].remove(t) })
 		go func() {
 			runner := step.Runner{Journal: &made[i], Removers: host.Removers()}

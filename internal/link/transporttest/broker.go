@@ -12,6 +12,7 @@ import (
 	"github.com/drayage/dray/internal/link/broker"
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // serving is the broker of a rig's native ports, run by this process.
@@ -53,9 +54,7 @@ func (r *Rig) stopBroker() {
 func (r *Rig) makeNative(e *transport.End, i int) {
 	r.t.Helper()
 	dir := filepath.Join(r.dir, fmt.Sprintf("f%d.ports", i))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, os.Mkdir(dir, 0o755))
 	e.Function, e.Face, e.Socket = fmt.Sprintf("f%d", i), chain.FaceNative, filepath.Join(dir, e.Name)
 }
 
@@ -63,9 +62,7 @@ func (r *Rig) makeNative(e *transport.End, i int) {
 func (r *Rig) describeSockets(b *strings.Builder) {
 	r.t.Helper()
 	sockets, err := filepath.Glob(filepath.Join(r.dir, "*.ports", "*"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	for _, s := range sockets {
 		fmt.Fprintf(b, "socket %s\n", s)
 	}
@@ -73,13 +70,9 @@ func (r *Rig) describeSockets(b *strings.Builder) {
 		return
 	}
 	client, err := broker.Dial(r.Spec.Broker)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	links, err := client.Status(context.Background())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	for _, l := range links {
 		fmt.Fprintf(b, "broker serves %s %s\n", l.Name, l.Kind)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // portCounts are the port counts that the suite tests.
@@ -37,9 +38,7 @@ func testPorts(t *testing.T, d transport.Driver) {
 		report := r.Up()
 		for _, e := range r.Spec.Ends {
 			s, err := e.Netns.ReadLink(e.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			if !s.Up || !s.Carrier {
 				t.Errorf("%d ports: %s is not up: %+v", n, e.Name, s)
 			}
@@ -117,22 +116,14 @@ func checkUnreported(t *testing.T, r *Rig, report *transport.Report) {
 		return
 	}
 	ns := host.Netns{Path: filepath.Join(r.dir, "plain")} // removed with the rig
-	if err := host.CreateNetns(ns.Path); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, host.CreateNetns(ns.Path))
 	a, b := host.Iface{Netns: ns, Name: "a", MTU: r.Spec.MTU}, host.Iface{Netns: ns, Name: "b", MTU: r.Spec.MTU}
-	if err := host.CreateVeth(a, b); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, host.CreateVeth(a, b))
 	want, err := ns.Offloads(a.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, e := range r.Spec.Ports() {
 		s, err := e.Netns.ReadLink(e.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		got, err := e.Netns.Offloads(e.Name)
 		if err != nil || s.Kind == "veth" && got != want {
 			t.Errorf("%s has %q, %v; none was reported as changed, and a new one has %q", e.Name, got, err, want)
@@ -324,9 +315,7 @@ func testParallel(t *testing.T, d transport.Driver) {
 		go func() { errs <- r.run(context.Background(), b.Steps, nil) }()
 	}
 	for range rigs {
-		if err := <-errs; err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, <-errs)
 	}
 	to := netip.MustParseAddr("192.0.2.255") // broadcast on the link
 	if d.Caps().SameNetns {
@@ -351,9 +340,7 @@ func testParallel(t *testing.T, d transport.Driver) {
 		}
 	}
 	// Removing one link does not affect the other.
-	if err := rigs[0].Remove(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, rigs[0].Remove())
 	rigs[0].Clean("after the first link's removal")
 	sendTCP(t, rigs[1].stations[0], rigs[1].stations[1], 1<<16)
 }

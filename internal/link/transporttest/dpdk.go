@@ -62,18 +62,12 @@ func forAnyUser(t *testing.T, name string) string {
 	t.Helper()
 	testenv.Root(t)
 	content, err := os.ReadFile(testenv.Built(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	dir, err := os.MkdirTemp("/var/cache", "dray-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	file := filepath.Join(dir, name)
-	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(file, content, 0o755), os.Chmod(file, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, errors.Join(os.Chmod(dir, 0o755), os.WriteFile(file, content, 0o755), os.Chmod(file, 0o755)))
 	return file
 }
 
@@ -96,16 +90,10 @@ func (r *Rig) makeDpdk(e *transport.End, i int) {
 	links := filepath.Join(r.dir, e.Function+".links")
 	e.Dir = filepath.Join(links, e.Name)
 	for _, dir := range []string{links, e.Dir, r.runtimeDir(*e)} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			r.t.Fatal(err)
-		}
-		if err := os.Chown(dir, e.User, e.User); err != nil {
-			r.t.Fatal(err)
-		}
+		testenv.Must(r.t, os.Mkdir(dir, 0o700))
+		testenv.Must(r.t, os.Chown(dir, e.User, e.User))
 	}
-	if err := os.Chmod(links, 0o711); err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, os.Chmod(links, 0o711))
 }
 
 // runtimeDir is where EAL of an end's application keeps its files.
@@ -119,9 +107,7 @@ func (r *Rig) asApplication(cmd *exec.Cmd, e transport.End) {
 		r.t.Fatal(err)
 	}
 	cpus, err := host.AllowedCPUs()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	app := dpdk.Application{Memory: 256 << 20, CPUs: cpus, Nodes: 1, Ports: filepath.Dir(e.Socket)}
 	if r.driver.Caps().HugePages {
 		app.HugePages = []chain.HugePages{{Size: 2 << 20, Limit: hugePages << 20}}
@@ -212,9 +198,7 @@ func testDpdkRemoval(t *testing.T, d transport.Driver, program string, o Options
 		r.Up()
 		r.generate(program, 0, 1, 100)
 		for range 2 {
-			if err := r.Remove(); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, r.Remove())
 		}
 		r.Clean("after removal")
 	}
@@ -272,9 +256,7 @@ func killProcess(t *testing.T, p transport.Process) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := p.ID.AwaitEnd(ctx); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.ID.AwaitEnd(ctx))
 }
 
 // KillDuring is a fault that kills the process of that name in the link's

@@ -19,6 +19,7 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/link/underlay"
 	"github.com/drayage/dray/internal/spec/chain"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // addHosts puts the ports of a tunnel on simulated hosts: the first on one,
@@ -38,14 +39,10 @@ func (r *Rig) addHosts(o Options) {
 		r.Spec.Ends[i].Host = name
 	}
 	runner := step.Runner{Journal: &r.hosts, Removers: transport.AllRemovers(r.driver)}
-	if err := runner.Run(context.Background(), u.Build().Steps); err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, runner.Run(context.Background(), u.Build().Steps))
 	for _, name := range u.Names {
 		h, err := u.At(name)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		testenv.Must(r.t, err)
 		r.Spec.Hosts = append(r.Spec.Hosts, h)
 	}
 	r.Spec.VNI = 1
@@ -108,12 +105,8 @@ func testSharedHosts(t *testing.T, d transport.Driver) {
 	second := *r
 	second.Spec.Link, second.Spec.VNI = "n3", first.VNI+1
 	second.Spec.Dir, second.Spec.Cgroup = filepath.Join(r.dir, "n3"), first.Cgroup.Child("n3")
-	if err := os.Mkdir(second.Spec.Dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Spec.Cgroup.Create(host.Limits{}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Mkdir(second.Spec.Dir, 0o711))
+	testenv.Must(t, second.Spec.Cgroup.Create(host.Limits{}))
 	second.Spec.Ends, second.stations, second.made = slices.Clone(first.Ends), nil, nil
 	for i := range second.Spec.Ends {
 		e := &second.Spec.Ends[i]
@@ -142,8 +135,6 @@ func testSharedHosts(t *testing.T, d transport.Driver) {
 	if hears(t, near, 100*time.Millisecond) {
 		t.Error("it received a broadcast twice")
 	}
-	if err := second.Remove(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, second.Remove())
 	sendTCP(t, r.stations[0], r.stations[1], 1<<16)
 }

@@ -50,9 +50,7 @@ func RunNativeUplink(t *testing.T, d transport.Driver) {
 		r.Up()
 		// No kernel answers for a native port; its application would have to.
 		port, outside := r.Spec.Ends[0], r.stations[1]
-		if err := outside.ns.AddNeighbour(outside.name, port.IP.Addr(), port.MAC); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, outside.ns.AddNeighbour(outside.name, port.IP.Addr(), port.MAC))
 		r.generate(draygen, 0, 1, 500)
 		r.generate(draygen, 1, 0, 500)
 	})
@@ -109,9 +107,7 @@ func testNativeParallel(t *testing.T, d transport.Driver, draygen string, o Opti
 	b.Up()
 	a.generate(draygen, 0, 1, 500)
 	b.generate(draygen, 0, 1, 500)
-	if err := a.Remove(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, a.Remove())
 	a.Clean("after the first link's removal")
 	b.generate(draygen, 1, 0, 500)
 }
@@ -156,9 +152,7 @@ func testNoInterface(t *testing.T, d transport.Driver, o Options) {
 		}
 	}
 	hidden, err := filepath.Glob(filepath.Join(r.Spec.Dir, "native*.net"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, path := range hidden {
 		s, err := host.Netns{Path: path}.ReadLink("f1u")
 		if err != nil || !s.Up || len(s.Addrs) > 0 {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // outageRate is the load during an outage, in packets/s; outageLoad is how
@@ -84,12 +85,8 @@ func (r *Rig) startRole(program string, end int, role string, args ...string) (*
 	// A busy machine may take long to restart a switch.
 	cmd := r.draygen(program, end, role, append(args, "--peer-timeout", "60s")...)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if err := r.start(cmd, end); err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
+	testenv.Must(r.t, r.start(cmd, end))
 	lines := bufio.NewReader(out)
 	if ready, err := lines.ReadString('\n'); err != nil || !strings.Contains(ready, `"ready"`) {
 		r.t.Fatalf("%s is not ready: %v: %s%s", role, err, ready, cmd.Stderr)

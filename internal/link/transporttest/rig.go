@@ -19,6 +19,7 @@ import (
 	"github.com/drayage/dray/internal/link/transport"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/units"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // Options describes a link under test; the zero value is two ports with an MTU
@@ -83,9 +84,7 @@ func (j journal) resources(t *testing.T) []step.Resource {
 	var all []step.Resource
 	for _, line := range j {
 		var r step.Resource
-		if err := json.Unmarshal(line, &r); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, json.Unmarshal(line, &r))
 		all = append(all, r)
 	}
 	return all
@@ -100,17 +99,13 @@ const (
 func NewRig(t *testing.T, d transport.Driver, o Options) *Rig {
 	t.Helper()
 	dir, err := os.MkdirTemp("/run", "dray-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	r := &Rig{t: t, driver: d, dir: dir, beside: o.Beside}
 	t.Cleanup(r.destroy)
 	if err := os.Chmod(dir, 0o711); err != nil { // a switch may run as another user
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "link"), 0o711); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Mkdir(filepath.Join(dir, "link"), 0o711))
 	r.Spec = transport.Spec{
 		Chain: filepath.Base(dir), Link: "f1u", Dir: filepath.Join(dir, "link"),
 		Cgroup: host.Cgroup{Path: "/" + filepath.Base(dir)}, MTU: o.MTU, Shape: o.Shape, Forwarding: o.Forwarding,
@@ -118,9 +113,7 @@ func NewRig(t *testing.T, d transport.Driver, o Options) *Rig {
 	if r.Spec.MTU == 0 {
 		r.Spec.MTU = defaultMTU
 	}
-	if err := r.Spec.Cgroup.Create(host.Limits{}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.Spec.Cgroup.Create(host.Limits{}))
 	if o.Ports == 0 {
 		o.Ports = 2
 		if o.Uplink {
@@ -150,9 +143,7 @@ func (r *Rig) addPort(i int, o Options) {
 		ns, name = host.Netns{Path: filepath.Join(r.dir, "f0.net")}, fmt.Sprintf("f1u%d", i)
 	}
 	if !ns.Exists() {
-		if err := host.CreateNetns(ns.Path); err != nil {
-			r.t.Fatal(err)
-		}
+		testenv.Must(r.t, host.CreateNetns(ns.Path))
 	}
 	end := transport.End{Netns: ns, Name: name, MAC: mac(i), IP: address(i, o.IPv6), Queues: max(1, o.Queues)}
 	if slices.Contains(o.Native, i) {
@@ -182,9 +173,7 @@ func (r *Rig) addUplink(o Options) {
 		func() error { return hostNs.SetUp(uplinkName) },
 		func() error { return outside.SetUp(outsideName) },
 	} {
-		if err := do(); err != nil {
-			r.t.Fatal(err)
-		}
+		testenv.Must(r.t, do())
 	}
 	r.Spec.Ends = append(r.Spec.Ends, transport.End{Netns: hostNs, Name: uplinkName, Uplink: true})
 	r.stations = append(r.stations, station{ns: outside, name: outsideName, ip: address(101, o.IPv6).Addr()})

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // state describes everything that a link may change. In each namespace:
@@ -29,16 +30,12 @@ func (r *Rig) state() string {
 		describeNetns(r.t, &b, ns)
 	}
 	points, err := host.MountsAt(r.Spec.Dir)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	for _, point := range points {
 		fmt.Fprintf(&b, "mount %s\n", point)
 	}
 	files, err := os.ReadDir(r.Spec.Dir)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	for _, f := range files {
 		fmt.Fprintf(&b, "file %s\n", f.Name())
 	}
@@ -56,9 +53,7 @@ func (r *Rig) namespaces() []host.Netns {
 	var all []host.Netns
 	for _, pattern := range []string{"*.net", "hosts/*.net"} {
 		files, err := filepath.Glob(filepath.Join(r.dir, pattern))
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		testenv.Must(r.t, err)
 		for _, f := range files {
 			all = append(all, host.Netns{Path: f})
 		}
@@ -76,22 +71,14 @@ func describeNetns(t *testing.T, b *strings.Builder, ns host.Netns) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, name := range names {
 		s, err := ns.ReadLink(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		qdisc, err := ns.ReadQdisc(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		offloads, err := ns.Offloads(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		addrs := slices.DeleteFunc(s.Addrs, func(p netip.Prefix) bool { return p.Addr().IsLinkLocalUnicast() })
 		fmt.Fprintf(b, "link %s in %s: mac %s mtu %d up %v promiscuous %d names %v addresses %v qdisc %s offloads %s\n",
 			name, filepath.Base(ns.Path), s.MAC, s.MTU, s.Up, s.Promiscuity, s.AltNames, addrs, qdisc.Kind, offloads)
@@ -101,18 +88,14 @@ func describeNetns(t *testing.T, b *strings.Builder, ns host.Netns) {
 func describeCgroup(t *testing.T, b *strings.Builder, c host.Cgroup) {
 	t.Helper()
 	pids, err := c.Processes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, pid := range pids {
 		name, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
 		fmt.Fprintf(b, "process %s", name)
 	}
 	for _, pattern := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
 		children, err := filepath.Glob(pattern + c.Path + "/*/")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		for _, child := range children {
 			fmt.Fprintf(b, "cgroup %s\n", child)
 		}
@@ -150,9 +133,7 @@ func leaks(t *testing.T) (open int, children []string) {
 func openNamespaces(t *testing.T) int {
 	t.Helper()
 	fds, err := filepath.Glob("/proc/self/fd/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	open := 0
 	for _, fd := range fds {
 		if target, err := os.Readlink(fd); err == nil && strings.HasPrefix(target, "net:[") {
@@ -165,9 +146,7 @@ func openNamespaces(t *testing.T) int {
 func childProcesses(t *testing.T) []string {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var children []string
 	for _, path := range stats {
 		b, err := os.ReadFile(path)

@@ -66,18 +66,14 @@ var suiteFaults = map[string]struct {
 	"a namespace stays open": {faulty{}, func(t *testing.T, d transport.Driver) {
 		before, _ := leaks(t)
 		ns, err := os.Open("/proc/self/ns/net")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		defer ns.Close()
 		checkLeaks(t, before)
 	}, "descriptors of network namespaces are open"},
 	"a process stays": {faulty{}, func(t *testing.T, d transport.Driver) {
 		before, _ := leaks(t)
 		cmd := exec.Command("sleep", "1000")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, cmd.Start())
 		checkLeaks(t, before)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

@@ -29,12 +29,8 @@ func testThroughput(t *testing.T, d transport.Driver, o Options) {
 
 	server := exec.CommandContext(ctx, "iperf3", "--server", "--one-off", "--forceflush", "--bind", to.ip.String())
 	out, err := server.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := (host.Place{Netns: to.ns}).Start(server); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, (host.Place{Netns: to.ns}).Start(server))
 	defer server.Wait() // the context kills it, or it has finished
 	defer cancel()
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -45,9 +41,7 @@ func testThroughput(t *testing.T, d transport.Driver, o Options) {
 	client := exec.CommandContext(ctx, "iperf3", "--client", to.ip.String(), "--time", "1", "--json")
 	var result bytes.Buffer
 	client.Stdout = &result
-	if err := (host.Place{Netns: from.ns}).Start(client); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, (host.Place{Netns: from.ns}).Start(client))
 	if err := client.Wait(); err != nil {
 		t.Fatalf("iperf3: %v: %s", err, result.String())
 	}
@@ -58,9 +52,7 @@ func testThroughput(t *testing.T, d transport.Driver, o Options) {
 			} `json:"sum_received"`
 		} `json:"end"`
 	}
-	if err := json.Unmarshal(result.Bytes(), &parsed); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(result.Bytes(), &parsed))
 	rate := parsed.End.Received.BitsPerSecond
 	t.Logf("iperf3 over %s: %.2f Gbit/s", d.Name(), rate/1e9)
 	if rate < 20e6 {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drayage/dray/internal/host"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // patience bounds a packet's delay on a busy machine before it counts as lost.
@@ -63,9 +64,7 @@ func listen(t *testing.T, ns host.Netns, on netip.AddrPort) *net.UDPConn {
 // hears reports whether anything arrives within that time.
 func hears(t *testing.T, ear *net.UDPConn, within time.Duration) bool {
 	t.Helper()
-	if err := ear.SetReadDeadline(time.Now().Add(within)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, ear.SetReadDeadline(time.Now().Add(within)))
 	_, _, err := ear.ReadFromUDPAddrPort(make([]byte, 100))
 	return err == nil
 }
@@ -92,9 +91,7 @@ func sendUDP(t *testing.T, a, b station, size int) {
 		if _, err := from.WriteToUDPAddrPort(want, to.LocalAddr().(*net.UDPAddr).AddrPort()); err != nil {
 			t.Fatalf("send %d bytes from %s to %s: %v", size, a.ip, b.ip, err)
 		}
-		if err := to.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, to.SetReadDeadline(time.Now().Add(time.Second)))
 		n, sender, err := to.ReadFromUDPAddrPort(buf)
 		if err != nil {
 			continue
@@ -121,9 +118,7 @@ func refusedUDP(t *testing.T, a, b station, size int) {
 func dontFragment(t *testing.T, conn *net.UDPConn) {
 	t.Helper()
 	raw, err := conn.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var setErr error
 	err = raw.Control(func(fd uintptr) {
 		if conn.LocalAddr().(*net.UDPAddr).IP.To4() != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/host/step"
 	"github.com/drayage/dray/internal/link/transport"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // testBulk sends much data each way at once, with default offloads, to find
@@ -57,9 +58,7 @@ func testHostTraffic(t *testing.T, d transport.Driver) {
 	other := station{ns: second.Spec.Ends[0].Netns, name: "f1u", ip: address(7, false).Addr()}
 	sendTCP(t, other, outside, 1<<16)
 	sendTCP(t, r.stations[0], outside, 1<<16)
-	if err := second.Remove(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, second.Remove())
 	sendTCP(t, r.stations[0], outside, 1<<16)
 }
 
@@ -73,9 +72,7 @@ func testUplinkErrors(t *testing.T, d transport.Driver) {
 	}{
 		{"missing", func(_ *testing.T, r *Rig) { r.Spec.Ends[1].Name = "eth7" }, "eth7"},
 		{"down", func(t *testing.T, r *Rig) {
-			if err := r.Spec.Ends[1].Netns.SetDown(uplinkName); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, r.Spec.Ends[1].Netns.SetDown(uplinkName))
 		}, "ip link set eth0 up"},
 		{"MTU", func(_ *testing.T, r *Rig) { r.Spec.MTU = 1501 }, "ip link set eth0 mtu 1501"},
 	}
@@ -106,18 +103,14 @@ func testHostNetns(t *testing.T, d transport.Driver) {
 		func() error { return outside.ns.SetUp(outsideName) },
 		func() error { return inner.Netns.SetUp(inner.Name) },
 	} {
-		if err := do(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, do())
 	}
 	r.Spec.Ends[1] = transport.End{Netns: host.HostNetns, Name: inner.Name, Uplink: true}
 	r.before = r.state()
 	r.Up()
 	sendTCP(t, r.stations[0], outside, 1<<16)
 	sendTCP(t, outside, r.stations[0], 1<<16)
-	if err := r.Remove(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.Remove())
 	r.Clean("after a link to the host's own interface")
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/internal/spec/matrix"
 	"github.com/drayage/dray/internal/spec/units"
+	"github.com/drayage/dray/test/testenv"
 )
 
 func item(name string, status inventory.Status) inventory.Item {
@@ -54,9 +55,7 @@ func host2() *inventory.Inventory {
 func matrixOf(t *testing.T, lines string) *matrix.Matrix {
 	t.Helper()
 	m, err := matrix.Parse("m", []byte("apiVersion: drayage/v1\nkind: Bench\nname: m\nruntimes: [process]\n"+lines))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return m
 }
 
@@ -151,9 +150,7 @@ func TestChainsOfConfigurations(t *testing.T) {
 // is missing. A VNF is between two links.
 func TestShapes(t *testing.T) {
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, vnfProgram), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(filepath.Join(bin, vnfProgram), nil, 0o755))
 	t.Setenv("PATH", bin)
 	inv := host2()
 	inv.Transports = append(inv.Transports, inventory.Transport{Item: item("vhost-user", inventory.OK),
@@ -193,9 +190,7 @@ func TestShapes(t *testing.T) {
 // whose clock stamps both ways. Transports without devices for machines are refused.
 func TestVNFInMachine(t *testing.T) {
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, vnfProgram), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(filepath.Join(bin, vnfProgram), nil, 0o755))
 	t.Setenv("PATH", bin)
 	inv := host2()
 	caps := inventory.Caps{Faces: []string{"dpdk"}, Isolation: "link", MinEnds: 2, MaxEnds: 2, Machines: true}
@@ -209,9 +204,7 @@ func TestVNFInMachine(t *testing.T) {
 		t.Errorf("refused: %s", reason)
 	}
 	parsed, _, _, err := prepare(m, inv, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	got := map[string]chain.RuntimeName{}
 	for _, f := range parsed.Functions {
 		got[f.Name] = f.Runtime
@@ -261,9 +254,7 @@ func TestVNFIsAwaited(t *testing.T) {
 	if err := awaitReady(context.Background(), log, portsUp, begins); err != nil || looks != 2 {
 		t.Errorf("%v after %d looks", err, looks)
 	}
-	if err := os.Remove(log); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Remove(log))
 	ended := errors.New("exit status 1")
 	if err := awaitReady(context.Background(), log, portsUp, func(context.Context) error { return ended }); !errors.Is(err, ended) {
 		t.Errorf("an ended VNF: %v", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/drayage/dray/internal/measure/rundir"
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report"
+	"github.com/drayage/dray/test/testenv"
 )
 
 func TestResume(t *testing.T) {
@@ -19,21 +20,15 @@ func TestResume(t *testing.T) {
 	run := testRun(t)
 	run.Hash, run.Host.BootID = "h", "boot"
 	s, err := Begin(dir, run, []byte("matrix"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Sink.Write(record.Trial{ID: "one", Run: run.ID}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, s.Sink.Write(record.Trial{ID: "one", Run: run.ID}))
 	if got := Interrupted(parent, "h", report.Program{Dray: "v1"}, "boot", 0); got != "" {
 		t.Errorf("%s is at work, and was found", got)
 	}
 	if _, err := Resume(dir); err == nil {
 		t.Error("two processes write to one directory")
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, s.Close())
 	for _, c := range []struct {
 		hash, dray, boot string
 		seed             uint64
@@ -47,16 +42,12 @@ func TestResume(t *testing.T) {
 		}
 	}
 	s, err = Resume(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if !s.Done["one"] || s.Run.Seed != run.Seed || len(s.Run.Rows) != len(run.Rows) {
 		t.Errorf("done %v, run %+v", s.Done, s.Run)
 	}
 	s.Run.Finished = time.Now()
-	if err := errors.Join(s.Save(), s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, errors.Join(s.Save(), s.Close()))
 	if _, err := Resume(dir); !errors.Is(err, rundir.ErrFinished) {
 		t.Errorf("error %v", err)
 	}

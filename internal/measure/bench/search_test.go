@@ -11,6 +11,7 @@ import (
 
 	"github.com/drayage/dray/internal/measure/search"
 	"github.com/drayage/dray/internal/spec/matrix"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // lossy is a link that loses a share of the offered load, and everything above a
@@ -53,9 +54,7 @@ func TestSearchAsTheMatrixSays(t *testing.T) {
 			m := matrixOf(t, "loads: ["+c.load+"]\ntrial: 100ms\nsearch: "+c.search+"\n")
 			link, trials := lossy(c.capacity, c.share, c.spoilt)
 			found, err := find(context.Background(), link, m, m.Loads[0], most)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			if got := float64(found.Goals[0].Lower); got < c.low || got > c.high {
 				t.Errorf("%.0f packets/s (%+v), want %.0f to %.0f", got, found.Goals[0], c.low, c.high)
 			}
@@ -77,9 +76,7 @@ func TestGoalsNameWhatTheyAsk(t *testing.T) {
 	}
 	link, _ := lossy(1e6, 0, 0)
 	found, err := find(context.Background(), link, m, matrix.Load{Search: matrix.LoadRFC2544}, 2_000_000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, want := range []string{"RFC 2544", "loss ≤ 0 %", "1m0s", "up to 3m0s", "width 1 %"} {
 		if got := found.Goals[0].Goal.String(); !strings.Contains(got, want) {
 			t.Errorf("%q does not say %q", got, want)

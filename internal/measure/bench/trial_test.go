@@ -11,6 +11,7 @@ import (
 	"github.com/drayage/dray/internal/host"
 	"github.com/drayage/dray/internal/measure/search"
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // ramp is a sample each 20 ms: the chain uses one CPU, then two; of two CPUs.
@@ -59,9 +60,7 @@ func TestSearchedIsTheTrialAtTheRateFound(t *testing.T) {
 	}
 	found := search.Result{Goals: []search.GoalResult{{Goal: goal, Lower: 800, Upper: 810, Throughput: 799, Reason: search.ReasonBudget}}}
 	got, err := searched(found, made, 9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if s := got.Bench.Search; got.ID != "right" || s.Lower != 800 || s.Throughput != 799 || s.Trials != 9 || s.Irregular == "" {
 		t.Errorf("%s: %+v", got.ID, s)
 	}

@@ -11,15 +11,14 @@ import (
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // tunnelHost has a transport for dpdk ports, and a VNF that is never started.
 func tunnelHost(t *testing.T) *inventory.Inventory {
 	t.Helper()
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, vnfProgram), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(filepath.Join(bin, vnfProgram), nil, 0o755))
 	t.Setenv("PATH", bin)
 	inv := host2()
 	inv.Transports = append(inv.Transports, inventory.Transport{Item: item("vhost-user", inventory.OK),

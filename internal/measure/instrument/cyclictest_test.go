@@ -25,9 +25,7 @@ const cyclictestOutput = `# /dev/cpu_dma_latency set to 0us
 
 func TestParseCyclictest(t *testing.T) {
 	l, err := parseCyclictest(cyclictestOutput)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	counts := l.Histogram.Counts
 	if most := counts[len(counts)-1].Value; l.Sent != 18 || most < 12_000_000 || most > 12_010_000 {
 		t.Errorf("%d samples, at most %d ns", l.Sent, most)
@@ -45,9 +43,7 @@ func TestWakeUp(t *testing.T) {
 	testenv.Root(t)
 	testenv.Program(t, "cyclictest", "stress-ng")
 	got, err := WakeUp(context.Background(), Endpoint{}, true, 200*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if got.Latency == nil || got.Latency.Sent < 200 || got.Instrument.Placement != "on the host" || !strings.Contains(got.Raw, "# Max Latencies") {
 		t.Errorf("%+v", got)
 	}
@@ -57,9 +53,7 @@ func TestWakeUp(t *testing.T) {
 func TestStressEnds(t *testing.T) {
 	testenv.Program(t, "stress-ng")
 	load, err := startStress(Endpoint{}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer load.kill()
 	if !load.within(30*time.Second) || load.err != nil {
 		t.Errorf("%v: %s", load.err, load.words())

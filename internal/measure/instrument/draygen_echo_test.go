@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/test/testenv"
 )
 
 func TestEchoSession(t *testing.T) {
@@ -17,16 +18,10 @@ func TestEchoSession(t *testing.T) {
 	}
 	from, to := end("a.p", "net_virtio_user0"), end("b.p", "net_virtio_user1")
 	o, err := Draygen{record.QFrames}.frames(from, to, Params{Frame: 60})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	s, err := genCommands("draygen-dpdk", "draygen-dpdk", from, to, o, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.echo(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, s.echo())
 	client, server := strings.Join(s.client, " "), strings.Join(s.server, " ")
 	if !strings.HasPrefix(client, "draygen-dpdk ping --port dpdk:net_virtio_user0") || !strings.HasSuffix(client, "--duration 1000ms --closed") || !strings.Contains(client, "--size 60") {
 		t.Errorf("%s", client)
@@ -43,9 +38,7 @@ func TestEchoSession(t *testing.T) {
 func TestParseEcho(t *testing.T) {
 	good := string(testdata(t, "draygen-ping.json"))
 	r, err := parseEcho([]byte(good), offer{frame: 60})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	l := r.Latency
 	if l.Sent != 50 || l.Lost != 0 || l.Histogram.Total() != 50 || l.MinRTT != 130 || l.Halved || l.MessageBytes != 18 || r.took != 19088 {
 		t.Errorf("%+v, %v", l, r.took)

@@ -54,13 +54,9 @@ func TestFramesSession(t *testing.T) {
 	testenv.Built(t, "draygen")
 	e := Endpoint{Name: "a.p0", Native: true, Port: "p0", MTU: 1500}
 	o, err := Draygen{record.QFrames}.wanted(e, e, Params{Busy: true, Poll: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	s, err := genCommands("draygen", "draygen", e, e, o, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	client, server := strings.Join(s.client, " "), strings.Join(s.server, " ")
 	if !strings.Contains(client, "--size imix --rate max") || !strings.Contains(client, "--busy") ||
 		!strings.Contains(server, "--busy") || strings.Contains(server, "--spin") {
@@ -74,13 +70,9 @@ func TestLoop(t *testing.T) {
 	}
 	from, to := end("p0", "net_memif0"), end("p1", "net_memif1")
 	o, err := Draygen{record.QFrames}.frames(from, to, Params{Frame: 60, PacketRate: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	s, err := loopPrograms("draygen-dpdk", from, to, o, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	want := "draygen-dpdk loop --port dpdk:net_memif0 --eal --no-huge --mtu 1500 --peer-timeout 20s --to-port dpdk:net_memif1 --to 10.0.0.1:5010 --from 10.0.0.1 --to-mac 02:00:00:00:00:01 --stream"
 	if got := strings.Join(s.client, " "); !strings.HasPrefix(got, want) || !strings.Contains(got, "--size 60 --rate 1000pps --duration 1000ms") || len(s.server) != 0 {
 		t.Errorf("%s", got)
@@ -93,9 +85,7 @@ func TestLoop(t *testing.T) {
 
 func TestParseLoop(t *testing.T) {
 	r, err := parseLoop(testdata(t, "draygen-loop.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	s, err := r.stream()
 	if err != nil || r.sender.Sent != 879 || r.sink.Received != 879 || r.latency.Total() != 879 || s.Sender <= 0 {
 		t.Errorf("%d sent, %d received, %d times, span %+v, error %v", r.sender.Sent, r.sink.Received, r.latency.Total(), s, err)
@@ -109,9 +99,7 @@ func TestParseLoop(t *testing.T) {
 
 func TestStreamSpan(t *testing.T) {
 	r, err := parseDraygen(testdata(t, "draygen-send.json"), testdata(t, "draygen-sink.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	s, err := r.stream()
 	if err != nil || s.End-s.Start != time.Duration(r.sender.ElapsedNs) || s.Sender <= 0 || s.Sender > 1 || s.Sink <= 0 || s.Sink > 1 {
 		t.Errorf("%+v, error %v", s, err)
@@ -140,9 +128,7 @@ func TestCeiling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("PATH", filepath.Dir(testenv.Built(t, name))+":"+os.Getenv("PATH"))
 			trial, err := Draygen{}.Ceiling(context.Background(), onDPDK, 60, 50*time.Millisecond)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			for _, rate := range []float64{trial.Bench.Ceiling.Send, trial.Bench.Ceiling.Receive} {
 				if rate < 1e3 || rate > 1e10 || math.IsNaN(rate) {
 					t.Errorf("%v packets/s", rate)
@@ -166,13 +152,9 @@ func TestEncapsulatedFrames(t *testing.T) {
 	}
 	port := Endpoint{Name: "a.p0", Native: true, Port: "p0", MTU: 1500}
 	one, err := loopPrograms("draygen", port, port, o, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	two, err := genCommands("draygen", "draygen", port, port, o, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, argv := range [][]string{one.client, two.client} {
 		if !strings.Contains(strings.Join(argv, " "), "--encap qinq:s=1,c=1 --flows 256 --spread from") {
 			t.Errorf("%q", argv)

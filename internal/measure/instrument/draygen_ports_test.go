@@ -85,9 +85,7 @@ func TestDevicesAreMeasured(t *testing.T) {
 		t.Errorf("back: %+v, error %v\n%s", trial.Delivery, err, trial.Raw)
 	}
 	load, err := StartLoad(context.Background(), p.a, p.b, 5_000_000, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	time.Sleep(300 * time.Millisecond)
 	if got, err := load.Stop(); err != nil || got.Sent == 0 {
 		t.Errorf("load %+v, error %v", got, err)
@@ -180,9 +178,7 @@ func TestAStarvedEndIsMarked(t *testing.T) {
 func TestADeviceOpensItsSocket(t *testing.T) {
 	p := newPair(t).devices(t)
 	server, err := launch(p.a, []string{"/bin/sh", "-c", "umask"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer server.kill()
 	if server.within(10 * time.Second); strings.TrimSpace(string(server.out.bytes())) != "0000" {
 		t.Errorf("umask %q", server.out.bytes())

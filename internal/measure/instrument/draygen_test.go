@@ -18,9 +18,7 @@ import (
 
 func TestParseDraygen(t *testing.T) {
 	r, err := parseDraygen(testdata(t, "draygen-send.json"), testdata(t, "draygen-sink.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	o := offer{frame: 1514, perSec: 400e6 / 8 / 1472}
 	d := r.delivery(record.QStream, o, Params{Bitrate: 400_000_000})
 	if d.Sent != 33968 || d.Received != 33968 || d.Lost != 0 || d.DatagramBytes != 1472 || d.FrameBytes != 1518 || d.OfferedBits != 400_000_000 {

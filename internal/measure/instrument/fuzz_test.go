@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/drayage/dray/test/testenv"
 )
 
 func regexpInt(t testing.TB, pattern string, text []byte) int64 {
@@ -16,9 +18,7 @@ func regexpInt(t testing.TB, pattern string, text []byte) int64 {
 		t.Fatalf("no %q in the test data", pattern)
 	}
 	n, err := strconv.ParseInt(string(m[1]), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return n
 }
 

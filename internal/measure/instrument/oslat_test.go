@@ -64,9 +64,7 @@ func TestSpin(t *testing.T) {
 		t.Skip("the timers of this architecture have another name")
 	}
 	got, s, err := Spin(context.Background(), Endpoint{}, 0, 100*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if s.Longest <= 0 || got.Duration != time.Second || got.Instrument.Placement != "on the host" || !strings.Contains(got.Raw, "Maximum") {
 		t.Errorf("%+v of %+v", s, got)
 	}

@@ -13,22 +13,19 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/test/testenv"
 )
 
 func testdata(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return b
 }
 
 func TestParseIperf3(t *testing.T) {
 	r, err := parseIperf3(testdata(t, "iperf3-omit.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if r.Throughput.BitsPerSecond != 21410500424 || r.Throughput.Retransmits != 24446 || r.Duration != 2000109*time.Microsecond {
 		t.Errorf("got %+v", r)
 	}
@@ -66,16 +63,12 @@ func TestParseIperf3Refuses(t *testing.T) {
 
 func TestParseIperf(t *testing.T) {
 	r, err := parseIperf(testdata(t, "iperf-server.txt"), testdata(t, "iperf-client.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if r.Sent < 8400 || r.Sent > 8500 || r.Received != r.Sent || r.Jitter > time.Millisecond {
 		t.Errorf("clean link: %+v", r)
 	}
 	r, err = parseIperf(testdata(t, "iperf-server-tbf.txt"), testdata(t, "iperf-client-tbf.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	want := iperfReport{Duration: 1026600 * time.Microsecond, Sending: 1000200 * time.Microsecond, Jitter: 129 * time.Microsecond, Sent: 8497, Received: 1706}
 	if r != want {
 		t.Errorf("capped link: %+v; want %+v", r, want)
@@ -117,9 +110,7 @@ func TestParseIperfCounts(t *testing.T) {
 
 func TestParseSockperf(t *testing.T) {
 	l, err := parseSockperf(testdata(t, "sockperf.txt"), testdata(t, "sockperf.csv"), 500, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	m := regexpInt(t, `Total ([0-9]+) observations`, testdata(t, "sockperf.txt"))
 	if l.Histogram.Total() != m || l.Sent != uint64(m) || l.Lost != 0 || l.Stalled != 0 || l.Halved {
 		t.Errorf("%d samples, want %d: %+v", l.Histogram.Total(), m, l)
@@ -131,9 +122,7 @@ func TestParseSockperf(t *testing.T) {
 
 func TestParseSockperfFindsStall(t *testing.T) {
 	l, err := parseSockperf(testdata(t, "sockperf-stalled.txt"), testdata(t, "sockperf-stalled.csv"), 100, 3*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if l.Lost != 1 || l.Sent != 109 || l.Histogram.Total() != 108 {
 		t.Errorf("lost %d, sent %d, samples %d; want 1, 109, 108", l.Lost, l.Sent, l.Histogram.Total())
 	}
@@ -157,9 +146,7 @@ const sockperfTotals = "[Total Run] RunTime=1.000 sec; Warm up time=400 msec; Se
 func quantiles(t *testing.T, lines ...string) (*record.Latency, []time.Duration) {
 	t.Helper()
 	l, err := parseSockperf([]byte(sockperfTotals), []byte(strings.Join(lines, "")), 100, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var all []time.Duration
 	for _, c := range l.Histogram.Counts {
 		for range c.Count {
@@ -222,9 +209,7 @@ func TestParseSockperfRefuses(t *testing.T) {
 
 func TestParseQperf(t *testing.T) {
 	r, err := parseQperf(testdata(t, "qperf.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	half := regexpInt(t, `latency +=  ([0-9]+) ns`, testdata(t, "qperf.txt"))
 	if r.MeanRTT != 2*time.Duration(half) || math.Abs(r.PerSecond*r.MeanRTT.Seconds()-1) > 1e-9 {
 		t.Errorf("%+v; want a round trip of twice %d ns", r, half)

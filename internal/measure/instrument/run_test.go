@@ -147,9 +147,7 @@ func TestShapedLinkIsSeen(t *testing.T) {
 		t.Errorf("marks %q: a load of 40 Mb/s through 10 Mb/s is not marked as missed: %+v", trial.Marks, trial.Load)
 	}
 	histogram, err := trial.Latency.Histogram.HDR()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	// The first requests may precede the load.
 	if longest := time.Duration(histogram.Max()); trial.Latency.Lost == 0 && longest < 5*time.Millisecond {
 		t.Errorf("nothing lost, longest round trip %v behind a queue of 20 ms", longest)
@@ -291,9 +289,7 @@ func newCgroup(t *testing.T, name string) host.Cgroup {
 			t.Error(err)
 		}
 	})
-	if err := c.Create(host.Limits{}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, c.Create(host.Limits{}))
 	return c
 }
 
@@ -346,9 +342,7 @@ func killIn(t *testing.T, e Endpoint) {
 	for _, process := range only.inside(t) {
 		pid, _, _ := strings.Cut(process, " ")
 		n, err := strconv.Atoi(pid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if out, err := exec.Command("kill", "-9", strconv.Itoa(n)).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -360,9 +354,7 @@ func TestTimeout(t *testing.T) {
 	p := newPair(t)
 	testenv.Program(t, "sleep")
 	path, err := exec.LookPath("sleep")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	s := clientServer{from: p.a, to: p.b, client: []string{path, "30"}, timeout: 200 * time.Millisecond}
 	if _, err := s.run(context.Background()); err == nil || !strings.Contains(err.Error(), "did not end within 200ms") {
 		t.Errorf("error %v", err)
@@ -398,9 +390,7 @@ func TestAgreesWithIperf3ByHand(t *testing.T) {
 func iperf3ByHand(t *testing.T, p pair) float64 {
 	t.Helper()
 	server := exec.Command("iperf3", "-s", "-1", "-p", "19999")
-	if err := p.b.Place.Start(server); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, p.b.Place.Start(server))
 	defer server.Wait()
 	defer server.Process.Kill()
 	waitFor(t, func() bool { return socket{"tcp", 19999}.listed(server.Process.Pid) })
@@ -415,9 +405,7 @@ func iperf3ByHand(t *testing.T, p pair) float64 {
 			} `json:"sum_received"`
 		} `json:"end"`
 	}
-	if err := json.Unmarshal(out, &result); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(out, &result))
 	return result.End.SumReceived.BitsPerSecond
 }
 

@@ -25,26 +25,18 @@ func newPair(t *testing.T) pair {
 	t.Helper()
 	testenv.Root(t)
 	dir, err := os.MkdirTemp("/run", "dray-test-instrument-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	p := pair{a: endpoint(t, dir, "a", 1), b: endpoint(t, dir, "b", 2)}
 	iface := func(e Endpoint, last byte) host.Iface {
 		return host.Iface{Netns: e.Place.Netns, Name: "eth0", MTU: e.MTU, MAC: net.HardwareAddr{2, 0, 0, 0, 9, last}}
 	}
-	if err := host.CreateVeth(iface(p.a, 1), iface(p.b, 2)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, host.CreateVeth(iface(p.a, 1), iface(p.b, 2)))
 	for i, e := range []Endpoint{p.a, p.b} {
 		for _, prefix := range []string{"10.9.0.%d/24", "fd09::%d/64"} {
-			if err := e.Place.Netns.AddAddr("eth0", netip.MustParsePrefix(fmt.Sprintf(prefix, i+1))); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, e.Place.Netns.AddAddr("eth0", netip.MustParsePrefix(fmt.Sprintf(prefix, i+1))))
 		}
-		if err := e.Place.Netns.SetUp("eth0"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, e.Place.Netns.SetUp("eth0"))
 	}
 	return p
 }
@@ -58,9 +50,7 @@ func endpoint(t *testing.T, dir, name string, last int) Endpoint {
 			t.Error(err)
 		}
 	})
-	if err := host.CreateNetns(path); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, host.CreateNetns(path))
 	return Endpoint{
 		Name:  name + ".eth0",
 		Place: host.Place{Netns: host.Netns{Path: path}},
@@ -81,9 +71,7 @@ func (p pair) linkLocal(t *testing.T) pair {
 	t.Helper()
 	for i, e := range []*Endpoint{&p.a, &p.b} {
 		prefix := netip.MustParsePrefix(fmt.Sprintf("fe80::9:%d/64", i+1))
-		if err := e.Place.Netns.AddAddr("eth0", prefix); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, e.Place.Netns.AddAddr("eth0", prefix))
 		e.IP = prefix.Addr()
 	}
 	return p
@@ -95,15 +83,11 @@ func (p pair) inside(t *testing.T) []string {
 	inodes := map[string]bool{}
 	for _, e := range []Endpoint{p.a, p.b} {
 		inode, err := e.Place.Netns.Inode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		inodes[fmt.Sprintf("net:[%d]", inode)] = true
 	}
 	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var found []string
 	for _, dir := range dirs {
 		if ns, err := os.Readlink(dir + "/ns/net"); err == nil && inodes[ns] {

@@ -16,6 +16,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/experiment"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/test/testenv"
 )
 
 func tcp(transport string) experiment.Cell {
@@ -90,9 +91,7 @@ func TestContainerInAMachineIsInBothMachines(t *testing.T) {
 		t.Errorf("the cell is called %s", got)
 	}
 	parsed, err := chain.Parse(c.String(), chainText(host2(), c))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, f := range parsed.Functions {
 		if f.VM == nil || f.VM.Runtime != chain.RuntimeRunc {
 			t.Errorf("%s: %+v", f.Name, f.VM)
@@ -115,18 +114,12 @@ func TestResumeContinuesTheRun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	run := &report.ExperimentsRun{Schema: report.ExperimentsSchema, ID: "x", Rounds: 5, Trial: time.Second, Experiments: two()}
 	s, err := Begin(dir, run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if _, err := Resume(dir); err == nil {
 		t.Error("two processes write to one directory")
 	}
-	if err := s.Sink.Write(record.Trial{ID: "done", Run: "x"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, s.Sink.Write(record.Trial{ID: "done", Run: "x"}))
+	testenv.Must(t, s.Close())
 	if _, err := Begin(dir, run); err == nil {
 		t.Error("a run overwrites another")
 	}
@@ -134,12 +127,8 @@ func TestResumeContinuesTheRun(t *testing.T) {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	s.Run.Finished = time.Now()
-	if err := s.Save(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, s.Save())
+	testenv.Must(t, s.Close())
 	if _, err := Resume(dir); !errors.Is(err, rundir.ErrFinished) {
 		t.Errorf("a finished run is resumed: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/experiment"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/test/testenv"
 )
 
 func below(queue string, runtime chain.RuntimeName) experiment.Cell {
@@ -157,27 +158,19 @@ func TestMerge(t *testing.T) {
 	run.Experiments[1].Rows = append(run.Experiments[1].Rows, experiment.Row{Name: "m", Title: "m", Figure: "throughput", Cell: more})
 	run.Lab[more.String()] = chain.VMKernelGeneric
 	s, err := Begin(t.TempDir(), run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer s.Close()
 	guest, err := Begin(PartDir(s.Path, chain.VMKernelGeneric), Part(run, chain.VMKernelGeneric))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	sfq := below("sfq", chain.RuntimeRunc)
 	id := (&runner.Turn{Item: runner.Item{ID: sfq.String()}}).ID()
 	if err := guest.Sink.Write(record.Trial{Schema: record.Schema, Run: "x", ID: id, Marks: []string{record.MarkLab}, Experiment: &record.Experiment{Cell: sfq.String()}}); err != nil {
 		t.Fatal(err)
 	}
 	guest.Run.NoLimit = "no dray-limit"
-	if err := errors.Join(guest.Save(), guest.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, errors.Join(guest.Save(), guest.Close()))
 	for range 2 { // the second time adds nothing
-		if err := Merge(s, chain.VMKernelGeneric, errors.New("killed")); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, Merge(s, chain.VMKernelGeneric, errors.New("killed")))
 	}
 	if !s.Done[id] || run.Skipped[more.String()] != "the guest of the lab failed: killed" || run.Skipped[sfq.String()] != "" {
 		t.Errorf("%v, %v", s.Done, run.Skipped)

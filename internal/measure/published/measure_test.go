@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // A record of frames carries the ceiling that its mark was made from, even through
@@ -20,25 +21,15 @@ func TestFramesKeepTheCeilingOfTheirMark(t *testing.T) {
 			{Schema: record.Schema, Run: "x", ID: "f", Quantity: record.QFrames, Marks: []string{},
 				Delivery: &record.Delivery{PacketRate: rate}, Bench: &record.Bench{Load: "max", Limit: &record.Limit{Ring: 1e8}}},
 		} {
-			if err := got.Write(trial); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, got.Write(trial))
 		}
 		trial, err := got.whole()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		path := filepath.Join(t.TempDir(), "records")
 		w, err := record.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Write(trial); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
+		testenv.Must(t, w.Write(trial))
+		testenv.Must(t, w.Close())
 		read, _, err := record.ReadFile(path)
 		if err != nil || len(read) != 1 {
 			t.Fatalf("%d records, %v", len(read), err)
@@ -60,9 +51,7 @@ func TestFramesWithoutACeiling(t *testing.T) {
 	}
 	failed := record.Trial{Quantity: record.QCeiling, Error: "no draygen", Bench: &record.Bench{}}
 	for _, trial := range []record.Trial{failed, {Quantity: record.QFrames, Delivery: &record.Delivery{PacketRate: 5}}} {
-		if err := got.Write(trial); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, got.Write(trial))
 	}
 	if trial, err := got.whole(); err != nil || len(trial.Marks) > 0 || trial.Bench != nil {
 		t.Errorf("%+v, %v", trial, err)

@@ -14,13 +14,12 @@ import (
 	"github.com/drayage/dray/internal/node"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/experiment"
+	"github.com/drayage/dray/test/testenv"
 )
 
 func TestPlannedIsWhatThePlannerAccepts(t *testing.T) {
 	trial, err := planned(context.Background(), &Runner{Machine: &runner.Machine{Inventory: host2()}}, nil, experiment.Cell{Tool: experiment.ToolPlanned})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if v := trial.Experiment.Values; v["threads"] != 2 || v["functions"] != 2 || v["memory_per_thread"] != float64(4<<30)/giga {
 		t.Errorf("%v: %s", v, trial.Raw)
 	}
@@ -51,16 +50,10 @@ func TestSizeBelow(t *testing.T) {
 	dir := t.TempDir()
 	for name, length := range map[string]int{"a": 3, "deep/b": 40, "mounted/c": 500} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, make([]byte, length), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		testenv.Must(t, os.WriteFile(path, make([]byte, length), 0o600))
 	}
-	if err := os.Symlink("deep/b", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Symlink("deep/b", filepath.Join(dir, "link")))
 	if sum, err := sizeBelow(dir, map[string]bool{filepath.Join(dir, "mounted"): true}); err != nil || sum != 43 {
 		t.Errorf("%d, %v", sum, err)
 	}

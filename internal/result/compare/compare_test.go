@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/test/testenv"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -27,14 +28,10 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(path, got, 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("%s differs (-want +got; run the test with -update if that is intended):\n%s", path, diff)
 	}
@@ -76,18 +73,14 @@ func tuesday() *fixture {
 func comparison(t *testing.T, a, b *Run, same ...*Run) *Comparison {
 	t.Helper()
 	c, err := Compare(a, b, same...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return c
 }
 
 func text(t *testing.T, c *Comparison, width int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := c.Text(&b, width); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, c.Text(&b, width))
 	return b.Bytes()
 }
 
@@ -96,14 +89,10 @@ func TestGolden(t *testing.T) {
 	golden(t, "chains.txt", text(t, c, 0))
 	golden(t, "narrow.txt", text(t, c, 100))
 	var b bytes.Buffer
-	if err := c.JSON(&b); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, c.JSON(&b))
 	golden(t, "chains.json", b.Bytes())
 	b.Reset()
-	if err := WriteBenchmarks(&b, c.A, c.B); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, WriteBenchmarks(&b, c.A, c.B))
 	golden(t, "chains.bench", b.Bytes())
 }
 
@@ -188,9 +177,7 @@ func TestBenchGolden(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := WriteBenchmarks(&b, c.A); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, WriteBenchmarks(&b, c.A))
 	golden(t, "bench.bench", b.Bytes())
 }
 
@@ -382,9 +369,7 @@ func TestRefuses(t *testing.T) {
 		"two runs":  `{"schema":2,"run":"a","id":"1"}` + "\n" + `{"schema":2,"run":"b","id":"2"}` + "\n",
 	} {
 		path := filepath.Join(dir, "records.jsonl")
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(path, []byte(content), 0o644))
 		if _, err := Load(dir); err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -404,9 +389,7 @@ func TestHostileNames(t *testing.T) {
 		g.throughput(2, 1e9)
 		c := comparison(t, f.run(t), g.run(t))
 		var b bytes.Buffer
-		if err := WriteBenchmarks(&b, c.A, c.B); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, WriteBenchmarks(&b, c.A, c.B))
 		for _, line := range strings.Split(b.String(), "\n") {
 			if strings.HasPrefix(line, "BenchmarkX") || strings.HasPrefix(line, "Unit x") {
 				t.Errorf("%q: a record made the line %q", quantity, line)
@@ -421,13 +404,9 @@ func TestHostileNames(t *testing.T) {
 func TestJSONIsWhole(t *testing.T) {
 	c := comparison(t, monday().run(t), tuesday().run(t))
 	var b bytes.Buffer
-	if err := c.JSON(&b); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, c.JSON(&b))
 	var back Comparison
-	if err := json.Unmarshal(b.Bytes(), &back); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(b.Bytes(), &back))
 	if diff := cmp.Diff(c.Rows, back.Rows, cmpopts.IgnoreUnexported(Row{}, Side{})); diff != "" {
 		t.Error(diff)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/experiment"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // values adds trials of an experiment's cell.
@@ -41,9 +42,7 @@ func TestFiguresOfExperimentsAreCompared(t *testing.T) {
 		return f.run(t)
 	}
 	c, err := Compare(made("a", 1.5, 30, 1), made("b", 21, 30, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	got := map[string]string{}
 	for _, r := range c.Rows {
 		got[r.Metric] = string(r.Outcome)
@@ -80,9 +79,7 @@ func TestCeilingsOfCellsAreNotCompared(t *testing.T) {
 		return f.run(t)
 	}
 	got, err := Compare(made("a"), made("b"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	rates := 0
 	for _, r := range got.Rows {
 		if strings.HasPrefix(r.Metric, "generator alone") {
@@ -123,9 +120,7 @@ func TestUnlikeFiguresAreNotCompared(t *testing.T) {
 		{"pdr", 10 * time.Second, Indistinguishable, NotCompared},
 	} {
 		got, err := Compare(made("a", "pdr", time.Second), made("b", c.goal, c.length))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		for _, r := range got.Rows {
 			want, some := map[string]Outcome{"packet rate": c.rate, "wake-up, maximum": c.worst, "disk": Indistinguishable}[r.Metric]
 			if some && (r.Outcome != want || (want == NotCompared) != (r.Reason != "")) {
@@ -142,9 +137,7 @@ func TestEveryFigureOfExperimentsIsKnown(t *testing.T) {
 			Properties map[string]struct{ Enum []string }
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(experiment.Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(experiment.Schema(), &schema))
 	figures := schema.Defs["row"].Properties["figure"].Enum
 	if len(figures) < 20 {
 		t.Fatalf("only %d figures", len(figures))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // fixture makes the records of a run.
@@ -92,21 +93,13 @@ func (f *fixture) load(t *testing.T) *Run {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "records.jsonl")
 	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, trial := range f.trials {
-		if err := w.Write(trial); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, w.Write(trial))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, w.Close())
 	r, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	r.Path = "out/" + f.id
 	return r
 }
@@ -115,8 +108,6 @@ func (f *fixture) load(t *testing.T) *Run {
 func (f *fixture) run(t *testing.T) *Run {
 	t.Helper()
 	r := &Run{Path: "out/" + f.id, Warnings: []string{}, trials: f.trials}
-	if err := r.check(r.Path); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.check(r.Path))
 	return r
 }

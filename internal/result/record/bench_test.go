@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/drayage/dray/test/testenv"
 )
 
 // written is a records file of two trials, followed by a tail.
@@ -13,24 +15,14 @@ func written(t *testing.T, tail func(whole []byte) []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "records.jsonl")
 	w, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, id := range []string{"a", "b"} {
-		if err := w.Write(Trial{ID: id, Bench: &Bench{Load: "max"}}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, w.Write(Trial{ID: id, Bench: &Bench{Load: "max"}}))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, w.Close())
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, tail(whole), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, os.WriteFile(path, tail(whole), 0o644))
 	return path
 }
 
@@ -43,18 +35,12 @@ func TestContinue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := written(t, tail)
 			w, before, err := Continue(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			if len(before) != 2 {
 				t.Fatalf("%d records before, want 2", len(before))
 			}
-			if err := w.Write(Trial{ID: "d"}); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, w.Write(Trial{ID: "d"}))
+			testenv.Must(t, w.Close())
 			all, warnings, err := ReadFile(path)
 			if err != nil || len(warnings) > 0 || len(all) != 3 || all[2].ID != "d" {
 				t.Errorf("%d records, warnings %v, error %v", len(all), warnings, err)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drayage/dray/test/testenv"
 )
 
 func sampleTrial(id string) Trial {
@@ -35,18 +37,12 @@ func sampleTrial(id string) Trial {
 func TestWriteThenRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "records.jsonl")
 	w, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	want := []Trial{sampleTrial("1"), sampleTrial("2")}
 	for _, trial := range want {
-		if err := w.Write(trial); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, w.Write(trial))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, w.Close())
 	got, warnings, err := ReadFile(path)
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("error %v, warnings %v", err, warnings)
@@ -65,9 +61,7 @@ func TestWriteThenRead(t *testing.T) {
 func TestWriterRefusesLineTooLong(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "records.jsonl")
 	w, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer w.Close()
 	long := sampleTrial("long")
 	long.Raw = strings.Repeat("x", MaxLine)
@@ -85,19 +79,13 @@ func TestWriterRefusesLineTooLong(t *testing.T) {
 func TestReadTornLastLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "records.jsonl")
 	w, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, id := range []string{"1", "2"} {
-		if err := w.Write(sampleTrial(id)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, w.Write(sampleTrial(id)))
 	}
 	w.Close()
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	first := bytes.IndexByte(whole, '\n') + 1
 	for cut := first + 1; cut < len(whole)-1; cut += 37 {
 		got, warnings, err := Read(bytes.NewReader(whole[:cut]))
@@ -141,15 +129,11 @@ func TestReadRejects(t *testing.T) {
 func TestHistogramKeepsCountsExactly(t *testing.T) {
 	hdr := NewHDR()
 	for v := int64(1); v < HistogramHighest; v = v*3/2 + 1 {
-		if err := hdr.RecordValues(v, v%7+1); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, hdr.RecordValues(v, v%7+1))
 	}
 	h := FromHDR(hdr)
 	back, err := h.HDR()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if !hdr.Equals(back) {
 		t.Error("the rebuilt histogram differs")
 	}
@@ -163,15 +147,11 @@ func TestHistogramKeepsCountsExactly(t *testing.T) {
 func TestLogLinearBuckets(t *testing.T) {
 	const bits = 5
 	h, err := FromLogLinear(bits, []int64{0, 31, 32, 62, 64, 126, 1 << 20, 1<<20 + 1<<15, 1 << 40}, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	want := []Bucket{{0, 0, 1}, {31, 31, 2}, {32, 32, 3}, {62, 62, 4}, {64, 65, 5}, {126, 127, 6},
 		{1 << 20, 1<<20 + 1<<15 - 1, 7}, {1<<20 + 1<<15, 1<<20 + 1<<16 - 1, 8}, {1 << 40, 1<<40 + 1<<35 - 1, 9}}
 	got, err := h.Buckets()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/internal/spec/matrix"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // benchFixture is the directory of a bench in the making.
@@ -30,9 +31,7 @@ var benchStart = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func newBench(t *testing.T) *benchFixture {
 	t.Helper()
 	m, err := matrix.Parse("", []byte("apiVersion: drayage/v1\nkind: Bench\nname: example\nruntimes: [process]\nloads: [max, 10kpps, 100kpps]\nrepetitions: 3\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	f := &benchFixture{base: newFixture(), run: BenchRun{
 		Schema: BenchSchema, ID: "bench-example-1", Matrix: *m, Hash: "x", Started: benchStart, Finished: benchStart.Add(90 * time.Second),
 		Took: 90 * time.Second, Rounds: 3, Seed: 7, Program: Program{Dray: "v1"}, Baseline: "veth", Host: inventory.Host{Hostname: "host"},
@@ -104,25 +103,19 @@ func (f *benchFixture) load(t *testing.T) *BenchData {
 	t.Helper()
 	dir := t.TempDir()
 	text, err := json.Marshal(f.run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	write(t, dir, BenchFile, text)
 	write(t, dir, MatrixFile, []byte("kind: Bench\n"))
 	var lines bytes.Buffer
 	for _, trial := range f.trials {
 		trial.Schema = record.Schema
 		line, err := json.Marshal(trial)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		lines.Write(append(line, '\n'))
 	}
 	write(t, dir, RecordsFile, lines.Bytes())
 	d, err := LoadBench(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	d.Dir = "runs/bench"
 	return d
 }
@@ -130,18 +123,14 @@ func (f *benchFixture) load(t *testing.T) *BenchData {
 func (f *benchFixture) page(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := f.load(t).Document().HTML(&b); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, f.load(t).Document().HTML(&b))
 	return b.String()
 }
 
 func TestBenchTextGolden(t *testing.T) {
 	for name, width := range map[string]int{"bench.txt": 0, "bench-narrow.txt": 100} {
 		var b bytes.Buffer
-		if err := newBench(t).load(t).Document().Text(&b, width); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, newBench(t).load(t).Document().Text(&b, width))
 		golden(t, name, b.Bytes())
 	}
 }
@@ -150,9 +139,7 @@ func TestBenchJSONGolden(t *testing.T) {
 	var b bytes.Buffer
 	d := newBench(t).load(t)
 	d.Run.Matrix, d.Run.Rows = matrix.Matrix{}, nil // the source of the lines
-	if err := d.Document().JSON(&b); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, d.Document().JSON(&b))
 	golden(t, "bench.json", b.Bytes())
 }
 
@@ -256,9 +243,7 @@ func TestSharesOfPDRAreRows(t *testing.T) {
 		t.Errorf("%+v", share)
 	}
 	var page strings.Builder
-	if err := d.Document().HTML(&page); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, d.Document().HTML(&page))
 	if p := page.String(); !strings.Contains(p, "One-way latency at 64 B, load 10%pdr") || strings.Contains(p, "Packet rate at 64 B, load 10%pdr") {
 		t.Error("the page has no plot of latency at the share, or one of its rate")
 	}

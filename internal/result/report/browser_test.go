@@ -80,9 +80,7 @@ func browse(t *testing.T, frames ...frame) []map[string]string {
 		sources, pages[s.Path] = append(sources, s), f.html
 	}
 	list, err := json.Marshal(sources)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	pages["/probe.html"] = fmt.Sprintf(probe, list)
 	var mu sync.Mutex
 	var asked []string

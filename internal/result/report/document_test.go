@@ -19,6 +19,7 @@ import (
 	"github.com/drayage/dray/internal/result/record"
 	"github.com/drayage/dray/internal/result/report/document"
 	"github.com/drayage/dray/internal/result/report/plot"
+	"github.com/drayage/dray/test/testenv"
 )
 
 var exports = regexp.MustCompile(`download="([^"]+)" href="data:([^"]+?);base64,([^"]+)"`)
@@ -29,9 +30,7 @@ func TestFiguresAreExported(t *testing.T) {
 	files := map[string]string{}
 	for _, m := range exports.FindAllStringSubmatch(text, -1) {
 		b, err := base64.StdEncoding.DecodeString(html.UnescapeString(m[3]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		files[m[1]] = string(b)
 	}
 	if len(files) != 2*7 {
@@ -150,9 +149,7 @@ func TestWarningsAreFoldedAndInterruptionsAreNot(t *testing.T) {
 	var b bytes.Buffer
 	bench := newBench(t)
 	bench.run.Finished = time.Time{}
-	if err := bench.load(t).Document().Text(&b, 80); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, bench.load(t).Document().Text(&b, 80))
 	if strings.Count(b.String(), "was interrupted") != 1 || strings.Index(b.String(), "was interrupted") > strings.Index(b.String(), "TRANSPORT") {
 		t.Errorf("the interruption is not first, or occurs more than once:\n%s", b.String())
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/drayage/dray/internal/result/report/document"
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/experiment"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // frame is a trial of one transport at one load, packets/s.
@@ -83,9 +84,7 @@ func TestFiguresOfExperimentsGolden(t *testing.T) {
 	f.woken("This kernel, host, idle", experiment.Cell{}, 20)
 	f.woken("This kernel, host, under load", experiment.Cell{Stress: true}, 30, record.MarkEmulated, record.MarkLab)
 	var b bytes.Buffer
-	if err := f.load(t).Document().HTML(&b); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, f.load(t).Document().HTML(&b))
 	page := b.String()
 	start := strings.Index(page, `<div class="figures">`)
 	end := strings.LastIndex(page, "</figure>")
@@ -151,12 +150,8 @@ func TestMissedLoadsSayWhatWasSent(t *testing.T) {
 		f.run.Experiments[0].Rows[0].Figure = figure
 		d := f.load(t)
 		var text, page bytes.Buffer
-		if err := d.Document().Text(&text, 0); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Document().HTML(&page); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, d.Document().Text(&text, 0))
+		testenv.Must(t, d.Document().HTML(&page))
 		if !strings.Contains(text.String(), want) || !strings.Contains(page.String(), "5.00 Mpps sent of 8.00 Mpps") {
 			t.Errorf("%s: no %q in\n%s", figure, want, text.String())
 		}

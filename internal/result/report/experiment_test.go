@@ -17,6 +17,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/experiment"
 	"github.com/drayage/dray/internal/spec/inventory"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // experimentFixture is a directory of one experiment with stored records.
@@ -73,28 +74,16 @@ func (f *experimentFixture) add(transport string, marks []string, values ...floa
 func (f *experimentFixture) load(t *testing.T) *ExperimentsData {
 	t.Helper()
 	text, err := json.Marshal(f.run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(f.dir, ExperimentsFile), text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, os.WriteFile(filepath.Join(f.dir, ExperimentsFile), text, 0o644))
 	w, err := record.Create(filepath.Join(f.dir, RecordsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, trial := range f.trials {
-		if err := w.Write(trial); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, w.Write(trial))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, w.Close())
 	d, err := LoadExperiments(f.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	d.Dir = "DIR"
 	return d
 }
@@ -119,9 +108,7 @@ func TestExperimentsSayTheirErrorBudget(t *testing.T) {
 	f.run.NoLimit = "no dray-limit"
 	d := f.load(t)
 	var text, page bytes.Buffer
-	if err := errors.Join(d.Document().Text(&text, 0), d.Document().HTML(&page)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, errors.Join(d.Document().Text(&text, 0), d.Document().HTML(&page)))
 	for _, want := range []string{
 		"a bare ring passed 100 Mpps to 120 Mpps of 64 B, a cache line went to and fro in 100 to 120 ns",
 		"25.0 Mpps to 30.0 Mpps sending and 20.0 Mpps to 24.0 Mpps receiving, without a port",
@@ -138,17 +125,13 @@ func TestExperimentsSayTheirErrorBudget(t *testing.T) {
 
 func TestExperimentsTextGolden(t *testing.T) {
 	var b bytes.Buffer
-	if err := goodExperiments(t).load(t).Document().Text(&b, 0); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, goodExperiments(t).load(t).Document().Text(&b, 0))
 	golden(t, "experiment.txt", b.Bytes())
 }
 
 func TestExperimentsPageGolden(t *testing.T) {
 	var b bytes.Buffer
-	if err := goodExperiments(t).load(t).Document().HTML(&b); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, goodExperiments(t).load(t).Document().HTML(&b))
 	page := b.String()
 	start, end := strings.Index(page, "<main>"), strings.Index(page, `<section id="machine"`)
 	if start < 0 || end < start {
@@ -168,9 +151,7 @@ func TestExperimentsPageEscapes(t *testing.T) {
 	f.run.Experiments[0].Title = "<script>alert(1)</script>"
 	f.trials[0].Raw = "</pre><script>alert(2)</script>"
 	var b bytes.Buffer
-	if err := f.load(t).Document().HTML(&b); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, f.load(t).Document().HTML(&b))
 	if strings.Contains(b.String(), "<script>") {
 		t.Error("text of a file is interpreted as HTML")
 	}

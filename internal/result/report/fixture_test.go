@@ -20,6 +20,7 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 	"github.com/drayage/dray/internal/spec/inventory"
 	"github.com/drayage/dray/internal/spec/units"
+	"github.com/drayage/dray/test/testenv"
 )
 
 // fixture makes run directories of synthetic records for these tests only.
@@ -231,37 +232,27 @@ func (f *fixture) dir(t *testing.T) string {
 	dir := t.TempDir()
 	for name, v := range map[string]any{RunFile: f.run, PlanFile: f.plan, InventoryFile: inventory.Inventory{Host: inventory.Host{MemoryTotal: 8 << 30, Cgroup: "v2", NUMANodes: 1}}} {
 		b, err := json.MarshalIndent(v, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		write(t, dir, name, b)
 	}
 	write(t, dir, ChainFile, []byte(chainText))
 	w, err := record.Create(filepath.Join(dir, RecordsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer w.Close()
 	for _, tr := range f.trials {
-		if err := w.Write(tr); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, w.Write(tr))
 	}
 	return dir
 }
 
 func write(t *testing.T, dir, name string, b []byte) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(filepath.Join(dir, name), b, 0o644))
 }
 
 func (f *fixture) load(t *testing.T) *Data {
 	t.Helper()
 	d, err := Load(f.dir(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return d
 }

@@ -10,14 +10,13 @@ import (
 
 	"github.com/drayage/dray/internal/plan"
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/test/testenv"
 )
 
 func page(t *testing.T, f *fixture) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := f.load(t).Document().HTML(&b); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, f.load(t).Document().HTML(&b))
 	return b.String()
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/drayage/dray/internal/result/verdict"
+	"github.com/drayage/dray/test/testenv"
 )
 
 func TestLoadJudges(t *testing.T) {
@@ -25,9 +26,7 @@ func TestLoadJudges(t *testing.T) {
 func TestLoadWithoutOptionalFiles(t *testing.T) {
 	dir := good().dir(t)
 	for _, name := range []string{InventoryFile, ChainFile} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.Remove(filepath.Join(dir, name)))
 	}
 	d, err := Load(dir)
 	if err != nil || d.Inventory != nil || d.ChainText != "" {
@@ -40,14 +39,10 @@ func TestLoadTornRecord(t *testing.T) {
 	dir := good().dir(t)
 	path := filepath.Join(dir, RecordsFile)
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	write(t, dir, RecordsFile, b[:len(b)-20])
 	d, err := Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if len(d.Trials) != 24 || len(d.Warnings) != 1 {
 		t.Errorf("%d trials and warnings %q, want 24 and one", len(d.Trials), d.Warnings)
 	}
@@ -58,9 +53,7 @@ func TestLoadRefuses(t *testing.T) {
 	record := func(edit func(string) string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			b, err := os.ReadFile(filepath.Join(dir, RecordsFile))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			write(t, dir, RecordsFile, []byte(edit(string(b))))
 		}
 	}
@@ -83,20 +76,14 @@ func TestLoadRefuses(t *testing.T) {
 		"no id":         {record(func(s string) string { return strings.Replace(s, `"id":"t003"`, `"id":""`, 1) }), "record 3 has no id"},
 		"a directory": {func(t *testing.T, dir string) {
 			os.Remove(filepath.Join(dir, PlanFile))
-			if err := os.Mkdir(filepath.Join(dir, PlanFile), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, os.Mkdir(filepath.Join(dir, PlanFile), 0o755))
 		}, "plan.json is not a regular file"},
 		"a FIFO": {func(t *testing.T, dir string) {
 			os.Remove(filepath.Join(dir, RecordsFile))
-			if err := syscall.Mkfifo(filepath.Join(dir, RecordsFile), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, syscall.Mkfifo(filepath.Join(dir, RecordsFile), 0o644))
 		}, "records.jsonl is not a regular file"},
 		"huge": {func(t *testing.T, dir string) {
-			if err := os.Truncate(filepath.Join(dir, ChainFile), maxFile+1); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, os.Truncate(filepath.Join(dir, ChainFile), maxFile+1))
 		}, "chain.yaml is larger than"},
 	}
 	for name, c := range cases {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drayage/dray/internal/result/record"
+	"github.com/drayage/dray/test/testenv"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -24,17 +25,11 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.MkdirAll("testdata", 0o755))
+		testenv.Must(t, os.WriteFile(path, got, 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("%s differs (-want +got; run the test with -update if that is intended):\n%s", path, diff)
 	}
@@ -45,9 +40,7 @@ func text(t *testing.T, f *fixture, width int) []byte {
 	d := f.load(t)
 	d.Dir = "runs/example"
 	var b bytes.Buffer
-	if err := d.Document().Text(&b, width); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, d.Document().Text(&b, width))
 	return b.Bytes()
 }
 
@@ -58,17 +51,13 @@ func TestTextGolden(t *testing.T) {
 
 func TestJSONGolden(t *testing.T) {
 	var b bytes.Buffer
-	if err := bad().load(t).Document().JSON(&b); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, bad().load(t).Document().JSON(&b))
 	golden(t, "bad.json", b.Bytes())
 	var out struct {
 		Verdicts []struct{ Verdict string }
 		Exit     int `json:"exit_code"`
 	}
-	if err := json.Unmarshal(b.Bytes(), &out); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(b.Bytes(), &out))
 	words := map[string]int{}
 	for _, v := range out.Verdicts {
 		words[v.Verdict]++
@@ -82,9 +71,7 @@ func TestEmptyRunHasEmptyLists(t *testing.T) {
 	f := newFixture()
 	f.plan.Links = nil
 	var b bytes.Buffer
-	if err := f.load(t).Document().JSON(&b); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, f.load(t).Document().JSON(&b))
 	for _, want := range []string{`"verdicts": []`, `"measurements": []`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %s in %s", want, b.String())

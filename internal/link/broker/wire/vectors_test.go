@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/drayage/dray/test/testenv"
 )
 
 // vectors are part of the protocol.
@@ -29,9 +31,7 @@ type block struct {
 func readBlocks(t testing.TB, file, keyword string, least int) []block {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(vectors, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var blocks []block
 	for _, line := range strings.Split(string(b), "\n") {
 		if line == "" || line[0] == '#' {
@@ -164,15 +164,11 @@ func messageOf(t testing.TB, b block) Message {
 		switch {
 		case l[1] == "generation":
 			n, err := strconv.ParseUint(l[2], 0, 32)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			m.Generation = uint32(n)
 		case name == "stats" && l[1] != "queues" && l[1] != "reserved":
 			n, err := strconv.ParseUint(l[2], 0, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			body.Elem().FieldByName("Counters").Index(counters).SetUint(n)
 			counters++
 		default:
@@ -228,9 +224,7 @@ func TestGeometries(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			derived := map[string]uint64{"extensions": o.Extensions, "completions": o.Completions, "packets": o.Packets,
 				"messages": o.Messages, "lane_size": o.LaneSize, "size": o.Size}
 			for _, l := range b.lines {
@@ -302,9 +296,7 @@ func TestDescriptors(t *testing.T) {
 
 func TestHistogram(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(vectors, "histogram.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	seen := 0
 	for _, line := range strings.Split(string(b), "\n") {
 		words := strings.Fields(line)
@@ -313,9 +305,7 @@ func TestHistogram(t *testing.T) {
 		}
 		value, err1 := strconv.ParseUint(words[0], 10, 64)
 		index, err2 := strconv.Atoi(words[1])
-		if err := errors.Join(err1, err2); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, errors.Join(err1, err2))
 		if got := histogramIndex(value); got != index {
 			t.Errorf("%d is counted in %d, want %d", value, got, index)
 		}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/drayage/dray/test/testenv"
 )
 
 // luminance is the relative luminance of a colour (WCAG 2.2).
@@ -15,9 +17,7 @@ func luminance(t *testing.T, hex string) float64 {
 	var c [3]float64
 	for i := range c {
 		v, err := strconv.ParseUint(hex[2*i:2*i+2], 16, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		c[i] = float64(v) / 255
 		if c[i] <= 0.04045 {
 			c[i] /= 12.92
