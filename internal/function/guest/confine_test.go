@@ -27,20 +27,13 @@ func secrets(t *testing.T) map[string]string {
 		"by its place": filepath.Join(dir, "hidden/file"),
 	}
 	for _, file := range files {
-		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		must(t, os.WriteFile(file, []byte("classified\n"), 0o644))
+		testenv.Must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		testenv.Must(t, os.WriteFile(file, []byte("classified\n"), 0o644))
 	}
-	must(t, os.Chmod(dir, 0o755))
-	must(t, os.Chmod(files["by its mode"], 0o600))
-	must(t, os.Chmod(filepath.Dir(files["by the directory's"]), 0o700))
+	testenv.Must(t, os.Chmod(dir, 0o755))
+	testenv.Must(t, os.Chmod(files["by its mode"], 0o600))
+	testenv.Must(t, os.Chmod(filepath.Dir(files["by the directory's"]), 0o700))
 	return files
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // testUnconfined shows that without confinement no host file is secret.
@@ -59,22 +52,22 @@ func TestConfinedGuest(t *testing.T) {
 	files := secrets(t)
 	hidden := filepath.Dir(files["by its place"])
 	shown := filepath.Join(hidden, "sub/shown")
-	must(t, os.MkdirAll(shown, 0o755))
-	must(t, os.WriteFile(filepath.Join(shown, "file"), []byte("known\n"), 0o644))
+	testenv.Must(t, os.MkdirAll(shown, 0o755))
+	testenv.Must(t, os.WriteFile(filepath.Join(shown, "file"), []byte("known\n"), 0o644))
 	dir := t.TempDir()
 	group := host.Cgroup{Path: "/dray-test-guest/" + filepath.Base(hidden) + fmt.Sprint(os.Getpid())}
 	t.Cleanup(func() {
-		must(t, host.Removers()[host.CgroupResource(group).Kind](context.Background(), host.CgroupResource(group)))
+		testenv.Must(t, host.Removers()[host.CgroupResource(group).Kind](context.Background(), host.CgroupResource(group)))
 	})
-	must(t, group.Create(host.Limits{}))
+	testenv.Must(t, group.Create(host.Limits{}))
 	// Only root can enter the guest's directory and its parents.
-	must(t, os.Chmod(filepath.Dir(dir), 0o700))
+	testenv.Must(t, os.Chmod(filepath.Dir(dir), 0o700))
 	c := Config{
 		Name: "dray-test", Dir: dir, VCPUs: 1, Detached: true, Place: host.Place{Cgroup: group},
 		User: User(t.Name()), Hidden: []string{hidden, "/tmp", "/run", "/root"}, Shown: []string{shown},
 	}
 	m, err := Boot(withPatience(t), c)
-	must(t, err)
+	testenv.Must(t, err)
 	t.Cleanup(m.Kill)
 	for how, file := range files {
 		out, code, err := run(withPatience(t), m, "", "cat", file)
@@ -87,7 +80,7 @@ func TestConfinedGuest(t *testing.T) {
 	// The guest's own files are as before.
 	expect(t, m, "own\n", 0, "sh", "-c", "echo own >/etc/dray-own && echo x >/tmp/x && cat /etc/dray-own && modprobe sch_hfsc")
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.Process.PID))
-	must(t, err)
+	testenv.Must(t, err)
 	for _, want := range []string{
 		fmt.Sprintf("Uid:\t%d\t%[1]d\t%[1]d\t%[1]d\n", c.User), fmt.Sprintf("Gid:\t%d\t%[1]d\t%[1]d\t%[1]d\n", c.User), "Groups:\t \n",
 		"CapEff:\t0000000000000000", "CapPrm:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2",
@@ -103,26 +96,26 @@ func TestLogsAreBounded(t *testing.T) {
 	t.Setenv(agentVariable, testenv.Built(t, AgentProgram))
 	dir := t.TempDir()
 	outputs, kept, err := Config{Dir: dir}.startLogs()
-	must(t, err)
+	testenv.Must(t, err)
 	line := strings.Repeat("x", 1023) + "\n"
 	for range 5 * maxLog / len(line) {
 		_, err := outputs[0].WriteString(line)
-		must(t, err)
+		testenv.Must(t, err)
 	}
 	_, err = outputs[0].WriteString("the last words\n")
-	must(t, err)
+	testenv.Must(t, err)
 	_, err = outputs[1].WriteString("said once\n")
-	must(t, err)
+	testenv.Must(t, err)
 	for _, f := range outputs {
 		f.Close()
 	}
 	<-kept
 	entries, err := os.ReadDir(dir)
-	must(t, err)
+	testenv.Must(t, err)
 	var sum int64
 	for _, e := range entries {
 		info, err := e.Info()
-		must(t, err)
+		testenv.Must(t, err)
 		sum += info.Size()
 	}
 	if sum < maxLog || sum > 2*maxLog+1024 {
