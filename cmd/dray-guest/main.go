@@ -32,6 +32,6 @@ func main() {
 		fmt.Println(release.Text("dray-guest"))
 		return
 	}
-	fmt.Fprintln(os.Stderr, "dray-guest is started by dray: as the first process of a guest, to run a program or a container in one, and to keep its logs")
+	fmt.Fprintln(os.Stderr, "dray starts dray-guest: as the first process of a guest, to run a program or a container in it, and to keep its logs")
 	os.Exit(2)
 }

@@ -19,31 +19,32 @@ import (
 	"github.com/drayage/dray/internal/spec/chain"
 )
 
-const applyLong = `Apply a changed chain file to the chain of that name that is up. The difference
-is shown, and only what it names is touched:
+const applyLong = `Apply a changed chain file to the running chain of the same name. dray shows the
+difference, and touches only what differs:
 
   restart  a function whose command, environment or restart policy changes
-  add      a function or link that is new; remove: one that the file no longer has
-  replace  a link that is made differently: its ports are gone for a moment
-  move     a link between native ports that gets another transport, under traffic
-  update   what is recorded only, such as a link's requirements
+  add      a new function or link
+  remove   a function or link that the file no longer has
+  replace  a link that must be rebuilt: its ports disappear for a moment
+  move     a link between native ports to another transport, under traffic
+  update   recorded values only, such as a link's requirements
 
-Everything else keeps running, and its traffic. What cannot change while the chain
-is up, such as a function's runtime, is refused before anything is touched. After
-an error, run the command again.`
+Everything else keeps running, with its traffic. A change that needs the chain to
+be down, such as another runtime for a function, is refused before anything is
+touched. After an error, run the command again.`
 
 func (a *app) applyCommand() *cobra.Command {
 	var dry, warn bool
 	cmd := &cobra.Command{
 		Use:     "apply FILE",
-		Short:   "Apply a changed file to a chain that is up, touching only what differs",
+		Short:   "Apply a changed file to a running chain, touching only what differs",
 		Long:    applyLong,
 		Example: "  dray apply examples/f1-split.yaml --dry-run\n  dray apply examples/f1-split.yaml",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE:    func(cmd *cobra.Command, argv []string) error { return a.apply(cmd.Context(), argv[0], warn, dry) },
 	}
 	addWarnFlag(cmd, &warn)
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the difference only")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the difference, change nothing")
 	return cmd
 }
 
@@ -100,7 +101,7 @@ func (a *app) applyChanges(ctx context.Context, j *chainrun.Job, live *node.Live
 	}
 	if len(refused) > 0 {
 		return &fixableError{
-			Text: "nothing was touched, since a part cannot change while the chain is up:\n  " + strings.Join(refused, "\n  "),
+			Text: "nothing was touched, because these changes are impossible while the chain is up:\n  " + strings.Join(refused, "\n  "),
 			Fix:  fmt.Sprintf("dray down %s, then dray up %s", j.Chain.Name, j.Chain.File),
 		}
 	}
@@ -155,5 +156,5 @@ func (a *app) pointToApply(j *chainrun.Job, err error) error {
 	if source, gone := os.ReadFile(live.ChainFile()); gone != nil || string(source) == string(j.Source) {
 		return err
 	}
-	return &fixableError{Text: fmt.Sprintf("chain %s is up already, from another version of the file", j.Chain.Name), Fix: "dray apply " + shellWords([]string{j.Chain.File})}
+	return &fixableError{Text: fmt.Sprintf("chain %s is already up, from another version of the file", j.Chain.Name), Fix: "dray apply " + shellWords([]string{j.Chain.File})}
 }

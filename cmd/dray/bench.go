@@ -16,25 +16,24 @@ import (
 	"github.com/drayage/dray/internal/spec/matrix"
 )
 
-const benchLong = `Measure a matrix: transports × faces × runtimes × sizes of frames × loads × VNFs.
-Each configuration is brought up as a chain of its own, offered every load, and
-taken down again, once in each round and in an order drawn anew for each. The
-result is one table, records, and one HTML page.
+const benchLong = `Measure a matrix: transports × faces × runtimes × frame sizes × loads × VNFs.
+In each round, every configuration is brought up as a chain of its own, offered
+every load, and taken down again, in a new random order. The result is one table,
+records, and one HTML page.
 
-MATRIX is a file with ` + "`kind: Bench`" + ` (docs/bench.md), or ` + "`quick`" + `, which is built
-in: every transport of this host in under three minutes on two cores. What the
-host cannot run is a row with the reason.
+MATRIX is a file with ` + "`kind: Bench`" + ` (docs/bench.md), or ` + "`quick`" + `, the built-in
+matrix: every transport of this host in under three minutes on two cores. A
+configuration that the host cannot run is a row with the reason.
 
 MATRIX may also be a published experiment, such as k17-fig15 (--list names them),
-or a file with ` + "`kind: Experiment`" + ` (docs/experiments.md): its figures are printed
-beside those measured here. --all measures every one of them onto one page.
-What needs features of a kernel that this host's lacks is measured in a guest of
-the lab (dray lab --help), and marked so; --no-lab keeps it from that.
+or a file with ` + "`kind: Experiment`" + ` (docs/experiments.md): its published figures
+are printed next to those measured here. --all measures every experiment onto one
+page. Rows that need kernel features which this host lacks are measured in a lab
+guest (dray lab --help), and marked so; --no-lab leaves those rows out.
 
-A run that was interrupted is taken up again by the same command, or by
---resume with its directory: what was measured is not measured again. However
-dray ends, ` + "`dray gc`" + ` removes what it left; so does the resumed run.
-One dray measures at a time on a host: another one waits for its turn, or fails
+The same command continues an interrupted run, and so does --resume with its
+directory: no trial is measured twice. However dray ends, ` + "`dray gc`" + ` removes what it left; so does the resumed run.
+Only one dray at a time measures on a host: another one waits its turn, or fails
 at once with --no-wait.`
 
 const benchExample = `  dray bench quick
@@ -67,11 +66,11 @@ func (a *app) benchCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			switch {
 			case o.resume != "" && changed(cmd, "out", "seed", "profile", "dry-run", "afresh", "no-lab"):
-				return usageError("--resume goes on as the run was begun: give it alone")
+				return usageError("--resume continues the run with its own settings: give no other flag")
 			case o.list:
 				return a.benchList(cmd.Context())
 			case o.all && (len(argv) > 0 || o.resume != ""):
-				return usageError("--all measures every published experiment: name no other")
+				return usageError("--all measures every published experiment: give no name and no --resume")
 			case o.all:
 				list, err := publishedExperiments()
 				if err != nil {
@@ -81,24 +80,24 @@ func (a *app) benchCommand() *cobra.Command {
 			case o.resume != "" && len(argv) == 0:
 				return a.resumeBench(cmd.Context(), o)
 			case o.resume != "":
-				return usageError("--resume goes on with the matrix of its directory: name no other")
+				return usageError("--resume continues the matrix in its directory: give no matrix")
 			case len(argv) == 0:
-				return usageError("name a matrix: a file, or quick, which is built in; `dray bench --help` has examples")
+				return usageError("name a matrix: a file, or the built-in matrix quick; `dray bench --help` has examples")
 			}
 			return a.benchNamed(cmd.Context(), argv[0], o, cmd.Flags().Changed("profile"))
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.out, "out", "", "directory for records and report (default out/bench-NAME-TIME)")
-	f.StringVar(&o.resume, "resume", "", "go on with the interrupted run of this directory")
-	f.Uint64Var(&o.seed, "seed", 0, "seed of the random order (default: the matrix's, or a new one, printed)")
-	f.BoolVar(&o.list, "list", false, "list the built-in matrices and experiments, and what of this host can take part")
+	f.StringVar(&o.resume, "resume", "", "continue the interrupted run in this directory")
+	f.Uint64Var(&o.seed, "seed", 0, "seed of the random order (default: the matrix's, or a new one, which is printed)")
+	f.BoolVar(&o.list, "list", false, "list the built-in matrices and experiments, and what this host can measure")
 	f.BoolVar(&o.all, "all", false, "measure every published experiment")
 	f.StringVar(&o.profile, "profile", published.Quick, "how long to measure experiments: quick or paper")
-	f.BoolVar(&o.noLab, "no-lab", false, "measure nothing in a guest of the lab: what this kernel lacks is not run")
-	f.BoolVar(&o.dry, "dry-run", false, "print what would be measured, and about how long it takes")
+	f.BoolVar(&o.noLab, "no-lab", false, "boot no lab guest; skip what this host's kernel cannot run")
+	f.BoolVar(&o.dry, "dry-run", false, "print what would be measured, and roughly how long it takes")
 	addNoWaitFlag(cmd, &o.noWait)
-	f.BoolVar(&o.afresh, "afresh", false, "begin anew also where an interrupted run of the same matrix is found")
+	f.BoolVar(&o.afresh, "afresh", false, "start a new run even if an interrupted run of the same matrix exists")
 	return cmd
 }
 
@@ -117,9 +116,9 @@ func (a *app) benchNamed(ctx context.Context, name string, o benchOptions, profi
 	case e != nil:
 		return a.benchExperiments(ctx, []experiment.Experiment{*e}, o)
 	case profiled:
-		return usageError("--profile is for experiments: a matrix says itself how long it measures")
+		return usageError("--profile is for experiments: a matrix states its own duration")
 	case o.noLab:
-		return usageError("--no-lab is for experiments: a matrix measures nothing in the lab")
+		return usageError("--no-lab is for experiments: a matrix never uses the lab")
 	}
 	return a.bench(ctx, name, text, o)
 }
@@ -152,12 +151,12 @@ func (a *app) bench(ctx context.Context, name string, text []byte, o benchOption
 	}
 	if o.out == "" && !o.afresh {
 		if dir := bench.Interrupted("out", run.Hash, run.Program, h.Inventory.Host.BootID, o.seed); dir != "" {
-			a.progress("Going on with the interrupted run in %s (--afresh begins anew)", dir)
+			a.progress("Continuing the interrupted run in %s (--afresh starts a new one)", dir)
 			return a.benchResume(ctx, dir, h)
 		}
 	}
 	if bench.Runnable(run.Rows) == 0 {
-		return errors.Join(a.benchPlan(run), errors.New("this host can run nothing of the matrix"))
+		return errors.Join(a.benchPlan(run), errors.New("this host can run no configuration of the matrix; the table above gives the reasons"))
 	}
 	s, err := bench.Begin(o.dir(run.ID), run, text)
 	if err != nil {

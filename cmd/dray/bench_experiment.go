@@ -50,7 +50,7 @@ func findExperiment(ctx context.Context, name string) (*experiment.Experiment, [
 // benchExperiments measures published experiments.
 func (a *app) benchExperiments(ctx context.Context, list []experiment.Experiment, o benchOptions) error {
 	if o.afresh {
-		return usageError("--afresh is for a matrix: experiments begin anew in any case, and --resume DIR goes on with a run of theirs")
+		return usageError("--afresh is for a matrix: experiments always start a new run, unless --resume DIR continues one")
 	}
 	profile, err := published.FindProfile(o.profile)
 	if err != nil {

@@ -80,7 +80,7 @@ func (a *app) resumeBench(ctx context.Context, o benchOptions) error {
 func (a *app) benchEnd(ctx context.Context, h *benchHost, dir string, err error) error {
 	a.endProgress()
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("%w: nothing is left up; `dray report %[2]s` shows what there is, `dray bench --resume %[2]s` continues", err, dir)
+		return fmt.Errorf("%w: every chain is down; `dray report %[2]s` shows the results so far, `dray bench --resume %[2]s` continues", err, dir)
 	}
 	if err != nil {
 		return err

@@ -27,12 +27,12 @@ import (
 	"github.com/drayage/dray/internal/spec/units"
 )
 
-const calibrateLong = `Measure the transports of this host, two functions over one link of each, and
-keep what was measured as evidence for the planner, which otherwise goes by
-stated defaults. It takes a minute or two for each transport. The host should
-be idle: a busy one is recorded as such, and its figures are what plans go by.
-The evidence is kept in /var/lib/dray and survives a restart; a DRAY_STATE
-directory keeps its own. It counts on the same CPU and kernel only, and
+const calibrateLong = `Measure each transport of this host, over one link between two functions, and
+save the figures as evidence for the planner. Without them, the planner uses
+stated defaults. Each transport takes a minute or two. The host should be idle:
+load is recorded, but later plans use the figures all the same.
+The evidence is kept in /var/lib/dray and survives a reboot; a DRAY_STATE
+directory keeps its own. It is valid only on the same CPU and kernel, and
 ` + "`dray doctor` and `dray plan`" + ` show its age.`
 
 func (a *app) calibrateCommand() *cobra.Command {
@@ -156,11 +156,11 @@ func calibratable(inv *inventory.Inventory, names []string) ([]string, error) {
 		t := inv.Transport(name)
 		switch {
 		case t == nil:
-			return nil, usageError("no transport %q; `dray doctor` lists them", name)
+			return nil, usageError("no transport %q; `dray doctor` lists the transports", name)
 		case t.Status == inventory.Missing:
 			return nil, fmt.Errorf("transport %s: %s; %s", name, t.Reason, t.Fix)
 		case t.Caps.Tunnel:
-			return nil, usageError("transport %s joins functions on different hosts, whose underlay is the chain's: run a chain with hosts instead", name)
+			return nil, usageError("transport %s joins functions on different hosts, and the chain file defines their underlay: run a chain with hosts instead", name)
 		case t.Caps.MinEnds < 2 || t.Caps.SameNetns:
 			return nil, usageError("transport %s does not join two functions: nothing to calibrate", name)
 		}

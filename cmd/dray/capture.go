@@ -39,18 +39,18 @@ func (a *app) captureCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "capture CHAIN FUNCTION.PORT",
 		Short: "Write the packets that pass a port as pcapng, for tcpdump or Wireshark",
-		Long: "Write the packets that pass a port, in both directions, as pcapng to a file or a pipe, until Ctrl-C. Of a native\n" +
-			"port the function itself copies them, where no tcpdump sees them, from the moment that a process opens the port;\n" +
-			"of any other port the kernel does. Nothing waits for the capture: packets for which there was no room are\n" +
-			"counted, in the file as interface drops.",
+		Long: "Write the packets that pass a port, in both directions, as pcapng to a file or a pipe, until Ctrl-C. tcpdump\n" +
+			"cannot see the packets of a native port: there the function itself copies them, as soon as a process opens the\n" +
+			"port. For any other port the kernel copies them. Traffic never waits for the capture: packets that do not fit\n" +
+			"the capture buffer are counted, and appear in the file as interface drops.",
 		Example: "  dray capture f1-split du.f1u | tcpdump -n -r -\n  dray capture f1-split du.f1u -w f1u.pcapng --duration 10s",
 		Args:    args(cobra.ExactArgs(2)),
 		RunE:    func(cmd *cobra.Command, argv []string) error { return a.capture(cmd.Context(), argv[0], argv[1], f) },
 	}
 	cmd.Flags().StringVarP(&f.file, "write", "w", "-", "file to write to; -: standard output")
-	cmd.Flags().IntVarP(&f.snaplen, "snaplen", "s", 0, "bytes to keep of each packet; 0: all, of a message only as many as of the largest packet")
-	cmd.Flags().Uint64VarP(&f.count, "count", "c", 0, "end after that many packets; 0: never")
-	cmd.Flags().DurationVarP(&f.duration, "duration", "d", 0, "end after that time; 0: never")
+	cmd.Flags().IntVarP(&f.snaplen, "snaplen", "s", 0, "bytes to keep of each packet; 0: all, but of a message only as many as the largest packet has")
+	cmd.Flags().Uint64VarP(&f.count, "count", "c", 0, "stop after this many packets; 0: never")
+	cmd.Flags().DurationVarP(&f.duration, "duration", "d", 0, "stop after this time; 0: never")
 	return cmd
 }
 
@@ -59,15 +59,15 @@ func (f captureFlags) check(a *app) error {
 	out, isFile := a.out.(*os.File)
 	switch {
 	case f.snaplen < 0 || f.snaplen > snaplenMax:
-		return usageError("--snaplen %d: 0 to %d bytes can be kept of a packet", f.snaplen, snaplenMax)
+		return usageError("--snaplen %d: give 0 to %d bytes", f.snaplen, snaplenMax)
 	case f.duration < 0:
 		return usageError("--duration %v: it must not be negative", f.duration)
 	case f.file != "-":
 		return nil
 	case a.json:
-		return usageError("--json prints the result on standard output, where the packets go: name a file with --write")
+		return usageError("--json and the packets cannot share standard output: name a file with --write")
 	case isFile && term.IsTerminal(int(out.Fd())):
-		return usageError("packets are not written to a terminal: append `| tcpdump -n -r -`, or name a file with --write")
+		return usageError("standard output is a terminal: append `| tcpdump -n -r -`, or name a file with --write")
 	}
 	return nil
 }
@@ -150,9 +150,9 @@ func (a *app) printCapture(r capture.Result, reason string) error {
 			"start": r.Start, "end": r.End, "ended_because": reason,
 		})
 	}
-	text := fmt.Sprintf("%d packets captured, %d dropped for want of room, in %v", r.Packets, r.Dropped, r.End.Sub(r.Start).Round(time.Millisecond))
+	text := fmt.Sprintf("%d packets captured, %d dropped because the capture buffer was full, in %v", r.Packets, r.Dropped, r.End.Sub(r.Start).Round(time.Millisecond))
 	if r.Malformed > 0 {
-		text += fmt.Sprintf("; %d records of the function's cannot be, and were left out", r.Malformed)
+		text += fmt.Sprintf("; %d malformed records from the function were left out", r.Malformed)
 	}
 	if reason != "" {
 		text += ": " + reason
@@ -175,7 +175,7 @@ func (p *capturedPort) open(ctx context.Context, snaplen int) (*captureSource, e
 	case p.brokered():
 		return p.openNative(ctx, snaplen)
 	case p.port.Face == chain.FaceDPDK:
-		return nil, fmt.Errorf("port %s of %s is a device of the function's own DPDK, where nobody else sees its packets: use a transport with net_dray, such as shm", p.port.Name, p.function)
+		return nil, fmt.Errorf("port %s of %s is a device of the function's own DPDK, so only the function sees its packets: use a transport with net_dray, such as shm", p.port.Name, p.function)
 	}
 	if snaplen == 0 {
 		snaplen = snaplenMax

@@ -17,10 +17,10 @@ func (a *app) daemonCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "daemon CHAIN",
 		Short: "Serve the native ports of a chain, in the foreground",
-		Long: "Serve the native ports of a chain that is up, until a signal: make and seal the memory of its links, hand it\n" +
-			"to the functions, and watch them. `dray up` and `dray run` start one such broker for each chain that needs\n" +
-			"it, and start it again when it ends; by hand it is of use where that supervisor is gone, or to see what the\n" +
-			"broker has to say. Traffic goes on while no broker runs, and the next one adopts the links as they are.",
+		Long: "Run the broker of a chain that is up, until a signal: create and seal the memory of its native links, hand it\n" +
+			"to the functions, and watch them. `dray up` and `dray run` start a broker for each chain that needs one, and\n" +
+			"restart it if it ends. Start one by hand only if the supervisor is gone, or to read the broker's log. Traffic\n" +
+			"continues while no broker runs, and the next broker adopts the links as they are.",
 		Example: "  dray daemon f1-split-native",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {

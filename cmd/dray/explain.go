@@ -16,10 +16,10 @@ import (
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [FIELD]",
-		Short: "Say what a field of a chain file means",
-		Long: "Say what a field of a chain file means and what its value may be. FIELD is a path from the chain, such as\n" +
-			"functions.ports, or from one of its objects, such as link.requires.latency. Without it, the fields of the\n" +
-			"chain are listed.",
+		Short: "Explain a field of a chain file",
+		Long: "Print the meaning of a chain file's field and its allowed values. FIELD is a path from the chain, such as\n" +
+			"functions.ports, or from one of its objects, such as link.requires.latency. Without FIELD, the chain's own\n" +
+			"fields are listed.",
 		Example: "  dray explain\n  dray explain link.requires.latency\n  dray explain port --json",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, argv []string) error {

@@ -23,9 +23,9 @@ func (a *app) execCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec CHAIN FUNCTION [--] PROGRAM [ARG...]",
 		Short: "Run a program inside a function",
-		Long: "Run a program inside a function, under the function's own limits and isolation. The exit code is the\n" +
-			"program's. Where standard input, output and error are a terminal, in the foreground, the program has one\n" +
-			"too, of the same size, but not in a virtual machine.",
+		Long: "Run a program inside a function, under the function's own limits and isolation, and return its exit code.\n" +
+			"If standard input, output and error are a terminal and dray is in the foreground, the program gets a\n" +
+			"terminal of the same size, except in a virtual machine.",
 		Example: "  dray exec f1-split du -- ip address\n  dray exec f1-split du sh",
 		Args:    args(cobra.MinimumNArgs(3)),
 
@@ -69,7 +69,7 @@ func (a *app) logsCommand() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use:     "logs CHAIN FUNCTION",
-		Short:   "Print what a function has written to standard output and error",
+		Short:   "Print a function's standard output and standard error",
 		Example: "  dray logs f1-split du --follow",
 		Args:    args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
@@ -83,7 +83,7 @@ func (a *app) logsCommand() *cobra.Command {
 			return a.printLog(cmd.Context(), live, argv[1], follow)
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing what is written, until interrupted")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new output, until interrupted")
 	return cmd
 }
 

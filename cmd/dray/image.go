@@ -14,17 +14,17 @@ import (
 	"github.com/drayage/dray/internal/spec/layout"
 )
 
-const imageLong = `Build an image for functions: the root file system of Debian's smallest base, and the packages of the
-recipe. Packages come from the mirror that apt on this host uses. The folder that is printed is the rootfs of
-a function with runtime runc; --tar writes the same for docker import. What is built already is used again.
-Without a name, list the images that there are recipes for.`
+const imageLong = `Build an image for functions: a root file system with Debian's smallest base and the recipe's packages.
+Packages come from the mirror that apt uses on this host. Use the printed folder as the rootfs of a function
+with runtime runc; --tar writes the same image for docker import. An image that exists is reused.
+Without a name, list the recipes.`
 
 func (a *app) imageCommand() *cobra.Command {
 	var tar string
 	var afresh bool
 	cmd := &cobra.Command{
 		Use:     "image [NAME]",
-		Short:   "Build the root file system of a function from Debian's packages",
+		Short:   "Build a function's root file system from Debian packages",
 		Long:    imageLong,
 		Example: "  dray image\n  dray image iperf\n  dray image dpdk --tar dpdk.tar && docker import dpdk.tar dray-dpdk",
 		Args:    args(cobra.MaximumNArgs(1)),
@@ -33,13 +33,13 @@ func (a *app) imageCommand() *cobra.Command {
 				return a.buildImage(cmd.Context(), argv[0], tar, afresh)
 			}
 			if tar != "" || afresh {
-				return usageError("--tar and --afresh are about one image: name it")
+				return usageError("--tar and --afresh apply to one image: name it")
 			}
 			return a.listImages()
 		},
 	}
-	cmd.Flags().StringVar(&tar, "tar", "", "write it to this file too, as docker import reads it")
-	cmd.Flags().BoolVar(&afresh, "afresh", false, "build it also where it is built already")
+	cmd.Flags().StringVar(&tar, "tar", "", "also write the image to this file, for docker import")
+	cmd.Flags().BoolVar(&afresh, "afresh", false, "build the image again even if it exists")
 	return cmd
 }
 

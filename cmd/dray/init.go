@@ -30,14 +30,14 @@ type starter struct {
 // The starter's comments on its faces and runtimes.
 var (
 	faceTexts = map[string]string{
-		string(chain.FaceNetdev): "the network interface that the function sees",
-		string(chain.FaceNative): "the port that the function opens with libdray",
-		string(chain.FaceDPDK):   "the port of the function's DPDK: $(DRAY_EAL) stands for the arguments of EAL",
+		string(chain.FaceNetdev): "a network interface inside the function",
+		string(chain.FaceNative): "a port that the function opens with libdray",
+		string(chain.FaceDPDK):   "a port of the function's DPDK; the EAL arguments replace $(DRAY_EAL)",
 	}
 	runtimeTexts = map[string]string{
-		string(chain.RuntimeRunc):    "a container over this host's root, read-only",
+		string(chain.RuntimeRunc):    "a container on this host's root file system, read-only",
 		string(chain.RuntimeProcess): "a process with its own network namespace and cgroup",
-		string(chain.RuntimeDocker):  "a container of Docker",
+		string(chain.RuntimeDocker):  "a Docker container",
 		string(chain.RuntimeVM):      "a virtual machine",
 	}
 )
@@ -72,8 +72,8 @@ func (a *app) initCommand() *cobra.Command {
 	face, runtime := string(chain.FaceNetdev), string(chain.RuntimeRunc)
 	cmd := &cobra.Command{
 		Use:     "init [FILE]",
-		Short:   "Write a commented chain file to begin with",
-		Long:    "Write a commented chain of two functions and one link, which `dray plan` accepts, to FILE (chain.yaml). It is\nnever written over a file that exists; - writes to standard output.",
+		Short:   "Write a commented chain file to start from",
+		Long:    "Write a commented chain of two functions and one link, which `dray plan` accepts, to FILE (chain.yaml). An\nexisting file is never overwritten; - writes to standard output.",
 		Example: "  dray init\n  dray init - --face native | dray plan -",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, argv []string) error {
@@ -108,7 +108,7 @@ func (a *app) writeStarter(file string, s starter) error {
 	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists: name another file, or remove it", file)
+		return fmt.Errorf("%s already exists: name another file, or remove it", file)
 	}
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func count(n int, noun string) string {
 }
 
 func addWarnFlag(cmd *cobra.Command, warn *bool) {
-	cmd.Flags().BoolVar(warn, "warn", false, "go on where a requirement is not expected to be met (as policy.on_infeasible: warn)")
+	cmd.Flags().BoolVar(warn, "warn", false, "continue even if a requirement is not expected to be met (like policy.on_infeasible: warn)")
 }
 
 // prepare reads, checks and plans a chain file. An infeasible chain is an error
@@ -147,9 +147,9 @@ func (a *app) planCommand() *cobra.Command {
 	var warn bool
 	cmd := &cobra.Command{
 		Use:   "plan FILE",
-		Short: "Show what would be done with a chain, and why; change nothing",
-		Long: "Show what would be done with a chain, and why; change nothing. FILE may be -, standard input. With --verbose,\n" +
-			"also every rejected transport and every address.",
+		Short: "Show how a chain would be built, and why; change nothing",
+		Long: "Show how a chain would be built, and why; change nothing. FILE may be - for standard input. --verbose also\n" +
+			"shows every rejected transport and every address.",
 		Example: "  dray plan examples/f1-split.yaml\n  dray plan examples/fronthaul-on-bridge.yaml --json",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
@@ -175,7 +175,7 @@ func (a *app) printPlan(j *chainrun.Job) error {
 func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Show what this host can do, what is missing, and how to get it",
+		Short: "Show what this host can do, what is missing, and how to fix it",
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.progress("Trying every transport, runtime, qdisc and instrument")

@@ -86,7 +86,7 @@ func withSchema(schema string, v any) ([]byte, error) {
 	}
 	opening := documentStart.Find(text)
 	if opening == nil {
-		return nil, fmt.Errorf("a document of schema %s is no object", schema)
+		return nil, fmt.Errorf("a document of schema %s is not an object", schema)
 	}
 	head, rest := `{"schema":`+strconv.Quote(schema), text[len(opening):]
 	if string(rest) != "}" {

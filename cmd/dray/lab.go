@@ -11,19 +11,19 @@ import (
 	"github.com/drayage/dray/internal/function/lab"
 )
 
-const labLong = `Run a command where the kernel has what it needs. Where this host's kernel has
-it, the command runs here. Else it runs in a virtual machine with Debian's
-kernel (or, with --rt, its PREEMPT_RT kernel), which sees this host's files and
-programs: what it writes is lost, but for the folder that --out names. Records
-that are made there carry the mark "lab", and "emulated" where the machine has no
-KVM: such figures are never compared with native ones.`
+const labLong = `Run a command on a kernel that has the features it needs. If this host's kernel
+has them, the command runs here. Otherwise it runs in a virtual machine with
+Debian's kernel (with --rt, Debian's PREEMPT_RT kernel). The machine sees this
+host's files and programs, but everything it writes is lost, except in the folder
+that --out names. Records made there carry the mark "lab", and also "emulated" if
+the machine has no KVM: such figures are never compared with native ones.`
 
 func (a *app) labCommand() *cobra.Command {
 	var needs lab.Needs
 	var out string
 	cmd := &cobra.Command{
 		Use:   "lab [flags] -- COMMAND [ARGUMENT...]",
-		Short: "Run a command on a kernel that has what it needs, in a guest if need be",
+		Short: "Run a command on a kernel with the features it needs, in a guest if necessary",
 		Long:  labLong + "\n\nFeatures: " + strings.Join(lab.Features(), ", ") + ".",
 		Example: "  dray lab --need hfsc -- tc qdisc add dev lo root hfsc\n" +
 			"  dray lab --rt --out out/lab -- dray plan examples/f1-split.yaml",
@@ -49,9 +49,9 @@ func (a *app) labCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringSliceVar(&needs.Features, "need", nil, "a feature that the kernel must have; may be repeated")
+	cmd.Flags().StringSliceVar(&needs.Features, "need", nil, "a feature that the kernel must have (repeatable)")
 	cmd.Flags().BoolVar(&needs.RT, "rt", false, "the kernel must be PREEMPT_RT")
-	cmd.Flags().BoolVar(&needs.Guest, "guest", false, "use a guest also where this host has everything")
-	cmd.Flags().StringVar(&out, "out", "", "folder in which the command leaves its results")
+	cmd.Flags().BoolVar(&needs.Guest, "guest", false, "use a guest even if this host has every feature")
+	cmd.Flags().StringVar(&out, "out", "", "folder for the command's results")
 	return cmd
 }

@@ -22,7 +22,7 @@ func (a *app) upCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "up FILE",
 		Short:   "Bring a chain up and leave it running",
-		Long:    "Plan the chain, make its sandboxes and links, start its functions' commands and supervise them until `dray down`.",
+		Long:    "Plan the chain, create its sandboxes and links, start the functions' commands and supervise them until `dray down`.",
 		Example: "  dray up examples/f1-split.yaml\n  dray status f1-split",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
@@ -70,7 +70,7 @@ func (a *app) startAndCommit(ctx context.Context, live *node.Live) error {
 func (a *app) downCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "down CHAIN",
-		Short:   "Stop a chain and remove everything that it made",
+		Short:   "Stop a chain and remove everything it created",
 		Example: "  dray down f1-split",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
@@ -94,9 +94,9 @@ func (a *app) downCommand() *cobra.Command {
 func (a *app) gcCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "gc",
-		Short: "Remove what chains left whose dray was killed",
-		Long: "Remove exactly what uncommitted chains left behind: namespaces, links, bridges, qdiscs, cgroups,\n" +
-			"mounts, containers, files and processes. Chains that are up, or that a running dray works on, stay.",
+		Short: "Clean up chains whose dray process was killed",
+		Long: "Remove what half-built chains left behind: namespaces, links, bridges, qdiscs, cgroups,\n" +
+			"mounts, containers, files and processes. Chains that are up, or that another dray is working on, stay.",
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			n, err := a.node()
@@ -153,7 +153,7 @@ func (a *app) superviseCommand() *cobra.Command {
 func (a *app) keepOutputCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    node.HeirCommand + " CHAIN FUNCTION…",
-		Short:  "Log the output of functions whose supervisor was killed (run by that)",
+		Short:  "Log the output of functions whose supervisor was killed (run by the supervisor)",
 		Hidden: true,
 		Args:   args(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, argv []string) error {

@@ -24,7 +24,7 @@ var purposes = map[string]string{
 	"draygen":      "traffic generator, sink and reflector",
 	"draygen-dpdk": "traffic generator, sink and reflector on DPDK devices",
 	"dray-vnf":     "network functions on DPDK ports",
-	"dray-limit":   "what two cores of this machine can do at best",
+	"dray-limit":   "the best that two cores of this machine can do",
 	"dray-guest":   "first process of Drayage's virtual machines",
 }
 
@@ -46,7 +46,7 @@ func (a *app) manCommand() *cobra.Command {
 				help, _ := exec.CommandContext(cmd.Context(), program, "--help").CombinedOutput()
 				name := filepath.Base(program)
 				if len(help) == 0 || purposes[name] == "" {
-					return fmt.Errorf("%s prints no help, or its purpose is not known", program)
+					return fmt.Errorf("%s prints no help, or has no entry in the list of programs", program)
 				}
 				if err := writePage(argv[0], name, func(w io.Writer) { programPage(w, name, string(help)) }); err != nil {
 					return err

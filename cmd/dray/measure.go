@@ -32,10 +32,10 @@ func (o *measureOptions) addFlags(cmd *cobra.Command) {
 	cmd.PreRunE = func(*cobra.Command, []string) error { return o.check() }
 	f := cmd.Flags()
 	f.StringVar(&o.out, "out", "", "directory for records and report (default out/CHAIN-TIME)")
-	f.StringVar(&o.profile, "profile", string(verify.Standard), "how long to measure: quick, standard or thorough")
-	f.DurationVar(&o.duration, "duration", 0, "length of each trial (default: sized from the requirement)")
-	f.IntVar(&o.rounds, "rounds", 0, "rounds of trials (default: the profile's, four times as many where they decide nothing)")
-	f.Uint64Var(&o.seed, "seed", 0, "seed of the random order (default: a new one, printed)")
+	f.StringVar(&o.profile, "profile", string(verify.Standard), "how much to measure: quick, standard or thorough")
+	f.DurationVar(&o.duration, "duration", 0, "length of each trial (default: derived from the requirement)")
+	f.IntVar(&o.rounds, "rounds", 0, "rounds of trials (default: the profile's, and four times as many if those decide nothing)")
+	f.Uint64Var(&o.seed, "seed", 0, "seed of the random order (default: a new one, which is printed)")
 	addNoWaitFlag(cmd, &o.noWait)
 }
 
@@ -45,7 +45,7 @@ func (o *measureOptions) check() error {
 	case err != nil:
 		return usageError("--profile: %v", err)
 	case o.duration != 0 && o.duration < time.Second:
-		return usageError("--duration %v is too short: the instruments take at least 1s", o.duration)
+		return usageError("--duration %v is too short: the instruments need at least 1s", o.duration)
 	case o.rounds < 0:
 		return usageError("--rounds %d is negative", o.rounds)
 	}

@@ -23,10 +23,10 @@ func (a *app) metricsCommand() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "metrics",
-		Short: "Give Prometheus the figures of native links",
-		Long: "Print the figures of all native links of this host in Prometheus' text format, as for the textfile\n" +
-			"collector of node_exporter; or, with --listen, serve them at /metrics until Ctrl-C. Anybody who reaches\n" +
-			"the address can read them.",
+		Short: "Export the figures of native links to Prometheus",
+		Long: "Print the figures of all native links on this host in Prometheus text format, for the textfile\n" +
+			"collector of node_exporter. With --listen, serve them at /metrics until Ctrl-C, to anyone who can reach\n" +
+			"the address.",
 		Example: "  dray metrics\n  dray metrics --listen 127.0.0.1:9464",
 		Args:    args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

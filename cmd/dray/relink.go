@@ -19,9 +19,9 @@ func (a *app) relinkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "relink CHAIN LINK TRANSPORT",
 		Short: "Move a link between native ports to another transport, under traffic",
-		Long: "Put another transport behind a link of a chain that is up. The link's ports must all be native: they stay\n" +
-			"open, with the same names, addresses, MTU and queues, and the applications see a new generation. What the\n" +
-			"link requires is planned anew, and a transport that cannot meet it is refused (exit code 3).",
+		Long: "Put another transport behind a link of a running chain. The link's ports must all be native: they stay\n" +
+			"open, with the same names, addresses, MTU and queues, and the applications see a new generation. The link\n" +
+			"is planned again, and a transport that cannot meet its requirements is refused (exit code 3).",
 		Example: "  dray relink echo echo veth\n  dray relink echo echo shm",
 		Args:    args(cobra.ExactArgs(3)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
@@ -52,7 +52,7 @@ func (a *app) relink(ctx context.Context, n *node.Node, live *node.Live, link, t
 	if a.json {
 		return a.printJSON(schemaLink, map[string]any{"chain": live.Chain.Name, "link": link, "transport": to.Transport, "seconds": time.Since(started).Seconds()})
 	}
-	fmt.Fprintf(a.out, "link %s of %s is over %s (%.2f s)\n", link, live.Chain.Name, to.Transport, time.Since(started).Seconds())
+	fmt.Fprintf(a.out, "link %s of %s now uses %s (%.2f s)\n", link, live.Chain.Name, to.Transport, time.Since(started).Seconds())
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (a *app) replan(ctx context.Context, n *node.Node, live *node.Live, link, t
 		}
 	}
 	if !found {
-		return plan.Link{}, fmt.Errorf("chain %s has no link %q; `dray status %[1]s` lists them", live.Chain.Name, link)
+		return plan.Link{}, fmt.Errorf("chain %s has no link %q; `dray status %[1]s` lists its links", live.Chain.Name, link)
 	}
 	inv, err := a.inspect(ctx, n)
 	if err != nil {

@@ -15,27 +15,27 @@ import (
 	"github.com/drayage/dray/internal/node"
 )
 
-const rootLong = `Drayage gives every function of a containerised user plane a virtual port,
-puts the fastest transport behind it that placement and isolation permit, and
-proves by measurement that each link meets its throughput, latency, jitter and
-loss.
+const rootLong = `Drayage gives each function of a containerised user plane virtual ports, picks
+the fastest transport that placement and isolation permit, and proves by
+measurement that each link meets its throughput, latency, jitter and loss
+requirements.
 
 Exit codes:
-  0  every requirement was met (or the command did what it was asked)
+  0  success; for run and verify: every requirement was met
   1  error
   2  wrong usage
-  3  infeasible: the chain asks for what this host cannot give; nothing was started
+  3  infeasible: this host cannot do what the chain requires; nothing was started
   4  a requirement was measured and missed
-  5  none was missed, but some were not measurable
-  130 (Ctrl-C), 143 (SIGTERM), 129 (SIGHUP): a signal ended it
+  5  no requirement was missed, but some were not measurable
+  130 (Ctrl-C), 143 (SIGTERM), 129 (SIGHUP): ended by a signal
 
 State is kept in /run/dray; DRAY_STATE names another directory.
 
-Without root, doctor, plan, report, compare, bench --list and bench --dry-run
-work. doctor and plan then cannot try what only root can, and say so.
+These work without root: doctor, plan, report, compare, bench --list and
+bench --dry-run. doctor and plan then mark what they could not try.
 
-With --json, every command prints one object on standard output, also if it
-fails. docs/json.md lists them.`
+With --json, every command prints one object on standard output, even if it
+fails. docs/json.md lists the objects.`
 
 const rootExample = `  dray doctor                          what this host can do
   dray plan examples/f1-split.yaml     what would be done, and why
@@ -76,11 +76,11 @@ func newRoot(a *app) *cobra.Command {
 
 		SuggestionsMinimumDistance: 2,
 	}
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "print the result as JSON on standard output")
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print the result as JSON")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print no progress on standard error")
 	a.color = colorAuto
 	root.PersistentFlags().Var(&a.color, "color", "colour verdicts and statuses: auto, always or never")
-	root.Flags().BoolVar(&showVersion, "version", false, "print the version, its date and the ABI of DPDK")
+	root.Flags().BoolVar(&showVersion, "version", false, "print the version, its date and the DPDK ABI")
 	root.PersistentFlags().BoolFuncP("verbose", "v", "log probes, steps and commands on standard error", func(string) error {
 		a.verbose = true
 		logTo(a.err)
@@ -110,7 +110,7 @@ func rootRun(cmd *cobra.Command, argv []string) error {
 	if len(argv) == 0 {
 		return cmd.Help()
 	}
-	hint := "`dray --help` lists them"
+	hint := "`dray --help` lists the commands"
 	if near := cmd.SuggestionsFor(argv[0]); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}

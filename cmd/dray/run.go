@@ -23,21 +23,21 @@ import (
 	"github.com/drayage/dray/internal/result/report/document"
 )
 
-const runLong = `Plan the chain, make its sandboxes and links, measure every link over the
+const runLong = `Plan the chain, create its sandboxes and links, measure every link over the
 functions' own ports, start the functions' commands, write the report, and take
-everything down again: the main job.
+everything down again.
 
 Links are measured before the functions' commands start, under the load that
 the chain file declares. The verdict of each requirement is met, missed or not
-measurable; the exit code tells which is the worst (see ` + "`dray --help`" + `). What is
-undecided at first is measured four times as long, unless --rounds or
---profile quick say how much to measure.
+measurable; the exit code gives the worst one (see ` + "`dray --help`" + `). If a
+verdict is still open, its measurement is extended to four times its length,
+unless --rounds or --profile quick limit it.
 
-Ctrl-C takes the chain down and reports what was measured; --resume continues
-such a run with its seed, and measures only what is left. The host, this program
-and the plan must be the same.
+Ctrl-C takes the chain down and reports the measurements so far; --resume
+continues such a run with its seed, and measures only the rest. The host, this
+program and the plan must be the same.
 
-One dray measures at a time on a host: another one waits for its turn, or fails
+Only one dray at a time measures on a host: another one waits its turn, or fails
 at once with --no-wait.`
 
 func (a *app) runCommand() *cobra.Command {
@@ -45,14 +45,14 @@ func (a *app) runCommand() *cobra.Command {
 	var opts measureOptions
 	cmd := &cobra.Command{
 		Use:     "run FILE | --resume [DIR]",
-		Short:   "Bring a chain up, measure and judge every link, report, take it down",
+		Short:   "Bring a chain up, measure and judge every link, report, and take the chain down",
 		Long:    runLong,
 		Example: "  dray run examples/f1-split.yaml\n  dray run examples/f1-split.yaml --profile quick --json\n  dray run --resume out/f1-split-20260101T120000",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			switch {
 			case resume && changed(cmd, "out", "profile", "duration", "rounds", "seed", "warn"):
-				return usageError("--resume continues a run as it was begun: give no other flag that says how to measure")
+				return usageError("--resume continues a run with its own settings: give no other flag that sets how to measure")
 			case resume:
 				return a.resumeRun(cmd.Context(), strings.Join(argv, ""), opts.noWait)
 			case len(argv) == 0:
@@ -93,7 +93,7 @@ func (a *app) run(ctx context.Context, r *chainrun.Run) error {
 func (a *app) resumeRun(ctx context.Context, dir string, noWait bool) error {
 	if dir == "" {
 		if dir = chainrun.Interrupted("out"); dir == "" {
-			return errors.New("out/ has no interrupted run; name its directory: dray run --resume DIR")
+			return errors.New("out/ has no interrupted run; name the run's directory: dray run --resume DIR")
 		}
 	}
 	end, err := a.awaitTurn(ctx, "run", noWait)
@@ -204,7 +204,7 @@ func loadPage(dir string) (p page, schema string, err error) {
 func (a *app) reportCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "report DIR",
-		Short:   "Make the tables and the page of a run again, from its records alone",
+		Short:   "Rebuild a run's tables and page from its records",
 		Example: "  dray report out/f1-split-20260101T120000",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE:    func(_ *cobra.Command, argv []string) error { return a.reportDir(argv[0]) },
@@ -236,7 +236,7 @@ func runDir(asked, chainName string, now time.Time) (string, error) {
 		return "", err
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
-		return "", errors.Join(err, fmt.Errorf("%s is not empty; name a new directory with --out", dir))
+		return "", errors.Join(err, fmt.Errorf("%s is not empty: name a new directory with --out", dir))
 	}
 	return absolute(dir), nil
 }

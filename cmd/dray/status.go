@@ -47,8 +47,8 @@ func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status [CHAIN]",
 		Short: "Show the chains of this host, their functions and links",
-		Long: "Show the chains of this host, their functions and links. Links with native ports are watched for a second\n" +
-			"to show what passes on them, and how it stands against their requirements; `dray top` goes on watching.",
+		Long: "Show the chains of this host, their functions and links. Links with native ports are observed for a second,\n" +
+			"to show their traffic and whether it meets their requirements; `dray top` keeps watching.",
 		Example: "  dray status\n  dray status f1-split --json",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
@@ -67,7 +67,7 @@ func (a *app) statusCommand() *cobra.Command {
 				}
 			}
 			if len(argv) == 1 && len(statuses) == 0 {
-				return fmt.Errorf("no chain %q here", argv[0])
+				return fmt.Errorf("no chain %q on this host; `dray status` lists the chains", argv[0])
 			}
 			if err := a.addLive(cmd.Context(), statuses); err != nil {
 				return err

@@ -21,14 +21,14 @@ func (a *app) topCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [CHAIN]",
 		Short: "Watch the native links of running chains: rate, latency, loss, verdict",
-		Long: "Show what the functions report of their native ports, through the broker, every interval, and how the\n" +
-			"requirements stand over the last minute. Nothing is sent: this is the functions' own traffic. On a terminal\n" +
-			"the table is drawn again until q or Ctrl-C; elsewhere, and with --json, each interval is added.",
+		Long: "Show, at every interval, what the functions report about their native ports through the broker, and whether\n" +
+			"the last minute met the requirements. Nothing is sent: this is the functions' own traffic. On a terminal\n" +
+			"the table is redrawn until q or Ctrl-C; otherwise, and with --json, each interval is appended.",
 		Example: "  dray top\n  dray top f1-split-native --interval 5s\n  dray top --samples 3 --json",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			if interval < 100*time.Millisecond {
-				return usageError("an interval of %v is shorter than functions report: take 100ms or more", interval)
+				return usageError("--interval %v is shorter than the functions' reporting interval: give 100ms or more", interval)
 			}
 			w, err := a.watcher(argv)
 			if err != nil {
@@ -43,7 +43,7 @@ func (a *app) topCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().DurationVarP(&interval, "interval", "i", interval, "time between samples")
-	cmd.Flags().IntVarP(&samples, "samples", "n", samples, "end after that many intervals; below 0: at Ctrl-C")
+	cmd.Flags().IntVarP(&samples, "samples", "n", samples, "stop after this many intervals; negative: at Ctrl-C")
 	return cmd
 }
 

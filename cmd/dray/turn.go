@@ -23,7 +23,7 @@ func (a *app) awaitTurn(ctx context.Context, command string, noWait bool) (end f
 	}
 	return n.Measure(ctx, command, func(m node.Measurer) error {
 		if noWait {
-			return &fixableError{Text: m.String() + ", is measuring on this host", Fix: "again later, or without --no-wait, which waits"}
+			return &fixableError{Text: m.String() + ", is measuring on this host", Fix: "again later, or without --no-wait"}
 		}
 		a.progress("Waiting for %s, which is measuring on this host", m)
 		return nil

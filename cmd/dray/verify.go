@@ -18,9 +18,9 @@ func (a *app) verifyCommand() *cobra.Command {
 	var opts measureOptions
 	cmd := &cobra.Command{
 		Use:   "verify CHAIN",
-		Short: "Measure and judge every link of a chain that is up",
-		Long: "Measure every link of a chain that is up, over its functions' own ports, and judge its requirements.\n" +
-			"The functions' commands keep running, so that their own traffic shares the links; `dray run` measures\n" +
+		Short: "Measure and judge every link of a running chain",
+		Long: "Measure every link of a running chain, over its functions' own ports, and judge its requirements.\n" +
+			"The functions' commands keep running, and their traffic shares the links; `dray run` measures\n" +
 			"before any command starts.",
 		Example: "  dray up examples/f1-split.yaml\n  dray verify f1-split",
 		Args:    args(cobra.ExactArgs(1)),
