@@ -103,7 +103,7 @@ func (l *Live) createBroker(ctx context.Context, runner *step.Runner) error {
 // startBroker starts `program daemon CHAIN` detached, and waits until it answers.
 func (l *Live) startBroker(ctx context.Context, restarts int) error {
 	if os.Getenv(brokerEnv) != "" {
-		return errors.New("this program has been started as a broker, and does not act as one: hand the sub-command \"daemon\" to broker.Serve")
+		return errors.New("this program was started as a broker, but does not run one: make its sub-command \"daemon\" call broker.Serve")
 	}
 	program, err := os.Executable()
 	if err != nil {

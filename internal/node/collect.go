@@ -111,7 +111,7 @@ func (n *Node) removeLeftover(ctx context.Context, name string) error {
 	}
 	for _, r := range read.Resources {
 		if !n.owns(name, r) {
-			return fmt.Errorf("chain %s: its journal names %s, which is not the chain's: nothing was removed", name, r)
+			return fmt.Errorf("chain %s: its journal names %s, which does not belong to the chain: nothing was removed", name, r)
 		}
 	}
 	if err := n.removeAll(ctx, name, read.Resources); err != nil {

@@ -37,7 +37,7 @@ type Found struct {
 func (n *Node) inspect(name string) (Found, error) {
 	found := Found{Chain: name, Condition: Absent}
 	if !parse.ValidName(name) { // it becomes part of a path to remove
-		return found, fmt.Errorf("%q is no chain's name", name)
+		return found, fmt.Errorf("%q is not a valid chain name", name)
 	}
 	if _, err := os.Stat(n.dir(name)); errors.Is(err, fs.ErrNotExist) {
 		return found, nil
@@ -107,7 +107,7 @@ func (n *Node) judgeWithoutJournal(name string) Found {
 	}
 	for _, e := range entries {
 		if e.Name() != fileLock {
-			return Found{Chain: name, Condition: Broken, Detail: n.dir(name) + " has no journal: it is not a chain's directory, and is left alone"}
+			return Found{Chain: name, Condition: Broken, Detail: n.dir(name) + " has no journal, so it is not a chain's directory and is left alone"}
 		}
 	}
 	return Found{Chain: name, Condition: Leftover}

@@ -110,7 +110,7 @@ func (n *Node) checkClaimed(name string, cpus []int) error {
 	for other, taken := range claimed {
 		for _, cpu := range cpus {
 			if other != name && slices.Contains(taken, cpu) {
-				return fmt.Errorf("CPU %d was given to chain %s meanwhile: run the command again", cpu, other)
+				return fmt.Errorf("CPU %d was given to chain %s in the meantime: run the command again", cpu, other)
 			}
 		}
 	}

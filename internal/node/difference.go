@@ -208,7 +208,7 @@ func (l *Live) linkChange(c *chain.Chain, to plan.Link) *Change {
 }
 
 // noBroker is why a link cannot get native ports while its chain is up.
-const noBroker = "it has native ports, and the chain has had none: no broker serves it"
+const noBroker = "it adds the chain's first native ports, and no broker is running to serve them"
 
 // plumbing is a planned link without what it is judged by.
 func plumbing(l plan.Link) plan.Link {
@@ -239,7 +239,7 @@ func (l *Live) checkLink(c *chain.Chain, change Change, pl plan.Link) Change {
 		case stays && e.Face != chain.FaceNetdev:
 			change.Refused = fmt.Sprintf("function %s has opened its %s port %s when it started", e.Function, e.Face, e.Port)
 		case stays && f.Runtime == chain.RuntimeVM:
-			change.Refused = fmt.Sprintf("the machine of function %s has got its ports when it booted", e.Function)
+			change.Refused = fmt.Sprintf("the virtual machine of function %s got its ports when it booted", e.Function)
 		}
 	}
 	if change.Refused != "" {

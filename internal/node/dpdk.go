@@ -29,7 +29,7 @@ func (l *Live) Device(e plan.End) (eal []string, name string, err error) {
 	}
 	app, ok := all.Only(e.Port)
 	if !ok {
-		return nil, "", fmt.Errorf("port %s: its link's transport has told of no DPDK device", e)
+		return nil, "", fmt.Errorf("port %s: its link's transport has provided no DPDK device", e)
 	}
 	if eal, err = app.EAL(); err != nil {
 		return nil, "", fmt.Errorf("port %s: %w", e, err)

@@ -31,7 +31,7 @@ func (l *Live) LinkFaults() map[string]string {
 		}
 		switch {
 		case len(dead) > 0:
-			faults[link.Name] = strings.Join(dead, " and ") + " has ended: nothing passes" + l.prospect(link.Transport, revivals[link.Name])
+			faults[link.Name] = strings.Join(dead, " and ") + " has ended: no packets pass" + l.prospect(link.Transport, revivals[link.Name])
 		case hasBrokeredEnd(link) && noBroker != "":
 			faults[link.Name] = noBroker
 		}
@@ -53,9 +53,9 @@ func (l *Live) prospect(driver string, r Revival) string {
 	case err == nil && len(functions) > 0 && !supervised:
 		return ", and its supervisor is dead: dray down " + l.Chain.Name + ", then dray up"
 	case r.Error != "":
-		return "; it cannot be started again: " + r.Error
+		return "; it cannot be restarted: " + r.Error
 	}
-	return " until it has been started again"
+	return " until it is restarted"
 }
 
 // BrokerAnswers reports whether a broker serves the chain's native ports, even one
@@ -74,7 +74,7 @@ func (l *Live) brokerFault() string {
 	case b == nil:
 		return "its broker was never started"
 	case !l.BrokerAnswers():
-		return fmt.Sprintf("its broker (process %d) has ended: open ports go on, none can be opened", b.Process.PID)
+		return fmt.Sprintf("its broker (process %d) has ended: open ports keep working, but none can be opened", b.Process.PID)
 	}
 	return ""
 }

@@ -148,7 +148,7 @@ func TestNobodyRevivesALeftLink(t *testing.T) {
 	if err != nil || len(all) > 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
-	wantFaults(t, l.LinkFaults(), map[string]string{"ab": "nothing passes until it has been started again"})
+	wantFaults(t, l.LinkFaults(), map[string]string{"ab": "no packets pass until it is restarted"})
 }
 
 // TestNobodyIsLeftToRevive: status promises no revival unsupervised.
@@ -160,7 +160,7 @@ func TestNobodyIsLeftToRevive(t *testing.T) {
 	if err := writeJSON(filepath.Join(l.dir, fileStatus), status); err != nil {
 		t.Fatal(err)
 	}
-	wantFaults(t, l.LinkFaults(), map[string]string{"ab": "until it has been started again"})
+	wantFaults(t, l.LinkFaults(), map[string]string{"ab": "until it is restarted"})
 	kill(t, supervisor)
 	wantFaults(t, l.LinkFaults(), map[string]string{"ab": "its supervisor is dead: dray down c"})
 }

@@ -120,7 +120,7 @@ func checkStateDir(dir string) error {
 		return fmt.Errorf("state directory %s: %w", dir, err)
 	}
 	if int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
-		return fmt.Errorf("state directory %s: others than its user may write to it, or it belongs to another; chown and chmod go-w it, or set DRAY_STATE", dir)
+		return fmt.Errorf("state directory %s: another user owns it or may write to it; chown and chmod go-w it, or set DRAY_STATE", dir)
 	}
 	return nil
 }

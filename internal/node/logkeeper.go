@@ -84,7 +84,7 @@ func (n *Node) KeepOutput(ctx context.Context, chainName string, functions []str
 		// First, before anything else uses the number.
 		file := os.NewFile(uintptr(firstOutput+i), "output")
 		if _, err := file.Stat(); err != nil {
-			return fmt.Errorf("this is a part of dray's supervisor, started by it: no output of function %s: %w", functions[i], err)
+			return fmt.Errorf("this is an internal part of dray's supervisor, not for use by hand: no output of function %s: %w", functions[i], err)
 		}
 		outputs = append(outputs, &output{read: file, done: make(chan struct{})})
 	}

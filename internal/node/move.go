@@ -80,7 +80,7 @@ func (l *Live) move(ctx context.Context, to plan.Link) (err error) {
 		return fmt.Errorf("link %s has moved to %s, but: %w", to.Name, to.Transport, err)
 	}
 	if err := runner.Remove(context.WithoutCancel(ctx), ownResources(old)); err != nil {
-		return fmt.Errorf("link %s has moved to %s, but what it came from is still there until dray down %s: %w", to.Name, to.Transport, l.Chain.Name, err)
+		return fmt.Errorf("link %s has moved to %s, but its old transport remains until dray down %s: %w", to.Name, to.Transport, l.Chain.Name, err)
 	}
 	return nil
 }
@@ -91,11 +91,11 @@ func checkMove(from, to *plan.Link) error {
 		switch {
 		case e.Uplink != "" || e.Brokered() && to.Ends[i].Brokered():
 		case e.Brokered():
-			return fmt.Errorf("link %s cannot move to %s, which has DPDK devices of its own; name a transport that serves native ports", to.Name, to.Transport)
+			return fmt.Errorf("link %s cannot move to %s, which uses DPDK devices of its own; name a transport that serves native ports", to.Name, to.Transport)
 		case e.Face == chain.FaceDPDK:
-			return fmt.Errorf("link %s cannot move: its port %s is a DPDK device of %s alone; only what net_dray and libdray open can move", to.Name, e, from.Transport)
+			return fmt.Errorf("link %s cannot move: its port %s is a DPDK device that only %s has; only ports opened by net_dray or libdray can move", to.Name, e, from.Transport)
 		default:
-			return fmt.Errorf("link %s cannot move: its port %s is an interface, which its transport made; use face: native", to.Name, e)
+			return fmt.Errorf("link %s cannot move: its port %s is an interface that its transport made; use face: native", to.Name, e)
 		}
 	}
 	return nil

@@ -98,7 +98,7 @@ func awaitPeers(ctx context.Context, peers []peer) error {
 				break
 			}
 			if time.Now().After(deadline) {
-				return fmt.Errorf("port %s: function %s, its other end, has not made its socket within %v: does its command run?", p.port, p.function, peerPatience)
+				return fmt.Errorf("port %s: function %s, its other end, did not create its socket within %v: check with dray logs that its command runs", p.port, p.function, peerPatience)
 			}
 			if host.Sleep(ctx, peerPoll) != nil {
 				return ctx.Err()
@@ -126,11 +126,11 @@ func watchPeers(ctx context.Context, peers []peer, grace time.Duration) (early b
 			case s.Connected >= need[p.socket]:
 				was[i], lost[i] = true, time.Time{}
 			case !was[i] && time.Since(started) > grace:
-				return true, fmt.Errorf("port %s has not connected to %s within %v", p.port, p.function, grace)
+				return true, fmt.Errorf("port %s did not connect to %s within %v", p.port, p.function, grace)
 			case was[i] && lost[i].IsZero():
 				lost[i] = time.Now()
 			case was[i] && time.Since(lost[i]) > lostFor:
-				return false, fmt.Errorf("port %s lost %s, its other end, and its driver never connects again", p.port, p.function)
+				return false, fmt.Errorf("port %s lost %s, its other end, and its driver never reconnects", p.port, p.function)
 			}
 		}
 	}

@@ -114,7 +114,7 @@ func TestWatchPeers(t *testing.T) {
 	if err := awaitPeers(ctx, peers); err != nil {
 		t.Fatal(err)
 	}
-	if early, why := watchPeers(ctx, peers, time.Millisecond); !early || why == nil || !strings.Contains(why.Error(), "has not connected") {
+	if early, why := watchPeers(ctx, peers, time.Millisecond); !early || why == nil || !strings.Contains(why.Error(), "did not connect") {
 		t.Errorf("never connected: %v, %v", early, why)
 	}
 	client, err := net.Dial("unixpacket", path)

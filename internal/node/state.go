@@ -115,7 +115,7 @@ func (n *Node) load(name string) (*Live, error) {
 		return nil, err
 	}
 	if l.State.Plan == nil {
-		return nil, fmt.Errorf("%s holds no plan: it is damaged, or the chain is still being made", filepath.Join(dir, fileState))
+		return nil, fmt.Errorf("%s holds no plan: it is damaged, or the chain is still being created", filepath.Join(dir, fileState))
 	}
 	return l, nil
 }

@@ -267,7 +267,7 @@ func settling(functions map[string]FunctionStatus, settle time.Duration) (wait t
 
 func (st FunctionStatus) failure() error {
 	if st.Error != "" {
-		return fmt.Errorf("function %s could not be started: %s", st.Name, st.Error)
+		return fmt.Errorf("function %s did not start: %s", st.Name, st.Error)
 	}
 	return fmt.Errorf("function %s ended with status %d", st.Name, st.Exit)
 }

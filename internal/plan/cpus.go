@@ -29,7 +29,7 @@ func (p *planner) assignCPUs() map[string][]int {
 		}
 	}
 	if len(owner) > 0 && len(p.freeCPUs(owner)) == 0 {
-		p.warn("every CPU is pinned to a function; the host, the switches and the instruments have to share them")
+		p.warn("every CPU is pinned to a function; the host, switches and instruments must share those CPUs")
 	}
 	return given
 }
@@ -54,7 +54,7 @@ func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
 	}
 	if offline := subtract(f.CPUs.Set, p.inv.Host.CPUs); len(offline) > 0 {
 		v.Hard = true
-		v.Reason = fmt.Sprintf("CPU %s is not to be had here: offline, not allowed to dray, or taken by another chain", cpulist.Format(offline))
+		v.Reason = fmt.Sprintf("CPU %s is not available: offline, not allowed for dray, or used by another chain", cpulist.Format(offline))
 		v.Fix = "choose from: " + orNone(cpulist.Format(p.inv.Host.CPUs))
 		p.violate(v)
 	}
@@ -62,7 +62,7 @@ func (p *planner) takeSet(f *chain.Function, owner map[int]string) []int {
 		if other, taken := owner[cpu]; taken {
 			v.Hard = false
 			v.Reason = fmt.Sprintf("CPU %d is already pinned to %s", cpu, other)
-			v.Fix = "give each function CPUs of its own; free are: " + orNone(cpulist.Format(p.freeCPUs(owner)))
+			v.Fix = "give each function its own CPUs; these are free: " + orNone(cpulist.Format(p.freeCPUs(owner)))
 			p.violate(v)
 			break
 		}
@@ -83,9 +83,9 @@ func (p *planner) takeCount(f *chain.Function, owner map[int]string) []int {
 		p.violate(Violation{
 			Subject:    "function " + f.Name,
 			Constraint: fmt.Sprintf("cpus %d", f.CPUs.Count),
-			Reason: fmt.Sprintf("asks for %d, and %d of the host's %d CPUs are free of other functions",
+			Reason: fmt.Sprintf("needs %d, but only %d of the host's %d CPUs are free",
 				f.CPUs.Count, len(free), len(p.inv.Host.CPUs)),
-			Fix:  "ask for fewer CPUs, or leave cpus out to let the function use any",
+			Fix:  "ask for fewer CPUs, or leave out cpus to let the function use any",
 			Pos:  at(f.FieldPos, "cpus", f.Pos),
 			Hard: true,
 		})

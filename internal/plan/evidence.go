@@ -107,7 +107,7 @@ func (e estimate) judgeLoss() Evidence {
 		capacity, what = limit, e.tight.Kind
 	}
 	if excess := 1 - capacity/float64(e.load); capacity > 0 && excess > f.value {
-		f = figure{excess, fmt.Sprintf("a load of %v over what %s carries", e.load, what)}
+		f = figure{excess, fmt.Sprintf("a load of %v, above what %s carries", e.load, what)}
 	}
 	ev.Expected = fmt.Sprint(threeDigits(f.value))
 	ev.Source = f.source
@@ -164,7 +164,7 @@ func (e estimate) judgeMaxBitrate() Evidence {
 	var rate units.Bitrate
 	for _, q := range e.shapes {
 		if shapedRate(q) == 0 {
-			ev.Expected, ev.Source = "unlimited", fmt.Sprintf("qos: a %s limits no rate", q.Kind)
+			ev.Expected, ev.Source = "unlimited", fmt.Sprintf("qos: a %s does not limit the rate", q.Kind)
 			return ev
 		}
 		rate = max(rate, shapedRate(q))

@@ -47,7 +47,7 @@ func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
 		if n.inMachine(e) && e.port.Face == chain.FaceDPDK {
 			return &obstacle{
 				constraint: fmt.Sprintf("face dpdk of %s, in a virtual machine", e.end),
-				reason:     "makes no device that a machine could have: its memory or sockets are the host's",
+				reason:     "makes no device for a virtual machine: its memory or sockets are on the host",
 				fix:        "use transport: vhost-user or ovs-dpdk, or another runtime",
 				pos:        at(e.port.FieldPos, "face", e.port.Pos),
 			}
@@ -55,14 +55,14 @@ func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
 		if n.reaches(t, e) {
 			return &obstacle{
 				constraint: "virtual machine of " + e.end.String(),
-				reason:     "keeps a CPU busy, and reaches machines only where the link names it",
+				reason:     "keeps a CPU busy, and joins virtual machines only if the link names it",
 				fix:        "use transport: " + t.Name,
 				pos:        n.field("transport"),
 			}
 		}
 		return &obstacle{
 			constraint: fmt.Sprintf("face %s of %s", e.port.Face, e.end),
-			reason:     fmt.Sprintf("serves only ports with the face %s", strings.Join(t.Caps.Faces, ", ")),
+			reason:     fmt.Sprintf("serves only ports with face %s", strings.Join(t.Caps.Faces, ", ")),
 			fix:        "use face: " + strings.Join(t.Caps.Faces, " or "),
 			pos:        at(e.port.FieldPos, "face", e.port.Pos),
 		}
@@ -72,8 +72,8 @@ func faceObstacle(t *inventory.Transport, n *needs) *obstacle {
 		return nil
 	}
 	return &obstacle{
-		constraint: "a port with the face " + need,
-		reason:     "serves only links with such a port",
+		constraint: "a port with face " + need,
+		reason:     "serves only links with at least one such port",
 		fix:        "use face: " + need + " for one, or another transport",
 		pos:        n.field("transport"),
 	}
@@ -145,7 +145,7 @@ func isolationObstacle(t *inventory.Transport, n *needs) *obstacle {
 	}
 	return &obstacle{
 		constraint: fmt.Sprintf("isolation %s", n.link.Isolation),
-		reason:     fmt.Sprintf("isolates only to the level %q", t.Caps.Isolation),
+		reason:     fmt.Sprintf("isolates only up to level %q", t.Caps.Isolation),
 		fix:        fmt.Sprintf("use isolation: %s", t.Caps.Isolation),
 		pos:        n.field("isolation"),
 	}
@@ -158,7 +158,7 @@ func privilegeObstacle(t *inventory.Transport, n *needs) *obstacle {
 	return &obstacle{
 		constraint: "policy privileged: false",
 		reason:     "needs " + t.Caps.Privileges,
-		fix:        "permit it with policy: {privileged: true}, or use another transport",
+		fix:        "allow it with policy: {privileged: true}, or use another transport",
 		pos:        n.field("transport"),
 	}
 }
@@ -171,7 +171,7 @@ func oneUserObstacle(t *inventory.Transport, n *needs) *obstacle {
 		if f := n.functions[e.end.Function]; f != nil && f.Runtime != chain.RuntimeProcess {
 			return &obstacle{
 				constraint: fmt.Sprintf("runtime %s of function %s", f.Runtime, f.Name),
-				reason:     "joins only processes of the host's root",
+				reason:     "joins only processes that run as the host's root",
 				fix:        "use runtime: process, or another transport",
 				pos:        at(f.FieldPos, "runtime", f.Pos),
 			}
@@ -216,7 +216,7 @@ func uplinksObstacle(_ *inventory.Transport, n *needs) *obstacle {
 	return &obstacle{
 		constraint: "end " + n.uplinks[1].String(),
 		reason:     "joins at most one host interface",
-		fix:        "leave one uplink per link",
+		fix:        "keep one uplink per link",
 		pos:        n.uplinks[1].Pos,
 	}
 }
@@ -241,7 +241,7 @@ func endsObstacle(t *inventory.Transport, n *needs) *obstacle {
 		o.fix = "add a port to the link"
 	case t.Caps.MaxEnds > 0 && len(n.ports) > t.Caps.MaxEnds:
 		o.reason = "takes at most " + ports(t.Caps.MaxEnds)
-		o.fix = "use fewer ends, or a transport that switches"
+		o.fix = "use fewer ends, or a transport with a switch"
 	default:
 		return nil
 	}
@@ -259,8 +259,8 @@ func shapeObstacle(t *inventory.Transport, n *needs) *obstacle {
 	if q := n.shape; q.AtSwitch() && !t.Caps.OwnShapes {
 		return &obstacle{
 			constraint: fmt.Sprintf("qdisc %s at the switch", q.Kind),
-			reason:     "has no switch that sets a qdisc itself",
-			fix:        "use transport: ovs, or leave at out",
+			reason:     "has no switch that sets a qdisc",
+			fix:        "use transport: ovs, or leave out at",
 			pos:        at(n.link.QoS.FieldPos, "at", n.shapePos(q.Kind)),
 		}
 	}
@@ -272,8 +272,8 @@ func shapeObstacle(t *inventory.Transport, n *needs) *obstacle {
 	}
 	return &obstacle{
 		constraint: "qdisc " + n.tight.Kind,
-		reason:     "carries no qdisc on its ports",
-		fix:        "leave qos and max_bitrate out, or use a transport that shapes",
+		reason:     "cannot set a qdisc on its ports",
+		fix:        "leave out qos and max_bitrate, or use a transport that shapes",
 		pos:        n.shapePos(n.tight.Kind),
 	}
 }
@@ -285,7 +285,7 @@ func ownShapeObstacle(n *needs) *obstacle {
 			return &obstacle{
 				constraint: "qos of " + e.end.String(),
 				reason:     "has one qdisc for all its ports",
-				fix:        "give the link the qos, or use another transport",
+				fix:        "set qos on the link, or use another transport",
 				pos:        at(e.port.FieldPos, "qos", e.port.Pos),
 			}
 		}
@@ -312,8 +312,8 @@ func messageObstacle(t *inventory.Transport, n *needs) *obstacle {
 	}
 	o := &obstacle{
 		constraint: fmt.Sprintf("messages of %v", m.Size),
-		reason:     "carries no messages beside packets",
-		fix:        "leave messages out, or let two native ports share memory",
+		reason:     "carries packets only, no messages",
+		fix:        "leave out messages, or join two native ports over shared memory",
 		pos:        n.field("messages"),
 	}
 	if t.Caps.MaxMessage > 0 {
@@ -329,8 +329,8 @@ func forwardingObstacle(t *inventory.Transport, n *needs) *obstacle {
 	}
 	return &obstacle{
 		constraint: fmt.Sprintf("forwarding %s", n.link.Forwarding),
-		reason:     "leaves no choice of how it forwards",
-		fix:        "leave forwarding out, or use a transport of Open vSwitch on DPDK",
+		reason:     "forwards in one way only",
+		fix:        "leave out forwarding, or use a transport with Open vSwitch on DPDK",
 		pos:        n.field("forwarding"),
 	}
 }
@@ -370,8 +370,8 @@ func vfsObstacle(t *inventory.Transport, n *needs) *obstacle {
 	}
 	return &obstacle{
 		constraint: fmt.Sprintf("%d virtual functions of %s", len(n.ports), card),
-		reason:     fmt.Sprintf("finds no VF for each port: %d of them are free", most),
-		fix:        fmt.Sprintf("see ip link show for those that exist, and set down what nobody uses; or make %d while none is used: /sys/class/net/IFACE/device/sriov_numvfs", len(n.ports)),
+		reason:     fmt.Sprintf("does not find a VF for each port: %d are free", most),
+		fix:        fmt.Sprintf("list the VFs with ip link show, and set unused ones down; or, while none is in use, create %d through /sys/class/net/IFACE/device/sriov_numvfs", len(n.ports)),
 		pos:        n.field("transport"),
 	}
 }

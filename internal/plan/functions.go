@@ -39,11 +39,11 @@ func (p *planner) checkRuntime(f *chain.Function) {
 	}
 	item := inventory.Find(p.inv.Runtimes, string(f.Runtime))
 	if f.Runtime == chain.RuntimeVM {
-		p.warn("function %s: what transports are expected to reach is known of functions on the host itself; a virtual machine reaches less", f.Name)
+		p.warn("function %s: expected figures are for functions on the host itself; a virtual machine reaches less", f.Name)
 	}
 	switch {
 	case item == nil:
-		v.Reason = "there is no runtime of that name"
+		v.Reason = "there is no such runtime"
 		v.Fix = "use one of: " + joinNames(p.inv.Runtimes)
 		p.violate(v)
 	case item.Status == inventory.Missing:
@@ -61,7 +61,7 @@ func (p *planner) checkRuntime(f *chain.Function) {
 func (p *planner) warnOfHugePages(f *chain.Function) {
 	confined := f.Runtime == chain.RuntimeRunc || f.Runtime == chain.RuntimeDocker
 	if confined && f.HasPort(chain.FaceDPDK) && len(f.HugePages) > 0 {
-		p.warn("function %s: for DPDK's huge pages its seccomp profile allows mbind, set_mempolicy and get_mempolicy beside the default", f.Name)
+		p.warn("function %s: for DPDK's huge pages, its seccomp profile also allows mbind, set_mempolicy and get_mempolicy", f.Name)
 	}
 }
 
@@ -76,13 +76,13 @@ func (p *planner) warnOfEAL(f *chain.Function) {
 	namesPorts := false
 	for _, arg := range f.Command {
 		if arg != ealArgument && nearEAL.MatchString(arg) {
-			p.warn("function %s: its command gets %q as it is; did you mean %s?", f.Name, arg, ealArgument)
+			p.warn("function %s: its command gets %q unchanged; did you mean %s?", f.Name, arg, ealArgument)
 			return
 		}
 		namesPorts = namesPorts || strings.Contains(arg, "DRAY_EAL")
 	}
 	if !namesPorts && len(f.Command) > 0 && f.HasPort(chain.FaceDPDK) {
-		p.warn("function %s: a port has face: dpdk, and its command lacks the argument %s, without which a DPDK application finds no port, unless it reads the variable DRAY_EAL", f.Name, ealArgument)
+		p.warn("function %s: a port has face: dpdk, but the command lacks the argument %s; a DPDK application needs it to find its port, unless it reads the variable DRAY_EAL", f.Name, ealArgument)
 	}
 }
 
@@ -90,9 +90,9 @@ func placementReason(f *chain.Function, cpus []int, host inventory.Host) string 
 	const where = "the only host"
 	switch {
 	case len(f.CPUs.Set) > 0:
-		return where + "; CPUs as named in the chain"
+		return where + "; CPUs named in the chain"
 	case f.CPUs.Count == 0:
-		return where + "; no CPUs asked for"
+		return where + "; no CPUs requested"
 	case cpus == nil:
 		return where + "; too few CPUs"
 	default:

@@ -45,10 +45,10 @@ func TestViolationsOfFunctions(t *testing.T) {
 	}{
 		{"too few CPUs", func(a, b *chain.Function, _ *inventory.Inventory) {
 			a.CPUs.Count, b.CPUs.Count = 1, 2
-		}, "function b", "cpus 2", "asks for 2, and 1 of the host's 2 CPUs", true},
+		}, "function b", "cpus 2", "needs 2, but only 1 of the host's 2 CPUs", true},
 		{"CPU not online", func(a, _ *chain.Function, _ *inventory.Inventory) {
 			a.CPUs.Set = []int{1, 2, 3}
-		}, "function a", "cpus 1-3", "CPU 2-3 is not to be had here", true},
+		}, "function a", "cpus 1-3", "CPU 2-3 is not available", true},
 		{"CPU twice", func(a, b *chain.Function, _ *inventory.Inventory) {
 			a.CPUs.Set, b.CPUs.Set = []int{1}, []int{0, 1}
 		}, "function b", "cpus 0-1", "CPU 1 is already pinned to function a", false},
@@ -57,7 +57,7 @@ func TestViolationsOfFunctions(t *testing.T) {
 		}, "function a", "runtime docker", "missing on this host: dockerd is not installed", true},
 		{"runtime unknown", func(a, _ *chain.Function, _ *inventory.Inventory) {
 			a.Runtime = "vm"
-		}, "function a", "runtime vm", "no runtime of that name", true},
+		}, "function a", "runtime vm", "there is no such runtime", true},
 		{"memory", func(a, b *chain.Function, _ *inventory.Inventory) {
 			a.Memory, b.Memory = 4<<30, 5<<30
 		}, "chain pair", "memory 9Gi", "exceed the host's 8Gi", true},
@@ -132,7 +132,7 @@ func TestDPDKCommandsAreToldOfTheirPorts(t *testing.T) {
 		{chain.FaceDPDK, nil, ""},
 		{chain.FaceNetdev, []string{"app"}, ""},
 		{chain.FaceDPDK, []string{"app", "--"}, "lacks the argument $(DRAY_EAL)"},
-		{chain.FaceDPDK, []string{"app", "$(DRAYEAL)", "--"}, `gets "$(DRAYEAL)" as it is; did you mean $(DRAY_EAL)?`},
+		{chain.FaceDPDK, []string{"app", "$(DRAYEAL)", "--"}, `gets "$(DRAYEAL)" unchanged; did you mean $(DRAY_EAL)?`},
 		{chain.FaceDPDK, []string{"app", "${DRAY_EAL}", "--"}, "did you mean"},
 		{chain.FaceDPDK, []string{"app", "$DRAY_EAL", "--"}, "did you mean"},
 		{chain.FaceDPDK, []string{"app", "$(dray_eal)", "--"}, "did you mean"},

@@ -19,10 +19,10 @@ func (p *planner) planHosts() {
 	}
 	u := p.chain.Hosts.Underlay
 	if u.Rate > 0 {
-		p.checkUnderlayQdisc("tbf", "rate", u.Rate.String(), "leave the underlay's rate out")
+		p.checkUnderlayQdisc("tbf", "rate", u.Rate.String(), "leave out the underlay's rate")
 	}
 	if u.Delay > 0 {
-		p.checkUnderlayQdisc("netem", "delay", u.Delay.String(), "leave the underlay's delay out")
+		p.checkUnderlayQdisc("netem", "delay", u.Delay.String(), "leave out the underlay's delay")
 	}
 }
 

@@ -44,7 +44,7 @@ func (p *planner) assignLinkIPs(l *chain.Link, link *Link, a *addresses) {
 	subnet, ok := linkSubnet(link, a)
 	if !ok {
 		v.Reason = fmt.Sprintf("every /%d of %s is taken", linkBits, benchmarking)
-		v.Fix = "give the link's ports an ip"
+		v.Fix = "give the link's ports ip addresses"
 		p.violate(v)
 		return
 	}
@@ -63,7 +63,7 @@ func (p *planner) assignLinkIPs(l *chain.Link, link *Link, a *addresses) {
 		}
 		e.IP = netip.PrefixFrom(addr, subnet.Bits())
 		if hasUplink(l) {
-			p.warn("link %s: %s names no ip, and is given %s; what is behind the uplink has to be in that subnet", l.Name, e, e.IP)
+			p.warn("link %s: %s has no ip in the chain file and gets %s; hosts behind the uplink must be in that subnet", l.Name, e, e.IP)
 		}
 	}
 }

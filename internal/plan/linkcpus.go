@@ -37,6 +37,6 @@ func (p *planner) assignLinkCPUs() {
 		}
 	}
 	if len(sharing) > 0 {
-		p.warn("no CPU is left for the polling of link %s: functions and switches take turns, and every figure will show it", strings.Join(sharing, ", "))
+		p.warn("no CPU is left for the polling process of link %s: functions and switches share CPUs, and every figure will suffer", strings.Join(sharing, ", "))
 	}
 }

@@ -109,11 +109,11 @@ func (p *planner) warnOfChoice(n *needs, t *inventory.Transport) {
 	for _, e := range n.ports {
 		bounds := slices.Contains(t.Caps.Faces, string(chain.FaceNative)) && !slices.Contains(t.Caps.Faces, string(chain.FaceNetdev))
 		if e.port.Hold != nil && !bounds {
-			p.warn("link %s: hold of %s bounds nothing: %s copies what it receives", n.link.Name, e.end, t.Name)
+			p.warn("link %s: hold of %s has no effect: %s copies the packets it receives", n.link.Name, e.end, t.Name)
 		}
 	}
 	if t.Caps.Privileged {
-		p.warn("link %s: %s gives the functions of its ports %s, as the policy permits", n.link.Name, t.Name, t.Caps.Privileges)
+		p.warn("link %s: %s gives the functions of its ports %s, as the policy allows", n.link.Name, t.Name, t.Caps.Privileges)
 	}
 	if t.Untried() {
 		p.warn("link %s: transport %s was %s", n.link.Name, t.Name, t.Reason)
@@ -121,7 +121,7 @@ func (p *planner) warnOfChoice(n *needs, t *inventory.Transport) {
 		p.warn("link %s: transport %s has never been run on this host", n.link.Name, t.Name)
 	}
 	if len(n.ports) > 1 && n.sameFunction() && !n.anyBeside() && !t.Caps.SameNetns {
-		p.warn("link %s: all its ports are in function %s, whose kernel delivers between its own addresses without using the link",
+		p.warn("link %s: all its ports are in function %s, and the kernel delivers between a function's own addresses without using the link",
 			n.link.Name, n.ports[0].end.Function)
 	}
 }
@@ -211,9 +211,9 @@ func (p *planner) rejectOthers(n *needs, c *choice) {
 		o, _ := firstObstacle(t, n)
 		switch {
 		case t.Caps.VFs:
-			c.reject(t, "takes virtual functions of a network card, which has few: used only where the chain names it")
+			c.reject(t, "uses virtual functions of a network card, which has few: used only if the chain names it")
 		case t.Caps.Rank < 0:
-			c.reject(t, "is a baseline, used only where the chain names it")
+			c.reject(t, "is a baseline, used only if the chain names it")
 		case o != nil:
 			c.reject(t, o.reason)
 		default:
@@ -234,8 +234,8 @@ func (p *planner) violateNearest(n *needs) {
 	v := Violation{
 		Subject:    n.subject(),
 		Constraint: "transport auto",
-		Reason:     "this host's inventory has no transport that auto may choose",
-		Fix:        "run dray doctor",
+		Reason:     "this host has no transport that auto may choose",
+		Fix:        "dray doctor shows what each transport lacks",
 		Pos:        n.field("transport"),
 		Hard:       true,
 	}
@@ -248,7 +248,7 @@ func (p *planner) violateNearest(n *needs) {
 		}
 		most = near
 		v.Constraint, v.Fix, v.Pos = o.constraint, o.fix, o.pos
-		v.Reason = fmt.Sprintf("no transport can do this yet; the nearest is %s, which %s", t.Name, o.reason)
+		v.Reason = fmt.Sprintf("no transport can do this; the nearest is %s, which %s", t.Name, o.reason)
 	}
 	p.violate(v)
 }
@@ -305,7 +305,7 @@ func (p *planner) violateUnknown(n *needs) {
 	p.violate(Violation{
 		Subject:    n.subject(),
 		Constraint: "transport " + n.link.Transport,
-		Reason:     "no such transport is built",
+		Reason:     "there is no such transport",
 		Fix:        "use auto, or one of: " + orNone(strings.Join(names, ", ")),
 		Pos:        n.field("transport"),
 		Hard:       true,

@@ -25,13 +25,13 @@ func TestHardViolationsOfLinks(t *testing.T) {
 	violateEach(t, []hardLink{
 		{"dpdk face", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			c.Functions[1].Ports[0].Face = chain.FaceDPDK
-		}, "face dpdk of b.p0", "no transport can do this yet"},
+		}, "face dpdk of b.p0", "no transport can do this"},
 		{"dpdk face on a named transport", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			c.Functions[0].Ports[0].Face, l.Transport = chain.FaceDPDK, "veth"
 		}, "face dpdk of a.p0", "veth serves only"},
 		{"transport not built", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			l.Transport = "memif"
-		}, "transport memif", "no such transport is built"},
+		}, "transport memif", "there is no such transport"},
 		{"transport missing", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			l.Transport = "ovs"
 		}, "transport ovs", "ovs is missing on this host: ovs-vswitchd is not installed"},
@@ -40,7 +40,7 @@ func TestHardViolationsOfLinks(t *testing.T) {
 			for i := range inv.Transports {
 				inv.Transports[i].Caps.Isolation = string(chain.IsolationLink)
 			}
-		}, "isolation no-shared-memory", "no transport can do this yet"},
+		}, "isolation no-shared-memory", "no transport can do this"},
 		{"too many ports", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			c.Functions = append(c.Functions, function("c", port("p0")))
 			l.Ends = append(l.Ends, end("c", "p0"))
@@ -81,10 +81,10 @@ func TestHardViolationsOfLinks(t *testing.T) {
 		{"transport that cannot shape", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
 			l.Transport, l.QoS = "veth", &chain.Qdisc{Kind: "pfifo"}
 			inv.Transport("veth").Caps.Shapes = false
-		}, "qdisc pfifo", "carries no qdisc"},
+		}, "qdisc pfifo", "cannot set a qdisc"},
 		{"qdisc at the switch where there is none", func(_ *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			l.Transport, l.QoS = "veth", &chain.Qdisc{Kind: "htb", Rate: 1e9, At: chain.AtSwitch}
-		}, "qdisc htb at the switch", "has no switch that sets a qdisc itself"},
+		}, "qdisc htb at the switch", "has no switch that sets a qdisc"},
 		{"mtu beyond the transport", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
 			for i := range inv.Transports {
 				inv.Transports[i].Caps.MaxMTU = 1499
@@ -113,19 +113,19 @@ func TestHardViolationsOfNativeLinks(t *testing.T) {
 	violateEach(t, []hardLink{
 		{"shared memory for a netdev", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			c.Functions[1].Ports[0].Face, l.Transport = chain.FaceNative, "shm"
-		}, "face netdev of a.p0", "shm serves only ports with the face native"},
+		}, "face netdev of a.p0", "shm serves only ports with face native"},
 		{"shared memory where none may be shared", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			native(c)
 			l.Transport, l.Isolation = "shm", chain.IsolationNoSharedMemory
-		}, "isolation no-shared-memory", "shm isolates only to the level"},
+		}, "isolation no-shared-memory", "shm isolates only up to level"},
 		{"shared memory for peers that share none", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			native(c)
 			l.Transport, l.Isolation = "shm", chain.IsolationNoPeerMemory
-		}, "isolation no-peer-memory", "shm isolates only to the level"},
+		}, "isolation no-peer-memory", "shm isolates only up to level"},
 		{"shaped shared memory", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			native(c)
 			l.Transport, l.Requires.MaxBitrate = "shm", 1e9
-		}, "qdisc tbf", "shm carries no qdisc"},
+		}, "qdisc tbf", "shm cannot set a qdisc"},
 		{"shared memory of three", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			native(c)
 			c.Functions = append(c.Functions, function("c", chain.Port{Name: "p0", Face: chain.FaceNative, MTU: 1500, Queues: 1}))
@@ -138,20 +138,20 @@ func TestHardViolationsOfNativeLinks(t *testing.T) {
 		{"messages over a kernel transport", func(c *chain.Chain, l *chain.Link, _ *inventory.Inventory) {
 			native(c)
 			l.Transport, l.Messages = "veth", &chain.Messages{Size: 1 << 20, Count: 8}
-		}, "messages of 1Mi", "veth carries no messages"},
+		}, "messages of 1Mi", "veth carries packets only, no messages"},
 		{"messages beyond the transport", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
 			native(c)
 			l.Messages = &chain.Messages{Size: 4 << 20, Count: 8}
 			inv.Transport("shm").Caps.MaxMessage = 2 << 20
-		}, "messages of 4Mi", "no transport can do this yet; the nearest is shm, which carries messages of at most 2Mi"},
+		}, "messages of 4Mi", "no transport can do this; the nearest is shm, which carries messages of at most 2Mi"},
 		{"messages beyond the memory", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
 			native(c)
 			l.Messages = &chain.Messages{Size: 4 << 20, Count: 8}
 			inv.Host.MemoryFree = 63 << 20 // messages take 64 Mi: one queue in two directions
-		}, "messages of 4Mi", "take 64Mi, and 63Mi of memory is available"},
+		}, "messages of 4Mi", "need 64Mi, and 63Mi of memory is available"},
 		{"native face on a baseline", func(c *chain.Chain, l *chain.Link, inv *inventory.Inventory) {
 			c.Functions[0].Ports[0].Face, l.Transport = chain.FaceNative, "loopback"
-		}, "face native of a.p0", "loopback serves only ports with the face netdev"},
+		}, "face native of a.p0", "loopback serves only ports with face netdev"},
 	})
 }
 

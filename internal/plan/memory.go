@@ -31,7 +31,7 @@ func (p *planner) checkMemory() {
 		p.violate(Violation{
 			Subject:    "chain " + p.chain.Name,
 			Constraint: fmt.Sprintf("memory %v", sum),
-			Reason:     fmt.Sprintf("the limits of all functions together exceed the host's %v", total),
+			Reason:     fmt.Sprintf("the functions' limits together exceed the host's %v", total),
 			Fix:        "lower the functions' memory limits",
 			Pos:        over,
 			Hard:       true,
@@ -64,8 +64,8 @@ func (p *planner) checkMessages() {
 			p.violate(Violation{
 				Subject:    n.subject(),
 				Constraint: fmt.Sprintf("messages of %v", m.Size),
-				Reason:     fmt.Sprintf("the message buffers of the links up to this one take %v, and %v of memory is available", sum, free),
-				Fix:        "lower the size, the count, or the ports' queues",
+				Reason:     fmt.Sprintf("the message buffers of the links up to this one need %v, and %v of memory is available", sum, free),
+				Fix:        "lower the size, the count or the ports' queues",
 				Pos:        n.field("messages"),
 				Hard:       true,
 			})

@@ -137,7 +137,7 @@ func (p *planner) checkUplink(n *needs, e chain.End) {
 	i := findInterface(p.inv, e.Uplink)
 	switch {
 	case i == nil:
-		v.Reason = "the host has no such interface"
+		v.Reason = "this host has no such interface"
 		v.Fix = "use one of: " + orNone(interfaceNames(p.inv))
 	case !i.Up:
 		v.Reason = "the interface is down"
@@ -173,6 +173,6 @@ func (p *planner) checkQdisc(n *needs, kind string) {
 	if item != nil && item.Fix != "" {
 		v.Fix = item.Fix + "; or " + v.Fix
 	}
-	v.Fix = fmt.Sprintf("a guest of the lab has it: dray lab --need %s --out DIR -- dray run …; or %s", kind, v.Fix)
+	v.Fix = fmt.Sprintf("run in a lab guest, which has it: dray lab --need %s --out DIR -- dray run …; or %s", kind, v.Fix)
 	p.violate(v)
 }

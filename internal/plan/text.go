@@ -230,7 +230,7 @@ func (t *text) violations(heading string, violations []Violation, hard bool) {
 		t.sentence("  ", "%s: %s", v.Subject, v.Constraint)
 		t.sentence("    ", "because %s", v.Reason)
 		if v.Fix != "" {
-			t.sentence("    ", "to mend it: %s", v.Fix)
+			t.sentence("    ", "fix: %s", v.Fix)
 		}
 		if v.Position != "" {
 			t.sentence("    ", "at %s", v.Position)

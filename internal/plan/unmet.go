@@ -28,7 +28,7 @@ func (p *planner) violateUnmet(n *needs, t *inventory.Transport, evidence []Evid
 func unmetReason(ev Evidence, transport string) string {
 	switch {
 	case ev.Expected == unknown:
-		return fmt.Sprintf("nothing is known of %s for this: %s", transport, ev.Source)
+		return fmt.Sprintf("%s has no evidence for this: %s", transport, ev.Source)
 	case ev.Requirement == "mtu":
 		return fmt.Sprintf("its ports have an mtu of %s", ev.Expected)
 	case ev.Requirement == "max_bitrate":
@@ -43,12 +43,12 @@ func unmetReason(ev Evidence, transport string) string {
 }
 
 func unmetFix(ev Evidence, n *needs) string {
-	const orMeasure = "set on_infeasible: warn under policy to measure it all the same"
+	const orMeasure = "set on_infeasible: warn under policy to measure it anyway"
 	switch {
 	case ev.Requirement == "mtu":
-		return fmt.Sprintf("give every port of the link mtu: %d", n.link.Requires.MTU)
+		return fmt.Sprintf("set mtu: %d on every port of the link", n.link.Requires.MTU)
 	case ev.Requirement == "max_bitrate":
-		return fmt.Sprintf("give qos a tbf with a rate of at most %v, or leave qos out", n.link.Requires.MaxBitrate)
+		return fmt.Sprintf("set qos to a tbf with a rate of at most %v, or leave out qos", n.link.Requires.MaxBitrate)
 	case ev.Expected == unknown:
 		return "ask for less, or " + orMeasure
 	case ev.Requirement == "min_bitrate" && n.tight != nil && n.goodput(shapedRate(n.tight)) < uint64(n.link.Requires.MinBitrate):
@@ -66,5 +66,5 @@ func calibrateFix(ev Evidence, t *inventory.Transport) string {
 	if !strings.HasPrefix(ev.Source, statedDefault) || t.Caps.Tunnel || t.Caps.SameNetns || t.Caps.MinEnds < 2 {
 		return ""
 	}
-	return fmt.Sprintf("; a stated default is cautious: run `dray calibrate %s` to go by this host's own figures", t.Name)
+	return fmt.Sprintf("; stated defaults are cautious: run `dray calibrate %s` to use this host's own figures", t.Name)
 }

@@ -37,10 +37,10 @@ func TestVirtualFunctions(t *testing.T) {
 		refused      string // text of the reason; empty: it is planned
 	}{
 		{"two of any card", "", 2, ""},
-		{"four of any card", "", 4, "3 of them are free"},
+		{"four of any card", "", 4, "3 are free"},
 		{"one of a named card", "eth0", 1, ""},
-		{"two of a named card", "eth0", 2, "1 of them are free"},
-		{"a card without", "eth2", 1, "0 of them are free"},
+		{"two of a named card", "eth0", 2, "1 are free"},
+		{"a card without", "eth2", 1, "0 are free"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ch := pair()

@@ -79,7 +79,7 @@ func skippedTransport(m *matrix.Matrix, inv *inventory.Inventory, name string, t
 	case t.Caps.MaxEnds == 1:
 		row.Skipped = "it joins a function with a host interface, and no two functions"
 	case len(facesOf(m, inv, t)) == 0:
-		row.Skipped = "it serves only ports with the face " + strings.Join(t.Caps.Faces, " or ")
+		row.Skipped = "it serves only ports with face " + strings.Join(t.Caps.Faces, " or ")
 	default:
 		return row, false
 	}
@@ -139,7 +139,7 @@ func transportRows(m *matrix.Matrix, inv *inventory.Inventory, t *inventory.Tran
 // obstacle is why a configuration cannot come up; empty if it can.
 func obstacle(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) (reason, fix string) {
 	if c.VNF != string(matrix.VNFDirect) && c.Face != string(chain.FaceDPDK) {
-		return "dray-vnf is a DPDK application, and has no ports with the face " + c.Face, ""
+		return "dray-vnf is a DPDK application, and has no ports with face " + c.Face, ""
 	}
 	if matrix.VNF(c.VNF).Workers() > 0 && inMachine(c) {
 		return "the matrix puts no load balancer into virtual machines", ""

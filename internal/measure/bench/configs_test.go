@@ -85,12 +85,12 @@ func TestRows(t *testing.T) {
 		}},
 		"faces": {"faces: [native]\ntransports: [shm, veth, loopback]\nsizes: [64, imix]\n", []string{
 			"shm/native/process/64/direct", "shm/native/process/imix/direct", "veth/native/process/64/direct untried",
-			"veth/native/process/imix/direct untried", "loopback/–/–/–/–: it serves only ports with the face netdev",
+			"veth/native/process/imix/direct untried", "loopback/–/–/–/–: it serves only ports with face netdev",
 		}},
 		"runtime": {"transports: [shm]\nruntimes: [process, docker]\nimage: x\n", nil},
 		"unknown": {"transports: [vxlan]\n", []string{"vxlan/–/–/–/–: this build has no such transport"}},
 		"vnf": {"transports: [veth]\nvnfs: [l2fwd]\n", []string{
-			"veth/netdev/process/64/l2fwd: dray-vnf is a DPDK application, and has no ports with the face netdev",
+			"veth/netdev/process/64/l2fwd: dray-vnf is a DPDK application, and has no ports with face netdev",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

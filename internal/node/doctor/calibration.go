@@ -82,7 +82,7 @@ func parseCalibration(b []byte) ([]inventory.Calibration, error) {
 		return nil, fmt.Errorf("not a calibration: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("not a calibration: something follows after the JSON object")
+		return nil, errors.New("not a calibration: more data follows the JSON object")
 	}
 	if file.Version != calibrationVersion {
 		return nil, fmt.Errorf("format version %d, this program reads %d", file.Version, calibrationVersion)
@@ -134,11 +134,11 @@ func checkCalibration(all []inventory.Calibration) error {
 func checkEntry(c inventory.Calibration) error {
 	switch {
 	case c.Source == "":
-		return errors.New("no source: a figure without its record is no evidence")
+		return errors.New("no source: a figure without its record is not evidence")
 	case c.Measured.IsZero():
 		return errors.New("no time of measurement")
 	case c.Kernel == "" || c.CPUModel == "":
-		return errors.New("no kernel or no CPU: nobody knows what machine it is of")
+		return errors.New("no kernel or no CPU: the machine it was measured on is unknown")
 	case !(c.LossRatio >= 0 && c.LossRatio <= 1):
 		return fmt.Errorf("loss_ratio %v is not between 0 and 1", c.LossRatio)
 	case c.PDVp99 < 0:
@@ -147,10 +147,10 @@ func checkEntry(c inventory.Calibration) error {
 	var last inventory.LatencyPoint
 	for _, p := range c.Latency {
 		if !(p.Percentile > 0 && p.Percentile <= 100) || p.Latency < 0 {
-			return fmt.Errorf("latency %s at percentile %v is impossible", p.Latency, p.Percentile)
+			return fmt.Errorf("impossible latency %s at percentile %v", p.Latency, p.Percentile)
 		}
 		if p.Percentile <= last.Percentile || p.Latency < last.Latency {
-			return fmt.Errorf("latency does not ascend from percentile %v to %v", last.Percentile, p.Percentile)
+			return fmt.Errorf("latency falls from percentile %v to %v", last.Percentile, p.Percentile)
 		}
 		last = p
 	}

@@ -76,7 +76,7 @@ var hostile = map[string]struct{ file, says string }{
 	"an older version":   {`{"version":1}`, "format version 1"},
 	"a later version":    {`{"version":3}`, "format version 3"},
 	"unknown field":      {`{"version":2,"calibration":[{` + entry + `,"latencies":[]}]}`, `unknown field "latencies"`},
-	"two objects":        {`{"version":2}{"version":2}`, "something follows"},
+	"two objects":        {`{"version":2}{"version":2}`, "more data follows"},
 	"no transport":       {`{"version":2,"calibration":[{"source":"x"}]}`, "entry 1 names no transport"},
 	"twice":              {`{"version":2,"calibration":[{` + entry + `},{` + entry + `}]}`, "appears twice"},
 	"no source":          {`{"version":2,"calibration":[{"transport":"veth","measured":"2026-01-02T03:04:05Z"}]}`, "no source"},
@@ -88,8 +88,8 @@ var hostile = map[string]struct{ file, says string }{
 	"huge number":        {`{"version":2,"calibration":[{` + entry + `,"loss_ratio":1e999}]}`, "cannot unmarshal number"},
 	"percentile 101":     {`{"version":2,"calibration":[{` + entry + `,"latency":[{"percentile":101,"latency":1}]}]}`, "percentile 101"},
 	"negative latency":   {`{"version":2,"calibration":[{` + entry + `,"latency":[{"percentile":99,"latency":-1}]}]}`, "impossible"},
-	"percentiles fall":   {`{"version":2,"calibration":[{` + entry + `,"latency":[{"percentile":99,"latency":1},{"percentile":50,"latency":2}]}]}`, "does not ascend"},
-	"latency falls":      {`{"version":2,"calibration":[{` + entry + `,"latency":[{"percentile":50,"latency":2},{"percentile":99,"latency":1}]}]}`, "does not ascend"},
+	"percentiles fall":   {`{"version":2,"calibration":[{` + entry + `,"latency":[{"percentile":99,"latency":1},{"percentile":50,"latency":2}]}]}`, "falls from"},
+	"latency falls":      {`{"version":2,"calibration":[{` + entry + `,"latency":[{"percentile":50,"latency":2},{"percentile":99,"latency":1}]}]}`, "falls from"},
 	"negative variation": {`{"version":2,"calibration":[{` + entry + `,"pdv_p99":-1}]}`, "negative"},
 	"too long":           {`{"version":2}` + strings.Repeat(" ", maxCalibration), "longer than"},
 }
@@ -154,7 +154,7 @@ func TestCalibrationOfAnotherMachineIsStale(t *testing.T) {
 	markStale(all, inventory.Host{Kernel: "6.1.0-18-amd64", CPUModel: "AMD EPYC"})
 	lines := calibrated(all, all[0].Measured.Add(75*time.Hour))
 	for i, name := range []string{"veth", "bridge"} {
-		if want := name + " (2026-01-02 03:04, 3 days old): not used, since it was measured on another machine (Intel Xeon); fix: dray calibrate " + name; lines[i] != want {
+		if want := name + " (2026-01-02 03:04, 3 days old): not used, because it was measured on another machine (Intel Xeon); fix: dray calibrate " + name; lines[i] != want {
 			t.Errorf("got  %s\nwant %s", lines[i], want)
 		}
 	}

@@ -24,7 +24,7 @@ func CheckCommands(c *chain.Chain) (violations []plan.Violation, notes []string)
 		switch {
 		case len(f.Command) == 0 || f.Runtime == chain.RuntimeExternal:
 		case f.Runtime == chain.RuntimeDocker:
-			notes = append(notes, fmt.Sprintf("function %s: whether the image %s has the program %q is seen only when it starts", f.Name, f.Image, f.Command[0]))
+			notes = append(notes, fmt.Sprintf("function %s: cannot check before the start whether image %s has the program %q", f.Name, f.Image, f.Command[0]))
 		default:
 			if reason := unresolved(f); reason != "" {
 				pos := cmp.Or(f.FieldPos["command"], f.Pos)
@@ -54,7 +54,7 @@ func unresolved(f *chain.Function) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("%s has no such program in the PATH of the function, %s", rootName(f), path)
+	return fmt.Sprintf("%s has no such program in the function's PATH, %s", rootName(f), path)
 }
 
 func rootName(f *chain.Function) string {

@@ -46,7 +46,7 @@ func TestCommandsAreLookedUpInTheFunctionsRoot(t *testing.T) {
 		want     string // of the violation; empty: none
 	}{
 		{chain.Function{Runtime: chain.RuntimeRunc, Command: []string{"sh"}}, ""},
-		{chain.Function{Runtime: chain.RuntimeProcess, Command: []string{"slep", "infinity"}}, "this host has no such program in the PATH"},
+		{chain.Function{Runtime: chain.RuntimeProcess, Command: []string{"slep", "infinity"}}, "this host has no such program in the function's PATH"},
 		{chain.Function{Runtime: chain.RuntimeProcess, Command: []string{"/bin/sh"}}, ""},
 		{chain.Function{Runtime: chain.RuntimeProcess, Command: []string{"/etc/passwd"}}, "this host has no such program"},
 		{chain.Function{Runtime: chain.RuntimeProcess, Command: []string{"sh"}, Env: map[string]string{"PATH": "/nowhere"}}, "/nowhere"},
@@ -80,7 +80,7 @@ func TestCommandsAreLookedUpInTheFunctionsRoot(t *testing.T) {
 
 func TestImagesAreNotLookedInto(t *testing.T) {
 	c := chain.Chain{Functions: []chain.Function{{Name: "f", Runtime: chain.RuntimeDocker, Image: "i", Command: []string{"slep"}}}}
-	if violations, notes := CheckCommands(&c); len(violations) > 0 || len(notes) != 1 || !strings.Contains(notes[0], "when it starts") {
+	if violations, notes := CheckCommands(&c); len(violations) > 0 || len(notes) != 1 || !strings.Contains(notes[0], "cannot check before the start") {
 		t.Errorf("%v, %q", violations, notes)
 	}
 }

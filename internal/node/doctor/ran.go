@@ -40,7 +40,7 @@ func MarkRun(stateDir string, keys ...string) error {
 	var added strings.Builder
 	for _, key := range keys {
 		if key == "" || strings.ContainsAny(key, "\n\r") {
-			return fmt.Errorf("%q is no name of a thing that runs", key)
+			return fmt.Errorf("%q is not the name of a transport, runtime or instrument", key)
 		}
 		if !slices.Contains(known, key) {
 			known = append(known, key)
@@ -105,6 +105,6 @@ func Recall(inv *inventory.Inventory, stateDir string) error {
 func neverRun(item *inventory.Item, group Group, known []string) {
 	if item.Status == inventory.OK && !slices.Contains(known, group.Key(item.Name)) {
 		item.Status = inventory.NeverRun
-		item.Reason = "it could be made, but has carried no traffic on this machine"
+		item.Reason = "it can be created, but has never carried traffic on this machine"
 	}
 }

@@ -139,12 +139,12 @@ func calibrated(all []inventory.Calibration, now time.Time) []string {
 		}
 		line += ")"
 		if c.Stale != "" {
-			line += fmt.Sprintf(": not used, since %s; fix: dray calibrate %s", c.Stale, c.Transport)
+			line += fmt.Sprintf(": not used, because %s; fix: dray calibrate %s", c.Stale, c.Transport)
 		}
 		lines = append(lines, line)
 	}
 	if len(lines) == 0 {
-		return []string{"none: plans rest on stated defaults"}
+		return []string{"none: plans use stated defaults"}
 	}
 	return lines
 }

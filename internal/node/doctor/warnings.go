@@ -17,13 +17,13 @@ func Warnings(h inventory.Host) []string {
 	warn := func(format string, a ...any) { warnings = append(warnings, fmt.Sprintf(format, a...)) }
 	cores := len(h.CPUs)
 	if cores < 2 {
-		warn("%d core: two ends of a link share it, so every figure is the scheduler's as well", cores)
+		warn("%d core: the two ends of a link share it, so every figure includes scheduling", cores)
 	}
 	if len(h.Isolated) == 0 {
-		warn("no isolated cores: other work disturbs latency; boot with isolcpus=… nohz_full=… to keep cores free")
+		warn("no isolated cores: other processes disturb latency; boot with isolcpus=… nohz_full=… to keep cores free")
 	}
 	if h.Governor != "performance" && h.Governor != "none" {
-		warn("the CPU governor is %s: figures follow the clock; cpupower frequency-set -g performance", h.Governor)
+		warn("the CPU governor is %s: figures vary with the clock rate; cpupower frequency-set -g performance", h.Governor)
 	}
 	if cores > 0 && h.Load1 >= busyLoad*float64(cores) {
 		warn("the machine is busy: load %.2f on %s", h.Load1, count(cores, "core"))
@@ -31,9 +31,9 @@ func Warnings(h inventory.Host) []string {
 	switch h.Virtual {
 	case "":
 	case inventory.VirtualTCG:
-		warn("an emulated processor (%s): every figure is marked emulated, and compares with no real machine's; give the virtual machine KVM", h.Virtual)
+		warn("an emulated processor (%s): every figure is marked emulated, and cannot be compared with a real machine's; give the virtual machine KVM", h.Virtual)
 	default:
-		warn("a virtual machine (%s): its hypervisor decides on clock and cores, and may steal time", h.Virtual)
+		warn("a virtual machine (%s): its hypervisor controls clock and cores, and may steal CPU time", h.Virtual)
 	}
 	return warnings
 }

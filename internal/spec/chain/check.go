@@ -58,7 +58,7 @@ func (k *checker) join(c *Chain, l *Link) []*member {
 	for _, e := range l.Ends {
 		if e.IsUplink() {
 			if uplinks[e.Uplink] {
-				k.FailAt(e.Pos, "remove one of the two", "the uplink %s is twice on the link", parse.Quote(e.Uplink))
+				k.FailAt(e.Pos, "remove one of the two", "the link names the uplink %s twice", parse.Quote(e.Uplink))
 			}
 			uplinks[e.Uplink] = true
 			continue
@@ -69,7 +69,7 @@ func (k *checker) join(c *Chain, l *Link) []*member {
 		case m == nil:
 			k.dangling(c, e)
 		case m.link == l:
-			k.FailAt(e.Pos, "name each port once", "the port %s is twice on the link", e)
+			k.FailAt(e.Pos, "name each port once", "the link names the port %s twice", e)
 		case m.link != nil:
 			k.FailAt(e.Pos, fmt.Sprintf("give %s another port for this link", parse.Quote(e.Function)),
 				"the port %s is already on the link in line %d", e, m.link.Pos.Line)
@@ -84,7 +84,7 @@ func (k *checker) join(c *Chain, l *Link) []*member {
 // dangling reports an end that names no port, with the nearest port name.
 func (k *checker) dangling(c *Chain, e End) {
 	if k.Full() {
-		k.FailAt(e.Pos, "", "%s is no port", e) // only counted
+		k.FailAt(e.Pos, "", "%s is not a port", e) // only counted
 		return
 	}
 	known := k.names
@@ -172,7 +172,7 @@ func (k *checker) checkAddresses(members []*member) {
 	for _, m := range members {
 		if m.port.MAC != "" {
 			if other := macs[m.port.MAC]; other != nil {
-				k.FailAt(fieldAt(m.port, "mac"), "change one of the two", "the port %s on the same link has this mac too", other)
+				k.FailAt(fieldAt(m.port, "mac"), "change one of the two", "the port %s on the same link has the same mac", other)
 			}
 			macs[m.port.MAC] = m
 		}
@@ -187,7 +187,7 @@ func (k *checker) checkAddresses(members []*member) {
 		addresses[ip.Addr()] = m
 		switch at := fieldAt(m.port, "ip"); {
 		case other != nil:
-			k.FailAt(at, "change one of the two", "the port %s on the same link has the ip %s too", other, ip.Addr())
+			k.FailAt(at, "change one of the two", "the port %s on the same link has the same ip, %s", other, ip.Addr())
 		case ip.Masked() != first.port.IP.Masked():
 			k.FailAt(at, "put both into one subnet", "ip %s is in another subnet than %s of %s on the same link", ip, first.port.IP, first)
 		}

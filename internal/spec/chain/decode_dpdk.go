@@ -29,7 +29,7 @@ func checkEAL(d *parse.Decoder, f *Function, command *yaml.Node) {
 		case arg != argumentEAL:
 			d.Fail(n, "write it as an argument of its own, or use the environment variable DRAY_EAL in a script", "%s stands for several arguments, and cannot be a part of one", argumentEAL)
 		case !hasPort:
-			d.Fail(n, "remove it, or write face: dpdk for a port", "%s means nothing where no port of the function has the face dpdk", argumentEAL)
+			d.Fail(n, "remove it, or write face: dpdk for a port", "%s has no meaning: no port of the function has face: dpdk", argumentEAL)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func checkVM(d *parse.Decoder, f *Function, values map[string]*yaml.Node) {
 	if n := values["hugepages"]; n != nil {
 		switch {
 		case !f.HasPort(FaceDPDK):
-			d.Fail(n, "remove it, or write face: dpdk for a port", "hugepages mean nothing with runtime: vm where no port has the face dpdk")
+			d.Fail(n, "remove it, or write face: dpdk for a port", "hugepages have no effect with runtime: vm unless a port has face: dpdk")
 		case slices.ContainsFunc(f.HugePages, func(h HugePages) bool { return h.Size != VMPage }):
 			d.Fail(n, "write something like {2Mi: 512Mi}", "a virtual machine has huge pages of %v only", VMPage)
 		}
@@ -144,7 +144,7 @@ func checkRuntime(d *parse.Decoder, f *Function, values map[string]*yaml.Node) {
 	}
 	for _, name := range []string{"command", "env", "cpus", "memory", "pids", "hugepages", "restart"} {
 		if n := values[name]; n != nil {
-			d.Fail(n, "remove it, or choose another runtime", "%s cannot be given with runtime: external, because somebody else runs the function", name)
+			d.Fail(n, "remove it, or choose another runtime", "%s cannot be given with runtime: external, because Drayage does not start the function", name)
 		}
 	}
 }

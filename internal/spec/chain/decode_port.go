@@ -33,7 +33,7 @@ var portFields = []parse.Field[Port]{
 		Form: schema.Ref("qos"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, p *Port) {
 			p.QoS = decodeQdisc(d, n)
-			refuseAt(d, p.QoS, "a port's own qos is of what the port sends: only the link's can be at the switch")
+			refuseAt(d, p.QoS, "a port's own qos shapes what the port sends: only a link's qos can be at the switch")
 		},
 	},
 }

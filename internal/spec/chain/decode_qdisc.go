@@ -67,7 +67,7 @@ func init() { // breaks an initialization cycle
 // decodeChild reads the queue below a shaper, which itself shapes nothing.
 func decodeChild(d *parse.Decoder, n *yaml.Node, q *Qdisc) {
 	q.Child = decodeQdisc(d, n)
-	refuseAt(d, q.Child, "what queues below a shaper is where the shaper is")
+	refuseAt(d, q.Child, "a child queues below the shaper and cannot be placed elsewhere")
 	if kind := q.Child.Kind; kind != "" && !slices.Contains(QueueKinds, kind) {
 		d.FailAt(q.Child.FieldPos["qdisc"], "use one of: "+strings.Join(QueueKinds, ", "), "the qdisc %s cannot queue below another", kind)
 	}
@@ -86,14 +86,14 @@ func decodeQdisc(d *parse.Decoder, n *yaml.Node) *Qdisc {
 		d.Fail(values["ceil"], "raise ceil or lower rate", "ceil %s is below rate %s", q.Ceil, q.Rate)
 	}
 	if q.Kind == "tbf" && q.Child != nil && values["latency"] != nil {
-		d.Fail(values["latency"], "remove it, or bound the queue by the child's limit", "a tbf with a child has no queue of its own, whose latency could be bounded")
+		d.Fail(values["latency"], "remove it, or bound the queue by the child's limit", "a tbf with a child has no queue of its own, so it cannot bound the latency")
 	}
 	switch {
 	case !q.AtSwitch() || q.Kind == "":
 	case !slices.Contains(SwitchKinds, q.Kind):
 		d.FailAt(q.FieldPos["at"], "use one of: "+strings.Join(SwitchKinds, ", "), "no switch sets the qdisc %s", q.Kind)
 	case q.Child != nil:
-		d.Fail(values["child"], "remove it, or at: switch", "a switch lets nothing but a FIFO queue below its shaper")
+		d.Fail(values["child"], "remove it, or at: switch", "at the switch only a FIFO can queue below the shaper")
 	}
 	return q
 }

@@ -34,7 +34,7 @@ func decodePortName(d *parse.Decoder, n *yaml.Node) string {
 	case !portPattern.MatchString(s):
 		d.Fail(n, "use 1 to 15 of a-z, 0-9 and -, with no - at either end", "a port's name cannot be %s", parse.Quote(s))
 	case reservedPorts[s]:
-		d.Fail(n, "choose another name", "the port name %s belongs to the kernel", parse.Quote(s))
+		d.Fail(n, "choose another name", "the port name %s is reserved by the kernel", parse.Quote(s))
 	}
 	return s
 }

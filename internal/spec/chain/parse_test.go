@@ -162,7 +162,7 @@ func TestMaximumErrorsAreShown(t *testing.T) {
 		t.Fatal("no Errors")
 	}
 	last := faults[len(faults)-1]
-	if len(faults) > 100+1 || !strings.Contains(last.Text, "more faults are not shown") || last.Pos.Line == 0 {
+	if len(faults) > 100+1 || !strings.Contains(last.Text, "more errors are not shown") || last.Pos.Line == 0 {
 		t.Errorf("%d faults, the last: %v", len(faults), last)
 	}
 }

@@ -73,7 +73,7 @@ func findIn(dir string) (string, error) {
 		}
 		if info.Mode().Perm()&0o002 != 0 && info.Mode()&os.ModeSticky == 0 {
 			return "", &DriverError{
-				Reason: fmt.Sprintf("%s is not safe to load, since everybody may write to %s", file, part),
+				Reason: fmt.Sprintf("%s is not safe to load, because every user may write to %s", file, part),
 				Fix:    fmt.Sprintf("chmod o-w %s, or set DRAY_LIB to another folder", part),
 			}
 		}

@@ -28,7 +28,7 @@ func TestFindDriver(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if file, err := FindDriver(); !errors.As(err, &missing) || !strings.Contains(missing.Reason, "everybody may write to "+dir) {
+	if file, err := FindDriver(); !errors.As(err, &missing) || !strings.Contains(missing.Reason, "every user may write to "+dir) {
 		t.Errorf("in an open folder: %q, %v", file, err)
 	}
 }

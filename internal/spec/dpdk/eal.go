@@ -80,7 +80,7 @@ func (a Application) EAL() ([]string, error) {
 	args = append(append(args, a.bus()...), "--no-telemetry", "--lcores", a.lcores())
 	if a.NeedsDriver() {
 		if a.Driver == "" {
-			return nil, fmt.Errorf("the driver %s is needed, and its file is not known", DriverFile)
+			return nil, fmt.Errorf("the driver %s is needed, but its file is unknown", DriverFile)
 		}
 		driver := a.Driver
 		if a.Inside {
@@ -178,16 +178,16 @@ func (a Application) shared() ([]string, error) {
 		return nil, nil
 	}
 	if len(group) > 1 {
-		return nil, fmt.Errorf("ports %s and %s are both rings of shared memory, and a process shares memory with one other: use another transport for one of them", group[0].Port, group[1].Port)
+		return nil, fmt.Errorf("ports %s and %s both use rings in DPDK memory, which a process can share with only one other: use another transport for one of them", group[0].Port, group[1].Port)
 	}
 	if len(a.HugePages) == 0 {
-		return nil, fmt.Errorf("port %s needs huge pages: two processes of EAL share no others", group[0].Port)
+		return nil, fmt.Errorf("port %s needs huge pages: EAL processes can share no other pages", group[0].Port)
 	}
 	if slices.ContainsFunc(a.HugePages, func(h chain.HugePages) bool { return h.Size != ringPage }) {
-		return nil, fmt.Errorf("port %s: rings are in huge pages of %v: give the function no others", group[0].Port, ringPage)
+		return nil, fmt.Errorf("port %s: rings need huge pages of %v: give the function no other size", group[0].Port, ringPage)
 	}
 	if group[0].Driver == NetMPRingPeer && len(a.Vdevs) > 1 {
-		return nil, fmt.Errorf("port %s makes its function a secondary process of EAL, which can have no other dpdk port: make it the link's first end, or use another transport", group[0].Port)
+		return nil, fmt.Errorf("port %s makes its function a secondary EAL process, which can have no other dpdk port: make it the link's first end, or use another transport", group[0].Port)
 	}
 	dir := a.dir(group[0])
 	args := []string{"--file-prefix", sharedPrefix, "--huge-dir", filepath.Join(dir, HugeDir)}
@@ -266,7 +266,7 @@ func (a Application) vdev(name string, v Vdev) (string, error) {
 	options = strings.ReplaceAll(options, "{dir}", dir)
 	// EAL splits at commas, and DRAY_EAL is split at blanks.
 	if strings.ContainsAny(dir+a.Ports, ", \t\n\"'\\") && !a.Inside {
-		return "", fmt.Errorf("port %s: no device can be told of a path with blanks, commas or quotes: %q: choose another state directory with DRAY_STATE", v.Port, dir+a.Ports)
+		return "", fmt.Errorf("port %s: a DPDK device argument cannot hold a path with spaces, commas or quotes: %q: choose another state directory with DRAY_STATE", v.Port, dir+a.Ports)
 	}
 	return join(name, options), nil
 }

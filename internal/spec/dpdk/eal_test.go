@@ -74,8 +74,8 @@ var (
 func TestEALRefuses(t *testing.T) {
 	cases := map[string]Application{
 		"memory 32Mi is too little": {CPUs: []int{0}, Memory: 32 << 20},
-		"its file is not known":     {CPUs: []int{0}, Vdevs: []Vdev{dray}},
-		"both rings":                {CPUs: []int{0}, Vdevs: []Vdev{primary, secondary}, Driver: "/x", HugePages: pages},
+		"its file is unknown":       {CPUs: []int{0}, Vdevs: []Vdev{dray}},
+		"both use rings":            {CPUs: []int{0}, Vdevs: []Vdev{primary, secondary}, Driver: "/x", HugePages: pages},
 		"no other dpdk port":        {CPUs: []int{0}, Vdevs: []Vdev{dray, secondary}, Driver: "/x", HugePages: pages},
 		"huge pages of 2Mi":         {CPUs: []int{0}, Vdevs: []Vdev{primary}, Driver: "/x", HugePages: []chain.HugePages{pages[0], {Size: 1 << 30, Limit: 1 << 30}}},
 		"needs huge pages":          {CPUs: []int{0}, Vdevs: []Vdev{primary}, Driver: "/x"},

@@ -78,7 +78,7 @@ func ProbeDriver() inventory.Item {
 		return item
 	}
 	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
-		item.Reason, item.Fix = file+" is no file", "make pmd"
+		item.Reason, item.Fix = file+" is not a file", "make pmd"
 		return item
 	}
 	item.Status, item.Version = inventory.OK, file

@@ -113,39 +113,39 @@ func decodeCell(d *parse.Decoder, n *yaml.Node, c *Cell) {
 		d.Fail(values["load"], "write max or a rate; a matrix of dray bench searches", "an experiment does not search for a rate")
 	}
 	if values["rate"] != nil && values["qdisc"] == nil {
-		d.Fail(values["rate"], "add qdisc, or remove it", "a rate is that of a qdisc")
+		d.Fail(values["rate"], "add qdisc, or remove it", "a rate needs a qdisc")
 	}
 	if c.At != "" && (c.Transport != "ovs" || !slices.Contains(chain.SwitchKinds, c.Qdisc)) {
 		d.Fail(values["at"], "remove it, or use the transport ovs and the qdisc htb or hfsc", "only Open vSwitch sets a qdisc itself")
 	}
 	for _, name := range []string{"queue", "far_queue"} {
 		if values[name] != nil && c.At != "" {
-			d.Fail(values[name], "remove it, or at: switch", "a switch lets nothing but a FIFO queue below its shaper")
+			d.Fail(values[name], "remove it, or at: switch", "at the switch only a FIFO can queue below the shaper")
 		}
 		if values[name] != nil && c.Qdisc != "tbf" && c.Qdisc != "htb" && c.Qdisc != "hfsc" {
-			d.Fail(values[name], "give the cell the qdisc tbf, htb or hfsc", "a queue is below a shaper")
+			d.Fail(values[name], "give the cell the qdisc tbf, htb or hfsc", "a queue needs a shaper above it")
 		}
 	}
 	if values["far_queue"] != nil && values["queue"] == nil && c.At == "" {
-		d.Fail(values["far_queue"], "add queue, or remove it", "the far end's queue is in place of the cell's")
+		d.Fail(values["far_queue"], "add queue, or remove it", "far_queue replaces queue at the far end, and the cell has none")
 	}
 	if c.Datapath != "" && c.Transport != "ovs" {
-		d.Fail(values["datapath"], "remove it, or use the transport ovs", "a datapath is that of Open vSwitch")
+		d.Fail(values["datapath"], "remove it, or use the transport ovs", "only Open vSwitch has a datapath to choose")
 	}
 	if values["vm_runtime"] != nil && c.Runtime != chain.RuntimeVM {
-		d.Fail(values["vm_runtime"], "remove it, or write runtime: vm", "only a machine has a runtime of its own")
+		d.Fail(values["vm_runtime"], "remove it, or write runtime: vm", "only a virtual machine has a runtime of its own")
 	}
 	if values["memory"] != nil && c.Runtime != chain.RuntimeVM {
-		d.Fail(values["memory"], "remove it, or write runtime: vm", "only a machine has memory of its own")
+		d.Fail(values["memory"], "remove it, or write runtime: vm", "only a virtual machine has memory of its own")
 	}
 	if c.Tool != ToolChecks && c.Runtime == chain.RuntimeDocker {
-		d.Fail(values["runtime"], "write runc; a matrix of dray bench has containers of Docker's", "only the tool %s has functions of Docker's", ToolChecks)
+		d.Fail(values["runtime"], "write runc; a dray bench matrix can run Docker containers", "only the tool %s runs in Docker containers", ToolChecks)
 	}
 	if c.Tool == ToolImage && c.Runtime != "" && c.Runtime != chain.RuntimeRunc {
-		d.Fail(values["runtime"], "write runc", "the folder of an image is the root of a function with runtime runc")
+		d.Fail(values["runtime"], "write runc", "an image is the root file system of a function with runtime runc")
 	}
 	if c.Tool == ToolSpin && c.Runtime != "" && c.Runtime != chain.RuntimeVM {
-		d.Fail(values["runtime"], "write vm", "the kernel's tick is asked for in a machine, which boots with a command line of its own")
+		d.Fail(values["runtime"], "write vm", "only a virtual machine boots with its own kernel command line, which sets the tick")
 	}
 	checkCellHosts(d, c, values, slices.Contains(may, "hosts"))
 	if c.Tool == ToolFrames && c.VNF == "" {
@@ -167,7 +167,7 @@ func checkCellHosts(d *parse.Decoder, c *Cell, values map[string]*yaml.Node, tak
 	}
 	for _, name := range []string{"underlay", "delay"} {
 		if values[name] != nil && values["hosts"] == nil {
-			d.Fail(values[name], "add hosts: 2, or remove it", "an underlay is between hosts")
+			d.Fail(values[name], "add hosts: 2, or remove it", "an underlay needs hosts")
 		}
 	}
 }

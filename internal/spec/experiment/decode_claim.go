@@ -36,7 +36,7 @@ func decodeClaims(d *parse.Decoder, n *yaml.Node, e *Experiment) {
 		}
 		ordered, same := values["less"] != nil && values["than"] != nil, len(c.Same) == 2 && values["within"] != nil
 		if ordered == same || !ordered && (values["less"] != nil || values["than"] != nil) || !same && (values["same"] != nil || values["within"] != nil) {
-			d.Fail(item, "write less and than, or same with two rows and within", "a claim says of two rows that one is below the other, or that they are the same")
+			d.Fail(item, "write less and than, or same with two rows and within", "a claim states that one row is below another, or that two rows are the same")
 			return
 		}
 		e.Claims = append(e.Claims, c)
@@ -61,13 +61,13 @@ func checkClaims(d *parse.Decoder, e *Experiment, values map[string]*yaml.Node) 
 			if !okA {
 				missing = first
 			}
-			d.Fail(n, "name two rows of the experiment", "a claim speaks of a row %s that there is not", parse.Quote(missing))
+			d.Fail(n, "name two rows of the experiment", "a claim names the row %s, which does not exist", parse.Quote(missing))
 		case first == second:
 			d.Fail(n, "name two rows", "a claim compares %s with itself", parse.Quote(first))
 		case a.Figure.PassFail() || b.Figure.PassFail():
-			d.Fail(n, "compare rows with figures", "a claim compares what holds or does not")
+			d.Fail(n, "compare rows with figures", "a claim cannot compare pass-or-fail figures")
 		case a.NotRun == "" && b.NotRun == "" && a.Figure.Unit() != b.Figure.Unit():
-			d.Fail(n, "compare rows of one unit", "a claim compares %s (%s) with %s (%s)", parse.Quote(first), a.Figure.Unit(), parse.Quote(second), b.Figure.Unit())
+			d.Fail(n, "compare rows with the same unit", "a claim compares %s (%s) with %s (%s)", parse.Quote(first), a.Figure.Unit(), parse.Quote(second), b.Figure.Unit())
 		}
 	}
 }

@@ -34,7 +34,7 @@ var rowFields = []parse.Field[Row]{
 		Form:   schema.Ref("cell"),
 		Decode: func(d *parse.Decoder, n *yaml.Node, r *Row) { decodeCell(d, n, &r.Cell) },
 	},
-	parse.TextField("not_run", "Why no machine measures it yet.", func(r *Row) *string { return &r.NotRun }),
+	parse.TextField("not_run", "Why it is not measured yet.", func(r *Row) *string { return &r.NotRun }),
 }
 
 func parseFigure(text string) (float64, error) {
@@ -63,16 +63,16 @@ func decodeRows(d *parse.Decoder, n *yaml.Node, e *Experiment) {
 func checkRow(d *parse.Decoder, item *yaml.Node, r *Row, values map[string]*yaml.Node) {
 	switch measured := values["cell"] != nil; {
 	case measured && values["not_run"] != nil:
-		d.Fail(values["not_run"], "remove it, or the cell", "a row is measured, or not run")
+		d.Fail(values["not_run"], "remove it, or the cell", "a row is either measured or not run")
 	case !measured && values["not_run"] == nil:
-		d.Fail(item, "add cell, or not_run with the reason", "the row says neither how it is measured nor why it is not")
+		d.Fail(item, "add cell, or not_run with the reason", "the row states neither how it is measured nor why it is not")
 	case !measured && (values["figure"] != nil || values["value"] != nil):
 		d.Fail(item, "remove figure and value", "a row that is not run has no figure to compare")
 	case measured && values["figure"] == nil:
 		d.Fail(item, "add it", "a row that is measured needs the field %q", "figure")
 	case measured && r.Cell.Tool != "" && r.Figure != "" && !slices.Contains(toolFigures[r.Cell.Tool], r.Figure):
-		d.Fail(values["figure"], "choose another tool or figure", "the tool %s gives no figure %q", r.Cell.Tool, r.Figure)
+		d.Fail(values["figure"], "choose another tool or figure", "the tool %s does not measure the figure %q", r.Cell.Tool, r.Figure)
 	case values["value"] != nil && r.Figure.PassFail():
-		d.Fail(values["value"], "remove it", "what holds or does not has no ratio to a published value")
+		d.Fail(values["value"], "remove it", "a pass-or-fail figure has no ratio to a published value")
 	}
 }

@@ -118,7 +118,7 @@ func checkShares(d *parse.Decoder, b *Matrix, loads *yaml.Node) {
 		shares = shares || load.OfPDR
 	}
 	if shares {
-		d.Fail(loads, "add pdr to them", "the loads have shares of PDR, and no PDR")
+		d.Fail(loads, "add pdr to them", "the loads have shares of PDR, but no PDR")
 	}
 }
 

@@ -83,7 +83,7 @@ func (d *Decoder) Keys(n *yaml.Node) map[string]*yaml.Node {
 		case key.Tag == "!!merge":
 			d.Fail(key, "write the fields out, or use an alias as a whole value", "merge keys (<<) are not supported")
 		case first[key.Value] != nil:
-			d.Fail(key, "remove one of the two", "the field %s stands twice, first in line %d", Quote(key.Value), first[key.Value].Line)
+			d.Fail(key, "remove one of the two", "the field %s appears twice, first in line %d", Quote(key.Value), first[key.Value].Line)
 		default:
 			first[key.Value], values[key.Value] = key, value
 		}
@@ -146,7 +146,7 @@ func (d *Decoder) Text(n *yaml.Node, what string) (string, bool) {
 
 // tagNames name the types that YAML infers from text.
 var tagNames = map[string]string{
-	"!!int": "a number", "!!float": "a number", "!!bool": "a truth value", "!!timestamp": "a date", "!!merge": "a merge key",
+	"!!int": "a number", "!!float": "a number", "!!bool": "a boolean", "!!timestamp": "a date", "!!merge": "a merge key",
 }
 
 // Integer is a decimal number between low and high.
@@ -216,7 +216,7 @@ func Quantity[T any](d *Decoder, n *yaml.Node, what string, parse func(string) (
 func Positive[T ~int64 | ~uint64](d *Decoder, n *yaml.Node, what string, parse func(string) (T, error)) (T, bool) {
 	v, ok := Quantity(d, n, what, parse)
 	if ok && v == 0 {
-		d.Fail(n, "leave the field out to ask for nothing", "%s must be greater than 0", what)
+		d.Fail(n, "leave out the field to require nothing", "%s must be greater than 0", what)
 		return 0, false
 	}
 	return v, ok

@@ -67,7 +67,7 @@ func (d *Decoder) result() error {
 	errs := sortErrors(d.errs)
 	if d.unseen > 0 {
 		errs = append(errs, &Error{Pos: errs[len(errs)-1].Pos,
-			Text: fmt.Sprintf("%d more faults are not shown", d.unseen), Fix: "mend those above first"})
+			Text: fmt.Sprintf("%d more errors are not shown", d.unseen), Fix: "fix the errors above first"})
 	}
 	return errs
 }

@@ -29,7 +29,7 @@ func distinct[T comparable](d *Decoder, n *yaml.Node, what string, decode func(*
 		switch {
 		case !ok:
 		case slices.Contains(out, v):
-			d.Fail(item, "remove one of the two", "the %s %s stands twice", what, Quote(Deref(item).Value))
+			d.Fail(item, "remove one of the two", "the %s %s appears twice", what, Quote(Deref(item).Value))
 		case len(out) == maxListed:
 			d.Fail(item, "split the matrix into several", "a matrix lists more than "+strconv.Itoa(maxListed)+" %ss", what)
 		default:

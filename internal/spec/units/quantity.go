@@ -110,7 +110,7 @@ func (m *measure) scale(text, number, suffix string) (uint64, error) {
 	if near := parse.Similar(trimmed, m.suffixes()); near != "" {
 		fix = fmt.Sprintf("did you mean %q?", number+near)
 		if near == trimmed {
-			return 0, m.fault(text, "has a blank beside its unit", fix)
+			return 0, m.fault(text, "has a space next to its unit", fix)
 		}
 	}
 	return 0, m.fault(text, "has the unknown unit "+parse.Quote(trimmed), fix)

@@ -80,7 +80,7 @@ func TestQuantityErrors(t *testing.T) {
 		{"duration", ".5ms", `the duration ".5ms" is not a number with a unit; write something like "1.5ms"`},
 		{"duration", "+5ms", `the duration "+5ms" is not a number with a unit; write something like "1.5ms"`},
 		{"duration", "1e3ms", `the duration "1e3ms" has the unknown unit "e3ms"; the units are ns, us, ms, s`},
-		{"duration", "5 ms", `the duration "5 ms" has a blank beside its unit; did you mean "5ms"?`},
+		{"duration", "5 ms", `the duration "5 ms" has a space next to its unit; did you mean "5ms"?`},
 		{"duration", "5m", `the duration "5m" has the unknown unit "m"; did you mean "5ms"?`},
 		{"duration", "0.0000000001s", `the duration "0.0000000001s" is finer than 1ns; write a whole number of 1ns`},
 		{"duration", "0.000000000000000000000001s", `the duration "0.000000000000000000000001s" is finer than 1ns; write fewer digits`},
