@@ -54,7 +54,7 @@ func TestCompareCommand(t *testing.T) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	out, err = dray("compare", slow, filepath.Join(fast, report.RecordsFile), "--same", like)
-	if err != nil || !strings.Contains(out, "1 indistinguishable") || !strings.Contains(out, "runs of A differ as much") {
+	if err != nil || !strings.Contains(out, "1 indistinguishable") || !strings.Contains(out, "runs of A differ by as much") {
 		t.Errorf("with a run like A that is four times as fast: %v:\n%s", err, out)
 	}
 	out, err = dray("compare", slow, fast, "--json")

@@ -173,7 +173,7 @@ func leastRate(ways map[string][]record.Trial, rate func(record.Trial) float64) 
 			return 0, err
 		}
 		if e.Lower <= 0 {
-			return 0, fmt.Errorf("trials between %.3g and %.3g differ too much to tell: calibrate an idle machine, or with more rounds",
+			return 0, fmt.Errorf("trials between %.3g and %.3g differ too much for a figure: calibrate an idle machine, or with more rounds",
 				slices.Min(values), slices.Max(values))
 		}
 		least = min(least, e.Lower)

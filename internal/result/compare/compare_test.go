@@ -207,7 +207,7 @@ func TestOutcomes(t *testing.T) {
 		"throughput":      {Indistinguishable, ""},
 		"requests":        {NotCompared, "only in A"},
 		"largest packet":  {NotCompared, "only in B"},
-		"packet rate":     {NotCompared, "no trial with a result: 1 failed in A, 0 in B"},
+		"packet rate":     {NotCompared, "no trial has a result: 1 failed in A, 0 in B"},
 		"one way, p99.99": {NotCompared, ""},
 	} {
 		if metric == "one way, p99.99" { // too few: 20,000 packets a trial

@@ -74,9 +74,9 @@ func longest(s *side) (most time.Duration) {
 
 // failed is the row of a cell without figures, so that the cell is not omitted.
 func failed(cell Cell, a, b *side) Row {
-	reason := fmt.Sprintf("no trial with a result: %d failed in A, %d in B", a.failed, b.failed)
+	reason := fmt.Sprintf("no trial has a result: %d failed in A, %d in B", a.failed, b.failed)
 	if len(a.trials)+len(b.trials) > 0 {
-		reason = "its trials have no figure that is compared"
+		reason = "its trials have no figure to compare"
 	}
 	return Row{
 		Cell: cell, Metric: strings.ReplaceAll(string(cell.Quantity), "_", " "), A: values{}.side(a), B: values{}.side(b),
@@ -170,7 +170,7 @@ func (r *Row) compare(a, b values, sameAsA []values) {
 		r.Reason = "an emulated figure is not compared with a native one"
 		return
 	case min(a.n(), b.n()) < 2:
-		r.Reason = fmt.Sprintf("takes 2 trials on each side, there are %d and %d", a.n(), b.n())
+		r.Reason = fmt.Sprintf("needs 2 trials on each side, there are %d and %d", a.n(), b.n())
 		return
 	}
 	change, unchanged, err := r.estimate(a, b)
@@ -183,7 +183,7 @@ func (r *Row) compare(a, b values, sameAsA []values) {
 	case change.Low <= unchanged && unchanged <= change.High:
 		r.Outcome = Indistinguishable
 	case within:
-		r.Outcome, r.Reason = Indistinguishable, "runs of A differ as much"
+		r.Outcome, r.Reason = Indistinguishable, "runs of A differ by as much"
 	case (change.Value > unchanged) == r.higher:
 		r.Outcome = Better
 	default:

@@ -65,7 +65,7 @@ func (r *Run) check(file string) error {
 	r.ID, r.Chain, r.Started, r.env = first.Run, first.Chain, first.Start, first.Env
 	for i, t := range r.trials {
 		if t.Run != r.ID {
-			return fmt.Errorf("%s: record %d is of run %q, and the first of %q: a file holds one run", file, i+1, t.Run, r.ID)
+			return fmt.Errorf("%s: record %d belongs to run %q, but the first to %q: a file holds one run", file, i+1, t.Run, r.ID)
 		}
 		if t.Start.Before(r.Started) {
 			r.Started = t.Start

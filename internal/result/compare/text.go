@@ -277,9 +277,9 @@ func (c *Comparison) summary() []string {
 	if compared == 0 {
 		return lines
 	}
-	lines = append(lines, fmt.Sprintf("By chance alone about %.2g of them would differ. %d of the differences hold for all figures together (Holm).", c.ByChance, sure))
+	lines = append(lines, fmt.Sprintf("By chance alone about %.2g of them would differ. %d of the differences remain significant across all figures (Holm).", c.ByChance, sure))
 	if len(c.Same) == 0 {
-		lines = append(lines, "How much two runs of one kind differ is not known: give further runs of A with --same.")
+		lines = append(lines, "It is unknown how much two identical runs differ: give more runs of A with --same.")
 	}
 	return lines
 }

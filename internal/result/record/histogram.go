@@ -140,7 +140,7 @@ func (h Histogram) Check() error {
 	last, total := int64(-1), int64(0)
 	for _, c := range h.Counts {
 		if c.Value <= last || c.Value > highest {
-			return fmt.Errorf("histogram bucket %d ns: not ascending, or out of range", c.Value)
+			return fmt.Errorf("histogram bucket %d ns: out of order or out of range", c.Value)
 		}
 		if h.Bits > 0 && (c.Value+1)%logLinearWidth(c.Value, h.Bits) != 0 {
 			return fmt.Errorf("histogram bucket %d ns: no bucket ends there", c.Value)

@@ -47,7 +47,7 @@ func Read(r io.Reader) (trials []Trial, warnings []string, err error) {
 		case err == nil:
 			trials = append(trials, t)
 		case torn:
-			warnings = append(warnings, fmt.Sprintf("line %d is torn and left out: the run ended while it was written", number))
+			warnings = append(warnings, fmt.Sprintf("line %d is incomplete and left out: the run ended while writing it", number))
 		default:
 			return nil, nil, fmt.Errorf("line %d: %w", number, err)
 		}
@@ -81,7 +81,7 @@ func decode(line []byte) (Trial, error) {
 		return t, fmt.Errorf("not a record: %w", err)
 	}
 	if t.Schema != Schema {
-		return t, fmt.Errorf("record of schema %d; this program reads schema %d: use the dray that made it, or measure again", t.Schema, Schema)
+		return t, fmt.Errorf("record of schema %d; this program reads schema %d: use the dray version that wrote it, or measure again", t.Schema, Schema)
 	}
 	return t, t.check()
 }

@@ -110,7 +110,7 @@ func TestReadRejects(t *testing.T) {
 		"duration":        {`{"schema":3,"duration":-1}` + "\n", "negative duration"},
 		"histogram range": {`{"schema":3,"latency":{"histogram":{"lowest":1,"highest":9223372036854775807,"digits":3}}}` + "\n", "impossible range"},
 		"histogram count": {`{"schema":3,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":-1}]}}}` + "\n", "impossible count"},
-		"histogram order": {`{"schema":3,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":1},{"v":5,"n":1}]}}}` + "\n", "not ascending"},
+		"histogram order": {`{"schema":3,"latency":{"histogram":{"lowest":1,"highest":1000,"digits":3,"counts":[{"v":5,"n":1},{"v":5,"n":1}]}}}` + "\n", "out of order"},
 		"log-linear edge": {`{"schema":3,"one_way":{"latency":{"bits":5,"counts":[{"v":64,"n":1}]}}}` + "\n", "no bucket ends there"},
 		"one-way times":   {`{"schema":3,"one_way":{"latency":{"bits":5},"intended":{"bits":5},"lateness":{"bits":5},"ipdv":{"bits":5},"min":2,"max":1}}` + "\n", "one-way times"},
 		"delivery":        {`{"schema":3,"delivery":{"sent":1,"received":2}}` + "\n", "do not add up"},

@@ -58,10 +58,10 @@ func LoadBench(dir string) (*BenchData, error) {
 		return nil, err
 	}
 	if run.Finished.IsZero() {
-		d.Unfinished = fmt.Sprintf("The run was interrupted: %d of %d rounds are whole. `dray bench --resume %s` goes on with it.", run.Rounds, run.Matrix.Repetitions, dir)
+		d.Unfinished = fmt.Sprintf("The run was interrupted: %d of %d rounds are complete. `dray bench --resume %s` continues it.", run.Rounds, run.Matrix.Repetitions, dir)
 		d.Warnings = append(d.Warnings, d.Unfinished)
 	} else if run.Rounds < run.Matrix.Repetitions {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("The matrix gave time for %d of %d rounds: intervals are wider than they could be.", run.Rounds, run.Matrix.Repetitions))
+		d.Warnings = append(d.Warnings, fmt.Sprintf("The matrix's time limit allowed %d of %d rounds: more rounds would give narrower intervals.", run.Rounds, run.Matrix.Repetitions))
 	}
 	if run.NoLimit != "" {
 		d.Warnings = append(d.Warnings, noLimit(run.NoLimit))

@@ -55,7 +55,7 @@ func (d *BenchData) rateFigure(n int, lines []*BenchLine, size, load string, a a
 		return nil
 	}
 	p := plot.Dots{ID: fmt.Sprintf("rates-%d", n), Title: "Packet rate at " + size + ", load " + load, Format: verdict.FormatPacketRate, Unit: "packets/s",
-		Desc: "Mean packet rate of each row with its 95 % interval, on a logarithmic axis, beside the bare ring"}
+		Desc: "Mean packet rate of each row with its 95 % interval, on a logarithmic axis, with the bare ring"}
 	var ids []string
 	for _, l := range lines {
 		p.Rows = append(p.Rows, plot.Row{Label: d.label(l), Text: ppsText(l.Rate.Mean), Low: l.Rate.Low, High: l.Rate.High,
@@ -125,5 +125,5 @@ func (d *BenchData) delayFigure(n int, lines []*BenchLine, size, load string, a 
 		p.Rows = append(p.Rows, row)
 		ids = append(ids, l.Trials...)
 	}
-	return &document.Figure{Title: p.Title, Plot: p, Note: "Of the samples of all rounds together; the figure beside the name is the median.", Records: a.refs(ids)}
+	return &document.Figure{Title: p.Title, Plot: p, Note: "Samples of all rounds together; the figure next to the name is the median.", Records: a.refs(ids)}
 }

@@ -195,12 +195,12 @@ func (d *BenchData) headline() string {
 
 // noLimit warns about rows without a physical limit.
 func noLimit(reason string) string {
-	return "The physical limit of the moment is missing of some rows: " + reason + "."
+	return "Some rows lack the physical limit: " + reason + "."
 }
 
 // limitsOf is the range of the physical limit over some trials.
 func limitsOf(trials []record.Trial) string {
-	return rangesOf(trials, "a bare ring passed %s to %s of 64 B, a cache line went to and fro in %s to %s ns", three,
+	return rangesOf(trials, "a bare ring passed %s to %s at 64 B, a cache-line round trip took %s to %s ns", three,
 		func(b *record.Bench) (float64, float64, bool) {
 			if b.Limit == nil {
 				return 0, 0, false

@@ -20,13 +20,13 @@ const Again = "/again"
 func (d *ExperimentsData) noise() string {
 	row, pairs := d.againPairs()
 	if row == nil {
-		return "nothing was measured twice in a round, so that the noise between two measurements is not known"
+		return "no row was measured twice in a round, so the noise between two measurements is unknown"
 	}
 	seen, err := stats.SmallestDetectable(pairs, d.Run.Rounds, d.Run.Seed)
 	if err != nil {
 		return fmt.Sprintf("%s (%s) twice in each round: %v", row.Cell, row.Figure, err)
 	}
-	return fmt.Sprintf("%s (%s) twice in each round: ratio %.3f (%.3f … %.3f) in %d pairs; %d pairs tell a difference of × %.3g from noise, with a probability of %.0f %%",
+	return fmt.Sprintf("%s (%s) twice in each round: ratio %.3f (%.3f … %.3f) in %d pairs; %d pairs distinguish a difference of × %.3g from noise with a probability of %.0f %%",
 		row.Cell, strings.ReplaceAll(string(row.Figure), "_", " "), seen.AA.Ratio, seen.AA.CI.Low, seen.AA.CI.High, len(pairs), seen.Pairs, seen.Ratio, 100*stats.Power)
 }
 

@@ -18,7 +18,7 @@ func TestAgainTellsTheNoise(t *testing.T) {
 		return f.load(t)
 	}
 	before := load()
-	if s := before.noise(); !strings.HasPrefix(s, "nothing was measured twice") {
+	if s := before.noise(); !strings.HasPrefix(s, "no row was measured twice") {
 		t.Error(s)
 	}
 	again := func(round int, v float64) record.Trial {
@@ -29,7 +29,7 @@ func TestAgainTellsTheNoise(t *testing.T) {
 	}
 	line := before.Lines(&before.Run.Experiments[0])[0]
 	f.trials = append(f.trials, again(0, 90))
-	if s := load().noise(); !strings.Contains(s, "tcp/bridge/runc (throughput) twice in each round: ") || strings.Contains(s, "tell a difference") {
+	if s := load().noise(); !strings.Contains(s, "tcp/bridge/runc (throughput) twice in each round: ") || strings.Contains(s, "distinguish a difference") {
 		t.Errorf("one pair: %s", s)
 	}
 	for round, v := range []float64{91, 92, 91, 91, 90} {
@@ -37,7 +37,7 @@ func TestAgainTellsTheNoise(t *testing.T) {
 	}
 	d := load()
 	// The first trials are 90, 91, 92, 90, 91 and 89.
-	const want = "tcp/bridge/runc (throughput) twice in each round: ratio 0.996 (0.990 … 1.002) in 6 pairs; 6 pairs tell a difference of × 1.01 from noise, with a probability of 80 %"
+	const want = "tcp/bridge/runc (throughput) twice in each round: ratio 0.996 (0.990 … 1.002) in 6 pairs; 6 pairs distinguish a difference of × 1.01 from noise with a probability of 80 %"
 	if s := d.noise(); s != want {
 		t.Errorf("got  %s\nwant %s", s, want)
 	}

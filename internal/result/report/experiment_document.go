@@ -63,7 +63,7 @@ func (d *ExperimentsData) facts() []document.Fact {
 		{Name: "Profile", Text: fmt.Sprintf("%s: %d rounds, trials of %v", d.Run.Profile, d.Run.Rounds, d.Run.Trial)},
 		{Name: "Started", Text: d.Run.Started.UTC().Format(time.RFC3339)}, {Name: "Seed", Text: fmt.Sprint(d.Run.Seed)},
 		{Name: "Machine", Text: fmt.Sprintf("%s, %d CPUs, Linux %s", h.CPUModel, len(h.CPUs), h.Kernel)}, {Name: "Dray", Text: d.Run.Dray},
-		{Name: "Limit of the moment", Text: limitsOf(d.native())}, {Name: "The generator alone", Text: ceilingsOf(d.native())}, {Name: "A/A", Text: d.noise()},
+		{Name: "Physical limit", Text: limitsOf(d.native())}, {Name: "The generator alone", Text: ceilingsOf(d.native())}, {Name: "A/A", Text: d.noise()},
 	}
 }
 
@@ -80,7 +80,7 @@ func (d *ExperimentsData) section(number int, e *experiment.Experiment, lines []
 		s.Blocks = append(s.Blocks, document.Block{Figures: figures})
 	}
 	if len(claims) > 0 {
-		b := document.Block{Title: "What should hold on any machine"}
+		b := document.Block{Title: "Claims that should hold on any machine"}
 		for _, c := range claims {
 			b.List = append(b.List, document.Fact{Name: c.Text, Text: fmt.Sprintf("%s (%s)", c.Word, c.Why), Marks: c.Marks})
 		}

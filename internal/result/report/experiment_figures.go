@@ -56,8 +56,8 @@ type offered struct {
 // offeredFigure plots received against sent rates, for each configuration with several
 // rates; nil: none was measured.
 func (d *ExperimentsData) offeredFigure(id string, e *experiment.Experiment, a anchors) *document.Figure {
-	p := plot.Lines{ID: id, Title: "Forwarded against offered rate", XName: "really sent", YName: "received", Equal: "all that was sent", Format: verdict.FormatPacketRate, Unit: "packets/s",
-		Desc: "Mean packet rate received against the mean rate that the sender reached, one line for each configuration"}
+	p := plot.Lines{ID: id, Title: "Forwarded against offered rate", XName: "really sent", YName: "received", Equal: "everything sent", Format: verdict.FormatPacketRate, Unit: "packets/s",
+		Desc: "Mean received packet rate against the mean rate the sender reached, one line for each configuration"}
 	var ids []string
 	sweeps := slices.DeleteFunc(d.sweeps(e, a), func(o *offered) bool { return o.stated < leastLoads || len(o.points) == 0 })
 	for _, o := range sweeps {
@@ -68,7 +68,7 @@ func (d *ExperimentsData) offeredFigure(id string, e *experiment.Experiment, a a
 		return nil
 	}
 	return &document.Figure{Title: p.Title, Plot: p, Records: a.refs(ids),
-		Note: "Means over rounds. A dot marks what was really sent. If that is over 5 % off the load asked for, a cross marks that load."}
+		Note: "Means over rounds. A dot marks the rate really sent. If that is over 5 % off the requested load, a cross marks the requested load."}
 }
 
 // name distinguishes a sweep within its figure.
@@ -128,7 +128,7 @@ func (d *ExperimentsData) point(o *offered, r experiment.Row, a anchors) {
 	xy.Tip = fmt.Sprintf("%s: %s sent, %s received", r.Title, ppsText(xy.X), ppsText(xy.Y))
 	if slices.Contains(marks, record.MarkLoadMissed) {
 		xy.Wanted = asked / n
-		xy.Tip += ", " + ppsText(xy.Wanted) + " asked for"
+		xy.Tip += ", " + ppsText(xy.Wanted) + " requested"
 	}
 	o.points, o.marks = append(o.points, xy), append(o.marks, marks...)
 }
@@ -176,7 +176,7 @@ func (d *ExperimentsData) wakeupFigures(id string, e *experiment.Experiment, lin
 	var out []document.Figure
 	for i, p := range plots {
 		out = append(out, document.Figure{Title: p.Title, Plot: p, Records: a.refs(ids[i]),
-			Note: "How late a timer woke the thread, of all rounds together. A curve ends where fewer than ten samples lie beyond; its name gives the largest."})
+			Note: "How late a timer woke the thread, all rounds together. A curve ends where fewer than ten samples remain beyond it; its name gives the largest."})
 	}
 	return out
 }
@@ -227,7 +227,7 @@ func wakeupPlot(id string, ws []wakeup, a anchors) (plot.Percentiles, []string) 
 	}
 	common, names := apart(titles)
 	p := plot.Percentiles{ID: id, Title: "Wake-up latency: " + common, Format: verdict.FormatDuration, Unit: "ns",
-		Desc: "Wake-up latency against percentile, one curve for each row, on logarithmic axes. The table holds the largest of each."}
+		Desc: "Wake-up latency against percentile, one curve for each row, on logarithmic axes. The table has the largest value of each."}
 	var ids []string
 	for i, w := range ws {
 		name := fmt.Sprintf("%s%s, max %s", names[i], kindOf(w.line.Marks), verdict.FormatDuration(*w.line.Measured*1e3))
@@ -277,7 +277,7 @@ func publishedFigures(id string, e *experiment.Experiment, lines []ExperimentLin
 			continue
 		}
 		p := plot.Dots{ID: fmt.Sprintf("%s-%d", id, n), Title: "Published and measured: " + strings.ReplaceAll(string(kind), "_", " "), Legend: []string{"measured", "published"},
-			Desc: "What was published and what was measured, for each row, on one axis", Format: func(v float64) string { return three(v) + " " + kind.Unit() }, Unit: kind.Unit()}
+			Desc: "Published and measured values of each row, on one axis", Format: func(v float64) string { return three(v) + " " + kind.Unit() }, Unit: kind.Unit()}
 		var ids []string
 		for _, i := range rows[kind] {
 			p.Rows = append(p.Rows, publishedRow(&e.Rows[i], &lines[i]))
@@ -291,9 +291,9 @@ func publishedFigures(id string, e *experiment.Experiment, lines []ExperimentLin
 func publishedNote(kind experiment.Figure) string {
 	note := "The published figure was measured on another machine. The axis is logarithmic if values are far apart."
 	if kind.Most() {
-		return "The largest seen in all rounds together. " + note
+		return "The largest value over all rounds. " + note
 	}
-	return "Mean of what was measured, with its 95 % interval over rounds. " + note
+	return "Measured mean, with its 95 % interval over rounds. " + note
 }
 
 func publishedRow(r *experiment.Row, l *ExperimentLine) plot.Row {

@@ -93,7 +93,7 @@ func TestFiguresOfExperimentsGolden(t *testing.T) {
 	}
 	drawings := regexp.MustCompile(`href="data:[^"]*"`).ReplaceAllString(page[start:end], `href="data:…"`)
 	golden(t, "experiment-figures.html", []byte(strings.ReplaceAll(drawings, "><", ">\n<")))
-	for _, want := range []string{"4.95 Mpps received, 8.00 Mpps asked for", "under load (emulated, lab), max 30us", "published 30 µs"} {
+	for _, want := range []string{"4.95 Mpps received, 8.00 Mpps requested", "under load (emulated, lab), max 30us", "published 30 µs"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in the figures", want)
 		}
@@ -144,7 +144,7 @@ func TestWakeupsOfManyRows(t *testing.T) {
 // A row whose load was missed states the sent rate, even if the row is rejected.
 func TestMissedLoadsSayWhatWasSent(t *testing.T) {
 	for figure, want := range map[experiment.Figure]string{
-		"packet_rate": "load missed (5.00 Mpps sent of 8.00 Mpps)", "latency_mean": "not run here: rejected: the offered load missed by over 5 %: 5.00 Mpps sent of 8.00 Mpps",
+		"packet_rate": "load missed (5.00 Mpps sent of 8.00 Mpps)", "latency_mean": "not run here: rejected: the sent rate is over 5 % off the load: 5.00 Mpps sent of 8.00 Mpps",
 	} {
 		f := sweep(t, "8Mpps")
 		f.run.Experiments[0].Rows[0].Figure = figure

@@ -199,7 +199,7 @@ func (d *ExperimentsData) decide(e *experiment.Experiment, c experiment.Claim) (
 	}
 	pairs, emulated := sameRound(a.Figure, d.of(a.Cell), b.Figure, d.of(b.Cell))
 	if d.elsewhere(a) != d.elsewhere(b) {
-		return ClaimUndecided, "one of the two was measured in the lab, on another kernel"
+		return ClaimUndecided, "one of the two was measured in a lab guest, on another kernel"
 	}
 	if d.Run.Lab[a.Cell.String()] != d.Run.Lab[b.Cell.String()] {
 		return ClaimUndecided, "they were measured in two lab guests, one after the other: no rounds pair them"
@@ -208,7 +208,7 @@ func (d *ExperimentsData) decide(e *experiment.Experiment, c experiment.Claim) (
 		return ClaimUndecided, "an emulated figure is never compared with another"
 	}
 	if len(pairs) < claimPairs {
-		return ClaimUndecided, fmt.Sprintf("%d pairs of trials; it takes %d", len(pairs), claimPairs)
+		return ClaimUndecided, fmt.Sprintf("%d pairs of trials; %d are needed", len(pairs), claimPairs)
 	}
 	ratio, err := stats.Ratio(pairs, d.Run.Seed)
 	if err != nil {

@@ -100,17 +100,17 @@ func LoadExperiments(dir string) (*ExperimentsData, error) {
 		return nil, err
 	}
 	if run.Finished.IsZero() {
-		d.Unfinished = fmt.Sprintf("The run was interrupted: `dray bench --resume %s` goes on with it.", dir)
+		d.Unfinished = fmt.Sprintf("The run was interrupted: `dray bench --resume %s` continues it.", dir)
 		d.Warnings = append(d.Warnings, d.Unfinished)
 	}
 	if run.NoLimit != "" {
 		d.Warnings = append(d.Warnings, noLimit(run.NoLimit))
 	}
 	if len(run.Lab) > 0 && run.LabRounds < run.Rounds {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("Rows marked lab and emulated have %d of the profile's %d rounds: they take several times as long, and decide no claim.", run.LabRounds, run.Rounds))
+		d.Warnings = append(d.Warnings, fmt.Sprintf("Rows marked lab and emulated have %d of the profile's %d rounds: they take several times as long and decide no claim.", run.LabRounds, run.Rounds))
 	}
 	if run.AtMost > 0 && !run.Finished.IsZero() && run.Took+time.Minute > run.AtMost {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("The profile gave %v: some rows have fewer rounds than others, or none.", run.AtMost))
+		d.Warnings = append(d.Warnings, fmt.Sprintf("The profile's time limit is %v: some rows have fewer rounds than others, or none.", run.AtMost))
 	}
 	return d, nil
 }

@@ -56,7 +56,7 @@ func (s *SentRate) String() string {
 
 // rejected is why a trial's times do not count if it missed its load.
 func rejected(t record.Trial) string {
-	why := "rejected: the offered load missed by over 5 %"
+	why := "rejected: the sent rate is over 5 % off the load"
 	if s := sentRate([]record.Trial{t}); s != nil {
 		why += ": " + s.String()
 	}

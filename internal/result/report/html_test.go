@@ -152,10 +152,10 @@ func TestRawOutputIsCut(t *testing.T) {
 	f := good()
 	f.trials[0].Raw = strings.Repeat("é", maxRaw)
 	html := page(t, f)
-	if strings.Count(html, "é") > maxRaw/2 || !strings.Contains(html, "4000 more bytes stand in records.jsonl") {
+	if strings.Count(html, "é") > maxRaw/2 || !strings.Contains(html, "4000 more bytes are in records.jsonl") {
 		t.Error("raw output is not cut, or does not say so")
 	}
-	if cut("aé", 2) != "a\n… 2 more bytes stand in records.jsonl" {
+	if cut("aé", 2) != "a\n… 2 more bytes are in records.jsonl" {
 		t.Errorf("cut within a rune: %q", cut("aé", 2))
 	}
 }

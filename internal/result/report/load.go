@@ -139,9 +139,9 @@ func readRecords(path, run string) ([]record.Trial, []string, error) {
 		case t.ID == "":
 			return nil, nil, fmt.Errorf("%s: record %d has no id", path, i+1)
 		case seen[t.ID]:
-			return nil, nil, fmt.Errorf("%s: record %d has the id %q of an earlier one", path, i+1, t.ID)
+			return nil, nil, fmt.Errorf("%s: record %d has the same id, %q, as an earlier record", path, i+1, t.ID)
 		case t.Run != run:
-			return nil, nil, fmt.Errorf("%s: record %q is of run %q, but %s is of run %q", path, t.ID, t.Run, RunFile, run)
+			return nil, nil, fmt.Errorf("%s: record %q belongs to run %q, but %s to run %q", path, t.ID, t.Run, RunFile, run)
 		}
 		seen[t.ID] = true
 	}

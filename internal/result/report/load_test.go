@@ -71,8 +71,8 @@ func TestLoadRefuses(t *testing.T) {
 		"bad inventory": {file(InventoryFile, `[]`), "inventory.json"},
 		"no records":    {func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, RecordsFile)) }, "records.jsonl"},
 		"garbage line":  {record(func(s string) string { return "garbage\n" + s }), "line 1"},
-		"another run":   {record(func(s string) string { return strings.Replace(s, `"run":"2026`, `"run":"1999`, 1) }), `of run "1999`},
-		"twice":         {record(func(s string) string { l, _, _ := strings.Cut(s, "\n"); return l + "\n" + s }), `record 2 has the id "t001"`},
+		"another run":   {record(func(s string) string { return strings.Replace(s, `"run":"2026`, `"run":"1999`, 1) }), `belongs to run "1999`},
+		"twice":         {record(func(s string) string { l, _, _ := strings.Cut(s, "\n"); return l + "\n" + s }), `record 2 has the same id, "t001"`},
 		"no id":         {record(func(s string) string { return strings.Replace(s, `"id":"t003"`, `"id":""`, 1) }), "record 3 has no id"},
 		"a directory": {func(t *testing.T, dir string) {
 			os.Remove(filepath.Join(dir, PlanFile))

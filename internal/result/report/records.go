@@ -103,5 +103,5 @@ func cut(s string, limit int) string {
 	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}
-	return fmt.Sprintf("%s\n… %d more bytes stand in %s", s[:end], len(s)-end, RecordsFile)
+	return fmt.Sprintf("%s\n… %d more bytes are in %s", s[:end], len(s)-end, RecordsFile)
 }

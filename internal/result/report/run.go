@@ -62,7 +62,7 @@ func (d *Data) interruption() string {
 	if d.Run.Interrupted {
 		text = "Interrupted"
 	}
-	text += fmt.Sprintf(": this report uses the %s that there are.", countOf(len(d.Trials), "record"))
+	text += fmt.Sprintf(": this report uses the %s measured so far.", countOf(len(d.Trials), "record"))
 	if d.Run.Resumable() {
 		text += fmt.Sprintf(" `dray run --resume %s` continues the run.", d.Dir)
 	}

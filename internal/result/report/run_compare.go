@@ -129,7 +129,7 @@ func quantileOf(c *compared, pick func(*Delay) *Quantile) (string, bool) {
 func comparedFigure(all []*compared, a anchors) *document.Figure {
 	p := plot.Percentiles{
 		ID: "links", Title: "One-way delay against percentile, a curve for each link",
-		Desc:   "The slower direction of each link. The table beside holds the same figures.",
+		Desc:   "The slower direction of each link. The table has the same figures.",
 		Unit:   "ns",
 		Format: verdict.FormatDuration,
 	}

@@ -59,14 +59,14 @@ func (d *Data) next() []string {
 	var out []string
 	switch {
 	case len(d.Verdicts) == 0:
-		return []string{"Next: a link with `requires` in the chain file is judged."}
+		return []string{"Next: add `requires` to a link in the chain file, to have it judged."}
 	case n[verdict.Met] == len(d.Verdicts):
 		return []string{fmt.Sprintf("Next: `dray compare %s OTHER` compares this run with another.", d.Dir)}
 	case n[verdict.Missed] > 0:
-		out = append(out, "Next: for each link that missed a requirement, the page has its plots, its records and the transports not taken.")
+		out = append(out, "Next: for each link that missed a requirement, the page shows its plots, its records and the other transports.")
 	}
 	if n[verdict.NotMeasurable] > 0 {
-		out = append(out, "Next: what is not measurable takes what is said above; `dray run --profile thorough` measures longest.")
+		out = append(out, "Next: the reasons above say what each open verdict needs; `dray run --profile thorough` measures longest.")
 	}
 	return out
 }
@@ -104,7 +104,7 @@ func (d *Data) verdictBlocks(a anchors) []document.Block {
 		if v.Verdict != verdict.Met {
 			text := fmt.Sprintf("%s of %s (%s) %s: %s.", v.Requirement, v.Link, v.Direction, was(v.Verdict), v.Reason)
 			if v.Needs != "" {
-				text += " It takes " + v.Needs + "."
+				text += " It needs " + v.Needs + "."
 			}
 			reasons = append(reasons, text)
 		}
@@ -141,7 +141,7 @@ func bases(vs []verdict.Verdict) []string {
 
 func reasonText(reason, needs string) string {
 	if needs != "" {
-		return document.Sentence(reason) + " It takes " + needs + "."
+		return document.Sentence(reason) + " It needs " + needs + "."
 	}
 	return document.Sentence(reason)
 }

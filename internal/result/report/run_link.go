@@ -65,7 +65,7 @@ func (d *Data) linkSection(number string, l plan.Link, ms []Measurement, a ancho
 	}
 	columns := []document.Block{{Title: "Set up as", List: d.linkFacts(l)}}
 	if len(l.Rejected) > 0 {
-		rejected := document.Block{Title: "Transports not taken"}
+		rejected := document.Block{Title: "Other transports"}
 		for _, r := range l.Rejected {
 			rejected.List = append(rejected.List, document.Fact{Name: r.Transport, Text: r.Reason})
 		}
@@ -100,7 +100,7 @@ func delayTable(l plan.Link, ms []Measurement, a anchors) *document.Table {
 	}
 	t.Columns = append(t.Columns, document.Column{Head: "max"},
 		document.Column{Head: "PDV p99", Tip: "packet delay variation above the least of its trial, RFC 5481", On: document.Page},
-		document.Column{Head: "sender late p99", Tip: "how late the generator itself sent; no part of the delay", On: document.Page},
+		document.Column{Head: "sender late p99", Tip: "how late the generator itself sent; not part of the delay", On: document.Page},
 		document.Column{Head: "n"}, document.Column{Head: "lost"})
 	for _, m := range ms {
 		if m.Delay == nil {
@@ -191,7 +191,7 @@ func delayFigures(id string, l plan.Link, ms []Measurement, a anchors) []documen
 	for i, p := range plots {
 		out = append(out, document.Figure{
 			Title: strings.Replace(p.Title, " against percentile", "", 1), Plot: p, Records: a.refs(records[i]),
-			Note: "One-way times come from a stamp in each packet and are judged; round trips are a cross-check. A curve ends where fewer than ten samples lie beyond. Both directions have the same scale.",
+			Note: "One-way times come from a stamp in each packet and are judged; round trips are a cross-check. A curve ends where fewer than ten samples remain beyond it. Both directions have the same scale.",
 		})
 	}
 	return out
@@ -200,7 +200,7 @@ func delayFigures(id string, l plan.Link, ms []Measurement, a anchors) []documen
 func delayPlot(id, way string, l plan.Link, ms []Measurement, a anchors) (plot.Percentiles, []string) {
 	p := plot.Percentiles{
 		ID: id, Title: "Delay against percentile, " + way,
-		Desc:   "One curve for each load and instrument. The table below holds the same figures.",
+		Desc:   "One curve for each load and instrument. The table below has the same figures.",
 		Unit:   "ns",
 		Format: verdict.FormatDuration,
 	}
@@ -283,7 +283,7 @@ func rateFigures(id string, l plan.Link, ms []Measurement, a anchors) []document
 }
 
 func rateFigure(id, title string, q record.Quantity, limits []plot.Limit, ms []Measurement, a anchors) (document.Figure, bool) {
-	b := plot.Bars{ID: id, Title: title, Desc: "Means over trials with 95 % intervals; the table below holds the same figures.", Limits: limits}
+	b := plot.Bars{ID: id, Title: title, Desc: "Means over trials with 95 % intervals; the table below has the same figures.", Limits: limits}
 	var ids []string
 	for _, m := range ms {
 		if m.Quantity != q || m.Rate == nil || m.CrossCheck {

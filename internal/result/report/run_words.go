@@ -29,7 +29,7 @@ func by(m Measurement) string {
 }
 
 // crossCheckNote explains rows that name an instrument.
-const crossCheckNote = "Rows that name an instrument are cross-checks and decide nothing."
+const crossCheckNote = "Rows that name an instrument are cross-checks and do not affect verdicts."
 
 func crossChecked(ms []Measurement) bool {
 	return slices.ContainsFunc(ms, func(m Measurement) bool { return m.CrossCheck })
@@ -86,7 +86,7 @@ func lossText(m Measurement) string {
 	}
 	text := fmt.Sprintf("%d of %d", m.Loss.Lost-min(m.Loss.Lost, m.Loss.ReceiverDrops), m.Loss.Sent)
 	if m.Loss.ReceiverDrops > 0 {
-		text += fmt.Sprintf(" (and %d by a slow receiver)", m.Loss.ReceiverDrops)
+		text += fmt.Sprintf(" (and %d dropped by a slow receiver)", m.Loss.ReceiverDrops)
 	}
 	return text
 }

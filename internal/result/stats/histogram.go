@@ -52,7 +52,7 @@ type Exceedance struct {
 // histogram.
 func NewDist(h record.Histogram, lost, missing uint64) (*Dist, error) {
 	if lost > maxCount || missing > maxCount {
-		return nil, fmt.Errorf("%d lost and %d missing samples: more than can be counted", lost, missing)
+		return nil, fmt.Errorf("%d lost and %d missing samples: too many to count", lost, missing)
 	}
 	buckets, err := h.Buckets()
 	if err != nil {
@@ -60,7 +60,7 @@ func NewDist(h record.Histogram, lost, missing uint64) (*Dist, error) {
 	}
 	d := &Dist{bars: buckets, answered: h.Total(), lost: int64(lost), missing: int64(missing)}
 	if d.answered > maxCount {
-		return nil, fmt.Errorf("%d samples: more than can be counted", d.answered)
+		return nil, fmt.Errorf("%d samples: too many to count", d.answered)
 	}
 	return d.fill(), nil
 }

@@ -41,10 +41,10 @@ func (b bitrate) atMost(ceiling units.Bitrate) func(float64, []record.Trial) Fin
 	return func(level float64, trials []record.Trial) Finding {
 		r := b.received(trials, func(t record.Trial) string {
 			if t.Throughput.BitsPerSecond == 0 {
-				return "nothing was carried, so that no ceiling was tried"
+				return "no packets passed, so the ceiling was not tested"
 			}
 			if s := b.sender(float64(ceiling), ""); delivered(t) < float64(ceiling) && !s.didItsPart(t) && !shapedBelow(t, 2*float64(ceiling)) {
-				return "the sender offered " + FormatBitrate(float64(t.Delivery.SentBits)) + ", so that the ceiling was not tried"
+				return "the sender offered " + FormatBitrate(float64(t.Delivery.SentBits)) + ", so the ceiling was not tested"
 			}
 			return ""
 		})
@@ -85,7 +85,7 @@ func (b bitrate) received(trials []record.Trial, refuse func(record.Trial) strin
 		case t.Throughput == nil:
 			why = noResult(t)
 		case t.Throughput.Traffic != string(b.traffic):
-			why = "it is of " + t.Throughput.Traffic + ", and the link's traffic is " + string(b.traffic)
+			why = "it measured " + t.Throughput.Traffic + ", but the link's traffic is " + string(b.traffic)
 		case refuse != nil:
 			why = refuse(t)
 		}

@@ -47,7 +47,7 @@ func TestDatagramsAreJudgedByWhatIsReceived(t *testing.T) {
 // The link did carry what it delivered to a receiver without a CPU; but nobody can use
 // it.
 func TestASlowReceiverIsNotTheLink(t *testing.T) {
-	judgeOne(t, udp(needsMin), blast(6*gig, 3*gig, 3*gig), NotMeasurable, "too slow to take", "a receiver that keeps up")
+	judgeOne(t, udp(needsMin), blast(6*gig, 3*gig, 3*gig), NotMeasurable, "too slow to read", "a receiver that keeps up")
 }
 
 // A sender that could not offer the bitrate says nothing about the link, unless its
@@ -81,14 +81,14 @@ func TestAPortThatIsFullOnceIsNotTheLimit(t *testing.T) {
 }
 
 func TestTrialsOfOtherTrafficAreNoEvidence(t *testing.T) {
-	judgeOne(t, udp(needsMin), goodputs(9*gig, 9*gig, 9*gig), NotMeasurable, "it is of tcp, and the link's traffic is udp", "3 trials more")
-	judgeOne(t, link(needsMin), blast(9*gig, 9*gig, 0), NotMeasurable, "it is of udp, and the link's traffic is tcp", "3 trials more")
+	judgeOne(t, udp(needsMin), goodputs(9*gig, 9*gig, 9*gig), NotMeasurable, "it measured tcp, but the link's traffic is udp", "3 trials more")
+	judgeOne(t, link(needsMin), blast(9*gig, 9*gig, 0), NotMeasurable, "it measured udp, but the link's traffic is tcp", "3 trials more")
 }
 
 func TestACeilingMustBeTried(t *testing.T) {
 	judgeOne(t, udp(needsMax), blast(6*gig, 3.9*gig, 0), Met, "upper bound stays within", "")
 	judgeOne(t, udp(needsMax), blast(6*gig, 5*gig, 0), Missed, "lower bound exceeds", "")
-	judgeOne(t, udp(needsMax), blast(3*gig, 3*gig, 0), NotMeasurable, "the ceiling was not tried", "")
+	judgeOne(t, udp(needsMax), blast(3*gig, 3*gig, 0), NotMeasurable, "the ceiling was not tested", "")
 	judgeOne(t, udp(needsMax), blast(6*gig, 3.9*gig, 2.1*gig), Missed, "lower bound exceeds", "") // a slow program keeps no ceiling
 	shaped := blast(3.9*gig, 3.9*gig, 0)
 	for i := range shaped {

@@ -47,7 +47,7 @@ func (d delay) judge(level float64, trials []record.Trial) Finding {
 	if len(both.trials) >= MinTrials && len(lighter.trials) > 0 {
 		g := d.describe(newFinding(both.trials, rejected), both)
 		if g = d.decide(level, g, both); g.Verdict == Missed {
-			g.Reason += ", though the load was lighter than declared"
+			g.Reason += ", even though the load was lighter than declared"
 			return d.excuse(level, g, both)
 		}
 	}
@@ -82,9 +82,9 @@ func (d delay) sort(trials []record.Trial) (accepted, lighter sample, rejected [
 		offered, sent := t.Delivery.OfferedBits, t.Delivery.SentBits
 		switch {
 		case t.Quantity == record.QStream && !within5(offered, uint64(d.link.Load)):
-			rejected = append(rejected, fmt.Sprintf("%s: it ran under %s, the link's load is %s", t.ID, FormatBitrate(float64(offered)), d.link.Load))
+			rejected = append(rejected, fmt.Sprintf("%s: its load was %s, but the link's load is %s", t.ID, FormatBitrate(float64(offered)), d.link.Load))
 		case !within5(sent, offered):
-			rejected = append(rejected, fmt.Sprintf("%s: the sender managed %s of %s", t.ID, FormatBitrate(float64(sent)), FormatBitrate(float64(offered))))
+			rejected = append(rejected, fmt.Sprintf("%s: the sender reached only %s of %s", t.ID, FormatBitrate(float64(sent)), FormatBitrate(float64(offered))))
 			if sent < offered {
 				lighter = lighter.plus(one)
 			}
@@ -201,17 +201,17 @@ func (d delay) undecided(level float64, s sample, tail float64, count int64) (re
 		return err.Error(), "more trials", unclear
 	}
 	if missing := maybeLateOf(s.trials); p.Value > tail && float64(missing) > p.N*tail/2 {
-		return fmt.Sprintf("of %.0f packets that were due %d were not sent or not read in time, so that their delay is unknown", p.N, missing),
-			"programs that keep up with the load: less other work on the machine, or more cores", unclear
+		return fmt.Sprintf("of %.0f packets that were due, %d were not sent or not read in time, so their delay is unknown", p.N, missing),
+			"a sender and receiver that keep up with the load: less other work on the machine, or more cores", unclear
 	}
 	need := stats.SamplesFor(d.pct)
-	reason = fmt.Sprintf("%s: p%g takes %d", plural(int(count), "sample"), d.pct, need)
+	reason = fmt.Sprintf("%s: p%g needs %d", plural(int(count), "sample"), d.pct, need)
 	if count >= need {
-		reason = fmt.Sprintf("%s of %s exceed %s: too close to the share allowed, %s, to decide",
+		reason = fmt.Sprintf("%s of %s exceed %s: too close to the allowed share, %s, to decide",
 			share(p.Value), plural(int(count), "packet"), units.Duration(d.budget), share(tail))
 	}
 	if p.Value > tail && count >= need {
-		return fmt.Sprintf("%s of %s exceed %s, and %s may; but trials differ too much to rule out chance",
+		return fmt.Sprintf("%s of %s exceed %s, and only %s may, but trials differ too much to rule out chance",
 			share(p.Value), plural(int(count), "packet"), units.Duration(d.budget), share(tail)), fmt.Sprintf("more than %s", plural(len(s.trials), "trial")), unclear
 	}
 	if n, ok := p.SamplesToProve(tail); ok {

@@ -46,7 +46,7 @@ func TestLatencyOfTheWorseDirectionDecides(t *testing.T) {
 }
 
 func TestLatencyTooFewSamples(t *testing.T) {
-	judgeOne(t, link(needsLatency), both(3, record.QStream, latency(0, samples{300, 86 * us})), NotMeasurable, "p99 takes 1000", "about 1000 samples (3.33 s at 300/s)")
+	judgeOne(t, link(needsLatency), both(3, record.QStream, latency(0, samples{300, 86 * us})), NotMeasurable, "p99 needs 1000", "about 1000 samples (3.33 s at 300/s)")
 }
 
 func TestLatencyTooCloseToDecide(t *testing.T) {
@@ -80,7 +80,7 @@ func TestLatencyOfWhatTheReceiverDroppedIsUnknown(t *testing.T) {
 		latency(50, samples{950, 86 * us})(tr)
 		tr.Delivery.ReceiverDrops = 50
 	})
-	judgeOne(t, link(needsLatency), dropped, NotMeasurable, "their delay is unknown", "programs that keep up")
+	judgeOne(t, link(needsLatency), dropped, NotMeasurable, "their delay is unknown", "a sender and receiver that keep up")
 }
 
 // A port that makes the generator wait counts; late wake-ups do not.
@@ -113,7 +113,7 @@ func TestLatencyLoadNotReached(t *testing.T) {
 	light := func(fill func(*record.Trial)) []record.Trial {
 		return both(3, record.QStream, func(tr *record.Trial) { fill(tr); tr.Delivery.SentBits = load / 2 })
 	}
-	v := judgeOne(t, link(needsLatency), light(latency(0, samples{1000, 86 * us})), NotMeasurable, "the sender managed 200Mbps", "trials")
+	v := judgeOne(t, link(needsLatency), light(latency(0, samples{1000, 86 * us})), NotMeasurable, "the sender reached only 200Mbps", "trials")
 	if len(v.Directions[0].Rejected) != 3 {
 		t.Errorf("rejected %q, want all three trials listed", v.Directions[0].Rejected)
 	}
@@ -125,7 +125,7 @@ func TestLatencyOfAnotherLoadIsNoEvidence(t *testing.T) {
 		latency(0, samples{1000, 86 * us})(tr)
 		tr.Delivery.OfferedBits = load / 4
 	})
-	judgeOne(t, link(needsLatency), other, NotMeasurable, "it ran under 100Mbps", "")
+	judgeOne(t, link(needsLatency), other, NotMeasurable, "its load was 100Mbps", "")
 	idle := both(3, record.QProbe, latency(0, samples{1000, 86 * us}))
 	judgeOne(t, link(needsLatency), idle, NotMeasurable, "no trial", "3 trials of stream")
 	l := link(needsLatency)

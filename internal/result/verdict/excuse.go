@@ -32,9 +32,9 @@ func (d delay) excuse(level float64, f Finding, s sample) Finding {
 		return f
 	}
 	f.Verdict, f.Bound = NotMeasurable, none()
-	f.Reason = fmt.Sprintf("in %d of %s the sender itself was over %s late for more than %s of the packets: the machine was busy, which is not the link's fault",
+	f.Reason = fmt.Sprintf("in %d of %s the sender itself was over %s late for more than %s of the packets: the machine was busy, and the link is not at fault",
 		late, plural(len(s.trials), "trial"), units.Duration(d.budget), share((100-d.pct)/100))
-	f.Needs = "an idle machine: stop what else runs and measure again"
+	f.Needs = "an idle machine: stop other programs and measure again"
 	return f
 }
 

@@ -82,5 +82,5 @@ func noResult(t record.Trial) string {
 	if t.Error != "" {
 		return t.Error
 	}
-	return "it carries no result"
+	return "it has no result"
 }

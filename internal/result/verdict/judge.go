@@ -78,7 +78,7 @@ func (r rule) verdict(l Link, trials []record.Trial) Verdict {
 		findings = append(findings, f)
 	}
 	for _, u := range l.Uplinks {
-		findings = append(findings, notMeasurable(u, "no instrument runs beyond a host interface",
+		findings = append(findings, notMeasurable(u, "no instrument runs on the far side of a host interface",
 			"an instrument on the far side of "+u))
 	}
 	if len(findings) == 0 {
@@ -155,7 +155,7 @@ func newFinding(used []record.Trial, rejected []string) Finding {
 
 // tooFewTrials completes a finding that has fewer than MinTrials.
 func tooFewTrials(f Finding) Finding {
-	f.Reason = fmt.Sprintf("%s, and %d are the least that say how trials differ", plural(len(f.Trials), "usable trial"), MinTrials)
+	f.Reason = fmt.Sprintf("%s, but at least %d are needed to see how trials differ", plural(len(f.Trials), "usable trial"), MinTrials)
 	if n := len(f.Rejected); n > 0 {
 		f.Reason += fmt.Sprintf(" (%s rejected, the first: %s)", plural(n, "trial"), f.Rejected[0])
 	}

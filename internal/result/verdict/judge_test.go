@@ -39,7 +39,7 @@ func TestNothingRequiredGivesNoVerdict(t *testing.T) {
 func TestUplinkIsNotMeasurable(t *testing.T) {
 	l := link(needsMin)
 	l.Uplinks = []string{"uplink:eth0"}
-	judgeOne(t, l, goodputs(9*gig, 9*gig, 9*gig), NotMeasurable, "beyond a host interface", "far side of uplink:eth0")
+	judgeOne(t, l, goodputs(9*gig, 9*gig, 9*gig), NotMeasurable, "on the far side of a host interface", "far side of uplink:eth0")
 	judgeOne(t, l, goodputs(1*gig, 1*gig, 1*gig), Missed, "", "")
 	l.Directions, l.Uplinks = nil, nil
 	judgeOne(t, l, nil, NotMeasurable, "no two ports", "second port")

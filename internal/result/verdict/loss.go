@@ -51,7 +51,7 @@ func (l loss) count(t record.Trial) (stats.Cluster, string) {
 	case d == nil || d.Sent == 0:
 		return stats.Cluster{}, noResult(t)
 	case l.load > 0 && !within5(d.OfferedBits, uint64(l.load)):
-		return stats.Cluster{}, fmt.Sprintf("it offered %s, the link's load is %s", FormatBitrate(float64(d.OfferedBits)), l.load)
+		return stats.Cluster{}, fmt.Sprintf("it offered %s, but the link's load is %s", FormatBitrate(float64(d.OfferedBits)), l.load)
 	case d.Received > d.Sent || d.Lost > d.Sent || d.ReceiverDrops > d.Lost:
 		return stats.Cluster{}, fmt.Sprintf("negative loss: %d sent, %d received", d.Sent, d.Received)
 	case within5(d.SentBits, d.OfferedBits):
@@ -62,7 +62,7 @@ func (l loss) count(t record.Trial) (stats.Cluster, string) {
 		offered := float64(d.Sent) * float64(d.OfferedBits) / math.Max(1, float64(d.SentBits))
 		return stats.Cluster{Events: offered - float64(d.Received+d.ReceiverDrops), N: offered}, ""
 	}
-	return stats.Cluster{}, fmt.Sprintf("the sender managed %s of %s", FormatBitrate(float64(d.SentBits)), FormatBitrate(float64(d.OfferedBits)))
+	return stats.Cluster{}, fmt.Sprintf("the sender reached only %s of %s", FormatBitrate(float64(d.SentBits)), FormatBitrate(float64(d.OfferedBits)))
 }
 
 func (l loss) decide(f Finding, p stats.Proportion, used []record.Trial) Finding {
@@ -87,7 +87,7 @@ func (l loss) undecided(p stats.Proportion, least float64, used []record.Trial) 
 	n, ok := p.SamplesToProve(l.ratio)
 	switch {
 	case p.N < least:
-		reason = fmt.Sprintf("%.0f packets cannot prove %s: that takes at least %.0f", p.N, share(l.ratio), least)
+		reason = fmt.Sprintf("%.0f packets cannot prove %s: that needs at least %.0f", p.N, share(l.ratio), least)
 	case ok:
 		reason = fmt.Sprintf("%s is too close to %s to decide with %.0f packets", share(p.Value), share(l.ratio), p.N)
 	default:

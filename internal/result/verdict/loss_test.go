@@ -35,9 +35,9 @@ func TestLossTooCloseToDecide(t *testing.T) {
 
 func TestLossTrialsRejected(t *testing.T) {
 	for name, spoil := range map[string]func(*record.Delivery){
-		"the sender managed": func(d *record.Delivery) { d.SentBits = d.OfferedBits * 9 / 10 },
-		"negative loss":      func(d *record.Delivery) { d.Received = d.Sent + 5 },
-		"it offered":         func(d *record.Delivery) { d.OfferedBits, d.SentBits = 10, 10 },
+		"the sender reached only": func(d *record.Delivery) { d.SentBits = d.OfferedBits * 9 / 10 },
+		"negative loss":           func(d *record.Delivery) { d.Received = d.Sent + 5 },
+		"it offered":              func(d *record.Delivery) { d.OfferedBits, d.SentBits = 10, 10 },
 	} {
 		trials := both(4, record.QStream, delivery(20_000, 0))
 		for i := range trials {

@@ -44,7 +44,7 @@ func decideMTU(f Finding, passed, wanted int, largest float64) Finding {
 		if len(f.Rejected) > 0 {
 			f.Reason += " (" + f.Rejected[0] + ")"
 		}
-		f.Needs = "one trial that can send"
+		f.Needs = "one trial that can send it"
 		return f
 	case passed == n:
 		f.Verdict, f.Bound = Met, atLeast(float64(wanted), UnitBytes, fmt.Sprintf("%d B", wanted))

@@ -92,5 +92,5 @@ func (r *rate) undecided(e stats.Estimate, limit float64) (reason, needs string,
 		each := span(r.trials).Seconds() / float64(len(r.trials))
 		return reason, fmt.Sprintf("about %d trials of this length (%s)", k, seconds(float64(k)*each)), float64(k) / float64(e.N)
 	}
-	return reason, "a link whose rate does not lie on the requirement, or trials that differ less", 0
+	return reason, "a rate further from the requirement, or trials that differ less", 0
 }

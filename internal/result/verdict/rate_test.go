@@ -81,7 +81,7 @@ func TestMaxBitrate(t *testing.T) {
 	judgeOne(t, link(needsMax), goodputs(3.8*gig, 3.81*gig, 3.82*gig), Met, "upper bound stays within", "")
 	judgeOne(t, link(needsMax), goodputs(9.4*gig, 9.5*gig, 9.6*gig), Missed, "lower bound exceeds", "")
 	judgeOne(t, link(needsMax), goodputs(3*gig, 4*gig, 6*gig), NotMeasurable, "between the bounds", "")
-	judgeOne(t, link(needsMax), goodputs(0, 0, 0), NotMeasurable, "nothing was carried", "")
+	judgeOne(t, link(needsMax), goodputs(0, 0, 0), NotMeasurable, "no packets passed", "")
 }
 
 // pps fills a trial in which the sender sent and the receiver received that many.

@@ -81,7 +81,7 @@ func (s sender) excuse(level float64, f Finding, trials []record.Trial, delivere
 		return again
 	}
 	f.Verdict, f.Bound, f.more = NotMeasurable, none(), unclear
-	f.Reason = fmt.Sprintf("the link delivered %s, but the receiving program was too slow to take as much", s.format(e.Mean))
+	f.Reason = fmt.Sprintf("the link delivered %s, but the receiving program was too slow to read it all", s.format(e.Mean))
 	f.Needs = "a receiver that keeps up with " + s.limit + ": less other work on the machine, or more or faster cores"
 	return f
 }
@@ -92,8 +92,8 @@ func (s sender) bound(f Finding, trials []record.Trial) Finding {
 	f.Reason = "generator-bound: the sender itself did not offer " + s.limit
 	f.Needs = "a sender that can offer " + s.limit + ": more or faster cores"
 	if slices.ContainsFunc(trials, disturbed) {
-		f.Reason += ", since the machine was busy with other work"
-		f.Needs = "an idle machine: stop what else runs and measure again"
+		f.Reason += ", because the machine was busy with other work"
+		f.Needs = "an idle machine: stop other programs and measure again"
 	}
 	return f
 }

@@ -33,7 +33,7 @@ func TestStoppedPeerMissesEverything(t *testing.T) {
 	idle := link(needsLatency)
 	idle.Load = 0
 	judgeOne(t, idle, dead(record.QProbe), Missed, "never arrived", "")
-	judgeOne(t, link(needsMax), dead(record.QThroughput), NotMeasurable, "nothing was carried", "")
+	judgeOne(t, link(needsMax), dead(record.QThroughput), NotMeasurable, "no packets passed", "")
 }
 
 // If one packet came through, errors stay errors.
