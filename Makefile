@@ -133,7 +133,7 @@ fuzz: ## fuzz every target for FUZZ_TIME (2m) each
 	@scripts/fuzz.sh $(FUZZ_TIME)
 
 .PHONY: bench
-bench: bench-programs ## measure libdray beside the physical limit, the DPDK face, dray-vnf; writes out/bench*.json; BENCH=--quick for a look
+bench: bench-programs ## measure libdray beside the current physical limit, the DPDK face, dray-vnf; writes out/bench*.json; BENCH=--quick for a look
 	@out/bench libdray $(BENCH) --json out/bench.json
 	@$(MAKE) --no-print-directory bench-dpdk
 	@[ -f out/vnf-plain/build.ninja ] || meson setup out/vnf-plain dataplane/vnf -Dbuildtype=release >/dev/null

@@ -88,7 +88,7 @@ func (c Cgroup) createWith(controller string, l Limits) error {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("create cgroup %s: %w (on cgroup v2 a parent cannot hand on a controller while processes are directly in it: in a container, move them to a child cgroup first)", c.Path, err)
+		return fmt.Errorf("create cgroup %s: %w (on cgroup v2 a parent cannot delegate a controller while processes are directly in it: in a container, move them to a child cgroup first)", c.Path, err)
 	}
 	if err != nil {
 		return fmt.Errorf("create cgroup %s: %w", c.Path, err)

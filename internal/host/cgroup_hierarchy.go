@@ -168,7 +168,7 @@ func ProbeHierarchyMount(controller string) error {
 	dir := "/sys/fs/cgroup/" + controller
 	return &Unsupported{
 		What: "cgroup v1 hierarchy of " + controller,
-		Why:  "no process in a cgroup namespace, such as a container's, can make one",
+		Why:  "a process in a cgroup namespace, such as a container's, cannot create one",
 		Fix: fmt.Sprintf("run dray on the host; or run there, before the container starts: mkdir -p %s && mount -t cgroup -o %s cgroup %s",
 			dir, controller, dir),
 	}

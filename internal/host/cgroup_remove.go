@@ -71,7 +71,7 @@ func (c Cgroup) Kill(ctx context.Context) error {
 			thaw(dir)
 		}
 		if err := Sleep(ctx, pause); err != nil {
-			return fmt.Errorf("cgroup %s: processes %v do not die: %w", c.Path, pids, err)
+			return fmt.Errorf("cgroup %s: processes %v do not end when killed: %w", c.Path, pids, err)
 		}
 		if pids, err = c.Processes(); err != nil || len(pids) == 0 {
 			return err

@@ -28,7 +28,7 @@ func ProbeHugePages() error {
 	const dir = "/sys/kernel/mm/hugepages"
 	_, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &Unsupported{What: "hugetlbfs", Why: "the kernel has no huge pages", Fix: "use a kernel with CONFIG_HUGETLBFS, as those of all distributions"}
+		return &Unsupported{What: "hugetlbfs", Why: "the kernel has no huge pages", Fix: "use a kernel with CONFIG_HUGETLBFS, as all distributions have"}
 	}
 	return err
 }

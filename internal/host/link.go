@@ -200,7 +200,7 @@ func (n Netns) AddNeighbour(name string, ip netip.Addr, mac net.HardwareAddr) er
 // removeLink deletes the interface if it still has its MAC address.
 func removeLink(r step.Resource) error {
 	if r.MAC == "" {
-		return fmt.Errorf("refusing to remove interface %s: no MAC address was journaled to know it by", r.Name)
+		return fmt.Errorf("refusing to remove interface %s: the journal has no MAC address to identify it", r.Name)
 	}
 	n := Netns{Path: r.Netns}
 	if !n.Exists() {

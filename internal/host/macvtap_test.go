@@ -102,7 +102,7 @@ func TestMacvtapErrors(t *testing.T) {
 	ns := testNetns(t)
 	a := Iface{Netns: ns, Name: "a0", MAC: mac(t, "02:00:00:00:03:05"), MTU: 1500}
 	must(t, CreateVeth(a, Iface{Netns: ns, Name: "b0", MAC: mac(t, "02:00:00:00:03:06"), MTU: 1500}))
-	for name, want := range map[string]string{"a0": "no macvtap", "no-such": "no-such"} {
+	for name, want := range map[string]string{"a0": "not a macvtap", "no-such": "no-such"} {
 		if f, err := ns.OpenMacvtap(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v", name, f, err)
 		}

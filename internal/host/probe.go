@@ -74,7 +74,7 @@ func ProbeTap() error {
 			if err := netlink.LinkAdd(tap); err != nil {
 				return &Unsupported{
 					What: "tap interface",
-					Why:  "no tap interface can be made: " + err.Error(),
+					Why:  "cannot create a tap interface: " + err.Error(),
 					Fix:  "modprobe tun; in a container, pass /dev/net/tun",
 				}
 			}

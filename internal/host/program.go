@@ -48,7 +48,7 @@ func NeedProgram(what, name, pkg string) (string, error) {
 // NeedFile is NeedProgram for a required file, by path.
 func NeedFile(what, path, pkg string) (string, error) {
 	if _, err := os.Stat(path); err != nil {
-		return "", &Unsupported{What: what, Why: path + " is not there", Fix: "apt install " + pkg}
+		return "", &Unsupported{What: what, Why: path + " does not exist", Fix: "apt install " + pkg}
 	}
 	return path, nil
 }

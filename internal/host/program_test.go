@@ -22,7 +22,7 @@ func TestWhatIsNeededIsNamedWithItsPackage(t *testing.T) {
 	_, file := NeedFile("x", "/no/such/file", "pkg")
 	for err, want := range map[error]string{
 		program: "x: unsupported: the program no-such-program is not installed (apt install pkg)",
-		file:    "x: unsupported: /no/such/file is not there (apt install pkg)",
+		file:    "x: unsupported: /no/such/file does not exist (apt install pkg)",
 	} {
 		if !errors.Is(err, ErrUnsupported) || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)

@@ -69,7 +69,7 @@ func (n Netns) redirect(from, to string) error {
 	if err != nil {
 		return &Unsupported{
 			What: "ports of virtual machines", Why: err.Error(),
-			Fix: "needs CONFIG_NET_CLS_U32 and CONFIG_NET_ACT_MIRRED; Debian's package linux-image-amd64 has both",
+			Fix: "use a kernel with CONFIG_NET_CLS_U32 and CONFIG_NET_ACT_MIRRED; Debian's package linux-image-amd64 has both",
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@ func OpenPacketTap(n Netns, name string) (*PacketTap, error) {
 		if t.fd >= 0 {
 			unix.Close(t.fd)
 		}
-		return nil, fmt.Errorf("look on at interface %s in %s: %w", name, n, err)
+		return nil, fmt.Errorf("watch interface %s in %s: %w", name, n, err)
 	}
 	return t, nil
 }

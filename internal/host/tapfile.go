@@ -49,7 +49,7 @@ func (n Netns) OpenMacvtap(name string) (*os.File, error) {
 		fd, err := openDevice(dev)
 		if err != nil {
 			return &Unsupported{
-				What: "macvtap interfaces", Why: "no file of one can be opened: " + err.Error(),
+				What: "macvtap interfaces", Why: "cannot open the file of one: " + err.Error(),
 				Fix: fmt.Sprintf("in a container, allow it the character devices %d:*", unix.Major(dev)),
 			}
 		}
@@ -88,7 +88,7 @@ func macvtapDevice(name string) (dev uint64, err error) {
 	dir := fmt.Sprintf("/proc/self/fd/%d/class/net/%s/macvtap", sysfs, name)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) != 1 {
-		return 0, errors.New("it is no macvtap of this namespace")
+		return 0, errors.New("it is not a macvtap of this namespace")
 	}
 	if err != nil {
 		return 0, err

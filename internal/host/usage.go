@@ -57,7 +57,7 @@ func NewMeter(c Cgroup) (*Meter, error) {
 		}
 	}
 	if m.cpu == "" {
-		return nil, &Unsupported{What: "CPU time of " + c.Path, Why: "no hierarchy of control groups accounts it", Fix: "mount cgroup2, or cgroup with cpuacct"}
+		return nil, &Unsupported{What: "CPU time of " + c.Path, Why: "no cgroup hierarchy accounts for it", Fix: "mount cgroup2, or cgroup with cpuacct"}
 	}
 	return m, nil
 }
@@ -101,7 +101,7 @@ func cpuTime(text string, v2 bool) (time.Duration, error) {
 	if v2 {
 		_, rest, ok := strings.Cut("\n"+text, "\nusage_usec ")
 		if !ok {
-			return 0, errors.New("no usage_usec in it")
+			return 0, errors.New("it has no usage_usec")
 		}
 		text, _, _ = strings.Cut(rest, "\n")
 		unit = time.Microsecond

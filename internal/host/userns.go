@@ -97,8 +97,8 @@ func holdUserNetns(mappings ...UserMapping) (pid int, release func(), err error)
 		if errors.Is(err, refusal) {
 			return 0, nil, &Unsupported{
 				What: "user namespace",
-				Why:  "no user namespace can be made: " + err.Error(),
-				Fix:  "run as root, outside of a chroot, and: sysctl -w user.max_user_namespaces=10000", Cause: err,
+				Why:  "cannot create a user namespace: " + err.Error(),
+				Fix:  "run as root, outside any chroot, and: sysctl -w user.max_user_namespaces=10000", Cause: err,
 			}
 		}
 	}

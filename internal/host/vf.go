@@ -54,7 +54,7 @@ func whyNotFree(vf virtualFunction, links map[string]hostLink, claims map[string
 	claim, claimed := claims[vf.address]
 	switch {
 	case claimed && claim.Port == "":
-		return "is noted as a port's, and the note cannot be read"
+		return "is noted as a port's, but the note cannot be read"
 	case claimed:
 		return "is the port " + claim.Port + " of another link"
 	case vf.link == "":
@@ -91,20 +91,20 @@ const usualPorts = 2
 // ones.
 func tooFew(pf physicalFunction, free int, others []string, want int) *Unsupported {
 	numvfs := "/sys/class/net/" + pf.name + "/device/sriov_numvfs"
-	u := &Unsupported{What: "port on " + pf.name, Why: fmt.Sprintf("no VF: %s can have %d virtual functions, and has none", pf.name, pf.total)}
+	u := &Unsupported{What: "port on " + pf.name, Why: fmt.Sprintf("no VF: %s can have %d virtual functions, but has none", pf.name, pf.total)}
 	switch {
 	case want > pf.total:
-		u.Why = fmt.Sprintf("%s can have %d virtual functions, and %d are needed", pf.name, pf.total, want)
+		u.Why = fmt.Sprintf("%s can have %d virtual functions, but %d are needed", pf.name, pf.total, want)
 		u.Fix = "use another card, or fewer ports"
 	case len(pf.vfs) == 0:
 		u.Fix = fmt.Sprintf("echo %d > %s", min(pf.total, max(want, usualPorts)), numvfs)
 	default:
-		u.Why = fmt.Sprintf("no VF: %d are needed, and of the %d virtual functions of %s %d are free", want, len(pf.vfs), pf.name, free)
+		u.Why = fmt.Sprintf("no VF: %d are needed, but of the %d virtual functions of %s %d are free", want, len(pf.vfs), pf.name, free)
 		if len(others) > 0 {
 			const most = 4 // of perhaps hundreds
 			u.Why += ": " + strings.Join(others[:min(len(others), most)], ", ")
 		}
-		u.Fix = fmt.Sprintf("ip link set IFACE down for those that nobody uses; or, while none is used, echo 0 > %s and echo %d > %s",
+		u.Fix = fmt.Sprintf("ip link set IFACE down for unused ones; or, while none is in use, echo 0 > %s and echo %d > %s",
 			numvfs, min(pf.total, max(want, 2*len(pf.vfs))), numvfs)
 	}
 	return u
@@ -114,7 +114,7 @@ func tooFew(pf physicalFunction, free int, others []string, want int) *Unsupport
 func errNoPF() *Unsupported {
 	return &Unsupported{
 		What: "SR-IOV", Why: "no VF: no network interface of this host has SR-IOV",
-		Fix: "needs a network card with SR-IOV, switched on in its firmware",
+		Fix: "install a network card with SR-IOV, and enable SR-IOV in its firmware",
 	}
 }
 
@@ -150,9 +150,9 @@ func (p vfPool) chooseAmong(name string, want, mtu int, links map[string]hostLin
 			reasons = append(reasons, &Unsupported{What: "port on " + pf.name, Why: pf.name + " is down", Fix: "ip link set " + pf.name + " up"})
 		case name == "" && link.mtu < mtu:
 			reasons = append(reasons, &Unsupported{What: "port on " + pf.name,
-				Why: fmt.Sprintf("%s has MTU %d, and %d is needed", pf.name, link.mtu, mtu), Fix: fmt.Sprintf("ip link set %s mtu %d", pf.name, mtu)})
+				Why: fmt.Sprintf("%s has MTU %d, but %d is needed", pf.name, link.mtu, mtu), Fix: fmt.Sprintf("ip link set %s mtu %d", pf.name, mtu)})
 		case !link.carrier && link.up:
-			reasons = append(reasons, &Unsupported{What: "port on " + pf.name, Why: pf.name + " has no carrier, and so its virtual functions have none", Fix: "plug its cable in"})
+			reasons = append(reasons, &Unsupported{What: "port on " + pf.name, Why: pf.name + " has no carrier, so its virtual functions have none", Fix: "plug in its cable"})
 		default:
 			return pf, free[:want], nil
 		}

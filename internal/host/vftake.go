@@ -63,7 +63,7 @@ func (p vfPool) take(ctx context.Context, pf string, vf virtualFunction, port If
 		return err
 	}
 	if queues := link.Attrs().NumTxQueues; port.Queues > queues {
-		return fmt.Errorf("it has %d queues, and port %s asks for %d: lower the port's queues", queues, port.Name, port.Queues)
+		return fmt.Errorf("it has %d queues, but port %s needs %d: lower the port's queues", queues, port.Name, port.Queues)
 	}
 	claim, err := p.describe(card, link, vf, port)
 	if err != nil {
@@ -120,7 +120,7 @@ func (p vfPool) describe(card, link netlink.Link, vf virtualFunction, port Iface
 			return claim, nil
 		}
 	}
-	return claim, fmt.Errorf("the driver of %s tells nothing of its virtual function %d", claim.PF, vf.number)
+	return claim, fmt.Errorf("the driver of %s does not report its virtual function %d", claim.PF, vf.number)
 }
 
 // address sets a function's address, and has its card enforce the address own,
@@ -139,7 +139,7 @@ func address(ctx context.Context, handle *netlink.Handle, card netlink.Link, vf 
 		return nil
 	}
 	if err := handle.LinkSetVfHardwareAddr(card, vf, own); err != nil {
-		return fmt.Errorf("have %s hold it to its address: %w", card.Attrs().Name, err)
+		return fmt.Errorf("make %s enforce its address: %w", card.Attrs().Name, err)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func address(ctx context.Context, handle *netlink.Handle, card netlink.Link, vf 
 // the function.
 func guard(handle *netlink.Handle, card netlink.Link, vf int, check, trust bool) error {
 	if err := handle.LinkSetVfSpoofchk(card, vf, check); err != nil {
-		return fmt.Errorf("switch the check of its sender's address %s: %w", onOff(check), err)
+		return fmt.Errorf("switch its source address check %s: %w", onOff(check), err)
 	}
 	// A card whose driver lacks trust gives none.
 	if err := handle.LinkSetVfTrust(card, vf, trust); err != nil && (trust || !errors.Is(err, unix.EOPNOTSUPP)) {
@@ -245,7 +245,7 @@ func (p vfPool) giveBack(ctx context.Context, c vfClaim) error {
 			return p.drop(c.Address)
 		}
 		if Sleep(ctx, 5*time.Millisecond) != nil {
-			return fmt.Errorf("vf %d of %s (%s) does not come back: something keeps the network namespace that it is in; end that, then dray gc", c.VF, c.PF, c.Address)
+			return fmt.Errorf("vf %d of %s (%s) does not come back: a process holds the network namespace it is in; end that process, then dray gc", c.VF, c.PF, c.Address)
 		}
 	}
 }
@@ -328,7 +328,7 @@ func restore(ctx context.Context, name string, c vfClaim, ours bool) error {
 		return nil
 	}
 	if err := handle.LinkSetName(link, c.Link); err != nil && !errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("call it %s: %w", c.Link, err)
+		return fmt.Errorf("rename it to %s: %w", c.Link, err)
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ func ProbeXDPSocket() error {
 	if err != nil {
 		return &Unsupported{
 			What: "AF_XDP",
-			Why:  "the kernel opens no AF_XDP socket: " + err.Error(),
-			Fix:  "needs root, and a kernel with CONFIG_XDP_SOCKETS", Cause: err,
+			Why:  "the kernel cannot open an AF_XDP socket: " + err.Error(),
+			Fix:  "run as root on a kernel with CONFIG_XDP_SOCKETS", Cause: err,
 		}
 	}
 	return unix.Close(fd)

@@ -29,7 +29,7 @@ func CheckHugePages(s runtime.Spec, within host.Cgroup, pid int) error {
 	}
 	return &host.Unsupported{
 		What: "hugepages limit with runtime " + string(s.Function.Runtime),
-		Why:  "the container engine does not put it under the hugetlb controller of this host",
+		Why:  "the container engine does not use this host's hugetlb controller for it",
 		Fix:  "boot with systemd.unified_cgroup_hierarchy=1 (for docker: with native.cgroupdriver=cgroupfs), or use runtime runc",
 	}
 }

@@ -63,10 +63,10 @@ func (r *Runtime) Probe(ctx context.Context) inventory.Item {
 	case os.Geteuid() != 0:
 		return inventory.NotTried(item.Name)
 	case err != nil:
-		item.Reason = fmt.Sprintf("no docker daemon answers at %s", r.Client.Host)
+		item.Reason = fmt.Sprintf("no docker daemon responds at %s", r.Client.Host)
 		item.Fix = "apt-get install docker.io && systemctl start docker, or set DOCKER_HOST"
 	case r.lacksAppArmor(ctx):
-		item.Reason, item.Fix = "docker cannot load its AppArmor profile without apparmor_parser", "apt-get install apparmor"
+		item.Reason, item.Fix = "docker needs apparmor_parser to load its AppArmor profile", "apt-get install apparmor"
 	default:
 		item.Status, item.Version = inventory.OK, version
 	}
@@ -143,7 +143,7 @@ func ask(ctx context.Context, client dockercli.Client, args ...string) (string, 
 	defer cancel()
 	out, err := client.Output(bounded, args...)
 	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
-		err = fmt.Errorf("docker %s: the daemon at %s has not answered within %v: does it hang?", args[0], client.Host, daemonPatience)
+		err = fmt.Errorf("docker %s: the daemon at %s did not respond within %v: it may hang", args[0], client.Host, daemonPatience)
 	}
 	return out, err
 }
@@ -159,7 +159,7 @@ func awaitCreation(ctx context.Context, function host.Cgroup) error {
 			return err
 		}
 		if err := host.Sleep(ctx, 20*time.Millisecond); err != nil {
-			return fmt.Errorf("docker clients %v do not finish creating a container: %w", pids, err)
+			return fmt.Errorf("docker clients %v did not finish creating a container: %w", pids, err)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestADaemonThatHangsIsNotWaitedFor(t *testing.T) {
 	err := removeContainers(context.Background(), step.Resource{
 		Kind: KindContainer, Name: "x", Path: "/dray-test-hang/x", Host: "unix://" + socket,
 	})
-	if err == nil || !strings.Contains(err.Error(), "the daemon at unix://"+socket+" has not answered") {
+	if err == nil || !strings.Contains(err.Error(), "the daemon at unix://"+socket+" did not respond") {
 		t.Errorf("got %v", err)
 	}
 }

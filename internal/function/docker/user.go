@@ -44,7 +44,7 @@ func imageUID(user string) (int, error) {
 	}
 	uid, err := strconv.ParseUint(name, 10, 31)
 	if err != nil {
-		return 0, fmt.Errorf("who may open its native ports cannot be told from its user %q: build it with a numeric USER", user)
+		return 0, fmt.Errorf("its user %q does not show who may open its native ports: build it with a numeric USER", user)
 	}
 	return int(uid), nil
 }
@@ -57,5 +57,5 @@ func hostUID(mapping []byte, uid int) (int, error) {
 			return outside + uid - inside, nil
 		}
 	}
-	return 0, fmt.Errorf("uid %d of the container is nobody on the host", uid)
+	return 0, fmt.Errorf("uid %d of the container is mapped to no host user", uid)
 }

@@ -132,7 +132,7 @@ func refuseHostNetns(s runtime.Spec, ns host.Netns) error {
 		return err
 	}
 	if own == found {
-		return fmt.Errorf("function %s: it is in the host's own network namespace: give it one of its own (docker run --network none, unshare --net, PrivateNetwork=yes)", s.Function.Name)
+		return fmt.Errorf("function %s: it is in the host's own network namespace: start it in its own (docker run --network none, unshare --net, PrivateNetwork=yes)", s.Function.Name)
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func (r *Runtime) Check(ctx context.Context, s runtime.Spec) error {
 		return fmt.Errorf("function %s: %w", s.Function.Name, err)
 	}
 	if now != then {
-		return fmt.Errorf("function %s was started again in another network namespace: dray down, then dray up", s.Function.Name)
+		return fmt.Errorf("function %s was restarted in another network namespace: dray down, then dray up", s.Function.Name)
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (*Runtime) Start(_ context.Context, s runtime.Spec, _ runtime.Output) (runt
 
 // ErrNoExec is returned by Exec: only the function's operator knows how to run a
 // program inside it.
-var ErrNoExec = errors.New("drayage runs no programs in an external function: use docker exec, or nsenter --target PID --all")
+var ErrNoExec = errors.New("no program can be started in an external function: use docker exec, or nsenter --target PID --all")
 
 // Exec implements runtime.Runtime.
 func (*Runtime) Exec(_ context.Context, s runtime.Spec, _ []string, _ runtime.Stdio) (int, error) {

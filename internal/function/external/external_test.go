@@ -82,7 +82,7 @@ func TestWhatCannotBeFound(t *testing.T) {
 		want     string
 	}{
 		"dead process":        {chain.External{PID: dead.cmd.Process.Pid}, "is not running: start the function first"},
-		"host namespace":      {chain.External{PID: os.Getpid()}, "host's own network namespace: give it one of its own"},
+		"host namespace":      {chain.External{PID: os.Getpid()}, "host's own network namespace: start it in its own"},
 		"no file":             {chain.External{Netns: "/no/such/file"}, "/no/such/file"},
 		"not a namespace":     {chain.External{Netns: "/etc/passwd"}, "/etc/passwd is not a network namespace"},
 		"a user namespace":    {chain.External{Netns: "/proc/self/ns/user"}, "is not a network namespace"},

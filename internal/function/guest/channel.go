@@ -115,7 +115,7 @@ func (e *StartError) Error() string {
 const killGrace = 20 * time.Second
 
 // ErrSilent means that a guest no longer answers.
-var ErrSilent = fmt.Errorf("the guest has said nothing for %v: it hangs", silence)
+var ErrSilent = fmt.Errorf("the guest has sent nothing for %v: it hangs", silence)
 
 // Run runs a program to its end and returns its exit status, 128+n for signal n.
 // If ctx ends, the program and its descendants are killed. A channel runs one
@@ -126,7 +126,7 @@ func (c *Channel) Run(ctx context.Context, command Command) (int, error) {
 		return 0, err
 	}
 	if len(request) > wire.MaxPayload {
-		return 0, fmt.Errorf("start %q in the guest: its arguments and environment take %d bytes, over %d", command.Argv[0], len(request), wire.MaxPayload)
+		return 0, fmt.Errorf("start %q in the guest: its arguments and environment take %d bytes, more than %d", command.Argv[0], len(request), wire.MaxPayload)
 	}
 	s := &stream{conn: c.conn, credit: wire.Window, more: make(chan struct{}, 1), over: make(chan struct{})}
 	defer close(s.over)

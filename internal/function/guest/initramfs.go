@@ -39,7 +39,7 @@ func FindAgent() (string, error) {
 	}
 	path, err := host.LookProgram(AgentProgram)
 	if err != nil {
-		return "", &host.Unsupported{What: "guests", Why: "the program " + AgentProgram + " is not beside " + own + " nor in PATH", Fix: "make build"}
+		return "", &host.Unsupported{What: "guests", Why: "the program " + AgentProgram + " is neither next to " + own + " nor in PATH", Fix: "make build"}
 	}
 	return path, nil
 }

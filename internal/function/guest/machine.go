@@ -121,7 +121,7 @@ func (c Config) start(kernel Kernel, accel Accel) (*Machine, error) {
 func (c Config) startQEMU(m *Machine, cmd *exec.Cmd, kernel Kernel) error {
 	if !c.Detached {
 		if c.Place.Netns != host.HostNetns || c.Place.Cgroup.Path != "" || c.User != 0 {
-			return errors.New("a guest that ends with this process has no place and no user of its own")
+			return errors.New("a guest that ends with this process cannot have its own place or user")
 		}
 		return m.startTied(cmd)
 	}

@@ -25,7 +25,7 @@ type sources struct {
 func hostSources(ctx context.Context) (*sources, error) {
 	s := &sources{suite: codename("/etc/os-release")}
 	if s.suite == "" {
-		return nil, noDebian("/etc/os-release names no release of Debian")
+		return nil, noDebian("/etc/os-release names no Debian release")
 	}
 	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(CODENAME) $(COMPONENT) $(REPO_URI)", "Created-By: Packages").Output()
 	if err != nil {
@@ -33,7 +33,7 @@ func hostSources(ctx context.Context) (*sources, error) {
 	}
 	s.lines = sourceLines(s.suite, string(out))
 	if len(s.lines) == 0 {
-		return nil, noDebian("apt has no source of " + s.suite + " main")
+		return nil, noDebian("apt has no source for " + s.suite + " main")
 	}
 	out, err = exec.CommandContext(ctx, "apt-config", "dump", "--format", `%F "%v"%n`, "Acquire::http::Proxy", "Acquire::https::Proxy").Output()
 	if err != nil {
@@ -50,7 +50,7 @@ func hostSources(ctx context.Context) (*sources, error) {
 func noDebian(why string) error {
 	return &host.Unsupported{
 		What: "an image of Debian's packages", Why: why,
-		Fix: "images are built where apt knows a mirror of Debian's main: see /etc/apt/sources.list.d, and apt-get update",
+		Fix: "give apt a source for Debian main in /etc/apt/sources.list.d, then apt-get update",
 	}
 }
 

@@ -32,7 +32,7 @@ func epoch() (string, error) {
 		return defaultEpoch, nil
 	}
 	if _, err := strconv.ParseUint(text, 10, 40); err != nil {
-		return "", fmt.Errorf("%s=%q is no number of seconds since 1970", epochVariable, text)
+		return "", fmt.Errorf("%s=%q is not a number of seconds since 1970", epochVariable, text)
 	}
 	return text, nil
 }
@@ -143,7 +143,7 @@ func lastLines(text string, n int) string {
 func ownProgram(name string) (string, error) {
 	path, err := host.OwnProgram(name)
 	if err != nil {
-		return "", fmt.Errorf("the program %s is missing: make build puts it beside dray", name)
+		return "", fmt.Errorf("the program %s is missing: make build puts it next to dray", name)
 	}
 	return path, nil
 }

@@ -34,7 +34,7 @@ type Part struct{ Name, For string }
 func Find(name string) (*Recipe, error) {
 	text, ok := images.Text(name)
 	if !ok {
-		return nil, fmt.Errorf("no recipe of an image %q: there are %s", name, strings.Join(images.Names(), ", "))
+		return nil, fmt.Errorf("no recipe for an image %q: choose from %s", name, strings.Join(images.Names(), ", "))
 	}
 	return Parse(name, text)
 }
@@ -94,7 +94,7 @@ func (r *Recipe) set(key, value string) (err error) {
 	case "shows":
 		r.Shows = value
 	default:
-		return fmt.Errorf("no key %q: there are title, package, program, takes, try and shows", key)
+		return fmt.Errorf("unknown key %q: use title, package, program, takes, try or shows", key)
 	}
 	return err
 }
@@ -102,10 +102,10 @@ func (r *Recipe) set(key, value string) (err error) {
 func addPart(list *[]Part, value string) error {
 	name, why, _ := strings.Cut(value, " ")
 	if why = strings.TrimSpace(why); why == "" {
-		return fmt.Errorf("%s: say behind the name what it is there for", name)
+		return fmt.Errorf("%s: add its purpose after the name", name)
 	}
 	if !partName.MatchString(name) {
-		return fmt.Errorf("%q is no name of a package or program", name)
+		return fmt.Errorf("%q is not the name of a package or program", name)
 	}
 	*list = append(*list, Part{name, why})
 	return nil

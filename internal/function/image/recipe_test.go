@@ -36,13 +36,13 @@ func TestBadRecipes(t *testing.T) {
 	for text, want := range map[string]string{
 		"title":                                       `x:1: "title" is not of the form`,
 		"title: ":                                     "is not of the form",
-		good + "colour: red":                          `x:9: no key "colour"`,
+		good + "colour: red":                          `x:9: unknown key "colour"`,
 		good + "title: B":                             `a second "title"`,
 		good + "package: tool again":                  `a second "package tool"`,
-		good + "package: other":                       "say behind the name",
-		good + "package: --hook what":                 "is no name",
-		good + "package: a,b what":                    "is no name",
-		good + "program: ../sh what":                  "is no name",
+		good + "package: other":                       "add its purpose after the name",
+		good + "package: --hook what":                 "is not the name",
+		good + "package: a,b what":                    "is not the name",
+		good + "program: ../sh what":                  "is not the name",
 		"# nothing\n":                                 `has no line "title"`,
 		strings.Replace(good, "20s", "soon", 1):       "x:6: ",
 		strings.Replace(good, "20s", "-1s", 1):        "cannot take",
@@ -66,7 +66,7 @@ func TestRecipes(t *testing.T) {
 			t.Errorf("there is no image %s", name)
 		}
 	}
-	if _, err := Find("../recipe"); err == nil || !strings.Contains(err.Error(), "there are debian, dpdk") {
+	if _, err := Find("../recipe"); err == nil || !strings.Contains(err.Error(), "choose from debian, dpdk") {
 		t.Errorf("%v", err)
 	}
 }

@@ -126,7 +126,7 @@ func build(ctx context.Context, r *Recipe, key, dir string, say func(string)) (i
 	if err := os.Chmod(work, 0o755); err != nil {
 		return nil, err
 	}
-	say(fmt.Sprintf("image %s: installing Debian %s with %d packages beside the base (about %v)", r.Name, from.suite, len(r.Packages), r.Takes))
+	say(fmt.Sprintf("image %s: installing Debian %s with %d packages on top of the base (about %v)", r.Name, from.suite, len(r.Packages), r.Takes))
 	i = &Image{Name: r.Name, Key: key, Suite: from.suite, Built: time.Now()}
 	root := filepath.Join(work, rootName)
 	if err := from.make(ctx, r, root); err != nil {

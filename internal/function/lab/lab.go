@@ -63,7 +63,7 @@ func (n Needs) Missing() ([]string, error) {
 	var missing []string
 	for _, feature := range n.Features {
 		if !slices.Contains(Features(), feature) {
-			return nil, fmt.Errorf("the lab knows no feature %q: use %s", feature, strings.Join(Features(), ", "))
+			return nil, fmt.Errorf("the lab does not know the feature %q: use %s", feature, strings.Join(Features(), ", "))
 		}
 		has, err := hasFeature(feature)
 		if err != nil {
@@ -225,7 +225,7 @@ func (c Command) runInGuest(ctx context.Context, needs Needs, missing []string) 
 
 func reason(missing []string) string {
 	if len(missing) == 0 {
-		return "it was asked for"
+		return "it was requested"
 	}
 	return "this kernel has no " + strings.Join(missing, ", ")
 }

@@ -37,7 +37,7 @@ func (*Runtime) Probe(ctx context.Context) inventory.Item {
 	item := inventory.Item{Name: string(chain.RuntimeRunc), Status: inventory.Missing}
 	out, err := exec.CommandContext(ctx, "runc", "--version").Output()
 	if err != nil {
-		item.Reason, item.Fix = fmt.Sprintf("runc does not run: %v", err), "apt-get install runc"
+		item.Reason, item.Fix = fmt.Sprintf("runc fails to run: %v", err), "apt-get install runc"
 		return item
 	}
 	if os.Geteuid() != 0 {

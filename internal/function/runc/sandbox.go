@@ -63,7 +63,7 @@ func (*Runtime) Sandbox(s runtime.Spec) (*runtime.SandboxBuild, error) {
 	})...)
 	if len(s.CPUs) > 0 {
 		steps = append(steps, step.Step{
-			Name:  named("copy what the kernel tells of the granted CPUs"),
+			Name:  named("copy the kernel's view of the granted CPUs"),
 			Makes: []step.Resource{host.DirResource(l.cpus())},
 			Do:    func(context.Context) error { return cpuView{dir: l.cpus(), cpus: s.CPUs}.prepare() },
 		})

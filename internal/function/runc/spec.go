@@ -29,7 +29,7 @@ const (
 // ociSpec describes one container in the function's sandbox.
 func ociSpec(s runtime.Spec, argv []string, cgroup host.Cgroup) (*specs.Spec, error) {
 	if caps := s.Capabilities(); len(caps) > 0 {
-		return nil, fmt.Errorf("function %s: a link of its needs %s of the host, which a function in a user namespace cannot have: use runtime docker or process", s.Function.Name, strings.Join(caps, ", "))
+		return nil, fmt.Errorf("function %s: one of its links needs %s of the host, which a function in a user namespace cannot have: use runtime docker or process", s.Function.Name, strings.Join(caps, ", "))
 	}
 	l := layout{dir: s.Dir}
 	ids, err := readUserRange(l.userRange())

@@ -138,8 +138,8 @@ func showable(dir string) error {
 	for _, d := range []string{dir, real} {
 		if slices.Contains(runtime.PrivateDirs, d) || slices.Contains(runtime.ScratchDirs, d) || filepath.Dir(d) == "/home" {
 			return &host.Unsupported{
-				What: "machine beside Drayage's programs in " + d, Why: "it would be shown all else that is there",
-				Fix: "move them into a folder of their own, such as " + filepath.Join(d, "dray"),
+				What: "virtual machine with Drayage's programs in " + d, Why: "the machine would see everything else in that directory",
+				Fix: "move the programs into their own folder, such as " + filepath.Join(d, "dray"),
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func showable(dir string) error {
 	}
 	if info.Mode()&0o005 != 0o005 {
 		return &host.Unsupported{
-			What: "machine beside Drayage's programs in " + dir, Why: "its emulator, an ordinary user, may not read that folder",
+			What: "virtual machine with Drayage's programs in " + dir, Why: "its emulator runs as an ordinary user and may not read that folder",
 			Fix: "chmod o+rx " + dir,
 		}
 	}

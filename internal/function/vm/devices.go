@@ -36,7 +36,7 @@ const reserve = `pages=%d
 echo $pages >/proc/sys/vm/nr_hugepages
 have=$(cat /proc/sys/vm/nr_hugepages)
 if [ "$have" -lt $pages ]; then
-	echo "the machine has room for $have huge pages of 2Mi, not for $pages: give the function more memory" >&2
+	echo "the machine has room for only $have of $pages huge pages of 2Mi: give the function more memory" >&2
 	exit 1
 fi
 mkdir -p /dev/hugepages
@@ -49,7 +49,7 @@ hand_over() {
 	if [ -e $device/driver ]; then echo $1 >$device/driver/unbind; fi
 	echo $1 >/sys/bus/pci/drivers_probe
 	if [ "$(basename "$(readlink $device/driver)")" != $driver ]; then
-		echo "the machine's kernel gives $1 no driver $driver" >&2
+		echo "the machine's kernel does not bind the driver $driver to $1" >&2
 		exit 1
 	fi
 }

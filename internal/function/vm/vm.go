@@ -124,10 +124,10 @@ func linksStep(s runtime.Spec, sandbox *runtime.Sandbox) step.Step {
 // check refuses features that a guest cannot have.
 func check(s runtime.Spec) error {
 	if s.Function.HasPort(chain.FaceNative) {
-		return &host.Unsupported{What: "native ports with runtime vm", Why: "their sockets and memory are the host's", Fix: "use face: netdev or dpdk, or another runtime"}
+		return &host.Unsupported{What: "native ports with runtime vm", Why: "their sockets and memory are on the host", Fix: "use face: netdev or dpdk, or another runtime"}
 	}
 	if len(s.Function.HugePages) > 0 && !s.HasDpdkPorts() {
-		return &host.Unsupported{What: "hugepages with runtime vm", Why: "a guest has them for dpdk ports only", Fix: "remove them, or use runtime process"}
+		return &host.Unsupported{What: "hugepages with runtime vm", Why: "a guest uses them for dpdk ports only", Fix: "remove them, or use runtime process"}
 	}
 	if contained(s) {
 		if _, err := host.NeedProgram("container in a machine", "runc", "runc"); err != nil {

@@ -41,7 +41,7 @@ var caps = transport.Interfaces(inventory.Caps{
 	Processes:  1,
 	Copies:     4,
 	KernelPath: "socket, veth, packet socket, relay, packet socket, host interface",
-	Note:       "needs an uplink; segmentation and checksum offloads pass through the relay; the host itself cannot talk to the port",
+	Note:       "needs an uplink; segmentation and checksum offloads pass through the relay; the host itself cannot reach the port",
 })
 
 func probe() error {
@@ -49,7 +49,7 @@ func probe() error {
 		s, err := openSocket(ns, "lo", nil)
 		if err != nil {
 			return &host.Unsupported{Why: "a packet socket cannot be opened: " + err.Error(), What: Name,
-				Fix: "needs Linux 4.20 or later with CONFIG_PACKET, and CAP_NET_RAW"}
+				Fix: "use Linux 4.20 or later with CONFIG_PACKET, and CAP_NET_RAW"}
 		}
 		return s.close()
 	})
@@ -101,7 +101,7 @@ const nestedEnv = "DRAY_RELAY"
 // start starts the relay, and returns its pid once it forwards frames.
 func (r relay) start(ctx context.Context, uplink transport.End, port host.Iface, mac net.HardwareAddr) (pid int, err error) {
 	if os.Getenv(nestedEnv) != "" {
-		return 0, errors.New("this program has been started as a relay, and does not act as one: hand the sub-command \"relay\" to afpacket.RelayMain")
+		return 0, errors.New("this program was started as a relay, but does not run one: make its sub-command \"relay\" call afpacket.RelayMain")
 	}
 	program, err := os.Executable()
 	if err != nil {

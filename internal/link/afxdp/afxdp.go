@@ -47,7 +47,7 @@ var caps = inventory.Caps{
 	Privileges: "CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and CAP_IPC_LOCK of the host",
 	Copies:     2,
 	KernelPath: "AF_XDP socket in copy mode, veth transmit, XDP program of the peer, AF_XDP socket",
-	Note:       "with plain pages the driver loses packets: it takes the memory of its packets to be without gaps; functions in a user namespace (runtime runc) cannot have it: the kernel lets only the host's own capabilities load programs",
+	Note:       "with plain pages the driver loses packets, because it assumes contiguous packet memory; not for functions in a user namespace (runtime runc): the kernel lets only the host's own capabilities load XDP programs",
 }
 
 // Probe tries to create the pair and an AF_XDP socket.

@@ -71,7 +71,7 @@ func (e *end) planCapture(snaplen int) (wire.Capture, error) {
 func (e *end) awaitEnd(k *capturing) error {
 	s := e.spec()
 	if e.capture != nil {
-		return fmt.Errorf("port %s of %s is being captured already", s.Port, s.Function)
+		return fmt.Errorf("port %s of %s is already being captured", s.Port, s.Function)
 	}
 	e.capture = k
 	e.startCapture()
@@ -88,7 +88,7 @@ func (e *end) startCapture() {
 	}
 	close(k.started)
 	if c.hello.Features&wire.FeatureCapture == 0 {
-		k.answer <- fmt.Errorf("the libdray of %s cannot capture: build the function with a later one", e.spec().Function)
+		k.answer <- fmt.Errorf("the libdray in %s is too old to capture: rebuild the function with a newer one", e.spec().Function)
 		e.capture = nil
 		return
 	}
@@ -249,7 +249,7 @@ func (l *link) awaitCapture(ctx context.Context, k *capturing) error {
 	case <-l.ended:
 		return errRemoved
 	case <-timer.C:
-		return errors.New("the function does not answer: it is stopped, or does not call dray_service")
+		return errors.New("the function does not respond: it is stopped, or does not call dray_service")
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -72,7 +72,7 @@ func (k *Capture) receive() error {
 		buffer, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
 		n, rn, _, _, err := k.conn.ReadMsgUnix(buffer, rights)
 		if err == nil && n == 0 {
-			err = errors.New("it hung up")
+			err = errors.New("it closed the connection")
 		}
 		if err != nil {
 			return err
@@ -87,7 +87,7 @@ func (k *Capture) receive() error {
 	}
 	err := decodeResponse(line, &k.Start)
 	if err == nil && memfd < 0 {
-		err = errors.New("no memory came with the answer")
+		err = errors.New("the reply came without memory")
 	}
 	if err != nil && k.Memory != nil {
 		err = errors.Join(err, k.Memory.Close())

@@ -285,7 +285,7 @@ func TestCaptureRefused(t *testing.T) {
 func TestCaptureOfAnOldEnd(t *testing.T) {
 	o := newBrokerOf(t)
 	o.open(wire.FeaturesKnown &^ wire.FeatureCapture)
-	if k := <-o.capture("a", 0); k.err == nil || !strings.Contains(k.err.Error(), "later") {
+	if k := <-o.capture("a", 0); k.err == nil || !strings.Contains(k.err.Error(), "too old to capture") {
 		t.Errorf("error %v", k.err)
 	}
 }
@@ -295,7 +295,7 @@ func TestCaptureOfAnOldEnd(t *testing.T) {
 func TestCaptureUnanswered(t *testing.T) {
 	o := newOnlooker(t)
 	k := <-o.capture("a", 0)
-	if k.err == nil || !strings.Contains(k.err.Error(), "does not answer") {
+	if k.err == nil || !strings.Contains(k.err.Error(), "does not respond") {
 		t.Errorf("error %v", k.err)
 	}
 	_, memory := o.accept(0)

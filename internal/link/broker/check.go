@@ -30,7 +30,7 @@ func (l *Link) check() error {
 	case l.SampleShift > wire.SampleShiftMax && l.SampleShift != SampleEvery && l.SampleShift != SampleNone:
 		return wrong("sample shift %d is over %d", l.SampleShift, wire.SampleShiftMax)
 	case l.Pages != "" && l.Pages != PagesAuto && l.Pages != PagesHuge && l.Pages != PagesPlain:
-		return wrong("pages %q are none of %s, %s, %s", l.Pages, PagesAuto, PagesHuge, PagesPlain)
+		return wrong("pages %q: use one of %s, %s, %s", l.Pages, PagesAuto, PagesHuge, PagesPlain)
 	case l.PacketBytes < 0 || l.PacketBytes > wire.PktStrideMax-headroom:
 		return wrong("packets of %d bytes: the largest is %d", l.PacketBytes, wire.PktStrideMax-headroom)
 	case l.MessageBytes < 0 || l.MessageBytes > 4<<20:
@@ -57,13 +57,13 @@ func (e *End) check(kind string) error {
 	case !filepath.IsAbs(e.Socket) || filepath.Clean(e.Socket) != e.Socket:
 		return fmt.Errorf("port %s: socket %q is not an absolute, clean path", e.Port, e.Socket)
 	case e.Owner < 0:
-		return fmt.Errorf("port %s: owner %d is no uid", e.Port, e.Owner)
+		return fmt.Errorf("port %s: owner %d is not a uid", e.Port, e.Owner)
 	case len(e.MAC) != 6:
-		return fmt.Errorf("port %s: MAC %q has not 6 bytes", e.Port, e.MAC)
+		return fmt.Errorf("port %s: MAC %q does not have 6 bytes", e.Port, e.MAC)
 	case e.MTU < wire.MTUMin || e.MTU > wire.MTUMax:
-		return fmt.Errorf("port %s: MTU %d is not %d to %d", e.Port, e.MTU, wire.MTUMin, wire.MTUMax)
+		return fmt.Errorf("port %s: MTU %d is not within %d to %d", e.Port, e.MTU, wire.MTUMin, wire.MTUMax)
 	case e.Queues < 0 || e.Queues > wire.MaxQueues:
-		return fmt.Errorf("port %s: %d queues: the most is %d", e.Port, e.Queues, wire.MaxQueues)
+		return fmt.Errorf("port %s: %d queues: at most %d", e.Port, e.Queues, wire.MaxQueues)
 	case e.HoldPolicy != "" && e.HoldPolicy != HoldDrop && e.HoldPolicy != HoldCopy:
 		return fmt.Errorf("port %s: hold policy %q is neither %s nor %s", e.Port, e.HoldPolicy, HoldDrop, HoldCopy)
 	case kind == KindNetdev && e.Interface == "":
@@ -104,13 +104,13 @@ func (l *Link) equal(other *Link) bool {
 // samePorts returns an error if a move would change the ports.
 func (l *Link) samePorts(other *Link) error {
 	if len(l.Ends) != len(other.Ends) {
-		return fmt.Errorf("link %s: a move keeps its %d ends", l.Name, len(l.Ends))
+		return fmt.Errorf("link %s: a move cannot change its %d ends", l.Name, len(l.Ends))
 	}
 	for i, e := range l.Ends {
 		o := other.Ends[i]
 		o.Netns, o.Interface = e.Netns, e.Interface
 		if !(&Link{Ends: []End{e}}).equal(&Link{Ends: []End{o}}) {
-			return fmt.Errorf("link %s: a move keeps port %s as it is: name, socket, owner, addresses, MTU, queues, quota", l.Name, e.Port)
+			return fmt.Errorf("link %s: a move cannot change port %s: name, socket, owner, addresses, MTU, queues or quota", l.Name, e.Port)
 		}
 	}
 	return nil

@@ -226,7 +226,7 @@ func (e *end) read(c *conn) {
 		case errors.Is(err, wire.ErrIgnored):
 			continue
 		case errors.As(err, &errno):
-			e.refuse(c, errno, 0, "message is not understood")
+			e.refuse(c, errno, 0, "unknown message")
 		default:
 			e.hear(c, m, fd)
 			continue
@@ -242,7 +242,7 @@ func (e *end) read(c *conn) {
 func (e *end) hear(c *conn, m wire.Message, fd int) {
 	switch body := m.Body.(type) {
 	case *wire.Error:
-		c.fail(fmt.Sprintf("it says: error %d (%v) about message %d: %q", body.Code, unix.Errno(body.Code), body.About, wire.Text(body.Text[:])))
+		c.fail(fmt.Sprintf("it reports error %d (%v) about message %d: %q", body.Code, unix.Errno(body.Code), body.About, wire.Text(body.Text[:])))
 		return
 	case *wire.Bye:
 		c.left = true
@@ -316,7 +316,7 @@ func (c *conn) why() string {
 	case c.left:
 		return "it left"
 	}
-	return "it hung up"
+	return "it closed the connection"
 }
 
 func (c *conn) close(p *poller) {

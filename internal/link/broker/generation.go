@@ -34,7 +34,7 @@ func (l *link) hoarded() bool { return l.broker.ledger.tooMany(&l.held) }
 // awaitRelease logs why there is no generation. The link continues when the ends release
 // memory. An end that does not even read its messages is dropped after a while.
 func (l *link) awaitRelease(now time.Time) {
-	if why := fmt.Sprintf("the ends keep the memory of %d earlier generations", heldMax); l.lastError != why {
+	if why := fmt.Sprintf("the ends still hold the memory of %d earlier generations", heldMax); l.lastError != why {
 		l.lastError = why
 		l.log.print("%s", why)
 	}
@@ -77,7 +77,7 @@ func (l *link) advance(now time.Time) {
 // nextGeneration is a number higher than all earlier ones.
 func (l *link) nextGeneration() (uint32, error) {
 	if l.entry.Generation == 1<<32-1 {
-		return 0, fmt.Errorf("link %s has had all generations that there are: remove and add it", l.entry.Link.Name)
+		return 0, fmt.Errorf("link %s has used up all generation numbers: remove it and add it again", l.entry.Link.Name)
 	}
 	l.entry.Generation++
 	l.entry.Inode, l.adopted = 0, false

@@ -206,7 +206,7 @@ func (e *end) onMapped(c *conn, generation uint32, m *wire.Mapped) bool {
 		return c.offered == 0 // for an offer that has just ended
 	}
 	if m.Inode != l.memory.inode {
-		e.refuse(c, unix.EPROTO, wire.TypeMapped, "not the memory that was offered")
+		e.refuse(c, unix.EPROTO, wire.TypeMapped, "not the offered memory")
 		return true
 	}
 	c.mapped = true

@@ -112,7 +112,7 @@ func (j *journal) names() ([]string, error) {
 func (j *journal) load(link string) (*entry, error) {
 	e, err := readEntry(j.path(link))
 	if err == nil && e.Link.Name != link {
-		err = fmt.Errorf("the entry is that of link %q", e.Link.Name)
+		err = fmt.Errorf("the entry belongs to link %q", e.Link.Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("journal: link %s: %w", link, err)

@@ -49,7 +49,7 @@ func newLedger(log *logger) *ledger {
 	l := &ledger{done: make(chan struct{}), lent: map[int32]lent{}}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
-		log.print("memory that functions keep is not counted: inotify: %v (raise fs.inotify.max_user_instances)", err)
+		log.print("memory that functions hold is not counted: inotify: %v (raise fs.inotify.max_user_instances)", err)
 		close(l.done)
 		return l
 	}
@@ -76,7 +76,7 @@ func (l *ledger) add(memfd int, held *atomic.Int32, gone func()) error {
 		watch, failed = unix.InotifyAddWatch(int(fd), "/proc/self/fd/"+strconv.Itoa(memfd), unix.IN_DELETE_SELF)
 	})
 	if err := errors.Join(err, failed); err != nil {
-		return fmt.Errorf("memory that functions keep is not counted: %w", err)
+		return fmt.Errorf("memory that functions hold is not counted: %w", err)
 	}
 	held.Add(1)
 	l.lent[int32(watch)] = lent{held, gone}

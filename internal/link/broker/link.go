@@ -213,7 +213,7 @@ func (l *link) timeOut() {
 		case l.phase == phaseOffered && !c.mapped:
 			e.refuse(c, unix.ETIMEDOUT, wire.TypeOffer, "no MAPPED in time")
 		case l.phase == phaseNone && l.hoarded() && unread(c.source.fd):
-			c.fail("it does not read, and what it was sent holds memory")
+			c.fail("it does not read its messages, and they hold memory")
 		case l.phase == phaseSealed && !c.active:
 			e.refuse(c, unix.ETIMEDOUT, wire.TypeSealed, "no ACTIVE in time")
 		}

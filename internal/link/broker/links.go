@@ -53,7 +53,7 @@ func (b *broker) start(e entry) error {
 	defer b.mu.Unlock()
 	for _, l := range b.links {
 		if l.owns(e.Link.Ends) {
-			return fmt.Errorf("link %s: one of its sockets is that of another link", e.Link.Name)
+			return fmt.Errorf("link %s: one of its sockets belongs to another link", e.Link.Name)
 		}
 	}
 	l, err := newLink(b, e)
@@ -115,7 +115,7 @@ func (l *link) same(ctx context.Context, spec Link) error {
 		return err
 	}
 	if differs {
-		return fmt.Errorf("link %s is there already, and is another: relink moves it", spec.Name)
+		return fmt.Errorf("link %s already exists with other properties: move it with relink", spec.Name)
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (b *broker) relink(ctx context.Context, spec Link) error {
 	defer release()
 	l := b.find(spec.Name)
 	if l == nil {
-		return fmt.Errorf("there is no link %s to move", spec.Name)
+		return fmt.Errorf("no link %s to move", spec.Name)
 	}
 	var moved error
 	if err := l.call(ctx, func() { moved = l.relink(spec) }); err != nil {

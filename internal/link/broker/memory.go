@@ -70,7 +70,7 @@ func geometryOf(l *Link, queues uint32, messages bool) (wire.Geometry, error) {
 	}
 	o, err := g.Derive()
 	if err != nil {
-		return g, fmt.Errorf("link %s: no memory can have %d packet slots of %d bytes and %d message slots of %d bytes: see PROTOCOL.md, section 3",
+		return g, fmt.Errorf("link %s: the memory cannot hold %d packet slots of %d bytes and %d message slots of %d bytes: see PROTOCOL.md, section 3",
 			l.Name, g.PktSlots, g.PktStride, g.MsgSlots, g.MsgStride)
 	}
 	g.Size = o.Size

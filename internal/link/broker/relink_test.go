@@ -139,7 +139,7 @@ func TestMoveKeepsThePorts(t *testing.T) {
 		moved := l
 		moved.Ends = append([]broker.End{}, l.Ends...)
 		change(&moved.Ends[1])
-		if err := c.Relink(ctx, moved); err == nil || !strings.Contains(err.Error(), "keeps port") {
+		if err := c.Relink(ctx, moved); err == nil || !strings.Contains(err.Error(), "cannot change port") {
 			t.Errorf("a move changes the %s: %v", name, err)
 		}
 		if err := c.Add(ctx, moved); err == nil {

@@ -75,7 +75,7 @@ func (r *resuming) tell(name string, err error) {
 		text = err.Error()
 	}
 	if text != "" && text != r.logged[name] {
-		r.broker.log.print("%s; it is tried again, once a minute at least", text)
+		r.broker.log.print("%s; retried at least once a minute", text)
 	}
 	r.logged[name] = text
 }

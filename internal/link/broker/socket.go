@@ -68,7 +68,7 @@ func removeSocket(dir int, name string) error {
 		return err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
-		return errors.New("something that is not a socket is in the way: remove it")
+		return errors.New("a file that is not a socket exists there: remove it")
 	}
 	return unix.Unlinkat(dir, name, 0)
 }

@@ -141,8 +141,8 @@ func TestControlSocket(t *testing.T) {
 	}
 	link := s.link("f1u")
 	testenv.Must(t, os.WriteFile(link.Ends[0].Socket, nil, 0o600))
-	if err := c.Add(context.Background(), link); err == nil || !strings.Contains(err.Error(), "in the way") {
-		t.Errorf("a file is in the way: %v", err)
+	if err := c.Add(context.Background(), link); err == nil || !strings.Contains(err.Error(), "that is not a socket") {
+		t.Errorf("a file is that is not a socket: %v", err)
 	}
 }
 

@@ -39,7 +39,7 @@ type Counts struct {
 }
 
 // ErrEnded is returned by a source that will deliver nothing more.
-var ErrEnded = errors.New("the capture was ended")
+var ErrEnded = errors.New("the capture ended")
 
 // Limits end a capture; 0 is none.
 type Limits struct {

@@ -31,7 +31,7 @@ type Memory struct {
 func OpenMemory(f *os.File, start wire.Capture, ended <-chan struct{}) (*Memory, error) {
 	ring, size, err := start.Derive()
 	if err != nil || size != start.Size {
-		return nil, errors.New("the broker describes a capture memory that cannot be")
+		return nil, errors.New("the broker describes an impossible capture memory")
 	}
 	info, err := f.Stat()
 	if err != nil {

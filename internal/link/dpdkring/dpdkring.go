@@ -42,12 +42,12 @@ var caps = inventory.Caps{
 	Privileged: true,
 	HugePages:  true,
 	OneUser:    true,
-	Privileges: "all DPDK memory and EAL's state of both functions shared, by one hugetlbfs mount; the same user",
+	Privileges: "all DPDK memory and EAL state of both functions shared, through one hugetlbfs mount; the same user",
 	Processes:  0,
 	Copies:     0,
-	KernelPath: "none: pointers in two rings, in memory that is both functions'",
-	Note: "either end can change all that the other has in DPDK's memory, and one that is killed within an operation on a pool may hang the other; " +
-		"the second end is a secondary process of EAL, which ends when the first does, and must be of the same DPDK; no container can have it",
+	KernelPath: "none: pointers in two rings, in memory shared by both functions",
+	Note: "either end can change all DPDK memory of the other, and if one is killed during a pool operation, the other may hang; " +
+		"the second end is a secondary EAL process: it ends with the first and must use the same DPDK; not for containers",
 }
 
 // Probe looks for the driver's file and for huge pages. The planner checks
@@ -113,10 +113,10 @@ func checkEnds(s transport.Spec) error {
 	}
 	for _, e := range s.Ends {
 		if e.Runtime != chain.RuntimeProcess {
-			refuse("function %s has the runtime %s, and only processes that dray starts as one user have huge pages, and the memory at one path; use runtime process", e.Function, e.Runtime)
+			refuse("function %s has the runtime %s, but only processes that dray starts as the same user share huge pages and their path; use runtime process", e.Function, e.Runtime)
 		}
 		if e.Queues > 1 {
-			refuse("port %s has %d queues, and a ring is one; leave queues out", e.Name, e.Queues)
+			refuse("port %s has %d queues, but a ring is one queue; leave out queues", e.Name, e.Queues)
 		}
 	}
 	if len(s.Ends) != 2 {
@@ -124,10 +124,10 @@ func checkEnds(s transport.Spec) error {
 	}
 	a, b := s.Ends[0], s.Ends[1]
 	if a.User != b.User {
-		refuse("%s and %s are different users of the host (%d and %d), and EAL lets no other user into its memory; let both run as one", a.Function, b.Function, a.User, b.User)
+		refuse("%s and %s are different users of the host (%d and %d), and EAL shares memory with no other user; run both as the same user", a.Function, b.Function, a.User, b.User)
 	}
 	if a.Function == b.Function {
-		refuse("both of its ends are ports of %s, and a process shares memory with another one; use two functions", a.Function)
+		refuse("both ends are ports of %s, and only two different processes can share this memory; use two functions", a.Function)
 	}
 	return errors.Join(errs...)
 }

@@ -24,7 +24,7 @@ func TestEnds(t *testing.T) {
 		"two users":     {func(a, b *transport.End) { b.User = 1000 }, "different users of the host (0 and 1000)"},
 		"external":      {func(a, b *transport.End) { b.Runtime = chain.RuntimeExternal }, "function b has the runtime external"},
 		"docker":        {func(a, b *transport.End) { a.Runtime = chain.RuntimeDocker }, "function a has the runtime docker"},
-		"one function":  {func(a, b *transport.End) { b.Function = "a" }, "both of its ends are ports of a"},
+		"one function":  {func(a, b *transport.End) { b.Function = "a" }, "both ends are ports of a"},
 		"queues":        {func(a, b *transport.End) { a.Queues = 2 }, "port p0 has 2 queues"},
 	} {
 		s := transport.Spec{Link: "n3", Ends: []transport.End{

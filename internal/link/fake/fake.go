@@ -80,7 +80,7 @@ func (d *Driver) step(s transport.Spec, what, resource string) step.Step {
 				return err
 			}
 			if d.live[resource] {
-				return fmt.Errorf("%s exists already", resource)
+				return fmt.Errorf("%s already exists", resource)
 			}
 			if d.live == nil {
 				d.live = map[string]bool{}

@@ -39,7 +39,7 @@ var caps = transport.Interfaces(inventory.Caps{
 func probe() error {
 	err := host.InThrowawayNetns(func(ns host.Netns) error { return ns.AddAltName(lo, "probe0") })
 	if err != nil {
-		err = &host.Unsupported{What: Name, Why: "interfaces cannot have alternative names: " + err.Error(), Fix: "needs Linux 5.5 or later, and root", Cause: err}
+		err = &host.Unsupported{What: Name, Why: "interfaces cannot have alternative names: " + err.Error(), Fix: "run as root on Linux 5.5 or later", Cause: err}
 	}
 	return err
 }
@@ -88,10 +88,10 @@ func check(s transport.Spec, ns host.Netns) error {
 	}
 	for _, e := range s.Ends {
 		if e.IP.IsValid() && slices.Contains(state.Addrs, single(e.IP)) {
-			return fmt.Errorf("lo in %s has the address %s already: give port %s another", ns, e.IP.Addr(), e.Name)
+			return fmt.Errorf("lo in %s already has the address %s: give port %s another", ns, e.IP.Addr(), e.Name)
 		}
 		if other, err := ns.ReadLink(e.Name); err == nil {
-			return fmt.Errorf("%s has an interface %s already (index %d): give the port another name", ns, e.Name, other.Index)
+			return fmt.Errorf("%s already has an interface %s (index %d): give the port another name", ns, e.Name, other.Index)
 		}
 	}
 	if s.Shape == nil {
@@ -99,7 +99,7 @@ func check(s transport.Spec, ns host.Netns) error {
 	}
 	qdisc, err := ns.ReadQdisc(lo)
 	if err == nil && qdisc.Kind != "noqueue" {
-		err = fmt.Errorf("lo in %s has a qdisc already (%s): one loopback link of a function can be shaped", ns, qdisc.Text)
+		err = fmt.Errorf("lo in %s already has a qdisc (%s): only one loopback link of a function can be shaped", ns, qdisc.Text)
 	}
 	return err
 }
@@ -129,10 +129,10 @@ func readBack(s transport.Spec, ns host.Netns) error {
 	var errs []error
 	for _, e := range s.Ends {
 		if !slices.Contains(state.AltNames, e.Name) {
-			errs = append(errs, fmt.Errorf("lo has not got the name %s", e.Name))
+			errs = append(errs, fmt.Errorf("lo does not have the name %s", e.Name))
 		}
 		if e.IP.IsValid() && !slices.Contains(state.Addrs, single(e.IP)) {
-			errs = append(errs, fmt.Errorf("lo has not got the address %s", e.IP.Addr()))
+			errs = append(errs, fmt.Errorf("lo does not have the address %s", e.IP.Addr()))
 		}
 	}
 	return errors.Join(errs...)

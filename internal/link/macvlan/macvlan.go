@@ -34,7 +34,7 @@ func NewTap() transport.Driver {
 	return define(NameTap, host.ProbeMacvtap, host.CreateMacvtap, inventory.Caps{
 		Rank:       25,
 		KernelPath: "socket, queue, macvlan bridge-mode lookup, backlog of the peer's CPU, socket; a virtual machine's own device takes the place of a socket",
-		Note:       "; a virtual machine receives what is for the port's MAC and for groups only; what it sends is not checked",
+		Note:       "; a virtual machine receives only packets for the port's MAC and for groups; the packets it sends are not checked",
 	})
 }
 
@@ -43,7 +43,7 @@ type create func(i host.Iface, parentNs host.Netns, parent string) error
 
 func define(name string, probe func() error, port create, caps inventory.Caps) transport.Driver {
 	caps.MinEnds, caps.Uplink = 1, true // one port in addition to an uplink
-	caps.Note = "the host itself cannot talk to a port through the uplink that carries it" + caps.Note
+	caps.Note = "the host itself cannot reach a port through that port's own uplink" + caps.Note
 	return transport.Define(name, transport.Interfaces(caps), transport.Try(probe), func(s transport.Spec) (*transport.Build, error) {
 		return build(name, port, s)
 	})

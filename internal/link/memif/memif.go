@@ -40,9 +40,9 @@ var caps = inventory.Caps{
 	Privileges: "none",
 	Processes:  0,
 	Copies:     1,
-	KernelPath: "none: rings and packet memory of one end, which the other end maps, and copies from and to",
+	KernelPath: "none: rings and packet memory of one end; the other end maps them, and copies from and to them",
 	Note: "the ends trust each other: with zero-copy the server can write to all DPDK memory of the client, and " +
-		"net_memif is known to crash when its peer goes, so give both functions a restart policy",
+		"net_memif is known to crash when its peer goes away, so give both functions a restart policy",
 }
 
 func probe(context.Context) inventory.Item { return dpdk.Probe(Name, dpdk.NetMemif) }
@@ -87,7 +87,7 @@ func vdev(e transport.End, dir, role string) transport.Vdev {
 // umask 0. The listener must not wait for the client over another link.
 func roles(a, b transport.End) (server, client transport.End, err error) {
 	if a.Function == b.Function {
-		return a, b, fmt.Errorf("both its ports are of function %s, which would wait for itself to listen; use another transport, such as shm", a.Function)
+		return a, b, fmt.Errorf("both its ports belong to function %s, which would wait for itself to listen; use another transport, such as shm", a.Function)
 	}
 	circular := error(nil)
 	for _, try := range [][2]transport.End{{a, b}, {b, a}} {

@@ -72,7 +72,7 @@ func Serve(b *transport.Build, driver string, s transport.Spec, kind string, int
 	if s.Move {
 		// Last: an earlier failure leaves the link unchanged.
 		b.Steps = append(b.Steps, check, step.Step{
-			Name: s.StepName(driver, "have the broker move it"),
+			Name: s.StepName(driver, "broker: move the link"),
 			Do: func(ctx context.Context) error {
 				return ask(ctx, s.Broker, func(c *broker.Client) error { return c.Relink(ctx, l) })
 			},
@@ -85,7 +85,7 @@ func Serve(b *transport.Build, driver string, s transport.Spec, kind string, int
 	// Last, hence removed first: a running broker removes its sockets.
 	b.Keeps = append(b.Keeps, step.Resource{Kind: KindLink, Path: s.Broker, Name: s.Link})
 	b.Steps = append(b.Steps, step.Step{
-		Name:  s.StepName(driver, "have the broker serve it"),
+		Name:  s.StepName(driver, "broker: serve the link"),
 		Makes: b.Keeps,
 		Do: func(ctx context.Context) error {
 			return ask(ctx, s.Broker, func(c *broker.Client) error { return c.Add(ctx, l) })

@@ -86,7 +86,7 @@ func meetNative(b *transport.Build, driver string, s transport.Spec, e transport
 		Name: s.StepName(driver, "prepare "+e.Name+" for native peers"),
 		Do: func(context.Context) error {
 			for _, feature := range []string{"tso", "gso", "tx-udp-segmentation"} {
-				if err := b.SwitchOffload(e, feature, false, "a native peer takes frames of at most the MTU"); err != nil {
+				if err := b.SwitchOffload(e, feature, false, "a native peer accepts frames of at most the MTU"); err != nil {
 					return err
 				}
 			}

@@ -180,7 +180,7 @@ func finishChecksums(driver string, s transport.Spec, b *transport.Build, i int,
 				return nil
 			}
 			return b.SwitchOffload(end, "tx-checksum", false,
-				"the userspace datapath passes unfinished checksums on, so TCP would hang")
+				"the userspace datapath forwards unfinished checksums, so TCP would hang")
 		},
 	}
 }

@@ -28,7 +28,7 @@ func shapePorts(s transport.Spec, e *engine, b *transport.Build) step.Step {
 			}
 			for i, end := range s.Ports() {
 				if err := b.ShapedBySwitch(end, s.SwitchPort(i), *s.Shape); err != nil {
-					return fmt.Errorf("the switch has not set the qdisc: %w%s", err, e.lastWords(vswitchd))
+					return fmt.Errorf("the switch did not set the qdisc: %w%s", err, e.lastWords(vswitchd))
 				}
 			}
 			return nil

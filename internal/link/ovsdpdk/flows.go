@@ -43,7 +43,7 @@ func (w *ovsSwitch) checkFlows(ctx context.Context) error {
 		return err
 	}
 	if has, want := parseFlows(out), w.flows(); !slices.Equal(has, want) {
-		return fmt.Errorf("ovs-vswitchd has the flows %q, and was given %q%s", has, want, w.vswitchd("", nil).LastWords())
+		return fmt.Errorf("ovs-vswitchd has the flows %q, but was given %q%s", has, want, w.vswitchd("", nil).LastWords())
 	}
 	return nil
 }

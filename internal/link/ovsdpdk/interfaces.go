@@ -88,7 +88,7 @@ func (w *ovsSwitch) finishInterfaces(b *transport.Build) {
 }
 
 func prepareInterface(b *transport.Build, s transport.Spec, e transport.End) error {
-	if err := b.SwitchOffload(e, "tx-checksum", false, "the switch passes unfinished checksums on, and nobody finishes them"); err != nil {
+	if err := b.SwitchOffload(e, "tx-checksum", false, "the switch forwards unfinished checksums, and no device finishes them"); err != nil {
 		return err
 	}
 	for _, peer := range s.Ends {

@@ -34,7 +34,7 @@ func New() transport.Driver {
 	caps.Faces = []string{string(chain.FaceDPDK), string(chain.FaceNetdev)}
 	caps.NeedsFace, caps.Machines, caps.Rank = string(chain.FaceDPDK), true, 8
 	caps.KernelPath = "none: virtio rings that each application shares with ovs-vswitchd, which copies packets from one to the others"
-	caps.Note = note("it maps the packet memory of all applications, and reaches ports with an interface by packet sockets")
+	caps.Note = note("it maps the packet memory of all applications, and reaches ports with an interface through packet sockets")
 	return define(Name, vhostPorts{}, caps)
 }
 
@@ -43,7 +43,7 @@ func NewDray() transport.Driver {
 	caps := common
 	caps.Faces, caps.Rank = []string{string(chain.FaceNative), string(chain.FaceDPDK)}, -5
 	caps.KernelPath = "none: descriptor rings that each application shares with ovs-vswitchd, which copies packets from one to the others"
-	caps.Note = note("it shares with each application the memory of a link of their own; never chosen by auto, since applications on native ports may sleep, and it does not")
+	caps.Note = note("it shares a link's memory with each application separately; never chosen by auto, because it polls, while applications on native ports may sleep")
 	return define(NameDray, drayPorts{}, caps)
 }
 
@@ -61,8 +61,8 @@ var common = inventory.Caps{
 }
 
 func note(own string) string {
-	return "ovs-vswitchd polls and keeps one CPU busy, also on an idle link; " + own +
-		"; two ends are joined by two flows, or as more are by learning addresses"
+	return "ovs-vswitchd polls and keeps one CPU busy, even on an idle link; " + own +
+		"; two ends are joined by two flows, or, like more ends, by learning addresses"
 }
 
 func define(name string, p ports, caps inventory.Caps) driver {

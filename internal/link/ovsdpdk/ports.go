@@ -98,7 +98,7 @@ func (drayPorts) probe() error {
 
 func (p drayPorts) check(s transport.Spec) error {
 	if s.Move {
-		return fmt.Errorf("a link with a switch cannot take the place of another, nor be replaced; dray down, then dray up")
+		return fmt.Errorf("a link with a switch cannot be moved or replaced while the chain is up; dray down, then dray up")
 	}
 	if path := p.socket(s, len(s.Ends)-1); len(path) > maxSocketPath {
 		return fmt.Errorf("the path of a socket, %s, is longer than %d bytes: use shorter names for chain and link, or set DRAY_STATE to a shorter directory", path, maxSocketPath)

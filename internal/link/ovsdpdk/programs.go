@@ -50,7 +50,7 @@ func lookupSwitch(ctx context.Context) (switchProgram, error) {
 			return switchProgram{path: real, version: version}, nil
 		}
 	}
-	return switchProgram{}, &host.Unsupported{What: Name, Why: "no ovs-vswitchd that is linked with DPDK is installed", Fix: "apt install " + debianPackage}
+	return switchProgram{}, &host.Unsupported{What: Name, Why: "no ovs-vswitchd with DPDK is installed", Fix: "apt install " + debianPackage}
 }
 
 // parseVersion reads the output of --version: a line with the switch's

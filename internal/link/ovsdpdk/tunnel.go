@@ -39,7 +39,7 @@ func NewTunnel() transport.Driver {
 	caps.Tunnel, caps.Processes, caps.Copies = true, 4, 4 // two processes per host
 	caps.MaxMTU = maxTunnelMTU
 	caps.KernelPath = "virtio rings, ovs-vswitchd (VXLAN over UDP), packet socket, macvlan, underlay, the same back"
-	caps.Note = "between simulated hosts, an Open vSwitch with DPDK on each, which keeps one CPU busy; UDP port 4789; it maps the packet memory of its host's applications, and reaches the underlay by a packet socket"
+	caps.Note = "between simulated hosts, an Open vSwitch with DPDK on each, which keeps one CPU busy; UDP port 4789; it maps the packet memory of its host's applications, and reaches the underlay through a packet socket"
 	d := tunnel{driver{ports: vhostPorts{}}}
 	probe := transport.TryVersion(probe, d.ports.probe, host.ProbeMacvlan, probeAppctl)
 	d.Definition = transport.Define(NameTunnel, caps, probe, func(s transport.Spec) (*transport.Build, error) { return d.build(s) })

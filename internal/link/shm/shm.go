@@ -36,8 +36,8 @@ var caps = inventory.Caps{
 	Privileges: "none",
 	Processes:  1,
 	Copies:     0,
-	KernelPath: "none: descriptor rings in memory that the two ends share; a socket wakes who sleeps",
-	Note:       "the process is the chain's broker, which all its links share; traffic goes on without it",
+	KernelPath: "none: descriptor rings in memory that the two ends share; a socket wakes a sleeping end",
+	Note:       "the process is the chain's broker, which all its links share; traffic continues without it",
 }
 
 // Removers implements transport.Cleaner.

@@ -28,7 +28,7 @@ var caps = transport.Interfaces(inventory.Caps{
 	MaxMTU:     9216, // of the most common drivers; each rejects a larger MTU than its own
 	Rank:       -6,   // a card has few VFs: use them only on request
 	KernelPath: "socket, driver of a virtual function, switch of the network card, driver of the other, socket",
-	Note:       "takes virtual functions that exist and are down; all of one card, and its line, are one broadcast domain",
+	Note:       "uses virtual functions that exist and are down; all VFs of a card, and its line, are one broadcast domain",
 })
 
 func build(s transport.Spec) (*transport.Build, error) {

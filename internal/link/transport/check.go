@@ -48,7 +48,7 @@ func Check(driver string, caps inventory.Caps, s Spec) error {
 	}
 	errs = append(errs, checkShapes(caps, s)...)
 	if m := s.Messages; m != nil && uint64(m.Size) > uint64(caps.MaxMessage) {
-		errs = append(errs, fmt.Errorf("it carries no messages of %v; leave messages out, or lower their size to %d bytes", m.Size, caps.MaxMessage))
+		errs = append(errs, fmt.Errorf("it carries no messages of %v; leave out messages, or lower their size to %d bytes", m.Size, caps.MaxMessage))
 	}
 	errs = append(errs, checkFaces(caps, s)...)
 	if !filepath.IsAbs(s.Dir) {
@@ -60,7 +60,7 @@ func Check(driver string, caps inventory.Caps, s Spec) error {
 func checkForwarding(caps inventory.Caps, s Spec) error {
 	switch {
 	case s.Forwarding != "" && !caps.Forwards:
-		return fmt.Errorf("it leaves no choice of how it forwards, and the link asks for %s; drop forwarding", s.Forwarding)
+		return fmt.Errorf("it forwards in one way only, but the link sets forwarding %s; drop forwarding", s.Forwarding)
 	case s.Forwarding == chain.ForwardingDirect && len(s.Ends) > 2:
 		return fmt.Errorf("direct forwarding joins two ends, and it has %d; use forwarding: learning", len(s.Ends))
 	}
@@ -80,7 +80,7 @@ func checkShapes(caps inventory.Caps, s Spec) []error {
 		switch {
 		case q == nil:
 		case !caps.Shapes:
-			return append(errs, errors.New("it carries no qdiscs; drop qos and max_bitrate, or use transport veth"))
+			return append(errs, errors.New("it cannot set qdiscs; drop qos and max_bitrate, or use transport veth"))
 		case q.AtSwitch() && !caps.OwnShapes:
 			return append(errs, errors.New("its switch sets no qdiscs, or it has none; drop at: switch, or use transport ovs"))
 		default:
@@ -94,7 +94,7 @@ func checkEnds(caps inventory.Caps, s Spec) []error {
 	var errs []error
 	ports, uplinks := s.Ports(), s.Uplinks()
 	if len(ports) < caps.MinEnds {
-		errs = append(errs, fmt.Errorf("it has %d ports, and the transport needs at least %d; add an end", len(ports), caps.MinEnds))
+		errs = append(errs, fmt.Errorf("it has %d ports, but the transport needs at least %d; add an end", len(ports), caps.MinEnds))
 	}
 	if caps.MaxEnds > 0 && len(ports) > caps.MaxEnds {
 		errs = append(errs, fmt.Errorf("it has %d ports, and the transport joins at most %d; use transport bridge", len(ports), caps.MaxEnds))
@@ -105,7 +105,7 @@ func checkEnds(caps inventory.Caps, s Spec) []error {
 	case len(uplinks) > 1:
 		errs = append(errs, fmt.Errorf("it has %d uplinks; use one", len(uplinks)))
 	case len(ports) == 1 && len(uplinks) == 0:
-		errs = append(errs, errors.New("one port alone joins nothing; add a second port or an uplink"))
+		errs = append(errs, errors.New("a link needs two ends; add a second port or an uplink"))
 	}
 	seen, macs := map[[2]string]bool{}, map[string]bool{}
 	for _, p := range ports {
@@ -114,7 +114,7 @@ func checkEnds(caps inventory.Caps, s Spec) []error {
 		}
 		key := [2]string{p.Netns.Path, p.Name}
 		if seen[key] {
-			errs = append(errs, fmt.Errorf("port %s is an end twice; remove one", p.Name))
+			errs = append(errs, fmt.Errorf("port %s appears twice; remove one", p.Name))
 		}
 		if macs[p.MAC.String()] {
 			errs = append(errs, fmt.Errorf("MAC %s is on two ports; change one", p.MAC))
@@ -137,7 +137,7 @@ const longestSocket = len("/vhost-user.sock")
 func checkFaces(caps inventory.Caps, s Spec) []error {
 	var errs []error
 	if need := caps.NeedsFace; need != "" && !slices.ContainsFunc(s.Ports(), func(e End) bool { return string(e.Face) == need || caps.Machines && e.Machine() }) {
-		errs = append(errs, fmt.Errorf("none of its ports has the face %s; use that for one, or another transport", need))
+		errs = append(errs, fmt.Errorf("none of its ports has face %s; give it to one, or use another transport", need))
 	}
 	libdray := slices.Contains(caps.Faces, string(chain.FaceNative))
 	for _, e := range s.Ports() {
@@ -186,7 +186,7 @@ func checkMTU(caps inventory.Caps, s Spec) []error {
 
 func checkEnd(e End) error {
 	if n := len(e.Name); n == 0 || n > maxName {
-		return fmt.Errorf("interface name %q is not of 1–%d bytes; rename it", e.Name, maxName)
+		return fmt.Errorf("interface name %q does not have 1–%d bytes; rename it", e.Name, maxName)
 	}
 	if e.Uplink {
 		return nil

@@ -91,26 +91,26 @@ func checkHosts(caps inventory.Caps, s Spec) error {
 	known := map[string]bool{}
 	for _, h := range s.Hosts {
 		if known[h.Name] {
-			return fmt.Errorf("host %s is there twice; name it once", h.Name)
+			return fmt.Errorf("host %s appears twice; name it once", h.Name)
 		}
 		if !h.Addr.Addr().Is4() {
-			return fmt.Errorf("host %s has the address %s on the underlay, which is not of IPv4", h.Name, h.Addr)
+			return fmt.Errorf("host %s has the address %s on the underlay, which is not IPv4", h.Name, h.Addr)
 		}
 		known[h.Name] = true
 	}
 	switch {
 	case !caps.Tunnel && len(s.Hosts) > 1:
-		return errors.New("its ports are on different hosts, and the transport joins only those on one; use transport vxlan")
+		return errors.New("its ports are on different hosts, but the transport joins only ports on one host; use transport vxlan")
 	case !caps.Tunnel:
 		return nil
 	case len(s.Hosts) < 2:
-		return errors.New("its ports are on one host, and the transport joins those on different ones; use transport bridge")
+		return errors.New("its ports are on one host, but the transport joins only ports on different hosts; use transport bridge")
 	case s.VNI < 1 || s.VNI >= 1<<24:
 		return fmt.Errorf("the tunnel's number %d is not within 1–%d", s.VNI, 1<<24-1)
 	}
 	for _, e := range s.Ports() {
 		if !known[e.Host] {
-			return fmt.Errorf("port %s is on host %q, which is none of the link's", e.Name, e.Host)
+			return fmt.Errorf("port %s is on host %q, which the link does not name", e.Name, e.Host)
 		}
 	}
 	return nil

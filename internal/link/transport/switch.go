@@ -152,7 +152,7 @@ func (s Spec) CheckUplink(driver string, e End) step.Step {
 			case !up.Up:
 				return fmt.Errorf("uplink %s is down: ip link set %s up", e.Name, e.Name)
 			case up.MTU < s.MTU:
-				return fmt.Errorf("uplink %s has MTU %d, and the link needs %d: lower the port's mtu, or ip link set %s mtu %d",
+				return fmt.Errorf("uplink %s has MTU %d, but the link needs %d: lower the port's mtu, or ip link set %s mtu %d",
 					e.Name, up.MTU, s.MTU, e.Name, s.MTU)
 			}
 			return nil

@@ -71,9 +71,9 @@ func testUnderlay(t *testing.T, d transport.Driver, o Options) {
 	r.Clean("after the underlay was too narrow")
 	r.Spec.MTU--
 	for want, change := range map[string]func(*transport.Spec){
-		"use transport bridge":   func(s *transport.Spec) { s.Hosts = s.Hosts[:1] },
-		"none of the link's":     func(s *transport.Spec) { s.Ends[1].Host = "h9" },
-		"number 0 is not within": func(s *transport.Spec) { s.VNI = 0 },
+		"use transport bridge":         func(s *transport.Spec) { s.Hosts = s.Hosts[:1] },
+		"which the link does not name": func(s *transport.Spec) { s.Ends[1].Host = "h9" },
+		"number 0 is not within":       func(s *transport.Spec) { s.VNI = 0 },
 	} {
 		spec := r.Spec
 		spec.Ends = slices.Clone(spec.Ends)

@@ -75,7 +75,7 @@ func testNativeErrors(t *testing.T, d transport.Driver, o Options) {
 		{"long path", func(_ *transport.Spec, e *transport.End) { e.Socket = "/" + strings.Repeat("x", 107) }, "set DRAY_STATE"},
 		{"messages", func(s *transport.Spec, _ *transport.End) {
 			s.Messages = &chain.Messages{Size: units.Bytes(d.Caps().MaxMessage) + 1, Count: 1}
-		}, "leave messages out, or lower their size"},
+		}, "leave out messages, or lower their size"},
 		{"queues", func(_ *transport.Spec, e *transport.End) { e.Queues = 17 }, "17 queues are more than the 16"},
 	} {
 		spec := r.Spec

@@ -125,7 +125,7 @@ func testpmdVersion(ctx context.Context) (string, error) {
 	_, rest, found := strings.Cut(string(out), "RTE Version: 'DPDK ")
 	version, _, closed := strings.Cut(rest, "'")
 	if !found || !closed {
-		return "", fmt.Errorf("%s -v does not tell its version: %.200s", path, out)
+		return "", fmt.Errorf("%s -v does not report its version: %.200s", path, out)
 	}
 	return version, nil
 }

@@ -40,7 +40,7 @@ var caps = inventory.Caps{
 	BusyCPUs:   1, PacketMemory: &packetMemory,
 	Copies:     2,
 	KernelPath: "none: virtio rings that each application shares with testpmd, which copies packets from one to the other",
-	Note:       "testpmd polls and keeps one CPU busy, also on an idle link; it maps the packet memory of both applications",
+	Note:       "testpmd polls and keeps one CPU busy, even on an idle link; it maps the packet memory of both applications",
 }
 
 // maxMTU is the longest L3 packet that fits testpmd's buffers.

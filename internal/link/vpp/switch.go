@@ -195,7 +195,7 @@ func (v vppSwitch) joined(out string) error {
 			}
 		}
 		if !found {
-			return fmt.Errorf("vpp does not say that it joins %s by %s: %q", name, mode, out)
+			return fmt.Errorf("vpp does not confirm that it joins %s by %s: %q", name, mode, out)
 		}
 	}
 	return nil
@@ -204,7 +204,7 @@ func (v vppSwitch) joined(out string) error {
 func lookup(name string) (string, error) {
 	path, err := host.LookProgram(name)
 	if err != nil {
-		return "", &host.Unsupported{What: Name, Why: "no " + name + " binary", Fix: "install VPP from fd.io's packages, Debian has none; this driver is written from its documentation and has never been run"}
+		return "", &host.Unsupported{What: Name, Why: "no " + name + " binary", Fix: "install VPP from fd.io's packages (Debian has none); this driver follows VPP's documentation and has never been run"}
 	}
 	return path, nil
 }

@@ -38,14 +38,14 @@ func New() transport.Driver {
 func NewMemif() transport.Driver {
 	return define(NameMemif, memif{}, inventory.Caps{Rank: -4, MaxMTU: maxMTUMemif,
 		KernelPath: "none: memif rings that each application shares with VPP, which copies packets from one to the others",
-		Note:       "; an application ends with VPP, since the driver net_memif crashes when its peer goes"})
+		Note:       "; an application ends with VPP, because the driver net_memif crashes when its peer goes away"})
 }
 
 func define(name string, k kind, caps inventory.Caps) transport.Driver {
 	caps.Faces, caps.Isolation = []string{string(chain.FaceDPDK)}, string(chain.IsolationNoPeerMemory)
 	caps.MinEnds, caps.Privileges, caps.Processes, caps.BusyCPUs, caps.Copies = 2, "none", 1, 1, 2
-	caps.Note = "never run here: written from VPP's documentation, and so never chosen by auto; VPP polls and keeps one CPU busy; " +
-		"two ends are cross-connected, more are in a bridge domain" + caps.Note
+	caps.Note = "written from VPP's documentation and never run, so auto never chooses it; VPP polls and keeps one CPU busy; " +
+		"two ends are cross-connected, more ends form a bridge domain" + caps.Note
 	return driver{transport.Define(name, caps, transport.Try(probe, sidecar.Probe), func(s transport.Spec) (*transport.Build, error) {
 		return build(name, k, s)
 	}), k}

@@ -43,7 +43,7 @@ var caps = transport.Interfaces(inventory.Caps{
 	MaxMTU:     maxMTU,
 	Rank:       80,
 	KernelPath: "socket, veth, bridge forwarding, VXLAN over UDP, underlay, VXLAN, bridge forwarding, veth, socket",
-	Note:       "between simulated hosts; UDP port 8472; addresses of ports are told to the tunnel, and broadcasts go to each host",
+	Note:       "between simulated hosts; UDP port 8472; Drayage gives the tunnel the ports' addresses, and broadcasts go to each host",
 })
 
 func build(s transport.Spec) (*transport.Build, error) {
@@ -126,7 +126,7 @@ func checkForwarding(ns host.Netns, macs []net.HardwareAddr, other transport.Hos
 	}
 	for _, mac := range macs {
 		if !slices.Contains(table[mac.String()], other.Addr.Addr()) {
-			return fmt.Errorf("the tunnel sends what is for %s to %v, not to %s", mac, table[mac.String()], other.Addr.Addr())
+			return fmt.Errorf("the tunnel sends packets for %s to %v, not to %s", mac, table[mac.String()], other.Addr.Addr())
 		}
 	}
 	return nil

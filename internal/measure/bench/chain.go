@@ -245,7 +245,7 @@ func programCommand(mode matrix.VNF, in chain.RuntimeName, mtu int, more string)
 		return "", err
 	}
 	if private := runtime.Private(path); in == chain.RuntimeRunc && private != "" {
-		return "", fmt.Errorf("containers see nothing of %s, where %s is: `make install`, or build it elsewhere", private, vnfProgram)
+		return "", fmt.Errorf("containers cannot see %s, which holds %s: `make install`, or build it elsewhere", private, vnfProgram)
 	}
 	return fmt.Sprintf(`[%q, $(DRAY_EAL), "--", %s, --mtu, "%d"%s]`, path, mode, mtu, more), nil
 }

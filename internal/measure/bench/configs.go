@@ -75,9 +75,9 @@ func skippedTransport(m *matrix.Matrix, inv *inventory.Inventory, name string, t
 	case t.Status == inventory.Missing:
 		row.Skipped, row.Fix = t.Reason, t.Fix
 	case t.Caps.Tunnel:
-		row.Skipped = "it joins functions on different hosts, and a matrix has one host; a chain with hosts measures it"
+		row.Skipped = "it joins functions on different hosts, and a matrix has one host; measure it in a chain with hosts"
 	case t.Caps.MaxEnds == 1:
-		row.Skipped = "it joins a function with a host interface, and no two functions"
+		row.Skipped = "it joins a function to a host interface, not two functions"
 	case len(facesOf(m, inv, t)) == 0:
 		row.Skipped = "it serves only ports with face " + strings.Join(t.Caps.Faces, " or ")
 	default:
@@ -139,10 +139,10 @@ func transportRows(m *matrix.Matrix, inv *inventory.Inventory, t *inventory.Tran
 // obstacle is why a configuration cannot come up; empty if it can.
 func obstacle(m *matrix.Matrix, inv *inventory.Inventory, c record.Config) (reason, fix string) {
 	if c.VNF != string(matrix.VNFDirect) && c.Face != string(chain.FaceDPDK) {
-		return "dray-vnf is a DPDK application, and has no ports with face " + c.Face, ""
+		return "dray-vnf is a DPDK application, and cannot use ports with face " + c.Face, ""
 	}
 	if matrix.VNF(c.VNF).Workers() > 0 && inMachine(c) {
-		return "the matrix puts no load balancer into virtual machines", ""
+		return "a matrix runs no load balancer in virtual machines", ""
 	}
 	if reason, fix := tooSmall(c); reason != "" {
 		return reason, fix

@@ -81,7 +81,7 @@ func TestRows(t *testing.T) {
 	}{
 		"all": {"", []string{
 			"shm/native/process/64/direct", "veth/netdev/process/64/direct untried", "ovs/–/–/–/–: no ovs-vswitchd",
-			"af-packet/–/–/–/–: it joins a function with a host interface, and no two functions", "loopback/netdev/process/64/direct",
+			"af-packet/–/–/–/–: it joins a function to a host interface, not two functions", "loopback/netdev/process/64/direct",
 		}},
 		"faces": {"faces: [native]\ntransports: [shm, veth, loopback]\nsizes: [64, imix]\n", []string{
 			"shm/native/process/64/direct", "shm/native/process/imix/direct", "veth/native/process/64/direct untried",
@@ -90,7 +90,7 @@ func TestRows(t *testing.T) {
 		"runtime": {"transports: [shm]\nruntimes: [process, docker]\nimage: x\n", nil},
 		"unknown": {"transports: [vxlan]\n", []string{"vxlan/–/–/–/–: this build has no such transport"}},
 		"vnf": {"transports: [veth]\nvnfs: [l2fwd]\n", []string{
-			"veth/netdev/process/64/l2fwd: dray-vnf is a DPDK application, and has no ports with face netdev",
+			"veth/netdev/process/64/l2fwd: dray-vnf is a DPDK application, and cannot use ports with face netdev",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

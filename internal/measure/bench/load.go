@@ -25,7 +25,7 @@ func rateAt(pdr float64, percent int, length time.Duration) (uint64, error) {
 	}
 	n := uint64(math.Round(rate))
 	if float64(n)*length.Seconds() < 1 {
-		return 0, fmt.Errorf("%d %% of a PDR of %.0f packets/s is not one packet in a trial of %v; make the trials longer", percent, pdr, length)
+		return 0, fmt.Errorf("%d %% of a PDR of %.0f packets/s is less than one packet in a trial of %v; make the trials longer", percent, pdr, length)
 	}
 	return n, nil
 }

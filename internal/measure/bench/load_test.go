@@ -23,7 +23,7 @@ func TestRateAt(t *testing.T) {
 		}
 	}
 	for pdr, percent := range map[float64]int{0: 90, 149: 0, 4: 10} {
-		if got, err := rateAt(pdr, percent, 500*time.Millisecond); err == nil || !strings.Contains(err.Error(), "not one packet") {
+		if got, err := rateAt(pdr, percent, 500*time.Millisecond); err == nil || !strings.Contains(err.Error(), "less than one packet") {
 			t.Errorf("%d %% of %.0f packets/s: %d, %v", percent, pdr, got, err)
 		}
 	}

@@ -65,7 +65,7 @@ func awaitReady(ctx context.Context, log string, ready func(log string) bool, fa
 			return err
 		}
 		if err := host.Sleep(ctx, readyEvery); err != nil {
-			return fmt.Errorf("%s has not brought its ports up, or has no workers: %w", vnfProgram, err)
+			return fmt.Errorf("%s did not bring its ports up, or has no workers: %w", vnfProgram, err)
 		}
 	}
 }

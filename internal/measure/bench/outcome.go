@@ -19,7 +19,7 @@ func outcome(t record.Trial) (search.Outcome, error) {
 		return search.Outcome{}, &search.RejectedError{Reason: t.Error}
 	}
 	if t.Delivery == nil || t.OneWay == nil {
-		return search.Outcome{}, fmt.Errorf("trial %s: %s does not tell what it did not send in time; a search needs draygen", t.ID, t.Instrument.Name)
+		return search.Outcome{}, fmt.Errorf("trial %s: %s does not report what it failed to send in time; a search needs draygen", t.ID, t.Instrument.Name)
 	}
 	late, err := percentile99(t.OneWay.Lateness)
 	if err != nil {

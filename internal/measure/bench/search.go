@@ -129,7 +129,7 @@ func searched(found search.Result, made map[uint64]record.Trial, steps int) (rec
 	}
 	t, ok := made[g.Lower]
 	if !ok || t.Bench == nil {
-		return t, fmt.Errorf("no trial was made at the rate found, %d packets/s", g.Lower)
+		return t, fmt.Errorf("no trial ran at the rate found, %d packets/s", g.Lower)
 	}
 	bench := *t.Bench
 	bench.Search = &record.Search{Goal: g.Goal.String(), Trials: steps, Lower: g.Lower, Upper: g.Upper, Throughput: g.Throughput}

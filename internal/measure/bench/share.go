@@ -21,7 +21,7 @@ func (s *setup) note(t record.Trial) {
 // shareOf converts a share of PDR to packets/s.
 func (s *setup) shareOf(load matrix.Load) (uint64, error) {
 	if s.pdr == 0 {
-		return 0, errors.New("there is no PDR of this round to offer a share of: the trial that searched for it says why")
+		return 0, errors.New("this round has no PDR to offer a share of: see the trial that searched for it")
 	}
 	return rateAt(s.pdr, load.Percent, time.Duration(s.runner.Run.Matrix.Trial))
 }

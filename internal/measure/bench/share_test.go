@@ -65,7 +65,7 @@ func TestShareOfPDR(t *testing.T) {
 	earlier := []record.Trial{found(other, 1, 10_000, ""), found(c, 0, 20_000, ""), found(c, 1, 30_000, ""), step, found(c, 2, 1, "no rate")}
 	for round, want := range []uint64{10_000, 15_000, 0, 0} {
 		got, err := at(round, earlier...).shareOf(half)
-		if got != want || (err == nil) != (want > 0) || err != nil && !strings.Contains(err.Error(), "no PDR of this round") {
+		if got != want || (err == nil) != (want > 0) || err != nil && !strings.Contains(err.Error(), "this round has no PDR") {
 			t.Errorf("round %d: %d packets/s, %v; want %d", round, got, err, want)
 		}
 	}

@@ -79,7 +79,7 @@ func (s *setup) ends() (from, to instrument.Endpoint, err error) {
 		}
 	}
 	if from.Name == "" || to.Name == "" {
-		return from, to, errors.New("the plan has no two ends to measure between")
+		return from, to, errors.New("the plan lacks two ends to measure between")
 	}
 	if !s.oneThread() || from.Device == "" {
 		return from, to, nil

@@ -71,6 +71,6 @@ func tooSmall(c record.Config) (reason, fix string) {
 	if size == matrix.IMIX {
 		size = 64
 	}
-	return fmt.Sprintf("frames of %d bytes do not hold %s, IP, UDP and the generator's stamp, which take %d", size, t.what, t.around.Smallest()),
+	return fmt.Sprintf("frames of %d bytes cannot hold %s, IP, UDP and the generator's stamp, which need %d", size, t.what, t.around.Smallest()),
 		fmt.Sprintf("sizes: [%d]", t.around.Smallest())
 }

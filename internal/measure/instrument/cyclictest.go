@@ -81,7 +81,7 @@ func realtimeHint(words string) string {
 	if !strings.Contains(text, "sched") && !strings.Contains(text, "permitted") && !strings.Contains(text, "capabilit") {
 		return ""
 	}
-	return "; it takes CAP_SYS_NICE, and on a kernel with CONFIG_RT_GROUP_SCHED a control group with real-time budget, cpu.rt_runtime_us (Debian's kernels have no such limit: `dray lab` runs one)"
+	return "; it needs CAP_SYS_NICE, and on a kernel with CONFIG_RT_GROUP_SCHED a control group with real-time budget, cpu.rt_runtime_us (Debian's kernels have no such limit: `dray lab` runs one)"
 }
 
 // stressAll keeps every CPU busy until stop is called, which reports whether it did.

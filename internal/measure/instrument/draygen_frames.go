@@ -166,7 +166,7 @@ func parseLimit(out []byte) (*record.Limit, error) {
 		return nil, fmt.Errorf("%s: malformed output: %w", limit.name, err)
 	}
 	if l.Format != 1 || !(l.Ring > 0 && l.Line > 0 && l.TSC > 0) {
-		return nil, fmt.Errorf("%s: impossible output %q: build it anew with `make build`", limit.name, lastWords(out))
+		return nil, fmt.Errorf("%s: impossible output %q: rebuild it with `make build`", limit.name, lastWords(out))
 	}
 	return &record.Limit{Ring: l.Ring, Line: l.Line, TSC: l.TSC}, nil
 }

@@ -73,7 +73,7 @@ func (r genResult) marks(t record.Trial) []string {
 func loopPrograms(path string, from, to Endpoint, o offer, d time.Duration) (clientServer, error) {
 	s := clientServer{from: from, to: to, timeout: d + slack}
 	if !from.framed() || from.dpdk() != to.dpdk() || from.Ports != to.Ports {
-		return s, errors.New("draygen has both ports of a loop at once: they must be one function's, and both native or both DPDK's")
+		return s, errors.New("draygen opens both ports of a loop: both must belong to one function, and both must be native or both DPDK")
 	}
 	port, err := genPort(from, dpdkWait(from, to))
 	if err != nil {
@@ -109,7 +109,7 @@ func parseLoop(out []byte) (genResult, error) {
 		return genResult{}, err
 	}
 	if line.Forward == nil {
-		return genResult{}, fmt.Errorf("a loop without a way: %.100s", strings.TrimSpace(string(out)))
+		return genResult{}, fmt.Errorf("a loop without its path: %.100s", strings.TrimSpace(string(out)))
 	}
 	sender, sink := line.Forward.Sender, line.Forward.Sink
 	// One thread is both ends: count its time once.

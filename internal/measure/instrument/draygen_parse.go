@@ -101,7 +101,7 @@ func parseDraygen(client, server []byte) (genResult, error) {
 }
 
 // errClocks follows a number. Rates and losses are still valid.
-var errClocks = errors.New("packets were stamped in the future or long ago: sender and sink do not read one clock")
+var errClocks = errors.New("packets were stamped in the future or long ago: sender and sink do not read the same clock")
 
 // joined combines both ends' reports of one stream.
 func joined(sender, sink genLine) (genResult, error) {
@@ -163,7 +163,7 @@ func lastResult(out []byte, role string) (genLine, error) {
 			return line, fmt.Errorf("the %s's output is malformed: %w", role, err)
 		}
 		if line.Format != genFormat {
-			return line, fmt.Errorf("output of format %d; this program reads format %d: build both anew with `make build`", line.Format, genFormat)
+			return line, fmt.Errorf("output of format %d; this program reads format %d: rebuild both with `make build`", line.Format, genFormat)
 		}
 		if line.Event == "result" && line.Role == role {
 			found = &line
@@ -190,7 +190,7 @@ func (h *genHistogram) record(name string, most uint64) (record.Histogram, error
 		return out, fmt.Errorf("%s: %w", name, err)
 	}
 	if n := out.Total(); n != h.N || uint64(n) > most {
-		return out, fmt.Errorf("%s counts %d samples and says %d, of at most %d", name, n, h.N, most)
+		return out, fmt.Errorf("%s has %d samples but claims %d, of at most %d", name, n, h.N, most)
 	}
 	return out, nil
 }

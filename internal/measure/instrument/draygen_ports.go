@@ -143,9 +143,9 @@ func genError(err error, from, to Endpoint) error {
 	none := (from.dpdk() || to.dpdk()) && genNoDevice.MatchString(err.Error())
 	switch {
 	case busy:
-		return fmt.Errorf("%w: where the function's own command has the port open, stop it to measure, or read what the port tells of its own traffic with `dray status` or `dray top`", err)
+		return fmt.Errorf("%w: if the function's own command has the port open, stop it to measure; `dray status` and `dray top` show that command's own traffic", err)
 	case none:
-		return fmt.Errorf("%w: where the function's own command drives the device, nothing else can: stop it to measure", err)
+		return fmt.Errorf("%w: if the function's own command drives the device, stop it to measure", err)
 	}
 	return err
 }

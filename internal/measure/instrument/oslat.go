@@ -82,7 +82,7 @@ func parseSpin(out []byte, cpu int) (Stalls, error) {
 	_, rest, some := bytes.Cut(out, []byte("dray: before\n"))
 	first, last, both := bytes.Cut(rest, []byte("dray: after\n"))
 	if !some || !both {
-		return Stalls{}, errors.New("the interrupts were not read before and after")
+		return Stalls{}, errors.New("the interrupt counts before and after are missing")
 	}
 	before, from, err := timerInterrupts(string(first), cpu)
 	if err != nil {
@@ -120,5 +120,5 @@ func timerInterrupts(text string, cpu int) (count uint64, uptime float64, err er
 			return count, uptime, err
 		}
 	}
-	return 0, 0, errors.New("/proc/interrupts has no line of the CPUs' timers, LOC: it is that of an x86 machine")
+	return 0, 0, errors.New("/proc/interrupts has no line LOC for the CPU timers: this needs an x86 machine")
 }

@@ -44,7 +44,7 @@ func (Sockperf) Run(ctx context.Context, from, to Endpoint, p Params) (record.Tr
 	t := begin(record.QLatency, from, to)
 	whole := wholeSeconds(p.Duration)
 	if p.MessageRate == 0 || p.MessageRate > maxSamples/uint64(whole) {
-		return t, fmt.Errorf("sockperf: %d messages/s for %d s: give at least 1 and at most %d messages in all", p.MessageRate, whole, maxSamples)
+		return t, fmt.Errorf("sockperf: %d messages/s for %d s: send 1 to %d messages in total", p.MessageRate, whole, maxSamples)
 	}
 	if ipHeader(to.IP) == ipv6Header {
 		return t, errors.New("sockperf cannot measure over IPv6: give the ports of the link IPv4 addresses")

@@ -51,7 +51,7 @@ func (t tool) find(ctx context.Context) (path, version string, err error) {
 	out, runErr := cmd.CombinedOutput()
 	m := t.version.FindSubmatch(out)
 	if m == nil {
-		return "", "", fmt.Errorf("%s does not tell its version (%v, %q): %s", path, runErr, lastWords(out), t.fix())
+		return "", "", fmt.Errorf("%s does not report its version (%v, %q): %s", path, runErr, lastWords(out), t.fix())
 	}
 	versions.Store(path, string(m[1]))
 	return path, string(m[1]), nil
@@ -60,10 +60,10 @@ func (t tool) find(ctx context.Context) (path, version string, err error) {
 // fix is how a user installs the program.
 func (t tool) fix() string {
 	if t.name == draygenDPDK.name {
-		return "apt-get install libdpdk-dev, then make build, which puts it beside dray"
+		return "apt-get install libdpdk-dev, then make build, which puts it next to dray"
 	}
 	if t.own {
-		return "make build, which puts it beside dray, or put it into the PATH"
+		return "make build, which puts it next to dray, or put it into the PATH"
 	}
 	return "apt-get install " + t.pkg
 }

@@ -28,9 +28,9 @@ var (
 	descReceived   = describe("port_received_packets_total", "Packets received, reported by the receiver.", ofFlow)
 	descBytes      = describe("port_received_bytes_total", "Bytes received, reported by the receiver.", ofFlow)
 	descLost       = describe("port_lost_packets_total", "Packets that either end dropped, reported by the functions.", ofFlow)
-	descNoBuffer   = describe("port_no_buffer_total", "Buffers that the sender asked for while the receiver held them all.", ofFlow)
-	descViolations = describe("port_violations_total", "Breaches of the protocol that the two ends saw in each other.", ofFlow)
-	descWaiting    = describe("port_waiting_packets", "Packets that waited when the receiver last looked.", ofFlow)
+	descNoBuffer   = describe("port_no_buffer_total", "Buffer requests of the sender while the receiver held all buffers.", ofFlow)
+	descViolations = describe("port_violations_total", "Protocol violations that the two ends saw in each other.", ofFlow)
+	descWaiting    = describe("port_waiting_packets", "Packets waiting when the receiver last looked.", ofFlow)
 	descLatency    = describe("port_latency_seconds", "One-way latency of sampled packets, reported by the receiver.", ofFlow)
 
 	descMet = describe("link_requirement_met", "1: met, 0: missed, over the latest intervals; absent while not measurable.",

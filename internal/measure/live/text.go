@@ -75,7 +75,7 @@ func (l Link) state() string {
 		text += fmt.Sprintf(", %d violations", violations)
 	}
 	if s.Late {
-		text += ", busy: these figures are old"
+		text += ", busy: these figures are stale"
 	}
 	if s.LastError != "" && s.State != "active" {
 		text += ": " + s.LastError
@@ -98,6 +98,6 @@ func verdictText(w io.Writer, links []Link, width int) error {
 	if err := t.Write(w, width); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "\nFigures are reported by the functions, from one stamped packet in many.")
+	_, err := fmt.Fprintln(w, "\nFunctions report these figures; latency is sampled from stamped packets.")
 	return err
 }

@@ -90,7 +90,7 @@ func (r *dpdkRows) profile(t *pair) []string {
 	}
 	t.pause()
 	if lines == nil {
-		return []string{"no profile: perf is not there (Debian: linux-perf), or may not be used"}
+		return []string{"no profile: perf is missing (Debian: linux-perf), or not permitted"}
 	}
 	return lines
 }

@@ -24,7 +24,7 @@ const (
 	groupCycles   = "dray-vnf l2fwd over net_dray, cycles of a packet"
 	groupCost     = "CPU time of a frame, both ends and the application on one core"
 	groupCopies   = "reception copied and in place, testpmd txonly to rxonly"
-	groupPhysical = "the physical limit"
+	groupPhysical = "the current physical limit"
 )
 
 func groupTestpmd(size int) string {

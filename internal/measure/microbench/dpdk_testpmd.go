@@ -72,7 +72,7 @@ func (p *place) testpmdRate(t *pair, size int) float64 {
 	if t.size != size {
 		from := t.sender.logged()
 		if !t.sender.write(fmt.Sprintf("stop\nset txpkts %d\nstart\n", size)) || !t.sender.says(p.ctx, from, "txonly packet forwarding", answerWithin) {
-			return t.fail("the sending testpmd did not take another size")
+			return t.fail("the sending testpmd did not accept another size")
 		}
 		t.size = size
 	}
@@ -126,7 +126,7 @@ func (p *place) medianTrip(t *pair) float64 {
 	for range 3 {
 		var ok bool
 		if p50, ok = t.sender.number(p.ctx, t.sender.logged(), tripLabel, answerWithin); !ok {
-			return t.fail("frames do not come back any more")
+			return t.fail("frames no longer come back")
 		}
 	}
 	t.pause()

@@ -47,9 +47,9 @@ func besideBulk(tool instrument.Instrument, rate uint64, extra time.Duration) ru
 		end := time.Now() // a tool may sleep before it measures
 		b := <-bulk
 		if err = errors.Join(err, b.err); err != nil {
-			return t, fmt.Errorf("beside a bulk stream: %w", err)
+			return t, fmt.Errorf("with a bulk stream: %w", err)
 		}
-		t.Raw += "\n\nthe bulk stream beside it:\n" + b.t.Raw
+		t.Raw += "\n\nthe concurrent bulk stream:\n" + b.t.Raw
 		if err := outlasts(b.t, start, end); err != nil {
 			return t, err
 		}
@@ -60,7 +60,7 @@ func besideBulk(tool instrument.Instrument, rate uint64, extra time.Duration) ru
 // outlasts returns an error if the bulk stream did not cover a measurement's time.
 func outlasts(bulk record.Trial, start, end time.Time) error {
 	if bulk.Start.After(start) || bulk.Start.Add(bulk.Duration).Before(end) {
-		return fmt.Errorf("the bulk stream ran from %s for %v, the measurement from %s for %v: it was not under load all the time; is the machine too busy?",
+		return fmt.Errorf("the bulk stream ran from %s for %v, the measurement from %s for %v: it was not under load all the time; the machine may be too busy",
 			bulk.Start.Format(time.TimeOnly), bulk.Duration, start.Format(time.TimeOnly), end.Sub(start))
 	}
 	return nil
@@ -76,7 +76,7 @@ func fills(bulk record.Trial, rate uint64) error {
 		got = bulk.Throughput.BitsPerSecond
 	}
 	if float64(got) < bulkShare*float64(rate) {
-		return fmt.Errorf("the bulk stream had %.1f of the bottleneck's %.0f Mb/s: it did not fill it; is the machine too busy?", float64(got)/mega, float64(rate)/mega)
+		return fmt.Errorf("the bulk stream reached %.1f of the bottleneck's %.0f Mb/s and did not fill it; the machine may be too busy", float64(got)/mega, float64(rate)/mega)
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func obstacle(inv *inventory.Inventory, c experiment.Cell) string {
 		}
 	}
 	if c.Runtime == chain.RuntimeVM && inLab(inv) {
-		return "nested emulation: this host is itself a guest of the lab"
+		return "nested emulation: this host is itself a lab guest"
 	}
 	if rt := inventory.Find(inv.Runtimes, string(c.Runtime)); rt == nil {
 		return fmt.Sprintf("this build has no runtime %s", c.Runtime)
@@ -124,7 +124,7 @@ func missingPrograms(c experiment.Cell) string {
 	}
 	for program, pkg := range programs {
 		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Sprintf("there is no %s (apt-get install %s)", program, pkg)
+			return fmt.Sprintf("%s is missing (apt-get install %s)", program, pkg)
 		}
 	}
 	return ""

@@ -44,14 +44,14 @@ func checksTakes(c experiment.Cell, _ time.Duration) time.Duration {
 // empty: they can.
 func noHugePages(h inventory.Host, rt chain.RuntimeName) string {
 	if rt == chain.RuntimeDocker {
-		return "Docker limits no huge pages"
+		return "Docker does not limit huge pages"
 	}
 	for _, h := range h.HugePages {
 		if h.Size == hugePage && h.Free >= hugePagesNeeded {
 			return ""
 		}
 	}
-	return fmt.Sprintf("it takes %d free huge pages of 2Mi (sysctl vm.nr_hugepages=%d)", hugePagesNeeded, hugePagesNeeded)
+	return fmt.Sprintf("it needs %d free huge pages of 2Mi (sysctl vm.nr_hugepages=%d)", hugePagesNeeded, hugePagesNeeded)
 }
 
 // Unanswered is why the trials of a measured row will be inconclusive on a host;
@@ -146,13 +146,13 @@ func judge(without, within string) (holds bool, why string) {
 	case strings.HasPrefix(without, "unsupported: "):
 		return false, strings.TrimPrefix(without, "unsupported: ")
 	case without != "yes":
-		return false, "without the protection it could not be done either: " + without
+		return false, "the probe fails even without the protection: " + without
 	case within == "yes":
 		return false, ""
 	case strings.HasPrefix(within, "no: ") || within == killed:
 		return true, ""
 	}
-	return false, "the check came to no end: " + within
+	return false, "the check did not finish: " + within
 }
 
 // killed is the outcome of a check that the kernel killed, for example when out
@@ -232,7 +232,7 @@ func aim(ctx context.Context, inv *inventory.Inventory, live *node.Live, rt chai
 			}
 		}
 		if time.Since(began) > startTime {
-			return t, fmt.Errorf("the neighbour does not start; its last output: %s", log)
+			return t, fmt.Errorf("the neighbour did not start; its last output: %s", log)
 		}
 		if err := host.Sleep(ctx, 5*time.Millisecond); err != nil {
 			return t, err

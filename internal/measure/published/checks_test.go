@@ -23,8 +23,8 @@ func TestJudge(t *testing.T) {
 		{"yes", "yes", false, ""},
 		{"no: Permission denied", "no: Permission denied", false, "proves nothing"},
 		{"unsupported: one CPU", "unsupported: one CPU", false, "one CPU"},
-		{"yes", "", false, "came to no end"},
-		{"yes", "unsupported: nothing", false, "came to no end"},
+		{"yes", "", false, "did not finish"},
+		{"yes", "unsupported: nothing", false, "did not finish"},
 	} {
 		holds, why := judge(c.without, c.within)
 		ok := holds == c.holds && (why == "") == (c.why == "")

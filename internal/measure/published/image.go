@@ -60,7 +60,7 @@ func LeaveOutImages(run *report.ExperimentsRun) {
 		if slices.Contains(quickImages, c.Image) {
 			continue
 		}
-		run.Skipped[c.String()] = fmt.Sprintf("the profile quick has no time to build it: --profile paper builds it, and so does dray image %s", c.Image)
+		run.Skipped[c.String()] = fmt.Sprintf("the profile quick does not build it: use --profile paper, or build it with dray image %s", c.Image)
 	}
 }
 
@@ -94,7 +94,7 @@ const buildPatience = time.Minute
 func (r *Runner) prepareImages(ctx context.Context) {
 	for _, c := range toBuild(r.Run) {
 		if image.Ready(c.Image) != nil { // functions may run in it
-			r.Run.Skipped[c.String()] = "the image is of another recipe or program: take down the chains that run in it, then dray image " + c.Image
+			r.Run.Skipped[c.String()] = "the image is from another recipe or program version: take down the chains that run in it, then dray image " + c.Image
 			continue
 		}
 		recipe, err := image.Find(c.Image)
@@ -130,7 +130,7 @@ func built(ctx context.Context, _ *Runner, live *node.Live, c experiment.Cell) (
 	}
 	i := image.Current(recipe)
 	if i == nil {
-		return t, fmt.Errorf("the image %s has gone, or is of another recipe", c.Image)
+		return t, fmt.Errorf("the image %s is gone, or is from another recipe", c.Image)
 	}
 	stop, err := supervise(ctx, live)
 	if err != nil {

@@ -46,7 +46,7 @@ func TestImagesAreEstimatedOnce(t *testing.T) {
 }
 
 func TestImageThatIsNone(t *testing.T) {
-	if _, got := Divide(host2(), Lab{}, []experiment.Cell{imageCell("windows")}); !strings.Contains(got[imageCell("windows").String()], "there are debian") {
+	if _, got := Divide(host2(), Lab{}, []experiment.Cell{imageCell("windows")}); !strings.Contains(got[imageCell("windows").String()], "choose from debian") {
 		t.Errorf("%v", got)
 	}
 	if _, err := chain.Parse("x", chainText(host2(), imageCell("debian"))); err != nil {

@@ -126,9 +126,9 @@ func shortfall(lacks []string) string {
 func (l Lab) obstacle(inv *inventory.Inventory, c experiment.Cell) string {
 	switch {
 	case inLab(inv):
-		return "this is the lab's already"
+		return "this is already a lab guest"
 	case c.Runtime == chain.RuntimeVM:
-		return "nested emulation: a guest of the lab runs no machines"
+		return "nested emulation: a lab guest cannot run virtual machines"
 	case l.Off != "":
 		return l.Off
 	}
@@ -216,7 +216,7 @@ func Part(run *report.ExperimentsRun, kernel chain.VMKernel) *report.Experiments
 // the whole run has started both.
 func Adopt(part *report.ExperimentsRun, by report.Program, inv *inventory.Inventory) error {
 	if !inLab(inv) {
-		return errors.New("a guest of the lab measures this part of another run: resume that run")
+		return errors.New("a lab guest measures this part of another run: resume that run")
 	}
 	if part.Host.Kernel == "" {
 		part.Host = inv.Host
@@ -231,7 +231,7 @@ func Adopt(part *report.ExperimentsRun, by report.Program, inv *inventory.Invent
 func Merge(s *Dir, kernel chain.VMKernel, failed error) error {
 	part, err := report.LoadExperiments(PartDir(s.Path, kernel))
 	if err != nil {
-		return fmt.Errorf("what the lab guest has left: %w", err)
+		return fmt.Errorf("results of the lab guest: %w", err)
 	}
 	order := len(s.Done)
 	for _, t := range part.Trials {
@@ -246,15 +246,15 @@ func Merge(s *Dir, kernel chain.VMKernel, failed error) error {
 		s.Done[t.ID] = true
 	}
 	if part.Run.NoLimit != "" {
-		s.Run.NoLimit = "in a guest of the lab: " + part.Run.NoLimit
+		s.Run.NoLimit = "in a lab guest: " + part.Run.NoLimit
 	}
 	for cell, why := range part.Run.Skipped {
-		skip(s.Run, cell, "in a guest of the lab: "+why)
+		skip(s.Run, cell, "in a lab guest: "+why)
 	}
 	for _, c := range labCells(s.Run, kernel) {
 		measured := slices.ContainsFunc(part.Trials, func(t record.Trial) bool { return t.Experiment != nil && t.Experiment.Cell == c.String() })
 		if failed != nil && !measured {
-			skip(s.Run, c.String(), "the guest of the lab failed: "+failed.Error())
+			skip(s.Run, c.String(), "the lab guest failed: "+failed.Error())
 		}
 	}
 	return nil

@@ -43,14 +43,14 @@ func Assign(ctx context.Context, run *report.ExperimentsRun, inv *inventory.Inve
 				accel, err = lab.Ready(ctx, k == chain.VMKernelRT)
 			}
 			if err != nil {
-				why = "no guest of the lab: " + err.Error()
+				why = "no lab guest: " + err.Error()
 			}
 			found[k], run.Emulated = why, run.Emulated || accel == guest.TCG
 		}
 		return why
 	}}
 	if use.Off {
-		l.Off = "a guest of the lab has it; leave out --no-lab"
+		l.Off = "a lab guest has it; leave out --no-lab"
 	}
 	run.Lab, run.Skipped = Divide(inv, l, Cells(run.Experiments))
 	LeaveOutImages(run)
@@ -116,7 +116,7 @@ func labPart(ctx context.Context, s *Dir, kernel chain.VMKernel, say func(string
 		Progress: func(text string) { say("Lab: %s", text) },
 	})
 	if failed == nil && r.Exit != 0 {
-		failed = fmt.Errorf("dray ended with status %d there: %s", r.Exit, cmp.Or(lastLine(said.String()), "it said nothing"))
+		failed = fmt.Errorf("dray ended with status %d there: %s", r.Exit, cmp.Or(lastLine(said.String()), "it printed nothing"))
 	}
 	return failed, nil
 }

@@ -46,7 +46,7 @@ func TestDivide(t *testing.T) {
 		"not realtime":  {host2(), Lab{Obstacle: free}, rt, chain.VMKernelRT, ""},
 		"turned off":    {host2(), Lab{Off: "leave out --no-lab", Obstacle: free}, sfq, "", "leave out --no-lab"},
 		"no QEMU":       {host2(), Lab{Obstacle: func(chain.VMKernel) string { return "apt install qemu-system-x86" }}, sfq, "", "no sfq: apt install"},
-		"in the lab":    {inside, Lab{}, sfq, "", "this is the lab's already"},
+		"in the lab":    {inside, Lab{}, sfq, "", "this is already a lab guest"},
 		"no datapath": {host2(), Lab{Obstacle: free}, experiment.Cell{Tool: experiment.ToolTCP, Transport: "ovs", Runtime: chain.RuntimeRunc, Datapath: experiment.DatapathKernel},
 			chain.VMKernelGeneric, ""},
 	} {
@@ -172,14 +172,14 @@ func TestMerge(t *testing.T) {
 	for range 2 { // the second time adds nothing
 		testenv.Must(t, Merge(s, chain.VMKernelGeneric, errors.New("killed")))
 	}
-	if !s.Done[id] || run.Skipped[more.String()] != "the guest of the lab failed: killed" || run.Skipped[sfq.String()] != "" {
+	if !s.Done[id] || run.Skipped[more.String()] != "the lab guest failed: killed" || run.Skipped[sfq.String()] != "" {
 		t.Errorf("%v, %v", s.Done, run.Skipped)
 	}
 	data, err := report.LoadExperiments(s.Path)
 	if err != nil || len(data.Trials) != 1 {
 		t.Errorf("%d trials, %v", len(data.Trials), err)
 	}
-	if run.NoLimit != "in a guest of the lab: no dray-limit" {
+	if run.NoLimit != "in a lab guest: no dray-limit" {
 		t.Errorf("the run's reason for the guest's missing limit: %q", run.NoLimit)
 	}
 	if _, err := os.Stat(PartDir(s.Path, chain.VMKernelGeneric)); err != nil {

@@ -43,7 +43,7 @@ func HowMeasured(run *report.ExperimentsRun, r experiment.Row) string {
 	case Unanswered(run.Host, r) != "":
 		return "not run here: " + Unanswered(run.Host, r)
 	case run.Lab[c] != "":
-		return fmt.Sprintf("%s, in a guest of the lab, kernel %s, %s", c, run.Lab[c], rounds(run.LabRounds))
+		return fmt.Sprintf("%s, in a lab guest, kernel %s, %s", c, run.Lab[c], rounds(run.LabRounds))
 	}
 	return c
 }

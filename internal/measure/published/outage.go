@@ -78,7 +78,7 @@ func outage(ctx context.Context, live *node.Live) (record.Trial, error) {
 		return t, err
 	}
 	if after != receiver {
-		return t, errors.New("the receiver ended with its peer, and was started again")
+		return t, errors.New("the receiver ended with its peer, and was restarted")
 	}
 	seen, err = ticks(live)
 	if err != nil {
@@ -100,7 +100,7 @@ func killSender(ctx context.Context, live *node.Live) error {
 	}
 	for began := time.Now(); strings.Count(live.LogTail(client, 1<<20), `"event":"ready"`) < 2; {
 		if time.Since(began) > outagePatience {
-			return fmt.Errorf("the sender does not start again; its last output: %s", live.LogTail(client, 2))
+			return fmt.Errorf("the sender did not restart; its last output: %s", live.LogTail(client, 2))
 		}
 		if err := host.Sleep(ctx, outageTick); err != nil {
 			return err

@@ -29,7 +29,7 @@ func spin(ctx context.Context, r *Runner, live *node.Live, _ experiment.Cell) (r
 		return record.Trial{}, err
 	}
 	if info.CPUs < 2 {
-		return record.Trial{}, errors.New("the machine has only the CPU on which the tick goes on")
+		return record.Trial{}, errors.New("the machine has no CPU without the tick: give it two or more")
 	}
 	t, s, err := instrument.Spin(ctx, instrument.Endpoint{Name: client, Place: at.Place(), Guest: at.Guest}, info.CPUs-1, r.Run.Trial)
 	if err != nil {

@@ -27,7 +27,7 @@ func droppedSyscalls(state, chainName string, rt chain.RuntimeName) (dropped int
 	}
 	tables, err := filepath.Glob(syscallTable)
 	if err != nil || len(tables) == 0 {
-		return 0, "", errors.New("there is no table of system calls (apt-get install linux-libc-dev)")
+		return 0, "", errors.New("the table of system calls is missing (apt-get install linux-libc-dev)")
 	}
 	table, err := os.ReadFile(tables[0])
 	if err != nil {
@@ -76,7 +76,7 @@ func permittedSyscalls(config []byte) (map[string]bool, error) {
 	}
 	filter := bundle.Linux.Seccomp
 	if filter == nil || filter.DefaultAction != "SCMP_ACT_ERRNO" {
-		return nil, errors.New("the function's filter permits what it does not name")
+		return nil, errors.New("the function's filter permits calls that it does not name")
 	}
 	permitted := map[string]bool{}
 	for _, rule := range filter.Syscalls {

@@ -64,7 +64,7 @@ func addFile(to io.Writer, path string) error {
 // the start of the run in a directory.
 func SameConditions(path string, was, is inventory.Host, by, now report.Program) error {
 	if differs := differences(was, is, by, now); len(differs) > 0 {
-		return fmt.Errorf("%s was begun with %s: figures of two machines or programs do not mix; start a new run", path, strings.Join(differs, ", "))
+		return fmt.Errorf("%s was begun with %s: figures from two machines or programs cannot be mixed; start a new run", path, strings.Join(differs, ", "))
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func (l *Layout[R]) Resume(path string) (*Dir[R], error) {
 func (l *Layout[R]) open(path string, fill func(*Dir[R]) error) (*Dir[R], error) {
 	unlock, err := host.TryLockFile(filepath.Join(path, fileLock), unix.LOCK_EX)
 	if errors.Is(err, host.ErrLocked) {
-		return nil, fmt.Errorf("%s: another dray is at work there (%w)", path, err)
+		return nil, fmt.Errorf("%s: another dray is working in it (%w)", path, err)
 	}
 	if err != nil {
 		return nil, err

@@ -118,9 +118,9 @@ func TestCheck(t *testing.T) {
 	}{
 		{1000, 1000, "", false},
 		{951, 951, "", false},
-		{949, 949, "too little", true},
+		{949, 949, "too few", true},
 		{1049, 1049, "", false},
-		{1051, 1051, "too much", false},
+		{1051, 1051, "too many", false},
 		{1000, 1001, "negative loss", false},
 	}
 	for _, c := range cases {

@@ -35,11 +35,11 @@ const (
 
 // Reasons for an irregular result.
 const (
-	ReasonMax      = "the highest load allowed is still a lower bound"
-	ReasonMin      = "the lowest load allowed is already an upper bound"
+	ReasonMax      = "even the highest allowed load passes"
+	ReasonMin      = "even the lowest allowed load fails"
 	ReasonSender   = "the sender cannot offer more"
-	ReasonResolved = "whole packets a second are no finer"
-	ReasonBudget   = "the search ran out of its budget"
+	ReasonResolved = "the bounds are one packet per second apart"
+	ReasonBudget   = "the search used up its time budget"
 )
 
 // errBudget ends a search that has taken too long; its results are kept.
@@ -102,7 +102,7 @@ func (c Config) check() error {
 			return fmt.Errorf("search: %w", err)
 		}
 		if packets := float64(c.Min) * g.first().Seconds(); packets < 1 {
-			return fmt.Errorf("search: goal %s: %d packets/s for %v is not one packet; raise the lowest load or the trial duration", g.Name, c.Min, g.first())
+			return fmt.Errorf("search: goal %s: %d packets/s for %v is less than one packet; raise the lowest load or the trial duration", g.Name, c.Min, g.first())
 		}
 	}
 	return nil

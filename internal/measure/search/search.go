@@ -90,9 +90,9 @@ func Check(load uint64, d time.Duration, o Outcome) (reason string, short bool) 
 	case o.Received > o.Sent:
 		return fmt.Sprintf("%d packets received of %d sent: negative loss", o.Received, o.Sent), false
 	case sent < asked-tolerance:
-		return fmt.Sprintf("offered %.4g packets/s of %d: %.1f %% too little", sent/d.Seconds(), load, 100*(1-sent/asked)), true
+		return fmt.Sprintf("offered %.4g packets/s instead of %d: %.1f %% too few", sent/d.Seconds(), load, 100*(1-sent/asked)), true
 	case sent > asked+tolerance:
-		return fmt.Sprintf("offered %.4g packets/s of %d: %.1f %% too much", sent/d.Seconds(), load, 100*(sent/asked-1)), false
+		return fmt.Sprintf("offered %.4g packets/s instead of %d: %.1f %% too many", sent/d.Seconds(), load, 100*(sent/asked-1)), false
 	}
 	return "", false
 }

@@ -247,7 +247,7 @@ func TestShapedLinkMisses(t *testing.T) {
 }
 
 func TestFunctionThatDoesNotRun(t *testing.T) {
-	if _, err := Links(context.Background(), Input{Plan: f1()}); err == nil || !strings.Contains(err.Error(), "cu-up does not run") {
+	if _, err := Links(context.Background(), Input{Plan: f1()}); err == nil || !strings.Contains(err.Error(), "cu-up is not running") {
 		t.Errorf("error %v", err)
 	}
 }

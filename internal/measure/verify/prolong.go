@@ -29,7 +29,7 @@ func (in Input) prolong(ctx context.Context, ms []measurement, made *collector) 
 	r := in.runner(again, made)
 	r.Warmups = 0 // everything is warm
 	if in.Prolong != nil {
-		in.Prolong(fmt.Sprintf("Not decided yet: %s; measuring on for about %v", names(again), r.Estimate().Round(time.Second)))
+		in.Prolong(fmt.Sprintf("Not decided yet: %s; continuing for about %v", names(again), r.Estimate().Round(time.Second)))
 	}
 	return r.Run(ctx)
 }

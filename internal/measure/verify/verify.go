@@ -26,7 +26,7 @@ func Links(ctx context.Context, in Input) ([]record.Trial, error) {
 	for _, m := range ms {
 		for _, e := range []plan.End{m.from, m.to} {
 			if in.Sandboxes[e.Function] == nil {
-				return nil, fmt.Errorf("link %s: function %s does not run: `dray up` the chain first", m.link.Name, e.Function)
+				return nil, fmt.Errorf("link %s: function %s is not running: `dray up` the chain first", m.link.Name, e.Function)
 			}
 		}
 	}

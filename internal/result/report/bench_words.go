@@ -195,7 +195,7 @@ func (d *BenchData) headline() string {
 
 // noLimit warns about rows without a physical limit.
 func noLimit(reason string) string {
-	return "Some rows lack the physical limit: " + reason + "."
+	return "Some rows lack the current physical limit: " + reason + "."
 }
 
 // limitsOf is the range of the physical limit over some trials.

@@ -63,7 +63,7 @@ func (d *ExperimentsData) facts() []document.Fact {
 		{Name: "Profile", Text: fmt.Sprintf("%s: %d rounds, trials of %v", d.Run.Profile, d.Run.Rounds, d.Run.Trial)},
 		{Name: "Started", Text: d.Run.Started.UTC().Format(time.RFC3339)}, {Name: "Seed", Text: fmt.Sprint(d.Run.Seed)},
 		{Name: "Machine", Text: fmt.Sprintf("%s, %d CPUs, Linux %s", h.CPUModel, len(h.CPUs), h.Kernel)}, {Name: "Dray", Text: d.Run.Dray},
-		{Name: "Physical limit", Text: limitsOf(d.native())}, {Name: "The generator alone", Text: ceilingsOf(d.native())}, {Name: "A/A", Text: d.noise()},
+		{Name: "Current physical limit", Text: limitsOf(d.native())}, {Name: "The generator alone", Text: ceilingsOf(d.native())}, {Name: "A/A", Text: d.noise()},
 	}
 }
 

@@ -112,7 +112,7 @@ func TestExperimentsSayTheirErrorBudget(t *testing.T) {
 	for _, want := range []string{
 		"a bare ring passed 100 Mpps to 120 Mpps at 64 B, a cache-line round trip took 100 to 120 ns",
 		"25.0 Mpps to 30.0 Mpps sending and 20.0 Mpps to 24.0 Mpps receiving, without a port",
-		"Some rows lack the physical limit: no dray-limit.",
+		"Some rows lack the current physical limit: no dray-limit.",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text has no %q", want)

@@ -39,7 +39,7 @@ func Main(argument string) int {
 	unix.CloseOnExec(inside.ReportFD)
 	k := keeper{report: os.NewFile(inside.ReportFD, "report")}
 	if err := json.Unmarshal([]byte(argument), &k.request); err != nil || k.request.Container == nil {
-		fmt.Fprintf(os.Stderr, "dray-guest: %q is no request for a container: %v\n", argument, err)
+		fmt.Fprintf(os.Stderr, "dray-guest: %q is not a container request: %v\n", argument, err)
 		return keeperFailed
 	}
 	code, err := k.keep()

@@ -57,7 +57,7 @@ func awaitReport(report *os.File) error {
 		return err
 	}
 	if len(text) == 0 {
-		return errors.New("the keeper of the container ended without a word")
+		return errors.New("the container's keeper ended without a message")
 	}
 	if string(text) != ReportStarted {
 		return errors.New(string(text))

@@ -12,7 +12,7 @@ import (
 
 func TestAwaitReport(t *testing.T) {
 	for said, want := range map[string]string{
-		ReportStarted: "", "": "without a word", "no such file": "no such file",
+		ReportStarted: "", "": "without a message", "no such file": "no such file",
 		strings.Repeat("x", 2*wire.MaxPayload): "xxx",
 	} {
 		read, write, err := os.Pipe()

@@ -80,7 +80,7 @@ func (g *group) fd() int { return int(g.dir.Fd()) }
 func (g *group) kill() {
 	err := os.WriteFile(filepath.Join(g.path, "cgroup.kill"), []byte("1"), 0)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		fmt.Fprintf(os.Stderr, "dray-guest: kill what a program has left: %v\n", err)
+		fmt.Fprintf(os.Stderr, "dray-guest: kill a program's remaining processes: %v\n", err)
 	}
 }
 

@@ -106,7 +106,7 @@ func (s *session) input(data []byte) error {
 		return nil // the start failed, which the client does not know yet
 	}
 	if !s.run.feed(bytes.Clone(data)) {
-		return fmt.Errorf("%w: more input than was credited", wire.ErrMalformed)
+		return fmt.Errorf("%w: more input than credited", wire.ErrMalformed)
 	}
 	return nil
 }

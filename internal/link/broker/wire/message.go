@@ -46,7 +46,7 @@ const (
 )
 
 // ErrIgnored is returned for a message of a later version that may be ignored.
-var ErrIgnored = errors.New("a hint of a later version")
+var ErrIgnored = errors.New("a hint from a later version")
 
 // Feature bits.
 const (
