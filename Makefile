@@ -75,7 +75,7 @@ vnf: ## build dray-vnf, network functions on DPDK ports, into bin/
 	fi
 
 .PHONY: man
-man: build ## write the manual pages and the completion of shells below out/share
+man: build ## write the manual pages and shell completion below out/share
 	@$(say) 'writing manual pages and completion below out/share'
 	@rm -rf out/share
 	@mkdir -p out/share/man/man1 out/share/bash-completion/completions out/share/zsh/vendor-completions out/share/fish/vendor_completions.d
@@ -103,7 +103,7 @@ test-deb: ## install, upgrade, use and purge the packages in a new root file sys
 	@scripts/test-deb.sh $(DEBIAN)
 
 .PHONY: check-deb
-check-deb: ## of these the part inside: it installs the packages of out/deb here, and purges them
+check-deb: ## the part of test-deb that runs inside: install the packages of out/deb here, then purge them
 	@scripts/test-deb.sh --inside
 
 .PHONY: test
@@ -124,7 +124,7 @@ lint: ## gofmt, go vet, staticcheck, shellcheck, modules, direction of dependenc
 	@scripts/lint.sh
 
 .PHONY: rooms
-rooms: ## print the rooms of the Go code and who imports whom; draws out/rooms.svg
+rooms: ## print the rooms of the Go code and their imports; draws out/rooms.svg
 	@mkdir -p out
 	@$(GO) run ./test/depcheck/rooms out/rooms.svg
 
@@ -133,7 +133,7 @@ fuzz: ## fuzz every target for FUZZ_TIME (2m) each
 	@scripts/fuzz.sh $(FUZZ_TIME)
 
 .PHONY: bench
-bench: bench-programs ## measure libdray beside the current physical limit, the DPDK face, dray-vnf; writes out/bench*.json; BENCH=--quick for a look
+bench: bench-programs ## measure libdray against the current physical limit, the DPDK face and dray-vnf; writes out/bench*.json; BENCH=--quick is shorter
 	@out/bench libdray $(BENCH) --json out/bench.json
 	@$(MAKE) --no-print-directory bench-dpdk
 	@[ -f out/vnf-plain/build.ninja ] || meson setup out/vnf-plain dataplane/vnf -Dbuildtype=release >/dev/null
@@ -142,7 +142,7 @@ bench: bench-programs ## measure libdray beside the current physical limit, the 
 	@DRAY_BENCH_JSON=$(CURDIR)/out/bench.json $(GO) test -run '^$$' -bench IdleLinks -benchtime 1x ./internal/link/broker
 
 .PHONY: bench-dpdk
-bench-dpdk: bench-programs ## of these the DPDK face alone: net_dray beside memif, vhost-user and Open vSwitch, against its targets, in five minutes
+bench-dpdk: bench-programs ## only the DPDK face: net_dray against memif, vhost-user, Open vSwitch and its targets, in five minutes
 	@$(MAKE) --no-print-directory build
 	@ninja -C out/pmd-plain tests/serve bench/dray-pmd-cost bench/dray-pmd-trips >/dev/null
 	@out/bench dpdk $(filter --quick,$(BENCH)) --json out/bench-dpdk.json
@@ -156,12 +156,12 @@ bench-programs:
 	@CGO_ENABLED=0 $(GO) build -o out/bench ./test/bench
 
 .PHONY: mutations
-mutations: simulations ## take each check out of libdray in turn: a test must fail (minutes); first the simulations at full size
+mutations: simulations ## remove each check of libdray in turn: a test must fail (minutes); first the simulations at full size
 	@scripts/setup.sh test
 	@dataplane/port/tests/mutations/run.sh
 
 .PHONY: simulations
-simulations: ## check the statistics on all simulated experiments, where make test takes a tenth
+simulations: ## check the statistics on all simulated experiments (make test runs a tenth)
 	@$(say) 'simulating 2,000 experiments for each figure of the method'
 	@DRAY_SIMULATIONS=full CGO_ENABLED=0 $(GO) test -trimpath -count=1 ./internal/result/stats
 
@@ -176,5 +176,5 @@ fresh: ## repeat demo and test in a new Debian 12 root file system; DEBIAN=13 fo
 	@scripts/fresh.sh $(DEBIAN)
 
 .PHONY: clean
-clean: ## remove what was built and written here
+clean: ## remove everything built and written here
 	rm -rf bin out

@@ -15,7 +15,7 @@ readonly release=${release#debian}
 case $release in
 12 | 13) ;;
 *)
-	echo "deb: error: packages are made on Debian 12 and 13, and this is $release" >&2
+	echo "deb: error: packages are built on Debian 12 and 13, but this is $release" >&2
 	exit 1
 	;;
 esac

@@ -70,7 +70,7 @@ fetch() {
 	prepare
 	mkdir -p "$work"/{state/lists/partial,cache/archives/partial}
 	sources >"$work/sources.list"
-	[ -s "$work/sources.list" ] || die "apt knows no Debian source on this machine" "apt-get update"
+	[ -s "$work/sources.list" ] || die "apt has no Debian source on this machine" "apt-get update"
 	if ! apt update || ! (cd "$work" && apt source --download-only "$package=$version"); then
 		sed 's/^/  apt: /' "$work/log" | tail -n 20 >&2
 		die "the source of $package $version could not be fetched" \

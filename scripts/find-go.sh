@@ -27,5 +27,5 @@ while read -r go; do
 	fi
 done < <(candidates)
 
-echo "find-go: no Go toolchain from 1.$wanted_minor on; as root, run: scripts/setup.sh run" >&2
+echo "find-go: no Go toolchain 1.$wanted_minor or newer; as root, run: scripts/setup.sh run" >&2
 exit 1

@@ -16,7 +16,7 @@ list() {
 
 found=$(clang-format --version | sed -n 's/.*version \([0-9]*\).*/\1/p')
 if [ "$found" != "$version" ]; then
-	echo "not checked: this is clang-format $found, and the code is formatted by $version"
+	echo "not checked: this is clang-format $found, but the code is formatted with $version"
 	exit 0
 fi
 mapfile -t files < <(list)

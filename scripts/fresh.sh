@@ -125,7 +125,7 @@ clone() {
 	local root=$1 git=(git -c 'safe.directory=*') head
 	head=$("${git[@]}" -C "$repo" rev-parse HEAD)
 	if [ -n "$("${git[@]}" -C "$repo" status --porcelain)" ]; then
-		say "note: changes that are not committed are left out"
+		say "note: uncommitted changes are left out"
 	fi
 	"${git[@]}" clone --quiet --no-hardlinks --no-checkout "$repo" "$root/root/dray"
 	"${git[@]}" -C "$root/root/dray" -c advice.detachedHead=false checkout --quiet "$head"

@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export GOTOOLCHAIN=local
 time=${1:?usage: scripts/fuzz.sh TIME}
 [[ $time =~ ^([1-9][0-9]*)(s|m)$ ]] || {
-	echo "fuzz: error: $time is no time such as 5s or 2m" >&2
+	echo "fuzz: error: $time is not a time such as 5s or 2m" >&2
 	exit 2
 }
 seconds=${BASH_REMATCH[1]}

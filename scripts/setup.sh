@@ -153,7 +153,7 @@ repository() {
 add_backports() {
 	local uri options="signed-by=/usr/share/keyrings/debian-archive-keyring.gpg"
 	uri=$(repository)
-	[ -n "$uri" ] || die "no apt source for $codename main was found, from which to derive $codename-backports" \
+	[ -n "$uri" ] || die "no apt source for $codename main was found to derive $codename-backports from" \
 		"add $codename-backports to /etc/apt/sources.list.d, or install Go 1.23 or later in /usr/local/go"
 	# The Release file of a snapshot is past its date.
 	[[ $uri != *snapshot.debian.org* ]] || options+=" check-valid-until=no"
@@ -229,7 +229,7 @@ install_packages() {
 		for package in "$@"; do
 			[ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || absent+=("$package")
 		done
-		die "apt-get could not install: ${absent[*]:-$*}" "read apt's words above; then: apt-get -f install; scripts/setup.sh $set"
+		die "apt-get could not install: ${absent[*]:-$*}" "read apt's messages above; then: apt-get -f install; scripts/setup.sh $set"
 	fi
 	release_services
 }
@@ -244,7 +244,7 @@ read_release() {
 	if [ "$id" != debian ] || { [ "$release" != 12 ] && [ "$release" != 13 ]; }; then
 		echo "setup: still needed (program, Debian's package):" >&2
 		printf '  %s\n' "${missing//$'\n'/$'\n'  }" >&2
-		die "this script knows Debian 12 and 13, and this is $id $release" "install the programs above by hand (Go from 1.23 on)"
+		die "this script supports Debian 12 and 13, but this is $id $release" "install the programs above by hand (Go from 1.23 on)"
 	fi
 }
 
@@ -260,7 +260,7 @@ readonly set needs
 
 missing=$(missing_needs "$needs")
 if [ -z "$missing" ]; then
-	say "all that '$set' needs is installed; Go: $("$here/find-go.sh")"
+	say "everything that '$set' needs is installed; Go: $("$here/find-go.sh")"
 	exit 0
 fi
 read_release
@@ -268,7 +268,7 @@ say "missing: $(awk '{ print $1 }' <<<"$missing" | paste -sd' ')"
 [ "$(id -u)" -eq 0 ] || die "only root can install packages" "run as root: scripts/setup.sh $set"
 
 say "reading package lists"
-apt_get update || say "warning: not every source could be read; going on with what apt knows"
+apt_get update || say "warning: some sources could not be read; continuing with apt's existing lists"
 [[ $missing != *golang ]] || prepare_go
 packages=$(packages_for "$missing")
 mapfile -t packages <<<"$packages"

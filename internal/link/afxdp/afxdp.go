@@ -94,7 +94,7 @@ func checkRuntimes(s transport.Spec) error {
 	var errs []error
 	for _, e := range s.Ends {
 		if e.Runtime == chain.RuntimeRunc {
-			errs = append(errs, fmt.Errorf("function %s has the runtime runc, hence a user namespace, where the kernel loads no XDP program; use runtime docker or process", e.Function))
+			errs = append(errs, fmt.Errorf("function %s has the runtime runc, and the kernel loads no XDP program from its user namespace; use runtime docker or process", e.Function))
 		}
 	}
 	return errors.Join(errs...)

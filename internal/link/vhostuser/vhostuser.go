@@ -58,7 +58,7 @@ func probe(ctx context.Context) (version string, err error) {
 
 func build(s transport.Spec) (*transport.Build, error) {
 	if a, b := vhost.Queues(s.Ends[0]), vhost.Queues(s.Ends[1]); a != b {
-		return nil, s.Refuse(Name, fmt.Errorf("its ports have %d and %d queues, and testpmd joins one to one; give both the same", a, b))
+		return nil, s.Refuse(Name, fmt.Errorf("its ports have %d and %d queues, but testpmd joins queue to queue; give both the same number", a, b))
 	}
 	build := transport.NewBuild(vhost.Admit(Name, s)...)
 	for i := range s.Ends {

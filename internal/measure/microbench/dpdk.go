@@ -125,7 +125,7 @@ func (r *dpdkRows) measureAll(began time.Time) {
 	end, last := began.Add(r.Time), time.Duration(0)
 	for i := 0; i < r.Rounds && (i == 0 || time.Now().Add(last).Before(end)); i++ {
 		start := time.Now()
-		fmt.Fprintf(r.Log, "net_dray beside memif, vhost-user, switches and the null device: round %d of at most %d\n", i+1, r.Rounds)
+		fmt.Fprintf(r.Log, "net_dray against memif, vhost-user, switches and the null device: round %d of at most %d\n", i+1, r.Rounds)
 		r.measure(i)
 		if r.late() {
 			if i > 0 {
