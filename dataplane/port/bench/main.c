@@ -32,10 +32,11 @@ static struct broker_options shape(uint32_t mtu)
 	return o;
 }
 
+static struct link links[3];
+
 /* Opened once: the rounds use the same links. */
 static struct link *link_of(uint32_t mtu, uint32_t mode)
 {
-	static struct link links[3];
 	struct broker_options o = shape(mtu);
 	struct link *l = &links[mode == DRAY_MODE_ADAPTIVE ? 2 : mtu > 1500];
 
@@ -44,6 +45,14 @@ static struct link *link_of(uint32_t mtu, uint32_t mode)
 		*l = link_open(&o, mode);
 	}
 	return l;
+}
+
+/* Each link's broker has a directory of its own, which goes with it. */
+static void close_links(void)
+{
+	for (unsigned i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+		if (links[i].broker)
+			link_close(&links[i]);
 }
 
 static double bare_ring(const unsigned *a)
@@ -227,6 +236,7 @@ static int count_alone(uint64_t packets)
 int main(int argc, char **argv)
 {
 	char line[128];
+	int understood = 1;
 
 	if (argc == 3 && !strcmp(argv[1], "--alone"))
 		return count_alone(strtoull(argv[2], NULL, 10)); /* nothing that depends on time */
@@ -234,8 +244,8 @@ int main(int argc, char **argv)
 	if (argc != 1 || !ns)
 		return usage();
 	bench_begin();
-	while (fgets(line, sizeof(line), stdin))
-		if (answer(line) < 0)
-			return usage();
-	return broken;
+	while (understood && fgets(line, sizeof(line), stdin))
+		understood = answer(line) == 0;
+	close_links();
+	return understood ? broken : usage();
 }

@@ -1,11 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Run each case of dray-probe once, briefly: every line is answered with samples, and no kill loses a packet or leaks a buffer.
+# Run each case of dray-probe once, briefly: every line is answered with samples, no kill loses a packet or leaks a buffer,
+# and no probe leaves a file behind.
 # The cases that fork run in a probe without threads, as in the bench.
 #
 # usage: probe.sh DRAY-PROBE
 set -euo pipefail
 readonly probe=$1
+TMPDIR=$(mktemp -d) # short: the probe puts sockets into it
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
 
 # check runs the lines of stdin in one probe.
 check() {
@@ -52,3 +56,5 @@ check <<'END'
 1 kill 7 2
 1 kill 8 2
 END
+left=$(ls "$TMPDIR")
+[ -z "$left" ] || { echo "left in $TMPDIR: $left"; exit 1; }
