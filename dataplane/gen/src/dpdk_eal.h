@@ -28,7 +28,7 @@ void dpdk_eal_closing(void);
  */
 bool dpdk_eal_has_primary(const char *arguments);
 
-/* The first error that EAL or a driver told of; "" if there was none. */
+/* The first error that EAL or a driver logged; "" if there was none. */
 const char *dpdk_eal_complaint(void);
 
 #endif

@@ -27,7 +27,7 @@ struct slot {
 enum io_wait { IO_RX = 1u << 0, IO_TX = 1u << 1 };
 
 struct io_link {
-	const char *kind; /* NULL: the port has no link that could be told */
+	const char *kind; /* NULL: the port has no link to report */
 	uint32_t generation;
 	bool judges; /* it counts violations of its peer */
 	uint64_t violations;

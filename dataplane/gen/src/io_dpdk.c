@@ -447,7 +447,7 @@ static int configure(struct io_dpdk *p, const struct options *o, const char **wh
 	return set_up_queues(p, rx, tx);
 }
 
-/* net_memif is one unless told otherwise. */
+/* net_memif is one by default. */
 static bool is_client(const struct rte_eth_dev_info *info)
 {
 	const struct rte_devargs *given = rte_dev_devargs(info->device);
@@ -473,7 +473,7 @@ static void look_up(struct io_dpdk *p, const struct options *o)
 		memcpy(p->io.address.from_ip, &o->from.v6.sin6_addr, 16);
 	else if (o->from_given)
 		memcpy(p->io.address.from_ip, &o->from.v4.sin_addr, 4);
-	/* Some cannot be told, and take all frames anyway. */
+	/* Some have no such setting, and take all frames anyway. */
 	(void)rte_eth_promiscuous_enable(p->port);
 }
 

@@ -114,7 +114,7 @@ static unsigned dray_reply(struct io *io, struct slot *slots, unsigned n)
 	}
 	sent = dray_tx_burst(p->port, 0, first, n);
 	for (unsigned i = 0; i < sent; i++)
-		first[i].home = NULL;
+		first[i].owner = NULL;
 	return sent;
 }
 
@@ -124,7 +124,7 @@ static void dray_done(struct io *io)
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < p->received; i++)
-		if (p->rx[i].home)
+		if (p->rx[i].owner)
 			p->rx[kept++] = p->rx[i];
 	dray_release(p->rx, kept);
 	p->received = 0;
@@ -169,7 +169,7 @@ static int dray_port_wait(struct io *io, unsigned what, uint64_t until_ns)
 		ret = dray_wait(p->port, 0, DRAY_WAIT_TX, 1);
 		return ret < 0 && ret != -EINTR ? ret : 0;
 	}
-	if (p->look) { /* it was woken, and no packet came: that was for the control side */
+	if (p->look) { /* it was woken, and no packet came: that was for the control plane */
 		p->look = false;
 		return serve(io);
 	}

@@ -35,8 +35,8 @@ void run_catch_signals(void);
 bool run_stopped(void);
 
 /*
- * With --hold: say that n ports are open, and wait until told to go on. Then wait for their peers.
- * The senders' way from open to ready.
+ * With --hold: say that n ports are open, and wait for the signal to go on. Then wait for their
+ * peers. The senders' way from open to ready.
  */
 bool run_await(const struct options *options, struct io *const *ios, unsigned n,
 	       struct io_error *error);

@@ -6,7 +6,7 @@
 #include "histogram.h"
 #include "packet.h"
 
-#define TRACKER_WINDOW (1u << 20) /* sequence numbers that duplicates are told in */
+#define TRACKER_WINDOW (1u << 20) /* sequence numbers in which a duplicate is recognised */
 
 struct tracker_counts {
 	uint64_t received, received_bytes, duplicates, reordered, stale, warmup, foreign, corrupt,

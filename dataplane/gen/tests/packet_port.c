@@ -70,8 +70,8 @@ static void encapsulated_round_trips(const char *encap)
 }
 
 /*
- * What a small ring did not take while the sink was stopped is counted, and told from what the link
- * lost.
+ * What a small ring did not take while the sink was stopped is counted, and kept apart from what
+ * the link lost.
  */
 static void overflow(void)
 {

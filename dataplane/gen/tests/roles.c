@@ -134,7 +134,7 @@ static void silence(void)
 	free(r);
 }
 
-/* Whatever is sent to a sink, it goes on, and follows the stream that it is told to. */
+/* Whatever is sent to a sink, it goes on, and follows the stream that it is set to. */
 static void strangers(void)
 {
 	char to[64];
@@ -169,7 +169,7 @@ static void strangers(void)
 	free(r);
 }
 
-/* What overflows the receiver's own buffer is told from what the link lost. */
+/* What overflows the receiver's own buffer is counted apart from what the link lost. */
 static void overflow(const char *at)
 {
 	char to[64];
@@ -247,7 +247,7 @@ static void addresses(const char *program)
 	CHECK_EQ(REFUSED("send", "--port", "udp:127.0.0.1:0", "--to", "[::1]:5010"), 1);
 }
 
-/* A sender that holds has its port and sends nothing until it is told to. */
+/* A sender that holds has its port and sends nothing until it is released. */
 static void hold(const char *program)
 {
 	char to[64], *line;

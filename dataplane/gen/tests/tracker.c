@@ -198,7 +198,7 @@ static void short_streams(void)
 	CHECK(t->stream == 0x12345600 && t->end_seen);
 	CHECK(come((struct packet){.stream = 0x77777700, .sequence = 1}, 5));
 	CHECK_EQ(t->counts.other_stream, 3);
-	/* cannot be told */
+	/* unknown */
 	CHECK(come_short((struct packet){.stream = 0x77777700, .sequence = 1}, 5));
 	CHECK(t->counts.received == 2 && tracker_complete(t));
 }

@@ -97,9 +97,9 @@ struct dray_rxq {
  * What the present link sends through one of its queues: several of the application's may share it.
  */
 struct dray_lane {
-	rte_spinlock_t lock;	/* not taken if the application has one queue */
-	struct dray_home *home; /* of the generation that was sent to last; NULL: none yet */
-	uint32_t bound;		/* buffers that belong to mbufs */
+	rte_spinlock_t lock;	  /* not taken if the application has one queue */
+	struct dray_owner *owner; /* of the generation that was sent to last; NULL: none yet */
+	uint32_t bound;		  /* buffers that belong to mbufs */
 	uint32_t bound_max;
 } __rte_aligned(DRAY_APART);
 
@@ -123,7 +123,7 @@ struct dray_device {
 	struct opened *opened;
 	struct rte_eth_dev *ethdev;
 	struct dray_arguments arguments;
-	/* what never changes of it; the rest is of the moment when it was opened */
+	/* the constant fields are valid; the others date from when it was opened */
 	struct dray_info info;
 	uint32_t opened_queues, opened_mode;
 	struct rte_ether_addr mac;
@@ -132,10 +132,10 @@ struct dray_device {
 	uint32_t generation; /* that went live last */
 	/* received buffers of it that the application may have at once, per queue */
 	uint32_t hold;
-	bool notified_up; /* the state that the application was told */
+	bool notified_up; /* the last status that the application was notified of */
 	struct dray_link_counts link, link_cleared;
 	struct dray_stats stats_cleared;
-	struct rte_intr_handle *control; /* libdray's control side */
+	struct rte_intr_handle *control; /* libdray's control plane */
 	struct dray_lane *lane;		 /* DRAY_MAX_QUEUES of them */
 };
 

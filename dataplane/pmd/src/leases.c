@@ -23,13 +23,13 @@ void leases_begin(void)
 }
 
 /*
- * Change the owner. The old one may be returning a lease just now: either it sees the change before
- * it touches `back`, or this thread waits until it has done. The barrier pairs with the signal
- * fence in return_local, which costs nothing.
+ * Change the poller. The old one may be returning a lease just now: either it sees the change
+ * before it touches `back`, or this thread waits until it has done. The barrier pairs with the
+ * signal fence in return_local, which costs nothing.
  */
-static void set_owner(struct leases *l, uintptr_t owner)
+static void set_poller(struct leases *l, uintptr_t poller)
 {
-	__atomic_store_n(&l->owner, owner, __ATOMIC_RELAXED);
+	__atomic_store_n(&l->poller, poller, __ATOMIC_RELAXED);
 	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 	/* acquire: pairs with the release in return_local. */
 	while (__atomic_load_n(&l->busy, __ATOMIC_ACQUIRE))
@@ -38,7 +38,7 @@ static void set_owner(struct leases *l, uintptr_t owner)
 
 void leases_take_over(struct leases *l)
 {
-	set_owner(l, leases_self());
+	set_poller(l, leases_self());
 }
 
 /* True if this thread owns the queue, and has put the lease on its own list. */
@@ -47,20 +47,20 @@ static inline bool return_local(struct leases *l, struct lease *lease)
 	const uintptr_t self = leases_self();
 	bool mine;
 
-	if (__atomic_load_n(&l->owner, __ATOMIC_RELAXED) != self)
+	if (__atomic_load_n(&l->poller, __ATOMIC_RELAXED) != self)
 		return false;
 	__atomic_store_n(&l->busy, 1, __ATOMIC_RELAXED);
 	/*
-	 * seq_cst, for the compiler alone: pairs with the membarrier in set_owner, which orders the
-	 * CPU.
+	 * seq_cst, for the compiler alone: pairs with the membarrier in set_poller, which orders
+	 * the CPU.
 	 */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	mine = __atomic_load_n(&l->owner, __ATOMIC_RELAXED) == self;
+	mine = __atomic_load_n(&l->poller, __ATOMIC_RELAXED) == self;
 	if (mine) {
 		lease->next = l->back;
 		l->back = lease;
 	}
-	/* release: pairs with the acquire in set_owner. */
+	/* release: pairs with the acquire in set_poller. */
 	__atomic_store_n(&l->busy, 0, __ATOMIC_RELEASE);
 	return mine;
 }
@@ -78,7 +78,7 @@ static void drop(struct leases *l)
 /* The port is closed, or about to be: the lock waits for that. */
 static void return_closed(struct leases *l, struct lease *lease)
 {
-	struct dray_pkt pkt = {.home = lease->home, .index = lease->index};
+	struct dray_pkt pkt = {.owner = lease->owner, .index = lease->index};
 	bool last;
 
 	pthread_mutex_lock(&l->opened->lock);
@@ -105,7 +105,7 @@ static inline bool push_foreign(struct leases *l, struct lease *lease)
 }
 
 /*
- * As push_foreign, if the owner may sleep, and the peer wait for this buffer. The lock keeps `l`
+ * As push_foreign, if the poller may sleep, and the peer wait for this buffer. The lock keeps `l`
  * in being after the push.
  */
 static bool return_waking(struct leases *l, struct lease *lease)
@@ -117,8 +117,8 @@ static bool return_waking(struct leases *l, struct lease *lease)
 	pthread_mutex_lock(&opened->lock);
 	pushed = push_foreign(l, lease);
 	/*
-	 * seq_cst: pairs with the fence in leases_wait; either this sees that the owner sleeps, or
-	 * the owner sees the lease.
+	 * seq_cst: pairs with the fence in leases_wait; either this sees that the poller sleeps, or
+	 * the poller sees the lease.
 	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (pushed && __atomic_load_n(&l->waiting, __ATOMIC_RELAXED))
@@ -180,7 +180,7 @@ static void give_list(struct leases *l, struct lease *list)
 		struct lease *lease = list;
 
 		list = lease->next;
-		pkts[n].home = lease->home;
+		pkts[n].owner = lease->owner;
 		pkts[n++].index = lease->index;
 		lease->next = l->free;
 		l->free = lease;
@@ -211,7 +211,7 @@ void leases_close(struct leases *l)
 	struct lease *foreign;
 
 	if (l->local)
-		set_owner(l, 0);
+		set_poller(l, 0);
 	give_list(l, l->back);
 	l->back = NULL;
 	/*

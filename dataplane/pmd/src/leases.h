@@ -15,7 +15,7 @@ struct lease {
 	struct rte_mbuf_ext_shared_info info;
 	struct leases *leases;
 	struct lease *next;
-	struct dray_home *home;
+	struct dray_owner *owner;
 	uint32_t index;
 } __rte_cache_aligned;
 
@@ -26,14 +26,14 @@ struct leases {
 	uint32_t out;
 	uint32_t size;
 	/*
-	 * the owner's own returns take no atomic operation: the kernel has the barrier that this
+	 * the poller's own returns take no atomic operation: the kernel has the barrier that this
 	 * needs
 	 */
 	bool local;
-	uintptr_t owner __rte_aligned(128); /* thread that polls; 0: not known, or none any more */
-	uint32_t busy;			    /* the owner is returning a lease */
+	uintptr_t poller __rte_aligned(128); /* thread that polls; 0: not known, or none any more */
+	uint32_t busy;			     /* the poller is returning a lease */
 	struct lease *foreign __rte_aligned(128); /* came back on other threads; LEASES_CLOSED */
-	uint32_t waiting; /* the owner sleeps until the queue's descriptor is readable */
+	uint32_t waiting; /* the poller sleeps until the queue's descriptor is readable */
 	int event;	  /* to be written then; -1: it never sleeps */
 	struct opened *opened;
 	struct lease lease[];
@@ -69,7 +69,7 @@ void leases_give_back(struct leases *leases);
 /* By the thread that polls, before each burst: what has come back goes to the peer. */
 static inline void leases_collect(struct leases *l)
 {
-	if (unlikely(__atomic_load_n(&l->owner, __ATOMIC_RELAXED) != leases_self()) && l->local)
+	if (unlikely(__atomic_load_n(&l->poller, __ATOMIC_RELAXED) != leases_self()) && l->local)
 		leases_take_over(l);
 	if (l->back || __atomic_load_n(&l->foreign, __ATOMIC_RELAXED))
 		leases_give_back(l);
@@ -84,7 +84,7 @@ static inline struct lease *leases_take(struct leases *l, const struct dray_pkt 
 		return NULL;
 	l->free = lease->next;
 	l->out++;
-	lease->home = pkt->home;
+	lease->owner = pkt->owner;
 	lease->index = pkt->index;
 	__atomic_store_n(&lease->info.refcnt, 1, __ATOMIC_RELAXED);
 	return lease;

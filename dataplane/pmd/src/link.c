@@ -41,7 +41,7 @@ static bool refresh(struct dray_device *device)
 	return true;
 }
 
-/* Tell the application, if it has not been told already. */
+/* Notify the application of a status that differs from the last one. */
 static void notify(struct dray_device *device, bool up)
 {
 	struct rte_eth_dev *dev = device->ethdev;

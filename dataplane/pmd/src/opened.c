@@ -98,14 +98,15 @@ void opened_return(struct opened *o, unsigned int lane, const struct dray_pkt *p
 	pthread_mutex_unlock(&o->lock);
 }
 
-unsigned int opened_take_returns(struct opened *o, unsigned int lane, const struct dray_home *home)
+unsigned int opened_take_returns(struct opened *o, unsigned int lane,
+				 const struct dray_owner *owner)
 {
 	struct returns *r = &o->returns[lane];
 	unsigned int n = 0;
 
 	pthread_mutex_lock(&o->lock);
 	for (uint32_t i = 0; i < r->count; i++)
-		n += r->pkts[i].home == home;
+		n += r->pkts[i].owner == owner;
 	release_returns(r);
 	pthread_mutex_unlock(&o->lock);
 	return n;

@@ -23,7 +23,7 @@ struct returns {
 
 struct opened {
 	struct dray_port *port;
-	/* from closing on, it orders all releases, since no queue has an owner any more */
+	/* from closing on, it orders all releases, since no queue has a thread any more */
 	pthread_mutex_t lock;
 	uint32_t references;
 	bool closed;
@@ -41,14 +41,14 @@ void opened_get(struct opened *opened);
 void opened_put(struct opened *opened);
 
 /*
- * From any thread: give a buffer of a sending queue up. The queue's owner takes it at its next
+ * From any thread: give a buffer of a sending queue up. The queue's thread takes it at its next
  * burst.
  */
 void opened_return(struct opened *opened, unsigned int lane, const struct dray_pkt *pkt);
 
-/* By the owner of that queue. Returns how many of them were of a generation. */
+/* By that queue's thread. Returns how many of them were of a generation. */
 unsigned int opened_take_returns(struct opened *opened, unsigned int lane,
-				 const struct dray_home *home);
+				 const struct dray_owner *owner);
 
 /* True once, and for ever, after opened_close. */
 static inline bool opened_is_closed(const struct opened *opened)

@@ -54,7 +54,7 @@ static void take_own(struct rte_mbuf *m, struct binding *b)
 void pool_unbind_one(struct rte_mbuf *m)
 {
 	struct binding *b = pool_binding(m);
-	struct dray_pkt pkt = {.home = b->home, .index = b->index};
+	struct dray_pkt pkt = {.owner = b->owner, .index = b->index};
 	struct opened *opened = b->opened;
 
 	if (!opened)
@@ -74,7 +74,7 @@ void pool_unbind(struct rte_mbuf **mbufs, unsigned int n)
 void pool_unbind_owned(struct rte_mbuf *m)
 {
 	struct binding *b = pool_binding(m);
-	struct dray_pkt pkt = {.home = b->home, .index = b->index};
+	struct dray_pkt pkt = {.owner = b->owner, .index = b->index};
 	struct opened *opened = b->opened;
 
 	take_own(m, b);
@@ -195,7 +195,7 @@ static void pool_free(struct rte_mempool *mempool)
 	pthread_mutex_unlock(&pools_lock);
 	for (uint32_t i = 0; p->bindings && i < mempool->size; i++) {
 		struct binding *b = &p->bindings[i];
-		struct dray_pkt pkt = {.home = b->home, .index = b->index};
+		struct dray_pkt pkt = {.owner = b->owner, .index = b->index};
 
 		if (b->opened) {
 			opened_return(b->opened, b->lane, &pkt);
@@ -225,7 +225,8 @@ RTE_INIT(pool_register)
 /*
  * Look at each free mbuf of a pool, a few at a time, so that others can still allocate in between.
  */
-static void sweep_one(struct pool *p, struct opened *opened, int lane, const struct dray_home *home)
+static void sweep_one(struct pool *p, struct opened *opened, int lane,
+		      const struct dray_owner *owner)
 {
 	struct rte_mempool_cache *cache = rte_mempool_default_cache(p->mempool, rte_lcore_id());
 	unsigned int left, n;
@@ -245,7 +246,7 @@ static void sweep_one(struct pool *p, struct opened *opened, int lane, const str
 			struct binding *b = pool_binding(objects[i]);
 
 			if (b->opened != opened ||
-			    (lane >= 0 && (b->lane != lane || b->home == home)))
+			    (lane >= 0 && (b->lane != lane || b->owner == owner)))
 				continue;
 			if (lane >= 0)
 				pool_unbind_owned(objects[i]);
@@ -256,11 +257,11 @@ static void sweep_one(struct pool *p, struct opened *opened, int lane, const str
 	}
 }
 
-void pool_sweep(struct opened *opened, uint16_t lane, const struct dray_home *home)
+void pool_sweep(struct opened *opened, uint16_t lane, const struct dray_owner *owner)
 {
 	pthread_mutex_lock(&pools_lock);
 	for (struct pool *p = pools; p; p = p->next)
-		sweep_one(p, opened, lane, home);
+		sweep_one(p, opened, lane, owner);
 	pthread_mutex_unlock(&pools_lock);
 }
 

@@ -9,12 +9,12 @@
 
 /*
  * What an mbuf of such a pool is bound to. DPDK takes its buffer for external and pinned, so that
- * clones are right, and nothing is attached to it. The owner of the mbuf owns the binding.
+ * clones are right, and nothing is attached to it. The binding belongs to whoever has the mbuf.
  */
 struct binding {
 	struct rte_mbuf_ext_shared_info info;
 	struct opened *opened; /* NULL: bound to nothing, the data is in `own` */
-	struct dray_home *home;
+	struct dray_owner *owner;
 	uint32_t index;
 	uint16_t lane;
 	uint16_t own_length;
@@ -40,7 +40,7 @@ static inline void pool_rebind(struct rte_mbuf *m, struct binding *b, const stru
 
 	m->buf_addr = (uint8_t *)pkt->data - pkt->headroom;
 	m->buf_len = (uint16_t)RTE_MIN(size, (uint32_t)UINT16_MAX);
-	b->home = pkt->home;
+	b->owner = pkt->owner;
 	b->index = pkt->index;
 }
 
@@ -49,20 +49,20 @@ void pool_bind(struct rte_mbuf *m, struct opened *opened, uint16_t lane,
 	       const struct dray_pkt *pkt);
 
 /*
- * Put the mbuf's own memory back. The buffer goes back by the queue's owner. From any thread that
+ * Put the mbuf's own memory back. The buffer goes back by the queue's thread. From any thread that
  * has the mbuf.
  */
 void pool_unbind_one(struct rte_mbuf *m);
 void pool_unbind(struct rte_mbuf **mbufs, unsigned int n);
 
-/* As pool_unbind_one, by the queue's owner itself. */
+/* As pool_unbind_one, by the queue's thread itself. */
 void pool_unbind_owned(struct rte_mbuf *m);
 
 /*
- * By a queue's owner: unbind what is not in use, of all pools, and is bound to another generation
- * of this queue than `home`.
+ * By a queue's thread: unbind what is not in use, of all pools, and is bound to another generation
+ * of this queue than `owner`.
  */
-void pool_sweep(struct opened *opened, uint16_t lane, const struct dray_home *home);
+void pool_sweep(struct opened *opened, uint16_t lane, const struct dray_owner *owner);
 
 /* As long as bindings to a port are not used any more: unbind what is not in use. */
 void pool_forget(struct opened *opened);

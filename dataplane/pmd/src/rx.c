@@ -251,7 +251,7 @@ static __rte_always_inline uint16_t receive(struct dray_rxq *q, struct rte_mbuf 
 		bool back, has = deliver(q, mbufs[i], p, in_place, &tally, &back);
 
 		if (in_place && back) {
-			pkts[done].home = p->home;
+			pkts[done].owner = p->owner;
 			pkts[done++].index = p->index;
 		}
 		if (unlikely(!has)) {

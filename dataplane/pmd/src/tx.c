@@ -143,16 +143,16 @@ static __rte_always_inline unsigned int send_copies(const struct way *w, struct 
  * The queue sends through a new generation. What is bound to an older one and not in use gives that
  * up.
  */
-static __rte_noinline void begin_generation(const struct way *w, struct dray_home *home)
+static __rte_noinline void begin_generation(const struct way *w, struct dray_owner *owner)
 {
 	struct dray_info info = {.size = sizeof(info)};
 
-	w->lane->home = home;
+	w->lane->owner = owner;
 	w->lane->bound = 0;
 	w->lane->bound_max = 0;
 	if (dray_info(w->q->port, &info) == 0)
 		w->lane->bound_max = info.packet_slots / 2;
-	pool_sweep(w->q->device->opened, w->number, home);
+	pool_sweep(w->q->device->opened, w->number, owner);
 }
 
 /*
@@ -162,7 +162,7 @@ static __rte_always_inline bool is_bound(const struct dray_lane *lane, const str
 {
 	struct binding *b = pool_binding(m);
 
-	return b->opened && b->home == lane->home && rte_mbuf_refcnt_read(m) == 1 &&
+	return b->opened && b->owner == lane->owner && rte_mbuf_refcnt_read(m) == 1 &&
 	       rte_mbuf_ext_refcnt_read(&b->info) == 1 && m->nb_segs == 1 && m->data_len > 0;
 }
 
@@ -176,7 +176,7 @@ static __rte_always_inline void describe(const struct dray_txq *q, struct dray_p
 		.length = m->data_len,
 		.room = (uint32_t)m->buf_len - m->data_off,
 		.headroom = m->data_off,
-		.home = b->home,
+		.owner = b->owner,
 		.index = b->index,
 	};
 	copy_tag(q, p, m);
@@ -197,7 +197,7 @@ static __rte_noinline void bind_some(const struct way *w, struct rte_mbuf **mbuf
 	got = dray_tx_alloc(w->q->port, w->number, pkts, n, 1);
 	for (unsigned int i = 0; i < got; i++) {
 		/* The application may write as much as the pool promises. */
-		if (pkts[i].home != lane->home ||
+		if (pkts[i].owner != lane->owner ||
 		    pkts[i].headroom + pkts[i].room < pool_binding(mbufs[i])->own_length) {
 			dray_release(&pkts[i], got - i);
 			return;
@@ -216,7 +216,7 @@ static __rte_noinline bool can_bind(const struct way *w, struct rte_mbuf *m, str
 	    m->nb_segs != 1)
 		return false;
 	if (b->opened && b->opened == w->q->device->opened && b->lane == w->number) {
-		if (b->home != w->lane->home)
+		if (b->owner != w->lane->owner)
 			tally->old++;
 		else if (w->lane->bound)
 			w->lane->bound--;
@@ -278,8 +278,8 @@ static __rte_noinline unsigned int send_bound(const struct way *w, struct rte_mb
 
 	if (unlikely(got == 0))
 		return no_buffer(w, mbufs, n, tally);
-	if (unlikely(fresh[0].home != w->lane->home))
-		begin_generation(w, fresh[0].home);
+	if (unlikely(fresh[0].owner != w->lane->owner))
+		begin_generation(w, fresh[0].owner);
 	for (i = 0; i < got; i++) {
 		struct rte_mbuf *m = mbufs[i];
 
@@ -307,7 +307,7 @@ static __rte_noinline unsigned int send_bound(const struct way *w, struct rte_mb
 /* What other threads have given up of this queue's. */
 static __rte_noinline void take_returns(const struct way *w)
 {
-	unsigned int n = opened_take_returns(w->q->device->opened, w->number, w->lane->home);
+	unsigned int n = opened_take_returns(w->q->device->opened, w->number, w->lane->owner);
 
 	w->lane->bound -= RTE_MIN(n, w->lane->bound);
 }

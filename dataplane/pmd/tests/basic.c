@@ -37,7 +37,7 @@ static void lengths(void)
 	CHECK(rig_xstat(b, "rx_zero_copy_packets") > in_place);
 }
 
-/* More than a ring takes: the sender is told, and goes on when there is room. */
+/* More than a ring takes: the rest is refused, and goes when there is room. */
 static void bursts(void)
 {
 	struct rte_mbuf *m[400], *r[64];

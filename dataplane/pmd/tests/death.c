@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kill -9 of the peer under load in both directions: the link goes down and comes back with a new
- * generation, the application is told each time, and no mbuf is lost.
+ * generation, the application is notified each time, and no mbuf is lost.
  */
 #include <signal.h>
 #include <sys/prctl.h>
@@ -16,7 +16,7 @@
 #define KEPT 16
 
 static struct broker *broker;
-static unsigned int told;
+static unsigned int notified;
 
 /*
  * The peer: without DPDK, as an application of libdray. It publishes without end, and takes all
@@ -121,11 +121,11 @@ static void round_of(uint16_t a, struct rte_mempool *pool, uint64_t *generation)
 	CHECK_EQ(rte_mempool_avail_count(pool), MBUFS);
 }
 
-static int told_of_link(uint16_t id, enum rte_eth_event_type type, void *argument, void *result)
+static int on_link_change(uint16_t id, enum rte_eth_event_type type, void *argument, void *result)
 {
 	(void)id, (void)argument, (void)result;
 	CHECK_EQ(type, RTE_ETH_EVENT_INTR_LSC);
-	__atomic_fetch_add(&told, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&notified, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -139,13 +139,13 @@ int main(void)
 	broker = broker_fork(NULL);
 	rig_begin();
 	a = rig_probe(broker, "net_dray0", "a", "");
-	CHECK_EQ(rte_eth_dev_callback_register(a, RTE_ETH_EVENT_INTR_LSC, told_of_link, NULL), 0);
+	CHECK_EQ(rte_eth_dev_callback_register(a, RTE_ETH_EVENT_INTR_LSC, on_link_change, NULL), 0);
 	rig_start(a, &(struct rig_conf){.lsc = true});
 	pool = rte_pmd_dray_pool_create("bound", a, MBUFS, 0, 0, SOCKET_ID_ANY);
 	CHECK(pool != NULL);
 	for (unsigned int i = 0; i < ROUNDS; i++)
 		round_of(a, pool, &generation);
-	UNTIL(__atomic_load_n(&told, __ATOMIC_RELAXED) == 2 * ROUNDS, usleep(200));
+	UNTIL(__atomic_load_n(&notified, __ATOMIC_RELAXED) == 2 * ROUNDS, usleep(200));
 	CHECK_EQ(rig_xstat(a, "link_ups"), ROUNDS);
 	CHECK_EQ(rig_xstat(a, "link_downs"), ROUNDS);
 	CHECK_EQ(rig_xstat(a, "misuse"), 0);

@@ -7,7 +7,7 @@
 
 #include "bare.h"
 #include "bench.h"
-#include "home.h"
+#include "owner.h"
 #include "kill.h"
 #include "link.h"
 #include "modes.h"

@@ -30,7 +30,7 @@ struct state {
 
 static void receive(struct state *s, unsigned n)
 {
-	struct dray_home *rx = &s->bed.rx->home;
+	struct dray_owner *rx = &s->bed.rx->owner;
 	struct dray_pkt p[64];
 	unsigned room = 64 - s->received_count, got = rx->ops->recv(rx, p, n < room ? n : room);
 
@@ -53,7 +53,7 @@ static void receive(struct state *s, unsigned n)
 
 static void allocate(struct state *s, unsigned n)
 {
-	struct dray_home *tx = &s->bed.tx->home;
+	struct dray_owner *tx = &s->bed.tx->owner;
 	struct dray_pkt p[64];
 	unsigned room = 64 - s->allocated_count,
 		 got = tx->ops->alloc(tx, p, n < room ? n : room, n & 32 ? 5000 : 64);
@@ -118,8 +118,8 @@ static void step(struct state *s, struct input *in)
 		give_back(s->received, &s->received_count, n);
 		break;
 	case 5:
-		CHECK_EQ(s->bed.tx->home.ops->send(&s->bed.tx->home, s->allocated,
-						   s->allocated_count),
+		CHECK_EQ(s->bed.tx->owner.ops->send(&s->bed.tx->owner, s->allocated,
+						    s->allocated_count),
 			 s->allocated_count);
 		s->allocated_count = 0;
 		break;
@@ -144,8 +144,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		give_back(s.received, &s.received_count, 0);
 	while (s.allocated_count)
 		give_back(s.allocated, &s.allocated_count, 0);
-	CHECK_EQ(home_held(&s.bed.rx->home), 0);
-	CHECK_EQ(home_held(&s.bed.tx->home), 0);
+	CHECK_EQ(owner_held(&s.bed.rx->owner), 0);
+	CHECK_EQ(owner_held(&s.bed.tx->owner), 0);
 	CHECK_EQ(atomic_load(&s.bed.rx_counters->n[COUNT_MISUSE]) +
 			 atomic_load(&s.bed.tx_counters->n[COUNT_MISUSE]),
 		 0);

@@ -37,7 +37,7 @@ extern "C" {
  */
 
 struct dray_port;
-struct dray_home;
+struct dray_owner;
 
 #define DRAY_MAX_QUEUES 16
 #define DRAY_MAX_MESSAGE (4u << 20) /* bytes; not every link has buffers that large */
@@ -141,7 +141,7 @@ enum dray_pkt_flags {
  */
 struct dray_pkt {
 	void *data;
-	struct dray_home *home;
+	struct dray_owner *owner;
 	uint32_t index;
 	uint32_t length;   /* bytes */
 	uint16_t vlan;	   /* TCI, if DRAY_PKT_VLAN is set */
@@ -202,8 +202,8 @@ unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *
 
 /*
  * Give back buffers that were received, or allocated and not sent: in any order, from any thread,
- * even after dray_close. If the thread is not the queue's owner, the buffers reach the peer at the
- * owner's next call on the queue. An owner that sleeps, in dray_wait or on a descriptor, is woken
+ * even after dray_close. If that is not the queue's thread, the buffers reach the peer at the next
+ * call of the queue's thread. If that thread sleeps, in dray_wait or on a descriptor, it is woken
  * for that. Giving a buffer back twice is counted as misuse.
  */
 void dray_release(struct dray_pkt *pkts, unsigned n);
@@ -232,7 +232,7 @@ int dray_wait(struct dray_port *port, unsigned queue, unsigned what, int timeout
 int dray_fd(struct dray_port *port);
 
 /*
- * As dray_fd, but for the control side alone, and in every mode. Readable means that dray_service
+ * As dray_fd, but for the control plane alone, and in every mode. Readable means that dray_service
  * has something to do: the broker sent a message, or the peer is gone. Packets never make it
  * readable. Errors: -EBADF, -EMFILE, -ENOMEM.
  */
@@ -245,7 +245,7 @@ int dray_event_fd(struct dray_port *port);
 int dray_queue_fd(struct dray_port *port, unsigned queue);
 
 /*
- * Handle what is due on the control side, and return at once: messages of the broker, a new
+ * Handle what is due on the control plane, and return at once: messages of the broker, a new
  * generation, the death of the peer, telemetry. Call it at least every 100 ms, or open with
  * DRAY_SERVICE_THREAD. Returns how many events dray_events can return now, or -EBADF.
  */

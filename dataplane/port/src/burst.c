@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data path above the transports: ownership, following a switch, copying packets of other
- * homes, asking to be woken.
+ * The data path above the transports: which thread uses a queue, following a switch, copying
+ * packets of other owners, asking to be woken.
  */
 #include "burst.h"
 
@@ -14,15 +14,15 @@
 #define COPY_BATCH 32
 #define BELL_BATCH 8
 
-static void direction_owned_by(struct queue *queue, struct direction *dir, uintptr_t self)
+static void direction_used_by(struct queue *queue, struct direction *dir, uintptr_t self)
 {
 	dir->thread = self;
-	if (dir->home)
-		atomic_store_explicit(&dir->home->owner, self, memory_order_relaxed);
-	for (struct dray_home *h = dir->draining; h; h = h->draining)
-		atomic_store_explicit(&h->owner, self, memory_order_relaxed);
+	if (dir->owner)
+		atomic_store_explicit(&dir->owner->thread, self, memory_order_relaxed);
+	for (struct dray_owner *h = dir->draining; h; h = h->draining)
+		atomic_store_explicit(&h->thread, self, memory_order_relaxed);
 	if (dir == &queue->rx && queue->pool)
-		atomic_store_explicit(&queue->pool->home.owner, self, memory_order_relaxed);
+		atomic_store_explicit(&queue->pool->owner.thread, self, memory_order_relaxed);
 }
 
 bool direction_enter(struct queue *queue, struct direction *dir)
@@ -35,7 +35,7 @@ bool direction_enter(struct queue *queue, struct direction *dir)
 	}
 	atomic_store_explicit(&dir->busy, 1, memory_order_relaxed);
 	if (unlikely(dir->thread != self))
-		direction_owned_by(queue, dir, self);
+		direction_used_by(queue, dir, self);
 	return true;
 }
 
@@ -66,10 +66,10 @@ unsigned bell_drain(struct generation *gen, unsigned queue, struct counters *cou
 }
 
 /*
- * A home that is still to be drained stays armed, so its packets ring like all others. The caller
+ * An owner that is still to be drained stays armed, so its packets ring like all others. The caller
  * polls it next.
  */
-static void drain_later(struct direction *dir, struct dray_home *h)
+static void drain_later(struct direction *dir, struct dray_owner *h)
 {
 	h->draining = dir->draining;
 	dir->draining = h;
@@ -77,17 +77,17 @@ static void drain_later(struct direction *dir, struct dray_home *h)
 		(void)h->ops->arm(h);
 }
 
-/* Leave the current home: sending, at once; receiving, when it is empty. */
+/* Leave the current owner: sending, at once; receiving, when it is empty. */
 static void direction_abandon(struct queue *queue, struct direction *dir)
 {
-	struct dray_home *old = dir->home;
+	struct dray_owner *old = dir->owner;
 
 	if (!old)
 		return;
-	dir->home = NULL;
+	dir->owner = NULL;
 	dir->armed = false;
 	if (dir == &queue->tx) {
-		home_orphan(old);
+		owner_orphan(old);
 		return;
 	}
 	waker_awake(&queue->waker);
@@ -101,7 +101,7 @@ static void direction_abandon(struct queue *queue, struct direction *dir)
 static void collect_missed(struct queue *q, unsigned queue, struct generation *gen,
 			   const struct generation *current)
 {
-	struct dray_home *h;
+	struct dray_owner *h;
 
 	if (!gen)
 		return;
@@ -111,7 +111,7 @@ static void collect_missed(struct queue *q, unsigned queue, struct generation *g
 		return;
 	h->adopted = true;
 	h->waker = &q->waker;
-	atomic_store_explicit(&h->owner, q->rx.thread, memory_order_relaxed);
+	atomic_store_explicit(&h->thread, q->rx.thread, memory_order_relaxed);
 	drain_later(&q->rx, h);
 }
 
@@ -133,24 +133,24 @@ static void follow_capture(struct dray_port *port, unsigned queue, struct direct
 }
 
 static void move_to(struct dray_port *port, unsigned queue, struct direction *dir,
-		    struct generation *gen, struct dray_home *home)
+		    struct generation *gen, struct dray_owner *owner)
 {
 	struct queue *q = &port->queues[queue];
 
 	direction_abandon(q, dir);
 	if (dir == &q->rx)
 		collect_missed(q, queue, port->generations, gen);
-	dir->generation = home ? gen : NULL;
-	dir->home = home;
-	if (home) {
-		home->adopted = true;
-		home->waker = &q->waker;
+	dir->generation = owner ? gen : NULL;
+	dir->owner = owner;
+	if (owner) {
+		owner->adopted = true;
+		owner->waker = &q->waker;
 	}
 }
 
 void direction_update(struct dray_port *port, unsigned queue, struct direction *dir, bool sending)
 {
-	struct dray_home *home = NULL;
+	struct dray_owner *owner = NULL;
 	struct generation *gen;
 
 	pthread_mutex_lock(&port->lock);
@@ -161,29 +161,29 @@ void direction_update(struct dray_port *port, unsigned queue, struct direction *
 	}
 	gen = atomic_load_explicit(&port->current, memory_order_relaxed);
 	if (gen && queue < gen->queues)
-		home = sending ? gen->tx[queue] : gen->rx[queue];
-	if (!home || home != dir->home)
-		move_to(port, queue, dir, gen, home);
+		owner = sending ? gen->tx[queue] : gen->rx[queue];
+	if (!owner || owner != dir->owner)
+		move_to(port, queue, dir, gen, owner);
 	follow_capture(port, queue, dir, sending);
 	dir->switches = atomic_load_explicit(&port->switches, memory_order_relaxed);
-	/* the home is new, and a pool may be */
-	direction_owned_by(&port->queues[queue], dir, dir->thread);
+	/* the owner is new, and a pool may be */
+	direction_used_by(&port->queues[queue], dir, dir->thread);
 	pthread_mutex_unlock(&port->lock);
 }
 
-static bool is_shm(const struct dray_home *h)
+static bool is_shm(const struct dray_owner *h)
 {
 	return h->generation->kind == DRAY_LINK_SHM;
 }
 
-/* A home that its direction had left gets no more packets. */
-static void end_draining(struct dray_port *port, unsigned queue, struct dray_home **link)
+/* An owner that its direction had left gets no more packets. */
+static void end_draining(struct dray_port *port, unsigned queue, struct dray_owner **link)
 {
-	struct dray_home *h = *link;
+	struct dray_owner *h = *link;
 
 	*link = h->draining;
 	unwatch_bell(port, h->generation, queue);
-	home_orphan(h);
+	owner_orphan(h);
 }
 
 /*
@@ -191,11 +191,11 @@ static void end_draining(struct dray_port *port, unsigned queue, struct dray_hom
  * lane to the next and never back: once a newer lane has a packet (`newer`, which was read before),
  * an older one gets no more. Until then the newer ones wait: *held.
  */
-static unsigned drain_from(struct dray_port *port, unsigned queue, struct dray_home **link,
+static unsigned drain_from(struct dray_port *port, unsigned queue, struct dray_owner **link,
 			   struct dray_pkt *pkts, unsigned n, bool newer, bool *held)
 {
 	struct direction *dir = &port->queues[queue].rx;
-	struct dray_home *h = *link;
+	struct dray_owner *h = *link;
 	unsigned got;
 	bool final;
 
@@ -227,7 +227,7 @@ static unsigned drain_from(struct dray_port *port, unsigned queue, struct dray_h
 static unsigned recv_any(struct dray_port *port, unsigned queue, struct direction *dir,
 			 struct dray_pkt *pkts, unsigned n)
 {
-	struct dray_home *h = dir->home;
+	struct dray_owner *h = dir->owner;
 	bool held = false;
 
 	if (unlikely(dir->draining)) {
@@ -245,7 +245,7 @@ static unsigned recv_idle(struct dray_port *port, unsigned queue, struct directi
 			  struct dray_pkt *pkts, unsigned n)
 {
 	struct waker *waker = &port->queues[queue].waker;
-	struct dray_home *h = dir->home;
+	struct dray_owner *h = dir->owner;
 	unsigned rings, got;
 
 	if (!h || !h->ops->arm)
@@ -283,7 +283,7 @@ static inline unsigned recv_sleeper(struct dray_port *port, unsigned queue, stru
 	dir->idle_ticks = 0;
 	if (dir->armed) {
 		dir->armed = false;
-		dir->home->ops->disarm(dir->home);
+		dir->owner->ops->disarm(dir->owner);
 		waker_awake(&port->queues[queue].waker);
 	}
 	return got;
@@ -330,8 +330,8 @@ EXPORT unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dra
 	if (unlikely(!direction_enter(&port->queues[queue], dir)))
 		return 0;
 	direction_follow(port, queue, dir, true);
-	if (likely(dir->home))
-		got = dir->home->ops->alloc(dir->home, pkts, n, size);
+	if (likely(dir->owner))
+		got = dir->owner->ops->alloc(dir->owner, pkts, n, size);
 	direction_leave(dir);
 	return got;
 }
@@ -339,10 +339,10 @@ EXPORT unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dra
 /* Capture before sending: afterwards the packets belong to the peer. */
 static unsigned send_captured(struct direction *dir, struct dray_pkt *pkts, unsigned n)
 {
-	struct dray_home *h = dir->home;
+	struct dray_owner *h = dir->owner;
 	unsigned fit, used;
 
-	for (fit = 0; fit < n && pkts[fit].home == h && pkts[fit].length - 1 < pkts[fit].room;
+	for (fit = 0; fit < n && pkts[fit].owner == h && pkts[fit].length - 1 < pkts[fit].room;
 	     fit++)
 		;
 	if (fit == 0)
@@ -353,11 +353,11 @@ static unsigned send_captured(struct direction *dir, struct dray_pkt *pkts, unsi
 	return used;
 }
 
-static inline unsigned send_home(struct direction *dir, struct dray_pkt *pkts, unsigned n)
+static inline unsigned send_owner(struct direction *dir, struct dray_pkt *pkts, unsigned n)
 {
 	if (unlikely(dir->capture))
 		return send_captured(dir, pkts, n);
-	return dir->home->ops->send(dir->home, pkts, n);
+	return dir->owner->ops->send(dir->owner, pkts, n);
 }
 
 static void drop(struct direction *dir, struct dray_pkt *p)
@@ -379,28 +379,28 @@ static void copy_packet(struct dray_pkt *to, const struct dray_pkt *from)
 /* Whether this direction can send a packet at all. */
 static bool can_send(const struct direction *dir, const struct dray_pkt *p)
 {
-	return dir->home && p->home && p->length > 0 && p->length <= p->room &&
+	return dir->owner && p->owner && p->length > 0 && p->length <= p->room &&
 	       (p->length <= dir->generation->packet_max ||
 		p->length <= dir->generation->message_max);
 }
 
 static void drop_or_count(struct direction *dir, struct dray_pkt *p)
 {
-	if (!p->home)
+	if (!p->owner)
 		count(&dir->counters, COUNT_MISUSE, 1);
 	else
 		drop(dir, p);
 }
 
 /*
- * Send packets whose buffers belong to another home, by copying them. Returns how many were
+ * Send packets whose buffers belong to another owner, by copying them. Returns how many were
  * consumed: an original is consumed once its copy is sent. A first packet that cannot be sent at
  * all is dropped.
  */
 static unsigned send_copies(struct direction *dir, struct dray_pkt *pkts, unsigned n)
 {
 	struct dray_pkt copies[COPY_BATCH];
-	struct dray_home *h = dir->home;
+	struct dray_owner *h = dir->owner;
 	unsigned made, sent = 0;
 
 	if (!can_send(dir, &pkts[0])) {
@@ -408,14 +408,14 @@ static unsigned send_copies(struct direction *dir, struct dray_pkt *pkts, unsign
 		return 1;
 	}
 	for (made = 0;
-	     made < n && made < COPY_BATCH && pkts[made].home != h && can_send(dir, &pkts[made]);
+	     made < n && made < COPY_BATCH && pkts[made].owner != h && can_send(dir, &pkts[made]);
 	     made++) {
 		if (!h->ops->alloc(h, &copies[made], 1, pkts[made].length))
 			break;
 		copy_packet(&copies[made], &pkts[made]);
 	}
 	if (made)
-		sent = send_home(dir, copies, made);
+		sent = send_owner(dir, copies, made);
 	count(&dir->counters, COUNT_TX_COPIED, sent);
 	dray_release(pkts, sent);
 	dray_release(&copies[sent], made - sent); /* the device has no room now */
@@ -435,8 +435,8 @@ EXPORT unsigned dray_tx_burst(struct dray_port *port, unsigned queue, struct dra
 		return 0;
 	direction_follow(port, queue, dir, true);
 	while (i < n) {
-		if (likely(dir->home && pkts[i].home == dir->home))
-			used = send_home(dir, &pkts[i], n - i);
+		if (likely(dir->owner && pkts[i].owner == dir->owner))
+			used = send_owner(dir, &pkts[i], n - i);
 		else
 			used = send_copies(dir, &pkts[i], n - i);
 		i += used;

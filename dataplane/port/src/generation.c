@@ -35,9 +35,9 @@ void generation_free(struct generation *gen)
 {
 	for (unsigned q = 0; q < DRAY_MAX_QUEUES; q++) {
 		if (gen->tx[q])
-			gen->destroy_home(gen->tx[q]);
+			gen->destroy_owner(gen->tx[q]);
 		if (gen->rx[q])
-			gen->destroy_home(gen->rx[q]);
+			gen->destroy_owner(gen->rx[q]);
 		if (gen->bells[q] >= 0)
 			close(gen->bells[q]);
 	}

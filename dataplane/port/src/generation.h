@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One generation of a link, as this end has it: a transport's memory and descriptors, and a home
+ * One generation of a link, as this end has it: a transport's memory and descriptors, and an owner
  * for each direction of each queue.
  */
 #ifndef DRAY_ATTACHMENT_H
@@ -8,10 +8,10 @@
 
 #include <stdbool.h>
 
-#include "home.h"
+#include "owner.h"
 
 struct generation {
-	/* one of the port while it is current, one per home until that is settled */
+	/* one of the port while it is current, one per owner until that is settled */
 	_Atomic uint32_t refs;
 	uint32_t kind; /* enum dray_link_kind */
 	uint32_t number;
@@ -26,11 +26,11 @@ struct generation {
 	uint8_t *memory;
 	void *map; /* memory with its guards */
 	size_t map_size;
-	struct dray_home *tx[DRAY_MAX_QUEUES];
-	struct dray_home *rx[DRAY_MAX_QUEUES];
-	void (*destroy_home)(struct dray_home *home);
+	struct dray_owner *tx[DRAY_MAX_QUEUES];
+	struct dray_owner *rx[DRAY_MAX_QUEUES];
+	void (*destroy_owner)(struct dray_owner *owner);
 	void (*last_put)(struct generation *gen);
-	void *owner;		 /* for last_put */
+	void *context;		 /* for last_put */
 	struct generation *next; /* of the port's */
 };
 

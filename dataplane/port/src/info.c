@@ -49,9 +49,9 @@ static void add_held(struct dray_port *port, unsigned queue, struct dray_stats *
 {
 	for (const struct generation *gen = port->generations; gen; gen = gen->next) {
 		if (gen->tx[queue])
-			stats->held += home_held(gen->tx[queue]);
+			stats->held += owner_held(gen->tx[queue]);
 		if (gen->rx[queue])
-			stats->held += home_held(gen->rx[queue]);
+			stats->held += owner_held(gen->rx[queue]);
 	}
 }
 

@@ -55,8 +55,8 @@ void ringer_ring(struct ringer *ringer)
 	char one = 1;
 
 	/*
-	 * seq_cst: pairs with rx_lane_arm (P3) and tx_lane_arm (P4): either the owner sees what was
-	 * published, or this sees its word.
+	 * seq_cst: pairs with rx_lane_arm (P3) and tx_lane_arm (P4): either the queue's thread sees
+	 * what was published, or this sees its word.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	word = atomic_load_explicit(ringer->word, memory_order_relaxed);

@@ -4,7 +4,7 @@
 #define DRAY_LANE_H
 
 #include "geometry.h"
-#include "home.h"
+#include "owner.h"
 
 struct pool;
 
@@ -99,7 +99,7 @@ uint64_t *ledger_new(const struct lane_view *view, enum slot_state state);
 
 /* The sending end. */
 struct tx_lane {
-	struct dray_home home;
+	struct dray_owner owner;
 	struct lane_view view;
 	uint64_t *ledger;
 	uint32_t *free_pkts; /* stacks: the slot that came back last is the warmest */
@@ -119,7 +119,7 @@ struct tx_lane {
 
 /* The receiving end. */
 struct rx_lane {
-	struct dray_home home;
+	struct dray_owner owner;
 	struct lane_view view;
 	uint64_t *ledger;
 	uint32_t head;	    /* descriptors taken */

@@ -19,19 +19,20 @@
 #define ETHERNET_BYTES 14
 #define FLUSH_MAX 65536 /* frames */
 
-struct net_home {
-	struct pool pool; /* first: a home of this kind is a pool */
+struct net_owner {
+	struct pool pool; /* first: an owner of this kind is a pool */
 	int fd;
 };
 
-#define HOME(h) ((struct net_home *)(h))
+#define NET_OWNER(h) ((struct net_owner *)(h))
 
-static unsigned net_alloc(struct dray_home *home, struct dray_pkt *pkts, unsigned n, uint32_t size)
+static unsigned net_alloc(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n,
+			  uint32_t size)
 {
-	unsigned got = pool_take(&HOME(home)->pool, pkts, n, size);
+	unsigned got = pool_take(&NET_OWNER(owner)->pool, pkts, n, size);
 
 	if (got < n)
-		count(home->counters, COUNT_TX_NO_BUFFER, n - got);
+		count(owner->counters, COUNT_TX_NO_BUFFER, n - got);
 	return got;
 }
 
@@ -53,9 +54,9 @@ static bool insert_vlan(struct dray_pkt *p)
 }
 
 /* Make a frame fit for a wire. false: it cannot be. */
-static bool finish(const struct net_home *h, struct dray_pkt *p)
+static bool finish(const struct net_owner *h, struct dray_pkt *p)
 {
-	if (p->index >= h->pool.home.slots || !h->pool.with_application[p->index] ||
+	if (p->index >= h->pool.owner.slots || !h->pool.with_application[p->index] ||
 	    p->length == 0 || p->length > p->room)
 		return false;
 	if (p->flags & DRAY_PKT_CSUM_NEEDED) {
@@ -70,9 +71,9 @@ static bool finish(const struct net_home *h, struct dray_pkt *p)
  * Send a batch that is fit. Returns how many were consumed; a frame that the device refuses is
  * consumed and counted.
  */
-static unsigned transmit(struct net_home *h, struct dray_pkt *pkts, unsigned n)
+static unsigned transmit(struct net_owner *h, struct dray_pkt *pkts, unsigned n)
 {
-	struct counters *c = h->pool.home.counters;
+	struct counters *c = h->pool.owner.counters;
 	struct mmsghdr msgs[BATCH] = {0};
 	struct iovec iov[BATCH];
 	int sent;
@@ -87,29 +88,29 @@ static unsigned transmit(struct net_home *h, struct dray_pkt *pkts, unsigned n)
 		if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR)
 			return 0;
 		count(c, COUNT_TX_DROPPED, 1);
-		pool_give_back(&h->pool.home, pkts, 1);
+		pool_give_back(&h->pool.owner, pkts, 1);
 		return 1;
 	}
 	for (int i = 0; i < sent; i++)
 		count(c, COUNT_TX_BYTES, pkts[i].length);
 	count(c, COUNT_TX_PACKETS, (uint64_t)sent);
-	pool_give_back(&h->pool.home, pkts, (unsigned)sent);
+	pool_give_back(&h->pool.owner, pkts, (unsigned)sent);
 	return (unsigned)sent;
 }
 
-static unsigned net_send(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+static unsigned net_send(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n)
 {
-	struct net_home *h = HOME(home);
+	struct net_owner *h = NET_OWNER(owner);
 	unsigned done = 0, fit, used;
 
-	while (done < n && pkts[done].home == home) {
-		for (fit = 0; fit < BATCH && done + fit < n && pkts[done + fit].home == home &&
+	while (done < n && pkts[done].owner == owner) {
+		for (fit = 0; fit < BATCH && done + fit < n && pkts[done + fit].owner == owner &&
 			      finish(h, &pkts[done + fit]);
 		     fit++)
 			;
 		if (fit == 0) {
-			count(home->counters, COUNT_TX_DROPPED, 1);
-			pool_give_back(home, &pkts[done++], 1);
+			count(owner->counters, COUNT_TX_DROPPED, 1);
+			pool_give_back(owner, &pkts[done++], 1);
 			continue;
 		}
 		used = transmit(h, &pkts[done], fit);
@@ -141,16 +142,16 @@ static void read_aux(struct msghdr *msg, struct dray_pkt *p)
 }
 
 /* Keep the frames that came whole; returns how many there are. */
-static unsigned keep(struct net_home *h, struct mmsghdr *msgs, struct dray_pkt *pkts, unsigned n)
+static unsigned keep(struct net_owner *h, struct mmsghdr *msgs, struct dray_pkt *pkts, unsigned n)
 {
-	struct counters *c = h->pool.home.counters;
+	struct counters *c = h->pool.owner.counters;
 	uint64_t bytes = 0;
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		if (msgs[i].msg_len == 0 || msgs[i].msg_len > pkts[i].room) {
 			count(c, COUNT_RX_DROPPED, 1);
-			pool_give_back(&h->pool.home, &pkts[i], 1);
+			pool_give_back(&h->pool.owner, &pkts[i], 1);
 			continue;
 		}
 		pkts[i].length = msgs[i].msg_len;
@@ -163,9 +164,9 @@ static unsigned keep(struct net_home *h, struct mmsghdr *msgs, struct dray_pkt *
 	return kept;
 }
 
-static unsigned net_recv(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+static unsigned net_recv(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n)
 {
-	struct net_home *h = HOME(home);
+	struct net_owner *h = NET_OWNER(owner);
 	_Alignas(struct cmsghdr) char control[BATCH][CMSG_SPACE(sizeof(struct tpacket_auxdata))];
 	struct mmsghdr msgs[BATCH] = {0};
 	struct iovec iov[BATCH];
@@ -182,36 +183,36 @@ static unsigned net_recv(struct dray_home *home, struct dray_pkt *pkts, unsigned
 	came = buffers ? recvmmsg(h->fd, msgs, buffers, MSG_DONTWAIT | MSG_TRUNC, NULL) : 0;
 	if (came < 0)
 		came = 0;
-	pool_give_back(home, pkts + came, buffers - (unsigned)came);
+	pool_give_back(owner, pkts + came, buffers - (unsigned)came);
 	return keep(h, msgs, pkts, (unsigned)came);
 }
 
-static bool readable(struct dray_home *home, short events)
+static bool readable(struct dray_owner *owner, short events)
 {
-	struct pollfd p = {.fd = HOME(home)->fd, .events = events};
+	struct pollfd p = {.fd = NET_OWNER(owner)->fd, .events = events};
 
 	return poll(&p, 1, 0) > 0;
 }
 
-static bool net_can_recv(struct dray_home *home)
+static bool net_can_recv(struct dray_owner *owner)
 {
-	return readable(home, POLLIN);
+	return readable(owner, POLLIN);
 }
 
-static bool net_can_send(struct dray_home *home)
+static bool net_can_send(struct dray_owner *owner)
 {
-	home_drain(home);
-	return HOME(home)->pool.free_packet_count > 0 && readable(home, POLLOUT);
+	owner_drain(owner);
+	return NET_OWNER(owner)->pool.free_packet_count > 0 && readable(owner, POLLOUT);
 }
 
-static const struct home_ops net_tx_ops = {
+static const struct owner_ops net_tx_ops = {
 	.alloc = net_alloc,
 	.send = net_send,
 	.give_back = pool_give_back,
 	.ready = net_can_send,
 };
 
-static const struct home_ops net_rx_ops = {
+static const struct owner_ops net_rx_ops = {
 	.recv = net_recv,
 	.give_back = pool_give_back,
 	.ready = net_can_recv,
@@ -233,19 +234,20 @@ static int check_socket(int fd)
 	return 0;
 }
 
-static int make_home(struct dray_port *port, struct generation *gen, unsigned q,
-		     const struct home_ops *ops, struct counters *counters, struct dray_home **home)
+static int make_owner(struct dray_port *port, struct generation *gen, unsigned q,
+		      const struct owner_ops *ops, struct counters *counters,
+		      struct dray_owner **owner)
 {
 	struct pool_shape shape = {.packets = POOL_PACKETS,
 				   .packet_room = port->welcome.mtu + ETHERNET_BYTES + VLAN_BYTES};
 	struct pool *pool;
 	int ret = pool_new(&shape, ops, gen, counters,
-			   sizeof(struct net_home) - sizeof(struct pool), &pool);
+			   sizeof(struct net_owner) - sizeof(struct pool), &pool);
 
 	if (ret)
 		return ret;
-	*home = &pool->home;
-	HOME(*home)->fd = gen->bells[q];
+	*owner = &pool->owner;
+	NET_OWNER(*owner)->fd = gen->bells[q];
 	return 0;
 }
 
@@ -294,18 +296,18 @@ int netdev_attach(struct dray_port *port, const struct wire_offer *offer, uint32
 	}
 	for (unsigned q = 0; q < count; q++)
 		gen->bells[q] = fds[q];
-	gen->destroy_home = pool_free;
+	gen->destroy_owner = pool_free;
 	gen->queues = offer->queues;
 	gen->packet_max = port->welcome.mtu + ETHERNET_BYTES + VLAN_BYTES;
 	gen->packet_slots = POOL_PACKETS;
 	for (unsigned q = 0; ret == 0 && q < gen->queues; q++) {
 		ret = check_socket(gen->bells[q]);
 		if (ret == 0)
-			ret = make_home(port, gen, q, &net_tx_ops, &port->queues[q].tx.counters,
-					&gen->tx[q]);
+			ret = make_owner(port, gen, q, &net_tx_ops, &port->queues[q].tx.counters,
+					 &gen->tx[q]);
 		if (ret == 0)
-			ret = make_home(port, gen, q, &net_rx_ops, &port->queues[q].rx.counters,
-					&gen->rx[q]);
+			ret = make_owner(port, gen, q, &net_rx_ops, &port->queues[q].rx.counters,
+					 &gen->rx[q]);
 	}
 	if (ret) {
 		generation_free(gen);

@@ -79,15 +79,15 @@ EXPORT int dray_open(const char *name, const struct dray_options *options, struc
 	return 0;
 }
 
-/* What a retired home still waits for comes back by dray_release; from now on, from any thread. */
+/* What a retired owner still waits for comes back by dray_release; from now on, from any thread. */
 static void orphan_all(struct generation *gen)
 {
 	for (unsigned q = 0; q < DRAY_MAX_QUEUES; q++) {
 		for (unsigned i = 0; i < 2; i++) {
-			struct dray_home *home = i ? gen->rx[q] : gen->tx[q];
+			struct dray_owner *owner = i ? gen->rx[q] : gen->tx[q];
 
-			if (home && !home->settled)
-				home_orphan(home);
+			if (owner && !owner->settled)
+				owner_orphan(owner);
 		}
 	}
 }

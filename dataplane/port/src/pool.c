@@ -32,7 +32,7 @@ unsigned pool_take(struct pool *p, struct dray_pkt *pkts, unsigned n, uint32_t s
 	uint32_t *left = small ? &p->free_packet_count : &p->free_message_count;
 	unsigned i;
 
-	home_drain(&p->home);
+	owner_drain(&p->owner);
 	if (size > p->shape.packet_room && size > p->shape.message_room)
 		return 0;
 	for (i = 0; i < n && *left; i++) {
@@ -43,36 +43,36 @@ unsigned pool_take(struct pool *p, struct dray_pkt *pkts, unsigned n, uint32_t s
 			.data = slot_of(p, index) + DRAY_MIN_HEADROOM,
 			.room = small ? p->shape.packet_room : p->shape.message_room,
 			.headroom = DRAY_MIN_HEADROOM,
-			.home = &p->home,
+			.owner = &p->owner,
 			.index = index,
 		};
 	}
-	home_lend(&p->home, (int32_t)i);
+	owner_lend(&p->owner, (int32_t)i);
 	return i;
 }
 
-unsigned pool_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+unsigned pool_give_back(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n)
 {
-	struct pool *p = POOL(home);
+	struct pool *p = POOL(owner);
 	int32_t back = 0;
 	unsigned i;
 
-	for (i = 0; i < n && pkts[i].home == home; i++) {
+	for (i = 0; i < n && pkts[i].owner == owner; i++) {
 		uint32_t index = pkts[i].index;
 
-		pkts[i].home = NULL;
-		if (index >= home->slots || !p->with_application[index]) {
-			count(home->counters, COUNT_MISUSE, 1);
+		pkts[i].owner = NULL;
+		if (index >= owner->slots || !p->with_application[index]) {
+			count(owner->counters, COUNT_MISUSE, 1);
 			continue;
 		}
 		put_back(p, index);
 		back++;
 	}
-	home_lend(home, -back);
+	owner_lend(owner, -back);
 	return i;
 }
 
-const struct home_ops pool_ops = {
+const struct owner_ops pool_ops = {
 	.give_back = pool_give_back,
 };
 
@@ -97,7 +97,7 @@ static int pool_map(struct pool *p)
 	return 0;
 }
 
-int pool_new(const struct pool_shape *shape, const struct home_ops *ops, struct generation *gen,
+int pool_new(const struct pool_shape *shape, const struct owner_ops *ops, struct generation *gen,
 	     struct counters *counters, size_t extra, struct pool **pool)
 {
 	uint32_t slots = shape->packets + shape->messages;
@@ -114,9 +114,9 @@ int pool_new(const struct pool_shape *shape, const struct home_ops *ops, struct 
 	if (p->with_application && p->free_packets)
 		ret = pool_map(p);
 	if (ret == 0)
-		ret = home_init(&p->home, ops, slots, gen, counters);
+		ret = owner_init(&p->owner, ops, slots, gen, counters);
 	if (ret) {
-		pool_free(&p->home);
+		pool_free(&p->owner);
 		return ret;
 	}
 	p->free_messages = p->free_packets + shape->packets;
@@ -126,11 +126,11 @@ int pool_new(const struct pool_shape *shape, const struct home_ops *ops, struct 
 	return 0;
 }
 
-void pool_free(struct dray_home *home)
+void pool_free(struct dray_owner *owner)
 {
-	struct pool *p = POOL(home);
+	struct pool *p = POOL(owner);
 
-	home_destroy(home);
+	owner_destroy(owner);
 	if (p->memory)
 		munmap(p->memory, p->memory_size);
 	free(p->with_application);

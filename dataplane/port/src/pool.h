@@ -6,7 +6,7 @@
 #ifndef DRAY_POOL_H
 #define DRAY_POOL_H
 
-#include "home.h"
+#include "owner.h"
 
 struct pool_shape {
 	uint32_t packets, packet_room;	 /* how many, and bytes from data on */
@@ -14,7 +14,7 @@ struct pool_shape {
 };
 
 struct pool {
-	struct dray_home home;
+	struct dray_owner owner;
 	uint8_t *memory, *message_memory;
 	size_t memory_size;
 	struct pool_shape shape;
@@ -24,15 +24,15 @@ struct pool {
 	uint32_t free_packet_count, free_message_count;
 };
 
-/* Memory is committed on first use. ops: the operations of the home; pool_ops if it only lends. */
-int pool_new(const struct pool_shape *shape, const struct home_ops *ops, struct generation *gen,
+/* Memory is committed on first use. ops: the operations of the owner; pool_ops if it only lends. */
+int pool_new(const struct pool_shape *shape, const struct owner_ops *ops, struct generation *gen,
 	     struct counters *counters, size_t extra, struct pool **pool);
-void pool_free(struct dray_home *home);
+void pool_free(struct dray_owner *owner);
 
-extern const struct home_ops pool_ops;
+extern const struct owner_ops pool_ops;
 
 /* Up to n buffers of at least size bytes. Counts them as lent to the application. */
 unsigned pool_take(struct pool *pool, struct dray_pkt *pkts, unsigned n, uint32_t size);
-unsigned pool_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n);
+unsigned pool_give_back(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n);
 
 #endif

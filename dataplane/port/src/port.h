@@ -25,11 +25,11 @@ struct direction {
 	_Alignas(LAYOUT_ALONE) _Atomic uint32_t busy; /* a call is in progress */
 	uintptr_t thread;
 	uint32_t switches;	       /* of the port, which this direction has followed */
-	struct generation *generation; /* in use; the reference of `home` keeps it */
+	struct generation *generation; /* in use; the reference of `owner` keeps it */
 	/* of that generation; both are NULL while the link is down */
-	struct dray_home *home;
-	/* receiving: homes that were left, but may still have packets */
-	struct dray_home *draining;
+	struct dray_owner *owner;
+	/* receiving: owners that were left, but may still have packets */
+	struct dray_owner *draining;
 	struct capture_ring *capture; /* NULL: nobody captures */
 	bool armed;
 	uint64_t idle_ticks; /* when it began to be empty; 0: it is not */
@@ -78,7 +78,7 @@ struct dray_port {
 	pthread_mutex_t lock;  /* all below */
 	_Atomic uint32_t refs; /* one while open, one per generation */
 	struct generation *generations;
-	struct generation *pools; /* the home of copies; NULL: none */
+	struct generation *pools; /* the owner of copies; NULL: none */
 	struct control control;
 	struct wire_welcome welcome;
 	struct telemetry_header *telemetry;

@@ -30,13 +30,13 @@ int queues_make_pools(struct dray_port *port, bool needed)
 	gen = generation_new(DRAY_LINK_NONE, 0);
 	if (!gen)
 		return -ENOMEM;
-	gen->destroy_home = pool_free;
+	gen->destroy_owner = pool_free;
 	for (unsigned q = 0; ret == 0 && q < port->queue_count; q++) {
 		struct queue *queue = &port->queues[q];
 
 		ret = pool_new(&shape, &pool_ops, gen, &queue->pool_counters, 0, &queue->pool);
 		if (ret == 0)
-			gen->rx[q] = &queue->pool->home;
+			gen->rx[q] = &queue->pool->owner;
 	}
 	if (ret) {
 		generation_free(gen);

@@ -13,7 +13,7 @@
 
 static void last_put(struct generation *gen)
 {
-	struct dray_port *port = gen->owner;
+	struct dray_port *port = gen->context;
 
 	generation_free(gen);
 	port_put(port);
@@ -21,7 +21,7 @@ static void last_put(struct generation *gen)
 
 void port_adopt(struct dray_port *port, struct generation *gen)
 {
-	gen->owner = port;
+	gen->context = port;
 	gen->last_put = last_put;
 	port_get(port);
 	for (unsigned q = 0; q < DRAY_MAX_QUEUES; q++) {
@@ -102,8 +102,8 @@ void port_look_for_death(struct dray_port *port)
  */
 #define UNTAKEN_MAX 4
 
-/* Retire a home that no direction has used. Packets in it wait for their queue, unless `drop`. */
-static void retire_untaken(const struct generation *gen, struct dray_home *home, bool drop)
+/* Retire an owner that no direction has used. Packets in it wait for their queue, unless `drop`. */
+static void retire_untaken(const struct generation *gen, struct dray_owner *owner, bool drop)
 {
 	/*
 	 * acquire: pairs with the releases in bell_drain and note_death; the tail that is read next
@@ -112,10 +112,10 @@ static void retire_untaken(const struct generation *gen, struct dray_home *home,
 	bool final = atomic_load_explicit(&gen->peer_gone, memory_order_acquire) ||
 		     clock_coarse_ns() - gen->left_ns > DRAIN_NS;
 
-	if (!home || home->adopted || home->retired)
+	if (!owner || owner->adopted || owner->retired)
 		return;
-	if (!home->ops->recv || drop || (final && !home->ops->ready(home)))
-		home_retire(home);
+	if (!owner->ops->recv || drop || (final && !owner->ops->ready(owner)))
+		owner_retire(owner);
 }
 
 void port_reap(struct dray_port *port)

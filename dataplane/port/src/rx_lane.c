@@ -66,7 +66,7 @@ static inline uint32_t available(struct rx_lane *l, uint32_t wanted)
 	tail = atomic_load_explicit(&l->view.words->tail, memory_order_acquire);
 	if (unlikely(tail - l->head > l->view.ring_size)) {
 		if (tail != l->bad_tail)
-			violation(l->home.counters, DRAY_BAD_RING_INDEX);
+			violation(l->owner.counters, DRAY_BAD_RING_INDEX);
 		l->bad_tail = tail;
 		return n;
 	}
@@ -103,15 +103,15 @@ static void measure(struct rx_lane *l, uint32_t at)
 	uint64_t ticks = clock_ticks() - then;
 
 	if (ticks >> (HISTOGRAM_MAX_BIT + 1)) {
-		violation(l->home.counters, DRAY_BAD_STAMP);
+		violation(l->owner.counters, DRAY_BAD_STAMP);
 		return;
 	}
-	count_add(&l->home.counters->stamps, 1);
+	count_add(&l->owner.counters->stamps, 1);
 	if (l->histogram)
 		count_add(&l->histogram[histogram_index(ticks)], 1);
 }
 
-/* Check a descriptor. Returns its index in the ledger, or HOME_UNLINKED if it was dropped. */
+/* Check a descriptor. Returns its index in the ledger, or OWNER_UNLINKED if it was dropped. */
 static inline uint32_t check(struct rx_lane *l, const struct received *d, uint8_t **slot,
 			     uint32_t *size)
 {
@@ -123,30 +123,30 @@ static inline uint32_t check(struct rx_lane *l, const struct received *d, uint8_
 		number = d->place & PLACE_SLOT_MASK;
 		if (d->place >> PLACE_SLOT_BITS > REGION_MESSAGES ||
 		    (d->place >> PLACE_SLOT_BITS == REGION_MESSAGES && !v->msg_slots)) {
-			violation(l->home.counters, DRAY_BAD_REGION);
-			return HOME_UNLINKED;
+			violation(l->owner.counters, DRAY_BAD_REGION);
+			return OWNER_UNLINKED;
 		}
 		if (d->place >> PLACE_SLOT_BITS == REGION_PACKETS || number >= v->msg_slots) {
-			violation(l->home.counters, DRAY_BAD_SLOT);
-			return HOME_UNLINKED;
+			violation(l->owner.counters, DRAY_BAD_SLOT);
+			return OWNER_UNLINKED;
 		}
 		index = v->pkt_slots + number;
 		*size = v->msg_stride;
 	}
 	*slot = slot_begin(l->ledger[index]);
 	if (unlikely(slot_state(l->ledger[index]) == SLOT_HELD)) {
-		violation(l->home.counters, DRAY_BAD_DOUBLE);
-		return HOME_UNLINKED;
+		violation(l->owner.counters, DRAY_BAD_DOUBLE);
+		return OWNER_UNLINKED;
 	}
 	if (unlikely(d->length == 0 || (uint64_t)d->offset + d->length > *size)) {
-		violation(l->home.counters, DRAY_BAD_BOUNDS);
+		violation(l->owner.counters, DRAY_BAD_BOUNDS);
 		complete(l, d->place);
-		return HOME_UNLINKED;
+		return OWNER_UNLINKED;
 	}
 	if (unlikely((d->flags & DESC_END) == 0 || (d->flags & ~l->allowed_flags))) {
-		violation(l->home.counters, DRAY_BAD_FLAGS);
+		violation(l->owner.counters, DRAY_BAD_FLAGS);
 		complete(l, d->place);
-		return HOME_UNLINKED;
+		return OWNER_UNLINKED;
 	}
 	return index;
 }
@@ -173,7 +173,7 @@ static inline void fill(struct rx_lane *l, const struct received *d, uint32_t at
 		.flags = (uint16_t)(d->flags & TO_APPLICATION),
 		.meta = d->meta,
 		.headroom = d->offset,
-		.home = &l->home,
+		.owner = &l->owner,
 		.index = index,
 	};
 	if (unlikely(d->flags & (DESC_VLAN | DESC_HASH | DESC_STAMP))) {
@@ -186,7 +186,7 @@ static inline void fill(struct rx_lane *l, const struct received *d, uint32_t at
 static inline void took(struct rx_lane *l, uint32_t head, uint32_t before, unsigned got,
 			uint64_t bytes)
 {
-	struct counters *c = l->home.counters;
+	struct counters *c = l->owner.counters;
 
 	l->head = head;
 	if (unlikely(l->returned != before))
@@ -205,7 +205,7 @@ static bool deliver_copy(struct rx_lane *l, struct dray_pkt *p, uint32_t place, 
 	struct dray_pkt to;
 
 	if (!copy || !l->pool || !pool_take(l->pool, &to, 1, p->length)) {
-		count(l->home.counters, COUNT_RX_DROPPED, 1);
+		count(l->owner.counters, COUNT_RX_DROPPED, 1);
 		complete(l, place);
 		return false;
 	}
@@ -217,7 +217,7 @@ static bool deliver_copy(struct rx_lane *l, struct dray_pkt *p, uint32_t place, 
 	to.meta = p->meta;
 	*p = to;
 	complete(l, place);
-	count(l->home.counters, COUNT_RX_COPIED, 1);
+	count(l->owner.counters, COUNT_RX_COPIED, 1);
 	return true;
 }
 
@@ -235,7 +235,7 @@ static unsigned recv_copying(struct rx_lane *l, struct dray_pkt *pkts, unsigned 
 		uint8_t *slot;
 		uint32_t size, index = check(l, &d, &slot, &size);
 
-		if (index == HOME_UNLINKED)
+		if (index == OWNER_UNLINKED)
 			continue;
 		fill(l, &d, at, slot, size, index, &pkts[got]);
 		if (lent < in_place) {
@@ -247,14 +247,14 @@ static unsigned recv_copying(struct rx_lane *l, struct dray_pkt *pkts, unsigned 
 		bytes += d.length;
 		got++;
 	}
-	home_lend(&l->home, (int32_t)lent);
+	owner_lend(&l->owner, (int32_t)lent);
 	took(l, end, before, got, bytes);
 	return got;
 }
 
-static unsigned rx_lane_recv_copy(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+static unsigned rx_lane_recv_copy(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n)
 {
-	return recv_copying(LANE(home), pkts, n, 0, true);
+	return recv_copying(LANE(owner), pkts, n, 0, true);
 }
 
 /*
@@ -318,7 +318,7 @@ static __attribute__((noinline)) uint32_t take_plain(struct rx_lane *l, uint32_t
 		__builtin_prefetch(data);
 		slot_set(&ledger[place], SLOT_HELD);
 		/* The last: stride - offset, and above it the offset. */
-		pkt_set(p, data, &l->home, stride + offset * swap);
+		pkt_set(p, data, &l->owner, stride + offset * swap);
 		store_word(&p->index, a);
 		store_word(&p->vlan, b & passed);
 		sum += a >> 32;
@@ -333,7 +333,7 @@ static bool take_any(struct rx_lane *l, const struct received *d, uint32_t at, s
 	uint8_t *slot;
 	uint32_t size, index = check(l, d, &slot, &size);
 
-	if (index == HOME_UNLINKED)
+	if (index == OWNER_UNLINKED)
 		return false;
 	slot_set(&l->ledger[index], SLOT_HELD);
 	fill(l, d, at, slot, size, index, p);
@@ -386,17 +386,17 @@ static inline bool take_alone(struct rx_lane *l, uint32_t end, struct dray_pkt *
 	return true;
 }
 
-static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+static unsigned rx_lane_recv(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n)
 {
-	struct rx_lane *l = LANE(home);
+	struct rx_lane *l = LANE(owner);
 	uint32_t at = l->head, end, before = l->returned;
 	struct dray_pkt *p = pkts;
 	uint64_t bytes = 0;
 
-	home_drain(home);
-	if (unlikely(home_held(home) + n > l->quota))
+	owner_drain(owner);
+	if (unlikely(owner_held(owner) + n > l->quota))
 		return recv_copying(l, pkts, n,
-				    l->quota > home_held(home) ? l->quota - home_held(home) : 0,
+				    l->quota > owner_held(owner) ? l->quota - owner_held(owner) : 0,
 				    l->hold_copy);
 	end = at + available(l, n);
 	if (end == at)
@@ -422,7 +422,7 @@ static unsigned rx_lane_recv(struct dray_home *home, struct dray_pkt *pkts, unsi
 		}
 	}
 	prefetch_next(l, end, n);
-	home_lend(home, (int32_t)(p - pkts));
+	owner_lend(owner, (int32_t)(p - pkts));
 	took(l, end, before, (unsigned)(p - pkts), bytes);
 	return (unsigned)(p - pkts);
 }
@@ -437,20 +437,20 @@ static __attribute__((noinline)) uint32_t give_back_plain(struct rx_lane *l, str
 	_Atomic uint32_t *const first = &l->view.completions[l->returned & (l->view.ring_size - 1)],
 				*const last = first + n, *to;
 	const size_t slots = l->view.pkt_slots;
-	struct dray_home *const home = &l->home;
+	struct dray_owner *const owner = &l->owner;
 	uint64_t *const ledger = l->ledger;
 
 #pragma GCC unroll 4
 	for (to = first; to != last; to++, p++) {
 		size_t index = p->index;
 
-		if (unlikely(p->home != home))
+		if (unlikely(p->owner != owner))
 			break;
 		if (!UNCHECKED &&
 		    unlikely(index >= slots || slot_state(ledger[index]) != SLOT_HELD))
 			break;
 		slot_set(&ledger[index], SLOT_THERE);
-		p->home = NULL;
+		p->owner = NULL;
 		atomic_store_explicit(to, (uint32_t)index, memory_order_relaxed);
 	}
 	return (uint32_t)(to - first);
@@ -460,48 +460,48 @@ static void give_back_any(struct rx_lane *l, struct dray_pkt *p)
 {
 	uint32_t index = p->index;
 
-	p->home = NULL;
-	if (index >= l->home.slots || slot_state(l->ledger[index]) != SLOT_HELD) {
-		count(l->home.counters, COUNT_MISUSE, 1);
+	p->owner = NULL;
+	if (index >= l->owner.slots || slot_state(l->ledger[index]) != SLOT_HELD) {
+		count(l->owner.counters, COUNT_MISUSE, 1);
 		return;
 	}
 	slot_set(&l->ledger[index], SLOT_THERE);
 	complete(l, place_of(l, index));
 }
 
-static unsigned rx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+static unsigned rx_lane_give_back(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n)
 {
-	struct rx_lane *l = LANE(home);
+	struct rx_lane *l = LANE(owner);
 	const uint32_t first = l->returned;
 	unsigned i = 0;
 
-	while (i < n && pkts[i].home == home) {
+	while (i < n && pkts[i].owner == owner) {
 		uint32_t to_wrap = l->view.ring_size - (l->returned & (l->view.ring_size - 1)),
 			 some = n - i < to_wrap ? n - i : to_wrap;
 		uint32_t given = give_back_plain(l, &pkts[i], some);
 
 		l->returned += given;
 		i += given;
-		if (given != some && pkts[i].home == home)
+		if (given != some && pkts[i].owner == owner)
 			give_back_any(l, &pkts[i++]);
 	}
 	if (unlikely(l->returned == first))
 		return i;
-	home_lend(home, (int32_t)(first - l->returned));
+	owner_lend(owner, (int32_t)(first - l->returned));
 	rx_lane_return(l);
 	return i;
 }
 
-static bool rx_lane_ready(struct dray_home *home)
+static bool rx_lane_ready(struct dray_owner *owner)
 {
 	/* the sender may wait for buffers of other threads, while this one waits for the sender */
-	home_drain(home);
-	return available(LANE(home), 1) > 0;
+	owner_drain(owner);
+	return available(LANE(owner), 1) > 0;
 }
 
-static bool rx_lane_arm(struct dray_home *home)
+static bool rx_lane_arm(struct dray_owner *owner)
 {
-	struct rx_lane *l = LANE(home);
+	struct rx_lane *l = LANE(owner);
 
 	if (++l->bell_number == 0)
 		l->bell_number = 1;
@@ -509,16 +509,16 @@ static bool rx_lane_arm(struct dray_home *home)
 			      memory_order_relaxed);
 	/* seq_cst: pairs with the fence in ringer_ring after tx_lane_send (P3). */
 	atomic_thread_fence(memory_order_seq_cst);
-	return rx_lane_ready(home);
+	return rx_lane_ready(owner);
 }
 
-static void rx_lane_disarm(struct dray_home *home)
+static void rx_lane_disarm(struct dray_owner *owner)
 {
-	atomic_store_explicit(&LANE(home)->view.words->receiver_bell.value, 0,
+	atomic_store_explicit(&LANE(owner)->view.words->receiver_bell.value, 0,
 			      memory_order_relaxed);
 }
 
-static const struct home_ops rx_lane_ops = {
+static const struct owner_ops rx_lane_ops = {
 	.recv = rx_lane_recv,
 	.give_back = rx_lane_give_back,
 	.ready = rx_lane_ready,
@@ -526,7 +526,7 @@ static const struct home_ops rx_lane_ops = {
 	.disarm = rx_lane_disarm,
 };
 
-static const struct home_ops rx_lane_copy_ops = {
+static const struct owner_ops rx_lane_copy_ops = {
 	.recv = rx_lane_recv_copy,
 	.give_back = rx_lane_give_back,
 	.ready = rx_lane_ready,
@@ -571,8 +571,8 @@ int rx_lane_new(const struct lane_view *view, const struct lane_options *options
 	};
 	l->ledger = ledger_new(view, SLOT_THERE);
 	if (l->ledger)
-		ret = home_init(&l->home, options->rx_copy ? &rx_lane_copy_ops : &rx_lane_ops,
-				slots, options->generation, options->counters);
+		ret = owner_init(&l->owner, options->rx_copy ? &rx_lane_copy_ops : &rx_lane_ops,
+				 slots, options->generation, options->counters);
 	if (ret) {
 		rx_lane_free(l);
 		return ret;
@@ -583,7 +583,7 @@ int rx_lane_new(const struct lane_view *view, const struct lane_options *options
 
 void rx_lane_free(struct rx_lane *l)
 {
-	home_destroy(&l->home);
+	owner_destroy(&l->owner);
 	free(l->ledger);
 	free(l);
 }

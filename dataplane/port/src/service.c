@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handle what is due on the control side: for the application, dray_wait and the optional thread.
+ * Handle what is due on the control plane: for the application, dray_wait and the optional
+ * thread.
  */
 #include "service.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is due on the control side, and the optional thread that does it. */
+/* What is due on the control plane, and the optional thread that does it. */
 #ifndef DRAY_SERVICE_H
 #define DRAY_SERVICE_H
 

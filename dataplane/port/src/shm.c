@@ -122,12 +122,12 @@ int shm_populate(struct generation *gen, const struct geometry *geometry)
 	return madvise(gen->memory, geometry->size, MADV_POPULATE_WRITE) < 0 ? -errno : 0;
 }
 
-static void destroy_lane(struct dray_home *home)
+static void destroy_lane(struct dray_owner *owner)
 {
-	if (home->ops->recv)
-		rx_lane_free((struct rx_lane *)home);
+	if (owner->ops->recv)
+		rx_lane_free((struct rx_lane *)owner);
 	else
-		tx_lane_free((struct tx_lane *)home);
+		tx_lane_free((struct tx_lane *)owner);
 }
 
 int shm_make_lanes(struct generation *gen, const struct wire_offer *offer, unsigned q,
@@ -141,18 +141,18 @@ int shm_make_lanes(struct generation *gen, const struct wire_offer *offer, unsig
 
 	if (ret)
 		return ret;
-	gen->destroy_home = destroy_lane;
+	gen->destroy_owner = destroy_lane;
 	lane_view_init(&view, gen->memory, &offer->geometry, &offsets, offer->side, q,
 		       offer->features);
 	ret = tx_lane_new(&view, tx_options, &tx);
 	if (ret)
 		return ret;
-	gen->tx[q] = &tx->home;
+	gen->tx[q] = &tx->owner;
 	lane_view_init(&view, gen->memory, &offer->geometry, &offsets, 1 - offer->side, q,
 		       offer->features);
 	ret = rx_lane_new(&view, rx_options, &rx);
 	if (ret)
 		return ret;
-	gen->rx[q] = &rx->home;
+	gen->rx[q] = &rx->owner;
 	return 0;
 }

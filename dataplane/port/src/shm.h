@@ -21,7 +21,7 @@ int shm_check_sealed(int memfd);
 /* Fault every page in, so that none can fault later. 0 or -errno, never a signal. */
 int shm_populate(struct generation *gen, const struct geometry *geometry);
 
-/* Make both homes of queue q. */
+/* Make both owners of queue q. */
 int shm_make_lanes(struct generation *gen, const struct wire_offer *offer, unsigned q,
 		   const struct lane_options *tx, const struct lane_options *rx);
 

@@ -32,9 +32,9 @@ static void reap_odd(struct tx_lane *l, uint32_t place)
 	uint32_t index = region == REGION_MESSAGES ? l->view.pkt_slots + slot : slot;
 
 	if (region > REGION_MESSAGES || slot >= (region == REGION_MESSAGES ? l->view.msg_slots : l->view.pkt_slots))
-		violation(l->home.counters, DRAY_BAD_RETURN_SLOT);
+		violation(l->owner.counters, DRAY_BAD_RETURN_SLOT);
 	else if (slot_state(l->ledger[index]) != SLOT_LENT)
-		violation(l->home.counters, DRAY_BAD_RETURN_FORGED);
+		violation(l->owner.counters, DRAY_BAD_RETURN_FORGED);
 	else
 		slot_is_back(l, index);
 }
@@ -70,7 +70,7 @@ static void see_returned(struct tx_lane *l)
 
 	if (unlikely(returned - l->returned > l->view.ring_size)) {
 		if (returned != l->bad_returned)
-			violation(l->home.counters, DRAY_BAD_RETURN_INDEX);
+			violation(l->owner.counters, DRAY_BAD_RETURN_INDEX);
 		l->bad_returned = returned;
 		return;
 	}
@@ -117,7 +117,7 @@ static void note_full(struct tx_lane *l)
 	if (l->full_since == 0)
 		l->full_since = now;
 	else if (l->full_since != UINT64_MAX && now - l->full_since > HOLD_NS) {
-		violation(l->home.counters, DRAY_BAD_HOLD);
+		violation(l->owner.counters, DRAY_BAD_HOLD);
 		atomic_store_explicit(&l->full_counted, true, memory_order_relaxed);
 		l->full_since = UINT64_MAX; /* once per spell */
 	}
@@ -140,7 +140,7 @@ static unsigned take_messages(struct tx_lane *l, struct dray_pkt *pkts, unsigned
 			.data = slot_begin(l->ledger[index]) + v->msg_headroom,
 			.room = v->msg_stride - v->msg_headroom,
 			.headroom = v->msg_headroom,
-			.home = &l->home,
+			.owner = &l->owner,
 			.index = index,
 		};
 	}
@@ -189,7 +189,7 @@ static __attribute__((noinline)) uint32_t take_returned(struct tx_lane *l, struc
 		}
 		data = (uint8_t *)(uintptr_t)word + headroom;
 		prefetch_write(data);
-		pkt_set(p, data, &l->home, room_headroom);
+		pkt_set(p, data, &l->owner, room_headroom);
 		store_words(&p->index, (words){place, 0});
 	}
 	return (uint32_t)(c - first);
@@ -209,7 +209,7 @@ static uint32_t take_free(struct tx_lane *l, struct dray_pkt *pkts, uint32_t n)
 
 		prefetch_write(data);
 		slot_set(&l->ledger[index], SLOT_WITH_APPLICATION);
-		pkt_set(&pkts[i], data, &l->home, room_headroom);
+		pkt_set(&pkts[i], data, &l->owner, room_headroom);
 		store_words(&pkts[i].index, (words){index, 0});
 	}
 	return n;
@@ -281,45 +281,45 @@ static unsigned take_packets(struct tx_lane *l, struct dray_pkt *pkts, unsigned 
 	return got;
 }
 
-static unsigned tx_lane_alloc(struct dray_home *home, struct dray_pkt *pkts, unsigned n, uint32_t size)
+static unsigned tx_lane_alloc(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n, uint32_t size)
 {
-	struct tx_lane *l = LANE(home);
+	struct tx_lane *l = LANE(owner);
 	unsigned got;
 
-	home_drain(home);
+	owner_drain(owner);
 	if (likely(size <= l->view.pkt_stride - l->view.pkt_headroom))
 		got = take_packets(l, pkts, n);
 	else
 		got = take_messages(l, pkts, n, size);
 	if (unlikely(got < n)) {
-		count(home->counters, COUNT_TX_NO_BUFFER, n - got);
+		count(owner->counters, COUNT_TX_NO_BUFFER, n - got);
 		if (got == 0)
 			note_full(l);
 	}
 	if (got)
 		l->full_since = 0;
-	home_lend(home, (int32_t)got);
+	owner_lend(owner, (int32_t)got);
 	return got;
 }
 
-static unsigned tx_lane_give_back(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+static unsigned tx_lane_give_back(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n)
 {
-	struct tx_lane *l = LANE(home);
+	struct tx_lane *l = LANE(owner);
 	int32_t back = 0;
 	unsigned i;
 
-	for (i = 0; i < n && pkts[i].home == home; i++) {
+	for (i = 0; i < n && pkts[i].owner == owner; i++) {
 		uint32_t index = pkts[i].index;
 
-		pkts[i].home = NULL;
-		if (unlikely(index >= home->slots || slot_state(l->ledger[index]) != SLOT_WITH_APPLICATION)) {
-			count(home->counters, COUNT_MISUSE, 1);
+		pkts[i].owner = NULL;
+		if (unlikely(index >= owner->slots || slot_state(l->ledger[index]) != SLOT_WITH_APPLICATION)) {
+			count(owner->counters, COUNT_MISUSE, 1);
 			continue;
 		}
 		slot_is_back(l, index);
 		back++;
 	}
-	home_lend(home, -back);
+	owner_lend(owner, -back);
 	return i;
 }
 
@@ -337,7 +337,7 @@ static bool put(struct tx_lane *l, uint32_t at, const struct dray_pkt *p)
 	uint32_t index = p->index, size = index < l->view.pkt_slots ? l->view.pkt_stride : l->view.msg_stride, place, flags = (p->flags & LENDABLE) | DESC_END;
 	uint64_t offset;
 
-	if (unlikely(index >= l->home.slots || slot_state(l->ledger[index]) != SLOT_WITH_APPLICATION))
+	if (unlikely(index >= l->owner.slots || slot_state(l->ledger[index]) != SLOT_WITH_APPLICATION))
 		return false;
 	offset = (uint64_t)((uint8_t *)p->data - slot_begin(l->ledger[index]));
 	if (unlikely(p->length == 0 || offset >= size || offset > UINT16_MAX || offset + p->length > size))
@@ -400,10 +400,10 @@ static inline void put_newest(struct tx_lane *l, uint32_t tail)
 
 static void misused(struct tx_lane *l, struct dray_pkt *p)
 {
-	count(l->home.counters, COUNT_MISUSE, 1);
-	if (p->index < l->home.slots && slot_state(l->ledger[p->index]) == SLOT_WITH_APPLICATION) {
+	count(l->owner.counters, COUNT_MISUSE, 1);
+	if (p->index < l->owner.slots && slot_state(l->ledger[p->index]) == SLOT_WITH_APPLICATION) {
 		slot_is_back(l, p->index);
-		home_lend(&l->home, -1);
+		owner_lend(&l->owner, -1);
 	}
 }
 
@@ -430,7 +430,7 @@ static __attribute__((noinline)) unsigned put_all_plain(struct tx_lane *l, uint3
 	const size_t slots = l->view.pkt_slots, stride = l->view.pkt_stride;
 	const uint32_t to_wrap = l->view.ring_size - (tail & (l->view.ring_size - 1));
 	const struct dray_pkt *p = pkts, *const end = pkts + (n < to_wrap ? n : to_wrap);
-	const struct dray_home *const home = &l->home;
+	const struct dray_owner *const owner = &l->owner;
 	struct descriptor *d = &l->view.ring[tail & (l->view.ring_size - 1)];
 	uint64_t *const ledger = l->ledger;
 	uint64_t sum = 0;
@@ -440,7 +440,7 @@ static __attribute__((noinline)) unsigned put_all_plain(struct tx_lane *l, uint3
 		uint32_t flags = DESC_END;
 		uint64_t offset;
 
-		if (unlikely(p->home != home))
+		if (unlikely(p->owner != owner))
 			break;
 		if (unlikely(p->flags)) {
 			if (p->flags & (DESC_VLAN | DESC_HASH))
@@ -464,10 +464,10 @@ static __attribute__((noinline)) unsigned put_all_plain(struct tx_lane *l, uint3
 	return (unsigned)(p - pkts);
 }
 
-/* Consume packets as long as they belong to this home; returns how many. Invalid ones are counted. */
-static unsigned tx_lane_send(struct dray_home *home, struct dray_pkt *pkts, unsigned n)
+/* Consume packets as long as they belong to this owner; returns how many. Invalid ones are counted. */
+static unsigned tx_lane_send(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n)
 {
-	struct tx_lane *l = LANE(home);
+	struct tx_lane *l = LANE(owner);
 	uint32_t tail = l->tail, sent, period;
 	uint64_t bytes = 0;
 	unsigned i = 0;
@@ -478,7 +478,7 @@ static unsigned tx_lane_send(struct dray_home *home, struct dray_pkt *pkts, unsi
 
 		tail += some;
 		i += some;
-		if (i == n || pkts[i].home != home)
+		if (i == n || pkts[i].owner != owner)
 			break;
 		if (some && (tail & (l->view.ring_size - 1)) == 0)
 			continue; /* it stopped at the end of the ring */
@@ -502,40 +502,40 @@ static unsigned tx_lane_send(struct dray_home *home, struct dray_pkt *pkts, unsi
 	atomic_store_explicit(&l->view.words->tail, tail, memory_order_release);
 	if (l->ringer.peer_sleeps)
 		ringer_ring(&l->ringer);
-	home_lend(home, -(int32_t)sent);
-	count(home->counters, COUNT_TX_PACKETS, sent);
-	count(home->counters, COUNT_TX_BYTES, bytes);
+	owner_lend(owner, -(int32_t)sent);
+	count(owner->counters, COUNT_TX_PACKETS, sent);
+	count(owner->counters, COUNT_TX_BYTES, bytes);
 	return i;
 }
 
-static bool tx_lane_ready(struct dray_home *home)
+static bool tx_lane_ready(struct dray_owner *owner)
 {
-	struct tx_lane *l = LANE(home);
+	struct tx_lane *l = LANE(owner);
 
-	home_drain(home);
+	owner_drain(owner);
 	if (l->free_pkt_count == 0)
 		tx_lane_reap(l);
 	return l->free_pkt_count > 0;
 }
 
-static bool tx_lane_arm(struct dray_home *home)
+static bool tx_lane_arm(struct dray_owner *owner)
 {
-	struct tx_lane *l = LANE(home);
+	struct tx_lane *l = LANE(owner);
 
 	if (++l->bell_number == 0)
 		l->bell_number = 1;
 	atomic_store_explicit(&l->view.words->sender_bell.value, l->bell_number, memory_order_relaxed);
 	/* seq_cst: pairs with the fence in ringer_ring after rx_lane_return (P4). */
 	atomic_thread_fence(memory_order_seq_cst);
-	return tx_lane_ready(home);
+	return tx_lane_ready(owner);
 }
 
-static void tx_lane_disarm(struct dray_home *home)
+static void tx_lane_disarm(struct dray_owner *owner)
 {
-	atomic_store_explicit(&LANE(home)->view.words->sender_bell.value, 0, memory_order_relaxed);
+	atomic_store_explicit(&LANE(owner)->view.words->sender_bell.value, 0, memory_order_relaxed);
 }
 
-static const struct home_ops tx_lane_ops = {
+static const struct owner_ops tx_lane_ops = {
 	.alloc = tx_lane_alloc,
 	.send = tx_lane_send,
 	.give_back = tx_lane_give_back,
@@ -576,7 +576,7 @@ int tx_lane_new(const struct lane_view *view, const struct lane_options *options
 	l->ledger = ledger_new(view, SLOT_FREE);
 	l->free_pkts = calloc(slots, sizeof(*l->free_pkts));
 	if (l->ledger && l->free_pkts)
-		ret = home_init(&l->home, &tx_lane_ops, slots, options->generation, options->counters);
+		ret = owner_init(&l->owner, &tx_lane_ops, slots, options->generation, options->counters);
 	if (ret) {
 		tx_lane_free(l);
 		return ret;
@@ -589,7 +589,7 @@ int tx_lane_new(const struct lane_view *view, const struct lane_options *options
 
 void tx_lane_free(struct tx_lane *l)
 {
-	home_destroy(&l->home);
+	owner_destroy(&l->owner);
 	free(l->ledger);
 	free(l->free_pkts);
 	free(l);

@@ -13,24 +13,24 @@
 
 static bool direction_ready(struct direction *dir)
 {
-	return dir->home && dir->home->ops->ready(dir->home);
+	return dir->owner && dir->owner->ops->ready(dir->owner);
 }
 
 /* Ask for a ring, and look once more. */
 static bool direction_arm(struct direction *dir)
 {
-	if (!dir->home)
+	if (!dir->owner)
 		return false;
-	if (!dir->home->ops->arm)
+	if (!dir->owner->ops->arm)
 		return direction_ready(dir);
 	dir->armed = true;
-	return dir->home->ops->arm(dir->home);
+	return dir->owner->ops->arm(dir->owner);
 }
 
 static void direction_disarm(struct direction *dir)
 {
-	if (dir->home && dir->armed && dir->home->ops->disarm)
-		dir->home->ops->disarm(dir->home);
+	if (dir->owner && dir->armed && dir->owner->ops->disarm)
+		dir->owner->ops->disarm(dir->owner);
 	dir->armed = false;
 }
 
@@ -42,11 +42,12 @@ static unsigned what_holds(struct dray_port *port, unsigned queue, unsigned what
 
 	direction_follow(port, queue, &q->rx, false);
 	direction_follow(port, queue, &q->tx, true);
-	for (struct dray_home *h = q->rx.draining; h; h = h->draining)
+	for (struct dray_owner *h = q->rx.draining; h; h = h->draining)
 		if (h->ops->ready(h))
 			holds |= DRAY_WAIT_RX;
-	if (q->rx.home)
-		home_drain(q->rx.home); /* the peer may wait for it, whatever this side waits for */
+	if (q->rx.owner)
+		owner_drain(
+			q->rx.owner); /* the peer may wait for it, whatever this side waits for */
 	if ((what & DRAY_WAIT_RX) && look(&q->rx))
 		holds |= DRAY_WAIT_RX;
 	if ((what & DRAY_WAIT_TX) && look(&q->tx))
@@ -76,7 +77,7 @@ static int sleep_on(struct dray_port *port, unsigned queue, unsigned what, int m
 	}
 	if (q->rx.draining && ms > DRAINING_MS)
 		ms = DRAINING_MS;
-	for (struct dray_home *h = q->rx.draining; h && n < 4 + DRAINING_MAX; h = h->draining)
+	for (struct dray_owner *h = q->rx.draining; h && n < 4 + DRAINING_MAX; h = h->draining)
 		if (!atomic_load_explicit(&h->generation->peer_gone, memory_order_relaxed))
 			p[n++] = (struct pollfd){.fd = h->generation->bells[queue],
 						 .events = POLLIN};
@@ -110,9 +111,9 @@ static unsigned spin(struct dray_port *port, unsigned queue, unsigned what, uint
 /* Read all bells that rang; wait_here checks for packets once more before it sleeps. */
 static void drain_bells(struct queue *q, unsigned queue)
 {
-	if (q->rx.home && q->rx.home->ops->arm)
+	if (q->rx.owner && q->rx.owner->ops->arm)
 		(void)bell_drain(q->rx.generation, queue, &q->rx.counters);
-	for (struct dray_home *h = q->rx.draining; h; h = h->draining)
+	for (struct dray_owner *h = q->rx.draining; h; h = h->draining)
 		if (h->ops->arm && bell_drain(h->generation, queue, &q->rx.counters))
 			(void)h->ops->arm(h);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The descriptors that an application can sleep on: of everything, of the control side, of one
+ * The descriptors that an application can sleep on: of everything, of the control plane, of one
  * queue.
  */
 #include "watch.h"

@@ -461,7 +461,7 @@ int main(void)
 	stop(&p);
 	refused(&p);
 	many(&p);
-	/* the packets without length and without a home, and nothing else */
+	/* the packets without length and without a owner, and nothing else */
 	CHECK_EQ(test_stats(p.a).misuse, 2);
 	CHECK_EQ(test_stats(p.a).maps, 1);
 	test_pair_close(&p);

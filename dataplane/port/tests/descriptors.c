@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be slept on: dray_event_fd tells of the control side and of no packet, dray_queue_fd of
+ * What can be slept on: dray_event_fd tells of the control plane and of no packet, dray_queue_fd of
  * one queue and of no other.
  */
 #include <errno.h>

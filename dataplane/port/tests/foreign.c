@@ -88,7 +88,7 @@ static void in_another_thread(struct dray_pkt *pkt)
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
-/* The same buffer twice: by one thread each, before the owner looks. */
+/* The same buffer twice: by one thread each, before the queue's thread looks. */
 static void doubled(struct pair *p)
 {
 	struct dray_pkt r, copy;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A peer that keeps every buffer, and reads nothing: the victim's calls return at once, it is
- * counted, and the application is told.
+ * counted, and reported to the application.
  */
 #include "rawend.h"
 #include "test.h"
@@ -21,7 +21,7 @@ int main(void)
 	struct broker *broker = broker_start(NULL);
 	struct dray_port *a = test_open(broker, "a", DRAY_MODE_SLEEPING, 0);
 	struct dray_event e[64];
-	bool told = false;
+	bool reported = false;
 	pthread_t thread;
 	struct dray_pkt p;
 	unsigned sent = 0;
@@ -36,14 +36,14 @@ int main(void)
 	}
 	CHECK_EQ(sent, 128);
 	CHECK_EQ(dray_wait(a, 0, DRAY_WAIT_TX, 30), 0);
-	UNTIL(told, {
+	UNTIL(reported, {
 		int n;
 
 		CHECK_EQ(dray_tx_alloc(a, 0, &p, 1, 64), 0);
 		test_service(a, NULL);
 		n = dray_events(a, e, 64);
 		for (int i = 0; i < n; i++)
-			told |= e[i].type == DRAY_EVENT_PEER_HOLDS;
+			reported |= e[i].type == DRAY_EVENT_PEER_HOLDS;
 	});
 	CHECK_EQ(test_stats(a).violations[DRAY_BAD_HOLD], 1);
 	CHECK_EQ(dray_close(a), 0);

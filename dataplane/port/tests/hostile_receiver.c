@@ -22,14 +22,14 @@ static uint64_t seen(enum dray_violation kind)
 
 static unsigned allocate(struct dray_pkt *p, unsigned n)
 {
-	return bed.tx->home.ops->alloc(&bed.tx->home, p, n, 64);
+	return bed.tx->owner.ops->alloc(&bed.tx->owner, p, n, 64);
 }
 
 static unsigned send(struct dray_pkt *p, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		p[i].length = 64;
-	return bed.tx->home.ops->send(&bed.tx->home, p, n);
+	return bed.tx->owner.ops->send(&bed.tx->owner, p, n);
 }
 
 /* Take every packet slot: each must be another one. */
@@ -49,11 +49,11 @@ static unsigned allocate_all(struct dray_pkt *p)
 static void while_waiting(void)
 {
 	uint64_t forged = seen(DRAY_BAD_RETURN_FORGED), slot = seen(DRAY_BAD_RETURN_SLOT);
-	struct dray_home *home = &bed.tx->home;
+	struct dray_owner *owner = &bed.tx->owner;
 
 	complete(7);
 	complete(UINT32_MAX);
-	CHECK(!home->ops->ready(home));
+	CHECK(!owner->ops->ready(owner));
 	CHECK_EQ(seen(DRAY_BAD_RETURN_FORGED), forged + 1);
 	CHECK_EQ(seen(DRAY_BAD_RETURN_SLOT), slot + 1);
 }

@@ -109,7 +109,7 @@ static void take(struct victim *v, struct dray_pkt *p)
 
 	CHECK(p->length > 0 && p->length <= p->room);
 	for (unsigned i = 0; i < v->n; i++)
-		CHECK(v->held[i].index != p->index || v->held[i].home != p->home);
+		CHECK(v->held[i].index != p->index || v->held[i].owner != p->owner);
 	for (uint32_t i = 0; i < p->length; i++)
 		v->sum += ((uint8_t *)p->data)[i]; /* outside the mapping are guard pages */
 	v->low = data < v->low ? data : v->low;
@@ -122,10 +122,10 @@ static void tell_position(struct dray_port *port)
 {
 	struct queue *q = &port->queues[0];
 
-	if (q->rx.home)
-		atomic_store(&position->head, ((struct rx_lane *)q->rx.home)->head);
-	if (q->tx.home)
-		atomic_store(&position->returned, ((struct tx_lane *)q->tx.home)->returned);
+	if (q->rx.owner)
+		atomic_store(&position->head, ((struct rx_lane *)q->rx.owner)->head);
+	if (q->tx.owner)
+		atomic_store(&position->returned, ((struct tx_lane *)q->tx.owner)->returned);
 }
 
 static void work(struct victim *v)

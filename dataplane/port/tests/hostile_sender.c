@@ -33,7 +33,7 @@ static void forge(uint32_t place, uint32_t length, uint32_t offset, uint32_t fla
 
 static unsigned receive(struct dray_pkt *p, unsigned n)
 {
-	return bed.rx->home.ops->recv(&bed.rx->home, p, n);
+	return bed.rx->owner.ops->recv(&bed.rx->owner, p, n);
 }
 
 static uint32_t returned(void)
@@ -126,7 +126,7 @@ static void doubles(void)
 	CHECK_EQ(receive(second, 4), 0);
 	expect(DRAY_BAD_DOUBLE, before + 2);
 	dray_release(&first, 1);
-	CHECK_EQ(home_held(&bed.rx->home), 0);
+	CHECK_EQ(owner_held(&bed.rx->owner), 0);
 	/* Within one burst. */
 	forge(6, 64, 128, DESC_END);
 	forge(6, 64, 128, DESC_END);

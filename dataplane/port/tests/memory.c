@@ -48,8 +48,8 @@ struct bed bed_make_wide(uint32_t start, uint32_t quota, uint64_t features, uint
 	CHECK_EQ(rx_lane_new(&b.view, &options, &b.rx), 0);
 	generation_get(b.generation);
 	generation_get(b.generation);
-	atomic_store(&b.tx->home.owner, thread_self());
-	atomic_store(&b.rx->home.owner, thread_self());
+	atomic_store(&b.tx->owner.thread, thread_self());
+	atomic_store(&b.rx->owner.thread, thread_self());
 	return b;
 }
 

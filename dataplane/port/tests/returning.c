@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The thread that owns a queue sleeps; another thread gives back what the sender waits for: it gets
- * it soon, not when the owner wakes by itself.
+ * it soon, not when the queue's thread wakes by itself.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -94,7 +94,7 @@ static void give_back(struct pair *p)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		uint64_t since;
 
-		usleep(10000); /* so that the owner sleeps again, most times */
+		usleep(10000); /* so that the thread sleeps again, most times */
 		since = clock_ns();
 		in_another_thread(&received[i]);
 		UNTIL(take_one(p->a), usleep(50));
@@ -104,7 +104,7 @@ static void give_back(struct pair *p)
 	CHECK(ns[ROUNDS / 2] < SOON_NS);
 }
 
-/* The owner waits for packets; one ends its wait. */
+/* The thread waits for packets; one ends its wait. */
 static void while_waiting_for_packets(void)
 {
 	struct pair p = test_pair(NULL, DRAY_MODE_SLEEPING, 0);
@@ -121,7 +121,7 @@ static void while_waiting_for_packets(void)
 	close_all(&p);
 }
 
-/* The owner waits for a buffer to send, which another thread gives back, too. */
+/* The thread waits for a buffer to send, which another thread gives back, too. */
 static void while_waiting_for_buffers(void)
 {
 	struct pair p = test_pair(NULL, DRAY_MODE_SLEEPING, 0);
@@ -146,7 +146,7 @@ static void take_turn(struct dray_port *port)
 	CHECK_EQ(dray_rx_burst(port, 0, &none, 1), 0);
 }
 
-/* The owner sleeps on a descriptor of its own accord, and is told nowhere else. */
+/* The thread sleeps on a descriptor by itself, and is notified nowhere else. */
 static void while_polling(struct pair *p, int fd, unsigned first)
 {
 	struct pollfd sleep = {.fd = fd, .events = POLLIN};
@@ -186,7 +186,7 @@ static void rung_before_waiting(void)
 static void before_sleep(void)
 {
 	struct bed bed = bed_make(0, 0, FEATURES_KNOWN);
-	struct dray_home *tx = &bed.tx->home, *rx = &bed.rx->home;
+	struct dray_owner *tx = &bed.tx->owner, *rx = &bed.rx->owner;
 	struct dray_pkt p;
 
 	CHECK_EQ(tx->ops->alloc(tx, &p, 1, 64), 1);

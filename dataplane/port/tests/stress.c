@@ -16,11 +16,11 @@ static unsigned burst; /* at most */
 
 static void *sender(void *unused)
 {
-	struct dray_home *tx = &bed.tx->home;
+	struct dray_owner *tx = &bed.tx->owner;
 	uint32_t sent = 0;
 
 	(void)unused;
-	atomic_store(&tx->owner, thread_self());
+	atomic_store(&tx->thread, thread_self());
 	while (sent < PACKETS) {
 		struct dray_pkt p[16];
 		unsigned want = 1 + sent / 3 % burst, n = tx->ops->alloc(tx, p, want, 64);
@@ -52,7 +52,7 @@ static void *releaser(void *unused)
 
 static void receive(void)
 {
-	struct dray_home *rx = &bed.rx->home;
+	struct dray_owner *rx = &bed.rx->owner;
 	uint32_t got = 0, in = 0;
 
 	while (got < PACKETS) {
@@ -94,7 +94,7 @@ static void run(unsigned largest_burst)
 		CHECK_EQ(bed_violations(bed.rx_counters, k), 0);
 	}
 	CHECK(atomic_load(&bed.rx_counters->stamps) > 0);
-	home_drain(&bed.rx->home);
+	owner_drain(&bed.rx->owner);
 	bed_free(&bed);
 }
 

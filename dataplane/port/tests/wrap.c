@@ -9,7 +9,7 @@
 static void run(uint32_t start)
 {
 	struct bed b = bed_make(start, 0, FEATURES_KNOWN);
-	struct dray_home *tx = &b.tx->home, *rx = &b.rx->home;
+	struct dray_owner *tx = &b.tx->owner, *rx = &b.rx->owner;
 	struct dray_pkt p[64];
 	uint32_t sent = 0, got = 0;
 

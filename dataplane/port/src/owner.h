@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A home owns buffers: it lends them to the application and takes them back. It is a lane, or a
- * pool of private memory.
+ * A buffer owner: it lends buffers to the application and takes them back. It is a lane, or a pool
+ * of private memory.
  */
-#ifndef DRAY_HOME_H
-#define DRAY_HOME_H
+#ifndef DRAY_OWNER_H
+#define DRAY_OWNER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,7 +60,7 @@ static inline void prefetch_write(const void *p)
  * descriptor, with vlan in the place of the offset.
  */
 static_assert(
-	sizeof(struct dray_pkt) == 48 && offsetof(struct dray_pkt, home) == 8 &&
+	sizeof(struct dray_pkt) == 48 && offsetof(struct dray_pkt, owner) == 8 &&
 		offsetof(struct dray_pkt, index) == 16 && offsetof(struct dray_pkt, length) == 20 &&
 		offsetof(struct dray_pkt, vlan) == 24 && offsetof(struct dray_pkt, flags) == 26 &&
 		offsetof(struct dray_pkt, meta) == 28 && offsetof(struct dray_pkt, room) == 32 &&
@@ -84,16 +84,16 @@ static inline void store_word(void *to, uint64_t w)
 }
 
 /* Fill a packet's struct, except the fields from index to meta, which come from a descriptor. */
-static inline void pkt_set(struct dray_pkt *p, void *data, struct dray_home *home,
+static inline void pkt_set(struct dray_pkt *p, void *data, struct dray_owner *owner,
 			   uint64_t room_headroom)
 {
-	store_words(&p->data, (words){(uintptr_t)data, 0} | (words){0, (uintptr_t)home});
+	store_words(&p->data, (words){(uintptr_t)data, 0} | (words){0, (uintptr_t)owner});
 	store_words(&p->room, (words){room_headroom, 0});
 }
 
 struct generation;
 
-/* Counters of one side of one queue. Its thread writes; any thread reads. */
+/* Counters of one direction of one queue. Its thread writes; any thread reads. */
 struct counters {
 	_Alignas(LAYOUT_ALONE) _Atomic uint64_t n[COUNTERS];
 	_Atomic uint64_t stamps;
@@ -117,43 +117,44 @@ static inline void violation(struct counters *c, enum dray_violation kind)
 }
 
 /*
- * The operations of a home, chosen when it is made. A sending home has alloc and send, a receiving
- * home has recv. send and give_back consume packets from the first on, as long as they belong to
- * this home, and return how many. A packet that comes back loses its home, so that a second release
- * of the same struct does nothing. ready says whether recv, or alloc, would return something. arm
- * asks the peer to ring, then does as ready; disarm cancels that. Both are NULL if the queue's
- * descriptor alone wakes the thread.
+ * The operations of an owner, chosen when it is made. A sending owner has alloc and send, a
+ * receiving owner has recv. send and give_back consume packets from the first on, as long as they
+ * belong to this owner, and return how many. A packet that comes back loses its owner, so that a
+ * second release of the same struct does nothing. ready says whether recv, or alloc, would return
+ * something. arm asks the peer to ring, then does as ready; disarm cancels that. Both are NULL if
+ * the queue's descriptor alone wakes the thread.
  */
-struct home_ops {
-	unsigned (*alloc)(struct dray_home *home, struct dray_pkt *pkts, unsigned n, uint32_t size);
-	unsigned (*send)(struct dray_home *home, struct dray_pkt *pkts, unsigned n);
-	unsigned (*recv)(struct dray_home *home, struct dray_pkt *pkts, unsigned n);
-	unsigned (*give_back)(struct dray_home *home, struct dray_pkt *pkts, unsigned n);
-	bool (*ready)(struct dray_home *home);
-	bool (*arm)(struct dray_home *home);
-	void (*disarm)(struct dray_home *home);
+struct owner_ops {
+	unsigned (*alloc)(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n,
+			  uint32_t size);
+	unsigned (*send)(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n);
+	unsigned (*recv)(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n);
+	unsigned (*give_back)(struct dray_owner *owner, struct dray_pkt *pkts, unsigned n);
+	bool (*ready)(struct dray_owner *owner);
+	bool (*arm)(struct dray_owner *owner);
+	void (*disarm)(struct dray_owner *owner);
 };
 
 enum waker_state { WAKER_AWAKE = 0, WAKER_ASLEEP, WAKER_RUNG };
 
 /*
- * Wakes the sleeping owner of a queue when another thread has released buffers that the queue must
+ * Wakes the sleeping thread of a queue when another thread has released buffers that the queue must
  * return.
  */
 struct waker {
 	/* ASLEEP: or about to be. The thread that changes it to RUNG rings */
 	_Atomic uint32_t state;
-	uint32_t owed; /* the owner's: rings that could not be read yet */
+	uint32_t owed; /* of the queue's thread: rings that could not be read yet */
 	int fd;	       /* an eventfd; -1: busy mode, which never sleeps */
 };
 
-/* The owner does not sleep any more. Only its thread calls this. */
+/* The queue's thread does not sleep any more. Only that thread calls this. */
 void waker_awake(struct waker *waker);
 
 /*
- * Between this call and its sleep the owner checks for released buffers once more. seq_cst: pairs
- * with release_foreign; either the owner sees the released buffers, or the thread that released
- * them sees that the owner sleeps.
+ * Between this call and its sleep the queue's thread checks for released buffers once more.
+ * seq_cst: pairs with release_foreign; either the queue's thread sees the released buffers, or the
+ * thread that released them sees that it sleeps.
  */
 static inline void waker_sleep(struct waker *waker)
 {
@@ -165,7 +166,7 @@ static inline void waker_sleep(struct waker *waker)
 }
 
 /*
- * Whether the waker rang since waker_sleep: if so, the owner is awake again. Only its thread calls
+ * Whether the waker rang since waker_sleep: if so, the queue's thread is awake again. Only it calls
  * it.
  */
 static inline bool waker_rang(struct waker *waker)
@@ -176,25 +177,25 @@ static inline bool waker_rang(struct waker *waker)
 	return true;
 }
 
-struct dray_home {
-	const struct home_ops *ops;
-	_Atomic uintptr_t owner; /* thread_self() of the side's thread */
-	_Atomic uint32_t held;	 /* buffers that the application has; its owner writes */
+struct dray_owner {
+	const struct owner_ops *ops;
+	_Atomic uintptr_t thread; /* thread_self() of the thread that uses the queue; 0: none */
+	_Atomic uint32_t held;	  /* buffers that the application has; the queue's thread writes */
 	uint32_t slots;
 	_Atomic bool retired; /* left; the reference goes with the last buffer */
 	bool adopted;	      /* a direction uses it, or did */
 	bool settled;
-	_Atomic bool orphan; /* closed: any thread that releases does the owner's work */
+	_Atomic bool orphan; /* closed: any thread that releases does the queue's thread's work */
 	/* head of the list of what other threads gave back: index + 1 */
 	_Atomic uint32_t foreign;
-	_Atomic uint32_t *next; /* one per slot: link of that list; HOME_UNLINKED off it */
+	_Atomic uint32_t *next; /* one per slot: link of that list; OWNER_UNLINKED off it */
 	struct generation *generation;
 	struct waker *waker; /* of the queue that adopted it; NULL: no thread sleeps */
 	struct counters *counters;
-	struct dray_home *draining; /* next home that the direction has left */
+	struct dray_owner *draining; /* next owner that the direction has left */
 };
 
-#define HOME_UNLINKED UINT32_MAX
+#define OWNER_UNLINKED UINT32_MAX
 
 extern _Thread_local char thread_mark __attribute__((tls_model("initial-exec")));
 
@@ -203,36 +204,36 @@ static inline uintptr_t thread_self(void)
 	return (uintptr_t)&thread_mark;
 }
 
-int home_init(struct dray_home *home, const struct home_ops *ops, uint32_t slots,
-	      struct generation *gen, struct counters *counters);
-void home_destroy(struct dray_home *home);
+int owner_init(struct dray_owner *owner, const struct owner_ops *ops, uint32_t slots,
+	       struct generation *gen, struct counters *counters);
+void owner_destroy(struct dray_owner *owner);
 
-static inline uint32_t home_held(const struct dray_home *home)
+static inline uint32_t owner_held(const struct dray_owner *owner)
 {
-	return atomic_load_explicit(&home->held, memory_order_relaxed);
+	return atomic_load_explicit(&owner->held, memory_order_relaxed);
 }
 
-static inline void home_lend(struct dray_home *home, int32_t n)
+static inline void owner_lend(struct dray_owner *owner, int32_t n)
 {
-	atomic_store_explicit(&home->held, home_held(home) + (uint32_t)n, memory_order_relaxed);
+	atomic_store_explicit(&owner->held, owner_held(owner) + (uint32_t)n, memory_order_relaxed);
 }
 
-/* Take back what other threads released. Only its owner calls it. */
-void home_drain_foreign(struct dray_home *home);
+/* Take back what other threads released. Only the queue's thread calls it. */
+void owner_drain_foreign(struct dray_owner *owner);
 
-static inline void home_drain(struct dray_home *home)
+static inline void owner_drain(struct dray_owner *owner)
 {
-	if (unlikely(atomic_load_explicit(&home->foreign, memory_order_relaxed)))
-		home_drain_foreign(home);
+	if (unlikely(atomic_load_explicit(&owner->foreign, memory_order_relaxed)))
+		owner_drain_foreign(owner);
 }
 
 /* The direction leaves: its reference goes at once, or with the last buffer. */
-void home_retire(struct dray_home *home);
+void owner_retire(struct dray_owner *owner);
 
 /*
- * The direction leaves, and the home has no owner any more: any thread that gives back a buffer
- * does the owner's work.
+ * The direction leaves, and the owner has no thread any more: any thread that gives back a buffer
+ * does that thread's work.
  */
-void home_orphan(struct dray_home *home);
+void owner_orphan(struct dray_owner *owner);
 
 #endif
