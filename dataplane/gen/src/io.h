@@ -16,7 +16,7 @@
 #define IO_BATCH 64u /* datagrams in one call, at most */
 
 /* A datagram in the port's memory. */
-struct slot {
+struct io_buf {
 	/* UDP payload; what was received may be changed by its sender at any time */
 	uint8_t *data;
 	uint32_t length;  /* bytes; 0 if what was received is no datagram at all */
@@ -37,28 +37,28 @@ struct io;
 
 struct io_ops {
 	/*
-	 * Get up to n buffers for datagrams of slots[i].length bytes. Returns how many, from the
+	 * Get up to n buffers for datagrams of bufs[i].length bytes. Returns how many, from the
 	 * first; 0 if the port is full.
 	 */
-	unsigned (*alloc)(struct io *io, unsigned flow, struct slot *slots, unsigned n);
+	unsigned (*alloc)(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n);
 	/*
-	 * Send n consecutive slots of the last alloc. Returns how many went, from the first; 0
+	 * Send n consecutive buffers of the last alloc. Returns how many went, from the first; 0
 	 * if the port is full; -errno.
 	 */
-	int (*send)(struct io *io, unsigned flow, struct slot *slots, unsigned n);
-	/* Give back slots of the last alloc that are not sent. */
-	void (*discard)(struct io *io, struct slot *slots, unsigned n);
+	int (*send)(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n);
+	/* Give back buffers of the last alloc that are not sent. */
+	void (*discard)(struct io *io, struct io_buf *bufs, unsigned n);
 	/*
 	 * Take up to n datagrams, never waits. They are the caller's until done. Returns how many,
 	 * or -errno.
 	 */
-	int (*receive)(struct io *io, struct slot *slots, unsigned n);
+	int (*receive)(struct io *io, struct io_buf *bufs, unsigned n);
 	/*
-	 * Send n consecutive slots of the last receive, with the lengths they came with, back to
+	 * Send n consecutive buffers of the last receive, with the lengths they came with, back to
 	 * where they came from. Returns how many could be sent.
 	 */
-	unsigned (*reply)(struct io *io, struct slot *slots, unsigned n);
-	/* All slots of the last receive are done with. */
+	unsigned (*reply)(struct io *io, struct io_buf *bufs, unsigned n);
+	/* The buffers of the last receive may be reused. */
 	void (*done)(struct io *io);
 	/*
 	 * Sleep until one of `what` may be possible, or that time. May return early. Returns 0 or

@@ -54,7 +54,7 @@ struct io_dpdk {
 	struct rte_mbuf *tx[IO_BATCH], *rx[IO_BATCH];
 };
 
-static unsigned dpdk_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+static unsigned dpdk_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
 {
 	struct io_dpdk *p = (struct io_dpdk *)io;
 	uint32_t headers = frame_headers_to(&io->address);
@@ -71,11 +71,11 @@ static unsigned dpdk_alloc(struct io *io, unsigned flow, struct slot *slots, uns
 		struct rte_mbuf *m = p->tx[i];
 		uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 
-		m->data_len = (uint16_t)(slots[i].length + headers);
-		m->pkt_len = slots[i].length + headers;
-		frame_write(frame, &io->address, (uint16_t)(FRAME_PORT + flow), slots[i].length);
-		slots[i].data = frame + headers;
-		slots[i].index = i;
+		m->data_len = (uint16_t)(bufs[i].length + headers);
+		m->pkt_len = bufs[i].length + headers;
+		frame_write(frame, &io->address, (uint16_t)(FRAME_PORT + flow), bufs[i].length);
+		bufs[i].data = frame + headers;
+		bufs[i].index = i;
 	}
 	return n;
 }
@@ -96,20 +96,20 @@ static unsigned transmit(struct io_dpdk *p, uint16_t queue, struct rte_mbuf **mb
 	return done;
 }
 
-static int dpdk_send(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+static int dpdk_send(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
 {
 	struct io_dpdk *p = (struct io_dpdk *)io;
 
 	for (unsigned i = 0; i < n && io->address.ip6; i++)
-		frame_finish(slots[i].data - FRAME_HEADERS6, FRAME_HEADERS6, slots[i].length);
-	return (int)transmit(p, (uint16_t)(flow % p->queues), &p->tx[slots[0].index], n);
+		frame_finish(bufs[i].data - FRAME_HEADERS6, FRAME_HEADERS6, bufs[i].length);
+	return (int)transmit(p, (uint16_t)(flow % p->queues), &p->tx[bufs[0].index], n);
 }
 
-static void dpdk_discard(struct io *io, struct slot *slots, unsigned n)
+static void dpdk_discard(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_dpdk *p = (struct io_dpdk *)io;
 
-	rte_pktmbuf_free_bulk(&p->tx[slots[0].index], n);
+	rte_pktmbuf_free_bulk(&p->tx[bufs[0].index], n);
 }
 
 /* The queues in turn; a second burst only after a full one. */
@@ -129,7 +129,7 @@ static unsigned take(struct io_dpdk *p, unsigned n)
 	return got;
 }
 
-static int dpdk_receive(struct io *io, struct slot *slots, unsigned n)
+static int dpdk_receive(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_dpdk *p = (struct io_dpdk *)io;
 
@@ -142,24 +142,24 @@ static int dpdk_receive(struct io *io, struct slot *slots, unsigned n)
 		uint32_t headers,
 			length = frame_payload(frame, m->nb_segs == 1 ? m->data_len : 0, &headers);
 
-		slots[i] = (struct slot){
+		bufs[i] = (struct io_buf){
 			.data = frame + headers, .length = length, .headers = headers, .index = i};
 	}
 	return (int)p->received;
 }
 
 /* What goes is the device's: it is taken out, so that dpdk_done leaves it alone. */
-static unsigned dpdk_reply(struct io *io, struct slot *slots, unsigned n)
+static unsigned dpdk_reply(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_dpdk *p = (struct io_dpdk *)io;
-	struct rte_mbuf **first = &p->rx[slots[0].index];
+	struct rte_mbuf **first = &p->rx[bufs[0].index];
 	unsigned sent;
 
 	for (unsigned i = 0; i < n; i++) {
 		uint8_t *frame = rte_pktmbuf_mtod(first[i], uint8_t *);
 
-		frame_turn(frame, slots[i].headers);
-		frame_finish(frame, slots[i].headers, slots[i].length);
+		frame_turn(frame, bufs[i].headers);
+		frame_finish(frame, bufs[i].headers, bufs[i].length);
 	}
 	sent = transmit(p, 0, first, n);
 	memset(first, 0, sent * sizeof(*first));

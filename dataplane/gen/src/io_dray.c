@@ -25,39 +25,39 @@ struct io_dray {
 	struct dray_pkt tx[IO_BATCH], rx[IO_BATCH];
 };
 
-static unsigned dray_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+static unsigned dray_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
 	uint32_t longest = 0, headers = frame_headers_to(&p->io.address);
 
 	for (unsigned i = 0; i < n; i++)
-		longest = slots[i].length > longest ? slots[i].length : longest;
+		longest = bufs[i].length > longest ? bufs[i].length : longest;
 	n = dray_tx_alloc(p->port, 0, p->tx, n, longest + headers);
 	for (unsigned i = 0; i < n; i++) {
-		p->tx[i].length = slots[i].length + headers;
+		p->tx[i].length = bufs[i].length + headers;
 		frame_write(p->tx[i].data, &p->io.address, (uint16_t)(FRAME_PORT + flow),
-			    slots[i].length);
-		slots[i].data = (uint8_t *)p->tx[i].data + headers;
-		slots[i].index = i;
+			    bufs[i].length);
+		bufs[i].data = (uint8_t *)p->tx[i].data + headers;
+		bufs[i].index = i;
 	}
 	return n;
 }
 
-static int dray_send(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+static int dray_send(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
 
 	(void)flow;
 	for (unsigned i = 0; i < n && p->io.address.ip6; i++)
-		frame_finish(p->tx[slots[i].index].data, FRAME_HEADERS6, slots[i].length);
-	return (int)dray_tx_burst(p->port, 0, &p->tx[slots[0].index], n);
+		frame_finish(p->tx[bufs[i].index].data, FRAME_HEADERS6, bufs[i].length);
+	return (int)dray_tx_burst(p->port, 0, &p->tx[bufs[0].index], n);
 }
 
-static void dray_discard(struct io *io, struct slot *slots, unsigned n)
+static void dray_discard(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
 
-	dray_release(&p->tx[slots[0].index], n);
+	dray_release(&p->tx[bufs[0].index], n);
 }
 
 /*
@@ -83,7 +83,7 @@ static void note_idle(struct io_dray *p, uint64_t before)
 			   before - p->empty_ns > p->spin_ns + p->spin_ns / 4 + US;
 }
 
-static int dray_receive(struct io *io, struct slot *slots, unsigned n)
+static int dray_receive(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
 	uint64_t before = p->spin_ns ? clock_now() : 0;
@@ -93,24 +93,24 @@ static int dray_receive(struct io *io, struct slot *slots, unsigned n)
 	for (unsigned i = 0; i < p->received; i++) {
 		uint32_t headers, length = frame_payload(p->rx[i].data, p->rx[i].length, &headers);
 
-		slots[i] = (struct slot){.data = (uint8_t *)p->rx[i].data + headers,
-					 .length = length,
-					 .headers = headers,
-					 .index = i};
+		bufs[i] = (struct io_buf){.data = (uint8_t *)p->rx[i].data + headers,
+					  .length = length,
+					  .headers = headers,
+					  .index = i};
 	}
 	return (int)p->received;
 }
 
 /* What goes is no longer this end's: it is marked, so that dray_done leaves it alone. */
-static unsigned dray_reply(struct io *io, struct slot *slots, unsigned n)
+static unsigned dray_reply(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_dray *p = (struct io_dray *)io;
-	struct dray_pkt *first = &p->rx[slots[0].index];
+	struct dray_pkt *first = &p->rx[bufs[0].index];
 	unsigned sent;
 
 	for (unsigned i = 0; i < n; i++) {
-		frame_turn(first[i].data, slots[i].headers);
-		frame_finish(first[i].data, slots[i].headers, slots[i].length);
+		frame_turn(first[i].data, bufs[i].headers);
+		frame_finish(first[i].data, bufs[i].headers, bufs[i].length);
 	}
 	sent = dray_tx_burst(p->port, 0, first, n);
 	for (unsigned i = 0; i < sent; i++)

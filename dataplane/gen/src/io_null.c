@@ -22,7 +22,7 @@ struct io_null {
 	uint8_t buffers[BURST_MAX][PACKET_MAX];
 };
 
-static unsigned null_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+static unsigned null_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
 {
 	struct io_null *p = (struct io_null *)io;
 
@@ -32,13 +32,13 @@ static unsigned null_alloc(struct io *io, unsigned flow, struct slot *slots, uns
 	if (n > BURST_MAX - p->first - p->waiting)
 		n = BURST_MAX - p->first - p->waiting;
 	for (unsigned i = 0; i < n; i++) {
-		slots[i].index = p->first + p->waiting + i;
-		slots[i].data = p->buffers[slots[i].index];
+		bufs[i].index = p->first + p->waiting + i;
+		bufs[i].data = p->buffers[bufs[i].index];
 	}
 	return n;
 }
 
-static int null_send(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+static int null_send(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
 {
 	struct io_null *p = (struct io_null *)io;
 
@@ -46,31 +46,31 @@ static int null_send(struct io *io, unsigned flow, struct slot *slots, unsigned 
 	if (!p->returns)
 		return (int)n;
 	for (unsigned i = 0; i < n; i++)
-		p->lengths[slots[i].index] = slots[i].length;
+		p->lengths[bufs[i].index] = bufs[i].length;
 	p->waiting += n;
 	return (int)n;
 }
 
-static void null_discard(struct io *io, struct slot *slots, unsigned n)
+static void null_discard(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	(void)io;
-	(void)slots;
+	(void)bufs;
 	(void)n;
 }
 
 /* What a reflector would do. */
-static void turn(const struct io_null *p, const struct slot *slot)
+static void turn(const struct io_null *p, const struct io_buf *buf)
 {
 	struct packet packet;
 
-	if (packet_read(slot->data, slot->length, p->check, &packet) != PACKET_GOOD)
+	if (packet_read(buf->data, buf->length, p->check, &packet) != PACKET_GOOD)
 		return;
 	packet.type = packet.type == PACKET_DATA ? PACKET_REPLY : PACKET_END_REPLY;
 	packet.turned = clock_now();
-	packet_write(slot->data, &packet);
+	packet_write(buf->data, &packet);
 }
 
-static int null_receive(struct io *io, struct slot *slots, unsigned n)
+static int null_receive(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_null *p = (struct io_null *)io;
 	uint64_t now = clock_now();
@@ -79,12 +79,12 @@ static int null_receive(struct io *io, struct slot *slots, unsigned n)
 		if (n > p->waiting)
 			n = p->waiting;
 		for (unsigned i = 0; i < n; i++, p->first++) {
-			slots[i] = (struct slot){.data = p->buffers[p->first],
-						 .length = p->lengths[p->first],
-						 .headers = p->headers,
-						 .index = p->first};
+			bufs[i] = (struct io_buf){.data = p->buffers[p->first],
+						  .length = p->lengths[p->first],
+						  .headers = p->headers,
+						  .index = p->first};
 			if (p->role == ROLE_PING)
-				turn(p, &slots[i]);
+				turn(p, &bufs[i]);
 		}
 		p->waiting -= n;
 		return (int)n;
@@ -99,18 +99,18 @@ static int null_receive(struct io *io, struct slot *slots, unsigned n)
 					.flags = p->check ? PACKET_SUMMED : 0};
 
 		packet_write(p->buffers[i], &packet);
-		slots[i] = (struct slot){.data = p->buffers[i],
-					 .length = packet.length,
-					 .headers = p->headers,
-					 .index = i};
+		bufs[i] = (struct io_buf){.data = p->buffers[i],
+					  .length = packet.length,
+					  .headers = p->headers,
+					  .index = i};
 	}
 	return (int)n;
 }
 
-static unsigned null_reply(struct io *io, struct slot *slots, unsigned n)
+static unsigned null_reply(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	(void)io;
-	(void)slots;
+	(void)bufs;
 	(void)n;
 	return 0;
 }

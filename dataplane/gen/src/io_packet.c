@@ -65,7 +65,7 @@ static void hand_over(struct tpacket2_hdr *h, uint32_t status)
 	atomic_store_explicit((_Atomic uint32_t *)&h->tp_status, status, memory_order_release);
 }
 
-static unsigned packet_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+static unsigned packet_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
 {
 	struct io_packet *p = (struct io_packet *)io;
 	uint32_t headers = frame_headers_to(&p->io.address);
@@ -78,10 +78,10 @@ static unsigned packet_alloc(struct io *io, unsigned flow, struct slot *slots, u
 
 		if (status != TP_STATUS_AVAILABLE && !(status & TP_STATUS_WRONG_FORMAT))
 			break;
-		h->tp_len = slots[i].length + headers;
-		frame_write(frame, &p->io.address, (uint16_t)(FRAME_PORT + flow), slots[i].length);
-		slots[i].data = frame + headers;
-		slots[i].index = i;
+		h->tp_len = bufs[i].length + headers;
+		frame_write(frame, &p->io.address, (uint16_t)(FRAME_PORT + flow), bufs[i].length);
+		bufs[i].data = frame + headers;
+		bufs[i].index = i;
 	}
 	return i;
 }
@@ -107,20 +107,20 @@ static int send_next(struct io_packet *p, unsigned n)
 	return ret < 0 ? ret : (int)n;
 }
 
-static int packet_send(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+static int packet_send(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
 {
 	struct io_packet *p = (struct io_packet *)io;
 
 	(void)flow;
 	for (unsigned i = 0; i < n && p->io.address.ip6; i++)
-		frame_finish(slots[i].data - FRAME_HEADERS6, FRAME_HEADERS6, slots[i].length);
+		frame_finish(bufs[i].data - FRAME_HEADERS6, FRAME_HEADERS6, bufs[i].length);
 	return send_next(p, n);
 }
 
-static void packet_discard(struct io *io, struct slot *slots, unsigned n)
+static void packet_discard(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	(void)io; /* what was not handed over is the next to be had */
-	(void)slots;
+	(void)bufs;
 	(void)n;
 }
 
@@ -136,7 +136,7 @@ static uint8_t *with_tag(struct tpacket2_hdr *h, uint8_t *frame)
 	return frame - TAG_BYTES;
 }
 
-static int packet_receive(struct io *io, struct slot *slots, unsigned n)
+static int packet_receive(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_packet *p = (struct io_packet *)io;
 
@@ -154,15 +154,15 @@ static int packet_receive(struct io *io, struct slot *slots, unsigned n)
 			bytes += TAG_BYTES;
 		}
 		length = frame_payload(frame, bytes, &headers);
-		slots[p->received] = (struct slot){.data = frame + headers,
-						   .length = length,
-						   .headers = headers,
-						   .index = p->received};
+		bufs[p->received] = (struct io_buf){.data = frame + headers,
+						    .length = length,
+						    .headers = headers,
+						    .index = p->received};
 	}
 	return (int)p->received;
 }
 
-static unsigned packet_reply(struct io *io, struct slot *slots, unsigned n)
+static unsigned packet_reply(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_packet *p = (struct io_packet *)io;
 	unsigned i;
@@ -171,10 +171,10 @@ static unsigned packet_reply(struct io *io, struct slot *slots, unsigned n)
 		struct tpacket2_hdr *h = frame_at(&p->tx, i);
 		uint8_t *frame = (uint8_t *)h + TX_OFFSET;
 
-		h->tp_len = slots[i].length + slots[i].headers;
-		memcpy(frame, slots[i].data - slots[i].headers, h->tp_len);
-		frame_turn(frame, slots[i].headers);
-		frame_finish(frame, slots[i].headers, slots[i].length);
+		h->tp_len = bufs[i].length + bufs[i].headers;
+		memcpy(frame, bufs[i].data - bufs[i].headers, h->tp_len);
+		frame_turn(frame, bufs[i].headers);
+		frame_finish(frame, bufs[i].headers, bufs[i].length);
 	}
 	if (i && send_next(p, i) < 0)
 		return 0;

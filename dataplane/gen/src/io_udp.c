@@ -13,7 +13,7 @@
 #include "io.h"
 #include "packet.h"
 
-#define SLOT_BYTES 65536u
+#define BUF_BYTES 65536u
 
 struct control {
 	_Alignas(struct cmsghdr) char bytes[CMSG_SPACE(sizeof(uint32_t))];
@@ -35,15 +35,15 @@ struct io_udp {
 	uint8_t *tx_memory, *rx_memory;
 };
 
-static unsigned udp_alloc(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+static unsigned udp_alloc(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
 {
 	struct io_udp *p = (struct io_udp *)io;
 
 	(void)flow;
 	for (unsigned i = 0; i < n; i++) {
-		slots[i].index = i;
-		slots[i].data = p->tx_memory + (size_t)i * SLOT_BYTES;
-		p->tx_parts[i].iov_len = slots[i].length;
+		bufs[i].index = i;
+		bufs[i].data = p->tx_memory + (size_t)i * BUF_BYTES;
+		p->tx_parts[i].iov_len = bufs[i].length;
 	}
 	return n;
 }
@@ -57,17 +57,17 @@ static int send_messages(int fd, struct mmsghdr *messages, unsigned n)
 	return errno == EAGAIN || errno == ENOBUFS || errno == EINTR ? 0 : -errno;
 }
 
-static int udp_send(struct io *io, unsigned flow, struct slot *slots, unsigned n)
+static int udp_send(struct io *io, unsigned flow, struct io_buf *bufs, unsigned n)
 {
 	struct io_udp *p = (struct io_udp *)io;
 
-	return send_messages(p->fds[flow % p->sockets], &p->tx[slots[0].index], n);
+	return send_messages(p->fds[flow % p->sockets], &p->tx[bufs[0].index], n);
 }
 
-static void udp_discard(struct io *io, struct slot *slots, unsigned n)
+static void udp_discard(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	(void)io;
-	(void)slots;
+	(void)bufs;
 	(void)n;
 }
 
@@ -85,36 +85,36 @@ static void look_at_drops(struct io_udp *p, unsigned which, struct msghdr *m)
 	}
 }
 
-static int receive_from(struct io_udp *p, unsigned which, struct slot *slots, unsigned n)
+static int receive_from(struct io_udp *p, unsigned which, struct io_buf *bufs, unsigned n)
 {
 	int got;
 
 	for (unsigned i = 0; i < n; i++) {
 		p->rx[i].msg_hdr.msg_namelen = sizeof(p->from[i]);
 		p->rx[i].msg_hdr.msg_controllen = sizeof(p->controls[i]);
-		p->rx_parts[i].iov_len = SLOT_BYTES;
+		p->rx_parts[i].iov_len = BUF_BYTES;
 	}
 	got = recvmmsg(p->fds[which], p->rx, n, MSG_DONTWAIT, NULL);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR || errno == ECONNREFUSED ? 0 : -errno;
 	for (int i = 0; i < got; i++) {
 		look_at_drops(p, which, &p->rx[i].msg_hdr);
-		slots[i] = (struct slot){.data = p->rx_memory + (size_t)i * SLOT_BYTES,
-					 .length = p->rx[i].msg_len,
-					 .headers = p->headers,
-					 .index = (uint32_t)i};
+		bufs[i] = (struct io_buf){.data = p->rx_memory + (size_t)i * BUF_BYTES,
+					  .length = p->rx[i].msg_len,
+					  .headers = p->headers,
+					  .index = (uint32_t)i};
 	}
 	p->received_on = p->fds[which];
 	return got;
 }
 
-static int udp_receive(struct io *io, struct slot *slots, unsigned n)
+static int udp_receive(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_udp *p = (struct io_udp *)io;
 
 	for (unsigned turn = 0; turn < p->sockets; turn++) {
 		unsigned which = p->receiving;
-		int got = receive_from(p, which, slots, n);
+		int got = receive_from(p, which, bufs, n);
 
 		p->receiving = (p->receiving + 1) % p->sockets;
 		if (got)
@@ -123,19 +123,19 @@ static int udp_receive(struct io *io, struct slot *slots, unsigned n)
 	return 0;
 }
 
-static unsigned udp_reply(struct io *io, struct slot *slots, unsigned n)
+static unsigned udp_reply(struct io *io, struct io_buf *bufs, unsigned n)
 {
 	struct io_udp *p = (struct io_udp *)io;
 	unsigned sent = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		struct msghdr *m = &p->rx[slots[i].index].msg_hdr;
+		struct msghdr *m = &p->rx[bufs[i].index].msg_hdr;
 
-		p->rx_parts[slots[i].index].iov_len = slots[i].length;
+		p->rx_parts[bufs[i].index].iov_len = bufs[i].length;
 		m->msg_controllen = 0;
 	}
 	while (sent < n) {
-		int ret = send_messages(p->received_on, &p->rx[slots[sent].index], n - sent);
+		int ret = send_messages(p->received_on, &p->rx[bufs[sent].index], n - sent);
 
 		if (ret == 0)
 			return sent;
@@ -241,13 +241,13 @@ static int open_socket(const struct options *o, union address *at)
 
 static bool make_memory(struct io_udp *p)
 {
-	p->tx_memory = calloc(IO_BATCH, SLOT_BYTES);
-	p->rx_memory = calloc(IO_BATCH, SLOT_BYTES);
+	p->tx_memory = calloc(IO_BATCH, BUF_BYTES);
+	p->rx_memory = calloc(IO_BATCH, BUF_BYTES);
 	if (!p->tx_memory || !p->rx_memory)
 		return false;
 	for (unsigned i = 0; i < IO_BATCH; i++) {
-		p->tx_parts[i].iov_base = p->tx_memory + (size_t)i * SLOT_BYTES;
-		p->rx_parts[i].iov_base = p->rx_memory + (size_t)i * SLOT_BYTES;
+		p->tx_parts[i].iov_base = p->tx_memory + (size_t)i * BUF_BYTES;
+		p->rx_parts[i].iov_base = p->rx_memory + (size_t)i * BUF_BYTES;
 		p->tx[i].msg_hdr = (struct msghdr){.msg_iov = &p->tx_parts[i], .msg_iovlen = 1};
 		p->rx[i].msg_hdr = (struct msghdr){.msg_iov = &p->rx_parts[i],
 						   .msg_iovlen = 1,

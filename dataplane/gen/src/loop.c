@@ -45,16 +45,16 @@ static void fail(struct loop *l, int error, const struct io *io)
 static bool receive(struct loop *l, struct way *w, uint64_t *now)
 {
 	struct io *io = w->rx.io;
-	struct slot slots[IO_BATCH];
+	struct io_buf bufs[IO_BATCH];
 	struct packet packet;
-	int got = io->ops->receive(io, slots, IO_BATCH);
+	int got = io->ops->receive(io, bufs, IO_BATCH);
 
 	*now = clock_now();
 	if (got < 0)
 		fail(l, got, io);
 	for (int i = 0; i < got; i++) {
-		w->tracker->headers = slots[i].headers;
-		(void)tracker_take(w->tracker, slots[i].data, slots[i].length, *now, &packet);
+		w->tracker->headers = bufs[i].headers;
+		(void)tracker_take(w->tracker, bufs[i].data, bufs[i].length, *now, &packet);
 	}
 	if (got > 0) {
 		io->ops->done(io);

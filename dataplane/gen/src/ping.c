@@ -28,16 +28,16 @@ static void interval(struct ping *p, uint64_t now)
 static bool receive(struct ping *p, uint64_t *now)
 {
 	struct io *io = p->run->io;
-	struct slot slots[IO_BATCH];
+	struct io_buf bufs[IO_BATCH];
 	struct packet packet;
-	int got = io->ops->receive(io, slots, IO_BATCH);
+	int got = io->ops->receive(io, bufs, IO_BATCH);
 
 	*now = clock_now();
 	if (got < 0)
 		p->run->error = got;
 	for (int i = 0; i < got; i++) {
-		p->tracker->headers = slots[i].headers;
-		(void)tracker_take(p->tracker, slots[i].data, slots[i].length, *now, &packet);
+		p->tracker->headers = bufs[i].headers;
+		(void)tracker_take(p->tracker, bufs[i].data, bufs[i].length, *now, &packet);
 	}
 	if (got > 0) {
 		io->ops->done(io);

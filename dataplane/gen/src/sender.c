@@ -13,7 +13,7 @@
 
 /* Packets that go to the port together. */
 struct batch {
-	struct slot slots[IO_BATCH];
+	struct io_buf bufs[IO_BATCH];
 	struct packet packets[IO_BATCH];
 	unsigned n, done;
 	unsigned flow;
@@ -89,7 +89,7 @@ static uint64_t stamp(struct batch *b, bool has_schedule)
 	for (unsigned i = b->done; i < b->n; i++) {
 		b->packets[i].sent = now;
 		b->packets[i].intended = has_schedule ? b->due : now;
-		packet_write(b->slots[i].data, &b->packets[i]);
+		packet_write(b->bufs[i].data, &b->packets[i]);
 	}
 	return now;
 }
@@ -107,13 +107,13 @@ static void fill(struct sender *s, struct batch *b)
 			.flags = (uint16_t)((s->measuring ? 0 : PACKET_WARMUP) |
 					    (o->check ? PACKET_SUMMED : 0)),
 			.flow = (uint16_t)b->flow,
-			.length = (uint16_t)b->slots[i].length,
+			.length = (uint16_t)b->bufs[i].length,
 			.stream = o->stream,
 			.sequence = sequence + i,
 		};
 		if (o->check)
 			p->payload_sum =
-				packet_fill(b->slots[i].data, b->slots[i].length, p->sequence);
+				packet_fill(b->bufs[i].data, b->bufs[i].length, p->sequence);
 	}
 }
 
@@ -129,7 +129,7 @@ static void sent(struct sender *s, struct batch *b, unsigned n, uint64_t now)
 {
 	end_wait(s, now);
 	for (unsigned i = b->done; i < b->done + n && s->measuring; i++) {
-		s->sent_bytes += b->slots[i].length + s->run->options->headers;
+		s->sent_bytes += b->bufs[i].length + s->run->options->headers;
 		if (paced(s)) {
 			histogram_add(&s->lateness, now - b->due);
 			if (s->run->options->interval_ns)
@@ -188,7 +188,7 @@ static int send_batch(struct sender *s, struct batch *b)
 	fill(s, b);
 	while (b->done < b->n) {
 		uint64_t now = stamp(b, paced(s));
-		int ret = io->ops->send(io, b->flow, b->slots + b->done, b->n - b->done);
+		int ret = io->ops->send(io, b->flow, b->bufs + b->done, b->n - b->done);
 
 		if (ret > 0) {
 			sent(s, b, (unsigned)ret, now);
@@ -201,7 +201,7 @@ static int send_batch(struct sender *s, struct batch *b)
 			ret = wait_for_room(s, b);
 		}
 		if (ret < 0) {
-			io->ops->discard(io, b->slots + b->done, b->n - b->done);
+			io->ops->discard(io, b->bufs + b->done, b->n - b->done);
 			return ret;
 		}
 	}
@@ -220,9 +220,9 @@ static int send_some(struct sender *s, struct batch *b, uint32_t n)
 	b->done = 0;
 	b->n = n < IO_BATCH ? n : IO_BATCH;
 	for (unsigned i = 0; i < b->n; i++)
-		b->slots[i].length = schedule_size(&s->schedule, s->schedule.packets + i) -
-				     s->run->options->headers;
-	b->n = io->ops->alloc(io, b->flow, b->slots, b->n);
+		b->bufs[i].length = schedule_size(&s->schedule, s->schedule.packets + i) -
+				    s->run->options->headers;
+	b->n = io->ops->alloc(io, b->flow, b->bufs, b->n);
 	ret = b->n ? send_batch(s, b) : wait_for_room(s, b);
 	return ret < 0 && b->done == 0 ? ret : (int)b->done;
 }
@@ -266,21 +266,21 @@ static bool say_end(struct sender *s)
 	struct io *io = s->run->io;
 	struct batch b = {.n = 1};
 
-	b.slots[0].length = PACKET_HEADER;
-	if (io->ops->alloc(io, 0, b.slots, 1) != 1)
+	b.bufs[0].length = PACKET_HEADER;
+	if (io->ops->alloc(io, 0, b.bufs, 1) != 1)
 		return false;
 	b.packets[0] = (struct packet){.type = PACKET_END,
-				       .length = (uint16_t)b.slots[0].length,
+				       .length = (uint16_t)b.bufs[0].length,
 				       .stream = o->stream,
 				       .sequence = s->sent};
 	if (o->check) {
 		b.packets[0].flags = PACKET_SUMMED;
-		b.packets[0].payload_sum = packet_fill(b.slots[0].data, b.slots[0].length, s->sent);
+		b.packets[0].payload_sum = packet_fill(b.bufs[0].data, b.bufs[0].length, s->sent);
 	}
 	(void)stamp(&b, false);
-	if (io->ops->send(io, 0, b.slots, 1) == 1)
+	if (io->ops->send(io, 0, b.bufs, 1) == 1)
 		return true;
-	io->ops->discard(io, b.slots, 1);
+	io->ops->discard(io, b.bufs, 1);
 	return false;
 }
 

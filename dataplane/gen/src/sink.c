@@ -23,8 +23,8 @@ static void interval(struct sink *s, uint64_t now)
 	(void)run_interval_finish(s->run, &j, now);
 }
 
-/* Send back runs of slots that are good; those between are not answered. */
-static void reflect(struct sink *s, struct slot *slots, const bool *good, unsigned n)
+/* Send back runs of good datagrams; bad ones in between get no reply. */
+static void reflect(struct sink *s, struct io_buf *bufs, const bool *good, unsigned n)
 {
 	struct io *io = s->run->io;
 
@@ -35,32 +35,32 @@ static void reflect(struct sink *s, struct slot *slots, const bool *good, unsign
 			;
 		if (end == i)
 			continue;
-		sent = io->ops->reply(io, slots + i, end - i);
+		sent = io->ops->reply(io, bufs + i, end - i);
 		s->reflected += sent;
 		s->reflect_dropped += end - i - sent;
 	}
 }
 
-static void turn(struct slot *slot, struct packet *p, uint64_t now)
+static void turn(struct io_buf *buf, struct packet *p, uint64_t now)
 {
 	p->type = p->type == PACKET_DATA ? PACKET_REPLY : PACKET_END_REPLY;
 	p->turned = now;
-	packet_write(slot->data, p);
+	packet_write(buf->data, p);
 }
 
-static void take(struct sink *s, struct slot *slots, unsigned n, uint64_t now)
+static void take(struct sink *s, struct io_buf *bufs, unsigned n, uint64_t now)
 {
 	bool good[IO_BATCH];
 	struct packet p;
 
 	for (unsigned i = 0; i < n; i++) {
-		s->tracker->headers = slots[i].headers;
-		good[i] = tracker_take(s->tracker, slots[i].data, slots[i].length, now, &p);
+		s->tracker->headers = bufs[i].headers;
+		good[i] = tracker_take(s->tracker, bufs[i].data, bufs[i].length, now, &p);
 		if (good[i] && s->run->options->reflect)
-			turn(&slots[i], &p, now);
+			turn(&bufs[i], &p, now);
 	}
 	if (s->run->options->reflect)
-		reflect(s, slots, good, n);
+		reflect(s, bufs, good, n);
 	if (s->tracker->end_seen && s->end_ns == 0)
 		s->end_ns = now;
 }
@@ -109,16 +109,16 @@ static void idle(struct sink *s, uint64_t now)
 static void receive_all(struct sink *s)
 {
 	struct io *io = s->run->io;
-	struct slot slots[IO_BATCH];
+	struct io_buf bufs[IO_BATCH];
 	uint64_t now = clock_now();
 
 	while (!over(s, now)) {
-		int got = io->ops->receive(io, slots, IO_BATCH);
+		int got = io->ops->receive(io, bufs, IO_BATCH);
 
 		now = clock_now();
 		if (got > 0) {
 			s->busy_ns = now;
-			take(s, slots, (unsigned)got, now);
+			take(s, bufs, (unsigned)got, now);
 			io->ops->done(io);
 		} else if (got < 0) {
 			s->run->error = got;

@@ -96,7 +96,7 @@ struct dray_rxq {
 /*
  * What the present link sends through one of its queues: several of the application's may share it.
  */
-struct dray_lane {
+struct dray_link_queue {
 	rte_spinlock_t lock;	  /* not taken if the application has one queue */
 	struct dray_owner *owner; /* of the generation that was sent to last; NULL: none yet */
 	uint32_t bound;		  /* buffers that belong to mbufs */
@@ -128,15 +128,15 @@ struct dray_device {
 	uint32_t opened_queues, opened_mode;
 	struct rte_ether_addr mac;
 	/* in use: queues of the present link; changed by events, read by senders */
-	uint16_t lanes;
+	uint16_t link_queue_count;
 	uint32_t generation; /* that went live last */
 	/* received buffers of it that the application may have at once, per queue */
 	uint32_t hold;
 	bool notified_up; /* the last status that the application was notified of */
 	struct dray_link_counts link, link_cleared;
 	struct dray_stats stats_cleared;
-	struct rte_intr_handle *control; /* libdray's control plane */
-	struct dray_lane *lane;		 /* DRAY_MAX_QUEUES of them */
+	struct rte_intr_handle *control;     /* libdray's control plane */
+	struct dray_link_queue *link_queues; /* DRAY_MAX_QUEUES of them */
 };
 
 /* arguments.c */

@@ -66,7 +66,7 @@ static void close_port(struct dray_device *device)
 		if (dev->data->rx_queues[i])
 			dray_rxq_forget(dev->data->rx_queues[i]);
 	pool_forget(device->opened);
-	memset(device->lane, 0, DRAY_MAX_QUEUES * sizeof(*device->lane));
+	memset(device->link_queues, 0, DRAY_MAX_QUEUES * sizeof(*device->link_queues));
 	opened_close(device->opened);
 	device->opened = NULL;
 }
@@ -155,8 +155,8 @@ static int close_device(struct rte_eth_dev *dev)
 		dray_rxq_release(dev, i);
 	for (uint16_t i = 0; i < dev->data->nb_tx_queues; i++)
 		dray_txq_release(dev, i);
-	rte_free(device->lane);
-	device->lane = NULL;
+	rte_free(device->link_queues);
+	device->link_queues = NULL;
 	dev->data->mac_addrs = NULL; /* in dev_private */
 	return 0;
 }
@@ -248,9 +248,10 @@ static int make_device(struct rte_eth_dev *dev, const struct dray_arguments *arg
 
 	device->ethdev = dev;
 	device->arguments = *arguments;
-	device->lane = rte_zmalloc_socket("dray_lanes", DRAY_MAX_QUEUES * sizeof(*device->lane),
-					  DRAY_APART, dev->data->numa_node);
-	if (!device->lane)
+	device->link_queues = rte_zmalloc_socket("dray_link_queues",
+						 DRAY_MAX_QUEUES * sizeof(*device->link_queues),
+						 DRAY_APART, dev->data->numa_node);
+	if (!device->link_queues)
 		return -ENOMEM;
 	ret = open_port(device, 0, DRAY_MODE_BUSY);
 	if (ret)
@@ -296,7 +297,7 @@ static int probe(struct rte_vdev_device *vdev)
 			 arguments.directory[0] ? arguments.directory
 						: "$DRAY_PORTS or /run/dray/ports",
 			 dray_strerror(ret));
-		rte_free(((struct dray_device *)dev->data->dev_private)->lane);
+		rte_free(((struct dray_device *)dev->data->dev_private)->link_queues);
 		dev->data->mac_addrs = NULL;
 		rte_eth_dev_release_port(dev);
 		return ret;

@@ -31,7 +31,7 @@ static bool refresh(struct dray_device *device)
 
 	if (dray_info(device->opened->port, &info) < 0 || info.state != DRAY_LINK_UP)
 		return false;
-	__atomic_store_n(&device->lanes, (uint16_t)info.queues_in_use, __ATOMIC_RELAXED);
+	__atomic_store_n(&device->link_queue_count, (uint16_t)info.queues_in_use, __ATOMIC_RELAXED);
 	__atomic_store_n(&device->generation, info.generation, __ATOMIC_RELAXED);
 	/*
 	 * Half of a queue's buffers may be with the application: the peer goes on with the others.

@@ -317,7 +317,7 @@ static int take_numbers(const struct shared *s)
 	return 0;
 }
 
-/* The slot of the port that a former secondary process had, or a new one. */
+/* The ethdev that a former secondary process had, or a new one. */
 static struct rte_eth_dev *allocate(struct rte_vdev_device *vdev, struct shared *s, bool primary)
 {
 	struct rte_eth_dev *dev;

@@ -79,9 +79,9 @@ static bool has_room(struct returns *r)
 	return true;
 }
 
-void opened_return(struct opened *o, unsigned int lane, const struct dray_pkt *pkt)
+void opened_return(struct opened *o, unsigned int queue, const struct dray_pkt *pkt)
 {
-	struct returns *r = &o->returns[lane];
+	struct returns *r = &o->returns[queue];
 	struct dray_pkt p = *pkt;
 
 	pthread_mutex_lock(&o->lock);
@@ -98,10 +98,10 @@ void opened_return(struct opened *o, unsigned int lane, const struct dray_pkt *p
 	pthread_mutex_unlock(&o->lock);
 }
 
-unsigned int opened_take_returns(struct opened *o, unsigned int lane,
+unsigned int opened_take_returns(struct opened *o, unsigned int queue,
 				 const struct dray_owner *owner)
 {
-	struct returns *r = &o->returns[lane];
+	struct returns *r = &o->returns[queue];
 	unsigned int n = 0;
 
 	pthread_mutex_lock(&o->lock);

@@ -44,10 +44,10 @@ void opened_put(struct opened *opened);
  * From any thread: give a buffer of a sending queue up. The queue's thread takes it at its next
  * burst.
  */
-void opened_return(struct opened *opened, unsigned int lane, const struct dray_pkt *pkt);
+void opened_return(struct opened *opened, unsigned int queue, const struct dray_pkt *pkt);
 
 /* By that queue's thread. Returns how many of them were of a generation. */
-unsigned int opened_take_returns(struct opened *opened, unsigned int lane,
+unsigned int opened_take_returns(struct opened *opened, unsigned int queue,
 				 const struct dray_owner *owner);
 
 /* True once, and for ever, after opened_close. */
@@ -56,9 +56,9 @@ static inline bool opened_is_closed(const struct opened *opened)
 	return __atomic_load_n(&opened->closed, __ATOMIC_RELAXED);
 }
 
-static inline bool opened_has_returns(const struct opened *opened, unsigned int lane)
+static inline bool opened_has_returns(const struct opened *opened, unsigned int queue)
 {
-	return __atomic_load_n(&opened->returns[lane].count, __ATOMIC_RELAXED) > 0;
+	return __atomic_load_n(&opened->returns[queue].count, __ATOMIC_RELAXED) > 0;
 }
 
 #endif

@@ -30,13 +30,14 @@ int pool_ops_index = -1;
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pool *pools;
 
-void pool_bind(struct rte_mbuf *m, struct opened *opened, uint16_t lane, const struct dray_pkt *pkt)
+void pool_bind(struct rte_mbuf *m, struct opened *opened, uint16_t queue,
+	       const struct dray_pkt *pkt)
 {
 	struct binding *b = pool_binding(m);
 
 	opened_get(opened);
 	b->opened = opened;
-	b->lane = lane;
+	b->queue = queue;
 	pool_rebind(m, b, pkt);
 	rte_mbuf_iova_set(m, RTE_BAD_IOVA); /* no device can reach it */
 }
@@ -60,7 +61,7 @@ void pool_unbind_one(struct rte_mbuf *m)
 	if (!opened)
 		return;
 	take_own(m, b);
-	opened_return(opened, b->lane, &pkt);
+	opened_return(opened, b->queue, &pkt);
 	opened_put(opened);
 }
 
@@ -198,7 +199,7 @@ static void pool_free(struct rte_mempool *mempool)
 		struct dray_pkt pkt = {.owner = b->owner, .index = b->index};
 
 		if (b->opened) {
-			opened_return(b->opened, b->lane, &pkt);
+			opened_return(b->opened, b->queue, &pkt);
 			opened_put(b->opened);
 		}
 	}
@@ -225,7 +226,7 @@ RTE_INIT(pool_register)
 /*
  * Look at each free mbuf of a pool, a few at a time, so that others can still allocate in between.
  */
-static void sweep_one(struct pool *p, struct opened *opened, int lane,
+static void sweep_one(struct pool *p, struct opened *opened, int queue,
 		      const struct dray_owner *owner)
 {
 	struct rte_mempool_cache *cache = rte_mempool_default_cache(p->mempool, rte_lcore_id());
@@ -246,9 +247,9 @@ static void sweep_one(struct pool *p, struct opened *opened, int lane,
 			struct binding *b = pool_binding(objects[i]);
 
 			if (b->opened != opened ||
-			    (lane >= 0 && (b->lane != lane || b->owner == owner)))
+			    (queue >= 0 && (b->queue != queue || b->owner == owner)))
 				continue;
-			if (lane >= 0)
+			if (queue >= 0)
 				pool_unbind_owned(objects[i]);
 			else
 				pool_unbind_one(objects[i]);
@@ -257,11 +258,11 @@ static void sweep_one(struct pool *p, struct opened *opened, int lane,
 	}
 }
 
-void pool_sweep(struct opened *opened, uint16_t lane, const struct dray_owner *owner)
+void pool_sweep(struct opened *opened, uint16_t queue, const struct dray_owner *owner)
 {
 	pthread_mutex_lock(&pools_lock);
 	for (struct pool *p = pools; p; p = p->next)
-		sweep_one(p, opened, lane, owner);
+		sweep_one(p, opened, queue, owner);
 	pthread_mutex_unlock(&pools_lock);
 }
 

@@ -16,7 +16,7 @@ struct binding {
 	struct opened *opened; /* NULL: bound to nothing, the data is in `own` */
 	struct dray_owner *owner;
 	uint32_t index;
-	uint16_t lane;
+	uint16_t queue;
 	uint16_t own_length;
 	void *own;
 } __rte_cache_aligned;
@@ -45,7 +45,7 @@ static inline void pool_rebind(struct rte_mbuf *m, struct binding *b, const stru
 }
 
 /* As pool_rebind, of an mbuf that is bound to nothing. */
-void pool_bind(struct rte_mbuf *m, struct opened *opened, uint16_t lane,
+void pool_bind(struct rte_mbuf *m, struct opened *opened, uint16_t queue,
 	       const struct dray_pkt *pkt);
 
 /*
@@ -62,7 +62,7 @@ void pool_unbind_owned(struct rte_mbuf *m);
  * By a queue's thread: unbind what is not in use, of all pools, and is bound to another generation
  * of this queue than `owner`.
  */
-void pool_sweep(struct opened *opened, uint16_t lane, const struct dray_owner *owner);
+void pool_sweep(struct opened *opened, uint16_t queue, const struct dray_owner *owner);
 
 /* As long as bindings to a port are not used any more: unbind what is not in use. */
 void pool_forget(struct opened *opened);

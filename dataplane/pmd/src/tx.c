@@ -9,9 +9,9 @@
 #include "pool.h"
 
 /* Where a burst goes: a queue of the present link, which others may share. */
-struct way {
+struct path {
 	struct dray_txq *q;
-	struct dray_lane *lane;
+	struct dray_link_queue *queue;
 	uint16_t number;
 };
 
@@ -95,36 +95,37 @@ static __rte_noinline void drop(struct dray_txq *q, struct rte_mbuf *m, struct t
 }
 
 /* No buffer: the peer has them all, or there is none. Nobody waits for a peer that is gone. */
-static __rte_noinline unsigned int no_buffer(const struct way *w, struct rte_mbuf **mbufs,
+static __rte_noinline unsigned int no_buffer(const struct path *path, struct rte_mbuf **mbufs,
 					     unsigned int n, struct tally *tally)
 {
 	struct rte_eth_link link;
 
-	rte_eth_linkstatus_get(w->q->device->ethdev, &link);
+	rte_eth_linkstatus_get(path->q->device->ethdev, &link);
 	if (link.link_status == RTE_ETH_LINK_UP)
 		return 0;
 	rte_pktmbuf_free_bulk(mbufs, n);
-	dray_count(&w->q->counters[TX_NO_LINK], n);
+	dray_count(&path->q->counters[TX_NO_LINK], n);
 	tally->dropped += n;
 	return n;
 }
 
 /* Send up to DRAY_BURST mbufs by copying them. Returns how many are no longer the caller's. */
-static __rte_always_inline unsigned int send_copies(const struct way *w, struct rte_mbuf **mbufs,
-						    unsigned int n, struct tally *tally)
+static __rte_always_inline unsigned int send_copies(const struct path *path,
+						    struct rte_mbuf **mbufs, unsigned int n,
+						    struct tally *tally)
 {
 	struct dray_pkt pkts[DRAY_BURST];
-	unsigned int got = dray_tx_alloc(w->q->port, w->number, pkts, n, 1), i, sent;
+	unsigned int got = dray_tx_alloc(path->q->port, path->number, pkts, n, 1), i, sent;
 	uint64_t bytes = 0;
 
 	if (unlikely(got == 0))
-		return no_buffer(w, mbufs, n, tally);
+		return no_buffer(path, mbufs, n, tally);
 	for (i = 0; i < got; i++) {
-		if (unlikely(!copy_frame(w->q, &pkts[i], mbufs[i])))
+		if (unlikely(!copy_frame(path->q, &pkts[i], mbufs[i])))
 			break;
 		bytes += pkts[i].length;
 	}
-	sent = dray_tx_burst(w->q->port, w->number, pkts, i);
+	sent = dray_tx_burst(path->q->port, path->number, pkts, i);
 	if (unlikely(sent < got)) {
 		for (unsigned int k = sent; k < i; k++)
 			bytes -= pkts[k].length;
@@ -133,7 +134,7 @@ static __rte_always_inline unsigned int send_copies(const struct way *w, struct 
 	free_mbufs(mbufs, sent);
 	tally->bytes += bytes;
 	if (unlikely(i < got && sent == i)) {
-		drop(w->q, mbufs[i], tally);
+		drop(path->q, mbufs[i], tally);
 		return sent + 1;
 	}
 	return sent;
@@ -143,26 +144,27 @@ static __rte_always_inline unsigned int send_copies(const struct way *w, struct 
  * The queue sends through a new generation. What is bound to an older one and not in use gives that
  * up.
  */
-static __rte_noinline void begin_generation(const struct way *w, struct dray_owner *owner)
+static __rte_noinline void begin_generation(const struct path *path, struct dray_owner *owner)
 {
 	struct dray_info info = {.size = sizeof(info)};
 
-	w->lane->owner = owner;
-	w->lane->bound = 0;
-	w->lane->bound_max = 0;
-	if (dray_info(w->q->port, &info) == 0)
-		w->lane->bound_max = info.packet_slots / 2;
-	pool_sweep(w->q->device->opened, w->number, owner);
+	path->queue->owner = owner;
+	path->queue->bound = 0;
+	path->queue->bound_max = 0;
+	if (dray_info(path->q->port, &info) == 0)
+		path->queue->bound_max = info.packet_slots / 2;
+	pool_sweep(path->q->device->opened, path->number, owner);
 }
 
 /*
  * Whether an mbuf of our pools can be sent as it is, and got a buffer of this generation to be so.
  */
-static __rte_always_inline bool is_bound(const struct dray_lane *lane, const struct rte_mbuf *m)
+static __rte_always_inline bool is_bound(const struct dray_link_queue *queue,
+					 const struct rte_mbuf *m)
 {
 	struct binding *b = pool_binding(m);
 
-	return b->opened && b->owner == lane->owner && rte_mbuf_refcnt_read(m) == 1 &&
+	return b->opened && b->owner == queue->owner && rte_mbuf_refcnt_read(m) == 1 &&
 	       rte_mbuf_ext_refcnt_read(&b->info) == 1 && m->nb_segs == 1 && m->data_len > 0;
 }
 
@@ -185,41 +187,43 @@ static __rte_always_inline void describe(const struct dray_txq *q, struct dray_p
 /*
  * Give buffers to mbufs that were copied, so that they are not again. They are this thread's alone.
  */
-static __rte_noinline void bind_some(const struct way *w, struct rte_mbuf **mbufs, unsigned int n)
+static __rte_noinline void bind_some(const struct path *path, struct rte_mbuf **mbufs,
+				     unsigned int n)
 {
-	struct dray_lane *lane = w->lane;
+	struct dray_link_queue *queue = path->queue;
 	struct dray_pkt pkts[DRAY_BURST];
 	unsigned int got;
 
-	if (lane->bound >= lane->bound_max)
+	if (queue->bound >= queue->bound_max)
 		return;
-	n = RTE_MIN(n, lane->bound_max - lane->bound);
-	got = dray_tx_alloc(w->q->port, w->number, pkts, n, 1);
+	n = RTE_MIN(n, queue->bound_max - queue->bound);
+	got = dray_tx_alloc(path->q->port, path->number, pkts, n, 1);
 	for (unsigned int i = 0; i < got; i++) {
 		/* The application may write as much as the pool promises. */
-		if (pkts[i].owner != lane->owner ||
+		if (pkts[i].owner != queue->owner ||
 		    pkts[i].headroom + pkts[i].room < pool_binding(mbufs[i])->own_length) {
 			dray_release(&pkts[i], got - i);
 			return;
 		}
-		pool_bind(mbufs[i], w->q->device->opened, w->number, &pkts[i]);
-		lane->bound++;
+		pool_bind(mbufs[i], path->q->device->opened, path->number, &pkts[i]);
+		queue->bound++;
 	}
 }
 
 /* An mbuf of our pools that was copied: true if it can be bound. */
-static __rte_noinline bool can_bind(const struct way *w, struct rte_mbuf *m, struct tally *tally)
+static __rte_noinline bool can_bind(const struct path *path, struct rte_mbuf *m,
+				    struct tally *tally)
 {
 	struct binding *b = pool_binding(m);
 
 	if (rte_mbuf_refcnt_read(m) != 1 || rte_mbuf_ext_refcnt_read(&b->info) != 1 ||
 	    m->nb_segs != 1)
 		return false;
-	if (b->opened && b->opened == w->q->device->opened && b->lane == w->number) {
-		if (b->owner != w->lane->owner)
+	if (b->opened && b->opened == path->q->device->opened && b->queue == path->number) {
+		if (b->owner != path->queue->owner)
 			tally->old++;
-		else if (w->lane->bound)
-			w->lane->bound--;
+		else if (path->queue->bound)
+			path->queue->bound--;
 		pool_unbind_owned(m);
 	} else if (b->opened && opened_is_closed(b->opened)) {
 		pool_unbind_one(m);
@@ -230,7 +234,7 @@ static __rte_noinline bool can_bind(const struct way *w, struct rte_mbuf *m, str
 /*
  * After the burst: mbufs whose buffers were sent get empty ones; what is left of those goes back.
  */
-static __rte_always_inline unsigned int exchange(const struct way *w, struct rte_mbuf **mbufs,
+static __rte_always_inline unsigned int exchange(const struct path *path, struct rte_mbuf **mbufs,
 						 unsigned int n, unsigned int sent,
 						 const struct dray_pkt *out, struct dray_pkt *fresh,
 						 uint32_t copied, struct rte_mbuf **bare,
@@ -243,7 +247,7 @@ static __rte_always_inline unsigned int exchange(const struct way *w, struct rte
 		if (likely(!(copied >> i & 1))) {
 			pool_rebind(mbufs[i], pool_binding(mbufs[i]), &fresh[i]);
 			tally->in_place++;
-		} else if (pool_is_ours(mbufs[i]->pool) && can_bind(w, mbufs[i], tally)) {
+		} else if (pool_is_ours(mbufs[i]->pool) && can_bind(path, mbufs[i], tally)) {
 			bare[bares++] = mbufs[i];
 		}
 	}
@@ -267,66 +271,67 @@ static __rte_always_inline void free_bound(struct rte_mbuf **mbufs, unsigned int
 }
 
 /* As send_copies, if mbufs may be bound. */
-static __rte_noinline unsigned int send_bound(const struct way *w, struct rte_mbuf **mbufs,
+static __rte_noinline unsigned int send_bound(const struct path *path, struct rte_mbuf **mbufs,
 					      unsigned int n, struct tally *tally)
 {
 	struct dray_pkt out[DRAY_BURST], fresh[DRAY_BURST];
 	struct rte_mbuf *bare[DRAY_BURST];
 	const struct rte_mempool *pool = mbufs[0]->pool;
-	unsigned int got = dray_tx_alloc(w->q->port, w->number, fresh, n, 1), i, sent, bares;
+	unsigned int got = dray_tx_alloc(path->q->port, path->number, fresh, n, 1), i, sent, bares;
 	uint32_t copied = 0;
 
 	if (unlikely(got == 0))
-		return no_buffer(w, mbufs, n, tally);
-	if (unlikely(fresh[0].owner != w->lane->owner))
-		begin_generation(w, fresh[0].owner);
+		return no_buffer(path, mbufs, n, tally);
+	if (unlikely(fresh[0].owner != path->queue->owner))
+		begin_generation(path, fresh[0].owner);
 	for (i = 0; i < got; i++) {
 		struct rte_mbuf *m = mbufs[i];
 
-		if (likely(m->pool == pool && is_bound(w->lane, m))) {
-			describe(w->q, &out[i], m);
+		if (likely(m->pool == pool && is_bound(path->queue, m))) {
+			describe(path->q, &out[i], m);
 			continue;
 		}
-		if (unlikely(!copy_frame(w->q, &fresh[i], m)))
+		if (unlikely(!copy_frame(path->q, &fresh[i], m)))
 			break;
 		out[i] = fresh[i];
 		copied |= 1u << i;
 	}
-	sent = dray_tx_burst(w->q->port, w->number, out, i);
-	bares = exchange(w, mbufs, got, sent, out, fresh, copied, bare, tally);
+	sent = dray_tx_burst(path->q->port, path->number, out, i);
+	bares = exchange(path, mbufs, got, sent, out, fresh, copied, bare, tally);
 	if (unlikely(bares))
-		bind_some(w, bare, bares);
+		bind_some(path, bare, bares);
 	free_bound(mbufs, sent, copied);
 	if (unlikely(i < got && sent == i)) {
-		drop(w->q, mbufs[i], tally);
+		drop(path->q, mbufs[i], tally);
 		return sent + 1;
 	}
 	return sent;
 }
 
 /* What other threads have given up of this queue's. */
-static __rte_noinline void take_returns(const struct way *w)
+static __rte_noinline void take_returns(const struct path *path)
 {
-	unsigned int n = opened_take_returns(w->q->device->opened, w->number, w->lane->owner);
+	unsigned int n =
+		opened_take_returns(path->q->device->opened, path->number, path->queue->owner);
 
-	w->lane->bound -= RTE_MIN(n, w->lane->bound);
+	path->queue->bound -= RTE_MIN(n, path->queue->bound);
 }
 
-static __rte_always_inline uint16_t send_all(const struct way *w, struct rte_mbuf **mbufs,
+static __rte_always_inline uint16_t send_all(const struct path *path, struct rte_mbuf **mbufs,
 					     uint16_t n)
 {
-	struct dray_txq *q = w->q;
+	struct dray_txq *q = path->q;
 	struct tally tally = {0};
 	unsigned int done = 0, some, used;
 
-	if (unlikely(opened_has_returns(q->device->opened, w->number)))
-		take_returns(w);
+	if (unlikely(opened_has_returns(q->device->opened, path->number)))
+		take_returns(path);
 	while (done < n) {
 		some = RTE_MIN(n - done, DRAY_BURST);
 		if (unlikely(pool_is_ours(mbufs[done]->pool)))
-			used = send_bound(w, &mbufs[done], some, &tally);
+			used = send_bound(path, &mbufs[done], some, &tally);
 		else
-			used = send_copies(w, &mbufs[done], some, &tally);
+			used = send_copies(path, &mbufs[done], some, &tally);
 		done += used;
 		if (used == 0)
 			break;
@@ -341,22 +346,22 @@ static __rte_always_inline uint16_t send_all(const struct way *w, struct rte_mbu
 static uint16_t burst_alone(void *queue, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct dray_txq *q = queue;
-	struct way way = {.q = q, .lane = &q->device->lane[0]};
+	struct path path = {.q = q, .queue = &q->device->link_queues[0]};
 
-	return send_all(&way, mbufs, n);
+	return send_all(&path, mbufs, n);
 }
 
 /* Queues of the application beyond those of the present link share these. */
 static uint16_t burst_shared(void *queue, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct dray_txq *q = queue;
-	uint16_t lanes = __atomic_load_n(&q->device->lanes, __ATOMIC_RELAXED), sent;
-	struct way way = {.q = q, .number = lanes ? (uint16_t)(q->queue % lanes) : 0};
+	uint16_t count = __atomic_load_n(&q->device->link_queue_count, __ATOMIC_RELAXED), sent;
+	struct path path = {.q = q, .number = count ? (uint16_t)(q->queue % count) : 0};
 
-	way.lane = &q->device->lane[way.number];
-	rte_spinlock_lock(&way.lane->lock);
-	sent = send_all(&way, mbufs, n);
-	rte_spinlock_unlock(&way.lane->lock);
+	path.queue = &q->device->link_queues[path.number];
+	rte_spinlock_lock(&path.queue->lock);
+	sent = send_all(&path, mbufs, n);
+	rte_spinlock_unlock(&path.queue->lock);
 	return sent;
 }
 

@@ -6,28 +6,29 @@
 
 int table_open(struct table *table, uint32_t entries)
 {
-	uint32_t slots = 4;
+	uint32_t buckets = 4;
 
-	while (slots < 2 * entries)
-		slots *= 2;
-	*table = (struct table){.slots = calloc(slots, sizeof(*table->slots)), .mask = slots - 1};
-	return table->slots ? 0 : -1;
+	while (buckets < 2 * entries)
+		buckets *= 2;
+	*table = (struct table){.buckets = calloc(buckets, sizeof(*table->buckets)),
+				.mask = buckets - 1};
+	return table->buckets ? 0 : -1;
 }
 
 void table_close(struct table *table)
 {
-	free(table->slots);
-	table->slots = NULL;
+	free(table->buckets);
+	table->buckets = NULL;
 }
 
 bool table_put(struct table *table, uint32_t key, uint32_t index)
 {
-	uint32_t i = table_slot_of(table, key), there;
+	uint32_t i = table_bucket_of(table, key), there;
 
 	if (table_get(table, key, &there))
 		return false;
-	while (table->slots[i].value)
+	while (table->buckets[i].value)
 		i = (i + 1) & table->mask;
-	table->slots[i] = (struct table_slot){.key = key, .value = index + 1};
+	table->buckets[i] = (struct table_bucket){.key = key, .value = index + 1};
 	return true;
 }

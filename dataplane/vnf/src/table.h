@@ -7,11 +7,11 @@
 #include <stdint.h>
 
 struct table {
-	struct table_slot *slots;
+	struct table_bucket *buckets;
 	uint32_t mask;
 };
 
-struct table_slot {
+struct table_bucket {
 	uint32_t key, value; /* value: index + 1; 0: free */
 };
 
@@ -22,7 +22,7 @@ void table_close(struct table *table);
 /* False if the key is there already. */
 bool table_put(struct table *table, uint32_t key, uint32_t index);
 
-static inline uint32_t table_slot_of(const struct table *table, uint32_t key)
+static inline uint32_t table_bucket_of(const struct table *table, uint32_t key)
 {
 	uint32_t h = key * 0x9e3779b1u;
 
@@ -33,11 +33,11 @@ static inline uint32_t table_slot_of(const struct table *table, uint32_t key)
 
 static inline bool table_get(const struct table *table, uint32_t key, uint32_t *index)
 {
-	uint32_t i = table_slot_of(table, key);
+	uint32_t i = table_bucket_of(table, key);
 
-	for (; table->slots[i].value; i = (i + 1) & table->mask) {
-		if (table->slots[i].key == key) {
-			*index = table->slots[i].value - 1;
+	for (; table->buckets[i].value; i = (i + 1) & table->mask) {
+		if (table->buckets[i].key == key) {
+			*index = table->buckets[i].value - 1;
 			return true;
 		}
 	}
