@@ -1,52 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Numbers in network order, the numbers of protocols, and the headers of IPv4 and UDP: inline,
- * since each frame has them.
- */
+/* Checksums, and the headers of IPv4 and UDP: inline, since each frame has them. */
 #ifndef GEN_IP_H
 #define GEN_IP_H
 
 #include <stdint.h>
 #include <string.h>
 
-#define ETHERNET 14u /* bytes: two addresses and a type */
-/* bytes of a VLAN tag (IEEE 802.1Q) and of an MPLS label stack entry (RFC 3032) */
-#define TAG 4u
-#define IP4 20u /* bytes without options */
-#define IP6 40u
-#define UDP 8u
-
-#define TYPE_IP4 0x0800u
-#define TYPE_VLAN 0x8100u /* C-tag */
-#define TYPE_IP6 0x86ddu
-#define TYPE_MPLS 0x8847u  /* unicast, RFC 3032 section 5 */
-#define TYPE_SVLAN 0x88a8u /* S-tag, IEEE 802.1ad */
+#include "net.h"
 
 #define HOPS 64u
-#define PROTOCOL_UDP 17u
-#define PROTOCOL_GRE 47u
-
-static inline void put16(uint8_t *to, uint32_t value)
-{
-	to[0] = (uint8_t)(value >> 8);
-	to[1] = (uint8_t)value;
-}
-
-static inline void put32(uint8_t *to, uint32_t value)
-{
-	put16(to, value >> 16);
-	put16(to + 2, value);
-}
-
-static inline uint32_t get16(const uint8_t *from)
-{
-	return (uint32_t)from[0] << 8 | from[1];
-}
-
-static inline uint32_t get32(const uint8_t *from)
-{
-	return get16(from) << 16 | get16(from + 2);
-}
 
 /* In the machine's byte order, which RFC 1071 allows. An odd byte is only the last of all. */
 static inline uint64_t sum_add(uint64_t sum, const uint8_t *from, uint32_t length)

@@ -9,6 +9,7 @@
 
 #include "frame.h"
 #include "io.h"
+#include "net.h"
 #include "packet.h"
 
 enum {
@@ -182,20 +183,6 @@ const char *options_role(enum role role)
 	return names[role];
 }
 
-static bool read_mac(const char *text, uint8_t mac[6])
-{
-	unsigned m[6];
-	int end = 0;
-
-	if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &m[0], &m[1], &m[2], &m[3], &m[4], &m[5],
-		   &end) != 6 ||
-	    text[end] != '\0')
-		return false;
-	for (unsigned i = 0; i < 6; i++)
-		mac[i] = (uint8_t)m[i];
-	return true;
-}
-
 static bool between(const char *text, uint64_t low, uint64_t high, uint64_t *value)
 {
 	return units_number(text, value) && *value >= low && *value <= high;
@@ -260,7 +247,7 @@ static bool set_how_to_send(struct options *o, int id, const char *text)
 		return true; /* check_to reads it */
 	case O_TO_MAC:
 		o->to_mac_given = true;
-		return read_mac(text, o->to_mac);
+		return mac_read(text, o->to_mac);
 	case O_TO_PORT:
 		o->to_port = text;
 		return true;
@@ -269,7 +256,7 @@ static bool set_how_to_send(struct options *o, int id, const char *text)
 		return true; /* check_back reads it */
 	case O_BACK_TO_MAC:
 		o->back_to_mac_given = true;
-		return read_mac(text, o->back_to_mac);
+		return mac_read(text, o->back_to_mac);
 	case O_ENCAP:
 		o->encap_text = text;
 		return true; /* check_encap reads it */

@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 
 #include "port.h"
+#include "rebind.h"
 #include "test.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "wire.h"
+#include "net.h"
 
 static uint64_t reduce(uint64_t sum)
 {

@@ -3,7 +3,7 @@
 #include "ip4.h"
 
 #include "checksum.h"
-#include "wire.h"
+#include "net.h"
 
 #define HOPS 64
 #define DO_NOT_FRAGMENT 0x4000

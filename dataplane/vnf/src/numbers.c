@@ -30,20 +30,6 @@ bool number_read32(const char *text, uint32_t low, uint32_t high, uint32_t *valu
 	return true;
 }
 
-bool number_mac(const char *text, uint8_t mac[6])
-{
-	unsigned m[6];
-	int end = 0;
-
-	if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &m[0], &m[1], &m[2], &m[3], &m[4], &m[5],
-		   &end) != 6 ||
-	    text[end] != '\0')
-		return false;
-	for (unsigned i = 0; i < 6; i++)
-		mac[i] = (uint8_t)m[i];
-	return true;
-}
-
 bool number_ip4(const char *text, uint32_t *address)
 {
 	struct in_addr in;

@@ -12,7 +12,6 @@
 /* Decimal, or hexadecimal behind 0x. */
 bool number_read(const char *text, uint64_t low, uint64_t high, uint64_t *value);
 bool number_read32(const char *text, uint32_t low, uint32_t high, uint32_t *value);
-bool number_mac(const char *text, uint8_t mac[6]);
 bool number_ip4(const char *text, uint32_t *address); /* host order */
 /* no bit set behind the prefix */
 bool number_prefix(const char *text, uint32_t *address, uint8_t *bits);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "net.h"
 #include "numbers.h"
 #include "routes.h"
 
@@ -192,7 +193,7 @@ static bool set_for_port(struct options *o, int id, const char *text)
 	switch (id) {
 	case O_NEXT_HOP:
 		o->next_of |= 1u << port;
-		return number_mac(value, o->next[port]);
+		return mac_read(value, o->next[port]);
 	case O_IP:
 		o->ip_of |= 1u << port;
 		return number_ip4(value, &o->ip[port]);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "packet.h"
-#include "wire.h"
+#include "net.h"
 
 #define PORTS_MAX 16u
 

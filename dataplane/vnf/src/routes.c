@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "net.h"
 #include "numbers.h"
 #include "table.h"
 
@@ -68,7 +69,7 @@ static const char *take_route(void *to, char *const *fields, unsigned n)
 		return "after the prefix it lacks the number of a port that is there";
 	hop.port = (uint8_t)number;
 	memcpy(hop.mac, reader->port[number].next, MAC);
-	if (n > 3 || (n == 3 && !number_mac(fields[2], hop.mac)))
+	if (n > 3 || (n == 3 && !mac_read(fields[2], hop.mac)))
 		return "after the port there may be one MAC, and nothing else";
 	return routes_add(reader->routes, prefix, bits, &hop) < 0
 		       ? "it is one route or one next hop too many"

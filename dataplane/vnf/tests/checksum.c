@@ -4,7 +4,7 @@
 
 #include "files.h"
 #include "numbers.h"
-#include "wire.h"
+#include "net.h"
 
 /* RFC 1071, section 3. */
 static void test_example(void)
