@@ -31,40 +31,41 @@ static void all(void)
 	free(r);
 }
 
+/* Pings whose packets all come back, through a sink that reflects. Returns the result. */
+#define PINGS(stream, packets, ...)                                                                \
+	pings_of(START("ping", "--port", "dray:a", "--stream", stream, "--packets", packets,       \
+		       "--timeout", "10s", "--strict", __VA_ARGS__),                               \
+		 packets)
+
+static char *pings_of(struct child ping, const char *packets)
+{
+	char *r = child_result(&ping, 0);
+
+	CHECK_EQ(json_number(r, "received"), atof(packets));
+	return r;
+}
+
 static void round_trips(void)
 {
-	struct child sink = START("sink", "--port", "dray:b", "--reflect"), ping;
+	struct child sink = START("sink", "--port", "dray:b", "--reflect");
 	char *r;
 
-	ping = START("ping", "--port", "dray:a", "--packets", "1000", "--rate", "max", "--closed",
-		     "--timeout", "10s", "--strict");
-	r = child_result(&ping, 0);
-	CHECK_EQ(json_number(r, "received"), 1000);
+	r = PINGS("1", "1000", "--rate", "max", "--closed");
 	CHECK_EQ(json_number(r, "foreign"), 0);
 	free(r);
 	/*
 	 * No more than the link holds: replies that find it full are dropped, and a busy machine
-	 * may keep the one who waits for them from running.
+	 * may delay the thread that waits for them.
 	 */
-	ping = START("ping", "--port", "dray:a", "--stream", "2", "--packets", "100", "--rate",
-		     "4kpps", "--timeout", "10s", "--catch-up", "60s", "--strict", "--check",
-		     "--size", "imix");
-	r = child_result(&ping, 0);
-	CHECK_EQ(json_number(r, "received"), 100);
+	r = PINGS("2", "100", "--rate", "4kpps", "--catch-up", "60s", "--check", "--size", "imix");
 	free(r);
-	ping = START("ping", "--port", "dray:a", "--stream", "3", "--packets", "1000", "--rate",
-		     "max", "--closed", "--timeout", "10s", "--strict", "--to", "[fd00::2]:5010",
-		     "--size", "80");
-	r = child_result(&ping, 0);
-	CHECK_EQ(json_number(r, "received"), 1000);
+	r = PINGS("3", "1000", "--rate", "max", "--closed", "--to", "[fd00::2]:5010", "--size",
+		  "80");
 	CHECK_EQ(json_number(r, "received_bytes"), 80000);
 	free(r);
-	ping = START("ping", "--port", "dray:a", "--stream", "4", "--packets", "1000", "--rate",
-		     "max", "--closed", "--timeout", "10s", "--strict", "--check", "--encap",
-		     "gre-mpls:label=3,key=0,from=198.18.1.2,to=198.18.1.1", "--flows", "256",
-		     "--size", "imix");
-	r = child_result(&ping, 0);
-	CHECK_EQ(json_number(r, "received"), 1000);
+	r = PINGS("4", "1000", "--rate", "max", "--closed", "--check", "--encap",
+		  "gre-mpls:label=3,key=0,from=198.18.1.2,to=198.18.1.1", "--flows", "256",
+		  "--size", "imix");
 	CHECK_EQ(json_number(r, "received_bytes"), json_number(r, "sent_bytes"));
 	free(r);
 	kill(sink.pid, SIGTERM);

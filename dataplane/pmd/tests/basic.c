@@ -171,12 +171,8 @@ static void restarted(void)
 
 int main(void)
 {
-	struct broker *broker = broker_start(NULL);
+	struct broker *broker = rig_begin_pair(&a, &b, "");
 
-	rig_begin();
-	a = rig_open(broker, "net_dray0", "a", "");
-	b = rig_open(broker, "net_dray1", "b", "");
-	rig_wait_up(a, b);
 	lengths();
 	bursts();
 	in_pieces();
@@ -189,7 +185,6 @@ int main(void)
 	rig_close(a);
 	UNTIL(!rig_up(b), usleep(200));
 	rig_close(b);
-	broker_stop(broker);
-	rig_end();
+	rig_end_pair(broker);
 	return 0;
 }

@@ -165,11 +165,7 @@ static void received_into(void)
 
 int main(void)
 {
-	broker = broker_start(NULL);
-	rig_begin();
-	a = rig_open(broker, "net_dray0", "a", "");
-	b = rig_open(broker, "net_dray1", "b", ",rx=copy");
-	rig_wait_up(a, b);
+	broker = rig_begin_pair(&a, &b, ",rx=copy");
 	CHECK(rte_pmd_dray_pool_create("none", RTE_MAX_ETHPORTS - 1, MBUFS, 0, 0, SOCKET_ID_ANY) ==
 	      NULL);
 	pool = rte_pmd_dray_pool_create("bound", a, MBUFS, 0, 0, SOCKET_ID_ANY);
@@ -193,7 +189,6 @@ int main(void)
 	rig_close(a);
 	rte_mempool_free(pool); /* after it was closed */
 	rig_close(b);
-	broker_stop(broker);
-	rig_end();
+	rig_end_pair(broker);
 	return 0;
 }

@@ -173,11 +173,7 @@ static void after_close(void)
 
 int main(void)
 {
-	broker = broker_start(NULL);
-	rig_begin();
-	a = rig_open(broker, "net_dray0", "a", "");
-	b = rig_open(broker, "net_dray1", "b", "");
-	rig_wait_up(a, b);
+	broker = rig_begin_pair(&a, &b, "");
 	clones();
 	too_many();
 	elsewhere();
@@ -188,7 +184,6 @@ int main(void)
 	rig_pass(a, b, LONG, 3);
 	rig_close(b);
 	rig_close(a);
-	broker_stop(broker);
-	rig_end();
+	rig_end_pair(broker);
 	return 0;
 }

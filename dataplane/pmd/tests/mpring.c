@@ -28,11 +28,7 @@ static void refused(void)
 		"role=primary,role=primary,socket=/tmp/x",
 		"role=primary,socket=/nonexistent/x"};
 
-	rte_log_set_global_level(RTE_LOG_CRIT); /* each of them says why */
-	for (unsigned int i = 0; i < RTE_DIM(wrong); i++)
-		CHECK(rte_vdev_init("net_mpring9", wrong[i]) < 0);
-	rte_log_set_global_level(RTE_LOG_NOTICE);
-	CHECK_EQ(rte_eth_dev_count_avail(), 0);
+	rig_refuse("net_mpring9", wrong, RTE_DIM(wrong));
 }
 
 /* Connect as the secondary process would. */

@@ -79,6 +79,15 @@ uint16_t rig_probe(struct broker *broker, const char *device, const char *port, 
 	return id;
 }
 
+void rig_refuse(const char *device, const char *const *wrong, unsigned int n)
+{
+	rte_log_set_global_level(RTE_LOG_CRIT); /* each of them says why */
+	for (unsigned int i = 0; i < n; i++)
+		CHECK(rte_vdev_init(device, wrong[i]) < 0);
+	rte_log_set_global_level(RTE_LOG_NOTICE);
+	CHECK_EQ(rte_eth_dev_count_avail(), 0);
+}
+
 int rig_try_start(uint16_t id, const struct rig_conf *conf)
 {
 	struct rte_eth_conf c = {
@@ -109,6 +118,23 @@ uint16_t rig_open(struct broker *broker, const char *device, const char *port, c
 
 	rig_start(id, &(struct rig_conf){0});
 	return id;
+}
+
+struct broker *rig_begin_pair(uint16_t *a, uint16_t *b, const char *more_of_b)
+{
+	struct broker *broker = broker_start(NULL);
+
+	rig_begin();
+	*a = rig_open(broker, "net_dray0", "a", "");
+	*b = rig_open(broker, "net_dray1", "b", more_of_b);
+	rig_wait_up(*a, *b);
+	return broker;
+}
+
+void rig_end_pair(struct broker *broker)
+{
+	broker_stop(broker);
+	rig_end();
 }
 
 void rig_close(uint16_t id)

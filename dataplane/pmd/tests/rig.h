@@ -29,6 +29,9 @@ void rig_end(void);
  */
 uint16_t rig_probe(struct broker *broker, const char *device, const char *port, const char *more);
 
+/* No device is made of any of these arguments. */
+void rig_refuse(const char *device, const char *const *wrong, unsigned int n);
+
 /* How a device is configured. 0 is one queue each, without offloads. */
 struct rig_conf {
 	uint16_t rx_queues, tx_queues;
@@ -43,6 +46,11 @@ void rig_start(uint16_t id, const struct rig_conf *conf);
 
 /* Probe and start, with all by default. */
 uint16_t rig_open(struct broker *broker, const char *device, const char *port, const char *more);
+
+/* Begin with a broker in a thread and, on its ports, net_dray0 and net_dray1, which are up. */
+struct broker *rig_begin_pair(uint16_t *a, uint16_t *b, const char *more_of_b);
+/* End, when the devices are closed. */
+void rig_end_pair(struct broker *broker);
 
 /* Stop, close and remove. */
 void rig_close(uint16_t id);

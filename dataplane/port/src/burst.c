@@ -297,18 +297,29 @@ static void capture_received(struct capture_ring *ring, const struct dray_pkt *p
 	capture_ring_publish(ring, n);
 }
 
+/* Enter a direction for one call, in its present generation; NULL: no such queue, or misuse. */
+static inline struct direction *begin_burst(struct dray_port *port, unsigned queue, bool sending)
+{
+	struct direction *dir;
+
+	if (unlikely(!port_valid(port) || queue >= port->queue_count))
+		return NULL;
+	dir = sending ? &port->queues[queue].tx : &port->queues[queue].rx;
+	if (unlikely(!direction_enter(&port->queues[queue], dir)))
+		return NULL;
+	direction_follow(port, queue, dir, sending);
+	return dir;
+}
+
 EXPORT unsigned dray_rx_burst(struct dray_port *port, unsigned queue, struct dray_pkt *pkts,
 			      unsigned n)
 {
 	struct direction *dir;
 	unsigned got;
 
-	if (unlikely(!port_valid(port) || queue >= port->queue_count))
+	dir = begin_burst(port, queue, false);
+	if (unlikely(!dir))
 		return 0;
-	dir = &port->queues[queue].rx;
-	if (unlikely(!direction_enter(&port->queues[queue], dir)))
-		return 0;
-	direction_follow(port, queue, dir, false);
 	got = recv_any(port, queue, dir, pkts, n);
 	if (port->mode != DRAY_MODE_BUSY)
 		got = recv_sleeper(port, queue, dir, pkts, n, got);
@@ -324,12 +335,9 @@ EXPORT unsigned dray_tx_alloc(struct dray_port *port, unsigned queue, struct dra
 	struct direction *dir;
 	unsigned got = 0;
 
-	if (unlikely(!port_valid(port) || queue >= port->queue_count))
+	dir = begin_burst(port, queue, true);
+	if (unlikely(!dir))
 		return 0;
-	dir = &port->queues[queue].tx;
-	if (unlikely(!direction_enter(&port->queues[queue], dir)))
-		return 0;
-	direction_follow(port, queue, dir, true);
 	if (likely(dir->owner))
 		got = dir->owner->ops->alloc(dir->owner, pkts, n, size);
 	direction_leave(dir);
@@ -428,12 +436,9 @@ EXPORT unsigned dray_tx_burst(struct dray_port *port, unsigned queue, struct dra
 	struct direction *dir;
 	unsigned i = 0, used;
 
-	if (unlikely(!port_valid(port) || queue >= port->queue_count))
+	dir = begin_burst(port, queue, true);
+	if (unlikely(!dir))
 		return 0;
-	dir = &port->queues[queue].tx;
-	if (unlikely(!direction_enter(&port->queues[queue], dir)))
-		return 0;
-	direction_follow(port, queue, dir, true);
 	while (i < n) {
 		if (likely(dir->owner && pkts[i].owner == dir->owner))
 			used = send_owner(dir, &pkts[i], n - i);

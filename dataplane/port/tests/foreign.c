@@ -74,20 +74,6 @@ static void stress(struct pair *p)
 	CHECK_EQ(test_stats(p->b).misuse, 0);
 }
 
-static void *release_one(void *pkt)
-{
-	dray_release(pkt, 1);
-	return NULL;
-}
-
-static void in_another_thread(struct dray_pkt *pkt)
-{
-	pthread_t thread;
-
-	CHECK_EQ(pthread_create(&thread, NULL, release_one, pkt), 0);
-	CHECK_EQ(pthread_join(thread, NULL), 0);
-}
-
 /* The same buffer twice: by one thread each, before the queue's thread looks. */
 static void doubled(struct pair *p)
 {
@@ -96,8 +82,8 @@ static void doubled(struct pair *p)
 	test_send(p->a, 0, 64, 1);
 	CHECK_EQ(dray_rx_burst(p->b, 0, &r, 1), 1);
 	copy = r;
-	in_another_thread(&r);
-	in_another_thread(&copy);
+	test_release_elsewhere(&r);
+	test_release_elsewhere(&copy);
 	CHECK_EQ(test_stats(p->b).misuse, 1);
 	CHECK_EQ(dray_rx_burst(p->b, 0, &r, 1), 0);
 	CHECK_EQ(test_stats(p->b).held, 0);
@@ -120,8 +106,8 @@ static void of_an_old_generation(struct pair *p)
 	test_receive(p->b, 0, 64, 2);
 	test_send(p->b, 0, 64, 3);
 	test_receive(p->a, 0, 64, 3);
-	in_another_thread(&received);
-	in_another_thread(&allocated);
+	test_release_elsewhere(&received);
+	test_release_elsewhere(&allocated);
 	UNTIL(test_stats(p->b).maps == 1, {
 		CHECK_EQ(dray_rx_burst(p->b, 0, &none, 1), 0);
 		test_service(p->a, p->b);
@@ -144,7 +130,7 @@ int main(void)
 	test_pair_close(&p);
 	for (uint32_t i = 0; i < 3; i++)
 		test_check(&kept[i], 900, i); /* still mapped */
-	in_another_thread(&kept[1]);
+	test_release_elsewhere(&kept[1]);
 	dray_release(&kept[0], 1);
 	dray_release(&kept[2], 1);
 	return 0;

@@ -35,20 +35,6 @@ static void close_all(struct pair *p)
 	test_pair_close(p);
 }
 
-static void *release_one(void *pkt)
-{
-	dray_release(pkt, 1);
-	return NULL;
-}
-
-static void in_another_thread(struct dray_pkt *pkt)
-{
-	pthread_t thread;
-
-	CHECK_EQ(pthread_create(&thread, NULL, release_one, pkt), 0);
-	CHECK_EQ(pthread_join(thread, NULL), 0);
-}
-
 /* All that "a" can send is with the application of "b". */
 static unsigned use_up(struct pair *p)
 {
@@ -96,7 +82,7 @@ static void give_back(struct pair *p)
 
 		usleep(10000); /* so that the thread sleeps again, most times */
 		since = clock_ns();
-		in_another_thread(&received[i]);
+		test_release_elsewhere(&received[i]);
 		UNTIL(take_one(p->a), usleep(50));
 		ns[i] = clock_ns() - since;
 	}
@@ -113,7 +99,7 @@ static void while_waiting_for_packets(void)
 
 	CHECK_EQ(pthread_create(&s.thread, NULL, sleep_on_it, &s), 0);
 	give_back(&p);
-	in_another_thread(&received[ROUNDS]);
+	test_release_elsewhere(&received[ROUNDS]);
 	test_send(p.a, 0, 64, 1);
 	CHECK_EQ(pthread_join(s.thread, NULL), 0);
 	CHECK_EQ(s.result, DRAY_WAIT_RX);
@@ -130,7 +116,7 @@ static void while_waiting_for_buffers(void)
 
 	CHECK_EQ(pthread_create(&s.thread, NULL, sleep_on_it, &s), 0);
 	give_back(&p);
-	in_another_thread(&allocated[0]);
+	test_release_elsewhere(&allocated[0]);
 	CHECK_EQ(pthread_join(s.thread, NULL), 0);
 	CHECK_EQ(s.result, DRAY_WAIT_TX);
 	dray_release(&received[ROUNDS], n - ROUNDS);
@@ -155,7 +141,7 @@ static void while_polling(struct pair *p, int fd, unsigned first)
 	for (unsigned i = first; i < first + ROUNDS; i++) {
 		UNTIL(poll(&sleep, 1, 0) == 0, take_turn(p->b));
 		CHECK(!take_one(p->a));
-		in_another_thread(&received[i]);
+		test_release_elsewhere(&received[i]);
 		CHECK_EQ(poll(&sleep, 1, 20000), 1);
 		take_turn(p->b);
 		CHECK(take_one(p->a));
@@ -173,7 +159,7 @@ static void rung_before_waiting(void)
 	uint64_t cpu;
 
 	take_turn(p.b); /* asks to be rung */
-	in_another_thread(&received[0]);
+	test_release_elsewhere(&received[0]);
 	cpu = clock_of(CLOCK_THREAD_CPUTIME_ID);
 	CHECK_EQ(dray_wait(p.b, 0, DRAY_WAIT_RX, 300), 0);
 	CHECK(clock_of(CLOCK_THREAD_CPUTIME_ID) - cpu < IDLE_NS);
@@ -193,7 +179,7 @@ static void before_sleep(void)
 	p.length = 64;
 	CHECK_EQ(tx->ops->send(tx, &p, 1), 1);
 	CHECK_EQ(rx->ops->recv(rx, &p, 1), 1);
-	in_another_thread(&p);
+	test_release_elsewhere(&p);
 	CHECK_EQ(atomic_load(&bed.view.words->returned.value), 0);
 	CHECK(!rx->ops->arm(rx));
 	CHECK_EQ(atomic_load(&bed.view.words->returned.value), 1);

@@ -2,6 +2,8 @@
 /* Helpers of the tests. */
 #include "test.h"
 
+#include <pthread.h>
+
 void test_failed(void)
 {
 	broker_clean_up();
@@ -123,4 +125,18 @@ void test_receive(struct dray_port *port, unsigned queue, uint32_t length, uint3
 	UNTIL(dray_rx_burst(port, queue, &p, 1) == 1, test_service(port, NULL));
 	test_check(&p, length, seed);
 	dray_release(&p, 1);
+}
+
+static void *release_one(void *pkt)
+{
+	dray_release(pkt, 1);
+	return NULL;
+}
+
+void test_release_elsewhere(struct dray_pkt *pkt)
+{
+	pthread_t thread;
+
+	CHECK_EQ(pthread_create(&thread, NULL, release_one, pkt), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
 }

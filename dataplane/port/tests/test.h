@@ -56,4 +56,7 @@ void test_check(const struct dray_pkt *pkt, uint32_t length, uint32_t seed);
 void test_send(struct dray_port *port, unsigned queue, uint32_t length, uint32_t seed);
 void test_receive(struct dray_port *port, unsigned queue, uint32_t length, uint32_t seed);
 
+/* Release one packet in a new thread, and wait for that thread. */
+void test_release_elsewhere(struct dray_pkt *pkt);
+
 #endif

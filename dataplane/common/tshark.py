@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tshark thinks of the packets that a test wrote to a file."""
+import subprocess
+
+CHECKSUMS = ["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"]
+BAD = "_ws.malformed or ip.checksum.status == 0 or udp.checksum.status == 0 or udp.length.bad or ip.bogus_ip_length"
+
+
+def read(file, *options):
+    """What tshark prints of a file."""
+    return subprocess.run(["tshark", "-n", "-r", file, *CHECKSUMS, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True,
+                          timeout=60).stdout
+
+
+def check(case, file):
+    """A packet that tshark calls malformed, or one with a wrong checksum or length, fails the test case."""
+    try:
+        bad = read(file, "-Y", BAD)
+    except FileNotFoundError:
+        case.skipTest("tshark is missing (Debian: tshark)")
+    case.assertEqual(bad, "")
