@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that prints what was counted and ends the others. No working thread sees a signal. */
+/* The thread that prints the counters and ends the others. No working thread gets a signal. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -9,10 +9,10 @@
 
 #include "program.h"
 
-#define LOOK_NS 5000000 /* how often --packets, and the links of workers, are looked at */
+#define LOOK_NS 5000000 /* how often to check --packets and the links of workers */
 
 static pthread_t thread;
-static cpu_set_t cpus; /* that the process had before EAL pinned its first thread */
+static cpu_set_t cpus; /* of the process before EAL pinned its first thread */
 static uint64_t began;
 
 static uint64_t now_ns(void)
@@ -40,7 +40,7 @@ void control_block_signals(void)
 
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN); /* who reads results may go */
+	signal(SIGPIPE, SIG_IGN); /* the reader of the results may exit */
 }
 
 static void print(const struct program *p, const char *event)
@@ -61,7 +61,7 @@ static bool enough(const struct program *p)
 	return totals.all_received >= p->options.packets;
 }
 
-/* Until when to sleep: the next thing that is due. */
+/* The time of the next task: sleep until then. */
 static uint64_t due(const struct program *p, uint64_t next_interval)
 {
 	uint64_t now = now_ns(), at = now + 3600000000000;

@@ -4,7 +4,7 @@
 
 #include "program.h"
 
-/* A driver that cannot say is one whose port is no way to a worker. */
+/* If a driver does not report the link, its worker counts as down. */
 static bool is_up(uint16_t device)
 {
 	struct rte_eth_link link = {0};

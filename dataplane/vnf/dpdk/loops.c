@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the working lcores do: everything each, or one stage each. */
+/* The loops of the working lcores: each does everything, or each is one stage. */
 #include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_launch.h>
@@ -12,7 +12,7 @@
 #include "work.h"
 
 #define IDLE_ROUNDS 32u
-#define CLASSIFY 64u /* bytes that tell whose packet it is */
+#define CLASSIFY 64u /* bytes that identify the user of a packet */
 
 /*
  * Stages, of n lcores: the first receives and gives each packet to the worker of its user; the last
@@ -35,7 +35,7 @@ static bool stopped(const struct program *p)
 	return atomic_load_explicit(&p->stop, memory_order_relaxed);
 }
 
-/* What one round of a loop leaves to the next. */
+/* State that a loop keeps between rounds. */
 struct rounds {
 	struct counters *counters;
 	uint64_t began; /* ticks */
@@ -49,7 +49,7 @@ static struct rounds rounds_begin(const struct program *p, struct counters *coun
 		.counters = counters, .began = rte_rdtsc(), .yield = p->options.yield};
 }
 
-/* A round that had packets counts with its cycles. */
+/* Only the cycles of rounds with packets count. */
 static void round_end(struct rounds *r, uint64_t packets)
 {
 	uint64_t now = rte_rdtsc();
@@ -98,8 +98,8 @@ static void run_to_completion(struct program *p, unsigned which)
 }
 
 /*
- * To one worker after the other; ports are remembered in the mbufs, since drivers such as net_ring
- * do not write them there.
+ * To one worker after the other. The input port is stored in the mbuf, since drivers such as
+ * net_ring do not do that.
  */
 static void balance(struct worker *w, unsigned port, struct rte_mbuf **m, unsigned n)
 {
@@ -154,7 +154,7 @@ static void handle_runs(void (*handle)(struct worker *, unsigned, struct rte_mbu
 	}
 }
 
-/* The flag is read before the ring: what is found empty after it stays so. */
+/* Read the flag before the ring: a ring that is empty afterwards stays empty. */
 static void stage_work(struct program *p, unsigned which)
 {
 	unsigned me = which - 1;
@@ -209,7 +209,7 @@ static void stage_transmit(struct program *p, unsigned which)
 	}
 }
 
-/* The number of an lcore among those that work, the main one first. */
+/* The index of a working lcore, the main one first. */
 static unsigned number_of_this(void)
 {
 	unsigned main_index = (unsigned)rte_lcore_index((int)rte_get_main_lcore()),

@@ -11,7 +11,7 @@
 
 enum { EXIT_DONE, EXIT_ERROR, EXIT_USAGE };
 
-/* Where "--" stands; argc if there is none. */
+/* The index of "--"; argc if there is none. */
 static int separator(int argc, char **argv)
 {
 	int i = 1;

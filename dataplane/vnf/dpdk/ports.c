@@ -8,9 +8,9 @@
 
 #define CACHE 256u /* mbufs that a thread keeps */
 #define TAGS 8u	   /* bytes of VLAN tags that an MTU does not count */
-/* bytes of virtio's header, for which net_virtio_user wants room in the mbuf beside the frame's */
+/* bytes of virtio's header, which net_virtio_user needs in the mbuf in addition to the frame */
 #define VIRTIO 12u
-#define RING 1024u /* what a ring of net_memif holds, whatever is asked for */
+#define RING 1024u /* a net_memif ring has this size, whatever is requested */
 
 static int failed(const struct program *p, unsigned port, const char *what, int error)
 {
@@ -38,7 +38,7 @@ int ports_find(struct program *p)
 	return -1;
 }
 
-/* Addresses, and the MTU: as asked for, or as the device has it already. */
+/* Addresses, and the MTU: the requested one, or the device's own. */
 static int read_setup(struct program *p, unsigned i)
 {
 	struct port_setup *setup = &p->function.port[i];
@@ -56,7 +56,7 @@ static int read_setup(struct program *p, unsigned i)
 	return 0;
 }
 
-/* Frames of the largest MTU are one segment; what is larger comes in several, or not at all. */
+/* A frame of the largest MTU is one segment; a larger one has several, or is not received. */
 static int make_pool(struct program *p)
 {
 	uint32_t ring = p->options.descriptors > RING ? p->options.descriptors : RING,
@@ -108,7 +108,7 @@ static int configure(struct program *p, unsigned i)
 		return -1;
 	}
 	/*
-	 * net_virtio_user's own handling of a switch that ends rests on it: without, the port stays
+	 * net_virtio_user needs this to handle the end of a switch: without it, the port stays
 	 * dead, or EAL panics.
 	 */
 	conf.intr_conf.lsc = info.dev_flags && (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0;
@@ -130,8 +130,8 @@ static int start(struct program *p, unsigned i)
 	if (ret < 0)
 		return failed(p, i, "starting it", ret);
 	/*
-	 * Who is no router takes what is for others as well. Drivers that cannot choose do so
-	 * anyway.
+	 * A function that is no router also takes frames for other addresses. Drivers without
+	 * this setting always do.
 	 */
 	if (p->options.mode == MODE_NONE || p->options.mode == MODE_L2FWD ||
 	    p->options.mode == MODE_LB) {

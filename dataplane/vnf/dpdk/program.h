@@ -26,12 +26,12 @@ struct program {
 	struct rte_mempool *pool;
 	struct rte_fib *fib; /* l3fwd */
 	struct hop *hops;
-	uint16_t no_hop;	   /* what the table says where it has no route */
+	uint16_t no_hop;	   /* the table's answer if it has no route */
 	struct counters *counters; /* of each working lcore */
 	atomic_bool stop;
 };
 
-/* ports.c: what was said of a failure goes to standard error. 0 or -1. */
+/* ports.c: errors are reported on standard error. 0 or -1. */
 int ports_find(struct program *p);
 int ports_open(struct program *p);
 void ports_close(struct program *p);
@@ -40,18 +40,18 @@ void ports_close(struct program *p);
 int fib_open(struct program *p);
 void fib_close(struct program *p);
 
-/* loops.c: run until p->stop; loops_lcores says first how many lcores it takes, or -1. */
+/* loops.c: run until p->stop; loops_lcores returns how many lcores that takes, or -1. */
 int loops_lcores(const struct program *p);
 int loops_run(struct program *p);
 
 /*
- * links.c: which workers are up, by the links of their ports. links_watch again whenever it may
- * have changed, by one thread.
+ * links.c: which workers are up, by the links of their ports. One thread calls links_watch again
+ * when that may have changed.
  */
 void links_open(struct program *p);
 void links_watch(struct program *p);
 
-/* control.c: signals must be blocked before any thread is. */
+/* control.c: block signals before the first thread starts. */
 void control_block_signals(void);
 int control_start(struct program *p);
 void control_end(struct program *p);

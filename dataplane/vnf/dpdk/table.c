@@ -32,7 +32,7 @@ static int make_routes(struct program *p, struct routes *r)
 	return ret;
 }
 
-/* Each prefix over 24 bits takes a group at the most. */
+/* Each prefix over 24 bits takes at most one group. */
 static uint32_t long_prefixes(const struct routes *r)
 {
 	uint32_t n = 0;
@@ -44,7 +44,8 @@ static uint32_t long_prefixes(const struct routes *r)
 
 static int make_fib(struct program *p, const struct routes *r)
 {
-	static unsigned made; /* names of tables are those of the process: the bench has several */
+	static unsigned
+		made; /* table names must be unique in the process: the bench has several tables */
 	char name[32];
 	uint32_t groups = long_prefixes(r) + 1;
 	bool large = groups > SMALL_GROUPS;
@@ -55,8 +56,8 @@ static int make_fib(struct program *p, const struct routes *r)
 		.dir24_8 = {.nh_sz = large ? RTE_FIB_DIR24_8_4B : RTE_FIB_DIR24_8_2B,
 			    .num_tbl8 = groups < LARGE_GROUPS ? groups : LARGE_GROUPS}};
 	/*
-	 * What EAL's memory must hold in all: the table, its tree of routes (tried: up to 440 bytes
-	 * each), packets and what EAL needs itself.
+	 * The memory that EAL needs in all: the table, its tree of routes (measured: up to 440
+	 * bytes each), packets, and EAL's own.
 	 */
 	uint32_t bytes_of_group = large ? 1024 : 512;
 	uint32_t megabytes =

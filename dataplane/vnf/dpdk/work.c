@@ -64,7 +64,7 @@ static void put(struct worker *w, unsigned out, struct rte_mbuf *m)
 }
 
 /*
- * The frame's own bytes are written here for the first time: all decisions were made on the copy.
+ * The first write to the frame itself: all decisions were made on the copy.
  */
 enum reason work_apply(struct rte_mbuf *m, const struct change *c)
 {
@@ -80,7 +80,7 @@ enum reason work_apply(struct rte_mbuf *m, const struct change *c)
 	length = c->push + c->keep;
 	if (m->pkt_len > length)
 		rte_pktmbuf_trim(m, (uint16_t)(m->pkt_len - length));
-	/* What the receiving driver found out holds no more. */
+	/* The receiving driver's flags no longer apply. */
 	m->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
 	m->packet_type = 0;
 	m->tx_offload = 0;
@@ -142,7 +142,7 @@ static void handle_each(struct worker *w, unsigned in, struct rte_mbuf **m, unsi
 	}
 }
 
-/* Replies have no route to be looked up. */
+/* Replies need no route. */
 static void route_all(struct worker *w, struct rte_mbuf **m, struct change *c, unsigned n)
 {
 	const struct program *p = w->program;

@@ -10,7 +10,7 @@
 
 struct rte_ring;
 
-/* What one thread works with. */
+/* State of one working thread. */
 struct worker {
 	const struct program *program;
 	struct counters *counters;
@@ -30,13 +30,13 @@ struct worker {
 void work_open(struct worker *w, const struct program *program, struct counters *counters,
 	       uint16_t queue, struct rte_ring *ring);
 
-/* Hand over what waits in the outboxes. */
+/* Send everything in the outboxes. */
 void work_flush(struct worker *w);
 
-/* Send on a queue of port `out`; what the port does not take is dropped, and counted. */
+/* Send on a queue of port `out`; a packet that the port refuses is dropped and counted. */
 void work_transmit(struct worker *w, unsigned out, struct rte_mbuf **m, unsigned n);
 
-/* Put the change into effect: PASS or why it cannot be. */
+/* Apply the change to the mbuf. Returns PASS, or the reason to drop it. */
 enum reason work_apply(struct rte_mbuf *m, const struct change *c);
 
 void work_drop(struct worker *w, struct rte_mbuf *m, enum reason reason);

@@ -8,13 +8,13 @@
 #include "ip4.h"
 
 #define TAGGED (ETHERNET + 2 * TAG) /* bytes before IP on the CPE side */
-#define LABELLED (ETHERNET + TAG)   /* and on the core side */
+#define LABELLED (ETHERNET + TAG)   /* bytes before IP on the core side */
 #define GRE_KEYED 8u		    /* bytes: flags, protocol, key (RFC 2890) */
 /* and nothing else: no checksum, no sequence number, version 0 */
 #define GRE_HAS_KEY 0x2000u
 #define VLAN_ID 0x0fffu
 #define BOTTOM_OF_STACK 0x100u
-/* the pipe model of RFC 3443: the label's TTL says nothing of the customer's */
+/* the pipe model of RFC 3443: the label's TTL is independent of the customer's */
 #define LABEL_HOPS 255u
 
 int bng_open(struct bng *bng, unsigned ports)
@@ -48,7 +48,7 @@ static enum reason user_of_tags(const struct bng *bng, const struct packet *p, u
 	return PASS;
 }
 
-/* Any thread may learn a user's address; what counts is the last. */
+/* Any thread may learn a user's address; the last one counts. */
 static void learn(const struct bng *bng, uint32_t user, const uint8_t *mac)
 {
 	uint64_t value = (uint64_t)get16(mac) << 32 | get32(mac + 2);
@@ -69,7 +69,7 @@ static enum reason arp_of_user(const struct bng *bng, const struct port_setup *o
 	return arp_answer(p, &arp, own, c);
 }
 
-/* All that stands before the inner header on the core side. */
+/* Write everything before the inner header on the core side. */
 static void write_tunnel(uint8_t *front, const struct bng *bng, const struct port_setup *core,
 			 uint32_t user, const struct ip4 *inner)
 {
@@ -206,7 +206,7 @@ enum reason bng_down(const struct bng *bng, const struct port_setup *port, const
 
 bool bng_user(const struct bng *bng, const struct packet *p, uint32_t *user)
 {
-	const uint32_t key = LABELLED + IP4 + 4; /* without options, as all senders do it */
+	const uint32_t key = LABELLED + IP4 + 4; /* as all senders do, without IP options */
 
 	if (p->in % 2 == 0)
 		return p->have >= TAGGED && user_of_tags(bng, p, user) == PASS;

@@ -27,8 +27,8 @@ struct bng {
 };
 
 /*
- * Set bng->users and make the table: 0 or -1 (no memory). Each user has a MAC made of its number
- * until an ARP packet says better.
+ * Set bng->users and make the table: 0 or -1 (no memory). A user has a MAC derived from its number
+ * until an ARP packet reports the real one.
  */
 int bng_open(struct bng *bng, unsigned ports);
 void bng_close(struct bng *bng);
@@ -39,7 +39,7 @@ enum reason bng_up(const struct bng *bng, const struct port_setup *port, const s
 enum reason bng_down(const struct bng *bng, const struct port_setup *port, const struct packet *p,
 		     struct change *c);
 
-/* Whose packet it is, for the load balancer; false if that cannot be seen. */
+/* The user of a packet, for the load balancer; false if the packet does not show it. */
 bool bng_user(const struct bng *bng, const struct packet *p, uint32_t *user);
 
 #endif

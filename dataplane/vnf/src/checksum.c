@@ -14,7 +14,8 @@ static uint64_t reduce(uint64_t sum)
 }
 
 /*
- * Words are summed in the machine's order, and the sum turned at the end: RFC 1071, section 2 (B).
+ * Words are summed in the machine's byte order, and the sum is swapped at the end: RFC 1071,
+ * section 2 (B).
  */
 uint64_t checksum_add(uint64_t sum, const uint8_t *from, uint32_t length)
 {

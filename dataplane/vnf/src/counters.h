@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one thread has counted. It alone writes; others may read at any time. */
+/* Counters of one thread. Only that thread writes; others may read at any time. */
 #ifndef VNF_COUNTERS_H
 #define VNF_COUNTERS_H
 
@@ -11,10 +11,10 @@
 struct counters {
 	_Alignas(128) _Atomic uint64_t received[PORTS_MAX]; /* packets by port */
 	_Atomic uint64_t sent[PORTS_MAX];
-	/* by the port, or on the way to it: they are dropped as well */
+	/* refused by the port, or lost before it: counted as dropped as well */
 	_Atomic uint64_t not_taken[PORTS_MAX];
 	_Atomic uint64_t dropped[REASON_COUNT];
-	_Atomic uint64_t replied[REPLY_COUNT]; /* they are sent as well */
+	_Atomic uint64_t replied[REPLY_COUNT]; /* counted as sent as well */
 	/* of the time-stamp counter, in rounds that had packets */
 	_Atomic uint64_t cycles;
 };

@@ -14,8 +14,8 @@ const char *mode_name(enum mode mode)
 }
 
 /*
- * Tunnels have room for options in both headers and, in GTP-U, for more extensions than anybody
- * sends.
+ * Tunnels have room for options in both headers and, in GTP-U, for more extensions than senders
+ * use.
  */
 uint32_t function_snapshot(enum mode mode)
 {

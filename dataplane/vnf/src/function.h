@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions, each of which turns one packet into another or says why not. No EAL, no mbuf. */
+/* The functions. Each turns one packet into another, or returns the reason to drop it. No EAL, no
+ * mbuf. */
 #ifndef VNF_FUNCTION_H
 #define VNF_FUNCTION_H
 
@@ -25,12 +26,12 @@ const char *mode_name(enum mode mode);
 uint32_t function_snapshot(enum mode mode);
 
 /*
- * Decide what becomes of a packet: PASS, and *c says how it leaves; else why it does not. Of l3fwd
- * it is the first half. Any thread, any number at a time.
+ * Decide about a packet. PASS: *c describes how it leaves; otherwise the reason to drop it. In
+ * l3fwd this is the first half. Any number of threads may call it at a time.
  */
 enum reason function_handle(const struct function *f, const struct packet *p, struct change *c);
 
-/* The port opposite: 0 and 1, 2 and 3; a port that is alone is its own. */
+/* The port opposite: 0 and 1, 2 and 3; a port without a partner is its own opposite. */
 unsigned function_opposite(const struct function *f, unsigned port);
 
 /*

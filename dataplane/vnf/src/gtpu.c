@@ -44,8 +44,8 @@ static enum reason check_flow(const struct gtpu *gtpu, const struct session *s,
 }
 
 /*
- * The UPF is a router, with what that takes (RFC 1812); the gNB hands over what the session's
- * tunnel brings.
+ * The UPF is a router and makes a router's checks (RFC 1812); the gNB passes on what arrives in the
+ * session's tunnel.
  */
 static enum reason check_inner(const struct gtpu *gtpu, const struct session *s,
 			       const struct ip4 *ip)
@@ -173,7 +173,7 @@ enum reason gtpu_encapsulate(const struct gtpu *gtpu, const struct port_setup *p
 
 bool gtpu_user(const struct gtpu *gtpu, const struct packet *p, uint32_t *user)
 {
-	const uint32_t teid = ETHERNET + IP4 + UDP + 4; /* without options, as all senders do it */
+	const uint32_t teid = ETHERNET + IP4 + UDP + 4; /* as all senders do, without IP options */
 
 	if (p->have < ETHERNET + IP4 || get16(p->head + 12) != TYPE_IP4 ||
 	    p->head[ETHERNET] != 0x45)

@@ -12,20 +12,20 @@
 #define HAS_EXTENSION 0x04u
 #define HAS_SEQUENCE 0x02u
 #define HAS_NPDU 0x01u
-/* any of them brings all four octets */
+/* any of these flags adds all four octets */
 #define HAS_OPTIONAL (HAS_EXTENSION | HAS_SEQUENCE | HAS_NPDU)
 
 #define MANDATORY 8u
 #define OPTIONAL 4u
 #define EXTENSION_PDU_SESSION 0x85u
-/* of an extension's type: who ends the tunnel must know it (section 5.2.1) */
+/* in an extension's type: the tunnel's end point must understand it (section 5.2.1) */
 #define COMPREHENSION 0x80u
 #define RECOVERY 14u /* information element, section 8.2 */
 
 /*
- * RFC 768; RFC 1122, section 4.1.3.4: a checksum that is there is verified. Beyond the snapshot the
- * frame is summed up where it lies, which its sender may change before and after: that spoils the
- * sender's own payload, and no decision.
+ * RFC 768; RFC 1122, section 4.1.3.4: a checksum is verified if there is one. Beyond the snapshot
+ * the sum is taken from the frame's own memory, which its sender may change before and after: that
+ * only spoils the sender's own payload, since no decision depends on it.
  */
 static enum reason check_udp_sum(const struct packet *p, const struct ip4 *outer, uint32_t udp,
 				 uint32_t length)
@@ -92,7 +92,7 @@ static enum reason read_pdu_session(const uint8_t *content, struct gtpu_header *
 
 /*
  * Section 5.2: length in units of four octets, content, type of the next. Each is at least four
- * octets long: the walk ends.
+ * octets long, so the walk ends.
  */
 static enum reason read_extensions(const struct packet *p, uint8_t type, struct gtpu_header *h)
 {
@@ -165,7 +165,7 @@ enum reason gtpu_read(const struct packet *p, const struct ip4 *outer, struct gt
 	return read_extensions(p, type, h);
 }
 
-/* No checksum: RFC 768 has 0 for that over IPv4, and what is inside has its own. */
+/* No checksum: over IPv4, RFC 768 allows 0, and the inner packet has its own checksum. */
 static void write_udp(uint8_t *to, uint32_t destination, uint32_t payload)
 {
 	put16(to, GTPU_PORT);

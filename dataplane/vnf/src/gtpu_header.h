@@ -30,10 +30,10 @@ struct gtpu_header {
 	uint8_t pdu_type, qfi;
 };
 
-/* Read what follows an outer header; a G-PDU or an echo request. */
+/* Read the headers after the outer IP header: a G-PDU or an echo request. */
 enum reason gtpu_read(const struct packet *p, const struct ip4 *outer, struct gtpu_header *h);
 
-/* Bytes of the GTP-U header that gtpu_write writes behind that of UDP. */
+/* Bytes of the GTP-U header that gtpu_write writes after the UDP header. */
 static inline uint32_t gtpu_header_bytes(bool plain)
 {
 	return plain ? 8 : 16;

@@ -34,12 +34,12 @@ enum reason ip4_read(const struct packet *p, uint32_t offset, uint32_t end, stru
 		return DROP_CHECKSUM;
 	ip->source = get32(h + 12);
 	ip->destination = get32(h + 16);
-	/* nobody's source: RFC 1122, section 3.2.1.3 */
+	/* not allowed as a source: RFC 1122, section 3.2.1.3 */
 	return ip->source < MULTICAST ? PASS : DROP_ADDRESS;
 }
 
 /*
- * Neither end of anything that is forwarded: "this network", loopback, link-local, multicast,
+ * Not allowed as an address of a forwarded packet: "this network", loopback, link-local, multicast,
  * reserved and broadcast.
  */
 static bool stays_here(uint32_t address)

@@ -8,7 +8,7 @@
 
 #include "packet.h"
 
-/* A header in a packet's snapshot that was found to be right. */
+/* A checked header in a packet's snapshot. */
 struct ip4 {
 	const uint8_t *at;
 	uint32_t offset;	      /* in the packet */
@@ -17,8 +17,8 @@ struct ip4 {
 };
 
 /*
- * Check the header at `offset` (RFC 1812, section 5.2.2). `end`: where in the packet the bytes end
- * that may belong to the datagram.
+ * Check the header at `offset` (RFC 1812, section 5.2.2). The datagram may extend to the
+ * offset `end` of the packet.
  */
 enum reason ip4_read(const struct packet *p, uint32_t offset, uint32_t end, struct ip4 *ip);
 
@@ -33,7 +33,7 @@ uint32_t ip4_protocol(const struct ip4 *ip);
 /* Copy the 20 bytes to `to`; options stay where they are. */
 void ip4_copy(uint8_t *to, const struct ip4 *ip);
 
-/* One hop less, with the checksum updated (RFC 1624). */
+/* Decrement the TTL, and update the checksum (RFC 1624). */
 void ip4_hop(uint8_t *header);
 
 /* Write an outer header around `payload` bytes; type of service as given. */
@@ -41,8 +41,8 @@ void ip4_write(uint8_t *to, uint32_t source, uint32_t destination, uint32_t prot
 	       uint32_t payload);
 
 /*
- * What the outer header says of congestion goes to the inner one (RFC 6040, section 4.2). DROP_ECN
- * where it must not.
+ * Copy the outer header's congestion mark to the inner one (RFC 6040, section 4.2). DROP_ECN if
+ * that is not allowed.
  */
 enum reason ip4_decapsulate_ecn(const struct ip4 *outer, uint8_t *inner);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* IPv4 router, in two halves: between them the whole burst's destinations are looked up at once. */
+/* IPv4 router, in two halves: between them, one lookup serves the destinations of a whole burst. */
 #ifndef VNF_L3FWD_H
 #define VNF_L3FWD_H
 
@@ -11,12 +11,12 @@ struct hop {
 };
 
 /*
- * Check the packet, and write the header as it is to leave; where to is for c->destination to tell.
- * ARP is answered: c->reply.
+ * Check the packet, and write its new header; c->destination is the address to look up. An ARP
+ * request is answered: c->reply.
  */
 enum reason l3fwd_check(const struct port_setup *port, const struct packet *p, struct change *c);
 
-/* With the hop found; NULL: there is none. */
+/* The second half, with the hop that was found; NULL: none. */
 enum reason l3fwd_route(const struct port_setup *port, const struct hop *hop, struct change *c);
 
 #endif

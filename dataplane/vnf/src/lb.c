@@ -13,7 +13,7 @@
 
 enum { HOP_BY_HOP = 0, TCP = 6, ROUTING = 43, FRAGMENT = 44, DESTINATION_OPTIONS = 60, SCTP = 132 };
 
-/* What of a packet's headers names its flow. */
+/* The header fields that identify a packet's flow. */
 struct ip_flow {
 	uint32_t address_bytes;
 	const uint8_t *source, *destination;
@@ -31,7 +31,8 @@ static uint64_t mix(uint64_t x)
 }
 
 /*
- * One end of a flow. Those of both ends are added, so that it does not matter which is the source.
+ * The hash of one end of a flow. The hashes of both ends are added, so both directions have one
+ * sum.
  */
 static uint64_t end_hash(const uint8_t *address, uint32_t bytes, uint32_t port)
 {
@@ -63,8 +64,8 @@ static bool is_extension(uint32_t type)
 }
 
 /*
- * Each extension header is at least eight octets long: the walk ends. One that is not all there
- * ends it as well.
+ * Each extension header is at least eight octets long, so the walk ends. A truncated header ends it
+ * as well.
  */
 static bool read_ip6(const struct packet *p, uint32_t at, struct ip_flow *flow)
 {
@@ -104,8 +105,8 @@ static bool read_flow(const struct packet *p, uint32_t at, struct ip_flow *flow)
 }
 
 /*
- * Where the packet inside GTP-U begins; 0: there is none, or it is too far inside. Whether the
- * tunnel is right is for the worker to say.
+ * Offset of the packet inside GTP-U; 0: there is none, or it is beyond the snapshot. The worker
+ * checks the tunnel.
  */
 static uint32_t inside_gtpu(const struct packet *p, const struct ip_flow *outer)
 {
@@ -182,8 +183,7 @@ unsigned lb_pick(uint32_t up, uint64_t hash)
 }
 
 /*
- * No order with anything else: a packet is handled by the workers that were up shortly before, or
- * that are now.
+ * Needs no order with anything else: a packet may see the set of workers from shortly before.
  */
 void lb_first(struct lb *lb, uint32_t up)
 {

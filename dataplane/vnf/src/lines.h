@@ -7,9 +7,9 @@ struct lines_error {
 	char text[160];
 };
 
-#define LINES_FIELDS 8u /* of a line: those behind are counted as one more, and not there */
+#define LINES_FIELDS 8u /* of a line; any further fields count as one more, and are not stored */
 
-/* What becomes of the fields of a line that has any. NULL, or what is wrong with it. */
+/* Take the fields of a line that has any. Returns NULL, or what is wrong with the line. */
 typedef const char *lines_take(void *to, char *const *fields, unsigned n);
 
 /* Give every line's fields to `take`. 0, or -1 with the error's text, which names the line. */

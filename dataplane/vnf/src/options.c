@@ -232,7 +232,7 @@ static bool set_of_mode(struct options *o, int id, const char *text)
 		return true;
 	case O_GENERATE:
 		return number_read32(text, 1, ROUTES_MAX - 1,
-				     &o->routes); /* one is left for the default route */
+				     &o->routes); /* the last one is for the default route */
 	case O_SEED:
 		return number_read(text, 0, UINT64_MAX, &o->seed);
 	case O_DEFAULT_ROUTE:
@@ -289,7 +289,7 @@ static bool set(struct options *o, int id, const char *text)
 
 #define EVEN_PORTS 0x5555u
 
-/* What nothing would read. */
+/* Reject options that the mode would not read. */
 static int check_used(const struct options *o)
 {
 	if (o->mode == MODE_BNG && (o->next_of | o->peer_of) & EVEN_PORTS)

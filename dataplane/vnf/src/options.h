@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line behind EAL's arguments. */
+/* The command line after EAL's arguments. */
 #ifndef VNF_OPTIONS_H
 #define VNF_OPTIONS_H
 
@@ -32,18 +32,18 @@ struct options {
 	uint32_t tunnels, teid, ue, qfi;
 };
 
-/* argv[0] is the mode, or --help. 0: go on; 1: printed what was asked for; -1: said what is wrong.
+/* argv[0] is the mode, or --help. 0: go on; 1: printed the help; -1: reported what is wrong.
  */
 int options_read(int argc, char **argv, struct options *options);
 
-/* What it takes in ports. NULL, or what is wrong with that number of them, in a static buffer. */
+/* Check the number of ports. NULL, or what is wrong with it, in a static buffer. */
 const char *options_check_ports(const struct options *options, unsigned ports);
 
-/* Addresses of the port as given, or by its number. The port's own MAC and MTU are the device's to
- * say. */
+/* Addresses of the port from the options, or from its number. Its MAC and MTU come from the device.
+ */
 void options_port(const struct options *options, unsigned port, struct port_setup *setup);
 
-/* Make the mode's tables; f->ports and f->port are set. 0, or -1 after saying what is wrong. */
+/* Make the mode's tables; f->ports and f->port are set. 0, or -1 after reporting what is wrong. */
 int options_function(const struct options *options, struct function *f);
 
 #endif

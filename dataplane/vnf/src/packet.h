@@ -12,14 +12,14 @@
 
 #include "reason.h"
 
-#define SNAPSHOT 192u /* bytes; even, since checksums go on behind it */
+#define SNAPSHOT 192u /* bytes; even, since checksums continue after it */
 #define FRONT_MAX 96u
 
 struct packet {
 	uint32_t have;	 /* bytes of head */
 	uint32_t length; /* bytes of the frame, without FCS */
 	unsigned in;	 /* port */
-	/* where it lies: beyond head it is summed up, and never decided upon */
+	/* the frame's own memory: beyond head it is only summed for checksums */
 	const uint8_t *frame;
 	uint8_t head[SNAPSHOT];
 };
@@ -27,8 +27,8 @@ struct packet {
 enum reply { REPLY_NONE, REPLY_ARP, REPLY_ECHO, REPLY_COUNT };
 
 /*
- * The packet that leaves: `push` bytes of front, then `keep` bytes from `strip` on of that which
- * came.
+ * The packet to send: `push` bytes of front, then `keep` bytes of the received packet, from `strip`
+ * on.
  */
 struct change {
 	uint16_t push, strip, l2; /* l2: bytes of front that the MTU does not count */
@@ -50,7 +50,7 @@ static inline void packet_take(struct packet *p, const uint8_t *frame, uint32_t 
 	memcpy(p->head, frame, p->have);
 }
 
-/* The frame lacks `bytes` of headers: which of the two reasons. */
+/* The frame has fewer than `bytes` of headers: the reason to drop it. */
 static inline enum reason packet_lacks(const struct packet *p, uint32_t bytes)
 {
 	return p->length < bytes ? DROP_SHORT : DROP_HEADERS;

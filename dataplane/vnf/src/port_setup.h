@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a function knows of each of its ports. */
+/* A function's configuration of one port. */
 #ifndef VNF_PORT_SETUP_H
 #define VNF_PORT_SETUP_H
 
@@ -12,10 +12,10 @@
 
 struct port_setup {
 	uint8_t mac[MAC];  /* of the port */
-	uint8_t next[MAC]; /* of who is beyond it */
+	uint8_t next[MAC]; /* of the next hop */
 	/* host order: the function's own address there, and the far end of its tunnels */
 	uint32_t ip, peer;
-	uint32_t mtu; /* bytes of a frame behind its Ethernet header and VLAN tags */
+	uint32_t mtu; /* bytes of a frame after its Ethernet header and VLAN tags */
 };
 
 /* Ethernet header of what leaves through a port. */

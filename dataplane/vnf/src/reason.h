@@ -3,7 +3,7 @@
 #ifndef VNF_REASON_H
 #define VNF_REASON_H
 
-/* Name in the program, name in the statistics. docs/vnf.md says of each what it means. */
+/* Name in the program, name in the statistics. docs/vnf.md explains each. */
 #define REASONS(X)                                                                                 \
 	X(PASS, "pass")                                                                            \
 	X(DROP_SEGMENTS, "segments")                                                               \

@@ -18,7 +18,7 @@ static void end(const struct report *r)
 	fflush(r->out);
 }
 
-/* Device names come from the command line, and may have anything in them. */
+/* Device names come from the command line and may contain any character. */
 static void string(FILE *out, const char *name, const char *value)
 {
 	fprintf(out, "\"%s\":\"", name);
@@ -56,7 +56,7 @@ static void named(FILE *out, const char **comma, const char *name, uint64_t valu
 	*comma = ",";
 }
 
-/* Which of them are up, and what was dropped since the one did not take it. */
+/* Which workers are up, and how many packets each refused. */
 static void workers(const struct report *r, const struct totals *t)
 {
 	uint32_t up = atomic_load_explicit(&r->lb->up, memory_order_relaxed);

@@ -25,7 +25,7 @@ struct report {
 /* The ports are up. */
 void report_ready(const struct report *r);
 
-/* `event`: interval, signal or end; `seconds` since it was ready. Counts are those since then. */
+/* `event`: interval, signal or end; `seconds` since it was ready. Counts begin then, too. */
 void report_counts(const struct report *r, const char *event, double seconds,
 		   const struct totals *totals);
 

@@ -12,7 +12,7 @@ static int hop_index(struct routes *r, const struct hop *hop)
 {
 	struct hop *more;
 
-	/* The last ones first: files have routes of one hop beside each other. */
+	/* The last ones first: in a file, routes with the same hop are often neighbours. */
 	for (uint32_t i = r->hop_count; i-- > 0;)
 		if (r->hops[i].port == hop->port && memcmp(r->hops[i].mac, hop->mac, MAC) == 0)
 			return (int)i;
@@ -104,9 +104,9 @@ static bool can_be_routed(uint32_t prefix)
 }
 
 /*
- * One number for prefix and length: a bit behind the prefix tells where it ends. A prefix of 32
- * bits has no room for it and may be taken for one of 31: then one of them is left out, and another
- * prefix made in its place.
+ * One number for prefix and length: a bit after the prefix marks its end. A prefix of 32 bits has
+ * no room for that bit and may collide with one of 31 bits: then one of the two is left out, and
+ * another prefix is made instead.
  */
 static uint32_t key_of(uint32_t prefix, uint8_t bits)
 {

@@ -7,7 +7,7 @@
 #include "lines.h"
 
 #define ROUTES_MAX 1048576u
-#define HOPS_MAX 32767u /* two bytes of the table, one bit of which is its own */
+#define HOPS_MAX 32767u /* a table entry has two bytes, one bit of which belongs to the table */
 
 struct route {
 	uint32_t prefix; /* host order */
@@ -23,16 +23,16 @@ struct routes {
 };
 
 /*
- * Lines "PREFIX/BITS PORT [MAC]"; without MAC that of who is beyond the port. "#" begins a comment.
+ * Lines "PREFIX/BITS PORT [MAC]"; the default MAC is the port's next hop. "#" begins a comment.
  * 0, or -1 with the error's text, which names the line.
  */
 int routes_read(struct routes *routes, const char *path, const struct port_setup *port,
 		unsigned ports, struct lines_error *error);
 
 /*
- * Make `count` different prefixes between 1.0.0.0 and 223.255.255.255 that can be forwarded to, of
- * lengths as in the Internet's table (three of five have 24 bits), spread over the ports. The same
- * seed makes the same routes. 0, or -1: no memory.
+ * Make `count` different routable prefixes between 1.0.0.0 and 223.255.255.255, spread over the
+ * ports. Their lengths are distributed as in the Internet's table (three of five have 24 bits). The
+ * same seed makes the same routes. 0, or -1: no memory.
  */
 int routes_generate(struct routes *routes, uint32_t count, uint64_t seed,
 		    const struct port_setup *port, unsigned ports);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions of gtpu: read from a file, or numbered through. */
+/* Sessions of gtpu: read from a file, or generated. */
 #ifndef VNF_SESSIONS_H
 #define VNF_SESSIONS_H
 

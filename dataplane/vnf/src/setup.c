@@ -8,7 +8,7 @@
 const char *options_check_ports(const struct options *o, unsigned ports)
 {
 	bool pairs = o->mode == MODE_BNG || o->mode == MODE_GTPU;
-	/* --mtu for all ports has all bits. */
+	/* --mtu without a port sets all bits. */
 	uint32_t given =
 		o->next_of | o->ip_of | o->peer_of | (o->mtu_of == UINT32_MAX ? 0 : o->mtu_of);
 

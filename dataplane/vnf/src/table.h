@@ -15,7 +15,7 @@ struct table_bucket {
 	uint32_t key, value; /* value: index + 1; 0: free */
 };
 
-/* At most half full with so many entries. 0, or -1: no memory. */
+/* Room for `entries`, at most half full. 0, or -1: no memory. */
 int table_open(struct table *table, uint32_t entries);
 void table_close(struct table *table);
 
