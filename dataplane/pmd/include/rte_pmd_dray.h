@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an application may ask of the net_dray driver beyond the ethdev interface. */
+/* Functions of the net_dray driver in addition to the ethdev interface. */
 #ifndef RTE_PMD_DRAY_H
 #define RTE_PMD_DRAY_H
 
@@ -17,11 +17,11 @@ extern "C" {
 #define RTE_PMD_DRAY_POOL_OPS "dray"
 
 /*
- * Create a pool of mbufs for what a net_dray port sends, with a data room that fits its frames.
- * Such an mbuf begins with memory of its own, and is copied when it is sent. Then, while the queue
- * has buffers to spare, it gets one of the link's buffers in exchange for its memory, and from then
- * on what is written to it is sent as it is. Everything in such a buffer can be read by the link's
- * other end, sent or not: use the pool for frames that this application makes for that port.
+ * Create a pool of mbufs for frames that a net_dray port sends, with a data room that fits them.
+ * Such an mbuf starts with its own memory, and is copied when it is first sent. Then, if the queue
+ * has buffers to spare, it gets one of the link's buffers in place of its memory, and its later
+ * frames are sent without a copy. The link's other end can read everything in such a buffer, sent
+ * or not: use the pool only for frames that this application makes for that port.
  *
  * n: mbufs; cache_size: per lcore; priv_size: of the application, a multiple of 8; socket: as
  * rte_pktmbuf_pool_create. NULL with rte_errno: ENODEV no such port, EINVAL it is not a net_dray

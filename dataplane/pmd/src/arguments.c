@@ -6,7 +6,7 @@
 
 #include "driver.h"
 
-#define DEFAULT_COPY_MAX 128 /* from there on lending is the cheaper: bench/cost.c */
+#define DEFAULT_COPY_MAX 128 /* lending longer frames is cheaper: bench/cost.c */
 #define DEFAULT_HOLD 1024
 #define HOLD_MAX 65536
 

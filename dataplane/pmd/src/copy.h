@@ -7,7 +7,7 @@
 #include <rte_memcpy.h>
 #include <string.h>
 
-/* Exactly n bytes, n > 0: nothing beyond them is read for the peer. */
+/* Exactly n bytes, n > 0: the peer must not get any byte beyond them. */
 static __rte_always_inline void copy_exactly(void *to, const void *from, size_t n)
 {
 	uint8_t *t = to;
@@ -24,7 +24,7 @@ static __rte_always_inline void copy_exactly(void *to, const void *from, size_t 
 	}
 }
 
-/* At least n bytes, if both buffers have 64: what is beyond the frame is nobody's. */
+/* At least n bytes, if both buffers have 64; bytes beyond the frame may be overwritten. */
 static __rte_always_inline void copy_roughly(void *to, const void *from, size_t n, size_t room)
 {
 	if (likely(n <= 64 && room >= 64))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net_dray: a port of libdray as an ethdev. What its parts have in common. */
+/* net_dray: a port of libdray as an ethdev. Declarations that its parts share. */
 #ifndef NET_DRAY_DRIVER_H
 #define NET_DRAY_DRIVER_H
 
@@ -16,10 +16,10 @@
 #define DRAY_SPIN_US                                                                               \
 	20u	       /* polling before a queue whose interrupts are enabled asks to be woken     \
 			*/
-#define DRAY_BURST 32u /* packets that are worked on at once */
+#define DRAY_BURST 32u /* packets handled at once */
 #define DRAY_FRAME_BYTES 18u /* of a frame beyond its MTU: header and one VLAN tag */
 #define DRAY_TX_QUEUES 64    /* of the application, at most: they share those of the link */
-/* bytes that keep the prefetcher of adjacent lines off another core's words */
+/* bytes between words of different cores: the adjacent-line prefetcher fetches pairs of lines */
 #define DRAY_APART 128
 
 extern int dray_log_type;
@@ -37,11 +37,11 @@ static inline uint64_t dray_counted(const uint64_t *counter)
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-/* What the device arguments say. */
+/* The device arguments. */
 struct dray_arguments {
 	char port[16];
 	char directory[108]; /* "": libdray's own default */
-	/* frames of up to so many bytes are copied into the mbuf; UINT32_MAX: all are */
+	/* frames of up to this many bytes are copied into the mbuf; UINT32_MAX: all are */
 	uint32_t rx_copy;
 	uint32_t rx_hold; /* frames of a queue that the application may hold in place at once */
 };
@@ -49,9 +49,9 @@ struct dray_arguments {
 enum rx_counter {
 	RX_PACKETS,
 	RX_BYTES,
-	RX_IN_PLACE, /* delivered where the peer had put them */
-	RX_HELD,     /* could have been, but the application holds too many: copied */
-	RX_TOO_LONG, /* dropped: no mbuf of the queue's pool takes them, and scattering is off */
+	RX_IN_PLACE, /* delivered in the peer's buffer */
+	RX_HELD,     /* copied, since the application holds too many buffers */
+	RX_TOO_LONG, /* dropped: too long for an mbuf of the pool, and scattering is off */
 	RX_NO_MBUF,  /* times that the pool was empty */
 	RX_COUNTERS
 };
@@ -75,8 +75,8 @@ struct dray_rxq {
 	struct rte_mempool *pool;
 	uint64_t rearm;	      /* rearm_data of a new mbuf */
 	uint64_t flags;	      /* ol_flags of a new mbuf */
-	uint32_t copy_max;    /* frames of up to so many bytes are copied; at most room */
-	const uint32_t *hold; /* buffers that may be out at once */
+	uint32_t copy_max;    /* frames of up to this many bytes are copied; at most room */
+	const uint32_t *hold; /* buffers that the application may have at once */
 	uint16_t queue;
 	uint16_t room; /* bytes of data that an mbuf takes */
 	uint16_t pending_count;
@@ -86,19 +86,21 @@ struct dray_rxq {
 	bool bindable;			     /* the pool is one of pool.c */
 	struct dray_pkt pending[DRAY_BURST]; /* received, while there was no mbuf for them */
 	uint64_t counters[RX_COUNTERS] __rte_aligned(DRAY_APART);
-	uint64_t cleared[RX_COUNTERS]; /* what they were when statistics were reset */
+	uint64_t cleared[RX_COUNTERS]; /* values at the last reset of the statistics */
 	struct dray_device *device;
 	uint16_t descriptors;
 	struct rte_eth_rxconf conf;
-	int epoll; /* what the application's interrupt looks at; -1: none */
+	int epoll; /* descriptor of the application's interrupt; -1: none */
 } __rte_aligned(DRAY_APART);
 
 /*
- * What the present link sends through one of its queues: several of the application's may share it.
+ * The sending state of one queue of the present link. Several of the application's queues may share
+ * it.
  */
 struct dray_link_queue {
 	rte_spinlock_t lock;	  /* not taken if the application has one queue */
-	struct dray_owner *owner; /* of the generation that was sent to last; NULL: none yet */
+	struct dray_owner *owner; /* the buffer owner of the last generation that was sent to; NULL:
+				     none yet */
 	uint32_t bound;		  /* buffers that belong to mbufs */
 	uint32_t bound_max;
 } __rte_aligned(DRAY_APART);
@@ -107,7 +109,7 @@ struct dray_txq {
 	struct dray_port *port;
 	struct dray_device *device;
 	uint16_t queue;
-	bool vlan; /* send the VLAN tag that an mbuf says */
+	bool vlan; /* send the VLAN tag of an mbuf */
 	uint64_t counters[TX_COUNTERS] __rte_aligned(DRAY_APART);
 	uint64_t cleared[TX_COUNTERS];
 	uint16_t descriptors;
@@ -127,10 +129,10 @@ struct dray_device {
 	struct dray_info info;
 	uint32_t opened_queues, opened_mode;
 	struct rte_ether_addr mac;
-	/* in use: queues of the present link; changed by events, read by senders */
+	/* queues of the present link that are in use; written on events, read by senders */
 	uint16_t link_queue_count;
-	uint32_t generation; /* that went live last */
-	/* received buffers of it that the application may have at once, per queue */
+	uint32_t generation; /* the last one that went live */
+	/* received buffers that the application may have at once, per queue */
 	uint32_t hold;
 	bool notified_up; /* the last status that the application was notified of */
 	struct dray_link_counts link, link_cleared;
@@ -150,7 +152,7 @@ int dray_link_update(struct rte_eth_dev *dev, int wait);
 int dray_link_watch(struct dray_device *device);
 void dray_link_unwatch(struct dray_device *device);
 
-/* rx.c: the burst function for how the queues were set up. */
+/* rx.c: the burst function that fits the setup of the queues. */
 eth_rx_burst_t dray_rx_choose(const struct rte_eth_dev *dev);
 int dray_rx_mode(struct rte_eth_dev *dev, uint16_t queue, struct rte_eth_burst_mode *mode);
 

@@ -9,7 +9,7 @@
 #include "leases.h"
 #include "pool.h"
 
-#define BUSY_MS 3000 /* for how long a port may seem to be open elsewhere */
+#define BUSY_MS 3000 /* how long a port may still appear to be open elsewhere */
 #define RETRY_MS 10
 
 #define RX_OFFLOADS                                                                                \
@@ -72,8 +72,7 @@ static void close_port(struct dray_device *device)
 }
 
 /*
- * Open the port again, for another number of queues or another mode: both are agreed upon when it
- * is opened.
+ * Open the port again, for another number of queues or another mode: dray_open negotiates both.
  */
 static int reopen_port(struct dray_device *device, uint32_t queues, uint32_t mode)
 {
@@ -179,7 +178,7 @@ static int get_info(struct rte_eth_dev *dev, struct rte_eth_dev_info *info)
 	return 0;
 }
 
-/* The MTU is the link's: frames up to it pass, whatever the application says it will send. */
+/* The link sets the MTU: frames up to it pass, whatever MTU the application sets. */
 static int set_mtu(struct rte_eth_dev *dev, uint16_t mtu)
 {
 	const struct dray_device *device = dev->data->dev_private;
@@ -187,7 +186,7 @@ static int set_mtu(struct rte_eth_dev *dev, uint16_t mtu)
 	return mtu <= device->info.mtu ? 0 : -EINVAL;
 }
 
-/* Two ends, and nothing is filtered: all that the peer sends is received. */
+/* A link has two ends and no filter: everything that the peer sends is received. */
 static int receive_all(struct rte_eth_dev *dev)
 {
 	(void)dev;

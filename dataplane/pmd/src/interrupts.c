@@ -13,7 +13,8 @@
 #include "driver.h"
 #include "leases.h"
 
-/* A descriptor that is readable when libdray's of that queue is, or when the driver says so. */
+/* A descriptor that is readable if libdray's descriptor of that queue is, or if the driver makes it
+ * so. */
 static int make_descriptor(struct dray_rxq *q)
 {
 	int fds[2] = {dray_queue_fd(q->port, q->queue), leases_can_wake(q->leases)};
@@ -75,7 +76,7 @@ void dray_interrupts_stop(struct rte_eth_dev *dev)
 {
 	if (!dev->intr_handle)
 		return;
-	/* an application need not have taken them out of its own */
+	/* an application may have left them in its own set */
 	rte_intr_free_epoll_fd(dev->intr_handle);
 	for (uint16_t i = 0; i < dev->data->nb_rx_queues; i++) {
 		struct dray_rxq *q = dev->data->rx_queues[i];
@@ -96,10 +97,10 @@ static bool poll_once(struct dray_rxq *q)
 }
 
 /*
- * Called by the thread that polls the queue, before it sleeps. libdray asks the peer to ring at the
- * first poll that finds the queue empty for DRAY_SPIN_US since another did: so there must be one
- * that begins that late, however long this thread was without a CPU in between. What comes until
- * then is kept, and makes the descriptor readable at once.
+ * Called by the thread that polls the queue, before it sleeps. libdray asks the peer to ring at a
+ * poll that finds the queue empty DRAY_SPIN_US after an earlier poll did. So one poll must begin
+ * that late, however long this thread was without a CPU in between. Packets that arrive until then
+ * are kept, and make the descriptor readable at once.
  */
 int dray_rx_interrupt_enable(struct rte_eth_dev *dev, uint16_t queue)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases coming back: on the thread that polls, on others, and after the port was closed. */
+/* Taking leases back: on the thread that polls, on others, and after the port was closed. */
 #include "leases.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ void leases_begin(void)
 /*
  * Change the poller. The old one may be returning a lease just now: either it sees the change
  * before it touches `back`, or this thread waits until it has done. The barrier pairs with the
- * signal fence in return_local, which costs nothing.
+ * signal fence in return_local, which is free.
  */
 static void set_poller(struct leases *l, uintptr_t poller)
 {
@@ -75,7 +75,7 @@ static void drop(struct leases *l)
 	opened_put(opened);
 }
 
-/* The port is closed, or about to be: the lock waits for that. */
+/* The port is closed, or is being closed: taking the lock waits for the end of that. */
 static void return_closed(struct leases *l, struct lease *lease)
 {
 	struct dray_pkt pkt = {.owner = lease->owner, .index = lease->index};
@@ -89,7 +89,7 @@ static void return_closed(struct leases *l, struct lease *lease)
 		drop(l);
 }
 
-/* False if the port was closed. From here on the lease is not this thread's, and `l` neither. */
+/* False if the port was closed. Afterwards this thread may use neither the lease nor `l`. */
 static inline bool push_foreign(struct leases *l, struct lease *lease)
 {
 	struct lease *head = __atomic_load_n(&l->foreign, __ATOMIC_RELAXED);
@@ -106,7 +106,7 @@ static inline bool push_foreign(struct leases *l, struct lease *lease)
 
 /*
  * As push_foreign, if the poller may sleep, and the peer wait for this buffer. The lock keeps `l`
- * in being after the push.
+ * alive after the push.
  */
 static bool return_waking(struct leases *l, struct lease *lease)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Received buffers that are attached to mbufs. A lease is one of them: it comes back by the mbuf's
- * free callback, on any thread, and the thread that polls the queue then gives the buffer back to
- * the peer, many at once.
+ * Received buffers that are attached to mbufs. A lease stands for one buffer. The mbuf's free
+ * callback returns it, on any thread. The thread that polls the queue then gives the buffers back
+ * to the peer, many at once.
  */
 #ifndef NET_DRAY_LEASES_H
 #define NET_DRAY_LEASES_H
@@ -19,22 +19,22 @@ struct lease {
 	uint32_t index;
 } __rte_cache_aligned;
 
-/* Of one receiving queue. It goes when the port is closed and the last lease is back. */
+/* The leases of one receiving queue. Freed when the port is closed and the last lease is back. */
 struct leases {
-	struct lease *free; /* of the thread that polls, as the next three */
+	struct lease *free; /* of the thread that polls, like the next three */
 	struct lease *back; /* came back on that thread */
 	uint32_t out;
 	uint32_t size;
 	/*
-	 * the poller's own returns take no atomic operation: the kernel has the barrier that this
-	 * needs
+	 * the poller's own returns take no atomic operation: the kernel provides the barrier that
+	 * this needs
 	 */
 	bool local;
 	uintptr_t poller __rte_aligned(128); /* thread that polls; 0: not known, or none any more */
 	uint32_t busy;			     /* the poller is returning a lease */
 	struct lease *foreign __rte_aligned(128); /* came back on other threads; LEASES_CLOSED */
 	uint32_t waiting; /* the poller sleeps until the queue's descriptor is readable */
-	int event;	  /* to be written then; -1: it never sleeps */
+	int event;	  /* to write to in that case; -1: the thread never sleeps */
 	struct opened *opened;
 	struct lease lease[];
 };
@@ -66,7 +66,7 @@ void leases_awake(struct leases *leases);
 void leases_take_over(struct leases *leases);
 void leases_give_back(struct leases *leases);
 
-/* By the thread that polls, before each burst: what has come back goes to the peer. */
+/* Called by the thread that polls, before each burst: give returned buffers back to the peer. */
 static inline void leases_collect(struct leases *l)
 {
 	if (unlikely(__atomic_load_n(&l->poller, __ATOMIC_RELAXED) != leases_self()) && l->local)
@@ -75,7 +75,7 @@ static inline void leases_collect(struct leases *l)
 		leases_give_back(l);
 }
 
-/* A lease for a received packet, which takes the buffer over; NULL: all are out. */
+/* A lease that takes over the buffer of a received packet; NULL: none is free. */
 static inline struct lease *leases_take(struct leases *l, const struct dray_pkt *pkt)
 {
 	struct lease *lease = l->free;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The link: libdray's events become the ethdev's state, and its interrupts. All of it runs in EAL's
+ * The link: libdray's events become the ethdev's state, and its interrupts. This code runs in EAL's
  * interrupt thread, or before the device is started.
  */
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "driver.h"
 
-#define SERVICE_US 50000 /* libdray wants to be called every 100 ms at least */
+#define SERVICE_US 50000 /* libdray needs a call at least every 100 ms */
 #define EVENTS 16
 
 static void set_link(struct rte_eth_dev *dev, bool up)
@@ -24,7 +24,7 @@ static void set_link(struct rte_eth_dev *dev, bool up)
 	rte_eth_linkstatus_set(dev, &link);
 }
 
-/* Take over what the present generation has. */
+/* Copy the values of the present generation. */
 static bool refresh(struct dray_device *device)
 {
 	struct dray_info info = {.size = sizeof(info)};
@@ -34,7 +34,7 @@ static bool refresh(struct dray_device *device)
 	__atomic_store_n(&device->link_queue_count, (uint16_t)info.queues_in_use, __ATOMIC_RELAXED);
 	__atomic_store_n(&device->generation, info.generation, __ATOMIC_RELAXED);
 	/*
-	 * Half of a queue's buffers may be with the application: the peer goes on with the others.
+	 * The application may have half of a queue's buffers: the peer goes on with the others.
 	 */
 	__atomic_store_n(&device->hold, RTE_MIN(device->arguments.rx_hold, info.packet_slots / 2),
 			 __ATOMIC_RELAXED);
@@ -99,7 +99,7 @@ static void serve(void *argument)
 	while ((n = dray_events(port, events, EVENTS)) > 0)
 		for (int i = 0; i < n; i++)
 			take_event(device, &events[i]);
-	notify(device, refresh(device)); /* should events have been lost */
+	notify(device, refresh(device)); /* in case events were lost */
 }
 
 static void serve_often(void *argument)
@@ -113,7 +113,7 @@ int dray_link_update(struct rte_eth_dev *dev, int wait)
 	struct dray_device *device = dev->data->dev_private;
 	struct dray_info info = {.size = sizeof(info)};
 
-	(void)wait; /* there is nothing to negotiate: a peer is there, or not */
+	(void)wait; /* there is no negotiation to wait for: there is a peer, or none */
 	set_link(dev, device->opened && dray_info(device->opened->port, &info) == 0 &&
 			      info.state == DRAY_LINK_UP);
 	return 0;

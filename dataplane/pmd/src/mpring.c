@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net_mpring: two rings (rte_ring) between a primary process of EAL and a secondary one, as an
- * ethdev in each. Packets go by pointer, for the two share all of EAL's memory: nothing is copied,
- * and nothing is checked. Each end has a device of its own name; net_ring's would be one and the
- * same for both.
+ * ethdev in each. Packets are passed as pointers, since the two share all of EAL's memory: nothing
+ * is copied, and nothing is checked. Each end has a device with its own name; net_ring would have
+ * one device for both.
  */
 #include "mpring.h"
 
@@ -22,13 +22,13 @@
 
 RTE_LOG_REGISTER_DEFAULT(mpring_log_type, NOTICE);
 
-/* What the two processes find each other's part by; the primary's, below a name of its own. */
+/* The shared part, in a memory zone of the primary process that the secondary looks up by name. */
 struct shared {
 	struct rte_ring *to_secondary, *to_primary;
 	struct rte_ether_addr mac[2];
-	/* The primary's drivers of pools, by the numbers that it knows them by. */
+	/* The primary's mempool drivers, by their numbers there. */
 	char pools[RTE_MEMPOOL_MAX_OPS_IDX][RTE_MEMPOOL_OPS_NAMESIZE];
-	/* its device is in the table of ports, if nobody but the primary can take it out */
+	/* its device is in the table of ports, and only the primary can remove it */
 	uint32_t had_secondary;
 };
 
@@ -56,7 +56,7 @@ static uint16_t receive(void *of, struct rte_mbuf **mbufs, uint16_t n)
 	for (uint16_t i = 0; i < got; i++) {
 		struct rte_mbuf *m = mbufs[i];
 
-		/* The sender's own requests and port mean nothing here. */
+		/* The sender's offload flags and port mean nothing here. */
 		m->port = q->port;
 		m->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
 		m->packet_type = 0;
@@ -73,7 +73,7 @@ static uint16_t transmit(void *of, struct rte_mbuf **mbufs, uint16_t n)
 	uint64_t bytes = 0;
 	uint16_t sent;
 
-	/* only more can be free than that: the other process takes */
+	/* there can only be more room than that: the other process takes packets out */
 	n = RTE_MIN(n, (uint16_t)rte_ring_free_count(q->ring));
 	for (uint16_t i = 0; i < n; i++)
 		bytes += mbufs[i]->pkt_len;
@@ -131,7 +131,7 @@ static int stop(struct rte_eth_dev *dev)
 	return 0;
 }
 
-/* The rings stay: the other process may be in one of them. They go with EAL's memory. */
+/* The rings stay, since the other process may be using one. They are freed with EAL's memory. */
 static int close_device(struct rte_eth_dev *dev)
 {
 	struct device *d = dev->data->dev_private;
@@ -156,7 +156,7 @@ static int get_info(struct rte_eth_dev *dev, struct rte_eth_dev_info *info)
 	return 0;
 }
 
-/* Frames are as long as whoever wrote them made them. */
+/* There is no limit on a frame's length: the sender's mbufs are passed as they are. */
 static int set_mtu(struct rte_eth_dev *dev, uint16_t mtu)
 {
 	(void)dev;
@@ -169,7 +169,7 @@ static int receive_all(struct rte_eth_dev *dev)
 	return 0;
 }
 
-/* The pool is that of whoever receives; packets stay in the sender's. */
+/* The receiver's pool is not used: packets stay in the sender's mbufs. */
 static int set_up_rx(struct rte_eth_dev *dev, uint16_t queue, uint16_t descriptors,
 		     unsigned int socket, const struct rte_eth_rxconf *conf,
 		     struct rte_mempool *pool)
@@ -241,7 +241,7 @@ static struct shared *find_shared(const struct mpring_arguments *a)
 	return zone ? zone->addr : NULL;
 }
 
-/* The primary's: it makes what both use, unless it had the device before. */
+/* In the primary: make the shared part, unless it had the device before. */
 static struct shared *make_shared(const struct mpring_arguments *a, int socket)
 {
 	const struct rte_memzone *zone;
@@ -271,8 +271,8 @@ static struct shared *make_shared(const struct mpring_arguments *a, int socket)
 }
 
 /*
- * A secondary process that was killed may have been half through with a burst. What it took is
- * lost; what it had not published never was.
+ * A secondary process may have been killed in the middle of a burst. Packets that it took are lost;
+ * packets that it had not published were never sent.
  */
 static void take_over(struct shared *s)
 {
@@ -281,9 +281,10 @@ static void take_over(struct shared *s)
 }
 
 /*
- * A pool says by a number which driver it is of, and a process numbers these as it loads them: one
- * that is linked to some does so in an order of its own. The secondary process takes the primary's
- * numbers, before it has a pool; else what one frees would go astray, if the pool is the other's.
+ * A pool has the number of its driver, and each process numbers the drivers in the order in which
+ * it loads them, which depends on what it is linked to. So the secondary process takes over the
+ * primary's numbers before it makes a pool. Otherwise an mbuf that one process frees into the
+ * other's pool would go to the wrong driver.
  */
 static int take_numbers(const struct shared *s)
 {
@@ -294,7 +295,8 @@ static int take_numbers(const struct shared *s)
 	int own_index = -1;
 
 	memcpy(own, table->ops, sizeof(own));
-	memset(ordered, 0, sizeof(ordered)); /* what only the primary has stays without a name */
+	memset(ordered, 0,
+	       sizeof(ordered)); /* drivers that only the primary has stay without a name */
 	while (n < RTE_MEMPOOL_MAX_OPS_IDX && s->pools[n][0])
 		n++;
 	for (uint32_t i = 0; i < count; i++) {

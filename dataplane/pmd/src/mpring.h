@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net_mpring: what its parts have in common. */
+/* net_mpring: declarations that its parts share. */
 #ifndef NET_MPRING_H
 #define NET_MPRING_H
 
@@ -16,7 +16,7 @@ extern int mpring_log_type;
 
 #define MPRING_NAME_MAX 16 /* bytes, with NUL: the names of rings and zones are made of it */
 
-/* What the device arguments say. */
+/* The device arguments. */
 struct mpring_arguments {
 	bool primary;
 	char ring[MPRING_NAME_MAX];
@@ -24,27 +24,28 @@ struct mpring_arguments {
 	struct rte_ether_addr mac;
 };
 
-/* Of "role=primary,socket=PATH,...". Returns 0 or -EINVAL, and has said why. */
+/* Read "role=primary,socket=PATH,...". Returns 0, or -EINVAL after logging the reason. */
 int mpring_arguments_read(const char *text, struct mpring_arguments *a);
 
 /*
- * How a process knows whether the other one lives: by a connection, which the kernel hangs up when
- * either ends. Nothing is ever sent over it. It is of one process, though it lies in memory that
- * both have.
+ * Shows a process whether the other one lives: a connection, which the kernel hangs up when either
+ * process ends. Nothing is ever sent over it. The struct belongs to one process, although it is in
+ * memory that both share.
  */
 struct mpring_peer {
-	/* of the connection: EAL's interrupt thread takes calls, and the application looks at it */
+	/* guards the connection: EAL's interrupt thread accepts, and the application reads its
+	 * state */
 	rte_spinlock_t lock;
 	int listener, connection;      /* -1: none; both -1 once closed */
 	struct rte_intr_handle *calls; /* of the listener; NULL: none */
 	char socket[108];
 };
 
-/* The primary process listens from now on. Returns 0 or -errno. */
+/* The primary process starts to listen. Returns 0 or -errno. */
 int mpring_peer_open(struct mpring_peer *p, const struct mpring_arguments *a);
 
 /*
- * The secondary one connects when it begins to take packets, and hangs up when it does no more; the
+ * The secondary process connects when it starts to take packets, and hangs up when it stops; the
  * primary does nothing. Returns 0 or -errno.
  */
 int mpring_peer_start(struct mpring_peer *p);

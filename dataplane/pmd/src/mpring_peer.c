@@ -95,8 +95,8 @@ int mpring_arguments_read(const char *text, struct mpring_arguments *a)
 }
 
 /*
- * What an earlier primary process left there keeps its successor from binding; there cannot be
- * another that lives, for EAL lets no second one start.
+ * A socket that an earlier primary process left would keep its successor from binding. Its owner is
+ * dead, since EAL lets no second primary process start.
  */
 static int listen_at(int fd, const struct sockaddr_un *at)
 {
@@ -107,7 +107,7 @@ static int listen_at(int fd, const struct sockaddr_un *at)
 	return 0;
 }
 
-/* Whoever connected last is the secondary process that lives. */
+/* The last process to connect is the live secondary process. */
 static void accept_all(void *opaque)
 {
 	struct mpring_peer *p = opaque;
@@ -122,7 +122,7 @@ static void accept_all(void *opaque)
 	rte_spinlock_unlock(&p->lock);
 }
 
-/* Calls are taken also while the application never asks for the link's state. */
+/* Connections are accepted even if the application never reads the link's state. */
 static int take_calls(struct mpring_peer *p)
 {
 	int ret;

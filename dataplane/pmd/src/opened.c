@@ -34,7 +34,7 @@ void opened_get(struct opened *o)
 
 void opened_put(struct opened *o)
 {
-	/* acq_rel: pairs with itself; whoever frees sees what all others did. */
+	/* acq_rel: pairs with itself; the thread that frees sees the writes of all others. */
 	if (__atomic_sub_fetch(&o->references, 1, __ATOMIC_ACQ_REL))
 		return;
 	for (unsigned int i = 0; i < DRAY_MAX_QUEUES; i++)
@@ -92,8 +92,8 @@ void opened_return(struct opened *o, unsigned int queue, const struct dray_pkt *
 		__atomic_store_n(&r->count, r->count + 1, __ATOMIC_RELAXED);
 	}
 	/*
-	 * Without memory the buffer stays out, until the process ends: nothing else is safe to do
-	 * with it here.
+	 * Without memory, the buffer stays lent until the process ends: nothing else is safe
+	 * here.
 	 */
 	pthread_mutex_unlock(&o->lock);
 }

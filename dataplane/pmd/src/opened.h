@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A port of libdray that is open, and what must outlive its closing: buffers of it that the
- * application still has.
+ * An open port of libdray. It outlives dray_close while the application still has some of its
+ * buffers.
  */
 #ifndef NET_DRAY_OPENED_H
 #define NET_DRAY_OPENED_H
@@ -14,16 +14,16 @@
 
 struct leases;
 
-/* Buffers of one sending queue that a thread has given up which does not own that queue. */
+/* Buffers of one sending queue that other threads have given up. */
 struct returns {
-	uint32_t count; /* looked at without the lock: 0 or not */
+	uint32_t count; /* compared with 0 without the lock */
 	uint32_t size;
 	struct dray_pkt *pkts;
 };
 
 struct opened {
 	struct dray_port *port;
-	/* from closing on, it orders all releases, since no queue has a thread any more */
+	/* after the close it orders all releases, since no queue has a thread any more */
 	pthread_mutex_t lock;
 	uint32_t references;
 	bool closed;
@@ -34,7 +34,7 @@ struct opened {
 /* Error: -errno, as dray_open. */
 int opened_new(const char *name, const struct dray_options *options, struct opened **opened);
 
-/* Close the port. What is still out is released when it comes back. */
+/* Close the port. Buffers that the application still has are released when they come back. */
 void opened_close(struct opened *opened);
 
 void opened_get(struct opened *opened);
@@ -46,11 +46,11 @@ void opened_put(struct opened *opened);
  */
 void opened_return(struct opened *opened, unsigned int queue, const struct dray_pkt *pkt);
 
-/* By that queue's thread. Returns how many of them were of a generation. */
+/* By that queue's thread. Returns how many belong to `owner`. */
 unsigned int opened_take_returns(struct opened *opened, unsigned int queue,
 				 const struct dray_owner *owner);
 
-/* True once, and for ever, after opened_close. */
+/* True for ever after opened_close. */
 static inline bool opened_is_closed(const struct opened *opened)
 {
 	return __atomic_load_n(&opened->closed, __ATOMIC_RELAXED);

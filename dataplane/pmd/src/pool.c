@@ -42,7 +42,7 @@ void pool_bind(struct rte_mbuf *m, struct opened *opened, uint16_t queue,
 	rte_mbuf_iova_set(m, RTE_BAD_IOVA); /* no device can reach it */
 }
 
-/* The mbuf's own memory again; the buffer is the caller's. */
+/* Restore the mbuf's own memory; the buffer passes to the caller. */
 static void take_own(struct rte_mbuf *m, struct binding *b)
 {
 	m->buf_addr = b->own;
@@ -111,7 +111,7 @@ static void convert_one(struct rte_mempool *mempool, void *opaque, void *object,
 	m->ol_flags = RTE_MBUF_F_EXTERNAL;
 }
 
-/* At the first mbuf that is taken: all are there, and DPDK has initialised them. */
+/* When the first mbuf is taken: by then DPDK has initialised all of them. */
 static int convert(struct rte_mempool *mempool, struct pool *p)
 {
 	struct rte_pktmbuf_pool_private *private = rte_mempool_get_priv(mempool);

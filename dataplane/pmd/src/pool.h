@@ -8,8 +8,9 @@
 #include "opened.h"
 
 /*
- * What an mbuf of such a pool is bound to. DPDK takes its buffer for external and pinned, so that
- * clones are right, and nothing is attached to it. The binding belongs to whoever has the mbuf.
+ * The buffer that an mbuf of such a pool is bound to. DPDK treats it as external and pinned, so
+ * that clones are correct, and nothing is attached to the mbuf. Only the holder of the mbuf may use
+ * it.
  */
 struct binding {
 	struct rte_mbuf_ext_shared_info info;
@@ -33,7 +34,7 @@ static inline struct binding *pool_binding(const struct rte_mbuf *m)
 	return (struct binding *)m->shinfo;
 }
 
-/* Put the buffer of a dray_pkt, which the binding takes over, in the place of the mbuf's data. */
+/* Make the buffer of a dray_pkt the mbuf's data; the binding takes it over. */
 static inline void pool_rebind(struct rte_mbuf *m, struct binding *b, const struct dray_pkt *pkt)
 {
 	const uint32_t size = pkt->headroom + pkt->room;
@@ -44,27 +45,27 @@ static inline void pool_rebind(struct rte_mbuf *m, struct binding *b, const stru
 	b->index = pkt->index;
 }
 
-/* As pool_rebind, of an mbuf that is bound to nothing. */
+/* As pool_rebind, for an unbound mbuf. */
 void pool_bind(struct rte_mbuf *m, struct opened *opened, uint16_t queue,
 	       const struct dray_pkt *pkt);
 
 /*
- * Put the mbuf's own memory back. The buffer goes back by the queue's thread. From any thread that
- * has the mbuf.
+ * Restore the mbuf's own memory. The queue's thread returns the buffer. Any thread that has the
+ * mbuf may call it.
  */
 void pool_unbind_one(struct rte_mbuf *m);
 void pool_unbind(struct rte_mbuf **mbufs, unsigned int n);
 
-/* As pool_unbind_one, by the queue's thread itself. */
+/* As pool_unbind_one, but called by the queue's thread. */
 void pool_unbind_owned(struct rte_mbuf *m);
 
 /*
- * By a queue's thread: unbind what is not in use, of all pools, and is bound to another generation
- * of this queue than `owner`.
+ * Called by a queue's thread: in all pools, unbind free mbufs that are bound to this queue and to
+ * another generation than that of `owner`.
  */
 void pool_sweep(struct opened *opened, uint16_t queue, const struct dray_owner *owner);
 
-/* As long as bindings to a port are not used any more: unbind what is not in use. */
+/* Called when bindings to a port are no longer used: unbind free mbufs. */
 void pool_forget(struct opened *opened);
 
 #endif

@@ -7,7 +7,7 @@
 #include "leases.h"
 #include "pool.h"
 
-/* The four fields that each new mbuf of a queue begins with. */
+/* The first values of four fields of a queue's mbufs. */
 static uint64_t rearm_of(const struct rte_eth_dev *dev)
 {
 	struct rte_mbuf m = {
@@ -112,7 +112,7 @@ void dray_txq_release(struct rte_eth_dev *dev, uint16_t queue)
 	dev->data->tx_queues[queue] = NULL;
 }
 
-/* The leases of a queue stay as long as the port is open: the application may have some of them. */
+/* The leases of a queue stay while the port is open: the application may still have some. */
 static struct leases *leases_of(struct opened *opened, const struct dray_rxq *q)
 {
 	if (!opened->leases[q->queue])

@@ -2,7 +2,8 @@
 /*
  * Reception. Mbufs come from the queue's own pool. A frame of up to copy_max bytes is copied into
  * one; a longer one is attached to it, and its buffer goes back to the peer when the mbuf is freed.
- * What a dray_pkt says was checked by libdray, and is private; what its data says is the peer's.
+ * libdray has checked the fields of a dray_pkt, which are private; the peer can still change its
+ * data.
  */
 #include "copy.h"
 #include "driver.h"
@@ -18,7 +19,7 @@ static void count_rx(struct dray_rxq *q, unsigned int n, uint64_t bytes)
 	dray_count(&q->counters[RX_BYTES], bytes);
 }
 
-/* What all received frames have in common. */
+/* Set the fields that all received frames share. */
 static __rte_always_inline void fill_mbuf(const struct dray_rxq *q, struct rte_mbuf *m,
 					  uint32_t length)
 {
@@ -29,7 +30,8 @@ static __rte_always_inline void fill_mbuf(const struct dray_rxq *q, struct rte_m
 	m->vlan_tci = 0;
 }
 
-/* Put a VLAN tag into the frame. If there is no headroom for it, it stays beside. */
+/* Put a VLAN tag into the frame. If there is no headroom for it, it stays in the mbuf's own field.
+ */
 static void insert_vlan(struct rte_mbuf *m)
 {
 	struct rte_vlan_hdr tag = {.vlan_tci = rte_cpu_to_be_16(m->vlan_tci)};
@@ -47,8 +49,7 @@ static void insert_vlan(struct rte_mbuf *m)
 }
 
 /*
- * The flags of a frame that has any. The tag that travels beside the frame is put into it, unless
- * stripping was asked for.
+ * The flags of a frame that has any. A VLAN tag is put into the frame, unless stripping is on.
  */
 static __rte_noinline void fill_extras(const struct dray_rxq *q, struct rte_mbuf *m,
 				       const struct dray_pkt *p)
@@ -83,8 +84,8 @@ static __rte_always_inline void copy_frame(const struct dray_rxq *q, struct rte_
 }
 
 /*
- * Attach the buffer of a frame to an mbuf. False if that cannot be: too many are out, or the
- * buffer is longer than an mbuf can say.
+ * Attach the buffer of a frame to an mbuf. False if the application has too many, or if the
+ * buffer is too long for an mbuf's length field.
  */
 static __rte_always_inline bool lend_frame(const struct dray_rxq *q, struct rte_mbuf *m,
 					   const struct dray_pkt *p)
@@ -113,7 +114,7 @@ static __rte_always_inline bool lend_frame(const struct dray_rxq *q, struct rte_
 
 /*
  * Copy a frame that is longer than an mbuf into a chain of them, of which the first is given.
- * False: there are not enough; the caller frees what is there.
+ * False: there are not enough mbufs; the caller frees the chain.
  */
 static bool copy_chain(struct dray_rxq *q, struct rte_mbuf *head, const struct dray_pkt *p)
 {
@@ -133,7 +134,8 @@ static bool copy_chain(struct dray_rxq *q, struct rte_mbuf *head, const struct d
 			break;
 		last->next = rte_pktmbuf_alloc(q->pool);
 		if (q->bindable && last->next)
-			pool_unbind(&last->next, 1); /* what is received is for no other peer */
+			pool_unbind(&last->next,
+				    1); /* a received frame must not go to another peer's buffer */
 		if (!last->next || head->nb_segs == RTE_MBUF_MAX_NB_SEGS) {
 			dray_count(&q->counters[RX_NO_MBUF], 1);
 			return false;
@@ -147,7 +149,8 @@ static bool copy_chain(struct dray_rxq *q, struct rte_mbuf *head, const struct d
 }
 
 /*
- * A frame that is neither short nor can be lent. True: the mbuf has it; else the caller frees that.
+ * A frame that is not short and cannot be lent. True: the mbuf has it; otherwise the caller frees
+ * the mbuf.
  */
 static __rte_noinline bool copy_any(struct dray_rxq *q, struct rte_mbuf *m,
 				    const struct dray_pkt *p)
@@ -165,8 +168,8 @@ static __rte_noinline bool copy_any(struct dray_rxq *q, struct rte_mbuf *m,
 }
 
 /*
- * The pool is nearly empty: what there is no mbuf for is kept for the next call. Returns for how
- * many there is one.
+ * The pool is nearly empty: frames without an mbuf are kept for the next call. Returns how many
+ * have an mbuf.
  */
 static __rte_noinline unsigned int with_few_mbufs(struct dray_rxq *q, struct rte_mbuf **mbufs,
 						  const struct dray_pkt *pkts, unsigned int n)
@@ -178,7 +181,8 @@ static __rte_noinline unsigned int with_few_mbufs(struct dray_rxq *q, struct rte
 	if (got < n) {
 		dray_count(&q->counters[RX_NO_MBUF], 1);
 		/*
-		 * Before those that are there still: these were taken from them, or there are none.
+		 * In front of the frames still pending: these were taken from there, or none are
+		 * pending.
 		 */
 		memmove(&q->pending[n - got], q->pending, q->pending_count * sizeof(*pkts));
 		memcpy(q->pending, &pkts[got], (n - got) * sizeof(*pkts));
@@ -198,13 +202,13 @@ static __rte_noinline unsigned int take_pending(struct dray_rxq *q, struct dray_
 	return some;
 }
 
-/* What a burst has done; put into the counters once. */
+/* Totals of a burst, added to the counters once. */
 struct tally {
 	uint64_t bytes;
 	unsigned int lent, held;
 };
 
-/* Give a frame to an mbuf. True: the mbuf has it; *back: and the buffer can go back to the peer. */
+/* Give a frame to an mbuf. True: the mbuf has it. *back: the buffer can go back to the peer. */
 static __rte_always_inline bool deliver(struct dray_rxq *q, struct rte_mbuf *m,
 					const struct dray_pkt *p, const bool in_place,
 					struct tally *tally, bool *back)
@@ -233,7 +237,7 @@ static __rte_always_inline uint16_t receive(struct dray_rxq *q, struct rte_mbuf 
 	struct tally tally = {0};
 	unsigned int got, k = 0, done = 0;
 
-	if (in_place || unlikely(q->leases->out)) /* lent before the queue was set up anew */
+	if (in_place || unlikely(q->leases->out)) /* lent before the queue was set up again */
 		leases_collect(q->leases);
 	if (unlikely(q->pending_count))
 		got = take_pending(q, pkts, n);
@@ -295,7 +299,7 @@ static uint16_t burst_copying(void *queue, struct rte_mbuf **mbufs, uint16_t n)
 	return burst(queue, mbufs, n, false);
 }
 
-/* One function for all queues: in place, unless none of them can. */
+/* One function for all queues: in place if any of them can. */
 eth_rx_burst_t dray_rx_choose(const struct rte_eth_dev *dev)
 {
 	for (uint16_t i = 0; i < dev->data->nb_rx_queues; i++) {

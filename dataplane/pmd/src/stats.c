@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statistics: those of the ethdev, and by name what is the driver's and libdray's own. */
+/* Statistics: the ethdev's, and the driver's and libdray's own, by name. */
 #include <errno.h>
 
 #include "driver.h"
@@ -91,7 +91,7 @@ static uint64_t at(const void *base, size_t offset)
 	return value;
 }
 
-/* What libdray has counted. */
+/* libdray's counters. */
 static int library_stats(const struct dray_device *device, struct dray_stats *s)
 {
 	*s = (struct dray_stats){.size = sizeof(*s)};
@@ -124,7 +124,7 @@ int dray_stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats)
 	stats->imissed = s.rx_dropped - c->rx_dropped;
 	stats->rx_nombuf = rx_sum(dev, RX_NO_MBUF);
 	stats->ierrors = rx_sum(dev, RX_TOO_LONG);
-	/* Those by which a frame was lost: what was refused was none. */
+	/* Only those that lost a frame: a refused buffer is no frame. */
 	for (unsigned int kind = DRAY_BAD_REGION; kind <= DRAY_BAD_FLAGS; kind++)
 		stats->ierrors += s.violations[kind] - c->violations[kind];
 	stats->oerrors = tx_sum(dev, TX_TOO_LONG) + tx_sum(dev, TX_NO_LINK) + s.tx_dropped -

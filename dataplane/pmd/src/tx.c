@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sending. An mbuf of any pool is copied once, into a buffer of the link; one that is bound to such
- * a buffer (pool.c) is sent as it is, and gets an empty buffer in exchange. Nothing of an mbuf but
- * its data is copied: what stands beside it is not for the peer.
+ * a buffer (pool.c) is sent as it is, and gets an empty buffer in exchange. Only an
+ * mbuf's data is copied: memory next to it is not for the peer.
  */
 #include "copy.h"
 #include "driver.h"
 #include "pool.h"
 
-/* Where a burst goes: a queue of the present link, which others may share. */
+/* The path of a burst: a queue of the present link, which others may share. */
 struct path {
 	struct dray_txq *q;
 	struct dray_link_queue *queue;
 	uint16_t number;
 };
 
-/* What a burst has done; put into the counters once. */
+/* Totals of a burst, added to the counters once. */
 struct tally {
 	uint64_t bytes;
 	unsigned int in_place, old, dropped;
@@ -63,7 +63,7 @@ static __rte_always_inline bool copy_frame(const struct dray_txq *q, struct dray
 	return true;
 }
 
-/* Nobody else has it, nothing is attached to it, and no other follows. */
+/* It has one reference and one segment, and nothing is attached to it. */
 static __rte_always_inline bool is_plain(const struct rte_mbuf *m, const struct rte_mempool *pool)
 {
 	return m->pool == pool && rte_mbuf_refcnt_read(m) == 1 && m->nb_segs == 1 &&
@@ -94,7 +94,8 @@ static __rte_noinline void drop(struct dray_txq *q, struct rte_mbuf *m, struct t
 	tally->dropped++;
 }
 
-/* No buffer: the peer has them all, or there is none. Nobody waits for a peer that is gone. */
+/* No buffer: the peer has them all, or there is no peer. The application must not wait for one that
+ * is gone. */
 static __rte_noinline unsigned int no_buffer(const struct path *path, struct rte_mbuf **mbufs,
 					     unsigned int n, struct tally *tally)
 {
@@ -109,7 +110,7 @@ static __rte_noinline unsigned int no_buffer(const struct path *path, struct rte
 	return n;
 }
 
-/* Send up to DRAY_BURST mbufs by copying them. Returns how many are no longer the caller's. */
+/* Send up to DRAY_BURST mbufs by copying them. Returns how many were consumed. */
 static __rte_always_inline unsigned int send_copies(const struct path *path,
 						    struct rte_mbuf **mbufs, unsigned int n,
 						    struct tally *tally)
@@ -141,8 +142,7 @@ static __rte_always_inline unsigned int send_copies(const struct path *path,
 }
 
 /*
- * The queue sends through a new generation. What is bound to an older one and not in use gives that
- * up.
+ * The queue sends through a new generation. Free mbufs give up buffers of older ones.
  */
 static __rte_noinline void begin_generation(const struct path *path, struct dray_owner *owner)
 {
@@ -157,7 +157,7 @@ static __rte_noinline void begin_generation(const struct path *path, struct dray
 }
 
 /*
- * Whether an mbuf of our pools can be sent as it is, and got a buffer of this generation to be so.
+ * Whether an mbuf of our pools can be sent as it is: it is bound to a buffer of this generation.
  */
 static __rte_always_inline bool is_bound(const struct dray_link_queue *queue,
 					 const struct rte_mbuf *m)
@@ -185,7 +185,8 @@ static __rte_always_inline void describe(const struct dray_txq *q, struct dray_p
 }
 
 /*
- * Give buffers to mbufs that were copied, so that they are not again. They are this thread's alone.
+ * Give buffers to mbufs that were copied, so that they need no copy next time. Only this thread has
+ * them.
  */
 static __rte_noinline void bind_some(const struct path *path, struct rte_mbuf **mbufs,
 				     unsigned int n)
@@ -232,7 +233,7 @@ static __rte_noinline bool can_bind(const struct path *path, struct rte_mbuf *m,
 }
 
 /*
- * After the burst: mbufs whose buffers were sent get empty ones; what is left of those goes back.
+ * After the burst: mbufs whose buffers were sent get empty ones, and unused empty buffers go back.
  */
 static __rte_always_inline unsigned int exchange(const struct path *path, struct rte_mbuf **mbufs,
 						 unsigned int n, unsigned int sent,
@@ -257,7 +258,7 @@ static __rte_always_inline unsigned int exchange(const struct path *path, struct
 	return bares;
 }
 
-/* As free_mbufs, of mbufs most of which are of one of our pools. */
+/* As free_mbufs, for mbufs that are mostly of one of our pools. */
 static __rte_always_inline void free_bound(struct rte_mbuf **mbufs, unsigned int n, uint32_t copied)
 {
 	if (likely(copied == 0)) {
@@ -308,7 +309,7 @@ static __rte_noinline unsigned int send_bound(const struct path *path, struct rt
 	return sent;
 }
 
-/* What other threads have given up of this queue's. */
+/* Take buffers of this queue that other threads have given up. */
 static __rte_noinline void take_returns(const struct path *path)
 {
 	unsigned int n =
